@@ -1,0 +1,146 @@
+// Package fault is the one error type of Countersign: the five classes of seed 000 §8, what the public may read of an
+// error, and the HTTP status it becomes. An error is made where the fact is known, wrapped with %w on its way, and
+// turned into HTTP by shared/api alone.
+package fault
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// Class is one of the five error classes of seed 000 §8.
+type Class string
+
+// The classes.
+const (
+	Validation Class = "ValidationError"    // the input is not what the schema asks for
+	Auth       Class = "AuthError"          // no session, a missing scope, or somebody else's thing
+	Policy     Class = "PolicyError"        // forbidden by a rule, a decision or a cap
+	Tool       Class = "ToolExecutionError" // a provider or our own store failed
+	Model      Class = "ModelError"         // Gemini failed, or answered what cannot be used
+)
+
+// Code says what happened within a class; clients may switch on it.
+type Code string
+
+// The codes that shared/api gives a status of their own. Any other code has its class's status.
+const (
+	CodeTooLarge         Code = "body_too_large"
+	CodeTimeout          Code = "request_timeout"
+	CodeMethod           Code = "method_not_allowed"
+	CodeMediaType        Code = "unsupported_media_type"
+	CodeHeadersTooLarge  Code = "headers_too_large"
+	CodeNoPath           Code = "no_such_path"
+	CodeUnauthenticated  Code = "unauthenticated"
+	CodeScope            Code = "scope_missing"
+	CodeOrigin           Code = "origin_forbidden"
+	CodeForbidden        Code = "forbidden"
+	CodeNotFound         Code = "not_found"
+	CodeAlreadyResolved  Code = "already_resolved"
+	CodeStaleView        Code = "stale_view"
+	CodeIntegrity        Code = "integrity"
+	CodeNotApplicable    Code = "not_applicable"
+	CodeBusy             Code = "busy"
+	CodeKeyReused        Code = "idempotency_key_reused"
+	CodeExpired          Code = "expired"
+	CodeTooMany          Code = "too_many"
+	CodeStoreUnavailable Code = "store_unavailable"
+	CodeReauth           Code = "reauth_required"
+	CodeUnknownOutcome   Code = "unknown_outcome"
+	CodeInternal         Code = "internal"
+)
+
+// Error is what every failure of Countersign becomes. Message and Field are safe to show: they never hold a token, a
+// body, an address list or a provider's raw answer. Err is for the log, and only after redaction.
+type Error struct {
+	Class      Class
+	Code       Code
+	Message    string        // one sentence for the person who reads it
+	Field      string        // the input field at fault, as a JSON path, or empty
+	RetryAfter time.Duration // when a retry makes sense; zero when it is not known
+	Err        error         // the cause, for errors.Is and the log; never shown
+}
+
+// Error gives the class, the code and the safe message; the cause is reached by Unwrap alone.
+func (e *Error) Error() string {
+	s := string(e.Class) + " " + string(e.Code)
+	if e.Field != "" {
+		s += " (" + e.Field + ")"
+	}
+	return s + ": " + e.Message
+}
+
+// Unwrap gives the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// New makes an error of the class.
+func New(c Class, code Code, format string, args ...any) *Error {
+	return &Error{Class: c, Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// Invalid says that an input field is not acceptable.
+func Invalid(field, format string, args ...any) *Error {
+	e := New(Validation, "invalid", format, args...)
+	e.Field = field
+	return e
+}
+
+// NotFound is the answer both for what is not there and for what belongs to another user: the same bytes for both.
+func NotFound() *Error { return New(Auth, CodeNotFound, "There is no such thing, or it is not yours.") }
+
+// Because adds the cause, which is logged and never shown.
+func (e *Error) Because(err error) *Error {
+	c := *e
+	c.Err = err
+	return &c
+}
+
+// After adds the time after which a retry makes sense.
+func (e *Error) After(d time.Duration) *Error {
+	c := *e
+	c.RetryAfter = d
+	return &c
+}
+
+// As gives the Error inside err, or one that says only that something unforeseen failed.
+func As(err error) *Error {
+	var e *Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return New(Tool, CodeInternal, "Something went wrong on our side. Nothing was done twice; please try again.").Because(err)
+}
+
+// Is reports whether err is of the class and code.
+func Is(err error, c Class, code Code) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Class == c && e.Code == code
+}
+
+var statusOfCode = map[Code]int{
+	CodeTooLarge: http.StatusRequestEntityTooLarge, CodeTimeout: http.StatusRequestTimeout, CodeMethod: http.StatusMethodNotAllowed,
+	CodeMediaType: http.StatusUnsupportedMediaType, CodeHeadersTooLarge: http.StatusRequestHeaderFieldsTooLarge, CodeNoPath: http.StatusNotFound,
+	CodeScope: http.StatusForbidden, CodeOrigin: http.StatusForbidden, CodeForbidden: http.StatusForbidden, CodeNotFound: http.StatusNotFound,
+	CodeAlreadyResolved: http.StatusConflict, CodeStaleView: http.StatusConflict, CodeIntegrity: http.StatusConflict,
+	CodeNotApplicable: http.StatusConflict, CodeBusy: http.StatusConflict, CodeKeyReused: http.StatusConflict,
+	CodeExpired: http.StatusGone, CodeTooMany: http.StatusTooManyRequests,
+	CodeStoreUnavailable: http.StatusServiceUnavailable, CodeInternal: http.StatusInternalServerError,
+}
+
+var statusOfClass = map[Class]int{
+	Validation: http.StatusBadRequest, Auth: http.StatusUnauthorized, Policy: http.StatusForbidden,
+	Tool: http.StatusBadGateway, Model: http.StatusBadGateway,
+}
+
+// Status is the HTTP status of the error where no run exists yet (contract §1).
+func (e *Error) Status() int {
+	if s, ok := statusOfCode[e.Code]; ok {
+		return s
+	}
+	if s, ok := statusOfClass[e.Class]; ok {
+		return s
+	}
+	return http.StatusInternalServerError
+}

@@ -1,0 +1,79 @@
+// Package strictjson decodes JSON that a stranger wrote: request bodies, push messages, a model's arguments. It refuses
+// what encoding/json lets through and what has been used to smuggle a second meaning past a first reader (reliability
+// §0.10): unknown, duplicate and case-variant names, a second value behind the first, bad UTF-8 and lone surrogates, a
+// byte order mark, null where an object is due, and nesting without end.
+package strictjson
+
+import (
+	"bytes"
+	"errors"
+	"io"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign-run/countersign/shared/fault"
+)
+
+// MaxDepth is how deep objects and arrays may nest (contract §1).
+const MaxDepth = 64
+
+// Decode fills into, a pointer to a struct, from one JSON object. Its errors are ValidationErrors that name the field.
+func Decode(data []byte, into any) error {
+	if err := Check(data); err != nil {
+		return err
+	}
+	err := json.Unmarshal(data, into, json.RejectUnknownMembers(true))
+	var sem *json.SemanticError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &sem) && errors.Is(err, json.ErrUnknownName):
+		return fault.Invalid(field(sem.JSONPointer), "this field is not known")
+	case errors.As(err, &sem):
+		return fault.Invalid(field(sem.JSONPointer), "a value of another type is needed here")
+	}
+	return fault.Invalid("", "the JSON could not be read")
+}
+
+// Check accepts one JSON object within the limits of this package.
+func Check(data []byte) error {
+	if len(bytes.TrimSpace(data)) == 0 {
+		return fault.Invalid("", "a JSON object is needed, and nothing was sent")
+	}
+	dec := jsontext.NewDecoder(bytes.NewReader(data))
+	if dec.PeekKind() != '{' {
+		return fault.Invalid("", "a JSON object is needed")
+	}
+	for first := true; first || dec.StackDepth() > 0; first = false {
+		if _, err := dec.ReadToken(); err != nil {
+			return syntax(dec, err)
+		}
+		if dec.StackDepth() > MaxDepth {
+			return fault.Invalid("", "the JSON is nested deeper than %d levels", MaxDepth)
+		}
+	}
+	if _, err := dec.ReadToken(); err != io.EOF {
+		return fault.Invalid("", "there is something behind the JSON object")
+	}
+	return nil
+}
+
+func syntax(dec *jsontext.Decoder, err error) error {
+	if errors.Is(err, jsontext.ErrDuplicateName) {
+		return fault.Invalid(field(dec.StackPointer()), "a name stands twice in one object")
+	}
+	return fault.Invalid(field(dec.StackPointer()), "this is not valid JSON in UTF-8 (near byte %d)", dec.InputOffset())
+}
+
+// field shows a JSON pointer without its first slash, cut to what a person can read.
+func field(p jsontext.Pointer) string {
+	s := string(p)
+	if len(s) > 0 {
+		s = s[1:]
+	}
+	if len(s) > 80 {
+		s = s[:80] + "…"
+	}
+	return s
+}

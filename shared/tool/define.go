@@ -1,0 +1,284 @@
+package tool
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/gowebpki/jcs"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/strictjson"
+)
+
+// Def is what Define makes a Tool from. In and Out are structs whose JSON tags name the fields and whose jsonschema tags
+// describe them; a field without omitempty or omitzero is required.
+type Def[In, Out any] struct {
+	Name        string
+	Description string
+	SideEffect  bool
+	Approval    Approval // empty: Required for a side effect, NotRequired without one
+	Scopes      []string
+
+	// Refine may narrow the schema that was derived from In (enum, pattern, limits). Optional.
+	Refine func(*jsonschema.Schema)
+	// Normalize checks what a schema cannot say and brings the arguments into their one form. Its errors are
+	// *fault.Error (Validation, or Policy for what is never allowed) and name the field. Optional.
+	Normalize func(In) (In, error)
+	// Recipients are the people whom the call reaches, as normalised addresses, each once. Optional.
+	Recipients func(In) []string
+	// Preview is what a person reads before deciding. Required for a side effect.
+	Preview func(In) Preview
+	// Summary says in one sentence what was done, for the thread: it must hold no body and no secret. Optional.
+	Summary func(In) string
+	// Prepare makes a handle that Execute uses once and by which Reconcile can tell what happened (a draft). It may be
+	// called again for the same call: what it leaves behind must harm nobody. Optional.
+	Prepare func(context.Context, Call, In) (handle string, err error)
+	// Execute does it. See Ambiguous and Transient for its errors. Nil: somebody else answers the call.
+	Execute func(context.Context, Call, In) (Out, error)
+	// Reconcile settles a call that was started and has no recorded outcome. Nil: Unknown.
+	Reconcile func(context.Context, Call, In) (Verdict, Out, string, error)
+}
+
+// Tool is a tool with its types erased. Make one with Define.
+type Tool struct {
+	Spec
+	normalize  func(json.RawMessage) (json.RawMessage, error)
+	recipients func(json.RawMessage) ([]string, error)
+	preview    func(json.RawMessage) (Preview, error)
+	summary    func(json.RawMessage) string
+	prepare    func(context.Context, Call) (string, error)
+	execute    func(context.Context, Call) (json.RawMessage, error)
+	reconcile  func(context.Context, Call) (Outcome, error)
+}
+
+var validName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,62}$`)
+
+// Define makes a tool. It panics on a definition that cannot work: definitions are code, and a wrong one must not start.
+func Define[In, Out any](d Def[In, Out]) *Tool {
+	if !validName.MatchString(d.Name) || d.Description == "" || d.SideEffect && d.Preview == nil {
+		panic(fmt.Sprintf("tool.Define(%q): a name of %s, a description, and a preview for a side effect are needed", d.Name, validName))
+	}
+	in := schemaOf[In](d.Name, d.Refine)
+	out := schemaOf[Out](d.Name, nil)
+	raw, err := json.Marshal(in.Schema())
+	if err != nil {
+		panic(fmt.Sprintf("tool.Define(%q): %v", d.Name, err))
+	}
+	t := &Tool{Spec: Spec{Name: d.Name, Description: d.Description, Schema: raw, SideEffect: d.SideEffect, Approval: d.Approval, Scopes: d.Scopes}}
+	if t.Approval == "" {
+		t.Approval = NotRequired
+		if t.SideEffect {
+			t.Approval = Required
+		}
+	}
+	decode := func(args json.RawMessage) (v In, err error) {
+		err = json.Unmarshal(args, &v)
+		return v, err
+	}
+	t.normalize = func(args json.RawMessage) (json.RawMessage, error) {
+		var v In
+		if err := strictjson.Decode(args, &v); err != nil {
+			return nil, err
+		}
+		if err := in.check(args); err != nil {
+			return nil, err
+		}
+		if d.Normalize != nil {
+			if v, err = d.Normalize(v); err != nil {
+				return nil, err
+			}
+		}
+		return canonical(v)
+	}
+	t.recipients = func(args json.RawMessage) ([]string, error) {
+		v, err := decode(args)
+		if err != nil || d.Recipients == nil {
+			return nil, err
+		}
+		return d.Recipients(v), nil
+	}
+	t.preview = func(args json.RawMessage) (Preview, error) {
+		v, err := decode(args)
+		if err != nil || d.Preview == nil {
+			return Preview{Title: d.Name}, err
+		}
+		return d.Preview(v), nil
+	}
+	t.summary = func(args json.RawMessage) string {
+		v, err := decode(args)
+		if err != nil || d.Summary == nil {
+			return "Did " + d.Name + "."
+		}
+		return d.Summary(v)
+	}
+	if d.Prepare != nil {
+		t.prepare = func(ctx context.Context, c Call) (string, error) {
+			v, err := decode(c.Args)
+			if err != nil {
+				return "", err
+			}
+			return d.Prepare(ctx, c, v)
+		}
+	}
+	encode := func(v Out) (json.RawMessage, error) {
+		b, err := canonical(v)
+		if err != nil {
+			return nil, err
+		}
+		return b, out.check(b)
+	}
+	if d.Execute != nil {
+		t.execute = func(ctx context.Context, c Call) (json.RawMessage, error) {
+			v, err := decode(c.Args)
+			if err != nil {
+				return nil, err
+			}
+			res, err := d.Execute(ctx, c, v)
+			if err != nil {
+				return nil, err
+			}
+			b, err := encode(res)
+			if err != nil && d.SideEffect {
+				return nil, Ambiguous(fmt.Errorf("tool %s answered what its own schema forbids: %w", d.Name, err))
+			}
+			return b, err
+		}
+	}
+	if d.Reconcile != nil {
+		t.reconcile = func(ctx context.Context, c Call) (Outcome, error) {
+			v, err := decode(c.Args)
+			if err != nil {
+				return Outcome{}, err
+			}
+			verdict, res, reason, err := d.Reconcile(ctx, c, v)
+			if err != nil || verdict != Done {
+				return Outcome{Verdict: verdict, Reason: reason}, err
+			}
+			b, err := encode(res)
+			return Outcome{Verdict: Done, Result: b}, err
+		}
+	}
+	return t
+}
+
+// Normalize decodes the model's (or a user's edited) arguments strictly, validates them and brings them into their one
+// canonical form (RFC 8785), the very bytes that are shown, hashed, approved and executed.
+func (t *Tool) Normalize(args json.RawMessage) (json.RawMessage, error) { return t.normalize(args) }
+
+// Recipients are the normalised addresses of all people whom the call reaches, each once; nil when it reaches none.
+func (t *Tool) Recipients(args json.RawMessage) ([]string, error) { return t.recipients(args) }
+
+// Preview is what a person reads before deciding.
+func (t *Tool) Preview(args json.RawMessage) (Preview, error) { return t.preview(args) }
+
+// Summary says in one sentence what was done.
+func (t *Tool) Summary(args json.RawMessage) string { return t.summary(args) }
+
+// Waits reports whether somebody else answers the call.
+func (t *Tool) Waits() bool { return t.execute == nil }
+
+// Prepares reports whether the tool makes a handle first.
+func (t *Tool) Prepares() bool { return t.prepare != nil }
+
+// Prepare makes the handle of the call.
+func (t *Tool) Prepare(ctx context.Context, c Call) (string, error) { return t.prepare(ctx, c) }
+
+// Execute does it. The arguments must come from Normalize.
+func (t *Tool) Execute(ctx context.Context, c Call) (json.RawMessage, error) { return t.execute(ctx, c) }
+
+// Reconcile settles a call that was started and has no recorded outcome. An error means: ask again later.
+func (t *Tool) Reconcile(ctx context.Context, c Call) (Outcome, error) {
+	if t.reconcile == nil {
+		return Outcome{Verdict: Unknown, Reason: "This tool cannot tell whether it was carried out."}, nil
+	}
+	return t.reconcile(ctx, c)
+}
+
+// Set is the tools of a profile, by name.
+type Set map[string]*Tool
+
+// NewSet makes a set; two tools of one name panic.
+func NewSet(tools ...*Tool) Set {
+	s := Set{}
+	for _, t := range tools {
+		if s[t.Name] != nil {
+			panic("tool.NewSet: two tools are called " + t.Name)
+		}
+		s[t.Name] = t
+	}
+	return s
+}
+
+// canonical is the RFC 8785 form of v.
+func canonical(v any) (json.RawMessage, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return jcs.Transform(b.Bytes())
+}
+
+// schema is a resolved JSON Schema.
+type schema struct{ *jsonschema.Resolved }
+
+func schemaOf[T any](tool string, refine func(*jsonschema.Schema)) schema {
+	s, err := jsonschema.For[T](nil)
+	if err != nil {
+		panic(fmt.Sprintf("tool.Define(%q): no schema for the type: %v", tool, err))
+	}
+	plainTypes(s)
+	if refine != nil {
+		refine(s)
+	}
+	r, err := s.Resolve(nil)
+	if err != nil {
+		panic(fmt.Sprintf("tool.Define(%q): %v", tool, err))
+	}
+	return schema{r}
+}
+
+// plainTypes undoes the "null or array" that a Go slice becomes: Gemini wants one type, and null is no list.
+func plainTypes(s *jsonschema.Schema) {
+	if len(s.Types) == 2 && s.Types[0] == "null" {
+		s.Type, s.Types = s.Types[1], nil
+	}
+	for _, p := range s.Properties {
+		plainTypes(p)
+	}
+	if s.Items != nil {
+		plainTypes(s.Items)
+	}
+}
+
+// check validates JSON against the schema.
+func (s schema) check(data json.RawMessage) error {
+	var v any
+	if err := json.Unmarshal(data, &v); err != nil {
+		return fault.Invalid("", "not JSON").Because(err)
+	}
+	if err := s.Validate(v); err != nil {
+		return fault.Invalid("", "the arguments do not fit the schema: %s", explain(err)).Because(err)
+	}
+	return nil
+}
+
+// explain keeps the place and the rule of a schema error, and drops the value, which may be a secret or 200 KiB long.
+func explain(err error) string {
+	for _, e := range []error{err} {
+		s := e.Error()
+		if i := bytes.IndexByte([]byte(s), '\n'); i >= 0 {
+			s = s[:i]
+		}
+		if len(s) > 200 {
+			s = s[:200]
+		}
+		return s
+	}
+	return ""
+}

@@ -1,0 +1,104 @@
+// Package tool is the second door to the world: doing something here. A Tool is made by Define from two Go types and a
+// few functions; its schema comes from the type, and arguments are checked against it both ways. A tool without an
+// Execute is answered by somebody else (a page, a person): the loop then waits for a resolution.
+package tool
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+)
+
+// Approval is a tool's default approval (seed 000 §5).
+type Approval string
+
+// The defaults.
+const (
+	Required    Approval = "required"
+	NotRequired Approval = "not_required"
+)
+
+// Spec is what the model and the policy know of a tool (seed 000 §5).
+type Spec struct {
+	Name        string          // ^[a-z][a-z0-9_]{0,62}$
+	Description string          // for the model
+	Schema      json.RawMessage // JSON Schema of the arguments
+	SideEffect  bool            // whether the world is another after it
+	Approval    Approval
+	Scopes      []string // OAuth scopes of the user's account that the tool needs
+}
+
+// Version names the schema: an approval given under one version is not carried out under another.
+func (s Spec) Version() string {
+	sum := sha256.Sum256(s.Schema)
+	return hex.EncodeToString(sum[:4])
+}
+
+// Call is one call, as a tool's functions see it (seed 000 §5, ToolExecutionContext).
+type Call struct {
+	UID      string          // whose account is used: the run's owner, never an argument
+	Origin   string          // the web origin that the run was started from, or empty
+	RunID    string          //
+	ActionID string          // stable over crashes and retries: what handles are derived from
+	Args     json.RawMessage // canonical, as approved
+	Handle   string          // what Prepare gave, stored before Execute; empty when the tool has no Prepare
+}
+
+// Verdict is what Reconcile found out about a call whose outcome was not recorded.
+type Verdict string
+
+// The verdicts.
+const (
+	Done    Verdict = "done"     // proven: it happened
+	NotDone Verdict = "not_done" // proven: it did not, and Execute may be called (again)
+	Unknown Verdict = "unknown"  // neither: a person must look
+)
+
+// Outcome is Reconcile's answer.
+type Outcome struct {
+	Verdict Verdict
+	Result  json.RawMessage // with Done: as Execute would have answered
+	Reason  string          // with Unknown: what is not known, in words for the user
+}
+
+// Field is one line of a preview.
+type Field struct {
+	Label string `json:"label"`
+	Value string `json:"value"`          // with invisible and direction-changing characters made visible
+	Long  bool   `json:"long,omitempty"` // a text of many lines, such as a mail body
+}
+
+// Preview is what a person reads before deciding: made from the stored arguments by our own code, never by the model.
+type Preview struct {
+	Title    string   `json:"title"`
+	Fields   []Field  `json:"fields"`
+	Warnings []string `json:"warnings,omitempty"` // what a careful reader should look at twice
+}
+
+// ambiguous marks an error of Execute after which nobody can say whether the effect took place.
+type ambiguous struct{ error }
+
+func (a ambiguous) Unwrap() error { return a.error }
+
+// Ambiguous marks err, returned by Execute, as leaving the outcome unknown: the loop then asks Reconcile, and parks the
+// call for a person where that cannot tell either. An error not so marked says that nothing happened.
+func Ambiguous(err error) error { return ambiguous{err} }
+
+// IsAmbiguous reports whether err leaves the outcome unknown. A context that ended does.
+func IsAmbiguous(err error) bool {
+	return errors.As(err, &ambiguous{}) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+}
+
+// transient marks an error after which the same call may be tried again.
+type transient struct{ error }
+
+func (t transient) Unwrap() error { return t.error }
+
+// Transient marks err, returned by Prepare or Execute, as proof that nothing happened and that a later try may succeed
+// (a rate limit, a provider that was down before it accepted anything).
+func Transient(err error) error { return transient{err} }
+
+// IsTransient reports whether nothing happened and a later try may succeed.
+func IsTransient(err error) bool { return errors.As(err, &transient{}) }
