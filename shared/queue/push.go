@@ -1,0 +1,97 @@
+package queue
+
+import (
+	"fmt"
+	"regexp"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/strictjson"
+)
+
+// MaxPush is how many bytes a push request may have. Ours have about 300.
+const MaxPush = 64 << 10
+
+var runID = regexp.MustCompile(`^[A-Za-z0-9_-]{16,64}$`)
+
+// CheckRunID says whether a message about the run can be sent: 16 to 64 characters out of A-Z, a-z, 0-9, _ and -. What
+// is refused here would be refused by ParsePush, when nobody is left to be told. The error is a ValidationError.
+func CheckRunID(id string) error {
+	if !runID.MatchString(id) {
+		return fault.Invalid("runId", "a run id has 16 to 64 letters, digits, _ or -")
+	}
+	return nil
+}
+
+// order is all that a message says.
+type order struct {
+	RunID string `json:"runId"`
+}
+
+// Body is the data of the message "resume this run".
+func Body(runID string) []byte {
+	data, err := json.Marshal(order{runID})
+	if err != nil {
+		panic(fmt.Sprintf("queue: a run id that is not UTF-8: %v", err)) // CheckRunID comes first
+	}
+	return data
+}
+
+// envelope is what Pub/Sub posts to a push endpoint with payload wrapping on
+// (https://cloud.google.com/pubsub/docs/push#receive_push).
+type envelope struct {
+	Message         *message `json:"message"`
+	Subscription    string   `json:"subscription"`
+	DeliveryAttempt uint32   `json:"deliveryAttempt,omitzero"` // only with a dead-letter policy; the emulator leaves it out
+}
+
+type message struct {
+	Data        []byte    `json:"data"` // base64 in JSON
+	MessageID   string    `json:"messageId"`
+	PublishTime time.Time `json:"publishTime"`
+}
+
+// Envelope is the push request that brings the message to the resume function: what Pub/Sub would post, made by who
+// pushes on one machine. attempt counts from 1.
+func Envelope(runID, messageID string, attempt int, published time.Time) []byte {
+	body, err := json.Marshal(envelope{
+		Message:         &message{Data: Body(runID), MessageID: messageID, PublishTime: published.UTC()},
+		Subscription:    "projects/local/subscriptions/resume",
+		DeliveryAttempt: uint32(attempt),
+	})
+	if err != nil {
+		panic(fmt.Sprintf("queue: an envelope of plain values does not marshal: %v", err))
+	}
+	return body
+}
+
+// ParsePush reads a push request. attempt counts from 1 and is 0 where the sender does not say. Names that Google may
+// add to the envelope are passed over, attributes carry no authority and are not looked at; the data must be one strict
+// JSON object with the run id and nothing else. All errors are ValidationErrors: no redelivery can mend such a message.
+func ParsePush(body []byte) (runID string, attempt int, err error) {
+	if len(body) > MaxPush {
+		return "", 0, fault.New(fault.Validation, fault.CodeTooLarge, "a push message has at most %d KiB", MaxPush>>10)
+	}
+	if err := strictjson.Check(body); err != nil {
+		return "", 0, err
+	}
+	var seen struct { // of the envelope, only what is used
+		Message struct {
+			Data []byte `json:"data"`
+		} `json:"message"`
+		DeliveryAttempt uint32 `json:"deliveryAttempt"`
+	}
+	if err := json.Unmarshal(body, &seen); err != nil {
+		return "", 0, fault.Invalid("message", "this is not a push message of Pub/Sub").Because(err)
+	}
+	var o order
+	if err := strictjson.Decode(seen.Message.Data, &o); err != nil {
+		return "", 0, fault.Invalid("message/data", `the data must be {"runId":"..."} and nothing else`).Because(err)
+	}
+	if err := CheckRunID(o.RunID); err != nil {
+		return "", 0, err
+	}
+	return o.RunID, int(seen.DeliveryAttempt), nil
+}
