@@ -1,0 +1,182 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/countersign-run/countersign/shared/queue"
+	"github.com/countersign-run/countersign/shared/store"
+)
+
+// Run delivers what is due to push, with at most Concurrency pushes at a time, until ctx is over; it then cuts off what
+// is under way, makes it due again at once, and returns nil. It looks when Resume is called on this Queue, and every
+// PollEvery for what is due again or was written by another process. A store that does not answer is reported to
+// Options.Failed and asked again.
+func (q *Queue) Run(ctx context.Context, push Push) error {
+	slots := make(chan struct{}, Concurrency)
+	var pushes sync.WaitGroup
+	defer pushes.Wait()
+	for {
+		claimed, err := q.dispatch(ctx, slots, &pushes, push)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			q.opt.Failed(Failure{Err: err})
+		}
+		if err == nil && claimed > 0 {
+			continue // there may be another page
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-q.wake:
+		case <-time.After(PollEvery):
+		}
+	}
+}
+
+// dispatch claims one page of what is due, oldest first, each message when there is a slot for its push.
+func (q *Queue) dispatch(ctx context.Context, slots chan struct{}, pushes *sync.WaitGroup, push Push) (claimed int, err error) {
+	docs, err := q.due(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for _, doc := range docs {
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+			return claimed, ctx.Err()
+		}
+		c, err := q.claim(ctx, doc)
+		if c == nil {
+			<-slots
+			if err != nil {
+				return claimed, err
+			}
+			continue
+		}
+		claimed++
+		pushes.Go(func() {
+			defer func() { <-slots }()
+			if err := q.attempt(ctx, c, push); err != nil {
+				q.opt.Failed(Failure{Err: err})
+			}
+		})
+	}
+	return claimed, nil
+}
+
+// Deliver pushes what is due now, once, oldest first and one at a time, at most 100 messages, and gives the number of
+// pushes made, whatever came of them; those that failed are due again later. The error is the store's or ctx's. It is
+// for tests, which can so deliver without waiting.
+func (q *Queue) Deliver(ctx context.Context, push Push) (n int, err error) {
+	docs, err := q.due(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for _, doc := range docs {
+		c, err := q.claim(ctx, doc)
+		if err != nil {
+			return n, err
+		}
+		if c == nil {
+			continue
+		}
+		n++
+		if err := q.attempt(ctx, c, push); err != nil {
+			return n, err
+		}
+	}
+	return n, ctx.Err()
+}
+
+// due reads the first page of what is due now.
+func (q *Queue) due(ctx context.Context) ([]store.Doc, error) {
+	docs, err := q.store.Query(ctx, store.Query{
+		Collection: collection, OrderBy: "due", Limit: pageSize,
+		Where: []store.Filter{{Field: "due", Op: "<=", Value: q.now()}},
+	})
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	return docs, nil
+}
+
+// claim is a message that is ours until the ack deadline.
+type claim struct {
+	id      string
+	path    string
+	version time.Time
+	content
+}
+
+// claim takes the message out of the others' sight. It gives nil without an error when another was faster.
+func (q *Queue) claim(ctx context.Context, doc store.Doc) (*claim, error) {
+	c := &claim{id: doc.Path[len(collection)+1:], path: doc.Path}
+	if err := json.Unmarshal(doc.Data, &c.content); err != nil {
+		// Nobody but us writes there, so this does not happen; if it does, one such document must not hold up the rest.
+		// It goes out without a run id, and the resume function refuses, counts and acknowledges it.
+		q.opt.Failed(Failure{Err: unavailable(err)})
+		c.content = content{}
+	}
+	c.Attempts++
+	err := q.update(ctx, c, doc.Version, q.now().Add(AckDeadline))
+	switch {
+	case err == nil:
+		return c, nil
+	case lost(err):
+		return nil, nil
+	}
+	return nil, unavailable(err)
+}
+
+// attempt pushes a claimed message and writes down how that ended. Its error is the store's.
+func (q *Queue) attempt(ctx context.Context, c *claim, push Push) error {
+	pushed := q.push(ctx, c, push)
+	settled, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleBound)
+	defer cancel()
+	var err error
+	switch {
+	case pushed == nil:
+		_, err = q.store.Commit(settled, store.Delete(c.path, c.version))
+	case ctx.Err() != nil: // we are going, which is not the message's fault: the next process shall have it at once
+		c.Attempts--
+		err = q.update(settled, c, c.version, q.now())
+	default:
+		q.opt.Failed(Failure{RunID: c.RunID, Attempt: c.Attempts, Err: pushed})
+		err = q.update(settled, c, c.version, q.now().Add(backoff(c.Attempts)))
+	}
+	if err == nil || lost(err) { // lost: the claim had lapsed, and another process goes on with the message
+		return nil
+	}
+	return unavailable(err)
+}
+
+func (q *Queue) push(ctx context.Context, c *claim, push Push) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, AckDeadline, errors.New("the ack deadline has passed"))
+	defer cancel()
+	return push(ctx, queue.Envelope(c.RunID, c.id, c.Attempts, c.Published))
+}
+
+func (q *Queue) update(ctx context.Context, c *claim, version time.Time, at time.Time) error {
+	data, err := json.Marshal(c.content)
+	if err != nil {
+		return err
+	}
+	versions, err := q.store.Commit(ctx, store.Update(c.path, version, due(at), data))
+	if err != nil {
+		return err
+	}
+	c.version = versions[0]
+	return nil
+}
+
+// backoff is the pause after that many failed attempts.
+func backoff(attempts int) time.Duration {
+	return min(MaxBackoff, MinBackoff<<min(attempts-1, 6))
+}

@@ -1,0 +1,88 @@
+package embedded_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/countersign-run/countersign/shared/queue"
+	"github.com/countersign-run/countersign/shared/queue/embedded"
+)
+
+// TestNothingIsLost walks through random histories of two processes on one store that ask, succeed, fail and die in the
+// middle of a push. Whatever happened: what was not acknowledged is still delivered in the end, and what was, is not
+// (unless the process died before it could write that down).
+func TestNothingIsLost(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c, st := newClock(), newMemory()
+		ids := counter()
+		open := func() (*embedded.Queue, *severed) {
+			mine := &severed{Store: st}
+			return embedded.New(mine, embedded.Options{Now: c.now, ID: ids}), mine
+		}
+		owed := map[string]bool{}
+		asked := 0
+		t.Repeat(map[string]func(*rapid.T){
+			"ask": func(t *rapid.T) {
+				asked++
+				id := fmt.Sprintf("run_%016d", asked)
+				q, _ := open()
+				if err := q.Resume(context.Background(), id); err != nil {
+					t.Fatal(err)
+				}
+				owed[id] = true
+			},
+			"time passes": func(t *rapid.T) {
+				c.add(time.Duration(rapid.Int64Range(0, int64(20*time.Minute)).Draw(t, "for")))
+			},
+			"deliver": func(t *rapid.T) {
+				q, wire := open()
+				_, err := q.Deliver(context.Background(), func(_ context.Context, envelope []byte) error {
+					id, _, err := queue.ParsePush(envelope)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if !owed[id] {
+						t.Fatalf("%s came again after it was acknowledged", id)
+					}
+					switch rapid.SampledFrom([]string{"succeeds", "fails", "dies"}).Draw(t, "push") {
+					case "fails":
+						return errors.New("failed")
+					case "dies":
+						wire.cut.Store(true)
+						return nil
+					}
+					delete(owed, id)
+					return nil
+				})
+				if err != nil && !wire.cut.Load() {
+					t.Fatal(err)
+				}
+			},
+		})
+		c.add(embedded.AckDeadline + embedded.MaxBackoff)
+		q, _ := open()
+		for n := 1; n > 0; {
+			var err error
+			n, err = q.Deliver(context.Background(), func(_ context.Context, envelope []byte) error {
+				id, _, err := queue.ParsePush(envelope)
+				delete(owed, id)
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(owed) > 0 {
+			t.Fatalf("lost: %v", owed)
+		}
+		c.add(time.Hour)
+		if n, err := q.Deliver(context.Background(), acks); n != 0 || err != nil {
+			t.Fatalf("%d messages are left, %v", n, err)
+		}
+	})
+}

@@ -1,0 +1,43 @@
+package embedded_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/queue/embedded"
+	"github.com/countersign-run/countersign/shared/queue/queuetest"
+	"github.com/countersign-run/countersign/shared/store"
+)
+
+func TestConformance(t *testing.T) {
+	queuetest.Run(t, queuetest.Suite{
+		Open:       func(t *testing.T) queuetest.Backend { return backend(newMemory()) },
+		Redelivers: embedded.AckDeadline + 5*time.Minute,
+		Quiet:      2 * embedded.AckDeadline,
+		In:         synctest.Test,
+	})
+}
+
+// backend is the queue on the store; each consumer has a Queue of its own, as another process would.
+func backend(st store.Store) queuetest.Backend {
+	return queuetest.Backend{
+		Queue: embedded.New(st, embedded.Options{}),
+		Consume: func(t *testing.T, push queuetest.Push) func() {
+			mine := &severed{Store: st}
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error)
+			go func() { ended <- embedded.New(mine, embedded.Options{}).Run(ctx, push); close(ended) }()
+			kill := func() {
+				mine.cut.Store(true)
+				cancel()
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
+			}
+			t.Cleanup(kill)
+			return kill
+		},
+	}
+}

@@ -1,0 +1,283 @@
+// Package queuetest holds every backend of the queue port to the same promises: what Resume took arrives at least once,
+// comes again until it is acknowledged, whoever dies, and then comes no more.
+package queuetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/queue"
+)
+
+// Push is what a consumer does with a push request; nil acknowledges it.
+type Push = func(ctx context.Context, envelope []byte) error
+
+// Backend is a queue under test, empty at first, with the way its messages are delivered.
+type Backend struct {
+	Queue queue.Queue
+	// Consume starts one more consumer, which runs until it is killed or the test ends. kill makes it end as kill -9
+	// does: what it had under way is neither acknowledged nor given back. A second kill does nothing.
+	Consume func(t *testing.T, push Push) (kill func())
+}
+
+// Suite says how a backend is tested.
+type Suite struct {
+	Open func(t *testing.T) Backend
+	// Redelivers is a time within which a message comes again, also one whose consumer has died; Quiet is a time after
+	// which one that did not come again will not.
+	Redelivers, Quiet time.Duration
+	// In runs each test, in a bubble of testing/synctest where that is possible; nil runs it directly.
+	In func(t *testing.T, test func(t *testing.T))
+}
+
+// Run runs the suite.
+func Run(t *testing.T, s Suite) {
+	if s.In == nil {
+		s.In = func(t *testing.T, test func(*testing.T)) { test(t) }
+	}
+	for name, test := range map[string]func(*testing.T, Suite, Backend){
+		"what is asked for arrives":                   arrives,
+		"what was asked for before anybody listened":  arrivesLater,
+		"a failed push comes again":                   comesAgain,
+		"an acknowledged message comes no more":       settles,
+		"many runs all arrive":                        manyArrive,
+		"a failing run does not hold up the others":   poisonIsAlone,
+		"two consumers share the work and lose none":  twoConsumers,
+		"a consumer that dies before it acknowledges": crash,
+		"a run id that cannot be delivered":           badRunID,
+		"a context that is over":                      deadContext,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s.In(t, func(t *testing.T) { test(t, s, s.Open(t)) })
+		})
+	}
+}
+
+func arrives(t *testing.T, s Suite, b Backend) {
+	in := newInbox(nil)
+	b.Consume(t, in.push)
+	resume(t, b, runID(1))
+	in.await(t, s.Redelivers, runID(1))
+}
+
+func arrivesLater(t *testing.T, s Suite, b Backend) {
+	resume(t, b, runID(1))
+	resume(t, b, runID(2))
+	in := newInbox(nil)
+	b.Consume(t, in.push)
+	in.await(t, s.Redelivers, runID(1), runID(2))
+}
+
+func comesAgain(t *testing.T, s Suite, b Backend) {
+	in := newInbox(func(_ context.Context, _ string, attempt int) error {
+		if attempt <= 2 {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	b.Consume(t, in.push)
+	resume(t, b, runID(1))
+	in.await(t, s.Redelivers, runID(1))
+	if n := in.pushes(runID(1)); n < 3 {
+		t.Fatalf("acknowledged at push %d, want the third", n)
+	}
+}
+
+func settles(t *testing.T, s Suite, b Backend) {
+	in := newInbox(nil)
+	b.Consume(t, in.push)
+	resume(t, b, runID(1))
+	in.await(t, s.Redelivers, runID(1))
+	time.Sleep(s.Quiet)
+	before := in.pushes(runID(1))
+	time.Sleep(s.Quiet)
+	if after := in.pushes(runID(1)); after != before {
+		t.Fatalf("%d pushes of an acknowledged message, then %d", before, after)
+	}
+}
+
+func manyArrive(t *testing.T, s Suite, b Backend) {
+	in := newInbox(nil)
+	b.Consume(t, in.push)
+	ids := runIDs(150) // more than a page of the embedded queue
+	for _, id := range ids {
+		resume(t, b, id)
+	}
+	in.await(t, s.Redelivers, ids...)
+}
+
+func poisonIsAlone(t *testing.T, s Suite, b Backend) {
+	in := newInbox(func(_ context.Context, id string, _ int) error {
+		if id == runID(0) {
+			return errors.New("never")
+		}
+		return nil
+	})
+	b.Consume(t, in.push)
+	ids := runIDs(12)
+	for _, id := range ids {
+		resume(t, b, id)
+	}
+	in.await(t, s.Redelivers, ids[1:]...)
+}
+
+func twoConsumers(t *testing.T, s Suite, b Backend) {
+	in := newInbox(func(_ context.Context, _ string, attempt int) error {
+		if attempt == 1 {
+			return errors.New("try another")
+		}
+		return nil
+	})
+	b.Consume(t, in.push)
+	b.Consume(t, in.push)
+	ids := runIDs(20)
+	for _, id := range ids {
+		resume(t, b, id)
+	}
+	in.await(t, s.Redelivers, ids...)
+}
+
+func crash(t *testing.T, s Suite, b Backend) {
+	began := make(chan struct{}, 100)
+	kill := b.Consume(t, func(ctx context.Context, _ []byte) error {
+		began <- struct{}{}
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	resume(t, b, runID(1))
+	select {
+	case <-began:
+	case <-time.After(s.Redelivers):
+		t.Fatal("nothing was delivered")
+	}
+	kill()
+	in := newInbox(nil)
+	b.Consume(t, in.push)
+	in.await(t, s.Redelivers, runID(1))
+}
+
+func badRunID(t *testing.T, s Suite, b Backend) {
+	in := newInbox(nil)
+	b.Consume(t, in.push)
+	for _, id := range []string{"", "short", "../runs/0123456789", "0123456789abcdef\n", string(make([]byte, 20))} {
+		if err := b.Queue.Resume(t.Context(), id); err == nil || fault.As(err).Class != fault.Validation {
+			t.Errorf("Resume(%q): got %v, want a ValidationError", id, err)
+		}
+	}
+	time.Sleep(s.Quiet)
+	if all := in.all(); all != 0 {
+		t.Fatalf("%d pushes of what was refused", all)
+	}
+}
+
+func deadContext(t *testing.T, _ Suite, b Backend) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	err := b.Queue.Resume(ctx, runID(1))
+	if !fault.Is(err, fault.Tool, fault.CodeStoreUnavailable) {
+		t.Fatalf("got %v, want store_unavailable", err)
+	}
+}
+
+func resume(t *testing.T, b Backend, id string) {
+	t.Helper()
+	if err := b.Queue.Resume(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func runID(n int) string { return fmt.Sprintf("run_%016d", n) }
+
+func runIDs(n int) []string {
+	ids := make([]string, n)
+	for i := range ids {
+		ids[i] = runID(i)
+	}
+	return ids
+}
+
+// inbox is a consumer that remembers what it was pushed.
+type inbox struct {
+	handle func(ctx context.Context, runID string, attempt int) error // attempt is counted here: not every backend says it
+	mu     sync.Mutex
+	seen   map[string]int
+	acked  map[string]bool
+	news   chan struct{}
+}
+
+func newInbox(handle func(ctx context.Context, runID string, attempt int) error) *inbox {
+	if handle == nil {
+		handle = func(context.Context, string, int) error { return nil }
+	}
+	return &inbox{handle: handle, seen: map[string]int{}, acked: map[string]bool{}, news: make(chan struct{}, 1)}
+}
+
+func (in *inbox) push(ctx context.Context, envelope []byte) error {
+	id, _, err := queue.ParsePush(envelope)
+	if err != nil {
+		return err
+	}
+	in.mu.Lock()
+	in.seen[id]++
+	attempt := in.seen[id]
+	in.mu.Unlock()
+	if err := in.handle(ctx, id, attempt); err != nil {
+		return err
+	}
+	in.mu.Lock()
+	in.acked[id] = true
+	in.mu.Unlock()
+	select {
+	case in.news <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// await waits until all the runs were acknowledged.
+func (in *inbox) await(t *testing.T, bound time.Duration, ids ...string) {
+	t.Helper()
+	late := time.After(bound)
+	for {
+		missing := in.missing(ids)
+		if len(missing) == 0 {
+			return
+		}
+		select {
+		case <-in.news:
+		case <-late:
+			t.Fatalf("%d of %d runs were not acknowledged within %v: %q", len(missing), len(ids), bound, missing)
+		}
+	}
+}
+
+func (in *inbox) missing(ids []string) (missing []string) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for _, id := range ids {
+		if !in.acked[id] {
+			missing = append(missing, id)
+		}
+	}
+	return missing
+}
+
+func (in *inbox) pushes(id string) int {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.seen[id]
+}
+
+func (in *inbox) all() (n int) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for _, k := range in.seen {
+		n += k
+	}
+	return n
+}
