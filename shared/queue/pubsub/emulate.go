@@ -1,0 +1,103 @@
+package pubsub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"time"
+
+	pubsub "cloud.google.com/go/pubsub/v2/apiv1"
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/countersign-run/countersign/shared/queue"
+)
+
+// How the subscription delivers; terraform sets the same.
+const (
+	ackDeadline  = 600 * time.Second
+	minBackoff   = time.Second
+	maxBackoff   = 60 * time.Second
+	maxAttempts  = 20 // then to the dead-letter topic
+	retention    = 7 * 24 * time.Hour
+	deadLetters  = "-dlq"  // the dead-letter topic, and the pull subscription that keeps what arrives there
+	subscription = "-push" // the push subscription
+)
+
+// Emulate makes the topic, its push subscription to pushURL and its dead-letter topic in the emulator that
+// PUBSUB_EMULATOR_HOST names, and points a push subscription that is there already to pushURL. It refuses to work on a
+// real project.
+func Emulate(ctx context.Context, projectID, topic, pushURL string) (err error) {
+	if os.Getenv("PUBSUB_EMULATOR_HOST") == "" {
+		return errors.New("pubsub: PUBSUB_EMULATOR_HOST is not set, and in a real project terraform makes the topics")
+	}
+	topics, err := pubsub.NewTopicAdminClient(ctx)
+	if err != nil {
+		return unavailable(err)
+	}
+	defer func() { err = errors.Join(err, topics.Close()) }()
+	subs, err := pubsub.NewSubscriptionAdminClient(ctx)
+	if err != nil {
+		return unavailable(err)
+	}
+	defer func() { err = errors.Join(err, subs.Close()) }()
+
+	for _, id := range []string{topic, topic + deadLetters} {
+		if _, err := topics.CreateTopic(ctx, &pubsubpb.Topic{Name: topicName(projectID, id)}); err != nil && !exists(err) {
+			return fmt.Errorf("create the topic %s: %w", id, unavailable(err))
+		}
+	}
+	for _, sub := range subscriptions(projectID, topic, pushURL) {
+		_, err := subs.CreateSubscription(ctx, sub)
+		if exists(err) && sub.PushConfig != nil {
+			err = subs.ModifyPushConfig(ctx, &pubsubpb.ModifyPushConfigRequest{Subscription: sub.Name, PushConfig: sub.PushConfig})
+		}
+		if err != nil && !exists(err) {
+			return fmt.Errorf("create the subscription %s: %w", sub.Name, unavailable(err))
+		}
+	}
+	return nil
+}
+
+func subscriptions(projectID, topic, pushURL string) []*pubsubpb.Subscription {
+	name := func(id string) string { return fmt.Sprintf("projects/%s/subscriptions/%s", projectID, id) }
+	return []*pubsubpb.Subscription{{
+		Name:                     name(topic + deadLetters),
+		Topic:                    topicName(projectID, topic+deadLetters),
+		MessageRetentionDuration: durationpb.New(retention),
+	}, {
+		Name:                     name(topic + subscription),
+		Topic:                    topicName(projectID, topic),
+		PushConfig:               &pubsubpb.PushConfig{PushEndpoint: pushURL},
+		AckDeadlineSeconds:       int32(ackDeadline / time.Second),
+		MessageRetentionDuration: durationpb.New(retention),
+		RetryPolicy:              &pubsubpb.RetryPolicy{MinimumBackoff: durationpb.New(minBackoff), MaximumBackoff: durationpb.New(maxBackoff)},
+		DeadLetterPolicy:         &pubsubpb.DeadLetterPolicy{DeadLetterTopic: topicName(projectID, topic+deadLetters), MaxDeliveryAttempts: maxAttempts},
+	}}
+}
+
+func exists(err error) bool { return status.Code(err) == codes.AlreadyExists }
+
+// Relay passes what the emulator pushes on to push. The emulator never sends an Authorization header, also where the
+// subscription has an OIDC token configured, and the resume function takes nothing without one; so push is
+// embedded.HTTPPush with a token of the local issuer, and the check runs there as it does in the cloud. Whoever can
+// reach this handler gets a token's worth of trust: serve it on loopback alone, under a path that cannot be guessed.
+func Relay(push func(ctx context.Context, envelope []byte) error) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		envelope, err := io.ReadAll(http.MaxBytesReader(w, r.Body, queue.MaxPush))
+		if err != nil {
+			http.Error(w, "the push could not be read", http.StatusBadRequest)
+			return
+		}
+		if err := push(r.Context(), envelope); err != nil {
+			http.Error(w, "not acknowledged", http.StatusServiceUnavailable)
+			return
+		}
+		w.WriteHeader(http.StatusNoContent)
+	})
+}

@@ -1,0 +1,73 @@
+// Package pubsub is the queue in the cloud: Resume publishes to a topic of Google Cloud Pub/Sub, and a push subscription
+// with a service account's token delivers to the resume function. In the cloud terraform makes the topic and the
+// subscription; Emulate makes them in the emulator.
+package pubsub
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	pubsub "cloud.google.com/go/pubsub/v2/apiv1"
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/queue"
+)
+
+// publishBound is how long Resume waits for the server's word. A publish takes milliseconds, the library repeats what
+// failed on the way, and what is lost nevertheless is found by the sweep.
+const publishBound = 10 * time.Second
+
+// Queue implements queue.Queue.
+type Queue struct {
+	client *pubsub.TopicAdminClient
+	topic  string // projects/.../topics/...
+}
+
+var _ queue.Queue = (*Queue)(nil)
+
+// Open connects to Pub/Sub, or to the emulator that PUBSUB_EMULATOR_HOST names. It asks the server nothing: to publish
+// is all that our service accounts may do, so a missing topic shows at the first Resume. It uses the generated client,
+// not pubsub.Publisher, whose batching makes a single message wait 10 ms and which goes on in the background when the
+// caller has left.
+func Open(ctx context.Context, projectID, topic string) (*Queue, error) {
+	client, err := pubsub.NewTopicAdminClient(ctx)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	return &Queue{client: client, topic: topicName(projectID, topic)}, nil
+}
+
+// Resume implements queue.Queue: nil means that Pub/Sub has acknowledged the message.
+func (q *Queue) Resume(ctx context.Context, runID string) error {
+	if err := queue.CheckRunID(runID); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, publishBound)
+	defer cancel()
+	_, err := q.client.Publish(ctx, &pubsubpb.PublishRequest{
+		Topic:    q.topic,
+		Messages: []*pubsubpb.PubsubMessage{{Data: queue.Body(runID)}},
+	})
+	if err != nil {
+		return unavailable(err)
+	}
+	return nil
+}
+
+// Close closes the connection.
+func (q *Queue) Close() error {
+	if err := q.client.Close(); err != nil {
+		return unavailable(err)
+	}
+	return nil
+}
+
+func topicName(projectID, topic string) string {
+	return fmt.Sprintf("projects/%s/topics/%s", projectID, topic)
+}
+
+func unavailable(err error) error {
+	return fault.New(fault.Tool, fault.CodeStoreUnavailable, "The queue does not answer for now.").Because(err)
+}
