@@ -211,25 +211,44 @@ func TestRunBoundsItsPushes(t *testing.T) {
 func TestRunCutsOffAPushAtTheAckDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := embedded.New(newMemory(), embedded.Options{})
-		began := make(chan time.Time, 10)
 		var pushes atomic.Int32
+		took := make(chan time.Duration, 1)
 		start(t, q, func(ctx context.Context, _ []byte) error {
-			began <- time.Now()
 			if pushes.Add(1) > 1 {
 				return nil
 			}
+			began := time.Now()
 			<-ctx.Done()
+			took <- time.Since(began)
 			return context.Cause(ctx)
 		})
 		if err := q.Resume(t.Context(), run); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(2 * embedded.AckDeadline)
-		if n := pushes.Load(); n != 2 {
-			t.Fatalf("%d pushes, want 2", n)
+		if d := <-took; d != embedded.AckDeadline {
+			t.Errorf("cut off after %v", d)
 		}
-		if pause := -(<-began).Sub(<-began); pause < embedded.AckDeadline || pause > embedded.AckDeadline+embedded.MinBackoff+embedded.PollEvery {
-			t.Errorf("pushed again after %v", pause)
+		time.Sleep(embedded.MinBackoff + embedded.PollEvery)
+		if n := pushes.Load(); n != 2 {
+			t.Errorf("%d pushes, want 2", n)
+		}
+	})
+}
+
+func TestRunDrainsABacklogWithoutPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newMemory()
+		other := embedded.New(st, embedded.Options{})
+		for i := range 250 { // more than two pages
+			if err := other.Resume(t.Context(), fmt.Sprintf("run_%016d", i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var pushes atomic.Int32
+		start(t, embedded.New(st, embedded.Options{}), func(context.Context, []byte) error { pushes.Add(1); return nil })
+		synctest.Wait() // no time passes
+		if n := pushes.Load(); n != 250 {
+			t.Errorf("%d of 250 were pushed before the first pause", n)
 		}
 	})
 }
