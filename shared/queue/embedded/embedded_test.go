@@ -32,7 +32,7 @@ func acks(context.Context, []byte) error { return nil }
 func TestBackoffIsThatOfPubSub(t *testing.T) {
 	c := newClock()
 	var failures []embedded.Failure
-	q := embedded.New(newMemory(), embedded.Options{Now: c.now, ID: counter(), Failed: func(f embedded.Failure) { failures = append(failures, f) }})
+	q := embedded.New(newMemory(t), embedded.Options{Now: c.now, ID: counter(), Failed: func(f embedded.Failure) { failures = append(failures, f) }})
 	if err := q.Resume(t.Context(), run); err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestBackoffIsThatOfPubSub(t *testing.T) {
 }
 
 func TestAClaimHidesTheMessageUntilTheAckDeadline(t *testing.T) {
-	c, st := newClock(), newMemory()
+	c, st := newClock(), newMemory(t)
 	one := embedded.New(st, embedded.Options{Now: c.now, ID: counter()})
 	other := embedded.New(st, embedded.Options{Now: c.now})
 	if err := one.Resume(t.Context(), run); err != nil {
@@ -91,7 +91,7 @@ func TestAClaimHidesTheMessageUntilTheAckDeadline(t *testing.T) {
 }
 
 func TestALateFailureDoesNotBringAnAcknowledgedMessageBack(t *testing.T) {
-	c, st := newClock(), newMemory()
+	c, st := newClock(), newMemory(t)
 	q := embedded.New(st, embedded.Options{Now: c.now, ID: counter()})
 	if err := q.Resume(t.Context(), run); err != nil {
 		t.Fatal(err)
@@ -107,7 +107,7 @@ func TestALateFailureDoesNotBringAnAcknowledgedMessageBack(t *testing.T) {
 
 func TestOldestFirst(t *testing.T) {
 	c := newClock()
-	q := embedded.New(newMemory(), embedded.Options{Now: c.now})
+	q := embedded.New(newMemory(t), embedded.Options{Now: c.now})
 	var want, got []string
 	for i := range 20 {
 		id := fmt.Sprintf("run_%016d", i)
@@ -128,7 +128,7 @@ func TestOldestFirst(t *testing.T) {
 }
 
 func TestAnUnreadableDocumentDoesNotHoldUpTheRest(t *testing.T) {
-	c, st := newClock(), newMemory()
+	c, st := newClock(), newMemory(t)
 	q := embedded.New(st, embedded.Options{Now: c.now, ID: counter()})
 	if _, err := st.Commit(t.Context(), store.Create("queue/a", map[string]any{"due": c.now()}, []byte(`[]`))); err != nil {
 		t.Fatal(err)

@@ -18,7 +18,7 @@ import (
 // (unless the process died before it could write that down).
 func TestNothingIsLost(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c, st := newClock(), newMemory()
+		c, st := newClock(), newMemory(t)
 		ids := counter()
 		open := func() (*embedded.Queue, *severed) {
 			mine := &severed{Store: st}

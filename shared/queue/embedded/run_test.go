@@ -17,7 +17,7 @@ import (
 
 func TestRunWakesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := embedded.New(newMemory(), embedded.Options{})
+		q := embedded.New(newMemory(t), embedded.Options{})
 		arrived := make(chan time.Time)
 		start(t, q, func(context.Context, []byte) error { arrived <- time.Now(); return nil })
 		synctest.Wait() // it has looked, found nothing, and sleeps
@@ -33,7 +33,7 @@ func TestRunWakesAtOnce(t *testing.T) {
 
 func TestRunPollsForOtherProcesses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		st := newMemory()
+		st := newMemory(t)
 		arrived := make(chan time.Time)
 		start(t, embedded.New(st, embedded.Options{}), func(context.Context, []byte) error { arrived <- time.Now(); return nil })
 		synctest.Wait()
@@ -49,7 +49,7 @@ func TestRunPollsForOtherProcesses(t *testing.T) {
 
 func TestRunBoundsItsPushes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := embedded.New(newMemory(), embedded.Options{})
+		q := embedded.New(newMemory(t), embedded.Options{})
 		var now, most, done atomic.Int32
 		start(t, q, func(context.Context, []byte) error {
 			most.Store(max(most.Load(), now.Add(1)))
@@ -72,7 +72,7 @@ func TestRunBoundsItsPushes(t *testing.T) {
 
 func TestRunCutsOffAPushAtTheAckDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := embedded.New(newMemory(), embedded.Options{})
+		q := embedded.New(newMemory(t), embedded.Options{})
 		var pushes atomic.Int32
 		took := make(chan time.Duration, 1)
 		start(t, q, func(ctx context.Context, _ []byte) error {
@@ -99,7 +99,7 @@ func TestRunCutsOffAPushAtTheAckDeadline(t *testing.T) {
 
 func TestRunDrainsABacklogWithoutPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		st := newMemory()
+		st := newMemory(t)
 		other := embedded.New(st, embedded.Options{})
 		for i := range 250 { // more than two pages
 			if err := other.Resume(t.Context(), fmt.Sprintf("run_%016d", i)); err != nil {
@@ -117,7 +117,7 @@ func TestRunDrainsABacklogWithoutPause(t *testing.T) {
 
 func TestRunGivesBackWhatItHasWhenItEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, st := newClock(), newMemory()
+		c, st := newClock(), newMemory(t)
 		failed := func(f embedded.Failure) { t.Errorf("reported %+v", f) }
 		q := embedded.New(st, embedded.Options{Now: c.now, Failed: failed})
 		if err := q.Resume(t.Context(), run); err != nil {
@@ -139,7 +139,7 @@ func TestRunGivesBackWhatItHasWhenItEnds(t *testing.T) {
 
 func TestRunOutlivesItsStoresSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		st := &severed{Store: newMemory()}
+		st := &severed{Store: newMemory(t)}
 		var silent atomic.Int32
 		q := embedded.New(st, embedded.Options{Failed: func(f embedded.Failure) {
 			if f.RunID == "" && errors.Is(f.Err, store.ErrUnavailable) {

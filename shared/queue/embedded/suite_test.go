@@ -12,12 +12,19 @@ import (
 )
 
 func TestConformance(t *testing.T) {
-	queuetest.Run(t, queuetest.Suite{
-		Open:       func(t *testing.T) queuetest.Backend { return backend(newMemory()) },
-		Redelivers: embedded.AckDeadline + 5*time.Minute,
-		Quiet:      2 * embedded.AckDeadline,
-		In:         synctest.Test,
-	})
+	for name, open := range map[string]func(*testing.T) store.Store{
+		"in memory": func(t *testing.T) store.Store { return newMemory(t) },
+		"in a file": func(t *testing.T) store.Store { return openFile(t, t.TempDir()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			queuetest.Run(t, queuetest.Suite{
+				Open:       func(t *testing.T) queuetest.Backend { return backend(open(t)) },
+				Redelivers: embedded.AckDeadline + 5*time.Minute,
+				Quiet:      2 * embedded.AckDeadline,
+				In:         synctest.Test,
+			})
+		})
+	}
 }
 
 // backend is the queue on the store; each consumer has a Queue of its own, as another process would.

@@ -1,0 +1,68 @@
+package embedded_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/queue"
+	"github.com/countersign-run/countersign/shared/queue/embedded"
+)
+
+// TestAKilledProcessLosesNothing lets another process, this test binary again, take a message out of a file and kills
+// it for real in the middle of the push.
+func TestAKilledProcessLosesNothing(t *testing.T) {
+	const dirVar = "QUEUE_TEST_DIR"
+	if dir := os.Getenv(dirVar); dir != "" {
+		pushForEver(t, dir)
+	}
+	dir := t.TempDir()
+	c := &clock{time.Now()}
+	q := embedded.New(openFile(t, dir), embedded.Options{Now: c.now})
+	if err := q.Resume(t.Context(), run); err != nil {
+		t.Fatal(err)
+	}
+	victim := exec.Command(os.Args[0], "-test.run=^TestAKilledProcessLosesNothing$", "-test.timeout=1m")
+	victim.Env = append(os.Environ(), dirVar+"="+dir)
+	victim.Stderr = os.Stderr
+	out, err := victim.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := victim.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, readErr := bufio.NewReader(out).ReadString('\n')
+	killErr := victim.Process.Kill()
+	var exit *exec.ExitError
+	if err := victim.Wait(); readErr != nil || killErr != nil || !errors.As(err, &exit) || line != "pushing\n" {
+		t.Fatalf("the other process said %q: %v, %v, %v", line, readErr, killErr, err)
+	}
+
+	c.at = time.Now()
+	deliver(t, q, acks, 0) // its claim stands
+	c.add(embedded.AckDeadline)
+	deliver(t, q, func(_ context.Context, envelope []byte) error {
+		if id, attempt, err := queue.ParsePush(envelope); id != run || attempt != 2 || err != nil {
+			t.Errorf("pushed %q, attempt %d, %v; want the second attempt", id, attempt, err)
+		}
+		return nil
+	}, 1)
+	c.add(time.Hour)
+	deliver(t, q, acks, 0)
+}
+
+func pushForEver(t *testing.T, dir string) {
+	q := embedded.New(openFile(t, dir), embedded.Options{})
+	err := q.Run(t.Context(), func(ctx context.Context, _ []byte) error {
+		fmt.Println("pushing")
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	t.Fatalf("it ended by itself: %v", err)
+}
