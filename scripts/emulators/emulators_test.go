@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -37,8 +38,7 @@ func TestOneEmulatorPerBinary(t *testing.T) {
 }
 
 func TestStopEndsTheProcess(t *testing.T) {
-	emulators.PubSub(t) // skips where it is absent
-	t.Setenv("PUBSUB_EMULATOR_HOST", "")
+	needJar(t)
 	e, err := emulators.StartPubSub(t.Context(), io.Discard)
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +74,7 @@ func TestAbsentPartsAreNamed(t *testing.T) {
 		}
 	})
 	t.Run("component", func(t *testing.T) {
-		emulators.PubSub(t) // needs Java
+		needJar(t)
 		t.Setenv("CLOUD_EMULATORS_DIR", filepath.Join(t.TempDir(), "nothing"))
 		_, err := emulators.StartFirestore(t.Context(), io.Discard)
 		if !errors.Is(err, emulators.ErrAbsent) || !strings.Contains(err.Error(), "gcloud components install cloud-firestore-emulator") {
@@ -84,11 +84,19 @@ func TestAbsentPartsAreNamed(t *testing.T) {
 }
 
 func TestStartEndsWithItsContext(t *testing.T) {
-	emulators.PubSub(t)
-	t.Setenv("PUBSUB_EMULATOR_HOST", "")
+	needJar(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := emulators.StartPubSub(ctx, io.Discard); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
+}
+
+// needJar makes sure that the Pub/Sub emulator can be started here, and is not one that somebody else runs.
+func needJar(t *testing.T) {
+	t.Helper()
+	if os.Getenv("PUBSUB_EMULATOR_HOST") != "" {
+		t.Skip("PUBSUB_EMULATOR_HOST is set, so nothing is started here")
+	}
+	emulators.PubSub(t)
 }
