@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/gowebpki/jcs"
@@ -188,7 +190,9 @@ func (t *Tool) Prepares() bool { return t.prepare != nil }
 func (t *Tool) Prepare(ctx context.Context, c Call) (string, error) { return t.prepare(ctx, c) }
 
 // Execute does it. The arguments must come from Normalize.
-func (t *Tool) Execute(ctx context.Context, c Call) (json.RawMessage, error) { return t.execute(ctx, c) }
+func (t *Tool) Execute(ctx context.Context, c Call) (json.RawMessage, error) {
+	return t.execute(ctx, c)
+}
 
 // Reconcile settles a call that was started and has no recorded outcome. An error means: ask again later.
 func (t *Tool) Reconcile(ctx context.Context, c Call) (Outcome, error) {
@@ -212,6 +216,9 @@ func NewSet(tools ...*Tool) Set {
 	}
 	return s
 }
+
+// Names gives the tools' names in order.
+func (s Set) Names() []string { return slices.Sorted(maps.Keys(s)) }
 
 // canonical is the RFC 8785 form of v.
 func canonical(v any) (json.RawMessage, error) {
