@@ -188,7 +188,9 @@ func (t *Tool) Prepares() bool { return t.prepare != nil }
 func (t *Tool) Prepare(ctx context.Context, c Call) (string, error) { return t.prepare(ctx, c) }
 
 // Execute does it. The arguments must come from Normalize.
-func (t *Tool) Execute(ctx context.Context, c Call) (json.RawMessage, error) { return t.execute(ctx, c) }
+func (t *Tool) Execute(ctx context.Context, c Call) (json.RawMessage, error) {
+	return t.execute(ctx, c)
+}
 
 // Reconcile settles a call that was started and has no recorded outcome. An error means: ask again later.
 func (t *Tool) Reconcile(ctx context.Context, c Call) (Outcome, error) {
@@ -260,25 +262,11 @@ func plainTypes(s *jsonschema.Schema) {
 func (s schema) check(data json.RawMessage) error {
 	var v any
 	if err := json.Unmarshal(data, &v); err != nil {
-		return fault.Invalid("", "not JSON").Because(err)
+		return fault.Invalid("", "this is not JSON").Because(err)
 	}
 	if err := s.Validate(v); err != nil {
-		return fault.Invalid("", "the arguments do not fit the schema: %s", explain(err)).Because(err)
+		field, rule := explain(err)
+		return fault.Invalid(field, "%s", rule)
 	}
 	return nil
-}
-
-// explain keeps the place and the rule of a schema error, and drops the value, which may be a secret or 200 KiB long.
-func explain(err error) string {
-	for _, e := range []error{err} {
-		s := e.Error()
-		if i := bytes.IndexByte([]byte(s), '\n'); i >= 0 {
-			s = s[:i]
-		}
-		if len(s) > 200 {
-			s = s[:200]
-		}
-		return s
-	}
-	return ""
 }
