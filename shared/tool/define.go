@@ -267,25 +267,11 @@ func plainTypes(s *jsonschema.Schema) {
 func (s schema) check(data json.RawMessage) error {
 	var v any
 	if err := json.Unmarshal(data, &v); err != nil {
-		return fault.Invalid("", "not JSON").Because(err)
+		return fault.Invalid("", "this is not JSON").Because(err)
 	}
 	if err := s.Validate(v); err != nil {
-		return fault.Invalid("", "the arguments do not fit the schema: %s", explain(err)).Because(err)
+		field, rule := explain(err)
+		return fault.Invalid(field, "%s", rule)
 	}
 	return nil
-}
-
-// explain keeps the place and the rule of a schema error, and drops the value, which may be a secret or 200 KiB long.
-func explain(err error) string {
-	for _, e := range []error{err} {
-		s := e.Error()
-		if i := bytes.IndexByte([]byte(s), '\n'); i >= 0 {
-			s = s[:i]
-		}
-		if len(s) > 200 {
-			s = s[:200]
-		}
-		return s
-	}
-	return ""
 }

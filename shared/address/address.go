@@ -1,0 +1,169 @@
+// Package address decides what an e-mail address is. It is narrower than RFC 5322 on purpose: net/mail accepts display
+// names, comments, groups, quoted local parts, address literals and invisible characters, and each of them has been used
+// to make one reader see another recipient than the next. What passes here means one mailbox, written in one way.
+package address
+
+import (
+	"fmt"
+	"strings"
+
+	"golang.org/x/net/idna"
+
+	"github.com/countersign-run/countersign/shared/fault"
+)
+
+// Limits in octets: RFC 5321 §4.5.3.1 for the local part and the path, RFC 1035 §2.3.4 for the name and its labels.
+const (
+	MaxLocal   = 64
+	MaxDomain  = 253
+	MaxAddress = 254
+	maxLabel   = 63
+)
+
+// localSigns are the characters besides letters and digits that a local part may hold: the atext of RFC 5322 §3.2.3
+// without the percent sign and the exclamation mark, which old relays read as routes.
+const localSigns = "#$&'*+-/=?^_`{|}~"
+
+// inward are last labels that never lead to a mail host on the public internet, but may lead to one inside (RFC 6761,
+// RFC 6762, RFC 7686, RFC 8375, RFC 9476, and the names that routers use). The reserved names "test" and "example"
+// are let through: nothing can be delivered there, and tests and examples are what they are for.
+var inward = map[string]bool{
+	"localhost": true, "local": true, "localdomain": true, "internal": true, "intranet": true, "lan": true,
+	"home": true, "corp": true, "private": true, "invalid": true, "onion": true, "alt": true, "arpa": true,
+}
+
+// Normalize gives the one form of an address: the domain in lower case, the local part untouched, since only the
+// receiving host may say whether its case matters. Two addresses are the same when their normal forms are the same
+// bytes. The error is a ValidationError without a field, and never repeats the address.
+func Normalize(s string) (string, error) {
+	if why := refusal(s); why != "" {
+		return "", fault.Invalid("", "%s", why)
+	}
+	local, domain, _ := strings.Cut(s, "@")
+	return local + "@" + strings.ToLower(domain), nil
+}
+
+// List normalises each address of a field and drops repetitions, keeping the order. Its ValidationErrors name the field
+// and the place in it ("to/2"), and never repeat an address. max counts what was given, repetitions included.
+func List(field string, in []string, max int) ([]string, error) {
+	if len(in) > max {
+		return nil, fault.Invalid(field, "at most %d addresses may stand here", max)
+	}
+	seen := make(map[string]bool, len(in))
+	var out []string
+	for i, s := range in {
+		if why := refusal(s); why != "" {
+			return nil, fault.Invalid(fmt.Sprintf("%s/%d", field, i), "%s", why)
+		}
+		a, _ := Normalize(s)
+		if !seen[a] {
+			seen[a] = true
+			out = append(out, a)
+		}
+	}
+	return out, nil
+}
+
+// Unicode gives the address with its punycode labels as the letters that a reader would see, and whether there were
+// any. The result is for showing beside the address, never instead of it: it may look like somebody else's.
+func Unicode(normal string) (shown string, punycode bool) {
+	local, domain, ok := strings.Cut(normal, "@")
+	if !ok || !strings.Contains("."+domain, ".xn--") {
+		return normal, false
+	}
+	u, err := idna.Punycode.ToUnicode(domain)
+	if err != nil {
+		return normal, true
+	}
+	return local + "@" + u, true
+}
+
+// refusal says why s is no address, or nothing when it is one.
+func refusal(s string) string {
+	local, domain, found := strings.Cut(s, "@")
+	switch {
+	case len(s) > MaxAddress:
+		return fmt.Sprintf("an e-mail address has at most %d octets", MaxAddress)
+	case !found || strings.Contains(domain, "@"):
+		return "an e-mail address has one @, and stands alone, without a name beside it"
+	case len(local) > MaxLocal:
+		return fmt.Sprintf("the part before the @ has at most %d octets", MaxLocal)
+	}
+	if why := badLocal(local); why != "" {
+		return why
+	}
+	return badDomain(domain)
+}
+
+func badLocal(s string) string {
+	for _, atom := range strings.Split(s, ".") {
+		if atom == "" {
+			return "the part before the @ is empty, or has a dot at its start, its end, or beside another dot"
+		}
+	}
+	for i := range len(s) {
+		if c := s[i]; !alphanumeric(c) && c != '.' && !strings.ContainsRune(localSigns, rune(c)) || c >= 0x80 {
+			return "the part before the @ holds a character that is not allowed there"
+		}
+	}
+	if s[0] == '-' || strings.HasPrefix(s, "=?") {
+		return "the part before the @ begins like an option or an encoded word"
+	}
+	return ""
+}
+
+func badDomain(s string) string {
+	if len(s) > MaxDomain {
+		return fmt.Sprintf("the domain has at most %d octets", MaxDomain)
+	}
+	labels := strings.Split(strings.ToLower(s), ".")
+	if len(labels) < 2 {
+		return "the domain needs a dot"
+	}
+	for _, l := range labels {
+		if !isLabel(l) {
+			return "the domain is not a host name"
+		}
+	}
+	switch last := labels[len(labels)-1]; {
+	case !isTop(last):
+		return "the domain does not end in a top-level domain"
+	case inward[last]:
+		return "the domain is not one of the public internet"
+	}
+	return ""
+}
+
+// isLabel reports whether a lower-case label is made of letters, digits and inner hyphens, and decodes when it says
+// that it is punycode.
+func isLabel(l string) bool {
+	if l == "" || len(l) > maxLabel || l[0] == '-' || l[len(l)-1] == '-' {
+		return false
+	}
+	for i := range len(l) {
+		if !alphanumeric(l[i]) && l[i] != '-' {
+			return false
+		}
+	}
+	if strings.HasPrefix(l, "xn--") {
+		u, err := idna.Punycode.ToUnicode(l)
+		return err == nil && u != l
+	}
+	return true
+}
+
+func isTop(l string) bool {
+	if strings.HasPrefix(l, "xn--") {
+		return true
+	}
+	for i := range len(l) {
+		if l[i] < 'a' || l[i] > 'z' {
+			return false
+		}
+	}
+	return len(l) >= 2
+}
+
+func alphanumeric(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+}

@@ -1,0 +1,110 @@
+package address
+
+import (
+	"errors"
+	"net/mail"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/fault"
+)
+
+func TestNormalizeKeepsTheLocalPartAndLowersTheDomain(t *testing.T) {
+	for in, want := range map[string]string{
+		"a@example.com":                   "a@example.com",
+		"First.Last@EXAMPLE.Com":          "First.Last@example.com",
+		"a+tag@example.co.uk":             "a+tag@example.co.uk",
+		"o'neil_x@mail.example.org":       "o'neil_x@mail.example.org",
+		"user@xn--exmple-4nf.com":         "user@xn--exmple-4nf.com",
+		"user@example.xn--p1ai":           "user@example.xn--p1ai",
+		"1@2.de":                          "1@2.de",
+		strings.Repeat("a", 64) + "@b.de": strings.Repeat("a", 64) + "@b.de",
+	} {
+		got, err := Normalize(in)
+		if err != nil || got != want {
+			t.Errorf("Normalize(%q) = %q, %v; want %q", in, got, err, want)
+		}
+	}
+}
+
+var refused = []string{
+	"", "@", "a", "a@", "@example.com", "a@b@example.com", "a@example.com\r\nBcc: evil@x.com", "a@example.com\nTo: c@d.com",
+	"a@example.com, b@x.com", "a@example.com;c@d.com", "undisclosed-recipients:;", "grp: a@b.com;", "Boss <evil@x.com>",
+	"=?utf-8?b?Ym9zc0Bjb3JwLmNvbQ==?= <evil@x.com>", "=?utf-8?q?a?=@example.com", "evil@x.com (boss@corp.com)", `"a b"@example.com`, `"a@b"@x.com`,
+	"a@localhost", "a@host.localhost", "a@printer.local", "a@metadata.google.internal", "a@x.onion", "a@1.0.0.127.in-addr.arpa", "a@[127.0.0.1]", "a@[IPv6:::1]",
+	"a@127.0.0.1", "a@-x.com", "a@x-.com", "a@example.com.", "a@.example.com", "a@example..com", "mailto:a@example.com",
+	"a@example.com\x00", "a\u202e@example.com", "a\u200b@example.com", "a@example\u3002com", "\uff41@example.com",
+	"a@ex\u0430mple.com", "a%evil.com@example.com", "evil.com!a@example.com", "-oQ/tmp@example.com", ".a@example.com",
+	"a.@example.com", "a..b@example.com", "a@ex_ample.com", "a@example.c", "a@example.123", " a@example.com", "a@example.com ",
+	"a\t@example.com", "<a@example.com>", "a@xn--.com", "a\x80@example.com",
+	strings.Repeat("a", 65) + "@example.com", "a@" + strings.Repeat("b", 64) + ".com",
+	"a@" + strings.Repeat("bbbbbbb.", 32) + "com",
+}
+
+func TestNormalizeRefusesWhateverCouldMeanTwoThings(t *testing.T) {
+	for _, in := range refused {
+		got, err := Normalize(in)
+		var e *fault.Error
+		if !errors.As(err, &e) || e.Class != fault.Validation {
+			t.Errorf("Normalize(%q) = %q, %v; want a ValidationError", in, got, err)
+			continue
+		}
+		if len(in) > 3 && strings.Contains(e.Error(), in) {
+			t.Errorf("the error repeats the address: %v", e)
+		}
+	}
+}
+
+func TestListDropsRepetitionsAndNamesThePlaceOfAFault(t *testing.T) {
+	got, err := List("to", []string{"a@example.com", "B@x.org", "a@EXAMPLE.com", "b@x.org"}, 20)
+	if want := []string{"a@example.com", "B@x.org", "b@x.org"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("List = %q, %v; want %q", got, err, want)
+	}
+	_, err = List("cc", []string{"a@example.com", "SECRET someone@x.com"}, 20)
+	var e *fault.Error
+	if !errors.As(err, &e) || e.Field != "cc/1" || strings.Contains(e.Error(), "SECRET") {
+		t.Errorf("List = %v; want an error at cc/1 without the address", err)
+	}
+	_, err = List("bcc", make([]string, 21), 20)
+	if !errors.As(err, &e) || e.Field != "bcc" {
+		t.Errorf("List of 21 = %v; want an error at bcc", err)
+	}
+}
+
+func TestUnicodeShowsWhatPunycodeHides(t *testing.T) {
+	if shown, puny := Unicode("user@xn--exmple-4nf.com"); !puny || shown == "user@xn--exmple-4nf.com" || strings.Contains(shown, "xn--") {
+		t.Errorf("Unicode = %q, %v", shown, puny)
+	}
+	if shown, puny := Unicode("user@example.com"); puny || shown != "user@example.com" {
+		t.Errorf("Unicode = %q, %v", shown, puny)
+	}
+}
+
+// FuzzNormalize holds that an accepted address is a fixed point, is plain ASCII, and is read by net/mail as the same
+// one mailbox.
+func FuzzNormalize(f *testing.F) {
+	for _, s := range refused {
+		f.Add(s)
+	}
+	f.Add("First.Last+tag@Sub.EXAMPLE.com")
+	f.Add("user@xn--exmple-4nf.com")
+	f.Fuzz(func(t *testing.T, s string) {
+		got, err := Normalize(s)
+		if err != nil {
+			return
+		}
+		if again, err := Normalize(got); err != nil || again != got {
+			t.Fatalf("Normalize(%q) = %q, but again %q, %v", s, got, again, err)
+		}
+		for _, r := range got {
+			if r <= ' ' || r > '~' {
+				t.Fatalf("Normalize(%q) let %U through", s, r)
+			}
+		}
+		parsed, err := mail.ParseAddressList(got)
+		if err != nil || len(parsed) != 1 || parsed[0].Address != got || parsed[0].Name != "" {
+			t.Fatalf("net/mail reads %q as %v, %v", got, parsed, err)
+		}
+	})
+}

@@ -1,0 +1,101 @@
+// Package calendar is the tool calendar_event_create: one event in the primary calendar of the run's owner, after the
+// owner has approved it. The event's id is derived from the action, so that a second insert of the same action is
+// refused by the calendar itself, and a lost answer is settled by asking for that id.
+package calendar
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"time"
+	_ "time/tzdata" // The cloud's images may come without time zones.
+
+	"github.com/google/jsonschema-go/jsonschema"
+	calendarapi "google.golang.org/api/calendar/v3"
+
+	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/tools/internal/google"
+)
+
+// Name is the tool's name for the model.
+const Name = "calendar_event_create"
+
+// Limits of an event.
+const (
+	MaxAttendees   = 20
+	MaxSummary     = 1024 // octets
+	MaxLocation    = 1024
+	MaxDescription = 8192
+	MaxInstances   = 400                   // of a recurring event
+	MaxLength      = 14 * 24 * time.Hour   // of one event
+	MaxPast        = 366 * 24 * time.Hour  // how long ago an event may begin
+	MaxFuture      = 3653 * 24 * time.Hour // how far ahead an event, or the last of its repetitions, may begin
+)
+
+// Options of the tool. The zero value works against Google.
+type Options struct {
+	Endpoint string           // another server that speaks the Calendar API, with its trailing slash; empty is Google's
+	Timeout  time.Duration    // of one call; 0 is 20 s
+	Now      func() time.Time // the clock that dates are judged by; nil is time.Now
+}
+
+// Args are the tool's arguments.
+type Args struct {
+	Summary     string   `json:"summary" jsonschema:"The event's title."`
+	Start       string   `json:"start" jsonschema:"When it begins: RFC 3339 with an offset such as 2027-01-05T10:00:00+01:00, or without an offset if timeZone is given, or YYYY-MM-DD with allDay."`
+	End         string   `json:"end" jsonschema:"When it ends, in the form of start. With allDay: the first day after the event."`
+	TimeZone    string   `json:"timeZone,omitempty" jsonschema:"An IANA time zone such as Europe/Berlin. Needed for recurring events and for times without an offset."`
+	AllDay      bool     `json:"allDay,omitempty" jsonschema:"Whether start and end are dates."`
+	Attendees   []string `json:"attendees,omitempty" jsonschema:"Bare e-mail addresses of the people to invite."`
+	Location    string   `json:"location,omitempty"`
+	Description string   `json:"description,omitempty"`
+	Recurrence  []string `json:"recurrence,omitempty" jsonschema:"One rule of RFC 5545 that ends by COUNT or UNTIL, such as RRULE:FREQ=WEEKLY;COUNT=10."`
+	Meet        bool     `json:"meet,omitempty" jsonschema:"Whether to add a Google Meet link."`
+	SendUpdates string   `json:"sendUpdates,omitempty" jsonschema:"Who is told by mail. Left out: all attendees."`
+	CalendarID  string   `json:"calendarId,omitempty" jsonschema:"Only primary, the user's own calendar."`
+}
+
+// Created is the tool's answer.
+type Created struct {
+	EventID  string `json:"eventId"`
+	HTMLLink string `json:"htmlLink,omitempty"`
+	MeetLink string `json:"meetLink,omitempty"`
+	// Cancelled says that the event was made, and was deleted by its owner before we looked. It is not made again.
+	Cancelled bool `json:"cancelled,omitempty"`
+}
+
+// New makes the tool.
+func New(clients func(ctx context.Context, uid string) (*http.Client, error), o Options) *tool.Tool {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	c := &creator{clients: clients, endpoint: o.Endpoint, timeout: cmp.Or(o.Timeout, google.Timeout)}
+	return tool.Define(tool.Def[Args, Created]{
+		Name:        Name,
+		Description: "Creates one event in the user's own Google Calendar and can invite people. The user sees it in full and approves it first.",
+		SideEffect:  true,
+		Scopes:      []string{calendarapi.CalendarEventsScope},
+		Refine:      refine,
+		Normalize:   func(a Args) (Args, error) { return normalize(a, o.Now()) },
+		Recipients:  func(a Args) []string { return a.Attendees },
+		Preview:     func(a Args) tool.Preview { return preview(a, o.Now()) },
+		Summary:     summary,
+		Execute:     c.insert,
+		Reconcile:   c.settle,
+	})
+}
+
+func refine(s *jsonschema.Schema) {
+	p := s.Properties
+	p["summary"].MinLength = jsonschema.Ptr(1)
+	for name, most := range map[string]int{
+		"summary": MaxSummary, "location": MaxLocation, "description": MaxDescription, "start": 40, "end": 40, "timeZone": 64, "calendarId": 254,
+	} {
+		p[name].MaxLength = jsonschema.Ptr(most)
+	}
+	p["attendees"].MaxItems = jsonschema.Ptr(MaxAttendees)
+	p["attendees"].Items.MaxLength = jsonschema.Ptr(254)
+	p["recurrence"].MaxItems = jsonschema.Ptr(1)
+	p["recurrence"].Items.MaxLength = jsonschema.Ptr(maxRule)
+	p["sendUpdates"].Enum = []any{"all", "externalOnly", "none"}
+}

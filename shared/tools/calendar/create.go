@@ -1,0 +1,167 @@
+package calendar
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base32"
+	"strings"
+	"time"
+
+	calendarapi "google.golang.org/api/calendar/v3"
+	"google.golang.org/api/option"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/tools/internal/google"
+)
+
+// actionProperty is the private property by which an event is known as ours.
+const actionProperty = "countersignAction"
+
+// creator carries calls out.
+type creator struct {
+	clients  google.Clients
+	endpoint string
+	timeout  time.Duration
+}
+
+// eventID is derived from the action: 52 characters of lower-case base32hex, which is what the API takes as a client's
+// id (Calendar API, Events resource: 5 to 1024 of a-v and 0-9).
+func eventID(action string) string {
+	sum := sha256.Sum256([]byte(action))
+	return strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:]))
+}
+
+func (c *creator) service(ctx context.Context, uid string) (*calendarapi.Service, error) {
+	client, err := c.clients.Client(ctx, uid)
+	if err != nil {
+		return nil, err
+	}
+	opts := []option.ClientOption{option.WithHTTPClient(client)}
+	if c.endpoint != "" {
+		opts = append(opts, option.WithEndpoint(c.endpoint))
+	}
+	svc, err := calendarapi.NewService(ctx, opts...)
+	if err != nil {
+		return nil, fault.New(fault.Tool, fault.CodeInternal, "The event could not be prepared.").Because(err)
+	}
+	return svc, nil
+}
+
+// insert creates the event. An id that is taken is looked at: if the event is this action's own, it is the answer.
+func (c *creator) insert(ctx context.Context, call tool.Call, a Args) (Created, error) {
+	svc, err := c.service(ctx, call.UID)
+	if err != nil {
+		return Created{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	id := eventID(call.ActionID)
+	req := svc.Events.Insert("primary", resource(a, id, call.ActionID)).Context(ctx)
+	if a.SendUpdates != "" {
+		req = req.SendUpdates(a.SendUpdates)
+	}
+	if a.Meet {
+		req = req.ConferenceDataVersion(1)
+	}
+	ev, err := req.Do()
+	if err != nil {
+		return c.failed(ctx, svc, id, call.ActionID, google.Read(err))
+	}
+	if ev == nil || ev.Id != id {
+		return Created{}, tool.Ambiguous(fault.New(fault.Tool, "provider_failed", "Google Calendar's answer could not be read. The event may have been created."))
+	}
+	return created(ev), nil
+}
+
+// failed reads a failed insert. A second insert of the same id makes no second event, but whether to try again is for
+// settle to say, unless the failure itself proves that nothing happened.
+func (c *creator) failed(ctx context.Context, svc *calendarapi.Service, id, action string, f google.Failure) (Created, error) {
+	const call = "calendar.events.insert"
+	switch f.Proof {
+	case google.Conflict:
+		ev, err := svc.Events.Get("primary", id).Context(ctx).Do()
+		if err == nil && own(ev, id, action) {
+			return created(ev), nil
+		}
+		return Created{}, tool.Ambiguous(f.Fault(call, "The event's id is taken in your calendar, and not by this event."))
+	case google.Refused, google.Missing, google.NoAccess:
+		return Created{}, f.Fault(call, "Google Calendar refused the event. Nothing was created.")
+	case google.NotSent, google.Limited:
+		return Created{}, tool.Transient(f.Fault(call, "Google Calendar could not take the event now. Nothing was created."))
+	}
+	return Created{}, tool.Ambiguous(f.Fault(call, "Google Calendar did not say whether the event was created."))
+}
+
+// settle asks for the event by its id.
+func (c *creator) settle(ctx context.Context, call tool.Call, _ Args) (tool.Verdict, Created, string, error) {
+	svc, err := c.service(ctx, call.UID)
+	if err != nil {
+		return cannotAsk(err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	id := eventID(call.ActionID)
+	ev, err := svc.Events.Get("primary", id).Context(ctx).Do()
+	switch {
+	case err != nil && google.Read(err).Proof == google.Missing:
+		return tool.NotDone, Created{}, "", nil
+	case err != nil:
+		return cannotAsk(err)
+	case ev == nil || ev.Id == "":
+		return "", Created{}, "", tool.Transient(fault.New(fault.Tool, "provider_failed", "Google Calendar's answer could not be read."))
+	case own(ev, id, call.ActionID):
+		return tool.Done, created(ev), "", nil
+	}
+	return tool.Unknown, Created{}, "Your calendar holds another event under the id of this one. Please look into your calendar.", nil
+}
+
+// cannotAsk is the verdict where the calendar did not answer: unknown where only the user can mend it, else later.
+func cannotAsk(err error) (tool.Verdict, Created, string, error) {
+	f := google.Read(err)
+	if f.Proof == google.NoAccess || f.Proof == google.Refused {
+		return tool.Unknown, Created{}, "We can no longer look at your calendar, so we cannot tell whether the event was created.", nil
+	}
+	return "", Created{}, "", tool.Transient(f.Fault("calendar.events.get", "Google Calendar could not be asked whether the event was created."))
+}
+
+// own reports whether the event is the action's. Of a deleted event only the id is guaranteed, and nobody else derives
+// that id; so there a missing property is no objection, while a different one is.
+func own(ev *calendarapi.Event, id, action string) bool {
+	if ev == nil || ev.Id != id {
+		return false
+	}
+	mark := ""
+	if ev.ExtendedProperties != nil {
+		mark = ev.ExtendedProperties.Private[actionProperty]
+	}
+	return mark == action || mark == "" && ev.Status == "cancelled"
+}
+
+func created(ev *calendarapi.Event) Created {
+	return Created{EventID: ev.Id, HTMLLink: ev.HtmlLink, MeetLink: ev.HangoutLink, Cancelled: ev.Status == "cancelled"}
+}
+
+func resource(a Args, id, action string) *calendarapi.Event {
+	ev := &calendarapi.Event{
+		Id: id, Summary: a.Summary, Location: a.Location, Description: a.Description, Recurrence: a.Recurrence,
+		Start: point(a.Start, a), End: point(a.End, a),
+		ExtendedProperties: &calendarapi.EventExtendedProperties{Private: map[string]string{actionProperty: action}},
+	}
+	for _, at := range a.Attendees {
+		ev.Attendees = append(ev.Attendees, &calendarapi.EventAttendee{Email: at})
+	}
+	if a.Meet {
+		ev.ConferenceData = &calendarapi.ConferenceData{CreateRequest: &calendarapi.CreateConferenceRequest{
+			RequestId: id, ConferenceSolutionKey: &calendarapi.ConferenceSolutionKey{Type: "hangoutsMeet"},
+		}}
+	}
+	return ev
+}
+
+func point(s string, a Args) *calendarapi.EventDateTime {
+	if a.AllDay {
+		return &calendarapi.EventDateTime{Date: s}
+	}
+	return &calendarapi.EventDateTime{DateTime: s, TimeZone: a.TimeZone}
+}

@@ -1,0 +1,66 @@
+package calendar
+
+import (
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/countersign-run/countersign/shared/address"
+	"github.com/countersign-run/countersign/shared/fault"
+)
+
+// normalize checks what the schema cannot say and writes each time with its offset, so that the approved bytes name one
+// moment.
+func normalize(a Args, now time.Time) (Args, error) {
+	if a.CalendarID != "" && a.CalendarID != "primary" {
+		e := fault.New(fault.Policy, fault.CodeForbidden, "Events are made in your own primary calendar only.")
+		e.Field = "calendarId"
+		return a, e
+	}
+	a.CalendarID = ""
+	if err := normalizeTexts(&a); err != nil {
+		return a, err
+	}
+	var err error
+	if a.Attendees, err = address.List("attendees", a.Attendees, MaxAttendees); err != nil {
+		return a, err
+	}
+	if a.SendUpdates == "" && len(a.Attendees) > 0 {
+		a.SendUpdates = "all"
+	}
+	s, err := parseSpan(a)
+	if err != nil {
+		return a, err
+	}
+	if err := s.check(now); err != nil {
+		return a, err
+	}
+	a.Start, a.End = s.format()
+	if len(a.Recurrence) == 0 {
+		return a, nil
+	}
+	if !a.AllDay && a.TimeZone == "" {
+		return a, fault.Invalid("timeZone", "a recurring event needs a time zone, or its time would move with daylight saving")
+	}
+	_, err = expand(a.Recurrence[0], s.start, a.AllDay)
+	return a, err
+}
+
+func normalizeTexts(a *Args) error {
+	a.Description = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(a.Description)
+	for _, t := range []struct {
+		field, value, allowed string
+		most                  int
+	}{{"summary", a.Summary, "", MaxSummary}, {"location", a.Location, "", MaxLocation}, {"description", a.Description, "\n\t", MaxDescription}} {
+		if len(t.value) > t.most {
+			return fault.Invalid(t.field, "at most %d octets may stand here", t.most)
+		}
+		if strings.ContainsFunc(t.value, func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune(t.allowed, r) }) {
+			return fault.Invalid(t.field, "control characters may not stand here")
+		}
+	}
+	if strings.TrimSpace(a.Summary) == "" {
+		return fault.Invalid("summary", "the event needs a title")
+	}
+	return nil
+}

@@ -1,0 +1,166 @@
+package calendar
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/teambition/rrule-go"
+
+	"github.com/countersign-run/countersign/shared/fault"
+)
+
+const maxRule = 200 // octets
+
+// ruleParts are the parts of an RRULE that are taken, a subset of RFC 5545 §3.3.10: no repetition within a day.
+var ruleParts = map[string]*regexp.Regexp{
+	"FREQ":       regexp.MustCompile(`^(DAILY|WEEKLY|MONTHLY|YEARLY)$`),
+	"INTERVAL":   regexp.MustCompile(`^[1-9]\d{0,2}$`),
+	"COUNT":      regexp.MustCompile(`^[1-9]\d{0,8}$`),
+	"UNTIL":      regexp.MustCompile(`^\d{8}(T\d{6}Z)?$`),
+	"BYDAY":      list(`([+-]?[1-5]?\d)?(MO|TU|WE|TH|FR|SA|SU)`),
+	"BYMONTHDAY": list(`-?([1-9]|[12]\d|3[01])`),
+	"BYMONTH":    list(`([1-9]|1[0-2])`),
+	"BYSETPOS":   list(`-?[1-9]\d{0,2}`),
+	"WKST":       regexp.MustCompile(`^(MO|TU|WE|TH|FR|SA|SU)$`),
+}
+
+func list(item string) *regexp.Regexp {
+	return regexp.MustCompile(`^` + item + `(,` + item + `){0,30}$`)
+}
+
+// series is a recurring event, worked out.
+type series struct {
+	rule  map[string]string
+	dates []time.Time // when the rule says that it takes place, at most MaxInstances
+}
+
+// expand reads a rule and works out its dates from the start on. The start itself takes place whether the rule names it
+// or not. Its errors are ValidationErrors that name the field.
+func expand(line string, start time.Time, allDay bool) (series, error) {
+	bad := func(format string, args ...any) (series, error) {
+		return series{}, fault.Invalid("recurrence", format, args...)
+	}
+	rule, why := parseRule(line)
+	if why != "" {
+		return bad("%s", why)
+	}
+	until, hasUntil := rule["UNTIL"]
+	if hasUntil && (len(until) == 8) != allDay {
+		return bad("UNTIL is a date for an all-day event, and a time in UTC such as 20270110T000000Z for any other")
+	}
+	opts, err := rrule.StrToROption(strings.TrimPrefix(line, "RRULE:"))
+	if err != nil {
+		return bad("this rule cannot be read")
+	}
+	most := MaxInstances + 1
+	horizon := start.Add(MaxFuture)
+	if opts.Count > 0 {
+		most = min(most, opts.Count)
+	}
+	// The library would search for dates that never come until the year 2262; our own end is nearer.
+	opts.Count, opts.Dtstart = 0, start
+	if opts.Until.IsZero() || opts.Until.After(horizon) {
+		opts.Until = horizon
+	}
+	r, err := rrule.NewRRule(*opts)
+	if err != nil {
+		return bad("this rule cannot be read")
+	}
+	s := series{rule: rule}
+	for next := r.Iterator(); len(s.dates) < most; {
+		at, ok := next()
+		if !ok {
+			break
+		}
+		s.dates = append(s.dates, at)
+	}
+	count, _ := strconv.Atoi(rule["COUNT"])
+	switch {
+	case len(s.dates) > MaxInstances || count > MaxInstances:
+		return bad("this takes place more often than %d times", MaxInstances)
+	case len(s.dates) == 0:
+		return bad("by this rule the event never takes place")
+	case count > len(s.dates):
+		return bad("this goes on for more than ten years")
+	}
+	return s, nil
+}
+
+// parseRule gives the parts of a rule, or says why it is none.
+func parseRule(line string) (map[string]string, string) {
+	text, ok := strings.CutPrefix(line, "RRULE:")
+	if !ok || len(line) > maxRule {
+		return nil, "a rule such as RRULE:FREQ=WEEKLY;COUNT=10 is needed"
+	}
+	rule := map[string]string{}
+	for _, p := range strings.Split(text, ";") {
+		name, value, _ := strings.Cut(p, "=")
+		form := ruleParts[name]
+		if form == nil || !form.MatchString(value) {
+			return nil, "the rule has a part that is not known, or is not of the right form"
+		}
+		if rule[name] != "" {
+			return nil, "the rule has a part twice"
+		}
+		rule[name] = value
+	}
+	switch {
+	case rule["FREQ"] == "":
+		return nil, "the rule needs FREQ"
+	case rule["COUNT"] != "" && rule["UNTIL"] != "":
+		return nil, "the rule may have COUNT or UNTIL, not both"
+	case rule["COUNT"] == "" && rule["UNTIL"] == "":
+		return nil, "the rule needs an end: COUNT or UNTIL"
+	case strings.ContainsAny(rule["BYDAY"], "0123456789") && (rule["FREQ"] == "DAILY" || rule["FREQ"] == "WEEKLY"):
+		return nil, "a numbered weekday needs FREQ=MONTHLY or FREQ=YEARLY"
+	}
+	return rule, ""
+}
+
+var (
+	units    = map[string]string{"DAILY": "day", "WEEKLY": "week", "MONTHLY": "month", "YEARLY": "year"}
+	weekdays = map[string]string{"MO": "Monday", "TU": "Tuesday", "WE": "Wednesday", "TH": "Thursday", "FR": "Friday", "SA": "Saturday", "SU": "Sunday"}
+)
+
+// words says the rule in a sentence, with the dates that it comes to.
+func (s series) words(layout string) string {
+	unit := units[s.rule["FREQ"]]
+	b := "Every " + unit
+	if n := s.rule["INTERVAL"]; n != "" && n != "1" {
+		b = fmt.Sprintf("Every %s %ss", n, unit)
+	}
+	if d := s.rule["BYDAY"]; d != "" {
+		b += " on " + dayNames(d)
+	}
+	if d := s.rule["BYMONTHDAY"]; d != "" {
+		b += " on day " + strings.ReplaceAll(d, ",", ", ") + " of the month"
+	}
+	if m := s.rule["BYMONTH"]; m != "" {
+		b += " in month " + strings.ReplaceAll(m, ",", ", ")
+	}
+	if p := s.rule["BYSETPOS"]; p != "" {
+		b += ", of these only number " + strings.ReplaceAll(p, ",", ", ")
+	}
+	return fmt.Sprintf("%s; %d in all, the last on %s", b, len(s.dates), s.dates[len(s.dates)-1].Format(layout))
+}
+
+func dayNames(list string) string {
+	var out []string
+	for _, d := range strings.Split(list, ",") {
+		name := weekdays[d[len(d)-2:]]
+		switch n := strings.TrimPrefix(d[:len(d)-2], "+"); {
+		case n == "":
+		case n == "-1":
+			name = "the last " + name
+		case n[0] == '-':
+			name = name + " number " + n[1:] + " from the end"
+		default:
+			name = name + " number " + n
+		}
+		out = append(out, name)
+	}
+	return strings.Join(out, ", ")
+}

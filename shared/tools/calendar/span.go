@@ -1,0 +1,138 @@
+package calendar
+
+import (
+	"regexp"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/fault"
+)
+
+// span is the event's time. All-day events are dates: midnight UTC, the end being the first day after the event.
+type span struct {
+	start, end time.Time
+	allDay     bool
+}
+
+var (
+	// time.Parse takes a comma for the decimal point, and more.
+	moment = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.0{1,9})?(Z|[+-](0\d|1[0-4]):[0-5]\d)$`)
+	clock  = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}$`)
+	day    = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}$`)
+	// Every part of an IANA name begins with a capital letter. That leaves out Go's "Local", the paths of a time zone
+	// directory, and names in another case on file systems that do not mind.
+	zoneName = regexp.MustCompile(`^[A-Z][A-Za-z0-9_+-]*(/[A-Z][A-Za-z0-9_+-]*){0,2}$`)
+)
+
+func parseSpan(a Args) (s span, err error) {
+	zone, err := loadZone(a.TimeZone)
+	if err != nil {
+		return s, err
+	}
+	s.allDay = a.AllDay
+	if s.start, err = parseTime("start", a.Start, a.AllDay, zone); err != nil {
+		return s, err
+	}
+	s.end, err = parseTime("end", a.End, a.AllDay, zone)
+	return s, err
+}
+
+// loadZone gives nil without a name.
+func loadZone(name string) (*time.Location, error) {
+	if name == "" {
+		return nil, nil
+	}
+	if !zoneName.MatchString(name) || name == "Local" {
+		return nil, fault.Invalid("timeZone", "this is not the name of an IANA time zone, such as Europe/Berlin")
+	}
+	loc, err := time.LoadLocation(name)
+	if err != nil {
+		return nil, fault.Invalid("timeZone", "there is no such IANA time zone")
+	}
+	return loc, nil
+}
+
+func parseTime(field, s string, allDay bool, zone *time.Location) (time.Time, error) {
+	switch {
+	case allDay && !day.MatchString(s):
+		return time.Time{}, fault.Invalid(field, "an all-day event needs a date such as 2027-01-05")
+	case allDay:
+		return parsed(field, time.DateOnly, s)
+	case moment.MatchString(s):
+		t, err := parsed(field, time.RFC3339, s)
+		if zone != nil {
+			t = t.In(zone)
+		}
+		return t, err
+	case clock.MatchString(s) && zone != nil:
+		t, err := parsed(field, "2006-01-02T15:04:05", s)
+		if err != nil {
+			return t, err
+		}
+		return inZone(field, t, zone)
+	case clock.MatchString(s):
+		return time.Time{}, fault.Invalid(field, "a time without an offset needs timeZone")
+	case day.MatchString(s):
+		return time.Time{}, fault.Invalid(field, "a date without a time needs allDay")
+	}
+	return time.Time{}, fault.Invalid(field, "a time such as 2027-01-05T10:00:00+01:00 is needed")
+}
+
+func parsed(field, layout, s string) (time.Time, error) {
+	t, err := time.Parse(layout, s)
+	if err != nil {
+		return t, fault.Invalid(field, "there is no such date or time")
+	}
+	return t, nil
+}
+
+// inZone reads the clock of t in the zone. In spring an hour is missing: time.Date would move the event silently. In
+// autumn an hour comes twice: the first of the two is meant, which is the one before the clocks go back.
+func inZone(field string, t time.Time, zone *time.Location) (time.Time, error) {
+	found := occurrences(t, zone)
+	if len(found) == 0 {
+		return time.Time{}, fault.Invalid(field, "this time does not exist in the time zone: the clocks are put forward over it")
+	}
+	return found[0], nil
+}
+
+// occurrences are the moments, in order, at which the zone's clocks show the clock of t.
+func occurrences(t time.Time, zone *time.Location) []time.Time {
+	wall := time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), 0, time.UTC)
+	var found []time.Time
+	// No zone changes twice within two days, so the offsets of the day before and the day after are all there are.
+	for _, near := range []time.Duration{-24 * time.Hour, 24 * time.Hour} {
+		_, offset := wall.Add(near).In(zone).Zone()
+		at := wall.Add(-time.Duration(offset) * time.Second).In(zone)
+		if at.Format(time.DateTime) == wall.Format(time.DateTime) && (len(found) == 0 || !found[0].Equal(at)) {
+			found = append(found, at)
+		}
+	}
+	if len(found) == 2 && found[1].Before(found[0]) {
+		found[0], found[1] = found[1], found[0]
+	}
+	return found
+}
+
+func (s span) check(now time.Time) error {
+	switch {
+	case !s.end.After(s.start) && s.allDay:
+		return fault.Invalid("end", "the end of an all-day event is the first day after it, and has to be later than its start")
+	case !s.end.After(s.start):
+		return fault.Invalid("end", "the end has to be later than the start")
+	case s.end.Sub(s.start) > MaxLength:
+		return fault.Invalid("end", "an event may last 14 days at most")
+	case s.start.Before(now.Add(-MaxPast)):
+		return fault.Invalid("start", "this is more than a year ago")
+	case s.start.After(now.Add(MaxFuture)):
+		return fault.Invalid("start", "this is more than ten years ahead")
+	}
+	return nil
+}
+
+func (s span) format() (start, end string) {
+	layout := time.RFC3339
+	if s.allDay {
+		layout = time.DateOnly
+	}
+	return s.start.Format(layout), s.end.Format(layout)
+}

@@ -1,0 +1,132 @@
+package gmail
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	gmailapi "google.golang.org/api/gmail/v1"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/tools/internal/google"
+)
+
+// handle is what is recorded before a draft is sent.
+type handle struct {
+	Draft  string `json:"draft"`
+	Thread string `json:"thread,omitempty"`
+	SHA256 string `json:"sha256"` // of the approved message, in hex
+}
+
+func digest(raw []byte) string {
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:])
+}
+
+// createDraft makes the draft. Whatever fails, nobody is reached: a draft whose answer was lost stays in the mailbox of
+// its owner, so every failure that may pass is one to try again.
+func (s *sender) createDraft(ctx context.Context, c tool.Call, a Args) (string, error) {
+	raw, err := build(a, c.ActionID)
+	if err != nil {
+		return "", err
+	}
+	svc, err := s.service(ctx, c.UID)
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	d, err := svc.Users.Drafts.Create("me", &gmailapi.Draft{Message: encode(raw, a)}).Context(ctx).Do()
+	if err != nil {
+		return "", retriable(google.Read(err), "gmail.drafts.create", "The mail could not be prepared in Gmail. Nothing was sent.")
+	}
+	if d == nil || d.Id == "" {
+		return "", tool.Transient(fault.New(fault.Tool, "provider_failed", "Gmail's answer could not be used. Nothing was sent."))
+	}
+	h := handle{Draft: d.Id, SHA256: digest(raw)}
+	if d.Message != nil {
+		h.Thread = d.Message.ThreadId
+	}
+	b, err := json.Marshal(h)
+	return string(b), err
+}
+
+func encode(raw []byte, a Args) *gmailapi.Message {
+	return &gmailapi.Message{Raw: base64.URLEncoding.EncodeToString(raw), ThreadId: a.ThreadID}
+}
+
+// retriable is a failure of a call that reaches nobody.
+func retriable(f google.Failure, call, what string) error {
+	err := f.Fault(call, what)
+	switch f.Proof {
+	case google.Refused, google.Missing, google.Conflict, google.NoAccess:
+		return err
+	}
+	return tool.Transient(err)
+}
+
+// sendDraft sends the draft if it still says what was approved.
+func (s *sender) sendDraft(ctx context.Context, c tool.Call, a Args) (Sent, error) {
+	h, raw, err := approved(c, a)
+	if err != nil {
+		return Sent{}, err
+	}
+	svc, err := s.service(ctx, c.UID)
+	if err != nil {
+		return Sent{}, err
+	}
+	stored, err := s.getDraft(ctx, svc, h)
+	if err != nil {
+		f := google.Read(err)
+		if f.Proof == google.Missing {
+			return Sent{}, tool.Ambiguous(f.Fault("gmail.drafts.get", "The draft of this mail is gone: it may have been sent or deleted."))
+		}
+		return Sent{}, retriable(f, "gmail.drafts.get", "Gmail could not be asked for the draft. Nothing was sent.")
+	}
+	if !same(raw, stored) {
+		return Sent{}, fault.New(fault.Policy, fault.CodeIntegrity, "The draft was changed after it was made, so it was not sent. It is still among your drafts.")
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	m, err := svc.Users.Drafts.Send("me", &gmailapi.Draft{Id: h.Draft}).Context(ctx).Do()
+	return outcome(m, err, "gmail.drafts.send", tool.Ambiguous)
+}
+
+// approved gives the recorded handle and the message that it stands for.
+func approved(c tool.Call, a Args) (h handle, raw []byte, err error) {
+	if err := json.Unmarshal([]byte(c.Handle), &h); err != nil || h.Draft == "" {
+		return h, nil, fault.New(fault.Policy, fault.CodeIntegrity, "There is no draft on record for this mail. Nothing was sent.")
+	}
+	if raw, err = build(a, c.ActionID); err != nil {
+		return h, nil, err
+	}
+	if digest(raw) != h.SHA256 {
+		return h, nil, fault.New(fault.Policy, fault.CodeIntegrity, "The mail on record is not the one that was drafted. Nothing was sent.")
+	}
+	return h, raw, nil
+}
+
+var errUnreadable = errors.New("the answer is no draft")
+
+// getDraft gives the draft as Gmail stores it.
+func (s *sender) getDraft(ctx context.Context, svc *gmailapi.Service, h handle) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	d, err := svc.Users.Drafts.Get("me", h.Draft).Format("raw").Context(ctx).Do()
+	if err != nil {
+		return nil, err
+	}
+	if d == nil || d.Id != h.Draft || d.Message == nil || d.Message.Raw == "" {
+		return nil, errUnreadable
+	}
+	raw, err := base64.URLEncoding.WithPadding(base64.NoPadding).DecodeString(strings.TrimRight(d.Message.Raw, "="))
+	if err != nil {
+		return nil, errUnreadable
+	}
+	return raw, nil
+}

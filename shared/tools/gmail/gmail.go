@@ -1,0 +1,141 @@
+// Package gmail is the tool gmail_send: one e-mail from the account of the run's owner, after the owner has approved it.
+//
+// In draft mode the approved message is made a draft, the draft's id is recorded, and the draft is sent. A draft can be
+// sent once, so whether it is still there settles most crashes (reliability §0, findings 1 to 3). In direct mode the
+// message is sent in one call with a smaller scope, and a call whose outcome was lost is for a person to settle.
+package gmail
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	gmailapi "google.golang.org/api/gmail/v1"
+	"google.golang.org/api/option"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/tools/internal/google"
+	"github.com/countersign-run/countersign/shared/visible"
+)
+
+// Name is the tool's name for the model.
+const Name = "gmail_send"
+
+// Mode is how a message is sent.
+type Mode string
+
+// The modes.
+const (
+	Draft  Mode = "draft"  // make a draft, then send it: scope gmail.compose, exactly once
+	Direct Mode = "direct" // send in one call: scope gmail.send; an unclear outcome is for a person
+)
+
+// Options of the tool. The zero value is draft mode against Google.
+type Options struct {
+	Mode     Mode
+	Endpoint string        // another server that speaks the Gmail API, with its trailing slash; empty is Google's
+	Timeout  time.Duration // of one call; 0 is 20 s
+	// InferSent takes a draft that is gone, and that the mailbox cannot be asked about, as sent. It may also have been
+	// deleted by its owner, so the default is false: a person is asked.
+	InferSent bool
+}
+
+// Args are the tool's arguments.
+type Args struct {
+	To        []string `json:"to" jsonschema:"Bare e-mail addresses of the recipients, without names."`
+	Cc        []string `json:"cc,omitempty" jsonschema:"Bare addresses of those who get a copy."`
+	Bcc       []string `json:"bcc,omitempty" jsonschema:"Bare addresses of those who get a copy that the others do not see."`
+	Subject   string   `json:"subject" jsonschema:"One line."`
+	Body      string   `json:"body" jsonschema:"The whole message as plain text."`
+	HTMLBody  string   `json:"htmlBody,omitempty" jsonschema:"The same message as HTML. Leave it out unless HTML is asked for."`
+	ThreadID  string   `json:"threadId,omitempty" jsonschema:"Gmail's id of the conversation that this answers."`
+	InReplyTo string   `json:"inReplyTo,omitempty" jsonschema:"The Message-ID, with its angle brackets, that this answers."`
+}
+
+// Sent is the tool's answer.
+type Sent struct {
+	MessageID string `json:"messageId,omitempty"` // Gmail's id of the sent message; absent when it is inferred
+	ThreadID  string `json:"threadId,omitempty"`
+	Inferred  bool   `json:"inferred,omitempty"` // whether it is inferred from the draft's absence that it was sent
+}
+
+// New makes the tool. It panics on a mode that does not exist.
+func New(clients func(ctx context.Context, uid string) (*http.Client, error), o Options) *tool.Tool {
+	s := &sender{clients: clients, endpoint: o.Endpoint, timeout: cmp.Or(o.Timeout, google.Timeout), inferSent: o.InferSent}
+	d := tool.Def[Args, Sent]{
+		Name:        Name,
+		Description: "Sends one e-mail from the user's own Gmail account. The user sees it in full and approves it first.",
+		SideEffect:  true,
+		Refine:      refine,
+		Normalize:   normalize,
+		Recipients:  Args.recipients,
+		Preview:     preview,
+		Summary:     summary,
+	}
+	switch cmp.Or(o.Mode, Draft) {
+	case Draft:
+		d.Scopes = []string{gmailapi.GmailComposeScope}
+		d.Prepare, d.Execute, d.Reconcile = s.createDraft, s.sendDraft, s.settleDraft
+	case Direct:
+		d.Scopes = []string{gmailapi.GmailSendScope}
+		d.Execute, d.Reconcile = s.sendDirectly, s.settleDirect
+	default:
+		panic(fmt.Sprintf("gmail.New: no mode %q", o.Mode))
+	}
+	return tool.Define(d)
+}
+
+func refine(s *jsonschema.Schema) {
+	p := s.Properties
+	p["to"].MinItems = jsonschema.Ptr(1)
+	for _, list := range []string{"to", "cc", "bcc"} {
+		p[list].MaxItems = jsonschema.Ptr(MaxRecipients)
+		p[list].Items.MaxLength = jsonschema.Ptr(254)
+	}
+	p["subject"].MaxLength = jsonschema.Ptr(MaxSubject)
+	p["body"].MinLength = jsonschema.Ptr(1)
+	p["body"].MaxLength = jsonschema.Ptr(MaxBody)
+	p["htmlBody"].MaxLength = jsonschema.Ptr(MaxBody)
+	p["threadId"].MaxLength = jsonschema.Ptr(32)
+	p["inReplyTo"].MaxLength = jsonschema.Ptr(250)
+}
+
+// recipients are all addresses, each once: a copy reaches a person just as well.
+func (a Args) recipients() []string { return slices.Concat(a.To, a.Cc, a.Bcc) }
+
+// summary stands in the thread, which its owner alone reads.
+func summary(a Args) string {
+	subject, _ := visible.Line(a.Subject)
+	return fmt.Sprintf("Sent “%s” to %s.", subject, strings.Join(a.recipients(), ", "))
+}
+
+// sender carries calls out.
+type sender struct {
+	clients   google.Clients
+	endpoint  string
+	timeout   time.Duration
+	inferSent bool
+}
+
+// service is Google's client, acting as the user.
+func (s *sender) service(ctx context.Context, uid string) (*gmailapi.Service, error) {
+	c, err := s.clients.Client(ctx, uid)
+	if err != nil {
+		return nil, err
+	}
+	opts := []option.ClientOption{option.WithHTTPClient(c)}
+	if s.endpoint != "" {
+		opts = append(opts, option.WithEndpoint(s.endpoint))
+	}
+	svc, err := gmailapi.NewService(ctx, opts...)
+	if err != nil {
+		return nil, fault.New(fault.Tool, fault.CodeInternal, "The mail could not be prepared.").Because(err)
+	}
+	return svc, nil
+}

@@ -1,0 +1,143 @@
+package gmail
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/emersion/go-message"
+
+	"github.com/countersign-run/countersign/shared/fault"
+)
+
+// actionHeader carries the action's id with the message: by it a sent message can be told from all others, which its
+// Message-ID cannot, since Gmail writes a new one (reliability §0.1).
+const actionHeader = "X-Countersign-Action"
+
+var validAction = regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`)
+
+// build makes the message (RFC 5322, RFC 2045). The same arguments and action give the same bytes each time: Gmail adds
+// the date, the sender and the Message-ID.
+func build(a Args, action string) ([]byte, error) {
+	if !validAction.MatchString(action) {
+		return nil, unbuilt(fmt.Errorf("an action id of %d octets is no header value", len(action)))
+	}
+	h := header(a, action)
+	bodies := []part{{"text/plain", a.Body}}
+	if a.HTMLBody != "" {
+		bodies = append(bodies, part{"text/html", a.HTMLBody})
+	}
+	var b bytes.Buffer
+	var err error
+	if len(bodies) == 1 {
+		setText(&h, bodies[0].kind)
+		err = writeText(&b, h, bodies[0])
+	} else {
+		h.SetContentType("multipart/alternative", map[string]string{"boundary": boundary(action)})
+		err = writeParts(&b, h, bodies)
+	}
+	if err != nil {
+		return nil, unbuilt(err)
+	}
+	return b.Bytes(), nil
+}
+
+type part struct{ kind, body string }
+
+func unbuilt(err error) error {
+	return fault.New(fault.Tool, fault.CodeInternal, "The mail could not be prepared.").Because(err)
+}
+
+func header(a Args, action string) message.Header {
+	var h message.Header
+	// Each field is put on top of the others.
+	h.Set(actionHeader, action)
+	if a.InReplyTo != "" {
+		h.Set("References", a.InReplyTo)
+		h.Set("In-Reply-To", a.InReplyTo)
+	}
+	h.Set("Subject", encodeSubject(a.Subject))
+	for _, list := range []struct {
+		name string
+		all  []string
+	}{{"Bcc", a.Bcc}, {"Cc", a.Cc}, {"To", a.To}} {
+		if len(list.all) > 0 {
+			h.Set(list.name, strings.Join(list.all, ", "))
+		}
+	}
+	h.Set("MIME-Version", "1.0")
+	return h
+}
+
+func setText(h *message.Header, kind string) {
+	h.Set("Content-Transfer-Encoding", "quoted-printable")
+	h.SetContentType(kind, map[string]string{"charset": "utf-8"})
+}
+
+func writeText(w io.Writer, h message.Header, p part) error {
+	mw, err := message.CreateWriter(w, h)
+	if err != nil {
+		return err
+	}
+	return fill(mw, p.body)
+}
+
+func writeParts(w io.Writer, h message.Header, parts []part) error {
+	mw, err := message.CreateWriter(w, h)
+	if err != nil {
+		return err
+	}
+	for _, p := range parts {
+		var ph message.Header
+		setText(&ph, p.kind)
+		pw, err := mw.CreatePart(ph)
+		if err != nil {
+			return err
+		}
+		if err := fill(pw, p.body); err != nil {
+			return err
+		}
+	}
+	return mw.Close()
+}
+
+func fill(w io.WriteCloser, body string) error {
+	if _, err := io.WriteString(w, body); err != nil {
+		return err
+	}
+	return w.Close()
+}
+
+// boundary cannot stand in a body: quoted-printable never writes "=_".
+func boundary(action string) string {
+	sum := sha256.Sum256([]byte(action))
+	return "=_countersign_" + hex.EncodeToString(sum[:16])
+}
+
+var plainSubject = regexp.MustCompile(`^[!-~]+( [!-~]+)*$`)
+
+// encodeSubject writes a subject so that a reader decodes the very same text. What looks like an encoded word is text,
+// and is encoded so that it stays text; so is what folding could change: a long line, or spaces at its ends.
+func encodeSubject(s string) string {
+	if s == "" || len(s) <= 60 && plainSubject.MatchString(s) && !strings.Contains(s, "=?") {
+		return s
+	}
+	// RFC 2047 §2: an encoded word has at most 75 characters, and no rune is cut in two.
+	const octets = 45
+	var words []string
+	for len(s) > 0 {
+		n := min(octets, len(s))
+		for n < len(s) && !utf8.RuneStart(s[n]) {
+			n--
+		}
+		words = append(words, "=?utf-8?B?"+base64.StdEncoding.EncodeToString([]byte(s[:n]))+"?=")
+		s = s[n:]
+	}
+	return strings.Join(words, " ")
+}

@@ -1,0 +1,81 @@
+package gmail
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/countersign-run/countersign/shared/address"
+	"github.com/countersign-run/countersign/shared/fault"
+)
+
+// Limits of a message.
+const (
+	MaxRecipients = 20        // to, cc and bcc together
+	MaxSubject    = 998       // octets, RFC 5322 §2.1.1
+	MaxBody       = 200 << 10 // octets, each of body and htmlBody
+)
+
+var (
+	threadID  = regexp.MustCompile(`^[0-9a-f]{1,32}$`)
+	messageID = regexp.MustCompile(`^<[A-Za-z0-9.!#$&'*+/=?^_{|}~-]{1,120}@[A-Za-z0-9.-]{1,120}>$`)
+)
+
+// normalize checks what the schema cannot say, and brings addresses and line ends into one form. An address that stands
+// in several lists stays in the first of to, cc and bcc, so that each person is reached and shown once.
+func normalize(a Args) (Args, error) {
+	if len(a.To)+len(a.Cc)+len(a.Bcc) > MaxRecipients {
+		return a, fault.Invalid("to", "at most %d recipients in all may stand in to, cc and bcc", MaxRecipients)
+	}
+	var known []string
+	for _, list := range []struct {
+		field string
+		in    *[]string
+	}{{"to", &a.To}, {"cc", &a.Cc}, {"bcc", &a.Bcc}} {
+		all, err := address.List(list.field, *list.in, MaxRecipients)
+		if err != nil {
+			return a, err
+		}
+		*list.in = slices.DeleteFunc(all, func(s string) bool { return slices.Contains(known, s) })
+		known = append(known, *list.in...)
+	}
+	if len(a.To) == 0 {
+		return a, fault.Invalid("to", "a recipient is needed")
+	}
+	if len(a.Subject) > MaxSubject {
+		return a, fault.Invalid("subject", "a subject has at most %d octets", MaxSubject)
+	}
+	if strings.ContainsFunc(a.Subject, unicode.IsControl) {
+		return a, fault.Invalid("subject", "a subject holds no line breaks and no control characters")
+	}
+	var err error
+	if a.Body, err = text("body", a.Body); err != nil {
+		return a, err
+	}
+	if strings.TrimSpace(a.Body) == "" {
+		return a, fault.Invalid("body", "the message is empty")
+	}
+	if a.HTMLBody, err = text("htmlBody", a.HTMLBody); err != nil {
+		return a, err
+	}
+	if a.ThreadID != "" && !threadID.MatchString(a.ThreadID) {
+		return a, fault.Invalid("threadId", "this is not a Gmail thread id")
+	}
+	if a.InReplyTo != "" && !messageID.MatchString(a.InReplyTo) {
+		return a, fault.Invalid("inReplyTo", "this is not a Message-ID in angle brackets")
+	}
+	return a, nil
+}
+
+// text ends lines with a line feed alone and refuses all control characters but that and the tab.
+func text(field, s string) (string, error) {
+	s = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(s)
+	if len(s) > MaxBody {
+		return s, fault.Invalid(field, "a message has at most %d octets", MaxBody)
+	}
+	if strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }) {
+		return s, fault.Invalid(field, "a message holds no control characters")
+	}
+	return s, nil
+}

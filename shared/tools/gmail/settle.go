@@ -1,0 +1,117 @@
+package gmail
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+
+	gmailapi "google.golang.org/api/gmail/v1"
+
+	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/tools/internal/google"
+)
+
+// Reasons for a verdict of unknown, for the user.
+const (
+	goneUnread = "The draft of this mail is gone: it was either sent or deleted, and we may not read your mailbox to see which. Please look into your Sent folder."
+	goneUnseen = "The draft of this mail is gone, and no sent mail carries its mark. It may have been deleted, or sent without the mark. Please look into your Sent folder."
+	noAccess   = "We can no longer look at your Gmail account, so we cannot tell whether this mail was sent. Please look into your Sent folder."
+	noRecord   = "What was recorded about the draft of this mail cannot be read. Please look into your Sent folder."
+)
+
+// newest is how many sent messages are looked at.
+const newest = 20
+
+// settleDraft tells what became of a draft. One that is still there was not sent: drafts.send removes it, by the
+// guide "Create and send draft emails". One that is gone was sent, or deleted by its owner; the proof is a sent message
+// that carries the action's header, and it takes a scope to read that gmail.compose does not include.
+func (s *sender) settleDraft(ctx context.Context, c tool.Call, a Args) (tool.Verdict, Sent, string, error) {
+	if c.Handle == "" {
+		return tool.NotDone, Sent{}, "", nil // without a draft on record Execute sends nothing
+	}
+	var h handle
+	if err := json.Unmarshal([]byte(c.Handle), &h); err != nil || h.Draft == "" {
+		return tool.Unknown, Sent{}, noRecord, nil
+	}
+	svc, err := s.service(ctx, c.UID)
+	if err != nil {
+		return cannotAsk(err, "client")
+	}
+	_, err = s.getDraft(ctx, svc, h)
+	if err == nil {
+		return tool.NotDone, Sent{}, "", nil
+	}
+	if google.Read(err).Proof != google.Missing {
+		return cannotAsk(err, "gmail.drafts.get")
+	}
+	return s.searchSent(ctx, svc, c.ActionID, h)
+}
+
+// cannotAsk is the verdict where Gmail did not answer: unknown where only the user can mend it, else later.
+func cannotAsk(err error, call string) (tool.Verdict, Sent, string, error) {
+	f := google.Read(err)
+	if f.Proof == google.NoAccess || f.Proof == google.Refused {
+		return tool.Unknown, Sent{}, noAccess, nil
+	}
+	return "", Sent{}, "", tool.Transient(f.Fault(call, "Gmail could not be asked what became of the mail."))
+}
+
+func (s *sender) searchSent(ctx context.Context, svc *gmailapi.Service, action string, h handle) (tool.Verdict, Sent, string, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	found, err := findSent(ctx, svc, action, h.Thread)
+	switch f := google.Read(err); {
+	case err == nil && found != nil:
+		return tool.Done, Sent{MessageID: found.Id, ThreadID: found.ThreadId}, "", nil
+	case err == nil:
+		return tool.Unknown, Sent{}, goneUnseen, nil
+	case f.Proof != google.NoAccess || f.Status != http.StatusForbidden:
+		return cannotAsk(err, "gmail.messages.list")
+	case s.inferSent:
+		return tool.Done, Sent{ThreadID: h.Thread, Inferred: true}, "", nil
+	default:
+		return tool.Unknown, Sent{}, goneUnread, nil
+	}
+}
+
+// findSent looks for a sent message with the action's header: in the draft's thread first, then among the newest.
+func findSent(ctx context.Context, svc *gmailapi.Service, action, thread string) (*gmailapi.Message, error) {
+	if thread != "" {
+		t, err := svc.Users.Threads.Get("me", thread).Format("metadata").MetadataHeaders(actionHeader).Context(ctx).Do()
+		if err != nil && google.Read(err).Proof != google.Missing {
+			return nil, err
+		}
+		if err == nil && t != nil {
+			for _, m := range t.Messages {
+				if sentBy(m, action) {
+					return m, nil
+				}
+			}
+		}
+	}
+	list, err := svc.Users.Messages.List("me").LabelIds("SENT").MaxResults(newest).Context(ctx).Do()
+	if err != nil || list == nil {
+		return nil, err
+	}
+	for _, m := range list.Messages {
+		m, err := svc.Users.Messages.Get("me", m.Id).Format("metadata").MetadataHeaders(actionHeader).Context(ctx).Do()
+		if err != nil && google.Read(err).Proof != google.Missing {
+			return nil, err
+		}
+		if err == nil && sentBy(m, action) {
+			return m, nil
+		}
+	}
+	return nil, nil
+}
+
+func sentBy(m *gmailapi.Message, action string) bool {
+	if m == nil || m.Payload == nil {
+		return false
+	}
+	return slices.Contains(m.LabelIds, "SENT") && slices.ContainsFunc(m.Payload.Headers, func(h *gmailapi.MessagePartHeader) bool {
+		return strings.EqualFold(h.Name, actionHeader) && h.Value == action
+	})
+}

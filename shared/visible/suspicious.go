@@ -1,0 +1,90 @@
+package visible
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// Bounds of what Suspicious looks for and quotes.
+const (
+	blankLines = 20  // line feeds in a row, with nothing between
+	blankSpace = 200 // spaces in a row
+	marks      = 4   // combining marks on one letter
+	quoted     = 40  // runes of a word that a warning quotes
+)
+
+// scripts are those whose letters are used to imitate each other.
+var scripts = []struct {
+	name  string
+	table *unicode.RangeTable
+}{
+	{"Latin", unicode.Latin}, {"Cyrillic", unicode.Cyrillic}, {"Greek", unicode.Greek}, {"Armenian", unicode.Armenian},
+	{"Cherokee", unicode.Cherokee}, {"Coptic", unicode.Coptic}, {"Lisu", unicode.Lisu},
+}
+
+// Suspicious says in sentences what a careful reader should look at twice: words that mix the letters of several
+// scripts, look-alikes of plain letters, piled-up marks, letters composed in an unusual way, and blank stretches behind
+// which a text goes on. It has at most one sentence of each kind, and says nothing of hidden characters: Text does.
+func Suspicious(s string) []string {
+	var out []string
+	words := strings.FieldsFunc(s, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.Is(unicode.M, r) && !unicode.IsDigit(r) })
+	for _, w := range words {
+		if found := scriptsOf(w); len(found) > 1 {
+			out = append(out, fmt.Sprintf("The word “%s” mixes %s letters.", quote(w), strings.Join(found, " and ")))
+			break
+		}
+	}
+	for _, w := range words {
+		if strings.ContainsFunc(w, imitates) {
+			out = append(out, fmt.Sprintf("The word “%s” is written with look-alikes of plain letters.", quote(w)))
+			break
+		}
+	}
+	if longest(s, func(r rune) bool { return unicode.Is(unicode.Mn, r) }) > marks {
+		out = append(out, "Marks are piled up on a letter and may cover the text around it.")
+	}
+	if !norm.NFC.IsNormalString(s) {
+		out = append(out, "Some letters are composed in an unusual way: the text may differ from one that looks the same.")
+	}
+	if longest(strings.NewReplacer("\r", "", " ", "", "\t", "").Replace(s), func(r rune) bool { return r == '\n' }) > blankLines ||
+		longest(s, func(r rune) bool { return r == ' ' || r == '\t' || r == '\u00A0' || r == '\u3000' }) > blankSpace {
+		out = append(out, "There is a long blank stretch, and the text goes on behind it: read to the end.")
+	}
+	return out
+}
+
+func scriptsOf(word string) []string {
+	var found []string
+	for _, s := range scripts {
+		if strings.ContainsFunc(word, func(r rune) bool { return unicode.Is(s.table, r) && unicode.IsLetter(r) }) {
+			found = append(found, s.name)
+		}
+	}
+	return found
+}
+
+// imitates reports full-width and mathematical letters, which are drawn almost as plain ones.
+func imitates(r rune) bool { return r >= 0xFF21 && r <= 0xFF5A || r >= 0x1D400 && r <= 0x1D7FF }
+
+func longest(s string, is func(rune) bool) int {
+	most, run := 0, 0
+	for _, r := range s {
+		if run++; !is(r) {
+			run = 0
+		}
+		most = max(most, run)
+	}
+	return most
+}
+
+func quote(word string) string {
+	runes := []rune(word)
+	if len(runes) > quoted {
+		word = string(runes[:quoted]) + "…"
+	}
+	shown, _ := Line(word)
+	return shown
+}

@@ -1,0 +1,59 @@
+// Package visible makes a text safe to read before a decision. A character that has no shape, changes the direction of
+// its neighbours or looks like a blank is written out as ⟨U+202E⟩, so that what a person reads is what the machine does.
+package visible
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Text shows a text of many lines: line feeds and tabs stay, every other character without a visible shape becomes its
+// code point in angle brackets. hidden reports whether there was one. Two different texts are never shown alike: a
+// bracket that could be taken for such an escape is escaped itself.
+func Text(s string) (shown string, hidden bool) { return escape(s, "\n\t") }
+
+// Line shows a text of one line, such as a subject or a title: line feeds and tabs are escaped too.
+func Line(s string) (shown string, hidden bool) { return escape(s, "") }
+
+func escape(s, allowed string) (string, bool) {
+	var b strings.Builder
+	hidden := false
+	for i, r := range s {
+		switch {
+		case r == utf8.RuneError && !strings.HasPrefix(s[i:], string(utf8.RuneError)):
+			fmt.Fprintf(&b, "⟨0x%02X⟩", s[i])
+			hidden = true
+		case r == '⟨' && looksEscaped(s[i:]):
+			b.WriteString("⟨U+27E8⟩")
+		case strings.ContainsRune(allowed, r) || !Dangerous(r):
+			b.WriteRune(r)
+		default:
+			fmt.Fprintf(&b, "⟨U+%04X⟩", r)
+			hidden = true
+		}
+	}
+	return b.String(), hidden
+}
+
+func looksEscaped(s string) bool {
+	return strings.HasPrefix(s, "⟨U+") || strings.HasPrefix(s, "⟨0x")
+}
+
+// blanks are letters and symbols that Unicode counts as visible and that no font draws: the braille blank, the Hangul
+// fillers, and Khmer and Mongolian vowel signs of old encodings.
+var blanks = map[rune]bool{'\u2800': true, '\u115F': true, '\u1160': true, '\u3164': true, '\uFFA0': true, '\u17B4': true, '\u17B5': true}
+
+// Dangerous reports whether a reader cannot see r, or sees something else than it is: control and format characters
+// (bidi, zero width, tags, soft hyphen, interlinear), variation selectors, private use, unassigned code points, line
+// separators, and blanks other than the space, the no-break space and the ideographic space.
+func Dangerous(r rune) bool {
+	switch {
+	case r == ' ' || r == '\u00A0' || r == '\u3000':
+		return false
+	case blanks[r] || unicode.In(r, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point):
+		return true
+	}
+	return !unicode.IsGraphic(r) || unicode.Is(unicode.Z, r)
+}
