@@ -56,6 +56,21 @@ func TestPlans(t *testing.T) {
 	}
 }
 
+// A commit is on the disk before it is acknowledged, also where the power fails.
+func TestDurability(t *testing.T) {
+	st, err := Open(t.TempDir(), time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	for pragma, want := range map[string]string{"journal_mode": "wal", "synchronous": "2"} {
+		var got string
+		if err := st.writer.QueryRow("PRAGMA " + pragma).Scan(&got); err != nil || got != want {
+			t.Errorf("%s is %s, %v, want %s", pragma, got, err, want)
+		}
+	}
+}
+
 // The order of keys is the order of values, and value is key turned round.
 func FuzzKey(f *testing.F) {
 	f.Add(int64(0), int64(-1), "", "a", int64(0), int64(1))
