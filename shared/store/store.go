@@ -20,22 +20,25 @@ const (
 	MaxDoc    = 900 << 10 // bytes of one document: path, fields and data
 	MaxCommit = 3 << 20   // bytes of all writes of one commit
 	MaxWrites = 500       // writes in one commit
+	MaxReads  = 500       // paths in one Get
+	MaxLimit  = 1000      // documents of one Query
 )
 
 // The sentinels. Any other error of a backend is wrapped in ErrUnavailable where a retry may help.
 var (
 	ErrConflict    = errors.New("store: the document is not as it was read")  // a precondition failed: read again, decide again
-	ErrTooLarge    = errors.New("store: document or commit over the limit")   // MaxDoc, MaxCommit or MaxWrites
+	ErrTooLarge    = errors.New("store: document or commit over the limit")   // MaxDoc, MaxCommit, MaxWrites or MaxReads
 	ErrBadPath     = errors.New("store: not a document path")                 // see ValidPath
-	ErrUnavailable = errors.New("store: the backend does not answer for now") // down, overloaded or out of time
+	ErrInvalid     = errors.New("store: not a write or query it accepts")     // see CheckCommit and CheckQuery: a mistake of the program
+	ErrUnavailable = errors.New("store: the backend does not answer for now") // down, overloaded or out of time; a commit may or may not be true
 )
 
 // Doc is one document.
 type Doc struct {
 	Path     string
-	Fields   map[string]any // string, int64, bool or time.Time (microseconds, UTC): what queries look at
-	Data     []byte         // JSON, kept byte for byte
-	Version  time.Time      // of the last write, by the store's clock; zero when the document does not exist
+	Fields   map[string]any // string up to 1500 bytes, int64, bool or time.Time (cut to microseconds, UTC): what queries look at
+	Data     []byte         // JSON in UTF-8, kept byte for byte
+	Version  time.Time      // of the last write, by the store's clock; zero when the document does not exist; each write has a later one
 	ReadTime time.Time      // when it was read, by the store's clock, also for a document that does not exist; never before an earlier Version
 }
 
@@ -73,14 +76,15 @@ func Delete(path string, version time.Time) Write {
 	return Write{OpDelete, Doc{Path: path, Version: version}}
 }
 
-// Filter is one condition of a Query. Op is "==", "<=" or ">=".
+// Filter is one condition of a Query. Op is "==", or "<=" or ">=" on the field of OrderBy.
 type Filter struct {
 	Field string
 	Op    string
 	Value any
 }
 
-// Query asks for documents of one top-level collection. Ties in OrderBy are broken by the document's id, in the same
+// Query asks for documents of one top-level collection that have all the fields it names; one without the field of
+// OrderBy is not found (so a run that is over has no "due"). A range finds values of its own type only. Ties in OrderBy are broken by the document's id, in the same
 // direction. After continues behind the last document of the page before.
 type Query struct {
 	Collection string
@@ -88,7 +92,7 @@ type Query struct {
 	OrderBy    string // a field; required
 	Desc       bool
 	After      *Cursor
-	Limit      int // 1 to 1000
+	Limit      int // 1 to MaxLimit
 }
 
 // Cursor is a place in a query's order: the value of OrderBy and the id of the last document seen.
@@ -125,7 +129,8 @@ type Store interface {
 	// Query gives at most q.Limit documents in q's order.
 	Query(ctx context.Context, q Query) ([]Doc, error)
 	// Commit makes all writes true, or none, in one round trip, and gives each document's new version in the order of
-	// the writes (a zero time for a delete). A failed precondition is ErrConflict. Two writes of one path are refused.
+	// the writes (a zero time for a delete). A failed precondition is ErrConflict, and then nothing of the commit is
+	// true. After ErrUnavailable or ctx's own error all of it may be true or none of it. Two writes of one path are refused.
 	Commit(ctx context.Context, writes ...Write) ([]time.Time, error)
 	Close() error
 }

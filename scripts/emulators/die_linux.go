@@ -1,0 +1,14 @@
+package emulators
+
+import (
+	"os/exec"
+	"syscall"
+)
+
+// diesWithParent: the kernel ends the child with us, however we end. Its own process group keeps a Ctrl-C at the terminal
+// from ending it before scripts/dev has drained.
+const diesWithParent = true
+
+func dieWithParent(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+}

@@ -1,0 +1,230 @@
+// Package emulators runs the Firestore and Pub/Sub emulators of the Google Cloud SDK on loopback. Tests call Firestore
+// and PubSub, which start each emulator once per test binary; scripts/dev -emulators calls StartFirestore and
+// StartPubSub. The jars are run directly: the gcloud wrapper is slower to start and leaves its Java child running when
+// it is killed.
+package emulators
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// ErrAbsent says that Java or the emulator itself is not installed; the error around it says how to install it.
+var ErrAbsent = errors.New("not installed")
+
+const (
+	startBound = 60 * time.Second // from the start of Java to the first answer; 2 to 3 s on an idle machine
+	stopBound  = 5 * time.Second  // from the wish to stop to the kill
+)
+
+// part is one emulator: where its jar lies and how it is called.
+type part struct {
+	name      string
+	hostVar   string // an emulator that somebody else runs, as Google's own libraries read it
+	component string // what gcloud calls it
+	jar       string // a pattern below the SDK's platform folder
+	args      func(jar string) []string
+}
+
+var firestore = part{
+	name: "Firestore emulator", hostVar: "FIRESTORE_EMULATOR_HOST", component: "cloud-firestore-emulator",
+	jar: "cloud-firestore-emulator/cloud-firestore-emulator.jar",
+	args: func(jar string) []string {
+		return []string{"-Duser.language=en", "-cp", jar, "com.google.cloud.datastore.emulator.firestore.CloudFirestore"}
+	},
+}
+
+var pubsub = part{
+	name: "Pub/Sub emulator", hostVar: "PUBSUB_EMULATOR_HOST", component: "pubsub-emulator",
+	jar:  "pubsub-emulator/lib/cloud-pubsub-emulator-*.jar",
+	args: func(jar string) []string { return []string{"-jar", jar} },
+}
+
+// Emulator is one that answers at Addr.
+type Emulator struct {
+	Addr string // host:port, for FIRESTORE_EMULATOR_HOST or PUBSUB_EMULATOR_HOST
+	proc *exec.Cmd
+	done chan struct{} // closed when the process has ended
+}
+
+// StartFirestore gives a Firestore emulator that answers: the one that FIRESTORE_EMULATOR_HOST names, or else a new
+// process whose output goes to logw. Its error is or wraps ErrAbsent, ctx's error, or says that Java gave up.
+func StartFirestore(ctx context.Context, logw io.Writer) (*Emulator, error) {
+	return firestore.start(ctx, logw)
+}
+
+// StartPubSub is StartFirestore for Pub/Sub and PUBSUB_EMULATOR_HOST.
+func StartPubSub(ctx context.Context, logw io.Writer) (*Emulator, error) {
+	return pubsub.start(ctx, logw)
+}
+
+// Stop ends the process and waits until it is gone. An emulator that somebody else runs is left alone.
+func (e *Emulator) Stop() error {
+	if e.proc == nil {
+		return nil
+	}
+	// Where there is no interrupt (Windows), or where it is not heeded, the kill below does it.
+	_ = e.proc.Process.Signal(os.Interrupt)
+	select {
+	case <-e.done:
+		return nil
+	case <-time.After(stopBound):
+	}
+	if err := e.proc.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("stop the emulator at %s: %w", e.Addr, err)
+	}
+	<-e.done
+	return nil
+}
+
+func (p part) start(ctx context.Context, logw io.Writer) (*Emulator, error) {
+	if host := os.Getenv(p.hostVar); host != "" {
+		return &Emulator{Addr: host}, nil
+	}
+	java, err := findJava()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", p.name, err)
+	}
+	jar, err := p.find()
+	if err != nil {
+		return nil, err
+	}
+	// Between choosing a free port and Java's listening on it another process may take it; hence the second chances.
+	for try := 1; ; try++ {
+		e, err := p.launch(ctx, java, jar, logw)
+		if err == nil || try == 3 || ctx.Err() != nil {
+			return e, err
+		}
+	}
+}
+
+func (p part) launch(ctx context.Context, java, jar string, logw io.Writer) (*Emulator, error) {
+	addr, err := freeAddr()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", p.name, err)
+	}
+	host, port, _ := net.SplitHostPort(addr)
+	cmd := exec.Command(java, append(p.args(jar), "--host="+host, "--port="+port)...)
+	cmd.Stdout, cmd.Stderr = logw, logw
+	e := &Emulator{Addr: addr, proc: cmd, done: make(chan struct{})}
+	if err := e.run(); err != nil {
+		return nil, fmt.Errorf("%s: start Java: %w", p.name, err)
+	}
+	if err := e.awaitAnswer(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", p.name, err), e.Stop())
+	}
+	return e, nil
+}
+
+// run starts the process and waits for its end in the background. The parent-death signal is tied to the thread that
+// started the child, not to the process, so that thread is kept for as long as the child lives.
+func (e *Emulator) run() error {
+	dieWithParent(e.proc)
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := e.proc.Start()
+		started <- err
+		if err != nil {
+			return
+		}
+		// How it ended is of no use: either we stopped it, or awaitAnswer and the clients see that it is gone.
+		_ = e.proc.Wait()
+		close(e.done)
+	}()
+	return <-started
+}
+
+// awaitAnswer polls until the emulator answers anything over HTTP.
+func (e *Emulator) awaitAnswer(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startBound)
+	defer cancel()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Second} // no proxy
+	for tick := time.NewTicker(50 * time.Millisecond); ; {
+		select {
+		case <-e.done:
+			tick.Stop()
+			return fmt.Errorf("Java ended before it answered at %s (%s)", e.Addr, e.proc.ProcessState)
+		case <-ctx.Done():
+			tick.Stop()
+			return fmt.Errorf("no answer at %s: %w", e.Addr, ctx.Err())
+		case <-tick.C:
+		}
+		if res, err := client.Get("http://" + e.Addr + "/"); err == nil {
+			tick.Stop()
+			return res.Body.Close()
+		}
+	}
+}
+
+func freeAddr() (string, error) {
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
+}
+
+func findJava() (string, error) {
+	if home := os.Getenv("JAVA_HOME"); home != "" {
+		if path, err := exec.LookPath(filepath.Join(home, "bin", "java")); err == nil {
+			return path, nil
+		}
+	}
+	path, err := exec.LookPath("java")
+	if err != nil {
+		return "", fmt.Errorf("Java is %w; install a Java runtime (17 or later), or point JAVA_HOME at one", ErrAbsent)
+	}
+	return path, nil
+}
+
+// find looks for the jar where the SDK may lie, without running gcloud, which takes a second to say where it is.
+func (p part) find() (string, error) {
+	for _, dir := range platformDirs() {
+		if found, _ := filepath.Glob(filepath.Join(dir, filepath.FromSlash(p.jar))); len(found) > 0 {
+			return found[len(found)-1], nil // Glob sorts: the last one is the newest
+		}
+	}
+	return "", fmt.Errorf("%s is %w; run `gcloud components install %s` (or, with the SDK from apt, install google-cloud-cli-%s), "+
+		"or set CLOUD_EMULATORS_DIR to the folder that holds %s", p.name, ErrAbsent, p.component,
+		strings.TrimPrefix(p.component, "cloud-"), strings.Split(p.jar, "/")[0])
+}
+
+// platformDirs are the folders that may hold the emulators, the explicit ones first and alone.
+func platformDirs() []string {
+	if dir := os.Getenv("CLOUD_EMULATORS_DIR"); dir != "" {
+		return []string{dir}
+	}
+	if root := os.Getenv("CLOUDSDK_ROOT_DIR"); root != "" {
+		return []string{filepath.Join(root, "platform")}
+	}
+	var roots []string
+	if gcloud, err := exec.LookPath("gcloud"); err == nil {
+		if real, err := filepath.EvalSymlinks(gcloud); err == nil {
+			roots = append(roots, filepath.Dir(filepath.Dir(real)))
+		}
+	}
+	roots = append(roots, "/usr/lib/google-cloud-sdk", "/usr/share/google-cloud-sdk", "/opt/google-cloud-sdk",
+		"/snap/google-cloud-cli/current", "/opt/homebrew/share/google-cloud-sdk", "/usr/local/share/google-cloud-sdk")
+	if home, err := os.UserHomeDir(); err == nil {
+		roots = append(roots, filepath.Join(home, "google-cloud-sdk"))
+	}
+	if local := os.Getenv("LOCALAPPDATA"); local != "" {
+		roots = append(roots, filepath.Join(local, "Google", "Cloud SDK", "google-cloud-sdk"))
+	}
+	for i := range roots {
+		roots[i] = filepath.Join(roots[i], "platform")
+	}
+	return roots
+}

@@ -1,0 +1,89 @@
+package emulators
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"sync"
+	"testing"
+)
+
+// Firestore gives the host:port of a Firestore emulator: the one that FIRESTORE_EMULATOR_HOST names, or one that is
+// started for this test binary and shared by its tests; keep them apart by project id. A test on a machine that lacks it
+// is skipped, or fails where REQUIRE_ALL is 1.
+func Firestore(t testing.TB) string {
+	t.Helper()
+	return sharedFirestore.addr(t)
+}
+
+// PubSub is Firestore for the Pub/Sub emulator and PUBSUB_EMULATOR_HOST.
+func PubSub(t testing.TB) string {
+	t.Helper()
+	return sharedPubSub.addr(t)
+}
+
+var sharedFirestore, sharedPubSub = shared{part: firestore}, shared{part: pubsub}
+
+// shared is an emulator that the tests of one binary have in common.
+type shared struct {
+	part
+	mu       sync.Mutex
+	running  *Emulator
+	failed   error // starting takes long, so it is tried once
+	users    int
+	printout tail
+}
+
+func (s *shared) addr(t testing.TB) string {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running == nil && s.failed == nil {
+		s.running, s.failed = s.start(t.Context(), &s.printout)
+	}
+	switch {
+	case s.failed == nil:
+	case errors.Is(s.failed, ErrAbsent) && os.Getenv("REQUIRE_ALL") != "1":
+		t.Skip(s.failed)
+	default:
+		t.Fatalf("%v\n%s", s.failed, s.printout.String())
+	}
+	s.users++
+	t.Cleanup(func() { s.release(t) })
+	return s.running.Addr
+}
+
+func (s *shared) release(t testing.TB) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.users--
+	if diesWithParent || s.users > 0 {
+		return
+	}
+	if err := s.running.Stop(); err != nil {
+		t.Error(err)
+	}
+	s.running = nil
+}
+
+// tail keeps the last 4 KiB of what the emulator prints, to show why it did not start.
+type tail struct {
+	mu  sync.Mutex
+	buf []byte
+}
+
+func (b *tail) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.buf = append(b.buf, p...)
+	if over := len(b.buf) - 4<<10; over > 0 {
+		b.buf = bytes.Clone(b.buf[over:])
+	}
+	return len(p), nil
+}
+
+func (b *tail) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return string(b.buf)
+}

@@ -1,0 +1,170 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+	"unicode/utf8"
+)
+
+// DataField is the name under which a backend keeps Data, and PreviousField the one under which it may keep the version
+// that an update replaced; no field of a document may be called so.
+const (
+	DataField     = "data"
+	PreviousField = "previous"
+)
+
+// CheckGet refuses, before anything is sent, what no backend may be asked: a bad path (ErrBadPath) or more than
+// MaxReads of them (ErrTooLarge).
+func CheckGet(paths []string) error {
+	if len(paths) > MaxReads {
+		return fmt.Errorf("%w: %d paths in one Get, %d are the limit", ErrTooLarge, len(paths), MaxReads)
+	}
+	for _, p := range paths {
+		if err := ValidPath(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CheckCommit refuses, before anything is sent, a commit that is too large (ErrTooLarge), that has a bad path
+// (ErrBadPath), or that is a mistake of the program (ErrInvalid): no writes, two writes of one path, an update without
+// a version, a version that no store gave, a field of another type than the four, data that is not UTF-8.
+func CheckCommit(writes []Write) error {
+	if len(writes) == 0 {
+		return fmt.Errorf("%w: a commit without writes", ErrInvalid)
+	}
+	if len(writes) > MaxWrites {
+		return fmt.Errorf("%w: %d writes in one commit, %d are the limit", ErrTooLarge, len(writes), MaxWrites)
+	}
+	total, seen := 0, make(map[string]bool, len(writes))
+	for i, w := range writes {
+		size, err := checkWrite(w)
+		if err != nil {
+			return fmt.Errorf("write %d: %w", i+1, err)
+		}
+		if seen[w.Doc.Path] {
+			return fmt.Errorf("write %d: %w: its path is written twice", i+1, ErrInvalid)
+		}
+		seen[w.Doc.Path] = true
+		if total += size; total > MaxCommit {
+			return fmt.Errorf("%w: a commit of over %d bytes", ErrTooLarge, MaxCommit)
+		}
+	}
+	return nil
+}
+
+func checkWrite(w Write) (size int, err error) {
+	if err := ValidPath(w.Doc.Path); err != nil {
+		return 0, err
+	}
+	if err := checkVersion(w); err != nil {
+		return 0, err
+	}
+	if w.Op == OpDelete {
+		return w.Doc.Size(), nil
+	}
+	for name, v := range w.Doc.Fields {
+		if !validName(name) {
+			return 0, fmt.Errorf("%w: a field's name", ErrInvalid)
+		}
+		if _, err := Canonical(v); err != nil {
+			return 0, fmt.Errorf("field %s: %w", name, err)
+		}
+	}
+	if size = w.Doc.Size(); size > MaxDoc {
+		return 0, fmt.Errorf("%w: a document of %d bytes, %d are the limit", ErrTooLarge, size, MaxDoc)
+	}
+	if !utf8.Valid(w.Doc.Data) {
+		return 0, fmt.Errorf("%w: data that is not UTF-8", ErrInvalid)
+	}
+	return size, nil
+}
+
+func checkVersion(w Write) error {
+	v := w.Doc.Version
+	switch {
+	case w.Op != OpCreate && w.Op != OpUpdate && w.Op != OpDelete:
+		return fmt.Errorf("%w: an unknown operation", ErrInvalid)
+	case w.Op == OpUpdate && v.IsZero():
+		return fmt.Errorf("%w: an update without the version that was read", ErrInvalid)
+	case !v.IsZero() && (!v.Equal(v.Truncate(time.Microsecond)) || !inRange(v)):
+		return fmt.Errorf("%w: a version that the store never gave", ErrInvalid)
+	}
+	return nil
+}
+
+// validName: an identifier, so that it needs no quotes in any backend.
+func validName(s string) bool {
+	if s == "" || len(s) > maxName || s == DataField || s == PreviousField || reserved(s) {
+		return false
+	}
+	for i, c := range []byte(s) {
+		letter := c == '_' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+		if !letter && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return true
+}
+
+// Canonical gives a field's value as every backend keeps it, a time in UTC and cut to microseconds, or ErrInvalid for
+// what none keeps.
+func Canonical(v any) (any, error) {
+	switch v := v.(type) {
+	case bool, int64:
+		return v, nil
+	case string:
+		if len(v) > maxText {
+			return nil, fmt.Errorf("%w: a text of %d bytes, %d are the limit", ErrInvalid, len(v), maxText)
+		}
+		if !utf8.ValidString(v) {
+			return nil, fmt.Errorf("%w: a text that is not UTF-8", ErrInvalid)
+		}
+		return v, nil
+	case time.Time:
+		v = v.UTC().Truncate(time.Microsecond)
+		if !inRange(v) {
+			return nil, fmt.Errorf("%w: a time outside of the years 1 to 9999", ErrInvalid)
+		}
+		return v, nil
+	}
+	return nil, fmt.Errorf("%w: a value of type %T", ErrInvalid, v)
+}
+
+// inRange: what a protobuf Timestamp can say.
+func inRange(t time.Time) bool {
+	y := t.UTC().Year()
+	return 1 <= y && y <= 9999
+}
+
+// Size is what the document takes, in bytes, as Firestore counts it
+// (https://firebase.google.com/docs/firestore/storage-size), PreviousField included.
+func (d Doc) Size() int {
+	const name, document, text, number = 16, 32, 1, 8
+	n := name + document + len(d.Path) + 1
+	n += len(DataField) + 1 + len(d.Data) + text
+	n += len(PreviousField) + 1 + number
+	for k, v := range d.Fields {
+		n += len(k) + 1
+		switch v := v.(type) {
+		case string:
+			n += len(v) + text
+		case bool:
+			n++
+		default:
+			n += number
+		}
+	}
+	return n
+}
+
+// Interrupted is the error of a call that ctx cut short: ctx's own error, and ErrUnavailable too where time ran out.
+func Interrupted(method string, cause error) error {
+	if errors.Is(cause, context.DeadlineExceeded) {
+		return fmt.Errorf("store: %s: %w: %w", method, ErrUnavailable, cause)
+	}
+	return fmt.Errorf("store: %s: %w", method, cause)
+}

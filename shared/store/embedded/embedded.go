@@ -1,0 +1,144 @@
+// Package embedded is the store in one SQLite file: no server, no account, and as strict as Firestore. A commit that was
+// acknowledged is on the disk (write-ahead log, synchronous FULL), so that neither kill -9 nor a power cut undoes it.
+// Several processes may use one file on a local disk; their commits take turns.
+//
+// The store's clock is the caller's, forced forward: a version is later than every version before it in the file, and
+// later than every ReadTime that this process has been given.
+package embedded
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	_ "modernc.org/sqlite" // the driver "sqlite"
+
+	"github.com/countersign-run/countersign/shared/store"
+)
+
+const (
+	fileName    = "countersign.db"
+	busyTimeout = 5 * time.Second // how long one process waits for another's commit before ErrUnavailable
+	openTimeout = 30 * time.Second
+	readers     = 4 // connections that read while one writes
+)
+
+// Store is a store.Store in SQLite.
+type Store struct {
+	now      func() time.Time
+	seen     atomic.Int64 // the latest ReadTime given, in microseconds since 1970
+	writer   *sql.DB      // one connection, so that commits of this process queue in Go and not in SQLite's busy loop
+	reader   *sql.DB      // the writer itself where the database is in memory
+	get      *sql.Stmt
+	queries  map[string]*sql.Stmt // by index name and direction
+	tick     *sql.Stmt
+	create   *sql.Stmt
+	update   *sql.Stmt
+	remove   *sql.Stmt
+	removeAt *sql.Stmt
+}
+
+var _ store.Store = (*Store)(nil)
+
+// Open opens the store in the directory, which is made when it is not there. now is the clock; it may stand still.
+func Open(dir string, now func() time.Time) (*Store, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("embedded store: %w", err)
+	}
+	file, err := filepath.Abs(filepath.Join(dir, fileName))
+	if err != nil {
+		return nil, fmt.Errorf("embedded store: %w", err)
+	}
+	// SQLite would make the file readable for everybody; its side files take over the mode.
+	f, err := os.OpenFile(file, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("embedded store: %w", err)
+	}
+	if err := f.Close(); err != nil {
+		return nil, fmt.Errorf("embedded store: %w", err)
+	}
+	writer, err := connect(dsn(file, "journal_mode(WAL)", "synchronous(FULL)"), 1)
+	if err != nil {
+		return nil, err
+	}
+	reader, err := connect(dsn(file, "query_only(1)"), readers)
+	if err != nil {
+		return nil, closing(err, writer)
+	}
+	return start(&Store{now: now, writer: writer, reader: reader})
+}
+
+// OpenMemory opens a store that lives as long as the value does: for tests, and for requests that keep nothing.
+func OpenMemory(now func() time.Time) (*Store, error) {
+	db, err := connect("file::memory:?_txlock=immediate", 1)
+	if err != nil {
+		return nil, err
+	}
+	return start(&Store{now: now, writer: db, reader: db})
+}
+
+func dsn(file string, pragmas ...string) string {
+	q := url.Values{"_txlock": {"immediate"}, "_pragma": append(pragmas, fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds()))}
+	path := "/" + strings.TrimPrefix(filepath.ToSlash(file), "/")
+	return (&url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: q.Encode()}).String()
+}
+
+func connect(dsn string, conns int) (*sql.DB, error) {
+	db, err := sql.Open("sqlite", dsn)
+	if err != nil {
+		return nil, fmt.Errorf("embedded store: %w", err)
+	}
+	db.SetMaxOpenConns(conns)
+	db.SetMaxIdleConns(conns)
+	return db, nil
+}
+
+func start(s *Store) (*Store, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
+	defer cancel()
+	err := migrate(ctx, s.writer)
+	if err == nil {
+		err = s.prepare(ctx)
+	}
+	if err != nil {
+		return nil, closing(fmt.Errorf("embedded store: open: %w", err), s)
+	}
+	return s, nil
+}
+
+func (s *Store) prepare(ctx context.Context) (err error) {
+	stmt := func(db *sql.DB, text string) *sql.Stmt {
+		if err != nil {
+			return nil
+		}
+		var st *sql.Stmt
+		st, err = db.PrepareContext(ctx, text)
+		return st
+	}
+	s.tick = stmt(s.writer, tickSQL)
+	s.create = stmt(s.writer, createSQL)
+	s.update = stmt(s.writer, updateSQL)
+	s.remove = stmt(s.writer, removeSQL)
+	s.removeAt = stmt(s.writer, removeAtSQL)
+	s.get = stmt(s.reader, getSQL)
+	s.queries = make(map[string]*sql.Stmt, len(store.Indexes))
+	for _, x := range store.Indexes {
+		s.queries[statementName(x)] = stmt(s.reader, querySQL(x))
+	}
+	return err
+}
+
+// Close ends the store; what was committed stays. A second Close does nothing.
+func (s *Store) Close() error {
+	err := s.writer.Close()
+	if s.reader != s.writer {
+		err = closing(err, s.reader)
+	}
+	return err
+}

@@ -1,0 +1,87 @@
+package embedded
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/store"
+)
+
+// A field's value is kept as a text whose byte order is Firestore's order of values: a letter for the type (boolean,
+// number, time, words, in Firestore's order of types), then the value, at a fixed width unless it is words. The letter
+// after a tag is after all of its values and no tag itself; beyond is after all values.
+const (
+	tagBool   = 'b'
+	tagNumber = 'n'
+	tagTime   = 't'
+	tagWords  = 'w'
+	beyond    = "x"
+
+	timeLayout = "2006-01-02T15:04:05.000000Z"
+)
+
+func key(v any) (string, error) {
+	v, err := store.Canonical(v)
+	if err != nil {
+		return "", err
+	}
+	switch v := v.(type) {
+	case bool:
+		return string(tagBool) + strconv.FormatBool(v), nil // "false" < "true"
+	case int64:
+		return fmt.Sprintf("%c%016x", tagNumber, uint64(v)^1<<63), nil // the sign bit turned: negative numbers come first
+	case time.Time:
+		return string(tagTime) + v.Format(timeLayout), nil
+	default:
+		return string(tagWords) + v.(string), nil
+	}
+}
+
+func value(key string) (any, error) {
+	if key == "" {
+		return nil, fmt.Errorf("embedded store: an empty field in the file")
+	}
+	switch rest := key[1:]; key[0] {
+	case tagBool:
+		return strconv.ParseBool(rest)
+	case tagNumber:
+		n, err := strconv.ParseUint(rest, 16, 64)
+		return int64(n ^ 1<<63), err
+	case tagTime:
+		return time.Parse(timeLayout, rest)
+	case tagWords:
+		return rest, nil
+	}
+	return nil, fmt.Errorf("embedded store: a field of unknown type %q in the file", key[0])
+}
+
+func encodeFields(fields map[string]any) (string, error) {
+	keys := make(map[string]string, len(fields))
+	for name, v := range fields {
+		k, err := key(v)
+		if err != nil {
+			return "", err
+		}
+		keys[name] = k
+	}
+	text, err := json.Marshal(keys)
+	return string(text), err
+}
+
+func decodeFields(text string) (map[string]any, error) {
+	var keys map[string]string
+	if err := json.Unmarshal([]byte(text), &keys); err != nil {
+		return nil, fmt.Errorf("embedded store: fields in the file: %w", err)
+	}
+	fields := make(map[string]any, len(keys))
+	for name, k := range keys {
+		v, err := value(k)
+		if err != nil {
+			return nil, err
+		}
+		fields[name] = v
+	}
+	return fields, nil
+}

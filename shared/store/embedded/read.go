@@ -1,0 +1,178 @@
+package embedded
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/store"
+)
+
+// getSQL gives a row for each path, its document or NULLs, and the clock from the same snapshot.
+const getSQL = `
+SELECT clock.last, d.path, d.version, d.fields, d.data
+FROM clock CROSS JOIN json_each(?) AS wanted LEFT JOIN documents AS d ON d.path = wanted.value`
+
+// Get is store.Store's: one statement.
+func (s *Store) Get(ctx context.Context, paths ...string) ([]store.Doc, error) {
+	if err := store.CheckGet(paths); err != nil || len(paths) == 0 {
+		return nil, err
+	}
+	wanted, err := json.Marshal(paths)
+	if err != nil {
+		return nil, fmt.Errorf("embedded store: get: %w", err)
+	}
+	found, readTime, err := s.read(ctx, s.get, string(wanted))
+	if err != nil {
+		return nil, wrap(ctx, "get", err)
+	}
+	byPath := make(map[string]store.Doc, len(found))
+	for _, d := range found {
+		byPath[d.Path] = d
+	}
+	docs := make([]store.Doc, len(paths))
+	for i, p := range paths {
+		docs[i] = byPath[p]
+		docs[i].Path, docs[i].ReadTime = p, readTime
+	}
+	return docs, nil
+}
+
+// statementName tells the two directions of one index apart.
+func statementName(x store.Index) string {
+	if x.Desc {
+		return indexName(x) + "_desc"
+	}
+	return indexName(x)
+}
+
+// querySQL has these arguments: the Equal values in the index's order, the lowest and the highest key, the key and the
+// id of the cursor, the limit. INDEXED BY makes SQLite refuse the statement rather than scan the collection.
+func querySQL(x store.Index) string {
+	order := column(x.OrderBy)
+	compare, direction := ">", "ASC"
+	if x.Desc {
+		compare, direction = "<", "DESC"
+	}
+	var equal strings.Builder
+	for _, f := range x.Equal {
+		fmt.Fprintf(&equal, " AND %s = ?", column(f))
+	}
+	return fmt.Sprintf(`SELECT (SELECT last FROM clock), path, version, fields, data
+FROM documents INDEXED BY %[1]s
+WHERE collection = '%[2]s'%[3]s AND %[4]s >= ? AND %[4]s <= ? AND (%[4]s, id) %[5]s (?, ?)
+ORDER BY %[4]s %[6]s, id %[6]s LIMIT ?`, indexName(x), x.Collection, equal.String(), order, compare, direction)
+}
+
+// Query is store.Store's: one statement that walks one index.
+func (s *Store) Query(ctx context.Context, q store.Query) ([]store.Doc, error) {
+	x, err := store.CheckQuery(q)
+	if err != nil {
+		return nil, err
+	}
+	args, err := queryArgs(x, q)
+	if err != nil {
+		return nil, err
+	}
+	docs, readTime, err := s.read(ctx, s.queries[statementName(x)], args...)
+	if err != nil {
+		return nil, wrap(ctx, "query", err)
+	}
+	for i := range docs {
+		docs[i].ReadTime = readTime
+	}
+	return docs, nil
+}
+
+func queryArgs(x store.Index, q store.Query) ([]any, error) {
+	var args []any
+	keys := make(map[string]string, len(q.Where)) // an Equal field, or the operator of a range
+	for _, f := range q.Where {
+		k, err := key(f.Value)
+		if err != nil {
+			return nil, err
+		}
+		if f.Op == "==" {
+			keys[f.Field] = k
+		} else {
+			keys[f.Op] = k
+		}
+	}
+	for _, f := range x.Equal {
+		args = append(args, keys[f])
+	}
+	low, high := bounds(keys[">="], keys["<="])
+	from, id := "", ""
+	if x.Desc {
+		from = beyond
+	}
+	if q.After != nil {
+		k, err := key(q.After.Value)
+		if err != nil {
+			return nil, err
+		}
+		from, id = k, q.After.ID
+	}
+	// SQLite seeks by the bounds only, so the cursor is one of them; behind it only its own ties are skipped one by one.
+	if x.Desc {
+		high = min(high, from)
+	} else {
+		low = max(low, from)
+	}
+	return append(args, low, high, from, id, q.Limit), nil
+}
+
+// bounds keeps a range within the type of its value, as Firestore does.
+func bounds(atLeast, atMost string) (low, high string) {
+	low, high = "", beyond
+	if either := atLeast + atMost; either != "" {
+		low, high = either[:1], string(either[0]+1)
+	}
+	if atMost != "" {
+		high = atMost
+	}
+	return max(low, atLeast), high
+}
+
+// read runs a statement whose rows begin with the clock; a document that is not there is a row of NULLs and left out.
+func (s *Store) read(ctx context.Context, st *sql.Stmt, args ...any) (docs []store.Doc, readTime time.Time, err error) {
+	at := micros(s.now())
+	rows, err := st.QueryContext(ctx, args...)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	defer func() { err = closing(err, rows) }()
+	for rows.Next() {
+		var last int64
+		var path, fields sql.NullString
+		var version sql.NullInt64
+		var data []byte
+		if err := rows.Scan(&last, &path, &version, &fields, &data); err != nil {
+			return nil, time.Time{}, err
+		}
+		at = max(at, last)
+		if !path.Valid {
+			continue
+		}
+		decoded, err := decodeFields(fields.String)
+		if err != nil {
+			return nil, time.Time{}, err
+		}
+		docs = append(docs, store.Doc{Path: path.String, Fields: decoded, Data: data, Version: time.UnixMicro(version.Int64).UTC()})
+	}
+	s.remember(at)
+	return docs, time.UnixMicro(at).UTC(), rows.Err()
+}
+
+// remember makes every later version of this process later than the ReadTime.
+func (s *Store) remember(readTime int64) {
+	for {
+		seen := s.seen.Load()
+		if seen >= readTime || s.seen.CompareAndSwap(seen, readTime) {
+			return
+		}
+	}
+}

@@ -1,0 +1,86 @@
+package embedded
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/countersign-run/countersign/shared/store"
+)
+
+// schemaVersion is kept in SQLite's user_version. A file of a later release is refused and not harmed.
+const schemaVersion = 1
+
+// The fields of a document are a JSON object of text keys (see key), so that SQLite itself keeps an index per entry of
+// store.Indexes: an index on expressions over that object, partial to its collection.
+const schema = `
+CREATE TABLE IF NOT EXISTS documents (
+	path       TEXT NOT NULL UNIQUE,
+	collection TEXT NOT NULL,
+	id         TEXT NOT NULL,
+	version    INTEGER NOT NULL,
+	fields     TEXT NOT NULL,
+	data       BLOB NOT NULL
+) STRICT;
+CREATE TABLE IF NOT EXISTS clock (
+	id   INTEGER PRIMARY KEY CHECK (id = 1),
+	last INTEGER NOT NULL
+) STRICT;
+INSERT INTO clock VALUES (1, 0) ON CONFLICT DO NOTHING;
+`
+
+func migrate(ctx context.Context, db *sql.DB) error {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	err = migrateIn(ctx, tx)
+	if err != nil {
+		return errors.Join(err, tx.Rollback())
+	}
+	return tx.Commit()
+}
+
+func migrateIn(ctx context.Context, tx *sql.Tx) error {
+	var version int
+	if err := tx.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
+		return err
+	}
+	if version > schemaVersion {
+		return fmt.Errorf("the file has schema %d, this release knows %d: it was written by a later release", version, schemaVersion)
+	}
+	text := schema
+	for _, x := range store.Indexes {
+		text += indexSQL(x)
+	}
+	_, err := tx.ExecContext(ctx, text+fmt.Sprintf("PRAGMA user_version = %d;", schemaVersion))
+	return err
+}
+
+// indexName is one for both directions: SQLite reads an index either way.
+func indexName(x store.Index) string {
+	return strings.Join(append(append([]string{"query", x.Collection}, x.Equal...), x.OrderBy), "_")
+}
+
+func indexSQL(x store.Index) string {
+	var columns []string
+	for _, f := range x.Equal {
+		columns = append(columns, column(f))
+	}
+	columns = append(columns, column(x.OrderBy), "id")
+	return fmt.Sprintf("CREATE INDEX IF NOT EXISTS %s ON documents (%s) WHERE collection = '%s' AND %s IS NOT NULL;\n",
+		indexName(x), strings.Join(columns, ", "), x.Collection, column(x.OrderBy))
+}
+
+func column(field string) string { return "fields->>'$." + field + "'" }
+
+// closing closes what a failed step leaves behind.
+func closing(err error, cs ...io.Closer) error {
+	for _, c := range cs {
+		err = errors.Join(err, c.Close())
+	}
+	return err
+}

@@ -1,0 +1,57 @@
+package store
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// Firestore's limits on names (https://firebase.google.com/docs/firestore/quotas). A whole name may have 6 KiB with its
+// project and database; maxPath leaves room for those.
+const (
+	maxID    = 1500    // bytes of one segment of a path
+	maxPath  = 5 << 10 // bytes of a path
+	maxDepth = 2 * 100 // segments of a path: 100 collections, one within the other
+	maxName  = 100     // bytes of a field's name; Firestore has 1500, nobody needs them
+	maxText  = maxID   // bytes of a string field; an index holds no more of it, and a query would silently miss the rest
+)
+
+// ValidPath says whether path names a document as Firestore understands it: an even number of segments between single
+// slashes, each of them valid UTF-8 of 1 to 1500 bytes, no NUL, not "." or "..", not "__like_this__". The error is
+// ErrBadPath and does not repeat the path, which may hold somebody's address.
+func ValidPath(path string) error {
+	if len(path) > maxPath {
+		return fmt.Errorf("%w: it has %d bytes, %d are the limit", ErrBadPath, len(path), maxPath)
+	}
+	segments := strings.Split(path, "/")
+	if len(segments)%2 != 0 || len(segments) > maxDepth {
+		return fmt.Errorf("%w: it has %d segments, not an even number up to %d", ErrBadPath, len(segments), maxDepth)
+	}
+	for i, s := range segments {
+		if !validID(s) {
+			return fmt.Errorf("%w: segment %d", ErrBadPath, i+1)
+		}
+	}
+	return nil
+}
+
+func validID(s string) bool {
+	switch {
+	case s == "", s == ".", s == "..", len(s) > maxID:
+		return false
+	case strings.ContainsAny(s, "/\x00"), !utf8.ValidString(s):
+		return false
+	}
+	return !reserved(s)
+}
+
+// reserved reports whether Firestore keeps the name for itself.
+func reserved(s string) bool {
+	return len(s) >= 4 && strings.HasPrefix(s, "__") && strings.HasSuffix(s, "__")
+}
+
+// SplitPath cuts a valid path into its collection ("runs/abc/events") and its id ("000001").
+func SplitPath(path string) (collection, id string) {
+	i := strings.LastIndexByte(path, '/')
+	return path[:i], path[i+1:]
+}

@@ -1,0 +1,68 @@
+package store
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+)
+
+// CheckQuery gives the index that answers q, or ErrInvalid. A query must be one of Indexes: its collection, exactly the
+// index's Equal fields each with one "==", its order and direction. At most one "<=" and one ">=" may narrow the order.
+// The emulator of Firestore answers any query, the real one only those that have an index; hence this check.
+func CheckQuery(q Query) (Index, error) {
+	if q.Limit < 1 || q.Limit > MaxLimit {
+		return Index{}, fmt.Errorf("%w: a limit of %d, not 1 to %d", ErrInvalid, q.Limit, MaxLimit)
+	}
+	if q.After != nil {
+		if _, err := Canonical(q.After.Value); err != nil {
+			return Index{}, fmt.Errorf("cursor: %w", err)
+		}
+		if !validID(q.After.ID) {
+			return Index{}, fmt.Errorf("%w: a cursor's id", ErrInvalid)
+		}
+	}
+	equal, err := checkFilters(q)
+	if err != nil {
+		return Index{}, err
+	}
+	for _, x := range Indexes {
+		if x.Collection == q.Collection && x.OrderBy == q.OrderBy && x.Desc == q.Desc && sameSet(x.Equal, equal) {
+			return x, nil
+		}
+	}
+	return Index{}, fmt.Errorf("%w: a query that no entry of store.Indexes answers", ErrInvalid)
+}
+
+func checkFilters(q Query) (equal []string, err error) {
+	var ranges []Filter
+	for _, f := range q.Where {
+		if _, err := Canonical(f.Value); err != nil {
+			return nil, fmt.Errorf("filter: %w", err)
+		}
+		switch {
+		case f.Op == "==" && f.Field != q.OrderBy:
+			equal = append(equal, f.Field)
+		case (f.Op == "<=" || f.Op == ">=") && f.Field == q.OrderBy:
+			ranges = append(ranges, f)
+		default:
+			return nil, fmt.Errorf("%w: a filter must be == on a field of the index, or <= or >= on its order", ErrInvalid)
+		}
+	}
+	if len(ranges) > 2 || len(ranges) == 2 && (ranges[0].Op == ranges[1].Op || reflect.TypeOf(ranges[0].Value) != reflect.TypeOf(ranges[1].Value)) {
+		return nil, fmt.Errorf("%w: at most one <= and one >=, of one type", ErrInvalid)
+	}
+	return equal, nil
+}
+
+// sameSet also refuses a field that is named twice, because the lengths must agree.
+func sameSet(a, b []string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for _, x := range a {
+		if !slices.Contains(b, x) {
+			return false
+		}
+	}
+	return true
+}

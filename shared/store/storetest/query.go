@@ -1,0 +1,216 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/store"
+)
+
+// asked is a query in the shape of an index, with "v" for each Equal field.
+func asked(x store.Index) store.Query {
+	q := store.Query{Collection: x.Collection, OrderBy: x.OrderBy, Desc: x.Desc, Limit: 10}
+	for _, f := range x.Equal {
+		q.Where = append(q.Where, store.Filter{Field: f, Op: "==", Value: "v"})
+	}
+	return q
+}
+
+func found(x store.Index, order any) fields {
+	f := fields{x.OrderBy: order}
+	for _, name := range x.Equal {
+		f[name] = "v"
+	}
+	return f
+}
+
+func testEveryIndex(t *testing.T, st store.Store) {
+	for n, x := range store.Indexes {
+		t.Run(fmt.Sprintf("%s %v %s", x.Collection, x.Equal, x.OrderBy), func(t *testing.T) {
+			// A value of its own for each index, because the collections are shared.
+			value := func(i int) int64 { return int64(n*100 + i) }
+			path := func(i int) string { return fmt.Sprintf("%s/x%d-%d", x.Collection, n, i) }
+			var writes []store.Write
+			for i := range 4 {
+				writes = append(writes, store.Create(path(i), found(x, value(i)), []byte(`{}`)))
+			}
+			for _, f := range x.Equal {
+				other := found(x, value(1))
+				other[f] = "w"
+				writes = append(writes, store.Create(path(10)+f, other, nil))
+				without := found(x, value(1))
+				delete(without, f)
+				writes = append(writes, store.Create(path(11)+f, without, nil))
+			}
+			commit(t, st, writes...)
+			q := asked(x)
+			q.Where = append(q.Where, store.Filter{Field: x.OrderBy, Op: ">=", Value: value(1)}, store.Filter{Field: x.OrderBy, Op: "<=", Value: value(2)})
+			want := []string{path(1), path(2)}
+			if x.Desc {
+				slices.Reverse(want)
+			}
+			if got := paths(query(t, st, q)); !slices.Equal(got, want) {
+				t.Fatalf("got %v, want %v", got, want)
+			}
+			slices.Reverse(q.Where)
+			if got := paths(query(t, st, q)); !slices.Equal(got, want) {
+				t.Fatalf("with the filters turned round got %v, want %v", got, want)
+			}
+		})
+	}
+}
+
+func testQueriesRefused(t *testing.T, st store.Store) {
+	due := store.Query{Collection: "runs", OrderBy: "due", Limit: 1}
+	for name, change := range map[string]func(q *store.Query){
+		"no limit":          func(q *store.Query) { q.Limit = 0 },
+		"negative limit":    func(q *store.Query) { q.Limit = -1 },
+		"limit too high":    func(q *store.Query) { q.Limit = store.MaxLimit + 1 },
+		"other collection":  func(q *store.Query) { q.Collection = "users" },
+		"no collection":     func(q *store.Query) { q.Collection = "" },
+		"subcollection":     func(q *store.Query) { q.Collection = "runs/a/events" },
+		"no order":          func(q *store.Query) { q.OrderBy = "" },
+		"other order":       func(q *store.Query) { q.OrderBy = "createdAt" },
+		"other direction":   func(q *store.Query) { q.Desc = true },
+		"equality too many": func(q *store.Query) { q.Where = []store.Filter{{"uid", "==", "u"}} },
+		"part of the equalities": func(q *store.Query) {
+			q.OrderBy, q.Desc, q.Where = "createdAt", true, []store.Filter{{"uid", "==", "u"}}
+		},
+		"one equality twice": func(q *store.Query) {
+			q.OrderBy, q.Desc, q.Where = "createdAt", true, []store.Filter{{"uid", "==", "u"}, {"uid", "==", "u"}}
+		},
+		"range on another field":  func(q *store.Query) { q.Where = []store.Filter{{"uid", ">=", "u"}} },
+		"equality on the order":   func(q *store.Query) { q.Where = []store.Filter{{"due", "==", epoch}} },
+		"strict range":            func(q *store.Query) { q.Where = []store.Filter{{"due", "<", epoch}} },
+		"unequal":                 func(q *store.Query) { q.Where = []store.Filter{{"due", "!=", epoch}} },
+		"two upper bounds":        func(q *store.Query) { q.Where = []store.Filter{{"due", "<=", epoch}, {"due", "<=", epoch}} },
+		"bounds of two types":     func(q *store.Query) { q.Where = []store.Filter{{"due", ">=", epoch}, {"due", "<=", "x"}} },
+		"filter of another type":  func(q *store.Query) { q.Where = []store.Filter{{"due", "<=", 1.5}} },
+		"cursor of another type":  func(q *store.Query) { q.After = &store.Cursor{Value: 1, ID: "a"} },
+		"cursor without a value":  func(q *store.Query) { q.After = &store.Cursor{ID: "a"} },
+		"cursor without an id":    func(q *store.Query) { q.After = &store.Cursor{Value: epoch} },
+		"cursor with a bad id":    func(q *store.Query) { q.After = &store.Cursor{Value: epoch, ID: "a/b"} },
+		"cursor with a climb":     func(q *store.Query) { q.After = &store.Cursor{Value: epoch, ID: ".."} },
+		"cursor with reserved id": func(q *store.Query) { q.After = &store.Cursor{Value: epoch, ID: "__id1__"} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := due
+			change(&q)
+			if docs, err := st.Query(t.Context(), q); !errors.Is(err, store.ErrInvalid) || docs != nil {
+				t.Fatalf("gave %d documents, %v", len(docs), err)
+			}
+		})
+	}
+	if docs := query(t, st, due); len(docs) != 0 {
+		t.Fatal("an empty collection has documents")
+	}
+}
+
+// ordered are values in Firestore's order: by type, then by value, texts by their bytes.
+var ordered = []any{
+	false, true,
+	int64(math.MinInt64), int64(-2), int64(-1), int64(0), int64(1), int64(9), int64(10), int64(math.MaxInt64),
+	time.Time{}, time.Date(1969, 12, 31, 0, 0, 0, 0, time.UTC), epoch, epoch.Add(time.Microsecond), epoch.Add(time.Second),
+	"", "\x00", "A", "a", "a\x00", "aa", "b", "z", "é", "日", "\ufeff", "😀",
+}
+
+func testOrder(t *testing.T, st store.Store) {
+	var writes []store.Write
+	var want []string
+	for i, v := range ordered {
+		// The ids run against the order of the values.
+		path := fmt.Sprintf("audit/d%02d", len(ordered)-i)
+		want = append(want, path)
+		writes = append(writes, store.Create(path, fields{"at": v, "uid": "u"}, nil))
+	}
+	commit(t, st, writes...)
+	up := store.Query{Collection: "audit", OrderBy: "at", Limit: 100}
+	if got := paths(query(t, st, up)); !slices.Equal(got, want) {
+		t.Fatalf("got  %v\nwant %v", got, want)
+	}
+	slices.Reverse(want)
+	down := store.Query{Collection: "audit", OrderBy: "at", Desc: true, Limit: 100, Where: []store.Filter{{"uid", "==", "u"}}}
+	if got := paths(query(t, st, down)); !slices.Equal(got, want) {
+		t.Fatalf("descending got  %v\nwant %v", got, want)
+	}
+}
+
+// Equal values are ordered by id, by its bytes, in the query's direction.
+func testTies(t *testing.T, st store.Store) {
+	ids := []string{"-", "0", "00", "1", "10", "2", "A", "B", "_", "a", "aa", "b", "é", "日", "😀"}
+	var writes []store.Write
+	for i := range ids {
+		id := ids[(i*7)%len(ids)]
+		writes = append(writes, store.Create("threads/"+id, fields{"uid": "u", "updatedAt": epoch}, nil), store.Create("queue/"+id, fields{"due": epoch}, nil))
+	}
+	commit(t, st, writes...)
+	for _, q := range []store.Query{
+		{Collection: "queue", OrderBy: "due", Limit: 100},
+		{Collection: "threads", OrderBy: "updatedAt", Desc: true, Limit: 100, Where: []store.Filter{{"uid", "==", "u"}}},
+	} {
+		want := slices.Clone(ids)
+		if q.Desc {
+			slices.Reverse(want)
+		}
+		for i, d := range query(t, st, q) {
+			if d.Path != q.Collection+"/"+want[i] {
+				t.Fatalf("%s: place %d has %s, want %s", q.Collection, i, d.Path, want[i])
+			}
+		}
+		if got := page(t, st, q, 4); len(got) != len(want) {
+			t.Fatalf("%s: pages gave %v", q.Collection, got)
+		}
+	}
+}
+
+func testRanges(t *testing.T, st store.Store) {
+	var all []fields
+	for _, v := range ordered {
+		all = append(all, fields{"due": v})
+	}
+	seedDocs(t, st, "queue", all)
+	q := store.Query{Collection: "queue", OrderBy: "due", Limit: 100}
+	place := func(v any) int { return slices.Index(ordered, v) }
+	for _, c := range []struct {
+		name        string
+		from, to    any // nil is no bound
+		first, last int // places in ordered
+	}{
+		{"at most a time", nil, epoch, place(time.Time{}), place(epoch)},
+		{"at most a time that nobody has", nil, epoch.Add(time.Millisecond), place(time.Time{}), place(epoch) + 1},
+		{"nanoseconds are cut", nil, epoch.Add(999), place(time.Time{}), place(epoch)},
+		{"at least a time", epoch, nil, place(epoch), place("") - 1},
+		{"between times", epoch, epoch, place(epoch), place(epoch)},
+		{"at least a number", int64(0), nil, place(int64(0)), place(int64(math.MaxInt64))},
+		{"at most a number", nil, int64(-1), place(int64(math.MinInt64)), place(int64(-1))},
+		{"at most false", nil, false, 0, 0},
+		{"at least a text", "a", nil, place("a"), len(ordered) - 1},
+		{"at most a text", nil, "a", place(""), place("a")},
+		{"nothing between", int64(2), int64(8), 0, -1},
+		{"from after to", int64(9), int64(1), 0, -1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			q := q
+			if c.from != nil {
+				q.Where = append(q.Where, store.Filter{Field: "due", Op: ">=", Value: c.from})
+			}
+			if c.to != nil {
+				q.Where = append(q.Where, store.Filter{Field: "due", Op: "<=", Value: c.to})
+			}
+			var want []string
+			for i := c.first; i <= c.last; i++ {
+				want = append(want, fmt.Sprintf("queue/d%02d", i))
+			}
+			if got := paths(query(t, st, q)); !slices.Equal(got, want) {
+				t.Fatalf("got %v, want %v", got, want)
+			}
+			if got := page(t, st, q, 2); !slices.Equal(got, want) {
+				t.Fatalf("in pages got %v, want %v", got, want)
+			}
+		})
+	}
+}
