@@ -23,7 +23,11 @@ func (s *Store) Commit(ctx context.Context, writes ...store.Write) ([]time.Time,
 	if err := store.CheckCommit(writes); err != nil {
 		return nil, err
 	}
-	tx, err := s.writer.BeginTx(ctx, nil)
+	var tx *sql.Tx
+	err := patiently(ctx, func() (err error) {
+		tx, err = s.writer.BeginTx(ctx, nil)
+		return err
+	})
 	if err != nil {
 		return nil, wrap(ctx, "commit", err)
 	}

@@ -25,6 +25,7 @@ import (
 const (
 	fileName    = "countersign.db"
 	busyTimeout = 5 * time.Second // how long one process waits for another's commit before ErrUnavailable
+	busySlice   = 25 * time.Millisecond
 	openTimeout = 30 * time.Second
 	readers     = 4 // connections that read while one writes
 )
@@ -63,11 +64,11 @@ func Open(dir string, now func() time.Time) (*Store, error) {
 	if err := f.Close(); err != nil {
 		return nil, fmt.Errorf("embedded store: %w", err)
 	}
-	writer, err := connect(dsn(file, "journal_mode(WAL)", "synchronous(FULL)"), 1)
+	writer, err := connect(dsn(file, busySlice, "journal_mode(WAL)", "synchronous(FULL)"), 1)
 	if err != nil {
 		return nil, err
 	}
-	reader, err := connect(dsn(file, "query_only(1)"), readers)
+	reader, err := connect(dsn(file, busyTimeout, "query_only(1)"), readers)
 	if err != nil {
 		return nil, closing(err, writer)
 	}
@@ -83,8 +84,8 @@ func OpenMemory(now func() time.Time) (*Store, error) {
 	return start(&Store{now: now, writer: db, reader: db})
 }
 
-func dsn(file string, pragmas ...string) string {
-	q := url.Values{"_txlock": {"immediate"}, "_pragma": append(pragmas, fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds()))}
+func dsn(file string, busy time.Duration, pragmas ...string) string {
+	q := url.Values{"_txlock": {"immediate"}, "_pragma": append(pragmas, fmt.Sprintf("busy_timeout(%d)", busy.Milliseconds()))}
 	path := "/" + strings.TrimPrefix(filepath.ToSlash(file), "/")
 	return (&url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: q.Encode()}).String()
 }
@@ -102,7 +103,7 @@ func connect(dsn string, conns int) (*sql.DB, error) {
 func start(s *Store) (*Store, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
 	defer cancel()
-	err := migrate(ctx, s.writer)
+	err := patiently(ctx, func() error { return migrate(ctx, s.writer) })
 	if err == nil {
 		err = s.prepare(ctx)
 	}

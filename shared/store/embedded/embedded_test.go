@@ -1,6 +1,12 @@
 package embedded_test
 
 import (
+	"context"
+	"database/sql"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -47,4 +53,113 @@ func opened(t testing.TB, st *embedded.Store, err error) *embedded.Store {
 		}
 	})
 	return st
+}
+
+func TestReopen(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "with space", "100%?#é")
+	clock := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	now := func() time.Time { return clock }
+	first, err := embedded.Open(dir, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := first.Commit(t.Context(), store.Create("runs/a", map[string]any{"due": clock}, []byte(`{ }`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(first.Close(), first.Close()); err != nil {
+		t.Fatal(err)
+	}
+	clock = clock.Add(-24 * time.Hour) // the machine's clock was set back
+	second := file(t, dir, now)
+	docs, err := second.Get(t.Context(), "runs/a")
+	if err != nil || string(docs[0].Data) != `{ }` || !docs[0].Version.Equal(v[0]) || docs[0].ReadTime.Before(v[0]) {
+		t.Fatalf("after a restart: %+v, %v", docs, err)
+	}
+	w, err := second.Commit(t.Context(), store.Update("runs/a", v[0], nil, nil))
+	if err != nil || !w[0].After(v[0]) {
+		t.Fatalf("version %v after %v: %v", w, v, err)
+	}
+	if _, err := first.Get(t.Context(), "runs/a"); err == nil {
+		t.Fatal("a closed store answers")
+	}
+}
+
+// What is in the file is for its owner alone.
+func TestFileMode(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	st := file(t, dir, time.Now)
+	if _, err := st.Commit(t.Context(), store.Create("runs/a", nil, nil)); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) == 0 {
+		t.Fatal(entries, err)
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil || info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s has mode %v, %v", e.Name(), info.Mode(), err)
+		}
+	}
+}
+
+func TestOpenRefused(t *testing.T) {
+	later := t.TempDir()
+	file(t, later, time.Now)
+	otherProgram(t, later, "PRAGMA user_version = 99")
+	garbage := t.TempDir()
+	if err := os.WriteFile(filepath.Join(garbage, "countersign.db"), []byte("This is no database at all, and long enough to be seen as none."), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	occupied := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(occupied, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, dir := range map[string]string{"file of a later release": later, "not a database": garbage, "a file in the directory's place": occupied} {
+		t.Run(name, func(t *testing.T) {
+			if st, err := embedded.Open(dir, time.Now); err == nil {
+				t.Fatal(errors.Join(errors.New("opened"), st.Close()))
+			}
+		})
+	}
+}
+
+// A commit that waits for another process's lock ends with its context, and reads go on meanwhile.
+func TestLocked(t *testing.T) {
+	dir := t.TempDir()
+	st := file(t, dir, time.Now)
+	unlock := otherProgram(t, dir, "BEGIN IMMEDIATE")
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := st.Commit(ctx, store.Create("runs/a", nil, nil)); !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("a commit on a locked file gave %v", err)
+	}
+	docs, err := st.Get(t.Context(), "runs/a")
+	if err != nil || docs[0].Exists() {
+		t.Fatalf("a read on a locked file gave %+v, %v", docs, err)
+	}
+	unlock()
+	if _, err := st.Commit(t.Context(), store.Create("runs/a", nil, nil)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// otherProgram runs a statement as another program would, on a connection that stays open until the returned func is called.
+func otherProgram(t *testing.T, dir, statement string) (done func()) {
+	t.Helper()
+	db, err := sql.Open("sqlite", filepath.Join(dir, "countersign.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Exec(statement); err != nil {
+		t.Fatal(err)
+	}
+	done = sync.OnceFunc(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(done)
+	return done
 }

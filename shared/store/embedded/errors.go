@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"time"
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -20,12 +22,34 @@ func wrap(ctx context.Context, method string, err error) error {
 	if cause := ctx.Err(); cause != nil {
 		return store.Interrupted(method, cause)
 	}
-	var failed *sqlite.Error
-	if errors.As(err, &failed) {
-		switch failed.Code() & 0xff {
-		case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOMEM:
-			return fmt.Errorf("embedded store: %s: %w: %w", method, store.ErrUnavailable, err)
-		}
+	switch code(err) {
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOMEM:
+		return fmt.Errorf("embedded store: %s: %w: %w", method, store.ErrUnavailable, err)
 	}
 	return fmt.Errorf("embedded store: %s: %w", method, err)
+}
+
+// patiently tries again while another process holds the file, up to busyTimeout. SQLite's own waiting does not heed ctx,
+// and does not happen at all while a new file becomes a write-ahead log.
+func patiently(ctx context.Context, try func() error) error {
+	for deadline := time.Now().Add(busyTimeout); ; {
+		err := try()
+		if code(err) != sqlite3.SQLITE_BUSY || time.Now().After(deadline) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Millisecond + rand.N(5*time.Millisecond)):
+		}
+	}
+}
+
+// code is SQLite's primary result code, 0 for an error that is not SQLite's.
+func code(err error) int {
+	var failed *sqlite.Error
+	if errors.As(err, &failed) {
+		return failed.Code() & 0xff
+	}
+	return 0
 }

@@ -1,0 +1,123 @@
+// Package auth says who is calling: a user with an OpenID Connect ID token (Verifier), or Google's Pub/Sub and Cloud
+// Scheduler with a service account's token (PushVerifier). Both go through one check (checker): go-oidc finds the
+// issuer's keys and checks signature, issuer, audience and expiry; the rest is checked here, because no library at hand
+// does it all (reliability §0.7 and §0.8). Only the Authorization header is read: a token in a query would be logged,
+// and a cookie would be sent by a page that its user never meant to trust.
+//
+// Nothing of a token reaches an error. google.golang.org/api/idtoken is not used: it accepts any issuer, any e-mail
+// address and a future iat, and panics on a short ES256 signature.
+package auth
+
+import (
+	"context"
+	"net/http"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/fault"
+)
+
+// Config says whose ID tokens are accepted. Issuer and Audience are required.
+type Config struct {
+	Issuer         string           // as in iss: https, or http on a loopback address; discovery finds the keys
+	Audience       string           // as in aud: the Firebase project, or the OAuth client id
+	Tenant         string           // Identity Platform tenant; a token of any other tenant, or of one where this is empty, is refused
+	AllowAnonymous bool             // whether Firebase's anonymous users may call
+	HTTPClient     *http.Client     // for discovery and keys; nil is one with a timeout of 10 s
+	Now            func() time.Time // nil is time.Now
+
+	// Disabled reports whether the user has been shut out since the token was signed; nil is nobody. It is asked for each
+	// request, after the token has been checked, and its error is passed on.
+	Disabled func(ctx context.Context, uid string) (bool, error)
+}
+
+// Identity is a user whose token has been checked.
+type Identity struct {
+	UID           string // the token's sub: 1 to 128 of A-Z a-z 0-9 _ . | : @ + -, safe as part of a document path
+	Email         string // may be empty
+	EmailVerified bool   // whether the issuer vouches for Email
+	Issuer        string
+}
+
+// Verifier checks users' ID tokens. It is safe for concurrent use.
+type Verifier struct {
+	tokens *checker
+	cfg    Config
+}
+
+// New makes a Verifier. It makes no network call: discovery waits for the first token. The error names the setting that
+// cannot be used; an empty audience is one, because a library would take it as "any".
+func New(cfg Config) (*Verifier, error) {
+	if cfg.Audience == "" {
+		return nil, errNoAudience
+	}
+	tokens, err := newChecker(cfg.Issuer, cfg.Audience, cfg.HTTPClient, cfg.Now)
+	if err != nil {
+		return nil, err
+	}
+	return &Verifier{tokens: tokens, cfg: cfg}, nil
+}
+
+// User gives the user who sent the request. Its errors:
+//   - AuthError unauthenticated (401): no token, more than one, or one that is not valid here, expired or of a disabled user
+//   - AuthError forbidden (403): a genuine token of an anonymous user or of another tenant
+//   - ToolExecutionError issuer_unavailable: the issuer's keys cannot be fetched just now
+//   - whatever Config.Disabled returned
+func (v *Verifier) User(r *http.Request) (Identity, error) {
+	raw, err := bearer(r)
+	if err != nil {
+		return Identity{}, err
+	}
+	c, err := v.tokens.verify(r.Context(), raw)
+	if err != nil {
+		return Identity{}, err
+	}
+	if err := v.admit(c); err != nil {
+		return Identity{}, err
+	}
+	if v.cfg.Disabled != nil {
+		disabled, err := v.cfg.Disabled(r.Context(), c.Subject)
+		if err != nil {
+			return Identity{}, err
+		}
+		if disabled {
+			return Identity{}, unauthenticated("This account has been disabled.")
+		}
+	}
+	return Identity{UID: c.Subject, Email: c.Email, EmailVerified: c.emailVerified(), Issuer: v.tokens.keys.issuer}, nil
+}
+
+// serviceAccounts ends the address of every Google service account.
+const serviceAccounts = ".gserviceaccount.com"
+
+var (
+	uidPattern = regexp.MustCompile(`^[A-Za-z0-9_.|:@+-]{1,128}$`)
+	onlyDots   = regexp.MustCompile(`^\.+$`)
+	reserved   = regexp.MustCompile(`^__.*__$`) // Firestore keeps such ids for itself
+)
+
+// admit holds the rules for users alone. The one about azp matters most where the issuer is Google: anybody can have
+// Google sign a token of their own service account for any audience, ours too, and azp is what tells it apart.
+func (v *Verifier) admit(c claims) error {
+	sub := c.Subject
+	switch {
+	case !uidPattern.MatchString(sub) || onlyDots.MatchString(sub) || reserved.MatchString(sub):
+		return unauthenticated("The ID token's subject is not one that this service can use.")
+	case c.AuthorizedParty != "" && c.AuthorizedParty != v.cfg.Audience:
+		return unauthenticated("The ID token was issued to another application.")
+	case len(c.Audience) > 1 && c.AuthorizedParty == "":
+		return unauthenticated("The ID token is for several audiences and does not say which of them asked for it.")
+	case strings.HasSuffix(strings.ToLower(c.Email), serviceAccounts):
+		return unauthenticated("This is a service account's token, and a user's is needed.")
+	case !v.cfg.AllowAnonymous && (c.Firebase.Provider == "anonymous" || c.ProviderID == "anonymous"):
+		return fault.New(fault.Auth, fault.CodeForbidden, "Anonymous users cannot use this service; please sign in.")
+	case c.Firebase.Tenant != v.cfg.Tenant:
+		return fault.New(fault.Auth, fault.CodeForbidden, "This account belongs to another tenant.")
+	}
+	return nil
+}
+
+func unauthenticated(message string) error {
+	return fault.New(fault.Auth, fault.CodeUnauthenticated, "%s", message)
+}

@@ -1,0 +1,122 @@
+package auth
+
+import (
+	"context"
+	"crypto"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/countersign-run/countersign/shared/fault"
+)
+
+// The two spellings of Google's issuer (https://developers.google.com/identity/openid-connect/openid-connect).
+const (
+	google      = "https://accounts.google.com"
+	googleShort = "accounts.google.com"
+)
+
+// checker is the check that users' and push tokens share.
+type checker struct {
+	keys     *keyring
+	audience string // empty where the platform has compared it
+	now      func() time.Time
+}
+
+func newChecker(issuer, audience string, client *http.Client, now func() time.Time) (*checker, error) {
+	if issuer == googleShort {
+		issuer = google
+	}
+	if !secure(issuer) {
+		return nil, fmt.Errorf("auth: the issuer %q must be an https address (http only on a loopback address)", issuer)
+	}
+	if now == nil {
+		now = time.Now
+	}
+	return &checker{keys: newKeyring(issuer, client, now), audience: audience, now: now}, nil
+}
+
+// verify gives the claims of a token that is genuine, for us, and valid now. Its messages tell a developer what to mend
+// and an attacker nothing: details are told only once the signature is known to be good.
+func (c *checker) verify(ctx context.Context, raw string) (got claims, err error) {
+	// Every library below has had a token that made it panic. Whatever does so is no token.
+	defer func() {
+		if recover() != nil {
+			got, err = claims{}, invalid()
+		}
+	}()
+	head, _, signature, ok := split(raw)
+	var h header
+	if !ok || len(signature) == 0 || json.Unmarshal(head, &h) != nil || !h.usable() {
+		return claims{}, unauthenticated("This is not an ID token signed with RS256.")
+	}
+	key, err := c.keys.key(ctx, h.KeyID)
+	if errors.Is(err, errUnknownKey) {
+		return claims{}, invalid()
+	}
+	if err != nil {
+		return claims{}, err
+	}
+	if got, err = c.signed(ctx, raw, key); err != nil {
+		return claims{}, err
+	}
+	return got, c.judge(got)
+}
+
+// signed has go-oidc check the token with the key that its header names. go-oidc's own key set is not used: it fetches
+// anew for each unknown key id, and it never lets go of a key that its issuer has withdrawn.
+func (c *checker) signed(ctx context.Context, raw string, key crypto.PublicKey) (claims, error) {
+	set := &oidc.StaticKeySet{PublicKeys: []crypto.PublicKey{key}}
+	cfg := &oidc.Config{ClientID: c.audience, SupportedSigningAlgs: []string{oidc.RS256}, Now: c.now}
+	token, err := oidc.NewVerifier(c.keys.issuer, set, cfg).Verify(ctx, raw)
+	var expired *oidc.TokenExpiredError
+	if errors.As(err, &expired) {
+		return claims{}, hasExpired()
+	}
+	if err != nil { // not wrapped: it quotes claims
+		return claims{}, invalid()
+	}
+	var payload jsontext.Value
+	var got claims
+	if token.Claims(&payload) != nil || json.Unmarshal(payload, &got) != nil {
+		return claims{}, unauthenticated("The ID token's claims cannot be read.")
+	}
+	return got, nil
+}
+
+// judge checks the claims themselves. It repeats issuer and audience, because it is all that a push token gets whose
+// signature the platform has checked and taken away.
+func (c *checker) judge(got claims) error {
+	if got.Issuer != c.keys.issuer && (c.keys.issuer != google || got.Issuer != googleShort) {
+		return invalid()
+	}
+	if c.audience != "" && !slices.Contains(got.Audience, c.audience) {
+		return invalid()
+	}
+	switch err := got.timely(c.now()); {
+	case errors.Is(err, errExpired):
+		return hasExpired()
+	case err != nil:
+		return unauthenticated("The ID token's times are not acceptable (" + err.Error() + ").")
+	}
+	return nil
+}
+
+var errNoAudience = errors.New("auth: the audience is empty, and without one any application's token would do")
+
+func invalid() error {
+	return unauthenticated("The ID token is not valid here: its signature, issuer or audience is not what this service accepts.")
+}
+
+func hasExpired() error { return unauthenticated("The ID token has expired; please get a fresh one.") }
+
+func unavailable(err error) error {
+	return fault.New(fault.Tool, "issuer_unavailable",
+		"The sign-in service cannot be reached just now; please try again in a moment.").After(5 * time.Second).Because(err)
+}

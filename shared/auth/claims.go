@@ -1,0 +1,84 @@
+package auth
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+const (
+	skew        = time.Minute    // how far the issuer's clock may be ahead of ours
+	maxLifetime = 24 * time.Hour // how far away an expiry may be; Google's and Firebase's tokens live for an hour
+)
+
+// header is what is looked at before any key is: alg is checked again by go-oidc. jku, x5u and jwk, which would have the
+// token bring its own key, are not here: nothing reads them.
+type header struct {
+	Algorithm string         `json:"alg"`
+	KeyID     string         `json:"kid"`
+	Type      string         `json:"typ"`
+	Critical  jsontext.Value `json:"crit"`
+	B64       jsontext.Value `json:"b64"`
+}
+
+// usable reports whether the header is that of an ID token as it should be. An extension that it calls critical is one
+// that we do not know (RFC 7515 §4.1.11).
+func (h header) usable() bool {
+	return h.Algorithm == "RS256" && h.KeyID != "" && (h.Type == "" || strings.EqualFold(h.Type, "JWT")) && h.Critical == nil && h.B64 == nil
+}
+
+// claims are the parts of a token that are used. Names are matched exactly and may not stand twice; times are numbers.
+type claims struct {
+	Issuer          string         `json:"iss"`
+	Subject         string         `json:"sub"`
+	Audience        audience       `json:"aud"`
+	AuthorizedParty string         `json:"azp"`
+	Email           string         `json:"email"`
+	EmailVerified   jsontext.Value `json:"email_verified"` // some issuers write a string: only a true counts
+	Expires         *float64       `json:"exp"`
+	IssuedAt        *float64       `json:"iat"`
+	NotBefore       *float64       `json:"nbf"`
+	SignedInAt      *float64       `json:"auth_time"`
+	ProviderID      string         `json:"provider_id"`
+	Firebase        struct {
+		Provider string `json:"sign_in_provider"`
+		Tenant   string `json:"tenant"`
+	} `json:"firebase"`
+}
+
+// audience is one string or a list of them (RFC 7519 §4.1.3).
+type audience []string
+
+// UnmarshalJSON reads either form.
+func (a *audience) UnmarshalJSON(data []byte) error {
+	if len(data) > 0 && data[0] == '"' {
+		*a = make(audience, 1)
+		return json.Unmarshal(data, &(*a)[0])
+	}
+	return json.Unmarshal(data, (*[]string)(a))
+}
+
+func (c claims) emailVerified() bool { return string(c.EmailVerified) == "true" }
+
+// timely checks what go-oidc leaves out or is lax about: the expiry must be there and near, and nothing may have
+// happened in the future.
+func (c claims) timely(now time.Time) error {
+	at := float64(now.Unix())
+	latest := at + skew.Seconds()
+	switch {
+	case c.Expires == nil || c.IssuedAt == nil:
+		return errors.New("exp or iat is missing")
+	case *c.Expires <= at:
+		return errExpired
+	case *c.Expires > latest+maxLifetime.Seconds():
+		return errors.New("exp is too far away")
+	case *c.IssuedAt > latest, c.NotBefore != nil && *c.NotBefore > latest, c.SignedInAt != nil && *c.SignedInAt > latest:
+		return errors.New("iat, nbf or auth_time is in the future")
+	}
+	return nil
+}
+
+var errExpired = errors.New("the token has expired")

@@ -1,0 +1,213 @@
+package auth
+
+import (
+	"context"
+	"crypto/rsa"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"github.com/go-jose/go-jose/v4"
+	"golang.org/x/sync/singleflight"
+)
+
+const (
+	fetchTimeout = 10 * time.Second
+	fetchLimit   = 1 << 20          // bytes of a discovery document or a key set
+	refetchEvery = 10 * time.Second // at most, however many unknown key ids strangers send
+	retryEvery   = time.Second      // at most, while the issuer does not answer
+	freshFor     = time.Hour        // after it, a key that its issuer may have withdrawn is asked for again
+	keptFor      = 24 * time.Hour   // after it, keys are given up even if the issuer does not answer
+	minKeyBits   = 2048
+)
+
+var errUnknownKey = errors.New("auth: the issuer has no such key")
+
+// keyring holds one issuer's public keys, fetched when they are first needed.
+type keyring struct {
+	issuer string
+	client *http.Client
+	now    func() time.Time
+	flight singleflight.Group
+
+	mu      sync.Mutex
+	keySet  string // the address of the keys, once discovery has told it
+	keys    map[string]*rsa.PublicKey
+	fetched time.Time // when keys were last fetched
+	tried   time.Time // when that was last tried
+	failure error     // of the last try
+}
+
+func newKeyring(issuer string, client *http.Client, now func() time.Time) *keyring {
+	if client == nil {
+		client = &http.Client{Timeout: fetchTimeout}
+	}
+	bounded := *client
+	bounded.Transport = limited{client.Transport}
+	return &keyring{issuer: issuer, client: &bounded, now: now}
+}
+
+// key gives the key with the id, errUnknownKey, or an error that says that the issuer cannot be reached.
+func (k *keyring) key(ctx context.Context, id string) (*rsa.PublicKey, error) {
+	key, fresh := k.cached(id)
+	if key != nil && fresh {
+		return key, nil
+	}
+	err := k.refresh(ctx)
+	if key, _ := k.cached(id); key != nil {
+		return key, nil
+	}
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	return nil, errUnknownKey
+}
+
+func (k *keyring) cached(id string) (key *rsa.PublicKey, fresh bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	age := k.now().Sub(k.fetched)
+	if age > keptFor {
+		return nil, false
+	}
+	return k.keys[id], age <= freshFor
+}
+
+// refresh fetches the keys, once for all who ask at the same time. A caller who gives up leaves the others their fetch.
+func (k *keyring) refresh(ctx context.Context) error {
+	done := k.flight.DoChan("", func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTimeout)
+		defer cancel()
+		return nil, k.fetch(ctx)
+	})
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case result := <-done:
+		return result.Err
+	}
+}
+
+// fetch is called by one goroutine at a time.
+func (k *keyring) fetch(ctx context.Context) error {
+	if failure, wait := k.mustWait(); wait {
+		return failure
+	}
+	keys, err := k.download(ctx)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.failure = err
+	if err == nil {
+		k.keys, k.fetched = keys, k.now()
+	}
+	return err
+}
+
+// mustWait reports whether the last try was too short a time ago, and what came of it; if not, this is a try.
+func (k *keyring) mustWait() (failure error, wait bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	pause := refetchEvery
+	if k.failure != nil {
+		pause = retryEvery
+	}
+	now := k.now()
+	if !k.tried.IsZero() && now.Sub(k.tried) < pause {
+		return k.failure, true
+	}
+	k.tried = now
+	return nil, false
+}
+
+func (k *keyring) download(ctx context.Context) (map[string]*rsa.PublicKey, error) {
+	if k.keySet == "" { // written and read within one flight at a time
+		provider, err := oidc.NewProvider(oidc.ClientContext(ctx, k.client), k.issuer)
+		if err != nil {
+			return nil, fmt.Errorf("auth: discovery of %s: %w", k.issuer, err)
+		}
+		var doc struct {
+			KeySet string `json:"jwks_uri"`
+		}
+		if err := provider.Claims(&doc); err != nil || !secure(doc.KeySet) {
+			return nil, fmt.Errorf("auth: discovery of %s names no key set that can be fetched safely", k.issuer)
+		}
+		k.keySet = doc.KeySet
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, k.keySet, nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := k.client.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("auth: keys of %s: %w", k.issuer, err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("auth: keys of %s: status %d", k.issuer, resp.StatusCode)
+	}
+	return readKeys(resp.Body)
+}
+
+// readKeys takes the RSA signing keys out of a key set and passes over what it cannot use (RFC 7517 §5).
+func readKeys(body io.Reader) (map[string]*rsa.PublicKey, error) {
+	var set struct {
+		Keys []json.RawMessage `json:"keys"`
+	}
+	if err := json.NewDecoder(body).Decode(&set); err != nil {
+		return nil, fmt.Errorf("auth: the key set cannot be read: %w", err)
+	}
+	keys := map[string]*rsa.PublicKey{}
+	for _, raw := range set.Keys {
+		var jwk jose.JSONWebKey
+		if jwk.UnmarshalJSON(raw) != nil {
+			continue
+		}
+		key, ok := jwk.Key.(*rsa.PublicKey)
+		forSigning := (jwk.Use == "" || jwk.Use == "sig") && (jwk.Algorithm == "" || jwk.Algorithm == oidc.RS256)
+		if ok && forSigning && jwk.KeyID != "" && key.N.BitLen() >= minKeyBits {
+			keys[jwk.KeyID] = key
+		}
+	}
+	if len(keys) == 0 {
+		return nil, errors.New("auth: the key set holds no RSA key for signatures")
+	}
+	return keys, nil
+}
+
+// secure reports whether what is fetched from the address can be trusted to come from it.
+func secure(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return false
+	}
+	ip, err := netip.ParseAddr(u.Hostname())
+	loopback := u.Hostname() == "localhost" || err == nil && ip.IsLoopback()
+	return u.Scheme == "https" || u.Scheme == "http" && loopback
+}
+
+// limited bounds the bodies that a transport hands out.
+type limited struct{ base http.RoundTripper }
+
+// RoundTrip sends the request.
+func (l limited) RoundTrip(r *http.Request) (*http.Response, error) {
+	base := l.base
+	if base == nil {
+		base = http.DefaultTransport
+	}
+	resp, err := base.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.LimitReader(resp.Body, fetchLimit), resp.Body}
+	return resp, nil
+}

@@ -1,0 +1,101 @@
+package auth
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+)
+
+// VerifiedBy says who checks the signature of a push token (contract §3, PUSH_VERIFIED_BY).
+type VerifiedBy string
+
+// The two.
+const (
+	ByApp      VerifiedBy = "app"      // this process: the default, and right everywhere
+	ByPlatform VerifiedBy = "platform" // Cloud Run, on a private function: it has checked the token and taken its signature away
+)
+
+// PushConfig says whose calls the resume and sweep functions accept.
+type PushConfig struct {
+	Issuer         string           // empty is Google; both spellings of Google's are one
+	Audience       string           // exact; may be empty ByPlatform alone, where Cloud Run has checked it
+	ServiceAccount string           // exact e-mail address of the push service account
+	VerifiedBy     VerifiedBy       // empty is ByApp
+	OnCloudRun     bool             // whether K_SERVICE is set: ByPlatform is refused anywhere else
+	HTTPClient     *http.Client     // as in Config
+	Now            func() time.Time // as in Config
+}
+
+// PushVerifier checks the tokens that Pub/Sub and Cloud Scheduler send. It is safe for concurrent use.
+type PushVerifier struct {
+	tokens *checker
+	cfg    PushConfig
+}
+
+// NewPush makes a PushVerifier. The error names the setting that cannot be used.
+func NewPush(cfg PushConfig) (*PushVerifier, error) {
+	name, host, _ := strings.Cut(cfg.ServiceAccount, "@")
+	if name == "" || !strings.Contains(host, ".") || strings.ContainsAny(cfg.ServiceAccount, "* ,;") {
+		return nil, fmt.Errorf("auth: the push service account %q must be one exact e-mail address", cfg.ServiceAccount)
+	}
+	if cfg.Issuer == "" {
+		cfg.Issuer = google
+	}
+	switch cfg.VerifiedBy {
+	case "", ByApp:
+		if cfg.Audience == "" {
+			return nil, errNoAudience
+		}
+	case ByPlatform:
+		if !cfg.OnCloudRun {
+			return nil, fmt.Errorf("auth: push tokens verified by %q need Cloud Run in front of this process", ByPlatform)
+		}
+	default:
+		return nil, fmt.Errorf("auth: push tokens can be verified by %q or %q, not by %q", ByApp, ByPlatform, cfg.VerifiedBy)
+	}
+	tokens, err := newChecker(cfg.Issuer, cfg.Audience, cfg.HTTPClient, cfg.Now)
+	if err != nil {
+		return nil, err
+	}
+	return &PushVerifier{tokens: tokens, cfg: cfg}, nil
+}
+
+// Check accepts a request that carries a token of the push service account, for our audience, with a verified address.
+// Anything else is AuthError unauthenticated (401), a genuine token of another service account too (hostile case
+// JW-038); ToolExecutionError issuer_unavailable says that the keys cannot be fetched just now.
+func (p *PushVerifier) Check(r *http.Request) error {
+	raw, err := bearer(r)
+	if err != nil {
+		return err
+	}
+	c, err := p.claims(r, raw)
+	if err != nil {
+		return err
+	}
+	if c.Email != p.cfg.ServiceAccount || !c.emailVerified() {
+		return unauthenticated("The token is not the push service account's.")
+	}
+	return nil
+}
+
+func (p *PushVerifier) claims(r *http.Request, raw string) (claims, error) {
+	if p.cfg.VerifiedBy != ByPlatform {
+		return p.tokens.verify(r.Context(), raw)
+	}
+	// Where this header is present, Cloud Run checks it and passes Authorization on unread
+	// (https://docs.cloud.google.com/run/docs/authenticating/service-to-service): then nobody has checked our token.
+	if r.Header.Values("X-Serverless-Authorization") != nil {
+		return claims{}, unauthenticated("X-Serverless-Authorization cannot be used here.")
+	}
+	head, rest, _ := strings.Cut(raw, ".")
+	body, _, _ := strings.Cut(rest, ".")
+	_, payload, _, ok := split(head + "." + body + ".") // what stands for the signature is Cloud Run's affair
+	var got claims
+	if !ok || strings.Count(raw, ".") != 2 || json.Unmarshal(payload, &got) != nil {
+		return claims{}, unauthenticated("This is not an ID token.")
+	}
+	return got, p.tokens.judge(got)
+}

@@ -1,0 +1,92 @@
+package google
+
+import (
+	"context"
+	"io"
+	"net/http"
+)
+
+// Client gives an HTTP client that acts as the user, on the user's own linked account, which must have the scopes. It
+// asks Google for an access token when there is none in memory, so that most errors come here, before anything is done:
+//   - AuthError reauth_required: nothing is linked, or Google refuses the link (invalid_grant), which is then marked broken
+//   - AuthError scope_missing: a scope is not granted
+//   - ToolExecutionError, marked tool.Transient: Google's token endpoint, the store or the key service failed
+//
+// A request that the API answers with 401 is sent once more with a fresh token, if its body can be had again. The client
+// follows no redirect: the token is for the host that was asked.
+func (a *Accounts) Client(ctx context.Context, uid string, scopes ...string) (*http.Client, error) {
+	l, err := a.usable(ctx, uid, scopes)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := a.access(ctx, uid, l.ID, ""); err != nil {
+		return nil, err
+	}
+	return &http.Client{
+		Transport:     &transport{accounts: a, uid: uid, linkID: l.ID},
+		Timeout:       a.cfg.HTTPClient.Timeout,
+		CheckRedirect: a.cfg.HTTPClient.CheckRedirect,
+	}, nil
+}
+
+// transport adds one user's access token to each request.
+type transport struct {
+	accounts    *Accounts
+	uid, linkID string
+}
+
+// RoundTrip sends the request as the user. It leaves r as it was, as http.RoundTripper demands.
+func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	token, err := t.accounts.access(r.Context(), t.uid, t.linkID, "")
+	if err != nil {
+		closeBody(r.Body)
+		return nil, err
+	}
+	resp, err := t.send(r, r.Body, token)
+	if err != nil || resp.StatusCode != http.StatusUnauthorized {
+		return resp, err
+	}
+	body, ok := again(r)
+	if !ok {
+		return resp, nil
+	}
+	fresh, err := t.accounts.access(r.Context(), t.uid, t.linkID, token)
+	if err != nil {
+		closeBody(body)
+		closeBody(resp.Body)
+		return nil, err
+	}
+	_, _ = io.CopyN(io.Discard, resp.Body, 64<<10) // so that the connection can be used again
+	closeBody(resp.Body)
+	return t.send(r, body, fresh)
+}
+
+func (t *transport) send(r *http.Request, body io.ReadCloser, token string) (*http.Response, error) {
+	out := r.Clone(r.Context())
+	out.Body = body
+	out.Header.Set("Authorization", "Bearer "+token)
+	base := t.accounts.cfg.HTTPClient.Transport
+	if base == nil {
+		base = http.DefaultTransport
+	}
+	return base.RoundTrip(out)
+}
+
+// again gives the request's body once more.
+func again(r *http.Request) (io.ReadCloser, bool) {
+	if r.Body == nil || r.Body == http.NoBody {
+		return r.Body, true
+	}
+	if r.GetBody == nil {
+		return nil, false
+	}
+	body, err := r.GetBody()
+	return body, err == nil
+}
+
+// closeBody closes what will not be read; there is nothing to do about an error.
+func closeBody(body io.Closer) {
+	if body != nil {
+		_ = body.Close()
+	}
+}

@@ -1,0 +1,252 @@
+package google
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
+	"golang.org/x/oauth2"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/store"
+)
+
+const (
+	consentTTL  = 10 * time.Minute
+	maxReturnTo = 512     // bytes
+	maxCode     = 2 << 10 // bytes of an authorization code
+)
+
+// identity are asked for with every consent, so that a user sees which account is linked.
+var identity = []string{"openid", "email"}
+
+// Consent is a user's way to Google and back.
+type Consent struct {
+	URL     string // where the user says yes
+	Browser string // for a cookie (HttpOnly, SameSite=Lax, 10 minutes), which brings it back to Callback
+}
+
+// pending is the document oauth_states/<digest of the state>: a consent that was begun. The state itself is in nobody's
+// hands but the user's.
+type pending struct {
+	UID       string    `json:"uid"`
+	Verifier  []byte    `json:"verifier"` // of PKCE, encrypted
+	Browser   []byte    `json:"browser"`  // digest
+	Scopes    []string  `json:"scopes"`
+	ReturnTo  string    `json:"returnTo"`
+	ExpiresAt time.Time `json:"expiresAt"`
+}
+
+func pendingPath(state string) string { return "oauth_states/" + hex.EncodeToString(digest(state)) }
+
+func digest(s string) []byte {
+	sum := sha256.Sum256([]byte(s))
+	return sum[:]
+}
+
+// Start begins a consent for the scopes (none are all that the tools need), to be finished within ten minutes by
+// Callback. Scopes granted before stay granted. returnTo is a path on our own origin, empty for "/". Errors are
+// ValidationErrors for scopes and returnTo, and ToolExecutionErrors.
+func (a *Accounts) Start(ctx context.Context, uid string, scopes []string, returnTo string) (Consent, error) {
+	if len(scopes) == 0 {
+		scopes = a.cfg.Scopes
+	}
+	for _, s := range scopes {
+		if !slices.Contains(a.cfg.Scopes, s) {
+			return Consent{}, fault.Invalid("scopes", "only these can be asked for: %s", strings.Join(a.cfg.Scopes, " "))
+		}
+	}
+	if returnTo == "" {
+		returnTo = "/"
+	}
+	if !ownPath(returnTo) {
+		return Consent{}, fault.Invalid("returnTo", "a path on this service is needed, such as /settings, of up to %d bytes", maxReturnTo)
+	}
+	before, err := a.load(ctx, uid)
+	if err != nil {
+		return Consent{}, err
+	}
+	state, e1 := secret(a.cfg.Rand)
+	verifier, e2 := secret(a.cfg.Rand)
+	browser, e3 := secret(a.cfg.Rand)
+	if err := errors.Join(e1, e2, e3); err != nil {
+		return Consent{}, err
+	}
+	sealed, err := a.cipher.EncryptWithContext(ctx, []byte(verifier), verifierOf(uid, state))
+	if err != nil {
+		return Consent{}, unreadable(err)
+	}
+	p := pending{UID: uid, Verifier: sealed, Browser: digest(browser), Scopes: scopes, ReturnTo: returnTo, ExpiresAt: a.cfg.Now().Add(consentTTL)}
+	data, err := json.Marshal(p)
+	if err != nil {
+		return Consent{}, err
+	}
+	// The field lets Firestore's TTL policy clear away what nobody came back for.
+	fields := map[string]any{"expireAt": p.ExpiresAt.UTC().Truncate(time.Microsecond)}
+	if _, err := a.store.Commit(ctx, store.Create(pendingPath(state), fields, data)); err != nil {
+		return Consent{}, storeDown(err)
+	}
+	return Consent{URL: a.consentURL(state, verifier, scopes, before.Email), Browser: browser}, nil
+}
+
+func (a *Accounts) consentURL(state, verifier string, scopes []string, email string) string {
+	options := []oauth2.AuthCodeOption{
+		oauth2.S256ChallengeOption(verifier),
+		oauth2.AccessTypeOffline,
+		oauth2.SetAuthURLParam("include_granted_scopes", "true"),
+		oauth2.SetAuthURLParam("prompt", "consent"), // Google gives a refresh token for new scopes only when it has asked
+	}
+	if email != "" {
+		options = append(options, oauth2.SetAuthURLParam("login_hint", email))
+	}
+	oauth := a.oauth
+	oauth.Scopes = append(slices.Clone(identity), scopes...)
+	return oauth.AuthCodeURL(state, options...)
+}
+
+// ownPath reports whether a browser that is sent to the path stays on our origin.
+func ownPath(path string) bool {
+	u, err := url.Parse(path)
+	odd := func(r rune) bool { return r <= ' ' || r == '\\' || r >= 0x7f }
+	return err == nil && len(path) <= maxReturnTo && strings.HasPrefix(path, "/") && !strings.HasPrefix(path, "//") &&
+		u.Scheme == "" && u.Host == "" && !strings.ContainsFunc(path, odd)
+}
+
+// Answer is what Google sent the browser back with, and the cookie that the browser had.
+type Answer struct {
+	State   string
+	Code    string
+	Error   string // Google's error parameter, when the user said no
+	Browser string // Consent.Browser; ignored with Config.AnyBrowser
+}
+
+// Callback finishes a consent, once. The callback carries no bearer token: the state says whose consent it is, the
+// browser's cookie that it is the same person. uid and returnTo are given whenever the state was good, also with an
+// error, so that the user can be sent back:
+//   - ValidationError state or code: unknown, used, expired or begun elsewhere; it has to be begun anew
+//   - AuthError forbidden: the user said no
+//   - AuthError scope_missing: linked, but the user left out some of the scopes
+//   - ToolExecutionError: Google or the store failed
+func (a *Accounts) Callback(ctx context.Context, ans Answer) (uid, returnTo string, err error) {
+	p, err := a.take(ctx, ans)
+	if err != nil {
+		return "", "", err
+	}
+	if ans.Error != "" {
+		return p.UID, p.ReturnTo, fault.New(fault.Auth, fault.CodeForbidden, "Access to the Google account was not given.")
+	}
+	return p.UID, p.ReturnTo, a.finish(ctx, p, ans)
+}
+
+// take gives the consent that the state belongs to, and makes sure that it is never given again.
+func (a *Accounts) take(ctx context.Context, ans Answer) (pending, error) {
+	unknown := fault.Invalid("state", "this link request is unknown, used, expired or was begun in another browser; begin it again with %s", ConnectPath)
+	path := pendingPath(ans.State)
+	docs, err := a.store.Get(ctx, path)
+	if err != nil {
+		return pending{}, storeDown(err)
+	}
+	if !docs[0].Exists() {
+		return pending{}, unknown
+	}
+	_, err = a.store.Commit(ctx, store.Delete(path, docs[0].Version))
+	if errors.Is(err, store.ErrConflict) {
+		return pending{}, unknown
+	}
+	if err != nil {
+		return pending{}, storeDown(err)
+	}
+	var p pending
+	if err := json.Unmarshal(docs[0].Data, &p); err != nil {
+		return pending{}, unknown
+	}
+	sameBrowser := a.cfg.AnyBrowser || subtle.ConstantTimeCompare(p.Browser, digest(ans.Browser)) == 1
+	if !sameBrowser || a.cfg.Now().After(p.ExpiresAt) {
+		return pending{}, unknown
+	}
+	return p, nil
+}
+
+// finish trades the code for tokens and stores the link.
+func (a *Accounts) finish(ctx context.Context, p pending, ans Answer) error {
+	refused := fault.Invalid("code", "Google does not accept this code; begin again with %s", ConnectPath)
+	if ans.Code == "" || len(ans.Code) > maxCode {
+		return refused
+	}
+	ctx, cancel := a.calls(ctx)
+	defer cancel()
+	verifier, err := a.cipher.DecryptWithContext(ctx, p.Verifier, verifierOf(p.UID, ans.State))
+	if err != nil {
+		return unreadable(err)
+	}
+	got, err := a.oauth.Exchange(ctx, ans.Code, oauth2.VerifierOption(string(verifier)))
+	if isInvalidGrant(err) {
+		return refused
+	}
+	if err != nil {
+		return providerDown(err)
+	}
+	if got.RefreshToken == "" {
+		return fault.New(fault.Tool, "no_lasting_access",
+			"Google gave no lasting access. Remove this service at https://myaccount.google.com/permissions and link the account again.")
+	}
+	l := link{UID: p.UID, Email: emailOf(got), Scopes: p.Scopes, LinkedAt: a.cfg.Now().UTC()}
+	if granted, _ := got.Extra("scope").(string); granted != "" { // absent means: as asked (RFC 6749 §5.1)
+		l.Scopes = strings.Fields(granted)
+	}
+	if err := a.replace(ctx, l, got.RefreshToken); err != nil {
+		return err
+	}
+	return l.covers(p.Scopes)
+}
+
+// replace stores the link in place of whatever is there. An older refresh token is not revoked: at Google that takes
+// back the user's whole consent, the new one too.
+func (a *Accounts) replace(ctx context.Context, l link, refresh string) (err error) {
+	if l.ID, err = secret(a.cfg.Rand); err != nil {
+		return err
+	}
+	if l.Refresh, err = a.seal(ctx, l.UID, refresh); err != nil {
+		return err
+	}
+	for range 3 {
+		before, err := a.load(ctx, l.UID)
+		if err != nil {
+			return err
+		}
+		l.version = before.version
+		if err = a.save(ctx, l); err == nil {
+			return nil
+		}
+		if !errors.Is(err, store.ErrConflict) {
+			return storeDown(err)
+		}
+	}
+	return storeDown(store.ErrConflict)
+}
+
+// emailOf reads the account's address from the ID token. It came straight from the token endpoint over TLS, which
+// stands for its signature (OpenID Connect Core 1.0 §3.1.3.7), and it is only shown, never trusted.
+func emailOf(got *oauth2.Token) string {
+	raw, _ := got.Extra("id_token").(string)
+	parsed, err := jwt.ParseSigned(raw, []jose.SignatureAlgorithm{jose.RS256})
+	if err != nil {
+		return ""
+	}
+	var claims struct {
+		Email string `json:"email"`
+	}
+	if parsed.UnsafeClaimsWithoutVerification(&claims) != nil || len(claims.Email) > 320 {
+		return ""
+	}
+	return claims.Email
+}

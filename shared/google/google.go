@@ -1,0 +1,149 @@
+// Package google holds the Google accounts that users have linked: their consent by OAuth 2 with PKCE (consent.go), the
+// refresh token, encrypted and bound to its user (link.go, cipher.go), and the HTTP client that a tool acts with
+// (client.go, token.go). An access token is for one user and one link, lives in memory and is never written down.
+//
+// The refresh token is encrypted by Tink with the user's id as associated data, so that one copied into another user's
+// document opens for nobody. Nothing here logs; no token, code or provider's answer is part of an error.
+package google
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"time"
+
+	"github.com/tink-crypto/tink-go/v2/tink"
+	"golang.org/x/oauth2"
+	"golang.org/x/sync/singleflight"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// Google's own addresses (https://accounts.google.com/.well-known/openid-configuration).
+const (
+	AuthURL   = "https://accounts.google.com/o/oauth2/v2/auth"
+	TokenURL  = "https://oauth2.googleapis.com/token"
+	RevokeURL = "https://oauth2.googleapis.com/revoke"
+)
+
+// ConnectPath is where a link is made and mended; messages name it.
+const ConnectPath = "POST /api/agent/connections/google"
+
+const callTimeout = 15 * time.Second // of one call to the token or revocation endpoint
+
+// Config says which OAuth client we are and where its endpoints are.
+type Config struct {
+	ClientID     string
+	ClientSecret string
+	AuthURL      string // empty is Google's
+	TokenURL     string // empty is Google's
+	RevokeURL    string // empty is Google's where TokenURL is too; otherwise nothing is revoked at the provider
+	RedirectURL  string // where the callback is reached, as registered with the provider; https, or http on loopback
+
+	// Scopes are those that the tools need. No other can be asked for.
+	Scopes []string
+	// AnyBrowser lets a consent be finished in another browser than it was begun in. Leave it off wherever the callback
+	// can see a cookie: without the check a user can send their consent address to somebody else, and have that person's
+	// account linked to their own (RFC 9700 §4.7).
+	AnyBrowser bool
+
+	HTTPClient *http.Client     // its transport and timeout are used; nil is the default transport and 60 s
+	Now        func() time.Time // nil is time.Now
+	Rand       io.Reader        // nil is crypto/rand
+}
+
+// Accounts are the linked accounts of all users. It is safe for concurrent use.
+type Accounts struct {
+	cfg     Config
+	oauth   oauth2.Config
+	store   store.Store
+	cipher  tink.AEADWithContext
+	flights singleflight.Group
+	tokens  tokens
+}
+
+// New makes Accounts over the store, with the cipher for refresh tokens (LocalAEAD, ParseKeyset or KMSAEAD). It makes no
+// call. The error names the setting that cannot be used.
+func New(cfg Config, st store.Store, cipher tink.AEADWithContext) (*Accounts, error) {
+	if cfg.ClientID == "" || len(cfg.Scopes) == 0 || cipher == nil {
+		return nil, errors.New("google: a client id, the tools' scopes and a cipher are needed")
+	}
+	if cfg.RevokeURL == "" && cfg.TokenURL == "" {
+		cfg.RevokeURL = RevokeURL
+	}
+	if cfg.AuthURL == "" {
+		cfg.AuthURL = AuthURL
+	}
+	if cfg.TokenURL == "" {
+		cfg.TokenURL = TokenURL
+	}
+	for name, address := range map[string]string{"AuthURL": cfg.AuthURL, "TokenURL": cfg.TokenURL, "RedirectURL": cfg.RedirectURL} {
+		if !secure(address) {
+			return nil, fmt.Errorf("google: %s %q must be an https address (http only on a loopback address)", name, address)
+		}
+	}
+	if cfg.RevokeURL != "" && !secure(cfg.RevokeURL) {
+		return nil, fmt.Errorf("google: RevokeURL %q must be an https address (http only on a loopback address)", cfg.RevokeURL)
+	}
+	a := &Accounts{cfg: withDefaults(cfg), store: st, cipher: cipher, tokens: tokens{m: map[string]token{}}}
+	a.oauth = oauth2.Config{
+		ClientID: cfg.ClientID, ClientSecret: cfg.ClientSecret, RedirectURL: cfg.RedirectURL,
+		// AuthStyleInParams, because guessing sends a code or a refresh token twice.
+		Endpoint: oauth2.Endpoint{AuthURL: cfg.AuthURL, TokenURL: cfg.TokenURL, AuthStyle: oauth2.AuthStyleInParams},
+	}
+	return a, nil
+}
+
+// calls makes a context for a call to the provider that ends in time and is not given up with the caller: an
+// authorization code and a rotated refresh token are good once, and lost with an answer that nobody reads.
+func (a *Accounts) calls(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx = context.WithValue(context.WithoutCancel(ctx), oauth2.HTTPClient, a.cfg.HTTPClient)
+	return context.WithTimeout(ctx, callTimeout)
+}
+
+func secure(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" {
+		return false
+	}
+	ip, err := netip.ParseAddr(u.Hostname())
+	loopback := u.Hostname() == "localhost" || err == nil && ip.IsLoopback()
+	return u.Scheme == "https" || u.Scheme == "http" && loopback
+}
+
+// storeDown says that the store failed before anything was asked of Google. The cause is kept as text: a deadline of the
+// store's is no sign that a call to Google has an unknown outcome.
+func storeDown(err error) error {
+	return tool.Transient(fault.New(fault.Tool, fault.CodeStoreUnavailable,
+		"The linked accounts cannot be read or written just now; please try again.").Because(errors.New(err.Error())))
+}
+
+// providerDown says that Google's token endpoint failed, and so nothing was done with the account.
+func providerDown(err error) error {
+	return tool.Transient(fault.New(fault.Tool, "token_endpoint",
+		"Google could not be asked for access to the linked account; please try again.").Because(outline(err)))
+}
+
+// outline is what may be logged of a token endpoint's failure: never the body, which may repeat what was sent.
+func outline(err error) error {
+	var answered *oauth2.RetrieveError
+	if errors.As(err, &answered) && answered.Response != nil {
+		return fmt.Errorf("the token endpoint answered with status %d", answered.Response.StatusCode)
+	}
+	var failed *url.Error
+	if errors.As(err, &failed) {
+		return fmt.Errorf("the token endpoint was not reached: %v", failed.Err)
+	}
+	return errors.New("the token endpoint's answer could not be used")
+}
+
+func isInvalidGrant(err error) bool {
+	var answered *oauth2.RetrieveError
+	return errors.As(err, &answered) && answered.ErrorCode == "invalid_grant"
+}

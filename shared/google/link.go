@@ -1,0 +1,121 @@
+package google
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/store"
+)
+
+// link is the document connections/u_<uid>: one user's consent.
+type link struct {
+	ID       string    `json:"id"` // of this consent; access tokens in memory belong to it
+	UID      string    `json:"uid"`
+	Email    string    `json:"email,omitempty"` // of the Google account
+	Scopes   []string  `json:"scopes"`          // as granted, which may be less than was asked for
+	Refresh  []byte    `json:"refresh"`         // the refresh token, encrypted for UID
+	Broken   bool      `json:"broken,omitempty"`
+	LinkedAt time.Time `json:"linkedAt"`
+
+	version time.Time
+}
+
+func linkPath(uid string) string { return "connections/u_" + uid }
+
+// load gives the user's link; one that is not there has a zero version.
+func (a *Accounts) load(ctx context.Context, uid string) (link, error) {
+	docs, err := a.store.Get(ctx, linkPath(uid))
+	if err != nil {
+		return link{}, storeDown(err)
+	}
+	if !docs[0].Exists() {
+		return link{}, nil
+	}
+	l := link{version: docs[0].Version}
+	if err := json.Unmarshal(docs[0].Data, &l); err != nil || l.UID != uid {
+		return link{}, storeDown(errors.New("google: a connection's document is damaged"))
+	}
+	return l, nil
+}
+
+// save writes the link over the one that was read, or store.ErrConflict.
+func (a *Accounts) save(ctx context.Context, l link) error {
+	data, err := json.Marshal(l)
+	if err != nil {
+		return err
+	}
+	w := store.Update(linkPath(l.UID), l.version, nil, data)
+	if l.version.IsZero() {
+		w = store.Create(linkPath(l.UID), nil, data)
+	}
+	_, err = a.store.Commit(ctx, w)
+	return err
+}
+
+// usable gives a link that is there, whole, and has the scopes.
+func (a *Accounts) usable(ctx context.Context, uid string, scopes []string) (link, error) {
+	l, err := a.load(ctx, uid)
+	if err != nil {
+		return link{}, err
+	}
+	if l.version.IsZero() {
+		return link{}, fault.New(fault.Auth, fault.CodeReauth, "No Google account is linked; link one with %s.", ConnectPath)
+	}
+	if l.Broken {
+		return link{}, reauth()
+	}
+	return l, l.covers(scopes)
+}
+
+func (l link) covers(scopes []string) error {
+	var missing []string
+	for _, s := range scopes {
+		if !slices.Contains(l.Scopes, s) {
+			missing = append(missing, s)
+		}
+	}
+	if missing == nil {
+		return nil
+	}
+	return fault.New(fault.Auth, fault.CodeScope, "The linked Google account has not granted %s; grant it with %s.",
+		strings.Join(missing, " "), ConnectPath)
+}
+
+func reauth() *fault.Error {
+	return fault.New(fault.Auth, fault.CodeReauth, "Google no longer accepts the linked account; link it again with %s.", ConnectPath)
+}
+
+// Check reports whether the user's link is there, whole, and has all the scopes, as far as we know without asking
+// Google: what is asked before an approval is shown. Its errors are AuthError reauth_required and AuthError
+// scope_missing, whose messages name the address that mends it, and ToolExecutionError store_unavailable.
+func (a *Accounts) Check(ctx context.Context, uid string, scopes []string) error {
+	_, err := a.usable(ctx, uid, scopes)
+	return err
+}
+
+// Connection is a linked account as its user may see it.
+type Connection struct {
+	Provider string    `json:"provider"` // "google"
+	Status   string    `json:"status"`   // "linked", or "broken" when it must be linked again
+	Email    string    `json:"email,omitempty"`
+	Scopes   []string  `json:"scopes"`
+	LinkedAt time.Time `json:"linkedAt"`
+}
+
+// List gives the user's linked accounts: none or one.
+func (a *Accounts) List(ctx context.Context, uid string) ([]Connection, error) {
+	l, err := a.load(ctx, uid)
+	if err != nil || l.version.IsZero() {
+		return []Connection{}, err
+	}
+	status := "linked"
+	if l.Broken {
+		status = "broken"
+	}
+	return []Connection{{Provider: "google", Status: status, Email: l.Email, Scopes: l.Scopes, LinkedAt: l.LinkedAt}}, nil
+}

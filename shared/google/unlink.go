@@ -1,0 +1,63 @@
+package google
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/store"
+)
+
+// Unlinked says what became of a link.
+type Unlinked struct {
+	Existed bool // whether there was one
+	Revoked bool // whether Google has taken the access back, or had before; if not, the user can: https://myaccount.google.com/permissions
+}
+
+// Unlink takes the access back at Google as best it can, and forgets the link whether or not that worked. Its only error
+// is ToolExecutionError store_unavailable, and then the link is still there.
+func (a *Accounts) Unlink(ctx context.Context, uid string) (Unlinked, error) {
+	l, err := a.load(ctx, uid)
+	if err != nil || l.version.IsZero() {
+		return Unlinked{}, err
+	}
+	revoked := a.revoke(ctx, l)
+	a.tokens.drop(tokenKey(uid, l.ID))
+	if _, err := a.store.Commit(ctx, store.Delete(linkPath(uid), time.Time{})); err != nil {
+		return Unlinked{}, storeDown(err)
+	}
+	return Unlinked{Existed: true, Revoked: revoked}, nil
+}
+
+// revoke reports whether the refresh token is dead (RFC 7009; Google answers 400 invalid_token for one that was).
+func (a *Accounts) revoke(ctx context.Context, l link) bool {
+	ctx, cancel := a.calls(ctx)
+	defer cancel()
+	refresh, err := a.open(ctx, l)
+	if err != nil || a.cfg.RevokeURL == "" {
+		return false
+	}
+	form := strings.NewReader(url.Values{"token": {refresh}}.Encode())
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, a.cfg.RevokeURL, form)
+	if err != nil {
+		return false
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	resp, err := a.cfg.HTTPClient.Do(req)
+	if err != nil {
+		return false
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusOK {
+		return true
+	}
+	var answer struct {
+		Error string `json:"error"`
+	}
+	err = json.NewDecoder(io.LimitReader(resp.Body, 64<<10)).Decode(&answer)
+	return err == nil && resp.StatusCode == http.StatusBadRequest && answer.Error == "invalid_token"
+}

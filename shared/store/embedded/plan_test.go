@@ -1,0 +1,113 @@
+package embedded
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/store"
+)
+
+// No statement may cost more as a collection grows: each seeks in an index, and none sorts.
+func TestPlans(t *testing.T) {
+	st, err := Open(t.TempDir(), time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	type statement struct {
+		text, index string
+		args        int
+	}
+	const byPath = "sqlite_autoindex_documents_1 (path=?)"
+	all := map[string]statement{
+		"get":               {getSQL, byPath, 1},
+		"update":            {updateSQL, byPath, 5},
+		"remove":            {removeSQL, byPath, 1},
+		"remove at version": {removeAtSQL, byPath, 2},
+	}
+	for _, x := range store.Indexes {
+		all[statementName(x)] = statement{querySQL(x), indexName(x) + " (", len(x.Equal) + 5}
+	}
+	for name, s := range all {
+		t.Run(name, func(t *testing.T) {
+			rows, err := st.reader.Query("EXPLAIN QUERY PLAN "+s.text, make([]any, s.args)...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer rows.Close()
+			var plan []string
+			for rows.Next() {
+				var id, parent, unused int
+				var step string
+				if err := rows.Scan(&id, &parent, &unused, &step); err != nil {
+					t.Fatal(err)
+				}
+				plan = append(plan, step)
+			}
+			text := strings.Join(plan, "\n")
+			if strings.Contains(text, "SCAN d") || strings.Contains(text, "TEMP B-TREE") || !strings.Contains(text, s.index) || !strings.Contains(text, "SEARCH d") {
+				t.Fatalf("the plan is not a seek in %s:\n%s", s.index, text)
+			}
+			if strings.HasPrefix(name, "query_") && (!strings.Contains(text, "<expr>>?") || !strings.Contains(text, "<expr><?") || strings.Count(text, "<expr>=?") != s.args-5) {
+				t.Fatalf("the plan does not seek by all equalities and both bounds:\n%s", text)
+			}
+		})
+	}
+}
+
+// A commit is on the disk before it is acknowledged, also where the power fails.
+func TestDurability(t *testing.T) {
+	st, err := Open(t.TempDir(), time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	for pragma, want := range map[string]string{"journal_mode": "wal", "synchronous": "2"} {
+		var got string
+		if err := st.writer.QueryRow("PRAGMA " + pragma).Scan(&got); err != nil || got != want {
+			t.Errorf("%s is %s, %v, want %s", pragma, got, err, want)
+		}
+	}
+}
+
+// The order of keys is the order of values, and value is key turned round.
+func FuzzKey(f *testing.F) {
+	f.Add(int64(0), int64(-1), "", "a", int64(0), int64(1))
+	f.Add(int64(1<<62), int64(-1<<63), "a\x00", "a", int64(-62135596800000000), int64(253402300799999999))
+	f.Fuzz(func(t *testing.T, n1, n2 int64, s1, s2 string, t1, t2 int64) {
+		const year1, year10000 = -62135596800000000, 253402300800000000
+		if t1 < year1 || t1 >= year10000 || t2 < year1 || t2 >= year10000 {
+			t.Skip()
+		}
+		sign := func(less, more bool) int {
+			switch {
+			case less:
+				return -1
+			case more:
+				return 1
+			}
+			return 0
+		}
+		at1, at2 := time.UnixMicro(t1).UTC(), time.UnixMicro(t2).UTC()
+		for _, c := range []struct {
+			a, b any
+			want int
+		}{{n1, n2, sign(n1 < n2, n1 > n2)}, {s1, s2, strings.Compare(s1, s2)}, {at1, at2, at1.Compare(at2)}, {n1, at1, -1}, {at1, s1, -1}, {true, n1, -1}} {
+			a, errA := key(c.a)
+			b, errB := key(c.b)
+			if errA != nil || errB != nil {
+				continue // a text that no backend keeps
+			}
+			if got := strings.Compare(a, b); got != c.want {
+				t.Fatalf("%v and %v compare as %d, their keys as %d", c.a, c.b, c.want, got)
+			}
+			for k, v := range map[string]any{a: c.a, b: c.b} {
+				back, err := value(k)
+				if err != nil || back != v {
+					t.Fatalf("%v came back as %v, %v", v, back, err)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,121 @@
+package firestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/countersign-run/countersign/shared/store"
+)
+
+const (
+	callTimeout = 8 * time.Second // of one call with its retries; an answer to the user is due after 10 s
+	attempts    = 3
+	firstPause  = 50 * time.Millisecond
+)
+
+// call runs one RPC within the time limit, and again where the server was not to be reached. A conflict after an attempt
+// without an answer may be with what that attempt wrote, so it counts as no answer.
+func (s *Store) call(ctx context.Context, method string, rpc func(ctx context.Context) error) error {
+	if cause := ctx.Err(); cause != nil {
+		return store.Interrupted(method, cause)
+	}
+	limited, cancel := context.WithTimeout(metadata.NewOutgoingContext(ctx, s.headers.Copy()), s.timeout)
+	defer cancel()
+	for try := 1; ; try++ {
+		err := rpc(limited)
+		if err == nil {
+			return nil
+		}
+		if status.Code(err) == codes.Unavailable && try < attempts && pause(limited, try) {
+			continue
+		}
+		return wrap(ctx, method, err, try > 1)
+	}
+}
+
+// pause waits longer each time, by chance up to twice as long, so that callers do not come back all at once. It reports
+// whether there is time left.
+func pause(ctx context.Context, try int) bool {
+	d := firstPause << (2 * (try - 1))
+	timer := time.NewTimer(d + rand.N(d))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// callError says what failed by method and code alone; the server's text, which may hold names and addresses, is for
+// the log and reached by Unwrap.
+type callError struct {
+	method   string
+	code     codes.Code
+	sentinel error // nil where the port has none
+	cause    error
+}
+
+func (e *callError) Error() string {
+	text := fmt.Sprintf("firestore store: %s: %s", e.method, e.code)
+	if e.sentinel != nil {
+		text += ": " + e.sentinel.Error()
+	}
+	return text
+}
+
+func (e *callError) Unwrap() []error {
+	if e.sentinel == nil {
+		return []error{e.cause}
+	}
+	return []error{e.sentinel, e.cause}
+}
+
+func wrap(ctx context.Context, method string, err error, repeated bool) error {
+	code := codeOf(err)
+	failed := &callError{method: method, code: code, cause: err}
+	switch {
+	case method == "commit" && isConflict(err):
+		failed.sentinel = store.ErrConflict
+		if repeated {
+			failed.sentinel = store.ErrUnavailable
+		}
+	case ctx.Err() != nil:
+		return store.Interrupted(method, ctx.Err())
+	case slices.Contains([]codes.Code{codes.Unavailable, codes.DeadlineExceeded, codes.ResourceExhausted, codes.Internal, codes.Canceled}, code):
+		failed.sentinel = store.ErrUnavailable
+	}
+	return failed
+}
+
+// isConflict reports whether a commit's precondition failed. Only a commit has preconditions: for a read the same codes
+// say that an index or the database is missing.
+func isConflict(err error) bool {
+	switch status.Code(err) {
+	case codes.AlreadyExists, codes.FailedPrecondition, codes.NotFound, codes.Aborted:
+		return true
+	case codes.InvalidArgument:
+		// A version later than the stored one, as after a restore, is refused as an argument and told by its text alone.
+		return strings.Contains(status.Convert(err).Message(), "base version")
+	}
+	return false
+}
+
+// codeOf also knows the time limit where it struck outside of gRPC.
+func codeOf(err error) codes.Code {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return codes.DeadlineExceeded
+	}
+	return status.Code(err)
+}
+
+func isClosing(err error) bool { return status.Code(err) == codes.Canceled }

@@ -1,0 +1,131 @@
+package firestore_test
+
+import (
+	"cmp"
+	"encoding/json"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/store"
+)
+
+// indexFile is the form of Firebase's firestore.indexes.json
+// (https://firebase.google.com/docs/reference/firestore/indexes), which Terraform reads too.
+type indexFile struct {
+	Indexes        []compositeIndex `json:"indexes"`
+	FieldOverrides []fieldOverride  `json:"fieldOverrides"`
+}
+
+type compositeIndex struct {
+	CollectionGroup string       `json:"collectionGroup"`
+	QueryScope      string       `json:"queryScope"`
+	Fields          []indexField `json:"fields"`
+}
+
+type indexField struct {
+	FieldPath string `json:"fieldPath"`
+	Order     string `json:"order"`
+}
+
+type fieldOverride struct {
+	CollectionGroup string `json:"collectionGroup"`
+	FieldPath       string `json:"fieldPath"`
+	Indexes         []any  `json:"indexes"`
+}
+
+func readIndexFile(t *testing.T) indexFile {
+	t.Helper()
+	f, err := os.Open("../../../infra/firestore-indexes.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	strict := json.NewDecoder(f)
+	strict.DisallowUnknownFields()
+	var file indexFile
+	if err := strict.Decode(&file); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// The emulator answers any query. So the file is held to the only list of queries that the code lets through: a
+// composite index for each that names more than its order (Firestore makes the others by itself), and no index that
+// nobody asks for.
+func TestCompositeIndexes(t *testing.T) {
+	var want []compositeIndex
+	for _, x := range store.Indexes {
+		if len(x.Equal) == 0 {
+			continue
+		}
+		c := compositeIndex{CollectionGroup: x.Collection, QueryScope: "COLLECTION"}
+		for _, f := range x.Equal {
+			c.Fields = append(c.Fields, indexField{f, "ASCENDING"})
+		}
+		order := "ASCENDING"
+		if x.Desc {
+			order = "DESCENDING"
+		}
+		c.Fields = append(c.Fields, indexField{x.OrderBy, order})
+		want = append(want, c)
+	}
+	got := readIndexFile(t).Indexes
+	for _, all := range [][]compositeIndex{got, want} {
+		slices.SortFunc(all, func(a, b compositeIndex) int { return cmp.Compare(name(a), name(b)) })
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Fatalf("infra/firestore-indexes.json has\n%v\nstore.Indexes needs\n%v", got, want)
+	}
+}
+
+func name(c compositeIndex) string {
+	text := c.CollectionGroup
+	for _, f := range c.Fields {
+		text += " " + f.FieldPath + " " + f.Order
+	}
+	return text
+}
+
+// Data is large and never asked for, so it must not be indexed; nor the version before. What a query needs must not be
+// exempt.
+func TestIndexExemptions(t *testing.T) {
+	exempt := map[string]bool{}
+	var groups []string
+	for _, o := range readIndexFile(t).FieldOverrides {
+		if o.Indexes == nil || len(o.Indexes) > 0 {
+			t.Errorf("%s.%s: an exemption has an empty list of indexes", o.CollectionGroup, o.FieldPath)
+		}
+		if o.FieldPath != store.DataField && o.FieldPath != store.PreviousField {
+			t.Errorf("%s.%s is exempt and may be needed", o.CollectionGroup, o.FieldPath)
+		}
+		if exempt[o.CollectionGroup+" "+o.FieldPath] {
+			t.Errorf("%s.%s is there twice", o.CollectionGroup, o.FieldPath)
+		}
+		exempt[o.CollectionGroup+" "+o.FieldPath] = true
+		groups = append(groups, o.CollectionGroup)
+	}
+	for _, x := range store.Indexes {
+		groups = append(groups, x.Collection)
+	}
+	for _, g := range groups {
+		if !exempt[g+" "+store.DataField] || !exempt[g+" "+store.PreviousField] {
+			t.Errorf("%s: %s and %s are not both exempt", g, store.DataField, store.PreviousField)
+		}
+	}
+}
+
+// Browsers and phones have no business in the database, whoever is signed in.
+func TestRulesDenyAll(t *testing.T) {
+	text, err := os.ReadFile("../../../infra/firestore.rules")
+	if err != nil {
+		t.Fatal(err)
+	}
+	allows := regexp.MustCompile(`(?m)^\s*allow .*$`).FindAllString(string(text), -1)
+	if len(allows) != 1 || strings.TrimSpace(allows[0]) != "allow read, write: if false;" || !strings.Contains(string(text), "match /{document=**}") {
+		t.Fatalf("the rules allow %q", allows)
+	}
+}
