@@ -39,6 +39,7 @@ func (f *faulty) answer(ctx context.Context) error {
 	f.mu.Unlock()
 	if err == hang {
 		<-ctx.Done()
+		return status.FromContextError(ctx.Err()).Err()
 	}
 	return err
 }
