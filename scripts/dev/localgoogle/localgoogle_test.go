@@ -49,7 +49,7 @@ func open(t *testing.T, dir string) (*localgoogle.Server, string) {
 	return s, srv.URL
 }
 
-func mail(t *testing.T, url, token string) *gmailapi.Service {
+func mailOf(t *testing.T, url, token string) *gmailapi.Service {
 	t.Helper()
 	svc, err := gmailapi.NewService(t.Context(), option.WithHTTPClient(localgoogle.Bearer(token)), option.WithEndpoint(url+"/"))
 	if err != nil {
@@ -58,7 +58,7 @@ func mail(t *testing.T, url, token string) *gmailapi.Service {
 	return svc
 }
 
-func calendar(t *testing.T, url, token string) *calendarapi.Service {
+func calendarOf(t *testing.T, url, token string) *calendarapi.Service {
 	t.Helper()
 	svc, err := calendarapi.NewService(t.Context(), option.WithHTTPClient(localgoogle.Bearer(token)), option.WithEndpoint(url+"/calendar/v3/"))
 	if err != nil {
@@ -84,7 +84,7 @@ func refused(t *testing.T, what string, err error, code int, reason string) {
 
 func TestADraftIsSentOnce(t *testing.T) {
 	s, url := open(t, "")
-	svc := mail(t, url, "me:"+compose+" "+metadata)
+	svc := mailOf(t, url, "me:"+compose+" "+metadata)
 	d, err := svc.Users.Drafts.Create("me", &gmailapi.Draft{Message: raw(letter)}).Do()
 	if err != nil || d.Id == "" || d.Message.ThreadId == "" {
 		t.Fatalf("create = %+v, %v", d, err)
@@ -125,7 +125,7 @@ func TestADraftIsSentOnce(t *testing.T) {
 
 func TestADraftCanBeReadChangedAndDeleted(t *testing.T) {
 	_, url := open(t, "")
-	svc := mail(t, url, "me:"+compose)
+	svc := mailOf(t, url, "me:"+compose)
 	d, err := svc.Users.Drafts.Create("me", &gmailapi.Draft{Message: raw("Subject: no recipient yet\n\nx\n")}).Do()
 	if err != nil {
 		t.Fatal(err)
@@ -152,25 +152,25 @@ func TestADraftCanBeReadChangedAndDeleted(t *testing.T) {
 func TestWhoMayDoWhat(t *testing.T) {
 	_, url := open(t, "")
 	draft := &gmailapi.Draft{Message: raw(letter)}
-	d, err := mail(t, url, "me:"+compose).Users.Drafts.Create("me", draft).Do()
+	d, err := mailOf(t, url, "me:"+compose).Users.Drafts.Create("me", draft).Do()
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = mail(t, url, "nobody").Users.Drafts.Create("me", draft).Do()
+	_, err = mailOf(t, url, "nobody").Users.Drafts.Create("me", draft).Do()
 	refused(t, "an unknown token", err, 401, "authError")
-	_, err = mail(t, url, "me:"+sendOnly).Users.Drafts.Create("me", draft).Do()
+	_, err = mailOf(t, url, "me:"+sendOnly).Users.Drafts.Create("me", draft).Do()
 	refused(t, "a draft with the scope to send", err, 403, "insufficientPermissions")
-	_, err = mail(t, url, "me:"+compose).Users.Messages.List("me").Do()
+	_, err = mailOf(t, url, "me:"+compose).Users.Messages.List("me").Do()
 	refused(t, "reading with the scope to compose", err, 403, "insufficientPermissions")
-	_, err = mail(t, url, "me:"+metadata).Users.Messages.List("me").Q("in:sent").Do()
+	_, err = mailOf(t, url, "me:"+metadata).Users.Messages.List("me").Q("in:sent").Do()
 	refused(t, "searching with the scope for metadata", err, 403, "forbidden")
-	_, err = mail(t, url, "other:"+compose).Users.Drafts.Get("me", d.Id).Do()
+	_, err = mailOf(t, url, "other:"+compose).Users.Drafts.Get("me", d.Id).Do()
 	refused(t, "somebody else's draft", err, 404, "notFound")
-	_, err = mail(t, url, "other:"+compose).Users.Drafts.Get("me@example.com", d.Id).Do()
+	_, err = mailOf(t, url, "other:"+compose).Users.Drafts.Get("me@example.com", d.Id).Do()
 	refused(t, "somebody else's mailbox", err, 403, "forbidden")
-	_, err = calendar(t, url, "me:"+readonly).Events.Insert("primary", event("abcde")).Do()
+	_, err = calendarOf(t, url, "me:"+readonly).Events.Insert("primary", event("abcde")).Do()
 	refused(t, "an event with the scope to read", err, 403, "insufficientPermissions")
-	_, err = calendar(t, url, "me:"+events).Events.Insert("other@example.com", event("abcde")).Do()
+	_, err = calendarOf(t, url, "me:"+events).Events.Insert("other@example.com", event("abcde")).Do()
 	refused(t, "somebody else's calendar", err, 404, "notFound")
 	res, err := http.Get(url + "/gmail/v1/users/me/drafts")
 	if err != nil || res.StatusCode != 401 {
@@ -180,7 +180,7 @@ func TestWhoMayDoWhat(t *testing.T) {
 
 func TestSendingInOneCall(t *testing.T) {
 	s, url := open(t, "")
-	svc := mail(t, url, "me:"+full)
+	svc := mailOf(t, url, "me:"+full)
 	for name, bad := range map[string]string{"nobody": "Subject: x\n\nx\n", "a bad address": "To: nonsense\n\nx\n"} {
 		_, err := svc.Users.Messages.Send("me", raw(bad)).Do()
 		refused(t, name, err, 400, "invalidArgument")
@@ -216,14 +216,14 @@ func event(id string) *calendarapi.Event {
 
 func TestAnEventsIdStaysTaken(t *testing.T) {
 	s, url := open(t, "")
-	svc := calendar(t, url, "me:"+events).Events
+	svc := calendarOf(t, url, "me:"+events).Events
 	ev, err := svc.Insert("primary", event("abcde")).Do()
 	if err != nil || ev.Id != "abcde" || ev.Status != "confirmed" || ev.HtmlLink == "" {
 		t.Fatalf("insert = %+v, %v", ev, err)
 	}
 	_, err = svc.Insert("primary", event("abcde")).Do()
 	refused(t, "insert again", err, 409, "duplicate")
-	if _, err := calendar(t, url, "other:"+events).Events.Insert("primary", event("abcde")).Do(); err != nil {
+	if _, err := calendarOf(t, url, "other:"+events).Events.Insert("primary", event("abcde")).Do(); err != nil {
 		t.Errorf("the id is taken in this calendar alone: %v", err)
 	}
 	if got, err := svc.Patch("primary", "abcde", &calendarapi.Event{Summary: "y"}).Do(); err != nil || got.Summary != "y" || got.Start == nil {
@@ -255,7 +255,7 @@ func TestAnEventsIdStaysTaken(t *testing.T) {
 
 func TestTheCalendarRefusesWhatGoogleRefuses(t *testing.T) {
 	_, url := open(t, "")
-	svc := calendar(t, url, "me:"+events).Events
+	svc := calendarOf(t, url, "me:"+events).Events
 	for name, c := range map[string]struct {
 		change func(*calendarapi.Event)
 		reason string
@@ -286,7 +286,7 @@ func TestTheCalendarRefusesWhatGoogleRefuses(t *testing.T) {
 func TestAllIsStillThereAfterARestart(t *testing.T) {
 	dir := t.TempDir()
 	s, url := open(t, dir)
-	svc := mail(t, url, "me:"+full)
+	svc := mailOf(t, url, "me:"+full)
 	d, err := svc.Users.Drafts.Create("me", &gmailapi.Draft{Message: raw(letter)}).Do()
 	if err != nil {
 		t.Fatal(err)
@@ -294,7 +294,7 @@ func TestAllIsStillThereAfterARestart(t *testing.T) {
 	if _, err := svc.Users.Messages.Send("me", raw(letter)).Do(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := calendar(t, url, "me:"+events).Events.Insert("primary", event("abcde")).Do(); err != nil {
+	if _, err := calendarOf(t, url, "me:"+events).Events.Insert("primary", event("abcde")).Do(); err != nil {
 		t.Fatal(err)
 	}
 	before := fmt.Sprint(s.Messages(), s.Events())
@@ -311,7 +311,7 @@ func TestAllIsStillThereAfterARestart(t *testing.T) {
 	if after := fmt.Sprint(s2.Messages(), s2.Events()); after != before {
 		t.Errorf("after a restart\n%s\nbefore\n%s", after, before)
 	}
-	m, err := mail(t, url2, "me:"+full).Users.Drafts.Send("me", &gmailapi.Draft{Id: d.Id}).Do()
+	m, err := mailOf(t, url2, "me:"+full).Users.Drafts.Send("me", &gmailapi.Draft{Id: d.Id}).Do()
 	if err != nil || m.Id == s.Messages()[0].ID {
 		t.Errorf("send after a restart = %+v, %v; want an id that was never given", m, err)
 	}
@@ -352,7 +352,7 @@ func TestKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	svc := mail(t, strings.TrimSpace(url), "me:"+full)
+	svc := mailOf(t, strings.TrimSpace(url), "me:"+full)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	acked := map[string]bool{}
