@@ -27,6 +27,7 @@ const (
 	CodeBusy       fault.Code = "busy"
 	CodeRefused    fault.Code = "refused" // the request, the key or the model's name is wrong
 	CodeDeadline   fault.Code = "deadline"
+	CodeCancelled  fault.Code = "cancelled"
 )
 
 // Parsed is what a model content says.
