@@ -16,20 +16,6 @@ const (
 	MaxCalls   = 16        // calls in it
 )
 
-// The codes of the errors of class Model that a caller may want to tell apart.
-const (
-	CodeBlocked    fault.Code = "blocked"      // the service refused the question or the answer
-	CodeEmpty      fault.Code = "empty_answer" // neither words nor calls
-	CodeCut        fault.Code = "cut_answer"   // it ended in the middle: an answer cut off is no completion
-	CodeUnreadable fault.Code = "unreadable_answer"
-	CodeTooLarge   fault.Code = "answer_too_large"
-	CodeQuota      fault.Code = "quota"
-	CodeBusy       fault.Code = "busy"
-	CodeRefused    fault.Code = "refused" // the request, the key or the model's name is wrong
-	CodeDeadline   fault.Code = "deadline"
-	CodeCancelled  fault.Code = "cancelled"
-)
-
 // Parsed is what a model content says.
 type Parsed struct {
 	Text  string // the visible text: without thoughts

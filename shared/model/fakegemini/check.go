@@ -174,11 +174,14 @@ func decodePart(at, role string, fields map[string]json.RawMessage) (Part, error
 	if err := json.Unmarshal(encode(fields), &p); err != nil {
 		return p, invalid("Invalid value at '%s': %v", at, err)
 	}
-	if _, err := base64.StdEncoding.DecodeString(p.ThoughtSignature); err != nil {
+	if _, err := base64.RawStdEncoding.DecodeString(plainBase64.Replace(p.ThoughtSignature)); err != nil {
 		return p, invalid("Invalid value at '%s.thought_signature' (TYPE_BYTES), Base64 decoding failed", at)
 	}
 	return p, p.check(at, role)
 }
+
+// plainBase64 makes one alphabet of the two that the service takes.
+var plainBase64 = strings.NewReplacer("-", "+", "_", "/", "=", "")
 
 func (p Part) check(at, role string) error {
 	switch {

@@ -31,7 +31,7 @@ func (m *Model) explain(ctx context.Context, ex *exchange, err error, shown bool
 	var api genai.APIError
 	switch {
 	case ctx.Err() != nil:
-		return &failure{fault: ended(ctx)}
+		return &failure{fault: model.Ended(ctx)}
 	case errors.Is(ex.broken, errTooLarge):
 		return &failure{fault: fault.New(fault.Model, model.CodeTooLarge, "The model's answer is too large.")}
 	case ex.status == 0:
@@ -49,15 +49,7 @@ func (m *Model) explain(ctx context.Context, ex *exchange, err error, shown bool
 }
 
 func busy(message string) *fault.Error {
-	return fault.New(fault.Model, model.CodeBusy, "%s Please try again in a moment.", message)
-}
-
-// ended says that ctx ended before the answer came.
-func ended(ctx context.Context) *fault.Error {
-	if errors.Is(ctx.Err(), context.Canceled) {
-		return fault.New(fault.Model, model.CodeCancelled, "The question to the model was cancelled.").Because(ctx.Err())
-	}
-	return fault.New(fault.Model, model.CodeDeadline, "The model did not answer in time.").Because(ctx.Err())
+	return fault.New(fault.Model, model.CodeOverloaded, "%s Please try again in a moment.", message)
 }
 
 // status is a Google API error (AIP-193).

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	jsonv2 "github.com/go-json-experiment/json"
 	"google.golang.org/genai"
 
 	"github.com/countersign-run/countersign/shared/fault"
@@ -18,6 +19,7 @@ type answer struct {
 	stream    bool
 	shown     bool // a piece of the text was passed on
 	passing   bool // delta is at work
+	text      strings.Builder
 	candidate bool
 	blocked   genai.BlockedReason
 	finish    genai.FinishReason
@@ -52,6 +54,7 @@ func (a *answer) take(res *genai.GenerateContentResponse, delta func(string)) {
 	}
 	for _, p := range c.Content.Parts {
 		if p != nil && !p.Thought && p.Text != "" {
+			a.text.WriteString(p.Text)
 			a.shown, a.passing = true, true
 			delta(p.Text)
 			a.passing = false
@@ -64,16 +67,15 @@ func (a *answer) reply(ex *exchange, req model.Request) (*model.Reply, *fault.Er
 	if err := a.stopped(); err != nil {
 		return nil, err
 	}
-	r := &model.Reply{Finish: string(a.finish), Usage: a.usage, Model: a.version, Correction: corrections[a.finish]}
-	parts, err := rawParts(ex.body.Bytes(), a.stream)
-	if err != nil {
-		return nil, unreadable()
-	}
+	r := &model.Reply{Text: a.text.String(), Finish: string(a.finish), Usage: a.usage, Model: a.version, Correction: corrections[a.finish]}
 	if r.Correction != "" {
-		r.Text = visible(parts)
 		return r, nil
 	}
-	if len(parts) == 0 {
+	parts, err := rawParts(ex.body.Bytes(), a.stream)
+	switch {
+	case err != nil:
+		return nil, unreadable()
+	case len(parts) == 0:
 		return nil, empty()
 	}
 	content := contentOf(parts)
@@ -81,13 +83,15 @@ func (a *answer) reply(ex *exchange, req model.Request) (*model.Reply, *fault.Er
 	switch {
 	case err != nil:
 		return nil, fault.As(err)
+	case parsed.Text != r.Text: // genai and this package read different things: neither is to be trusted
+		return nil, unreadable()
 	case len(parsed.Calls) == 0 && strings.TrimSpace(parsed.Text) == "":
 		return nil, empty()
 	case len(parsed.Calls) > 0 && req.NoTools:
-		r.Text, r.Correction = parsed.Text, corrections[genai.FinishReasonUnexpectedToolCall]
+		r.Correction = corrections[genai.FinishReasonUnexpectedToolCall]
 		return r, nil
 	}
-	r.Content, r.Text, r.Calls = content, parsed.Text, parsed.Calls
+	r.Content, r.Calls = content, parsed.Calls
 	r.Finish = string(genai.FinishReasonStop)
 	return r, nil
 }
@@ -150,21 +154,6 @@ func reason(s string) string {
 	return " (" + s + ")"
 }
 
-// visible is the text that was shown of an answer that is not used.
-func visible(parts []json.RawMessage) string {
-	var text strings.Builder
-	for _, raw := range parts {
-		var p struct {
-			Text    string
-			Thought bool
-		}
-		if json.Unmarshal(raw, &p) == nil && !p.Thought {
-			text.WriteString(p.Text)
-		}
-	}
-	return text.String()
-}
-
 // rawParts takes the first candidate's parts out of the response, verbatim and in their order. A part that holds nothing
 // (an empty object, an empty text with nothing beside it) is left out: the service refuses it when it comes back.
 func rawParts(body []byte, stream bool) ([]json.RawMessage, error) {
@@ -181,7 +170,7 @@ func rawParts(body []byte, stream bool) ([]json.RawMessage, error) {
 				} `json:"content"`
 			} `json:"candidates"`
 		}
-		if err := json.Unmarshal(chunk, &res); err != nil {
+		if err := jsonv2.Unmarshal(chunk, &res); err != nil {
 			return nil, err
 		}
 		if len(res.Candidates) == 0 {

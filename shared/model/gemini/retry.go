@@ -3,6 +3,8 @@ package gemini
 import (
 	"context"
 	"time"
+
+	"github.com/countersign-run/countersign/shared/model"
 )
 
 // The first wait is up to firstWait, and the limit doubles with each attempt.
@@ -20,7 +22,7 @@ func (m *Model) wait(ctx context.Context, attempt int, f *failure) error {
 		return f.fault.After(d)
 	}
 	if m.cfg.Sleep(ctx, d) != nil {
-		return ended(ctx)
+		return model.Ended(ctx)
 	}
 	return nil
 }

@@ -51,13 +51,13 @@ func TestFailures(t *testing.T) {
 	}{
 		{"503 once", []fakegemini.Turn{status(503, "")}, "", []time.Duration{half}},
 		{"500 thrice", slices.Repeat([]fakegemini.Turn{status(500, "")}, 3), "", []time.Duration{half, 2 * half, 4 * half}},
-		{"503 for ever", slices.Repeat([]fakegemini.Turn{status(503, "")}, 4), model.CodeBusy, []time.Duration{half, 2 * half, 4 * half}},
+		{"503 for ever", slices.Repeat([]fakegemini.Turn{status(503, "")}, 4), model.CodeOverloaded, []time.Duration{half, 2 * half, 4 * half}},
 		{"429 with RetryInfo", []fakegemini.Turn{status(429, retryIn3)}, "", []time.Duration{3*time.Second + half}},
 		{"429 with Retry-After", []fakegemini.Turn{{Status: 429, Header: header("Retry-After", "7")}}, "", []time.Duration{7*time.Second + half}},
 		{"429 with a date", []fakegemini.Turn{{Status: 429, Header: header("Retry-After", "Sun, 01 Nov 2026 00:00:09 GMT")}}, "", []time.Duration{9*time.Second + half}},
-		{"429 as a list", slices.Repeat([]fakegemini.Turn{list}, 4), model.CodeBusy, []time.Duration{half, 2 * half, 4 * half}},
-		{"a long wait", []fakegemini.Turn{status(429, retryIn1h)}, model.CodeBusy, nil},
-		{"a long Retry-After", []fakegemini.Turn{{Status: 429, Header: header("Retry-After", "99999999999")}}, model.CodeBusy, nil},
+		{"429 as a list", slices.Repeat([]fakegemini.Turn{list}, 4), model.CodeOverloaded, []time.Duration{half, 2 * half, 4 * half}},
+		{"a long wait", []fakegemini.Turn{status(429, retryIn1h)}, model.CodeOverloaded, nil},
+		{"a long Retry-After", []fakegemini.Turn{{Status: 429, Header: header("Retry-After", "99999999999")}}, model.CodeOverloaded, nil},
 		{"the quota, for long", []fakegemini.Turn{status(429, overQuota+","+retryIn1h)}, model.CodeQuota, nil},
 		{"hung up", []fakegemini.Turn{{Hangup: true}}, "", []time.Duration{half}},
 		{"400", []fakegemini.Turn{status(400, "")}, model.CodeRefused, nil},
@@ -100,7 +100,7 @@ func TestNoWaitBeyondTheDeadline(t *testing.T) {
 	defer cancel()
 	r := newRig(t, failing(status(429, retryIn3)), func(c *gemini.Config) { c.Now = func() time.Time { return start } })
 	_, err := r.Generate(ctx, model.Request{Contents: hello}, nil)
-	if !fault.Is(err, fault.Model, model.CodeBusy) || fault.As(err).RetryAfter < 3*time.Second || r.slept != nil {
+	if !fault.Is(err, fault.Model, model.CodeOverloaded) || fault.As(err).RetryAfter < 3*time.Second || r.slept != nil {
 		t.Fatalf("error %v after %v, slept %v", err, fault.As(err).RetryAfter, r.slept)
 	}
 }
@@ -138,9 +138,9 @@ func TestShownWordsAreNotTriedAgain(t *testing.T) {
 		turn fakegemini.Turn
 		code fault.Code
 	}{
-		{"hung up", fakegemini.Turn{Text: "half of an answer", Hangup: true}, model.CodeBusy},
-		{"an error without data:", fakegemini.Turn{Body: chunk + `{"error":{"code":503,"message":"secret","status":"UNAVAILABLE"}}`}, model.CodeBusy},
-		{"an error with data:", fakegemini.Turn{Body: chunk + `data: {"error":{"code":499,"message":"secret","status":"CANCELLED"}}` + "\n\n"}, model.CodeBusy},
+		{"hung up", fakegemini.Turn{Text: "half of an answer", Hangup: true}, model.CodeOverloaded},
+		{"an error without data:", fakegemini.Turn{Body: chunk + `{"error":{"code":503,"message":"secret","status":"UNAVAILABLE"}}`}, model.CodeOverloaded},
+		{"an error with data:", fakegemini.Turn{Body: chunk + `data: {"error":{"code":499,"message":"secret","status":"CANCELLED"}}` + "\n\n"}, model.CodeOverloaded},
 		{"the end without a reason", fakegemini.Turn{Body: chunk}, model.CodeCut},
 		{"a page", fakegemini.Turn{Body: chunk + "<html>secret"}, model.CodeUnreadable},
 	} {
@@ -164,7 +164,7 @@ func TestShownWordsAreNotTriedAgain(t *testing.T) {
 
 func TestUnreachable(t *testing.T) {
 	r := newRig(t, answering(fakegemini.Turn{}), func(c *gemini.Config) { c.BaseURL = "http://127.0.0.1:1" })
-	if _, err := r.Generate(context.Background(), model.Request{Contents: hello}, nil); !fault.Is(err, fault.Model, model.CodeBusy) || len(r.slept) != 3 {
+	if _, err := r.Generate(context.Background(), model.Request{Contents: hello}, nil); !fault.Is(err, fault.Model, model.CodeOverloaded) || len(r.slept) != 3 {
 		t.Fatalf("error %v, slept %v", err, r.slept)
 	}
 }
