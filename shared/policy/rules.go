@@ -66,6 +66,10 @@ func (p Patterns) Empty() bool { return len(p.exact) == 0 && len(p.suffixes) == 
 // Len is the number of entries, without repetitions of exact ones.
 func (p Patterns) Len() int { return len(p.exact) + len(p.suffixes) }
 
+// String gives the number of entries and none of them: they may be people's addresses, and Patterns are part of a
+// configuration that somebody may print.
+func (p Patterns) String() string { return fmt.Sprintf("(%d entries)", p.Len()) }
+
 // Match reports whether the normalised address is one of the patterns'.
 func (p Patterns) Match(normal string) bool {
 	normal = strings.ToLower(normal)
