@@ -140,15 +140,15 @@ func TestStatesThatAreNotGood(t *testing.T) {
 	}
 }
 
-func TestAnyBrowserWhereAsked(t *testing.T) {
+func TestAProgramNeedsNoCookie(t *testing.T) {
 	w := newWorld(t)
-	a := w.instance(func(c *google.Config) { c.AnyBrowser = true })
+	a := w.instance()
 	consent, err := a.Start(t.Context(), "u1", nil, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	state, code := w.provider.consent(consent.URL, "one@example.com")
-	if _, _, err := a.Callback(t.Context(), google.Answer{State: state, Code: code}); err != nil {
+	if _, _, err := a.Callback(t.Context(), google.Answer{State: state, Code: code, Program: true}); err != nil {
 		t.Error(err)
 	}
 }
