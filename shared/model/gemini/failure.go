@@ -35,7 +35,7 @@ func (m *Model) explain(ctx context.Context, ex *exchange, err error, shown bool
 	case errors.Is(ex.broken, errTooLarge):
 		return &failure{fault: fault.New(fault.Model, model.CodeTooLarge, "The model's answer is too large.")}
 	case ex.status == 0:
-		return &failure{fault: busy("Gemini could not be reached.").Because(err), again: !shown}
+		return &failure{fault: busy("Gemini could not be reached.").Because(err), again: true}
 	case ex.broken != nil || errors.Is(err, context.DeadlineExceeded):
 		return &failure{fault: busy("The connection to Gemini broke off.").Because(errors.Join(ex.broken, ctx.Err())), again: !shown}
 	case ex.status < 200 || ex.status > 299:

@@ -242,6 +242,42 @@ func TestBodies(t *testing.T) {
 	}
 }
 
+// TestContentIsVerbatim: spaces, escapes, unknown fields and large numbers stay; parts that hold nothing go.
+func TestContentIsVerbatim(t *testing.T) {
+	one := `{ "thoughtSignature": "c2ln", "functionCall": {"args": { "n": 12345678901234567890, "s": "\u003c" }, "name": "weather"}, "future": [1.0] }`
+	two := `{"text":"","thoughtSignature":"c2ln"}`
+	three := `{"text":"a \u00e9"}`
+	want := `{"role":"model","parts":[` + one + `,` + three + `,` + two + `]}`
+	chunk := func(finish string, parts ...string) string {
+		return `{"candidates":[{"content":{"parts":[` + strings.Join(parts, ", ") + `]}` + finish + `}]}`
+	}
+	stop := `,"finishReason":"STOP"`
+	whole := chunk(stop, one, `{}`, three, `{"text":""}`, two)
+	stream := "data: " + chunk("", one, `{}`) + "\r\n\r\ndata: " + chunk("", three) + "\r\n\r\ndata: " + chunk(stop, `{"text":""}`, two) + "\r\n\r\n"
+	for _, c := range []struct {
+		body  string
+		delta func(string)
+	}{{whole, nil}, {stream, func(string) {}}} {
+		reply, err := newRig(t, answering(fakegemini.Turn{Body: c.body}), nil).Generate(context.Background(), model.Request{Contents: hello}, c.delta)
+		if err != nil || string(reply.Content) != want || reply.Text != "a é" {
+			t.Errorf("%v, content\n%s\nwant\n%s", err, reply.Content, want)
+		}
+	}
+}
+
+func TestEndlessBody(t *testing.T) {
+	modes(t, func(t *testing.T, ask func(*rig, context.Context, model.Request) (*model.Reply, string, error)) {
+		h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			block := []byte(strings.Repeat("x", 1<<20))
+			for _, err := w.Write(block); err == nil; _, err = w.Write(block) {
+			}
+		})
+		if _, _, err := ask(newRig(t, h, nil), context.Background(), model.Request{Contents: hello}); !fault.Is(err, fault.Model, model.CodeTooLarge) {
+			t.Fatalf("error %v", err)
+		}
+	})
+}
+
 func TestCorrections(t *testing.T) {
 	calls := []fakegemini.Call{{Name: "weather", Args: map[string]any{"city": "x"}}}
 	for _, c := range []struct {

@@ -66,7 +66,6 @@ func TestFailures(t *testing.T) {
 		{"403", []fakegemini.Turn{status(403, "")}, model.CodeRefused, nil},
 		{"404", []fakegemini.Turn{status(404, "")}, model.CodeRefused, nil},
 		{"a page for an error", []fakegemini.Turn{{Status: 400, Body: "<html>secret words"}}, model.CodeRefused, nil},
-		{"a redirect", []fakegemini.Turn{{Status: 307, Header: header("Location", "/elsewhere"), Body: "secret words"}}, model.CodeRefused, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			modes(t, func(t *testing.T, ask func(*rig, context.Context, model.Request) (*model.Reply, string, error)) {
@@ -166,6 +165,19 @@ func TestUnreachable(t *testing.T) {
 	r := newRig(t, answering(fakegemini.Turn{}), func(c *gemini.Config) { c.BaseURL = "http://127.0.0.1:1" })
 	if _, err := r.Generate(context.Background(), model.Request{Contents: hello}, nil); !fault.Is(err, fault.Model, model.CodeOverloaded) || len(r.slept) != 3 {
 		t.Fatalf("error %v, slept %v", err, r.slept)
+	}
+}
+
+// TestRedirect: neither the key nor the conversation may follow one.
+func TestRedirect(t *testing.T) {
+	var paths []string
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		paths = append(paths, r.URL.Path)
+		http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+	})
+	_, err := newRig(t, h, nil).Generate(context.Background(), model.Request{Contents: hello}, nil)
+	if !fault.Is(err, fault.Model, model.CodeRefused) || len(paths) != 1 {
+		t.Fatalf("error %v, asked %v", err, paths)
 	}
 }
 
