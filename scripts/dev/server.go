@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"text/tabwriter"
 	"time"
@@ -19,7 +20,6 @@ import (
 	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/config"
-	"github.com/countersign-run/countersign/shared/obs"
 	queueembedded "github.com/countersign-run/countersign/shared/queue/embedded"
 )
 
@@ -32,6 +32,8 @@ type server struct {
 	google *localgoogle.Server
 	people *people
 	mux    *http.ServeMux
+
+	functions http.Handler
 
 	cloud   *cloud
 	cancel  context.CancelFunc
@@ -79,7 +81,7 @@ func (s *server) build(ctx context.Context, emulated bool) error {
 		return err
 	}
 	s.closers = append(s.closers, s.google.Close)
-	s.app, err = app.New(ctx, cfg, obs.New(os.Stderr, cfg.LogLevel, cfg.Release), app.WithLocalAccounts(s.people))
+	s.app, err = app.New(ctx, cfg, app.Logger(os.Stderr, cfg, "dev"), app.WithLocalAccounts(s.people))
 	if err != nil {
 		return err
 	}
@@ -94,9 +96,8 @@ func (s *server) routes() {
 	for _, f := range api.Functions {
 		names = append(names, f.Name)
 	}
-	functions := s.app.Handler(names...)
-	s.mux.Handle("/api/agent/", functions)
-	s.mux.Handle("/health", functions)
+	s.functions = s.app.Handler(names...)
+	s.mux.Handle("/health", s.functions)
 	s.mux.Handle("/dev/issuer/", s.issuer)
 	s.mux.Handle("/dev/google/", http.StripPrefix("/dev/google", s.google))
 	s.mux.Handle("/dev/gemini/", http.StripPrefix("/dev/gemini", demomodel.New(time.Now)))
@@ -113,8 +114,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "this server answers to 127.0.0.1 and localhost only", http.StatusMisdirectedRequest)
 		return
 	}
-	if len(r.URL.Path) >= 5 && r.URL.Path[:5] == "/api/" {
-		s.app.Handler().ServeHTTP(w, r)
+	if strings.HasPrefix(r.URL.Path, "/api/") {
+		s.functions.ServeHTTP(w, r)
 		return
 	}
 	s.mux.ServeHTTP(w, r)
