@@ -62,7 +62,8 @@ type request struct {
 // handler answers a request with what becomes its JSON body, or nil when it has written the answer itself.
 type handler func(r *request) (any, error)
 
-// public serves a route of users, with their token.
+// public serves a route of users, with their token. What it calls looks at the user's document itself, and turns away
+// who was shut out.
 func (a *API) public(h handler) http.Handler {
 	return a.serve(func(r *request) (any, error) {
 		id, err := a.Users.User(r.Request)
@@ -71,6 +72,16 @@ func (a *API) public(h handler) http.Handler {
 		}
 		r.uid = id.UID
 		obs.SetUser(r.Context(), id.UID)
+		return h(r)
+	})
+}
+
+// reading is public for routes that would not look at the user's document otherwise.
+func (a *API) reading(h handler) http.Handler {
+	return a.public(func(r *request) (any, error) {
+		if err := r.api.Records.MayRead(r.Context(), r.uid); err != nil {
+			return nil, err
+		}
 		return h(r)
 	})
 }

@@ -99,7 +99,7 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 		return err
 	}
 	rec := &records.Records{Store: a.Store, Now: o.now}
-	users, push, err := openAuth(cfg, rec.Disabled, o.now)
+	users, push, err := openAuth(cfg, o.now)
 	if err != nil {
 		return err
 	}

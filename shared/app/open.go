@@ -56,9 +56,9 @@ func openModel(ctx context.Context, cfg config.Config) (model.Model, error) {
 }
 
 // openAuth makes the checks of who is calling: those that are configured.
-func openAuth(cfg config.Config, disabled func(context.Context, string) (bool, error), now func() time.Time) (users *auth.Verifier, push *auth.PushVerifier, err error) {
+func openAuth(cfg config.Config, now func() time.Time) (users *auth.Verifier, push *auth.PushVerifier, err error) {
 	if cfg.Users.Issuer != "" {
-		if users, err = auth.New(auth.Config{Issuer: cfg.Users.Issuer, Audience: cfg.Users.Audience, Now: now, Disabled: disabled}); err != nil {
+		if users, err = auth.New(auth.Config{Issuer: cfg.Users.Issuer, Audience: cfg.Users.Audience, Now: now}); err != nil {
 			return nil, nil, err
 		}
 	}

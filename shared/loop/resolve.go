@@ -72,6 +72,13 @@ func (m *mover) mayResolve(d *draft, ap *agent.Approval, r Resolution) (json.Raw
 	if ap.UID != r.UID {
 		return nil, fault.NotFound()
 	}
+	u, err := d.theUser()
+	if err == nil {
+		err = u.MayAct()
+	}
+	if err != nil {
+		return nil, err
+	}
 	t := m.Tools[ap.Tool]
 	args, hash, err := m.wanted(t, ap, r)
 	if ap.Status != agent.ApprovalOpen {
