@@ -1,0 +1,114 @@
+package demomodel
+
+import (
+	"regexp"
+	"strings"
+)
+
+// clock is a time of day.
+type clock struct {
+	hour, minute int
+	said         string // am, pm, or empty
+	exact        bool   // written with two digits for the hour and with minutes: not a clock of twelve hours
+}
+
+const (
+	hourWords = `one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve`
+	half      = `(?:\s*(?:o['’]?clock|a\.?m|p\.?m|h|uhr)\b\.?|\b)`
+	aClock    = `(?:noon|midday|midnight|(?:half\s+past|quarter\s+past|quarter\s+to)\s+(?:\d{1,2}|` + hourWords + `)\b|(?:\d{1,2}[:.h]\d{2}|\d{1,2}|` + hourWords + `)(?:\s+(?:thirty|fifteen|forty-five))?` + half + `)`
+	// plain is a clock that cannot be another number.
+	plain = `(?:noon|midday|midnight|\d{1,2}:\d{2}` + half + `|\d{1,2}(?:[:.]\d{2})?\s*(?:a\.?m\b\.?|p\.?m\b\.?|o['’]?clock\b))`
+	upTo  = `\s*(?:-|–|—|\bto\b|\buntil\b|\btill\b|\band\b)\s*`
+)
+
+var (
+	between  = regexp.MustCompile(`(?i)\b(?:from|between)\s+(` + aClock + `)` + upTo + `(` + aClock + `)`)
+	spanning = regexp.MustCompile(`(?i)(?:\bat\s+)?\b(\d{1,2}(?::\d{2})?)` + upTo + `(` + plain + `)`)
+	atClock  = regexp.MustCompile(`(?i)(?:\b(?:at|starting|from|by)\s+(?:at\s+)?|@\s*)(` + aClock + `)`)
+	anyClock = regexp.MustCompile(`(?i)\b(` + plain + `)`)
+	dashed   = regexp.MustCompile(`\b(\d{1,2})\s*[-–]\s*(\d{1,2})\b`)
+	untilOne = regexp.MustCompile(`(?i)\b(?:until|till|to|ending\s+at|ends\s+at)\s+(` + aClock + `)`)
+
+	partOfDay = regexp.MustCompile(`(?i)\b(?:in\s+the\s+)?(morning|afternoon|evening|tonight)\b`)
+	clockBits = regexp.MustCompile(`(?i)^(?:(half\s+past|quarter\s+past|quarter\s+to)\s+)?(\d{1,2}|` + hourWords + `)(?:[:.h](\d{2}))?(?:\s+(thirty|fifteen|forty-five))?\s*(a|p)?`)
+)
+
+// takeClocks finds the start and the end, and gives the text without them.
+func (w *when) takeClocks(t text) text {
+	part := ""
+	if m := partOfDay.FindStringSubmatchIndex(t.mask); m != nil {
+		part = strings.ToLower(t.mask[m[2]:m[3]])
+		t = t.blank(m[0], m[1])
+	}
+	for _, re := range []*regexp.Regexp{between, spanning, atClock, anyClock, dashed} {
+		m := re.FindStringSubmatchIndex(t.mask)
+		if m == nil {
+			continue
+		}
+		w.start = readClock(t.mask[m[2]:m[3]])
+		if len(m) == 6 {
+			w.end = readClock(t.mask[m[4]:m[5]])
+		}
+		t = t.blank(m[0], m[1])
+		break
+	}
+	if w.start == nil {
+		return t
+	}
+	if m := untilOne.FindStringSubmatchIndex(t.mask); m != nil && w.end == nil {
+		w.end = readClock(t.mask[m[2]:m[3]])
+		t = t.blank(m[0], m[1])
+	}
+	w.settleHalves(part)
+	return t
+}
+
+// settleHalves decides between morning and afternoon where it was not said: hours from one to six are in the afternoon,
+// and an end is later than its start.
+func (w *when) settleHalves(part string) {
+	s, e := w.start, w.end
+	late := part == "afternoon" || part == "evening" || part == "tonight"
+	if s.said == "" && e != nil && e.said == "pm" && s.hour < 12 && s.hour+12 < e.hour {
+		s.said = "pm"
+		s.hour += 12
+	}
+	if s.said == "" && !s.exact && (late && s.hour < 12 || part == "" && s.hour >= 1 && s.hour <= 6) {
+		s.hour += 12
+	}
+	if e != nil && e.said == "" && !e.exact && e.hour < 12 && e.minutes() <= s.minutes() {
+		e.hour += 12
+	}
+}
+
+func (c clock) minutes() int { return 60*c.hour + c.minute }
+
+func readClock(s string) *clock {
+	s = strings.ToLower(strings.TrimSpace(s))
+	switch s {
+	case "noon", "midday":
+		return &clock{hour: 12, exact: true}
+	case "midnight":
+		return &clock{exact: true}
+	}
+	g := clockBits.FindStringSubmatch(s)
+	c := &clock{hour: number(g[2]), minute: number(g[3]) + number(g[4])}
+	c.exact = len(g[2]) == 2 && g[2][0] <= '9' && g[3] != ""
+	switch {
+	case strings.HasPrefix(g[1], "half"):
+		c.minute = 30
+	case strings.HasSuffix(g[1], "past"):
+		c.minute = 15
+	case strings.HasSuffix(g[1], "to"):
+		c.hour, c.minute = c.hour-1, 45
+	}
+	switch {
+	case g[5] == "p" && c.hour < 12:
+		c.hour += 12
+	case g[5] == "a" && c.hour == 12:
+		c.hour = 0
+	}
+	if g[5] != "" {
+		c.said = g[5] + "m"
+	}
+	return c
+}

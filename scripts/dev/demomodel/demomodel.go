@@ -1,0 +1,114 @@
+// Package demomodel is the offline demo model of the local server: it speaks the Gemini protocol, so that the real
+// client and the whole runtime work without a key, and it understands plain requests in English to write mail and to
+// make calendar events. It is no language model: it looks for verbs, addresses and times, says what it did not find, and
+// answers everything else with what it is.
+//
+// Understand reads a prompt; report.go puts function responses into words; this file joins them to the protocol.
+package demomodel
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/model/fakegemini"
+)
+
+// The tools that it calls where they are declared.
+const (
+	mailTool  = "gmail_send"
+	eventTool = "calendar_event_create"
+)
+
+// pace is the pause before each word of a streamed answer, so that a stream can be seen as one.
+const pace = 12 * time.Millisecond
+
+// New serves the model at the paths of the Gemini API. Words such as "tomorrow" are taken on the clock of now, in its
+// time zone, unless the prompt names another.
+func New(now func() time.Time) http.Handler { return fakegemini.New(Brain(now)) }
+
+// Brain decides the answers of New.
+func Brain(now func() time.Time) fakegemini.Brain {
+	return func(r fakegemini.Request) fakegemini.Turn {
+		turn := think(r, now())
+		turn.Delay = pace
+		return turn
+	}
+}
+
+func think(r fakegemini.Request, now time.Time) fakegemini.Turn {
+	if responses := r.Responses(); responses != nil {
+		return words(report(callsBefore(r), responses))
+	}
+	intents := intend(r, now)
+	switch {
+	case len(intents) == 0:
+		return words(smallTalk(r.User()))
+	case r.NoTools:
+		return words("I understood what you want, but I may call no tools in this answer, so nothing was done. Please ask again.")
+	}
+	var calls []fakegemini.Call
+	var lacking []string
+	for _, i := range intents {
+		switch name, args := i.call(); {
+		case i.Missing != "":
+			lacking = append(lacking, i.ask())
+		case !r.Has(name):
+			lacking = append(lacking, "I have no tool called "+name+" here.")
+		default:
+			calls = append(calls, fakegemini.Call{Name: name, Args: args})
+		}
+	}
+	if len(lacking) > 0 {
+		return words(strings.Join(lacking, " "))
+	}
+	return fakegemini.Turn{Calls: calls}
+}
+
+func words(s string) fakegemini.Turn { return fakegemini.Turn{Text: s} }
+
+// intend understands the newest prompt, or takes it as the answer to what was missing in the one before.
+func intend(r fakegemini.Request, now time.Time) []Intent {
+	said := userWords(r.Contents)
+	if len(said) == 0 {
+		return nil
+	}
+	last := said[len(said)-1]
+	intents := Understand(last, now)
+	if len(said) == 1 || len(intents) > 0 && intents[0].Missing == "" {
+		return intents
+	}
+	before := Understand(said[len(said)-2], now)
+	completed := false
+	for i := range before {
+		if before[i].Missing != "" && !completed {
+			before[i], completed = before[i].complete(last, now)
+		}
+	}
+	if completed {
+		return before
+	}
+	return intents
+}
+
+// userWords are what the user has said, oldest first.
+func userWords(contents []fakegemini.Content) (said []string) {
+	for _, c := range contents {
+		for _, p := range c.Parts {
+			if c.Role == "user" && p.Text != nil {
+				said = append(said, *p.Text)
+			}
+		}
+	}
+	return said
+}
+
+// callsBefore are the calls that the request's responses answer.
+func callsBefore(r fakegemini.Request) (calls []fakegemini.FunctionCall) {
+	for _, p := range r.Contents[len(r.Contents)-2].Parts {
+		if p.FunctionCall != nil {
+			calls = append(calls, *p.FunctionCall)
+		}
+	}
+	return calls
+}

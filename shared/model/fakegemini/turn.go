@@ -1,0 +1,161 @@
+package fakegemini
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// Call is a function call that a Brain makes.
+type Call struct {
+	Name string
+	Args any    // what json.Marshal makes an object of; a json.RawMessage is sent as it is; nil sends no args
+	ID   string // empty: made up, as Gemini 3 does
+}
+
+// Turn is the answer of a Brain. The zero Turn is a candidate without parts and finish reason STOP.
+type Turn struct {
+	Thought string // a thought part before everything else
+	Text    string
+	Calls   []Call
+	Finish  string // empty: STOP, or UNEXPECTED_TOOL_CALL for calls in mode NONE
+	Block   string // promptFeedback.blockReason instead of a candidate
+	Usage   *Usage // nil: counted from the lengths
+
+	Pieces int           // how many chunks a stream cuts Text into; 0: one for each word
+	Delay  time.Duration // before the answer, and in a stream before each chunk
+
+	Status int         // an HTTP error instead of an answer; Body as it is, or Google's error shape when it is empty
+	Header http.Header // further headers, such as Retry-After
+	Body   string      // with Status 0 or 200: the whole body, verbatim, in place of everything above
+	Hangup bool        // close the connection: before any byte, or in a stream in the middle of Text
+}
+
+// Usage is usageMetadata.
+type Usage struct {
+	PromptTokenCount        int `json:"promptTokenCount"`
+	CachedContentTokenCount int `json:"cachedContentTokenCount,omitempty"`
+	CandidatesTokenCount    int `json:"candidatesTokenCount,omitempty"`
+	ThoughtsTokenCount      int `json:"thoughtsTokenCount,omitempty"`
+	TotalTokenCount         int `json:"totalTokenCount"`
+}
+
+// Content is the turn as a model content, with ids and the signature on the first call. The seed makes the ids differ
+// between the turns of a conversation.
+func (t Turn) Content(seed []byte, gen Generation) json.RawMessage {
+	return encode(Content{Role: "model", Parts: t.parts(seed, gen, []string{t.Text})})
+}
+
+func (t Turn) parts(seed []byte, gen Generation, texts []string) []Part {
+	parts := []Part{}
+	if t.Thought != "" {
+		parts = append(parts, Part{Text: &t.Thought, Thought: true})
+	}
+	for i := range texts {
+		if texts[i] != "" {
+			parts = append(parts, Part{Text: &texts[i]})
+		}
+	}
+	first := len(parts)
+	for i, c := range t.Calls {
+		fc := &FunctionCall{ID: c.ID, Name: c.Name, Args: c.args()}
+		if fc.ID == "" && gen == Gemini3 {
+			fc.ID = callID(seed, i)
+		}
+		parts = append(parts, Part{FunctionCall: fc})
+	}
+	if len(t.Calls) > 0 && gen == Gemini3 {
+		parts[first].ThoughtSignature = sign(parts)
+	}
+	return parts
+}
+
+func (c Call) args() json.RawMessage {
+	if c.Args == nil {
+		return nil
+	}
+	return encode(c.Args)
+}
+
+// pieces cuts the text for a stream.
+func (t Turn) pieces() []string {
+	if t.Pieces == 1 || t.Text == "" {
+		return []string{t.Text}
+	}
+	words := strings.SplitAfter(t.Text, " ")
+	n := len(words)
+	if t.Pieces > 0 {
+		n = min(n, t.Pieces)
+	}
+	out := make([]string, n)
+	for i, w := range words {
+		out[i*n/len(words)] += w
+	}
+	return out
+}
+
+func (t Turn) finish(noTools bool) string {
+	switch {
+	case t.Finish != "":
+		return t.Finish
+	case noTools && len(t.Calls) > 0:
+		return "UNEXPECTED_TOOL_CALL"
+	}
+	return "STOP"
+}
+
+func (t Turn) usage(prompt int) *Usage {
+	if t.Usage != nil {
+		return t.Usage
+	}
+	u := &Usage{PromptTokenCount: prompt/4 + 1, CandidatesTokenCount: len(t.Text)/4 + 8*len(t.Calls) + 1, ThoughtsTokenCount: len(t.Thought) / 4}
+	u.TotalTokenCount = u.PromptTokenCount + u.CandidatesTokenCount + u.ThoughtsTokenCount
+	return u
+}
+
+// callID is short and of letters and digits, as the service makes them.
+func callID(seed []byte, i int) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%x/%d", sha256.Sum256(seed), i))
+	return hex.EncodeToString(sum[:4])
+}
+
+// sign covers the calls of a turn, so that one that was dropped, added or rebuilt shows. It needs no memory: a fake that
+// was started anew still knows its own signatures.
+func sign(parts []Part) string {
+	mac := hmac.New(sha256.New, []byte("fakegemini"))
+	for _, p := range parts {
+		if p.FunctionCall != nil {
+			mac.Write(canonical(p.FunctionCall))
+		}
+	}
+	return base64.StdEncoding.EncodeToString(mac.Sum([]byte("fake")))
+}
+
+// canonical is one form for every way to write a call down: stores may escape and space JSON as they like.
+func canonical(c *FunctionCall) []byte {
+	var args any
+	dec := json.NewDecoder(bytes.NewReader(c.Args))
+	dec.UseNumber()
+	if err := dec.Decode(&args); err != nil {
+		args = nil // none were sent
+	}
+	return encode([]any{c.ID, c.Name, args})
+}
+
+// encode is json.Marshal without escapes for HTML, for values of this package's own making.
+func encode(v any) json.RawMessage {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		panic(fmt.Sprintf("fakegemini: a turn that is no JSON: %v", err))
+	}
+	return bytes.TrimSpace(b.Bytes())
+}

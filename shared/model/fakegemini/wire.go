@@ -1,0 +1,91 @@
+package fakegemini
+
+import (
+	"encoding/json"
+)
+
+// Content is one turn of a conversation as it came over the wire.
+type Content struct {
+	Role  string `json:"role"`
+	Parts []Part `json:"parts"`
+}
+
+// Part is one part of a content. Exactly one of Text, FunctionCall, FunctionResponse and Other is set.
+type Part struct {
+	Text             *string           `json:"text,omitempty"`
+	Thought          bool              `json:"thought,omitempty"`
+	ThoughtSignature string            `json:"thoughtSignature,omitempty"`
+	FunctionCall     *FunctionCall     `json:"functionCall,omitempty"`
+	FunctionResponse *FunctionResponse `json:"functionResponse,omitempty"`
+	Other            string            `json:"-"` // the name of another kind of data (inlineData, executableCode, …)
+}
+
+// FunctionCall asks for a function.
+type FunctionCall struct {
+	ID   string          `json:"id,omitempty"`
+	Name string          `json:"name"`
+	Args json.RawMessage `json:"args,omitempty"`
+}
+
+// FunctionResponse answers a FunctionCall.
+type FunctionResponse struct {
+	ID       string          `json:"id,omitempty"`
+	Name     string          `json:"name"`
+	Response json.RawMessage `json:"response"`
+}
+
+// Declaration is a function that the model may call. Parameters is its schema, whichever of the two fields held it.
+type Declaration struct {
+	Name        string
+	Description string
+	Parameters  json.RawMessage
+}
+
+// Request is what a Brain answers: one request that passed every check.
+type Request struct {
+	Model           string
+	Stream          bool
+	Vertex          bool // it came over a Vertex AI path
+	System          string
+	Contents        []Content
+	Raw             []json.RawMessage // the contents byte for byte
+	Tools           []Declaration
+	NoTools         bool // function-calling mode NONE
+	Temperature     *float64
+	MaxOutputTokens int
+}
+
+// User is the last words of the user, or empty.
+func (r Request) User() string {
+	for i := len(r.Contents) - 1; i >= 0; i-- {
+		c := r.Contents[i]
+		for n := len(c.Parts) - 1; n >= 0 && c.Role == "user"; n-- {
+			if t := c.Parts[n].Text; t != nil {
+				return *t
+			}
+		}
+	}
+	return ""
+}
+
+// Responses are the function responses that the request ends in: what the model has just been told. Nil when it ends in
+// words.
+func (r Request) Responses() []FunctionResponse {
+	var out []FunctionResponse
+	for _, p := range r.Contents[len(r.Contents)-1].Parts {
+		if p.FunctionResponse != nil {
+			out = append(out, *p.FunctionResponse)
+		}
+	}
+	return out
+}
+
+// Has reports whether a function of the name is declared.
+func (r Request) Has(tool string) bool {
+	for _, d := range r.Tools {
+		if d.Name == tool {
+			return true
+		}
+	}
+	return false
+}
