@@ -43,10 +43,11 @@ func Redact(s string) string {
 	for _, x := range secrets {
 		s = x.pattern.ReplaceAllString(s, x.with)
 	}
-	return strings.Map(printable, cut(s, maxKept))
+	return strings.Map(printable, Shorten(s, maxKept))
 }
 
-func cut(s string, n int) string {
+// Shorten cuts a text to n bytes, between two characters, and marks that with an ellipsis.
+func Shorten(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
