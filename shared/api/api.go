@@ -158,11 +158,6 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}{false, body})
 }
 
-// Panicked answers for a handler that panicked.
-func (a *API) Panicked(w http.ResponseWriter, r *http.Request) {
-	a.fail(w, r, fault.New(fault.Tool, fault.CodeInternal, "Something went wrong on our side. Nothing was done twice; please try again."))
-}
-
 // decode reads the request's JSON body strictly into v, and gives the hash of its bytes.
 func (r *request) decode(v any) (bodyHash string, err error) {
 	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
