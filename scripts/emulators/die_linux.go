@@ -9,6 +9,9 @@ import (
 // from ending it before scripts/dev has drained.
 const diesWithParent = true
 
-func dieWithParent(cmd *exec.Cmd) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+func dieWithParent(cmd *exec.Cmd, outlives bool) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if !outlives {
+		cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
+	}
 }

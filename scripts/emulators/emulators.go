@@ -55,21 +55,34 @@ type Emulator struct {
 	Addr string // host:port, for FIRESTORE_EMULATOR_HOST or PUBSUB_EMULATOR_HOST
 	proc *exec.Cmd
 	done chan struct{} // closed when the process has ended
+
+	outlives bool // see Outliving
+	found    int  // the process id of one that Find has found
 }
+
+// Option changes how an emulator is run.
+type Option func(*Emulator)
+
+// Outliving lets the emulator live on when this process is killed, with all that it holds in memory. Note keeps its
+// address, and Find gives it to the next process.
+func Outliving(e *Emulator) { e.outlives = true }
 
 // StartFirestore gives a Firestore emulator that answers: the one that FIRESTORE_EMULATOR_HOST names, or else a new
 // process whose output goes to logw. Its error is or wraps ErrAbsent, ctx's error, or says that Java gave up.
-func StartFirestore(ctx context.Context, logw io.Writer) (*Emulator, error) {
-	return firestore.start(ctx, logw)
+func StartFirestore(ctx context.Context, logw io.Writer, opts ...Option) (*Emulator, error) {
+	return firestore.start(ctx, logw, opts...)
 }
 
 // StartPubSub is StartFirestore for Pub/Sub and PUBSUB_EMULATOR_HOST.
-func StartPubSub(ctx context.Context, logw io.Writer) (*Emulator, error) {
-	return pubsub.start(ctx, logw)
+func StartPubSub(ctx context.Context, logw io.Writer, opts ...Option) (*Emulator, error) {
+	return pubsub.start(ctx, logw, opts...)
 }
 
 // Stop ends the process and waits until it is gone. An emulator that somebody else runs is left alone.
 func (e *Emulator) Stop() error {
+	if e.found != 0 {
+		return e.stopFound()
+	}
 	if e.proc == nil {
 		return nil
 	}
@@ -87,7 +100,7 @@ func (e *Emulator) Stop() error {
 	return nil
 }
 
-func (p part) start(ctx context.Context, logw io.Writer) (*Emulator, error) {
+func (p part) start(ctx context.Context, logw io.Writer, opts ...Option) (*Emulator, error) {
 	if host := os.Getenv(p.hostVar); host != "" {
 		return &Emulator{Addr: host}, nil
 	}
@@ -101,14 +114,14 @@ func (p part) start(ctx context.Context, logw io.Writer) (*Emulator, error) {
 	}
 	// Between choosing a free port and Java's listening on it another process may take it; hence the second chances.
 	for try := 1; ; try++ {
-		e, err := p.launch(ctx, java, jar, logw)
+		e, err := p.launch(ctx, java, jar, logw, opts)
 		if err == nil || try == 3 || ctx.Err() != nil {
 			return e, err
 		}
 	}
 }
 
-func (p part) launch(ctx context.Context, java, jar string, logw io.Writer) (*Emulator, error) {
+func (p part) launch(ctx context.Context, java, jar string, logw io.Writer, opts []Option) (*Emulator, error) {
 	addr, err := freeAddr()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", p.name, err)
@@ -117,6 +130,9 @@ func (p part) launch(ctx context.Context, java, jar string, logw io.Writer) (*Em
 	cmd := exec.Command(java, append(p.args(jar), "--host="+host, "--port="+port)...)
 	cmd.Stdout, cmd.Stderr = logw, logw
 	e := &Emulator{Addr: addr, proc: cmd, done: make(chan struct{})}
+	for _, opt := range opts {
+		opt(e)
+	}
 	if err := e.run(); err != nil {
 		return nil, fmt.Errorf("%s: start Java: %w", p.name, err)
 	}
@@ -129,7 +145,7 @@ func (p part) launch(ctx context.Context, java, jar string, logw io.Writer) (*Em
 // run starts the process and waits for its end in the background. The parent-death signal is tied to the thread that
 // started the child, not to the process, so that thread is kept for as long as the child lives.
 func (e *Emulator) run() error {
-	dieWithParent(e.proc)
+	dieWithParent(e.proc, e.outlives)
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread()

@@ -69,6 +69,7 @@ func TestUserClaims(t *testing.T) {
 		"sub as other providers write it": {claimSet{"sub": "auth0|5f7c.8ec7-c33c:x@y+z"}, 200},
 		"anonymous, by provider_id":       {claimSet{"provider_id": "anonymous"}, 403},
 		"case-variant claim":              {claimSet{"sub": nil, "Sub": "userB"}, 401},
+		"more than 8 KiB":                 {claimSet{"picture": strings.Repeat("p", 8<<10)}, 401},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

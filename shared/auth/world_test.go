@@ -79,6 +79,9 @@ func (w *world) RoundTrip(r *http.Request) (*http.Response, error) {
 	if hold != nil {
 		<-hold
 	}
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
 	if down || host == nil {
 		return nil, fmt.Errorf("no route to %s", r.URL.Host)
 	}

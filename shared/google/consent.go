@@ -126,7 +126,11 @@ type Answer struct {
 	State   string
 	Code    string
 	Error   string // Google's error parameter, when the user said no
-	Browser string // Consent.Browser; ignored with Config.AnyBrowser
+	Browser string // Consent.Browser
+
+	// Program says that no browser asks. A browser must be the one that the consent was begun in: otherwise a user could
+	// send their consent address to somebody else, and have that person's account linked to their own (RFC 9700 §4.7).
+	Program bool
 }
 
 // Callback finishes a consent, once. The callback carries no bearer token: the state says whose consent it is, the
@@ -169,7 +173,7 @@ func (a *Accounts) take(ctx context.Context, ans Answer) (pending, error) {
 	if err := json.Unmarshal(docs[0].Data, &p); err != nil {
 		return pending{}, unknown
 	}
-	sameBrowser := a.cfg.AnyBrowser || subtle.ConstantTimeCompare(p.Browser, digest(ans.Browser)) == 1
+	sameBrowser := ans.Program || subtle.ConstantTimeCompare(p.Browser, digest(ans.Browser)) == 1
 	if !sameBrowser || a.cfg.Now().After(p.ExpiresAt) {
 		return pending{}, unknown
 	}

@@ -48,10 +48,6 @@ type Config struct {
 
 	// Scopes are those that the tools need. No other can be asked for.
 	Scopes []string
-	// AnyBrowser lets a consent be finished in another browser than it was begun in. Leave it off wherever the callback
-	// can see a cookie: without the check a user can send their consent address to somebody else, and have that person's
-	// account linked to their own (RFC 9700 §4.7).
-	AnyBrowser bool
 
 	HTTPClient *http.Client     // its transport and timeout are used; nil is the default transport and 60 s
 	Now        func() time.Time // nil is time.Now

@@ -36,7 +36,7 @@ type provider struct {
 	status   int // when set, what the token endpoint answers
 	revokes  int // when set, what the revocation endpoint answers
 	quiet    bool
-	hold     chan struct{} // when set, the token endpoint waits for it
+	hold     func() // when set, the token endpoint waits for it
 }
 
 type grant struct {
@@ -114,7 +114,7 @@ func (p *provider) token(w http.ResponseWriter, r *http.Request) {
 	hold := p.hold
 	p.mu.Unlock()
 	if hold != nil {
-		<-hold
+		hold()
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -24,7 +24,7 @@ const (
 // exactly N responses, of the same names and ids and in the same order; no response without its call; the first call of
 // each step since the user's last words carries its signature (ai.google.dev/gemini-api/docs/thought-signatures).
 // What the service is known to let pass passes here too: two user contents in a row, and calls in the history of
-// functions that are declared no longer.
+// functions that are declared no longer, and an empty text of the model's own.
 func Check(raw []json.RawMessage, gen Generation) ([]Content, error) {
 	if len(raw) == 0 {
 		return nil, invalid("* GenerateContentRequest.contents: contents is not specified")
@@ -174,17 +174,20 @@ func decodePart(at, role string, fields map[string]json.RawMessage) (Part, error
 	if err := json.Unmarshal(encode(fields), &p); err != nil {
 		return p, invalid("Invalid value at '%s': %v", at, err)
 	}
-	if _, err := base64.StdEncoding.DecodeString(p.ThoughtSignature); err != nil {
+	if _, err := base64.RawStdEncoding.DecodeString(plainBase64.Replace(p.ThoughtSignature)); err != nil {
 		return p, invalid("Invalid value at '%s.thought_signature' (TYPE_BYTES), Base64 decoding failed", at)
 	}
 	return p, p.check(at, role)
 }
 
+// plainBase64 makes one alphabet of the two that the service takes.
+var plainBase64 = strings.NewReplacer("-", "+", "_", "/", "=", "")
+
 func (p Part) check(at, role string) error {
 	switch {
 	case p.Text == nil && p.FunctionCall == nil && p.FunctionResponse == nil && p.Other == "":
 		return invalid("* GenerateContentRequest.%s.data: required oneof field 'data' must have one initialized field", at)
-	case p.Text != nil && *p.Text == "" && p.ThoughtSignature == "":
+	case p.Text != nil && *p.Text == "" && role == "user":
 		return invalid("%s: the text is empty.", at)
 	case p.FunctionCall != nil && role != "model":
 		return invalid("%s: a function call stands in a turn of the %s.", at, role)

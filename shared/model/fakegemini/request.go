@@ -115,34 +115,44 @@ var validName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}$`)
 
 func declarations(groups []toolGroup) ([]Declaration, error) {
 	var out []Declaration
-	seen := map[string]bool{}
-	for g, group := range groups {
-		for i, d := range group.FunctionDeclarations {
-			at := fmt.Sprintf("tools[%d].function_declarations[%d]", g, i)
-			switch {
-			case !validName.MatchString(d.Name):
-				return nil, invalid("* GenerateContentRequest.%s.name: Invalid function name. Must start with a letter or an underscore. Must be alphameric (a-z, A-Z, 0-9), underscores (_), dots (.), colons (:) or dashes (-), with a maximum length of 64.", at)
-			case seen[d.Name]:
-				return nil, invalid("Duplicate function declaration found: %s", d.Name)
-			case d.Description == "":
-				return nil, invalid("%s.description: missing field.", at)
-			case d.Parameters != nil && d.ParametersJSONSchema != nil:
-				return nil, invalid("%s: parameters and parameters_json_schema are mutually exclusive.", at)
+	for _, group := range groups {
+		for _, d := range group.FunctionDeclarations {
+			if d.Parameters != nil && d.ParametersJSONSchema != nil {
+				return nil, invalid("function_declarations[%d]: parameters and parameters_json_schema are mutually exclusive.", len(out))
 			}
-			seen[d.Name] = true
 			schema := d.ParametersJSONSchema
 			if schema == nil {
 				schema = d.Parameters
 			}
-			if schema != nil {
-				if err := checkSchema(at+".parameters", schema, true); err != nil {
-					return nil, err
-				}
-			}
 			out = append(out, Declaration{Name: d.Name, Description: d.Description, Parameters: schema})
 		}
 	}
-	return out, nil
+	return out, CheckDeclarations(out)
+}
+
+// CheckDeclarations returns the message that a 400 would carry for functions that cannot be declared so: a name outside
+// of the grammar or twice, no description, a schema that is not plain.
+func CheckDeclarations(ds []Declaration) error {
+	seen := map[string]bool{}
+	for i, d := range ds {
+		at := fmt.Sprintf("tools[0].function_declarations[%d]", i)
+		switch {
+		case !validName.MatchString(d.Name):
+			return invalid("* GenerateContentRequest.%s.name: Invalid function name. Must start with a letter or an underscore. Must be alphameric (a-z, A-Z, 0-9), underscores (_), dots (.), colons (:) or dashes (-), with a maximum length of 64.", at)
+		case seen[d.Name]:
+			return invalid("Duplicate function declaration found: %s", d.Name)
+		case d.Description == "":
+			return invalid("%s.description: missing field.", at)
+		}
+		seen[d.Name] = true
+		if d.Parameters == nil {
+			continue
+		}
+		if err := checkSchema(at+".parameters", d.Parameters, true); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // strict decodes one JSON value and refuses unknown fields, as the service does.

@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"strings"
 	"time"
 
 	apiv1 "cloud.google.com/go/firestore/apiv1"
@@ -95,4 +96,4 @@ func (s *Store) Close() error {
 
 func (s *Store) documentName(path string) string { return s.root + "/documents/" + path }
 
-func (s *Store) documentPath(name string) string { return name[len(s.root+"/documents/"):] }
+func (s *Store) documentPath(name string) string { return strings.TrimPrefix(name, s.documentName("")) }

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/api/option"
 
@@ -31,4 +32,26 @@ func open(t testing.TB, opts ...option.ClientOption) *firestore.Store {
 		}
 	})
 	return st
+}
+
+// The emulator's clock is set forward by a decorator: what was written before keeps its version, what comes is later.
+func TestShiftedClock(t *testing.T) {
+	t.Setenv("FIRESTORE_EMULATOR_HOST", emulators.Firestore(t))
+	st, forward := storetest.Shift(open(t))
+	before, err := st.Commit(t.Context(), store.Create("runs/a", nil, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	forward(time.Hour)
+	docs, err := st.Get(t.Context(), "runs/a")
+	if err != nil || !docs[0].Version.Equal(before[0]) || docs[0].ReadTime.Sub(before[0]) < time.Hour {
+		t.Fatalf("an hour after %v: %+v, %v", before[0], docs, err)
+	}
+	after, err := st.Commit(t.Context(), store.Update("runs/a", docs[0].Version, nil, nil))
+	if err != nil || after[0].Sub(before[0]) < time.Hour {
+		t.Fatalf("committed at %v, an hour after %v: %v", after, before, err)
+	}
+	if _, err := st.Commit(t.Context(), store.Update("runs/a", after[0], nil, nil)); err != nil {
+		t.Fatal(err)
+	}
 }

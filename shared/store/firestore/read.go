@@ -59,12 +59,15 @@ func (s *Store) batchGet(ctx context.Context, req *pb.BatchGetDocumentsRequest) 
 			return nil, err
 		}
 		var d store.Doc
-		if doc := res.GetFound(); doc != nil {
-			if d, err = s.decode(doc); err != nil {
+		switch r := res.GetResult().(type) {
+		case *pb.BatchGetDocumentsResponse_Found:
+			if d, err = s.decode(r.Found); err != nil {
 				return nil, err
 			}
-		} else {
-			d.Path = s.documentPath(res.GetMissing())
+		case *pb.BatchGetDocumentsResponse_Missing:
+			d.Path = s.documentPath(r.Missing)
+		default:
+			continue // an answer that only opens the stream
 		}
 		d.ReadTime = res.GetReadTime().AsTime()
 		found[d.Path] = d

@@ -45,9 +45,9 @@ func testPages(t *testing.T, st store.Store) {
 	commit(t, st, writes...)
 	for _, q := range []store.Query{
 		{Collection: "runs", OrderBy: "due"},
-		{Collection: "runs", OrderBy: "due", Where: []store.Filter{{"due", "<=", epoch.Add(4 * time.Second)}}},
-		{Collection: "runs", OrderBy: "createdAt", Desc: true, Where: []store.Filter{{"uid", "==", "u"}, {"threadId", "==", "t"}}},
-		{Collection: "approvals", OrderBy: "requestedAt", Desc: true, Where: []store.Filter{{"status", "==", "pending"}, {"uid", "==", "u"}}},
+		{Collection: "runs", OrderBy: "due", Where: []store.Filter{filter("due", "<=", epoch.Add(4*time.Second))}},
+		{Collection: "runs", OrderBy: "createdAt", Desc: true, Where: []store.Filter{filter("uid", "==", "u"), filter("threadId", "==", "t")}},
+		{Collection: "approvals", OrderBy: "requestedAt", Desc: true, Where: []store.Filter{filter("status", "==", "pending"), filter("uid", "==", "u")}},
 	} {
 		q.Limit = store.MaxLimit
 		want := paths(query(t, st, q))
@@ -106,7 +106,7 @@ func testCollections(t *testing.T, st store.Store) {
 
 // What a commit has made true, the next query finds; what it has changed or taken away, it does not.
 func testQueryFollows(t *testing.T, st store.Store) {
-	q := store.Query{Collection: "approvals", OrderBy: "requestedAt", Desc: true, Limit: 10, Where: []store.Filter{{"uid", "==", "u"}, {"status", "==", "pending"}}}
+	q := store.Query{Collection: "approvals", OrderBy: "requestedAt", Desc: true, Limit: 10, Where: []store.Filter{filter("uid", "==", "u"), filter("status", "==", "pending")}}
 	pending := fields{"uid": "u", "status": "pending", "requestedAt": epoch}
 	for range 5 {
 		v := commit(t, st, store.Create("approvals/a", pending, []byte(`{}`)))[0]

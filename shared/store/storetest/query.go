@@ -76,20 +76,20 @@ func testQueriesRefused(t *testing.T, st store.Store) {
 		"no order":          func(q *store.Query) { q.OrderBy = "" },
 		"other order":       func(q *store.Query) { q.OrderBy = "createdAt" },
 		"other direction":   func(q *store.Query) { q.Desc = true },
-		"equality too many": func(q *store.Query) { q.Where = []store.Filter{{"uid", "==", "u"}} },
+		"equality too many": func(q *store.Query) { q.Where = []store.Filter{filter("uid", "==", "u")} },
 		"part of the equalities": func(q *store.Query) {
-			q.OrderBy, q.Desc, q.Where = "createdAt", true, []store.Filter{{"uid", "==", "u"}}
+			q.OrderBy, q.Desc, q.Where = "createdAt", true, []store.Filter{filter("uid", "==", "u")}
 		},
 		"one equality twice": func(q *store.Query) {
-			q.OrderBy, q.Desc, q.Where = "createdAt", true, []store.Filter{{"uid", "==", "u"}, {"uid", "==", "u"}}
+			q.OrderBy, q.Desc, q.Where = "createdAt", true, []store.Filter{filter("uid", "==", "u"), filter("uid", "==", "u")}
 		},
-		"range on another field":  func(q *store.Query) { q.Where = []store.Filter{{"uid", ">=", "u"}} },
-		"equality on the order":   func(q *store.Query) { q.Where = []store.Filter{{"due", "==", epoch}} },
-		"strict range":            func(q *store.Query) { q.Where = []store.Filter{{"due", "<", epoch}} },
-		"unequal":                 func(q *store.Query) { q.Where = []store.Filter{{"due", "!=", epoch}} },
-		"two upper bounds":        func(q *store.Query) { q.Where = []store.Filter{{"due", "<=", epoch}, {"due", "<=", epoch}} },
-		"bounds of two types":     func(q *store.Query) { q.Where = []store.Filter{{"due", ">=", epoch}, {"due", "<=", "x"}} },
-		"filter of another type":  func(q *store.Query) { q.Where = []store.Filter{{"due", "<=", 1.5}} },
+		"range on another field":  func(q *store.Query) { q.Where = []store.Filter{filter("uid", ">=", "u")} },
+		"equality on the order":   func(q *store.Query) { q.Where = []store.Filter{filter("due", "==", epoch)} },
+		"strict range":            func(q *store.Query) { q.Where = []store.Filter{filter("due", "<", epoch)} },
+		"unequal":                 func(q *store.Query) { q.Where = []store.Filter{filter("due", "!=", epoch)} },
+		"two upper bounds":        func(q *store.Query) { q.Where = []store.Filter{filter("due", "<=", epoch), filter("due", "<=", epoch)} },
+		"bounds of two types":     func(q *store.Query) { q.Where = []store.Filter{filter("due", ">=", epoch), filter("due", "<=", "x")} },
+		"filter of another type":  func(q *store.Query) { q.Where = []store.Filter{filter("due", "<=", 1.5)} },
 		"cursor of another type":  func(q *store.Query) { q.After = &store.Cursor{Value: 1, ID: "a"} },
 		"cursor without a value":  func(q *store.Query) { q.After = &store.Cursor{ID: "a"} },
 		"cursor without an id":    func(q *store.Query) { q.After = &store.Cursor{Value: epoch} },
@@ -133,7 +133,7 @@ func testOrder(t *testing.T, st store.Store) {
 		t.Fatalf("got  %v\nwant %v", got, want)
 	}
 	slices.Reverse(want)
-	down := store.Query{Collection: "audit", OrderBy: "at", Desc: true, Limit: 100, Where: []store.Filter{{"uid", "==", "u"}}}
+	down := store.Query{Collection: "audit", OrderBy: "at", Desc: true, Limit: 100, Where: []store.Filter{filter("uid", "==", "u")}}
 	if got := paths(query(t, st, down)); !slices.Equal(got, want) {
 		t.Fatalf("descending got  %v\nwant %v", got, want)
 	}
@@ -150,7 +150,7 @@ func testTies(t *testing.T, st store.Store) {
 	commit(t, st, writes...)
 	for _, q := range []store.Query{
 		{Collection: "queue", OrderBy: "due", Limit: 100},
-		{Collection: "threads", OrderBy: "updatedAt", Desc: true, Limit: 100, Where: []store.Filter{{"uid", "==", "u"}}},
+		{Collection: "threads", OrderBy: "updatedAt", Desc: true, Limit: 100, Where: []store.Filter{filter("uid", "==", "u")}},
 	} {
 		want := slices.Clone(ids)
 		if q.Desc {

@@ -107,6 +107,10 @@ func refused(t testing.TB, st store.Store, want error, writes ...store.Write) {
 	}
 }
 
+func filter(field, op string, value any) store.Filter {
+	return store.Filter{Field: field, Op: op, Value: value}
+}
+
 func paths(docs []store.Doc) []string {
 	out := make([]string, len(docs))
 	for i, d := range docs {

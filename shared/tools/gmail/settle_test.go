@@ -59,7 +59,7 @@ func newWorld(t *testing.T, o gmail.Options, scopes ...string) *world {
 	return w
 }
 
-func (w *world) break_(op string, f ...localgoogle.Fault) { w.faults[op] = f }
+func (w *world) breaks(op string, f ...localgoogle.Fault) { w.faults[op] = f }
 
 func call(t *testing.T, w *world) tool.Call {
 	t.Helper()
@@ -186,7 +186,7 @@ func TestDraftModeSettlesEveryFault(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, gmail.Options{}, compose)
 			if c.op != "" {
-				w.break_(c.op, c.faults...)
+				w.breaks(c.op, c.faults...)
 			}
 			tc := call(t, w)
 			got, err := w.carryOut(t, &tc)
@@ -272,7 +272,7 @@ func TestADeletedDraftIsNeverTakenAsSentWithoutProof(t *testing.T) {
 	w := newWorld(t, gmail.Options{}, compose, metadata)
 	tc := call(t, w)
 	prepared(t, w, &tc)
-	w.break_("gmail.drafts.get", kind(localgoogle.DraftDeleted))
+	w.breaks("gmail.drafts.get", kind(localgoogle.DraftDeleted))
 	if out, err := w.tool.Reconcile(t.Context(), tc); err != nil || out.Verdict != tool.Unknown {
 		t.Errorf("Reconcile = %+v, %v; want unknown", out, err)
 	}
@@ -325,7 +325,7 @@ func TestDirectModeNeverRepeatsWhatMayHaveBeenSent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, gmail.Options{Mode: gmail.Direct}, send)
-			w.break_(op, c.faults...)
+			w.breaks(op, c.faults...)
 			tc := call(t, w)
 			got, err := w.carryOut(t, &tc)
 			if got != c.want || len(w.Messages()) != c.sent {
@@ -335,6 +335,19 @@ func TestDirectModeNeverRepeatsWhatMayHaveBeenSent(t *testing.T) {
 				t.Errorf("asked %d times", w.calls[op])
 			}
 		})
+	}
+}
+
+func TestAfterALimitTheDraftIsAskedBeforeASecondSend(t *testing.T) {
+	w := newWorld(t, gmail.Options{}, compose)
+	tc := call(t, w)
+	prepared(t, w, &tc)
+	w.breaks("gmail.drafts.send", status(429, "rateLimitExceeded"))
+	if _, err := w.tool.Execute(t.Context(), tc); !tool.IsAmbiguous(err) || tool.IsTransient(err) {
+		t.Errorf("Execute = %v; want an ambiguous error", err)
+	}
+	if out, err := w.tool.Reconcile(t.Context(), tc); err != nil || out.Verdict != tool.NotDone {
+		t.Errorf("Reconcile = %+v, %v; want not_done", out, err)
 	}
 }
 

@@ -1,0 +1,12 @@
+// Package allowlist is the function that lists what the caller always allows, and takes it back: /api/agent/allowlist.
+package allowlist
+
+import (
+	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
+
+	"github.com/countersign-run/countersign/shared/app"
+)
+
+func init() {
+	functions.HTTP("allowlist", app.Function("allowlist"))
+}

@@ -1,0 +1,12 @@
+// Package approvalspending is the function that lists what waits for the caller: GET /api/agent/approvals/pending.
+package approvalspending
+
+import (
+	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
+
+	"github.com/countersign-run/countersign/shared/app"
+)
+
+func init() {
+	functions.HTTP("approvals-pending", app.Function("approvals-pending"))
+}

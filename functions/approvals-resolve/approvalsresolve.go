@@ -1,0 +1,13 @@
+// Package approvalsresolve is the function that records what the caller decides about a waiting action: POST
+// /api/agent/approvals/resolve. It carries nothing out; the resume function does.
+package approvalsresolve
+
+import (
+	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
+
+	"github.com/countersign-run/countersign/shared/app"
+)
+
+func init() {
+	functions.HTTP("approvals-resolve", app.Function("approvals-resolve"))
+}

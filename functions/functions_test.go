@@ -1,0 +1,164 @@
+// Package functions_test holds the folders of functions/ together with the routes of shared/api, and starts each
+// function alone, as the cloud does.
+package functions_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/api"
+)
+
+func names() []string {
+	var out []string
+	for _, f := range api.Functions {
+		out = append(out, f.Name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func TestOneFolderForEachFunction(t *testing.T) {
+	dirs, err := filepath.Glob("*/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	registers := regexp.MustCompile(`functions\.HTTP\("([a-z-]+)", app\.Function\("([a-z-]+)"\)\)`)
+	var found []string
+	for _, file := range dirs {
+		src, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		folder := filepath.Dir(file)
+		m := registers.FindSubmatch(src)
+		if m == nil || string(m[1]) != folder || string(m[2]) != folder {
+			t.Errorf("%s does not register the function %s", file, folder)
+		}
+		if n := bytes.Count(src, []byte("\n")); n > 25 {
+			t.Errorf("%s has %d lines: a function is its doc comment and its registration", file, n)
+		}
+		found = append(found, folder)
+	}
+	if slices.Sort(found); !slices.Equal(found, names()) {
+		t.Errorf("folders %v, functions %v", found, names())
+	}
+}
+
+// TestEachFunctionAlone starts each function as its own process by the functions framework.
+func TestEachFunctionAlone(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds and starts eleven processes")
+	}
+	bin := filepath.Join(t.TempDir(), "function")
+	if out, err := exec.Command("go", "build", "-o", bin, "../scripts/function").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, f := range api.Functions {
+		t.Run(f.Name, func(t *testing.T) {
+			base := start(t, bin, f.Name)
+			for _, r := range f.Routes {
+				path := strings.NewReplacer("{runId}", "abcdefghijklmnop", "{threadId}", "abcdefghijklmnop", "{entryId}", "abcdefghijklmnop").Replace(r.Path)
+				status, body := call(t, r.Method, base+path)
+				want := http.StatusUnauthorized
+				if strings.HasSuffix(path, "/callback") {
+					want = http.StatusConflict // it proves itself by its state, and no OAuth client is configured
+				}
+				if status != want || !json.Valid(body) {
+					t.Errorf("%s %s: %d %s", r.Method, path, status, body)
+				}
+			}
+			if status, _ := call(t, "GET", base+"/health"); status != http.StatusOK {
+				t.Errorf("/health: %d", status)
+			}
+			if status, body := call(t, "GET", base+"/nothing/here"); status != http.StatusNotFound || !json.Valid(body) {
+				t.Errorf("/nothing/here: %d %s", status, body)
+			}
+		})
+	}
+	t.Run("a wrong setting stops it", func(t *testing.T) {
+		cmd := exec.Command(bin)
+		cmd.Env = append(environment(t, "run", "0"), "MAX_MODEL_CALLS=many")
+		out, err := cmd.CombinedOutput()
+		if err == nil || !strings.Contains(string(out), "MAX_MODEL_CALLS") {
+			t.Errorf("%v: %s", err, out)
+		}
+	})
+}
+
+func environment(t *testing.T, name, port string) []string {
+	return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "FUNCTION_TARGET=" + name, "PORT=" + port,
+		"STORE=embedded", "DATA_DIR=" + t.TempDir(), "GEMINI_API_KEY=not-a-real-key-but-long-enough", "LOG_LEVEL=warn",
+		"AUTH_ISSUER=http://127.0.0.1:9/issuer", "AUTH_AUDIENCE=test", "PUBLIC_URL=http://127.0.0.1:" + port,
+		"PUSH_AUDIENCE=https://resume.example", "PUSH_SERVICE_ACCOUNT=push@test.iam.gserviceaccount.com"}
+}
+
+func start(t *testing.T, bin, name string) (base string) {
+	port := freePort(t)
+	ctx, stop := context.WithCancel(context.Background())
+	cmd := exec.CommandContext(ctx, bin)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	cmd.Env = environment(t, name, port)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		stop()
+		_ = cmd.Wait() // it was killed
+		if t.Failed() {
+			t.Log(out.String())
+		}
+	})
+	base = "http://127.0.0.1:" + port
+	for end := time.Now().Add(20 * time.Second); ; {
+		res, err := http.Get(base + "/health")
+		if err == nil {
+			_ = res.Body.Close()
+			return base
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%s does not answer: %v", name, err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+func freePort(t *testing.T) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return fmt.Sprint(l.Addr().(*net.TCPAddr).Port)
+}
+
+func call(t *testing.T, method, url string) (int, []byte) {
+	t.Helper()
+	req, err := http.NewRequest(method, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var b bytes.Buffer
+	if _, err := b.ReadFrom(res.Body); err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, b.Bytes()
+}

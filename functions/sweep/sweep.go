@@ -1,0 +1,13 @@
+// Package sweep is the function that finds what a crash left behind (lapsed leases, lost resumes, expired approvals) and hands it to
+// resume. Cloud Scheduler calls it with its own account's OIDC token.
+package sweep
+
+import (
+	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
+
+	"github.com/countersign-run/countersign/shared/app"
+)
+
+func init() {
+	functions.HTTP("sweep", app.Function("sweep"))
+}

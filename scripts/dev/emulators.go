@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+
+	"github.com/countersign-run/countersign/scripts/emulators"
+	"github.com/countersign-run/countersign/shared/agent"
+	queueembedded "github.com/countersign-run/countersign/shared/queue/embedded"
+	"github.com/countersign-run/countersign/shared/queue/pubsub"
+)
+
+const (
+	localProject = "demo-countersign"
+	localTopic   = "agent-resume"
+)
+
+// cloud is the Firestore and Pub/Sub emulators of this server. They keep everything in memory. A server that is killed
+// leaves them running, and the next one finds them, so nothing is lost; one that is stopped in good order stops them.
+type cloud struct {
+	running []*emulators.Emulator
+	notes   []string
+	log     *os.File
+}
+
+func startEmulators(ctx context.Context, env *environment, dir string) (c *cloud, err error) {
+	c = &cloud{}
+	if c.log, err = os.Create(filepath.Join(dir, "emulators.log")); err != nil {
+		return nil, err
+	}
+	firestore, err := c.run(ctx, filepath.Join(dir, "firestore-emulator.json"), emulators.StartFirestore)
+	if err != nil {
+		return nil, errors.Join(err, c.stop())
+	}
+	pub, err := c.run(ctx, filepath.Join(dir, "pubsub-emulator.json"), emulators.StartPubSub)
+	if err != nil {
+		return nil, errors.Join(err, c.stop())
+	}
+	for name, value := range map[string]string{"FIRESTORE_EMULATOR_HOST": firestore.Addr, "PUBSUB_EMULATOR_HOST": pub.Addr} {
+		env.local[name] = value
+		if err := os.Setenv(name, value); err != nil { // Google's own clients read it from there
+			return nil, errors.Join(err, c.stop())
+		}
+	}
+	env.local["STORE"], env.local["QUEUE"] = "firestore", "pubsub"
+	env.fill("GOOGLE_CLOUD_PROJECT", localProject)
+	env.fill("RESUME_TOPIC", localTopic)
+	return c, nil
+}
+
+// subscribe makes the topic and its push subscription. The emulator signs nothing, so it pushes to a path that only it
+// knows, from where each message goes on to the resume function with a token of the local issuer.
+func (c *cloud) subscribe(ctx context.Context, mux *http.ServeMux, base string, push queueembedded.Push, env *environment) error {
+	path := "/dev/relay/" + agent.NewID(rand.Reader)
+	mux.Handle(path, pubsub.Relay(push))
+	if err := pubsub.Emulate(ctx, env.get("GOOGLE_CLOUD_PROJECT"), env.get("RESUME_TOPIC"), base+path); err != nil {
+		return fmt.Errorf("the topic of the Pub/Sub emulator: %w", err)
+	}
+	return nil
+}
+
+// run finds the emulator that an earlier server has left, or starts one.
+func (c *cloud) run(ctx context.Context, file string, start func(context.Context, io.Writer, ...emulators.Option) (*emulators.Emulator, error)) (*emulators.Emulator, error) {
+	e, err := emulators.Find(file)
+	if err == nil && e == nil {
+		e, err = start(ctx, c.log, emulators.Outliving)
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.running, c.notes = append(c.running, e), append(c.notes, file)
+	return e, e.Note(file)
+}
+
+func (c *cloud) stop() error {
+	var errs []error
+	for i, e := range c.running {
+		errs = append(errs, e.Stop(), os.RemoveAll(c.notes[i]))
+	}
+	return errors.Join(append(errs, c.log.Close())...)
+}

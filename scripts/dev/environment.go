@@ -1,0 +1,101 @@
+package main
+
+import (
+	"net"
+	"strings"
+)
+
+// environment is the process's environment with what a local server fills in. Nothing that is set is overridden.
+type environment struct {
+	outer func(string) string
+	local map[string]string
+}
+
+func newEnvironment(outer func(string) string) *environment {
+	e := &environment{outer: outer, local: map[string]string{}}
+	e.fill("DATA_DIR", ".data")
+	e.fill("STORE", "embedded")
+	return e
+}
+
+func (e *environment) get(name string) string {
+	if v := e.outer(name); v != "" {
+		return v
+	}
+	return e.local[name]
+}
+
+func (e *environment) fill(name, value string) {
+	if e.outer(name) == "" {
+		e.local[name] = value
+	}
+}
+
+// own reports whether the value is the local server's own.
+func (e *environment) own(name string) bool { return e.outer(name) == "" }
+
+// localParts points everything that is not configured at this machine.
+func (e *environment) localParts(base string) {
+	e.fill("PUBLIC_URL", base)
+	e.fill("ALLOWED_ORIGINS", base+","+strings.Replace(base, "127.0.0.1", "localhost", 1))
+	if e.own("AUTH_ISSUER") {
+		e.fill("AUTH_ISSUER", base+"/dev/issuer")
+		e.fill("AUTH_AUDIENCE", "countersign-dev")
+	}
+	e.local["PUSH_ISSUER"] = base + "/dev/issuer"
+	e.local["PUSH_AUDIENCE"] = base + "/api/agent/resume"
+	e.local["PUSH_SERVICE_ACCOUNT"] = "push@countersign-dev.iam.gserviceaccount.com"
+	if e.demoModel() {
+		e.fill("GEMINI_API_KEY", "offline-demo-model")
+		e.fill("GEMINI_MODEL", "offline-demo")
+		e.fill("GOOGLE_GEMINI_BASE_URL", base+"/dev/gemini")
+	}
+	if e.localGoogle() {
+		e.fill("GMAIL_API_ENDPOINT", base+"/dev/google/")
+		e.fill("CALENDAR_API_ENDPOINT", base+"/dev/google/calendar/v3/")
+	}
+}
+
+func (e *environment) demoModel() bool {
+	return e.own("GEMINI_API_KEY") && e.own("VERTEX_AI_PROJECT_ID")
+}
+
+func (e *environment) localGoogle() bool { return e.own("GOOGLE_OAUTH_CLIENT_ID") }
+
+// parts says what each part is, for a person who starts the server.
+func (e *environment) parts(emulated bool) [][2]string {
+	store := "embedded, one file in " + e.get("DATA_DIR")
+	queue := "embedded, in the same file"
+	if emulated {
+		store = "Firestore emulator at " + e.get("FIRESTORE_EMULATOR_HOST")
+		queue = "Pub/Sub emulator at " + e.get("PUBSUB_EMULATOR_HOST")
+	} else if e.get("STORE") == "firestore" {
+		store, queue = "Firestore, project "+e.get("GOOGLE_CLOUD_PROJECT"), "as configured"
+	}
+	model := "Gemini, " + e.get("GEMINI_MODEL")
+	if e.demoModel() {
+		model = "offline demo model, no Gemini (set GEMINI_API_KEY for the real one)"
+	} else if e.get("GEMINI_MODEL") == "" {
+		model = "Gemini, the current Flash model"
+	}
+	google := "Google, for accounts that users link"
+	if e.localGoogle() {
+		google = "local mailbox and calendar, nothing leaves this machine"
+	}
+	signIn := e.get("AUTH_ISSUER")
+	if e.own("AUTH_ISSUER") {
+		signIn = "local issuer with its own keys"
+	}
+	return [][2]string{{"store", store}, {"queue", queue}, {"model", model}, {"mail, calendar", google}, {"sign-in", signIn}}
+}
+
+// localHost reports whether the request was made to this machine by its own name.
+func localHost(hostport string) bool {
+	host, _, err := net.SplitHostPort(hostport)
+	if err != nil {
+		host = hostport
+	}
+	host = strings.Trim(host, "[]")
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}

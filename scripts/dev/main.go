@@ -1,0 +1,86 @@
+// Command dev is Countersign on one machine: every function under its path, with nothing to install and no account.
+//
+//	go run ./scripts/dev             the embedded store and queue, a local mailbox and calendar, an offline demo model
+//	go run ./scripts/dev -emulators  the same on the Firestore and Pub/Sub emulators of the gcloud SDK
+//
+// Each part that the environment configures is the real one instead: Gemini with GEMINI_API_KEY, Gmail and Calendar with
+// GOOGLE_OAUTH_CLIENT_ID, an OIDC issuer with AUTH_ISSUER. What is local speaks the real protocol of what it stands for,
+// so the clients and the checks are those of the cloud. Everything lies in DATA_DIR, and a process that is killed loses
+// nothing: the next one goes on.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+func main() {
+	port := os.Getenv("PORT")
+	if port == "" {
+		port = "8080"
+	}
+	addr := flag.String("addr", "127.0.0.1:"+port, "where to listen; loopback only")
+	emulated := flag.Bool("emulators", false, "run on the Firestore and Pub/Sub emulators")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, *addr, *emulated); err != nil {
+		fmt.Fprintln(os.Stderr, "dev:", err)
+		os.Exit(1)
+	}
+}
+
+// run serves until ctx ends, then lets requests finish for a while.
+func run(ctx context.Context, addr string, emulated bool) error {
+	ln, err := listen(addr)
+	if err != nil {
+		return err
+	}
+	s, err := newServer(ctx, "http://"+ln.Addr().String(), emulated)
+	if err != nil {
+		return errors.Join(err, ln.Close())
+	}
+	web := &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10, IdleTimeout: 2 * time.Minute,
+		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) }}
+	served := make(chan error, 1)
+	go func() { served <- web.Serve(ln) }()
+	if err := s.start(ctx); err != nil {
+		return errors.Join(err, web.Close(), s.close())
+	}
+	s.greet(os.Stdout)
+	select {
+	case err = <-served:
+	case <-ctx.Done():
+	}
+	s.stop()
+	draining, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	return errors.Join(ignoreClosed(err), web.Shutdown(draining), s.close())
+}
+
+func ignoreClosed(err error) error {
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// listen takes loopback addresses only: the local issuer gives a token to whoever asks.
+func listen(addr string) (net.Listener, error) {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, fmt.Errorf("-addr %q: a host and a port are needed, such as 127.0.0.1:8080", addr)
+	}
+	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return nil, fmt.Errorf("-addr %q: only a loopback address is served, because anybody who reaches it may sign in", addr)
+	}
+	return net.Listen("tcp", addr)
+}

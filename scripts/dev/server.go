@@ -1,0 +1,220 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"github.com/countersign-run/countersign/scripts/dev/demomodel"
+	"github.com/countersign-run/countersign/scripts/dev/issuer"
+	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
+	"github.com/countersign-run/countersign/scripts/dev/page"
+	"github.com/countersign-run/countersign/shared/api"
+	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/config"
+	queueembedded "github.com/countersign-run/countersign/shared/queue/embedded"
+)
+
+// server is the local server: the app, and what stands beside it where the cloud's services are not configured.
+type server struct {
+	base   string // http://host:port
+	env    *environment
+	app    *app.App
+	issuer *issuer.Issuer
+	google *localgoogle.Server
+	people *people
+	mux    *http.ServeMux
+
+	functions http.Handler
+
+	cloud   *cloud
+	cancel  context.CancelFunc
+	workers sync.WaitGroup
+	closers []func() error
+}
+
+func newServer(ctx context.Context, base string, emulated bool) (*server, error) {
+	s := &server{base: base, mux: http.NewServeMux(), env: newEnvironment(os.Getenv)}
+	if err := s.build(ctx, emulated); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	return s, nil
+}
+
+func (s *server) build(ctx context.Context, emulated bool) error {
+	dir := s.env.get("DATA_DIR")
+	unlock, err := lock(dir)
+	if err != nil {
+		return err
+	}
+	s.closers = append(s.closers, unlock)
+	if emulated {
+		if s.cloud, err = startEmulators(ctx, s.env, dir); err != nil {
+			return err
+		}
+		s.closers = append(s.closers, s.cloud.stop)
+	}
+	key, err := issuer.OpenKey(dir)
+	if err != nil {
+		return err
+	}
+	if s.issuer, err = issuer.New(s.base+"/dev/issuer", key, time.Now); err != nil {
+		return err
+	}
+	s.env.localParts(s.base)
+	cfg, err := config.Load(s.env.get)
+	if err != nil {
+		return err
+	}
+	if s.people, err = openPeople(filepath.Join(dir, "people.json")); err != nil {
+		return err
+	}
+	if s.google, err = localgoogle.New(localgoogle.Options{Dir: dir, User: s.people.account}); err != nil {
+		return err
+	}
+	s.closers = append(s.closers, s.google.Close)
+	s.app, err = app.New(ctx, cfg, app.Logger(os.Stderr, cfg, "dev"), app.WithLocalAccounts(s.people))
+	if err != nil {
+		return err
+	}
+	s.closers = append(s.closers, s.app.Close)
+	s.routes()
+	return nil
+}
+
+// routes lays the functions under their paths, and what is of this machine alone under /dev/.
+func (s *server) routes() {
+	var names []string
+	for _, f := range api.Functions {
+		names = append(names, f.Name)
+	}
+	s.functions = s.app.Handler(names...)
+	s.mux.Handle("/health", s.functions)
+	s.mux.Handle("/dev/issuer/", s.issuer)
+	s.mux.Handle("/dev/google/", http.StripPrefix("/dev/google", s.google))
+	s.mux.Handle("/dev/gemini/", http.StripPrefix("/dev/gemini", demomodel.New(time.Now)))
+	s.mux.HandleFunc("POST /dev/token", s.token)
+	s.mux.HandleFunc("GET /dev/mailbox", s.mailbox)
+	s.mux.HandleFunc("GET /dev/calendar", s.calendar)
+	s.mux.Handle("/", page.Handler())
+}
+
+// ServeHTTP refuses names that are not this machine's, so that no web page can reach the local issuer by rebinding its
+// own name to loopback, and paths that are not clean, which the mux would redirect.
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !localHost(r.Host) {
+		http.Error(w, "this server answers to 127.0.0.1 and localhost only", http.StatusMisdirectedRequest)
+		return
+	}
+	if strings.HasPrefix(r.URL.Path, "/api/") {
+		s.functions.ServeHTTP(w, r)
+		return
+	}
+	s.mux.ServeHTTP(w, r)
+}
+
+// start lets the queue and the sweep work, and takes up what an earlier process left. This process holds the lock of its
+// data directory, so whatever lease it finds is a dead process's.
+func (s *server) start(ctx context.Context) error {
+	ctx, s.cancel = context.WithCancel(ctx)
+	deliver := queueembedded.HTTPPush(s.base+"/api/agent/resume", s.pushToken, &http.Client{Timeout: 5 * time.Minute})
+	if s.cloud != nil {
+		if err := s.cloud.subscribe(ctx, s.mux, s.base, deliver, s.env); err != nil {
+			return err
+		}
+	}
+	if _, err := s.app.API.Loop.Reclaim(ctx); err != nil {
+		return fmt.Errorf("what an earlier process left could not be taken up: %w", err)
+	}
+	if q, ok := s.app.Queue.(*queueembedded.Queue); ok {
+		s.work(func() { _ = q.Run(ctx, deliver) }) // it ends with ctx alone
+	}
+	s.work(func() { s.sweepEvery(ctx, 10*time.Second) })
+	return nil
+}
+
+func (s *server) work(f func()) {
+	s.workers.Add(1)
+	go func() {
+		defer s.workers.Done()
+		f()
+	}()
+}
+
+// sweepEvery calls the sweep function as the cloud's scheduler does: over HTTP, with the push account's token.
+func (s *server) sweepEvery(ctx context.Context, d time.Duration) {
+	t := time.NewTicker(d)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+			if err := s.sweep(ctx); err != nil && ctx.Err() == nil {
+				s.app.Log.ErrorContext(ctx, "the sweep failed", "error", err)
+			}
+		}
+	}
+}
+
+func (s *server) sweep(ctx context.Context) error {
+	token, err := s.pushToken(ctx)
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.base+"/api/agent/sweep", nil)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return fmt.Errorf("the sweep answered %s", res.Status)
+	}
+	_, err = io.Copy(io.Discard, io.LimitReader(res.Body, 1<<16))
+	return err
+}
+
+func (s *server) pushToken(context.Context) (string, error) {
+	return s.issuer.PushToken(s.env.get("PUSH_SERVICE_ACCOUNT"), s.env.get("PUSH_AUDIENCE"))
+}
+
+// stop ends the workers; requests that are under way go on.
+func (s *server) stop() {
+	if s.cancel != nil {
+		s.cancel()
+		s.workers.Wait()
+	}
+}
+
+func (s *server) close() error {
+	var errs []error
+	for i := len(s.closers) - 1; i >= 0; i-- {
+		errs = append(errs, s.closers[i]())
+	}
+	s.closers = nil
+	return errors.Join(errs...)
+}
+
+// greet says what each part is, and where to go.
+func (s *server) greet(w io.Writer) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "Countersign")
+	for _, p := range s.env.parts(s.cloud != nil) {
+		fmt.Fprintf(t, "  %s\t%s\n", p[0], p[1])
+	}
+	fmt.Fprintf(t, "\nOpen %s/\n", s.base)
+	_ = t.Flush() // a terminal that is gone is no failure
+}

@@ -1,0 +1,61 @@
+package emulators
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+)
+
+// note is what a file says of an emulator that outlives its starter.
+type note struct {
+	Addr string `json:"addr"`
+	PID  int    `json:"pid"`
+}
+
+// Note writes down, in a file, where the emulator is, so that Find gives it to the next process. One that somebody else
+// runs is not noted.
+func (e *Emulator) Note(file string) error {
+	if e.proc == nil {
+		return nil
+	}
+	data, err := json.Marshal(note{e.Addr, e.proc.Process.Pid})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, data, 0o600)
+}
+
+// Find gives the emulator that the file names, or nil where none answers there any more.
+func Find(file string) (*Emulator, error) {
+	data, err := os.ReadFile(file)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var n note
+	if err := json.Unmarshal(data, &n); err != nil {
+		return nil, fmt.Errorf("%s is damaged; delete it: %w", file, err)
+	}
+	res, err := (&http.Client{Timeout: time.Second}).Get("http://" + n.Addr + "/")
+	if err != nil {
+		return nil, nil
+	}
+	return &Emulator{Addr: n.Addr, found: n.PID}, res.Body.Close()
+}
+
+// stopFound ends an emulator that an earlier process has started.
+func (e *Emulator) stopFound() error {
+	p, err := os.FindProcess(e.found)
+	if err != nil {
+		return err
+	}
+	if err := p.Signal(os.Interrupt); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return p.Kill()
+	}
+	return nil
+}

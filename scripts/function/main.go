@@ -1,0 +1,40 @@
+// Command function starts one function as its own process, by the functions framework as the cloud does:
+//
+//	FUNCTION_TARGET=run PORT=9001 go run ./scripts/function
+//
+// It listens on 127.0.0.1; PORT 0 takes a free port. In the cloud each function is an archive of its own.
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/GoogleCloudPlatform/functions-framework-go/funcframework"
+
+	_ "github.com/countersign-run/countersign/functions/allowlist"
+	_ "github.com/countersign-run/countersign/functions/approvals-pending"
+	_ "github.com/countersign-run/countersign/functions/approvals-resolve"
+	_ "github.com/countersign-run/countersign/functions/audit"
+	_ "github.com/countersign-run/countersign/functions/connections"
+	_ "github.com/countersign-run/countersign/functions/resume"
+	_ "github.com/countersign-run/countersign/functions/run"
+	_ "github.com/countersign-run/countersign/functions/runs"
+	_ "github.com/countersign-run/countersign/functions/stream"
+	_ "github.com/countersign-run/countersign/functions/sweep"
+	_ "github.com/countersign-run/countersign/functions/threads"
+)
+
+func main() {
+	port := os.Getenv("PORT")
+	if port == "" {
+		port = "8080"
+	}
+	if os.Getenv("FUNCTION_TARGET") == "" {
+		fmt.Fprintln(os.Stderr, "function: FUNCTION_TARGET is not set; it names the function to start, such as run")
+		os.Exit(2)
+	}
+	if err := funcframework.StartHostPort("127.0.0.1", port); err != nil {
+		fmt.Fprintln(os.Stderr, "function:", err)
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,186 @@
+package agent
+
+import "fmt"
+
+// legalRun are the edges of seed 000 §3, with those that a second waiting call and a cancelled wait add.
+var legalRun = map[RunStatus][]RunStatus{
+	"":        {Queued},
+	Queued:    {Planning, Failed},
+	Planning:  {Completed, Failed, Awaiting, Executing},
+	Awaiting:  {Executing, Planning, Completed, Failed},
+	Executing: {Planning, Awaiting, Completed, Failed},
+}
+
+// legalAction are the edges of seed 000 §3. An executing action may be begun again by a later owner; a failed one whose
+// outcome is unknown becomes completed by a person alone (Decided).
+var legalAction = map[ActionStatus][]ActionStatus{
+	ActionPlanned:   {ActionAwaiting, ActionExecuting, ActionCompleted, ActionFailed},
+	ActionAwaiting:  {ActionExecuting, ActionRejected, ActionFailed},
+	ActionExecuting: {ActionExecuting, ActionCompleted, ActionFailed},
+	ActionFailed:    {ActionCompleted},
+}
+
+// Apply adds one event. An event that the state machine does not permit is an error, and then nothing has changed.
+func (s *State) Apply(e Event) error {
+	if s.End != nil {
+		return illegal(e, "the run has ended")
+	}
+	if s.Status == "" && e.Type != RunQueued {
+		return illegal(e, "the run has not begun")
+	}
+	switch e.Type {
+	case RunQueued:
+		return s.queued(e)
+	case RunStatusChange:
+		return s.moved(e)
+	case ModelAnswered:
+		return s.answered(e)
+	case ActionPlan:
+		return s.planned(e)
+	case CancelRequested:
+		s.Cancelled = true
+		return nil
+	case RunEnded:
+		return s.ended(e)
+	}
+	a := s.Action(e.ActionID)
+	if a == nil {
+		return illegal(e, "there is no such action")
+	}
+	return a.apply(e)
+}
+
+func (s *State) queued(e Event) error {
+	if s.Status != "" || e.Queued == nil {
+		return illegal(e, "a run begins once, with a question")
+	}
+	s.Status, s.Question = Queued, *e.Queued
+	return nil
+}
+
+func (s *State) moved(e Event) error {
+	if !permits(legalRun[s.Status], e.Status) || e.Status == Completed || e.Status == Failed {
+		return illegal(e, fmt.Sprintf("%s does not become %s", s.Status, e.Status))
+	}
+	s.Status = e.Status
+	return nil
+}
+
+func (s *State) answered(e Event) error {
+	for _, a := range s.Current() {
+		if !a.Over() {
+			return illegal(e, "a call of the turn before has no answer yet")
+		}
+	}
+	s.Turns = append(s.Turns, *e.Turn)
+	s.Usage = s.Usage.Add(e.Turn.Usage)
+	return nil
+}
+
+func (s *State) planned(e Event) error {
+	p := e.Plan
+	if p == nil || p.Turn != len(s.Turns) || s.Action(e.ActionID) != nil {
+		return illegal(e, "a plan belongs to the newest turn, once")
+	}
+	s.Actions = append(s.Actions, &Action{ID: e.ActionID, Plan: *p, Status: ActionPlanned, Execution: NotStarted, PlannedAt: e.At, UpdatedAt: e.At})
+	return nil
+}
+
+func (s *State) ended(e Event) error {
+	for _, a := range s.Actions {
+		if a.Status == ActionExecuting {
+			return illegal(e, "an effect is under way")
+		}
+	}
+	if e.End == nil || !permits(legalRun[s.Status], e.End.Status) {
+		return illegal(e, fmt.Sprintf("%s does not end so", s.Status))
+	}
+	s.Status, s.End = e.End.Status, e.End
+	return nil
+}
+
+func (a *Action) apply(e Event) error {
+	to, err := a.next(e)
+	if err != nil {
+		return err
+	}
+	if to != a.Status && !permits(legalAction[a.Status], to) {
+		return illegal(e, fmt.Sprintf("the action is %s and does not become %s", a.Status, to))
+	}
+	switch {
+	case e.Wait != nil:
+		a.ApprovalID, a.Kind, a.ExpiresAt, a.Decision = e.Wait.ApprovalID, e.Wait.Kind, e.Wait.ExpiresAt, ""
+	case e.Decided != nil:
+		a.decide(e.Decided)
+	case e.Started != nil:
+		a.Started, a.Execution = *e.Started, Intent
+	case e.Finished != nil:
+		a.Execution, a.Result, a.Error = e.Finished.Execution, e.Finished.Result, e.Finished.Error
+	}
+	a.Status, a.UpdatedAt = to, e.At
+	return nil
+}
+
+// next is the status that the event leads to.
+func (a *Action) next(e Event) (ActionStatus, error) {
+	switch e.Type {
+	case ActionWaits:
+		if e.Wait.Kind == KindReview {
+			if a.Execution != UnknownState || a.Waiting() {
+				return "", illegal(e, "only an unknown outcome is reviewed, once")
+			}
+			return a.Status, nil
+		}
+		return ActionAwaiting, nil
+	case ActionDecided:
+		return a.decided(e)
+	case ActionStarted:
+		if a.Status == ActionExecuting && e.Started.Attempt <= a.Started.Attempt {
+			return "", illegal(e, "an attempt is newer than the one before")
+		}
+		return ActionExecuting, nil
+	case ActionFinished:
+		return e.Finished.Status, nil
+	}
+	return "", illegal(e, "this event is not known")
+}
+
+func (a *Action) decided(e Event) (ActionStatus, error) {
+	d := e.Decided
+	if !a.Waiting() || d.ApprovalID != a.ApprovalID {
+		return "", illegal(e, "nothing waits for this decision")
+	}
+	switch {
+	case a.Kind == KindReview && d.Decision == ConfirmDone:
+		return ActionCompleted, nil
+	case a.Kind == KindReview && d.Decision == StartNew:
+		return ActionFailed, nil
+	case a.Kind == KindReview:
+		return "", illegal(e, "a review is confirmed or started anew")
+	case d.Decision == Reject:
+		return ActionRejected, nil
+	}
+	return ActionAwaiting, nil
+}
+
+func (a *Action) decide(d *Decided) {
+	a.Decision, a.DecidedBy, a.Comment = d.Decision, d.By, d.Comment
+	if d.EditedArgs != nil {
+		a.Args, a.Edited = d.EditedArgs, true
+	}
+	if d.ArgsHash != "" {
+		a.ArgsHash = d.ArgsHash
+	}
+	if d.Decision == ConfirmDone {
+		a.Execution = Succeeded
+	}
+}
+
+func permits[T comparable](edges []T, to T) bool {
+	for _, e := range edges {
+		if e == to {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,93 @@
+package agent
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// validID is what every id made here looks like, and all that is accepted of one from outside.
+var validID = regexp.MustCompile(`^[A-Za-z0-9_-]{16,64}$`)
+
+// ValidID reports whether s can be the id of a run, thread, action or approval.
+func ValidID(s string) bool { return validID.MatchString(s) }
+
+var lower32 = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
+
+// NewID is a random id of 128 bits: 26 letters and digits.
+func NewID(random io.Reader) string {
+	var b [16]byte
+	if _, err := io.ReadFull(random, b[:]); err != nil {
+		panic("agent.NewID: no randomness: " + err.Error()) // nothing is safe without it
+	}
+	return lower32.EncodeToString(b[:])
+}
+
+// digest is a short name for the parts: 128 bits of SHA-256 over their lengths and bytes.
+func digest(parts ...string) string {
+	h := sha256.New()
+	for _, p := range parts {
+		fmt.Fprintf(h, "%d:%s", len(p), p)
+	}
+	return lower32.EncodeToString(h.Sum(nil)[:16])
+}
+
+// KeyedRunID is the run id that an Idempotency-Key of a user stands for: the same key names the same run, so that
+// creating it twice is refused by the store itself.
+func KeyedRunID(uid, key string) string { return digest("run", uid, key) }
+
+// NewThreadID is the id of the thread that a run begins; it follows from the run's, so that a start that is repeated
+// makes one thread.
+func NewThreadID(runID string) string { return digest("thread", runID) }
+
+// ActionID names the call at index of the run's turn; again counts the fresh starts after an unknown outcome (0 at first).
+func ActionID(runID string, turn, index, again int) string {
+	return digest("action", runID, strconv.Itoa(turn), strconv.Itoa(index), strconv.Itoa(again))
+}
+
+// ApprovalID is the id of the run's n-th approval. The run's own id is its secret part, and reading both takes one round trip.
+func ApprovalID(runID string, n int) string { return runID + "-" + strconv.Itoa(n) }
+
+// RunOfApproval gives the run that the approval belongs to.
+func RunOfApproval(approvalID string) (runID string, ok bool) {
+	runID, n, ok := strings.Cut(approvalID, "-")
+	if _, err := strconv.Atoi(n); err != nil {
+		return "", false
+	}
+	return runID, ok && ValidID(runID)
+}
+
+// ArgsHash is what a user's yes is bound to: the user, the tool under one schema, and the canonical arguments.
+func ArgsHash(uid string, spec tool.Spec, args json.RawMessage) string {
+	h := sha256.New()
+	for _, p := range []string{uid, spec.Name, spec.Version(), string(args)} {
+		fmt.Fprintf(h, "%d:%s", len(p), p)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// Marshal is json.Marshal without the escaping of <, > and &: raw JSON inside v keeps its bytes (but for white space).
+func Marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// The documents' paths.
+func RunPath(id string) string      { return "runs/" + id }
+func ThreadPath(id string) string   { return "threads/" + id }
+func ApprovalPath(id string) string { return "approvals/" + id }
+func UserPath(uid string) string    { return "users/u_" + uid }

@@ -1,0 +1,105 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// A Log is an append-only list whose newest part lies in the document that it belongs to; older parts are moved, in the
+// commit that outgrows the limits, to chunk documents whose keys the log knows. Reading the newest part costs no read
+// of its own, appending costs no write of its own, and nothing ever needs a query.
+type Log[T any] struct {
+	Chunks []int64 `json:"chunks,omitempty"` // the number of the first item of each chunk
+	Tail   []T     `json:"tail,omitempty"`
+	Count  int64   `json:"count"` // of all items; they are numbered from 1
+}
+
+// The limits of a log.
+const (
+	MaxTail  = 256 << 10 // bytes of the part that stays in the document
+	maxChunk = 600 << 10 // bytes of one chunk document, unless a single item is larger
+)
+
+// Chunk is a part of a log that is to be written to a document of its own.
+type Chunk[T any] struct {
+	First int64
+	Items []T
+}
+
+// ChunkPath is the path of the chunk whose first item has the number.
+func ChunkPath(document, collection string, first int64) string {
+	return fmt.Sprintf("%s/%s/%08d", document, collection, first)
+}
+
+// ChunkPaths are the paths of all chunks, oldest first.
+func (l Log[T]) ChunkPaths(document, collection string) []string {
+	paths := make([]string, len(l.Chunks))
+	for i, first := range l.Chunks {
+		paths[i] = ChunkPath(document, collection, first)
+	}
+	return paths
+}
+
+// First is the number of the tail's first item.
+func (l Log[T]) First() int64 { return l.Count - int64(len(l.Tail)) + 1 }
+
+// Append adds items and gives the chunks that must be written in the same commit. keep is how many of the newest items
+// stay in the tail even when it is cut, as far as MaxTail permits; atMost is how many items the tail may have.
+func (l *Log[T]) Append(keep, atMost int, items ...T) ([]Chunk[T], error) {
+	l.Tail = append(l.Tail[:len(l.Tail):len(l.Tail)], items...)
+	l.Count += int64(len(items))
+	sizes := make([]int, len(l.Tail))
+	total := 0
+	for i, it := range l.Tail {
+		b, err := Marshal(it)
+		if err != nil {
+			return nil, err
+		}
+		sizes[i] = len(b) + 1
+		total += sizes[i]
+	}
+	if total <= MaxTail && len(l.Tail) <= atMost {
+		return nil, nil
+	}
+	cut := 0
+	for cut < len(l.Tail) && (len(l.Tail)-cut > keep || total > MaxTail/2) {
+		total -= sizes[cut]
+		cut++
+	}
+	return l.spill(cut, sizes), nil
+}
+
+// spill takes the tail's first n items out, as chunks of bounded size.
+func (l *Log[T]) spill(n int, sizes []int) []Chunk[T] {
+	var out []Chunk[T]
+	number, size := l.First(), 0
+	for i, it := range l.Tail[:n] {
+		if len(out) == 0 || size+sizes[i] > maxChunk {
+			out, size = append(out, Chunk[T]{First: number + int64(i)}), 0
+		}
+		last := &out[len(out)-1]
+		last.Items, size = append(last.Items, it), size+sizes[i]
+	}
+	for _, c := range out {
+		l.Chunks = append(l.Chunks, c.First)
+	}
+	l.Tail = append([]T(nil), l.Tail[n:]...)
+	return out
+}
+
+// All gives every item: those of the chunks' documents, in the order of ChunkPaths, and the tail.
+func (l Log[T]) All(chunks ...json.RawMessage) ([]T, error) {
+	var all []T
+	for _, c := range chunks {
+		var part []T
+		if err := json.Unmarshal(c, &part); err != nil {
+			return nil, fmt.Errorf("agent: a chunk of a log cannot be read: %w", err)
+		}
+		all = append(all, part...)
+	}
+	all = append(all, l.Tail...)
+	if int64(len(all)) != l.Count {
+		return nil, fmt.Errorf("agent: a log of %d items has %d", l.Count, len(all))
+	}
+	return all, nil
+}

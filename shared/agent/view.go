@@ -1,0 +1,146 @@
+package agent
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// RunView is a run as its owner sees it (contract §1; seed 000 §2).
+type RunView struct {
+	OK          bool          `json:"ok"`
+	RunID       string        `json:"runId"`
+	ThreadID    string        `json:"threadId"`
+	Status      RunStatus     `json:"status"`
+	Summary     string        `json:"summary"`
+	Actions     []*ActionView `json:"actions"`
+	ErrorCode   fault.Class   `json:"errorCode,omitempty"`
+	ErrorReason fault.Code    `json:"errorReason,omitempty"`
+	Message     string        `json:"message,omitempty"`
+	ModelCalls  int           `json:"modelCalls"`
+	Usage       model.Usage   `json:"usage"`
+	LastEvent   int64         `json:"lastEvent"`
+	CreatedAt   time.Time     `json:"createdAt"`
+	UpdatedAt   time.Time     `json:"updatedAt"`
+}
+
+// ActionView is an action as its owner sees it: the record of seed 000 §9, without arguments.
+type ActionView struct {
+	ActionID         string       `json:"actionId"`
+	Tool             string       `json:"tool"`
+	Status           ActionStatus `json:"status"`
+	RequiresApproval bool         `json:"requiresApproval"`
+	ApprovalID       string       `json:"approvalId,omitempty"`
+	Kind             Kind         `json:"kind,omitempty"`
+	Decision         Decision     `json:"decision,omitempty"`
+	Edited           bool         `json:"edited,omitempty"`
+	ErrorCode        fault.Class  `json:"errorCode,omitempty"`
+	ErrorReason      fault.Code   `json:"errorReason,omitempty"`
+	Message          string       `json:"message,omitempty"`
+	Field            string       `json:"field,omitempty"`
+	ExecutionStatus  Execution    `json:"executionStatus"`
+	PolicyDecision   string       `json:"policyDecision,omitempty"`
+	InputHash        string       `json:"inputHash,omitempty"`
+	ModelName        string       `json:"modelName,omitempty"`
+	PlannedAt        time.Time    `json:"plannedAt"`
+	UpdatedAt        time.Time    `json:"updatedAt"`
+}
+
+// View is the run as its owner sees it; summary tells what is known where the run has not ended.
+func View(r Run, s *State, summary string) *RunView {
+	v := &RunView{OK: true, RunID: r.ID, ThreadID: r.ThreadID, Status: s.Status, Summary: summary, Actions: []*ActionView{},
+		ModelCalls: len(s.Turns), Usage: s.Usage, LastEvent: r.Log.Count, CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt}
+	for _, a := range s.Actions {
+		v.Actions = append(v.Actions, ViewAction(s, a))
+	}
+	if s.End != nil {
+		v.Summary = s.End.Summary
+		if p := s.End.Error; p != nil {
+			v.ErrorCode, v.ErrorReason, v.Message = p.Class, p.Code, p.Message
+		}
+	}
+	return v
+}
+
+// ViewAction is the action as its owner sees it.
+func ViewAction(s *State, a *Action) *ActionView {
+	v := &ActionView{ActionID: a.ID, Tool: a.Tool, Status: a.Status, RequiresApproval: a.RequiresApproval, ApprovalID: a.ApprovalID, Kind: a.Kind,
+		Decision: a.Decision, Edited: a.Edited, ExecutionStatus: a.Execution, PolicyDecision: a.PolicyDecision, InputHash: a.ArgsHash,
+		PlannedAt: a.PlannedAt, UpdatedAt: a.UpdatedAt}
+	if a.Turn >= 1 && a.Turn <= len(s.Turns) {
+		v.ModelName = s.Turns[a.Turn-1].Model
+	}
+	if p := a.Error; p != nil {
+		v.ErrorCode, v.ErrorReason, v.Message, v.Field = p.Class, p.Code, p.Message, p.Field
+	}
+	return v
+}
+
+// ApprovalView is a waiting call as the user who must decide sees it (contract §1).
+type ApprovalView struct {
+	ApprovalID  string          `json:"approvalId"`
+	Kind        Kind            `json:"kind"`
+	RunID       string          `json:"runId"`
+	ThreadID    string          `json:"threadId"`
+	ActionID    string          `json:"actionId"`
+	Tool        string          `json:"tool"`
+	Args        json.RawMessage `json:"args"`
+	ArgsHash    string          `json:"argsHash"`
+	Preview     tool.Preview    `json:"preview"`
+	Reason      string          `json:"reason"`
+	Decisions   []Decision      `json:"decisions"`
+	RequestedAt time.Time       `json:"requestedAt"`
+	ExpiresAt   time.Time       `json:"expiresAt"`
+}
+
+// View is the approval as its user sees it.
+func (a Approval) View() ApprovalView {
+	decisions := []Decision{ApproveOnce, ApproveAlways, ApproveEdited, Reject}
+	if a.Kind == KindReview {
+		decisions = []Decision{ConfirmDone, StartNew}
+	}
+	return ApprovalView{a.ID, a.Kind, a.RunID, a.ThreadID, a.ActionID, a.Tool, a.Args, a.ArgsHash, a.Preview, a.Reason, decisions, a.RequestedAt, a.ExpiresAt}
+}
+
+// EventView is a numbered event as a watcher sees it: no arguments, no model contents.
+type EventView struct {
+	Seq      int64       `json:"seq"`
+	Type     EventType   `json:"type"`
+	At       time.Time   `json:"at"`
+	Status   RunStatus   `json:"status,omitempty"`
+	Text     string      `json:"text,omitempty"`
+	Action   *ActionView `json:"action,omitempty"`
+	Decision Decision    `json:"decision,omitempty"`
+}
+
+// ViewEvents gives the events after the number, each with the action as it was then. The state machine is run over all
+// of them, since an event says only what changed.
+func ViewEvents(events []Event, after int64) ([]EventView, error) {
+	var out []EventView
+	s := &State{}
+	for _, e := range events {
+		if err := s.Apply(e); err != nil {
+			return nil, err
+		}
+		if e.Seq <= after {
+			continue
+		}
+		v := EventView{Seq: e.Seq, Type: e.Type, At: e.At, Status: e.Status}
+		switch {
+		case e.Turn != nil && e.Turn.Calls == 0:
+			v.Text = e.Turn.Text
+		case e.Decided != nil:
+			v.Decision = e.Decided.Decision
+		case e.End != nil:
+			v.Status, v.Text = e.End.Status, e.End.Summary
+		}
+		if a := s.Action(e.ActionID); a != nil {
+			v.Action = ViewAction(s, a)
+		}
+		out = append(out, v)
+	}
+	return out, nil
+}

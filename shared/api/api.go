@@ -1,0 +1,295 @@
+// Package api is Countersign's HTTP face (contract §1): decode, call, encode. Errors leave here, and only here, as
+// status codes; routes.go reads as a summary of what there is.
+package api
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"log/slog"
+	"mime"
+	"net/http"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/auth"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/google"
+	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/obs"
+	"github.com/countersign-run/countersign/shared/records"
+	"github.com/countersign-run/countersign/shared/strictjson"
+)
+
+// The bounds of a request.
+const (
+	maxBody    = 1 << 20
+	maxHeaders = 64 << 10
+	bodyTime   = 10 * time.Second
+)
+
+// API serves the functions. What a function does not use may be nil.
+type API struct {
+	Loop     *loop.Loop
+	Records  *records.Records
+	Accounts *google.Accounts // nil where no Google OAuth client is configured
+	Users    *auth.Verifier
+	Push     *auth.PushVerifier
+	Origins  []string // exact web origins that may call
+
+	// PublicURL is where browsers reach the functions.
+	PublicURL string
+	Log       *slog.Logger
+	Budget    time.Duration // how long one request may take before the run is handed over
+	Health    any           // what GET /health says
+}
+
+// request is one authenticated request.
+type request struct {
+	*http.Request
+	w   http.ResponseWriter
+	uid string
+	api *API
+}
+
+// handler answers a request with what becomes its JSON body, or nil when it has written the answer itself.
+type handler func(r *request) (any, error)
+
+// public serves a route of users, with their token. What it calls looks at the user's document itself, and turns away
+// who was shut out.
+func (a *API) public(h handler) http.Handler {
+	return a.serve(func(r *request) (any, error) {
+		id, err := a.Users.User(r.Request)
+		if err != nil {
+			return nil, err
+		}
+		r.uid = id.UID
+		obs.SetUser(r.Context(), id.UID)
+		return h(r)
+	})
+}
+
+// reading is public for routes that would not look at the user's document otherwise.
+func (a *API) reading(h handler) http.Handler {
+	return a.public(func(r *request) (any, error) {
+		if err := r.api.Records.MayRead(r.Context(), r.uid); err != nil {
+			return nil, err
+		}
+		return h(r)
+	})
+}
+
+// private serves a route of Google's push and scheduler, with their service account's token.
+func (a *API) private(h handler) http.Handler {
+	return a.serve(func(r *request) (any, error) {
+		if err := a.Push.Check(r.Request); err != nil {
+			return nil, err
+		}
+		return h(r)
+	})
+}
+
+// open serves a route that proves itself by other means.
+func (a *API) open(h handler) http.Handler { return a.serve(h) }
+
+func (a *API) serve(h handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		r := &request{Request: req, w: w, api: a}
+		body, err := h(r)
+		switch {
+		case err != nil:
+			a.fail(w, req, err)
+		case body != nil:
+			reply(w, http.StatusOK, body)
+		}
+	})
+}
+
+// reply writes a JSON body.
+func reply(w http.ResponseWriter, status int, body any) {
+	b, err := agent.Marshal(body)
+	if err != nil {
+		status, b = http.StatusInternalServerError, []byte(`{"ok":false}`)
+	}
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(b, '\n')) // a client that went away is no failure of ours
+}
+
+// errorBody is the error as the contract has it.
+type errorBody struct {
+	Class     fault.Class `json:"class"`
+	Code      fault.Code  `json:"code"`
+	Message   string      `json:"message"`
+	Field     string      `json:"field,omitempty"`
+	RequestID string      `json:"requestId"`
+	RunID     string      `json:"runId,omitempty"`
+}
+
+func (a *API) errorBody(ctx context.Context, err error) (errorBody, *fault.Error) {
+	f := fault.As(err)
+	return errorBody{f.Class, f.Code, f.Message, f.Field, obs.RequestID(ctx), ""}, f
+}
+
+// fail answers with the error, and logs it once.
+func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
+	body, f := a.errorBody(r.Context(), err)
+	status := f.Status()
+	if status >= 500 {
+		a.Log.ErrorContext(r.Context(), "request failed", "class", f.Class, "code", f.Code, "error", err)
+	}
+	if f.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(f.RetryAfter.Seconds()+0.5)))
+	}
+	if status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="countersign"`)
+	}
+	reply(w, status, struct {
+		OK    bool      `json:"ok"`
+		Error errorBody `json:"error"`
+	}{false, body})
+}
+
+// Panicked answers for a handler that panicked.
+func (a *API) Panicked(w http.ResponseWriter, r *http.Request) {
+	a.fail(w, r, fault.New(fault.Tool, fault.CodeInternal, "Something went wrong on our side. Nothing was done twice; please try again."))
+}
+
+// decode reads the request's JSON body strictly into v, and gives the hash of its bytes.
+func (r *request) decode(v any) (bodyHash string, err error) {
+	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	charset := strings.ToLower(params["charset"])
+	if err != nil || kind != "application/json" || charset != "" && charset != "utf-8" {
+		return "", fault.New(fault.Validation, fault.CodeMediaType, "The body must be application/json in UTF-8.")
+	}
+	data, err := r.body()
+	if err != nil {
+		return "", err
+	}
+	if err := strictjson.Decode(data, v); err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// body reads the body within its bounds of size and time.
+func (r *request) body() ([]byte, error) {
+	if e := r.Header.Get("Content-Encoding"); e != "" && e != "identity" {
+		return nil, fault.New(fault.Validation, fault.CodeMediaType, "A compressed body is not accepted.")
+	}
+	rc := http.NewResponseController(r.w)
+	deadline := rc.SetReadDeadline(time.Now().Add(bodyTime)) == nil
+	data, err := io.ReadAll(http.MaxBytesReader(r.w, r.Body, maxBody))
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return nil, fault.New(fault.Validation, fault.CodeTooLarge, "The body is larger than %d bytes.", maxBody)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		r.w.Header().Set("Connection", "close")
+		return nil, fault.New(fault.Validation, fault.CodeTimeout, "The body did not arrive within %d seconds.", int(bodyTime.Seconds()))
+	case err != nil:
+		return nil, fault.New(fault.Validation, "unreadable_body", "The body could not be read.").Because(err)
+	}
+	if deadline {
+		if err := rc.SetReadDeadline(time.Time{}); err != nil {
+			return nil, err
+		}
+	}
+	return data, nil
+}
+
+// id gives a path parameter that must be an id of ours.
+func (r *request) id(name string) (string, error) {
+	id := r.PathValue(name)
+	if !agent.ValidID(id) {
+		return "", fault.Invalid(name, "this is not an id")
+	}
+	return id, nil
+}
+
+// number gives a query parameter within bounds, or the default where it is absent.
+func (r *request) number(name string, def, least, most int64) (int64, error) {
+	s := r.URL.Query().Get(name)
+	if s == "" {
+		return def, nil
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || n < least || n > most {
+		return 0, fault.Invalid(name, "a number from %d to %d is needed", least, most)
+	}
+	return n, nil
+}
+
+// working is the context of work that goes on though its client goes away, for as long as the function has.
+func (r *request) working() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(r.Context()), r.api.Budget)
+}
+
+// guard is what every request passes first: bounds, clean paths, and the browser's origin.
+func (a *API) guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		if headerBytes(r.Header) > maxHeaders {
+			a.fail(w, r, fault.New(fault.Validation, fault.CodeHeadersTooLarge, "The headers are larger than %d bytes.", maxHeaders))
+			return
+		}
+		if clean := path.Clean("/" + r.URL.Path); clean != r.URL.Path {
+			a.fail(w, r, noSuchPath())
+			return
+		}
+		if origin := r.Header.Get("Origin"); origin != "" {
+			if !slices.Contains(a.Origins, origin) {
+				a.fail(w, r, fault.New(fault.Auth, fault.CodeOrigin, "This web origin may not call here."))
+				return
+			}
+			allowOrigin(w.Header(), origin)
+		}
+		if r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != "" {
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func allowOrigin(h http.Header, origin string) {
+	h.Set("Access-Control-Allow-Origin", origin)
+	h.Add("Vary", "Origin")
+	h.Set("Access-Control-Allow-Credentials", "true") // for the cookie of a consent alone; no session lies in one
+	h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE")
+	h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Idempotency-Key, X-Request-Id")
+	h.Set("Access-Control-Expose-Headers", "Retry-After, X-Request-Id")
+	h.Set("Access-Control-Max-Age", "600")
+}
+
+func headerBytes(h http.Header) int {
+	n := 0
+	for k, vs := range h {
+		for _, v := range vs {
+			n += len(k) + len(v) + 4
+		}
+	}
+	return n
+}
+
+func noSuchPath() error {
+	return fault.New(fault.Validation, fault.CodeNoPath, "There is nothing at this path.")
+}
+
+// line is one line of NDJSON, without its line feed.
+func line(v any) ([]byte, error) {
+	b, err := agent.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	return append(b, '\n'), nil
+}

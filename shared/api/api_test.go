@@ -1,0 +1,360 @@
+package api_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/model/script"
+)
+
+func TestRunApproveAndAudit(t *testing.T) {
+	w := newWorld(t)
+	w.wants("ten")
+	a := w.send("POST", "/api/agent/run", "ana", `{"prompt":"mail bob: ten"}`)
+	if a.StatusCode != 200 || a.at("status") != "awaiting_confirmation" || a.at("ok") != "true" || a.at("actions", "0", "requiresApproval") != "true" {
+		t.Fatalf("%s %s", a.Status, a.body)
+	}
+	runID, threadID := a.at("runId"), a.at("threadId")
+	p := w.send("GET", "/api/agent/approvals/pending", "ana", "")
+	if p.at("approvals", "0", "runId") != runID || p.at("approvals", "0", "args", "to", "0") != "bob@x.org" || p.at("approvals", "0", "preview", "title") == "" {
+		t.Fatalf("%s", p.body)
+	}
+	resolve := `{"approvalId":"` + p.at("approvals", "0", "approvalId") + `","decision":"approve_once","argsHash":"` + p.at("approvals", "0", "argsHash") + `"}`
+	for range 2 { // the same decision twice is one
+		if r := w.send("POST", "/api/agent/approvals/resolve", "ana", resolve); r.StatusCode != 200 {
+			t.Fatalf("%s %s", r.Status, r.body)
+		}
+	}
+	w.push()
+	if r := w.send("POST", "/api/agent/approvals/resolve", "ana", strings.Replace(resolve, "approve_once", "reject", 1)); r.StatusCode != 409 || r.at("error", "class") != "PolicyError" {
+		t.Fatalf("%s %s", r.Status, r.body)
+	}
+	run := w.send("GET", "/api/agent/runs/"+runID, "ana", "")
+	if run.at("status") != "completed" || run.at("summary") != "It is sent." || run.at("actions", "0", "executionStatus") != "succeeded" || len(w.sent) != 1 {
+		t.Fatalf("%s, sent %v", run.body, w.sent)
+	}
+	m := w.send("GET", "/api/agent/threads/"+threadID+"/messages", "ana", "")
+	if m.at("messages", "0", "role") != "user" || m.at("messages", "2", "text") != "It is sent." {
+		t.Fatalf("%s", m.body)
+	}
+	if th := w.send("GET", "/api/agent/threads", "ana", ""); th.at("threads", "0", "threadId") != threadID {
+		t.Fatalf("%s", th.body)
+	}
+	audit := w.send("GET", "/api/agent/audit?runId="+runID, "ana", "")
+	for i, kind := range []string{"requested", "decided", "intent", "outcome"} {
+		if got := audit.at("entries", string(rune('0'+i)), "kind"); got != kind {
+			t.Errorf("audit entry %d is %q, want %q: %s", i+1, got, kind, audit.body)
+		}
+	}
+	if bytes.Contains(audit.body, []byte("bob@x.org")) || bytes.Contains(audit.body, []byte("ten\"")) {
+		t.Errorf("the audit holds what was sent: %s", audit.body)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	w := newWorld(t)
+	long := strings.Repeat("x", 32<<10+1)
+	for name, c := range map[string]struct {
+		method, path, uid, body string
+		edit                    func(*http.Request)
+		status                  int
+		class                   fault.Class
+		field                   string
+	}{
+		"no token": {"POST", "/api/agent/run", "", `{"prompt":"x"}`, nil, 401, fault.Auth, ""},
+		"push token": {"POST", "/api/agent/run", "", `{"prompt":"x"}`, func(r *http.Request) {
+			tok, _ := w.issuer.PushToken(pushMail, "push")
+			r.Header.Set("Authorization", "Bearer "+tok)
+		}, 401, fault.Auth, ""},
+		"user token on resume": {"POST", "/api/agent/resume", "ana", `{}`, nil, 401, fault.Auth, ""},
+		"no token on sweep":    {"POST", "/api/agent/sweep", "", ``, nil, 401, fault.Auth, ""},
+		"unknown field":        {"POST", "/api/agent/run", "ana", `{"prompt":"x","uid":"eve"}`, nil, 400, fault.Validation, "uid"},
+		"blank prompt":         {"POST", "/api/agent/run", "ana", `{"prompt":" \n"}`, nil, 400, fault.Validation, "prompt"},
+		"long prompt":          {"POST", "/api/agent/run", "ana", `{"prompt":"` + long + `"}`, nil, 400, fault.Validation, "prompt"},
+		"huge body":            {"POST", "/api/agent/run", "ana", strings.Repeat(" ", 1<<20+1), nil, 413, fault.Validation, ""},
+		"plain text":           {"POST", "/api/agent/run", "ana", `{"prompt":"x"}`, header("Content-Type", "text/plain"), 415, fault.Validation, ""},
+		"utf-16":               {"POST", "/api/agent/run", "ana", `{"prompt":"x"}`, header("Content-Type", "application/json; charset=utf-16"), 415, fault.Validation, ""},
+		"gzip":                 {"POST", "/api/agent/run", "ana", `{"prompt":"x"}`, header("Content-Encoding", "gzip"), 415, fault.Validation, ""},
+		"GET":                  {"GET", "/api/agent/run", "ana", "", nil, 405, fault.Validation, ""},
+		"GET decides nothing":  {"GET", "/api/agent/approvals/resolve?approvalId=x&decision=approve_once", "ana", "", nil, 405, fault.Validation, ""},
+		"trailing slash":       {"POST", "/api/agent/run/", "ana", `{"prompt":"x"}`, nil, 404, fault.Validation, ""},
+		"dot segments":         {"POST", "/api/agent/approvals/../run", "ana", `{"prompt":"x"}`, nil, 404, fault.Validation, ""},
+		"pprof":                {"GET", "/debug/pprof/", "ana", "", nil, 404, fault.Validation, ""},
+		"thread is a path":     {"POST", "/api/agent/run", "ana", `{"prompt":"x","threadId":"../threads/abcdefghijklmnop"}`, nil, 400, fault.Validation, "threadId"},
+		"no such thread":       {"POST", "/api/agent/run", "ana", `{"prompt":"x","threadId":"does-not-exist-0001"}`, nil, 404, fault.Auth, ""},
+		"no such run":          {"GET", "/api/agent/runs/does-not-exist-0001", "ana", "", nil, 404, fault.Auth, ""},
+		"no such decision":     {"POST", "/api/agent/approvals/resolve", "ana", `{"approvalId":"abcdefghijklmnop-1","decision":"APPROVE_ONCE"}`, nil, 400, fault.Validation, "decision"},
+		"no decision":          {"POST", "/api/agent/approvals/resolve", "ana", `{"approvalId":"abcdefghijklmnop-1"}`, nil, 400, fault.Validation, "decision"},
+		"list of approvals":    {"POST", "/api/agent/approvals/resolve", "ana", `{"approvalIds":["a"],"decision":"reject"}`, nil, 400, fault.Validation, "approvalIds"},
+		"two decisions":        {"POST", "/api/agent/approvals/resolve", "ana", `{"approvalId":"a","decision":"reject","DECISION":"approve_once"}`, nil, 400, fault.Validation, "DECISION"},
+		"foreign origin":       {"POST", "/api/agent/run", "ana", `{"prompt":"x"}`, header("Origin", "https://evil.example"), 403, fault.Auth, ""},
+		"null origin":          {"POST", "/api/agent/run", "ana", `{"prompt":"x"}`, header("Origin", "null"), 403, fault.Auth, ""},
+		"bad cursor":           {"GET", "/api/agent/approvals/pending?cursor=%21", "ana", "", nil, 400, fault.Validation, "cursor"},
+		"bad limit":            {"GET", "/api/agent/threads?limit=0", "ana", "", nil, 400, fault.Validation, "limit"},
+		"odd key":              {"POST", "/api/agent/run", "ana", `{"prompt":"x"}`, header("Idempotency-Key", strings.Repeat("k", 256)), 400, fault.Validation, "Idempotency-Key"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			edits := []func(*http.Request){}
+			if c.edit != nil {
+				edits = append(edits, c.edit)
+			}
+			a := w.send(c.method, c.path, c.uid, c.body, edits...)
+			if a.StatusCode != c.status || a.at("error", "class") != string(c.class) || a.at("error", "field") != c.field || a.at("ok") != "false" || a.at("error", "code") == "" || a.at("error", "message") == "" {
+				t.Errorf("%s %s, want %d %s %q", a.Status, a.body, c.status, c.class, c.field)
+			}
+		})
+	}
+	if n := len(w.model.Requests()); n != 0 {
+		t.Errorf("the model was asked %d times", n)
+	}
+}
+
+func TestForeignIsMissing(t *testing.T) {
+	w := newWorld(t)
+	w.wants("ten")
+	a := w.send("POST", "/api/agent/run", "ana", `{"prompt":"mail bob"}`)
+	run, thread, approval := a.at("runId"), a.at("threadId"), a.at("approvals", "0", "approvalId")
+	missing := "does-not-exist-0001"
+	for name, pair := range map[string][2]func() answer{
+		"run":    {func() answer { return w.send("GET", "/api/agent/runs/"+run, "eve", "") }, func() answer { return w.send("GET", "/api/agent/runs/"+missing, "eve", "") }},
+		"events": {func() answer { return w.send("GET", "/api/agent/runs/"+run+"/events", "eve", "") }, func() answer { return w.send("GET", "/api/agent/runs/"+missing+"/events", "eve", "") }},
+		"cancel": {func() answer { return w.send("POST", "/api/agent/runs/"+run+"/cancel", "eve", "") }, func() answer { return w.send("POST", "/api/agent/runs/"+missing+"/cancel", "eve", "") }},
+		"thread": {func() answer { return w.send("GET", "/api/agent/threads/"+thread+"/messages", "eve", "") }, func() answer { return w.send("GET", "/api/agent/threads/"+missing+"/messages", "eve", "") }},
+		"delete": {func() answer { return w.send("DELETE", "/api/agent/threads/"+thread, "eve", "") }, func() answer { return w.send("DELETE", "/api/agent/threads/"+missing, "eve", "") }},
+		"write": {func() answer {
+			return w.send("POST", "/api/agent/run", "eve", `{"prompt":"x","threadId":"`+thread+`"}`)
+		}, func() answer {
+			return w.send("POST", "/api/agent/run", "eve", `{"prompt":"x","threadId":"`+missing+`"}`)
+		}},
+		"resolve": {func() answer {
+			return w.send("POST", "/api/agent/approvals/resolve", "eve", `{"approvalId":"`+approval+`","decision":"approve_once"}`)
+		}, func() answer {
+			return w.send("POST", "/api/agent/approvals/resolve", "eve", `{"approvalId":"`+missing+`-1","decision":"approve_once"}`)
+		}},
+	} {
+		foreign, none := pair[0](), pair[1]()
+		if foreign.StatusCode != 404 || sansID(foreign) != sansID(none) {
+			t.Errorf("%s: %d %s differs from %d %s", name, foreign.StatusCode, foreign.body, none.StatusCode, none.body)
+		}
+	}
+	if p := w.send("GET", "/api/agent/approvals/pending?uid=ana", "eve", ""); p.at("approvals") != "[]" {
+		t.Errorf("eve sees %s", p.body)
+	}
+}
+
+// sansID is an error body without the id of its request.
+func sansID(a answer) string {
+	return strings.Replace(string(a.body), a.at("error", "requestId"), "", 1)
+}
+
+func TestStream(t *testing.T) {
+	w := newWorld(t)
+	w.model.Then(script.Turn{Text: "x\n{\"type\":\"result\",\"result\":{}}\r\n\u2028 end"})
+	a := w.send("POST", "/api/agent/run/stream", "ana", `{"prompt":"hi"}`)
+	if ct := a.Header.Get("Content-Type"); a.StatusCode != 200 || !strings.HasPrefix(ct, "application/x-ndjson") {
+		t.Fatalf("%s %s", a.Status, ct)
+	}
+	var kinds []string
+	text := ""
+	sc := bufio.NewScanner(bytes.NewReader(a.body))
+	for sc.Scan() {
+		var l struct {
+			Type, Status, ThreadID, Delta string
+			Result                        struct{ Status, Summary, RunID string }
+		}
+		if err := json.Unmarshal(sc.Bytes(), &l); err != nil {
+			t.Fatalf("%s: %v", sc.Text(), err)
+		}
+		if len(kinds) == 0 && (l.Type != "status" || l.Status != "planning" || l.ThreadID == "") {
+			t.Errorf("the first line is %s", sc.Text())
+		}
+		if l.Type == "result" && (l.Result.Status != "completed" || l.Result.RunID == "") {
+			t.Errorf("the result is %s", sc.Text())
+		}
+		kinds, text = append(kinds, l.Type), text+l.Delta
+	}
+	if !strings.HasPrefix(text, "x\n{") || !strings.HasSuffix(text, "end") {
+		t.Errorf("the deltas add up to %q", text)
+	}
+	if last := kinds[len(kinds)-1]; last != "result" || strings.Count(strings.Join(kinds, " "), "result") != 1 {
+		t.Errorf("the lines are %v", kinds)
+	}
+}
+
+func TestStreamOfAFailedRun(t *testing.T) {
+	w := newWorld(t)
+	w.model.Then(script.Turn{Err: fault.New(fault.Model, "busy", "The model is busy.")})
+	a := w.send("POST", "/api/agent/run/stream", "ana", `{"prompt":"hi"}`)
+	lines := strings.Split(strings.TrimSpace(string(a.body)), "\n")
+	var last struct{ Type, Error, ErrorCode, RunID string }
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &last); err != nil {
+		t.Fatal(err)
+	}
+	if a.StatusCode != 200 || last.Type != "error" || last.Error != "The model is busy." || last.ErrorCode != "ModelError" {
+		t.Fatalf("%s %s", a.Status, a.body)
+	}
+	if r := w.send("GET", "/api/agent/runs/"+last.RunID, "ana", ""); r.at("status") != "failed" || r.at("errorCode") != "ModelError" {
+		t.Fatalf("%s", r.body)
+	}
+	if a := w.send("POST", "/api/agent/run/stream", "ana", `{"prompt":""}`); a.StatusCode != 400 {
+		t.Fatalf("an error before the first line is %s", a.Status)
+	}
+}
+
+func TestEventsFromAnyNumber(t *testing.T) {
+	w := newWorld(t)
+	w.model.Then(script.Turn{Text: "Hello."})
+	run := w.send("POST", "/api/agent/run", "ana", `{"prompt":"hi"}`).at("runId")
+	all := strings.Split(strings.TrimSpace(string(w.send("GET", "/api/agent/runs/"+run+"/events", "ana", "").body)), "\n")
+	if len(all) < 4 || !strings.Contains(all[len(all)-1], "run.ended") {
+		t.Fatalf("%v", all)
+	}
+	for n := 1; n < len(all); n++ {
+		rest := strings.TrimSpace(string(w.send("GET", "/api/agent/runs/"+run+"/events?after="+string(rune('0'+n)), "ana", "").body))
+		if rest != strings.Join(all[n:], "\n") {
+			t.Errorf("after %d: %s", n, rest)
+		}
+	}
+}
+
+func TestIdempotencyKey(t *testing.T) {
+	w := newWorld(t)
+	w.model.Then(script.Turn{Text: "Hello."})
+	key := header("Idempotency-Key", "k-1")
+	first := w.send("POST", "/api/agent/run", "ana", `{"prompt":"hi"}`, key)
+	again := w.send("POST", "/api/agent/run", "ana", `{"prompt":"hi"}`, key)
+	if first.at("runId") == "" || first.at("runId") != again.at("runId") || again.at("status") != "completed" {
+		t.Fatalf("%s\n%s", first.body, again.body)
+	}
+	if other := w.send("POST", "/api/agent/run", "ana", `{"prompt":"ho"}`, key); other.StatusCode != 409 {
+		t.Fatalf("%s %s", other.Status, other.body)
+	}
+	w.model.Then(script.Turn{Text: "Hello Eve."})
+	if eve := w.send("POST", "/api/agent/run", "eve", `{"prompt":"hi"}`, key); eve.at("runId") == first.at("runId") {
+		t.Fatal("another user's key names the same run")
+	}
+	if n := len(w.model.Requests()); n != 2 {
+		t.Fatalf("the model was asked %d times", n)
+	}
+}
+
+func TestCaps(t *testing.T) {
+	w := newWorld(t)
+	for range 3 {
+		w.asks("x")
+		w.send("POST", "/api/agent/run", "ana", `{"prompt":"mail bob"}`)
+	}
+	a := w.send("POST", "/api/agent/run", "ana", `{"prompt":"mail bob"}`)
+	if a.StatusCode != 429 || a.Header.Get("Retry-After") == "" || a.at("error", "class") != "PolicyError" {
+		t.Fatalf("%s %s", a.Status, a.body)
+	}
+}
+
+func TestCORS(t *testing.T) {
+	w := newWorld(t)
+	pre := func(origin string) answer {
+		return w.send("OPTIONS", "/api/agent/run", "", "", header("Origin", origin), header("Access-Control-Request-Method", "POST"))
+	}
+	if a := pre(webOrigin); a.StatusCode != 204 || a.Header.Get("Access-Control-Allow-Origin") != webOrigin || !strings.Contains(a.Header.Get("Vary"), "Origin") {
+		t.Errorf("%s %v", a.Status, a.Header)
+	}
+	if a := pre("https://evil.example"); a.StatusCode != 403 || a.Header.Get("Access-Control-Allow-Origin") != "" {
+		t.Errorf("%s %v", a.Status, a.Header)
+	}
+}
+
+func TestAllowlistAndDeletion(t *testing.T) {
+	w := newWorld(t)
+	w.wants("one")
+	run := w.send("POST", "/api/agent/run", "ana", `{"prompt":"mail bob"}`)
+	if d := w.send("DELETE", "/api/agent/threads/"+run.at("threadId"), "ana", ""); d.StatusCode != 409 {
+		t.Fatalf("a thread with an open run was deleted: %s %s", d.Status, d.body)
+	}
+	w.send("POST", "/api/agent/approvals/resolve", "ana", `{"approvalId":"`+run.at("approvals", "0", "approvalId")+`","decision":"approve_and_always_allow_recipient"}`)
+	w.push()
+	list := w.send("GET", "/api/agent/allowlist", "ana", "")
+	if list.at("entries", "0", "recipient") != "bob@x.org" || list.at("entries", "0", "tool") != "mail" {
+		t.Fatalf("%s", list.body)
+	}
+	w.wants("two")
+	if a := w.send("POST", "/api/agent/run", "ana", `{"prompt":"mail bob again"}`); a.at("status") != "completed" || len(w.sent) != 2 {
+		t.Fatalf("%s, sent %v", a.body, w.sent)
+	}
+	if d := w.send("DELETE", "/api/agent/allowlist/"+list.at("entries", "0", "id"), "eve", ""); d.StatusCode != 404 {
+		t.Fatalf("%s", d.Status)
+	}
+	if d := w.send("DELETE", "/api/agent/allowlist/"+list.at("entries", "0", "id"), "ana", ""); d.StatusCode != 200 {
+		t.Fatalf("%s %s", d.Status, d.body)
+	}
+	w.wants("three")
+	if a := w.send("POST", "/api/agent/run", "ana", `{"prompt":"and again"}`); a.at("status") != "awaiting_confirmation" {
+		t.Fatalf("%s", a.body)
+	}
+	if d := w.send("DELETE", "/api/agent/threads/"+run.at("threadId"), "ana", ""); d.StatusCode != 200 {
+		t.Fatalf("%s %s", d.Status, d.body)
+	}
+	if g := w.send("GET", "/api/agent/runs/"+run.at("runId"), "ana", ""); g.StatusCode != 404 {
+		t.Fatalf("the run outlived its thread: %s", g.Status)
+	}
+}
+
+func TestPushMessages(t *testing.T) {
+	w := newWorld(t)
+	w.wants("ten")
+	run := w.send("POST", "/api/agent/run", "ana", `{"prompt":"mail bob"}`)
+	for name, body := range map[string]string{
+		"empty": "", "not JSON": "not json", "no data": `{"message":{}}`, "no base64": `{"message":{"data":"%%%","messageId":"1"}}`,
+		"no such run":        `{"message":{"data":"eyJydW5JZCI6ImFiY2RlZmdoaWprbG1ub3AifQ==","messageId":"1"}}`,
+		"approval is open":   `{"message":{"data":"` + b64(`{"runId":"`+run.at("runId")+`"}`) + `","messageId":"1"}}`,
+		"decision inside":    `{"message":{"data":"` + b64(`{"runId":"`+run.at("runId")+`","decision":"approve_once"}`) + `","messageId":"1"}}`,
+		"attributes say who": `{"message":{"data":"` + b64(`{"runId":"`+run.at("runId")+`"}`) + `","messageId":"1","attributes":{"uid":"eve"}}}`,
+	} {
+		if a := w.pushBody(body); a.StatusCode != 204 {
+			t.Errorf("%s: %s %s", name, a.Status, a.body)
+		}
+	}
+	if a := w.pushBody(`{"message":{"data":""}}`, func(r *http.Request) { r.Header.Del("Authorization") }); a.StatusCode != 401 {
+		t.Errorf("without a token: %s", a.Status)
+	}
+	if len(w.sent) != 0 {
+		t.Fatalf("sent %v", w.sent)
+	}
+}
+
+func TestDisabledUser(t *testing.T) {
+	w := newWorld(t)
+	w.wants("ten")
+	run := w.send("POST", "/api/agent/run", "ana", `{"prompt":"mail bob"}`)
+	resolve := `{"approvalId":"` + run.at("approvals", "0", "approvalId") + `","decision":"approve_once"}`
+	if a := w.send("POST", "/api/agent/approvals/resolve", "ana", resolve); a.StatusCode != 200 {
+		t.Fatalf("%s %s", a.Status, a.body)
+	}
+	w.disable("ana") // after the yes, before it is carried out
+	w.push()
+	if len(w.sent) != 0 {
+		t.Errorf("sent for a disabled user: %v", w.sent)
+	}
+	for _, c := range [][3]string{{"POST", "/api/agent/run", `{"prompt":"x"}`}, {"POST", "/api/agent/approvals/resolve", resolve}, {"GET", "/api/agent/approvals/pending", ""},
+		{"GET", "/api/agent/runs/" + run.at("runId"), ""}, {"GET", "/api/agent/threads", ""}, {"GET", "/api/agent/audit", ""}, {"GET", "/api/agent/allowlist", ""}} {
+		if a := w.send(c[0], c[1], "ana", c[2]); a.StatusCode != 401 || a.at("error", "class") != "AuthError" {
+			t.Errorf("%s %s: %s %s", c[0], c[1], a.Status, a.body)
+		}
+	}
+}
+
+func TestSlowBody(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes ten seconds")
+	}
+	w := newWorld(t)
+	a := w.slow(`{"prompt":"hi"}`, 30*time.Second)
+	if !strings.Contains(a, " 408 ") {
+		t.Errorf("%s", a)
+	}
+}

@@ -1,0 +1,91 @@
+package api
+
+import (
+	"encoding/json"
+
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/obs"
+	"github.com/countersign-run/countersign/shared/queue"
+)
+
+// maxComment is the longest comment to a decision, in bytes.
+const maxComment = 2000
+
+func getPending(r *request) (any, error) {
+	limit, err := r.number("limit", 20, 1, 100)
+	if err != nil {
+		return nil, err
+	}
+	aps, next, err := r.api.Records.Pending(r.Context(), r.uid, r.URL.Query().Get("cursor"), int(limit))
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		OK         bool                 `json:"ok"`
+		Approvals  []agent.ApprovalView `json:"approvals"`
+		NextCursor string               `json:"nextCursor,omitempty"`
+	}{true, aps, next}, nil
+}
+
+func postResolve(r *request) (any, error) {
+	var in struct {
+		ApprovalID string          `json:"approvalId"`
+		Decision   string          `json:"decision"`
+		ArgsHash   string          `json:"argsHash"`
+		EditedArgs json.RawMessage `json:"editedArgs"`
+		Comment    string          `json:"comment"`
+	}
+	if _, err := r.decode(&in); err != nil {
+		return nil, err
+	}
+	d, err := decision(in.Decision)
+	switch {
+	case !agent.ValidID(in.ApprovalID):
+		return nil, fault.Invalid("approvalId", "this is not an id")
+	case err != nil:
+		return nil, err
+	case len(in.Comment) > maxComment:
+		return nil, fault.Invalid("comment", "the comment is longer than %d bytes", maxComment)
+	case d == agent.ApproveEdited && len(in.EditedArgs) == 0:
+		return nil, fault.Invalid("editedArgs", "approve_with_edits needs the edited arguments")
+	case d != agent.ApproveEdited && len(in.EditedArgs) > 0:
+		return nil, fault.Invalid("editedArgs", "only approve_with_edits takes arguments")
+	}
+	ctx, cancel := r.working()
+	defer cancel()
+	res := loop.Resolution{UID: r.uid, ApprovalID: in.ApprovalID, Decision: d, ArgsHash: in.ArgsHash, EditedArgs: in.EditedArgs, Comment: in.Comment}
+	v, err := r.api.Loop.Resolve(ctx, res)
+	if err != nil {
+		return nil, err
+	}
+	obs.SetRun(ctx, v.RunID)
+	answer, err := r.api.withApprovals(ctx, r.uid, v)
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		runAnswer
+		ApprovalID string         `json:"approvalId"`
+		Decision   agent.Decision `json:"decision"`
+	}{answer, in.ApprovalID, d}, nil
+}
+
+// decision takes exactly the contract's words.
+func decision(s string) (agent.Decision, error) {
+	switch d := agent.Decision(s); d {
+	case agent.Reject, agent.ApproveOnce, agent.ApproveAlways, agent.ApproveEdited, agent.ConfirmDone, agent.StartNew:
+		return d, nil
+	}
+	return "", fault.Invalid("decision", "one of reject, approve_once, approve_and_always_allow_recipient, approve_with_edits, confirm_done, start_new is needed")
+}
+
+// push reads a Pub/Sub push request.
+func (r *request) push() (runID string, attempt int, err error) {
+	data, err := r.body()
+	if err != nil {
+		return "", 0, err
+	}
+	return queue.ParsePush(data)
+}

@@ -1,0 +1,146 @@
+package api
+
+import (
+	"html/template"
+	"net/http"
+	"strings"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/google"
+)
+
+// accounts gives the linked accounts' side, where it is configured.
+func (r *request) accounts() (*google.Accounts, error) {
+	if r.api.Accounts == nil {
+		return nil, fault.New(fault.Policy, fault.CodeNotApplicable, "No Google OAuth client is configured here; the local mailbox and calendar are used.")
+	}
+	return r.api.Accounts, nil
+}
+
+func getConnections(r *request) (any, error) {
+	if r.api.Accounts == nil {
+		return struct {
+			ok
+			Connections []google.Connection `json:"connections"`
+			Local       bool                `json:"local"`
+		}{ok{true}, []google.Connection{}, true}, nil
+	}
+	list, err := r.api.Accounts.List(r.Context(), r.uid)
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		ok
+		Connections []google.Connection `json:"connections"`
+	}{ok{true}, list}, nil
+}
+
+// postConnection begins the linking of a Google account; the answer's url is where the browser must go.
+func postConnection(r *request) (any, error) {
+	var in struct {
+		Tools    []string `json:"tools"`
+		ReturnTo string   `json:"returnTo"`
+	}
+	if _, err := r.decode(&in); err != nil {
+		return nil, err
+	}
+	accounts, err := r.accounts()
+	if err != nil {
+		return nil, err
+	}
+	scopes, err := r.api.scopesOf(in.Tools)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := r.working()
+	defer cancel()
+	consent, err := accounts.Start(ctx, r.uid, scopes, in.ReturnTo)
+	if err != nil {
+		return nil, err
+	}
+	http.SetCookie(r.w, &http.Cookie{Name: browserCookie, Value: consent.Browser, Path: "/api/agent/connections/google", MaxAge: 600,
+		HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: strings.HasPrefix(r.api.PublicURL, "https:")})
+	return struct {
+		ok
+		URL string `json:"url"`
+	}{ok{true}, consent.URL}, nil
+}
+
+// scopesOf are the scopes that the tools need; all tools' when none is named.
+func (a *API) scopesOf(tools []string) ([]string, error) {
+	if len(tools) == 0 {
+		tools = a.Loop.Tools.Names()
+	}
+	seen := map[string]bool{}
+	var scopes []string
+	for _, name := range tools {
+		t := a.Loop.Tools[name]
+		if t == nil {
+			return nil, fault.Invalid("tools", "there is no tool of this name")
+		}
+		for _, s := range t.Scopes {
+			if !seen[s] {
+				seen[s], scopes = true, append(scopes, s)
+			}
+		}
+	}
+	return scopes, nil
+}
+
+// browserCookie brings a consent back to the browser that it was begun in. It is no session: it opens nothing else.
+const browserCookie = "countersign_consent"
+
+// fromBrowser reports whether a browser asks: browsers say how they came to ask (Fetch Metadata), or who they are.
+func fromBrowser(r *http.Request) bool {
+	return r.Header.Get("Sec-Fetch-Mode") != "" || strings.Contains(r.UserAgent(), "Mozilla/")
+}
+
+// getCallback is where Google sends the browser back. It carries no token of ours: the state, which is used once, says whose it is.
+func getCallback(r *request) (any, error) {
+	accounts, err := r.accounts()
+	if err != nil {
+		return nil, err
+	}
+	q := r.URL.Query()
+	ctx, cancel := r.working()
+	defer cancel()
+	answer := google.Answer{State: q.Get("state"), Code: q.Get("code"), Error: q.Get("error"), Program: !fromBrowser(r.Request)}
+	if c, err := r.Cookie(browserCookie); err == nil {
+		answer.Browser = c.Value
+	}
+	_, returnTo, err := accounts.Callback(ctx, answer)
+	if err != nil {
+		return nil, err
+	}
+	h := r.w.Header()
+	h.Set("Referrer-Policy", "no-referrer")
+	if returnTo != "" {
+		http.Redirect(r.w, r.Request, returnTo, http.StatusSeeOther)
+		return nil, nil
+	}
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Security-Policy", "default-src 'none'")
+	return nil, linked.Execute(r.w, nil)
+}
+
+var linked = template.Must(template.New("linked").Parse(`<!doctype html><html lang="en"><meta charset="utf-8"><title>Account linked</title>
+<p>Your Google account is linked. You can close this window.</p></html>
+`))
+
+func deleteConnection(r *request) (any, error) {
+	accounts, err := r.accounts()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := r.working()
+	defer cancel()
+	u, err := accounts.Unlink(ctx, r.uid)
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		ok
+		Existed bool `json:"existed"`
+		Revoked bool `json:"revoked"`
+	}{ok{true}, u.Existed, u.Revoked}, nil
+}

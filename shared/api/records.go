@@ -1,0 +1,95 @@
+package api
+
+import (
+	"github.com/countersign-run/countersign/shared/records"
+)
+
+type ok struct {
+	OK bool `json:"ok"`
+}
+
+func getThreads(r *request) (any, error) {
+	limit, err := r.number("limit", 20, 1, 100)
+	if err != nil {
+		return nil, err
+	}
+	threads, next, err := r.api.Records.Threads(r.Context(), r.uid, r.URL.Query().Get("cursor"), int(limit))
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		ok
+		Threads    []records.ThreadView `json:"threads"`
+		NextCursor string               `json:"nextCursor,omitempty"`
+	}{ok{true}, threads, next}, nil
+}
+
+func getMessages(r *request) (any, error) {
+	id, err := r.id("threadId")
+	if err != nil {
+		return nil, err
+	}
+	limit, err := r.number("limit", 50, 1, 200)
+	if err != nil {
+		return nil, err
+	}
+	before, err := r.number("before", 1<<53, 1, 1<<53)
+	if err != nil {
+		return nil, err
+	}
+	page, err := r.api.Records.Messages(r.Context(), r.uid, id, before, int(limit))
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		ok
+		records.MessagePage
+	}{ok{true}, page}, nil
+}
+
+func deleteThread(r *request) (any, error) {
+	id, err := r.id("threadId")
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := r.working()
+	defer cancel()
+	return ok{true}, r.api.Records.DeleteThread(ctx, r.uid, id)
+}
+
+func getAudit(r *request) (any, error) {
+	runID := r.URL.Query().Get("runId")
+	limit, err := r.number("limit", 50, 1, 200)
+	if err != nil {
+		return nil, err
+	}
+	page, err := r.api.Records.Audit(r.Context(), r.uid, runID, r.URL.Query().Get("cursor"), int(limit))
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		ok
+		records.AuditPage
+	}{ok{true}, page}, nil
+}
+
+func getAllowlist(r *request) (any, error) {
+	entries, err := r.api.Records.Allowlist(r.Context(), r.uid)
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		ok
+		Entries []records.AllowView `json:"entries"`
+	}{ok{true}, entries}, nil
+}
+
+func deleteAllowed(r *request) (any, error) {
+	id, err := r.id("entryId")
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := r.working()
+	defer cancel()
+	return ok{true}, r.api.Records.Disallow(ctx, r.uid, id)
+}

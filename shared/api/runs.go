@@ -1,0 +1,186 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/obs"
+)
+
+// maxPrompt is the longest prompt, in bytes (contract §1).
+const maxPrompt = 32 << 10
+
+// ask reads the request of POST /run and /run/stream.
+func (r *request) ask() (loop.Ask, error) {
+	var in struct {
+		Prompt   string `json:"prompt"`
+		ThreadID string `json:"threadId"`
+	}
+	hash, err := r.decode(&in)
+	if err != nil {
+		return loop.Ask{}, err
+	}
+	key := r.Header.Get("Idempotency-Key")
+	switch {
+	case strings.TrimSpace(in.Prompt) == "":
+		return loop.Ask{}, fault.Invalid("prompt", "a prompt is needed")
+	case len(in.Prompt) > maxPrompt:
+		return loop.Ask{}, fault.Invalid("prompt", "the prompt is longer than %d bytes", maxPrompt)
+	case in.ThreadID != "" && !agent.ValidID(in.ThreadID):
+		return loop.Ask{}, fault.Invalid("threadId", "this is not an id")
+	case len(r.Header.Values("Idempotency-Key")) > 1 || len(key) > 255 || !printable(key):
+		return loop.Ask{}, fault.Invalid("Idempotency-Key", "one key of at most 255 printable characters is needed")
+	}
+	return loop.Ask{UID: r.uid, Origin: r.Header.Get("Origin"), Prompt: in.Prompt, ThreadID: in.ThreadID, Key: key, BodyHash: hash}, nil
+}
+
+func printable(s string) bool {
+	for _, c := range s {
+		if c < 0x21 || c > 0x7e {
+			return false
+		}
+	}
+	return utf8.ValidString(s)
+}
+
+func postRun(r *request) (any, error) {
+	q, err := r.ask()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := r.working()
+	defer cancel()
+	v, err := r.api.Loop.Start(ctx, q, nil)
+	if err != nil {
+		return nil, err
+	}
+	if q.Key != "" {
+		if v, err = r.api.settled(ctx, r.uid, v); err != nil {
+			return nil, err
+		}
+	}
+	obs.SetRun(ctx, v.RunID)
+	return r.api.withApprovals(ctx, r.uid, v)
+}
+
+// settled waits a while for a run that another request with the same key is moving.
+func (a *API) settled(ctx context.Context, uid string, v *agent.RunView) (*agent.RunView, error) {
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
+		if v.Status != agent.Planning && v.Status != agent.Executing {
+			return v, nil
+		}
+		if err := pause(ctx, 250*time.Millisecond); err != nil {
+			return v, nil // it goes on without us; what is known is told
+		}
+		next, _, err := a.Loop.Get(ctx, uid, v.RunID)
+		if err != nil {
+			return nil, err
+		}
+		v = next
+	}
+	return v, nil
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
+
+// runAnswer is a run with the approvals that it waits for (seed 000 §4.6: the pending approval payload).
+type runAnswer struct {
+	*agent.RunView
+	Approvals []agent.ApprovalView `json:"approvals,omitempty"`
+}
+
+func (a *API) withApprovals(ctx context.Context, uid string, v *agent.RunView) (runAnswer, error) {
+	var ids []string
+	for _, act := range v.Actions {
+		if v.Status == agent.Awaiting && act.ApprovalID != "" && act.Decision == "" {
+			ids = append(ids, act.ApprovalID)
+		}
+	}
+	out := runAnswer{RunView: v}
+	if len(ids) == 0 {
+		return out, nil
+	}
+	aps, err := a.Records.Approvals(ctx, uid, ids)
+	if err != nil {
+		return out, err
+	}
+	out.Approvals = aps
+	return out, nil
+}
+
+func getRun(r *request) (any, error) {
+	id, err := r.id("runId")
+	if err != nil {
+		return nil, err
+	}
+	v, _, err := r.api.Loop.Get(r.Context(), r.uid, id)
+	if err != nil {
+		return nil, err
+	}
+	return r.api.withApprovals(r.Context(), r.uid, v)
+}
+
+func postCancel(r *request) (any, error) {
+	id, err := r.id("runId")
+	if err != nil {
+		return nil, err
+	}
+	return r.api.Loop.Cancel(r.Context(), r.uid, id)
+}
+
+func postResume(r *request) (any, error) {
+	runID, attempt, err := r.push()
+	if err != nil {
+		r.api.Log.WarnContext(r.Context(), "a push message is malformed and was dropped; sending it again would not mend it", "counter", "push_malformed", "error", err)
+		r.w.WriteHeader(http.StatusNoContent)
+		return nil, nil
+	}
+	if attempt >= 4 {
+		r.api.Log.WarnContext(r.Context(), "a push message has come many times", "counter", "push_attempts", "attempt", attempt, "runId", runID)
+	}
+	ctx, cancel := r.working()
+	defer cancel()
+	obs.SetRun(ctx, runID)
+	_, err = r.api.Loop.Advance(ctx, runID, nil)
+	switch {
+	case fault.Is(err, fault.Auth, fault.CodeNotFound):
+		r.api.Log.WarnContext(ctx, "a push message names a run that is not there", "counter", "push_orphan", "runId", runID)
+	case loop.Held(err), err != nil && fault.As(err).Status() < 500:
+		return nil, fault.New(fault.Tool, fault.CodeStoreUnavailable, "Not now; deliver again.").Because(err)
+	case err != nil:
+		return nil, err
+	}
+	r.w.WriteHeader(http.StatusNoContent)
+	return nil, nil
+}
+
+func postSweep(r *request) (any, error) {
+	ctx, cancel := r.working()
+	defer cancel()
+	s, err := r.api.Loop.Sweep(ctx)
+	if err != nil {
+		return nil, fault.New(fault.Tool, fault.CodeStoreUnavailable, "The sweep could not be finished.").Because(err)
+	}
+	if s.Due > 0 {
+		r.api.Log.InfoContext(ctx, "the sweep found runs that were due", "counter", "sweep_due", "due", s.Due, "published", s.Published, "more", s.More)
+	}
+	return struct {
+		OK bool `json:"ok"`
+		loop.Swept
+	}{true, s}, nil
+}

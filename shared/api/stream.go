@@ -1,0 +1,213 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/obs"
+)
+
+// The times of a stream.
+const (
+	pingEvery = 15 * time.Second // a line at least so often, so that proxies keep the connection
+	writeTime = 10 * time.Second // a client that does not read for so long is let go; the run goes on
+)
+
+// ndjson writes one JSON object a line. The answer's head is sent with the first line, so that an error before it can
+// still be a status. A client that is gone, or does not read, is written to no more and stops nothing.
+type ndjson struct {
+	mu    sync.Mutex
+	w     http.ResponseWriter
+	begun bool
+	gone  bool
+	last  time.Time
+}
+
+func (n *ndjson) write(v any) {
+	b, err := line(v)
+	if err != nil {
+		return // nothing that we send fails to marshal; a test sends all of it
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.gone {
+		return
+	}
+	if !n.begun {
+		n.begun = true
+		n.w.Header().Set("Content-Type", "application/x-ndjson; charset=utf-8")
+		n.w.Header().Set("Cache-Control", "no-store")
+		n.w.Header().Set("X-Accel-Buffering", "no")
+	}
+	rc := http.NewResponseController(n.w)
+	if err := rc.SetWriteDeadline(time.Now().Add(writeTime)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		n.gone = true
+		return
+	}
+	if _, err := n.w.Write(b); err != nil || rc.Flush() != nil {
+		n.gone = true
+	}
+	n.last = time.Now()
+}
+
+func (n *ndjson) started() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.begun
+}
+
+// pings keeps the stream alive until the returned function is called.
+func (n *ndjson) pings() (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for pause(ctx, pingEvery/3) == nil {
+			n.mu.Lock()
+			quiet := n.begun && time.Since(n.last) > pingEvery*2/3
+			n.mu.Unlock()
+			if quiet {
+				n.write(pingLine)
+			}
+		}
+	}()
+	return func() { cancel(); <-done }
+}
+
+// pingLine says that the stream is alive.
+var pingLine = struct {
+	Type string `json:"type"`
+}{"ping"}
+
+// The lines of POST /run/stream (seed 000 §2, contract §1).
+type (
+	statusLine struct {
+		Type     string          `json:"type"`
+		Status   agent.RunStatus `json:"status"`
+		RunID    string          `json:"runId"`
+		ThreadID string          `json:"threadId"`
+	}
+	deltaLine struct {
+		Type  string `json:"type"`
+		Delta string `json:"delta"`
+	}
+	actionLine struct {
+		Type   string            `json:"type"`
+		Action *agent.ActionView `json:"action"`
+	}
+	resultLine struct {
+		Type   string    `json:"type"`
+		Result runAnswer `json:"result"`
+	}
+	errorLine struct {
+		Type      string      `json:"type"`
+		Error     string      `json:"error"`
+		ErrorCode fault.Class `json:"errorCode"`
+		Code      fault.Code  `json:"code"`
+		RequestID string      `json:"requestId"`
+		RunID     string      `json:"runId,omitempty"`
+		Result    *runAnswer  `json:"result,omitempty"`
+	}
+)
+
+func postStream(r *request) (any, error) {
+	q, err := r.ask()
+	if err != nil {
+		return nil, err
+	}
+	out := &ndjson{w: r.w}
+	stop := out.pings()
+	defer stop()
+	ctx, cancel := r.working()
+	defer cancel()
+	v, err := r.api.Loop.Start(ctx, q, func(n loop.Notice) {
+		switch {
+		case n.Delta != "":
+			out.write(deltaLine{"delta", n.Delta})
+		case n.Action != nil:
+			out.write(actionLine{"action", n.Action})
+		case n.Status == agent.Planning || n.Status == agent.Executing || n.Status == agent.Awaiting:
+			out.write(statusLine{"status", n.Status, n.RunID, n.ThreadID})
+		}
+	})
+	if err == nil && q.Key != "" {
+		v, err = r.api.settled(ctx, r.uid, v)
+	}
+	if err != nil && !out.started() {
+		return nil, err
+	}
+	stop()
+	r.conclude(ctx, out, v, err)
+	return nil, nil
+}
+
+// conclude writes the one terminal line.
+func (r *request) conclude(ctx context.Context, out *ndjson, v *agent.RunView, err error) {
+	var answer runAnswer
+	if err == nil {
+		obs.SetRun(ctx, v.RunID)
+		answer, err = r.api.withApprovals(ctx, r.uid, v)
+	}
+	switch {
+	case err != nil:
+		body, f := r.api.errorBody(ctx, err)
+		r.api.Log.ErrorContext(ctx, "a stream ended in an error", "class", f.Class, "code", f.Code, "error", err)
+		out.write(errorLine{"error", f.Message, f.Class, f.Code, body.RequestID, "", nil})
+	case v.Status == agent.Failed:
+		out.write(errorLine{"error", v.Message, v.ErrorCode, v.ErrorReason, obs.RequestID(ctx), v.RunID, &answer})
+	default:
+		out.write(resultLine{"result", answer})
+	}
+}
+
+// getEvents sends a run's numbered events from N on, live until it ends or the function's time is up; a client that
+// comes back with the last number it saw loses nothing.
+func getEvents(r *request) (any, error) {
+	id, err := r.id("runId")
+	if err != nil {
+		return nil, err
+	}
+	after, err := r.number("after", 0, 0, 1<<53)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), r.api.Budget)
+	defer cancel()
+	out := &ndjson{w: r.w}
+	defer out.pings()()
+	for wait := watchFirst; ; wait = min(wait*5/4, watchMost) {
+		v, events, err := r.api.Loop.Get(ctx, r.uid, id)
+		if err != nil && !out.started() {
+			return nil, err
+		}
+		if err != nil {
+			return nil, nil // the stream ends; the client comes back with the last number it saw
+		}
+		views, err := agent.ViewEvents(events, after)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range views {
+			out.write(e)
+			after, wait = e.Seq, watchFirst
+		}
+		if !out.started() {
+			out.write(pingLine)
+		}
+		if v.Status == agent.Completed || v.Status == agent.Failed || pause(ctx, wait) != nil {
+			return nil, nil
+		}
+	}
+}
+
+// How often a watched run is looked at: soon after something happened, seldom while it waits for a person.
+const (
+	watchFirst = 200 * time.Millisecond
+	watchMost  = 2 * time.Second
+)

@@ -1,0 +1,301 @@
+package api_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/rsa"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/scripts/dev/issuer"
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/api"
+	"github.com/countersign-run/countersign/shared/auth"
+	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/model/script"
+	"github.com/countersign-run/countersign/shared/queue"
+	"github.com/countersign-run/countersign/shared/records"
+	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/store/embedded"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+const (
+	audience  = "test-app"
+	pushMail  = "push@test-project.iam.gserviceaccount.com"
+	webOrigin = "https://app.example"
+)
+
+var signingKey = sync.OnceValue(func() *rsa.PrivateKey {
+	k, err := issuer.NewKey()
+	if err != nil {
+		panic(err)
+	}
+	return k
+})
+
+// world is the HTTP face over an embedded store and a scripted model.
+type world struct {
+	t      *testing.T
+	url    string
+	store  store.Store
+	model  *script.Model
+	loop   *loop.Loop
+	issuer *issuer.Issuer
+	logs   *bytes.Buffer
+
+	mu     sync.Mutex
+	queued []string
+	sent   []string
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{t: t, model: script.New(), logs: &bytes.Buffer{}}
+	st, err := embedded.OpenMemory(time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.store = st
+	var h http.Handler
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { h.ServeHTTP(rw, r) }))
+	srv.Config.MaxHeaderBytes = 64 << 10
+	srv.Start()
+	t.Cleanup(func() { srv.Close(); _ = st.Close() })
+	w.url = srv.URL
+	if w.issuer, err = issuer.New(srv.URL+"/issuer", signingKey(), time.Now); err != nil {
+		t.Fatal(err)
+	}
+	rec := &records.Records{Store: st, Now: time.Now}
+	users, err := auth.New(auth.Config{Issuer: srv.URL + "/issuer", Audience: audience})
+	if err != nil {
+		t.Fatal(err)
+	}
+	push, err := auth.NewPush(auth.PushConfig{Issuer: srv.URL + "/issuer", Audience: "push", ServiceAccount: pushMail})
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.NewTextHandler(&syncWriter{w: w.logs}, nil))
+	w.loop = (&loop.Loop{Store: st, Queue: w, Model: w.model, Tools: tool.NewSet(w.mail()), Log: log, Profile: loop.Profile{Persona: "A test.",
+		MaxModelCalls: 3, ApprovalTTL: time.Hour, RejectOutcome: loop.RejectCompletes, Deadline: 24 * time.Hour, ModelTimeout: 20 * time.Second,
+		ToolTimeout: 10 * time.Second, MaxOpen: 3, MaxPerDay: 60}}).Init()
+	a := &api.API{Loop: w.loop, Records: rec, Users: users, Push: push, Origins: []string{webOrigin}, Log: log, Budget: time.Minute, Health: map[string]bool{"ok": true}}
+	var names []string
+	for _, f := range api.Functions {
+		names = append(names, f.Name)
+	}
+	functions := a.Handler(names...)
+	h = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/issuer/") {
+			w.issuer.ServeHTTP(rw, r)
+			return
+		}
+		functions.ServeHTTP(rw, r)
+	})
+	return w
+}
+
+type syncWriter struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (s *syncWriter) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.w.Write(b)
+}
+
+func (w *world) Resume(_ context.Context, runID string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.queued = append(w.queued, runID)
+	return nil
+}
+
+func (w *world) Close() error { return nil }
+
+type mailArgs struct {
+	To   []string `json:"to"`
+	Text string   `json:"text"`
+}
+
+type mailResult struct {
+	ID string `json:"id"`
+}
+
+func (w *world) mail() *tool.Tool {
+	return tool.Define(tool.Def[mailArgs, mailResult]{
+		Name: "mail", Description: "Sends a mail.", SideEffect: true,
+		Recipients: func(in mailArgs) []string { return in.To },
+		Preview: func(in mailArgs) tool.Preview {
+			return tool.Preview{Title: "Mail to " + strings.Join(in.To, ", "), Fields: []tool.Field{{Label: "Text", Value: in.Text}}}
+		},
+		Execute: func(_ context.Context, _ tool.Call, in mailArgs) (mailResult, error) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.sent = append(w.sent, strings.Join(in.To, ",")+": "+in.Text)
+			return mailResult{ID: "m1"}, nil
+		},
+	})
+}
+
+// wants has the model ask for a mail to bob and then say that it is done.
+func (w *world) wants(text string) {
+	w.asks(text)
+	w.model.Then(script.Turn{Text: "It is sent."})
+}
+
+// asks has the model ask for a mail to bob.
+func (w *world) asks(text string) {
+	w.model.Then(script.Turn{Calls: []script.Call{{Name: "mail", Args: mailArgs{To: []string{"bob@x.org"}, Text: text}}}})
+}
+
+func (w *world) token(uid string) string {
+	t, err := w.issuer.Token(uid, uid+"@example.com", audience, time.Hour)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return t
+}
+
+// answer is an HTTP answer with its body read.
+type answer struct {
+	*http.Response
+	body []byte
+	json map[string]any
+}
+
+// send makes a request; edit may change it.
+func (w *world) send(method, path, uid, body string, edit ...func(*http.Request)) answer {
+	w.t.Helper()
+	req, err := http.NewRequest(method, w.url+path, strings.NewReader(body))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if uid != "" {
+		req.Header.Set("Authorization", "Bearer "+w.token(uid))
+	}
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	for _, e := range edit {
+		e(req)
+	}
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	res, err := client.Do(req)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	a := answer{Response: res}
+	if a.body, err = io.ReadAll(res.Body); err != nil {
+		w.t.Fatal(err)
+	}
+	_ = json.Unmarshal(a.body, &a.json) // streams and empty bodies are no JSON object
+	return a
+}
+
+// path gives a value inside the answer, by its keys.
+func (a answer) at(keys ...string) string {
+	var v any = a.json
+	for _, k := range keys {
+		switch x := v.(type) {
+		case map[string]any:
+			v = x[k]
+		case []any:
+			i := int(k[0] - '0')
+			if i >= len(x) {
+				return ""
+			}
+			v = x[i]
+		}
+	}
+	if v == nil {
+		return ""
+	}
+	return fmt.Sprint(v)
+}
+
+// push delivers what is queued, as Pub/Sub does.
+func (w *world) push() {
+	w.t.Helper()
+	for {
+		w.mu.Lock()
+		if len(w.queued) == 0 {
+			w.mu.Unlock()
+			return
+		}
+		id := w.queued[0]
+		w.queued = w.queued[1:]
+		w.mu.Unlock()
+		if a := w.pushBody(string(queue.Envelope(id, "m1", 1, time.Now()))); a.StatusCode != http.StatusNoContent {
+			w.t.Fatalf("push: %s %s", a.Status, a.body)
+		}
+	}
+}
+
+func (w *world) pushBody(body string, edit ...func(*http.Request)) answer {
+	w.t.Helper()
+	token, err := w.issuer.PushToken(pushMail, "push")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	edit = append([]func(*http.Request){header("Authorization", "Bearer "+token)}, edit...)
+	return w.send("POST", "/api/agent/resume", "", body, edit...)
+}
+
+func header(k, v string) func(*http.Request) {
+	return func(r *http.Request) { r.Header.Set(k, v) }
+}
+
+// disable shuts a user out, as an operator does.
+func (w *world) disable(uid string) {
+	ctx := context.Background()
+	docs, err := w.store.Get(ctx, agent.UserPath(uid))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var u agent.User
+	if err := json.Unmarshal(docs[0].Data, &u); err != nil {
+		w.t.Fatal(err)
+	}
+	u.Disabled = true
+	data, err := agent.Marshal(u)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if _, err := w.store.Commit(ctx, store.Update(docs[0].Path, docs[0].Version, docs[0].Fields, data)); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func b64(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
+
+// slow sends the head of a request and one byte of its body, and gives the status line that comes within the time.
+func (w *world) slow(body string, within time.Duration) string {
+	conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(within)); err != nil {
+		w.t.Fatal(err)
+	}
+	fmt.Fprintf(conn, "POST /api/agent/run HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", w.token("ana"), len(body), body[:1])
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return line
+}

@@ -1,0 +1,215 @@
+// Package app puts Countersign together: it reads the configuration, opens the backends that it names, and gives each
+// function its handler. It is the only package that names backends.
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/api"
+	"github.com/countersign-run/countersign/shared/config"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/obs"
+	"github.com/countersign-run/countersign/shared/queue"
+	"github.com/countersign-run/countersign/shared/records"
+	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// App is Countersign put together.
+type App struct {
+	API     *api.API
+	Store   store.Store
+	Queue   queue.Queue
+	Config  config.Config
+	Log     *slog.Logger
+	closers []func() error
+}
+
+// Accounts gives the HTTP client that acts as the user, and says beforehand whether it could.
+type Accounts interface {
+	Client(ctx context.Context, uid string, scopes ...string) (*http.Client, error)
+	Check(ctx context.Context, uid string, scopes []string) error
+}
+
+// nobody is what the tools act through where accounts cannot be linked: the functions that never act need no OAuth client.
+type nobody struct{}
+
+func (nobody) Client(context.Context, string, ...string) (*http.Client, error) {
+	return nil, noClient()
+}
+func (nobody) Check(context.Context, string, []string) error { return noClient() }
+
+func noClient() error {
+	return fault.New(fault.Auth, fault.CodeReauth, "Google accounts cannot be linked here: no OAuth client is configured.")
+}
+
+// Option changes what New opens.
+type Option func(*options)
+
+type options struct {
+	local Accounts
+	now   func() time.Time
+}
+
+// WithLocalAccounts has the tools act through accounts of this machine where no Google OAuth client is configured.
+// scripts/dev passes its local mailbox and calendar.
+func WithLocalAccounts(a Accounts) Option { return func(o *options) { o.local = a } }
+
+// New opens what the configuration names. Clients are made once; none of them calls out before it is used.
+func New(ctx context.Context, cfg config.Config, log *slog.Logger, opts ...Option) (*App, error) {
+	o := options{local: nobody{}, now: time.Now}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	a := &App{Config: cfg, Log: log}
+	if err := a.open(ctx, o); err != nil {
+		return nil, errors.Join(err, a.Close())
+	}
+	return a, nil
+}
+
+func (a *App) open(ctx context.Context, o options) (err error) {
+	cfg := a.Config
+	if a.Store, err = OpenStore(ctx, cfg, o.now); err != nil {
+		return err
+	}
+	a.closers = append(a.closers, a.Store.Close)
+	if a.Queue, err = openQueue(ctx, cfg, a.Store, o.now, a.Log); err != nil {
+		return err
+	}
+	a.closers = append(a.closers, a.Queue.Close)
+	mdl, err := openModel(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	linked, err := openAccounts(ctx, cfg, a.Store, o.now)
+	if err != nil {
+		return err
+	}
+	rec := &records.Records{Store: a.Store, Now: o.now}
+	users, push, err := openAuth(cfg, o.now)
+	if err != nil {
+		return err
+	}
+	acting := o.local
+	if linked != nil {
+		acting = linked
+	}
+	l := (&loop.Loop{Store: a.Store, Queue: a.Queue, Model: mdl, Tools: tools(cfg, acting, o.now), Rules: cfg.Policy, Profile: profile(cfg),
+		Access: acting.Check, Log: a.Log, Now: o.now}).Init()
+	a.API = &api.API{Loop: l, Records: rec, Accounts: linked, Users: users, Push: push, Origins: cfg.Origins, PublicURL: cfg.PublicURL, Log: a.Log,
+		Budget: cfg.Limits.FunctionTimeout, Health: health(cfg, mdl, l.Tools)}
+	return nil
+}
+
+// Handler serves the named functions with everything around them.
+func (a *App) Handler(names ...string) http.Handler {
+	edge := obs.Edge{Log: a.Log, Now: time.Now, Rand: rand.Reader, Panicked: a.API.Panicked}
+	return edge.Wrap(a.API.Handler(names...))
+}
+
+// Close closes what was opened, in the reverse order.
+func (a *App) Close() error {
+	var errs []error
+	for i := len(a.closers) - 1; i >= 0; i-- {
+		errs = append(errs, a.closers[i]())
+	}
+	return errors.Join(errs...)
+}
+
+// Health is what GET /health answers.
+type Health struct {
+	OK      bool     `json:"ok"`
+	Release string   `json:"release"`
+	Store   string   `json:"store"`
+	Queue   string   `json:"queue"`
+	Model   string   `json:"model,omitempty"`
+	Tools   []string `json:"tools"`
+}
+
+func health(cfg config.Config, mdl model.Model, t tool.Set) Health {
+	h := Health{true, cfg.Release, cfg.Data.Kind, cfg.Queue.Kind, "", t.Names()}
+	if h.Release == "" {
+		h.Release = obs.BuildRelease()
+	}
+	if mdl != nil {
+		h.Model = mdl.Name()
+	}
+	return h
+}
+
+// Logger is the process's log, in Cloud Logging's form.
+func Logger(w io.Writer, cfg config.Config, service string) *slog.Logger {
+	return obs.New(w, obs.Options{Level: cfg.LogLevel, Release: cfg.Release, Service: service, Project: cfg.Data.Project})
+}
+
+// parts are what each function uses. Where it is deployed, a function that acts needs the OAuth client too; on one
+// machine it says so to whoever asks for an effect.
+var parts = map[string][]config.Part{
+	"run":               {config.Store, config.Queue, config.Users, config.Model, config.Accounts},
+	"stream":            {config.Store, config.Queue, config.Users, config.Model, config.Accounts},
+	"resume":            {config.Store, config.Queue, config.Push, config.Model, config.Accounts},
+	"sweep":             {config.Store, config.Queue, config.Push},
+	"approvals-pending": {config.Store, config.Users},
+	"approvals-resolve": {config.Store, config.Queue, config.Users},
+	"runs":              {config.Store, config.Queue, config.Users},
+	"threads":           {config.Store, config.Users},
+	"audit":             {config.Store, config.Users},
+	"allowlist":         {config.Store, config.Users},
+	"connections":       {config.Store, config.Users, config.Consent},
+}
+
+// needs are the parts of the function that must be configured here.
+func needs(name string, deployed bool) []config.Part {
+	return slices.DeleteFunc(slices.Clone(parts[name]), func(p config.Part) bool {
+		return !deployed && (p == config.Accounts || p == config.Consent)
+	})
+}
+
+// Function is the handler of one function. Where the process was started to be this function, a configuration that
+// cannot work stops it at once, with one line for each variable; the clients are opened by the first request.
+func Function(name string) func(http.ResponseWriter, *http.Request) {
+	load := sync.OnceValues(func() (config.Config, error) {
+		return config.Load(os.Getenv, needs(name, os.Getenv("K_SERVICE") != "")...)
+	})
+	if os.Getenv("FUNCTION_TARGET") == name {
+		if _, err := load(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
+	open := sync.OnceValues(func() (http.Handler, error) {
+		cfg, err := load()
+		if err != nil {
+			return nil, err
+		}
+		a, err := New(context.Background(), cfg, Logger(os.Stdout, cfg, name))
+		if err != nil {
+			return nil, err
+		}
+		return a.Handler(name), nil
+	})
+	return func(w http.ResponseWriter, r *http.Request) {
+		h, err := open()
+		if err != nil {
+			obs.New(os.Stdout, obs.Options{Service: name}).Error("the function cannot start", "error", err)
+			w.Header().Set("Content-Type", "application/json; charset=utf-8")
+			w.WriteHeader(http.StatusServiceUnavailable)
+			fmt.Fprintln(w, `{"ok":false,"error":{"class":"ToolExecutionError","code":"internal","message":"The function cannot start. Its log says why.","requestId":""}}`)
+			return
+		}
+		h.ServeHTTP(w, r)
+	}
+}

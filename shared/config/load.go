@@ -1,0 +1,132 @@
+package config
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/obs"
+	"github.com/countersign-run/countersign/shared/policy"
+)
+
+// loader is a reader that knows which parts are needed.
+type loader struct {
+	reader
+	parts []Part
+}
+
+func (l *loader) needs(p Part) bool { return slices.Contains(l.parts, p) }
+
+const day = 24 * time.Hour
+
+// Load reads and checks the whole environment. The variables without which one of the parts cannot work must be set.
+// The error is Problems, a ValidationError.
+func Load(getenv func(string) string, parts ...Part) (Config, error) {
+	l := &loader{reader{getenv: getenv}, parts}
+	var c Config
+	c.Service = l.text("K_SERVICE", "", "the name that Cloud Run gave it", nil)
+	c.OnCloudRun = c.Service != ""
+	l.deployed = c.OnCloudRun
+	l.dangers()
+	for _, read := range []func(*Config){l.process, l.limits, l.gemini, l.store, l.queue, l.users, l.push, l.google, l.policy} {
+		read(&c)
+	}
+	if len(l.problems) > 0 {
+		return Config{}, l.problems
+	}
+	c.settings = l.shown
+	return c, nil
+}
+
+// emulators are variables by which a library of Google's leaves the real service, and with it checks of who is calling.
+var emulators = []string{
+	"FIREBASE_AUTH_EMULATOR_HOST", "FIRESTORE_EMULATOR_HOST", "PUBSUB_EMULATOR_HOST", "DATASTORE_EMULATOR_HOST",
+	"STORAGE_EMULATOR_HOST", "FIREBASE_STORAGE_EMULATOR_HOST", "FIREBASE_DATABASE_EMULATOR_HOST", "SPANNER_EMULATOR_HOST",
+	"BIGTABLE_EMULATOR_HOST", "CLOUD_TASKS_EMULATOR_HOST", "EVENTARC_EMULATOR", "FIREBASE_EMULATOR_HUB",
+}
+
+// dangers refuses what must never be set, or not where the process is deployed.
+func (l *loader) dangers() {
+	for _, name := range emulators {
+		l.refuse(l.deployed, name, "to be unset where K_SERVICE is set: an emulator checks nobody")
+	}
+	l.refuse(l.deployed, "AGENT_FAILPOINT", "to be unset where K_SERVICE is set: it ends the process on purpose")
+	for _, name := range []string{"AUTH_MODE", "AUTH_DISABLED", "SKIP_AUTH"} {
+		l.refuse(true, name, "to be unset: no setting switches off the check of who is calling")
+	}
+}
+
+func (l *loader) process(c *Config) {
+	const public = "the address that browsers see, such as https://agent.example.com (http only on a loopback address), without a query"
+	c.Release = l.text("RELEASE", "", "a version or commit of up to 64 letters, digits, dots, hyphens, plus signs and underscores", isRelease)
+	c.LogLevel = l.oneOf("LOG_LEVEL", "info", obs.Levels...)
+	c.Failpoint = l.text("AGENT_FAILPOINT", "", "", nil)
+	c.PublicURL = strings.TrimRight(l.text("PUBLIC_URL", "", public, isBase(l.deployed)), "/")
+	l.require(l.needs(Consent), "PUBLIC_URL", public)
+	c.AllowedOrigins = l.origins()
+	c.FunctionTimeout = l.timeout()
+}
+
+func (l *loader) origins() (origins []string) {
+	const needs = "exact origins with commas between them, such as https://app.example.com: https (http only on a loopback address), small letters, no *, no path and no slash at the end, no port 443"
+	l.text("ALLOWED_ORIGINS", "", needs, func(v string) bool {
+		for o := range strings.SplitSeq(v, ",") {
+			o = strings.TrimSpace(o)
+			if !isOrigin(o) {
+				return false
+			}
+			if !slices.Contains(origins, o) {
+				origins = append(origins, o)
+			}
+		}
+		return len(origins) <= 50
+	})
+	return origins
+}
+
+// timeout is how long the platform lets one call take. Without a word from it we assume the least that it gives (the
+// default of Cloud Functions), because handing a run over early costs a message, and being cut off costs a lease's time.
+func (l *loader) timeout() time.Duration {
+	most := 5 * time.Minute
+	if l.deployed {
+		most = time.Minute
+	}
+	given := l.get("CLOUD_RUN_TIMEOUT_SECONDS") != ""
+	if given {
+		most = time.Duration(l.number("CLOUD_RUN_TIMEOUT_SECONDS", 60, 1, 3600)) * time.Second
+	}
+	timeout := l.duration("FUNCTION_TIMEOUT", most, time.Second, time.Hour)
+	if given && timeout > most {
+		l.fail("FUNCTION_TIMEOUT", show(l.get("FUNCTION_TIMEOUT"), false), "at most what CLOUD_RUN_TIMEOUT_SECONDS gives, "+span(most))
+	}
+	return timeout
+}
+
+func (l *loader) limits(c *Config) {
+	c.MaxModelCalls = l.number("MAX_MODEL_CALLS", 3, 1, 50)
+	c.ApprovalTTL = l.duration("APPROVAL_TTL", day, time.Minute, 30*day)
+	c.RunDeadline = l.duration("RUN_DEADLINE", max(7*day, c.ApprovalTTL+time.Hour), time.Second, 90*day)
+	c.RejectOutcome = l.oneOf("REJECT_OUTCOME", "completed", "completed", "failed", "continue")
+	c.MaxOpenApprovals = l.number("MAX_OPEN_APPROVALS", 20, 0, 1000)
+	c.MaxApprovalsPerDay = l.number("MAX_APPROVALS_PER_DAY", 60, 0, 10_000)
+}
+
+func (l *loader) policy(c *Config) {
+	list := func(name string) policy.Patterns {
+		const needs = "addresses (a@x.com), domains (x.com) or all domains below one (*.x.com), in ASCII, with commas between them"
+		v := l.get(name)
+		p, err := policy.ParsePatterns(v)
+		if err != nil {
+			l.fail(name, show(v, false), needs)
+		} else if !p.Empty() {
+			l.keep(name, p.String())
+		}
+		return p
+	}
+	c.Rules = policy.Rules{
+		Denied:          list("POLICY_DENIED"),
+		Permitted:       list("POLICY_PERMITTED"),
+		AlwaysAsk:       list("POLICY_ALWAYS_ASK"),
+		DenySideEffects: l.oneOf("SIDE_EFFECTS", "on", "on", "off") == "off",
+	}
+}

@@ -1,0 +1,141 @@
+package config
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// reader takes variables from the environment, one method for each kind, and collects what is wrong with them. White
+// space around a value is dropped: a secret that was stored with its newline is a common accident.
+type reader struct {
+	getenv   func(string) string
+	deployed bool
+	problems Problems
+	shown    []Setting
+}
+
+// Setting is a variable and what may be shown of it.
+type Setting struct{ Variable, Value string }
+
+func (r *reader) get(name string) string { return strings.TrimSpace(r.getenv(name)) }
+
+// fail notes what the variable needs, once for each variable: the first problem is the one to mend first.
+func (r *reader) fail(name, holds, needs string) {
+	if !slices.ContainsFunc(r.problems, func(p Problem) bool { return p.Variable == name }) {
+		r.problems = append(r.problems, Problem{name, holds, needs})
+	}
+}
+
+// require notes a variable that is not set though the part needs it.
+func (r *reader) require(needed bool, name, needs string) {
+	if needed && r.get(name) == "" {
+		r.fail(name, "", needs)
+	}
+}
+
+// refuse notes a variable that must not be set here.
+func (r *reader) refuse(bad bool, name, needs string) {
+	if v := r.get(name); bad && v != "" {
+		r.fail(name, show(v, false), needs)
+	}
+}
+
+func (r *reader) keep(name, value string) {
+	if value == "" {
+		return
+	}
+	if len(value) > 200 {
+		value = plural(len(value), "byte", "bytes")
+	}
+	r.shown = append(r.shown, Setting{name, value})
+}
+
+// text gives the value or the default; a value must satisfy ok, where there is one.
+func (r *reader) text(name, def, needs string, ok func(string) bool) string {
+	v := r.get(name)
+	if v == "" {
+		r.keep(name, def)
+		return def
+	}
+	if ok != nil && !ok(v) {
+		r.fail(name, show(v, false), needs)
+		return ""
+	}
+	r.keep(name, v)
+	return v
+}
+
+func (r *reader) secret(name, needs string, ok func(string) bool) Secret {
+	v := r.get(name)
+	if v != "" && (secretFillers.MatchString(v) || ok != nil && !ok(v)) {
+		r.fail(name, show(v, true), needs)
+		return Secret{}
+	}
+	s := NewSecret(v)
+	if s.IsSet() {
+		r.keep(name, s.String())
+	}
+	return s
+}
+
+func (r *reader) oneOf(name, def string, choices ...string) string {
+	return r.text(name, def, "one of "+strings.Join(choices, ", "), func(v string) bool { return slices.Contains(choices, v) })
+}
+
+func (r *reader) number(name string, def, least, most int) int {
+	needs := "a whole number from " + strconv.Itoa(least) + " to " + strconv.Itoa(most)
+	v := r.text(name, strconv.Itoa(def), needs, func(v string) bool {
+		n, err := strconv.Atoi(v)
+		return err == nil && n >= least && n <= most
+	})
+	n, err := strconv.Atoi(v)
+	if err != nil { // already a problem
+		return def
+	}
+	return n
+}
+
+func (r *reader) duration(name string, def, least, most time.Duration) time.Duration {
+	needs := "a time from " + span(least) + " to " + span(most) + ", such as 90s, 15m, 24h or 7d"
+	v := r.text(name, span(def), needs, func(v string) bool {
+		d, err := parseSpan(v)
+		return err == nil && d >= least && d <= most
+	})
+	d, err := parseSpan(v)
+	if err != nil { // already a problem
+		return def
+	}
+	return d
+}
+
+// parseSpan reads Go's notation, and whole days with d.
+func parseSpan(v string) (time.Duration, error) {
+	if days, ok := strings.CutSuffix(v, "d"); ok {
+		n, err := strconv.ParseUint(days, 10, 16)
+		return time.Duration(n) * 24 * time.Hour, err
+	}
+	return time.ParseDuration(v)
+}
+
+func span(d time.Duration) string {
+	if d >= 48*time.Hour && d%(24*time.Hour) == 0 {
+		return strconv.Itoa(int(d/(24*time.Hour))) + "d"
+	}
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.Itoa(n) + " " + many
+}

@@ -1,0 +1,152 @@
+package config_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/fault"
+)
+
+// The cases of testdata/hostile.jsonl, the category "config" of the project's set of hostile inputs.
+func TestHostile(t *testing.T) {
+	f, err := os.Open("testdata/hostile.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	n := 0
+	for lines := bufio.NewScanner(f); lines.Scan(); n++ {
+		var c struct {
+			ID    string
+			Input struct{ Env map[string]string }
+		}
+		if err := json.Unmarshal(lines.Bytes(), &c); err != nil {
+			t.Fatal(err)
+		}
+		t.Run(c.ID, func(t *testing.T) {
+			_, err := load(deployed, c.Input.Env, all...)
+			if fault.As(err).Class != fault.Validation {
+				t.Fatalf("the error is %v", err)
+			}
+			for _, name := range variables(t, err) {
+				if c.Input.Env[name] == "" {
+					t.Errorf("%s is reported, and not what is wrong", name)
+				}
+			}
+		})
+	}
+	if n == 0 {
+		t.Fatal("no case was read")
+	}
+}
+
+func TestRefused(t *testing.T) {
+	tests := map[string][]string{
+		"PUBSUB_EMULATOR_HOST":       {"127.0.0.1:8085"},
+		"STORAGE_EMULATOR_HOST":      {"127.0.0.1:9199"},
+		"AUTH_MODE":                  {"dev", "production"},
+		"STORE":                      {"embedded", "Firestore", "memory"},
+		"QUEUE":                      {"embedded", "kafka"},
+		"PUSH_ISSUER":                {"https://evil.example"},
+		"PUSH_VERIFIED_BY":           {"nobody", "App"},
+		"PUSH_SERVICE_ACCOUNT":       {"*@proj.iam.gserviceaccount.com", "push", "a@b.com,c@d.com", "push@localhost", "your-account@proj.iam.gserviceaccount.com", "<sa>@x.com"},
+		"PUSH_AUDIENCE":              {"*", "https://*.example.com", "a,b", "a b", "${AUDIENCE}"},
+		"AUTH_AUDIENCE":              {"*", "a,b", "your-project-id", "<project>", "replace-me"},
+		"AUTH_ISSUER":                {"http://issuer.example", "http://127.0.0.1:8080", "issuer.example", "https://u:p@issuer.example", "https://issuer.example?x=1", "https://"},
+		"ALLOWED_ORIGINS":            {"null", "https://*.example.com", "https://a.example/", "https://a.example/x", "http://a.example", "https://A.example", "https://a.example:443", "https://a.example, *", "a.example", "https://u@a.example", "https://a.example?", "https://a.example#", "https://a.example:99999", "https://exämple.com", "ftp://a.example", "https://a.example,,https://b.example", "http://localhost:80", "https://a.example:"},
+		"GEMINI_API_KEY":             {"YOUR_API_KEY", "your-gemini-api-key-here", "xxxxxxxx", "changeme", "...", "$GEMINI_API_KEY", "{{key}}", "a key", "insert_key", "my-api-key", "key\r\nX-Evil: 1", "schlüssel"},
+		"GOOGLE_OAUTH_CLIENT_SECRET": {"secret", "<secret>", "placeholder"},
+		"GOOGLE_OAUTH_CLIENT_ID":     {"your-client-id.apps.googleusercontent.com", "a b"},
+		"GOOGLE_GEMINI_BASE_URL":     {"http://gateway.example", "gateway.example", "http://127.0.0.1:1", "javascript:alert(1)"},
+		"GMAIL_API_ENDPOINT":         {"http://localhost:8080", "https://x.example/?key=1"},
+		"PUBLIC_URL":                 {"http://agent.example.com", "agent.example.com", "https://agent.example.com/?x=1"},
+		"GMAIL_SEND_MODE":            {"Draft", "both"},
+		"GOOGLE_CLOUD_PROJECT":       {"Proj", "p", "your-project-id", "proj 1", "projects/proj-123"},
+		"FIRESTORE_DATABASE":         {"default)", "A", "x/y"},
+		"RESUME_TOPIC":               {"*", "projects/*/topics/x", "a/b", "1topic"},
+		"TOKEN_KEY":                  {"secret", "{}", `{"primaryKeyId":1}`, "e30="},
+		"TOKEN_KMS_KEY":              {"key", "projects/p/locations/l/keyRings/r", "projects/*/locations/l/keyRings/r/cryptoKeys/k"},
+		"VERTEX_AI_ENDPOINT":         {"http://x.example"},
+		"VERTEX_AI_LOCATION":         {"us-central1"}, // without a project
+		"APPROVAL_TTL":               {"59s", "30d1h", "31d", "0", "-1h", "1", "d", "99999999d"},
+		"RUN_DEADLINE":               {"0s", "91d", "soon"},
+		"MAX_MODEL_CALLS":            {"0", "51", "3.5", "three", "0x3"},
+		"MAX_OPEN_APPROVALS":         {"-1", "1001"},
+		"MAX_APPROVALS_PER_DAY":      {"-1", "10001"},
+		"FUNCTION_TIMEOUT":           {"0s", "2h"},
+		"CLOUD_RUN_TIMEOUT_SECONDS":  {"0", "3601", "60s"},
+		"LOG_LEVEL":                  {"INFO", "trace"},
+		"REJECT_OUTCOME":             {"ok"},
+		"SIDE_EFFECTS":               {"true", "OFF"},
+		"POLICY_DENIED":              {"*", "a@", "x.com,,y.com"},
+		"POLICY_PERMITTED":           {"exämple.com"},
+		"POLICY_ALWAYS_ASK":          {"bank"},
+		"PERSONA":                    {"bell\a", strings.Repeat("x", 8<<10+1), "\xff"},
+		"RELEASE":                    {"v 1", strings.Repeat("x", 65)},
+		"GEMINI_MODEL":               {"a model", "../x", strings.Repeat("x", 129)},
+	}
+	for name, values := range tests {
+		for _, v := range values {
+			t.Run(name+"="+v[:min(len(v), 40)], func(t *testing.T) {
+				_, err := load(deployed, map[string]string{name: v}, all...)
+				if got := variables(t, err); !slices.Contains(got, name) || len(got) != 1 && name != "TOKEN_KMS_KEY" {
+					t.Errorf("%v are reported", got)
+				}
+				if strings.Contains(err.Error(), "\n") && name != "TOKEN_KMS_KEY" {
+					t.Errorf("not one line: %v", err)
+				}
+			})
+		}
+	}
+}
+
+func TestPairs(t *testing.T) {
+	tests := map[string]struct {
+		base, env map[string]string
+		want      string
+	}{
+		"two keys for tokens":             {deployed, map[string]string{"TOKEN_KMS_KEY": "projects/p/locations/l/keyRings/r/cryptoKeys/k"}, "TOKEN_KEY"},
+		"an OAuth client without secret":  {nil, map[string]string{"GOOGLE_OAUTH_CLIENT_ID": "1-a.apps.googleusercontent.com"}, "GOOGLE_OAUTH_CLIENT_SECRET"},
+		"an OAuth secret without client":  {nil, map[string]string{"GOOGLE_OAUTH_CLIENT_SECRET": "GOCSPX-abc"}, "GOOGLE_OAUTH_CLIENT_ID"},
+		"a Vertex project without place":  {nil, map[string]string{"VERTEX_AI_PROJECT_ID": "proj-123"}, "VERTEX_AI_LOCATION"},
+		"platform outside Cloud Run":      {nil, map[string]string{"PUSH_VERIFIED_BY": "platform"}, "PUSH_VERIFIED_BY"},
+		"longer than the platform allows": {deployed, map[string]string{"FUNCTION_TIMEOUT": "10m", "CLOUD_RUN_TIMEOUT_SECONDS": "540"}, "FUNCTION_TIMEOUT"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := load(tt.base, tt.env)
+			if got := variables(t, err); !slices.Equal(got, []string{tt.want}) {
+				t.Errorf("%v are reported, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestAccepted(t *testing.T) {
+	for name, values := range map[string][]string{
+		"ALLOWED_ORIGINS":         {"https://a.example:8443", "http://localhost:3000,http://127.0.0.1:8080,http://[::1]:1", "https://xn--exmple-cua.com", "https://find-your-home.example"},
+		"AUTH_AUDIENCE":           {"my-project", "123-abc.apps.googleusercontent.com"},
+		"AUTH_ISSUER":             {"http://127.0.0.1:8080/dev/issuer", "https://accounts.google.com", "accounts.google.com"},
+		"GEMINI_API_KEY":          {"offline-demo-model", "AIzaSyA-1234_5678", "AQ.Ab8RN6-x_y"},
+		"GOOGLE_GEMINI_BASE_URL":  {"http://127.0.0.1:8080/dev/gemini"},
+		"CALENDAR_API_ENDPOINT":   {"http://127.0.0.1:8080/dev/google/calendar/v3/"},
+		"PUSH_ISSUER":             {"http://127.0.0.1:8080/dev/issuer"},
+		"PUSH_SERVICE_ACCOUNT":    {"push@countersign-dev.iam.gserviceaccount.com"},
+		"FIRESTORE_EMULATOR_HOST": {"localhost:8081", "[::1]:8081"},
+		"GOOGLE_CLOUD_PROJECT":    {"countersign-dev", "example.com:proj-123"},
+		"RESUME_TOPIC":            {"projects/p-1/topics/agent-resume"},
+		"TOKEN_KEY":               {keyset},
+		"TOKEN_KMS_KEY":           {"gcp-kms://projects/p/locations/l/keyRings/r/cryptoKeys/k"},
+		"APPROVAL_TTL":            {"1m", "30d", "720h", "90s"},
+	} {
+		for _, v := range values {
+			if _, err := load(nil, map[string]string{name: v}); err != nil {
+				t.Errorf("%s=%s: %v", name, v, err)
+			}
+		}
+	}
+}

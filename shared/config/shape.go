@@ -1,0 +1,108 @@
+package config
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// The shapes of values. Each function says whether a text has the shape.
+
+func matches(pattern string) func(string) bool { return regexp.MustCompile(pattern).MatchString }
+
+// unlessFiller narrows a shape to what somebody has really filled in.
+func unlessFiller(ok func(string) bool) func(string) bool {
+	return func(v string) bool { return ok(v) && !idFillers.MatchString(v) }
+}
+
+var (
+	isModel    = matches(`^[A-Za-z0-9][A-Za-z0-9._/@-]{0,127}$`)
+	isRegion   = matches(`^[a-z][a-z0-9-]{1,38}$`)
+	isProject  = unlessFiller(matches(`^([a-z0-9][a-z0-9.-]*:)?[a-z][a-z0-9-]{4,28}[a-z0-9]$`))
+	isDatabase = matches(`^(\(default\)|[a-z][a-z0-9-]{2,61}[a-z0-9])$`)
+	isTopic    = matches(`^(projects/[^/\s*]+/topics/)?[A-Za-z][A-Za-z0-9._~+%-]{2,254}$`)
+	isKMSKey   = matches(`^(gcp-kms://)?projects/[^/\s*]+/locations/[^/\s*]+/keyRings/[^/\s*]+/cryptoKeys/[^/\s*]+$`)
+	isRelease  = matches(`^[A-Za-z0-9][A-Za-z0-9._+-]{0,63}$`)
+	isAccount  = unlessFiller(matches(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+$`))
+	isExact    = unlessFiller(matches(`^[^\s*,;"'<>]{1,512}$`)) // an audience: compared byte by byte, so never a pattern or a list
+	isHostPort = matches(`^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}$`)
+	isKey      = matches(`^[!-~]{1,512}$`) // what fits in an HTTP header
+)
+
+// fillers are what sample files and instructions put where an id belongs, or a secret. An id is compared more carefully,
+// because somebody may well have called a project "changeme-shop".
+var (
+	idFillers     = regexp.MustCompile(`(?i)[<>{}]|^\$|^your[-_ ]|^change[-_ ]?me$|^replace[-_ ]?me$|^place[-_ ]?holder$|^(todo|tbd|none|null|undefined)$`)
+	secretFillers = regexp.MustCompile(`(?i)[<>{}]|^\$|^\.{3}|^\*+$|^x{3,}$|your[-_ ]|^my[-_ ]|change[-_ ]?me|replace[-_ ]?(me|with|this)|place[-_ ]?holder|(insert|paste)[-_ ]|goes[-_ ]here|^(todo|tbd|none|null|undefined|secret|password|key|api[-_ ]?key|example)$`)
+)
+
+// isText accepts up to 8 KiB of text for people, without control characters.
+func isText(v string) bool {
+	return len(v) <= 8<<10 && utf8.ValidString(v) && !strings.ContainsFunc(v, func(r rune) bool {
+		return unicode.IsControl(r) && r != '\n' && r != '\t' && r != '\r'
+	})
+}
+
+// isKeyset looks at the outside of a Tink keyset in JSON or base64; shared/google reads the keys. A keyset's braces are
+// a filler's, so it is not compared with those.
+func isKeyset(v string) bool {
+	text := []byte(v)
+	if decoded, err := base64.StdEncoding.DecodeString(v); err == nil {
+		text = decoded
+	}
+	var set struct {
+		Primary uint32            `json:"primaryKeyId"`
+		Keys    []json.RawMessage `json:"key"`
+	}
+	return json.Unmarshal(text, &set) == nil && set.Primary != 0 && len(set.Keys) > 0
+}
+
+// parseURL gives an absolute http or https address without credentials, query and fragment.
+func parseURL(v string) (*url.URL, bool) {
+	u, err := url.Parse(v)
+	if err != nil || len(v) > 2048 || u.Host == "" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.ForceQuery || strings.Contains(v, "#") {
+		return nil, false
+	}
+	if p := u.Port(); p != "" || strings.HasSuffix(u.Host, ":") {
+		if n, err := strconv.Atoi(p); err != nil || n < 1 || n > 65535 {
+			return nil, false
+		}
+	}
+	return u, (u.Scheme == "https" || u.Scheme == "http") && !strings.ContainsAny(v, "*<>{}\\")
+}
+
+// isBase accepts https anywhere, and http to this machine, which a deployed function has no use for.
+func isBase(deployed bool) func(string) bool {
+	return func(v string) bool {
+		u, ok := parseURL(v)
+		return ok && (u.Scheme == "https" || !deployed && loopback(u.Hostname()))
+	}
+}
+
+// isOrigin accepts an origin in the one spelling in which browsers send it (RFC 6454 §6.2): https, or http on this
+// machine; the host in small letters; no path, not even a slash; no port that the scheme implies.
+func isOrigin(v string) bool {
+	u, ok := parseURL(v)
+	if !ok || u.Path != "" || v != u.Scheme+"://"+u.Host || v != strings.ToLower(v) || !ascii(v) {
+		return false
+	}
+	if u.Scheme == "https" {
+		return u.Port() != "443"
+	}
+	return loopback(u.Hostname()) && u.Port() != "80"
+}
+
+func ascii(v string) bool {
+	return !strings.ContainsFunc(v, func(r rune) bool { return r > unicode.MaxASCII })
+}
+
+func loopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
+}

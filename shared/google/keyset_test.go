@@ -1,0 +1,189 @@
+package google_test
+
+import (
+	"context"
+	"encoding/base64"
+	"hash/crc32"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"cloud.google.com/go/kms/apiv1/kmspb"
+	"github.com/tink-crypto/tink-go/v2/tink"
+	"google.golang.org/api/option"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/countersign-run/countersign/shared/google"
+)
+
+func TestLocalKeyIsMadeOnceAndKept(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	ciphers := make([]tink.AEADWithContext, 4)
+	var wg sync.WaitGroup
+	for n := range ciphers {
+		wg.Go(func() {
+			c, err := google.LocalAEAD(dir)
+			if err != nil {
+				t.Error(err)
+			}
+			ciphers[n] = c
+		})
+	}
+	wg.Wait()
+	if t.Failed() {
+		return
+	}
+	sealed, err := ciphers[0].EncryptWithContext(t.Context(), []byte("secret"), []byte("u1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range ciphers {
+		if got, err := c.DecryptWithContext(t.Context(), sealed, []byte("u1")); err != nil || string(got) != "secret" {
+			t.Errorf("several processes have several keys: %q, %v", got, err)
+		}
+		if _, err := c.DecryptWithContext(t.Context(), sealed, []byte("u2")); err == nil {
+			t.Error("it opens for another user")
+		}
+	}
+	info, err := os.Stat(filepath.Join(dir, google.KeyFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Mode().Perm() != 0o600 {
+		t.Errorf("the key file has mode %v", info.Mode().Perm())
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 1 {
+		t.Errorf("the directory holds %v (%v)", entries, err)
+	}
+}
+
+func TestParseKeyset(t *testing.T) {
+	dir := t.TempDir()
+	made, err := google.LocalAEAD(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, google.KeyFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealed, err := made.EncryptWithContext(t.Context(), []byte("secret"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, form := range map[string]string{
+		"JSON": string(text), "with a line end": string(text) + "\n", "base64": base64.StdEncoding.EncodeToString(text),
+	} {
+		c, err := google.ParseKeyset(form)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if got, err := c.DecryptWithContext(t.Context(), sealed, nil); err != nil || string(got) != "secret" {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+	const hmac = `{"primaryKeyId":1,"key":[{"keyData":{"typeUrl":"type.googleapis.com/google.crypto.tink.HmacKey","keyMaterialType":"SYMMETRIC","value":"EgQIAxAQGiCbFI+JlHbDqCdcTdwWTfTDPDYt0VfmpHe8SpQc5hTNjg=="},"outputPrefixType":"RAW","keyId":1,"status":"ENABLED"}]}`
+	for name, bad := range map[string]string{"empty": "", "a password": "hunter2hunter2", "half": string(text[:len(text)/2]), "no keys": `{"primaryKeyId":1,"key":[]}`, "not for AEAD": hmac} {
+		_, err := google.ParseKeyset(bad)
+		if err == nil {
+			t.Errorf("%s: is accepted", name)
+		} else if bad != "" && strings.Contains(err.Error(), bad) {
+			t.Errorf("%s: the error repeats the key: %v", name, err)
+		}
+	}
+}
+
+const kmsKey = "projects/p/locations/global/keyRings/agent/cryptoKeys/tokens"
+
+// keyService is Cloud KMS as its gRPC protocol has it, with one key.
+type keyService struct {
+	kmspb.UnimplementedKeyManagementServiceServer
+	key  tink.AEADWithContext
+	hang atomic.Bool
+}
+
+func crc(b []byte) *wrapperspb.Int64Value {
+	return wrapperspb.Int64(int64(crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli))))
+}
+
+func (s *keyService) Encrypt(ctx context.Context, r *kmspb.EncryptRequest) (*kmspb.EncryptResponse, error) {
+	if r.Name != kmsKey {
+		return nil, status.Error(codes.NotFound, "no such key")
+	}
+	sealed, err := s.key.EncryptWithContext(ctx, r.Plaintext, r.AdditionalAuthenticatedData)
+	return &kmspb.EncryptResponse{
+		Name: r.Name + "/cryptoKeyVersions/1", Ciphertext: sealed, CiphertextCrc32C: crc(sealed),
+		VerifiedPlaintextCrc32C: true, VerifiedAdditionalAuthenticatedDataCrc32C: true,
+	}, err
+}
+
+func (s *keyService) Decrypt(ctx context.Context, r *kmspb.DecryptRequest) (*kmspb.DecryptResponse, error) {
+	if s.hang.Load() {
+		<-ctx.Done()
+		return nil, status.FromContextError(ctx.Err()).Err()
+	}
+	plain, err := s.key.DecryptWithContext(ctx, r.Ciphertext, r.AdditionalAuthenticatedData)
+	if err != nil {
+		return nil, status.Error(codes.InvalidArgument, "decryption failed")
+	}
+	return &kmspb.DecryptResponse{Plaintext: plain, PlaintextCrc32C: crc(plain)}, nil
+}
+
+func TestCloudKMS(t *testing.T) {
+	key, err := google.LocalAEAD(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	service := &keyService{key: key}
+	srv := grpc.NewServer()
+	kmspb.RegisterKeyManagementServiceServer(srv, service)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = srv.Serve(listener) }()
+	t.Cleanup(srv.Stop)
+	here := []option.ClientOption{
+		option.WithEndpoint(listener.Addr().String()), option.WithoutAuthentication(),
+		option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())),
+	}
+	for _, name := range []string{kmsKey, "gcp-kms://" + kmsKey} {
+		c, err := google.KMSAEAD(t.Context(), name, here...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sealed, err := c.EncryptWithContext(t.Context(), []byte("secret"), []byte("u1|google"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := c.DecryptWithContext(t.Context(), sealed, []byte("u1|google")); err != nil || string(got) != "secret" {
+			t.Errorf("got %q, %v", got, err)
+		}
+		if _, err := c.DecryptWithContext(t.Context(), sealed, []byte("u2|google")); err == nil {
+			t.Error("it opens for another user")
+		}
+		service.hang.Store(true)
+		soon, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		if _, err := c.DecryptWithContext(soon, sealed, []byte("u1|google")); err == nil {
+			t.Error("a key service that does not answer")
+		}
+		cancel()
+		service.hang.Store(false)
+	}
+	for _, bad := range []string{"", "projects/p", "gcp-kms://", "aws-kms://arn:aws:kms:x", strings.Replace(kmsKey, "cryptoKeys", "keys", 1)} {
+		if _, err := google.KMSAEAD(t.Context(), bad, here...); err == nil {
+			t.Errorf("%q is accepted as a key's name", bad)
+		}
+	}
+}

@@ -1,0 +1,228 @@
+package google_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tink-crypto/tink-go/v2/tink"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/google"
+	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/store/embedded"
+)
+
+const (
+	clientID     = "client-1"
+	clientSecret = "client-secret-0"
+	redirectURL  = "http://127.0.0.1:8080/api/agent/connections/google/callback"
+
+	compose = "https://www.googleapis.com/auth/gmail.compose"
+	events  = "https://www.googleapis.com/auth/calendar.events"
+)
+
+// world is a provider, a store, and one instance of ours or several on that store.
+type world struct {
+	t        *testing.T
+	provider *provider
+	store    *countingStore
+	cipher   tink.AEADWithContext
+
+	mu sync.Mutex
+	at time.Time
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{t: t, at: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)}
+	w.provider = newProvider(t, w.now)
+	st, err := embedded.OpenMemory(w.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = st.Close() })
+	w.store = &countingStore{Store: st}
+	if w.cipher, err = google.LocalAEAD(t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func (w *world) now() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.at
+}
+
+func (w *world) pass(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.at = w.at.Add(d)
+}
+
+// instance is one process: it shares the store with the others, and no memory.
+func (w *world) instance(change ...func(*google.Config)) *google.Accounts {
+	return w.on(w.store, change...)
+}
+
+// overtaken is an instance in which something else happens right after its nth read.
+func (w *world) overtaken(nth int, overtake func()) *google.Accounts {
+	return w.on(&overtakenStore{Store: w.store, at: nth, overtake: overtake})
+}
+
+func (w *world) on(st store.Store, change ...func(*google.Config)) *google.Accounts {
+	w.t.Helper()
+	base := w.provider.srv.URL
+	cfg := google.Config{
+		ClientID: clientID, ClientSecret: clientSecret, RedirectURL: redirectURL, Scopes: []string{compose, events},
+		AuthURL: base + "/auth", TokenURL: base + "/token", RevokeURL: base + "/revoke",
+		HTTPClient: &http.Client{Timeout: 10 * time.Second}, Now: w.now,
+	}
+	for _, c := range change {
+		c(&cfg)
+	}
+	a, err := google.New(cfg, st, w.cipher)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return a
+}
+
+// link has the user link the Google account, with the scopes less those left out.
+func (w *world) link(a *google.Accounts, uid, account string, scopes []string, untick ...string) error {
+	w.t.Helper()
+	consent, err := a.Start(w.t.Context(), uid, scopes, "/settings")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	state, code := w.provider.consent(consent.URL, account, untick...)
+	gotUID, returnTo, err := a.Callback(w.t.Context(), google.Answer{State: state, Code: code, Browser: consent.Browser})
+	if gotUID != uid || returnTo != "/settings" {
+		w.t.Fatalf("the callback is for %q and leads to %q (%v)", gotUID, returnTo, err)
+	}
+	return err
+}
+
+func (w *world) linked(a *google.Accounts, uid, account string, scopes ...string) {
+	w.t.Helper()
+	if err := w.link(a, uid, account, scopes); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) client(a *google.Accounts, uid string, scopes ...string) *http.Client {
+	w.t.Helper()
+	c, err := a.Client(w.t.Context(), uid, scopes...)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return c
+}
+
+// ask calls the API and gives whose account it says was used.
+func (w *world) ask(c *http.Client) (account string, status int, err error) {
+	resp, err := c.Post(w.provider.srv.URL+"/api", "text/plain", strings.NewReader("hello"))
+	if err != nil {
+		return "", 0, err
+	}
+	defer resp.Body.Close()
+	var answer struct{ Account, Body string }
+	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
+		return "", resp.StatusCode, err
+	}
+	if resp.StatusCode == http.StatusOK && answer.Body != "hello" {
+		w.t.Errorf("the API received %q", answer.Body)
+	}
+	return answer.Account, resp.StatusCode, nil
+}
+
+func (w *world) expect(err error, class fault.Class, code fault.Code) {
+	w.t.Helper()
+	if !fault.Is(err, class, code) {
+		w.t.Fatalf("got %v, want %s %s", err, class, code)
+	}
+	w.keepsSecrets(err)
+}
+
+// keepsSecrets looks for anything in the error, and in all its causes, that nobody may read.
+func (w *world) keepsSecrets(err error) {
+	w.t.Helper()
+	w.provider.mu.Lock()
+	defer w.provider.mu.Unlock()
+	for ; err != nil; err = errors.Unwrap(err) {
+		for secret := range w.provider.seen {
+			if strings.Contains(err.Error(), secret) {
+				w.t.Errorf("the error tells a secret: %v", err)
+			}
+		}
+		if strings.Contains(err.Error(), clientSecret) {
+			w.t.Errorf("the error tells the client's secret: %v", err)
+		}
+	}
+}
+
+// countingStore counts commits, and fails on demand.
+type countingStore struct {
+	store.Store
+	mu      sync.Mutex
+	commits int
+	fail    error
+}
+
+func (s *countingStore) Get(ctx context.Context, paths ...string) ([]store.Doc, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fail != nil {
+		return nil, s.fail
+	}
+	return s.Store.Get(ctx, paths...)
+}
+
+func (s *countingStore) Commit(ctx context.Context, writes ...store.Write) ([]time.Time, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fail != nil {
+		return nil, s.fail
+	}
+	s.commits++
+	return s.Store.Commit(ctx, writes...)
+}
+
+// failingReader is a source of randomness that has run dry.
+type failingReader struct{}
+
+func (failingReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+// recordingStore keeps all that is written.
+type recordingStore struct {
+	store.Store
+	written strings.Builder
+}
+
+func (s *recordingStore) Commit(ctx context.Context, writes ...store.Write) ([]time.Time, error) {
+	for _, w := range writes {
+		s.written.WriteString(w.Doc.Path + "\n" + string(w.Doc.Data) + "\n")
+	}
+	return s.Store.Commit(ctx, writes...)
+}
+
+// overtakenStore lets something else happen right after one of its reads.
+type overtakenStore struct {
+	store.Store
+	at       int
+	overtake func()
+}
+
+func (s *overtakenStore) Get(ctx context.Context, paths ...string) ([]store.Doc, error) {
+	docs, err := s.Store.Get(ctx, paths...)
+	if s.at--; s.at == 0 {
+		s.overtake()
+	}
+	return docs, err
+}

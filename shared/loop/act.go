@@ -1,0 +1,327 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/policy"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// tries is how often a provider is asked in one go for something that provably did not happen.
+const tries = 3
+
+// act carries out a call that is allowed. For a side effect the order is: handle, intent (durable), effect, outcome
+// (durable). A death between any two of these is settled by settle.
+func (m *mover) act(ctx context.Context, id string) error {
+	a := m.state.Action(id)
+	t := m.Tools[a.Tool]
+	if t == nil || t.Waits() {
+		return m.outcome(ctx, id, refusal(fault.New(fault.Tool, "no_such_tool", "This tool is no longer offered.")))
+	}
+	if err := m.stillFits(ctx, a, t); err != nil {
+		return m.outcome(ctx, id, refusal(err))
+	}
+	handle := ""
+	if t.Prepares() {
+		if err := m.claim(ctx, m.Profile.ToolTimeout); err != nil {
+			return err
+		}
+		var err error
+		if handle, err = m.prepare(ctx, t, a); err != nil {
+			return m.outcome(ctx, id, refusal(err))
+		}
+	}
+	if !t.SideEffect && !a.RequiresApproval {
+		if err := m.claim(ctx, m.Profile.ToolTimeout); err != nil {
+			return err
+		}
+		return m.effect(ctx, t, id)
+	}
+	begun, err := m.begun(ctx, t, id, agent.Started{Owner: m.owner, Attempt: 1, Handle: handle})
+	if err != nil || !begun {
+		return err
+	}
+	return m.effect(ctx, t, id)
+}
+
+// stillFits checks what may have changed since the call was judged: the stored arguments, and the account.
+func (m *mover) stillFits(ctx context.Context, a *agent.Action, t *tool.Tool) error {
+	if agent.ArgsHash(m.run.UID, t.Spec, a.Args) != a.ArgsHash {
+		return fault.New(fault.Policy, fault.CodeIntegrity, "What is stored is not what was approved, so it was not done.")
+	}
+	if len(t.Scopes) == 0 {
+		return nil
+	}
+	return m.Access(ctx, m.run.UID, t.Scopes)
+}
+
+func (m *mover) call(a *agent.Action, handle string) tool.Call {
+	return tool.Call{UID: m.run.UID, Origin: m.run.Origin, RunID: m.run.ID, ActionID: a.ID, Args: a.Args, Handle: handle}
+}
+
+// prepare makes the tool's handle. Whatever goes wrong, no effect has taken place.
+func (m *mover) prepare(ctx context.Context, t *tool.Tool, a *agent.Action) (handle string, err error) {
+	ctx, cancel := bounded(ctx, m.Profile.ToolTimeout)
+	defer cancel()
+	for try := 1; ; try++ {
+		handle, err = t.Prepare(ctx, m.call(a, ""))
+		if err == nil || !tool.IsTransient(err) || try == tries {
+			return handle, err
+		}
+		if err := m.backOff(ctx, try); err != nil {
+			return "", err
+		}
+	}
+}
+
+// backOff waits before the next try: 0 to 1, 2, 4 seconds.
+func (m *mover) backOff(ctx context.Context, try int) error {
+	return m.Sleep(ctx, m.spread(time.Second<<(try-1)))
+}
+
+// begun commits the intent: after this, and only after this, its owner may call the provider. The policy is asked again
+// in the same commit: a rule or an allowlist entry that is gone by now counts. It reports false where the call may not
+// be carried out after all.
+func (m *mover) begun(ctx context.Context, t *tool.Tool, id string, started agent.Started) (ok bool, err error) {
+	err = m.transition(ctx, func(d *draft) error {
+		ok = false
+		a := d.state.Action(id)
+		if a.Status == agent.ActionExecuting && a.Started == started {
+			ok = true // the commit's answer was lost; the intent is there
+			return nil
+		}
+		if d.run.Lease.Held(m.owner, d.now) {
+			return errHeld
+		}
+		fresh := a.Runnable() && started.Attempt == 1
+		again := a.Status == agent.ActionExecuting && started.Attempt == a.Started.Attempt+1
+		if !fresh && !again || fresh && m.ending(d.state, d.run, d.now) != nil {
+			return nil
+		}
+		if fresh {
+			if stop, err := d.reconsider(a, t); stop || err != nil {
+				return err
+			}
+		}
+		if err := d.event(agent.Event{Type: agent.ActionStarted, ActionID: id, Started: &started}); err != nil {
+			return err
+		}
+		d.record(audit.Intent, a, func(e *audit.Entry) { e.Decision = decidedBy(a) })
+		ok = true
+		return nil
+	})
+	return ok, err
+}
+
+// decidedBy says in the audit what an effect rests on: its user's decision, or the policy's.
+func decidedBy(a *agent.Action) string {
+	if a.Decision != "" {
+		return string(a.Decision)
+	}
+	return a.PolicyDecision
+}
+
+// reconsider asks the policy again about a call that is about to be carried out. A call that rests on the allowlist also
+// rewrites the user's document, so that an entry taken back meanwhile makes the commit fail instead of being used.
+func (d *draft) reconsider(a *agent.Action, t *tool.Tool) (stop bool, err error) {
+	if !a.SideEffect {
+		return false, nil
+	}
+	u, err := d.theUser()
+	if err != nil {
+		return false, err
+	}
+	if err := u.MayAct(); err != nil {
+		return true, d.stop(a, "disabled_user", err)
+	}
+	v, err := d.verdict(t, a.Args)
+	if err != nil {
+		return false, err
+	}
+	switch {
+	case v.Mode == policy.Deny:
+		return true, d.stop(a, v.Rule, fault.New(fault.Policy, "denied", "%s", v.Reason))
+	case a.Decision == "" && v.Mode == policy.RequireApproval:
+		return true, d.ask(a, agent.KindApproval, v.Reason)
+	case a.Decision == "":
+		return false, d.moveUser(func(*agent.User) {})
+	}
+	return false, nil
+}
+
+// stop ends an action that was allowed and may not be carried out any more.
+func (d *draft) stop(a *agent.Action, rule string, why error) error {
+	finished := refusal(why)
+	finished.Execution = agent.NotStarted
+	if err := d.event(agent.Event{Type: agent.ActionFinished, ActionID: a.ID, Finished: &finished}); err != nil {
+		return err
+	}
+	d.record(audit.Denied, a, func(e *audit.Entry) { e.Rule, e.ErrorCode = rule, string(finished.Error.Class) })
+	return nil
+}
+
+// effect calls the provider until it is known what happened, or known that this cannot be known here.
+func (m *mover) effect(ctx context.Context, t *tool.Tool, id string) error {
+	a := m.state.Action(id)
+	call := m.call(a, a.Started.Handle)
+	acting, cancel := bounded(ctx, m.Profile.ToolTimeout)
+	defer cancel()
+	for try := 1; ; try++ {
+		result, err := t.Execute(acting, call)
+		switch {
+		case err == nil:
+			return m.outcome(ctx, id, success(result))
+		case t.SideEffect && tool.IsAmbiguous(err):
+			m.Log.WarnContext(ctx, "the outcome of an effect is not clear", "runId", m.id, "actionId", id, "error", err)
+			out, known := m.reconcile(acting, t, call)
+			if !known {
+				return m.park(ctx, id, out.Reason)
+			}
+			if out.Verdict == tool.Done {
+				return m.outcome(ctx, id, success(out.Result))
+			}
+		case !tool.IsTransient(err):
+			return m.outcome(ctx, id, refusal(err))
+		}
+		if try == tries || m.backOff(acting, try) != nil {
+			return m.outcome(ctx, id, refusal(err))
+		}
+	}
+}
+
+// reconcile asks the tool what became of a call, a few times if need be; known is false where it cannot tell.
+func (m *mover) reconcile(ctx context.Context, t *tool.Tool, call tool.Call) (out tool.Outcome, known bool) {
+	ctx, cancel := lasting(ctx)
+	defer cancel()
+	var err error
+	for try := 1; try <= tries; try++ {
+		out, err = t.Reconcile(ctx, call)
+		if err == nil {
+			return out, out.Verdict != tool.Unknown
+		}
+		m.Log.WarnContext(ctx, "what became of an effect could not be asked", "runId", m.id, "actionId", call.ActionID, "error", err)
+		if try < tries && m.backOff(ctx, try) != nil {
+			break
+		}
+	}
+	return tool.Outcome{Verdict: tool.Unknown, Reason: "The service that was asked does not say what became of it."}, false
+}
+
+// settle finds out what became of an effect that another process has started, or an earlier life of this one.
+func (m *mover) settle(ctx context.Context, id string) error {
+	if err := m.claim(ctx, m.Profile.ToolTimeout); err != nil {
+		return err
+	}
+	a := m.state.Action(id)
+	if a.Status != agent.ActionExecuting {
+		return nil
+	}
+	t := m.Tools[a.Tool]
+	if t == nil || t.Waits() {
+		return m.park(ctx, id, "The tool that did it is no longer offered.")
+	}
+	if !t.SideEffect {
+		return m.again(ctx, t, a)
+	}
+	out, known := m.reconcile(ctx, t, m.call(a, a.Started.Handle))
+	switch {
+	case !known:
+		return m.park(ctx, id, out.Reason)
+	case out.Verdict == tool.Done:
+		return m.outcome(ctx, id, success(out.Result))
+	case m.ending(m.state, m.run, m.now()) != nil:
+		return m.outcome(ctx, id, refusal(fault.New(fault.Policy, "cancelled", "The run ended before it was done.")))
+	}
+	return m.again(ctx, t, a)
+}
+
+// again takes over a call that provably had no effect.
+func (m *mover) again(ctx context.Context, t *tool.Tool, a *agent.Action) error {
+	started := agent.Started{Owner: m.owner, Attempt: a.Started.Attempt + 1, Handle: a.Started.Handle}
+	begun, err := m.begun(ctx, t, a.ID, started)
+	if err != nil || !begun {
+		return err
+	}
+	return m.effect(ctx, t, a.ID)
+}
+
+func success(result []byte) agent.Finished {
+	if len(result) > maxOutput {
+		result = raw(agent.Cut(string(result), maxOutput))
+	}
+	return agent.Finished{Status: agent.ActionCompleted, Execution: agent.Succeeded, Result: result}
+}
+
+// refusal is the outcome of a call that had no effect.
+func refusal(err error) agent.Finished {
+	var f *fault.Error
+	if !errors.As(err, &f) {
+		f = fault.New(fault.Tool, "failed", "The service that was asked could not do it. Nothing was sent or changed.").Because(err)
+	}
+	return agent.Finished{Status: agent.ActionFailed, Execution: agent.FailedKnown, Error: agent.ProblemOf(f)}
+}
+
+// outcome records what became of a call. It is the one commit that must not be lost to the function's time.
+func (m *mover) outcome(ctx context.Context, id string, f agent.Finished) error {
+	ctx, cancel := lasting(ctx)
+	defer cancel()
+	if f.Error != nil {
+		m.Log.WarnContext(ctx, "an action failed", "runId", m.id, "actionId", id, "class", f.Error.Class, "code", f.Error.Code)
+	}
+	return m.transition(ctx, func(d *draft) error {
+		a := d.state.Action(id)
+		if !d.mine(a) {
+			return nil
+		}
+		if f.Status == agent.ActionFailed && a.Status != agent.ActionExecuting {
+			f.Execution = agent.NotStarted
+		}
+		if err := d.event(agent.Event{Type: agent.ActionFinished, ActionID: id, Finished: &f}); err != nil {
+			return err
+		}
+		if a.SideEffect {
+			d.record(audit.Outcome, a, func(e *audit.Entry) { describe(e, f.Error) })
+		}
+		return nil
+	})
+}
+
+// mine reports whether this mover is the one who says what became of the action: it wrote the newest intent, or settles
+// it under its lease, or holds the run while no intent is there.
+func (d *draft) mine(a *agent.Action) bool {
+	if a.Over() || a.Waiting() || d.run.Lease.Held(d.m.owner, d.now) {
+		return false
+	}
+	return a.Status != agent.ActionExecuting || a.Started.Owner == d.m.owner || d.run.Lease.Owner == d.m.owner
+}
+
+func describe(e *audit.Entry, p *agent.Problem) {
+	if p != nil {
+		e.ErrorCode, e.Message = string(p.Class), string(p.Code)
+	}
+}
+
+// park leaves a call whose outcome nobody here can know to its user.
+func (m *mover) park(ctx context.Context, id, reason string) error {
+	ctx, cancel := lasting(ctx)
+	defer cancel()
+	m.Log.ErrorContext(ctx, "an outcome is unknown and waits for its user", "runId", m.id, "actionId", id)
+	return m.transition(ctx, func(d *draft) error {
+		a := d.state.Action(id)
+		if !d.mine(a) {
+			return nil
+		}
+		p := agent.ProblemOf(fault.New(fault.Tool, fault.CodeUnknownOutcome, "Nobody can tell from here whether this was done. %s", reason))
+		f := &agent.Finished{Status: agent.ActionFailed, Execution: agent.UnknownState, Error: p}
+		if err := d.event(agent.Event{Type: agent.ActionFinished, ActionID: id, Finished: f}); err != nil {
+			return err
+		}
+		d.record(audit.Outcome, a, func(e *audit.Entry) { describe(e, p) })
+		return d.ask(a, agent.KindReview, p.Message)
+	})
+}

@@ -1,0 +1,107 @@
+package loop
+
+import (
+	"encoding/json"
+
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/model"
+)
+
+// contents lays out the conversation as the model must see it: the thread's history and the prompt as words, then this
+// run's own turns verbatim, each with the responses to its calls. It is made of events alone, so whoever takes the run
+// up makes the same.
+func (m *mover) contents() ([]json.RawMessage, error) {
+	history := make([]model.Message, len(m.state.Question.History))
+	for i, h := range m.state.Question.History {
+		history[i] = model.Message{Role: roleOf(h.Role), Text: h.Text}
+	}
+	c, err := model.NewContents(history)
+	if err == nil {
+		err = c.AddUser(m.state.Question.Prompt)
+	}
+	for i, t := range m.state.Turns {
+		if err != nil {
+			return nil, err
+		}
+		err = m.addTurn(c, t, i+1)
+	}
+	return c.JSON(), err
+}
+
+// addTurn adds one answer of the model and what became of its calls. An answer that could not be used is not replayed:
+// the model is told what was wrong with it.
+func (m *mover) addTurn(c *model.Contents, t agent.Turn, number int) error {
+	if t.Correction != "" {
+		return c.AddUser(t.Correction)
+	}
+	if err := c.AddModel(t.Content); err != nil || t.Calls == 0 {
+		return err
+	}
+	responses := m.responses(number)
+	for i, call := range c.Open() {
+		if i < len(responses) {
+			responses[i].ID, responses[i].Name = call.ID, call.Name // as the model wrote them, which may be no tool's name
+		}
+	}
+	return c.AddResponses(responses)
+}
+
+func roleOf(r agent.Role) model.Role {
+	if r == agent.RoleAssistant {
+		return model.Answer
+	}
+	return model.User
+}
+
+// responses are the answers to the turn's calls, in the model's order.
+func (m *mover) responses(turn int) []model.Response {
+	var out []model.Response
+	for _, a := range m.state.Actions {
+		if a.Turn != turn {
+			continue
+		}
+		r := m.response(a)
+		if a.Index < len(out) {
+			out[a.Index] = r // it was started afresh
+			continue
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// response tells the model what became of a call. Edited arguments do not rewrite the signed call: the response says
+// what was done instead.
+func (m *mover) response(a *agent.Action) model.Response {
+	var r model.Response
+	switch {
+	case a.Status == agent.ActionCompleted && a.Decision == agent.ConfirmDone:
+		r.Result = raw("The user confirmed that it was done.")
+	case a.Status == agent.ActionCompleted && a.Edited:
+		r.Result = edited(a)
+	case a.Status == agent.ActionCompleted:
+		r.Result = a.Result
+	case a.Status == agent.ActionRejected:
+		r.Error = "The user said no; it was not done."
+		if a.Comment != "" {
+			r.Error += " The user says: " + a.Comment
+		}
+	case a.Error != nil:
+		r.Error = a.Error.Message
+		if a.Error.Class == fault.Validation && a.Error.Field != "" {
+			r.Error = a.Error.Field + ": " + r.Error
+		}
+	default:
+		r.Error = "It was not done."
+	}
+	return r
+}
+
+func edited(a *agent.Action) json.RawMessage {
+	b, err := agent.Marshal(map[string]any{"result": a.Result, "executedArgs": a.Args, "editedBy": "user"})
+	if err != nil {
+		return raw("It was done, with arguments that the user changed.")
+	}
+	return b
+}

@@ -1,0 +1,310 @@
+package loop_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/store"
+)
+
+// killed is what a process says when it dies in a test.
+type killed struct{}
+
+// mortal is a store that kills its process at the n-th commit, before or after it has become true.
+type mortal struct {
+	store.Store
+	mu    sync.Mutex
+	n     int // commits until death; 0 never
+	after bool
+	count int
+}
+
+func (m *mortal) Commit(ctx context.Context, w ...store.Write) ([]time.Time, error) {
+	m.mu.Lock()
+	m.count++
+	dies := m.count == m.n
+	m.mu.Unlock()
+	if dies && !m.after {
+		panic(killed{})
+	}
+	v, err := m.Store.Commit(ctx, w...)
+	if dies {
+		panic(killed{})
+	}
+	return v, err
+}
+
+// asked answers from what it is asked, as a model does: it calls the tool until it sees its response.
+type asked struct {
+	tool string
+	mu   sync.Mutex
+	n    int
+}
+
+func (a *asked) Name() string { return "asked" }
+
+func (a *asked) Generate(_ context.Context, req model.Request, _ func(string)) (*model.Reply, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.n++
+	for _, c := range req.Contents {
+		if strings.Contains(string(c), "functionResponse") {
+			return &model.Reply{Content: json.RawMessage(`{"role":"model","parts":[{"text":"Done."}]}`), Text: "Done.", Finish: "STOP", Model: "asked"}, nil
+		}
+	}
+	content := fmt.Sprintf(`{"role":"model","parts":[{"functionCall":{"id":"c1","name":%q,"args":{"to":["bob@x.org"],"text":"ten"}},"thoughtSignature":"c2ln"}]}`, a.tool)
+	return &model.Reply{Content: json.RawMessage(content), Calls: []model.Call{{ID: "c1", Name: a.tool, Args: json.RawMessage(`{"to":["bob@x.org"],"text":"ten"}`)}}, Finish: "STOP", Model: "asked"}, nil
+}
+
+// mortally runs f in a process that may die, and reports whether it did.
+func mortally(f func() error) (died bool, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			if _, ok := r.(killed); !ok {
+				panic(r)
+			}
+			died = true
+		}
+	}()
+	return false, f()
+}
+
+// TestKilledAtEveryCommit kills the process before and after each commit of start, approve and resume, lets another one
+// take the run up, and looks at what the provider really did.
+func TestKilledAtEveryCommit(t *testing.T) {
+	for _, toolName := range []string{"send", "draft"} {
+		for _, after := range []bool{false, true} {
+			for n := 1; n <= 8; n++ {
+				t.Run(fmt.Sprintf("%s/after=%v/%d", toolName, after, n), func(t *testing.T) {
+					killAt(t, toolName, n, after)
+				})
+			}
+		}
+	}
+}
+
+func killAt(t *testing.T, toolName string, n int, after bool) {
+	ctx := context.Background()
+	w := newWorld(t)
+	m := &mortal{Store: w.store, n: n, after: after}
+	w.loop.Store, w.loop.Model = m, &asked{tool: toolName}
+	ask := loop.Ask{UID: "ana", Prompt: "tell bob", Key: "k1", BodyHash: "h"}
+	runID := agent.KeyedRunID("ana", "k1")
+	life := func() error {
+		if _, err := w.loop.Start(ctx, ask, nil); err != nil {
+			return err
+		}
+		for _, a := range w.open("ana") {
+			if a.Kind != agent.KindApproval {
+				continue
+			}
+			if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: a.ApprovalID, Decision: agent.ApproveOnce}); err != nil {
+				return err
+			}
+		}
+		return w.deliver(ctx)
+	}
+	died, err := mortally(life)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !died && n <= 6 {
+		t.Fatalf("the run made fewer than %d commits: the kill did not happen", n)
+	}
+	for range 3 { // other processes, later, with everything delivered again
+		w.tick(3 * time.Minute)
+		if _, err := w.loop.Sweep(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.deliver(ctx); err != nil && !loop.Held(err) {
+			t.Fatal(err)
+		}
+		if err := life(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.tick(3 * time.Minute)
+	w.queue = append(w.queue, runID, runID)
+	if err := w.deliver(ctx); err != nil {
+		t.Fatal(err)
+	}
+	v, _, err := w.loop.Get(ctx, "ana", runID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	verdict(t, w, v, toolName)
+}
+
+// verdict holds what is on record against what the provider did.
+func verdict(t *testing.T, w *world, v *agent.RunView, toolName string) {
+	t.Helper()
+	a := v.Actions[0]
+	switch {
+	case len(w.effects) > 1:
+		t.Fatalf("done %d times", len(w.effects))
+	case v.Status == agent.Completed && (a.Status != agent.ActionCompleted || len(w.effects) != 1):
+		t.Fatalf("the run is completed, the action is %s, and it was done %d times", a.Status, len(w.effects))
+	case v.Status == agent.Completed:
+	case toolName == "send" && v.Status == agent.Awaiting && a.ExecutionStatus == agent.UnknownState:
+		if open := w.open("ana"); len(open) != 1 || open[0].Kind != agent.KindReview {
+			t.Fatalf("an unknown outcome has no review: %+v", open)
+		}
+	default:
+		t.Fatalf("the run is %s (%s), its action %s/%s, and it was done %d times", v.Status, v.Message, a.Status, a.ExecutionStatus, len(w.effects))
+	}
+}
+
+// TestOneMoverAmongMany has many processes take up one approved run at once: one carries it out.
+func TestOneMoverAmongMany(t *testing.T) {
+	for _, toolName := range []string{"send", "draft"} {
+		t.Run(toolName, func(t *testing.T) {
+			ctx := context.Background()
+			w := newWorld(t)
+			w.loop.Model = &asked{tool: toolName}
+			v, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "tell bob"}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			approve(t, w, v, 1)
+			var wg sync.WaitGroup
+			for range 20 {
+				wg.Go(func() {
+					if _, err := w.loop.Advance(ctx, v.RunID, nil); err != nil && !loop.Held(err) {
+						t.Error(err)
+					}
+				})
+			}
+			wg.Wait()
+			got, _, err := w.loop.Get(ctx, "ana", v.RunID)
+			if err != nil || got.Status != agent.Completed || len(w.effects) != 1 {
+				t.Fatalf("%v, %+v, done %d times", err, got, len(w.effects))
+			}
+		})
+	}
+}
+
+func approve(t *testing.T, w *world, v *agent.RunView, n int) {
+	t.Helper()
+	if _, err := w.loop.Resolve(context.Background(), loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, n), Decision: agent.ApproveOnce}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestOneDecisionAmongMany has a hundred people press yes and no at once: one decision stands, and everybody is told the same.
+func TestOneDecisionAmongMany(t *testing.T) {
+	ctx := context.Background()
+	w := newWorld(t)
+	w.loop.Model = &asked{tool: "send"}
+	v, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "tell bob"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	won := map[agent.Decision]int{}
+	var wg sync.WaitGroup
+	for i := range 100 {
+		d := agent.ApproveOnce
+		if i%2 == 1 {
+			d = agent.Reject
+		}
+		wg.Go(func() {
+			_, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1), Decision: d})
+			if err != nil && !fault.Is(err, fault.Policy, fault.CodeAlreadyResolved) {
+				t.Error(err)
+			}
+			if err == nil {
+				mu.Lock()
+				won[d]++
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	if len(won) != 1 {
+		t.Fatalf("both decisions were taken: %v", won)
+	}
+	if err := w.deliver(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if want := 1 - min(1, won[agent.Reject]); len(w.effects) != want {
+		t.Fatalf("done %d times, want %d", len(w.effects), want)
+	}
+}
+
+// TestHandOver gives a function no time for another step: the run is handed over through the queue, and ends as it would have.
+func TestHandOver(t *testing.T) {
+	w := newWorld(t)
+	w.loop.Model = &asked{tool: "lookup"}
+	w.loop.Profile.ModelTimeout = time.Hour
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	v, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "look it up"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v.Status == agent.Completed || len(w.queue) != 1 {
+		t.Fatalf("%s with %d messages queued, want a hand-over", v.Status, len(w.queue))
+	}
+	if err := w.deliver(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	got, _, err := w.loop.Get(context.Background(), "ana", v.RunID)
+	if err != nil || got.Status != agent.Completed {
+		t.Fatalf("%v, %+v", err, got)
+	}
+}
+
+// TestStoreAnswersLost has the store carry out each commit and then lose the answer: nothing is done twice for it.
+func TestStoreAnswersLost(t *testing.T) {
+	ctx := context.Background()
+	w := newWorld(t)
+	lossy := &forgetful{Store: w.store}
+	w.loop.Store, w.loop.Model = lossy, &asked{tool: "send"}
+	v, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "tell bob"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	approve(t, w, v, 1)
+	if err := w.deliver(ctx); err != nil {
+		t.Fatal(err)
+	}
+	got, events, err := w.loop.Get(ctx, "ana", v.RunID)
+	if err != nil || got.Status != agent.Completed || len(w.effects) != 1 {
+		t.Fatalf("%v, %+v, done %d times", err, got, len(w.effects))
+	}
+	if _, err := agent.Fold(events); err != nil {
+		t.Fatal(err)
+	}
+	page, err := w.rec.Messages(ctx, "ana", v.ThreadID, 1<<40, 100)
+	if err != nil || len(page.Messages) != 3 {
+		t.Fatalf("%v: %d messages, want the prompt, the request and the answer: %+v", err, len(page.Messages), page.Messages)
+	}
+}
+
+// forgetful commits, and then says every other time that it could not.
+type forgetful struct {
+	store.Store
+	mu sync.Mutex
+	n  int
+}
+
+func (f *forgetful) Commit(ctx context.Context, w ...store.Write) ([]time.Time, error) {
+	v, err := f.Store.Commit(ctx, w...)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.n++
+	if err == nil && f.n%2 == 1 {
+		return nil, errors.Join(store.ErrUnavailable, errors.New("the answer was lost"))
+	}
+	return v, err
+}

@@ -1,0 +1,306 @@
+package loop
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/store"
+)
+
+// draft is a transition in the making: the run as it will be, and what else is written with it.
+type draft struct {
+	m      *mover
+	now    time.Time
+	run    agent.Run
+	state  *agent.State
+	events []agent.Event
+
+	thread    *agent.Thread
+	messages  []agent.Message
+	user      *agent.User
+	userMoved bool
+	approvals map[string]*agent.Approval // as they will be
+	audits    []audit.Entry
+	touched   bool // the run's document changes even without an event (a lease)
+	keepLease bool // the transition is not the mover's: the lease stays as it is
+	soon      bool // somebody must look at the run at once, though nobody moves it
+
+	writes  []store.Write
+	notices []Notice
+}
+
+func (m *mover) draft() (*draft, error) {
+	state, err := agent.Fold(m.events)
+	if err != nil {
+		return nil, err
+	}
+	return &draft{m: m, now: m.now(), run: m.run, state: state, approvals: map[string]*agent.Approval{}}, nil
+}
+
+func (d *draft) empty() bool { return len(d.events) == 0 && !d.touched }
+
+// doc gives a cached document, or asks for it.
+func (d *draft) doc(path string, into any) (store.Doc, error) {
+	doc, ok := d.m.docs[path]
+	if !ok {
+		return doc, errNeed{path}
+	}
+	if !doc.Exists() {
+		return doc, nil
+	}
+	if err := json.Unmarshal(doc.Data, into); err != nil {
+		return doc, fmt.Errorf("loop: %s cannot be read: %w", path, err)
+	}
+	return doc, nil
+}
+
+// event adds one event, which the state machine must permit.
+func (d *draft) event(e agent.Event) error {
+	e.Seq, e.At = d.run.Log.Count+int64(len(d.events))+1, d.now
+	if err := d.state.Apply(e); err != nil {
+		return err
+	}
+	d.events = append(d.events, e)
+	if a := d.state.Action(e.ActionID); a != nil {
+		d.notices = append(d.notices, Notice{Action: agent.ViewAction(d.state, a)})
+	}
+	return nil
+}
+
+// theUser gives the user's document for reading.
+func (d *draft) theUser() (*agent.User, error) {
+	if d.user == nil {
+		u := &agent.User{UID: d.run.UID}
+		if _, err := d.doc(agent.UserPath(d.run.UID), u); err != nil {
+			return nil, err
+		}
+		d.user = u
+	}
+	return d.user, nil
+}
+
+// moveUser changes the user's document, and with it makes sure that nobody else did since it was read.
+func (d *draft) moveUser(change func(*agent.User)) error {
+	u, err := d.theUser()
+	if err != nil {
+		return err
+	}
+	change(u)
+	d.userMoved = true
+	return nil
+}
+
+// say adds a message to the thread. A thread that was deleted meanwhile hears nothing.
+func (d *draft) say(role agent.Role, approvalID, format string, args ...any) error {
+	if d.thread == nil {
+		t := &agent.Thread{}
+		if _, err := d.doc(agent.ThreadPath(d.run.ThreadID), t); err != nil {
+			return err
+		}
+		d.thread = t
+	}
+	text := format
+	if len(args) > 0 {
+		text = fmt.Sprintf(format, args...)
+	}
+	d.messages = append(d.messages, agent.Message{Role: role, Text: text, RunID: d.run.ID, ApprovalID: approvalID, At: d.now})
+	return nil
+}
+
+// approval gives an approval for changing.
+func (d *draft) approval(id string) (*agent.Approval, error) {
+	if a := d.approvals[id]; a != nil {
+		return a, nil
+	}
+	a := &agent.Approval{}
+	doc, err := d.doc(agent.ApprovalPath(id), a)
+	if err != nil {
+		return nil, err
+	}
+	if !doc.Exists() {
+		return nil, fmt.Errorf("loop: approval %s of run %s is missing", id, d.run.ID)
+	}
+	d.approvals[id] = a
+	return a, nil
+}
+
+// record adds an audit entry about an action, or about the run.
+func (d *draft) record(kind string, a *agent.Action, fill func(*audit.Entry)) {
+	e := audit.Entry{RunID: d.run.ID, UID: d.run.UID, At: d.now, Kind: kind}
+	if a != nil {
+		e.ActionID, e.Tool, e.InputHash, e.ApprovalID = a.ID, a.Tool, a.ArgsHash, a.ApprovalID
+		e.Rule, e.ExecutionStatus = a.Rule, string(a.Execution)
+		if n := len(d.state.Turns); n > 0 {
+			e.Model = d.state.Turns[n-1].Model
+		}
+	}
+	if fill != nil {
+		fill(&e)
+	}
+	d.audits = append(d.audits, e)
+}
+
+// close brings status, lease and due time in line with the state, and lays out the writes.
+func (d *draft) close() error {
+	if d.empty() {
+		return nil
+	}
+	if to := d.state.Derived(); d.state.End == nil && to != d.state.Status {
+		if err := d.event(agent.Event{Type: agent.RunStatusChange, Status: to}); err != nil {
+			return err
+		}
+		d.notices = append(d.notices, Notice{Status: to})
+	}
+	if !d.keepLease {
+		d.setLease()
+	}
+	for _, lay := range []func() error{d.layAudit, d.layRun, d.layThread, d.layApprovals, d.layUser} {
+		if err := lay(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// setLease keeps the run for the step that this mover makes next, or lets it go.
+func (d *draft) setLease() {
+	need := d.m.stepTime(d.state, d.run, d.now)
+	if need == 0 || d.soon {
+		d.run.Lease = agent.Lease{}
+		return
+	}
+	d.run.Lease = agent.Lease{Owner: d.m.owner, Until: d.now.Add(need + leaseMargin)}
+}
+
+// due is when somebody should look at the run again; ok is false when nobody need.
+func (d *draft) due() (at time.Time, ok bool) {
+	switch {
+	case d.state.End != nil:
+		return at, false
+	case d.run.Lease.Owner != "":
+		return d.run.Lease.Until, true
+	case d.soon || len(d.state.Open()) == 0 || d.m.stepTime(d.state, d.run, d.now) > 0:
+		return d.now.Add(publishGrace), true
+	}
+	at = d.run.Deadline
+	for _, a := range d.state.Open() {
+		if a.ExpiresAt.Before(at) {
+			at = a.ExpiresAt
+		}
+	}
+	return at, true
+}
+
+func (d *draft) put(path string, fields map[string]any, v any) error {
+	data, err := agent.Marshal(v)
+	if err != nil {
+		return err
+	}
+	if doc := d.m.docs[path]; doc.Exists() {
+		d.writes = append(d.writes, store.Update(path, doc.Version, fields, data))
+		return nil
+	}
+	d.writes = append(d.writes, store.Create(path, fields, data))
+	return nil
+}
+
+func (d *draft) layRun() error {
+	d.run.UpdatedAt = d.now
+	path := agent.RunPath(d.run.ID)
+	chunks, err := d.run.Log.Append(0, 1<<20, d.events...)
+	if err != nil {
+		return err
+	}
+	for _, c := range chunks {
+		if err := d.put(agent.ChunkPath(path, "events", c.First), nil, c.Items); err != nil {
+			return err
+		}
+	}
+	fields := map[string]any{"uid": d.run.UID, "threadId": d.run.ThreadID, "status": string(d.state.Status), "createdAt": d.run.CreatedAt}
+	if at, ok := d.due(); ok {
+		fields["due"] = at
+	}
+	return d.put(path, fields, d.run)
+}
+
+func (d *draft) layThread() error {
+	path := agent.ThreadPath(d.run.ThreadID)
+	if d.thread == nil || d.thread.ID == "" {
+		return nil
+	}
+	chunks, err := d.thread.Add(d.messages...)
+	if err != nil {
+		return err
+	}
+	for _, c := range chunks {
+		if err := d.put(agent.ChunkPath(path, "messages", c.First), nil, c.Items); err != nil {
+			return err
+		}
+	}
+	return d.put(path, map[string]any{"uid": d.thread.UID, "updatedAt": d.thread.UpdatedAt}, d.thread)
+}
+
+func (d *draft) layApprovals() error {
+	for _, a := range d.approvals {
+		fields := map[string]any{"uid": a.UID, "runId": a.RunID, "status": string(a.Status), "requestedAt": a.RequestedAt}
+		if err := d.put(agent.ApprovalPath(a.ID), fields, a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *draft) layUser() error {
+	if !d.userMoved {
+		return nil
+	}
+	return d.put(agent.UserPath(d.user.UID), nil, d.user)
+}
+
+func (d *draft) layAudit() error {
+	for _, e := range d.audits {
+		sealed, head := audit.Seal(d.run.Audit, e)
+		d.run.Audit = head
+		fields := map[string]any{"uid": sealed.UID, "runId": sealed.RunID, "seq": sealed.Seq, "at": sealed.At}
+		if err := d.put(audit.Path(sealed.RunID, sealed.Seq), fields, sealed); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// commit makes the draft true and takes it over into the mover.
+func (d *draft) commit(ctx context.Context) error {
+	versions, err := d.m.Store.Commit(ctx, d.writes...)
+	if err != nil {
+		return err
+	}
+	for i, w := range d.writes {
+		doc := w.Doc
+		doc.Version = versions[i]
+		d.m.docs[doc.Path] = doc
+		d.m.sawTime(versions[i])
+	}
+	d.m.run, d.m.state = d.run, d.state
+	d.m.events = append(d.m.events, d.events...)
+	return nil
+}
+
+// announce tells the sink, after the commit.
+func (d *draft) announce() {
+	for _, n := range d.notices {
+		d.m.tell(n)
+	}
+	if d.state.End != nil {
+		d.m.tell(Notice{Status: d.state.Status})
+	}
+}
+
+func (m *mover) tell(n Notice) {
+	n.RunID, n.ThreadID = m.run.ID, m.run.ThreadID
+	m.emit(n)
+}

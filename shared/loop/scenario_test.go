@@ -1,0 +1,275 @@
+package loop_test
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/model/script"
+)
+
+var update = flag.Bool("update", false, "write what the scenarios print into their files")
+
+// TestScenarios runs the transcripts of testdata/scenarios. A line "$ command" is carried out, and the lines below it are
+// what it must print: the run's new events, then how the command ended.
+func TestScenarios(t *testing.T) {
+	files, err := filepath.Glob("testdata/scenarios/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scenarios: %v", err)
+	}
+	for _, f := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(f), ".txt"), func(t *testing.T) {
+			want, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := &scenario{world: newWorld(t), uid: "ana", seen: map[string]int{}}
+			got := s.play(string(want))
+			if *update {
+				if err := os.WriteFile(f, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if got != string(want) {
+				t.Errorf("the transcript differs (go test -run Scenarios -update writes it):\n%s", diff(string(want), got))
+			}
+			s.check()
+		})
+	}
+}
+
+func diff(want, got string) string {
+	w, g := strings.Split(want, "\n"), strings.Split(got, "\n")
+	for i := range min(len(w), len(g)) {
+		if w[i] != g[i] {
+			return fmt.Sprintf("line %d:\n  want %s\n  got  %s", i+1, w[i], g[i])
+		}
+	}
+	return fmt.Sprintf("want %d lines, got %d", len(w), len(g))
+}
+
+type scenario struct {
+	*world
+	uid    string
+	thread string
+	run    string // the newest run
+	runs   []string
+	seen   map[string]int // events printed, by run
+	out    strings.Builder
+}
+
+// play carries out the commands of a transcript and gives it as it is then.
+func (s *scenario) play(text string) string {
+	for _, line := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
+		switch {
+		case strings.HasPrefix(line, "$ "):
+			fmt.Fprintln(&s.out, line)
+			s.do(line[2:])
+		case strings.HasPrefix(line, "#"), line == "":
+			fmt.Fprintln(&s.out, line)
+		}
+	}
+	return s.out.String()
+}
+
+func (s *scenario) say(format string, args ...any) { fmt.Fprintf(&s.out, "  "+format+"\n", args...) }
+
+func (s *scenario) do(line string) {
+	ctx := context.Background()
+	verb, rest, _ := strings.Cut(line, " ")
+	var v *agent.RunView
+	var err error
+	switch verb {
+	case "model":
+		s.model.Then(turn(s.t, rest))
+		return
+	case "as":
+		s.uid = rest
+		return
+	case "ask":
+		v, err = s.loop.Start(ctx, loop.Ask{UID: s.uid, Prompt: rest, ThreadID: s.thread}, nil)
+		if err == nil {
+			s.run, s.thread, s.runs = v.RunID, v.ThreadID, append(s.runs, v.RunID)
+		}
+	case "resolve":
+		v, err = s.resolve(ctx, rest)
+	case "advance":
+		v, err = s.loop.Advance(ctx, s.run, nil)
+	case "deliver":
+		err = s.deliver(ctx)
+	case "cancel":
+		v, err = s.loop.Cancel(ctx, s.uid, s.run)
+	case "sweep":
+		var swept loop.Swept
+		swept, err = s.loop.Sweep(ctx)
+		s.say("due %d, published %d", swept.Due, swept.Published)
+	case "tick":
+		d, perr := time.ParseDuration(rest)
+		if perr != nil {
+			s.t.Fatal(perr)
+		}
+		s.tick(d)
+		return
+	case "provider":
+		s.next = append(s.next, strings.Fields(rest)...)
+		return
+	case "settle":
+		s.settle = append(s.settle, strings.Fields(rest)...)
+		return
+	case "lose":
+		s.queue = nil
+		return
+	case "rules":
+		s.loop.Rules.DenySideEffects = rest == "off"
+		return
+	case "reject-outcome":
+		s.loop.Profile.RejectOutcome = loop.RejectOutcome(rest)
+		return
+	case "max-calls":
+		s.loop.Profile.MaxModelCalls, err = strconv.Atoi(rest)
+	case "pending":
+		for i, a := range s.open(s.uid) {
+			s.say("#%d %s: %s", i+1, a.Kind, a.Preview.Title)
+		}
+		return
+	case "thread":
+		page, err := s.rec.Messages(ctx, s.uid, s.thread, 1<<40, 100)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		for _, m := range page.Messages {
+			s.say("%s: %s", m.Role, strings.ReplaceAll(m.Text, "\n", " / "))
+		}
+		return
+	case "effects":
+		for _, e := range s.effects {
+			s.say("%s", e)
+		}
+		return
+	default:
+		s.t.Fatalf("no such command: %s", line)
+	}
+	for _, id := range s.runs {
+		s.events(ctx, id)
+	}
+	if err != nil {
+		f := fault.As(err)
+		s.say("! %s %s: %s", f.Class, f.Code, f.Message)
+	} else if v != nil {
+		s.say("= %s: %s", v.Status, strings.ReplaceAll(v.Summary, "\n", " / "))
+	}
+}
+
+// turn reads "text …", "call name {…}; name {…}", "error", or "correction …".
+func turn(t testing.TB, s string) script.Turn {
+	kind, rest, _ := strings.Cut(s, " ")
+	switch kind {
+	case "text":
+		return script.Turn{Text: rest}
+	case "error":
+		return script.Turn{Err: fault.New(fault.Model, "busy", "The model is busy.")}
+	case "correction":
+		return script.Turn{Correction: rest}
+	case "call":
+		var calls []script.Call
+		for _, c := range strings.Split(rest, "; ") {
+			name, args, _ := strings.Cut(c, " ")
+			call := script.Call{Name: name}
+			if args != "null" {
+				call.Args = json.RawMessage(args)
+			}
+			calls = append(calls, call)
+		}
+		return script.Turn{Calls: calls}
+	}
+	t.Fatalf("no such turn: %s", s)
+	return script.Turn{}
+}
+
+// resolve takes "<n> <decision> [editedArgs]", n as "pending" counts; a number of a resolved approval is meant as of the run.
+func (s *scenario) resolve(ctx context.Context, rest string) (*agent.RunView, error) {
+	n, rest, _ := strings.Cut(rest, " ")
+	decision, edited, _ := strings.Cut(rest, " ")
+	i, err := strconv.Atoi(n)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	r := loop.Resolution{UID: s.uid, ApprovalID: agent.ApprovalID(s.run, i), Decision: agent.Decision(decision)}
+	if r.Decision == agent.ApproveEdited {
+		r.EditedArgs = json.RawMessage(edited)
+	} else if edited != "" {
+		r.Comment = edited
+	}
+	return s.loop.Resolve(ctx, r)
+}
+
+// events prints what is new in the run.
+func (s *scenario) events(ctx context.Context, id string) {
+	owner := s.uid
+	_, events, err := s.loop.Get(ctx, owner, id)
+	if err != nil {
+		return // another user's
+	}
+	views, err := agent.ViewEvents(events, int64(s.seen[id]))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.seen[id] = len(events)
+	for _, e := range views {
+		s.say("%s", describe(e, events[e.Seq-1]))
+	}
+}
+
+func describe(v agent.EventView, e agent.Event) string {
+	parts := []string{string(v.Type)}
+	switch {
+	case e.Turn != nil && e.Turn.Correction != "":
+		parts = append(parts, "correction")
+	case e.Turn != nil:
+		parts = append(parts, fmt.Sprintf("%d calls", e.Turn.Calls))
+	case e.Plan != nil:
+		parts = append(parts, e.Plan.Tool, e.Plan.PolicyDecision)
+	case e.Wait != nil:
+		parts = append(parts, string(e.Wait.Kind))
+	case e.Decided != nil:
+		parts = append(parts, string(e.Decided.Decision))
+	case e.Started != nil:
+		parts = append(parts, v.Action.Tool, fmt.Sprintf("attempt %d", e.Started.Attempt))
+	case e.Finished != nil:
+		parts = append(parts, v.Action.Tool, string(e.Finished.Status), string(e.Finished.Execution))
+		if p := e.Finished.Error; p != nil {
+			parts = append(parts, string(p.Class), string(p.Code))
+		}
+	case v.Status != "":
+		parts = append(parts, string(v.Status))
+	}
+	return strings.Join(parts, " ")
+}
+
+// check holds what must be true at the end of every scenario: no request was one that Gemini would refuse.
+func (s *scenario) check() {
+	for _, id := range s.runs {
+		_, events, err := s.loop.Get(context.Background(), s.uid, id)
+		if err != nil {
+			continue // another user's
+		}
+		if end := events[len(events)-1].End; end != nil && end.Error != nil && end.Error.Code == model.CodeRefused {
+			s.t.Errorf("a request that Gemini would refuse: %s", end.Error.Message)
+		}
+	}
+	if n := s.model.Left(); n != 0 {
+		s.t.Errorf("%d turns of the model were not asked for", n)
+	}
+}

@@ -1,0 +1,206 @@
+package loop
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/fault"
+)
+
+// Ask is a user's request to the agent.
+type Ask struct {
+	UID      string
+	Origin   string // the web origin that it came from, or empty
+	Prompt   string
+	ThreadID string // empty: a new thread
+	Key      string // the Idempotency-Key, or empty
+	BodyHash string // of the request, compared where the key was used before
+}
+
+// Start stores a run and moves it as far as it goes alone. A key that was used before gives the run that it started,
+// and starts nothing. Errors before the run is stored: AuthError not_found for a thread that is not the user's,
+// PolicyError too_many for the caps, idempotency_key_reused for a key with another body; after that the run tells.
+func (l *Loop) Start(ctx context.Context, q Ask, emit Sink) (*agent.RunView, error) {
+	id := agent.NewID(l.Random)
+	if q.Key != "" {
+		id = agent.KeyedRunID(q.UID, q.Key)
+	}
+	m := l.mover(id, emit)
+	threadID := q.ThreadID
+	if threadID == "" {
+		threadID = agent.NewThreadID(id)
+	}
+	if err := m.begin(ctx, q, threadID); err != nil {
+		return nil, err
+	}
+	if m.run.Lease.Owner != m.owner { // the key's first request moves it, or has moved it
+		return m.view(), nil
+	}
+	return m.advance(ctx)
+}
+
+// begin reads what a start depends on and commits the run, its thread and the user's message as one.
+func (m *mover) begin(ctx context.Context, q Ask, threadID string) error {
+	also := []string{agent.UserPath(q.UID)}
+	if q.ThreadID != "" {
+		also = append(also, agent.ThreadPath(threadID))
+	}
+	if err := m.beginReads(ctx, q, also); err != nil {
+		return err
+	}
+	return m.transition(ctx, func(d *draft) error {
+		if d.run.ID != "" { // it is there already: an earlier request's, or this one's, whose answer was lost
+			return sameRequest(d.run, q)
+		}
+		if err := d.mayAsk(q.UID); err != nil {
+			return err
+		}
+		d.run = agent.Run{ID: m.id, UID: q.UID, ThreadID: threadID, Origin: q.Origin, BodyHash: q.BodyHash, CreatedAt: d.now, Deadline: d.now.Add(m.Profile.Deadline)}
+		if err := d.openThread(q, threadID); err != nil {
+			return err
+		}
+		question := &agent.Question{Prompt: q.Prompt, History: d.thread.History()}
+		if err := d.event(agent.Event{Type: agent.RunQueued, Queued: question}); err != nil {
+			return err
+		}
+		d.notices = append(d.notices, Notice{Status: agent.Queued})
+		return d.say(agent.RoleUser, "", "%s", q.Prompt)
+	})
+}
+
+// beginReads reads the documents; the run's own is only read where a key may have named it before.
+func (m *mover) beginReads(ctx context.Context, q Ask, paths []string) error {
+	if q.Key != "" {
+		return m.load(ctx, paths...)
+	}
+	m.state = &agent.State{}
+	return m.read(ctx, paths...)
+}
+
+func sameRequest(r agent.Run, q Ask) error {
+	if r.UID != q.UID || r.BodyHash != q.BodyHash {
+		return fault.New(fault.Policy, fault.CodeKeyReused, "This Idempotency-Key was used before, with another request.")
+	}
+	return nil
+}
+
+// mayAsk turns away who was shut out, and holds the caps: nobody is asked more than they can read.
+func (d *draft) mayAsk(uid string) error {
+	d.run.UID = uid
+	u, err := d.theUser()
+	if err != nil {
+		return err
+	}
+	if err := u.MayAct(); err != nil {
+		return err
+	}
+	return d.m.withinCaps(u, d.now)
+}
+
+func (l *Loop) withinCaps(u *agent.User, now time.Time) error {
+	p := l.Profile
+	if p.MaxOpen > 0 && u.Open >= p.MaxOpen {
+		return fault.New(fault.Policy, fault.CodeTooMany, "%d approvals are waiting for you. Please answer some of them first.", u.Open).After(time.Minute)
+	}
+	if p.MaxPerDay > 0 && u.AskedOn(now) >= p.MaxPerDay {
+		tomorrow := now.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour)
+		return fault.New(fault.Policy, fault.CodeTooMany, "You have been asked for %d approvals today, which is the limit.", p.MaxPerDay).After(tomorrow.Sub(now))
+	}
+	return nil
+}
+
+// openThread brings the user's thread, or a new one, into the draft.
+func (d *draft) openThread(q Ask, id string) error {
+	t := &agent.Thread{}
+	if q.ThreadID == "" {
+		d.thread = &agent.Thread{ID: id, UID: q.UID, Title: title(q.Prompt), CreatedAt: d.now}
+		return nil
+	}
+	if _, err := d.doc(agent.ThreadPath(id), t); err != nil {
+		return err
+	}
+	if t.ID == "" || t.UID != q.UID {
+		return fault.NotFound()
+	}
+	if t.Log.Count >= agent.MaxMessages {
+		return fault.New(fault.Policy, "thread_full", "This conversation has %d messages, which is the limit. Please start a new one.", t.Log.Count)
+	}
+	d.thread = t
+	return nil
+}
+
+// title is the first line of the first prompt, cut.
+func title(prompt string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(prompt), "\n")
+	return agent.Cut(line, 80)
+}
+
+// Get gives a run of the user as it stands, and its events.
+func (l *Loop) Get(ctx context.Context, uid, runID string) (*agent.RunView, []agent.Event, error) {
+	m := l.mover(runID, nil)
+	if err := m.loadOwn(ctx, uid); err != nil {
+		return nil, nil, err
+	}
+	return m.view(), m.events, nil
+}
+
+// loadOwn reads the run, which must be the user's.
+func (m *mover) loadOwn(ctx context.Context, uid string, also ...string) error {
+	if err := m.load(ctx, also...); err != nil {
+		return err
+	}
+	if m.run.ID == "" || m.run.UID != uid {
+		return fault.NotFound()
+	}
+	return nil
+}
+
+// view is the run as its owner sees it, with a summary in our words until the run has its own.
+func (m *mover) view() *agent.RunView {
+	return agent.View(m.run, m.state, m.progress())
+}
+
+// progress says where a run stands that has not ended.
+func (m *mover) progress() string {
+	open := m.state.Open()
+	switch {
+	case m.state.End != nil:
+		return m.state.End.Summary
+	case len(open) == 0:
+		return "The assistant is working on it."
+	}
+	var lines []string
+	for _, a := range open {
+		lines = append(lines, m.asks(a))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// asks says what a waiting action waits for.
+func (m *mover) asks(a *agent.Action) string {
+	t := m.Tools[a.Tool]
+	if t == nil {
+		return "An action waits for you."
+	}
+	p, err := t.Preview(a.Args)
+	if err != nil {
+		return "An action waits for you."
+	}
+	if a.Kind == agent.KindReview {
+		return fmt.Sprintf("Please check whether this was done: %s", p.Title)
+	}
+	return fmt.Sprintf("Waiting for your approval: %s", p.Title)
+}
+
+// raw is a JSON string, for results that are words.
+func raw(s string) json.RawMessage {
+	b, err := agent.Marshal(s)
+	if err != nil {
+		return json.RawMessage(`""`)
+	}
+	return b
+}

@@ -1,0 +1,274 @@
+package loop_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/model/script"
+	"github.com/countersign-run/countersign/shared/records"
+	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/store/embedded"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// world is everything that a loop touches, under the test's control.
+type world struct {
+	t     testing.TB
+	now   time.Time
+	store store.Store
+	loop  *loop.Loop
+	model *script.Model
+	rec   *records.Records
+
+	mu      sync.Mutex
+	queue   []string
+	effects []string // what the provider really did
+	next    []string // how the provider behaves from now on: ok, ambiguous, lost, transient, refuse, reauth
+	settle  []string // how Reconcile answers: done, not_done, unknown, down
+}
+
+var began = time.Date(2027, 3, 1, 9, 0, 0, 0, time.UTC)
+
+func newWorld(t testing.TB) *world {
+	w := &world{t: t, now: began}
+	st, err := embedded.OpenMemory(w.clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = st.Close() })
+	return w.on(st)
+}
+
+// on sets the world up over a store.
+func (w *world) on(st store.Store) *world {
+	w.store = st
+	w.model = script.New()
+	w.rec = &records.Records{Store: st, Now: w.clock}
+	w.loop = w.process()
+	return w
+}
+
+// process is another process over the same store.
+func (w *world) process() *loop.Loop {
+	return (&loop.Loop{Store: w.store, Queue: w, Model: w.model, Now: w.clock, Random: lockedRand(w.t), Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
+		Tools: tool.NewSet(w.send("send"), w.draft(), w.lookup()),
+		Profile: loop.Profile{Persona: "You are a test.", MaxModelCalls: 3, ApprovalTTL: 24 * time.Hour, RejectOutcome: loop.RejectCompletes,
+			Deadline: 72 * time.Hour, ModelTimeout: 30 * time.Second, ToolTimeout: 10 * time.Second, MaxOpen: 20, MaxPerDay: 60}}).Init()
+}
+
+func (w *world) clock() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.now
+}
+
+func (w *world) tick(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.now = w.now.Add(d)
+}
+
+// Resume makes the world its own queue.
+func (w *world) Resume(_ context.Context, runID string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.queue = append(w.queue, runID)
+	return nil
+}
+
+func (w *world) Close() error { return nil }
+
+// deliver moves every queued run until the queue is empty.
+func (w *world) deliver(ctx context.Context) error {
+	for {
+		w.mu.Lock()
+		if len(w.queue) == 0 {
+			w.mu.Unlock()
+			return nil
+		}
+		id := w.queue[0]
+		w.queue = w.queue[1:]
+		w.mu.Unlock()
+		if _, err := w.loop.Advance(ctx, id, nil); err != nil && !fault.Is(err, fault.Auth, fault.CodeNotFound) {
+			return err
+		}
+	}
+}
+
+type randReader struct {
+	mu sync.Mutex
+	r  *rand.Rand
+}
+
+func (r *randReader) Read(b []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.r.Read(b)
+}
+
+func lockedRand(t testing.TB) *randReader {
+	return &randReader{r: rand.New(rand.NewSource(int64(len(t.Name()))))}
+}
+
+type sendArgs struct {
+	To   []string `json:"to" jsonschema:"who gets it"`
+	Text string   `json:"text" jsonschema:"what is sent"`
+}
+
+type sendResult struct {
+	ID string `json:"id"`
+}
+
+func (w *world) behave() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.next) == 0 {
+		return "ok"
+	}
+	b := w.next[0]
+	w.next = w.next[1:]
+	return b
+}
+
+func (w *world) did(what string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.effects = append(w.effects, what)
+}
+
+// effect is a provider whose answer may be lost, before or after it acted.
+func (w *world) effect(c tool.Call, in sendArgs) (sendResult, error) {
+	what := fmt.Sprintf("send %s: %s", strings.Join(in.To, ","), in.Text)
+	switch b := w.behave(); b {
+	case "ambiguous":
+		w.did(what)
+		return sendResult{}, tool.Ambiguous(errors.New("the connection broke after it was sent"))
+	case "lost":
+		return sendResult{}, tool.Ambiguous(errors.New("the connection broke before it was sent"))
+	case "transient":
+		return sendResult{}, tool.Transient(errors.New("busy"))
+	case "refuse":
+		return sendResult{}, fault.New(fault.Tool, "refused", "The provider refused it.")
+	case "reauth":
+		return sendResult{}, fault.New(fault.Auth, fault.CodeReauth, "Please link your account again.")
+	case "hang":
+		return sendResult{}, tool.Ambiguous(context.DeadlineExceeded)
+	}
+	w.did(what)
+	return sendResult{ID: c.ActionID[:6]}, nil
+}
+
+// send is a side effect without a handle. Its Reconcile answers as the test says, and does not know by itself.
+func (w *world) send(name string) *tool.Tool {
+	return tool.Define(w.sendDef(name))
+}
+
+func (w *world) sendDef(name string) tool.Def[sendArgs, sendResult] {
+	return tool.Def[sendArgs, sendResult]{
+		Name: name, Description: "Sends a text.", SideEffect: true,
+		Normalize: func(in sendArgs) (sendArgs, error) {
+			if len(in.To) == 0 {
+				return in, fault.Invalid("to", "somebody must get it")
+			}
+			return in, nil
+		},
+		Recipients: func(in sendArgs) []string { return in.To },
+		Preview: func(in sendArgs) tool.Preview {
+			return tool.Preview{Title: fmt.Sprintf("Send %q to %s", in.Text, strings.Join(in.To, ", "))}
+		},
+		Summary: func(in sendArgs) string { return "Sent it to " + strings.Join(in.To, ", ") + "." },
+		Execute: func(_ context.Context, c tool.Call, in sendArgs) (sendResult, error) { return w.effect(c, in) },
+		Reconcile: func(_ context.Context, c tool.Call, in sendArgs) (tool.Verdict, sendResult, string, error) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if len(w.settle) == 0 {
+				return tool.Unknown, sendResult{}, "The provider keeps no record.", nil
+			}
+			s := w.settle[0]
+			w.settle = w.settle[1:]
+			if s == "down" {
+				return "", sendResult{}, "", errors.New("down")
+			}
+			return tool.Verdict(s), sendResult{ID: c.ActionID[:6]}, "The provider does not say.", nil
+		},
+	}
+}
+
+// draft is a side effect with a handle that the provider uses up, as a mail draft is: it can always tell.
+func (w *world) draft() *tool.Tool {
+	d := w.sendDef("draft")
+	used := map[string]bool{}
+	d.Prepare = func(_ context.Context, c tool.Call, _ sendArgs) (string, error) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		h := fmt.Sprintf("h%d", len(used)+1)
+		used[h] = false
+		return h, nil
+	}
+	execute := d.Execute
+	d.Execute = func(ctx context.Context, c tool.Call, in sendArgs) (sendResult, error) {
+		w.mu.Lock()
+		gone := used[c.Handle]
+		w.mu.Unlock()
+		if gone {
+			return sendResult{}, tool.Ambiguous(errors.New("gone"))
+		}
+		before := len(w.effects)
+		out, err := execute(ctx, c, in)
+		w.mu.Lock()
+		used[c.Handle] = len(w.effects) > before
+		w.mu.Unlock()
+		return out, err
+	}
+	d.Reconcile = func(_ context.Context, c tool.Call, in sendArgs) (tool.Verdict, sendResult, string, error) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if used[c.Handle] {
+			return tool.Done, sendResult{ID: c.ActionID[:6]}, "", nil
+		}
+		return tool.NotDone, sendResult{}, "", nil
+	}
+	return tool.Define(d)
+}
+
+type lookupArgs struct {
+	Word string `json:"word"`
+}
+
+type lookupResult struct {
+	Found string `json:"found"`
+}
+
+func (w *world) lookup() *tool.Tool {
+	return tool.Define(tool.Def[lookupArgs, lookupResult]{
+		Name: "lookup", Description: "Looks a word up.",
+		Execute: func(_ context.Context, _ tool.Call, in lookupArgs) (lookupResult, error) {
+			if in.Word == "missing" {
+				return lookupResult{}, fault.New(fault.Tool, "no_entry", "There is no such word.")
+			}
+			return lookupResult{Found: "about " + in.Word}, nil
+		},
+	})
+}
+
+// open gives the user's pending approvals, oldest first.
+func (w *world) open(uid string) []agent.ApprovalView {
+	w.t.Helper()
+	aps, _, err := w.rec.Pending(context.Background(), uid, "", 100)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for i, j := 0, len(aps)-1; i < j; i, j = i+1, j-1 {
+		aps[i], aps[j] = aps[j], aps[i]
+	}
+	return aps
+}

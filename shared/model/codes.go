@@ -1,0 +1,30 @@
+package model
+
+import (
+	"context"
+	"errors"
+
+	"github.com/countersign-run/countersign/shared/fault"
+)
+
+// The codes of the errors of class Model that a caller may want to tell apart.
+const (
+	CodeBlocked    fault.Code = "blocked"           // the service refused the question or the answer
+	CodeEmpty      fault.Code = "empty_answer"      // neither words nor calls
+	CodeCut        fault.Code = "cut_answer"        // it ended in the middle: an answer cut off is no completion
+	CodeUnreadable fault.Code = "unreadable_answer" // no answer of Gemini's, or one that breaks its own rules
+	CodeTooLarge   fault.Code = "answer_too_large"  // above the limits of this package
+	CodeQuota      fault.Code = "quota"             // used up; RetryAfter says for how long, where it is known
+	CodeOverloaded fault.Code = "overloaded"        // busy, out of order or not reached, after every attempt that time allowed
+	CodeRefused    fault.Code = "refused"           // the request, the key or the model's name is wrong
+	CodeDeadline   fault.Code = "deadline"          // the context's deadline passed
+	CodeCancelled  fault.Code = "cancelled"         // the context was cancelled
+)
+
+// Ended is the error for a context that ended before the answer came. It wraps the context's own.
+func Ended(ctx context.Context) *fault.Error {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return fault.New(fault.Model, CodeCancelled, "The question to the model was cancelled.").Because(ctx.Err())
+	}
+	return fault.New(fault.Model, CodeDeadline, "The model did not answer in time.").Because(ctx.Err())
+}

@@ -1,0 +1,143 @@
+package model
+
+import (
+	"encoding/json"
+	"strings"
+
+	jsonv2 "github.com/go-json-experiment/json"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/strictjson"
+)
+
+// What one answer of the model may be at most.
+const (
+	MaxContent = 512 << 10 // bytes of its content
+	MaxCalls   = 16        // calls in it
+)
+
+// Parsed is what a model content says.
+type Parsed struct {
+	Text  string // the visible text: without thoughts
+	Calls []Call
+}
+
+// part is as much of a part as is looked into; the rest travels as raw JSON only.
+type part struct {
+	Text             *string      `json:"text"`
+	Thought          bool         `json:"thought"`
+	FunctionCall     *rawCall     `json:"functionCall"`
+	FunctionResponse *rawResponse `json:"functionResponse"`
+}
+
+type rawCall struct {
+	ID           string          `json:"id"`
+	Name         string          `json:"name"`
+	Args         json.RawMessage `json:"args"`
+	PartialArgs  json.RawMessage `json:"partialArgs"`
+	WillContinue bool            `json:"willContinue"`
+}
+
+type rawResponse struct {
+	ID       string          `json:"id"`
+	Name     string          `json:"name"`
+	Response json.RawMessage `json:"response"`
+}
+
+type content struct {
+	Role  string            `json:"role"`
+	Parts []json.RawMessage `json:"parts"`
+
+	parts []part // of Parts
+}
+
+// Parse reads a model content, {"role":"model","parts":[…]}. Its errors are of class Model: CodeTooLarge above the
+// limits, CodeUnreadable for what is no such content or calls a function without a name or with arguments that are no
+// object.
+func Parse(raw json.RawMessage) (*Parsed, error) {
+	if len(raw) > MaxContent {
+		return nil, fault.New(fault.Model, CodeTooLarge, "The model's answer has more than %d KiB.", MaxContent>>10)
+	}
+	c, err := decode(raw)
+	if err != nil {
+		return nil, err
+	}
+	if c.Role != "model" {
+		return nil, unreadable(nil)
+	}
+	p := &Parsed{}
+	var text strings.Builder
+	for _, part := range c.parts {
+		if part.FunctionResponse != nil {
+			return nil, unreadable(nil)
+		}
+		if part.FunctionCall != nil {
+			call, err := part.FunctionCall.call()
+			if err != nil {
+				return nil, err
+			}
+			p.Calls = append(p.Calls, call)
+		}
+		if part.Text != nil && !part.Thought {
+			text.WriteString(*part.Text)
+		}
+	}
+	if len(p.Calls) > MaxCalls {
+		return nil, fault.New(fault.Model, CodeTooLarge, "The model asked for %d actions at once; %d are allowed.", len(p.Calls), MaxCalls)
+	}
+	p.Text = text.String()
+	return p, nil
+}
+
+func decode(raw json.RawMessage) (*content, error) {
+	if err := strictjson.Check(raw); err != nil {
+		return nil, unreadable(err)
+	}
+	var c content
+	if err := jsonv2.Unmarshal(raw, &c); err != nil {
+		return nil, unreadable(err)
+	}
+	if len(c.Parts) == 0 {
+		return nil, fault.New(fault.Model, CodeEmpty, "The model gave an empty answer.")
+	}
+	for _, raw := range c.Parts {
+		var p part
+		if err := jsonv2.Unmarshal(raw, &p); err != nil || Empty(raw) {
+			return nil, unreadable(err)
+		}
+		c.parts = append(c.parts, p)
+	}
+	return &c, nil
+}
+
+// Empty reports whether a part holds nothing at all. A part with a signature and no words is not empty.
+func Empty(part json.RawMessage) bool {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(part, &fields); err != nil {
+		return false
+	}
+	for _, v := range fields {
+		if string(v) != "null" {
+			return false
+		}
+	}
+	return true
+}
+
+func (r rawCall) call() (Call, error) {
+	if r.Name == "" || r.PartialArgs != nil || r.WillContinue {
+		return Call{}, unreadable(nil)
+	}
+	args := r.Args
+	if args == nil {
+		args = json.RawMessage("null")
+	}
+	if s := string(args); s != "null" && !strings.HasPrefix(s, "{") {
+		return Call{}, unreadable(nil)
+	}
+	return Call{ID: r.ID, Name: r.Name, Args: args}, nil
+}
+
+func unreadable(cause error) error {
+	return fault.New(fault.Model, CodeUnreadable, "The model's answer could not be read.").Because(cause)
+}

@@ -1,0 +1,272 @@
+package model
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+
+	"github.com/countersign-run/countersign/shared/fault"
+)
+
+// Role is who speaks in a Message.
+type Role string
+
+// The roles, in Gemini's words.
+const (
+	User   Role = "user"
+	Answer Role = "model"
+)
+
+// Message is one line of an earlier conversation, as people read it.
+type Message struct {
+	Role Role
+	Text string
+}
+
+// Limits of the history that NewContents takes over: the latest messages within both.
+const (
+	MaxHistory      = 100       // messages
+	MaxHistoryBytes = 256 << 10 // bytes of their text
+)
+
+// Contents is a conversation in the form that Gemini asks for, and the only maker of that form. What the model said is
+// kept as the bytes it sent. It guarantees that
+//   - the first content is the user's, and no content and no part of it is empty;
+//   - a model content with N calls is followed by one content with N responses, in order, with the same names and ids;
+//   - what the user says while calls are open waits until they are answered;
+//   - only whole turns that are over are ever left out.
+//
+// Its methods return errors on misuse, after which it is unchanged. It is not safe for concurrent use.
+type Contents struct {
+	entries []entry
+	queued  []string
+}
+
+// entry is one content.
+type entry struct {
+	raw   json.RawMessage
+	role  Role
+	calls []Call   // of a model content
+	words bool     // the user's words, where a turn begins
+	texts []string // words of our own making, which further words may join
+}
+
+// NewContents starts from earlier messages, oldest first, bounded by MaxHistory and MaxHistoryBytes. Messages without
+// text and leading answers are left out; neighbours of one role become one content.
+func NewContents(history []Message) (*Contents, error) {
+	c := &Contents{}
+	for _, m := range latest(history) {
+		switch {
+		case m.Role != User && m.Role != Answer:
+			return nil, misuse("a message has the role %q", m.Role)
+		case m.Text == "" || len(c.entries) == 0 && m.Role == Answer:
+		default:
+			c.say(m.Role, m.Text)
+		}
+	}
+	return c, nil
+}
+
+func latest(history []Message) []Message {
+	first, size := len(history), 0
+	for first > 0 && len(history)-first < MaxHistory && size+len(history[first-1].Text) <= MaxHistoryBytes {
+		first--
+		size += len(history[first].Text)
+	}
+	return history[first:]
+}
+
+// Load takes over contents that JSON gave earlier, byte for byte. Its errors are of class Model: a conversation that
+// breaks the rules above would be refused by the service.
+func Load(raw []json.RawMessage) (*Contents, error) {
+	c := &Contents{}
+	for _, r := range raw {
+		in, err := decode(r)
+		if err != nil {
+			return nil, err
+		}
+		if in.Role == string(Answer) {
+			err = c.AddModel(r)
+		} else {
+			err = c.load(r, in)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// load takes a content of the user's side: words, or the responses to the open calls.
+func (c *Contents) load(raw json.RawMessage, in *content) error {
+	if in.Role != string(User) {
+		return misuse("a content has the role %q", in.Role)
+	}
+	var given []Response
+	for _, p := range in.parts {
+		if p.FunctionCall != nil {
+			return misuse("the user calls a function")
+		}
+		if r := p.FunctionResponse; r != nil {
+			given = append(given, Response{ID: r.ID, Name: r.Name})
+		}
+	}
+	if len(given) > 0 && len(given) != len(in.Parts) {
+		return misuse("words stand among the responses")
+	}
+	if err := c.fits(given); err != nil {
+		return err
+	}
+	c.entries = append(c.entries, entry{raw: slices.Clone(raw), role: User, words: len(given) == 0})
+	return nil
+}
+
+// AddUser adds the user's words. While calls are open they wait for the responses.
+func (c *Contents) AddUser(text string) error {
+	if text == "" {
+		return misuse("the user said nothing")
+	}
+	if len(c.Open()) > 0 {
+		c.queued = append(c.queued, text)
+		return nil
+	}
+	c.say(User, text)
+	return nil
+}
+
+// AddModel adds the model's answer as it came (Reply.Content). See Parse for the errors.
+func (c *Contents) AddModel(raw json.RawMessage) error {
+	p, err := Parse(raw)
+	if err != nil {
+		return err
+	}
+	if n := len(c.entries); n == 0 || c.entries[n-1].role == Answer {
+		return misuse("the model answers, and nobody asked")
+	}
+	c.entries = append(c.entries, entry{raw: slices.Clone(raw), role: Answer, calls: p.Calls})
+	return nil
+}
+
+// Open gives the calls of the last content, which wait for their responses; nil when there are none.
+func (c *Contents) Open() []Call {
+	if len(c.entries) == 0 {
+		return nil
+	}
+	return slices.Clone(c.entries[len(c.entries)-1].calls)
+}
+
+// AddResponses answers all open calls at once: one response for each, in their order, with their names and ids. Then
+// come the words that the user said in the meantime.
+func (c *Contents) AddResponses(rs []Response) error {
+	if len(rs) == 0 {
+		return misuse("no responses were given")
+	}
+	if err := c.fits(rs); err != nil {
+		return err
+	}
+	parts := make([]any, len(rs))
+	for i, r := range rs {
+		p, err := r.part()
+		if err != nil {
+			return err
+		}
+		parts[i] = p
+	}
+	c.entries = append(c.entries, entry{raw: encodeContent(User, parts), role: User})
+	for _, text := range c.queued {
+		c.say(User, text)
+	}
+	c.queued = nil
+	return nil
+}
+
+// fits reports whether the responses are those that the open calls wait for.
+func (c *Contents) fits(rs []Response) error {
+	open := c.Open()
+	if len(open) != len(rs) {
+		return misuse("%d calls are open, and %d responses were given", len(open), len(rs))
+	}
+	for i := range rs {
+		if rs[i].ID != open[i].ID || rs[i].Name != open[i].Name {
+			return misuse("response %d is not that of the call in its place", i)
+		}
+	}
+	return nil
+}
+
+// JSON gives the contents, verbatim and oldest first, for Request.Contents. Words that wait for responses are not in it.
+func (c *Contents) JSON() []json.RawMessage {
+	out := make([]json.RawMessage, len(c.entries))
+	for i, e := range c.entries {
+		out[i] = e.raw
+	}
+	return out
+}
+
+// Size is the length of JSON in bytes, without what separates the contents.
+func (c *Contents) Size() int {
+	n := 0
+	for _, e := range c.entries {
+		n += len(e.raw)
+	}
+	return n
+}
+
+// Bound leaves out the oldest turns until Size is at most maxBytes. A turn begins with the user's words; the last one
+// is never touched, since its calls, responses and signatures belong together: where it alone is larger, the error is
+// of class Model and code answer_too_large.
+func (c *Contents) Bound(maxBytes int) error {
+	kept, size := *c, c.Size()
+	for size > max(0, maxBytes) {
+		next := 1 + slices.IndexFunc(kept.entries[1:], func(e entry) bool { return e.words })
+		if next == 0 {
+			return fault.New(fault.Model, CodeTooLarge, "The conversation has become too long for the model. Please start a new one.")
+		}
+		for _, e := range kept.entries[:next] {
+			size -= len(e.raw)
+		}
+		kept.entries = kept.entries[next:]
+	}
+	c.entries = slices.Clone(kept.entries)
+	return nil
+}
+
+// say adds words of our own making, to the last content where that holds such words of the same role.
+func (c *Contents) say(role Role, text string) {
+	e := entry{role: role, words: role == User}
+	if n := len(c.entries); n > 0 && c.entries[n-1].role == role && c.entries[n-1].texts != nil {
+		e.texts = slices.Clone(c.entries[n-1].texts)
+		c.entries = c.entries[:n-1]
+	}
+	e.texts = append(e.texts, text)
+	parts := make([]any, len(e.texts))
+	for i, t := range e.texts {
+		parts[i] = map[string]string{"text": t}
+	}
+	e.raw = encodeContent(role, parts)
+	c.entries = append(c.entries, e)
+}
+
+func encodeContent(role Role, parts []any) json.RawMessage {
+	return encode(struct {
+		Role  Role  `json:"role"`
+		Parts []any `json:"parts"`
+	}{role, parts})
+}
+
+// encode is json.Marshal without escapes for HTML, for values that cannot fail.
+func encode(v any) json.RawMessage {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		panic("model: " + err.Error())
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+// misuse says that the caller broke the order of a conversation: a mistake of ours, not of the model's.
+func misuse(format string, args ...any) error {
+	cause := fault.New(fault.Tool, fault.CodeInternal, format, args...)
+	return fault.New(fault.Tool, fault.CodeInternal, "The conversation could not be continued.").Because(cause)
+}

@@ -1,0 +1,210 @@
+// Package gemini asks Gemini, by the Gemini Developer API or by Vertex AI, through Google's own client (genai). Contents
+// travel as the bytes that Contents and the service made of them: genai's types lose some of them (empty arguments,
+// empty texts, fields that they do not know), so the package's round tripper puts the contents into the request and
+// takes the answer's parts from the response. genai's types are used for all the rest.
+package gemini
+
+import (
+	"cmp"
+	"context"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"time"
+
+	"google.golang.org/genai"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/model"
+)
+
+// DefaultModel is the current Flash model, generally available since September 2026 (ai.google.dev/gemini-api/docs/models).
+const DefaultModel = "gemini-3.8-flash"
+
+// Defaults and limits of asking.
+const (
+	MaxAttempts           = 4
+	DefaultAttemptTimeout = 2 * time.Minute
+	MaxWait               = time.Minute // between two attempts; a service that asks for more is not waited for
+	MaxBody               = 8 << 20     // bytes of one response, with all its metadata
+)
+
+// Config says whom to ask and how. Either APIKey or VertexProject is needed; VertexProject wins.
+type Config struct {
+	APIKey  string
+	Model   string // empty: DefaultModel
+	BaseURL string // of another endpoint that speaks the Gemini protocol; empty: Google's
+
+	VertexProject  string
+	VertexLocation string // empty: global
+	VertexEndpoint string // a host or a URL; empty: the location's
+
+	Temperature     *float32 // nil: the service's. Flash models since 3.6 take no notice of it
+	MaxOutputTokens int32    // 0: the service's
+	AttemptTimeout  time.Duration
+
+	// HTTPClient carries the requests. Nil: the default transport, on Vertex AI with Application Default Credentials. A
+	// client that is given for Vertex AI must add the credentials itself.
+	HTTPClient *http.Client
+
+	Now    func() time.Time                                 // nil: time.Now
+	Sleep  func(ctx context.Context, d time.Duration) error // nil: a timer; must return ctx's error when it ends first
+	Jitter func() float64                                   // in [0, 1); nil: random
+}
+
+// Model is a model.Model. It is safe for concurrent use.
+type Model struct {
+	cfg    Config
+	client *genai.Client
+}
+
+var _ model.Model = (*Model)(nil)
+
+// New makes a Model; it asks nothing yet. Its errors name the setting that is missing or wrong.
+func New(ctx context.Context, cfg Config) (*Model, error) {
+	cfg.Model = cmp.Or(cfg.Model, DefaultModel)
+	cfg.AttemptTimeout = cmp.Or(cfg.AttemptTimeout, DefaultAttemptTimeout)
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Sleep == nil {
+		cfg.Sleep = sleep
+	}
+	if cfg.Jitter == nil {
+		cfg.Jitter = rand.Float64
+	}
+	if cfg.APIKey == "" && cfg.VertexProject == "" {
+		return nil, fault.Invalid("GEMINI_API_KEY", "a Gemini API key or a Vertex AI project is needed")
+	}
+	cc := clientConfig(cfg)
+	client, err := genai.NewClient(ctx, cc)
+	if err != nil {
+		return nil, fault.Invalid("VERTEX_AI_PROJECT_ID", "the client for Gemini could not be made; are there Application Default Credentials?").Because(err)
+	}
+	// genai made cc.HTTPClient where none was given, with the credentials in its transport.
+	cc.HTTPClient.Transport = &wire{base: cmp.Or[http.RoundTripper](cc.HTTPClient.Transport, http.DefaultTransport)}
+	// A redirect would carry the key and the conversation to another host.
+	cc.HTTPClient.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &Model{cfg, client}, nil
+}
+
+func clientConfig(cfg Config) *genai.ClientConfig {
+	cc := &genai.ClientConfig{Backend: genai.BackendGeminiAPI, APIKey: cfg.APIKey, HTTPOptions: genai.HTTPOptions{BaseURL: cfg.BaseURL}}
+	if cfg.HTTPClient != nil {
+		own := *cfg.HTTPClient
+		cc.HTTPClient = &own
+	}
+	if cfg.VertexProject == "" {
+		return cc
+	}
+	cc.Backend, cc.APIKey = genai.BackendVertexAI, ""
+	cc.Project, cc.Location = cfg.VertexProject, cmp.Or(cfg.VertexLocation, "global")
+	cc.HTTPOptions.BaseURL = cfg.VertexEndpoint
+	if e := cfg.VertexEndpoint; e != "" && !strings.Contains(e, "://") {
+		cc.HTTPOptions.BaseURL = "https://" + e
+	}
+	return cc
+}
+
+// Name is the model that is asked.
+func (m *Model) Name() string { return m.cfg.Model }
+
+// Generate asks until there is an answer, or a reason to give up: see the codes of package model. Overload, a quota and
+// a broken connection are tried again within ctx's deadline, unless a piece of the answer has been shown already.
+func (m *Model) Generate(ctx context.Context, req model.Request, delta func(text string)) (*model.Reply, error) {
+	if len(req.Contents) == 0 {
+		return nil, fault.New(fault.Model, model.CodeRefused, "There is nothing to ask the model.")
+	}
+	for attempt := 1; ; attempt++ {
+		reply, err := m.attempt(ctx, req, delta)
+		if err == nil {
+			return reply, nil
+		}
+		if err := m.wait(ctx, attempt, err); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// attempt asks once.
+func (m *Model) attempt(ctx context.Context, req model.Request, delta func(string)) (*model.Reply, *failure) {
+	limited, cancel := context.WithTimeout(ctx, m.cfg.AttemptTimeout)
+	defer cancel()
+	ex := &exchange{contents: req.Contents}
+	out := &answer{}
+	err := m.ask(withExchange(limited, ex), req, out, delta)
+	if err != nil {
+		return nil, m.explain(ctx, ex, err, out.shown)
+	}
+	reply, fail := out.reply(ex, req)
+	if fail != nil {
+		return nil, &failure{fault: fail}
+	}
+	reply.Model = cmp.Or(reply.Model, m.cfg.Model)
+	return reply, nil
+}
+
+// ask sends the request and gathers the answer. genai trusts the shape of what it reads and panics on some others (a
+// body of null, candidates that are no list); such an answer is unreadable, and no reason to fall over.
+func (m *Model) ask(ctx context.Context, req model.Request, out *answer, delta func(string)) (err error) {
+	defer func() {
+		r := recover()
+		if r != nil && out.passing {
+			panic(r) // delta's own
+		}
+		if r != nil {
+			err = errUnreadable
+		}
+	}()
+	if delta == nil {
+		res, err := m.client.Models.GenerateContent(ctx, m.cfg.Model, nil, m.config(req))
+		if err != nil {
+			return err
+		}
+		out.take(res, func(string) {})
+		return nil
+	}
+	out.stream = true
+	for res, err := range m.client.Models.GenerateContentStream(ctx, m.cfg.Model, nil, m.config(req)) {
+		if err != nil {
+			return err
+		}
+		out.take(res, delta)
+	}
+	return ctx.Err()
+}
+
+// config leaves thinking and safety at the service's defaults.
+func (m *Model) config(req model.Request) *genai.GenerateContentConfig {
+	c := &genai.GenerateContentConfig{
+		Temperature:           m.cfg.Temperature,
+		MaxOutputTokens:       m.cfg.MaxOutputTokens,
+		AutomaticContinuation: genai.Ptr(false),
+	}
+	if req.System != "" {
+		c.SystemInstruction = &genai.Content{Parts: []*genai.Part{{Text: req.System}}}
+	}
+	if len(req.Tools) == 0 {
+		return c
+	}
+	group := &genai.Tool{}
+	for _, t := range req.Tools {
+		group.FunctionDeclarations = append(group.FunctionDeclarations, &genai.FunctionDeclaration{Name: t.Name, Description: t.Description, ParametersJsonSchema: t.Schema})
+	}
+	c.Tools = []*genai.Tool{group}
+	if req.NoTools {
+		c.ToolConfig = &genai.ToolConfig{FunctionCallingConfig: &genai.FunctionCallingConfig{Mode: genai.FunctionCallingConfigModeNone}}
+	}
+	return c
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}

@@ -1,0 +1,305 @@
+package gemini_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/model/fakegemini"
+	"github.com/countersign-run/countersign/shared/model/gemini"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// rig is a client and the server it talks to. Sleeping is recorded and takes no time.
+type rig struct {
+	*gemini.Model
+	slept []time.Duration
+}
+
+func newRig(t testing.TB, h http.Handler, change func(*gemini.Config)) *rig {
+	t.Helper()
+	ts := httptest.NewServer(h)
+	t.Cleanup(ts.Close)
+	r := &rig{}
+	cfg := gemini.Config{
+		APIKey: "test-key", BaseURL: ts.URL,
+		Sleep:  func(_ context.Context, d time.Duration) error { r.slept = append(r.slept, d); return nil },
+		Jitter: func() float64 { return 0.5 },
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	if cfg.VertexProject != "" {
+		cfg.VertexEndpoint, cfg.HTTPClient = ts.URL, ts.Client()
+	}
+	m, err := gemini.New(context.Background(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Model = m
+	return r
+}
+
+// answering is a server that gives one turn to everybody.
+func answering(turn fakegemini.Turn) *fakegemini.Server {
+	return fakegemini.New(func(fakegemini.Request) fakegemini.Turn { return turn })
+}
+
+var hello = []json.RawMessage{json.RawMessage(`{"role":"user","parts":[{"text":"hello"}]}`)}
+
+var weather = tool.Spec{Name: "weather", Description: "The weather.", Schema: json.RawMessage(`{"type":"object","properties":{"city":{"type":"string","pattern":"^[A-Z]"}},"required":["city"],"additionalProperties":false}`)}
+
+// modes runs a test with whole answers and with streams.
+func modes(t *testing.T, f func(t *testing.T, ask func(*rig, context.Context, model.Request) (*model.Reply, string, error))) {
+	t.Run("whole", func(t *testing.T) {
+		f(t, func(r *rig, ctx context.Context, req model.Request) (*model.Reply, string, error) {
+			reply, err := r.Generate(ctx, req, nil)
+			if reply != nil {
+				return reply, reply.Text, err
+			}
+			return nil, "", err
+		})
+	})
+	t.Run("stream", func(t *testing.T) {
+		f(t, func(r *rig, ctx context.Context, req model.Request) (*model.Reply, string, error) {
+			var shown strings.Builder
+			reply, err := r.Generate(ctx, req, func(s string) { shown.WriteString(s) })
+			return reply, shown.String(), err
+		})
+	})
+}
+
+func TestConversation(t *testing.T) {
+	for name, change := range map[string]func(*gemini.Config){
+		"developer": nil,
+		"vertex":    func(c *gemini.Config) { c.VertexProject = "p" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			modes(t, func(t *testing.T, ask func(*rig, context.Context, model.Request) (*model.Reply, string, error)) {
+				s := fakegemini.New(func(r fakegemini.Request) fakegemini.Turn {
+					if rs := r.Responses(); len(rs) > 0 {
+						return fakegemini.Turn{Text: string(rs[0].Response) + " and " + string(rs[1].Response)}
+					}
+					return fakegemini.Turn{Thought: "secret", Text: "Let me see <that> & this.", Calls: []fakegemini.Call{
+						{Name: "weather", Args: map[string]any{"city": "Köln <&>"}}, {Name: "weather"}}}
+				})
+				r := newRig(t, s, change)
+				c, err := model.NewContents(nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := c.AddUser("How is it \u2028 <there>?"); err != nil {
+					t.Fatal(err)
+				}
+				req := model.Request{System: "Be kind.", Contents: c.JSON(), Tools: []tool.Spec{weather}}
+				reply, shown, err := ask(r, context.Background(), req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if shown != "Let me see <that> & this." || reply.Text != shown {
+					t.Fatalf("shown %q, text %q", shown, reply.Text)
+				}
+				if len(reply.Calls) != 2 || string(reply.Calls[0].Args) != `{"city":"Köln <&>"}` || string(reply.Calls[1].Args) != "null" || reply.Calls[0].ID == "" {
+					t.Fatalf("calls %+v", reply.Calls)
+				}
+				if reply.Finish != "STOP" || reply.Usage.Total == 0 || reply.Model != gemini.DefaultModel || !strings.Contains(string(reply.Content), `"thoughtSignature"`) {
+					t.Fatalf("reply %+v", reply)
+				}
+				if err := c.AddModel(reply.Content); err != nil {
+					t.Fatal(err)
+				}
+				rs := []model.Response{{ID: reply.Calls[0].ID, Name: "weather", Result: json.RawMessage(`"sun"`)}, {ID: reply.Calls[1].ID, Name: "weather", Error: "no city"}}
+				if err := c.AddResponses(rs); err != nil {
+					t.Fatal(err)
+				}
+				req.Contents, req.NoTools = c.JSON(), true
+				reply, _, err = ask(r, context.Background(), req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if want := `{"output":"sun"} and {"error":"no city"}`; reply.Text != want || len(reply.Calls) != 0 {
+					t.Fatalf("text %q", reply.Text)
+				}
+				seen := s.Requests()
+				if len(seen) != 2 || len(s.Refused()) != 0 {
+					t.Fatalf("refused: %v", s.Refused())
+				}
+				if !slices.EqualFunc(seen[1].Raw, c.JSON(), slices.Equal) {
+					t.Fatalf("sent %s\nwant %s", seen[1].Raw, c.JSON())
+				}
+				if seen[0].System != "Be kind." || seen[0].NoTools || !seen[1].NoTools || !seen[1].Has("weather") || seen[1].Vertex != (name == "vertex") || seen[1].Stream != (t.Name()[len(t.Name())-6:] == "stream") {
+					t.Fatalf("request %+v", seen[1])
+				}
+				if !strings.Contains(string(seen[0].Tools[0].Parameters), `"pattern":"^[A-Z]"`) {
+					t.Fatalf("schema %s", seen[0].Tools[0].Parameters)
+				}
+			})
+		})
+	}
+}
+
+func TestSettings(t *testing.T) {
+	s := answering(fakegemini.Turn{Text: "hi"})
+	warm := float32(0.25)
+	r := newRig(t, s, func(c *gemini.Config) { c.Temperature, c.MaxOutputTokens, c.Model = &warm, 99, "gemini-other" })
+	if _, err := r.Generate(context.Background(), model.Request{Contents: hello}, nil); err != nil {
+		t.Fatal(err)
+	}
+	got := s.Requests()[0]
+	if got.Temperature == nil || *got.Temperature != 0.25 || got.MaxOutputTokens != 99 || got.Model != "gemini-other" || r.Name() != "gemini-other" {
+		t.Fatalf("%+v", got)
+	}
+	if _, err := gemini.New(context.Background(), gemini.Config{}); !fault.Is(err, fault.Validation, "invalid") {
+		t.Fatalf("no key: %v", err)
+	}
+}
+
+// TestUnusable gives answers that must not be taken for completions.
+func TestUnusable(t *testing.T) {
+	call := fakegemini.Call{Name: "weather", Args: map[string]any{"city": "x"}}
+	many := slices.Repeat([]fakegemini.Call{call}, model.MaxCalls+1)
+	for _, c := range []struct {
+		name string
+		turn fakegemini.Turn
+		code fault.Code
+	}{
+		{"prompt blocked", fakegemini.Turn{Block: "SAFETY"}, model.CodeBlocked},
+		{"prompt blocked for a new reason", fakegemini.Turn{Block: "leak: raw words"}, model.CodeBlocked},
+		{"safety", fakegemini.Turn{Finish: "SAFETY"}, model.CodeBlocked},
+		{"recitation", fakegemini.Turn{Text: "once upon", Finish: "RECITATION"}, model.CodeBlocked},
+		{"model armor", fakegemini.Turn{Finish: "MODEL_ARMOR"}, model.CodeBlocked},
+		{"prohibited", fakegemini.Turn{Text: "x", Finish: "PROHIBITED_CONTENT"}, model.CodeBlocked},
+		{"spii", fakegemini.Turn{Text: "x", Finish: "SPII"}, model.CodeBlocked},
+		{"blocklist", fakegemini.Turn{Text: "x", Finish: "BLOCKLIST"}, model.CodeBlocked},
+		{"cut words", fakegemini.Turn{Text: "partial", Finish: "MAX_TOKENS"}, model.CodeCut},
+		{"cut beside a call", fakegemini.Turn{Calls: []fakegemini.Call{call}, Finish: "MAX_TOKENS"}, model.CodeCut},
+		{"an unknown reason", fakegemini.Turn{Text: "x", Finish: "FAKE_NEW_FINISH_REASON"}, model.CodeCut},
+		{"no parts", fakegemini.Turn{}, model.CodeEmpty},
+		{"white space", fakegemini.Turn{Text: " \n"}, model.CodeEmpty},
+		{"thoughts alone", fakegemini.Turn{Thought: "hm"}, model.CodeEmpty},
+		{"too many calls", fakegemini.Turn{Calls: many}, model.CodeTooLarge},
+		{"too long", fakegemini.Turn{Text: strings.Repeat("x", model.MaxContent), Pieces: 1}, model.CodeTooLarge},
+		{"a call without a name", fakegemini.Turn{Calls: []fakegemini.Call{{}}}, model.CodeUnreadable},
+		{"arguments in a list", fakegemini.Turn{Calls: []fakegemini.Call{{Name: "weather", Args: []int{1}}}}, model.CodeUnreadable},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			modes(t, func(t *testing.T, ask func(*rig, context.Context, model.Request) (*model.Reply, string, error)) {
+				s := answering(c.turn)
+				reply, _, err := ask(newRig(t, s, nil), context.Background(), model.Request{Contents: hello, Tools: []tool.Spec{weather}})
+				if !fault.Is(err, fault.Model, c.code) {
+					t.Fatalf("reply %+v, error %v, want %s", reply, err, c.code)
+				}
+				if strings.Contains(err.Error(), "raw words") || len(s.Requests()) != 1 {
+					t.Fatalf("error %q after %d requests", err, len(s.Requests()))
+				}
+			})
+		})
+	}
+}
+
+// TestBodies gives whole bodies that are no answers of Gemini's.
+func TestBodies(t *testing.T) {
+	for _, c := range []struct {
+		name, whole, stream string
+		code                fault.Code
+	}{
+		{"a page", "<html>secret</html>", "<html>secret</html>", model.CodeUnreadable},
+		{"null", "null", "data: null\n\n", ""},
+		{"nothing", "", "", ""},
+		{"a list", `[{"candidates":[]}]`, "data: [1]\n\n", model.CodeUnreadable},
+		{"no candidates", `{"candidates":[]}`, "data: {\"candidates\":[]}\n\n", model.CodeEmpty},
+		{"candidates of another shape", `{"candidates":"secret"}`, "data: {\"candidates\":\"secret\"}\n\n", model.CodeUnreadable},
+		{"parts of another shape", `{"candidates":[{"content":{"parts":[7]},"finishReason":"STOP"}]}`, "data: {\"candidates\":[{\"content\":{\"parts\":[7]},\"finishReason\":\"STOP\"}]}\n\n", model.CodeUnreadable},
+		{"half an object", `{"candidates":[`, "data: {\"candidates\":[\n\n", model.CodeUnreadable},
+		{"a lone surrogate", `{"candidates":[{"content":{"parts":[{"text":"\ud800"}]},"finishReason":"STOP"}]}`, "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"\\ud800\"}]},\"finishReason\":\"STOP\"}]}\n\n", model.CodeUnreadable},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for _, stream := range []bool{false, true} {
+				body, delta := c.whole, (func(string))(nil)
+				if stream {
+					body, delta = c.stream, func(string) {}
+				}
+				h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, body) })
+				reply, err := newRig(t, h, nil).Generate(context.Background(), model.Request{Contents: hello}, delta)
+				var f *fault.Error
+				if !errors.As(err, &f) || f.Class != fault.Model || c.code != "" && f.Code != c.code {
+					t.Errorf("stream %v: reply %+v, error %v, want %s", stream, reply, err, c.code)
+				}
+				if strings.Contains(fmt.Sprint(err, errors.Unwrap(err)), "secret") {
+					t.Errorf("stream %v: the error repeats the body: %v", stream, err)
+				}
+			}
+		})
+	}
+}
+
+// TestContentIsVerbatim: spaces, escapes, unknown fields and large numbers stay; parts that hold nothing go.
+func TestContentIsVerbatim(t *testing.T) {
+	one := `{ "thoughtSignature": "c2ln", "functionCall": {"args": { "n": 12345678901234567890, "s": "\u003c" }, "name": "weather"}, "future": [1.0] }`
+	two := `{"text":"","thoughtSignature":"c2ln"}`
+	three := `{"text":"a \u00e9"}`
+	want := `{"role":"model","parts":[` + one + `,` + three + `,` + two + `]}`
+	chunk := func(finish string, parts ...string) string {
+		return `{"candidates":[{"content":{"parts":[` + strings.Join(parts, ", ") + `]}` + finish + `}]}`
+	}
+	stop := `,"finishReason":"STOP"`
+	whole := chunk(stop, one, `{}`, three, `{"text":""}`, two)
+	stream := "data: " + chunk("", one, `{}`) + "\r\n\r\ndata: " + chunk("", three) + "\r\n\r\ndata: " + chunk(stop, `{"text":""}`, two) + "\r\n\r\n"
+	for _, c := range []struct {
+		body  string
+		delta func(string)
+	}{{whole, nil}, {stream, func(string) {}}} {
+		reply, err := newRig(t, answering(fakegemini.Turn{Body: c.body}), nil).Generate(context.Background(), model.Request{Contents: hello}, c.delta)
+		if err != nil || string(reply.Content) != want || reply.Text != "a é" {
+			t.Errorf("%v, content\n%s\nwant\n%s", err, reply.Content, want)
+		}
+	}
+}
+
+func TestEndlessBody(t *testing.T) {
+	modes(t, func(t *testing.T, ask func(*rig, context.Context, model.Request) (*model.Reply, string, error)) {
+		h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			block := []byte(strings.Repeat("x", 1<<20))
+			for _, err := w.Write(block); err == nil; _, err = w.Write(block) {
+			}
+		})
+		if _, _, err := ask(newRig(t, h, nil), context.Background(), model.Request{Contents: hello}); !fault.Is(err, fault.Model, model.CodeTooLarge) {
+			t.Fatalf("error %v", err)
+		}
+	})
+}
+
+func TestCorrections(t *testing.T) {
+	calls := []fakegemini.Call{{Name: "weather", Args: map[string]any{"city": "x"}}}
+	for _, c := range []struct {
+		name    string
+		turn    fakegemini.Turn
+		noTools bool
+	}{
+		{"malformed", fakegemini.Turn{Thought: "hm", Finish: "MALFORMED_FUNCTION_CALL"}, false},
+		{"unexpected", fakegemini.Turn{Text: "So.", Calls: calls, Finish: "UNEXPECTED_TOOL_CALL"}, false},
+		{"a call in mode NONE", fakegemini.Turn{Calls: calls}, true},
+		{"a call in mode NONE that the service let pass", fakegemini.Turn{Calls: calls, Finish: "STOP"}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			modes(t, func(t *testing.T, ask func(*rig, context.Context, model.Request) (*model.Reply, string, error)) {
+				reply, shown, err := ask(newRig(t, answering(c.turn), nil), context.Background(), model.Request{Contents: hello, Tools: []tool.Spec{weather}, NoTools: c.noTools})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if reply.Correction == "" || reply.Content != nil || reply.Calls != nil || reply.Text != c.turn.Text || shown != c.turn.Text {
+					t.Fatalf("reply %+v", reply)
+				}
+			})
+		})
+	}
+}

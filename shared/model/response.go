@@ -1,0 +1,66 @@
+package model
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// MaxResponse is how much of one tool's output the model is told, in bytes. More is cut, with a mark that says so.
+const MaxResponse = 64 << 10
+
+// Response answers one Call. ID and Name are the call's.
+type Response struct {
+	ID     string
+	Name   string
+	Result json.RawMessage // any JSON; null when there is none
+	Error  string          // instead of Result: why the call was not carried out, in words for the model
+}
+
+// part is the response as Gemini asks for it: {"output": …} or {"error": …} (ai.google.dev/api/caching#FunctionResponse).
+func (r Response) part() (any, error) {
+	payload := map[string]any{}
+	switch {
+	case r.Error != "" && r.Result != nil:
+		return nil, misuse("a response has both a result and an error")
+	case r.Error != "":
+		payload["error"] = cut(strings.ToValidUTF8(r.Error, "\uFFFD"))
+	case r.Result == nil:
+		payload["output"] = nil
+	case !json.Valid(r.Result):
+		return nil, misuse("the result of a call is not JSON")
+	default:
+		payload["output"] = output(r.Result)
+	}
+	response := map[string]any{"name": r.Name, "response": payload}
+	if r.ID != "" {
+		response["id"] = r.ID
+	}
+	return map[string]any{"functionResponse": response}, nil
+}
+
+// output is the result itself, or where that is too big the beginning of its text.
+func output(result json.RawMessage) any {
+	if len(result) <= MaxResponse {
+		return result
+	}
+	text := string(result)
+	var s string
+	if json.Unmarshal(result, &s) == nil {
+		text = s
+	}
+	return cut(text)
+}
+
+// cut shortens a text at the border of a character and marks the place.
+func cut(s string) string {
+	if len(s) <= MaxResponse {
+		return s
+	}
+	n := MaxResponse
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + fmt.Sprintf("\n[cut: these are the first %d of %d bytes]", n, len(s))
+}

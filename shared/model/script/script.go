@@ -1,0 +1,154 @@
+// Package script is a Model whose answers are written down beforehand, for tests of what asks it. It is as strict as the
+// service: each request is held against the rules of package fakegemini, and its answers carry ids and signatures that
+// must come back untouched.
+package script
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/model/fakegemini"
+)
+
+// Call is a function call of a Turn: a name and arguments; the id is made up where it is empty.
+type Call = fakegemini.Call
+
+// Turn is one scripted answer.
+type Turn struct {
+	Text       string
+	Thought    string // never shown
+	Calls      []Call
+	Usage      model.Usage
+	Err        error  // the answer is this error
+	Correction string // the answer is this correction; Text may have been shown
+
+	// Hook runs when the turn is asked for, before anything is answered: it may look at the request, block, or end ctx.
+	Hook func(ctx context.Context, req model.Request)
+}
+
+// Model gives its turns one after the other. It is safe for concurrent use.
+type Model struct {
+	mu       sync.Mutex
+	turns    []Turn
+	requests []model.Request
+}
+
+var _ model.Model = (*Model)(nil)
+
+// New makes a Model of these turns.
+func New(turns ...Turn) *Model { return &Model{turns: turns} }
+
+// Then adds turns.
+func (m *Model) Then(turns ...Turn) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.turns = append(m.turns, turns...)
+}
+
+// Name is "script".
+func (m *Model) Name() string { return "script" }
+
+// Requests are all requests, oldest first, also those that were refused.
+func (m *Model) Requests() []model.Request {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.requests)
+}
+
+// Left is how many turns were not asked for: zero at the end of a test that went as it was written.
+func (m *Model) Left() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.turns)
+}
+
+// Generate gives the next turn. A request that the service would refuse is an error of code refused and uses no turn; so
+// is one that comes when no turn is left. The cause says which rule was broken.
+func (m *Model) Generate(ctx context.Context, req model.Request, delta func(text string)) (*model.Reply, error) {
+	t, seed, err := m.next(req)
+	if err != nil {
+		return nil, err
+	}
+	if t.Hook != nil {
+		t.Hook(ctx, req)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return nil, model.Ended(ctx)
+	case t.Err != nil:
+		return nil, t.Err
+	}
+	if delta != nil {
+		for _, word := range strings.SplitAfter(t.Text, " ") {
+			if word != "" {
+				delta(word)
+			}
+		}
+	}
+	return t.reply(seed, req.NoTools)
+}
+
+func (m *Model) next(req model.Request) (Turn, []byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	req.Contents = slices.Clone(req.Contents)
+	m.requests = append(m.requests, req)
+	if err := check(req); err != nil {
+		return Turn{}, nil, refused("The scripted model refuses the request: the service would answer 400.", err)
+	}
+	if len(m.turns) == 0 {
+		return Turn{}, nil, refused("The scripted model has no turn left.", nil)
+	}
+	t := m.turns[0]
+	m.turns = m.turns[1:]
+	return t, seed(req), nil
+}
+
+// seed makes the ids of a conversation's turns differ.
+func seed(req model.Request) []byte {
+	var b []byte
+	for _, c := range req.Contents {
+		b = append(b, c...)
+	}
+	return b
+}
+
+func check(req model.Request) error {
+	if _, err := fakegemini.Check(req.Contents, fakegemini.Gemini3); err != nil {
+		return err
+	}
+	var ds []fakegemini.Declaration
+	for _, t := range req.Tools {
+		ds = append(ds, fakegemini.Declaration{Name: t.Name, Description: t.Description, Parameters: t.Schema})
+	}
+	return fakegemini.CheckDeclarations(ds)
+}
+
+func refused(message string, cause error) error {
+	return fault.New(fault.Model, model.CodeRefused, "%s", message).Because(cause)
+}
+
+// reply is what a client of Gemini would make of the turn.
+func (t Turn) reply(seed []byte, noTools bool) (*model.Reply, error) {
+	r := &model.Reply{Text: t.Text, Finish: "STOP", Usage: t.Usage, Model: "script", Correction: t.Correction}
+	if noTools && len(t.Calls) > 0 && r.Correction == "" {
+		r.Finish, r.Correction = "UNEXPECTED_TOOL_CALL", "Your last answer called a function that may not be called now. Answer in words."
+	}
+	if r.Correction != "" {
+		return r, nil
+	}
+	if t.Text == "" && len(t.Calls) == 0 {
+		return nil, fault.New(fault.Model, model.CodeEmpty, "The model gave an empty answer.")
+	}
+	r.Content = fakegemini.Turn{Thought: t.Thought, Text: t.Text, Calls: t.Calls}.Content(seed, fakegemini.Gemini3)
+	p, err := model.Parse(r.Content)
+	if err != nil {
+		return nil, err
+	}
+	r.Calls = p.Calls
+	return r, nil
+}

@@ -1,0 +1,198 @@
+package obs
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"regexp"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/fault"
+)
+
+// Middleware is the outermost handler: it gives each request an id and its trace, and logs one line when it is over.
+// random is for request ids. A panic is logged, redacted, and answered with 500 where nothing had been written yet.
+func Middleware(log *slog.Logger, random io.Reader, now func() time.Time, next http.Handler) http.Handler {
+	e := edge{log, random, now}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { e.serve(next, w, r) })
+}
+
+type edge struct {
+	log    *slog.Logger
+	random io.Reader
+	now    func() time.Time
+}
+
+// request is what is known of a request. Only the goroutine that serves it writes to it.
+type request struct {
+	id    string
+	trace trace
+	route string
+	user  string
+	run   string
+	done  *slog.Attr // httpRequest, for the one line at the end
+}
+
+type contextKey struct{}
+
+func from(ctx context.Context) *request {
+	r, _ := ctx.Value(contextKey{}).(*request)
+	return r
+}
+
+// RequestID is the id of the request that the context belongs to, or empty. Answers and error bodies carry it.
+func RequestID(ctx context.Context) string {
+	if r := from(ctx); r != nil {
+		return r.id
+	}
+	return ""
+}
+
+// SetRoute notes the route's pattern ("GET /api/agent/runs/{runId}") for the request's line, where net/http's mux did
+// not see the request itself. Call it, SetUser and SetRun from the goroutine that serves the request.
+func SetRoute(ctx context.Context, pattern string) {
+	if r := from(ctx); r != nil {
+		r.route = pattern
+	}
+}
+
+// SetUser notes who is calling. The line shows UserHash, not the id.
+func SetUser(ctx context.Context, uid string) {
+	if r := from(ctx); r != nil {
+		r.user = UserHash(uid)
+	}
+}
+
+// SetRun notes the run that the request is about.
+func SetRun(ctx context.Context, runID string) {
+	if r := from(ctx); r != nil {
+		r.run = runID
+	}
+}
+
+// UserHash stands for a user in logs: 16 hexadecimal digits that tell users apart and do not say who they are.
+func UserHash(uid string) string {
+	sum := sha256.Sum256([]byte("log\x00" + uid))
+	return hex.EncodeToString(sum[:8])
+}
+
+func (e edge) serve(next http.Handler, w http.ResponseWriter, r *http.Request) {
+	start := e.now()
+	about := &request{id: e.requestID(r.Header), trace: traceOf(r.Header)}
+	r = r.WithContext(context.WithValue(r.Context(), contextKey{}, about))
+	w.Header().Set("X-Request-Id", about.id)
+	out := &response{ResponseWriter: w}
+	defer func() {
+		if v := recover(); v != nil {
+			e.panicked(out, r, v)
+		}
+		e.line(r, about, out, e.now().Sub(start))
+		if out.aborted {
+			panic(http.ErrAbortHandler) // so that the client does not take half an answer for a whole one
+		}
+	}()
+	next.ServeHTTP(out, r)
+}
+
+var validRequestID = regexp.MustCompile(`^[A-Za-z0-9_-]{8,64}$`)
+
+// requestID takes the client's id when it is one (hostile case HD-017), and makes one otherwise.
+func (e edge) requestID(h http.Header) string {
+	if ids := h.Values("X-Request-Id"); len(ids) == 1 && validRequestID.MatchString(ids[0]) {
+		return ids[0]
+	}
+	var random [16]byte
+	if _, err := io.ReadFull(e.random, random[:]); err != nil {
+		e.log.Error("no random bits for a request id", "error", err)
+		return "unidentified"
+	}
+	return hex.EncodeToString(random[:])
+}
+
+func (e edge) panicked(w *response, r *http.Request, v any) {
+	if v != http.ErrAbortHandler {
+		e.log.ErrorContext(r.Context(), "a handler panicked", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+	}
+	if w.status != 0 || v == http.ErrAbortHandler {
+		w.aborted = true // an answer that was begun cannot be taken back; the status in the line says what was sent
+		return
+	}
+	f := fault.As(nil)
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(f.Status())
+	_, _ = fmt.Fprintf(w, `{"ok":false,"error":{"class":%q,"code":%q,"message":%q,"requestId":%q}}`+"\n", f.Class, f.Code, f.Message, RequestID(r.Context()))
+}
+
+func (e edge) line(r *http.Request, about *request, w *response, took time.Duration) {
+	if w.status == 0 {
+		w.status = http.StatusOK // net/http's answer for a handler that wrote nothing
+	}
+	route := about.route
+	if route == "" {
+		route = r.Pattern
+	}
+	level := slog.LevelInfo
+	if w.status >= 500 || w.aborted {
+		level = slog.LevelError
+	}
+	// The route's pattern stands for the URL: a path holds ids, and a query may hold anything.
+	done := slog.Group("httpRequest", "requestMethod", method(r.Method), "requestUrl", route, "status", w.status,
+		"responseSize", strconv.FormatInt(w.bytes, 10), "latency", strconv.FormatFloat(took.Seconds(), 'f', 6, 64)+"s")
+	last := *about
+	last.done = &done
+	attrs := []slog.Attr{}
+	for _, a := range []slog.Attr{slog.String("user", about.user), slog.String("runId", about.run)} {
+		if a.Value.String() != "" {
+			attrs = append(attrs, a)
+		}
+	}
+	e.log.LogAttrs(context.WithValue(r.Context(), contextKey{}, &last), level, "request", attrs...)
+}
+
+// method keeps a made-up method, which may be of any length, out of the log.
+func method(m string) string {
+	switch m {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions, http.MethodConnect, http.MethodTrace:
+		return m
+	}
+	return "other"
+}
+
+// response sees the status and counts bytes. http.NewResponseController reaches what lies under it by Unwrap.
+type response struct {
+	http.ResponseWriter
+	status  int
+	bytes   int64
+	aborted bool
+}
+
+func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (w *response) WriteHeader(status int) {
+	if w.status == 0 && status >= 200 { // those below are not the answer yet
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *response) Write(p []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	n, err := w.ResponseWriter.Write(p)
+	w.bytes += int64(n)
+	return n, err
+}
+
+// Flush is for code that asks for http.Flusher.
+func (w *response) Flush() {
+	if f, ok := w.ResponseWriter.(http.Flusher); ok {
+		f.Flush()
+	}
+}

@@ -1,0 +1,158 @@
+// Package obs is what an operator sees: log lines in the fields of Cloud Logging, a request id and trace ids in each of
+// them, and one line per request at the edge. Nothing private gets through: texts are redacted by the key they stand
+// under and by their look (Redact), in nested groups, errors and messages too. Library code does not log; edges do.
+//
+// Traces are passed on, not made: Cloud Run's front end opens the trace, and the log lines carry its ids, so that they
+// stand under the request in Cloud Trace and Cloud Logging.
+package obs
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"math"
+	"runtime/debug"
+	"slices"
+	"strings"
+)
+
+// silent is above all other levels.
+const silent = slog.Level(math.MaxInt32)
+
+// Levels are what LOG_LEVEL may be (contract §3).
+var Levels = []string{"silent", "error", "warn", "info", "debug"}
+
+var levels = map[string]slog.Level{
+	"silent": silent, "error": slog.LevelError, "warn": slog.LevelWarn, "info": slog.LevelInfo, "debug": slog.LevelDebug,
+}
+
+// Options say what each line carries.
+type Options struct {
+	Level   string // one of Levels; anything else is info
+	Release string // which build runs; empty is BuildRelease()
+	Service string // which function runs (K_SERVICE, or its local name); may be empty
+	Project string // the Google Cloud project, for the trace's full name; may be empty
+}
+
+// New makes a logger that writes one JSON object a line (https://docs.cloud.google.com/logging/docs/structured-logging).
+func New(w io.Writer, o Options) *slog.Logger {
+	if o.Release == "" {
+		o.Release = BuildRelease()
+	}
+	base := slog.NewJSONHandler(w, &slog.HandlerOptions{Level: levels[o.Level], ReplaceAttr: rename}) // info is the zero level
+	return slog.New(&handler{base: base, options: o, nest: func(a []slog.Attr) []slog.Attr { return a }})
+}
+
+// BuildRelease names the commit that the program was built from, or its module version, as the Go tool recorded it.
+func BuildRelease() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
+			return s.Value[:12]
+		}
+	}
+	return info.Main.Version
+}
+
+// handler redacts, and adds what the context knows. It nests groups itself, because trace and labels must stand at the
+// top of the line wherever the logger has come to.
+type handler struct {
+	base    slog.Handler
+	options Options
+	nest    func([]slog.Attr) []slog.Attr // puts a line's attributes behind those of With and into the groups of WithGroup
+}
+
+func (h *handler) Enabled(ctx context.Context, l slog.Level) bool { return h.base.Enabled(ctx, l) }
+
+func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	outer := *h
+	return &handler{h.base, h.options, func(inner []slog.Attr) []slog.Attr { return outer.nest(append(slices.Clip(attrs), inner...)) }}
+}
+
+func (h *handler) WithGroup(name string) slog.Handler {
+	if name == "" {
+		return h
+	}
+	outer := *h
+	return &handler{h.base, h.options, func(inner []slog.Attr) []slog.Attr {
+		return outer.nest([]slog.Attr{{Key: name, Value: slog.GroupValue(inner...)}})
+	}}
+}
+
+func (h *handler) Handle(ctx context.Context, r slog.Record) error {
+	attrs := make([]slog.Attr, 0, r.NumAttrs())
+	r.Attrs(func(a slog.Attr) bool {
+		attrs = append(attrs, a)
+		return true
+	})
+	line := slog.NewRecord(r.Time, r.Level, Redact(r.Message), r.PC)
+	for _, a := range clean(h.nest(attrs), false, 0) {
+		if reserved[a.Key] || strings.HasPrefix(a.Key, "logging.googleapis.com/") {
+			a.Key += "_"
+		}
+		line.AddAttrs(a)
+	}
+	line.AddAttrs(h.context(ctx)...)
+	return h.base.Handle(ctx, line)
+}
+
+// reserved are keys at the top of a line that are not the caller's.
+var reserved = map[string]bool{
+	slog.TimeKey: true, slog.LevelKey: true, slog.MessageKey: true, slog.SourceKey: true, "severity": true, "message": true, "httpRequest": true,
+}
+
+// context gives what the line's context knows: labels, the trace, and at the end of a request httpRequest.
+func (h *handler) context(ctx context.Context) []slog.Attr {
+	labels := []any{}
+	add := func(name, value string) {
+		if value != "" {
+			labels = append(labels, slog.String(name, value))
+		}
+	}
+	add("release", h.options.Release)
+	add("service", h.options.Service)
+	r := from(ctx)
+	if r == nil {
+		return []slog.Attr{slog.Group("logging.googleapis.com/labels", labels...)}
+	}
+	add("requestId", r.id)
+	attrs := []slog.Attr{slog.Group("logging.googleapis.com/labels", labels...)}
+	if r.trace.id != "" {
+		attrs = append(attrs, r.trace.attrs(h.options.Project)...)
+	}
+	if r.done != nil {
+		attrs = append(attrs, *r.done)
+	}
+	return attrs
+}
+
+// rename gives the handler's own fields Cloud Logging's names.
+func rename(groups []string, a slog.Attr) slog.Attr {
+	if len(groups) > 0 {
+		return a
+	}
+	switch a.Key {
+	case slog.LevelKey:
+		if level, ok := a.Value.Any().(slog.Level); ok {
+			return slog.String("severity", severity(level))
+		}
+	case slog.MessageKey:
+		a.Key = "message"
+	}
+	return a
+}
+
+func severity(l slog.Level) string {
+	switch {
+	case l >= slog.LevelError:
+		return "ERROR"
+	case l >= slog.LevelWarn:
+		return "WARNING"
+	case l >= slog.LevelInfo:
+		return "INFO"
+	}
+	return "DEBUG"
+}

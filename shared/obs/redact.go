@@ -1,0 +1,99 @@
+package obs
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Bounds of one text, in bytes: what is looked at, and what is kept.
+const (
+	maxRead = 16 << 10
+	maxKept = 8 << 10
+)
+
+const redacted = "[redacted]"
+
+// secrets are what a token, a key or an address looks like. Each takes everything up to the next white space, so that
+// no tail of a token is left behind; the order matters, because what an earlier one leaves is read by the next.
+var secrets = []struct {
+	pattern *regexp.Regexp
+	with    string
+}{
+	{regexp.MustCompile(`(?s)-----BEGIN [^-]*-----.*?(-----END [^-]*-----|$)`), redacted},
+	{regexp.MustCompile(`(?i)((proxy-)?authorization|(set-)?cookie)["']?\s*[:=][^\r\n]*`), "${1}: " + redacted},
+	{regexp.MustCompile(`(?i)(\S*(bearer|basic)\s+)+\S+`), redacted},
+	{regexp.MustCompile(`(ya29\.|AIza|gh[pousr]_|github_pat_|GOCSPX-|1//0|4/0A|AKIA|xox[abeprs]-|eyJ|\bsk[-_]|AQ\.[A-Za-z0-9_-]{16})\S+`), redacted},
+	{regexp.MustCompile(`(?i)((pass(word|wd|phrase)|secret|token|api[_-]?key|private[_-]?key|code_verifier)s?["']?\s*[:=]\s*["']?)[^\s&]+`), "${1}" + redacted},
+	{regexp.MustCompile(`(?i)(pass(word|wd|phrase)\s+(is\s+)?["']?)\S*\d\S*`), "${1}" + redacted},
+	{regexp.MustCompile(`(?i)([?&](key|code|state|sig|signature)=)[^\s&]+`), "${1}" + redacted},
+	{regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://)[^\s/?#]*@`), "${1}" + redacted}, // user:password@ of an address
+	{regexp.MustCompile(`(?i)\S*(@|%40)\S*`), redacted},                               // e-mail addresses, and user:password@host without a scheme
+}
+
+// Redact takes from a text what must not be logged: tokens and keys by their look (Google, GitHub, AWS, Slack, JWT, PEM,
+// Bearer), values behind words such as password, passwords in URLs, and e-mail addresses. Control and
+// direction-changing characters become U+FFFD, and a text over 8 KiB is cut. It is the last net, not the first: a text
+// that is known to be private must not come here at all.
+func Redact(s string) string {
+	if len(s) > maxRead { // up to a white space, because half an address does not look like one
+		s = s[:strings.LastIndexFunc(s[:maxRead], unicode.IsSpace)+1] + "…"
+	}
+	for _, x := range secrets {
+		s = x.pattern.ReplaceAllString(s, x.with)
+	}
+	return strings.Map(printable, Shorten(s, maxKept))
+}
+
+// Shorten cuts a text to n bytes, between two characters, and marks that with an ellipsis.
+func Shorten(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + "…"
+}
+
+// printable keeps what a terminal and a line reader take for text. Newline and tab stay: JSON escapes them.
+func printable(r rune) rune {
+	switch {
+	case r == '\n' || r == '\t':
+		return r
+	case unicode.IsControl(r), unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp):
+		return utf8.RuneError
+	}
+	return r
+}
+
+// sensitive are keys whose text is never logged, in lower case and without signs.
+var sensitive = map[string]bool{
+	"body": true, "subject": true, "to": true, "cc": true, "bcc": true, "from": true, "recipient": true, "recipients": true,
+	"attendees": true, "address": true, "addresses": true, "args": true, "arguments": true, "editedargs": true, "prompt": true,
+	"system": true, "contents": true, "content": true, "text": true, "html": true, "raw": true, "preview": true, "comment": true,
+	"persona": true, "query": true, "params": true, "description": true, "location": true, "displayname": true, "handle": true,
+}
+
+// within are words that make a key sensitive wherever they stand in it.
+var within = []string{"token", "secret", "password", "passwd", "passphrase", "authorization", "cookie", "apikey", "credential", "privatekey", "verifier", "email", "assertion"}
+
+// isSensitive reports whether texts under the key are never logged. Numbers are: token counts are useful and harmless.
+func isSensitive(key string) bool {
+	key = strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, key)
+	if sensitive[key] {
+		return true
+	}
+	for _, w := range within {
+		if strings.Contains(key, w) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,57 @@
+package policy
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/fault"
+)
+
+// EntryLife is how long an "always allow" lasts (reliability §4: a permission that nobody remembers should end).
+const EntryLife = 90 * 24 * time.Hour
+
+// Entry is one "always allow": one tool of one user for one exact address.
+type Entry struct {
+	ID        string    `json:"id"` // EntryID; it ties the entry to its user
+	Tool      string    `json:"tool"`
+	Recipient string    `json:"recipient"` // normalised (address.Normalize); never a domain or a pattern
+	CreatedAt time.Time `json:"createdAt"`
+	ExpiresAt time.Time `json:"expiresAt"` // at most EntryLife later; it does not count from then on
+}
+
+// EntryID is the id of an entry, the same each time: 32 hexadecimal digits that fit in a document path.
+func EntryID(uid, tool, recipient string) string {
+	// None of the three can hold a NUL byte, so no two triples are written alike.
+	sum := sha256.Sum256([]byte("allow\x00" + uid + "\x00" + tool + "\x00" + recipient))
+	return hex.EncodeToString(sum[:16])
+}
+
+// counts reports whether the entry speaks for the user and tool at the time. The id is computed again, so that an entry
+// that was read from another user's documents, or that was changed in the store, does not count.
+func (e Entry) counts(uid, tool string, now time.Time) bool {
+	return e.Tool == tool && e.ID == EntryID(uid, tool, e.Recipient) &&
+		now.Before(e.ExpiresAt) && now.Before(e.CreatedAt.Add(EntryLife))
+}
+
+// Entries makes what "approve and always allow" stores: an entry for each recipient. It gives all or none; the error is
+// PolicyError not_applicable (409) where an entry would never count: no recipients, a recipient in punycode, or one that
+// configuration denies or asks about each time.
+func (r Rules) Entries(uid, tool string, recipients []string, now time.Time) ([]Entry, error) {
+	people := distinct(recipients)
+	if len(people) == 0 {
+		return nil, notApplicable("This action reaches nobody who could always be allowed. Approve it once instead.")
+	}
+	entries := make([]Entry, 0, len(people))
+	for _, a := range people {
+		if malformed(a) || punycode(a) || r.AlwaysAsk.Match(a) || r.forbids(a) {
+			return nil, notApplicable("At least one recipient's address needs your approval each time. Approve it once instead.")
+		}
+		entries = append(entries, Entry{EntryID(uid, tool, a), tool, a, now, now.Add(EntryLife)})
+	}
+	return entries, nil
+}
+
+func notApplicable(message string) error {
+	return fault.New(fault.Policy, fault.CodeNotApplicable, "%s", message)
+}

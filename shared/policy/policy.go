@@ -1,0 +1,153 @@
+// Package policy decides whether a call may be carried out at once, needs its user's approval, or is refused (seed 000
+// §6). A decision is a pure function of its input and is made anew each time that it matters: when the model asks, when
+// a user has edited the arguments, and once more right before the call is carried out.
+//
+// What is denied is looked at first, and nothing outweighs it. Reasons and rule ids hold counts and never an address,
+// because they go to the audit and the log too.
+package policy
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/address"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// Mode is the outcome of a decision (seed 000 §6, PolicyDecision).
+type Mode string
+
+// The modes.
+const (
+	Allow           Mode = "allow"
+	RequireApproval Mode = "require_approval"
+	Deny            Mode = "deny"
+)
+
+// The ids of the rules, in the order in which they are asked. They are stored in the audit: do not rename them.
+const (
+	RuleSwitchedOff    = "side_effects_off"        // the kill switch
+	RuleMalformed      = "recipient_malformed"     // a recipient is no address in its normal form
+	RuleDenied         = "recipient_denied"        // a recipient is on the deny list
+	RuleNotPermitted   = "recipient_not_permitted" // a list of what is permitted is set, and a recipient is not on it
+	RuleReadOnly       = "read_only"               // the tool changes nothing
+	RuleNoRecipient    = "no_recipient"            // an effect that reaches nobody whom an allowlist could name
+	RulePunycode       = "recipient_punycode"      // an internationalised domain may look like another one
+	RuleAlwaysAsk      = "recipient_always_asked"  // configuration asks each time, whatever the allowlist says
+	RuleNotAllowlisted = "recipient_not_allowlisted"
+	RuleAllowlisted    = "allowlisted" // every recipient is on the user's allowlist for this tool
+)
+
+// Decision is what the policy says about one call.
+type Decision struct {
+	Mode    Mode     `json:"mode"`
+	Reason  string   `json:"reason,omitempty"`  // words that a user understands; no address in them
+	Rule    string   `json:"rule"`              // the id of the rule that decided, for the audit
+	Entries []string `json:"entries,omitempty"` // the allowlist entries that an allow rests on, sorted; all must still be there when the call is carried out
+}
+
+// Input is all that a decision depends on.
+type Input struct {
+	UID        string
+	Tool       tool.Spec
+	Args       json.RawMessage // canonical (tool.Tool.Normalize); what they mean for people is in Recipients
+	Recipients []string        // tool.Tool.Recipients of Args: every to, cc, bcc and attendee
+	Allowlist  []Entry         // the user's entries; those of another user or tool do not count
+	Now        time.Time       // by the store's clock
+}
+
+// Decide judges one call. The order of recipients and entries, and repetitions among them, make no difference.
+func (r Rules) Decide(in Input) Decision {
+	people := distinct(in.Recipients)
+	if d, denied := r.deny(in.Tool, people); denied {
+		return d
+	}
+	if !in.Tool.SideEffect && (in.Tool.Approval == tool.NotRequired || in.Tool.Approval == "") {
+		return Decision{Mode: Allow, Rule: RuleReadOnly, Reason: "It only looks something up and changes nothing."}
+	}
+	return r.ask(in, people)
+}
+
+func (r Rules) deny(spec tool.Spec, people []string) (Decision, bool) {
+	deny := func(rule, reason string) (Decision, bool) {
+		return Decision{Mode: Deny, Rule: rule, Reason: reason}, true
+	}
+	if r.DenySideEffects && spec.SideEffect {
+		return deny(RuleSwitchedOff, "The operator of this service has switched off everything that has an effect outside it.")
+	}
+	if n := count(people, malformed); n > 0 {
+		return deny(RuleMalformed, reaches(people, n, "an address that cannot be used"))
+	}
+	if n := count(people, r.Denied.Match); n > 0 {
+		return deny(RuleDenied, reaches(people, n, "an address that this service must not write to"))
+	}
+	if n := count(people, func(a string) bool { return !r.Permitted.Match(a) }); n > 0 && !r.Permitted.Empty() {
+		return deny(RuleNotPermitted, reaches(people, n, "an address outside those that this service may write to"))
+	}
+	return Decision{}, false
+}
+
+func (r Rules) ask(in Input, people []string) Decision {
+	ask := func(rule, reason string) Decision {
+		return Decision{Mode: RequireApproval, Rule: rule, Reason: reason}
+	}
+	if len(people) == 0 && in.Tool.SideEffect {
+		return ask(RuleNoRecipient, "It has an effect outside this conversation, and that needs your approval each time.")
+	}
+	if len(people) == 0 {
+		return ask(RuleNoRecipient, "This needs your approval each time.")
+	}
+	if n := count(people, punycode); n > 0 {
+		return ask(RulePunycode, reaches(people, n, "a domain name that may be made to look like another one, and that needs your approval each time"))
+	}
+	if n := count(people, r.AlwaysAsk.Match); n > 0 {
+		return ask(RuleAlwaysAsk, reaches(people, n, "an address for which your approval is needed each time"))
+	}
+	held := in.entries()
+	if n := count(people, func(a string) bool { return held[a] == "" }); n > 0 {
+		return ask(RuleNotAllowlisted, notAllowed(people, n))
+	}
+	d := Decision{Mode: Allow, Rule: RuleAllowlisted, Reason: "You have always allowed this for everybody it reaches."}
+	for _, a := range people {
+		d.Entries = append(d.Entries, held[a])
+	}
+	slices.Sort(d.Entries)
+	return d
+}
+
+// entries gives the ids of the entries that count for this user and tool now, by recipient.
+func (in Input) entries() map[string]string {
+	held := make(map[string]string, len(in.Allowlist))
+	for _, e := range in.Allowlist {
+		if e.counts(in.UID, in.Tool.Name, in.Now) {
+			held[e.Recipient] = e.ID
+		}
+	}
+	return held
+}
+
+func malformed(a string) bool {
+	normal, err := address.Normalize(a)
+	return err != nil || normal != a
+}
+
+func punycode(a string) bool {
+	_, is := address.Unicode(a)
+	return is
+}
+
+func count(people []string, holds func(string) bool) (n int) {
+	for _, a := range people {
+		if holds(a) {
+			n++
+		}
+	}
+	return n
+}
+
+func distinct(in []string) []string {
+	out := slices.Clone(in)
+	slices.Sort(out)
+	return slices.Compact(out)
+}

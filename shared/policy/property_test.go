@@ -1,0 +1,124 @@
+package policy_test
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/countersign-run/countersign/shared/policy"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// A small world, so that lists and recipients often meet.
+var (
+	addresses = []string{"a@x.com", "b@x.com", "a+tag@x.com", "a@mail.x.com", "a@y.com", "c@y.com", "a@xn--exmple-4nf.com", "A@x.com"}
+	lists     = []string{"", "", "a@x.com", "x.com", "*.x.com", "y.com", "x.com, y.com", "c@y.com, *.x.com"}
+	specs     = []tool.Spec{mail, event, lookup, {Name: "x", Approval: tool.Required}, {Name: "y", SideEffect: true, Approval: tool.NotRequired}}
+)
+
+func drawRules(t *rapid.T) policy.Rules {
+	list := func(label string) policy.Patterns {
+		p, err := policy.ParsePatterns(rapid.SampledFrom(lists).Draw(t, label))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	return policy.Rules{Denied: list("denied"), Permitted: list("permitted"), AlwaysAsk: list("ask"), DenySideEffects: rapid.IntRange(0, 9).Draw(t, "switch") == 0}
+}
+
+func drawInput(t *rapid.T) policy.Input {
+	in := policy.Input{
+		UID: uid, Tool: rapid.SampledFrom(specs).Draw(t, "tool"), Now: now,
+		Recipients: rapid.SliceOfN(rapid.SampledFrom(addresses), 0, 5).Draw(t, "recipients"),
+	}
+	for range rapid.IntRange(0, 12).Draw(t, "entries") {
+		age := time.Duration(rapid.IntRange(0, 100).Draw(t, "age")) * 24 * time.Hour
+		user := rapid.SampledFrom([]string{uid, uid, uid, "user-b"}).Draw(t, "user")
+		name := rapid.SampledFrom([]string{in.Tool.Name, in.Tool.Name, in.Tool.Name, "other"}).Draw(t, "for")
+		in.Allowlist = append(in.Allowlist, allowAs(user, name, now.Add(-age), rapid.SampledFrom(addresses).Draw(t, "allowed"))...)
+	}
+	return in
+}
+
+// strictness orders the modes: a change that takes rights away must not lower it.
+var strictness = map[policy.Mode]int{policy.Allow: 0, policy.RequireApproval: 1, policy.Deny: 2}
+
+func TestDenyDominates(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rules, in := drawRules(t), drawInput(t)
+		denied := rules.DenySideEffects && in.Tool.SideEffect
+		for _, a := range in.Recipients {
+			denied = denied || rules.Denied.Match(a) || !rules.Permitted.Empty() && !rules.Permitted.Match(a)
+		}
+		if d := rules.Decide(in); (d.Mode == policy.Deny) != denied {
+			t.Fatalf("%s by %s, and denied is %v", d.Mode, d.Rule, denied)
+		}
+	})
+}
+
+func TestAnAllowCoversEverybody(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rules, in := drawRules(t), drawInput(t)
+		d := rules.Decide(in)
+		if d.Mode != policy.Allow || !in.Tool.SideEffect {
+			return
+		}
+		if len(in.Recipients) == 0 {
+			t.Fatal("an effect that reaches nobody was allowed")
+		}
+		for _, a := range in.Recipients {
+			id := policy.EntryID(uid, in.Tool.Name, a)
+			held := slices.ContainsFunc(in.Allowlist, func(e policy.Entry) bool { return e.ID == id && now.Before(e.ExpiresAt) })
+			if !held || !slices.Contains(d.Entries, id) || a == "a@xn--exmple-4nf.com" {
+				t.Fatalf("%s was reached on %v", a, d.Entries)
+			}
+		}
+	})
+}
+
+func TestTakingAwayNeverAllows(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rules, in := drawRules(t), drawInput(t)
+		before := rules.Decide(in)
+		if n := len(in.Allowlist); n > 0 {
+			less := in
+			i := rapid.IntRange(0, n-1).Draw(t, "removed")
+			less.Allowlist = slices.Delete(slices.Clone(in.Allowlist), i, i+1)
+			if after := rules.Decide(less); strictness[after.Mode] < strictness[before.Mode] {
+				t.Fatalf("without an entry %s became %s", before.Mode, after.Mode)
+			}
+		}
+		if len(in.Recipients) > 0 {
+			more := in
+			more.Recipients = append(slices.Clone(in.Recipients), rapid.SampledFrom(addresses).Draw(t, "added"))
+			if after := rules.Decide(more); strictness[after.Mode] < strictness[before.Mode] {
+				t.Fatalf("with a further recipient %s became %s", before.Mode, after.Mode)
+			}
+		}
+		later := in
+		later.Now = now.Add(policy.EntryLife)
+		if after := rules.Decide(later); strictness[after.Mode] < strictness[before.Mode] {
+			t.Fatalf("with time %s became %s", before.Mode, after.Mode)
+		}
+	})
+}
+
+func TestOrderMakesNoDifference(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rules, in := drawRules(t), drawInput(t)
+		shuffled := in
+		shuffled.Recipients = rapid.Permutation(append(slices.Clone(in.Recipients), in.Recipients...)).Draw(t, "recipients, twice")
+		shuffled.Allowlist = rapid.Permutation(in.Allowlist).Draw(t, "allowlist, shuffled")
+		recipients := slices.Clone(in.Recipients)
+		if a, b := rules.Decide(in), rules.Decide(shuffled); !reflect.DeepEqual(a, b) {
+			t.Fatalf("%+v, and in another order %+v", a, b)
+		}
+		if !slices.Equal(recipients, in.Recipients) {
+			t.Fatal("the input was changed")
+		}
+	})
+}

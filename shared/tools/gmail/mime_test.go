@@ -1,0 +1,248 @@
+package gmail
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"mime"
+	"mime/multipart"
+	"mime/quotedprintable"
+	"net/mail"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// parsed is a message as the standard library reads it, which had no part in building it.
+type parsed struct {
+	header      mail.Header
+	to, cc, bcc []string
+	subject     string
+	kinds       []string
+	bodies      []string
+}
+
+func parse(t *testing.T, raw []byte) (p parsed) {
+	t.Helper()
+	m, err := mail.ReadMessage(bytes.NewReader(raw))
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, raw)
+	}
+	p.header = m.Header
+	for name, into := range map[string]*[]string{"To": &p.to, "Cc": &p.cc, "Bcc": &p.bcc} {
+		if m.Header.Get(name) == "" {
+			continue
+		}
+		list, err := m.Header.AddressList(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range list {
+			*into = append(*into, a.Address)
+		}
+	}
+	if p.subject, err = new(mime.WordDecoder).DecodeHeader(m.Header.Get("Subject")); err != nil {
+		t.Fatal(err)
+	}
+	kind, params, err := mime.ParseMediaType(m.Header.Get("Content-Type"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	add := func(kind string, encoding string, r io.Reader) {
+		if encoding == "quoted-printable" {
+			r = quotedprintable.NewReader(r)
+		}
+		b, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.kinds, p.bodies = append(p.kinds, kind), append(p.bodies, strings.ReplaceAll(string(b), "\r\n", "\n"))
+	}
+	if kind != "multipart/alternative" {
+		add(kind, m.Header.Get("Content-Transfer-Encoding"), m.Body)
+		return p
+	}
+	for parts := multipart.NewReader(m.Body, params["boundary"]); ; {
+		part, err := parts.NextPart() // it decodes quoted-printable itself
+		if err == io.EOF {
+			return p
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		kind, _, _ := mime.ParseMediaType(part.Header.Get("Content-Type"))
+		add(kind, "", part)
+	}
+}
+
+func mustBuild(t *testing.T, a Args) []byte {
+	t.Helper()
+	raw, err := build(a, "action_1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+func TestTheMessageReadsBackAsItWasApproved(t *testing.T) {
+	long := strings.Repeat("a", 64) + "@" + strings.Repeat("b", 60) + "." + strings.Repeat("c", 60) + ".example"
+	for name, a := range map[string]Args{
+		"plain":                      {To: []string{"a@example.com"}, Subject: "s", Body: "b"},
+		"everybody":                  {To: []string{"a@example.com", "b@example.com"}, Cc: []string{"c@example.com"}, Bcc: []string{"d@example.com"}, Subject: "s", Body: "b"},
+		"20 long addresses":          {To: slices.Repeat([]string{long}, 20), Subject: "s", Body: "b"},
+		"an encoded word is text":    {To: []string{"a@example.com"}, Subject: "=?utf-8?q?x=0D=0ABcc:_evil=40x.com?=", Body: "b"},
+		"half an encoded word":       {To: []string{"a@example.com"}, Subject: "=?x", Body: "b"},
+		"a long subject":             {To: []string{"a@example.com"}, Subject: strings.Repeat("s", 998), Body: "b"},
+		"a long subject of words":    {To: []string{"a@example.com"}, Subject: strings.TrimSpace(strings.Repeat("word ", 199)), Body: "b"},
+		"letters of four octets":     {To: []string{"a@example.com"}, Subject: strings.Repeat("😀", 200), Body: "😀"},
+		"spaces at the ends":         {To: []string{"a@example.com"}, Subject: "  two  spaces  ", Body: "  b  "},
+		"no subject":                 {To: []string{"a@example.com"}, Body: "b"},
+		"hidden characters":          {To: []string{"a@example.com"}, Subject: "\ufeffa\u202eb", Body: "a\u200bb"},
+		"a boundary in the body":     {To: []string{"a@example.com"}, Subject: "s", Body: "--boundary\nContent-Type: text/html\n\n<script>"},
+		"our own boundary":           {To: []string{"a@example.com"}, Subject: "s", Body: "x\n--" + boundary("action_1") + "--\ny", HTMLBody: "x\n--" + boundary("action_1") + "\ny"},
+		"headers in the body":        {To: []string{"a@example.com"}, Subject: "s", Body: "Bcc: evil@x.com\n\nx"},
+		"a dot, From and long lines": {To: []string{"a@example.com"}, Subject: "s", Body: ".\nFrom x\n" + strings.Repeat("x", 5000) + "\ntab\t \n=20="},
+		"with HTML":                  {To: []string{"a@example.com"}, Subject: "s", Body: "b", HTMLBody: "<p>Grüße</p>\n"},
+		"an answer":                  {To: []string{"a@example.com"}, Subject: "s", Body: "b", InReplyTo: "<x@y.example>"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			raw := mustBuild(t, a)
+			p := parse(t, raw)
+			if !slices.Equal(p.to, a.To) || !slices.Equal(p.cc, a.Cc) || !slices.Equal(p.bcc, a.Bcc) || p.subject != a.Subject {
+				t.Errorf("to %q, cc %q, bcc %q, subject %q", p.to, p.cc, p.bcc, p.subject)
+			}
+			kinds, bodies := []string{"text/plain"}, []string{a.Body}
+			if a.HTMLBody != "" {
+				kinds, bodies = append(kinds, "text/html"), append(bodies, a.HTMLBody)
+			}
+			if !slices.Equal(p.kinds, kinds) || !slices.Equal(p.bodies, bodies) {
+				t.Errorf("parts %q with %q", p.kinds, p.bodies)
+			}
+			if p.header.Get("X-Countersign-Action") != "action_1" || p.header.Get("In-Reply-To") != a.InReplyTo {
+				t.Errorf("headers %v", p.header)
+			}
+			for _, none := range []string{"Date", "Message-Id", "From", "Sender", "Reply-To"} {
+				if p.header.Get(none) != "" {
+					t.Errorf("there is a %s", none)
+				}
+			}
+			checkLines(t, raw)
+			if !bytes.Equal(raw, mustBuild(t, a)) {
+				t.Error("built twice, the bytes differ")
+			}
+			if !same(raw, raw) {
+				t.Error("the message is not the same as itself")
+			}
+		})
+	}
+}
+
+// checkLines holds the wire form: ASCII, CRLF, at most 998 octets a line (RFC 5322 §2.1.1).
+func checkLines(t *testing.T, raw []byte) {
+	t.Helper()
+	for _, line := range strings.Split(string(raw), "\r\n") {
+		if len(line) > 998 || strings.ContainsAny(line, "\r\n") {
+			t.Fatalf("a line of %d octets, or a bare line end: %.80q", len(line), line)
+		}
+		for i := range len(line) {
+			if line[i] >= 0x80 {
+				t.Fatalf("a line is not ASCII: %.80q", line)
+			}
+		}
+	}
+}
+
+func TestAnActionIdIsNoHeaderInjection(t *testing.T) {
+	for _, id := range []string{"", "a\r\nBcc: e@x.com", strings.Repeat("a", 129)} {
+		if raw, err := build(Args{To: []string{"a@example.com"}, Body: "b"}, id); err == nil {
+			t.Errorf("built with %q:\n%s", id, raw)
+		}
+	}
+}
+
+func TestSameSeesEveryChangeThatMatters(t *testing.T) {
+	base := Args{To: []string{"a@example.com"}, Cc: []string{"c@example.com"}, Bcc: []string{"d@example.com"}, Subject: "s", Body: "b\n", HTMLBody: "<p>b"}
+	raw := string(mustBuild(t, base))
+	stored := "Received: by google\r\nFrom: me@example.com\r\nDate: Mon, 02 Jan 2006 15:04:05 -0700\r\nMessage-ID: <1@mail.gmail.com>\r\n" + raw
+	for name, ok := range map[string]string{
+		"headers added":         stored,
+		"the mark dropped":      strings.Replace(stored, "X-Countersign-Action: action_1\r\n", "", 1),
+		"folded anew":           strings.Replace(stored, "To: a@example.com", "To:\r\n a@example.com", 1),
+		"a name in angles":      strings.Replace(stored, "To: a@example.com", "To: <a@EXAMPLE.com>", 1),
+		"another encoding":      strings.Replace(stored, "quoted-printable", "7bit", 1),
+		"subject as a B word":   strings.Replace(stored, "Subject: s", "Subject: =?UTF-8?B?cw==?=", 1),
+		"blanks at the end":     strings.Replace(stored, "<p>b", "<p>b\r\n\r\n", 1),
+		"boundary of their own": strings.ReplaceAll(stored, boundary("action_1"), "000000000000abc"),
+	} {
+		if !same([]byte(raw), []byte(ok)) {
+			t.Errorf("%s: taken for a change", name)
+		}
+	}
+	end := "--" + boundary("action_1") + "--"
+	for name, bad := range map[string]string{
+		"another recipient":  strings.Replace(stored, "To: a@", "To: e@", 1),
+		"one more recipient": strings.Replace(stored, "Cc: c@example.com", "Cc: c@example.com, e@x.com", 1),
+		"a second To":        "To: e@x.com\r\n" + stored,
+		"no blind copy":      strings.Replace(stored, "Bcc: d@example.com\r\n", "", 1),
+		"another subject":    strings.Replace(stored, "Subject: s", "Subject: t", 1),
+		"another body":       strings.Replace(stored, "\r\n\r\nb", "\r\n\r\nc", 1),
+		"another HTML":       strings.Replace(stored, "<p>b", "<p>c", 1),
+		"one more part":      strings.Replace(stored, end, "--"+boundary("action_1")+"\r\nContent-Type: text/plain\r\n\r\nx\r\n"+end, 1),
+		"an attachment":      strings.Replace(stored, "Content-Type: text/html", "Content-Disposition: attachment\r\nContent-Type: text/html", 1),
+		"answers elsewhere":  "Reply-To: e@x.com\r\n" + stored,
+		"another action":     strings.Replace(stored, "action_1", "action_2", 1),
+		"no message":         "x",
+	} {
+		if bad == stored {
+			t.Fatalf("%s: the test changes nothing", name)
+		}
+		if same([]byte(raw), []byte(bad)) {
+			t.Errorf("%s: not seen", name)
+		}
+	}
+}
+
+// FuzzBuild holds that whatever passes normalize reads back with the same recipients, subject and parts.
+func FuzzBuild(f *testing.F) {
+	f.Add("a@example.com", "b@example.com", "subject", "body", "")
+	f.Add("a@example.com", "A@Example.com", "=?utf-8?q?x?=", "--b\r\n\r\n.\r\n", "<p>")
+	f.Add("x+y@sub.example.org", "", strings.Repeat("ü ", 300), "\u202e\u2028", "=_countersign_\n--=_countersign_")
+	tl := New(nil, Options{})
+	f.Fuzz(func(t *testing.T, to, bcc, subject, body, html string) {
+		if !utf8.ValidString(to + bcc + subject + body + html) {
+			return
+		}
+		in := map[string]any{"to": []string{to}, "subject": subject, "body": body}
+		if bcc != "" {
+			in["bcc"] = []string{bcc}
+		}
+		if html != "" {
+			in["htmlBody"] = html
+		}
+		b, _ := json.Marshal(in)
+		args, err := tl.Normalize(b)
+		if err != nil {
+			return
+		}
+		var a Args
+		if err := json.Unmarshal(args, &a); err != nil {
+			t.Fatal(err)
+		}
+		raw := mustBuild(t, a)
+		p := parse(t, raw)
+		if !slices.Equal(p.to, a.To) || !slices.Equal(p.bcc, a.Bcc) || p.subject != a.Subject || p.bodies[0] != a.Body {
+			t.Fatalf("%+v became\n%s", a, raw)
+		}
+		if (a.HTMLBody == "") != (len(p.bodies) == 1) || a.HTMLBody != "" && p.bodies[1] != a.HTMLBody {
+			t.Fatalf("%+v became %q", a, p.bodies)
+		}
+		checkLines(t, raw)
+		if _, err := tl.Preview(args); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tl.Normalize(args); err != nil {
+			t.Fatalf("the canonical form is refused: %v", err)
+		}
+	})
+}
