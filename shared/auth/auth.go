@@ -9,7 +9,6 @@
 package auth
 
 import (
-	"context"
 	"net/http"
 	"regexp"
 	"strings"
@@ -27,9 +26,6 @@ type Config struct {
 	HTTPClient     *http.Client     // for discovery and keys; nil is one with a timeout of 10 s
 	Now            func() time.Time // nil is time.Now
 
-	// Disabled reports whether the user has been shut out since the token was signed; nil is nobody. It is asked for each
-	// request, after the token has been checked, and its error is passed on.
-	Disabled func(ctx context.Context, uid string) (bool, error)
 }
 
 // Identity is a user whose token has been checked.
@@ -60,10 +56,9 @@ func New(cfg Config) (*Verifier, error) {
 }
 
 // User gives the user who sent the request. Its errors:
-//   - AuthError unauthenticated (401): no token, more than one, or one that is not valid here, expired or of a disabled user
+//   - AuthError unauthenticated (401): no token, more than one, or one that is not valid here, expired
 //   - AuthError forbidden (403): a genuine token of an anonymous user or of another tenant
 //   - ToolExecutionError issuer_unavailable: the issuer's keys cannot be fetched just now
-//   - whatever Config.Disabled returned
 func (v *Verifier) User(r *http.Request) (Identity, error) {
 	raw, err := bearer(r)
 	if err != nil {
@@ -75,15 +70,6 @@ func (v *Verifier) User(r *http.Request) (Identity, error) {
 	}
 	if err := v.admit(c); err != nil {
 		return Identity{}, err
-	}
-	if v.cfg.Disabled != nil {
-		disabled, err := v.cfg.Disabled(r.Context(), c.Subject)
-		if err != nil {
-			return Identity{}, err
-		}
-		if disabled {
-			return Identity{}, unauthenticated("This account has been disabled.")
-		}
 	}
 	return Identity{UID: c.Subject, Email: c.Email, EmailVerified: c.emailVerified(), Issuer: v.tokens.keys.issuer}, nil
 }

@@ -167,7 +167,7 @@ func TestMessagesHelpAndTellNothing(t *testing.T) {
 	}
 }
 
-func TestTenantAnonymousDisabled(t *testing.T) {
+func TestTenantAndAnonymous(t *testing.T) {
 	cases := map[string]struct {
 		config   func(*auth.Config)
 		firebase claimSet
@@ -179,8 +179,6 @@ func TestTenantAnonymousDisabled(t *testing.T) {
 		"no tenant wanted":     {nil, claimSet{"tenant": "t1"}, 403},
 		"anonymous":            {nil, claimSet{"sign_in_provider": "anonymous"}, 403},
 		"anonymous is allowed": {func(c *auth.Config) { c.AllowAnonymous = true }, claimSet{"sign_in_provider": "anonymous"}, 200},
-		"disabled":             {func(c *auth.Config) { c.Disabled = (&gate{disabled: "userA"}).isDisabled }, claimSet{}, 401},
-		"another is disabled":  {func(c *auth.Config) { c.Disabled = (&gate{disabled: "userB"}).isDisabled }, claimSet{}, 200},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -192,20 +190,6 @@ func TestTenantAnonymousDisabled(t *testing.T) {
 				t.Errorf("got %d (%v), want %d", got, err, c.status)
 			}
 		})
-	}
-}
-
-func TestDisabledIsAskedOnlyForGenuineTokens(t *testing.T) {
-	w := newWorld(t)
-	g := &gate{broken: true}
-	v := w.verifier(t, func(c *auth.Config) { c.Disabled = g.isDisabled })
-	kid := issuer.KeyID(keys()["good"])
-	forged := forge(t, claimSet{"alg": "RS256", "kid": kid}, w.userClaims(), keys()["evil"], nil)
-	if _, err := v.User(request("Bearer " + forged)); status(err) != 401 || g.asked.Load() != 0 {
-		t.Errorf("a forged token: %v, and the users were asked %d times", err, g.asked.Load())
-	}
-	if _, err := v.User(request("Bearer " + w.sign(t, w.users, w.userClaims()))); !errors.Is(err, errGate) {
-		t.Errorf("the users cannot be asked, and the answer is %v", err)
 	}
 }
 

@@ -1,14 +1,11 @@
 package auth_test
 
 import (
-	"context"
 	"crypto/rsa"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -166,21 +163,4 @@ func status(err error) int {
 		return http.StatusOK
 	}
 	return fault.As(err).Status()
-}
-
-// gate counts how often it is asked, and shuts one user out.
-type gate struct {
-	asked    atomic.Int32
-	disabled string
-	broken   bool
-}
-
-var errGate = errors.New("the store is down")
-
-func (g *gate) isDisabled(_ context.Context, uid string) (bool, error) {
-	g.asked.Add(1)
-	if g.broken {
-		return false, errGate
-	}
-	return uid == g.disabled, nil
 }
