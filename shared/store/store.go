@@ -112,6 +112,7 @@ type Index struct {
 // Indexes are all the queries that Countersign issues. Both backends refuse any other.
 var Indexes = []Index{
 	{Collection: "runs", OrderBy: "due"},
+	{Collection: "runs", OrderBy: "createdAt"}, // scripts/audit holds every run to its chain
 	{Collection: "runs", Equal: []string{"uid", "threadId"}, OrderBy: "createdAt", Desc: true},
 	{Collection: "approvals", Equal: []string{"uid", "status"}, OrderBy: "requestedAt", Desc: true},
 	{Collection: "threads", Equal: []string{"uid"}, OrderBy: "updatedAt", Desc: true},

@@ -74,7 +74,7 @@ func testQueriesRefused(t *testing.T, st store.Store) {
 		"no collection":     func(q *store.Query) { q.Collection = "" },
 		"subcollection":     func(q *store.Query) { q.Collection = "runs/a/events" },
 		"no order":          func(q *store.Query) { q.OrderBy = "" },
-		"other order":       func(q *store.Query) { q.OrderBy = "createdAt" },
+		"other order":       func(q *store.Query) { q.OrderBy = "updatedAt" },
 		"other direction":   func(q *store.Query) { q.Desc = true },
 		"equality too many": func(q *store.Query) { q.Where = []store.Filter{filter("uid", "==", "u")} },
 		"part of the equalities": func(q *store.Query) {

@@ -1,0 +1,204 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/store"
+)
+
+const (
+	pageSize = 300
+	attempts = 5 // to find a run at rest
+)
+
+// checker goes through the audit and writes a line for each problem.
+type checker struct {
+	store    store.Store
+	out      io.Writer
+	runs     int
+	entries  int
+	problems int
+	failed   error // of the first write to out
+}
+
+func (c *checker) print(format string, args ...any) {
+	if _, err := fmt.Fprintf(c.out, format+"\n", args...); err != nil && c.failed == nil {
+		c.failed = err
+	}
+}
+
+func (c *checker) problem(runID, format string, args ...any) {
+	c.problems++
+	c.print("run %s: %s", runID, fmt.Sprintf(format, args...))
+}
+
+func (c *checker) summary() error {
+	c.print("entries: %d, runs: %d, problems: %d", c.entries, c.runs, c.problems)
+	return c.failed
+}
+
+// all checks every run, and then the entries whose run is gone.
+func (c *checker) all(ctx context.Context) error {
+	seen := map[string]bool{}
+	runs := store.Query{Collection: "runs", OrderBy: "createdAt", Limit: pageSize}
+	err := c.pages(ctx, runs, func(d store.Doc) error {
+		id := path.Base(d.Path)
+		seen[id] = true
+		return c.run(ctx, id)
+	})
+	if err != nil {
+		return err
+	}
+	entries := store.Query{Collection: "audit", OrderBy: "at", Limit: pageSize}
+	return c.pages(ctx, entries, func(d store.Doc) error {
+		id, _ := d.Fields["runId"].(string)
+		if seen[id] {
+			return nil
+		}
+		seen[id] = true
+		return c.run(ctx, id)
+	})
+}
+
+// one checks a run that must be there, or have left entries.
+func (c *checker) one(ctx context.Context, runID string) error {
+	if err := c.run(ctx, runID); err != nil {
+		return err
+	}
+	if c.runs == 0 {
+		return fmt.Errorf("there is no run %s", runID)
+	}
+	return nil
+}
+
+// chain is what the store has of one run.
+type chain struct {
+	head    audit.Head
+	exists  bool // the run itself
+	broken  bool // its document cannot be read
+	entries []audit.Entry
+	filed   []string // what is wrong with the documents around the entries
+}
+
+// run checks one chain. The head is read before the entries and after them, because a run may move in between.
+func (c *checker) run(ctx context.Context, runID string) error {
+	ch, err := c.atRest(ctx, runID)
+	if err != nil || !ch.exists && len(ch.entries) == 0 {
+		return err
+	}
+	c.runs++
+	c.entries += len(ch.entries)
+	if ch.broken {
+		c.problem(runID, "the run's document cannot be read, so that nothing vouches for the end of its chain")
+	}
+	if !ch.exists {
+		c.print("run %s: the run is gone, so that nothing vouches for the end of its chain", runID)
+	}
+	if !ch.exists || ch.broken {
+		ch.head = audit.HeadOf(ch.entries)
+	}
+	for _, p := range audit.Verify(ch.entries, ch.head) {
+		c.problem(runID, "%s", p)
+	}
+	for _, text := range ch.filed {
+		c.problem(runID, "%s", text)
+	}
+	return nil
+}
+
+func (c *checker) atRest(ctx context.Context, runID string) (chain, error) {
+	for range attempts {
+		before, err := c.head(ctx, runID)
+		if err != nil {
+			return before, err
+		}
+		if err := c.read(ctx, runID, &before); err != nil {
+			return before, err
+		}
+		after, err := c.head(ctx, runID)
+		if err != nil {
+			return before, err
+		}
+		if after.head == before.head && after.exists == before.exists {
+			return before, nil
+		}
+	}
+	return chain{}, fmt.Errorf("run %s was moving all the time; please try again", runID)
+}
+
+func (c *checker) head(ctx context.Context, runID string) (ch chain, err error) {
+	if store.ValidPath(agent.RunPath(runID)) != nil {
+		return ch, nil // an entry's field was changed to what is no run's id
+	}
+	docs, err := c.store.Get(ctx, agent.RunPath(runID))
+	if err != nil {
+		return ch, err
+	}
+	var run struct {
+		Audit *audit.Head `json:"audit"`
+	}
+	ch.exists = docs[0].Exists()
+	if !ch.exists {
+		return ch, nil
+	}
+	if json.Unmarshal(docs[0].Data, &run) != nil || run.Audit == nil {
+		ch.broken = true
+		return ch, nil
+	}
+	ch.head = *run.Audit
+	return ch, nil
+}
+
+// read reads a run's entries in the order of their documents.
+func (c *checker) read(ctx context.Context, runID string, ch *chain) error {
+	q := store.Query{Collection: "audit", OrderBy: "seq", Limit: pageSize, Where: []store.Filter{{Field: "runId", Op: "==", Value: runID}}}
+	return c.pages(ctx, q, func(d store.Doc) error {
+		e, err := audit.Decode(d.Data)
+		if err != nil {
+			seq, _ := d.Fields["seq"].(int64)
+			e = audit.Entry{Seq: seq} // it matches no hash, and so is named as changed
+		} else if !filed(d, e) {
+			ch.filed = append(ch.filed, fmt.Sprintf("entry %d does not agree with the document that holds it, %s", e.Seq, d.Path))
+		}
+		ch.entries = append(ch.entries, e)
+		return nil
+	})
+}
+
+// filed reports whether a document's path and fields, by which entries are found, say what the entry says.
+func filed(d store.Doc, e audit.Entry) bool {
+	at, ok := d.Fields["at"].(time.Time)
+	return ok && at.Equal(e.At) && d.Path == audit.Path(e.RunID, e.Seq) &&
+		d.Fields["runId"] == e.RunID && d.Fields["uid"] == e.UID && d.Fields["seq"] == e.Seq
+}
+
+// pages calls each for all documents of a query.
+func (c *checker) pages(ctx context.Context, q store.Query, each func(store.Doc) error) error {
+	for {
+		docs, err := c.store.Query(ctx, q)
+		if err != nil {
+			return err
+		}
+		for _, d := range docs {
+			if err := each(d); err != nil {
+				return err
+			}
+		}
+		if len(docs) < q.Limit {
+			return nil
+		}
+		last := docs[len(docs)-1]
+		if q.After != nil && q.After.ID == path.Base(last.Path) {
+			return errors.New("the store gives the same page again")
+		}
+		q.After = &store.Cursor{Value: last.Fields[q.OrderBy], ID: path.Base(last.Path)}
+	}
+}
