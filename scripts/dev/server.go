@@ -20,6 +20,7 @@ import (
 	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/config"
+	"github.com/countersign-run/countersign/shared/obs"
 	queueembedded "github.com/countersign-run/countersign/shared/queue/embedded"
 )
 
@@ -81,7 +82,7 @@ func (s *server) build(ctx context.Context, emulated bool) error {
 		return err
 	}
 	s.closers = append(s.closers, s.google.Close)
-	s.app, err = app.New(ctx, cfg, app.Logger(os.Stderr, cfg, "dev"), app.WithLocalAccounts(s.people))
+	s.app, err = app.New(ctx, cfg, obs.New(os.Stderr, cfg.Log()), app.WithLocalAccounts(s.people))
 	if err != nil {
 		return err
 	}

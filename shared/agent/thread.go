@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/policy"
 )
 
@@ -86,11 +87,19 @@ func Cut(s string, n int) string {
 // answers moves it, so the caps hold however many functions race.
 type User struct {
 	UID      string         `json:"uid"`
-	Disabled bool           `json:"disabled,omitempty"`
+	Disabled bool           `json:"disabled,omitempty"` // shut out: nothing is done for them any more, whatever was approved
 	Allow    []policy.Entry `json:"allow,omitempty"`
 	Open     int            `json:"open"` // approvals that wait, reviews included
 	Day      string         `json:"day,omitempty"`
 	Asked    int            `json:"asked"` // approvals asked for on Day (UTC)
+}
+
+// MayAct is the answer to a user who has been shut out.
+func (u *User) MayAct() error {
+	if u.Disabled {
+		return fault.New(fault.Auth, fault.CodeUnauthenticated, "This account has been disabled.")
+	}
+	return nil
 }
 
 // MaxAllow is how many "always allow" entries a user may have.

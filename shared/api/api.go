@@ -62,7 +62,8 @@ type request struct {
 // handler answers a request with what becomes its JSON body, or nil when it has written the answer itself.
 type handler func(r *request) (any, error)
 
-// public serves a route of users, with their token.
+// public serves a route of users, with their token. What it calls looks at the user's document itself, and turns away
+// who was shut out.
 func (a *API) public(h handler) http.Handler {
 	return a.serve(func(r *request) (any, error) {
 		id, err := a.Users.User(r.Request)
@@ -71,6 +72,16 @@ func (a *API) public(h handler) http.Handler {
 		}
 		r.uid = id.UID
 		obs.SetUser(r.Context(), id.UID)
+		return h(r)
+	})
+}
+
+// reading is public for routes that would not look at the user's document otherwise.
+func (a *API) reading(h handler) http.Handler {
+	return a.public(func(r *request) (any, error) {
+		if err := r.api.Records.MayRead(r.Context(), r.uid); err != nil {
+			return nil, err
+		}
 		return h(r)
 	})
 }
@@ -145,11 +156,6 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 		OK    bool      `json:"ok"`
 		Error errorBody `json:"error"`
 	}{false, body})
-}
-
-// Panicked answers for a handler that panicked.
-func (a *API) Panicked(w http.ResponseWriter, r *http.Request) {
-	a.fail(w, r, fault.New(fault.Tool, fault.CodeInternal, "Something went wrong on our side. Nothing was done twice; please try again."))
 }
 
 // decode reads the request's JSON body strictly into v, and gives the hash of its bytes.

@@ -327,6 +327,27 @@ func TestPushMessages(t *testing.T) {
 	}
 }
 
+func TestDisabledUser(t *testing.T) {
+	w := newWorld(t)
+	w.wants("ten")
+	run := w.send("POST", "/api/agent/run", "ana", `{"prompt":"mail bob"}`)
+	resolve := `{"approvalId":"` + run.at("approvals", "0", "approvalId") + `","decision":"approve_once"}`
+	if a := w.send("POST", "/api/agent/approvals/resolve", "ana", resolve); a.StatusCode != 200 {
+		t.Fatalf("%s %s", a.Status, a.body)
+	}
+	w.disable("ana") // after the yes, before it is carried out
+	w.push()
+	if len(w.sent) != 0 {
+		t.Errorf("sent for a disabled user: %v", w.sent)
+	}
+	for _, c := range [][3]string{{"POST", "/api/agent/run", `{"prompt":"x"}`}, {"POST", "/api/agent/approvals/resolve", resolve}, {"GET", "/api/agent/approvals/pending", ""},
+		{"GET", "/api/agent/runs/" + run.at("runId"), ""}, {"GET", "/api/agent/threads", ""}, {"GET", "/api/agent/audit", ""}, {"GET", "/api/agent/allowlist", ""}} {
+		if a := w.send(c[0], c[1], "ana", c[2]); a.StatusCode != 401 || a.at("error", "class") != "AuthError" {
+			t.Errorf("%s %s: %s %s", c[0], c[1], a.Status, a.body)
+		}
+	}
+}
+
 func TestSlowBody(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes ten seconds")

@@ -26,30 +26,30 @@ type Route struct {
 var Functions = []Function{
 	{"run", []Route{{"POST", "/api/agent/run", func(a *API) http.Handler { return a.public(postRun) }}}},
 	{"stream", []Route{{"POST", "/api/agent/run/stream", func(a *API) http.Handler { return a.public(postStream) }}}},
-	{"approvals-pending", []Route{{"GET", "/api/agent/approvals/pending", func(a *API) http.Handler { return a.public(getPending) }}}},
+	{"approvals-pending", []Route{{"GET", "/api/agent/approvals/pending", func(a *API) http.Handler { return a.reading(getPending) }}}},
 	{"approvals-resolve", []Route{{"POST", "/api/agent/approvals/resolve", func(a *API) http.Handler { return a.public(postResolve) }}}},
 	{"resume", []Route{{"POST", "/api/agent/resume", func(a *API) http.Handler { return a.private(postResume) }}}},
 	{"sweep", []Route{{"POST", "/api/agent/sweep", func(a *API) http.Handler { return a.private(postSweep) }}}},
 	{"runs", []Route{
-		{"GET", "/api/agent/runs/{runId}", func(a *API) http.Handler { return a.public(getRun) }},
-		{"GET", "/api/agent/runs/{runId}/events", func(a *API) http.Handler { return a.public(getEvents) }},
-		{"POST", "/api/agent/runs/{runId}/cancel", func(a *API) http.Handler { return a.public(postCancel) }},
+		{"GET", "/api/agent/runs/{runId}", func(a *API) http.Handler { return a.reading(getRun) }},
+		{"GET", "/api/agent/runs/{runId}/events", func(a *API) http.Handler { return a.reading(getEvents) }},
+		{"POST", "/api/agent/runs/{runId}/cancel", func(a *API) http.Handler { return a.reading(postCancel) }},
 	}},
 	{"threads", []Route{
-		{"GET", "/api/agent/threads", func(a *API) http.Handler { return a.public(getThreads) }},
-		{"GET", "/api/agent/threads/{threadId}/messages", func(a *API) http.Handler { return a.public(getMessages) }},
-		{"DELETE", "/api/agent/threads/{threadId}", func(a *API) http.Handler { return a.public(deleteThread) }},
+		{"GET", "/api/agent/threads", func(a *API) http.Handler { return a.reading(getThreads) }},
+		{"GET", "/api/agent/threads/{threadId}/messages", func(a *API) http.Handler { return a.reading(getMessages) }},
+		{"DELETE", "/api/agent/threads/{threadId}", func(a *API) http.Handler { return a.reading(deleteThread) }},
 	}},
-	{"audit", []Route{{"GET", "/api/agent/audit", func(a *API) http.Handler { return a.public(getAudit) }}}},
+	{"audit", []Route{{"GET", "/api/agent/audit", func(a *API) http.Handler { return a.reading(getAudit) }}}},
 	{"allowlist", []Route{
-		{"GET", "/api/agent/allowlist", func(a *API) http.Handler { return a.public(getAllowlist) }},
-		{"DELETE", "/api/agent/allowlist/{entryId}", func(a *API) http.Handler { return a.public(deleteAllowed) }},
+		{"GET", "/api/agent/allowlist", func(a *API) http.Handler { return a.reading(getAllowlist) }},
+		{"DELETE", "/api/agent/allowlist/{entryId}", func(a *API) http.Handler { return a.reading(deleteAllowed) }},
 	}},
 	{"connections", []Route{
-		{"GET", "/api/agent/connections", func(a *API) http.Handler { return a.public(getConnections) }},
-		{"POST", "/api/agent/connections/google", func(a *API) http.Handler { return a.public(postConnection) }},
+		{"GET", "/api/agent/connections", func(a *API) http.Handler { return a.reading(getConnections) }},
+		{"POST", "/api/agent/connections/google", func(a *API) http.Handler { return a.reading(postConnection) }},
 		{"GET", "/api/agent/connections/google/callback", func(a *API) http.Handler { return a.open(getCallback) }},
-		{"DELETE", "/api/agent/connections/google", func(a *API) http.Handler { return a.public(deleteConnection) }},
+		{"DELETE", "/api/agent/connections/google", func(a *API) http.Handler { return a.reading(deleteConnection) }},
 	}},
 }
 

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/scripts/dev/issuer"
+	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/auth"
 	"github.com/countersign-run/countersign/shared/loop"
@@ -76,7 +77,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	rec := &records.Records{Store: st, Now: time.Now}
-	users, err := auth.New(auth.Config{Issuer: srv.URL + "/issuer", Audience: audience, Disabled: rec.Disabled})
+	users, err := auth.New(auth.Config{Issuer: srv.URL + "/issuer", Audience: audience})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -256,6 +257,27 @@ func (w *world) pushBody(body string, edit ...func(*http.Request)) answer {
 
 func header(k, v string) func(*http.Request) {
 	return func(r *http.Request) { r.Header.Set(k, v) }
+}
+
+// disable shuts a user out, as an operator does.
+func (w *world) disable(uid string) {
+	ctx := context.Background()
+	docs, err := w.store.Get(ctx, agent.UserPath(uid))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var u agent.User
+	if err := json.Unmarshal(docs[0].Data, &u); err != nil {
+		w.t.Fatal(err)
+	}
+	u.Disabled = true
+	data, err := agent.Marshal(u)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if _, err := w.store.Commit(ctx, store.Update(docs[0].Path, docs[0].Version, docs[0].Fields, data)); err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 func b64(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }

@@ -7,7 +7,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"os"
@@ -99,7 +98,7 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 		return err
 	}
 	rec := &records.Records{Store: a.Store, Now: o.now}
-	users, push, err := openAuth(cfg, rec.Disabled, o.now)
+	users, push, err := openAuth(cfg, o.now)
 	if err != nil {
 		return err
 	}
@@ -107,17 +106,16 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 	if linked != nil {
 		acting = linked
 	}
-	l := (&loop.Loop{Store: a.Store, Queue: a.Queue, Model: mdl, Tools: tools(cfg, acting, o.now), Rules: cfg.Policy, Profile: profile(cfg),
+	l := (&loop.Loop{Store: a.Store, Queue: a.Queue, Model: mdl, Tools: tools(cfg, acting, o.now), Rules: cfg.Rules, Profile: profile(cfg),
 		Access: acting.Check, Log: a.Log, Now: o.now}).Init()
-	a.API = &api.API{Loop: l, Records: rec, Accounts: linked, Users: users, Push: push, Origins: cfg.Origins, PublicURL: cfg.PublicURL, Log: a.Log,
-		Budget: cfg.Limits.FunctionTimeout, Health: health(cfg, mdl, l.Tools)}
+	a.API = &api.API{Loop: l, Records: rec, Accounts: linked, Users: users, Push: push, Origins: cfg.AllowedOrigins, PublicURL: cfg.PublicURL, Log: a.Log,
+		Budget: cfg.FunctionTimeout, Health: health(cfg, mdl, l.Tools)}
 	return nil
 }
 
 // Handler serves the named functions with everything around them.
 func (a *App) Handler(names ...string) http.Handler {
-	edge := obs.Edge{Log: a.Log, Now: time.Now, Rand: rand.Reader, Panicked: a.API.Panicked}
-	return edge.Wrap(a.API.Handler(names...))
+	return obs.Middleware(a.Log, rand.Reader, time.Now, a.API.Handler(names...))
 }
 
 // Close closes what was opened, in the reverse order.
@@ -140,7 +138,7 @@ type Health struct {
 }
 
 func health(cfg config.Config, mdl model.Model, t tool.Set) Health {
-	h := Health{true, cfg.Release, cfg.Data.Kind, cfg.Queue.Kind, "", t.Names()}
+	h := Health{true, cfg.Release, cfg.Store, cfg.Queue, "", t.Names()}
 	if h.Release == "" {
 		h.Release = obs.BuildRelease()
 	}
@@ -148,11 +146,6 @@ func health(cfg config.Config, mdl model.Model, t tool.Set) Health {
 		h.Model = mdl.Name()
 	}
 	return h
-}
-
-// Logger is the process's log, in Cloud Logging's form.
-func Logger(w io.Writer, cfg config.Config, service string) *slog.Logger {
-	return obs.New(w, obs.Options{Level: cfg.LogLevel, Release: cfg.Release, Service: service, Project: cfg.Data.Project})
 }
 
 // parts are what each function uses. Where it is deployed, a function that acts needs the OAuth client too; on one
@@ -195,7 +188,7 @@ func Function(name string) func(http.ResponseWriter, *http.Request) {
 		if err != nil {
 			return nil, err
 		}
-		a, err := New(context.Background(), cfg, Logger(os.Stdout, cfg, name))
+		a, err := New(context.Background(), cfg, obs.New(os.Stdout, cfg.Log()))
 		if err != nil {
 			return nil, err
 		}

@@ -30,15 +30,15 @@ import (
 
 // OpenStore opens the store that the configuration names.
 func OpenStore(ctx context.Context, cfg config.Config, now func() time.Time) (store.Store, error) {
-	if cfg.Data.Kind == "embedded" {
-		return storeembedded.Open(cfg.Data.Dir, now)
+	if cfg.Store == "embedded" {
+		return storeembedded.Open(cfg.DataDir, now)
 	}
-	return firestore.Open(ctx, cfg.Data.Project, cfg.Data.Database)
+	return firestore.Open(ctx, cfg.Project, cfg.FirestoreDatabase)
 }
 
 func openQueue(ctx context.Context, cfg config.Config, st store.Store, now func() time.Time, log *slog.Logger) (queue.Queue, error) {
-	if cfg.Queue.Kind == "pubsub" && cfg.Data.Project != "" {
-		return pubsub.Open(ctx, cfg.Data.Project, cfg.Queue.Topic)
+	if cfg.Queue == "pubsub" && cfg.Project != "" {
+		return pubsub.Open(ctx, cfg.Project, cfg.ResumeTopic)
 	}
 	return queueembedded.New(st, queueembedded.Options{Now: now, ID: func() string { return agent.NewID(rand.Reader) }, Failed: func(f queueembedded.Failure) {
 		log.Warn("a resume was not taken and will be sent again", "runId", f.RunID, "attempt", f.Attempt, "poison", f.Poison(), "error", f.Err)
@@ -47,31 +47,30 @@ func openQueue(ctx context.Context, cfg config.Config, st store.Store, now func(
 
 // openModel opens the model, or none where none is configured: config.Load has seen to it that who needs one has one.
 func openModel(ctx context.Context, cfg config.Config) (model.Model, error) {
-	g := cfg.Gemini
-	if !g.Key.IsSet() && g.VertexProject == "" {
+	if !cfg.GeminiAPIKey.IsSet() && cfg.VertexProject == "" {
 		return nil, nil
 	}
-	return gemini.New(ctx, gemini.Config{APIKey: g.Key.Reveal(), Model: g.Model, BaseURL: g.BaseURL,
-		VertexProject: g.VertexProject, VertexLocation: g.VertexLocation, VertexEndpoint: g.VertexEndpoint})
+	return gemini.New(ctx, gemini.Config{APIKey: cfg.GeminiAPIKey.Reveal(), Model: cfg.GeminiModel, BaseURL: cfg.GeminiBaseURL,
+		VertexProject: cfg.VertexProject, VertexLocation: cfg.VertexLocation, VertexEndpoint: cfg.VertexEndpoint})
 }
 
 // openAuth makes the checks of who is calling: those that are configured.
-func openAuth(cfg config.Config, disabled func(context.Context, string) (bool, error), now func() time.Time) (users *auth.Verifier, push *auth.PushVerifier, err error) {
-	if cfg.Users.Issuer != "" {
-		if users, err = auth.New(auth.Config{Issuer: cfg.Users.Issuer, Audience: cfg.Users.Audience, Now: now, Disabled: disabled}); err != nil {
+func openAuth(cfg config.Config, now func() time.Time) (users *auth.Verifier, push *auth.PushVerifier, err error) {
+	if cfg.AuthIssuer != "" {
+		if users, err = auth.New(auth.Config{Issuer: cfg.AuthIssuer, Audience: cfg.AuthAudience, Now: now}); err != nil {
 			return nil, nil, err
 		}
 	}
-	if cfg.Push.ServiceAccount != "" {
-		push, err = auth.NewPush(auth.PushConfig{Issuer: cfg.Push.Issuer, Audience: cfg.Push.Audience, ServiceAccount: cfg.Push.ServiceAccount,
-			VerifiedBy: auth.VerifiedBy(cfg.Push.VerifiedBy), OnCloudRun: cfg.Deployed(), Now: now})
+	if cfg.PushServiceAccount != "" {
+		push, err = auth.NewPush(auth.PushConfig{Issuer: cfg.PushIssuer, Audience: cfg.PushAudience, ServiceAccount: cfg.PushServiceAccount,
+			VerifiedBy: auth.VerifiedBy(cfg.PushVerifiedBy), OnCloudRun: cfg.OnCloudRun, Now: now})
 	}
 	return users, push, err
 }
 
 // openAccounts opens the users' linked Google accounts, or none where no OAuth client is configured.
 func openAccounts(ctx context.Context, cfg config.Config, st store.Store, now func() time.Time) (*google.Accounts, error) {
-	if cfg.Google.ClientID == "" {
+	if cfg.OAuthClientID == "" {
 		return nil, nil
 	}
 	key, err := tokenKey(ctx, cfg)
@@ -82,34 +81,33 @@ func openAccounts(ctx context.Context, cfg config.Config, st store.Store, now fu
 	for _, t := range tools(cfg, nobody{}, now) {
 		scopes = append(scopes, t.Scopes...)
 	}
-	return google.New(google.Config{ClientID: cfg.Google.ClientID, ClientSecret: cfg.Google.ClientSecret.Reveal(), AuthURL: cfg.Google.AuthURL, TokenURL: cfg.Google.TokenURL,
+	return google.New(google.Config{ClientID: cfg.OAuthClientID, ClientSecret: cfg.OAuthClientSecret.Reveal(), AuthURL: cfg.OAuthAuthURL, TokenURL: cfg.OAuthTokenURL,
 		RedirectURL: cfg.PublicURL + "/api/agent/connections/google/callback", Scopes: scopes, Now: now}, st, key)
 }
 
 func tokenKey(ctx context.Context, cfg config.Config) (tink.AEADWithContext, error) {
 	switch {
-	case cfg.Google.TokenKMSKey != "":
-		return google.KMSAEAD(ctx, cfg.Google.TokenKMSKey)
-	case cfg.Google.TokenKey.IsSet():
-		return google.ParseKeyset(cfg.Google.TokenKey.Reveal())
+	case cfg.TokenKMSKey != "":
+		return google.KMSAEAD(ctx, cfg.TokenKMSKey)
+	case cfg.TokenKey.IsSet():
+		return google.ParseKeyset(cfg.TokenKey.Reveal())
 	}
-	return google.LocalAEAD(cfg.Data.Dir)
+	return google.LocalAEAD(cfg.DataDir)
 }
 
 func tools(cfg config.Config, acting Accounts, now func() time.Time) tool.Set {
 	as := func(ctx context.Context, uid string) (*http.Client, error) { return acting.Client(ctx, uid) }
 	return tool.NewSet(
-		gmail.New(as, gmail.Options{Mode: gmail.Mode(cfg.Google.GmailSendMode), Endpoint: cfg.Google.GmailEndpoint}),
-		calendar.New(as, calendar.Options{Endpoint: cfg.Google.CalendarEndpoint, Now: now}),
+		gmail.New(as, gmail.Options{Mode: gmail.Mode(cfg.GmailSendMode), Endpoint: cfg.GmailEndpoint}),
+		calendar.New(as, calendar.Options{Endpoint: cfg.CalendarEndpoint, Now: now}),
 	)
 }
 
 const persona = "You are Countersign, a careful assistant who writes e-mails and makes calendar events for one user."
 
 func profile(cfg config.Config) loop.Profile {
-	l := cfg.Limits
-	p := loop.Profile{Persona: cfg.Gemini.Persona, MaxModelCalls: l.ModelCalls, ApprovalTTL: l.ApprovalTTL, RejectOutcome: loop.RejectOutcome(cfg.Rejects),
-		Deadline: l.RunDeadline, ModelTimeout: time.Minute, ToolTimeout: 30 * time.Second, MaxOpen: l.OpenApprovals, MaxPerDay: l.ApprovalsPerDay}
+	p := loop.Profile{Persona: cfg.Persona, MaxModelCalls: cfg.MaxModelCalls, ApprovalTTL: cfg.ApprovalTTL, RejectOutcome: loop.RejectOutcome(cfg.RejectOutcome),
+		Deadline: cfg.RunDeadline, ModelTimeout: time.Minute, ToolTimeout: 30 * time.Second, MaxOpen: cfg.MaxOpenApprovals, MaxPerDay: cfg.MaxApprovalsPerDay}
 	if p.Persona == "" {
 		p.Persona = persona
 	}

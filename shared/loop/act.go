@@ -132,24 +132,37 @@ func (d *draft) reconsider(a *agent.Action, t *tool.Tool) (stop bool, err error)
 	if !a.SideEffect {
 		return false, nil
 	}
+	u, err := d.theUser()
+	if err != nil {
+		return false, err
+	}
+	if err := u.MayAct(); err != nil {
+		return true, d.stop(a, "disabled_user", err)
+	}
 	v, err := d.verdict(t, a.Args)
 	if err != nil {
 		return false, err
 	}
 	switch {
 	case v.Mode == policy.Deny:
-		finished := refusal(fault.New(fault.Policy, "denied", "%s", v.Reason))
-		if err := d.event(agent.Event{Type: agent.ActionFinished, ActionID: a.ID, Finished: &finished}); err != nil {
-			return true, err
-		}
-		d.record(audit.Denied, a, func(e *audit.Entry) { e.Rule, e.ErrorCode = v.Rule, string(fault.Policy) })
-		return true, nil
+		return true, d.stop(a, v.Rule, fault.New(fault.Policy, "denied", "%s", v.Reason))
 	case a.Decision == "" && v.Mode == policy.RequireApproval:
 		return true, d.ask(a, agent.KindApproval, v.Reason)
 	case a.Decision == "":
 		return false, d.moveUser(func(*agent.User) {})
 	}
 	return false, nil
+}
+
+// stop ends an action that was allowed and may not be carried out any more.
+func (d *draft) stop(a *agent.Action, rule string, why error) error {
+	finished := refusal(why)
+	finished.Execution = agent.NotStarted
+	if err := d.event(agent.Event{Type: agent.ActionFinished, ActionID: a.ID, Finished: &finished}); err != nil {
+		return err
+	}
+	d.record(audit.Denied, a, func(e *audit.Entry) { e.Rule, e.ErrorCode = rule, string(finished.Error.Class) })
+	return nil
 }
 
 // effect calls the provider until it is known what happened, or known that this cannot be known here.

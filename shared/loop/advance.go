@@ -291,7 +291,11 @@ func (d *draft) giveUp(a *agent.Action, end *agent.End) error {
 		return err
 	}
 	if a.SideEffect {
-		d.record(audit.Cancelled, a, func(e *audit.Entry) { e.ErrorCode = string(p.Code) })
+		kind := audit.Cancelled
+		if p.Code == fault.CodeExpired {
+			kind = audit.Expired
+		}
+		d.record(kind, a, func(e *audit.Entry) { describe(e, p) })
 	}
 	return nil
 }

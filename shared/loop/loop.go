@@ -85,7 +85,11 @@ const (
 	reserve      = 5 * time.Second  // of the function's time is kept for a last commit
 	maxCalls     = 16               // function calls in one turn of the model
 	maxOutput    = 64 << 10         // bytes of a tool's result that are kept
+	maxCard      = 800 << 10        // bytes of an approval's arguments and preview, which are one document
 )
+
+// codeTooLarge is the code of what does not fit into the store.
+const codeTooLarge fault.Code = "too_large"
 
 // errHeld says that another process moves the run.
 var errHeld = fault.New(fault.Tool, "lease_held", "Another process is working on this run.").After(10 * time.Second)

@@ -40,7 +40,7 @@ func (m *mover) plan(ctx context.Context) error {
 		return m.modelFailed(ctx, err)
 	}
 	access := m.access(ctx, reply.Calls)
-	return m.transition(ctx, func(d *draft) error {
+	err = m.transition(ctx, func(d *draft) error {
 		if len(d.state.Turns) != turn-1 || d.run.Lease.Owner != m.owner {
 			return nil // stored already, or somebody else's by now
 		}
@@ -49,6 +49,10 @@ func (m *mover) plan(ctx context.Context) error {
 		}
 		return d.answer(reply, access)
 	})
+	if fault.Is(err, fault.Validation, codeTooLarge) {
+		return m.modelFailed(ctx, fault.New(fault.Model, codeTooLarge, "The model's answer is larger than can be kept.").Because(err))
+	}
+	return err
 }
 
 // request lays out what the model is asked: instructions, history, prompt, and this run's own turns, verbatim.
@@ -179,6 +183,13 @@ func (d *draft) judge(c model.Call, index int, access error) error {
 func (d *draft) weigh(id string, plan agent.Plan, t *tool.Tool) error {
 	if d.saidNo(plan.ArgsHash) {
 		return d.refuse(id, plan, fault.New(fault.Policy, "rejected_before", "The user has said no to exactly this."))
+	}
+	preview, err := t.Preview(plan.Args)
+	if err != nil {
+		return err
+	}
+	if b, err := agent.Marshal(preview); err != nil || len(b)+len(plan.Args) > maxCard {
+		return d.refuse(id, plan, fault.Invalid("", "this is more than can be shown to the user for approval"))
 	}
 	verdict, err := d.verdict(t, plan.Args)
 	if err != nil {

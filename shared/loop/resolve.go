@@ -72,6 +72,13 @@ func (m *mover) mayResolve(d *draft, ap *agent.Approval, r Resolution) (json.Raw
 	if ap.UID != r.UID {
 		return nil, fault.NotFound()
 	}
+	u, err := d.theUser()
+	if err == nil {
+		err = u.MayAct()
+	}
+	if err != nil {
+		return nil, err
+	}
 	t := m.Tools[ap.Tool]
 	args, hash, err := m.wanted(t, ap, r)
 	if ap.Status != agent.ApprovalOpen {
@@ -194,7 +201,11 @@ func (d *draft) resolve(ap *agent.Approval, r Resolution, args json.RawMessage) 
 	if err := d.event(agent.Event{Type: agent.ActionDecided, ActionID: a.ID, Decided: decided}); err != nil {
 		return err
 	}
-	d.record(audit.Decided, a, func(e *audit.Entry) { e.Decision = string(r.Decision) })
+	kind := audit.Decided
+	if ap.Kind == agent.KindReview {
+		kind = audit.Reviewed
+	}
+	d.record(kind, a, func(e *audit.Entry) { e.Decision = string(r.Decision) })
 	if r.Decision == agent.StartNew {
 		return d.startNew(a, t)
 	}

@@ -88,11 +88,14 @@ func sameRequest(r agent.Run, q Ask) error {
 	return nil
 }
 
-// mayAsk holds the caps: nobody is asked more than they can read.
+// mayAsk turns away who was shut out, and holds the caps: nobody is asked more than they can read.
 func (d *draft) mayAsk(uid string) error {
 	d.run.UID = uid
 	u, err := d.theUser()
 	if err != nil {
+		return err
+	}
+	if err := u.MayAct(); err != nil {
 		return err
 	}
 	return d.m.withinCaps(u, d.now)

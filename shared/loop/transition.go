@@ -227,7 +227,7 @@ func unavailable(err error) error {
 	case errors.As(err, &f):
 		return err
 	case errors.Is(err, store.ErrTooLarge):
-		return fault.New(fault.Validation, "too_large", "This is more than can be stored at once.").Because(err)
+		return fault.New(fault.Validation, codeTooLarge, "This is more than can be stored at once.").Because(err)
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrConflict), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return fault.New(fault.Tool, fault.CodeStoreUnavailable, "The store does not answer just now. Nothing was lost; please try again.").After(5 * time.Second).Because(err)
 	}

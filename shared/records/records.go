@@ -125,10 +125,13 @@ func (r *Records) user(ctx context.Context, uid string) (store.Doc, agent.User, 
 	return docs[0], u, json.Unmarshal(docs[0].Data, &u)
 }
 
-// Disabled reports whether the user may not do anything any more.
-func (r *Records) Disabled(ctx context.Context, uid string) (bool, error) {
+// MayRead turns away a user who has been shut out.
+func (r *Records) MayRead(ctx context.Context, uid string) error {
 	_, u, err := r.user(ctx, uid)
-	return u.Disabled, err
+	if err != nil {
+		return err
+	}
+	return u.MayAct()
 }
 
 // AuditPage is a part of the audit. Head is the end of the run's chain, where one run was asked for.
