@@ -226,7 +226,7 @@ func TestOneRun(t *testing.T) {
 // Longer than a page, in runs and in entries.
 func TestPages(t *testing.T) {
 	w := world{T: t, env: map[string]string{"DATA_DIR": t.TempDir()}}
-	st, err := app.OpenStore(t.Context(), config.Config{Data: config.DataConfig{Kind: "embedded", Dir: w.env["DATA_DIR"]}}, func() time.Time { return start })
+	st, err := app.OpenStore(t.Context(), config.Config{Store: "embedded", DataDir: w.env["DATA_DIR"]}, func() time.Time { return start })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -77,9 +77,9 @@ func verify(ctx context.Context, runID string, getenv func(string) string, out i
 	if err != nil {
 		return false, err
 	}
-	if cfg.Data.Kind == "embedded" {
-		if _, err := os.Stat(cfg.Data.Dir); err != nil { // opening it would make an empty one, and find nothing wrong with that
-			return false, fmt.Errorf("DATA_DIR holds %q, where there is no store", cfg.Data.Dir)
+	if cfg.Store == "embedded" {
+		if _, err := os.Stat(cfg.DataDir); err != nil { // opening it would make an empty one, and find nothing wrong with that
+			return false, fmt.Errorf("DATA_DIR holds %q, where there is no store", cfg.DataDir)
 		}
 	}
 	st, err := app.OpenStore(ctx, cfg, time.Now)

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/obs"
 	"github.com/countersign-run/countersign/shared/policy"
 )
 
@@ -29,94 +30,72 @@ const (
 	Consent  Part = "consent"  // sends browsers to Google and gets them back
 )
 
-// Config is the whole configuration, checked.
+// Config is the whole configuration, checked. A comment names the variable; texts may be empty where it says so.
 type Config struct {
-	Service   string     // K_SERVICE: the Cloud Run service's name; empty on any other machine
-	Release   string     // RELEASE: which build runs; empty where only the build itself knows
-	LogLevel  slog.Level // LOG_LEVEL
-	Failpoint string     // AGENT_FAILPOINT: where a test wants the process to die; never set where it is deployed
-	PublicURL string     // PUBLIC_URL: the address that browsers see, without a slash at its end
-	Origins   []string   // ALLOWED_ORIGINS: exact origins of web apps, each once
+	// The process.
+	Service         string        // K_SERVICE: the Cloud Run service's name; empty on any other machine
+	OnCloudRun      bool          // whether K_SERVICE is set
+	Release         string        // RELEASE: which build runs; empty where only the build itself knows
+	LogLevel        string        // LOG_LEVEL: one of obs.Levels
+	Failpoint       string        // AGENT_FAILPOINT: where a test wants the process to die; empty, and always so on Cloud Run
+	FunctionTimeout time.Duration // FUNCTION_TIMEOUT, or else CLOUD_RUN_TIMEOUT_SECONDS: when the platform ends a call
 
-	Gemini  GeminiConfig
-	Data    DataConfig
-	Queue   QueueConfig
-	Users   UsersConfig
-	Push    PushConfig
-	Google  GoogleConfig
-	Limits  Limits
-	Policy  policy.Rules
-	Rejects string // REJECT_OUTCOME: how a rejected run ends: completed, failed or continue
+	// The model. Vertex AI is used when its project is set, and wins over the key.
+	GeminiAPIKey   Secret // GEMINI_API_KEY
+	GeminiModel    string // GEMINI_MODEL
+	GeminiBaseURL  string // GOOGLE_GEMINI_BASE_URL; empty is the SDK's
+	VertexProject  string // VERTEX_AI_PROJECT_ID; may be empty
+	VertexLocation string // VERTEX_AI_LOCATION; set where VertexProject is
+	VertexEndpoint string // VERTEX_AI_ENDPOINT; empty is the location's
+	Persona        string // PERSONA: instructions beside the policy's; at most 8 KiB, may be empty
+
+	// Store and queue.
+	Store             string // STORE: embedded or firestore
+	DataDir           string // DATA_DIR
+	Project           string // GOOGLE_CLOUD_PROJECT, for the queue and the traces too; may be empty
+	FirestoreDatabase string // FIRESTORE_DATABASE
+	FirestoreEmulator string // FIRESTORE_EMULATOR_HOST, which Google's library reads by itself; may be empty
+	Queue             string // QUEUE: embedded or pubsub
+	ResumeTopic       string // RESUME_TOPIC: an id, or projects/P/topics/T
+	PubSubEmulator    string // PUBSUB_EMULATOR_HOST, which Google's library reads by itself; may be empty
+
+	// Who may call.
+	AuthIssuer         string   // AUTH_ISSUER
+	AuthAudience       string   // AUTH_AUDIENCE
+	PushIssuer         string   // PUSH_ISSUER; empty is Google
+	PushAudience       string   // PUSH_AUDIENCE
+	PushServiceAccount string   // PUSH_SERVICE_ACCOUNT: one exact address
+	PushVerifiedBy     string   // PUSH_VERIFIED_BY: app or platform
+	AllowedOrigins     []string // ALLOWED_ORIGINS: exact origins of web apps, each once
+	PublicURL          string   // PUBLIC_URL: the address that browsers see, without a slash at its end
+
+	// Users' Google accounts, and the APIs that are called with them.
+	OAuthClientID     string // GOOGLE_OAUTH_CLIENT_ID; empty where no account can be linked
+	OAuthClientSecret Secret // GOOGLE_OAUTH_CLIENT_SECRET; set where the id is
+	OAuthAuthURL      string // GOOGLE_OAUTH_AUTH_URL; empty is Google's, as with the next three
+	OAuthTokenURL     string // GOOGLE_OAUTH_TOKEN_URL
+	GmailEndpoint     string // GMAIL_API_ENDPOINT
+	CalendarEndpoint  string // CALENDAR_API_ENDPOINT
+	GmailSendMode     string // GMAIL_SEND_MODE: draft or direct
+	TokenKey          Secret // TOKEN_KEY: a Tink keyset
+	TokenKMSKey       string // TOKEN_KMS_KEY; with neither of the two, a key in DataDir, and never so on Cloud Run
+
+	// What a run and its user may do.
+	MaxModelCalls      int           // MAX_MODEL_CALLS of one run, 1 to 50
+	ApprovalTTL        time.Duration // APPROVAL_TTL, 1 minute to 30 days
+	RunDeadline        time.Duration // RUN_DEADLINE: how long a run may take in all, its waiting too; by default 7 days, and more than ApprovalTTL
+	RejectOutcome      string        // REJECT_OUTCOME: completed, failed or continue
+	MaxOpenApprovals   int           // MAX_OPEN_APPROVALS of one user; 0 is no cap
+	MaxApprovalsPerDay int           // MAX_APPROVALS_PER_DAY of one user; 0 is no cap
+	Rules              policy.Rules  // POLICY_DENIED, POLICY_PERMITTED, POLICY_ALWAYS_ASK, SIDE_EFFECTS
 
 	settings []Setting
 }
 
-// GeminiConfig says which model is asked, and where. Vertex AI is used when its project is set, and wins over the key.
-type GeminiConfig struct {
-	Key            Secret // GEMINI_API_KEY
-	Model          string // GEMINI_MODEL
-	BaseURL        string // GOOGLE_GEMINI_BASE_URL; empty is the SDK's
-	VertexProject  string // VERTEX_AI_PROJECT_ID
-	VertexLocation string // VERTEX_AI_LOCATION
-	VertexEndpoint string // VERTEX_AI_ENDPOINT; empty is the location's
-	Persona        string // PERSONA: the assistant's own instructions beside the policy's; at most 8 KiB, may be empty
+// Log is how the process logs.
+func (c Config) Log() obs.Options {
+	return obs.Options{Level: c.LogLevel, Release: c.Release, Service: c.Service, Project: c.Project}
 }
-
-// DataConfig says where runs are kept.
-type DataConfig struct {
-	Kind     string // STORE: embedded or firestore
-	Dir      string // DATA_DIR
-	Project  string // GOOGLE_CLOUD_PROJECT, for the queue and the traces too
-	Database string // FIRESTORE_DATABASE
-	Emulator string // FIRESTORE_EMULATOR_HOST, which Google's library reads by itself
-}
-
-// QueueConfig says how runs are resumed.
-type QueueConfig struct {
-	Kind     string // QUEUE: embedded or pubsub
-	Topic    string // RESUME_TOPIC
-	Emulator string // PUBSUB_EMULATOR_HOST, which Google's library reads by itself
-}
-
-// UsersConfig says whose ID tokens are accepted.
-type UsersConfig struct {
-	Issuer   string // AUTH_ISSUER
-	Audience string // AUTH_AUDIENCE
-}
-
-// PushConfig says whose calls the resume and sweep functions accept.
-type PushConfig struct {
-	Issuer         string // PUSH_ISSUER; empty is Google
-	Audience       string // PUSH_AUDIENCE
-	ServiceAccount string // PUSH_SERVICE_ACCOUNT: one exact address
-	VerifiedBy     string // PUSH_VERIFIED_BY: app or platform
-}
-
-// GoogleConfig is for users' Google accounts and the APIs that are called with them.
-type GoogleConfig struct {
-	ClientID         string // GOOGLE_OAUTH_CLIENT_ID
-	ClientSecret     Secret // GOOGLE_OAUTH_CLIENT_SECRET
-	AuthURL          string // GOOGLE_OAUTH_AUTH_URL; empty is Google's, as with the next three
-	TokenURL         string // GOOGLE_OAUTH_TOKEN_URL
-	GmailEndpoint    string // GMAIL_API_ENDPOINT
-	CalendarEndpoint string // CALENDAR_API_ENDPOINT
-	GmailSendMode    string // GMAIL_SEND_MODE: draft or direct
-	TokenKey         Secret // TOKEN_KEY: a Tink keyset
-	TokenKMSKey      string // TOKEN_KMS_KEY; with neither of the two, a key in DATA_DIR
-}
-
-// Limits bound a run and its user.
-type Limits struct {
-	ModelCalls      int           // MAX_MODEL_CALLS of one run, 1 to 50
-	ApprovalTTL     time.Duration // APPROVAL_TTL, 1 minute to 30 days
-	RunDeadline     time.Duration // RUN_DEADLINE: how long a run may take in all, its waiting too; by default 7 days, and more than ApprovalTTL
-	OpenApprovals   int           // MAX_OPEN_APPROVALS of one user; 0 is no cap
-	ApprovalsPerDay int           // MAX_APPROVALS_PER_DAY of one user; 0 is no cap
-	FunctionTimeout time.Duration // FUNCTION_TIMEOUT, or else CLOUD_RUN_TIMEOUT_SECONDS: when the platform ends a call
-}
-
-// Deployed reports whether the process runs on Cloud Run.
-func (c Config) Deployed() bool { return c.Service != "" }
 
 // Redacted gives all settings in effect with what may be shown of each, in a fixed order, for the line at start-up.
 func (c Config) Redacted() []Setting { return slices.Clone(c.settings) }

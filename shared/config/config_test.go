@@ -61,26 +61,25 @@ func variables(t *testing.T, err error) (names []string) {
 
 func TestDefaults(t *testing.T) {
 	c := mustLoad(t, nil, nil, config.Store, config.Queue)
-	want := config.Limits{ModelCalls: 3, ApprovalTTL: 24 * time.Hour, RunDeadline: 7 * 24 * time.Hour, OpenApprovals: 20, ApprovalsPerDay: 60, FunctionTimeout: 5 * time.Minute}
-	if c.Limits != want {
-		t.Errorf("limits are %+v, want %+v", c.Limits, want)
-	}
-	got := []any{c.Data.Kind, c.Data.Dir, c.Queue.Kind, c.Rejects, c.LogLevel, c.Google.GmailSendMode, c.Push.VerifiedBy, c.Policy.DenySideEffects, c.Deployed(), c.Gemini.Model, c.Data.Database}
-	if want := []any{"embedded", ".data", "embedded", "completed", slog.LevelInfo, "draft", "app", false, false, "gemini-flash-latest", "(default)"}; !slices.Equal(got, want) {
+	got := []any{c.Store, c.DataDir, c.Queue, c.RejectOutcome, c.LogLevel, c.GmailSendMode, c.PushVerifiedBy, c.Rules.DenySideEffects, c.OnCloudRun, c.GeminiModel, c.FirestoreDatabase,
+		c.MaxModelCalls, c.ApprovalTTL, c.RunDeadline, c.MaxOpenApprovals, c.MaxApprovalsPerDay, c.FunctionTimeout}
+	want := []any{"embedded", ".data", "embedded", "completed", "info", "draft", "app", false, false, "gemini-flash-latest", "(default)",
+		3, 24 * time.Hour, 7 * 24 * time.Hour, 20, 60, 5 * time.Minute}
+	if !slices.Equal(got, want) {
 		t.Errorf("defaults are %v, want %v", got, want)
 	}
-	if !c.Policy.Denied.Empty() || !c.Policy.Permitted.Empty() || !c.Policy.AlwaysAsk.Empty() || c.Origins != nil {
+	if !c.Rules.Denied.Empty() || !c.Rules.Permitted.Empty() || !c.Rules.AlwaysAsk.Empty() || c.AllowedOrigins != nil {
 		t.Error("something is restricted by default")
 	}
 }
 
 func TestDeployed(t *testing.T) {
 	c := mustLoad(t, deployed, nil, all...)
-	if c.Data.Kind != "firestore" || c.Queue.Kind != "pubsub" || c.Limits.FunctionTimeout != time.Minute || !c.Deployed() {
-		t.Errorf("the store is %s, the queue %s, the timeout %s", c.Data.Kind, c.Queue.Kind, c.Limits.FunctionTimeout)
+	if c.Store != "firestore" || c.Queue != "pubsub" || c.FunctionTimeout != time.Minute || !c.OnCloudRun {
+		t.Errorf("the store is %s, the queue %s, the timeout %s", c.Store, c.Queue, c.FunctionTimeout)
 	}
-	if c.PublicURL != "https://agent.example.com" || c.Gemini.Key.Reveal() != "AIzaSyCANARYkey" || !c.Google.TokenKey.IsSet() {
-		t.Errorf("the public address is %s, the key %s", c.PublicURL, c.Gemini.Key)
+	if c.PublicURL != "https://agent.example.com" || c.GeminiAPIKey.Reveal() != "AIzaSyCANARYkey" || !c.TokenKey.IsSet() {
+		t.Errorf("the public address is %s, the key %s", c.PublicURL, c.GeminiAPIKey)
 	}
 }
 
@@ -92,9 +91,9 @@ func TestValues(t *testing.T) {
 		"FIRESTORE_EMULATOR_HOST": "127.0.0.1:8081", "AGENT_FAILPOINT": "resume.after_claim", "PERSONA": "You are kind.\nBe brief.",
 		"VERTEX_AI_PROJECT_ID": "proj-123", "VERTEX_AI_LOCATION": "us-central1",
 	}, config.Model, config.Store, config.Queue)
-	got := []any{c.Limits.ApprovalTTL, c.Limits.RunDeadline, c.Limits.ModelCalls, c.Limits.OpenApprovals, c.Limits.FunctionTimeout, c.LogLevel,
-		c.Policy.DenySideEffects, c.Policy.Denied.Len(), c.Rejects, c.Queue.Kind, c.Data.Project, c.Gemini.Key.Reveal(), len(c.Origins), c.Failpoint}
-	want := []any{7 * 24 * time.Hour, 10 * 24 * time.Hour, 50, 0, 9 * time.Minute, obs.Silent,
+	got := []any{c.ApprovalTTL, c.RunDeadline, c.MaxModelCalls, c.MaxOpenApprovals, c.FunctionTimeout, c.LogLevel,
+		c.Rules.DenySideEffects, c.Rules.Denied.Len(), c.RejectOutcome, c.Queue, c.Project, c.GeminiAPIKey.Reveal(), len(c.AllowedOrigins), c.Failpoint}
+	want := []any{7 * 24 * time.Hour, 10 * 24 * time.Hour, 50, 0, 9 * time.Minute, "silent",
 		true, 2, "continue", "pubsub", "proj-123", "AIzaX", 2, "resume.after_claim"}
 	if !slices.Equal(got, want) {
 		t.Errorf("values are %v, want %v", got, want)
@@ -176,15 +175,15 @@ func TestEverythingWrongIsReportedAtOnce(t *testing.T) {
 func TestNothingPrintsASecret(t *testing.T) {
 	c := mustLoad(t, deployed, map[string]string{"POLICY_DENIED": "CANARY@example.com", "TOKEN_KEY": strings.Replace(keyset, "1}", `1,"x":"CANARY"}`, 1)}, all...)
 	var log strings.Builder
-	obs.New(&log, obs.Options{}).Info("starting", "config", c, "key", c.Gemini.Key)
-	hidden := struct{ key config.Secret }{c.Gemini.Key}
+	obs.New(&log, c.Log()).Info("starting", "config", c, "key", c.GeminiAPIKey)
+	hidden := struct{ key config.Secret }{c.GeminiAPIKey}
 	asJSON, err := json.Marshal(c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	texts := []string{log.String(), string(asJSON), fmt.Sprint(c.Redacted()), slog.AnyValue(c).Resolve().String()}
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
-		texts = append(texts, fmt.Sprintf(verb, c), fmt.Sprintf(verb, c.Gemini.Key), fmt.Sprintf(verb, &c.Gemini.Key), fmt.Sprintf(verb, hidden))
+		texts = append(texts, fmt.Sprintf(verb, c), fmt.Sprintf(verb, c.GeminiAPIKey), fmt.Sprintf(verb, &c.GeminiAPIKey), fmt.Sprintf(verb, hidden))
 	}
 	for _, text := range texts {
 		if strings.Contains(text, "CANARY") || strings.Contains(text, fmt.Sprintf("%x", "CANARY")) {

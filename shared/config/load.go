@@ -23,18 +23,14 @@ const day = 24 * time.Hour
 // The error is Problems, a ValidationError.
 func Load(getenv func(string) string, parts ...Part) (Config, error) {
 	l := &loader{reader{getenv: getenv}, parts}
-	c := Config{Service: l.text("K_SERVICE", "", "the name that Cloud Run gave it", nil)}
-	l.deployed = c.Deployed()
+	var c Config
+	c.Service = l.text("K_SERVICE", "", "the name that Cloud Run gave it", nil)
+	c.OnCloudRun = c.Service != ""
+	l.deployed = c.OnCloudRun
 	l.dangers()
-	l.process(&c)
-	c.Limits = l.limits()
-	c.Gemini = l.gemini()
-	c.Data = l.data()
-	c.Queue = l.queue(c.Data)
-	c.Users = l.users()
-	c.Push = l.push()
-	c.Google = l.google()
-	c.Policy = l.policy()
+	for _, read := range []func(*Config){l.process, l.limits, l.gemini, l.store, l.queue, l.users, l.push, l.google, l.policy} {
+		read(&c)
+	}
 	if len(l.problems) > 0 {
 		return Config{}, l.problems
 	}
@@ -61,14 +57,14 @@ func (l *loader) dangers() {
 }
 
 func (l *loader) process(c *Config) {
-	c.Release = l.text("RELEASE", "", "a version or commit of up to 64 letters, digits, dots, hyphens, plus signs and underscores", isRelease)
-	c.LogLevel, _ = obs.ParseLevel(l.oneOf("LOG_LEVEL", "info", obs.Levels...))
-	c.Failpoint = l.text("AGENT_FAILPOINT", "", "", nil)
 	const public = "the address that browsers see, such as https://agent.example.com (http only on a loopback address), without a query"
+	c.Release = l.text("RELEASE", "", "a version or commit of up to 64 letters, digits, dots, hyphens, plus signs and underscores", isRelease)
+	c.LogLevel = l.oneOf("LOG_LEVEL", "info", obs.Levels...)
+	c.Failpoint = l.text("AGENT_FAILPOINT", "", "", nil)
 	c.PublicURL = strings.TrimRight(l.text("PUBLIC_URL", "", public, isBase(l.deployed)), "/")
 	l.require(l.needs(Consent), "PUBLIC_URL", public)
-	c.Origins = l.origins()
-	c.Rejects = l.oneOf("REJECT_OUTCOME", "completed", "completed", "failed", "continue")
+	c.AllowedOrigins = l.origins()
+	c.FunctionTimeout = l.timeout()
 }
 
 func (l *loader) origins() (origins []string) {
@@ -88,33 +84,35 @@ func (l *loader) origins() (origins []string) {
 	return origins
 }
 
-func (l *loader) limits() Limits {
-	m := Limits{
-		ModelCalls:      l.number("MAX_MODEL_CALLS", 3, 1, 50),
-		ApprovalTTL:     l.duration("APPROVAL_TTL", day, time.Minute, 30*day),
-		OpenApprovals:   l.number("MAX_OPEN_APPROVALS", 20, 0, 1000),
-		ApprovalsPerDay: l.number("MAX_APPROVALS_PER_DAY", 60, 0, 10_000),
-	}
-	m.RunDeadline = l.duration("RUN_DEADLINE", max(7*day, m.ApprovalTTL+time.Hour), time.Second, 90*day)
-	// Without a word from the platform we assume the least that it gives (Cloud Functions' default), because handing
-	// over early costs a message, and being cut off costs a lease's time.
-	timeout := 5 * time.Minute
+// timeout is how long the platform lets one call take. Without a word from it we assume the least that it gives (the
+// default of Cloud Functions), because handing a run over early costs a message, and being cut off costs a lease's time.
+func (l *loader) timeout() time.Duration {
+	most := 5 * time.Minute
 	if l.deployed {
-		timeout = time.Minute
+		most = time.Minute
 	}
-	if l.get("CLOUD_RUN_TIMEOUT_SECONDS") != "" {
-		timeout = time.Duration(l.number("CLOUD_RUN_TIMEOUT_SECONDS", 60, 1, 3600)) * time.Second
+	given := l.get("CLOUD_RUN_TIMEOUT_SECONDS") != ""
+	if given {
+		most = time.Duration(l.number("CLOUD_RUN_TIMEOUT_SECONDS", 60, 1, 3600)) * time.Second
 	}
-	m.FunctionTimeout = l.duration("FUNCTION_TIMEOUT", timeout, time.Second, time.Hour)
-	if l.get("CLOUD_RUN_TIMEOUT_SECONDS") != "" && m.FunctionTimeout > timeout {
-		l.fail("FUNCTION_TIMEOUT", show(l.get("FUNCTION_TIMEOUT"), false), "at most what CLOUD_RUN_TIMEOUT_SECONDS gives, "+span(timeout))
+	timeout := l.duration("FUNCTION_TIMEOUT", most, time.Second, time.Hour)
+	if given && timeout > most {
+		l.fail("FUNCTION_TIMEOUT", show(l.get("FUNCTION_TIMEOUT"), false), "at most what CLOUD_RUN_TIMEOUT_SECONDS gives, "+span(most))
 	}
-	return m
+	return timeout
 }
 
-func (l *loader) policy() policy.Rules {
+func (l *loader) limits(c *Config) {
+	c.MaxModelCalls = l.number("MAX_MODEL_CALLS", 3, 1, 50)
+	c.ApprovalTTL = l.duration("APPROVAL_TTL", day, time.Minute, 30*day)
+	c.RunDeadline = l.duration("RUN_DEADLINE", max(7*day, c.ApprovalTTL+time.Hour), time.Second, 90*day)
+	c.RejectOutcome = l.oneOf("REJECT_OUTCOME", "completed", "completed", "failed", "continue")
+	c.MaxOpenApprovals = l.number("MAX_OPEN_APPROVALS", 20, 0, 1000)
+	c.MaxApprovalsPerDay = l.number("MAX_APPROVALS_PER_DAY", 60, 0, 10_000)
+}
+
+func (l *loader) policy(c *Config) {
 	list := func(name string) policy.Patterns {
-		var p policy.Patterns
 		const needs = "addresses (a@x.com), domains (x.com) or all domains below one (*.x.com), in ASCII, with commas between them"
 		v := l.get(name)
 		p, err := policy.ParsePatterns(v)
@@ -125,7 +123,7 @@ func (l *loader) policy() policy.Rules {
 		}
 		return p
 	}
-	return policy.Rules{
+	c.Rules = policy.Rules{
 		Denied:          list("POLICY_DENIED"),
 		Permitted:       list("POLICY_PERMITTED"),
 		AlwaysAsk:       list("POLICY_ALWAYS_ASK"),

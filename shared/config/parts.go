@@ -7,107 +7,90 @@ const base = "an address with https (http only on a loopback address, and not wh
 // currentFlash is Google's own name for the newest Flash model (https://ai.google.dev/gemini-api/docs/models).
 const currentFlash = "gemini-flash-latest"
 
-func (l *loader) gemini() GeminiConfig {
+func (l *loader) gemini(c *Config) {
 	const key = "a Gemini API key from https://aistudio.google.com/apikey, or VERTEX_AI_PROJECT_ID and VERTEX_AI_LOCATION in its place"
 	const location = "a location of Vertex AI, such as us-central1 or global"
-	g := GeminiConfig{
-		Key:            l.secret("GEMINI_API_KEY", key, isKey),
-		Model:          l.text("GEMINI_MODEL", currentFlash, "the name of a model, such as "+currentFlash, isModel),
-		BaseURL:        l.text("GOOGLE_GEMINI_BASE_URL", "", base, isBase(l.deployed)),
-		VertexProject:  l.text("VERTEX_AI_PROJECT_ID", "", "the id of a Google Cloud project", isProject),
-		VertexLocation: l.text("VERTEX_AI_LOCATION", "", location, isRegion),
-		VertexEndpoint: l.text("VERTEX_AI_ENDPOINT", "", base, isBase(l.deployed)),
-		Persona:        l.text("PERSONA", "", "a text of at most 8 KiB in UTF-8, without control characters", isText),
-	}
+	c.GeminiAPIKey = l.secret("GEMINI_API_KEY", key, isKey)
+	c.GeminiModel = l.text("GEMINI_MODEL", currentFlash, "the name of a model, such as "+currentFlash, isModel)
+	c.GeminiBaseURL = l.text("GOOGLE_GEMINI_BASE_URL", "", base, isBase(l.deployed))
+	c.VertexProject = l.text("VERTEX_AI_PROJECT_ID", "", "the id of a Google Cloud project", isProject)
+	c.VertexLocation = l.text("VERTEX_AI_LOCATION", "", location, isRegion)
+	c.VertexEndpoint = l.text("VERTEX_AI_ENDPOINT", "", base, isBase(l.deployed))
+	c.Persona = l.text("PERSONA", "", "a text of at most 8 KiB in UTF-8, without control characters", isText)
 	vertex := l.get("VERTEX_AI_PROJECT_ID") != ""
 	l.require(l.needs(Model) && !vertex, "GEMINI_API_KEY", key)
 	l.require(vertex, "VERTEX_AI_LOCATION", location+", because VERTEX_AI_PROJECT_ID is set")
 	l.refuse(!vertex, "VERTEX_AI_LOCATION", "VERTEX_AI_PROJECT_ID beside it, or to be unset")
 	l.refuse(!vertex, "VERTEX_AI_ENDPOINT", "VERTEX_AI_PROJECT_ID beside it, or to be unset")
-	return g
 }
 
-func (l *loader) data() DataConfig {
+func (l *loader) store(c *Config) {
 	kind := "embedded"
 	if l.deployed {
 		kind = "firestore"
 	}
-	d := DataConfig{
-		Kind:     l.oneOf("STORE", kind, "embedded", "firestore"),
-		Dir:      l.text("DATA_DIR", ".data", "a directory", func(v string) bool { return !strings.ContainsRune(v, 0) }),
-		Project:  l.text("GOOGLE_CLOUD_PROJECT", "", "the id of a Google Cloud project", isProject),
-		Database: l.text("FIRESTORE_DATABASE", "(default)", "the id of a Firestore database, such as (default)", isDatabase),
-		Emulator: l.text("FIRESTORE_EMULATOR_HOST", "", "a host and a port, such as 127.0.0.1:8081", isHostPort),
-	}
-	if l.deployed && d.Kind == "embedded" {
+	c.Store = l.oneOf("STORE", kind, "embedded", "firestore")
+	c.DataDir = l.text("DATA_DIR", ".data", "a directory", func(v string) bool { return !strings.ContainsRune(v, 0) })
+	c.Project = l.text("GOOGLE_CLOUD_PROJECT", "", "the id of a Google Cloud project", isProject)
+	c.FirestoreDatabase = l.text("FIRESTORE_DATABASE", "(default)", "the id of a Firestore database, such as (default)", isDatabase)
+	c.FirestoreEmulator = l.text("FIRESTORE_EMULATOR_HOST", "", "a host and a port, such as 127.0.0.1:8081", isHostPort)
+	if l.deployed && c.Store == "embedded" {
 		l.fail("STORE", `"embedded"`, "firestore where K_SERVICE is set: an instance's disk is gone with the instance")
 	}
-	l.require(l.needs(Store) && d.Kind == "firestore", "GOOGLE_CLOUD_PROJECT", "the id of the Google Cloud project, because STORE is firestore")
-	return d
+	l.require(l.needs(Store) && c.Store == "firestore", "GOOGLE_CLOUD_PROJECT", "the id of the Google Cloud project, because STORE is firestore")
 }
 
-func (l *loader) queue(d DataConfig) QueueConfig {
+func (l *loader) queue(c *Config) {
 	kind := "embedded"
-	if d.Kind == "firestore" || l.deployed {
+	if c.Store == "firestore" || l.deployed {
 		kind = "pubsub"
 	}
-	q := QueueConfig{
-		Kind:     l.oneOf("QUEUE", kind, "embedded", "pubsub"),
-		Topic:    l.text("RESUME_TOPIC", "agent-resume", "the id of a Pub/Sub topic, or projects/P/topics/T", isTopic),
-		Emulator: l.text("PUBSUB_EMULATOR_HOST", "", "a host and a port, such as 127.0.0.1:8085", isHostPort),
-	}
-	if l.deployed && q.Kind == "embedded" {
+	c.Queue = l.oneOf("QUEUE", kind, "embedded", "pubsub")
+	c.ResumeTopic = l.text("RESUME_TOPIC", "agent-resume", "the id of a Pub/Sub topic, or projects/P/topics/T", isTopic)
+	c.PubSubEmulator = l.text("PUBSUB_EMULATOR_HOST", "", "a host and a port, such as 127.0.0.1:8085", isHostPort)
+	if l.deployed && c.Queue == "embedded" {
 		l.fail("QUEUE", `"embedded"`, "pubsub where K_SERVICE is set: nothing delivers between two requests there")
 	}
-	l.require(l.needs(Queue) && q.Kind == "pubsub", "GOOGLE_CLOUD_PROJECT", "the id of the Google Cloud project, because QUEUE is pubsub")
-	return q
+	l.require(l.needs(Queue) && c.Queue == "pubsub", "GOOGLE_CLOUD_PROJECT", "the id of the Google Cloud project, because QUEUE is pubsub")
 }
 
-func (l *loader) users() UsersConfig {
+func (l *loader) users(c *Config) {
 	const issuer = "the issuer of users' ID tokens, such as https://securetoken.google.com/PROJECT (http only on a loopback address, and not where K_SERVICE is set)"
 	const audience = "the one exact audience of users' ID tokens, such as the Firebase project or the OAuth client id"
-	u := UsersConfig{
-		Issuer:   l.text("AUTH_ISSUER", "", issuer, l.isIssuer),
-		Audience: l.text("AUTH_AUDIENCE", "", audience, isExact),
-	}
+	c.AuthIssuer = l.text("AUTH_ISSUER", "", issuer, l.isIssuer)
+	c.AuthAudience = l.text("AUTH_AUDIENCE", "", audience, isExact)
 	l.require(l.needs(Users), "AUTH_ISSUER", issuer)
 	l.require(l.needs(Users), "AUTH_AUDIENCE", audience)
-	return u
 }
 
-func (l *loader) push() PushConfig {
+func (l *loader) push(c *Config) {
 	const audience = "the one exact audience of the push subscription's tokens, such as the address of the resume function"
 	const account = "the exact e-mail address of one service account, without wildcards"
-	p := PushConfig{
-		Issuer:         l.text("PUSH_ISSUER", "", "to be unset for Google, or another issuer's address", l.isIssuer),
-		Audience:       l.text("PUSH_AUDIENCE", "", audience, isExact),
-		ServiceAccount: l.text("PUSH_SERVICE_ACCOUNT", "", account, isAccount),
-		VerifiedBy:     l.oneOf("PUSH_VERIFIED_BY", "app", "app", "platform"),
-	}
-	if p.VerifiedBy == "platform" && !l.deployed {
+	c.PushIssuer = l.text("PUSH_ISSUER", "", "to be unset for Google, or another issuer's address", l.isIssuer)
+	c.PushAudience = l.text("PUSH_AUDIENCE", "", audience, isExact)
+	c.PushServiceAccount = l.text("PUSH_SERVICE_ACCOUNT", "", account, isAccount)
+	c.PushVerifiedBy = l.oneOf("PUSH_VERIFIED_BY", "app", "app", "platform")
+	if c.PushVerifiedBy == "platform" && !l.deployed {
 		l.fail("PUSH_VERIFIED_BY", `"platform"`, "app outside Cloud Run: here nobody has checked the token before us")
 	}
-	l.require(l.needs(Push) && p.VerifiedBy != "platform", "PUSH_AUDIENCE", audience)
+	l.require(l.needs(Push) && c.PushVerifiedBy != "platform", "PUSH_AUDIENCE", audience)
 	l.require(l.needs(Push), "PUSH_SERVICE_ACCOUNT", account)
 	l.refuse(l.deployed, "PUSH_ISSUER", "to be unset where K_SERVICE is set: Pub/Sub's tokens are Google's")
-	return p
 }
 
-func (l *loader) google() GoogleConfig {
+func (l *loader) google(c *Config) {
 	const id = "the id of an OAuth client, such as 123-abc.apps.googleusercontent.com"
 	const secret = "the secret of that OAuth client"
 	const kms = "projects/P/locations/L/keyRings/R/cryptoKeys/K"
-	g := GoogleConfig{
-		ClientID:         l.text("GOOGLE_OAUTH_CLIENT_ID", "", id, isExact),
-		ClientSecret:     l.secret("GOOGLE_OAUTH_CLIENT_SECRET", secret, isKey),
-		AuthURL:          l.text("GOOGLE_OAUTH_AUTH_URL", "", base, isBase(l.deployed)),
-		TokenURL:         l.text("GOOGLE_OAUTH_TOKEN_URL", "", base, isBase(l.deployed)),
-		GmailEndpoint:    l.text("GMAIL_API_ENDPOINT", "", base, isBase(l.deployed)),
-		CalendarEndpoint: l.text("CALENDAR_API_ENDPOINT", "", base, isBase(l.deployed)),
-		GmailSendMode:    l.oneOf("GMAIL_SEND_MODE", "draft", "draft", "direct"),
-		TokenKey:         l.keyset("TOKEN_KEY"),
-		TokenKMSKey:      l.text("TOKEN_KMS_KEY", "", kms, isKMSKey),
-	}
+	c.OAuthClientID = l.text("GOOGLE_OAUTH_CLIENT_ID", "", id, isExact)
+	c.OAuthClientSecret = l.secret("GOOGLE_OAUTH_CLIENT_SECRET", secret, isKey)
+	c.OAuthAuthURL = l.text("GOOGLE_OAUTH_AUTH_URL", "", base, isBase(l.deployed))
+	c.OAuthTokenURL = l.text("GOOGLE_OAUTH_TOKEN_URL", "", base, isBase(l.deployed))
+	c.GmailEndpoint = l.text("GMAIL_API_ENDPOINT", "", base, isBase(l.deployed))
+	c.CalendarEndpoint = l.text("CALENDAR_API_ENDPOINT", "", base, isBase(l.deployed))
+	c.GmailSendMode = l.oneOf("GMAIL_SEND_MODE", "draft", "draft", "direct")
+	c.TokenKey = l.keyset("TOKEN_KEY")
+	c.TokenKMSKey = l.text("TOKEN_KMS_KEY", "", kms, isKMSKey)
 	linked := l.needs(Accounts) || l.needs(Consent)
 	l.require(linked || l.get("GOOGLE_OAUTH_CLIENT_SECRET") != "", "GOOGLE_OAUTH_CLIENT_ID", id)
 	l.require(linked || l.get("GOOGLE_OAUTH_CLIENT_ID") != "", "GOOGLE_OAUTH_CLIENT_SECRET", secret)
@@ -116,7 +99,6 @@ func (l *loader) google() GoogleConfig {
 	if kmsSet && l.get("TOKEN_KEY") != "" {
 		l.fail("TOKEN_KEY", show(l.get("TOKEN_KEY"), true), "to be unset where TOKEN_KMS_KEY is set: only one of them can be meant")
 	}
-	return g
 }
 
 // keyset is a secret with the braces of JSON, which anywhere else look like a placeholder's.

@@ -12,17 +12,21 @@ import (
 	"runtime/debug"
 	"strconv"
 	"time"
+
+	"github.com/countersign-run/countersign/shared/fault"
 )
 
-// Edge is the outermost handler: it gives each request an id and its trace, and logs one line when it is over.
-type Edge struct {
-	Log  *slog.Logger
-	Now  func() time.Time
-	Rand io.Reader // for request ids
+// Middleware is the outermost handler: it gives each request an id and its trace, and logs one line when it is over.
+// random is for request ids. A panic is logged, redacted, and answered with 500 where nothing had been written yet.
+func Middleware(log *slog.Logger, random io.Reader, now func() time.Time, next http.Handler) http.Handler {
+	e := edge{log, random, now}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { e.serve(next, w, r) })
+}
 
-	// Panicked answers a request whose handler panicked before it had written anything. The value is logged, redacted,
-	// and never shown.
-	Panicked http.HandlerFunc
+type edge struct {
+	log    *slog.Logger
+	random io.Reader
+	now    func() time.Time
 }
 
 // request is what is known of a request. Only the goroutine that serves it writes to it.
@@ -78,58 +82,54 @@ func UserHash(uid string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// Wrap puts the edge around a handler.
-func (e Edge) Wrap(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		start := e.Now()
-		about := &request{id: e.requestID(r.Header), trace: traceOf(r.Header)}
-		r = r.WithContext(context.WithValue(r.Context(), contextKey{}, about))
-		w.Header().Set("X-Request-Id", about.id)
-		out := &response{ResponseWriter: w}
-		defer func() {
-			if v := recover(); v != nil {
-				e.panicked(out, r, v)
-			}
-			e.line(r, about, out, e.Now().Sub(start))
-			if out.aborted {
-				panic(http.ErrAbortHandler) // so that the client does not take half an answer for a whole one
-			}
-		}()
-		next.ServeHTTP(out, r)
-	})
+func (e edge) serve(next http.Handler, w http.ResponseWriter, r *http.Request) {
+	start := e.now()
+	about := &request{id: e.requestID(r.Header), trace: traceOf(r.Header)}
+	r = r.WithContext(context.WithValue(r.Context(), contextKey{}, about))
+	w.Header().Set("X-Request-Id", about.id)
+	out := &response{ResponseWriter: w}
+	defer func() {
+		if v := recover(); v != nil {
+			e.panicked(out, r, v)
+		}
+		e.line(r, about, out, e.now().Sub(start))
+		if out.aborted {
+			panic(http.ErrAbortHandler) // so that the client does not take half an answer for a whole one
+		}
+	}()
+	next.ServeHTTP(out, r)
 }
 
 var validRequestID = regexp.MustCompile(`^[A-Za-z0-9_-]{8,64}$`)
 
 // requestID takes the client's id when it is one (hostile case HD-017), and makes one otherwise.
-func (e Edge) requestID(h http.Header) string {
+func (e edge) requestID(h http.Header) string {
 	if ids := h.Values("X-Request-Id"); len(ids) == 1 && validRequestID.MatchString(ids[0]) {
 		return ids[0]
 	}
 	var random [16]byte
-	if _, err := io.ReadFull(e.Rand, random[:]); err != nil {
-		e.Log.Error("no random bits for a request id", "error", err)
+	if _, err := io.ReadFull(e.random, random[:]); err != nil {
+		e.log.Error("no random bits for a request id", "error", err)
 		return "unidentified"
 	}
 	return hex.EncodeToString(random[:])
 }
 
-func (e Edge) panicked(w *response, r *http.Request, v any) {
+func (e edge) panicked(w *response, r *http.Request, v any) {
 	if v != http.ErrAbortHandler {
-		e.Log.ErrorContext(r.Context(), "a handler panicked", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+		e.log.ErrorContext(r.Context(), "a handler panicked", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
 	}
 	if w.status != 0 || v == http.ErrAbortHandler {
 		w.aborted = true // an answer that was begun cannot be taken back; the status in the line says what was sent
 		return
 	}
-	if e.Panicked != nil {
-		e.Panicked(w, r)
-		return
-	}
-	w.WriteHeader(http.StatusInternalServerError)
+	f := fault.As(nil)
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(f.Status())
+	_, _ = fmt.Fprintf(w, `{"ok":false,"error":{"class":%q,"code":%q,"message":%q,"requestId":%q}}`+"\n", f.Class, f.Code, f.Message, RequestID(r.Context()))
 }
 
-func (e Edge) line(r *http.Request, about *request, w *response, took time.Duration) {
+func (e edge) line(r *http.Request, about *request, w *response, took time.Duration) {
 	if w.status == 0 {
 		w.status = http.StatusOK // net/http's answer for a handler that wrote nothing
 	}
@@ -152,7 +152,7 @@ func (e Edge) line(r *http.Request, about *request, w *response, took time.Durat
 			attrs = append(attrs, a)
 		}
 	}
-	e.Log.LogAttrs(context.WithValue(r.Context(), contextKey{}, &last), level, "request", attrs...)
+	e.log.LogAttrs(context.WithValue(r.Context(), contextKey{}, &last), level, "request", attrs...)
 }
 
 // method keeps a made-up method, which may be of any length, out of the log.

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -16,21 +15,15 @@ import (
 	"github.com/countersign-run/countersign/shared/obs"
 )
 
-// edge serves one request through an Edge whose clock moves a quarter of a second with each look, and gives the lines
+// edge serves one request through the middleware, whose clock moves a quarter of a second with each look, and gives the lines
 // that were logged and the answer.
 func edge(t *testing.T, r *http.Request, next http.HandlerFunc) ([]map[string]any, *httptest.ResponseRecorder) {
 	t.Helper()
 	var out bytes.Buffer
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	e := obs.Edge{
-		Log:  obs.New(&out, obs.Options{Level: slog.LevelDebug, Project: "p1", Release: "r1"}),
-		Now:  func() time.Time { at = at.Add(250 * time.Millisecond); return at },
-		Rand: strings.NewReader("0123456789abcdef"),
-		Panicked: func(w http.ResponseWriter, r *http.Request) {
-			w.WriteHeader(http.StatusInternalServerError)
-			_, _ = io.WriteString(w, obs.RequestID(r.Context()))
-		},
-	}
+	clock := func() time.Time { at = at.Add(250 * time.Millisecond); return at }
+	log := obs.New(&out, obs.Options{Level: "debug", Project: "p1", Release: "r1"})
+	handler := obs.Middleware(log, strings.NewReader("0123456789abcdef"), clock, next)
 	w := httptest.NewRecorder()
 	func() {
 		defer func() {
@@ -38,7 +31,7 @@ func edge(t *testing.T, r *http.Request, next http.HandlerFunc) ([]map[string]an
 				t.Errorf("the edge panicked with %v", v)
 			}
 		}()
-		e.Wrap(next).ServeHTTP(w, r)
+		handler.ServeHTTP(w, r)
 	}()
 	var lines []map[string]any
 	for text := range strings.Lines(out.String()) {
@@ -169,7 +162,11 @@ func TestPanics(t *testing.T) {
 		if len(lines) != 2 || lines[0]["message"] != "a handler panicked" || lines[1]["severity"] != "ERROR" {
 			t.Errorf("the lines are %v", lines)
 		}
-		if w.Code != 500 || w.Body.String() != w.Header().Get("X-Request-Id") {
+		var body struct {
+			OK    bool
+			Error struct{ Class, Code, Message, RequestID string }
+		}
+		if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil || w.Code != 500 || body.Error.Code != "internal" || body.Error.RequestID != w.Header().Get("X-Request-Id") {
 			t.Errorf("answered %d %q", w.Code, w.Body)
 		}
 		if text, err := json.Marshal(lines); err != nil || strings.Contains(string(text), canary) || !strings.Contains(string(text), "TestPanics") {

@@ -16,27 +16,22 @@ import (
 	"strings"
 )
 
-// Silent is a level above all others.
-const Silent = slog.Level(math.MaxInt32)
+// silent is above all other levels.
+const silent = slog.Level(math.MaxInt32)
 
-// Levels are the names that ParseLevel knows (contract §3, LOG_LEVEL).
+// Levels are what LOG_LEVEL may be (contract §3).
 var Levels = []string{"silent", "error", "warn", "info", "debug"}
 
-// ParseLevel gives the level that a name stands for.
-func ParseLevel(name string) (level slog.Level, ok bool) {
-	i := slices.Index(Levels, name)
-	if i < 0 {
-		return 0, false
-	}
-	return []slog.Level{Silent, slog.LevelError, slog.LevelWarn, slog.LevelInfo, slog.LevelDebug}[i], true
+var levels = map[string]slog.Level{
+	"silent": silent, "error": slog.LevelError, "warn": slog.LevelWarn, "info": slog.LevelInfo, "debug": slog.LevelDebug,
 }
 
 // Options say what each line carries.
 type Options struct {
-	Level   slog.Leveler // nil is info
-	Release string       // which build runs; empty is BuildRelease()
-	Service string       // which function runs (K_SERVICE, or its local name); may be empty
-	Project string       // the Google Cloud project, for the trace's full name; may be empty
+	Level   string // one of Levels; anything else is info
+	Release string // which build runs; empty is BuildRelease()
+	Service string // which function runs (K_SERVICE, or its local name); may be empty
+	Project string // the Google Cloud project, for the trace's full name; may be empty
 }
 
 // New makes a logger that writes one JSON object a line (https://docs.cloud.google.com/logging/docs/structured-logging).
@@ -44,10 +39,7 @@ func New(w io.Writer, o Options) *slog.Logger {
 	if o.Release == "" {
 		o.Release = BuildRelease()
 	}
-	if o.Level == nil {
-		o.Level = slog.LevelInfo
-	}
-	base := slog.NewJSONHandler(w, &slog.HandlerOptions{Level: o.Level, ReplaceAttr: rename})
+	base := slog.NewJSONHandler(w, &slog.HandlerOptions{Level: levels[o.Level], ReplaceAttr: rename}) // info is the zero level
 	return slog.New(&handler{base: base, options: o, nest: func(a []slog.Attr) []slog.Attr { return a }})
 }
 
