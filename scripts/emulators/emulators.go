@@ -171,7 +171,7 @@ func (e *Emulator) awaitAnswer(ctx context.Context) error {
 		select {
 		case <-e.done:
 			tick.Stop()
-			return fmt.Errorf("Java ended before it answered at %s (%s)", e.Addr, e.proc.ProcessState)
+			return fmt.Errorf("java ended before it answered at %s (%s)", e.Addr, e.proc.ProcessState)
 		case <-ctx.Done():
 			tick.Stop()
 			return fmt.Errorf("no answer at %s: %w", e.Addr, ctx.Err())
@@ -200,7 +200,7 @@ func findJava() (string, error) {
 	}
 	path, err := exec.LookPath("java")
 	if err != nil {
-		return "", fmt.Errorf("Java is %w; install a Java runtime (17 or later), or point JAVA_HOME at one", ErrAbsent)
+		return "", fmt.Errorf("java is %w; install a Java runtime (17 or later), or point JAVA_HOME at one", ErrAbsent)
 	}
 	return path, nil
 }

@@ -28,8 +28,8 @@ type faulty struct {
 	headers metadata.MD
 }
 
-// hang never answers.
-var hang = errors.New("hang")
+// errHang never answers.
+var errHang = errors.New("hang")
 
 func (f *faulty) answer(ctx context.Context) error {
 	f.mu.Lock()
@@ -37,7 +37,7 @@ func (f *faulty) answer(ctx context.Context) error {
 	err := f.answers[min(f.calls, len(f.answers)-1)]
 	f.calls++
 	f.mu.Unlock()
-	if err == hang {
+	if err == errHang {
 		<-ctx.Done()
 		return status.FromContextError(ctx.Err()).Err()
 	}
@@ -168,7 +168,7 @@ func TestHungServer(t *testing.T) {
 	if callTimeout > 9*time.Second {
 		t.Fatalf("a call may take %v, and a user is answered within 10 s", callTimeout)
 	}
-	_, st := serve(t, hang)
+	_, st := serve(t, errHang)
 	st.timeout = 100 * time.Millisecond
 	began := time.Now()
 	_, err := st.Commit(t.Context(), store.Create("runs/a", nil, nil))
