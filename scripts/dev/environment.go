@@ -5,20 +5,25 @@ import (
 	"strings"
 )
 
-// environment is the process's environment with what a local server fills in. Nothing that is set is overridden.
+// environment is the process's environment with what a local server fills in. Nothing that is set is overridden; to a
+// list it may add.
 type environment struct {
 	outer func(string) string
 	local map[string]string
+	added map[string]string
 }
 
 func newEnvironment(outer func(string) string) *environment {
-	e := &environment{outer: outer, local: map[string]string{}}
+	e := &environment{outer: outer, local: map[string]string{}, added: map[string]string{}}
 	e.fill("DATA_DIR", ".data")
 	e.fill("STORE", "embedded")
 	return e
 }
 
 func (e *environment) get(name string) string {
+	if v := e.added[name]; v != "" {
+		return v
+	}
 	if v := e.outer(name); v != "" {
 		return v
 	}
@@ -31,13 +36,21 @@ func (e *environment) fill(name, value string) {
 	}
 }
 
+// add puts values behind those of a list.
+func (e *environment) add(name string, values ...string) {
+	if v := e.outer(name); v != "" {
+		values = append([]string{v}, values...)
+	}
+	e.added[name] = strings.Join(values, ",")
+}
+
 // own reports whether the value is the local server's own.
 func (e *environment) own(name string) bool { return e.outer(name) == "" }
 
 // localParts points everything that is not configured at this machine.
 func (e *environment) localParts(base string) {
 	e.fill("PUBLIC_URL", base)
-	e.fill("ALLOWED_ORIGINS", base+","+strings.Replace(base, "127.0.0.1", "localhost", 1))
+	e.add("ALLOWED_ORIGINS", base, strings.Replace(base, "127.0.0.1", "localhost", 1)) // the page's own
 	if e.own("AUTH_ISSUER") {
 		e.fill("AUTH_ISSUER", base+"/dev/issuer")
 		e.fill("AUTH_AUDIENCE", "countersign-dev")
