@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"strconv"
 	"strings"
 	"time"
 
@@ -203,6 +204,9 @@ func (r *Records) page(ctx context.Context, q store.Query, cursor string) ([]sto
 		q.After = after
 	}
 	docs, err := r.Store.Query(ctx, q)
+	if cursor != "" && errors.Is(err, store.ErrInvalid) {
+		return nil, "", badCursor() // the cursor of another list
+	}
 	if err != nil {
 		return nil, "", down(err)
 	}
@@ -226,28 +230,27 @@ func formatCursor(v any, id string) string {
 }
 
 func parseCursor(s string) (*store.Cursor, error) {
-	bad := fault.Invalid("cursor", "this is not a cursor of an earlier page")
 	raw, err := base64.RawURLEncoding.DecodeString(s)
-	if err != nil || len(raw) > 200 {
-		return nil, bad
+	value, id, _ := strings.Cut(string(raw), " ")
+	if err != nil || len(value) < 2 || !agent.ValidID(id) {
+		return nil, badCursor()
 	}
-	value, id, found := strings.Cut(string(raw), " ")
-	if !found || len(value) < 2 || strings.ContainsAny(id, "/\x00 ") || id == "" {
-		return nil, bad
-	}
-	if value[0] == 't' {
+	switch value[0] {
+	case 't':
 		t, err := time.Parse(time.RFC3339Nano, value[1:])
-		if err != nil {
-			return nil, bad
+		if err == nil {
+			return &store.Cursor{Value: t, ID: id}, nil
 		}
-		return &store.Cursor{Value: t, ID: id}, nil
+	case 'n':
+		n, err := strconv.ParseInt(value[1:], 10, 64)
+		if err == nil {
+			return &store.Cursor{Value: n, ID: id}, nil
+		}
 	}
-	var n int64
-	if _, err := fmt.Sscanf(value, "n%d", &n); err != nil {
-		return nil, bad
-	}
-	return &store.Cursor{Value: n, ID: id}, nil
+	return nil, badCursor()
 }
+
+func badCursor() error { return fault.Invalid("cursor", "this is not a cursor of an earlier page") }
 
 // down turns a store's error into the one that callers may show.
 func down(err error) error {

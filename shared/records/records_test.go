@@ -1,0 +1,176 @@
+package records_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/policy"
+	"github.com/countersign-run/countersign/shared/records"
+	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/store/embedded"
+)
+
+var began = time.Date(2027, 3, 1, 9, 0, 0, 0, time.UTC)
+
+func newRecords(t testing.TB) *records.Records {
+	now := began
+	st, err := embedded.OpenMemory(func() time.Time { now = now.Add(time.Millisecond); return now })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = st.Close() })
+	return &records.Records{Store: st, Now: func() time.Time { return now }}
+}
+
+func put(t testing.TB, st store.Store, path string, fields map[string]any, v any) {
+	t.Helper()
+	data, err := agent.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := st.Commit(context.Background(), store.Create(path, fields, data)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// converse writes a thread of n messages, as the loop does: a few at a time, older parts in chunks.
+func converse(t testing.TB, st store.Store, id string, n, size int) {
+	t.Helper()
+	th := &agent.Thread{ID: id, UID: "ana", Title: "t", CreatedAt: began}
+	for i := 1; i <= n; i++ {
+		chunks, err := th.Add(agent.Message{Role: agent.RoleUser, Text: fmt.Sprintf("%d %s", i, strings.Repeat("x", size)), At: began})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range chunks {
+			put(t, st, agent.ChunkPath(agent.ThreadPath(id), "messages", c.First), nil, c.Items)
+		}
+	}
+	put(t, st, agent.ThreadPath(id), map[string]any{"uid": "ana", "updatedAt": began}, th)
+}
+
+func TestEveryMessageIsOnOnePage(t *testing.T) {
+	ctx := context.Background()
+	for _, size := range []int{10, 20_000} { // chunked by number, and by size
+		for _, limit := range []int{1, 7, 50, 200} {
+			r := newRecords(t)
+			converse(t, r.Store, "thread-0000000001", 150, size)
+			next, before := int64(150), int64(1)<<40
+			for next > 0 {
+				page, err := r.Messages(ctx, "ana", "thread-0000000001", before, limit)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i := len(page.Messages) - 1; i >= 0; i-- {
+					if m := page.Messages[i]; m.Seq != next || !strings.HasPrefix(m.Text, fmt.Sprint(next)) {
+						t.Fatalf("limit %d: message %d where %d is due", limit, m.Seq, next)
+					}
+					next--
+				}
+				if before = page.Before; before == 0 && next != 0 {
+					t.Fatalf("limit %d: the pages end at message %d", limit, next)
+				}
+			}
+		}
+	}
+}
+
+func TestDeletedThreadLeavesNothing(t *testing.T) {
+	ctx := context.Background()
+	r := newRecords(t)
+	converse(t, r.Store, "thread-0000000001", 150, 10)
+	run := agent.Run{ID: "run-000000000001", UID: "ana", ThreadID: "thread-0000000001", Approvals: 1}
+	fields := func(status agent.RunStatus) map[string]any {
+		return map[string]any{"uid": "ana", "threadId": run.ThreadID, "status": string(status), "createdAt": began}
+	}
+	put(t, r.Store, agent.RunPath(run.ID), fields(agent.Awaiting), run)
+	put(t, r.Store, agent.ApprovalPath(agent.ApprovalID(run.ID, 1)), nil, agent.Approval{})
+	if err := r.DeleteThread(ctx, "ana", run.ThreadID); !fault.Is(err, fault.Policy, fault.CodeBusy) {
+		t.Fatalf("a thread whose run waits: %v", err)
+	}
+	docs, err := r.Store.Get(ctx, agent.RunPath(run.ID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Store.Commit(ctx, store.Update(docs[0].Path, docs[0].Version, fields(agent.Completed), docs[0].Data)); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.DeleteThread(ctx, "ana", run.ThreadID); err != nil {
+		t.Fatal(err)
+	}
+	left, err := r.Store.Get(ctx, agent.ThreadPath(run.ThreadID), agent.RunPath(run.ID), agent.ApprovalPath(agent.ApprovalID(run.ID, 1)),
+		agent.ChunkPath(agent.ThreadPath(run.ThreadID), "messages", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range left {
+		if d.Exists() {
+			t.Errorf("%s is still there", d.Path)
+		}
+	}
+}
+
+func TestDisallow(t *testing.T) {
+	ctx := context.Background()
+	r := newRecords(t)
+	entry := policy.Entry{ID: policy.EntryID("ana", "mail", "bob@x.org"), Tool: "mail", Recipient: "bob@x.org", CreatedAt: began, ExpiresAt: began.Add(time.Hour)}
+	put(t, r.Store, agent.UserPath("ana"), nil, agent.User{UID: "ana", Allow: []policy.Entry{entry}, Open: 2})
+	if err := r.Disallow(ctx, "eve", entry.ID); !fault.Is(err, fault.Auth, fault.CodeNotFound) {
+		t.Fatalf("another user's entry: %v", err)
+	}
+	if err := r.Disallow(ctx, "ana", entry.ID); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := r.Allowlist(ctx, "ana"); err != nil || len(list) != 0 {
+		t.Fatalf("%v %v", list, err)
+	}
+	if err := r.Disallow(ctx, "ana", entry.ID); !fault.Is(err, fault.Auth, fault.CodeNotFound) {
+		t.Fatalf("the entry is gone: %v", err)
+	}
+}
+
+// down is a store that does not answer.
+type down struct{ store.Store }
+
+func (down) Get(context.Context, ...string) ([]store.Doc, error) {
+	return nil, errors.Join(store.ErrUnavailable, errors.New("refused"))
+}
+
+func (down) Query(context.Context, store.Query) ([]store.Doc, error) {
+	return nil, errors.Join(store.ErrUnavailable, errors.New("refused"))
+}
+
+func TestStoreDown(t *testing.T) {
+	ctx := context.Background()
+	r := &records.Records{Store: down{}, Now: func() time.Time { return began }}
+	_, _, pending := r.Pending(ctx, "ana", "", 10)
+	_, _, threads := r.Threads(ctx, "ana", "", 10)
+	_, messages := r.Messages(ctx, "ana", "thread-0000000001", 1, 10)
+	_, audit := r.Audit(ctx, "ana", "", "", 10)
+	_, allow := r.Allowlist(ctx, "ana")
+	for name, err := range map[string]error{"pending": pending, "threads": threads, "messages": messages, "audit": audit, "allowlist": allow,
+		"delete": r.DeleteThread(ctx, "ana", "thread-0000000001"), "disallow": r.Disallow(ctx, "ana", "x"), "read": r.MayRead(ctx, "ana")} {
+		if f := fault.As(err); f.Status() != 503 || f.RetryAfter == 0 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func FuzzCursor(f *testing.F) {
+	for _, s := range []string{"", "!", "dDIwMjctMDMtMDFUMDk6MDA6MDBaIGFiYw", "bjEgYWJj", "dCA", "bjk5OTk5OTk5OTk5OTk5OTk5OTk5IGE"} {
+		f.Add(s)
+	}
+	r := newRecords(f)
+	f.Fuzz(func(t *testing.T, cursor string) {
+		_, _, err := r.Pending(context.Background(), "ana", cursor, 10)
+		if err != nil && !fault.Is(err, fault.Validation, "invalid") {
+			t.Errorf("cursor %q: %v", cursor, err)
+		}
+	})
+}
