@@ -17,10 +17,9 @@ export class Lost extends Error {
   }
 }
 
-function words(status, error) {
-  const what = error.message || `The server answered ${status}.`;
-  const field = error.field ? ` (${error.field})` : '';
-  return error.requestId ? `${what}${field} Request ${error.requestId}.` : what + field;
+function words(status, { message, field, requestId }) {
+  const what = message ? message[0].toUpperCase() + message.slice(1) : `The server answered ${status}.`;
+  return [what, field && `(${field})`, status >= 500 && requestId && `Request ${requestId}.`].filter(Boolean).join(' ');
 }
 
 // signIn gets a token of the local issuer.

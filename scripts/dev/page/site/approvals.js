@@ -62,7 +62,7 @@ export function show() {
 
 const version = (a) => `${a.approvalId}.${String(a.argsHash).slice(0, 16)}`;
 
-const expiry = (a) => ['Asked ', when(a.requestedAt), ' · lapses ', span(a.expiresAt), ' (', when(a.expiresAt), ')'];
+const expiry = (a) => ['Asked ', when(a.requestedAt), '. Lapses ', span(a.expiresAt), ', ', when(a.expiresAt), '.'];
 
 function card(a) {
   const node = byId('approval-template').content.firstElementChild.cloneNode(true);
@@ -78,24 +78,28 @@ function card(a) {
   part('.warnings').hidden = !preview.warnings?.length;
   part('dl').replaceChildren(...(preview.fields ?? []).flatMap((f) => [el('dt', {}, f.label), el('dd', f.long ? { class: 'long' } : {}, f.value)]));
   part('.reason').textContent = a.reason ? `Why you are asked: ${a.reason}` : '';
-  const choices = a.decisions ?? (review ? ['confirm_done', 'start_new'] : ['approve_once', 'approve_and_always_allow_recipient', 'approve_with_edits', 'reject']);
-  part('.decisions').replaceChildren(...choices.filter((d) => labels[d]).map((d, i) =>
+  const choices = (a.decisions ?? (review ? ['confirm_done', 'start_new'] : ['approve_once', 'approve_and_always_allow_recipient', 'approve_with_edits', 'reject']))
+    .filter((d) => labels[d] && (d !== 'approve_and_always_allow_recipient' || reaches(a.args)));
+  part('.decisions').replaceChildren(...choices.map((d, i) =>
     el('button', { type: 'button', class: i === 0 ? 'primary' : d === 'reject' ? 'danger' : undefined, 'data-decision': d,
       onclick: () => (d === 'approve_with_edits' ? edit(a, node) : decide(a, node, d)) }, labels[d])));
   return node;
 }
+
+// reaches tells whether anybody is addressed, who could be always allowed.
+const reaches = (args) => ['to', 'cc', 'bcc', 'attendees'].some((name) => args?.[name]?.length > 0);
 
 // edit opens the arguments for changing.
 function edit(a, node) {
   const form = node.querySelector('.edit');
   const close = () => {
     form.hidden = true;
-    node.querySelector('.decisions').hidden = false;
+    node.querySelector(':scope > .decisions').hidden = false;
     node.querySelector('[data-decision=approve_with_edits]').focus();
   };
   editor(form, a.args, (args) => decide(a, node, 'approve_with_edits', args), close);
   form.hidden = false;
-  node.querySelector('.decisions').hidden = true;
+  node.querySelector(':scope > .decisions').hidden = true;
   form.querySelector('input, textarea')?.focus();
 }
 

@@ -39,6 +39,7 @@ export function span(iso) {
   if (Number.isNaN(minutes)) return '';
   if (minutes <= 0) return 'now';
   if (minutes < 60) return `in ${minutes} min`;
-  if (minutes < 48 * 60) return `in ${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+  if (minutes < 6 * 60) return `in ${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+  if (minutes < 48 * 60) return `in ${Math.round(minutes / 60)} hours`;
   return `in ${Math.round(minutes / 1440)} days`;
 }

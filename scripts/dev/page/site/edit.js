@@ -2,6 +2,10 @@
 
 import { el, fail } from './dom.js';
 
+// order is that of the arguments that people know; the others follow.
+const order = ['to', 'cc', 'bcc', 'subject', 'body', 'summary', 'start', 'end', 'timeZone', 'attendees'];
+const place = ([name]) => (order.includes(name) ? order.indexOf(name) : order.length);
+
 let forms = 0; // for ids that are unique in the page
 
 // editor fills the form. send is called with the changed arguments.
@@ -14,7 +18,7 @@ export function editor(form, args, send, close) {
 
   let fields;
   const fill = (values) => {
-    fields = Object.entries(values).map(([name, value]) => field(`${id}-${name}`, name, value));
+    fields = Object.entries(values).sort((a, b) => place(a) - place(b)).map(([name, value]) => field(`${id}-${name}`, name, value));
     asFields.replaceChildren(...fields.map((f) => f.node));
   };
   fill(args);

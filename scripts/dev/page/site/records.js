@@ -2,6 +2,7 @@
 
 import { call, local } from './api.js';
 import { byId, el, fail, say, when } from './dom.js';
+import { user } from './session.js';
 
 // list refreshes one of them: it loads, shows a row for each item, and says in words what went wrong.
 async function list(name, load, row, none) {
@@ -16,7 +17,13 @@ async function list(name, load, row, none) {
   }
 }
 
-export const mailbox = () => list('mailbox', async () => [...((await local('/dev/mailbox')).messages ?? [])].reverse(), mail, 'No mail was sent yet.');
+// mine leaves out what other local users sent, and puts the newest first.
+function mine(items = []) {
+  const { uid, email } = user.get() ?? {};
+  return items.filter((i) => i.user === uid || i.user === email || i.from === email).reverse();
+}
+
+export const mailbox = () => list('mailbox', async () => mine((await local('/dev/mailbox')).messages), mail, 'No mail was sent yet.');
 
 function mail(m) {
   const to = [['To', m.to], ['Cc', m.cc], ['Bcc', m.bcc]].filter(([, list]) => list?.length);
@@ -27,13 +34,13 @@ function mail(m) {
     m.html ? el('p', { class: 'quiet' }, 'There is an HTML part, too; it is not shown here.') : '');
 }
 
-export const calendar = () => list('calendar', async () => [...((await local('/dev/calendar')).events ?? [])].reverse(), event, 'No event was made yet.');
+export const calendar = () => list('calendar', async () => mine((await local('/dev/calendar')).events), event, 'No event was made yet.');
 
 function event(e) {
   const people = (e.attendees ?? []).map((a) => a.email).join(', ');
   return el('li', { class: 'card' },
     el('h3', {}, e.summary || '(no title)'),
-    el('dl', {}, ...pair('Of', e.user), ...pair('Starts', moment(e.start)), ...pair('Ends', moment(e.end)), ...pair('Invited', people), ...pair('Location', e.location),
+    el('dl', {}, ...pair('Starts', moment(e.start)), ...pair('Ends', moment(e.end)), ...pair('Invited', people), ...pair('Location', e.location),
       ...pair('State', e.status === 'cancelled' ? 'deleted' : '')));
 }
 
@@ -71,7 +78,7 @@ export async function threads(current, open, remove) {
   try {
     const { threads: all = [] } = await call('GET', '/api/agent/threads?limit=50');
     byId('threads').replaceChildren(...all.map((t) => el('li', {},
-      el('button', { type: 'button', class: 'thread', 'aria-current': t.threadId === current && 'true', onclick: () => open(t.threadId, t.title) }, t.title || '(no title)'),
+      el('button', { type: 'button', class: 'thread', title: t.title, 'aria-current': t.threadId === current && 'true', onclick: () => open(t.threadId, t.title) }, t.title || '(no title)'),
       el('button', { type: 'button', class: 'icon', 'aria-label': `Delete the conversation ${t.title}`, onclick: () => remove(t.threadId, t.title) }, '×'))));
     return all;
   } catch (err) {

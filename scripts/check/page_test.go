@@ -1,0 +1,208 @@
+// Package check_test holds the checks that use Countersign from outside, as its users do: the built programs, over HTTP,
+// in a browser.
+package check_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestTrialPage uses the page of scripts/dev in Chromium (testdata/page.mjs), kills the server with -9 while an approval
+// waits, and looks at the mailbox in the end: everything that was approved was sent, and once. SCREENSHOT_DIR, when set,
+// gets the pictures.
+func TestTrialPage(t *testing.T) {
+	browser := newBrowser(t)
+	server := newDevServer(t)
+	server.start()
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	defer cancel()
+	browser.run(ctx, "testdata/page.mjs", server.url, func() {
+		server.kill()
+		server.start()
+	})
+	want := map[string]int{
+		"ana@example.com: The demo is at ten": 1, "bob@example.com: Demo, moved": 1, "eve@example.org: This survives": 1,
+		"kim@example.org: Lunch is ready": 1, "kim@example.org: Dinner is ready": 1,
+	}
+	got := server.mailbox()
+	if len(got) != len(want) {
+		t.Errorf("the mailbox holds %v", got)
+	}
+	for mail, times := range want {
+		if got[mail] != times {
+			t.Errorf("%q was sent %d times, want %d", mail, got[mail], times)
+		}
+	}
+}
+
+// absent skips the test for want of a real part, or fails it where all parts are required.
+func absent(t *testing.T, part string) {
+	t.Helper()
+	if os.Getenv("REQUIRE_ALL") == "1" {
+		t.Fatalf("%s is absent, and REQUIRE_ALL is set", part)
+	}
+	t.Skipf("%s is absent", part)
+}
+
+// browser runs scripts that drive Chromium through playwright-core.
+type browser struct {
+	t                    *testing.T
+	node, chromium, libs string
+}
+
+func newBrowser(t *testing.T) *browser {
+	t.Helper()
+	b := &browser{t: t, libs: os.Getenv("PLAYWRIGHT_DIR")}
+	var err error
+	if b.node, err = exec.LookPath("node"); err != nil {
+		absent(t, "node")
+	}
+	if b.chromium = findChromium(); b.chromium == "" {
+		absent(t, "Chromium (CHROMIUM names another)")
+	}
+	if _, err := os.Stat(filepath.Join(b.libs, "node_modules", "playwright-core", "package.json")); b.libs == "" || err != nil {
+		absent(t, "playwright-core (PLAYWRIGHT_DIR names where it is installed)")
+	}
+	return b
+}
+
+func findChromium() string {
+	for _, name := range []string{os.Getenv("CHROMIUM"), "chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); name != "" && err == nil {
+			return path
+		}
+	}
+	return ""
+}
+
+// run passes when the script does. For each line "restart" that it says, restart is called and a line is sent back.
+func (b *browser) run(ctx context.Context, script, url string, restart func()) {
+	b.t.Helper()
+	cmd := exec.CommandContext(ctx, b.node, script)
+	cmd.Env = append(os.Environ(), "BASE_URL="+url, "CHROMIUM="+b.chromium, "PLAYWRIGHT_DIR="+b.libs)
+	cmd.WaitDelay = 5 * time.Second
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	cmd.Stderr = cmd.Stdout
+	if err := cmd.Start(); err != nil {
+		b.t.Fatal(err)
+	}
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if lines.Text() != "restart" {
+			b.t.Log(lines.Text())
+			continue
+		}
+		restart()
+		if _, err := io.WriteString(in, "up\n"); err != nil {
+			b.t.Errorf("the script is gone: %v", err)
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		b.t.Fatalf("%s: %v", script, err)
+	}
+}
+
+// devServer is scripts/dev as its users start it, with nothing configured.
+type devServer struct {
+	t              *testing.T
+	program, data  string
+	addr, url, log string
+	process        *exec.Cmd
+}
+
+func newDevServer(t *testing.T) *devServer {
+	t.Helper()
+	dir := t.TempDir()
+	s := &devServer{t: t, program: filepath.Join(dir, "dev"), data: filepath.Join(dir, "data"), addr: freeAddress(t), log: filepath.Join(dir, "log")}
+	s.url = "http://" + s.addr
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", s.program, "../dev").CombinedOutput(); err != nil {
+		t.Fatalf("scripts/dev does not build: %v\n%s", err, out)
+	}
+	t.Cleanup(s.kill)
+	return s
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// start starts the server on its data and waits until it serves.
+func (s *devServer) start() {
+	s.t.Helper()
+	log, err := os.OpenFile(s.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer log.Close() // the process has its own copy
+	s.process = exec.Command(s.program, "-addr", s.addr)
+	s.process.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "DATA_DIR=" + s.data}
+	s.process.Stdout, s.process.Stderr = log, log
+	if err := s.process.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		if res, err := http.Get(s.url + "/health"); err == nil {
+			res.Body.Close()
+			return
+		}
+	}
+	said, _ := os.ReadFile(s.log)
+	s.t.Fatalf("scripts/dev does not serve:\n%s", said)
+}
+
+// kill ends it with no warning, as a crash would.
+func (s *devServer) kill() {
+	if s.process == nil {
+		return
+	}
+	_ = s.process.Process.Kill() // it may be dead already
+	_ = s.process.Wait()         // "signal: killed" is what was asked for
+	s.process = nil
+}
+
+// mailbox counts the sent mails by recipient and subject.
+func (s *devServer) mailbox() map[string]int {
+	s.t.Helper()
+	res, err := http.Get(s.url + "/dev/mailbox")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var box struct {
+		Messages []struct {
+			To      []string
+			Subject string
+		}
+	}
+	if err := json.NewDecoder(res.Body).Decode(&box); err != nil {
+		s.t.Fatal(err)
+	}
+	count := map[string]int{}
+	for _, m := range box.Messages {
+		count[fmt.Sprintf("%s: %s", strings.Join(m.To, ","), m.Subject)]++
+	}
+	return count
+}
