@@ -11,6 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/obs"
+	"github.com/countersign-run/countersign/shared/wait"
 )
 
 // maxPrompt is the longest prompt, in bytes (contract §1).
@@ -75,7 +76,7 @@ func (a *API) settled(ctx context.Context, uid string, v *agent.RunView) (*agent
 		if v.Status != agent.Planning && v.Status != agent.Executing {
 			return v, nil
 		}
-		if err := pause(ctx, 250*time.Millisecond); err != nil {
+		if err := wait.For(ctx, 250*time.Millisecond); err != nil {
 			return v, nil // it goes on without us; what is known is told
 		}
 		next, _, err := a.Loop.Get(ctx, uid, v.RunID)
@@ -85,17 +86,6 @@ func (a *API) settled(ctx context.Context, uid string, v *agent.RunView) (*agent
 		v = next
 	}
 	return v, nil
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
 }
 
 // runAnswer is a run with the approvals that it waits for (seed 000 §4.6: the pending approval payload).

@@ -11,6 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/obs"
+	"github.com/countersign-run/countersign/shared/wait"
 )
 
 // The times of a stream.
@@ -68,7 +69,7 @@ func (n *ndjson) pings() (stop func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for pause(ctx, pingEvery/3) == nil {
+		for wait.For(ctx, pingEvery/3) == nil {
 			n.mu.Lock()
 			quiet := n.begun && time.Since(n.last) > pingEvery*2/3
 			n.mu.Unlock()
@@ -181,7 +182,7 @@ func getEvents(r *request) (any, error) {
 	defer cancel()
 	out := &ndjson{w: r.w}
 	defer out.pings()()
-	for wait := watchFirst; ; wait = min(wait*5/4, watchMost) {
+	for every := watchFirst; ; every = min(every*5/4, watchMost) {
 		v, events, err := r.api.Loop.Get(ctx, r.uid, id)
 		if err != nil && !out.started() {
 			return nil, err
@@ -195,12 +196,12 @@ func getEvents(r *request) (any, error) {
 		}
 		for _, e := range views {
 			out.write(e)
-			after, wait = e.Seq, watchFirst
+			after, every = e.Seq, watchFirst
 		}
 		if !out.started() {
 			out.write(pingLine)
 		}
-		if v.Status == agent.Completed || v.Status == agent.Failed || pause(ctx, wait) != nil {
+		if v.Status == agent.Completed || v.Status == agent.Failed || wait.For(ctx, every) != nil {
 			return nil, nil
 		}
 	}

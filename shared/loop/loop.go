@@ -24,6 +24,7 @@ import (
 	"github.com/countersign-run/countersign/shared/queue"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/wait"
 )
 
 // RejectOutcome says how a run ends whose user said no (contract §3, REJECT_OUTCOME).
@@ -112,7 +113,7 @@ func (l *Loop) Init() *Loop {
 		l.Random = rand.Reader
 	}
 	if l.Sleep == nil {
-		l.Sleep = sleep
+		l.Sleep = wait.For
 	}
 	return l
 }

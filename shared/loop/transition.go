@@ -209,17 +209,6 @@ func (l *Loop) spread(limit time.Duration) time.Duration {
 	return time.Duration(binary.LittleEndian.Uint64(b[:]) % uint64(limit))
 }
 
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
-}
-
 // unavailable turns a store's error into the one that callers may show; errors that are ours already stay.
 func unavailable(err error) error {
 	var f *fault.Error

@@ -16,6 +16,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/wait"
 )
 
 // DefaultModel is the current Flash model, generally available since September 2026 (ai.google.dev/gemini-api/docs/models).
@@ -68,7 +69,7 @@ func New(ctx context.Context, cfg Config) (*Model, error) {
 		cfg.Now = time.Now
 	}
 	if cfg.Sleep == nil {
-		cfg.Sleep = sleep
+		cfg.Sleep = wait.For
 	}
 	if cfg.Jitter == nil {
 		cfg.Jitter = rand.Float64
@@ -196,15 +197,4 @@ func (m *Model) config(req model.Request) *genai.GenerateContentConfig {
 		c.ToolConfig = &genai.ToolConfig{FunctionCallingConfig: &genai.FunctionCallingConfig{Mode: genai.FunctionCallingConfigModeNone}}
 	}
 	return c
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
 }

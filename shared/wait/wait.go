@@ -1,0 +1,19 @@
+// Package wait waits, and stops waiting when nobody does any more.
+package wait
+
+import (
+	"context"
+	"time"
+)
+
+// For returns nil after d, or ctx's error when that ends first.
+func For(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
