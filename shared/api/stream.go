@@ -184,15 +184,16 @@ func getEvents(r *request) (any, error) {
 	defer out.pings()()
 	for every := watchFirst; ; every = min(every*5/4, watchMost) {
 		v, events, err := r.api.Loop.Get(ctx, r.uid, id)
-		if err != nil && !out.started() {
-			return nil, err
+		var views []agent.EventView
+		if err == nil {
+			views, err = agent.ViewEvents(events, after)
 		}
-		if err != nil {
-			return nil, nil // the stream ends; the client comes back with the last number it saw
-		}
-		views, err := agent.ViewEvents(events, after)
-		if err != nil {
+		switch {
+		case err != nil && !out.started():
 			return nil, err
+		case err != nil: // the stream ends; the client comes back with the last number it saw
+			r.api.Log.WarnContext(ctx, "a stream of events was cut off", "runId", id, "error", err)
+			return nil, nil
 		}
 		for _, e := range views {
 			out.write(e)
