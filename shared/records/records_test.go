@@ -57,10 +57,10 @@ func converse(t testing.TB, st store.Store, id string, n, size int) {
 
 func TestEveryMessageIsOnOnePage(t *testing.T) {
 	ctx := context.Background()
-	for _, size := range []int{10, 20_000} { // chunked by number, and by size
-		for _, limit := range []int{1, 7, 50, 200} {
-			r := newRecords(t)
-			converse(t, r.Store, "thread-0000000001", 150, size)
+	for _, size := range []int{10, 8_000} { // chunked by number, and by size
+		r := newRecords(t)
+		converse(t, r.Store, "thread-0000000001", 150, size)
+		for _, limit := range []int{7, 50, 200} {
 			next, before := int64(150), int64(1)<<40
 			for next > 0 {
 				page, err := r.Messages(ctx, "ana", "thread-0000000001", before, limit)
