@@ -48,8 +48,9 @@ func run(ctx context.Context, addr string, emulated bool) error {
 	if err != nil {
 		return errors.Join(err, ln.Close())
 	}
-	web := &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10, IdleTimeout: 2 * time.Minute,
-		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) }}
+	web := &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		MaxHeaderBytes: 4 << 20, // the functions refuse more than 64 KiB themselves, in words
+		BaseContext:    func(net.Listener) context.Context { return context.WithoutCancel(ctx) }}
 	served := make(chan error, 1)
 	go func() { served <- web.Serve(ln) }()
 	if err := s.start(ctx); err != nil {

@@ -105,21 +105,21 @@ func (s *server) routes() {
 	s.mux.HandleFunc("POST /dev/token", s.token)
 	s.mux.HandleFunc("GET /dev/mailbox", s.mailbox)
 	s.mux.HandleFunc("GET /dev/calendar", s.calendar)
-	s.mux.Handle("/", page.Handler())
+	s.mux.Handle("/", page.Handler(s.functions)) // they know what to say of a path that is not there
 }
 
-// ServeHTTP refuses names that are not this machine's, so that no web page can reach the local issuer by rebinding its
-// own name to loopback, and paths that are not clean, which the mux would redirect.
+// ServeHTTP gives what is of this machine alone only to who names this machine, so that no web page can reach the local
+// issuer by rebinding its own name to loopback. The functions get their requests as they came: the mux would redirect
+// paths that are not clean.
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !localHost(r.Host) {
-		http.Error(w, "this server answers to 127.0.0.1 and localhost only", http.StatusMisdirectedRequest)
-		return
-	}
-	if strings.HasPrefix(r.URL.Path, "/api/") {
+	switch {
+	case strings.HasPrefix(r.URL.Path, "/dev/") && !localHost(r.Host):
+		http.Error(w, "what is under /dev/ answers to 127.0.0.1 and localhost only", http.StatusMisdirectedRequest)
+	case strings.HasPrefix(r.URL.Path, "/api/"):
 		s.functions.ServeHTTP(w, r)
-		return
+	default:
+		s.mux.ServeHTTP(w, r)
 	}
-	s.mux.ServeHTTP(w, r)
 }
 
 // start lets the queue and the sweep work, and takes up what an earlier process left. This process holds the lock of its

@@ -87,6 +87,7 @@ func TestRefusals(t *testing.T) {
 		"dot segments":         {"POST", "/api/agent/approvals/../run", "ana", `{"prompt":"x"}`, nil, 404, fault.Validation, ""},
 		"pprof":                {"GET", "/debug/pprof/", "ana", "", nil, 404, fault.Validation, ""},
 		"thread is a path":     {"POST", "/api/agent/run", "ana", `{"prompt":"x","threadId":"../threads/abcdefghijklmnop"}`, nil, 400, fault.Validation, "threadId"},
+		"empty thread":         {"POST", "/api/agent/run", "ana", `{"prompt":"x","threadId":""}`, nil, 400, fault.Validation, "threadId"},
 		"no such thread":       {"POST", "/api/agent/run", "ana", `{"prompt":"x","threadId":"does-not-exist-0001"}`, nil, 404, fault.Auth, ""},
 		"no such run":          {"GET", "/api/agent/runs/does-not-exist-0001", "ana", "", nil, 404, fault.Auth, ""},
 		"no such decision":     {"POST", "/api/agent/approvals/resolve", "ana", `{"approvalId":"abcdefghijklmnop-1","decision":"APPROVE_ONCE"}`, nil, 400, fault.Validation, "decision"},

@@ -20,8 +20,8 @@ const maxPrompt = 32 << 10
 // ask reads the request of POST /run and /run/stream.
 func (r *request) ask() (loop.Ask, error) {
 	var in struct {
-		Prompt   string `json:"prompt"`
-		ThreadID string `json:"threadId"`
+		Prompt   string  `json:"prompt"`
+		ThreadID *string `json:"threadId"`
 	}
 	hash, err := r.decode(&in)
 	if err != nil {
@@ -33,12 +33,16 @@ func (r *request) ask() (loop.Ask, error) {
 		return loop.Ask{}, fault.Invalid("prompt", "a prompt is needed")
 	case len(in.Prompt) > maxPrompt:
 		return loop.Ask{}, fault.Invalid("prompt", "the prompt is longer than %d bytes", maxPrompt)
-	case in.ThreadID != "" && !agent.ValidID(in.ThreadID):
+	case in.ThreadID != nil && !agent.ValidID(*in.ThreadID):
 		return loop.Ask{}, fault.Invalid("threadId", "this is not an id")
 	case len(r.Header.Values("Idempotency-Key")) > 1 || len(key) > 255 || !printable(key):
 		return loop.Ask{}, fault.Invalid("Idempotency-Key", "one key of at most 255 printable characters is needed")
 	}
-	return loop.Ask{UID: r.uid, Origin: r.Header.Get("Origin"), Prompt: in.Prompt, ThreadID: in.ThreadID, Key: key, BodyHash: hash}, nil
+	q := loop.Ask{UID: r.uid, Origin: r.Header.Get("Origin"), Prompt: in.Prompt, Key: key, BodyHash: hash}
+	if in.ThreadID != nil {
+		q.ThreadID = *in.ThreadID
+	}
+	return q, nil
 }
 
 func printable(s string) bool {

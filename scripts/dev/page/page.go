@@ -33,8 +33,8 @@ type file struct {
 	data             []byte
 }
 
-// Handler serves the page at "/" and its files beside it; every other path is a 404.
-func Handler() http.Handler {
+// Handler serves the page at "/" and its files beside it; every other path is for elsewhere.
+func Handler(elsewhere http.Handler) http.Handler {
 	files, err := load()
 	if err != nil {
 		panic("page: " + err.Error()) // the files are part of the binary
@@ -43,7 +43,7 @@ func Handler() http.Handler {
 		f, ok := files[r.URL.Path]
 		switch {
 		case !ok:
-			http.Error(w, "There is nothing at this path.", http.StatusNotFound)
+			elsewhere.ServeHTTP(w, r)
 			return
 		case r.Method != http.MethodGet && r.Method != http.MethodHead:
 			w.Header().Set("Allow", "GET, HEAD")

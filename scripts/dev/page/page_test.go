@@ -18,7 +18,7 @@ func get(method, path string, header ...string) *httptest.ResponseRecorder {
 		r.Header.Set(header[i], header[i+1])
 	}
 	w := httptest.NewRecorder()
-	page.Handler().ServeHTTP(w, r)
+	page.Handler(http.NotFoundHandler()).ServeHTTP(w, r)
 	return w
 }
 
