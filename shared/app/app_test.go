@@ -1,0 +1,184 @@
+package app_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
+	"github.com/countersign-run/countersign/shared/model/fakegemini"
+)
+
+func TestAMailGoesOutOnceApproved(t *testing.T) {
+	w := newWorld(t)
+	w.mail()
+	r := w.ask()
+	if r.Status != "awaiting_confirmation" || len(w.google.Messages()) != 0 {
+		t.Fatalf("%+v", r)
+	}
+	got := w.approve(r)
+	if got.Status != "completed" || got.Actions[0].ExecutionStatus != "succeeded" || len(w.google.Messages()) != 1 {
+		t.Fatalf("%+v, %d messages", got, len(w.google.Messages()))
+	}
+	w.deliver()
+	if len(w.google.Messages()) != 1 {
+		t.Fatal("it was sent again")
+	}
+	for _, secret := range []string{"CANARY-body", "bob@example.com", account, "a-key-of-the-fake-gemini"} {
+		if strings.Contains(w.logs.String(), secret) {
+			t.Errorf("the log holds %q", secret)
+		}
+	}
+}
+
+// once is a fault that strikes the first time that the operation is asked for.
+func once(op string, f localgoogle.Fault) func(string) localgoogle.Fault {
+	struck := false
+	return func(asked string) localgoogle.Fault {
+		if asked != op || struck {
+			return localgoogle.Fault{}
+		}
+		struck = true
+		return f
+	}
+}
+
+// TestProviderFaults has Gmail and Calendar fail around the effect, and holds what is on record against what they did.
+func TestProviderFaults(t *testing.T) {
+	const send, sendDirect, insert = "gmail.drafts.send", "gmail.messages.send", "calendar.events.insert"
+	for name, c := range map[string]struct {
+		mode, op  string
+		fault     localgoogle.Fault
+		effects   int
+		execution string // of the action
+		class     string // of its error
+		kind      string // of what waits afterwards
+	}{
+		"sent, then 503":              {"draft", send, localgoogle.Fault{Kind: localgoogle.StatusAfter}, 1, "unknown", "ToolExecutionError", "review"},
+		"sent, then cut off":          {"draft", send, localgoogle.Fault{Kind: localgoogle.ResetAfter}, 1, "unknown", "ToolExecutionError", "review"},
+		"sent, empty answer":          {"draft", send, localgoogle.Fault{Kind: localgoogle.EmptyAfter}, 1, "unknown", "ToolExecutionError", "review"},
+		"503, then sent":              {"draft", send, localgoogle.Fault{Kind: localgoogle.StatusBefore}, 1, "succeeded", "", ""},
+		"cut off, then sent":          {"draft", send, localgoogle.Fault{Kind: localgoogle.ResetBefore}, 1, "succeeded", "", ""},
+		"limited, then sent":          {"draft", send, localgoogle.Fault{Kind: localgoogle.StatusBefore, Status: 429, Reason: "rateLimitExceeded"}, 1, "succeeded", "", ""},
+		"refused":                     {"draft", send, localgoogle.Fault{Kind: localgoogle.StatusBefore, Status: 400, Reason: "invalidArgument"}, 0, "failed", "ToolExecutionError", ""},
+		"not signed in":               {"draft", send, localgoogle.Fault{Kind: localgoogle.StatusBefore, Status: 401, Reason: "authError"}, 0, "failed", "AuthError", ""},
+		"draft edited":                {"draft", "gmail.drafts.get", localgoogle.Fault{Kind: localgoogle.DraftEdited}, 0, "failed", "PolicyError", ""},
+		"direct: sent, then 503":      {"direct", sendDirect, localgoogle.Fault{Kind: localgoogle.StatusAfter}, 1, "unknown", "ToolExecutionError", "review"},
+		"direct: 503":                 {"direct", sendDirect, localgoogle.Fault{Kind: localgoogle.StatusBefore}, 0, "unknown", "ToolExecutionError", "review"},
+		"event made, then 500":        {"event", insert, localgoogle.Fault{Kind: localgoogle.StatusAfter, Status: 500}, 1, "succeeded", "", ""},
+		"event made, then cut off":    {"event", insert, localgoogle.Fault{Kind: localgoogle.ResetAfter}, 1, "succeeded", "", ""},
+		"500, then the event":         {"event", insert, localgoogle.Fault{Kind: localgoogle.StatusBefore, Status: 500}, 1, "succeeded", "", ""},
+		"event refused":               {"event", insert, localgoogle.Fault{Kind: localgoogle.StatusBefore, Status: 403, Reason: "forbidden"}, 0, "failed", "ToolExecutionError", ""},
+		"a secret in an error's body": {"draft", send, localgoogle.Fault{Kind: localgoogle.StatusBefore, Status: 400, Text: "Bearer ya29.SECRET"}, 0, "failed", "ToolExecutionError", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mode := c.mode
+			if mode == "event" {
+				mode = "draft"
+			}
+			w := newWorld(t, "GMAIL_SEND_MODE="+mode)
+			w.mail()
+			if c.mode == "event" {
+				w.event()
+			}
+			r := w.ask()
+			w.faults(once(c.op, c.fault))
+			got := w.approve(r)
+			a := got.Actions[0]
+			if n := len(w.google.Messages()) + len(w.google.Events()); n != c.effects || a.ExecutionStatus != c.execution || a.ErrorCode != c.class {
+				t.Errorf("%d effects, %+v", n, a)
+			}
+			if kind := pendingKind(w); kind != c.kind {
+				t.Errorf("%q waits, want %q", kind, c.kind)
+			}
+			if strings.Contains(w.logs.String(), "ya29") || strings.Contains(got.Message+a.Message, "ya29") {
+				t.Error("a secret of the provider was shown")
+			}
+		})
+	}
+}
+
+func pendingKind(w *world) string {
+	_, p := w.call("GET", "/api/agent/approvals/pending", "")
+	if len(p.Approvals) == 0 {
+		return ""
+	}
+	return p.Approvals[0].Kind
+}
+
+// TestModelAnswers has the model answer what cannot be used.
+func TestModelAnswers(t *testing.T) {
+	mail := map[string]any{"to": []string{"a@example.com"}, "subject": "s", "body": "b"}
+	call := func(name string, args any) fakegemini.Turn {
+		return fakegemini.Turn{Calls: []fakegemini.Call{{Name: name, Args: args}}}
+	}
+	many := fakegemini.Turn{}
+	for range 200 {
+		many.Calls = append(many.Calls, fakegemini.Call{Name: "gmail_send", Args: mail})
+	}
+	for name, c := range map[string]struct {
+		turn        fakegemini.Turn
+		run, action string // error classes
+	}{
+		"unknown tool":        {call("gmail_sendd", map[string]any{}), "", "ModelError"},
+		"another case":        {call("GMAIL_SEND", mail), "", "ModelError"},
+		"no arguments":        {call("gmail_send", nil), "", "ModelError"},
+		"empty arguments":     {call("gmail_send", map[string]any{}), "", "ValidationError"},
+		"a foreign argument":  {call("gmail_send", map[string]any{"to": []string{"a@example.com"}, "subject": "s", "body": "b", "from": "ceo@corp.com"}), "", "ValidationError"},
+		"a foreign calendar":  {call("calendar_event_create", map[string]any{"calendarId": "eve@example.com", "summary": "x", "start": "2027-01-05T10:00:00Z", "end": "2027-01-05T11:00:00Z"}), "", "PolicyError"},
+		"a header injection":  {call("gmail_send", map[string]any{"to": []string{"a@example.com"}, "subject": "hi\r\nBcc: evil@x.com", "body": "b"}), "", "ValidationError"},
+		"too many calls":      {many, "ModelError", ""},
+		"nothing":             {fakegemini.Turn{}, "ModelError", ""},
+		"blocked":             {fakegemini.Turn{Finish: "SAFETY"}, "ModelError", ""},
+		"cut":                 {fakegemini.Turn{Text: "partial", Finish: "MAX_TOKENS"}, "ModelError", ""},
+		"recitation":          {fakegemini.Turn{Finish: "RECITATION"}, "ModelError", ""},
+		"not JSON":            {fakegemini.Turn{Body: "<html>"}, "ModelError", ""},
+		"limited for an hour": {fakegemini.Turn{Status: 429, Header: http.Header{"Retry-After": {"3600"}}}, "ModelError", ""},
+		"refused":             {fakegemini.Turn{Status: 403}, "ModelError", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.brain = func(r fakegemini.Request) fakegemini.Turn {
+				if len(r.Responses()) > 0 {
+					return fakegemini.Turn{Text: "I could not do it."}
+				}
+				return c.turn
+			}
+			began := time.Now()
+			r := w.ask()
+			if r.ErrorCode != c.run || c.run != "" && r.Status != "failed" || c.run == "" && r.Status != "completed" {
+				t.Errorf("the run: %+v", r)
+			}
+			if c.action != "" && (len(r.Actions) != 1 || r.Actions[0].ErrorCode != c.action || r.Actions[0].Status != "failed") {
+				t.Errorf("the action: %+v", r.Actions)
+			}
+			if time.Since(began) > 50*time.Second {
+				t.Errorf("it took %v", time.Since(began))
+			}
+			if n := len(w.google.Messages()) + len(w.google.Events()); n != 0 || pendingKind(w) != "" {
+				t.Errorf("%d effects, and something waits", n)
+			}
+		})
+	}
+}
+
+func TestUnlinkedAccountIsSaidBeforeAnybodyIsAsked(t *testing.T) {
+	w := newWorld(t, "GOOGLE_OAUTH_CLIENT_ID=client.apps.googleusercontent.com", "GOOGLE_OAUTH_CLIENT_SECRET=a-secret-of-the-test")
+	w.mail()
+	r := w.ask()
+	if a := r.Actions[0]; a.ErrorCode != "AuthError" || a.Status != "failed" || !strings.Contains(a.Message, "/api/agent/connections/google") {
+		t.Errorf("%+v", a)
+	}
+	if pendingKind(w) != "" {
+		t.Error("somebody was asked")
+	}
+}
+
+func TestSideEffectsCanBeSwitchedOff(t *testing.T) {
+	w := newWorld(t, "SIDE_EFFECTS=off")
+	w.mail()
+	if a := w.ask().Actions[0]; a.ErrorCode != "PolicyError" {
+		t.Errorf("%+v", a)
+	}
+}
