@@ -77,7 +77,9 @@ func (p *people) uid(email string) string {
 
 const localToken = "local-user:"
 
-var localScopes = []string{"https://www.googleapis.com/auth/gmail.compose", "https://www.googleapis.com/auth/gmail.send", "https://www.googleapis.com/auth/calendar.events"}
+// localScopes are those of the tools, and reading: with it, what became of a mail can be proven after a crash.
+var localScopes = []string{"https://www.googleapis.com/auth/gmail.compose", "https://www.googleapis.com/auth/gmail.send",
+	"https://www.googleapis.com/auth/gmail.readonly", "https://www.googleapis.com/auth/calendar.events"}
 
 // account tells the local Gmail and Calendar whose token it is.
 func (p *people) account(bearer string) (email string, scopes []string, ok bool) {

@@ -99,6 +99,18 @@ func TestProviderFaults(t *testing.T) {
 	}
 }
 
+// TestASentMailIsProofEnough is the same loss of an answer on an account that may be read.
+func TestASentMailIsProofEnough(t *testing.T) {
+	w := newWorld(t)
+	w.scopes = append(w.scopes, "https://www.googleapis.com/auth/gmail.readonly")
+	w.mail()
+	r := w.ask()
+	w.faults(once("gmail.drafts.send", localgoogle.Fault{Kind: localgoogle.ResetAfter}))
+	if got := w.approve(r); got.Status != "completed" || got.Actions[0].ExecutionStatus != "succeeded" || len(w.google.Messages()) != 1 {
+		t.Errorf("%+v, %d messages", got, len(w.google.Messages()))
+	}
+}
+
 func pendingKind(w *world) string {
 	_, p := w.call("GET", "/api/agent/approvals/pending", "")
 	if len(p.Approvals) == 0 {
