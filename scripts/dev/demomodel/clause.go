@@ -54,14 +54,17 @@ func (t text) unasked() text {
 	return t
 }
 
-// maxClauses is how many requests of one prompt are told apart.
-const maxClauses = 8
+// The bounds of a prompt: how many requests are told apart, and how many verbs are looked at for them.
+const (
+	maxClauses = 8
+	maxVerbs   = 64
+)
 
 // split cuts a prompt where a further request begins.
 func split(t text) []text {
 	var out []text
 	start := 0
-	for _, m := range verb.FindAllStringIndex(t.mask, -1) {
+	for _, m := range verb.FindAllStringIndex(t.mask, maxVerbs) {
 		if m[0] == 0 || len(out) == maxClauses || !connected.MatchString(tail(t.mask[:m[0]])) || !t.from(m[0]).near().outright() {
 			continue
 		}
@@ -90,7 +93,7 @@ func (t text) kind() (kind, int) {
 	if question.MatchString(t.mask) {
 		return noClause, 0
 	}
-	for _, m := range verb.FindAllStringSubmatchIndex(t.mask, -1) {
+	for _, m := range verb.FindAllStringSubmatchIndex(t.mask, maxVerbs) {
 		rest := t.from(m[0]).near()
 		switch {
 		case negated.MatchString(tail(t.mask[:m[0]])):
