@@ -83,7 +83,7 @@ type Config struct {
 	// What a run and its user may do.
 	MaxModelCalls      int           // MAX_MODEL_CALLS of one run, 1 to 50
 	ApprovalTTL        time.Duration // APPROVAL_TTL, 1 minute to 30 days
-	RunDeadline        time.Duration // RUN_DEADLINE: how long a run may take in all, its waiting too; by default 7 days, and more than ApprovalTTL
+	RunDeadline        time.Duration // RUN_DEADLINE: how long a run may take in all, its waiting too; by default 7 days, and never less than ApprovalTTL
 	RejectOutcome      string        // REJECT_OUTCOME: completed, failed or continue
 	MaxOpenApprovals   int           // MAX_OPEN_APPROVALS of one user; 0 is no cap
 	MaxApprovalsPerDay int           // MAX_APPROVALS_PER_DAY of one user; 0 is no cap

@@ -106,8 +106,11 @@ func (l *loader) limits(c *Config) {
 	c.MaxModelCalls = l.number("MAX_MODEL_CALLS", 3, 1, 50)
 	c.ApprovalTTL = l.duration("APPROVAL_TTL", day, time.Minute, 30*day)
 	c.RunDeadline = l.duration("RUN_DEADLINE", max(7*day, c.ApprovalTTL+time.Hour), time.Second, 90*day)
+	if l.get("RUN_DEADLINE") != "" && c.RunDeadline < c.ApprovalTTL { // the loop would cut every approval short
+		l.fail("RUN_DEADLINE", show(l.get("RUN_DEADLINE"), false), "at least what APPROVAL_TTL gives, "+span(c.ApprovalTTL))
+	}
 	c.RejectOutcome = l.oneOf("REJECT_OUTCOME", "completed", "completed", "failed", "continue")
-	c.MaxOpenApprovals = l.number("MAX_OPEN_APPROVALS", 20, 0, 1000)
+	c.MaxOpenApprovals = l.number("MAX_OPEN_APPROVALS", 20, 0, 10_000)
 	c.MaxApprovalsPerDay = l.number("MAX_APPROVALS_PER_DAY", 60, 0, 10_000)
 }
 

@@ -75,7 +75,7 @@ func TestRefused(t *testing.T) {
 		"APPROVAL_TTL":               {"59s", "30d1h", "31d", "0", "-1h", "1", "d", "99999999d"},
 		"RUN_DEADLINE":               {"0s", "91d", "soon"},
 		"MAX_MODEL_CALLS":            {"0", "51", "3.5", "three", "0x3"},
-		"MAX_OPEN_APPROVALS":         {"-1", "1001"},
+		"MAX_OPEN_APPROVALS":         {"-1", "10001"},
 		"MAX_APPROVALS_PER_DAY":      {"-1", "10001"},
 		"FUNCTION_TIMEOUT":           {"0s", "2h"},
 		"CLOUD_RUN_TIMEOUT_SECONDS":  {"0", "3601", "60s"},
@@ -109,12 +109,14 @@ func TestPairs(t *testing.T) {
 		base, env map[string]string
 		want      string
 	}{
-		"two keys for tokens":             {deployed, map[string]string{"TOKEN_KMS_KEY": "projects/p/locations/l/keyRings/r/cryptoKeys/k"}, "TOKEN_KEY"},
-		"an OAuth client without secret":  {nil, map[string]string{"GOOGLE_OAUTH_CLIENT_ID": "1-a.apps.googleusercontent.com"}, "GOOGLE_OAUTH_CLIENT_SECRET"},
-		"an OAuth secret without client":  {nil, map[string]string{"GOOGLE_OAUTH_CLIENT_SECRET": "GOCSPX-abc"}, "GOOGLE_OAUTH_CLIENT_ID"},
-		"a Vertex project without place":  {nil, map[string]string{"VERTEX_AI_PROJECT_ID": "proj-123"}, "VERTEX_AI_LOCATION"},
-		"platform outside Cloud Run":      {nil, map[string]string{"PUSH_VERIFIED_BY": "platform"}, "PUSH_VERIFIED_BY"},
-		"longer than the platform allows": {deployed, map[string]string{"FUNCTION_TIMEOUT": "10m", "CLOUD_RUN_TIMEOUT_SECONDS": "540"}, "FUNCTION_TIMEOUT"},
+		"two keys for tokens":              {deployed, map[string]string{"TOKEN_KMS_KEY": "projects/p/locations/l/keyRings/r/cryptoKeys/k"}, "TOKEN_KEY"},
+		"an OAuth client without secret":   {nil, map[string]string{"GOOGLE_OAUTH_CLIENT_ID": "1-a.apps.googleusercontent.com"}, "GOOGLE_OAUTH_CLIENT_SECRET"},
+		"an OAuth secret without client":   {nil, map[string]string{"GOOGLE_OAUTH_CLIENT_SECRET": "GOCSPX-abc"}, "GOOGLE_OAUTH_CLIENT_ID"},
+		"a Vertex project without place":   {nil, map[string]string{"VERTEX_AI_PROJECT_ID": "proj-123"}, "VERTEX_AI_LOCATION"},
+		"platform outside Cloud Run":       {nil, map[string]string{"PUSH_VERIFIED_BY": "platform"}, "PUSH_VERIFIED_BY"},
+		"a deadline before the approvals'": {deployed, map[string]string{"RUN_DEADLINE": "47h", "APPROVAL_TTL": "2d"}, "RUN_DEADLINE"},
+		"a deadline before the default's":  {nil, map[string]string{"RUN_DEADLINE": "1h"}, "RUN_DEADLINE"},
+		"longer than the platform allows":  {deployed, map[string]string{"FUNCTION_TIMEOUT": "10m", "CLOUD_RUN_TIMEOUT_SECONDS": "540"}, "FUNCTION_TIMEOUT"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -142,6 +144,8 @@ func TestAccepted(t *testing.T) {
 		"TOKEN_KEY":               {keyset},
 		"TOKEN_KMS_KEY":           {"gcp-kms://projects/p/locations/l/keyRings/r/cryptoKeys/k"},
 		"APPROVAL_TTL":            {"1m", "30d", "720h", "90s"},
+		"RUN_DEADLINE":            {"24h", "1d", "90d"},
+		"MAX_OPEN_APPROVALS":      {"0", "10000"},
 	} {
 		for _, v := range values {
 			if _, err := load(nil, map[string]string{name: v}); err != nil {

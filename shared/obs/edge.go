@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net/http"
 	"regexp"
-	"runtime/debug"
 	"strconv"
 	"time"
 
@@ -17,7 +16,8 @@ import (
 )
 
 // Middleware is the outermost handler: it gives each request an id and its trace, and logs one line when it is over.
-// random is for request ids. A panic is logged, redacted, and answered with 500 where nothing had been written yet.
+// random is for request ids. A panic is logged by its type and its stack, because its text may be anybody's words, and
+// answered with 500 where nothing had been written yet.
 func Middleware(log *slog.Logger, random io.Reader, now func() time.Time, next http.Handler) http.Handler {
 	e := edge{log, random, now}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { e.serve(next, w, r) })
@@ -117,7 +117,7 @@ func (e edge) requestID(h http.Header) string {
 
 func (e edge) panicked(w *response, r *http.Request, v any) {
 	if v != http.ErrAbortHandler {
-		e.log.ErrorContext(r.Context(), "a handler panicked", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+		e.log.ErrorContext(r.Context(), "a handler panicked", "panic", fmt.Sprintf("%T", v), "stack", stack())
 	}
 	if w.status != 0 || v == http.ErrAbortHandler {
 		w.aborted = true // an answer that was begun cannot be taken back; the status in the line says what was sent

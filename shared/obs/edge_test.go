@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -155,6 +156,9 @@ func TestTraces(t *testing.T) {
 	}
 }
 
+// bearer has a name that Redact would take for the beginning of a token.
+func bearer(v any) { panic(v) }
+
 func TestPanics(t *testing.T) {
 	r := func() *http.Request { return httptest.NewRequest("GET", "/", nil) }
 	t.Run("before an answer", func(t *testing.T) {
@@ -173,6 +177,20 @@ func TestPanics(t *testing.T) {
 			t.Errorf("%s %v", text, err)
 		}
 	})
+	for name, v := range map[string]any{
+		"string": canary, "*fmt.wrapError": fmt.Errorf("of %w", errors.New(canary)), "obs_test.private": private{Name: canary},
+		"*errors.errorString": errors.New("they wrote: " + canary), "int": 7,
+	} {
+		t.Run("no words of a "+name, func(t *testing.T) {
+			lines, _ := edge(t, r(), func(http.ResponseWriter, *http.Request) { bearer(v) })
+			if text := fmt.Sprint(lines); strings.Contains(text, canary) || lines[0]["panic"] != name {
+				t.Error(text)
+			}
+			if trace := fmt.Sprint(lines[0]["stack"]); !strings.Contains(trace, "obs_test.bearer(edge_test.go:") || strings.Contains(trace, "0x") || strings.Contains(trace, "[redacted]") {
+				t.Errorf("the stack is %s", trace)
+			}
+		})
+	}
 	t.Run("within an answer", func(t *testing.T) {
 		lines, w := edge(t, r(), func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, "half")

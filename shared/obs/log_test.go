@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/obs"
 )
 
@@ -90,6 +91,8 @@ func (n *nobody) String() string { return n.name }
 func TestPrivateValuesStayOut(t *testing.T) {
 	tests := map[string][]any{
 		"by key":                   {"subject", canary, "Bcc", canary, "access_token", canary, "prompt", canary, "edited-args", canary, "E-Mail", canary},
+		"of a link":                {"code", canary, "state", canary, "callback", map[string]string{"code": canary, "state": canary}},
+		"a code that is not ours":  {"code", fault.Code("ya29." + canary)},
 		"by look":                  {"note", "ya29." + canary},
 		"an error":                 {"error", fmt.Errorf("call: %w", errors.New("lookup user:"+canary+"@host"))},
 		"an error under a key":     {"secret", errors.New(canary)},
@@ -139,9 +142,9 @@ func deep(n int) slog.Attr {
 
 func TestUsefulValuesStay(t *testing.T) {
 	line, text := logged(t, func(l *slog.Logger) {
-		l.Info("m", "runId", "r-1", "promptTokens", 12, "emailVerified", true, "v", valuer{}, "n", nil, "none", (*nobody)(nil), "bad", func() {}, "f", 1.5, "m", map[string]int{"a": 1})
+		l.Info("m", "runId", "r-1", "promptTokens", 12, "emailVerified", true, "v", valuer{}, "n", nil, "none", (*nobody)(nil), "bad", func() {}, "f", 1.5, "code", fault.CodeStaleView, "m", map[string]int{"a": 1})
 	})
-	if line["runId"] != "r-1" || line["promptTokens"] != 12.0 || line["emailVerified"] != true || line["f"] != 1.5 || line["n"] != nil {
+	if line["runId"] != "r-1" || line["promptTokens"] != 12.0 || line["emailVerified"] != true || line["f"] != 1.5 || line["code"] != "stale_view" || line["n"] != nil {
 		t.Error(text)
 	}
 	if line["none"] != "[*obs_test.nobody cannot be logged]" || line["bad"] != "[func() cannot be logged]" {

@@ -74,6 +74,7 @@ var sensitive = map[string]bool{
 	"attendees": true, "address": true, "addresses": true, "args": true, "arguments": true, "editedargs": true, "prompt": true,
 	"system": true, "contents": true, "content": true, "text": true, "html": true, "raw": true, "preview": true, "comment": true,
 	"persona": true, "query": true, "params": true, "description": true, "location": true, "displayname": true, "handle": true,
+	"code": true, "state": true, // of an OAuth link; a fault.Code stays, by its type
 }
 
 // within are words that make a key sensitive wherever they stand in it.

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+
+	"github.com/countersign-run/countersign/shared/fault"
 )
 
 // maxNested bounds how deep groups are followed; what lies deeper is left out.
@@ -53,6 +55,8 @@ func cleanAny(v any, secret bool) (out any) {
 		return nil
 	case slog.Level: // the handler's own
 		return v
+	case fault.Code: // ours, whatever key it stands under
+		return Redact(string(v))
 	case error:
 		return cleanText(v.Error(), secret)
 	case []byte:
