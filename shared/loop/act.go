@@ -266,10 +266,13 @@ func refusal(err error) agent.Finished {
 	return agent.Finished{Status: agent.ActionFailed, Execution: agent.FailedKnown, Error: agent.ProblemOf(f)}
 }
 
-// outcome records what became of a call. It is the one commit that must not be lost to the function's time.
+// outcome records what became of a call. It is the one commit that must not be lost to the function's time, nor to a
+// store that is down for a moment.
 func (m *mover) outcome(ctx context.Context, id string, f agent.Finished) error {
 	ctx, cancel := lasting(ctx)
 	defer cancel()
+	m.patient = true
+	defer func() { m.patient = false }()
 	if f.Error != nil {
 		m.Log.WarnContext(ctx, "an action failed", "runId", m.id, "actionId", id, "class", f.Error.Class, "code", f.Error.Code)
 	}

@@ -317,13 +317,18 @@ func (d *draft) closeApproval(id string, to agent.ApprovalStatus, decision agent
 	return d.moveUser(func(u *agent.User) { u.Open = max(0, u.Open-1) })
 }
 
-// account says what was done so far, from what is on record: never from what the model says.
+// account says what was done so far, and of what nobody knows, from what is on record: never from what the model says.
 func (l *Loop) account(s *agent.State) string {
-	var done []string
+	var lines []string
 	for _, a := range s.Actions {
-		if t := l.Tools[a.Tool]; t != nil && a.SideEffect && a.Status == agent.ActionCompleted {
-			done = append(done, t.Summary(a.Args))
+		t := l.Tools[a.Tool]
+		switch {
+		case t == nil || !a.SideEffect:
+		case a.Status == agent.ActionCompleted:
+			lines = append(lines, t.Summary(a.Args))
+		case a.Execution == agent.UnknownState && a.Decision != agent.StartNew:
+			lines = append(lines, "Nobody could tell whether this was done: "+l.title(a)+". Please look for yourself.")
 		}
 	}
-	return strings.Join(done, "\n")
+	return strings.Join(lines, "\n")
 }

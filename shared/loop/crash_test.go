@@ -308,3 +308,52 @@ func (f *forgetful) Commit(ctx context.Context, w ...store.Write) ([]time.Time, 
 	}
 	return v, err
 }
+
+// TestStoreDownAfterTheEffect has the store not answer for a while just when the outcome is to be recorded: it is waited
+// for, because nobody else knows what happened.
+func TestStoreDownAfterTheEffect(t *testing.T) {
+	ctx := context.Background()
+	w := newWorld(t)
+	w.loop.Store, w.loop.Model = &outage{Store: w.store, w: w, left: 25}, &asked{tool: "send"}
+	v, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "tell bob"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	approve(t, w, v, 1)
+	if err := w.deliver(ctx); err != nil {
+		t.Fatal(err)
+	}
+	got, _, err := w.loop.Get(ctx, "ana", v.RunID)
+	if err != nil || got.Status != agent.Completed || len(w.effects) != 1 {
+		t.Fatalf("%v, %+v, done %d times", err, got, len(w.effects))
+	}
+}
+
+// outage does not answer a number of times once something was done.
+type outage struct {
+	store.Store
+	w    *world
+	left int
+}
+
+func (o *outage) down() bool {
+	if len(o.w.effects) == 0 || o.left == 0 {
+		return false
+	}
+	o.left--
+	return true
+}
+
+func (o *outage) Get(ctx context.Context, paths ...string) ([]store.Doc, error) {
+	if o.down() {
+		return nil, store.ErrUnavailable
+	}
+	return o.Store.Get(ctx, paths...)
+}
+
+func (o *outage) Commit(ctx context.Context, w ...store.Write) ([]time.Time, error) {
+	if o.down() {
+		return nil, store.ErrUnavailable
+	}
+	return o.Store.Commit(ctx, w...)
+}

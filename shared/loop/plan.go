@@ -262,15 +262,17 @@ func (d *draft) refuse(id string, plan agent.Plan, why error) error {
 
 // ask opens an approval, or a review, for the action.
 func (d *draft) ask(a *agent.Action, kind agent.Kind, reason string) error {
-	t := d.m.Tools[a.Tool]
-	preview, err := t.Preview(a.Args)
-	if err != nil {
-		return err
-	}
 	d.run.Approvals++
 	ap := &agent.Approval{ID: agent.ApprovalID(d.run.ID, d.run.Approvals), Kind: kind, UID: d.run.UID, RunID: d.run.ID, ThreadID: d.run.ThreadID, ActionID: a.ID,
-		Tool: a.Tool, ToolVersion: t.Version(), Args: a.Args, ArgsHash: a.ArgsHash, Preview: preview, Reason: reason,
+		Tool: a.Tool, Args: a.Args, ArgsHash: a.ArgsHash, Preview: tool.Preview{Title: a.Tool}, Reason: reason,
 		RequestedAt: d.now, ExpiresAt: d.expiry(kind), Status: agent.ApprovalOpen}
+	if t := d.m.Tools[a.Tool]; t != nil { // a review outlives its tool
+		preview, err := t.Preview(a.Args)
+		if err != nil {
+			return err
+		}
+		ap.ToolVersion, ap.Preview = t.Version(), preview
+	}
 	d.approvals[ap.ID] = ap
 	wait := &agent.Wait{ApprovalID: ap.ID, Kind: kind, ExpiresAt: ap.ExpiresAt}
 	if err := d.event(agent.Event{Type: agent.ActionWaits, ActionID: a.ID, Wait: wait}); err != nil {

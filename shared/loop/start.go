@@ -3,7 +3,6 @@ package loop
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"strings"
 	"time"
 
@@ -40,7 +39,11 @@ func (l *Loop) Start(ctx context.Context, q Ask, emit Sink) (*agent.RunView, err
 	if m.run.Lease.Owner != m.owner { // the key's first request moves it, or has moved it
 		return m.view(), nil
 	}
-	return m.advance(ctx)
+	v, err := m.advance(ctx)
+	if Held(err) { // this process was stopped for longer than its lease, and another one has taken over
+		return m.view(), nil
+	}
+	return v, err
 }
 
 // begin reads what a start depends on and commits the run, its thread and the user's message as one.
@@ -181,19 +184,21 @@ func (m *mover) progress() string {
 }
 
 // asks says what a waiting action waits for.
-func (m *mover) asks(a *agent.Action) string {
-	t := m.Tools[a.Tool]
-	if t == nil {
-		return "An action waits for you."
-	}
-	p, err := t.Preview(a.Args)
-	if err != nil {
-		return "An action waits for you."
-	}
+func (l *Loop) asks(a *agent.Action) string {
 	if a.Kind == agent.KindReview {
-		return fmt.Sprintf("Please check whether this was done: %s", p.Title)
+		return "Please check whether this was done: " + l.title(a)
 	}
-	return fmt.Sprintf("Waiting for your approval: %s", p.Title)
+	return "Waiting for your approval: " + l.title(a)
+}
+
+// title is what the action does, in our own words.
+func (l *Loop) title(a *agent.Action) string {
+	if t := l.Tools[a.Tool]; t != nil {
+		if p, err := t.Preview(a.Args); err == nil {
+			return p.Title
+		}
+	}
+	return "an action of " + a.Tool
 }
 
 // raw is a JSON string, for results that are words.

@@ -16,10 +16,11 @@ import (
 // mover is one process's hold on one run: the documents it has read, and what they say.
 type mover struct {
 	*Loop
-	id     string // the run's
-	owner  string // this invocation's name in leases and intents
-	emit   Sink
-	worked bool // a step was made in this invocation, so handing over makes progress
+	id      string // the run's
+	owner   string // this invocation's name in leases and intents
+	emit    Sink
+	patient bool // what is to be committed is known nowhere else: a store that is down is waited for
+	worked  bool // a step was made in this invocation, so handing over makes progress
 
 	docs   map[string]store.Doc
 	run    agent.Run
@@ -141,7 +142,7 @@ func (m *mover) transition(ctx context.Context, decide func(*draft) error) error
 			return nil
 		case errors.Is(err, store.ErrConflict) && races < maxRaces:
 			races++
-		case errors.Is(err, store.ErrUnavailable) && outages < maxOutage:
+		case errors.Is(err, store.ErrUnavailable) && (m.patient || outages < maxOutage):
 			outages++
 		default:
 			return unavailable(err)
@@ -149,8 +150,11 @@ func (m *mover) transition(ctx context.Context, decide func(*draft) error) error
 		if err := m.pause(ctx, races+outages*10); err != nil {
 			return unavailable(err)
 		}
-		if err := m.reload(ctx); err != nil && outages >= maxOutage {
-			return err
+		if err := m.reload(ctx); err != nil {
+			outages++
+			if !m.patient && outages > maxOutage {
+				return err
+			}
 		}
 	}
 }
@@ -194,9 +198,10 @@ func (m *mover) reload(ctx context.Context) error {
 	return m.fold(ctx)
 }
 
-// pause waits before try n: a random part of a time that grows to 100 ms, so that racers spread.
+// pause waits before try n: a random part of a time that grows to half a second, so that racers spread and a store
+// that is down is not hammered.
 func (m *mover) pause(ctx context.Context, n int) error {
-	limit := min(100*time.Millisecond, time.Duration(n)*4*time.Millisecond)
+	limit := min(500*time.Millisecond, time.Duration(n)*4*time.Millisecond)
 	return m.Sleep(ctx, m.spread(limit))
 }
 
