@@ -143,7 +143,10 @@ func (a *API) errorBody(ctx context.Context, err error) (errorBody, *fault.Error
 func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	body, f := a.errorBody(r.Context(), err)
 	status := f.Status()
-	if status >= 500 {
+	switch {
+	case status >= 500 && f.RetryAfter > 0: // it passes
+		a.Log.WarnContext(r.Context(), "request failed for now", "class", f.Class, "code", f.Code, "error", err)
+	case status >= 500:
 		a.Log.ErrorContext(r.Context(), "request failed", "class", f.Class, "code", f.Code, "error", err)
 	}
 	if f.RetryAfter > 0 {

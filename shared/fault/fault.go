@@ -47,6 +47,7 @@ const (
 	CodeExpired          Code = "expired"
 	CodeTooMany          Code = "too_many"
 	CodeStoreUnavailable Code = "store_unavailable"
+	CodeLeaseHeld        Code = "lease_held"
 	CodeReauth           Code = "reauth_required"
 	CodeUnknownOutcome   Code = "unknown_outcome"
 	CodeInternal         Code = "internal"
@@ -126,7 +127,7 @@ var statusOfCode = map[Code]int{
 	CodeAlreadyResolved: http.StatusConflict, CodeStaleView: http.StatusConflict, CodeIntegrity: http.StatusConflict,
 	CodeNotApplicable: http.StatusConflict, CodeBusy: http.StatusConflict, CodeKeyReused: http.StatusConflict,
 	CodeExpired: http.StatusGone, CodeTooMany: http.StatusTooManyRequests,
-	CodeStoreUnavailable: http.StatusServiceUnavailable, CodeInternal: http.StatusInternalServerError,
+	CodeStoreUnavailable: http.StatusServiceUnavailable, CodeLeaseHeld: http.StatusServiceUnavailable, CodeInternal: http.StatusInternalServerError,
 }
 
 var statusOfClass = map[Class]int{

@@ -93,10 +93,10 @@ const (
 const codeTooLarge fault.Code = "too_large"
 
 // errHeld says that another process moves the run.
-var errHeld = fault.New(fault.Tool, "lease_held", "Another process is working on this run.").After(10 * time.Second)
+var errHeld = fault.New(fault.Tool, fault.CodeLeaseHeld, "Another process is working on this run.").After(10 * time.Second)
 
 // Held reports whether Advance stopped because another process moves the run: deliver again later.
-func Held(err error) bool { return fault.Is(err, fault.Tool, "lease_held") }
+func Held(err error) bool { return fault.Is(err, fault.Tool, fault.CodeLeaseHeld) }
 
 // Init fills what was left out. It must be called once before use.
 func (l *Loop) Init() *Loop {
