@@ -140,6 +140,9 @@ func (a *Action) next(e Event) (ActionStatus, error) {
 		}
 		return ActionExecuting, nil
 	case ActionFinished:
+		if a.Status == ActionCompleted || a.Status == ActionRejected || a.Status == ActionFailed {
+			return "", illegal(e, "the action has its outcome")
+		}
 		return e.Finished.Status, nil
 	}
 	return "", illegal(e, "this event is not known")
@@ -159,8 +162,10 @@ func (a *Action) decided(e Event) (ActionStatus, error) {
 		return "", illegal(e, "a review is confirmed or started anew")
 	case d.Decision == Reject:
 		return ActionRejected, nil
+	case d.Decision == ApproveOnce, d.Decision == ApproveAlways, d.Decision == ApproveEdited:
+		return ActionAwaiting, nil
 	}
-	return ActionAwaiting, nil
+	return "", illegal(e, "an approval is given or refused")
 }
 
 func (a *Action) decide(d *Decided) {
