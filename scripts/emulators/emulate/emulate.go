@@ -1,0 +1,172 @@
+// Package emulate runs, for tests, a Google that we did not write: the npm package emulate 0.12.2 (vercel-labs,
+// Apache-2.0), with its OAuth endpoints, its Gmail and its Calendar. Its own behaviour is at Direct. In front of it, at
+// URL, stands a reverse proxy that mends where it is more lenient than Google's documentation, or wrong, and that makes
+// calls fail on demand:
+//
+//   - an access token that was never issued, or whose consent was taken back, is refused with 401, and a missing scope
+//     with 403; the emulator takes any token as its first user, and lets revoked ones live on
+//   - a historyId is cut to 18 digits; the emulator's 21 do not fit the uint64 that Google's clients read it into
+//   - an event keeps the id and the extended properties that it was made with, a second one with that id is refused with
+//     409, and events.get answers, for a deleted event as cancelled; the emulator has no events.get, gives each event an
+//     id of its own and drops the properties. Beside that it drops time zones, recurrence and the wish for a Meet link,
+//     and so a test cannot look for them
+//   - messages.get and threads.get show, with format=metadata, whichever header fields are asked for; the emulator knows
+//     only some
+//   - what the tools do not call is answered with 404
+//
+// The emulator's consent pages have no boxes to untick and know no earlier grants (include_granted_scopes).
+package emulate
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	_ "embed"
+)
+
+// What the seed knows.
+const (
+	User         = "ada@example.com"
+	ClientID     = "countersign-test"
+	ClientSecret = "not-a-secret"
+	RedirectURL  = "http://127.0.0.1:8080/api/agent/connections/google/callback"
+)
+
+//go:embed testdata/seed.yaml
+var seed []byte
+
+const (
+	startBound = time.Minute // from the start of Node to the first answer; 1 s on an idle machine
+	// endWithStdin ends the emulator when we end, however we end: the kernel then closes the pipe that it reads.
+	endWithStdin = `data:text/javascript,process.stdin.on("end",()=>process.exit()).resume()`
+)
+
+// Emulator is one that answers, with nothing sent from User's mailbox and nothing in User's calendar.
+type Emulator struct {
+	URL    string // of the proxy, without a trailing slash
+	Direct string // of the emulator as it is
+
+	t       testing.TB
+	forward http.Handler
+
+	mu     sync.Mutex
+	grants map[string]grant // by access token
+	faults map[string][]Fault
+	calls  map[string]int
+	events map[string]event // by the id that their maker chose
+}
+
+// Start starts an emulator for the test, from the directory that EMULATE_DIR names: there npm has installed emulate
+// 0.12.2 and a Node of version 22 or later. A test on a machine that lacks them is skipped, or fails where REQUIRE_ALL
+// is 1.
+func Start(t testing.TB) *Emulator {
+	t.Helper()
+	dir := os.Getenv("EMULATE_DIR")
+	node := filepath.Join(dir, "node_modules", ".bin", "node")
+	script := filepath.Join(dir, "node_modules", "emulate", "dist", "index.js")
+	for _, file := range []string{node, script} {
+		if _, err := os.Stat(file); dir == "" || err != nil {
+			absent(t)
+		}
+	}
+	e := &Emulator{t: t, grants: map[string]grant{}, faults: map[string][]Fault{}, calls: map[string]int{}, events: map[string]event{}}
+	proxy := httptest.NewUnstartedServer(e.routes())
+	t.Cleanup(proxy.Close)
+	e.URL = "http://" + proxy.Listener.Addr().String()
+	// Between choosing a free port and Node's listening on it another process may take it; hence the second chances.
+	for try := 1; ; try++ {
+		err := e.run(node, script)
+		if err == nil {
+			break
+		}
+		if try == 3 {
+			t.Fatal(err)
+		}
+	}
+	e.forward = forwarder(e.Direct)
+	proxy.Start()
+	t.Cleanup(e.checkFaults)
+	return e
+}
+
+func absent(t testing.TB) {
+	t.Helper()
+	const what = "the Google emulator (npm emulate@0.12.2 and Node 22) is not installed where EMULATE_DIR says"
+	if os.Getenv("REQUIRE_ALL") == "1" {
+		t.Fatal(what)
+	}
+	t.Skip(what)
+}
+
+// run starts the process on a free port of loopback and waits until it answers.
+func (e *Emulator) run(node, script string) error {
+	port, err := freePort()
+	if err != nil {
+		return err
+	}
+	dir := e.t.TempDir()
+	file := filepath.Join(dir, "seed.yaml")
+	if err := os.WriteFile(file, seed, 0o600); err != nil {
+		return err
+	}
+	cmd := exec.Command(node, "--import", endWithStdin, script, "start", "--host", "127.0.0.1", "--service", "google",
+		"--seed", file, "--port", port, "--base-url", e.URL)
+	cmd.Dir = dir
+	if _, err := cmd.StdinPipe(); err != nil { // it stays open until Wait
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start Node: %w", err)
+	}
+	done := make(chan struct{})
+	go func() { defer close(done); _ = cmd.Wait() }()
+	stop := func() {
+		_ = cmd.Process.Kill() // it may have ended by itself
+		<-done
+	}
+	e.Direct = "http://127.0.0.1:" + port
+	if err := awaitAnswer(e.Direct, done); err != nil {
+		stop()
+		return err
+	}
+	e.t.Cleanup(stop)
+	return nil
+}
+
+func freePort() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer l.Close()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	return port, err
+}
+
+func awaitAnswer(base string, ended <-chan struct{}) error {
+	client := &http.Client{Timeout: 5 * time.Second}
+	late := time.After(startBound)
+	for {
+		res, err := client.Get(base + "/.well-known/openid-configuration")
+		if err == nil {
+			res.Body.Close()
+			return nil
+		}
+		select {
+		case <-ended:
+			return errors.New("the Google emulator ended before it answered")
+		case <-late:
+			return fmt.Errorf("the Google emulator did not answer within %v", startBound)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,81 @@
+package emulate
+
+import (
+	"net/http"
+	"net/http/httptest"
+)
+
+// Fault is how one call fails.
+type Fault struct {
+	After  bool   // the emulator has acted in full; otherwise it has not heard of the call
+	Status int    // of the answer; 0 is a connection that is cut
+	Reason string // Google's reason beside the status
+}
+
+// Break makes the next calls of the operation fail, one after the other. An operation is named as in Google's reference,
+// such as "gmail.drafts.send"; the OAuth endpoints are "token" and "revoke". A fault that no call has met by the end of
+// the test is an error of the test.
+func (e *Emulator) Break(op string, faults ...Fault) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.faults[op] = append(e.faults[op], faults...)
+}
+
+// Calls tells how often the operation was asked for, by those who may.
+func (e *Emulator) Calls(op string) int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.calls[op]
+}
+
+func (e *Emulator) checkFaults() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for op, left := range e.faults {
+		if len(left) > 0 {
+			e.t.Errorf("%d faults of %s have met no call", len(left), op)
+		}
+	}
+}
+
+// failing counts a call and lets it fail as was asked for.
+func (e *Emulator) failing(op string, next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		f := e.count(op)
+		if f == nil {
+			next(w, r)
+			return
+		}
+		if f.After && !e.acted(op, next, r) {
+			refuse(w, http.StatusNotImplemented, "")
+			return
+		}
+		if f.Status == 0 {
+			cut(w)
+			return
+		}
+		refuse(w, f.Status, f.Reason)
+	}
+}
+
+func (e *Emulator) count(op string) *Fault {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.calls[op]++
+	queue := e.faults[op]
+	if len(queue) == 0 {
+		return nil
+	}
+	e.faults[op] = queue[1:]
+	return &queue[0]
+}
+
+// acted has the emulator carry the call out, unseen.
+func (e *Emulator) acted(op string, next http.HandlerFunc, r *http.Request) bool {
+	rec := httptest.NewRecorder()
+	next(rec, r)
+	if rec.Code >= 300 {
+		e.t.Errorf("%s was to fail after it was done, but was refused with status %d", op, rec.Code)
+	}
+	return rec.Code < 300
+}

@@ -1,0 +1,155 @@
+package emulate
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	calendarapi "google.golang.org/api/calendar/v3"
+	gmailapi "google.golang.org/api/gmail/v1"
+)
+
+// maxBody bounds a request and an answer.
+const maxBody = 8 << 20
+
+// routes are the methods that the tools call, by their names and scopes in Google's reference.
+func (e *Emulator) routes() http.Handler {
+	const (
+		all, compose, modify = gmailapi.MailGoogleComScope, gmailapi.GmailComposeScope, gmailapi.GmailModifyScope
+		readonly, metadata   = gmailapi.GmailReadonlyScope, gmailapi.GmailMetadataScope
+		user                 = "/gmail/v1/users/me"
+		events               = "/calendar/v3/calendars/primary/events"
+	)
+	read := []string{all, modify, readonly, metadata}
+	write := []string{all, modify, compose}
+	event := []string{calendarapi.CalendarScope, calendarapi.CalendarEventsScope}
+	mux := http.NewServeMux()
+	pass := func(w http.ResponseWriter, r *http.Request) { e.forward.ServeHTTP(w, r) }
+	handle := func(pattern, op string, scopes []string, next http.HandlerFunc) {
+		mux.HandleFunc(pattern, e.authorised(scopes, e.failing(op, next)))
+	}
+	handle("POST "+user+"/drafts", "gmail.drafts.create", write, pass)
+	handle("POST "+user+"/drafts/send", "gmail.drafts.send", write, pass)
+	handle("GET "+user+"/drafts/{id}", "gmail.drafts.get", append(write, readonly), pass)
+	handle("DELETE "+user+"/drafts/{id}", "gmail.drafts.delete", write, pass)
+	handle("POST "+user+"/messages/send", "gmail.messages.send", append(write, gmailapi.GmailSendScope), pass)
+	handle("GET "+user+"/messages", "gmail.messages.list", read, pass)
+	handle("GET "+user+"/messages/{id}", "gmail.messages.get", read, e.metadata)
+	handle("GET "+user+"/threads/{id}", "gmail.threads.get", read, e.metadata)
+	handle("POST "+events, "calendar.events.insert", event, e.insertEvent)
+	handle("GET "+events, "calendar.events.list", event, pass)
+	handle("GET "+events+"/{id}", "calendar.events.get", event, e.getEvent)
+	handle("DELETE "+events+"/{id}", "calendar.events.delete", event, e.deleteEvent)
+	mux.HandleFunc("/o/oauth2/v2/", pass)
+	mux.HandleFunc("POST /oauth2/token", e.failing("token", e.token))
+	mux.HandleFunc("POST /oauth2/revoke", e.failing("revoke", e.revoke))
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { refuse(w, http.StatusNotFound, "notFound") })
+	return mux
+}
+
+// authorised refuses an access token that is unknown or has none of the scopes.
+func (e *Emulator) authorised(scopes []string, next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		bearer, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		e.mu.Lock()
+		g, ok := e.grants[bearer]
+		e.mu.Unlock()
+		switch {
+		case !ok:
+			refuse(w, http.StatusUnauthorized, "authError")
+		case !slices.ContainsFunc(scopes, func(s string) bool { return slices.Contains(g.scopes, s) }):
+			refuse(w, http.StatusForbidden, "insufficientPermissions")
+		default:
+			next(w, r)
+		}
+	}
+}
+
+var tooLong = regexp.MustCompile(`"historyId":"\d{2,}?(\d{18})"`)
+
+// forwarder passes requests on to the emulator and mends the numbers in its answers.
+func forwarder(base string) http.Handler {
+	target, err := url.Parse(base)
+	if err != nil {
+		panic(err) // we have made it
+	}
+	return &httputil.ReverseProxy{
+		Rewrite: func(p *httputil.ProxyRequest) {
+			p.SetURL(target)
+			p.Out.Header.Del("Accept-Encoding") // the answer is read here
+		},
+		ModifyResponse: func(res *http.Response) error {
+			b, err := io.ReadAll(io.LimitReader(res.Body, maxBody))
+			if err != nil {
+				return err
+			}
+			res.Body.Close()
+			setBody(res, tooLong.ReplaceAll(b, []byte(`"historyId":"$1"`)))
+			return nil
+		},
+	}
+}
+
+func setBody(res *http.Response, b []byte) {
+	res.Body, res.ContentLength = io.NopCloser(bytes.NewReader(b)), int64(len(b))
+	if len(b) > 0 {
+		res.Header.Set("Content-Length", strconv.Itoa(len(b)))
+	}
+}
+
+// ask has the emulator answer the request, and keeps the answer.
+func (e *Emulator) ask(r *http.Request) *httptest.ResponseRecorder {
+	rec := httptest.NewRecorder()
+	e.forward.ServeHTTP(rec, r)
+	return rec
+}
+
+// replay gives a kept answer on.
+func replay(w http.ResponseWriter, rec *httptest.ResponseRecorder) {
+	for k, v := range rec.Header() {
+		w.Header()[k] = v
+	}
+	w.WriteHeader(rec.Code)
+	_, _ = w.Write(rec.Body.Bytes()) // a client that is gone notices itself
+}
+
+// refuse answers with an error in the shape of Google's JSON APIs.
+func refuse(w http.ResponseWriter, status int, reason string) {
+	answer(w, status, map[string]any{"error": map[string]any{
+		"code": status, "message": "refused by the test", "errors": []any{map[string]string{"domain": "global", "reason": reason, "message": "refused by the test"}},
+	}})
+}
+
+func answer(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json; charset=UTF-8")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(v) // as in replay
+}
+
+// body reads the request's body and leaves it there for the next reader.
+func body(r *http.Request) []byte {
+	b, _ := io.ReadAll(io.LimitReader(r.Body, maxBody)) // what a broken connection left out is not JSON, and is refused as such
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(b)), int64(len(b))
+	return b
+}
+
+// cut ends the connection with a reset instead of an answer.
+func cut(w http.ResponseWriter) {
+	c, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	if tcp, ok := c.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0) // without it the client sees an orderly end, which proves as little
+	}
+	_ = c.Close()
+}
