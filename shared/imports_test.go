@@ -1,0 +1,104 @@
+// Package shared_test holds the rooms of the house to who may import whom.
+package shared_test
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/countersign-run/countersign/"
+
+// may says what each room may import of this module. A room that is not here may import nothing of it.
+var may = map[string]string{
+	"shared/address":               "shared/fault",
+	"shared/agent":                 "shared/audit shared/fault shared/model shared/policy shared/tool",
+	"shared/api":                   "shared/agent shared/auth shared/fault shared/google shared/loop shared/obs shared/queue shared/records shared/strictjson shared/wait",
+	"shared/audit":                 "shared/obs shared/strictjson",
+	"shared/auth":                  "shared/fault",
+	"shared/config":                "shared/fault shared/obs shared/policy",
+	"shared/google":                "shared/fault shared/store shared/tool",
+	"shared/loop":                  "shared/agent shared/audit shared/fault shared/model shared/policy shared/queue shared/store shared/tool shared/wait",
+	"shared/model":                 "shared/fault shared/strictjson shared/tool",
+	"shared/model/gemini":          "shared/fault shared/model shared/wait",
+	"shared/model/script":          "shared/fault shared/model shared/model/fakegemini",
+	"shared/obs":                   "shared/fault",
+	"shared/policy":                "shared/address shared/fault shared/tool",
+	"shared/queue":                 "shared/fault shared/strictjson",
+	"shared/queue/embedded":        "shared/fault shared/queue shared/store",
+	"shared/queue/pubsub":          "shared/fault shared/queue",
+	"shared/queue/queuetest":       "shared/fault shared/queue",
+	"shared/records":               "shared/agent shared/audit shared/fault shared/store",
+	"shared/store/embedded":        "shared/store",
+	"shared/store/firestore":       "shared/store",
+	"shared/store/storetest":       "shared/store",
+	"shared/strictjson":            "shared/fault",
+	"shared/tool":                  "shared/fault shared/strictjson",
+	"shared/tools/calendar":        "shared/address shared/fault shared/tool shared/tools/internal/google shared/visible",
+	"shared/tools/gmail":           "shared/address shared/fault shared/tool shared/tools/internal/google shared/visible",
+	"shared/tools/internal/google": "shared/fault shared/tool",
+}
+
+// cloud are the libraries of backends and protocols: the rooms that may name each.
+var cloud = map[string]string{
+	"cloud.google.com/go/firestore":                         "shared/store/firestore",
+	"cloud.google.com/go/pubsub":                            "shared/queue/pubsub",
+	"google.golang.org/genai":                               "shared/model/gemini",
+	"modernc.org/sqlite":                                    "shared/store/embedded",
+	"google.golang.org/api/gmail":                           "shared/tools/gmail",
+	"google.golang.org/api/calendar":                        "shared/tools/calendar",
+	"github.com/tink-crypto":                                "shared/google shared/app",
+	"github.com/coreos/go-oidc":                             "shared/auth",
+	"github.com/GoogleCloudPlatform/functions-framework-go": "functions/",
+}
+
+func TestImports(t *testing.T) {
+	for room, imports := range rooms(t) {
+		for _, imp := range imports {
+			own, ours := strings.CutPrefix(imp, module)
+			switch {
+			case ours && strings.HasPrefix(room, "functions/"):
+				if own != "shared/app" {
+					t.Errorf("%s imports %s; a function is a handler of shared/app", room, own)
+				}
+			case ours && room == "shared/app":
+				if !strings.HasPrefix(own, "shared/") {
+					t.Errorf("%s imports %s", room, own)
+				}
+			case ours && !slices.Contains(strings.Fields(may[room]), own):
+				t.Errorf("%s imports %s; may it?", room, own)
+			case !ours:
+				named(t, room, imp)
+			}
+		}
+	}
+}
+
+// named checks that a library is used by the rooms that it is for.
+func named(t *testing.T, room, imp string) {
+	for library, only := range cloud {
+		allowed := slices.ContainsFunc(strings.Fields(only), func(r string) bool { return room == r || strings.HasSuffix(r, "/") && strings.HasPrefix(room, r) })
+		if strings.HasPrefix(imp, library) && !allowed {
+			t.Errorf("%s imports %s, which is for %s", room, imp, only)
+		}
+	}
+}
+
+// rooms gives the packages that are deployed, with what each imports; tests are not among them.
+func rooms(t *testing.T) map[string][]string {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-f", "{{.ImportPath}} {{join .Imports \" \"}}", "./...", "../functions/...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string][]string{}
+	for line := range strings.Lines(string(out)) {
+		f := strings.Fields(line)
+		all[strings.TrimPrefix(f[0], module)] = f[1:]
+	}
+	if len(all) < 30 {
+		t.Fatalf("only %d packages", len(all))
+	}
+	return all
+}
