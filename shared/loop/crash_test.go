@@ -62,8 +62,12 @@ func (a *asked) Generate(_ context.Context, req model.Request, _ func(string)) (
 			return &model.Reply{Content: json.RawMessage(`{"role":"model","parts":[{"text":"Done."}]}`), Text: "Done.", Finish: "STOP", Model: "asked"}, nil
 		}
 	}
-	content := fmt.Sprintf(`{"role":"model","parts":[{"functionCall":{"id":"c1","name":%q,"args":{"to":["bob@x.org"],"text":"ten"}},"thoughtSignature":"c2ln"}]}`, a.tool)
-	return &model.Reply{Content: json.RawMessage(content), Calls: []model.Call{{ID: "c1", Name: a.tool, Args: json.RawMessage(`{"to":["bob@x.org"],"text":"ten"}`)}}, Finish: "STOP", Model: "asked"}, nil
+	args := `{"to":["bob@x.org"],"text":"ten"}`
+	if a.tool == "lookup" {
+		args = `{"word":"ten"}`
+	}
+	content := fmt.Sprintf(`{"role":"model","parts":[{"functionCall":{"id":"c1","name":%q,"args":%s},"thoughtSignature":"c2ln"}]}`, a.tool, args)
+	return &model.Reply{Content: json.RawMessage(content), Calls: []model.Call{{ID: "c1", Name: a.tool, Args: json.RawMessage(args)}}, Finish: "STOP", Model: "asked"}, nil
 }
 
 // mortally runs f in a process that may die, and reports whether it did.
@@ -81,21 +85,22 @@ func mortally(f func() error) (died bool, err error) {
 
 // TestKilledAtEveryCommit kills the process before and after each commit of start, approve and resume, lets another one
 // take the run up, and looks at what the provider really did.
-func TestKilledAtEveryCommit(t *testing.T) {
+func TestKilledAtEveryCommit(t *testing.T) { onEachStore(t, killedAtEveryCommit) }
+
+func killedAtEveryCommit(t *testing.T, open func(testing.TB) *world) {
 	for _, toolName := range []string{"send", "draft"} {
 		for _, after := range []bool{false, true} {
 			for n := 1; n <= 8; n++ {
 				t.Run(fmt.Sprintf("%s/after=%v/%d", toolName, after, n), func(t *testing.T) {
-					killAt(t, toolName, n, after)
+					killAt(t, open(t), toolName, n, after)
 				})
 			}
 		}
 	}
 }
 
-func killAt(t *testing.T, toolName string, n int, after bool) {
+func killAt(t *testing.T, w *world, toolName string, n int, after bool) {
 	ctx := context.Background()
-	w := newWorld(t)
 	m := &mortal{Store: w.store, n: n, after: after}
 	w.loop.Store, w.loop.Model = m, &asked{tool: toolName}
 	ask := loop.Ask{UID: "ana", Prompt: "tell bob", Key: "k1", BodyHash: "h"}
@@ -165,11 +170,13 @@ func verdict(t *testing.T, w *world, v *agent.RunView, toolName string) {
 }
 
 // TestOneMoverAmongMany has many processes take up one approved run at once: one carries it out.
-func TestOneMoverAmongMany(t *testing.T) {
+func TestOneMoverAmongMany(t *testing.T) { onEachStore(t, oneMoverAmongMany) }
+
+func oneMoverAmongMany(t *testing.T, open func(testing.TB) *world) {
 	for _, toolName := range []string{"send", "draft"} {
 		t.Run(toolName, func(t *testing.T) {
 			ctx := context.Background()
-			w := newWorld(t)
+			w := open(t)
 			w.loop.Model = &asked{tool: toolName}
 			v, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "tell bob"}, nil)
 			if err != nil {
@@ -201,9 +208,11 @@ func approve(t *testing.T, w *world, v *agent.RunView, n int) {
 }
 
 // TestOneDecisionAmongMany has a hundred people press yes and no at once: one decision stands, and everybody is told the same.
-func TestOneDecisionAmongMany(t *testing.T) {
+func TestOneDecisionAmongMany(t *testing.T) { onEachStore(t, oneDecisionAmongMany) }
+
+func oneDecisionAmongMany(t *testing.T, open func(testing.TB) *world) {
 	ctx := context.Background()
-	w := newWorld(t)
+	w := open(t)
 	w.loop.Model = &asked{tool: "send"}
 	v, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "tell bob"}, nil)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -23,7 +24,9 @@ var update = flag.Bool("update", false, "write what the scenarios print into the
 
 // TestScenarios runs the transcripts of testdata/scenarios. A line "$ command" is carried out, and the lines below it are
 // what it must print: the run's new events, then how the command ended.
-func TestScenarios(t *testing.T) {
+func TestScenarios(t *testing.T) { onEachStore(t, scenarios) }
+
+func scenarios(t *testing.T, open func(testing.TB) *world) {
 	files, err := filepath.Glob("testdata/scenarios/*.txt")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no scenarios: %v", err)
@@ -34,7 +37,7 @@ func TestScenarios(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := &scenario{world: newWorld(t), uid: "ana", seen: map[string]int{}}
+			s := &scenario{world: open(t), uid: "ana", seen: map[string]int{}}
 			got := s.play(string(want))
 			if *update {
 				if err := os.WriteFile(f, []byte(got), 0o644); err != nil {
@@ -84,7 +87,12 @@ func (s *scenario) play(text string) string {
 	return s.out.String()
 }
 
-func (s *scenario) say(format string, args ...any) { fmt.Fprintf(&s.out, "  "+format+"\n", args...) }
+// moment is a time in a message, which is another on each store.
+var moment = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z`)
+
+func (s *scenario) say(format string, args ...any) {
+	fmt.Fprintln(&s.out, "  "+moment.ReplaceAllString(fmt.Sprintf(format, args...), "(then)"))
+}
 
 func (s *scenario) do(line string) {
 	ctx := context.Background()

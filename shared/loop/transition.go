@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent"
@@ -174,10 +175,21 @@ func (m *mover) decide(ctx context.Context, decide func(*draft) error) (*draft, 
 		if !errors.As(err, &need) {
 			return d, err
 		}
-		if err := m.read(ctx, need...); err != nil {
+		if err := m.read(ctx, m.companions(need)...); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// companions adds to what is needed what the run's later steps will need, so that it is one round trip and not two: the
+// user's document and the thread.
+func (m *mover) companions(need []string) []string {
+	for _, p := range []string{agent.UserPath(m.run.UID), agent.ThreadPath(m.run.ThreadID)} {
+		if _, ok := m.docs[p]; !ok && m.run.ID != "" && !slices.Contains(need, p) {
+			need = append(need, p)
+		}
+	}
+	return need
 }
 
 // reload reads all mutable documents of the cache again.

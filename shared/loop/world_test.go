@@ -2,6 +2,7 @@ package loop_test
 
 import (
 	"context"
+	crand "crypto/rand"
 	"errors"
 	"fmt"
 	"math/rand"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign-run/countersign/scripts/emulators"
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
@@ -17,6 +19,8 @@ import (
 	"github.com/countersign-run/countersign/shared/records"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/embedded"
+	"github.com/countersign-run/countersign/shared/store/firestore"
+	"github.com/countersign-run/countersign/shared/store/storetest"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
@@ -26,6 +30,9 @@ type world struct {
 	now   time.Time
 	store store.Store
 	loop  *loop.Loop
+
+	forward func(time.Duration) // sets the store's clock, where it is not ours
+
 	model *script.Model
 	rec   *records.Records
 
@@ -45,12 +52,32 @@ func newWorld(t testing.TB) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = st.Close() })
-	return w.on(st)
+	return w.on(st, func(time.Duration) {})
 }
 
-// on sets the world up over a store.
-func (w *world) on(st store.Store) *world {
-	w.store = st
+// newFirestoreWorld is a world over the Firestore emulator, with a clock that can be set forward.
+func newFirestoreWorld(t testing.TB) *world {
+	st, err := firestore.Open(context.Background(), "demo-"+strings.ToLower(crand.Text()), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = st.Close() })
+	shifted, forward := storetest.Shift(st)
+	return (&world{t: t, now: time.Now()}).on(shifted, forward)
+}
+
+// onEachStore runs a test on both stores.
+func onEachStore(t *testing.T, test func(t *testing.T, open func(testing.TB) *world)) {
+	t.Run("embedded", func(t *testing.T) { test(t, newWorld) })
+	t.Run("firestore", func(t *testing.T) {
+		t.Setenv("FIRESTORE_EMULATOR_HOST", emulators.Firestore(t))
+		test(t, newFirestoreWorld)
+	})
+}
+
+// on sets the world up over a store, whose clock forward sets.
+func (w *world) on(st store.Store, forward func(time.Duration)) *world {
+	w.store, w.forward = st, forward
 	w.model = script.New()
 	w.rec = &records.Records{Store: st, Now: w.clock}
 	w.loop = w.process()
@@ -72,6 +99,7 @@ func (w *world) clock() time.Time {
 }
 
 func (w *world) tick(d time.Duration) {
+	w.forward(d)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.now = w.now.Add(d)
