@@ -1,0 +1,213 @@
+package check_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/scripts/emulators"
+)
+
+// TestKilledInEachStep kills the local server with -9 at many moments of the walk (while the model is asked, while the
+// approval waits, while the mail goes out), starts it again, and looks at the mailbox: each mail that was approved is
+// there once, and each run has ended.
+func TestKilledInEachStep(t *testing.T) {
+	kills := 12
+	if testing.Short() {
+		kills = 3
+	}
+	walk(t, newDevServer(t), kills)
+}
+
+// TestKilledOnTheEmulators is the same on the real Firestore and Pub/Sub emulators, which a killed server leaves behind
+// and the next one finds.
+func TestKilledOnTheEmulators(t *testing.T) {
+	e, err := emulators.StartFirestore(t.Context(), io.Discard) // only to know whether there is one
+	if errors.Is(err, emulators.ErrAbsent) {
+		absent(t, "the Firestore emulator")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	s := newDevServer(t, "-emulators")
+	walk(t, s, 2)
+	s.stop()
+	for _, note := range []string{"firestore-emulator.json", "pubsub-emulator.json"} {
+		if _, err := os.Stat(s.data + "/" + note); !os.IsNotExist(err) {
+			t.Errorf("%s is left over: %v", note, err)
+		}
+	}
+}
+
+// walk makes one run for each moment of each step, and kills the server then.
+func walk(t *testing.T, s *devServer, moments int) {
+	s.start()
+	want := map[string]int{}
+	for step, walk := range []func(u *user, name string, after time.Duration) string{whileAsking, whileWaiting, whileSending} {
+		for i := range moments {
+			name := fmt.Sprintf("Mail %d of step %d", i, step)
+			u := s.signIn()
+			run := walk(u, name, time.Duration(i)*6*time.Millisecond)
+			if got := u.ended(run); got != "completed" {
+				t.Errorf("%s: the run is %s", name, got)
+			}
+			want["bob@x.org: "+name]++
+		}
+	}
+	got := s.mailbox()
+	for mail := range want {
+		if got[mail] != 1 {
+			t.Errorf("%q was sent %d times", mail, got[mail])
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%d mails were approved, and the mailbox holds %v", len(want), got)
+	}
+}
+
+// whileAsking kills the server in the middle of the request, which is then sent again under its key.
+func whileAsking(u *user, name string, after time.Duration) string {
+	cut := make(chan struct{})
+	go func() {
+		defer close(cut)
+		_, _ = u.ask(name) // it is cut off, or answered just before
+	}()
+	time.Sleep(after)
+	u.killAndStart()
+	<-cut
+	run := u.mustAsk(name)
+	u.approve(run)
+	return run
+}
+
+// whileWaiting kills it while the approval waits.
+func whileWaiting(u *user, name string, after time.Duration) string {
+	run := u.mustAsk(name)
+	time.Sleep(after)
+	u.killAndStart()
+	u.approve(run)
+	return run
+}
+
+// whileSending kills it right after the yes was answered, before, within or after the sending.
+func whileSending(u *user, name string, after time.Duration) string {
+	run := u.mustAsk(name)
+	u.approve(run)
+	time.Sleep(after)
+	u.killAndStart()
+	return run
+}
+
+// user is a local user with a token.
+type user struct {
+	*devServer
+	token string
+}
+
+func (s *devServer) signIn() *user {
+	s.t.Helper()
+	u := &user{devServer: s}
+	var got struct{ Token string }
+	if err := u.call("POST", "/dev/token", `{"uid":"ana","email":"ana@example.com"}`, "", &got); err != nil {
+		s.t.Fatal(err)
+	}
+	u.token = got.Token
+	return u
+}
+
+func (u *user) killAndStart() {
+	u.t.Helper()
+	u.kill()
+	u.start()
+}
+
+func (u *user) call(method, path, body, key string, into any) error {
+	req, err := http.NewRequest(method, u.url+path, strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Authorization", "Bearer "+u.token)
+	req.Header.Set("Content-Type", "application/json")
+	if key != "" {
+		req.Header.Set("Idempotency-Key", key)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	var b bytes.Buffer
+	if _, err := b.ReadFrom(res.Body); err != nil {
+		return err
+	}
+	if res.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s %s: %s %s", method, path, res.Status, b.Bytes())
+	}
+	return json.Unmarshal(b.Bytes(), into)
+}
+
+func (u *user) ask(name string) (run string, err error) {
+	var got struct{ RunID string }
+	key := strings.ReplaceAll(name, " ", "-")
+	err = u.call("POST", "/api/agent/run", fmt.Sprintf(`{"prompt":"email bob@x.org subject '%s' saying 'hello'"}`, name), key, &got)
+	return got.RunID, err
+}
+
+func (u *user) mustAsk(name string) string {
+	u.t.Helper()
+	run, err := u.ask(name)
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	return run
+}
+
+// approve says yes as soon as the run asks.
+func (u *user) approve(run string) {
+	u.t.Helper()
+	var got struct {
+		Approvals []struct{ ApprovalID, ArgsHash string }
+	}
+	u.until("the run asks", func() bool {
+		return u.call("GET", "/api/agent/runs/"+run, "", "", &got) == nil && len(got.Approvals) == 1
+	})
+	a := got.Approvals[0]
+	var answer struct{ OK bool }
+	body := fmt.Sprintf(`{"approvalId":%q,"decision":"approve_once","argsHash":%q}`, a.ApprovalID, a.ArgsHash)
+	if err := u.call("POST", "/api/agent/approvals/resolve", body, "", &answer); err != nil {
+		u.t.Fatal(err)
+	}
+}
+
+func (u *user) ended(run string) (status string) {
+	u.t.Helper()
+	u.until("the run ends", func() bool {
+		var got struct{ Status string }
+		if err := u.call("GET", "/api/agent/runs/"+run, "", "", &got); err != nil {
+			return false
+		}
+		status = got.Status
+		return status == "completed" || status == "failed"
+	})
+	return status
+}
+
+func (u *user) until(what string, so func() bool) {
+	u.t.Helper()
+	for end := time.Now().Add(60 * time.Second); !so(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			said, _ := os.ReadFile(u.log)
+			u.t.Fatalf("it does not come about that %s:\n%s", what, said)
+		}
+	}
+}

@@ -1,0 +1,115 @@
+package check_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// devServer is scripts/dev as its users start it, with nothing configured.
+type devServer struct {
+	t              *testing.T
+	program, data  string
+	addr, url, log string
+	flags          []string
+	process        *exec.Cmd
+}
+
+func newDevServer(t *testing.T, flags ...string) *devServer {
+	t.Helper()
+	dir := t.TempDir()
+	s := &devServer{t: t, program: filepath.Join(dir, "dev"), data: filepath.Join(dir, "data"), addr: freeAddress(t), log: filepath.Join(dir, "log"), flags: flags}
+	s.url = "http://" + s.addr
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", s.program, "../dev").CombinedOutput(); err != nil {
+		t.Fatalf("scripts/dev does not build: %v\n%s", err, out)
+	}
+	t.Cleanup(s.kill)
+	return s
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// start starts the server on its data and waits until it serves.
+func (s *devServer) start() {
+	s.t.Helper()
+	log, err := os.OpenFile(s.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer log.Close() // the process has its own copy
+	s.process = exec.Command(s.program, append([]string{"-addr", s.addr}, s.flags...)...)
+	s.process.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "DATA_DIR=" + s.data}
+	s.process.Stdout, s.process.Stderr = log, log
+	if err := s.process.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		if res, err := http.Get(s.url + "/health"); err == nil {
+			res.Body.Close()
+			return
+		}
+	}
+	said, _ := os.ReadFile(s.log)
+	s.t.Fatalf("scripts/dev does not serve:\n%s", said)
+}
+
+// stop ends it in good order.
+func (s *devServer) stop() {
+	s.t.Helper()
+	if err := s.process.Process.Signal(os.Interrupt); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := s.process.Wait(); err != nil {
+		s.t.Errorf("it did not end in good order: %v", err)
+	}
+	s.process = nil
+}
+
+// kill ends it with no warning, as a crash would.
+func (s *devServer) kill() {
+	if s.process == nil {
+		return
+	}
+	_ = s.process.Process.Kill() // it may be dead already
+	_ = s.process.Wait()         // "signal: killed" is what was asked for
+	s.process = nil
+}
+
+// mailbox counts the sent mails by recipient and subject.
+func (s *devServer) mailbox() map[string]int {
+	s.t.Helper()
+	res, err := http.Get(s.url + "/dev/mailbox")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var box struct {
+		Messages []struct {
+			To      []string
+			Subject string
+		}
+	}
+	if err := json.NewDecoder(res.Body).Decode(&box); err != nil {
+		s.t.Fatal(err)
+	}
+	count := map[string]int{}
+	for _, m := range box.Messages {
+		count[fmt.Sprintf("%s: %s", strings.Join(m.To, ","), m.Subject)]++
+	}
+	return count
+}
