@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -331,4 +332,20 @@ func (l *Loop) account(s *agent.State) string {
 		}
 	}
 	return strings.Join(lines, "\n")
+}
+
+// onRecord says what was done where not every effect that the model asked for was, and nothing where all were: the model
+// may say that it is done, but a summary follows the record (hostile case MO-019).
+func (l *Loop) onRecord(s *agent.State) string {
+	missed := slices.ContainsFunc(s.Actions, func(a *agent.Action) bool {
+		mattered := a.SideEffect || l.Tools[a.Tool] == nil
+		return mattered && (a.Status == agent.ActionFailed || a.Status == agent.ActionRejected)
+	})
+	if !missed {
+		return ""
+	}
+	if done := l.account(s); done != "" {
+		return "On record:\n" + done
+	}
+	return "On record: nothing was sent or changed."
 }

@@ -141,8 +141,11 @@ func (d *draft) answer(r *model.Reply, access map[string]error) error {
 	return nil
 }
 
-// finish ends the run in the model's words.
+// finish ends the run in the model's words, and in ours where they may claim what did not happen.
 func (d *draft) finish(text string) error {
+	if note := d.m.onRecord(d.state); note != "" {
+		text = agent.Cut(text, agent.MaxMessageText-len(note)-2) + "\n\n" + note
+	}
 	text = agent.Cut(text, agent.MaxMessageText)
 	if err := d.event(agent.Event{Type: agent.RunEnded, End: &agent.End{Status: agent.Completed, Summary: text}}); err != nil {
 		return err
