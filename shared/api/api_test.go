@@ -98,6 +98,8 @@ func TestRefusals(t *testing.T) {
 		"null origin":          {"POST", "/api/agent/run", "ana", `{"prompt":"x"}`, header("Origin", "null"), 403, fault.Auth, ""},
 		"bad cursor":           {"GET", "/api/agent/approvals/pending?cursor=%21", "ana", "", nil, 400, fault.Validation, "cursor"},
 		"bad limit":            {"GET", "/api/agent/threads?limit=0", "ana", "", nil, 400, fault.Validation, "limit"},
+		"empty hash":           {"POST", "/api/agent/approvals/resolve", "ana", `{"approvalId":"abcdefghijklmnop-1","decision":"approve_once","argsHash":""}`, nil, 400, fault.Validation, "argsHash"},
+		"empty key":            {"POST", "/api/agent/run", "ana", `{"prompt":"x"}`, header("Idempotency-Key", ""), 400, fault.Validation, "Idempotency-Key"},
 		"odd key":              {"POST", "/api/agent/run", "ana", `{"prompt":"x"}`, header("Idempotency-Key", strings.Repeat("k", 256)), 400, fault.Validation, "Idempotency-Key"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -205,6 +207,38 @@ func TestStreamOfAFailedRun(t *testing.T) {
 	}
 	if a := w.send("POST", "/api/agent/run/stream", "ana", `{"prompt":""}`); a.StatusCode != 400 {
 		t.Fatalf("an error before the first line is %s", a.Status)
+	}
+}
+
+// TestStreamOfAnEarlierRun holds a stream that an Idempotency-Key leads to an earlier run to the same lines as any other.
+func TestStreamOfAnEarlierRun(t *testing.T) {
+	w := newWorld(t)
+	w.model.Then(script.Turn{Text: "Hello."})
+	key := header("Idempotency-Key", "k-1")
+	first := w.send("POST", "/api/agent/run", "ana", `{"prompt":"hi"}`, key)
+	again := w.send("POST", "/api/agent/run/stream", "ana", `{"prompt":"hi"}`, key)
+	lines := strings.Split(strings.TrimSpace(string(again.body)), "\n")
+	var status struct{ Type, Status, RunID, ThreadID string }
+	if err := json.Unmarshal([]byte(lines[0]), &status); err != nil {
+		t.Fatal(err)
+	}
+	if status.Type != "status" || status.Status != "planning" || status.RunID != first.at("runId") || status.ThreadID != first.at("threadId") {
+		t.Errorf("the first line is %s", lines[0])
+	}
+	if len(lines) != 2 || !strings.HasPrefix(lines[1], `{"type":"result"`) {
+		t.Errorf("the lines are %s", again.body)
+	}
+}
+
+func TestEditedArgumentsThatDoNotFit(t *testing.T) {
+	w := newWorld(t)
+	w.wants("ten")
+	id := w.send("POST", "/api/agent/run", "ana", `{"prompt":"mail bob: ten"}`).at("approvals", "0", "approvalId")
+	for args, field := range map[string]string{`[]`: "editedArgs", `null`: "editedArgs", `{"to":["bob@x.org"],"text":"x","bcc":[]}`: "editedArgs/bcc"} {
+		a := w.send("POST", "/api/agent/approvals/resolve", "ana", `{"approvalId":"`+id+`","decision":"approve_with_edits","editedArgs":`+args+`}`)
+		if a.StatusCode != 400 || a.at("error", "field") != field {
+			t.Errorf("%s: %s %s, want 400 and the field %q", args, a.Status, a.body, field)
+		}
 	}
 }
 

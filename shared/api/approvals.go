@@ -33,7 +33,7 @@ func postResolve(r *request) (any, error) {
 	var in struct {
 		ApprovalID string          `json:"approvalId"`
 		Decision   string          `json:"decision"`
-		ArgsHash   string          `json:"argsHash"`
+		ArgsHash   *string         `json:"argsHash"`
 		EditedArgs json.RawMessage `json:"editedArgs"`
 		Comment    string          `json:"comment"`
 	}
@@ -46,6 +46,8 @@ func postResolve(r *request) (any, error) {
 		return nil, fault.Invalid("approvalId", "this is not an id")
 	case err != nil:
 		return nil, err
+	case in.ArgsHash != nil && *in.ArgsHash == "": // taken for none, it would check nothing
+		return nil, fault.Invalid("argsHash", "this is not a hash")
 	case len(in.Comment) > maxComment:
 		return nil, fault.Invalid("comment", "the comment is longer than %d bytes", maxComment)
 	case d == agent.ApproveEdited && len(in.EditedArgs) == 0:
@@ -55,7 +57,10 @@ func postResolve(r *request) (any, error) {
 	}
 	ctx, cancel := r.working()
 	defer cancel()
-	res := loop.Resolution{UID: r.uid, ApprovalID: in.ApprovalID, Decision: d, ArgsHash: in.ArgsHash, EditedArgs: in.EditedArgs, Comment: in.Comment}
+	res := loop.Resolution{UID: r.uid, ApprovalID: in.ApprovalID, Decision: d, EditedArgs: in.EditedArgs, Comment: in.Comment}
+	if in.ArgsHash != nil {
+		res.ArgsHash = *in.ArgsHash
+	}
 	v, err := r.api.Loop.Resolve(ctx, res)
 	if err != nil {
 		return nil, err

@@ -137,6 +137,9 @@ func postStream(r *request) (any, error) {
 			out.write(statusLine{"status", n.Status, n.RunID, n.ThreadID})
 		}
 	})
+	if err == nil && !out.started() { // the key names an earlier run, which tells nothing here
+		out.write(statusLine{"status", agent.Planning, v.RunID, v.ThreadID})
+	}
 	if err == nil && q.Key != "" {
 		v, err = r.api.settled(ctx, r.uid, v)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent"
@@ -114,7 +115,7 @@ func (m *mover) wanted(t *tool.Tool, ap *agent.Approval, r Resolution) (json.Raw
 	args, err := t.Normalize(r.EditedArgs)
 	if err != nil {
 		f := *fault.As(err)
-		f.Field = "editedArgs/" + f.Field
+		f.Field = strings.TrimSuffix("editedArgs/"+f.Field, "/")
 		return nil, "", &f
 	}
 	return args, agent.ArgsHash(ap.UID, t.Spec, args), nil
