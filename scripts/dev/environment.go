@@ -5,25 +5,20 @@ import (
 	"strings"
 )
 
-// environment is the process's environment with what a local server fills in. Nothing that is set is overridden; to a
-// list it may add.
+// environment is the process's environment with what a local server fills in. Nothing that is set is overridden.
 type environment struct {
 	outer func(string) string
 	local map[string]string
-	added map[string]string
 }
 
 func newEnvironment(outer func(string) string) *environment {
-	e := &environment{outer: outer, local: map[string]string{}, added: map[string]string{}}
+	e := &environment{outer: outer, local: map[string]string{}}
 	e.fill("DATA_DIR", ".data")
 	e.fill("STORE", "embedded")
 	return e
 }
 
 func (e *environment) get(name string) string {
-	if v := e.added[name]; v != "" {
-		return v
-	}
 	if v := e.outer(name); v != "" {
 		return v
 	}
@@ -36,12 +31,9 @@ func (e *environment) fill(name, value string) {
 	}
 }
 
-// add puts values behind those of a list.
-func (e *environment) add(name string, values ...string) {
-	if v := e.outer(name); v != "" {
-		values = append([]string{v}, values...)
-	}
-	e.added[name] = strings.Join(values, ",")
+// pageOrigins are the trial page's own, which may call whatever ALLOWED_ORIGINS says.
+func pageOrigins(base string) []string {
+	return []string{base, strings.Replace(base, "127.0.0.1", "localhost", 1)}
 }
 
 // own reports whether the value is the local server's own.
@@ -50,7 +42,6 @@ func (e *environment) own(name string) bool { return e.outer(name) == "" }
 // localParts points everything that is not configured at this machine.
 func (e *environment) localParts(base string) {
 	e.fill("PUBLIC_URL", base)
-	e.add("ALLOWED_ORIGINS", base, strings.Replace(base, "127.0.0.1", "localhost", 1)) // the page's own
 	if e.own("AUTH_ISSUER") {
 		e.fill("AUTH_ISSUER", base+"/dev/issuer")
 		e.fill("AUTH_AUDIENCE", "countersign-dev")
@@ -82,8 +73,13 @@ func (e *environment) parts(emulated bool) [][2]string {
 	if emulated {
 		store = "Firestore emulator at " + e.get("FIRESTORE_EMULATOR_HOST")
 		queue = "Pub/Sub emulator at " + e.get("PUBSUB_EMULATOR_HOST")
-	} else if e.get("STORE") == "firestore" {
-		store, queue = "Firestore, project "+e.get("GOOGLE_CLOUD_PROJECT"), "as configured"
+	} else {
+		if e.get("STORE") == "firestore" {
+			store = "Firestore, project " + e.get("GOOGLE_CLOUD_PROJECT")
+		}
+		if q := e.get("QUEUE"); q == "pubsub" || q == "" && e.get("STORE") == "firestore" {
+			queue = "Pub/Sub, project " + e.get("GOOGLE_CLOUD_PROJECT")
+		}
 	}
 	model := "Gemini, " + e.get("GEMINI_MODEL")
 	if e.demoModel() {

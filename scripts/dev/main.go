@@ -18,16 +18,13 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"strconv"
 	"syscall"
 	"time"
 )
 
 func main() {
-	port := os.Getenv("PORT")
-	if port == "" {
-		port = "8080"
-	}
-	addr := flag.String("addr", "127.0.0.1:"+port, "where to listen; loopback only")
+	addr := flag.String("addr", "", "where to listen; loopback only (default 127.0.0.1 and PORT, or 8080)")
 	emulated := flag.Bool("emulators", false, "run on the Firestore and Pub/Sub emulators")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -40,6 +37,12 @@ func main() {
 
 // run serves until ctx ends, then lets requests finish for a while.
 func run(ctx context.Context, addr string, emulated bool) error {
+	if addr == "" {
+		var err error
+		if addr, err = address(os.Getenv("PORT")); err != nil {
+			return err
+		}
+	}
 	ln, err := listen(addr)
 	if err != nil {
 		return err
@@ -72,6 +75,17 @@ func ignoreClosed(err error) error {
 		return nil
 	}
 	return err
+}
+
+// address is where PORT says to listen.
+func address(port string) (string, error) {
+	if port == "" {
+		port = "8080"
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return "", fmt.Errorf("PORT holds %q, and needs a number from 0 to 65535", port)
+	}
+	return "127.0.0.1:" + port, nil
 }
 
 // listen takes loopback addresses only: the local issuer gives a token to whoever asks.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -52,6 +53,9 @@ func newServer(ctx context.Context, base string, emulated bool) (*server, error)
 
 func (s *server) build(ctx context.Context, emulated bool) error {
 	dir := s.env.get("DATA_DIR")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("DATA_DIR holds %q, and needs a directory that this user can write to: %w", dir, err)
+	}
 	unlock, err := lock(dir)
 	if err != nil {
 		return err
@@ -71,10 +75,11 @@ func (s *server) build(ctx context.Context, emulated bool) error {
 		return err
 	}
 	s.env.localParts(s.base)
-	cfg, err := config.Load(s.env.get)
+	cfg, err := config.Load(s.env.get, config.Model, config.Store, config.Queue, config.Users, config.Push)
 	if err != nil {
 		return err
 	}
+	cfg.AllowedOrigins = append(cfg.AllowedOrigins, pageOrigins(s.base)...)
 	if s.people, err = openPeople(filepath.Join(dir, "people.json")); err != nil {
 		return err
 	}
@@ -102,7 +107,7 @@ func (s *server) routes() {
 	s.mux.Handle("/dev/issuer/", s.issuer)
 	s.mux.Handle("/dev/google/", http.StripPrefix("/dev/google", s.google))
 	s.mux.Handle("/dev/gemini/", http.StripPrefix("/dev/gemini", demomodel.New(time.Now)))
-	s.mux.HandleFunc("POST /dev/token", s.token)
+	s.mux.Handle("POST /dev/token", http.NewCrossOriginProtection().Handler(http.HandlerFunc(s.token)))
 	s.mux.HandleFunc("GET /dev/mailbox", s.mailbox)
 	s.mux.HandleFunc("GET /dev/calendar", s.calendar)
 	s.mux.Handle("/", page.Handler(s.functions)) // they know what to say of a path that is not there
@@ -115,11 +120,17 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case strings.HasPrefix(r.URL.Path, "/dev/") && !localHost(r.Host):
 		http.Error(w, "what is under /dev/ answers to 127.0.0.1 and localhost only", http.StatusMisdirectedRequest)
-	case strings.HasPrefix(r.URL.Path, "/api/"):
+	case strings.HasPrefix(r.URL.Path, "/api/"), !clean(r.URL.Path):
 		s.functions.ServeHTTP(w, r)
 	default:
 		s.mux.ServeHTTP(w, r)
 	}
+}
+
+// clean reports whether the path is in the form that the mux leaves as it is.
+func clean(p string) bool {
+	c := path.Clean(p)
+	return p == c || p == c+"/"
 }
 
 // start lets the queue and the sweep work, and takes up what an earlier process left. This process holds the lock of its

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const testBase = "http://127.0.0.1:8080"
+
+func TestWrongSettingsAreNamed(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct{ variable, value, named string }{
+		"no audience":       {"AUTH_ISSUER", "https://issuer.example", "AUTH_AUDIENCE is not set, and needs "},
+		"no project":        {"STORE", "firestore", "GOOGLE_CLOUD_PROJECT is not set, and needs "},
+		"no topic's home":   {"QUEUE", "pubsub", "GOOGLE_CLOUD_PROJECT is not set, and needs "},
+		"every origin":      {"ALLOWED_ORIGINS", "*", `ALLOWED_ORIGINS holds "*", and needs `},
+		"no such directory": {"DATA_DIR", filepath.Join(file, "data"), `DATA_DIR holds "` + filepath.Join(file, "data") + `", and needs `},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("DATA_DIR", t.TempDir())
+			t.Setenv(c.variable, c.value)
+			s, err := newServer(t.Context(), testBase, false)
+			if err == nil {
+				t.Fatal("it starts", s.close())
+			}
+			if said := err.Error(); !strings.HasPrefix(said, c.named) || strings.Contains(said, "\n") {
+				t.Errorf("it says %q, want one line that begins %q", said, c.named)
+			}
+		})
+	}
+}
+
+func TestPortIsNamed(t *testing.T) {
+	for port, ok := range map[string]bool{"": true, "8081": true, "0": true, "abc": false, "70000": false, "-1": false} {
+		addr, err := address(port)
+		if ok != (err == nil) || ok && !strings.HasPrefix(addr, "127.0.0.1:") || !ok && !strings.HasPrefix(err.Error(), "PORT holds ") {
+			t.Errorf("PORT %q: %q, %v", port, addr, err)
+		}
+	}
+}
+
+func startTestServer(t *testing.T) *server {
+	t.Helper()
+	t.Setenv("DATA_DIR", t.TempDir())
+	t.Setenv("LOG_LEVEL", "silent")
+	s, err := newServer(t.Context(), testBase, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// TestPathsThatAreNotClean holds that none of them is led anywhere: a redirect could drop a body.
+func TestPathsThatAreNotClean(t *testing.T) {
+	s := startTestServer(t)
+	for _, path := range []string{"//api/agent/run", "/x/../api/agent/run", "/./api/agent/run", "/api/agent/approvals/../run", "/dev/../api/agent/run"} {
+		r := httptest.NewRequest(http.MethodPost, testBase+path, strings.NewReader(`{"prompt":"x"}`))
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		if w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), "no_such_path") {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+	}
+}
+
+// TestTokensAreForThisServersPages holds that another web page cannot have the local issuer act, though it could not
+// read the answer.
+func TestTokensAreForThisServersPages(t *testing.T) {
+	s := startTestServer(t)
+	for origin, want := range map[string]int{"": http.StatusOK, testBase: http.StatusOK, "https://evil.example": http.StatusForbidden, "null": http.StatusForbidden} {
+		r := httptest.NewRequest(http.MethodPost, testBase+"/dev/token", strings.NewReader(`{"uid":"ana","email":"ana@example.com"}`))
+		if origin != "" {
+			r.Header.Set("Origin", origin)
+		}
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		if w.Code != want {
+			t.Errorf("from origin %q: %d %s, want %d", origin, w.Code, w.Body, want)
+		}
+	}
+}
