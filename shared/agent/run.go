@@ -73,6 +73,7 @@ type Approval struct {
 	ArgsHash    string          `json:"argsHash"`
 	Preview     tool.Preview    `json:"preview"`
 	Reason      string          `json:"reason"`
+	Decisions   []Decision      `json:"decisions"` // those that fit; the first is the plain yes
 	RequestedAt time.Time       `json:"requestedAt"`
 	ExpiresAt   time.Time       `json:"expiresAt"`
 	Status      ApprovalStatus  `json:"status"`

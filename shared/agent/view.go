@@ -98,11 +98,7 @@ type ApprovalView struct {
 
 // View is the approval as its user sees it.
 func (a Approval) View() ApprovalView {
-	decisions := []Decision{ApproveOnce, ApproveAlways, ApproveEdited, Reject}
-	if a.Kind == KindReview {
-		decisions = []Decision{ConfirmDone, StartNew}
-	}
-	return ApprovalView{a.ID, a.Kind, a.RunID, a.ThreadID, a.ActionID, a.Tool, a.Args, a.ArgsHash, a.Preview, a.Reason, decisions, a.RequestedAt, a.ExpiresAt}
+	return ApprovalView{a.ID, a.Kind, a.RunID, a.ThreadID, a.ActionID, a.Tool, a.Args, a.ArgsHash, a.Preview, a.Reason, a.Decisions, a.RequestedAt, a.ExpiresAt}
 }
 
 // EventView is a numbered event as a watcher sees it: no arguments, no model contents.

@@ -230,6 +230,21 @@ func TestStreamOfAnEarlierRun(t *testing.T) {
 	}
 }
 
+// TestOfferedDecisions holds that each decision that is offered would be taken: nobody can always be allowed whose
+// address may look like another's.
+func TestOfferedDecisions(t *testing.T) {
+	for address, always := range map[string]bool{"bob@x.org": true, "bob@xn--exmple-4nf.com": false} {
+		w := newWorld(t)
+		w.model.Then(script.Turn{Calls: []script.Call{{Name: "mail", Args: mailArgs{To: []string{address}, Text: "ten"}}}})
+		a := w.send("POST", "/api/agent/run", "ana", `{"prompt":"x"}`)
+		offered := bytes.Contains(a.body, []byte("approve_and_always_allow_recipient"))
+		r := w.send("POST", "/api/agent/approvals/resolve", "ana", `{"approvalId":"`+a.at("approvals", "0", "approvalId")+`","decision":"approve_and_always_allow_recipient"}`)
+		if offered != always || (r.StatusCode == 200) != always || !bytes.Contains(a.body, []byte(`"approve_once"`)) {
+			t.Errorf("%s: offered %v, answered %s: %s", address, offered, r.Status, a.body)
+		}
+	}
+}
+
 func TestEditedArgumentsThatDoNotFit(t *testing.T) {
 	w := newWorld(t)
 	w.wants("ten")

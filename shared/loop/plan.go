@@ -265,9 +265,13 @@ func (d *draft) refuse(id string, plan agent.Plan, why error) error {
 
 // ask opens an approval, or a review, for the action.
 func (d *draft) ask(a *agent.Action, kind agent.Kind, reason string) error {
+	decisions, err := d.decisions(a, kind)
+	if err != nil {
+		return err
+	}
 	d.run.Approvals++
 	ap := &agent.Approval{ID: agent.ApprovalID(d.run.ID, d.run.Approvals), Kind: kind, UID: d.run.UID, RunID: d.run.ID, ThreadID: d.run.ThreadID, ActionID: a.ID,
-		Tool: a.Tool, Args: a.Args, ArgsHash: a.ArgsHash, Preview: tool.Preview{Title: a.Tool}, Reason: reason,
+		Tool: a.Tool, Args: a.Args, ArgsHash: a.ArgsHash, Preview: tool.Preview{Title: a.Tool}, Reason: reason, Decisions: decisions,
 		RequestedAt: d.now, ExpiresAt: d.expiry(kind), Status: agent.ApprovalOpen}
 	if t := d.m.Tools[a.Tool]; t != nil { // a review outlives its tool
 		preview, err := t.Preview(a.Args)
@@ -286,6 +290,21 @@ func (d *draft) ask(a *agent.Action, kind agent.Kind, reason string) error {
 		return err
 	}
 	return d.say(agent.RoleAssistant, ap.ID, "%s", d.m.asks(a))
+}
+
+// decisions are those that fit: who cannot always be allowed is not offered for it.
+func (d *draft) decisions(a *agent.Action, kind agent.Kind) ([]agent.Decision, error) {
+	if kind == agent.KindReview {
+		return []agent.Decision{agent.ConfirmDone, agent.StartNew}, nil
+	}
+	to, err := d.m.Tools[a.Tool].Recipients(a.Args)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := d.m.Rules.Entries(d.run.UID, a.Tool, to, d.now); err != nil {
+		return []agent.Decision{agent.ApproveOnce, agent.ApproveEdited, agent.Reject}, nil
+	}
+	return []agent.Decision{agent.ApproveOnce, agent.ApproveAlways, agent.ApproveEdited, agent.Reject}, nil
 }
 
 // expiry is when a waiting call is given up: an approval after its time, a review with the run.
