@@ -130,6 +130,7 @@ func TestForeignIsMissing(t *testing.T) {
 		"cancel": {func() answer { return w.send("POST", "/api/agent/runs/"+run+"/cancel", "eve", "") }, func() answer { return w.send("POST", "/api/agent/runs/"+missing+"/cancel", "eve", "") }},
 		"thread": {func() answer { return w.send("GET", "/api/agent/threads/"+thread+"/messages", "eve", "") }, func() answer { return w.send("GET", "/api/agent/threads/"+missing+"/messages", "eve", "") }},
 		"delete": {func() answer { return w.send("DELETE", "/api/agent/threads/"+thread, "eve", "") }, func() answer { return w.send("DELETE", "/api/agent/threads/"+missing, "eve", "") }},
+		"audit":  {func() answer { return w.send("GET", "/api/agent/audit?runId="+run, "eve", "") }, func() answer { return w.send("GET", "/api/agent/audit?runId="+missing, "eve", "") }},
 		"write": {func() answer {
 			return w.send("POST", "/api/agent/run", "eve", `{"prompt":"x","threadId":"`+thread+`"}`)
 		}, func() answer {

@@ -142,7 +142,8 @@ type AuditPage struct {
 	NextCursor string        `json:"nextCursor,omitempty"`
 }
 
-// Audit gives the user's own entries: of one run in their order, or of all runs, newest first.
+// Audit gives the user's own entries: of one run in their order, or of all runs, newest first. The error is AuthError
+// not_found for a run that is not the user's.
 func (r *Records) Audit(ctx context.Context, uid, runID, cursor string, limit int) (AuditPage, error) {
 	page := AuditPage{Entries: []audit.Entry{}}
 	q := store.Query{Collection: "audit", OrderBy: "at", Desc: true, Limit: limit, Where: []store.Filter{{Field: "uid", Op: "==", Value: uid}}}
@@ -165,6 +166,9 @@ func (r *Records) Audit(ctx context.Context, uid, runID, cursor string, limit in
 			return page, fmt.Errorf("records: %s cannot be read: %w", d.Path, err)
 		}
 		page.Entries = append(page.Entries, e)
+	}
+	if runID != "" && page.Head == nil && len(docs) == 0 && cursor == "" { // no run of the user's, nor any trace of one
+		return page, fault.NotFound()
 	}
 	page.NextCursor = next
 	return page, nil
