@@ -60,15 +60,22 @@ type Option func(*options)
 type options struct {
 	local Accounts
 	now   func() time.Time
+	loop  func(*loop.Loop)
 }
 
 // WithLocalAccounts has the tools act through accounts of this machine where no Google OAuth client is configured.
 // scripts/dev passes its local mailbox and calendar.
 func WithLocalAccounts(a Accounts) Option { return func(o *options) { o.local = a } }
 
+// WithClock has everything tell the time by this clock.
+func WithClock(now func() time.Time) Option { return func(o *options) { o.now = now } }
+
+// WithLoop changes the loop before it is used: tests and proofs put themselves between it and its store, queue and tools.
+func WithLoop(change func(*loop.Loop)) Option { return func(o *options) { o.loop = change } }
+
 // New opens what the configuration names. Clients are made once; none of them calls out before it is used.
 func New(ctx context.Context, cfg config.Config, log *slog.Logger, opts ...Option) (*App, error) {
-	o := options{local: nobody{}, now: time.Now}
+	o := options{local: nobody{}, now: time.Now, loop: func(*loop.Loop) {}}
 	for _, opt := range opts {
 		opt(&o)
 	}
@@ -106,8 +113,10 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 	if linked != nil {
 		acting = linked
 	}
-	l := (&loop.Loop{Store: a.Store, Queue: a.Queue, Model: mdl, Tools: tools(cfg, acting, o.now), Rules: cfg.Rules, Profile: profile(cfg),
-		Access: acting.Check, Log: a.Log, Now: o.now}).Init()
+	l := &loop.Loop{Store: a.Store, Queue: a.Queue, Model: mdl, Tools: tools(cfg, acting, o.now), Rules: cfg.Rules, Profile: profile(cfg),
+		Access: acting.Check, Log: a.Log, Now: o.now}
+	o.loop(l)
+	l.Init()
 	a.API = &api.API{Loop: l, Records: rec, Accounts: linked, Users: users, Push: push, Origins: cfg.AllowedOrigins, PublicURL: cfg.PublicURL, Log: a.Log,
 		Budget: cfg.FunctionTimeout, Health: health(cfg, mdl, l.Tools)}
 	return nil

@@ -2,11 +2,13 @@ package app_test
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
+	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/model/fakegemini"
 )
 
@@ -14,19 +16,19 @@ func TestAMailGoesOutOnceApproved(t *testing.T) {
 	w := newWorld(t)
 	w.mail()
 	r := w.ask()
-	if r.Status != "awaiting_confirmation" || len(w.google.Messages()) != 0 {
+	if r.Status != "awaiting_confirmation" || len(w.Google.Messages()) != 0 {
 		t.Fatalf("%+v", r)
 	}
 	got := w.approve(r)
-	if got.Status != "completed" || got.Actions[0].ExecutionStatus != "succeeded" || len(w.google.Messages()) != 1 {
-		t.Fatalf("%+v, %d messages", got, len(w.google.Messages()))
+	if got.Status != "completed" || got.Actions[0].ExecutionStatus != "succeeded" || len(w.Google.Messages()) != 1 {
+		t.Fatalf("%+v, %d messages", got, len(w.Google.Messages()))
 	}
 	w.deliver()
-	if len(w.google.Messages()) != 1 {
+	if len(w.Google.Messages()) != 1 {
 		t.Fatal("it was sent again")
 	}
-	for _, secret := range []string{"CANARY-body", "bob@example.com", account, "a-key-of-the-fake-gemini"} {
-		if strings.Contains(w.logs.String(), secret) {
+	for _, secret := range []string{"CANARY-body", "bob@example.com", "ana@example.com", "a-key-of-the-fake-gemini"} {
+		if strings.Contains(w.Logs.String(), secret) {
 			t.Errorf("the log holds %q", secret)
 		}
 	}
@@ -83,16 +85,16 @@ func TestProviderFaults(t *testing.T) {
 				w.event()
 			}
 			r := w.ask()
-			w.faults(once(c.op, c.fault))
+			w.SetFault(once(c.op, c.fault))
 			got := w.approve(r)
 			a := got.Actions[0]
-			if n := len(w.google.Messages()) + len(w.google.Events()); n != c.effects || a.ExecutionStatus != c.execution || a.ErrorCode != c.class {
+			if n := len(w.Google.Messages()) + len(w.Google.Events()); n != c.effects || a.ExecutionStatus != c.execution || a.ErrorCode != c.class {
 				t.Errorf("%d effects, %+v", n, a)
 			}
 			if kind := pendingKind(w); kind != c.kind {
 				t.Errorf("%q waits, want %q", kind, c.kind)
 			}
-			if strings.Contains(w.logs.String(), "ya29") || strings.Contains(got.Message+a.Message, "ya29") {
+			if strings.Contains(w.Logs.String(), "ya29") || strings.Contains(got.Message+a.Message, "ya29") {
 				t.Error("a secret of the provider was shown")
 			}
 		})
@@ -102,17 +104,17 @@ func TestProviderFaults(t *testing.T) {
 // TestASentMailIsProofEnough is the same loss of an answer on an account that may be read.
 func TestASentMailIsProofEnough(t *testing.T) {
 	w := newWorld(t)
-	w.scopes = append(w.scopes, "https://www.googleapis.com/auth/gmail.readonly")
+	w.SetScopes("ana", append(slices.Clone(world.Scopes), "https://www.googleapis.com/auth/gmail.readonly")...)
 	w.mail()
 	r := w.ask()
-	w.faults(once("gmail.drafts.send", localgoogle.Fault{Kind: localgoogle.ResetAfter}))
-	if got := w.approve(r); got.Status != "completed" || got.Actions[0].ExecutionStatus != "succeeded" || len(w.google.Messages()) != 1 {
-		t.Errorf("%+v, %d messages", got, len(w.google.Messages()))
+	w.SetFault(once("gmail.drafts.send", localgoogle.Fault{Kind: localgoogle.ResetAfter}))
+	if got := w.approve(r); got.Status != "completed" || got.Actions[0].ExecutionStatus != "succeeded" || len(w.Google.Messages()) != 1 {
+		t.Errorf("%+v, %d messages", got, len(w.Google.Messages()))
 	}
 }
 
-func pendingKind(w *world) string {
-	_, p := w.call("GET", "/api/agent/approvals/pending", "")
+func pendingKind(w *proved) string {
+	p := w.call("GET", "/api/agent/approvals/pending", "")
 	if len(p.Approvals) == 0 {
 		return ""
 	}
@@ -151,12 +153,12 @@ func TestModelAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.brain = func(r fakegemini.Request) fakegemini.Turn {
+			w.SetBrain(func(r fakegemini.Request) fakegemini.Turn {
 				if len(r.Responses()) > 0 {
 					return fakegemini.Turn{Text: "I could not do it."}
 				}
 				return c.turn
-			}
+			})
 			began := time.Now()
 			r := w.ask()
 			if r.ErrorCode != c.run || c.run != "" && r.Status != "failed" || c.run == "" && r.Status != "completed" {
@@ -168,7 +170,7 @@ func TestModelAnswers(t *testing.T) {
 			if time.Since(began) > 50*time.Second {
 				t.Errorf("it took %v", time.Since(began))
 			}
-			if n := len(w.google.Messages()) + len(w.google.Events()); n != 0 || pendingKind(w) != "" {
+			if n := len(w.Google.Messages()) + len(w.Google.Events()); n != 0 || pendingKind(w) != "" {
 				t.Errorf("%d effects, and something waits", n)
 			}
 		})

@@ -1,0 +1,170 @@
+// Package world is all of Countersign as it is deployed, over a Google that is played by servers which speak its
+// protocols: an OIDC issuer, Gmail and Calendar, and a Gemini whose answers a test decides. Tests and the programs that
+// prove and measure stand on it.
+package world
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/countersign-run/countersign/scripts/dev/issuer"
+	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
+	"github.com/countersign-run/countersign/shared/model/fakegemini"
+)
+
+// What the cloud's issuer signs, and Countersign is configured to accept.
+const (
+	Audience     = "world"
+	PushAudience = "https://resume.example"
+	PushAccount  = "push@test-project.iam.gserviceaccount.com"
+)
+
+// Scopes are what each user has granted who was given no others.
+var Scopes = []string{"https://www.googleapis.com/auth/gmail.compose", "https://www.googleapis.com/auth/gmail.send", "https://www.googleapis.com/auth/calendar.events"}
+
+// Address is the mail address of a user.
+func Address(uid string) string { return uid + "@example.com" }
+
+// Cloud is what lies outside of Countersign. Countersign may be killed and started again over one Cloud.
+type Cloud struct {
+	URL    string
+	Google *localgoogle.Server
+	Gemini *fakegemini.Server
+	Issuer *issuer.Issuer
+
+	server *http.Server
+	mux    *http.ServeMux
+
+	mu     sync.Mutex
+	brain  fakegemini.Brain
+	fault  func(op string) localgoogle.Fault
+	scopes map[string][]string
+}
+
+var key = sync.OnceValues(issuer.NewKey)
+
+// NewCloud starts the servers on a free port of this machine. Until SetBrain the model says "Hello.".
+func NewCloud() (*Cloud, error) {
+	c := &Cloud{mux: http.NewServeMux(), scopes: map[string][]string{}, brain: Says("Hello.")}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	c.URL = "http://" + ln.Addr().String()
+	if err := c.open(); err != nil {
+		_ = ln.Close() // the error that matters is the other one
+		return nil, err
+	}
+	c.server = &http.Server{Handler: c.mux, ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = c.server.Serve(ln) }() // it ends with Close
+	return c, nil
+}
+
+func (c *Cloud) open() error {
+	k, err := key()
+	if err != nil {
+		return err
+	}
+	if c.Issuer, err = issuer.New(c.URL+"/issuer", k, time.Now); err != nil {
+		return err
+	}
+	c.Google, err = localgoogle.New(localgoogle.Options{User: c.account, Fault: c.faultOf})
+	if err != nil {
+		return err
+	}
+	c.Gemini = fakegemini.New(c.think)
+	c.mux.Handle("/issuer/", c.Issuer)
+	c.mux.Handle("/google/", http.StripPrefix("/google", c.Google))
+	c.mux.Handle("/gemini/", http.StripPrefix("/gemini", c.Gemini))
+	return nil
+}
+
+// Handle adds a server of the test's own to the cloud.
+func (c *Cloud) Handle(pattern string, h http.Handler) { c.mux.Handle(pattern, h) }
+
+// Close ends the servers.
+func (c *Cloud) Close() error { return c.server.Close() }
+
+// Settings is Countersign's configuration for this cloud; who uses it adds where the store lies.
+func (c *Cloud) Settings() map[string]string {
+	return map[string]string{
+		"STORE": "embedded", "PUBLIC_URL": c.URL,
+		"GEMINI_API_KEY": "a-key-of-the-fake-gemini", "GEMINI_MODEL": "fake", "GOOGLE_GEMINI_BASE_URL": c.URL + "/gemini",
+		"AUTH_ISSUER": c.Issuer.URL(), "AUTH_AUDIENCE": Audience,
+		"PUSH_ISSUER": c.Issuer.URL(), "PUSH_AUDIENCE": PushAudience, "PUSH_SERVICE_ACCOUNT": PushAccount,
+		"GMAIL_API_ENDPOINT": c.URL + "/google/", "CALENDAR_API_ENDPOINT": c.URL + "/google/calendar/v3/",
+	}
+}
+
+// Token is an ID token of the user, good for an hour.
+func (c *Cloud) Token(uid string) (string, error) {
+	return c.Issuer.Token(uid, Address(uid), Audience, time.Hour)
+}
+
+// PushToken is what Pub/Sub and the scheduler call with.
+func (c *Cloud) PushToken(context.Context) (string, error) {
+	return c.Issuer.PushToken(PushAccount, PushAudience)
+}
+
+// SetBrain decides what the model answers from now on.
+func (c *Cloud) SetBrain(b fakegemini.Brain) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.brain = b
+}
+
+func (c *Cloud) think(r fakegemini.Request) fakegemini.Turn {
+	c.mu.Lock()
+	b := c.brain
+	c.mu.Unlock()
+	return b(r)
+}
+
+// SetFault decides which operations of Gmail and Calendar fail from now on; nil: none.
+func (c *Cloud) SetFault(f func(op string) localgoogle.Fault) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.fault = f
+}
+
+func (c *Cloud) faultOf(op string) localgoogle.Fault {
+	c.mu.Lock()
+	f := c.fault
+	c.mu.Unlock()
+	if f == nil {
+		return localgoogle.Fault{}
+	}
+	return f(op)
+}
+
+// SetScopes says what the user has granted; none at all is an account that was unlinked.
+func (c *Cloud) SetScopes(uid string, scopes ...string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.scopes[uid] = scopes
+}
+
+// account tells whose access token it is: a user's name is the token of Accounts.
+func (c *Cloud) account(bearer string) (email string, scopes []string, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	scopes, set := c.scopes[bearer]
+	if !set {
+		scopes = Scopes
+	}
+	return Address(bearer), scopes, len(scopes) > 0
+}
+
+// Accounts are the linked accounts of all users, in whatever process Countersign runs.
+type Accounts struct{}
+
+// Client acts as the user.
+func (Accounts) Client(_ context.Context, uid string, _ ...string) (*http.Client, error) {
+	return localgoogle.Bearer(uid), nil
+}
+
+// Check finds every account linked; what the user has really granted shows when it is used.
+func (Accounts) Check(context.Context, string, []string) error { return nil }

@@ -1,0 +1,224 @@
+package world
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/api"
+	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/config"
+	"github.com/countersign-run/countersign/shared/obs"
+	queueembedded "github.com/countersign-run/countersign/shared/queue/embedded"
+)
+
+// Serve puts Countersign together from settings and answers for every function on the listener, until stop is called.
+func Serve(ctx context.Context, ln net.Listener, settings map[string]string, logs io.Writer, opts ...app.Option) (a *app.App, stop func() error, err error) {
+	cfg, err := config.Load(func(name string) string { return settings[name] })
+	if err != nil {
+		return nil, nil, err
+	}
+	if a, err = app.New(ctx, cfg, obs.New(logs, cfg.Log()), append([]app.Option{app.WithLocalAccounts(Accounts{})}, opts...)...); err != nil {
+		return nil, nil, err
+	}
+	var names []string
+	for _, f := range api.Functions {
+		names = append(names, f.Name)
+	}
+	web := &http.Server{Handler: a.Handler(names...), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 4 << 20}
+	go func() { _ = web.Serve(ln) }() // it ends with stop
+	return a, func() error { return errors.Join(web.Close(), a.Close()) }, nil
+}
+
+// World is a Cloud with Countersign over it, in this process.
+type World struct {
+	*Cloud
+	Base string // where the functions answer
+	App  *app.App
+	Logs *Log
+	stop func() error
+}
+
+// Options of a World.
+type Options struct {
+	Dir      string   // of the embedded store; needed where STORE is embedded
+	Settings []string // NAME=value, over the cloud's own
+	App      []app.Option
+}
+
+// New starts a cloud, and Countersign over it.
+func New(ctx context.Context, o Options) (*World, error) {
+	c, err := NewCloud()
+	if err != nil {
+		return nil, err
+	}
+	w := &World{Cloud: c, Logs: &Log{}}
+	if err := w.Start(ctx, o); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return w, nil
+}
+
+// Start starts Countersign over the cloud, after New or Stop.
+func (w *World) Start(ctx context.Context, o Options) error {
+	settings := w.Settings()
+	settings["DATA_DIR"] = o.Dir
+	for _, s := range o.Settings {
+		name, value, _ := strings.Cut(s, "=")
+		settings[name] = value
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	w.Base = "http://" + ln.Addr().String()
+	settings["PUBLIC_URL"] = w.Base
+	w.App, w.stop, err = Serve(ctx, ln, settings, w.Logs, o.App...)
+	if err != nil {
+		return errors.Join(err, ln.Close())
+	}
+	return nil
+}
+
+// Stop ends Countersign and leaves the cloud.
+func (w *World) Stop() error { return w.stop() }
+
+// Close ends both.
+func (w *World) Close() error { return errors.Join(w.stop(), w.Cloud.Close()) }
+
+// Answer is what the API says, as far as its callers here look at it.
+type Answer struct {
+	HTTP   int         `json:"-"`
+	Header http.Header `json:"-"`
+	Body   []byte      `json:"-"`
+
+	OK                                                   bool
+	RunID, ThreadID, Status, Summary, ErrorCode, Message string
+	Actions                                              []Action
+	Approvals                                            []Approval
+	Error                                                struct{ Class, Code, Message, Field, RequestID string }
+}
+
+// Action is an action of an answer.
+type Action struct {
+	ActionID, Tool, Status, ErrorCode, ErrorReason, ExecutionStatus, ApprovalID, Message string
+}
+
+// Approval is an approval of an answer.
+type Approval struct {
+	ApprovalID, RunID, ActionID, Tool, ArgsHash, Kind string
+	Args                                              json.RawMessage
+}
+
+// Call sends a request as the user. Its error is the connection's; what the API says is in the answer.
+func (w *World) Call(ctx context.Context, uid, method, path, body string, header ...string) (Answer, error) {
+	token, err := w.Token(uid)
+	if err != nil {
+		return Answer{}, err
+	}
+	return Send(ctx, w.Base, token, method, path, body, header...)
+}
+
+// Send sends a request with a token; header are further names and values.
+func Send(ctx context.Context, base, token, method, path, body string, header ...string) (Answer, error) {
+	req, err := http.NewRequestWithContext(ctx, method, base+path, strings.NewReader(body))
+	if err != nil {
+		return Answer{}, err
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	req.Header.Set("Content-Type", "application/json")
+	for i := 0; i+1 < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return Answer{}, err
+	}
+	defer res.Body.Close()
+	data, err := io.ReadAll(res.Body)
+	if err != nil {
+		return Answer{}, err
+	}
+	a := Answer{}
+	if len(data) > 0 {
+		if err := json.Unmarshal(data, &a); err != nil {
+			return a, fmt.Errorf("%s %s answered %d with what is no JSON: %w", method, path, res.StatusCode, err)
+		}
+	}
+	a.HTTP, a.Body, a.Header = res.StatusCode, data, res.Header
+	return a, nil
+}
+
+// Ask starts a run.
+func (w *World) Ask(ctx context.Context, uid, prompt string) (Answer, error) {
+	body, err := json.Marshal(map[string]string{"prompt": prompt})
+	if err != nil {
+		return Answer{}, err
+	}
+	return w.Call(ctx, uid, "POST", "/api/agent/run", string(body))
+}
+
+// Resolve decides about an approval, with the hash that was shown.
+func (w *World) Resolve(ctx context.Context, uid string, a Approval, decision string) (Answer, error) {
+	body, err := json.Marshal(map[string]string{"approvalId": a.ApprovalID, "decision": decision, "argsHash": a.ArgsHash})
+	if err != nil {
+		return Answer{}, err
+	}
+	return w.Call(ctx, uid, "POST", "/api/agent/approvals/resolve", string(body))
+}
+
+// Run reads a run.
+func (w *World) Run(ctx context.Context, uid, runID string) (Answer, error) {
+	return w.Call(ctx, uid, "GET", "/api/agent/runs/"+runID, "")
+}
+
+// Push gives the embedded queue's messages to the resume function at base, as Pub/Sub would.
+func (c *Cloud) Push(base string) queueembedded.Push {
+	return queueembedded.HTTPPush(base+"/api/agent/resume", c.PushToken, http.DefaultClient)
+}
+
+// Deliver pushes what the embedded queue has due, once.
+func (w *World) Deliver(ctx context.Context) (int, error) {
+	q, ok := w.App.Queue.(*queueembedded.Queue)
+	if !ok {
+		return 0, errors.New("world: the queue delivers by itself")
+	}
+	return q.Deliver(ctx, w.Push(w.Base))
+}
+
+// Sweep calls the sweep function as the scheduler does.
+func (w *World) Sweep(ctx context.Context) (Answer, error) {
+	token, err := w.PushToken(ctx)
+	if err != nil {
+		return Answer{}, err
+	}
+	return Send(ctx, w.Base, token, "POST", "/api/agent/sweep", "")
+}
+
+// Log is what Countersign has logged.
+type Log struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (l *Log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+// String is all that was logged.
+func (l *Log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
