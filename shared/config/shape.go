@@ -49,7 +49,7 @@ func isText(v string) bool {
 	})
 }
 
-// isKeyset looks at the outside of a Tink keyset in JSON or base64; shared/google reads the keys. A keyset's braces are
+// isKeyset looks at the outside of a Tink keyset in JSON or base64; shared/google/tokenkey reads the keys. A keyset's braces are
 // a filler's, so it is not compared with those.
 func isKeyset(v string) bool {
 	text := []byte(v)
