@@ -64,7 +64,7 @@ func TestCost(t *testing.T) {
 	deliver()
 	check("resume, with a tool that needs no handle", 2, 3, 3, 6) // intent: run, audit; outcome: run, audit; end: run, thread
 	ask("")
-	check("a run with an effect that is always allowed", 1, 1, 5, 10) // as resume, and the user, whose list must still be the same
+	check("a run with an effect that is always allowed", 1, 1, 4, 9) // the turn and the intent are one commit; the user, whose list must still be the same
 
 	w.loop.Model = &asked{tool: "draft"}
 	v = ask("")
