@@ -239,7 +239,7 @@ func benchmarkSteps(b *testing.B, open func(testing.TB) *world) {
 				read, written, n = read+r, written+w, n+1
 			}
 			for unit, v := range map[string]int{"reads": s.costs.reads, "docs-read": s.costs.read, "commits": s.costs.commits, "docs-written": s.costs.written,
-				"model-calls": s.costs.model, "publishes": s.costs.published, "B-read": read / n, "B-written": written / n} {
+				"trips-before-model": s.costs.before, "model-calls": s.costs.model, "publishes": s.costs.published, "B-read": read / n, "B-written": written / n} {
 				b.ReportMetric(float64(v), unit+"/op")
 			}
 		})
