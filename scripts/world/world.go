@@ -15,6 +15,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/app/all"
 	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/obs"
 	queueembedded "github.com/countersign-run/countersign/shared/queue/embedded"
@@ -27,7 +28,7 @@ func Serve(ctx context.Context, ln net.Listener, getenv func(string) string, log
 	if err != nil {
 		return nil, nil, err
 	}
-	if a, err = app.New(ctx, cfg, obs.New(logs, cfg.Log()), append([]app.Option{app.WithLocalAccounts(Accounts{})}, opts...)...); err != nil {
+	if a, err = app.New(ctx, cfg, obs.New(logs, cfg.Log()), append([]app.Option{all.Parts, app.WithLocalAccounts(Accounts{})}, opts...)...); err != nil {
 		return nil, nil, err
 	}
 	var names []string
