@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -130,7 +131,7 @@ func (s *sequence) ask(t *rapid.T, key, body string) (v *agent.RunView, err erro
 	}
 	l := s.life(t)
 	if key != "" {
-		l.runID = agent.KeyedRunID(ana, key)
+		l.runID, l.starts = agent.KeyedRunID(ana, key), true
 	}
 	err = errors.New("it did not live to tell")
 	l.outcome = func(told *agent.RunView, e error) { v, err = told, e }
@@ -176,6 +177,9 @@ func (s *sequence) startAgain(t *rapid.T) {
 	}
 	commits := s.witness.commits
 	v, err := s.ask(t, key, body)
+	if fault.Is(err, fault.Policy, fault.CodeKeyReused) && s.witness.ended[s.keys[key]] != nil {
+		return // a conversation that was deleted does not come back
+	}
 	switch {
 	case body != "body" && (!fault.Is(err, fault.Policy, fault.CodeKeyReused) || s.witness.commits != commits):
 		t.Fatalf("invariant 20: key %s with another body: %v, and %d commits", key, err, s.witness.commits-commits)
@@ -410,10 +414,13 @@ func (s *sequence) cancel(t *rapid.T) {
 	s.run(l, func(ctx context.Context, p *loop.Loop) (*agent.RunView, error) { return p.Cancel(ctx, uid, id) })
 }
 
-// deleteThread deletes a conversation, unless a run of it is under way.
+// deleteThread deletes a conversation, unless a run of it is under way. Nobody is stopped meanwhile in a start with a key:
+// one who slept through the whole life and the deletion of the run that the key names would begin it anew. No effect
+// could come of it, because its audit cannot begin a second time, but its chain is then not the run's.
 func (s *sequence) deleteThread(t *rapid.T) {
 	threads := s.threads()
-	if len(threads) == 0 {
+	starting := func(p *process) bool { return p.starts }
+	if len(threads) == 0 || slices.ContainsFunc(s.stopped, starting) {
 		return
 	}
 	err := s.rec.DeleteThread(s.ctx, ana, pick(t, "thread", threads...))

@@ -204,6 +204,7 @@ type process struct {
 	m        *trialed
 	runID    string // where it is known beforehand
 	decides  string // the approval that it answers
+	starts   bool   // with a key
 	mishap   mishap
 	left     int       // commits until the mishap
 	stops    chan bool // to the test: true that it is stopped, false that it is over
@@ -223,6 +224,7 @@ func processOf(ctx context.Context) *process {
 // life is how a process is started.
 type life struct {
 	runID, decides string
+	starts         bool
 	mishap         mishap
 	at             int // the commit
 	skew           time.Duration
@@ -231,7 +233,7 @@ type life struct {
 
 // run starts a process and waits until it is over, dead or stopped. It reports whether the process came to its end.
 func (m *trialed) run(l life, f func(context.Context, *loop.Loop) (*agent.RunView, error)) (over bool) {
-	p := &process{Store: m.witness, m: m, runID: l.runID, decides: l.decides, mishap: l.mishap, left: l.at, stops: make(chan bool), goes: make(chan bool), outcome: l.outcome}
+	p := &process{Store: m.witness, m: m, runID: l.runID, decides: l.decides, starts: l.starts, mishap: l.mishap, left: l.at, stops: make(chan bool), goes: make(chan bool), outcome: l.outcome}
 	its := *m.loop
 	its.Store, its.Model = p, m
 	its.Now = func() time.Time { return m.clock().Add(l.skew) }
