@@ -13,6 +13,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/policy"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/tool"
@@ -510,4 +511,34 @@ func (w *witness) settled() []string {
 		}
 	}
 	return w.violations
+}
+
+// tally counts what a sequence has come to, so that a test of nothing shows.
+func (w *witness) tally(into map[string]int) {
+	for _, runs := range []map[string]*watched{w.runs, w.ended} {
+		for _, r := range runs {
+			into["runs"]++
+			for _, a := range r.state.Actions {
+				w.tallyAction(a, into)
+			}
+		}
+	}
+}
+
+func (w *witness) tallyAction(a *agent.Action, into map[string]int) {
+	for what, is := range map[string]bool{
+		"begun":                  a.SideEffect && a.Started.Attempt > 0,
+		"begun on the allowlist": a.SideEffect && a.Started.Attempt > 0 && !a.RequiresApproval,
+		"begun again":            a.SideEffect && a.Started.Attempt > 1,
+		"completed":              a.SideEffect && a.Status == agent.ActionCompleted,
+		"unknown":                a.Execution == agent.UnknownState,
+		"rejected":               a.Status == agent.ActionRejected,
+		"expired":                a.Error != nil && a.Error.Code == fault.CodeExpired,
+		"reviewed":               a.Decision == agent.ConfirmDone || a.Decision == agent.StartNew,
+		"denied":                 a.PolicyDecision == string(policy.Deny),
+	} {
+		if is {
+			into[what]++
+		}
+	}
 }

@@ -46,6 +46,7 @@ func sequencesOn(t *testing.T, w *world, n, most int) {
 	rapidly(t, "rapid.checks", n)
 	rapidly(t, "rapid.steps", most*3/4)
 	m := newTrialed(t, w)
+	reached := map[string]int{}
 	rapid.Check(t, func(rt *rapid.T) {
 		if err := m.begin(); err != nil {
 			rt.Fatal(err)
@@ -54,7 +55,14 @@ func sequencesOn(t *testing.T, w *world, n, most int) {
 		defer s.endProcesses()
 		rt.Repeat(s.actions())
 		s.settle(rt)
+		m.witness.tally(reached)
 	})
+	t.Logf("reached: %v", reached)
+	for _, what := range []string{"begun", "begun on the allowlist", "begun again", "completed", "unknown", "rejected", "expired", "reviewed", "denied"} {
+		if reached[what] == 0 && n >= 1000 && !t.Failed() {
+			t.Errorf("no sequence came to an action that was %s, so nothing was tried of it", what)
+		}
+	}
 }
 
 // rapidly sets one of rapid's flags for the length of a test.
@@ -84,22 +92,27 @@ type sequence struct {
 	yes         []string          // approvals of which somebody was told that they are approved
 }
 
-// actions are what may happen. Some stand there twice because nothing much happens without them.
+// actions are what may happen, each as often as its weight: nothing much happens without the first few.
 func (s *sequence) actions() map[string]func(*rapid.T) {
-	all := map[string]func(*rapid.T){
-		"start": s.start, "start again": s.startAgain, "model answers": s.modelAnswers, "model calls": s.modelCalls, "model calls again": s.modelCalls,
-		"resolve": s.resolve, "resolve again": s.resolve, "resolve wrongly": s.resolveWrongly, "deliver": s.deliverOne, "deliver more": s.deliverOne,
-		"deliver again": s.deliverAgain, "drop publish": s.dropPublish, "zombie": s.zombie, "tick": s.passTime, "sweep": s.sweep, "provider": s.provider,
-		"allowlist": s.removeAllow, "access": s.access, "draft": s.touchDraft, "cancel": s.cancel, "delete thread": s.deleteThread, "disable user": s.disableUser,
-	}
-	for name, do := range all {
-		all[name] = func(t *rapid.T) {
-			if s.steps++; s.steps <= s.most {
-				do(t)
+	all := map[string]func(*rapid.T){"": func(t *rapid.T) { report(t, s.witness.check()) }}
+	for _, a := range []struct {
+		name   string
+		weight int
+		do     func(*rapid.T)
+	}{
+		{"answer", 7, s.resolve}, {"begin", 5, s.start}, {"deliver", 7, s.deliverOne}, {"call", 2, s.modelCalls}, {"let a process go", 3, s.zombie},
+		{"pass time", 3, s.passTime}, {"sweep", 2, s.sweep}, {"provider", 2, s.provider}, {"begin again", 1, s.startAgain}, {"say", 1, s.modelAnswers},
+		{"answer wrongly", 1, s.resolveWrongly}, {"deliver again", 1, s.deliverAgain}, {"drop a message", 1, s.dropPublish}, {"take back an entry", 1, s.removeAllow},
+		{"take back access", 1, s.access}, {"touch a draft", 1, s.touchDraft}, {"cancel", 1, s.cancel}, {"delete a thread", 1, s.deleteThread}, {"shut out", 1, s.disableUser},
+	} {
+		for i := range a.weight {
+			all[fmt.Sprintf("%s (%d)", a.name, i+1)] = func(t *rapid.T) {
+				if s.steps++; s.steps <= s.most {
+					a.do(t)
+				}
 			}
 		}
 	}
-	all[""] = func(t *rapid.T) { report(t, s.witness.check()) }
 	return all
 }
 
@@ -125,6 +138,9 @@ func (s *sequence) life(t *rapid.T) life {
 
 func (s *sequence) ask(t *rapid.T, key, body string) (v *agent.RunView, err error) {
 	s.prompts++
+	if s.model.Left() == 0 {
+		s.modelCalls(t)
+	}
 	q := loop.Ask{UID: ana, Prompt: "request " + strconv.Itoa(s.prompts), Key: key, BodyHash: body}
 	if threads := s.threads(); len(threads) > 0 && pick(t, "thread", false, true) {
 		q.ThreadID = pick(t, "which thread", threads...)
@@ -202,13 +218,13 @@ func (s *sequence) modelCalls(t *rapid.T) {
 
 // aCall is one that is asked about, allowed, denied, or not to be understood.
 func (s *sequence) aCall(t *rapid.T) script.Call {
-	name := pick(t, "tool", "draft", "send", "lookup")
+	name := pick(t, "tool", "draft", "send", "draft", "send", "lookup")
 	text := pick(t, "text", "ten", "eleven")
 	if name == "lookup" {
 		return script.Call{Name: name, Args: json.RawMessage(`{"word":"` + text + `"}`)}
 	}
-	return pick(t, "arguments",
-		script.Call{Name: name, Args: args([]string{"bob@x.org"}, text)},
+	bob := script.Call{Name: name, Args: args([]string{"bob@x.org"}, text)}
+	return pick(t, "arguments", bob, bob, bob, bob,
 		script.Call{Name: name, Args: args([]string{"bob@x.org", "eva@x.org"}, text)},
 		script.Call{Name: name, Args: args([]string{"eva@x.org"}, text)},
 		script.Call{Name: name, Args: args([]string{"bob@denied.org"}, text)},
@@ -382,7 +398,8 @@ func (s *sequence) removeAllow(t *rapid.T) {
 	}
 }
 
-func (s *sequence) access(*rapid.T) { s.revoked = !s.revoked }
+// access is taken back or given again.
+func (s *sequence) access(t *rapid.T) { s.revoked = pick(t, "revoked", false, true) }
 
 // touchDraft is the user, who edits or deletes a draft in the mailbox.
 func (s *sequence) touchDraft(t *rapid.T) {
