@@ -100,13 +100,11 @@ func (m *mover) begun(ctx context.Context, t *tool.Tool, id string, started agen
 		}
 		fresh := a.Runnable() && started.Attempt == 1
 		again := a.Status == agent.ActionExecuting && started.Attempt == a.Started.Attempt+1
-		if !fresh && !again || fresh && m.ending(d.state, d.run, d.now) != nil {
+		if !fresh && !again || m.ending(d.state, d.run, d.now) != nil {
 			return nil
 		}
-		if fresh {
-			if stop, err := d.reconsider(a, t); stop || err != nil {
-				return err
-			}
+		if stop, err := d.reconsider(a, t); stop || err != nil {
+			return err
 		}
 		if err := d.event(agent.Event{Type: agent.ActionStarted, ActionID: id, Started: &started}); err != nil {
 			return err
@@ -146,6 +144,8 @@ func (d *draft) reconsider(a *agent.Action, t *tool.Tool) (stop bool, err error)
 	switch {
 	case v.Mode == policy.Deny:
 		return true, d.stop(a, v.Rule, fault.New(fault.Policy, "denied", "%s", v.Reason))
+	case a.Decision == "" && v.Mode == policy.RequireApproval && a.Status == agent.ActionExecuting:
+		return true, d.stop(a, v.Rule, fault.New(fault.Policy, "denied", "What allowed it was taken back before it was done."))
 	case a.Decision == "" && v.Mode == policy.RequireApproval:
 		return true, d.ask(a, agent.KindApproval, v.Reason)
 	case a.Decision == "":
@@ -157,7 +157,9 @@ func (d *draft) reconsider(a *agent.Action, t *tool.Tool) (stop bool, err error)
 // stop ends an action that was allowed and may not be carried out any more.
 func (d *draft) stop(a *agent.Action, rule string, why error) error {
 	finished := refusal(why)
-	finished.Execution = agent.NotStarted
+	if a.Status != agent.ActionExecuting {
+		finished.Execution = agent.NotStarted
+	}
 	if err := d.event(agent.Event{Type: agent.ActionFinished, ActionID: a.ID, Finished: &finished}); err != nil {
 		return err
 	}
@@ -240,8 +242,11 @@ func (m *mover) settle(ctx context.Context, id string) error {
 	return m.again(ctx, t, a)
 }
 
-// again takes over a call that provably had no effect.
+// again takes over a call that provably had no effect. What was taken back since the first try counts as it did then.
 func (m *mover) again(ctx context.Context, t *tool.Tool, a *agent.Action) error {
+	if err := m.stillFits(ctx, a, t); err != nil {
+		return m.outcome(ctx, a.ID, refusal(err))
+	}
 	started := agent.Started{Owner: m.owner, Attempt: a.Started.Attempt + 1, Handle: a.Started.Handle}
 	begun, err := m.begun(ctx, t, a.ID, started)
 	if err != nil || !begun {
