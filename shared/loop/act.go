@@ -154,12 +154,14 @@ func (d *draft) reconsider(a *agent.Action, t *tool.Tool) (stop bool, err error)
 	return false, nil
 }
 
-// stop ends an action that was allowed and may not be carried out any more.
+// stop ends an action that was allowed and may not be carried out any more. One that was begun before is left to its user:
+// that it has not happened says nothing about the process that began it, which may only have been stopped.
 func (d *draft) stop(a *agent.Action, rule string, why error) error {
-	finished := refusal(why)
-	if a.Status != agent.ActionExecuting {
-		finished.Execution = agent.NotStarted
+	if a.Status == agent.ActionExecuting {
+		return d.park(a, begunBefore+" "+fault.As(why).Message)
 	}
+	finished := refusal(why)
+	finished.Execution = agent.NotStarted
 	if err := d.event(agent.Event{Type: agent.ActionFinished, ActionID: a.ID, Finished: &finished}); err != nil {
 		return err
 	}
@@ -227,25 +229,36 @@ func (m *mover) settle(ctx context.Context, id string) error {
 	if t == nil || t.Waits() {
 		return m.park(ctx, id, "The tool that did it is no longer offered.")
 	}
-	if !t.SideEffect {
-		return m.again(ctx, t, a)
+	out, known := tool.Outcome{Verdict: tool.NotDone}, true
+	if t.SideEffect {
+		out, known = m.reconcile(ctx, t, m.call(a, a.Started.Handle))
 	}
-	out, known := m.reconcile(ctx, t, m.call(a, a.Started.Handle))
 	switch {
 	case !known:
 		return m.park(ctx, id, out.Reason)
 	case out.Verdict == tool.Done:
 		return m.outcome(ctx, id, success(out.Result))
 	case m.ending(m.state, m.run, m.now()) != nil:
-		return m.outcome(ctx, id, refusal(fault.New(fault.Policy, "cancelled", "The run ended before it was done.")))
+		return m.notAgain(ctx, t, id, fault.New(fault.Policy, "cancelled", "The run ended before it was tried again."))
 	}
 	return m.again(ctx, t, a)
 }
 
+// notAgain leaves a call that had not happened and is not to be tried again.
+func (m *mover) notAgain(ctx context.Context, t *tool.Tool, id string, why error) error {
+	if !t.SideEffect {
+		return m.outcome(ctx, id, refusal(why))
+	}
+	return m.park(ctx, id, begunBefore+" "+fault.As(why).Message)
+}
+
+// begunBefore is why a call is left to its user that had not happened when it was looked for, and is not to be tried again.
+const begunBefore = "It had not been when this was looked up, but somebody had begun it."
+
 // again takes over a call that provably had no effect. What was taken back since the first try counts as it did then.
 func (m *mover) again(ctx context.Context, t *tool.Tool, a *agent.Action) error {
 	if err := m.stillFits(ctx, a, t); err != nil {
-		return m.outcome(ctx, a.ID, refusal(err))
+		return m.notAgain(ctx, t, a.ID, err)
 	}
 	started := agent.Started{Owner: m.owner, Attempt: a.Started.Attempt + 1, Handle: a.Started.Handle}
 	begun, err := m.begun(ctx, t, a.ID, started)
@@ -324,12 +337,16 @@ func (m *mover) park(ctx context.Context, id, reason string) error {
 		if !d.mine(a) {
 			return nil
 		}
-		p := agent.ProblemOf(fault.New(fault.Tool, fault.CodeUnknownOutcome, "Nobody can tell from here whether this was done. %s", reason))
-		f := &agent.Finished{Status: agent.ActionFailed, Execution: agent.UnknownState, Error: p}
-		if err := d.event(agent.Event{Type: agent.ActionFinished, ActionID: id, Finished: f}); err != nil {
-			return err
-		}
-		d.record(audit.Outcome, a, func(e *audit.Entry) { describe(e, p) })
-		return d.ask(a, agent.KindReview, p.Message)
+		return d.park(a, reason)
 	})
+}
+
+func (d *draft) park(a *agent.Action, reason string) error {
+	p := agent.ProblemOf(fault.New(fault.Tool, fault.CodeUnknownOutcome, "Nobody can tell from here whether this was done. %s", reason))
+	f := &agent.Finished{Status: agent.ActionFailed, Execution: agent.UnknownState, Error: p}
+	if err := d.event(agent.Event{Type: agent.ActionFinished, ActionID: a.ID, Finished: f}); err != nil {
+		return err
+	}
+	d.record(audit.Outcome, a, func(e *audit.Entry) { describe(e, p) })
+	return d.ask(a, agent.KindReview, p.Message)
 }

@@ -12,7 +12,8 @@ import (
 )
 
 // TestTakenBackBeforeTheSecondTry kills a process between its intent and its effect, and takes back what allowed the
-// effect: whoever finds out that it did not happen does not do it now.
+// effect: whoever finds out that it did not happen does not do it now. Nor does it say that nothing happened: it cannot tell a
+// process that died from one that was stopped and goes on.
 func TestTakenBackBeforeTheSecondTry(t *testing.T) {
 	ctx := context.Background()
 	for name, takeBack := range map[string]func(*testing.T, *world){
@@ -60,10 +61,10 @@ func TestTakenBackBeforeTheSecondTry(t *testing.T) {
 			takeBack(t, w)
 			w.tick(time.Hour)
 			got, err := w.loop.Advance(ctx, run, nil)
-			if err != nil || len(w.effects) != 1 || got.Status != agent.Completed {
+			if err != nil || len(w.effects) != 1 || got.Status != agent.Awaiting {
 				t.Fatalf("%v, done %d times, run %+v", err, len(w.effects), got)
 			}
-			if a := got.Actions[0]; a.Status != agent.ActionFailed || a.ExecutionStatus != agent.FailedKnown {
+			if a := got.Actions[0]; a.Status != agent.ActionFailed || a.ExecutionStatus != agent.UnknownState {
 				t.Errorf("the action is %s (%s)", a.Status, a.ExecutionStatus)
 			}
 		})
