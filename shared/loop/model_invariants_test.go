@@ -294,7 +294,7 @@ func (c *commit) begins(r *watched, doc agent.Run, a *agent.Action, e agent.Even
 	if agent.ArgsHash(r.uid, t.Spec, a.Args) != a.ArgsHash {
 		c.broken(3, "action %s is begun with other arguments than were judged", a.ID)
 	}
-	if a.RequiresApproval {
+	if a.RequiresApproval || a.Decision != "" { // it was asked about as soon as it was planned, or when its entry was gone
 		if yes := closedBy(a.Decision); yes != agent.ApprovalApproved || a.DecidedBy != r.uid || c.approvals[a.ApprovalID].ArgsHash != a.ArgsHash {
 			c.broken(3, "action %s is begun on %q by %q", a.ID, a.Decision, a.DecidedBy)
 		}
@@ -528,7 +528,7 @@ func (w *witness) tally(into map[string]int) {
 func (w *witness) tallyAction(a *agent.Action, into map[string]int) {
 	for what, is := range map[string]bool{
 		"begun":                  a.SideEffect && a.Started.Attempt > 0,
-		"begun on the allowlist": a.SideEffect && a.Started.Attempt > 0 && !a.RequiresApproval,
+		"begun on the allowlist": a.SideEffect && a.Started.Attempt > 0 && a.Decision == "",
 		"begun again":            a.SideEffect && a.Started.Attempt > 1,
 		"completed":              a.SideEffect && a.Status == agent.ActionCompleted,
 		"unknown":                a.Execution == agent.UnknownState,
