@@ -158,7 +158,7 @@ func (d *draft) reconsider(a *agent.Action, t *tool.Tool) (stop bool, err error)
 // that it has not happened says nothing about the process that began it, which may only have been stopped.
 func (d *draft) stop(a *agent.Action, rule string, why error) error {
 	if a.Status == agent.ActionExecuting {
-		return d.park(a, begunBefore+" "+fault.As(why).Message)
+		return d.park(a, begunBefore+" "+refusal(why).Error.Message)
 	}
 	finished := refusal(why)
 	finished.Execution = agent.NotStarted
@@ -190,12 +190,21 @@ func (m *mover) effect(ctx context.Context, t *tool.Tool, id string) error {
 				return m.outcome(ctx, id, success(out.Result))
 			}
 		case !tool.IsTransient(err):
-			return m.outcome(ctx, id, refusal(err))
+			return m.failed(ctx, t, id, err)
 		}
 		if try == tries || m.backOff(acting, try) != nil {
-			return m.outcome(ctx, id, refusal(err))
+			return m.failed(ctx, t, id, err)
 		}
 	}
+}
+
+// failed records that the call had no effect. Of a second try it says nothing about the first, whose process may only have
+// been stopped.
+func (m *mover) failed(ctx context.Context, t *tool.Tool, id string, err error) error {
+	if m.state.Action(id).Started.Attempt > 1 {
+		return m.notAgain(ctx, t, id, err)
+	}
+	return m.outcome(ctx, id, refusal(err))
 }
 
 // reconcile asks the tool what became of a call, a few times if need be; known is false where it cannot tell.
@@ -249,7 +258,7 @@ func (m *mover) notAgain(ctx context.Context, t *tool.Tool, id string, why error
 	if !t.SideEffect {
 		return m.outcome(ctx, id, refusal(why))
 	}
-	return m.park(ctx, id, begunBefore+" "+fault.As(why).Message)
+	return m.park(ctx, id, begunBefore+" "+refusal(why).Error.Message)
 }
 
 // begunBefore is why a call is left to its user that had not happened when it was looked for, and is not to be tried again.

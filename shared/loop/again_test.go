@@ -32,6 +32,7 @@ func TestTakenBackBeforeTheSecondTry(t *testing.T) {
 				return fault.New(fault.Auth, fault.CodeReauth, "Please link your account again.")
 			}
 		},
+		"the provider's consent": func(_ *testing.T, w *world) { w.next = []string{"refuse"} },
 		"the rules": func(_ *testing.T, w *world) { w.loop.Rules.DenySideEffects = true },
 	} {
 		t.Run(name, func(t *testing.T) {
