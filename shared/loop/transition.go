@@ -151,11 +151,15 @@ func (m *mover) transition(ctx context.Context, decide func(*draft) error) error
 		if err := m.pause(ctx, races+outages*10); err != nil {
 			return unavailable(err)
 		}
+		known := m.run.ID != ""
 		if err := m.reload(ctx); err != nil {
 			outages++
 			if !m.patient && outages > maxOutage {
 				return err
 			}
+		}
+		if known && m.run.ID == "" { // deleted: there is nothing left to decide about
+			return fault.NotFound()
 		}
 	}
 }
