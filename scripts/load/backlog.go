@@ -29,10 +29,9 @@ func backlog(ctx context.Context, g *ground, r *Report) error {
 	if err := wait.For(ctx, g.For-time.Since(began)); err != nil {
 		return err
 	}
-	if err := p.kill(); err != nil {
+	if err := g.kill(p); err != nil {
 		return err
 	}
-	g.forget(p)
 	if err := g.deliver(ctx, true); err != nil {
 		return err
 	}

@@ -45,6 +45,7 @@ type ground struct {
 
 	mu      sync.Mutex
 	workers []*process
+	spent   float64 // seconds of CPU of the workers that were killed
 	tokens  map[string]string
 
 	sweeper sync.WaitGroup
@@ -175,19 +176,6 @@ func (g *ground) start() (*process, error) {
 	g.workers = append(g.workers, p)
 	g.mu.Unlock()
 	return p, nil
-}
-
-// forget takes a worker that is gone off the list of those to stop.
-func (g *ground) forget(gone *process) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	kept := g.workers[:0:0]
-	for _, p := range g.workers {
-		if p != gone {
-			kept = append(kept, p)
-		}
-	}
-	g.workers = kept
 }
 
 // begin starts one worker that delivers, and warms it up.

@@ -31,6 +31,7 @@ type usage map[string]float64
 func (g *ground) usage() usage {
 	u := usage{partLoad: processSeconds(os.Getpid())}
 	g.mu.Lock()
+	u[partWorker] = g.spent
 	for _, p := range g.workers {
 		u[partWorker] += processSeconds(p.cmd.Process.Pid)
 	}

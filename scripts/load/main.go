@@ -9,6 +9,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -140,16 +141,18 @@ func (m measurement) measure(ctx context.Context) (r *Report, err error) {
 
 // print writes the report.
 func (r *Report) print(out io.Writer, file string) error {
-	data, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(r); err != nil {
 		return err
 	}
-	data = append(data, '\n')
 	if file != "" {
-		if err := os.WriteFile(file, data, 0o644); err != nil {
+		if err := os.WriteFile(file, b.Bytes(), 0o644); err != nil {
 			return err
 		}
 	}
-	_, err = out.Write(data)
+	_, err := out.Write(b.Bytes())
 	return err
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
 	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/model/fakegemini"
 	"github.com/countersign-run/countersign/shared/wait"
 )
 
@@ -17,7 +18,9 @@ const (
 	soakUsers = 200
 	killEvery = 5 * time.Second
 	faults    = 0.10
-	soakTail  = 6 * time.Minute // after the load: an approval expires after one, a dead worker's lease after 75 s
+	thinking  = 150 * time.Millisecond // of the model, and
+	mailing   = 50 * time.Millisecond  // of a call of Gmail, so that a kill finds work under way
+	soakTail  = 6 * time.Minute        // after the load: an approval expires after one, a dead worker's lease after 75 s
 	readonly  = "https://www.googleapis.com/auth/gmail.readonly"
 )
 
@@ -42,6 +45,11 @@ func soak(ctx context.Context, g *ground, r *Report) error {
 	r.Settings["seed"] = seed
 	mix := &mixture{random: rand.New(rand.NewPCG(seed, seed))}
 	g.SetFault(mix.fault)
+	g.SetBrain(func(r fakegemini.Request) fakegemini.Turn {
+		t := think(r)
+		t.Delay = thinking
+		return t
+	})
 
 	watched, sampled := g.watch(r), sample(ctx, elder)
 	loading, over := context.WithTimeout(ctx, g.For)
@@ -60,7 +68,7 @@ func soak(ctx context.Context, g *ground, r *Report) error {
 	if broken != nil {
 		return broken
 	}
-	after, err := rest(ctx, elder, base+5)
+	after, err := rest(ctx, elder, base)
 	if err != nil {
 		return err
 	}
@@ -82,10 +90,9 @@ func (g *ground) killAgainAndAgain(ctx context.Context) (kills int, err error) {
 		if err != nil || wait.For(ctx, min(killEvery, g.For/3)) != nil {
 			return kills, err
 		}
-		if err := p.kill(); err != nil {
+		if err := g.kill(p); err != nil {
 			return kills, err
 		}
-		g.forget(p)
 		kills++
 	}
 }
@@ -154,11 +161,11 @@ func (m *mixture) fault(string) localgoogle.Fault {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.random.Float64() >= faults {
-		return localgoogle.Fault{}
+		return localgoogle.Fault{Delay: mailing}
 	}
 	k := kinds[m.random.IntN(len(kinds))]
 	m.faults.add(string(k))
-	return localgoogle.Fault{Kind: k}
+	return localgoogle.Fault{Kind: k, Delay: mailing}
 }
 
 // live is the whole life of one run, from the wish to its end.

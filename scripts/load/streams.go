@@ -55,7 +55,7 @@ func streams(ctx context.Context, g *ground, r *Report) error {
 	clients.Wait()
 	took := watched()
 	sampled.stop()
-	after, err := rest(ctx, p, base+5)
+	after, err := rest(ctx, p, base)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	_ "net/http/pprof" // a worker shows its profile beside the functions
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -119,10 +120,16 @@ func startWorker(functions *os.File, o order, logs io.Writer) (*process, error) 
 }
 
 // kill is kill -9.
-func (p *process) kill() error {
-	err := p.cmd.Process.Kill()
+func (g *ground) kill(p *process) error {
+	if err := p.cmd.Process.Kill(); err != nil {
+		return err
+	}
 	_ = p.cmd.Wait() // that it was killed is no news
-	return err
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.workers = slices.DeleteFunc(g.workers, func(other *process) bool { return other == p })
+	g.spent += (p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime()).Seconds()
+	return nil
 }
 
 // stop ends the worker in good order.
