@@ -18,8 +18,8 @@ const (
 	soakUsers = 200
 	killEvery = 5 * time.Second
 	faults    = 0.10
-	thinking  = 150 * time.Millisecond // of the model, and
-	mailing   = 50 * time.Millisecond  // of a call of Gmail, so that a kill finds work under way
+	thinking  = 60 * time.Millisecond // of the model, before its answer and each piece of it, and
+	mailing   = 50 * time.Millisecond // of a call of Gmail, so that a kill finds work under way
 	soakTail  = 6 * time.Minute        // after the load: an approval expires after one, a dead worker's lease after 75 s
 	readonly  = "https://www.googleapis.com/auth/gmail.readonly"
 )
@@ -47,7 +47,7 @@ func soak(ctx context.Context, g *ground, r *Report) error {
 	g.SetFault(mix.fault)
 	g.SetBrain(func(r fakegemini.Request) fakegemini.Turn {
 		t := think(r)
-		t.Delay = thinking
+		t.Delay, t.Pieces = thinking, 1
 		return t
 	})
 
