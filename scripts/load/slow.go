@@ -16,7 +16,9 @@ func slowModel(ctx context.Context, g *ground, r *Report) error {
 		return err
 	}
 	third := min(20*time.Second, g.For) / 3 // the fake pauses before the answer, before its one piece, and before its end
-	g.SetBrain(func(fakegemini.Request) fakegemini.Turn { return fakegemini.Turn{Text: "At last.", Pieces: 1, Delay: third} })
+	g.SetBrain(func(fakegemini.Request) fakegemini.Turn {
+		return fakegemini.Turn{Text: "At last.", Pieces: 1, Delay: third}
+	})
 	var runs, health, pending series
 	stop := g.watch(r)
 	probing, done := context.WithCancel(ctx)

@@ -20,7 +20,7 @@ const (
 	faults    = 0.10
 	thinking  = 60 * time.Millisecond // of the model, before its answer and each piece of it, and
 	mailing   = 50 * time.Millisecond // of a call of Gmail, so that a kill finds work under way
-	soakTail  = 6 * time.Minute        // after the load: an approval expires after one, a dead worker's lease after 75 s
+	soakTail  = 6 * time.Minute       // after the load: an approval expires after one, a dead worker's lease after 75 s
 	readonly  = "https://www.googleapis.com/auth/gmail.readonly"
 )
 
