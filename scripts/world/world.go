@@ -21,8 +21,8 @@ import (
 )
 
 // Serve puts Countersign together from settings and answers for every function on the listener, until stop is called.
-func Serve(ctx context.Context, ln net.Listener, settings map[string]string, logs io.Writer, opts ...app.Option) (a *app.App, stop func() error, err error) {
-	cfg, err := config.Load(func(name string) string { return settings[name] })
+func Serve(ctx context.Context, ln net.Listener, getenv func(string) string, logs io.Writer, opts ...app.Option) (a *app.App, stop func() error, err error) {
+	cfg, err := config.Load(getenv)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -81,7 +81,7 @@ func (w *World) Start(ctx context.Context, o Options) error {
 	}
 	w.Base = "http://" + ln.Addr().String()
 	settings["PUBLIC_URL"] = w.Base
-	w.App, w.stop, err = Serve(ctx, ln, settings, w.Logs, o.App...)
+	w.App, w.stop, err = Serve(ctx, ln, func(name string) string { return settings[name] }, w.Logs, o.App...)
 	if err != nil {
 		return errors.Join(err, ln.Close())
 	}
