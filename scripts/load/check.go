@@ -1,20 +1,18 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"path"
+	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
+	"github.com/countersign-run/countersign/scripts/invariants"
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/app"
-	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/store"
 )
@@ -67,10 +65,9 @@ func (l *ledger) sent(subject string) int {
 	return l.mails[subject]
 }
 
-// check holds what is in the store and in the mailbox to what the users know: every run has ended, an action that is
-// completed has sent its one mail and no other has, no mail went without a yes, and the audit is whole.
+// check holds what is in the store to what the providers did, and both to what the users know.
 func (g *ground) check(ctx context.Context) (problems []string, err error) {
-	cfg, err := config.Load(func(name string) string { return g.settings[name] })
+	cfg, err := config.Load(order{Settings: g.settings}.setting)
 	if err != nil {
 		return nil, err
 	}
@@ -79,115 +76,41 @@ func (g *ground) check(ctx context.Context) (problems []string, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, st.Close()) }()
-	c := checker{ledger: g.ledger, entries: map[string][]audit.Entry{}, seen: map[string]bool{}}
-	if err := pages(ctx, st, "audit", "at", c.entry); err != nil {
-		return nil, err
+	found, err := invariants.All(ctx, st, g.Effects(), invariants.Rules{MaxTurns: cfg.MaxModelCalls, Resting: true})
+	for _, v := range found {
+		problems = append(problems, v.String())
 	}
-	if err := pages(ctx, st, "runs", "createdAt", c.run); err != nil {
-		return nil, err
-	}
-	c.rest()
-	return c.problems, nil
-}
-
-type checker struct {
-	ledger   *ledger
-	entries  map[string][]audit.Entry
-	seen     map[string]bool
-	problems []string
-}
-
-func (c *checker) problem(format string, args ...any) {
-	c.problems = append(c.problems, fmt.Sprintf(format, args...))
-}
-
-func (c *checker) entry(d store.Doc) error {
-	e, err := audit.Decode(d.Data)
 	if err != nil {
-		return err
+		return problems, err
 	}
-	c.entries[e.RunID] = append(c.entries[e.RunID], e)
-	return nil
+	known, err := g.ledger.hold(ctx, st)
+	return append(problems, known...), err
 }
 
-func (c *checker) run(d store.Doc) error {
-	var r agent.Run
-	if err := json.Unmarshal(d.Data, &r); err != nil {
-		return err
-	}
-	c.seen[r.ID] = true
-	entries := c.entries[r.ID]
-	slices.SortFunc(entries, func(a, b audit.Entry) int { return cmp.Compare(a.Seq, b.Seq) })
-	for _, p := range audit.Verify(entries, r.Audit) {
-		c.problem("run %s: audit: %s", r.ID, p)
-	}
-	s, err := agent.Fold(r.Log.Tail) // runs of a load fit into their document
-	if err != nil {
-		return err
-	}
-	if s.End == nil {
-		c.problem("run %s has not ended: it is %s", r.ID, s.Status)
-	}
-	c.effects(r.ID, s)
-	return nil
-}
-
-func (c *checker) effects(runID string, s *agent.State) {
-	done := 0
-	for _, a := range s.Actions {
-		if a.Status == agent.ActionCompleted {
-			done++
-		}
-	}
-	subject := c.ledger.runs[runID]
-	if subject == "" {
-		if done > 0 {
-			c.problem("run %s has done what nobody asked for", runID)
-		}
-		return
-	}
-	sent := c.ledger.sent(subject)
-	if sent != min(done, 1) || done > 1 {
-		c.problem("run %s: %d actions are completed, and the mail %s was sent %d times", runID, done, subject, sent)
-	}
-	if sent > 0 && !c.ledger.yes[subject] {
-		c.problem("run %s: the mail %s was sent without a yes", runID, subject)
-	}
-}
-
-// rest looks for what the runs in the store do not account for.
-func (c *checker) rest() {
+// hold looks for runs that were lost, and for mails that nobody approved or that came twice: the users' own view, by
+// subjects, beside the invariants, which go by the actions' ids.
+func (l *ledger) hold(ctx context.Context, st store.Store) (problems []string, err error) {
 	known := map[string]bool{}
-	for id, subject := range c.ledger.runs {
-		known[subject] = true
-		if !c.seen[id] {
-			c.problem("run %s was answered for, and is not in the store", id)
+	for ids := range slices.Chunk(slices.Collect(maps.Keys(l.runs)), store.MaxReads) {
+		paths := make([]string, len(ids))
+		for i, id := range ids {
+			paths[i], known[l.runs[id]] = agent.RunPath(id), true
 		}
-	}
-	for subject := range c.ledger.mails {
-		if !known[subject] {
-			c.problem("nobody knows of the mail %q", subject)
-		}
-	}
-}
-
-// pages calls each for all documents of a collection.
-func pages(ctx context.Context, st store.Store, collection, by string, each func(store.Doc) error) error {
-	q := store.Query{Collection: collection, OrderBy: by, Limit: store.MaxLimit}
-	for {
-		docs, err := st.Query(ctx, q)
+		docs, err := st.Get(ctx, paths...)
 		if err != nil {
-			return err
+			return problems, err
 		}
 		for _, d := range docs {
-			if err := each(d); err != nil {
-				return err
+			if !d.Exists() {
+				problems = append(problems, d.Path+" was answered for, and is not in the store")
 			}
 		}
-		if len(docs) < q.Limit {
-			return nil
-		}
-		last := docs[len(docs)-1]
-		q.After = &store.Cursor{Value: last.Fields[by], ID: path.Base(last.Path)}
 	}
+	l.sent("") // reads what is new in the mailbox
+	for subject, n := range l.mails {
+		if n > 1 || !l.yes[subject] || !known[subject] {
+			problems = append(problems, fmt.Sprintf("the mail %q: sent %d times; its user said yes: %t; it has a run: %t", subject, n, l.yes[subject], known[subject]))
+		}
+	}
+	return problems, nil
 }

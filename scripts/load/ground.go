@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	sweepEvery = 5 * time.Second // the scheduler's part; in the cloud it is a minute
+	sweepEvery = 3 * time.Second // the scheduler's part; in the cloud it is a minute
 	topic      = "agent-resume"
 )
 
@@ -35,6 +35,7 @@ type ground struct {
 	functions *os.File // the listener that all workers share
 	relay     *relay
 	relayURL  string // where the queue pushes to; empty: nowhere
+	hurry     time.Duration
 	ledger    *ledger
 	errors    tally
 	refusals  series // how long it took to be told "not now"
@@ -114,7 +115,7 @@ func (g *ground) configure(m measurement) {
 	g.settings["DATA_DIR"], g.settings["PUBLIC_URL"] = g.dir, g.base
 	g.settings["MAX_OPEN_APPROVALS"], g.settings["MAX_APPROVALS_PER_DAY"] = "0", "0"
 	if m.configure != nil {
-		m.configure(m.options, g.settings)
+		m.configure(g)
 	}
 }
 
@@ -168,7 +169,7 @@ func (g *ground) deliver(ctx context.Context, on bool) error {
 
 // start starts a worker. Requests wait at the listener until it answers.
 func (g *ground) start() (*process, error) {
-	p, err := startWorker(g.functions, order{g.settings, g.relayURL}, g.logs)
+	p, err := startWorker(g.functions, order{g.settings, g.relayURL, g.hurry}, g.logs)
 	if err != nil {
 		return nil, err
 	}

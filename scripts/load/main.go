@@ -33,8 +33,8 @@ const (
 // measurement is one line of the table of targets.
 type measurement struct {
 	name, what string
-	options    options // unless flags say otherwise
-	configure  func(o options, settings map[string]string)
+	options    options         // unless flags say otherwise
+	configure  func(g *ground) // before any worker is started
 	run        func(ctx context.Context, g *ground, r *Report) error
 }
 

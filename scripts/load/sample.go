@@ -91,7 +91,7 @@ func rest(ctx context.Context, p *process, enough int) (n int, err error) {
 // calm is the number of goroutines of a worker that has nothing to do: the least that it has in a few seconds.
 func calm(ctx context.Context, p *process) (least int, err error) {
 	http.DefaultClient.CloseIdleConnections()
-	for range 14 {
+	for range 6 {
 		n, err := p.goroutines(ctx)
 		if err != nil {
 			return 0, err

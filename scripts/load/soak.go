@@ -24,8 +24,14 @@ const (
 	readonly  = "https://www.googleapis.com/auth/gmail.readonly"
 )
 
-// expireSoon lets approvals wait for the shortest time that can be configured.
-func expireSoon(_ options, settings map[string]string) { settings["APPROVAL_TTL"] = "1m" }
+// expireSoon lets approvals wait for the shortest time that can be configured, and in a soak that is itself shorter, for
+// less.
+func expireSoon(g *ground) {
+	g.settings["APPROVAL_TTL"] = "1m"
+	if g.For < time.Minute {
+		g.hurry = 2 * time.Second
+	}
+}
 
 // soak is L11: mixed runs at a steady rate over two workers and a faulty Gmail. One worker is killed and replaced every
 // few seconds; the other lives all the time, and its memory and goroutines are watched.

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/loop"
 	queueembedded "github.com/countersign-run/countersign/shared/queue/embedded"
 )
 
@@ -28,7 +30,17 @@ const (
 // order is what a worker is started with.
 type order struct {
 	Settings map[string]string
-	Relay    string // where the embedded queue pushes to; empty: it does not deliver
+	Relay    string        // where the embedded queue pushes to; empty: it does not deliver
+	Hurry    time.Duration // where it is set, approvals wait no longer, and neither does who takes over from a dead worker
+}
+
+func (o order) setting(name string) string { return o.Settings[name] }
+
+// hurry shortens what takes a minute or more, so that a soak of a second can see it happen.
+func (o order) hurry(l *loop.Loop) {
+	if o.Hurry > 0 {
+		l.Profile.ApprovalTTL, l.Profile.ModelTimeout, l.Profile.ToolTimeout, l.Profile.LeaseMargin = o.Hurry, o.Hurry, o.Hurry, o.Hurry
+	}
 }
 
 // worker is Countersign as a process: it answers on the listener that it was given, and ends when its parent does.
@@ -55,7 +67,7 @@ func serve(logs io.Writer) error {
 	}
 	go func() { _ = http.Serve(profile, nil) }() // it ends with the process
 	keepConnections()
-	a, stop, err := world.Serve(context.Background(), functions, o.Settings, logs)
+	a, stop, err := world.Serve(context.Background(), functions, o.setting, logs, app.WithLoop(o.hurry))
 	if err != nil {
 		return err
 	}
@@ -74,7 +86,7 @@ func serve(logs io.Writer) error {
 // goroutines that are left can be counted.
 func keepConnections() {
 	t := http.DefaultTransport.(*http.Transport)
-	t.MaxIdleConns, t.MaxIdleConnsPerHost, t.IdleConnTimeout = 0, 1000, 5*time.Second
+	t.MaxIdleConns, t.MaxIdleConnsPerHost, t.IdleConnTimeout = 0, 1000, 2*time.Second
 }
 
 // process is a worker as its parent knows it.
