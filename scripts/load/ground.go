@@ -38,7 +38,8 @@ type ground struct {
 	hurry     time.Duration
 	ledger    *ledger
 	errors    tally
-	refusals  series // how long it took to be told "not now"
+	answers   series // of all requests of users, and of those
+	refusals  series // that were told "not now"
 	failed    tally  // what did not end as it should have, by the words of the error
 	reviews   tally  // what users said about outcomes that nobody else could tell
 	firestore *emulators.Emulator

@@ -36,9 +36,11 @@ func outages(ctx context.Context, g *ground, r *Report) error {
 		return broken
 	}
 	stop()
-	r.Figures["outages"], r.Figures["answerWhileDownMs"], r.Figures["recoveryMs"] = n, g.refusals.summary(), recovery.summary()
-	r.Figures["roundTripMs"] = whole.summary()
+	r.Figures["outages"], r.Figures["refusedMs"], r.Figures["recoveryMs"] = n, g.refusals.summary(), recovery.summary()
+	r.Figures["roundTripMs"], r.Figures["answerMs"] = whole.summary(), g.answers.summary()
+	r.atLeast("answers of 503", float64(g.refusals.count()), 1)
 	r.atMost("slowest 503 s", g.refusals.ms(1)/1000, 10)
+	r.atMost("slowest answer s", g.answers.ms(1)/1000, 10)
 	r.atMost("slowest recovery s", recovery.ms(1)/1000, 30)
 	r.atMost("errors that are not the store's", float64(g.errors.sum()-g.errors.counts()[storeDown]+g.failed.sum()), 0)
 	return nil

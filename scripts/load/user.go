@@ -51,7 +51,12 @@ func (g *ground) send(ctx context.Context, uid, method, path string, body any, h
 			return world.Answer{}, err
 		}
 	}
+	start := time.Now()
 	a, err := world.Send(ctx, g.base, token, method, path, string(data), header...)
+	g.answers.since(start)
+	if a.HTTP == http.StatusServiceUnavailable {
+		g.refusals.since(start)
+	}
 	class := fmt.Sprintf("%d %s %s", a.HTTP, a.Error.Class, a.Error.Code)
 	switch {
 	case err != nil && ctx.Err() != nil:
