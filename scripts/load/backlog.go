@@ -11,6 +11,9 @@ import (
 	"github.com/countersign-run/countersign/shared/wait"
 )
 
+// sweepAsInTheCloud is once a minute: what is due and not delivered is published anew by each sweep.
+func sweepAsInTheCloud(g *ground) { g.sweeps = time.Minute }
+
 // backlog is L9: nothing is delivered for a while, approvals pile up, and then everything starts again.
 func backlog(ctx context.Context, g *ground, r *Report) error {
 	began := time.Now()

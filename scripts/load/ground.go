@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	sweepEvery = 3 * time.Second // the scheduler's part; in the cloud it is a minute
+	sweepOften = 3 * time.Second // the scheduler's part, where a measurement does not wait for the minute of the cloud
 	topic      = "agent-resume"
 )
 
@@ -36,10 +36,12 @@ type ground struct {
 	relay     *relay
 	relayURL  string // where the queue pushes to; empty: nowhere
 	hurry     time.Duration
+	sweeps    time.Duration // the time between two
 	ledger    *ledger
 	errors    tally
 	answers   series // of all requests of users, and of those
 	refusals  series // that were told "not now"
+	slow      tally  // by route, those that took longer than an answer may
 	failed    tally  // what did not end as it should have, by the words of the error
 	reviews   tally  // what users said about outcomes that nobody else could tell
 	firestore *emulators.Emulator
@@ -56,7 +58,7 @@ type ground struct {
 
 func newGround(ctx context.Context, m measurement) (*ground, error) {
 	keepConnections()
-	g := &ground{options: m.options, tokens: map[string]string{}}
+	g := &ground{options: m.options, sweeps: sweepOften, tokens: map[string]string{}}
 	if err := g.open(ctx, m); err != nil {
 		return nil, errors.Join(err, g.close())
 	}
@@ -221,7 +223,7 @@ func (g *ground) sweep(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	g.closers = append(g.closers, func() error { cancel(); g.sweeper.Wait(); return nil })
 	g.sweeper.Go(func() {
-		for wait.For(ctx, sweepEvery) == nil {
+		for wait.For(ctx, g.sweeps) == nil {
 			token, err := g.relay.token(ctx)
 			if err == nil {
 				_, err = world.Send(ctx, g.base, token, "POST", "/api/agent/sweep", "")

@@ -55,7 +55,7 @@ var measurements = []measurement{
 	{"L6", "runs at once on one thread of one user", options{For: 10 * time.Second, Clients: 50, Store: "embedded"}, nil, hotThread},
 	{"L7", "open streams of 20 deltas a second", options{For: time.Minute, Clients: 200, Store: "embedded"}, nil, streams},
 	{"L8", "a slow model", options{For: time.Minute, Clients: 100, Store: "embedded"}, nil, slowModel},
-	{"L9", "a backlog of approvals", options{For: 10 * time.Minute, Clients: 8, Count: 5000, Store: "embedded"}, nil, backlog},
+	{"L9", "a backlog of approvals", options{For: 10 * time.Minute, Clients: 8, Count: 5000, Store: "embedded"}, sweepAsInTheCloud, backlog},
 	{"L10", "outages of the store", options{For: 10 * time.Minute, Clients: 8, Store: "firestore"}, nil, outages},
 	{"L11", "soak", options{For: 30 * time.Minute, Store: "embedded"}, expireSoon, soak},
 }

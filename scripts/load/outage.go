@@ -38,6 +38,7 @@ func outages(ctx context.Context, g *ground, r *Report) error {
 	stop()
 	r.Figures["outages"], r.Figures["refusedMs"], r.Figures["recoveryMs"] = n, g.refusals.summary(), recovery.summary()
 	r.Figures["roundTripMs"], r.Figures["answerMs"] = whole.summary(), g.answers.summary()
+	r.Figures["answersAfterTenSeconds"] = g.slow.counts()
 	r.atLeast("answers of 503", float64(g.refusals.count()), 1)
 	r.atMost("slowest 503 s", g.refusals.ms(1)/1000, 10)
 	r.atMost("slowest answer s", g.answers.ms(1)/1000, 10)

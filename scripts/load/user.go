@@ -54,6 +54,9 @@ func (g *ground) send(ctx context.Context, uid, method, path string, body any, h
 	start := time.Now()
 	a, err := world.Send(ctx, g.base, token, method, path, string(data), header...)
 	g.answers.since(start)
+	if time.Since(start) > answerDue {
+		g.slow.add(fmt.Sprintf("%s %s %d", method, route(path), a.HTTP))
+	}
 	if a.HTTP == http.StatusServiceUnavailable {
 		g.refusals.since(start)
 	}
@@ -68,6 +71,17 @@ func (g *ground) send(ctx context.Context, uid, method, path string, body any, h
 	}
 	g.errors.add(class)
 	return a, fmt.Errorf("%s %s: %s: %v", method, path, class, err)
+}
+
+// answerDue is when even a store that is down must have been owned up to.
+const answerDue = 10 * time.Second
+
+// route is the path without the id in it.
+func route(path string) string {
+	if i := strings.Index(path, "/runs/"); i >= 0 {
+		return path[:i] + "/runs/{runId}"
+	}
+	return path
 }
 
 // insist sends a request until it is answered by more than a broken connection or "not now", as a good client does.
