@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/wait"
 )
 
@@ -46,6 +45,7 @@ func backlog(ctx context.Context, g *ground, r *Report) error {
 		return err
 	}
 	took := stop()
+	g.completed(ctx, piled)
 	r.Figures["drainedPerSecond"] = round(float64(len(piled)) / took.Seconds())
 	r.atMost("drained in s", took.Seconds(), 300)
 	r.atMost("out of order by more than 10 % of the backlog, %", 100*g.relay.displaced(piled), 10)
@@ -85,7 +85,7 @@ func (g *ground) pile(ctx context.Context) (runs []piled, err error) {
 // piled is a run that was approved and waits for its resume.
 type piled struct{ uid, runID string }
 
-// drained waits until every run has ended; it asks for those that the relay has not yet seen taken only in the end.
+// drained waits until of every run a message was taken: the resume function takes one when it has moved the run.
 func (g *ground) drained(ctx context.Context, runs []piled) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
@@ -94,16 +94,20 @@ func (g *ground) drained(ctx context.Context, runs []piled) error {
 			return err
 		}
 	}
+	return nil
+}
+
+// completed looks at every run of the backlog.
+func (g *ground) completed(ctx context.Context, runs []piled) {
 	for _, p := range runs {
-		a, err := g.until(ctx, p.uid, p.runID, func(a world.Answer) bool { return ended(a) })
-		if err != nil {
-			return err
+		a, err := g.until(ctx, p.uid, p.runID, ended)
+		if err == nil && a.Status != "completed" {
+			err = fmt.Errorf("a run of the backlog is %s: %s", a.Status, a.Message)
 		}
-		if a.Status != "completed" {
-			g.failed.add("a run of the backlog is " + a.Status)
+		if err != nil {
+			g.failed.add(err.Error())
 		}
 	}
-	return nil
 }
 
 // taken gives, of these runs, those of which a message was taken, in that order.
