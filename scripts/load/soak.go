@@ -106,13 +106,9 @@ func (g *ground) killAgainAndAgain(ctx context.Context) (kills int, err error) {
 // launch begins the lives of runs at a steady rate until loading is over.
 func (g *ground) launch(loading, life context.Context, mix *mixture) *sync.WaitGroup {
 	var lives sync.WaitGroup
-	tick := time.NewTicker(time.Second / soakRate)
-	defer tick.Stop()
-	for {
-		select {
-		case <-loading.Done():
+	for next := time.Now(); ; next = next.Add(time.Second / soakRate) { // a late one does not delay those after it
+		if wait.For(loading, time.Until(next)) != nil {
 			return &lives
-		case <-tick.C:
 		}
 		wish, uid := mix.draw()
 		lives.Go(func() {
