@@ -76,6 +76,7 @@ func (g *ground) check(ctx context.Context) (problems []string, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, st.Close()) }()
+	st = patient{st}
 	found, err := invariants.All(ctx, st, g.Effects(), invariants.Rules{MaxTurns: cfg.MaxModelCalls, Resting: true})
 	for _, v := range found {
 		problems = append(problems, v.String())
@@ -113,4 +114,27 @@ func (l *ledger) hold(ctx context.Context, st store.Store) (problems []string, e
 		}
 	}
 	return problems, nil
+}
+
+// patient reads again where a store on a busy machine does not answer in time.
+type patient struct{ store.Store }
+
+const looks = 5
+
+func (p patient) Get(ctx context.Context, paths ...string) (docs []store.Doc, err error) {
+	for range looks {
+		if docs, err = p.Store.Get(ctx, paths...); !errors.Is(err, store.ErrUnavailable) {
+			break
+		}
+	}
+	return docs, err
+}
+
+func (p patient) Query(ctx context.Context, q store.Query) (docs []store.Doc, err error) {
+	for range looks {
+		if docs, err = p.Store.Query(ctx, q); !errors.Is(err, store.ErrUnavailable) {
+			break
+		}
+	}
+	return docs, err
 }

@@ -114,6 +114,12 @@ func (t *tally) add(name string) {
 	t.n[name]++
 }
 
+func (t *tally) clear() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.n = nil
+}
+
 func (t *tally) counts() map[string]int {
 	t.mu.Lock()
 	defer t.mu.Unlock()

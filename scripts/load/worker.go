@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/countersign-run/countersign/scripts/world"
@@ -84,10 +85,10 @@ func serve(logs io.Writer) error {
 // keepConnections lets this process keep as many connections to one host as it has requests under way: by default two
 // are kept, and a load would spend its time in opening them. What is not used for a few seconds is closed, so that the
 // goroutines that are left can be counted.
-func keepConnections() {
+var keepConnections = sync.OnceFunc(func() {
 	t := http.DefaultTransport.(*http.Transport)
 	t.MaxIdleConns, t.MaxIdleConnsPerHost, t.IdleConnTimeout = 0, 1000, 2*time.Second
-}
+})
 
 // process is a worker as its parent knows it.
 type process struct {
