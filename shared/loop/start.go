@@ -50,6 +50,8 @@ func (l *Loop) Start(ctx context.Context, q Ask, emit Sink) (*agent.RunView, err
 
 // begin reads what a start depends on and commits the run, its thread and the user's message as one.
 func (m *mover) begin(ctx context.Context, q Ask, threadID string) error {
+	ctx, cancel := promptly(ctx)
+	defer cancel()
 	also := []string{agent.UserPath(q.UID)}
 	if q.ThreadID != "" {
 		also = append(also, agent.ThreadPath(threadID))

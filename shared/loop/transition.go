@@ -122,6 +122,14 @@ const (
 	maxOutage = 4
 )
 
+// answerTime is how long somebody who waits for the answer is kept waiting by a store that does not: what they asked for
+// can be asked for again, and what was committed after all is found by the sweep.
+const answerTime = 9 * time.Second
+
+func promptly(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, answerTime)
+}
+
 // transition makes a decision true. decide looks at the run as it stands and drafts what follows; it does nothing else,
 // for it is called again whenever the commit lost a race: read again, decide again. A decision that drafts nothing
 // costs nothing. A commit whose answer was lost is settled in the same way: the run is read again, and a decision that
