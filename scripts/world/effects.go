@@ -14,11 +14,25 @@ import (
 
 // Effects are what Gmail and Calendar have carried out, each with the action that it bears.
 func (c *Cloud) Effects() []invariants.Effect {
-	var all []invariants.Effect
+	return c.effects(func(string) bool { return true })
+}
+
+// EffectsOf are those for one user.
+func (c *Cloud) EffectsOf(uid string) []invariants.Effect {
+	return c.effects(func(address string) bool { return address == Address(uid) })
+}
+
+func (c *Cloud) effects(of func(address string) bool) (all []invariants.Effect) {
 	for _, m := range c.Google.Messages() {
+		if !of(m.User) {
+			continue
+		}
 		all = append(all, invariants.Effect{UID: uidOf(m.User), ActionID: actionOf(m.Raw), Agrees: func(args json.RawMessage) error { return sent(m, args) }})
 	}
 	for _, e := range c.Google.Events() {
+		if !of(text(e["user"])) {
+			continue
+		}
 		all = append(all, invariants.Effect{UID: uidOf(text(e["user"])), ActionID: propertyOf(e), Agrees: func(args json.RawMessage) error { return made(e, args) }})
 	}
 	return all
