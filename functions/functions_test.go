@@ -35,7 +35,7 @@ func TestOneFolderForEachFunction(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	registers := regexp.MustCompile(`functions\.HTTP\("([a-z-]+)", app\.Function\("([a-z-]+)"\)\)`)
+	registers := regexp.MustCompile(`functions\.HTTP\("([a-z-]+)", app\.Function\("([a-z-]+)", [A-Za-z., ]+\)\)`)
 	var found []string
 	for _, file := range dirs {
 		src, err := os.ReadFile(file)
@@ -136,7 +136,7 @@ func start(t *testing.T, bin, name string) (base string) {
 	}
 }
 
-func freePort(t *testing.T) string {
+func freePort(t testing.TB) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -161,4 +161,34 @@ func call(t *testing.T, method, url string) (int, []byte) {
 		t.Fatal(err)
 	}
 	return res.StatusCode, b.Bytes()
+}
+
+// TestAFunctionLinksOnlyItsClients looks for the client libraries among everything that each function is built from.
+func TestAFunctionLinksOnlyItsClients(t *testing.T) {
+	clients := map[string]string{"cloud.google.com/go/pubsub/v2/apiv1": "pubsub", "google.golang.org/genai": "gemini", "google.golang.org/api/gmail/v1": "tools",
+		"github.com/tink-crypto/tink-go-gcpkms/v2/integration/gcpkms": "accounts", "modernc.org/sqlite": "embedded store"}
+	acting := "accounts gemini pubsub tools"
+	want := map[string]string{"run": acting, "stream": acting, "resume": acting, "sweep": "pubsub", "approvals-resolve": "pubsub tools", "runs": "pubsub tools",
+		"approvals-pending": "", "threads": "", "audit": "", "allowlist": "", "connections": "accounts tools"}
+	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Deps " "}}`, "./...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(out)) {
+		f := strings.Fields(line)
+		name := filepath.Base(f[0])
+		if name == "functions" {
+			continue
+		}
+		var linked []string
+		for _, dep := range f[1:] {
+			if c := clients[dep]; c != "" {
+				linked = append(linked, c)
+			}
+		}
+		slices.Sort(linked)
+		if got := strings.Join(linked, " "); got != want[name] {
+			t.Errorf("%s links the clients %q, want %q", name, got, want[name])
+		}
+	}
 }

@@ -8,5 +8,5 @@ import (
 )
 
 func init() {
-	functions.HTTP("allowlist", app.Function("allowlist"))
+	functions.HTTP("allowlist", app.Function("allowlist", app.Users))
 }

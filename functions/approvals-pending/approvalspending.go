@@ -8,5 +8,5 @@ import (
 )
 
 func init() {
-	functions.HTTP("approvals-pending", app.Function("approvals-pending"))
+	functions.HTTP("approvals-pending", app.Function("approvals-pending", app.Users))
 }

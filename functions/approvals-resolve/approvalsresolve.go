@@ -6,8 +6,10 @@ import (
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 
 	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/app/pubsub"
+	"github.com/countersign-run/countersign/shared/app/tools"
 )
 
 func init() {
-	functions.HTTP("approvals-resolve", app.Function("approvals-resolve"))
+	functions.HTTP("approvals-resolve", app.Function("approvals-resolve", app.Users, pubsub.Part, tools.Part))
 }

@@ -8,5 +8,5 @@ import (
 )
 
 func init() {
-	functions.HTTP("audit", app.Function("audit"))
+	functions.HTTP("audit", app.Function("audit", app.Users))
 }

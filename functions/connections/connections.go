@@ -5,8 +5,10 @@ import (
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 
 	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/app/accounts"
+	"github.com/countersign-run/countersign/shared/app/tools"
 )
 
 func init() {
-	functions.HTTP("connections", app.Function("connections"))
+	functions.HTTP("connections", app.Function("connections", app.Users, tools.Part, accounts.Consent))
 }

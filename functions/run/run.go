@@ -6,8 +6,12 @@ import (
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 
 	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/app/accounts"
+	"github.com/countersign-run/countersign/shared/app/gemini"
+	"github.com/countersign-run/countersign/shared/app/pubsub"
+	"github.com/countersign-run/countersign/shared/app/tools"
 )
 
 func init() {
-	functions.HTTP("run", app.Function("run"))
+	functions.HTTP("run", app.Function("run", app.Users, pubsub.Part, gemini.Part, tools.Part, accounts.Part))
 }

@@ -6,8 +6,9 @@ import (
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 
 	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/app/pubsub"
 )
 
 func init() {
-	functions.HTTP("sweep", app.Function("sweep"))
+	functions.HTTP("sweep", app.Function("sweep", app.Push, pubsub.Part))
 }

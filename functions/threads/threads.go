@@ -8,5 +8,5 @@ import (
 )
 
 func init() {
-	functions.HTTP("threads", app.Function("threads"))
+	functions.HTTP("threads", app.Function("threads", app.Users))
 }

@@ -22,6 +22,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/app"
+	_ "github.com/countersign-run/countersign/shared/app/embedded"
 	"github.com/countersign-run/countersign/shared/config"
 )
 

@@ -20,6 +20,7 @@ import (
 	"github.com/countersign-run/countersign/scripts/dev/page"
 	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/app/all"
 	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/obs"
 	queueembedded "github.com/countersign-run/countersign/shared/queue/embedded"
@@ -87,7 +88,7 @@ func (s *server) build(ctx context.Context, emulated bool) error {
 		return err
 	}
 	s.closers = append(s.closers, s.google.Close)
-	s.app, err = app.New(ctx, cfg, obs.New(os.Stderr, cfg.Log()), app.WithLocalAccounts(s.people))
+	s.app, err = app.New(ctx, cfg, obs.New(os.Stderr, cfg.Log()), all.Parts, app.WithLocalAccounts(s.people))
 	if err != nil {
 		return err
 	}

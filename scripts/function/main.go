@@ -2,7 +2,8 @@
 //
 //	FUNCTION_TARGET=run PORT=9001 go run ./scripts/function
 //
-// It listens on 127.0.0.1; PORT 0 takes a free port. In the cloud each function is an archive of its own.
+// It listens on 127.0.0.1; PORT 0 takes a free port. In the cloud each function is an archive of its own,
+// without the embedded store.
 package main
 
 import (
@@ -22,6 +23,7 @@ import (
 	_ "github.com/countersign-run/countersign/functions/stream"
 	_ "github.com/countersign-run/countersign/functions/sweep"
 	_ "github.com/countersign-run/countersign/functions/threads"
+	_ "github.com/countersign-run/countersign/shared/app/embedded"
 )
 
 func main() {

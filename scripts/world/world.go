@@ -15,25 +15,31 @@ import (
 
 	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/app/all"
 	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/obs"
 	queueembedded "github.com/countersign-run/countersign/shared/queue/embedded"
 )
 
 // Serve puts Countersign together from settings and answers for every function on the listener, until stop is called.
-func Serve(ctx context.Context, ln net.Listener, settings map[string]string, logs io.Writer, opts ...app.Option) (a *app.App, stop func() error, err error) {
-	cfg, err := config.Load(func(name string) string { return settings[name] })
+// around may put something around the handler; nil puts nothing.
+func Serve(ctx context.Context, ln net.Listener, getenv func(string) string, logs io.Writer, around func(http.Handler) http.Handler, opts ...app.Option) (a *app.App, stop func() error, err error) {
+	cfg, err := config.Load(getenv)
 	if err != nil {
 		return nil, nil, err
 	}
-	if a, err = app.New(ctx, cfg, obs.New(logs, cfg.Log()), append([]app.Option{app.WithLocalAccounts(Accounts{})}, opts...)...); err != nil {
+	if a, err = app.New(ctx, cfg, obs.New(logs, cfg.Log()), append([]app.Option{all.Parts, app.WithLocalAccounts(Accounts{})}, opts...)...); err != nil {
 		return nil, nil, err
 	}
 	var names []string
 	for _, f := range api.Functions {
 		names = append(names, f.Name)
 	}
-	web := &http.Server{Handler: a.Handler(names...), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 4 << 20}
+	h := a.Handler(names...)
+	if around != nil {
+		h = around(h)
+	}
+	web := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 4 << 20}
 	go func() { _ = web.Serve(ln) }() // it ends with stop
 	return a, func() error { return errors.Join(web.Close(), a.Close()) }, nil
 }
@@ -81,7 +87,7 @@ func (w *World) Start(ctx context.Context, o Options) error {
 	}
 	w.Base = "http://" + ln.Addr().String()
 	settings["PUBLIC_URL"] = w.Base
-	w.App, w.stop, err = Serve(ctx, ln, settings, w.Logs, o.App...)
+	w.App, w.stop, err = Serve(ctx, ln, func(name string) string { return settings[name] }, w.Logs, nil, o.App...)
 	if err != nil {
 		return errors.Join(err, ln.Close())
 	}
@@ -116,6 +122,7 @@ type Action struct {
 type Approval struct {
 	ApprovalID, RunID, ActionID, Tool, ArgsHash, Kind string
 	Args                                              json.RawMessage
+	ExpiresAt                                         time.Time
 }
 
 // Call sends a request as the user. Its error is the connection's; what the API says is in the answer.
@@ -124,11 +131,11 @@ func (w *World) Call(ctx context.Context, uid, method, path, body string, header
 	if err != nil {
 		return Answer{}, err
 	}
-	return Send(ctx, w.Base, token, method, path, body, header...)
+	return Send(ctx, http.DefaultClient, w.Base, token, method, path, body, header...)
 }
 
 // Send sends a request with a token; header are further names and values.
-func Send(ctx context.Context, base, token, method, path, body string, header ...string) (Answer, error) {
+func Send(ctx context.Context, client *http.Client, base, token, method, path, body string, header ...string) (Answer, error) {
 	req, err := http.NewRequestWithContext(ctx, method, base+path, strings.NewReader(body))
 	if err != nil {
 		return Answer{}, err
@@ -138,7 +145,7 @@ func Send(ctx context.Context, base, token, method, path, body string, header ..
 	for i := 0; i+1 < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
 	}
-	res, err := http.DefaultClient.Do(req)
+	res, err := client.Do(req)
 	if err != nil {
 		return Answer{}, err
 	}
@@ -200,7 +207,7 @@ func (w *World) Sweep(ctx context.Context) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
-	return Send(ctx, w.Base, token, "POST", "/api/agent/sweep", "")
+	return Send(ctx, http.DefaultClient, w.Base, token, "POST", "/api/agent/sweep", "")
 }
 
 // Log is what Countersign has logged.

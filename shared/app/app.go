@@ -1,5 +1,6 @@
 // Package app puts Countersign together: it reads the configuration, opens the backends that it names, and gives each
-// function its handler. It is the only package that names backends.
+// function its handler. It and the packages under it alone name backends. The store and the checks of who is calling are
+// in every program; every other client is a part in a package of its own, so that a function links what it uses.
 package app
 
 import (
@@ -10,7 +11,6 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
-	"slices"
 	"sync"
 	"time"
 
@@ -58,9 +58,10 @@ func noClient() error {
 type Option func(*options)
 
 type options struct {
-	local Accounts
-	now   func() time.Time
-	loop  func(*loop.Loop)
+	local   Accounts
+	now     func() time.Time
+	loop    func(*loop.Loop)
+	clients Clients
 }
 
 // WithLocalAccounts has the tools act through accounts of this machine where no Google OAuth client is configured.
@@ -73,9 +74,9 @@ func WithClock(now func() time.Time) Option { return func(o *options) { o.now = 
 // WithLoop changes the loop before it is used: tests and proofs put themselves between it and its store, queue and tools.
 func WithLoop(change func(*loop.Loop)) Option { return func(o *options) { o.loop = change } }
 
-// New opens what the configuration names. Clients are made once; none of them calls out before it is used.
+// New opens what the configuration names, of the parts that it is given (With). Clients are made once; none of them calls out before it is used.
 func New(ctx context.Context, cfg config.Config, log *slog.Logger, opts ...Option) (*App, error) {
-	o := options{local: nobody{}, now: time.Now, loop: func(*loop.Loop) {}}
+	o := options{local: nobody{}, now: time.Now, loop: func(*loop.Loop) {}, clients: none}
 	for _, opt := range opts {
 		opt(&o)
 	}
@@ -92,15 +93,15 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 		return err
 	}
 	a.closers = append(a.closers, a.Store.Close)
-	if a.Queue, err = openQueue(ctx, cfg, a.Store, o.now, a.Log); err != nil {
+	if a.Queue, err = openQueue(ctx, cfg, a.Store, o, a.Log); err != nil {
 		return err
 	}
 	a.closers = append(a.closers, a.Queue.Close)
-	mdl, err := openModel(ctx, cfg)
+	mdl, err := o.clients.Model(ctx, cfg)
 	if err != nil {
 		return err
 	}
-	linked, err := openAccounts(ctx, cfg, a.Store, o.now)
+	linked, err := o.clients.Accounts(ctx, cfg, a.Store, o.clients.Tools(cfg, nobody{}, o.now), o.now)
 	if err != nil {
 		return err
 	}
@@ -113,7 +114,7 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 	if linked != nil {
 		acting = linked
 	}
-	l := &loop.Loop{Store: a.Store, Queue: a.Queue, Model: mdl, Tools: tools(cfg, acting, o.now), Rules: cfg.Rules, Profile: profile(cfg),
+	l := &loop.Loop{Store: a.Store, Queue: a.Queue, Model: mdl, Tools: o.clients.Tools(cfg, acting, o.now), Rules: cfg.Rules, Profile: profile(cfg),
 		Access: acting.Check, Log: a.Log, Now: o.now}
 	o.loop(l)
 	l.Init()
@@ -143,7 +144,7 @@ type Health struct {
 	Store   string   `json:"store"`
 	Queue   string   `json:"queue"`
 	Model   string   `json:"model,omitempty"`
-	Tools   []string `json:"tools"`
+	Tools   []string `json:"tools,omitempty"`
 }
 
 func health(cfg config.Config, mdl model.Model, t tool.Set) Health {
@@ -157,34 +158,12 @@ func health(cfg config.Config, mdl model.Model, t tool.Set) Health {
 	return h
 }
 
-// parts are what each function uses. Where it is deployed, a function that acts needs the OAuth client too; on one
-// machine it says so to whoever asks for an effect.
-var parts = map[string][]config.Part{
-	"run":               {config.Store, config.Queue, config.Users, config.Model, config.Accounts},
-	"stream":            {config.Store, config.Queue, config.Users, config.Model, config.Accounts},
-	"resume":            {config.Store, config.Queue, config.Push, config.Model, config.Accounts},
-	"sweep":             {config.Store, config.Queue, config.Push},
-	"approvals-pending": {config.Store, config.Users},
-	"approvals-resolve": {config.Store, config.Queue, config.Users},
-	"runs":              {config.Store, config.Queue, config.Users},
-	"threads":           {config.Store, config.Users},
-	"audit":             {config.Store, config.Users},
-	"allowlist":         {config.Store, config.Users},
-	"connections":       {config.Store, config.Users, config.Consent},
-}
-
-// needs are the parts of the function that must be configured here.
-func needs(name string, deployed bool) []config.Part {
-	return slices.DeleteFunc(slices.Clone(parts[name]), func(p config.Part) bool {
-		return !deployed && (p == config.Accounts || p == config.Consent)
-	})
-}
-
-// Function is the handler of one function. Where the process was started to be this function, a configuration that
-// cannot work stops it at once, with one line for each variable; the clients are opened by the first request.
-func Function(name string) func(http.ResponseWriter, *http.Request) {
+// Function is the handler of one function, made of the parts. Where the process was started to be this function, a
+// configuration that cannot work stops it at once, with one line for each variable; the clients are opened by the first
+// request.
+func Function(name string, parts ...Part) func(http.ResponseWriter, *http.Request) {
 	load := sync.OnceValues(func() (config.Config, error) {
-		return config.Load(os.Getenv, needs(name, os.Getenv("K_SERVICE") != "")...)
+		return config.Load(os.Getenv, needs(parts, os.Getenv("K_SERVICE") != "")...)
 	})
 	if os.Getenv("FUNCTION_TARGET") == name {
 		if _, err := load(); err != nil {
@@ -197,7 +176,7 @@ func Function(name string) func(http.ResponseWriter, *http.Request) {
 		if err != nil {
 			return nil, err
 		}
-		a, err := New(context.Background(), cfg, obs.New(os.Stdout, cfg.Log()))
+		a, err := New(context.Background(), cfg, obs.New(os.Stdout, cfg.Log()), With(parts...))
 		if err != nil {
 			return nil, err
 		}

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/google"
+	"github.com/countersign-run/countersign/shared/google/tokenkey"
 )
 
 func TestRejectedAccessToken(t *testing.T) {
@@ -86,7 +86,7 @@ func TestUnlink(t *testing.T) {
 		"Google fails":        {func(w *world) { w.provider.set(func(p *provider) { p.revokes = 500 }) }, false},
 		"Google is not there": {func(w *world) { w.provider.srv.Close() }, false},
 		"the key is lost": {func(w *world) {
-			other, err := google.LocalAEAD(w.t.TempDir())
+			other, err := tokenkey.Local(w.t.TempDir())
 			if err != nil {
 				w.t.Fatal(err)
 			}

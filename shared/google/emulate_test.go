@@ -11,6 +11,7 @@ import (
 	"github.com/countersign-run/countersign/scripts/emulators/emulate"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/google"
+	"github.com/countersign-run/countersign/shared/google/tokenkey"
 	"github.com/countersign-run/countersign/shared/store/embedded"
 )
 
@@ -29,7 +30,7 @@ func newEmulated(t *testing.T) *emulated {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = st.Close() })
-	cipher, err := google.LocalAEAD(t.TempDir())
+	cipher, err := tokenkey.Local(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -64,7 +64,7 @@ type Accounts struct {
 	tokens  tokens
 }
 
-// New makes Accounts over the store, with the cipher for refresh tokens (LocalAEAD, ParseKeyset or KMSAEAD). It makes no
+// New makes Accounts over the store, with the cipher for refresh tokens (tokenkey makes one). It makes no
 // call. The error names the setting that cannot be used.
 func New(cfg Config, st store.Store, cipher tink.AEADWithContext) (*Accounts, error) {
 	if cfg.ClientID == "" || len(cfg.Scopes) == 0 || cipher == nil {

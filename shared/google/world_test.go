@@ -15,6 +15,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/google"
+	"github.com/countersign-run/countersign/shared/google/tokenkey"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/embedded"
 )
@@ -48,7 +49,7 @@ func newWorld(t *testing.T) *world {
 	}
 	t.Cleanup(func() { _ = st.Close() })
 	w.store = &countingStore{Store: st}
-	if w.cipher, err = google.LocalAEAD(t.TempDir()); err != nil {
+	if w.cipher, err = tokenkey.Local(t.TempDir()); err != nil {
 		t.Fatal(err)
 	}
 	return w

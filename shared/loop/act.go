@@ -108,14 +108,46 @@ func (m *mover) begun(ctx context.Context, t *tool.Tool, id string, started agen
 				return err
 			}
 		}
-		if err := d.event(agent.Event{Type: agent.ActionStarted, ActionID: id, Started: &started}); err != nil {
-			return err
-		}
-		d.record(audit.Intent, a, func(e *audit.Entry) { e.Decision = decidedBy(a) })
 		ok = true
-		return nil
+		return d.intend(a, started)
 	})
 	return ok, err
+}
+
+// intend adds the intent: who carries the call out.
+func (d *draft) intend(a *agent.Action, started agent.Started) error {
+	if err := d.event(agent.Event{Type: agent.ActionStarted, ActionID: a.ID, Started: &started}); err != nil {
+		return err
+	}
+	d.record(audit.Intent, a, func(e *audit.Entry) { e.Decision = decidedBy(a) })
+	return nil
+}
+
+// startAtOnce puts the intent of an effect that is allowed into the commit of the turn that asks for it, where nothing
+// has to be done in between: that saves a commit. It gives the action's id, or none where the next step is another.
+func (d *draft) startAtOnce(ctx context.Context, intent agent.Started) (id string, err error) {
+	st, a := d.m.next(d.state, d.run, d.now)
+	if st != stepAct || !a.SideEffect || !enough(ctx, d.m.Profile.ToolTimeout) {
+		return "", nil
+	}
+	t := d.m.Tools[a.Tool]
+	if t.Prepares() {
+		return "", nil
+	}
+	if stop, err := d.reconsider(a, t); stop || err != nil {
+		return "", err
+	}
+	return a.ID, d.intend(a, intent)
+}
+
+// startedAs gives the action that has this intent and no outcome yet.
+func (d *draft) startedAs(intent agent.Started) string {
+	for _, a := range d.state.Actions {
+		if a.Status == agent.ActionExecuting && a.Started == intent {
+			return a.ID
+		}
+	}
+	return ""
 }
 
 // decidedBy says in the audit what an effect rests on: its user's decision, or the policy's.

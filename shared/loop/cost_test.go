@@ -1,83 +1,324 @@
 package loop_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
+	"slices"
 	"testing"
+	"text/tabwriter"
 
+	"github.com/countersign-run/countersign/scripts/emulators"
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/queue"
+	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/storetest"
 )
 
-// TestCost counts what the store is asked for. The numbers are a promise: a round trip or a document more wants a reason.
+// cost is what a step asks for. A round trip to the store is one RPC of Firestore, which that store's own tests hold.
+type cost struct {
+	reads, read      int // round trips that read, and documents in them
+	commits, written int
+	model, published int // calls of the model, messages to the queue
+	before           int // of the round trips, those that are over before the model is first asked
+}
+
+// step is one thing that Countersign does.
+type step struct {
+	name  string
+	ready func(p *proof) func() error // brings the world to where the step begins, and gives the step
+	costs cost
+	least cost   // that our promises allow
+	why   string // no less is possible, or no less is taken
+}
+
+// steps are what is promised. A round trip or a document more wants a reason.
+var steps = []step{
+	{"a plain run on a new thread", asks("", ""),
+		cost{1, 1, 2, 4, 1, 0, 2}, cost{1, 1, 2, 4, 1, 0, 2},
+		"the user, who may be shut out or at a cap; run and thread before the model is asked, so that a crash loses no prompt; and again with the answer"},
+	{"a plain run on a thread that is there", asks("", "again"),
+		cost{1, 2, 2, 4, 1, 0, 2}, cost{1, 2, 2, 4, 1, 0, 2}, "the same, and the thread with its newest messages in the same round trip"},
+	{"a run with a tool that only reads", asks("lookup", ""),
+		cost{1, 1, 4, 6, 2, 0, 2}, cost{1, 1, 4, 6, 2, 0, 2},
+		"what the model said is stored before it is acted upon, and what the tool said before the model is told: the run alone, twice"},
+	{"a run with an effect that is always allowed", allowed("send"),
+		cost{1, 1, 4, 9, 2, 0, 2}, cost{1, 1, 4, 9, 2, 0, 2},
+		"the turn with the intent (run, audit, and the user, so that an entry taken back makes it fail), then the outcome (run, audit)"},
+	{"the same through a handle, as a mail's draft", allowed("draft"),
+		cost{1, 1, 5, 10, 2, 0, 2}, cost{1, 1, 5, 10, 2, 0, 2},
+		"the handle is made between the turn and the intent, and the turn is stored before anything is done about it"},
+	{"a run that stops for approval", asks("send", ""),
+		cost{1, 1, 2, 7, 1, 0, 2}, cost{1, 1, 2, 7, 1, 0, 2},
+		"with the turn: the approval, its audit entry, its message in the thread, and the user, whose caps hold however many runs race"},
+	{"approve", decides(agent.ApproveOnce),
+		cost{1, 3, 1, 4, 0, 1, 0}, cost{1, 3, 1, 4, 0, 1, 0}, "run, approval and user at once; the same with the audit entry; the publish follows the commit"},
+	{"reject", decides(agent.Reject),
+		cost{2, 4, 1, 5, 0, 0, 0}, cost{2, 4, 1, 5, 0, 0, 0}, "the run ends in the same commit, so its thread, which the run names, is read and written too"},
+	{"resume", resumes("send"),
+		cost{2, 3, 3, 6, 1, 0, 4}, cost{2, 3, 3, 6, 1, 0, 4},
+		"a message carries a run's id and nothing else, so user and thread are the second read; intent, outcome and end are each durable before what follows"},
+	{"resume, through a handle", resumes("draft"),
+		cost{2, 3, 4, 7, 1, 0, 5}, cost{2, 3, 3, 6, 1, 0, 4},
+		"one commit more than must be: a lease before the handle, so that two deliveries at once do not leave a draft each"},
+}
+
+// proof is a world whose every call is counted.
+type proof struct {
+	*world
+	uid   string
+	meter *meter
+}
+
+// meter stands between the loop and what it calls.
+type meter struct {
+	*storetest.Counter
+	queue.Queue
+	model.Model
+	asked, published int
+	first            storetest.Counts // what was counted before the model was first asked
+}
+
+func (m *meter) Generate(ctx context.Context, req model.Request, delta func(string)) (*model.Reply, error) {
+	if m.asked++; m.asked == 1 {
+		m.first = m.Take()
+	}
+	return m.Model.Generate(ctx, req, delta)
+}
+
+func (m *meter) Resume(ctx context.Context, runID string) error {
+	m.published++
+	return m.Queue.Resume(ctx, runID)
+}
+
+// Close closes nothing: the world does.
+func (m *meter) Close() error { return nil }
+
+// measured puts a meter into the world.
+func measured(w *world) *proof {
+	p := &proof{world: w, uid: "ana", meter: &meter{Counter: storetest.Count(w.store), Queue: w}}
+	w.loop.Store, w.loop.Queue, w.loop.Model = p.meter.Counter, p.meter, p.meter
+	w.loop.Profile.MaxOpen, w.loop.Profile.MaxPerDay = 0, 0
+	return p
+}
+
+// take gives what was counted since the last take.
+func (p *proof) take() (c cost, read, written int) {
+	rest, first := p.meter.Take(), p.meter.first
+	c = cost{reads: first.Get.Trips + rest.Get.Trips + rest.Query.Trips, read: first.Get.Docs + rest.Get.Docs + rest.Query.Docs,
+		commits: first.Commit.Trips + rest.Commit.Trips, written: first.Commit.Docs + rest.Commit.Docs,
+		model: p.meter.asked, published: p.meter.published, before: first.Get.Trips + first.Commit.Trips}
+	p.meter.asked, p.meter.published, p.meter.first = 0, 0, storetest.Counts{}
+	return c, first.Get.Bytes + rest.Get.Bytes, first.Commit.Bytes + rest.Commit.Bytes
+}
+
+func (p *proof) ask(tool, thread string) (*agent.RunView, error) {
+	p.meter.Model = &plain{}
+	if tool != "" {
+		p.meter.Model = &asked{tool: tool}
+	}
+	return p.loop.Start(context.Background(), loop.Ask{UID: p.uid, Prompt: "do it", ThreadID: thread}, nil)
+}
+
+func (p *proof) must(tool, thread string) *agent.RunView {
+	p.t.Helper()
+	v, err := p.ask(tool, thread)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return v
+}
+
+func (p *proof) decide(v *agent.RunView, d agent.Decision) error {
+	_, err := p.loop.Resolve(context.Background(), loop.Resolution{UID: p.uid, ApprovalID: agent.ApprovalID(v.RunID, 1), Decision: d})
+	return err
+}
+
+// approved is a run that was approved and waits to be resumed.
+func (p *proof) approved(tool string, d agent.Decision) {
+	p.t.Helper()
+	if err := p.decide(p.must(tool, ""), d); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *proof) resume() error { return p.deliver(context.Background()) }
+
+func asks(tool, again string) func(*proof) func() error {
+	return func(p *proof) func() error {
+		thread := ""
+		if again != "" {
+			thread = p.must("", "").ThreadID
+		}
+		return func() error { _, err := p.ask(tool, thread); return err }
+	}
+}
+
+func allowed(tool string) func(*proof) func() error {
+	return func(p *proof) func() error {
+		p.approved(tool, agent.ApproveAlways)
+		if err := p.resume(); err != nil {
+			p.t.Fatal(err)
+		}
+		return asks(tool, "")(p)
+	}
+}
+
+func decides(d agent.Decision) func(*proof) func() error {
+	return func(p *proof) func() error {
+		v := p.must("send", "")
+		return func() error { return p.decide(v, d) }
+	}
+}
+
+func resumes(tool string) func(*proof) func() error {
+	return func(p *proof) func() error {
+		p.approved(tool, agent.ApproveOnce)
+		return p.resume
+	}
+}
+
+// TestCost counts what each step asks for, and prints it beside the least that the promises allow (with -v).
 func TestCost(t *testing.T) {
+	var table bytes.Buffer
+	w := tabwriter.NewWriter(&table, 0, 0, 1, ' ', 0)
+	fmt.Fprintln(w, "| step\t| reads\t| commits\t| before the model\t| model\t| publishes\t| least\t| because\t|")
+	fmt.Fprintln(w, "| ---\t| ---\t| ---\t| ---\t| ---\t| ---\t| ---\t| ---\t|")
+	for _, s := range steps {
+		p := measured(newWorld(t))
+		do := s.ready(p)
+		p.take()
+		if err := do(); err != nil {
+			t.Fatalf("%s: %v", s.name, err)
+		}
+		got, _, _ := p.take()
+		if got != s.costs {
+			t.Errorf("%s: %+v, promised %+v", s.name, got, s.costs)
+		}
+		fmt.Fprintf(w, "| %s\t| %d (%d)\t| %d (%d)\t| %d\t| %d\t| %d\t| %d (%d), %d (%d)\t| %s\t|\n", s.name, got.reads, got.read, got.commits, got.written, got.before,
+			got.model, got.published, s.least.reads, s.least.read, s.least.commits, s.least.written, s.why)
+	}
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("round trips (documents)\n%s", table.String())
+}
+
+// BenchmarkCost measures the same steps on each store, each for a user of their own.
+//
+//	go test ./shared/loop -run '^$' -bench Cost -benchmem
+func BenchmarkCost(b *testing.B) {
+	b.Run("embedded", func(b *testing.B) { benchmarkSteps(b, newWorld) })
+	b.Run("firestore", func(b *testing.B) {
+		b.Setenv("FIRESTORE_EMULATOR_HOST", emulators.Firestore(b))
+		benchmarkSteps(b, newFirestoreWorld)
+	})
+}
+
+func benchmarkSteps(b *testing.B, open func(testing.TB) *world) {
+	for _, s := range steps {
+		b.Run(s.name, func(b *testing.B) {
+			p := measured(open(b))
+			var read, written, n int
+			for b.Loop() {
+				b.StopTimer()
+				p.uid = fmt.Sprintf("user%d", n)
+				do := s.ready(p)
+				p.take()
+				b.StartTimer()
+				if err := do(); err != nil {
+					b.Fatal(err)
+				}
+				got, r, w := p.take()
+				if got != s.costs {
+					b.Fatalf("%+v, promised %+v", got, s.costs)
+				}
+				read, written, n = read+r, written+w, n+1
+			}
+			for unit, v := range map[string]int{"reads": s.costs.reads, "docs-read": s.costs.read, "commits": s.costs.commits, "docs-written": s.costs.written,
+				"trips-before-model": s.costs.before, "model-calls": s.costs.model, "publishes": s.costs.published, "B-read": read / n, "B-written": written / n} {
+				b.ReportMetric(float64(v), unit+"/op")
+			}
+		})
+	}
+}
+
+// TestCostIsIndependentOfTheThreadsLength asks, approves and resumes on threads of several lengths: the same round trips
+// and documents, and no more bytes than a thread's newest part may have.
+func TestCostIsIndependentOfTheThreadsLength(t *testing.T) {
+	const line = 200
+	names := []string{"ask", "approve", "resume"}
+	costs, moved := map[int][]cost{}, map[int][]int{}
+	lengths := []int{1, 110, 2_000}
+	for _, n := range lengths {
+		p := measured(newWorld(t))
+		thread := p.threadOf(n, string(bytes.Repeat([]byte("x"), line)))
+		p.take()
+		v := p.must("send", thread)
+		for i, do := range []func() error{func() error { return nil }, func() error { return p.decide(v, agent.ApproveOnce) }, p.resume} {
+			if err := do(); err != nil {
+				t.Fatalf("%s, %d messages: %v", names[i], n, err)
+			}
+			c, read, written := p.take()
+			costs[n], moved[n] = append(costs[n], c), append(moved[n], read+written)
+		}
+		t.Logf("%d messages: %v bytes to %v", n, moved[n], names)
+		if !slices.Equal(costs[n], costs[lengths[0]]) {
+			t.Errorf("%d messages: %+v, one message: %+v", n, costs[n], costs[lengths[0]])
+		}
+	}
+	for i, name := range names {
+		// The newest part of a thread is 20 to 60 messages, so two long threads differ by 40 in each document that carries it.
+		if a, b := moved[110][i], moved[2_000][i]; b-a > 5*40*line {
+			t.Errorf("%s: %d bytes with 110 messages, %d with 2000", name, a, b)
+		}
+	}
+}
+
+// threadOf makes a thread of n messages and gives its id.
+func (p *proof) threadOf(n int, text string) string {
+	p.t.Helper()
 	ctx := context.Background()
-	w := newWorld(t)
-	counter := storetest.Count(w.store)
-	w.loop.Store = counter
-	check := func(what string, getTrips, read, commits, written int) {
-		t.Helper()
-		c := counter.Take()
-		got := [5]int{c.Get.Trips, c.Get.Docs, c.Commit.Trips, c.Commit.Docs, c.Query.Trips}
-		if want := [5]int{getTrips, read, commits, written, 0}; got != want {
-			t.Errorf("%s: %v reads of %v documents, %v commits of %v documents, %v queries; want %v", what, got[0], got[1], got[2], got[3], got[4], want)
-		}
+	id := p.must("", "").ThreadID
+	docs, err := p.store.Get(ctx, agent.ThreadPath(id))
+	if err != nil {
+		p.t.Fatal(err)
 	}
-	ask := func(thread string) *agent.RunView {
-		t.Helper()
-		v, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "do it", ThreadID: thread}, nil)
+	var th agent.Thread
+	if err := json.Unmarshal(docs[0].Data, &th); err != nil {
+		p.t.Fatal(err)
+	}
+	th.Log = agent.Log[agent.Message]{}
+	for range n {
+		chunks, err := th.Add(agent.Message{Role: agent.RoleUser, Text: text, At: p.clock()})
 		if err != nil {
-			t.Fatal(err)
+			p.t.Fatal(err)
 		}
-		return v
-	}
-	resolve := func(v *agent.RunView, d agent.Decision) {
-		t.Helper()
-		if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1), Decision: d}); err != nil {
-			t.Fatal(err)
+		for _, c := range chunks {
+			p.commit(store.Create(agent.ChunkPath(docs[0].Path, "messages", c.First), nil, p.marshal(c.Items)))
 		}
 	}
-	deliver := func() {
-		t.Helper()
-		if err := w.deliver(ctx); err != nil {
-			t.Fatal(err)
-		}
+	p.commit(store.Update(docs[0].Path, docs[0].Version, docs[0].Fields, p.marshal(th)))
+	return id
+}
+
+func (p *proof) commit(w store.Write) {
+	p.t.Helper()
+	if _, err := p.store.Commit(context.Background(), w); err != nil {
+		p.t.Fatal(err)
 	}
+}
 
-	w.loop.Model = &plain{}
-	first := ask("")
-	check("a plain run on a new thread", 1, 1, 2, 4) // the user; run and thread, twice
-	ask(first.ThreadID)
-	check("a plain run on a thread that is there", 1, 2, 2, 4)
-
-	w.loop.Model = &asked{tool: "lookup"}
-	ask("")
-	check("a run with a reading tool", 1, 1, 4, 6) // the turn and the tool's outcome: the run alone
-
-	w.loop.Model = &asked{tool: "send"}
-	v := ask("")
-	check("a run that stops for approval", 1, 1, 2, 7) // run, thread; run, thread, approval, audit, user
-	resolve(v, agent.ApproveAlways)
-	check("approve", 1, 3, 1, 4) // run, approval, user, audit
-	deliver()
-	check("resume, with a tool that needs no handle", 2, 3, 3, 6) // intent: run, audit; outcome: run, audit; end: run, thread
-	ask("")
-	check("a run with an effect that is always allowed", 1, 1, 5, 10) // as resume, and the user, whose list must still be the same
-
-	w.loop.Model = &asked{tool: "draft"}
-	v = ask("")
-	counter.Take()
-	resolve(v, agent.ApproveOnce)
-	counter.Take()
-	deliver()
-	check("resume, with a tool that makes a handle", 2, 3, 4, 7)
-
-	v = ask("")
-	counter.Take()
-	resolve(v, agent.Reject)
-	check("reject", 2, 4, 1, 5)
+func (p *proof) marshal(v any) []byte {
+	p.t.Helper()
+	b, err := agent.Marshal(v)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return b
 }
 
 // plain is a model that answers in words.

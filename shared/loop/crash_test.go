@@ -92,14 +92,39 @@ func killedAtEveryCommit(t *testing.T, open func(testing.TB) *world) {
 		for _, after := range []bool{false, true} {
 			for n := 1; n <= 8; n++ {
 				t.Run(fmt.Sprintf("%s/after=%v/%d", toolName, after, n), func(t *testing.T) {
-					killAt(t, open(t), toolName, n, after)
+					killAt(t, open(t), toolName, n, 6, after)
+				})
+			}
+			for n := 1; n <= 4; n++ {
+				t.Run(fmt.Sprintf("%s allowed/after=%v/%d", toolName, after, n), func(t *testing.T) {
+					w := open(t)
+					alwaysAllow(t, w, toolName)
+					killAt(t, w, toolName, n, 4, after)
 				})
 			}
 		}
 	}
 }
 
-func killAt(t *testing.T, w *world, toolName string, n int, after bool) {
+// alwaysAllow has ana always allow what the model will ask for, by doing it once.
+func alwaysAllow(t *testing.T, w *world, toolName string) {
+	t.Helper()
+	ctx := context.Background()
+	w.loop.Model = &asked{tool: toolName}
+	v, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "tell bob"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1), Decision: agent.ApproveAlways}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.deliver(ctx); err != nil {
+		t.Fatal(err)
+	}
+	w.effects = nil
+}
+
+func killAt(t *testing.T, w *world, toolName string, n, commits int, after bool) {
 	ctx := context.Background()
 	m := &mortal{Store: w.store, n: n, after: after}
 	w.loop.Store, w.loop.Model = m, &asked{tool: toolName}
@@ -123,7 +148,7 @@ func killAt(t *testing.T, w *world, toolName string, n int, after bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !died && n <= 6 {
+	if !died && n <= commits {
 		t.Fatalf("the run made fewer than %d commits: the kill did not happen", n)
 	}
 	for range 3 { // other processes, later, with everything delivered again
@@ -275,9 +300,27 @@ func TestHandOver(t *testing.T) {
 
 // TestStoreAnswersLost has the store carry out each commit and then lose the answer: nothing is done twice for it.
 func TestStoreAnswersLost(t *testing.T) {
+	for first := range 2 {
+		t.Run(fmt.Sprintf("from commit %d", first+1), func(t *testing.T) { answersLost(t, first) })
+		t.Run(fmt.Sprintf("allowed, from commit %d", first+1), func(t *testing.T) { answersOfAllowedLost(t, first) })
+	}
+}
+
+func answersOfAllowedLost(t *testing.T, first int) {
 	ctx := context.Background()
 	w := newWorld(t)
-	lossy := &forgetful{Store: w.store}
+	alwaysAllow(t, w, "send")
+	w.loop.Store = &forgetful{Store: w.store, n: first}
+	v, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "tell bob"}, nil)
+	if err != nil || v.Status != agent.Completed || len(w.effects) != 1 {
+		t.Fatalf("%v, %+v, done %d times", err, v, len(w.effects))
+	}
+}
+
+func answersLost(t *testing.T, first int) {
+	ctx := context.Background()
+	w := newWorld(t)
+	lossy := &forgetful{Store: w.store, n: first}
 	w.loop.Store, w.loop.Model = lossy, &asked{tool: "send"}
 	v, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "tell bob"}, nil)
 	if err != nil {

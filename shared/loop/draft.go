@@ -173,7 +173,7 @@ func (d *draft) setLease() {
 		d.run.Lease = agent.Lease{}
 		return
 	}
-	d.run.Lease = agent.Lease{Owner: d.m.owner, Until: d.now.Add(need + leaseMargin)}
+	d.run.Lease = agent.Lease{Owner: d.m.owner, Until: d.now.Add(need + d.m.Profile.LeaseMargin)}
 }
 
 // due is when somebody should look at the run again; ok is false when nobody need.

@@ -46,6 +46,7 @@ type Profile struct {
 	Deadline      time.Duration // how long a run may take in all, waiting included
 	ModelTimeout  time.Duration // of one model call, retries included
 	ToolTimeout   time.Duration // of one effect
+	LeaseMargin   time.Duration // a lease outlives the step that it covers by this; 0 is 15 seconds
 	MaxOpen       int           // approvals a user may have open; 0 is no cap
 	MaxPerDay     int           // approvals a user may be asked for a day (UTC); 0 is no cap
 }
@@ -81,7 +82,7 @@ type Notice struct {
 
 // Maintenance bounds of the loop.
 const (
-	leaseMargin  = 15 * time.Second // a lease outlives the step that it covers
+	leaseMargin  = 15 * time.Second // where the profile gives none
 	publishGrace = 20 * time.Second // after which the sweep takes a publish for lost
 	reserve      = 5 * time.Second  // of the function's time is kept for a last commit
 	maxCalls     = 16               // function calls in one turn of the model
@@ -102,6 +103,9 @@ func Held(err error) bool { return fault.Is(err, fault.Tool, fault.CodeLeaseHeld
 func (l *Loop) Init() *Loop {
 	if l.Access == nil {
 		l.Access = func(context.Context, string, []string) error { return nil }
+	}
+	if l.Profile.LeaseMargin == 0 {
+		l.Profile.LeaseMargin = leaseMargin
 	}
 	if l.Log == nil {
 		l.Log = slog.New(slog.DiscardHandler)

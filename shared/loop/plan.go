@@ -40,19 +40,28 @@ func (m *mover) plan(ctx context.Context) error {
 		return m.modelFailed(ctx, err)
 	}
 	access := m.access(ctx, reply.Calls)
+	intent, begun := agent.Started{Owner: m.owner, Attempt: 1}, ""
 	err = m.transition(ctx, func(d *draft) error {
+		begun = d.startedAs(intent) // here already where the commit's answer was lost
 		if len(d.state.Turns) != turn-1 || d.run.Lease.Owner != m.owner {
 			return nil // stored already, or somebody else's by now
 		}
 		if st, _ := m.next(d.state, d.run, d.now); st != stepPlan {
 			return nil // cancelled or out of time meanwhile: what the model wants does not matter any more
 		}
-		return d.answer(reply, access)
+		if err := d.answer(reply, access); err != nil {
+			return err
+		}
+		begun, err = d.startAtOnce(ctx, intent)
+		return err
 	})
 	if fault.Is(err, fault.Validation, codeTooLarge) {
 		return m.modelFailed(ctx, fault.New(fault.Model, codeTooLarge, "The model's answer is larger than can be kept.").Because(err))
 	}
-	return err
+	if err != nil || begun == "" {
+		return err
+	}
+	return m.effect(ctx, m.Tools[m.state.Action(begun).Tool], begun)
 }
 
 // request lays out what the model is asked: instructions, history, prompt, and this run's own turns, verbatim.

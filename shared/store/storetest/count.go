@@ -12,6 +12,7 @@ import (
 type Calls struct {
 	Trips int // round trips; a call that failed is one too
 	Docs  int // documents read (a missing one is read as well) or written or deleted; none for a call that failed
+	Bytes int // of those documents' data
 }
 
 // Counts is what a store was asked for.
@@ -40,7 +41,7 @@ func (c *Counter) Take() Counts {
 func (c *Counter) Get(ctx context.Context, paths ...string) ([]store.Doc, error) {
 	docs, err := c.Store.Get(ctx, paths...)
 	if len(paths) > 0 {
-		c.add(&c.counts.Get, len(docs))
+		c.add(&c.counts.Get, docs)
 	}
 	return docs, err
 }
@@ -48,20 +49,27 @@ func (c *Counter) Get(ctx context.Context, paths ...string) ([]store.Doc, error)
 // Query is the store's.
 func (c *Counter) Query(ctx context.Context, q store.Query) ([]store.Doc, error) {
 	docs, err := c.Store.Query(ctx, q)
-	c.add(&c.counts.Query, len(docs))
+	c.add(&c.counts.Query, docs)
 	return docs, err
 }
 
 // Commit is the store's.
 func (c *Counter) Commit(ctx context.Context, writes ...store.Write) ([]time.Time, error) {
 	versions, err := c.Store.Commit(ctx, writes...)
-	c.add(&c.counts.Commit, len(versions))
+	written := make([]store.Doc, len(versions))
+	for i := range versions {
+		written[i] = writes[i].Doc
+	}
+	c.add(&c.counts.Commit, written)
 	return versions, err
 }
 
-func (c *Counter) add(calls *Calls, docs int) {
+func (c *Counter) add(calls *Calls, docs []store.Doc) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	calls.Trips++
-	calls.Docs += docs
+	calls.Docs += len(docs)
+	for _, d := range docs {
+		calls.Bytes += len(d.Data)
+	}
 }

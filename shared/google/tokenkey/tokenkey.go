@@ -1,4 +1,6 @@
-package google
+// Package tokenkey makes the cipher that refresh tokens are kept under: from a key in a file, in the environment, or in Cloud
+// KMS. It is apart from shared/google, so that what never opens a refresh token links none of these.
+package tokenkey
 
 import (
 	"bytes"
@@ -19,59 +21,59 @@ import (
 	"google.golang.org/api/option"
 )
 
-// KeyFile is the name of the key within LocalAEAD's directory: a Tink keyset in JSON, readable by its owner alone.
-const KeyFile = "token-key.json"
+// File is the name of the key within Local's directory: a Tink keyset in JSON, readable by its owner alone.
+const File = "token-key.json"
 
-// LocalAEAD reads the key kept in the directory, and makes one (AES-256-GCM) on first use. Of several processes that do
+// Local reads the key kept in the directory, and makes one (AES-256-GCM) on first use. Of several processes that do
 // so at once one makes the key, and all get the same.
-func LocalAEAD(dir string) (tink.AEADWithContext, error) {
-	path := filepath.Join(dir, KeyFile)
+func Local(dir string) (tink.AEADWithContext, error) {
+	path := filepath.Join(dir, File)
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := makeKey(dir, path); err != nil {
-			return nil, fmt.Errorf("google: make the token key: %w", err)
+			return nil, fmt.Errorf("tokenkey: make the token key: %w", err)
 		}
 		text, err = os.ReadFile(path)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("google: read the token key: %w", err)
+		return nil, fmt.Errorf("tokenkey: read the token key: %w", err)
 	}
-	cipher, err := ParseKeyset(string(text))
+	cipher, err := Parse(string(text))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return cipher, nil
 }
 
-// ParseKeyset reads TOKEN_KEY: a Tink keyset of AEAD keys (tinkey create-keyset --key-template AES256_GCM) in JSON, or
+// Parse reads TOKEN_KEY: a Tink keyset of AEAD keys (tinkey create-keyset --key-template AES256_GCM) in JSON, or
 // that in base64. The first key encrypts and all decrypt, so keys can be rotated. The error repeats nothing of the text.
-func ParseKeyset(text string) (tink.AEADWithContext, error) {
+func Parse(text string) (tink.AEADWithContext, error) {
 	content := []byte(strings.TrimSpace(text))
 	if decoded, err := base64.StdEncoding.DecodeString(string(content)); err == nil {
 		content = decoded
 	}
 	handle, err := insecurecleartextkeyset.Read(keyset.NewJSONReader(bytes.NewReader(content)))
 	if err != nil {
-		return nil, errors.New("google: the token key is not a Tink keyset in JSON (or that in base64)")
+		return nil, errors.New("tokenkey: the token key is not a Tink keyset in JSON (or that in base64)")
 	}
 	primitive, err := aead.New(handle)
 	if err != nil {
-		return nil, errors.New("google: the token key is a Tink keyset, but not one for AEAD, such as AES256_GCM")
+		return nil, errors.New("tokenkey: the token key is a Tink keyset, but not one for AEAD, such as AES256_GCM")
 	}
 	return local{primitive}, nil
 }
 
-// KMSAEAD encrypts with a fresh AES-256-GCM key each time, which the Cloud KMS key encrypts in turn. The key is named
+// KMS encrypts with a fresh AES-256-GCM key each time, which the Cloud KMS key encrypts in turn. The key is named
 // as projects/P/locations/L/keyRings/R/cryptoKeys/K, with or without gcp-kms:// before it.
-func KMSAEAD(ctx context.Context, key string, opts ...option.ClientOption) (tink.AEADWithContext, error) {
+func KMS(ctx context.Context, key string, opts ...option.ClientOption) (tink.AEADWithContext, error) {
 	const scheme = "gcp-kms://"
 	name := strings.TrimPrefix(key, scheme)
 	if parts := strings.Split(name, "/"); len(parts) != 8 || parts[0] != "projects" || parts[6] != "cryptoKeys" {
-		return nil, fmt.Errorf("google: %q is not projects/P/locations/L/keyRings/R/cryptoKeys/K", key)
+		return nil, fmt.Errorf("tokenkey: %q is not projects/P/locations/L/keyRings/R/cryptoKeys/K", key)
 	}
 	remote, err := gcpkms.GetAEADWithContext(ctx, scheme+name, gcpkms.WithGoogleAPIClientOptions(opts...))
 	if err != nil {
-		return nil, fmt.Errorf("google: Cloud KMS: %w", err)
+		return nil, fmt.Errorf("tokenkey: Cloud KMS: %w", err)
 	}
 	return aead.NewKMSEnvelopeAEADWithContext(aead.AES256GCMKeyTemplate(), remote)
 }
@@ -98,7 +100,7 @@ func makeKey(dir, path string) error {
 	if err != nil {
 		return err
 	}
-	tmp, err := os.CreateTemp(dir, KeyFile+".*") // CreateTemp makes it 0600
+	tmp, err := os.CreateTemp(dir, File+".*") // CreateTemp makes it 0600
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package google_test
+package tokenkey_test
 
 import (
 	"context"
@@ -22,7 +22,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/countersign-run/countersign/shared/google"
+	"github.com/countersign-run/countersign/shared/google/tokenkey"
 )
 
 func TestLocalKeyIsMadeOnceAndKept(t *testing.T) {
@@ -31,7 +31,7 @@ func TestLocalKeyIsMadeOnceAndKept(t *testing.T) {
 	var wg sync.WaitGroup
 	for n := range ciphers {
 		wg.Go(func() {
-			c, err := google.LocalAEAD(dir)
+			c, err := tokenkey.Local(dir)
 			if err != nil {
 				t.Error(err)
 			}
@@ -54,7 +54,7 @@ func TestLocalKeyIsMadeOnceAndKept(t *testing.T) {
 			t.Error("it opens for another user")
 		}
 	}
-	info, err := os.Stat(filepath.Join(dir, google.KeyFile))
+	info, err := os.Stat(filepath.Join(dir, tokenkey.File))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,13 +67,13 @@ func TestLocalKeyIsMadeOnceAndKept(t *testing.T) {
 	}
 }
 
-func TestParseKeyset(t *testing.T) {
+func TestParse(t *testing.T) {
 	dir := t.TempDir()
-	made, err := google.LocalAEAD(dir)
+	made, err := tokenkey.Local(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(filepath.Join(dir, google.KeyFile))
+	text, err := os.ReadFile(filepath.Join(dir, tokenkey.File))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestParseKeyset(t *testing.T) {
 	for name, form := range map[string]string{
 		"JSON": string(text), "with a line end": string(text) + "\n", "base64": base64.StdEncoding.EncodeToString(text),
 	} {
-		c, err := google.ParseKeyset(form)
+		c, err := tokenkey.Parse(form)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -95,7 +95,7 @@ func TestParseKeyset(t *testing.T) {
 	}
 	const hmac = `{"primaryKeyId":1,"key":[{"keyData":{"typeUrl":"type.googleapis.com/google.crypto.tink.HmacKey","keyMaterialType":"SYMMETRIC","value":"EgQIAxAQGiCbFI+JlHbDqCdcTdwWTfTDPDYt0VfmpHe8SpQc5hTNjg=="},"outputPrefixType":"RAW","keyId":1,"status":"ENABLED"}]}`
 	for name, bad := range map[string]string{"empty": "", "a password": "hunter2hunter2", "half": string(text[:len(text)/2]), "no keys": `{"primaryKeyId":1,"key":[]}`, "not for AEAD": hmac} {
-		_, err := google.ParseKeyset(bad)
+		_, err := tokenkey.Parse(bad)
 		if err == nil {
 			t.Errorf("%s: is accepted", name)
 		} else if bad != "" && strings.Contains(err.Error(), bad) {
@@ -141,7 +141,7 @@ func (s *keyService) Decrypt(ctx context.Context, r *kmspb.DecryptRequest) (*kms
 }
 
 func TestCloudKMS(t *testing.T) {
-	key, err := google.LocalAEAD(t.TempDir())
+	key, err := tokenkey.Local(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +159,7 @@ func TestCloudKMS(t *testing.T) {
 		option.WithGRPCDialOption(grpc.WithTransportCredentials(insecure.NewCredentials())),
 	}
 	for _, name := range []string{kmsKey, "gcp-kms://" + kmsKey} {
-		c, err := google.KMSAEAD(t.Context(), name, here...)
+		c, err := tokenkey.KMS(t.Context(), name, here...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -182,7 +182,7 @@ func TestCloudKMS(t *testing.T) {
 		service.hang.Store(false)
 	}
 	for _, bad := range []string{"", "projects/p", "gcp-kms://", "aws-kms://arn:aws:kms:x", strings.Replace(kmsKey, "cryptoKeys", "keys", 1)} {
-		if _, err := google.KMSAEAD(t.Context(), bad, here...); err == nil {
+		if _, err := tokenkey.KMS(t.Context(), bad, here...); err == nil {
 			t.Errorf("%q is accepted as a key's name", bad)
 		}
 	}

@@ -1,0 +1,238 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
+	"github.com/countersign-run/countersign/scripts/invariants"
+	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/queue"
+	queueembedded "github.com/countersign-run/countersign/shared/queue/embedded"
+	"github.com/countersign-run/countersign/shared/store"
+	storeembedded "github.com/countersign-run/countersign/shared/store/embedded"
+	"github.com/countersign-run/countersign/shared/store/firestore"
+)
+
+// lane is one world in which cases are tried one after the other: a cloud and a store that live on, and workers that die.
+type lane struct {
+	cloud    *world.Cloud
+	store    store.Store
+	queue    *queueembedded.Queue
+	sweeper  *loop.Loop
+	settings map[string]string
+	log      io.Writer
+	random   *rand.Rand
+	worker   *process
+	workerIs string // what the worker was started for
+
+	ahead atomic.Int64 // how far the queue's clock is ahead: what was put off is due again at each delivery
+
+	mu    sync.Mutex
+	notes []invariants.Effect
+	torn  fault // of the next call of a provider's effect
+	tears int   // how many more
+
+	pushMu sync.Mutex
+	pushed map[string][]byte // the newest message of each run
+	copies int               // how often each message is delivered
+}
+
+// newLane opens one. The Firestore emulator, where one is used, is named by FIRESTORE_EMULATOR_HOST; a project of its
+// own keeps lanes apart.
+func newLane(ctx context.Context, name, kind, dir string, seed uint64, log io.Writer) (*lane, error) {
+	l := &lane{random: rand.New(rand.NewPCG(seed, 1)), log: log, pushed: map[string][]byte{}, copies: 1}
+	var err error
+	if kind == "firestore" {
+		l.store, err = firestore.Open(ctx, name, "(default)")
+	} else {
+		l.store, err = storeembedded.Open(filepath.Join(dir, name), time.Now)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if l.cloud, err = world.NewCloud(); err != nil {
+		return nil, errors.Join(err, l.store.Close())
+	}
+	l.cloud.Handle("POST /notes", http.HandlerFunc(l.takeNote))
+	l.cloud.SetFault(l.tear)
+	l.cloud.SetBrain(brain)
+	l.queue = queueembedded.New(l.store, queueembedded.Options{Now: func() time.Time { return time.Now().Add(time.Duration(l.ahead.Load())) }})
+	l.sweeper = (&loop.Loop{Store: l.store, Queue: l.queue, Now: func() time.Time { return time.Now().Add(time.Hour) }}).Init()
+	l.settings = l.cloud.Settings()
+	maps.Copy(l.settings, map[string]string{"STORE": kind, "QUEUE": "embedded", "DATA_DIR": filepath.Join(dir, name), "GOOGLE_CLOUD_PROJECT": name,
+		"REJECT_OUTCOME": "completed", "MAX_APPROVALS_PER_DAY": "0", "LOG_LEVEL": "silent", notesURL: l.cloud.URL + "/notes"})
+	return l, nil
+}
+
+func (l *lane) close() error {
+	var err error
+	if l.worker != nil {
+		err = l.worker.kill()
+	}
+	return errors.Join(err, l.cloud.Close(), l.store.Close())
+}
+
+// start gives the lane a new worker, whose clock is wrong in its own way.
+func (l *lane) start(ttl time.Duration, gmailMode string) (*process, error) {
+	s := maps.Clone(l.settings)
+	s[approvalTTL], s["GMAIL_SEND_MODE"], s[clockSkew] = ttl.String(), gmailMode, skewed(l.random).String()
+	return spawn(s, l.log)
+}
+
+// fault is what goes wrong with an effect at its provider.
+type fault = localgoogle.Kind
+
+// tear is the cloud's fault hook: it strikes calls that have an effect.
+func (l *lane) tear(op string) localgoogle.Fault {
+	switch op {
+	case "gmail.drafts.send", "gmail.messages.send", "calendar.events.insert", "gmail.drafts.create":
+		return localgoogle.Fault{Kind: l.nextTear()}
+	}
+	return localgoogle.Fault{}
+}
+
+func (l *lane) nextTear() fault {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.tears == 0 {
+		return localgoogle.None
+	}
+	l.tears--
+	return l.torn
+}
+
+func (l *lane) tearNext(f fault, n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.torn, l.tears = f, n
+}
+
+// takeNote is the provider without a handle.
+func (l *lane) takeNote(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, 1<<16))
+	if err != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	torn := l.nextTear()
+	switch torn {
+	case localgoogle.StatusBefore, localgoogle.ResetBefore:
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	case localgoogle.HangBefore:
+		<-r.Context().Done()
+		return
+	}
+	l.mu.Lock()
+	l.notes = append(l.notes, invariants.Effect{UID: strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), ActionID: r.Header.Get("X-Action"), Agrees: equal(body)})
+	l.mu.Unlock()
+	switch torn {
+	case localgoogle.StatusAfter, localgoogle.ResetAfter, localgoogle.OddAfter, localgoogle.CutAfter:
+		w.WriteHeader(http.StatusServiceUnavailable)
+	case localgoogle.EmptyAfter:
+		w.WriteHeader(http.StatusOK)
+	case localgoogle.HangAfter:
+		<-r.Context().Done()
+	default:
+		w.WriteHeader(http.StatusNoContent)
+	}
+}
+
+func equal(body []byte) func(json.RawMessage) error {
+	return func(args json.RawMessage) error {
+		if string(args) != string(body) {
+			return errors.New("the note is not the one that was approved")
+		}
+		return nil
+	}
+}
+
+// effectsOf are those that the providers have carried out for the user.
+func (l *lane) effectsOf(uid string) []invariants.Effect {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	mine := l.cloud.EffectsOf(uid)
+	for _, e := range l.notes {
+		if e.UID == uid {
+			mine = append(mine, e)
+		}
+	}
+	return mine
+}
+
+// deliver pushes what waits in the queue to the worker, as often as this lane delivers a message; it does not matter
+// how a push ends: what was not taken stays.
+func (l *lane) deliver(ctx context.Context) error {
+	l.ahead.Add(int64(time.Hour))
+	_, err := l.queue.Deliver(ctx, func(ctx context.Context, envelope []byte) error { return l.push(ctx, l.worker, envelope) })
+	return err
+}
+
+func (l *lane) push(ctx context.Context, to *process, envelope []byte) error {
+	if runID, _, err := queue.ParsePush(envelope); err == nil {
+		l.pushMu.Lock()
+		l.pushed[runID] = envelope
+		l.pushMu.Unlock()
+	}
+	push := queueembedded.HTTPPush(to.url+"/api/agent/resume", l.cloud.PushToken, to.client)
+	errs := make(chan error, l.copies)
+	for range l.copies {
+		go func() { errs <- push(ctx, envelope) }()
+	}
+	var all []error
+	for range l.copies {
+		all = append(all, <-errs)
+	}
+	return errors.Join(all...)
+}
+
+// again pushes a message of the run that was delivered before; false if there was none.
+func (l *lane) again(ctx context.Context, runID string, to *process) bool {
+	l.pushMu.Lock()
+	envelope := l.pushed[runID]
+	l.pushMu.Unlock()
+	if envelope == nil {
+		return false
+	}
+	_ = queueembedded.HTTPPush(to.url+"/api/agent/resume", l.cloud.PushToken, to.client)(ctx, envelope) // whatever it says, nothing may change
+	return true
+}
+
+// call sends a request of the user to a worker.
+func (l *lane) call(ctx context.Context, to *process, uid, method, path, body string, header ...string) (world.Answer, error) {
+	token, err := l.cloud.Token(uid)
+	if err != nil {
+		return world.Answer{}, err
+	}
+	a, err := world.Send(ctx, to.client, to.url, token, method, path, body, header...)
+	if err != nil {
+		return a, fmt.Errorf("%w: %w", errDown, err)
+	}
+	return a, nil
+}
+
+// sweep has the worker's own sweep function called, as the scheduler does.
+func (l *lane) sweep(ctx context.Context, to *process) error {
+	token, err := l.cloud.PushToken(ctx)
+	if err != nil {
+		return err
+	}
+	a, err := world.Send(ctx, to.client, to.url, token, "POST", "/api/agent/sweep", "")
+	if err != nil || a.HTTP == http.StatusOK {
+		return err
+	}
+	return fmt.Errorf("the sweep answered %d", a.HTTP)
+}

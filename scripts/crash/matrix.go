@@ -1,0 +1,242 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"text/tabwriter"
+	"time"
+
+	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
+)
+
+// torns are the ways in which a provider fails beside the blow; most trials have none, so that what is lost is known.
+var torns = []fault{localgoogle.None, localgoogle.None, localgoogle.None, localgoogle.StatusBefore, localgoogle.StatusAfter, localgoogle.ResetBefore,
+	localgoogle.ResetAfter, localgoogle.HangBefore, localgoogle.HangAfter, localgoogle.EmptyAfter, localgoogle.OddAfter, localgoogle.CutAfter}
+
+// try opens the lanes, counts the points, and carries out the trials.
+func try(ctx context.Context, o options, dir string) (*report, error) {
+	began := time.Now()
+	r := &report{options: o}
+	var lanes []*lane
+	defer func() {
+		for _, l := range lanes {
+			_ = l.close() // its worker is dead or dies here; the store lies in a directory that goes
+		}
+	}()
+	for i := range o.lanes {
+		l, err := newLane(ctx, fmt.Sprintf("crash-lane-%d-%d", o.seed%1e6, i), o.store, dir, o.seed+uint64(i), os.Stderr)
+		if err != nil {
+			return nil, err
+		}
+		lanes = append(lanes, l)
+	}
+	plans, err := r.count(ctx, lanes)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.all(ctx, lanes, choose(plans, o)); err != nil {
+		return nil, err
+	}
+	r.took = time.Since(began)
+	return r, nil
+}
+
+// choose takes as many plans as are asked for: each once, in a random order, and then again with other faults.
+func choose(plans []plan, o options) []plan {
+	random := rand.New(rand.NewPCG(o.seed, 0))
+	var out []plan
+	for len(out) < o.kills {
+		for _, i := range random.Perm(len(plans)) {
+			p := plans[i]
+			p.torn = torns[random.IntN(len(torns))]
+			if o.anywhen {
+				p.point, p.variant, p.after = 0, variants[random.IntN(2)], time.Duration(random.Int64N(int64(40*time.Millisecond)))
+			}
+			out = append(out, p)
+		}
+	}
+	return out[:o.kills]
+}
+
+// count walks each walk once for each kind without a blow, and makes a plan of each point that was passed.
+func (r *report) count(ctx context.Context, lanes []*lane) ([]plan, error) {
+	var plans []plan
+	var mu sync.Mutex
+	var walked []plan
+	for _, w := range walks {
+		for _, k := range kinds {
+			if w.fits(k) {
+				walked = append(walked, plan{walk: w, kind: k, variant: plain, step: -1})
+			}
+		}
+	}
+	err := r.each(lanes, walked, func(l *lane, p plan, n int) error {
+		t := newTrial(l, p, n)
+		found, err := t.trace(ctx)
+		mu.Lock()
+		defer mu.Unlock()
+		plans = append(plans, found...)
+		for _, problem := range t.outcome.problems {
+			err = errors.Join(err, fmt.Errorf("%s, %s, without a blow: %s", p.walk.name, p.kind.name, problem))
+		}
+		return err
+	})
+	r.points = len(plans) / len(variants)
+	return plans, err
+}
+
+// trace takes the walk unharmed and gives a plan for each variant of each point of each step.
+func (t *trial) trace(ctx context.Context) (plans []plan, err error) {
+	t.lane.copies = 1
+	if err := t.ensureWorker(); err != nil {
+		return nil, err
+	}
+	for i, s := range t.walk.steps {
+		if s.ready != nil {
+			if err := t.settle(ctx, "before "+s.name, func(context.Context) bool { return s.ready(t) }); err != nil {
+				return nil, err
+			}
+		}
+		if err := t.lane.worker.arm(0, "none"); err != nil {
+			return nil, err
+		}
+		if err := s.do(ctx, t, t.lane.worker); err != nil {
+			return nil, err
+		}
+		names, err := t.lane.worker.order("points")
+		if err != nil {
+			return nil, err
+		}
+		for n := range strings.Split(names, ";") {
+			for _, v := range variants {
+				plans = append(plans, plan{walk: t.walk, kind: t.kind, variant: v, step: i, point: n + 1})
+			}
+		}
+	}
+	return plans, t.judge(ctx)
+}
+
+// all carries the plans out, each on whatever lane is free.
+func (r *report) all(ctx context.Context, lanes []*lane, plans []plan) error {
+	return r.each(lanes, plans, func(l *lane, p plan, n int) error {
+		o, err := newTrial(l, p, n).run(ctx)
+		if err != nil {
+			return fmt.Errorf("%v: %w", p, err)
+		}
+		r.add(o)
+		return ctx.Err()
+	})
+}
+
+// each hands the plans to the lanes; the first error ends it.
+func (r *report) each(lanes []*lane, plans []plan, do func(l *lane, p plan, n int) error) error {
+	var next atomic.Int64
+	var group sync.WaitGroup
+	errs := make([]error, len(lanes))
+	var failed atomic.Bool
+	base := int(r.users.Add(int64(len(plans)))) - len(plans)
+	for i, l := range lanes {
+		group.Go(func() {
+			for !failed.Load() {
+				n := int(next.Add(1)) - 1
+				if n >= len(plans) {
+					return
+				}
+				if errs[i] = do(l, plans[n], base+n); errs[i] != nil {
+					failed.Store(true)
+				}
+			}
+		})
+	}
+	group.Wait()
+	return errors.Join(errs...)
+}
+
+// report is what came of the trials.
+type report struct {
+	options options
+	points  int
+	took    time.Duration
+	users   atomic.Int64
+
+	mu         sync.Mutex
+	struck     int
+	missed     int // the point was not passed
+	violations int
+	rows       map[string]*row
+	order      []string
+	details    []string
+}
+
+type row struct{ struck, none, one, two, more, reviews, violations int }
+
+func (r *report) add(o outcome) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.rows == nil {
+		r.rows = map[string]*row{}
+	}
+	if o.point == "" {
+		r.missed++
+	} else {
+		r.struck++
+	}
+	for _, name := range []string{"walk: " + o.plan.walk.name, "kind: " + o.plan.kind.name, "how: " + string(o.plan.variant), "all"} {
+		if r.rows[name] == nil {
+			r.rows[name] = &row{}
+			r.order = append(r.order, name)
+		}
+		r.rows[name].add(o)
+	}
+	r.violations += len(o.problems)
+	for _, p := range o.problems {
+		r.details = append(r.details, fmt.Sprintf("%v (%s): %s", o.plan, o.point, p))
+	}
+}
+
+func (w *row) add(o outcome) {
+	if o.point != "" {
+		w.struck++
+	}
+	switch o.effects {
+	case 0:
+		w.none++
+	case 1:
+		w.one++
+	case 2:
+		w.two++
+	default:
+		w.more++
+	}
+	w.reviews += o.reviews
+	w.violations += len(o.problems)
+}
+
+func (r *report) print(out io.Writer) {
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "\tstruck\tno effect\tone\ttwo (two runs)\treviews\tviolations\t")
+	for _, prefix := range []string{"walk: ", "kind: ", "how: ", "all"} {
+		for _, name := range r.order {
+			if w := r.rows[name]; strings.HasPrefix(name, prefix) {
+				fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t\n", name, w.struck, w.none, w.one, w.two+w.more, w.reviews, w.violations)
+			}
+		}
+	}
+	_ = t.Flush() // a terminal that is gone is no failure
+	for i, d := range r.details {
+		if i == 40 {
+			fmt.Fprintf(out, "and %d more\n", len(r.details)-i)
+			break
+		}
+		fmt.Fprintln(out, d)
+	}
+	fmt.Fprintf(out, "%d points, %d struck, %d not reached, %d violations on the %s store in %s (%.0f a second), seed %d\n", r.points, r.struck, r.missed, r.violations,
+		r.options.store, r.took.Round(time.Second), float64(r.struck)/r.took.Seconds(), r.options.seed)
+}

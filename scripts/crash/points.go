@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/queue"
+	"github.com/countersign-run/countersign/shared/store"
+)
+
+// points are the places at which a worker can die: before and after each call that leaves the process. They lie between
+// the loop and its store, queue, model and accounts, and before the answer to each request, so that no deployed program
+// has anything of them.
+type points struct {
+	mu     sync.Mutex
+	seen   []string
+	strike int // at this point from now on; 0: never
+	how    func(name string)
+}
+
+// arm counts from anew, and strikes at the n-th point; with 0 it only counts.
+func (p *points) arm(n int, how func(name string)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.seen, p.strike, p.how = nil, n, how
+}
+
+// names are the points that were passed since arm.
+func (p *points) names() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]string(nil), p.seen...)
+}
+
+// pass is called at a point.
+func (p *points) pass(name string) {
+	p.mu.Lock()
+	p.seen = append(p.seen, name)
+	var how func(string)
+	if len(p.seen) == p.strike {
+		how = p.how
+	}
+	p.mu.Unlock()
+	if how != nil {
+		how(name)
+	}
+}
+
+// around passes a point before and one after.
+func (p *points) around(name string) (after func()) {
+	p.pass("before " + name)
+	return func() { p.pass("after " + name) }
+}
+
+type struckStore struct {
+	store.Store
+	*points
+}
+
+func (s struckStore) Get(ctx context.Context, paths ...string) ([]store.Doc, error) {
+	defer s.around("read of " + collection(paths[0]))()
+	return s.Store.Get(ctx, paths...)
+}
+
+func (s struckStore) Query(ctx context.Context, q store.Query) ([]store.Doc, error) {
+	defer s.around("query of " + q.Collection)()
+	return s.Store.Query(ctx, q)
+}
+
+func (s struckStore) Commit(ctx context.Context, w ...store.Write) ([]time.Time, error) {
+	defer s.around("commit of " + saying(w))()
+	return s.Store.Commit(ctx, w...)
+}
+
+func collection(path string) string {
+	name, _, _ := strings.Cut(path, "/")
+	return name
+}
+
+// saying names a commit by the newest event of its run that is more than a status.
+func saying(writes []store.Write) string {
+	for _, w := range writes {
+		var run agent.Run
+		if collection(w.Doc.Path) != "runs" || json.Unmarshal(w.Doc.Data, &run) != nil {
+			continue
+		}
+		for _, e := range slices.Backward(run.Log.Tail) {
+			if e.Type != agent.RunStatusChange {
+				return string(e.Type)
+			}
+		}
+	}
+	return collection(writes[0].Doc.Path)
+}
+
+type struckQueue struct {
+	queue.Queue
+	*points
+}
+
+func (q struckQueue) Resume(ctx context.Context, runID string) error {
+	defer q.around("publish")()
+	return q.Queue.Resume(ctx, runID)
+}
+
+type struckModel struct {
+	model.Model
+	*points
+}
+
+func (m struckModel) Generate(ctx context.Context, req model.Request, delta func(string)) (*model.Reply, error) {
+	defer m.around("model")()
+	return m.Model.Generate(ctx, req, delta)
+}
+
+// struckAccounts are the users' accounts, whose every call to a provider is between two points.
+type struckAccounts struct{ *points }
+
+func (a struckAccounts) Client(_ context.Context, uid string, _ ...string) (*http.Client, error) {
+	return &http.Client{Transport: struckCalls{localgoogle.Bearer(uid).Transport, a.points}}, nil
+}
+
+func (struckAccounts) Check(context.Context, string, []string) error { return nil }
+
+type struckCalls struct {
+	next http.RoundTripper
+	*points
+}
+
+func (c struckCalls) RoundTrip(r *http.Request) (*http.Response, error) {
+	defer c.around("call " + r.Method + " " + shape(r.URL.Path))()
+	return c.next.RoundTrip(r)
+}
+
+// shape is a path without what differs from call to call.
+func shape(path string) string {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	for i, p := range parts {
+		if len(p) > 14 {
+			parts[i] = "ID"
+		}
+	}
+	return strings.Join(parts[max(0, len(parts)-2):], "/")
+}
+
+// answers passes a point when a request has been dealt with and its answer has not been sent.
+func (p *points) answers(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.ServeHTTP(w, r)
+		p.pass("before the answer")
+	})
+}

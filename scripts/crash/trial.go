@@ -1,0 +1,436 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
+	"github.com/countersign-run/countersign/scripts/invariants"
+	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/agent"
+)
+
+// variant is what happens beside the blow.
+type variant string
+
+const (
+	plain  variant = "killed"
+	storm  variant = "killed, each message three times"
+	zombie variant = "stopped beyond its lease, and woken at the end"
+	twin   variant = "stopped, another does the same, and woken"
+)
+
+var variants = []variant{plain, storm, zombie, twin}
+
+// plan is one trial to be: a walk that is struck at a point of a step.
+type plan struct {
+	walk    walk
+	kind    kind
+	variant variant
+	step    int           // which is struck
+	point   int           // from 1
+	after   time.Duration // instead of a point: the worker is killed so long after the step began
+	torn    fault
+}
+
+func (p plan) String() string {
+	where := fmt.Sprintf("point %d", p.point)
+	if p.point == 0 {
+		where = p.after.String()
+	}
+	s := fmt.Sprintf("%s, %s, %s at %s, %s", p.walk.name, p.kind.name, p.walk.steps[p.step].name, where, p.variant)
+	if p.torn != localgoogle.None {
+		s += ", the provider: " + string(p.torn)
+	}
+	return s
+}
+
+// outcome is what came of a trial.
+type outcome struct {
+	plan     plan
+	point    string // the name of the point at which it was struck; empty: it was not
+	effects  int
+	reviews  int
+	problems []string
+}
+
+// trial is a plan being carried out.
+type trial struct {
+	plan
+	lane     *lane
+	uid      string
+	runs     []string
+	approval world.Approval
+	sleeper  *process        // a stopped worker
+	dreams   <-chan struct{} // closed when what it was doing has ended
+	outcome  outcome
+}
+
+func newTrial(l *lane, p plan, n int) *trial {
+	t := &trial{plan: p, lane: l, uid: fmt.Sprintf("user%06d", n), outcome: outcome{plan: p}}
+	for i := range 2 {
+		t.runs = append(t.runs, agent.KeyedRunID(t.uid, t.key(i)))
+	}
+	if p.kind.readable {
+		l.cloud.SetScopes(t.uid, append([]string{"https://www.googleapis.com/auth/gmail.readonly"}, world.Scopes...)...)
+	}
+	return t
+}
+
+func (t *trial) key(n int) string  { return fmt.Sprintf("%s-key-%d", t.uid, n) }
+func (t *trial) name(n int) string { return fmt.Sprintf("%s run %d", t.uid, n) }
+
+func (t *trial) problem(format string, args ...any) {
+	t.outcome.problems = append(t.outcome.problems, fmt.Sprintf(format, args...))
+}
+
+// run carries the plan out and judges what is left. Its error is one of this program, not of what it tries.
+func (t *trial) run(ctx context.Context) (outcome, error) {
+	t.lane.copies = 1
+	if t.variant == storm {
+		t.lane.copies = 3
+	}
+	if err := t.ensureWorker(); err != nil {
+		return t.outcome, err
+	}
+	for i, s := range t.walk.steps {
+		if err := t.take(ctx, i, s); err != nil {
+			return t.outcome, err
+		}
+	}
+	if err := t.settle(ctx, "the end", t.rested); err != nil {
+		return t.outcome, err
+	}
+	if err := t.wakeSleeper(ctx); err != nil {
+		return t.outcome, err
+	}
+	return t.outcome, t.judge(ctx)
+}
+
+// take takes a step, struck or not. A step that failed because its worker died is taken again by the next.
+func (t *trial) take(ctx context.Context, i int, s step) error {
+	if s.ready != nil {
+		if err := t.settle(ctx, "before "+s.name, func(ctx context.Context) bool { return s.ready(t) }); err != nil {
+			return err
+		}
+	}
+	if i == t.step {
+		if err := t.strike(ctx, s); err != nil {
+			return err
+		}
+	}
+	again := t.begin(ctx, s, t.lane.worker)
+	if i == t.step { // whoever asks again waits until somebody moves the run, which the sweep sees to
+		if err := t.settle(ctx, "again "+s.name, func(context.Context) bool { return again.over(20 * time.Millisecond) }); err != nil {
+			return err
+		}
+	}
+	if err := <-again; errors.Is(err, errDown) {
+		return err
+	} else if err != nil {
+		t.problem("%v", err)
+	}
+	return nil
+}
+
+// doing is a step under way; its error comes once.
+type doing chan error
+
+func (t *trial) begin(ctx context.Context, s step, to *process) doing {
+	d := make(doing, 1)
+	go func() { d <- s.do(ctx, t, to) }()
+	return d
+}
+
+// over reports whether it has ended, waiting a moment for that.
+func (d doing) over(moment time.Duration) bool {
+	select {
+	case err := <-d:
+		d <- err
+		return true
+	case <-time.After(moment):
+		return false
+	}
+}
+
+// strike takes the step with the worker that is struck in its course.
+func (t *trial) strike(ctx context.Context, s step) error {
+	w := t.lane.worker
+	how := "kill"
+	if t.variant == zombie || t.variant == twin {
+		how = "stop"
+	}
+	if t.torn != localgoogle.None {
+		t.lane.tearNext(t.torn, 1)
+	}
+	if err := w.arm(t.point, how); err != nil {
+		return err
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = s.do(ctx, t, w) // it dies of it, or is cut off
+	}()
+	if t.point == 0 {
+		time.Sleep(t.after)
+		t.outcome.point = "some moment"
+		return t.replace(w, done)
+	}
+	name, struck := w.struck(done)
+	if !struck {
+		return nil
+	}
+	t.outcome.point = s.name + ": " + name
+	switch t.variant {
+	case zombie, twin:
+		return t.double(ctx, s, w, done)
+	}
+	return t.replace(w, done)
+}
+
+// replace starts the next worker in a dead one's place.
+func (t *trial) replace(w *process, done <-chan struct{}) error {
+	if err := w.kill(); err != nil {
+		return err
+	}
+	<-done
+	t.lane.worker = nil
+	return t.ensureWorker()
+}
+
+// double lets another worker go on while this one stands still: beyond its lease, or just for the same request.
+func (t *trial) double(ctx context.Context, s step, w *process, done <-chan struct{}) error {
+	t.lane.worker = nil
+	if err := t.ensureWorker(); err != nil {
+		return err
+	}
+	t.sleeper, t.dreams = w, done
+	if t.variant == zombie {
+		return nil
+	}
+	other := t.begin(ctx, s, t.lane.worker)
+	other.over(50 * time.Millisecond)
+	if err := t.wakeSleeper(ctx); err != nil {
+		return err
+	}
+	return t.settle(ctx, "both "+s.name, func(context.Context) bool { return other.over(20 * time.Millisecond) }) // it may have been told that the other has the run
+}
+
+// wakeSleeper lets a stopped worker go on, sees that it ends what it was doing, and then ends it.
+func (t *trial) wakeSleeper(ctx context.Context) error {
+	if t.sleeper == nil {
+		return nil
+	}
+	w := t.sleeper
+	t.sleeper = nil
+	if err := w.wake(); err != nil {
+		return err
+	}
+	select {
+	case <-t.dreams:
+	case <-time.After(patience):
+		t.problem("a woken worker does not come to an end")
+	}
+	if err := w.kill(); err != nil {
+		return err
+	}
+	if t.variant == twin {
+		return nil
+	}
+	return t.settle(ctx, "after the waking", t.rested)
+}
+
+// ensureWorker has a worker of the right kind run.
+func (t *trial) ensureWorker() (err error) {
+	want := fmt.Sprint(t.walk.ttl, t.kind.mode)
+	if t.lane.worker != nil && t.lane.workerIs == want {
+		return nil
+	}
+	if t.lane.worker != nil {
+		if err := t.lane.worker.kill(); err != nil {
+			return err
+		}
+	}
+	t.lane.worker, err = t.lane.start(t.walk.ttl, t.kind.mode)
+	t.lane.workerIs = want
+	return err
+}
+
+// send sends a request of the trial's user.
+func (t *trial) send(ctx context.Context, to *process, method, path, body string, header ...string) (world.Answer, error) {
+	return t.lane.call(ctx, to, t.uid, method, path, body, header...)
+}
+
+func (t *trial) look(n int) world.Answer {
+	a, err := t.send(context.Background(), t.lane.worker, "GET", "/api/agent/runs/"+t.runs[n], "")
+	if err != nil || a.HTTP != 200 {
+		return world.Answer{}
+	}
+	return a
+}
+
+// over reports whether the n-th run has ended, or waits for a review.
+func (t *trial) over(n int) bool {
+	a := t.look(n)
+	return a.Status == "completed" || a.Status == "failed" || len(a.Approvals) > 0 && a.Approvals[0].Kind == "review"
+}
+
+// asked reports whether the first run has asked, and remembers what.
+func (t *trial) asked() bool {
+	a := t.look(0)
+	if len(a.Approvals) > 0 && t.approval.ApprovalID == "" {
+		t.approval = a.Approvals[0]
+	}
+	return t.approval.ApprovalID != "" || a.Status == "completed" || a.Status == "failed"
+}
+
+// expired reports whether the first run's approval has had its time.
+func (t *trial) expired() bool {
+	if !t.asked() {
+		return false
+	}
+	time.Sleep(shortTTL / 10)
+	a := t.look(0)
+	return a.Status == "failed" || t.approval.ApprovalID == "" || time.Now().After(t.approval.ExpiresAt)
+}
+
+// rested reports whether every run that was started has ended or waits for its user.
+func (t *trial) rested(context.Context) bool {
+	for n := range t.started() {
+		a := t.look(n)
+		if a.Status != "completed" && a.Status != "failed" && len(a.Approvals) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// started is how many runs the walk starts.
+func (t *trial) started() int {
+	n := 0
+	for _, s := range t.walk.steps {
+		if strings.HasPrefix(s.name, "start ") {
+			n++
+		}
+	}
+	return n
+}
+
+// settle lets the scheduler and the queue do their work until so, as long as a lease or two may last.
+func (t *trial) settle(ctx context.Context, what string, so func(context.Context) bool) error {
+	for end := time.Now().Add(patience); !so(ctx); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.problem("%s: it does not come about; the run is %+v", what, t.look(0))
+			return nil
+		}
+		if _, err := t.lane.sweeper.Sweep(ctx); err != nil {
+			return err
+		}
+		if err := t.lane.deliver(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// judge holds everything to the invariants, answers the reviews, and judges again.
+func (t *trial) judge(ctx context.Context) error {
+	t.lane.tearNext(localgoogle.None, 0)
+	if err := t.quiet(ctx); err != nil {
+		return err
+	}
+	for n := range t.started() {
+		if a := t.look(n); len(a.Approvals) > 0 && a.Approvals[0].Kind == "review" {
+			t.outcome.reviews++
+		}
+	}
+	if err := t.hold(ctx); err != nil {
+		return err
+	}
+	effects := t.lane.effectsOf(t.uid)
+	t.outcome.effects = len(effects)
+	if t.outcome.reviews == 0 && t.torn == localgoogle.None && !t.walk.effects(len(effects)) {
+		t.problem("%d effects", len(effects))
+	}
+	if t.outcome.reviews > 0 && t.kind.proves() && t.torn == localgoogle.None {
+		t.problem("somebody is asked about what could be found out")
+	}
+	return t.answerReviews(ctx)
+}
+
+// answerReviews has the user settle what nobody could know: every second time by trying it again.
+func (t *trial) answerReviews(ctx context.Context) error {
+	for n := range t.started() {
+		for round := 0; round < 3; round++ {
+			a := t.look(n)
+			if len(a.Approvals) == 0 {
+				break
+			}
+			decision := "approve_once"
+			if a.Approvals[0].Kind == "review" {
+				decision = []string{"confirm_done", "start_new"}[t.lane.random.IntN(2)]
+			}
+			if err := t.answer(ctx, a.Approvals[0], decision); err != nil {
+				return err
+			}
+		}
+	}
+	if t.outcome.reviews == 0 {
+		return nil
+	}
+	return t.hold(ctx)
+}
+
+func (t *trial) answer(ctx context.Context, a world.Approval, decision string) error {
+	got, err := t.send(ctx, t.lane.worker, "POST", "/api/agent/approvals/resolve", fmt.Sprintf(`{"approvalId":%q,"decision":%q}`, a.ApprovalID, decision))
+	if err != nil {
+		return err
+	}
+	if got.HTTP != 200 {
+		t.problem("%s: %d %s", decision, got.HTTP, got.Body)
+	}
+	return t.settle(ctx, "after "+decision, t.rested)
+}
+
+// quiet delivers old messages once more, of which nothing may change.
+func (t *trial) quiet(ctx context.Context) error {
+	for _, id := range t.runs[:t.started()] {
+		if err := t.lane.deliver(ctx); err != nil {
+			return err
+		}
+		before, err := invariants.Versions(ctx, t.lane.store, id)
+		if err != nil {
+			return err
+		}
+		for range 3 {
+			t.lane.again(ctx, id, t.lane.worker)
+		}
+		after, err := invariants.Versions(ctx, t.lane.store, id)
+		if err != nil {
+			return err
+		}
+		if !maps.Equal(before, after) {
+			t.problem("invariant 21: an old message changed something")
+		}
+	}
+	return nil
+}
+
+// hold holds the stored documents to what the providers did.
+func (t *trial) hold(ctx context.Context) error {
+	rules := invariants.Rules{MaxTurns: 3, MaxOpen: 20, Resting: true}
+	for _, id := range t.runs[:t.started()] {
+		found, err := invariants.Run(ctx, t.lane.store, id, t.lane.effectsOf(t.uid), rules)
+		if err != nil {
+			return err
+		}
+		for _, v := range found {
+			t.problem("%v", v)
+		}
+	}
+	return nil
+}

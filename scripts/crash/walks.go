@@ -1,0 +1,193 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/model/fakegemini"
+)
+
+// kind is a way in which something is done: a tool, and how much its provider tells afterwards.
+type kind struct {
+	name, tool, mode string
+	readable         bool // the mailbox may be read, so that a sent mail is found
+}
+
+var kinds = []kind{
+	{"gmail", "gmail_send", "draft", false},
+	{"gmail, readable", "gmail_send", "draft", true},
+	{"gmail, direct", "gmail_send", "direct", false},
+	{"calendar", "calendar_event_create", "draft", false},
+	{"no handle", "note", "draft", false},
+}
+
+// proves reports whether the kind can always tell afterwards what happened, so that a crash leaves nothing to a person.
+func (k kind) proves() bool { return k.readable || k.tool == "calendar_event_create" }
+
+// eventStart is far enough ahead for every run.
+var eventStart = time.Now().AddDate(0, 2, 0).Truncate(time.Hour)
+
+func (k kind) args(name string) map[string]any {
+	switch k.tool {
+	case "gmail_send":
+		return world.Mail("bob@example.org", name, "hello")
+	case "note":
+		return map[string]any{"text": name}
+	}
+	e := world.Event(name, eventStart)
+	e["attendees"] = []string{"bob@example.org"}
+	return e
+}
+
+// edited are the arguments that the user makes of it.
+func (k kind) edited(name string) map[string]any {
+	a := k.args(name)
+	switch k.tool {
+	case "gmail_send":
+		a["body"] = "hello again"
+	case "note":
+		a["text"] = name + ", edited"
+	default:
+		a["location"] = "at home"
+	}
+	return a
+}
+
+// brain calls the tool that the prompt names, once.
+func brain(r fakegemini.Request) fakegemini.Turn {
+	if len(r.Responses()) > 0 || r.NoTools {
+		return fakegemini.Turn{Text: "That is what came of it."}
+	}
+	tool, name, _ := strings.Cut(r.User(), " ")
+	for _, k := range kinds {
+		if k.tool == tool {
+			return fakegemini.Turn{Calls: []fakegemini.Call{{Name: tool, Args: k.args(name)}}}
+		}
+	}
+	return fakegemini.Turn{Text: "I do not know that."}
+}
+
+// step is one thing that a client, the queue or the scheduler does. It is done by one worker, which may die of it, and
+// then again as its caller would do it again.
+type step struct {
+	name  string
+	ready func(*trial) bool // what must have come about before; nil: nothing
+	do    func(ctx context.Context, t *trial, to *process) error
+}
+
+// walk is what becomes of a run.
+type walk struct {
+	name    string
+	ttl     time.Duration // how long an approval may wait
+	steps   []step
+	fits    func(kind) bool
+	effects func(n int) bool // how many effects there may be in the end, reviews aside
+}
+
+const (
+	longTTL  = time.Hour
+	shortTTL = 400 * time.Millisecond
+)
+
+var (
+	once   = func(n int) bool { return n == 1 }
+	twice  = func(n int) bool { return n == 2 }
+	never  = func(n int) bool { return n == 0 }
+	either = func(n int) bool { return n <= 1 }
+	anyOf  = func(kind) bool { return true }
+	people = func(k kind) bool { return k.tool != "note" } // there is nobody whom a note could always be sent to
+)
+
+var walks = []walk{
+	{"approve", longTTL, []step{start(0), decide("approve_once"), deliver}, anyOf, once},
+	{"edit", longTTL, []step{start(0), decide("approve_with_edits"), deliver}, anyOf, once},
+	{"always allow", longTTL, []step{start(0), decide("approve_and_always_allow_recipient"), deliver, start(1)}, people, twice},
+	{"reject", longTTL, []step{start(0), decide("reject"), deliver}, anyOf, never},
+	{"cancel", longTTL, []step{start(0), cancel, deliver}, anyOf, never},
+	{"cancel after the yes", longTTL, []step{start(0), decide("approve_once"), cancel, deliver}, anyOf, either},
+	{"expire", shortTTL, []step{start(0), expire, deliver, tooLate}, anyOf, never},
+}
+
+// start asks for the n-th run of the trial, under its key.
+func start(n int) step {
+	return step{fmt.Sprintf("start %d", n+1), func(t *trial) bool { return n == 0 || t.over(n-1) }, func(ctx context.Context, t *trial, to *process) error {
+		body := fmt.Sprintf(`{"prompt":%q}`, t.kind.tool+" "+t.name(n))
+		a, err := t.send(ctx, to, "POST", "/api/agent/run", body, "Idempotency-Key", t.key(n))
+		if err != nil {
+			return err
+		}
+		if a.HTTP != http.StatusOK || a.RunID != t.runs[n] {
+			return fmt.Errorf("start: %d %s", a.HTTP, a.Body)
+		}
+		return nil
+	}}
+}
+
+func decide(decision string) step {
+	return step{decision, (*trial).asked, func(ctx context.Context, t *trial, to *process) error {
+		if t.approval.ApprovalID == "" {
+			return errors.New("the run never asked")
+		}
+		body := map[string]any{"approvalId": t.approval.ApprovalID, "decision": decision, "argsHash": t.approval.ArgsHash}
+		if decision == "approve_with_edits" {
+			body["editedArgs"] = t.kind.edited(t.name(0))
+		}
+		text, err := json.Marshal(body)
+		if err != nil {
+			return err
+		}
+		a, err := t.send(ctx, to, "POST", "/api/agent/approvals/resolve", string(text))
+		if err != nil {
+			return err
+		}
+		if a.HTTP != http.StatusOK {
+			return fmt.Errorf("%s: %d %s", decision, a.HTTP, a.Body)
+		}
+		return nil
+	}}
+}
+
+// tooLate says yes to what has expired.
+var tooLate = step{"a late yes", func(t *trial) bool { return t.over(0) }, func(ctx context.Context, t *trial, to *process) error {
+	body := fmt.Sprintf(`{"approvalId":%q,"decision":"approve_once"}`, agent.ApprovalID(t.runs[0], 1))
+	a, err := t.send(ctx, to, "POST", "/api/agent/approvals/resolve", body)
+	if err != nil {
+		return err
+	}
+	if a.HTTP != http.StatusGone && a.HTTP != http.StatusNotFound { // a run that was cut off at its start may never have asked
+		return fmt.Errorf("a late yes: %d %s", a.HTTP, a.Body)
+	}
+	return nil
+}}
+
+var cancel = step{"cancel", func(t *trial) bool { return t.asked() }, func(ctx context.Context, t *trial, to *process) error {
+	a, err := t.send(ctx, to, "POST", "/api/agent/runs/"+t.runs[0]+"/cancel", "{}")
+	if err != nil {
+		return err
+	}
+	if a.HTTP != http.StatusOK {
+		return fmt.Errorf("cancel: %d %s", a.HTTP, a.Body)
+	}
+	return nil
+}}
+
+// deliver hands the worker what lies in the queue.
+var deliver = step{"deliver", nil, func(ctx context.Context, t *trial, to *process) error {
+	t.lane.worker = to
+	return t.lane.deliver(ctx)
+}}
+
+// expire sweeps when the approval's time is over.
+var expire = step{"sweep", (*trial).expired, func(ctx context.Context, t *trial, to *process) error {
+	return t.lane.sweep(ctx, to)
+}}
+
+// errDown says that the worker could not be asked, which is what happens when it dies.
+var errDown = errors.New("the worker does not answer")

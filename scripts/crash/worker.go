@@ -1,0 +1,156 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/wait"
+)
+
+// What the parent tells a worker beside Countersign's own settings.
+const (
+	asWorker    = "CRASH_WORKER"
+	notesURL    = "CRASH_NOTES"
+	approvalTTL = "CRASH_APPROVAL_TTL"
+	clockSkew   = "CRASH_CLOCK_SKEW" // of this worker's clock against the machine's
+)
+
+// stepTime is what a model call, and an effect, may take: short, so that a dead worker's lease lapses soon.
+const (
+	stepTime    = 900 * time.Millisecond
+	leaseMargin = 150 * time.Millisecond
+)
+
+// work is the life of a worker: all functions on one address, and orders from the parent, a line each:
+//
+//	arm N kill|stop|none   count points from now on, and at the N-th die, or stop until SIGCONT, or do nothing
+//	points                 the names of those passed since
+//	wake                   go on, after SIGCONT
+//
+// It says where it listens, then answers each order with a line; "hit NAME" comes of itself.
+func work(ctx context.Context, orders io.Reader, answers io.Writer) error {
+	p := &points{}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	skew, err := time.ParseDuration(os.Getenv(clockSkew))
+	if err != nil {
+		return err
+	}
+	ttl, err := time.ParseDuration(os.Getenv(approvalTTL))
+	if err != nil {
+		return err
+	}
+	accounts := struckAccounts{p}
+	_, stop, err := world.Serve(ctx, ln, os.Getenv, os.Stderr, p.answers, app.WithLocalAccounts(accounts), app.WithLoop(func(l *loop.Loop) {
+		l.Store, l.Queue, l.Model = struckStore{l.Store, p}, struckQueue{l.Queue, p}, struckModel{l.Model, p}
+		l.Profile.ModelTimeout, l.Profile.ToolTimeout, l.Profile.LeaseMargin = stepTime, stepTime, leaseMargin
+		l.Profile.ApprovalTTL = ttl
+		l.Now = func() time.Time { return time.Now().Add(skew) }
+		l.Sleep = func(ctx context.Context, d time.Duration) error { return wait.For(ctx, d/20) }
+		l.Tools = tool.NewSet(l.Tools["gmail_send"], l.Tools["calendar_event_create"], note(accounts, os.Getenv(notesURL)))
+	}))
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(answers, "ready", "http://"+ln.Addr().String())
+	return errors.Join(obey(p, orders, answers), stop())
+}
+
+func obey(p *points, orders io.Reader, answers io.Writer) error {
+	woken := make(chan struct{}, 1)
+	lines := bufio.NewScanner(orders)
+	for lines.Scan() {
+		order := strings.Fields(lines.Text())
+		switch {
+		case len(order) == 3 && order[0] == "arm":
+			n, err := strconv.Atoi(order[1])
+			if err != nil {
+				return err
+			}
+			p.arm(n, func(name string) { strike(order[2], name, answers, woken) })
+			fmt.Fprintln(answers, "ok")
+		case len(order) == 1 && order[0] == "wake":
+			woken <- struct{}{}
+			fmt.Fprintln(answers, "ok")
+		case len(order) == 1 && order[0] == "points":
+			fmt.Fprintln(answers, "ok", strings.Join(p.names(), ";"))
+		default:
+			return fmt.Errorf("no such order: %q", lines.Text())
+		}
+	}
+	return lines.Err()
+}
+
+// strike ends this process, or holds it still until it is woken. The signal may reach another thread first, so what is
+// struck does nothing more of itself.
+func strike(how, name string, answers io.Writer, woken <-chan struct{}) {
+	signals := map[string]syscall.Signal{"kill": syscall.SIGKILL, "stop": syscall.SIGSTOP}
+	fmt.Fprintln(answers, "hit", name)
+	if err := syscall.Kill(os.Getpid(), signals[how]); err != nil {
+		panic(err) // a worker that cannot be struck proves nothing
+	}
+	<-woken
+}
+
+// notes is a provider without a handle: what it is sent it keeps, twice if it is sent twice, and nobody can ask it.
+type noteArgs struct {
+	Text string `json:"text"`
+}
+
+type noted struct {
+	OK bool `json:"ok"`
+}
+
+func note(accounts struckAccounts, url string) *tool.Tool {
+	return tool.Define(tool.Def[noteArgs, noted]{
+		Name: "note", Description: "Leaves a note with a service that cannot be asked later.", SideEffect: true,
+		Preview: func(a noteArgs) tool.Preview {
+			return tool.Preview{Title: "Leave a note", Fields: []tool.Field{{Label: "Text", Value: a.Text}}}
+		},
+		Execute: func(ctx context.Context, c tool.Call, _ noteArgs) (noted, error) { return leave(ctx, accounts, url, c) },
+	})
+}
+
+func leave(ctx context.Context, accounts struckAccounts, url string, c tool.Call) (noted, error) {
+	client, err := accounts.Client(ctx, c.UID)
+	if err != nil {
+		return noted{}, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(string(c.Args)))
+	if err != nil {
+		return noted{}, err
+	}
+	req.GetBody = nil // net/http shall not send it again of itself
+	req.Header.Set("X-Action", c.ActionID)
+	res, err := client.Do(req)
+	if err != nil {
+		return noted{}, tool.Ambiguous(err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusNoContent {
+		return noted{}, tool.Ambiguous(fmt.Errorf("the notes answered %d", res.StatusCode))
+	}
+	return noted{OK: true}, nil
+}
+
+// skewed is a clock error of up to ten minutes either way.
+func skewed(r *rand.Rand) time.Duration {
+	return time.Duration(r.Int64N(int64(20*time.Minute))) - 10*time.Minute
+}

@@ -1,0 +1,236 @@
+package invariants
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/policy"
+)
+
+// status holds the fields that queries look at, and the status, to the events.
+func (c *checked) status() {
+	if c.doc.Fields["status"] != string(c.state.Status) || c.doc.Fields["uid"] != c.run.UID {
+		c.violates(LegalEdges, "the document says %v of %v, the events say %s of %s", c.doc.Fields["status"], c.doc.Fields["uid"], c.state.Status, c.run.UID)
+	}
+	open := 0
+	for _, a := range c.approvals {
+		if a.Status == agent.ApprovalOpen {
+			open++
+		}
+	}
+	waits := len(c.state.Open())
+	if (c.state.Status == agent.Awaiting) != (waits > 0) && c.state.End == nil {
+		c.violates(AwaitingOpen, "it is %s, and %d actions wait", c.state.Status, waits)
+	}
+	if c.state.End == nil && open != waits || c.state.End != nil && open > 0 {
+		c.violates(AwaitingOpen, "%d approvals are open, and %d actions wait (%s)", open, waits, c.state.Status)
+	}
+	if c.rules.MaxOpen > 0 && c.user.Open > c.rules.MaxOpen {
+		c.violates(Bounds, "its user has %d open approvals", c.user.Open)
+	}
+}
+
+func (c *checked) turns() {
+	if n := len(c.state.Turns); c.rules.MaxTurns > 0 && n > c.rules.MaxTurns {
+		c.violates(OneAnswer, "the model answered %d times", n)
+	}
+	planned := map[int]int{}
+	for _, a := range c.state.Actions {
+		if a.Again == 0 {
+			planned[a.Turn]++
+		}
+	}
+	for i, t := range c.state.Turns {
+		if c.state.End == nil && planned[i+1] != t.Calls {
+			c.violates(OneAnswer, "turn %d asked for %d calls and has %d actions", i+1, t.Calls, planned[i+1])
+		}
+	}
+}
+
+// action holds one action to its effects.
+func (c *checked) action(a *agent.Action) {
+	c.ledger.claimed[a.ID] = true
+	effects := c.ledger.effects[a.ID]
+	n := len(effects)
+	if n > 1 {
+		c.violates(EffectBound, "action %s (%s) took place %d times", a.ID, a.Tool, n)
+	}
+	byPerson := a.Decision == agent.ConfirmDone
+	switch {
+	case !a.SideEffect:
+	case a.Status == agent.ActionCompleted && n != 1 && !byPerson:
+		c.violates(Truth, "action %s (%s) is completed, and took place %d times", a.ID, a.Tool, n)
+	case a.Execution == agent.Intent, a.Execution == agent.UnknownState, byPerson: // it may have taken place
+	case a.Status != agent.ActionCompleted && n > 0:
+		c.violates(Truth, "action %s (%s) is %s (%s), and took place", a.ID, a.Tool, a.Status, a.Execution)
+	}
+	if a.PolicyDecision == "deny" && (n > 0 || a.ApprovalID != "" || a.Started.Attempt > 0) {
+		c.violates(DenyRules, "action %s was denied, and has an approval, an intent or an effect", a.ID)
+	}
+	for _, e := range effects {
+		c.authority(a, e)
+	}
+}
+
+// authority looks for the yes that an effect rests on.
+func (c *checked) authority(a *agent.Action, e Effect) {
+	if e.UID != c.run.UID {
+		c.violates(Authority, "action %s was carried out as %s", a.ID, e.UID)
+	}
+	if e.Agrees != nil {
+		if err := e.Agrees(a.Args); err != nil {
+			c.violates(ByteIdentity, "action %s: %v", a.ID, err)
+		}
+	}
+	if a.PolicyDecision == "allow" && len(a.Allowed) > 0 && a.ApprovalID == "" {
+		return
+	}
+	for _, ev := range c.events {
+		if d := ev.Decided; d != nil && ev.ActionID == a.ID && approves(d.Decision) && d.By == c.run.UID && d.ArgsHash == a.ArgsHash {
+			return
+		}
+	}
+	if !a.RequiresApproval && a.PolicyDecision == "allow" {
+		return // the operator's own rules permit it
+	}
+	c.violates(Authority, "action %s (%s) took place without a yes", a.ID, a.Tool)
+}
+
+func approves(d agent.Decision) bool {
+	return d == agent.ApproveOnce || d == agent.ApproveAlways || d == agent.ApproveEdited
+}
+
+// decisions holds the approvals' documents to the events, and each yes to the approval's time.
+func (c *checked) decisions() {
+	decided := map[string]int{}
+	asked := map[string]time.Time{}
+	for _, e := range c.events {
+		if e.Wait != nil {
+			asked[e.Wait.ApprovalID] = e.Wait.ExpiresAt
+			if _, ok := c.approvals[e.Wait.ApprovalID]; !ok {
+				c.violates(NoOrphan, "approval %s is waited for and is not there", e.Wait.ApprovalID)
+			}
+		}
+		if e.Decided == nil {
+			continue
+		}
+		id := e.Decided.ApprovalID
+		decided[id]++
+		a := c.approvals[id]
+		if decided[id] > 1 || a.Decision != e.Decided.Decision {
+			c.violates(OneDecision, "approval %s is decided %d times, now as %q, and its document says %q", id, decided[id], e.Decided.Decision, a.Decision)
+		}
+		if end, ok := asked[id]; approves(e.Decided.Decision) && (!ok || !e.At.Before(end)) {
+			c.violates(Expiry, "approval %s was given at %s, after its end at %s", id, e.At, end)
+		}
+		if e.Decided.By != c.run.UID {
+			c.violates(Authority, "approval %s was decided by %q", id, e.Decided.By)
+		}
+	}
+	for id, a := range c.approvals {
+		if _, ok := asked[id]; !ok {
+			c.violates(NoOrphan, "approval %s is waited for by no event", id)
+		}
+		if a.Status == agent.ApprovalOpen && decided[id] > 0 {
+			c.violates(OneDecision, "approval %s is open, and was decided", id)
+		}
+	}
+}
+
+// rejects looks for what was begun after a no.
+func (c *checked) rejects() {
+	if c.rules.Goes {
+		return
+	}
+	said := map[int]bool{}
+	for _, e := range c.events {
+		a := c.state.Action(e.ActionID)
+		switch {
+		case e.Decided != nil && e.Decided.Decision == agent.Reject:
+			said[a.Turn] = true
+		case e.Started != nil && e.Started.Attempt == 1 && said[a.Turn]:
+			c.violates(RejectStops, "action %s was begun after a no", a.ID)
+		}
+	}
+}
+
+// chain verifies the audit, and that it has an intent for each effect and an outcome for each that is known.
+func (c *checked) chain() {
+	for _, p := range audit.Verify(c.entries, c.run.Audit) {
+		c.violates(AuditChain, "%s", p)
+	}
+	has := func(kind, action string) bool {
+		return slices.ContainsFunc(c.entries, func(e audit.Entry) bool { return e.Kind == kind && e.ActionID == action })
+	}
+	for _, a := range c.state.Actions {
+		if len(c.ledger.effects[a.ID]) > 0 && !has(audit.Intent, a.ID) {
+			c.violates(AuditChain, "action %s took place without an intent on record", a.ID)
+		}
+		if a.SideEffect && a.Status == agent.ActionCompleted && !has(audit.Outcome, a.ID) {
+			c.violates(AuditChain, "action %s is completed without an outcome on record", a.ID)
+		}
+	}
+}
+
+// messages counts what the thread says of the run; only the newest part of a long thread is looked at.
+func (c *checked) messages() {
+	if c.thread.ID == "" || len(c.thread.Log.Chunks) > 0 {
+		return
+	}
+	if c.thread.UID != c.run.UID {
+		c.violates(NoOrphan, "the thread is %s's", c.thread.UID)
+	}
+	questions, answers := 0, 0
+	for _, m := range c.thread.Log.Tail {
+		switch {
+		case m.RunID != c.run.ID:
+		case m.Role == agent.RoleUser:
+			questions++
+		case m.ApprovalID == "":
+			answers++
+		}
+	}
+	if questions != 1 || c.state.End == nil && answers != 0 || c.state.End != nil && answers != 1 {
+		c.violates(OneMessage, "the thread has its question %d times and its answer %d times", questions, answers)
+	}
+}
+
+// allowlist notes which entries the run's decisions have made, and which its user has.
+func (c *checked) allowlist() {
+	for _, e := range c.user.Allow {
+		c.ledger.entries[policy.EntryID(c.run.UID, e.Tool, e.Recipient)] = c.run.UID
+	}
+	for _, a := range c.state.Actions {
+		if a.Decision != agent.ApproveAlways {
+			continue
+		}
+		var to struct{ To, Cc, Bcc, Attendees []string }
+		if err := json.Unmarshal(a.Args, &to); err != nil {
+			c.violates(AllowGrowth, "action %s: %v", a.ID, err)
+		}
+		for _, r := range slices.Concat(to.To, to.Cc, to.Bcc, to.Attendees) {
+			c.ledger.granted[policy.EntryID(c.run.UID, a.Tool, r)] = true
+		}
+	}
+}
+
+// rest looks for what is still under way.
+func (c *checked) rest() {
+	due, hasDue := c.doc.Fields["due"].(time.Time)
+	switch s := c.state.Status; {
+	case c.state.End == nil && s != agent.Awaiting:
+		c.violates(Liveness, "it is %s", s)
+	case c.state.End != nil && hasDue:
+		c.violates(Liveness, "it has ended, and is due at %s", due)
+	case c.run.Lease.Owner != "":
+		c.violates(Liveness, "it is %s, and leased", s)
+	}
+	for _, a := range c.state.Actions {
+		if approves(a.Decision) && !a.Over() && !a.Waiting() {
+			c.violates(NoLostYes, "action %s was approved and is %s (%s)", a.ID, a.Status, a.Execution)
+		}
+	}
+}

@@ -1,0 +1,170 @@
+// Package invariants holds what the store says against what the providers did. The numbers are those of the list of
+// invariants that Countersign promises (README, "What we promise"): each is checked for one run at a time, from the
+// stored documents and the providers' own records, never from an answer of the API.
+package invariants
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path"
+
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/store"
+)
+
+// The numbers of the invariants.
+const (
+	EffectBound  = 1  // at most one effect for an action
+	Truth        = 2  // completed: exactly one effect; rejected, refused, expired: none
+	Authority    = 3  // each effect rests on its owner's yes, in time, or on the owner's allowlist
+	ByteIdentity = 4  // what the provider received is what was approved
+	OneDecision  = 5  // an approval is decided once, and all documents say the same of it
+	LegalEdges   = 8  // the recorded events are a path of the state machine (6, 7 and 25 with it)
+	AwaitingOpen = 9  // a run awaits exactly while something of it is open
+	NoOrphan     = 10 // run, approval, thread and audit are one owner's and exist together
+	Liveness     = 11 // at rest nothing is queued, planning, executing, leased or due
+	NoLostYes    = 12 // a yes leads to completed, failed or a review
+	DenyRules    = 13 // what was denied has no approval and no effect
+	OneAnswer    = 14 // a stored answer of the model for each turn, within the bound
+	RejectStops  = 15 // after a no nothing of that turn is begun
+	AllowGrowth  = 16 // an allowlist entry comes from its owner's decision about that recipient
+	Expiry       = 18 // a yes comes before the approval's end
+	AuditChain   = 22 // the chain verifies; an intent before each effect, an outcome after it
+	OneMessage   = 23 // the thread holds the question once and the answer once
+	Bounds       = 27 // documents, open approvals and turns stay within their limits
+)
+
+// Effect is one thing that a provider has carried out.
+type Effect struct {
+	UID      string
+	ActionID string                           // as the provider keeps it
+	Agrees   func(args json.RawMessage) error // says where what was received differs from these arguments; nil: not known
+}
+
+// Violation is one invariant that does not hold.
+type Violation struct {
+	Number int
+	RunID  string
+	Text   string
+}
+
+func (v Violation) String() string {
+	return fmt.Sprintf("invariant %d, run %s: %s", v.Number, v.RunID, v.Text)
+}
+
+// Rules are what the checks must know of the configuration.
+type Rules struct {
+	MaxTurns int  // MAX_MODEL_CALLS
+	MaxOpen  int  // MAX_OPEN_APPROVALS; 0 is no cap
+	Goes     bool // REJECT_OUTCOME=continue
+	Resting  bool // everything was delivered and swept: nothing may be under way any more
+}
+
+// All checks every run of the store. The error is the store's.
+func All(ctx context.Context, st store.Store, effects []Effect, r Rules) ([]Violation, error) {
+	var all []Violation
+	q := store.Query{Collection: "runs", OrderBy: "createdAt", Limit: 300}
+	l := newLedger(effects)
+	for {
+		docs, err := st.Query(ctx, q)
+		if err != nil {
+			return all, err
+		}
+		for _, d := range docs {
+			found, err := check(ctx, st, path.Base(d.Path), l, r)
+			if err != nil {
+				return all, err
+			}
+			all = append(all, found...)
+		}
+		if len(docs) < q.Limit {
+			return append(all, l.strays()...), nil
+		}
+		last := docs[len(docs)-1]
+		q.After = &store.Cursor{Value: last.Fields["createdAt"], ID: path.Base(last.Path)}
+	}
+}
+
+// Run checks one run against the effects of its actions; effects of others are not looked at.
+func Run(ctx context.Context, st store.Store, runID string, effects []Effect, r Rules) ([]Violation, error) {
+	return check(ctx, st, runID, newLedger(effects), r)
+}
+
+// ledger is what is known beyond one run.
+type ledger struct {
+	effects map[string][]Effect // by action
+	claimed map[string]bool     // the actions that some run has
+	granted map[string]bool     // the ids of the allowlist entries that some decision has made
+	entries map[string]string   // the ids of the entries there are, and their users
+}
+
+func newLedger(effects []Effect) *ledger {
+	l := &ledger{map[string][]Effect{}, map[string]bool{}, map[string]bool{}, map[string]string{}}
+	for _, e := range effects {
+		l.effects[e.ActionID] = append(l.effects[e.ActionID], e)
+	}
+	return l
+}
+
+// strays are effects that belong to no action of any run, and allowlist entries that no decision has made.
+func (l *ledger) strays() (out []Violation) {
+	for id := range l.effects {
+		if !l.claimed[id] {
+			out = append(out, Violation{Authority, "", fmt.Sprintf("an effect of action %q, which no run has", id)})
+		}
+	}
+	for id, uid := range l.entries {
+		if !l.granted[id] {
+			out = append(out, Violation{AllowGrowth, "", fmt.Sprintf("an allowlist entry of %s that no decision has made", uid)})
+		}
+	}
+	return out
+}
+
+// checked is one run with all that belongs to it.
+type checked struct {
+	rules     Rules
+	doc       store.Doc
+	run       agent.Run
+	events    []agent.Event
+	state     *agent.State
+	approvals map[string]agent.Approval
+	entries   []audit.Entry
+	thread    agent.Thread
+	user      agent.User
+	ledger    *ledger
+	found     []Violation
+}
+
+func (c *checked) violates(number int, format string, args ...any) {
+	c.found = append(c.found, Violation{number, c.run.ID, fmt.Sprintf(format, args...)})
+}
+
+func check(ctx context.Context, st store.Store, runID string, l *ledger, r Rules) ([]Violation, error) {
+	c := &checked{rules: r, ledger: l, approvals: map[string]agent.Approval{}}
+	if err := c.read(ctx, st, runID); err != nil {
+		return nil, err
+	}
+	state, err := agent.Fold(c.events)
+	if err != nil {
+		c.violates(LegalEdges, "%v", err)
+		return c.found, nil
+	}
+	c.state = state
+	c.status()
+	c.turns()
+	for _, a := range state.Actions {
+		c.action(a)
+	}
+	c.decisions()
+	c.rejects()
+	c.chain()
+	c.messages()
+	c.allowlist()
+	if r.Resting {
+		c.rest()
+	}
+	return c.found, nil
+}

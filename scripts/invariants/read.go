@@ -1,0 +1,135 @@
+package invariants
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/store"
+)
+
+// read brings together what the store has of the run.
+func (c *checked) read(ctx context.Context, st store.Store, runID string) error {
+	docs, err := st.Get(ctx, agent.RunPath(runID))
+	if err != nil {
+		return err
+	}
+	c.doc, c.run.ID = docs[0], runID
+	if !c.doc.Exists() {
+		return fmt.Errorf("there is no run %s", runID)
+	}
+	if err := json.Unmarshal(c.doc.Data, &c.run); err != nil {
+		return err
+	}
+	paths := []string{agent.ThreadPath(c.run.ThreadID), agent.UserPath(c.run.UID)}
+	for n := range c.run.Approvals {
+		paths = append(paths, agent.ApprovalPath(agent.ApprovalID(runID, n+1)))
+	}
+	chunks := c.run.Log.ChunkPaths(agent.RunPath(runID), "events")
+	if docs, err = st.Get(ctx, append(paths, chunks...)...); err != nil {
+		return err
+	}
+	for _, d := range docs {
+		c.bound(d)
+	}
+	c.bound(c.doc)
+	split := len(docs) - len(chunks)
+	if err := c.take(docs[:split]); err != nil {
+		return err
+	}
+	var parts []json.RawMessage
+	for _, d := range docs[split:] {
+		parts = append(parts, d.Data)
+	}
+	if c.events, err = c.run.Log.All(parts...); err != nil {
+		return err
+	}
+	return c.readAudit(ctx, st)
+}
+
+func (c *checked) bound(d store.Doc) {
+	if len(d.Data) > store.MaxDoc {
+		c.violates(Bounds, "%s has %d bytes", d.Path, len(d.Data))
+	}
+}
+
+// take reads the thread, the user and the approvals.
+func (c *checked) take(docs []store.Doc) error {
+	for i, into := range []any{&c.thread, &c.user} {
+		if docs[i].Exists() {
+			if err := json.Unmarshal(docs[i].Data, into); err != nil {
+				return err
+			}
+		}
+	}
+	for _, d := range docs[2:] {
+		var a agent.Approval
+		if !d.Exists() {
+			c.violates(NoOrphan, "%s is missing", d.Path)
+			continue
+		}
+		if err := json.Unmarshal(d.Data, &a); err != nil {
+			return err
+		}
+		if a.UID != c.run.UID || a.RunID != c.run.ID || d.Fields["status"] != string(a.Status) || d.Fields["uid"] != a.UID {
+			c.violates(NoOrphan, "approval %s is not the run's owner's, or filed wrongly", a.ID)
+		}
+		c.approvals[a.ID] = a
+	}
+	return nil
+}
+
+func (c *checked) readAudit(ctx context.Context, st store.Store) error {
+	q := store.Query{Collection: "audit", OrderBy: "seq", Limit: 300, Where: []store.Filter{{Field: "runId", Op: "==", Value: c.run.ID}}}
+	for {
+		docs, err := st.Query(ctx, q)
+		if err != nil {
+			return err
+		}
+		for _, d := range docs {
+			e, err := audit.Decode(d.Data)
+			if err != nil {
+				c.violates(AuditChain, "%s cannot be read: %v", d.Path, err)
+				continue
+			}
+			c.entries = append(c.entries, e)
+		}
+		if len(docs) < q.Limit {
+			return nil
+		}
+		last := docs[len(docs)-1]
+		q.After = &store.Cursor{Value: last.Fields["seq"], ID: path.Base(last.Path)}
+	}
+}
+
+// Versions are the versions of the run's documents: what must not change when an old message is delivered again.
+func Versions(ctx context.Context, st store.Store, runID string) (map[string]time.Time, error) {
+	docs, err := st.Get(ctx, agent.RunPath(runID))
+	if err != nil {
+		return nil, err
+	}
+	var run agent.Run
+	if !docs[0].Exists() {
+		return nil, errors.New("there is no run " + runID)
+	}
+	if err := json.Unmarshal(docs[0].Data, &run); err != nil {
+		return nil, err
+	}
+	paths := []string{agent.RunPath(runID), agent.ThreadPath(run.ThreadID), agent.UserPath(run.UID)}
+	for n := range run.Approvals {
+		paths = append(paths, agent.ApprovalPath(agent.ApprovalID(runID, n+1)))
+	}
+	if docs, err = st.Get(ctx, paths...); err != nil {
+		return nil, err
+	}
+	out := map[string]time.Time{}
+	for _, d := range docs {
+		out[d.Path] = d.Version
+	}
+	return out, nil
+}

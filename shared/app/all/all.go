@@ -1,0 +1,14 @@
+// Package all is Countersign with every part, for programs that are not one function.
+package all
+
+import (
+	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/app/accounts"
+	_ "github.com/countersign-run/countersign/shared/app/embedded"
+	"github.com/countersign-run/countersign/shared/app/gemini"
+	"github.com/countersign-run/countersign/shared/app/pubsub"
+	"github.com/countersign-run/countersign/shared/app/tools"
+)
+
+// Parts are all of them.
+var Parts = app.With(pubsub.Part, gemini.Part, tools.Part, accounts.Part)

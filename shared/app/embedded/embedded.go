@@ -1,0 +1,14 @@
+// Package embedded gives the program that imports it the embedded store, as a database driver does.
+package embedded
+
+import (
+	"time"
+
+	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/store/embedded"
+)
+
+func init() {
+	app.Embedded = func(dir string, now func() time.Time) (store.Store, error) { return embedded.Open(dir, now) }
+}

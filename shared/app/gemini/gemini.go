@@ -1,0 +1,23 @@
+// Package gemini is the part of the functions that ask the model.
+package gemini
+
+import (
+	"context"
+
+	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/config"
+	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/model/gemini"
+)
+
+// Part asks Gemini.
+var Part = app.Part{Needs: config.Model, Link: func(c *app.Clients) { c.Model = open }}
+
+// open opens the model, or none where none is configured: config.Load has seen to it that who needs one has one.
+func open(ctx context.Context, cfg config.Config) (model.Model, error) {
+	if !cfg.GeminiAPIKey.IsSet() && cfg.VertexProject == "" {
+		return nil, nil
+	}
+	return gemini.New(ctx, gemini.Config{APIKey: cfg.GeminiAPIKey.Reveal(), Model: cfg.GeminiModel, BaseURL: cfg.GeminiBaseURL,
+		VertexProject: cfg.VertexProject, VertexLocation: cfg.VertexLocation, VertexEndpoint: cfg.VertexEndpoint})
+}

@@ -1,0 +1,75 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/config"
+	"github.com/countersign-run/countersign/shared/google"
+	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/queue"
+	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// Part is something that a function is made of: what must be configured for it, and the client that comes with it.
+type Part struct {
+	Needs config.Part    // empty where nothing must be
+	Link  func(*Clients) // nil where no client comes with it
+}
+
+// Who calls a function. The store is in every function and need not be named.
+var (
+	Users = Part{Needs: config.Users}
+	Push  = Part{Needs: config.Push}
+)
+
+// Clients open what the parts of a program bring.
+type Clients struct {
+	Queue    func(ctx context.Context, cfg config.Config) (queue.Queue, error)
+	Model    func(ctx context.Context, cfg config.Config) (model.Model, error) // nil where no model is configured
+	Tools    func(cfg config.Config, as Accounts, now func() time.Time) tool.Set
+	Accounts func(ctx context.Context, cfg config.Config, st store.Store, tools tool.Set, now func() time.Time) (*google.Accounts, error) // nil where no OAuth client is
+}
+
+// none is a program with the store alone.
+var none = Clients{
+	Queue: func(context.Context, config.Config) (queue.Queue, error) { return silence{}, nil },
+	Model: func(context.Context, config.Config) (model.Model, error) { return nil, nil },
+	Tools: func(config.Config, Accounts, func() time.Time) tool.Set { return nil },
+	Accounts: func(context.Context, config.Config, store.Store, tool.Set, func() time.Time) (*google.Accounts, error) {
+		return nil, nil
+	},
+}
+
+// silence is the queue of a function that publishes nothing.
+type silence struct{}
+
+func (silence) Resume(context.Context, string) error {
+	return errors.New("app: this function has no queue")
+}
+func (silence) Close() error { return nil }
+
+// With adds parts to what New opens. What it is not given it leaves out; app/all has everything.
+func With(parts ...Part) Option {
+	return func(o *options) {
+		for _, p := range parts {
+			if p.Link != nil {
+				p.Link(&o.clients)
+			}
+		}
+	}
+}
+
+// needs are what must be configured here for a function of these parts. Where it is deployed, a function that acts needs
+// the OAuth client too; on one machine it says so to whoever asks for an effect.
+func needs(parts []Part, deployed bool) []config.Part {
+	out := []config.Part{config.Store}
+	for _, p := range parts {
+		if p.Needs != "" && (deployed || p.Needs != config.Accounts && p.Needs != config.Consent) {
+			out = append(out, p.Needs)
+		}
+	}
+	return out
+}

@@ -1,0 +1,26 @@
+// Package tools is the part of the functions that know the tools: to offer them to the model, to check and show what is
+// asked of them, and to carry it out.
+package tools
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/config"
+	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/tools/calendar"
+	"github.com/countersign-run/countersign/shared/tools/gmail"
+)
+
+// Part has Gmail and Calendar.
+var Part = app.Part{Link: func(c *app.Clients) { c.Tools = set }}
+
+func set(cfg config.Config, acting app.Accounts, now func() time.Time) tool.Set {
+	as := func(ctx context.Context, uid string) (*http.Client, error) { return acting.Client(ctx, uid) }
+	return tool.NewSet(
+		gmail.New(as, gmail.Options{Mode: gmail.Mode(cfg.GmailSendMode), Endpoint: cfg.GmailEndpoint}),
+		calendar.New(as, calendar.Options{Endpoint: cfg.CalendarEndpoint, Now: now}),
+	)
+}
