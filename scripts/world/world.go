@@ -107,7 +107,7 @@ type Answer struct {
 	Body   []byte      `json:"-"`
 
 	OK                                                   bool
-	RunID, ThreadID, Status, Summary, ErrorCode, Message string
+	RunID, ThreadID, Status, Summary, ErrorCode, ErrorReason, Message string
 	Actions                                              []Action
 	Approvals                                            []Approval
 	Error                                                struct{ Class, Code, Message, Field, RequestID string }
