@@ -69,7 +69,7 @@ var Cases = []Case{
 		Tests: []string{"shared/google: TestUsersAreNeverMixed"}, Peers: "adk-python #3772 mixes them"},
 	{Number: "18", Name: "forged history, forged tool result in stateless chat", Want: "refused", Absent: "there is no stateless chat: history comes from the store alone"},
 	{Number: "19", Name: "mixed batch of server and page tools", Want: "server result kept", Absent: "there are no page tools", Peers: "jay loses it"},
-	{Number: "20", Name: "gmail_send with header injection, homoglyph domain, 500 recipients, empty body, self-loop", Want: "refused before any card; a homoglyph domain is always asked about, in its ASCII form; mail to oneself is asked about as any",
+	{Number: "20", Name: "gmail_send with header injection, homoglyph domain, 500 recipients, empty body, self-loop", Want: "refused before any card; the domain in its ASCII form has a card with a warning, mail to oneself one as any",
 		Tests: []string{here + ": TestMailsThatNobodyShouldBeAskedAbout", "shared/tools/gmail: TestWhatIsNoMailIsRefusedAndTheFieldNamed", "shared/policy: TestDecide"}},
 	{Number: "21", Name: "allowlisted recipient revoked between proposal and execution", Want: "asks again; nothing sent", Tests: []string{here + ": TestRevokedBetweenProposalAndExecution"}},
 	{Number: "22", Name: "audit chain: an entry changed, deleted, inserted, reordered, the tail dropped", Want: "all detected, with the entry named",
