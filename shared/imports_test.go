@@ -38,6 +38,7 @@ var may = map[string]string{
 	"shared/tools/calendar":        "shared/address shared/fault shared/tool shared/tools/internal/google shared/visible",
 	"shared/tools/gmail":           "shared/address shared/fault shared/tool shared/tools/internal/google shared/visible",
 	"shared/tools/internal/google": "shared/fault shared/tool",
+	"shared/tools/previewtest":     "shared/tool",
 }
 
 // cloud are the libraries of backends and protocols: the rooms that may name each.

@@ -3,6 +3,7 @@ package agent
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 )
 
 // A Log is an append-only list whose newest part lies in the document that it belongs to; older parts are moved, in the
@@ -80,6 +81,7 @@ func (l *Log[T]) spill(n int, sizes []int) []Chunk[T] {
 		last := &out[len(out)-1]
 		last.Items, size = append(last.Items, it), size+sizes[i]
 	}
+	l.Chunks = slices.Clip(l.Chunks) // a copy of the log, such as one whose commit was lost, keeps its own
 	for _, c := range out {
 		l.Chunks = append(l.Chunks, c.First)
 	}

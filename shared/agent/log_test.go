@@ -1,9 +1,6 @@
 package agent_test
 
 import (
-	"encoding/json"
-	"slices"
-	"strings"
 	"testing"
 	"unicode/utf8"
 
@@ -11,53 +8,6 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent"
 )
-
-// TestLogKeepsEverything appends items of any size and number, and reads them back from the chunks and the tail.
-func TestLogKeepsEverything(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		keep := rapid.IntRange(0, 30).Draw(t, "keep")
-		most := keep + rapid.IntRange(1, 40).Draw(t, "most")
-		var l agent.Log[string]
-		var want []string
-		chunks := map[int64]json.RawMessage{}
-		for range rapid.IntRange(1, 40).Draw(t, "appends") {
-			items := make([]string, rapid.IntRange(1, 5).Draw(t, "items"))
-			for i := range items {
-				items[i] = strings.Repeat("x", rapid.SampledFrom([]int{0, 10, 1000, 50_000, 200_000}).Draw(t, "size"))
-			}
-			want = append(want, items...)
-			out, err := l.Append(keep, most, items...)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, c := range out {
-				data, err := agent.Marshal(c.Items)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if len(data) > 900<<10 {
-					t.Fatalf("a chunk of %d bytes", len(data))
-				}
-				if _, twice := chunks[c.First]; twice {
-					t.Fatalf("the chunk of item %d is written twice", c.First)
-				}
-				chunks[c.First] = data
-			}
-			tail, err := agent.Marshal(l.Tail)
-			if err != nil || len(tail) > agent.MaxTail+400_000 || len(l.Tail) > most {
-				t.Fatalf("%v: a tail of %d items and %d bytes", err, len(l.Tail), len(tail))
-			}
-		}
-		parts := make([]json.RawMessage, len(l.Chunks))
-		for i, first := range l.Chunks {
-			parts[i] = chunks[first]
-		}
-		got, err := l.All(parts...)
-		if err != nil || !slices.Equal(got, want) || l.Count != int64(len(want)) || l.First() != int64(len(want)-len(l.Tail)+1) {
-			t.Fatalf("%v: %d items of %d, first of the tail %d", err, len(got), len(want), l.First())
-		}
-	})
-}
 
 func TestALogWithAMissingChunkIsNoLog(t *testing.T) {
 	var l agent.Log[string]

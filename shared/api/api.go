@@ -283,7 +283,7 @@ func noSuchPath() error {
 	return fault.New(fault.Validation, fault.CodeNoPath, "There is nothing at this path.")
 }
 
-// line is one line of NDJSON, without its line feed.
+// line is one line of NDJSON, with its line feed.
 func line(v any) ([]byte, error) {
 	b, err := agent.Marshal(v)
 	if err != nil {

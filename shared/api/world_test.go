@@ -47,7 +47,7 @@ var signingKey = sync.OnceValue(func() *rsa.PrivateKey {
 
 // world is the HTTP face over an embedded store and a scripted model.
 type world struct {
-	t      *testing.T
+	t      testing.TB
 	url    string
 	store  store.Store
 	model  *script.Model
@@ -60,7 +60,7 @@ type world struct {
 	sent   []string
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t testing.TB) *world {
 	w := &world{t: t, model: script.New(), logs: &bytes.Buffer{}}
 	st, err := embedded.OpenMemory(time.Now)
 	if err != nil {

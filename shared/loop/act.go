@@ -100,13 +100,11 @@ func (m *mover) begun(ctx context.Context, t *tool.Tool, id string, started agen
 		}
 		fresh := a.Runnable() && started.Attempt == 1
 		again := a.Status == agent.ActionExecuting && started.Attempt == a.Started.Attempt+1
-		if !fresh && !again || fresh && m.ending(d.state, d.run, d.now) != nil {
+		if !fresh && !again || m.ending(d.state, d.run, d.now) != nil {
 			return nil
 		}
-		if fresh {
-			if stop, err := d.reconsider(a, t); stop || err != nil {
-				return err
-			}
+		if stop, err := d.reconsider(a, t); stop || err != nil {
+			return err
 		}
 		ok = true
 		return d.intend(a, started)
@@ -178,6 +176,8 @@ func (d *draft) reconsider(a *agent.Action, t *tool.Tool) (stop bool, err error)
 	switch {
 	case v.Mode == policy.Deny:
 		return true, d.stop(a, v.Rule, fault.New(fault.Policy, "denied", "%s", v.Reason))
+	case a.Decision == "" && v.Mode == policy.RequireApproval && a.Status == agent.ActionExecuting:
+		return true, d.stop(a, v.Rule, fault.New(fault.Policy, "denied", "What allowed it was taken back before it was done."))
 	case a.Decision == "" && v.Mode == policy.RequireApproval:
 		return true, d.ask(a, agent.KindApproval, v.Reason)
 	case a.Decision == "":
@@ -186,8 +186,12 @@ func (d *draft) reconsider(a *agent.Action, t *tool.Tool) (stop bool, err error)
 	return false, nil
 }
 
-// stop ends an action that was allowed and may not be carried out any more.
+// stop ends an action that was allowed and may not be carried out any more. One that was begun before is left to its user:
+// that it has not happened says nothing about the process that began it, which may only have been stopped.
 func (d *draft) stop(a *agent.Action, rule string, why error) error {
+	if a.Status == agent.ActionExecuting {
+		return d.park(a, begunBefore+" "+refusal(why).Error.Message)
+	}
 	finished := refusal(why)
 	finished.Execution = agent.NotStarted
 	if err := d.event(agent.Event{Type: agent.ActionFinished, ActionID: a.ID, Finished: &finished}); err != nil {
@@ -218,12 +222,21 @@ func (m *mover) effect(ctx context.Context, t *tool.Tool, id string) error {
 				return m.outcome(ctx, id, success(out.Result))
 			}
 		case !tool.IsTransient(err):
-			return m.outcome(ctx, id, refusal(err))
+			return m.failed(ctx, t, id, err)
 		}
 		if try == tries || m.backOff(acting, try) != nil {
-			return m.outcome(ctx, id, refusal(err))
+			return m.failed(ctx, t, id, err)
 		}
 	}
+}
+
+// failed records that the call had no effect. Of a second try it says nothing about the first, whose process may only have
+// been stopped.
+func (m *mover) failed(ctx context.Context, t *tool.Tool, id string, err error) error {
+	if m.state.Action(id).Started.Attempt > 1 {
+		return m.notAgain(ctx, t, id, err)
+	}
+	return m.outcome(ctx, id, refusal(err))
 }
 
 // reconcile asks the tool what became of a call, a few times if need be; known is false where it cannot tell.
@@ -257,23 +270,37 @@ func (m *mover) settle(ctx context.Context, id string) error {
 	if t == nil || t.Waits() {
 		return m.park(ctx, id, "The tool that did it is no longer offered.")
 	}
-	if !t.SideEffect {
-		return m.again(ctx, t, a)
+	out, known := tool.Outcome{Verdict: tool.NotDone}, true
+	if t.SideEffect {
+		out, known = m.reconcile(ctx, t, m.call(a, a.Started.Handle))
 	}
-	out, known := m.reconcile(ctx, t, m.call(a, a.Started.Handle))
 	switch {
 	case !known:
 		return m.park(ctx, id, out.Reason)
 	case out.Verdict == tool.Done:
 		return m.outcome(ctx, id, success(out.Result))
 	case m.ending(m.state, m.run, m.now()) != nil:
-		return m.outcome(ctx, id, refusal(fault.New(fault.Policy, "cancelled", "The run ended before it was done.")))
+		return m.notAgain(ctx, t, id, fault.New(fault.Policy, "cancelled", "The run ended before it was tried again."))
 	}
 	return m.again(ctx, t, a)
 }
 
-// again takes over a call that provably had no effect.
+// notAgain leaves a call that had not happened and is not to be tried again.
+func (m *mover) notAgain(ctx context.Context, t *tool.Tool, id string, why error) error {
+	if !t.SideEffect {
+		return m.outcome(ctx, id, refusal(why))
+	}
+	return m.park(ctx, id, begunBefore+" "+refusal(why).Error.Message)
+}
+
+// begunBefore is why a call is left to its user that had not happened when it was looked for, and is not to be tried again.
+const begunBefore = "It had not been when this was looked up, but somebody had begun it."
+
+// again takes over a call that provably had no effect. What was taken back since the first try counts as it did then.
 func (m *mover) again(ctx context.Context, t *tool.Tool, a *agent.Action) error {
+	if err := m.stillFits(ctx, a, t); err != nil {
+		return m.notAgain(ctx, t, a.ID, err)
+	}
 	started := agent.Started{Owner: m.owner, Attempt: a.Started.Attempt + 1, Handle: a.Started.Handle}
 	begun, err := m.begun(ctx, t, a.ID, started)
 	if err != nil || !begun {
@@ -351,12 +378,16 @@ func (m *mover) park(ctx context.Context, id, reason string) error {
 		if !d.mine(a) {
 			return nil
 		}
-		p := agent.ProblemOf(fault.New(fault.Tool, fault.CodeUnknownOutcome, "Nobody can tell from here whether this was done. %s", reason))
-		f := &agent.Finished{Status: agent.ActionFailed, Execution: agent.UnknownState, Error: p}
-		if err := d.event(agent.Event{Type: agent.ActionFinished, ActionID: id, Finished: f}); err != nil {
-			return err
-		}
-		d.record(audit.Outcome, a, func(e *audit.Entry) { describe(e, p) })
-		return d.ask(a, agent.KindReview, p.Message)
+		return d.park(a, reason)
 	})
+}
+
+func (d *draft) park(a *agent.Action, reason string) error {
+	p := agent.ProblemOf(fault.New(fault.Tool, fault.CodeUnknownOutcome, "Nobody can tell from here whether this was done. %s", reason))
+	f := &agent.Finished{Status: agent.ActionFailed, Execution: agent.UnknownState, Error: p}
+	if err := d.event(agent.Event{Type: agent.ActionFinished, ActionID: a.ID, Finished: f}); err != nil {
+		return err
+	}
+	d.record(audit.Outcome, a, func(e *audit.Entry) { describe(e, p) })
+	return d.ask(a, agent.KindReview, p.Message)
 }

@@ -36,7 +36,9 @@ func (l *Loop) Resolve(ctx context.Context, r Resolution) (*agent.RunView, error
 	}
 	m := l.mover(runID, nil)
 	path := agent.ApprovalPath(r.ApprovalID)
-	if err := m.loadOwn(ctx, r.UID, path, agent.UserPath(r.UID)); err != nil {
+	soon, cancel := promptly(ctx)
+	defer cancel()
+	if err := m.loadOwn(soon, r.UID, path, agent.UserPath(r.UID)); err != nil {
 		return nil, err
 	}
 	if !m.docs[path].Exists() {
@@ -44,7 +46,7 @@ func (l *Loop) Resolve(ctx context.Context, r Resolution) (*agent.RunView, error
 	}
 	decided := false // stays true when the commit's answer was lost, and the next look finds it decided so
 	var refused error
-	err := m.transition(ctx, func(d *draft) error {
+	err := m.transition(soon, func(d *draft) error {
 		ap, err := d.approval(r.ApprovalID)
 		if err != nil {
 			return err
@@ -267,11 +269,13 @@ func (d *draft) idle() bool {
 // A run that has ended stays as it is.
 func (l *Loop) Cancel(ctx context.Context, uid, runID string) (*agent.RunView, error) {
 	m := l.mover(runID, nil)
-	if err := m.loadOwn(ctx, uid); err != nil {
+	soon, cancel := promptly(ctx)
+	defer cancel()
+	if err := m.loadOwn(soon, uid); err != nil {
 		return nil, err
 	}
 	asked := false
-	err := m.transition(ctx, func(d *draft) error {
+	err := m.transition(soon, func(d *draft) error {
 		if d.state.End != nil || d.state.Cancelled {
 			return nil
 		}

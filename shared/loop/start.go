@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/fault"
 )
 
@@ -22,7 +23,8 @@ type Ask struct {
 
 // Start stores a run and moves it as far as it goes alone. A key that was used before gives the run that it started,
 // and starts nothing. Errors before the run is stored: AuthError not_found for a thread that is not the user's,
-// PolicyError too_many for the caps, idempotency_key_reused for a key with another body; after that the run tells.
+// PolicyError too_many for the caps, idempotency_key_reused for a key with another body or of a run
+// that was deleted; after that the run tells.
 func (l *Loop) Start(ctx context.Context, q Ask, emit Sink) (*agent.RunView, error) {
 	id := agent.NewID(l.Random)
 	if q.Key != "" {
@@ -48,6 +50,8 @@ func (l *Loop) Start(ctx context.Context, q Ask, emit Sink) (*agent.RunView, err
 
 // begin reads what a start depends on and commits the run, its thread and the user's message as one.
 func (m *mover) begin(ctx context.Context, q Ask, threadID string) error {
+	ctx, cancel := promptly(ctx)
+	defer cancel()
 	also := []string{agent.UserPath(q.UID)}
 	if q.ThreadID != "" {
 		also = append(also, agent.ThreadPath(threadID))
@@ -58,6 +62,9 @@ func (m *mover) begin(ctx context.Context, q Ask, threadID string) error {
 	return m.transition(ctx, func(d *draft) error {
 		if d.run.ID != "" { // it is there already: an earlier request's, or this one's, whose answer was lost
 			return sameRequest(d.run, q)
+		}
+		if m.docs[audit.Path(m.id, 1)].Exists() { // its run was deleted, and its audit stays: a second chain cannot begin there
+			return fault.New(fault.Policy, fault.CodeKeyReused, "This Idempotency-Key was used before, in a conversation that was deleted.")
 		}
 		if err := d.mayAsk(q.UID); err != nil {
 			return err
@@ -75,10 +82,10 @@ func (m *mover) begin(ctx context.Context, q Ask, threadID string) error {
 	})
 }
 
-// beginReads reads the documents; the run's own is only read where a key may have named it before.
+// beginReads reads the documents; the run's own, and its audit's first, are only read where a key may have named it before.
 func (m *mover) beginReads(ctx context.Context, q Ask, paths []string) error {
 	if q.Key != "" {
-		return m.load(ctx, paths...)
+		return m.load(ctx, append(paths, audit.Path(m.id, 1))...)
 	}
 	m.state = &agent.State{}
 	return m.read(ctx, paths...)

@@ -122,6 +122,14 @@ const (
 	maxOutage = 4
 )
 
+// answerTime is how long somebody who waits for the answer is kept waiting by a store that does not: what they asked for
+// can be asked for again, and what was committed after all is found by the sweep.
+const answerTime = 9 * time.Second
+
+func promptly(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, answerTime)
+}
+
 // transition makes a decision true. decide looks at the run as it stands and drafts what follows; it does nothing else,
 // for it is called again whenever the commit lost a race: read again, decide again. A decision that drafts nothing
 // costs nothing. A commit whose answer was lost is settled in the same way: the run is read again, and a decision that
@@ -151,11 +159,15 @@ func (m *mover) transition(ctx context.Context, decide func(*draft) error) error
 		if err := m.pause(ctx, races+outages*10); err != nil {
 			return unavailable(err)
 		}
+		known := m.run.ID != ""
 		if err := m.reload(ctx); err != nil {
 			outages++
 			if !m.patient && outages > maxOutage {
 				return err
 			}
+		}
+		if known && m.run.ID == "" { // deleted: there is nothing left to decide about
+			return fault.NotFound()
 		}
 	}
 }

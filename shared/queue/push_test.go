@@ -2,6 +2,7 @@ package queue_test
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -118,11 +119,33 @@ func FuzzParsePush(f *testing.F) {
 		if queue.CheckRunID(id) != nil || attempt < 0 {
 			t.Fatalf("took %q, attempt %d", id, attempt)
 		}
-		again, _, err := queue.ParsePush(queue.Envelope(id, "1", attempt, time.Time{}))
-		if err != nil || again != id {
-			t.Fatalf("%q comes back as %q, %v", id, again, err)
+		if data := dataOf(t, body); data["runId"] != id || len(data) != 1 {
+			t.Fatalf("took %q; the standard library reads %v", id, data)
+		}
+		again, count, err := queue.ParsePush(queue.Envelope(id, "1", attempt, time.Time{}))
+		if err != nil || again != id || count != attempt {
+			t.Fatalf("%q, attempt %d comes back as %q, attempt %d, %v", id, attempt, again, count, err)
 		}
 	})
+}
+
+// dataOf is the message's data as the standard library reads it.
+func dataOf(t *testing.T, body []byte) (data map[string]any) {
+	t.Helper()
+	var seen map[string]any
+	if err := json.Unmarshal(body, &seen); err != nil {
+		t.Fatal(err)
+	}
+	message, _ := seen["message"].(map[string]any)
+	text, _ := message["data"].(string)
+	raw, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(raw, &data); err != nil {
+		t.Fatal(err)
+	}
+	return data
 }
 
 func b64(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }

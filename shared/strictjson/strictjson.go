@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -73,7 +74,7 @@ func field(p jsontext.Pointer) string {
 		s = s[1:]
 	}
 	if len(s) > 80 {
-		s = s[:80] + "…"
+		s = strings.ToValidUTF8(s[:80], "") + "…" // the cut may go through a letter
 	}
 	return s
 }

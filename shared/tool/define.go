@@ -81,12 +81,12 @@ func Define[In, Out any](d Def[In, Out]) *Tool {
 		err = json.Unmarshal(args, &v)
 		return v, err
 	}
-	t.normalize = func(args json.RawMessage) (json.RawMessage, error) {
+	t.normalize = func(args json.RawMessage) (_ json.RawMessage, err error) {
 		var v In
-		if err := strictjson.Decode(args, &v); err != nil {
+		if err = strictjson.Decode(args, &v); err != nil {
 			return nil, err
 		}
-		if err := in.check(args); err != nil {
+		if err = in.check(args); err != nil {
 			return nil, err
 		}
 		if d.Normalize != nil {

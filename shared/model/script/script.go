@@ -49,6 +49,13 @@ func (m *Model) Then(turns ...Turn) {
 	m.turns = append(m.turns, turns...)
 }
 
+// Restart forgets what was asked and what is left, and goes on with these turns.
+func (m *Model) Restart(turns ...Turn) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.turns, m.requests = turns, nil
+}
+
 // Name is "script".
 func (m *Model) Name() string { return "script" }
 

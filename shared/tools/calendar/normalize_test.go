@@ -221,28 +221,3 @@ func TestRecipientsAndSummary(t *testing.T) {
 		t.Errorf("Summary = %q", s)
 	}
 }
-
-// FuzzNormalize holds that what is accepted is a fixed point, has a preview, and names a span within the limits.
-func FuzzNormalize(f *testing.F) {
-	f.Add("2027-01-05T10:00:00", "2027-01-05T11:00:00", "Europe/Berlin", "RRULE:FREQ=WEEKLY;COUNT=3", false)
-	f.Add("2027-01-05", "2027-01-06", "", "RRULE:FREQ=YEARLY;UNTIL=20300105", true)
-	f.Add("2027-10-31T02:30:00", "2027-10-31T02:45:00", "Europe/Berlin", "RRULE:FREQ=MONTHLY;BYDAY=-1FR,2MO;BYSETPOS=-1;COUNT=9", false)
-	f.Add("2027-03-28T02:30:00Z", "2027-03-28T03:30:00+14:00", "Pacific/Apia", "RRULE:FREQ=DAILY;BYMONTH=2;BYMONTHDAY=30;COUNT=1", false)
-	f.Fuzz(func(t *testing.T, start, end, zone, rule string, allDay bool) {
-		tl := newTool()
-		change := map[string]any{"start": start, "end": end, "timeZone": zone, "allDay": allDay}
-		if rule != "" {
-			change["recurrence"] = []string{rule}
-		}
-		args, err := tl.Normalize(with(change))
-		if err != nil {
-			return
-		}
-		if again, err := tl.Normalize(args); err != nil || string(again) != string(args) {
-			t.Fatalf("%s, but again %s, %v", args, again, err)
-		}
-		if p, err := tl.Preview(args); err != nil || len(p.Fields) < 2 {
-			t.Fatalf("Preview = %+v, %v", p, err)
-		}
-	})
-}

@@ -1,0 +1,12 @@
+package localgoogle
+
+// MessagesAfter are the sent messages of all users but for the n oldest, oldest first.
+func (s *Server) MessagesAfter(n int) []Message {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := []Message{}
+	for _, m := range s.state.messages[min(n, len(s.state.messages)):] {
+		out = append(out, m.public())
+	}
+	return out
+}

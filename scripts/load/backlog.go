@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/wait"
+)
+
+// sweepAsInTheCloud is once a minute: what is due and not delivered is published anew by each sweep.
+func sweepAsInTheCloud(g *ground) { g.sweeps = time.Minute }
+
+// backlog is L9: nothing is delivered for a while, approvals pile up, and then everything starts again.
+func backlog(ctx context.Context, g *ground, r *Report) error {
+	began := time.Now()
+	if err := g.deliver(ctx, false); err != nil {
+		return err
+	}
+	p, err := g.start()
+	if err != nil {
+		return err
+	}
+	piled, err := g.pile(ctx)
+	if err != nil {
+		return err
+	}
+	r.Figures["piledUpIn"] = time.Since(began).Round(time.Second).String()
+	if err := wait.For(ctx, g.For-time.Since(began)); err != nil {
+		return err
+	}
+	if err := g.kill(p); err != nil {
+		return err
+	}
+	if err := g.deliver(ctx, true); err != nil {
+		return err
+	}
+	if _, err := g.start(); err != nil {
+		return err
+	}
+	stop := g.watch(r)
+	if err := g.drained(ctx, piled); err != nil {
+		return err
+	}
+	took := stop()
+	g.completed(ctx, piled)
+	r.Figures["drainedPerSecond"] = round(float64(len(piled)) / took.Seconds())
+	r.atMost("drained in s", took.Seconds(), 300)
+	r.atMost("out of order by more than 10 % of the backlog, %", 100*g.relay.displaced(piled), 10)
+	r.atMost("dead letters", float64(g.relay.deadLetters()), 0)
+	r.atMost("errors", float64(g.errors.sum()+g.failed.sum()), 0)
+	return nil
+}
+
+// pile has the clients ask for and approve mails; it gives the runs in the order of their approvals.
+func (g *ground) pile(ctx context.Context) (runs []piled, err error) {
+	var mu sync.Mutex
+	var next atomic.Int64
+	var clients sync.WaitGroup
+	for i := range g.Clients {
+		uid := fmt.Sprintf("user-%d", i)
+		clients.Go(func() {
+			for next.Add(1) <= int64(g.Count) && ctx.Err() == nil {
+				subject, a, err := g.mail(ctx, uid)
+				if err == nil {
+					g.ledger.approved(subject)
+					_, err = g.decide(ctx, uid, a.Approvals[0], "approve_once")
+				}
+				if err != nil {
+					g.failed.add(err.Error())
+					continue
+				}
+				mu.Lock()
+				runs = append(runs, piled{uid, a.RunID})
+				mu.Unlock()
+			}
+		})
+	}
+	clients.Wait()
+	return runs, ctx.Err()
+}
+
+// piled is a run that was approved and waits for its resume.
+type piled struct{ uid, runID string }
+
+// drained waits until of every run a message was taken: the resume function takes one when it has moved the run.
+func (g *ground) drained(ctx context.Context, runs []piled) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
+	defer cancel()
+	for len(g.relay.taken(runs)) < len(runs) {
+		if err := wait.For(ctx, 100*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// completed looks at every run of the backlog.
+func (g *ground) completed(ctx context.Context, runs []piled) {
+	for _, p := range runs {
+		a, err := g.until(ctx, p.uid, p.runID, ended)
+		if err == nil && a.Status != "completed" {
+			err = fmt.Errorf("a run of the backlog is %s: %s", a.Status, a.Message)
+		}
+		if err != nil {
+			g.failed.add(err.Error())
+		}
+	}
+}
+
+// taken gives, of these runs, those of which a message was taken, in that order.
+func (r *relay) taken(runs []piled) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	wanted := map[string]bool{}
+	for _, p := range runs {
+		wanted[p.runID] = true
+	}
+	var out []string
+	for _, id := range r.order {
+		if wanted[id] {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// displaced is the share of the runs that were taken more than a tenth of the backlog away from their place.
+func (r *relay) displaced(runs []piled) float64 {
+	place := map[string]int{}
+	for i, p := range runs {
+		place[p.runID] = i
+	}
+	far := 0
+	for i, id := range r.taken(runs) {
+		if 10*max(i-place[id], place[id]-i) > len(runs) {
+			far++
+		}
+	}
+	return float64(far) / float64(max(len(runs), 1))
+}

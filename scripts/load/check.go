@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
+	"github.com/countersign-run/countersign/scripts/invariants"
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/config"
+	"github.com/countersign-run/countersign/shared/store"
+)
+
+// ledger is what the users know: the runs that they asked for and the mails that they said yes to.
+type ledger struct {
+	google *localgoogle.Server
+
+	mu       sync.Mutex
+	subjects int
+	runs     map[string]string // the subject by run; empty for a run without a mail
+	yes      map[string]bool   // by subject
+	mails    map[string]int    // by subject, as far as the mailbox was read
+	read     int
+}
+
+func newLedger(google *localgoogle.Server) *ledger {
+	return &ledger{google: google, runs: map[string]string{}, yes: map[string]bool{}, mails: map[string]int{}}
+}
+
+// subject is one that no other mail has.
+func (l *ledger) subject() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.subjects++
+	return fmt.Sprintf("subject-%06d", l.subjects)
+}
+
+func (l *ledger) asked(runID, subject string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.runs[runID] = subject
+}
+
+// approved notes a yes before it is sent: from then on the mail may arrive.
+func (l *ledger) approved(subject string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.yes[subject] = true
+}
+
+// sent is how often a mail is in the mailbox.
+func (l *ledger) sent(subject string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, m := range l.google.MessagesAfter(l.read) {
+		l.mails[m.Subject]++
+		l.read++
+	}
+	return l.mails[subject]
+}
+
+// check holds what is in the store to what the providers did, and both to what the users know.
+func (g *ground) check(ctx context.Context) (problems []string, err error) {
+	cfg, err := config.Load(order{Settings: g.settings}.setting)
+	if err != nil {
+		return nil, err
+	}
+	st, err := app.OpenStore(ctx, cfg, time.Now)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, st.Close()) }()
+	st = patient{st}
+	found, err := invariants.All(ctx, st, g.Effects(), invariants.Rules{MaxTurns: cfg.MaxModelCalls, Resting: true})
+	for _, v := range found {
+		problems = append(problems, v.String())
+	}
+	if err != nil {
+		return problems, err
+	}
+	known, err := g.ledger.hold(ctx, st)
+	return append(problems, known...), err
+}
+
+// hold looks for runs that were lost, and for mails that nobody approved or that came twice: the users' own view, by
+// subjects, beside the invariants, which go by the actions' ids.
+func (l *ledger) hold(ctx context.Context, st store.Store) (problems []string, err error) {
+	known := map[string]bool{}
+	for ids := range slices.Chunk(slices.Collect(maps.Keys(l.runs)), store.MaxReads) {
+		paths := make([]string, len(ids))
+		for i, id := range ids {
+			paths[i], known[l.runs[id]] = agent.RunPath(id), true
+		}
+		docs, err := st.Get(ctx, paths...)
+		if err != nil {
+			return problems, err
+		}
+		for _, d := range docs {
+			if !d.Exists() {
+				problems = append(problems, d.Path+" was answered for, and is not in the store")
+			}
+		}
+	}
+	l.sent("") // reads what is new in the mailbox
+	for subject, n := range l.mails {
+		if n > 1 || !l.yes[subject] || !known[subject] {
+			problems = append(problems, fmt.Sprintf("the mail %q: sent %d times; its user said yes: %t; it has a run: %t", subject, n, l.yes[subject], known[subject]))
+		}
+	}
+	return problems, nil
+}
+
+// patient reads again where a store on a busy machine does not answer in time.
+type patient struct{ store.Store }
+
+const looks = 5
+
+func (p patient) Get(ctx context.Context, paths ...string) (docs []store.Doc, err error) {
+	for range looks {
+		if docs, err = p.Store.Get(ctx, paths...); !errors.Is(err, store.ErrUnavailable) {
+			break
+		}
+	}
+	return docs, err
+}
+
+func (p patient) Query(ctx context.Context, q store.Query) (docs []store.Doc, err error) {
+	for range looks {
+		if docs, err = p.Store.Query(ctx, q); !errors.Is(err, store.ErrUnavailable) {
+			break
+		}
+	}
+	return docs, err
+}

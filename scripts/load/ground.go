@@ -1,0 +1,261 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/countersign-run/countersign/scripts/emulators"
+	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/queue/pubsub"
+	"github.com/countersign-run/countersign/shared/wait"
+)
+
+const (
+	sweepOften = 3 * time.Second // the scheduler's part, where a measurement does not wait for the minute of the cloud
+	topic      = "agent-resume"
+)
+
+// ground is what a measurement stands on: the cloud in this process, and the workers that are Countersign.
+type ground struct {
+	options
+	*world.Cloud
+	base      string // where the functions answer
+	settings  map[string]string
+	dir       string
+	logs      *os.File
+	functions *os.File // the listener that all workers share
+	relay     *relay
+	relayURL  string // where the queue pushes to; empty: nowhere
+	hurry     time.Duration
+	sweeps    time.Duration // the time between two
+	ledger    *ledger
+	errors    tally
+	answers   series // of all requests of users, and of those
+	refusals  series // that were told "not now"
+	slow      tally  // by route, those that took longer than an answer may
+	failed    tally  // what did not end as it should have, by the words of the error
+	reviews   tally  // what users said about outcomes that nobody else could tell
+	firestore *emulators.Emulator
+	pubsub    *emulators.Emulator
+
+	mu      sync.Mutex
+	workers []*process
+	spent   float64 // seconds of CPU of the workers that were killed
+	tokens  map[string]string
+
+	sweeper sync.WaitGroup
+	closers []func() error
+}
+
+func newGround(ctx context.Context, m measurement) (*ground, error) {
+	keepConnections()
+	g := &ground{options: m.options, sweeps: sweepOften, tokens: map[string]string{}}
+	if err := g.open(ctx, m); err != nil {
+		return nil, errors.Join(err, g.close())
+	}
+	return g, nil
+}
+
+func (g *ground) open(ctx context.Context, m measurement) (err error) {
+	if g.dir, err = os.MkdirTemp("", "load-"+m.name+"-"); err != nil {
+		return err
+	}
+	g.closers = append(g.closers, func() error { return os.RemoveAll(g.dir) })
+	if g.logs, err = os.Create(filepath.Join(g.dir, "worker.log")); err != nil {
+		return err
+	}
+	g.closers = append(g.closers, g.logs.Close)
+	if g.Cloud, err = world.NewCloud(); err != nil {
+		return err
+	}
+	g.closers = append(g.closers, g.Cloud.Close)
+	g.SetBrain(think)
+	g.ledger = newLedger(g.Google)
+	if err := g.listen(); err != nil {
+		return err
+	}
+	g.configure(m)
+	path := "/relay/" + agent.NewID(rand.Reader)
+	g.relay = newRelay(g.Cloud, g.base, g.URL+path)
+	g.Handle(path, pubsub.Relay(g.relay.push))
+	if m.options.Store == "firestore" {
+		if err := g.emulate(ctx); err != nil {
+			return err
+		}
+	}
+	g.closers = append(g.closers, g.stopWorkers)
+	g.sweep(ctx)
+	return nil
+}
+
+// listen opens the address of the functions, which outlives every worker.
+func (g *ground) listen() error {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	g.base = "http://" + ln.Addr().String()
+	g.closers = append(g.closers, ln.Close)
+	g.functions, err = ln.(*net.TCPListener).File()
+	if err != nil {
+		return err
+	}
+	g.closers = append(g.closers, g.functions.Close)
+	return nil
+}
+
+func (g *ground) configure(m measurement) {
+	g.settings = g.Settings()
+	g.settings["DATA_DIR"], g.settings["PUBLIC_URL"] = g.dir, g.base
+	g.settings["MAX_OPEN_APPROVALS"], g.settings["MAX_APPROVALS_PER_DAY"] = "0", "0"
+	if m.configure != nil {
+		m.configure(g)
+	}
+}
+
+// emulate starts the emulators of this measurement. Google's own clients read their addresses from the environment, in
+// the workers too.
+func (g *ground) emulate(ctx context.Context) (err error) {
+	project := "demo-load-" + strings.ToLower(rand.Text()[:8])
+	for name, value := range map[string]string{"STORE": "firestore", "QUEUE": "pubsub", "GOOGLE_CLOUD_PROJECT": project, "RESUME_TOPIC": topic} {
+		g.settings[name] = value
+	}
+	if g.firestore, err = emulators.StartFirestore(ctx, g.logs); err != nil {
+		return err
+	}
+	g.closers = append(g.closers, g.firestore.Stop)
+	if g.pubsub, err = emulators.StartPubSub(ctx, g.logs); err != nil {
+		return err
+	}
+	g.closers = append(g.closers, g.pubsub.Stop)
+	for name, e := range map[string]*emulators.Emulator{"FIRESTORE_EMULATOR_HOST": g.firestore, "PUBSUB_EMULATOR_HOST": g.pubsub} {
+		if err := g.setenv(name, e.Addr); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *ground) setenv(name, value string) error {
+	before, was := os.LookupEnv(name)
+	g.closers = append(g.closers, func() error {
+		if was {
+			return os.Setenv(name, before)
+		}
+		return os.Unsetenv(name)
+	})
+	return os.Setenv(name, value)
+}
+
+// deliver has messages pushed to the relay, or kept: by the Pub/Sub emulator at once, by the embedded queue in the
+// workers that are started from now on.
+func (g *ground) deliver(ctx context.Context, on bool) error {
+	to := ""
+	if on {
+		to = g.relay.url
+	}
+	if g.pubsub != nil {
+		return pubsub.Emulate(ctx, g.settings["GOOGLE_CLOUD_PROJECT"], topic, to)
+	}
+	g.relayURL = to
+	return nil
+}
+
+// start starts a worker. Requests wait at the listener until it answers.
+func (g *ground) start() (*process, error) {
+	p, err := startWorker(g.functions, order{g.settings, g.relayURL, g.hurry}, g.logs)
+	if err != nil {
+		return nil, err
+	}
+	g.mu.Lock()
+	g.workers = append(g.workers, p)
+	g.mu.Unlock()
+	return p, nil
+}
+
+// begin starts one worker that delivers, and warms it up.
+func (g *ground) begin(ctx context.Context) (*process, error) {
+	if err := g.deliver(ctx, true); err != nil {
+		return nil, err
+	}
+	p, err := g.start()
+	if err != nil {
+		return nil, err
+	}
+	return p, g.warmUp(ctx)
+}
+
+// warmUp has everything compiled, connected and cached: the first write of a Firestore emulator alone takes a second.
+func (g *ground) warmUp(ctx context.Context) error {
+	for i := range 20 {
+		a, err := g.ask(ctx, fmt.Sprintf("warm-%d", i), "say hello", fmt.Sprintf("warm-%d", i))
+		if err != nil {
+			return fmt.Errorf("warming up: %w\n%s", err, g.lastLogs())
+		}
+		g.ledger.asked(a.RunID, "")
+	}
+	for i := range 3 {
+		if err := g.roundTrip(ctx, fmt.Sprintf("warm-%d", i), nil, nil); err != nil {
+			return fmt.Errorf("warming up: %w\n%s", err, g.lastLogs())
+		}
+	}
+	g.errors.clear() // a machine that is busy with something else may have been slow to begin
+	return nil
+}
+
+// lastLogs is the end of what the workers logged, for an error that stops the measurement.
+func (g *ground) lastLogs() string {
+	data, err := os.ReadFile(g.logs.Name())
+	if err != nil {
+		return err.Error()
+	}
+	return string(data[max(0, len(data)-4096):])
+}
+
+// sweep calls the sweep function from time to time, as the scheduler does, until the ground is closed.
+func (g *ground) sweep(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	g.closers = append(g.closers, func() error { cancel(); g.sweeper.Wait(); return nil })
+	g.sweeper.Go(func() {
+		for wait.For(ctx, g.sweeps) == nil {
+			token, err := g.relay.token(ctx)
+			if err == nil {
+				_, err = world.Send(ctx, http.DefaultClient, g.base, token, "POST", "/api/agent/sweep", "")
+			}
+			if err != nil && ctx.Err() == nil {
+				g.errors.add("sweep: connection")
+			}
+		}
+	})
+}
+
+func (g *ground) stopWorkers() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var errs []error
+	for _, p := range g.workers {
+		if err := p.stop(); err != nil {
+			errs = append(errs, fmt.Errorf("a worker ended badly: %w\n%s", err, g.lastLogs()))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// close ends all that was opened, in the reverse order.
+func (g *ground) close() error {
+	var errs []error
+	for i := len(g.closers) - 1; i >= 0; i-- {
+		errs = append(errs, g.closers[i]())
+	}
+	return errors.Join(errs...)
+}

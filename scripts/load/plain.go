@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
+)
+
+// crowd has each of the clients do it again and again until the time is over; the work that was begun is finished.
+func (g *ground) crowd(ctx context.Context, do func(ctx context.Context, uid string) error) {
+	end := time.Now().Add(g.For)
+	var clients sync.WaitGroup
+	for i := range g.Clients {
+		uid := fmt.Sprintf("user-%d", i)
+		clients.Go(func() {
+			for time.Now().Before(end) && ctx.Err() == nil {
+				if err := do(ctx, uid); err != nil && ctx.Err() == nil {
+					g.failed.add(err.Error())
+				}
+			}
+		})
+	}
+	clients.Wait()
+}
+
+// plain is L1 and L2: a run without a tool, one after the other by each client.
+func plain(ctx context.Context, g *ground, r *Report) error {
+	if _, err := g.begin(ctx); err != nil {
+		return err
+	}
+	var runs series
+	stop := g.watch(r)
+	g.crowd(ctx, func(ctx context.Context, uid string) error {
+		took, err := g.plain(ctx, uid)
+		if err == nil {
+			runs.add(took)
+		}
+		return err
+	})
+	took := stop()
+	perSecond := float64(runs.count()) / took.Seconds()
+	r.Figures["runsPerSecond"], r.Figures["runMs"] = round(perSecond), runs.summary()
+	if r.Name == "L1" {
+		r.atLeast("runs/s", perSecond, 60)
+		r.atMost("p50 ms", runs.ms(0.5), 80)
+		r.atMost("p99 ms", runs.ms(0.99), 250)
+	} else {
+		r.atLeast("runs/s", perSecond, 1500)
+		r.atMost("p99 ms", runs.ms(0.99), 15)
+	}
+	r.atMost("errors", float64(g.errors.sum()+g.failed.sum()), 0)
+	return nil
+}
+
+// roundTrips is L3: a mail from the wish over the approval to the end of its run.
+func roundTrips(ctx context.Context, g *ground, r *Report) error {
+	if _, err := g.begin(ctx); err != nil {
+		return err
+	}
+	_, err := g.trips(ctx, r)
+	r.atLeast("round trips/s", r.Figures["roundTripsPerSecond"].(float64), 25)
+	r.atMost("errors", float64(g.errors.sum()+g.failed.sum()), 0)
+	return err
+}
+
+// trips measures round trips over a Gmail that needs 5 ms.
+func (g *ground) trips(ctx context.Context, r *Report) (perSecond float64, err error) {
+	g.SetFault(func(string) localgoogle.Fault { return localgoogle.Fault{Delay: 5 * time.Millisecond} })
+	var whole, decided series
+	stop := g.watch(r)
+	g.crowd(ctx, func(ctx context.Context, uid string) error { return g.roundTrip(ctx, uid, &whole, &decided) })
+	took := stop()
+	perSecond = float64(whole.count()) / took.Seconds()
+	r.Figures["roundTripsPerSecond"], r.Figures["roundTripMs"], r.Figures["approveToFinalMs"] = round(perSecond), whole.summary(), decided.summary()
+	r.atMost("approve to final p95 ms", decided.ms(0.95), 500)
+	r.atMost("approve to final p99 ms", decided.ms(0.99), 1500)
+	return perSecond, nil
+}
+
+// storm is L5: first the round trips as they are, then the same with each message delivered five times.
+func storm(ctx context.Context, g *ground, r *Report) error {
+	if _, err := g.begin(ctx); err != nil {
+		return err
+	}
+	calm := newReport(measurement{name: r.Name, options: g.options})
+	before, err := g.trips(ctx, calm)
+	if err != nil {
+		return err
+	}
+	g.relay.copies = 5
+	during, err := g.trips(ctx, r)
+	if err != nil {
+		return err
+	}
+	r.Targets = nil // those of L3 hold for L3
+	r.Figures["calm"] = calm.Figures
+	r.atLeast("throughput of the storm to the calm, %", 100*during/max(before, 0.01), 60)
+	r.atMost("errors", float64(g.errors.sum()+g.failed.sum()), 0)
+	return nil
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/countersign-run/countersign/scripts/world"
+)
+
+// race is L4: many decisions about one approval at the same moment, half of them yes and half no, approval after
+// approval. One decision wins; who said the same is told so, and who said the other gets a conflict.
+func race(ctx context.Context, g *ground, r *Report) error {
+	if _, err := g.begin(ctx); err != nil {
+		return err
+	}
+	var answers series
+	oneWinner, yes := 0, 0
+	stop := g.watch(r)
+	for i := range g.Count {
+		uid := fmt.Sprintf("user-%d", i%20)
+		subject, a, err := g.mail(ctx, uid)
+		if err != nil {
+			return err
+		}
+		g.ledger.approved(subject)
+		won := g.decideAtOnce(ctx, uid, a.Approvals[0], &answers)
+		if a, err = g.finish(ctx, uid, a.RunID, subject); err != nil {
+			return err
+		}
+		status := a.Actions[0].Status
+		if status == "completed" {
+			yes++
+		}
+		if len(won) == 1 && (won["approve_once"] && status == "completed" || won["reject"] && status == "rejected") {
+			oneWinner++
+		}
+	}
+	stop()
+	r.Figures["answerMs"], r.Figures["approved"], r.Figures["rejected"] = answers.summary(), yes, g.Count-yes
+	r.atLeast("approvals with one winner", float64(oneWinner), float64(g.Count))
+	r.atMost("slowest answer ms", answers.ms(1), 2000)
+	r.atMost("answers that are neither 200 nor 409", float64(g.otherThan("409 PolicyError already_resolved")), 0)
+	return nil
+}
+
+// decideAtOnce gives the decisions that were answered with 200.
+func (g *ground) decideAtOnce(ctx context.Context, uid string, p world.Approval, answers *series) map[string]bool {
+	var mu sync.Mutex
+	won := map[string]bool{}
+	begin := make(chan struct{})
+	var all sync.WaitGroup
+	for i := range g.Clients {
+		decision := []string{"approve_once", "reject"}[i%2]
+		all.Go(func() {
+			<-begin
+			start := time.Now()
+			body := map[string]string{"approvalId": p.ApprovalID, "decision": decision, "argsHash": p.ArgsHash}
+			a, _ := g.send(ctx, uid, "POST", "/api/agent/approvals/resolve", body) // its errors are counted, and the loser's is due
+			answers.since(start)
+			if a.HTTP == http.StatusOK {
+				mu.Lock()
+				defer mu.Unlock()
+				won[decision] = true
+			}
+		})
+	}
+	close(begin)
+	all.Wait()
+	return won
+}
+
+// otherThan counts the errors of every class but one.
+func (g *ground) otherThan(class string) int { return g.errors.sum() - g.errors.counts()[class] }

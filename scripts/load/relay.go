@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/queue"
+	queueembedded "github.com/countersign-run/countersign/shared/queue/embedded"
+)
+
+// relay is the part of Pub/Sub that faces the resume function: it pushes what a queue gives it with Google's token, and
+// tells who waits for a run that it was taken.
+type relay struct {
+	url    string // where queues push to
+	copies int    // of each message; set before use
+	cloud  *world.Cloud
+	resume queueembedded.Push
+
+	mu       sync.Mutex
+	bearer   string
+	signed   time.Time
+	waiting  map[string]chan struct{} // by run
+	accepted int
+	refused  int
+	failures map[string]int // by message
+	order    []string       // the runs as their first message was taken
+	seen     map[string]bool
+}
+
+func newRelay(c *world.Cloud, base, url string) *relay {
+	r := &relay{url: url, copies: 1, cloud: c, waiting: map[string]chan struct{}{}, failures: map[string]int{}, seen: map[string]bool{}}
+	r.resume = queueembedded.HTTPPush(base+"/api/agent/resume", r.token, http.DefaultClient)
+	return r
+}
+
+// token is the push token, signed anew each minute: Google's live for an hour.
+func (r *relay) token(ctx context.Context) (string, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if time.Since(r.signed) < time.Minute {
+		return r.bearer, nil
+	}
+	t, err := r.cloud.PushToken(ctx)
+	if err == nil {
+		r.bearer, r.signed = t, time.Now()
+	}
+	return t, err
+}
+
+// push delivers a message, as often as copies says and two at once; it is taken when one of them was.
+func (r *relay) push(ctx context.Context, envelope []byte) error {
+	if r.copies == 1 {
+		return r.pushOne(ctx, envelope)
+	}
+	errs := make([]error, r.copies)
+	var pushes sync.WaitGroup
+	slots := make(chan struct{}, 2)
+	for i := range errs {
+		slots <- struct{}{}
+		pushes.Go(func() { errs[i] = r.pushOne(ctx, envelope); <-slots })
+	}
+	pushes.Wait()
+	for _, err := range errs {
+		if err == nil {
+			return nil
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (r *relay) pushOne(ctx context.Context, envelope []byte) error {
+	err := r.resume(ctx, envelope)
+	runID, _, bad := queue.ParsePush(envelope)
+	if bad != nil {
+		return bad
+	}
+	var e struct {
+		Message struct {
+			ID string `json:"messageId"`
+		} `json:"message"`
+	}
+	if bad := json.Unmarshal(envelope, &e); bad != nil {
+		return bad
+	}
+	r.note(runID, e.Message.ID, err == nil)
+	return err
+}
+
+func (r *relay) note(runID, messageID string, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !ok {
+		r.refused++
+		r.failures[messageID]++
+		return
+	}
+	r.accepted++
+	delete(r.failures, messageID)
+	if !r.seen[runID] {
+		r.seen[runID], r.order = true, append(r.order, runID)
+	}
+	if c := r.waiting[runID]; c != nil {
+		close(c)
+		delete(r.waiting, runID)
+	}
+}
+
+// next is closed when the next message about the run was taken.
+func (r *relay) next(runID string) <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := r.waiting[runID]
+	if c == nil {
+		c = make(chan struct{})
+		r.waiting[runID] = c
+	}
+	return c
+}
+
+func (r *relay) counts() (all, refused int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.accepted + r.refused, r.refused
+}
+
+// deadLetters counts the messages that Pub/Sub would have given up.
+func (r *relay) deadLetters() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := 0
+	for _, failed := range r.failures {
+		if failed >= queueembedded.PoisonAttempts {
+			n++
+		}
+	}
+	return n
+}

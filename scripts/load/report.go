@@ -1,0 +1,139 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Report is what a measurement prints.
+type Report struct {
+	Name     string         `json:"name"`
+	What     string         `json:"what"`
+	Settings map[string]any `json:"settings"`
+	Figures  map[string]any `json:"figures"`
+	Targets  []Target       `json:"targets"`
+	Met      bool           `json:"met"`
+	Problems []string       `json:"problems,omitempty"` // of what the runs left behind: each is a fault of Countersign
+	Limited  string         `json:"limitedBy"`
+}
+
+// Target is one figure held to what it should be.
+type Target struct {
+	What string  `json:"what"`
+	Want string  `json:"want"`
+	Got  float64 `json:"got"`
+	Met  bool    `json:"met"`
+}
+
+func newReport(m measurement) *Report {
+	s := map[string]any{"store": m.options.Store, "cores": runtime.NumCPU(), "go": runtime.Version()}
+	if m.options.For > 0 {
+		s["for"] = m.options.For.String()
+	}
+	if m.options.Clients > 0 {
+		s["clients"] = m.options.Clients
+	}
+	if m.options.Count > 0 {
+		s["n"] = m.options.Count
+	}
+	return &Report{Name: m.name, What: m.what, Settings: s, Figures: map[string]any{}}
+}
+
+// atLeast and atMost hold a figure to its target.
+func (r *Report) atLeast(what string, got, want float64) {
+	r.Targets = append(r.Targets, Target{what, fmt.Sprintf(">= %v", want), round(got), got >= want})
+}
+
+func (r *Report) atMost(what string, got, want float64) {
+	r.Targets = append(r.Targets, Target{what, fmt.Sprintf("<= %v", want), round(got), got <= want})
+}
+
+// conclude adds what is reported of every measurement.
+func (r *Report) conclude(g *ground) {
+	r.Figures["errors"], r.Figures["failures"] = g.errors.counts(), g.failed.counts()
+	r.Figures["deliveries"], r.Figures["deliveriesNotTaken"] = g.relay.counts()
+	r.Figures["deadLetters"] = g.relay.deadLetters()
+	r.Met = len(r.Problems) == 0 && !slices.ContainsFunc(r.Targets, func(t Target) bool { return !t.Met })
+}
+
+// series are durations, added by many goroutines.
+type series struct {
+	mu  sync.Mutex
+	all []time.Duration
+}
+
+func (s *series) add(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = append(s.all, d)
+}
+
+func (s *series) since(t time.Time) { s.add(time.Since(t)) }
+
+func (s *series) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.all)
+}
+
+// ms is the quantile in milliseconds; 1 is the longest.
+func (s *series) ms(q float64) float64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.all) == 0 {
+		return 0
+	}
+	slices.Sort(s.all)
+	i := int(math.Ceil(q*float64(len(s.all)))) - 1
+	return float64(s.all[max(i, 0)].Microseconds()) / 1000
+}
+
+func (s *series) summary() map[string]any {
+	return map[string]any{"count": s.count(), "p50": round(s.ms(0.50)), "p95": round(s.ms(0.95)), "p99": round(s.ms(0.99)), "max": round(s.ms(1))}
+}
+
+// round keeps what a reader has use for.
+func round(f float64) float64 { return math.Round(f*100) / 100 }
+
+// tally counts by name, for many goroutines.
+type tally struct {
+	mu sync.Mutex
+	n  map[string]int
+}
+
+func (t *tally) add(name string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.n == nil {
+		t.n = map[string]int{}
+	}
+	t.n[name]++
+}
+
+func (t *tally) clear() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.n = nil
+}
+
+func (t *tally) counts() map[string]int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	out := map[string]int{}
+	for name, n := range t.n {
+		out[name] = n
+	}
+	return out
+}
+
+func (t *tally) sum() int {
+	total := 0
+	for _, n := range t.counts() {
+		total += n
+	}
+	return total
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/wait"
+)
+
+// sampler looks at a worker's memory once a second.
+type sampler struct {
+	began time.Time
+	mib   []float64
+	at    []float64 // minutes since it began
+	done  sync.WaitGroup
+	end   context.CancelFunc
+}
+
+func sample(ctx context.Context, p *process) *sampler {
+	s := &sampler{began: time.Now()}
+	ctx, s.end = context.WithCancel(ctx)
+	s.done.Go(func() {
+		for wait.For(ctx, time.Second) == nil {
+			s.mib, s.at = append(s.mib, rss(p.cmd.Process.Pid)), append(s.at, time.Since(s.began).Minutes())
+		}
+	})
+	return s
+}
+
+// stop ends the sampling; the figures can be read from then on.
+func (s *sampler) stop() { s.end(); s.done.Wait() }
+
+func (s *sampler) max() float64 {
+	if len(s.mib) == 0 {
+		return 0
+	}
+	return slices.Max(s.mib)
+}
+
+// slope is by how many MiB a minute the memory has grown after the warm-up, which is the first third: the line that
+// fits the samples best.
+func (s *sampler) slope() float64 {
+	x, y := s.at[len(s.at)/3:], s.mib[len(s.mib)/3:]
+	mx, my := mean(x), mean(y)
+	var xy, xx float64
+	for i := range x {
+		xy, xx = xy+(x[i]-mx)*(y[i]-my), xx+(x[i]-mx)*(x[i]-mx)
+	}
+	if xx == 0 {
+		return 0
+	}
+	return xy / xx
+}
+
+// each gives one sample for each of n equal parts of the time, for a reader who wants to see the curve.
+func (s *sampler) each(n int) []float64 {
+	out := []float64{}
+	for i := range n {
+		if len(s.mib) > 0 {
+			out = append(out, s.mib[i*len(s.mib)/n])
+		}
+	}
+	return out
+}
+
+func mean(v []float64) float64 {
+	sum := 0.0
+	for _, f := range v {
+		sum += f
+	}
+	return sum / float64(max(len(v), 1))
+}
+
+// rest waits until connections that nobody uses are closed, and gives the worker's goroutines then: as soon as they are
+// no more than enough, and after half a minute in any case.
+func rest(ctx context.Context, p *process, enough int) (n int, err error) {
+	http.DefaultClient.CloseIdleConnections()
+	for deadline := time.Now().Add(30 * time.Second); ; {
+		if n, err = p.goroutines(ctx); err != nil || n <= enough || time.Now().After(deadline) {
+			return n, err
+		}
+		if err := wait.For(ctx, 500*time.Millisecond); err != nil {
+			return n, err
+		}
+	}
+}
+
+// calm is the number of goroutines of a worker that has nothing to do: the least that it has in a few seconds.
+func calm(ctx context.Context, p *process) (least int, err error) {
+	http.DefaultClient.CloseIdleConnections()
+	for range 6 {
+		n, err := p.goroutines(ctx)
+		if err != nil {
+			return 0, err
+		}
+		if least == 0 || n < least {
+			least = n
+		}
+		if err := wait.For(ctx, 500*time.Millisecond); err != nil {
+			return 0, err
+		}
+	}
+	return least, nil
+}

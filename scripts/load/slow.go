@@ -1,0 +1,50 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/model/fakegemini"
+	"github.com/countersign-run/countersign/shared/wait"
+)
+
+// slowModel is L8: all clients wait for a model that needs 20 seconds, and who asks for something else must not notice.
+func slowModel(ctx context.Context, g *ground, r *Report) error {
+	if _, err := g.begin(ctx); err != nil {
+		return err
+	}
+	third := min(20*time.Second, g.For) / 3 // the fake pauses before the answer, before its one piece, and before its end
+	g.SetBrain(func(fakegemini.Request) fakegemini.Turn {
+		return fakegemini.Turn{Text: "At last.", Pieces: 1, Delay: third}
+	})
+	var runs, health, pending series
+	stop := g.watch(r)
+	probing, done := context.WithCancel(ctx)
+	var probe sync.WaitGroup
+	probe.Go(func() {
+		for i := 0; wait.For(probing, 20*time.Millisecond) == nil; i++ {
+			uid := fmt.Sprintf("user-%d", i%g.Clients)
+			for path, s := range map[string]*series{"/health": &health, "/api/agent/approvals/pending": &pending} {
+				start := time.Now()
+				if _, err := g.send(ctx, uid, "GET", path, nil); err == nil {
+					s.since(start)
+				}
+			}
+		}
+	})
+	g.crowd(ctx, func(ctx context.Context, uid string) error {
+		took, err := g.plain(ctx, uid)
+		runs.add(took)
+		return err
+	})
+	done()
+	probe.Wait()
+	stop()
+	r.Figures["runMs"], r.Figures["healthMs"], r.Figures["pendingMs"] = runs.summary(), health.summary(), pending.summary()
+	r.atMost("health p99 ms", health.ms(0.99), 200)
+	r.atMost("pending p99 ms", pending.ms(0.99), 200)
+	r.atMost("errors", float64(g.errors.sum()+g.failed.sum()), 0)
+	return nil
+}

@@ -1,0 +1,223 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
+	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/model/fakegemini"
+	"github.com/countersign-run/countersign/shared/wait"
+)
+
+const (
+	soakRate  = 20 // runs a second
+	soakUsers = 200
+	killEvery = 5 * time.Second
+	faults    = 0.10
+	thinking  = 60 * time.Millisecond // of the model, before its answer and each piece of it, and
+	mailing   = 50 * time.Millisecond // of a call of Gmail, so that a kill finds work under way
+	soakTail  = 6 * time.Minute       // after the load: an approval expires after one, a dead worker's lease after 75 s
+	readonly  = "https://www.googleapis.com/auth/gmail.readonly"
+)
+
+// expireSoon lets approvals wait for the shortest time that can be configured, and in a soak that is itself shorter, for
+// less.
+func expireSoon(g *ground) {
+	g.settings["APPROVAL_TTL"] = "1m"
+	if g.For < time.Minute {
+		g.hurry = 2 * time.Second
+	}
+}
+
+// soak is L11: mixed runs at a steady rate over two workers and a faulty Gmail. One worker is killed and replaced every
+// few seconds; the other lives all the time, and its memory and goroutines are watched.
+func soak(ctx context.Context, g *ground, r *Report) error {
+	elder, err := g.begin(ctx)
+	if err != nil {
+		return err
+	}
+	base, err := calm(ctx, elder)
+	if err != nil {
+		return err
+	}
+	for i := 0; i < soakUsers; i += 2 { // for every second user the mailbox itself can tell what was sent
+		g.SetScopes(fmt.Sprintf("user-%d", i), append([]string{readonly}, world.Scopes...)...)
+	}
+	seed := rand.Uint64N(1 << 32)
+	r.Settings["seed"] = seed
+	mix := &mixture{random: rand.New(rand.NewPCG(seed, seed))}
+	g.SetFault(mix.fault)
+	g.SetBrain(func(r fakegemini.Request) fakegemini.Turn {
+		t := think(r)
+		t.Delay, t.Pieces = thinking, 1
+		return t
+	})
+
+	watched, sampled := g.watch(r), sample(ctx, elder)
+	loading, over := context.WithTimeout(ctx, g.For)
+	defer over()
+	var killer sync.WaitGroup
+	var kills int
+	var broken error
+	killer.Go(func() { kills, broken = g.killAgainAndAgain(loading) })
+	life, cut := context.WithTimeout(ctx, g.For+soakTail)
+	defer cut()
+	lives := g.launch(loading, life, mix)
+	killer.Wait()
+	watched()
+	lives.Wait()
+	sampled.stop()
+	if broken != nil {
+		return broken
+	}
+	after, err := rest(ctx, elder, base)
+	if err != nil {
+		return err
+	}
+	r.Figures["runs"], r.Figures["kills"], r.Figures["reviews"] = mix.counts.counts(), kills, g.reviews.counts()
+	r.Figures["faults"], r.Figures["runMs"], r.Figures["approveToFinalMs"] = mix.faults.counts(), mix.plain.summary(), mix.decided.summary()
+	r.Figures["goroutines"] = map[string]int{"before": base, "after": after}
+	r.Figures["rssMiBOverTime"] = sampled.each(16)
+	r.atMost("runs that did not end as they should", float64(g.failed.sum()), 0)
+	r.atMost("RSS slope MiB/min", sampled.slope(), 1)
+	r.atMost("goroutines left", float64(after-base), 5)
+	r.atMost("dead letters", float64(g.relay.deadLetters()), 0)
+	return nil
+}
+
+// killAgainAndAgain runs a second worker, and kills and replaces it every few seconds.
+func (g *ground) killAgainAndAgain(ctx context.Context) (kills int, err error) {
+	for {
+		p, err := g.start()
+		if err != nil || wait.For(ctx, min(killEvery, g.For/3)) != nil {
+			return kills, err
+		}
+		if err := g.kill(p); err != nil {
+			return kills, err
+		}
+		kills++
+	}
+}
+
+// launch begins the lives of runs at a steady rate until loading is over.
+func (g *ground) launch(loading, life context.Context, mix *mixture) *sync.WaitGroup {
+	var lives sync.WaitGroup
+	for next := time.Now(); ; next = next.Add(time.Second / soakRate) { // a late one does not delay those after it
+		if wait.For(loading, time.Until(next)) != nil {
+			return &lives
+		}
+		wish, uid := mix.draw()
+		lives.Go(func() {
+			if err := g.live(life, uid, wish, mix); err != nil {
+				g.failed.add(wish + ": " + err.Error())
+			}
+		})
+	}
+}
+
+// What the soak's users wish for.
+const (
+	wishWords   = "words"
+	wishMail    = "mail, approved"
+	wishNoMail  = "mail, rejected"
+	wishSilence = "mail, left to expire"
+)
+
+// mixture draws what happens, from one seed, and keeps how it went.
+type mixture struct {
+	mu     sync.Mutex
+	random *rand.Rand
+
+	counts, faults tally
+	plain, decided series
+}
+
+// draw gives the next wish and whose it is.
+func (m *mixture) draw() (wish, uid string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	wish = wishWords
+	switch n := m.random.IntN(100); {
+	case n < 25:
+		wish = wishMail
+	case n < 35:
+		wish = wishNoMail
+	case n < 40:
+		wish = wishSilence
+	}
+	m.counts.add(wish)
+	return wish, fmt.Sprintf("user-%d", m.random.IntN(soakUsers))
+}
+
+// kinds are the faults of a provider, in equal shares. None hangs: a call that hangs ends after 30 seconds, as a fault
+// that the client sees at once does immediately.
+var kinds = []localgoogle.Kind{localgoogle.StatusBefore, localgoogle.StatusAfter, localgoogle.ResetBefore, localgoogle.ResetAfter,
+	localgoogle.EmptyAfter, localgoogle.OddAfter, localgoogle.CutAfter}
+
+// fault lets every tenth call of the provider fail.
+func (m *mixture) fault(string) localgoogle.Fault {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.random.Float64() >= faults {
+		return localgoogle.Fault{Delay: mailing}
+	}
+	k := kinds[m.random.IntN(len(kinds))]
+	m.faults.add(string(k))
+	return localgoogle.Fault{Kind: k, Delay: mailing}
+}
+
+// live is the whole life of one run, from the wish to its end.
+func (g *ground) live(ctx context.Context, uid, wish string, mix *mixture) error {
+	start := time.Now()
+	if wish == wishWords {
+		if err := g.words(ctx, uid); err != nil {
+			return err
+		}
+		mix.plain.since(start)
+		return nil
+	}
+	subject, a, err := g.mail(ctx, uid)
+	if err != nil {
+		return err
+	}
+	want := "completed"
+	switch wish {
+	case wishMail:
+		approved := time.Now()
+		g.ledger.approved(subject)
+		if _, err = g.decide(ctx, uid, a.Approvals[0], "approve_once"); err == nil {
+			defer mix.decided.since(approved)
+		}
+	case wishNoMail:
+		_, err = g.decide(ctx, uid, a.Approvals[0], "reject")
+	case wishSilence:
+		want = "failed"
+	}
+	if err != nil {
+		return err
+	}
+	if a, err = g.finish(ctx, uid, a.RunID, subject); err != nil {
+		return err
+	}
+	if a.Status != want {
+		return fmt.Errorf("the run ended %s: %s", a.Status, a.Message)
+	}
+	return nil
+}
+
+// words is a plain run that is insisted on.
+func (g *ground) words(ctx context.Context, uid string) error {
+	a, err := g.ask(ctx, uid, "say hello", g.ledger.subject())
+	if err != nil {
+		return err
+	}
+	g.ledger.asked(a.RunID, "")
+	if a, err = g.until(ctx, uid, a.RunID, ended); err == nil && a.Status != "completed" {
+		err = fmt.Errorf("the run ended %s: %s", a.Status, a.Message)
+	}
+	return err
+}

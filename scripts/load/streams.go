@@ -1,0 +1,113 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/model/fakegemini"
+	"github.com/countersign-run/countersign/shared/wait"
+)
+
+const (
+	deltaEvery   = 50 * time.Millisecond
+	longestWords = 10 * time.Second // of one answer: a model call has a minute in all
+)
+
+// streams is L7: so many streams are open all the time; each is followed by the next.
+func streams(ctx context.Context, g *ground, r *Report) error {
+	p, err := g.begin(ctx)
+	if err != nil {
+		return err
+	}
+	base, err := calm(ctx, p)
+	if err != nil {
+		return err
+	}
+	length := min(longestWords, g.For)
+	deltas := int(length / deltaEvery)
+	g.SetBrain(func(fakegemini.Request) fakegemini.Turn {
+		return fakegemini.Turn{Text: strings.Repeat("word ", deltas), Pieces: deltas, Delay: deltaEvery}
+	})
+	var first series
+	var got, ended atomic.Int64
+	watched, sampled := g.watch(r), sample(ctx, p)
+	end := time.Now().Add(g.For)
+	var clients sync.WaitGroup
+	for i := range g.Clients {
+		uid, late := fmt.Sprintf("user-%d", i), length*time.Duration(i)/time.Duration(g.Clients)
+		clients.Go(func() {
+			for err := wait.For(ctx, late); err == nil && time.Now().Before(end); ended.Add(1) {
+				var n int
+				if n, err = g.stream(ctx, uid, &first); err != nil {
+					g.failed.add(err.Error())
+				}
+				got.Add(int64(n))
+			}
+		})
+	}
+	clients.Wait()
+	took := watched()
+	sampled.stop()
+	after, err := rest(ctx, p, base)
+	if err != nil {
+		return err
+	}
+	r.Figures["streams"], r.Figures["deltasPerSecond"], r.Figures["firstByteMs"] = ended.Load(), round(float64(got.Load())/took.Seconds()), first.summary()
+	r.Figures["goroutines"] = map[string]int{"before": base, "after": after}
+	r.atMost("first byte p95 ms", first.ms(0.95), 200)
+	r.atMost("RSS of the worker MiB", sampled.max(), 300)
+	r.atMost("goroutines left", float64(after-base), 5)
+	r.atMost("errors", float64(g.errors.sum()+g.failed.sum()), 0)
+	return nil
+}
+
+// stream follows one run to the end of its stream and counts the deltas.
+func (g *ground) stream(ctx context.Context, uid string, first *series) (deltas int, err error) {
+	token, err := g.token(uid)
+	if err != nil {
+		return 0, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, g.base+"/api/agent/run/stream", strings.NewReader(`{"prompt":"say much"}`))
+	if err != nil {
+		return 0, err
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	req.Header.Set("Content-Type", "application/json")
+	start := time.Now()
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	defer res.Body.Close()
+	var line struct{ Type, RunID string }
+	lines := bufio.NewScanner(res.Body)
+	lines.Buffer(nil, 1<<20)
+	for n := 0; lines.Scan(); n++ {
+		if n == 0 {
+			first.since(start)
+		}
+		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
+			return deltas, err
+		}
+		switch line.Type {
+		case "delta":
+			deltas++
+		case "status":
+			g.ledger.asked(line.RunID, "")
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return deltas, err
+	}
+	if line.Type != "result" {
+		return deltas, fmt.Errorf("a stream answered %d and ended in %q", res.StatusCode, line.Type)
+	}
+	return deltas, nil
+}

@@ -1,0 +1,204 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/model/fakegemini"
+	"github.com/countersign-run/countersign/shared/wait"
+)
+
+// mailPrompt begins a prompt that asks for a mail; its subject follows.
+const mailPrompt = "mail "
+
+// think is the model: it writes the mail that it is asked for, and has words for all else.
+func think(r fakegemini.Request) fakegemini.Turn {
+	subject, asked := strings.CutPrefix(r.User(), mailPrompt)
+	if !asked || r.NoTools || len(r.Responses()) > 0 {
+		return fakegemini.Turn{Text: "That is what came of it."}
+	}
+	return fakegemini.Turn{Calls: []fakegemini.Call{{Name: "gmail_send", Args: world.Mail("ana@example.com", subject, "The demo is at ten.")}}}
+}
+
+// token is the user's ID token, signed once: it lives for an hour.
+func (g *ground) token(uid string) (string, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if t := g.tokens[uid]; t != "" {
+		return t, nil
+	}
+	t, err := g.Token(uid)
+	if err == nil {
+		g.tokens[uid] = t
+	}
+	return t, err
+}
+
+// send sends a request once. Whatever is not 200 is counted by its class and is an error.
+func (g *ground) send(ctx context.Context, uid, method, path string, body any, header ...string) (world.Answer, error) {
+	token, err := g.token(uid)
+	if err != nil {
+		return world.Answer{}, err
+	}
+	var data []byte
+	if body != nil {
+		if data, err = json.Marshal(body); err != nil {
+			return world.Answer{}, err
+		}
+	}
+	start := time.Now()
+	a, err := world.Send(ctx, http.DefaultClient, g.base, token, method, path, string(data), header...)
+	g.answers.since(start)
+	if time.Since(start) > answerDue {
+		g.slow.add(fmt.Sprintf("%s %s %d", method, route(path), a.HTTP))
+	}
+	if a.HTTP == http.StatusServiceUnavailable {
+		g.refusals.since(start)
+	}
+	class := fmt.Sprintf("%d %s %s", a.HTTP, a.Error.Class, a.Error.Code)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return a, err
+	case err != nil:
+		class = "connection"
+	case a.HTTP == http.StatusOK:
+		return a, nil
+	}
+	g.errors.add(class)
+	return a, fmt.Errorf("%s %s: %s: %v", method, path, class, err)
+}
+
+// answerDue is when even a store that is down must have been owned up to.
+const answerDue = 10 * time.Second
+
+// route is the path without the id in it.
+func route(path string) string {
+	if i := strings.Index(path, "/runs/"); i >= 0 {
+		return path[:i] + "/runs/{runId}"
+	}
+	return path
+}
+
+// insist sends a request until it is answered by more than a broken connection or "not now", as a good client does.
+func (g *ground) insist(ctx context.Context, uid, method, path string, body any, header ...string) (world.Answer, error) {
+	for {
+		a, err := g.send(ctx, uid, method, path, body, header...)
+		if err == nil || a.HTTP != 0 && a.HTTP < 500 {
+			return a, err
+		}
+		if stopped := wait.For(ctx, 200*time.Millisecond); stopped != nil {
+			return a, err
+		}
+	}
+}
+
+// ask starts a run under a key, so that it may be insisted on.
+func (g *ground) ask(ctx context.Context, uid, prompt, key string) (world.Answer, error) {
+	return g.insist(ctx, uid, "POST", "/api/agent/run", map[string]string{"prompt": prompt}, "Idempotency-Key", key)
+}
+
+// plain asks once for words, and gives the time that took.
+func (g *ground) plain(ctx context.Context, uid string) (time.Duration, error) {
+	start := time.Now()
+	a, err := g.send(ctx, uid, "POST", "/api/agent/run", map[string]string{"prompt": "say hello"})
+	took := time.Since(start)
+	if err != nil {
+		return took, err
+	}
+	g.ledger.asked(a.RunID, "")
+	if a.Status != "completed" {
+		return took, fmt.Errorf("a plain run is %s: %s", a.Status, a.Message)
+	}
+	return took, nil
+}
+
+// mail asks for a mail, and gives the run with the approval that waits.
+func (g *ground) mail(ctx context.Context, uid string) (subject string, a world.Answer, err error) {
+	subject = g.ledger.subject()
+	if a, err = g.ask(ctx, uid, mailPrompt+subject, subject); err != nil {
+		return subject, a, err
+	}
+	g.ledger.asked(a.RunID, subject)
+	if !waiting(a) {
+		a, err = g.until(ctx, uid, a.RunID, func(a world.Answer) bool { return waiting(a) || ended(a) })
+	}
+	if err == nil && !waiting(a) {
+		err = fmt.Errorf("run %s is %s instead of waiting: %s", a.RunID, a.Status, a.Message)
+	}
+	return subject, a, err
+}
+
+func waiting(a world.Answer) bool {
+	return a.Status == "awaiting_confirmation" && len(a.Approvals) > 0
+}
+func ended(a world.Answer) bool { return a.Status == "completed" || a.Status == "failed" }
+
+// decide answers an approval.
+func (g *ground) decide(ctx context.Context, uid string, p world.Approval, decision string) (world.Answer, error) {
+	body := map[string]string{"approvalId": p.ApprovalID, "decision": decision, "argsHash": p.ArgsHash}
+	return g.insist(ctx, uid, "POST", "/api/agent/approvals/resolve", body)
+}
+
+// until looks at a run when a message about it was taken, and from time to time, until it is as it should be.
+func (g *ground) until(ctx context.Context, uid, runID string, enough func(world.Answer) bool) (world.Answer, error) {
+	for tick := 250 * time.Millisecond; ; tick = min(2*tick, 4*time.Second) {
+		taken := g.relay.next(runID)
+		a, err := g.send(ctx, uid, "GET", "/api/agent/runs/"+runID, nil)
+		if err == nil && enough(a) || ctx.Err() != nil {
+			return a, err
+		}
+		select {
+		case <-taken:
+		case <-time.After(tick):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// roundTrip is a mail from the wish to the end of its run. whole and decided may be nil.
+func (g *ground) roundTrip(ctx context.Context, uid string, whole, decided *series) error {
+	start := time.Now()
+	subject, a, err := g.mail(ctx, uid)
+	if err != nil {
+		return err
+	}
+	approved := time.Now()
+	g.ledger.approved(subject)
+	if _, err = g.decide(ctx, uid, a.Approvals[0], "approve_once"); err != nil {
+		return err
+	}
+	if a, err = g.finish(ctx, uid, a.RunID, subject); err != nil {
+		return err
+	}
+	if decided != nil {
+		decided.since(approved)
+		whole.since(start)
+	}
+	return nil
+}
+
+// finish waits for the end of a run, and answers for its user what nobody else could tell: whether the mail is in the
+// mailbox.
+func (g *ground) finish(ctx context.Context, uid, runID, subject string) (world.Answer, error) {
+	for {
+		a, err := g.until(ctx, uid, runID, func(a world.Answer) bool { return ended(a) || reviewed(a) })
+		if err != nil || ended(a) {
+			return a, err
+		}
+		decision := "start_new"
+		if g.ledger.sent(subject) > 0 {
+			decision = "confirm_done"
+		}
+		g.reviews.add(decision)
+		if b, err := g.decide(ctx, uid, a.Approvals[0], decision); err != nil && b.HTTP != http.StatusConflict {
+			return b, err
+		}
+	}
+}
+
+func reviewed(a world.Answer) bool { return waiting(a) && a.Approvals[0].Kind == "review" }

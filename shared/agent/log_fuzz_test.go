@@ -1,0 +1,103 @@
+package agent_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/agent"
+)
+
+// maxChunkDocument is what a chunk's document may have: 600 KiB, as the log promises, and its brackets.
+const maxChunkDocument = 600<<10 + 2
+
+// sizes of the items that a plan appends, from nothing to more than a whole chunk.
+var sizes = []int{0, 1, 40, 1000, 20_000, 60_000, 130_000, 262_000, 610_000}
+
+// FuzzLog appends items of any sizes in any numbers, and holds that they read back in their order, that each document
+// stays within its bounds, and that what is tried on a copy, as by a commit that loses its race, changes nothing. Each
+// byte of the plan is one append.
+func FuzzLog(f *testing.F) {
+	f.Add(0, 1, []byte("\x00\x01\x02\x03\x04\x05\x06\x07\x08"))
+	f.Add(20, 60, bytes.Repeat([]byte{3, 4, 0x42, 5}, 12))
+	f.Add(3, 4, []byte("\x48\x07\x07\x07\xc6\x00\x08\x08"))
+	f.Add(0, 1, bytes.Repeat([]byte{0xc7}, 6))
+	f.Add(30, 31, bytes.Repeat([]byte{0xc1}, 40))
+	f.Fuzz(func(t *testing.T, keep, most int, plan []byte) {
+		if keep < 0 || keep > 100 || most <= keep || most > 200 || len(plan) > 48 {
+			return
+		}
+		w := written{chunks: map[int64]json.RawMessage{}}
+		for _, step := range plan {
+			before := w.log
+			w.append(t, keep, most, w.items(step))
+			for _, copied := range []agent.Log[string]{before, w.log} {
+				if _, err := copied.Append(keep, most, w.items(0xc8)...); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.check(t, most)
+		}
+	})
+}
+
+// written is a log, the documents of its chunks, and what it should hold.
+type written struct {
+	log    agent.Log[string]
+	chunks map[int64]json.RawMessage
+	want   []string
+}
+
+// items are one to four texts: how many by the upper two bits of the step, of what size by the others. No two of a log
+// are alike, and some need escapes.
+func (w *written) items(step byte) []string {
+	out := make([]string, 1+step>>6)
+	for i := range out {
+		out[i] = fmt.Sprintf("%d\n<\u2028>", len(w.want)+i) + strings.Repeat("x", sizes[int(step&0x3f)%len(sizes)])
+	}
+	return out
+}
+
+func (w *written) append(t *testing.T, keep, most int, items []string) {
+	t.Helper()
+	w.want = append(w.want, items...)
+	chunks, err := w.log.Append(keep, most, items...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range chunks {
+		data, err := agent.Marshal(c.Items)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(data) > maxChunkDocument && len(c.Items) > 1 || len(c.Items) == 0 {
+			t.Fatalf("a chunk of %d items has %d bytes", len(c.Items), len(data))
+		}
+		if _, twice := w.chunks[c.First]; twice {
+			t.Fatalf("the chunk of item %d is written twice", c.First)
+		}
+		w.chunks[c.First] = data
+	}
+}
+
+func (w *written) check(t *testing.T, most int) {
+	t.Helper()
+	tail, err := agent.Marshal(w.log.Tail)
+	if err != nil || len(tail) > agent.MaxTail+2 || len(w.log.Tail) > most {
+		t.Fatalf("%v: a tail of %d items and %d bytes", err, len(w.log.Tail), len(tail))
+	}
+	if len(w.log.Chunks) != len(w.chunks) {
+		t.Fatalf("%d chunks are known, and %d are written", len(w.log.Chunks), len(w.chunks))
+	}
+	var parts []json.RawMessage
+	for _, first := range w.log.Chunks {
+		parts = append(parts, w.chunks[first])
+	}
+	got, err := w.log.All(parts...)
+	if err != nil || !slices.Equal(got, w.want) || w.log.Count != int64(len(w.want)) || w.log.First() != int64(len(w.want)-len(w.log.Tail)+1) {
+		t.Fatalf("%v: %d items of %d, the tail from %d on", err, len(got), len(w.want), w.log.First())
+	}
+}

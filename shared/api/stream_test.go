@@ -1,0 +1,83 @@
+package api
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestPingsFillSilence holds pings to their place: none before the first line, one in every 15 seconds of silence after
+// it, and none behind the moment at which they are stopped.
+func TestPingsFillSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rec := httptest.NewRecorder()
+		out := &ndjson{w: rec}
+		stop := out.pings()
+		defer stop()
+		time.Sleep(time.Minute)
+		if rec.Body.Len() > 0 {
+			t.Fatalf("before the first line: %q", rec.Body)
+		}
+		out.write(deltaLine{"delta", "x"})
+		for quiet := range 4 {
+			time.Sleep(pingEvery + time.Second)
+			if got := strings.Count(rec.Body.String(), `{"type":"ping"}`+"\n"); got < quiet+1 {
+				t.Fatalf("%d pings after %d times 16 seconds", got, quiet+1)
+			}
+		}
+		stop()
+		before := rec.Body.Len()
+		time.Sleep(time.Hour)
+		if rec.Body.Len() != before {
+			t.Fatalf("behind the end: %q", rec.Body.String()[before:])
+		}
+	})
+}
+
+// TestPingsDoNotInterrupt holds that a stream that speaks is not pinged.
+func TestPingsDoNotInterrupt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rec := httptest.NewRecorder()
+		out := &ndjson{w: rec}
+		defer out.pings()()
+		for range 100 {
+			out.write(deltaLine{"delta", "x"})
+			time.Sleep(3 * time.Second)
+		}
+		if strings.Contains(rec.Body.String(), "ping") {
+			t.Fatal("a ping between deltas")
+		}
+	})
+}
+
+// broken is a client that is gone after some writes.
+type broken struct {
+	http.ResponseWriter
+	left, tried int
+}
+
+func (b *broken) Write(p []byte) (int, error) {
+	if b.tried++; b.tried > b.left {
+		return 0, errors.New("the client is gone")
+	}
+	return b.ResponseWriter.Write(p)
+}
+
+// Unwrap lets the writer reach what is beneath, as net/http has it.
+func (b *broken) Unwrap() http.ResponseWriter { return b.ResponseWriter }
+
+// TestAClientThatIsGone is written to no more, so that nothing follows a line that was lost.
+func TestAClientThatIsGone(t *testing.T) {
+	client := &broken{ResponseWriter: httptest.NewRecorder(), left: 2}
+	out := &ndjson{w: client}
+	for range 9 {
+		out.write(pingLine)
+	}
+	if client.tried != 3 {
+		t.Errorf("it was written to %d times; the third failed", client.tried)
+	}
+}

@@ -1,0 +1,89 @@
+package loop_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/store"
+)
+
+// TestTakenBackBeforeTheSecondTry kills a process between its intent and its effect, and takes back what allowed the
+// effect: whoever finds out that it did not happen does not do it now. Nor does it say that nothing happened: it cannot tell a
+// process that died from one that was stopped and goes on.
+func TestTakenBackBeforeTheSecondTry(t *testing.T) {
+	ctx := context.Background()
+	for name, takeBack := range map[string]func(*testing.T, *world){
+		"the entry": func(t *testing.T, w *world) {
+			entries, err := w.rec.Allowlist(ctx, "ana")
+			if err == nil {
+				err = w.rec.Disallow(ctx, "ana", entries[0].ID)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		},
+		"the user": func(t *testing.T, w *world) { shutOut(t, w, "ana") },
+		"the account": func(_ *testing.T, w *world) {
+			w.loop.Access = func(context.Context, string, []string) error {
+				return fault.New(fault.Auth, fault.CodeReauth, "Please link your account again.")
+			}
+		},
+		"the provider's consent": func(_ *testing.T, w *world) { w.next = []string{"refuse"} },
+		"the rules": func(_ *testing.T, w *world) { w.loop.Rules.DenySideEffects = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.loop.Model = &asked{tool: "draft"}
+			w.loop.Tools["draft"].Scopes = []string{"send"}
+			v, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "tell bob"}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1), Decision: agent.ApproveAlways}); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.deliver(ctx); err != nil || len(w.effects) != 1 {
+				t.Fatalf("%v, done %d times", err, len(w.effects))
+			}
+			mortalLoop := *w.loop
+			mortalLoop.Store = &mortal{Store: w.store, n: 3, after: true} // the run, the model's answer, the intent
+			run := ""
+			died, err := mortally(func() error {
+				_, err := mortalLoop.Start(ctx, loop.Ask{UID: "ana", Prompt: "tell bob again"}, func(n loop.Notice) { run = n.RunID })
+				return err
+			})
+			if !died || err != nil || len(w.effects) != 1 {
+				t.Fatalf("died: %v, %v, done %d times", died, err, len(w.effects))
+			}
+			takeBack(t, w)
+			w.tick(time.Hour)
+			got, err := w.loop.Advance(ctx, run, nil)
+			if err != nil || len(w.effects) != 1 || got.Status != agent.Awaiting {
+				t.Fatalf("%v, done %d times, run %+v", err, len(w.effects), got)
+			}
+			if a := got.Actions[0]; a.Status != agent.ActionFailed || a.ExecutionStatus != agent.UnknownState {
+				t.Errorf("the action is %s (%s)", a.Status, a.ExecutionStatus)
+			}
+		})
+	}
+}
+
+// shutOut disables a user.
+func shutOut(t *testing.T, w *world, uid string) {
+	t.Helper()
+	docs, err := w.store.Get(context.Background(), agent.UserPath(uid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := agent.Marshal(agent.User{UID: uid, Disabled: true})
+	if err == nil {
+		_, err = w.store.Commit(context.Background(), store.Update(docs[0].Path, docs[0].Version, docs[0].Fields, data))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}

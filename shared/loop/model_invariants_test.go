@@ -1,0 +1,544 @@
+package loop_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/policy"
+	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// witness is a store that holds every commit against the invariants of the design (reliability §3), from what the
+// documents say and from what the provider saw. It keeps every document as it was last written, so nothing that stood in
+// the store for a moment escapes it. A violation is kept under the invariant's number.
+type witness struct {
+	store.Store
+	tools tool.Set
+	max   loopBounds
+
+	mu         sync.Mutex
+	docs       map[string]store.Doc
+	runs       map[string]*watched
+	order      []string            // the runs' ids, oldest first
+	ended      map[string]*watched // runs whose documents were deleted
+	effects    map[string][]effect
+	users      map[string]agent.User
+	approvals  map[string]agent.Approval
+	chains     map[string]audit.Head // of all entries that were ever written, by run
+	commits    int
+	late       bool // the committing process was stopped since it looked at the clock
+	violations []string
+}
+
+// loopBounds are those of the profile that the invariants name.
+type loopBounds struct{ turns, open int }
+
+// watched is a run as its commits have told it.
+type watched struct {
+	uid, threadID string
+	state         *agent.State
+	events        []json.RawMessage
+	handles       map[string][]string // recorded with intents, by action
+	refused       map[int]bool        // turns of which a call was rejected
+}
+
+// effect is one act of the provider.
+type effect struct {
+	call tool.Call
+	sent string // what went out
+}
+
+func newWitness(st store.Store) *witness {
+	w := &witness{Store: st}
+	w.forget()
+	return w
+}
+
+// forget begins a new sequence.
+func (w *witness) forget() {
+	w.docs, w.runs, w.ended = map[string]store.Doc{}, map[string]*watched{}, map[string]*watched{}
+	w.effects, w.users, w.approvals = map[string][]effect{}, map[string]agent.User{}, map[string]agent.Approval{}
+	w.chains, w.order, w.commits, w.late, w.violations = map[string]audit.Head{}, nil, 0, false, nil
+}
+
+// wipe deletes every document, for the next sequence.
+func (w *witness) wipe(ctx context.Context) error {
+	var writes []store.Write
+	for p := range w.docs {
+		writes = append(writes, store.Delete(p, time.Time{}))
+	}
+	for part := range slices.Chunk(writes, store.MaxWrites) {
+		if _, err := w.Store.Commit(ctx, part...); err != nil {
+			return err
+		}
+	}
+	w.forget()
+	return nil
+}
+
+func (w *witness) broken(invariant int, format string, args ...any) {
+	w.violations = append(w.violations, fmt.Sprintf("invariant %d: ", invariant)+fmt.Sprintf(format, args...))
+}
+
+// Commit is the store's, watched.
+func (w *witness) Commit(ctx context.Context, writes ...store.Write) ([]time.Time, error) {
+	versions, err := w.Store.Commit(ctx, writes...)
+	if err != nil {
+		return versions, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.commits++
+	w.saw(writes, versions)
+	return versions, nil
+}
+
+// commit is one commit that has become true.
+type commit struct {
+	*witness
+	at      time.Time
+	created map[string]bool
+	written map[string]store.Write
+	intents map[string]bool           // actions with an audit entry of their intent in this commit
+	growth  map[string][]policy.Entry // entries that a user's document has gained, by user
+}
+
+func (w *witness) saw(writes []store.Write, versions []time.Time) {
+	c := &commit{witness: w, created: map[string]bool{}, written: map[string]store.Write{}, intents: map[string]bool{}, growth: map[string][]policy.Entry{}}
+	size := 0
+	for i, o := range writes {
+		c.at, c.created[o.Doc.Path], c.written[o.Doc.Path] = versions[i], o.Op == store.OpCreate, o
+		size += len(o.Doc.Data)
+		if o.Op == store.OpDelete {
+			w.deleted(o.Doc.Path)
+			continue
+		}
+		if len(o.Doc.Data) > store.MaxDoc {
+			w.broken(27, "%s has %d bytes", o.Doc.Path, len(o.Doc.Data))
+		}
+		w.docs[o.Doc.Path] = o.Doc
+	}
+	if size > store.MaxCommit {
+		w.broken(27, "a commit of %d bytes", size)
+	}
+	for _, look := range []struct {
+		collection string
+		see        func(store.Write)
+	}{{"audit/", c.entry}, {"users/", c.user}, {"approvals/", c.approval}, {"runs/", c.run}} {
+		for _, o := range writes {
+			if o.Op != store.OpDelete && strings.HasPrefix(o.Doc.Path, look.collection) && strings.Count(o.Doc.Path, "/") == 1 {
+				look.see(o)
+			}
+		}
+	}
+	for uid, entries := range c.growth {
+		w.broken(16, "%s always allows %v, which no decision of the commit asked for", uid, entries)
+	}
+}
+
+// deleted is a document that its user took away: never one of the audit, and never a run under way.
+func (w *witness) deleted(p string) {
+	delete(w.docs, p)
+	id := path.Base(p)
+	switch {
+	case strings.HasPrefix(p, "audit/"):
+		w.broken(22, "%s was deleted", p)
+	case strings.HasPrefix(p, "approvals/"):
+		delete(w.approvals, id)
+	case w.runs[id] != nil && strings.Count(p, "/") == 1:
+		if w.runs[id].state.End == nil {
+			w.broken(10, "run %s was deleted before it ended", id)
+		}
+		w.ended[id] = w.runs[id]
+		delete(w.runs, id)
+	}
+}
+
+func read[T any](w *witness, o store.Write) (v T) {
+	if err := json.Unmarshal(o.Doc.Data, &v); err != nil {
+		w.broken(10, "%s cannot be read: %v", o.Doc.Path, err)
+	}
+	return v
+}
+
+// entry holds an audit entry to the chain.
+func (c *commit) entry(o store.Write) {
+	e := read[audit.Entry](c.witness, o)
+	sealed, head := audit.Seal(c.chains[e.RunID], e)
+	if o.Op != store.OpCreate || sealed != e || o.Doc.Path != audit.Path(e.RunID, e.Seq) {
+		c.broken(22, "%s is not the next link of its chain", o.Doc.Path)
+	}
+	c.chains[e.RunID] = head
+	c.intents[e.ActionID] = c.intents[e.ActionID] || e.Kind == audit.Intent
+}
+
+func (c *commit) user(o store.Write) {
+	u := read[agent.User](c.witness, o)
+	for _, e := range u.Allow {
+		if !slices.Contains(c.users[u.UID].Allow, e) {
+			c.growth[u.UID] = append(c.growth[u.UID], e)
+		}
+	}
+	c.users[u.UID] = u
+}
+
+// approval holds an approval to the one before: it is decided once, and says the same for ever.
+func (c *commit) approval(o store.Write) {
+	a := read[agent.Approval](c.witness, o)
+	before, known := c.approvals[a.ID]
+	c.approvals[a.ID] = a
+	switch {
+	case !known && (a.Status != agent.ApprovalOpen || !c.created[o.Doc.Path]):
+		c.broken(5, "approval %s begins %s", a.ID, a.Status)
+	case known && before.Status != agent.ApprovalOpen && !bytes.Equal(must(agent.Marshal(before)), must(agent.Marshal(a))):
+		c.broken(6, "approval %s was %s and is %s (%s)", a.ID, before.Status, a.Status, a.Decision)
+	case known && a.Decision != agent.ApproveEdited && before.ArgsHash != a.ArgsHash:
+		c.broken(4, "approval %s is of another call than was shown", a.ID)
+	}
+	if _, there := c.written[agent.RunPath(a.RunID)]; !there {
+		c.broken(10, "approval %s was written without its run", a.ID)
+	}
+}
+
+func must(b []byte, err error) []byte {
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+// run takes a run's new events in, one after the other.
+func (c *commit) run(o store.Write) {
+	doc := read[struct {
+		agent.Run
+		Log agent.Log[json.RawMessage] `json:"log"`
+	}](c.witness, o)
+	r := c.runs[doc.ID]
+	if r == nil {
+		r = &watched{uid: doc.UID, threadID: doc.ThreadID, state: &agent.State{}, handles: map[string][]string{}, refused: map[int]bool{}}
+		c.runs[doc.ID], c.order = r, append(c.order, doc.ID)
+	}
+	var chunks []json.RawMessage
+	for _, p := range doc.Log.ChunkPaths(o.Doc.Path, "events") {
+		chunks = append(chunks, c.docs[p].Data)
+	}
+	events, err := doc.Log.All(chunks...)
+	if err != nil || len(events) < len(r.events) {
+		c.broken(8, "run %s: %d events after %d (%v)", doc.ID, len(events), len(r.events), err)
+		return
+	}
+	for i, e := range r.events {
+		if !bytes.Equal(e, events[i]) {
+			c.broken(6, "run %s: event %d is another than it was", doc.ID, i+1)
+		}
+	}
+	for i, raw := range events[len(r.events):] {
+		var e agent.Event
+		if err := json.Unmarshal(raw, &e); err != nil || e.Seq != int64(len(r.events)+i+1) {
+			c.broken(8, "run %s: event %d cannot be read or is numbered %d (%v)", doc.ID, len(r.events)+i+1, e.Seq, err)
+			continue
+		}
+		c.before(r, doc.Run, e)
+		if err := r.state.Apply(e); err != nil {
+			c.broken(8, "run %s: %v", doc.ID, err)
+		}
+		c.after(r, doc.Run, e)
+	}
+	r.events = events
+	c.standing(r, doc.Run)
+}
+
+// before holds an event to the state that it meets.
+func (c *commit) before(r *watched, doc agent.Run, e agent.Event) {
+	a := r.state.Action(e.ActionID)
+	switch {
+	case e.Started != nil && a != nil:
+		c.begins(r, doc, a, e)
+	case e.Decided != nil && a != nil:
+		c.decides(r, a, e)
+	case e.Finished != nil && a != nil && a.Execution == agent.UnknownState:
+		c.broken(25, "action %s was unknown and is %s without a person", a.ID, e.Finished.Execution)
+	}
+}
+
+// begins is the intent, the one moment at which an effect is permitted.
+func (c *commit) begins(r *watched, doc agent.Run, a *agent.Action, e agent.Event) {
+	t := c.tools[a.Tool]
+	r.handles[a.ID] = append(r.handles[a.ID], e.Started.Handle)
+	if doc.Lease.Owner != e.Started.Owner {
+		c.broken(7, "action %s is begun by another than holds the run", a.ID)
+	}
+	if !a.SideEffect {
+		return
+	}
+	if !c.intents[a.ID] {
+		c.broken(22, "action %s is begun without an entry of it", a.ID)
+	}
+	if c.users[r.uid].Disabled && !c.late { // one who was stopped between the look and the commit could as well be stopped after it
+		c.broken(30, "action %s is begun for a user who is shut out", a.ID)
+	}
+	if r.refused[a.Turn] || r.state.Cancelled {
+		c.broken(15, "action %s is begun after a no or a cancel", a.ID)
+	}
+	if agent.ArgsHash(r.uid, t.Spec, a.Args) != a.ArgsHash {
+		c.broken(3, "action %s is begun with other arguments than were judged", a.ID)
+	}
+	if a.RequiresApproval || a.Decision != "" { // it was asked about as soon as it was planned, or when its entry was gone
+		if yes := closedBy(a.Decision); yes != agent.ApprovalApproved || a.DecidedBy != r.uid || c.approvals[a.ApprovalID].ArgsHash != a.ArgsHash {
+			c.broken(3, "action %s is begun on %q by %q", a.ID, a.Decision, a.DecidedBy)
+		}
+		return
+	}
+	to, err := t.Recipients(a.Args)
+	if err != nil || len(to) == 0 {
+		c.broken(3, "action %s reaches nobody and was not asked about (%v)", a.ID, err)
+	}
+	for _, person := range to {
+		id := policy.EntryID(r.uid, a.Tool, person)
+		stands := func(e policy.Entry) bool { return e.ID == id && c.at.Before(e.ExpiresAt) }
+		if !slices.ContainsFunc(c.users[r.uid].Allow, stands) {
+			c.broken(17, "action %s is begun for %s, whom no entry names any more", a.ID, person)
+		}
+	}
+}
+
+func closedBy(d agent.Decision) agent.ApprovalStatus {
+	switch d {
+	case agent.Reject:
+		return agent.ApprovalRejected
+	case "":
+		return agent.ApprovalOpen
+	}
+	return agent.ApprovalApproved
+}
+
+// decides is a person's answer.
+func (c *commit) decides(r *watched, a *agent.Action, e agent.Event) {
+	d, ap := e.Decided, c.approvals[e.Decided.ApprovalID]
+	if d.By != r.uid || ap.UID != r.uid {
+		c.broken(3, "approval %s of %s was decided by %s", ap.ID, ap.UID, d.By)
+	}
+	if ap.Status != closedBy(d.Decision) || ap.Decision != d.Decision || ap.ArgsHash != d.ArgsHash {
+		c.broken(5, "approval %s is %s (%s) where %s was decided", ap.ID, ap.Status, ap.Decision, d.Decision)
+	}
+	if !e.At.Before(ap.ExpiresAt) || !c.late && !c.at.Before(ap.ExpiresAt) {
+		c.broken(18, "approval %s was decided at %s by the store's clock and had ended at %s", ap.ID, c.at, ap.ExpiresAt)
+	}
+	if d.Decision == agent.Reject {
+		r.refused[a.Turn] = true
+	}
+	if d.Decision == agent.ApproveAlways {
+		c.allows(r, a, e)
+	}
+}
+
+// allows holds what an "always allow" has added to the exact recipients of the call.
+func (c *commit) allows(r *watched, a *agent.Action, e agent.Event) {
+	to, err := c.tools[a.Tool].Recipients(a.Args)
+	if err != nil {
+		c.broken(16, "action %s: %v", a.ID, err)
+	}
+	var wrong []policy.Entry
+	for _, n := range c.growth[r.uid] {
+		if n.Tool != a.Tool || !slices.Contains(to, n.Recipient) || n.ID != policy.EntryID(r.uid, a.Tool, n.Recipient) {
+			wrong = append(wrong, n)
+		}
+	}
+	delete(c.growth, r.uid)
+	if len(wrong) > 0 {
+		c.growth[r.uid] = wrong
+	}
+}
+
+// after holds an event to the state that it leaves.
+func (c *commit) after(r *watched, doc agent.Run, e agent.Event) {
+	a := r.state.Action(e.ActionID)
+	switch {
+	case e.Turn != nil && len(r.state.Turns) > c.max.turns:
+		c.broken(14, "run %s has %d turns", doc.ID, len(r.state.Turns))
+	case e.Plan != nil && (a == nil || a.ID != agent.ActionID(doc.ID, a.Turn, a.Index, a.Again)):
+		c.broken(14, "action %s derives from no turn of run %s", e.ActionID, doc.ID)
+	case e.Wait != nil:
+		ap := c.approvals[e.Wait.ApprovalID]
+		if ap.RunID != doc.ID || ap.UID != doc.UID || ap.ActionID != e.ActionID || !bytes.Equal(ap.Args, a.Args) || ap.ArgsHash != a.ArgsHash {
+			c.broken(10, "approval %q does not belong to action %s", ap.ID, e.ActionID)
+		}
+		if a.PolicyDecision == string(policy.Deny) {
+			c.broken(13, "action %s was denied and has an approval", a.ID)
+		}
+		if u := c.users[doc.UID]; e.Wait.Kind == agent.KindApproval && a.Again == 0 && u.Open > c.max.open {
+			c.broken(27, "%s has %d approvals open", doc.UID, u.Open)
+		}
+	}
+}
+
+// standing holds a run as a commit leaves it.
+func (c *commit) standing(r *watched, doc agent.Run) {
+	open := r.state.Open()
+	if awaiting := r.state.Status == agent.Awaiting; awaiting != (len(open) > 0 && r.state.End == nil) {
+		c.broken(9, "run %s is %s with %d calls waiting", doc.ID, r.state.Status, len(open))
+	}
+	if doc.Audit != c.chains[doc.ID] {
+		c.broken(22, "run %s ends its chain at %d, and %d entries are there", doc.ID, doc.Audit.Seq, c.chains[doc.ID].Seq)
+	}
+	if doc.UID != r.uid || doc.ThreadID != r.threadID {
+		c.broken(10, "run %s has another owner or thread than before", doc.ID)
+	}
+}
+
+// did takes down what the provider did, and holds it to what is on record by then.
+func (w *witness) did(call tool.Call, name, sent string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.effects[call.ActionID] = append(w.effects[call.ActionID], effect{call, sent})
+	r := w.runs[call.RunID]
+	if r == nil {
+		r = w.ended[call.RunID]
+	}
+	if r == nil || r.state.Action(call.ActionID) == nil {
+		w.broken(3, "an effect of action %s, which is not on record", call.ActionID)
+		return
+	}
+	a := r.state.Action(call.ActionID)
+	if !slices.Contains(r.handles[a.ID], call.Handle) || call.UID != r.uid {
+		w.broken(3, "an effect of action %s for %s with a handle that is not on record", a.ID, call.UID)
+	}
+	if shown := sentAs(call.Args); agent.ArgsHash(r.uid, w.tools[name].Spec, call.Args) != a.ArgsHash || sent != shown {
+		w.broken(4, "%q was sent where %q was approved", sent, shown)
+	}
+}
+
+// asked holds a question to the model to the run that it is about: its last answer was dealt with.
+func (w *witness) asked(runID string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r := w.runs[runID]
+	if r == nil {
+		return // it is being started, or was deleted
+	}
+	for _, a := range r.state.Current() {
+		if !a.Over() {
+			w.broken(14, "the model is asked again about run %s, whose action %s is %s", runID, a.ID, a.Status)
+		}
+	}
+}
+
+// published holds a message that follows a decision to the decision.
+func (w *witness) published(approvalID string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.approvals[approvalID].Status == agent.ApprovalOpen {
+		w.broken(12, "the resume after %s was published before the decision was committed", approvalID)
+	}
+}
+
+// check holds every action and approval as they stand between two steps, and gives what has been found so far.
+func (w *witness) check() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	open := map[string]int{}
+	for id, r := range w.runs {
+		for _, a := range r.state.Actions {
+			w.truth(a)
+		}
+		for _, a := range r.state.Open() {
+			if ap := w.approvals[a.ApprovalID]; r.state.End == nil && (ap.Status != agent.ApprovalOpen || ap.RunID != id) {
+				w.broken(9, "action %s waits for approval %q, which is %s", a.ID, a.ApprovalID, ap.Status)
+			}
+		}
+	}
+	for _, ap := range w.approvals {
+		if ap.Status != agent.ApprovalOpen {
+			continue
+		}
+		open[ap.UID]++
+		r := w.runs[ap.RunID]
+		if r == nil || r.state.End != nil || r.state.Action(ap.ActionID) == nil || r.state.Action(ap.ActionID).ApprovalID != ap.ID {
+			w.broken(10, "approval %s is open and nothing waits for it", ap.ID)
+		}
+	}
+	for uid, u := range w.users {
+		if u.Open != open[uid] {
+			w.broken(27, "%s is said to have %d approvals open and has %d", uid, u.Open, open[uid])
+		}
+	}
+	return w.violations
+}
+
+// truth holds what is said of an action to what the provider did.
+func (w *witness) truth(a *agent.Action) {
+	if !a.SideEffect {
+		return
+	}
+	n := len(w.effects[a.ID])
+	if n > 1 {
+		w.broken(1, "action %s was done %d times", a.ID, n)
+	}
+	switch {
+	case a.PolicyDecision == string(policy.Deny) && (n > 0 || a.ApprovalID != ""):
+		w.broken(13, "action %s was denied, was done %d times and has approval %q", a.ID, n, a.ApprovalID)
+	case a.Decision == agent.ConfirmDone || a.Execution == agent.UnknownState || a.Status == agent.ActionExecuting:
+	case a.Status == agent.ActionCompleted && n != 1:
+		w.broken(2, "action %s is completed and was done %d times", a.ID, n)
+	case a.Status != agent.ActionCompleted && n != 0:
+		w.broken(2, "action %s is %s (%s) and was done %d times", a.ID, a.Status, a.Execution, n)
+	}
+}
+
+// settled holds what must be true once nothing is left to do: every run has ended, or waits for somebody who can answer.
+func (w *witness) settled() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for id, r := range w.runs {
+		if s := r.state.Status; s != agent.Awaiting && r.state.End == nil {
+			w.broken(11, "run %s is %s and nobody moves it", id, s)
+		}
+		for _, a := range r.state.Actions {
+			if a.Runnable() || a.Status == agent.ActionExecuting {
+				w.broken(12, "action %s is %s (%q) and nobody carries it out", a.ID, a.Status, a.Decision)
+			}
+		}
+	}
+	return w.violations
+}
+
+// tally counts what a sequence has come to, so that a test of nothing shows.
+func (w *witness) tally(into map[string]int) {
+	for _, runs := range []map[string]*watched{w.runs, w.ended} {
+		for _, r := range runs {
+			into["runs"]++
+			for _, a := range r.state.Actions {
+				w.tallyAction(a, into)
+			}
+		}
+	}
+}
+
+func (w *witness) tallyAction(a *agent.Action, into map[string]int) {
+	for what, is := range map[string]bool{
+		"begun":                  a.SideEffect && a.Started.Attempt > 0,
+		"begun on the allowlist": a.SideEffect && a.Started.Attempt > 0 && a.Decision == "",
+		"begun again":            a.SideEffect && a.Started.Attempt > 1,
+		"completed":              a.SideEffect && a.Status == agent.ActionCompleted,
+		"unknown":                a.Execution == agent.UnknownState,
+		"rejected":               a.Status == agent.ActionRejected,
+		"expired":                a.Error != nil && a.Error.Code == fault.CodeExpired,
+		"reviewed":               a.Decision == agent.ConfirmDone || a.Decision == agent.StartNew,
+		"denied":                 a.PolicyDecision == string(policy.Deny),
+	} {
+		if is {
+			into[what]++
+		}
+	}
+}

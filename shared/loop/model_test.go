@@ -1,0 +1,516 @@
+package loop_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/countersign-run/countersign/scripts/emulators"
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/model/script"
+	"github.com/countersign-run/countersign/shared/store"
+)
+
+var sequences = flag.Int("sequences", 0, "how many sequences the model test plays on each store; 0 is 2,000 on the embedded one and 100 on Firestore")
+
+// TestModel plays random sequences of all that users, providers, queues, clocks and deaths can do to the loop, and holds
+// every commit and every effect to the invariants of the design (model_invariants_test.go). A failure prints the
+// shortest sequence that was found, and the seed to play it again.
+//
+//	go test ./shared/loop -run TestModel                                    (as in CI)
+//	go test ./shared/loop -run TestModel/embedded -sequences 100000 -timeout 0
+//	go test ./shared/loop -run TestModel/embedded -rapid.seed N
+func TestModel(t *testing.T) {
+	t.Run("embedded", func(t *testing.T) { sequencesOn(t, newWorld(t), 2000, 60) })
+	t.Run("firestore", func(t *testing.T) {
+		t.Setenv("FIRESTORE_EMULATOR_HOST", emulators.Firestore(t))
+		sequencesOn(t, newFirestoreWorld(t), 100, 40)
+	})
+}
+
+func sequencesOn(t *testing.T, w *world, n, most int) {
+	if *sequences > 0 {
+		n = *sequences
+	}
+	rapidly(t, "rapid.checks", n)
+	rapidly(t, "rapid.steps", most*3/4)
+	m := newTrialed(t, w)
+	reached := map[string]int{}
+	rapid.Check(t, func(rt *rapid.T) {
+		if err := m.begin(); err != nil {
+			rt.Fatal(err)
+		}
+		s := &sequence{trialed: m, most: most, keys: map[string]string{}}
+		defer s.endProcesses()
+		rt.Repeat(s.actions())
+		s.settle(rt)
+		m.witness.tally(reached)
+	})
+	t.Logf("reached: %v", reached)
+	for _, what := range []string{"begun", "begun on the allowlist", "begun again", "completed", "unknown", "rejected", "expired", "reviewed", "denied"} {
+		if reached[what] == 0 && n >= 1000 && !t.Failed() {
+			t.Errorf("no sequence came to an action that was %s, so nothing was tried of it", what)
+		}
+	}
+}
+
+// rapidly sets one of rapid's flags for the length of a test.
+func rapidly(t *testing.T, name string, n int) {
+	before := flag.Lookup(name).Value.String()
+	set := func(v string) {
+		if err := flag.Set(name, v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(strconv.Itoa(n))
+	t.Cleanup(func() { set(before) })
+}
+
+// The people: the user whose runs these are, and one who must never learn of them.
+const (
+	ana = "ana"
+	eve = "eve"
+)
+
+// sequence is one random history of one user.
+type sequence struct {
+	*trialed
+	most, steps int
+	prompts     int
+	keys        map[string]string // the run that each Idempotency-Key has begun
+	yes         []string          // approvals of which somebody was told that they are approved
+}
+
+// actions are what may happen, each as often as its weight: nothing much happens without the first few.
+func (s *sequence) actions() map[string]func(*rapid.T) {
+	all := map[string]func(*rapid.T){"": func(t *rapid.T) { report(t, s.witness.check()) }}
+	for _, a := range []struct {
+		name   string
+		weight int
+		do     func(*rapid.T)
+	}{
+		{"answer", 7, s.resolve}, {"begin", 5, s.start}, {"deliver", 7, s.deliverOne}, {"call", 2, s.modelCalls}, {"let a process go", 3, s.zombie},
+		{"pass time", 3, s.passTime}, {"sweep", 2, s.sweep}, {"provider", 2, s.provider}, {"begin again", 1, s.startAgain}, {"say", 1, s.modelAnswers},
+		{"answer wrongly", 1, s.resolveWrongly}, {"deliver again", 1, s.deliverAgain}, {"drop a message", 1, s.dropPublish}, {"take back an entry", 1, s.removeAllow},
+		{"take back access", 1, s.access}, {"touch a draft", 1, s.touchDraft}, {"cancel", 1, s.cancel}, {"delete a thread", 1, s.deleteThread}, {"shut out", 1, s.disableUser},
+	} {
+		for i := range a.weight {
+			all[fmt.Sprintf("%s (%d)", a.name, i+1)] = func(t *rapid.T) {
+				if s.steps++; s.steps <= s.most {
+					a.do(t)
+				}
+			}
+		}
+	}
+	return all
+}
+
+func report(t *rapid.T, violations []string) {
+	if len(violations) > 0 {
+		t.Fatal(violations[0])
+	}
+}
+
+func pick[T any](t *rapid.T, label string, from ...T) T {
+	return rapid.SampledFrom(from).Draw(t, label)
+}
+
+// life draws what becomes of a process: mostly nothing, and clocks are mostly right.
+func (s *sequence) life(t *rapid.T) life {
+	l := life{mishap: pick(t, "mishap", noMishap, noMishap, noMishap, noMishap, diesBefore, diesAfter, losesAnswer, losesCommit, stopsBefore, diesAtEffect, stopsAtEffect, stopsBefore)}
+	if l.mishap != noMishap {
+		l.at = pick(t, "commit", 1, 2, 3, 4)
+	}
+	l.skew = time.Duration(pick(t, "skew", 0, 0, 0, -600, 600, -61, 61)) * time.Second
+	return l
+}
+
+func (s *sequence) ask(t *rapid.T, key, body string) (v *agent.RunView, err error) {
+	s.prompts++
+	if s.model.Left() == 0 {
+		s.modelCalls(t)
+	}
+	q := loop.Ask{UID: ana, Prompt: "request " + strconv.Itoa(s.prompts), Key: key, BodyHash: body}
+	if threads := s.threads(); len(threads) > 0 && pick(t, "thread", false, true) {
+		q.ThreadID = pick(t, "which thread", threads...)
+	}
+	l := s.life(t)
+	if key != "" {
+		l.runID, l.starts = agent.KeyedRunID(ana, key), true
+	}
+	err = errors.New("it did not live to tell")
+	l.outcome = func(told *agent.RunView, e error) { v, err = told, e }
+	s.run(l, func(ctx context.Context, p *loop.Loop) (*agent.RunView, error) { return p.Start(ctx, q, nil) })
+	return v, err
+}
+
+// threads are those of the user's runs, oldest first.
+func (s *sequence) threads() (out []string) {
+	seen := map[string]bool{}
+	for _, id := range s.witness.order {
+		if r := s.witness.runs[id]; r != nil && !seen[r.threadID] {
+			seen[r.threadID] = true
+			out = append(out, r.threadID)
+		}
+	}
+	return out
+}
+
+// start begins a run, on a new thread or on one that is there, with a key or without.
+func (s *sequence) start(t *rapid.T) {
+	key := ""
+	if pick(t, "key", false, true) {
+		key = "k" + strconv.Itoa(len(s.keys)+1)
+		s.keys[key] = agent.KeyedRunID(ana, key)
+	}
+	v, err := s.ask(t, key, "body")
+	if err == nil && key != "" && v.RunID != s.keys[key] {
+		t.Fatalf("invariant 20: key %s began run %s and not %s", key, v.RunID, s.keys[key])
+	}
+}
+
+// startAgain uses a key again, with the same request or with another.
+func (s *sequence) startAgain(t *rapid.T) {
+	if len(s.keys) == 0 {
+		return
+	}
+	key := "k" + strconv.Itoa(rapid.IntRange(1, len(s.keys)).Draw(t, "key"))
+	known := s.witness.runs[s.keys[key]] != nil
+	body := "body"
+	if known && pick(t, "other", false, true) {
+		body = "another body"
+	}
+	commits := s.witness.commits
+	v, err := s.ask(t, key, body)
+	if fault.Is(err, fault.Policy, fault.CodeKeyReused) && s.witness.ended[s.keys[key]] != nil {
+		return // a conversation that was deleted does not come back
+	}
+	switch {
+	case body != "body" && (!fault.Is(err, fault.Policy, fault.CodeKeyReused) || s.witness.commits != commits):
+		t.Fatalf("invariant 20: key %s with another body: %v, and %d commits", key, err, s.witness.commits-commits)
+	case body == "body" && err == nil && v.RunID != s.keys[key]:
+		t.Fatalf("invariant 20: key %s gives run %s and not %s", key, v.RunID, s.keys[key])
+	}
+}
+
+func (s *sequence) modelAnswers(t *rapid.T) {
+	s.model.Then(pick(t, "answer", script.Turn{Text: "Here you are."}, script.Turn{Correction: "Call the function again."}, script.Turn{Err: fault.New(fault.Model, "busy", "The model is busy.")}))
+}
+
+func (s *sequence) modelCalls(t *rapid.T) {
+	var calls []script.Call
+	for range pick(t, "calls", 1, 1, 1, 2, 3) {
+		calls = append(calls, s.aCall(t))
+	}
+	s.model.Then(script.Turn{Calls: calls})
+}
+
+// aCall is one that is asked about, allowed, denied, or not to be understood.
+func (s *sequence) aCall(t *rapid.T) script.Call {
+	name := pick(t, "tool", "draft", "send", "draft", "send", "lookup")
+	text := pick(t, "text", "ten", "eleven")
+	if name == "lookup" {
+		return script.Call{Name: name, Args: json.RawMessage(`{"word":"` + text + `"}`)}
+	}
+	bob := script.Call{Name: name, Args: args([]string{"bob@x.org"}, text)}
+	return pick(t, "arguments", bob, bob, bob, bob,
+		script.Call{Name: name, Args: args([]string{"bob@x.org", "eva@x.org"}, text)},
+		script.Call{Name: name, Args: args([]string{"eva@x.org"}, text)},
+		script.Call{Name: name, Args: args([]string{"bob@denied.org"}, text)},
+		script.Call{Name: name, Args: json.RawMessage(`{"to":[],"text":"ten"}`)},
+		script.Call{Name: name, Args: json.RawMessage(`{"to":"bob"}`)},
+		script.Call{Name: "nosuch", Args: json.RawMessage(`{}`)})
+}
+
+var decisions = map[agent.Kind][]agent.Decision{
+	agent.KindApproval: {agent.ApproveOnce, agent.ApproveAlways, agent.ApproveOnce, agent.ApproveEdited, agent.Reject},
+	agent.KindReview:   {agent.StartNew, agent.ConfirmDone},
+}
+
+// resolve is the owner's answer to what waits.
+func (s *sequence) resolve(t *rapid.T) {
+	waiting := s.waiting()
+	if len(waiting) == 0 {
+		return
+	}
+	ap := pick(t, "approval", waiting...)
+	r := loop.Resolution{UID: ana, ApprovalID: ap.ID, Decision: pick(t, "decision", decisions[ap.Kind]...)}
+	if pick(t, "hash", false, true) {
+		r.ArgsHash = ap.ArgsHash
+	}
+	if r.Decision == agent.ApproveEdited {
+		r.EditedArgs = args([]string{pick(t, "edited", "eva@x.org", "bob@x.org", "bob@denied.org")}, "edited")
+	}
+	l := s.life(t)
+	l.runID, l.decides = ap.RunID, ap.ID
+	l.outcome = func(_ *agent.RunView, err error) {
+		if err == nil {
+			s.yes = append(s.yes, ap.ID)
+		}
+	}
+	s.run(l, func(ctx context.Context, p *loop.Loop) (*agent.RunView, error) { return p.Resolve(ctx, r) })
+}
+
+// resolveWrongly is an answer that must change nothing: a stranger's, one to something else than was shown, one that
+// does not fit, and one that comes after another.
+func (s *sequence) resolveWrongly(t *rapid.T) {
+	if len(s.witness.order) == 0 {
+		return
+	}
+	runID := pick(t, "run", s.witness.order...)
+	ap, there := s.witness.approvals[agent.ApprovalID(runID, pick(t, "number", 1, 2))]
+	if !there {
+		return
+	}
+	r := loop.Resolution{UID: ana, ApprovalID: ap.ID, Decision: agent.ApproveOnce}
+	why := pick(t, "wrong", "stranger", "hash", "kind", "late")
+	switch {
+	case why == "stranger":
+		r.UID = eve
+	case why == "hash" && ap.Status == agent.ApprovalOpen:
+		r.ArgsHash = "00" + ap.ArgsHash[2:]
+		if r.ArgsHash == ap.ArgsHash {
+			r.ArgsHash = "11" + ap.ArgsHash[2:]
+		}
+	case why == "kind" && ap.Kind == agent.KindApproval:
+		r.Decision = agent.ConfirmDone
+	case why == "late" && ap.Status != agent.ApprovalOpen && ap.Decision == agent.Reject:
+		r.Decision = agent.ApproveOnce
+	case why == "late" && ap.Status != agent.ApprovalOpen:
+		r.Decision = agent.Reject
+	default:
+		return
+	}
+	commits := s.witness.commits
+	_, err := s.loop.Resolve(s.ctx, r)
+	if err == nil || s.witness.commits != commits {
+		t.Fatalf("invariant 5: %s (%s): %v, and %d commits", r.Decision, why, err, s.witness.commits-commits)
+	}
+	if why != "stranger" {
+		return
+	}
+	r.ApprovalID = agent.ApprovalID(agent.KeyedRunID(eve, "none"), 1)
+	if _, missing := s.loop.Resolve(s.ctx, r); missing == nil || missing.Error() != err.Error() {
+		t.Fatalf("invariant 19: a stranger is told %v of what is there, and %v of what is not", err, missing)
+	}
+}
+
+// deliverOne delivers any of the queued messages. One that is not acknowledged comes again.
+func (s *sequence) deliverOne(t *rapid.T) {
+	if len(s.queue) == 0 {
+		return
+	}
+	i := rapid.IntRange(0, len(s.queue)-1).Draw(t, "message")
+	l := s.life(t)
+	l.runID = s.queue[i]
+	s.queue = append(s.queue[:i:i], s.queue[i+1:]...)
+	if !s.advance(l) {
+		s.queue = append(s.queue, l.runID)
+	}
+}
+
+// deliverAgain delivers a message of the past once more.
+func (s *sequence) deliverAgain(t *rapid.T) {
+	if len(s.past) == 0 {
+		return
+	}
+	l := s.life(t)
+	l.runID = pick(t, "message", s.past...)
+	s.advance(l)
+}
+
+func (s *sequence) dropPublish(*rapid.T) {
+	if len(s.queue) > 0 {
+		s.queue = s.queue[:len(s.queue)-1]
+	}
+}
+
+// zombie lets a stopped process go on, or ends it.
+func (s *sequence) zombie(t *rapid.T) {
+	if len(s.stopped) > 0 {
+		s.release(rapid.IntRange(0, len(s.stopped)-1).Draw(t, "process"), pick(t, "lives", true, true, false))
+	}
+}
+
+// passTime lets time go by: a moment, a lease, up to 25 hours, or until shortly before or after something ends.
+func (s *sequence) passTime(t *rapid.T) {
+	d := time.Duration(rapid.IntRange(0, 59).Draw(t, "seconds")) * time.Second
+	switch pick(t, "span", "seconds", "lease", "hours", "end") {
+	case "lease":
+		d = time.Minute
+	case "hours":
+		d = time.Duration(rapid.IntRange(0, 25*60).Draw(t, "minutes")) * time.Minute
+	case "end":
+		if waiting := s.waiting(); len(waiting) > 0 {
+			d = max(0, waiting[0].ExpiresAt.Sub(s.moment())+time.Duration(pick(t, "from the end", 1, 300, -1, -300))*time.Second)
+		}
+	}
+	s.tick(d)
+}
+
+// moment is the store's time.
+func (s *sequence) moment() time.Time {
+	docs, err := s.store.Get(s.ctx, agent.UserPath(ana))
+	if err != nil {
+		return s.clock()
+	}
+	return docs[0].ReadTime
+}
+
+func (s *sequence) sweep(t *rapid.T) {
+	s.run(s.life(t), func(ctx context.Context, p *loop.Loop) (*agent.RunView, error) {
+		_, err := p.Sweep(ctx)
+		return nil, err
+	})
+}
+
+// provider says how the next effect goes, and how the question after it is answered.
+func (s *sequence) provider(t *rapid.T) {
+	s.next = append(s.next, pick(t, "effect", "ok", "ambiguous", "lost", "transient", "refuse", "reauth", "hang"))
+	s.settleWith(pick(t, "settle", "", "done", "down", "unknown"))
+}
+
+func (s *sequence) settleWith(answer string) {
+	if answer != "" {
+		s.trialed.settle = append(s.trialed.settle, answer)
+	}
+}
+
+func (s *sequence) removeAllow(t *rapid.T) {
+	entries := s.witness.users[ana].Allow
+	if len(entries) == 0 {
+		return
+	}
+	i := rapid.IntRange(0, len(entries)-1).Draw(t, "entry")
+	if err := s.rec.Disallow(s.ctx, ana, entries[i].ID); err != nil {
+		t.Fatalf("invariant 17: an entry that cannot be taken back: %v", err)
+	}
+}
+
+// access is taken back or given again.
+func (s *sequence) access(t *rapid.T) { s.revoked = pick(t, "revoked", false, true) }
+
+// touchDraft is the user, who edits or deletes a draft in the mailbox.
+func (s *sequence) touchDraft(t *rapid.T) {
+	if len(s.drafts) == 0 {
+		return
+	}
+	made := s.drafts[fmt.Sprintf("h%d", rapid.IntRange(1, len(s.drafts)).Draw(t, "draft"))]
+	if pick(t, "touch", "edit", "delete") == "delete" {
+		made.gone = true
+		return
+	}
+	made.text += " and more"
+}
+
+// cancel is the owner's, or a stranger's, who is told nothing.
+func (s *sequence) cancel(t *rapid.T) {
+	if len(s.witness.order) == 0 {
+		return
+	}
+	id := pick(t, "run", s.witness.order...)
+	uid := pick(t, "who", ana, ana, eve)
+	l := s.life(t)
+	l.runID = id
+	l.outcome = func(_ *agent.RunView, err error) {
+		if uid == eve && !fault.Is(err, fault.Auth, fault.CodeNotFound) {
+			s.witness.broken(19, "a stranger cancels run %s and is told %v", id, err)
+		}
+	}
+	s.run(l, func(ctx context.Context, p *loop.Loop) (*agent.RunView, error) { return p.Cancel(ctx, uid, id) })
+}
+
+// deleteThread deletes a conversation, unless a run of it is under way. Nobody is stopped meanwhile in a start with a key:
+// one who slept through the whole life and the deletion of the run that the key names would begin it anew. No effect
+// could come of it, because its audit cannot begin a second time, but its chain is then not the run's.
+func (s *sequence) deleteThread(t *rapid.T) {
+	threads := s.threads()
+	starting := func(p *process) bool { return p.starts }
+	if len(threads) == 0 || slices.ContainsFunc(s.stopped, starting) {
+		return
+	}
+	err := s.rec.DeleteThread(s.ctx, ana, pick(t, "thread", threads...))
+	if err != nil && !fault.Is(err, fault.Policy, fault.CodeBusy) {
+		t.Fatalf("invariant 10: a thread cannot be deleted: %v", err)
+	}
+}
+
+// disableUser shuts the user out, or lets the user in again, as an administrator does.
+func (s *sequence) disableUser(t *rapid.T) {
+	docs, err := s.store.Get(s.ctx, agent.UserPath(ana))
+	if err != nil || !docs[0].Exists() {
+		return
+	}
+	u := s.witness.users[ana]
+	u.Disabled = !u.Disabled && pick(t, "disable", false, true)
+	data, err := agent.Marshal(u)
+	if err == nil {
+		_, err = s.store.Commit(s.ctx, store.Update(docs[0].Path, docs[0].Version, docs[0].Fields, data))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// endProcesses ends those that are stopped.
+func (s *sequence) endProcesses() {
+	for len(s.stopped) > 0 {
+		s.release(0, false)
+	}
+}
+
+// settle takes the faults away: everything must come to its end, and then nothing may move it any more.
+func (s *sequence) settle(t *rapid.T) {
+	for len(s.stopped) > 0 {
+		s.release(0, true)
+	}
+	s.next, s.trialed.settle = nil, nil
+	s.rest(2 * time.Minute)
+	report(t, append(s.witness.check(), s.witness.settled()...))
+	for _, id := range s.yes {
+		if a, there := s.witness.approvals[id]; there && a.Status == agent.ApprovalOpen {
+			t.Fatalf("invariant 12: approval %s was answered and is open", id)
+		}
+	}
+	s.redeliver(t)
+	s.rest(200 * time.Hour)
+	report(t, append(s.witness.check(), s.witness.settled()...))
+	for id, r := range s.witness.runs {
+		if r.state.End == nil {
+			t.Fatalf("invariant 11: run %s is %s after its deadline", id, r.state.Status)
+		}
+	}
+	s.asStored(t)
+}
+
+// redeliver delivers every message of the past again: at rest, that changes nothing.
+func (s *sequence) redeliver(t *rapid.T) {
+	commits := s.witness.commits
+	for _, id := range append(s.past[:len(s.past):len(s.past)], s.past...) {
+		s.advance(life{runID: id})
+	}
+	if s.witness.commits != commits {
+		t.Fatalf("invariant 21: delivering the past again made %d commits", s.witness.commits-commits)
+	}
+}
+
+// asStored holds what the witness believes to what the store says.
+func (s *sequence) asStored(t *rapid.T) {
+	for p, want := range s.witness.docs {
+		docs, err := s.store.Get(s.ctx, p)
+		if err != nil || !bytes.Equal(docs[0].Data, want.Data) {
+			t.Fatalf("%s is not in the store as it was committed (%v)", p, err)
+		}
+	}
+}

@@ -1,0 +1,378 @@
+package loop_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/model/script"
+	"github.com/countersign-run/countersign/shared/policy"
+	"github.com/countersign-run/countersign/shared/records"
+	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// trialed is a world whose commits and effects are witnessed, and whose processes can be killed and stopped.
+type trialed struct {
+	*world
+	ctx     context.Context
+	witness *witness
+	past    []string // all messages that were ever published
+	drafts  map[string]*madeDraft
+	revoked bool // the user has taken the account's permission back
+	stopped []*process
+	random  *randReader
+}
+
+// madeDraft is what the provider of the tool with a handle keeps.
+type madeDraft struct {
+	action, text string
+	gone, sent   bool
+}
+
+func newTrialed(t testing.TB, w *world) *trialed {
+	m := &trialed{world: w, ctx: context.Background(), witness: newWitness(w.store), random: &randReader{r: rand.New(rand.NewSource(1))}}
+	w.store, w.rec = m.witness, &records.Records{Store: m.witness, Now: w.clock}
+	w.loop.Store, w.loop.Queue, w.loop.Random = m.witness, m, m.random
+	w.loop.Profile.MaxOpen = 4
+	denied, err := policy.ParsePatterns("denied.org")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.loop.Rules.Denied = denied
+	w.loop.Tools = tool.NewSet(tool.Define(m.sendDef()), tool.Define(m.draftDef()), w.lookup())
+	w.loop.Access = func(context.Context, string, []string) error {
+		if m.revoked {
+			return fault.New(fault.Auth, fault.CodeReauth, "Please link your account again.")
+		}
+		return nil
+	}
+	m.witness.tools, m.witness.max = w.loop.Tools, loopBounds{w.loop.Profile.MaxModelCalls, w.loop.Profile.MaxOpen}
+	return m
+}
+
+// begin empties the world for a new sequence, which starts in the morning of a later day.
+func (m *trialed) begin() error {
+	if err := m.witness.wipe(m.ctx); err != nil {
+		return err
+	}
+	m.queue, m.past, m.stopped, m.drafts, m.revoked = nil, nil, nil, map[string]*madeDraft{}, false
+	m.effects, m.next, m.settle = nil, nil, nil
+	m.model = script.New()
+	m.tick(m.now.Truncate(24 * time.Hour).Add(33 * time.Hour).Sub(m.now))
+	return nil
+}
+
+// Resume takes a message that must be moved by somebody: what it tells of is committed before it is sent.
+func (m *trialed) Resume(ctx context.Context, runID string) error {
+	m.past = append(m.past, runID)
+	if p := processOf(ctx); p != nil && p.decides != "" {
+		m.witness.published(p.decides)
+	}
+	return m.world.Resume(ctx, runID)
+}
+
+// sentAs is what the provider is to be told for a call.
+func sentAs(args json.RawMessage) string { return string(args) }
+
+// sendDef is the world's tool without a handle. It may find out that it acted, and never that it did not.
+func (m *trialed) sendDef() tool.Def[sendArgs, sendResult] {
+	d := m.world.sendDef("send")
+	d.Scopes = []string{"send"}
+	d.Execute = func(ctx context.Context, c tool.Call, in sendArgs) (sendResult, error) {
+		return m.act(ctx, "send", c, in, sentAs(c.Args))
+	}
+	d.Reconcile = func(_ context.Context, c tool.Call, _ sendArgs) (tool.Verdict, sendResult, string, error) {
+		switch m.answers() {
+		case "down":
+			return "", sendResult{}, "", errors.New("down")
+		case "done":
+			if len(m.witness.effects[c.ActionID]) > 0 {
+				return tool.Done, sendResult{ID: c.ActionID[:6]}, "", nil
+			}
+		}
+		return tool.Unknown, sendResult{}, "The provider keeps no record.", nil
+	}
+	return d
+}
+
+// draftDef is a tool whose handle the provider uses up, as a mail draft is. Its user may edit or delete the draft.
+func (m *trialed) draftDef() tool.Def[sendArgs, sendResult] {
+	d := m.world.sendDef("draft")
+	d.Scopes = []string{"send"}
+	d.Prepare = func(_ context.Context, c tool.Call, _ sendArgs) (string, error) {
+		h := fmt.Sprintf("h%d", len(m.drafts)+1)
+		m.drafts[h] = &madeDraft{action: c.ActionID, text: sentAs(c.Args)}
+		return h, nil
+	}
+	d.Execute = func(ctx context.Context, c tool.Call, in sendArgs) (sendResult, error) {
+		processOf(ctx).beforeEffect()
+		made := m.drafts[c.Handle]
+		switch {
+		case made == nil || made.gone || made.sent:
+			return sendResult{}, tool.Ambiguous(errors.New("the draft is not there"))
+		case made.text != sentAs(c.Args):
+			return sendResult{}, fault.New(fault.Policy, fault.CodeIntegrity, "The draft was changed, so it was not sent.")
+		}
+		return m.act(ctx, "draft", c, in, made.text)
+	}
+	d.Reconcile = func(_ context.Context, c tool.Call, _ sendArgs) (tool.Verdict, sendResult, string, error) {
+		made := m.drafts[c.Handle]
+		switch {
+		case m.answers() == "down":
+			return "", sendResult{}, "", errors.New("down")
+		case made != nil && made.sent:
+			return tool.Done, sendResult{ID: c.ActionID[:6]}, "", nil
+		case made == nil || made.gone:
+			return tool.Unknown, sendResult{}, "The draft is gone.", nil
+		}
+		return tool.NotDone, sendResult{}, "", nil
+	}
+	return d
+}
+
+// answers is how the provider answers when it is asked what became of a call.
+func (m *trialed) answers() string {
+	if len(m.settle) == 0 {
+		return ""
+	}
+	s := m.settle[0]
+	m.settle = m.settle[1:]
+	return s
+}
+
+// act is the provider, which the process may not live to hear from.
+func (m *trialed) act(ctx context.Context, name string, c tool.Call, in sendArgs, text string) (sendResult, error) {
+	p := processOf(ctx)
+	p.beforeEffect()
+	before := len(m.effects)
+	out, err := m.effect(c, in)
+	if len(m.effects) > before {
+		m.witness.did(c, name, text)
+		if made := m.drafts[c.Handle]; made != nil {
+			made.sent = true
+		}
+		p.afterEffect()
+	}
+	return out, err
+}
+
+// Generate is the scripted model, which has something to say even when the script is at its end. Nobody may ask it about
+// a run whose last answer was not dealt with.
+func (m *trialed) Generate(ctx context.Context, req model.Request, delta func(string)) (*model.Reply, error) {
+	m.witness.asked(processOf(ctx).runID)
+	if m.model.Left() == 0 {
+		m.model.Then(script.Turn{Text: "Done."})
+	}
+	reply, err := m.model.Generate(ctx, req, delta)
+	if fault.Is(err, fault.Model, model.CodeRefused) {
+		m.witness.broken(14, "a request that the service would refuse: %v", errors.Unwrap(err))
+	}
+	return reply, err
+}
+
+// Name is the script's.
+func (m *trialed) Name() string { return m.model.Name() }
+
+// mishap is what happens to a process at its n-th commit, or at its effect.
+type mishap string
+
+const (
+	noMishap      mishap = ""
+	diesBefore    mishap = "dies before the commit"
+	diesAfter     mishap = "dies after the commit"
+	losesAnswer   mishap = "does not hear of its commit"
+	losesCommit   mishap = "cannot reach the store"
+	stopsBefore   mishap = "is stopped before the commit"
+	diesAtEffect  mishap = "dies after the effect"
+	stopsAtEffect mishap = "is stopped before the effect"
+)
+
+// process is one invocation of a function. It runs on a goroutine of its own, so that it can be stopped and left; only
+// one process runs at any time, so a sequence is the same each time that it is played.
+type process struct {
+	store.Store
+	m        *trialed
+	runID    string // where it is known beforehand
+	decides  string // the approval that it answers
+	starts   bool   // with a key
+	mishap   mishap
+	left     int       // commits until the mishap
+	stops    chan bool // to the test: true that it is stopped, false that it is over
+	goes     chan bool // from the test: to go on, or to die
+	panicked any       // what it died of, when that was not the test's doing
+	outcome  func(v *agent.RunView, err error)
+	wasLate  bool // it was stopped once, so its clock stood still
+}
+
+type processKey struct{}
+
+func processOf(ctx context.Context) *process {
+	p, _ := ctx.Value(processKey{}).(*process)
+	return p
+}
+
+// life is how a process is started.
+type life struct {
+	runID, decides string
+	starts         bool
+	mishap         mishap
+	at             int // the commit
+	skew           time.Duration
+	outcome        func(v *agent.RunView, err error) // of a process that lived to tell
+}
+
+// run starts a process and waits until it is over, dead or stopped. It reports whether the process came to its end.
+func (m *trialed) run(l life, f func(context.Context, *loop.Loop) (*agent.RunView, error)) (over bool) {
+	p := &process{Store: m.witness, m: m, runID: l.runID, decides: l.decides, starts: l.starts, mishap: l.mishap, left: l.at, stops: make(chan bool), goes: make(chan bool), outcome: l.outcome}
+	its := *m.loop
+	its.Store, its.Model = p, m
+	its.Now = func() time.Time { return m.clock().Add(l.skew) }
+	finished := false
+	go func() {
+		defer func() { p.stops <- false }()
+		defer func() {
+			if r := recover(); r != nil && r != (killed{}) {
+				p.panicked = r
+			}
+		}()
+		v, err := f(context.WithValue(m.ctx, processKey{}, p), &its)
+		finished = true
+		p.hear(v, err)
+	}()
+	return p.wait() && finished
+}
+
+// hear takes the answer. An error that is the program's own is none that anybody may see.
+func (p *process) hear(v *agent.RunView, err error) {
+	if err != nil && fault.As(err).Code == fault.CodeInternal {
+		p.m.witness.broken(8, "run %s: %v", p.runID, err)
+	}
+	if p.outcome != nil {
+		p.outcome(v, err)
+	}
+}
+
+// wait lets the process run until it is over (true) or stopped.
+func (p *process) wait() bool {
+	if <-p.stops {
+		p.m.stopped = append(p.m.stopped, p)
+		return false
+	}
+	if p.panicked != nil {
+		panic(p.panicked)
+	}
+	return true
+}
+
+// release lets a stopped process go on, or ends it.
+func (m *trialed) release(i int, lives bool) {
+	p := m.stopped[i]
+	m.stopped = append(m.stopped[:i:i], m.stopped[i+1:]...)
+	p.wasLate = true
+	p.goes <- lives
+	p.wait()
+}
+
+func (p *process) stop() {
+	p.mishap = noMishap
+	p.stops <- true
+	if !<-p.goes {
+		panic(killed{})
+	}
+}
+
+// Commit is the store's, with the process's mishap.
+func (p *process) Commit(ctx context.Context, writes ...store.Write) ([]time.Time, error) {
+	p.left--
+	now := p.mishap
+	if p.left != 0 {
+		now = noMishap
+	}
+	switch now {
+	case diesBefore:
+		panic(killed{})
+	case losesCommit:
+		return nil, store.ErrUnavailable
+	case stopsBefore:
+		p.stop()
+	}
+	p.m.witness.late = p.wasLate
+	versions, err := p.Store.Commit(ctx, writes...)
+	p.m.witness.late = false
+	switch {
+	case now == diesAfter:
+		panic(killed{})
+	case now == losesAnswer && err == nil:
+		return nil, store.ErrUnavailable
+	}
+	return versions, err
+}
+
+func (p *process) beforeEffect() {
+	if p.mishap == stopsAtEffect {
+		p.stop()
+	}
+}
+
+func (p *process) afterEffect() {
+	if p.mishap == diesAtEffect {
+		panic(killed{})
+	}
+}
+
+// advance delivers a message, and reports whether it was acknowledged.
+func (m *trialed) advance(l life) (acknowledged bool) {
+	l.outcome = func(_ *agent.RunView, err error) {
+		acknowledged = err == nil || fault.Is(err, fault.Auth, fault.CodeNotFound)
+	}
+	m.run(l, func(ctx context.Context, p *loop.Loop) (*agent.RunView, error) { return p.Advance(ctx, l.runID, nil) })
+	return acknowledged
+}
+
+// drain delivers what is queued until nothing is left, or until the rest is held by the living.
+func (m *trialed) drain() {
+	for tries := 0; len(m.queue) > 0 && tries < 200; tries++ {
+		id := m.queue[0]
+		m.queue = m.queue[1:]
+		if !m.advance(life{runID: id}) {
+			m.queue = append(m.queue, id)
+		}
+	}
+}
+
+// rest takes all faults away and lets everything come to its end. within is how long that may take.
+func (m *trialed) rest(within time.Duration) {
+	for range 2 {
+		m.tick(within / 2)
+		if _, err := m.loop.Sweep(m.ctx); err != nil {
+			m.witness.broken(11, "the sweep: %v", err)
+		}
+		m.drain()
+	}
+}
+
+// waiting gives the approvals that can be decided, oldest first.
+func (m *trialed) waiting() (out []agent.Approval) {
+	for _, id := range m.witness.order {
+		if r := m.witness.runs[id]; r != nil && r.state.End == nil {
+			for _, a := range r.state.Open() {
+				out = append(out, m.witness.approvals[a.ApprovalID])
+			}
+		}
+	}
+	return out
+}
+
+func args(to []string, text string) json.RawMessage {
+	return json.RawMessage(fmt.Sprintf(`{"to":["%s"],"text":%q}`, strings.Join(to, `","`), text))
+}

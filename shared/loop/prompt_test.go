@@ -1,0 +1,77 @@
+package loop_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/store"
+)
+
+// stalled is a store that stops at the first commit and stays so: each call ends without an answer after eight seconds,
+// as those of Firestore do, or with its context.
+type stalled struct {
+	store.Store
+	still bool
+}
+
+func (s *stalled) wait(ctx context.Context, method string) error {
+	select {
+	case <-time.After(8 * time.Second):
+		return store.ErrUnavailable
+	case <-ctx.Done():
+		return store.Interrupted(method, ctx.Err())
+	}
+}
+
+func (s *stalled) Get(ctx context.Context, paths ...string) ([]store.Doc, error) {
+	if s.still {
+		return nil, s.wait(ctx, "get")
+	}
+	return s.Store.Get(ctx, paths...)
+}
+
+func (s *stalled) Commit(ctx context.Context, _ ...store.Write) ([]time.Time, error) {
+	s.still = true
+	return nil, s.wait(ctx, "commit")
+}
+
+// Who asks at the moment at which the store stops is told so within ten seconds, as is everybody who asks later.
+func TestAStoreThatStopsIsOwnedUpToInTime(t *testing.T) {
+	asks := map[string]func(l *loop.Loop, waiting *agent.RunView) error{
+		"start": func(l *loop.Loop, _ *agent.RunView) error {
+			_, err := l.Start(context.Background(), loop.Ask{UID: "bea", Prompt: "hello"}, nil)
+			return err
+		},
+		"resolve": func(l *loop.Loop, v *agent.RunView) error {
+			_, err := l.Resolve(context.Background(), loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1), Decision: agent.ApproveOnce})
+			return err
+		},
+		"cancel": func(l *loop.Loop, v *agent.RunView) error {
+			_, err := l.Cancel(context.Background(), "ana", v.RunID)
+			return err
+		},
+	}
+	for name, ask := range asks {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.loop.Model = &asked{tool: "send"}
+				v, err := w.loop.Start(context.Background(), loop.Ask{UID: "ana", Prompt: "tell bob"}, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				w.loop.Store = &stalled{Store: w.store}
+				start := time.Now()
+				err = ask(w.loop, v)
+				if took := time.Since(start); took >= 10*time.Second || !fault.Is(err, fault.Tool, fault.CodeStoreUnavailable) {
+					t.Errorf("answered %v after %v", err, took)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,101 @@
+package strictjson
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/countersign-run/countersign/shared/fault"
+)
+
+// FuzzDecode holds the decoder to the standard library's, which had no part in it: what is taken means the same to both,
+// has each name once and at its own letters, and what is refused is refused with a ValidationError that can be shown.
+func FuzzDecode(f *testing.F) {
+	for _, s := range []string{
+		`{"prompt":"x","list":["a"]}`, `{"prompt":"\ud83d\ude00"}`, `{"prompt":"\ud800"}`, `{"prompt":"a","prompt":"b"}`, `{"Prompt":"a"}`,
+		`{"prompt":"x"} {}`, "\ufeff{}", `{"p\u0072ompt":"a","prompt":"b"}`, `{"prompt":null,"list":null}`, `{"list":[{"a":1,"a":2}]}`, " {\"prompt\":\"\xff\"}",
+		`{"` + strings.Repeat("a", 79) + `é":1}`, `{"a/b~c":{"d":[1]}}`, `{"list":` + strings.Repeat("[", 63) + strings.Repeat("]", 63) + "}",
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, in []byte) {
+		if err := Check(in); err != nil {
+			shown(t, in, err)
+		} else {
+			plain(t, in)
+		}
+		var got, want body
+		if err := Decode(in, &got); err != nil {
+			shown(t, in, err)
+			return
+		}
+		dec := json.NewDecoder(bytes.NewReader(in))
+		dec.DisallowUnknownFields()
+		if err := dec.Decode(&want); err != nil || !reflect.DeepEqual(got, want) {
+			t.Fatalf("%q is %+v; the standard library reads %+v, %v", in, got, want, err)
+		}
+		var names map[string]any
+		if err := json.Unmarshal(in, &names); err != nil {
+			t.Fatal(err)
+		}
+		delete(names, "prompt")
+		delete(names, "decision")
+		delete(names, "list")
+		if len(names) > 0 {
+			t.Fatalf("%q is taken with %v", in, names)
+		}
+	})
+}
+
+// shown holds a refusal to what its reader is promised.
+func shown(t *testing.T, in []byte, err error) {
+	t.Helper()
+	e := fault.As(err)
+	if e.Class != fault.Validation || e.Message == "" || len(e.Field) > 100 || !utf8.ValidString(e.Field+e.Message) {
+		t.Fatalf("%q is refused with class %s, field %q: %q", in, e.Class, e.Field, e.Message)
+	}
+}
+
+// plain holds what Check takes to be one JSON object of valid UTF-8, of bounded depth, with each name once.
+func plain(t *testing.T, in []byte) {
+	t.Helper()
+	if !utf8.Valid(in) || !json.Valid(in) || bytes.TrimSpace(in)[0] != '{' {
+		t.Fatalf("%q is taken", in)
+	}
+	dec := json.NewDecoder(bytes.NewReader(in))
+	if deep := once(t, dec); deep > MaxDepth {
+		t.Fatalf("%q is nested %d deep", in, deep)
+	}
+}
+
+// once reads one value, fails on a name that an object has twice, and gives how deep the value nests.
+func once(t *testing.T, dec *json.Decoder) int {
+	t.Helper()
+	next := func() json.Token {
+		tok, err := dec.Token()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tok
+	}
+	open, nests := next().(json.Delim)
+	if !nests {
+		return 0
+	}
+	deepest := 0
+	for seen := map[string]bool{}; dec.More(); {
+		if open == '{' {
+			name := next().(string)
+			if seen[name] {
+				t.Fatalf("the name %q stands twice in one object", name)
+			}
+			seen[name] = true
+		}
+		deepest = max(deepest, once(t, dec))
+	}
+	next()
+	return deepest + 1
+}

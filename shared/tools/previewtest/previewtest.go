@@ -1,0 +1,104 @@
+// Package previewtest holds previews to what their reader is promised: nothing in them is invisible or turns the reading
+// direction, and nothing of the approved text is lost. It judges by Unicode's own tables, not by package visible.
+package previewtest
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// Unseen reports whether r is drawn as nothing, or changes how its neighbours are read.
+func Unseen(r rune) bool {
+	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Cs, unicode.Zl, unicode.Zp, unicode.Bidi_Control,
+		unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) || strings.ContainsRune("\u2800\u115F\u1160\u3164\uFFA0", r)
+}
+
+// Clean holds that a text is UTF-8 and that all of it can be seen, but for the line feeds and tabs of a long one.
+func Clean(t *testing.T, what, text string, long bool) {
+	t.Helper()
+	if !utf8.ValidString(text) {
+		t.Fatalf("%s is not UTF-8: %q", what, text)
+	}
+	for _, r := range text {
+		if Unseen(r) && !(long && (r == '\n' || r == '\t')) {
+			t.Fatalf("%s holds %U raw: %q", what, r, text)
+		}
+	}
+}
+
+// Check holds every text of a preview to Clean, and its labels to these, each at most once.
+func Check(t *testing.T, p tool.Preview, labels ...string) {
+	t.Helper()
+	Clean(t, "the title", p.Title, false)
+	for _, f := range p.Fields {
+		i := slices.Index(labels, f.Label)
+		if i < 0 {
+			t.Fatalf("the field %q is not one of the tool's, or stands twice", f.Label)
+		}
+		labels = slices.Delete(slices.Clone(labels), i, i+1)
+		Clean(t, "the field "+f.Label, f.Value, f.Long)
+	}
+	for _, w := range p.Warnings {
+		Clean(t, "a warning", w, false)
+	}
+}
+
+// Shows holds that the field shows the text, so that the text can be told from it, and that whoever reads it is warned
+// of what cannot be seen in it.
+func Shows(t *testing.T, p tool.Preview, label, text string) {
+	t.Helper()
+	if got := restore(value(t, p, label)); got != text {
+		t.Fatalf("%s shows %q, and %q is meant", label, value(t, p, label), text)
+	}
+	hidden := strings.ContainsFunc(text, func(r rune) bool { return Unseen(r) && r != '\n' && r != '\t' })
+	if warned := slices.ContainsFunc(p.Warnings, func(w string) bool { return strings.HasPrefix(w, label+": ") }); hidden && !warned {
+		t.Fatalf("%s hides something in %q, and no warning says so", label, text)
+	}
+}
+
+// Lists holds that the field shows these addresses and no others, one a line, each at the beginning of its line.
+func Lists(t *testing.T, p tool.Preview, label string, addresses []string) {
+	t.Helper()
+	if len(addresses) == 0 {
+		return
+	}
+	lines := strings.Split(value(t, p, label), "\n")
+	if len(lines) != len(addresses) {
+		t.Fatalf("%s shows %q for %q", label, lines, addresses)
+	}
+	for i, a := range addresses {
+		if lines[i] != a && !strings.HasPrefix(lines[i], a+" (shown as ") {
+			t.Fatalf("%s shows %q for %q", label, lines[i], a)
+		}
+	}
+}
+
+func value(t *testing.T, p tool.Preview, label string) string {
+	t.Helper()
+	i := slices.IndexFunc(p.Fields, func(f tool.Field) bool { return f.Label == label })
+	if i < 0 {
+		t.Fatalf("there is no field %q in %+v", label, p)
+	}
+	return p.Fields[i].Value
+}
+
+var escaped = regexp.MustCompile(`⟨U\+([0-9A-F]{4,6})⟩`)
+
+// restore turns what was written out back into what it stands for.
+func restore(shown string) string {
+	return escaped.ReplaceAllStringFunc(shown, func(e string) string {
+		code, err := strconv.ParseInt(escaped.FindStringSubmatch(e)[1], 16, 32)
+		if err != nil {
+			panic(fmt.Sprintf("previewtest: %q: %v", e, err)) // six hexadecimal digits are a number
+		}
+		return string(rune(code))
+	})
+}
