@@ -106,11 +106,11 @@ type Answer struct {
 	Header http.Header `json:"-"`
 	Body   []byte      `json:"-"`
 
-	OK                                                   bool
-	RunID, ThreadID, Status, Summary, ErrorCode, Message string
-	Actions                                              []Action
-	Approvals                                            []Approval
-	Error                                                struct{ Class, Code, Message, Field, RequestID string }
+	OK                                                                bool
+	RunID, ThreadID, Status, Summary, ErrorCode, ErrorReason, Message string
+	Actions                                                           []Action
+	Approvals                                                         []Approval
+	Error                                                             struct{ Class, Code, Message, Field, RequestID string }
 }
 
 // Action is an action of an answer.

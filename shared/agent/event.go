@@ -116,9 +116,11 @@ type Plan struct {
 
 // Wait says that somebody else must answer the call.
 type Wait struct {
-	ApprovalID string    `json:"approvalId"`
-	Kind       Kind      `json:"kind"`
-	ExpiresAt  time.Time `json:"expiresAt"`
+	ApprovalID string          `json:"approvalId"`
+	Kind       Kind            `json:"kind"`
+	ExpiresAt  time.Time       `json:"expiresAt"`
+	Args       json.RawMessage `json:"args,omitempty"`     // canonical, where a changed tool reads the plan's anew
+	ArgsHash   string          `json:"argsHash,omitempty"` // of those
 }
 
 // Decided is what was decided about a waiting call.

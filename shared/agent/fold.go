@@ -109,7 +109,7 @@ func (a *Action) apply(e Event) error {
 	}
 	switch {
 	case e.Wait != nil:
-		a.ApprovalID, a.Kind, a.ExpiresAt, a.Decision = e.Wait.ApprovalID, e.Wait.Kind, e.Wait.ExpiresAt, ""
+		a.wait(e.Wait)
 	case e.Decided != nil:
 		a.decide(e.Decided)
 	case e.Started != nil:
@@ -166,6 +166,13 @@ func (a *Action) decided(e Event) (ActionStatus, error) {
 		return ActionAwaiting, nil
 	}
 	return "", illegal(e, "an approval is given or refused")
+}
+
+func (a *Action) wait(w *Wait) {
+	a.ApprovalID, a.Kind, a.ExpiresAt, a.Decision = w.ApprovalID, w.Kind, w.ExpiresAt, ""
+	if w.ArgsHash != "" {
+		a.Args, a.ArgsHash = w.Args, w.ArgsHash
+	}
 }
 
 func (a *Action) decide(d *Decided) {

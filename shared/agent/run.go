@@ -79,6 +79,8 @@ type Approval struct {
 	Status      ApprovalStatus  `json:"status"`
 	Decision    Decision        `json:"decision,omitempty"`
 	DecidedAt   time.Time       `json:"decidedAt,omitzero"`
+	Rule        string          `json:"rule,omitempty"`     // of the policy, that asks
+	Refusals    int             `json:"refusals,omitempty"` // decisions about it that were refused, and are in the audit
 }
 
 // ApprovalStatus of an approval.
@@ -91,6 +93,7 @@ const (
 	ApprovalRejected  ApprovalStatus = "rejected"
 	ApprovalExpired   ApprovalStatus = "expired"
 	ApprovalCancelled ApprovalStatus = "cancelled"
+	ApprovalReplaced  ApprovalStatus = "replaced" // it was no longer what would be shown, and was asked for afresh
 )
 
 // Action is a call of the model as the run's events tell it.

@@ -30,6 +30,7 @@ const (
 	Expired   = "expired"   // nobody decided in time
 	Cancelled = "cancelled" // its run ended before it
 	Reviewed  = "reviewed"  // somebody settled an outcome that was not known
+	Refused   = "refused"   // somebody's decision was not taken: too late, or about what had changed
 )
 
 // maxMessage bounds an entry's message, in bytes.

@@ -181,6 +181,9 @@ func (d *draft) due() (at time.Time, ok bool) {
 	switch {
 	case d.state.End != nil:
 		return at, false
+	case d.keepLease && len(d.events) == 0: // the run itself does not move
+		at, ok = d.m.docs[agent.RunPath(d.run.ID)].Fields["due"].(time.Time)
+		return at, ok
 	case d.run.Lease.Owner != "":
 		return d.run.Lease.Until, true
 	case d.soon || len(d.state.Open()) == 0 || d.m.stepTime(d.state, d.run, d.now) > 0:

@@ -274,31 +274,50 @@ func (d *draft) refuse(id string, plan agent.Plan, why error) error {
 
 // ask opens an approval, or a review, for the action.
 func (d *draft) ask(a *agent.Action, kind agent.Kind, reason string) error {
-	decisions, err := d.decisions(a, kind)
+	ap, err := d.card(a, kind, reason)
 	if err != nil {
 		return err
 	}
 	d.run.Approvals++
-	ap := &agent.Approval{ID: agent.ApprovalID(d.run.ID, d.run.Approvals), Kind: kind, UID: d.run.UID, RunID: d.run.ID, ThreadID: d.run.ThreadID, ActionID: a.ID,
-		Tool: a.Tool, Args: a.Args, ArgsHash: a.ArgsHash, Preview: tool.Preview{Title: a.Tool}, Reason: reason, Decisions: decisions,
-		RequestedAt: d.now, ExpiresAt: d.expiry(kind), Status: agent.ApprovalOpen}
-	if t := d.m.Tools[a.Tool]; t != nil { // a review outlives its tool
-		preview, err := t.Preview(a.Args)
-		if err != nil {
-			return err
-		}
-		ap.ToolVersion, ap.Preview = t.Version(), preview
-	}
+	ap.ID = agent.ApprovalID(d.run.ID, d.run.Approvals)
 	d.approvals[ap.ID] = ap
 	wait := &agent.Wait{ApprovalID: ap.ID, Kind: kind, ExpiresAt: ap.ExpiresAt}
+	if known := d.state.Action(a.ID); known.ArgsHash != ap.ArgsHash {
+		wait.Args, wait.ArgsHash = ap.Args, ap.ArgsHash
+	}
 	if err := d.event(agent.Event{Type: agent.ActionWaits, ActionID: a.ID, Wait: wait}); err != nil {
 		return err
 	}
+	a = d.state.Action(a.ID)
 	d.record(audit.Requested, a, func(e *audit.Entry) { e.Decision = string(kind) })
 	if err := d.moveUser(func(u *agent.User) { u.Ask(d.now) }); err != nil {
 		return err
 	}
 	return d.say(agent.RoleAssistant, ap.ID, "%s", d.m.asks(a))
+}
+
+// card is what the user is shown of the action if they are asked now.
+func (d *draft) card(a *agent.Action, kind agent.Kind, reason string) (*agent.Approval, error) {
+	decisions, err := d.decisions(a, kind)
+	if err != nil {
+		return nil, err
+	}
+	ap := &agent.Approval{Kind: kind, UID: d.run.UID, RunID: d.run.ID, ThreadID: d.run.ThreadID, ActionID: a.ID,
+		Tool: a.Tool, Args: a.Args, ArgsHash: a.ArgsHash, Preview: tool.Preview{Title: a.Tool}, Reason: reason, Decisions: decisions,
+		RequestedAt: d.now, ExpiresAt: d.expiry(kind), Status: agent.ApprovalOpen}
+	t := d.m.Tools[a.Tool]
+	if t == nil { // a review outlives its tool
+		return ap, nil
+	}
+	if ap.Preview, err = t.Preview(a.Args); err != nil {
+		return nil, err
+	}
+	verdict, err := d.verdict(t, a.Args)
+	if err != nil {
+		return nil, err
+	}
+	ap.ToolVersion, ap.Rule = t.Version(), verdict.Rule
+	return ap, nil
 }
 
 // decisions are those that fit: who cannot always be allowed is not offered for it.

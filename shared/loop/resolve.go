@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,7 +27,8 @@ type Resolution struct {
 
 // Resolve records what was decided about a waiting call, and runs nothing: the run is moved by whoever gets the resume.
 // The same decision again is answered as the first was. Errors: AuthError not_found; PolicyError already_resolved,
-// expired, stale_view, integrity, not_applicable, denied; ValidationError for edited arguments that do not fit.
+// expired, stale_view, integrity, not_applicable, denied; ValidationError for edited arguments that do not fit. A
+// PolicyError is in the audit too (see turnDown).
 func (l *Loop) Resolve(ctx context.Context, r Resolution) (*agent.RunView, error) {
 	runID, ok := agent.RunOfApproval(r.ApprovalID)
 	if !ok {
@@ -43,22 +45,27 @@ func (l *Loop) Resolve(ctx context.Context, r Resolution) (*agent.RunView, error
 		return nil, fault.NotFound()
 	}
 	decided := false // stays true when the commit's answer was lost, and the next look finds it decided so
+	var refused error
 	err := m.transition(soon, func(d *draft) error {
 		ap, err := d.approval(r.ApprovalID)
 		if err != nil {
 			return err
 		}
+		d.keepLease, refused = true, nil
 		args, err := m.mayResolve(d, ap, r)
-		if errors.Is(err, errSame) {
+		switch {
+		case errors.Is(err, errSame):
 			return nil
-		}
-		if err != nil {
+		case fault.As(err).Class == fault.Policy:
+			refused = err
+			return d.turnDown(ap, r, err)
+		case err != nil:
 			return err
 		}
-		d.keepLease, decided = true, true
+		decided = true
 		return d.resolve(ap, r, args)
 	})
-	if err != nil {
+	if err = cmp.Or(err, refused); err != nil {
 		return nil, err
 	}
 	if decided && m.state.End == nil {
@@ -93,16 +100,20 @@ func (m *mover) mayResolve(d *draft, ap *agent.Approval, r Resolution) (json.Raw
 		return nil, fault.New(fault.Policy, fault.CodeExpired, "This approval has expired; nothing was done.")
 	case a == nil || !a.Waiting() || a.ApprovalID != ap.ID:
 		return nil, fault.New(fault.Policy, fault.CodeAlreadyResolved, "The run does not wait for this any more.")
-	case r.ArgsHash != "" && r.ArgsHash != ap.ArgsHash:
-		return nil, fault.New(fault.Policy, fault.CodeStaleView, "This is not what you were shown. Please load it again.")
 	case !applies(ap.Kind, r.Decision):
 		return nil, fault.New(fault.Policy, fault.CodeNotApplicable, "This decision does not fit what is asked.")
-	case r.Decision == agent.Reject || r.Decision == agent.ConfirmDone:
+	}
+	carriesOut := r.Decision != agent.Reject && r.Decision != agent.ConfirmDone
+	if carriesOut {
+		if err := d.upToDate(ap, a, r.Decision); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case r.ArgsHash != "" && r.ArgsHash != ap.ArgsHash:
+		return nil, fault.New(fault.Policy, fault.CodeStaleView, "This is not what you were shown. Please load it again.")
+	case !carriesOut:
 		return ap.Args, nil
-	case t == nil || t.Version() != ap.ToolVersion:
-		return nil, fault.New(fault.Policy, fault.CodeStaleView, "The tool has changed since you were asked. Please reject this and ask again.")
-	case agent.ArgsHash(ap.UID, t.Spec, ap.Args) != ap.ArgsHash || ap.ArgsHash != a.ArgsHash:
-		return nil, fault.New(fault.Policy, fault.CodeIntegrity, "What is stored is not what you were shown, so it cannot be approved.")
 	case err != nil:
 		return nil, err
 	}
@@ -130,6 +141,8 @@ func (m *mover) closedAnswer(ap *agent.Approval, r Resolution, hash string) erro
 		return fault.New(fault.Policy, fault.CodeExpired, "This approval has expired; nothing was done.")
 	case ap.Decision != "" && ap.Decision == r.Decision && (r.Decision != agent.ApproveEdited || hash == ap.ArgsHash):
 		return errSame
+	case ap.Status == agent.ApprovalReplaced:
+		return fault.New(fault.Policy, fault.CodeStaleView, "You have been asked for this afresh. Please load it again.")
 	case ap.Status == agent.ApprovalCancelled:
 		return fault.New(fault.Policy, fault.CodeAlreadyResolved, "The run has ended, so this cannot be decided any more.")
 	}

@@ -1,0 +1,82 @@
+package main
+
+import "context"
+
+// Case is one case of the gauntlet: what a user can try at a running server, or the tests that hold what cannot be tried
+// from there.
+type Case struct {
+	Number string // as in the gauntlet; a letter tells the forms of one case apart
+	Name   string
+	Want   string // what must come out of it, word for word
+
+	// Try does it, and says what came out. Nil where it cannot be done from outside: then Tests hold it.
+	Try    func(ctx context.Context, s *session) (got string, err error)
+	Effect bool // it sends mail, or counts it: only a local server may be asked, whose mailbox can be seen
+	Quick  bool // part of the smoke test of a deployment
+
+	Tests  []string // "package directory: Test/part", that hold the same or more with means that a user has not
+	Absent string   // why there is nothing to try: what the case concerns does not exist in Countersign
+	Peers  string   // what was measured there, with a fake model and a tool that sleeps 50 ms
+}
+
+const (
+	allOfThem = "20 runs of the tool: adk-go 2.2.0 in memory, genkit-go 1.11, openai-agents 0.20, langchain 1.5.6, ai 7.0.173; adk-go on SQLite: 5, and 19 errors"
+	here      = "scripts/gauntlet"
+)
+
+// Cases are all of them, in order.
+var Cases = []Case{
+	{Number: "1", Name: "20 concurrent approve_once on one approval", Want: "1 mail; 20 of 20 answered with one outcome", Try: twentyYeses, Effect: true,
+		Tests: []string{"shared/loop: TestOneDecisionAmongMany", "shared/loop: TestOneMoverAmongMany"}, Peers: allOfThem},
+	{Number: "2", Name: "approve and reject race, 10 times", Want: "one wins each time; the loser gets 409 already_resolved with what was decided and when; both are in the audit", Try: yesAgainstNo, Effect: true,
+		Tests: []string{"shared/loop: TestOneDecisionAmongMany", "shared/loop: TestRefusedDecisionsAreOnRecord"}},
+	{Number: "3", Name: "old approval sent again after completion", Want: "1 mail; 200 completed each time", Try: oldYes, Effect: true,
+		Tests: []string{here + ": TestOldApprovalAfterRestartAndDeploy"}, Peers: "adk-go runs the tool again each time"},
+	{Number: "4", Name: "resume delivered twice, late and out of order", Want: "1 effect, 1 continuation of the model",
+		Tests: []string{here + ": TestDeliveriesTwiceLateAndOutOfOrder", "shared/loop: TestOneMoverAmongMany"}},
+	{Number: "5", Name: "killed after the effect, before its record, for each tool", Want: "1 effect, or unknown and a review; never 2",
+		Tests: []string{"shared/loop: TestKilledAtEveryCommit", "shared/tools/gmail: TestACrashAtAnyPointSendsOnce", "shared/tools/calendar: TestTheSameActionMakesOneEventHoweverOften", "scripts/check: TestKilledInEachStep"},
+		Peers: "adk-go: 2 effects"},
+	{Number: "6", Name: "killed before and after every commit of a run", Want: "the same end as the run that was not killed",
+		Tests: []string{"shared/loop: TestKilledAtEveryCommit", "scripts/check: TestKilledInEachStep", "scripts/check: TestKilledOnTheEmulators"}},
+	{Number: "7a", Name: "approved with edits that fail the schema", Want: "400 ValidationError editedArgs/to/0; it still waits", Try: editsThatFail, Quick: true,
+		Tests: []string{"shared/api: TestEditedArgumentsThatDoNotFit"}},
+	{Number: "7b", Name: "approved with edits that the policy denies", Want: "403 PolicyError denied, nothing sent, it still waits",
+		Tests: []string{here + ": TestEditsThatThePolicyDenies"}},
+	{Number: "7c", Name: "approved with edits that change the recipient", Want: "1 mail, to the new recipient; the approval has a new hash, and the old yes is 409 already_resolved", Try: editedRecipient, Effect: true,
+		Tests: []string{"shared/loop: TestScenarios/edit"}},
+	{Number: "8", Name: "stored arguments or rule tampered with, schema changed since the card was shown", Want: "409, and a fresh card in its place; only that one carries it out",
+		Tests: []string{"shared/loop: TestAnOutdatedApprovalIsAskedForAfresh", "shared/loop: TestWhatCannotBeAskedForAfreshIsRefused"}},
+	{Number: "9", Name: "expired approval approved one second late", Want: "410 expired, nothing done; the sweep ends the run as expired", Tests: []string{"shared/loop: TestScenarios/expiry"}},
+	{Number: "10", Name: "batch of auto, needs approval (3), denied, resolved in all 6 orders", Want: "the model is called once, 5 responses in call order, signature intact",
+		Tests: []string{here + ": TestBatchInEveryOrder", "shared/loop: TestScenarios/parallel"}},
+	{Number: "11", Name: "user writes while a call is pending", Want: "answered at once; after the yes 1 mail, and the thread holds all words in order", Try: writesWhileWaiting, Effect: true,
+		Tests: []string{"shared/loop: TestScenarios/writes-while-waiting"}, Peers: "adk-go loses it"},
+	{Number: "12", Name: "history is cut while a call is pending (Countersign cuts, it does not compress)", Want: "closed turns only are cut; no 400 from the strict fake",
+		Tests: []string{here + ": TestHistoryIsCutWhileACallWaits", "shared/model: TestHistoryIsBounded"}},
+	{Number: "13", Name: "reader dropped at each event, two readers, one after the end", Want: "the same sequence, no gap, no repeat", Try: readers, Quick: true,
+		Tests: []string{"shared/api: TestEventsFromAnyNumber"}, Peers: "genkit, a Firestore stream of 1000 chunks: 101 chunks and no end"},
+	{Number: "14a", Name: "stopped while it waits", Want: "failed cancelled; a yes is 409 already_resolved; nothing waits", Try: stoppedWhileWaiting, Quick: true,
+		Tests: []string{"shared/loop: TestScenarios/cancel"}},
+	{Number: "14b", Name: "stopped from another instance during the model call and during a tool", Want: "failed cancelled; no effect after the stop point; what was done is told",
+		Tests: []string{here + ": TestStoppedFromAnotherInstance"}},
+	{Number: "15", Name: "deadline passes during a pause, a tool, a hand-over", Want: "failed deadline; pending approvals void; nothing done after it",
+		Tests: []string{here + ": TestDeadlinePasses", "shared/loop: TestScenarios/deadline"}},
+	{Number: "16a", Name: "second user reads or resolves the first user's approval", Want: "404 each time, the same as for what is not there; it still waits", Try: foreigner, Quick: true,
+		Tests: []string{"shared/api: TestForeignIsMissing"}},
+	{Number: "16b", Name: "requester approves the own action under four-eyes", Want: "refused, and in the audit", Absent: "Countersign has no four-eyes: each user approves their own actions"},
+	{Number: "17", Name: "two users on one instance with different Google tokens, 8 mails each at once", Want: "16 mails, each from its own user's account", Try: twoUsers, Effect: true,
+		Tests: []string{"shared/google: TestUsersAreNeverMixed"}, Peers: "adk-python #3772 mixes them"},
+	{Number: "18", Name: "forged history, forged tool result in stateless chat", Want: "refused", Absent: "there is no stateless chat: history comes from the store alone"},
+	{Number: "19", Name: "mixed batch of server and page tools", Want: "server result kept", Absent: "there are no page tools", Peers: "jay loses it"},
+	{Number: "20", Name: "gmail_send with header injection, homoglyph domain, 500 recipients, empty body, self-loop", Want: "refused before any card; the domain in its ASCII form has a card with a warning, mail to oneself one as any",
+		Tests: []string{here + ": TestMailsThatNobodyShouldBeAskedAbout", "shared/tools/gmail: TestWhatIsNoMailIsRefusedAndTheFieldNamed", "shared/policy: TestDecide"}},
+	{Number: "21", Name: "allowlisted recipient revoked between proposal and execution", Want: "asks again; nothing sent", Tests: []string{here + ": TestRevokedBetweenProposalAndExecution"}},
+	{Number: "22", Name: "audit chain: an entry changed, deleted, inserted, reordered, the tail dropped", Want: "all detected, with the entry named",
+		Tests: []string{"shared/audit: TestVerifyNamesTheEntry", "shared/audit: TestAnyMutationIsNamed"}},
+	{Number: "23", Name: "secret in arguments, output and errors of each tool", Want: "never in response, log or audit",
+		Tests: []string{here + ": TestSecretsStayOut", "shared/app: TestProviderFaults", "shared/obs: TestPrivateValuesStayOut"}},
+	{Number: "24", Name: "SSH output: sentinel, 10 MB, binary, password prompt, no end", Want: "bounded", Absent: "there is no SSH tool"},
+	{Number: "25", Name: "kill switch on while approvals are pending", Want: "every effect denied, also one that was approved just before; approvals stay",
+		Tests: []string{here + ": TestKillSwitchWhileApprovalsArePending", "shared/loop: TestScenarios/kill-switch"}},
+}

@@ -1,0 +1,241 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
+	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/queue"
+)
+
+// ask starts a run of the first user, which must be taken.
+func (w *proved) ask(prompt, thread string) world.Answer {
+	w.t.Helper()
+	body := object("prompt", prompt)
+	if thread != "" {
+		body = object("prompt", prompt, "threadId", thread)
+	}
+	return w.call("POST", "/run", body)
+}
+
+// call sends a request of the first user, which must be answered with 200.
+func (w *proved) call(method, path, body string) world.Answer {
+	w.t.Helper()
+	a := w.try(method, path, body)
+	if a.HTTP != http.StatusOK {
+		w.t.Fatalf("%s %s: %d %s", method, path, a.HTTP, a.Body)
+	}
+	return a
+}
+
+// try is call with any answer.
+func (w *proved) try(method, path, body string) world.Answer {
+	w.t.Helper()
+	a, err := w.Call(w.t.Context(), first, method, "/api/agent"+path, body)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return a
+}
+
+// decide resolves an approval, with whatever answer.
+func (w *proved) decide(a world.Approval, decision string) world.Answer {
+	w.t.Helper()
+	return w.try("POST", "/approvals/resolve", object("approvalId", a.ApprovalID, "decision", decision, "argsHash", a.ArgsHash))
+}
+
+// approve says yes to all that an answer waits for.
+func (w *proved) approve(r world.Answer) {
+	w.t.Helper()
+	if len(r.Approvals) == 0 {
+		w.t.Fatalf("nothing waits: %s", r.Body)
+	}
+	for _, a := range r.Approvals {
+		if got := w.decide(a, "approve_once"); got.HTTP != http.StatusOK {
+			w.t.Fatalf("%d %s", got.HTTP, got.Body)
+		}
+	}
+}
+
+// deliver pushes until the queue has nothing due.
+func (w *proved) deliver() {
+	w.t.Helper()
+	for {
+		n, err := w.Deliver(w.t.Context())
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if n == 0 {
+			return
+		}
+	}
+}
+
+// restart stops Countersign and starts it anew over the same store, with other settings.
+func (w *proved) restart(o world.Options) {
+	w.t.Helper()
+	if err := w.Stop(); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := w.Start(w.t.Context(), o); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *proved) wantMails(n int) {
+	w.t.Helper()
+	if got := w.Google.Messages(); len(got) != n {
+		w.t.Errorf("%d mails were sent, want %d: %+v", len(got), n, got)
+	}
+}
+
+func (w *proved) wantRun(id, status, reason string) world.Answer {
+	w.t.Helper()
+	r := w.call("GET", "/runs/"+id, "")
+	if r.Status != status || r.ErrorReason != reason {
+		w.t.Errorf("the run is %s %s, want %s %s: %s", r.Status, r.ErrorReason, status, reason, r.Body)
+	}
+	return r
+}
+
+func (w *proved) decode(a world.Answer, into any) {
+	w.t.Helper()
+	if err := json.Unmarshal(a.Body, into); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// TestOldApprovalAfterRestartAndDeploy is case 3.
+func TestOldApprovalAfterRestartAndDeploy(t *testing.T) {
+	dir := t.TempDir()
+	w := newWorld(t, world.Options{Dir: dir, Settings: []string{"RELEASE=one"}})
+	w.SetBrain(world.Wants("gmail_send", world.Mail(recipient, "s", "b")))
+	r := w.ask("send it", "")
+	w.approve(r)
+	w.deliver()
+	w.wantRun(r.RunID, "completed", "")
+	for _, release := range []string{"one", "two"} {
+		w.restart(world.Options{Dir: dir, Settings: []string{"RELEASE=" + release}})
+		if got := w.decide(r.Approvals[0], "approve_once"); got.HTTP != http.StatusOK || got.Status != "completed" {
+			t.Errorf("release %s: %d %s", release, got.HTTP, got.Body)
+		}
+		w.deliver()
+		w.wantMails(1)
+	}
+}
+
+// TestDeliveriesTwiceLateAndOutOfOrder is case 4.
+func TestDeliveriesTwiceLateAndOutOfOrder(t *testing.T) {
+	w := newWorld(t, world.Options{})
+	w.SetBrain(world.Wants("gmail_send", world.Mail(recipient, "s", "b")))
+	r := w.ask("send it", "")
+	push := func() error { return w.Push(w.Base)(t.Context(), queue.Envelope(r.RunID, "m", 1, time.Now())) }
+	if err := push(); err != nil { // before anybody has decided
+		t.Fatal(err)
+	}
+	w.wantMails(0)
+	w.approve(r)
+	var racing sync.WaitGroup
+	for range 8 {
+		racing.Go(func() { _ = push() }) // who comes second is asked to come again
+	}
+	racing.Wait()
+	for range 2 { // late
+		if err := push(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.deliver() // the one that the decision has published
+	w.wantRun(r.RunID, "completed", "")
+	w.wantMails(1)
+	if n := len(w.Gemini.Requests()); n != 2 {
+		t.Errorf("the model was asked %d times, want the question and one continuation", n)
+	}
+}
+
+// TestEditsThatThePolicyDenies is case 7b.
+func TestEditsThatThePolicyDenies(t *testing.T) {
+	w := newWorld(t, world.Options{Settings: []string{"POLICY_DENIED=evil.org"}})
+	w.SetBrain(world.Wants("gmail_send", world.Mail(recipient, "s", "b")))
+	r := w.ask("send it", "")
+	card := r.Approvals[0]
+	got := w.try("POST", "/approvals/resolve", object("approvalId", card.ApprovalID, "decision", "approve_with_edits", "editedArgs", world.Mail("eve@evil.org", "s", "b")))
+	if got.HTTP != http.StatusForbidden || got.Error.Class != "PolicyError" || got.Error.Code != "denied" {
+		t.Errorf("%d %s", got.HTTP, got.Body)
+	}
+	w.deliver()
+	w.wantMails(0)
+	if r = w.wantRun(r.RunID, "awaiting_confirmation", ""); len(r.Approvals) != 1 || r.Approvals[0].ArgsHash != card.ArgsHash {
+		t.Errorf("this waits: %+v", r.Approvals)
+	}
+}
+
+// TestRevokedBetweenProposalAndExecution is case 21: the entry is taken back while the draft is made.
+func TestRevokedBetweenProposalAndExecution(t *testing.T) {
+	w := newWorld(t, world.Options{})
+	w.SetBrain(world.Wants("gmail_send", world.Mail(recipient, "s", "b")))
+	r := w.ask("send it", "")
+	if got := w.decide(r.Approvals[0], "approve_and_always_allow_recipient"); got.HTTP != http.StatusOK {
+		t.Fatalf("%d %s", got.HTTP, got.Body)
+	}
+	w.deliver()
+	w.wantMails(1)
+	revoke := sync.OnceFunc(func() {
+		var list struct{ Entries []struct{ ID string } }
+		w.decode(w.call("GET", "/allowlist", ""), &list)
+		if len(list.Entries) != 1 {
+			t.Errorf("the allowlist holds %+v", list.Entries)
+			return
+		}
+		w.call("DELETE", "/allowlist/"+list.Entries[0].ID, "")
+	})
+	w.SetFault(func(op string) localgoogle.Fault {
+		if op == "gmail.drafts.create" {
+			revoke()
+		}
+		return localgoogle.Fault{}
+	})
+	r = w.ask("send it again", "")
+	if r.Status != "awaiting_confirmation" || len(r.Approvals) != 1 {
+		t.Errorf("it is not asked again: %s", r.Body)
+	}
+	w.wantMails(1)
+	w.approve(r)
+	w.deliver()
+	w.wantMails(2)
+}
+
+// TestKillSwitchWhileApprovalsArePending is case 25: one approval waits, another was given and its run not yet moved.
+func TestKillSwitchWhileApprovalsArePending(t *testing.T) {
+	dir := t.TempDir()
+	w := newWorld(t, world.Options{Dir: dir})
+	w.SetBrain(world.Wants("gmail_send", world.Mail(recipient, "s", "b")))
+	waiting, given := w.ask("send it", ""), w.ask("send it", "")
+	w.approve(given)
+	w.restart(world.Options{Dir: dir, Settings: []string{"SIDE_EFFECTS=off"}})
+	w.deliver()
+	done := w.wantRun(given.RunID, "completed", "")
+	if a := done.Actions[0]; a.Status != "failed" || a.ErrorReason != "denied" || a.ExecutionStatus != "not_started" {
+		t.Errorf("what was approved before: %+v", a)
+	}
+	for _, decision := range []string{"approve_once", "approve_and_always_allow_recipient"} {
+		if got := w.decide(waiting.Approvals[0], decision); got.HTTP != http.StatusForbidden || got.Error.Code != "denied" {
+			t.Errorf("%s: %d %s", decision, got.HTTP, got.Body)
+		}
+	}
+	w.deliver()
+	w.wantMails(0)
+	w.restart(world.Options{Dir: dir})
+	pending := w.call("GET", "/approvals/pending", "").Approvals
+	if !slices.EqualFunc(pending, waiting.Approvals, func(a, b world.Approval) bool { return a.ApprovalID == b.ApprovalID && a.ArgsHash == b.ArgsHash }) {
+		t.Errorf("these wait: %+v", pending)
+	}
+	w.approve(waiting)
+	w.deliver()
+	w.wantMails(1)
+}

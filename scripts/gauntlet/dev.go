@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+)
+
+const devProgram = "github.com/countersign-run/countersign/scripts/dev"
+
+// startDev starts scripts/dev on a free port with nothing in it. Stop ends it and removes what it kept.
+func startDev(ctx context.Context) (url string, stop func() error, err error) {
+	dir, err := os.MkdirTemp("", "gauntlet")
+	if err != nil {
+		return "", nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(dir))
+		}
+	}()
+	program := filepath.Join(dir, "dev")
+	if out, err := exec.CommandContext(ctx, "go", "build", "-o", program, devProgram).CombinedOutput(); err != nil {
+		return "", nil, fmt.Errorf("scripts/dev does not build: %w\n%s", err, out)
+	}
+	addr, err := freeAddress()
+	if err != nil {
+		return "", nil, err
+	}
+	server := exec.CommandContext(ctx, program, "-addr", addr)
+	server.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "DATA_DIR=" + filepath.Join(dir, "data"), "LOG_LEVEL=silent"}
+	server.Stderr = os.Stderr
+	if err := server.Start(); err != nil {
+		return "", nil, err
+	}
+	stop = func() error {
+		err := errors.Join(server.Process.Signal(os.Interrupt), server.Wait())
+		return errors.Join(err, os.RemoveAll(dir))
+	}
+	url = "http://" + addr
+	if err := serving(ctx, url); err != nil {
+		return "", nil, errors.Join(err, stop())
+	}
+	return url, stop, nil
+}
+
+func freeAddress() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
+}
+
+// serving waits until the server answers.
+func serving(ctx context.Context, url string) error {
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		if err := healthy(ctx, url); err == nil {
+			return nil
+		}
+	}
+	return healthy(ctx, url)
+}
+
+// healthy asks what runs there, and whether anything does.
+func healthy(ctx context.Context, url string) error {
+	var h struct{ OK bool }
+	if err := fetch(ctx, http.MethodGet, url+"/health", "", &h); err != nil {
+		return err
+	}
+	if !h.OK {
+		return fmt.Errorf("%s is not well", url)
+	}
+	return nil
+}

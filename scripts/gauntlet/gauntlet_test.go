@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/scripts/dev/demomodel"
+	"github.com/countersign-run/countersign/scripts/world"
+	queueembedded "github.com/countersign-run/countersign/shared/queue/embedded"
+)
+
+// proved is a world whose failures end the test.
+type proved struct {
+	*world.World
+	t *testing.T
+}
+
+func newWorld(t *testing.T, o world.Options) *proved {
+	t.Helper()
+	if o.Dir == "" {
+		o.Dir = t.TempDir()
+	}
+	w, err := world.New(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+		if refused := w.Gemini.Refused(); len(refused) > 0 {
+			t.Errorf("requests that Gemini would refuse: %q", refused)
+		}
+	})
+	return &proved{w, t}
+}
+
+// URL implements Server.
+func (w *proved) URL() string { return w.Base }
+
+// Token implements Server.
+func (w *proved) Token(_ context.Context, user string) (string, error) { return w.World.Token(user) }
+
+// Mails implements Mailbox.
+func (w *proved) Mails(context.Context) (all []Mail, err error) {
+	for _, m := range w.Google.Messages() {
+		all = append(all, Mail{User: m.User, To: m.To, Subject: m.Subject, Text: m.Text})
+	}
+	return all, nil
+}
+
+// delivering has the queue work until the test ends.
+func (w *proved) delivering() {
+	q, ok := w.App.Queue.(*queueembedded.Queue)
+	if !ok {
+		w.t.Fatal("the queue delivers by itself")
+	}
+	ctx, cancel := context.WithCancel(w.t.Context())
+	done := make(chan error, 1)
+	go func() { done <- q.Run(ctx, w.Push(w.Base)) }()
+	w.t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
+			w.t.Error(err)
+		}
+	})
+}
+
+// TestCases has a server in this process go through all that can be tried from outside.
+func TestCases(t *testing.T) {
+	w := newWorld(t, world.Options{})
+	w.SetBrain(demomodel.Brain(time.Now))
+	w.delivering()
+	for _, c := range Cases {
+		if c.Try == nil {
+			continue
+		}
+		t.Run(c.Number, func(t *testing.T) {
+			if r := c.try(t.Context(), w); r.Verdict != passed {
+				t.Errorf("%s: %s\n got %s\nwant %s", r.Name, r.Verdict, r.Got, r.Want)
+			}
+		})
+	}
+}
+
+// TestADeployedServerIsNotHadSendMail holds that nothing which carries out anything is tried where it would be real.
+func TestADeployedServerIsNotHadSendMail(t *testing.T) {
+	w := newWorld(t, world.Options{})
+	w.SetBrain(demomodel.Brain(time.Now))
+	w.delivering()
+	tokens := [2]string{}
+	for i, user := range []string{first, second} {
+		var err error
+		if tokens[i], err = w.World.Token(user); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var out strings.Builder
+	if err := start(t.Context(), []string{"-base", w.Base + "/", "-token", tokens[0], "-token2", tokens[1]}, &out); err != nil {
+		t.Fatalf("%v\n%s", err, out.String())
+	}
+	if n := len(w.Google.Messages()); n != 0 {
+		t.Errorf("%d mails were sent", n)
+	}
+	if !strings.Contains(out.String(), "\n4 pass, 0 fail, ") || !strings.Contains(out.String(), "6 need the local server") {
+		t.Errorf("%s", out.String())
+	}
+	out.Reset()
+	if err := start(t.Context(), []string{"-base", w.Base, "-quick", "-token", tokens[0], "-token2", tokens[1]}, &out); err != nil || strings.Contains(out.String(), "| 1 |") {
+		t.Errorf("the short part: %v\n%s", err, out.String())
+	}
+	w.SetBrain(world.Says("I would rather not."))
+	if err := start(t.Context(), []string{"-base", w.Base, "-quick", "-token", tokens[0], "-token2", tokens[1]}, &out); !errors.Is(err, errFailed) {
+		t.Errorf("a model that calls nothing passes: %v", err)
+	}
+}
+
+// TestNamedTestsExist holds that what the table says is held by a test is held by one, and that each case is held by
+// something.
+func TestNamedTestsExist(t *testing.T) {
+	named := map[string]bool{}
+	for _, c := range Cases {
+		if c.Try == nil && len(c.Tests) == 0 && c.Absent == "" {
+			t.Errorf("nothing holds case %s", c.Number)
+		}
+		for _, name := range c.Tests {
+			named[name] = true
+		}
+	}
+	for name := range named {
+		dir, test, _ := strings.Cut(name, ": ")
+		test, part, _ := strings.Cut(test, "/")
+		if !hasTest(t, filepath.Join("../..", dir), test) {
+			t.Errorf("there is no %s", name)
+		}
+		if part == "" {
+			continue
+		}
+		if _, err := os.Stat(filepath.Join("../..", dir, "testdata/scenarios", part+".txt")); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func hasTest(t *testing.T, dir, test string) bool {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	declared := regexp.MustCompile(`(?m)^func ` + test + `\(t \*testing\.T\)`)
+	for _, f := range files {
+		src, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if declared.Match(src) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,71 @@
+// Command gauntlet has a running Countersign go through the cases at which agents with approvals fail, and prints what
+// came of each beside what was measured at others.
+//
+//	go run ./scripts/gauntlet                       at a local server of its own
+//	go run ./scripts/gauntlet -base URL             at a local server that runs already
+//	go run ./scripts/gauntlet -base URL -quick      the short part, which sends nothing: the smoke test of a deployment
+//
+// A deployed server signs in nobody here: -token and -token2, or GAUNTLET_TOKEN and GAUNTLET_TOKEN2, are ID tokens of two
+// of its users, whose Google accounts are linked. There, only cases that carry nothing out are tried: each ends in a no or
+// a stop. What nobody can do from outside (tamper with the store, kill the process, set the clock) is held by tests, which
+// the table names.
+//
+// It exits with 0 when no case failed, with 1 when one did, and with 2 when it could not try.
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+)
+
+var errFailed = errors.New("a case failed")
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := start(ctx, os.Args[1:], os.Stdout)
+	stop()
+	switch {
+	case errors.Is(err, errFailed):
+		os.Exit(1)
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "gauntlet:", err)
+		os.Exit(2)
+	}
+}
+
+func start(ctx context.Context, args []string, out io.Writer) (err error) {
+	flags := flag.NewFlagSet("gauntlet", flag.ContinueOnError)
+	base := flags.String("base", "", "where the server answers; none: start a local one")
+	short := flags.Bool("quick", false, "the smoke test: cases that send nothing")
+	ana := flags.String("token", os.Getenv("GAUNTLET_TOKEN"), "ID token of a user of a deployed server")
+	eve := flags.String("token2", os.Getenv("GAUNTLET_TOKEN2"), "ID token of another one")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	url := strings.TrimSuffix(*base, "/")
+	if url == "" {
+		var stop func() error
+		if url, stop, err = startDev(ctx); err != nil {
+			return err
+		}
+		defer func() { err = cmp.Or(err, stop()) }()
+	}
+	if err := healthy(ctx, url); err != nil {
+		return err
+	}
+	cases := Cases
+	if *short {
+		cases = quick(Cases)
+	}
+	if !run(ctx, find(ctx, url, *ana, *eve), cases, out) {
+		return errFailed
+	}
+	return nil
+}

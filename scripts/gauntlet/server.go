@@ -1,0 +1,189 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/countersign-run/countersign/scripts/world"
+)
+
+// Server is a Countersign that runs somewhere, as its users reach it.
+type Server interface {
+	URL() string
+	// Token is an ID token of a user; two names are two users.
+	Token(ctx context.Context, user string) (string, error)
+}
+
+// Mailbox is a Server whose outgoing mail can be seen: the local ones.
+type Mailbox interface {
+	Mails(ctx context.Context) ([]Mail, error)
+}
+
+// Mail is one that was sent.
+type Mail struct {
+	User    string // whose account it left from: the name, or the address
+	To      []string
+	Subject string
+	Text    string
+}
+
+// devServer is scripts/dev, which signs everybody in and shows its mailbox.
+type devServer string
+
+// URL implements Server.
+func (d devServer) URL() string { return string(d) }
+
+// Token implements Server.
+func (d devServer) Token(ctx context.Context, user string) (string, error) {
+	var got struct{ Token string }
+	err := fetch(ctx, http.MethodPost, string(d)+"/dev/token", fmt.Sprintf(`{"uid":%q,"email":"%s@example.com"}`, user, user), &got)
+	return got.Token, err
+}
+
+// Mails implements Mailbox.
+func (d devServer) Mails(ctx context.Context) ([]Mail, error) {
+	var got struct{ Messages []Mail }
+	err := fetch(ctx, http.MethodGet, string(d)+"/dev/mailbox", "", &got)
+	return got.Messages, err
+}
+
+// deployed is a Countersign anywhere, with tokens of two of its users. Nobody can be signed in there, and no mailbox seen.
+type deployed struct{ base, ana, eve string }
+
+// URL implements Server.
+func (d deployed) URL() string { return d.base }
+
+// Token implements Server: whoever is not the second user is the first.
+func (d deployed) Token(_ context.Context, user string) (string, error) {
+	token := d.ana
+	if strings.HasPrefix(user, second) {
+		token = d.eve
+	}
+	if token == "" {
+		return "", fmt.Errorf("there is no token for the user %s: give -token and -token2", user)
+	}
+	return token, nil
+}
+
+// find tells a local server from a deployed one by its mailbox.
+func find(ctx context.Context, base, ana, eve string) Server {
+	local := devServer(base)
+	if _, err := local.Mails(ctx); err == nil && ana == "" {
+		return local
+	}
+	return deployed{base, ana, eve}
+}
+
+// fetch asks for JSON, of what only a local server has.
+func fetch(ctx context.Context, method, url, body string, into any) error {
+	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader([]byte(body)))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s %s: %s", method, url, res.Status)
+	}
+	return json.NewDecoder(res.Body).Decode(into)
+}
+
+// The two users that a case may have.
+const (
+	first  = "ana"
+	second = "eve"
+)
+
+// session is one case's dealings with a server: its users are nobody else's, where the server can sign in anybody.
+type session struct {
+	Server
+	name string // of the case, a part of its users' names and its mails' subjects
+}
+
+func (s *session) user(name string) string { return name + "-" + s.name }
+
+// recipient gets the mails. Where they are really sent, nobody does: example.com takes none.
+const recipient = "bob@example.com"
+
+// call sends a request as the user.
+func (s *session) call(ctx context.Context, user, method, path, body string) (world.Answer, error) {
+	token, err := s.Token(ctx, s.user(user))
+	if err != nil {
+		return world.Answer{}, err
+	}
+	return world.Send(ctx, http.DefaultClient, s.URL(), token, method, "/api/agent"+path, body)
+}
+
+// object is the JSON of names and values.
+func object(pairs ...any) string {
+	m := map[string]any{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		m[fmt.Sprint(pairs[i])] = pairs[i+1]
+	}
+	b, err := json.Marshal(m)
+	if err != nil {
+		panic(err) // strings and raw JSON of our own
+	}
+	return string(b)
+}
+
+// subject is what the case's mail of that number is about.
+func (s *session) subject(n int) string { return fmt.Sprintf("Gauntlet %s mail %d", s.name, n) }
+
+// ask has the user ask for a mail, and gives the run with the approval that waits.
+func (s *session) ask(ctx context.Context, user string, n int) (world.Answer, world.Approval, error) {
+	prompt := fmt.Sprintf("email %s subject '%s' saying 'hello'", recipient, s.subject(n))
+	run, err := s.call(ctx, user, "POST", "/run", object("prompt", prompt))
+	if err != nil {
+		return run, world.Approval{}, err
+	}
+	if len(run.Approvals) != 1 {
+		return run, world.Approval{}, fmt.Errorf("a mail was asked for, and this came: %d %s", run.HTTP, run.Body)
+	}
+	return run, run.Approvals[0], nil
+}
+
+// resolve decides about an approval.
+func (s *session) resolve(ctx context.Context, user string, a world.Approval, decision string) (world.Answer, error) {
+	return s.call(ctx, user, "POST", "/approvals/resolve", object("approvalId", a.ApprovalID, "decision", decision, "argsHash", a.ArgsHash))
+}
+
+// ended waits for the end of a run.
+func (s *session) ended(ctx context.Context, user, runID string) (world.Answer, error) {
+	for {
+		run, err := s.call(ctx, user, "GET", "/runs/"+runID, "")
+		if err != nil || run.Status == "completed" || run.Status == "failed" || run.HTTP != http.StatusOK {
+			return run, err
+		}
+		select {
+		case <-ctx.Done():
+			return run, fmt.Errorf("the run %s is still %s: %w", runID, run.Status, ctx.Err())
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// sent gives the case's mails.
+func (s *session) sent(ctx context.Context) ([]Mail, error) {
+	box, ok := s.Server.(Mailbox)
+	if !ok {
+		return nil, fmt.Errorf("the mailbox of %s cannot be seen", s.URL())
+	}
+	all, err := box.Mails(ctx)
+	var own []Mail
+	for _, m := range all {
+		if strings.HasPrefix(m.Subject, "Gauntlet "+s.name+" ") {
+			own = append(own, m)
+		}
+	}
+	return own, err
+}

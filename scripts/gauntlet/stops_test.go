@@ -1,0 +1,223 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
+	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/model/fakegemini"
+)
+
+// twoMails is a model that wants two in one turn.
+func twoMails(r fakegemini.Request) fakegemini.Turn {
+	if len(r.Responses()) > 0 {
+		return fakegemini.Turn{Text: "Both are sent."}
+	}
+	return fakegemini.Turn{Calls: []fakegemini.Call{
+		{Name: "gmail_send", Args: world.Mail("bob@x.org", "first", "b")},
+		{Name: "gmail_send", Args: world.Mail("dan@x.org", "second", "b")},
+	}}
+}
+
+// whileSending runs f once, right before a draft is sent.
+func (w *proved) whileSending(f func()) {
+	once := sync.OnceFunc(f)
+	w.SetFault(func(op string) localgoogle.Fault {
+		if op == "gmail.drafts.send" {
+			once()
+		}
+		return localgoogle.Fault{}
+	})
+}
+
+// another starts a second instance over the same store, and gives what stops a run there.
+func (w *proved) another(dir string) (cancel func(runID string) world.Answer) {
+	w.t.Helper()
+	other := &world.World{Cloud: w.Cloud, Logs: w.Logs}
+	if err := other.Start(w.t.Context(), world.Options{Dir: dir}); err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() {
+		if err := other.Stop(); err != nil {
+			w.t.Error(err)
+		}
+	})
+	return func(runID string) world.Answer {
+		a, err := other.Call(w.t.Context(), first, "POST", "/api/agent/runs/"+runID+"/cancel", "")
+		if err != nil || a.HTTP != http.StatusOK {
+			w.t.Errorf("the other instance does not stop it: %v %d %s", err, a.HTTP, a.Body)
+		}
+		return a
+	}
+}
+
+// TestStoppedFromAnotherInstance is case 14.
+func TestStoppedFromAnotherInstance(t *testing.T) {
+	t.Run("during the model call", func(t *testing.T) {
+		dir := t.TempDir()
+		w := newWorld(t, world.Options{Dir: dir})
+		cancel := w.another(dir)
+		asked, answer := make(chan struct{}), make(chan struct{})
+		w.SetBrain(func(r fakegemini.Request) fakegemini.Turn {
+			close(asked)
+			<-answer
+			return twoMails(r)
+		})
+		ended := make(chan world.Answer)
+		go func() {
+			a, err := w.Ask(t.Context(), first, "send both")
+			if err != nil {
+				t.Error(err)
+			}
+			ended <- a
+		}()
+		<-asked
+		var threads struct{ Threads []struct{ ThreadID string } }
+		w.decode(w.call("GET", "/threads", ""), &threads)
+		var messages struct{ Messages []struct{ RunID string } }
+		w.decode(w.call("GET", "/threads/"+threads.Threads[0].ThreadID+"/messages", ""), &messages)
+		cancel(messages.Messages[0].RunID)
+		close(answer)
+		if got := <-ended; got.Status != "failed" || got.ErrorReason != "cancelled" || len(got.Actions) != 0 || len(got.Approvals) != 0 {
+			t.Errorf("%s", got.Body)
+		}
+		w.deliver()
+		w.wantMails(0)
+	})
+	t.Run("during a tool", func(t *testing.T) {
+		dir := t.TempDir()
+		w := newWorld(t, world.Options{Dir: dir})
+		cancel := w.another(dir)
+		w.SetBrain(twoMails)
+		r := w.ask("send both", "")
+		w.approve(r)
+		w.whileSending(func() { cancel(r.RunID) })
+		w.deliver()
+		w.stoppedAfterTheFirst(r.RunID, "cancelled")
+	})
+}
+
+// stoppedAfterTheFirst holds that the first of two mails went out and is told, and the second did not.
+func (w *proved) stoppedAfterTheFirst(runID, reason string) {
+	w.t.Helper()
+	v, _, err := w.App.API.Loop.Get(w.t.Context(), first, runID)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if v.Status != agent.Failed || string(v.ErrorReason) != reason || !strings.Contains(v.Summary, "bob@x.org") || strings.Contains(v.Summary, "dan@x.org") {
+		w.t.Errorf("the run is %s %s: %s", v.Status, v.ErrorReason, v.Summary)
+	}
+	if v.Actions[0].Status != agent.ActionCompleted || v.Actions[1].Status != agent.ActionFailed || v.Actions[1].ExecutionStatus != agent.NotStarted {
+		w.t.Errorf("the actions are %+v and %+v", v.Actions[0], v.Actions[1])
+	}
+	if sent := w.Google.Messages(); len(sent) != 1 || sent[0].Subject != "first" {
+		w.t.Errorf("sent: %+v", sent)
+	}
+}
+
+// clock is one that a test sets forward.
+type clock struct {
+	mu    sync.Mutex
+	ahead time.Duration
+}
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Now().Add(c.ahead)
+}
+
+func (c *clock) forward(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ahead += d
+}
+
+// overdue is a run of two mails and a clock; its deadline is a day off. Tokens end within the hour, so the loop is
+// called directly.
+func overdue(t *testing.T) (*proved, *clock, *agent.RunView) {
+	t.Helper()
+	c := &clock{}
+	w := newWorld(t, world.Options{Settings: []string{"APPROVAL_TTL=24h", "RUN_DEADLINE=24h"}, App: []app.Option{app.WithClock(c.now)}})
+	w.SetBrain(twoMails)
+	v, err := w.App.API.Loop.Start(t.Context(), loop.Ask{UID: first, Prompt: "send both"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w, c, v
+}
+
+const tooLate = 24*time.Hour + time.Second
+
+// resolveBoth says yes to both mails, and gives the first error.
+func (w *proved) resolveBoth(runID string) error {
+	for n := 1; n <= 2; n++ {
+		_, err := w.App.API.Loop.Resolve(w.t.Context(), loop.Resolution{UID: first, ApprovalID: agent.ApprovalID(runID, n), Decision: agent.ApproveOnce})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *proved) advance(ctx context.Context, runID string) *agent.RunView {
+	w.t.Helper()
+	v, err := w.App.API.Loop.Advance(ctx, runID, nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return v
+}
+
+// TestDeadlinePasses is case 15.
+func TestDeadlinePasses(t *testing.T) {
+	t.Run("during a pause", func(t *testing.T) {
+		w, c, v := overdue(t)
+		c.forward(tooLate)
+		if err := w.resolveBoth(v.RunID); !fault.Is(err, fault.Policy, fault.CodeExpired) {
+			t.Errorf("a yes after the deadline: %v", err)
+		}
+		if swept, err := w.App.API.Loop.Sweep(t.Context()); err != nil || swept.Published != 1 {
+			t.Errorf("the sweep: %+v, %v", swept, err)
+		}
+		if end := w.advance(t.Context(), v.RunID); end.Status != agent.Failed || end.ErrorReason != "deadline" {
+			t.Errorf("the run is %s %s", end.Status, end.ErrorReason)
+		}
+		if err := w.resolveBoth(v.RunID); !fault.Is(err, fault.Policy, fault.CodeAlreadyResolved) {
+			t.Errorf("a yes after the end: %v", err)
+		}
+		w.wantMails(0)
+	})
+	t.Run("during a tool", func(t *testing.T) {
+		w, c, v := overdue(t)
+		if err := w.resolveBoth(v.RunID); err != nil {
+			t.Fatal(err)
+		}
+		w.whileSending(func() { c.forward(tooLate) })
+		w.advance(t.Context(), v.RunID)
+		w.stoppedAfterTheFirst(v.RunID, "deadline")
+	})
+	t.Run("during a hand-over", func(t *testing.T) {
+		w, c, v := overdue(t)
+		if err := w.resolveBoth(v.RunID); err != nil {
+			t.Fatal(err)
+		}
+		short, cancel := context.WithTimeout(t.Context(), w.App.API.Loop.Profile.ToolTimeout) // enough for one of the two
+		defer cancel()
+		if handed := w.advance(short, v.RunID); handed.Status != agent.Executing {
+			t.Fatalf("the run is %s", handed.Status)
+		}
+		c.forward(tooLate)
+		w.advance(t.Context(), v.RunID)
+		w.stoppedAfterTheFirst(v.RunID, "deadline")
+	})
+}

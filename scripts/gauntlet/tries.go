@@ -1,0 +1,428 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/countersign-run/countersign/scripts/world"
+)
+
+// atOnce has n do it at one moment, and gives the first error.
+func atOnce(n int, do func(i int) error) error {
+	begin := make(chan struct{})
+	errs := make(chan error, n)
+	for i := range n {
+		go func() {
+			<-begin
+			errs <- do(i)
+		}()
+	}
+	close(begin)
+	var first error
+	for range n {
+		if err := <-errs; err != nil && first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+func twentyYeses(ctx context.Context, s *session) (string, error) {
+	run, card, err := s.ask(ctx, first, 1)
+	if err != nil {
+		return "", err
+	}
+	var mu sync.Mutex
+	answered := 0
+	err = atOnce(20, func(int) error {
+		a, err := s.resolve(ctx, first, card, "approve_once")
+		mu.Lock()
+		defer mu.Unlock()
+		if a.HTTP == http.StatusOK && len(a.Actions) == 1 && strings.Contains(string(a.Body), `"decision":"approve_once"`) {
+			answered++
+		}
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	if _, err := s.ended(ctx, first, run.RunID); err != nil {
+		return "", err
+	}
+	mails, err := s.sent(ctx)
+	return fmt.Sprintf("%d mail; %d of 20 answered with one outcome", len(mails), answered), err
+}
+
+// yesAgainstNo races many times, so that each side has a chance to win.
+func yesAgainstNo(ctx context.Context, s *session) (string, error) {
+	for n := range 10 {
+		if odd, err := s.race(ctx, n); odd != "" || err != nil {
+			return odd, err
+		}
+	}
+	return "one wins each time; the loser gets 409 already_resolved with what was decided and when; both are in the audit", nil
+}
+
+func (s *session) race(ctx context.Context, n int) (odd string, err error) {
+	run, card, err := s.ask(ctx, first, n)
+	if err != nil {
+		return "", err
+	}
+	decisions := []string{"approve_once", "reject"}
+	answers := make([]world.Answer, 2)
+	err = atOnce(2, func(i int) (err error) {
+		answers[i], err = s.resolve(ctx, first, card, decisions[i])
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	winner := slices.IndexFunc(answers, func(a world.Answer) bool { return a.HTTP == http.StatusOK })
+	if winner < 0 {
+		return fmt.Sprintf("nobody wins: %s %s", answers[0].Body, answers[1].Body), nil
+	}
+	loser := answers[1-winner]
+	if loser.HTTP != http.StatusConflict || loser.Error.Code != "already_resolved" || !strings.Contains(loser.Error.Message, decisions[winner]+", at 20") {
+		return fmt.Sprintf("the loser is told %d %s", loser.HTTP, loser.Body), nil
+	}
+	if _, err := s.ended(ctx, first, run.RunID); err != nil {
+		return "", err
+	}
+	mails, err := s.sent(ctx)
+	if err != nil {
+		return "", err
+	}
+	sent := len(slices.DeleteFunc(mails, func(m Mail) bool { return m.Subject != s.subject(n) }))
+	if sent != 1-winner {
+		return fmt.Sprintf("%s wins, and %d mails are sent", decisions[winner], sent), nil
+	}
+	return s.bothOnRecord(ctx, run.RunID, decisions[winner], decisions[1-winner])
+}
+
+// bothOnRecord looks for the decision that stands and the one that was refused, in this order.
+func (s *session) bothOnRecord(ctx context.Context, runID, won, lost string) (odd string, err error) {
+	a, err := s.call(ctx, first, "GET", "/audit?runId="+runID, "")
+	if err != nil {
+		return "", err
+	}
+	var page struct {
+		Entries []struct{ Kind, Decision string }
+	}
+	if err := json.Unmarshal(a.Body, &page); err != nil {
+		return "", err
+	}
+	var got []string
+	for _, e := range page.Entries {
+		if e.Kind == "decided" || e.Kind == "refused" {
+			got = append(got, e.Kind+" "+e.Decision)
+		}
+	}
+	if !slices.Equal(got, []string{"decided " + won, "refused " + lost}) {
+		return fmt.Sprintf("the audit holds %q", got), nil
+	}
+	return "", nil
+}
+
+func oldYes(ctx context.Context, s *session) (string, error) {
+	run, card, err := s.ask(ctx, first, 1)
+	if err != nil {
+		return "", err
+	}
+	for range 5 {
+		a, err := s.resolve(ctx, first, card, "approve_once")
+		if err != nil || a.HTTP != http.StatusOK {
+			return fmt.Sprintf("%d %s", a.HTTP, a.Body), err
+		}
+		if a, err = s.ended(ctx, first, run.RunID); err != nil || a.Status != "completed" {
+			return "the run is " + a.Status, err
+		}
+	}
+	mails, err := s.sent(ctx)
+	return fmt.Sprintf("%d mail; 200 completed each time", len(mails)), err
+}
+
+// edited decides with arguments of the user's own.
+func (s *session) edited(ctx context.Context, card world.Approval, to, subject string) (world.Answer, error) {
+	args := map[string]any{"to": []string{to}, "subject": subject, "body": "hello"}
+	return s.call(ctx, first, "POST", "/approvals/resolve", object("approvalId", card.ApprovalID, "decision", "approve_with_edits", "argsHash", card.ArgsHash, "editedArgs", args))
+}
+
+func editsThatFail(ctx context.Context, s *session) (string, error) {
+	run, card, err := s.ask(ctx, first, 1)
+	if err != nil {
+		return "", err
+	}
+	a, err := s.edited(ctx, card, "bob", s.subject(1))
+	if err != nil {
+		return "", err
+	}
+	waits, err := s.waits(ctx, run.RunID)
+	if err != nil {
+		return "", err
+	}
+	_, err = s.resolve(ctx, first, card, "reject")
+	return fmt.Sprintf("%d %s %s; %s", a.HTTP, a.Error.Class, a.Error.Field, waits), err
+}
+
+// waits says whether the run still waits for its one approval.
+func (s *session) waits(ctx context.Context, runID string) (string, error) {
+	run, err := s.call(ctx, first, "GET", "/runs/"+runID, "")
+	if run.Status == "awaiting_confirmation" && len(run.Approvals) == 1 {
+		return "it still waits", err
+	}
+	return "it waits no more: " + run.Status, err
+}
+
+func editedRecipient(ctx context.Context, s *session) (string, error) {
+	run, card, err := s.ask(ctx, first, 1)
+	if err != nil {
+		return "", err
+	}
+	const other = "carol@example.com"
+	a, err := s.edited(ctx, card, other, s.subject(1))
+	if err != nil || a.HTTP != http.StatusOK {
+		return fmt.Sprintf("%d %s", a.HTTP, a.Body), err
+	}
+	old, err := s.resolve(ctx, first, card, "approve_once")
+	if err != nil {
+		return "", err
+	}
+	done, err := s.ended(ctx, first, run.RunID)
+	if err != nil {
+		return "", err
+	}
+	mails, err := s.sent(ctx)
+	if err != nil || len(mails) != 1 || !slices.Equal(mails[0].To, []string{other}) {
+		return fmt.Sprintf("sent: %+v", mails), err
+	}
+	hash := "has a new hash"
+	if strings.Contains(string(done.Body), card.ArgsHash) {
+		hash = "has the old hash"
+	}
+	return fmt.Sprintf("1 mail, to the new recipient; the approval %s, and the old yes is %d %s", hash, old.HTTP, old.Error.Code), nil
+}
+
+func writesWhileWaiting(ctx context.Context, s *session) (string, error) {
+	run, card, err := s.ask(ctx, first, 1)
+	if err != nil {
+		return "", err
+	}
+	const words = "did you hear me?"
+	between, err := s.call(ctx, first, "POST", "/run", object("prompt", words, "threadId", run.ThreadID))
+	if err != nil || between.Status != "completed" {
+		return "what the user writes meanwhile is " + between.Status, err
+	}
+	if a, err := s.resolve(ctx, first, card, "approve_once"); err != nil || a.HTTP != http.StatusOK {
+		return fmt.Sprintf("%d %s", a.HTTP, a.Body), err
+	}
+	done, err := s.ended(ctx, first, run.RunID)
+	if err != nil || done.Status != "completed" {
+		return "the run is " + done.Status, err
+	}
+	mails, err := s.sent(ctx)
+	if err != nil {
+		return "", err
+	}
+	a, err := s.call(ctx, first, "GET", "/threads/"+run.ThreadID+"/messages", "")
+	if err != nil {
+		return "", err
+	}
+	var page struct{ Messages []struct{ Role, Text string } }
+	if err := json.Unmarshal(a.Body, &page); err != nil {
+		return "", err
+	}
+	order := "in order"
+	m := page.Messages // prompt, request, words, answer, summary
+	if len(m) != 5 || m[2].Text != words || m[3].Text != between.Summary || m[4].Text != done.Summary {
+		order = fmt.Sprintf("otherwise: %+v", m)
+	}
+	return fmt.Sprintf("answered at once; after the yes %d mail, and the thread holds all words %s", len(mails), order), nil
+}
+
+// events reads the run's events after a number, at most so many; 0 is until the stream ends.
+func (s *session) events(ctx context.Context, runID string, after, most int) (lines []string, err error) {
+	token, err := s.Token(ctx, s.user(first))
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s/api/agent/runs/%s/events?after=%d", s.URL(), runID, after), nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close() // in the middle, where most says so: the reader is gone
+	for in := bufio.NewScanner(res.Body); in.Scan(); {
+		if !strings.Contains(in.Text(), `"seq":`) {
+			continue // a ping
+		}
+		if lines = append(lines, in.Text()); len(lines) == most {
+			break
+		}
+	}
+	return lines, nil
+}
+
+// readers reads one run in every way. Its user says no, so that nothing is done for it.
+func readers(ctx context.Context, s *session) (string, error) {
+	run, card, err := s.ask(ctx, first, 1)
+	if err != nil {
+		return "", err
+	}
+	live := make([][]string, 2)
+	read := make(chan error, 1)
+	go func() {
+		read <- atOnce(len(live), func(i int) (err error) {
+			live[i], err = s.events(ctx, run.RunID, 0, 0)
+			return err
+		})
+	}()
+	dropped, err := s.events(ctx, run.RunID, 0, 1) // one event at a time, each over a connection of its own
+	if err != nil {
+		return "", err
+	}
+	if _, err := s.resolve(ctx, first, card, "reject"); err != nil {
+		return "", err
+	}
+	if _, err := s.ended(ctx, first, run.RunID); err != nil {
+		return "", err
+	}
+	for {
+		next, err := s.events(ctx, run.RunID, len(dropped), 1)
+		if err != nil {
+			return "", err
+		}
+		if len(next) == 0 {
+			break
+		}
+		dropped = append(dropped, next...)
+	}
+	if err := <-read; err != nil {
+		return "", err
+	}
+	late, err := s.events(ctx, run.RunID, 0, 0)
+	if err != nil {
+		return "", err
+	}
+	for i, line := range late {
+		if !strings.HasPrefix(line, fmt.Sprintf(`{"seq":%d,`, i+1)) {
+			return fmt.Sprintf("event %d is %s", i+1, line), nil
+		}
+	}
+	if len(late) < 6 || !slices.Equal(live[0], late) || !slices.Equal(live[1], late) || !slices.Equal(dropped, late) {
+		return fmt.Sprintf("%d events after the end; live %d and %d, dropped %d", len(late), len(live[0]), len(live[1]), len(dropped)), nil
+	}
+	return "the same sequence, no gap, no repeat", nil
+}
+
+func stoppedWhileWaiting(ctx context.Context, s *session) (string, error) {
+	run, card, err := s.ask(ctx, first, 1)
+	if err != nil {
+		return "", err
+	}
+	if _, err := s.call(ctx, first, "POST", "/runs/"+run.RunID+"/cancel", ""); err != nil {
+		return "", err
+	}
+	end, err := s.ended(ctx, first, run.RunID)
+	if err != nil {
+		return "", err
+	}
+	late, err := s.resolve(ctx, first, card, "approve_once")
+	if err != nil {
+		return "", err
+	}
+	pending, err := s.call(ctx, first, "GET", "/approvals/pending", "")
+	if err != nil {
+		return "", err
+	}
+	waiting := "nothing waits"
+	if slices.ContainsFunc(pending.Approvals, func(a world.Approval) bool { return a.RunID == run.RunID }) {
+		waiting = "it waits"
+	}
+	return fmt.Sprintf("%s %s; a yes is %d %s; %s", end.Status, end.ErrorReason, late.HTTP, late.Error.Code, waiting), nil
+}
+
+func foreigner(ctx context.Context, s *session) (string, error) {
+	run, card, err := s.ask(ctx, first, 1)
+	if err != nil {
+		return "", err
+	}
+	const missing = "does-not-exist-0001"
+	swap := strings.NewReplacer(card.ApprovalID, missing+"-1", run.RunID, missing, run.ThreadID, missing)
+	for _, c := range [][3]string{
+		{"GET", "/runs/" + run.RunID, ""},
+		{"GET", "/runs/" + run.RunID + "/events", ""},
+		{"GET", "/audit?runId=" + run.RunID, ""},
+		{"GET", "/threads/" + run.ThreadID + "/messages", ""},
+		{"POST", "/runs/" + run.RunID + "/cancel", ""},
+		{"POST", "/run", object("prompt", "hello", "threadId", run.ThreadID)},
+		{"POST", "/approvals/resolve", object("approvalId", card.ApprovalID, "decision", "approve_once", "argsHash", card.ArgsHash)},
+		{"POST", "/approvals/resolve", object("approvalId", card.ApprovalID, "decision", "reject")},
+	} {
+		foreign, err := s.call(ctx, second, c[0], c[1], c[2])
+		if err != nil {
+			return "", err
+		}
+		none, err := s.call(ctx, second, c[0], swap.Replace(c[1]), swap.Replace(c[2]))
+		if err != nil {
+			return "", err
+		}
+		if foreign.HTTP != http.StatusNotFound || sansRequest(foreign) != sansRequest(none) {
+			return fmt.Sprintf("%s %s is %d %s, and %s for what is not there", c[0], c[1], foreign.HTTP, foreign.Body, none.Body), nil
+		}
+	}
+	waits, err := s.waits(ctx, run.RunID)
+	if err != nil {
+		return "", err
+	}
+	_, err = s.resolve(ctx, first, card, "reject")
+	return "404 each time, the same as for what is not there; " + waits, err
+}
+
+// sansRequest is an answer without the id of its request.
+func sansRequest(a world.Answer) string {
+	return strings.ReplaceAll(string(a.Body), a.Error.RequestID, "")
+}
+
+func twoUsers(ctx context.Context, s *session) (string, error) {
+	const each = 8
+	users := []string{first, second}
+	err := atOnce(2*each, func(i int) error {
+		user := users[i%2]
+		run, card, err := s.ask(ctx, user, i)
+		if err != nil {
+			return err
+		}
+		if _, err := s.resolve(ctx, user, card, "approve_once"); err != nil {
+			return err
+		}
+		_, err = s.ended(ctx, user, run.RunID)
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	mails, err := s.sent(ctx)
+	if err != nil {
+		return "", err
+	}
+	owners := map[string]string{}
+	for i := range 2 * each {
+		owners[s.subject(i)] = s.user(users[i%2])
+	}
+	for _, m := range mails {
+		if account, _, _ := strings.Cut(m.User, "@"); account != owners[m.Subject] {
+			return fmt.Sprintf("%q left from the account of %s", m.Subject, m.User), nil
+		}
+	}
+	return fmt.Sprintf("%d mails, each from its own user's account", len(mails)), nil
+}

@@ -1,0 +1,123 @@
+package loop
+
+import (
+	"encoding/json"
+	"errors"
+	"reflect"
+
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/policy"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// maxRefusals is how many refused decisions about one approval go to the audit, so that nobody grows it without end.
+const maxRefusals = 10
+
+// errOutdated says that an approval is not what its user would be shown now.
+type errOutdated struct {
+	why    *fault.Error
+	fresh  *agent.Action // as it is asked for instead, or nil where it cannot be
+	reason string        // why it is asked for
+}
+
+func (e errOutdated) Error() string { return e.why.Error() }
+func (e errOutdated) Unwrap() error { return e.why }
+
+func outdated(code fault.Code, message string) *fault.Error {
+	return fault.New(fault.Policy, code, "%s", message)
+}
+
+// upToDate holds an approval against the card that its action would get now. They differ where the stored one was
+// tampered with, where the tool has changed, and where another rule of the policy asks. What is denied by now is not
+// asked for afresh: it goes on waiting, and its user may still change it.
+func (d *draft) upToDate(ap *agent.Approval, a *agent.Action, decision agent.Decision) error {
+	t := d.m.Tools[a.Tool]
+	switch {
+	case t == nil || ap.Kind == agent.KindReview && t.Version() != ap.ToolVersion:
+		return errOutdated{why: outdated(fault.CodeStaleView, "The tool has changed since you were asked. Please reject this and ask again.")}
+	case ap.Kind == agent.KindReview:
+		return nil // what is started anew is asked for anew
+	}
+	now, err := reread(ap, a, t)
+	if err != nil {
+		return err
+	}
+	verdict, err := d.verdict(t, now.Args)
+	switch {
+	case err != nil:
+		return err
+	case verdict.Mode == policy.Deny && decision == agent.ApproveEdited:
+		return nil
+	case verdict.Mode == policy.Deny:
+		return fault.New(fault.Policy, "denied", "%s", verdict.Reason)
+	}
+	card, err := d.card(now, ap.Kind, verdict.Reason)
+	if err != nil {
+		return err
+	}
+	if why := difference(ap, card, verdict); why != nil {
+		return errOutdated{why, now, verdict.Reason}
+	}
+	return nil
+}
+
+// reread is the action as the tool reads it now, with the run's own arguments: the approval's are a copy.
+func reread(ap *agent.Approval, a *agent.Action, t *tool.Tool) (*agent.Action, error) {
+	now := *a
+	if t.Version() == ap.ToolVersion {
+		if agent.ArgsHash(ap.UID, t.Spec, a.Args) != a.ArgsHash {
+			return nil, errOutdated{why: outdated(fault.CodeIntegrity, "What is stored is not what the assistant asked for, so it cannot be approved.")}
+		}
+		return &now, nil
+	}
+	args, err := t.Normalize(a.Args)
+	if err != nil {
+		return nil, errOutdated{why: outdated(fault.CodeStaleView, "The tool has changed since you were asked. Please reject this and ask again.")}
+	}
+	now.Args, now.ArgsHash = args, agent.ArgsHash(ap.UID, t.Spec, args)
+	return &now, nil
+}
+
+// difference says in what the approval is not the card, or nil.
+func difference(ap, card *agent.Approval, v policy.Decision) *fault.Error {
+	switch {
+	case ap.ToolVersion != card.ToolVersion:
+		return outdated(fault.CodeStaleView, "The tool has changed since you were asked. Please look at this again.")
+	case ap.Tool != card.Tool, ap.ArgsHash != card.ArgsHash, string(ap.Args) != string(card.Args):
+		return outdated(fault.CodeIntegrity, "What is stored is not what the assistant asked for. Please look at this again.")
+	case !samePreview(ap, card):
+		return outdated(fault.CodeStaleView, "This would be shown to you in other words now. Please look at it again.")
+	case v.Mode == policy.RequireApproval && ap.Rule != card.Rule:
+		return outdated(fault.CodeStaleView, "The rules have changed since you were asked. Please look at this again.")
+	}
+	return nil
+}
+
+// samePreview compares what was stored with what would be: as it reads back.
+func samePreview(ap, card *agent.Approval) bool {
+	var back tool.Preview
+	b, err := agent.Marshal(card.Preview)
+	return err == nil && json.Unmarshal(b, &back) == nil && reflect.DeepEqual(ap.Preview, back)
+}
+
+// turnDown puts a refused decision into the audit, and asks afresh in the place of an approval that is outdated.
+func (d *draft) turnDown(ap *agent.Approval, r Resolution, why error) error {
+	if ap.Refusals < maxRefusals {
+		ap.Refusals++
+		d.touched = true
+		d.record(audit.Refused, d.state.Action(ap.ActionID), func(e *audit.Entry) {
+			e.ApprovalID, e.Decision = ap.ID, string(r.Decision)
+			describe(e, agent.ProblemOf(why))
+		})
+	}
+	var old errOutdated
+	if !errors.As(why, &old) || old.fresh == nil {
+		return nil
+	}
+	if err := d.closeApproval(ap.ID, agent.ApprovalReplaced, ""); err != nil {
+		return err
+	}
+	return d.ask(old.fresh, ap.Kind, old.reason)
+}

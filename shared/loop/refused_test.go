@@ -1,0 +1,226 @@
+package loop_test
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/policy"
+	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/store/storetest"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// asking is a world in which a run has asked for an approval.
+func asking(t *testing.T, open func(testing.TB) *world) (*world, *agent.RunView) {
+	t.Helper()
+	w := open(t)
+	w.loop.Model = &asked{tool: "send"}
+	v, err := w.loop.Start(t.Context(), loop.Ask{UID: "ana", Prompt: "tell bob"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w, v
+}
+
+// edit rewrites a stored document behind the loop's back.
+func edit[T any](t *testing.T, w *world, path string, change func(*T)) {
+	t.Helper()
+	docs, err := w.store.Get(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var v T
+	if err := json.Unmarshal(docs[0].Data, &v); err != nil {
+		t.Fatal(err)
+	}
+	change(&v)
+	data, err := agent.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.store.Commit(t.Context(), store.Update(path, docs[0].Version, docs[0].Fields, data)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// kinds are the entries of a run's audit, in order, with what a decision was.
+func (w *world) kinds(t *testing.T, runID string) (kinds []string) {
+	t.Helper()
+	page, err := w.rec.Audit(t.Context(), "ana", runID, "", 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range page.Entries {
+		kinds = append(kinds, e.Kind+" "+e.Decision+" "+e.Message)
+	}
+	return kinds
+}
+
+// strict is the tool send under another schema, which does not take the text of old.
+func strict(w *world, refusesOld bool) *tool.Tool {
+	type args struct {
+		To   []string `json:"to" jsonschema:"who gets it"`
+		Text string   `json:"text" jsonschema:"the words"`
+		Loud bool     `json:"loud,omitempty" jsonschema:"in capitals"`
+	}
+	return tool.Define(tool.Def[args, sendResult]{Name: "send", Description: "Sends a text.", SideEffect: true,
+		Normalize: func(in args) (args, error) {
+			if refusesOld {
+				return in, fault.Invalid("text", "it must be loud")
+			}
+			return in, nil
+		},
+		Recipients: func(in args) []string { return in.To },
+		Preview:    func(in args) tool.Preview { return tool.Preview{Title: "Send loudly " + in.Text} },
+		Summary:    func(args) string { return "Sent it." },
+		Execute: func(_ context.Context, c tool.Call, in args) (sendResult, error) {
+			return w.effect(c, sendArgs{To: in.To, Text: in.Text})
+		},
+	})
+}
+
+// TestAnOutdatedApprovalIsAskedForAfresh changes, behind an approval that waits, what it stands for. A yes is refused,
+// the card that would be shown now takes its place in the same commit, and a yes to that one carries it out.
+func TestAnOutdatedApprovalIsAskedForAfresh(t *testing.T) { onEachStore(t, outdatedIsAskedAfresh) }
+
+func outdatedIsAskedAfresh(t *testing.T, open func(testing.TB) *world) {
+	approval := func(change func(*agent.Approval)) func(*testing.T, *world, *agent.RunView) {
+		return func(t *testing.T, w *world, v *agent.RunView) {
+			edit(t, w, agent.ApprovalPath(agent.ApprovalID(v.RunID, 1)), change)
+		}
+	}
+	for name, c := range map[string]struct {
+		change func(*testing.T, *world, *agent.RunView)
+		code   fault.Code
+	}{
+		"arguments": {approval(func(a *agent.Approval) { a.Args = json.RawMessage(`{"text":"ten","to":["eve@x.org"]}`) }), fault.CodeIntegrity},
+		"arguments and their hash": {func(t *testing.T, w *world, v *agent.RunView) {
+			approval(func(a *agent.Approval) {
+				a.Args = json.RawMessage(`{"text":"ten","to":["eve@x.org"]}`)
+				a.ArgsHash = agent.ArgsHash("ana", w.loop.Tools["send"].Spec, a.Args)
+			})(t, w, v)
+		}, fault.CodeIntegrity},
+		"preview":        {approval(func(a *agent.Approval) { a.Preview.Title = "Send nothing to nobody" }), fault.CodeStaleView},
+		"tool":           {approval(func(a *agent.Approval) { a.Tool = "draft" }), fault.CodeIntegrity},
+		"policy version": {approval(func(a *agent.Approval) { a.Rule = policy.RuleAllowlisted }), fault.CodeStaleView},
+		"policy": {func(t *testing.T, w *world, _ *agent.RunView) {
+			p, err := policy.ParsePatterns("x.org")
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.loop.Rules.AlwaysAsk = p
+		}, fault.CodeStaleView},
+		"schema": {func(_ *testing.T, w *world, _ *agent.RunView) { w.loop.Tools = tool.NewSet(strict(w, false)) }, fault.CodeStaleView},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, v := asking(t, open)
+			c.change(t, w, v)
+			first := loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1), Decision: agent.ApproveOnce}
+			for _, want := range []fault.Code{c.code, fault.CodeStaleView} { // then it is closed
+				if _, err := w.loop.Resolve(t.Context(), first); !fault.Is(err, fault.Policy, want) {
+					t.Fatalf("%v, want %s", err, want)
+				}
+			}
+			cards := w.open("ana")
+			if len(cards) != 1 || cards[0].ApprovalID != agent.ApprovalID(v.RunID, 2) {
+				t.Fatalf("these wait: %+v", cards)
+			}
+			if title := cards[0].Preview.Title; title != `Send "ten" to bob@x.org` && title != "Send loudly ten" {
+				t.Errorf("the new card says %s", title)
+			}
+			if _, err := w.loop.Resolve(t.Context(), loop.Resolution{UID: "ana", ApprovalID: cards[0].ApprovalID, Decision: agent.ApproveOnce, ArgsHash: cards[0].ArgsHash}); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.deliver(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			want := []string{"requested approval ", "refused approve_once " + string(c.code), "requested approval ", "refused approve_once stale_view",
+				"decided approve_once ", "intent approve_once ", "outcome  "}
+			if got := w.kinds(t, v.RunID); !slices.Equal(got, want) {
+				t.Errorf("the audit holds\n%q, want\n%q", got, want)
+			}
+			if !slices.Equal(w.effects, []string{"send bob@x.org: ten"}) {
+				t.Errorf("done: %q", w.effects)
+			}
+		})
+	}
+}
+
+// TestWhatCannotBeAskedForAfreshIsRefused holds that there is no fresh card where nobody knows what it should show, and
+// none for what the policy denies: that waits.
+func TestWhatCannotBeAskedForAfreshIsRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*testing.T, *world, *agent.RunView)
+		code   fault.Code
+	}{
+		"the run's own arguments": {func(t *testing.T, w *world, v *agent.RunView) {
+			edit(t, w, agent.RunPath(v.RunID), func(r *agent.Run) {
+				for i := range r.Log.Tail {
+					if p := r.Log.Tail[i].Plan; p != nil {
+						p.Args = json.RawMessage(`{"text":"ten","to":["eve@x.org"]}`)
+					}
+				}
+			})
+		}, fault.CodeIntegrity},
+		"a schema that they do not fit": {func(_ *testing.T, w *world, _ *agent.RunView) { w.loop.Tools = tool.NewSet(strict(w, true)) }, fault.CodeStaleView},
+		"no such tool any more":         {func(_ *testing.T, w *world, _ *agent.RunView) { w.loop.Tools = tool.NewSet(w.lookup()) }, fault.CodeStaleView},
+		"switched off": {func(_ *testing.T, w *world, _ *agent.RunView) {
+			w.loop.Rules.DenySideEffects, w.loop.Tools = true, tool.NewSet(strict(w, false))
+		}, "denied"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, v := asking(t, newWorld)
+			c.change(t, w, v)
+			id := agent.ApprovalID(v.RunID, 1)
+			if _, err := w.loop.Resolve(t.Context(), loop.Resolution{UID: "ana", ApprovalID: id, Decision: agent.ApproveOnce}); !fault.Is(err, fault.Policy, c.code) {
+				t.Fatalf("%v, want %s", err, c.code)
+			}
+			if cards := w.open("ana"); len(cards) != 1 || cards[0].ApprovalID != id {
+				t.Errorf("these wait: %+v", cards)
+			}
+			if _, err := w.loop.Resolve(t.Context(), loop.Resolution{UID: "ana", ApprovalID: id, Decision: agent.Reject}); err != nil {
+				t.Errorf("it cannot be rejected: %v", err)
+			}
+		})
+	}
+}
+
+// TestRefusedDecisionsAreOnRecord has the loser of a race come back again and again: the first attempts are in the audit,
+// no more than a few, and a repetition of the winner's writes nothing.
+func TestRefusedDecisionsAreOnRecord(t *testing.T) { onEachStore(t, refusedAreOnRecord) }
+
+func refusedAreOnRecord(t *testing.T, open func(testing.TB) *world) {
+	w, v := asking(t, open)
+	counter := storetest.Count(w.store)
+	w.loop.Store = counter
+	resolve := func(d agent.Decision) error {
+		_, err := w.loop.Resolve(t.Context(), loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1), Decision: d})
+		return err
+	}
+	if err := resolve(agent.Reject); err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		if err := resolve(agent.ApproveOnce); !fault.Is(err, fault.Policy, fault.CodeAlreadyResolved) {
+			t.Fatal(err)
+		}
+	}
+	counter.Take()
+	for range 3 {
+		if err := resolve(agent.Reject); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := counter.Take().Commit.Trips; n != 0 {
+		t.Errorf("repetitions made %d commits", n)
+	}
+	want := append([]string{"requested approval ", "decided reject "}, slices.Repeat([]string{"refused approve_once already_resolved"}, 10)...)
+	if got := w.kinds(t, v.RunID); !slices.Equal(got, want) {
+		t.Errorf("the audit holds\n%q, want\n%q", got, want)
+	}
+}
