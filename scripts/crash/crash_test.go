@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/countersign-run/countersign/scripts/emulators"
+	"github.com/countersign-run/countersign/shared/leaktest"
 )
 
 // TestMain makes the test's own program the workers.
@@ -22,7 +23,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	os.Exit(m.Run())
+	leaktest.Main(m)
 }
 
 func matrix(t *testing.T, store string, kills int) {

@@ -53,6 +53,19 @@ func (s *shared) addr(t testing.TB) string {
 	return s.running.Addr
 }
 
+// End stops the emulators that the tests of this binary had in common. It is for TestMain, when all tests are over.
+func End() error { return errors.Join(sharedFirestore.end(), sharedPubSub.end()) }
+
+func (s *shared) end() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running == nil {
+		return nil
+	}
+	defer func() { s.running = nil }()
+	return s.running.Stop()
+}
+
 func (s *shared) release(t testing.TB) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/scripts/emulators"
+	"github.com/countersign-run/countersign/shared/leaktest"
 )
 
 // TestMain is the worker where a measurement has started this test again.
@@ -17,7 +18,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == workerCommand {
 		os.Exit(worker(os.Stderr))
 	}
-	os.Exit(m.Run())
+	leaktest.Main(m)
 }
 
 // Each measurement in a second. How fast it goes says nothing here; what must hold at any speed must hold.

@@ -173,8 +173,12 @@ func TestWhoMayDoWhat(t *testing.T) {
 	_, err = calendarOf(t, url, "me:"+events).Events.Insert("other@example.com", event("abcde")).Do()
 	refused(t, "somebody else's calendar", err, 404, "notFound")
 	res, err := http.Get(url + "/gmail/v1/users/me/drafts")
-	if err != nil || res.StatusCode != 401 {
-		t.Errorf("without a token: %v, %v", res, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode != 401 {
+		t.Errorf("without a token: %s", res.Status)
 	}
 }
 

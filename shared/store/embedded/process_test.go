@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/leaktest"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/embedded"
 )
@@ -26,7 +27,7 @@ var jobs = map[string]func(st store.Store) error{"append": appendForever, "count
 func TestMain(m *testing.M) {
 	job := jobs[os.Getenv(jobVar)]
 	if job == nil {
-		os.Exit(m.Run())
+		leaktest.Main(m)
 	}
 	st, err := embedded.Open(os.Getenv(dirVar), time.Now)
 	if err == nil {

@@ -1,0 +1,54 @@
+package api
+
+import (
+	"encoding/json"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/strictjson"
+)
+
+// FuzzLine holds every line of a stream, with whatever texts in it, to be one strict JSON object on one line, from which
+// the same texts are read.
+func FuzzLine(f *testing.F) {
+	for _, s := range []string{
+		"", "plain", "a\nb\r\n{\"type\":\"result\"}", "\u2028\u2029\u0085\ufeff", "\xff\xed\xa0\x80", "</script>&", "\x00\x1b\"\\/", "\u202e\U0010FFFF\ufffd", strings.Repeat("é", 5000),
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		rec := httptest.NewRecorder()
+		out := &ndjson{w: rec}
+		view := &agent.ActionView{Tool: text, Message: text, Field: text, ErrorReason: fault.Code(text)}
+		answer := runAnswer{RunView: &agent.RunView{Summary: text, Actions: []*agent.ActionView{view}}}
+		lines := []any{
+			statusLine{"status", agent.Planning, text, text}, deltaLine{"delta", text}, actionLine{"action", view}, pingLine,
+			resultLine{"result", answer}, errorLine{"error", text, fault.Model, fault.Code(text), text, text, &answer}, agent.EventView{Text: text, Action: view},
+		}
+		for _, l := range lines {
+			out.write(l)
+		}
+		written, ended := strings.CutSuffix(rec.Body.String(), "\n")
+		got := strings.Split(written, "\n")
+		if !ended || len(got) != len(lines) || !utf8.ValidString(written) || strings.Contains(written, "\r") {
+			t.Fatalf("%d lines became %q", len(lines), written)
+		}
+		for _, line := range got {
+			if err := strictjson.Check([]byte(line)); err != nil {
+				t.Fatalf("%v: %q", err, line)
+			}
+		}
+		var delta deltaLine
+		var result struct{ Result struct{ Summary string } }
+		if json.Unmarshal([]byte(got[1]), &delta) != nil || json.Unmarshal([]byte(got[4]), &result) != nil {
+			t.Fatalf("%q", got)
+		}
+		if meant := string([]rune(text)); delta.Delta != meant || result.Result.Summary != meant {
+			t.Fatalf("%q is said as %q, and summed up as %q", text, delta.Delta, result.Result.Summary)
+		}
+	})
+}
