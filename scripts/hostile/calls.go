@@ -178,8 +178,8 @@ func shownWhole(body []byte, name string, args any) error {
 	}
 	for _, text := range texts(args, "to", "cc", "bcc", "subject", "body", "summary", "description", "location", "attendees") {
 		line, hidden := visible.Line(text)
-		long, _ := visible.Text(text)
-		if !contains(view, line) && !contains(view, strings.ReplaceAll(long, "\r\n", "\n")) {
+		long, _ := visible.Text(strings.ReplaceAll(text, "\r\n", "\n")) // a mail's line ends are not its words
+		if !contains(view, line) && !contains(view, long) {
 			return fmt.Errorf("the pending view does not show %.100q", text)
 		}
 		if hidden && len(preview.Warnings) == 0 && strings.ContainsFunc(text, func(r rune) bool { return visible.Dangerous(r) && r > 0x20 }) {

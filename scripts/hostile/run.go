@@ -28,7 +28,7 @@ type target func(*stage) (got, error)
 
 // targets are by the beginning of their name; the longest one that fits is taken.
 var targets = map[string]target{
-	"http:": web, "http:stream": stream, "http:resolve": resolve, "push:resume": push, "resume": replay,
+	"http:": web, "http:stream": stream, "http:resolve": resolve, "http:pending": pending, "push:resume": push, "resume": replay,
 	"tool:": call, "tool:side_effect": provider, "model:response": answer, "run:hijacked_model": hijack,
 	"audit": private, "config:boot": boot,
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"strings"
@@ -60,7 +61,8 @@ type heard struct {
 type got struct {
 	status   int
 	class    string // of the error, or "none"
-	decision string // about a tool's call: allow, require_approval or deny
+	code     string // of the error
+	decision string // about a tool's call: allow, require_approval or deny; about a failure: mended
 	detail   string // for the table
 }
 
@@ -69,7 +71,7 @@ func newStage(ctx context.Context, net *internet, c Case) (*stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &stage{ctx: ctx, c: c, left: c.Input, net: net, dir: dir, as: "userA", began: time.Now(),
+	s := &stage{ctx: ctx, c: c, left: maps.Clone(c.Input), net: net, dir: dir, as: "userA", began: time.Now(),
 		approved: map[string]bool{}, private: map[string]bool{}, runs: map[string]world.Answer{}}
 	s.say = notation{now: s.now, fixture: s.fixture, token: func(spec map[string]any) (string, error) {
 		return s.net.jwt(spec, s.claims())
@@ -164,20 +166,11 @@ func (s *stage) takeText(key string) (string, error) {
 	return textOf(v), err
 }
 
-// keep remembers texts of the case that are for its user alone.
-func (s *stage) keep(v any) {
-	switch v := v.(type) {
-	case string:
-		if len(v) >= 12 {
-			s.private[v] = true
-		}
-	case []any:
-		for _, part := range v {
-			s.keep(part)
-		}
-	case map[string]any:
-		for _, part := range v {
-			s.keep(part)
+// keep remembers the words of a request or a call that are for its user alone: what people write, and to whom.
+func (s *stage) keep(args any) {
+	for _, text := range texts(args, "prompt", "to", "cc", "bcc", "subject", "body", "summary", "description", "location", "attendees", "comment") {
+		if len(text) >= 12 { // a short word stands anywhere
+			s.private[text] = true
 		}
 	}
 }

@@ -136,8 +136,13 @@ func (s *stage) split() (got, error) {
 	})))
 	const text = "Grüße 😀 aus Köln – 日本語"
 	s.w.SetBrain(world.Says(text))
-	a, err := s.call(s.as, "POST", "/api/agent/run/stream", `{"prompt":"Please."}`)
-	if a.HTTP != http.StatusOK {
+	s.left["body"] = map[string]any{"prompt": "Please."}
+	m, err := s.compose(routes["stream"])
+	if err != nil {
+		return got{}, err
+	}
+	a, err := s.send(m)
+	if err != nil || a.HTTP != http.StatusOK {
 		return gotOf(a), err
 	}
 	return s.told(a.Body, text)

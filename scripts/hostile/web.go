@@ -237,12 +237,9 @@ func trickle(ctx context.Context, conn net.Conn, rate, total int) {
 
 // gotOf is what an answer says.
 func gotOf(a world.Answer) got {
-	g := got{status: a.HTTP, class: "none", detail: fmt.Sprintf("%d %.200s", a.HTTP, a.Body)}
-	if a.Error.Class != "" {
-		g.class = a.Error.Class
-	}
-	if g.class == "none" {
-		g.class = classOf(a)
+	g := got{status: a.HTTP, class: a.Error.Class, code: a.Error.Code, detail: fmt.Sprintf("%d %.200s", a.HTTP, a.Body)}
+	if g.class == "" {
+		g.class, g.code = classOf(a), a.ErrorReason
 	}
 	return g
 }
@@ -260,7 +257,7 @@ func classOf(a world.Answer) string {
 	return "none"
 }
 
-// web runs a case of the form http:name.
+// web runs a case of the form http:name that no other target takes.
 func web(s *stage) (got, error) {
 	if err := s.open(nil); err != nil {
 		return got{}, err
