@@ -8,12 +8,15 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
 	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model/fakegemini"
+	"github.com/countersign-run/countersign/shared/policy"
 	"github.com/countersign-run/countersign/shared/tool"
 	"github.com/countersign-run/countersign/shared/visible"
 )
@@ -93,6 +96,8 @@ func (s *stage) judged(name string, args any, run world.Answer, before int) (got
 	g := gotOf(run)
 	switch {
 	case g.status != 200:
+		return g, nil
+	case len(run.Actions) == 0 && run.Status == "failed": // the model's answer was refused whole
 		return g, nil
 	case len(run.Actions) != 1:
 		return g, fmt.Errorf("the run has %d actions: %s", len(run.Actions), run.Body)
@@ -248,6 +253,8 @@ func (s *stage) allow(name string) error {
 			err = s.alwaysAllow(name, strings.Split(m[1], ","))
 		case part == "remove_after_decision":
 			err = s.removeLater()
+		case part == "expired":
+			s.pass(100 * 24 * time.Hour) // no entry lasts so long
 		default:
 			err = unknown("the setup %q", part)
 		}
@@ -263,6 +270,9 @@ func (s *stage) alwaysAllow(name string, to []string) error {
 	for i := range to {
 		to[i] = strings.TrimSpace(to[i])
 	}
+	if strings.ContainsAny(strings.Join(to, ""), "*") || !strings.Contains(to[0], "@") {
+		return s.alwaysAllowOddly(name, to)
+	}
 	run, err := s.opened(s.as, name, map[string]any{"to": to, "subject": "s", "body": "b"})
 	if err != nil {
 		return err
@@ -271,6 +281,16 @@ func (s *stage) alwaysAllow(name string, to []string) error {
 	s.allowed++ // the case's own call may rest on it
 	s.mu.Unlock()
 	return s.decided(s.as, run, "approve_and_always_allow_recipient")
+}
+
+// alwaysAllowOddly writes entries that no decision would make, such as a whole domain, behind Countersign's back.
+func (s *stage) alwaysAllowOddly(name string, to []string) error {
+	u := agent.User{UID: s.as}
+	return s.change(agent.UserPath(s.as), &u, func() {
+		for _, one := range to {
+			u.Allow = append(u.Allow, policy.Entry{ID: policy.EntryID(s.as, name, one), Tool: name, Recipient: one, CreatedAt: s.now(), ExpiresAt: s.now().Add(time.Hour)})
+		}
+	})
 }
 
 // removeLater takes the allowlist back between the policy's word and the effect: while the draft is made.

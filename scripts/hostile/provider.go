@@ -135,12 +135,18 @@ func failureOf(tool, phrase string) (failure, error) {
 	return f, nil
 }
 
+// googleReason is a word that looks like a reason of Google's.
+var googleReason = regexp.MustCompile(`\b[a-z]+(?:[A-Z][a-z]+)+\b`)
+
 var reasons = map[int]string{400: "invalidArgument", 401: "authError", 403: "forbidden", 429: "rateLimitExceeded"}
 
 // refused is a status before anything was done: one that passes is tried again, any other is the end.
 func (f *failure) refused(m []string) {
 	f.fault.Status, _ = strconv.Atoi(m[1]) // three digits
 	f.fault.Kind, f.fault.Reason, f.fault.Text = localgoogle.StatusBefore, reasons[f.fault.Status], m[2]
+	if reason := googleReason.FindString(m[2]); reason != "" {
+		f.fault.Reason = reason
+	}
 	if f.fault.Status != 429 && f.fault.Status < 500 {
 		f.always, f.effects = true, 0
 	}
@@ -160,8 +166,8 @@ func (s *stage) dieIn(run world.Answer, struck *atomic.Int64) error {
 	if err := errors.Join(s.w.Stop(), s.start(nil)); err != nil {
 		return err
 	}
-	s.pass(10 * time.Minute)
-	return s.settle(1)
+	s.pass(10 * time.Minute) // longer than any lease
+	return nil
 }
 
 // settled holds what is on record to what the provider did.

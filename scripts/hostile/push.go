@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 // Pub/Sub may send it.
 func push(s *stage) (got, error) {
 	down := &outage{}
+	s.process = down
 	if err := s.open(down.under); err != nil {
 		return got{}, err
 	}
@@ -33,9 +35,12 @@ func push(s *stage) (got, error) {
 	if err != nil {
 		return got{}, err
 	}
+	if _, ok := s.peek("concurrent"); ok {
+		return s.stormed(m, want)
+	}
 	unavailable, err := s.takeText("firestore")
-	if err != nil || unavailable != "" && unavailable != "unavailable" {
-		return got{}, errors.Join(err, unknown("firestore: %s", unavailable))
+	if err != nil {
+		return got{}, err
 	}
 	down.on.Store(unavailable != "")
 	open := s.c.Input["state"] != nil && s.effects() == 0
@@ -139,6 +144,16 @@ func (s *stage) state() (want int, release func(), err error) {
 	has := func(word string) bool { return strings.Contains(state, word) }
 	switch {
 	case state == "" && s.c.Category == "jwt", has("open"): // nothing is to be done, whoever asks
+	case has("executing") && (has("lapsed") || has("expired") || has("dead")):
+		want = 1
+		err = s.abandoned(run)
+	case has("executing"):
+		want = 1
+		release, err = s.executing(run)
+	case has("disabled"):
+		_, e1 := s.resolve(s.as, ap, "approve_once")
+		u := agent.User{}
+		err = errors.Join(e1, s.change(agent.UserPath(s.as), &u, func() { u.Disabled = true }))
 	case state == "", has("approved"):
 		want = 1
 		_, err = s.resolve(s.as, ap, "approve_once")
@@ -153,9 +168,6 @@ func (s *stage) state() (want int, release func(), err error) {
 		_, err = s.call(s.as, "POST", "/api/agent/runs/"+run.RunID+"/cancel", "")
 	case has("expired"):
 		s.pass(approvalTTL + time.Second)
-	case has("executing"):
-		want = 1
-		release, err = s.executing(run)
 	default:
 		err = unknown("the state %q", state)
 	}
@@ -193,6 +205,40 @@ func (s *stage) executing(run world.Answer) (release func(), err error) {
 	case <-time.After(10 * time.Second):
 		return release, errors.New("the worker does not begin")
 	}
+}
+
+// abandoned has a worker die in the middle of its effect, and its lease lapse.
+func (s *stage) abandoned(run world.Answer) error {
+	var struck atomic.Int64
+	s.w.SetFault(func(op string) localgoogle.Fault {
+		if op == "gmail.drafts.send" && struck.Add(1) == 1 {
+			s.process.dead.Store(true)
+		}
+		return localgoogle.Fault{}
+	})
+	return s.dieIn(run, &struck)
+}
+
+// stormed has the message come many times at once.
+func (s *stage) stormed(m message, want int) (got, error) {
+	v, _, err := s.take("concurrent")
+	if err != nil {
+		return got{}, err
+	}
+	n, err := number(v)
+	answers, errs := make([]world.Answer, n), make([]error, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { answers[i], errs[i] = s.send(m) })
+	}
+	wg.Wait()
+	g := got{status: 204, class: "none"}
+	for _, a := range answers {
+		if a.HTTP != 204 && a.HTTP != 503 {
+			g = gotOf(a)
+		}
+	}
+	return g, errors.Join(err, errors.Join(errs...), s.settle(want))
 }
 
 // redelivered has a message delivered again while its first delivery is still worked on. The times of the case are cut

@@ -29,17 +29,18 @@ const approvalTTL = time.Minute
 
 // stage is where one case takes place: a world of its own, what was said in it, and what was approved.
 type stage struct {
-	ctx   context.Context
-	c     Case
-	left  map[string]any // of the input, what nobody has taken yet
-	net   *internet
-	dir   string
-	w     *world.World // after open
-	say   notation
-	as    string // the user of the case
-	began time.Time
-	shift atomic.Int64 // nanoseconds that the clock was put forward
-	ran   atomic.Int64 // effects of tools that are the runner's own
+	ctx     context.Context
+	c       Case
+	left    map[string]any // of the input, what nobody has taken yet
+	net     *internet
+	dir     string
+	w       *world.World // after open
+	say     notation
+	as      string // the user of the case
+	began   time.Time
+	shift   atomic.Int64 // nanoseconds that the clock was put forward
+	process *outage      // the store of a process that a case has die; nil where none does
+	ran     atomic.Int64 // effects of tools that are the runner's own
 
 	mu       sync.Mutex
 	heard    []heard

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"regexp"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -24,7 +25,7 @@ func stream(s *stage) (got, error) {
 		return got{}, err
 	}
 	if _, ok := s.peek("client"); ok {
-		return s.slowReader()
+		return s.lazy()
 	}
 	turn, asked, err := s.streamed()
 	if err != nil {
@@ -60,6 +61,8 @@ func (s *stage) streamed() (turn fakegemini.Turn, asked bool, err error) {
 	}
 	how, err := s.takeText("model")
 	switch {
+	case strings.HasPrefix(how, "fails before"):
+		turn = fakegemini.Turn{Status: 400}
 	case strings.HasPrefix(how, "fails after"):
 		turn = fakegemini.Turn{Text: "one two three four five six", Hangup: true}
 	case how != "":
@@ -170,10 +173,13 @@ func (b byteByByte) Write(p []byte) (int, error) {
 // Unwrap is for http.ResponseController.
 func (b byteByByte) Unwrap() http.ResponseWriter { return b.ResponseWriter }
 
-// slowReader is a client that reads next to nothing: its run has to end all the same.
-func (s *stage) slowReader() (got, error) {
+var leaves = regexp.MustCompile(`disconnect|close|leave|abort|goes away`)
+
+// lazy is a client that reads next to nothing, or leaves: its run has to end all the same.
+func (s *stage) lazy() (got, error) {
 	how, err := s.takeText("client")
-	if err != nil || !strings.HasPrefix(how, "reads 1 byte") {
+	leaves := leaves.MatchString(how)
+	if err != nil || !leaves && !strings.HasPrefix(how, "reads 1 byte") {
 		return got{}, errors.Join(err, unknown("a client that %s", how))
 	}
 	s.w.SetBrain(func(fakegemini.Request) fakegemini.Turn {
@@ -202,8 +208,11 @@ func (s *stage) slowReader() (got, error) {
 		return got{}, errors.Join(err, fmt.Errorf("it is answered %q", status))
 	}
 	for end := time.Now().Add(25 * time.Second); time.Now().Before(end); time.Sleep(time.Second) {
-		if _, err := in.ReadByte(); err != nil {
+		if _, err := in.ReadByte(); err != nil && !leaves {
 			return got{}, err
+		}
+		if leaves {
+			_ = conn.Close() // a second time it is closed
 		}
 		if n, err := s.moving(); err != nil || n == 0 {
 			return got{status: 200, class: "none", detail: "the run ended"}, err

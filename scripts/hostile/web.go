@@ -239,9 +239,19 @@ func trickle(ctx context.Context, conn net.Conn, rate, total int) {
 func gotOf(a world.Answer) got {
 	g := got{status: a.HTTP, class: a.Error.Class, code: a.Error.Code, detail: fmt.Sprintf("%d %.200s", a.HTTP, a.Body)}
 	if g.class == "" {
-		g.class, g.code = classOf(a), a.ErrorReason
+		g.class = classOf(a)
+		g.code, _ = fieldsOf(a)["errorReason"].(string)
 	}
 	return g
+}
+
+// fieldsOf are the fields of an answer; none where it is no object.
+func fieldsOf(a world.Answer) map[string]any {
+	var fields map[string]any
+	if json.Unmarshal(a.Body, &fields) != nil {
+		return nil
+	}
+	return fields
 }
 
 // classOf is the class of a run's error, or of the first of its actions that has one.
