@@ -61,6 +61,11 @@ func (s *stage) always() error {
 		errs = append(errs, s.proper(h))
 	}
 	logs := s.w.Logs.String()
+	for entry := range strings.Lines(logs) {
+		if !json.Valid([]byte(entry)) || !strings.HasPrefix(entry, "{") {
+			errs = append(errs, fmt.Errorf("a line of the log is no entry: %.200q", entry))
+		}
+	}
 	for what, found := range s.leaks(logs) {
 		errs = append(errs, fmt.Errorf("the log holds %s: %.80q", what, found))
 	}

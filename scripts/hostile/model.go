@@ -38,7 +38,7 @@ func answer(s *stage) (got, error) {
 		return got{}, err
 	}
 	g := gotOf(run)
-	if n := len(s.w.Gemini.Requests()); n > maxModelCalls {
+	if n := len(s.w.Gemini.Requests()); turn.Status == 0 && n > maxModelCalls { // a failure may be tried again
 		err = fmt.Errorf("the model was asked %d times", n)
 	}
 	if n := s.effects(); n != 0 {

@@ -28,9 +28,9 @@ func permitted(c Case, g got) string {
 		return "the note permits it: the run was summarised, within three calls of the model"
 	case strings.Contains(note, "refused in V1") && g.decision == "deny":
 		return "the note permits it: it is refused before anybody is asked"
-	case g.status == 409 && g.code == "idempotency_key_reused":
+	case c.Expect.Class == "ValidationError" && g.status == 409 && g.code == "idempotency_key_reused":
 		return "contract section 1: a key that comes with another body is a PolicyError"
-	case g.class == "ModelError" && g.code == "answer_too_large":
+	case c.Expect.Class == "ValidationError" && g.class == "ModelError" && g.code == "answer_too_large":
 		return "an answer of the model over 512 KiB is refused whole, before a call in it is looked at, and nothing of it is written"
 	case c.Category == "provider" && c.Expect.Class == "ToolExecutionError" && g.decision == "mended":
 		return "the failure was mended: the effect is proven and was had once, so that there is no error to tell of"

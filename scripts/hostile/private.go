@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"strconv"
 	"strings"
@@ -117,16 +118,22 @@ func (s *stage) chain(run world.Answer) (entries []audit.Entry, head audit.Head,
 	return entries, stored.Audit, err
 }
 
-var tampering = regexp.MustCompile(`^(change one field of entry|delete entry|swap entries) (\d+)(?: of \d+| and (\d+))?$`)
+var (
+	tampering = regexp.MustCompile(`^(change|modify|edit|alter|delete|remove|swap|reorder|duplicate|append|insert|truncate|cut)\b`)
+	numbers   = regexp.MustCompile(`\d+`)
+)
 
 // tampered changes a chain of twelve entries behind Countersign's back; whoever verifies it is told where.
 func (s *stage) tampered(how string) error {
-	m := tampering.FindStringSubmatch(how)
-	if m == nil {
+	verb, found := tampering.FindString(how), numbers.FindAllString(how, -1)
+	if verb == "" || len(found) == 0 {
 		return unknown("tamper: %s", how)
 	}
-	first, _ := strconv.ParseInt(m[2], 10, 64) // digits
-	second, _ := strconv.ParseInt(m[3], 10, 64)
+	first, e1 := strconv.ParseInt(found[0], 10, 64)
+	second, e2 := strconv.ParseInt(found[len(found)-1], 10, 64)
+	if err := errors.Join(e1, e2); err != nil {
+		return err
+	}
 	run, err := s.longRun()
 	if err != nil {
 		return err
@@ -135,7 +142,7 @@ func (s *stage) tampered(how string) error {
 	if err != nil || len(entries) < 7 || len(audit.Verify(entries, head)) > 0 {
 		return errors.Join(err, fmt.Errorf("the chain of %d entries is not whole from the start", len(entries)))
 	}
-	if err := s.tamper(m[1], run.RunID, first, second); err != nil {
+	if err := s.tamper(verb, run.RunID, first, second, int64(len(entries))); err != nil {
 		return err
 	}
 	if entries, head, err = s.chain(run); err != nil {
@@ -143,7 +150,7 @@ func (s *stage) tampered(how string) error {
 	}
 	problems := audit.Verify(entries, head)
 	for _, p := range problems {
-		if p.First <= max(first+1, second) && p.Last >= first {
+		if p.First <= first+1 && p.Last >= first || p.Fault == audit.Inserted || p.Fault == audit.CutOff {
 			return nil
 		}
 	}
@@ -168,14 +175,23 @@ func (s *stage) longRun() (world.Answer, error) {
 	return run, s.decided(s.as, run, "approve_once")
 }
 
-func (s *stage) tamper(how, runID string, first, second int64) error {
+func (s *stage) tamper(how, runID string, first, second, last int64) error {
 	var a, b audit.Entry
 	at, to := audit.Path(runID, first), audit.Path(runID, second)
 	switch how {
-	case "delete entry":
+	case "delete", "remove":
 		_, err := s.w.App.Store.Commit(s.ctx, store.Delete(at, time.Time{}))
 		return err
-	case "swap entries":
+	case "truncate", "cut":
+		for ; first <= last; first++ {
+			if _, err := s.w.App.Store.Commit(s.ctx, store.Delete(audit.Path(runID, first), time.Time{})); err != nil {
+				return err
+			}
+		}
+		return nil
+	case "duplicate", "append", "insert":
+		return s.forge(at, audit.Path(runID, last+1), last+1)
+	case "swap", "reorder":
 		if err := s.change(at, &a, func() {}); err != nil {
 			return err
 		}
@@ -184,8 +200,26 @@ func (s *stage) tamper(how, runID string, first, second int64) error {
 		}
 		kept := a
 		return s.change(at, &a, func() { a = kept })
-	case "change one field of entry":
-		return s.change(at, &a, func() { a.Tool = "calendar_event_create" })
 	}
-	return unknown("tamper: %s", how)
+	return s.change(at, &a, func() { a.Tool = "calendar_event_create" })
+}
+
+// forge puts an entry that is like another behind the last one.
+func (s *stage) forge(from, to string, seq int64) error {
+	docs, err := s.w.App.Store.Get(s.ctx, from)
+	if err != nil {
+		return err
+	}
+	var e audit.Entry
+	if err := json.Unmarshal(docs[0].Data, &e); err != nil {
+		return err
+	}
+	fields := maps.Clone(docs[0].Fields)
+	e.Seq, fields["seq"] = seq, seq
+	data, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	_, err = s.w.App.Store.Commit(s.ctx, store.Create(to, fields, data))
+	return err
 }

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/countersign-run/countersign/scripts/world"
@@ -288,6 +289,9 @@ func web(s *stage) (got, error) {
 		return got{}, err
 	}
 	s.w.SetBrain(world.Says("Hello."))
+	if _, ok := s.peek("concurrent"); ok {
+		return s.together(m)
+	}
 	before, err := s.count()
 	if err != nil {
 		return got{}, err
@@ -332,6 +336,35 @@ func (s *stage) sameAsMissing(a world.Answer) error {
 		return fmt.Errorf("what is another's is told apart from what is not there: %s, %s", a.Body, none.Body)
 	}
 	return nil
+}
+
+// together sends a request many times at once. With one Idempotency-Key there is one run, whatever is answered.
+func (s *stage) together(m message) (got, error) {
+	v, _, err := s.take("concurrent")
+	if err != nil {
+		return got{}, err
+	}
+	n, err := number(v)
+	answers, errs := make([]world.Answer, n), make([]error, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { answers[i], errs[i] = s.send(m) })
+	}
+	wg.Wait()
+	g := got{status: 200, class: "none"}
+	for _, a := range answers {
+		if a.HTTP != 200 && a.HTTP != 409 {
+			g = gotOf(a)
+		}
+	}
+	runs, counting := s.count()
+	if err := errors.Join(err, counting, errors.Join(errs...)); err != nil {
+		return g, err
+	}
+	if m.header.Get("Idempotency-Key") != "" && runs != 1 {
+		return g, fmt.Errorf("one key made %d runs", runs)
+	}
+	return g, nil
 }
 
 // sequence sends several requests one behind the other; the last one counts.
