@@ -72,9 +72,9 @@ func TestAFalseExpectationFails(t *testing.T) {
 			},
 			"decision": func(c *Case) { c.Expect.Note = "decision=allowed_by_nobody;" },
 		} {
-			false := c
-			change(&false)
-			if r := runOne(t.Context(), theInternet(t), false); len(r.Wrong) == 0 {
+			other := c
+			change(&other)
+			if r := runOne(t.Context(), theInternet(t), other); len(r.Wrong) == 0 {
 				t.Errorf("%s passes with another %s", c.ID, what)
 			}
 		}
