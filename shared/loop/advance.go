@@ -327,7 +327,7 @@ func (l *Loop) account(s *agent.State) string {
 		case t == nil || !a.SideEffect:
 		case a.Status == agent.ActionCompleted:
 			lines = append(lines, t.Summary(a.Args))
-		case a.Execution == agent.UnknownState && a.Decision != agent.StartNew:
+		case a.Execution == agent.UnknownState:
 			lines = append(lines, "Nobody could tell whether this was done: "+l.title(a)+". Please look for yourself.")
 		}
 	}

@@ -91,6 +91,9 @@ func (m *mover) response(a *agent.Action) model.Response {
 	default:
 		r.Error = "It was not done."
 	}
+	if r.Error != "" && a.Again > 0 {
+		r.Error += " Whether it was done at an earlier try, nobody can tell."
+	}
 	return r
 }
 

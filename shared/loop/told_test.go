@@ -46,3 +46,36 @@ func TestTheModelIsToldOfEdits(t *testing.T) {
 		})
 	}
 }
+
+// TestTheModelIsToldOfADoubt has the user start anew what may have been done, and then say no: that nothing was done is
+// more than anybody knows.
+func TestTheModelIsToldOfADoubt(t *testing.T) {
+	w, ctx := newWorld(t), context.Background()
+	w.loop.Profile.RejectOutcome = loop.RejectContinues
+	w.model.Then(script.Turn{Calls: []script.Call{{Name: "send", Args: map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}}}}, script.Turn{Text: "Well."})
+	w.next = []string{"ambiguous"}
+	run, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "tell bob"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, d := range []agent.Decision{agent.ApproveOnce, agent.StartNew, agent.Reject} {
+		if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(run.RunID, i+1), Decision: d}); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.deliver(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	requests := w.model.Requests()
+	last := requests[len(requests)-1].Contents
+	if told := string(last[len(last)-1]); !strings.Contains(told, "The user said no") || !strings.Contains(told, "earlier try") {
+		t.Errorf("the model is told %s", told)
+	}
+	v, _, err := w.loop.Get(ctx, "ana", run.RunID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(v.Summary, "Nobody could tell whether this was done") {
+		t.Errorf("the user is told %q", v.Summary)
+	}
+}
