@@ -11,7 +11,6 @@ import (
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/model/fakegemini"
 	"github.com/countersign-run/countersign/shared/model/gemini"
-	"github.com/countersign-run/countersign/shared/model/script"
 	"github.com/countersign-run/countersign/shared/wait"
 )
 
@@ -25,9 +24,9 @@ func (w *walk) turn(noTools bool, prompt string) fakegemini.Turn {
 		w.count["model error"]++
 		return fakegemini.Turn{Block: "SAFETY"}
 	case n < 30 || noTools && n < 85:
-		return fakegemini.Turn{Thought: w.some("hm"), Text: "So be it." + strings.Repeat(" And more of it.", w.r.IntN(2)*w.r.IntN(2000))}
+		return fakegemini.Turn{Thought: w.some("hm"), Text: "So be it." + strings.Repeat(" And more of it.", w.r.IntN(10)/9*w.r.IntN(2000)), Pieces: 2}
 	}
-	t := fakegemini.Turn{Thought: w.some("hm"), Text: w.some("Let me see.")}
+	t := fakegemini.Turn{Thought: w.some("hm"), Text: w.some("Let me see."), Pieces: 2}
 	for range 1 + min(w.r.IntN(4), w.r.IntN(5)) + 14*(w.r.IntN(60)/59) {
 		t.Calls = append(t.Calls, w.call(prompt))
 	}
@@ -88,7 +87,7 @@ type direct struct{ w *walk }
 
 func (d direct) Name() string { return "direct" }
 
-func (d direct) Generate(ctx context.Context, req model.Request, delta func(string)) (*model.Reply, error) {
+func (d direct) Generate(ctx context.Context, req model.Request, _ func(string)) (*model.Reply, error) {
 	if d.w.store.dead {
 		return nil, errDied
 	}
@@ -98,14 +97,19 @@ func (d direct) Generate(ctx context.Context, req model.Request, delta func(stri
 		return nil, fault.New(fault.Model, model.CodeRefused, "The request is refused.").Because(err)
 	}
 	t := d.w.think(contents, req.NoTools)
-	s := script.Turn{Thought: t.Thought, Text: t.Text, Calls: t.Calls}
 	switch {
-	case t.Finish != "":
-		s.Correction = "Your last answer held a function call that could not be read."
 	case t.Block != "":
-		s.Err = fault.New(fault.Model, model.CodeBlocked, "Withheld.")
+		return nil, fault.New(fault.Model, model.CodeBlocked, "Withheld.")
+	case t.Finish != "" || req.NoTools && len(t.Calls) > 0:
+		return &model.Reply{Finish: t.Finish, Correction: "Your last answer held a function call that may not be made, or could not be read."}, nil
 	}
-	return script.New(s).Generate(ctx, req, delta)
+	d.w.answers++
+	content := t.Content([]byte(fmt.Sprint(d.w.answers)), fakegemini.Gemini3)
+	p, err := model.Parse(content)
+	if err != nil {
+		return nil, err
+	}
+	return &model.Reply{Content: content, Text: p.Text, Calls: p.Calls, Finish: "STOP", Model: "direct"}, nil
 }
 
 // wire has the walks' requests go through Google's client and HTTP.

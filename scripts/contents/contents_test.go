@@ -16,7 +16,7 @@ var kinds = []string{
 // TestContents makes thousands of requests, none of which is refused or tells the model what is not so. A fault names
 // the seed that repeats it: go run ./scripts/contents -seed N -stories 1.
 func TestContents(t *testing.T) {
-	got := series(context.Background(), 1, 0, 4000, nil, os.Stdout)
+	got := series(context.Background(), 1, 0, 3000, nil, os.Stdout)
 	if got.faults > 0 {
 		t.Errorf("%d faults", got.faults)
 	}
@@ -35,11 +35,11 @@ func TestContentsOverTheWire(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer over.server.Close()
-	got := series(context.Background(), 1_000_000, 0, 300, over, os.Stdout)
+	got := series(context.Background(), 1_000_000, 0, 200, over, os.Stdout)
 	if got.faults > 0 {
 		t.Errorf("%d faults", got.faults)
 	}
-	if n := len(over.fake.Requests()); n < 300 {
+	if n := len(over.fake.Requests()); n < 200 {
 		t.Errorf("%d requests came over the wire", n)
 	}
 }

@@ -40,6 +40,7 @@ type walk struct {
 	runs    map[string]string // by prompt
 	deeds   []deed
 	tags    int
+	answers int                 // of the model without a wire, whose calls' ids count them
 	decided map[string]decision // by approval
 	edits   map[string]args     // by action
 
