@@ -19,7 +19,7 @@ var may = map[string]string{
 	"shared/auth":                  "shared/fault",
 	"shared/config":                "shared/fault shared/obs shared/policy",
 	"shared/google":                "shared/fault shared/store shared/tool",
-	"shared/loop":                  "shared/agent shared/audit shared/fault shared/model shared/policy shared/queue shared/store shared/tool shared/wait",
+	"shared/loop":                  "shared/agent shared/audit shared/fault shared/model shared/policy shared/queue shared/store shared/tool shared/visible shared/wait",
 	"shared/model":                 "shared/fault shared/strictjson shared/tool",
 	"shared/model/gemini":          "shared/fault shared/model shared/wait",
 	"shared/model/script":          "shared/fault shared/model shared/model/fakegemini",

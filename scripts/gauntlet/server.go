@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/wait"
 )
 
 // Server is a Countersign that runs somewhere, as its users reach it.
@@ -152,10 +153,31 @@ func (s *session) ask(ctx context.Context, user string, n int) (world.Answer, wo
 	return run, run.Approvals[0], nil
 }
 
-// resolve decides about an approval.
+// resolve decides about an approval, again where the server says that it could not be done just now.
 func (s *session) resolve(ctx context.Context, user string, a world.Approval, decision string) (world.Answer, error) {
-	return s.call(ctx, user, "POST", "/approvals/resolve", object("approvalId", a.ApprovalID, "decision", decision, "argsHash", a.ArgsHash))
+	body := object("approvalId", a.ApprovalID, "decision", decision, "argsHash", a.ArgsHash)
+	for {
+		got, err := s.call(ctx, user, "POST", "/approvals/resolve", body)
+		if err != nil || got.HTTP != http.StatusServiceUnavailable {
+			return got, err
+		}
+		if err := wait.For(ctx, pause); err != nil {
+			return got, fmt.Errorf("%w: the last answer was %d %s", err, got.HTTP, got.Body)
+		}
+	}
 }
+
+// approve says yes, which must be taken.
+func (s *session) approve(ctx context.Context, user string, a world.Approval) error {
+	got, err := s.resolve(ctx, user, a, "approve_once")
+	if err == nil && got.HTTP != http.StatusOK {
+		err = fmt.Errorf("a yes is answered %d %s", got.HTTP, got.Body)
+	}
+	return err
+}
+
+// pause is between two looks at a run.
+const pause = 50 * time.Millisecond
 
 // ended waits for the end of a run.
 func (s *session) ended(ctx context.Context, user, runID string) (world.Answer, error) {
@@ -164,10 +186,8 @@ func (s *session) ended(ctx context.Context, user, runID string) (world.Answer, 
 		if err != nil || run.Status == "completed" || run.Status == "failed" || run.HTTP != http.StatusOK {
 			return run, err
 		}
-		select {
-		case <-ctx.Done():
-			return run, fmt.Errorf("the run %s is still %s: %w", runID, run.Status, ctx.Err())
-		case <-time.After(10 * time.Millisecond):
+		if err := wait.For(ctx, pause); err != nil {
+			return run, fmt.Errorf("the run %s is still %s: %w", runID, run.Status, err)
 		}
 	}
 }

@@ -53,8 +53,9 @@ type ground struct {
 	spent   float64 // seconds of CPU of the workers that were killed
 	tokens  map[string]string
 
-	sweeper sync.WaitGroup
-	closers []func() error
+	sweeper    sync.WaitGroup
+	stopSweeps context.CancelFunc
+	closers    []func() error
 }
 
 func newGround(ctx context.Context, m measurement) (*ground, error) {
@@ -93,8 +94,8 @@ func (g *ground) open(ctx context.Context, m measurement) (err error) {
 			return err
 		}
 	}
-	g.closers = append(g.closers, g.stopWorkers)
 	g.sweep(ctx)
+	g.closers = append(g.closers, g.freeze)
 	return nil
 }
 
@@ -222,10 +223,9 @@ func (g *ground) lastLogs() string {
 	return string(data[max(0, len(data)-4096):])
 }
 
-// sweep calls the sweep function from time to time, as the scheduler does, until the ground is closed.
+// sweep calls the sweep function from time to time, as the scheduler does, until the ground is frozen.
 func (g *ground) sweep(ctx context.Context) {
-	ctx, cancel := context.WithCancel(ctx)
-	g.closers = append(g.closers, func() error { cancel(); g.sweeper.Wait(); return nil })
+	ctx, g.stopSweeps = context.WithCancel(ctx)
 	g.sweeper.Go(func() {
 		for wait.For(ctx, g.sweeps) == nil {
 			token, err := g.relay.token(ctx)
@@ -239,7 +239,10 @@ func (g *ground) sweep(ctx context.Context) {
 	})
 }
 
-func (g *ground) stopWorkers() error {
+// freeze ends the sweeps and the workers: what is looked at afterwards moves no more.
+func (g *ground) freeze() error {
+	g.stopSweeps()
+	g.sweeper.Wait()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	var errs []error
@@ -248,6 +251,7 @@ func (g *ground) stopWorkers() error {
 			errs = append(errs, fmt.Errorf("a worker ended badly: %w\n%s", err, g.lastLogs()))
 		}
 	}
+	g.workers = nil
 	return errors.Join(errs...)
 }
 

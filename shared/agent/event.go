@@ -106,6 +106,7 @@ type Plan struct {
 	Tool             string          `json:"tool"`
 	Args             json.RawMessage `json:"args,omitempty"` // canonical; absent where they could not be normalised
 	ArgsHash         string          `json:"argsHash,omitempty"`
+	Edited           bool            `json:"edited,omitempty"` // the arguments are the user's, of an action that this one starts afresh
 	SideEffect       bool            `json:"sideEffect,omitempty"`
 	RequiresApproval bool            `json:"requiresApproval,omitempty"`
 	PolicyDecision   string          `json:"policyDecision,omitempty"`

@@ -108,7 +108,6 @@ type Action struct {
 	Decision   Decision
 	DecidedBy  string
 	Comment    string
-	Edited     bool
 	Started    Started
 	Result     json.RawMessage
 	Error      *Problem

@@ -178,6 +178,8 @@ func (d *draft) reconsider(a *agent.Action, t *tool.Tool) (stop bool, err error)
 		return true, d.stop(a, v.Rule, fault.New(fault.Policy, "denied", "%s", v.Reason))
 	case a.Decision == "" && v.Mode == policy.RequireApproval && a.Status == agent.ActionExecuting:
 		return true, d.stop(a, v.Rule, fault.New(fault.Policy, "denied", "What allowed it was taken back before it was done."))
+	case a.Decision == "" && v.Mode == policy.RequireApproval && d.m.withinCaps(u, d.now) != nil:
+		return true, d.stop(a, v.Rule, d.m.withinCaps(u, d.now))
 	case a.Decision == "" && v.Mode == policy.RequireApproval:
 		return true, d.ask(a, agent.KindApproval, v.Reason)
 	case a.Decision == "":

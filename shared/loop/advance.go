@@ -327,25 +327,25 @@ func (l *Loop) account(s *agent.State) string {
 		case t == nil || !a.SideEffect:
 		case a.Status == agent.ActionCompleted:
 			lines = append(lines, t.Summary(a.Args))
-		case a.Execution == agent.UnknownState && a.Decision != agent.StartNew:
+		case a.Execution == agent.UnknownState:
 			lines = append(lines, "Nobody could tell whether this was done: "+l.title(a)+". Please look for yourself.")
 		}
 	}
 	return strings.Join(lines, "\n")
 }
 
-// onRecord says what was done where not every effect that the model asked for was, and nothing where all were: the model
-// may say that it is done, but a summary follows the record (hostile case MO-019).
-func (l *Loop) onRecord(s *agent.State) string {
+// onRecord says what was done where not every effect that the model asked for was, or where its words could be taken for
+// ours, and is empty elsewhere: the model may say that it is done, but a summary follows the record (hostile case MO-019).
+func (l *Loop) onRecord(s *agent.State, said string) string {
 	missed := slices.ContainsFunc(s.Actions, func(a *agent.Action) bool {
 		mattered := a.SideEffect || l.Tools[a.Tool] == nil
 		return mattered && (a.Status == agent.ActionFailed || a.Status == agent.ActionRejected)
 	})
-	if !missed {
+	if !missed && !imitatesRecord(said) {
 		return ""
 	}
 	if done := l.account(s); done != "" {
-		return "On record:\n" + done
+		return agent.Cut("On record:\n"+done, agent.MaxMessageText/2)
 	}
 	return "On record: nothing was sent or changed."
 }

@@ -33,7 +33,7 @@ func TestTakenBackBeforeTheSecondTry(t *testing.T) {
 			}
 		},
 		"the provider's consent": func(_ *testing.T, w *world) { w.next = []string{"refuse"} },
-		"the rules": func(_ *testing.T, w *world) { w.loop.Rules.DenySideEffects = true },
+		"the rules":              func(_ *testing.T, w *world) { w.loop.Rules.DenySideEffects = true },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -69,6 +69,46 @@ func TestTakenBackBeforeTheSecondTry(t *testing.T) {
 				t.Errorf("the action is %s (%s)", a.Status, a.ExecutionStatus)
 			}
 		})
+	}
+}
+
+// TestCapHoldsForALateQuestion takes back the entry that a planned call rests on while its user has as much to answer as is
+// allowed: the call is refused, as it would have been when it was planned.
+func TestCapHoldsForALateQuestion(t *testing.T) {
+	ctx := context.Background()
+	w := newWorld(t)
+	w.loop.Model, w.loop.Profile.MaxOpen = &asked{tool: "send"}, 1
+	v, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "tell bob"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1), Decision: agent.ApproveAlways}); err != nil {
+		t.Fatal(err)
+	}
+	planned := ""
+	mortalLoop := *w.loop
+	mortalLoop.Store = &mortal{Store: w.store, n: 2, after: true} // the run, the model's answer
+	died, err := mortally(func() error {
+		_, err := mortalLoop.Start(ctx, loop.Ask{UID: "ana", Prompt: "tell bob again"}, func(n loop.Notice) { planned = n.RunID })
+		return err
+	})
+	if !died || err != nil {
+		t.Fatalf("died: %v, %v", died, err)
+	}
+	entries, err := w.rec.Allowlist(ctx, "ana")
+	if err == nil {
+		err = w.rec.Disallow(ctx, "ana", entries[0].ID)
+	}
+	if err == nil {
+		_, err = w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "and again"}, nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.tick(time.Hour)
+	got, err := w.loop.Advance(ctx, planned, nil)
+	if err != nil || len(w.open("ana")) != 1 || got.Actions[0].Status != agent.ActionFailed {
+		t.Errorf("%v, %d approvals open, the action is %s", err, len(w.open("ana")), got.Actions[0].Status)
 	}
 }
 

@@ -76,12 +76,8 @@ func (m *mover) responses(turn int) []model.Response {
 func (m *mover) response(a *agent.Action) model.Response {
 	var r model.Response
 	switch {
-	case a.Status == agent.ActionCompleted && a.Decision == agent.ConfirmDone:
-		r.Result = raw("The user confirmed that it was done.")
-	case a.Status == agent.ActionCompleted && a.Edited:
-		r.Result = edited(a)
 	case a.Status == agent.ActionCompleted:
-		r.Result = a.Result
+		r.Result = done(a)
 	case a.Status == agent.ActionRejected:
 		r.Error = "The user said no; it was not done."
 		if a.Comment != "" {
@@ -95,11 +91,22 @@ func (m *mover) response(a *agent.Action) model.Response {
 	default:
 		r.Error = "It was not done."
 	}
+	if r.Error != "" && a.Again > 0 {
+		r.Error += " Whether it was done at an earlier try, nobody can tell."
+	}
 	return r
 }
 
-func edited(a *agent.Action) json.RawMessage {
-	b, err := agent.Marshal(map[string]any{"result": a.Result, "executedArgs": a.Args, "editedBy": "user"})
+// done is the result of a call that was carried out, or that the user says was.
+func done(a *agent.Action) json.RawMessage {
+	result := a.Result
+	if a.Decision == agent.ConfirmDone {
+		result = raw("The user confirmed that it was done.")
+	}
+	if !a.Edited {
+		return result
+	}
+	b, err := agent.Marshal(map[string]any{"result": result, "executedArgs": a.Args, "editedBy": "user"})
 	if err != nil {
 		return raw("It was done, with arguments that the user changed.")
 	}

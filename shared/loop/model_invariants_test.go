@@ -193,11 +193,13 @@ func (c *commit) user(o store.Write) {
 	c.users[u.UID] = u
 }
 
-// approval holds an approval to the one before: it is decided once, and says the same for ever.
+// approval holds an approval to the one before: it is decided once, and says the same for ever, but for how many
+// decisions about it were refused.
 func (c *commit) approval(o store.Write) {
 	a := read[agent.Approval](c.witness, o)
 	before, known := c.approvals[a.ID]
 	c.approvals[a.ID] = a
+	before.Refusals = a.Refusals
 	switch {
 	case !known && (a.Status != agent.ApprovalOpen || !c.created[o.Doc.Path]):
 		c.broken(5, "approval %s begins %s", a.ID, a.Status)

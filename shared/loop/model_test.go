@@ -262,8 +262,8 @@ func (s *sequence) resolve(t *rapid.T) {
 	s.run(l, func(ctx context.Context, p *loop.Loop) (*agent.RunView, error) { return p.Resolve(ctx, r) })
 }
 
-// resolveWrongly is an answer that must change nothing: a stranger's, one to something else than was shown, one that
-// does not fit, and one that comes after another.
+// resolveWrongly is an answer that must decide nothing: a stranger's, one to something else than was shown, one that
+// does not fit, and one that comes after another. That it was refused may be put on record, but for a stranger's.
 func (s *sequence) resolveWrongly(t *rapid.T) {
 	if len(s.witness.order) == 0 {
 		return
@@ -292,10 +292,13 @@ func (s *sequence) resolveWrongly(t *rapid.T) {
 	default:
 		return
 	}
-	commits := s.witness.commits
+	commits, events := s.witness.commits, len(s.witness.runs[runID].events)
 	_, err := s.loop.Resolve(s.ctx, r)
-	if err == nil || s.witness.commits != commits {
-		t.Fatalf("invariant 5: %s (%s): %v, and %d commits", r.Decision, why, err, s.witness.commits-commits)
+	if err == nil || len(s.witness.runs[runID].events) != events || s.witness.approvals[ap.ID].Status != ap.Status {
+		t.Fatalf("invariant 5: %s (%s): %v, and %d events", r.Decision, why, err, len(s.witness.runs[runID].events)-events)
+	}
+	if n := s.witness.commits - commits; n > 1 || n > 0 && why == "stranger" {
+		t.Fatalf("invariant 5: %s (%s): %v, and %d commits", r.Decision, why, err, n)
 	}
 	if why != "stranger" {
 		return

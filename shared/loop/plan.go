@@ -152,7 +152,7 @@ func (d *draft) answer(r *model.Reply, access map[string]error) error {
 
 // finish ends the run in the model's words, and in ours where they may claim what did not happen.
 func (d *draft) finish(text string) error {
-	if note := d.m.onRecord(d.state); note != "" {
+	if note := d.m.onRecord(d.state, text); note != "" {
 		text = agent.Cut(text, agent.MaxMessageText-len(note)-2) + "\n\n" + note
 	}
 	text = agent.Cut(text, agent.MaxMessageText)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/fault"
@@ -86,9 +87,7 @@ func strict(w *world, refusesOld bool) *tool.Tool {
 
 // TestAnOutdatedApprovalIsAskedForAfresh changes, behind an approval that waits, what it stands for. A yes is refused,
 // the card that would be shown now takes its place in the same commit, and a yes to that one carries it out.
-func TestAnOutdatedApprovalIsAskedForAfresh(t *testing.T) { onEachStore(t, outdatedIsAskedAfresh) }
-
-func outdatedIsAskedAfresh(t *testing.T, open func(testing.TB) *world) {
+func TestAnOutdatedApprovalIsAskedForAfresh(t *testing.T) {
 	approval := func(change func(*agent.Approval)) func(*testing.T, *world, *agent.RunView) {
 		return func(t *testing.T, w *world, v *agent.RunView) {
 			edit(t, w, agent.ApprovalPath(agent.ApprovalID(v.RunID, 1)), change)
@@ -118,7 +117,7 @@ func outdatedIsAskedAfresh(t *testing.T, open func(testing.TB) *world) {
 		"schema": {func(_ *testing.T, w *world, _ *agent.RunView) { w.loop.Tools = tool.NewSet(strict(w, false)) }, fault.CodeStaleView},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, v := asking(t, open)
+			w, v := asking(t, newWorld)
 			c.change(t, w, v)
 			first := loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1), Decision: agent.ApproveOnce}
 			for _, want := range []fault.Code{c.code, fault.CodeStaleView} { // then it is closed
@@ -223,4 +222,25 @@ func refusedAreOnRecord(t *testing.T, open func(testing.TB) *world) {
 	if got := w.kinds(t, v.RunID); !slices.Equal(got, want) {
 		t.Errorf("the audit holds\n%q, want\n%q", got, want)
 	}
+}
+
+// TestARefusalIsToldThoughItCannotBeRecorded has the store take nothing more: the answer is still the right one.
+func TestARefusalIsToldThoughItCannotBeRecorded(t *testing.T) {
+	w, v := asking(t, newWorld)
+	r := loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1), Decision: agent.Reject}
+	if _, err := w.loop.Resolve(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	w.loop.Store = full{w.store}
+	r.Decision = agent.ApproveOnce
+	if _, err := w.loop.Resolve(t.Context(), r); !fault.Is(err, fault.Policy, fault.CodeAlreadyResolved) {
+		t.Errorf("%v", err)
+	}
+}
+
+// full is a store that can be read and takes nothing.
+type full struct{ store.Store }
+
+func (full) Commit(context.Context, ...store.Write) ([]time.Time, error) {
+	return nil, store.ErrUnavailable
 }

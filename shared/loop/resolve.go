@@ -1,7 +1,6 @@
 package loop
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -28,7 +27,7 @@ type Resolution struct {
 // Resolve records what was decided about a waiting call, and runs nothing: the run is moved by whoever gets the resume.
 // The same decision again is answered as the first was. Errors: AuthError not_found; PolicyError already_resolved,
 // expired, stale_view, integrity, not_applicable, denied; ValidationError for edited arguments that do not fit. A
-// PolicyError is in the audit too (see turnDown).
+// PolicyError is in the audit too, unless the store does not take it (see turnDown).
 func (l *Loop) Resolve(ctx context.Context, r Resolution) (*agent.RunView, error) {
 	runID, ok := agent.RunOfApproval(r.ApprovalID)
 	if !ok {
@@ -65,7 +64,13 @@ func (l *Loop) Resolve(ctx context.Context, r Resolution) (*agent.RunView, error
 		decided = true
 		return d.resolve(ap, r, args)
 	})
-	if err = cmp.Or(err, refused); err != nil {
+	if refused != nil { // so it is, whether or not it could be put on record
+		if err != nil {
+			m.Log.WarnContext(ctx, "a refused decision is not in the audit", "runId", m.id, "approvalId", r.ApprovalID, "error", err)
+		}
+		return nil, refused
+	}
+	if err != nil {
 		return nil, err
 	}
 	if decided && m.state.End == nil {

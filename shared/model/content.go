@@ -2,6 +2,7 @@ package model
 
 import (
 	"encoding/json"
+	"regexp"
 	"strings"
 
 	jsonv2 "github.com/go-json-experiment/json"
@@ -52,8 +53,8 @@ type content struct {
 }
 
 // Parse reads a model content, {"role":"model","parts":[…]}. Its errors are of class Model: CodeTooLarge above the
-// limits, CodeUnreadable for what is no such content or calls a function without a name or with arguments that are no
-// object.
+// limits, CodeUnreadable for what is no such content or calls a function by a name that none may have, which the service
+// refuses when it comes back, or with arguments that are no object.
 func Parse(raw json.RawMessage) (*Parsed, error) {
 	if len(raw) > MaxContent {
 		return nil, fault.New(fault.Model, CodeTooLarge, "The model's answer has more than %d KiB.", MaxContent>>10)
@@ -124,8 +125,11 @@ func Empty(part json.RawMessage) bool {
 	return true
 }
 
+// callName is the grammar of functions' names (ai.google.dev/api/caching#FunctionCall).
+var callName = regexp.MustCompile(`^[a-zA-Z0-9_.:-]{1,128}$`)
+
 func (r rawCall) call() (Call, error) {
-	if r.Name == "" || r.PartialArgs != nil || r.WillContinue {
+	if !callName.MatchString(r.Name) || r.PartialArgs != nil || r.WillContinue {
 		return Call{}, unreadable(nil)
 	}
 	args := r.Args

@@ -169,6 +169,8 @@ func TestParse(t *testing.T) {
 		{"the user's", `{"role":"user","parts":[{"text":"a"}]}`, model.CodeUnreadable},
 		{"a response", `{"role":"model","parts":[{"functionResponse":{"name":"f","response":{}}}]}`, model.CodeUnreadable},
 		{"no name", `{"role":"model","parts":[{"functionCall":{"name":"","args":{}}}]}`, model.CodeUnreadable},
+		{"a name that no function may have", `{"role":"model","parts":[{"functionCall":{"name":"send mail!","args":{}}}]}`, model.CodeUnreadable},
+		{"a name of 129 letters", `{"role":"model","parts":[{"functionCall":{"name":"` + strings.Repeat("f", 129) + `"}}]}`, model.CodeUnreadable},
 		{"arguments in a list", `{"role":"model","parts":[{"functionCall":{"name":"f","args":[]}}]}`, model.CodeUnreadable},
 		{"arguments in pieces", `{"role":"model","parts":[{"functionCall":{"name":"f","willContinue":true}}]}`, model.CodeUnreadable},
 		{"two names", `{"role":"model","parts":[{"functionCall":{"name":"f","name":"g"}}]}`, model.CodeUnreadable},

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -23,8 +24,9 @@ const (
 // without data; a turn of N calls follows words of the user or responses, and is answered by the very next content with
 // exactly N responses, of the same names and ids and in the same order; no response without its call; the first call of
 // each step since the user's last words carries its signature (ai.google.dev/gemini-api/docs/thought-signatures).
-// What the service is known to let pass passes here too: two user contents in a row, and calls in the history of
-// functions that are declared no longer, and an empty text of the model's own.
+// Roles alternate, but for words of the user behind the responses; names are of the grammar that is published for them.
+// What recorded conversations show to pass passes here too: calls of functions that are not declared (any longer), and
+// an empty text of the model's own.
 func Check(raw []json.RawMessage, gen Generation) ([]Content, error) {
 	if len(raw) == 0 {
 		return nil, invalid("* GenerateContentRequest.contents: contents is not specified")
@@ -58,6 +60,9 @@ func checkTurns(contents []Content) error {
 		calls, responses := c.calls(), c.responses()
 		if len(calls) > 0 && contents[i-1].Role != "user" {
 			return invalid("contents[%d]: Please ensure that function call turn comes immediately after a user turn or after a function response turn.", i)
+		}
+		if i > 0 && contents[i-1].Role == c.Role && (c.Role == "model" || len(contents[i-1].responses()) == 0) {
+			return invalid("contents[%d]: Please ensure that multiturn requests alternate between user and model.", i)
 		}
 		var asked []*FunctionCall
 		if i > 0 {
@@ -193,6 +198,8 @@ func (p Part) check(at, role string) error {
 		return invalid("%s: a function call stands in a turn of the %s.", at, role)
 	case p.FunctionCall != nil && p.FunctionCall.Name == "":
 		return invalid("* GenerateContentRequest.%s.function_call.name: Name cannot be empty.", at)
+	case p.FunctionCall != nil && !callName.MatchString(p.FunctionCall.Name):
+		return invalid("* GenerateContentRequest.%s.function_call.name: [FIELD_INVALID] Invalid function name.", at)
 	case p.FunctionCall != nil && !isObject(p.FunctionCall.Args, true):
 		return invalid("Invalid value at '%s.function_call.args' (type.googleapis.com/google.protobuf.Struct)", at)
 	case p.FunctionResponse != nil && role != "user":
@@ -204,6 +211,10 @@ func (p Part) check(at, role string) error {
 	}
 	return nil
 }
+
+// callName is the grammar of the names in a conversation (ai.google.dev/api/caching#FunctionCall), with what the one of
+// declarations allows beside it.
+var callName = regexp.MustCompile(`^[a-zA-Z0-9_.:-]{1,128}$`)
 
 func isObject(raw json.RawMessage, optional bool) bool {
 	s := strings.TrimSpace(string(raw))

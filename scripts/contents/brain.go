@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/model/fakegemini"
+	"github.com/countersign-run/countersign/shared/model/gemini"
+	"github.com/countersign-run/countersign/shared/wait"
+)
+
+// turn makes up an answer: words, calls of every kind, a call that cannot be read, or an error.
+func (w *walk) turn(noTools bool, prompt string) fakegemini.Turn {
+	switch n := w.r.IntN(100); {
+	case n < 6:
+		w.count["correction"]++
+		return fakegemini.Turn{Finish: "MALFORMED_FUNCTION_CALL"}
+	case n < 9:
+		w.count["model error"]++
+		return fakegemini.Turn{Block: "SAFETY"}
+	case n < 30 || noTools && n < 85:
+		return fakegemini.Turn{Thought: w.some("hm"), Text: "So be it." + strings.Repeat(" And more of it.", w.r.IntN(10)/9*w.r.IntN(2000)), Pieces: 2}
+	}
+	t := fakegemini.Turn{Thought: w.some("hm"), Text: w.some("Let me see."), Pieces: 2}
+	for range 1 + min(w.r.IntN(4), w.r.IntN(5)) + 14*(w.r.IntN(60)/59) {
+		t.Calls = append(t.Calls, w.call(prompt))
+	}
+	if len(t.Calls) > 1 {
+		w.count["parallel calls"]++
+	}
+	if noTools {
+		w.count["correction"]++
+	}
+	return t
+}
+
+func (w *walk) some(s string) string {
+	if w.r.IntN(3) == 0 {
+		return s
+	}
+	return ""
+}
+
+// call is one that has never been made before, or exactly one that was.
+func (w *walk) call(prompt string) fakegemini.Call {
+	switch w.r.IntN(24) {
+	case 0:
+		return fakegemini.Call{Name: "unheard_of", Args: map[string]any{"text": "so"}}
+	case 1:
+		return fakegemini.Call{Name: "post"}
+	case 2:
+		return fakegemini.Call{Name: "post", Args: map[string]any{"to": []string{}, "text": "nobody", "from": "ana"}}
+	case 3:
+		if w.r.IntN(8) == 0 {
+			return fakegemini.Call{Name: "send mail!", Args: map[string]any{}}
+		}
+	case 4:
+		if n := len(w.deeds); n > 0 {
+			w.count["call made again"]++
+			return w.issue(prompt, w.deeds[w.r.IntN(n)].asked)
+		}
+	}
+	w.tags++
+	return w.issue(prompt, args{To: []string{pick(w.r, "bob@example.com", "eve@example.com", "zoé@example.com")}, Text: fmt.Sprintf("t%d-“%s”", w.tags, pick(w.r, "ten", "<b>", "\u202e", "\\", "日本"))})
+}
+
+func (w *walk) issue(prompt string, a args) fakegemini.Call {
+	w.deeds = append(w.deeds, deed{prompt, a})
+	return fakegemini.Call{Name: pick(w.r, "post", "send", "send", "read"), Args: a}
+}
+
+// think is the model of one walk: it looks at what it is told before it answers.
+func (w *walk) think(contents []fakegemini.Content, noTools bool) fakegemini.Turn {
+	w.count["requests"]++
+	prompt := promptOf(contents)
+	w.told(contents)
+	return w.turn(noTools, prompt)
+}
+
+// direct is a model.Model without a wire: each request is held against the rules, as it would be sent.
+type direct struct{ w *walk }
+
+func (d direct) Name() string { return "direct" }
+
+func (d direct) Generate(ctx context.Context, req model.Request, _ func(string)) (*model.Reply, error) {
+	if d.w.store.dead {
+		return nil, errDied
+	}
+	contents, err := fakegemini.Check(req.Contents, fakegemini.Gemini3)
+	if err != nil {
+		d.w.fault("refused: %v", err)
+		return nil, fault.New(fault.Model, model.CodeRefused, "The request is refused.").Because(err)
+	}
+	t := d.w.think(contents, req.NoTools)
+	switch {
+	case t.Block != "":
+		return nil, fault.New(fault.Model, model.CodeBlocked, "Withheld.")
+	case t.Finish != "" || req.NoTools && len(t.Calls) > 0:
+		return &model.Reply{Finish: t.Finish, Correction: "Your last answer held a function call that may not be made, or could not be read."}, nil
+	}
+	d.w.answers++
+	content := t.Content([]byte(fmt.Sprint(d.w.answers)), fakegemini.Gemini3)
+	p, err := model.Parse(content)
+	if err != nil {
+		return nil, err
+	}
+	return &model.Reply{Content: content, Text: p.Text, Calls: p.Calls, Finish: "STOP", Model: "direct"}, nil
+}
+
+// wire has the walks' requests go through Google's client and HTTP.
+type wire struct {
+	server *httptest.Server
+	fake   *fakegemini.Server
+	model  *gemini.Model
+	walk   *walk // whose requests these are
+}
+
+func newWire() (*wire, error) {
+	w := &wire{}
+	w.fake = fakegemini.New(func(r fakegemini.Request) fakegemini.Turn { return w.walk.think(r.Contents, r.NoTools) })
+	w.server = httptest.NewServer(w.fake)
+	var err error
+	w.model, err = gemini.New(context.Background(), gemini.Config{APIKey: "k", BaseURL: w.server.URL, HTTPClient: &http.Client{}, Sleep: wait.For})
+	return w, err
+}
+
+func (w *wire) Name() string { return "wire" }
+
+func (w *wire) Generate(ctx context.Context, req model.Request, delta func(string)) (*model.Reply, error) {
+	if w.walk.store.dead {
+		return nil, errDied
+	}
+	before := len(w.fake.Refused())
+	reply, err := w.model.Generate(ctx, req, delta)
+	for _, r := range w.fake.Refused()[before:] {
+		w.walk.fault("refused: %s", r)
+	}
+	return reply, err
+}

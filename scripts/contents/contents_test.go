@@ -1,0 +1,45 @@
+package main
+
+import (
+	"context"
+	"os"
+	"testing"
+)
+
+// kinds are what a series must have met to have shown anything.
+var kinds = []string{
+	"requests", "responses compared", "parallel calls", "correction", "model error", "call made again", "asked while something waits", "long thread",
+	"expired", "cancelled", "process died", "edits told", "decided approve_once", "decided approve_and_always_allow_recipient",
+	"decided approve_with_edits", "decided reject", "decided confirm_done", "decided start_new",
+}
+
+// TestContents makes thousands of requests, none of which is refused or tells the model what is not so. A fault names
+// the seed that repeats it: go run ./scripts/contents -seed N -stories 1.
+func TestContents(t *testing.T) {
+	got := series(context.Background(), 1, 0, 3000, nil, os.Stdout)
+	if got.faults > 0 {
+		t.Errorf("%d faults", got.faults)
+	}
+	for _, k := range kinds {
+		if got.count[k] == 0 {
+			t.Errorf("no story had: %s", k)
+		}
+	}
+	t.Logf("%d requests in %s", got.count["requests"], got.took)
+}
+
+// TestContentsOverTheWire sends the requests of a few stories through Google's client.
+func TestContentsOverTheWire(t *testing.T) {
+	over, err := newWire()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer over.server.Close()
+	got := series(context.Background(), 1_000_000, 0, 200, over, os.Stdout)
+	if got.faults > 0 {
+		t.Errorf("%d faults", got.faults)
+	}
+	if n := len(over.fake.Requests()); n < 200 {
+		t.Errorf("%d requests came over the wire", n)
+	}
+}

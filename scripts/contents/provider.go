@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// args are those of every tool. Text begins with the tag of the call that it belongs to: "t12" or "t12-edited".
+type args struct {
+	To   []string `json:"to" jsonschema:"who gets it"`
+	Text string   `json:"text" jsonschema:"what is sent"`
+}
+
+type result struct {
+	ID   string `json:"id"`
+	Echo string `json:"echo"`
+}
+
+// provider does what tools ask for, loses some of its answers, and remembers what it really did.
+type provider struct {
+	r    *rand.Rand
+	did  map[string]args // by action
+	tags map[string][]args
+}
+
+func tagOf(text string) string {
+	tag, _, _ := strings.Cut(text, "-")
+	return tag
+}
+
+// tools are one that keeps no record (post), one that can always tell (send, as a draft can), and one that only reads.
+func (p *provider) tools() tool.Set {
+	d := tool.Def[args, result]{
+		Name: "post", Description: "Sends a text.", SideEffect: true,
+		Normalize: func(in args) (args, error) {
+			if len(in.To) == 0 {
+				return in, fault.Invalid("to", "somebody must get it")
+			}
+			return in, nil
+		},
+		Recipients: func(in args) []string { return in.To },
+		Preview:    func(in args) tool.Preview { return tool.Preview{Title: "Send " + in.Text} },
+		Summary:    func(in args) string { return "Sent " + in.Text + "." },
+		Execute:    p.execute,
+		Reconcile: func(_ context.Context, c tool.Call, in args) (tool.Verdict, result, string, error) {
+			return p.reconcile(c, in, true)
+		},
+	}
+	post := tool.Define(d)
+	d.Name = "send"
+	d.Prepare = func(_ context.Context, c tool.Call, _ args) (string, error) { return "h" + c.ActionID, p.busy() }
+	d.Reconcile = func(_ context.Context, c tool.Call, in args) (tool.Verdict, result, string, error) {
+		return p.reconcile(c, in, false)
+	}
+	read := tool.Define(tool.Def[args, result]{
+		Name: "read", Description: "Looks something up.",
+		Execute: func(_ context.Context, _ tool.Call, in args) (result, error) {
+			if p.r.IntN(8) == 0 {
+				return result{}, fault.New(fault.Tool, "no_entry", "There is no such entry.")
+			}
+			return result{Echo: in.Text + strings.Repeat(" and so on", p.r.IntN(3)*p.r.IntN(4000))}, p.busy()
+		},
+	})
+	return tool.NewSet(post, tool.Define(d), read)
+}
+
+func (p *provider) busy() error {
+	if p.r.IntN(20) == 0 {
+		return tool.Transient(errors.New("busy"))
+	}
+	return nil
+}
+
+func (p *provider) execute(_ context.Context, c tool.Call, in args) (result, error) {
+	switch p.r.IntN(16) {
+	case 0:
+		return result{}, tool.Ambiguous(errors.New("the connection broke before it was sent"))
+	case 1:
+		return result{}, fault.New(fault.Tool, "refused", "The provider refused it.")
+	case 2:
+		return result{}, tool.Transient(errors.New("busy"))
+	}
+	if _, twice := p.did[c.ActionID]; twice {
+		panic(fmt.Sprintf("action %s is carried out twice", c.ActionID))
+	}
+	p.did[c.ActionID] = in
+	p.tags[tagOf(in.Text)] = append(p.tags[tagOf(in.Text)], in)
+	if p.r.IntN(10) == 0 {
+		return result{}, tool.Ambiguous(errors.New("the connection broke after it was sent"))
+	}
+	return p.answer(c, in), nil
+}
+
+func (p *provider) answer(c tool.Call, in args) result { return result{ID: c.ActionID, Echo: in.Text} }
+
+func (p *provider) reconcile(c tool.Call, in args, forgetful bool) (tool.Verdict, result, string, error) {
+	_, did := p.did[c.ActionID]
+	switch {
+	case p.r.IntN(8) == 0:
+		return "", result{}, "", errors.New("down")
+	case forgetful:
+		return tool.Unknown, result{}, "No record is kept.", nil
+	case did:
+		return tool.Done, p.answer(c, in), "", nil
+	}
+	return tool.NotDone, result{}, "", nil
+}
+
+func encode(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // of values of our own
+	}
+	return string(b)
+}

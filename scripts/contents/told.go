@@ -1,0 +1,151 @@
+package main
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/model/fakegemini"
+)
+
+// deed is a call that the model asked for, and for which prompt.
+type deed struct {
+	prompt string
+	asked  args
+}
+
+// promptOf is the prompt that the conversation is about: the last words that begin as prompts do.
+func promptOf(contents []fakegemini.Content) (prompt string) {
+	for _, c := range contents {
+		for _, p := range c.Parts {
+			if c.Role == "user" && p.Text != nil && strings.HasPrefix(*p.Text, "prompt ") {
+				prompt = *p.Text
+			}
+		}
+	}
+	return prompt
+}
+
+// answer is a function response as the model reads it.
+type answer struct {
+	Error  string
+	Output json.RawMessage
+}
+
+// told holds what the model is told of its calls against what the user decided and the provider did.
+func (w *walk) told(contents []fakegemini.Content) {
+	run := w.runs[promptOf(contents)]
+	if run == "" {
+		w.fault("the model is asked without the user's words")
+		return
+	}
+	actions := w.actions(run)
+	at := 0
+	for i, c := range contents {
+		if i == 0 || c.Role != "user" || c.Parts[0].FunctionResponse == nil {
+			continue
+		}
+		calls := contents[i-1].Parts[len(contents[i-1].Parts)-len(c.Parts):]
+		for n, p := range c.Parts {
+			var a answer
+			if err := json.Unmarshal(p.FunctionResponse.Response, &a); err != nil {
+				w.fault("the response %s cannot be read", p.FunctionResponse.Response)
+			}
+			if at >= len(actions) {
+				w.fault("the model is answered a call that is not on record: %s", calls[n].FunctionCall.Args)
+				return
+			}
+			w.compare(calls[n].FunctionCall.Args, actions[at], a)
+			at++
+		}
+	}
+	if at != len(actions) {
+		w.fault("of %d calls on record the model is told of %d", len(actions), at)
+	}
+}
+
+// tried is what was tried for one call, oldest first: more than one action where it was started anew.
+type tried []*agent.Action
+
+// actions are those of the run by call, in the model's order.
+func (w *walk) actions(run string) []tried {
+	state := w.state(run)
+	var out []tried
+	place := map[[2]int]int{}
+	for _, a := range state.Actions {
+		key := [2]int{a.Turn, a.Index}
+		i, again := place[key]
+		if !again {
+			i = len(out)
+			place[key], out = i, append(out, nil)
+		}
+		out[i] = append(out[i], a)
+	}
+	return out
+}
+
+// compare is the judgement of one response. The truth is the provider's and the user's, not the record's.
+func (w *walk) compare(call json.RawMessage, t tried, a answer) {
+	w.count["responses compared"]++
+	last := t[len(t)-1]
+	var done []args
+	for _, a := range t {
+		if in, ok := w.provider.did[a.ID]; ok {
+			done = append(done, in)
+		}
+	}
+	d := w.decided[last.ApprovalID]
+	switch confirmed := d.decision == agent.ConfirmDone; {
+	case d.decision == agent.Reject:
+		w.want(strings.HasPrefix(a.Error, "The user said no") && strings.Contains(a.Error, d.comment), "a rejection is told as %+v", a)
+		w.want(len(done) == 0 || strings.Contains(a.Error, "earlier try"), "an earlier effect is told as %+v", a)
+	case a.Error != "":
+		w.want(len(done) == 0 || len(t) > 1 && strings.Contains(a.Error, "earlier try"), "what was done is told as %+v", a)
+		w.want(!confirmed, "what the user confirmed is told as %+v", a)
+	case confirmed:
+		w.want(strings.Contains(string(a.Output), "The user confirmed that it was done."), "what the user confirmed is told as %s", a.Output)
+		w.executed(call, w.edited(t), a)
+	case strings.Contains(string(a.Output), "[cut: these are the first "):
+		w.want(len(done) > 0 || !last.SideEffect, "what was not done is told as %.200s", a.Output)
+	case last.SideEffect:
+		w.want(len(done) > 0, "what was not done is told as %s", a.Output)
+		w.want(strings.Contains(string(a.Output), last.ID), "the result of %s is told as %s", last.ID, a.Output)
+		w.executed(call, done, a)
+	}
+}
+
+// edited are the arguments that the user gave last, if any.
+func (w *walk) edited(t tried) []args {
+	for _, a := range slices.Backward(t) {
+		if in, ok := w.edits[a.ID]; ok {
+			return []args{in}
+		}
+	}
+	return nil
+}
+
+// executed holds that arguments other than the model's own are told, and only those.
+func (w *walk) executed(call json.RawMessage, done []args, a answer) {
+	var asked args
+	if err := json.Unmarshal(call, &asked); err != nil || len(done) == 0 {
+		return
+	}
+	really := done[len(done)-1]
+	var out struct {
+		ExecutedArgs *args
+		EditedBy     string
+	}
+	_ = json.Unmarshal(a.Output, &out) // a result that is no object holds no edit
+	if encode(really) == encode(asked) {
+		return
+	}
+	w.want(out.ExecutedArgs != nil && encode(*out.ExecutedArgs) == encode(really) && out.EditedBy == "user", "%s was done, %s was asked, and the model is told %s", encode(really), call, a.Output)
+	w.count["edits told"]++
+}
+
+func (w *walk) want(ok bool, format string, values ...any) {
+	if !ok {
+		w.fault(format, values...)
+	}
+}

@@ -1,0 +1,290 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/store"
+)
+
+const uid = "ana"
+
+// decision is what the user has decided, as far as it was taken.
+type decision struct {
+	decision agent.Decision
+	comment  string
+}
+
+// walk is one random story: a user, their threads, and processes that die.
+type walk struct {
+	r        *rand.Rand
+	now      time.Time
+	store    *memory
+	provider *provider
+	model    model.Model
+	loop     *loop.Loop // the process that is alive
+
+	queue   []string
+	threads []string
+	runs    map[string]string // by prompt
+	deeds   []deed
+	tags    int
+	answers int                 // of the model without a wire, whose calls' ids count them
+	decided map[string]decision // by approval
+	edits   map[string]args     // by action
+
+	count  map[string]int
+	faults []string
+}
+
+// newWalk makes a story; over is the model that carries its requests, or nil for one without a wire.
+func newWalk(seed uint64, over *wire) *walk {
+	r := rand.New(rand.NewPCG(seed, 0))
+	w := &walk{r: r, now: time.Date(2027, 3, 1, 9, 0, 0, 0, time.UTC), runs: map[string]string{}, decided: map[string]decision{}, edits: map[string]args{}, count: map[string]int{}}
+	w.provider = &provider{r: r, did: map[string]args{}, tags: map[string][]args{}}
+	w.store = &memory{docs: map[string]store.Doc{}, now: w.clock, flaky: w.flaky}
+	w.model = direct{w}
+	if over != nil {
+		over.walk, w.model = w, over
+	}
+	w.process()
+	return w
+}
+
+func (w *walk) clock() time.Time { return w.now }
+
+func (w *walk) flaky() (fails, done bool) { return w.r.IntN(60) == 0, w.r.IntN(2) == 0 }
+
+func (w *walk) fault(format string, values ...any) {
+	w.faults = append(w.faults, agent.Cut(fmt.Sprintf(format, values...), 1000))
+}
+
+// Resume makes the walk its own queue.
+func (w *walk) Resume(_ context.Context, runID string) error {
+	w.queue = append(w.queue, runID)
+	return nil
+}
+
+// Close does nothing.
+func (w *walk) Close() error { return nil }
+
+// Read makes the walk the processes' source of chance.
+func (w *walk) Read(b []byte) (int, error) {
+	for i := range b {
+		b[i] = byte(w.r.Uint32())
+	}
+	return len(b), nil
+}
+
+// process starts a process, perhaps of another release: how a no ends a run, and how often the model is asked.
+func (w *walk) process() {
+	w.store.dead, w.store.fuse = false, 0
+	w.loop = (&loop.Loop{Store: w.store, Queue: w, Model: w.model, Tools: w.provider.tools(), Now: w.clock, Random: w,
+		Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
+		Profile: loop.Profile{Persona: "You are a test.", MaxModelCalls: pick(w.r, 3, 5, 8), ApprovalTTL: 24 * time.Hour, RejectOutcome: pick(w.r, loop.RejectContinues, loop.RejectContinues, loop.RejectCompletes, loop.RejectFails),
+			Deadline: 72 * time.Hour, ModelTimeout: 30 * time.Second, ToolTimeout: 10 * time.Second, MaxOpen: 30, MaxPerDay: 200}}).Init()
+}
+
+// walk takes the given number of random steps.
+func (w *walk) walk(ctx context.Context, steps int) {
+	for range steps {
+		w.step(ctx)
+		if w.store.dead {
+			w.count["process died"]++
+			w.process()
+		}
+	}
+}
+
+func (w *walk) step(ctx context.Context) {
+	switch n := w.r.IntN(100); {
+	case n < 16:
+		w.ask(ctx)
+	case n < 50:
+		w.resolve(ctx)
+	case n < 80:
+		w.deliver(ctx)
+	case n < 86:
+		w.tick(time.Duration(w.r.IntN(180)) * time.Second)
+		w.sweep(ctx)
+	case n < 88:
+		w.tick(time.Duration(w.r.IntN(30)) * time.Hour)
+		w.sweep(ctx)
+	case n < 89:
+		w.cancel(ctx)
+	case n < 96:
+		w.store.fuse, w.store.after = 1+w.r.IntN(6), w.r.IntN(2) == 0
+	case n < 98:
+		w.process()
+	default:
+		w.chat(ctx)
+	}
+}
+
+// check takes an error that may be: the process died, or the answer is no.
+func (w *walk) check(what string, err error) {
+	var f *fault.Error
+	switch {
+	case err == nil, errors.Is(err, errDied):
+	case !errors.As(err, &f) || f.Code == fault.CodeInternal:
+		w.fault("%s: %v", what, err)
+	}
+}
+
+func (w *walk) ask(ctx context.Context) {
+	prompt := fmt.Sprintf("prompt %d", len(w.runs)+1)
+	w.runs[prompt] = agent.KeyedRunID(uid, prompt)
+	thread := ""
+	if len(w.threads) > 0 && w.r.IntN(4) > 0 {
+		thread = pick(w.r, w.threads...)
+		if len(w.open(thread)) > 0 {
+			w.count["asked while something waits"]++
+		}
+	}
+	v, err := w.loop.Start(ctx, loop.Ask{UID: uid, Prompt: prompt, ThreadID: thread, Key: prompt, BodyHash: prompt}, nil)
+	w.check("start", err)
+	if err == nil && thread == "" {
+		w.threads = append(w.threads, v.ThreadID)
+	}
+}
+
+// chat fills a thread, so that its older messages are cut.
+func (w *walk) chat(ctx context.Context) {
+	for range 25 {
+		w.ask(ctx)
+	}
+	w.count["long thread"]++
+}
+
+// open are the approvals that wait, of one thread or of all.
+func (w *walk) open(thread string) []agent.Approval {
+	var out []agent.Approval
+	for _, p := range slices.Sorted(maps.Keys(w.store.docs)) {
+		if strings.HasPrefix(p, "approvals/") {
+			if a := w.approval(p); a.Status == agent.ApprovalOpen && (thread == "" || a.ThreadID == thread) {
+				out = append(out, a)
+			}
+		}
+	}
+	return out
+}
+
+func (w *walk) approval(path string) (a agent.Approval) {
+	if err := json.Unmarshal(w.store.docs[path].Data, &a); err != nil {
+		w.fault("%s cannot be read: %v", path, err)
+	}
+	return a
+}
+
+// resolve decides about something that waits, mostly in a way that fits.
+func (w *walk) resolve(ctx context.Context) {
+	open := w.open("")
+	if len(open) == 0 {
+		return
+	}
+	ap := pick(w.r, open...)
+	res := loop.Resolution{UID: uid, ApprovalID: ap.ID, Decision: pick(w.r, ap.Decisions...)}
+	var edited args
+	switch res.Decision {
+	case agent.ApproveEdited:
+		edited = w.edit(ap)
+		res.EditedArgs = json.RawMessage(encode(edited))
+	case agent.Reject:
+		res.Comment = pick(w.r, "", "Not \"like\" this.", strings.Repeat("never ", 100))
+	}
+	_, err := w.loop.Resolve(ctx, res)
+	w.check("resolve", err)
+	if w.r.IntN(8) == 0 {
+		_, err := w.loop.Resolve(ctx, res) // the same once more
+		w.check("resolve again", err)
+	}
+	after := w.approval(agent.ApprovalPath(ap.ID))
+	if taken := after.Decision == res.Decision; !taken {
+		w.want(err != nil, "the decision %s was taken and is not on record", res.Decision)
+		return
+	}
+	w.count["decided "+string(res.Decision)]++
+	w.decided[ap.ID] = decision{res.Decision, strings.TrimSpace(res.Comment)}
+	if res.Decision == agent.ApproveEdited {
+		w.edits[ap.ActionID] = edited
+	}
+}
+
+func (w *walk) edit(ap agent.Approval) args {
+	var a args
+	if err := json.Unmarshal(ap.Args, &a); err != nil {
+		w.fault("the arguments of %s cannot be read: %v", ap.ID, err)
+	}
+	if w.r.IntN(6) == 0 {
+		return args{Text: a.Text} // which does not fit
+	}
+	return args{To: []string{"carol@example.com"}, Text: tagOf(a.Text) + "-edited " + strings.Repeat("long ", w.r.IntN(2)*w.r.IntN(100)*w.r.IntN(200))}
+}
+
+// deliver moves one run that the queue names; some messages come twice.
+func (w *walk) deliver(ctx context.Context) {
+	if len(w.queue) == 0 {
+		return
+	}
+	i := w.r.IntN(len(w.queue))
+	id := w.queue[i]
+	if w.r.IntN(8) > 0 {
+		w.queue = slices.Delete(w.queue, i, i+1)
+	}
+	_, err := w.loop.Advance(ctx, id, nil)
+	w.check("advance", err)
+}
+
+func (w *walk) tick(d time.Duration) {
+	before := len(w.open(""))
+	w.now = w.now.Add(d)
+	if d > 24*time.Hour && before > 0 {
+		w.count["expired"]++
+	}
+}
+
+func (w *walk) sweep(ctx context.Context) {
+	_, err := w.loop.Sweep(ctx)
+	if !w.store.dead {
+		w.check("sweep", err)
+	}
+	for range len(w.queue) {
+		w.deliver(ctx)
+	}
+}
+
+func (w *walk) cancel(ctx context.Context) {
+	if len(w.runs) == 0 {
+		return
+	}
+	_, err := w.loop.Cancel(ctx, uid, pick(w.r, slices.Sorted(maps.Values(w.runs))...))
+	w.check("cancel", err)
+	w.count["cancelled"]++
+}
+
+// state is the run as its events tell it.
+func (w *walk) state(run string) *agent.State {
+	_, events, err := w.loop.Get(context.Background(), uid, run)
+	if err != nil {
+		w.fault("run %s cannot be read: %v", run, err)
+	}
+	s, err := agent.Fold(events)
+	if err != nil {
+		w.fault("run %s: %v", run, err)
+		return &agent.State{}
+	}
+	return s
+}
+
+func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+
+	"github.com/countersign-run/countersign/scripts/world"
+)
+
+// account is a linked Google account whose consent is what the case says; nil: every account is linked and good.
+type account struct {
+	scopes  []string
+	refresh string // how the token endpoint answers once it is broken: an OAuth error, or a status
+
+	isBroken  atomic.Bool
+	refreshed atomic.Int64 // times that a refresh was refused
+}
+
+// account takes the part oauth of a case.
+func (s *stage) account() (*account, error) {
+	v, ok, err := s.take("oauth")
+	if err != nil || !ok {
+		return nil, err
+	}
+	spec, _ := v.(map[string]any)
+	a := &account{scopes: world.Scopes}
+	for name, part := range spec {
+		list, isList := part.([]any)
+		switch {
+		case name == "refresh":
+			a.refresh = textOf(part)
+		case name == "scopes" && isList:
+			a.scopes = nil
+			for _, one := range list {
+				a.scopes = append(a.scopes, textOf(one))
+			}
+		default:
+			return nil, unknown("oauth: %s", name)
+		}
+	}
+	return a, nil
+}
+
+const (
+	refreshToken = "1//refresh-token-CANARY"
+	clientSecret = "client-secret-CANARY"
+)
+
+func (a *account) settings() []string {
+	if a == nil {
+		return nil
+	}
+	return []string{"GOOGLE_OAUTH_CLIENT_ID=client.apps.googleusercontent.com", "GOOGLE_OAUTH_CLIENT_SECRET=" + clientSecret,
+		"GOOGLE_OAUTH_AUTH_URL={cloud}/oauth/auth", "GOOGLE_OAUTH_TOKEN_URL={cloud}/oauth/token"}
+}
+
+// link has the user link the account, with the scopes that it grants.
+func (a *account) link(s *stage) error {
+	if a == nil {
+		return nil
+	}
+	s.w.Handle("/oauth/token", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { a.token(w, r, s.as) }))
+	begun, err := s.call(s.as, "POST", "/api/agent/connections/google", `{}`)
+	var consent struct{ URL string }
+	if err := errors.Join(err, json.Unmarshal(begun.Body, &consent)); err != nil {
+		return err
+	}
+	page, err := url.Parse(consent.URL)
+	if err != nil {
+		return err
+	}
+	// What the callback answers is no matter of the case: with fewer scopes than were asked for it says so.
+	m := message{uid: s.as, route: route{"GET", "/api/agent/connections/google/callback"}, header: http.Header{}}
+	m.query = url.Values{"state": {page.Query().Get("state")}, "code": {"a-code"}}.Encode()
+	if _, err = s.send(m); err == nil && a.refresh != "" && s.c.Input["after"] == nil {
+		a.breakNow()
+	}
+	return err
+}
+
+// token is the token endpoint. Access tokens are the user's name, which is what the local Google takes them for.
+func (a *account) token(w http.ResponseWriter, r *http.Request, uid string) {
+	w.Header().Set("Content-Type", "application/json")
+	if a.isBroken.Load() && r.FormValue("grant_type") == "refresh_token" {
+		a.refreshed.Add(1)
+		status := http.StatusBadRequest
+		if n, err := fmt.Sscanf(a.refresh, "%d", &status); n == 1 && err == nil {
+			w.WriteHeader(status)
+			return
+		}
+		w.WriteHeader(status)
+		fmt.Fprintf(w, `{"error":%q,"error_description":"Token has been expired or revoked."}`, a.refresh)
+		return
+	}
+	fmt.Fprint(w, jsonOf(map[string]any{"access_token": uid, "token_type": "Bearer", "expires_in": json.Number("3600"),
+		"refresh_token": refreshToken, "scope": strings.Join(a.scopes, " ")}))
+}
+
+// breakNow takes the consent back. Countersign has no access token yet: it gets one when it first acts.
+func (a *account) breakNow() {
+	if a != nil {
+		a.isBroken.Store(true)
+	}
+}
+
+// broken holds what is on record to a consent that was taken back.
+func (a *account) broken(s *stage) error {
+	if a == nil || a.refresh != "invalid_grant" {
+		return nil
+	}
+	list, err := s.call(s.as, "GET", "/api/agent/connections", "")
+	if !strings.Contains(string(list.Body), `"status":"broken"`) {
+		err = errors.Join(err, fmt.Errorf("the connection is not marked: %s", list.Body))
+	}
+	if n := a.refreshed.Load(); n != 1 {
+		err = errors.Join(err, fmt.Errorf("a refresh was asked for %d times", n))
+	}
+	return err
+}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/config"
+)
+
+// local and deployed are environments that start: on one machine, and as a function in the cloud.
+var (
+	local = map[string]string{
+		"GEMINI_API_KEY": "AIzaSyA-key-that-looks-like-one-000000000", "AUTH_ISSUER": userIssuer, "AUTH_AUDIENCE": project,
+		"PUSH_AUDIENCE": world.PushAudience, "PUSH_SERVICE_ACCOUNT": world.PushAccount, "PUBLIC_URL": "https://agent.example.com",
+		"GOOGLE_OAUTH_CLIENT_ID": "123-abc.apps.googleusercontent.com", "GOOGLE_OAUTH_CLIENT_SECRET": "GOCSPX-0123456789abcdef",
+	}
+	inCloud = map[string]string{
+		"K_SERVICE": "run", "GOOGLE_CLOUD_PROJECT": project,
+		"TOKEN_KMS_KEY": "projects/p/locations/l/keyRings/r/cryptoKeys/k",
+	}
+	everyPart = []config.Part{config.Store, config.Queue, config.Users, config.Push, config.Model, config.Accounts, config.Consent}
+)
+
+// boot runs a case of config:boot: an environment that starts, with the variables of the case in it, must not start, and
+// say so in a line that names one of them.
+func boot(s *stage) (got, error) {
+	v, _, err := s.take("env")
+	env, ok := v.(map[string]any)
+	if err != nil || !ok {
+		return got{}, errors.Join(err, unknown("env: %v", v))
+	}
+	base := maps.Clone(local)
+	if env["K_SERVICE"] != nil {
+		maps.Copy(base, inCloud)
+	}
+	if err := load(base); err != nil {
+		return got{}, fmt.Errorf("the environment does not start as it is: %w", err)
+	}
+	for name, v := range env {
+		base[name] = textOf(v)
+	}
+	err = load(base)
+	if err == nil {
+		return got{class: "none", detail: "it starts"}, nil
+	}
+	for name := range env {
+		for line := range strings.SplitSeq(err.Error(), "\n") {
+			if name != "K_SERVICE" && strings.Contains(line, name) {
+				return got{class: "ValidationError", detail: line}, nil
+			}
+		}
+	}
+	return got{}, fmt.Errorf("no line names the variable: %w", err)
+}
+
+func load(env map[string]string) error {
+	_, err := config.Load(func(name string) string { return env[name] }, everyPart...)
+	return err
+}

@@ -1,0 +1,314 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
+	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/model/fakegemini"
+	"github.com/countersign-run/countersign/shared/policy"
+	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/visible"
+)
+
+// words are the arguments of the runner's own tools, and what they answer.
+type words struct {
+	Text string `json:"text,omitempty" jsonschema:"any text"`
+}
+
+// ownTools adds a tool with a side effect, where Countersign has none of the name.
+func (s *stage) ownTools(name string) func(*loop.Loop) {
+	return func(l *loop.Loop) {
+		if name == "" || l.Tools[name] != nil {
+			return
+		}
+		l.Tools[name] = tool.Define(tool.Def[words, words]{Name: name, Description: "A tool of the runner.", SideEffect: true,
+			Preview: func(in words) tool.Preview {
+				return tool.Preview{Title: name, Fields: []tool.Field{{Label: "Text", Value: in.Text}}}
+			},
+			Execute: func(_ context.Context, _ tool.Call, in words) (words, error) { s.ran.Add(1); return in, nil },
+		})
+	}
+}
+
+// reading adds a tool that reads and answers with the text.
+func (s *stage) reading(name, text string) func(*loop.Loop) {
+	return func(l *loop.Loop) {
+		l.Tools[name] = tool.Define(tool.Def[words, words]{Name: name, Description: "Reads something for the runner.",
+			Execute: func(context.Context, tool.Call, words) (words, error) { return words{text}, nil }})
+	}
+}
+
+// call runs a case of the form tool:name: the model calls the tool with the arguments of the case.
+func call(s *stage) (got, error) {
+	name := strings.TrimPrefix(s.c.Target, "tool:")
+	account, err := s.account()
+	if err != nil {
+		return got{}, err
+	}
+	if err := s.open(nil, account.settings()...); err != nil {
+		return got{}, err
+	}
+	if err := account.link(s); err != nil {
+		return got{}, err
+	}
+	args, _, e1 := s.take("args")
+	after, e2 := s.takeText("after")
+	if err := errors.Join(e1, e2, s.allow(name)); err != nil {
+		return got{}, err
+	}
+	s.keep(args)
+	before := s.effects()
+	run, err := s.ask(s.as, "Please do it.", once(name, args))
+	if err != nil {
+		return got{}, err
+	}
+	switch {
+	case after == "approve":
+		return s.afterApproval(run, account)
+	case after != "":
+		return got{}, unknown("after %q", after)
+	}
+	return s.judged(name, args, run, before)
+}
+
+// once is a model that calls the tool once, whatever the arguments are.
+func once(name string, args any) fakegemini.Brain {
+	var raw any = json.RawMessage(jsonOf(args))
+	if args == nil {
+		raw = nil
+	}
+	return world.Wants(name, raw)
+}
+
+// judged is what became of the call.
+func (s *stage) judged(name string, args any, run world.Answer, before int) (got, error) {
+	g := gotOf(run)
+	switch {
+	case g.status != 200:
+		return g, nil
+	case len(run.Actions) == 0 && run.Status == "failed": // the model's answer was refused whole
+		return g, nil
+	case len(run.Actions) != 1:
+		return g, fmt.Errorf("the run has %d actions: %s", len(run.Actions), run.Body)
+	case len(run.Approvals) > 0:
+		g.decision = "require_approval"
+		if n := s.effects(); n != before {
+			return g, fmt.Errorf("%d effects before anybody was asked", n-before)
+		}
+		return g, s.executedAsShown(name, args, run)
+	case g.class != "none":
+		g.decision = "deny"
+		waits, err := s.pending(s.as)
+		if len(waits) > 0 || s.effects() != before {
+			err = errors.Join(err, fmt.Errorf("it was refused, and %d approvals wait, %d effects", len(waits), s.effects()-before))
+		}
+		return g, err
+	}
+	g.decision = "allow"
+	return g, nil
+}
+
+// afterApproval has the user say yes, and the account fail only then.
+func (s *stage) afterApproval(run world.Answer, account *account) (got, error) {
+	if len(run.Approvals) != 1 {
+		return gotOf(run), errors.New("nobody was asked")
+	}
+	account.breakNow()
+	if err := s.decided(s.as, run, "approve_once"); err != nil {
+		return got{}, err
+	}
+	end, err := s.run(s.as, run)
+	g := gotOf(end)
+	g.decision = "require_approval"
+	if n := s.effects(); n != 0 {
+		err = errors.Join(err, fmt.Errorf("%d effects", n))
+	}
+	return g, errors.Join(err, account.broken(s))
+}
+
+// executedAsShown looks at what a person would see, says yes, and holds what was done to what was shown.
+func (s *stage) executedAsShown(name string, args any, run world.Answer) error {
+	a, err := s.call(s.as, "GET", "/api/agent/approvals/pending", "")
+	if err != nil {
+		return err
+	}
+	if err := shownWhole(a.Body, name, args); err != nil {
+		return err
+	}
+	before := s.effects()
+	if err := s.decided(s.as, run, "approve_once"); err != nil {
+		return err
+	}
+	if n := s.effects() - before; n != 1 {
+		return fmt.Errorf("the yes had %d effects", n)
+	}
+	if name == "gmail_send" {
+		messages := s.w.Google.Messages()
+		return sentAsAsked(messages[len(messages)-1], args)
+	}
+	return nil
+}
+
+// shownWhole holds the pending view to the arguments: every text of them is there, with what cannot be seen written out,
+// and a warning where there was such.
+func shownWhole(body []byte, name string, args any) error {
+	var list struct {
+		Approvals []struct {
+			Tool    string
+			Preview tool.Preview
+		}
+	}
+	if err := json.Unmarshal(body, &list); err != nil || len(list.Approvals) == 0 || list.Approvals[0].Tool != name {
+		return fmt.Errorf("the pending view does not have the call first (%w): %.200s", err, body)
+	}
+	preview := list.Approvals[0].Preview
+	view := preview.Title
+	for _, f := range preview.Fields {
+		view += "\n" + f.Value
+	}
+	if at := strings.IndexFunc(view, func(r rune) bool { return visible.Dangerous(r) && r != '\n' && r != '\t' }); at >= 0 {
+		r, _ := utf8.DecodeRuneInString(view[at:])
+		return fmt.Errorf("the pending view shows U+%04X as it is", r)
+	}
+	for _, text := range texts(args, "to", "cc", "bcc", "subject", "body", "summary", "description", "location", "attendees") {
+		line, hidden := visible.Line(text)
+		long, _ := visible.Text(strings.ReplaceAll(text, "\r\n", "\n")) // a mail's line ends are not its words
+		if !contains(view, line) && !contains(view, long) {
+			return fmt.Errorf("the pending view does not show %.100q", text)
+		}
+		if hidden && len(preview.Warnings) == 0 && strings.ContainsFunc(text, func(r rune) bool { return visible.Dangerous(r) && r > 0x20 }) {
+			return fmt.Errorf("the pending view does not warn of %.100q", text)
+		}
+	}
+	return nil
+}
+
+// contains compares without regard to case, since addresses are normalised.
+func contains(view, text string) bool {
+	return strings.Contains(strings.ToLower(view), strings.ToLower(text))
+}
+
+// texts are the texts under the names.
+func texts(args any, names ...string) (out []string) {
+	fields, _ := args.(map[string]any)
+	for _, name := range names {
+		switch v := fields[name].(type) {
+		case string:
+			out = append(out, v)
+		case []any:
+			for _, one := range v {
+				out = append(out, textOf(one))
+			}
+		}
+	}
+	return out
+}
+
+// sentAsAsked holds a sent mail to the arguments: these people and no others, and these words.
+func sentAsAsked(m localgoogle.Message, args any) error {
+	for name, have := range map[string][]string{"to": m.To, "cc": m.Cc, "bcc": m.Bcc} {
+		var want []string
+		for _, one := range texts(args, name) {
+			want = append(want, strings.ToLower(one))
+		}
+		slices.Sort(want)
+		want = slices.Compact(want)
+		have = slices.Sorted(slices.Values(have))
+		if strings.ToLower(strings.Join(have, ",")) != strings.Join(want, ",") {
+			return fmt.Errorf("the mail has %s: %q, want %q", name, have, want)
+		}
+	}
+	subject, body := texts(args, "subject")[0], texts(args, "body")[0]
+	unix := func(s string) string { return strings.TrimRight(strings.ReplaceAll(s, "\r\n", "\n"), "\n") }
+	if m.Subject != subject || unix(m.Text) != unix(body) && unix(m.HTML) != unix(body) {
+		return fmt.Errorf("the mail says %q, %q%q", m.Subject, m.Text, m.HTML)
+	}
+	return nil
+}
+
+var allowSetup = regexp.MustCompile(`^allowlist\[([^\]]*)\]$`)
+
+// allow takes the setup of a call: recipients that the user always allows, and when an entry is taken back.
+func (s *stage) allow(name string) error {
+	setup, err := s.takeText("setup")
+	if err != nil || setup == "" {
+		return err
+	}
+	for part := range strings.SplitSeq(setup, ";") {
+		part = strings.TrimSpace(part)
+		m := allowSetup.FindStringSubmatch(part)
+		switch {
+		case m != nil:
+			err = s.alwaysAllow(name, strings.Split(m[1], ","))
+		case part == "remove_after_decision":
+			err = s.removeLater()
+		case part == "expired":
+			s.pass(100 * 24 * time.Hour) // no entry lasts so long
+		default:
+			err = unknown("the setup %q", part)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// alwaysAllow has the user always allow the recipients, as users do: with a call that is approved so.
+func (s *stage) alwaysAllow(name string, to []string) error {
+	for i := range to {
+		to[i] = strings.TrimSpace(to[i])
+	}
+	if strings.ContainsAny(strings.Join(to, ""), "*") || !strings.Contains(to[0], "@") {
+		return s.alwaysAllowOddly(name, to)
+	}
+	run, err := s.opened(s.as, name, map[string]any{"to": to, "subject": "s", "body": "b"})
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.allowed++ // the case's own call may rest on it
+	s.mu.Unlock()
+	return s.decided(s.as, run, "approve_and_always_allow_recipient")
+}
+
+// alwaysAllowOddly writes entries that no decision would make, such as a whole domain, behind Countersign's back.
+func (s *stage) alwaysAllowOddly(name string, to []string) error {
+	u := agent.User{UID: s.as}
+	return s.change(agent.UserPath(s.as), &u, func() {
+		for _, one := range to {
+			u.Allow = append(u.Allow, policy.Entry{ID: policy.EntryID(s.as, name, one), Tool: name, Recipient: one, CreatedAt: s.now(), ExpiresAt: s.now().Add(time.Hour)})
+		}
+	})
+}
+
+// removeLater takes the allowlist back between the policy's word and the effect: while the draft is made.
+func (s *stage) removeLater() error {
+	entries, err := s.allowlist()
+	if err != nil {
+		return err
+	}
+	s.w.SetFault(func(op string) localgoogle.Fault {
+		if op == "gmail.drafts.create" {
+			for _, e := range entries {
+				_, _ = s.call(s.as, "DELETE", "/api/agent/allowlist/"+e.ID, "") // a second time it is gone
+			}
+			s.mu.Lock()
+			s.allowed = 0
+			s.mu.Unlock()
+		}
+		return localgoogle.Fault{}
+	})
+	return nil
+}

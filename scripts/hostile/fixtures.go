@@ -1,0 +1,125 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/queue"
+)
+
+// fixture gives what a name of the notation stands for. What must be there for it is made the first time.
+func (s *stage) fixture(name, arg string) (any, error) {
+	kind := strings.TrimRight(name, "0123456789")
+	switch kind {
+	case "PROJECT":
+		return project, nil
+	case "JWT":
+		return s.userToken(arg)
+	case "PUSHJWT":
+		return s.pushFixture(arg)
+	case "PUSH":
+		return s.envelope(arg)
+	case "OPEN", "RUN", "THREAD", "ACTION":
+		uid := arg
+		if uid == "" {
+			uid = s.as
+		}
+		run, err := s.open1(strings.TrimPrefix(name, kind), uid)
+		if err != nil {
+			return nil, err
+		}
+		ap := run.Approvals[0]
+		return map[string]string{"OPEN": ap.ApprovalID, "RUN": run.RunID, "THREAD": run.ThreadID, "ACTION": ap.ActionID}[kind], nil
+	}
+	return nil, unknown("the fixture $%s", name)
+}
+
+// userToken is a user's token; the names disabled… and expired mean what they say.
+func (s *stage) userToken(uid string) (string, error) {
+	if uid == "" {
+		uid = s.as
+	}
+	claims := userClaims(uid, s.now())
+	switch {
+	case uid == "expired":
+		claims["sub"], claims["exp"] = s.as, s.now().Add(-time.Hour).Unix()
+	case strings.HasPrefix(uid, "disabled"):
+		u := agent.User{UID: uid}
+		if err := s.change(agent.UserPath(uid), &u, func() { u.Disabled = true }); err != nil {
+			return "", err
+		}
+	}
+	token, err := s.net.sign(claims)
+	s.secret(token)
+	return token, err
+}
+
+func (s *stage) pushFixture(kind string) (string, error) {
+	claims := pushClaims(s.now())
+	switch kind {
+	case "", "valid":
+	case "expired":
+		claims["exp"] = s.now().Add(-time.Hour).Unix()
+	default:
+		return "", unknown("$PUSHJWT(%s)", kind)
+	}
+	token, err := s.net.sign(claims)
+	s.secret(token)
+	return token, err
+}
+
+// envelope is a push message about the run of the case.
+func (s *stage) envelope(kind string) (any, error) {
+	run := s.runs["PUSH"].RunID
+	switch kind {
+	case "", "valid":
+	case "missing", "unknown":
+		run = "nosuchrunnosuchrun0000000"
+	default:
+		return nil, unknown("$PUSH(%s)", kind)
+	}
+	var message map[string]any
+	err := json.Unmarshal(queue.Envelope(run, "1", 1, s.now()), &message)
+	return message, err
+}
+
+// canaryOf is a text that only the user may ever read.
+func canaryOf(uid string) string { return "CANARY of " + uid + " alone" }
+
+// open1 is a run of the user that waits for a yes to a mail; the number tells several apart.
+func (s *stage) open1(number, uid string) (world.Answer, error) {
+	key := "OPEN" + number + "/" + uid
+	if run, ok := s.runs[key]; ok {
+		return run, nil
+	}
+	run, err := s.opened(uid, "gmail_send", world.Mail("ana@example.com", "Report "+number, canaryOf(uid)))
+	s.runs[key] = run
+	return run, err
+}
+
+// opened is a run of the user that waits for a yes to the call.
+func (s *stage) opened(uid, tool string, args any) (world.Answer, error) {
+	run, err := s.ask(uid, "Please do it. "+canaryOf(uid), world.Wants(tool, args))
+	if err == nil && len(run.Approvals) != 1 {
+		err = fmt.Errorf("the fixture's run waits for nothing: %s", run.Body)
+	}
+	return run, err
+}
+
+// decided has the user of the run decide, and the run go on.
+func (s *stage) decided(uid string, run world.Answer, decision string) error {
+	for _, ap := range run.Approvals {
+		a, err := s.resolve(uid, ap, decision)
+		if err == nil && a.HTTP != 200 {
+			err = fmt.Errorf("the fixture's approval: %s", a.Body)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return s.deliver()
+}

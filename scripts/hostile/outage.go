@@ -1,0 +1,54 @@
+package main
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/store"
+)
+
+// outage is a store that can be switched off, or lose the process that uses it.
+type outage struct {
+	store.Store
+	on   atomic.Bool // it does not answer for now
+	dead atomic.Bool // who asks never gets on, as if killed at that moment
+}
+
+func (o *outage) under(l *loop.Loop) { o.Store, l.Store = l.Store, o }
+
+func (o *outage) fails(ctx context.Context) error {
+	if o.dead.Load() {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	if o.on.Load() {
+		return store.ErrUnavailable
+	}
+	return nil
+}
+
+// Get implements store.Store.
+func (o *outage) Get(ctx context.Context, paths ...string) ([]store.Doc, error) {
+	if err := o.fails(ctx); err != nil {
+		return nil, err
+	}
+	return o.Store.Get(ctx, paths...)
+}
+
+// Query implements store.Store.
+func (o *outage) Query(ctx context.Context, q store.Query) ([]store.Doc, error) {
+	if err := o.fails(ctx); err != nil {
+		return nil, err
+	}
+	return o.Store.Query(ctx, q)
+}
+
+// Commit implements store.Store.
+func (o *outage) Commit(ctx context.Context, writes ...store.Write) ([]time.Time, error) {
+	if err := o.fails(ctx); err != nil {
+		return nil, err
+	}
+	return o.Store.Commit(ctx, writes...)
+}

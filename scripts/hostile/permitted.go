@@ -1,0 +1,41 @@
+package main
+
+import "strings"
+
+// missingPart is what a case needs that is not built, though its target is.
+func missingPart(c Case) string {
+	source := ""
+	if u, ok := c.Input["untrusted"].(map[string]any); ok {
+		source, _ = u["source"].(string)
+	}
+	switch {
+	case source == "AGENT.md":
+		return "run:hijacked_model with a context file and a plan"
+	case c.Input["gdpr"] != nil:
+		return "audit after the deletion of an account"
+	}
+	return ""
+}
+
+// permitted is why another answer than the expected one is right, or "". Each is something that the case itself, or the
+// contract, says.
+func permitted(c Case, g got) string {
+	note := c.Expect.Note
+	switch {
+	case strings.Contains(note, "fall back to approval") && g.decision == "require_approval":
+		return "the note asks for this: the call falls back to an approval, and nothing was done"
+	case strings.Contains(note, "failed or summarised") && g.decision == "completed":
+		return "the note permits it: the run was summarised, within three calls of the model"
+	case strings.Contains(note, "refused in V1") && g.decision == "deny":
+		return "the note permits it: it is refused before anybody is asked"
+	case c.Expect.Class == "ValidationError" && g.status == 409 && g.code == "idempotency_key_reused":
+		return "contract section 1: a key that comes with another body is a PolicyError"
+	case c.Expect.Class == "ValidationError" && g.class == "ModelError" && g.code == "answer_too_large":
+		return "an answer of the model over 512 KiB is refused whole, before a call in it is looked at, and nothing of it is written"
+	case c.Category == "provider" && c.Expect.Class == "ToolExecutionError" && g.decision == "mended":
+		return "the failure was mended: the effect is proven and was had once, so that there is no error to tell of"
+	case c.Target == "http:pending" && g.class == "ValidationError" && g.decision == "deny":
+		return "control characters in a mail are refused (HD-010), so that there is nothing to show"
+	}
+	return ""
+}

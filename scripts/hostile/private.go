@@ -1,0 +1,225 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
+	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/model/fakegemini"
+	"github.com/countersign-run/countersign/shared/store"
+)
+
+// private runs a case of audit: something that must be in no log and no audit comes along, or somebody changes the audit.
+func private(s *stage) (got, error) {
+	if err := s.open(nil); err != nil {
+		return got{}, err
+	}
+	for name, run := range map[string]func(string) error{
+		"prompt": s.privatePrompt, "tool_error": s.privateFailure, "args_canary": s.privateBody, "tamper": s.tampered,
+	} {
+		text, err := s.takeText(name)
+		if err != nil {
+			return got{}, err
+		}
+		if text == "" {
+			continue
+		}
+		return got{status: 200, class: "none", detail: "nothing was seen"}, run(text)
+	}
+	return got{}, unknown("the audit of that")
+}
+
+// privatePrompt sends the prompt where it is answered, and where it is refused.
+func (s *stage) privatePrompt(text string) error {
+	s.private[text] = true
+	a, err := s.ask(s.as, text, world.Says("Good."))
+	if err == nil && a.Status != "completed" {
+		err = fmt.Errorf("the run: %s", a.Body)
+	}
+	_, refused := s.call(s.as, "POST", "/api/agent/run", jsonOf(map[string]any{"prompt": text, "threadId": "nosuchthread00000000"}))
+	failed, broken := s.ask(s.as, text, func(fakegemini.Request) fakegemini.Turn {
+		return fakegemini.Turn{Status: 400, Body: fakegemini.ErrorBody(400, text)}
+	})
+	if strings.Contains(string(failed.Body), text) {
+		err = errors.Join(err, errors.New("the model's error is in the answer"))
+	}
+	return errors.Join(err, refused, broken)
+}
+
+// privateFailure has the provider say the text in an error.
+func (s *stage) privateFailure(text string) error {
+	s.private[text] = true
+	run, err := s.open1("", s.as)
+	if err != nil {
+		return err
+	}
+	s.w.SetFault(func(op string) localgoogle.Fault {
+		if op != "gmail.drafts.send" {
+			return localgoogle.Fault{}
+		}
+		return localgoogle.Fault{Kind: localgoogle.StatusBefore, Status: 400, Reason: "invalidArgument", Text: text}
+	})
+	if err := s.decided(s.as, run, "approve_once"); err != nil {
+		return err
+	}
+	end, err := s.run(s.as, run)
+	if classOf(end) != "ToolExecutionError" || strings.Contains(string(end.Body), text) {
+		err = errors.Join(err, fmt.Errorf("the run: %s", end.Body))
+	}
+	return err
+}
+
+// privateBody sends the text as a mail's body; the audit has its hash.
+func (s *stage) privateBody(text string) error {
+	s.private[text] = true
+	run, err := s.opened(s.as, "gmail_send", world.Mail("ana@example.com", "s", text))
+	if err == nil {
+		err = s.decided(s.as, run, "approve_once")
+	}
+	if err != nil {
+		return err
+	}
+	entries, _, err := s.chain(run)
+	for _, e := range entries {
+		if e.InputHash != run.Approvals[0].ArgsHash {
+			err = errors.Join(err, fmt.Errorf("entry %d has the input hash %q", e.Seq, e.InputHash))
+		}
+	}
+	return err
+}
+
+// chain is the stored audit of the run, and its head.
+func (s *stage) chain(run world.Answer) (entries []audit.Entry, head audit.Head, err error) {
+	docs, err := s.w.App.Store.Query(s.ctx, store.Query{Collection: "audit", OrderBy: "seq", Limit: 500, Where: []store.Filter{{Field: "runId", Op: "==", Value: run.RunID}}})
+	if err != nil {
+		return nil, head, err
+	}
+	for _, d := range docs {
+		e, err := audit.Decode(d.Data)
+		if err != nil {
+			return nil, head, err
+		}
+		entries = append(entries, e)
+	}
+	runs, err := s.w.App.Store.Get(s.ctx, "runs/"+run.RunID)
+	if err != nil {
+		return nil, head, err
+	}
+	var stored struct{ Audit audit.Head }
+	err = json.Unmarshal(runs[0].Data, &stored)
+	return entries, stored.Audit, err
+}
+
+var (
+	tampering = regexp.MustCompile(`^(change|modify|edit|alter|delete|remove|swap|reorder|duplicate|append|insert|truncate|cut)\b`)
+	numbers   = regexp.MustCompile(`\d+`)
+)
+
+// tampered changes a chain of twelve entries behind Countersign's back; whoever verifies it is told where.
+func (s *stage) tampered(how string) error {
+	verb, found := tampering.FindString(how), numbers.FindAllString(how, -1)
+	if verb == "" || len(found) == 0 {
+		return unknown("tamper: %s", how)
+	}
+	first, e1 := strconv.ParseInt(found[0], 10, 64)
+	second, e2 := strconv.ParseInt(found[len(found)-1], 10, 64)
+	if err := errors.Join(e1, e2); err != nil {
+		return err
+	}
+	run, err := s.longRun()
+	if err != nil {
+		return err
+	}
+	entries, head, err := s.chain(run)
+	if err != nil || len(entries) < 7 || len(audit.Verify(entries, head)) > 0 {
+		return errors.Join(err, fmt.Errorf("the chain of %d entries is not whole from the start", len(entries)))
+	}
+	if err := s.tamper(verb, run.RunID, first, second, int64(len(entries))); err != nil {
+		return err
+	}
+	if entries, head, err = s.chain(run); err != nil {
+		return err
+	}
+	problems := audit.Verify(entries, head)
+	for _, p := range problems {
+		if p.First <= first+1 && p.Last >= first || p.Fault == audit.Inserted || p.Fault == audit.CutOff {
+			return nil
+		}
+	}
+	return fmt.Errorf("the verifier says %v", problems)
+}
+
+// longRun is a run with three mails, each with four entries.
+func (s *stage) longRun() (world.Answer, error) {
+	var turn fakegemini.Turn
+	for i := range 3 {
+		turn.Calls = append(turn.Calls, fakegemini.Call{Name: "gmail_send", Args: world.Mail("ana@example.com", fmt.Sprint(i), "b")})
+	}
+	run, err := s.ask(s.as, "Please.", func(r fakegemini.Request) fakegemini.Turn {
+		if len(r.Responses()) > 0 {
+			return fakegemini.Turn{Text: "Done."}
+		}
+		return turn
+	})
+	if err != nil {
+		return run, err
+	}
+	return run, s.decided(s.as, run, "approve_once")
+}
+
+func (s *stage) tamper(how, runID string, first, second, last int64) error {
+	var a, b audit.Entry
+	at, to := audit.Path(runID, first), audit.Path(runID, second)
+	switch how {
+	case "delete", "remove":
+		_, err := s.w.App.Store.Commit(s.ctx, store.Delete(at, time.Time{}))
+		return err
+	case "truncate", "cut":
+		for ; first <= last; first++ {
+			if _, err := s.w.App.Store.Commit(s.ctx, store.Delete(audit.Path(runID, first), time.Time{})); err != nil {
+				return err
+			}
+		}
+		return nil
+	case "duplicate", "append", "insert":
+		return s.forge(at, audit.Path(runID, last+1), last+1)
+	case "swap", "reorder":
+		if err := s.change(at, &a, func() {}); err != nil {
+			return err
+		}
+		if err := s.change(to, &b, func() { a, b = b, a }); err != nil {
+			return err
+		}
+		kept := a
+		return s.change(at, &a, func() { a = kept })
+	}
+	return s.change(at, &a, func() { a.Tool = "calendar_event_create" })
+}
+
+// forge puts an entry that is like another behind the last one.
+func (s *stage) forge(from, to string, seq int64) error {
+	docs, err := s.w.App.Store.Get(s.ctx, from)
+	if err != nil {
+		return err
+	}
+	var e audit.Entry
+	if err := json.Unmarshal(docs[0].Data, &e); err != nil {
+		return err
+	}
+	fields := maps.Clone(docs[0].Fields)
+	e.Seq, fields["seq"] = seq, seq
+	data, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	_, err = s.w.App.Store.Commit(s.ctx, store.Create(to, fields, data))
+	return err
+}

@@ -1,0 +1,250 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
+	"github.com/countersign-run/countersign/scripts/world"
+)
+
+// failure is how a provider behaves around an approved effect, and how many effects there are in the end.
+type failure struct {
+	op      string
+	fault   localgoogle.Fault
+	always  bool   // it fails so each time, and not only at first
+	taken   string // what is done about the event's id before, where the provider answers 409
+	crash   bool   // the process dies when the provider has answered
+	effects int
+}
+
+// provider runs a case of tool:side_effect: an approved mail or event, and a provider that fails around it.
+func provider(s *stage) (got, error) {
+	tool, phrase, err := s.failing()
+	if err != nil {
+		return got{}, err
+	}
+	f, err := failureOf(tool, phrase)
+	if err != nil {
+		return got{}, err
+	}
+	if crash, err := s.takeText("crash"); err != nil || crash != "" {
+		if f.crash = crash == "after_response_before_record"; !f.crash {
+			return got{}, errors.Join(err, unknown("a crash %s", crash))
+		}
+	}
+	settings := map[string][]string{"generic": {"GMAIL_SEND_MODE=direct"}, "calendar": {"CALENDAR_API_ENDPOINT={cloud}/taken/calendar/v3/"}}[tool]
+	process := &outage{}
+	if err := s.open(process.under, settings...); err != nil {
+		return got{}, err
+	}
+	s.w.Handle("/taken/", http.StripPrefix("/taken", taken{s.w.Google, f.taken}))
+	run, err := s.wanted(tool)
+	if err != nil {
+		return got{}, err
+	}
+	var struck atomic.Int64
+	s.w.SetFault(func(op string) localgoogle.Fault {
+		if op != f.op || struck.Add(1) > 1 && !f.always {
+			return localgoogle.Fault{}
+		}
+		process.dead.Store(f.crash)
+		return f.fault
+	})
+	if f.crash {
+		err = s.dieIn(run, &struck)
+	} else {
+		err = s.decided(s.as, run, "approve_once")
+	}
+	if err != nil {
+		return got{}, err
+	}
+	return s.settled(run, f, int(struck.Load()))
+}
+
+// failing takes what fails, and how.
+func (s *stage) failing() (tool, phrase string, err error) {
+	for _, tool := range []string{"gmail", "calendar", "generic"} {
+		if phrase, err := s.takeText(tool); err != nil || phrase != "" {
+			return tool, phrase, err
+		}
+	}
+	if _, ok := s.peek("provider_error_body"); ok {
+		phrase, err = s.takeText("provider_error_body")
+		s.private[phrase] = true
+		return "gmail", "400 " + phrase, err
+	}
+	return "", "", unknown("a provider that is none of gmail, calendar and generic")
+}
+
+// wanted is a run that waits for the effect.
+func (s *stage) wanted(tool string) (world.Answer, error) {
+	if tool == "calendar" {
+		return s.opened(s.as, "calendar_event_create", world.Event("x", s.now().AddDate(0, 1, 0)))
+	}
+	return s.opened(s.as, "gmail_send", world.Mail("ana@example.com", "s", canaryOf(s.as)))
+}
+
+var (
+	accepted = regexp.MustCompile(`^accept(?:ed|s)? then (?:(\d{3})|connection (reset)|(timeout)|(empty))`)
+	refused  = regexp.MustCompile(`^(\d{3})\b ?(.*)$`)
+	unheard  = regexp.MustCompile(`^(?:connection )?(reset|timeout) before accept`)
+	conflict = regexp.MustCompile(`^409 (?:with our|with (?:a |an)?(?:foreign|other)|without our|then get says cancelled)`)
+)
+
+// sends are the operations that have the effect.
+var sends = map[string]string{"gmail": "gmail.drafts.send", "generic": "gmail.messages.send", "calendar": "calendar.events.insert"}
+
+// failureOf reads how a provider fails.
+func failureOf(tool, phrase string) (failure, error) {
+	f := failure{op: sends[tool], effects: 1}
+	switch {
+	case tool == "calendar" && conflict.MatchString(phrase):
+		f.taken = phrase
+		f.op = ""
+	case accepted.MatchString(phrase):
+		m := accepted.FindStringSubmatch(phrase)
+		f.fault.Kind = map[bool]localgoogle.Kind{m[1] != "": localgoogle.StatusAfter, m[2] != "": localgoogle.ResetAfter,
+			m[3] != "": localgoogle.HangAfter, m[4] != "": localgoogle.EmptyAfter}[true]
+		f.fault.Status, _ = strconv.Atoi(m[1]) // none is the default
+	case unheard.MatchString(phrase):
+		f.fault.Kind = localgoogle.ResetBefore
+		if strings.HasPrefix(phrase, "timeout") {
+			f.fault.Kind = localgoogle.HangBefore
+		}
+	case strings.HasPrefix(phrase, "rewrites Message-ID"): // as it always does
+	case strings.HasPrefix(phrase, "draft edited"):
+		f.op, f.fault.Kind, f.effects = "gmail.drafts.get", localgoogle.DraftEdited, 0
+	case strings.HasPrefix(phrase, "draft deleted"):
+		f.op, f.fault.Kind, f.effects = "gmail.drafts.get", localgoogle.DraftDeleted, 0
+	case refused.MatchString(phrase):
+		f.refused(refused.FindStringSubmatch(phrase))
+	default:
+		return f, unknown("%s: %s", tool, phrase)
+	}
+	return f, nil
+}
+
+// googleReason is a word that looks like a reason of Google's.
+var googleReason = regexp.MustCompile(`\b[a-z]+(?:[A-Z][a-z]+)+\b`)
+
+var reasons = map[int]string{400: "invalidArgument", 401: "authError", 403: "forbidden", 429: "rateLimitExceeded"}
+
+// refused is a status before anything was done: one that passes is tried again, any other is the end.
+func (f *failure) refused(m []string) {
+	f.fault.Status, _ = strconv.Atoi(m[1]) // three digits
+	f.fault.Kind, f.fault.Reason, f.fault.Text = localgoogle.StatusBefore, reasons[f.fault.Status], m[2]
+	if reason := googleReason.FindString(m[2]); reason != "" {
+		f.fault.Reason = reason
+	}
+	if f.fault.Status != 429 && f.fault.Status < 500 {
+		f.always, f.effects = true, 0
+	}
+}
+
+// dieIn says yes, and has the process die when the provider has answered; another one takes over.
+func (s *stage) dieIn(run world.Answer, struck *atomic.Int64) error {
+	if _, err := s.resolve(s.as, run.Approvals[0], "approve_once"); err != nil {
+		return err
+	}
+	go func() { _ = s.deliver() }() // it is cut off
+	for end := time.Now().Add(10 * time.Second); s.effects() == 0 || struck.Load() == 0; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			return errors.New("the effect does not begin")
+		}
+	}
+	if err := errors.Join(s.w.Stop(), s.start(nil)); err != nil {
+		return err
+	}
+	s.pass(10 * time.Minute) // longer than any lease
+	return nil
+}
+
+// settled holds what is on record to what the provider did.
+func (s *stage) settled(run world.Answer, f failure, calls int) (got, error) {
+	if err := s.settle(f.effects); err != nil {
+		return got{}, err
+	}
+	end, err := s.run(s.as, run)
+	if err != nil {
+		return got{}, err
+	}
+	g := gotOf(end)
+	if len(end.Actions) != 1 {
+		return g, fmt.Errorf("the run has %d actions", len(end.Actions))
+	}
+	did := end.Actions[0].ExecutionStatus
+	waits, err := s.pending(s.as)
+	switch {
+	case did == "succeeded" && f.effects == 1:
+		g.decision = "mended"
+	case did == "unknown" && len(waits) == 1 && waits[0].Kind == "review":
+	case did == "failed" && f.effects == 0 && len(waits) == 0:
+	default:
+		err = errors.Join(err, fmt.Errorf("the record says %q, %d wait, and there were %d effects", did, len(waits), f.effects))
+	}
+	if f.always && f.fault.Status == 400 && calls != 1 {
+		err = errors.Join(err, fmt.Errorf("what was refused for good was tried %d times", calls))
+	}
+	for _, h := range s.heard {
+		for private := range s.private {
+			if strings.Contains(string(h.Body), private) {
+				err = errors.Join(err, fmt.Errorf("%s holds the provider's words", h.what))
+			}
+		}
+	}
+	return g, err
+}
+
+// taken is a calendar in which the event's id is taken already: by our own event, by somebody's, or by one that was
+// deleted since.
+type taken struct {
+	google *localgoogle.Server
+	how    string
+}
+
+// ServeHTTP implements http.Handler.
+func (t taken) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost || t.how == "" {
+		t.google.ServeHTTP(w, r)
+		return
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	var event map[string]any
+	if err := json.Unmarshal(body, &event); err != nil {
+		http.Error(w, "no event", http.StatusBadRequest)
+		return
+	}
+	id := textOf(event["id"])
+	if strings.Contains(t.how, "foreign") || strings.Contains(t.how, "other") || strings.Contains(t.how, "without our") {
+		delete(event, "extendedProperties")
+	}
+	t.before(r, r.URL.Path, http.MethodPost, []byte(jsonOf(event)))
+	if strings.Contains(t.how, "cancelled") {
+		t.before(r, r.URL.Path+"/"+id, http.MethodDelete, nil)
+	}
+	again := r.Clone(r.Context())
+	again.Body = io.NopCloser(bytes.NewReader(body))
+	t.google.ServeHTTP(w, again)
+}
+
+// before is what somebody did a moment ago.
+func (t taken) before(r *http.Request, path, method string, body []byte) {
+	other := r.Clone(r.Context())
+	other.Method, other.URL.Path, other.ContentLength = method, path, int64(len(body))
+	other.Body = io.NopCloser(bytes.NewReader(body))
+	t.google.ServeHTTP(httptest.NewRecorder(), other)
+}

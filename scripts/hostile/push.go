@@ -1,0 +1,296 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
+	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/store"
+)
+
+// push runs a case of push:resume: the run is brought into the state of the case, the message comes, and once more as
+// Pub/Sub may send it.
+func push(s *stage) (got, error) {
+	down := &outage{}
+	s.process = down
+	if err := s.open(down.under); err != nil {
+		return got{}, err
+	}
+	if _, ok := s.peek("delay_handler_ms"); ok {
+		return s.redelivered()
+	}
+	want, release, err := s.state()
+	if err != nil {
+		return got{}, err
+	}
+	defer release()
+	m, err := s.pushed()
+	if err != nil {
+		return got{}, err
+	}
+	if _, ok := s.peek("concurrent"); ok {
+		return s.stormed(m, want)
+	}
+	unavailable, err := s.takeText("firestore")
+	if err != nil {
+		return got{}, err
+	}
+	down.on.Store(unavailable != "")
+	open := s.c.Input["state"] != nil && s.effects() == 0
+	a, err := s.send(m)
+	down.on.Store(false)
+	if err != nil {
+		return got{}, err
+	}
+	g := gotOf(a)
+	logs := s.w.Logs.String()
+	switch malformed := strings.Contains(logs, "push_malformed"); {
+	case malformed && a.HTTP == http.StatusNoContent:
+		g.class = "ValidationError" // nobody is told, but it is counted
+	case s.c.Expect.Class == "PolicyError" && open && a.HTTP == http.StatusNoContent:
+		g.class = "PolicyError" // the same: what the message asks for has nobody's yes, and nothing ran
+	}
+	release()
+	return g, s.onlyOnce(m, a, want)
+}
+
+// onlyOnce holds what the message did to what was approved, and has the same message come again.
+func (s *stage) onlyOnce(m message, a world.Answer, want int) error {
+	if a.HTTP >= 400 && a.HTTP < 500 && s.effects() > 0 && want == 1 {
+		return errors.New("a message that was refused had an effect")
+	}
+	if a.HTTP >= 400 {
+		return s.settle(want)
+	}
+	if n := s.effects(); n != want && s.c.Expect.Class == "none" || n > want {
+		return fmt.Errorf("%d effects, want %d", n, want)
+	}
+	again, err := s.send(m)
+	if err != nil || again.HTTP != a.HTTP {
+		return errors.Join(err, fmt.Errorf("the same message again is answered %d, first %d", again.HTTP, a.HTTP))
+	}
+	return s.settle(want)
+}
+
+// settle has everything delivered that is due: what was approved is done, once.
+func (s *stage) settle(want int) error {
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		s.pass(time.Minute / 2)
+		if err := s.sweep(); err != nil {
+			return err
+		}
+		n := s.effects()
+		if n == want {
+			return nil
+		}
+		if n > want || time.Now().After(deadline) {
+			return fmt.Errorf("%d effects in the end, want %d", n, want)
+		}
+	}
+}
+
+// pushed is the message of the case.
+func (s *stage) pushed() (message, error) {
+	attributes, hasAttributes, e1 := s.take("attributes")
+	attempt, hasAttempt, e2 := s.take("deliveryAttempt")
+	if err := errors.Join(e1, e2); err != nil {
+		return message{}, err
+	}
+	_, body := s.peek("body")
+	_, raw := s.peek("raw")
+	if !body && !raw {
+		s.left["body"] = "$PUSH(valid)"
+	}
+	if hasAttributes || hasAttempt {
+		v, _, err := s.take("body")
+		envelope, ok := v.(map[string]any)
+		inner, hasInner := envelope["message"].(map[string]any)
+		if err != nil || !ok || !hasInner {
+			return message{}, errors.Join(err, unknown("attributes without an envelope"))
+		}
+		if hasAttributes {
+			inner["attributes"] = attributes
+		}
+		if hasAttempt {
+			envelope["deliveryAttempt"] = attempt
+		}
+		s.left["body"] = envelope
+	}
+	return s.compose(routes["resume"])
+}
+
+// state makes the run that the message is about; want is how many effects it may have in the end. release lets go on
+// what is kept waiting.
+func (s *stage) state() (want int, release func(), err error) {
+	state, err := s.takeText("state")
+	release = func() {}
+	if err != nil {
+		return 0, release, err
+	}
+	run, err := s.open1("", s.as)
+	if err != nil {
+		return 0, release, err
+	}
+	s.runs["PUSH"] = run
+	ap := run.Approvals[0]
+	has := func(word string) bool { return strings.Contains(state, word) }
+	switch {
+	case state == "" && s.c.Category == "jwt", has("open"): // nothing is to be done, whoever asks
+	case has("executing") && (has("lapsed") || has("expired") || has("dead")):
+		want = 1
+		err = s.abandoned(run)
+	case has("executing"):
+		want = 1
+		release, err = s.executing(run)
+	case has("disabled"):
+		_, e1 := s.resolve(s.as, ap, "approve_once")
+		u := agent.User{}
+		err = errors.Join(e1, s.change(agent.UserPath(s.as), &u, func() { u.Disabled = true }))
+	case state == "", has("approved"):
+		want = 1
+		_, err = s.resolve(s.as, ap, "approve_once")
+	case has("missing"), has("deleted"):
+		_, err = s.w.App.Store.Commit(s.ctx, store.Delete(agent.RunPath(run.RunID), time.Time{}))
+	case has("completed"):
+		want = 1
+		err = s.decided(s.as, run, "approve_once")
+	case has("rejected"):
+		err = s.decided(s.as, run, "reject")
+	case has("cancelled"), has("failed"):
+		_, err = s.call(s.as, "POST", "/api/agent/runs/"+run.RunID+"/cancel", "")
+	case has("expired"):
+		s.pass(approvalTTL + time.Second)
+	default:
+		err = unknown("the state %q", state)
+	}
+	return want, release, err
+}
+
+// executing has a worker hold the lease of the run, in the middle of its effect, until release.
+func (s *stage) executing(run world.Answer) (release func(), err error) {
+	hold, inside, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	var first, freed atomic.Bool
+	s.w.SetFault(func(op string) localgoogle.Fault {
+		if op == "gmail.drafts.send" && first.CompareAndSwap(false, true) {
+			close(inside)
+			<-hold
+		}
+		return localgoogle.Fault{}
+	})
+	release = func() {
+		if freed.CompareAndSwap(false, true) {
+			close(hold)
+			<-done
+		}
+	}
+	if _, err := s.resolve(s.as, run.Approvals[0], "approve_once"); err != nil {
+		close(done)
+		return release, err
+	}
+	go func() {
+		defer close(done)
+		_ = s.deliver() // what became of it shows in the effects
+	}()
+	select {
+	case <-inside:
+		return release, nil
+	case <-time.After(10 * time.Second):
+		return release, errors.New("the worker does not begin")
+	}
+}
+
+// abandoned has a worker die in the middle of its effect, and its lease lapse.
+func (s *stage) abandoned(run world.Answer) error {
+	var struck atomic.Int64
+	s.w.SetFault(func(op string) localgoogle.Fault {
+		if op == "gmail.drafts.send" && struck.Add(1) == 1 {
+			s.process.dead.Store(true)
+		}
+		return localgoogle.Fault{}
+	})
+	return s.dieIn(run, &struck)
+}
+
+// stormed has the message come many times at once.
+func (s *stage) stormed(m message, want int) (got, error) {
+	v, _, err := s.take("concurrent")
+	if err != nil {
+		return got{}, err
+	}
+	n, err := number(v)
+	answers, errs := make([]world.Answer, n), make([]error, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { answers[i], errs[i] = s.send(m) })
+	}
+	wg.Wait()
+	g := got{status: 204, class: "none"}
+	for _, a := range answers {
+		if a.HTTP != 204 && a.HTTP != 503 {
+			g = gotOf(a)
+		}
+	}
+	return g, errors.Join(err, errors.Join(errs...), s.settle(want))
+}
+
+// redelivered has a message delivered again while its first delivery is still worked on. The times of the case are cut
+// to a sixteenth: what counts is that the second delivery comes in the middle.
+func (s *stage) redelivered() (got, error) {
+	delay, _, e1 := s.take("delay_handler_ms")
+	ack, _, e2 := s.take("ack_deadline_s")
+	ms, e3 := number(delay)
+	seconds, e4 := number(ack)
+	if err := errors.Join(e1, e2, e3, e4); err != nil {
+		return got{}, err
+	}
+	run, err := s.open1("", s.as)
+	if err != nil {
+		return got{}, err
+	}
+	s.runs["PUSH"] = run
+	s.w.SetFault(func(op string) localgoogle.Fault {
+		if op == "gmail.drafts.send" {
+			return localgoogle.Fault{Delay: time.Duration(ms) * time.Millisecond / 16}
+		}
+		return localgoogle.Fault{}
+	})
+	if _, err := s.resolve(s.as, run.Approvals[0], "approve_once"); err != nil {
+		return got{}, err
+	}
+	m, err := s.pushed()
+	if err != nil {
+		return got{}, err
+	}
+	type answered struct {
+		world.Answer
+		error
+	}
+	first := make(chan answered)
+	go func() {
+		a, err := s.send(m)
+		first <- answered{a, err}
+	}()
+	var last answered
+	for again := 0; again < 20; again++ {
+		select {
+		case last = <-first:
+			if last.error != nil {
+				return got{}, last.error
+			}
+			return gotOf(last.Answer), s.onlyOnce(m, last.Answer, 1)
+		case <-time.After(time.Duration(seconds) * time.Second / 16):
+			if a, err := s.send(m); err != nil || a.HTTP != 503 && a.HTTP != 204 {
+				return got{}, errors.Join(err, fmt.Errorf("a redelivery in the middle is answered %d", a.HTTP))
+			}
+		}
+	}
+	return got{}, errors.New("the first delivery does not end")
+}

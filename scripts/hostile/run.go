@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Result is what came of a case.
+type Result struct {
+	Case
+	Input     string   // as it was written, shortened
+	Wrong     []string // nothing where the case passed
+	Came      string
+	Permitted string // why another answer than the expected one is right
+	NotYet    string // what the case is aimed at, where that does not exist yet
+	Took      time.Duration
+}
+
+// target runs the cases that are aimed at it.
+type target func(*stage) (got, error)
+
+// targets are by the beginning of their name; the longest one that fits is taken.
+var targets = map[string]target{
+	"http:": web, "http:stream": stream, "http:resolve": resolve, "http:pending": pending, "push:resume": push, "resume": replay,
+	"tool:": call, "tool:side_effect": provider, "model:response": answer, "run:hijacked_model": hijack,
+	"audit": private, "config:boot": boot,
+}
+
+// notYet are targets of seeds that are not built.
+var notYet = []string{"tool:run_command", "tool:web_fetch", "tool:fs.", "tool:docker.", "tool:github.", "ssh:", "http:chat", "http:plan"}
+
+func targetOf(c Case) (target, error) {
+	best := ""
+	for name := range targets {
+		if strings.HasPrefix(c.Target, name) && len(name) > len(best) {
+			best = name
+		}
+	}
+	name, isWeb := strings.CutPrefix(c.Target, "http:")
+	if _, known := routes[name]; best == "" || isWeb && !known {
+		return nil, unknown("the target %s", c.Target)
+	}
+	return targets[best], nil
+}
+
+// missing is what the case is aimed at, where that is not built.
+func missing(c Case) string {
+	for _, name := range notYet {
+		if strings.HasPrefix(c.Target, name) {
+			return c.Target
+		}
+	}
+	return missingPart(c)
+}
+
+// runAll runs the cases, some at a time; most of a case's time is spent waiting.
+func runAll(ctx context.Context, net *internet, cases []Case) []Result {
+	results := make([]Result, len(cases))
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, 2*runtime.GOMAXPROCS(0))
+	for _, i := range slowFirst(cases) {
+		slots <- struct{}{}
+		wg.Go(func() {
+			results[i] = runOne(ctx, net, cases[i])
+			<-slots
+		})
+	}
+	wg.Wait()
+	for _, addr := range net.reached() {
+		results = append(results, Result{Case: Case{ID: "-", Category: "network"}, Wrong: []string{"something tried to reach " + addr}})
+	}
+	return results
+}
+
+// slowFirst are the indexes of the cases, those that wait for somebody slow before the others.
+func slowFirst(cases []Case) []int {
+	var order []int
+	for i := range cases {
+		order = append(order, i)
+	}
+	slow := func(i int) int {
+		if cases[i].Input["slow"] != nil || cases[i].Input["client"] != nil {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return slow(a) - slow(b) })
+	return order
+}
+
+// runOne runs one case in a world of its own.
+func runOne(ctx context.Context, net *internet, c Case) (r Result) {
+	began := time.Now()
+	r = Result{Case: c, Input: fmt.Sprintf("%.300s", jsonOf(c.Input)), NotYet: missing(c)}
+	if r.NotYet != "" {
+		return r
+	}
+	defer func() {
+		r.Took = time.Since(began).Round(time.Millisecond)
+		if crash := recover(); crash != nil {
+			r.Wrong = append(r.Wrong, fmt.Sprintf("the runner: %v", crash))
+		}
+	}()
+	run, err := targetOf(c)
+	if err != nil {
+		r.Wrong = []string{err.Error()}
+		return r
+	}
+	c.Input = maps.Clone(c.Input)
+	s, err := newStage(ctx, net, c)
+	if err != nil {
+		r.Wrong = []string{err.Error()}
+		return r
+	}
+	g, err := run(s)
+	r.Came = g.detail
+	if err == nil && len(s.left) > 0 {
+		err = unknown("%s", strings.Join(slices.Sorted(maps.Keys(s.left)), ", "))
+	}
+	if err == nil {
+		r.Wrong = compare(c, g)
+	}
+	if reason := permitted(c, g); len(r.Wrong) > 0 && reason != "" {
+		r.Wrong, r.Permitted = nil, reason
+	}
+	for _, err := range []error{err, s.always(), s.close()} {
+		if err != nil && !errors.Is(err, context.Canceled) {
+			r.Wrong = append(r.Wrong, err.Error())
+		}
+	}
+	return r
+}

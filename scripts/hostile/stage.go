@@ -1,0 +1,304 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/model/fakegemini"
+	queueembedded "github.com/countersign-run/countersign/shared/queue/embedded"
+	"github.com/countersign-run/countersign/shared/store"
+)
+
+// begin is when every case takes place, so that dates in cases stay in the future for ever.
+var begin = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+
+const approvalTTL = time.Minute
+
+// stage is where one case takes place: a world of its own, what was said in it, and what was approved.
+type stage struct {
+	ctx     context.Context
+	c       Case
+	left    map[string]any // of the input, what nobody has taken yet
+	net     *internet
+	dir     string
+	w       *world.World // after open
+	say     notation
+	as      string // the user of the case
+	began   time.Time
+	shift   atomic.Int64 // nanoseconds that the clock was put forward
+	process *outage      // the store of a process that a case has die; nil where none does
+	ran     atomic.Int64 // effects of tools that are the runner's own
+
+	mu       sync.Mutex
+	heard    []heard
+	approved map[string]bool // approval ids that their user said yes to
+	allowed  int             // effects that rest on an allowlist
+	secrets  []string        // that must be in no log
+	private  map[string]bool // texts of the case, likewise
+	runs     map[string]world.Answer
+}
+
+// heard is an answer, and who heard it.
+type heard struct {
+	uid  string
+	what string
+	world.Answer
+}
+
+// got is what came of a case.
+type got struct {
+	status   int
+	class    string // of the error, or "none"
+	code     string // of the error
+	decision string // about a tool's call: allow, require_approval or deny; about a failure: mended
+	detail   string // for the table
+}
+
+func newStage(ctx context.Context, net *internet, c Case) (*stage, error) {
+	dir, err := os.MkdirTemp("", "hostile")
+	if err != nil {
+		return nil, err
+	}
+	s := &stage{ctx: ctx, c: c, left: maps.Clone(c.Input), net: net, dir: dir, as: "userA", began: time.Now(),
+		approved: map[string]bool{}, private: map[string]bool{}, runs: map[string]world.Answer{}}
+	s.say = notation{now: s.now, fixture: s.fixture, token: func(spec map[string]any) (string, error) {
+		return s.net.jwt(spec, s.claims())
+	}}
+	return s, nil
+}
+
+// claims are those that a $jwt of this case changes.
+func (s *stage) claims() map[string]any {
+	if strings.HasPrefix(s.c.Target, "push:") {
+		return pushClaims(s.now())
+	}
+	return userClaims(s.as, s.now())
+}
+
+func (s *stage) now() time.Time {
+	return begin.Add(time.Since(s.began)).Add(time.Duration(s.shift.Load()))
+}
+
+// pass puts the clock forward.
+func (s *stage) pass(d time.Duration) { s.shift.Add(int64(d)) }
+
+// open starts the world; change may put itself between the loop and its parts.
+func (s *stage) open(change func(*loop.Loop), settings ...string) error {
+	c, err := world.NewCloud()
+	if err != nil {
+		return err
+	}
+	s.w = &world.World{Cloud: c, Logs: &world.Log{}}
+	if err := s.start(change, settings...); err != nil {
+		return errors.Join(err, c.Close())
+	}
+	return s.takeUser()
+}
+
+// start starts Countersign over the cloud, again perhaps; {cloud} in a setting is the cloud's address.
+func (s *stage) start(change func(*loop.Loop), settings ...string) error {
+	for i := range settings {
+		settings[i] = strings.ReplaceAll(settings[i], "{cloud}", s.w.URL)
+	}
+	return s.w.Start(s.ctx, world.Options{Dir: s.dir, Settings: append([]string{
+		"AUTH_ISSUER=" + userIssuer, "AUTH_AUDIENCE=" + project, "PUSH_ISSUER=", "ALLOWED_ORIGINS=https://app.example",
+		"APPROVAL_TTL=" + approvalTTL.String(),
+	}, settings...), App: []app.Option{app.WithClock(s.now), app.WithLoop(func(l *loop.Loop) {
+		l.Sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() } // no case waits for a provider to recover
+		l.Profile.ToolTimeout, l.Profile.ModelTimeout = 2*time.Second, 10*time.Second
+		if change != nil {
+			change(l)
+		}
+	})}})
+}
+
+// takeUser takes who acts in the case.
+func (s *stage) takeUser() error {
+	v, ok, err := s.take("as")
+	if err == nil && ok {
+		s.as = textOf(v)
+	}
+	return err
+}
+
+func (s *stage) close() error {
+	var err error
+	if s.w != nil {
+		err = s.w.Close()
+	}
+	return errors.Join(err, os.RemoveAll(s.dir))
+}
+
+// take takes a part of the input, expanded. What nobody takes in the end is a form that the runner does not know.
+func (s *stage) take(key string) (any, bool, error) {
+	v, ok := s.peek(key)
+	if !ok {
+		return nil, false, nil
+	}
+	delete(s.left, key)
+	v, err := s.say.value(v)
+	return v, true, err
+}
+
+func (s *stage) peek(key string) (any, bool) {
+	v, ok := s.left[key]
+	return v, ok
+}
+
+// takeText takes a part of the input that is a text; "" where there is none.
+func (s *stage) takeText(key string) (string, error) {
+	v, ok, err := s.take(key)
+	if _, text := v.(string); ok && err == nil && !text {
+		return "", unknown("%s that is %T", key, v)
+	}
+	return textOf(v), err
+}
+
+// keep remembers the words of a request or a call that are for its user alone: what people write, and to whom.
+func (s *stage) keep(args any) {
+	for _, text := range texts(args, "prompt", "to", "cc", "bcc", "subject", "body", "summary", "description", "location", "attendees", "comment") {
+		if len(text) >= 12 { // a short word stands anywhere
+			s.private[text] = true
+		}
+	}
+}
+
+// call sends a request as the user.
+func (s *stage) call(uid, method, path, body string, header ...string) (world.Answer, error) {
+	token, err := s.token(uid)
+	if err != nil {
+		return world.Answer{}, err
+	}
+	a, err := world.Send(s.ctx, s.w.Base, token, method, path, body, header...)
+	s.hear(uid, method+" "+path, a)
+	return a, err
+}
+
+// token is a genuine one of the user.
+func (s *stage) token(uid string) (string, error) {
+	token, err := s.net.sign(userClaims(uid, s.now()))
+	s.secret(token)
+	return token, err
+}
+
+func (s *stage) pushToken(context.Context) (string, error) {
+	token, err := s.net.sign(pushClaims(s.now()))
+	s.secret(token)
+	return token, err
+}
+
+func (s *stage) secret(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.secrets = append(s.secrets, text)
+}
+
+// hear remembers an answer, and what was approved with it.
+func (s *stage) hear(uid, what string, a world.Answer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.heard = append(s.heard, heard{uid, what, a})
+	var decided struct{ ApprovalID, Decision string }
+	if a.HTTP == http.StatusOK && json.Unmarshal(a.Body, &decided) == nil && strings.HasPrefix(decided.Decision, "approve_") {
+		s.approved[decided.ApprovalID] = true
+	}
+}
+
+// ask starts a run of the user, answered by the brain.
+func (s *stage) ask(uid, prompt string, brain fakegemini.Brain) (world.Answer, error) {
+	s.w.SetBrain(brain)
+	return s.call(uid, "POST", "/api/agent/run", jsonOf(map[string]any{"prompt": prompt}))
+}
+
+func (s *stage) resolve(uid string, ap world.Approval, decision string) (world.Answer, error) {
+	return s.call(uid, "POST", "/api/agent/approvals/resolve", jsonOf(map[string]any{"approvalId": ap.ApprovalID, "decision": decision, "argsHash": ap.ArgsHash}))
+}
+
+// deliver has the queue deliver what is due, as Pub/Sub would.
+func (s *stage) deliver() error {
+	q, ok := s.w.App.Queue.(*queueembedded.Queue)
+	if !ok {
+		return errors.New("hostile: the world has no queue of its own")
+	}
+	_, err := q.Deliver(s.ctx, queueembedded.HTTPPush(s.w.Base+"/api/agent/resume", s.pushToken, http.DefaultClient))
+	return err
+}
+
+// sweep is the scheduler's call, and the deliveries that it leads to.
+func (s *stage) sweep() error {
+	token, err := s.pushToken(s.ctx)
+	if err != nil {
+		return err
+	}
+	a, err := world.Send(s.ctx, s.w.Base, token, "POST", "/api/agent/sweep", "")
+	if err == nil && a.HTTP != http.StatusOK {
+		err = fmt.Errorf("the sweep answered %d", a.HTTP)
+	}
+	return errors.Join(err, s.deliver())
+}
+
+// run reads the run of an answer.
+func (s *stage) run(uid string, a world.Answer) (world.Answer, error) {
+	return s.call(uid, "GET", "/api/agent/runs/"+a.RunID, "")
+}
+
+// pending are the user's approvals that wait.
+func (s *stage) pending(uid string) ([]world.Approval, error) {
+	a, err := s.call(uid, "GET", "/api/agent/approvals/pending", "")
+	if err == nil && a.HTTP != http.StatusOK {
+		err = fmt.Errorf("pending answered %d", a.HTTP)
+	}
+	return a.Approvals, err
+}
+
+// effects counts what reached the world.
+func (s *stage) effects() int {
+	return len(s.w.Google.Messages()) + len(s.w.Google.Events()) + int(s.ran.Load())
+}
+
+// change rewrites a document of the store behind Countersign's back.
+func (s *stage) change(path string, into any, edit func()) error {
+	docs, err := s.w.App.Store.Get(s.ctx, path)
+	if err != nil {
+		return err
+	}
+	write := func(data []byte) store.Write { return store.Create(path, nil, data) }
+	if docs[0].Exists() {
+		if err := json.Unmarshal(docs[0].Data, into); err != nil {
+			return err
+		}
+		write = func(data []byte) store.Write { return store.Update(path, docs[0].Version, docs[0].Fields, data) }
+	}
+	edit()
+	data, err := agent.Marshal(into)
+	if err != nil {
+		return err
+	}
+	_, err = s.w.App.Store.Commit(s.ctx, write(data))
+	return err
+}
+
+// count is how many runs are stored.
+func (s *stage) count() (int, error) {
+	docs, err := s.w.App.Store.Query(s.ctx, store.Query{Collection: "runs", OrderBy: "createdAt", Limit: store.MaxLimit})
+	return len(docs), err
+}
+
+// moving is how many runs are not over.
+func (s *stage) moving() (int, error) {
+	docs, err := s.w.App.Store.Query(s.ctx, store.Query{Collection: "runs", OrderBy: "due", Limit: store.MaxLimit})
+	return len(docs), err
+}

@@ -1,0 +1,222 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"regexp"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/model/fakegemini"
+)
+
+// stream runs a case of http:stream.
+func stream(s *stage) (got, error) {
+	if _, ok := s.c.Input["split_utf8"]; ok {
+		return s.split()
+	}
+	if err := s.open(nil); err != nil {
+		return got{}, err
+	}
+	if _, ok := s.peek("client"); ok {
+		return s.lazy()
+	}
+	turn, asked, err := s.streamed()
+	if err != nil {
+		return got{}, err
+	}
+	s.w.SetBrain(func(fakegemini.Request) fakegemini.Turn { return turn })
+	if !asked {
+		s.left["body"] = map[string]any{"prompt": "Please."}
+	}
+	m, err := s.compose(routes["stream"])
+	if err != nil {
+		return got{}, err
+	}
+	a, err := s.send(m)
+	if err != nil {
+		return got{}, err
+	}
+	if a.HTTP != http.StatusOK {
+		return gotOf(a), nil
+	}
+	return s.told(a.Body, turn.Text)
+}
+
+// streamed is what the model streams; asked says that the request is the case's own.
+func (s *stage) streamed() (turn fakegemini.Turn, asked bool, err error) {
+	turn = fakegemini.Turn{Text: "Hello."}
+	_, body := s.peek("body")
+	_, raw := s.peek("raw")
+	if _, ok := s.peek("model_text"); ok {
+		turn.Text, err = s.takeText("model_text")
+		turn.Pieces = 3
+		return turn, body || raw, err
+	}
+	how, err := s.takeText("model")
+	switch {
+	case strings.HasPrefix(how, "fails before"):
+		turn = fakegemini.Turn{Status: 400}
+	case strings.HasPrefix(how, "fails after"):
+		turn = fakegemini.Turn{Text: "one two three four five six", Hangup: true}
+	case how != "":
+		err = unknown("a model that %s", how)
+	}
+	return turn, body || raw, err
+}
+
+// told holds a stream to its form: a JSON object a line, one last line that ends it, and the text whole.
+func (s *stage) told(body []byte, text string) (got, error) {
+	g := got{status: 200, class: "none"}
+	var deltas strings.Builder
+	lines := strings.Split(strings.TrimSuffix(string(body), "\n"), "\n")
+	for i, l := range lines {
+		var part struct {
+			Type, Delta, ErrorCode, Error string
+			Result                        *world.Answer
+		}
+		if err := json.Unmarshal([]byte(l), &part); err != nil || !strings.HasPrefix(l, "{") {
+			return g, fmt.Errorf("line %d is no JSON object: %.100q", i+1, l)
+		}
+		deltas.WriteString(part.Delta)
+		ends := part.Type == "result" || part.Type == "error"
+		if ends != (i == len(lines)-1) {
+			return g, fmt.Errorf("line %d of %d is %q", i+1, len(lines), part.Type)
+		}
+		if part.Type == "error" {
+			g.class = part.ErrorCode
+		}
+		g.detail = fmt.Sprintf("%.200s", l)
+	}
+	if g.class == "none" && deltas.String() != text {
+		return g, fmt.Errorf("the pieces say %.100q", deltas.String())
+	}
+	if !utf8.ValidString(deltas.String()) || strings.ContainsRune(deltas.String(), utf8.RuneError) {
+		return g, errors.New("the pieces hold a broken character")
+	}
+	return g, s.over(g)
+}
+
+// over holds the stored run to what the stream said of it.
+func (s *stage) over(g got) error {
+	a, err := s.call(s.as, "GET", "/api/agent/threads", "")
+	var list struct{ Threads []struct{ ThreadID string } }
+	if err := errors.Join(err, json.Unmarshal(a.Body, &list)); err != nil {
+		return err
+	}
+	if len(list.Threads) != 1 {
+		return fmt.Errorf("there are %d threads", len(list.Threads))
+	}
+	messages, err := s.call(s.as, "GET", "/api/agent/threads/"+list.Threads[0].ThreadID+"/messages", "")
+	var page struct{ Messages []struct{ RunID string } }
+	if err := errors.Join(err, json.Unmarshal(messages.Body, &page)); err != nil {
+		return err
+	}
+	run, err := s.run(s.as, world.Answer{RunID: page.Messages[0].RunID})
+	if failed := run.Status == "failed"; failed != (g.class != "none") {
+		err = errors.Join(err, fmt.Errorf("the stream ends with %s, and the run is %s", g.class, run.Status))
+	}
+	return err
+}
+
+// split has the model's bytes come one at a time, so that every character is cut.
+func (s *stage) split() (got, error) {
+	how, err := s.takeText("split_utf8")
+	if err != nil || how == "" {
+		return got{}, errors.Join(err, unknown("split_utf8: %q", how))
+	}
+	if err := s.open(nil, "GOOGLE_GEMINI_BASE_URL={cloud}/split"); err != nil {
+		return got{}, err
+	}
+	s.w.Handle("/split/", http.StripPrefix("/split", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.w.Gemini.ServeHTTP(byteByByte{w, http.NewResponseController(w)}, r)
+	})))
+	const text = "Grüße 😀 aus Köln – 日本語"
+	s.w.SetBrain(world.Says(text))
+	s.left["body"] = map[string]any{"prompt": "Please."}
+	m, err := s.compose(routes["stream"])
+	if err != nil {
+		return got{}, err
+	}
+	a, err := s.send(m)
+	if err != nil || a.HTTP != http.StatusOK {
+		return gotOf(a), err
+	}
+	return s.told(a.Body, text)
+}
+
+// byteByByte sends each byte on its own.
+type byteByByte struct {
+	http.ResponseWriter
+	rc *http.ResponseController
+}
+
+// Write implements io.Writer.
+func (b byteByByte) Write(p []byte) (int, error) {
+	for i := range p {
+		if _, err := b.ResponseWriter.Write(p[i : i+1]); err != nil {
+			return i, err
+		}
+		if err := b.rc.Flush(); err != nil {
+			return i, err
+		}
+	}
+	return len(p), nil
+}
+
+// Unwrap is for http.ResponseController.
+func (b byteByByte) Unwrap() http.ResponseWriter { return b.ResponseWriter }
+
+var leaves = regexp.MustCompile(`disconnect|close|leave|abort|goes away`)
+
+// lazy is a client that reads next to nothing, or leaves: its run has to end all the same.
+func (s *stage) lazy() (got, error) {
+	how, err := s.takeText("client")
+	leaves := leaves.MatchString(how)
+	if err != nil || !leaves && !strings.HasPrefix(how, "reads 1 byte") {
+		return got{}, errors.Join(err, unknown("a client that %s", how))
+	}
+	s.w.SetBrain(func(fakegemini.Request) fakegemini.Turn {
+		return fakegemini.Turn{Text: strings.Repeat(strings.Repeat("x", 4<<10)+" ", 150), Pieces: 150}
+	})
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.w.Base, "http://"))
+	if err != nil {
+		return got{}, err
+	}
+	defer conn.Close()
+	if err := conn.(*net.TCPConn).SetReadBuffer(2 << 10); err != nil {
+		return got{}, err
+	}
+	token, err := s.token(s.as)
+	if err != nil {
+		return got{}, err
+	}
+	const body = `{"prompt":"Please."}`
+	_, err = fmt.Fprintf(conn, "POST /api/agent/run/stream HTTP/1.1\r\nHost: countersign\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", token, len(body), body)
+	if err != nil {
+		return got{}, err
+	}
+	in := bufio.NewReaderSize(conn, 16)
+	status, err := in.ReadString('\n')
+	if err != nil || !strings.Contains(status, " 200 ") {
+		return got{}, errors.Join(err, fmt.Errorf("it is answered %q", status))
+	}
+	for end := time.Now().Add(25 * time.Second); time.Now().Before(end); time.Sleep(time.Second) {
+		if _, err := in.ReadByte(); err != nil && !leaves {
+			return got{}, err
+		}
+		if leaves {
+			_ = conn.Close() // a second time it is closed
+		}
+		if n, err := s.moving(); err != nil || n == 0 {
+			return got{status: 200, class: "none", detail: "the run ended"}, err
+		}
+	}
+	return got{}, errors.New("the run does not end")
+}

@@ -1,0 +1,395 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/api"
+)
+
+// route is where a target of the form http:name is reached.
+type route struct{ method, path string }
+
+var routes = map[string]route{
+	"any": {"POST", "/api/agent/run"}, "run": {"POST", "/api/agent/run"}, "stream": {"POST", "/api/agent/run/stream"},
+	"pending": {"GET", "/api/agent/approvals/pending"}, "resolve": {"POST", "/api/agent/approvals/resolve"},
+	"threads": {"GET", "/api/agent/threads"}, "audit": {"GET", "/api/agent/audit"}, "allowlist": {"GET", "/api/agent/allowlist"},
+	"connections": {"GET", "/api/agent/connections"}, "sweep": {"POST", "/api/agent/sweep"}, "resume": {"POST", "/api/agent/resume"},
+	"health": {"GET", "/health"}, "runs": {"GET", "/api/agent/runs"},
+}
+
+// message is a request as a case writes it down.
+type message struct {
+	uid    string // whose token it carries
+	route  route
+	query  string
+	header http.Header
+	host   string
+	body   string
+	slow   map[string]any
+}
+
+// compose makes the request of a case out of its input.
+func (s *stage) compose(to route) (message, error) {
+	m := message{uid: s.as, route: to, header: http.Header{"Content-Type": {"application/json"}}}
+	method, e1 := s.takeText("method")
+	path, e2 := s.takeText("path")
+	query, e3 := s.takeText("query")
+	kind, e4 := s.takeText("content_type")
+	slow, _, e5 := s.take("slow")
+	if err := errors.Join(e1, e2, e3, e4, e5, s.takeBody(&m), s.takeHeaders(&m)); err != nil {
+		return m, err
+	}
+	if method != "" {
+		m.route.method = method
+	}
+	if path != "" {
+		m.route.path = path
+	}
+	if kind != "" {
+		m.header.Set("Content-Type", kind)
+	}
+	m.query = query
+	m.slow, _ = slow.(map[string]any)
+	return m, nil
+}
+
+func (s *stage) takeBody(m *message) error {
+	raw, isRaw, e1 := s.take("raw")
+	body, isBody, e2 := s.take("body")
+	switch {
+	case isRaw:
+		m.body = textOf(raw)
+	case isBody:
+		m.body = jsonOf(body)
+		s.keep(body)
+	}
+	return errors.Join(e1, e2)
+}
+
+// takeHeaders takes what stands in for the token of the case's user: a token of the case's own, or its headers. In the
+// category auth the headers of a case are all that there are.
+func (s *stage) takeHeaders(m *message) error {
+	token, given, e1 := s.take("token")
+	headers, listed, e2 := s.take("headers")
+	if err := errors.Join(e1, e2); err != nil {
+		return err
+	}
+	switch {
+	case given:
+		m.header.Set("Authorization", "Bearer "+textOf(token))
+		s.secret(textOf(token))
+	case !listed || s.c.Category != "auth":
+		own, err := s.ownToken()
+		if err != nil {
+			return err
+		}
+		m.header.Set("Authorization", "Bearer "+own)
+	}
+	values, ok := headers.(map[string]any)
+	if listed && !ok {
+		return unknown("headers that are %T", headers)
+	}
+	for name, v := range values {
+		if many, ok := v.([]any); ok {
+			m.header.Del(name)
+			for _, one := range many {
+				m.header.Add(name, textOf(one))
+			}
+			continue
+		}
+		m.header.Set(name, textOf(v))
+	}
+	m.host = m.header.Get("Host")
+	m.header.Del("Host")
+	return nil
+}
+
+// ownToken is the token that belongs to the target.
+func (s *stage) ownToken() (string, error) {
+	if strings.HasPrefix(s.c.Target, "push:") || s.c.Target == "http:sweep" {
+		return s.pushToken(s.ctx)
+	}
+	return s.userToken(s.as)
+}
+
+// send sends the request: by a client, or where none would send it, straight to the handler.
+func (s *stage) send(m message) (world.Answer, error) {
+	if m.slow != nil {
+		return s.dribble(m)
+	}
+	url := s.w.Base + m.route.path
+	if m.query != "" {
+		url += "?" + m.query
+	}
+	req, err := http.NewRequestWithContext(s.ctx, m.route.method, url, strings.NewReader(m.body))
+	if err != nil {
+		return world.Answer{}, err
+	}
+	req.Header = m.header
+	if m.host != "" {
+		req.Host = m.host
+	}
+	if unsendable(m.header) {
+		return s.hand(m, req)
+	}
+	res, err := (&http.Transport{}).RoundTrip(req) // follows nothing, and keeps no connection that a bad request has spoilt
+	if err != nil {
+		return world.Answer{}, err
+	}
+	return s.read(m, res)
+}
+
+func unsendable(h http.Header) bool {
+	for _, values := range h {
+		for _, v := range values {
+			if strings.ContainsFunc(v, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// hand gives the request to the handler as if it had come so over the wire.
+func (s *stage) hand(m message, req *http.Request) (world.Answer, error) {
+	req.RequestURI, req.RemoteAddr = req.URL.RequestURI(), "192.0.2.1:1234"
+	rec := httptest.NewRecorder()
+	var names []string
+	for _, f := range api.Functions {
+		names = append(names, f.Name)
+	}
+	s.w.App.Handler(names...).ServeHTTP(rec, req)
+	return s.read(m, rec.Result())
+}
+
+func (s *stage) read(m message, res *http.Response) (world.Answer, error) {
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	a := world.Answer{HTTP: res.StatusCode, Header: res.Header, Body: body}
+	if strings.HasPrefix(res.Header.Get("Content-Type"), "application/json") {
+		err = errors.Join(err, json.Unmarshal(body, &a))
+		a.HTTP, a.Header, a.Body = res.StatusCode, res.Header, body
+	}
+	s.hear(m.uid, m.route.method+" "+m.route.path, a)
+	return a, err
+}
+
+// dribble sends a body byte by byte, over a connection of its own.
+func (s *stage) dribble(m message) (world.Answer, error) {
+	rate, e1 := number(m.slow["bytes_per_s"])
+	total, e2 := number(m.slow["total"])
+	if err := errors.Join(e1, e2); err != nil || rate < 1 {
+		return world.Answer{}, unknown("slow: %v", m.slow)
+	}
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.w.Base, "http://"))
+	if err != nil {
+		return world.Answer{}, err
+	}
+	defer conn.Close()
+	var head bytes.Buffer
+	fmt.Fprintf(&head, "%s %s HTTP/1.1\r\nHost: countersign\r\nContent-Length: %d\r\n", m.route.method, m.route.path, total)
+	if err := m.header.Write(&head); err != nil {
+		return world.Answer{}, err
+	}
+	if _, err := conn.Write(append(head.Bytes(), "\r\n"...)); err != nil {
+		return world.Answer{}, err
+	}
+	ctx, stop := context.WithCancel(s.ctx)
+	defer stop()
+	go trickle(ctx, conn, rate, total)
+	if err := conn.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
+		return world.Answer{}, err
+	}
+	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		return world.Answer{}, err
+	}
+	return s.read(m, res)
+}
+
+// trickle writes spaces until it is stopped or the other end has had enough.
+func trickle(ctx context.Context, conn net.Conn, rate, total int) {
+	tick := time.NewTicker(time.Second / time.Duration(rate))
+	defer tick.Stop()
+	for range total {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if _, err := conn.Write([]byte(" ")); err != nil {
+				return
+			}
+		}
+	}
+}
+
+// gotOf is what an answer says.
+func gotOf(a world.Answer) got {
+	g := got{status: a.HTTP, class: a.Error.Class, code: a.Error.Code, detail: fmt.Sprintf("%d %.200s", a.HTTP, a.Body)}
+	if g.class == "" {
+		g.class = classOf(a)
+		g.code, _ = fieldsOf(a)["errorReason"].(string)
+	}
+	return g
+}
+
+// fieldsOf are the fields of an answer; none where it is no object.
+func fieldsOf(a world.Answer) map[string]any {
+	var fields map[string]any
+	if json.Unmarshal(a.Body, &fields) != nil {
+		return nil
+	}
+	return fields
+}
+
+// classOf is the class of a run's error, or of the first of its actions that has one.
+func classOf(a world.Answer) string {
+	if a.ErrorCode != "" {
+		return a.ErrorCode
+	}
+	for _, act := range a.Actions {
+		if act.ErrorCode != "" {
+			return act.ErrorCode
+		}
+	}
+	return "none"
+}
+
+// web runs a case of the form http:name that no other target takes.
+func web(s *stage) (got, error) {
+	if err := s.open(nil); err != nil {
+		return got{}, err
+	}
+	for _, uid := range []string{"userA", "userB"} { // there is always something of others to be found
+		if s.c.Category != "tenancy" {
+			break
+		}
+		if _, err := s.open1("", uid); err != nil {
+			return got{}, err
+		}
+	}
+	if _, ok := s.peek("sequence"); ok {
+		return s.sequence()
+	}
+	m, err := s.compose(routes[strings.TrimPrefix(s.c.Target, "http:")])
+	if err != nil {
+		return got{}, err
+	}
+	s.w.SetBrain(world.Says("Hello."))
+	if _, ok := s.peek("concurrent"); ok {
+		return s.together(m)
+	}
+	before, err := s.count()
+	if err != nil {
+		return got{}, err
+	}
+	a, err := s.send(m)
+	if err != nil {
+		return got{}, err
+	}
+	after, err := s.count()
+	if a.HTTP >= 400 && after != before {
+		err = errors.Join(err, fmt.Errorf("the answer is %d, and %d runs were made", a.HTTP, after-before))
+	}
+	g := gotOf(a)
+	return g, errors.Join(err, s.preflight(m, a), s.sameAsMissing(a))
+}
+
+// preflight holds the CORS headers to the origin.
+func (s *stage) preflight(m message, a world.Answer) error {
+	origin, echo := m.header.Get("Origin"), a.Header.Get("Access-Control-Allow-Origin")
+	switch {
+	case origin == "":
+		return nil
+	case a.HTTP >= 400 && echo != "":
+		return fmt.Errorf("a refused origin is answered Access-Control-Allow-Origin: %s", echo)
+	case a.HTTP < 400 && (echo != origin || !strings.Contains(a.Header.Get("Vary"), "Origin")):
+		return fmt.Errorf("the origin is answered %q, Vary %q", echo, a.Header.Get("Vary"))
+	}
+	return nil
+}
+
+// sameAsMissing holds the answer about another's thing to the one about nothing, byte by byte but for the request's id.
+func (s *stage) sameAsMissing(a world.Answer) error {
+	if a.HTTP != http.StatusNotFound || a.Error.Class != "AuthError" {
+		return nil
+	}
+	none, err := s.call(s.as, "GET", "/api/agent/runs/nosuchrunnosuchrun0000000", "")
+	if err != nil {
+		return err
+	}
+	blank := func(a world.Answer) string { return strings.ReplaceAll(string(a.Body), a.Error.RequestID, "") }
+	if blank(a) != blank(none) {
+		return fmt.Errorf("what is another's is told apart from what is not there: %s, %s", a.Body, none.Body)
+	}
+	return nil
+}
+
+// together sends a request many times at once. With one Idempotency-Key there is one run, whatever is answered.
+func (s *stage) together(m message) (got, error) {
+	v, _, err := s.take("concurrent")
+	if err != nil {
+		return got{}, err
+	}
+	n, err := number(v)
+	answers, errs := make([]world.Answer, n), make([]error, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { answers[i], errs[i] = s.send(m) })
+	}
+	wg.Wait()
+	g := got{status: 200, class: "none"}
+	for _, a := range answers {
+		if a.HTTP != 200 && a.HTTP != 409 {
+			g = gotOf(a)
+		}
+	}
+	runs, counting := s.count()
+	if err := errors.Join(err, counting, errors.Join(errs...)); err != nil {
+		return g, err
+	}
+	if m.header.Get("Idempotency-Key") != "" && runs != 1 {
+		return g, fmt.Errorf("one key made %d runs", runs)
+	}
+	return g, nil
+}
+
+// sequence sends several requests one behind the other; the last one counts.
+func (s *stage) sequence() (got, error) {
+	v, _, err := s.take("sequence")
+	list, ok := v.([]any)
+	if err != nil || !ok || len(list) == 0 {
+		return got{}, errors.Join(err, unknown("sequence: %v", v))
+	}
+	s.w.SetBrain(world.Says("Hello."))
+	to := routes[strings.TrimPrefix(s.c.Target, "http:")]
+	var a world.Answer
+	for _, one := range list {
+		body, ok := one.(map[string]any)
+		if !ok {
+			return got{}, unknown("a step that is %T", one)
+		}
+		var header []string
+		if key, ok := body["idempotencyKey"]; ok {
+			header = []string{"Idempotency-Key", textOf(key)}
+			delete(body, "idempotencyKey")
+		}
+		if a, err = s.call(s.as, to.method, to.path, jsonOf(body), header...); err != nil {
+			return got{}, err
+		}
+	}
+	return gotOf(a), nil
+}

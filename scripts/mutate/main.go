@@ -1,0 +1,174 @@
+// Command mutate proves that the tests bite. It takes one mechanism of the design away at a time (mutations.go), in an
+// overlay that leaves the tree as it is, runs the tests that must notice, and prints which did:
+//
+//	go run ./scripts/mutate [-run part-of-a-name]
+//
+// It exits with an error when a mutation survives, when its text is no longer found in its file, when it does not
+// compile, or when a test fails without any mutation. One that survives where tests were skipped, because what they need
+// is not there, was not tried, which is an error with REQUIRE_ALL=1.
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+func main() {
+	only := flag.String("run", "", "only the mutations with this in their name")
+	flag.Parse()
+	if err := prove(".", *only); err != nil {
+		fmt.Fprintln(os.Stderr, "mutate:", err)
+		os.Exit(1)
+	}
+}
+
+// prove tries the mutations one after the other and prints a line of the table for each.
+func prove(root, only string) error {
+	dir, err := os.MkdirTemp("", "mutate")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	unmutated := map[test]outcome{}
+	var failed []error
+	fmt.Printf("| mutation | file | caught by | seconds |\n|---|---|---|---|\n")
+	for _, m := range mutations {
+		if !strings.Contains(m.name, only) {
+			continue
+		}
+		from := time.Now()
+		verdict, err := try(root, dir, m, unmutated)
+		if err != nil {
+			verdict, failed = "**"+err.Error()+"**", append(failed, fmt.Errorf("%s: %w", m.name, err))
+		}
+		fmt.Printf("| %s | %s | %s | %.0f |\n", m.name, m.file, verdict, time.Since(from).Seconds())
+	}
+	return errors.Join(failed...)
+}
+
+// try gives the tests that caught the mutation.
+func try(root, dir string, m mutation, unmutated map[test]outcome) (string, error) {
+	overlay, err := m.overlay(root, dir)
+	if err != nil {
+		return "", err
+	}
+	if err := compiles(root, overlay, m); err != nil {
+		return "", err
+	}
+	skipped := false
+	for _, t := range m.tests {
+		if _, known := unmutated[t]; !known {
+			unmutated[t] = t.play(root, "")
+		}
+		before := unmutated[t]
+		if before.failed {
+			return "", fmt.Errorf("%s fails without a mutation: %s", t.pkg, before)
+		}
+		skipped = skipped || before.skipped
+		if after := t.play(root, overlay); after.failed {
+			return after.String(), nil
+		}
+	}
+	if skipped {
+		return notTried()
+	}
+	return "", errors.New("survives")
+}
+
+func notTried() (string, error) {
+	const why = "not tried: a test that needs more than is there was skipped"
+	if os.Getenv("REQUIRE_ALL") == "1" {
+		return "", errors.New(why)
+	}
+	return why, nil
+}
+
+// overlay writes the mutated file, and the list that makes the go command read it in the place of the real one.
+func (m mutation) overlay(root, dir string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(root, m.file))
+	if err != nil {
+		return "", err
+	}
+	for _, e := range m.edits {
+		if n := bytes.Count(text, []byte(e.old)); n != 1 {
+			return "", fmt.Errorf("%q is found %d times in %s", e.old, n, m.file)
+		}
+		text = bytes.Replace(text, []byte(e.old), []byte(e.new), 1)
+	}
+	real, err := filepath.Abs(filepath.Join(root, m.file))
+	if err != nil {
+		return "", err
+	}
+	mutated, list := filepath.Join(dir, "mutated.go"), filepath.Join(dir, "overlay.json")
+	content, err := json.Marshal(map[string]any{"Replace": map[string]string{real: mutated}})
+	if err != nil {
+		return "", err
+	}
+	return list, errors.Join(os.WriteFile(mutated, text, 0o600), os.WriteFile(list, content, 0o600))
+}
+
+// compiles tells a mutation that no test can run from one that tests catch.
+func compiles(root, overlay string, m mutation) error {
+	cmd := exec.Command("go", "build", "-overlay", overlay, "./"+filepath.Dir(m.file))
+	cmd.Dir = root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("does not compile: %s", out)
+	}
+	return nil
+}
+
+// outcome is how a selection of tests went.
+type outcome struct {
+	failed, skipped bool
+	by              []string // the tests that failed, without those that only hold others
+}
+
+// String names up to three of the tests that failed.
+func (o outcome) String() string {
+	switch n := len(o.by); {
+	case n == 0:
+		return "the whole package"
+	case n > 3:
+		return fmt.Sprintf("%s and %d more", strings.Join(o.by[:3], ", "), n-3)
+	}
+	return strings.Join(o.by, ", ")
+}
+
+// play runs the tests and reads what became of each.
+func (t test) play(root, overlay string) outcome {
+	args := []string{"test", "-json", "-count=1", "-timeout=240s", "-run", t.run}
+	if overlay != "" {
+		args = append(args, "-overlay", overlay)
+	}
+	args = append(args, t.pkg)
+	if t.pkg == "./shared/loop" {
+		args = append(args, "-sequences=500", "-rapid.nofailfile", "-rapid.shrinktime=1s", "-rapid.seed=1")
+	}
+	cmd := exec.Command("go", args...)
+	cmd.Dir = root
+	out, err := cmd.Output()
+	o := outcome{failed: err != nil}
+	for line := range bytes.Lines(out) {
+		var e struct{ Action, Test string }
+		if json.Unmarshal(line, &e) != nil || e.Test == "" {
+			continue
+		}
+		o.skipped = o.skipped || e.Action == "skip"
+		if e.Action == "fail" {
+			o.by = append(slices.DeleteFunc(o.by, func(n string) bool { return n == e.Test }), e.Test)
+		}
+	}
+	o.by = slices.DeleteFunc(o.by, func(n string) bool {
+		return slices.ContainsFunc(o.by, func(other string) bool { return strings.HasPrefix(other, n+"/") })
+	})
+	return o
+}

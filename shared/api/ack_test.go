@@ -1,0 +1,52 @@
+package api_test
+
+import (
+	"context"
+	"net/http"
+	"path"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/model/script"
+	"github.com/countersign-run/countersign/shared/queue"
+	"github.com/countersign-run/countersign/shared/store"
+)
+
+// unreachable is a store that does not answer.
+type unreachable struct{ store.Store }
+
+func (unreachable) Get(context.Context, ...string) ([]store.Doc, error) {
+	return nil, store.ErrUnavailable
+}
+
+// TestNoAckBeforeTheRecord delivers a message whose run is somebody else's just then, and one when the store is down: what
+// is not on record yet is not acknowledged, so that it comes again.
+func TestNoAckBeforeTheRecord(t *testing.T) {
+	w := newWorld(t)
+	var held answer
+	runID := ""
+	w.model.Then(script.Turn{Text: "Hello.", Hook: func(ctx context.Context, _ model.Request) {
+		docs, err := w.store.Query(ctx, store.Query{Collection: "runs", OrderBy: "due", Limit: 1})
+		if err != nil || len(docs) != 1 {
+			t.Errorf("%v, %d runs", err, len(docs))
+			return
+		}
+		runID = path.Base(docs[0].Path)
+		held = w.pushBody(string(queue.Envelope(runID, "m1", 1, time.Now())))
+	}})
+	if a := w.send("POST", "/api/agent/run", "ana", `{"prompt":"hello"}`); a.StatusCode != http.StatusOK {
+		t.Fatalf("%s %s", a.Status, a.body)
+	}
+	if held.Response == nil || held.StatusCode != http.StatusServiceUnavailable {
+		t.Fatalf("while another process moves the run: %+v", held.Response)
+	}
+	w.loop.Store = unreachable{w.store}
+	if a := w.pushBody(string(queue.Envelope(runID, "m1", 2, time.Now()))); a.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("while the store is down: %s", a.Status)
+	}
+	w.loop.Store = w.store
+	if a := w.pushBody(string(queue.Envelope(runID, "m1", 3, time.Now()))); a.StatusCode != http.StatusNoContent {
+		t.Errorf("when nothing is left to do: %s", a.Status)
+	}
+}

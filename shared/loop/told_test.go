@@ -1,0 +1,81 @@
+package loop_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/model/script"
+)
+
+// TestTheModelIsToldOfEdits has the user edit a call whose outcome is lost: whether they then confirm it or start it
+// anew, the model is told which arguments it was done with.
+func TestTheModelIsToldOfEdits(t *testing.T) {
+	for name, decisions := range map[string][]agent.Decision{
+		"confirmed":     {agent.ConfirmDone},
+		"started anew":  {agent.StartNew, agent.ApproveOnce},
+		"anew, changed": {agent.StartNew, agent.ApproveEdited},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, ctx := newWorld(t), context.Background()
+			w.model.Then(script.Turn{Calls: []script.Call{{Name: "send", Args: map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}}}}, script.Turn{Text: "Well."})
+			w.next = []string{"lost"}
+			run, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "tell bob"}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, d := range append([]agent.Decision{agent.ApproveEdited}, decisions...) {
+				r := loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(run.RunID, i+1), Decision: d}
+				if d == agent.ApproveEdited {
+					r.EditedArgs = []byte(`{"to":["eve@x.org"],"text":"eleven"}`)
+				}
+				if _, err := w.loop.Resolve(ctx, r); err != nil {
+					t.Fatal(err)
+				}
+				if err := w.deliver(ctx); err != nil {
+					t.Fatal(err)
+				}
+			}
+			requests := w.model.Requests()
+			last := requests[len(requests)-1].Contents
+			if told := string(last[len(last)-1]); !strings.Contains(told, `"executedArgs":{"text":"eleven","to":["eve@x.org"]}`) {
+				t.Errorf("the model is told %s", told)
+			}
+		})
+	}
+}
+
+// TestTheModelIsToldOfADoubt has the user start anew what may have been done, and then say no: that nothing was done is
+// more than anybody knows.
+func TestTheModelIsToldOfADoubt(t *testing.T) {
+	w, ctx := newWorld(t), context.Background()
+	w.loop.Profile.RejectOutcome = loop.RejectContinues
+	w.model.Then(script.Turn{Calls: []script.Call{{Name: "send", Args: map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}}}}, script.Turn{Text: "Well."})
+	w.next = []string{"ambiguous"}
+	run, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "tell bob"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, d := range []agent.Decision{agent.ApproveOnce, agent.StartNew, agent.Reject} {
+		if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(run.RunID, i+1), Decision: d}); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.deliver(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	requests := w.model.Requests()
+	last := requests[len(requests)-1].Contents
+	if told := string(last[len(last)-1]); !strings.Contains(told, "The user said no") || !strings.Contains(told, "earlier try") {
+		t.Errorf("the model is told %s", told)
+	}
+	v, _, err := w.loop.Get(ctx, "ana", run.RunID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(v.Summary, "Nobody could tell whether this was done") {
+		t.Errorf("the user is told %q", v.Summary)
+	}
+}
