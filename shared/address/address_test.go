@@ -94,6 +94,9 @@ func FuzzNormalize(f *testing.F) {
 		if err != nil {
 			return
 		}
+		if at := strings.IndexByte(s, '@'); at < 0 || got != s[:at]+strings.ToLower(s[at:]) {
+			t.Fatalf("Normalize(%q) = %q", s, got)
+		}
 		if again, err := Normalize(got); err != nil || again != got {
 			t.Fatalf("Normalize(%q) = %q, but again %q, %v", s, got, again, err)
 		}

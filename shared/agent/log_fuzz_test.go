@@ -30,7 +30,7 @@ func FuzzLog(f *testing.F) {
 		if keep < 0 || keep > 100 || most <= keep || most > 200 || len(plan) > 16 {
 			return
 		}
-		w := written{chunks: map[int64]json.RawMessage{}}
+		w := written{chunks: map[int64]json.RawMessage{}, next: 1}
 		for _, step := range plan {
 			before := w.log
 			w.append(t, keep, most, w.items(step))
@@ -50,6 +50,7 @@ type written struct {
 	log    agent.Log[string]
 	chunks map[int64]json.RawMessage
 	want   []string
+	next   int64 // the first item that is in no chunk yet
 }
 
 // items are one to four texts: how many by the upper two bits of the step, of what size by the others. No two of a log
@@ -77,10 +78,10 @@ func (w *written) append(t *testing.T, keep, most int, items []string) {
 		if len(data) > maxChunkDocument && len(c.Items) > 1 || len(c.Items) == 0 {
 			t.Fatalf("a chunk of %d items has %d bytes", len(c.Items), len(data))
 		}
-		if _, twice := w.chunks[c.First]; twice {
-			t.Fatalf("the chunk of item %d is written twice", c.First)
+		if c.First != w.next {
+			t.Fatalf("a chunk begins with item %d, and item %d is the next", c.First, w.next)
 		}
-		w.chunks[c.First] = data
+		w.chunks[c.First], w.next = data, c.First+int64(len(c.Items))
 	}
 }
 

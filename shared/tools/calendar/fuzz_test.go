@@ -80,6 +80,9 @@ func meant(t *testing.T, in, canonical string, a calendar.Args) time.Time {
 	if clock, err := time.Parse("2006-01-02T15:04:05", in); err == nil && clock.Format(time.DateTime) != at.In(zone).Format(time.DateTime) {
 		t.Fatalf("the clock of %q became %q", in, canonical)
 	}
+	if again := at.Add(-time.Hour).In(zone); !strings.ContainsAny(in[len(time.DateOnly):], "Z+-") && again.Format(time.DateTime) == at.In(zone).Format(time.DateTime) {
+		t.Fatalf("%q became %q, the second time that the clocks show it", in, canonical)
+	}
 	return at.In(zone)
 }
 

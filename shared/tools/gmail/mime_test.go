@@ -210,6 +210,7 @@ var ours = []string{"Bcc", "Cc", "Content-Transfer-Encoding", "Content-Type", "M
 func FuzzBuild(f *testing.F) {
 	f.Add("a@example.com", "", "b@example.com", "subject", "body", "")
 	f.Add("a@example.com", "c@example.com,d@example.com", "A@Example.com", "=?utf-8?q?x?=", "--b\r\n\r\n.\r\n", "<p>")
+	f.Add("a@example.com", "", "", strings.Repeat("s", 998), "b", "")
 	f.Add("x+y@sub.example.org", "", "", strings.Repeat("ü ", 300), "\u202e\u2028", "=_countersign_\n--=_countersign_")
 	f.Add("a@example.com", "", "", "s\u0085", "x\n--"+boundary("action_1")+"--\nBcc: e@x.com\n\n=\n=20\n \n.", "--"+boundary("action_1")+"\nContent-Type: text/html\n\n<script>")
 	f.Add(strings.Repeat("a", 64)+"@"+strings.Repeat("b.", 90)+"example", "=x@example.com", "", " s ", "From x\n"+strings.Repeat("é", 600)+"\t\n", "")
