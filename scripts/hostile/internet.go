@@ -37,12 +37,13 @@ const (
 // ours. An attempt to reach anything else is refused and remembered.
 type internet struct {
 	good, evil *rsa.PrivateKey
+	issuers    *http.Server
 
 	mu      sync.Mutex
 	foreign []string
 }
 
-// goOffline puts an internet in the place of the real one, for the whole process.
+// goOffline puts an internet in the place of the real one, for the whole process. Close ends its servers.
 func goOffline() (*internet, error) {
 	good, e1 := issuer.NewKey()
 	evil, e2 := issuer.NewKey()
@@ -63,11 +64,14 @@ func goOffline() (*internet, error) {
 		pushers.ServeHTTP(w, r)
 	})
 	server := &http.Server{Handler: hosts, ReadHeaderTimeout: 10 * time.Second}
-	go func() { _ = server.Serve(ln) }() // it lives as long as the process
-	net := &internet{good: good, evil: evil}
+	go func() { _ = server.Serve(ln) }() // it ends with Close
+	net := &internet{good: good, evil: evil, issuers: server}
 	net.install(ln.Addr().String())
 	return net, nil
 }
+
+// Close ends the issuers.
+func (n *internet) Close() error { return n.issuers.Close() }
 
 // install has the process's connections go through the internet.
 func (n *internet) install(issuers string) {

@@ -1,7 +1,7 @@
 // Command hostile runs a file of hostile inputs (one JSON case a line) against all of Countersign, and prints by category
 // what held:
 //
-//	go run ./scripts/hostile [-cases FILE] [-v]
+//	go run ./scripts/hostile [-cases FILE] [-only ID] [-v]
 //
 // Every case has a world of its own: an embedded store in a temporary directory, a strict fake Gemini, a local Gmail and
 // Calendar, and no way to any other address. Beside what a case asks for itself there must be no effect that nobody

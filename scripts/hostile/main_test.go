@@ -6,4 +6,12 @@ import (
 	"github.com/countersign-run/countersign/shared/leaktest"
 )
 
-func TestMain(m *testing.M) { leaktest.Main(m) }
+func TestMain(m *testing.M) {
+	leaktest.Main(m, func() error {
+		net, err := offline()
+		if err != nil {
+			return err
+		}
+		return net.Close()
+	})
+}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -13,15 +14,14 @@ import (
 type outage struct {
 	store.Store
 	on   atomic.Bool // it does not answer for now
-	dead atomic.Bool // who asks never gets on, as if killed at that moment
+	dead atomic.Bool // who asks is gone at that moment, as if killed
 }
 
 func (o *outage) under(l *loop.Loop) { o.Store, l.Store = l.Store, o }
 
-func (o *outage) fails(ctx context.Context) error {
+func (o *outage) fails() error {
 	if o.dead.Load() {
-		<-ctx.Done()
-		return ctx.Err()
+		runtime.Goexit()
 	}
 	if o.on.Load() {
 		return store.ErrUnavailable
@@ -31,7 +31,7 @@ func (o *outage) fails(ctx context.Context) error {
 
 // Get implements store.Store.
 func (o *outage) Get(ctx context.Context, paths ...string) ([]store.Doc, error) {
-	if err := o.fails(ctx); err != nil {
+	if err := o.fails(); err != nil {
 		return nil, err
 	}
 	return o.Store.Get(ctx, paths...)
@@ -39,7 +39,7 @@ func (o *outage) Get(ctx context.Context, paths ...string) ([]store.Doc, error) 
 
 // Query implements store.Store.
 func (o *outage) Query(ctx context.Context, q store.Query) ([]store.Doc, error) {
-	if err := o.fails(ctx); err != nil {
+	if err := o.fails(); err != nil {
 		return nil, err
 	}
 	return o.Store.Query(ctx, q)
@@ -47,7 +47,7 @@ func (o *outage) Query(ctx context.Context, q store.Query) ([]store.Doc, error) 
 
 // Commit implements store.Store.
 func (o *outage) Commit(ctx context.Context, writes ...store.Write) ([]time.Time, error) {
-	if err := o.fails(ctx); err != nil {
+	if err := o.fails(); err != nil {
 		return nil, err
 	}
 	return o.Store.Commit(ctx, writes...)

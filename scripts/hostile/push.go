@@ -44,6 +44,7 @@ func push(s *stage) (got, error) {
 	}
 	down.on.Store(unavailable != "")
 	open := s.c.Input["state"] != nil && s.effects() == 0
+	before := s.effects()
 	a, err := s.send(m)
 	down.on.Store(false)
 	if err != nil {
@@ -58,25 +59,26 @@ func push(s *stage) (got, error) {
 		g.class = "PolicyError" // the same: what the message asks for has nobody's yes, and nothing ran
 	}
 	release()
+	if n := s.effects(); a.HTTP >= 400 && a.HTTP < 500 && n != before {
+		return g, errors.New("a message that was refused had an effect")
+	}
 	return g, s.onlyOnce(m, a, want)
 }
 
 // onlyOnce holds what the message did to what was approved, and has the same message come again.
 func (s *stage) onlyOnce(m message, a world.Answer, want int) error {
-	if a.HTTP >= 400 && a.HTTP < 500 && s.effects() > 0 && want == 1 {
-		return errors.New("a message that was refused had an effect")
-	}
 	if a.HTTP >= 400 {
 		return s.settle(want)
 	}
-	if n := s.effects(); n != want && s.c.Expect.Class == "none" || n > want {
+	n := s.effects()
+	if n > want || n < want && s.c.Expect.Class == "none" { // a malformed message leaves the work to a better one
 		return fmt.Errorf("%d effects, want %d", n, want)
 	}
 	again, err := s.send(m)
-	if err != nil || again.HTTP != a.HTTP {
-		return errors.Join(err, fmt.Errorf("the same message again is answered %d, first %d", again.HTTP, a.HTTP))
+	if err == nil && again.HTTP != a.HTTP {
+		err = fmt.Errorf("the same message again is answered %d, first %d", again.HTTP, a.HTTP)
 	}
-	return s.settle(want)
+	return errors.Join(err, s.settle(want))
 }
 
 // settle has everything delivered that is due: what was approved is done, once.

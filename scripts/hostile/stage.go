@@ -182,7 +182,7 @@ func (s *stage) call(uid, method, path, body string, header ...string) (world.An
 	if err != nil {
 		return world.Answer{}, err
 	}
-	a, err := world.Send(s.ctx, s.w.Base, token, method, path, body, header...)
+	a, err := world.Send(s.ctx, http.DefaultClient, s.w.Base, token, method, path, body, header...)
 	s.hear(uid, method+" "+path, a)
 	return a, err
 }
@@ -243,7 +243,7 @@ func (s *stage) sweep() error {
 	if err != nil {
 		return err
 	}
-	a, err := world.Send(s.ctx, s.w.Base, token, "POST", "/api/agent/sweep", "")
+	a, err := world.Send(s.ctx, http.DefaultClient, s.w.Base, token, "POST", "/api/agent/sweep", "")
 	if err == nil && a.HTTP != http.StatusOK {
 		err = fmt.Errorf("the sweep answered %d", a.HTTP)
 	}

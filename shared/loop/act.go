@@ -209,12 +209,14 @@ func (m *mover) effect(ctx context.Context, t *tool.Tool, id string) error {
 	call := m.call(a, a.Started.Handle)
 	acting, cancel := bounded(ctx, m.Profile.ToolTimeout)
 	defer cancel()
+	begun := a.Started.Attempt > 1 // somebody else may still be at it
 	for try := 1; ; try++ {
 		result, err := t.Execute(acting, call)
 		switch {
 		case err == nil:
 			return m.outcome(ctx, id, success(result))
 		case t.SideEffect && tool.IsAmbiguous(err):
+			begun = true
 			m.Log.WarnContext(ctx, "the outcome of an effect is not clear", "runId", m.id, "actionId", id, "error", err)
 			out, known := m.reconcile(acting, t, call)
 			if !known {
@@ -224,18 +226,18 @@ func (m *mover) effect(ctx context.Context, t *tool.Tool, id string) error {
 				return m.outcome(ctx, id, success(out.Result))
 			}
 		case !tool.IsTransient(err):
-			return m.failed(ctx, t, id, err)
+			return m.failed(ctx, t, id, err, begun)
 		}
 		if try == tries || m.backOff(acting, try) != nil {
-			return m.failed(ctx, t, id, err)
+			return m.failed(ctx, t, id, err, begun)
 		}
 	}
 }
 
-// failed records that the call had no effect. Of a second try it says nothing about the first, whose process may only have
-// been stopped.
-func (m *mover) failed(ctx context.Context, t *tool.Tool, id string, err error) error {
-	if m.state.Action(id).Started.Attempt > 1 {
+// failed records that the call had no effect. Of a second try that says nothing about the first, which may still arrive:
+// its process may only have been stopped, its request may only be late.
+func (m *mover) failed(ctx context.Context, t *tool.Tool, id string, err error, begun bool) error {
+	if begun {
 		return m.notAgain(ctx, t, id, err)
 	}
 	return m.outcome(ctx, id, refusal(err))

@@ -72,12 +72,35 @@ func TestTakenBackBeforeTheSecondTry(t *testing.T) {
 	}
 }
 
+// TestALateArrivalIsNotDenied has a provider that does not answer and has done nothing yet each time it is asked: a request
+// that is still under way may arrive later, so nobody may say that it was not done.
+func TestALateArrivalIsNotDenied(t *testing.T) {
+	ctx := context.Background()
+	w := newWorld(t)
+	w.loop.Model = &asked{tool: "draft"}
+	v, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "tell bob"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1), Decision: agent.ApproveOnce}); err != nil {
+		t.Fatal(err)
+	}
+	w.next = []string{"lost", "lost", "lost"}
+	got, err := w.loop.Advance(ctx, v.RunID, nil)
+	if err != nil || len(w.effects) != 0 {
+		t.Fatalf("%v, done %d times", err, len(w.effects))
+	}
+	if a := got.Actions[0]; a.ExecutionStatus != agent.UnknownState || got.Status != agent.Awaiting {
+		t.Errorf("the action is %s (%s), the run %s", a.Status, a.ExecutionStatus, got.Status)
+	}
+}
+
 // TestCapHoldsForALateQuestion takes back the entry that a planned call rests on while its user has as much to answer as is
 // allowed: the call is refused, as it would have been when it was planned.
 func TestCapHoldsForALateQuestion(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)
-	w.loop.Model, w.loop.Profile.MaxOpen = &asked{tool: "send"}, 1
+	w.loop.Model, w.loop.Profile.MaxOpen = &asked{tool: "draft"}, 1 // a handle comes before the intent, and what allows it may be gone by then
 	v, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "tell bob"}, nil)
 	if err != nil {
 		t.Fatal(err)
