@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,7 +27,8 @@ type world struct {
 	*localgoogle.Server
 	tool   *tool.Tool
 	owner  *calendarapi.Service
-	faults map[string][]localgoogle.Fault
+	mu     sync.Mutex                     // a call that was given up may still be on its way when the next comes
+	faults map[string][]localgoogle.Fault // by operation, used up in order
 }
 
 func newWorld(t *testing.T, scopes ...string) *world {
@@ -36,6 +38,8 @@ func newWorld(t *testing.T, scopes ...string) *world {
 	w.Server, err = localgoogle.New(localgoogle.Options{
 		User: func(b string) (string, []string, bool) { return "me@example.com", scopes, b == "good" },
 		Fault: func(op string) (f localgoogle.Fault) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
 			if q := w.faults[op]; len(q) > 0 {
 				f, w.faults[op] = q[0], q[1:]
 			}
