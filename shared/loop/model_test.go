@@ -59,7 +59,7 @@ func sequencesOn(t *testing.T, w *world, n, most int) {
 	})
 	t.Logf("reached: %v", reached)
 	for _, what := range []string{"begun", "begun on the allowlist", "begun again", "completed", "unknown", "rejected", "expired", "reviewed", "denied"} {
-		if reached[what] == 0 && n >= 1000 && !t.Failed() {
+		if reached[what] == 0 && n >= 1000 && !testing.Short() && !t.Failed() {
 			t.Errorf("no sequence came to an action that was %s, so nothing was tried of it", what)
 		}
 	}
