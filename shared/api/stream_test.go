@@ -19,23 +19,30 @@ func TestPingsFillSilence(t *testing.T) {
 		stop := out.pings()
 		defer stop()
 		time.Sleep(time.Minute)
-		if rec.Body.Len() > 0 {
-			t.Fatalf("before the first line: %q", rec.Body)
+		if got := said(out, rec); got != "" {
+			t.Fatalf("before the first line: %q", got)
 		}
 		out.write(deltaLine{"delta", "x"})
 		for quiet := range 4 {
 			time.Sleep(pingEvery + time.Second)
-			if got := strings.Count(rec.Body.String(), `{"type":"ping"}`+"\n"); got < quiet+1 {
+			if got := strings.Count(said(out, rec), `{"type":"ping"}`+"\n"); got < quiet+1 {
 				t.Fatalf("%d pings after %d times 16 seconds", got, quiet+1)
 			}
 		}
 		stop()
-		before := rec.Body.Len()
+		before := said(out, rec)
 		time.Sleep(time.Hour)
-		if rec.Body.Len() != before {
-			t.Fatalf("behind the end: %q", rec.Body.String()[before:])
+		if got := said(out, rec); got != before {
+			t.Fatalf("behind the end: %q", got[len(before):])
 		}
 	})
+}
+
+// said is what has been written so far.
+func said(n *ndjson, rec *httptest.ResponseRecorder) string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return rec.Body.String()
 }
 
 // TestPingsDoNotInterrupt holds that a stream that speaks is not pinged.
@@ -48,7 +55,7 @@ func TestPingsDoNotInterrupt(t *testing.T) {
 			out.write(deltaLine{"delta", "x"})
 			time.Sleep(3 * time.Second)
 		}
-		if strings.Contains(rec.Body.String(), "ping") {
+		if strings.Contains(said(out, rec), "ping") {
 			t.Fatal("a ping between deltas")
 		}
 	})

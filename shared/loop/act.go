@@ -216,7 +216,7 @@ func (m *mover) effect(ctx context.Context, t *tool.Tool, id string) error {
 		case err == nil:
 			return m.outcome(ctx, id, success(result))
 		case t.SideEffect && tool.IsAmbiguous(err):
-			begun = true
+			begun = begun || tool.IsUnanswered(err)
 			m.Log.WarnContext(ctx, "the outcome of an effect is not clear", "runId", m.id, "actionId", id, "error", err)
 			out, known := m.reconcile(acting, t, call)
 			if !known {

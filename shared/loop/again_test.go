@@ -85,7 +85,7 @@ func TestALateArrivalIsNotDenied(t *testing.T) {
 	if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1), Decision: agent.ApproveOnce}); err != nil {
 		t.Fatal(err)
 	}
-	w.next = []string{"lost", "lost", "lost"}
+	w.next = []string{"hang", "hang", "hang"}
 	got, err := w.loop.Advance(ctx, v.RunID, nil)
 	if err != nil || len(w.effects) != 0 {
 		t.Fatalf("%v, done %d times", err, len(w.effects))

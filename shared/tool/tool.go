@@ -91,6 +91,20 @@ func IsAmbiguous(err error) bool {
 	return errors.As(err, &ambiguous{}) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
+// unanswered marks an ambiguous error of a request that may still be under way.
+type unanswered struct{ error }
+
+func (u unanswered) Unwrap() error { return u.error }
+
+// Unanswered is Ambiguous for a request that nobody has answered: even where Reconcile finds that nothing happened, it may
+// still arrive.
+func Unanswered(err error) error { return unanswered{Ambiguous(err)} }
+
+// IsUnanswered reports whether the request may still arrive. A context that ended leaves it so.
+func IsUnanswered(err error) bool {
+	return errors.As(err, &unanswered{}) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+}
+
 // transient marks an error after which the same call may be tried again.
 type transient struct{ error }
 

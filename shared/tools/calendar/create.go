@@ -90,7 +90,7 @@ func (c *creator) failed(ctx context.Context, svc *calendarapi.Service, id, acti
 	case google.NotSent, google.Limited:
 		return Created{}, tool.Transient(f.Fault(call, "Google Calendar could not take the event now. Nothing was created."))
 	}
-	return Created{}, tool.Ambiguous(f.Fault(call, "Google Calendar did not say whether the event was created."))
+	return Created{}, f.Unclear(call, "Google Calendar did not say whether the event was created.")
 }
 
 // settle asks for the event by its id.

@@ -45,7 +45,7 @@ func outcome(m *gmailapi.Message, err error, call string, limited func(error) er
 	case google.Limited:
 		return Sent{}, limited(f.Fault(call, "Gmail asks us to wait before more mail is sent."))
 	default:
-		return Sent{}, tool.Ambiguous(f.Fault(call, "Gmail did not say whether the mail was sent."))
+		return Sent{}, f.Unclear(call, "Gmail did not say whether the mail was sent.")
 	}
 }
 

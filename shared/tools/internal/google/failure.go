@@ -15,6 +15,7 @@ import (
 	"google.golang.org/api/googleapi"
 
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/tool"
 )
 
 // Proof is what a failed call proves.
@@ -152,4 +153,12 @@ func (f Failure) Fault(call, what string) *fault.Error {
 		code = "provider_limited"
 	}
 	return fault.New(fault.Tool, code, "%s", what).Because(f.Cause(call)).After(f.After)
+}
+
+// Unclear is the failure of a call that may have had its effect. what says so in one sentence.
+func (f Failure) Unclear(call, what string) error {
+	if f.Status == 0 {
+		return tool.Unanswered(f.Fault(call, what))
+	}
+	return tool.Ambiguous(f.Fault(call, what))
 }
