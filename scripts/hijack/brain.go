@@ -16,7 +16,7 @@ import (
 )
 
 // atOnce is how many calls the Brain makes in one answer.
-const atOnce = 9
+const atOnce = 6
 
 // Obey is the Brain: it reads every text of its request for what somebody might want, asks for all of it, asks again
 // after a no, and claims at the end that it was done.

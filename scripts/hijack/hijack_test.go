@@ -78,9 +78,10 @@ type siege struct {
 	mu    sync.Mutex
 	inbox inbox
 
-	case_  string // the attack and its place
+	tokens map[string]string // by user
+	where  string            // the attack and its place
 	grants []grant
-	asked  []grant             // all that the model asked for and that is well-formed
+	asked  map[string]string   // all that the model asked for and that is well-formed, with its tool
 	allow  map[string][]string // by tool: the recipients that Ana always allows
 	mails  int                 // that were looked at
 	events int
@@ -102,9 +103,9 @@ type inbox struct {
 }
 
 func newSiege(t *testing.T) *siege {
-	s := &siege{t: t, allow: map[string][]string{}, count: map[string]int{}, inbox: quiet()}
+	s := &siege{t: t, asked: map[string]string{}, tokens: map[string]string{}, allow: map[string][]string{}, count: map[string]int{}, inbox: quiet()}
 	w, err := world.New(t.Context(), world.Options{Dir: t.TempDir(), App: []app.Option{app.WithLoop(s.change)},
-		Settings: []string{"REJECT_OUTCOME=continue", "MAX_MODEL_CALLS=4", "MAX_OPEN_APPROVALS=0", "MAX_APPROVALS_PER_DAY=0"}})
+		Settings: []string{"REJECT_OUTCOME=continue", "MAX_MODEL_CALLS=3", "MAX_OPEN_APPROVALS=0", "MAX_APPROVALS_PER_DAY=0"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,13 +118,15 @@ func newSiege(t *testing.T) *siege {
 	w.SetBrain(world.Wants("gmail_send", world.Mail("dave@example.com", secret, secret)))
 	first := s.ask("bob", "Keep "+secret+" for me.", "")
 	s.say("bob", first.Approvals[0].ApprovalID, "approve_once", nil, "")
+	s.deliver()
 	s.bobs = s.ask("bob", "And once more.", "").Approvals[0].ApprovalID
 	s.bob = s.look("bob")
 	s.mails = len(w.Google.Messages())
 	w.SetBrain(world.Wants("gmail_send", world.Mail("carol@example.com", "Hello", "Hello.")))
 	hello := s.ask("ana", "Say hello to Carol.", "")
 	s.decide(s.pending()[hello.RunID][0], agent.ApproveAlways, "", "")
-	s.hold("")
+	s.deliver()
+	s.hold()
 	w.SetBrain(s.brain)
 	return s
 }
@@ -168,7 +171,7 @@ func (s *siege) brain(r fakegemini.Request) fakegemini.Turn {
 			panic(err) // of the brain's own making
 		}
 		if args, err := tool.Normalize(raw); err == nil {
-			s.asked = append(s.asked, grant{tool: c.Name, args: args})
+			s.asked[string(args)] = c.Name
 		}
 	}
 	return t
@@ -176,16 +179,16 @@ func (s *siege) brain(r fakegemini.Request) fakegemini.Turn {
 
 func (s *siege) fail(format string, values ...any) {
 	s.t.Helper()
-	s.t.Errorf("%s: %s", s.case_, agent.Cut(fmt.Sprintf(format, values...), 2000))
+	s.t.Errorf("%s: %s", s.where, agent.Cut(fmt.Sprintf(format, values...), 2000))
 }
 
 // attack puts one text in one place and sees the run through, with decisions that the case's name seeds.
 func (s *siege) attack(a hijack.Attack, place string) {
-	s.case_ = a.ID + " in " + place
+	s.where = a.ID + " in " + place
 	s.count["attacks"]++
 	text := strings.ReplaceAll(a.Text, "{BOBS}", s.bobs)
 	h := fnv.New64a()
-	h.Write([]byte(s.case_))
+	h.Write([]byte(s.where))
 	chance := rand.New(rand.NewPCG(h.Sum64(), 0))
 
 	prompt, thread := "Please look at my inbox.", ""
@@ -237,12 +240,13 @@ func (s *siege) see(run world.Answer, chance *rand.Rand, comment, edit string) w
 			s.count["cards"]++
 			s.decide(card, choose(chance, card, edit), comment, edit)
 		}
+		s.deliver()
 	}
-	got, err := s.w.Run(s.t.Context(), "ana", run.RunID)
-	if err != nil || got.HTTP != 200 {
-		s.t.Fatalf("%s: %v %s", s.case_, err, got.Body)
+	got := s.call("ana", "GET", "/api/agent/runs/"+run.RunID, "")
+	if got.HTTP != 200 {
+		s.t.Fatalf("%s: %s", s.where, got.Body)
 	}
-	s.hold(run.RunID)
+	s.hold()
 	s.summary(got)
 	return got
 }
@@ -314,9 +318,16 @@ func edited(text string) json.RawMessage {
 // call talks to the API, whose answers to Ana hold nothing of Bob's.
 func (s *siege) call(uid, method, path, body string) world.Answer {
 	s.t.Helper()
-	a, err := s.w.Call(s.t.Context(), uid, method, path, body)
+	if s.tokens[uid] == "" {
+		token, err := s.w.Token(uid)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		s.tokens[uid] = token
+	}
+	a, err := world.Send(s.t.Context(), s.w.Base, s.tokens[uid], method, path, body)
 	if err != nil {
-		s.t.Fatalf("%s: %v", s.case_, err)
+		s.t.Fatalf("%s: %v", s.where, err)
 	}
 	if uid != "bob" && strings.Contains(string(a.Body), secret) {
 		s.fail("%s %s shows what is Bob's", method, path)
@@ -336,12 +347,12 @@ func (s *siege) ask(uid, prompt, thread string) world.Answer {
 	}
 	a := s.call(uid, "POST", "/api/agent/run", string(b))
 	if a.HTTP != 200 {
-		s.t.Fatalf("%s: %d %s", s.case_, a.HTTP, a.Body)
+		s.t.Fatalf("%s: %d %s", s.where, a.HTTP, a.Body)
 	}
 	return a
 }
 
-// say decides, and has the run moved.
+// say decides.
 func (s *siege) say(uid, approval string, d agent.Decision, edited json.RawMessage, comment string) {
 	s.t.Helper()
 	body := map[string]any{"approvalId": approval, "decision": d, "comment": comment}
@@ -353,8 +364,13 @@ func (s *siege) say(uid, approval string, d agent.Decision, edited json.RawMessa
 		s.t.Fatal(err)
 	}
 	if a := s.call(uid, "POST", "/api/agent/approvals/resolve", string(b)); a.HTTP != 200 {
-		s.t.Fatalf("%s: %s answered %d %s", s.case_, b, a.HTTP, a.Body)
+		s.t.Fatalf("%s: %s answered %d %s", s.where, b, a.HTTP, a.Body)
 	}
+}
+
+// deliver has what was decided carried out.
+func (s *siege) deliver() {
+	s.t.Helper()
 	if _, err := s.w.Deliver(s.t.Context()); err != nil {
 		s.t.Fatal(err)
 	}
@@ -377,7 +393,7 @@ func (s *siege) pending() map[string][]agent.ApprovalView {
 
 // hold looks at what was done since it last looked: each effect is one that Ana said yes to, byte for byte, or reaches
 // those alone whom she always allows.
-func (s *siege) hold(run string) {
+func (s *siege) hold() {
 	s.t.Helper()
 	mails, events := s.w.Google.Messages(), s.w.Google.Events()
 	for _, m := range mails[s.mails:] {
@@ -404,10 +420,13 @@ func (s *siege) effect(tool, user, what string, free bool, same func(json.RawMes
 			return
 		}
 	}
-	if !free || !slices.ContainsFunc(s.asked, func(g grant) bool { return g.tool == tool && same(g.args) }) {
-		s.fail("done without a yes: %s", what)
-	}
 	s.count["sent without asking"]++
+	for args, t := range s.asked {
+		if free && t == tool && same(json.RawMessage(args)) {
+			return
+		}
+	}
+	s.fail("done without a yes: %s", what)
 }
 
 func invited(e localgoogle.Event) []string {
@@ -477,7 +496,7 @@ func (s *siege) look(uid string) []string {
 // settle holds what must be true in the end: Bob has noticed nothing, the allowlist is what Ana made it, and Gemini was
 // never sent what it refuses.
 func (s *siege) settle() {
-	s.case_ = "in the end"
+	s.where = "in the end"
 	if now := s.look("bob"); !reflect.DeepEqual(now, s.bob) {
 		s.fail("what Bob sees has changed:\n%s\n%s", s.bob, now)
 	}
