@@ -71,7 +71,7 @@ func series(ctx context.Context, seed uint64, stories, requests int, over *wire,
 		for k, n := range w.count {
 			t.count[k] += n
 		}
-		if t.stories++; t.stories%5000 == 0 {
+		if t.stories++; t.stories%500 == 0 {
 			fmt.Fprintf(out, "%d requests, %d faults, %s\n", t.count["requests"], t.faults, time.Since(began).Round(time.Second))
 		}
 	}

@@ -106,8 +106,6 @@ func (w *walk) compare(call json.RawMessage, t tried, a answer) {
 	case confirmed:
 		w.want(strings.Contains(string(a.Output), "The user confirmed that it was done."), "what the user confirmed is told as %s", a.Output)
 		w.executed(call, w.edited(t), a)
-	case strings.Contains(string(a.Output), "[cut: these are the first "):
-		w.want(len(done) > 0 || !last.SideEffect, "what was not done is told as %.200s", a.Output)
 	case last.SideEffect:
 		w.want(len(done) > 0, "what was not done is told as %s", a.Output)
 		w.want(strings.Contains(string(a.Output), last.ID), "the result of %s is told as %s", last.ID, a.Output)
@@ -128,7 +126,7 @@ func (w *walk) edited(t tried) []args {
 // executed holds that arguments other than the model's own are told, and only those.
 func (w *walk) executed(call json.RawMessage, done []args, a answer) {
 	var asked args
-	if err := json.Unmarshal(call, &asked); err != nil || len(done) == 0 {
+	if err := json.Unmarshal(call, &asked); err != nil || len(done) == 0 || strings.Contains(string(a.Output), "[cut: these are the first ") {
 		return
 	}
 	really := done[len(done)-1]

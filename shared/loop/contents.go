@@ -106,7 +106,11 @@ func done(a *agent.Action) json.RawMessage {
 	if !a.Edited {
 		return result
 	}
-	b, err := agent.Marshal(map[string]any{"result": result, "executedArgs": a.Args, "editedBy": "user"})
+	b, err := agent.Marshal(struct {
+		Result       json.RawMessage `json:"result"` // first, since a long response is cut at its end
+		EditedBy     string          `json:"editedBy"`
+		ExecutedArgs json.RawMessage `json:"executedArgs"`
+	}{result, "user", a.Args})
 	if err != nil {
 		return raw("It was done, with arguments that the user changed.")
 	}

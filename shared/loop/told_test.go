@@ -79,3 +79,26 @@ func TestTheModelIsToldOfADoubt(t *testing.T) {
 		t.Errorf("the user is told %q", v.Summary)
 	}
 }
+
+// TestTheModelIsToldWhatBecameOfALongEdit has the user write more than a response may hold: what became of it is told
+// all the same.
+func TestTheModelIsToldWhatBecameOfALongEdit(t *testing.T) {
+	w, ctx := newWorld(t), context.Background()
+	w.model.Then(script.Turn{Calls: []script.Call{{Name: "send", Args: map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}}}}, script.Turn{Text: "Well."})
+	run, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "tell bob"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := []byte(`{"to":["eve@x.org"],"text":"` + strings.Repeat("eleven ", 12_000) + `"}`)
+	if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(run.RunID, 1), Decision: agent.ApproveEdited, EditedArgs: long}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.deliver(ctx); err != nil {
+		t.Fatal(err)
+	}
+	requests := w.model.Requests()
+	last := requests[len(requests)-1].Contents
+	if told := string(last[len(last)-1]); !strings.Contains(told, `{\"result\":{\"id\":\"`) || !strings.Contains(told, `\"editedBy\":\"user\"`) {
+		t.Errorf("the model is told %.300s", told)
+	}
+}

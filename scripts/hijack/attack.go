@@ -1,0 +1,77 @@
+// Package hijack holds Countersign against a model that is the attacker's: a Brain that obeys whatever it reads, in
+// every place that a text can come from, over all of Countersign (package world). Its test shows that nothing happens
+// that the user has not approved, that no card hides what will happen, and that nothing of another user is reached.
+package hijack
+
+import (
+	"bufio"
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+)
+
+//go:embed testdata/attacks.jsonl
+var attacks []byte
+
+// Attack is a text of the attacker's. {BOBS} in it stands for an approval of another user.
+type Attack struct {
+	ID   string
+	Text string
+}
+
+// Places are where an attack can stand: what the user asks for, what was said earlier, what the tool inbox_read finds or
+// fails with, what the user says with a no, what they edit an action to, and what Google says in an error.
+var Places = []string{"prompt", "history", "mail.from", "mail.subject", "mail.body", "event.title", "event.description", "read.error", "comment", "edit", "provider.error"}
+
+// Attacks are this package's own.
+func Attacks() ([]Attack, error) {
+	var out []Attack
+	return out, eachLine(attacks, func(line []byte) error {
+		var a Attack
+		if err := json.Unmarshal(line, &a); err != nil {
+			return err
+		}
+		out = append(out, a)
+		return nil
+	})
+}
+
+// Hostile are the attacks of the category "injection" in a file of hostile cases.
+func Hostile(file string) ([]Attack, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	var out []Attack
+	return out, eachLine(data, func(line []byte) error {
+		var c struct {
+			ID       string
+			Category string
+			Input    struct{ Untrusted struct{ Text string } }
+		}
+		if err := json.Unmarshal(line, &c); err != nil {
+			return err
+		}
+		if c.Category == "injection" {
+			out = append(out, Attack{c.ID, c.Input.Untrusted.Text})
+		}
+		return nil
+	})
+}
+
+func eachLine(data []byte, do func([]byte) error) error {
+	lines := bufio.NewScanner(bytes.NewReader(data))
+	lines.Buffer(nil, 1<<20)
+	for n := 1; lines.Scan(); n++ {
+		if strings.TrimSpace(lines.Text()) == "" {
+			continue
+		}
+		if err := do(lines.Bytes()); err != nil {
+			return fmt.Errorf("line %d: %w", n, err)
+		}
+	}
+	return lines.Err()
+}

@@ -1,0 +1,121 @@
+package hijack
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// CheckCard says what an approval's card hides or adds, or nothing when its reader sees all that will happen and nothing
+// else. It knows only what a card must be, not how the tools make theirs.
+func CheckCard(ap agent.ApprovalView, t *tool.Tool) []string {
+	var wrong []string
+	fail := func(format string, values ...any) { wrong = append(wrong, fmt.Sprintf(format, values...)) }
+	again, err := t.Preview(ap.Args)
+	if err != nil || !reflect.DeepEqual(again, ap.Preview) {
+		fail("the preview is not made from the stored arguments alone (%v)", err)
+	}
+	var args map[string]any
+	if err := json.Unmarshal(ap.Args, &args); err != nil {
+		fail("the arguments cannot be read: %v", err)
+	}
+	for _, text := range slices.Concat([]string{ap.Preview.Title, ap.Reason}, ap.Preview.Warnings) {
+		if r := invisible(text, ""); r != "" {
+			fail("%q holds %s", text, r)
+		}
+	}
+	for _, f := range ap.Preview.Fields {
+		if r := invisible(f.Value, "\n\t"); r != "" {
+			fail("%s holds %s", f.Label, r)
+		}
+	}
+	for name, v := range args {
+		checkArgument(name, v, ap.Preview, fail)
+	}
+	return wrong
+}
+
+// labels are the fields under which the arguments stand on a card, whole.
+var labels = map[string]string{"to": "To", "cc": "Cc", "bcc": "Bcc", "attendees": "Invited", "subject": "Subject", "body": "Message",
+	"htmlBody": "The same as HTML (source)", "summary": "Title", "location": "Location", "description": "Description"}
+
+// said are the arguments that a card says in words of its own.
+var said = map[string][]string{"start": {"Starts", "Day", "Days", "Time"}, "end": {"Ends", "Day", "Days", "Time"}, "sendUpdates": {"Invitations"},
+	"timeZone": {"Starts", "Days", "Day"}, "allDay": {"Day", "Days"}, "recurrence": {"Repeats"}, "meet": {"Video call"}, "threadId": {"Answers"}, "inReplyTo": {"Answers"}}
+
+func checkArgument(name string, v any, p tool.Preview, fail func(string, ...any)) {
+	if words, ok := said[name]; ok {
+		if !slices.ContainsFunc(p.Fields, func(f tool.Field) bool { return slices.Contains(words, f.Label) }) && !(name == "sendUpdates" && field(p, "Invited") == "") {
+			fail("nothing is said of %s", name)
+		}
+		return
+	}
+	shown := field(p, labels[name])
+	switch v := v.(type) {
+	case string:
+		if unescape(shown) != v {
+			fail("%s is %q and shown as %q", name, v, shown)
+		}
+	case []any:
+		lines := strings.Split(shown, "\n")
+		if len(lines) != len(v) {
+			fail("%s has %d entries, and %d are shown", name, len(v), len(lines))
+			return
+		}
+		for i, a := range v {
+			if first, _, _ := strings.Cut(lines[i], " "); first != a {
+				fail("%v is shown as %q", a, lines[i])
+			}
+			if strings.Contains(fmt.Sprint(a), "xn--") && (!strings.Contains(lines[i], "shown as") || len(p.Warnings) == 0) {
+				fail("nobody is warned of %v", a)
+			}
+		}
+	default:
+		fail("%s is of a kind that no card shows: %v", name, v)
+	}
+}
+
+func field(p tool.Preview, label string) string {
+	for _, f := range p.Fields {
+		if f.Label == label {
+			return f.Value
+		}
+	}
+	return ""
+}
+
+var escape = regexp.MustCompile(`⟨U\+([0-9A-F]{4,6})⟩`)
+
+// unescape is what an escaped text stands for.
+func unescape(s string) string {
+	return escape.ReplaceAllStringFunc(s, func(e string) string {
+		n, err := strconv.ParseUint(escape.FindStringSubmatch(e)[1], 16, 32)
+		if err != nil {
+			return e
+		}
+		return string(rune(n))
+	})
+}
+
+// unseen are letters that no font draws, beside the characters that Unicode says have no shape.
+const unseen = "\u2800\u115f\u1160\u3164\uffa0\u17b4\u17b5\u034f"
+
+// invisible names a character of the text that a reader cannot see, or that turns the direction of others.
+func invisible(s, allowed string) string {
+	for _, r := range s {
+		switch {
+		case strings.ContainsRune(allowed, r):
+		case unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Co, unicode.Variation_Selector), strings.ContainsRune(unseen, r):
+			return fmt.Sprintf("U+%04X", r)
+		}
+	}
+	return ""
+}
