@@ -13,10 +13,10 @@ var kinds = []string{
 	"decided approve_with_edits", "decided reject", "decided confirm_done", "decided start_new",
 }
 
-// TestContents makes thousands of requests, none of which is refused or tells the model what is not so. A fault names
+// TestContents makes well over a thousand requests, none of which is refused or tells the model what is not so. A fault names
 // the seed that repeats it: go run ./scripts/contents -seed N -stories 1.
 func TestContents(t *testing.T) {
-	got := series(context.Background(), 1, 0, 3000, nil, os.Stdout)
+	got := series(context.Background(), 2000, 0, 1500, nil, os.Stdout)
 	if got.faults > 0 {
 		t.Errorf("%d faults", got.faults)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"reflect"
 	"slices"
@@ -325,7 +326,7 @@ func (s *siege) call(uid, method, path, body string) world.Answer {
 		}
 		s.tokens[uid] = token
 	}
-	a, err := world.Send(s.t.Context(), s.w.Base, s.tokens[uid], method, path, body)
+	a, err := world.Send(s.t.Context(), http.DefaultClient, s.w.Base, s.tokens[uid], method, path, body)
 	if err != nil {
 		s.t.Fatalf("%s: %v", s.where, err)
 	}
