@@ -98,7 +98,9 @@ func (p *provider) execute(_ context.Context, c tool.Call, in args) (result, err
 	return p.answer(c, in), nil
 }
 
-func (p *provider) answer(c tool.Call, in args) result { return result{ID: c.ActionID, Echo: tagOf(in.Text)} }
+func (p *provider) answer(c tool.Call, in args) result {
+	return result{ID: c.ActionID, Echo: tagOf(in.Text)}
+}
 
 func (p *provider) reconcile(c tool.Call, in args, forgetful bool) (tool.Verdict, result, string, error) {
 	_, did := p.did[c.ActionID]
