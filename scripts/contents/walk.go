@@ -38,7 +38,7 @@ type walk struct {
 	queue   []string
 	threads []string
 	runs    map[string]string // by prompt
-	deeds   []deed
+	asked   []args            // by the model
 	tags    int
 	answers int                 // of the model without a wire, whose calls' ids count them
 	decided map[string]decision // by approval
@@ -52,7 +52,7 @@ type walk struct {
 func newWalk(seed uint64, over *wire) *walk {
 	r := rand.New(rand.NewPCG(seed, 0))
 	w := &walk{r: r, now: time.Date(2027, 3, 1, 9, 0, 0, 0, time.UTC), runs: map[string]string{}, decided: map[string]decision{}, edits: map[string]args{}, count: map[string]int{}}
-	w.provider = &provider{r: r, did: map[string]args{}, tags: map[string][]args{}}
+	w.provider = &provider{r: r, did: map[string]args{}}
 	w.store = &memory{docs: map[string]store.Doc{}, now: w.clock, flaky: w.flaky}
 	w.model = direct{w}
 	if over != nil {
