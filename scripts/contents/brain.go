@@ -15,7 +15,7 @@ import (
 )
 
 // turn makes up an answer: words, calls of every kind, a call that cannot be read, or an error.
-func (w *walk) turn(noTools bool, prompt string) fakegemini.Turn {
+func (w *walk) turn(noTools bool) fakegemini.Turn {
 	switch n := w.r.IntN(100); {
 	case n < 6:
 		w.count["correction"]++
@@ -28,7 +28,7 @@ func (w *walk) turn(noTools bool, prompt string) fakegemini.Turn {
 	}
 	t := fakegemini.Turn{Thought: w.some("hm"), Text: w.some("Let me see."), Pieces: 2}
 	for range 1 + min(w.r.IntN(4), w.r.IntN(5)) + 14*(w.r.IntN(60)/59) {
-		t.Calls = append(t.Calls, w.call(prompt))
+		t.Calls = append(t.Calls, w.call())
 	}
 	if len(t.Calls) > 1 {
 		w.count["parallel calls"]++
@@ -47,7 +47,7 @@ func (w *walk) some(s string) string {
 }
 
 // call is one that has never been made before, or exactly one that was.
-func (w *walk) call(prompt string) fakegemini.Call {
+func (w *walk) call() fakegemini.Call {
 	switch w.r.IntN(24) {
 	case 0:
 		return fakegemini.Call{Name: "unheard_of", Args: map[string]any{"text": "so"}}
@@ -60,26 +60,25 @@ func (w *walk) call(prompt string) fakegemini.Call {
 			return fakegemini.Call{Name: "send mail!", Args: map[string]any{}}
 		}
 	case 4:
-		if n := len(w.deeds); n > 0 {
+		if n := len(w.asked); n > 0 {
 			w.count["call made again"]++
-			return w.issue(prompt, w.deeds[w.r.IntN(n)].asked)
+			return w.issue(w.asked[w.r.IntN(n)])
 		}
 	}
 	w.tags++
-	return w.issue(prompt, args{To: []string{pick(w.r, "bob@example.com", "eve@example.com", "zoé@example.com")}, Text: fmt.Sprintf("t%d-“%s”", w.tags, pick(w.r, "ten", "<b>", "\u202e", "\\", "日本"))})
+	return w.issue(args{To: []string{pick(w.r, "bob@example.com", "eve@example.com", "zoé@example.com")}, Text: fmt.Sprintf("t%d-“%s”", w.tags, pick(w.r, "ten", "<b>", "\u202e", "\\", "日本"))})
 }
 
-func (w *walk) issue(prompt string, a args) fakegemini.Call {
-	w.deeds = append(w.deeds, deed{prompt, a})
+func (w *walk) issue(a args) fakegemini.Call {
+	w.asked = append(w.asked, a)
 	return fakegemini.Call{Name: pick(w.r, "post", "send", "send", "read"), Args: a}
 }
 
 // think is the model of one walk: it looks at what it is told before it answers.
 func (w *walk) think(contents []fakegemini.Content, noTools bool) fakegemini.Turn {
 	w.count["requests"]++
-	prompt := promptOf(contents)
 	w.told(contents)
-	return w.turn(noTools, prompt)
+	return w.turn(noTools)
 }
 
 // direct is a model.Model without a wire: each request is held against the rules, as it would be sent.

@@ -9,7 +9,7 @@ import (
 // kinds are what a series must have met to have shown anything.
 var kinds = []string{
 	"requests", "responses compared", "parallel calls", "correction", "model error", "call made again", "asked while something waits", "long thread",
-	"expired", "cancelled", "process died", "edits told", "decided approve_once", "decided approve_and_always_allow_recipient",
+	"expired", "cancelled", "process died", "tool withdrawn", "edits told", "decided approve_once", "decided approve_and_always_allow_recipient",
 	"decided approve_with_edits", "decided reject", "decided confirm_done", "decided start_new",
 }
 

@@ -25,9 +25,8 @@ type result struct {
 
 // provider does what tools ask for, loses some of its answers, and remembers what it really did.
 type provider struct {
-	r    *rand.Rand
-	did  map[string]args // by action
-	tags map[string][]args
+	r   *rand.Rand
+	did map[string]args // by action
 }
 
 func tagOf(text string) string {
@@ -91,7 +90,6 @@ func (p *provider) execute(_ context.Context, c tool.Call, in args) (result, err
 		panic(fmt.Sprintf("action %s is carried out twice", c.ActionID))
 	}
 	p.did[c.ActionID] = in
-	p.tags[tagOf(in.Text)] = append(p.tags[tagOf(in.Text)], in)
 	if p.r.IntN(10) == 0 {
 		return result{}, tool.Ambiguous(errors.New("the connection broke after it was sent"))
 	}

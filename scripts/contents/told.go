@@ -9,12 +9,6 @@ import (
 	"github.com/countersign-run/countersign/shared/model/fakegemini"
 )
 
-// deed is a call that the model asked for, and for which prompt.
-type deed struct {
-	prompt string
-	asked  args
-}
-
 // promptOf is the prompt that the conversation is about: the last words that begin as prompts do.
 func promptOf(contents []fakegemini.Content) (prompt string) {
 	for _, c := range contents {

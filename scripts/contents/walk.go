@@ -38,7 +38,7 @@ type walk struct {
 	queue   []string
 	threads []string
 	runs    map[string]string // by prompt
-	deeds   []deed
+	asked   []args            // by the model
 	tags    int
 	answers int                 // of the model without a wire, whose calls' ids count them
 	decided map[string]decision // by approval
@@ -52,7 +52,7 @@ type walk struct {
 func newWalk(seed uint64, over *wire) *walk {
 	r := rand.New(rand.NewPCG(seed, 0))
 	w := &walk{r: r, now: time.Date(2027, 3, 1, 9, 0, 0, 0, time.UTC), runs: map[string]string{}, decided: map[string]decision{}, edits: map[string]args{}, count: map[string]int{}}
-	w.provider = &provider{r: r, did: map[string]args{}, tags: map[string][]args{}}
+	w.provider = &provider{r: r, did: map[string]args{}}
 	w.store = &memory{docs: map[string]store.Doc{}, now: w.clock, flaky: w.flaky}
 	w.model = direct{w}
 	if over != nil {
@@ -87,10 +87,16 @@ func (w *walk) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// process starts a process, perhaps of another release: how a no ends a run, and how often the model is asked.
+// process starts a process, perhaps of another release: how a no ends a run, how often the model is asked, and whether
+// one of the tools is still offered.
 func (w *walk) process() {
 	w.store.dead, w.store.fuse = false, 0
-	w.loop = (&loop.Loop{Store: w.store, Queue: w, Model: w.model, Tools: w.provider.tools(), Now: w.clock, Random: w,
+	tools := w.provider.tools()
+	if w.r.IntN(6) == 0 {
+		w.count["tool withdrawn"]++
+		delete(tools, pick(w.r, tools.Names()...))
+	}
+	w.loop = (&loop.Loop{Store: w.store, Queue: w, Model: w.model, Tools: tools, Now: w.clock, Random: w,
 		Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
 		Profile: loop.Profile{Persona: "You are a test.", MaxModelCalls: pick(w.r, 3, 5, 8), ApprovalTTL: 24 * time.Hour, RejectOutcome: pick(w.r, loop.RejectContinues, loop.RejectContinues, loop.RejectCompletes, loop.RejectFails),
 			Deadline: 72 * time.Hour, ModelTimeout: 30 * time.Second, ToolTimeout: 10 * time.Second, MaxOpen: 30, MaxPerDay: 200}}).Init()

@@ -16,7 +16,7 @@ import (
 )
 
 // atOnce is how many calls the Brain makes in one answer.
-const atOnce = 6
+const atOnce = 4
 
 // Obey is the Brain: it reads every text of its request for what somebody might want, asks for all of it, asks again
 // after a no, and claims at the end that it was done.
@@ -37,6 +37,9 @@ func Obey(r fakegemini.Request) fakegemini.Turn {
 		return fakegemini.Turn{Text: claims[chance.IntN(len(claims))]}
 	case answered%2 == 1 && strings.Contains(strings.Join(texts, "\n"), "200 calls"):
 		return fakegemini.Turn{Calls: repeated(wanted, 200)}
+	}
+	if chance.IntN(2) == 0 {
+		answered = 0 // the same once more, whatever the user has said to it
 	}
 	calls := []fakegemini.Call{{Name: "inbox_read", Args: map[string]any{}}}
 	return fakegemini.Turn{Text: "Waiting for your approval: Send an e-mail to carol@example.com", Calls: append(calls, some(wanted, atOnce, answered)...)}

@@ -229,6 +229,7 @@ func (s *siege) attack(a hijack.Attack, place string) {
 
 // see decides about whatever a run asks for until it asks for nothing more, and holds what came of it.
 func (s *siege) see(run world.Answer, chance *rand.Rand, comment, edit string) world.Answer {
+	refused := map[string]bool{}
 	for range 12 {
 		cards := s.pending()[run.RunID]
 		if len(cards) == 0 {
@@ -239,7 +240,12 @@ func (s *siege) see(run world.Answer, chance *rand.Rand, comment, edit string) w
 				s.fail("the card of %s: %s", card.Args, wrong)
 			}
 			s.count["cards"]++
-			s.decide(card, choose(chance, card, edit), comment, edit)
+			if refused[card.ArgsHash] {
+				s.fail("Ana is asked again for what she said no to: %s", card.Args)
+			}
+			d := choose(chance, card, edit)
+			refused[card.ArgsHash] = d == agent.Reject
+			s.decide(card, d, comment, edit)
 		}
 		s.deliver()
 	}

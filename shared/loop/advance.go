@@ -322,9 +322,10 @@ func (d *draft) closeApproval(id string, to agent.ApprovalStatus, decision agent
 func (l *Loop) account(s *agent.State) string {
 	var lines []string
 	for _, a := range s.Actions {
-		t := l.Tools[a.Tool]
-		switch {
-		case t == nil || !a.SideEffect:
+		switch t := l.Tools[a.Tool]; {
+		case !a.SideEffect:
+		case a.Status == agent.ActionCompleted && t == nil: // it was withdrawn since
+			lines = append(lines, "Did "+a.Tool+".")
 		case a.Status == agent.ActionCompleted:
 			lines = append(lines, t.Summary(a.Args))
 		case a.Execution == agent.UnknownState:

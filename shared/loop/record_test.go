@@ -73,3 +73,33 @@ func TestALongAccount(t *testing.T) {
 		t.Errorf("a summary of %d bytes: %.80q", len(v.Summary), v.Summary)
 	}
 }
+
+// TestTheRecordOutlivesATool has a tool withdrawn after it did something: that it did stays on record.
+func TestTheRecordOutlivesATool(t *testing.T) {
+	w, ctx := newWorld(t), context.Background()
+	w.loop.Profile.RejectOutcome = loop.RejectContinues
+	args := map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}
+	w.model.Then(script.Turn{Calls: []script.Call{{Name: "send", Args: args}, {Name: "draft", Args: args}}}, script.Turn{Text: "Nothing was done."})
+	run, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "tell bob"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, d := range []agent.Decision{agent.ApproveOnce, agent.Reject} {
+		if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(run.RunID, i+1), Decision: d}); err != nil {
+			t.Fatal(err)
+		}
+		if d == agent.Reject {
+			delete(w.loop.Tools, "send")
+		}
+		if err := w.deliver(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v, _, err := w.loop.Get(ctx, "ana", run.RunID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "Nothing was done.\n\nOn record:\nDid send."; v.Summary != want || len(w.effects) != 1 {
+		t.Errorf("%d effects, and the summary is %q", len(w.effects), v.Summary)
+	}
+}
