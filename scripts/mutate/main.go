@@ -149,10 +149,7 @@ func (t test) play(root, overlay string) outcome {
 	if overlay != "" {
 		args = append(args, "-overlay", overlay)
 	}
-	args = append(args, t.pkg)
-	if t.pkg == "./shared/loop" {
-		args = append(args, "-sequences=500", "-rapid.nofailfile", "-rapid.shrinktime=1s", "-rapid.seed=1")
-	}
+	args = append(append(args, t.pkg), strings.Fields(t.flags)...)
 	cmd := exec.Command("go", args...)
 	cmd.Dir = root
 	out, err := cmd.Output()
