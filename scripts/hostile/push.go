@@ -221,26 +221,35 @@ func (s *stage) abandoned(run world.Answer) error {
 	return s.dieIn(run, &struck)
 }
 
-// stormed has the message come many times at once.
-func (s *stage) stormed(m message, want int) (got, error) {
+// atOnce sends a message as many times as the case says, all at once.
+func (s *stage) atOnce(m message) ([]world.Answer, error) {
 	v, _, err := s.take("concurrent")
 	if err != nil {
-		return got{}, err
+		return nil, err
 	}
 	n, err := number(v)
+	if err != nil {
+		return nil, err
+	}
 	answers, errs := make([]world.Answer, n), make([]error, n)
 	var wg sync.WaitGroup
 	for i := range n {
 		wg.Go(func() { answers[i], errs[i] = s.send(m) })
 	}
 	wg.Wait()
+	return answers, errors.Join(errs...)
+}
+
+// stormed has the message come many times at once.
+func (s *stage) stormed(m message, want int) (got, error) {
+	answers, err := s.atOnce(m)
 	g := got{status: 204, class: "none"}
 	for _, a := range answers {
 		if a.HTTP != 204 && a.HTTP != 503 {
 			g = gotOf(a)
 		}
 	}
-	return g, errors.Join(err, errors.Join(errs...), s.settle(want))
+	return g, errors.Join(err, s.settle(want))
 }
 
 // redelivered has a message delivered again while its first delivery is still worked on. The times of the case are cut

@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/countersign-run/countersign/scripts/world"
@@ -340,17 +339,7 @@ func (s *stage) sameAsMissing(a world.Answer) error {
 
 // together sends a request many times at once. With one Idempotency-Key there is one run, whatever is answered.
 func (s *stage) together(m message) (got, error) {
-	v, _, err := s.take("concurrent")
-	if err != nil {
-		return got{}, err
-	}
-	n, err := number(v)
-	answers, errs := make([]world.Answer, n), make([]error, n)
-	var wg sync.WaitGroup
-	for i := range n {
-		wg.Go(func() { answers[i], errs[i] = s.send(m) })
-	}
-	wg.Wait()
+	answers, err := s.atOnce(m)
 	g := got{status: 200, class: "none"}
 	for _, a := range answers {
 		if a.HTTP != 200 && a.HTTP != 409 {
@@ -358,7 +347,7 @@ func (s *stage) together(m message) (got, error) {
 		}
 	}
 	runs, counting := s.count()
-	if err := errors.Join(err, counting, errors.Join(errs...)); err != nil {
+	if err := errors.Join(err, counting); err != nil {
 		return g, err
 	}
 	if m.header.Get("Idempotency-Key") != "" && runs != 1 {
