@@ -38,7 +38,7 @@ func (s *Store) call(ctx context.Context, method string, rpc func(ctx context.Co
 		if status.Code(err) == codes.Unavailable && try < attempts && pause(limited, try) {
 			continue
 		}
-		return wrap(ctx, method, err, try > 1)
+		return wrap(ctx, limited, method, err, try > 1)
 	}
 }
 
@@ -80,7 +80,7 @@ func (e *callError) Unwrap() []error {
 	return []error{e.sentinel, e.cause}
 }
 
-func wrap(ctx context.Context, method string, err error, repeated bool) error {
+func wrap(ctx, limited context.Context, method string, err error, repeated bool) error {
 	code := codeOf(err)
 	failed := &callError{method: method, code: code, cause: err}
 	switch {
@@ -91,10 +91,20 @@ func wrap(ctx context.Context, method string, err error, repeated bool) error {
 		}
 	case ctx.Err() != nil:
 		return store.Interrupted(method, ctx.Err())
+	case code == codes.DeadlineExceeded && isCallersLimit(ctx, limited):
+		return store.Interrupted(method, context.DeadlineExceeded)
 	case slices.Contains([]codes.Code{codes.Unavailable, codes.DeadlineExceeded, codes.ResourceExhausted, codes.Internal, codes.Canceled}, code):
 		failed.sentinel = store.ErrUnavailable
 	}
 	return failed
+}
+
+// isCallersLimit reports whether the caller's own time limit is the one that struck. A server told of it may say so before
+// the caller's clock does.
+func isCallersLimit(ctx, limited context.Context) bool {
+	callers, ok := ctx.Deadline()
+	struck, _ := limited.Deadline()
+	return ok && callers.Equal(struck)
 }
 
 // isConflict reports whether a commit's precondition failed. Only a commit has preconditions: for a read the same codes

@@ -188,6 +188,17 @@ func TestHungServer(t *testing.T) {
 	}
 }
 
+// A server that is told of the caller's limit may report it before the caller's own clock has.
+func TestServerReportsTheCallersLimit(t *testing.T) {
+	_, st := serve(t, fails(codes.DeadlineExceeded))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_, err := st.Get(ctx, "runs/a")
+	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, store.ErrUnavailable) {
+		t.Fatalf("a caller out of time got %v", err)
+	}
+}
+
 // A server that accepts the connection and says nothing at all is no better.
 func TestSilentServer(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
