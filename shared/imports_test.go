@@ -31,6 +31,7 @@ var may = map[string]string{
 	"shared/queue/queuetest":       "shared/fault shared/queue",
 	"shared/records":               "shared/agent shared/audit shared/fault shared/store",
 	"shared/store/embedded":        "shared/store",
+	"shared/store/memory":          "shared/store",
 	"shared/store/firestore":       "shared/store",
 	"shared/store/storetest":       "shared/store",
 	"shared/strictjson":            "shared/fault",
