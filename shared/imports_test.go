@@ -14,9 +14,10 @@ const module = "github.com/countersign-run/countersign/"
 var may = map[string]string{
 	"shared/address":               "shared/fault",
 	"shared/agent":                 "shared/audit shared/fault shared/model shared/policy shared/tool",
-	"shared/api":                   "shared/agent shared/auth shared/fault shared/google shared/loop shared/obs shared/queue shared/records shared/strictjson shared/wait",
+	"shared/api":                   "shared/agent shared/auth shared/chat shared/fault shared/google shared/loop shared/obs shared/queue shared/records shared/strictjson shared/wait",
 	"shared/audit":                 "shared/obs shared/strictjson",
 	"shared/auth":                  "shared/fault",
+	"shared/chat":                  "shared/agent shared/fault shared/loop shared/model shared/store/memory shared/tool",
 	"shared/config":                "shared/fault shared/obs shared/policy",
 	"shared/google":                "shared/fault shared/store shared/tool",
 	"shared/loop":                  "shared/agent shared/audit shared/fault shared/model shared/policy shared/queue shared/store shared/tool shared/visible shared/wait",

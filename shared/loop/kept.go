@@ -75,6 +75,7 @@ func (l *Loop) Answers(ctx context.Context, uid, runID string, answers ...Answer
 		return err
 	}
 	return m.transition(ctx, func(d *draft) error {
+		d.keepLease = true
 		for _, given := range answers {
 			a := d.state.Action(given.ActionID)
 			if a == nil || !a.Waiting() || a.Kind != agent.KindCall {
