@@ -8,7 +8,7 @@ const base = "an address with https (http only on a loopback address, and not wh
 const currentFlash = "gemini-flash-latest"
 
 func (l *loader) gemini(c *Config) {
-	const key = keyNeeds + ", or VERTEX_AI_PROJECT_ID and VERTEX_AI_LOCATION in its place"
+	const key = keyNeeds + " (or apiKey in " + FilePath + "), or VERTEX_AI_PROJECT_ID and VERTEX_AI_LOCATION in its place"
 	const location = "a location of Vertex AI, such as us-central1 or global"
 	c.GeminiAPIKey = l.secret("GEMINI_API_KEY", key, isKey)
 	c.GeminiModel = l.text("GEMINI_MODEL", currentFlash, modelNeeds, isModel)
