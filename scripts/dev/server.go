@@ -75,6 +75,9 @@ func (s *server) build(ctx context.Context, emulated bool) error {
 	if s.issuer, err = issuer.New(s.base+"/dev/issuer", key, time.Now); err != nil {
 		return err
 	}
+	if s.env.file, err = config.ReadFile(s.env.get); err != nil {
+		return err
+	}
 	s.env.localParts(s.base)
 	cfg, err := config.Load(s.env.get, config.Model, config.Store, config.Queue, config.Users, config.Push)
 	if err != nil {
