@@ -60,7 +60,7 @@ func TestOneFolderForEachFunction(t *testing.T) {
 // TestEachFunctionAlone starts each function as its own process by the functions framework.
 func TestEachFunctionAlone(t *testing.T) {
 	if testing.Short() {
-		t.Skip("builds and starts eleven processes")
+		t.Skip("builds and starts a process for each")
 	}
 	bin := filepath.Join(t.TempDir(), "function")
 	if out, err := exec.Command("go", "build", "-o", bin, "../scripts/function").CombinedOutput(); err != nil {

@@ -28,6 +28,7 @@ const (
 	Push     Part = "push"     // is called by Pub/Sub or Cloud Scheduler
 	Accounts Part = "accounts" // acts with, or links, users' Google accounts
 	Consent  Part = "consent"  // sends browsers to Google and gets them back
+	Chat     Part = "chat"     // signs the histories that pages keep
 )
 
 // Config is the whole configuration, checked. A comment names the variable; texts may be empty where it says so.
@@ -69,6 +70,7 @@ type Config struct {
 	PushVerifiedBy     string   // PUSH_VERIFIED_BY: app or platform
 	AllowedOrigins     []string // ALLOWED_ORIGINS: exact origins of web apps, each once
 	PublicURL          string   // PUBLIC_URL: the address that browsers see, without a slash at its end
+	ChatKey            Secret   // CHAT_KEY: what signs the histories that pages keep; without it, a key in DataDir, and never so on Cloud Run
 
 	// Users' Google accounts, and the APIs that are called with them.
 	OAuthClientID     string // GOOGLE_OAUTH_CLIENT_ID; empty where no account can be linked
@@ -88,6 +90,7 @@ type Config struct {
 	RejectOutcome      string        // REJECT_OUTCOME: completed, failed or continue
 	MaxOpenApprovals   int           // MAX_OPEN_APPROVALS of one user; 0 is no cap
 	MaxApprovalsPerDay int           // MAX_APPROVALS_PER_DAY of one user; 0 is no cap
+	ChatMaxModelCalls  int           // CHAT_MAX_MODEL_CALLS for one message to a page agent, 1 to 50
 	Rules              policy.Rules  // POLICY_DENIED, POLICY_PERMITTED, POLICY_ALWAYS_ASK, SIDE_EFFECTS
 
 	settings []Setting
