@@ -46,8 +46,9 @@ function line(id, n) {
     put(id, 0);
     byId('cart-title').focus();
   });
+  const shown = (state, text) => el('span', { 'data-agent-state': state, class: state }, text);
   const price = euros(n * Number(productOf(id).dataset.cents));
-  return el('li', { 'data-agent-key': id }, el('span', { 'data-agent-state': 'name' }, name), input, el('span', { class: 'price', 'data-agent-state': 'price' }, price), remove);
+  return el('li', { 'data-agent-key': id }, el('p', {}, shown('quantity', String(n)), ' × ', shown('name', name)), input, shown('price', price), remove);
 }
 
 function el(name, attributes, ...children) {
