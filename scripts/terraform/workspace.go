@@ -20,8 +20,7 @@ type workspace struct {
 
 // newWorkspace copies the configuration of the repository at root.
 func newWorkspace(ctx context.Context, root, dir string) (*workspace, error) {
-	w := &workspace{dir: dir, env: append(os.Environ(), "TF_IN_AUTOMATION=1", "CHECKPOINT_DISABLE=1", "TF_INPUT=0",
-		"TF_VAR_archives="+filepath.Join(dir, "archives"), "TF_VAR_one_changed="+filepath.Join(dir, "one-changed"))}
+	w := &workspace{dir: dir, env: append(os.Environ(), "TF_IN_AUTOMATION=1", "CHECKPOINT_DISABLE=1", "TF_INPUT=0")}
 	for _, part := range []string{"terraform", "infra"} {
 		if err := os.CopyFS(filepath.Join(dir, part), os.DirFS(filepath.Join(root, part))); err != nil {
 			return nil, err
@@ -33,13 +32,13 @@ func newWorkspace(ctx context.Context, root, dir string) (*workspace, error) {
 	return w, w.provider(ctx)
 }
 
-// archives makes two sets of archives that differ in the one of run.
+// archives makes dist, and a second set that differs in the archive of run.
 func (w *workspace) archives() error {
 	list, err := infra.Functions()
 	if err != nil {
 		return err
 	}
-	for _, set := range []string{"archives", "one-changed"} {
+	for _, set := range []string{"dist", "dist-run-changed"} {
 		dir := filepath.Join(w.dir, set)
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			return err
