@@ -1,4 +1,5 @@
-# Where Terraform keeps what it knows. Without it nobody can change or remove what was made.
+# Where Terraform keeps what it knows. Without it nobody can change or remove what was made; Google refuses to delete a
+# bucket that holds something.
 
 resource "google_storage_bucket" "state" {
   project                     = var.project_id
@@ -18,9 +19,6 @@ resource "google_storage_bucket" "state" {
       num_newer_versions         = 50
       days_since_noncurrent_time = 90
     }
-  }
-  lifecycle {
-    prevent_destroy = true
   }
   depends_on = [google_project_service.this]
 }

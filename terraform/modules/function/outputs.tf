@@ -17,3 +17,13 @@ output "archive_sha256" {
   description = "Which source runs."
   value       = local.sha
 }
+
+output "ingress" {
+  description = "Where requests may come from."
+  value       = google_cloudfunctions2_function.this.service_config[0].ingress_settings
+}
+
+output "invoker" {
+  description = "Who may call the function."
+  value       = google_cloud_run_v2_service_iam_member.invoker.member
+}
