@@ -74,6 +74,9 @@ func TestFolders(t *testing.T) {
 func holdParts(t *testing.T, f infra.Function, written []string) {
 	t.Helper()
 	parts := []string{"store"} // in every function
+	if slices.Contains(f.Parts, "reading") {
+		parts = []string{"reading"} // the store too, to look at only
+	}
 	for _, w := range written {
 		name, known := partNames[w]
 		if !known {
@@ -109,11 +112,16 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// TestPrivate holds that who pushes and who may push go together.
-func TestPrivate(t *testing.T) {
+// TestRights holds that who pushes and who may push go together, and that who may only read is asked for nothing else.
+func TestRights(t *testing.T) {
 	for _, f := range list(t).Functions {
 		if slices.Contains(f.Parts, "push") == f.Public() {
 			t.Errorf("%s: callers is %q and its parts are %v", f.Name, f.Callers, f.Parts)
+		}
+		for _, r := range f.Routes {
+			if slices.Contains(f.Parts, "reading") && r.Method != "GET" {
+				t.Errorf("%s only reads, and serves %s %s", f.Name, r.Method, r.Path)
+			}
 		}
 		if f.Callers == "queue" && f.TimeoutSeconds >= 600 {
 			t.Errorf("%s runs %d s; Pub/Sub delivers again after 600", f.Name, f.TimeoutSeconds)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -24,25 +25,32 @@ func (w *workspace) validate(ctx context.Context, dir string) error {
 	return err
 }
 
-// run is one run of terraform test, with its plan.
+// run is one run of terraform test, with what it made or would change.
 type run struct {
 	File, Name, Status string
+	State              state
 	Plan               plan
 }
 
-// plan is what is used of the form that terraform show -json has.
+// plan is what is used of the form that terraform show -json gives a plan.
 type plan struct {
-	Changes []change `json:"resource_changes"`
+	Changes []struct {
+		Address string `json:"address"`
+		Type    string `json:"type"`
+		Change  struct {
+			Actions []string `json:"actions"`
+		} `json:"change"`
+	} `json:"resource_changes"`
 }
 
-// change is one resource with what is known of it before anything is applied.
-type change struct {
-	Address string `json:"address"`
-	Type    string `json:"type"`
-	Change  struct {
-		After   map[string]any `json:"after"`
-		Unknown map[string]any `json:"after_unknown"`
-	} `json:"change"`
+// changed gives the addresses of what the plan would change of one type.
+func (p plan) changed(kind string) (addresses []string) {
+	for _, c := range p.Changes {
+		if c.Type == kind && !slices.Equal(c.Change.Actions, []string{"no-op"}) {
+			addresses = append(addresses, c.Address)
+		}
+	}
+	return addresses
 }
 
 // test runs a module's tests. The error tells each assertion that does not hold, in the words of the test.
@@ -71,15 +79,13 @@ type message struct {
 	File       string                            `json:"@testfile"`
 	Run        string                            `json:"@testrun"`
 	TestRun    struct{ Status, Progress string } `json:"test_run"`
+	State      state                             `json:"test_state"`
 	Plan       plan                              `json:"test_plan"`
-	Diagnostic struct {
-		Severity, Summary, Detail string
-		Address                   string
-	} `json:"diagnostic"`
+	Diagnostic struct{ Severity, Summary, Detail string }
 }
 
 func readTest(out []byte) (runs []run, faults []string, err error) {
-	plans := map[string]plan{}
+	of := map[string]int{} // a file and a run: its place in runs
 	for lines := json.NewDecoder(bytes.NewReader(out)); ; {
 		var m message
 		if err := lines.Decode(&m); err == io.EOF {
@@ -87,13 +93,17 @@ func readTest(out []byte) (runs []run, faults []string, err error) {
 		} else if err != nil {
 			return nil, nil, fmt.Errorf("what terraform test printed cannot be read: %w", err)
 		}
-		switch {
-		case m.Type == "test_plan":
-			plans[m.File+" "+m.Run] = m.Plan
+		id := m.File + " " + m.Run
+		switch at, known := of[id]; {
 		case m.Type == "test_run" && m.TestRun.Progress == "complete":
-			runs = append(runs, run{m.File, m.Run, m.TestRun.Status, plans[m.File+" "+m.Run]})
+			of[id] = len(runs)
+			runs = append(runs, run{File: m.File, Name: m.Run, Status: m.TestRun.Status})
+		case m.Type == "test_state" && known:
+			runs[at].State = m.State
+		case m.Type == "test_plan" && known:
+			runs[at].Plan = m.Plan
 		case m.Type == "diagnostic" && m.Diagnostic.Severity == "error":
-			faults = append(faults, fmt.Sprintf("%s %s: %s: %s", m.File, m.Run, m.Diagnostic.Summary, m.Diagnostic.Detail))
+			faults = append(faults, fmt.Sprintf("%s: %s: %s", id, m.Diagnostic.Summary, m.Diagnostic.Detail))
 		}
 	}
 }

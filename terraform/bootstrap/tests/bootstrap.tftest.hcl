@@ -1,13 +1,4 @@
-mock_provider "google" {
-  mock_resource "google_service_account" {
-    override_during = plan
-    defaults        = { member = "serviceAccount:somebody@acme-prod.iam.gserviceaccount.com", email = "somebody@acme-prod.iam.gserviceaccount.com" }
-  }
-  mock_resource "google_iam_workload_identity_pool" {
-    override_during = plan
-    defaults        = { name = "projects/1/locations/global/workloadIdentityPools/agent-github" }
-  }
-}
+mock_provider "google" {}
 
 variables {
   project_id = "acme-prod"
@@ -16,7 +7,6 @@ variables {
 }
 
 run "everything" {
-  command = plan
   assert {
     condition     = google_storage_bucket.state.versioning[0].enabled && google_storage_bucket.state.public_access_prevention == "enforced"
     error_message = "The state is versioned and never public."

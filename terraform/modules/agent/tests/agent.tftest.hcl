@@ -7,6 +7,24 @@ mock_provider "google" {
   }
 }
 
+# Values that the functions check when they start have the form that Google gives them.
+override_resource {
+  target = google_service_account.push
+  values = { email = "agent-push@acme-prod.iam.gserviceaccount.com", member = "serviceAccount:agent-push@acme-prod.iam.gserviceaccount.com" }
+}
+override_resource {
+  target = google_service_account.scheduler
+  values = { email = "agent-scheduler@acme-prod.iam.gserviceaccount.com", member = "serviceAccount:agent-scheduler@acme-prod.iam.gserviceaccount.com" }
+}
+override_resource {
+  target = google_pubsub_topic.resume
+  values = { id = "projects/acme-prod/topics/agent-resume" }
+}
+override_resource {
+  target = google_kms_crypto_key.tokens
+  values = { id = "projects/acme-prod/locations/europe-west1/keyRings/agent/cryptoKeys/oauth-tokens" }
+}
+
 variables {
   project_id      = "acme-prod"
   environment     = "prod"
