@@ -42,6 +42,20 @@ func TestConsole(t *testing.T) {
 	}
 }
 
+// TestSignInByRedirect has the console's user sign in at the local issuer by a real redirect (testdata/redirect.mjs).
+func TestSignInByRedirect(t *testing.T) {
+	browser := newBrowser(t)
+	server := newDevServer(t)
+	server.env = []string{"WEB_CLIENT_ID=countersign-dev"}
+	server.start()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	browser.run(ctx, "testdata/redirect.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
+	if got := server.mailbox(); len(got) != 1 || got["ana@example.com: This waits"] != 1 {
+		t.Errorf("the mailbox holds %v", got)
+	}
+}
+
 // absent skips the test for want of a real part, or fails it where all parts are required.
 func absent(t *testing.T, part string) {
 	t.Helper()

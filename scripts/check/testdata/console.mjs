@@ -146,7 +146,7 @@ await run({
     await settled('the second goes without asking', async () => (await mails(page)).length === before + 2);
     await ended(page);
     await view(page, 'Always allowed');
-    await page.getByText('kim@example.org').waitFor();
+    await page.locator('.item').getByText('kim@example.org').waitFor();
     await accessible(page, 'what is always allowed');
     await shot(page, 'allowed');
     await page.getByRole('button', { name: 'Take back kim@example.org' }).click();

@@ -33,9 +33,11 @@ export class Live {
    * @param {object} from a question to pose, or a run to follow
    * @param {{prompt: string, threadId: string, key: string}} [from.question]
    * @param {any} [from.run]
+   * @param {boolean} [from.alone] it stands on the page of its run, which needs no link to that
    * @param {{known?: (l: Live) => void, changed?: (l: Live) => void, ended?: (l: Live) => void}} [on]
    */
-  constructor({ question, run }, on = {}) {
+  constructor({ question, run, alone = false }, on = {}) {
+    this.alone = alone;
     this.on = on;
     this.question = question ?? null;
     this.threadId = question?.threadId ?? run.threadId;
@@ -173,7 +175,7 @@ export class Live {
     const key = [this.status, this.#lost, this.runId, this.#message].join('|');
     if (this.#foot.dataset.key === key) return;
     this.#foot.dataset.key = key;
-    const link = this.runId && el('a', { href: `#/run/${this.runId}` }, 'Details of this run');
+    const link = this.runId && !this.alone && el('a', { href: `#/run/${this.runId}` }, 'Details of this run');
     if (this.over) {
       this.#foot.replaceChildren(...[this.status === 'failed' && this.#message && el('span', { class: 'error' }, `The run failed: ${this.#message}`), link].filter(Boolean));
       return;

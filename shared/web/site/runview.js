@@ -26,7 +26,7 @@ export async function runView(main, runId, signal) {
     state: (run) => {
       facts.replaceChildren(...describe(run));
       if (shown) return;
-      shown = new Live({ run });
+      shown = new Live({ run, alone: true });
       live.append(shown.node);
       if (!shown.over) shown.start();
     },
