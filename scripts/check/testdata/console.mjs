@@ -331,7 +331,7 @@ await run({
       await fits(hash);
       await accessible(page, `${hash}, narrow and dark`);
     }
-    await page.getByText('standup').waitFor();
+    await page.locator('.item').getByText('standup').first().waitFor();
     await shot(page, 'narrow-mailbox');
     await page.context().close();
   },

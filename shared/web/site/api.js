@@ -25,7 +25,8 @@ export class Lost extends Error {
 /** passing tells whether trying again may help. @param {any} err */
 export const passing = (err) => err instanceof Lost || (err instanceof ApiError && err.status >= 500);
 
-function words(status, { message, field, requestId }) {
+function words(status, { code, message, field, requestId }) {
+  if (code === 'unauthenticated') return 'Your sign-in is not accepted any more. Please sign in again; nothing is lost.';
   const what = message ? message[0].toUpperCase() + message.slice(1) : `The server answered ${status}.`;
   return [what, field && `(${field})`, status >= 500 && requestId && `Request ${requestId}.`].filter(Boolean).join(' ');
 }
@@ -42,8 +43,15 @@ export async function send(method, path, { body, key, signal, credentials } = {}
     if (body !== undefined) headers['Content-Type'] = 'application/json';
     if (key) headers['Idempotency-Key'] = key;
     const res = await reach(config().apiBase + path, { method, headers, signal, credentials, body: body === undefined ? undefined : JSON.stringify(body) });
-    if (res.status !== 401 || !again || !(await renew())) return res;
+    if (!again || !(await runOut(res)) || !(await renew())) return res;
   }
+}
+
+// runOut tells whether it is the sign-in that was refused, and not something that the user lacks.
+async function runOut(res) {
+  if (res.status !== 401) return false;
+  const body = await res.clone().json().catch(() => ({}));
+  return body.error?.code === 'unauthenticated';
 }
 
 /** reach fetches, and tells no answer from an answer. @param {string} url @param {RequestInit} [init] */

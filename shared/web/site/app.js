@@ -54,7 +54,7 @@ function show(moved) {
   title = name ?? '';
   entitle();
   view(main, location.hash.match(pattern)?.[1] ?? '', signal);
-  if (moved) (main.querySelector('textarea') ?? main).focus({ preventScroll: true });
+  if (moved) (main.querySelector('textarea') ?? main.querySelector('h1'))?.focus({ preventScroll: true });
 }
 
 function entitle() {

@@ -43,7 +43,7 @@ export function say(words) {
 
 /** heading gives the view its title. @param {string} words @param {...(Node|string|null|undefined|false)} beside */
 export function heading(words, ...beside) {
-  return el('header', { class: 'head' }, el('h1', {}, words), ...beside);
+  return el('header', { class: 'head' }, el('h1', { tabindex: -1 }, words), ...beside);
 }
 
 /**

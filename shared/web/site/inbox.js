@@ -24,7 +24,6 @@ export async function inbox(main, signal) {
 
   const decided = (a, run) => {
     cards.get(version(a))?.remove();
-    main.querySelector('h1')?.setAttribute('tabindex', '-1');
     main.querySelector('h1')?.focus();
     if (lives.has(run.runId)) return;
     const live = new Live({ run });
