@@ -89,7 +89,9 @@ await run({
     await page.reload();
     await cards(page).first().waitFor();
     await page.getByLabel('Your request').fill('half typed');
+    const again = page.waitForRequest((r) => /\/events\?after=[1-9]/.test(r.url())); // from the last number that was seen
     await restart();
+    await again;
     await cards(page).first().getByRole('button', { name: 'Approve once' }).click();
     await settled('the mail is there', async () => (await mails(page)).length === before + 1);
     await ended(page);

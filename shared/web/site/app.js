@@ -54,7 +54,7 @@ function show(moved) {
   title = name ?? '';
   entitle();
   view(main, location.hash.match(pattern)?.[1] ?? '', signal);
-  if (moved) (main.querySelector('textarea') ?? main.querySelector('h1'))?.focus({ preventScroll: true });
+  if (moved) /** @type {HTMLElement|null} */ (main.querySelector('textarea, h1[tabindex]'))?.focus({ preventScroll: true });
 }
 
 function entitle() {
@@ -98,7 +98,7 @@ function signOut() {
   history.replaceState(null, '', '#/');
   say('You are signed out.');
   enter();
-  byId('gate').querySelector('input, button')?.focus();
+  /** @type {HTMLElement|null} */ (byId('gate').querySelector('input, button'))?.focus();
 }
 
 function dress() {

@@ -17,9 +17,12 @@ export function el(name, attributes = {}, ...children) {
     if (key.startsWith('on')) e.addEventListener(key.slice(2), value);
     else e.setAttribute(key, value === true ? '' : value);
   }
-  e.append(...children.filter((c) => c !== undefined && c !== null && c !== false && c !== ''));
+  e.append(.../** @type {(Node|string)[]} */ (children.filter(there)));
   return e;
 }
+
+/** there leaves out what is not: nothing, false, and the empty text. @param {any} c */
+export const there = (c) => c !== undefined && c !== null && c !== false && c !== '';
 
 /** button makes a button. @param {string} words @param {(e: Event) => void} onclick @param {string} [kind] its class @param {Record<string, any>} [more] */
 export const button = (words, onclick, kind = '', more = {}) => el('button', { type: 'button', class: kind || undefined, onclick, ...more }, words);

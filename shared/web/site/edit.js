@@ -5,6 +5,7 @@ import { label as words } from './words.js';
 
 // order is that of the arguments that people know; the others follow.
 const order = ['to', 'cc', 'bcc', 'subject', 'body', 'summary', 'start', 'end', 'timeZone', 'attendees'];
+/** @param {[string, any]} entry */
 const place = ([name]) => (order.includes(name) ? order.indexOf(name) : order.length);
 
 let forms = 0; // for ids that are unique in the page

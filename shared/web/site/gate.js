@@ -29,9 +29,9 @@ export function away(err, again) {
 }
 
 function localForm(enter, error) {
-  const uid = el('input', { id: 'uid', required: true, maxlength: 128, pattern: '[A-Za-z0-9_.\\|:@+\\-]+', autocomplete: 'username', value: 'demo', 'aria-describedby': 'uid-help' });
-  const email = el('input', { id: 'email', type: 'email', required: true, maxlength: 254, autocomplete: 'email', value: 'demo@example.com' });
-  const submit = el('button', { class: 'primary' }, 'Sign in');
+  const uid = /** @type {HTMLInputElement} */ (el('input', { id: 'uid', required: true, maxlength: 128, pattern: '[A-Za-z0-9_.\\|:@+\\-]+', autocomplete: 'username', value: 'demo', 'aria-describedby': 'uid-help' }));
+  const email = /** @type {HTMLInputElement} */ (el('input', { id: 'email', type: 'email', required: true, maxlength: 254, autocomplete: 'email', value: 'demo@example.com' }));
+  const submit = /** @type {HTMLButtonElement} */ (el('button', { class: 'primary' }, 'Sign in'));
   const send = async (e) => {
     e.preventDefault();
     trouble(error);

@@ -3,7 +3,7 @@
 
 import { call } from './api.js';
 import { card, version } from './card.js';
-import { arrange, button, busy, el, say, trouble } from './dom.js';
+import { arrange, button, busy, el, say, there, trouble } from './dom.js';
 import { icon } from './icons.js';
 import { changed } from './pending.js';
 import { ask, hurry, over, watch } from './run.js';
@@ -177,13 +177,17 @@ export class Live {
     this.#foot.dataset.key = key;
     const link = this.runId && !this.alone && el('a', { href: `#/run/${this.runId}` }, 'Details of this run');
     if (this.over) {
-      this.#foot.replaceChildren(...[this.status === 'failed' && this.#message && el('span', { class: 'error' }, `The run failed: ${this.#message}`), link].filter(Boolean));
+      this.#fill(this.status === 'failed' && this.#message && el('span', { class: 'error' }, `The run failed: ${this.#message}`), link);
       return;
     }
     const cancel = this.runId && button('Cancel this run', (e) => this.#cancel(e.currentTarget), 'quiet-button');
-    this.#foot.replaceChildren(...[el('span', { class: 'dot', 'aria-hidden': 'true' }),
+    this.#fill(el('span', { class: 'dot', 'aria-hidden': 'true' }),
       el('span', {}, this.#lost ? `${this.#lost} Nothing is lost; trying again` : runWords[this.status] ?? this.status), ' ',
-      this.status === 'awaiting_confirmation' ? '' : el('time-spent'), this.#lost && button('Try now', hurry, 'small'), cancel, link].filter(Boolean));
+      this.status === 'awaiting_confirmation' ? '' : el('time-spent'), this.#lost && button('Try now', hurry, 'small'), cancel, link);
+  }
+
+  #fill(...children) {
+    this.#foot.replaceChildren(...children.filter(there));
   }
 
   async #cancel(used) {

@@ -65,7 +65,7 @@ export async function watch(runId, note, signal, after) {
   for (let wait = 500; ; wait = Math.min(wait * 2, 5000)) {
     try {
       const run = await look();
-      after ??= run.lastEvent;
+      after ??= /** @type {number} */ (run.lastEvent);
       if (over(run.status) && after >= run.lastEvent) return run;
       const res = await send('GET', `${path}/events?after=${after}`, { signal });
       for await (const event of lines(res, signal)) {
