@@ -51,11 +51,19 @@ func load(from fs.FS, prefix string) (files, error) {
 	return all, err
 }
 
+// page reports whether a browser shows the file by itself.
+func (f file) page() bool { return f.kind == types[".html"] }
+
 // serve sends the file, or says that the browser has it already: it asks each time, so that a new release shows at once.
+// A page is sent each time, because its policy may change without it.
 func (f file) serve(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", f.kind)
-	h.Set("Cache-Control", "no-cache")
-	h.Set("ETag", f.etag)
+	if f.page() {
+		h.Set("Cache-Control", "no-store")
+	} else {
+		h.Set("Cache-Control", "no-cache")
+		h.Set("ETag", f.etag)
+	}
 	http.ServeContent(w, r, f.name, time.Time{}, bytes.NewReader(f.data))
 }

@@ -20,6 +20,7 @@ const (
 	discoveryTime = 5 * time.Second
 	discoverySize = 64 << 10
 	discoveryKept = time.Hour
+	failureKept   = 5 * time.Second // so that an issuer that is away holds up one request, and not each
 )
 
 // google serves ID tokens to public web clients at its authorization endpoint alone: its token endpoint asks web
@@ -32,7 +33,6 @@ type endpoints struct {
 	Flow          string `json:"flow"`
 	Authorization string `json:"authorizationEndpoint"`
 	Token         string `json:"tokenEndpoint,omitempty"`
-	EndSession    string `json:"endSessionEndpoint,omitempty"`
 }
 
 // issuer finds the endpoints by OpenID Connect Discovery, and remembers them for an hour.
@@ -42,6 +42,7 @@ type issuer struct {
 
 	mu    sync.Mutex
 	known *endpoints
+	err   error // or why they are not known
 	until time.Time
 }
 
@@ -58,15 +59,16 @@ func newIssuer(address string, client *http.Client) *issuer {
 func (i *issuer) endpoints(ctx context.Context) (*endpoints, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.known != nil && time.Now().Before(i.until) {
-		return i.known, nil
+	if time.Now().Before(i.until) {
+		return i.known, i.err
 	}
-	e, err := i.discover(ctx)
-	if err != nil {
-		return nil, err
+	i.known, i.err = i.discover(context.WithoutCancel(ctx)) // others wait for it, too
+	kept := discoveryKept
+	if i.err != nil {
+		kept = failureKept
 	}
-	i.known, i.until = e, time.Now().Add(discoveryKept)
-	return e, nil
+	i.until = time.Now().Add(kept)
+	return i.known, i.err
 }
 
 func (i *issuer) discover(ctx context.Context) (*endpoints, error) {
@@ -76,14 +78,13 @@ func (i *issuer) discover(ctx context.Context) (*endpoints, error) {
 		Issuer        string   `json:"issuer"`
 		Authorization string   `json:"authorization_endpoint"`
 		Token         string   `json:"token_endpoint"`
-		EndSession    string   `json:"end_session_endpoint"`
 		Challenges    []string `json:"code_challenge_methods_supported"`
 		Types         []string `json:"response_types_supported"`
 	}
 	if err := i.read(ctx, &d); err != nil {
-		return nil, fault.New(fault.Tool, fault.CodeStoreUnavailable, "The sign-in service does not answer just now; please try again.").After(5 * time.Second).Because(err)
+		return nil, fault.New(fault.Tool, fault.CodeStoreUnavailable, "The sign-in service does not answer just now; please try again.").After(failureKept).Because(err)
 	}
-	e := &endpoints{Authorization: d.Authorization, EndSession: d.EndSession}
+	e := &endpoints{Authorization: d.Authorization}
 	switch {
 	case strings.TrimSuffix(d.Issuer, "/") != strings.TrimSuffix(i.url, "/"):
 		return nil, unusable("it names another issuer")

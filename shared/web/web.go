@@ -88,7 +88,7 @@ func (s *Site) find(path string) http.HandlerFunc {
 		return s.health
 	}
 	if f, ok := s.console[path]; ok {
-		return func(w http.ResponseWriter, r *http.Request) { s.own(w.Header(), r); f.serve(w, r) }
+		return func(w http.ResponseWriter, r *http.Request) { s.own(w.Header(), s.policy(r, f)); f.serve(w, r) }
 	}
 	if f, ok := s.widget[path]; ok {
 		return func(w http.ResponseWriter, r *http.Request) { foreign(w.Header()); f.serve(w, r) }
@@ -96,9 +96,12 @@ func (s *Site) find(path string) http.HandlerFunc {
 	return nil
 }
 
-// own are the headers of the console's files: nothing but they may run, no frame holds them, no string becomes markup.
-// The console speaks to the API, and to the issuer that signs its user in.
-func (s *Site) own(h http.Header, r *http.Request) {
+// policy is what the console's pages may do: nothing but its own files runs, no frame holds them, no string becomes
+// markup. They speak to the API, and to the issuer that signs their user in.
+func (s *Site) policy(r *http.Request, f file) string {
+	if !f.page() {
+		return "default-src 'none'; frame-ancestors 'none'"
+	}
 	connect := []string{"'self'"}
 	if o := origin(s.options.APIBase); o != "" {
 		connect = append(connect, o)
@@ -108,8 +111,13 @@ func (s *Site) own(h http.Header, r *http.Request) {
 			connect = append(connect, origin(e.Token))
 		}
 	}
-	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src "+strings.Join(connect, " ")+
-		"; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'")
+	return "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src " + strings.Join(connect, " ") +
+		"; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+}
+
+// own are the headers of the console's files.
+func (s *Site) own(h http.Header, policy string) {
+	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Frame-Options", "DENY")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")

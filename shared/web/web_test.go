@@ -46,7 +46,11 @@ func TestTheConsoleIsServedUnderAStrictPolicy(t *testing.T) {
 			t.Errorf("%s: %d with %d bytes of %q", target, w.Code, w.Body.Len(), w.Header().Get("Content-Type"))
 		}
 		csp := w.Header().Get("Content-Security-Policy")
-		for _, part := range []string{"default-src 'none'", "script-src 'self';", "connect-src 'self';", "frame-ancestors 'none'", "require-trusted-types-for 'script'"} {
+		parts := []string{"default-src 'none'", "frame-ancestors 'none'"}
+		if target == "/" {
+			parts = append(parts, "script-src 'self';", "connect-src 'self';", "require-trusted-types-for 'script'")
+		}
+		for _, part := range parts {
 			if !strings.Contains(csp, part) {
 				t.Errorf("%s: the policy lacks %s", target, part)
 			}
@@ -62,6 +66,25 @@ func TestThePolicyNamesTheAPIAndTheIssuer(t *testing.T) {
 	csp := get(s, "GET", "/").Header().Get("Content-Security-Policy")
 	if !regexp.MustCompile(`connect-src 'self' https://api\.example\.com http://127\.0\.0\.1:\d+;`).MatchString(csp) {
 		t.Error(csp)
+	}
+}
+
+// TestAnIssuerThatIsAwayIsAskedOnce holds that it does not hold up every file of the console.
+func TestAnIssuerThatIsAwayIsAskedOnce(t *testing.T) {
+	asked := 0
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked++
+		w.WriteHeader(http.StatusBadGateway)
+	}))
+	t.Cleanup(srv.Close)
+	s := site(t, web.Options{Issuer: srv.URL, ClientID: "c"})
+	for _, target := range []string{"/app.js", "/", "/style.css", "/config.json"} {
+		if w := get(s, "GET", target); target != "/config.json" && w.Code != 200 {
+			t.Errorf("%s: %d", target, w.Code)
+		}
+	}
+	if asked != 1 {
+		t.Errorf("it was asked %d times", asked)
 	}
 }
 

@@ -137,6 +137,20 @@ await run({
     await ended(page);
   },
 
+  'an answer in words, and a request that is refused': async (page) => {
+    await newThread(page);
+    await ask(page, 'hello');
+    await ended(page);
+    await settled('the answer is there, once', async () => (await page.locator('.message.assistant').count()) === 1);
+    const many = { class: 'PolicyError', code: 'too_many', message: 'Too much waits for you already.', requestId: 'r1' };
+    await page.route('**/run/stream', (r) => r.fulfill({ status: 429, json: { ok: false, error: many } }), { times: 1 });
+    await ask(page, 'tell noa@example.org that this is too much');
+    await page.getByText('Too much waits for you already.').waitFor();
+    expect('the words are given back', (await page.getByLabel('Your request').inputValue()) === 'tell noa@example.org that this is too much');
+    expect('nothing else is shown of it', (await page.locator('.message.user').count()) === 1);
+    await page.getByLabel('Your request').fill('');
+  },
+
   'always allowed, until it is taken back': async (page) => {
     await newThread(page);
     const before = (await mails(page)).length;

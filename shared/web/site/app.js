@@ -69,6 +69,7 @@ function menu(open) {
 /** notice says above every view what stands in the way of all of them. */
 function notice(words, ...beside) {
   const now = byId('notice');
+  if (words && now.firstElementChild?.textContent === words) return; // it is said already, and may have the focus
   now.hidden = !words;
   now.replaceChildren(...(words ? [el('span', {}, words), ...beside] : []));
 }

@@ -75,9 +75,7 @@ class Conversation {
     trouble(this.#error);
     try {
       const page = await call('GET', `/api/agent/threads/${encodeURIComponent(this.threadId)}/messages?limit=50${before ? `&before=${before}` : ''}`, { signal: this.signal });
-      if (before) this.#messages.unshift(...page.messages);
-      else this.#messages = page.messages;
-      if (before || !this.#before) this.#before = page.before ?? 0;
+      this.#merge(page.messages, page.before ?? 0);
       this.#earlier.hidden = !this.#before;
       if (!before) await this.#follow();
       this.#render();
@@ -85,6 +83,16 @@ class Conversation {
       if (this.signal.aborted) return;
       trouble(this.#error, err, passing(err) ? () => this.#load(before) : undefined);
     }
+  }
+
+  // merge puts a page among those that are there. Where the page does not reach them, it replaces them.
+  #merge(page, before) {
+    const [first, last] = [page[0]?.seq ?? 0, page.at(-1)?.seq ?? 0];
+    const older = this.#messages.filter((m) => m.seq < first);
+    const newer = this.#messages.filter((m) => m.seq > last);
+    const joins = older.at(-1)?.seq === first - 1;
+    if (!joins) this.#before = before;
+    this.#messages = [...(joins ? older : []), ...page, ...newer];
   }
 
   // follow takes up the newest runs: those that go on, and those that did something.
@@ -98,7 +106,7 @@ class Conversation {
   #on = {
     known: (l) => this.#known(l),
     changed: () => this.#render(),
-    ended: (l) => this.#ended(l),
+    ended: (l, err) => this.#ended(l, err),
   };
 
   #take(live) {
@@ -121,10 +129,22 @@ class Conversation {
     this.#render();
   }
 
-  async #ended(live) {
-    if (this.signal.aborted || !live.runId) return this.#render();
+  async #ended(live, err) {
+    if (this.signal.aborted) return;
+    if (!live.runId) return this.#refused(live, err);
     if (live.over) await this.#load();
     threads.load();
+    this.#render();
+  }
+
+  // refused gives the words back, to be changed: nothing was begun. Who has to sign in first keeps the request as it is.
+  #refused(live, err) {
+    if (err.status !== 401) {
+      this.#lives.delete(live);
+      if (!this.#prompt.value) this.#prompt.value = live.question?.prompt ?? '';
+      drafts.set(this.threadId, this.#prompt.value);
+      trouble(this.#error, err);
+    }
     this.#render();
   }
 
@@ -132,6 +152,7 @@ class Conversation {
     submit.preventDefault();
     const prompt = this.#prompt.value;
     if (!prompt.trim() || this.#sending()) return;
+    trouble(this.#error);
     this.#prompt.value = '';
     drafts.set(this.threadId, undefined);
     const question = { prompt, threadId: this.threadId, key: crypto.randomUUID() };
@@ -140,7 +161,6 @@ class Conversation {
   }
 
   #pose(question) {
-    for (const l of this.#lives) if (!l.runId && l.over) this.#lives.delete(l); // refused ones make room
     this.#take(new Live({ question }, this.#on));
     this.#render();
     this.#scroll.scrollTop = this.#scroll.scrollHeight;

@@ -8,7 +8,6 @@
  * @property {'code'|'id_token'} [flow]
  * @property {string} [authorizationEndpoint]
  * @property {string} [tokenEndpoint]
- * @property {string} [endSessionEndpoint]
  *
  * @typedef {{release: string, apiBase: string, local: boolean, signIn: SignIn}} Config
  */

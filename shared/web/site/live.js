@@ -34,7 +34,7 @@ export class Live {
    * @param {{prompt: string, threadId: string, key: string}} [from.question]
    * @param {any} [from.run]
    * @param {boolean} [from.alone] it stands on the page of its run, which needs no link to that
-   * @param {{known?: (l: Live) => void, changed?: (l: Live) => void, ended?: (l: Live) => void}} [on]
+   * @param {{known?: (l: Live) => void, changed?: (l: Live) => void, ended?: (l: Live, err: any) => void}} [on]
    */
   constructor({ question, run, alone = false }, on = {}) {
     this.alone = alone;
@@ -56,6 +56,7 @@ export class Live {
       this.#lost = '';
       this.#render();
       say(this.status === 'failed' ? `The run failed. ${this.#message}` : 'The run is completed.');
+      this.on.ended?.(this, null);
     } catch (err) {
       if (this.#stop.signal.aborted) return;
       if (!this.runId && err.status !== 401 && this.question) asked.set(this.question.threadId, undefined); // refused: nothing was begun
@@ -63,8 +64,8 @@ export class Live {
       this.status = this.runId ? this.status : 'failed';
       this.#render();
       trouble(this.#error, err, () => this.#again());
+      this.on.ended?.(this, err);
     }
-    this.on.ended?.(this);
   }
 
   /** stop lets go of the run without stopping it. */

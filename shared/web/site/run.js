@@ -3,6 +3,11 @@
 
 import { ApiError, call, lines, passing, send } from './api.js';
 
+// A browser opens six connections to a server that speaks HTTP/1.1. Some must be left for everything else: the runs
+// beyond these are looked at now and then.
+const most = 3;
+let streams = 0;
+
 /** @param {string} status */
 export const over = (status) => status === 'completed' || status === 'failed';
 
@@ -64,24 +69,34 @@ export async function watch(runId, note, signal, after) {
   };
   for (let wait = 500; ; wait = Math.min(wait * 2, 5000)) {
     try {
-      const run = await look();
+      let run = await look();
       after ??= /** @type {number} */ (run.lastEvent);
       if (over(run.status) && after >= run.lastEvent) return run;
-      const res = await send('GET', `${path}/events?after=${after}`, { signal });
-      for await (const event of lines(res, signal)) {
-        note.lost(null);
-        if (event.type === 'ping') continue;
-        after = event.seq;
-        wait = 500;
-        note.event?.(event);
-        if (event.type === 'action.waiting' || event.type === 'run.ended') await look(); // with its preview, or its words
+      if (streams < most) {
+        for await (const event of events(`${path}/events?after=${after}`, signal)) {
+          note.lost(null);
+          if (event.type === 'ping') continue;
+          after = event.seq;
+          wait = 500;
+          note.event?.(event);
+          if (event.type === 'action.waiting' || event.type === 'run.ended') run = await look(); // with its preview, or its words
+        }
+        if (over(run.status) && after >= run.lastEvent) return run;
       }
-      if (over(run.status)) continue;
     } catch (err) {
       if (!passing(err)) throw err;
       note.lost(err);
     }
     await pause(wait, signal); // the line was cut, or the server's time was up: go on from the last number
+  }
+}
+
+async function* events(path, signal) {
+  streams++;
+  try {
+    yield* lines(await send('GET', path, { signal }), signal);
+  } finally {
+    streams--;
   }
 }
 

@@ -39,7 +39,7 @@ export function actionState(a) {
 export const decisions = {
   approve_once: 'Approve once',
   approve_with_edits: 'Edit first',
-  approve_and_always_allow_recipient: 'Always allow',
+  approve_and_always_allow_recipient: 'Approve and always allow',
   reject: 'Reject',
   confirm_done: 'It was done',
   start_new: 'It was not done: ask me anew',
