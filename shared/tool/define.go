@@ -23,6 +23,7 @@ type Def[In, Out any] struct {
 	Description string
 	SideEffect  bool
 	Approval    Approval // empty: Required for a side effect, NotRequired without one
+	Hidden      bool     // see Spec
 	Scopes      []string
 
 	// Refine may narrow the schema that was derived from In (enum, pattern, limits). Optional.
@@ -45,7 +46,7 @@ type Def[In, Out any] struct {
 	Reconcile func(context.Context, Call, In) (Verdict, Out, string, error)
 }
 
-// Tool is a tool with its types erased. Make one with Define.
+// Tool is a tool with its types erased. Make one with Define or Declare.
 type Tool struct {
 	Spec
 	normalize  func(json.RawMessage) (json.RawMessage, error)
@@ -70,13 +71,7 @@ func Define[In, Out any](d Def[In, Out]) *Tool {
 	if err != nil {
 		panic(fmt.Sprintf("tool.Define(%q): %v", d.Name, err))
 	}
-	t := &Tool{Spec: Spec{Name: d.Name, Description: d.Description, Schema: raw, SideEffect: d.SideEffect, Approval: d.Approval, Scopes: d.Scopes}}
-	if t.Approval == "" {
-		t.Approval = NotRequired
-		if t.SideEffect {
-			t.Approval = Required
-		}
-	}
+	t := &Tool{Spec: Spec{Name: d.Name, Description: d.Description, Schema: raw, SideEffect: d.SideEffect, Approval: d.Approval.or(d.SideEffect), Hidden: d.Hidden, Scopes: d.Scopes}}
 	decode := func(args json.RawMessage) (v In, err error) {
 		err = json.Unmarshal(args, &v)
 		return v, err
