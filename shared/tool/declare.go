@@ -1,10 +1,12 @@
 package tool
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"unicode/utf8"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/gowebpki/jcs"
@@ -198,16 +200,17 @@ func fill(s *jsonschema.Schema, v any) error {
 	return nil
 }
 
-// answer checks a result, where there is a schema for it, and gives its canonical form.
+// answer checks a result, where there is a schema for it, and gives it without its white space. Its numbers stay as they were
+// written: an id of 19 digits is none of RFC 8785's.
 func (s *schema) answer(result json.RawMessage) (json.RawMessage, error) {
+	var b bytes.Buffer
+	if err := json.Compact(&b, result); err != nil || !utf8.Valid(result) {
+		return nil, fault.Invalid("", "this is not JSON in UTF-8").Because(err)
+	}
 	if s != nil {
 		if err := s.check(result); err != nil {
 			return nil, err
 		}
 	}
-	var v any
-	if err := json.Unmarshal(result, &v); err != nil {
-		return nil, fault.Invalid("", "this is not JSON").Because(err)
-	}
-	return canonical(v)
+	return b.Bytes(), nil
 }

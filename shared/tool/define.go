@@ -230,11 +230,10 @@ func canonical(v any) (json.RawMessage, error) {
 type schema struct{ *jsonschema.Resolved }
 
 func schemaOf[T any](tool string, refine func(*jsonschema.Schema)) schema {
-	s, err := jsonschema.For[T](nil)
+	s, err := SchemaOf[T]()
 	if err != nil {
 		panic(fmt.Sprintf("tool.Define(%q): no schema for the type: %v", tool, err))
 	}
-	plainTypes(s)
 	if refine != nil {
 		refine(s)
 	}
@@ -243,6 +242,16 @@ func schemaOf[T any](tool string, refine func(*jsonschema.Schema)) schema {
 		panic(fmt.Sprintf("tool.Define(%q): %v", tool, err))
 	}
 	return schema{r}
+}
+
+// SchemaOf is the schema of a Go type.
+func SchemaOf[T any]() (*jsonschema.Schema, error) {
+	s, err := jsonschema.For[T](nil)
+	if err != nil {
+		return nil, err
+	}
+	plainTypes(s)
+	return s, nil
 }
 
 // plainTypes undoes the "null or array" that a Go slice becomes: Gemini wants one type, and null is no list.
