@@ -1,6 +1,6 @@
-// Package config turns the environment into one struct, and refuses to start on anything that is wrong in it: Load
-// reports every such variable at once, with what it holds and what it needs (contract §3). Nothing here is read twice
-// or later: what a process runs with is what it printed at its start.
+// Package config turns the environment, and below it a file with what belongs to Gemini, into one struct, and refuses to
+// start on anything that is wrong in it: Load reports every such variable at once, with what it holds and what it needs
+// (contract §3). Nothing here is read twice or later: what a process runs with is what it printed at its start.
 //
 // Settings that would switch off a check do not exist, and variables by which Google's libraries would do so are refused
 // where the process is deployed (reliability §6.17).
@@ -49,6 +49,7 @@ type Config struct {
 	VertexLocation string // VERTEX_AI_LOCATION; set where VertexProject is
 	VertexEndpoint string // VERTEX_AI_ENDPOINT; empty is the location's
 	Persona        string // PERSONA: instructions beside the policy's; at most 8 KiB, may be empty
+	SystemPrompt   string // systemPrompt of the file: stands before the agent's own instructions; empty where Persona is set
 
 	// Store and queue.
 	Store             string // STORE: embedded or firestore

@@ -102,6 +102,15 @@ func TestValues(t *testing.T) {
 	}
 }
 
+func TestKillSwitch(t *testing.T) {
+	for value, want := range map[string][2]bool{"on": {}, "ask": {true, false}, "off": {false, true}} {
+		c := mustLoad(t, nil, map[string]string{"SIDE_EFFECTS": value})
+		if got := [2]bool{c.Rules.AskSideEffects, c.Rules.DenySideEffects}; got != want {
+			t.Errorf("%s: ask and deny are %v, want %v", value, got, want)
+		}
+	}
+}
+
 // Each part asks for its variables, and for no other's.
 func TestPartsNeedTheirVariables(t *testing.T) {
 	tests := map[string]struct {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -9,20 +10,25 @@ import (
 	"github.com/countersign-run/countersign/shared/policy"
 )
 
-// loader is a reader that knows which parts are needed.
+// loader is a reader that knows which parts are needed, and what the file says.
 type loader struct {
 	reader
-	parts []Part
+	parts     []Part
+	file      File
+	fileWrong bool
 }
 
 func (l *loader) needs(p Part) bool { return slices.Contains(l.parts, p) }
 
 const day = 24 * time.Hour
 
-// Load reads and checks the whole environment. The variables without which one of the parts cannot work must be set.
+// Load reads and checks the whole environment, and the file (ReadFile) for what it does not say. The variables without
+// which one of the parts cannot work must be set.
 // The error is Problems, a ValidationError.
 func Load(getenv func(string) string, parts ...Part) (Config, error) {
-	l := &loader{reader{getenv: getenv}, parts}
+	file, wrong := ReadFile(getenv)
+	l := &loader{reader{getenv: file.under(getenv)}, parts, file, wrong != nil}
+	errors.As(wrong, &l.problems)
 	var c Config
 	c.Service = l.text("K_SERVICE", "", "the name that Cloud Run gave it", nil)
 	c.OnCloudRun = c.Service != ""
@@ -134,10 +140,12 @@ func (l *loader) policy(c *Config) {
 		}
 		return p
 	}
+	effects := l.oneOf("SIDE_EFFECTS", "on", "on", "ask", "off")
 	c.Rules = policy.Rules{
 		Denied:          list("POLICY_DENIED"),
 		Permitted:       list("POLICY_PERMITTED"),
 		AlwaysAsk:       list("POLICY_ALWAYS_ASK"),
-		DenySideEffects: l.oneOf("SIDE_EFFECTS", "on", "on", "off") == "off",
+		AskSideEffects:  effects == "ask",
+		DenySideEffects: effects == "off",
 	}
 }
