@@ -26,7 +26,7 @@ func openChat(cfg config.Config, l *loop.Loop) (*chat.Chat, error) {
 	p.MaxModelCalls = cfg.ChatMaxModelCalls
 	actions := tool.Set{}
 	for name, t := range l.Tools {
-		if strings.HasPrefix(name, chat.ActionPrefix) {
+		if strings.HasPrefix(name, chat.ActionPrefix) && !t.Hidden {
 			actions[name] = t
 		}
 	}
