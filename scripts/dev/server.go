@@ -118,7 +118,7 @@ func (s *server) openSite(cfg config.Config) (*web.Site, error) {
 		s.issuer.ServeSignIn(issuer.Client{ID: cfg.WebClientID, Redirects: redirects, SignedIn: s.signedIn})
 	}
 	o := webapp.Options(cfg)
-	o.APIBase, o.Local, o.LocalUsers = "", true, own
+	o.Local, o.LocalUsers = true, own
 	return web.New(o)
 }
 
