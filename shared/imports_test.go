@@ -12,6 +12,7 @@ const module = "github.com/countersign-run/countersign/"
 
 // may says what each room may import of this module. A room that is not here may import nothing of it.
 var may = map[string]string{
+	"shared/action":                "shared/fault shared/tool shared/visible",
 	"shared/address":               "shared/fault",
 	"shared/agent":                 "shared/audit shared/fault shared/model shared/policy shared/tool",
 	"shared/api":                   "shared/agent shared/auth shared/chat shared/fault shared/google shared/loop shared/obs shared/queue shared/records shared/strictjson shared/wait",
