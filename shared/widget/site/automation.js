@@ -14,6 +14,11 @@ export { buildTools } from './tools.js';
 const quiet = 50; // milliseconds that changes are collected for
 const defaultUserClickMs = 60000;
 
+/** An automation that a page brings, with what the tools need besides. @param {any} given @returns {Automation} */
+export function asAutomation(given) {
+  return typeof given.interactions === 'function' ? given : fromJay(given, userClicks(defaultUserClickMs));
+}
+
 /**
  * The automation of a page. userClickMs is how long a click that is the user's own is waited for.
  * @param {Document | Element} [root] @param {{userClickMs?: number}} [options] @returns {Automation}
