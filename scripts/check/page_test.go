@@ -3,26 +3,23 @@
 package check_test
 
 import (
-	"bufio"
 	"context"
-	"io"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/countersign-run/countersign/shared/browsertest"
 )
 
 // TestTrialPage uses the page of scripts/dev in Chromium (testdata/page.mjs), kills the server with -9 while an approval
 // waits, and looks at the mailbox in the end: everything that was approved was sent, and once. SCREENSHOT_DIR, when set,
 // gets the pictures.
 func TestTrialPage(t *testing.T) {
-	browser := newBrowser(t)
+	browser := browsertest.New(t)
 	server := newDevServer(t)
 	server.start()
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
-	browser.run(ctx, "testdata/page.mjs", server.url, func() {
+	browser.Run(ctx, "testdata/page.mjs", server.url, func() {
 		server.kill()
 		server.start()
 	})
@@ -38,78 +35,5 @@ func TestTrialPage(t *testing.T) {
 		if got[mail] != times {
 			t.Errorf("%q was sent %d times, want %d", mail, got[mail], times)
 		}
-	}
-}
-
-// absent skips the test for want of a real part, or fails it where all parts are required.
-func absent(t *testing.T, part string) {
-	t.Helper()
-	if os.Getenv("REQUIRE_ALL") == "1" {
-		t.Fatalf("%s is absent, and REQUIRE_ALL is set", part)
-	}
-	t.Skipf("%s is absent", part)
-}
-
-// browser runs scripts that drive Chromium through playwright-core.
-type browser struct {
-	t                    *testing.T
-	node, chromium, libs string
-}
-
-func newBrowser(t *testing.T) *browser {
-	t.Helper()
-	b := &browser{t: t, libs: os.Getenv("PLAYWRIGHT_DIR")}
-	var err error
-	if b.node, err = exec.LookPath("node"); err != nil {
-		absent(t, "node")
-	}
-	if b.chromium = findChromium(); b.chromium == "" {
-		absent(t, "Chromium (CHROMIUM names another)")
-	}
-	if _, err := os.Stat(filepath.Join(b.libs, "node_modules", "playwright-core", "package.json")); b.libs == "" || err != nil {
-		absent(t, "playwright-core (PLAYWRIGHT_DIR names where it is installed)")
-	}
-	return b
-}
-
-func findChromium() string {
-	for _, name := range []string{os.Getenv("CHROMIUM"), "chromium", "chromium-browser", "google-chrome"} {
-		if path, err := exec.LookPath(name); name != "" && err == nil {
-			return path
-		}
-	}
-	return ""
-}
-
-// run passes when the script does. For each line "restart" that it says, restart is called and a line is sent back.
-func (b *browser) run(ctx context.Context, script, url string, restart func()) {
-	b.t.Helper()
-	cmd := exec.CommandContext(ctx, b.node, script)
-	cmd.Env = append(os.Environ(), "BASE_URL="+url, "CHROMIUM="+b.chromium, "PLAYWRIGHT_DIR="+b.libs)
-	cmd.WaitDelay = 5 * time.Second
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	cmd.Stderr = cmd.Stdout
-	if err := cmd.Start(); err != nil {
-		b.t.Fatal(err)
-	}
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		if lines.Text() != "restart" {
-			b.t.Log(lines.Text())
-			continue
-		}
-		restart()
-		if _, err := io.WriteString(in, "up\n"); err != nil {
-			b.t.Errorf("the script is gone: %v", err)
-		}
-	}
-	if err := cmd.Wait(); err != nil {
-		b.t.Fatalf("%s: %v", script, err)
 	}
 }
