@@ -2,9 +2,6 @@
 import { isDisabled, isVisible, kindOf, labelOf } from './read.js';
 import { isPrivate } from './private.js';
 
-/** @typedef {import('./types').Outcome} Outcome */
-/** @typedef {import('./types').EventData} EventData */
-
 const maxText = 20000;
 
 /** @param {string} error @returns {Outcome} */

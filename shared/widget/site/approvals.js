@@ -1,8 +1,6 @@
 // Follows what waits for its user's decision until it has ended.
 import { ChatError } from './transport.js';
 
-/** @typedef {import('./types').Card} Card */
-
 const shortest = 500;
 const longest = 15000;
 const patience = 10 * 60000; // after a decision

@@ -9,8 +9,6 @@ import { needsUser, userClicks } from './user.js';
 
 export { buildTools } from './tools.js';
 
-/** @typedef {import('./types').Automation} Automation */
-
 const quiet = 50; // milliseconds that changes are collected for
 const defaultUserClickMs = 60000;
 

@@ -13,10 +13,10 @@ const steps = [
 
 const maxDepth = 12;
 
-/** Cuts a page state to what may travel. @param {import('./types').PageState} state @returns {import('./types').PageState} */
+/** Cuts a page state to what may travel. @param {PageState} state @returns {PageState} */
 export function bounded(state) {
   for (const step of steps) {
-    const small = /** @type {import('./types').PageState} */ (cut(state, step, 0));
+    const small = /** @type {PageState} */ (cut(state, step, 0));
     if (bytes(small) <= maxBytes) return small;
   }
   return { viewState: { leftOut: 'the state of this page is too large' }, interactions: [], customEvents: [] };

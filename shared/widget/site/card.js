@@ -13,7 +13,7 @@ const states = {
 
 const longText = 160;
 
-/** @param {import('./types').Card} card @param {(decision: string) => void} decide @returns {HTMLElement} */
+/** @param {Card} card @param {(decision: string) => void} decide @returns {HTMLElement} */
 export function cardOf({ approval, state, error }, decide) {
   const { title, fields, warnings } = approval.preview;
   const decisions = approval.decisions.filter((d) => d in words);

@@ -3,17 +3,6 @@ import { follow } from './approvals.js';
 import { Memory } from './memory.js';
 import { ChatError, Transport } from './transport.js';
 
-/** @typedef {import('./types').Answer} Answer */
-/** @typedef {import('./types').Automation} Automation */
-/** @typedef {import('./types').Call} Call */
-/** @typedef {import('./types').Card} Card */
-/** @typedef {import('./types').Message} Message */
-/** @typedef {import('./types').Result} Result */
-/** @typedef {import('./types').Tool} Tool */
-/** @typedef {{kind: 'message', text: string} | {kind: 'results', results: Result[]}} Request */
-/** @typedef {{calls: Call[], results: Result[], running: string}} Open */
-/** @typedef {{automation: Automation, buildTools: (automation: Automation) => Tool[]}} Page */
-
 const maxTrips = 24;
 const maxText = 20000;
 const maxMessages = 500;
@@ -37,7 +26,7 @@ export class GeminiChat extends EventTarget {
   /** @type {Card[]} */ approvals = [];
 
   /** @type {unknown[]} */ #history = [];
-  /** @type {Request | null} The request that was not answered. */ #unanswered = null;
+  /** @type {Ask | null} The request that was not answered. */ #unanswered = null;
   /** @type {Open | null} The calls that are being answered. */ #open = null;
   /** @type {AbortController | null} */ #work = null;
   /** @type {Automation | null} */ #watched = null;
@@ -178,7 +167,7 @@ export class GeminiChat extends EventTarget {
     this.changed();
   }
 
-  /** Asks the server, then does what the answer says, until it is words. @param {Request} request @returns {Promise<void>} */
+  /** Asks the server, then does what the answer says, until it is words. @param {Ask} request @returns {Promise<void>} */
   async #request(request) {
     const signal = this.#signal();
     this.#unanswered = request;

@@ -83,7 +83,6 @@ export class GeminiChatElement extends HTMLElement {
 
   #keep = () => this.chat.changed();
 
-
   /** The automation is loaded when it is first needed, and not at all on a page that brings none. */
   async #page() {
     if (this.automation === null || this.getAttribute('automation') === 'off') return null;
@@ -225,7 +224,7 @@ function early(el, name) {
   return value;
 }
 
-/** @param {import('./types').Message} message */
+/** @param {Message} message */
 function messageOf({ role, content }) {
   const who = make('span', { className: 'sr' }, { user: 'You: ', assistant: 'Assistant: ', system: 'Note: ' }[role]);
   return make('div', { className: role, part: `message ${role}` }, who, role === 'assistant' ? markdown(content) : content);

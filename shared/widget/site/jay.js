@@ -4,9 +4,6 @@ import { bounded } from './bounds.js';
 import { isPrivate } from './private.js';
 import { needsUser } from './user.js';
 
-/** @typedef {import('./types').Automation} Automation */
-/** @typedef {import('./types').Interaction} Interaction */
-
 /** @param {any} jay @param {ReturnType<typeof import('./user.js').userClicks>} user @returns {Automation} */
 export function fromJay(jay, user) {
   /** @returns {Interaction[]} */
@@ -40,7 +37,7 @@ export function fromJay(jay, user) {
   };
 }
 
-/** @param {() => unknown} trigger @returns {Promise<import('./types').Outcome>} */
+/** @param {() => unknown} trigger @returns {Promise<Outcome>} */
 async function heard(trigger) {
   try {
     await trigger();

@@ -3,8 +3,6 @@ import { isPrivate, textOf } from './private.js';
 import { cutText } from './bounds.js';
 import { needsUser } from './user.js';
 
-/** @typedef {import('./types').Coordinate} Coordinate */
-/** @typedef {import('./types').Interaction} Interaction */
 /** @typedef {{refName: string, coordinate: Coordinate, elements: HTMLElement[], path: string}} Found */
 
 const maxElements = 2000;

@@ -2,15 +2,12 @@
 
 export const sheet = new CSSStyleSheet();
 sheet.replaceSync(`
-:host { --a: var(--gemini-chat-accent, #3f4fd1); --on: var(--gemini-chat-on-accent, #fff); --bg: var(--gemini-chat-background, #fff);
-  --fg: var(--gemini-chat-text, #1b1d28); --dim: var(--gemini-chat-muted, #5a5f73); --line: var(--gemini-chat-border, #e2e4ec);
-  --soft: var(--gemini-chat-soft, #f4f5f9); --bad: var(--gemini-chat-error, #b3261e); --warn: var(--gemini-chat-warning, #8a4b00);
+:host { --a: var(--gemini-chat-accent, light-dark(#3f4fd1, #aab4ff)); --on: var(--gemini-chat-on-accent, light-dark(#fff, #14172e)); --bg: var(--gemini-chat-background, light-dark(#fff, #16181f));
+  --fg: var(--gemini-chat-text, light-dark(#1b1d28, #eceef6)); --dim: var(--gemini-chat-muted, light-dark(#5a5f73, #a3a9bd)); --line: var(--gemini-chat-border, light-dark(#e2e4ec, #2e323f));
+  --soft: var(--gemini-chat-soft, light-dark(#f4f5f9, #20232d)); --bad: var(--gemini-chat-error, light-dark(#b3261e, #ffb4ab)); --warn: var(--gemini-chat-warning, light-dark(#8a4b00, #ffc27a));
   --r: var(--gemini-chat-radius, 18px);
   display: block; width: min(100%, 420px); min-width: 0; color: var(--fg); font: 15px/1.55 var(--gemini-chat-font, system-ui, sans-serif); color-scheme: light dark; }
 :host([hidden]), [hidden] { display: none !important; }
-@media (prefers-color-scheme: dark) { :host { --a: var(--gemini-chat-accent, #aab4ff); --on: var(--gemini-chat-on-accent, #14172e); --bg: var(--gemini-chat-background, #16181f);
-  --fg: var(--gemini-chat-text, #eceef6); --dim: var(--gemini-chat-muted, #a3a9bd); --line: var(--gemini-chat-border, #2e323f); --soft: var(--gemini-chat-soft, #20232d);
-  --bad: var(--gemini-chat-error, #ffb4ab); --warn: var(--gemini-chat-warning, #ffc27a); } }
 * { box-sizing: border-box; margin: 0; overflow-wrap: anywhere; }
 .chat { display: flex; flex-direction: column; background: var(--bg); border: 1px solid var(--line); border-radius: var(--r); overflow: hidden;
   box-shadow: 0 1px 2px #10142814, 0 12px 32px -8px #10142824; max-height: var(--gemini-chat-height, min(640px, 85vh)); }

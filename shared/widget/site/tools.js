@@ -1,13 +1,6 @@
 // The tools that a model can use a page with, made from the page's interactions.
 import { bytes, cutText } from './bounds.js';
 
-/** @typedef {import('./types').Automation} Automation */
-/** @typedef {import('./types').Coordinate} Coordinate */
-/** @typedef {import('./types').EventData} EventData */
-/** @typedef {import('./types').Interaction} Interaction */
-/** @typedef {import('./types').Tool} Tool */
-/** @typedef {import('./types').ToolResult} ToolResult */
-
 const maxTools = 128;
 const maxBytes = 256 * 1024;
 const maxKeys = 100;

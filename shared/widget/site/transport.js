@@ -1,7 +1,5 @@
 // One request to the chat's server and its answer, by JSON or as a stream of lines.
 
-/** @typedef {import('./types').Answer} Answer */
-
 const maxAnswer = 8 * 1024 * 1024;
 const silence = 60000; // the server says something every 15 seconds
 const longest = 10 * 60000;
@@ -24,30 +22,20 @@ export class Transport {
     this.token = token;
   }
 
-  /**
-   * Posts to the chat and gives its answer; what comes before the answer goes to onLine.
-   * @param {string} path @param {unknown} body @param {AbortSignal} signal @param {(line: any) => void} onLine @returns {Promise<Answer>}
-   */
-  async chat(path, body, signal, onLine) {
-    const timer = new Timer(signal);
-    try {
-      const response = await this.#send('POST', path, body, timer.signal, 'application/x-ndjson, application/json;q=0.9');
-      const streamed = response.headers.get('content-type')?.startsWith('application/x-ndjson');
-      return answer(streamed ? await lastLine(response, timer, onLine) : await json(response));
-    } catch (err) {
-      throw plain(err, signal);
-    } finally {
-      timer.end();
-    }
+  /** Posts to the chat and gives its answer; what comes before the answer goes to onLine. @param {string} path @param {unknown} body @param {AbortSignal} stop @param {(line: any) => void} onLine @returns {Promise<Answer>} */
+  async chat(path, body, stop, onLine) {
+    return answer(await this.ask('POST', path, body, stop, onLine));
   }
 
-  /** @param {'GET' | 'POST'} method @param {string} path @param {unknown} body @param {AbortSignal} signal @returns {Promise<any>} */
-  async ask(method, path, body, signal) {
-    const timer = new Timer(signal);
+  /** @param {'GET' | 'POST'} method @param {string} path @param {unknown} body @param {AbortSignal} stop @param {(line: any) => void} [onLine] where a stream is welcome @returns {Promise<any>} */
+  async ask(method, path, body, stop, onLine) {
+    const timer = new Timer(stop);
     try {
-      return await json(await this.#send(method, path, body, timer.signal, 'application/json'));
+      const response = await this.#send(method, path, body, timer.signal, onLine ? 'application/x-ndjson, application/json;q=0.9' : 'application/json');
+      const streamed = onLine && response.headers.get('content-type')?.startsWith('application/x-ndjson');
+      return await (streamed ? lastLine(response, timer, onLine) : json(response));
     } catch (err) {
-      throw plain(err, signal);
+      throw plain(err, stop);
     } finally {
       timer.end();
     }
@@ -55,13 +43,10 @@ export class Transport {
 
   /** @param {string} method @param {string} path @param {unknown} body @param {AbortSignal} signal @param {string} accept */
   async #send(method, path, body, signal, accept) {
-    const once = (/** @type {string} */ token) => {
-      return fetch(this.endpoint().replace(/\/+$/, '') + path, {
-        method, signal, credentials: 'omit', cache: 'no-store',
-        headers: { Accept: accept, ...(body !== undefined && { 'Content-Type': 'application/json' }), ...(token && { Authorization: `Bearer ${token}` }) },
-        body: body === undefined ? undefined : JSON.stringify(body),
-      });
-    };
+    const once = (/** @type {string} */ token) => fetch(this.endpoint().replace(/\/+$/, '') + path, {
+      method, signal, credentials: 'omit', cache: 'no-store', body: JSON.stringify(body),
+      headers: { Accept: accept, ...(body ? { 'Content-Type': 'application/json' } : {}), ...(token && { Authorization: `Bearer ${token}` }) },
+    });
     const token = await this.token(false);
     let response = await once(token);
     const other = response.status === 401 ? await this.token(true) : token;

@@ -1,10 +1,10 @@
 // The shapes that the modules beside this file share. It is for the type checker alone and is never loaded by a page.
 
 /** The way to an element: the lists and keys around it, then its own ref: ["products", "mug-1", "add-to-cart"]. */
-export type Coordinate = string[];
+type Coordinate = string[];
 
 /** One element of an interaction, as a page state tells of it. */
-export interface Item {
+interface Item {
   coordinate: Coordinate;
   description?: string;
   value?: string | boolean | string[];
@@ -13,7 +13,7 @@ export interface Item {
 }
 
 /** What can be done with one ref. It has a coordinate where there is one element, and items where a list has many. */
-export interface Interaction extends Partial<Item> {
+interface Interaction extends Partial<Item> {
   refName: string;
   items?: Item[];
   elementType: string;
@@ -25,22 +25,22 @@ export interface Interaction extends Partial<Item> {
   needsUser?: boolean;
 }
 
-export interface PageState {
+interface PageState {
   viewState: Record<string, unknown>;
   interactions: unknown[];
   customEvents: unknown[];
 }
 
 /** What an event brings: a value for a field, a state for a checkbox. */
-export interface EventData {
+interface EventData {
   value?: unknown;
   checked?: boolean;
 }
 
-export type Outcome = { ok: true } | { ok: false; error: string };
+type Outcome = { ok: true } | { ok: false; error: string };
 
 /** A click that only the user can make. It has ended when done is settled. */
-export interface UserClick {
+interface UserClick {
   coordinate: Coordinate;
   label: string;
   expiresAt: number;
@@ -48,7 +48,7 @@ export interface UserClick {
 }
 
 /** The four methods that a page automation has, and what the tools need besides. */
-export interface Automation {
+interface Automation {
   getPageState(): PageState;
   triggerEvent(eventType: string, coordinate: Coordinate, eventData?: EventData, signal?: AbortSignal): Promise<Outcome>;
   getInteraction(coordinate: Coordinate): (Interaction & { element: Element }) | null;
@@ -59,27 +59,27 @@ export interface Automation {
   onUserClick(callback: (click: UserClick) => void): () => void;
 }
 
-export interface ToolDefinition {
+interface ToolDefinition {
   name: string;
   description: string;
   inputSchema: Record<string, unknown>;
   category: 'page-automation';
 }
 
-export type ToolResult = { ok: true; pageState: PageState } | { ok: false; error: string; pageState?: PageState };
+type ToolResult = { ok: true; pageState: PageState } | { ok: false; error: string; pageState?: PageState };
 
-export interface Tool extends ToolDefinition {
+interface Tool extends ToolDefinition {
   execute(args: Record<string, unknown>, signal?: AbortSignal): Promise<ToolResult>;
 }
 
-export interface Message {
+interface Message {
   id: string;
   role: 'user' | 'assistant' | 'system';
   content: string;
   timestamp: string;
 }
 
-export interface Approval {
+interface Approval {
   approvalId: string;
   runId: string;
   kind?: string;
@@ -91,7 +91,7 @@ export interface Approval {
   expiresAt: string;
 }
 
-export interface Call {
+interface Call {
   id: string;
   name: string;
   args: Record<string, unknown>;
@@ -99,26 +99,40 @@ export interface Call {
   approval?: Approval;
 }
 
-export interface Result {
+interface Result {
   callId: string;
   result: string;
   isError?: boolean;
 }
 
-export type Answer =
+type Answer =
   | { type: 'response'; message: string; history: unknown[] }
   | { type: 'tool-calls'; calls: Call[]; history: unknown[] };
 
 /** An approval as the chat follows it. */
-export interface Card {
+interface Card {
   approval: Approval;
   state: 'open' | 'sending' | 'following' | 'completed' | 'failed' | 'expired';
   decision: string;
   error: string;
 }
 
-declare global {
-  interface Window {
-    __jay?: { automation?: any };
-  }
+interface Window {
+  __jay?: { automation?: any };
+}
+
+/** The calls of an answer while they are being answered; running is the one that was begun last. */
+interface Open {
+  calls: Call[];
+  results: Result[];
+  running: string;
+}
+
+/** What the chat asks its server. */
+type Ask = { kind: 'message'; text: string } | { kind: 'results'; results: Result[] };
+
+/** The automation of a page, and what makes its tools. */
+interface Page {
+  automation: Automation;
+  buildTools(automation: Automation): Tool[];
 }

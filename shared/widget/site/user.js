@@ -2,9 +2,6 @@
 // waited for; it is never made here.
 import { kindOf, labelOf } from './read.js';
 
-/** @typedef {import('./types').Coordinate} Coordinate */
-/** @typedef {import('./types').UserClick} UserClick */
-
 /** Whether using an element is left to its user. A label uses its field, and a button its form. @param {Element} el @returns {boolean} */
 export function needsUser(el) {
   const control = el instanceof HTMLLabelElement ? el.control : null;
@@ -22,7 +19,7 @@ export function userClicks(ms) {
       listeners.add(callback);
       return () => void listeners.delete(callback);
     },
-    /** @param {HTMLElement[]} elements @param {Coordinate} coordinate @param {AbortSignal} [signal] @returns {Promise<import('./types').Outcome>} */
+    /** @param {HTMLElement[]} elements @param {Coordinate} coordinate @param {AbortSignal} [signal] @returns {Promise<Outcome>} */
     wait: async (elements, coordinate, signal) => {
       const label = labelOf(elements[0]);
       const done = acted(elements, ms, signal);

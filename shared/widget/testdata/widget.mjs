@@ -254,6 +254,7 @@ const steps = {
   'by keyboard alone, at 320 pixels, in light and dark': async () => {
     for (const colorScheme of ['light', 'dark']) {
       const page = await visit({ viewport: { width: 320, height: 640 }, colorScheme, reducedMotion: 'reduce' });
+      await page.bringToFront();
       await input(page).focus();
       await page.keyboard.type('one');
       await page.keyboard.press('Shift+Enter');
