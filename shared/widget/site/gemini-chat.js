@@ -112,7 +112,9 @@ export class GeminiChatElement extends HTMLElement {
     const label = make('label', { className: 'sr', htmlFor: 'input' }, 'Your message');
     const form = make('form', { part: 'form', onsubmit: (/** @type {Event} */ e) => this.#submit(e) }, label, this.messageInput, halt, this.sendMessage);
     this.messageInput.oninput = () => void (this.chat.messageInput = this.messageInput.value);
-    this.messageInput.onkeydown = (e) => e.key === 'Enter' && !e.shiftKey && !e.isComposing && this.#submit(e);
+    this.messageInput.onkeydown = (e) => {
+      if (e.key === 'Enter' && !e.shiftKey && !e.isComposing) this.#submit(e);
+    };
     const frame = make('section', { className: 'chat', part: 'chat', 'aria-labelledby': 'heading', onkeydown: (/** @type {KeyboardEvent} */ e) => this.#escape(e) },
       make('header', { part: 'header' }, heading, fresh, this.toggleExpand), scroll,
       make('div', { role: 'status' }, status), make('div', { role: 'alert' }, alert), form);
