@@ -169,7 +169,7 @@ func TestAFunctionLinksOnlyItsClients(t *testing.T) {
 		"github.com/tink-crypto/tink-go-gcpkms/v2/integration/gcpkms": "accounts", "modernc.org/sqlite": "embedded store"}
 	acting := "accounts gemini pubsub tools"
 	want := map[string]string{"run": acting, "stream": acting, "resume": acting, "sweep": "pubsub", "approvals-resolve": "pubsub tools", "runs": "pubsub tools",
-		"approvals-pending": "", "threads": "", "audit": "", "allowlist": "", "connections": "accounts tools"}
+		"approvals-pending": "", "threads": "", "audit": "", "allowlist": "", "connections": "accounts tools", "chat": "gemini pubsub", "chat-results": "gemini pubsub"}
 	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Deps " "}}`, "./...").Output()
 	if err != nil {
 		t.Fatal(err)
