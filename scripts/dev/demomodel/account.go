@@ -157,6 +157,9 @@ func (s state) inCart() string {
 	var things, others []string
 	for _, name := range slices.Sorted(maps.Keys(parts)) {
 		for _, i := range items(parts[name]) {
+			if i.name() == "" { // a note that more was left out
+				continue
+			}
 			things = append(things, strings.TrimSpace(counted(i)+i.name()+priced(i)))
 		}
 		if text := scalar(parts[name]); text != "" && !slices.Contains(wordsOf(name), "count") {
