@@ -41,6 +41,7 @@ var may = map[string]string{
 	"shared/tools/gmail":           "shared/address shared/fault shared/tool shared/tools/internal/google shared/visible",
 	"shared/tools/internal/google": "shared/fault shared/tool",
 	"shared/tools/previewtest":     "shared/tool",
+	"shared/web":                   "shared/fault shared/obs",
 }
 
 // cloud are the libraries of backends and protocols: the rooms that may name each.

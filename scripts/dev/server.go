@@ -17,14 +17,15 @@ import (
 	"github.com/countersign-run/countersign/scripts/dev/demomodel"
 	"github.com/countersign-run/countersign/scripts/dev/issuer"
 	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
-	"github.com/countersign-run/countersign/scripts/dev/page"
 	"github.com/countersign-run/countersign/scripts/dev/shop"
 	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/app/all"
+	webapp "github.com/countersign-run/countersign/shared/app/web"
 	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/obs"
 	queueembedded "github.com/countersign-run/countersign/shared/queue/embedded"
+	"github.com/countersign-run/countersign/shared/web"
 )
 
 // server is the local server: the app, and what stands beside it where the cloud's services are not configured.
@@ -36,6 +37,7 @@ type server struct {
 	google *localgoogle.Server
 	people *people
 	shop   *shop.Shop
+	site   *web.Site
 	mux    *http.ServeMux
 
 	functions http.Handler
@@ -85,7 +87,7 @@ func (s *server) build(ctx context.Context, emulated bool) error {
 	if err != nil {
 		return err
 	}
-	cfg.AllowedOrigins = append(cfg.AllowedOrigins, pageOrigins(s.base)...)
+	cfg.AllowedOrigins = append(cfg.AllowedOrigins, ownOrigins(s.base)...)
 	if s.people, err = openPeople(filepath.Join(dir, "people.json")); err != nil {
 		return err
 	}
@@ -98,8 +100,26 @@ func (s *server) build(ctx context.Context, emulated bool) error {
 		return err
 	}
 	s.closers = append(s.closers, s.app.Close)
+	if s.site, err = s.openSite(cfg); err != nil {
+		return err
+	}
 	s.routes()
 	return nil
+}
+
+// openSite makes the console. With WEB_CLIENT_ID its users sign in by redirect, at the local issuer too.
+func (s *server) openSite(cfg config.Config) (*web.Site, error) {
+	own := s.env.own("AUTH_ISSUER")
+	if own && cfg.WebClientID != "" {
+		var redirects []string
+		for _, origin := range ownOrigins(s.base) {
+			redirects = append(redirects, origin+"/")
+		}
+		s.issuer.ServeSignIn(issuer.Client{ID: cfg.WebClientID, Redirects: redirects, SignedIn: s.signedIn})
+	}
+	o := webapp.Options(cfg)
+	o.APIBase, o.Local, o.LocalUsers = "", true, own
+	return web.New(o)
 }
 
 // routes lays the functions under their paths, and what is of this machine alone under /dev/.
@@ -118,7 +138,7 @@ func (s *server) routes() {
 	s.mux.HandleFunc("GET /dev/calendar", s.calendar)
 	s.mux.Handle("/shop", s.shop.Handler())
 	s.mux.Handle("/shop/", s.shop.Handler())
-	s.mux.Handle("/", page.Handler(s.functions)) // they know what to say of a path that is not there
+	s.mux.Handle("/", s.site)
 }
 
 // ServeHTTP gives what is of this machine alone only to who names this machine, so that no web page can reach the local

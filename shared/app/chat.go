@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -29,7 +30,7 @@ func openChat(cfg config.Config, l *loop.Loop) (*chat.Chat, error) {
 			actions[name] = t
 		}
 	}
-	return &chat.Chat{Model: l.Model, Core: l, Actions: actions, Key: key, Agent: cfg.AuthAudience, Profile: p, Log: l.Log, Now: l.Now, Random: l.Random}, nil
+	return &chat.Chat{Model: l.Model, Core: l, Actions: actions, Key: key, Agent: cfg.AuthAudience, Prefix: cmp.Or(cfg.Persona, cfg.SystemPrompt), Profile: p, Log: l.Log, Now: l.Now, Random: l.Random}, nil
 }
 
 // chatKeyFile is the name of the key within DATA_DIR where CHAT_KEY is not set: 32 random bytes, readable by its owner alone.

@@ -102,6 +102,15 @@ func TestValues(t *testing.T) {
 	}
 }
 
+func TestKillSwitch(t *testing.T) {
+	for value, want := range map[string][2]bool{"on": {}, "ask": {true, false}, "off": {false, true}} {
+		c := mustLoad(t, nil, map[string]string{"SIDE_EFFECTS": value})
+		if got := [2]bool{c.Rules.AskSideEffects, c.Rules.DenySideEffects}; got != want {
+			t.Errorf("%s: ask and deny are %v, want %v", value, got, want)
+		}
+	}
+}
+
 // Each part asks for its variables, and for no other's.
 func TestPartsNeedTheirVariables(t *testing.T) {
 	tests := map[string]struct {
@@ -113,6 +122,7 @@ func TestPartsNeedTheirVariables(t *testing.T) {
 		"model":              {parts: []config.Part{config.Model}, want: []string{"GEMINI_API_KEY"}},
 		"model on Vertex":    {parts: []config.Part{config.Model}, env: map[string]string{"VERTEX_AI_PROJECT_ID": "proj-123", "VERTEX_AI_LOCATION": "global"}},
 		"users":              {parts: []config.Part{config.Users}, want: []string{"AUTH_AUDIENCE", "AUTH_ISSUER"}},
+		"web":                {parts: []config.Part{config.Web}, want: []string{"AUTH_ISSUER", "WEB_CLIENT_ID"}},
 		"push":               {parts: []config.Part{config.Push}, want: []string{"PUSH_AUDIENCE", "PUSH_SERVICE_ACCOUNT"}},
 		"push by platform":   {parts: []config.Part{config.Push}, env: map[string]string{"K_SERVICE": "x", "PUSH_VERIFIED_BY": "platform"}, want: []string{"PUSH_SERVICE_ACCOUNT"}},
 		"accounts":           {parts: []config.Part{config.Accounts}, want: []string{"GOOGLE_OAUTH_CLIENT_ID", "GOOGLE_OAUTH_CLIENT_SECRET"}},

@@ -140,10 +140,12 @@ func (l *loader) policy(c *Config) {
 		}
 		return p
 	}
+	effects := l.oneOf("SIDE_EFFECTS", "on", "on", "ask", "off")
 	c.Rules = policy.Rules{
 		Denied:          list("POLICY_DENIED"),
 		Permitted:       list("POLICY_PERMITTED"),
 		AlwaysAsk:       list("POLICY_ALWAYS_ASK"),
-		DenySideEffects: l.oneOf("SIDE_EFFECTS", "on", "on", "off") == "off",
+		AskSideEffects:  effects == "ask",
+		DenySideEffects: effects == "off",
 	}
 }

@@ -179,7 +179,7 @@ func (d *draft) reconsider(a *agent.Action, t *tool.Tool) (stop bool, err error)
 	if err != nil {
 		return false, err
 	}
-	asks := v.Mode == policy.RequireApproval && a.Decision == "" && !a.Own
+	asks := a.Decision == "" && asks(v, a.Own)
 	switch {
 	case v.Mode == policy.Deny:
 		return true, d.stop(a, v.Rule, fault.New(fault.Policy, "denied", "%s", v.Reason))

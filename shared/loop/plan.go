@@ -214,7 +214,7 @@ func (d *draft) weigh(id string, plan agent.Plan, t *tool.Tool) error {
 		return err
 	}
 	plan.PolicyDecision, plan.Rule, plan.Reason, plan.Allowed = string(verdict.Mode), verdict.Rule, verdict.Reason, verdict.Entries
-	plan.RequiresApproval = verdict.Mode == policy.RequireApproval && !plan.Own
+	plan.RequiresApproval = asks(verdict, plan.Own)
 	switch {
 	case verdict.Mode == policy.Deny:
 		return d.refuse(id, plan, fault.New(fault.Policy, "denied", "%s", verdict.Reason))
@@ -237,6 +237,11 @@ func (d *draft) weigh(id string, plan agent.Plan, t *tool.Tool) error {
 		return d.await(id)
 	}
 	return nil
+}
+
+// asks reports whether the user must be asked. Of their own call they are asked only where everybody is, of everything.
+func asks(v policy.Decision, own bool) bool {
+	return v.Mode == policy.RequireApproval && (!own || v.Rule == policy.RuleAskedForAll)
 }
 
 // verdict asks the policy, with the user's own allowlist.

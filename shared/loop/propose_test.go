@@ -80,8 +80,13 @@ func TestProposeOwn(t *testing.T) {
 	if _, err := w.loop.Propose(ctx, q); !fault.Is(err, fault.Policy, fault.CodeKeyReused) {
 		t.Error(err)
 	}
-	w.loop.Rules.DenySideEffects = true
+	w.loop.Rules.AskSideEffects = true
 	c, err := w.loop.Propose(ctx, sending("hi again", true))
+	if err != nil || c.Approval == nil || len(w.effects) != 1 {
+		t.Errorf("%v %+v %v", err, c, w.effects)
+	}
+	w.loop.Rules.DenySideEffects = true
+	c, err = w.loop.Propose(ctx, sending("hi again", true))
 	if err != nil || c.Run.Status != agent.Failed || c.Run.ErrorCode != fault.Policy || len(w.effects) != 1 {
 		t.Errorf("%v %+v %v", err, c, w.effects)
 	}

@@ -87,6 +87,8 @@ func TestDecide(t *testing.T) {
 		"permitted and denied":                     {rules: policy.Rules{Permitted: patterns(t, "corp.example"), Denied: patterns(t, "a@corp.example")}, to: []string{"a@corp.example"}, mode: policy.Deny, rule: policy.RuleDenied},
 		"always asked, though allowed":             {rules: policy.Rules{AlwaysAsk: patterns(t, "bank.example")}, to: []string{"a@bank.example"}, list: allow("a@bank.example"), mode: policy.RequireApproval, rule: policy.RuleAlwaysAsk},
 		"kill switch":                              {rules: policy.Rules{DenySideEffects: true}, to: []string{"a@example.com"}, list: allow("a@example.com"), mode: policy.Deny, rule: policy.RuleSwitchedOff},
+		"kill switch at half, though allowed":      {rules: policy.Rules{AskSideEffects: true}, to: []string{"a@example.com"}, list: allow("a@example.com"), mode: policy.RequireApproval, rule: policy.RuleAskedForAll},
+		"kill switch at half leaves reading":       {rules: policy.Rules{AskSideEffects: true}, tool: lookup, mode: policy.Allow, rule: policy.RuleReadOnly},
 		"kill switch leaves reading":               {rules: policy.Rules{DenySideEffects: true}, tool: lookup, mode: policy.Allow, rule: policy.RuleReadOnly},
 	}
 	for name, tt := range tests {
@@ -150,6 +152,9 @@ func TestEntries(t *testing.T) {
 			t.Errorf("what was just allowed is decided %s by %s", d.Mode, d.Rule)
 		}
 	})
+	if _, err := (policy.Rules{AskSideEffects: true}).Entries(uid, mail.Name, []string{"a@example.com"}, now); err == nil {
+		t.Error("an always allow is stored while everything is asked about")
+	}
 	for name, people := range map[string][]string{
 		"AP-017: no recipients": nil,
 		"punycode":              {"a@example.com", "a@xn--exmple-4nf.com"},
