@@ -78,9 +78,11 @@ func open(v any) (body any, failed string) {
 func errorWords(e any) string {
 	switch e := e.(type) {
 	case string:
-		if inner, isJSON := parse(e); isJSON {
-			if _, failed := open(inner); failed != "" {
-				return failed
+		if at := strings.IndexByte(e, '{'); at >= 0 { // the page's own answer may stand in a sentence about it
+			if inner, isJSON := parse(e[at:]); isJSON {
+				if _, failed := open(inner); failed != "" {
+					return failed
+				}
 			}
 		}
 		return excerpt(e)
