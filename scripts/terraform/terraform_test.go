@@ -27,7 +27,7 @@ func TestTerraform(t *testing.T) {
 		}
 	}
 	runs := map[string]run{}
-	for _, dir := range modules {
+	for _, dir := range tested {
 		all, err := w.test(t.Context(), dir)
 		if err != nil {
 			t.Fatal(err)
