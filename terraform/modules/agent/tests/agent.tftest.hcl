@@ -166,9 +166,13 @@ run "one_archive_changed" {
   }
 }
 
-run "side_effects_off" {
-  command = plan
+run "an_hour_of_caution" {
   variables {
-    side_effects = "off"
+    side_effects = "ask"
+    audit_log    = { retention_days = 3650, locked = true }
+  }
+  assert {
+    condition     = google_logging_project_bucket_config.audit.locked && google_logging_project_bucket_config.audit.retention_days == 3650
+    error_message = "The audit's log can be locked, for ten years."
   }
 }
