@@ -60,7 +60,7 @@ func TestOneFolderForEachFunction(t *testing.T) {
 // TestEachFunctionAlone starts each function as its own process by the functions framework.
 func TestEachFunctionAlone(t *testing.T) {
 	if testing.Short() {
-		t.Skip("builds and starts eleven processes")
+		t.Skip("builds and starts a process for each")
 	}
 	bin := filepath.Join(t.TempDir(), "function")
 	if out, err := exec.Command("go", "build", "-o", bin, "../scripts/function").CombinedOutput(); err != nil {
@@ -169,7 +169,7 @@ func TestAFunctionLinksOnlyItsClients(t *testing.T) {
 		"github.com/tink-crypto/tink-go-gcpkms/v2/integration/gcpkms": "accounts", "modernc.org/sqlite": "embedded store"}
 	acting := "accounts gemini pubsub tools"
 	want := map[string]string{"run": acting, "stream": acting, "resume": acting, "sweep": "pubsub", "approvals-resolve": "pubsub tools", "runs": "pubsub tools",
-		"approvals-pending": "", "threads": "", "audit": "", "allowlist": "", "connections": "accounts tools"}
+		"approvals-pending": "", "threads": "", "audit": "", "allowlist": "", "connections": "accounts tools", "chat": "gemini pubsub", "chat-results": "gemini pubsub"}
 	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Deps " "}}`, "./...").Output()
 	if err != nil {
 		t.Fatal(err)

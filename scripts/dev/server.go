@@ -18,6 +18,7 @@ import (
 	"github.com/countersign-run/countersign/scripts/dev/issuer"
 	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
 	"github.com/countersign-run/countersign/scripts/dev/page"
+	"github.com/countersign-run/countersign/scripts/dev/shop"
 	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/app/all"
@@ -34,6 +35,7 @@ type server struct {
 	issuer *issuer.Issuer
 	google *localgoogle.Server
 	people *people
+	shop   *shop.Shop
 	mux    *http.ServeMux
 
 	functions http.Handler
@@ -45,7 +47,7 @@ type server struct {
 }
 
 func newServer(ctx context.Context, base string, emulated bool) (*server, error) {
-	s := &server{base: base, mux: http.NewServeMux(), env: newEnvironment(os.Getenv)}
+	s := &server{base: base, shop: shop.New(), mux: http.NewServeMux(), env: newEnvironment(os.Getenv)}
 	if err := s.build(ctx, emulated); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
@@ -73,6 +75,9 @@ func (s *server) build(ctx context.Context, emulated bool) error {
 		return err
 	}
 	if s.issuer, err = issuer.New(s.base+"/dev/issuer", key, time.Now); err != nil {
+		return err
+	}
+	if s.env.file, err = config.ReadFile(s.env.get); err != nil {
 		return err
 	}
 	s.env.localParts(s.base)
@@ -111,6 +116,8 @@ func (s *server) routes() {
 	s.mux.Handle("POST /dev/token", http.NewCrossOriginProtection().Handler(http.HandlerFunc(s.token)))
 	s.mux.HandleFunc("GET /dev/mailbox", s.mailbox)
 	s.mux.HandleFunc("GET /dev/calendar", s.calendar)
+	s.mux.Handle("/shop", s.shop.Handler())
+	s.mux.Handle("/shop/", s.shop.Handler())
 	s.mux.Handle("/", page.Handler(s.functions)) // they know what to say of a path that is not there
 }
 
@@ -228,6 +235,6 @@ func (s *server) greet(w io.Writer) {
 	for _, p := range s.env.parts(s.cloud != nil) {
 		fmt.Fprintf(t, "  %s\t%s\n", p[0], p[1])
 	}
-	fmt.Fprintf(t, "\nOpen %s/\n", s.base)
+	fmt.Fprintf(t, "\nOpen %s/, or the example shop at %[1]s/shop\n", s.base)
 	_ = t.Flush() // a terminal that is gone is no failure
 }

@@ -16,6 +16,8 @@ import (
 	_ "github.com/countersign-run/countersign/functions/approvals-pending"
 	_ "github.com/countersign-run/countersign/functions/approvals-resolve"
 	_ "github.com/countersign-run/countersign/functions/audit"
+	_ "github.com/countersign-run/countersign/functions/chat"
+	_ "github.com/countersign-run/countersign/functions/chat-results"
 	_ "github.com/countersign-run/countersign/functions/connections"
 	_ "github.com/countersign-run/countersign/functions/resume"
 	_ "github.com/countersign-run/countersign/functions/run"

@@ -20,6 +20,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/auth"
+	"github.com/countersign-run/countersign/shared/chat"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/google"
 	"github.com/countersign-run/countersign/shared/loop"
@@ -38,6 +39,7 @@ const (
 // API serves the functions. What a function does not use may be nil.
 type API struct {
 	Loop     *loop.Loop
+	Chat     *chat.Chat
 	Records  *records.Records
 	Accounts *google.Accounts // nil where no Google OAuth client is configured
 	Users    *auth.Verifier

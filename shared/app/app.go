@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/api"
+	"github.com/countersign-run/countersign/shared/chat"
 	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
@@ -118,7 +119,13 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 		Access: acting.Check, Log: a.Log, Now: o.now}
 	o.loop(l)
 	l.Init()
-	a.API = &api.API{Loop: l, Records: rec, Accounts: linked, Users: users, Push: push, Origins: cfg.AllowedOrigins, PublicURL: cfg.PublicURL, Log: a.Log,
+	var talk *chat.Chat
+	if o.clients.Chat && mdl != nil {
+		if talk, err = openChat(cfg, l); err != nil {
+			return err
+		}
+	}
+	a.API = &api.API{Loop: l, Chat: talk, Records: rec, Accounts: linked, Users: users, Push: push, Origins: cfg.AllowedOrigins, PublicURL: cfg.PublicURL, Log: a.Log,
 		Budget: cfg.FunctionTimeout, Health: health(cfg, mdl, l.Tools)}
 	return nil
 }

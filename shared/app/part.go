@@ -23,10 +23,12 @@ type Part struct {
 var (
 	Users = Part{Needs: config.Users}
 	Push  = Part{Needs: config.Push}
+	Chat  = Part{Needs: config.Chat, Link: func(c *Clients) { c.Chat = true }}
 )
 
 // Clients open what the parts of a program bring.
 type Clients struct {
+	Chat     bool // whether pages are answered
 	Queue    func(ctx context.Context, cfg config.Config) (queue.Queue, error)
 	Model    func(ctx context.Context, cfg config.Config) (model.Model, error) // nil where no model is configured
 	Tools    func(cfg config.Config, as Accounts, now func() time.Time) tool.Set

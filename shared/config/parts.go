@@ -8,17 +8,21 @@ const base = "an address with https (http only on a loopback address, and not wh
 const currentFlash = "gemini-flash-latest"
 
 func (l *loader) gemini(c *Config) {
-	const key = "a Gemini API key from https://aistudio.google.com/apikey, or VERTEX_AI_PROJECT_ID and VERTEX_AI_LOCATION in its place"
+	const key = keyNeeds + " (or apiKey in " + FilePath + "), or VERTEX_AI_PROJECT_ID and VERTEX_AI_LOCATION in its place"
 	const location = "a location of Vertex AI, such as us-central1 or global"
 	c.GeminiAPIKey = l.secret("GEMINI_API_KEY", key, isKey)
-	c.GeminiModel = l.text("GEMINI_MODEL", currentFlash, "the name of a model, such as "+currentFlash, isModel)
+	c.GeminiModel = l.text("GEMINI_MODEL", currentFlash, modelNeeds, isModel)
 	c.GeminiBaseURL = l.text("GOOGLE_GEMINI_BASE_URL", "", base, isBase(l.deployed))
 	c.VertexProject = l.text("VERTEX_AI_PROJECT_ID", "", "the id of a Google Cloud project", isProject)
 	c.VertexLocation = l.text("VERTEX_AI_LOCATION", "", location, isRegion)
 	c.VertexEndpoint = l.text("VERTEX_AI_ENDPOINT", "", base, isBase(l.deployed))
-	c.Persona = l.text("PERSONA", "", "a text of at most 8 KiB in UTF-8, without control characters", isText)
+	c.Persona = l.text("PERSONA", "", promptNeeds, isText)
+	if c.Persona == "" {
+		c.SystemPrompt = l.file.SystemPrompt
+	}
+	l.keep("GEMINI_CONFIG", l.file.Path)
 	vertex := l.get("VERTEX_AI_PROJECT_ID") != ""
-	l.require(l.needs(Model) && !vertex, "GEMINI_API_KEY", key)
+	l.require(l.needs(Model) && !vertex && !l.fileWrong, "GEMINI_API_KEY", key)
 	l.require(vertex, "VERTEX_AI_LOCATION", location+", because VERTEX_AI_PROJECT_ID is set")
 	l.refuse(!vertex, "VERTEX_AI_LOCATION", "VERTEX_AI_PROJECT_ID beside it, or to be unset")
 	l.refuse(!vertex, "VERTEX_AI_ENDPOINT", "VERTEX_AI_PROJECT_ID beside it, or to be unset")

@@ -54,6 +54,7 @@ func TestDecide(t *testing.T) {
 	}{
 		"reading":                                  {tool: lookup, mode: policy.Allow, rule: policy.RuleReadOnly},
 		"reading that asks by default":             {tool: tool.Spec{Name: "x", Approval: tool.Required}, mode: policy.RequireApproval, rule: policy.RuleNoRecipient},
+		"an effect declared to need no approval":   {tool: tool.Spec{Name: "x", SideEffect: true, Approval: tool.NotRequired}, mode: policy.Allow, rule: policy.RuleNotRequired},
 		"an effect that asks for no approval":      {tool: tool.Spec{Name: "x", SideEffect: true, Approval: tool.NotRequired}, to: []string{"a@example.com"}, mode: policy.RequireApproval, rule: policy.RuleNotAllowlisted},
 		"mail, nobody allowed":                     {to: []string{"a@example.com"}, mode: policy.RequireApproval, rule: policy.RuleNotAllowlisted},
 		"mail, allowed":                            {to: []string{"a@example.com"}, list: allow("a@example.com"), mode: policy.Allow, rule: policy.RuleAllowlisted},

@@ -57,7 +57,7 @@ type Tool struct {
 	reconcile  func(context.Context, Call) (Outcome, error)
 }
 
-var validName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,62}$`)
+var validName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]{0,62}$`)
 
 // Define makes a tool. It panics on a definition that cannot work: definitions are code, and a wrong one must not start.
 func Define[In, Out any](d Def[In, Out]) *Tool {

@@ -11,4 +11,4 @@ import (
 )
 
 // Parts are all of them.
-var Parts = app.With(pubsub.Part, gemini.Part, tools.Part, accounts.Part)
+var Parts = app.With(app.Chat, pubsub.Part, gemini.Part, tools.Part, accounts.Part)

@@ -36,7 +36,7 @@ module "agent" {
   archives            = "${path.root}/../../../dist"
   auth                = { issuer = "https://securetoken.google.com/${var.project_id}", audience = var.project_id }
   oauth_client_id     = var.oauth_client_id
-  secret_versions     = { oauth-client-secret = "1" }
+  secret_versions     = { chat-key = "1", oauth-client-secret = "1" }
   deletion_protection = false
 }
 

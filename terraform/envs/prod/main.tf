@@ -46,7 +46,7 @@ module "agent" {
   archives        = "${path.root}/../../../dist"
   auth            = { issuer = "https://securetoken.google.com/${var.project_id}", audience = var.project_id }
   oauth_client_id = var.oauth_client_id
-  secret_versions = { oauth-client-secret = "1" }
+  secret_versions = { chat-key = "1", oauth-client-secret = "1" }
   domain          = var.domain
   alert_emails    = var.alert_emails
   min_instances   = { run = 1, stream = 1, chat = 1 }

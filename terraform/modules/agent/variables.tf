@@ -140,7 +140,7 @@ variable "gmail_send_mode" {
 variable "secret_versions" {
   type        = map(string)
   default     = {}
-  description = "The pinned version of each secret, such as { oauth-client-secret = \"1\" }. Values never pass through Terraform."
+  description = "The pinned version of each secret, such as { oauth-client-secret = \"1\", chat-key = \"1\" }. Values never pass through Terraform."
   validation {
     condition     = alltrue([for v in values(var.secret_versions) : can(regex("^[1-9][0-9]*$", v))])
     error_message = "Pin each secret's version by number; latest would change what runs without a plan. See: gcloud secrets versions list NAME"
@@ -167,7 +167,7 @@ variable "settings" {
   description = "More of README's variables for all functions, such as { MAX_MODEL_CALLS = \"5\" }."
   validation {
     condition = alltrue([for name in keys(var.settings) : contains([
-      "APPROVAL_TTL", "LOG_LEVEL", "MAX_APPROVALS_PER_DAY", "MAX_MODEL_CALLS", "MAX_OPEN_APPROVALS", "PERSONA",
+      "APPROVAL_TTL", "CHAT_MAX_MODEL_CALLS", "LOG_LEVEL", "MAX_APPROVALS_PER_DAY", "MAX_MODEL_CALLS", "MAX_OPEN_APPROVALS", "PERSONA",
       "POLICY_ALWAYS_ASK", "POLICY_DENIED", "POLICY_PERMITTED", "REJECT_OUTCOME", "RUN_DEADLINE",
     ], name)])
     error_message = "settings takes limits, policy, PERSONA and LOG_LEVEL; everything else has a variable of its own, and a secret never goes here."

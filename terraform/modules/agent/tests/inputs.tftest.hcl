@@ -12,7 +12,7 @@ variables {
   archives        = "../../../dist"
   auth            = { issuer = "https://securetoken.google.com/acme-prod", audience = "acme-prod" }
   oauth_client_id = "123-abc.apps.googleusercontent.com"
-  secret_versions = { oauth-client-secret = "1" }
+  secret_versions = { chat-key = "1", oauth-client-secret = "1" }
   domain          = "agent.acme.com"
   alert_emails    = ["oncall@acme.com"]
 }
@@ -20,7 +20,7 @@ variables {
 run "an_unpinned_secret_is_refused" {
   command = plan
   variables {
-    secret_versions = { oauth-client-secret = "latest" }
+    secret_versions = { chat-key = "1", oauth-client-secret = "latest" }
   }
   expect_failures = [var.secret_versions]
 }

@@ -12,7 +12,7 @@ variables {
   archives        = "../../../dist"
   auth            = { issuer = "https://securetoken.google.com/acme-dev", audience = "acme-dev" }
   oauth_client_id = "123-abc.apps.googleusercontent.com"
-  secret_versions = { oauth-client-secret = "1", gemini-api-key = "2" }
+  secret_versions = { chat-key = "1", oauth-client-secret = "1", gemini-api-key = "2" }
 }
 
 run "without_a_domain" {
@@ -46,7 +46,7 @@ run "with_a_key_of_gemini" {
     model = { access = "key" }
   }
   assert {
-    condition     = local.secrets == toset(["gemini-api-key", "oauth-client-secret"])
+    condition     = local.secrets == toset(["chat-key", "gemini-api-key", "oauth-client-secret"])
     error_message = "The key is a secret with a pinned version."
   }
   assert {
