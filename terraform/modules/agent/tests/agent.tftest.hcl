@@ -142,6 +142,10 @@ run "prod" {
     error_message = "Somebody is told of every alert, with its runbook."
   }
   assert {
+    condition     = { for name, a in google_monitoring_alert_policy.this : name => length(a.conditions) if length(a.conditions) != 1 } == { error-budget = 2 }
+    error_message = "Every alert has its one condition; the burn rate has two, of which both must hold."
+  }
+  assert {
     condition     = length(google_monitoring_dashboard.this) == length(fileset("../../../infra/dashboards", "*.json")) && alltrue([for d in values(google_monitoring_dashboard.this) : can(jsondecode(d.dashboard_json))])
     error_message = "Every dashboard is there and is JSON."
   }
