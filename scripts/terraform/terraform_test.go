@@ -43,6 +43,10 @@ func TestTerraform(t *testing.T) {
 	const agent = "terraform/modules/agent "
 	t.Run("each function can start with what it is given", func(t *testing.T) { canStart(t, runs[agent+"prod"].State) })
 	t.Run("the kill switch reaches each", func(t *testing.T) { asks(t, runs[agent+"an_hour_of_caution"].State) })
+	t.Run("the console finds the API", func(t *testing.T) {
+		findsAPI(t, runs[agent+"prod"].State, "")
+		findsAPI(t, runs[agent+"without_a_domain"].State, "https://agent-{function}-123456789012.europe-west1.run.app")
+	})
 	t.Run("with a key too", func(t *testing.T) { hasKey(t, runs[agent+"with_a_key_of_gemini"].State) })
 	t.Run("what was applied needs nothing more", func(t *testing.T) {
 		if p := runs[agent+"nothing_is_left_to_do"].Plan; len(p.Changes) == 0 || len(p.changed("google_cloudfunctions2_function")) != 0 {
@@ -150,12 +154,21 @@ func canStart(t *testing.T, s state) {
 	}
 }
 
-// asks holds that the kill switch reaches every function that reads the configuration.
+// asks holds that the kill switch reaches every function.
 func asks(t *testing.T, s state) {
 	for name, cfg := range configurations(t, s) {
-		if name != "web" && !cfg.Rules.AskSideEffects {
+		if !cfg.Rules.AskSideEffects {
 			t.Errorf("%s does not ask about side effects", name)
 		}
+	}
+}
+
+// findsAPI holds what the console is told of where the API is; nothing is its own host.
+func findsAPI(t *testing.T, s state, want string) {
+	t.Helper()
+	web := functions(t, s)["web"]
+	if len(web.Service) != 1 || web.Service[0].Environment["WEB_API_URL"] != want {
+		t.Errorf("web is %+v, want its WEB_API_URL %q", web, want)
 	}
 }
 

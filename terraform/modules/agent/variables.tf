@@ -82,8 +82,8 @@ variable "domain" {
 }
 
 variable "auth" {
-  type        = object({ issuer = string, audience = string })
-  description = "Whose ID tokens are accepted, such as https://securetoken.google.com/PROJECT with the audience PROJECT."
+  type        = object({ issuer = string, audience = string, console = optional(bool, false) })
+  description = "Whose ID tokens are accepted, such as https://securetoken.google.com/PROJECT with the audience PROJECT; and whether the console signs users in there itself, as the public client that the audience names."
   validation {
     condition     = can(regex("^https://[^*?#\\s]+$", var.auth.issuer))
     error_message = "auth.issuer is the https address of who signs your users' ID tokens, such as https://securetoken.google.com/PROJECT."
