@@ -32,8 +32,8 @@ locals {
       value    = 0.05
       duration = "300s"
     }
-    instances-at-limit = {
-      name     = "A function runs as many instances as it may"
+    turned-away = {
+      name     = "Requests are turned away for ten minutes"
       severity = "WARNING"
       filter   = "${local.requests} AND metric.labels.response_code=\"429\""
       value    = 0
