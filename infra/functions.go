@@ -84,7 +84,7 @@ func Parse(data []byte) (List, error) {
 
 var (
 	isName = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,18}[a-z0-9])?$`)
-	isPath = regexp.MustCompile(`^(/|(/([a-z-]+|\{[a-zA-Z]+\}))+)$`)
+	isPath = regexp.MustCompile(`^(/|(/([a-z.-]+|\{[a-zA-Z]+\}))+)$`)
 )
 
 // check looks at one function; seen holds the names and routes of those before it.

@@ -42,13 +42,13 @@ func check(ctx context.Context) error {
 		}
 		fmt.Println("valid   ", root)
 	}
-	for _, module := range modules {
-		runs, err := w.test(ctx, module)
+	for _, dir := range tested {
+		runs, err := w.test(ctx, dir)
 		if err != nil {
 			return err
 		}
 		for _, r := range runs {
-			fmt.Printf("%-8s %s %s\n", r.Status, module, r.Name)
+			fmt.Printf("%-8s %s %s\n", r.Status, dir, r.Name)
 		}
 	}
 	return nil

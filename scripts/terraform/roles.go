@@ -41,6 +41,16 @@ func (m member) target() string {
 	return m.Topic + m.Subscription + m.Secret + m.Bucket + m.Account + m.Service
 }
 
+// unlisted reports whether a type gives rights that the table would not tell.
+func unlisted(kind string) bool {
+	for _, g := range granted {
+		if g.kind == kind {
+			return false
+		}
+	}
+	return strings.HasSuffix(kind, "_iam_member") || strings.HasSuffix(kind, "_iam_binding") || strings.HasSuffix(kind, "_iam_policy")
+}
+
 type account struct {
 	ID     string `json:"account_id"`
 	Name   string `json:"name"`
@@ -58,6 +68,9 @@ func grants(s state) ([]grant, error) {
 	for _, a := range accounts {
 		known[a.Member], known[a.Name] = a.ID, a.ID
 		out = append(out, grant{Identity: a.ID})
+	}
+	if other := s.all(unlisted); len(other) > 0 {
+		return nil, fmt.Errorf("%s gives rights, and the table does not know its type", other[0].Address)
 	}
 	for _, g := range granted {
 		members, err := read[member](s, g.kind)

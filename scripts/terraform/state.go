@@ -18,12 +18,12 @@ type resource struct {
 	Values  json.RawMessage `json:"values"`
 }
 
-// all gives the resources of one type.
-func (s state) all(kind string) (found []resource) {
+// all gives the resources of the types that match.
+func (s state) all(match func(kind string) bool) (found []resource) {
 	var walk func(module)
 	walk = func(m module) {
 		for _, r := range m.Resources {
-			if r.Type == kind {
+			if match(r.Type) {
 				found = append(found, r)
 			}
 		}
@@ -38,7 +38,7 @@ func (s state) all(kind string) (found []resource) {
 // read reads the values of the resources of one type.
 func read[T any](s state, kind string) ([]T, error) {
 	var out []T
-	for _, r := range s.all(kind) {
+	for _, r := range s.all(func(k string) bool { return k == kind }) {
 		var v T
 		if err := json.Unmarshal(r.Values, &v); err != nil {
 			return nil, err

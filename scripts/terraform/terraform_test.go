@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"flag"
+	"maps"
 	"os"
 	"os/exec"
 	"slices"
@@ -27,7 +28,7 @@ func TestTerraform(t *testing.T) {
 		}
 	}
 	runs := map[string]run{}
-	for _, dir := range modules {
+	for _, dir := range tested {
 		all, err := w.test(t.Context(), dir)
 		if err != nil {
 			t.Fatal(err)
@@ -41,6 +42,11 @@ func TestTerraform(t *testing.T) {
 	}
 	const agent = "terraform/modules/agent "
 	t.Run("each function can start with what it is given", func(t *testing.T) { canStart(t, runs[agent+"prod"].State) })
+	t.Run("the kill switch reaches each", func(t *testing.T) { asks(t, runs[agent+"an_hour_of_caution"].State) })
+	t.Run("the console finds the API", func(t *testing.T) {
+		findsAPI(t, runs[agent+"prod"].State, "")
+		findsAPI(t, runs[agent+"without_a_domain"].State, "https://agent-{function}-123456789012.europe-west1.run.app")
+	})
 	t.Run("with a key too", func(t *testing.T) { hasKey(t, runs[agent+"with_a_key_of_gemini"].State) })
 	t.Run("what was applied needs nothing more", func(t *testing.T) {
 		if p := runs[agent+"nothing_is_left_to_do"].Plan; len(p.Changes) == 0 || len(p.changed("google_cloudfunctions2_function")) != 0 {
@@ -103,41 +109,66 @@ func functions(t *testing.T, s state) (byName map[string]deployed) {
 	return byName
 }
 
-// canStart reads each function's environment as the function does when it starts, on Cloud Run.
-func canStart(t *testing.T, s state) {
+// configurations are what each function makes, when it starts on Cloud Run, of the environment that it is given.
+func configurations(t *testing.T, s state) (byName map[string]config.Config) {
+	t.Helper()
 	list, err := infra.Functions()
 	if err != nil {
 		t.Fatal(err)
 	}
 	made := functions(t, s)
+	byName = map[string]config.Config{}
 	for _, f := range list.Functions {
 		service := made[f.Name].Service
 		if len(service) != 1 {
-			t.Errorf("%s is not deployed", f.Name)
-			continue
+			t.Fatalf("%s is not deployed", f.Name)
 		}
-		given := map[string]string{"K_SERVICE": "agent-" + f.Name}
-		for name, value := range service[0].Environment {
-			given[name] = value
-		}
+		given := maps.Clone(service[0].Environment)
+		given["K_SERVICE"] = "agent-" + f.Name
 		for variable := range secretsOf(list, f) {
-			given[variable] = "value-of-the-secret"
+			given[variable] = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=" // as good a key as any
 		}
-		var parts []config.Part
-		for _, p := range f.Parts {
-			if p == "reading" {
-				p = "store"
-			}
-			parts = append(parts, config.Part(p))
-		}
-		cfg, err := config.Load(func(name string) string { return given[name] }, parts...)
-		if err != nil {
+		if byName[f.Name], err = config.Load(func(name string) string { return given[name] }, partsOf(f)...); err != nil {
 			t.Errorf("%s: %v", f.Name, err)
-			continue
 		}
+	}
+	return byName
+}
+
+func partsOf(f infra.Function) (parts []config.Part) {
+	for _, p := range f.Parts {
+		if p == "reading" {
+			p = "store"
+		}
+		parts = append(parts, config.Part(p))
+	}
+	return parts
+}
+
+// canStart holds that no function stops at its start, and that each knows its release.
+func canStart(t *testing.T, s state) {
+	for name, cfg := range configurations(t, s) {
 		if !strings.HasPrefix(cfg.Release, "untagged-") {
-			t.Errorf("%s runs the release %q", f.Name, cfg.Release)
+			t.Errorf("%s runs the release %q", name, cfg.Release)
 		}
+	}
+}
+
+// asks holds that the kill switch reaches every function.
+func asks(t *testing.T, s state) {
+	for name, cfg := range configurations(t, s) {
+		if !cfg.Rules.AskSideEffects {
+			t.Errorf("%s does not ask about side effects", name)
+		}
+	}
+}
+
+// findsAPI holds what the console is told of where the API is; nothing is its own host.
+func findsAPI(t *testing.T, s state, want string) {
+	t.Helper()
+	web := functions(t, s)["web"]
+	if len(web.Service) != 1 || web.Service[0].Environment["WEB_API_URL"] != want {
+		t.Errorf("web is %+v, want its WEB_API_URL %q", web, want)
 	}
 }
 

@@ -1,3 +1,5 @@
+# Somebody is warned before the bill comes; a budget stops nothing.
+
 resource "google_billing_budget" "monthly" {
   for_each = var.budget == null ? {} : { this = var.budget }
 
@@ -22,4 +24,6 @@ resource "google_billing_budget" "monthly" {
     threshold_percent = 1.2
     spend_basis       = "FORECASTED_SPEND"
   }
+
+  depends_on = [google_project_service.this]
 }

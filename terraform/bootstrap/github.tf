@@ -55,6 +55,7 @@ resource "google_service_account" "github" {
   project      = var.project_id
   account_id   = "${var.prefix}-tf-${each.key}"
   display_name = "Countersign: terraform ${each.key} from GitHub"
+  depends_on   = [google_project_service.this]
 }
 
 resource "google_service_account_iam_member" "github" {

@@ -2,8 +2,8 @@
 
 resource "google_project_service" "this" {
   for_each = toset([
-    "aiplatform", "artifactregistry", "calendar-json", "cloudbuild", "cloudfunctions", "cloudkms", "cloudscheduler", "cloudtrace", "compute",
-    "firebaserules", "firestore", "gmail", "iam", "iamcredentials", "logging", "monitoring", "pubsub", "run", "secretmanager", "storage", "sts",
+    "aiplatform", "artifactregistry", "billingbudgets", "calendar-json", "cloudbuild", "cloudfunctions", "cloudkms", "cloudresourcemanager", "cloudscheduler",
+    "compute", "firebaserules", "firestore", "gmail", "iam", "iamcredentials", "logging", "monitoring", "pubsub", "run", "secretmanager", "storage", "sts",
   ])
 
   project            = var.project_id

@@ -1,4 +1,4 @@
-# The prod environment: a project of its own, a state of its own. Only what is different here is said here.
+# The prod environment: a project of its own, a state of its own. What users have. What is yours goes into terraform.tfvars.
 
 terraform {
   backend "gcs" {
@@ -14,30 +14,45 @@ provider "google" {
 
 variable "project_id" {
   type        = string
-  description = "The project of this environment."
+  description = "The project that bootstrap has prepared."
 }
 
 variable "release" {
   type        = string
-  description = "The release that is deployed, such as a tag; git describe --always tells one."
+  description = "The release that is deployed: git describe --tags --always"
+}
+
+variable "oauth_client_id" {
+  type        = string
+  description = "The OAuth client with which users link their Google accounts."
+}
+
+variable "domain" {
+  type        = string
+  description = "The host of the page and the API."
+}
+
+variable "alert_emails" {
+  type        = set(string)
+  description = "Who is told."
 }
 
 module "agent" {
-  source      = "../../modules/agent"
-  environment = "prod"
-  project_id  = var.project_id
-  release     = var.release
-  archives    = "${path.root}/../../../dist"
+  source = "../../modules/agent"
 
+  environment     = "prod"
+  project_id      = var.project_id
+  release         = var.release
+  archives        = "${path.root}/../../../dist"
   auth            = { issuer = "https://securetoken.google.com/${var.project_id}", audience = var.project_id }
-  oauth_client_id = "123456789012-replace-me.apps.googleusercontent.com"
+  oauth_client_id = var.oauth_client_id
   secret_versions = { chat-key = "1", oauth-client-secret = "1" }
-  domain          = "agent.example.com"
-  alert_emails    = ["oncall@example.com"]
+  domain          = var.domain
+  alert_emails    = var.alert_emails
   min_instances   = { run = 1, stream = 1, chat = 1 }
 }
 
 output "agent" {
-  description = "What the agent answers at."
+  description = "Where the agent answers, and as whom."
   value       = module.agent
 }

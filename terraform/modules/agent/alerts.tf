@@ -3,46 +3,84 @@
 locals {
   channels = [for c in google_monitoring_notification_channel.email : c.id]
 
-  alerts = merge({
+  subscription = "resource.type=\"pubsub_subscription\" AND resource.labels.subscription_id"
+  person       = "NOT protoPayload.authenticationInfo.principalEmail=~\"gserviceaccount.com$\""
+
+  # Above a value for a while, as a share of something or not.
+  above = {
     dead-letter = {
-      name = "A run was given up", severity = "CRITICAL"
-      above = { value = 0, duration = "0s", aligner = "ALIGN_MAX"
-      filter = "metric.type=\"pubsub.googleapis.com/subscription/num_undelivered_messages\" AND resource.type=\"pubsub_subscription\" AND resource.labels.subscription_id=\"${google_pubsub_subscription.dead.name}\"" }
+      name     = "A run was given up"
+      severity = "CRITICAL"
+      filter   = "metric.type=\"pubsub.googleapis.com/subscription/num_undelivered_messages\" AND ${local.subscription}=\"${google_pubsub_subscription.dead.name}\""
+      value    = 0
+      duration = "0s"
+      aligner  = "ALIGN_MAX"
     }
     resume-lag = {
-      name = "Approved runs wait longer than five minutes", severity = "ERROR"
-      above = { value = 300, duration = "300s", aligner = "ALIGN_MAX"
-      filter = "metric.type=\"pubsub.googleapis.com/subscription/oldest_unacked_message_age\" AND resource.type=\"pubsub_subscription\" AND resource.labels.subscription_id=\"${google_pubsub_subscription.resume.name}\"" }
+      name     = "Approved runs wait longer than five minutes"
+      severity = "ERROR"
+      filter   = "metric.type=\"pubsub.googleapis.com/subscription/oldest_unacked_message_age\" AND ${local.subscription}=\"${google_pubsub_subscription.resume.name}\""
+      value    = 300
+      duration = "300s"
+      aligner  = "ALIGN_MAX"
     }
     server-errors = {
-      name  = "More than one request in twenty fails", severity = "ERROR"
-      above = { value = 0.05, duration = "300s", aligner = "ALIGN_RATE", filter = local.faults, of = local.requests }
+      name     = "More than one request in twenty fails"
+      severity = "ERROR"
+      filter   = local.faults
+      share_of = local.requests
+      value    = 0.05
+      duration = "300s"
     }
-    sweep-silent = {
-      name = "No sweep has succeeded for 15 minutes", severity = "ERROR"
-      absent = { duration = "900s"
-      filter = "metric.type=\"run.googleapis.com/request_count\" AND resource.type=\"cloud_run_revision\" AND resource.labels.service_name=\"${module.function["sweep"].name}\" AND metric.labels.response_code_class=\"2xx\"" }
+    turned-away = {
+      name     = "Requests are turned away for ten minutes"
+      severity = "WARNING"
+      filter   = "${local.requests} AND metric.labels.response_code=\"429\""
+      value    = 0
+      duration = "600s"
     }
-    instances-at-limit = {
-      name = "A function runs as many instances as it may", severity = "WARNING"
-      above = { value = 0, duration = "600s", aligner = "ALIGN_RATE"
-      filter = "metric.type=\"run.googleapis.com/request_count\" AND resource.type=\"cloud_run_revision\" AND resource.labels.service_name=monitoring.regex.full_match(\"${local.services}\") AND metric.labels.response_code=\"429\"" }
-    }
-    error-budget = {
-      name = "The error budget burns ten times too fast", severity = "CRITICAL"
-      burn = ["3600s", "300s"] # the hour says that it matters, the five minutes that it still goes on
-    }
-    secret-read = {
-      name = "A person read a secret or used the tokens' key", severity = "WARNING"
-      log  = "log_id(\"cloudaudit.googleapis.com/data_access\") AND (protoPayload.methodName=~\"AccessSecretVersion$\" OR protoPayload.methodName=~\"KeyManagementService.Decrypt$\") AND NOT protoPayload.authenticationInfo.principalEmail=~\"gserviceaccount.com$\""
-    }
-    }, var.domain == null ? {} : {
+  }
+  from_outside = var.domain == null ? {} : {
     unreachable = {
-      name = "The page is not reached from outside", severity = "CRITICAL"
-      above = { value = 1, duration = "180s", aligner = "ALIGN_NEXT_OLDER", reducer = "REDUCE_COUNT_FALSE"
-      filter = "metric.type=\"monitoring.googleapis.com/uptime_check/check_passed\" AND resource.type=\"uptime_url\" AND metric.labels.check_id=\"${google_monitoring_uptime_check_config.health["this"].uptime_check_id}\"" }
+      name     = "The page is not reached from outside"
+      severity = "CRITICAL"
+      filter   = "metric.type=\"monitoring.googleapis.com/uptime_check/check_passed\" AND resource.type=\"uptime_url\" AND metric.labels.check_id=\"${google_monitoring_uptime_check_config.health["this"].uptime_check_id}\""
+      value    = 1
+      duration = "180s"
+      aligner  = "ALIGN_NEXT_OLDER"
+      reducer  = "REDUCE_COUNT_FALSE"
     }
-  })
+  }
+
+  # Not there for a while.
+  absent = {
+    sweep-silent = {
+      name     = "No sweep has succeeded for 15 minutes"
+      severity = "ERROR"
+      filter   = "metric.type=\"run.googleapis.com/request_count\" AND resource.type=\"cloud_run_revision\" AND resource.labels.service_name=\"${module.function["sweep"].name}\" AND metric.labels.response_code_class=\"2xx\""
+      duration = "900s"
+    }
+  }
+
+  # Burning ten times too fast: the hour says that it matters, the five minutes that it still goes on.
+  burning = {
+    error-budget = {
+      name     = "The error budget burns ten times too fast"
+      severity = "CRITICAL"
+      over     = ["3600s", "300s"]
+    }
+  }
+
+  # In the log at all.
+  logged = {
+    secret-read = {
+      name     = "A person read a secret or used the tokens' key"
+      severity = "WARNING"
+      log      = "log_id(\"cloudaudit.googleapis.com/data_access\") AND (protoPayload.methodName=~\"AccessSecretVersion$\" OR protoPayload.methodName=~\"Decrypt$\") AND ${local.person}"
+    }
+  }
+
+  alerts = merge(local.above, local.from_outside, local.absent, local.burning, local.logged)
 }
 
 resource "google_monitoring_notification_channel" "email" {
@@ -67,25 +105,25 @@ resource "google_monitoring_alert_policy" "this" {
   user_labels           = local.labels
 
   dynamic "conditions" {
-    for_each = can(each.value.above) ? [each.value.above] : []
+    for_each = can(each.value.value) ? [each.value] : []
     content {
       display_name = each.value.name
       condition_threshold {
         filter             = conditions.value.filter
-        denominator_filter = try(conditions.value.of, null)
+        denominator_filter = try(conditions.value.share_of, null)
         comparison         = "COMPARISON_GT"
         threshold_value    = conditions.value.value
         duration           = conditions.value.duration
         aggregations {
           alignment_period     = "60s"
-          per_series_aligner   = conditions.value.aligner
+          per_series_aligner   = try(conditions.value.aligner, "ALIGN_RATE")
           cross_series_reducer = try(conditions.value.reducer, "REDUCE_SUM")
         }
         dynamic "denominator_aggregations" {
-          for_each = can(conditions.value.of) ? [1] : []
+          for_each = can(conditions.value.share_of) ? [1] : []
           content {
             alignment_period     = "60s"
-            per_series_aligner   = conditions.value.aligner
+            per_series_aligner   = "ALIGN_RATE"
             cross_series_reducer = "REDUCE_SUM"
           }
         }
@@ -93,7 +131,7 @@ resource "google_monitoring_alert_policy" "this" {
     }
   }
   dynamic "conditions" {
-    for_each = can(each.value.absent) ? [each.value.absent] : []
+    for_each = contains(keys(local.absent), each.key) ? [each.value] : []
     content {
       display_name = each.value.name
       condition_absent {
@@ -108,7 +146,7 @@ resource "google_monitoring_alert_policy" "this" {
     }
   }
   dynamic "conditions" {
-    for_each = try(each.value.burn, [])
+    for_each = try(each.value.over, [])
     content {
       display_name = "over ${conditions.value}"
       condition_threshold {

@@ -21,13 +21,15 @@ locals {
   secrets_of = { for name, parts in local.parts_of : name => merge([for p in parts : try(p.secrets, {})]...) }
   secrets    = toset(flatten([for s in values(local.secrets_of) : values(s)]))
 
-  # Where browsers find the page, and where Google sends them back to. Without a domain these are the addresses that Cloud
-  # Run gives a service by its name.
-  own_address = { for name in ["web", "connections"] : name => "https://${var.prefix}-${name}-${data.google_project.this.number}.${var.region}.run.app" }
-  page        = var.domain == null ? local.own_address["web"] : "https://${var.domain}"
-  public_url  = var.domain == null ? local.own_address["connections"] : "https://${var.domain}"
+  # Where browsers find the console and the API, and where Google sends them back to. Without a domain these are the
+  # addresses that Cloud Run gives a service by its name.
+  each_address = "https://${var.prefix}-{function}-${data.google_project.this.number}.${var.region}.run.app"
+  page         = var.domain == null ? replace(local.each_address, "{function}", "web") : "https://${var.domain}"
+  public_url   = var.domain == null ? replace(local.each_address, "{function}", "connections") : "https://${var.domain}"
 
   environment = {
+    WEB_CLIENT_ID          = var.auth.audience
+    WEB_API_URL            = local.each_address
     AUTH_ISSUER            = var.auth.issuer
     AUTH_AUDIENCE          = var.auth.audience
     ALLOWED_ORIGINS        = join(",", distinct(concat([local.page], var.allowed_origins)))
@@ -50,6 +52,7 @@ locals {
       PUSH_SERVICE_ACCOUNT = f.callers == "everyone" ? null : local.callers[f.callers].email
     }
   }
+  unset   = concat(var.auth.console ? [] : ["WEB_CLIENT_ID"], var.domain == null ? [] : ["WEB_API_URL"])
   callers = { queue = google_service_account.push, scheduler = google_service_account.scheduler }
 }
 
@@ -82,7 +85,7 @@ module "function" {
 
   environment = merge(
     length(each.value.parts) > 0 ? local.settings : {},
-    { for name in flatten([for p in local.parts_of[each.key] : try(p.environment, [])]) : name => merge(local.environment, local.own[each.key])[name] },
+    { for name in flatten([for p in local.parts_of[each.key] : try(p.environment, [])]) : name => merge(local.environment, local.own[each.key])[name] if !contains(local.unset, name) },
   )
   secrets = {
     for variable, secret in local.secrets_of[each.key] :

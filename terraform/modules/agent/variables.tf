@@ -82,8 +82,8 @@ variable "domain" {
 }
 
 variable "auth" {
-  type        = object({ issuer = string, audience = string })
-  description = "Whose ID tokens are accepted, such as https://securetoken.google.com/PROJECT with the audience PROJECT."
+  type        = object({ issuer = string, audience = string, console = optional(bool, false) })
+  description = "Whose ID tokens are accepted, such as https://securetoken.google.com/PROJECT with the audience PROJECT; and whether the console signs users in there itself, as the public client that the audience names."
   validation {
     condition     = can(regex("^https://[^*?#\\s]+$", var.auth.issuer))
     error_message = "auth.issuer is the https address of who signs your users' ID tokens, such as https://securetoken.google.com/PROJECT."
@@ -167,7 +167,7 @@ variable "settings" {
   description = "More of README's variables for all functions, such as { MAX_MODEL_CALLS = \"5\" }."
   validation {
     condition = alltrue([for name in keys(var.settings) : contains([
-      "APPROVAL_TTL", "LOG_LEVEL", "MAX_APPROVALS_PER_DAY", "MAX_MODEL_CALLS", "MAX_OPEN_APPROVALS", "PERSONA",
+      "APPROVAL_TTL", "CHAT_MAX_MODEL_CALLS", "LOG_LEVEL", "MAX_APPROVALS_PER_DAY", "MAX_MODEL_CALLS", "MAX_OPEN_APPROVALS", "PERSONA",
       "POLICY_ALWAYS_ASK", "POLICY_DENIED", "POLICY_PERMITTED", "REJECT_OUTCOME", "RUN_DEADLINE",
     ], name)])
     error_message = "settings takes limits, policy, PERSONA and LOG_LEVEL; everything else has a variable of its own, and a secret never goes here."

@@ -142,6 +142,10 @@ run "prod" {
     error_message = "Somebody is told of every alert, with its runbook."
   }
   assert {
+    condition     = { for name, a in google_monitoring_alert_policy.this : name => length(a.conditions) if length(a.conditions) != 1 } == { error-budget = 2 }
+    error_message = "Every alert has its one condition; the burn rate has two, of which both must hold."
+  }
+  assert {
     condition     = length(google_monitoring_dashboard.this) == length(fileset("../../../infra/dashboards", "*.json")) && alltrue([for d in values(google_monitoring_dashboard.this) : can(jsondecode(d.dashboard_json))])
     error_message = "Every dashboard is there and is JSON."
   }
@@ -166,9 +170,13 @@ run "one_archive_changed" {
   }
 }
 
-run "side_effects_off" {
-  command = plan
+run "an_hour_of_caution" {
   variables {
-    side_effects = "off"
+    side_effects = "ask"
+    audit_log    = { retention_days = 3650, locked = true }
+  }
+  assert {
+    condition     = google_logging_project_bucket_config.audit.locked && google_logging_project_bucket_config.audit.retention_days == 3650
+    error_message = "The audit's log can be locked, for ten years."
   }
 }

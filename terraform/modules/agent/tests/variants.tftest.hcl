@@ -10,7 +10,7 @@ variables {
   project_id      = "acme-dev"
   environment     = "dev"
   archives        = "../../../dist"
-  auth            = { issuer = "https://securetoken.google.com/acme-dev", audience = "acme-dev" }
+  auth            = { issuer = "https://accounts.google.com", audience = "1-web.apps.googleusercontent.com", console = true }
   oauth_client_id = "123-abc.apps.googleusercontent.com"
   secret_versions = { chat-key = "1", oauth-client-secret = "1", gemini-api-key = "2" }
 }

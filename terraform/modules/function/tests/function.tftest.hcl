@@ -150,3 +150,19 @@ run "the_build_names_its_identity_in_full" {
   }
   expect_failures = [var.build_service_account]
 }
+
+run "an_unknown_ingress_is_refused" {
+  command = plan
+  variables {
+    ingress = "INTERNET"
+  }
+  expect_failures = [var.ingress]
+}
+
+run "a_role_on_nothing_known_is_refused" {
+  command = plan
+  variables {
+    roles = [{ role = "roles/editor", on = "organisation" }]
+  }
+  expect_failures = [var.roles]
+}

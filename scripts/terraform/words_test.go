@@ -1,0 +1,58 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// block finds a variable or an output at the left margin, with its body.
+var block = regexp.MustCompile(`(?ms)^(variable|output) "([a-z_]+)" \{\n(.*?)^\}`)
+
+// TestWords holds that each input has a type and each input and output a description, and that a test refuses something
+// of each input that is validated.
+func TestWords(t *testing.T) {
+	files, err := filepath.Glob("../../terraform/*/*.tf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	deeper, err := filepath.Glob("../../terraform/*/*/*.tf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for _, file := range append(files, deeper...) {
+		refused := ""
+		tests, err := filepath.Glob(filepath.Join(filepath.Dir(file), "tests", "*.hcl"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, test := range tests {
+			refused += contents(t, test)
+		}
+		for _, b := range block.FindAllStringSubmatch(contents(t, file), -1) {
+			kind, name, body := b[1], b[2], b[3]
+			seen++
+			if !strings.Contains(body, "  description = ") || kind == "variable" && !regexp.MustCompile(`(?m)^  type +=`).MatchString(body) {
+				t.Errorf("%s: %s %s has no description, or no type", file, kind, name)
+			}
+			if strings.Contains(body, "validation {") && !strings.Contains(refused, "expect_failures = [var."+name+"]") {
+				t.Errorf("%s: no test gives %s what it must refuse", file, name)
+			}
+		}
+	}
+	if seen < 60 {
+		t.Errorf("only %d inputs and outputs", seen)
+	}
+}
+
+func contents(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
