@@ -12,6 +12,7 @@ const module = "github.com/countersign-run/countersign/"
 
 // may says what each room may import of this module. A room that is not here may import nothing of it.
 var may = map[string]string{
+	"shared/action":                "shared/fault shared/tool shared/visible",
 	"shared/address":               "shared/fault",
 	"shared/agent":                 "shared/audit shared/fault shared/model shared/policy shared/tool",
 	"shared/api":                   "shared/agent shared/auth shared/chat shared/fault shared/google shared/loop shared/obs shared/queue shared/records shared/strictjson shared/wait",
@@ -19,6 +20,7 @@ var may = map[string]string{
 	"shared/auth":                  "shared/fault",
 	"shared/chat":                  "shared/agent shared/fault shared/loop shared/model shared/store/memory shared/tool",
 	"shared/config":                "shared/fault shared/obs shared/policy",
+	"shared/google/tokenkey":       "shared/keyfile",
 	"shared/google":                "shared/fault shared/store shared/tool",
 	"shared/loop":                  "shared/agent shared/audit shared/fault shared/model shared/policy shared/queue shared/store shared/tool shared/visible shared/wait",
 	"shared/model":                 "shared/fault shared/strictjson shared/tool",

@@ -21,7 +21,6 @@ import (
 	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/app/all"
-	webapp "github.com/countersign-run/countersign/shared/app/web"
 	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/obs"
 	queueembedded "github.com/countersign-run/countersign/shared/queue/embedded"
@@ -105,21 +104,6 @@ func (s *server) build(ctx context.Context, emulated bool) error {
 	}
 	s.routes()
 	return nil
-}
-
-// openSite makes the console. With WEB_CLIENT_ID its users sign in by redirect, at the local issuer too.
-func (s *server) openSite(cfg config.Config) (*web.Site, error) {
-	own := s.env.own("AUTH_ISSUER")
-	if own && cfg.WebClientID != "" {
-		var redirects []string
-		for _, origin := range ownOrigins(s.base) {
-			redirects = append(redirects, origin+"/")
-		}
-		s.issuer.ServeSignIn(issuer.Client{ID: cfg.WebClientID, Redirects: redirects, SignedIn: s.signedIn})
-	}
-	o := webapp.Options(cfg)
-	o.APIBase, o.Local, o.LocalUsers = "", true, own
-	return web.New(o)
 }
 
 // routes lays the functions under their paths, and what is of this machine alone under /dev/.

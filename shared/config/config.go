@@ -28,7 +28,6 @@ const (
 	Push     Part = "push"     // is called by Pub/Sub or Cloud Scheduler
 	Accounts Part = "accounts" // acts with, or links, users' Google accounts
 	Consent  Part = "consent"  // sends browsers to Google and gets them back
-	Web      Part = "web"      // serves the console, whose users sign in at the issuer
 	Chat     Part = "chat"     // signs the histories that pages keep
 )
 
@@ -66,6 +65,7 @@ type Config struct {
 	AuthIssuer         string   // AUTH_ISSUER
 	AuthAudience       string   // AUTH_AUDIENCE
 	WebClientID        string   // WEB_CLIENT_ID: the console's public client at the issuer; empty where nobody signs in there
+	WebAPIURL          string   // WEB_API_URL: where the console finds the API, with {function} where each has an address of its own; empty for the console's own
 	PushIssuer         string   // PUSH_ISSUER; empty is Google
 	PushAudience       string   // PUSH_AUDIENCE
 	PushServiceAccount string   // PUSH_SERVICE_ACCOUNT: one exact address

@@ -63,11 +63,18 @@ func (l *loader) users(c *Config) {
 	const audience = "the one exact audience of users' ID tokens, such as the Firebase project or the OAuth client id"
 	c.AuthIssuer = l.text("AUTH_ISSUER", "", issuer, l.isIssuer)
 	c.AuthAudience = l.text("AUTH_AUDIENCE", "", audience, isExact)
-	l.require(l.needs(Users) || l.needs(Web), "AUTH_ISSUER", issuer)
+	l.require(l.needs(Users), "AUTH_ISSUER", issuer)
 	l.require(l.needs(Users), "AUTH_AUDIENCE", audience)
-	const client = "the id of a public client (one without a secret) of the issuer, such as 123-abc.apps.googleusercontent.com"
+}
+
+func (l *loader) web(c *Config) {
+	const client = "the id of a public client (one without a secret) of AUTH_ISSUER, such as 123-abc.apps.googleusercontent.com"
+	const address = base + ", with {function} in the host where each function has an address of its own"
 	c.WebClientID = l.text("WEB_CLIENT_ID", "", client, isExact)
-	l.require(l.needs(Web), "WEB_CLIENT_ID", client)
+	c.WebAPIURL = strings.TrimRight(l.text("WEB_API_URL", "", address, func(v string) bool {
+		return isBase(l.deployed)(strings.Replace(v, "{function}", "run", 1))
+	}), "/")
+	l.require(c.WebClientID != "", "AUTH_ISSUER", "the issuer that WEB_CLIENT_ID is a client of")
 	if c.WebClientID != "" && c.AuthAudience != "" && c.WebClientID != c.AuthAudience {
 		l.fail("WEB_CLIENT_ID", show(c.WebClientID, false), "what AUTH_AUDIENCE gives: an ID token's audience is the client that it was made for")
 	}

@@ -78,7 +78,9 @@ func (m *mover) request() (model.Request, error) {
 func (l *Loop) specs() []tool.Spec {
 	var specs []tool.Spec
 	for _, name := range l.Tools.Names() {
-		specs = append(specs, l.Tools[name].Spec)
+		if t := l.Tools[name]; !t.Hidden {
+			specs = append(specs, t.Spec)
+		}
 	}
 	return specs
 }
@@ -179,7 +181,7 @@ func (d *draft) judge(plan agent.Plan, wanted json.RawMessage, access error) err
 	id := agent.ActionID(d.run.ID, plan.Turn, plan.Index, 0)
 	t := d.m.Tools[plan.Tool]
 	plan.Tool = shown(plan.Tool)
-	if t == nil {
+	if t == nil || t.Hidden && !plan.Own {
 		return d.refuse(id, plan, fault.New(fault.Model, "unknown_tool", "There is no such tool."))
 	}
 	plan.SideEffect = t.SideEffect

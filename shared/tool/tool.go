@@ -27,6 +27,7 @@ type Spec struct {
 	Schema      json.RawMessage // JSON Schema of the arguments
 	SideEffect  bool            // whether the world is another after it
 	Approval    Approval
+	Hidden      bool     // only its user calls it, by its name: the model neither sees nor reaches it
 	Scopes      []string // OAuth scopes of the user's account that the tool needs
 }
 

@@ -23,7 +23,7 @@ var embedded embed.FS
 // Options say what is served.
 type Options struct {
 	Release string // of the build
-	APIBase string // where the API is, without a slash at its end; empty for the console's own origin
+	APIBase string // where the API is, without a slash at its end, with {function} where each has its own address; empty for the console's own origin
 	Local   bool   // the local server, which has a mailbox to look at
 
 	// Users sign in at this issuer as this public client. Where there is no client, the local server signs them in.
@@ -103,9 +103,7 @@ func (s *Site) policy(r *http.Request, f file) string {
 		return "default-src 'none'; frame-ancestors 'none'"
 	}
 	connect := []string{"'self'"}
-	if o := origin(s.options.APIBase); o != "" {
-		connect = append(connect, o)
-	}
+	connect = append(connect, apiOrigins(s.options.APIBase)...)
 	if s.issuer != nil {
 		if e, err := s.issuer.endpoints(r.Context()); err == nil && origin(e.Token) != "" { // the console says what is wrong
 			connect = append(connect, origin(e.Token))
@@ -129,6 +127,22 @@ func foreign(h http.Header) {
 	h.Set("Access-Control-Allow-Origin", "*")
 	h.Set("Cross-Origin-Resource-Policy", "cross-origin")
 	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+}
+
+// functions are those that the console calls.
+var functions = []string{"stream", "approvals-pending", "approvals-resolve", "runs", "threads", "audit", "allowlist", "connections"}
+
+func apiOrigins(base string) (origins []string) {
+	if !strings.Contains(base, "{function}") {
+		if o := origin(base); o != "" {
+			return []string{o}
+		}
+		return nil
+	}
+	for _, name := range functions {
+		origins = append(origins, origin(strings.Replace(base, "{function}", name, 1)))
+	}
+	return origins
 }
 
 func origin(address string) string {

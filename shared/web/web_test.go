@@ -3,15 +3,18 @@ package web_test
 import (
 	"encoding/json"
 	"io/fs"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 	"testing/fstest"
 
+	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/web"
 )
 
@@ -67,6 +70,49 @@ func TestThePolicyNamesTheAPIAndTheIssuer(t *testing.T) {
 	if !regexp.MustCompile(`connect-src 'self' https://api\.example\.com http://127\.0\.0\.1:\d+;`).MatchString(csp) {
 		t.Error(csp)
 	}
+}
+
+// TestThePolicyNamesEachFunction holds the functions that the console may reach to the API's own table, and to the paths in
+// the console's files.
+func TestThePolicyNamesEachFunction(t *testing.T) {
+	s := site(t, web.Options{APIBase: "https://agent-{function}-1.run.app"})
+	csp := get(s, "GET", "/").Header().Get("Content-Security-Policy")
+	reached := map[string]bool{}
+	for _, m := range regexp.MustCompile(`https://agent-([a-z-]+)-1\.run\.app`).FindAllStringSubmatch(csp, -1) {
+		reached[m[1]] = true
+	}
+	asked := map[string]bool{}
+	for _, f := range api.Functions {
+		for _, r := range f.Routes {
+			if fixed, _, _ := strings.Cut(r.Path, "{"); mentions(t, strings.TrimSuffix(fixed, "/")) {
+				asked[f.Name] = true
+			}
+		}
+	}
+	delete(asked, "run") // the beginning of the stream's path
+	if !maps.Equal(reached, asked) {
+		t.Errorf("the policy names %v, the files ask %v", reached, asked)
+	}
+}
+
+// mentions reports whether one of the console's files holds the path.
+func mentions(t *testing.T, path string) bool {
+	t.Helper()
+	files, err := filepath.Glob("site/*.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ends := regexp.MustCompile(regexp.QuoteMeta(path) + "[^a-z]")
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ends.Match(data) {
+			return true
+		}
+	}
+	return false
 }
 
 // TestAnIssuerThatIsAwayIsAskedOnce holds that it does not hold up every file of the console.

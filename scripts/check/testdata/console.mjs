@@ -101,6 +101,18 @@ await run({
     await page.getByLabel('Your request').fill('');
   },
 
+  'a reload while the answer comes in': async (page) => {
+    await newThread(page);
+    await page.getByLabel('Your request').fill('tell zoe@example.org that this is asked once');
+    const answering = page.waitForResponse('**/run/stream');
+    await page.keyboard.press('Enter');
+    await answering; // its head is there, and not its end
+    await page.reload();
+    await cards(page).first().getByRole('button', { name: 'Reject' }).click();
+    await ended(page);
+    expect('it was asked once', (await page.locator('.thread').filter({ hasText: 'zoe@example.org' }).count()) === 1);
+  },
+
   'a stream that is lost, and one that is cut': async (page) => {
     await newThread(page);
     const before = (await mails(page)).length;

@@ -1,7 +1,7 @@
 // Signs in to the console by redirect, in Chromium: the real discovery, page, code and PKCE of the local issuer, and what
 // must be refused on the way. Run by TestSignInByRedirect.
 
-import { accessible, ask, cards, expect, newThread, run, settled, shot } from './driver.mjs';
+import { accessible, ask, cards, expect, newThread, run, settled, shot, view } from './driver.mjs';
 
 async function atTheIssuer(page, uid) {
   await page.waitForURL('**/dev/issuer/authorize?**');
@@ -90,6 +90,24 @@ await run({
     expect('the address keeps no token', !page.url().includes('id_token'));
     await newThread(page);
     await page.unrouteAll({ behavior: 'wait' });
+  },
+
+  'each function at an address of its own': async (page) => {
+    const names = new Set();
+    await page.route('**/config.json', async (r) => r.fulfill({ json: { ...(await (await r.fetch()).json()), apiBase: `${new URL(r.request().url()).origin}/at-{function}` } }));
+    await page.route('**/at-*/**', (r) => {
+      const [, name, path] = r.request().url().match(/\/at-([a-z-]+)(\/.*)$/);
+      names.add(name);
+      return r.continue({ url: new URL(path, r.request().url()).href });
+    });
+    await page.reload();
+    await ask(page, 'tell ana@example.com that this is rejected');
+    await cards(page).first().getByRole('button', { name: 'Reject' }).click();
+    await page.getByText('Rejected, nothing was done').waitFor();
+    for (const name of ['Audit', 'Linked accounts', 'Always allowed']) await view(page, name);
+    await settled(`each is found (${[...names]})`, () => ['stream', 'approvals-pending', 'approvals-resolve', 'runs', 'threads', 'audit', 'allowlist', 'connections'].every((n) => names.has(n)));
+    await page.unrouteAll({ behavior: 'wait' });
+    await page.reload();
   },
 
   'an issuer that is away is said plainly': async (page) => {

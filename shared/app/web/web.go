@@ -17,7 +17,7 @@ import (
 
 // Options are what the configuration says of the site.
 func Options(cfg config.Config) web.Options {
-	o := web.Options{Release: cfg.Release, APIBase: cfg.PublicURL, Issuer: cfg.AuthIssuer, ClientID: cfg.WebClientID}
+	o := web.Options{Release: cfg.Release, APIBase: cfg.WebAPIURL, Issuer: cfg.AuthIssuer, ClientID: cfg.WebClientID}
 	if o.Release == "" {
 		o.Release = obs.BuildRelease()
 	}
@@ -27,7 +27,7 @@ func Options(cfg config.Config) web.Options {
 // Function is the handler of the function. As with the others, a configuration that cannot work stops its process at once.
 func Function(name string) func(http.ResponseWriter, *http.Request) {
 	load := sync.OnceValues(func() (http.Handler, error) {
-		cfg, err := config.Load(os.Getenv, config.Web)
+		cfg, err := config.Load(os.Getenv)
 		if err != nil {
 			return nil, err
 		}

@@ -43,9 +43,16 @@ export async function send(method, path, { body, key, signal, credentials } = {}
     const headers = { Authorization: `Bearer ${user.get()?.token}` };
     if (body !== undefined) headers['Content-Type'] = 'application/json';
     if (key) headers['Idempotency-Key'] = key;
-    const res = await reach(config().apiBase + path, { method, headers, signal, credentials, body: body === undefined ? undefined : JSON.stringify(body) });
+    const res = await reach(address(path), { method, headers, signal, credentials, body: body === undefined ? undefined : JSON.stringify(body) });
     if (!again || !(await runOut(res)) || !(await renew())) return res;
   }
+}
+
+// address finds the function that serves the path, where each has an address of its own.
+function address(path) {
+  const [, first, second] = /** @type {RegExpMatchArray} */ (path.match(/^\/api\/agent\/([a-z]+)\/?([a-z]*)/));
+  const name = { approvals: `approvals-${second}`, run: second || first }[first] ?? first;
+  return config().apiBase.replace('{function}', name) + path;
 }
 
 // runOut tells whether it is the sign-in that was refused, and not something that the user lacks.

@@ -57,9 +57,9 @@ function take(line, note) {
 /**
  * watch follows a run to its end, over as many connections as it takes, and gives it. after is the last event that is
  * known; without it the run as it stands is where it begins.
- * @param {string} runId @param {Note} note @param {AbortSignal} signal @param {number} [after]
+ * @param {string} runId @param {Note} note @param {AbortSignal} signal @param {number} after
  */
-export async function watch(runId, note, signal, after) {
+export async function watch(runId, note, signal, after = -1) {
   const path = `/api/agent/runs/${encodeURIComponent(runId)}`;
   const look = async () => {
     const run = await call('GET', path, { signal });
@@ -70,7 +70,7 @@ export async function watch(runId, note, signal, after) {
   for (let wait = 500; ; wait = Math.min(wait * 2, 5000)) {
     try {
       let run = await look();
-      after ??= /** @type {number} */ (run.lastEvent);
+      if (after < 0) after = run.lastEvent;
       if (over(run.status) && after >= run.lastEvent) return run;
       if (streams < most) {
         for await (const event of events(`${path}/events?after=${after}`, signal)) {

@@ -33,7 +33,8 @@ export function left(iso) {
   if (seconds < 120) return `${seconds} s`;
   const minutes = Math.floor(seconds / 60);
   if (minutes < 60) return `${minutes} min`;
-  if (minutes < 48 * 60) return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+  if (minutes < 10 * 60) return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+  if (minutes < 48 * 60) return `${Math.round(minutes / 60)} h`;
   return `${Math.round(minutes / 1440)} days`;
 }
 
