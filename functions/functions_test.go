@@ -71,7 +71,7 @@ func TestEachFunctionAlone(t *testing.T) {
 		t.Run(f.Name, func(t *testing.T) {
 			base := start(t, bin, f.Name)
 			for _, r := range f.Routes {
-				path := strings.NewReplacer("{runId}", "abcdefghijklmnop", "{threadId}", "abcdefghijklmnop", "{entryId}", "abcdefghijklmnop").Replace(r.Path)
+				path := strings.NewReplacer("{runId}", "abcdefghijklmnop", "{threadId}", "abcdefghijklmnop", "{entryId}", "abcdefghijklmnop", "{name}", "search").Replace(r.Path)
 				status, body := call(t, r.Method, base+path)
 				want := http.StatusUnauthorized
 				if strings.HasSuffix(path, "/callback") {
@@ -175,10 +175,12 @@ func call(t *testing.T, method, url string) (int, []byte) {
 // TestAFunctionLinksOnlyItsClients looks for the client libraries among everything that each function is built from.
 func TestAFunctionLinksOnlyItsClients(t *testing.T) {
 	clients := map[string]string{"cloud.google.com/go/pubsub/v2/apiv1": "pubsub", "google.golang.org/genai": "gemini", "google.golang.org/api/gmail/v1": "tools",
-		"github.com/tink-crypto/tink-go-gcpkms/v2/integration/gcpkms": "accounts", "modernc.org/sqlite": "embedded store"}
-	acting := "accounts gemini pubsub tools"
-	want := map[string]string{"run": acting, "stream": acting, "resume": acting, "sweep": "pubsub", "approvals-resolve": "pubsub tools", "runs": "pubsub tools",
-		"approvals-pending": "", "threads": "", "audit": "", "allowlist": "", "connections": "accounts tools", "chat": "gemini pubsub", "chat-results": "gemini pubsub", "web": ""}
+		"github.com/tink-crypto/tink-go-gcpkms/v2/integration/gcpkms": "accounts", "modernc.org/sqlite": "embedded store",
+		"github.com/countersign-run/countersign/shared/action": "actions"}
+	acting := "accounts actions gemini pubsub tools"
+	want := map[string]string{"run": acting, "stream": acting, "resume": acting, "sweep": "pubsub", "approvals-resolve": "actions pubsub tools", "runs": "actions pubsub tools",
+		"approvals-pending": "", "threads": "", "audit": "", "allowlist": "", "connections": "accounts tools", "chat": "actions gemini pubsub", "chat-results": "actions gemini pubsub",
+		"actions": "actions pubsub", "web": ""}
 	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Deps " "}}`, "./...").Output()
 	if err != nil {
 		t.Fatal(err)

@@ -74,6 +74,7 @@ var firstRequests = map[string]struct {
 	"allowlist":         {"GET", "/api/agent/allowlist", "", http.StatusOK},
 	"chat":              {"POST", "/api/agent/chat", `{"message":"hello"}`, http.StatusOK},
 	"chat-results":      {"POST", "/api/agent/chat/results", `{"results":[],"history":[]}`, http.StatusBadRequest},
+	"actions":           {"POST", "/api/agent/actions/search", `{}`, http.StatusNotFound},
 	"connections":       {"GET", "/api/agent/connections", "", http.StatusOK},
 }
 

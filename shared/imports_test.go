@@ -15,7 +15,7 @@ var may = map[string]string{
 	"shared/action":                "shared/fault shared/tool shared/visible",
 	"shared/address":               "shared/fault",
 	"shared/agent":                 "shared/audit shared/fault shared/model shared/policy shared/tool",
-	"shared/api":                   "shared/agent shared/auth shared/chat shared/fault shared/google shared/loop shared/obs shared/queue shared/records shared/strictjson shared/wait",
+	"shared/api":                   "shared/agent shared/auth shared/chat shared/fault shared/google shared/loop shared/obs shared/queue shared/records shared/strictjson shared/tool shared/wait",
 	"shared/audit":                 "shared/obs shared/strictjson",
 	"shared/auth":                  "shared/fault",
 	"shared/chat":                  "shared/agent shared/fault shared/loop shared/model shared/store/memory shared/tool",

@@ -6,10 +6,11 @@ import (
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 
 	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/app/actions"
 	"github.com/countersign-run/countersign/shared/app/gemini"
 	"github.com/countersign-run/countersign/shared/app/pubsub"
 )
 
 func init() {
-	functions.HTTP("chat-results", app.Function("chat-results", app.Users, app.Chat, pubsub.Part, gemini.Part))
+	functions.HTTP("chat-results", app.Function("chat-results", app.Users, app.Chat, pubsub.Part, gemini.Part, actions.Part))
 }

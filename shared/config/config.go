@@ -74,6 +74,10 @@ type Config struct {
 	PublicURL          string   // PUBLIC_URL: the address that browsers see, without a slash at its end
 	ChatKey            Secret   // CHAT_KEY: what signs the histories that pages keep; without it, a key in DataDir, and never so on Cloud Run
 
+	// Declared actions.
+	Actions   string // ACTIONS: the folder that declares them; empty where there are none
+	ActionKey Secret // ACTION_KEY: what signs, for the operator's endpoints, who calls; its bytes are those of the text
+
 	// Users' Google accounts, and the APIs that are called with them.
 	OAuthClientID     string // GOOGLE_OAUTH_CLIENT_ID; empty where no account can be linked
 	OAuthClientSecret Secret // GOOGLE_OAUTH_CLIENT_SECRET; set where the id is

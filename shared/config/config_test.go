@@ -25,7 +25,7 @@ var deployed = map[string]string{
 	"AUTH_ISSUER": "https://securetoken.google.com/proj-123", "AUTH_AUDIENCE": "proj-123",
 	"PUSH_AUDIENCE": "https://agent.example.com/resume", "PUSH_SERVICE_ACCOUNT": "push@proj-123.iam.gserviceaccount.com",
 	"GOOGLE_OAUTH_CLIENT_ID": "1-a.apps.googleusercontent.com", "GOOGLE_OAUTH_CLIENT_SECRET": "GOCSPX-CANARYsecret",
-	"TOKEN_KEY": keyset, "CHAT_KEY": chatKey, "PUBLIC_URL": "https://agent.example.com/", "ALLOWED_ORIGINS": "https://app.example.com",
+	"TOKEN_KEY": keyset, "CHAT_KEY": chatKey, "ACTION_KEY": "CANARY-0123456789abcdef0123456789abcdef", "PUBLIC_URL": "https://agent.example.com/", "ALLOWED_ORIGINS": "https://app.example.com",
 }
 
 var all = []config.Part{config.Model, config.Store, config.Queue, config.Users, config.Push, config.Accounts, config.Consent, config.Chat}
