@@ -4,14 +4,17 @@ import (
 	"context"
 	"testing"
 	"time"
+
+	"github.com/countersign-run/countersign/shared/browsertest"
 )
 
-// TestShop uses the example shop in Chromium (testdata/shop.mjs), as a plain shop.
+// TestShop uses the example shop in Chromium (testdata/shop.mjs): as a plain shop, and through the assistant
+// that the offline demo model speaks for.
 func TestShop(t *testing.T) {
-	browser := newBrowser(t)
+	browser := browsertest.New(t, "axe-core")
 	server := newDevServer(t)
 	server.start()
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
-	browser.run(ctx, "testdata/shop.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
+	browser.Run(ctx, "testdata/shop.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
 }
