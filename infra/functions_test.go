@@ -31,7 +31,7 @@ func list(t *testing.T) infra.List {
 }
 
 // partNames are the parts of shared/app as the functions' sources write them.
-var partNames = map[string]string{"app.Users": "users", "app.Push": "push", "app.Chat": "chat", "pubsub.Part": "queue", "gemini.Part": "model", "tools.Part": "tools",
+var partNames = map[string]string{"app.Users": "users", "app.Push": "push", "app.Chat": "chat", "pubsub.Part": "queue", "gemini.Part": "model", "tools.Part": "tools", "actions.Part": "actions",
 	"accounts.Part": "accounts", "accounts.Consent": "consent"}
 
 var registers = regexp.MustCompile(`functions\.HTTP\("([a-z-]+)", app\.Function\("[a-z-]+", ([A-Za-z., ]+)\)\)`)
