@@ -8,9 +8,10 @@ import (
 	"github.com/countersign-run/countersign/shared/browsertest"
 )
 
-// TestShop uses the example shop in Chromium (testdata/shop.mjs), as a plain shop.
+// TestShop uses the example shop in Chromium (testdata/shop.mjs): as a plain shop, and through the assistant
+// that the offline demo model speaks for.
 func TestShop(t *testing.T) {
-	browser := browsertest.New(t)
+	browser := browsertest.New(t, "axe-core")
 	server := newDevServer(t)
 	server.start()
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)

@@ -20,6 +20,7 @@ import (
 	"github.com/countersign-run/countersign/scripts/dev/shop"
 	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/app/actions"
 	"github.com/countersign-run/countersign/shared/app/all"
 	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/obs"
@@ -45,6 +46,16 @@ type server struct {
 	cancel  context.CancelFunc
 	workers sync.WaitGroup
 	closers []func() error
+}
+
+// actions are those of the example shop, where ACTIONS names no others.
+func (s *server) actions(dir string) (app.Part, error) {
+	if !s.env.own("ACTIONS") {
+		return actions.Part, nil
+	}
+	folder := filepath.Join(dir, "shop-actions")
+	s.env.fill("ACTIONS", folder)
+	return actions.With(s.shop.Handlers()), shop.Declare(folder)
 }
 
 func newServer(ctx context.Context, base string, emulated bool) (*server, error) {
@@ -82,6 +93,10 @@ func (s *server) build(ctx context.Context, emulated bool) error {
 		return err
 	}
 	s.env.localParts(s.base)
+	declared, err := s.actions(dir)
+	if err != nil {
+		return err
+	}
 	cfg, err := config.Load(s.env.get, config.Model, config.Store, config.Queue, config.Users, config.Push)
 	if err != nil {
 		return err
@@ -94,7 +109,7 @@ func (s *server) build(ctx context.Context, emulated bool) error {
 		return err
 	}
 	s.closers = append(s.closers, s.google.Close)
-	s.app, err = app.New(ctx, cfg, obs.New(os.Stderr, cfg.Log()), all.Parts, app.WithLocalAccounts(s.people))
+	s.app, err = app.New(ctx, cfg, obs.New(os.Stderr, cfg.Log()), all.Parts, app.With(declared), app.WithLocalAccounts(s.people))
 	if err != nil {
 		return err
 	}

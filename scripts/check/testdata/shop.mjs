@@ -70,6 +70,19 @@ const steps = {
     expect('the cart is empty', (await cart(page).count()) === 0);
   },
 
+  'a rating waits in the chat for its user, who says yes to one and no to another': async (page) => {
+    await ask(page, 'rate the blue mug 5 stars');
+    await chat(page).getByRole('button', { name: 'Approve', exact: true }).waitFor();
+    await shot(page, 'shop-approval');
+    await chat(page).getByRole('button', { name: 'Approve', exact: true }).click();
+    await chat(page).getByText('The rating of blue mug with 5 stars was submitted.').waitFor();
+    await ask(page, 'rate the red mug 1 star');
+    await chat(page).getByRole('button', { name: 'Reject' }).click();
+    await chat(page).getByText('The rating of red mug with 1 stars was not submitted: you said no.').waitFor();
+    await open(page);
+    expect('one rating is on the page', (await page.getByText('5.0 of 5 stars, 1 rating').count()) === 1 && (await page.getByText('not rated yet').count()) === 11);
+  },
+
   'checking out is left to the user, and so is the gift card': async (page) => {
     await ask(page, 'put a candle in the cart', 'I put 1 × Yellow Candle into the cart.');
     await ask(page, 'fill in the gift card with 1234', 'I find nothing called “gift card”');

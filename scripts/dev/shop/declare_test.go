@@ -1,0 +1,31 @@
+package shop
+
+import (
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/action"
+)
+
+// The files and the handlers fit, and only what changes nothing goes without a question.
+func TestTheDeclaredActions(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "actions")
+	for range 2 { // what an earlier start left is in nobody's way
+		if err := Declare(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := action.Open(dir, action.Options{Handlers: New().Handlers()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := r.Names(), []string{"searchProducts", "getProduct", "submitRating"}; !slices.Equal(got, want) {
+		t.Errorf("the actions are %v, want %v", got, want)
+	}
+	for name, effect := range map[string]bool{"searchProducts": false, "getProduct": false, "submitRating": true} {
+		if tool := r.Tool(name); tool.SideEffect != effect || (tool.Approval == "required") != effect || tool.Hidden {
+			t.Errorf("%s: %+v", name, tool.Spec)
+		}
+	}
+}
