@@ -72,6 +72,9 @@ var firstRequests = map[string]struct {
 	"threads":           {"GET", "/api/agent/threads", "", http.StatusOK},
 	"audit":             {"GET", "/api/agent/audit", "", http.StatusOK},
 	"allowlist":         {"GET", "/api/agent/allowlist", "", http.StatusOK},
+	"chat":              {"POST", "/api/agent/chat", `{"message":"hello"}`, http.StatusOK},
+	"chat-results":      {"POST", "/api/agent/chat/results", `{"results":[],"history":[]}`, http.StatusBadRequest},
+	"actions":           {"POST", "/api/agent/actions/search", `{}`, http.StatusNotFound},
 	"connections":       {"GET", "/api/agent/connections", "", http.StatusOK},
 }
 

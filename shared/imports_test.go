@@ -12,12 +12,15 @@ const module = "github.com/countersign-run/countersign/"
 
 // may says what each room may import of this module. A room that is not here may import nothing of it.
 var may = map[string]string{
+	"shared/action":                "shared/fault shared/tool shared/visible",
 	"shared/address":               "shared/fault",
 	"shared/agent":                 "shared/audit shared/fault shared/model shared/policy shared/tool",
-	"shared/api":                   "shared/agent shared/auth shared/fault shared/google shared/loop shared/obs shared/queue shared/records shared/strictjson shared/wait",
+	"shared/api":                   "shared/agent shared/auth shared/chat shared/fault shared/google shared/loop shared/obs shared/queue shared/records shared/strictjson shared/tool shared/wait",
 	"shared/audit":                 "shared/obs shared/strictjson",
 	"shared/auth":                  "shared/fault",
+	"shared/chat":                  "shared/agent shared/fault shared/loop shared/model shared/store/memory shared/tool",
 	"shared/config":                "shared/fault shared/obs shared/policy",
+	"shared/google/tokenkey":       "shared/keyfile",
 	"shared/google":                "shared/fault shared/store shared/tool",
 	"shared/loop":                  "shared/agent shared/audit shared/fault shared/model shared/policy shared/queue shared/store shared/tool shared/visible shared/wait",
 	"shared/model":                 "shared/fault shared/strictjson shared/tool",
@@ -31,6 +34,7 @@ var may = map[string]string{
 	"shared/queue/queuetest":       "shared/fault shared/queue",
 	"shared/records":               "shared/agent shared/audit shared/fault shared/store",
 	"shared/store/embedded":        "shared/store",
+	"shared/store/memory":          "shared/store",
 	"shared/store/firestore":       "shared/store",
 	"shared/store/storetest":       "shared/store",
 	"shared/strictjson":            "shared/fault",
@@ -39,6 +43,7 @@ var may = map[string]string{
 	"shared/tools/gmail":           "shared/address shared/fault shared/tool shared/tools/internal/google shared/visible",
 	"shared/tools/internal/google": "shared/fault shared/tool",
 	"shared/tools/previewtest":     "shared/tool",
+	"shared/web":                   "shared/fault shared/obs",
 }
 
 // cloud are the libraries of backends and protocols: the rooms that may name each.

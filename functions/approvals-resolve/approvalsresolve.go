@@ -6,10 +6,11 @@ import (
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 
 	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/app/actions"
 	"github.com/countersign-run/countersign/shared/app/pubsub"
 	"github.com/countersign-run/countersign/shared/app/tools"
 )
 
 func init() {
-	functions.HTTP("approvals-resolve", app.Function("approvals-resolve", app.Users, pubsub.Part, tools.Part))
+	functions.HTTP("approvals-resolve", app.Function("approvals-resolve", app.Users, pubsub.Part, tools.Part, actions.Part))
 }

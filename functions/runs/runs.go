@@ -5,10 +5,11 @@ import (
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 
 	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/app/actions"
 	"github.com/countersign-run/countersign/shared/app/pubsub"
 	"github.com/countersign-run/countersign/shared/app/tools"
 )
 
 func init() {
-	functions.HTTP("runs", app.Function("runs", app.Users, pubsub.Part, tools.Part))
+	functions.HTTP("runs", app.Function("runs", app.Users, pubsub.Part, tools.Part, actions.Part))
 }

@@ -7,11 +7,12 @@ import (
 
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/app/accounts"
+	"github.com/countersign-run/countersign/shared/app/actions"
 	"github.com/countersign-run/countersign/shared/app/gemini"
 	"github.com/countersign-run/countersign/shared/app/pubsub"
 	"github.com/countersign-run/countersign/shared/app/tools"
 )
 
 func init() {
-	functions.HTTP("stream", app.Function("stream", app.Users, pubsub.Part, gemini.Part, tools.Part, accounts.Part))
+	functions.HTTP("stream", app.Function("stream", app.Users, pubsub.Part, gemini.Part, tools.Part, actions.Part, accounts.Part))
 }

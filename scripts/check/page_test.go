@@ -10,22 +10,23 @@ import (
 	"github.com/countersign-run/countersign/shared/browsertest"
 )
 
-// TestTrialPage uses the page of scripts/dev in Chromium (testdata/page.mjs), kills the server with -9 while an approval
-// waits, and looks at the mailbox in the end: everything that was approved was sent, and once. SCREENSHOT_DIR, when set,
-// gets the pictures.
-func TestTrialPage(t *testing.T) {
-	browser := browsertest.New(t)
+// TestConsole uses the console in Chromium (testdata/console.mjs), kills the server with -9 while an approval waits, and
+// looks at the mailbox in the end: everything that was approved was sent, and once. SCREENSHOT_DIR, when set, gets the
+// pictures.
+func TestConsole(t *testing.T) {
+	browser := browsertest.New(t, "axe-core")
 	server := newDevServer(t)
 	server.start()
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
-	browser.Run(ctx, "testdata/page.mjs", server.url, func() {
+	browser.Run(ctx, "testdata/console.mjs", server.url, func() {
 		server.kill()
 		server.start()
 	})
 	want := map[string]int{
 		"ana@example.com: The demo is at ten": 1, "bob@example.com: Demo, moved": 1, "eve@example.org: This survives": 1,
-		"kim@example.org: Lunch is ready": 1, "kim@example.org: Dinner is ready": 1,
+		"kim@example.org: Lunch is ready": 1, "kim@example.org: Dinner is ready": 1, "lou@example.org: The line is bad": 1,
+		"page11@example.org: This is number 11": 1, "kay@example.org: Keys are enough": 1,
 	}
 	got := server.mailbox()
 	if len(got) != len(want) {
@@ -35,5 +36,19 @@ func TestTrialPage(t *testing.T) {
 		if got[mail] != times {
 			t.Errorf("%q was sent %d times, want %d", mail, got[mail], times)
 		}
+	}
+}
+
+// TestSignInByRedirect has the console's user sign in at the local issuer by a real redirect (testdata/redirect.mjs).
+func TestSignInByRedirect(t *testing.T) {
+	browser := browsertest.New(t, "axe-core")
+	server := newDevServer(t)
+	server.env = []string{"WEB_CLIENT_ID=countersign-dev"}
+	server.start()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	browser.Run(ctx, "testdata/redirect.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
+	if got := server.mailbox(); len(got) != 1 || got["ana@example.com: This waits"] != 1 {
+		t.Errorf("the mailbox holds %v", got)
 	}
 }

@@ -1,14 +1,18 @@
 package main
 
 import (
+	"cmp"
 	"net"
 	"strings"
+
+	"github.com/countersign-run/countersign/shared/config"
 )
 
 // environment is the process's environment with what a local server fills in. Nothing that is set is overridden.
 type environment struct {
 	outer func(string) string
 	local map[string]string
+	file  config.File // config/.gemini.yaml, below the environment
 }
 
 func newEnvironment(outer func(string) string) *environment {
@@ -31,8 +35,8 @@ func (e *environment) fill(name, value string) {
 	}
 }
 
-// pageOrigins are the trial page's own, which may call whatever ALLOWED_ORIGINS says.
-func pageOrigins(base string) []string {
+// ownOrigins are the console's, which may call whatever ALLOWED_ORIGINS says.
+func ownOrigins(base string) []string {
 	return []string{base, strings.Replace(base, "127.0.0.1", "localhost", 1)}
 }
 
@@ -61,7 +65,7 @@ func (e *environment) localParts(base string) {
 }
 
 func (e *environment) demoModel() bool {
-	return e.own("GEMINI_API_KEY") && e.own("VERTEX_AI_PROJECT_ID")
+	return e.own("GEMINI_API_KEY") && e.own("VERTEX_AI_PROJECT_ID") && !e.file.APIKey.IsSet()
 }
 
 func (e *environment) localGoogle() bool { return e.own("GOOGLE_OAUTH_CLIENT_ID") }
@@ -81,11 +85,9 @@ func (e *environment) parts(emulated bool) [][2]string {
 			queue = "Pub/Sub, project " + e.get("GOOGLE_CLOUD_PROJECT")
 		}
 	}
-	model := "Gemini, " + e.get("GEMINI_MODEL")
+	model := "Gemini, " + cmp.Or(e.get("GEMINI_MODEL"), e.file.Model, "the current Flash model")
 	if e.demoModel() {
-		model = "offline demo model, no Gemini (set GEMINI_API_KEY for the real one)"
-	} else if e.get("GEMINI_MODEL") == "" {
-		model = "Gemini, the current Flash model"
+		model = "offline demo model, no Gemini (go run ./scripts/setup, or GEMINI_API_KEY, for the real one)"
 	}
 	google := "Google, for accounts that users link"
 	if e.localGoogle() {

@@ -3,10 +3,10 @@
 //	go run ./scripts/dev             the embedded store and queue, a local mailbox and calendar, an offline demo model
 //	go run ./scripts/dev -emulators  the same on the Firestore and Pub/Sub emulators of the gcloud SDK
 //
-// Each part that the environment configures is the real one instead: Gemini with GEMINI_API_KEY, Gmail and Calendar with
-// GOOGLE_OAUTH_CLIENT_ID, an OIDC issuer with AUTH_ISSUER. What is local speaks the real protocol of what it stands for,
-// so the clients and the checks are those of the cloud. Everything lies in DATA_DIR, and a process that is killed loses
-// nothing: the next one goes on.
+// Each part that the environment configures is the real one instead: Gemini with GEMINI_API_KEY or config/.gemini.yaml,
+// Gmail and Calendar with GOOGLE_OAUTH_CLIENT_ID, an OIDC issuer with AUTH_ISSUER. What is local speaks the real protocol
+// of what it stands for, so the clients and the checks are those of the cloud. Everything lies in DATA_DIR, and a process
+// that is killed loses nothing: the next one goes on.
 package main
 
 import (

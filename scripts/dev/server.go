@@ -17,13 +17,14 @@ import (
 	"github.com/countersign-run/countersign/scripts/dev/demomodel"
 	"github.com/countersign-run/countersign/scripts/dev/issuer"
 	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
-	"github.com/countersign-run/countersign/scripts/dev/page"
+	"github.com/countersign-run/countersign/scripts/dev/shop"
 	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/app/all"
 	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/obs"
 	queueembedded "github.com/countersign-run/countersign/shared/queue/embedded"
+	"github.com/countersign-run/countersign/shared/web"
 )
 
 // server is the local server: the app, and what stands beside it where the cloud's services are not configured.
@@ -34,6 +35,8 @@ type server struct {
 	issuer *issuer.Issuer
 	google *localgoogle.Server
 	people *people
+	shop   *shop.Shop
+	site   *web.Site
 	mux    *http.ServeMux
 
 	functions http.Handler
@@ -45,7 +48,7 @@ type server struct {
 }
 
 func newServer(ctx context.Context, base string, emulated bool) (*server, error) {
-	s := &server{base: base, mux: http.NewServeMux(), env: newEnvironment(os.Getenv)}
+	s := &server{base: base, shop: shop.New(), mux: http.NewServeMux(), env: newEnvironment(os.Getenv)}
 	if err := s.build(ctx, emulated); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
@@ -75,12 +78,15 @@ func (s *server) build(ctx context.Context, emulated bool) error {
 	if s.issuer, err = issuer.New(s.base+"/dev/issuer", key, time.Now); err != nil {
 		return err
 	}
+	if s.env.file, err = config.ReadFile(s.env.get); err != nil {
+		return err
+	}
 	s.env.localParts(s.base)
 	cfg, err := config.Load(s.env.get, config.Model, config.Store, config.Queue, config.Users, config.Push)
 	if err != nil {
 		return err
 	}
-	cfg.AllowedOrigins = append(cfg.AllowedOrigins, pageOrigins(s.base)...)
+	cfg.AllowedOrigins = append(cfg.AllowedOrigins, ownOrigins(s.base)...)
 	if s.people, err = openPeople(filepath.Join(dir, "people.json")); err != nil {
 		return err
 	}
@@ -93,6 +99,9 @@ func (s *server) build(ctx context.Context, emulated bool) error {
 		return err
 	}
 	s.closers = append(s.closers, s.app.Close)
+	if s.site, err = s.openSite(cfg); err != nil {
+		return err
+	}
 	s.routes()
 	return nil
 }
@@ -111,7 +120,9 @@ func (s *server) routes() {
 	s.mux.Handle("POST /dev/token", http.NewCrossOriginProtection().Handler(http.HandlerFunc(s.token)))
 	s.mux.HandleFunc("GET /dev/mailbox", s.mailbox)
 	s.mux.HandleFunc("GET /dev/calendar", s.calendar)
-	s.mux.Handle("/", page.Handler(s.functions)) // they know what to say of a path that is not there
+	s.mux.Handle("/shop", s.shop.Handler())
+	s.mux.Handle("/shop/", s.shop.Handler())
+	s.mux.Handle("/", s.site)
 }
 
 // ServeHTTP gives what is of this machine alone only to who names this machine, so that no web page can reach the local
@@ -228,6 +239,6 @@ func (s *server) greet(w io.Writer) {
 	for _, p := range s.env.parts(s.cloud != nil) {
 		fmt.Fprintf(t, "  %s\t%s\n", p[0], p[1])
 	}
-	fmt.Fprintf(t, "\nOpen %s/\n", s.base)
+	fmt.Fprintf(t, "\nOpen %s/, or the example shop at %[1]s/shop\n", s.base)
 	_ = t.Flush() // a terminal that is gone is no failure
 }

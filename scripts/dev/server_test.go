@@ -37,6 +37,19 @@ func TestWrongSettingsAreNamed(t *testing.T) {
 	}
 }
 
+// TestAKeyInTheFileIsGeminis holds that such a key is used as one in the environment is: the demo model stands back.
+func TestAKeyInTheFileIsGeminis(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "gemini.yaml")
+	if err := os.WriteFile(path, []byte("apiKey: AIzaFromFile\nmodel: gemini-from-file\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("GEMINI_CONFIG", path)
+	s := startTestServer(t)
+	if got := s.env.parts(false)[2][1]; got != "Gemini, gemini-from-file" || s.env.get("GOOGLE_GEMINI_BASE_URL") != "" {
+		t.Errorf("the model is %s at %q", got, s.env.get("GOOGLE_GEMINI_BASE_URL"))
+	}
+}
+
 func TestPortIsNamed(t *testing.T) {
 	for port, ok := range map[string]bool{"": true, "8081": true, "0": true, "abc": false, "70000": false, "-1": false} {
 		addr, err := address(port)

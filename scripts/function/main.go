@@ -12,10 +12,13 @@ import (
 
 	"github.com/GoogleCloudPlatform/functions-framework-go/funcframework"
 
+	_ "github.com/countersign-run/countersign/functions/actions"
 	_ "github.com/countersign-run/countersign/functions/allowlist"
 	_ "github.com/countersign-run/countersign/functions/approvals-pending"
 	_ "github.com/countersign-run/countersign/functions/approvals-resolve"
 	_ "github.com/countersign-run/countersign/functions/audit"
+	_ "github.com/countersign-run/countersign/functions/chat"
+	_ "github.com/countersign-run/countersign/functions/chat-results"
 	_ "github.com/countersign-run/countersign/functions/connections"
 	_ "github.com/countersign-run/countersign/functions/resume"
 	_ "github.com/countersign-run/countersign/functions/run"
@@ -23,6 +26,7 @@ import (
 	_ "github.com/countersign-run/countersign/functions/stream"
 	_ "github.com/countersign-run/countersign/functions/sweep"
 	_ "github.com/countersign-run/countersign/functions/threads"
+	_ "github.com/countersign-run/countersign/functions/web"
 	_ "github.com/countersign-run/countersign/shared/app/embedded"
 )
 

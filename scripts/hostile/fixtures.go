@@ -23,6 +23,8 @@ func (s *stage) fixture(name, arg string) (any, error) {
 		return s.pushFixture(arg)
 	case "PUSH":
 		return s.envelope(arg)
+	case "CALL":
+		return s.openCall(arg)
 	case "OPEN", "RUN", "THREAD", "ACTION":
 		uid := arg
 		if uid == "" {

@@ -28,13 +28,13 @@ type target func(*stage) (got, error)
 
 // targets are by the beginning of their name; the longest one that fits is taken.
 var targets = map[string]target{
-	"http:": web, "http:stream": stream, "http:resolve": resolve, "http:pending": pending, "push:resume": push, "resume": replay,
+	"http:": web, "http:chat": chatState, "http:stream": stream, "http:resolve": resolve, "http:pending": pending, "push:resume": push, "resume": replay,
 	"tool:": call, "tool:side_effect": provider, "model:response": answer, "run:hijacked_model": hijack,
 	"audit": private, "config:boot": boot,
 }
 
 // notYet are targets of seeds that are not built.
-var notYet = []string{"tool:run_command", "tool:web_fetch", "tool:fs.", "tool:docker.", "tool:github.", "ssh:", "http:chat", "http:plan"}
+var notYet = []string{"tool:run_command", "tool:web_fetch", "tool:fs.", "tool:docker.", "tool:github.", "ssh:", "http:plan"}
 
 func targetOf(c Case) (target, error) {
 	best := ""

@@ -41,6 +41,7 @@ type stage struct {
 	shift   atomic.Int64 // nanoseconds that the clock was put forward
 	process *outage      // the store of a process that a case has die; nil where none does
 	ran     atomic.Int64 // effects of tools that are the runner's own
+	chat    chatAnswer   // a conversation of a page that waits
 
 	mu       sync.Mutex
 	heard    []heard

@@ -26,7 +26,7 @@ var routes = map[string]route{
 	"pending": {"GET", "/api/agent/approvals/pending"}, "resolve": {"POST", "/api/agent/approvals/resolve"},
 	"threads": {"GET", "/api/agent/threads"}, "audit": {"GET", "/api/agent/audit"}, "allowlist": {"GET", "/api/agent/allowlist"},
 	"connections": {"GET", "/api/agent/connections"}, "sweep": {"POST", "/api/agent/sweep"}, "resume": {"POST", "/api/agent/resume"},
-	"health": {"GET", "/health"}, "runs": {"GET", "/api/agent/runs"},
+	"chat": {"POST", "/api/agent/chat"}, "health": {"GET", "/health"}, "runs": {"GET", "/api/agent/runs"},
 }
 
 // message is a request as a case writes it down.

@@ -80,10 +80,13 @@ type Event struct {
 	End      *End      `json:"end,omitempty"`
 }
 
-// Question is what the run was started with: the user's words, and the thread's history as it was then, bounded.
+// Question is what the run was started with: the user's words, and the conversation before them, bounded: the thread's
+// history as it was then, or the contents that a caller keeps for itself.
 type Question struct {
-	Prompt  string    `json:"prompt"`
-	History []Message `json:"history,omitempty"`
+	Prompt  string            `json:"prompt"`
+	History []Message         `json:"history,omitempty"`
+	Earlier []json.RawMessage `json:"earlier,omitempty"` // Gemini contents, verbatim
+	Direct  bool              `json:"direct,omitempty"`  // the run is one call, and the model is not asked
 }
 
 // Turn is one answer of the model, stored before anything is done about it: it is never asked for again.
@@ -109,6 +112,7 @@ type Plan struct {
 	Edited           bool            `json:"edited,omitempty"` // the arguments are the user's, of an action that this one starts afresh
 	SideEffect       bool            `json:"sideEffect,omitempty"`
 	RequiresApproval bool            `json:"requiresApproval,omitempty"`
+	Own              bool            `json:"own,omitempty"` // the user's own call, not the model's: nobody need be asked
 	PolicyDecision   string          `json:"policyDecision,omitempty"`
 	Rule             string          `json:"rule,omitempty"`
 	Reason           string          `json:"reason,omitempty"`
@@ -117,7 +121,7 @@ type Plan struct {
 
 // Wait says that somebody else must answer the call.
 type Wait struct {
-	ApprovalID string          `json:"approvalId"`
+	ApprovalID string          `json:"approvalId,omitempty"` // of an approval or a review
 	Kind       Kind            `json:"kind"`
 	ExpiresAt  time.Time       `json:"expiresAt"`
 	Args       json.RawMessage `json:"args,omitempty"`     // canonical, where a changed tool reads the plan's anew

@@ -12,10 +12,10 @@ var legalRun = map[RunStatus][]RunStatus{
 }
 
 // legalAction are the edges of seed 000 §3. An executing action may be begun again by a later owner; a failed one whose
-// outcome is unknown becomes completed by a person alone (Decided).
+// outcome is unknown becomes completed by a person alone (Decided), a waiting one by whom it waits for (KindCall).
 var legalAction = map[ActionStatus][]ActionStatus{
 	ActionPlanned:   {ActionAwaiting, ActionExecuting, ActionCompleted, ActionFailed},
-	ActionAwaiting:  {ActionExecuting, ActionRejected, ActionFailed},
+	ActionAwaiting:  {ActionExecuting, ActionRejected, ActionFailed, ActionCompleted},
 	ActionExecuting: {ActionExecuting, ActionCompleted, ActionFailed},
 	ActionFailed:    {ActionCompleted},
 }
@@ -142,6 +142,9 @@ func (a *Action) next(e Event) (ActionStatus, error) {
 	case ActionFinished:
 		if a.Status == ActionCompleted || a.Status == ActionRejected || a.Status == ActionFailed {
 			return "", illegal(e, "the action has its outcome")
+		}
+		if a.Status == ActionAwaiting && a.Kind != KindCall && e.Finished.Status == ActionCompleted {
+			return "", illegal(e, "what waits for a decision is not done yet")
 		}
 		return e.Finished.Status, nil
 	}

@@ -17,6 +17,7 @@ type Kind string
 const (
 	KindApproval Kind = "approval" // may it be done?
 	KindReview   Kind = "review"   // was it done? nobody here can tell
+	KindCall     Kind = "call"     // what does it answer? somebody else carries it out
 )
 
 // Decision is what a user answers (contract §1).

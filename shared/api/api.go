@@ -20,6 +20,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/auth"
+	"github.com/countersign-run/countersign/shared/chat"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/google"
 	"github.com/countersign-run/countersign/shared/loop"
@@ -38,6 +39,8 @@ const (
 // API serves the functions. What a function does not use may be nil.
 type API struct {
 	Loop     *loop.Loop
+	Chat     *chat.Chat
+	Actions  Actions // nil where none are declared
 	Records  *records.Records
 	Accounts *google.Accounts // nil where no Google OAuth client is configured
 	Users    *auth.Verifier
@@ -163,12 +166,7 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 
 // decode reads the request's JSON body strictly into v, and gives the hash of its bytes.
 func (r *request) decode(v any) (bodyHash string, err error) {
-	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	charset := strings.ToLower(params["charset"])
-	if err != nil || kind != "application/json" || charset != "" && charset != "utf-8" {
-		return "", fault.New(fault.Validation, fault.CodeMediaType, "The body must be application/json in UTF-8.")
-	}
-	data, err := r.body()
+	data, err := r.json()
 	if err != nil {
 		return "", err
 	}
@@ -177,6 +175,16 @@ func (r *request) decode(v any) (bodyHash string, err error) {
 	}
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:]), nil
+}
+
+// json reads a body that says that it is JSON.
+func (r *request) json() ([]byte, error) {
+	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	charset := strings.ToLower(params["charset"])
+	if err != nil || kind != "application/json" || charset != "" && charset != "utf-8" {
+		return nil, fault.New(fault.Validation, fault.CodeMediaType, "The body must be application/json in UTF-8.")
+	}
+	return r.body()
 }
 
 // body reads the body within its bounds of size and time.

@@ -27,7 +27,7 @@ func (r *request) ask() (loop.Ask, error) {
 	if err != nil {
 		return loop.Ask{}, err
 	}
-	key, keys := r.Header.Get("Idempotency-Key"), len(r.Header.Values("Idempotency-Key"))
+	key, err := r.key()
 	switch {
 	case strings.TrimSpace(in.Prompt) == "":
 		return loop.Ask{}, fault.Invalid("prompt", "a prompt is needed")
@@ -35,14 +35,23 @@ func (r *request) ask() (loop.Ask, error) {
 		return loop.Ask{}, fault.Invalid("prompt", "the prompt is longer than %d bytes", maxPrompt)
 	case in.ThreadID != nil && !agent.ValidID(*in.ThreadID):
 		return loop.Ask{}, fault.Invalid("threadId", "this is not an id")
-	case keys > 1 || keys == 1 && key == "" || len(key) > 255 || !printable(key):
-		return loop.Ask{}, fault.Invalid("Idempotency-Key", "one key of 1 to 255 printable characters is needed")
+	case err != nil:
+		return loop.Ask{}, err
 	}
 	q := loop.Ask{UID: r.uid, Origin: r.Header.Get("Origin"), Prompt: in.Prompt, Key: key, BodyHash: hash}
 	if in.ThreadID != nil {
 		q.ThreadID = *in.ThreadID
 	}
 	return q, nil
+}
+
+// key gives the Idempotency-Key, or an empty one where there is none.
+func (r *request) key() (string, error) {
+	key, keys := r.Header.Get("Idempotency-Key"), len(r.Header.Values("Idempotency-Key"))
+	if keys > 1 || keys == 1 && key == "" || len(key) > 255 || !printable(key) {
+		return "", fault.Invalid("Idempotency-Key", "one key of 1 to 255 printable characters is needed")
+	}
+	return key, nil
 }
 
 func printable(s string) bool {

@@ -9,12 +9,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"os"
 	"sync"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/api"
+	"github.com/countersign-run/countersign/shared/chat"
 	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
@@ -114,13 +116,33 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 	if linked != nil {
 		acting = linked
 	}
-	l := &loop.Loop{Store: a.Store, Queue: a.Queue, Model: mdl, Tools: o.clients.Tools(cfg, acting, o.now), Rules: cfg.Rules, Profile: profile(cfg),
+	actions, err := o.clients.Actions(cfg, o.now)
+	if err != nil {
+		return err
+	}
+	l := &loop.Loop{Store: a.Store, Queue: a.Queue, Model: mdl, Tools: withActions(o.clients.Tools(cfg, acting, o.now), actions), Rules: cfg.Rules, Profile: profile(cfg),
 		Access: acting.Check, Log: a.Log, Now: o.now}
 	o.loop(l)
 	l.Init()
-	a.API = &api.API{Loop: l, Records: rec, Accounts: linked, Users: users, Push: push, Origins: cfg.AllowedOrigins, PublicURL: cfg.PublicURL, Log: a.Log,
+	var talk *chat.Chat
+	if o.clients.Chat && mdl != nil {
+		if talk, err = openChat(cfg, l); err != nil {
+			return err
+		}
+	}
+	a.API = &api.API{Loop: l, Chat: talk, Actions: actions, Records: rec, Accounts: linked, Users: users, Push: push, Origins: cfg.AllowedOrigins, PublicURL: cfg.PublicURL, Log: a.Log,
 		Budget: cfg.FunctionTimeout, Health: health(cfg, mdl, l.Tools)}
 	return nil
+}
+
+// withActions adds the declared actions to the tools.
+func withActions(tools tool.Set, actions api.Actions) tool.Set {
+	if actions == nil {
+		return tools
+	}
+	all := maps.Clone(actions.Tools())
+	maps.Copy(all, tools)
+	return all
 }
 
 // Handler serves the named functions with everything around them.
@@ -159,11 +181,15 @@ func health(cfg config.Config, mdl model.Model, t tool.Set) Health {
 }
 
 // Function is the handler of one function, made of the parts. Where the process was started to be this function, a
-// configuration that cannot work stops it at once, with one line for each variable; the clients are opened by the first
-// request.
+// configuration that cannot work stops it at once, with one line for each variable, and so does a broken file of actions; the
+// clients are opened by the first request.
 func Function(name string, parts ...Part) func(http.ResponseWriter, *http.Request) {
 	load := sync.OnceValues(func() (config.Config, error) {
-		return config.Load(os.Getenv, needs(parts, os.Getenv("K_SERVICE") != "")...)
+		cfg, err := config.Load(os.Getenv, needs(parts, os.Getenv("K_SERVICE") != "")...)
+		if err != nil {
+			return cfg, err
+		}
+		return cfg, check(parts, cfg)
 	})
 	if os.Getenv("FUNCTION_TARGET") == name {
 		if _, err := load(); err != nil {

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent"
@@ -61,7 +62,7 @@ func profile(cfg config.Config) loop.Profile {
 	p := loop.Profile{Persona: cfg.Persona, MaxModelCalls: cfg.MaxModelCalls, ApprovalTTL: cfg.ApprovalTTL, RejectOutcome: loop.RejectOutcome(cfg.RejectOutcome),
 		Deadline: cfg.RunDeadline, ModelTimeout: time.Minute, ToolTimeout: 30 * time.Second, MaxOpen: cfg.MaxOpenApprovals, MaxPerDay: cfg.MaxApprovalsPerDay}
 	if p.Persona == "" {
-		p.Persona = persona
+		p.Persona = strings.TrimSpace(cfg.SystemPrompt + "\n\n" + persona)
 	}
 	return p
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/google"
 	"github.com/countersign-run/countersign/shared/model"
@@ -15,29 +16,34 @@ import (
 
 // Part is something that a function is made of: what must be configured for it, and the client that comes with it.
 type Part struct {
-	Needs config.Part    // empty where nothing must be
-	Link  func(*Clients) // nil where no client comes with it
+	Needs config.Part               // empty where nothing must be
+	Link  func(*Clients)            // nil where no client comes with it
+	Check func(config.Config) error // nil; what stops the start beside a setting
 }
 
 // Who calls a function. The store is in every function and need not be named.
 var (
 	Users = Part{Needs: config.Users}
 	Push  = Part{Needs: config.Push}
+	Chat  = Part{Needs: config.Chat, Link: func(c *Clients) { c.Chat = true }}
 )
 
 // Clients open what the parts of a program bring.
 type Clients struct {
+	Chat     bool // whether pages are answered
 	Queue    func(ctx context.Context, cfg config.Config) (queue.Queue, error)
-	Model    func(ctx context.Context, cfg config.Config) (model.Model, error) // nil where no model is configured
+	Model    func(ctx context.Context, cfg config.Config) (model.Model, error)  // nil where no model is configured
+	Actions  func(cfg config.Config, now func() time.Time) (api.Actions, error) // nil where none are declared
 	Tools    func(cfg config.Config, as Accounts, now func() time.Time) tool.Set
 	Accounts func(ctx context.Context, cfg config.Config, st store.Store, tools tool.Set, now func() time.Time) (*google.Accounts, error) // nil where no OAuth client is
 }
 
 // none is a program with the store alone.
 var none = Clients{
-	Queue: func(context.Context, config.Config) (queue.Queue, error) { return silence{}, nil },
-	Model: func(context.Context, config.Config) (model.Model, error) { return nil, nil },
-	Tools: func(config.Config, Accounts, func() time.Time) tool.Set { return nil },
+	Queue:   func(context.Context, config.Config) (queue.Queue, error) { return silence{}, nil },
+	Model:   func(context.Context, config.Config) (model.Model, error) { return nil, nil },
+	Actions: func(config.Config, func() time.Time) (api.Actions, error) { return nil, nil },
+	Tools:   func(config.Config, Accounts, func() time.Time) tool.Set { return nil },
 	Accounts: func(context.Context, config.Config, store.Store, tool.Set, func() time.Time) (*google.Accounts, error) {
 		return nil, nil
 	},
@@ -60,6 +66,19 @@ func With(parts ...Part) Option {
 			}
 		}
 	}
+}
+
+// check asks each part whether it can work with the configuration.
+func check(parts []Part, cfg config.Config) error {
+	for _, p := range parts {
+		if p.Check == nil {
+			continue
+		}
+		if err := p.Check(cfg); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // needs are what must be configured here for a function of these parts. Where it is deployed, a function that acts needs

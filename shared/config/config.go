@@ -1,6 +1,6 @@
-// Package config turns the environment into one struct, and refuses to start on anything that is wrong in it: Load
-// reports every such variable at once, with what it holds and what it needs (contract §3). Nothing here is read twice
-// or later: what a process runs with is what it printed at its start.
+// Package config turns the environment, and below it a file with what belongs to Gemini, into one struct, and refuses to
+// start on anything that is wrong in it: Load reports every such variable at once, with what it holds and what it needs
+// (contract §3). Nothing here is read twice or later: what a process runs with is what it printed at its start.
 //
 // Settings that would switch off a check do not exist, and variables by which Google's libraries would do so are refused
 // where the process is deployed (reliability §6.17).
@@ -28,6 +28,7 @@ const (
 	Push     Part = "push"     // is called by Pub/Sub or Cloud Scheduler
 	Accounts Part = "accounts" // acts with, or links, users' Google accounts
 	Consent  Part = "consent"  // sends browsers to Google and gets them back
+	Chat     Part = "chat"     // signs the histories that pages keep
 )
 
 // Config is the whole configuration, checked. A comment names the variable; texts may be empty where it says so.
@@ -48,6 +49,7 @@ type Config struct {
 	VertexLocation string // VERTEX_AI_LOCATION; set where VertexProject is
 	VertexEndpoint string // VERTEX_AI_ENDPOINT; empty is the location's
 	Persona        string // PERSONA: instructions beside the policy's; at most 8 KiB, may be empty
+	SystemPrompt   string // systemPrompt of the file: stands before the agent's own instructions; empty where Persona is set
 
 	// Store and queue.
 	Store             string // STORE: embedded or firestore
@@ -62,12 +64,19 @@ type Config struct {
 	// Who may call.
 	AuthIssuer         string   // AUTH_ISSUER
 	AuthAudience       string   // AUTH_AUDIENCE
+	WebClientID        string   // WEB_CLIENT_ID: the console's public client at the issuer; empty where nobody signs in there
+	WebAPIURL          string   // WEB_API_URL: where the console finds the API, with {function} where each has an address of its own; empty for the console's own
 	PushIssuer         string   // PUSH_ISSUER; empty is Google
 	PushAudience       string   // PUSH_AUDIENCE
 	PushServiceAccount string   // PUSH_SERVICE_ACCOUNT: one exact address
 	PushVerifiedBy     string   // PUSH_VERIFIED_BY: app or platform
 	AllowedOrigins     []string // ALLOWED_ORIGINS: exact origins of web apps, each once
 	PublicURL          string   // PUBLIC_URL: the address that browsers see, without a slash at its end
+	ChatKey            Secret   // CHAT_KEY: what signs the histories that pages keep; without it, a key in DataDir, and never so on Cloud Run
+
+	// Declared actions.
+	Actions   string // ACTIONS: the folder that declares them; empty where there are none
+	ActionKey Secret // ACTION_KEY: what signs, for the operator's endpoints, who calls; its bytes are those of the text
 
 	// Users' Google accounts, and the APIs that are called with them.
 	OAuthClientID     string // GOOGLE_OAUTH_CLIENT_ID; empty where no account can be linked
@@ -87,6 +96,7 @@ type Config struct {
 	RejectOutcome      string        // REJECT_OUTCOME: completed, failed or continue
 	MaxOpenApprovals   int           // MAX_OPEN_APPROVALS of one user; 0 is no cap
 	MaxApprovalsPerDay int           // MAX_APPROVALS_PER_DAY of one user; 0 is no cap
+	ChatMaxModelCalls  int           // CHAT_MAX_MODEL_CALLS for one message to a page agent, 1 to 50
 	Rules              policy.Rules  // POLICY_DENIED, POLICY_PERMITTED, POLICY_ALWAYS_ASK, SIDE_EFFECTS
 
 	settings []Setting

@@ -17,16 +17,18 @@ import (
 
 const keyset = `{"primaryKeyId":1,"key":[{"keyId":1}]}`
 
+const chatKey = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
+
 // deployed is a whole environment as the cloud would have it.
 var deployed = map[string]string{
 	"K_SERVICE": "run", "GEMINI_API_KEY": "AIzaSyCANARYkey", "GOOGLE_CLOUD_PROJECT": "proj-123", "RESUME_TOPIC": "agent-resume",
 	"AUTH_ISSUER": "https://securetoken.google.com/proj-123", "AUTH_AUDIENCE": "proj-123",
 	"PUSH_AUDIENCE": "https://agent.example.com/resume", "PUSH_SERVICE_ACCOUNT": "push@proj-123.iam.gserviceaccount.com",
 	"GOOGLE_OAUTH_CLIENT_ID": "1-a.apps.googleusercontent.com", "GOOGLE_OAUTH_CLIENT_SECRET": "GOCSPX-CANARYsecret",
-	"TOKEN_KEY": keyset, "PUBLIC_URL": "https://agent.example.com/", "ALLOWED_ORIGINS": "https://app.example.com",
+	"TOKEN_KEY": keyset, "CHAT_KEY": chatKey, "ACTION_KEY": "CANARY-0123456789abcdef0123456789abcdef", "PUBLIC_URL": "https://agent.example.com/", "ALLOWED_ORIGINS": "https://app.example.com",
 }
 
-var all = []config.Part{config.Model, config.Store, config.Queue, config.Users, config.Push, config.Accounts, config.Consent}
+var all = []config.Part{config.Model, config.Store, config.Queue, config.Users, config.Push, config.Accounts, config.Consent, config.Chat}
 
 // load reads base with changes; an empty change unsets the variable.
 func load(base, changes map[string]string, parts ...config.Part) (config.Config, error) {
@@ -100,6 +102,15 @@ func TestValues(t *testing.T) {
 	}
 }
 
+func TestKillSwitch(t *testing.T) {
+	for value, want := range map[string][2]bool{"on": {}, "ask": {true, false}, "off": {false, true}} {
+		c := mustLoad(t, nil, map[string]string{"SIDE_EFFECTS": value})
+		if got := [2]bool{c.Rules.AskSideEffects, c.Rules.DenySideEffects}; got != want {
+			t.Errorf("%s: ask and deny are %v, want %v", value, got, want)
+		}
+	}
+}
+
 // Each part asks for its variables, and for no other's.
 func TestPartsNeedTheirVariables(t *testing.T) {
 	tests := map[string]struct {
@@ -111,6 +122,7 @@ func TestPartsNeedTheirVariables(t *testing.T) {
 		"model":              {parts: []config.Part{config.Model}, want: []string{"GEMINI_API_KEY"}},
 		"model on Vertex":    {parts: []config.Part{config.Model}, env: map[string]string{"VERTEX_AI_PROJECT_ID": "proj-123", "VERTEX_AI_LOCATION": "global"}},
 		"users":              {parts: []config.Part{config.Users}, want: []string{"AUTH_AUDIENCE", "AUTH_ISSUER"}},
+		"a console's client": {env: map[string]string{"WEB_CLIENT_ID": "123-abc.apps.googleusercontent.com"}, want: []string{"AUTH_ISSUER"}},
 		"push":               {parts: []config.Part{config.Push}, want: []string{"PUSH_AUDIENCE", "PUSH_SERVICE_ACCOUNT"}},
 		"push by platform":   {parts: []config.Part{config.Push}, env: map[string]string{"K_SERVICE": "x", "PUSH_VERIFIED_BY": "platform"}, want: []string{"PUSH_SERVICE_ACCOUNT"}},
 		"accounts":           {parts: []config.Part{config.Accounts}, want: []string{"GOOGLE_OAUTH_CLIENT_ID", "GOOGLE_OAUTH_CLIENT_SECRET"}},
@@ -118,6 +130,8 @@ func TestPartsNeedTheirVariables(t *testing.T) {
 		"consent":            {parts: []config.Part{config.Consent}, want: []string{"GOOGLE_OAUTH_CLIENT_ID", "GOOGLE_OAUTH_CLIENT_SECRET", "PUBLIC_URL"}},
 		"store, firestore":   {parts: []config.Part{config.Store}, env: map[string]string{"STORE": "firestore"}, want: []string{"GOOGLE_CLOUD_PROJECT"}},
 		"store, deployed":    {parts: []config.Part{config.Store, config.Queue}, env: map[string]string{"K_SERVICE": "x"}, want: []string{"GOOGLE_CLOUD_PROJECT"}},
+		"chat":               {parts: []config.Part{config.Chat}},
+		"chat, deployed":     {parts: []config.Part{config.Chat}, env: map[string]string{"K_SERVICE": "x"}, want: []string{"CHAT_KEY"}},
 		"queue, pubsub":      {parts: []config.Part{config.Queue}, env: map[string]string{"QUEUE": "pubsub"}, want: []string{"GOOGLE_CLOUD_PROJECT"}},
 	}
 	for name, tt := range tests {

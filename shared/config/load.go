@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -9,26 +10,31 @@ import (
 	"github.com/countersign-run/countersign/shared/policy"
 )
 
-// loader is a reader that knows which parts are needed.
+// loader is a reader that knows which parts are needed, and what the file says.
 type loader struct {
 	reader
-	parts []Part
+	parts     []Part
+	file      File
+	fileWrong bool
 }
 
 func (l *loader) needs(p Part) bool { return slices.Contains(l.parts, p) }
 
 const day = 24 * time.Hour
 
-// Load reads and checks the whole environment. The variables without which one of the parts cannot work must be set.
+// Load reads and checks the whole environment, and the file (ReadFile) for what it does not say. The variables without
+// which one of the parts cannot work must be set.
 // The error is Problems, a ValidationError.
 func Load(getenv func(string) string, parts ...Part) (Config, error) {
-	l := &loader{reader{getenv: getenv}, parts}
+	file, wrong := ReadFile(getenv)
+	l := &loader{reader{getenv: file.under(getenv)}, parts, file, wrong != nil}
+	errors.As(wrong, &l.problems)
 	var c Config
 	c.Service = l.text("K_SERVICE", "", "the name that Cloud Run gave it", nil)
 	c.OnCloudRun = c.Service != ""
 	l.deployed = c.OnCloudRun
 	l.dangers()
-	for _, read := range []func(*Config){l.process, l.limits, l.gemini, l.store, l.queue, l.users, l.push, l.google, l.policy} {
+	for _, read := range []func(*Config){l.process, l.limits, l.gemini, l.store, l.queue, l.users, l.web, l.push, l.actions, l.google, l.policy} {
 		read(&c)
 	}
 	if len(l.problems) > 0 {
@@ -63,9 +69,16 @@ func (l *loader) process(c *Config) {
 	c.Failpoint = l.text("AGENT_FAILPOINT", "", "", nil)
 	c.PublicURL = strings.TrimRight(l.text("PUBLIC_URL", "", public, isBase(l.deployed)), "/")
 	l.require(l.needs(Consent), "PUBLIC_URL", public)
+	c.ChatKey = l.secret("CHAT_KEY", chatKeys, isChatKey)
+	l.require(l.needs(Chat) && l.deployed, "CHAT_KEY", chatKeys)
 	c.AllowedOrigins = l.origins()
 	c.FunctionTimeout = l.timeout()
 }
+
+const chatKeys = "up to 4 secrets of 32 to 64 bytes in base64 (head -c 32 /dev/urandom | base64) with commas between them: the first signs, all verify"
+
+// ChatKeys are the secrets of ChatKey; nil where it is not set.
+func (c Config) ChatKeys() [][]byte { return decodeKeys(c.ChatKey.Reveal()) }
 
 func (l *loader) origins() (origins []string) {
 	const needs = "exact origins with commas between them, such as https://app.example.com: https (http only on a loopback address), small letters, no *, no path and no slash at the end, no port 443"
@@ -109,6 +122,7 @@ func (l *loader) limits(c *Config) {
 	if l.get("RUN_DEADLINE") != "" && c.RunDeadline < c.ApprovalTTL { // the loop would cut every approval short
 		l.fail("RUN_DEADLINE", show(l.get("RUN_DEADLINE"), false), "at least what APPROVAL_TTL gives, "+span(c.ApprovalTTL))
 	}
+	c.ChatMaxModelCalls = l.number("CHAT_MAX_MODEL_CALLS", 12, 1, 50)
 	c.RejectOutcome = l.oneOf("REJECT_OUTCOME", "completed", "completed", "failed", "continue")
 	c.MaxOpenApprovals = l.number("MAX_OPEN_APPROVALS", 20, 0, 10_000)
 	c.MaxApprovalsPerDay = l.number("MAX_APPROVALS_PER_DAY", 60, 0, 10_000)
@@ -126,10 +140,12 @@ func (l *loader) policy(c *Config) {
 		}
 		return p
 	}
+	effects := l.oneOf("SIDE_EFFECTS", "on", "on", "ask", "off")
 	c.Rules = policy.Rules{
 		Denied:          list("POLICY_DENIED"),
 		Permitted:       list("POLICY_PERMITTED"),
 		AlwaysAsk:       list("POLICY_ALWAYS_ASK"),
-		DenySideEffects: l.oneOf("SIDE_EFFECTS", "on", "on", "off") == "off",
+		AskSideEffects:  effects == "ask",
+		DenySideEffects: effects == "off",
 	}
 }

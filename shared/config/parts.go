@@ -8,17 +8,21 @@ const base = "an address with https (http only on a loopback address, and not wh
 const currentFlash = "gemini-flash-latest"
 
 func (l *loader) gemini(c *Config) {
-	const key = "a Gemini API key from https://aistudio.google.com/apikey, or VERTEX_AI_PROJECT_ID and VERTEX_AI_LOCATION in its place"
+	const key = keyNeeds + " (or apiKey in " + FilePath + "), or VERTEX_AI_PROJECT_ID and VERTEX_AI_LOCATION in its place"
 	const location = "a location of Vertex AI, such as us-central1 or global"
 	c.GeminiAPIKey = l.secret("GEMINI_API_KEY", key, isKey)
-	c.GeminiModel = l.text("GEMINI_MODEL", currentFlash, "the name of a model, such as "+currentFlash, isModel)
+	c.GeminiModel = l.text("GEMINI_MODEL", currentFlash, modelNeeds, isModel)
 	c.GeminiBaseURL = l.text("GOOGLE_GEMINI_BASE_URL", "", base, isBase(l.deployed))
 	c.VertexProject = l.text("VERTEX_AI_PROJECT_ID", "", "the id of a Google Cloud project", isProject)
 	c.VertexLocation = l.text("VERTEX_AI_LOCATION", "", location, isRegion)
 	c.VertexEndpoint = l.text("VERTEX_AI_ENDPOINT", "", base, isBase(l.deployed))
-	c.Persona = l.text("PERSONA", "", "a text of at most 8 KiB in UTF-8, without control characters", isText)
+	c.Persona = l.text("PERSONA", "", promptNeeds, isText)
+	if c.Persona == "" {
+		c.SystemPrompt = l.file.SystemPrompt
+	}
+	l.keep("GEMINI_CONFIG", l.file.Path)
 	vertex := l.get("VERTEX_AI_PROJECT_ID") != ""
-	l.require(l.needs(Model) && !vertex, "GEMINI_API_KEY", key)
+	l.require(l.needs(Model) && !vertex && !l.fileWrong, "GEMINI_API_KEY", key)
 	l.require(vertex, "VERTEX_AI_LOCATION", location+", because VERTEX_AI_PROJECT_ID is set")
 	l.refuse(!vertex, "VERTEX_AI_LOCATION", "VERTEX_AI_PROJECT_ID beside it, or to be unset")
 	l.refuse(!vertex, "VERTEX_AI_ENDPOINT", "VERTEX_AI_PROJECT_ID beside it, or to be unset")
@@ -61,6 +65,26 @@ func (l *loader) users(c *Config) {
 	c.AuthAudience = l.text("AUTH_AUDIENCE", "", audience, isExact)
 	l.require(l.needs(Users), "AUTH_ISSUER", issuer)
 	l.require(l.needs(Users), "AUTH_AUDIENCE", audience)
+}
+
+func (l *loader) web(c *Config) {
+	const client = "the id of a public client (one without a secret) of AUTH_ISSUER, such as 123-abc.apps.googleusercontent.com"
+	const address = base + ", with {function} in the host where each function has an address of its own"
+	c.WebClientID = l.text("WEB_CLIENT_ID", "", client, isExact)
+	c.WebAPIURL = strings.TrimRight(l.text("WEB_API_URL", "", address, func(v string) bool {
+		return isBase(l.deployed)(strings.Replace(v, "{function}", "run", 1))
+	}), "/")
+	l.require(c.WebClientID != "", "AUTH_ISSUER", "the issuer that WEB_CLIENT_ID is a client of")
+	if c.WebClientID != "" && c.AuthAudience != "" && c.WebClientID != c.AuthAudience {
+		l.fail("WEB_CLIENT_ID", show(c.WebClientID, false), "what AUTH_AUDIENCE gives: an ID token's audience is the client that it was made for")
+	}
+}
+
+// actions reads where they are declared. Whether they need the key is known once they are read.
+func (l *loader) actions(c *Config) {
+	const key = "a secret of 32 to 512 printable characters (openssl rand -hex 32), which the operator's endpoints know too"
+	c.Actions = l.text("ACTIONS", "", "a directory with a plugin.yaml in it, or in the directories directly below", func(v string) bool { return !strings.ContainsRune(v, 0) })
+	c.ActionKey = l.secret("ACTION_KEY", key, func(v string) bool { return len(v) >= 32 && isKey(v) })
 }
 
 func (l *loader) push(c *Config) {

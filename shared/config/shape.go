@@ -112,3 +112,17 @@ func loopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
+
+// decodeKeys reads secrets in base64 with commas between them; nil where one is none.
+func decodeKeys(v string) (keys [][]byte) {
+	for part := range strings.SplitSeq(v, ",") {
+		key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(part))
+		if err != nil || len(key) < 32 || len(key) > 64 || len(keys) == 4 {
+			return nil
+		}
+		keys = append(keys, key)
+	}
+	return keys
+}
+
+func isChatKey(v string) bool { return decodeKeys(v) != nil }

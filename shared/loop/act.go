@@ -20,11 +20,14 @@ const tries = 3
 func (m *mover) act(ctx context.Context, id string) error {
 	a := m.state.Action(id)
 	t := m.Tools[a.Tool]
-	if t == nil || t.Waits() {
+	if t == nil {
 		return m.outcome(ctx, id, refusal(fault.New(fault.Tool, "no_such_tool", "This tool is no longer offered.")))
 	}
 	if err := m.stillFits(ctx, a, t); err != nil {
 		return m.outcome(ctx, id, refusal(err))
+	}
+	if t.Waits() {
+		return m.await(ctx, id)
 	}
 	handle := ""
 	if t.Prepares() {
@@ -150,8 +153,11 @@ func (d *draft) startedAs(intent agent.Started) string {
 
 // decidedBy says in the audit what an effect rests on: its user's decision, or the policy's.
 func decidedBy(a *agent.Action) string {
-	if a.Decision != "" {
+	switch {
+	case a.Decision != "":
 		return string(a.Decision)
+	case a.Own:
+		return "own_call"
 	}
 	return a.PolicyDecision
 }
@@ -173,16 +179,17 @@ func (d *draft) reconsider(a *agent.Action, t *tool.Tool) (stop bool, err error)
 	if err != nil {
 		return false, err
 	}
+	asks := a.Decision == "" && asks(v, a.Own)
 	switch {
 	case v.Mode == policy.Deny:
 		return true, d.stop(a, v.Rule, fault.New(fault.Policy, "denied", "%s", v.Reason))
-	case a.Decision == "" && v.Mode == policy.RequireApproval && a.Status == agent.ActionExecuting:
+	case asks && a.Status == agent.ActionExecuting:
 		return true, d.stop(a, v.Rule, fault.New(fault.Policy, "denied", "What allowed it was taken back before it was done."))
-	case a.Decision == "" && v.Mode == policy.RequireApproval && d.m.withinCaps(u, d.now) != nil:
+	case asks && d.m.withinCaps(u, d.now) != nil:
 		return true, d.stop(a, v.Rule, d.m.withinCaps(u, d.now))
-	case a.Decision == "" && v.Mode == policy.RequireApproval:
+	case asks:
 		return true, d.ask(a, agent.KindApproval, v.Reason)
-	case a.Decision == "":
+	case a.Decision == "" && !a.Own:
 		return false, d.moveUser(func(*agent.User) {})
 	}
 	return false, nil

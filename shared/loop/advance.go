@@ -95,6 +95,9 @@ func (l *Loop) ending(s *agent.State, r agent.Run, now time.Time) *agent.End {
 			return failure(fault.New(fault.Policy, fault.CodeExpired, "Nobody answered in time, so what waited was not done."))
 		}
 	}
+	if s.Question.Direct && len(s.Turns) > 0 && len(s.Open()) == 0 && allOver(s) {
+		return l.calledEnd(s)
+	}
 	if len(s.Turns) >= l.Profile.MaxModelCalls && len(s.Open()) == 0 && allOver(s) {
 		return l.outOfCalls(s)
 	}
@@ -275,7 +278,7 @@ func (d *draft) end(end *agent.End) error {
 // giveUp closes an action that will not be carried out any more.
 func (d *draft) giveUp(a *agent.Action, end *agent.End) error {
 	waiting := a.Waiting()
-	if waiting {
+	if waiting && a.Kind != agent.KindCall {
 		if err := d.closeApproval(a.ApprovalID, closedAs(end), ""); err != nil {
 			return err
 		}

@@ -11,13 +11,9 @@ import (
 // contents lays out the conversation as the model must see it: the thread's history and the prompt as words, then this
 // run's own turns verbatim, each with the responses to its calls. It is made of events alone, so whoever takes the run
 // up makes the same.
-func (m *mover) contents() ([]json.RawMessage, error) {
-	history := make([]model.Message, len(m.state.Question.History))
-	for i, h := range m.state.Question.History {
-		history[i] = model.Message{Role: roleOf(h.Role), Text: h.Text}
-	}
-	c, err := model.NewContents(history)
-	if err == nil {
+func (m *mover) contents() (*model.Contents, error) {
+	c, err := m.earlier()
+	if err == nil && m.state.Question.Prompt != "" {
 		err = c.AddUser(m.state.Question.Prompt)
 	}
 	for i, t := range m.state.Turns {
@@ -26,7 +22,20 @@ func (m *mover) contents() ([]json.RawMessage, error) {
 		}
 		err = m.addTurn(c, t, i+1)
 	}
-	return c.JSON(), err
+	return c, err
+}
+
+// earlier is the conversation before the prompt.
+func (m *mover) earlier() (*model.Contents, error) {
+	q := m.state.Question
+	if len(q.Earlier) > 0 {
+		return model.Load(q.Earlier)
+	}
+	history := make([]model.Message, len(q.History))
+	for i, h := range q.History {
+		history[i] = model.Message{Role: roleOf(h.Role), Text: h.Text}
+	}
+	return model.NewContents(history)
 }
 
 // addTurn adds one answer of the model and what became of its calls. An answer that could not be used is not replayed:
@@ -35,7 +44,7 @@ func (m *mover) addTurn(c *model.Contents, t agent.Turn, number int) error {
 	if t.Correction != "" {
 		return c.AddUser(t.Correction)
 	}
-	if err := c.AddModel(t.Content); err != nil || t.Calls == 0 {
+	if err := c.AddModel(t.Content); err != nil || t.Calls == 0 || number == len(m.state.Turns) && !allOver(m.state) {
 		return err
 	}
 	responses := m.responses(number)

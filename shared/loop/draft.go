@@ -149,11 +149,8 @@ func (d *draft) close() error {
 	if d.empty() {
 		return nil
 	}
-	if to := d.state.Derived(); d.state.End == nil && to != d.state.Status {
-		if err := d.event(agent.Event{Type: agent.RunStatusChange, Status: to}); err != nil {
-			return err
-		}
-		d.notices = append(d.notices, Notice{Status: to})
+	if err := d.become(d.state.Derived()); err != nil {
+		return err
 	}
 	if !d.keepLease {
 		d.setLease()
@@ -163,6 +160,18 @@ func (d *draft) close() error {
 			return err
 		}
 	}
+	return nil
+}
+
+// become brings the run's status in line with what follows from the rest of it.
+func (d *draft) become(to agent.RunStatus) error {
+	if d.state.End != nil || to == d.state.Status {
+		return nil
+	}
+	if err := d.event(agent.Event{Type: agent.RunStatusChange, Status: to}); err != nil {
+		return err
+	}
+	d.notices = append(d.notices, Notice{Status: to})
 	return nil
 }
 

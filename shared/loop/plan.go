@@ -71,14 +71,16 @@ func (m *mover) request() (model.Request, error) {
 		return model.Request{}, err
 	}
 	last := len(m.state.Turns)+1 >= m.Profile.MaxModelCalls && m.Profile.MaxModelCalls > 1
-	return model.Request{System: m.instructions(), Contents: contents, Tools: m.specs(), NoTools: last}, nil
+	return model.Request{System: m.instructions(), Contents: contents.JSON(), Tools: m.specs(), NoTools: last}, nil
 }
 
 // specs are the tools in a fixed order, so that the service may cache the request's beginning.
 func (l *Loop) specs() []tool.Spec {
 	var specs []tool.Spec
 	for _, name := range l.Tools.Names() {
-		specs = append(specs, l.Tools[name].Spec)
+		if t := l.Tools[name]; !t.Hidden {
+			specs = append(specs, t.Spec)
+		}
 	}
 	return specs
 }
@@ -143,7 +145,8 @@ func (d *draft) answer(r *model.Reply, access map[string]error) error {
 		return d.end(failure(fault.New(fault.Model, "too_many_calls", "The model asked for %d actions at once, which is more than %d.", len(r.Calls), maxCalls)))
 	}
 	for i, c := range r.Calls {
-		if err := d.judge(c, i, access[c.Name]); err != nil {
+		plan := agent.Plan{Turn: len(d.state.Turns), Index: i, CallID: c.ID, Tool: c.Name}
+		if err := d.judge(plan, c.Args, access[c.Name]); err != nil {
 			return err
 		}
 	}
@@ -164,23 +167,28 @@ func (d *draft) finish(text string) error {
 
 var shownName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
+// shown is the tool's name as it may be stored and shown.
+func shown(name string) string {
+	if !shownName.MatchString(name) {
+		return "unknown"
+	}
+	return name
+}
+
 // judge decides what becomes of one call: refused, allowed, or asked for (seed 000 §4 to §6). Nothing that the model
 // says is trusted: the name must be known, the arguments are validated and normalised, and the policy looks at those.
-func (d *draft) judge(c model.Call, index int, access error) error {
-	plan := agent.Plan{Turn: len(d.state.Turns), Index: index, CallID: c.ID, Tool: c.Name}
-	id := agent.ActionID(d.run.ID, plan.Turn, index, 0)
-	if !shownName.MatchString(plan.Tool) {
-		plan.Tool = "unknown"
-	}
-	t := d.m.Tools[c.Name]
-	if t == nil {
+func (d *draft) judge(plan agent.Plan, wanted json.RawMessage, access error) error {
+	id := agent.ActionID(d.run.ID, plan.Turn, plan.Index, 0)
+	t := d.m.Tools[plan.Tool]
+	plan.Tool = shown(plan.Tool)
+	if t == nil || t.Hidden && !plan.Own {
 		return d.refuse(id, plan, fault.New(fault.Model, "unknown_tool", "There is no such tool."))
 	}
 	plan.SideEffect = t.SideEffect
-	if len(c.Args) == 0 || c.Args[0] != '{' {
+	if len(wanted) == 0 || wanted[0] != '{' {
 		return d.refuse(id, plan, fault.New(fault.Model, "unreadable_arguments", "The arguments are not a JSON object."))
 	}
-	args, err := t.Normalize(c.Args)
+	args, err := t.Normalize(wanted)
 	if err != nil {
 		return d.refuse(id, plan, err)
 	}
@@ -208,7 +216,7 @@ func (d *draft) weigh(id string, plan agent.Plan, t *tool.Tool) error {
 		return err
 	}
 	plan.PolicyDecision, plan.Rule, plan.Reason, plan.Allowed = string(verdict.Mode), verdict.Rule, verdict.Reason, verdict.Entries
-	plan.RequiresApproval = verdict.Mode == policy.RequireApproval || t.Waits()
+	plan.RequiresApproval = asks(verdict, plan.Own)
 	switch {
 	case verdict.Mode == policy.Deny:
 		return d.refuse(id, plan, fault.New(fault.Policy, "denied", "%s", verdict.Reason))
@@ -224,10 +232,18 @@ func (d *draft) weigh(id string, plan agent.Plan, t *tool.Tool) error {
 	if err := d.event(agent.Event{Type: agent.ActionPlan, ActionID: id, Plan: &plan}); err != nil {
 		return err
 	}
-	if !plan.RequiresApproval {
-		return nil
+	switch {
+	case plan.RequiresApproval:
+		return d.ask(d.state.Action(id), agent.KindApproval, plan.Reason)
+	case t.Waits():
+		return d.await(id)
 	}
-	return d.ask(d.state.Action(id), agent.KindApproval, plan.Reason)
+	return nil
+}
+
+// asks reports whether the user must be asked. Of their own call they are asked only where everybody is, of everything.
+func asks(v policy.Decision, own bool) bool {
+	return v.Mode == policy.RequireApproval && (!own || v.Rule == policy.RuleAskedForAll)
 }
 
 // verdict asks the policy, with the user's own allowlist.

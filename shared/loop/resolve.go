@@ -249,7 +249,7 @@ func (d *draft) alwaysAllow(t *tool.Tool, args json.RawMessage) error {
 func (d *draft) startNew(old *agent.Action, t *tool.Tool) error {
 	plan := old.Plan
 	plan.Again++
-	plan.RequiresApproval = true
+	plan.RequiresApproval, plan.Own = true, false
 	id := agent.ActionID(d.run.ID, plan.Turn, plan.Index, plan.Again)
 	if err := d.event(agent.Event{Type: agent.ActionPlan, ActionID: id, Plan: &plan}); err != nil {
 		return err

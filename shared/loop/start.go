@@ -19,6 +19,8 @@ type Ask struct {
 	ThreadID string // empty: a new thread
 	Key      string // the Idempotency-Key, or empty
 	BodyHash string // of the request, compared where the key was used before
+	Kept     *Kept  // the conversation, where the caller keeps it and not the store
+	Call     *Call  // what is to be done without asking the model (Propose)
 }
 
 // Start stores a run and moves it as far as it goes alone. A key that was used before gives the run that it started,
@@ -31,21 +33,28 @@ func (l *Loop) Start(ctx context.Context, q Ask, emit Sink) (*agent.RunView, err
 		id = agent.KeyedRunID(q.UID, q.Key)
 	}
 	m := l.mover(id, emit)
-	threadID := q.ThreadID
-	if threadID == "" {
-		threadID = agent.NewThreadID(id)
-	}
-	if err := m.begin(ctx, q, threadID); err != nil {
+	if err := m.start(ctx, q); err != nil {
 		return nil, err
 	}
+	return m.view(), nil
+}
+
+func (m *mover) start(ctx context.Context, q Ask) error {
+	threadID := q.ThreadID
+	if threadID == "" {
+		threadID = agent.NewThreadID(m.id)
+	}
+	if err := m.begin(ctx, q, threadID); err != nil {
+		return err
+	}
 	if m.run.Lease.Owner != m.owner { // the key's first request moves it, or has moved it
-		return m.view(), nil
+		return nil
 	}
-	v, err := m.advance(ctx)
+	_, err := m.advance(ctx)
 	if Held(err) { // this process was stopped for longer than its lease, and another one has taken over
-		return m.view(), nil
+		return nil
 	}
-	return v, err
+	return err
 }
 
 // begin reads what a start depends on and commits the run, its thread and the user's message as one.
@@ -59,6 +68,7 @@ func (m *mover) begin(ctx context.Context, q Ask, threadID string) error {
 	if err := m.beginReads(ctx, q, also); err != nil {
 		return err
 	}
+	access := m.mayCall(ctx, q)
 	return m.transition(ctx, func(d *draft) error {
 		if d.run.ID != "" { // it is there already: an earlier request's, or this one's, whose answer was lost
 			return sameRequest(d.run, q)
@@ -73,13 +83,29 @@ func (m *mover) begin(ctx context.Context, q Ask, threadID string) error {
 		if err := d.openThread(q, threadID); err != nil {
 			return err
 		}
-		question := &agent.Question{Prompt: q.Prompt, History: d.thread.History()}
-		if err := d.event(agent.Event{Type: agent.RunQueued, Queued: question}); err != nil {
+		if err := d.event(agent.Event{Type: agent.RunQueued, Queued: d.question(q)}); err != nil {
 			return err
 		}
 		d.notices = append(d.notices, Notice{Status: agent.Queued})
-		return d.say(agent.RoleUser, "", "%s", q.Prompt)
+		if err := d.say(agent.RoleUser, "", "%s", q.Prompt); err != nil {
+			return err
+		}
+		switch {
+		case q.Call != nil:
+			return d.propose(q.Call, access)
+		case q.Kept != nil:
+			return d.restore(q.Kept)
+		}
+		return nil
 	})
+}
+
+func (d *draft) question(q Ask) *agent.Question {
+	question := &agent.Question{Prompt: q.Prompt, History: d.thread.History(), Direct: q.Call != nil}
+	if q.Kept != nil {
+		question.Earlier = q.Kept.Earlier
+	}
+	return question
 }
 
 // beginReads reads the documents; the run's own, and its audit's first, are only read where a key may have named it before.
@@ -192,8 +218,11 @@ func (m *mover) progress() string {
 
 // asks says what a waiting action waits for.
 func (l *Loop) asks(a *agent.Action) string {
-	if a.Kind == agent.KindReview {
+	switch a.Kind {
+	case agent.KindReview:
 		return "Please check whether this was done: " + l.title(a)
+	case agent.KindCall:
+		return "Waiting for an answer: " + l.title(a)
 	}
 	return "Waiting for your approval: " + l.title(a)
 }

@@ -64,3 +64,26 @@ func cut(s string) string {
 	}
 	return s[:n] + fmt.Sprintf("\n[cut: these are the first %d of %d bytes]", n, len(s))
 }
+
+// Responses reads a content of responses, as Contents made it. Its errors are of class Model.
+func Responses(raw json.RawMessage) ([]Response, error) {
+	c, err := decode(raw)
+	if err != nil {
+		return nil, err
+	}
+	var out []Response
+	for _, p := range c.parts {
+		if p.FunctionResponse == nil {
+			return nil, unreadable(nil)
+		}
+		var payload struct {
+			Output json.RawMessage `json:"output"`
+			Error  string          `json:"error"`
+		}
+		if err := json.Unmarshal(p.FunctionResponse.Response, &payload); err != nil {
+			return nil, unreadable(err)
+		}
+		out = append(out, Response{p.FunctionResponse.ID, p.FunctionResponse.Name, payload.Output, payload.Error})
+	}
+	return out, nil
+}

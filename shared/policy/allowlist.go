@@ -44,7 +44,7 @@ func (r Rules) Entries(uid, tool string, recipients []string, now time.Time) ([]
 	}
 	entries := make([]Entry, 0, len(people))
 	for _, a := range people {
-		if malformed(a) || punycode(a) || r.AlwaysAsk.Match(a) || r.forbids(a) {
+		if malformed(a) || punycode(a) || r.AskSideEffects || r.AlwaysAsk.Match(a) || r.forbids(a) {
 			return nil, notApplicable("At least one recipient's address needs your approval each time. Approve it once instead.")
 		}
 		entries = append(entries, Entry{EntryID(uid, tool, a), tool, a, now, now.Add(EntryLife)})

@@ -32,6 +32,8 @@ const (
 	RuleDenied         = "recipient_denied"        // a recipient is on the deny list
 	RuleNotPermitted   = "recipient_not_permitted" // a list of what is permitted is set, and a recipient is not on it
 	RuleReadOnly       = "read_only"               // the tool changes nothing
+	RuleAskedForAll    = "side_effects_ask"        // the kill switch at half: each effect is asked about
+	RuleNotRequired    = "declared_not_required"   // the operator declared that nobody need be asked for an effect that reaches no address
 	RuleNoRecipient    = "no_recipient"            // an effect that reaches nobody whom an allowlist could name
 	RulePunycode       = "recipient_punycode"      // an internationalised domain may look like another one
 	RuleAlwaysAsk      = "recipient_always_asked"  // configuration asks each time, whatever the allowlist says
@@ -91,6 +93,12 @@ func (r Rules) deny(spec tool.Spec, people []string) (Decision, bool) {
 func (r Rules) ask(in Input, people []string) Decision {
 	ask := func(rule, reason string) Decision {
 		return Decision{Mode: RequireApproval, Rule: rule, Reason: reason}
+	}
+	if r.AskSideEffects && in.Tool.SideEffect {
+		return ask(RuleAskedForAll, "The operator of this service has your approval asked for everything that has an effect outside it.")
+	}
+	if len(people) == 0 && in.Tool.Approval == tool.NotRequired {
+		return Decision{Mode: Allow, Rule: RuleNotRequired, Reason: "This service does not ask for it."}
 	}
 	if len(people) == 0 && in.Tool.SideEffect {
 		return ask(RuleNoRecipient, "It has an effect outside this conversation, and that needs your approval each time.")

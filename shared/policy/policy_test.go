@@ -54,6 +54,7 @@ func TestDecide(t *testing.T) {
 	}{
 		"reading":                                  {tool: lookup, mode: policy.Allow, rule: policy.RuleReadOnly},
 		"reading that asks by default":             {tool: tool.Spec{Name: "x", Approval: tool.Required}, mode: policy.RequireApproval, rule: policy.RuleNoRecipient},
+		"an effect declared to need no approval":   {tool: tool.Spec{Name: "x", SideEffect: true, Approval: tool.NotRequired}, mode: policy.Allow, rule: policy.RuleNotRequired},
 		"an effect that asks for no approval":      {tool: tool.Spec{Name: "x", SideEffect: true, Approval: tool.NotRequired}, to: []string{"a@example.com"}, mode: policy.RequireApproval, rule: policy.RuleNotAllowlisted},
 		"mail, nobody allowed":                     {to: []string{"a@example.com"}, mode: policy.RequireApproval, rule: policy.RuleNotAllowlisted},
 		"mail, allowed":                            {to: []string{"a@example.com"}, list: allow("a@example.com"), mode: policy.Allow, rule: policy.RuleAllowlisted},
@@ -86,6 +87,8 @@ func TestDecide(t *testing.T) {
 		"permitted and denied":                     {rules: policy.Rules{Permitted: patterns(t, "corp.example"), Denied: patterns(t, "a@corp.example")}, to: []string{"a@corp.example"}, mode: policy.Deny, rule: policy.RuleDenied},
 		"always asked, though allowed":             {rules: policy.Rules{AlwaysAsk: patterns(t, "bank.example")}, to: []string{"a@bank.example"}, list: allow("a@bank.example"), mode: policy.RequireApproval, rule: policy.RuleAlwaysAsk},
 		"kill switch":                              {rules: policy.Rules{DenySideEffects: true}, to: []string{"a@example.com"}, list: allow("a@example.com"), mode: policy.Deny, rule: policy.RuleSwitchedOff},
+		"kill switch at half, though allowed":      {rules: policy.Rules{AskSideEffects: true}, to: []string{"a@example.com"}, list: allow("a@example.com"), mode: policy.RequireApproval, rule: policy.RuleAskedForAll},
+		"kill switch at half leaves reading":       {rules: policy.Rules{AskSideEffects: true}, tool: lookup, mode: policy.Allow, rule: policy.RuleReadOnly},
 		"kill switch leaves reading":               {rules: policy.Rules{DenySideEffects: true}, tool: lookup, mode: policy.Allow, rule: policy.RuleReadOnly},
 	}
 	for name, tt := range tests {
@@ -149,6 +152,9 @@ func TestEntries(t *testing.T) {
 			t.Errorf("what was just allowed is decided %s by %s", d.Mode, d.Rule)
 		}
 	})
+	if _, err := (policy.Rules{AskSideEffects: true}).Entries(uid, mail.Name, []string{"a@example.com"}, now); err == nil {
+		t.Error("an always allow is stored while everything is asked about")
+	}
 	for name, people := range map[string][]string{
 		"AP-017: no recipients": nil,
 		"punycode":              {"a@example.com", "a@xn--exmple-4nf.com"},

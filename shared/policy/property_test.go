@@ -27,7 +27,8 @@ func drawRules(t *rapid.T) policy.Rules {
 		}
 		return p
 	}
-	return policy.Rules{Denied: list("denied"), Permitted: list("permitted"), AlwaysAsk: list("ask"), DenySideEffects: rapid.IntRange(0, 9).Draw(t, "switch") == 0}
+	return policy.Rules{Denied: list("denied"), Permitted: list("permitted"), AlwaysAsk: list("ask"),
+		AskSideEffects: rapid.IntRange(0, 9).Draw(t, "half") == 0, DenySideEffects: rapid.IntRange(0, 9).Draw(t, "switch") == 0}
 }
 
 func drawInput(t *rapid.T) policy.Input {
@@ -67,8 +68,8 @@ func TestAnAllowCoversEverybody(t *testing.T) {
 		if d.Mode != policy.Allow || !in.Tool.SideEffect {
 			return
 		}
-		if len(in.Recipients) == 0 {
-			t.Fatal("an effect that reaches nobody was allowed")
+		if len(in.Recipients) == 0 && in.Tool.Approval != tool.NotRequired || rules.AskSideEffects {
+			t.Fatal("an effect was allowed that reaches nobody, and nobody declared that it may be, or that all are asked about")
 		}
 		for _, a := range in.Recipients {
 			id := policy.EntryID(uid, in.Tool.Name, a)

@@ -10,6 +10,7 @@ type Rules struct {
 	Denied          Patterns // must not be written to
 	Permitted       Patterns // where not empty: all others must not be written to
 	AlwaysAsk       Patterns // asked about each time; the allowlist does not count
+	AskSideEffects  bool     // the kill switch at half: whatever has an effect is asked about each time; the allowlist does not count
 	DenySideEffects bool     // the kill switch: nothing that has an effect is carried out or asked about
 }
 

@@ -23,6 +23,7 @@ type Def[In, Out any] struct {
 	Description string
 	SideEffect  bool
 	Approval    Approval // empty: Required for a side effect, NotRequired without one
+	Hidden      bool     // see Spec
 	Scopes      []string
 
 	// Refine may narrow the schema that was derived from In (enum, pattern, limits). Optional.
@@ -45,7 +46,7 @@ type Def[In, Out any] struct {
 	Reconcile func(context.Context, Call, In) (Verdict, Out, string, error)
 }
 
-// Tool is a tool with its types erased. Make one with Define.
+// Tool is a tool with its types erased. Make one with Define or Declare.
 type Tool struct {
 	Spec
 	normalize  func(json.RawMessage) (json.RawMessage, error)
@@ -57,7 +58,7 @@ type Tool struct {
 	reconcile  func(context.Context, Call) (Outcome, error)
 }
 
-var validName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,62}$`)
+var validName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]{0,62}$`)
 
 // Define makes a tool. It panics on a definition that cannot work: definitions are code, and a wrong one must not start.
 func Define[In, Out any](d Def[In, Out]) *Tool {
@@ -70,13 +71,7 @@ func Define[In, Out any](d Def[In, Out]) *Tool {
 	if err != nil {
 		panic(fmt.Sprintf("tool.Define(%q): %v", d.Name, err))
 	}
-	t := &Tool{Spec: Spec{Name: d.Name, Description: d.Description, Schema: raw, SideEffect: d.SideEffect, Approval: d.Approval, Scopes: d.Scopes}}
-	if t.Approval == "" {
-		t.Approval = NotRequired
-		if t.SideEffect {
-			t.Approval = Required
-		}
-	}
+	t := &Tool{Spec: Spec{Name: d.Name, Description: d.Description, Schema: raw, SideEffect: d.SideEffect, Approval: d.Approval.or(d.SideEffect), Hidden: d.Hidden, Scopes: d.Scopes}}
 	decode := func(args json.RawMessage) (v In, err error) {
 		err = json.Unmarshal(args, &v)
 		return v, err
@@ -235,11 +230,10 @@ func canonical(v any) (json.RawMessage, error) {
 type schema struct{ *jsonschema.Resolved }
 
 func schemaOf[T any](tool string, refine func(*jsonschema.Schema)) schema {
-	s, err := jsonschema.For[T](nil)
+	s, err := SchemaOf[T]()
 	if err != nil {
 		panic(fmt.Sprintf("tool.Define(%q): no schema for the type: %v", tool, err))
 	}
-	plainTypes(s)
 	if refine != nil {
 		refine(s)
 	}
@@ -248,6 +242,16 @@ func schemaOf[T any](tool string, refine func(*jsonschema.Schema)) schema {
 		panic(fmt.Sprintf("tool.Define(%q): %v", tool, err))
 	}
 	return schema{r}
+}
+
+// SchemaOf is the schema of a Go type.
+func SchemaOf[T any]() (*jsonschema.Schema, error) {
+	s, err := jsonschema.For[T](nil)
+	if err != nil {
+		return nil, err
+	}
+	plainTypes(s)
+	return s, nil
 }
 
 // plainTypes undoes the "null or array" that a Go slice becomes: Gemini wants one type, and null is no list.

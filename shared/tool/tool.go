@@ -22,11 +22,12 @@ const (
 
 // Spec is what the model and the policy know of a tool (seed 000 §5).
 type Spec struct {
-	Name        string          // ^[a-z][a-z0-9_]{0,62}$
+	Name        string          // ^[A-Za-z][A-Za-z0-9_.-]{0,62}$
 	Description string          // for the model
 	Schema      json.RawMessage // JSON Schema of the arguments
 	SideEffect  bool            // whether the world is another after it
 	Approval    Approval
+	Hidden      bool     // only its user calls it, by its name: the model neither sees nor reaches it
 	Scopes      []string // OAuth scopes of the user's account that the tool needs
 }
 

@@ -1,9 +1,10 @@
 // Package demomodel is the offline demo model of the local server: it speaks the Gemini protocol, so that the real
-// client and the whole runtime work without a key, and it understands plain requests in English to write mail and to
-// make calendar events. It is no language model: it looks for verbs, addresses and times, says what it did not find, and
-// answers everything else with what it is.
+// client and the whole runtime work without a key, and it understands plain requests in English to write mail, to make
+// calendar events, and to use the page that its user looks at. It is no language model: it looks for verbs, addresses and
+// times, says what it did not find, and answers everything else with what it is.
 //
-// Understand reads a prompt; report.go puts function responses into words; this file joins them to the protocol.
+// Understand reads a prompt; report.go puts function responses into words; page.go decides what to do on a page; this
+// file joins them to the protocol.
 package demomodel
 
 import (
@@ -37,13 +38,16 @@ func Brain(now func() time.Time) fakegemini.Brain {
 }
 
 func think(r fakegemini.Request, now time.Time) fakegemini.Turn {
+	if turn, ok := onPage(r); ok {
+		return turn
+	}
 	if responses := r.Responses(); responses != nil {
 		return words(report(callsBefore(r), responses))
 	}
 	intents := intend(r, now)
 	switch {
 	case len(intents) == 0:
-		return words(smallTalk(r.User()))
+		return words(join(smallTalk(r.User()), readSurface(r).abilities()))
 	case r.NoTools:
 		return words("I understood what you want, but I may call no tools in this answer, so nothing was done. Please ask again.")
 	}

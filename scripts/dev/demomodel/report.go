@@ -64,6 +64,11 @@ func outcome(c fakegemini.FunctionCall, raw json.RawMessage) string {
 		args = r.Executed
 	}
 	what, done := describe(c.Name, args)
+	return sayOutcome(what, done, r)
+}
+
+// sayOutcome puts into words whether it was done.
+func sayOutcome(what, done string, r response) string {
 	switch {
 	case r.Error != "" && saidNo.MatchString(r.Error):
 		comment := r.Error[len(saidNo.FindString(r.Error)):]

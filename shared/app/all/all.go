@@ -4,6 +4,7 @@ package all
 import (
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/app/accounts"
+	"github.com/countersign-run/countersign/shared/app/actions"
 	_ "github.com/countersign-run/countersign/shared/app/embedded"
 	"github.com/countersign-run/countersign/shared/app/gemini"
 	"github.com/countersign-run/countersign/shared/app/pubsub"
@@ -11,4 +12,4 @@ import (
 )
 
 // Parts are all of them.
-var Parts = app.With(pubsub.Part, gemini.Part, tools.Part, accounts.Part)
+var Parts = app.With(app.Chat, pubsub.Part, gemini.Part, tools.Part, actions.Part, accounts.Part)

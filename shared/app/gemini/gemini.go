@@ -18,6 +18,11 @@ func open(ctx context.Context, cfg config.Config) (model.Model, error) {
 	if !cfg.GeminiAPIKey.IsSet() && cfg.VertexProject == "" {
 		return nil, nil
 	}
+	return New(ctx, cfg)
+}
+
+// New makes the model that the configuration names.
+func New(ctx context.Context, cfg config.Config) (*gemini.Model, error) {
 	return gemini.New(ctx, gemini.Config{APIKey: cfg.GeminiAPIKey.Reveal(), Model: cfg.GeminiModel, BaseURL: cfg.GeminiBaseURL,
 		VertexProject: cfg.VertexProject, VertexLocation: cfg.VertexLocation, VertexEndpoint: cfg.VertexEndpoint})
 }

@@ -21,6 +21,7 @@ type Brain func(Request) Turn
 
 // Server is an http.Handler for
 //
+//	GET  /v1beta/models/{model}
 //	POST /v1beta/models/{model}:generateContent
 //	POST /v1beta/models/{model}:streamGenerateContent?alt=sse
 //	POST /v1beta1/projects/{project}/locations/{location}/publishers/google/models/{model}:…
@@ -56,16 +57,21 @@ func (s *Server) Refused() []string {
 
 var path = regexp.MustCompile(`^/v1(beta|beta1)?/(projects/[^/]+/locations/[^/]+/publishers/google/)?models/([^/:]+):(generateContent|streamGenerateContent)$`)
 
+var modelPath = regexp.MustCompile(`^/v1(?:beta|beta1)?/((?:publishers/google/)?models/[^/:]+)$`)
+
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if m := modelPath.FindStringSubmatch(r.URL.Path); m != nil && r.Method == http.MethodGet {
+		describe(w, r, m[1])
+		return
+	}
 	m := path.FindStringSubmatch(r.URL.Path)
 	if m == nil || r.Method != http.MethodPost {
 		writeError(w, http.StatusNotFound, "The path or the method is not one of this service.")
 		return
 	}
 	vertex, stream := m[2] != "", m[4] == "streamGenerateContent"
-	if !vertex && r.Header.Get("x-goog-api-key") == "" && r.URL.Query().Get("key") == "" {
-		writeError(w, http.StatusForbidden, "Method doesn't allow unregistered callers (callers without established identity). Please use API Key or other form of API consumer identity to call this API.")
+	if !vertex && !registered(w, r) {
 		return
 	}
 	data, err := io.ReadAll(io.LimitReader(r.Body, MaxBody+1))
@@ -83,6 +89,25 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	req.Model, req.Stream, req.Vertex = m[3], stream, vertex
 	s.remember(req)
 	answer{s.brain(req), req, s.Generation, len(data)}.write(w, r)
+}
+
+// registered answers a caller without a key with 403.
+func registered(w http.ResponseWriter, r *http.Request) bool {
+	if r.Header.Get("x-goog-api-key") != "" || r.URL.Query().Get("key") != "" {
+		return true
+	}
+	writeError(w, http.StatusForbidden, "Method doesn't allow unregistered callers (callers without established identity). Please use API Key or other form of API consumer identity to call this API.")
+	return false
+}
+
+// describe answers for every model: the fake has no list of them.
+func describe(w http.ResponseWriter, r *http.Request, name string) {
+	vertex := strings.HasPrefix(name, "publishers/")
+	if !vertex && !registered(w, r) {
+		return
+	}
+	w.Header().Set("Content-Type", "application/json; charset=UTF-8")
+	w.Write(encode(map[string]any{"name": name, "version": "1", "displayName": "The fake", "supportedGenerationMethods": []string{"generateContent"}}))
 }
 
 func (s *Server) remember(req Request) {

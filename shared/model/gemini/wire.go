@@ -11,7 +11,7 @@ import (
 
 // exchange is one request and its response, as bytes.
 type exchange struct {
-	contents []json.RawMessage // go out
+	contents []json.RawMessage // go out; nil where the request has none
 
 	status     int // 0: no response came
 	retryAfter string
@@ -37,6 +37,24 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !ok {
 		return w.base.RoundTrip(req)
 	}
+	out := req
+	if ex.contents != nil {
+		var err error
+		if out, err = ex.fill(req); err != nil {
+			return nil, err
+		}
+	}
+	res, err := w.base.RoundTrip(out)
+	if err != nil {
+		return nil, err
+	}
+	ex.status, ex.retryAfter = res.StatusCode, res.Header.Get("Retry-After")
+	res.Body = &tee{res.Body, ex}
+	return res, nil
+}
+
+// fill is the request with the contents in its body.
+func (ex *exchange) fill(req *http.Request) (*http.Request, error) {
 	defer req.Body.Close()
 	rest, err := io.ReadAll(req.Body)
 	if err != nil {
@@ -46,13 +64,7 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	body := splice(ex.contents, rest)
 	out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
-	res, err := w.base.RoundTrip(out)
-	if err != nil {
-		return nil, err
-	}
-	ex.status, ex.retryAfter = res.StatusCode, res.Header.Get("Retry-After")
-	res.Body = &tee{res.Body, ex}
-	return res, nil
+	return out, nil
 }
 
 // splice puts the contents in front of the members of the JSON object that genai made.

@@ -35,6 +35,7 @@ type fieldOverride struct {
 	CollectionGroup string `json:"collectionGroup"`
 	FieldPath       string `json:"fieldPath"`
 	Indexes         []any  `json:"indexes"`
+	TTL             bool   `json:"ttl,omitempty"`
 }
 
 func readIndexFile(t *testing.T) indexFile {
@@ -90,8 +91,8 @@ func name(c compositeIndex) string {
 	return text
 }
 
-// Data is large and never asked for, so it must not be indexed; nor the version before. What a query needs must not be
-// exempt.
+// Data is large and never asked for, so it must not be indexed; nor the version before, nor the hour at which a document
+// may be deleted. What a query needs must not be exempt.
 func TestIndexExemptions(t *testing.T) {
 	exempt := map[string]bool{}
 	var groups []string
@@ -99,7 +100,7 @@ func TestIndexExemptions(t *testing.T) {
 		if o.Indexes == nil || len(o.Indexes) > 0 {
 			t.Errorf("%s.%s: an exemption has an empty list of indexes", o.CollectionGroup, o.FieldPath)
 		}
-		if o.FieldPath != store.DataField && o.FieldPath != store.PreviousField {
+		if o.FieldPath != store.DataField && o.FieldPath != store.PreviousField && !o.TTL {
 			t.Errorf("%s.%s is exempt and may be needed", o.CollectionGroup, o.FieldPath)
 		}
 		if exempt[o.CollectionGroup+" "+o.FieldPath] {
@@ -115,6 +116,19 @@ func TestIndexExemptions(t *testing.T) {
 		if !exempt[g+" "+store.DataField] || !exempt[g+" "+store.PreviousField] {
 			t.Errorf("%s: %s and %s are not both exempt", g, store.DataField, store.PreviousField)
 		}
+	}
+}
+
+// A consent that was never finished names its end, and nothing else that is stored may be deleted by the hour.
+func TestExpiry(t *testing.T) {
+	var expire []string
+	for _, o := range readIndexFile(t).FieldOverrides {
+		if o.TTL {
+			expire = append(expire, o.CollectionGroup+"."+o.FieldPath)
+		}
+	}
+	if want := []string{"oauth_states.expireAt"}; !slices.Equal(expire, want) {
+		t.Errorf("expiring are %v, want %v", expire, want)
 	}
 }
 

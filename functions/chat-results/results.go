@@ -1,0 +1,16 @@
+// Package results is the function that takes what a page's tools answered to the agent's calls, and goes on:
+// POST /api/agent/chat/results.
+package results
+
+import (
+	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
+
+	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/app/actions"
+	"github.com/countersign-run/countersign/shared/app/gemini"
+	"github.com/countersign-run/countersign/shared/app/pubsub"
+)
+
+func init() {
+	functions.HTTP("chat-results", app.Function("chat-results", app.Users, app.Chat, pubsub.Part, gemini.Part, actions.Part))
+}

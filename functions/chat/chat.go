@@ -1,0 +1,16 @@
+// Package chat is the function that takes a user's message to the agent of a page: POST /api/agent/chat. The page keeps the
+// conversation; actions with an effect become runs of their own.
+package chat
+
+import (
+	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
+
+	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/app/actions"
+	"github.com/countersign-run/countersign/shared/app/gemini"
+	"github.com/countersign-run/countersign/shared/app/pubsub"
+)
+
+func init() {
+	functions.HTTP("chat", app.Function("chat", app.Users, app.Chat, pubsub.Part, gemini.Part, actions.Part))
+}

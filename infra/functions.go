@@ -1,0 +1,136 @@
+// Package infra reads what is deployed, from the same file that Terraform reads: infra/functions.json.
+package infra
+
+import (
+	_ "embed"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/countersign-run/countersign/shared/strictjson"
+)
+
+//go:embed functions.json
+var functionsJSON []byte
+
+// List is the one list of functions, and what the parts that they are made of need around them.
+type List struct {
+	Parts     map[string]Part `json:"parts"`
+	Functions []Function      `json:"functions"`
+}
+
+// Part is what every function that has it is given.
+type Part struct {
+	Environment []string          `json:"environment,omitempty"` // variables that are no secrets
+	Secrets     map[string]string `json:"secrets,omitempty"`     // variable: name of the secret
+	Roles       []Role            `json:"roles,omitempty"`
+}
+
+// Role is granted to the function's own identity, on one thing and no more.
+type Role struct {
+	Role string `json:"role"`
+	On   string `json:"on"` // project, database (a condition on the project's grant), topic, or tokens (the KMS key)
+}
+
+// Function is one deployable.
+type Function struct {
+	Name           string   `json:"name"`
+	Folder         string   `json:"folder"`
+	EntryPoint     string   `json:"entryPoint"` // the name that it registers
+	Callers        string   `json:"callers"`    // everyone, queue or scheduler
+	Routes         []Route  `json:"routes"`
+	Parts          []string `json:"parts"`
+	TimeoutSeconds int      `json:"timeoutSeconds"`
+	Memory         string   `json:"memory"`
+	CPU            string   `json:"cpu"`
+	Concurrency    int      `json:"concurrency"`
+	MinInstances   int      `json:"minInstances"`
+	MaxInstances   int      `json:"maxInstances"`
+}
+
+// Route is one method and path.
+type Route struct {
+	Method string `json:"method"`
+	Path   string `json:"path"`
+}
+
+// Public reports whether anybody may send the function a request; who is calling is then told by the user's token.
+func (f Function) Public() bool { return f.Callers == "everyone" }
+
+// Functions gives the list of this build.
+func Functions() (List, error) { return Parse(functionsJSON) }
+
+// Parse reads a list. The error names the function and the field that cannot be used.
+func Parse(data []byte) (List, error) {
+	var l List
+	if err := strictjson.Decode(data, &l); err != nil {
+		return List{}, fmt.Errorf("functions.json: %w", err)
+	}
+	seen := map[string]string{}
+	for _, f := range l.Functions {
+		if err := l.check(f, seen); err != nil {
+			return List{}, fmt.Errorf("functions.json: function %q: %w", f.Name, err)
+		}
+	}
+	for name, p := range l.Parts {
+		if err := p.check(); err != nil {
+			return List{}, fmt.Errorf("functions.json: part %q: %w", name, err)
+		}
+	}
+	return l, nil
+}
+
+var (
+	isName = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,18}[a-z0-9])?$`)
+	isPath = regexp.MustCompile(`^(/|(/([a-z-]+|\{[a-zA-Z]+\}))+)$`)
+)
+
+// check looks at one function; seen holds the names and routes of those before it.
+func (l List) check(f Function, seen map[string]string) error {
+	switch {
+	case !isName.MatchString(f.Name):
+		return fmt.Errorf("name must be small letters, digits and hyphens, at most 20")
+	case seen[f.Name] != "":
+		return fmt.Errorf("name is there twice")
+	case f.Folder == "" || f.EntryPoint == "":
+		return fmt.Errorf("folder and entryPoint must be set")
+	case !slices.Contains([]string{"everyone", "queue", "scheduler"}, f.Callers):
+		return fmt.Errorf("callers is %q, not everyone, queue or scheduler", f.Callers)
+	case len(f.Routes) == 0:
+		return fmt.Errorf("routes is empty")
+	case f.TimeoutSeconds < 1 || f.TimeoutSeconds > 3600:
+		return fmt.Errorf("timeoutSeconds is %d, not 1 to 3600", f.TimeoutSeconds)
+	case f.MinInstances < 0 || f.MaxInstances < 1 || f.MinInstances > f.MaxInstances:
+		return fmt.Errorf("minInstances and maxInstances are %d and %d; the most must be at least 1 and not below the least", f.MinInstances, f.MaxInstances)
+	}
+	if cpu, err := strconv.ParseFloat(f.CPU, 64); err != nil || f.Concurrency < 1 || f.Concurrency > 1000 || f.Concurrency > 1 && cpu < 1 {
+		return fmt.Errorf("cpu %q and concurrency %d do not go together: more than one request at a time needs a whole CPU", f.CPU, f.Concurrency)
+	}
+	seen[f.Name] = f.Name
+	for _, r := range f.Routes {
+		if !isPath.MatchString(r.Path) || !slices.Contains([]string{"GET", "POST", "DELETE"}, r.Method) {
+			return fmt.Errorf("route %q %q is not GET, POST or DELETE with a path", r.Method, r.Path)
+		}
+		if other := seen[r.Method+" "+r.Path]; other != "" {
+			return fmt.Errorf("route %s %s is %q's too", r.Method, r.Path, other)
+		}
+		seen[r.Method+" "+r.Path] = f.Name
+	}
+	for _, p := range f.Parts {
+		if _, ok := l.Parts[p]; !ok {
+			return fmt.Errorf("parts names %q, which is not defined", p)
+		}
+	}
+	return nil
+}
+
+func (p Part) check() error {
+	for _, r := range p.Roles {
+		if !strings.HasPrefix(r.Role, "roles/") || !slices.Contains([]string{"project", "database", "topic", "tokens"}, r.On) {
+			return fmt.Errorf("role %q on %q is not one that Terraform grants", r.Role, r.On)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,178 @@
+package infra_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/countersign-run/countersign/infra"
+	"github.com/countersign-run/countersign/shared/api"
+)
+
+// coming are functions that the list names before their folders are there.
+var coming = []string{"actions", "chat", "chat-results", "web"}
+
+func list(t *testing.T) infra.List {
+	t.Helper()
+	l, err := infra.Functions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Functions = slices.DeleteFunc(l.Functions, func(f infra.Function) bool {
+		_, err := os.Stat("../" + f.Folder)
+		return errors.Is(err, fs.ErrNotExist) && slices.Contains(coming, f.Name)
+	})
+	return l
+}
+
+// partNames are the parts of shared/app as the functions' sources write them.
+var partNames = map[string]string{"app.Users": "users", "app.Push": "push", "app.Chat": "chat", "pubsub.Part": "queue", "gemini.Part": "model", "tools.Part": "tools", "actions.Part": "actions",
+	"accounts.Part": "accounts", "accounts.Consent": "consent"}
+
+var registers = regexp.MustCompile(`functions\.HTTP\("([a-z-]+)", app\.Function\("[a-z-]+", ([A-Za-z., ]+)\)\)`)
+
+// TestFolders holds the list to the folders: each registers its entry point, of the parts that the list gives rights to.
+func TestFolders(t *testing.T) {
+	var want []string
+	for _, f := range list(t).Functions {
+		want = append(want, f.Folder)
+		files, err := filepath.Glob("../" + f.Folder + "/*.go")
+		if err != nil || len(files) == 0 {
+			t.Errorf("%s: no Go files in %s", f.Name, f.Folder)
+			continue
+		}
+		src, err := os.ReadFile(files[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(src), `functions.HTTP("`+f.EntryPoint+`",`) {
+			t.Errorf("%s registers no function %q", files[0], f.EntryPoint)
+		}
+		if m := registers.FindSubmatch(src); m != nil {
+			holdParts(t, f, strings.Split(string(m[2]), ", "))
+		}
+	}
+	sources, err := filepath.Glob("../functions/*/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, file := range sources {
+		got = append(got, strings.TrimPrefix(filepath.Dir(file), "../"))
+	}
+	slices.Sort(want)
+	if got = slices.Compact(got); !slices.Equal(got, want) {
+		t.Errorf("folders %v, functions.json %v", got, want)
+	}
+}
+
+func holdParts(t *testing.T, f infra.Function, written []string) {
+	t.Helper()
+	parts := []string{"store"} // in every function
+	if slices.Contains(f.Parts, "reading") {
+		parts = []string{"reading"} // the store too, to look at only
+	}
+	for _, w := range written {
+		name, known := partNames[w]
+		if !known {
+			t.Errorf("%s is made of %s, which functions.json has no name for", f.Name, w)
+		}
+		parts = append(parts, name)
+	}
+	want := slices.Sorted(slices.Values(parts))
+	if got := slices.Sorted(slices.Values(f.Parts)); !slices.Equal(got, want) {
+		t.Errorf("%s: functions.json gives it the parts %v, it is made of %v", f.Name, got, want)
+	}
+}
+
+// TestRoutes holds the list to the routes that are served, in both directions. Pages and their files are not of the API.
+func TestRoutes(t *testing.T) {
+	var got, want []string
+	for _, f := range list(t).Functions {
+		for _, r := range f.Routes {
+			if strings.HasPrefix(r.Path, "/api/agent/") {
+				got = append(got, f.Name+" "+r.Method+" "+r.Path)
+			}
+		}
+	}
+	for _, f := range api.Functions {
+		for _, r := range f.Routes {
+			want = append(want, f.Name+" "+r.Method+" "+r.Path)
+		}
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("functions.json\n%s\nshared/api\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// TestRights holds that who pushes and who may push go together, and that who may only read is asked for nothing else.
+func TestRights(t *testing.T) {
+	for _, f := range list(t).Functions {
+		if slices.Contains(f.Parts, "push") == f.Public() {
+			t.Errorf("%s: callers is %q and its parts are %v", f.Name, f.Callers, f.Parts)
+		}
+		for _, r := range f.Routes {
+			if slices.Contains(f.Parts, "reading") && r.Method != "GET" {
+				t.Errorf("%s only reads, and serves %s %s", f.Name, r.Method, r.Path)
+			}
+		}
+		if f.Callers == "queue" && f.TimeoutSeconds >= 600 {
+			t.Errorf("%s runs %d s; Pub/Sub delivers again after 600", f.Name, f.TimeoutSeconds)
+		}
+	}
+}
+
+// TestRuntime holds Terraform's default runtime to the Go of go.mod: a newer go line would have the build fetch another Go.
+func TestRuntime(t *testing.T) {
+	mod := find(t, "../go.mod", `(?m)^go 1\.(\d+)\.`)
+	if runtime := find(t, "../terraform/modules/agent/variables.tf", `default\s+= "go1(\d+)"`); runtime != mod {
+		t.Errorf("go.mod is Go 1.%s, Terraform deploys on go1%s", mod, runtime)
+	}
+}
+
+func find(t *testing.T, file, pattern string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile(pattern).FindSubmatch(text)
+	if m == nil {
+		t.Fatalf("%s has no %s", file, pattern)
+	}
+	return string(m[1])
+}
+
+func TestParseRefuses(t *testing.T) {
+	const ok = `{"name":"run","folder":"functions/run","entryPoint":"run","callers":"everyone","routes":[{"method":"POST","path":"/run"}],
+		"parts":[],"timeoutSeconds":60,"memory":"256Mi","cpu":"1","concurrency":80,"minInstances":0,"maxInstances":10}`
+	if _, err := infra.Parse([]byte(`{"functions":[` + ok + `]}`)); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ from, to, says string }{
+		{`"entryPoint":"run"`, `"entryPoint":""`, "entryPoint"},
+		{`"callers":"everyone"`, `"callers":"anybody"`, "callers"},
+		{`"parts":[]`, `"parts":["moon"]`, "moon"},
+		{`"cpu":"1"`, `"cpu":"0.5"`, "whole CPU"},
+		{`"timeoutSeconds":60`, `"timeoutSeconds":3601`, "timeoutSeconds"},
+		{`"maxInstances":10`, `"maxInstances":0`, "maxInstances"},
+		{`"path":"/run"`, `"path":"run"`, "route"},
+		{`"memory":`, `"memroy":`, "memroy"},
+		{`"name":"run"`, `"name":"Run"`, "name"},
+	} {
+		_, err := infra.Parse([]byte(`{"functions":[` + strings.Replace(ok, c.from, c.to, 1) + `]}`))
+		if err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v", c.to, err)
+		}
+	}
+	if _, err := infra.Parse([]byte(`{"functions":[` + ok + `,` + ok + `]}`)); err == nil || !strings.Contains(err.Error(), "twice") {
+		t.Errorf("twice: %v", err)
+	}
+}

@@ -1,0 +1,138 @@
+package shop
+
+import (
+	"context"
+	"sync"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// Found is a product as the actions give it.
+type Found struct {
+	ID          string  `json:"id"`
+	Name        string  `json:"name"`
+	Description string  `json:"description"`
+	Category    string  `json:"category"`
+	Price       string  `json:"price"`
+	Stars       float64 `json:"stars,omitempty"` // the mean of its ratings; absent where there is none
+}
+
+// SearchIn is the input of searchProducts.
+type SearchIn struct {
+	Query string `json:"query"`
+	Limit int    `json:"limit,omitempty"` // 0: 10
+}
+
+// SearchOut is its output.
+type SearchOut struct {
+	Products []Found `json:"products"`
+	Total    int     `json:"total"`
+}
+
+// GetIn is the input of getProduct; its output is Found.
+type GetIn struct {
+	ID string `json:"id"`
+}
+
+// RatingIn is the input of submitRating.
+type RatingIn struct {
+	ProductID string `json:"productId"`
+	Stars     int    `json:"stars"`
+	Comment   string `json:"comment,omitempty"`
+}
+
+// RatingOut is its output.
+type RatingOut struct {
+	ProductID string  `json:"productId"`
+	Stars     float64 `json:"stars"` // the mean, with this one
+	Ratings   int     `json:"ratings"`
+}
+
+// Shop keeps the ratings, in memory: it is an example.
+type Shop struct {
+	mu      sync.Mutex
+	ratings map[string]map[string]int // the stars, by product and user
+}
+
+// New makes a shop without ratings.
+func New() *Shop { return &Shop{ratings: map[string]map[string]int{}} }
+
+// maxRatings bounds what is kept of one product.
+const maxRatings = 10_000
+
+// SearchProducts finds products by the words of a query.
+func (s *Shop) SearchProducts(_ context.Context, _ tool.Call, in SearchIn) (SearchOut, error) {
+	if in.Limit == 0 {
+		in.Limit = 10
+	}
+	if in.Limit < 1 || in.Limit > 50 {
+		return SearchOut{}, fault.Invalid("limit", "a search gives 1 to 50 products")
+	}
+	found := search(in.Query)
+	out := SearchOut{Products: []Found{}, Total: len(found)}
+	for _, p := range found[:min(len(found), in.Limit)] {
+		out.Products = append(out.Products, s.describe(p))
+	}
+	return out, nil
+}
+
+// GetProduct gives one product.
+func (s *Shop) GetProduct(_ context.Context, _ tool.Call, in GetIn) (Found, error) {
+	p, ok := find(in.ID)
+	if !ok {
+		return Found{}, fault.Invalid("id", "the shop has no such product")
+	}
+	return s.describe(p), nil
+}
+
+// SubmitRating takes the user's rating of a product; a later one takes the place of an earlier, so that one that is sent
+// twice counts once.
+func (s *Shop) SubmitRating(_ context.Context, c tool.Call, in RatingIn) (RatingOut, error) {
+	if _, ok := find(in.ProductID); !ok {
+		return RatingOut{}, fault.Invalid("productId", "the shop has no such product")
+	}
+	if in.Stars < 1 || in.Stars > 5 {
+		return RatingOut{}, fault.Invalid("stars", "a rating has 1 to 5 stars")
+	}
+	if !s.rate(in.ProductID, c.UID, in.Stars) {
+		return RatingOut{}, fault.Invalid("productId", "this product has more ratings than the example keeps")
+	}
+	stars, ratings := s.Stars(in.ProductID)
+	return RatingOut{ProductID: in.ProductID, Stars: stars, Ratings: ratings}, nil
+}
+
+func (s *Shop) rate(id, uid string, stars int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	given := s.ratings[id]
+	if given == nil {
+		given = map[string]int{}
+		s.ratings[id] = given
+	}
+	if _, again := given[uid]; !again && len(given) >= maxRatings {
+		return false
+	}
+	given[uid] = stars
+	return true
+}
+
+// Stars is the mean of a product's ratings, and how many there are.
+func (s *Shop) Stars(id string) (mean float64, ratings int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	given := s.ratings[id]
+	if len(given) == 0 {
+		return 0, 0
+	}
+	sum := 0
+	for _, n := range given {
+		sum += n
+	}
+	return float64(sum) / float64(len(given)), len(given)
+}
+
+func (s *Shop) describe(p Product) Found {
+	stars, _ := s.Stars(p.ID)
+	return Found{p.ID, p.Name, p.Description, p.Category, p.Price(), stars}
+}

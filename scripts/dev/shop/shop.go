@@ -1,0 +1,107 @@
+// Package shop is the example shop of the local server: an ordinary web page that works without any agent, marked so
+// that the chat widget can use it (data-agent-…), and three declared actions on its server. It shows how little a page
+// needs for that: the marks, one script tag and <gemini-chat>.
+package shop
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+	"time"
+)
+
+//go:embed site
+var site embed.FS
+
+// policy permits the page's own scripts, styles, pictures and requests, and nothing else.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+
+var page = template.Must(template.ParseFS(site, "site/index.html"))
+
+// types are the media types of the files; the machine's own table may differ.
+var types = map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+
+// Handler serves the page at /shop and its files below.
+func (s *Shop) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /shop", s.index)
+	mux.HandleFunc("GET /shop/{$}", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "/shop", http.StatusMovedPermanently)
+	})
+	mux.HandleFunc("GET /shop/{file...}", serveFile)
+	return mux
+}
+
+// shown is a product on the page, with its ratings in words. Those that the search does not want are there but hidden:
+// the cart names them.
+type shown struct {
+	Product
+	Rating string
+	Hidden bool
+}
+
+func (s *Shop) index(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query().Get("q") // without scripts the search is a form
+	if len(query) > 200 {
+		http.Error(w, "q takes at most 200 characters", http.StatusBadRequest)
+		return
+	}
+	found := search(query)
+	var all []shown
+	for _, p := range products {
+		all = append(all, shown{p, s.rating(p.ID), !slices.Contains(found, p)})
+	}
+	var b bytes.Buffer
+	if err := page.Execute(&b, map[string]any{"Products": all, "Found": len(found), "Query": query}); err != nil {
+		http.Error(w, "the page cannot be made", http.StatusInternalServerError)
+		return
+	}
+	headers(w.Header(), "text/html; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	_, _ = b.WriteTo(w) // a client that went away is no failure
+}
+
+func (s *Shop) rating(id string) string {
+	stars, n := s.Stars(id)
+	switch n {
+	case 0:
+		return "not rated yet"
+	case 1:
+		return fmt.Sprintf("%.1f of 5 stars, 1 rating", stars)
+	}
+	return fmt.Sprintf("%.1f of 5 stars, %d ratings", stars, n)
+}
+
+func serveFile(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("file")
+	kind := types[path.Ext(name)]
+	data, err := fs.ReadFile(site, "site/"+name)
+	if err != nil || kind == "" {
+		http.NotFound(w, r)
+		return
+	}
+	sum := sha256.Sum256(data)
+	headers(w.Header(), kind)
+	w.Header().Set("Cache-Control", "no-cache")
+	w.Header().Set("ETag", `"`+hex.EncodeToString(sum[:12])+`"`)
+	http.ServeContent(w, r, strings.TrimPrefix(name, "/"), time.Time{}, bytes.NewReader(data))
+}
+
+func headers(h http.Header, kind string) {
+	h.Set("Content-Type", kind)
+	h.Set("Content-Security-Policy", policy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+}

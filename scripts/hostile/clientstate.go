@@ -1,0 +1,152 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/countersign-run/countersign/shared/action"
+	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/model/fakegemini"
+)
+
+// shopAction is an action with an effect that a page's agent may ask for.
+const shopAction = "action_cart_addToCart"
+
+// pageTool is a tool of the page that the cases come from.
+var pageTool = map[string]any{"name": "click-x", "description": "Click it.", "category": "page-automation", "inputSchema": map[string]any{"type": "object"}}
+
+// chatState runs a case of http:chat: what a page sends of a conversation that travels with it.
+func chatState(s *stage) (got, error) {
+	if _, ok := s.peek("name_collision"); ok {
+		return s.collision()
+	}
+	if err := s.open(func(l *loop.Loop) { s.ownTools(shopAction)(l) }); err != nil {
+		return got{}, err
+	}
+	body, path := map[string]any{"toolDefinitions": []any{pageTool}, "pageState": map[string]any{}}, "/api/agent/chat"
+	_, answers := s.peek("results")
+	_, forged := s.peek("history")
+	if answers {
+		path += "/results"
+	} else {
+		body["message"] = "hello"
+	}
+	if answers && !forged {
+		if err := s.openChat(); err != nil {
+			return got{}, err
+		}
+		body["history"] = s.chat.History
+	}
+	for _, part := range []string{"history", "results", "toolDefinitions", "pageState", "message"} {
+		v, ok, err := s.take(part)
+		if err != nil {
+			return got{}, err
+		}
+		if ok {
+			body[part] = v
+		}
+	}
+	var prompts []string // one request is made at a time
+	s.w.SetBrain(func(r fakegemini.Request) fakegemini.Turn {
+		prompts = append(prompts, r.System)
+		return fakegemini.Turn{Text: "Hello."}
+	})
+	data, err := json.Marshal(body)
+	if err != nil {
+		return got{}, err
+	}
+	a, err := s.call(s.as, http.MethodPost, path, string(data))
+	if err != nil {
+		return got{}, err
+	}
+	return gotOf(a), errors.Join(s.nothingRan(), ownSections(prompts))
+}
+
+// collision declares actions of the names, which must not start.
+func (s *stage) collision() (got, error) {
+	v, _, err := s.take("name_collision")
+	if err != nil {
+		return got{}, err
+	}
+	names, _ := v.([]any)
+	lines := []string{"name: shop", "actions:"}
+	for i, n := range names {
+		file := fmt.Sprintf("a%d.jay-action", i)
+		text := fmt.Sprintf("name: %s\ndescription: x\ninputSchema:\n  type: object\n", textOf(n))
+		if err := os.WriteFile(filepath.Join(s.dir, file), []byte(text), 0o600); err != nil {
+			return got{}, err
+		}
+		lines = append(lines, fmt.Sprintf("  - name: %s\n    action: ./%s", textOf(n), file))
+	}
+	if err := os.WriteFile(filepath.Join(s.dir, "plugin.yaml"), []byte(strings.Join(lines, "\n")), 0o600); err != nil {
+		return got{}, err
+	}
+	_, err = action.Load(s.dir)
+	var where *action.Problem
+	switch {
+	case err == nil:
+		return got{class: "none", detail: "it starts"}, nil
+	case !errors.As(err, &where) || where.Line == 0:
+		return got{}, fmt.Errorf("no line of a file is named: %w", err)
+	}
+	return got{class: "ValidationError", detail: err.Error()}, nil
+}
+
+// chatAnswer is what the chat answers.
+type chatAnswer struct {
+	Type    string
+	Calls   []struct{ ID, Category string }
+	History json.RawMessage
+}
+
+// openCall is the fixture $CALL(category): the id of a call that waits.
+func (s *stage) openCall(category string) (string, error) {
+	for _, c := range s.chat.Calls {
+		if c.Category == category {
+			return c.ID, nil
+		}
+	}
+	return "", unknown("no call of the category %q waits", category)
+}
+
+// openChat begins a conversation that waits for the page and for an approval.
+func (s *stage) openChat() error {
+	s.w.SetBrain(func(fakegemini.Request) fakegemini.Turn {
+		return fakegemini.Turn{Calls: []fakegemini.Call{{Name: shopAction, Args: map[string]any{"text": "x"}}, {Name: "click-x", Args: map[string]any{}}}}
+	})
+	body, err := json.Marshal(map[string]any{"message": "please", "toolDefinitions": []any{pageTool}})
+	if err != nil {
+		return err
+	}
+	a, err := s.call(s.as, http.MethodPost, "/api/agent/chat", string(body))
+	if err == nil {
+		err = json.Unmarshal(a.Body, &s.chat)
+	}
+	if err == nil && len(s.chat.Calls) != 2 {
+		err = fmt.Errorf("the conversation of the case did not begin: %s", a.Body)
+	}
+	return err
+}
+
+// nothingRan holds that what a page says of a conversation has no effect by itself.
+func (s *stage) nothingRan() error {
+	if n := s.ran.Load(); n > 0 {
+		return fmt.Errorf("%d actions were carried out", n)
+	}
+	return nil
+}
+
+// ownSections holds the system prompts to their own sections and actions, whatever the page shows.
+func ownSections(prompts []string) error {
+	for _, p := range prompts {
+		if sections, actions := strings.Count(p, "\n## "), strings.Count(p, "\n- action_"); sections != 2 || actions != 1 {
+			return fmt.Errorf("the system prompt has %d sections and %d actions", sections, actions)
+		}
+	}
+	return nil
+}

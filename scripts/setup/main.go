@@ -1,0 +1,122 @@
+// Command setup brings a new checkout to the point where it can ask Gemini, and says what to do next.
+//
+//	go run ./scripts/setup
+//
+// Where neither the environment nor config/.gemini.yaml (GEMINI_CONFIG names another place) says anything, it writes the
+// file for its user to fill in, and never over one that is there. Otherwise it checks what is there: whether it can be
+// read, is filled in, and is accepted by the service, by one request that costs nothing. It exits with 0 when
+// everything is ready, and else with 1. It never shows the key.
+package main
+
+import (
+	"cmp"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/app/gemini"
+	"github.com/countersign-run/countersign/shared/config"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/model"
+)
+
+//go:embed template.yaml
+var template []byte
+
+// patience is how long the service may take to answer.
+const patience = 20 * time.Second
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	said, ready := setup(ctx, os.Getenv)
+	fmt.Println(said)
+	if !ready {
+		os.Exit(1)
+	}
+}
+
+// setup gives what to say: what was found, and what to do next.
+func setup(ctx context.Context, getenv func(string) string) (said string, ready bool) {
+	path := cmp.Or(getenv("GEMINI_CONFIG"), config.FilePath)
+	if getenv("GEMINI_API_KEY") == "" && getenv("VERTEX_AI_PROJECT_ID") == "" {
+		switch err := write(path); {
+		case err == nil:
+			return fmt.Sprintf("Wrote %s, which holds no key yet.\nNext: get a key at https://aistudio.google.com/apikey, put it there as apiKey, and run this again.\n"+
+				"(Without any key, and without that file, go run ./scripts/dev works with the offline demo model.)", path), false
+		case !errors.Is(err, fs.ErrExist):
+			return fmt.Sprintf("%s cannot be written: %v\nNext: run this where its folder can be written to, or set GEMINI_API_KEY.", path, err), false
+		}
+	}
+	cfg, err := config.Load(getenv, config.Model)
+	if err != nil {
+		return fmt.Sprintf("%v\nNext: mend this and run it again. Nothing was asked of the service.", err), false
+	}
+	said, ready = judge(ask(ctx, cfg), cfg.GeminiModel, source(getenv, path))
+	return warning(path) + said, ready
+}
+
+// write never touches what is there: not a file, and not what a link points to.
+func write(path string) (err error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(template)
+	return errors.Join(err, f.Close())
+}
+
+// warning is for a file that others on this machine can read.
+func warning(path string) string {
+	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o077 != 0 {
+		return fmt.Sprintf("Others on this machine can read %s: chmod 600 %[1]s\n", path)
+	}
+	return ""
+}
+
+// source is where the key comes from.
+func source(getenv func(string) string, path string) string {
+	switch {
+	case getenv("VERTEX_AI_PROJECT_ID") != "":
+		return "VERTEX_AI_PROJECT_ID"
+	case getenv("GEMINI_API_KEY") != "":
+		return "GEMINI_API_KEY"
+	}
+	return path
+}
+
+func ask(ctx context.Context, cfg config.Config) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	service, err := gemini.New(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	return service.Check(ctx)
+}
+
+// judge puts the service's answer into words.
+func judge(err error, name, source string) (said string, ready bool) {
+	if err == nil {
+		return fmt.Sprintf("Ready: the service accepts what %s says, and knows the model %s.\nNext: go run ./scripts/dev", source, name), true
+	}
+	next := "see that GOOGLE_GEMINI_BASE_URL, where it is set, names a service that speaks the Gemini protocol, and run this again."
+	switch fault.As(err).Code {
+	case model.CodeRefused:
+		next = "check the key and the model in " + source + "; keys are made at https://aistudio.google.com/apikey. Then run this again."
+	case model.CodeOverloaded, model.CodeDeadline:
+		next = "run this again with a connection to the service. What " + source + " says is filled in, but whether it is accepted could not be found out."
+	case model.CodeQuota:
+		next = "wait, or use a key with a larger quota."
+	}
+	return fault.As(err).Message + "\nNext: " + next, false
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/countersign-run/countersign/infra"
+)
+
+// workspace is a copy of the configuration in a directory of its own: terraform writes lock files and plugins beside what
+// it reads, and the tree stays as it is. It holds archives too, which stand in for those of scripts/package.
+type workspace struct {
+	dir string
+	env []string
+}
+
+// newWorkspace copies the configuration of the repository at root.
+func newWorkspace(ctx context.Context, root, dir string) (*workspace, error) {
+	w := &workspace{dir: dir, env: append(os.Environ(), "TF_IN_AUTOMATION=1", "CHECKPOINT_DISABLE=1", "TF_INPUT=0")}
+	for _, part := range []string{"terraform", "infra"} {
+		if err := os.CopyFS(filepath.Join(dir, part), os.DirFS(filepath.Join(root, part))); err != nil {
+			return nil, err
+		}
+	}
+	if err := w.archives(); err != nil {
+		return nil, err
+	}
+	return w, w.provider(ctx)
+}
+
+// archives makes dist, and a second set that differs in the archive of run.
+func (w *workspace) archives() error {
+	list, err := infra.Functions()
+	if err != nil {
+		return err
+	}
+	for _, set := range []string{"dist", "dist-run-changed"} {
+		dir := filepath.Join(w.dir, set)
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			return err
+		}
+		for _, f := range list.Functions {
+			text := "not an archive: " + f.Name
+			if f.Name == "run" {
+				text += " of " + set
+			}
+			if err := os.WriteFile(filepath.Join(dir, f.Name+".zip"), []byte(text), 0o600); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// terraform runs the real terraform in a directory of the workspace and gives what it printed on its standard output.
+func (w *workspace) terraform(ctx context.Context, dir string, args ...string) ([]byte, error) {
+	var stderr bytes.Buffer
+	cmd := exec.CommandContext(ctx, "terraform", append([]string{"-chdir=" + filepath.Join(w.dir, dir)}, args...)...)
+	cmd.Env, cmd.Stderr = w.env, &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return out, fmt.Errorf("terraform %v in %s: %w\n%s%s", args, dir, err, out, stderr.Bytes())
+	}
+	return out, nil
+}
+
+// init gets the provider for a directory. A backend is not asked for: nothing here has a state.
+func (w *workspace) init(ctx context.Context, dir string) error {
+	_, err := w.terraform(ctx, dir, "init", "-backend=false", "-no-color")
+	return err
+}
+
+// What is checked: each root as it is applied, and each directory that has tests.
+var (
+	roots   = []string{"terraform/bootstrap", "terraform/envs/dev", "terraform/envs/stage", "terraform/envs/prod"}
+	modules = []string{"terraform/bootstrap", "terraform/modules/function", "terraform/modules/agent"}
+)

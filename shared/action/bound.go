@@ -1,0 +1,182 @@
+package action
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"strings"
+	"sync/atomic"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// bound carries calls out at an endpoint.
+type bound struct {
+	Binding
+	action string
+	effect bool
+	url    *url.URL
+	sign   *signer
+	client *http.Client
+}
+
+// newClient follows no redirect: the identity is for one origin, and a request must not become another.
+func newClient() *http.Client {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.MaxResponseHeaderBytes = 64 << 10
+	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
+// execute makes the request and says what became of it. What the endpoint answers is shown to nobody unless it is a result.
+func (b *bound) execute(ctx context.Context, c tool.Call) (json.RawMessage, error) {
+	ctx, cancel := context.WithTimeout(ctx, b.Timeout)
+	defer cancel()
+	var sent atomic.Bool // before there is a connection, nothing can have been sent
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { sent.Store(true) }})
+	req, err := b.request(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	res, err := b.client.Do(req)
+	switch {
+	case err != nil && !sent.Load():
+		return nil, tool.Transient(b.failure("unreachable", "The service that does this cannot be reached. Nothing was sent.", cause(err)))
+	case err != nil:
+		return nil, b.unclear(cause(err))
+	}
+	defer res.Body.Close()
+	if err := b.judge(res); err != nil {
+		return nil, err
+	}
+	return b.result(res)
+}
+
+// request lays out the call. Arguments become the body or, for GET, the query; they change neither host nor path.
+func (b *bound) request(ctx context.Context, c tool.Call) (*http.Request, error) {
+	to, signed := *b.url, []byte(c.Args)
+	var body io.Reader = struct{ io.Reader }{bytes.NewReader(c.Args)} // of no type that net/http could send a second time by itself
+	if b.Method == http.MethodGet {
+		query, err := queryOf(c.Args)
+		if err != nil {
+			return nil, err
+		}
+		to.RawQuery, signed, body = query, []byte(query), nil
+	}
+	req, err := http.NewRequestWithContext(ctx, b.Method, to.String(), body)
+	if err != nil {
+		return nil, b.failure("unreachable", "The request could not be made.", cause(err))
+	}
+	sum := sha256.Sum256(signed)
+	identity, err := b.sign.sign(c.UID, c.ActionID, b.action, &to, hex.EncodeToString(sum[:]))
+	if err != nil {
+		return nil, b.failure("unsigned", "The request could not be signed.", err)
+	}
+	if body != nil {
+		req.ContentLength = int64(len(c.Args))
+		req.Header.Set("Content-Type", "application/json")
+	}
+	req.Header.Set("Accept", "application/json")
+	req.Header.Set("User-Agent", "Countersign")
+	req.Header.Set("Idempotency-Key", c.ActionID)
+	req.Header.Set(Header, identity)
+	return req, nil
+}
+
+// queryOf writes arguments as a query: a list as its name once for each entry, an object as JSON.
+func queryOf(args json.RawMessage) (string, error) {
+	var values map[string]json.RawMessage
+	if err := json.Unmarshal(args, &values); err != nil {
+		return "", err
+	}
+	q := url.Values{}
+	for name, raw := range values {
+		var list []json.RawMessage
+		if json.Unmarshal(raw, &list) != nil {
+			list = []json.RawMessage{raw}
+		}
+		for _, v := range list {
+			text := string(v)
+			var s string
+			if json.Unmarshal(v, &s) == nil {
+				text = s
+			}
+			q.Add(name, text)
+		}
+	}
+	return q.Encode(), nil
+}
+
+// judge reads the status: 2xx is done, 4xx is not done, and about anything else nobody knows unless the endpoint says that it
+// was too busy.
+func (b *bound) judge(res *http.Response) error {
+	busy := res.StatusCode == http.StatusTooManyRequests ||
+		res.StatusCode == http.StatusServiceUnavailable && (!b.effect || b.Idempotent || res.Header.Get("Retry-After") != "")
+	switch {
+	case res.StatusCode >= 200 && res.StatusCode < 300:
+		return nil
+	case busy:
+		return tool.Transient(b.failure("busy", "The service that does this is too busy. Nothing was done.", nil))
+	case res.StatusCode >= 400 && res.StatusCode < 500:
+		return fault.New(fault.Tool, "refused", "The service that does this refused it (HTTP %d). Nothing was done.", res.StatusCode)
+	}
+	return b.unclear(fmt.Errorf("HTTP %d", res.StatusCode))
+}
+
+func (b *bound) result(res *http.Response) (json.RawMessage, error) {
+	body, err := io.ReadAll(io.LimitReader(res.Body, b.MaxResponseBytes+1))
+	kind, _, typeErr := mime.ParseMediaType(res.Header.Get("Content-Type"))
+	switch {
+	case err != nil:
+		return nil, b.unclear(cause(err))
+	case int64(len(body)) > b.MaxResponseBytes:
+		return nil, b.unclear(fmt.Errorf("the answer is larger than %d bytes", b.MaxResponseBytes))
+	case len(body) == 0:
+		return json.RawMessage(`{}`), nil
+	case typeErr != nil || kind != "application/json" && !strings.HasSuffix(kind, "+json"):
+		return nil, b.unclear(errors.New("the answer is not of type application/json"))
+	case !json.Valid(body):
+		return nil, b.unclear(errors.New("the answer is not JSON"))
+	}
+	return body, nil
+}
+
+// unclear is the error of a request that may have been carried out. It may still be under way, too: even an endpoint that
+// answered 502 has not always stopped.
+func (b *bound) unclear(why error) error {
+	if b.effect {
+		return tool.Unanswered(why)
+	}
+	return b.failure("unusable_answer", "The service that does this gave no usable answer.", why)
+}
+
+func (b *bound) failure(code fault.Code, words string, why error) error {
+	return fault.New(fault.Tool, code, "%s", words).Because(why)
+}
+
+// cause is the text of a client's error without its address, whose query holds arguments, and without its identity: a time
+// that ran out before anything was sent leaves nothing unclear.
+func cause(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		err = u.Err
+	}
+	return errors.New(err.Error())
+}
+
+// reconcile settles a call that was begun. A request that an endpoint carries out once may simply be made again.
+func (b *bound) reconcile(context.Context, tool.Call) (tool.Outcome, error) {
+	if b.Idempotent {
+		return tool.Outcome{Verdict: tool.NotDone}, nil
+	}
+	return tool.Outcome{Verdict: tool.Unknown, Reason: "The service that does this gave no clear answer, and it cannot be asked."}, nil
+}

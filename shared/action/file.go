@@ -1,0 +1,213 @@
+package action
+
+import (
+	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// The bounds of what a file may say.
+const (
+	maxDescription  = 4096
+	maxShown        = 50
+	defaultTimeout  = 10 * time.Second
+	maxTimeout      = 30 * time.Second
+	defaultResponse = 64 << 10
+	maxResponse     = 1 << 20
+	maxKept         = 64 << 10 // of an action with a side effect, whose result stays on the record
+)
+
+// ParseMetadata reads a .jay-action file; file is its name in errors. It gives the action's own name too.
+func ParseMetadata(file string, data []byte) (name string, m *Metadata, err error) {
+	d, err := parse(file, data)
+	if err != nil {
+		return "", nil, err
+	}
+	s, err := d.section(d.root, "name", "description", "inputSchema", "outputSchema", "sideEffect", "approval", "preview", "binding")
+	if err != nil {
+		return "", nil, err
+	}
+	m = &Metadata{File: file}
+	if name, err = s.name(); err != nil {
+		return "", nil, err
+	}
+	for _, read := range []func(section) error{m.readWords, m.readSchemas, m.readEffect, m.readPreview, m.readBinding} {
+		if err := read(s); err != nil {
+			return "", nil, err
+		}
+	}
+	return name, m, nil
+}
+
+// name gives the required key name.
+func (s section) name() (string, error) {
+	n, err := s.required("name")
+	if err != nil {
+		return "", err
+	}
+	return s.actionName(n)
+}
+
+func (d *document) actionName(n *yaml.Node) (string, error) {
+	if n.Kind != yaml.ScalarNode || !validName.MatchString(n.Value) {
+		return "", d.wrong(n, "the name %s: up to 55 letters, digits, _ and . that begin with a letter were expected", clip(n.Value))
+	}
+	return n.Value, nil
+}
+
+func (m *Metadata) readWords(s section) (err error) {
+	if _, err = s.required("description"); err != nil {
+		return err
+	}
+	m.Description, err = s.text("description", maxDescription)
+	return err
+}
+
+func (m *Metadata) readSchemas(s section) error {
+	in, err := s.required("inputSchema")
+	if err != nil {
+		return err
+	}
+	if m.Input, err = s.schema(in, "object"); err != nil {
+		return err
+	}
+	if out := s.values["outputSchema"]; out != nil {
+		m.Output, err = s.schema(out, "")
+	}
+	return err
+}
+
+// readEffect takes what is not said for the more careful of two.
+func (m *Metadata) readEffect(s section) (err error) {
+	if m.SideEffect, err = s.flag("sideEffect", true); err != nil {
+		return err
+	}
+	def := tool.NotRequired
+	if m.SideEffect {
+		def = tool.Required
+	}
+	approval, err := s.oneOf("approval", string(def), string(tool.Required), string(tool.NotRequired))
+	m.Approval = tool.Approval(approval)
+	return err
+}
+
+func (m *Metadata) readPreview(s section) error {
+	list := s.values["preview"]
+	if list == nil {
+		return nil
+	}
+	if list.Kind != yaml.SequenceNode || len(list.Content) > maxShown {
+		return s.wrong(list, "preview: a list of at most %d entries {label, field} was expected", maxShown)
+	}
+	for _, n := range list.Content {
+		e, err := s.section(n, "label", "field")
+		if err != nil {
+			return err
+		}
+		shown := Shown{}
+		if shown.Label, err = e.text("label", 100); err != nil {
+			return err
+		}
+		if shown.Field, err = e.text("field", 64); err != nil {
+			return err
+		}
+		switch {
+		case shown.Label == "" || shown.Field == "":
+			return s.wrong(n, "preview: label and field were expected")
+		case m.Input.Properties[shown.Field] == nil:
+			return s.wrong(n, "preview: %s is none of inputSchema's properties", clip(shown.Field))
+		case slices.ContainsFunc(m.Preview, func(p Shown) bool { return p.Field == shown.Field }):
+			return s.wrong(n, "preview: %s stands there twice", clip(shown.Field))
+		}
+		m.Preview = append(m.Preview, shown)
+	}
+	return nil
+}
+
+func (m *Metadata) readBinding(s section) error {
+	n := s.values["binding"]
+	if n == nil {
+		return nil
+	}
+	b, err := s.section(n, "method", "url", "timeout", "maxResponseBytes", "idempotent")
+	if err != nil {
+		return err
+	}
+	out := &Binding{}
+	if out.Method, err = b.oneOf("method", "POST", "GET", "POST", "PUT", "PATCH", "DELETE"); err != nil {
+		return err
+	}
+	if out.Method == "GET" && m.SideEffect {
+		return s.wrong(n, "binding: GET is for what changes nothing; sideEffect: false was expected beside it, or another method")
+	}
+	if out.URL, err = b.url(); err != nil {
+		return err
+	}
+	if out.Timeout, err = b.timeout(); err != nil {
+		return err
+	}
+	if out.MaxResponseBytes, err = b.size("maxResponseBytes", m.SideEffect); err != nil {
+		return err
+	}
+	out.Idempotent, err = b.flag("idempotent", false)
+	m.Binding = out
+	return err
+}
+
+func (s section) url() (string, error) {
+	n, err := s.required("url")
+	if err != nil {
+		return "", err
+	}
+	u, err := url.Parse(n.Value)
+	if err != nil || n.Kind != yaml.ScalarNode || !plainURL(u) || len(n.Value) > 2048 || strings.ContainsAny(n.Value, "#?{}<>*\\ ") {
+		return "", s.wrong(n, "url: a fixed address with https (http only on a loopback address), without credentials, query, fragment and placeholders was expected")
+	}
+	return n.Value, nil
+}
+
+func plainURL(u *url.URL) bool {
+	port, err := strconv.Atoi(u.Port())
+	ported := u.Port() == "" && !strings.HasSuffix(u.Host, ":") || err == nil && port >= 1 && port <= 65535
+	return u.Hostname() != "" && u.User == nil && ported && (u.Scheme == "https" || u.Scheme == "http" && loopback(u.Hostname()))
+}
+
+func loopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
+}
+
+func (s section) timeout() (time.Duration, error) {
+	n := s.values["timeout"]
+	if n == nil {
+		return defaultTimeout, nil
+	}
+	d, err := time.ParseDuration(n.Value)
+	if err != nil || d < 100*time.Millisecond || d > maxTimeout {
+		return 0, s.wrong(n, "timeout: a time from 100ms to %s was expected, such as 5s", maxTimeout)
+	}
+	return d, nil
+}
+
+func (s section) size(key string, effect bool) (int64, error) {
+	n, most, why := s.values[key], int64(maxResponse), ""
+	if effect {
+		most, why = maxKept, ", because the result of an action with a side effect stays on the record"
+	}
+	if n == nil {
+		return defaultResponse, nil
+	}
+	size, err := strconv.ParseInt(n.Value, 10, 64)
+	if err != nil || size < 1 || size > most {
+		return 0, s.wrong(n, "%s", fmt.Sprintf("%s: a number of bytes from 1 to %d was expected%s", key, most, why))
+	}
+	return size, nil
+}

@@ -1,0 +1,115 @@
+package action
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// Handlers are the actions that Go code does, by their names.
+type Handlers map[string]Handler
+
+// Handler is a Go function that does an action. Make one with Handle or Query.
+type Handler struct {
+	in, out    *jsonschema.Schema
+	sideEffect bool // where no file says it
+	run        func(context.Context, tool.Call) (json.RawMessage, error)
+}
+
+// Handle makes a handler of a function, whose types must fit the action's file where it has one. What the function's errors
+// mean: see tool.Ambiguous and tool.Transient; any other says that nothing happened.
+func Handle[In, Out any](f func(context.Context, tool.Call, In) (Out, error)) Handler {
+	h := Handler{sideEffect: true, in: schemaOf[In](), out: schemaOf[Out]()}
+	h.run = func(ctx context.Context, c tool.Call) (json.RawMessage, error) {
+		var in In
+		if err := json.Unmarshal(c.Args, &in); err != nil {
+			return nil, err
+		}
+		out, err := f(ctx, c, in)
+		if err != nil {
+			return nil, err
+		}
+		raw, err := json.Marshal(out)
+		if err != nil {
+			return nil, tool.Ambiguous(err)
+		}
+		return raw, nil
+	}
+	return h
+}
+
+// Query is Handle for what changes nothing, where no file says so.
+func Query[In, Out any](f func(context.Context, tool.Call, In) (Out, error)) Handler {
+	h := Handle(f)
+	h.sideEffect = false
+	return h
+}
+
+// schemaOf panics on a type that has no schema, as tool.Define does: handlers are code.
+func schemaOf[T any]() *jsonschema.Schema {
+	s, err := tool.SchemaOf[T]()
+	if err != nil {
+		panic(fmt.Sprintf("action: no schema for the type of a handler: %v", err))
+	}
+	return s
+}
+
+// fits checks the handler's types against the file: it must understand all that the file lets in, and answer what it lets out.
+func (h Handler) fits(m *Metadata) error {
+	if err := accepts(h.in, m.Input, "inputSchema"); err != nil {
+		return err
+	}
+	if m.Output == nil {
+		return nil
+	}
+	return accepts(m.Output, h.out, "outputSchema")
+}
+
+// accepts reports where wide does not take all that narrow allows.
+func accepts(wide, narrow *jsonschema.Schema, at string) error {
+	if wide.Type == "" {
+		return nil // any
+	}
+	if wide.Type != narrow.Type && (wide.Type != "number" || narrow.Type != "integer") {
+		return fmt.Errorf("%s: a Go type for %s was expected", at, typeOf(narrow, wide, at))
+	}
+	if wide.Type == "array" {
+		return accepts(wide.Items, narrow.Items, at+"/items")
+	}
+	for _, name := range wide.Required {
+		p := narrow.Properties[name]
+		if !slices.Contains(narrow.Required, name) && (p == nil || p.Default == nil) {
+			return fmt.Errorf("%s/%s: it is required on one side, and the other may leave it out", at, name)
+		}
+	}
+	for name, p := range narrow.Properties {
+		known := wide.Properties[name]
+		switch {
+		case known != nil:
+			if err := accepts(known, p, at+"/"+name); err != nil {
+				return err
+			}
+		case closed(wide):
+			return fmt.Errorf("%s/%s: one side does not know it", at, name)
+		}
+	}
+	return nil
+}
+
+// typeOf is the file's type, whichever side the file is on.
+func typeOf(narrow, wide *jsonschema.Schema, at string) string {
+	if len(at) >= 11 && at[:11] == "inputSchema" {
+		return narrow.Type
+	}
+	return wide.Type
+}
+
+// closed reports whether an object takes no other properties.
+func closed(s *jsonschema.Schema) bool {
+	return s.AdditionalProperties != nil && s.AdditionalProperties.Not != nil
+}

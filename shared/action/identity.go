@@ -1,0 +1,45 @@
+package action
+
+import (
+	"net/url"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
+)
+
+// Header is the header in which an endpoint is told for whom it is called. It holds a JWT, signed with HS256 and the operator's
+// key, that is good for one request.
+const Header = "Countersign-Identity"
+
+// identityLife is how long the endpoint may take it.
+const identityLife = time.Minute
+
+// identity is what the JWT says beside the registered claims: iss, sub (the user), aud (the endpoint's origin), iat, exp, and
+// jti (the action's id, which is the Idempotency-Key too).
+type identity struct {
+	jwt.Claims
+	Action   string `json:"action"`
+	BodyHash string `json:"bodyHash"` // SHA-256, in hex, of the body; of the query where there is no body
+}
+
+// signer signs identities.
+type signer struct {
+	issuer string
+	now    func() time.Time
+	jose   jose.Signer
+}
+
+func newSigner(key []byte, issuer string, now func() time.Time) (*signer, error) {
+	s, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.HS256, Key: key}, (&jose.SignerOptions{}).WithType("JWT"))
+	return &signer{issuer, now, s}, err
+}
+
+func (s *signer) sign(uid, actionID, action string, to *url.URL, bodyHash string) (string, error) {
+	now := s.now()
+	return jwt.Signed(s.jose).Claims(identity{
+		Claims: jwt.Claims{Issuer: s.issuer, Subject: uid, Audience: jwt.Audience{to.Scheme + "://" + to.Host}, ID: actionID,
+			IssuedAt: jwt.NewNumericDate(now), Expiry: jwt.NewNumericDate(now.Add(identityLife))},
+		Action: action, BodyHash: bodyHash,
+	}).Serialize()
+}

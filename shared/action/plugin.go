@@ -1,0 +1,179 @@
+package action
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+const (
+	pluginFile = "plugin.yaml"
+	extension  = ".jay-action"
+	maxActions = 200
+)
+
+// Load reads the folder's plugins: its own plugin.yaml, and one in each of its direct subfolders. The actions are in the order
+// in which the files list them, plugins by the names of their folders.
+func Load(dir string) ([]Action, error) {
+	root, err := os.OpenRoot(dir) // nothing outside of it is read, not even through a link
+	if err != nil {
+		return nil, errors.New("the folder of actions cannot be opened; a directory was expected")
+	}
+	defer root.Close()
+	l := &loader{root: root}
+	folders, err := l.folders()
+	if err != nil {
+		return nil, err
+	}
+	for _, folder := range folders {
+		if err := l.plugin(folder); err != nil {
+			return nil, err
+		}
+	}
+	return l.actions, nil
+}
+
+type loader struct {
+	root    *os.Root
+	actions []Action
+}
+
+// folders are those with a plugin.yaml.
+func (l *loader) folders() (found []string, err error) {
+	entries, err := fs.ReadDir(l.root.FS(), ".")
+	if err != nil {
+		return nil, errors.New("the folder of actions cannot be read")
+	}
+	candidates := []string{"."}
+	for _, e := range entries {
+		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") {
+			candidates = append(candidates, e.Name())
+		}
+	}
+	for _, c := range candidates {
+		if _, err := l.root.Lstat(path.Join(c, pluginFile)); err == nil {
+			found = append(found, c)
+		}
+	}
+	if len(found) == 0 {
+		return nil, &Problem{File: pluginFile, Text: "this file is in neither the folder of actions nor a folder directly below it"}
+	}
+	return found, nil
+}
+
+// read gives a file of bounded size.
+func (l *loader) read(name string) ([]byte, error) {
+	f, err := l.root.Open(name)
+	if err != nil {
+		return nil, &Problem{File: name, Text: "the file cannot be opened; a file within the folder of actions was expected"}
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, &Problem{File: name, Text: "a plain file was expected"}
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, &Problem{File: name, Text: "the file cannot be read"}
+	}
+	return data, nil
+}
+
+func (l *loader) plugin(folder string) error {
+	file := path.Join(folder, pluginFile)
+	data, err := l.read(file)
+	if err != nil {
+		return err
+	}
+	d, err := parse(file, data)
+	if err != nil {
+		return err
+	}
+	s, err := d.section(d.root, "name", "version", "description", "module", "global", "contracts", "setup", "actions") // what a plugin of jay-stack may hold
+	if err != nil {
+		return err
+	}
+	if _, err := s.required("name"); err != nil {
+		return err
+	}
+	name, err := s.text("name", 100)
+	if err != nil {
+		return err
+	}
+	list, err := s.required("actions")
+	if err != nil {
+		return err
+	}
+	if list.Kind != yaml.SequenceNode {
+		return d.wrong(list, "actions: a list of names, or of entries {name, action}, was expected")
+	}
+	for _, n := range list.Content {
+		a, err := l.entry(d, n, folder)
+		if err != nil {
+			return err
+		}
+		a.Plugin, a.File, a.Line = name, file, n.Line
+		if err := l.add(d, n, a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// entry is a name, or a name with its file.
+func (l *loader) entry(d *document, n *yaml.Node, folder string) (a Action, err error) {
+	if n.Kind == yaml.ScalarNode {
+		a.Name, err = d.actionName(n)
+		return a, err
+	}
+	s, err := d.section(n, "name", "action")
+	if err != nil {
+		return a, err
+	}
+	if a.Name, err = s.name(); err != nil {
+		return a, err
+	}
+	at := s.values["action"]
+	if at == nil {
+		return a, nil
+	}
+	if at.Kind != yaml.ScalarNode || !strings.HasSuffix(at.Value, extension) || strings.Contains(at.Value, `\`) || !filepath.IsLocal(filepath.FromSlash(at.Value)) {
+		return a, d.wrong(at, "action: the path of a %s file within this folder was expected, such as ./actions/search%s", extension, extension)
+	}
+	file := path.Join(folder, at.Value)
+	data, err := l.read(file)
+	if err != nil {
+		return a, err
+	}
+	name, m, err := ParseMetadata(file, data)
+	if err != nil {
+		return a, err
+	}
+	if name != a.Name {
+		return a, d.wrong(n, "the name %s was expected, as %s says", clip(name), file)
+	}
+	a.Metadata = m
+	return a, nil
+}
+
+// add refuses what would make a name mean two actions, here or for the model.
+func (l *loader) add(d *document, n *yaml.Node, a Action) error {
+	if len(l.actions) == maxActions {
+		return d.wrong(n, "there are more than %d actions", maxActions)
+	}
+	for _, b := range l.actions {
+		switch {
+		case a.Name == b.Name:
+			return d.wrong(n, "the action %s is listed twice; %s:%d has it too", a.Name, b.File, b.Line)
+		case GeminiName(a.Name) == GeminiName(b.Name):
+			return d.wrong(n, "the actions %s and %s (%s:%d) would both be called %s by the model; another name was expected", a.Name, b.Name, b.File, b.Line, GeminiName(a.Name))
+		}
+	}
+	l.actions = append(l.actions, a)
+	return nil
+}

@@ -1,0 +1,78 @@
+package action
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/visible"
+)
+
+const (
+	maxTitle    = 120 // runes
+	maxWarnings = 20
+	longText    = 100 // bytes
+)
+
+// preview shows all arguments: first those that the file lists, under its labels, then the others under their names.
+func (a Action) preview(args json.RawMessage) (tool.Preview, error) {
+	var values map[string]json.RawMessage
+	if err := json.Unmarshal(args, &values); err != nil {
+		return tool.Preview{}, err
+	}
+	p := tool.Preview{Title: a.title(), Fields: []tool.Field{}}
+	var shown []Shown
+	if a.Metadata != nil {
+		shown = slices.Clone(a.Metadata.Preview)
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if !slices.ContainsFunc(shown, func(s Shown) bool { return s.Field == name }) {
+			shown = append(shown, Shown{name, name})
+		}
+	}
+	for _, s := range shown {
+		if raw, given := values[s.Field]; given {
+			show(&p, s.Label, raw)
+		}
+	}
+	return p, nil
+}
+
+// title is the first sentence of the description, or the name.
+func (a Action) title() string {
+	if a.Metadata == nil {
+		return a.Name
+	}
+	first, _, _ := strings.Cut(a.Metadata.Description, ". ")
+	first, _ = visible.Line(strings.TrimSuffix(strings.Join(strings.Fields(first), " "), "."))
+	if runes := []rune(first); len(runes) > maxTitle {
+		return string(runes[:maxTitle]) + "…"
+	}
+	return first
+}
+
+// show adds one argument: a text as it is, anything else as JSON.
+func show(p *tool.Preview, label string, raw json.RawMessage) {
+	text := string(raw)
+	var s string
+	if json.Unmarshal(raw, &s) == nil {
+		text = s
+	}
+	value, hidden := visible.Text(text)
+	label, _ = visible.Line(label)
+	p.Fields = append(p.Fields, tool.Field{Label: label, Value: value, Long: strings.Contains(text, "\n") || len(text) > longText})
+	if hidden {
+		warn(p, label+": it holds characters that cannot be seen; they are written out.")
+	}
+	for _, w := range visible.Suspicious(text) {
+		warn(p, label+": "+w)
+	}
+}
+
+func warn(p *tool.Preview, w string) {
+	if len(p.Warnings) < maxWarnings {
+		p.Warnings = append(p.Warnings, w)
+	}
+}

@@ -1,0 +1,183 @@
+package action
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// Registry is the actions that can be called. The nil Registry has none.
+type Registry struct {
+	actions []Action
+	tools   map[string]*tool.Tool // by the actions' own names
+	names   map[string]string     // by the names that the model knows
+}
+
+// Options of Open.
+type Options struct {
+	Handlers Handlers
+	Key      []byte           // signs the caller's identity; needed where an action has a binding
+	Issuer   string           // who signs
+	Now      func() time.Time // nil is time.Now
+}
+
+// MinKey is the least length of the key in bytes.
+const MinKey = 32
+
+// Open loads the folder and gives each action what does it.
+func Open(dir string, o Options) (*Registry, error) {
+	actions, err := Load(dir)
+	if err != nil {
+		return nil, err
+	}
+	return New(actions, o)
+}
+
+// New gives each action what does it.
+func New(actions []Action, o Options) (*Registry, error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	m := &maker{Options: o, client: newClient()}
+	r := &Registry{actions: actions, tools: map[string]*tool.Tool{}, names: map[string]string{}}
+	for _, a := range actions {
+		t, err := m.tool(a)
+		if err != nil {
+			return nil, &Problem{File: a.File, Line: a.Line, Text: fmt.Sprintf("the action %s: %v", a.Name, err)}
+		}
+		r.tools[a.Name], r.names[t.Name] = t, a.Name
+	}
+	for _, name := range slices.Sorted(maps.Keys(o.Handlers)) {
+		if r.tools[name] == nil {
+			return nil, fmt.Errorf("there is a Go handler for the action %s, which no %s lists", name, pluginFile)
+		}
+	}
+	return r, nil
+}
+
+// maker makes tools of actions.
+type maker struct {
+	Options
+	client *http.Client
+}
+
+func (m *maker) tool(a Action) (*tool.Tool, error) {
+	h, handled := m.Handlers[a.Name]
+	isBound := a.Metadata != nil && a.Metadata.Binding != nil
+	switch {
+	case handled && isBound:
+		return nil, errors.New("it has both a binding and a Go handler; one of them was expected")
+	case !handled && !isBound:
+		return nil, errors.New("it has no Go handler, and no file with a binding; one of them was expected")
+	}
+	d := tool.Declaration{Name: GeminiName(a.Name), Preview: a.preview, Summary: "Did " + a.Name + "."}
+	switch {
+	case a.Metadata == nil:
+		d.Description, d.Hidden, d.SideEffect, d.Input, d.Execute = "An action that only users call.", true, h.sideEffect, h.in, h.run
+		return tool.Declare(d)
+	case handled:
+		if err := h.fits(a.Metadata); err != nil {
+			return nil, fmt.Errorf("its Go handler does not fit %s: %w", a.Metadata.File, err)
+		}
+		d.Execute = h.run
+	default:
+		b, err := m.bind(a)
+		if err != nil {
+			return nil, err
+		}
+		d.Execute, d.Reconcile = b.execute, b.reconcile
+	}
+	d.Description, d.SideEffect, d.Approval = a.Metadata.Description, a.Metadata.SideEffect, a.Metadata.Approval
+	d.Input, d.Output = a.Metadata.Input, a.Metadata.Output
+	return tool.Declare(d)
+}
+
+func (m *maker) bind(a Action) (*bound, error) {
+	if len(m.Key) < MinKey {
+		return nil, fmt.Errorf("its binding needs a key that signs for whom it is called; ACTION_KEY of at least %d bytes was expected", MinKey)
+	}
+	s, err := newSigner(m.Key, m.Issuer, m.Now)
+	if err != nil {
+		return nil, err
+	}
+	u, err := url.Parse(a.Metadata.Binding.URL)
+	if err != nil {
+		return nil, err
+	}
+	return &bound{Binding: *a.Metadata.Binding, action: a.Name, effect: a.Metadata.SideEffect, url: u, sign: s, client: m.client}, nil
+}
+
+// Names are the names of all actions, in the files' order.
+func (r *Registry) Names() []string {
+	var names []string
+	for _, a := range r.all() {
+		names = append(names, a.Name)
+	}
+	return names
+}
+
+// WithMetadata are the actions that the model knows.
+func (r *Registry) WithMetadata() []Action {
+	return slices.DeleteFunc(slices.Clone(r.all()), func(a Action) bool { return a.Metadata == nil })
+}
+
+func (r *Registry) all() []Action {
+	if r == nil {
+		return nil
+	}
+	return r.actions
+}
+
+// Tool is the action as a tool; nil where there is no such action. One without metadata is hidden from the model.
+func (r *Registry) Tool(name string) *tool.Tool {
+	if r == nil {
+		return nil
+	}
+	return r.tools[name]
+}
+
+// Tools are all actions as tools.
+func (r *Registry) Tools() tool.Set {
+	set := tool.Set{}
+	for _, a := range r.all() {
+		t := r.tools[a.Name]
+		set[t.Name] = t
+	}
+	return set
+}
+
+// Resolve gives the action that the model calls by this name.
+func (r *Registry) Resolve(geminiName string) (name string, ok bool) {
+	if r == nil {
+		return "", false
+	}
+	name, ok = r.names[geminiName]
+	return name, ok
+}
+
+// Execute does an action that changes nothing, for c's user, with c.Args as its input. One that changes something is the
+// loop's to do (loop.Propose), which keeps the record and does it once: here it is a PolicyError.
+func (r *Registry) Execute(ctx context.Context, name string, c tool.Call) (json.RawMessage, error) {
+	t := r.Tool(name)
+	if t == nil {
+		return nil, fault.NotFound()
+	}
+	if t.SideEffect {
+		return nil, fault.New(fault.Policy, fault.CodeNotApplicable, "This action changes something and is done on the record alone.")
+	}
+	args, err := t.Normalize(c.Args)
+	if err != nil {
+		return nil, err
+	}
+	c.Args = args
+	return t.Execute(ctx, c)
+}

@@ -1,0 +1,188 @@
+package action
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+type rating struct {
+	Product string `json:"product"`
+	Stars   int    `json:"stars"`
+}
+
+type rated struct {
+	UID   string `json:"uid"`
+	Stars int    `json:"stars"`
+}
+
+func rate(_ context.Context, c tool.Call, in rating) (rated, error) {
+	return rated{c.UID, in.Stars}, nil
+}
+
+func shop(t *testing.T) *Registry {
+	t.Helper()
+	r, err := Open("testdata", Options{Handlers: Handlers{"submitRating": Handle(rate)}, Key: key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestRegistry(t *testing.T) {
+	r := shop(t)
+	if got := strings.Join(r.Names(), " "); got != "searchProducts cart.addToCart submitRating" {
+		t.Errorf("the names are %s", got)
+	}
+	if got := r.WithMetadata(); len(got) != 2 || got[1].Name != "cart.addToCart" {
+		t.Errorf("with metadata: %+v", got)
+	}
+	if got := strings.Join(r.Tools().Names(), " "); got != "action_cart_addToCart action_searchProducts action_submitRating" {
+		t.Errorf("the tools are %s", got)
+	}
+	if name, ok := r.Resolve("action_cart_addToCart"); !ok || name != "cart.addToCart" || r.Tool(name).Name != "action_cart_addToCart" {
+		t.Errorf("the model's name is %s's", name)
+	}
+	for _, unknown := range []string{"action_cart.addToCart", "cart.addToCart", "action_x", ""} {
+		if name, ok := r.Resolve(unknown); ok {
+			t.Errorf("%s is %s's", unknown, name)
+		}
+	}
+	if !r.Tool("submitRating").Hidden || !r.Tool("submitRating").SideEffect || r.Tool("searchProducts").Hidden {
+		t.Error("what the model sees is not what has metadata")
+	}
+	var none *Registry
+	if none.Names() != nil || len(none.Tools()) != 0 || none.Tool("x") != nil {
+		t.Error("no registry has actions")
+	}
+}
+
+func TestExecute(t *testing.T) {
+	r, err := New([]Action{{Name: "look"}, {Name: "rate"}}, Options{Handlers: Handlers{"look": Query(rate), "rate": Handle(rate)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := tool.Call{UID: "ana", Args: json.RawMessage(`{"stars": 5, "product": "mug"}`)}
+	if got, err := r.Execute(t.Context(), "look", good); err != nil || string(got) != `{"uid":"ana","stars":5}` {
+		t.Errorf("it answers %s, %v", got, err)
+	}
+	for name, tt := range map[string]struct {
+		action, args string
+		class        fault.Class
+	}{
+		"another type": {"look", `{"product":"mug","stars":"5"}`, fault.Validation},
+		"a stranger":   {"look", `{"product":"mug","stars":5,"x":1}`, fault.Validation},
+		"an effect":    {"rate", `{"product":"mug","stars":5}`, fault.Policy},
+		"nothing":      {"nothing", `{}`, fault.Auth},
+	} {
+		if _, err := r.Execute(t.Context(), tt.action, tool.Call{Args: json.RawMessage(tt.args)}); fault.As(err).Class != tt.class {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestWhatStopsTheStart(t *testing.T) {
+	list, err := Load("testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rating := Handlers{"submitRating": Handle(rate)}
+	for name, tt := range map[string]struct {
+		o    Options
+		want string
+	}{
+		"nobody to do it":    {Options{Key: key}, "shop/plugin.yaml:7: the action submitRating: it has no Go handler, and no file"},
+		"no key":             {Options{Handlers: rating}, "shop/plugin.yaml:3: the action searchProducts: its binding needs a key"},
+		"a short key":        {Options{Handlers: rating, Key: key[:31]}, "ACTION_KEY of at least 32 bytes"},
+		"two to do it":       {Options{Handlers: Handlers{"searchProducts": Handle(rate), "submitRating": Handle(rate)}, Key: key}, "both a binding and a Go handler"},
+		"a handler for none": {Options{Handlers: Handlers{"submitRatings": Handle(rate), "submitRating": Handle(rate)}, Key: key}, "submitRatings, which no plugin.yaml lists"},
+	} {
+		if _, err := New(list, tt.o); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestAHandlerFitsItsFile(t *testing.T) {
+	type item struct {
+		Colour string `json:"colour,omitempty"`
+	}
+	type in struct {
+		ID    string            `json:"id"`
+		Count float64           `json:"count"`
+		Items []item            `json:"items,omitempty"`
+		More  map[string]string `json:"more,omitempty"`
+	}
+	type out struct {
+		N  int      `json:"n"`
+		At []string `json:"at,omitempty"`
+	}
+	const file = `name: a
+description: A.
+inputSchema:
+  type: object
+  required: [id]
+  properties:
+    id: {type: string}
+    count: {type: integer, default: 1}
+    items: {type: array, items: {type: object, properties: {colour: {type: string}}}}
+outputSchema:
+  type: object
+  required: [n]
+  properties:
+    n: {type: number}
+    at: {type: array, items: {type: string}}
+`
+	h := Handle(func(context.Context, tool.Call, in) (out, error) { return out{}, nil })
+	for name, tt := range map[string]struct{ from, to, want string }{
+		"it fits":                   {"", "", ""},
+		"another type":              {"id: {type: string}", "id: {type: integer}", "inputSchema/id: a Go type for integer"},
+		"a property more":           {"    id:", "    ie: {type: string}\n    id:", "inputSchema/ie: one side does not know it"},
+		"one that may be left out":  {"required: [id]", "required: [count]", "inputSchema/id: it is required on one side"},
+		"another type within":       {"colour: {type: string}", "colour: {type: boolean}", "inputSchema/items/items/colour"},
+		"a result that is required": {"required: [n]", "required: [n, at]", "outputSchema/at: it is required on one side"},
+		"a result of another type":  {"n: {type: number}", "n: {type: string}", "outputSchema/n: a Go type for string"},
+		"a result less":             {"    at: {type: array, items: {type: string}}\n", "", "outputSchema/at: one side does not know it"},
+	} {
+		_, m, err := ParseMetadata("a.jay-action", []byte(strings.Replace(file, tt.from, tt.to, 1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = New([]Action{{Name: "a", Metadata: m}}, Options{Handlers: Handlers{"a": h}})
+		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestPreview(t *testing.T) {
+	p, err := shop(t).Tool("cart.addToCart").Preview(json.RawMessage(`{"notes":["a"],"options":{"gift":true},"productId":"mug\u202e-1","quantity":2}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []tool.Field{{Label: "Product", Value: "mug⟨U+202E⟩-1"}, {Label: "notes", Value: `["a"]`}, {Label: "options", Value: `{"gift":true}`}, {Label: "quantity", Value: "2"}}
+	if p.Title != "Puts a product into the user's cart" || !slices.Equal(p.Fields, want) || len(p.Warnings) != 1 {
+		t.Errorf("the preview is %+v", p)
+	}
+}
+
+func TestAHandlersErrorsKeepTheirMeaning(t *testing.T) {
+	cause := errors.New("cause")
+	for _, mark := range []func(error) error{tool.Ambiguous, tool.Transient, tool.Unanswered, func(err error) error { return err }} {
+		h := Handle(func(context.Context, tool.Call, rating) (rated, error) { return rated{}, mark(cause) })
+		r, err := New([]Action{{Name: "a"}}, Options{Handlers: Handlers{"a": h}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = r.Tool("a").Execute(t.Context(), tool.Call{Args: json.RawMessage(`{"product":"x","stars":1}`)})
+		if !errors.Is(err, cause) || tool.IsAmbiguous(err) != tool.IsAmbiguous(mark(cause)) || tool.IsTransient(err) != tool.IsTransient(mark(cause)) {
+			t.Errorf("it became %v", err)
+		}
+	}
+}

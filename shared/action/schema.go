@@ -1,0 +1,138 @@
+package action
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"go.yaml.in/yaml/v3"
+)
+
+// The bounds of one schema.
+const (
+	maxProperties = 100
+	maxEnum       = 500
+)
+
+// keywords are those of JSON Schema that Gemini, the checks and the generated types all understand.
+var keywords = []string{"type", "title", "description", "properties", "required", "additionalProperties", "items", "enum", "default", "format", "pattern",
+	"minLength", "maxLength", "minItems", "maxItems", "uniqueItems", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}
+
+var types = []string{"string", "number", "integer", "boolean", "array", "object"}
+
+// schema reads a JSON Schema; root says of which type it must be, or is empty. An object takes the properties that it names
+// and no others, unless it says so: what a file does not declare is shown to nobody and sent nowhere.
+func (d *document) schema(n *yaml.Node, root string) (*jsonschema.Schema, error) {
+	if err := d.schemaNode(n, root); err != nil {
+		return nil, err
+	}
+	v, err := d.value(n)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return nil, d.wrong(n, "this cannot be written as JSON")
+	}
+	var s jsonschema.Schema
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return nil, d.wrong(n, "this is no JSON Schema: %s", clip(err.Error()))
+	}
+	if _, err := s.Resolve(&jsonschema.ResolveOptions{ValidateDefaults: true}); err != nil {
+		return nil, d.wrong(n, "this is no JSON Schema that can be used: a pattern of RE2 and a default that fits its schema were expected")
+	}
+	finish(&s, n)
+	return &s, nil
+}
+
+// schemaNode checks what the library lets through: keywords that nobody knows, and names that are not there.
+func (d *document) schemaNode(n *yaml.Node, root string) error {
+	s, err := d.section(n, keywords...)
+	if err != nil {
+		return err
+	}
+	kind, err := s.required("type")
+	if err != nil {
+		return err
+	}
+	switch {
+	case root != "" && kind.Value != root:
+		return d.wrong(kind, "type: %s was expected here", root)
+	case kind.Kind != yaml.ScalarNode || !slices.Contains(types, kind.Value):
+		return d.wrong(kind, "type: one of %s was expected", strings.Join(types, ", "))
+	}
+	if _, err := s.text("description", 4096); err != nil {
+		return err
+	}
+	if e := s.values["enum"]; e != nil && (e.Kind != yaml.SequenceNode || len(e.Content) == 0 || len(e.Content) > maxEnum) {
+		return d.wrong(e, "enum: a list of 1 to %d values was expected", maxEnum)
+	}
+	if a := s.values["additionalProperties"]; a != nil && a.ShortTag() != "!!bool" {
+		return d.wrong(a, "additionalProperties: true or false was expected")
+	}
+	for _, only := range [][2]string{{"properties", "object"}, {"required", "object"}, {"additionalProperties", "object"}, {"items", "array"}} {
+		if v := s.values[only[0]]; v != nil && kind.Value != only[1] {
+			return d.wrong(v, "%s: only a schema of type %s has it", only[0], only[1])
+		}
+	}
+	if items := s.values["items"]; items != nil {
+		return d.schemaNode(items, "")
+	}
+	if kind.Value == "array" {
+		return d.wrong(n, "items is missing: what the list holds")
+	}
+	return d.properties(s)
+}
+
+func (d *document) properties(s section) error {
+	names := []string{}
+	if p := s.values["properties"]; p != nil {
+		if p.Kind != yaml.MappingNode || len(p.Content) > 2*maxProperties {
+			return d.wrong(p, "properties: a mapping of at most %d names to schemas was expected", maxProperties)
+		}
+		for i := 0; i < len(p.Content); i += 2 {
+			name := p.Content[i]
+			if !validField.MatchString(name.Value) {
+				return d.wrong(name, "the property %s: up to 64 letters, digits, _ and $ that begin with no digit were expected", clip(name.Value))
+			}
+			if err := d.schemaNode(p.Content[i+1], ""); err != nil {
+				return err
+			}
+			names = append(names, name.Value)
+		}
+	}
+	r := s.values["required"]
+	if r == nil {
+		return nil
+	}
+	if r.Kind != yaml.SequenceNode {
+		return d.wrong(r, "required: a list of names was expected")
+	}
+	for _, n := range r.Content {
+		if !slices.Contains(names, n.Value) {
+			return d.wrong(n, "required: %s is none of the properties", clip(n.Value))
+		}
+	}
+	return nil
+}
+
+// finish keeps the file's order of properties and closes objects.
+func finish(s *jsonschema.Schema, n *yaml.Node) {
+	for i := 0; i < len(n.Content); i += 2 {
+		value := n.Content[i+1]
+		switch n.Content[i].Value {
+		case "items":
+			finish(s.Items, value)
+		case "properties":
+			for j := 0; j < len(value.Content); j += 2 {
+				name := value.Content[j].Value
+				s.PropertyOrder = append(s.PropertyOrder, name)
+				finish(s.Properties[name], value.Content[j+1])
+			}
+		}
+	}
+	if s.Type == "object" && s.AdditionalProperties == nil {
+		s.AdditionalProperties = &jsonschema.Schema{Not: &jsonschema.Schema{}}
+	}
+}

@@ -1,0 +1,101 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"mime"
+	"strings"
+
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/chat"
+	"github.com/countersign-run/countersign/shared/loop"
+)
+
+// chatBody is what both routes of the chat have in common (seed 001, SendMessageInput and SubmitToolResultsInput).
+type chatBody struct {
+	History         []json.RawMessage     `json:"history"`
+	ToolDefinitions []chat.ToolDefinition `json:"toolDefinitions"`
+	PageState       json.RawMessage       `json:"pageState"`
+}
+
+func (r *request) chatRequest(b chatBody) chat.Request {
+	return chat.Request{UID: r.uid, Origin: r.Header.Get("Origin"), History: b.History, Tools: b.ToolDefinitions, PageState: b.PageState}
+}
+
+func postChat(r *request) (any, error) {
+	var in struct {
+		Message string `json:"message"`
+		chatBody
+	}
+	if _, err := r.decode(&in); err != nil {
+		return nil, err
+	}
+	q := r.chatRequest(in.chatBody)
+	q.Message = in.Message
+	return r.converse(r.api.Chat.Say, q)
+}
+
+func postChatResults(r *request) (any, error) {
+	var in struct {
+		Results []chat.Result `json:"results"`
+		chatBody
+	}
+	if _, err := r.decode(&in); err != nil {
+		return nil, err
+	}
+	q := r.chatRequest(in.chatBody)
+	q.Results = in.Results
+	return r.converse(r.api.Chat.Answer, q)
+}
+
+// converse answers with JSON, or with lines as they come where the page asks for those.
+func (r *request) converse(say func(context.Context, chat.Request, loop.Sink) (*chat.Reply, error), q chat.Request) (any, error) {
+	ctx, cancel := r.working()
+	defer cancel()
+	if !r.accepts("application/x-ndjson") {
+		reply, err := say(ctx, q, nil)
+		if err != nil {
+			return nil, err
+		}
+		return reply, nil
+	}
+	out := &ndjson{w: r.w}
+	stop := out.pings()
+	defer stop()
+	reply, err := say(ctx, q, func(n loop.Notice) {
+		switch {
+		case n.Delta != "":
+			out.write(deltaLine{"delta", n.Delta})
+		case n.Status == agent.Planning || n.Status == agent.Executing || n.Status == agent.Awaiting:
+			out.write(chatStatusLine{"status", n.Status})
+		}
+	})
+	if err != nil && !out.started() {
+		return nil, err
+	}
+	stop()
+	if err != nil {
+		body, f := r.api.errorBody(ctx, err)
+		r.api.Log.WarnContext(ctx, "a chat ended in an error", "class", f.Class, "code", f.Code, "error", err)
+		out.write(errorLine{"error", f.Message, f.Class, f.Code, body.RequestID, "", nil})
+		return nil, nil
+	}
+	out.write(reply)
+	return nil, nil
+}
+
+// chatStatusLine is a status of a run that nobody can look up: it ends with its request.
+type chatStatusLine struct {
+	Type   string          `json:"type"`
+	Status agent.RunStatus `json:"status"`
+}
+
+// accepts reports whether the client asks for the media type by name.
+func (r *request) accepts(kind string) bool {
+	for _, one := range strings.Split(strings.Join(r.Header.Values("Accept"), ","), ",") {
+		if got, _, err := mime.ParseMediaType(strings.TrimSpace(one)); err == nil && got == kind {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,38 @@
+// Package actions is the part of the functions that know the operator's declared actions: to offer them to the model, to check
+// and show what is asked of them, and to carry them out.
+package actions
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/action"
+	"github.com/countersign-run/countersign/shared/api"
+	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/config"
+)
+
+// Part has the actions of the folder ACTIONS that are bound to endpoints.
+var Part = With(nil)
+
+// With is Part for a program whose Go code does some of the actions itself.
+func With(handlers action.Handlers) app.Part {
+	open := func(cfg config.Config, now func() time.Time) (api.Actions, error) {
+		if cfg.Actions == "" {
+			return nil, nil
+		}
+		r, err := action.Open(cfg.Actions, action.Options{Handlers: handlers, Key: []byte(cfg.ActionKey.Reveal()), Issuer: cmp.Or(cfg.PublicURL, "countersign"), Now: now})
+		if err != nil {
+			return nil, fmt.Errorf("ACTIONS: %w", err)
+		}
+		return r, nil
+	}
+	return app.Part{
+		Link: func(c *app.Clients) { c.Actions = open },
+		Check: func(cfg config.Config) error {
+			_, err := open(cfg, time.Now)
+			return err
+		},
+	}
+}

@@ -1,0 +1,217 @@
+package app_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/action"
+	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/app/actions"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// endpoint is the operator's own service.
+type endpoint struct {
+	*httptest.Server
+	mu    sync.Mutex
+	asked []string // method, path and Idempotency-Key of each request
+	fails int      // so many requests are answered 500
+}
+
+func newEndpoint(t *testing.T) *endpoint {
+	e := &endpoint{}
+	e.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.asked = append(e.asked, r.Method+" "+r.URL.Path+" "+r.Header.Get("Idempotency-Key"))
+		w.Header().Set("Content-Type", "application/json")
+		if e.fails > 0 {
+			e.fails--
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		_, _ = io.WriteString(w, `{"items":1}`)
+	}))
+	t.Cleanup(e.Close)
+	return e
+}
+
+func (e *endpoint) requests() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return append([]string{}, e.asked...)
+}
+
+const declared = `name: NAME
+description: Puts a product into the cart.
+inputSchema:
+  type: object
+  required: [id]
+  properties:
+    id: {type: string}
+    count: {type: integer, default: 1}
+outputSchema: {type: object, required: [items], properties: {items: {type: integer}}}
+binding:
+  url: URL
+`
+
+// withActions is a world with three actions at the endpoint, and one that Go code does.
+func withActions(t *testing.T, e *endpoint) *proved {
+	t.Helper()
+	dir := t.TempDir()
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	plugin := "name: shop\nactions:\n  - greet\n"
+	for name, more := range map[string]string{"cart.add": "", "cart.note": "approval: not_required\n", "look": "  method: GET\nsideEffect: false\n"} {
+		plugin += "  - {name: " + name + ", action: ./" + name + ".jay-action}\n"
+		write(name+".jay-action", strings.NewReplacer("NAME", name, "URL", e.URL+"/"+name).Replace(declared)+more)
+	}
+	write("plugin.yaml", plugin)
+	type greeting struct {
+		Text string `json:"text"`
+	}
+	greet := action.Handle(func(_ context.Context, c tool.Call, in greeting) (greeting, error) { return greeting{c.UID + ": " + in.Text}, nil })
+	w, err := world.New(t.Context(), world.Options{Dir: t.TempDir(), Settings: []string{"ACTIONS=" + dir, "ACTION_KEY=0123456789abcdef0123456789abcdef"},
+		App: []app.Option{app.With(actions.With(action.Handlers{"greet": greet}))}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &proved{w, t}
+}
+
+// act calls an action by its name.
+func (w *proved) act(name, body string, header ...string) (world.Answer, string) {
+	w.t.Helper()
+	a, err := w.Call(w.t.Context(), "ana", "POST", "/api/agent/actions/"+name, body, header...)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var result struct{ Result json.RawMessage }
+	if err := json.Unmarshal(a.Body, &result); err != nil {
+		w.t.Fatal(err)
+	}
+	return a, string(result.Result)
+}
+
+func TestTheModelsActionWaitsForItsUser(t *testing.T) {
+	e := newEndpoint(t)
+	w := withActions(t, e)
+	w.SetBrain(world.Wants("action_cart_add", json.RawMessage(`{"id":"mug"}`)))
+	r := w.ask()
+	if r.Status != "awaiting_confirmation" || len(e.requests()) != 0 || string(r.Approvals[0].Args) != `{"count":1,"id":"mug"}` {
+		t.Fatalf("%s, %v", r.Body, e.requests())
+	}
+	if got := w.approve(r); got.Status != "completed" || len(e.requests()) != 1 {
+		t.Fatalf("%s, %v", got.Body, e.requests())
+	}
+}
+
+func TestAnActionThatNeedsNoApproval(t *testing.T) {
+	e := newEndpoint(t)
+	w := withActions(t, e)
+	w.SetBrain(world.Wants("action_cart_note", json.RawMessage(`{"id":"mug"}`)))
+	if r := w.ask(); r.Status != "completed" || len(e.requests()) != 1 {
+		t.Fatalf("%s, %v", r.Body, e.requests())
+	}
+}
+
+// An action without metadata is not the model's to call, even where it knows the name.
+func TestTheModelDoesNotReachWhatItIsNotShown(t *testing.T) {
+	w := withActions(t, newEndpoint(t))
+	w.SetBrain(world.Wants("action_greet", json.RawMessage(`{"text":"hello"}`)))
+	if r := w.ask(); len(r.Actions) == 0 || r.Actions[0].ErrorReason != "unknown_tool" {
+		t.Fatalf("%s", r.Body)
+	}
+	if a, got := w.act("greet", `{"text":"hello"}`); a.HTTP != http.StatusOK || got != `{"text":"ana: hello"}` {
+		t.Errorf("%d %s", a.HTTP, a.Body)
+	}
+}
+
+func TestAnActionByItsName(t *testing.T) {
+	e := newEndpoint(t)
+	w := withActions(t, e)
+	if a, got := w.act("look", `{"id":"mug"}`); a.HTTP != http.StatusOK || got != `{"items":1}` || a.RunID != "" {
+		t.Errorf("%d %s", a.HTTP, a.Body)
+	}
+	key := []string{"Idempotency-Key", "k-1"}
+	first, got := w.act("cart.add", `{"id":"mug"}`, key...)
+	if first.HTTP != http.StatusOK || got != `{"items":1}` || first.RunID == "" {
+		t.Fatalf("%d %s", first.HTTP, first.Body)
+	}
+	if again, got := w.act("cart.add", `{"id":"mug"}`, key...); again.RunID != first.RunID || got != `{"items":1}` || len(e.requests()) != 2 {
+		t.Errorf("the same key: %s, %v", again.Body, e.requests())
+	}
+	if audit := w.call("GET", "/api/agent/audit?runId="+first.RunID, ""); !strings.Contains(string(audit.Body), "action_cart_add") {
+		t.Errorf("the audit is %s", audit.Body)
+	}
+	for name, c := range map[string]struct {
+		action, body, key string
+		status            int
+		class             string
+	}{
+		"no such action":         {"cart.remove", `{}`, "", 404, "AuthError"},
+		"the model's name":       {"action_look", `{}`, "", 404, "AuthError"},
+		"a field is missing":     {"look", `{}`, "", 400, "ValidationError"},
+		"a field is missing too": {"cart.add", `{"count":1}`, "", 400, "ValidationError"},
+		"a field is not known":   {"cart.add", `{"id":"mug","uid":"eve"}`, "", 400, "ValidationError"},
+		"a list":                 {"cart.add", `[]`, "", 400, "ValidationError"},
+		"another body":           {"cart.add", `{"id":"cup"}`, "k-1", 409, "PolicyError"},
+		"another action":         {"cart.note", `{"id":"mug"}`, "k-1", 409, "PolicyError"},
+	} {
+		var header []string
+		if c.key != "" {
+			header = []string{"Idempotency-Key", c.key}
+		}
+		if a, _ := w.act(c.action, c.body, header...); a.HTTP != c.status || a.Error.Class != c.class {
+			t.Errorf("%s: %d %s", name, a.HTTP, a.Body)
+		}
+	}
+	if n := len(e.requests()); n != 2 {
+		t.Errorf("the endpoint was asked %d times", n)
+	}
+}
+
+// Nobody knows after a 500 whether it was done: it is not done again, and its user is asked to look.
+func TestAnActionWhoseOutcomeIsUnknown(t *testing.T) {
+	e := newEndpoint(t)
+	w := withActions(t, e)
+	e.fails = 1
+	a, _ := w.act("cart.add", `{"id":"mug"}`, "Idempotency-Key", "k-1")
+	if a.HTTP != http.StatusBadGateway || a.Error.Code != "unknown_outcome" || len(e.requests()) != 1 {
+		t.Fatalf("%d %s, %v", a.HTTP, a.Body, e.requests())
+	}
+	if again, _ := w.act("cart.add", `{"id":"mug"}`, "Idempotency-Key", "k-1"); again.Error.Code != "unknown_outcome" || len(e.requests()) != 1 {
+		t.Errorf("again: %s, %v", again.Body, e.requests())
+	}
+	if p := w.call("GET", "/api/agent/approvals/pending", ""); len(p.Approvals) != 1 || p.Approvals[0].Kind != "review" {
+		t.Errorf("what waits is %s", p.Body)
+	}
+}
+
+func TestABrokenFileStopsTheStart(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "plugin.yaml"), []byte("name: shop\nactions:\n  - a.b_c\n  - a_b.c\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := world.New(t.Context(), world.Options{Dir: t.TempDir(), Settings: []string{"ACTIONS=" + dir}})
+	if err == nil || !strings.Contains(err.Error(), "plugin.yaml:4: ") {
+		t.Errorf("the start gives %v", err)
+	}
+}

@@ -1,0 +1,51 @@
+package app
+
+import (
+	"cmp"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/countersign-run/countersign/shared/chat"
+	"github.com/countersign-run/countersign/shared/config"
+	"github.com/countersign-run/countersign/shared/keyfile"
+	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// openChat makes the page agent over the loop, which carries out its actions.
+func openChat(cfg config.Config, l *loop.Loop) (*chat.Chat, error) {
+	key, err := chatKey(cfg)
+	if err != nil {
+		return nil, err
+	}
+	p := l.Profile
+	p.MaxModelCalls = cfg.ChatMaxModelCalls
+	actions := tool.Set{}
+	for name, t := range l.Tools {
+		if strings.HasPrefix(name, chat.ActionPrefix) && !t.Hidden {
+			actions[name] = t
+		}
+	}
+	return &chat.Chat{Model: l.Model, Core: l, Actions: actions, Key: key, Agent: cfg.AuthAudience, Prefix: cmp.Or(cfg.Persona, cfg.SystemPrompt), Profile: p, Log: l.Log, Now: l.Now, Random: l.Random}, nil
+}
+
+// chatKeyFile is the name of the key within DATA_DIR where CHAT_KEY is not set: 32 random bytes, readable by its owner alone.
+const chatKeyFile = "chat-key"
+
+// chatKey is the configured key, or on one machine the one that is kept in the data directory.
+func chatKey(cfg config.Config) (chat.Key, error) {
+	if cfg.ChatKey.IsSet() {
+		return cfg.ChatKeys(), nil
+	}
+	key, err := keyfile.Read(cfg.DataDir, chatKeyFile, func(w io.Writer) error {
+		_, err := io.CopyN(w, rand.Reader, 32)
+		return err
+	})
+	if err == nil && len(key) < 32 {
+		err = fmt.Errorf("%s holds %d bytes and no key; delete it to have a new one made", filepath.Join(cfg.DataDir, chatKeyFile), len(key))
+	}
+	return chat.Key{key}, err
+}

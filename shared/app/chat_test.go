@@ -1,0 +1,112 @@
+package app_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/model/fakegemini"
+)
+
+// talk is what the chat answers, and what the page sends back of it.
+type talk struct {
+	Type, Message string
+	Calls         []struct{ ID, Name, Category string }
+	History       json.RawMessage
+}
+
+const clickTool = `[{"name":"click-x","description":"Clicks.","inputSchema":{"type":"object"},"category":"page-automation"}]`
+
+func (w *proved) chat(path, body string, header ...string) (world.Answer, talk) {
+	w.t.Helper()
+	a, err := w.Call(w.t.Context(), "ana", "POST", path, body, header...)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var said talk
+	if a.HTTP == http.StatusOK {
+		if err := json.Unmarshal(a.Body, &said); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	return a, said
+}
+
+func TestAPageIsAnsweredOverHTTP(t *testing.T) {
+	w := newWorld(t)
+	w.SetBrain(world.Wants("click-x", map[string]any{}))
+	a, said := w.chat("/api/agent/chat", `{"message":"click","history":[],"toolDefinitions":`+clickTool+`,"pageState":{"x":1}}`)
+	if said.Type != "tool-calls" || len(said.Calls) != 1 || said.Calls[0].Name != "click-x" || said.Calls[0].Category != "page-automation" {
+		t.Fatalf("%d %s", a.HTTP, a.Body)
+	}
+	results := func(history string) string {
+		return `{"results":[{"callId":"` + said.Calls[0].ID + `","result":"{\"ok\":true}"}],"history":` + history + `,"toolDefinitions":` + clickTool + `,"pageState":{}}`
+	}
+	a, _ = w.chat("/api/agent/chat/results", results(strings.Replace(string(said.History), `"click"`, `"clack"`, 1)))
+	if a.HTTP != http.StatusBadRequest || a.Error.Field != "history" {
+		t.Errorf("a changed history: %d %s", a.HTTP, a.Body)
+	}
+	if a, said = w.chat("/api/agent/chat/results", results(string(said.History))); said.Type != "response" || said.Message != "That is what came of it." {
+		t.Errorf("%d %s", a.HTTP, a.Body)
+	}
+	for body, field := range map[string]string{`{"message":"hi","prompt":"x"}`: "prompt", `{"message":""}`: "message", `{"message":"hi","history":{}}`: "history"} {
+		if a, _ := w.chat("/api/agent/chat", body); a.HTTP != http.StatusBadRequest || a.Error.Field != field {
+			t.Errorf("%s: %d %s", body, a.HTTP, a.Body)
+		}
+	}
+	key, err := os.ReadFile(filepath.Join(w.App.Config.DataDir, "chat-key"))
+	if err != nil || len(key) != 32 {
+		t.Errorf("the key of the chat: %d bytes, %v", len(key), err)
+	}
+}
+
+func TestAPageIsAnsweredLineByLine(t *testing.T) {
+	w := newWorld(t)
+	w.SetBrain(func(fakegemini.Request) fakegemini.Turn { return fakegemini.Turn{Text: "Hello there.", Pieces: 3} })
+	token, err := w.Token("ana")
+	if err != nil {
+		t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), "POST", w.Base+"/api/agent/chat", strings.NewReader(`{"message":"hi"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header = http.Header{"Authorization": {"Bearer " + token}, "Content-Type": {"application/json"}, "Accept": {"application/x-ndjson, application/json;q=0.5"}}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var text, last string
+	lines := bufio.NewScanner(res.Body)
+	for lines.Scan() {
+		var line struct{ Type, Delta, Message string }
+		if err := json.NewDecoder(bytes.NewReader(lines.Bytes())).Decode(&line); err != nil {
+			t.Fatal(err)
+		}
+		text, last = text+line.Delta, line.Type
+	}
+	if kind := res.Header.Get("Content-Type"); lines.Err() != nil || text != "Hello there." || last != "response" || kind != "application/x-ndjson; charset=utf-8" {
+		t.Errorf("%v, %q, %q, %q", lines.Err(), text, last, kind)
+	}
+}
+
+// Two processes with one key answer one conversation; another key refuses it.
+func TestAnyInstanceAnswersAPage(t *testing.T) {
+	const key = "CHAT_KEY=MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
+	one, two, other := newWorld(t, key), newWorld(t, key), newWorld(t)
+	_, said := one.chat("/api/agent/chat", `{"message":"hi"}`)
+	again := `{"message":"hi again","history":` + string(said.History) + `}`
+	if a, said := two.chat("/api/agent/chat", again); said.Type != "response" {
+		t.Errorf("%d %s", a.HTTP, a.Body)
+	}
+	if a, _ := other.chat("/api/agent/chat", again); a.HTTP != http.StatusBadRequest {
+		t.Errorf("%d %s", a.HTTP, a.Body)
+	}
+}

@@ -1,0 +1,296 @@
+package chat
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gowebpki/jcs"
+
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/model"
+)
+
+// historyLife is how long a history may be gone on with.
+const historyLife = 30 * 24 * time.Hour
+
+// Key signs histories: the first secret signs, all verify, so that it can be rotated. Each has at least 32 bytes.
+type Key [][]byte
+
+// history is a conversation as the page keeps it: Gemini contents, verbatim. The last of them carries the server's
+// signature over all, and beside it what the server must know of calls that wait.
+type history struct {
+	contents []json.RawMessage
+	calls    []call // of the last content, all of them, where any waits
+}
+
+// call is what is known of one call of the last content.
+type call struct {
+	ID     string          `json:"id"` // as the page knows it
+	Page   bool            `json:"page,omitempty"`
+	RunID  string          `json:"runId,omitempty"`  // of the durable run that carries it out
+	Result json.RawMessage `json:"result,omitempty"` // once it is known
+	Error  string          `json:"error,omitempty"`
+
+	model model.Call
+}
+
+func (c *call) known() bool { return c.Result != nil || c.Error != "" }
+
+func (c *call) learn(r model.Response) {
+	if c.Result, c.Error = r.Result, r.Error; !c.known() {
+		c.Result = json.RawMessage("null")
+	}
+}
+
+func (c *call) response() model.Response {
+	return model.Response{ID: c.model.ID, Name: c.model.Name, Result: c.Result, Error: c.Error}
+}
+
+// note is what the server adds to the last content.
+type note struct {
+	At    int64  `json:"at"` // seconds since 1970
+	Calls []call `json:"calls,omitempty"`
+	Seal  string `json:"seal,omitempty"` // base64url of HMAC-SHA256 over the canonical form of signed (RFC 8785)
+}
+
+// signed is what the seal covers.
+type signed struct {
+	Version int               `json:"v"`
+	UID     string            `json:"uid"`
+	Agent   string            `json:"agent"`
+	Note    note              `json:"note"`
+	History []json.RawMessage `json:"history"`
+}
+
+// noteName is the field of the last content that holds the note.
+const noteName = "countersign"
+
+// sign gives the history as the page keeps it.
+func (c *Chat) sign(uid string, h *history) ([]json.RawMessage, error) {
+	n := note{At: c.Now().Unix(), Calls: h.calls}
+	sealed, err := c.sealed(uid, n, h.contents)
+	if err != nil {
+		return nil, err
+	}
+	n.Seal = base64.RawURLEncoding.EncodeToString(c.Key.mac(0, sealed))
+	out := slices.Clone(h.contents)
+	last := bytes.TrimSpace(out[len(out)-1])
+	added, err := agent.Marshal(n)
+	if err != nil {
+		return nil, err
+	}
+	out[len(out)-1] = fmt.Appendf(nil, `%s,%q:%s}`, last[:len(last)-1], noteName, added)
+	return out, nil
+}
+
+func (c *Chat) sealed(uid string, n note, contents []json.RawMessage) ([]byte, error) {
+	raw, err := agent.Marshal(signed{1, uid, c.Agent, n, contents})
+	if err != nil {
+		return nil, err
+	}
+	canonical, err := jcs.Transform(raw)
+	if err != nil {
+		return nil, fault.New(fault.Model, model.CodeUnreadable, "The model's answer could not be kept.").Because(err)
+	}
+	return canonical, nil
+}
+
+func (k Key) mac(i int, data []byte) []byte {
+	m := hmac.New(sha256.New, k[i])
+	m.Write(data)
+	return m.Sum(nil)
+}
+
+func (k Key) verifies(seal string, data []byte) bool {
+	given, err := base64.RawURLEncoding.DecodeString(seal)
+	if err != nil {
+		return false
+	}
+	for i := range k {
+		if hmac.Equal(given, k.mac(i, data)) {
+			return true
+		}
+	}
+	return false
+}
+
+// open reads a history that a page sent. Only what the server has signed for this user and agent is accepted.
+func (c *Chat) open(uid string, sent []json.RawMessage) (*history, error) {
+	h := &history{contents: slices.Clone(sent)}
+	switch {
+	case len(sent) == 0:
+		return h, nil
+	case len(sent) > maxContents:
+		return nil, fault.Invalid("history", "it has %d entries; %d are the limit", len(sent), maxContents)
+	}
+	last, n, err := split(sent[len(sent)-1])
+	if err != nil {
+		return nil, err
+	}
+	h.contents[len(sent)-1] = last
+	seal := n.Seal
+	n.Seal = ""
+	data, err := c.sealed(uid, n, h.contents)
+	if err != nil || !c.Key.verifies(seal, data) {
+		return nil, forged()
+	}
+	if age := c.Now().Sub(time.Unix(n.At, 0)); age > historyLife {
+		return nil, fault.Invalid("history", "this conversation is %d days old; please start a new one", int(age.Hours()/24))
+	}
+	h.calls = n.Calls
+	return h, h.match()
+}
+
+func forged() error {
+	return fault.Invalid("history", "this is not the history that the last answer gave, unchanged and to this user")
+}
+
+// split takes the note out of the last content, whose other fields it leaves as they are.
+func split(raw json.RawMessage) (json.RawMessage, note, error) {
+	var fields map[string]json.RawMessage
+	var n note
+	if err := json.Unmarshal(raw, &fields); err != nil || fields[noteName] == nil {
+		return nil, n, forged()
+	}
+	if err := json.Unmarshal(fields[noteName], &n); err != nil {
+		return nil, n, forged()
+	}
+	delete(fields, noteName)
+	rest, err := agent.Marshal(fields)
+	return rest, n, err
+}
+
+// match puts the model's calls beside what is known of them.
+func (h *history) match() error {
+	if len(h.calls) == 0 {
+		return nil
+	}
+	said, err := model.Parse(h.contents[len(h.contents)-1])
+	if err != nil || len(said.Calls) != len(h.calls) {
+		return forged()
+	}
+	for i := range h.calls {
+		h.calls[i].model = said.Calls[i]
+	}
+	return nil
+}
+
+// answer takes what the page answered: to each of its open calls, and to nothing else.
+func (h *history) answer(results []Result) error {
+	if len(h.calls) == 0 {
+		return fault.Invalid("history", "nothing in it waits for an answer")
+	}
+	for i, r := range results {
+		field := fmt.Sprintf("results/%d/", i)
+		at := slices.IndexFunc(h.calls, func(c call) bool { return c.ID == r.CallID })
+		switch {
+		case len(r.Result) > MaxResult:
+			return fault.Invalid(field+"result", "it is longer than %d bytes", MaxResult)
+		case at < 0:
+			return fault.Invalid(field+"callId", "nothing waits for an answer to this call")
+		case !h.calls[at].Page:
+			return fault.Invalid(field+"callId", "this call is carried out by the server; a page does not answer it")
+		case h.calls[at].known():
+			return fault.Invalid(field+"callId", "this call has its answer")
+		}
+		h.calls[at].take(r)
+	}
+	for _, c := range h.calls {
+		if c.Page && !c.known() {
+			return fault.Invalid("results", "the answer to the call %q is missing; the page answers all of its calls at once", c.ID)
+		}
+	}
+	return nil
+}
+
+// take keeps a page's answer: as JSON where it is JSON that can be signed, else as words.
+func (c *call) take(r Result) {
+	text := strings.ToValidUTF8(r.Result, "\uFFFD")
+	if r.IsError {
+		c.Error = "The page could not do it: " + agent.Cut(text, 4<<10)
+		return
+	}
+	c.Result = json.RawMessage(text)
+	if _, err := jcs.Transform([]byte(`{"r":` + text + `}`)); err != nil || !json.Valid(c.Result) {
+		words, err := agent.Marshal(text)
+		if err != nil {
+			words = []byte(`""`)
+		}
+		c.Result = words
+	}
+}
+
+// close answers the open calls in the contents.
+func (h *history) close() error {
+	c, err := model.Load(h.contents)
+	if err != nil {
+		return err
+	}
+	responses := make([]model.Response, len(h.calls))
+	for i := range h.calls {
+		responses[i] = h.calls[i].response()
+	}
+	if err := c.AddResponses(responses); err != nil {
+		return err
+	}
+	h.contents, h.calls = c.JSON(), nil
+	return nil
+}
+
+// kept is the history as a run that goes on: up to the user's last words, and the turns since.
+func (h *history) kept() (*loop.Kept, error) {
+	first := len(h.contents)
+	for first > 0 && !words(h.contents[first-1]) {
+		first--
+	}
+	k := &loop.Kept{Earlier: h.contents[:first]}
+	for i := first; i < len(h.contents); i += 2 {
+		t := loop.KeptTurn{Content: h.contents[i]}
+		if i+1 < len(h.contents) {
+			rs, err := model.Responses(h.contents[i+1])
+			if err != nil {
+				return nil, err
+			}
+			for _, r := range rs {
+				t.Responses = append(t.Responses, &r)
+			}
+		} else {
+			for _, c := range h.calls {
+				r := c.response()
+				t.Responses = append(t.Responses, &r)
+			}
+		}
+		k.Turns = append(k.Turns, t)
+	}
+	return k, nil
+}
+
+// words reports whether a content is what the user said.
+func words(content json.RawMessage) bool {
+	var c struct {
+		Role  model.Role `json:"role"`
+		Parts []struct {
+			FunctionResponse json.RawMessage `json:"functionResponse"`
+		} `json:"parts"`
+	}
+	return json.Unmarshal(content, &c) == nil && c.Role == model.User && len(c.Parts) > 0 && c.Parts[0].FunctionResponse == nil
+}
+
+// waiting is a call as the page is told of it.
+func (h *history) waiting(i int, called *loop.Called) Pending {
+	c := h.calls[i]
+	p := Pending{ID: c.ID, Name: c.model.Name, Args: c.model.Args, Category: PageAutomation}
+	if called != nil {
+		p.Category, p.RunID, p.Approval = ServerAction, called.Run.RunID, called.Approval
+	}
+	return p
+}

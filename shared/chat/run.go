@@ -1,0 +1,176 @@
+package chat
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/store/memory"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// quiet is the queue of a run that ends with its request.
+type quiet struct{}
+
+func (quiet) Resume(context.Context, string) error {
+	return errors.New("chat: a run in memory is not resumed")
+}
+func (quiet) Close() error { return nil }
+
+// run takes the conversation as far as it goes without the page and without anybody's approval.
+func (c *Chat) run(ctx context.Context, r Request, h *history, q loop.Ask, emit loop.Sink) (*Reply, error) {
+	l, err := c.loop(r)
+	if err != nil {
+		return nil, err
+	}
+	q.UID, q.Origin = r.UID, r.Origin
+	v, err := l.Start(ctx, q, emit)
+	if err != nil {
+		return nil, err
+	}
+	seed := c.seed(r)
+	for trip := 0; trip <= c.Profile.MaxModelCalls; trip++ {
+		talk, err := l.Conversation(ctx, r.UID, v.RunID)
+		switch {
+		case err != nil:
+			return nil, err
+		case talk.End != nil:
+			return c.ended(r.UID, talk)
+		case len(talk.Calls) == 0:
+			return nil, fault.New(fault.Tool, "out_of_time", "This took longer than one request may. Please try again.")
+		}
+		if err := talk.Contents.Bound(MaxHistory); err != nil {
+			return nil, err
+		}
+		h.contents = talk.Contents.JSON()
+		answers, pending, err := c.carryOut(ctx, r, h, talk, fmt.Sprintf("%s-%d", seed, trip))
+		if err != nil {
+			return nil, err
+		}
+		if len(pending) > 0 {
+			return c.reply(r.UID, h, &Reply{Type: "tool-calls", Calls: pending})
+		}
+		if err := l.Answers(ctx, r.UID, v.RunID, answers...); err != nil {
+			return nil, err
+		}
+		if v, err = l.Advance(ctx, v.RunID, emit); err != nil {
+			return nil, err
+		}
+	}
+	return nil, fault.New(fault.Model, "too_many_calls", "The assistant could not finish within the number of steps that it has.")
+}
+
+// loop is the loop on a store of this request alone. Whether an action with an effect needs an approval is the core's to
+// say, so here it is a call like the page's, that somebody else answers.
+func (c *Chat) loop(r Request) (*loop.Loop, error) {
+	set, err := pageTools(r.Tools)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(set, c.Actions)
+	for name, t := range c.Actions {
+		if !runsHere(t) {
+			set[name] = t.Elsewhere()
+		}
+	}
+	p := c.Profile
+	p.Persona = c.persona(r.PageState)
+	return (&loop.Loop{Store: memory.New(c.Now), Queue: quiet{}, Model: c.Model, Tools: set, Profile: p, Log: c.Log, Now: c.Now, Random: c.Random}).Init(), nil
+}
+
+// runsHere reports whether a call of the tool may be made at once and forgotten: it changes nothing and nobody is asked.
+func runsHere(t *tool.Tool) bool { return !t.SideEffect && t.Approval == tool.NotRequired }
+
+// seed names a request by all that decides what it asks for, so that one that is sent again proposes nothing twice.
+func (c *Chat) seed(r Request) string {
+	s := sha256.New()
+	fmt.Fprintf(s, "%d:%s", len(r.Message), r.Message)
+	for _, raw := range r.History {
+		fmt.Fprintf(s, "%d:%s", len(raw), raw)
+	}
+	for _, res := range r.Results {
+		fmt.Fprintf(s, "%q%q%v", res.CallID, res.Result, res.IsError)
+	}
+	return base64.RawURLEncoding.EncodeToString(s.Sum(nil)[:16])
+}
+
+// carryOut proposes the actions with an effect, and gives either the answers to all open calls or what waits.
+func (c *Chat) carryOut(ctx context.Context, r Request, h *history, talk *loop.Conversation, seed string) (answers []loop.Answer, pending []Pending, err error) {
+	h.calls = make([]call, len(talk.Calls))
+	if err := h.name(talk.Calls); err != nil {
+		return nil, nil, err
+	}
+	for i, open := range talk.Calls {
+		k := &h.calls[i]
+		if open.Response != nil {
+			k.learn(*open.Response)
+			continue
+		}
+		if c.Actions[open.Action.Tool] == nil {
+			k.Page = true
+			pending = append(pending, h.waiting(i, nil))
+			continue
+		}
+		called, err := c.propose(ctx, r, open.Action, fmt.Sprintf("%s-%d", seed, i))
+		switch {
+		case err != nil && fault.As(err).Class == fault.Policy:
+			k.Error = fault.As(err).Message // a cap; the model is told
+		case err != nil:
+			return nil, nil, err
+		case called.Over():
+			k.learn(called.Response)
+		default:
+			k.RunID = called.Run.RunID
+			pending = append(pending, h.waiting(i, called))
+			continue
+		}
+		answers = append(answers, loop.Answer{ActionID: open.Action.ID, Result: k.Result, Error: k.Error})
+	}
+	return answers, pending, nil
+}
+
+// name gives each call an id that the page may use: the model's own where that tells them apart.
+func (h *history) name(calls []loop.OpenCall) error {
+	taken := map[string]bool{}
+	for i, c := range calls {
+		id := c.Action.CallID
+		if id == "" || taken[id] {
+			id = fmt.Sprintf("call-%d-%d", len(h.contents), i)
+		}
+		taken[id] = true
+		h.calls[i].ID = id
+	}
+	return h.match()
+}
+
+// propose has the core carry an action out, once its user agrees where that is needed.
+func (c *Chat) propose(ctx context.Context, r Request, a *agent.Action, key string) (*loop.Called, error) {
+	sum := sha256.Sum256([]byte(a.Tool + "\x00" + string(a.Args)))
+	return c.Core.Propose(ctx, loop.Ask{
+		UID: r.UID, Origin: r.Origin, Prompt: asked(a.Tool), Key: "chat:" + key + base64.RawURLEncoding.EncodeToString(sum[:12]),
+		Call: &loop.Call{Tool: a.Tool, Args: a.Args},
+	})
+}
+
+// asked is what the durable run's conversation begins with.
+func asked(tool string) string {
+	return "The assistant on a page asked for " + strings.TrimPrefix(tool, ActionPrefix) + "."
+}
+
+// ended is the reply at the end of a run.
+func (c *Chat) ended(uid string, talk *loop.Conversation) (*Reply, error) {
+	if p := talk.End.Error; p != nil {
+		return nil, fault.New(p.Class, p.Code, "%s", p.Message)
+	}
+	if err := talk.Contents.Bound(MaxHistory); err != nil {
+		return nil, err
+	}
+	return c.reply(uid, &history{contents: talk.Contents.JSON()}, &Reply{Type: "response", Message: talk.End.Summary})
+}

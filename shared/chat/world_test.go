@@ -1,0 +1,192 @@
+package chat_test
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/chat"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/model/script"
+	"github.com/countersign-run/countersign/shared/store/memory"
+	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/wait"
+)
+
+const alice, bob = "alice", "bob"
+
+// world is a chat over a core, with a scripted model that is as strict as the service.
+type world struct {
+	t     *testing.T
+	now   time.Time
+	model *script.Model
+	core  *loop.Loop
+	chat  *chat.Chat
+	did   []string // the effects of actions, in order
+	queue []string
+	fails bool // whether rate fails
+}
+
+type query struct {
+	Query string `json:"query"`
+}
+type rating struct {
+	Stars int `json:"stars"`
+}
+type done struct {
+	OK bool `json:"ok"`
+}
+
+func newWorld(t *testing.T, turns ...script.Turn) *world {
+	w := &world{t: t, now: time.Date(2027, 3, 1, 9, 0, 0, 0, time.UTC), model: script.New(turns...)}
+	clock := func() time.Time { return w.now }
+	actions := tool.NewSet(
+		tool.Define(tool.Def[query, done]{Name: "action_searchProducts", Description: "Search the products.",
+			Execute: func(_ context.Context, c tool.Call, in query) (done, error) {
+				w.did = append(w.did, "search "+in.Query)
+				return done{true}, nil
+			}}),
+		tool.Define(tool.Def[rating, done]{Name: "action_submitRating", Description: "Rate.", SideEffect: true,
+			Preview: func(in rating) tool.Preview { return tool.Preview{Title: fmt.Sprintf("Rate %d", in.Stars)} }, Execute: w.rate}),
+		tool.Define(tool.Def[rating, done]{Name: "action_like", Description: "Like.", SideEffect: true, Approval: tool.NotRequired,
+			Preview: func(in rating) tool.Preview { return tool.Preview{Title: "Like"} }, Execute: w.rate}))
+	profile := loop.Profile{MaxModelCalls: 6, ApprovalTTL: 24 * time.Hour, RejectOutcome: loop.RejectCompletes, Deadline: 72 * time.Hour,
+		ModelTimeout: 30 * time.Second, ToolTimeout: 10 * time.Second, MaxOpen: 3, MaxPerDay: 60}
+	w.core = (&loop.Loop{Store: memory.New(clock), Queue: w, Tools: actions, Profile: profile, Now: clock, Sleep: noWait}).Init()
+	w.chat = &chat.Chat{Model: w.model, Core: w.core, Actions: actions, Key: chat.Key{[]byte("0123456789abcdef0123456789abcdef")}, Agent: "shop",
+		Profile: profile, Now: clock, Random: rand.Reader}
+	return w
+}
+
+func noWait(ctx context.Context, _ time.Duration) error { return wait.For(ctx, 0) }
+
+func (w *world) rate(_ context.Context, c tool.Call, in rating) (done, error) {
+	if w.fails {
+		return done{}, errors.New("down")
+	}
+	w.did = append(w.did, fmt.Sprintf("%s %d %s", c.UID, in.Stars, c.ActionID[:4]))
+	return done{true}, nil
+}
+
+// Resume makes the world its own queue.
+func (w *world) Resume(_ context.Context, id string) error { w.queue = append(w.queue, id); return nil }
+func (w *world) Close() error                              { return nil }
+
+func (w *world) deliver() {
+	w.t.Helper()
+	for _, id := range w.queue {
+		if _, err := w.core.Advance(w.t.Context(), id, nil); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	w.queue = nil
+}
+
+func (w *world) decide(ap *agent.ApprovalView, d agent.Decision) {
+	w.t.Helper()
+	if _, err := w.core.Resolve(w.t.Context(), loop.Resolution{UID: alice, ApprovalID: ap.ApprovalID, Decision: d, ArgsHash: ap.ArgsHash}); err != nil {
+		w.t.Fatal(err)
+	}
+	w.deliver()
+}
+
+// page is what a page sends with each request.
+func page(message string, history []json.RawMessage) chat.Request {
+	return chat.Request{UID: alice, Message: message, History: history, PageState: json.RawMessage(`{"viewState":{"cart":0}}`), Tools: []chat.ToolDefinition{
+		{Name: "click-add-to-cart", Description: "Click.", Category: chat.PageAutomation, InputSchema: json.RawMessage(`{"type":"object","properties":{"key":{"type":"string"}},"required":["key"]}`)},
+		{Name: "fill-search", Description: "Fill.", InputSchema: json.RawMessage(`{"type":"object","properties":{"value":{"type":"string"}}}`)},
+	}}
+}
+
+func results(history []json.RawMessage, rs ...chat.Result) chat.Request {
+	r := page("", history)
+	r.Results = rs
+	return r
+}
+
+// roundTrip is what a browser does to a history: it parses and prints it. JavaScript keeps numbers as doubles, and so
+// does this.
+func roundTrip(t *testing.T, history []json.RawMessage) []json.RawMessage {
+	t.Helper()
+	var values []any
+	b, err := json.Marshal(history)
+	if err == nil {
+		err = json.Unmarshal(b, &values)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := make([]json.RawMessage, len(values))
+	for i, v := range values {
+		if out[i], err = json.Marshal(v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out
+}
+
+func (w *world) say(message string, history []json.RawMessage) *chat.Reply {
+	w.t.Helper()
+	return w.reply(w.chat.Say(w.t.Context(), page(message, history), nil))
+}
+
+func (w *world) answer(history []json.RawMessage, rs ...chat.Result) *chat.Reply {
+	w.t.Helper()
+	return w.reply(w.chat.Answer(w.t.Context(), results(history, rs...), nil))
+}
+
+func (w *world) reply(r *chat.Reply, err error) *chat.Reply {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatalf("%v: %v", err, errors.Unwrap(err))
+	}
+	r.History = roundTrip(w.t, r.History)
+	return r
+}
+
+func refused(t *testing.T, err error, class fault.Class, field string) {
+	t.Helper()
+	f := fault.As(err)
+	if err == nil || f.Class != class || f.Field != field {
+		t.Fatalf("got %v, want %s of %q", err, class, field)
+	}
+}
+
+func same[T comparable](t *testing.T, what string, got, want []T) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Fatalf("%s: got %v, want %v", what, got, want)
+	}
+}
+
+func names(calls []chat.Pending) []string {
+	var out []string
+	for _, c := range calls {
+		out = append(out, string(c.Category)+" "+c.Name)
+	}
+	return out
+}
+
+// with changes one field of the history's last content.
+func with(t *testing.T, content json.RawMessage, field string, value any) json.RawMessage {
+	t.Helper()
+	var fields map[string]any
+	if err := json.Unmarshal(content, &fields); err != nil {
+		t.Fatal(err)
+	}
+	fields = maps.Clone(fields)
+	fields[field] = value
+	b, err := json.Marshal(fields)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}

@@ -1,0 +1,175 @@
+package config
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// File is what config/.gemini.yaml says (seed 001). It counts where the environment does not say otherwise.
+type File struct {
+	Path         string // empty: there is none
+	APIKey       Secret
+	Model        string // empty: not said
+	SystemPrompt string // stands before the agent's instructions; may be empty
+}
+
+// FilePath is where the file lies when GEMINI_CONFIG names no other place.
+const FilePath = "config/.gemini.yaml"
+
+// maxFile is the largest file that is read, in bytes.
+const maxFile = 64 << 10
+
+const (
+	keyNeeds    = "a Gemini API key from https://aistudio.google.com/apikey"
+	modelNeeds  = "the name of a model, such as " + currentFlash
+	promptNeeds = "a text of at most 8 KiB in UTF-8, without control characters"
+)
+
+// ReadFile reads the file that GEMINI_CONFIG names, or else FilePath. A file that is not there is a zero File, unless
+// somebody named it. The error is Problems, each with the file and the line.
+func ReadFile(getenv func(string) string) (File, error) {
+	r := &reader{getenv: getenv}
+	named := r.get("GEMINI_CONFIG")
+	path := cmp.Or(named, FilePath)
+	if strings.ContainsFunc(path, unicode.IsControl) {
+		return File{}, Problems{{"GEMINI_CONFIG", show(named, false), "the path of a file"}}
+	}
+	data, err := readBounded(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && named == "":
+		return File{}, nil
+	case errors.Is(err, fs.ErrNotExist):
+		return File{}, Problems{{"GEMINI_CONFIG", show(named, false), "the path of a file that is there"}}
+	case err != nil:
+		return File{}, Problems{{path, "what cannot be read", "to be a file that this process can read, of at most 64 KiB"}}
+	}
+	return parseFile(path, data)
+}
+
+// readBounded looks before it opens: opening a pipe would wait for its other end.
+func readBounded(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("this is no file")
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if len(data) > maxFile {
+		err = errors.New("this file is too large")
+	}
+	return data, errors.Join(err, f.Close())
+}
+
+var errorLine = regexp.MustCompile(`^yaml: line (\d+):`)
+
+// parseFile takes nothing of the parser's own words into a problem: they may quote the key.
+func parseFile(path string, data []byte) (File, error) {
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	var doc yaml.Node
+	err := decoder.Decode(&doc)
+	if errors.Is(err, io.EOF) {
+		return File{Path: path}, nil
+	}
+	if err != nil {
+		line := 1
+		if m := errorLine.FindStringSubmatch(err.Error()); m != nil {
+			line, _ = strconv.Atoi(m[1]) // digits
+		}
+		return File{}, Problems{at(path, line, "", "what is no YAML", "lines such as apiKey: 'the key'")}
+	}
+	if !errors.Is(decoder.Decode(&yaml.Node{}), io.EOF) {
+		return File{}, Problems{at(path, 1, "", "more than one document", "to be one YAML document without ---")}
+	}
+	f := fileReader{path: path, seen: map[string]bool{}, File: File{Path: path}}
+	f.read(doc.Content[0])
+	if len(f.problems) > 0 {
+		return File{}, f.problems
+	}
+	return f.File, nil
+}
+
+// fileReader collects what is wrong, as the reader of the environment does.
+type fileReader struct {
+	path     string
+	seen     map[string]bool
+	problems Problems
+	File
+}
+
+func (f *fileReader) read(root *yaml.Node) {
+	if root.Kind != yaml.MappingNode {
+		f.fail(root, "", "something else", "the keys apiKey, model and systemPrompt")
+		return
+	}
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		f.entry(root.Content[i], root.Content[i+1])
+	}
+}
+
+func (f *fileReader) entry(key, value *yaml.Node) {
+	name := key.Value
+	if f.seen[name] {
+		f.fail(key, "", "a key for the second time", "each key once")
+		return
+	}
+	f.seen[name] = true
+	switch name {
+	case "apiKey":
+		fits := func(v string) bool { return v != "" && isKey(v) && !secretFillers.MatchString(v) }
+		f.APIKey = NewSecret(f.text(key, value, true, keyNeeds, fits))
+	case "model":
+		f.Model = f.text(key, value, false, modelNeeds, unlessFiller(isModel))
+	case "systemPrompt":
+		f.SystemPrompt = f.text(key, value, false, promptNeeds, isText)
+	default: // its name is not shown: who forgets the colon's space makes a name of the key
+		f.fail(key, "", "a key that is not known, of "+plural(len(name), "character", "characters"), "apiKey, model and systemPrompt alone")
+	}
+}
+
+func (f *fileReader) text(key, value *yaml.Node, secret bool, needs string, fits func(string) bool) string {
+	if value.Kind != yaml.ScalarNode || value.Tag != "!!str" {
+		f.fail(value, key.Value, "no text", needs+", in quotes")
+		return ""
+	}
+	if !fits(value.Value) {
+		f.fail(value, key.Value, show(value.Value, secret), needs)
+		return ""
+	}
+	return value.Value
+}
+
+func (f *fileReader) fail(n *yaml.Node, key, holds, needs string) {
+	f.problems = append(f.problems, at(f.path, n.Line, key, holds, needs))
+}
+
+// at names the place as compilers do, so that editors find it.
+func at(path string, line int, key, holds, needs string) Problem {
+	place := fmt.Sprintf("%s:%d", path, line)
+	if key != "" {
+		place += ": " + key
+	}
+	return Problem{place, holds, needs}
+}
+
+// under is the environment with the file beneath it.
+func (f File) under(getenv func(string) string) func(string) string {
+	said := map[string]string{"GEMINI_API_KEY": f.APIKey.Reveal(), "GEMINI_MODEL": f.Model}
+	return func(name string) string { return cmp.Or(getenv(name), said[name]) }
+}

@@ -1,0 +1,265 @@
+package loop_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/model/script"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+func sending(text string, own bool) loop.Ask {
+	return loop.Ask{UID: "ana", Prompt: "a page asks", Call: &loop.Call{Tool: "send", Args: json.RawMessage(`{"to":["bob@x.org"],"text":"` + text + `"}`), Own: own}}
+}
+
+// A run of one call is judged, approved, carried out and recorded as a call of the model is, and asks no model.
+func TestProposeWaitsForApproval(t *testing.T) { onEachStore(t, proposeWaits) }
+
+func proposeWaits(t *testing.T, open func(testing.TB) *world) {
+	ctx := context.Background()
+	for decision, want := range map[agent.Decision]struct {
+		status  agent.RunStatus
+		effects int
+		result  string
+	}{
+		agent.ApproveOnce: {agent.Completed, 1, `"id"`},
+		agent.Reject:      {agent.Completed, 0, ""},
+	} {
+		t.Run(string(decision), func(t *testing.T) {
+			w := open(t)
+			c, err := w.loop.Propose(ctx, sending("hi", false))
+			if err != nil || c.Over() || c.Approval == nil || len(w.effects) != 0 {
+				t.Fatalf("%v %+v %v", err, c, w.effects)
+			}
+			if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: c.Approval.ApprovalID, Decision: decision}); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.deliver(ctx); err != nil {
+				t.Fatal(err)
+			}
+			c, err = w.loop.Called(ctx, "ana", c.Run.RunID)
+			if err != nil || !c.Over() || c.Run.Status != want.status || len(w.effects) != want.effects || !strings.Contains(string(c.Response.Result), want.result) {
+				t.Fatalf("%v %+v %+v %v", err, c.Run, c.Response, w.effects)
+			}
+			if (want.effects == 0) != (c.Response.Error != "") {
+				t.Errorf("the response is %+v", c.Response)
+			}
+			page, err := w.rec.Audit(ctx, "ana", c.Run.RunID, "", 100)
+			if err != nil || len(page.Entries) == 0 || page.Entries[0].Kind != audit.Requested {
+				t.Errorf("%v, audit %+v", err, page.Entries)
+			}
+		})
+	}
+}
+
+// The user's own call asks nobody, is on the record, and is stopped by what stops everything.
+func TestProposeOwn(t *testing.T) {
+	ctx := context.Background()
+	w := newWorld(t)
+	q := sending("hi", true)
+	q.Key, q.BodyHash = "k", "h"
+	for range 2 {
+		c, err := w.loop.Propose(ctx, q)
+		if err != nil || c.Run.Status != agent.Completed || len(w.effects) != 1 {
+			t.Fatalf("%v %+v %v", err, c, w.effects)
+		}
+		page, err := w.rec.Audit(ctx, "ana", c.Run.RunID, "", 100)
+		if err != nil || len(page.Entries) != 2 || page.Entries[0].Decision != "own_call" || page.Entries[1].Kind != audit.Outcome {
+			t.Fatalf("%v, audit %+v", err, page.Entries)
+		}
+	}
+	q.BodyHash = "another"
+	if _, err := w.loop.Propose(ctx, q); !fault.Is(err, fault.Policy, fault.CodeKeyReused) {
+		t.Error(err)
+	}
+	w.loop.Rules.AskSideEffects = true
+	c, err := w.loop.Propose(ctx, sending("hi again", true))
+	if err != nil || c.Approval == nil || len(w.effects) != 1 {
+		t.Errorf("%v %+v %v", err, c, w.effects)
+	}
+	w.loop.Rules.DenySideEffects = true
+	c, err = w.loop.Propose(ctx, sending("hi again", true))
+	if err != nil || c.Run.Status != agent.Failed || c.Run.ErrorCode != fault.Policy || len(w.effects) != 1 {
+		t.Errorf("%v %+v %v", err, c, w.effects)
+	}
+}
+
+// An outcome that nobody can know waits for its user, and what they say of it ends the run.
+func TestProposeUnknownOutcome(t *testing.T) {
+	ctx := context.Background()
+	for decision, effects := range map[agent.Decision]int{agent.ConfirmDone: 1, agent.StartNew: 2} {
+		t.Run(string(decision), func(t *testing.T) {
+			w := newWorld(t)
+			w.next = []string{"ambiguous"}
+			c, err := w.loop.Propose(ctx, sending("hi", true))
+			if err != nil || c.Over() || c.Approval == nil || c.Approval.Kind != agent.KindReview {
+				t.Fatalf("%v %+v", err, c)
+			}
+			resolve := func(d agent.Decision) {
+				t.Helper()
+				if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: c.Approval.ApprovalID, Decision: d}); err != nil {
+					t.Fatal(err)
+				}
+				if err := w.deliver(ctx); err != nil {
+					t.Fatal(err)
+				}
+				if c, err = w.loop.Called(ctx, "ana", c.Run.RunID); err != nil {
+					t.Fatal(err)
+				}
+			}
+			resolve(decision)
+			if decision == agent.StartNew { // it is asked afresh, even of the user's own call
+				if c.Over() || c.Approval.Kind != agent.KindApproval {
+					t.Fatalf("%+v", c)
+				}
+				resolve(agent.ApproveOnce)
+			}
+			if c.Run.Status != agent.Completed || len(w.effects) != effects {
+				t.Errorf("%+v, %v", c.Run, w.effects)
+			}
+		})
+	}
+}
+
+func TestProposeRefuses(t *testing.T) {
+	ctx := context.Background()
+	w := newWorld(t)
+	q := sending("hi", false)
+	q.Call.Tool = "nothing"
+	if _, err := w.loop.Propose(ctx, q); !fault.Is(err, fault.Auth, fault.CodeNotFound) {
+		t.Error(err)
+	}
+	q = sending("hi", false)
+	q.Call.Args = json.RawMessage(`{"to":[],"text":"hi"}`)
+	if _, err := w.loop.Propose(ctx, q); fault.As(err).Field != "to" {
+		t.Error(err)
+	}
+	c, err := w.loop.Propose(ctx, sending("hi", false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.loop.Called(ctx, "eve", c.Run.RunID); !fault.Is(err, fault.Auth, fault.CodeNotFound) {
+		t.Error(err)
+	}
+	w.model.Then(script.Turn{Text: "Hello."})
+	v, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "hi"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.loop.Called(ctx, "ana", v.RunID); !fault.Is(err, fault.Auth, fault.CodeNotFound) {
+		t.Error("a run that asked the model is no call:", err)
+	}
+}
+
+// Whatever commit a process dies before or after, what the user's own call does is done once or left to them.
+func TestProposeKilledAtEveryCommit(t *testing.T) {
+	ctx := context.Background()
+	for n := 1; n <= 3; n++ {
+		for _, after := range []bool{false, true} {
+			w := newWorld(t)
+			q := sending("hi", true)
+			q.Key = "k"
+			dying := *w.loop
+			dying.Store = &mortal{Store: w.store, n: n, after: after}
+			died, err := mortally(func() error { _, err := dying.Propose(ctx, q); return err })
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.tick(time.Hour)
+			c, err := w.loop.Propose(ctx, q) // as its caller does who got no answer
+			if err == nil && !c.Over() && c.Approval == nil {
+				_, err = w.loop.Advance(ctx, c.Run.RunID, nil)
+			}
+			if err == nil {
+				c, err = w.loop.Called(ctx, "ana", c.Run.RunID)
+			}
+			if err != nil || len(w.effects) > 1 || died && !c.Over() && c.Approval == nil || c.Over() && len(w.effects) != 1 {
+				t.Errorf("commit %d, after %v: %v, %+v, effects %v", n, after, err, c, w.effects)
+			}
+		}
+	}
+}
+
+// remote is a tool that somebody else answers.
+func remote(t *testing.T) *tool.Tool {
+	t.Helper()
+	r, err := tool.Remote("click", "Clicks.", json.RawMessage(`{"type":"object"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// A call of a tool without a body waits, on any store and over processes, until somebody says what came of it.
+func TestACallWaitsForItsAnswer(t *testing.T) { onEachStore(t, callWaits) }
+
+func callWaits(t *testing.T, open func(testing.TB) *world) {
+	ctx := context.Background()
+	w := open(t)
+	w.loop.Tools["click"] = remote(t)
+	w.model.Then(script.Turn{Calls: []script.Call{{Name: "click", Args: map[string]any{}}, {Name: "lookup", Args: map[string]any{"word": "a"}}}}, script.Turn{Text: "Clicked."})
+	v, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "click"}, nil)
+	if err != nil || v.Status != agent.Awaiting || v.Actions[0].Kind != agent.KindCall || v.Actions[1].Status != agent.ActionCompleted {
+		t.Fatalf("%v %+v", err, v)
+	}
+	if aps := w.open("ana"); len(aps) != 0 {
+		t.Errorf("its user is asked: %+v", aps)
+	}
+	answer := loop.Answer{ActionID: v.Actions[0].ActionID, Result: json.RawMessage(`{"ok":true}`)}
+	if err := w.loop.Answers(ctx, "eve", v.RunID, answer); !fault.Is(err, fault.Auth, fault.CodeNotFound) {
+		t.Error("somebody else answers:", err)
+	}
+	other := loop.Answer{ActionID: v.Actions[1].ActionID, Result: answer.Result}
+	if err := w.loop.Answers(ctx, "ana", v.RunID, answer, other); !fault.Is(err, fault.Policy, fault.CodeAlreadyResolved) {
+		t.Error("what ran here is answered:", err)
+	}
+	if err := w.loop.Answers(ctx, "ana", v.RunID, answer); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.loop.Answers(ctx, "ana", v.RunID, answer); !fault.Is(err, fault.Policy, fault.CodeAlreadyResolved) {
+		t.Error("it is answered twice:", err)
+	}
+	if v, err = w.process().Advance(ctx, v.RunID, nil); err != nil || v.Status != agent.Completed || v.Summary != "Clicked." {
+		t.Fatalf("%v %+v", err, v)
+	}
+}
+
+// Nobody is waited for without end, and nobody who cancels waits.
+func TestACallThatNobodyAnswers(t *testing.T) {
+	ctx := context.Background()
+	for name, end := range map[string]func(*world, *agent.RunView) error{
+		"deadline": func(w *world, v *agent.RunView) error {
+			w.tick(100 * time.Hour)
+			_, err := w.loop.Sweep(ctx)
+			return errors.Join(err, w.deliver(ctx))
+		},
+		"cancelled": func(w *world, v *agent.RunView) error {
+			_, err := w.loop.Cancel(ctx, "ana", v.RunID)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.loop.Tools["click"] = remote(t)
+			w.model.Then(script.Turn{Calls: []script.Call{{Name: "click", Args: map[string]any{}}}})
+			v, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "click"}, nil)
+			if err == nil {
+				err = end(w, v)
+			}
+			if err == nil {
+				v, _, err = w.loop.Get(ctx, "ana", v.RunID)
+			}
+			if err != nil || v.Status != agent.Failed || v.Actions[0].Status != agent.ActionFailed {
+				t.Fatalf("%v %+v", err, v)
+			}
+		})
+	}
+}

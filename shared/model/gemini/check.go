@@ -1,0 +1,26 @@
+package gemini
+
+import "context"
+
+// Check asks the service for the model by its name, which costs nothing: whether the service can be reached, the key is
+// accepted and the model exists. Its errors are those of Generate; it asks once.
+func (m *Model) Check(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, m.cfg.AttemptTimeout)
+	defer cancel()
+	ex := &exchange{}
+	if err := m.describe(withExchange(ctx, ex)); err != nil {
+		return m.explain(ctx, ex, err, false).fault
+	}
+	return nil
+}
+
+// describe has the answer read by genai, which panics on shapes that it does not expect.
+func (m *Model) describe(ctx context.Context) (err error) {
+	defer func() {
+		if recover() != nil {
+			err = errUnreadable
+		}
+	}()
+	_, err = m.client.Models.Get(ctx, m.cfg.Model, nil)
+	return err
+}

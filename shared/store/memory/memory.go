@@ -1,0 +1,220 @@
+// Package memory is the store in a map: it lives as long as its value does, for requests whose caller keeps everything
+// (a stateless chat). It is held to the same suite as the others and is as strict.
+package memory
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/store"
+)
+
+// Store is a store.Store in a map.
+type Store struct {
+	now func() time.Time
+
+	mu   sync.Mutex
+	last time.Time // the latest version or ReadTime given
+	docs map[string]store.Doc
+}
+
+var _ store.Store = (*Store)(nil)
+
+// New makes an empty store. now is its clock; it may stand still.
+func New(now func() time.Time) *Store { return &Store{now: now, docs: map[string]store.Doc{}} }
+
+// Close does nothing.
+func (s *Store) Close() error { return nil }
+
+// read is the time of a reading: never before what was written.
+func (s *Store) read() time.Time {
+	if at := s.now().UTC().Truncate(time.Microsecond); at.After(s.last) {
+		s.last = at
+	}
+	return s.last
+}
+
+// Get is store.Store's.
+func (s *Store) Get(ctx context.Context, paths ...string) ([]store.Doc, error) {
+	if err := store.CheckGet(paths); err != nil || len(paths) == 0 {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, store.Interrupted("get", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := s.read()
+	docs := make([]store.Doc, len(paths))
+	for i, p := range paths {
+		docs[i] = clone(s.docs[p])
+		docs[i].Path, docs[i].ReadTime = p, at
+	}
+	return docs, nil
+}
+
+// Commit is store.Store's.
+func (s *Store) Commit(ctx context.Context, writes ...store.Write) ([]time.Time, error) {
+	if err := store.CheckCommit(writes); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, store.Interrupted("commit", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, w := range writes {
+		if !s.holds(w) {
+			return nil, fmt.Errorf("write %d: %w", i+1, store.ErrConflict)
+		}
+	}
+	s.last = s.read().Add(time.Microsecond)
+	versions := make([]time.Time, len(writes))
+	for i, w := range writes {
+		if w.Op == store.OpDelete {
+			delete(s.docs, w.Doc.Path)
+			continue
+		}
+		d, err := kept(w.Doc)
+		if err != nil {
+			return nil, err
+		}
+		d.Version, versions[i] = s.last, s.last
+		s.docs[d.Path] = d
+	}
+	return versions, nil
+}
+
+// holds reports whether the write's precondition does.
+func (s *Store) holds(w store.Write) bool {
+	current := s.docs[w.Doc.Path]
+	switch {
+	case w.Op == store.OpCreate:
+		return !current.Exists()
+	case w.Op == store.OpDelete && w.Doc.Version.IsZero():
+		return true
+	}
+	return current.Exists() && current.Version.Equal(w.Doc.Version)
+}
+
+// kept is the document as it is stored; CheckCommit has seen its fields.
+func kept(d store.Doc) (store.Doc, error) {
+	out := store.Doc{Path: d.Path, Data: append([]byte{}, d.Data...), Fields: make(map[string]any, len(d.Fields))}
+	for name, v := range d.Fields {
+		canonical, err := store.Canonical(v)
+		if err != nil {
+			return out, err
+		}
+		out.Fields[name] = canonical
+	}
+	return out, nil
+}
+
+func clone(d store.Doc) store.Doc {
+	d.Data, d.Fields = slices.Clone(d.Data), maps.Clone(d.Fields)
+	return d
+}
+
+// Query is store.Store's: it looks at every document.
+func (s *Store) Query(ctx context.Context, q store.Query) ([]store.Doc, error) {
+	if _, err := store.CheckQuery(q); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, store.Interrupted("query", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := s.read()
+	var found []store.Doc
+	for _, d := range s.docs {
+		if answers(d, q) {
+			d = clone(d)
+			d.ReadTime = at
+			found = append(found, d)
+		}
+	}
+	slices.SortFunc(found, func(a, b store.Doc) int {
+		_, id := store.SplitPath(b.Path)
+		return order(q, a, b.Fields[q.OrderBy], id)
+	})
+	return found[:min(len(found), q.Limit)], nil
+}
+
+// answers reports whether the query finds the document.
+func answers(d store.Doc, q store.Query) bool {
+	collection, _ := store.SplitPath(d.Path)
+	if collection != q.Collection || d.Fields[q.OrderBy] == nil {
+		return false
+	}
+	if q.After != nil {
+		value, err := store.Canonical(q.After.Value)
+		if err != nil || order(q, d, value, q.After.ID) <= 0 {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(q.Where, func(f store.Filter) bool { return !passes(d.Fields[f.Field], f) })
+}
+
+// passes reports whether the value is of the filter's type and within it.
+func passes(v any, f store.Filter) bool {
+	want, err := store.Canonical(f.Value)
+	if err != nil || reflect.TypeOf(v) != reflect.TypeOf(want) {
+		return false
+	}
+	c := compare(v, want)
+	return f.Op == "==" && c == 0 || f.Op == "<=" && c <= 0 || f.Op == ">=" && c >= 0
+}
+
+// order compares the document with a place in the query's order.
+func order(q store.Query, d store.Doc, value any, id string) int {
+	_, own := store.SplitPath(d.Path)
+	c := cmp.Or(compare(d.Fields[q.OrderBy], value), strings.Compare(own, id))
+	if q.Desc {
+		return -c
+	}
+	return c
+}
+
+// compare is Firestore's order of values: booleans, numbers, times, texts.
+func compare(a, b any) int {
+	if c := cmp.Compare(rank(a), rank(b)); c != 0 {
+		return c
+	}
+	switch a := a.(type) {
+	case bool:
+		return cmp.Compare(number(a), number(b.(bool)))
+	case int64:
+		return cmp.Compare(a, b.(int64))
+	case time.Time:
+		return a.Compare(b.(time.Time))
+	default:
+		return strings.Compare(a.(string), b.(string))
+	}
+}
+
+func rank(v any) int {
+	switch v.(type) {
+	case bool:
+		return 0
+	case int64:
+		return 1
+	case time.Time:
+		return 2
+	}
+	return 3
+}
+
+func number(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}

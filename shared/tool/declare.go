@@ -1,0 +1,216 @@
+package tool
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/gowebpki/jcs"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/strictjson"
+)
+
+// Declaration is what Declare makes a Tool from: a Def whose schemas are data and not Go types. Its functions mean what Def's
+// mean; the arguments that they get are canonical.
+type Declaration struct {
+	Name        string
+	Description string
+	SideEffect  bool
+	Approval    Approval // empty: Required for a side effect, NotRequired without one
+	Hidden      bool
+
+	Input     *jsonschema.Schema // of type object; its defaults are filled in
+	Output    *jsonschema.Schema // nil: any JSON
+	Preview   func(json.RawMessage) (Preview, error)
+	Summary   string // in one sentence, what was done
+	Execute   func(context.Context, Call) (json.RawMessage, error)
+	Reconcile func(context.Context, Call) (Outcome, error)
+}
+
+// Declare makes a tool of data, as Define does of types. The error says what is wrong with the schemas.
+func Declare(d Declaration) (*Tool, error) {
+	if !validName.MatchString(d.Name) || d.Description == "" || d.SideEffect && d.Preview == nil {
+		return nil, fmt.Errorf("tool.Declare(%q): a name of %s, a description, and a preview for a side effect are needed", d.Name, validName)
+	}
+	in, err := objectSchema(d.Input, true)
+	if err != nil {
+		return nil, fmt.Errorf("the arguments: %w", err)
+	}
+	raw, err := json.Marshal(d.Input)
+	if err != nil {
+		return nil, fmt.Errorf("the arguments: %w", err)
+	}
+	t := bare(Spec{Name: d.Name, Description: d.Description, Schema: raw, SideEffect: d.SideEffect, Approval: d.Approval.or(d.SideEffect), Hidden: d.Hidden})
+	t.normalize = func(args json.RawMessage) (json.RawMessage, error) { return in.normalize(args, true) }
+	if d.Preview != nil {
+		t.preview = d.Preview
+	}
+	if d.Summary != "" {
+		t.summary = func(json.RawMessage) string { return d.Summary }
+	}
+	out, err := resolved(d.Output)
+	if err != nil {
+		return nil, fmt.Errorf("the result: %w", err)
+	}
+	t.answers(d, out)
+	return t, nil
+}
+
+// answers holds what the declared functions answer to the schema of the result.
+func (t *Tool) answers(d Declaration, out *schema) {
+	if d.Execute != nil {
+		t.execute = func(ctx context.Context, c Call) (json.RawMessage, error) {
+			res, err := d.Execute(ctx, c)
+			if err != nil {
+				return nil, err
+			}
+			b, err := out.answer(res)
+			return b, t.broken(err)
+		}
+	}
+	if d.Reconcile != nil {
+		t.reconcile = func(ctx context.Context, c Call) (Outcome, error) {
+			o, err := d.Reconcile(ctx, c)
+			if err != nil || o.Verdict != Done {
+				return o, err
+			}
+			o.Result, err = out.answer(o.Result)
+			return o, err
+		}
+	}
+}
+
+// broken is the error of an answer that the tool's own schema forbids. The effect has taken place.
+func (t *Tool) broken(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case t.SideEffect:
+		return Ambiguous(fmt.Errorf("tool %s answered what its own schema forbids: %w", t.Name, err))
+	}
+	return fault.New(fault.Tool, "unusable_answer", "The service that was asked answered what it must not answer.").Because(err)
+}
+
+// bare is a tool that reaches nobody, shows its name and is answered by somebody else.
+func bare(s Spec) *Tool {
+	return &Tool{
+		Spec:       s,
+		recipients: func(json.RawMessage) ([]string, error) { return nil, nil },
+		preview:    func(json.RawMessage) (Preview, error) { return Preview{Title: s.Name}, nil },
+		summary:    func(json.RawMessage) string { return "Did " + s.Name + "." },
+	}
+}
+
+// or is the approval, or where none is given the one that is safe.
+func (a Approval) or(sideEffect bool) Approval {
+	switch {
+	case a != "":
+		return a
+	case sideEffect:
+		return Required
+	}
+	return NotRequired
+}
+
+// objectSchema resolves the schema of an object, which is what arguments are.
+func objectSchema(s *jsonschema.Schema, defaults bool) (schema, error) {
+	if s == nil || s.Type != "object" {
+		return schema{}, errors.New("a JSON Schema of type object is needed")
+	}
+	r, err := s.Resolve(&jsonschema.ResolveOptions{ValidateDefaults: defaults})
+	if err != nil {
+		return schema{}, errors.New("a JSON Schema that refers to nothing outside of itself, with patterns of RE2 and defaults that fit it, is needed")
+	}
+	return schema{r}, nil
+}
+
+// resolved resolves the schema of a result; nil stays nil.
+func resolved(s *jsonschema.Schema) (*schema, error) {
+	if s == nil {
+		return nil, nil
+	}
+	r, err := s.Resolve(nil)
+	if err != nil {
+		return nil, errors.New("a JSON Schema that refers to nothing outside of itself, with patterns of RE2, is needed")
+	}
+	return &schema{r}, nil
+}
+
+// normalize checks arguments, fills in what they leave out where that is wanted, and gives their canonical form.
+func (s schema) normalize(args json.RawMessage, defaults bool) (json.RawMessage, error) {
+	if err := strictjson.Check(args); err != nil {
+		return nil, err
+	}
+	if defaults {
+		var v map[string]any
+		if err := json.Unmarshal(args, &v); err != nil {
+			return nil, fault.Invalid("", "this is not JSON").Because(err)
+		}
+		if err := fill(s.Schema(), v); err != nil {
+			return nil, err
+		}
+		filled, err := json.Marshal(v)
+		if err != nil {
+			return nil, err
+		}
+		args = filled
+	}
+	if err := s.check(args); err != nil {
+		return nil, err
+	}
+	canonical, err := jcs.Transform(args)
+	if err != nil {
+		return nil, fault.Invalid("", "a number is out of range").Because(err)
+	}
+	return canonical, nil
+}
+
+// fill gives the fields that an object leaves out their defaults. Unlike the library's ApplyDefaults it makes no object that
+// was left out itself, because that may need fields that have none.
+func fill(s *jsonschema.Schema, v any) error {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, p := range s.Properties {
+			if _, given := v[name]; !given && p.Default != nil {
+				var def any
+				if err := json.Unmarshal(p.Default, &def); err != nil {
+					return err
+				}
+				v[name] = def
+			}
+			if err := fill(p, v[name]); err != nil {
+				return err
+			}
+		}
+	case []any:
+		for _, item := range v {
+			if s.Items == nil {
+				break
+			}
+			if err := fill(s.Items, item); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// answer checks a result, where there is a schema for it, and gives it without its white space. Its numbers stay as they were
+// written: an id of 19 digits is none of RFC 8785's.
+func (s *schema) answer(result json.RawMessage) (json.RawMessage, error) {
+	var b bytes.Buffer
+	if err := json.Compact(&b, result); err != nil || !utf8.Valid(result) {
+		return nil, fault.Invalid("", "this is not JSON in UTF-8").Because(err)
+	}
+	if s != nil {
+		if err := s.check(result); err != nil {
+			return nil, err
+		}
+	}
+	return b.Bytes(), nil
+}

@@ -1,0 +1,25 @@
+resource "google_billing_budget" "monthly" {
+  for_each = var.budget == null ? {} : { this = var.budget }
+
+  billing_account = each.value.billing_account
+  display_name    = "${var.project_id} monthly"
+  budget_filter {
+    projects = ["projects/${var.project_id}"]
+  }
+  amount {
+    specified_amount {
+      currency_code = each.value.currency
+      units         = each.value.monthly
+    }
+  }
+  dynamic "threshold_rules" {
+    for_each = [0.5, 0.9, 1.0]
+    content {
+      threshold_percent = threshold_rules.value
+    }
+  }
+  threshold_rules {
+    threshold_percent = 1.2
+    spend_basis       = "FORECASTED_SPEND"
+  }
+}

@@ -1,0 +1,95 @@
+# Two identities for GitHub's workflows, without keys: one plans on any branch and can only read, one applies from the
+# protected environment.
+
+locals {
+  github = var.github == null ? {} : { this = var.github }
+  pool   = one([for p in google_iam_workload_identity_pool.github : "principalSet://iam.googleapis.com/${p.name}"])
+  workflows = var.github == null ? {} : {
+    plan = {
+      member = "${local.pool}/attribute.repository_id/${var.github.repository_id}"
+      roles  = ["roles/viewer", "roles/iam.securityReviewer"]
+    }
+    apply = {
+      member = "${local.pool}/attribute.environment/${var.github.environment}"
+      roles = [for r in [
+        "artifactregistry.admin", "cloudfunctions.admin", "cloudkms.admin", "cloudscheduler.admin", "compute.loadBalancerAdmin", "compute.securityAdmin",
+        "datastore.owner", "firebaserules.admin", "iam.serviceAccountAdmin", "iam.serviceAccountUser", "logging.admin", "monitoring.admin", "pubsub.admin",
+        "run.admin", "secretmanager.admin", "serviceusage.serviceUsageConsumer", "storage.admin",
+      ] : "roles/${r}"]
+    }
+  }
+  # What the environment grants on the whole project, and so all that apply may grant or take there.
+  grants = distinct(flatten([for p in values(local.parts) : [for r in try(p.roles, []) : r.role if contains(["project", "database"], r.on)]]))
+}
+
+resource "google_iam_workload_identity_pool" "github" {
+  for_each = local.github
+
+  project                   = var.project_id
+  workload_identity_pool_id = "${var.prefix}-github"
+  depends_on                = [google_project_service.this]
+}
+
+# Numbers, because a name can be given up and taken by somebody else; and nothing that a fork's pull request starts with
+# this repository's rights.
+resource "google_iam_workload_identity_pool_provider" "github" {
+  for_each = local.github
+
+  project                            = var.project_id
+  workload_identity_pool_id          = google_iam_workload_identity_pool.github[each.key].workload_identity_pool_id
+  workload_identity_pool_provider_id = "github"
+  attribute_mapping = {
+    "google.subject"          = "assertion.sub"
+    "attribute.repository_id" = "assertion.repository_id"
+    "attribute.environment"   = "assertion.environment"
+  }
+  attribute_condition = "assertion.repository_owner_id == '${each.value.owner_id}' && assertion.repository_id == '${each.value.repository_id}' && assertion.event_name != 'pull_request_target'"
+  oidc {
+    issuer_uri = "https://token.actions.githubusercontent.com"
+  }
+}
+
+resource "google_service_account" "github" {
+  for_each = local.workflows
+
+  project      = var.project_id
+  account_id   = "${var.prefix}-tf-${each.key}"
+  display_name = "Countersign: terraform ${each.key} from GitHub"
+}
+
+resource "google_service_account_iam_member" "github" {
+  for_each = local.workflows
+
+  service_account_id = google_service_account.github[each.key].name
+  role               = "roles/iam.workloadIdentityUser"
+  member             = each.value.member
+}
+
+resource "google_project_iam_member" "github" {
+  for_each = merge([for name, w in local.workflows : { for r in w.roles : "${name} ${r}" => { name = name, role = r } }]...)
+
+  project = var.project_id
+  role    = each.value.role
+  member  = google_service_account.github[each.value.name].member
+}
+
+resource "google_project_iam_member" "apply_grants" {
+  for_each = local.github
+
+  project = var.project_id
+  role    = "roles/resourcemanager.projectIamAdmin"
+  member  = google_service_account.github["apply"].member
+  condition {
+    title      = "the functions' roles only"
+    expression = "api.getAttribute('iam.googleapis.com/modifiedGrantsByRole', []).hasOnly([${join(", ", [for r in local.grants : "'${r}'"])}])"
+  }
+}
+
+# Planning locks the state too.
+resource "google_storage_bucket_iam_member" "state" {
+  for_each = local.workflows
+
+  bucket = google_storage_bucket.state.name
+  role   = "roles/storage.objectUser"
+  member = google_service_account.github[each.key].member
+}

@@ -1,0 +1,18 @@
+output "state_bucket" {
+  description = "For terraform init -backend-config=bucket=…"
+  value       = google_storage_bucket.state.name
+}
+
+output "secrets" {
+  description = "How each secret gets its value; the version that it prints is what secret_versions pins."
+  value       = { for name, s in google_secret_manager_secret.this : name => "gcloud secrets versions add ${s.secret_id} --project=${var.project_id} --data-file=-" }
+}
+
+output "github" {
+  description = "What GitHub's workflows sign in with; null without them."
+  value = var.github == null ? null : {
+    provider = one(values(google_iam_workload_identity_pool_provider.github)[*].name)
+    plan     = google_service_account.github["plan"].email
+    apply    = google_service_account.github["apply"].email
+  }
+}

@@ -1,0 +1,86 @@
+mock_provider "google" {}
+
+variables {
+  project_id = "acme-prod"
+  github     = { owner_id = "1", repository_id = "22", environment = "production" }
+  budget     = { billing_account = "012345-ABCDEF-678901", currency = "EUR", monthly = 200 }
+}
+
+run "everything" {
+  assert {
+    condition     = google_storage_bucket.state.versioning[0].enabled && google_storage_bucket.state.public_access_prevention == "enforced"
+    error_message = "The state is versioned and never public."
+  }
+  assert {
+    condition     = strcontains(google_iam_workload_identity_pool_provider.github["this"].attribute_condition, "repository_owner_id == '1'") && strcontains(google_iam_workload_identity_pool_provider.github["this"].attribute_condition, "repository_id == '22'") && strcontains(google_iam_workload_identity_pool_provider.github["this"].attribute_condition, "event_name != 'pull_request_target'")
+    error_message = "GitHub's repository is known by its numbers, and forks do not come in through pull_request_target."
+  }
+  assert {
+    condition     = endswith(google_service_account_iam_member.github["apply"].member, "/attribute.environment/production")
+    error_message = "Only the protected environment applies."
+  }
+  assert {
+    condition     = strcontains(google_project_iam_member.apply_grants["this"].condition[0].expression, "hasOnly(['roles/")
+    error_message = "Whoever applies may grant the functions' roles only."
+  }
+  assert {
+    condition     = alltrue([for m in values(google_project_iam_member.github) : !contains(["roles/owner", "roles/editor"], m.role)])
+    error_message = "No workflow owns or edits the whole project."
+  }
+  assert {
+    condition     = toset(keys(output.secrets)) == toset(["chat-key", "gemini-api-key", "oauth-client-secret"])
+    error_message = "Every secret of infra/functions.json has a place, and a command for its value."
+  }
+}
+
+run "without_github_and_budget" {
+  command = plan
+  variables {
+    github = null
+    budget = null
+  }
+  assert {
+    condition     = length(google_service_account.github) == 0 && length(google_billing_budget.monthly) == 0 && output.github == null
+    error_message = "Without them nobody signs in from outside, and nothing is billed against."
+  }
+}
+
+run "names_instead_of_numbers_are_refused" {
+  command = plan
+  variables {
+    github = { owner_id = "acme", repository_id = "countersign", environment = "production" }
+  }
+  expect_failures = [var.github]
+}
+
+run "an_environment_that_is_a_pattern_is_refused" {
+  command = plan
+  variables {
+    github = { owner_id = "1", repository_id = "22", environment = "*" }
+  }
+  expect_failures = [var.github]
+}
+
+run "a_billing_account_by_name_is_refused" {
+  command = plan
+  variables {
+    budget = { billing_account = "ours", currency = "EUR", monthly = 200 }
+  }
+  expect_failures = [var.budget]
+}
+
+run "a_project_by_its_title_is_refused" {
+  command = plan
+  variables {
+    project_id = "Acme Production"
+  }
+  expect_failures = [var.project_id]
+}
+
+run "a_long_prefix_is_refused" {
+  command = plan
+  variables {
+    prefix = "countersign-agent"
+  }
+  expect_failures = [var.prefix]
+}

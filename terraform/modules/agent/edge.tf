@@ -1,0 +1,104 @@
+# One host for the page and the API: a load balancer with a backend for each public function, and the paths that lead to
+# them. Without a domain there is none of it.
+
+locals {
+  edge         = var.domain == null ? {} : { this = var.domain }
+  behind_edge  = var.domain == null ? {} : local.public
+  anything     = "/\\{.*$" # from the first variable part of a path on
+  paths        = { for name, f in local.public : name => distinct([for r in f.routes : replace(r.path, "/${local.anything}/", "/*")]) }
+  routed       = { for name, p in local.paths : name => p if name != "web" } # web is what is left
+  sample       = merge([for name, p in local.paths : { for path in p : replace(path, "*", "x") => name }]...)
+  private_path = { for r in flatten([for f in values(local.functions) : f.routes if f.callers != "everyone"]) : r.path => "web" }
+}
+
+resource "google_compute_region_network_endpoint_group" "function" {
+  for_each = local.behind_edge
+
+  project               = var.project_id
+  region                = var.region
+  name                  = "${var.prefix}-${each.key}"
+  network_endpoint_type = "SERVERLESS"
+  cloud_run {
+    service = module.function[each.key].name
+  }
+}
+
+resource "google_compute_backend_service" "function" {
+  for_each = local.behind_edge
+
+  project               = var.project_id
+  name                  = "${var.prefix}-${each.key}"
+  load_balancing_scheme = "EXTERNAL_MANAGED"
+  protocol              = "HTTPS"
+  security_policy       = google_compute_security_policy.throttle["this"].id
+  backend {
+    group = google_compute_region_network_endpoint_group.function[each.key].id
+  }
+  log_config {
+    enable      = true
+    sample_rate = 1.0
+  }
+}
+
+resource "google_compute_url_map" "edge" {
+  for_each = local.edge
+
+  project         = var.project_id
+  name            = "${var.prefix}-edge"
+  default_service = google_compute_backend_service.function["web"].id
+
+  host_rule {
+    hosts        = [each.value]
+    path_matcher = "agent"
+  }
+  path_matcher {
+    name            = "agent"
+    default_service = google_compute_backend_service.function["web"].id
+    dynamic "path_rule" {
+      for_each = local.routed
+      content {
+        paths   = path_rule.value
+        service = google_compute_backend_service.function[path_rule.key].id
+      }
+    }
+  }
+
+  # Google refuses the map if one of these does not lead where it should. What resume and sweep serve leads to web, which
+  # knows nothing of it.
+  dynamic "test" {
+    for_each = merge(local.sample, local.private_path)
+    content {
+      host    = each.value
+      path    = test.key
+      service = google_compute_backend_service.function[test.value].id
+    }
+  }
+}
+
+resource "google_compute_global_address" "edge" {
+  for_each = local.edge
+
+  project = var.project_id
+  name    = "${var.prefix}-edge"
+}
+
+resource "google_compute_target_https_proxy" "edge" {
+  for_each = local.edge
+
+  project          = var.project_id
+  name             = "${var.prefix}-edge"
+  url_map          = google_compute_url_map.edge[each.key].id
+  ssl_certificates = [google_compute_managed_ssl_certificate.edge[each.key].id]
+  ssl_policy       = google_compute_ssl_policy.edge[each.key].id
+}
+
+resource "google_compute_global_forwarding_rule" "https" {
+  for_each = local.edge
+
+  project               = var.project_id
+  name                  = "${var.prefix}-https"
+  load_balancing_scheme = "EXTERNAL_MANAGED"
+  ip_address            = google_compute_global_address.edge[each.key].id
+  port_range            = "443"
+  target                = google_compute_target_https_proxy.edge[each.key].id
+}

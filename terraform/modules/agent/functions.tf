@@ -1,0 +1,100 @@
+# The functions of infra/functions.json: what each is given follows from its parts.
+
+data "google_project" "this" {
+  project_id = var.project_id
+}
+
+locals {
+  infra     = "${path.module}/../../../infra"
+  list      = jsondecode(file("${local.infra}/functions.json"))
+  functions = { for f in local.list.functions : f.name => f }
+  public    = { for name, f in local.functions : name => f if f.callers == "everyone" }
+  labels    = merge(var.labels, { app = var.prefix, env = var.environment })
+  services  = "${var.prefix}-(${join("|", keys(local.functions))})"
+
+  # Where the model is reached with a key, its part needs the key and not the role.
+  parts_of = {
+    for name, f in local.functions : name => [
+      for part in f.parts : local.list.parts[part == "model" && var.model.access == "key" ? "model-key" : part]
+    ]
+  }
+  secrets_of = { for name, parts in local.parts_of : name => merge([for p in parts : try(p.secrets, {})]...) }
+  secrets    = toset(flatten([for s in values(local.secrets_of) : values(s)]))
+
+  # Where browsers find the page, and where Google sends them back to. Without a domain these are the addresses that Cloud
+  # Run gives a service by its name.
+  own_address = { for name in ["web", "connections"] : name => "https://${var.prefix}-${name}-${data.google_project.this.number}.${var.region}.run.app" }
+  page        = var.domain == null ? local.own_address["web"] : "https://${var.domain}"
+  public_url  = var.domain == null ? local.own_address["connections"] : "https://${var.domain}"
+
+  environment = {
+    AUTH_ISSUER            = var.auth.issuer
+    AUTH_AUDIENCE          = var.auth.audience
+    ALLOWED_ORIGINS        = join(",", distinct(concat([local.page], var.allowed_origins)))
+    PUBLIC_URL             = local.public_url
+    PUSH_VERIFIED_BY       = "platform" # Cloud Run lets nobody else in, and takes the signature away once it has checked it
+    GOOGLE_CLOUD_PROJECT   = var.project_id
+    FIRESTORE_DATABASE     = google_firestore_database.agent.name
+    RESUME_TOPIC           = google_pubsub_topic.resume.id
+    GEMINI_MODEL           = var.model.name
+    VERTEX_AI_PROJECT_ID   = var.project_id
+    VERTEX_AI_LOCATION     = var.model.location
+    GMAIL_SEND_MODE        = var.gmail_send_mode
+    GOOGLE_OAUTH_CLIENT_ID = var.oauth_client_id
+    TOKEN_KMS_KEY          = google_kms_crypto_key.tokens.id
+  }
+  settings = merge(var.settings, { SIDE_EFFECTS = var.side_effects })
+  own = {
+    for name, f in local.functions : name => {
+      FUNCTION_TIMEOUT     = "${f.timeoutSeconds}s"
+      PUSH_SERVICE_ACCOUNT = f.callers == "everyone" ? null : local.callers[f.callers].email
+    }
+  }
+  callers = { queue = google_service_account.push, scheduler = google_service_account.scheduler }
+}
+
+module "function" {
+  source   = "../function"
+  for_each = local.functions
+
+  project_id            = var.project_id
+  region                = var.region
+  prefix                = var.prefix
+  name                  = each.key
+  entry_point           = each.value.entryPoint
+  runtime               = var.runtime
+  archive               = "${var.archives}/${each.key}.zip"
+  release               = var.release
+  source_bucket         = google_storage_bucket.source.name
+  docker_repository     = google_artifact_registry_repository.functions.id
+  build_service_account = local.build
+  cpu                   = each.value.cpu
+  memory                = each.value.memory
+  timeout_seconds       = each.value.timeoutSeconds
+  concurrency           = each.value.concurrency
+  min_instances         = lookup(var.min_instances, each.key, each.value.minInstances)
+  max_instances         = each.value.maxInstances
+  vpc_connector         = var.vpc_connector
+
+  # Through the load balancer only, where there is one.
+  ingress = each.value.callers != "everyone" ? "ALLOW_INTERNAL_ONLY" : var.domain == null ? "ALLOW_ALL" : "ALLOW_INTERNAL_AND_GCLB"
+  invoker = each.value.callers == "everyone" ? "allUsers" : local.callers[each.value.callers].member
+
+  environment = merge(
+    length(each.value.parts) > 0 ? local.settings : {},
+    { for name in flatten([for p in local.parts_of[each.key] : try(p.environment, [])]) : name => merge(local.environment, local.own[each.key])[name] },
+  )
+  secrets = {
+    for variable, secret in local.secrets_of[each.key] :
+    variable => { secret = "${var.prefix}-${secret}", version = lookup(var.secret_versions, secret, "") }
+  }
+  roles = flatten([for p in local.parts_of[each.key] : try(p.roles, [])])
+  on = {
+    database = google_firestore_database.agent.id
+    topic    = google_pubsub_topic.resume.name
+    tokens   = google_kms_crypto_key.tokens.id
+  }
+  labels = local.labels
+
+  depends_on = [google_artifact_registry_repository_iam_member.build]
+}

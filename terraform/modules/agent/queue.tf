@@ -1,0 +1,101 @@
+# Runs that are to be resumed: a topic, its push to the resume function, and what becomes of a message that nobody takes.
+
+locals {
+  pubsub_agent = "serviceAccount:service-${data.google_project.this.number}@gcp-sa-pubsub.iam.gserviceaccount.com"
+}
+
+resource "google_pubsub_topic" "resume" {
+  project                    = var.project_id
+  name                       = "${var.prefix}-resume"
+  labels                     = local.labels
+  message_retention_duration = "604800s"
+  message_storage_policy {
+    allowed_persistence_regions = [var.region]
+  }
+}
+
+resource "google_service_account" "push" {
+  project      = var.project_id
+  account_id   = "${var.prefix}-push"
+  display_name = "Countersign: Pub/Sub's push to resume"
+}
+
+resource "google_service_account_iam_member" "push_token" {
+  service_account_id = google_service_account.push.name
+  role               = "roles/iam.serviceAccountTokenCreator"
+  member             = local.pubsub_agent
+}
+
+resource "google_pubsub_subscription" "resume" {
+  project                    = var.project_id
+  name                       = "${var.prefix}-resume-push"
+  topic                      = google_pubsub_topic.resume.id
+  labels                     = local.labels
+  ack_deadline_seconds       = 600 # the most there is
+  message_retention_duration = "604800s"
+  enable_message_ordering    = false # one poisoned message would hold up its run's others; the lease keeps the order
+
+  expiration_policy {
+    ttl = "" # never: by default a quiet subscription is deleted after 31 days
+  }
+  push_config {
+    push_endpoint = module.function["resume"].uri
+    oidc_token {
+      service_account_email = google_service_account.push.email
+      audience              = module.function["resume"].uri
+    }
+  }
+  retry_policy {
+    minimum_backoff = "10s"
+    maximum_backoff = "600s"
+  }
+  dead_letter_policy {
+    dead_letter_topic     = google_pubsub_topic.dead.id
+    max_delivery_attempts = 10
+  }
+
+  lifecycle {
+    precondition {
+      condition     = local.functions["resume"].timeoutSeconds < 600
+      error_message = "resume runs ${local.functions["resume"].timeoutSeconds} s, and Pub/Sub waits 600 s at most: it would deliver the message again while the first is at work. Lower timeoutSeconds in infra/functions.json."
+    }
+  }
+  depends_on = [google_service_account_iam_member.push_token]
+}
+
+resource "google_pubsub_topic" "dead" {
+  project = var.project_id
+  name    = "${var.prefix}-resume-dead"
+  labels  = local.labels
+  message_storage_policy {
+    allowed_persistence_regions = [var.region]
+  }
+}
+
+# Without a subscription the messages of a topic go nowhere.
+resource "google_pubsub_subscription" "dead" {
+  project                    = var.project_id
+  name                       = "${var.prefix}-resume-dead"
+  topic                      = google_pubsub_topic.dead.id
+  labels                     = local.labels
+  ack_deadline_seconds       = 60
+  message_retention_duration = "604800s"
+  expiration_policy {
+    ttl = ""
+  }
+}
+
+# Pub/Sub's own agent moves the dead letters; without these two grants it delivers again for ever, and says nothing.
+resource "google_pubsub_topic_iam_member" "dead" {
+  project = var.project_id
+  topic   = google_pubsub_topic.dead.name
+  role    = "roles/pubsub.publisher"
+  member  = local.pubsub_agent
+}
+
+resource "google_pubsub_subscription_iam_member" "dead" {
+  project      = var.project_id
+  subscription = google_pubsub_subscription.resume.name
+  role         = "roles/pubsub.subscriber"
+  member       = local.pubsub_agent
+}

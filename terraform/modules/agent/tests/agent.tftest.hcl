@@ -1,0 +1,174 @@
+# What is made, and that it goes together. The provider is a mock: nothing is asked of Google, and every computed value
+# (an address, an e-mail) is made up and different for each resource.
+
+mock_provider "google" {
+  mock_data "google_project" {
+    defaults = { number = "123456789012" }
+  }
+}
+
+# Values that the functions check when they start have the form that Google gives them.
+override_resource {
+  target = google_service_account.push
+  values = { email = "agent-push@acme-prod.iam.gserviceaccount.com", member = "serviceAccount:agent-push@acme-prod.iam.gserviceaccount.com" }
+}
+override_resource {
+  target = google_service_account.scheduler
+  values = { email = "agent-scheduler@acme-prod.iam.gserviceaccount.com", member = "serviceAccount:agent-scheduler@acme-prod.iam.gserviceaccount.com" }
+}
+override_resource {
+  target = google_pubsub_topic.resume
+  values = { id = "projects/acme-prod/topics/agent-resume" }
+}
+override_resource {
+  target = google_kms_crypto_key.tokens
+  values = { id = "projects/acme-prod/locations/europe-west1/keyRings/agent/cryptoKeys/oauth-tokens" }
+}
+
+variables {
+  project_id      = "acme-prod"
+  environment     = "prod"
+  archives        = "../../../dist"
+  auth            = { issuer = "https://securetoken.google.com/acme-prod", audience = "acme-prod" }
+  oauth_client_id = "123-abc.apps.googleusercontent.com"
+  secret_versions = { chat-key = "1", oauth-client-secret = "1" }
+  domain          = "agent.acme.com"
+  alert_emails    = ["oncall@acme.com"]
+}
+
+run "prod" {
+  assert {
+    condition     = toset(keys(module.function)) == toset([for f in jsondecode(file("../../../infra/functions.json")).functions : f.name])
+    error_message = "Every function of infra/functions.json is deployed, and no other."
+  }
+  assert {
+    condition     = length(distinct([for f in values(module.function) : f.identity])) == length(module.function)
+    error_message = "Every function is its own identity."
+  }
+  assert {
+    condition     = toset([for name, f in module.function : name if f.ingress == "ALLOW_INTERNAL_ONLY"]) == toset(["resume", "sweep"])
+    error_message = "resume and sweep are reached from inside only; behind a load balancer the others are reached through it."
+  }
+  assert {
+    condition     = alltrue([for f in values(module.function) : f.ingress != "ALLOW_ALL"])
+    error_message = "With a domain nothing goes around the load balancer."
+  }
+  assert {
+    condition     = toset([for name, f in module.function : name if f.invoker == "allUsers"]) == toset(keys(local.public))
+    error_message = "Everyone may call the public functions and no other."
+  }
+  assert {
+    condition     = module.function["resume"].invoker == google_service_account.push.member && module.function["sweep"].invoker == google_service_account.scheduler.member
+    error_message = "resume is called by the push identity, sweep by the scheduler's."
+  }
+  assert {
+    condition     = google_pubsub_subscription.resume.push_config[0].push_endpoint == module.function["resume"].uri && google_pubsub_subscription.resume.push_config[0].oidc_token[0].audience == module.function["resume"].uri
+    error_message = "Pub/Sub pushes to resume, with its address as the audience."
+  }
+  assert {
+    condition     = google_pubsub_subscription.resume.push_config[0].oidc_token[0].service_account_email == google_service_account.push.email
+    error_message = "Pub/Sub pushes as the push identity."
+  }
+  assert {
+    condition     = google_pubsub_subscription.resume.ack_deadline_seconds > local.functions["resume"].timeoutSeconds
+    error_message = "Pub/Sub waits longer than resume may run, or a message is delivered while the first is at work."
+  }
+  assert {
+    condition     = google_pubsub_subscription.resume.expiration_policy[0].ttl == "" && google_pubsub_subscription.dead.expiration_policy[0].ttl == ""
+    error_message = "A quiet subscription never expires."
+  }
+  assert {
+    condition     = google_pubsub_subscription.resume.dead_letter_policy[0].dead_letter_topic == google_pubsub_topic.dead.id && google_pubsub_subscription.dead.topic == google_pubsub_topic.dead.id
+    error_message = "Dead letters go to a topic that has a subscription."
+  }
+  assert {
+    condition = (
+      google_pubsub_topic_iam_member.dead.role == "roles/pubsub.publisher" && google_pubsub_subscription_iam_member.dead.role == "roles/pubsub.subscriber"
+      && toset([google_pubsub_topic_iam_member.dead.member, google_pubsub_subscription_iam_member.dead.member, google_service_account_iam_member.push_token.member])
+      == toset(["serviceAccount:service-123456789012@gcp-sa-pubsub.iam.gserviceaccount.com"])
+    )
+    error_message = "Pub/Sub's own agent may move dead letters and make the push identity's tokens."
+  }
+  assert {
+    condition     = google_cloud_scheduler_job.sweep.http_target[0].uri == module.function["sweep"].uri && google_cloud_scheduler_job.sweep.http_target[0].oidc_token[0].service_account_email == google_service_account.scheduler.email
+    error_message = "The scheduler calls sweep as its own identity."
+  }
+  assert {
+    condition     = google_firestore_database.agent.name != "(default)" && google_firestore_database.agent.point_in_time_recovery_enablement == "POINT_IN_TIME_RECOVERY_ENABLED" && google_firestore_database.agent.delete_protection_state == "DELETE_PROTECTION_ENABLED" && google_firestore_database.agent.deletion_policy == "ABANDON"
+    error_message = "The database has a name, goes back to any point in a week, and is not deleted."
+  }
+  assert {
+    condition     = length(google_firestore_index.this) == length(local.firestore.indexes) && [for k, f in google_firestore_field.this : k if length(f.ttl_config) > 0] == ["oauth_states-expireAt"]
+    error_message = "Every index and every expiry of infra/firestore-indexes.json is made."
+  }
+  assert {
+    condition     = google_firestore_backup_schedule.daily.retention == "604800s" && google_firestore_backup_schedule.weekly.retention == "8467200s"
+    error_message = "Backups of each day are kept a week, of each week 14 weeks."
+  }
+  assert {
+    condition     = strcontains(google_firebaserules_ruleset.deny.source[0].files[0].content, "allow read, write: if false;") && google_firebaserules_release.deny.name == "cloud.firestore/agent-store"
+    error_message = "The rules that deny all are released to the database."
+  }
+  assert {
+    condition     = google_kms_crypto_key.tokens.rotation_period == "7776000s"
+    error_message = "The tokens' key is rotated every 90 days."
+  }
+  assert {
+    condition     = [for t in google_compute_url_map.edge["this"].test : t.path if t.service == google_compute_backend_service.function["runs"].id] == ["/api/agent/runs/x"]
+    error_message = "A path with a variable part leads to its function."
+  }
+  assert {
+    condition     = alltrue([for path in ["/api/agent/resume", "/api/agent/sweep", "/"] : one([for t in google_compute_url_map.edge["this"].test : t.service if t.path == path]) == google_compute_backend_service.function["web"].id])
+    error_message = "From outside, what resume and sweep serve is not there."
+  }
+  assert {
+    condition     = !contains(keys(google_compute_backend_service.function), "resume") && !contains(keys(google_compute_backend_service.function), "sweep")
+    error_message = "The load balancer has no way to resume and sweep."
+  }
+  assert {
+    condition     = alltrue([for b in values(google_compute_backend_service.function) : b.security_policy == google_compute_security_policy.throttle["this"].id])
+    error_message = "Every backend is throttled."
+  }
+  assert {
+    condition     = google_compute_url_map.redirect["this"].default_url_redirect[0].https_redirect && google_compute_managed_ssl_certificate.edge["this"].managed[0].domains == tolist(["agent.acme.com"])
+    error_message = "HTTP leads to HTTPS, and the domain has its certificate."
+  }
+  assert {
+    condition     = toset([for f in fileset("../../../infra/runbooks", "*.md") : trimsuffix(f, ".md")]) == toset(keys(google_monitoring_alert_policy.this))
+    error_message = "One runbook for each alert, and one alert for each runbook."
+  }
+  assert {
+    condition     = alltrue([for a in values(google_monitoring_alert_policy.this) : length(a.notification_channels) == 1 && length(a.documentation[0].content) < 8192])
+    error_message = "Somebody is told of every alert, with its runbook."
+  }
+  assert {
+    condition     = length(google_monitoring_dashboard.this) == length(fileset("../../../infra/dashboards", "*.json")) && alltrue([for d in values(google_monitoring_dashboard.this) : can(jsondecode(d.dashboard_json))])
+    error_message = "Every dashboard is there and is JSON."
+  }
+  assert {
+    condition     = google_logging_project_bucket_config.audit.retention_days == 400 && google_logging_project_bucket_config.audit.locked == false
+    error_message = "The audit's log is kept 400 days, and locked only when somebody says so."
+  }
+  assert {
+    condition     = !contains(flatten([for s in values(local.secrets_of) : values(s)]), "gemini-api-key") && output.oauth_redirect == "https://agent.acme.com/api/agent/connections/google/callback"
+    error_message = "Vertex AI needs no key; Google sends browsers back to the domain."
+  }
+}
+
+run "nothing_is_left_to_do" {
+  command = plan
+}
+
+run "one_archive_changed" {
+  command = plan
+  variables {
+    archives = "../../../dist-run-changed"
+  }
+}
+
+run "side_effects_off" {
+  command = plan
+  variables {
+    side_effects = "off"
+  }
+}

@@ -1,0 +1,56 @@
+# The other ways to deploy it.
+
+mock_provider "google" {
+  mock_data "google_project" {
+    defaults = { number = "123456789012" }
+  }
+}
+
+variables {
+  project_id      = "acme-dev"
+  environment     = "dev"
+  archives        = "../../../dist"
+  auth            = { issuer = "https://securetoken.google.com/acme-dev", audience = "acme-dev" }
+  oauth_client_id = "123-abc.apps.googleusercontent.com"
+  secret_versions = { chat-key = "1", oauth-client-secret = "1", gemini-api-key = "2" }
+}
+
+run "without_a_domain" {
+  variables {
+    deletion_protection = false
+  }
+  assert {
+    condition     = length(google_compute_url_map.edge) == 0 && length(google_compute_backend_service.function) == 0 && output.address == null
+    error_message = "Without a domain there is no load balancer."
+  }
+  assert {
+    condition     = toset([for name, f in module.function : name if f.ingress == "ALLOW_ALL"]) == toset(keys(local.public))
+    error_message = "Without a load balancer the public functions are open, and no other."
+  }
+  assert {
+    condition     = output.url == "https://agent-web-123456789012.europe-west1.run.app" && output.oauth_redirect == "https://agent-connections-123456789012.europe-west1.run.app/api/agent/connections/google/callback"
+    error_message = "The page and the way back from Google are at the addresses that Cloud Run gives."
+  }
+  assert {
+    condition     = google_firestore_database.agent.deletion_policy == "DELETE" && google_firestore_database.agent.delete_protection_state == "DELETE_PROTECTION_DISABLED" && google_storage_bucket.source.force_destroy
+    error_message = "Without protection a dev environment can be taken away."
+  }
+  assert {
+    condition     = !contains(keys(google_monitoring_alert_policy.this), "unreachable") && length(google_monitoring_uptime_check_config.health) == 0
+    error_message = "There is no host to watch."
+  }
+}
+
+run "with_a_key_of_gemini" {
+  variables {
+    model = { access = "key" }
+  }
+  assert {
+    condition     = local.secrets == toset(["chat-key", "gemini-api-key", "oauth-client-secret"])
+    error_message = "The key is a secret with a pinned version."
+  }
+  assert {
+    condition     = !contains(flatten([for parts in values(local.parts_of) : [for p in parts : [for r in try(p.roles, []) : r.role]]]), "roles/aiplatform.user")
+    error_message = "With a key nobody needs a role for the model."
+  }
+}

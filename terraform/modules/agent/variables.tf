@@ -1,0 +1,244 @@
+variable "project_id" {
+  type        = string
+  description = "The project of this environment; bootstrap has prepared it."
+  validation {
+    condition     = can(regex("^[a-z][a-z0-9-]{4,28}[a-z0-9]$", var.project_id)) && !startswith(var.project_id, "example-")
+    error_message = "project_id must be the id of your Google Cloud project, 6 to 30 small letters, digits and hyphens; ${var.project_id} is not one."
+  }
+}
+
+variable "environment" {
+  type        = string
+  description = "Which environment this is: dev, stage or prod."
+  validation {
+    condition     = contains(["dev", "stage", "prod"], var.environment)
+    error_message = "environment is dev, stage or prod."
+  }
+}
+
+variable "region" {
+  type        = string
+  default     = "europe-west1"
+  description = "The region of the functions, the queue and the keys."
+  validation {
+    condition     = can(regex("^[a-z]+-[a-z]+[0-9]$", var.region))
+    error_message = "region is a region of Google Cloud, such as europe-west1."
+  }
+}
+
+variable "firestore_location" {
+  type        = string
+  default     = "eur3"
+  description = "Where the database lies, near the region. It can never be changed."
+}
+
+variable "prefix" {
+  type        = string
+  default     = "agent"
+  description = "What every name of this deployment begins with."
+  validation {
+    condition     = can(regex("^[a-z][a-z0-9-]{2,11}$", var.prefix)) && !endswith(var.prefix, "-")
+    error_message = "prefix is 3 to 12 small letters, digits and hyphens: with a function's name it becomes an identity's name, which ends at 30 characters."
+  }
+}
+
+variable "runtime" {
+  type        = string
+  default     = "go126"
+  description = "The Go runtime of Cloud Functions; its minor version is go.mod's."
+  validation {
+    condition     = can(regex("^go1[0-9]{2}$", var.runtime))
+    error_message = "runtime is a Go runtime of Cloud Functions, such as go126."
+  }
+}
+
+variable "archives" {
+  type        = string
+  description = "The folder with one zip for each function, made by: go run ./scripts/package -out dist"
+}
+
+variable "release" {
+  type        = string
+  default     = "untagged"
+  description = "The release that is deployed, such as a tag."
+  validation {
+    condition     = can(regex("^[A-Za-z0-9][A-Za-z0-9._-]{0,49}$", var.release))
+    error_message = "release is at most 50 letters, digits, dots, hyphens and underscores."
+  }
+}
+
+variable "domain" {
+  type        = string
+  default     = null
+  description = "The one host of the web app and the API. Null: no load balancer, each function at its own address."
+  validation {
+    condition     = var.domain == null ? true : can(regex("^([a-z0-9]([a-z0-9-]*[a-z0-9])?\\.)+[a-z]{2,}$", var.domain))
+    error_message = "domain is one host such as agent.example.com, without https:// and without *: its certificate is made for that host, and there is none for a pattern."
+  }
+  validation {
+    condition     = var.domain != null || var.environment == "dev"
+    error_message = "Set domain: without one there is no load balancer, no throttle and no certificate of your own, which is for dev only."
+  }
+}
+
+variable "auth" {
+  type        = object({ issuer = string, audience = string })
+  description = "Whose ID tokens are accepted, such as https://securetoken.google.com/PROJECT with the audience PROJECT."
+  validation {
+    condition     = can(regex("^https://[^*?#\\s]+$", var.auth.issuer))
+    error_message = "auth.issuer is the https address of who signs your users' ID tokens, such as https://securetoken.google.com/PROJECT."
+  }
+  validation {
+    condition     = can(regex("^[^\\s*,;]+$", var.auth.audience))
+    error_message = "auth.audience must be the one exact audience of your users' ID tokens; with an empty one any app's users could sign in."
+  }
+}
+
+variable "allowed_origins" {
+  type        = list(string)
+  default     = []
+  description = "Exact origins of web apps on other hosts that may call the API."
+  validation {
+    condition     = alltrue([for o in var.allowed_origins : can(regex("^https://[a-z0-9.-]+(:[0-9]+)?$", o))])
+    error_message = "allowed_origins are exact, such as https://app.example.com: no *, no path, no slash at the end. A pattern would let any site act for a signed-in user."
+  }
+}
+
+variable "model" {
+  type = object({
+    name     = optional(string, "gemini-2.5-flash")
+    access   = optional(string, "vertex")
+    location = optional(string, "global")
+  })
+  default     = {}
+  description = "The model, and how it is reached: by the functions' own identities (vertex), or with the secret gemini-api-key (key)."
+  validation {
+    condition     = contains(["vertex", "key"], var.model.access)
+    error_message = "model.access is vertex (no secret at all) or key (the secret gemini-api-key)."
+  }
+}
+
+variable "oauth_client_id" {
+  type        = string
+  description = "The OAuth client with which users link their Google accounts."
+  validation {
+    condition     = can(regex("^[a-z0-9-]+\\.apps\\.googleusercontent\\.com$", var.oauth_client_id))
+    error_message = "oauth_client_id looks like 123-abc.apps.googleusercontent.com: make a web client in the console, with the redirect address that README names."
+  }
+}
+
+variable "gmail_send_mode" {
+  type        = string
+  default     = "draft"
+  description = "draft sends exactly once; direct asks users for less and leaves unclear outcomes to review."
+  validation {
+    condition     = contains(["draft", "direct"], var.gmail_send_mode)
+    error_message = "gmail_send_mode is draft or direct."
+  }
+}
+
+variable "secret_versions" {
+  type        = map(string)
+  default     = {}
+  description = "The pinned version of each secret, such as { oauth-client-secret = \"1\", chat-key = \"1\" }. Values never pass through Terraform."
+  validation {
+    condition     = alltrue([for v in values(var.secret_versions) : can(regex("^[1-9][0-9]*$", v))])
+    error_message = "Pin each secret's version by number; latest would change what runs without a plan. See: gcloud secrets versions list NAME"
+  }
+  validation {
+    condition     = alltrue([for s in local.secrets : contains(keys(var.secret_versions), s)])
+    error_message = "No version is pinned for ${join(", ", setsubtract(local.secrets, keys(var.secret_versions)))}. Add the value with: gcloud secrets versions add ${var.prefix}-NAME --data-file=- and set secret_versions = { NAME = \"1\" }."
+  }
+}
+
+variable "side_effects" {
+  type        = string
+  default     = "on"
+  description = "The kill switch: on; ask (each side effect waits for its user, whatever was always allowed); off (none)."
+  validation {
+    condition     = contains(["on", "ask", "off"], var.side_effects)
+    error_message = "side_effects is on, ask or off."
+  }
+}
+
+variable "settings" {
+  type        = map(string)
+  default     = {}
+  description = "More of README's variables for all functions, such as { MAX_MODEL_CALLS = \"5\" }."
+  validation {
+    condition = alltrue([for name in keys(var.settings) : contains([
+      "APPROVAL_TTL", "LOG_LEVEL", "MAX_APPROVALS_PER_DAY", "MAX_MODEL_CALLS", "MAX_OPEN_APPROVALS", "PERSONA",
+      "POLICY_ALWAYS_ASK", "POLICY_DENIED", "POLICY_PERMITTED", "REJECT_OUTCOME", "RUN_DEADLINE",
+    ], name)])
+    error_message = "settings takes limits, policy, PERSONA and LOG_LEVEL; everything else has a variable of its own, and a secret never goes here."
+  }
+}
+
+variable "min_instances" {
+  type        = map(number)
+  default     = {}
+  description = "Functions to keep warm, such as { run = 1 }; each is paid for."
+  validation {
+    condition     = alltrue([for name in keys(var.min_instances) : contains(keys(local.functions), name)])
+    error_message = "min_instances names a function that infra/functions.json does not have."
+  }
+}
+
+variable "vpc_connector" {
+  type        = string
+  default     = null
+  description = "A Serverless VPC Access connector, for a fixed address of what goes out; null for none."
+}
+
+variable "requests_per_minute" {
+  type        = number
+  default     = 300
+  description = "Requests a minute that one address may send through the load balancer."
+  validation {
+    condition     = var.requests_per_minute >= 10 && var.requests_per_minute <= 100000
+    error_message = "requests_per_minute is 10 to 100000."
+  }
+}
+
+variable "alert_emails" {
+  type        = set(string)
+  default     = []
+  description = "Who is told."
+  validation {
+    condition     = alltrue([for a in var.alert_emails : can(regex("^[^@\\s]+@[^@\\s]+\\.[^@\\s]+$", a))])
+    error_message = "alert_emails are e-mail addresses."
+  }
+  validation {
+    condition     = length(var.alert_emails) > 0 || var.environment == "dev"
+    error_message = "Set alert_emails: an alert that nobody gets is none."
+  }
+}
+
+variable "audit_log" {
+  type = object({
+    retention_days = optional(number, 400)
+    locked         = optional(bool, false)
+  })
+  default     = {}
+  description = "How long logs for the audit are kept. Locking can never be undone, not even by deleting the project's contents."
+  validation {
+    condition     = var.audit_log.retention_days >= 30 && var.audit_log.retention_days <= 3650
+    error_message = "audit_log.retention_days is 30 to 3650."
+  }
+}
+
+variable "deletion_protection" {
+  type        = bool
+  default     = true
+  description = "Whether Google refuses to delete the database, and Terraform to forget what it holds."
+  validation {
+    condition     = var.deletion_protection || var.environment == "dev"
+    error_message = "deletion_protection is off in dev only: elsewhere the database holds what users have approved."
+  }
+}
+
+variable "labels" {
+  type        = map(string)
+  default     = {}
+  description = "More labels for all resources."
+}

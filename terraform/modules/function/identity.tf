@@ -1,0 +1,54 @@
+# The function's own identity, with the roles of its parts and no more.
+
+resource "google_service_account" "runtime" {
+  project      = var.project_id
+  account_id   = local.name
+  display_name = "Countersign function ${var.name}"
+}
+
+resource "google_project_iam_member" "project" {
+  for_each = toset([for r in var.roles : r.role if r.on == "project"])
+
+  project = var.project_id
+  role    = each.value
+  member  = google_service_account.runtime.member
+}
+
+# Firestore has no grants of its own: the project's is narrowed to the one database.
+resource "google_project_iam_member" "database" {
+  for_each = toset([for r in var.roles : r.role if r.on == "database"])
+
+  project = var.project_id
+  role    = each.value
+  member  = google_service_account.runtime.member
+  condition {
+    title      = "the agent's database only"
+    expression = "resource.name == '${var.on.database}'"
+  }
+}
+
+resource "google_pubsub_topic_iam_member" "topic" {
+  for_each = toset([for r in var.roles : r.role if r.on == "topic"])
+
+  project = var.project_id
+  topic   = var.on.topic
+  role    = each.value
+  member  = google_service_account.runtime.member
+}
+
+resource "google_kms_crypto_key_iam_member" "tokens" {
+  for_each = toset([for r in var.roles : r.role if r.on == "tokens"])
+
+  crypto_key_id = var.on.tokens
+  role          = each.value
+  member        = google_service_account.runtime.member
+}
+
+resource "google_secret_manager_secret_iam_member" "runtime" {
+  for_each = var.secrets
+
+  project   = var.project_id
+  secret_id = each.value.secret
+  role      = "roles/secretmanager.secretAccessor"
+  member    = google_service_account.runtime.member
+}

@@ -1,0 +1,177 @@
+variable "project_id" {
+  type        = string
+  description = "The project that the function runs in."
+}
+
+variable "region" {
+  type        = string
+  description = "The region that the function runs in."
+}
+
+variable "prefix" {
+  type        = string
+  description = "What every name of this deployment begins with."
+}
+
+variable "name" {
+  type        = string
+  description = "The function's name; with the prefix, the name of its service and of its identity."
+  validation {
+    condition     = can(regex("^[a-z]([-a-z0-9]*[a-z0-9])?$", var.name))
+    error_message = "The function's name ${var.name} must be small letters, digits and hyphens."
+  }
+  validation {
+    condition     = length("${var.prefix}-${var.name}") >= 6 && length("${var.prefix}-${var.name}") <= 30
+    error_message = "${var.prefix}-${var.name} must have 6 to 30 characters, because an identity's name must: shorten the prefix."
+  }
+}
+
+variable "entry_point" {
+  type        = string
+  description = "The name that the function registers with functions-framework-go."
+  validation {
+    condition     = can(regex("^[A-Za-z][A-Za-z0-9_-]*$", var.entry_point))
+    error_message = "A function has no usable entry point: set entryPoint in infra/functions.json to the name that it registers."
+  }
+}
+
+variable "runtime" {
+  type        = string
+  description = "The Go runtime of Cloud Functions."
+}
+
+variable "archive" {
+  type        = string
+  description = "The zip that scripts/package made of this function."
+}
+
+variable "release" {
+  type        = string
+  description = "The release that is deployed; /health and each log line say it, with the archive's hash."
+}
+
+variable "source_bucket" {
+  type        = string
+  description = "The bucket for the archives."
+}
+
+variable "docker_repository" {
+  type        = string
+  description = "The Artifact Registry repository for the images, by its full id."
+}
+
+variable "build_service_account" {
+  type        = string
+  description = "Who builds, as projects/PROJECT/serviceAccounts/EMAIL."
+  validation {
+    condition     = can(regex("^projects/[^/]+/serviceAccounts/[^/]+@[^/]+$", var.build_service_account))
+    error_message = "The build's identity must be named in full: projects/PROJECT/serviceAccounts/EMAIL."
+  }
+}
+
+variable "cpu" {
+  type        = string
+  description = "CPUs of an instance."
+}
+
+variable "memory" {
+  type        = string
+  description = "Memory of an instance, such as 512Mi."
+  validation {
+    condition     = can(regex("^[0-9]+(Mi|Gi)$", var.memory))
+    error_message = "Memory is a number with Mi or Gi, such as 512Mi; ${var.memory} is not."
+  }
+}
+
+variable "timeout_seconds" {
+  type        = number
+  description = "How long one request may take."
+  validation {
+    condition     = var.timeout_seconds >= 1 && var.timeout_seconds <= 3600
+    error_message = "A function runs at most 3600 s, and at least one."
+  }
+}
+
+variable "concurrency" {
+  type        = number
+  description = "Requests that one instance serves at a time; most of them wait for Gemini."
+  validation {
+    condition     = var.concurrency == 1 || tonumber(var.cpu) >= 1
+    error_message = "More than one request at a time needs at least one CPU."
+  }
+}
+
+variable "min_instances" {
+  type        = number
+  description = "Instances that are kept warm, and paid for."
+}
+
+variable "max_instances" {
+  type        = number
+  description = "The brake on the model's quota and on the bill."
+  validation {
+    condition     = var.max_instances >= max(1, var.min_instances)
+    error_message = "At most ${var.max_instances} instances is less than the ${var.min_instances} that are kept warm, or none."
+  }
+}
+
+variable "ingress" {
+  type        = string
+  description = "Where requests may come from."
+  validation {
+    condition     = contains(["ALLOW_ALL", "ALLOW_INTERNAL_AND_GCLB", "ALLOW_INTERNAL_ONLY"], var.ingress)
+    error_message = "Ingress is ALLOW_ALL, ALLOW_INTERNAL_AND_GCLB or ALLOW_INTERNAL_ONLY."
+  }
+}
+
+variable "invoker" {
+  type        = string
+  description = "Who may call the function: allUsers or one service account."
+  validation {
+    condition     = var.invoker == "allUsers" ? var.ingress != "ALLOW_INTERNAL_ONLY" : var.ingress == "ALLOW_INTERNAL_ONLY"
+    error_message = "A function that everyone may call is not internal, and one that is internal names its one caller."
+  }
+}
+
+variable "vpc_connector" {
+  type        = string
+  default     = null
+  description = "A Serverless VPC Access connector for all that goes out, for a fixed address; null for none."
+}
+
+variable "environment" {
+  type        = map(string)
+  default     = {}
+  description = "Environment variables that are no secrets."
+}
+
+variable "secrets" {
+  type        = map(object({ secret = string, version = string }))
+  default     = {}
+  description = "Environment variables from Secret Manager, each with a pinned version."
+  validation {
+    condition     = alltrue([for s in values(var.secrets) : can(regex("^[1-9][0-9]*$", s.version))])
+    error_message = "A secret's version is a number: with latest a rotation would reach instances one by one, unreviewed."
+  }
+}
+
+variable "roles" {
+  type        = list(object({ role = string, on = string }))
+  default     = []
+  description = "The roles of the function's parts, and on what."
+  validation {
+    condition     = alltrue([for r in var.roles : contains(["project", "database", "topic", "tokens"], r.on)])
+    error_message = "A role is granted on the project, the database, the topic or the tokens' key."
+  }
+}
+
+variable "on" {
+  type        = object({ database = string, topic = string, tokens = string })
+  description = "The database, topic and key that roles are granted on."
+}
+
+variable "labels" {
+  type        = map(string)
+  default     = {}
+  description = "Labels of all resources."
+}
