@@ -4,14 +4,16 @@ import (
 	"context"
 	"testing"
 	"time"
+
+	"github.com/countersign-run/countersign/shared/browsertest"
 )
 
 // TestShop uses the example shop in Chromium (testdata/shop.mjs), as a plain shop.
 func TestShop(t *testing.T) {
-	browser := newBrowser(t)
+	browser := browsertest.New(t)
 	server := newDevServer(t)
 	server.start()
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
-	browser.run(ctx, "testdata/shop.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
+	browser.Run(ctx, "testdata/shop.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
 }
