@@ -22,11 +22,10 @@ type object = map[string]any
 type turn struct {
 	say    string
 	calls  []object
-	status int    // of an error, the first time
-	hold   bool   // says a part and then nothing until the client leaves
-	plain  bool   // answers by JSON though a stream is asked for
-	broken bool   // ends the stream in the middle
-	code   string // of an error
+	status int  // of an error, the first time
+	hold   bool // says a part and then nothing until the client leaves
+	plain  bool // answers by JSON though a stream is asked for
+	broken bool // ends the stream in the middle
 }
 
 func use(name string, args object) object {

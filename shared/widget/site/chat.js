@@ -48,7 +48,7 @@ export class GeminiChat extends EventTarget {
   get hasMessages() { return this.messages.length > 0; }
   get lastUserMessage() { return this.messages.findLast((m) => m.role === 'user')?.content ?? ''; }
   get lastAssistantMessage() { return this.messages.findLast((m) => m.role === 'assistant')?.content ?? ''; }
-  get canRetry() { return !this.#busy && this.#unanswered !== null; }
+  get canRetry() { return !this.#work && (this.#unanswered ?? this.#open) !== null; }
 
   /** Sends what the user typed. It tells whether it did: while an answer is awaited nothing is sent. */
   sendMessage(text = this.messageInput) {
@@ -64,11 +64,11 @@ export class GeminiChat extends EventTarget {
     return true;
   }
 
-  /** Sends again what was not answered. */
+  /** Sends again what was not answered, or goes on with what was asked for. */
   retry() {
     const request = this.#unanswered;
-    if (!request || this.#busy) return false;
-    this.#begin(() => this.#request(request));
+    if (!this.canRetry) return false;
+    this.#begin(() => (request ? this.#request(request) : this.#settle()));
     return true;
   }
 

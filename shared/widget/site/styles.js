@@ -17,6 +17,7 @@ h2 { flex: 1; font-size: 15px; font-weight: 650; letter-spacing: -.01em; }
 .messages { display: flex; flex-direction: column; gap: 14px; list-style: none; padding: 0; }
 .user { align-self: flex-end; max-width: 85%; background: var(--a); color: var(--on); padding: 8px 14px; border-radius: 16px 16px 4px 16px; white-space: pre-wrap; }
 .assistant { display: flex; flex-direction: column; gap: 8px; max-width: 100%; }
+.messages + .assistant { margin-top: 14px; }
 .assistant p { white-space: pre-line; }
 .assistant :is(ul, ol) { padding-left: 22px; }
 .assistant a { color: var(--a); }
