@@ -26,6 +26,7 @@ func names() []string {
 	for _, f := range api.Functions {
 		out = append(out, f.Name)
 	}
+	out = append(out, "web") // which serves no route of the API
 	slices.Sort(out)
 	return out
 }
@@ -35,7 +36,7 @@ func TestOneFolderForEachFunction(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	registers := regexp.MustCompile(`functions\.HTTP\("([a-z-]+)", app\.Function\("([a-z-]+)", [A-Za-z., ]+\)\)`)
+	registers := regexp.MustCompile(`functions\.HTTP\("([a-z-]+)", (?:app\.Function\("([a-z-]+)", [A-Za-z., ]+\)|web\.Function\("(web)"\))\)`)
 	var found []string
 	for _, file := range dirs {
 		src, err := os.ReadFile(file)
@@ -44,7 +45,7 @@ func TestOneFolderForEachFunction(t *testing.T) {
 		}
 		folder := filepath.Dir(file)
 		m := registers.FindSubmatch(src)
-		if m == nil || string(m[1]) != folder || string(m[2]) != folder {
+		if m == nil || string(m[1]) != folder || string(m[2])+string(m[3]) != folder {
 			t.Errorf("%s does not register the function %s", file, folder)
 		}
 		if n := bytes.Count(src, []byte("\n")); n > 25 {
@@ -88,6 +89,14 @@ func TestEachFunctionAlone(t *testing.T) {
 			}
 		})
 	}
+	t.Run("web", func(t *testing.T) {
+		base := start(t, bin, "web")
+		for path, want := range map[string]int{"/": http.StatusOK, "/config.json": http.StatusServiceUnavailable, "/api/agent/run": http.StatusNotFound} {
+			if status, body := call(t, "GET", base+path); status != want {
+				t.Errorf("%s: %d %s", path, status, body) // nobody answers at the issuer's address
+			}
+		}
+	})
 	t.Run("a wrong setting stops it", func(t *testing.T) {
 		cmd := exec.Command(bin)
 		cmd.Env = append(environment(t, "run", "0"), "MAX_MODEL_CALLS=many")
@@ -101,7 +110,7 @@ func TestEachFunctionAlone(t *testing.T) {
 func environment(t *testing.T, name, port string) []string {
 	return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "FUNCTION_TARGET=" + name, "PORT=" + port,
 		"STORE=embedded", "DATA_DIR=" + t.TempDir(), "GEMINI_API_KEY=not-a-real-key-but-long-enough", "LOG_LEVEL=warn",
-		"AUTH_ISSUER=http://127.0.0.1:9/issuer", "AUTH_AUDIENCE=test", "PUBLIC_URL=http://127.0.0.1:" + port,
+		"AUTH_ISSUER=http://127.0.0.1:9/issuer", "AUTH_AUDIENCE=test", "WEB_CLIENT_ID=test", "PUBLIC_URL=http://127.0.0.1:" + port,
 		"PUSH_AUDIENCE=https://resume.example", "PUSH_SERVICE_ACCOUNT=push@test.iam.gserviceaccount.com"}
 }
 
@@ -171,7 +180,7 @@ func TestAFunctionLinksOnlyItsClients(t *testing.T) {
 	acting := "accounts actions gemini pubsub tools"
 	want := map[string]string{"run": acting, "stream": acting, "resume": acting, "sweep": "pubsub", "approvals-resolve": "actions pubsub tools", "runs": "actions pubsub tools",
 		"approvals-pending": "", "threads": "", "audit": "", "allowlist": "", "connections": "accounts tools", "chat": "actions gemini pubsub", "chat-results": "actions gemini pubsub",
-		"actions": "actions pubsub"}
+		"actions": "actions pubsub", "web": ""}
 	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Deps " "}}`, "./...").Output()
 	if err != nil {
 		t.Fatal(err)

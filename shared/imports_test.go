@@ -20,6 +20,7 @@ var may = map[string]string{
 	"shared/auth":                  "shared/fault",
 	"shared/chat":                  "shared/agent shared/fault shared/loop shared/model shared/store/memory shared/tool",
 	"shared/config":                "shared/fault shared/obs shared/policy",
+	"shared/google/tokenkey":       "shared/keyfile",
 	"shared/google":                "shared/fault shared/store shared/tool",
 	"shared/loop":                  "shared/agent shared/audit shared/fault shared/model shared/policy shared/queue shared/store shared/tool shared/visible shared/wait",
 	"shared/model":                 "shared/fault shared/strictjson shared/tool",
@@ -42,6 +43,7 @@ var may = map[string]string{
 	"shared/tools/gmail":           "shared/address shared/fault shared/tool shared/tools/internal/google shared/visible",
 	"shared/tools/internal/google": "shared/fault shared/tool",
 	"shared/tools/previewtest":     "shared/tool",
+	"shared/web":                   "shared/fault shared/obs",
 }
 
 // cloud are the libraries of backends and protocols: the rooms that may name each.

@@ -13,22 +13,23 @@ import (
 	"time"
 )
 
-// TestTrialPage uses the page of scripts/dev in Chromium (testdata/page.mjs), kills the server with -9 while an approval
-// waits, and looks at the mailbox in the end: everything that was approved was sent, and once. SCREENSHOT_DIR, when set,
-// gets the pictures.
-func TestTrialPage(t *testing.T) {
+// TestConsole uses the console in Chromium (testdata/console.mjs), kills the server with -9 while an approval waits, and
+// looks at the mailbox in the end: everything that was approved was sent, and once. SCREENSHOT_DIR, when set, gets the
+// pictures.
+func TestConsole(t *testing.T) {
 	browser := newBrowser(t)
 	server := newDevServer(t)
 	server.start()
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
-	browser.run(ctx, "testdata/page.mjs", server.url, func() {
+	browser.run(ctx, "testdata/console.mjs", server.url, func() {
 		server.kill()
 		server.start()
 	})
 	want := map[string]int{
 		"ana@example.com: The demo is at ten": 1, "bob@example.com: Demo, moved": 1, "eve@example.org: This survives": 1,
-		"kim@example.org: Lunch is ready": 1, "kim@example.org: Dinner is ready": 1,
+		"kim@example.org: Lunch is ready": 1, "kim@example.org: Dinner is ready": 1, "lou@example.org: The line is bad": 1,
+		"page11@example.org: This is number 11": 1, "kay@example.org: Keys are enough": 1,
 	}
 	got := server.mailbox()
 	if len(got) != len(want) {
@@ -38,6 +39,20 @@ func TestTrialPage(t *testing.T) {
 		if got[mail] != times {
 			t.Errorf("%q was sent %d times, want %d", mail, got[mail], times)
 		}
+	}
+}
+
+// TestSignInByRedirect has the console's user sign in at the local issuer by a real redirect (testdata/redirect.mjs).
+func TestSignInByRedirect(t *testing.T) {
+	browser := newBrowser(t)
+	server := newDevServer(t)
+	server.env = []string{"WEB_CLIENT_ID=countersign-dev"}
+	server.start()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	browser.run(ctx, "testdata/redirect.mjs", server.url, func() { t.Error("nobody asks for a restart here") })
+	if got := server.mailbox(); len(got) != 1 || got["ana@example.com: This waits"] != 1 {
+		t.Errorf("the mailbox holds %v", got)
 	}
 }
 
@@ -66,8 +81,10 @@ func newBrowser(t *testing.T) *browser {
 	if b.chromium = findChromium(); b.chromium == "" {
 		absent(t, "Chromium (CHROMIUM names another)")
 	}
-	if _, err := os.Stat(filepath.Join(b.libs, "node_modules", "playwright-core", "package.json")); b.libs == "" || err != nil {
-		absent(t, "playwright-core (PLAYWRIGHT_DIR names where it is installed)")
+	for _, lib := range []string{"playwright-core", "axe-core"} {
+		if _, err := os.Stat(filepath.Join(b.libs, "node_modules", lib, "package.json")); b.libs == "" || err != nil {
+			absent(t, lib+" (PLAYWRIGHT_DIR names where it is installed)")
+		}
 	}
 	return b
 }

@@ -18,7 +18,7 @@ type devServer struct {
 	t              *testing.T
 	program, data  string
 	addr, url, log string
-	flags          []string
+	flags, env     []string
 	process        *exec.Cmd
 }
 
@@ -53,7 +53,7 @@ func (s *devServer) start() {
 	}
 	defer log.Close() // the process has its own copy
 	s.process = exec.Command(s.program, append([]string{"-addr", s.addr}, s.flags...)...)
-	s.process.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "DATA_DIR=" + s.data}
+	s.process.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "DATA_DIR=" + s.data}, s.env...)
 	s.process.Stdout, s.process.Stderr = log, log
 	if err := s.process.Start(); err != nil {
 		s.t.Fatal(err)

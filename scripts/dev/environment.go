@@ -35,8 +35,8 @@ func (e *environment) fill(name, value string) {
 	}
 }
 
-// pageOrigins are the trial page's own, which may call whatever ALLOWED_ORIGINS says.
-func pageOrigins(base string) []string {
+// ownOrigins are the console's, which may call whatever ALLOWED_ORIGINS says.
+func ownOrigins(base string) []string {
 	return []string{base, strings.Replace(base, "127.0.0.1", "localhost", 1)}
 }
 

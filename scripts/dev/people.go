@@ -100,6 +100,14 @@ var (
 	validEmail = regexp.MustCompile(`^[A-Za-z0-9._+-]{1,64}@[A-Za-z0-9.-]{1,190}$`)
 )
 
+// signedIn remembers a local user who signs in.
+func (s *server) signedIn(uid, email string) error {
+	if !validUID.MatchString(uid) || !validEmail.MatchString(email) {
+		return errors.New("a user of letters, digits and _ . | : @ + - is needed, and an e-mail address")
+	}
+	return s.people.add(uid, email)
+}
+
 // token signs a local user in. It exists in this server alone, which listens on loopback alone.
 func (s *server) token(w http.ResponseWriter, r *http.Request) {
 	var in struct {

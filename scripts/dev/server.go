@@ -17,7 +17,6 @@ import (
 	"github.com/countersign-run/countersign/scripts/dev/demomodel"
 	"github.com/countersign-run/countersign/scripts/dev/issuer"
 	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
-	"github.com/countersign-run/countersign/scripts/dev/page"
 	"github.com/countersign-run/countersign/scripts/dev/shop"
 	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/app"
@@ -25,6 +24,7 @@ import (
 	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/obs"
 	queueembedded "github.com/countersign-run/countersign/shared/queue/embedded"
+	"github.com/countersign-run/countersign/shared/web"
 )
 
 // server is the local server: the app, and what stands beside it where the cloud's services are not configured.
@@ -36,6 +36,7 @@ type server struct {
 	google *localgoogle.Server
 	people *people
 	shop   *shop.Shop
+	site   *web.Site
 	mux    *http.ServeMux
 
 	functions http.Handler
@@ -85,7 +86,7 @@ func (s *server) build(ctx context.Context, emulated bool) error {
 	if err != nil {
 		return err
 	}
-	cfg.AllowedOrigins = append(cfg.AllowedOrigins, pageOrigins(s.base)...)
+	cfg.AllowedOrigins = append(cfg.AllowedOrigins, ownOrigins(s.base)...)
 	if s.people, err = openPeople(filepath.Join(dir, "people.json")); err != nil {
 		return err
 	}
@@ -98,6 +99,9 @@ func (s *server) build(ctx context.Context, emulated bool) error {
 		return err
 	}
 	s.closers = append(s.closers, s.app.Close)
+	if s.site, err = s.openSite(cfg); err != nil {
+		return err
+	}
 	s.routes()
 	return nil
 }
@@ -118,7 +122,7 @@ func (s *server) routes() {
 	s.mux.HandleFunc("GET /dev/calendar", s.calendar)
 	s.mux.Handle("/shop", s.shop.Handler())
 	s.mux.Handle("/shop/", s.shop.Handler())
-	s.mux.Handle("/", page.Handler(s.functions)) // they know what to say of a path that is not there
+	s.mux.Handle("/", s.site)
 }
 
 // ServeHTTP gives what is of this machine alone only to who names this machine, so that no web page can reach the local

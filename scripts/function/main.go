@@ -26,6 +26,7 @@ import (
 	_ "github.com/countersign-run/countersign/functions/stream"
 	_ "github.com/countersign-run/countersign/functions/sweep"
 	_ "github.com/countersign-run/countersign/functions/threads"
+	_ "github.com/countersign-run/countersign/functions/web"
 	_ "github.com/countersign-run/countersign/shared/app/embedded"
 )
 

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 
+	"github.com/countersign-run/countersign/shared/action"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model/fakegemini"
 )
@@ -19,6 +22,9 @@ var pageTool = map[string]any{"name": "click-x", "description": "Click it.", "ca
 
 // chatState runs a case of http:chat: what a page sends of a conversation that travels with it.
 func chatState(s *stage) (got, error) {
+	if _, ok := s.peek("name_collision"); ok {
+		return s.collision()
+	}
 	if err := s.open(func(l *loop.Loop) { s.ownTools(shopAction)(l) }); err != nil {
 		return got{}, err
 	}
@@ -59,6 +65,36 @@ func chatState(s *stage) (got, error) {
 		return got{}, err
 	}
 	return gotOf(a), errors.Join(s.nothingRan(), ownSections(prompts))
+}
+
+// collision declares actions of the names, which must not start.
+func (s *stage) collision() (got, error) {
+	v, _, err := s.take("name_collision")
+	if err != nil {
+		return got{}, err
+	}
+	names, _ := v.([]any)
+	lines := []string{"name: shop", "actions:"}
+	for i, n := range names {
+		file := fmt.Sprintf("a%d.jay-action", i)
+		text := fmt.Sprintf("name: %s\ndescription: x\ninputSchema:\n  type: object\n", textOf(n))
+		if err := os.WriteFile(filepath.Join(s.dir, file), []byte(text), 0o600); err != nil {
+			return got{}, err
+		}
+		lines = append(lines, fmt.Sprintf("  - name: %s\n    action: ./%s", textOf(n), file))
+	}
+	if err := os.WriteFile(filepath.Join(s.dir, "plugin.yaml"), []byte(strings.Join(lines, "\n")), 0o600); err != nil {
+		return got{}, err
+	}
+	_, err = action.Load(s.dir)
+	var where *action.Problem
+	switch {
+	case err == nil:
+		return got{class: "none", detail: "it starts"}, nil
+	case !errors.As(err, &where) || where.Line == 0:
+		return got{}, fmt.Errorf("no line of a file is named: %w", err)
+	}
+	return got{class: "ValidationError", detail: err.Error()}, nil
 }
 
 // chatAnswer is what the chat answers.

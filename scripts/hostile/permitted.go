@@ -9,8 +9,6 @@ func missingPart(c Case) string {
 		source, _ = u["source"].(string)
 	}
 	switch {
-	case c.Input["name_collision"] != nil:
-		return "actions that are declared"
 	case source == "AGENT.md":
 		return "run:hijacked_model with a context file and a plan"
 	case c.Input["gdpr"] != nil:

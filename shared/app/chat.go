@@ -3,15 +3,14 @@ package app
 import (
 	"cmp"
 	"crypto/rand"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
+	"io"
 	"path/filepath"
 	"strings"
 
 	"github.com/countersign-run/countersign/shared/chat"
 	"github.com/countersign-run/countersign/shared/config"
+	"github.com/countersign-run/countersign/shared/keyfile"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/tool"
 )
@@ -26,7 +25,7 @@ func openChat(cfg config.Config, l *loop.Loop) (*chat.Chat, error) {
 	p.MaxModelCalls = cfg.ChatMaxModelCalls
 	actions := tool.Set{}
 	for name, t := range l.Tools {
-		if strings.HasPrefix(name, chat.ActionPrefix) {
+		if strings.HasPrefix(name, chat.ActionPrefix) && !t.Hidden {
 			actions[name] = t
 		}
 	}
@@ -41,40 +40,12 @@ func chatKey(cfg config.Config) (chat.Key, error) {
 	if cfg.ChatKey.IsSet() {
 		return cfg.ChatKeys(), nil
 	}
-	path := filepath.Join(cfg.DataDir, chatKeyFile)
-	key, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err := makeChatKey(cfg.DataDir, path); err != nil {
-			return nil, fmt.Errorf("make the key of the chat: %w", err)
-		}
-		key, err = os.ReadFile(path)
-	}
+	key, err := keyfile.Read(cfg.DataDir, chatKeyFile, func(w io.Writer) error {
+		_, err := io.CopyN(w, rand.Reader, 32)
+		return err
+	})
 	if err == nil && len(key) < 32 {
-		err = fmt.Errorf("%s holds %d bytes and no key; delete it to have a new one made", path, len(key))
+		err = fmt.Errorf("%s holds %d bytes and no key; delete it to have a new one made", filepath.Join(cfg.DataDir, chatKeyFile), len(key))
 	}
 	return chat.Key{key}, err
-}
-
-// makeChatKey writes beside the path and then links: a half-written key is never seen, and an existing one never replaced.
-func makeChatKey(dir, path string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	key := make([]byte, 32)
-	if _, err := rand.Read(key); err != nil {
-		return err
-	}
-	tmp, err := os.CreateTemp(dir, chatKeyFile+".*") // CreateTemp makes it 0600
-	if err != nil {
-		return err
-	}
-	defer os.Remove(tmp.Name())
-	_, err = tmp.Write(key)
-	if err = errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
-		return err
-	}
-	if err := os.Link(tmp.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return nil
 }

@@ -31,7 +31,7 @@ func TestAnyConversation(t *testing.T) {
 		c := &conversation{world: newWorld(t)}
 		c.core.Profile.MaxOpen = 0
 		c.core.Profile.MaxPerDay = 0
-		rt.Repeat(map[string]func(*rapid.T){"say": c.says, "answer": c.answers, "decide": c.decides, "resend": c.resends})
+		rt.Repeat(map[string]func(*rapid.T){"say": c.says, "answer": c.answers, "decide": c.decides, "resend": c.resends, "anew": c.anew})
 		for _, ap := range c.approvals {
 			c.decide(ap, agent.Reject)
 		}
@@ -40,6 +40,9 @@ func TestAnyConversation(t *testing.T) {
 		}
 	})
 }
+
+// anew is a page that is loaded again and has forgotten everything.
+func (c *conversation) anew(*rapid.T) { c.history, c.open = nil, nil }
 
 // plan draws what the model says until it ends in words: some turns of calls.
 func (c *conversation) plan(t *rapid.T) {

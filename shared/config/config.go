@@ -64,6 +64,8 @@ type Config struct {
 	// Who may call.
 	AuthIssuer         string   // AUTH_ISSUER
 	AuthAudience       string   // AUTH_AUDIENCE
+	WebClientID        string   // WEB_CLIENT_ID: the console's public client at the issuer; empty where nobody signs in there
+	WebAPIURL          string   // WEB_API_URL: where the console finds the API, with {function} where each has an address of its own; empty for the console's own
 	PushIssuer         string   // PUSH_ISSUER; empty is Google
 	PushAudience       string   // PUSH_AUDIENCE
 	PushServiceAccount string   // PUSH_SERVICE_ACCOUNT: one exact address

@@ -122,6 +122,7 @@ func TestPartsNeedTheirVariables(t *testing.T) {
 		"model":              {parts: []config.Part{config.Model}, want: []string{"GEMINI_API_KEY"}},
 		"model on Vertex":    {parts: []config.Part{config.Model}, env: map[string]string{"VERTEX_AI_PROJECT_ID": "proj-123", "VERTEX_AI_LOCATION": "global"}},
 		"users":              {parts: []config.Part{config.Users}, want: []string{"AUTH_AUDIENCE", "AUTH_ISSUER"}},
+		"a console's client": {env: map[string]string{"WEB_CLIENT_ID": "123-abc.apps.googleusercontent.com"}, want: []string{"AUTH_ISSUER"}},
 		"push":               {parts: []config.Part{config.Push}, want: []string{"PUSH_AUDIENCE", "PUSH_SERVICE_ACCOUNT"}},
 		"push by platform":   {parts: []config.Part{config.Push}, env: map[string]string{"K_SERVICE": "x", "PUSH_VERIFIED_BY": "platform"}, want: []string{"PUSH_SERVICE_ACCOUNT"}},
 		"accounts":           {parts: []config.Part{config.Accounts}, want: []string{"GOOGLE_OAUTH_CLIENT_ID", "GOOGLE_OAUTH_CLIENT_SECRET"}},

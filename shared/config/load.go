@@ -34,7 +34,7 @@ func Load(getenv func(string) string, parts ...Part) (Config, error) {
 	c.OnCloudRun = c.Service != ""
 	l.deployed = c.OnCloudRun
 	l.dangers()
-	for _, read := range []func(*Config){l.process, l.limits, l.gemini, l.store, l.queue, l.users, l.push, l.actions, l.google, l.policy} {
+	for _, read := range []func(*Config){l.process, l.limits, l.gemini, l.store, l.queue, l.users, l.web, l.push, l.actions, l.google, l.policy} {
 		read(&c)
 	}
 	if len(l.problems) > 0 {

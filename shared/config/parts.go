@@ -74,6 +74,19 @@ func (l *loader) actions(c *Config) {
 	c.ActionKey = l.secret("ACTION_KEY", key, func(v string) bool { return len(v) >= 32 && isKey(v) })
 }
 
+func (l *loader) web(c *Config) {
+	const client = "the id of a public client (one without a secret) of AUTH_ISSUER, such as 123-abc.apps.googleusercontent.com"
+	const address = base + ", with {function} in the host where each function has an address of its own"
+	c.WebClientID = l.text("WEB_CLIENT_ID", "", client, isExact)
+	c.WebAPIURL = strings.TrimRight(l.text("WEB_API_URL", "", address, func(v string) bool {
+		return isBase(l.deployed)(strings.Replace(v, "{function}", "run", 1))
+	}), "/")
+	l.require(c.WebClientID != "", "AUTH_ISSUER", "the issuer that WEB_CLIENT_ID is a client of")
+	if c.WebClientID != "" && c.AuthAudience != "" && c.WebClientID != c.AuthAudience {
+		l.fail("WEB_CLIENT_ID", show(c.WebClientID, false), "what AUTH_AUDIENCE gives: an ID token's audience is the client that it was made for")
+	}
+}
+
 func (l *loader) push(c *Config) {
 	const audience = "the one exact audience of the push subscription's tokens, such as the address of the resume function"
 	const account = "the exact e-mail address of one service account, without wildcards"

@@ -56,6 +56,8 @@ func TestRefused(t *testing.T) {
 		"PUSH_SERVICE_ACCOUNT":       {"*@proj.iam.gserviceaccount.com", "push", "a@b.com,c@d.com", "push@localhost", "your-account@proj.iam.gserviceaccount.com", "<sa>@x.com"},
 		"PUSH_AUDIENCE":              {"*", "https://*.example.com", "a,b", "a b", "${AUDIENCE}"},
 		"AUTH_AUDIENCE":              {"*", "a,b", "your-project-id", "<project>", "replace-me"},
+		"WEB_CLIENT_ID":              {"*", "a,b", "your-client-id", "another-client"},
+		"WEB_API_URL":                {"http://api.example", "https://a-{name}.example", "https://{function}.{function}.example", "api.example", "https://u:p@api.example", "https://api.example?x=1"},
 		"AUTH_ISSUER":                {"http://issuer.example", "http://127.0.0.1:8080", "issuer.example", "https://u:p@issuer.example", "https://issuer.example?x=1", "https://"},
 		"ALLOWED_ORIGINS":            {"null", "https://*.example.com", "https://a.example/", "https://a.example/x", "http://a.example", "https://A.example", "https://a.example:443", "https://a.example, *", "a.example", "https://u@a.example", "https://a.example?", "https://a.example#", "https://a.example:99999", "https://exämple.com", "ftp://a.example", "https://a.example,,https://b.example", "http://localhost:80", "https://a.example:"},
 		"GEMINI_API_KEY":             {"YOUR_API_KEY", "your-gemini-api-key-here", "xxxxxxxx", "changeme", "...", "$GEMINI_API_KEY", "{{key}}", "a key", "insert_key", "my-api-key", "key\r\nX-Evil: 1", "schlüssel"},
@@ -135,6 +137,7 @@ func TestAccepted(t *testing.T) {
 	for name, values := range map[string][]string{
 		"ALLOWED_ORIGINS":         {"https://a.example:8443", "http://localhost:3000,http://127.0.0.1:8080,http://[::1]:1", "https://xn--exmple-cua.com", "https://find-your-home.example"},
 		"AUTH_AUDIENCE":           {"my-project", "123-abc.apps.googleusercontent.com"},
+		"WEB_API_URL":             {"https://api.example.com/", "https://agent-{function}-123456789012.europe-west1.run.app", "http://127.0.0.1:8080"},
 		"AUTH_ISSUER":             {"http://127.0.0.1:8080/dev/issuer", "https://accounts.google.com", "accounts.google.com"},
 		"GEMINI_API_KEY":          {"offline-demo-model", "AIzaSyA-1234_5678", "AQ.Ab8RN6-x_y"},
 		"GOOGLE_GEMINI_BASE_URL":  {"http://127.0.0.1:8080/dev/gemini"},

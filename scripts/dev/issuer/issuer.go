@@ -26,6 +26,7 @@ type Issuer struct {
 	public jose.JSONWebKeySet
 	signer jose.Signer
 	mux    *http.ServeMux
+	signIn *signIn // nil where nobody signs in by a browser
 }
 
 // New makes an issuer with the key (see NewKey and OpenKey). issuerURL is where ServeHTTP can be reached: what the
@@ -95,10 +96,17 @@ func (i *Issuer) Sign(claims map[string]any) (string, error) {
 }
 
 func (i *Issuer) discovery(w http.ResponseWriter, _ *http.Request) {
-	answer(w, map[string]any{
+	about := map[string]any{
 		"issuer": i.url, "jwks_uri": i.url + "/jwks", "id_token_signing_alg_values_supported": []string{"RS256"},
 		"response_types_supported": []string{"id_token"}, "subject_types_supported": []string{"public"},
-	})
+	}
+	if i.signIn != nil {
+		about["authorization_endpoint"], about["token_endpoint"] = i.url+"/authorize", i.url+"/token"
+		about["response_types_supported"] = []string{"code", "id_token"}
+		about["code_challenge_methods_supported"] = []string{"S256"}
+		about["token_endpoint_auth_methods_supported"] = []string{"none"}
+	}
+	answer(w, about)
 }
 
 func (i *Issuer) jwks(w http.ResponseWriter, _ *http.Request) { answer(w, i.public) }

@@ -7,11 +7,11 @@ import (
 	"crypto/x509"
 	"encoding/hex"
 	"encoding/pem"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
+	"io"
 	"path/filepath"
+
+	"github.com/countersign-run/countersign/shared/keyfile"
 )
 
 // KeyFile is the name of the key within OpenKey's directory: PKCS #8 in PEM, readable by its owner alone.
@@ -31,18 +31,11 @@ func KeyID(key *rsa.PrivateKey) string {
 // OpenKey reads the key kept in the directory, and makes it on first use, so that tokens outlive a restart. Of several
 // processes that do so at once one makes the key, and all get the same.
 func OpenKey(dir string) (*rsa.PrivateKey, error) {
-	path := filepath.Join(dir, KeyFile)
-	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err := makeKey(dir, path); err != nil {
-			return nil, fmt.Errorf("issuer: make the signing key: %w", err)
-		}
-		text, err = os.ReadFile(path)
-	}
+	text, err := keyfile.Read(dir, KeyFile, writeKey)
 	if err != nil {
-		return nil, fmt.Errorf("issuer: read the signing key: %w", err)
+		return nil, fmt.Errorf("issuer: %w", err)
 	}
-	return parseKey(path, text)
+	return parseKey(filepath.Join(dir, KeyFile), text)
 }
 
 func parseKey(path string, text []byte) (*rsa.PrivateKey, error) {
@@ -61,11 +54,7 @@ func parseKey(path string, text []byte) (*rsa.PrivateKey, error) {
 	return key, nil
 }
 
-// makeKey writes beside the path and then links: a half-written key is never seen, and an existing one never replaced.
-func makeKey(dir, path string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
+func writeKey(w io.Writer) error {
 	key, err := NewKey()
 	if err != nil {
 		return err
@@ -74,17 +63,5 @@ func makeKey(dir, path string) error {
 	if err != nil {
 		return err
 	}
-	tmp, err := os.CreateTemp(dir, KeyFile+".*") // CreateTemp makes it 0600
-	if err != nil {
-		return err
-	}
-	defer os.Remove(tmp.Name())
-	err = errors.Join(pem.Encode(tmp, &pem.Block{Type: "PRIVATE KEY", Bytes: der}), tmp.Sync(), tmp.Close())
-	if err != nil {
-		return err
-	}
-	if err := os.Link(tmp.Name(), path); !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return nil
+	return pem.Encode(w, &pem.Block{Type: "PRIVATE KEY", Bytes: der})
 }

@@ -8,8 +8,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
+	"io"
 	"path/filepath"
 	"strings"
 
@@ -19,6 +18,8 @@ import (
 	"github.com/tink-crypto/tink-go/v2/keyset"
 	"github.com/tink-crypto/tink-go/v2/tink"
 	"google.golang.org/api/option"
+
+	"github.com/countersign-run/countersign/shared/keyfile"
 )
 
 // File is the name of the key within Local's directory: a Tink keyset in JSON, readable by its owner alone.
@@ -27,20 +28,13 @@ const File = "token-key.json"
 // Local reads the key kept in the directory, and makes one (AES-256-GCM) on first use. Of several processes that do
 // so at once one makes the key, and all get the same.
 func Local(dir string) (tink.AEADWithContext, error) {
-	path := filepath.Join(dir, File)
-	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err := makeKey(dir, path); err != nil {
-			return nil, fmt.Errorf("tokenkey: make the token key: %w", err)
-		}
-		text, err = os.ReadFile(path)
-	}
+	text, err := keyfile.Read(dir, File, writeKey)
 	if err != nil {
-		return nil, fmt.Errorf("tokenkey: read the token key: %w", err)
+		return nil, fmt.Errorf("tokenkey: %w", err)
 	}
 	cipher, err := Parse(string(text))
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, File), err)
 	}
 	return cipher, nil
 }
@@ -91,26 +85,10 @@ func (l local) DecryptWithContext(_ context.Context, ciphertext, associated []by
 	return l.Decrypt(ciphertext, associated)
 }
 
-// makeKey writes beside the path and then links: a half-written key is never seen, and an existing one never replaced.
-func makeKey(dir, path string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
+func writeKey(w io.Writer) error {
 	handle, err := keyset.NewHandle(aead.AES256GCMKeyTemplate())
 	if err != nil {
 		return err
 	}
-	tmp, err := os.CreateTemp(dir, File+".*") // CreateTemp makes it 0600
-	if err != nil {
-		return err
-	}
-	defer os.Remove(tmp.Name())
-	err = errors.Join(insecurecleartextkeyset.Write(handle, keyset.NewJSONWriter(tmp)), tmp.Sync(), tmp.Close())
-	if err != nil {
-		return err
-	}
-	if err := os.Link(tmp.Name(), path); !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return nil
+	return insecurecleartextkeyset.Write(handle, keyset.NewJSONWriter(w))
 }

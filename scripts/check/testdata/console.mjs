@@ -1,0 +1,373 @@
+// Uses the console in Chromium as a newcomer would. Run by TestConsole, which says through the environment where the
+// server, the browser, playwright-core and axe-core are. A line "restart" asks the test to kill the server with -9 and to
+// start it again; the test answers with a line.
+
+import { accessible, cards, ask, expect, newThread, problems, restart, run, settled, shot, signIn, visit, view } from './driver.mjs';
+
+const rows = (page, status) => page.locator(`.action[data-status=${status}]`);
+const ended = (page) => settled('the run has ended', async () => (await page.locator('.live:not([data-status=completed]):not([data-status=failed])').count()) === 0);
+
+async function mails(page) {
+  const { messages } = await page.evaluate(() => fetch('/dev/mailbox').then((r) => r.json()));
+  return messages ?? [];
+}
+
+await run({
+  'the walk of a newcomer: ask, see, approve, find the mail': async (page) => {
+    await accessible(page, 'signing in');
+    await shot(page, 'sign-in');
+    await signIn(page, 'nova');
+    await page.getByRole('heading', { name: 'What should be done?' }).waitFor();
+    await accessible(page, 'an empty conversation');
+    await shot(page, 'empty');
+    await ask(page, 'email ana@example.com that the demo is at ten');
+    const card = cards(page).first();
+    await card.waitFor();
+    expect('the recipient is shown', (await card.locator('dl').innerText()).includes('ana@example.com'));
+    expect('the words are shown', (await card.locator('dl').innerText()).includes('The demo is at ten.'));
+    expect('no mail was sent before the yes', (await mails(page)).length === 0);
+    await page.getByRole('link', { name: 'Inbox 1' }).waitFor();
+    await accessible(page, 'a card that waits');
+    await card.getByRole('button', { name: 'Approve once' }).dblclick();
+    await page.locator('.message.assistant').getByText('was sent').waitFor();
+    await ended(page);
+    await rows(page, 'completed').getByText('Done').waitFor();
+    expect('one mail was sent', (await mails(page)).length === 1);
+    expect('nothing waits any more', (await cards(page).count()) === 0);
+    await shot(page, 'sent');
+    await ask(page, 'schedule lunch with ana@example.com tomorrow at noon');
+    await cards(page).first().waitFor();
+    await shot(page, 'console');
+    await page.getByRole('button', { name: 'Cancel this run' }).click();
+    await ended(page);
+    expect('nothing waits', (await cards(page).count()) === 0);
+  },
+
+  'two requests in one prompt: one changed first, one rejected': async (page) => {
+    await newThread(page);
+    await ask(page, 'email ana@example.com that the demo is at ten and put it in my calendar tomorrow at ten');
+    await settled('two cards wait', async () => (await cards(page).count()) === 2);
+    await shot(page, 'both');
+    const mail = cards(page).filter({ hasText: 'ana@example.com' });
+    await mail.getByRole('button', { name: 'Edit first' }).click();
+    await mail.getByLabel('Subject').fill('Demo, moved');
+    await mail.getByLabel('To (one a line)').fill('no address');
+    await mail.getByRole('button', { name: 'Approve with these changes' }).click();
+    await mail.getByText('editedArgs/to/0').waitFor();
+    await accessible(page, 'editing');
+    await shot(page, 'edit');
+    await page.reload();
+    await mail.getByRole('button', { name: 'Approve with these changes' }).waitFor();
+    expect('what was typed is still there', (await mail.getByLabel('Subject').inputValue()) === 'Demo, moved');
+    await mail.getByLabel('To (one a line)').fill('bob@example.com');
+    await mail.getByRole('button', { name: 'Edit as JSON' }).click();
+    expect('the JSON has the changes', (await mail.getByLabel('All arguments as JSON').inputValue()).includes('"Demo, moved"'));
+    await mail.getByLabel('All arguments as JSON').fill('{');
+    await mail.getByRole('button', { name: 'Approve with these changes' }).click();
+    await mail.getByText('is not valid JSON').waitFor();
+    await mail.getByLabel('All arguments as JSON').fill('{"to":["bob@example.com"],"subject":"Demo, moved","body":"At noon."}');
+    await mail.getByRole('button', { name: 'Edit as fields' }).click();
+    expect('the fields have the JSON', (await mail.getByLabel('Body').inputValue()) === 'At noon.');
+    await mail.getByRole('button', { name: 'Approve with these changes' }).click();
+    await settled('one card waits', async () => (await cards(page).count()) === 1);
+    await cards(page).getByRole('button', { name: 'Reject' }).click();
+    await ended(page);
+    const last = (await mails(page)).at(-1);
+    expect('the changed mail was sent', last.subject === 'Demo, moved' && last.to.join() === 'bob@example.com');
+    await rows(page, 'rejected').getByText('Rejected, nothing was done').waitFor();
+    await rows(page, 'completed').getByText('Done, with your changes').waitFor();
+  },
+
+  'a reload in the middle, and a killed server': async (page) => {
+    await newThread(page);
+    const before = (await mails(page)).length;
+    await page.route('**/run/stream', async (r) => { await r.fetch(); await new Promise((go) => setTimeout(go, 3000)); await r.abort().catch(() => {}); }, { times: 1 });
+    await ask(page, 'tell eve@example.org that this survives');
+    await page.reload(); // the server has it, and the page has heard nothing yet
+    await cards(page).first().waitFor();
+    await settled('it was asked once', async () => (await page.locator('.message.user').count()) === 1 && (await cards(page).count()) === 1);
+    await page.reload();
+    await cards(page).first().waitFor();
+    await page.getByLabel('Your request').fill('half typed');
+    const again = page.waitForRequest((r) => /\/events\?after=[1-9]/.test(r.url())); // from the last number that was seen
+    await restart();
+    await again;
+    await cards(page).first().getByRole('button', { name: 'Approve once' }).click();
+    await settled('the mail is there', async () => (await mails(page)).length === before + 1);
+    await ended(page);
+    expect('it went to Eve', (await mails(page)).at(-1).to.join() === 'eve@example.org');
+    await page.reload();
+    await settled('half typed words are kept', async () => (await page.getByLabel('Your request').inputValue()) === 'half typed');
+    await page.getByLabel('Your request').fill('');
+  },
+
+  'a reload while the answer comes in': async (page) => {
+    await newThread(page);
+    await page.getByLabel('Your request').fill('tell zoe@example.org that this is asked once');
+    const answering = page.waitForResponse('**/run/stream');
+    await page.keyboard.press('Enter');
+    await answering; // its head is there, and not its end
+    await page.reload();
+    await cards(page).first().getByRole('button', { name: 'Reject' }).click();
+    await ended(page);
+    expect('it was asked once', (await page.locator('.thread').filter({ hasText: 'zoe@example.org' }).count()) === 1);
+  },
+
+  'a stream that is lost, and one that is cut': async (page) => {
+    await newThread(page);
+    const before = (await mails(page)).length;
+    let lost = 0;
+    await page.route('**/run/stream', async (r) => { lost++; await r.fetch(); await r.abort(); }, { times: 1 });
+    await page.route(/\/events\?/, async (r) => { lost++; await r.abort(); }, { times: 2 });
+    await ask(page, 'tell lou@example.org that the line is bad');
+    await page.getByText(/server cannot be reached/).waitFor();
+    await shot(page, 'lost');
+    await cards(page).first().waitFor();
+    await cards(page).first().getByRole('button', { name: 'Approve once' }).click();
+    await ended(page);
+    await settled('the mail was sent once', async () => (await mails(page)).length === before + 1);
+    expect(`the lines were lost (${lost})`, lost >= 2);
+    const threads = await page.locator('.thread').filter({ hasText: 'the line is bad' }).count();
+    expect('it was asked once', threads === 1);
+  },
+
+  'the server is busy, and there is no network': async (page) => {
+    await newThread(page);
+    const busy = { class: 'ToolExecutionError', code: 'store_unavailable', message: 'The store does not answer just now; please try again.', requestId: 'r1' };
+    await page.route('**/api/agent/audit*', (r) => r.fulfill({ status: 503, json: { ok: false, error: busy } }), { times: 1 });
+    await view(page, 'Audit');
+    await page.getByText('The store does not answer just now').waitFor();
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await page.getByRole('cell', { name: 'Outcome' }).first().waitFor();
+    await page.context().setOffline(true);
+    await page.getByText('You are offline.').first().waitFor();
+    await newThread(page);
+    await ask(page, 'tell mia@example.org that we are back');
+    await page.getByText('Nothing is lost; trying again').waitFor();
+    await page.context().setOffline(false);
+    await cards(page).first().getByRole('button', { name: 'Reject' }).click();
+    await ended(page);
+  },
+
+  'an answer in words, and a request that is refused': async (page) => {
+    await newThread(page);
+    await ask(page, 'hello');
+    await ended(page);
+    await settled('the answer is there, once', async () => (await page.locator('.message.assistant').count()) === 1);
+    const many = { class: 'PolicyError', code: 'too_many', message: 'Too much waits for you already.', requestId: 'r1' };
+    await page.route('**/run/stream', (r) => r.fulfill({ status: 429, json: { ok: false, error: many } }), { times: 1 });
+    await ask(page, 'tell noa@example.org that this is too much');
+    await page.getByText('Too much waits for you already.').waitFor();
+    expect('the words are given back', (await page.getByLabel('Your request').inputValue()) === 'tell noa@example.org that this is too much');
+    expect('nothing else is shown of it', (await page.locator('.message.user').count()) === 1);
+    await page.getByLabel('Your request').fill('');
+  },
+
+  'always allowed, until it is taken back': async (page) => {
+    await newThread(page);
+    const before = (await mails(page)).length;
+    await ask(page, 'tell kim@example.org that lunch is ready');
+    await cards(page).first().getByRole('button', { name: 'Always allow' }).click();
+    await settled('the mail is there', async () => (await mails(page)).length === before + 1);
+    await ended(page);
+    await ask(page, 'tell kim@example.org that dinner is ready');
+    await settled('the second goes without asking', async () => (await mails(page)).length === before + 2);
+    await ended(page);
+    await view(page, 'Always allowed');
+    await page.locator('.item').getByText('kim@example.org').waitFor();
+    await accessible(page, 'what is always allowed');
+    await shot(page, 'allowed');
+    await page.getByRole('button', { name: 'Take back kim@example.org' }).click();
+    await page.getByText('Nobody. You are asked each time.').waitFor();
+    await newThread(page);
+    await ask(page, 'tell kim@example.org that supper is ready');
+    await cards(page).first().getByRole('button', { name: 'Reject' }).click();
+    await ended(page);
+    expect('nothing more was sent', (await mails(page)).length === before + 2);
+  },
+
+  'the inbox: pages, and a decision there': async (page) => {
+    for (let i = 0; i < 12; i++) await page.evaluate(async (n) => {
+      const { token } = JSON.parse(sessionStorage.getItem('countersign.user'));
+      await fetch('/api/agent/run', { method: 'POST', headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' }, body: JSON.stringify({ prompt: `tell page${n}@example.org that this is number ${n}` }) });
+    }, i);
+    await view(page, 'Inbox');
+    await settled('a page of cards', async () => (await cards(page).count()) === 10);
+    await page.getByRole('button', { name: 'Show older ones' }).last().click();
+    await settled('all cards', async () => (await cards(page).count()) === 12);
+    await accessible(page, 'the inbox');
+    await shot(page, 'inbox');
+    const before = (await mails(page)).length;
+    await cards(page).filter({ hasText: 'page11@' }).getByRole('button', { name: 'Approve once' }).click();
+    await settled('it was sent', async () => (await mails(page)).length === before + 1);
+    await page.getByRole('region', { name: 'Decided just now' }).getByText('Done').waitFor();
+    for (let i = 0; i < 11; i++) {
+      await cards(page).first().getByRole('button', { name: 'Reject' }).click();
+      await settled('one less', async () => (await cards(page).count()) === 10 - i);
+    }
+    await page.getByText('Nothing waits.').waitFor();
+  },
+
+  // The server is honest here, so an outcome that nobody knows has to be put in its mouth.
+  'an unknown outcome is asked about, and warnings are shown': async (page) => {
+    const review = {
+      approvalId: 'review0000000000-1', kind: 'review', runId: 'review0000000000', threadId: 't', actionId: 'a', tool: 'gmail_send', args: { to: ['ana@example.com'] },
+      argsHash: 'abc', preview: { title: 'Send an e-mail', fields: [{ label: 'Message', value: 'two\nlines', long: true }], warnings: ['Look at the address.'] },
+      reason: 'Nobody can tell from here whether this was done.', decisions: ['confirm_done', 'start_new'],
+      requestedAt: new Date().toISOString(), expiresAt: new Date(Date.now() + 3e6).toISOString(),
+    };
+    let answer;
+    const done = { ok: true, runId: review.runId, threadId: 't', status: 'completed', summary: '', actions: [], lastEvent: 9 };
+    await page.route('**/approvals/pending*', (r) => r.fulfill({ json: { ok: true, approvals: answer?.decision === 'confirm_done' ? [] : [review] } }));
+    await page.route('**/approvals/resolve', (r) => {
+      answer = r.request().postDataJSON();
+      const late = { class: 'PolicyError', code: 'approval_expired', message: 'This approval has expired; nothing was done.', requestId: 'r' };
+      return answer.decision === 'start_new' ? r.fulfill({ status: 410, json: { ok: false, error: late } }) : r.fulfill({ json: done });
+    });
+    await page.reload();
+    const card = cards(page).first();
+    await card.getByText('Was this done?').waitFor();
+    await card.getByText('nobody here can tell').waitFor();
+    await card.getByText('Look at the address.').waitFor();
+    await accessible(page, 'a review');
+    await shot(page, 'review');
+    expect('it cannot be approved again', (await card.getByRole('button', { name: /Approve|Reject/ }).count()) === 0);
+    await card.getByRole('button', { name: 'It was not done' }).click();
+    await card.getByText('This approval has expired').waitFor();
+    await card.getByText('Add a comment').click();
+    await card.getByLabel('Comment').fill('I see it in Sent');
+    await card.getByRole('button', { name: 'It was done', exact: true }).click();
+    await settled('nothing waits', async () => (await cards(page).count()) === 0);
+    expect(`the decision is bound to what was shown (${JSON.stringify(answer)})`, answer.decision === 'confirm_done' && answer.argsHash === 'abc'
+      && answer.approvalId === review.approvalId && answer.comment === 'I see it in Sent');
+    await page.unrouteAll({ behavior: 'wait' });
+  },
+
+  'a run with its events, and its audit chain, whole and tampered with': async (page) => {
+    await page.locator('.thread').filter({ hasText: 'this survives' }).click();
+    await page.getByRole('link', { name: 'Details of this run' }).first().click();
+    await page.getByRole('heading', { name: 'What happened' }).waitFor();
+    await page.getByRole('cell', { name: 'The run is completed' }).waitFor();
+    const numbers = await page.locator('tbody td:first-child').allInnerTexts();
+    expect(`the events are numbered (${numbers})`, numbers.length > 6 && numbers.every((n, i) => Number(n) === i + 1));
+    await accessible(page, 'a run');
+    await shot(page, 'run');
+    await page.getByRole('link', { name: 'Audit of this run' }).click();
+    await page.getByText('The chain is whole.').waitFor();
+    await accessible(page, 'the audit of a run');
+    await shot(page, 'audit');
+    for (const [name, spoil] of Object.entries({
+      'is not what was sealed': (e) => { e[1].decision = 'approve_once_and_more'; },
+      'is missing': (e) => e.splice(1, 1),
+      'The last 1 entries are missing': (e) => e.pop(),
+    })) {
+      await page.route('**/api/agent/audit?runId*', async (r) => {
+        const body = await (await r.fetch()).json();
+        spoil(body.entries);
+        await r.fulfill({ json: body });
+      });
+      await page.reload();
+      await page.getByText('The chain is broken.').waitFor();
+      expect(`the verdict says that it ${name}`, (await page.locator('.verdict').innerText()).includes(name));
+      await page.unrouteAll({ behavior: 'wait' });
+    }
+  },
+
+  'linked accounts and the local mailbox': async (page) => {
+    await view(page, 'Linked accounts');
+    await page.getByText('Nothing has to be linked').waitFor();
+    let linked = true;
+    await page.route('**/api/agent/connections*', (r) => r.fulfill({ json: { ok: true, connections: linked ? [{ provider: 'google', status: 'linked', email: 'me@example.com', scopes: ['gmail.compose'], linkedAt: new Date().toISOString() }] : [] } }));
+    await page.route('**/api/agent/connections/google', (r) => { linked = false; return r.fulfill({ json: { ok: true, existed: true, revoked: true } }); });
+    await page.reload();
+    await page.getByRole('button', { name: 'Unlink me@example.com' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Unlink' }).click();
+    await page.getByText('No account is linked.').waitFor();
+    await accessible(page, 'linked accounts');
+    await page.unrouteAll({ behavior: 'wait' });
+    await view(page, 'Local mailbox');
+    await page.getByRole('heading', { name: 'This survives' }).waitFor();
+    await accessible(page, 'the mailbox');
+    await shot(page, 'mailbox');
+  },
+
+  'what comes from outside is text': async (page) => {
+    await newThread(page);
+    await ask(page, 'email ana@example.com saying <img src=x onerror=document.title=1><b>bold</b>');
+    const card = cards(page).first();
+    await card.waitFor();
+    expect('the markup is shown', (await card.innerText()).includes('<b>bold</b>'));
+    expect('and is none', (await page.locator('main b, main img').count()) === 0);
+    await card.getByRole('button', { name: 'Reject' }).click();
+    await ended(page);
+  },
+
+  'by the keyboard alone: ask, approve, delete the conversation': async (page) => {
+    await newThread(page);
+    const before = (await mails(page)).length;
+    const key = (...keys) => keys.reduce((p, k) => p.then(() => page.keyboard.press(k)), Promise.resolve());
+    const tabTo = async (name) => {
+      for (let i = 0; i < 60; i++) {
+        const at = await page.evaluate(() => document.activeElement?.getAttribute('aria-label') || document.activeElement?.textContent || '');
+        if (at.trim() === name) return;
+        await key('Tab');
+      }
+      throw new Error(`the keyboard does not reach ${name}`);
+    };
+    await settled('the prompt has the focus', () => page.evaluate(() => document.activeElement?.id === 'prompt'));
+    await page.keyboard.type('tell kay@example.org that keys are enough');
+    await key('Enter');
+    await cards(page).first().waitFor();
+    await key('Control+Home');
+    await tabTo('Approve once');
+    await key('Enter');
+    await ended(page);
+    await settled('the mail was sent', async () => (await mails(page)).length === before + 1);
+    await tabTo('Delete this conversation');
+    await key('Enter');
+    await page.getByRole('dialog').waitFor();
+    await accessible(page, 'a dialog');
+    await tabTo('Delete');
+    await key('Enter');
+    await settled('it is gone', async () => (await page.locator('.thread').filter({ hasText: 'keys are enough' }).count()) === 0);
+  },
+
+  'another user sees nothing of it, at 320 pixels and in the dark': async () => {
+    const page = await visit({ viewport: { width: 320, height: 640 }, colorScheme: 'dark', reducedMotion: 'reduce' });
+    await signIn(page, 'other');
+    await page.getByRole('button', { name: 'Menu' }).click();
+    await page.getByText('None yet.').waitFor();
+    await accessible(page, 'the menu, narrow and dark');
+    await shot(page, 'narrow-menu');
+    await page.getByRole('button', { name: 'Menu' }).click();
+    await ask(page, 'schedule a meeting \'standup\' tomorrow at 10 for 30 minutes with ana@example.com');
+    const card = cards(page).first();
+    await card.waitFor();
+    const fits = async (what) => {
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+      expect(`nothing of ${what} is wider than the screen (by ${wide} pixels)`, wide <= 0);
+    };
+    await fits('a card');
+    await accessible(page, 'a card, narrow and dark');
+    await shot(page, 'narrow');
+    await card.getByRole('button', { name: 'Approve once' }).click();
+    await ended(page);
+    for (const hash of ['#/inbox', '#/audit', '#/accounts', '#/allowed', '#/mailbox']) {
+      await page.evaluate((h) => { location.hash = h; }, hash);
+      await page.locator('#main h1').waitFor();
+      await settled('it is loaded', async () => (await page.locator('#main [aria-busy]').count()) === 0);
+      await fits(hash);
+      await accessible(page, `${hash}, narrow and dark`);
+    }
+    await page.locator('.item').getByText('standup').first().waitFor();
+    await shot(page, 'narrow-mailbox');
+    await page.context().close();
+  },
+
+  'signed out, nothing is left': async (page) => {
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor();
+    expect('the tab keeps nothing', (await page.evaluate(() => sessionStorage.length + localStorage.length)) === 0);
+    expect('no conversation is in the page', (await page.locator('.thread, .message').count()) === 0);
+  },
+});

@@ -1,0 +1,107 @@
+// What the scripts that drive the console have in common: the browser, what must never happen in it, and the words that
+// the steps are told in.
+
+import { createRequire } from 'node:module';
+import { createInterface } from 'node:readline';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+const { BASE_URL, CHROMIUM, PLAYWRIGHT_DIR, SCREENSHOT_DIR } = process.env;
+const library = createRequire(join(PLAYWRIGHT_DIR, 'x.js'));
+const { chromium } = library('playwright-core');
+const axe = readFileSync(library.resolve('axe-core/axe.min.js'), 'utf8');
+const answers = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+
+const browser = await chromium.launch({
+  executablePath: CHROMIUM,
+  args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'],
+});
+
+/** problems are script errors, violations of the page's policy, and requests to anybody else. */
+export const problems = [];
+
+export async function visit(options) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
+  context.setDefaultTimeout(20000);
+  await context.addInitScript(() => document.addEventListener('securitypolicyviolation', (e) => console.error(`policy violation: ${e.violatedDirective} ${e.blockedURI}`)));
+  const page = await context.newPage();
+  page.on('pageerror', (e) => problems.push(`script error: ${e.message}`));
+  page.on('console', (m) => {
+    if (m.type() === 'error' && !/Failed to load resource|ERR_CONNECTION|ERR_INTERNET/.test(m.text())) problems.push(`console: ${m.text()}`);
+  });
+  page.on('request', (r) => {
+    if (!r.url().startsWith(BASE_URL)) problems.push(`a request to ${r.url()}`);
+  });
+  await page.goto(BASE_URL);
+  return page;
+}
+
+/** accessible holds the page to axe-core: no serious and no critical finding. */
+export async function accessible(page, what) {
+  await page.evaluate(() => Promise.all(document.getAnimations().filter((a) => a.effect?.getTiming().iterations !== Infinity).map((a) => a.finished.catch(() => {}))));
+  await page.evaluate(axe); // by the debugger, which no policy of the page concerns
+  const { violations } = await page.evaluate(() => window.axe.run(document));
+  const grave = violations.filter((v) => v.impact === 'serious' || v.impact === 'critical');
+  expect(`${what} is accessible: ${grave.map((v) => `${v.id} (${v.nodes.map((n) => n.target.join(' ')).slice(0, 3).join(', ')}): ${v.help}`).join('; ')}`, grave.length === 0);
+  for (const v of violations) console.log(`minor finding in ${what}: ${v.id}`);
+}
+
+export async function signIn(page, uid) {
+  await page.getByLabel('User', { exact: true }).fill(uid);
+  await page.getByLabel('E-mail address of this user').fill(`${uid}@example.com`);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByLabel('Your request').waitFor();
+}
+
+export async function ask(page, prompt) {
+  await page.getByLabel('Your request').fill(prompt);
+  await page.getByRole('button', { name: 'Send', exact: true }).dblclick(); // which sends once
+}
+
+export async function newThread(page) {
+  await page.getByRole('link', { name: 'New conversation' }).click();
+  await page.getByRole('heading', { name: 'What should be done?' }).waitFor();
+}
+
+export const view = (page, name) => page.getByRole('navigation', { name: 'Views' }).getByRole('link', { name }).click();
+export const cards = (page) => page.locator('.card');
+export const shot = (page, name) => (SCREENSHOT_DIR ? page.screenshot({ path: join(SCREENSHOT_DIR, `${name}.png`) }) : null);
+
+export function expect(what, ok) {
+  if (!ok) throw new Error(`not so: ${what}`);
+}
+
+/** settled waits until a condition holds. */
+export async function settled(what, holds, ms = 20000) {
+  for (const end = Date.now() + ms; Date.now() < end; await new Promise((go) => setTimeout(go, 100))) {
+    if (await holds()) return;
+  }
+  throw new Error(`never so: ${what}`);
+}
+
+/** restart has the test kill the server with -9 and start it again. */
+export async function restart() {
+  console.log('restart');
+  await answers.next();
+}
+
+/** run takes the steps one after another on one page, and ends the process. */
+export async function run(steps) {
+  const page = await visit();
+  let code = 0;
+  for (const [name, step] of Object.entries(steps)) {
+    try {
+      await step(page);
+      if (problems.length) throw new Error(problems.splice(0).join('; '));
+      console.log(`ok ${name}`);
+    } catch (err) {
+      console.log(`failed ${name}: ${err.stack}; ${problems.join('; ')}`);
+      console.log(await page.locator('body').ariaSnapshot().catch(() => 'no snapshot'));
+      await shot(page, 'failed');
+      code = 1;
+      break;
+    }
+  }
+  await browser.close();
+  process.exit(code);
+}

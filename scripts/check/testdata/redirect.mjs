@@ -1,0 +1,121 @@
+// Signs in to the console by redirect, in Chromium: the real discovery, page, code and PKCE of the local issuer, and what
+// must be refused on the way. Run by TestSignInByRedirect.
+
+import { accessible, ask, cards, expect, newThread, run, settled, shot, view } from './driver.mjs';
+
+async function atTheIssuer(page, uid) {
+  await page.waitForURL('**/dev/issuer/authorize?**');
+  await page.getByLabel('User').fill(uid);
+  await page.getByLabel('E-mail').fill(`${uid}@example.com`);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+}
+
+const token = (page) => page.evaluate(() => JSON.parse(sessionStorage.getItem('countersign.user'))?.token);
+
+await run({
+  'by the authorization code': async (page) => {
+    await accessible(page, 'the way to the issuer');
+    await shot(page, 'redirect');
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.waitForURL('**/dev/issuer/authorize?**');
+    const asked = new URL(page.url()).searchParams;
+    expect('PKCE, a state and a nonce are sent', asked.get('code_challenge_method') === 'S256' && asked.get('state') && asked.get('nonce') && asked.get('response_type') === 'code');
+    await accessible(page, 'the page of the issuer');
+    await atTheIssuer(page, 'rita');
+    await page.getByRole('heading', { name: 'What should be done?' }).waitFor();
+    expect('the address keeps no code', !page.url().includes('code=') && !page.url().includes('state='));
+    expect('no token lies where it outlives the tab', (await page.evaluate(() => localStorage.length + document.cookie.length)) === 0);
+    await page.getByText('rita · rita@example.com').waitFor();
+    await page.reload();
+    await page.getByText('rita · rita@example.com').waitFor();
+  },
+
+  'a sign-in that has run out loses nothing': async (page) => {
+    await ask(page, 'tell ana@example.com that this waits');
+    await cards(page).first().waitFor();
+    const was = page.url();
+    await page.getByLabel('Your request').fill('half typed');
+    await page.evaluate(() => {
+      const user = JSON.parse(sessionStorage.getItem('countersign.user'));
+      sessionStorage.setItem('countersign.user', JSON.stringify({ ...user, token: 'run.out.x' }));
+    });
+    await cards(page).first().getByRole('button', { name: 'Approve once' }).click();
+    await page.getByText('Your sign-in has run out').waitFor();
+    await shot(page, 'run-out');
+    await accessible(page, 'a sign-in that has run out');
+    await page.getByRole('button', { name: 'Sign in again' }).click();
+    await atTheIssuer(page, 'rita');
+    await cards(page).first().waitFor();
+    expect('it is the same place', page.url() === was);
+    expect('half typed words are kept', (await page.getByLabel('Your request').inputValue()) === 'half typed');
+    await cards(page).first().getByRole('button', { name: 'Approve once' }).click();
+    await page.locator('.message.assistant').getByText('was sent').waitFor();
+  },
+
+  'an answer that was not asked for is refused': async (page) => {
+    const before = await token(page);
+    await page.goto(`${new URL(page.url()).origin}/?code=stolen&state=forged`);
+    await page.getByText('This sign-in was not begun here').waitFor();
+    expect('the token is the one that was there', (await token(page)) === before);
+    expect('the address keeps no code', !page.url().includes('code='));
+  },
+
+  'another nonce is refused': async (page) => {
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.waitForURL('**/dev/issuer/authorize?**');
+    await page.locator('input[name=nonce]').evaluate((i) => { i.value = 'another'; });
+    await atTheIssuer(page, 'rita');
+    await page.getByText('its nonce differs').waitFor();
+  },
+
+  'another verifier is refused by the issuer': async (page) => {
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.waitForURL('**/dev/issuer/authorize?**');
+    await page.locator('input[name=code_challenge]').evaluate((i) => { i.value = 'A'.repeat(43); });
+    await atTheIssuer(page, 'rita');
+    await page.getByText('did not take the code').waitFor();
+  },
+
+  // As with Google, whose token endpoint serves no client without a secret.
+  'by the token in the fragment': async (page) => {
+    await page.evaluate(() => sessionStorage.clear());
+    await page.route('**/config.json', async (r) => {
+      const body = await (await r.fetch()).json();
+      await r.fulfill({ json: { ...body, signIn: { ...body.signIn, flow: 'id_token', tokenEndpoint: undefined } } });
+    });
+    await page.reload();
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await atTheIssuer(page, 'gil');
+    await page.getByText('gil · gil@example.com').waitFor();
+    expect('the address keeps no token', !page.url().includes('id_token'));
+    await newThread(page);
+    await page.unrouteAll({ behavior: 'wait' });
+  },
+
+  'each function at an address of its own': async (page) => {
+    const names = new Set();
+    await page.route('**/config.json', async (r) => r.fulfill({ json: { ...(await (await r.fetch()).json()), apiBase: `${new URL(r.request().url()).origin}/at-{function}` } }));
+    await page.route('**/at-*/**', (r) => {
+      const [, name, path] = r.request().url().match(/\/at-([a-z-]+)(\/.*)$/);
+      names.add(name);
+      return r.continue({ url: new URL(path, r.request().url()).href });
+    });
+    await page.reload();
+    await ask(page, 'tell ana@example.com that this is rejected');
+    await cards(page).first().getByRole('button', { name: 'Reject' }).click();
+    await page.getByText('Rejected, nothing was done').waitFor();
+    for (const name of ['Audit', 'Linked accounts', 'Always allowed']) await view(page, name);
+    await settled(`each is found (${[...names]})`, () => ['stream', 'approvals-pending', 'approvals-resolve', 'runs', 'threads', 'audit', 'allowlist', 'connections'].every((n) => names.has(n)));
+    await page.unrouteAll({ behavior: 'wait' });
+    await page.reload();
+  },
+
+  'an issuer that is away is said plainly': async (page) => {
+    const away = { class: 'ToolExecutionError', code: 'store_unavailable', message: 'The sign-in service does not answer just now; please try again.', requestId: 'r1' };
+    await page.route('**/config.json', (r) => r.fulfill({ status: 503, json: { ok: false, error: away } }), { times: 1 });
+    await page.reload();
+    await page.getByText('The sign-in service does not answer just now').waitFor();
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await settled('it goes on', () => page.getByText('gil · gil@example.com').isVisible());
+  },
+});

@@ -1,0 +1,23 @@
+package check_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// TestConsoleTypes has the TypeScript compiler check the console's modules by their JSDoc types.
+func TestConsoleTypes(t *testing.T) {
+	tsc := filepath.Join(os.Getenv("PLAYWRIGHT_DIR"), "node_modules", "typescript", "bin", "tsc")
+	if _, err := os.Stat(tsc); err != nil {
+		absent(t, "typescript (PLAYWRIGHT_DIR names where it is installed)")
+	}
+	node, err := exec.LookPath("node")
+	if err != nil {
+		absent(t, "node")
+	}
+	if out, err := exec.CommandContext(t.Context(), node, tsc, "-p", "../../shared/web/jsconfig.json").CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

@@ -1,0 +1,23 @@
+package main
+
+import (
+	"github.com/countersign-run/countersign/scripts/dev/issuer"
+	"github.com/countersign-run/countersign/shared/app/web"
+	"github.com/countersign-run/countersign/shared/config"
+	site "github.com/countersign-run/countersign/shared/web"
+)
+
+// openSite makes the console. With WEB_CLIENT_ID its users sign in by redirect, at the local issuer too.
+func (s *server) openSite(cfg config.Config) (*site.Site, error) {
+	own := s.env.own("AUTH_ISSUER")
+	if own && cfg.WebClientID != "" {
+		var redirects []string
+		for _, origin := range ownOrigins(s.base) {
+			redirects = append(redirects, origin+"/")
+		}
+		s.issuer.ServeSignIn(issuer.Client{ID: cfg.WebClientID, Redirects: redirects, SignedIn: s.signedIn})
+	}
+	o := web.Options(cfg)
+	o.Local, o.LocalUsers = true, own
+	return site.New(o)
+}

@@ -1,0 +1,69 @@
+package web
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"path"
+	"time"
+)
+
+// types are the media types of the files; a machine's own table may differ.
+var types = map[string]string{
+	".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",
+	".svg": "image/svg+xml", ".json": "application/json; charset=utf-8",
+}
+
+// files are what is served, each by its exact path.
+type files map[string]file
+
+type file struct {
+	name, kind, etag string
+	data             []byte
+}
+
+// load reads all files below the prefix. An index.html answers for its directory too.
+func load(from fs.FS, prefix string) (files, error) {
+	all := files{}
+	err := fs.WalkDir(from, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		data, err := fs.ReadFile(from, name)
+		if err != nil {
+			return err
+		}
+		kind := types[path.Ext(name)]
+		if kind == "" {
+			return fmt.Errorf("web: %s has a type that is not known here", name)
+		}
+		sum := sha256.Sum256(data)
+		f := file{path.Base(name), kind, `"` + hex.EncodeToString(sum[:12]) + `"`, data}
+		all[prefix+name] = f
+		if f.name == "index.html" {
+			all[prefix+name[:len(name)-len(f.name)]] = f
+		}
+		return nil
+	})
+	return all, err
+}
+
+// page reports whether a browser shows the file by itself.
+func (f file) page() bool { return f.kind == types[".html"] }
+
+// serve sends the file, or says that the browser has it already: it asks each time, so that a new release shows at once.
+// A page is sent each time, because its policy may change without it.
+func (f file) serve(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Type", f.kind)
+	if f.page() {
+		h.Set("Cache-Control", "no-store")
+	} else {
+		h.Set("Cache-Control", "no-cache")
+		h.Set("ETag", f.etag)
+	}
+	http.ServeContent(w, r, f.name, time.Time{}, bytes.NewReader(f.data))
+}

@@ -1,0 +1,127 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/fault"
+)
+
+// The bounds of a discovery.
+const (
+	discoveryTime = 5 * time.Second
+	discoverySize = 64 << 10
+	discoveryKept = time.Hour
+	failureKept   = 5 * time.Second // so that an issuer that is away holds up one request, and not each
+)
+
+// google serves ID tokens to public web clients at its authorization endpoint alone: its token endpoint asks web
+// clients for a secret (https://developers.google.com/identity/openid-connect/openid-connect).
+const google = "https://accounts.google.com"
+
+// endpoints are where a browser goes to sign in, and how it gets its ID token there: "code" is the authorization code
+// with PKCE, "id_token" the token itself in the answer's fragment.
+type endpoints struct {
+	Flow          string `json:"flow"`
+	Authorization string `json:"authorizationEndpoint"`
+	Token         string `json:"tokenEndpoint,omitempty"`
+}
+
+// issuer finds the endpoints by OpenID Connect Discovery, and remembers them for an hour.
+type issuer struct {
+	url    string
+	client *http.Client
+
+	mu    sync.Mutex
+	known *endpoints
+	err   error // or why they are not known
+	until time.Time
+}
+
+func newIssuer(address string, client *http.Client) *issuer {
+	if !strings.Contains(address, "://") { // Google's short spelling
+		address = "https://" + address
+	}
+	if client == nil {
+		client = &http.Client{Timeout: discoveryTime}
+	}
+	return &issuer{url: address, client: client}
+}
+
+func (i *issuer) endpoints(ctx context.Context) (*endpoints, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if time.Now().Before(i.until) {
+		return i.known, i.err
+	}
+	i.known, i.err = i.discover(context.WithoutCancel(ctx)) // others wait for it, too
+	kept := discoveryKept
+	if i.err != nil {
+		kept = failureKept
+	}
+	i.until = time.Now().Add(kept)
+	return i.known, i.err
+}
+
+func (i *issuer) discover(ctx context.Context) (*endpoints, error) {
+	ctx, cancel := context.WithTimeout(ctx, discoveryTime)
+	defer cancel()
+	var d struct {
+		Issuer        string   `json:"issuer"`
+		Authorization string   `json:"authorization_endpoint"`
+		Token         string   `json:"token_endpoint"`
+		Challenges    []string `json:"code_challenge_methods_supported"`
+		Types         []string `json:"response_types_supported"`
+	}
+	if err := i.read(ctx, &d); err != nil {
+		return nil, fault.New(fault.Tool, fault.CodeStoreUnavailable, "The sign-in service does not answer just now; please try again.").After(failureKept).Because(err)
+	}
+	e := &endpoints{Authorization: d.Authorization}
+	switch {
+	case strings.TrimSuffix(d.Issuer, "/") != strings.TrimSuffix(i.url, "/"):
+		return nil, unusable("it names another issuer")
+	case !i.secure(d.Authorization):
+		return nil, unusable("it has no page to sign in at")
+	case i.url != google && slices.Contains(d.Challenges, "S256") && i.secure(d.Token):
+		e.Flow, e.Token = "code", d.Token
+	case slices.Contains(d.Types, "id_token"):
+		e.Flow = "id_token"
+	default:
+		return nil, unusable("it offers public clients neither an authorization code with PKCE (S256) nor an ID token")
+	}
+	return e, nil
+}
+
+func unusable(why string) error {
+	return fault.New(fault.Auth, "sign_in_unusable", "Nobody can sign in with the configured issuer: %s.", why)
+}
+
+// secure accepts https, and http where the issuer itself is on this machine.
+func (i *issuer) secure(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && u.Host != "" && (u.Scheme == "https" || u.Scheme == "http" && strings.HasPrefix(i.url, "http://"))
+}
+
+func (i *issuer) read(ctx context.Context, v any) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(i.url, "/")+"/.well-known/openid-configuration", nil)
+	if err != nil {
+		return err
+	}
+	res, err := i.client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return fmt.Errorf("the discovery answered %s", res.Status)
+	}
+	return json.NewDecoder(io.LimitReader(res.Body, discoverySize)).Decode(v)
+}

@@ -1,0 +1,164 @@
+// The console: who is here, where they are, and what belongs around every view.
+
+import { Lost, reach, read } from './api.js';
+import { audit } from './audit.js';
+import { chat } from './chat.js';
+import { config, configure } from './config.js';
+import { button, byId, el, say } from './dom.js';
+import { away, gate } from './gate.js';
+import { icon, mark } from './icons.js';
+import { inbox } from './inbox.js';
+import { accounts, allowed, mailbox } from './lists.js';
+import * as pending from './pending.js';
+import { hurry } from './run.js';
+import { runView } from './runview.js';
+import { forget, user } from './session.js';
+import * as signin from './signin.js';
+import * as threads from './threads.js';
+
+const id = '([A-Za-z0-9_-]{16,64})';
+
+/** @type {[RegExp, string, (main: HTMLElement, arg: string, signal: AbortSignal) => Promise<void>][]} */
+const routes = [
+  [/^#?\/?$/, 'Conversation', (main, _, signal) => chat(main, '', signal)],
+  [new RegExp(`^#/t/${id}$`), 'Conversation', chat],
+  [/^#\/inbox$/, 'Inbox', (main, _, signal) => inbox(main, signal)],
+  [new RegExp(`^#/run/${id}$`), 'Run', runView],
+  [new RegExp(`^#/audit(?:/${id})?$`), 'Audit', audit],
+  [/^#\/accounts$/, 'Linked accounts', (main) => accounts(main)],
+  [/^#\/allowed$/, 'Always allowed', (main) => allowed(main)],
+  [/^#\/mailbox$/, 'Local mailbox', (main) => mailbox(main)],
+];
+
+/** @type {[string, Parameters<typeof icon>[0], string][]} */
+const views = [['#/inbox', 'inbox', 'Inbox'], ['#/audit', 'record', 'Audit'], ['#/accounts', 'link', 'Linked accounts'], ['#/allowed', 'star', 'Always allowed']];
+
+let leave = new AbortController();
+let title = '';
+let waiting = '';
+
+/** show leaves the view that is there for the one that the address names. @param {boolean} moved whether somebody moved here */
+function show(moved) {
+  leave.abort();
+  leave = new AbortController();
+  menu(false);
+  const { signal } = leave;
+  const [pattern, name, view] = routes.find(([p]) => p.test(location.hash)) ?? [];
+  for (const a of byId('views').querySelectorAll('a')) a.toggleAttribute('aria-current', location.hash.startsWith(a.getAttribute('href') ?? ''));
+  threads.current(location.hash.match(/^#\/t\/(.+)$/)?.[1] ?? '');
+  const main = byId('main');
+  if (!view || !pattern) {
+    main.replaceChildren(el('h1', {}, 'There is nothing here'), el('p', {}, el('a', { href: '#/' }, 'Start a conversation')));
+    return;
+  }
+  title = name ?? '';
+  entitle();
+  view(main, location.hash.match(pattern)?.[1] ?? '', signal);
+  if (moved) /** @type {HTMLElement|null} */ (main.querySelector('textarea, h1[tabindex]'))?.focus({ preventScroll: true });
+}
+
+function entitle() {
+  document.title = `${waiting ? `(${waiting}) ` : ''}${title} · Countersign`;
+}
+
+function menu(open) {
+  byId('side').classList.toggle('open', open);
+  byId('menu').setAttribute('aria-expanded', String(open));
+}
+
+/** notice says above every view what stands in the way of all of them. */
+function notice(words, ...beside) {
+  const now = byId('notice');
+  if (words && now.firstElementChild?.textContent === words) return; // it is said already, and may have the focus
+  now.hidden = !words;
+  now.replaceChildren(...(words ? [el('span', {}, words), ...beside] : []));
+}
+
+function enter() {
+  const { uid, email } = user.get() ?? {};
+  if (!uid) {
+    gate(enter);
+    return;
+  }
+  byId('gate').hidden = true;
+  byId('gate').replaceChildren();
+  byId('shell').hidden = false;
+  byId('who').textContent = email ? `${uid} · ${email}` : uid;
+  notice('');
+  threads.load();
+  pending.changed();
+  show(true);
+}
+
+function signOut() {
+  leave.abort();
+  forget();
+  threads.reset();
+  pending.reset();
+  byId('main').replaceChildren();
+  history.replaceState(null, '', '#/');
+  say('You are signed out.');
+  enter();
+  /** @type {HTMLElement|null} */ (byId('gate').querySelector('input, button'))?.focus();
+}
+
+function dress() {
+  byId('menu').append(icon('menu'));
+  for (const b of document.querySelectorAll('.shell .brand')) b.prepend(mark());
+  const all = config().local ? [...views, /** @type {const} */ (['#/mailbox', 'box', 'Local mailbox'])] : views;
+  byId('views').replaceChildren(...all.map(([href, drawing, words]) => el('li', {},
+    el('a', { href }, icon(drawing), words, href === '#/inbox' && el('span', { class: 'count', 'data-count': 'pending' })))));
+  byId('release').textContent = config().release ? `release ${config().release}` : '';
+  pending.onPending((known) => {
+    waiting = known.approvals.length ? `${known.approvals.length}${known.more ? '+' : ''}` : '';
+    for (const c of document.querySelectorAll('[data-count=pending]')) {
+      c.textContent = waiting;
+      c.setAttribute('aria-label', waiting ? `${waiting} waiting` : '');
+    }
+    entitle();
+  });
+}
+
+function listen() {
+  window.addEventListener('hashchange', () => user.get() && show(true));
+  byId('skip').addEventListener('click', () => (byId('main').offsetParent ? byId('main') : byId('gate')).focus());
+  byId('menu').addEventListener('click', () => menu(!byId('side').classList.contains('open')));
+  byId('side').addEventListener('click', (e) => e.target instanceof Element && e.target.closest('a') && menu(false));
+  byId('side').addEventListener('keydown', (e) => {
+    if (e.key !== 'Escape') return;
+    menu(false);
+    byId('menu').focus();
+  });
+  byId('new').addEventListener('click', () => /^#?\/?$/.test(location.hash) && byId('prompt').focus());
+  byId('sign-out').addEventListener('click', signOut);
+  byId('threads-more').addEventListener('click', () => threads.load(true));
+  window.addEventListener('offline', () => notice('You are offline. What is under way goes on; this page catches up when you are back.'));
+  window.addEventListener('online', () => {
+    notice('');
+    hurry();
+    pending.changed();
+  });
+  signin.onExpired(() => notice('Your sign-in has run out. What you typed is kept.', button('Sign in again', () => signin.leave(), 'primary small')));
+  // Approvals lapse, and other windows decide: look again now and then.
+  setInterval(() => user.get() && !document.hidden && navigator.onLine && pending.changed(), 15000);
+}
+
+async function begin() {
+  try {
+    configure(await read(await reach('/config.json')));
+  } catch (err) {
+    away(err instanceof Lost ? new Lost() : err, () => location.reload());
+    return;
+  }
+  dress();
+  listen();
+  try {
+    await signin.arrive();
+  } catch (err) {
+    gate(enter, err);
+    return;
+  }
+  enter();
+}
+
+begin();

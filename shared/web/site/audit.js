@@ -1,0 +1,78 @@
+// The audit: what was asked, decided, begun and done, for one run with its chain of hashes checked, or for all.
+
+import { call } from './api.js';
+import { verify } from './chain.js';
+import { button, el, heading, trouble } from './dom.js';
+import { icon } from './icons.js';
+import { instant, when } from './time.js';
+import { sentence, toolName } from './words.js';
+
+const kinds = {
+  requested: 'A yes was asked for', decided: 'Decided', intent: 'About to be carried out', outcome: 'Outcome', denied: 'Refused by a rule', expired: 'Lapsed',
+  cancelled: 'Cancelled', reviewed: 'Reviewed', refused: 'A decision was not taken',
+};
+
+/** @param {HTMLElement} main @param {string} runId empty for all runs @param {AbortSignal} signal */
+export async function audit(main, runId, signal) {
+  const error = el('p', { class: 'error', role: 'alert' });
+  const verdict = el('div', { class: 'verdict', role: 'status', hidden: true });
+  const rows = el('tbody');
+  const more = button('Show older ones', () => newest(), 'small', { hidden: true });
+  const none = el('p', { class: 'empty-view', hidden: true }, 'Nothing is on record yet.');
+  const columns = runId ? ['#', 'Time', 'Event', 'Action', 'What', 'Hash'] : ['Time', 'Event', 'Action', 'What', 'Run'];
+  main.replaceChildren(heading('Audit', runId && el('a', { href: `#/run/${runId}`, class: 'button small' }, 'The run'), runId && el('a', { href: '#/audit', class: 'button small' }, 'All runs')),
+    el('p', { class: 'quiet' }, 'Every side effect leaves entries here, sealed one behind the other. No text, argument or address is in them.'),
+    error, verdict, el('div', { class: 'table', tabindex: 0, role: 'region', 'aria-label': 'Audit entries' },
+      el('table', {}, el('thead', {}, el('tr', {}, ...columns.map((h) => el('th', { scope: 'col' }, h)))), rows)), none, more);
+
+  let cursor = '';
+  const newest = async () => {
+    trouble(error);
+    try {
+      const page = await call('GET', `/api/agent/audit?limit=50${cursor ? `&cursor=${encodeURIComponent(cursor)}` : ''}`, { signal });
+      rows.append(...page.entries.map((e) => el('tr', {}, el('td', {}, when(e.at)), ...cells(e), el('td', {}, el('a', { href: `#/audit/${e.runId}` }, 'Check its chain')))));
+      cursor = page.nextCursor ?? '';
+      more.hidden = !cursor;
+      none.hidden = rows.children.length > 0;
+    } catch (err) {
+      if (!signal.aborted) trouble(error, err, newest);
+    }
+  };
+  const one = async () => {
+    trouble(error);
+    try {
+      const { entries, head } = await chain(runId, signal);
+      const v = await verify(entries, head);
+      rows.replaceChildren(...entries.map((e) => el('tr', { class: v.bad.has(e.seq) ? 'bad' : undefined }, el('td', { class: 'number' }, String(e.seq)), el('td', {}, instant(e.at)), ...cells(e),
+        el('td', {}, el('code', { title: e.hash }, String(e.hash).slice(0, 10))))));
+      verdict.replaceChildren(icon(v.ok ? 'check' : 'alert'), el('strong', {}, v.ok ? 'The chain is whole.' : 'The chain is broken.'), el('span', {}, v.words));
+      verdict.className = `verdict ${v.ok ? 'done' : 'fail'}`;
+      verdict.hidden = false;
+    } catch (err) {
+      if (!signal.aborted) trouble(error, err, err.status === 404 ? undefined : one);
+    }
+  };
+  await (runId ? one() : newest());
+}
+
+// chain reads all entries of a run. A run that goes on may seal more between two pages: the newest head counts, and is
+// read again where entries have overtaken it.
+async function chain(runId, signal) {
+  for (let again = 2; ; again--) {
+    const entries = [];
+    let head;
+    let cursor = '';
+    do {
+      const page = await call('GET', `/api/agent/audit?runId=${encodeURIComponent(runId)}&limit=200${cursor ? `&cursor=${encodeURIComponent(cursor)}` : ''}`, { signal });
+      entries.push(...page.entries);
+      ({ head } = page);
+      cursor = page.nextCursor ?? '';
+    } while (cursor);
+    if (!again || !head || head.seq === (entries.at(-1)?.seq ?? 0)) return { entries, head };
+  }
+}
+
+function cells(e) {
+  const what = [e.decision && sentence(e.decision.replace(/_/g, ' ')), e.executionStatus && `Effect: ${e.executionStatus.replace(/_/g, ' ')}`, e.errorCode, e.message].filter(Boolean).join('. ');
+  return [el('td', {}, kinds[e.kind] ?? e.kind), el('td', {}, e.tool ? toolName(e.tool) : ''), el('td', {}, what)];
+}

@@ -1,0 +1,93 @@
+// The card of something that waits for its user: what exactly is to be done, why they are asked, and the decisions.
+
+import { call } from './api.js';
+import { button, busy, el, say, trouble } from './dom.js';
+import { editor } from './edit.js';
+import { icon } from './icons.js';
+import { changed } from './pending.js';
+import { edits } from './session.js';
+import { when } from './time.js';
+import { decided, decisions, toolIcon, toolName } from './words.js';
+
+/** version names exactly what a card shows. @param {any} a an approval as the API gives it */
+export const version = (a) => `${a.approvalId}.${String(a.argsHash).slice(0, 16)}`;
+
+/**
+ * card makes the card.
+ * @param {any} a an approval as the API gives it
+ * @param {(run: any) => void} done is given the run after a decision
+ */
+export function card(a, done) {
+  const review = a.kind === 'review';
+  const preview = a.preview ?? {};
+  const title = preview.title || toolName(a.tool);
+  const error = el('p', { class: 'error', role: 'alert' });
+  const comment = /** @type {HTMLInputElement} */ (el('input', { type: 'text', maxlength: 2000, autocomplete: 'off' }));
+  const buttons = el('div', { class: 'buttons' });
+  const form = el('div', { hidden: true });
+  const node = el('article', { class: `card ${review ? 'review' : 'wait'}`, 'data-version': version(a), 'aria-label': `${review ? 'Was this done? ' : ''}${title}` },
+    el('header', { class: 'card-head' }, icon(toolIcon(a.tool)), el('h2', {}, review ? `Was this done? ${title}` : title),
+      el('span', { class: 'chip' }, review ? 'Review' : 'Waits for you')),
+    review && el('p', {}, 'The service was asked, and its answer was lost: nobody here can tell whether this happened. It is not tried again on a guess. Look for it where it would be (sent mail, calendar), and say what you found.'),
+    warnings(preview.warnings),
+    el('dl', { class: 'fields' }, ...(preview.fields ?? []).flatMap((f) => [el('dt', {}, f.label), el('dd', { class: f.long ? 'long' : undefined }, f.value)])),
+    a.reason && el('p', { class: 'quiet' }, `Why you are asked: ${a.reason}`),
+    form, buttons, error,
+    el('footer', { class: 'card-foot quiet' }, el('time-left', { until: a.expiresAt, onlapsed: lapsed }), el('span', {}, 'asked ', when(a.requestedAt)),
+      el('a', { href: `#/run/${a.runId}` }, 'Run'), el('details', { class: 'comment' }, el('summary', {}, 'Add a comment'), el('label', {}, 'Comment', comment))));
+
+  function lapsed() {
+    for (const b of node.querySelectorAll('button')) b.disabled = true;
+    trouble(error, new Error('This has lapsed. Nothing was done.'));
+    changed();
+  }
+
+  /** decide sends the decision, bound to exactly what was shown. */
+  async function decide(decision, used, editedArgs) {
+    trouble(error);
+    const words = comment.value.trim();
+    const body = { approvalId: a.approvalId, decision, argsHash: a.argsHash, editedArgs, comment: words || undefined };
+    try {
+      const run = await busy(node.querySelectorAll('button, input, textarea'), used, () => call('POST', '/api/agent/approvals/resolve', { body }));
+      edits.set(version(a), undefined);
+      say(decided[decision]);
+      done(run);
+      changed();
+    } catch (err) {
+      trouble(error, err);
+      if ([404, 409, 410].includes(err.status)) changed();
+    }
+  }
+
+  function edit() {
+    const close = () => {
+      edits.set(version(a), undefined);
+      form.hidden = true;
+      buttons.hidden = false;
+      /** @type {HTMLElement|null} */ (buttons.querySelector('[data-decision=approve_with_edits]'))?.focus();
+    };
+    form.replaceChildren(editor(edits.get(version(a)) ?? a.args, {
+      send: (args, used) => decide('approve_with_edits', used, args), close, keep: (args) => edits.set(version(a), args),
+    }));
+    form.hidden = false;
+    buttons.hidden = true;
+  }
+
+  buttons.append(...choices(a).map((d, i) => button(decisions[d], (e) => {
+    if (d !== 'approve_with_edits') return void decide(d, /** @type {Element} */ (e.currentTarget));
+    edit();
+    /** @type {HTMLElement|null} */ (form.querySelector('input, textarea'))?.focus();
+  }, i === 0 ? 'primary small' : d === 'reject' ? 'danger small' : 'small', { 'data-decision': d })));
+  if (edits.get(version(a))) edit();
+  return node;
+}
+
+const shown = ['approve_once', 'approve_with_edits', 'approve_and_always_allow_recipient', 'reject', 'confirm_done', 'start_new'];
+
+// choices are the decisions that fit, the plain yes first. To allow always needs somebody who is addressed.
+function choices(a) {
+  const reaches = ['to', 'cc', 'bcc', 'attendees'].some((name) => a.args?.[name]?.length > 0);
+  return shown.filter((d) => a.decisions?.includes(d) && (d !== 'approve_and_always_allow_recipient' || reaches));
+}
+
+const warnings = (list) => list?.length > 0 && el('ul', { class: 'warnings', 'aria-label': 'Look at this twice' }, ...list.map((w) => el('li', {}, icon('alert'), el('span', {}, w))));

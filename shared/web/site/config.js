@@ -1,0 +1,23 @@
+// The public configuration that the console starts from.
+
+/**
+ * @typedef {object} SignIn
+ * @property {'local'|'redirect'|'none'} kind
+ * @property {string} [issuer]
+ * @property {string} [clientId]
+ * @property {'code'|'id_token'} [flow]
+ * @property {string} [authorizationEndpoint]
+ * @property {string} [tokenEndpoint]
+ *
+ * @typedef {{release: string, apiBase: string, local: boolean, signIn: SignIn}} Config
+ */
+
+/** @type {Config} */
+let known = { release: '', apiBase: '', local: false, signIn: { kind: 'none' } };
+
+export const config = () => known;
+
+/** @param {Config} c */
+export function configure(c) {
+  known = c;
+}

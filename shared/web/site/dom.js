@@ -1,0 +1,94 @@
+// Small helpers. Everything from outside goes into the page by textContent.
+
+/** @param {string} id @returns {HTMLElement} */
+export const byId = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
+
+/**
+ * el makes an element: el('p', {class: 'quiet', onclick: f}, 'words', child).
+ * @param {string} name
+ * @param {Record<string, any>} [attributes] a function under on… listens; undefined and false leave out
+ * @param {...(Node|string|number|null|undefined|false)} children
+ * @returns {HTMLElement}
+ */
+export function el(name, attributes = {}, ...children) {
+  const e = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (value === undefined || value === false || value === null) continue;
+    if (key.startsWith('on')) e.addEventListener(key.slice(2), value);
+    else e.setAttribute(key, value === true ? '' : value);
+  }
+  e.append(.../** @type {(Node|string)[]} */ (children.filter(there)));
+  return e;
+}
+
+/** there leaves out what is not: nothing, false, and the empty text. @param {any} c */
+export const there = (c) => c !== undefined && c !== null && c !== false && c !== '';
+
+/** button makes a button. @param {string} words @param {(e: Event) => void} onclick @param {string} [kind] its class @param {Record<string, any>} [more] */
+export const button = (words, onclick, kind = '', more = {}) => el('button', { type: 'button', class: kind || undefined, onclick, ...more }, words);
+
+/**
+ * arrange makes these the children, and moves only what has to be moved: what has the focus keeps it.
+ * @param {Element} parent @param {Element[]} nodes
+ */
+export function arrange(parent, nodes) {
+  const wanted = new Set(nodes);
+  for (const child of [...parent.children]) if (!wanted.has(child)) child.remove();
+  nodes.forEach((node, i) => {
+    if (parent.children[i] !== node) parent.insertBefore(node, parent.children[i] ?? null);
+  });
+}
+
+/** say tells it to a screen reader without moving anything. @param {string} words */
+export function say(words) {
+  byId('announce').textContent = words;
+}
+
+/** heading gives the view its title. @param {string} words @param {...(Node|string|null|undefined|false)} beside */
+export function heading(words, ...beside) {
+  return el('header', { class: 'head' }, el('h1', { tabindex: -1 }, words), ...beside);
+}
+
+/**
+ * trouble shows an error in words at its place with a way to try again; without an error it clears the place.
+ * @param {Element} place @param {Error|null} [err] @param {() => void} [again]
+ */
+export function trouble(place, err, again) {
+  place.replaceChildren(...(err ? [el('span', {}, err.message), again ? button('Try again', again, 'small') : ''].filter(Boolean) : []));
+}
+
+/**
+ * confirm asks before something that cannot be taken back.
+ * @param {string} title @param {string} text @param {string} yes
+ * @returns {Promise<boolean>}
+ */
+export function confirm(title, text, yes) {
+  const box = /** @type {HTMLDialogElement} */ (el('dialog', { class: 'dialog', 'aria-labelledby': 'dialog-title' },
+    el('h2', { id: 'dialog-title' }, title), el('p', {}, text),
+    el('form', { method: 'dialog', class: 'buttons' },
+      el('button', { value: 'no', class: 'small', autofocus: true }, 'Keep it'), el('button', { value: 'yes', class: 'small danger' }, yes))));
+  document.body.append(box);
+  return new Promise((answer) => {
+    box.addEventListener('close', () => {
+      box.remove();
+      answer(box.returnValue === 'yes');
+    });
+    box.showModal();
+  });
+}
+
+/**
+ * busy disables the controls and marks the one that was used until the work has ended.
+ * @template T @param {Iterable<Element>} controls @param {Element|null} used @param {() => Promise<T>} work @returns {Promise<T>}
+ */
+export async function busy(controls, used, work) {
+  const all = /** @type {HTMLButtonElement[]} */ ([...controls]).filter((c) => !c.disabled);
+  for (const c of all) c.disabled = true;
+  used?.setAttribute('aria-busy', 'true');
+  try {
+    return await work();
+  } finally {
+    for (const c of all) c.disabled = false;
+    used?.removeAttribute('aria-busy');
+  }
+}

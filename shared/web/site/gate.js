@@ -1,0 +1,66 @@
+// The page in front of the console: who are you?
+
+import { config } from './config.js';
+import { button, byId, el, trouble } from './dom.js';
+import { mark } from './icons.js';
+import * as signin from './signin.js';
+
+/**
+ * gate shows how to sign in, and calls enter when somebody has.
+ * @param {() => void} enter @param {Error|null} [problem] what went wrong with an earlier try
+ */
+export function gate(enter, problem = null) {
+  const error = el('p', { class: 'error', role: 'alert' });
+  trouble(error, problem);
+  const { kind } = config().signIn;
+  const ways = { local: () => localForm(enter, error), redirect: () => redirect(error), none: () => nobody() };
+  byId('gate').replaceChildren(el('div', { class: 'gate-card' }, el('p', { class: 'brand' }, mark(), 'Countersign'),
+    el('h1', {}, 'Sign in'), ...ways[kind](), error));
+  byId('gate').hidden = false;
+  byId('shell').hidden = true;
+}
+
+/** away says that the console cannot start, with a way to try again. @param {Error} err @param {() => void} again */
+export function away(err, again) {
+  const error = el('p', { class: 'error', role: 'alert' });
+  trouble(error, err, again);
+  byId('gate').replaceChildren(el('div', { class: 'gate-card' }, el('p', { class: 'brand' }, mark(), 'Countersign'), el('h1', {}, 'Not just now'), error));
+  byId('gate').hidden = false;
+}
+
+function localForm(enter, error) {
+  const uid = /** @type {HTMLInputElement} */ (el('input', { id: 'uid', required: true, maxlength: 128, pattern: '[A-Za-z0-9_.\\|:@+\\-]+', autocomplete: 'username', value: 'demo', 'aria-describedby': 'uid-help' }));
+  const email = /** @type {HTMLInputElement} */ (el('input', { id: 'email', type: 'email', required: true, maxlength: 254, autocomplete: 'email', value: 'demo@example.com' }));
+  const submit = /** @type {HTMLButtonElement} */ (el('button', { class: 'primary' }, 'Sign in'));
+  const send = async (e) => {
+    e.preventDefault();
+    trouble(error);
+    submit.disabled = true;
+    try {
+      await signin.local(uid.value.trim(), email.value.trim());
+      enter();
+    } catch (err) {
+      trouble(error, err);
+    } finally {
+      submit.disabled = false;
+    }
+  };
+  return [el('p', { class: 'quiet' }, 'This local server signs in whoever asks, because only this machine can reach it. Each name has its own conversations, approvals and mailbox.'),
+    el('form', { class: 'form', onsubmit: send },
+      el('label', { for: 'uid' }, 'User'), uid, el('p', { id: 'uid-help', class: 'quiet small-text' }, 'Letters, digits and _ . | : @ + -'),
+      el('label', { for: 'email' }, 'E-mail address of this user'), email, submit)];
+}
+
+function redirect(error) {
+  const go = async (e) => {
+    e.currentTarget.disabled = true;
+    try {
+      await signin.leave();
+    } catch (err) {
+      trouble(error, err);
+    }
+  };
+  return [el('p', { class: 'quiet' }, `You sign in at ${new URL(config().signIn.issuer ?? '').host}, and come back here.`), button('Sign in', go, 'primary')];
+}
+
+const nobody = () => [el('p', { class: 'quiet' }, 'No sign-in is configured for this console: WEB_CLIENT_ID names its client at the issuer of AUTH_ISSUER.')];

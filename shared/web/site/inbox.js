@@ -1,0 +1,44 @@
+// The inbox: everything that waits for its user, in whichever conversation, and what became of what they decided here.
+
+import { card, version } from './card.js';
+import { arrange, button, el, heading, trouble } from './dom.js';
+import { Live } from './live.js';
+import { changed, older, onPending } from './pending.js';
+
+/** @param {HTMLElement} main @param {AbortSignal} signal */
+export async function inbox(main, signal) {
+  const list = el('div', { class: 'stack' });
+  const error = el('p', { class: 'error', role: 'alert' });
+  const none = el('p', { class: 'empty-view', hidden: true }, 'Nothing waits. What has an effect outside is shown here before it happens.');
+  const more = button('Show older ones', () => older(), 'small', { hidden: true });
+  const since = el('section', { class: 'stack', hidden: true, 'aria-label': 'Decided just now' }, el('h2', {}, 'Decided just now'));
+  const follow = el('ul', { class: 'stack plain' });
+  since.append(follow);
+  main.replaceChildren(heading('Waiting for you'), error, list, none, more, since);
+
+  /** @type {Map<string, HTMLElement>} */
+  const cards = new Map();
+  /** @type {Map<string, Live>} */
+  const lives = new Map();
+  signal.addEventListener('abort', () => lives.forEach((l) => l.stop()));
+
+  const decided = (a, run) => {
+    cards.get(version(a))?.remove();
+    main.querySelector('h1')?.focus();
+    if (lives.has(run.runId)) return;
+    const live = new Live({ run });
+    lives.set(run.runId, live);
+    follow.prepend(live.node);
+    since.hidden = false;
+    if (!live.over) live.start();
+  };
+  onPending((known) => {
+    trouble(error, known.error, () => changed());
+    const shown = known.approvals.filter((a) => !lives.has(a.runId)); // a run that was decided about shows its other cards itself
+    for (const a of shown) if (!cards.has(version(a))) cards.set(version(a), card(a, (run) => decided(a, run)));
+    arrange(list, shown.map((a) => /** @type {HTMLElement} */ (cards.get(version(a)))));
+    none.hidden = !known.loaded || shown.length > 0;
+    more.hidden = !known.more;
+  }, signal);
+  await changed();
+}

@@ -1,0 +1,100 @@
+// The smaller views: linked accounts, what is always allowed, and the local mailbox and calendar.
+
+import { call, local } from './api.js';
+import { config } from './config.js';
+import { button, busy, confirm, el, heading, say, trouble } from './dom.js';
+import { user } from './session.js';
+import { when } from './time.js';
+import { toolName } from './words.js';
+
+/**
+ * list is a view that loads something, shows it, and says in words what went wrong.
+ * @param {HTMLElement} main @param {string} title @param {string} about @param {(again: () => Promise<void>, error: Element) => Promise<Node[]>} load
+ */
+async function list(main, title, about, load) {
+  const error = el('p', { class: 'error', role: 'alert' });
+  const place = el('div', { class: 'stack', 'aria-busy': 'true' });
+  main.replaceChildren(heading(title), el('p', { class: 'quiet' }, about), error, place);
+  const again = async () => {
+    trouble(error);
+    try {
+      place.replaceChildren(...(await load(again, error)));
+    } catch (err) {
+      trouble(error, err, again);
+    }
+    place.removeAttribute('aria-busy');
+  };
+  await again();
+}
+
+/** change makes a button that changes something and loads the list again. */
+function change(words, what, told, error, again, kind, label) {
+  return button(words, async (e) => {
+    const used = /** @type {Element} */ (e.currentTarget);
+    trouble(error);
+    try {
+      if ((await busy([used], used, what)) === false) return;
+      if (told) say(told);
+      await again();
+    } catch (err) {
+      trouble(error, err);
+    }
+  }, kind, { 'aria-label': label });
+}
+
+/** @param {HTMLElement} main */
+export const allowed = (main) => list(main, 'Always allowed', 'Recipients that you are no longer asked about, each for one kind of action. Taken back, they are asked about again at once.', async (again, error) => {
+  const { entries = [] } = await call('GET', '/api/agent/allowlist');
+  if (!entries.length) return [el('p', { class: 'empty-view' }, 'Nobody. You are asked each time.')];
+  return entries.map((e) => el('div', { class: 'item' },
+    el('div', {}, el('strong', {}, e.recipient), el('p', { class: 'quiet' }, `${toolName(e.tool)} · until `, when(e.expiresAt))),
+    change('Take back', () => call('DELETE', `/api/agent/allowlist/${encodeURIComponent(e.id)}`), `${e.recipient} is no longer always allowed.`, error, again, 'small', `Take back ${e.recipient} for ${toolName(e.tool)}`)));
+});
+
+/** @param {HTMLElement} main */
+export const accounts = (main) => list(main, 'Linked accounts', 'The Google account that mail is sent from and events are made in. What is linked can be unlinked here at any time.', async (again, error) => {
+  const { connections = [], local: isLocal } = await call('GET', '/api/agent/connections');
+  if (isLocal) return [el('p', { class: 'empty-view' }, 'This server uses its local mailbox and calendar. Nothing has to be linked, and nothing leaves this machine.')];
+  const link = (words) => change(words, async () => {
+    const { url } = await call('POST', '/api/agent/connections/google', { body: { returnTo: '/' }, credentials: 'include' });
+    location.assign(url);
+  }, '', error, async () => {}, 'primary small', words);
+  if (!connections.length) return [el('p', { class: 'empty-view' }, 'No account is linked.'), link('Link a Google account')];
+  return connections.map((c) => el('div', { class: 'item' },
+    el('div', {}, el('strong', {}, c.email || 'Google account'), el('p', { class: 'quiet' }, c.status === 'linked' ? 'Linked ' : 'It must be linked again. Linked ', when(c.linkedAt)),
+      el('ul', { class: 'quiet scopes' }, ...c.scopes.map((s) => el('li', {}, s)))),
+    el('div', { class: 'buttons' }, c.status === 'linked' ? '' : link('Link again'), change('Unlink', async () => {
+      if (!(await confirm('Unlink this account?', 'Nothing can be sent or put in the calendar until one is linked again.', 'Unlink'))) return false;
+      return call('DELETE', '/api/agent/connections/google');
+    }, 'The account is unlinked.', error, again, 'danger small', `Unlink ${c.email || 'the Google account'}`))));
+});
+
+/** @param {HTMLElement} main */
+export const mailbox = (main) => list(main, 'Local mailbox', 'What the local Gmail has sent and the local Calendar holds for you. Nothing leaves this machine.', async () => {
+  if (!config().local) return [];
+  const [{ messages = [] }, { events = [] }] = await Promise.all([local('/dev/mailbox'), local('/dev/calendar')]);
+  const sent = mine(messages).map(mail);
+  const held = mine(events).map(event);
+  return [el('h2', {}, 'Sent mail'), ...(sent.length ? sent : [el('p', { class: 'empty-view' }, 'No mail was sent yet.')]),
+    el('h2', {}, 'Calendar'), ...(held.length ? held : [el('p', { class: 'empty-view' }, 'No event was made yet.')])];
+});
+
+// mine leaves out what other local users sent, and puts the newest first.
+function mine(items) {
+  const { uid, email } = user.get() ?? {};
+  return items.filter((i) => i.user === uid || i.user === email || i.from === email).reverse();
+}
+
+const mail = (m) => el('article', { class: 'item mail' }, el('div', {}, el('h3', {}, m.subject || '(no subject)'),
+  el('dl', { class: 'fields' }, ...pairs(['From', m.from], ['To', m.to?.join(', ')], ['Cc', m.cc?.join(', ')], ['Bcc', m.bcc?.join(', ')], ['Sent', when(m.sentAt)])),
+  el('p', { class: 'long' }, m.text || '')));
+
+const event = (e) => el('article', { class: 'item event' }, el('div', {}, el('h3', {}, e.summary || '(no title)'),
+  el('dl', { class: 'fields' }, ...pairs(['Starts', moment(e.start)], ['Ends', moment(e.end)], ['Invited', (e.attendees ?? []).map((a) => a.email).join(', ')], ['Location', e.location]))));
+
+// moment shows a time of the calendar on the event's own clock.
+function moment(t = {}) {
+  return t.date ?? [String(t.dateTime ?? '').replace('T', ' ').replace(/:00(?=[Z+-]|$)/, ''), t.timeZone].filter(Boolean).join(' ');
+}
+
+const pairs = (...all) => all.filter(([, v]) => v).flatMap(([k, v]) => [el('dt', {}, k), el('dd', {}, v)]);

@@ -1,0 +1,64 @@
+// What waits for the user, known once for the whole console: the inbox lists it, and its number stands beside the inbox.
+
+import { call } from './api.js';
+
+const page = 10;
+
+/** @type {{approvals: any[], more: boolean, error: Error|null, loaded: boolean}} */
+let known = { approvals: [], more: false, error: null, loaded: false };
+let pages = 1;
+let user = 0; // counts them: what was loaded for an earlier one is not shown
+/** @type {Promise<void>|null} */
+let running = null;
+/** @type {Promise<void>|null} */
+let next = null;
+/** @type {Set<(k: typeof known) => void>} */
+const watchers = new Set();
+
+/** onPending is called with what is known, now and after each change, until the signal. @param {(k: typeof known) => void} f @param {AbortSignal} [signal] */
+export function onPending(f, signal) {
+  watchers.add(f);
+  signal?.addEventListener('abort', () => watchers.delete(f));
+  f(known);
+}
+
+/** changed loads it again: somebody decided, or asked. What is being loaded just now may be older than that. */
+export function changed() {
+  next ??= (running ?? Promise.resolve()).then(() => {
+    next = null;
+    running = load();
+    return running;
+  });
+  return next;
+}
+
+/** older loads a page more. */
+export function older() {
+  pages++;
+  return changed();
+}
+
+/** reset forgets it: another user is here. */
+export function reset() {
+  user++;
+  pages = 1;
+  known = { approvals: [], more: false, error: null, loaded: false };
+  for (const f of watchers) f(known);
+}
+
+async function load() {
+  const approvals = [];
+  const whose = user;
+  let cursor = '';
+  try {
+    for (let i = 0; i < pages && (i === 0 || cursor); i++) {
+      const answer = await call('GET', `/api/agent/approvals/pending?limit=${page}${cursor ? `&cursor=${encodeURIComponent(cursor)}` : ''}`);
+      approvals.push(...answer.approvals);
+      cursor = answer.nextCursor ?? '';
+    }
+    if (whose === user) known = { approvals, more: Boolean(cursor), error: null, loaded: true };
+  } catch (err) {
+    if (whose === user) known = { ...known, error: err };
+  }
+  for (const f of watchers) f(known);
+}

@@ -1,0 +1,119 @@
+// Following a run. A stream that is cut loses nothing: a question is asked again under its key, which starts nothing
+// new, and a known run is followed by its numbered events from the last one that was seen.
+
+import { ApiError, call, lines, passing, send } from './api.js';
+
+// A browser opens six connections to a server that speaks HTTP/1.1. Some must be left for everything else: the runs
+// beyond these are looked at now and then.
+const most = 3;
+let streams = 0;
+
+/** @param {string} status */
+export const over = (status) => status === 'completed' || status === 'failed';
+
+/**
+ * @typedef {object} Note is told what happens.
+ * @property {(runId: string, threadId: string) => void} [known] which run it is
+ * @property {(status: string) => void} [status]
+ * @property {(text: string) => void} [delta]
+ * @property {(action: any) => void} [action]
+ * @property {(run: any) => void} state the run as it stands
+ * @property {(event: any) => void} [event] a numbered event
+ * @property {(err: Error|null) => void} lost the line is cut, or there again
+ */
+
+/**
+ * ask poses the question and gives the run when it has ended.
+ * @param {{prompt: string, threadId: string, key: string}} question @param {Note} note @param {AbortSignal} signal
+ */
+export async function ask(question, note, signal) {
+  const body = { prompt: question.prompt, threadId: question.threadId || undefined };
+  for (let wait = 500, runId = ''; ; wait = Math.min(wait * 2, 5000)) {
+    try {
+      const res = await send('POST', '/api/agent/run/stream', { body, key: question.key, signal });
+      for await (const line of lines(res, signal)) {
+        const run = line.result ?? line;
+        if (run.runId && !runId) note.known?.((runId = run.runId), run.threadId);
+        note.lost(null);
+        take(line, note);
+        if (line.type === 'error' && !line.result && !runId) throw new ApiError(500, { message: line.error, requestId: line.requestId });
+      }
+      if (runId) return await watch(runId, note, signal);
+    } catch (err) {
+      if (runId || !passing(err)) throw err;
+      note.lost(err);
+    }
+    await pause(wait, signal);
+  }
+}
+
+function take(line, note) {
+  if (line.type === 'status') note.status(line.status);
+  if (line.type === 'delta') note.delta(line.delta);
+  if (line.type === 'action') note.action(line.action);
+  if (line.result) note.state(line.result);
+}
+
+/**
+ * watch follows a run to its end, over as many connections as it takes, and gives it. after is the last event that is
+ * known; without it the run as it stands is where it begins.
+ * @param {string} runId @param {Note} note @param {AbortSignal} signal @param {number} after
+ */
+export async function watch(runId, note, signal, after = -1) {
+  const path = `/api/agent/runs/${encodeURIComponent(runId)}`;
+  const look = async () => {
+    const run = await call('GET', path, { signal });
+    note.lost(null);
+    note.state(run);
+    return run;
+  };
+  for (let wait = 500; ; wait = Math.min(wait * 2, 5000)) {
+    try {
+      let run = await look();
+      if (after < 0) after = run.lastEvent;
+      if (over(run.status) && after >= run.lastEvent) return run;
+      if (streams < most) {
+        for await (const event of events(`${path}/events?after=${after}`, signal)) {
+          note.lost(null);
+          if (event.type === 'ping') continue;
+          after = event.seq;
+          wait = 500;
+          note.event?.(event);
+          if (event.type === 'action.waiting' || event.type === 'run.ended') run = await look(); // with its preview, or its words
+        }
+        if (over(run.status) && after >= run.lastEvent) return run;
+      }
+    } catch (err) {
+      if (!passing(err)) throw err;
+      note.lost(err);
+    }
+    await pause(wait, signal); // the line was cut, or the server's time was up: go on from the last number
+  }
+}
+
+async function* events(path, signal) {
+  streams++;
+  try {
+    yield* lines(await send('GET', path, { signal }), signal);
+  } finally {
+    streams--;
+  }
+}
+
+/** hurry ends all pauses: the network is there again, or somebody wants to try now. */
+export const hurry = () => window.dispatchEvent(new Event('countersign:hurry'));
+
+function pause(ms, signal) {
+  signal.throwIfAborted();
+  return new Promise((go, stop) => {
+    const done = new AbortController();
+    const end = (f, v) => {
+      clearTimeout(timer);
+      done.abort();
+      f(v);
+    };
+    const timer = setTimeout(() => end(go), ms);
+    for (const name of ['countersign:hurry', 'online']) window.addEventListener(name, () => end(go), { signal: done.signal });
+    signal.addEventListener('abort', () => end(stop, signal.reason), { signal: done.signal });
+  });
+}

@@ -1,0 +1,62 @@
+// One run: its actions, and its numbered events with when each happened and how long it took.
+
+import { el, heading, trouble } from './dom.js';
+import { Live } from './live.js';
+import { watch } from './run.js';
+import { instant, took, when } from './time.js';
+import { eventWords, runWords } from './words.js';
+
+/** @param {HTMLElement} main @param {string} runId @param {AbortSignal} signal */
+export async function runView(main, runId, signal) {
+  const facts = el('dl', { class: 'facts' });
+  const rows = el('tbody');
+  const error = el('p', { class: 'error', role: 'alert' });
+  const live = el('ul', { class: 'plain' });
+  main.replaceChildren(
+    heading('Run', el('a', { href: `#/audit/${runId}`, class: 'button small' }, 'Audit of this run')), error, facts, live,
+    el('h2', {}, 'What happened'),
+    el('div', { class: 'table', tabindex: 0, role: 'region', 'aria-label': 'Events' }, el('table', {}, el('thead', {}, el('tr', {},
+      ...['#', 'Time', 'After', 'Event'].map((h) => el('th', { scope: 'col' }, h)))), rows)));
+
+  /** @type {Live|undefined} */
+  let shown;
+  signal.addEventListener('abort', () => shown?.stop());
+  let last = 0;
+  const note = {
+    state: (run) => {
+      facts.replaceChildren(...describe(run));
+      if (shown) return;
+      shown = new Live({ run, alone: true });
+      live.append(shown.node);
+      if (!shown.over) shown.start();
+    },
+    event: (e) => {
+      const at = new Date(e.at).getTime();
+      rows.append(el('tr', {}, el('td', { class: 'number' }, String(e.seq)), el('td', {}, instant(e.at)),
+        el('td', { class: 'number' }, last ? `+${took(at - last)}` : ''), el('td', {}, eventWords(e))));
+      last = at;
+    },
+    status: () => {}, delta: () => {}, action: () => {},
+    lost: (err) => trouble(error, err),
+  };
+  const follow = async () => {
+    trouble(error);
+    try {
+      await watch(runId, note, signal, Number(rows.lastElementChild?.firstElementChild?.textContent ?? 0));
+    } catch (err) {
+      if (!signal.aborted) trouble(error, err, err.status === 404 ? undefined : follow);
+    }
+  };
+  await follow();
+}
+
+function describe(run) {
+  const ms = new Date(run.updatedAt).getTime() - new Date(run.createdAt).getTime();
+  const models = [...new Set(run.actions.map((a) => a.modelName).filter(Boolean))].join(', ');
+  const facts = [
+    ['State', el('span', { class: `chip ${run.status}` }, runWords[run.status] ?? run.status)], ['Asked', when(run.createdAt)], ['Until the last step', took(ms)],
+    ['Model calls', String(run.modelCalls)], ['Model', models], ['Why', run.status === 'failed' ? run.message : ''], ['Answer', run.summary],
+    ['Conversation', el('a', { href: `#/t/${run.threadId}` }, 'Open it')], ['Id', el('code', {}, run.runId)],
+  ];
+  return facts.filter(([, v]) => v).flatMap(([k, v]) => [el('dt', {}, k), el('dd', {}, v)]);
+}

@@ -1,0 +1,53 @@
+// What survives a reload of this tab, and nothing longer: who is signed in, what was asked, what is half typed.
+
+/**
+ * @template T
+ * @param {string} key @param {T} empty
+ */
+function slot(key, empty) {
+  return {
+    /** @returns {T} */
+    get() {
+      try {
+        return JSON.parse(sessionStorage.getItem(key) ?? 'null') ?? empty;
+      } catch {
+        return empty; // not ours, or cut off: as if nothing were there
+      }
+    },
+    /** @param {T} value */
+    set(value) {
+      sessionStorage.setItem(key, JSON.stringify(value));
+    },
+    clear() {
+      sessionStorage.removeItem(key);
+    },
+  };
+}
+
+/** @param {string} key a slot of values by name */
+function shelf(key) {
+  const all = slot(key, /** @type {Record<string, any>} */ ({}));
+  return {
+    /** @param {string} name */
+    get: (name) => all.get()[name],
+    /** @param {string} name @param {any} value undefined or '' takes it away */
+    set(name, value) {
+      const next = { ...all.get(), [name]: value };
+      if (value === undefined || value === '') delete next[name];
+      all.set(next);
+    },
+    clear: all.clear,
+  };
+}
+
+/** @typedef {{uid: string, email: string, token: string, expires: number}} User */
+
+export const user = slot('countersign.user', /** @type {User|null} */ (null));
+export const trip = slot('countersign.trip', /** @type {any} */ (null)); // on the way to the issuer and back
+export const asked = shelf('countersign.asked'); // thread → {prompt, threadId, key}: sent, and no run is known yet
+export const drafts = shelf('countersign.drafts'); // thread → words that were not sent
+export const edits = shelf('countersign.edits'); // approval → arguments that were not sent
+
+export function forget() {
+  for (const s of [user, trip, asked, drafts, edits]) s.clear();
+}

@@ -1,0 +1,56 @@
+// The list of conversations beside everything.
+
+import { call } from './api.js';
+import { byId, el, trouble } from './dom.js';
+
+/** @type {any[]} */
+let all = [];
+let open = '';
+let cursor = '';
+let user = 0; // counts them: what was loaded for an earlier one is not shown
+/** @type {Set<(all: any[]) => void>} */
+const watchers = new Set();
+
+/** onThreads is called with the list, now and when it changes, until the signal. @param {(all: any[]) => void} f @param {AbortSignal} signal */
+export function onThreads(f, signal) {
+  watchers.add(f);
+  signal.addEventListener('abort', () => watchers.delete(f));
+  f(all);
+}
+
+/** current marks the open conversation. @param {string} threadId */
+export function current(threadId) {
+  open = threadId;
+  render();
+}
+
+/** load reads the newest conversations, or the page after those that are shown. @param {boolean} [more] */
+export async function load(more = false) {
+  const whose = user;
+  try {
+    const page = await call('GET', `/api/agent/threads?limit=30${more ? `&cursor=${encodeURIComponent(cursor)}` : ''}`);
+    if (whose !== user) return;
+    all = more ? [...all, ...page.threads] : page.threads;
+    cursor = page.nextCursor ?? '';
+    trouble(byId('threads-error'));
+  } catch (err) {
+    if (whose === user) trouble(byId('threads-error'), err, () => load(more));
+  }
+  render();
+  for (const f of watchers) f(all);
+}
+
+/** reset forgets them: another user is here. */
+export function reset() {
+  user++;
+  all = [];
+  cursor = '';
+  render();
+}
+
+function render() {
+  byId('threads').replaceChildren(...(all.length ? all.map(row) : [el('li', { class: 'quiet small-text' }, 'None yet.')]));
+  byId('threads-more').hidden = !cursor;
+}
+
+const row = (t) => el('li', {}, el('a', { href: `#/t/${t.threadId}`, class: 'thread', title: t.title, 'aria-current': t.threadId === open && 'page' }, t.title || '(no title)'));

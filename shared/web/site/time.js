@@ -1,0 +1,90 @@
+// Moments and spans, in the reader's own time and words.
+
+import { el } from './dom.js';
+
+const full = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
+const clock = new Intl.DateTimeFormat(undefined, { timeStyle: 'short' });
+const exact = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit', fractionalSecondDigits: 3, hour12: false });
+
+function moment(iso, format) {
+  const at = new Date(iso);
+  if (Number.isNaN(at.getTime())) return el('span', {}, String(iso ?? ''));
+  return el('time', { datetime: at.toISOString(), title: full.format(at) }, format.format(at));
+}
+
+/** when shows a moment: today's by its clock, others with their day. @param {string} iso */
+export const when = (iso) => moment(iso, new Date(iso).toDateString() === new Date().toDateString() ? clock : full);
+
+/** instant shows a moment to the millisecond. @param {string} iso */
+export const instant = (iso) => moment(iso, exact);
+
+/** took says how long something took. @param {number} ms */
+export function took(ms) {
+  if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`;
+  if (ms < 60000) return `${(ms / 1000).toFixed(1)} s`;
+  if (ms < 3600000) return `${Math.floor(ms / 60000)} min ${Math.round((ms % 60000) / 1000)} s`;
+  return `${Math.floor(ms / 3600000)} h ${Math.round((ms % 3600000) / 60000)} min`;
+}
+
+/** left says how long it is until then. @param {string} iso */
+export function left(iso) {
+  const seconds = Math.round((new Date(iso).getTime() - Date.now()) / 1000);
+  if (Number.isNaN(seconds) || seconds <= 0) return '';
+  if (seconds < 120) return `${seconds} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes} min`;
+  if (minutes < 10 * 60) return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+  if (minutes < 48 * 60) return `${Math.round(minutes / 60)} h`;
+  return `${Math.round(minutes / 1440)} days`;
+}
+
+/**
+ * <time-left until="…"> counts down while it is in the page, and fires "lapsed" once the time is over.
+ */
+class TimeLeft extends HTMLElement {
+  /** @type {number|undefined} */ #timer;
+
+  connectedCallback() {
+    this.#tick();
+  }
+
+  disconnectedCallback() {
+    clearTimeout(this.#timer);
+  }
+
+  #tick() {
+    const until = this.getAttribute('until') ?? '';
+    const rest = left(until);
+    this.textContent = rest ? `Lapses in ${rest}` : 'Lapsed';
+    if (!rest) {
+      this.dispatchEvent(new Event('lapsed'));
+      return;
+    }
+    const soon = new Date(until).getTime() - Date.now() < 130000;
+    this.#timer = window.setTimeout(() => this.#tick(), soon ? 1000 : 15000);
+  }
+}
+customElements.define('time-left', TimeLeft);
+
+/**
+ * <time-spent since="…"> counts the seconds of what is under way; it is not read out.
+ */
+class TimeSpent extends HTMLElement {
+  /** @type {number|undefined} */ #timer;
+
+  connectedCallback() {
+    this.setAttribute('aria-hidden', 'true');
+    const since = Date.now();
+    const tick = () => {
+      const seconds = Math.floor((Date.now() - since) / 1000);
+      this.textContent = seconds > 0 ? `${seconds} s` : '';
+    };
+    this.#timer = window.setInterval(tick, 1000);
+    tick();
+  }
+
+  disconnectedCallback() {
+    clearInterval(this.#timer);
+  }
+}
+customElements.define('time-spent', TimeSpent);

@@ -1,0 +1,222 @@
+// Package web serves what browsers load: the console at "/", the chat widget's files below "/widget/", and the public
+// configuration that the console starts from. It keeps nothing, reads nothing of anybody's, and knows no secret: whatever
+// the console shows it asks the API for, with its user's own token.
+package web
+
+import (
+	"embed"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/obs"
+)
+
+//go:embed site
+var embedded embed.FS
+
+// Options say what is served.
+type Options struct {
+	Release string // of the build
+	APIBase string // where the API is, without a slash at its end, with {function} where each has its own address; empty for the console's own origin
+	Local   bool   // the local server, which has a mailbox to look at
+
+	// Users sign in at this issuer as this public client. Where there is no client, the local server signs them in.
+	Issuer, ClientID string
+	LocalUsers       bool
+	Client           *http.Client // asks the issuer for its endpoints; nil is one with a time limit
+
+	Widget fs.FS // the chat widget's files; nil where there are none
+}
+
+// Site serves it all. It is safe for concurrent use.
+type Site struct {
+	options Options
+	issuer  *issuer // nil where there is no client
+	console files
+	widget  files
+}
+
+// New reads the files.
+func New(o Options) (*Site, error) {
+	s := &Site{options: o}
+	if o.ClientID != "" {
+		s.issuer = newIssuer(o.Issuer, o.Client)
+	}
+	site, err := fs.Sub(embedded, "site")
+	if err != nil {
+		return nil, err
+	}
+	if s.console, err = load(site, "/"); err != nil {
+		return nil, err
+	}
+	if o.Widget == nil {
+		return s, nil
+	}
+	s.widget, err = load(o.Widget, "/widget/")
+	return s, err
+}
+
+// ServeHTTP answers GET and HEAD for exactly the paths that there are.
+func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Referrer-Policy", "no-referrer")
+	serve := s.find(r.URL.Path)
+	switch {
+	case serve == nil:
+		refuse(w, r, fault.New(fault.Validation, fault.CodeNoPath, "There is nothing at this path."))
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		w.Header().Set("Allow", "GET, HEAD")
+		refuse(w, r, fault.New(fault.Validation, fault.CodeMethod, "This path takes GET and HEAD."))
+	default:
+		obs.SetRoute(r.Context(), r.Method+" "+r.URL.Path)
+		serve(w, r)
+	}
+}
+
+// find gives what answers at the path, or nil.
+func (s *Site) find(path string) http.HandlerFunc {
+	switch path {
+	case "/config.json":
+		return s.config
+	case "/health":
+		return s.health
+	}
+	if f, ok := s.console[path]; ok {
+		return func(w http.ResponseWriter, r *http.Request) { s.own(w.Header(), s.policy(r, f)); f.serve(w, r) }
+	}
+	if f, ok := s.widget[path]; ok {
+		return func(w http.ResponseWriter, r *http.Request) { foreign(w.Header()); f.serve(w, r) }
+	}
+	return nil
+}
+
+// policy is what the console's pages may do: nothing but its own files runs, no frame holds them, no string becomes
+// markup. They speak to the API, and to the issuer that signs their user in.
+func (s *Site) policy(r *http.Request, f file) string {
+	if !f.page() {
+		return "default-src 'none'; frame-ancestors 'none'"
+	}
+	connect := []string{"'self'"}
+	connect = append(connect, apiOrigins(s.options.APIBase)...)
+	if s.issuer != nil {
+		if e, err := s.issuer.endpoints(r.Context()); err == nil && origin(e.Token) != "" { // the console says what is wrong
+			connect = append(connect, origin(e.Token))
+		}
+	}
+	return "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src " + strings.Join(connect, " ") +
+		"; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+}
+
+// own are the headers of the console's files.
+func (s *Site) own(h http.Header, policy string) {
+	h.Set("Content-Security-Policy", policy)
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
+}
+
+// foreign are the headers of the widget's files, which pages of any origin load.
+func foreign(h http.Header) {
+	h.Set("Access-Control-Allow-Origin", "*")
+	h.Set("Cross-Origin-Resource-Policy", "cross-origin")
+	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+}
+
+// functions are those that the console calls.
+var functions = []string{"stream", "approvals-pending", "approvals-resolve", "runs", "threads", "audit", "allowlist", "connections"}
+
+func apiOrigins(base string) (origins []string) {
+	if !strings.Contains(base, "{function}") {
+		if o := origin(base); o != "" {
+			return []string{o}
+		}
+		return nil
+	}
+	for _, name := range functions {
+		origins = append(origins, origin(strings.Replace(base, "{function}", name, 1)))
+	}
+	return origins
+}
+
+func origin(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return ""
+	}
+	return u.Scheme + "://" + u.Host
+}
+
+// configuration is what GET /config.json answers. All of it is public.
+type configuration struct {
+	Release string `json:"release"`
+	APIBase string `json:"apiBase"`
+	Local   bool   `json:"local"`
+	SignIn  signIn `json:"signIn"`
+}
+
+// signIn says how users sign in: "local" by the local server, "redirect" at an issuer, "none" where neither is configured.
+type signIn struct {
+	Kind     string `json:"kind"`
+	Issuer   string `json:"issuer,omitempty"`
+	ClientID string `json:"clientId,omitempty"`
+	*endpoints
+}
+
+func (s *Site) config(w http.ResponseWriter, r *http.Request) {
+	c := configuration{s.options.Release, s.options.APIBase, s.options.Local, signIn{Kind: "none"}}
+	if s.options.LocalUsers {
+		c.SignIn.Kind = "local"
+	}
+	if s.issuer != nil {
+		e, err := s.issuer.endpoints(r.Context())
+		if err != nil {
+			refuse(w, r, err)
+			return
+		}
+		c.SignIn = signIn{"redirect", s.issuer.url, s.options.ClientID, e}
+	}
+	reply(w, http.StatusOK, c)
+}
+
+func (s *Site) health(w http.ResponseWriter, _ *http.Request) {
+	reply(w, http.StatusOK, struct {
+		OK      bool   `json:"ok"`
+		Release string `json:"release"`
+	}{true, s.options.Release})
+}
+
+// refuse answers with the error as the API does.
+func refuse(w http.ResponseWriter, r *http.Request, err error) {
+	f := fault.As(err)
+	if f.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(f.RetryAfter.Seconds())))
+	}
+	type body struct {
+		Class     fault.Class `json:"class"`
+		Code      fault.Code  `json:"code"`
+		Message   string      `json:"message"`
+		RequestID string      `json:"requestId"`
+	}
+	reply(w, f.Status(), struct {
+		OK    bool `json:"ok"`
+		Error body `json:"error"`
+	}{false, body{f.Class, f.Code, f.Message, obs.RequestID(r.Context())}})
+}
+
+func reply(w http.ResponseWriter, status int, v any) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		status, data = http.StatusInternalServerError, fmt.Appendf(nil, `{"ok":false}`)
+	}
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(data, '\n')) // a client that went away is no failure of ours
+}

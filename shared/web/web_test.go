@@ -1,0 +1,250 @@
+package web_test
+
+import (
+	"encoding/json"
+	"io/fs"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/countersign-run/countersign/shared/api"
+	"github.com/countersign-run/countersign/shared/web"
+)
+
+func site(t *testing.T, o web.Options) *web.Site {
+	t.Helper()
+	s, err := web.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func get(s http.Handler, method, target string, header ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, target, nil)
+	for i := 0; i+1 < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	return w
+}
+
+var widget = fstest.MapFS{"gemini-chat.js": {Data: []byte("export {};")}, "parts/style.css": {Data: []byte("p {}")}}
+
+func TestTheConsoleIsServedUnderAStrictPolicy(t *testing.T) {
+	s := site(t, web.Options{})
+	for target, kind := range map[string]string{
+		"/": "text/html; charset=utf-8", "/app.js": "text/javascript; charset=utf-8", "/style.css": "text/css; charset=utf-8", "/favicon.svg": "image/svg+xml",
+	} {
+		w := get(s, "GET", target)
+		if w.Code != 200 || w.Body.Len() == 0 || w.Header().Get("Content-Type") != kind {
+			t.Errorf("%s: %d with %d bytes of %q", target, w.Code, w.Body.Len(), w.Header().Get("Content-Type"))
+		}
+		csp := w.Header().Get("Content-Security-Policy")
+		parts := []string{"default-src 'none'", "frame-ancestors 'none'"}
+		if target == "/" {
+			parts = append(parts, "script-src 'self';", "connect-src 'self';", "require-trusted-types-for 'script'")
+		}
+		for _, part := range parts {
+			if !strings.Contains(csp, part) {
+				t.Errorf("%s: the policy lacks %s", target, part)
+			}
+		}
+		if strings.Contains(csp, "unsafe") || w.Header().Get("Access-Control-Allow-Origin") != "" || w.Header().Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: %v", target, w.Header())
+		}
+	}
+}
+
+func TestThePolicyNamesTheAPIAndTheIssuer(t *testing.T) {
+	s := site(t, web.Options{APIBase: "https://api.example.com/base", Issuer: discovery(t, okDiscovery), ClientID: "c"})
+	csp := get(s, "GET", "/").Header().Get("Content-Security-Policy")
+	if !regexp.MustCompile(`connect-src 'self' https://api\.example\.com http://127\.0\.0\.1:\d+;`).MatchString(csp) {
+		t.Error(csp)
+	}
+}
+
+// TestThePolicyNamesEachFunction holds the functions that the console may reach to the API's own table, and to the paths in
+// the console's files.
+func TestThePolicyNamesEachFunction(t *testing.T) {
+	s := site(t, web.Options{APIBase: "https://agent-{function}-1.run.app"})
+	csp := get(s, "GET", "/").Header().Get("Content-Security-Policy")
+	reached := map[string]bool{}
+	for _, m := range regexp.MustCompile(`https://agent-([a-z-]+)-1\.run\.app`).FindAllStringSubmatch(csp, -1) {
+		reached[m[1]] = true
+	}
+	asked := map[string]bool{}
+	for _, f := range api.Functions {
+		for _, r := range f.Routes {
+			if fixed, _, _ := strings.Cut(r.Path, "{"); mentions(t, strings.TrimSuffix(fixed, "/")) {
+				asked[f.Name] = true
+			}
+		}
+	}
+	delete(asked, "run") // the beginning of the stream's path
+	if !maps.Equal(reached, asked) {
+		t.Errorf("the policy names %v, the files ask %v", reached, asked)
+	}
+}
+
+// mentions reports whether one of the console's files holds the path.
+func mentions(t *testing.T, path string) bool {
+	t.Helper()
+	files, err := filepath.Glob("site/*.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ends := regexp.MustCompile(regexp.QuoteMeta(path) + "[^a-z]")
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ends.Match(data) {
+			return true
+		}
+	}
+	return false
+}
+
+// TestAnIssuerThatIsAwayIsAskedOnce holds that it does not hold up every file of the console.
+func TestAnIssuerThatIsAwayIsAskedOnce(t *testing.T) {
+	asked := 0
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked++
+		w.WriteHeader(http.StatusBadGateway)
+	}))
+	t.Cleanup(srv.Close)
+	s := site(t, web.Options{Issuer: srv.URL, ClientID: "c"})
+	for _, target := range []string{"/app.js", "/", "/style.css", "/config.json"} {
+		if w := get(s, "GET", target); target != "/config.json" && w.Code != 200 {
+			t.Errorf("%s: %d", target, w.Code)
+		}
+	}
+	if asked != 1 {
+		t.Errorf("it was asked %d times", asked)
+	}
+}
+
+func TestTheWidgetIsForPagesOfAnyOrigin(t *testing.T) {
+	s := site(t, web.Options{Widget: widget})
+	for target, kind := range map[string]string{"/widget/gemini-chat.js": "text/javascript; charset=utf-8", "/widget/parts/style.css": "text/css; charset=utf-8"} {
+		h := get(s, "GET", target, "Origin", "https://shop.example").Header()
+		if h.Get("Content-Type") != kind || h.Get("Access-Control-Allow-Origin") != "*" || h.Get("Cross-Origin-Resource-Policy") != "cross-origin" ||
+			h.Get("X-Content-Type-Options") != "nosniff" || h.Get("ETag") == "" {
+			t.Errorf("%s: %v", target, h)
+		}
+	}
+	if _, err := web.New(web.Options{Widget: fstest.MapFS{"a.exe": {}}}); err == nil {
+		t.Error("a file of no known type is served")
+	}
+}
+
+func TestEverythingElseIsNotThere(t *testing.T) {
+	s := site(t, web.Options{Widget: widget})
+	for _, target := range []string{"/nothing", "/site/app.js", "/site", "/..", "/index.html/", "/web.go", "/widget", "/widget/", "/widget/parts/", "/widget/../app.js", "/App.js", "/app.js/"} {
+		if w := get(s, "GET", target); w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), "no_such_path") {
+			t.Errorf("%s: %d, want 404", target, w.Code)
+		}
+	}
+	for _, method := range []string{"POST", "PUT", "DELETE", "OPTIONS"} {
+		if w := get(s, method, "/"); w.Code != http.StatusMethodNotAllowed || w.Header().Get("Allow") != "GET, HEAD" {
+			t.Errorf("%s /: %d", method, w.Code)
+		}
+	}
+}
+
+func TestAnUnchangedFileIsNotSentAgain(t *testing.T) {
+	s := site(t, web.Options{})
+	etag := get(s, "GET", "/app.js").Header().Get("ETag")
+	if w := get(s, "GET", "/app.js", "If-None-Match", etag); w.Code != http.StatusNotModified || w.Body.Len() > 0 {
+		t.Errorf("%d with %d bytes", w.Code, w.Body.Len())
+	}
+	if w := get(s, "HEAD", "/app.js"); w.Code != 200 || w.Body.Len() > 0 {
+		t.Errorf("HEAD: %d with %d bytes", w.Code, w.Body.Len())
+	}
+}
+
+// discovery is an issuer that publishes this; ISSUER in it is its address.
+func discovery(t *testing.T, document string) string {
+	t.Helper()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if document == "" || r.URL.Path != "/.well-known/openid-configuration" {
+			http.NotFound(w, r)
+			return
+		}
+		_, _ = w.Write([]byte(strings.ReplaceAll(document, "ISSUER", "http://"+r.Host)))
+	}))
+	t.Cleanup(srv.Close)
+	return srv.URL
+}
+
+const okDiscovery = `{"issuer":"ISSUER","authorization_endpoint":"ISSUER/authorize","token_endpoint":"ISSUER/token","code_challenge_methods_supported":["plain","S256"],"response_types_supported":["code","id_token"]}`
+
+func TestTheConfigurationSaysHowToSignIn(t *testing.T) {
+	for name, c := range map[string]struct {
+		document string
+		status   int
+		says     string
+	}{
+		"code":           {okDiscovery, 200, `"flow":"code"`},
+		"id_token":       {`{"issuer":"ISSUER","authorization_endpoint":"ISSUER/a","response_types_supported":["id_token"]}`, 200, `"flow":"id_token"`},
+		"no page":        {`{"issuer":"ISSUER","response_types_supported":["id_token"]}`, 401, "no page to sign in at"},
+		"neither":        {`{"issuer":"ISSUER","authorization_endpoint":"ISSUER/a","token_endpoint":"ISSUER/t","response_types_supported":["code"]}`, 401, "neither an authorization code"},
+		"another":        {`{"issuer":"https://evil.example","authorization_endpoint":"ISSUER/a"}`, 401, "names another issuer"},
+		"a script":       {`{"issuer":"ISSUER","authorization_endpoint":"javascript:alert(1)"}`, 401, "no page to sign in at"},
+		"not there":      {"", 503, "does not answer just now"},
+		"not a document": {"<html>", 503, "does not answer just now"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := get(site(t, web.Options{Release: "r1", Issuer: discovery(t, c.document), ClientID: "client"}), "GET", "/config.json")
+			if w.Code != c.status || !strings.Contains(w.Body.String(), c.says) || !json.Valid(w.Body.Bytes()) || w.Header().Get("Cache-Control") != "no-store" {
+				t.Errorf("%d %s", w.Code, w.Body)
+			}
+		})
+	}
+	local := get(site(t, web.Options{Release: "r1", Local: true, LocalUsers: true}), "GET", "/config.json").Body.String()
+	if strings.TrimSpace(local) != `{"release":"r1","apiBase":"","local":true,"signIn":{"kind":"local"}}` {
+		t.Error(local)
+	}
+	if none := get(site(t, web.Options{}), "GET", "/config.json").Body.String(); !strings.Contains(none, `"kind":"none"`) {
+		t.Error(none)
+	}
+}
+
+// What the policy forbids must not be in the files at all, since the browser would refuse it without a word to the user.
+func TestTheFilesHoldNoInlineCodeAndMakeNoMarkup(t *testing.T) {
+	markup := regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|DOMParser|createContextualFragment`)
+	inline := regexp.MustCompile(`(?i)<script(?:\s[^>]*)?>[^<]|\son\w+\s*=|\sstyle\s*=|<style|javascript:|https?://`)
+	foreign := regexp.MustCompile(`from '[^.]|import\('[^.]|@import|url\(`)
+	files := 0
+	err := fs.WalkDir(os.DirFS("site"), ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || path.Ext(name) == ".svg" {
+			return err
+		}
+		files++
+		data, err := os.ReadFile(path.Join("site", name))
+		re := markup
+		if strings.HasSuffix(name, ".html") {
+			re = inline
+		}
+		if m := re.Find(data); m != nil {
+			t.Errorf("%s holds %q", name, m)
+		}
+		if m := foreign.Find(data); m != nil {
+			t.Errorf("%s loads %q", name, m)
+		}
+		return err
+	})
+	if err != nil || files < 10 {
+		t.Fatalf("%d files: %v", files, err)
+	}
+}
