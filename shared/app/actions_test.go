@@ -82,7 +82,9 @@ func withActions(t *testing.T, e *endpoint) *proved {
 	type greeting struct {
 		Text string `json:"text"`
 	}
-	greet := action.Handle(func(_ context.Context, c tool.Call, in greeting) (greeting, error) { return greeting{c.UID + ": " + in.Text}, nil })
+	greet := action.Handle(func(_ context.Context, c tool.Call, in greeting) (greeting, error) {
+		return greeting{c.UID + ": " + in.Text}, nil
+	})
 	w, err := world.New(t.Context(), world.Options{Dir: t.TempDir(), Settings: []string{"ACTIONS=" + dir, "ACTION_KEY=0123456789abcdef0123456789abcdef"},
 		App: []app.Option{app.With(actions.With(action.Handlers{"greet": greet}))}})
 	if err != nil {
