@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/scripts/emulators"
+	"github.com/countersign-run/countersign/shared/browsertest"
 )
 
 // TestKilledInEachStep kills the local server with -9 at many moments of the walk (while the model is asked, while the
@@ -31,7 +32,7 @@ func TestKilledInEachStep(t *testing.T) {
 func TestKilledOnTheEmulators(t *testing.T) {
 	e, err := emulators.StartFirestore(t.Context(), io.Discard) // only to know whether there is one
 	if errors.Is(err, emulators.ErrAbsent) {
-		absent(t, "the Firestore emulator")
+		browsertest.Absent(t, "the Firestore emulator")
 	}
 	if err != nil {
 		t.Fatal(err)

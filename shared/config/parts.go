@@ -67,13 +67,6 @@ func (l *loader) users(c *Config) {
 	l.require(l.needs(Users), "AUTH_AUDIENCE", audience)
 }
 
-// actions reads where they are declared. Whether they need the key is known once they are read.
-func (l *loader) actions(c *Config) {
-	const key = "a secret of 32 to 512 printable characters (openssl rand -hex 32), which the operator's endpoints know too"
-	c.Actions = l.text("ACTIONS", "", "a directory with a plugin.yaml in it, or in the directories directly below", func(v string) bool { return !strings.ContainsRune(v, 0) })
-	c.ActionKey = l.secret("ACTION_KEY", key, func(v string) bool { return len(v) >= 32 && isKey(v) })
-}
-
 func (l *loader) web(c *Config) {
 	const client = "the id of a public client (one without a secret) of AUTH_ISSUER, such as 123-abc.apps.googleusercontent.com"
 	const address = base + ", with {function} in the host where each function has an address of its own"
@@ -85,6 +78,13 @@ func (l *loader) web(c *Config) {
 	if c.WebClientID != "" && c.AuthAudience != "" && c.WebClientID != c.AuthAudience {
 		l.fail("WEB_CLIENT_ID", show(c.WebClientID, false), "what AUTH_AUDIENCE gives: an ID token's audience is the client that it was made for")
 	}
+}
+
+// actions reads where they are declared. Whether they need the key is known once they are read.
+func (l *loader) actions(c *Config) {
+	const key = "a secret of 32 to 512 printable characters (openssl rand -hex 32), which the operator's endpoints know too"
+	c.Actions = l.text("ACTIONS", "", "a directory with a plugin.yaml in it, or in the directories directly below", func(v string) bool { return !strings.ContainsRune(v, 0) })
+	c.ActionKey = l.secret("ACTION_KEY", key, func(v string) bool { return len(v) >= 32 && isKey(v) })
 }
 
 func (l *loader) push(c *Config) {

@@ -78,9 +78,11 @@ func open(v any) (body any, failed string) {
 func errorWords(e any) string {
 	switch e := e.(type) {
 	case string:
-		if inner, isJSON := parse(e); isJSON {
-			if _, failed := open(inner); failed != "" {
-				return failed
+		if at := strings.IndexByte(e, '{'); at >= 0 { // the page's own answer may stand in a sentence about it
+			if inner, isJSON := parse(e[at:]); isJSON {
+				if _, failed := open(inner); failed != "" {
+					return failed
+				}
 			}
 		}
 		return excerpt(e)
@@ -157,6 +159,9 @@ func (s state) inCart() string {
 	var things, others []string
 	for _, name := range slices.Sorted(maps.Keys(parts)) {
 		for _, i := range items(parts[name]) {
+			if i.name() == "" { // a note that more was left out
+				continue
+			}
 			things = append(things, strings.TrimSpace(counted(i)+i.name()+priced(i)))
 		}
 		if text := scalar(parts[name]); text != "" && !slices.Contains(wordsOf(name), "count") {

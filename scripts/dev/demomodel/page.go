@@ -107,13 +107,22 @@ func (p page) put() fakegemini.Turn {
 	if !ok {
 		return words("I found " + found.name() + priced(found) + ", but this page has no button that puts it into the cart.")
 	}
+	calls := p.bringOut(found)
 	if fill, ok := p.press(fillKind, found, strconv.Itoa(p.wish.n), "quantity"); ok {
-		return fakegemini.Turn{Calls: []fakegemini.Call{fill, click}}
+		return fakegemini.Turn{Calls: append(calls, fill, click)}
 	}
 	if p.wish.n > maxClicks {
 		return words(fmt.Sprintf("This page has no field for the quantity, and I do not click %d times.", p.wish.n))
 	}
-	return fakegemini.Turn{Calls: slices.Repeat([]fakegemini.Call{click}, p.wish.n)}
+	return fakegemini.Turn{Calls: append(calls, slices.Repeat([]fakegemini.Call{click}, p.wish.n)...)}
+}
+
+// bringOut has the page's own search show a thing that it hides.
+func (p page) bringOut(i item) (calls []fakegemini.Call) {
+	if fill, ok := p.press(fillKind, item{}, i.name(), "search"); ok && p.state.hidden(i.key) {
+		calls = append(calls, fill)
+	}
+	return calls
 }
 
 const maxClicks = 8

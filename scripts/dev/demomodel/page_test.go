@@ -185,6 +185,8 @@ func TestWhatItDoesOnAPage(t *testing.T) {
 			map[string]string{"action_searchProducts": twoMugs, "click-add-to-cart": `{"output":"{\"ok\":false,\"error\":\"The button is not there.\"}"}`},
 			[]string{`action_searchProducts {"query":"blue mug"}`, `fill-quantity {"key":"mug-blue","value":"2"}`, `click-add-to-cart {"key":"mug-blue"}`},
 			"“click-add-to-cart” was not done: The button is not there. " + inCart},
+		"the page fails, in a sentence about it": {shopTools, "check out", map[string]string{"click-checkout": `{"error":"The page could not do it: {\"ok\":false,\"error\":\"Check out is disabled.\"}"}`},
+			[]string{`click-checkout {}`}, "“click-checkout” was not done: Check out is disabled."},
 		"the fresh state counts": {shopTools, "put a blue mug in the cart", map[string]string{"action_searchProducts": twoMugs,
 			"click-add-to-cart": `{"output":"{\"ok\":true,\"pageState\":{\"viewState\":{\"cart\":[{\"name\":\"Blue Mug\",\"quantity\":\"3\"}]}}}"}`},
 			[]string{`action_searchProducts {"query":"blue mug"}`, `fill-quantity {"key":"mug-blue","value":"1"}`, `click-add-to-cart {"key":"mug-blue"}`},
@@ -215,6 +217,15 @@ func TestWhatItDoesOnAPage(t *testing.T) {
 				t.Errorf("said  %s\nwant  %s", words, c.words)
 			}
 		})
+	}
+}
+
+func TestItBringsOutWhatThePageHides(t *testing.T) {
+	state := strings.Replace(shopState, `{"coordinate":["products","mug-red","add-to-cart"]}`, `{"refName":"add-to-cart","items":[{"coordinate":["products","mug-red","add-to-cart"],"hidden":true}]}`, 1)
+	made, _ := newTalk(t, without(shopTools, "action_searchProducts"), state).play("put a red mug in the cart", nil)
+	want := `fill-search {"value":"Red Mug"}, fill-quantity {"key":"mug-red","value":"1"}, click-add-to-cart {"key":"mug-red"}`
+	if got := strings.Join(made, ", "); got != want {
+		t.Errorf("called %s, want %s", got, want)
 	}
 }
 

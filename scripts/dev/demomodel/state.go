@@ -180,6 +180,26 @@ func (s state) coordinate(key string, wanted []string) (at []string, ok bool) {
 	return at, ok
 }
 
+// hidden reports whether the page holds the item back for now, as a filter does.
+func (s state) hidden(key string) bool { return key != "" && hides(s.interactions, key) }
+
+func hides(v any, key string) bool {
+	switch v := v.(type) {
+	case []any:
+		return slices.ContainsFunc(v, func(e any) bool { return hides(e, key) })
+	case map[string]any:
+		if slices.Contains(strs(v["coordinate"]), key) {
+			return v["hidden"] == true
+		}
+		for _, e := range v {
+			if hides(e, key) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // coordinates are all that stand under that name.
 func coordinates(v any) (out [][]string) {
 	switch v := v.(type) {

@@ -46,7 +46,7 @@ var phrases = []struct {
 	{removeWish, regexp.MustCompile(`(?i)` + please + `(?:remove|take|delete)\s+` + article + `(?P<what>.+?)\s+(?:out\s+of|from)\s+` + theCart)},
 	{cartWish, regexp.MustCompile(`(?i)^\W*(?:what|show|how|is|are|list|tell|do)\b.*\b(?:cart|basket)\b`)},
 	{rateWish, regexp.MustCompile(`(?i)` + please + `(?:rate|give)\s+` + article + `(?P<what>.+?)\s+(?:with\s+|at\s+)?(?P<n>\d|one|two|three|four|five)(?:\s+(?:out\s+)?of\s+(?:5|five))?\s*stars?\b(?:\s*(?:,|:|and\s+say|saying|because|with\s+the\s+comment)\s*(?P<value>.+))?`)},
-	{moodWish, regexp.MustCompile(`(?i)^\W*(?:today[\s,]+)?(?:i\s+(?:feel|am\s+feeling|am)|i['’]m(?:\s+feeling)?|feeling)\s+(?:(?:so|very|really|pretty|quite|a\s+bit|a\s+little|just)\s+)?(?P<what>\p{L}+)(?:\s+today)?(?:\W+(?:because|and|but|,)\s*(?P<value>.+))?`)},
+	{moodWish, regexp.MustCompile(`(?i)^\W*(?:today[\s,]+)?(?:i\s+(?:feel|am\s+feeling|am)|i['’]m(?:\s+feeling)?|feeling)\s+(?:(?:so|very|really|pretty|quite|a\s+bit|a\s+little|just)\s+)?(?P<what>\p{L}+)(?:\s+today)?(?:\W+(?:because(?:\s+of)?|and|but|,)\s*(?P<value>.+))?`)},
 	{fillWish, regexp.MustCompile(`(?i)` + please + `fill\s+(?:in\s+|out\s+)?(?:the\s+)?(?P<what>.+?)\s+(?:with|as|by)\s+(?P<value>.+)$`)},
 	{fillWish, regexp.MustCompile(`(?i)` + please + `(?:type|enter)\s+(?P<value>.+?)\s+(?:into|in)\s+(?:the\s+)?(?P<what>.+?)(?:\s+(?:field|box|input))?[.!]?$`)},
 	{clickWish, regexp.MustCompile(`(?i)` + please + `(?:click|press|push|tap)\s+(?:on\s+)?(?:the\s+)?(?P<what>.+?)(?:\s+button)?[.!]?$`)},

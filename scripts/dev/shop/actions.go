@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/tool"
 )
 
 // Found is a product as the actions give it.
@@ -51,17 +52,17 @@ type RatingOut struct {
 // Shop keeps the ratings, in memory: it is an example.
 type Shop struct {
 	mu      sync.Mutex
-	ratings map[string][]int // by product
+	ratings map[string]map[string]int // the stars, by product and user
 }
 
 // New makes a shop without ratings.
-func New() *Shop { return &Shop{ratings: map[string][]int{}} }
+func New() *Shop { return &Shop{ratings: map[string]map[string]int{}} }
 
 // maxRatings bounds what is kept of one product.
 const maxRatings = 10_000
 
 // SearchProducts finds products by the words of a query.
-func (s *Shop) SearchProducts(_ context.Context, in SearchIn) (SearchOut, error) {
+func (s *Shop) SearchProducts(_ context.Context, _ tool.Call, in SearchIn) (SearchOut, error) {
 	if in.Limit == 0 {
 		in.Limit = 10
 	}
@@ -77,7 +78,7 @@ func (s *Shop) SearchProducts(_ context.Context, in SearchIn) (SearchOut, error)
 }
 
 // GetProduct gives one product.
-func (s *Shop) GetProduct(_ context.Context, in GetIn) (Found, error) {
+func (s *Shop) GetProduct(_ context.Context, _ tool.Call, in GetIn) (Found, error) {
 	p, ok := find(in.ID)
 	if !ok {
 		return Found{}, fault.Invalid("id", "the shop has no such product")
@@ -85,44 +86,53 @@ func (s *Shop) GetProduct(_ context.Context, in GetIn) (Found, error) {
 	return s.describe(p), nil
 }
 
-// SubmitRating adds a rating.
-func (s *Shop) SubmitRating(_ context.Context, in RatingIn) (RatingOut, error) {
+// SubmitRating takes the user's rating of a product; a later one takes the place of an earlier, so that one that is sent
+// twice counts once.
+func (s *Shop) SubmitRating(_ context.Context, c tool.Call, in RatingIn) (RatingOut, error) {
 	if _, ok := find(in.ProductID); !ok {
 		return RatingOut{}, fault.Invalid("productId", "the shop has no such product")
 	}
 	if in.Stars < 1 || in.Stars > 5 {
 		return RatingOut{}, fault.Invalid("stars", "a rating has 1 to 5 stars")
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	given := s.ratings[in.ProductID]
-	if len(given) >= maxRatings {
+	if !s.rate(in.ProductID, c.UID, in.Stars) {
 		return RatingOut{}, fault.Invalid("productId", "this product has more ratings than the example keeps")
 	}
-	given = append(given, in.Stars)
-	s.ratings[in.ProductID] = given
-	return RatingOut{ProductID: in.ProductID, Stars: mean(given), Ratings: len(given)}, nil
+	stars, ratings := s.Stars(in.ProductID)
+	return RatingOut{ProductID: in.ProductID, Stars: stars, Ratings: ratings}, nil
+}
+
+func (s *Shop) rate(id, uid string, stars int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	given := s.ratings[id]
+	if given == nil {
+		given = map[string]int{}
+		s.ratings[id] = given
+	}
+	if _, again := given[uid]; !again && len(given) >= maxRatings {
+		return false
+	}
+	given[uid] = stars
+	return true
 }
 
 // Stars is the mean of a product's ratings, and how many there are.
-func (s *Shop) Stars(id string) (stars float64, ratings int) {
+func (s *Shop) Stars(id string) (mean float64, ratings int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return mean(s.ratings[id]), len(s.ratings[id])
-}
-
-func (s *Shop) describe(p Product) Found {
-	stars, _ := s.Stars(p.ID)
-	return Found{p.ID, p.Name, p.Description, p.Category, p.Price(), stars}
-}
-
-func mean(given []int) float64 {
+	given := s.ratings[id]
 	if len(given) == 0 {
-		return 0
+		return 0, 0
 	}
 	sum := 0
 	for _, n := range given {
 		sum += n
 	}
-	return float64(sum) / float64(len(given))
+	return float64(sum) / float64(len(given)), len(given)
+}
+
+func (s *Shop) describe(p Product) Found {
+	stars, _ := s.Stars(p.ID)
+	return Found{p.ID, p.Name, p.Description, p.Category, p.Price(), stars}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/leaktest"
+	"github.com/countersign-run/countersign/shared/tool"
 )
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
@@ -86,7 +87,7 @@ func TestSearch(t *testing.T) {
 		"blue mug": "mug-blue", "Mugs": "mug-blue mug-red mug-green mug-white-large mug-travel", "teapots": "teapot-blue", "blue": "mug-blue teapot-blue",
 		"soup": "bowl-green", "green": "mug-green bowl-green", "unicorn": "",
 	} {
-		out, err := s.SearchProducts(t.Context(), SearchIn{Query: query})
+		out, err := s.SearchProducts(t.Context(), tool.Call{}, SearchIn{Query: query})
 		var ids []string
 		for _, p := range out.Products {
 			ids = append(ids, p.ID)
@@ -95,7 +96,7 @@ func TestSearch(t *testing.T) {
 			t.Errorf("%q finds %q (%d), %v; want %q", query, got, out.Total, err, want)
 		}
 	}
-	if out, err := s.SearchProducts(t.Context(), SearchIn{Query: "mug", Limit: 2}); err != nil || len(out.Products) != 2 || out.Total != 5 {
+	if out, err := s.SearchProducts(t.Context(), tool.Call{}, SearchIn{Query: "mug", Limit: 2}); err != nil || len(out.Products) != 2 || out.Total != 5 {
 		t.Errorf("two of five: %v, %v", out, err)
 	}
 	if raw, err := json.Marshal(SearchOut{Products: []Found{}}); err != nil || string(raw) != `{"products":[],"total":0}` {
@@ -105,12 +106,15 @@ func TestSearch(t *testing.T) {
 
 func TestRatings(t *testing.T) {
 	s := New()
-	for _, stars := range []int{5, 4} {
-		if _, err := s.SubmitRating(t.Context(), RatingIn{ProductID: "mug-blue", Stars: stars}); err != nil {
+	for _, r := range []struct {
+		uid   string
+		stars int
+	}{{"ana", 2}, {"bob", 4}, {"ana", 5}} {
+		if _, err := s.SubmitRating(t.Context(), tool.Call{UID: r.uid}, RatingIn{ProductID: "mug-blue", Stars: r.stars}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if p, err := s.GetProduct(t.Context(), GetIn{"mug-blue"}); err != nil || p.Stars != 4.5 || p.Price != "€12.00" {
+	if p, err := s.GetProduct(t.Context(), tool.Call{}, GetIn{"mug-blue"}); err != nil || p.Stars != 4.5 || p.Price != "€12.00" {
 		t.Errorf("got %v, %v", p, err)
 	}
 	if body := get(s, "/shop").Body.String(); strings.Count(body, "4.5 of 5 stars, 2 ratings") != 1 {
@@ -120,10 +124,10 @@ func TestRatings(t *testing.T) {
 
 func TestWhatTheActionsRefuse(t *testing.T) {
 	s := New()
-	_, noProduct := s.GetProduct(t.Context(), GetIn{"x"})
-	_, noRated := s.SubmitRating(t.Context(), RatingIn{ProductID: "x", Stars: 5})
-	_, noStars := s.SubmitRating(t.Context(), RatingIn{ProductID: "mug-blue", Stars: 6})
-	_, tooMany := s.SearchProducts(t.Context(), SearchIn{Query: "mug", Limit: 51})
+	_, noProduct := s.GetProduct(t.Context(), tool.Call{}, GetIn{"x"})
+	_, noRated := s.SubmitRating(t.Context(), tool.Call{}, RatingIn{ProductID: "x", Stars: 5})
+	_, noStars := s.SubmitRating(t.Context(), tool.Call{}, RatingIn{ProductID: "mug-blue", Stars: 6})
+	_, tooMany := s.SearchProducts(t.Context(), tool.Call{}, SearchIn{Query: "mug", Limit: 51})
 	for field, err := range map[string]error{"id": noProduct, "productId": noRated, "stars": noStars, "limit": tooMany} {
 		if f := fault.As(err); err == nil || f.Class != fault.Validation || f.Field != field {
 			t.Errorf("%s: %v", field, err)

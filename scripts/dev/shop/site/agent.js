@@ -10,14 +10,20 @@ const who = () => {
   }
 };
 
-let token = { text: '', until: 0 };
+/** @type {Promise<string> | null} */
+let token = null;
 
-async function getToken() {
-  if (Date.now() < token.until) return token.text;
+// getToken signs in once, and anew when the last token was refused.
+function getToken(again = false) {
+  if (again || !token) token = signIn();
+  token.catch(() => (token = null)); // the next question tries again
+  return token;
+}
+
+async function signIn() {
   const res = await fetch('/dev/token', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(who()) });
   if (!res.ok) throw new Error('The local sign-in does not answer.');
-  token = { text: (await res.json()).token, until: Date.now() + 30 * 60_000 }; // of the hour that it is good for
-  return token.text;
+  return (await res.json()).token;
 }
 
 document.querySelector('gemini-chat').getToken = getToken;

@@ -27,6 +27,11 @@ function put(id, quantity) {
   showCart();
 }
 
+function pieces() {
+  const count = Number(byId('cart-count').textContent);
+  return count === 1 ? '1 piece' : `${count} pieces`;
+}
+
 function showCart() {
   const lines = [...cart].filter(([id]) => productOf(id));
   byId('cart-items').replaceChildren(...lines.map(([id, n]) => line(id, n)));
@@ -83,7 +88,7 @@ byId('search-form').addEventListener('submit', (event) => {
 });
 byId('checkout-form').addEventListener('submit', (event) => {
   event.preventDefault();
-  byId('order').textContent = `Thank you. ${byId('cart-count').textContent} pieces for ${byId('cart-total').textContent}: an example, so nothing was charged.`;
+  byId('order').textContent = `Thank you. ${pieces()} for ${byId('cart-total').textContent}: an example, so nothing was charged.`;
   byId('checkout-form').reset();
   for (const id of [...cart.keys()]) put(id, 0);
 });

@@ -1,0 +1,95 @@
+// Uses the example shop in Chromium: first as a plain shop, then through the assistant. Run by TestShop; see driver.mjs.
+
+import { accessible, expect, run, settled, shot, visit } from './driver.mjs';
+
+const { BASE_URL } = process.env;
+const cart = (page) => page.locator('#cart-items li');
+const chat = (page) => page.locator('gemini-chat');
+const inCart = async (page) => (await cart(page).locator('p').allInnerTexts()).join(', ');
+
+async function open(page) {
+  await page.goto(`${BASE_URL}/shop`);
+  await page.getByRole('heading', { name: 'Mugs and what goes with them' }).waitFor();
+}
+
+/** ask tells the assistant, which answers with words that contain these. */
+async function ask(page, words, answer) {
+  const box = chat(page).getByRole('textbox', { name: 'Your message' });
+  await box.fill(words);
+  await box.press('Enter');
+  if (answer) await chat(page).getByText(answer).last().waitFor();
+}
+
+const steps = {
+  'it is a plain shop: search, quantity, cart, reload, check out': async (page) => {
+    await open(page);
+    await page.getByLabel('Search the shop').fill('blue mug');
+    await page.getByText('1 product', { exact: true }).waitFor();
+    expect('the others are out of sight', (await page.locator('.product:visible').count()) === 1);
+    await page.getByLabel('Quantity of Blue Mug').fill('2');
+    await page.getByRole('button', { name: 'Add Blue Mug to cart' }).click();
+    await page.reload();
+    expect(`the cart survives a reload (${await inCart(page)})`, (await inCart(page)) === '2 × Blue Mug');
+    await page.getByLabel('Quantity of Blue Mug in the cart').fill('3');
+    await page.getByLabel('Quantity of Blue Mug in the cart').blur();
+    await page.getByText('€36.00').first().waitFor();
+    await page.getByRole('button', { name: 'Check out' }).click();
+    await page.getByText('Thank you. 3 pieces for €36.00').waitFor();
+    expect('the cart is empty again', (await cart(page).count()) === 0);
+  },
+
+  'the mood form answers': async (page) => {
+    await page.getByLabel('Tired').check();
+    await page.getByRole('button', { name: 'Tell us' }).click();
+    await page.getByText('You feel tired.').waitFor();
+    await accessible(page, 'the shop');
+  },
+
+  'it is a shop without the assistant, too': async () => {
+    const page = await visit();
+    await page.route('**/widget/**', (r) => r.abort());
+    await open(page);
+    await page.getByRole('button', { name: 'Add Green Bowl to cart' }).click();
+    await settled('the bowl is in the cart', async () => (await inCart(page)) === '1 × Green Bowl');
+    await page.context().close();
+  },
+
+  'the assistant finds a mug and puts two in the cart': async (page) => {
+    await open(page);
+    await page.getByLabel('Search the shop').fill('bowl'); // which hides the mugs
+    await ask(page, 'find a blue mug and put two in the cart', 'I put 2 × Blue Mug into the cart. In the cart: 2 × Blue Mug (€24.00). Total €24.00.');
+    expect(`two are in the cart (${await inCart(page)})`, (await inCart(page)) === '2 × Blue Mug');
+    await shot(page, 'shop-assistant');
+    await accessible(page, 'the shop with its assistant');
+  },
+
+  'it reads the cart, fills the mood form and takes things out again': async (page) => {
+    await ask(page, 'what is in my cart?', 'In the cart: 2 × Blue Mug');
+    await ask(page, 'I feel great today', 'The page says: “You feel great.');
+    await ask(page, 'remove the blue mug from my cart', 'The cart is empty.');
+    expect('the cart is empty', (await cart(page).count()) === 0);
+  },
+
+  'checking out is left to the user, and so is the gift card': async (page) => {
+    await ask(page, 'put a candle in the cart', 'I put 1 × Yellow Candle into the cart.');
+    await ask(page, 'fill in the gift card with 1234', 'I find nothing called “gift card”');
+    await ask(page, 'check out');
+    await page.locator('#checkout[data-agent-waiting]').waitFor();
+    expect('nothing was ordered yet', (await page.locator('#order').innerText()) === '');
+    await page.locator('#checkout').click();
+    await chat(page).getByText('The page says: “Thank you. 1 piece for €8.90').waitFor();
+  },
+
+  'it fits 320 pixels, in the dark': async () => {
+    const page = await visit({ viewport: { width: 320, height: 640 }, colorScheme: 'dark' });
+    await open(page);
+    await page.getByRole('button', { name: 'Add Steel Travel Mug to cart' }).click();
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+    expect(`nothing is wider than the screen (by ${wide} pixels)`, wide <= 0);
+    await accessible(page, 'the narrow shop');
+    await shot(page, 'shop-narrow');
+    await page.context().close();
+  },
+};
+
+await run(steps);

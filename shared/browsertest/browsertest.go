@@ -1,0 +1,104 @@
+// Package browsertest runs scripts that drive a real Chromium through playwright-core.
+package browsertest
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// Absent skips the test for want of a real part, or fails it where all parts are required.
+func Absent(t *testing.T, part string) {
+	t.Helper()
+	if os.Getenv("REQUIRE_ALL") == "1" {
+		t.Fatalf("%s is absent, and REQUIRE_ALL is set", part)
+	}
+	t.Skipf("%s is absent", part)
+}
+
+// Browser is Node, Chromium and the folder that playwright-core is installed in.
+type Browser struct {
+	t              *testing.T
+	node, chromium string
+	libs           string
+}
+
+// New finds the browser and its driver. The modules named, besides playwright-core, have to be installed beside it.
+func New(t *testing.T, modules ...string) *Browser {
+	t.Helper()
+	b := &Browser{t: t, node: Node(t), chromium: findChromium()}
+	if b.chromium == "" {
+		Absent(t, "Chromium (CHROMIUM names another)")
+	}
+	b.libs = Modules(t, append(modules, "playwright-core")...)
+	return b
+}
+
+// Node is the path of node.
+func Node(t *testing.T) string {
+	t.Helper()
+	node, err := exec.LookPath("node")
+	if err != nil {
+		Absent(t, "node")
+	}
+	return node
+}
+
+// Modules is the folder whose node_modules has the modules named.
+func Modules(t *testing.T, names ...string) string {
+	t.Helper()
+	libs := os.Getenv("PLAYWRIGHT_DIR")
+	for _, name := range names {
+		if _, err := os.Stat(filepath.Join(libs, "node_modules", name, "package.json")); libs == "" || err != nil {
+			Absent(t, name+" (PLAYWRIGHT_DIR names where it is installed)")
+		}
+	}
+	return libs
+}
+
+func findChromium() string {
+	for _, name := range []string{os.Getenv("CHROMIUM"), "chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); name != "" && err == nil {
+			return path
+		}
+	}
+	return ""
+}
+
+// Run passes when the script does. For each line "restart" that it says, restart is called and a line is sent back.
+func (b *Browser) Run(ctx context.Context, script, url string, restart func()) {
+	b.t.Helper()
+	cmd := exec.CommandContext(ctx, b.node, script)
+	cmd.Env = append(os.Environ(), "BASE_URL="+url, "CHROMIUM="+b.chromium, "PLAYWRIGHT_DIR="+b.libs)
+	cmd.WaitDelay = 5 * time.Second
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	cmd.Stderr = cmd.Stdout
+	if err := cmd.Start(); err != nil {
+		b.t.Fatal(err)
+	}
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if lines.Text() != "restart" {
+			b.t.Log(lines.Text())
+			continue
+		}
+		restart()
+		if _, err := io.WriteString(in, "up\n"); err != nil {
+			b.t.Errorf("the script is gone: %v", err)
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		b.t.Fatalf("%s: %v", script, err)
+	}
+}

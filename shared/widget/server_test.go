@@ -1,0 +1,275 @@
+package widget_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/widget"
+)
+
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; require-trusted-types-for 'script'; trusted-types 'none'; base-uri 'none'; form-action 'self'"
+
+type object = map[string]any
+
+// turn is one answer of the scripted server: words, or calls.
+type turn struct {
+	say    string
+	calls  []object
+	status int    // of an error, the first time
+	hold   bool   // says a part and then nothing until the client leaves
+	plain  bool   // answers by JSON though a stream is asked for
+	broken bool   // ends the stream in the middle
+	code   string // of an error
+}
+
+func use(name string, args object) object {
+	return object{"id": "call-" + name, "name": name, "args": args, "category": "page-automation"}
+}
+
+// scripts are what the server answers, by the message that begins it.
+var scripts = map[string][]turn{
+	"hello":  {{say: "Hello **you**, see [the shop](https://shop.example/mugs) and `code`.\n\n- one\n- two"}},
+	"json":   {{say: "By JSON.", plain: true}},
+	"broken": {{broken: true}, {say: "never"}},
+	"fault":  {{status: 503, say: "Back again."}},
+	"hold":   {{hold: true, say: "Late, but here."}},
+	"hostile": {{say: "<img src=x onerror=document.title='owned'> [click](javascript:alert(1)) [data](data:text/html,x) <button>Approve</button> " +
+		"[https://bank.example](https://evil.example/x)\n\n```\n<script>1</script>\n```"}},
+	"all tools": {
+		{calls: []object{use("click-add-to-cart", object{"key": "mug-1"}), use("fill-search", object{"value": "blue"}), use("toggle-gift", object{"checked": true})}},
+		{calls: []object{use("select-delivery", object{"value": "fast"}), use("select-colour", object{"value": "blue"}), use("fill-note", object{"value": "two\nlines"}),
+			use("trigger-interaction", object{"coordinate": []string{"products", "mug-1", "add-to-cart"}}), use("fill-input", object{"coordinate": []string{"search"}, "value": "mug"})}},
+		{say: "All done."},
+	},
+	"refused": {{calls: []object{use("click-add-to-cart", object{"key": "mug-2"}), use("click-ghost", object{}), use("fill-input", object{"coordinate": []string{"password"}, "value": "x"}),
+		use("no-such-tool", object{}), use("select-colour", object{"value": "green"})}}, {say: "I could not."}},
+	"order":  {{calls: []object{use("click-order", object{})}}, {say: "It is ordered."}},
+	"reload": {{calls: []object{use("click-order", object{})}}, {say: "After the reload."}},
+	"mail":   {{calls: []object{asked("yes")}}, {say: "The mail is sent."}},
+	"late":   {{calls: []object{asked("late")}}, {say: "That has expired."}},
+	"mixed":  {{calls: []object{use("click-add-to-cart", object{"key": "mug-1"}), asked("mixed")}}, {calls: []object{asked("mixed")}}, {say: "Both are done."}},
+	"loop":   {{calls: []object{use("toggle-gift", object{"checked": true})}}},
+}
+
+func asked(name string) object {
+	return object{"id": "call-" + name, "name": "gmail_send", "args": object{}, "category": "server-action", "approval": object{
+		"approvalId": name + "-1", "runId": name, "kind": "approval", "tool": "gmail_send", "args": object{}, "argsHash": "hash-" + name, "reason": "Mail to a new address is asked about.",
+		"preview": object{"title": "Send an e-mail", "fields": []object{{"label": "To", "value": "ana@example.com"}, {"label": "Message", "value": strings.Repeat("The demo is at ten. ", 20), "long": true}},
+			"warnings": []string{"This address was never written to."}},
+		"decisions": []string{"approve_once", "reject"}, "requestedAt": time.Now(), "expiresAt": time.Now().Add(time.Hour),
+	}}
+}
+
+// chatServer speaks the wire contract as the scripts say, and keeps what was wrong or secret in what it was sent.
+type chatServer struct {
+	sync.Mutex
+	url      string
+	problems []string
+	results  []object
+	failed   map[string]bool
+	runs     map[string]string
+	resolved []object
+	open     int
+}
+
+func newServer(t *testing.T) *chatServer {
+	s := &chatServer{failed: map[string]bool{}, runs: map[string]string{}}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Security-Policy", policy)
+		http.ServeFile(w, r, "testdata/page.html")
+	})
+	mux.Handle("GET /widget/", http.StripPrefix("/widget/", http.FileServerFS(widget.Files())))
+	mux.Handle("GET /page.js", http.FileServer(http.Dir("testdata")))
+	mux.Handle("GET /page.css", http.FileServer(http.Dir("testdata")))
+	mux.HandleFunc("POST /api/agent/chat", s.chat)
+	mux.HandleFunc("POST /api/agent/chat/results", s.chat)
+	mux.HandleFunc("POST /api/agent/approvals/resolve", s.resolve)
+	mux.HandleFunc("GET /api/agent/runs/{id}", s.run)
+	mux.HandleFunc("GET /seen", func(w http.ResponseWriter, _ *http.Request) {
+		s.Lock()
+		defer s.Unlock()
+		reply(w, 200, object{"results": s.results, "resolved": s.resolved, "problems": s.problems})
+		s.results, s.resolved = nil, nil
+	})
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	s.url = server.URL
+	return s
+}
+
+type request struct {
+	Message         string   `json:"message"`
+	Results         []object `json:"results"`
+	History         []object `json:"history"`
+	ToolDefinitions []object `json:"toolDefinitions"`
+	PageState       object   `json:"pageState"`
+}
+
+func (s *chatServer) chat(w http.ResponseWriter, r *http.Request) {
+	if token := r.Header.Get("Authorization"); token != "Bearer good" {
+		refuse(w, 401, "unauthenticated", "no")
+		return
+	}
+	var in request
+	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&in); err != nil {
+		s.problem("the body: %v", err)
+	}
+	s.check(in)
+	script, step := in.Message, 0
+	if strings.HasSuffix(r.URL.Path, "/results") {
+		last := in.History[len(in.History)-1]
+		script, step = last["script"].(string), int(last["step"].(float64))+1
+		s.answered(last, in.Results)
+	}
+	turns := scripts[script]
+	if turns == nil {
+		turns = []turn{{say: "You said: " + script}}
+	}
+	if script == "loop" {
+		step = 0
+	}
+	s.answer(w, r, script, step, turns[step], in)
+}
+
+// answered checks that all calls of the page, and only those, have their results.
+func (s *chatServer) answered(last object, results []object) {
+	var want, got []string
+	for _, call := range last["calls"].([]any) {
+		if c := call.(object); c["category"] == "page-automation" {
+			want = append(want, c["id"].(string))
+		}
+	}
+	for _, r := range results {
+		got = append(got, r["callId"].(string))
+	}
+	if fmt.Sprint(want) != fmt.Sprint(got) {
+		s.problem("results for %v, want %v", got, want)
+	}
+	s.Lock()
+	defer s.Unlock()
+	s.results = append(s.results, results...)
+}
+
+var toolName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]{0,62}$`)
+
+func (s *chatServer) check(in request) {
+	all, _ := json.Marshal(in)
+	for _, secret := range []string{"hunter2", "4111111111111111", "dear diary", "secret-address"} {
+		if strings.Contains(string(all), secret) {
+			s.problem("%q was sent", secret)
+		}
+	}
+	names := map[any]bool{}
+	for _, d := range in.ToolDefinitions {
+		if name, _ := d["name"].(string); !toolName.MatchString(name) || names[name] || d["category"] != "page-automation" || len(d) != 4 {
+			s.problem("the definition %v", d)
+		}
+		names[d["name"]] = true
+	}
+	if len(in.ToolDefinitions) > 128 || in.PageState["viewState"] == nil || in.PageState["interactions"] == nil || in.PageState["customEvents"] == nil {
+		s.problem("%d tools, page state %v", len(in.ToolDefinitions), in.PageState)
+	}
+}
+
+func (s *chatServer) answer(w http.ResponseWriter, r *http.Request, script string, step int, t turn, in request) {
+	s.Lock()
+	again := s.failed[script]
+	s.failed[script] = true
+	s.Unlock()
+	if t.status != 0 && !again {
+		refuse(w, t.status, "overloaded", "the model has too much to do; try again in a minute")
+		return
+	}
+	for _, call := range t.calls {
+		if a, ok := call["approval"].(object); ok && script == "late" {
+			a["expiresAt"] = time.Now().Add(2 * time.Second)
+		}
+	}
+	last := object{"role": "model", "parts": []object{{"text": t.say}}, "script": script, "step": step, "calls": t.calls}
+	out := object{"type": "response", "message": t.say, "history": append(in.History, last)}
+	if t.calls != nil {
+		out = object{"type": "tool-calls", "calls": t.calls, "history": append(in.History, last)}
+	}
+	if t.plain || !strings.Contains(r.Header.Get("Accept"), "application/x-ndjson") {
+		reply(w, 200, out)
+		return
+	}
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	line(w, object{"type": "status", "status": "planning"})
+	line(w, object{"type": "ping"})
+	line(w, object{"type": "delta", "text": t.say[:len(t.say)/2]})
+	if t.hold && !again {
+		<-r.Context().Done()
+		return
+	}
+	if t.broken {
+		return
+	}
+	line(w, out)
+}
+
+func (s *chatServer) resolve(w http.ResponseWriter, r *http.Request) {
+	var in object
+	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+		s.problem("resolve: %v", err)
+	}
+	s.Lock()
+	defer s.Unlock()
+	s.resolved = append(s.resolved, in)
+	id := strings.TrimSuffix(in["approvalId"].(string), "-1")
+	s.runs[id] = "executing"
+	reply(w, 200, object{"ok": true, "runId": id, "status": "executing"})
+}
+
+// run is done the second time that it is asked for after the decision, or once it has expired.
+func (s *chatServer) run(w http.ResponseWriter, r *http.Request) {
+	s.Lock()
+	defer s.Unlock()
+	id := r.PathValue("id")
+	status := s.runs[id]
+	switch {
+	case status == "" && id == "late":
+		s.open++
+		if status = "awaiting_confirmation"; s.open > 3 {
+			status = "failed"
+		}
+	case status == "":
+		status = "awaiting_confirmation"
+	default:
+		s.runs[id] = "completed"
+	}
+	reply(w, 200, object{"ok": true, "runId": id, "status": status, "actions": []any{}})
+}
+
+func (s *chatServer) problem(format string, args ...any) {
+	s.Lock()
+	defer s.Unlock()
+	s.problems = append(s.problems, fmt.Sprintf(format, args...))
+}
+
+func refuse(w http.ResponseWriter, status int, code, message string) {
+	reply(w, status, object{"ok": false, "error": object{"class": "ModelError", "code": code, "message": message, "requestId": "r"}})
+}
+
+func reply(w http.ResponseWriter, status int, body object) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	line(w, body)
+}
+
+// line writes one line of JSON; a client that has left does not read it.
+func line(w http.ResponseWriter, body object) {
+	if json.NewEncoder(w).Encode(body) == nil {
+		w.(http.Flusher).Flush()
+	}
+}

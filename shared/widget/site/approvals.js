@@ -1,0 +1,65 @@
+// Follows what waits for its user's decision until it has ended.
+import { ChatError } from './transport.js';
+
+const shortest = 500;
+const longest = 15000;
+const patience = 10 * 60000; // after a decision
+
+/**
+ * Asks for the run of an approval, at growing distances, until it has ended. A decision makes it ask at once.
+ * @param {import('./chat.js').GeminiChat} chat @param {Card} card @param {AbortSignal} signal
+ */
+export async function follow(chat, card, signal) {
+  const { runId, approvalId, expiresAt } = card.approval;
+  const expiry = Date.parse(expiresAt);
+  let decidedAt = 0;
+  for (let pause = shortest; ; pause = Math.min(pause * 1.6, longest)) {
+    const before = card.state;
+    await nap(chat, approvalId, Math.min(pause, card.state === 'open' ? Math.max(expiry - Date.now(), 0) + 100 : longest), signal);
+    if (card.state === 'open' && Date.now() >= expiry) {
+      card.state = 'expired';
+      chat.changed();
+    }
+    if (card.state !== before) pause = shortest;
+    if (card.state !== 'open') decidedAt ||= Date.now();
+    const run = await look(chat, runId, signal);
+    if (run && ended(run, approvalId)) {
+      if (card.state !== 'expired') card.state = run.status === 'completed' && card.decision !== 'reject' ? 'completed' : 'failed';
+      return chat.changed();
+    }
+    if (decidedAt && Date.now() - decidedAt > patience) throw new ChatError('What you decided takes longer than expected. Look into your inbox for how it ended.');
+  }
+}
+
+/** A run that asks for something else has ended as far as this approval goes. @param {any} run @param {string} approvalId */
+function ended(run, approvalId) {
+  const other = run.status === 'awaiting_confirmation' && run.actions?.some((/** @type {any} */ a) => a.approvalId && a.approvalId !== approvalId);
+  return run.status === 'completed' || run.status === 'failed' || other;
+}
+
+/** The run, or nothing where it cannot be asked for now: it is asked for again. @param {import('./chat.js').GeminiChat} chat @param {string} runId @param {AbortSignal} signal */
+async function look(chat, runId, signal) {
+  try {
+    return await chat.transport.ask('GET', `/api/agent/runs/${encodeURIComponent(runId)}`, undefined, signal);
+  } catch (err) {
+    const passing = err instanceof ChatError && (err.status === 0 || err.status === 429 || err.status >= 500);
+    if (!passing) throw err;
+    return null;
+  }
+}
+
+/** Waits a while, or until this approval is decided. @param {EventTarget} chat @param {string} approvalId @param {number} ms @param {AbortSignal} signal @returns {Promise<void>} */
+function nap(chat, approvalId, ms, signal) {
+  return new Promise((wake, stop) => {
+    const over = new AbortController();
+    const end = (/** @type {() => void} */ then) => {
+      clearTimeout(timer);
+      over.abort();
+      then();
+    };
+    const timer = setTimeout(() => end(wake), ms);
+    chat.addEventListener('decided', (e) => /** @type {CustomEvent} */ (e).detail.approvalId === approvalId && end(wake), { signal: over.signal });
+    signal.addEventListener('abort', () => end(() => stop(signal.reason)), { signal: over.signal });
+    if (signal.aborted) end(() => stop(signal.reason));
+  });
+}

@@ -1,0 +1,73 @@
+// The page automation: what an agent can see and do on an ordinary page that is marked with data-agent-ref and its kin,
+// or on a page that brings window.__jay.automation.
+import { act, obstacle, refused } from './act.js';
+import { bounded } from './bounds.js';
+import { fromJay } from './jay.js';
+import { noteSecrets } from './private.js';
+import { describe, find, interactionsOf, viewState } from './read.js';
+import { needsUser, userClicks } from './user.js';
+
+export { buildTools } from './tools.js';
+
+const quiet = 50; // milliseconds that changes are collected for
+const defaultUserClickMs = 60000;
+
+/** An automation that a page brings, with what the tools need besides. @param {any} given @returns {Automation} */
+export function asAutomation(given) {
+  return typeof given.interactions === 'function' ? given : fromJay(given, userClicks(defaultUserClickMs));
+}
+
+/**
+ * The automation of a page. userClickMs is how long a click that is the user's own is waited for.
+ * @param {Document | Element} [root] @param {{userClickMs?: number}} [options] @returns {Automation}
+ */
+export function createAutomation(root = document, { userClickMs = defaultUserClickMs } = {}) {
+  const user = userClicks(userClickMs);
+  const jay = window.__jay?.automation;
+  if (jay) return fromJay(jay, user);
+  noteSecrets(root);
+
+  /** @type {Automation['getPageState']} */
+  const getPageState = () => bounded({ viewState: viewState(root), interactions: interactionsOf(find(root)), customEvents: [] });
+
+  /** @type {Automation['getInteraction']} */
+  const getInteraction = (coordinate) => {
+    const thing = find(root).get(JSON.stringify(coordinate));
+    return thing ? { ...describe(thing), element: thing.elements[0] } : null;
+  };
+
+  /** @type {Automation['triggerEvent']} */
+  const triggerEvent = async (eventType, coordinate, eventData = {}, signal) => {
+    const thing = find(root).get(JSON.stringify(coordinate));
+    if (!thing) return refused(`There is nothing at ${JSON.stringify(coordinate)} on this page.`);
+    const why = obstacle(thing.elements[0]);
+    if (why) return refused(why);
+    return needsUser(thing.elements[0]) ? user.wait(thing.elements, coordinate, signal) : act(eventType, thing.elements, eventData);
+  };
+
+  /** @type {Automation['onStateChange']} */
+  const onStateChange = (callback) => {
+    let timer = 0;
+    const soon = () => {
+      noteSecrets(root);
+      timer ||= setTimeout(() => {
+        timer = 0;
+        callback(getPageState());
+      }, quiet);
+    };
+    const observer = new MutationObserver(soon);
+    observer.observe(root, { subtree: true, childList: true, characterData: true, attributes: true });
+    for (const event of ['input', 'change', 'reset']) root.addEventListener(event, soon);
+    return () => {
+      clearTimeout(timer);
+      observer.disconnect();
+      for (const event of ['input', 'change', 'reset']) root.removeEventListener(event, soon);
+    };
+  };
+
+  return {
+    getPageState, getInteraction, triggerEvent, onStateChange,
+    interactions: () => interactionsOf(find(root)),
+    onUserClick: user.listen,
+  };
+}

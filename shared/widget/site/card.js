@@ -1,0 +1,36 @@
+// The card of an approval: what would be done, and the buttons to decide.
+import { make } from './dom.js';
+
+/** @type {Record<string, string>} */
+const words = {
+  approve_once: 'Approve', reject: 'Reject', approve_and_always_allow_recipient: 'Approve and always allow', confirm_done: 'It was done', start_new: 'It was not done',
+};
+
+/** @type {Record<string, string>} */
+const states = {
+  sending: 'Sending your decision…', following: 'Your decision is being carried out…', expired: 'This has expired. Nothing was done.', completed: 'Done.', failed: 'Not done.',
+};
+
+const longText = 160;
+
+/** @param {Card} card @param {(decision: string) => void} decide @returns {HTMLElement} */
+export function cardOf({ approval, state, error }, decide) {
+  const { title, fields, warnings } = approval.preview;
+  const decisions = approval.decisions.filter((d) => d in words);
+  const buttons = decisions.map((d, i) => make('button', { type: 'button', part: `approval-button ${d}`, className: i ? '' : 'main', onclick: () => decide(d) }, words[d]));
+  const until = new Date(approval.expiresAt).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'short' });
+  return make('section', { className: 'card', part: 'approval', 'aria-label': `Approval: ${title}` },
+    make('p', { className: 'small' }, approval.kind === 'review' ? 'Was this done?' : 'Needs your approval'),
+    make('h3', { tabIndex: -1 }, title),
+    ...(warnings ?? []).map((text) => make('p', { className: 'warning', part: 'approval-warning' }, `Careful: ${text}`)),
+    make('dl', {}, ...(fields ?? []).map(({ label, value, long }) => make('div', {}, make('dt', {}, label), make('dd', {}, long || value.length > longText ? folded(value) : value)))),
+    ...(approval.reason ? [make('p', { className: 'small' }, approval.reason)] : []),
+    ...(error ? [make('p', { className: 'error inside', role: 'alert' }, error)] : []),
+    state === 'open' ? make('div', { className: 'buttons' }, ...buttons) : '',
+    make('p', { className: 'small', part: 'approval-state', role: 'status' }, state === 'open' ? `Waits until ${until}` : states[state]));
+}
+
+/** @param {string} value */
+function folded(value) {
+  return make('details', {}, make('summary', {}, `Show all (${value.length} characters)`), value);
+}

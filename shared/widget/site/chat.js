@@ -1,0 +1,306 @@
+// The chat without a look: what gemini-chat shows, for a page that brings its own.
+import { follow } from './approvals.js';
+import { Memory } from './memory.js';
+import { ChatError, Transport } from './transport.js';
+
+const maxTrips = 24;
+const maxText = 20000;
+const maxMessages = 500;
+
+/**
+ * A conversation. It tells of itself by events: change (anything), message, error, tool-call and approval.
+ * Options: endpoint (the base of the API), token (a function that gives one; its argument says that the last was refused),
+ * page (a function that gives the automation of the page and the maker of its tools) and memory (where it outlives a reload).
+ */
+export class GeminiChat extends EventTarget {
+  /** @type {Message[]} */ messages = [];
+  /** What the user is about to send. */
+  messageInput = '';
+  isExpanded = false;
+  /** What went wrong, in plain words, or nothing. */
+  error = '';
+  /** What is being done now, in plain words, or nothing. */
+  activity = '';
+  /** The answer as far as it has come. */
+  partial = '';
+  /** @type {Card[]} */ approvals = [];
+
+  /** @type {unknown[]} */ #history = [];
+  /** @type {Ask | null} The request that was not answered. */ #unanswered = null;
+  /** @type {Open | null} The calls that are being answered. */ #open = null;
+  /** @type {AbortController | null} */ #work = null;
+  /** @type {Automation | null} */ #watched = null;
+  #unwatch = () => {};
+  #busy = false;
+  #trips = 0;
+
+  /** @param {{endpoint: () => string, token: (again: boolean) => Promise<string>, page?: () => Promise<Page | null>, memory?: Memory | null}} options */
+  constructor({ endpoint, token, page = async () => null, memory = null }) {
+    super();
+    this.transport = new Transport(endpoint, token);
+    this.page = page;
+    this.memory = memory;
+  }
+
+  get isLoading() { return this.#busy; }
+  get hasError() { return this.error !== ''; }
+  get errorMessage() { return this.error; }
+  get hasMessages() { return this.messages.length > 0; }
+  get lastUserMessage() { return this.messages.findLast((m) => m.role === 'user')?.content ?? ''; }
+  get lastAssistantMessage() { return this.messages.findLast((m) => m.role === 'assistant')?.content ?? ''; }
+  get canRetry() { return !this.#busy && this.#unanswered !== null; }
+
+  /** Sends what the user typed. It tells whether it did: while an answer is awaited nothing is sent. */
+  sendMessage(text = this.messageInput) {
+    const message = text.trim();
+    if (!message || this.#busy) return false;
+    if (message.length > maxText) return this.#fail(new ChatError(`A message has at most ${maxText} characters; this one has ${message.length}.`));
+    this.#work?.abort();
+    this.messageInput = '';
+    this.approvals = [];
+    this.#open = null;
+    this.#say('user', message);
+    this.#begin(() => this.#request({ kind: 'message', text: message }));
+    return true;
+  }
+
+  /** Sends again what was not answered. */
+  retry() {
+    const request = this.#unanswered;
+    if (!request || this.#busy) return false;
+    this.#begin(() => this.#request(request));
+    return true;
+  }
+
+  /** Stops what is being done. What was done already stays done. */
+  stop() {
+    if (!this.#work) return;
+    this.#work.abort();
+    const waiting = this.approvals.some((card) => card.state === 'open');
+    this.#say('system', waiting ? 'Stopped. What waits for your decision stays in your inbox.' : 'Stopped.');
+    this.approvals = [];
+    this.#open = this.#unanswered = null;
+    this.#rest();
+  }
+
+  /** Begins a new conversation. */
+  clear() {
+    this.#work?.abort();
+    this.messages = [];
+    this.approvals = [];
+    this.error = '';
+    this.#history = [];
+    this.#open = this.#unanswered = null;
+    this.#rest();
+  }
+
+  toggleExpand() {
+    this.isExpanded = !this.isExpanded;
+    this.changed();
+  }
+
+  /** Decides about an approval that waits. @param {string} approvalId @param {string} decision */
+  async decide(approvalId, decision) {
+    const card = this.approvals.find((c) => c.approval.approvalId === approvalId);
+    if (!card || card.state !== 'open' || !card.approval.decisions.includes(decision)) return;
+    Object.assign(card, { state: 'sending', decision, error: '' });
+    this.changed();
+    try {
+      const body = { approvalId, decision, argsHash: card.approval.argsHash };
+      await this.transport.ask('POST', '/api/agent/approvals/resolve', body, this.#work?.signal ?? AbortSignal.timeout(60000));
+      card.state = 'following';
+    } catch (err) {
+      if (!(err instanceof ChatError)) return;
+      // Refused for good: it was decided elsewhere or has expired, and its run tells how it ended.
+      const over = err.status === 410 || err.status === 409;
+      Object.assign(card, { state: over ? 'following' : 'open', decision: '', error: err.message });
+    }
+    this.dispatchEvent(new CustomEvent('decided', { detail: { approvalId } }));
+    this.#tell('approval', { approvalId, decision: card.decision, error: card.error });
+    this.changed();
+  }
+
+  /** Goes on with what memory kept of this page before it was loaded anew. */
+  restore() {
+    const kept = this.memory?.load();
+    if (!kept) return;
+    ({ messages: this.messages, draft: this.messageInput, isExpanded: this.isExpanded, history: this.#history, trips: this.#trips } = kept);
+    this.#unanswered = kept.unanswered;
+    if (kept.open) {
+      this.#open = kept.open;
+      this.#begin(() => this.#settle());
+    } else if (kept.unanswered) {
+      this.#fail(new ChatError('The page was loaded anew before the answer came, so the answer was lost. Try again to ask once more.'));
+    }
+    this.changed();
+  }
+
+  /** Says that something changed, and keeps it. */
+  changed() {
+    this.memory?.save({
+      messages: this.messages, draft: this.messageInput, isExpanded: this.isExpanded, history: this.#history, unanswered: this.#unanswered,
+      open: this.#open, trips: this.#trips,
+    });
+    this.#tell('change', {});
+  }
+
+  /** Runs one piece of work, and only one at a time. @param {() => Promise<void>} work */
+  async #begin(work) {
+    const controller = new AbortController();
+    this.#work = controller;
+    this.#busy = true;
+    this.#trips = this.#open ? this.#trips : 0;
+    this.error = '';
+    this.changed();
+    try {
+      await work();
+    } catch (err) {
+      if (!controller.signal.aborted) this.#fail(err);
+    }
+    if (this.#work === controller) this.#rest();
+  }
+
+  #rest() {
+    this.#work = null;
+    this.#busy = false;
+    this.activity = this.partial = '';
+    this.changed();
+  }
+
+  /** Asks the server, then does what the answer says, until it is words. @param {Ask} request @returns {Promise<void>} */
+  async #request(request) {
+    const signal = this.#signal();
+    this.#unanswered = request;
+    this.#open = null;
+    this.#busy = true;
+    this.activity = 'Thinking…';
+    this.partial = '';
+    this.changed();
+    if (++this.#trips > maxTrips) {
+      this.#trips = 0;
+      throw new ChatError(`This took more than ${maxTrips} steps, so it was stopped here. Try again to let it go on.`);
+    }
+    const { definitions, pageState } = await this.#pageNow();
+    const body = { history: this.#history, toolDefinitions: definitions, pageState };
+    const answer = request.kind === 'message'
+      ? await this.transport.chat('/api/agent/chat', { message: request.text, ...body }, signal, (line) => this.#heard(line, signal))
+      : await this.transport.chat('/api/agent/chat/results', { results: request.results, ...body }, signal, (line) => this.#heard(line, signal));
+    signal.throwIfAborted();
+    this.#history = answer.history;
+    this.#unanswered = null;
+    this.partial = '';
+    if (answer.type === 'response') return this.#say('assistant', answer.message);
+    this.#open = { calls: answer.calls, results: [], running: '' };
+    return this.#settle();
+  }
+
+  /** Answers the open calls: those of the page one after another; otherwise it waits for the user's decisions. @returns {Promise<void>} */
+  async #settle() {
+    const signal = this.#signal();
+    const open = /** @type {Open} */ (this.#open);
+    const { calls, results } = open;
+    this.#cards(calls);
+    this.changed();
+    const ofPage = calls.filter((c) => c.category === 'page-automation');
+    for (const call of ofPage.slice(results.length)) {
+      results.push(await this.#run(call, open, signal));
+      signal.throwIfAborted();
+      open.running = '';
+      this.changed();
+    }
+    if (!ofPage.length) await this.#decisions(signal);
+    return this.#request({ kind: 'results', results });
+  }
+
+  /** @param {Call} call @param {Open} open @param {AbortSignal} signal @returns {Promise<Result>} */
+  async #run(call, open, signal) {
+    const { tools } = await this.#pageNow();
+    if (open.running === call.id) {
+      return { callId: call.id, result: JSON.stringify({ ok: false, error: 'The page was loaded anew while this ran. It may have been done; look at the state of the page.' }) };
+    }
+    open.running = call.id;
+    this.activity = `Using the page: ${call.name}`;
+    this.changed();
+    const tool = tools.get(call.name);
+    const outcome = tool ? await tool.execute(call.args ?? {}, signal) : { ok: false, error: `The page has no tool ${call.name} any more.` };
+    this.#tell('tool-call', { id: call.id, name: call.name, args: call.args, ok: outcome.ok });
+    return { callId: call.id, result: JSON.stringify(outcome), ...(!outcome.ok && { isError: true }) };
+  }
+
+  /** Keeps the card of an approval that is known, and makes one for each that is new. @param {Call[]} calls */
+  #cards(calls) {
+    this.approvals = calls.flatMap(({ approval }) => {
+      if (!approval) return [];
+      const known = this.approvals.find((c) => c.approval.approvalId === approval.approvalId);
+      if (!known) this.#tell('approval', { approvalId: approval.approvalId });
+      return [known ?? { approval, state: /** @type {const} */ ('open'), decision: '', error: '' }];
+    });
+  }
+
+  /** Waits until all that was asked has been decided and done. @param {AbortSignal} signal */
+  async #decisions(signal) {
+    if (!this.approvals.length) throw new ChatError('The server asked for something that this page cannot do.');
+    this.activity = '';
+    this.#busy = false;
+    this.changed();
+    await Promise.all(this.approvals.map((card) => follow(this, card, signal)));
+    signal.throwIfAborted();
+    for (const card of this.approvals) this.#say('system', `${{ completed: 'Done', failed: 'Not done', expired: 'Expired' }[/** @type {string} */ (card.state)]}: ${card.approval.preview.title}`);
+    this.approvals = [];
+  }
+
+  /** The tools and the state of the page now. */
+  async #pageNow() {
+    const page = await this.page();
+    this.#watch(page?.automation ?? null);
+    const tools = page ? page.buildTools(page.automation) : [];
+    return {
+      tools: new Map(tools.map((t) => [t.name, t])),
+      definitions: tools.map(({ name, description, inputSchema, category }) => ({ name, description, inputSchema, category })),
+      pageState: page ? page.automation.getPageState() : { viewState: {}, interactions: [], customEvents: [] },
+    };
+  }
+
+  /** Says which click on the page is the user's own. @param {Automation | null} automation */
+  #watch(automation) {
+    if (automation === this.#watched) return;
+    this.#unwatch();
+    this.#watched = automation;
+    this.#unwatch = automation?.onUserClick?.((click) => {
+      this.activity = `Your turn: use “${click.label}” on the page yourself to go on.`;
+      this.#tell('change', {});
+    }) ?? (() => {});
+  }
+
+  /** @param {any} line @param {AbortSignal} signal */
+  #heard(line, signal) {
+    if (signal.aborted) return;
+    if (line.type === 'delta') this.partial += String(line.text ?? '');
+    if (line.type === 'status') this.activity = line.status === 'executing' ? 'Working…' : 'Thinking…';
+    if (line.type !== 'ping') this.#tell('change', {});
+  }
+
+  #signal() {
+    return /** @type {AbortController} */ (this.#work).signal;
+  }
+
+  /** @param {Message['role']} role @param {string} content */
+  #say(role, content) {
+    const message = { id: crypto.randomUUID?.() ?? String(Math.random()), role, content, timestamp: new Date().toISOString() };
+    this.messages = [...this.messages, message].slice(-maxMessages);
+    this.#tell('message', { message });
+  }
+
+  /** @param {unknown} err @returns {false} */
+  #fail(err) {
+    this.error = err instanceof ChatError ? err.message : 'Something went wrong in this page. Try again.';
+    this.#tell('error', { message: this.error, cause: err });
+    this.changed();
+    return false;
+  }
+
+  /** @param {string} type @param {unknown} detail */
+  #tell(type, detail) {
+    this.dispatchEvent(new CustomEvent(type, { detail }));
+  }
+}

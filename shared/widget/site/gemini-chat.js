@@ -1,0 +1,235 @@
+// <gemini-chat>: the chat of this server on any page, by one script tag.
+import { cardOf } from './card.js';
+import { GeminiChat } from './chat.js';
+import { make } from './dom.js';
+import { markdown } from './markdown.js';
+import { Memory } from './memory.js';
+import { sheet } from './styles.js';
+
+export { GeminiChat };
+
+const own = new URL(import.meta.url).origin;
+
+/**
+ * Attributes: endpoint, token, automation="off", expanded, heading, placeholder, remember. The properties are those of the
+ * contract gemini-chat: messageInput, sendMessage and toggleExpand are its elements. Each event of the state is told as
+ * gemini-chat-change, -message, -error, -tool-call and -approval.
+ */
+export class GeminiChatElement extends HTMLElement {
+  static observedAttributes = ['expanded', 'heading', 'placeholder'];
+
+  /** Gives a token where the page has no fixed one; asked again once where the server refuses the last. @type {((ask: {refused: boolean}) => Promise<string> | string) | null} */
+  getToken = early(this, 'getToken') ?? null;
+  /** The automation of the page, where it brings one; null for none. @type {any} */
+  automation = early(this, 'automation');
+  /** The conversation without its look. */
+  chat = new GeminiChat({
+    endpoint: () => this.endpoint,
+    token: async (refused) => (this.getToken ? this.getToken({ refused }) : this.token),
+    page: () => this.#page(),
+  });
+  /** @type {Map<string, HTMLElement>} */ #shown = new Map();
+  /** @type {Map<string, {says: string, el: HTMLElement}>} */ #cards = new Map();
+  /** @type {{of: any, page: Promise<any>} | null} */ #known = null;
+
+  messageInput = /** @type {HTMLTextAreaElement} */ (make('textarea', { id: 'input', part: 'message-input', rows: 1, maxLength: 20000 }));
+  sendMessage = /** @type {HTMLButtonElement} */ (make('button', { type: 'submit', part: 'send-message', className: 'main' }, 'Send'));
+  toggleExpand = /** @type {HTMLButtonElement} */ (make('button', { type: 'button', part: 'toggle-expand', className: 'quiet', onclick: () => this.chat.toggleExpand() }));
+  #ui = this.#build();
+
+  constructor() {
+    super();
+    for (const type of ['change', 'message', 'error', 'tool-call', 'approval']) {
+      this.chat.addEventListener(type, (e) => this.#retell(type, /** @type {CustomEvent} */ (e).detail));
+    }
+  }
+
+  get endpoint() { return this.getAttribute('endpoint') || own; }
+  set endpoint(value) { this.setAttribute('endpoint', value); }
+  /** A token that is set as a property is not written into the document. */
+  get token() { return this.#token || this.getAttribute('token') || ''; }
+  set token(value) { this.#token = value; }
+  #token = early(this, 'token') ?? '';
+
+  get messages() { return this.chat.messages; }
+  get isLoading() { return this.chat.isLoading; }
+  get error() { return this.chat.error; }
+  get hasError() { return this.chat.hasError; }
+  get errorMessage() { return this.chat.errorMessage; }
+  get hasMessages() { return this.chat.hasMessages; }
+  get isExpanded() { return this.chat.isExpanded; }
+  get lastUserMessage() { return this.chat.lastUserMessage; }
+  get lastAssistantMessage() { return this.chat.lastAssistantMessage; }
+
+  connectedCallback() {
+    addEventListener('pagehide', this.#keep);
+    if (this.hasAttribute('remember') && !this.chat.memory) {
+      this.chat.memory = new Memory(`${this.getAttribute('remember') || this.id} ${this.endpoint}`);
+      this.chat.restore();
+      this.messageInput.value = this.chat.messageInput;
+    }
+    this.#render();
+  }
+
+  disconnectedCallback() {
+    removeEventListener('pagehide', this.#keep);
+  }
+
+  /** @param {string} name @param {string | null} _ @param {string | null} value */
+  attributeChangedCallback(name, _, value) {
+    if (name === 'expanded' && (value !== null) !== this.chat.isExpanded) this.chat.toggleExpand();
+    else this.#render();
+  }
+
+  #keep = () => this.chat.changed();
+
+  /** The automation is loaded when it is first needed, and not at all on a page that brings none. */
+  async #page() {
+    if (this.automation === null || this.getAttribute('automation') === 'off') return null;
+    if (!this.#known || this.#known.of !== this.automation) this.#known = { of: this.automation, page: this.#load() };
+    return this.#known.page;
+  }
+
+  async #load() {
+    const { asAutomation, buildTools, createAutomation } = await import('./automation.js');
+    return { automation: this.automation ? asAutomation(this.automation) : createAutomation(), buildTools };
+  }
+
+  #build() {
+    const heading = make('h2', { part: 'heading', id: 'heading' });
+    const fresh = make('button', { type: 'button', part: 'new-conversation', className: 'quiet', onclick: () => this.#clear() }, 'New');
+    fresh.setAttribute('aria-label', 'New conversation');
+    const hint = make('p', { className: 'hint', part: 'hint' }, 'Ask a question, or say what should be done on this page.');
+    const log = make('div', { className: 'messages', part: 'messages', role: 'log', 'aria-live': 'polite', 'aria-labelledby': 'heading' });
+    const live = make('div', { className: 'assistant', part: 'message assistant partial' });
+    const waiting = make('div', { part: 'approvals' });
+    const scroll = make('div', { className: 'scroll', tabIndex: 0, role: 'group', 'aria-label': 'Conversation' }, hint, log, live, waiting);
+    const status = make('p', { className: 'status', part: 'status' });
+    const fault = make('span', {});
+    const again = make('button', { type: 'button', part: 'retry', onclick: () => this.#focusAfter(() => this.chat.retry()) }, 'Try again');
+    const alert = make('div', { className: 'error', part: 'error' }, fault, again);
+    const halt = make('button', { type: 'button', part: 'stop', onclick: () => this.#focusAfter(() => this.chat.stop()) }, 'Stop');
+    const label = make('label', { className: 'sr', htmlFor: 'input' }, 'Your message');
+    const form = make('form', { part: 'form', onsubmit: (/** @type {Event} */ e) => this.#submit(e) }, label, this.messageInput, halt, this.sendMessage);
+    this.messageInput.oninput = () => void (this.chat.messageInput = this.messageInput.value);
+    this.messageInput.onkeydown = (e) => {
+      if (e.key === 'Enter' && !e.shiftKey && !e.isComposing) this.#submit(e);
+    };
+    const frame = make('section', { className: 'chat', part: 'chat', 'aria-labelledby': 'heading', onkeydown: (/** @type {KeyboardEvent} */ e) => this.#escape(e) },
+      make('header', { part: 'header' }, heading, fresh, this.toggleExpand), scroll,
+      make('div', { role: 'status' }, status), make('div', { role: 'alert' }, alert), form);
+    const shadow = this.attachShadow({ mode: 'open', delegatesFocus: true });
+    shadow.adoptedStyleSheets = [sheet];
+    shadow.append(frame);
+    return { heading, fresh, hint, log, live, waiting, scroll, status, fault, again, alert, halt };
+  }
+
+  /** @param {Event} event */
+  #submit(event) {
+    event.preventDefault();
+    this.#focusAfter(() => this.chat.sendMessage(this.messageInput.value) && (this.messageInput.value = ''));
+  }
+
+  #clear() {
+    this.#focusAfter(() => this.chat.clear());
+  }
+
+  /** Does something that may hide the button that it was asked for by. @param {() => unknown} what */
+  #focusAfter(what) {
+    this.messageInput.focus();
+    what();
+  }
+
+  /** @param {KeyboardEvent} event */
+  #escape(event) {
+    if (event.key !== 'Escape' || !this.isExpanded || event.isComposing) return;
+    event.stopPropagation();
+    this.chat.toggleExpand();
+    if (this.shadowRoot?.activeElement !== this.toggleExpand) this.messageInput.focus();
+  }
+
+  /** @param {string} type @param {unknown} detail */
+  #retell(type, detail) {
+    if (type === 'change') this.#render();
+    this.dispatchEvent(new CustomEvent(`gemini-chat-${type}`, { detail, bubbles: true, composed: true }));
+  }
+
+  #render() {
+    const { chat } = this;
+    const low = this.#ui.scroll.scrollHeight - this.#ui.scroll.scrollTop - this.#ui.scroll.clientHeight < 60;
+    this.toggleAttribute('expanded', chat.isExpanded);
+    this.#ui.heading.textContent = this.getAttribute('heading') || 'Assistant';
+    this.messageInput.placeholder = this.getAttribute('placeholder') || 'Write a message…';
+    this.toggleExpand.textContent = chat.isExpanded ? 'Collapse' : 'Expand';
+    this.toggleExpand.ariaExpanded = String(chat.isExpanded);
+    this.#ui.fresh.hidden = !chat.hasMessages;
+    this.#ui.hint.hidden = chat.hasMessages;
+    this.#messages();
+    this.#ui.live.hidden = !chat.partial;
+    this.#ui.live.replaceChildren(markdown(chat.partial));
+    this.#approvals();
+    this.#ui.status.hidden = !chat.activity;
+    if (this.#ui.status.textContent !== chat.activity) this.#ui.status.textContent = chat.activity;
+    this.#ui.alert.hidden = !chat.hasError;
+    if (this.#ui.fault.textContent !== chat.error) this.#ui.fault.textContent = chat.error;
+    this.#ui.again.hidden = !chat.canRetry;
+    this.#ui.halt.hidden = !chat.isLoading && !chat.approvals.length;
+    this.sendMessage.hidden = chat.isLoading;
+    if (low) this.#ui.scroll.scrollTop = this.#ui.scroll.scrollHeight;
+  }
+
+  /** Adds what is new and takes away what is gone, so that only what is new is announced. */
+  #messages() {
+    const { messages, isExpanded } = this.chat;
+    const question = messages.findLastIndex((m) => m.role === 'user');
+    for (const [id, el] of this.#shown) {
+      if (messages.some((m) => m.id === id)) continue;
+      el.remove();
+      this.#shown.delete(id);
+    }
+    for (const [i, message] of messages.entries()) {
+      const el = this.#shown.get(message.id) ?? messageOf(message);
+      if (!el.parentNode) this.#ui.log.append(el);
+      this.#shown.set(message.id, el);
+      const answered = message.role === 'assistant' && !messages.slice(i + 1).some((m) => m.role === 'assistant');
+      el.hidden = !isExpanded && (i < question || !(i === question || answered || i === messages.length - 1));
+    }
+  }
+
+  #approvals() {
+    const ids = this.chat.approvals.map((card) => card.approval.approvalId);
+    for (const [id, { el }] of this.#cards) {
+      if (ids.includes(id)) continue;
+      if (el.contains(this.shadowRoot?.activeElement ?? null)) this.messageInput.focus();
+      el.remove();
+      this.#cards.delete(id);
+    }
+    for (const card of this.chat.approvals) {
+      const id = card.approval.approvalId;
+      const old = this.#cards.get(id);
+      const says = `${card.state} ${card.error}`;
+      if (old?.says === says) continue;
+      const el = cardOf(card, (decision) => this.chat.decide(id, decision));
+      const focused = old?.el.contains(this.shadowRoot?.activeElement ?? null);
+      if (old) old.el.replaceWith(el);
+      else this.#ui.waiting.append(el);
+      if (focused) el.querySelector('h3')?.focus();
+      this.#cards.set(id, { says, el });
+    }
+  }
+}
+
+/** A property that the page set before this class was there. @param {any} el @param {string} name */
+function early(el, name) {
+  const value = Object.getOwnPropertyDescriptor(el, name)?.value;
+  delete el[name];
+  return value;
+}
+
+/** @param {Message} message */
+function messageOf({ role, content }) {
+  const who = make('span', { className: 'sr' }, { user: 'You: ', assistant: 'Assistant: ', system: 'Note: ' }[role]);
+  return make('div', { className: role, part: `message ${role}` }, who, role === 'assistant' ? markdown(content) : content);
+}
+
+customElements.define('gemini-chat', GeminiChatElement);

@@ -1,0 +1,64 @@
+// A page that brings window.__jay.automation, in the shape that the tools and the chat use.
+import { act, obstacle, refused } from './act.js';
+import { bounded } from './bounds.js';
+import { isPrivate } from './private.js';
+import { needsUser } from './user.js';
+
+/** @param {any} jay @param {ReturnType<typeof import('./user.js').userClicks>} user @returns {Automation} */
+export function fromJay(jay, user) {
+  /** @returns {Interaction[]} */
+  const interactions = () => (jay.getPageState().interactions ?? []).map(plain).filter(Boolean);
+  const getPageState = () => {
+    const state = jay.getPageState();
+    return bounded({ viewState: state.viewState ?? {}, interactions: interactions(), customEvents: state.customEvents ?? [] });
+  };
+  return {
+    getPageState, interactions,
+    getInteraction: (coordinate) => {
+      const found = jay.getInteraction(coordinate);
+      const interaction = found && plain({ coordinate, ...found });
+      return interaction ? { ...interaction, element: found.element } : null;
+    },
+    triggerEvent: async (eventType, coordinate, eventData = {}, signal) => {
+      const found = jay.getInteraction(coordinate);
+      if (!found) return refused(`There is nothing at ${JSON.stringify(coordinate)} on this page.`);
+      const why = obstacle(found.element);
+      if (why) return refused(why);
+      if (needsUser(found.element)) return user.wait([found.element], coordinate, signal);
+      // A field has its value before jay hears of it; what jay does with the event is its own.
+      if (eventData.value === undefined && eventData.checked === undefined) return heard(() => jay.triggerEvent(eventType, coordinate, eventData));
+      return act(eventType, [found.element], eventData);
+    },
+    onStateChange: (callback) => {
+      const stop = jay.onStateChange(() => callback(getPageState()));
+      return typeof stop === 'function' ? stop : () => {};
+    },
+    onUserClick: user.listen,
+  };
+}
+
+/** @param {() => unknown} trigger @returns {Promise<Outcome>} */
+async function heard(trigger) {
+  try {
+    await trigger();
+    return { ok: true };
+  } catch (err) {
+    return refused(`The page could not do it: ${String(/** @type {Error} */ (err)?.message ?? err).slice(0, 300)}`);
+  }
+}
+
+/** An interaction without its elements, or nothing where they are private. @param {any} given @returns {Interaction | null} */
+function plain(given) {
+  const items = given.items?.filter((/** @type {any} */ item) => !(item.element && isPrivate(item.element)));
+  if (items?.length === 0 || (given.element && isPrivate(given.element))) return null;
+  const element = given.element ?? items?.[0]?.element;
+  return {
+    refName: given.refName ?? given.coordinate?.at(-1) ?? '',
+    ...(items ? { items: items.map((/** @type {any} */ i) => ({ coordinate: i.coordinate, ...(i.description && { description: i.description }) })) } : { coordinate: given.coordinate }),
+    elementType: element instanceof HTMLInputElement ? `HTMLInputElement:${element.type}` : given.elementType ?? element?.constructor.name ?? 'HTMLElement',
+    supportedEvents: given.supportedEvents ?? items?.[0]?.events ?? ['click'],
+    description: given.description ?? given.refName ?? '',
+    ...(element && needsUser(element) && { needsUser: true }),
+    ...(element instanceof HTMLSelectElement && { options: [...element.options].map((o) => o.value).slice(0, 100) }),
+  };
+}

@@ -1,0 +1,138 @@
+// The shapes that the modules beside this file share. It is for the type checker alone and is never loaded by a page.
+
+/** The way to an element: the lists and keys around it, then its own ref: ["products", "mug-1", "add-to-cart"]. */
+type Coordinate = string[];
+
+/** One element of an interaction, as a page state tells of it. */
+interface Item {
+  coordinate: Coordinate;
+  description?: string;
+  value?: string | boolean | string[];
+  disabled?: boolean;
+  hidden?: boolean;
+}
+
+/** What can be done with one ref. It has a coordinate where there is one element, and items where a list has many. */
+interface Interaction extends Partial<Item> {
+  refName: string;
+  items?: Item[];
+  elementType: string;
+  supportedEvents: string[];
+  description: string;
+  /** The values that a select or a group of radios offers. */
+  options?: string[];
+  multiple?: boolean;
+  needsUser?: boolean;
+}
+
+interface PageState {
+  viewState: Record<string, unknown>;
+  interactions: unknown[];
+  customEvents: unknown[];
+}
+
+/** What an event brings: a value for a field, a state for a checkbox. */
+interface EventData {
+  value?: unknown;
+  checked?: boolean;
+}
+
+type Outcome = { ok: true } | { ok: false; error: string };
+
+/** A click that only the user can make. It has ended when done is settled. */
+interface UserClick {
+  coordinate: Coordinate;
+  label: string;
+  expiresAt: number;
+  done: Promise<boolean>;
+}
+
+/** The four methods that a page automation has, and what the tools need besides. */
+interface Automation {
+  getPageState(): PageState;
+  triggerEvent(eventType: string, coordinate: Coordinate, eventData?: EventData, signal?: AbortSignal): Promise<Outcome>;
+  getInteraction(coordinate: Coordinate): (Interaction & { element: Element }) | null;
+  onStateChange(callback: (state: PageState) => void): () => void;
+  /** All interactions, before the bounds of a page state. */
+  interactions(): Interaction[];
+  /** Tells of clicks that the user has to make. */
+  onUserClick(callback: (click: UserClick) => void): () => void;
+}
+
+interface ToolDefinition {
+  name: string;
+  description: string;
+  inputSchema: Record<string, unknown>;
+  category: 'page-automation';
+}
+
+type ToolResult = { ok: true; pageState: PageState } | { ok: false; error: string; pageState?: PageState };
+
+interface Tool extends ToolDefinition {
+  execute(args: Record<string, unknown>, signal?: AbortSignal): Promise<ToolResult>;
+}
+
+interface Message {
+  id: string;
+  role: 'user' | 'assistant' | 'system';
+  content: string;
+  timestamp: string;
+}
+
+interface Approval {
+  approvalId: string;
+  runId: string;
+  kind?: string;
+  tool: string;
+  argsHash: string;
+  preview: { title: string; fields?: { label: string; value: string; long?: boolean }[]; warnings?: string[] };
+  reason?: string;
+  decisions: string[];
+  expiresAt: string;
+}
+
+interface Call {
+  id: string;
+  name: string;
+  args: Record<string, unknown>;
+  category: 'page-automation' | 'server-action';
+  approval?: Approval;
+}
+
+interface Result {
+  callId: string;
+  result: string;
+  isError?: boolean;
+}
+
+type Answer =
+  | { type: 'response'; message: string; history: unknown[] }
+  | { type: 'tool-calls'; calls: Call[]; history: unknown[] };
+
+/** An approval as the chat follows it. */
+interface Card {
+  approval: Approval;
+  state: 'open' | 'sending' | 'following' | 'completed' | 'failed' | 'expired';
+  decision: string;
+  error: string;
+}
+
+interface Window {
+  __jay?: { automation?: any };
+}
+
+/** The calls of an answer while they are being answered; running is the one that was begun last. */
+interface Open {
+  calls: Call[];
+  results: Result[];
+  running: string;
+}
+
+/** What the chat asks its server. */
+type Ask = { kind: 'message'; text: string } | { kind: 'results'; results: Result[] };
+
+/** The automation of a page, and what makes its tools. */
+interface Page {
+  automation: Automation;
+  buildTools(automation: Automation): Tool[];
+}

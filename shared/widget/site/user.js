@@ -1,0 +1,65 @@
+// What only the user may use: elements that are marked with data-agent-confirm. They are shown, and their own click is
+// waited for; it is never made here.
+import { kindOf, labelOf } from './read.js';
+
+/** Whether using an element is left to its user. A label uses its field, and a button its form. @param {Element} el @returns {boolean} */
+export function needsUser(el) {
+  const control = el instanceof HTMLLabelElement ? el.control : null;
+  const form = 'form' in el && el.form instanceof HTMLFormElement ? el.form : null;
+  return [el, control, form].some((one) => Boolean(one?.closest('[data-agent-confirm]')));
+}
+
+/** Waits for clicks of the user, at most ms each, and tells those who listen. @param {number} ms */
+export function userClicks(ms) {
+  /** @type {Set<(click: UserClick) => void>} */
+  const listeners = new Set();
+  return {
+    /** @param {(click: UserClick) => void} callback */
+    listen: (callback) => {
+      listeners.add(callback);
+      return () => void listeners.delete(callback);
+    },
+    /** @param {HTMLElement[]} elements @param {Coordinate} coordinate @param {AbortSignal} [signal] @returns {Promise<Outcome>} */
+    wait: async (elements, coordinate, signal) => {
+      const label = labelOf(elements[0]);
+      const done = acted(elements, ms, signal);
+      for (const listener of listeners) listener({ coordinate, label, expiresAt: Date.now() + ms, done });
+      return (await done) ? { ok: true } : { ok: false, error: `The user did not use "${label}". Only the user can, by their own click.` };
+    },
+  };
+}
+
+/** Whether the user acts within the time: a click, or a change of a field. @param {HTMLElement[]} elements @param {number} ms @param {AbortSignal} [signal] @returns {Promise<boolean>} */
+function acted(elements, ms, signal) {
+  const event = ['button', 'link', 'checkbox'].includes(kindOf(elements[0])) ? 'click' : 'change';
+  const seen = new AbortController();
+  return new Promise((settle) => {
+    const end = (/** @type {boolean} */ did) => {
+      clearTimeout(timer);
+      seen.abort();
+      for (const el of elements) el.removeAttribute('data-agent-waiting');
+      settle(did);
+    };
+    const timer = setTimeout(end, ms, false);
+    const options = { capture: true, signal: seen.signal };
+    for (const el of elements) el.addEventListener(event, (e) => e.isTrusted && end(true), options);
+    signal?.addEventListener('abort', () => end(false), { signal: seen.signal });
+    if (signal?.aborted) return end(false);
+    show(elements);
+  });
+}
+
+/** @param {HTMLElement[]} elements */
+function show(elements) {
+  if (!document.adoptedStyleSheets.includes(sheet)) document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet];
+  for (const el of elements) el.setAttribute('data-agent-waiting', '');
+  elements[0].scrollIntoView({ block: 'center' });
+  elements[0].focus({ preventScroll: true });
+}
+
+// A style sheet that is made by script needs no leave of the page's policy.
+const sheet = new CSSStyleSheet();
+sheet.replaceSync(`
+  [data-agent-waiting] { outline: 3px solid #b45309 !important; outline-offset: 3px !important; box-shadow: 0 0 0 8px #f59e0b55 !important; }
+  @media (prefers-reduced-motion: no-preference) { [data-agent-waiting] { animation: data-agent-waiting 1s ease-in-out infinite alternate; } }
+  @keyframes data-agent-waiting { to { outline-offset: 6px; } }`);

@@ -1,0 +1,301 @@
+// Uses the chat on a page of somebody else in Chromium. Run by TestWidget, which says through the environment where the
+// server, the browser and its driver are.
+
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+
+const { BASE_URL, CHROMIUM, PLAYWRIGHT_DIR, SCREENSHOT_DIR } = process.env;
+const require = createRequire(join(PLAYWRIGHT_DIR, 'x.js'));
+const { chromium } = require('playwright-core');
+const axe = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
+
+const browser = await chromium.launch({
+  executablePath: CHROMIUM,
+  args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'],
+});
+const problems = [];
+
+async function visit(options) {
+  const context = await browser.newContext({ viewport: { width: 1200, height: 900 }, ...options });
+  context.setDefaultTimeout(10000);
+  const page = await context.newPage();
+  page.on('pageerror', (e) => problems.push(`script error: ${e.message}`));
+  page.on('console', (m) => m.type() === 'error' && !/Failed to load resource/.test(m.text()) && problems.push(`console: ${m.text()}`));
+  page.on('request', (r) => r.url().startsWith(BASE_URL) || problems.push(`a request to ${r.url()}`));
+  await page.goto(BASE_URL);
+  await input(page).waitFor();
+  return page;
+}
+
+const input = (page) => page.getByLabel('Your message');
+const log = (page) => page.getByRole('log', { name: 'Shop assistant' });
+const send = (page) => page.getByRole('button', { name: 'Send', exact: true });
+const state = (page, name) => page.locator(`[data-agent-state="${name}"]`).first();
+const seen = async (page) => (await page.request.get(`${BASE_URL}/seen`)).json();
+const shot = (page, name) => (SCREENSHOT_DIR ? page.screenshot({ path: join(SCREENSHOT_DIR, `${name}.png`) }) : null);
+
+async function ask(page, text) {
+  await input(page).fill(text);
+  await input(page).press('Enter');
+}
+
+function expect(what, ok) {
+  if (!ok) throw new Error(`not so: ${what}`);
+}
+
+async function settled(what, holds, ms = 10000) {
+  for (const end = Date.now() + ms; Date.now() < end; await new Promise((go) => setTimeout(go, 50))) {
+    if (await holds()) return;
+  }
+  throw new Error(`never so: ${what}`);
+}
+
+const prop = (page, name) => page.locator('gemini-chat').evaluate((el, n) => el[n], name);
+
+// What axe finds is looked for in a world of its own, which the policy of the page does not reach.
+async function accessible(page, when) {
+  const client = await page.context().newCDPSession(page);
+  const { frameTree } = await client.send('Page.getFrameTree');
+  const { executionContextId: contextId } = await client.send('Page.createIsolatedWorld', { frameId: frameTree.frame.id });
+  const run = (expression) => client.send('Runtime.evaluate', { expression, contextId, awaitPromise: true, returnByValue: true });
+  await run(`${axe}; void 0`);
+  const { result, exceptionDetails } = await run("axe.run(document.querySelector('gemini-chat')).then((r) => ({ passes: r.passes.length, bad: r.violations.filter((v) => ['serious', 'critical'].includes(v.impact)).map((v) => v.id + ': ' + v.nodes.map((n) => n.target + ' ' + n.failureSummary).join('; ')) }))");
+  expect(`axe ran (${exceptionDetails?.text})`, result.value?.passes > 5);
+  expect(`nothing serious ${when}: ${result.value.bad.join(' | ')}`, result.value.bad.length === 0);
+  await client.detach();
+}
+
+const steps = {
+  'a question and its answer': async (page) => {
+    expect('there is nothing yet', !(await prop(page, 'hasMessages')));
+    await shot(page, 'empty');
+    await page.evaluate(() => {
+      globalThis.told = [];
+      for (const type of ['change', 'message', 'error', 'tool-call', 'approval']) addEventListener(`gemini-chat-${type}`, () => globalThis.told.push(type));
+    });
+    await ask(page, 'hello');
+    await log(page).getByText('Hello you').waitFor();
+    expect('bold is bold', (await log(page).locator('strong').innerText()) === 'you');
+    const link = log(page).getByRole('link', { name: 'the shop' });
+    expect('the link is safe', (await link.getAttribute('rel')).includes('noopener') && (await log(page).innerText()).includes('(shop.example)'));
+    expect('there is a list', (await log(page).locator('li').count()) === 2);
+    expect('the box is empty', (await input(page).inputValue()) === '');
+    expect('the last pair', (await prop(page, 'lastUserMessage')) === 'hello' && (await prop(page, 'lastAssistantMessage')).startsWith('Hello'));
+    expect('the events were told', await page.evaluate(() => ['change', 'message'].every((t) => globalThis.told.includes(t))));
+    await ask(page, 'json');
+    await log(page).getByText('By JSON.').waitFor();
+  },
+
+  'compact and expanded, and the focus stays': async (page) => {
+    expect('the first question is hidden', await log(page).getByText('Hello you').isHidden());
+    const toggle = page.getByRole('button', { name: 'Expand' });
+    await toggle.click();
+    expect('all is shown', await log(page).getByText('Hello you').isVisible());
+    expect('the focus stays', await page.locator('gemini-chat').evaluate((el) => el.shadowRoot.activeElement === el.toggleExpand));
+    await shot(page, 'expanded');
+    await page.keyboard.press('Escape');
+    expect('it is compact again', !(await prop(page, 'isExpanded')) && (await page.getByRole('button', { name: 'Expand' }).getAttribute('aria-expanded')) === 'false');
+  },
+
+  'every kind of page tool, one after another': async (page) => {
+    await ask(page, 'all tools');
+    await log(page).getByText('All done.').waitFor();
+    expect('two clicks', (await state(page, 'count').innerText()) === '2');
+    expect('the page heard what was filled', (await state(page, 'query').innerText()) === 'mug');
+    expect('ticked', await page.getByLabel('As a gift').isChecked());
+    expect('chosen', (await page.getByLabel('Fast').isChecked()) && (await page.getByLabel('Colour').inputValue()) === 'blue');
+    expect('written', (await page.getByLabel('Note').inputValue()) === 'two\nlines');
+    const { results } = await seen(page);
+    expect('eight results', results.length === 8 && results.every((r) => !r.isError && JSON.parse(r.result).ok));
+    const last = JSON.parse(results.at(-1).result).pageState.viewState;
+    expect(`with the fresh state ${JSON.stringify(last)}`, last.count === 2 && last.gift === true && last.delivery === 'fast' && last.products[0].price === 12.5 && last.profile === 'Ana');
+    expect('nothing private', ['password', 'card', 'diary'].every((name) => !(name in last)));
+  },
+
+  'what cannot be done is refused with a reason': async (page) => {
+    await ask(page, 'refused');
+    await log(page).getByText('I could not.').waitFor();
+    const said = (await seen(page)).results.map((r) => JSON.parse(r.result).error);
+    expect(said.join(' | '), /disabled/.test(said[0]) && /not visible/.test(said[1]) && /nothing at/.test(said[2]) && /no tool/.test(said[3]) && /no such choice/.test(said[4]));
+    expect('the password is as it was', (await page.getByLabel('Password').inputValue()) === 'hunter2');
+  },
+
+  'a click that is the user\'s own': async (page) => {
+    await ask(page, 'order');
+    await page.getByText('Your turn: use “Place order”').waitFor();
+    const button = page.getByRole('button', { name: 'Place order' });
+    expect('it is shown', (await button.getAttribute('data-agent-waiting')) === '');
+    await button.evaluate((b) => b.dispatchEvent(new MouseEvent('click')));
+    expect('a click by script does not count', (await button.getAttribute('data-agent-waiting')) === '');
+    await shot(page, 'your-turn');
+    await button.click();
+    await log(page).getByText('It is ordered.').waitFor();
+    expect('it is shown no more', (await button.getAttribute('data-agent-waiting')) === null);
+    await seen(page);
+  },
+
+  'an approval in the chat': async (page) => {
+    await ask(page, 'mail');
+    const card = page.getByRole('region', { name: 'Approval: Send an e-mail' });
+    await card.getByText('Careful: This address was never written to.').waitFor();
+    expect('it is not loading', !(await prop(page, 'isLoading')));
+    await card.getByText('Show all').click();
+    await shot(page, 'approval');
+    await accessible(page, 'with an approval');
+    await card.getByRole('button', { name: 'Approve' }).click();
+    await log(page).getByText('The mail is sent.').waitFor();
+    const { resolved } = await seen(page);
+    expect(JSON.stringify(resolved), resolved.length === 1 && resolved[0].argsHash === 'hash-yes' && resolved[0].decision === 'approve_once');
+    expect('the card is gone', (await card.count()) === 0);
+  },
+
+  'calls of the page and an approval, mixed; a rejection': async (page) => {
+    const count = Number(await state(page, 'count').innerText());
+    await ask(page, 'mixed');
+    const card = page.getByRole('region', { name: 'Approval: Send an e-mail' });
+    await settled('the page was used', async () => Number(await state(page, 'count').innerText()) === count + 1);
+    await settled('it waits', async () => !(await prop(page, 'isLoading')));
+    await card.getByRole('button', { name: 'Reject' }).click();
+    await log(page).getByText('Both are done.').waitFor();
+    const { resolved, results } = await seen(page);
+    expect('it was rejected, and the page answered once', resolved[0].decision === 'reject' && results.length === 1);
+  },
+
+  'an approval that expires': async (page) => {
+    await ask(page, 'late');
+    await page.getByText('This has expired.').waitFor();
+    await log(page).getByText('That has expired.').waitFor({ timeout: 20000 });
+    expect('nothing was decided', (await seen(page)).resolved === null);
+  },
+
+  'what the model writes is text': async (page) => {
+    await ask(page, 'hostile');
+    await log(page).getByText('<img src=x').waitFor();
+    const answer = log(page).locator('[part~=assistant]').last();
+    expect('no element came of it', (await answer.locator('img, button, script').count()) === 0);
+    const links = await answer.getByRole('link').evaluateAll((all) => all.map((a) => a.href));
+    expect(`only a web link is one: ${links}`, links.length === 1 && links[0] === 'https://evil.example/x');
+    expect('and says where it leads', (await answer.innerText()).includes('(evil.example)'));
+    expect('nothing ran', (await page.title()) === 'A shop of somebody else');
+    await shot(page, 'hostile');
+  },
+
+  'an error, and another try': async (page) => {
+    await ask(page, 'fault');
+    await page.getByText('The model has too much to do').waitFor();
+    expect('the error is told', (await prop(page, 'hasError')) && (await prop(page, 'errorMessage')).startsWith('The model'));
+    await shot(page, 'error');
+    await input(page).fill('typed meanwhile');
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await log(page).getByText('Back again.').waitFor();
+    expect('what was typed is there', (await input(page).inputValue()) === 'typed meanwhile');
+    await ask(page, 'broken');
+    await page.getByText('The connection broke').waitFor();
+    await page.route('**/api/agent/chat', (r) => r.abort());
+    await ask(page, 'out there');
+    await page.getByText('The server cannot be reached').waitFor();
+    await page.unrouteAll();
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await log(page).getByText('You said: out there').waitFor();
+    expect('no error is left', !(await prop(page, 'hasError')));
+  },
+
+  'a token is asked for again once': async (page) => {
+    await page.locator('gemini-chat').evaluate((el) => {
+      globalThis.asked = [];
+      el.getToken = async ({ refused }) => (globalThis.asked.push(refused), refused ? 'good' : 'old');
+    });
+    await ask(page, 'who am I');
+    await log(page).getByText('You said: who am I').waitFor();
+    expect('twice in all', (await page.evaluate(() => globalThis.asked.join())) === 'false,true');
+    await page.locator('gemini-chat').evaluate((el) => (el.getToken = async () => 'bad'));
+    await ask(page, 'who now');
+    await page.getByText('You are not signed in').waitFor();
+    await page.locator('gemini-chat').evaluate((el) => (el.getToken = null));
+  },
+
+  'stop, and one request at a time': async (page) => {
+    await ask(page, 'hold');
+    await page.getByText('Late, b').waitFor();
+    await input(page).fill('too soon');
+    await input(page).press('Enter');
+    expect('what was typed stays', (await input(page).inputValue()) === 'too soon');
+    await shot(page, 'streaming');
+    await page.getByRole('button', { name: 'Stop' }).click();
+    await log(page).getByText('Stopped.').waitFor();
+    expect('it is not loading', !(await prop(page, 'isLoading')));
+    await ask(page, 'loop');
+    await page.getByText('more than 24 steps').waitFor({ timeout: 30000 });
+  },
+
+  'a reload in the middle': async (page) => {
+    await input(page).fill('a draft');
+    await page.reload();
+    expect('the draft is there', (await input(page).inputValue()) === 'a draft');
+    await ask(page, 'reload');
+    await page.getByText('Your turn').waitFor();
+    await page.reload();
+    await log(page).getByText('After the reload.').waitFor();
+    const { results } = await seen(page);
+    expect('it is told that nobody knows', /loaded anew/.test(results.at(-1).result));
+    await page.route('**/api/agent/chat', () => {});
+    await ask(page, 'in flight');
+    await settled('it loads', () => prop(page, 'isLoading'));
+    await page.reload();
+    await page.getByText('the answer was lost').waitFor();
+    await page.unrouteAll();
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await log(page).getByText('You said: in flight').waitFor();
+    await page.getByRole('button', { name: 'New conversation' }).click();
+    expect('it is empty', !(await prop(page, 'hasMessages')));
+  },
+
+  'by keyboard alone, at 320 pixels, in light and dark': async () => {
+    for (const colorScheme of ['light', 'dark']) {
+      const page = await visit({ viewport: { width: 320, height: 640 }, colorScheme, reducedMotion: 'reduce' });
+      await page.bringToFront();
+      await input(page).focus();
+      await page.keyboard.type('one');
+      await page.keyboard.press('Shift+Enter');
+      await page.keyboard.type('two');
+      await page.keyboard.press('Enter');
+      await log(page).getByText('You said: one').waitFor();
+      await accessible(page, `${colorScheme} and compact`);
+      await page.keyboard.press('Shift+Tab');
+      await page.keyboard.press('Shift+Tab');
+      await page.keyboard.press('Enter');
+      expect('it is expanded', await prop(page, 'isExpanded'));
+      await accessible(page, `${colorScheme} and expanded`);
+      const mail = page.getByRole('region', { name: 'Approval: Send an e-mail' });
+      await input(page).focus();
+      await page.keyboard.type('mixed');
+      await page.keyboard.press('Enter');
+      await log(page).getByText('Both are done.').or(mail).first().waitFor();
+      await page.locator('gemini-chat').scrollIntoViewIfNeeded();
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+      expect(`nothing is wider than the screen (by ${wide} pixels)`, wide <= 0);
+      await shot(page, `narrow-${colorScheme}`);
+      await page.context().close();
+    }
+  },
+};
+
+let code = 0;
+const page = await visit();
+for (const [name, step] of Object.entries(steps)) {
+  try {
+    await step(page);
+    if (problems.length) throw new Error(problems.splice(0).join('; '));
+    console.log(`ok ${name}`);
+  } catch (err) {
+    console.log(`failed ${name}: ${err.stack}`);
+    console.log(await page.locator('gemini-chat').ariaSnapshot().catch(() => 'no snapshot'));
+    console.log(problems.join('; '));
+    await shot(page, 'failed');
+    code = 1;
+    break;
+  }
+}
+await browser.close();
+process.exit(code);

@@ -1,0 +1,56 @@
+// Package widget holds the chat for any web page, and the automation that lets it use the page: plain modules that a
+// server of static files hands out.
+package widget
+
+import (
+	"bytes"
+	"embed"
+	"io/fs"
+	"regexp"
+)
+
+//go:embed site/*.js
+var embedded embed.FS
+
+// Files are gemini-chat.js, automation.js and the modules that they import, without a folder above them. Pages load them
+// without the comments that have lines of their own, which are a sixth of them; each line keeps its number.
+func Files() fs.FS {
+	site, err := fs.Sub(embedded, "site")
+	if err != nil {
+		panic("widget: the embedded folder has another name: " + err.Error())
+	}
+	return bare{site}
+}
+
+// comment is a comment with nothing else in its lines.
+var comment = regexp.MustCompile(`(?m)^[ \t]*(?://.*|/\*\*(?:[^*]|\*[^/])*\*/)[ \t]*$`)
+
+// bare is a tree of modules without comments.
+type bare struct{ fs.FS }
+
+func (b bare) Open(name string) (fs.File, error) {
+	file, err := b.FS.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	info, err := file.Stat()
+	if err != nil || info.IsDir() {
+		return file, err
+	}
+	source, err := fs.ReadFile(b.FS, name)
+	if err != nil {
+		return nil, err
+	}
+	code := comment.ReplaceAllFunc(source, func(text []byte) []byte { return bytes.Repeat([]byte("\n"), bytes.Count(text, []byte("\n"))) })
+	return &module{bytes.NewReader(code), info}, file.Close()
+}
+
+// module is an open file; its size is that of the code.
+type module struct {
+	*bytes.Reader
+	fs.FileInfo
+}
+
+func (m *module) Size() int64                { return m.Reader.Size() }
+func (m *module) Stat() (fs.FileInfo, error) { return m, nil }
+func (m *module) Close() error               { return nil }
