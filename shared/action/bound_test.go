@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -166,9 +167,9 @@ func TestNothingWasSentWhereNobodyListens(t *testing.T) {
 
 // An Idempotency-Key makes net/http send a request again by itself when a kept connection breaks: an effect would be there twice.
 func TestNothingIsSentTwiceUnasked(t *testing.T) {
-	n := 0
+	var n atomic.Int32
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		if n++; n == 1 {
+		if n.Add(1) == 1 {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = io.WriteString(w, `{}`)
 			return
@@ -182,8 +183,8 @@ func TestNothingIsSentTwiceUnasked(t *testing.T) {
 	if _, err := tl.Execute(t.Context(), aCall); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tl.Execute(t.Context(), aCall); known(err) != "unanswered" || n != 2 {
-		t.Errorf("%v after %d requests; want an unclear outcome after 2", err, n)
+	if _, err := tl.Execute(t.Context(), aCall); known(err) != "unanswered" || n.Load() != 2 {
+		t.Errorf("%v after %d requests; want an unclear outcome after 2", err, n.Load())
 	}
 }
 

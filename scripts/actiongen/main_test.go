@@ -1,0 +1,141 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/countersign-run/countersign/scripts/actiongen/testdata/shop"
+	"github.com/countersign-run/countersign/shared/action"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// The golden files are those of testdata/shop, which -check takes.
+func TestGolden(t *testing.T) {
+	if err := run(io.Discard, "testdata/shop", true); err != nil {
+		t.Error(err)
+	}
+	first, err := generate("testdata/shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		again, err := generate("testdata/shop")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name := range first {
+			if !bytes.Equal(first[name], again[name]) {
+				t.Errorf("%s is another one each time", name)
+			}
+		}
+	}
+}
+
+// The generated Go compiles, and functions of its types fit the files that it was made from.
+func TestHandlersOfTheGeneratedTypesFit(t *testing.T) {
+	list, err := action.Load("testdata/shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	handlers := shop.Does{CartAddToCart: func(_ context.Context, _ tool.Call, in shop.CartAddToCartInput) (shop.CartAddToCartOutput, error) {
+		return shop.CartAddToCartOutput{Items: *in.Quantity}, nil
+	}}.Handlers()
+	handlers["submitRating"] = action.Query(func(context.Context, tool.Call, struct{}) (struct{}, error) { return struct{}{}, nil })
+	r, err := action.New(list, action.Options{Handlers: handlers, Key: bytes.Repeat([]byte("k"), 32)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	add := r.Tool("cart.addToCart")
+	args, err := add.Normalize([]byte(`{"productId":"mug"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := add.Execute(t.Context(), tool.Call{Args: args}); err != nil || string(got) != `{"items":1}` {
+		t.Errorf("it answers %s, %v", got, err)
+	}
+}
+
+func TestCheckFindsWhatIsStale(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "shop")
+	if err := os.CopyFS(dir, os.DirFS("testdata/shop")); err != nil {
+		t.Fatal(err)
+	}
+	types := filepath.Join(dir, "actions", "add-to-cart.jay-action.d.ts")
+	if err := os.WriteFile(types, []byte("// by hand"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(dir, "actions-index.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	err := run(io.Discard, dir, true)
+	if err == nil || !strings.Contains(err.Error(), "add-to-cart.jay-action.d.ts is not") || !strings.Contains(err.Error(), "actions-index.yaml is not") || strings.Contains(err.Error(), "actions.go") {
+		t.Errorf("-check says %v", err)
+	}
+	if err := run(io.Discard, dir, false); err != nil {
+		t.Fatal(err)
+	}
+	if err := run(io.Discard, dir, true); err != nil {
+		t.Errorf("-check says of what was just written: %v", err)
+	}
+}
+
+func TestTypes(t *testing.T) {
+	const head = "name: a\ndescription: 'Ends */ the comment'\ninputSchema:\n"
+	for schema, want := range map[string]string{
+		"  type: object": "export interface AInput {}",
+		"  type: object\n  additionalProperties: true": "export type AInput = Record<string, unknown>;",
+		"  type: object\n  properties:\n    b: {type: array, items: {type: array, items: {type: string, enum: [x, 'y\"z']}}}\n    a: {type: integer}\n  required: [b]": "export interface AInput {\n    b: Array<Array<\"x\" | \"y\\\"z\">>;\n    a?: number;\n}",
+		"  type: object\n  properties:\n    o: {type: object, properties: {$p_1: {type: boolean}}}":                                                                    "export interface AInput {\n    o?: {\n        $p_1?: boolean;\n    };\n}",
+	} {
+		name, m, err := action.ParseMetadata("a.jay-action", []byte(head+schema))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := string(typescript(action.Action{Name: name, Metadata: m}))
+		if !strings.Contains(got, want+"\n") || strings.Count(got, "*/") != 1 || !strings.Contains(got, "export type AOutput = unknown;") {
+			t.Errorf("%s gives\n%s\nwant\n%s", schema, got, want)
+		}
+	}
+}
+
+func TestTwoActionsOfOneTypeName(t *testing.T) {
+	m := &action.Metadata{}
+	if _, err := golang("x", []action.Action{{Name: "a.b", Metadata: m}, {Name: "a.B", Metadata: m}}); err == nil || !strings.Contains(err.Error(), "ABInput") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// The generated TypeScript is what a handler of the plugin would import.
+func TestTypeScriptCompiles(t *testing.T) {
+	tsc, err := exec.LookPath("tsc")
+	if err != nil {
+		if os.Getenv("REQUIRE_ALL") == "1" {
+			t.Fatal("tsc is not there")
+		}
+		t.Skip("tsc is not there")
+	}
+	dir := filepath.Join(t.TempDir(), "shop")
+	if err := os.CopyFS(dir, os.DirFS("testdata/shop")); err != nil {
+		t.Fatal(err)
+	}
+	compile := func(handler string) (string, error) {
+		file := filepath.Join(dir, "handler.ts")
+		if err := os.WriteFile(file, []byte("import type { CartAddToCartInput, CartAddToCartOutput } from './actions/add-to-cart.jay-action';\n"+handler), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.CommandContext(t.Context(), tsc, "--noEmit", "--strict", file, filepath.Join(dir, "actions", "search-products.jay-action.d.ts")).CombinedOutput()
+		return string(out), err
+	}
+	if out, err := compile("export const f = (i: CartAddToCartInput): CartAddToCartOutput => ({ items: (i.quantity ?? 1) + i.productId.length });\n"); err != nil {
+		t.Errorf("tsc: %v\n%s", err, out)
+	}
+	if out, err := compile("export const f = (i: CartAddToCartInput): CartAddToCartOutput => ({ items: i.colour });\n"); err == nil || !strings.Contains(out, "colour") {
+		t.Errorf("a handler of other types compiles: %s", out)
+	}
+}

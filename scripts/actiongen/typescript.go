@@ -1,0 +1,111 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/countersign-run/countersign/shared/action"
+)
+
+// typescript is the declaration file of an action: <Name>Input and <Name>Output.
+func typescript(a action.Action) []byte {
+	var b strings.Builder
+	fmt.Fprintf(&b, "// Generated from %s by actiongen. Do not edit.\n\n", path.Base(a.Metadata.File))
+	fmt.Fprintf(&b, "/** %s */\n", comment(a.Metadata.Description))
+	tsRoot(&b, typeName(a.Name)+"Input", a.Metadata.Input)
+	b.WriteString("\n")
+	tsRoot(&b, typeName(a.Name)+"Output", a.Metadata.Output)
+	return []byte(b.String())
+}
+
+// tsRoot declares an object as an interface and anything else as a type.
+func tsRoot(b *strings.Builder, name string, s *jsonschema.Schema) {
+	if s != nil && s.Type == "object" && len(s.Enum) == 0 && !open(s) {
+		fmt.Fprintf(b, "export interface %s %s\n", name, tsType(s, ""))
+		return
+	}
+	fmt.Fprintf(b, "export type %s = %s;\n", name, tsType(s, ""))
+}
+
+func tsType(s *jsonschema.Schema, indent string) string {
+	switch {
+	case s == nil:
+		return "unknown"
+	case len(s.Enum) > 0:
+		return tsEnum(s.Enum)
+	}
+	switch s.Type {
+	case "integer", "number":
+		return "number"
+	case "string", "boolean":
+		return s.Type
+	case "array":
+		return "Array<" + tsType(s.Items, indent) + ">"
+	}
+	return tsObject(s, indent)
+}
+
+func tsEnum(values []any) string {
+	var out []string
+	for _, v := range values {
+		b, err := json.Marshal(v)
+		if err != nil {
+			panic(err) // it was JSON before
+		}
+		out = append(out, string(b))
+	}
+	return strings.Join(out, " | ")
+}
+
+func tsObject(s *jsonschema.Schema, indent string) string {
+	if open(s) && len(s.Properties) == 0 {
+		return "Record<string, unknown>"
+	}
+	if len(s.Properties) == 0 {
+		return "{}"
+	}
+	var b strings.Builder
+	b.WriteString("{\n")
+	for _, name := range s.PropertyOrder {
+		p, mark := s.Properties[name], "?"
+		if slices.Contains(s.Required, name) {
+			mark = ""
+		}
+		if p.Description != "" {
+			fmt.Fprintf(&b, "%s    /** %s */\n", indent, comment(p.Description))
+		}
+		fmt.Fprintf(&b, "%s    %s%s: %s;\n", indent, name, mark, tsType(p, indent+"    "))
+	}
+	b.WriteString(indent + "}")
+	if open(s) {
+		return "(" + b.String() + " & Record<string, unknown>)"
+	}
+	return b.String()
+}
+
+// open reports whether an object takes properties that it does not name.
+func open(s *jsonschema.Schema) bool {
+	return s.AdditionalProperties == nil || s.AdditionalProperties.Not == nil
+}
+
+// comment keeps a text within one comment and one line.
+func comment(s string) string {
+	return strings.ReplaceAll(strings.Join(strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " "), "*/", "* /")
+}
+
+// typeName is the action's name as a type's: cart.addToCart is CartAddToCart. An underscore stays, so that two names stay two.
+func typeName(name string) string {
+	var b strings.Builder
+	for part := range strings.SplitSeq(name, ".") {
+		if part != "" {
+			b.WriteString(strings.ToUpper(part[:1]) + part[1:])
+		}
+	}
+	return b.String()
+}
