@@ -1,8 +1,6 @@
 package infra_test
 
 import (
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -14,19 +12,12 @@ import (
 	"github.com/countersign-run/countersign/shared/api"
 )
 
-// coming are functions that the list names before their folders are there.
-var coming = []string{"actions"}
-
 func list(t *testing.T) infra.List {
 	t.Helper()
 	l, err := infra.Functions()
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.Functions = slices.DeleteFunc(l.Functions, func(f infra.Function) bool {
-		_, err := os.Stat("../" + f.Folder)
-		return errors.Is(err, fs.ErrNotExist) && slices.Contains(coming, f.Name)
-	})
 	return l
 }
 
@@ -129,6 +120,26 @@ func TestRights(t *testing.T) {
 	}
 }
 
+// TestTerraformKnows holds that Terraform has a value for every variable of a part, and each environment a version of
+// every secret.
+func TestTerraformKnows(t *testing.T) {
+	module := string(text(t, "../terraform/modules/agent/functions.tf"))
+	for name, p := range list(t).Parts {
+		for _, variable := range p.Environment {
+			if !regexp.MustCompile(`(?m)^ +` + variable + ` += `).MatchString(module) {
+				t.Errorf("part %s: terraform/modules/agent/functions.tf has no value for %s", name, variable)
+			}
+		}
+		for _, secret := range p.Secrets {
+			for _, root := range files(t, "../terraform/envs/*/main.tf") {
+				if name != "model-key" && !strings.Contains(string(text(t, root)), secret+` = "`) { // Vertex AI needs no key
+					t.Errorf("part %s: %s pins no version of %s", name, root, secret)
+				}
+			}
+		}
+	}
+}
+
 // TestRuntime holds Terraform's default runtime to the Go of go.mod: a newer go line would have the build fetch another Go.
 func TestRuntime(t *testing.T) {
 	mod := find(t, "../go.mod", `(?m)^go 1\.(\d+)\.`)
@@ -139,11 +150,7 @@ func TestRuntime(t *testing.T) {
 
 func find(t *testing.T, file, pattern string) string {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := regexp.MustCompile(pattern).FindSubmatch(text)
+	m := regexp.MustCompile(pattern).FindSubmatch(text(t, file))
 	if m == nil {
 		t.Fatalf("%s has no %s", file, pattern)
 	}

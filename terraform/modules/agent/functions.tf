@@ -41,6 +41,7 @@ locals {
     GEMINI_MODEL           = var.model.name
     VERTEX_AI_PROJECT_ID   = var.project_id
     VERTEX_AI_LOCATION     = var.model.location
+    ACTIONS                = var.actions
     GMAIL_SEND_MODE        = var.gmail_send_mode
     GOOGLE_OAUTH_CLIENT_ID = var.oauth_client_id
     TOKEN_KMS_KEY          = google_kms_crypto_key.tokens.id
@@ -52,7 +53,7 @@ locals {
       PUSH_SERVICE_ACCOUNT = f.callers == "everyone" ? null : local.callers[f.callers].email
     }
   }
-  unset   = concat(var.auth.console ? [] : ["WEB_CLIENT_ID"], var.domain == null ? [] : ["WEB_API_URL"])
+  unset   = concat(var.auth.console ? [] : ["WEB_CLIENT_ID"], var.domain == null ? [] : ["WEB_API_URL"], var.actions == null ? ["ACTIONS"] : [])
   callers = { queue = google_service_account.push, scheduler = google_service_account.scheduler }
 }
 

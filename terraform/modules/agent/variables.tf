@@ -151,6 +151,16 @@ variable "secret_versions" {
   }
 }
 
+variable "actions" {
+  type        = string
+  default     = null
+  description = "The folder with your declared actions, where the deployed function finds it; null for none."
+  validation {
+    condition     = var.actions == null ? true : can(regex("^[A-Za-z0-9_./-]+$", var.actions)) && !strcontains(var.actions, "..")
+    error_message = "actions is the path of a folder, such as serverless_function_source_code/actions, without .. in it."
+  }
+}
+
 variable "side_effects" {
   type        = string
   default     = "on"

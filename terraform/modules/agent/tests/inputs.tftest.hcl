@@ -240,3 +240,11 @@ run "an_audit_log_of_a_week_is_refused" {
   }
   expect_failures = [var.audit_log]
 }
+
+run "a_way_out_of_the_archive_is_refused" {
+  command = plan
+  variables {
+    actions = "../actions"
+  }
+  expect_failures = [var.actions]
+}
