@@ -165,3 +165,18 @@ func (r *Records) some(ctx context.Context, paths []string) (found []store.Doc, 
 	}
 	return found, nil
 }
+
+// Chain gives the audit entries of a run, whoever's it is, in their order.
+func (r *Records) Chain(ctx context.Context, runID string) (entries []audit.Entry, err error) {
+	q := store.Query{Collection: "audit", OrderBy: "seq", Limit: userPage, Where: []store.Filter{{Field: "runId", Op: "==", Value: runID}}}
+	err = r.every(ctx, q, func(d store.Doc) error {
+		e, err := audit.Decode(d.Data)
+		if err != nil {
+			seq, _ := d.Fields["seq"].(int64)
+			e = audit.Entry{Seq: seq, RunID: runID} // it matches no hash, and so is named as changed
+		}
+		entries = append(entries, e)
+		return nil
+	})
+	return entries, err
+}
