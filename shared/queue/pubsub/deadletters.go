@@ -18,6 +18,7 @@ import (
 
 const (
 	pullBound = 5 * time.Second // without a message, the subscription is taken for empty
+	moreBound = time.Second     // the same, behind messages that came
 	pullPage  = 100
 	// What Pub/Sub says of a dead letter (https://cloud.google.com/pubsub/docs/handling-failures#track-delivery-attempts).
 	attemptsAttribute = "CloudPubSubDeadLetterSourceDeliveryCount"
@@ -55,8 +56,8 @@ func OpenDeadLetters(ctx context.Context, projectID, subscription string) (*Dead
 // Take gives up to limit dead letters, which nobody else sees until they are released or the subscription's ack deadline
 // has passed. Pub/Sub gives no order, and no promise that it gives all at once.
 func (d *DeadLetters) Take(ctx context.Context, limit int) (letters []DeadLetter, err error) {
-	for len(letters) < limit {
-		page, err := d.pull(ctx, min(pullPage, limit-len(letters)))
+	for patience := pullBound; len(letters) < limit; patience = moreBound {
+		page, err := d.pull(ctx, patience, min(pullPage, limit-len(letters)))
 		if err != nil {
 			return letters, errors.Join(err, d.Release(ctx, letters...))
 		}
@@ -68,8 +69,8 @@ func (d *DeadLetters) Take(ctx context.Context, limit int) (letters []DeadLetter
 	return letters, nil
 }
 
-func (d *DeadLetters) pull(ctx context.Context, limit int) ([]DeadLetter, error) {
-	bounded, cancel := context.WithTimeout(ctx, pullBound)
+func (d *DeadLetters) pull(ctx context.Context, patience time.Duration, limit int) ([]DeadLetter, error) {
+	bounded, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	got, err := d.client.Pull(bounded, &pubsubpb.PullRequest{Subscription: d.name, MaxMessages: int32(limit)})
 	switch {
