@@ -95,7 +95,7 @@ func (d *desk) verdict(s *Story) (err error) {
 	case s.Vouched:
 		return d.say("chain: whole")
 	}
-	return d.say("chain: whole as far as it goes; the run is gone, so that nothing vouches for its end")
+	return d.say("chain: whole as far as it goes; the run is gone, and nothing vouches for its end")
 }
 
 func decided(a Asked) string {

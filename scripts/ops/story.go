@@ -29,8 +29,8 @@ type Story struct {
 	Approvals []Asked         `json:"approvals"`
 	Outcomes  []Outcome       `json:"outcomes"`
 	Audit     []audit.Entry   `json:"audit"`
-	Chain     []string        `json:"chain"` // what is wrong with the audit's chain; empty: it is whole
-	Vouched   bool            `json:"vouched"`
+	Chain     []string        `json:"chain"`   // what is wrong with the audit's chain; empty: it is whole
+	Vouched   bool            `json:"vouched"` // the chain's end is on record, so that a cut would show
 }
 
 // Happened is an event without its contents.
@@ -132,17 +132,23 @@ func tell(ctx context.Context, r *records.Records, runID string, reveal bool) (*
 }
 
 func read(ctx context.Context, r *records.Records, runID string, run agent.Run, found, reveal bool) (*Story, error) {
-	s := &Story{RunID: runID, Events: []Happened{}, Approvals: []Asked{}, Outcomes: []Outcome{}, Chain: []string{}, Vouched: found}
-	var err error
-	if s.Audit, err = r.Chain(ctx, runID); err != nil {
+	s := &Story{RunID: runID, Events: []Happened{}, Approvals: []Asked{}, Outcomes: []Outcome{}, Audit: []audit.Entry{}, Chain: []string{}, Vouched: found}
+	entries, end, err := r.Chain(ctx, runID)
+	if err != nil {
 		return nil, err
 	}
 	head := run.Audit
+	s.Audit = append(s.Audit, entries...)
 	switch {
-	case !found && len(s.Audit) == 0:
+	case !found && len(entries) == 0 && end == nil:
 		return nil, fmt.Errorf("there is no run %s, nor any trace of one", runID)
 	case !found:
-		s.UID, head = s.Audit[0].UID, audit.HeadOf(s.Audit)
+		if len(entries) > 0 {
+			s.UID = entries[0].UID
+		}
+		if head, s.Vouched = audit.HeadOf(entries), end != nil; end != nil {
+			head = *end
+		}
 	default:
 		kept, err := r.Story(ctx, run)
 		if err != nil {

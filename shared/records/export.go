@@ -166,8 +166,19 @@ func (r *Records) some(ctx context.Context, paths []string) (found []store.Doc, 
 	return found, nil
 }
 
-// Chain gives the audit entries of a run, whoever's it is, in their order.
-func (r *Records) Chain(ctx context.Context, runID string) (entries []audit.Entry, err error) {
+// Chain gives the audit entries of a run, whoever's it is, in their order, and the end that was kept where the run was
+// deleted: nil where none was.
+func (r *Records) Chain(ctx context.Context, runID string) (entries []audit.Entry, kept *audit.Head, err error) {
+	docs, err := r.get(ctx, agent.HeadPath(runID))
+	if err != nil {
+		return nil, nil, err
+	}
+	if docs[0].Exists() {
+		kept = &audit.Head{}
+		if err := json.Unmarshal(docs[0].Data, kept); err != nil {
+			return nil, nil, fmt.Errorf("records: %s cannot be read: %w", docs[0].Path, err)
+		}
+	}
 	q := store.Query{Collection: "audit", OrderBy: "seq", Limit: userPage, Where: []store.Filter{{Field: "runId", Op: "==", Value: runID}}}
 	err = r.every(ctx, q, func(d store.Doc) error {
 		e, err := audit.Decode(d.Data)
@@ -178,5 +189,5 @@ func (r *Records) Chain(ctx context.Context, runID string) (entries []audit.Entr
 		entries = append(entries, e)
 		return nil
 	})
-	return entries, err
+	return entries, kept, err
 }

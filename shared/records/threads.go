@@ -169,6 +169,8 @@ func ended(d store.Doc) bool {
 	return s == agent.Completed || s == agent.Failed
 }
 
+// deleteRun deletes a run with its events and approvals in one commit. The end of its audit chain stays, or nobody could
+// tell later whether entries were cut off.
 func (r *Records) deleteRun(ctx context.Context, d store.Doc) error {
 	var run agent.Run
 	if err := json.Unmarshal(d.Data, &run); err != nil {
@@ -180,6 +182,13 @@ func (r *Records) deleteRun(ctx context.Context, d store.Doc) error {
 	}
 	for n := 1; n <= run.Approvals; n++ {
 		writes = append(writes, store.Delete(agent.ApprovalPath(agent.ApprovalID(run.ID, n)), time.Time{}))
+	}
+	if run.Audit.Seq > 0 {
+		head, err := agent.Marshal(run.Audit)
+		if err != nil {
+			return err
+		}
+		writes = append(writes, store.Create(agent.HeadPath(run.ID), nil, head))
 	}
 	_, err := r.Store.Commit(ctx, append(writes, store.Delete(d.Path, d.Version))...)
 	return down(err)

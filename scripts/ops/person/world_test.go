@@ -161,9 +161,9 @@ func (w *town) kept(t *testing.T) (docs []store.Doc) {
 // gone checks that nothing of ana's is left but the audit and the lock, and that the audit is whole.
 func (w *town) gone(t *testing.T) {
 	t.Helper()
-	chains := map[string][]audit.Entry{}
+	chains, heads := map[string][]audit.Entry{}, map[string]audit.Head{}
 	for _, d := range w.kept(t) {
-		place, _, _ := strings.Cut(d.Path, "/")
+		place, id, _ := strings.Cut(d.Path, "/")
 		mentions := d.Fields["uid"] == "ana" || bytes.Contains(d.Data, []byte(`"ana"`))
 		switch {
 		case bytes.Contains(d.Data, []byte(canary)):
@@ -173,6 +173,12 @@ func (w *town) gone(t *testing.T) {
 			if err := json.Unmarshal(d.Data, &u); err != nil || !u.Disabled || u.Open != 0 || len(u.Allow) > 0 {
 				t.Errorf("the lock is %s (%v)", d.Data, err)
 			}
+		case place == "audit_heads":
+			var h audit.Head
+			if err := json.Unmarshal(d.Data, &h); err != nil {
+				t.Fatal(err)
+			}
+			heads[id] = h
 		case place == "audit":
 			e, err := audit.Decode(d.Data)
 			if err != nil {
@@ -200,7 +206,13 @@ func (w *town) gone(t *testing.T) {
 		t.Error("eve's message is gone")
 	}
 	for id, entries := range chains {
-		for _, p := range audit.Verify(entries, audit.HeadOf(entries)) {
+		head, kept := heads[id]
+		if entries[0].UID == "eve" {
+			head = audit.HeadOf(entries)
+		} else if !kept {
+			t.Errorf("run %s: nothing vouches for the end of its chain", id)
+		}
+		for _, p := range audit.Verify(entries, head) {
 			t.Errorf("run %s: %s", id, p)
 		}
 	}
