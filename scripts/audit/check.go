@@ -45,7 +45,7 @@ func (c *checker) summary() error {
 	return c.failed
 }
 
-// all checks every run, and then the entries whose run is gone.
+// all checks every run, and then the entries whose run is gone, and those of which nothing is left but the end.
 func (c *checker) all(ctx context.Context) error {
 	seen := map[string]bool{}
 	runs := store.Query{Collection: "runs", OrderBy: "createdAt", Limit: pageSize}
@@ -58,13 +58,23 @@ func (c *checker) all(ctx context.Context) error {
 		return err
 	}
 	entries := store.Query{Collection: "audit", OrderBy: "at", Limit: pageSize}
-	return c.pages(ctx, entries, func(d store.Doc) error {
+	err = c.pages(ctx, entries, func(d store.Doc) error {
 		id, _ := d.Fields["runId"].(string)
 		if seen[id] {
 			return nil
 		}
 		seen[id] = true
 		return c.run(ctx, id)
+	})
+	if err != nil {
+		return err
+	}
+	heads := store.Query{Collection: "audit_heads", OrderBy: "at", Limit: pageSize}
+	return c.pages(ctx, heads, func(d store.Doc) error {
+		if id := path.Base(d.Path); !seen[id] {
+			return c.run(ctx, id)
+		}
+		return nil
 	})
 }
 

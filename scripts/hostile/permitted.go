@@ -13,8 +13,6 @@ func missingPart(c Case) string {
 		return "actions that are declared"
 	case source == "AGENT.md":
 		return "run:hijacked_model with a context file and a plan"
-	case c.Input["gdpr"] != nil:
-		return "audit after the deletion of an account"
 	}
 	return ""
 }

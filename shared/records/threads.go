@@ -188,7 +188,7 @@ func (r *Records) deleteRun(ctx context.Context, d store.Doc) error {
 		if err != nil {
 			return err
 		}
-		writes = append(writes, store.Create(agent.HeadPath(run.ID), nil, head))
+		writes = append(writes, store.Create(agent.HeadPath(run.ID), map[string]any{"at": r.Now().UTC().Truncate(time.Microsecond)}, head))
 	}
 	_, err := r.Store.Commit(ctx, append(writes, store.Delete(d.Path, d.Version))...)
 	return down(err)

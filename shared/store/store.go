@@ -121,6 +121,7 @@ var Indexes = []Index{
 	{Collection: "audit", Equal: []string{"runId"}, OrderBy: "seq"},
 	{Collection: "audit", OrderBy: "at"},
 	{Collection: "audit", Equal: []string{"uid", "runId"}, OrderBy: "seq"},
+	{Collection: "audit_heads", OrderBy: "at"},
 	{Collection: "queue", OrderBy: "due"},
 }
 
