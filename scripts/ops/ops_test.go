@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/scripts/dev/demomodel"
+	"github.com/countersign-run/countersign/scripts/emulators"
 	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/store"
 )
@@ -16,17 +18,31 @@ import (
 // canary is in all that ana writes.
 const canary = "cinnamon-tern-4411"
 
-// town is a Countersign on the embedded store, as scripts/dev is, and an operator beside it.
+// town is a Countersign, and an operator beside it.
 type town struct {
 	*world.World
 	t   *testing.T
-	dir string
+	env map[string]string
 }
 
-func newTown(t *testing.T) *town {
+// on runs a test on both stores.
+func on(t *testing.T, test func(*town)) {
+	t.Run("embedded", func(t *testing.T) { test(newTown(t)) })
+	t.Run("firestore", func(t *testing.T) {
+		t.Setenv("FIRESTORE_EMULATOR_HOST", emulators.Firestore(t))
+		test(newTown(t, "STORE=firestore", "QUEUE=embedded", "GOOGLE_CLOUD_PROJECT=demo-"+strings.ToLower(rand.Text()[:12])))
+	})
+}
+
+func newTown(t *testing.T, settings ...string) *town {
 	t.Helper()
 	dir := t.TempDir()
-	w, err := world.New(t.Context(), world.Options{Dir: dir})
+	env := map[string]string{"STORE": "embedded", "DATA_DIR": dir}
+	for _, s := range settings {
+		name, value, _ := strings.Cut(s, "=")
+		env[name] = value
+	}
+	w, err := world.New(t.Context(), world.Options{Dir: dir, Settings: settings})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,14 +51,13 @@ func newTown(t *testing.T) *town {
 			t.Error(err)
 		}
 	})
-	return &town{w, t, dir}
+	return &town{w, t, env}
 }
 
 // ops runs the command as an operator does.
 func (w *town) ops(args ...string) (out, errs string, err error) {
 	var o, e strings.Builder
-	env := map[string]string{"STORE": "embedded", "DATA_DIR": w.dir}
-	err = run(w.t.Context(), args, func(name string) string { return env[name] }, &o, &e)
+	err = run(w.t.Context(), args, func(name string) string { return w.env[name] }, &o, &e)
 	return o.String(), e.String(), err
 }
 
@@ -81,8 +96,10 @@ func (w *town) mail(approve bool) (runID string) {
 	return run.RunID
 }
 
-func TestAStoryWithoutItsContents(t *testing.T) {
-	w := newTown(t)
+func TestAStoryWithoutItsContents(t *testing.T) { on(t, storyWithoutItsContents) }
+
+func storyWithoutItsContents(w *town) {
+	t := w.t
 	id := w.mail(true)
 	text := w.says([]string{"run " + id + " of ana: completed", "run.queued", "approve_once by ana", "execution succeeded", "outcome", "chain: whole"}, "story", id)
 	asJSON := w.says(nil, "story", "-json", id)
@@ -105,8 +122,10 @@ func TestAStoryWithoutItsContents(t *testing.T) {
 	}
 }
 
-func TestAStoryNamesTheEntryThatWasTamperedWith(t *testing.T) {
-	w := newTown(t)
+func TestAStoryNamesTheEntryThatWasTamperedWith(t *testing.T) { on(t, storyOfATamperedChain) }
+
+func storyOfATamperedChain(w *town) {
+	t := w.t
 	id := w.mail(true)
 	if _, err := w.App.Store.Commit(t.Context(), store.Delete("audit/"+id+"_000002", time.Time{})); err != nil {
 		t.Fatal(err)
@@ -116,8 +135,10 @@ func TestAStoryNamesTheEntryThatWasTamperedWith(t *testing.T) {
 	}
 }
 
-func TestRedrive(t *testing.T) {
-	w := newTown(t)
+func TestRedrive(t *testing.T) { on(t, redriven) }
+
+func redriven(w *town) {
+	t := w.t
 	waiting, ended := w.mail(false), w.mail(true)
 	w.says([]string{"is awaiting_confirmation", "1 of its calls wait for somebody", "a resume is published"}, "redrive", waiting)
 	if n, err := w.Deliver(t.Context()); err != nil || n != 1 {
@@ -128,8 +149,10 @@ func TestRedrive(t *testing.T) {
 	}
 }
 
-func TestRevokeAndRestore(t *testing.T) {
-	w := newTown(t)
+func TestRevokeAndRestore(t *testing.T) { on(t, revokedAndRestored) }
+
+func revokedAndRestored(w *town) {
+	t := w.t
 	id := w.mail(false)
 	w.says([]string{"would be shut out", "1 approvals wait", "-yes does it"}, "revoke", "ana")
 	if got, err := w.Ask(t.Context(), "ana", "hello"); err != nil || got.HTTP != 200 {
@@ -148,8 +171,10 @@ func TestRevokeAndRestore(t *testing.T) {
 	}
 }
 
-func TestDeleteAndExport(t *testing.T) {
-	w := newTown(t)
+func TestDeleteAndExport(t *testing.T) { on(t, deletedAndExported) }
+
+func deletedAndExported(w *town) {
+	t := w.t
 	id := w.mail(true)
 	w.mail(false)
 	w.says([]string{`{"kind":"user"`, "mail " + canary, `"kind":"audit"`}, "export", "ana")
@@ -196,7 +221,7 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%v: %v, want %q\n%s", args, err, want, out)
 		}
 	}
-	err := run(context.Background(), []string{"export", "ana"}, func(name string) string { return map[string]string{"DATA_DIR": w.dir + "/none"}[name] }, &strings.Builder{}, &strings.Builder{})
+	err := run(context.Background(), []string{"export", "ana"}, func(name string) string { return map[string]string{"DATA_DIR": w.env["DATA_DIR"] + "/none"}[name] }, &strings.Builder{}, &strings.Builder{})
 	if err == nil || !strings.Contains(err.Error(), "there is no store") {
 		t.Errorf("a store that is not there: %v", err)
 	}
