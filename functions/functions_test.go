@@ -81,8 +81,8 @@ func TestEachFunctionAlone(t *testing.T) {
 					t.Errorf("%s %s: %d %s", r.Method, path, status, body)
 				}
 			}
-			if status, _ := call(t, "GET", base+"/health"); status != http.StatusOK {
-				t.Errorf("/health: %d", status)
+			if status, body := call(t, "GET", base+"/health"); status != http.StatusOK || !bytes.Contains(body, []byte(`"release":"`+release+`"`)) {
+				t.Errorf("/health: %d %s", status, body)
 			}
 			if status, body := call(t, "GET", base+"/nothing/here"); status != http.StatusNotFound || !json.Valid(body) {
 				t.Errorf("/nothing/here: %d %s", status, body)
@@ -107,11 +107,35 @@ func TestEachFunctionAlone(t *testing.T) {
 	})
 }
 
+// release is which build runs, as a deployment says it.
+const release = "v1.2.3-test"
+
 func environment(t *testing.T, name, port string) []string {
 	return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "FUNCTION_TARGET=" + name, "PORT=" + port,
-		"STORE=embedded", "DATA_DIR=" + t.TempDir(), "GEMINI_API_KEY=not-a-real-key-but-long-enough", "LOG_LEVEL=warn",
+		"STORE=embedded", "DATA_DIR=" + t.TempDir(), "GEMINI_API_KEY=not-a-real-key-but-long-enough", "LOG_LEVEL=info", "RELEASE=" + release,
 		"AUTH_ISSUER=http://127.0.0.1:9/issuer", "AUTH_AUDIENCE=test", "WEB_CLIENT_ID=test", "PUBLIC_URL=http://127.0.0.1:" + port,
 		"PUSH_AUDIENCE=https://resume.example", "PUSH_SERVICE_ACCOUNT=push@test.iam.gserviceaccount.com"}
+}
+
+// released checks that each log line names the release.
+func released(t *testing.T, log string) {
+	t.Helper()
+	lines := 0
+	for line := range strings.Lines(log) {
+		if !strings.HasPrefix(line, "{") {
+			continue // the framework's own
+		}
+		lines++
+		var l struct {
+			Labels map[string]string `json:"logging.googleapis.com/labels"`
+		}
+		if err := json.Unmarshal([]byte(line), &l); err != nil || l.Labels["release"] != release {
+			t.Errorf("a log line does not name the release (%v): %s", err, line)
+		}
+	}
+	if lines == 0 {
+		t.Error("nothing was logged")
+	}
 }
 
 func start(t *testing.T, bin, name string) (base string) {
@@ -127,6 +151,7 @@ func start(t *testing.T, bin, name string) (base string) {
 	t.Cleanup(func() {
 		stop()
 		_ = cmd.Wait() // it was killed
+		released(t, out.String())
 		if t.Failed() {
 			t.Log(out.String())
 		}

@@ -86,6 +86,16 @@ func (w world) seed(id string, n int) {
 	w.commit(append(writes, store.Create(agent.RunPath(id), map[string]any{"uid": run.UID, "createdAt": start}, encode(w.T, run)))...)
 }
 
+// delete deletes a run as its user may, and keeps the end of its chain.
+func (w world) delete(id string) {
+	w.Helper()
+	var run agent.Run
+	if err := json.Unmarshal(w.get(agent.RunPath(id)).Data, &run); err != nil {
+		w.Fatal(err)
+	}
+	w.commit(store.Delete(agent.RunPath(id), time.Time{}), store.Create(agent.HeadPath(id), map[string]any{"at": start}, encode(w.T, run.Audit)))
+}
+
 func fieldsOf(e audit.Entry) map[string]any {
 	return map[string]any{"runId": e.RunID, "uid": e.UID, "seq": e.Seq, "at": e.At}
 }
@@ -145,6 +155,17 @@ func TestVerify(t *testing.T) {
 		"the end is deleted": {func(w world) {
 			w.commit(store.Delete(audit.Path(two, 6), time.Time{}), store.Delete(audit.Path(two, 7), time.Time{}))
 		}, tampered, []string{"run " + two + ": entries 6 to 7 were cut off"}},
+		"a run is deleted": {func(w world) { w.delete(two) }, intact, nil},
+		"a run is deleted, and the end of its chain": {func(w world) {
+			w.delete(two)
+			w.commit(store.Delete(audit.Path(two, 7), time.Time{}))
+		}, tampered, []string{"run " + two + ": entry 7 was cut off"}},
+		"a run is deleted, and all of its chain": {func(w world) {
+			w.delete(two)
+			for seq := range int64(7) {
+				w.commit(store.Delete(audit.Path(two, seq+1), time.Time{}))
+			}
+		}, tampered, []string{"run " + two + ": entries 1 to 7 were cut off"}},
 		"all are deleted": {func(w world) {
 			for seq := range int64(7) {
 				w.commit(store.Delete(audit.Path(two, seq+1), time.Time{}))

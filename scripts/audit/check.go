@@ -45,7 +45,7 @@ func (c *checker) summary() error {
 	return c.failed
 }
 
-// all checks every run, and then the entries whose run is gone.
+// all checks every run, and then the entries whose run is gone, and those of which nothing is left but the end.
 func (c *checker) all(ctx context.Context) error {
 	seen := map[string]bool{}
 	runs := store.Query{Collection: "runs", OrderBy: "createdAt", Limit: pageSize}
@@ -58,13 +58,23 @@ func (c *checker) all(ctx context.Context) error {
 		return err
 	}
 	entries := store.Query{Collection: "audit", OrderBy: "at", Limit: pageSize}
-	return c.pages(ctx, entries, func(d store.Doc) error {
+	err = c.pages(ctx, entries, func(d store.Doc) error {
 		id, _ := d.Fields["runId"].(string)
 		if seen[id] {
 			return nil
 		}
 		seen[id] = true
 		return c.run(ctx, id)
+	})
+	if err != nil {
+		return err
+	}
+	heads := store.Query{Collection: "audit_heads", OrderBy: "at", Limit: pageSize}
+	return c.pages(ctx, heads, func(d store.Doc) error {
+		if id := path.Base(d.Path); !seen[id] {
+			return c.run(ctx, id)
+		}
+		return nil
 	})
 }
 
@@ -83,6 +93,7 @@ func (c *checker) one(ctx context.Context, runID string) error {
 type chain struct {
 	head    audit.Head
 	exists  bool // the run itself
+	kept    bool // the run is gone, and the end of its chain was kept
 	broken  bool // its document cannot be read
 	entries []audit.Entry
 	filed   []string // what is wrong with the documents around the entries
@@ -91,7 +102,7 @@ type chain struct {
 // run checks one chain. The head is read before the entries and after them, because a run may move in between.
 func (c *checker) run(ctx context.Context, runID string) error {
 	ch, err := c.atRest(ctx, runID)
-	if err != nil || !ch.exists && len(ch.entries) == 0 {
+	if err != nil || !ch.exists && !ch.kept && len(ch.entries) == 0 {
 		return err
 	}
 	c.runs++
@@ -99,10 +110,10 @@ func (c *checker) run(ctx context.Context, runID string) error {
 	if ch.broken {
 		c.problem(runID, "the run's document cannot be read, so that nothing vouches for the end of its chain")
 	}
-	if !ch.exists {
+	if !ch.exists && !ch.kept {
 		c.print("run %s: the run is gone, so that nothing vouches for the end of its chain", runID)
 	}
-	if !ch.exists || ch.broken {
+	if !ch.exists && !ch.kept || ch.broken {
 		ch.head = audit.HeadOf(ch.entries)
 	}
 	for _, p := range audit.Verify(ch.entries, ch.head) {
@@ -138,14 +149,17 @@ func (c *checker) head(ctx context.Context, runID string) (ch chain, err error) 
 	if store.ValidPath(agent.RunPath(runID)) != nil {
 		return ch, nil // an entry's field was changed to what is no run's id
 	}
-	docs, err := c.store.Get(ctx, agent.RunPath(runID))
+	docs, err := c.store.Get(ctx, agent.RunPath(runID), agent.HeadPath(runID))
 	if err != nil {
 		return ch, err
 	}
 	var run struct {
 		Audit *audit.Head `json:"audit"`
 	}
-	ch.exists = docs[0].Exists()
+	ch.exists, ch.kept = docs[0].Exists(), !docs[0].Exists() && docs[1].Exists()
+	if ch.kept {
+		ch.broken = json.Unmarshal(docs[1].Data, &ch.head) != nil
+	}
 	if !ch.exists {
 		return ch, nil
 	}

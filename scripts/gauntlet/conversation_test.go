@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign-run/countersign/scripts/gauntlet/trial"
 	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/model/fakegemini"
 )
@@ -81,7 +82,7 @@ func TestHistoryIsCutWhileACallWaits(t *testing.T) {
 	w := newWorld(t, world.Options{})
 	w.SetBrain(world.Says("Hello."))
 	thread := w.ask("word 0", "").ThreadID
-	w.SetBrain(world.Wants("gmail_send", world.Mail(recipient, "s", "b")))
+	w.SetBrain(world.Wants("gmail_send", world.Mail(trial.Recipient, "s", "b")))
 	waiting := w.ask("send it", thread)
 	long := strings.Repeat("Words of the model. ", 200)
 	w.SetBrain(func(fakegemini.Request) fakegemini.Turn { return fakegemini.Turn{Text: long, Pieces: 1} })

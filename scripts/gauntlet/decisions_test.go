@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
+	"github.com/countersign-run/countersign/scripts/gauntlet/trial"
 	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/queue"
 )
@@ -16,9 +17,9 @@ import (
 // ask starts a run of the first user, which must be taken.
 func (w *proved) ask(prompt, thread string) world.Answer {
 	w.t.Helper()
-	body := object("prompt", prompt)
+	body := trial.Object("prompt", prompt)
 	if thread != "" {
-		body = object("prompt", prompt, "threadId", thread)
+		body = trial.Object("prompt", prompt, "threadId", thread)
 	}
 	return w.call("POST", "/run", body)
 }
@@ -36,7 +37,7 @@ func (w *proved) call(method, path, body string) world.Answer {
 // try is call with any answer.
 func (w *proved) try(method, path, body string) world.Answer {
 	w.t.Helper()
-	a, err := w.Call(w.t.Context(), first, method, "/api/agent"+path, body)
+	a, err := w.Call(w.t.Context(), trial.First, method, "/api/agent"+path, body)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -46,7 +47,7 @@ func (w *proved) try(method, path, body string) world.Answer {
 // decide resolves an approval, with whatever answer.
 func (w *proved) decide(a world.Approval, decision string) world.Answer {
 	w.t.Helper()
-	return w.try("POST", "/approvals/resolve", object("approvalId", a.ApprovalID, "decision", decision, "argsHash", a.ArgsHash))
+	return w.try("POST", "/approvals/resolve", trial.Object("approvalId", a.ApprovalID, "decision", decision, "argsHash", a.ArgsHash))
 }
 
 // approve says yes to all that an answer waits for.
@@ -114,7 +115,7 @@ func (w *proved) decode(a world.Answer, into any) {
 func TestOldApprovalAfterRestartAndDeploy(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorld(t, world.Options{Dir: dir, Settings: []string{"RELEASE=one"}})
-	w.SetBrain(world.Wants("gmail_send", world.Mail(recipient, "s", "b")))
+	w.SetBrain(world.Wants("gmail_send", world.Mail(trial.Recipient, "s", "b")))
 	r := w.ask("send it", "")
 	w.approve(r)
 	w.deliver()
@@ -132,7 +133,7 @@ func TestOldApprovalAfterRestartAndDeploy(t *testing.T) {
 // TestDeliveriesTwiceLateAndOutOfOrder is case 4.
 func TestDeliveriesTwiceLateAndOutOfOrder(t *testing.T) {
 	w := newWorld(t, world.Options{})
-	w.SetBrain(world.Wants("gmail_send", world.Mail(recipient, "s", "b")))
+	w.SetBrain(world.Wants("gmail_send", world.Mail(trial.Recipient, "s", "b")))
 	r := w.ask("send it", "")
 	push := func() error { return w.Push(w.Base)(t.Context(), queue.Envelope(r.RunID, "m", 1, time.Now())) }
 	if err := push(); err != nil { // before anybody has decided
@@ -161,10 +162,10 @@ func TestDeliveriesTwiceLateAndOutOfOrder(t *testing.T) {
 // TestEditsThatThePolicyDenies is case 7b.
 func TestEditsThatThePolicyDenies(t *testing.T) {
 	w := newWorld(t, world.Options{Settings: []string{"POLICY_DENIED=evil.org"}})
-	w.SetBrain(world.Wants("gmail_send", world.Mail(recipient, "s", "b")))
+	w.SetBrain(world.Wants("gmail_send", world.Mail(trial.Recipient, "s", "b")))
 	r := w.ask("send it", "")
 	card := r.Approvals[0]
-	got := w.try("POST", "/approvals/resolve", object("approvalId", card.ApprovalID, "decision", "approve_with_edits", "editedArgs", world.Mail("eve@evil.org", "s", "b")))
+	got := w.try("POST", "/approvals/resolve", trial.Object("approvalId", card.ApprovalID, "decision", "approve_with_edits", "editedArgs", world.Mail("eve@evil.org", "s", "b")))
 	if got.HTTP != http.StatusForbidden || got.Error.Class != "PolicyError" || got.Error.Code != "denied" {
 		t.Errorf("%d %s", got.HTTP, got.Body)
 	}
@@ -178,7 +179,7 @@ func TestEditsThatThePolicyDenies(t *testing.T) {
 // TestRevokedBetweenProposalAndExecution is case 21: the entry is taken back while the draft is made.
 func TestRevokedBetweenProposalAndExecution(t *testing.T) {
 	w := newWorld(t, world.Options{})
-	w.SetBrain(world.Wants("gmail_send", world.Mail(recipient, "s", "b")))
+	w.SetBrain(world.Wants("gmail_send", world.Mail(trial.Recipient, "s", "b")))
 	r := w.ask("send it", "")
 	if got := w.decide(r.Approvals[0], "approve_and_always_allow_recipient"); got.HTTP != http.StatusOK {
 		t.Fatalf("%d %s", got.HTTP, got.Body)
@@ -214,7 +215,7 @@ func TestRevokedBetweenProposalAndExecution(t *testing.T) {
 func TestKillSwitchWhileApprovalsArePending(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorld(t, world.Options{Dir: dir})
-	w.SetBrain(world.Wants("gmail_send", world.Mail(recipient, "s", "b")))
+	w.SetBrain(world.Wants("gmail_send", world.Mail(trial.Recipient, "s", "b")))
 	waiting, given := w.ask("send it", ""), w.ask("send it", "")
 	w.approve(given)
 	w.restart(world.Options{Dir: dir, Settings: []string{"SIDE_EFFECTS=off"}})

@@ -5,11 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"time"
+
+	"github.com/countersign-run/countersign/scripts/gauntlet/trial"
 )
 
 const devProgram = "github.com/countersign-run/countersign/scripts/dev"
@@ -61,21 +62,9 @@ func freeAddress() (string, error) {
 // serving waits until the server answers.
 func serving(ctx context.Context, url string) error {
 	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		if err := healthy(ctx, url); err == nil {
+		if err := trial.Healthy(ctx, url); err == nil {
 			return nil
 		}
 	}
-	return healthy(ctx, url)
-}
-
-// healthy asks what runs there, and whether anything does.
-func healthy(ctx context.Context, url string) error {
-	var h struct{ OK bool }
-	if err := fetch(ctx, http.MethodGet, url+"/health", "", &h); err != nil {
-		return err
-	}
-	if !h.OK {
-		return fmt.Errorf("%s is not well", url)
-	}
-	return nil
+	return trial.Healthy(ctx, url)
 }

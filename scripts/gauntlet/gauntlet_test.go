@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/scripts/dev/demomodel"
+	"github.com/countersign-run/countersign/scripts/gauntlet/trial"
 	"github.com/countersign-run/countersign/scripts/world"
 	queueembedded "github.com/countersign-run/countersign/shared/queue/embedded"
 )
@@ -48,9 +49,9 @@ func (w *proved) URL() string { return w.Base }
 func (w *proved) Token(_ context.Context, user string) (string, error) { return w.World.Token(user) }
 
 // Mails implements Mailbox.
-func (w *proved) Mails(context.Context) (all []Mail, err error) {
+func (w *proved) Mails(context.Context) (all []trial.Mail, err error) {
 	for _, m := range w.Google.Messages() {
-		all = append(all, Mail{User: m.User, To: m.To, Subject: m.Subject, Text: m.Text})
+		all = append(all, trial.Mail{User: m.User, To: m.To, Subject: m.Subject, Text: m.Text})
 	}
 	return all, nil
 }
@@ -77,12 +78,12 @@ func TestCases(t *testing.T) {
 	w := newWorld(t, world.Options{})
 	w.SetBrain(demomodel.Brain(time.Now))
 	w.delivering()
-	for _, c := range Cases {
+	for _, c := range trial.Cases {
 		if c.Try == nil {
 			continue
 		}
 		t.Run(c.Number, func(t *testing.T) {
-			if r := c.try(t.Context(), w); r.Verdict != passed {
+			if r := c.At(t.Context(), w); r.Verdict != trial.Passed {
 				t.Errorf("%s: %s\n got %s\nwant %s", r.Name, r.Verdict, r.Got, r.Want)
 			}
 		})
@@ -95,7 +96,7 @@ func TestADeployedServerIsNotHadSendMail(t *testing.T) {
 	w.SetBrain(demomodel.Brain(time.Now))
 	w.delivering()
 	tokens := [2]string{}
-	for i, user := range []string{first, second} {
+	for i, user := range []string{trial.First, trial.Second} {
 		var err error
 		if tokens[i], err = w.World.Token(user); err != nil {
 			t.Fatal(err)
@@ -116,7 +117,7 @@ func TestADeployedServerIsNotHadSendMail(t *testing.T) {
 		t.Errorf("the short part: %v\n%s", err, out.String())
 	}
 	w.SetBrain(world.Says("I would rather not."))
-	if err := start(t.Context(), []string{"-base", w.Base, "-quick", "-token", tokens[0], "-token2", tokens[1]}, &out); !errors.Is(err, errFailed) {
+	if err := start(t.Context(), []string{"-base", w.Base, "-quick", "-token", tokens[0], "-token2", tokens[1]}, &out); !errors.Is(err, trial.ErrFailed) {
 		t.Errorf("a model that calls nothing passes: %v", err)
 	}
 }
@@ -125,7 +126,7 @@ func TestADeployedServerIsNotHadSendMail(t *testing.T) {
 // something.
 func TestNamedTestsExist(t *testing.T) {
 	named := map[string]bool{}
-	for _, c := range Cases {
+	for _, c := range trial.Cases {
 		if c.Try == nil && len(c.Tests) == 0 && c.Absent == "" {
 			t.Errorf("nothing holds case %s", c.Number)
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
+	"github.com/countersign-run/countersign/scripts/gauntlet/trial"
 	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/loop"
@@ -29,14 +30,14 @@ func TestMailsThatNobodyShouldBeAskedAbout(t *testing.T) {
 		args map[string]any
 		card string // what the card shows; empty: there is none
 	}{
-		"line break in the subject": {world.Mail(recipient, "hi\r\nBcc: evil@x.org", "b"), ""},
+		"line break in the subject": {world.Mail(trial.Recipient, "hi\r\nBcc: evil@x.org", "b"), ""},
 		"line break in an address":  {world.Mail("bob@x.org\r\nBcc: evil@x.org", "s", "b"), ""},
-		"free headers":              {map[string]any{"to": []string{recipient}, "subject": "s", "body": "b", "headers": map[string]string{"Bcc": "evil@x.org"}}, ""},
+		"free headers":              {map[string]any{"to": []string{trial.Recipient}, "subject": "s", "body": "b", "headers": map[string]string{"Bcc": "evil@x.org"}}, ""},
 		"500 recipients":            {map[string]any{"to": crowd, "subject": "s", "body": "b"}, ""},
-		"an empty body":             {world.Mail(recipient, "s", ""), ""},
+		"an empty body":             {world.Mail(trial.Recipient, "s", ""), ""},
 		"a homoglyph domain":        {world.Mail("bob@ex\u0430mple.com", "s", "b"), ""},
 		"the same in ASCII":         {world.Mail("bob@xn--exmple-4nf.com", "s", "b"), "letters from outside ASCII"},
-		"a self-loop":               {world.Mail(world.Address(first), "s", "b"), world.Address(first)},
+		"a self-loop":               {world.Mail(world.Address(trial.First), "s", "b"), world.Address(trial.First)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w.SetBrain(world.Wants("gmail_send", c.args))
@@ -80,8 +81,8 @@ func TestSecretsStayOut(t *testing.T) {
 		tool, op string
 		args     map[string]any
 	}{
-		"gmail_send":            {"gmail_send", "gmail.drafts.send", world.Mail(recipient, "s", inArgs)},
-		"a draft":               {"gmail_send", "gmail.drafts.create", world.Mail(recipient, "s", inArgs)},
+		"gmail_send":            {"gmail_send", "gmail.drafts.send", world.Mail(trial.Recipient, "s", inArgs)},
+		"a draft":               {"gmail_send", "gmail.drafts.create", world.Mail(trial.Recipient, "s", inArgs)},
 		"calendar_event_create": {"calendar_event_create", "calendar.events.insert", event},
 	} {
 		for _, status := range []int{0, 400, 403, 503} {

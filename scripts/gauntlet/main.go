@@ -22,17 +22,16 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"strings"
-)
 
-var errFailed = errors.New("a case failed")
+	"github.com/countersign-run/countersign/scripts/gauntlet/trial"
+)
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := start(ctx, os.Args[1:], os.Stdout)
 	stop()
 	switch {
-	case errors.Is(err, errFailed):
+	case errors.Is(err, trial.ErrFailed):
 		os.Exit(1)
 	case err != nil:
 		fmt.Fprintln(os.Stderr, "gauntlet:", err)
@@ -49,7 +48,7 @@ func start(ctx context.Context, args []string, out io.Writer) (err error) {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	url := strings.TrimSuffix(*base, "/")
+	url := *base
 	if url == "" {
 		var stop func() error
 		if url, stop, err = startDev(ctx); err != nil {
@@ -57,15 +56,9 @@ func start(ctx context.Context, args []string, out io.Writer) (err error) {
 		}
 		defer func() { err = cmp.Or(err, stop()) }()
 	}
-	if err := healthy(ctx, url); err != nil {
-		return err
-	}
-	cases := Cases
+	cases := trial.Cases
 	if *short {
-		cases = quick(Cases)
+		cases = trial.Quick()
 	}
-	if !run(ctx, find(ctx, url, *ana, *eve), cases, out) {
-		return errFailed
-	}
-	return nil
+	return trial.Tour(ctx, url, *ana, *eve, cases, out)
 }

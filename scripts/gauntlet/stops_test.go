@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
+	"github.com/countersign-run/countersign/scripts/gauntlet/trial"
 	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/app"
@@ -52,7 +53,7 @@ func (w *proved) another(dir string) (cancel func(runID string) world.Answer) {
 		}
 	})
 	return func(runID string) world.Answer {
-		a, err := other.Call(w.t.Context(), first, "POST", "/api/agent/runs/"+runID+"/cancel", "")
+		a, err := other.Call(w.t.Context(), trial.First, "POST", "/api/agent/runs/"+runID+"/cancel", "")
 		if err != nil || a.HTTP != http.StatusOK {
 			w.t.Errorf("the other instance does not stop it: %v %d %s", err, a.HTTP, a.Body)
 		}
@@ -74,7 +75,7 @@ func TestStoppedFromAnotherInstance(t *testing.T) {
 		})
 		ended := make(chan world.Answer)
 		go func() {
-			a, err := w.Ask(t.Context(), first, "send both")
+			a, err := w.Ask(t.Context(), trial.First, "send both")
 			if err != nil {
 				t.Error(err)
 			}
@@ -109,7 +110,7 @@ func TestStoppedFromAnotherInstance(t *testing.T) {
 // stoppedAfterTheFirst holds that the first of two mails went out and is told, and the second did not.
 func (w *proved) stoppedAfterTheFirst(runID, reason string) {
 	w.t.Helper()
-	v, _, err := w.App.API.Loop.Get(w.t.Context(), first, runID)
+	v, _, err := w.App.API.Loop.Get(w.t.Context(), trial.First, runID)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -149,7 +150,7 @@ func overdue(t *testing.T) (*proved, *clock, *agent.RunView) {
 	c := &clock{}
 	w := newWorld(t, world.Options{Settings: []string{"APPROVAL_TTL=24h", "RUN_DEADLINE=24h"}, App: []app.Option{app.WithClock(c.now)}})
 	w.SetBrain(twoMails)
-	v, err := w.App.API.Loop.Start(t.Context(), loop.Ask{UID: first, Prompt: "send both"}, nil)
+	v, err := w.App.API.Loop.Start(t.Context(), loop.Ask{UID: trial.First, Prompt: "send both"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +162,7 @@ const tooLate = 24*time.Hour + time.Second
 // resolveBoth says yes to both mails, and gives the first error.
 func (w *proved) resolveBoth(runID string) error {
 	for n := 1; n <= 2; n++ {
-		_, err := w.App.API.Loop.Resolve(w.t.Context(), loop.Resolution{UID: first, ApprovalID: agent.ApprovalID(runID, n), Decision: agent.ApproveOnce})
+		_, err := w.App.API.Loop.Resolve(w.t.Context(), loop.Resolution{UID: trial.First, ApprovalID: agent.ApprovalID(runID, n), Decision: agent.ApproveOnce})
 		if err != nil {
 			return err
 		}

@@ -11,8 +11,6 @@ func missingPart(c Case) string {
 	switch {
 	case source == "AGENT.md":
 		return "run:hijacked_model with a context file and a plan"
-	case c.Input["gdpr"] != nil:
-		return "audit after the deletion of an account"
 	}
 	return ""
 }

@@ -17,8 +17,15 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// private runs a case of audit: something that must be in no log and no audit comes along, or somebody changes the audit.
+// private runs a case of audit: something that must be in no log and no audit comes along, somebody changes the
+// audit, or a user is deleted.
 func private(s *stage) (got, error) {
+	if text, err := s.takeText("gdpr"); text != "" || err != nil {
+		if err != nil {
+			return got{}, err
+		}
+		return s.erased(text)
+	}
 	if err := s.open(nil); err != nil {
 		return got{}, err
 	}

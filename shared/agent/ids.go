@@ -91,3 +91,6 @@ func RunPath(id string) string      { return "runs/" + id }
 func ThreadPath(id string) string   { return "threads/" + id }
 func ApprovalPath(id string) string { return "approvals/" + id }
 func UserPath(uid string) string    { return "users/u_" + uid }
+
+// HeadPath is where the end of a run's audit chain is kept once the run itself is deleted.
+func HeadPath(runID string) string { return "audit_heads/" + runID }

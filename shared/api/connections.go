@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"html/template"
 	"net/http"
 	"strings"
@@ -108,9 +109,13 @@ func getCallback(r *request) (any, error) {
 	if c, err := r.Cookie(browserCookie); err == nil {
 		answer.Browser = c.Value
 	}
-	_, returnTo, err := accounts.Callback(ctx, answer)
+	uid, returnTo, err := accounts.Callback(ctx, answer)
 	if err != nil {
 		return nil, err
+	}
+	if err := r.api.Records.MayRead(ctx, uid); err != nil { // shut out since they went to Google: the link is not kept
+		_, unlinked := accounts.Unlink(ctx, uid)
+		return nil, cmp.Or(unlinked, err)
 	}
 	h := r.w.Header()
 	h.Set("Referrer-Policy", "no-referrer")

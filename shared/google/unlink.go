@@ -27,10 +27,23 @@ func (a *Accounts) Unlink(ctx context.Context, uid string) (Unlinked, error) {
 	}
 	revoked := a.revoke(ctx, l)
 	a.tokens.drop(tokenKey(uid, l.ID))
-	if _, err := a.store.Commit(ctx, store.Delete(linkPath(uid), time.Time{})); err != nil {
-		return Unlinked{}, storeDown(err)
+	if _, err := Forget(ctx, a.store, uid); err != nil {
+		return Unlinked{}, err
 	}
 	return Unlinked{Existed: true, Revoked: revoked}, nil
+}
+
+// Forget forgets the user's link and asks Google nothing: for where no OAuth client is configured. Its only error is
+// ToolExecutionError store_unavailable, and then the link is still there.
+func Forget(ctx context.Context, st store.Store, uid string) (existed bool, err error) {
+	docs, err := st.Get(ctx, linkPath(uid))
+	if err == nil && docs[0].Exists() {
+		_, err = st.Commit(ctx, store.Delete(linkPath(uid), time.Time{}))
+	}
+	if err != nil {
+		return false, storeDown(err)
+	}
+	return docs[0].Exists(), nil
 }
 
 // revoke reports whether the refresh token is dead (RFC 7009; Google answers 400 invalid_token for one that was).

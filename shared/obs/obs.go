@@ -7,6 +7,7 @@
 package obs
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"log/slog"
@@ -54,7 +55,7 @@ func BuildRelease() string {
 			return s.Value[:12]
 		}
 	}
-	return info.Main.Version
+	return cmp.Or(info.Main.Version, "unknown")
 }
 
 // handler redacts, and adds what the context knows. It nests groups itself, because trace and labels must stand at the

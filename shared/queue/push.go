@@ -86,12 +86,20 @@ func ParsePush(body []byte) (runID string, attempt int, err error) {
 	if err := json.Unmarshal(body, &seen); err != nil {
 		return "", 0, fault.Invalid("message", "this is not a push message of Pub/Sub").Because(err)
 	}
-	var o order
-	if err := strictjson.Decode(seen.Message.Data, &o); err != nil {
-		return "", 0, fault.Invalid("message/data", `the data must be {"runId":"..."} and nothing else`).Because(err)
-	}
-	if err := CheckRunID(o.RunID); err != nil {
+	if runID, err = ParseBody(seen.Message.Data); err != nil {
 		return "", 0, err
 	}
-	return o.RunID, int(seen.DeliveryAttempt), nil
+	return runID, int(seen.DeliveryAttempt), nil
+}
+
+// ParseBody reads a message's data. All errors are ValidationErrors.
+func ParseBody(data []byte) (runID string, err error) {
+	var o order
+	if err := strictjson.Decode(data, &o); err != nil {
+		return "", fault.Invalid("message/data", `the data must be {"runId":"..."} and nothing else`).Because(err)
+	}
+	if err := CheckRunID(o.RunID); err != nil {
+		return "", err
+	}
+	return o.RunID, nil
 }

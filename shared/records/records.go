@@ -91,30 +91,22 @@ func (r *Records) Allowlist(ctx context.Context, uid string) ([]AllowView, error
 
 // Disallow takes an entry back. Once it has returned, nothing is carried out on that entry's strength any more.
 func (r *Records) Disallow(ctx context.Context, uid, id string) error {
-	for try := 0; ; try++ {
-		doc, u, err := r.user(ctx, uid)
-		if err != nil {
-			return err
-		}
+	found := false
+	err := r.moveUser(ctx, uid, func(u *agent.User) bool {
 		kept := u.Allow[:0:0]
 		for _, e := range u.Allow {
 			if e.ID != id {
 				kept = append(kept, e)
 			}
 		}
-		if len(kept) == len(u.Allow) {
-			return fault.NotFound()
-		}
+		found = len(kept) < len(u.Allow)
 		u.Allow = kept
-		data, err := agent.Marshal(u)
-		if err != nil {
-			return err
-		}
-		_, err = r.Store.Commit(ctx, store.Update(doc.Path, doc.Version, doc.Fields, data))
-		if !errors.Is(err, store.ErrConflict) || try == 20 {
-			return down(err)
-		}
+		return found
+	})
+	if err == nil && !found {
+		return fault.NotFound()
 	}
+	return err
 }
 
 func (r *Records) user(ctx context.Context, uid string) (store.Doc, agent.User, error) {

@@ -21,6 +21,10 @@ type ThreadView struct {
 	UpdatedAt time.Time `json:"updatedAt"`
 }
 
+func viewThread(t agent.Thread) ThreadView {
+	return ThreadView{t.ID, t.Title, t.Log.Count, t.CreatedAt, t.UpdatedAt}
+}
+
 // Threads gives the user's conversations, the newest first.
 func (r *Records) Threads(ctx context.Context, uid, cursor string, limit int) ([]ThreadView, string, error) {
 	docs, next, err := r.page(ctx, store.Query{Collection: "threads", OrderBy: "updatedAt", Desc: true, Limit: limit,
@@ -34,7 +38,7 @@ func (r *Records) Threads(ctx context.Context, uid, cursor string, limit int) ([
 		if err := json.Unmarshal(d.Data, &t); err != nil {
 			return nil, "", fmt.Errorf("records: %s cannot be read: %w", d.Path, err)
 		}
-		views = append(views, ThreadView{t.ID, t.Title, t.Log.Count, t.CreatedAt, t.UpdatedAt})
+		views = append(views, viewThread(t))
 	}
 	return views, next, nil
 }
@@ -123,7 +127,9 @@ func (r *Records) DeleteThread(ctx context.Context, uid, id string) error {
 		if err != nil {
 			return err
 		}
-		if err := r.deleteRuns(ctx, uid, id); err != nil {
+		runs := store.Query{Collection: "runs", OrderBy: "createdAt", Desc: true, Limit: 50,
+			Where: []store.Filter{{Field: "uid", Op: "==", Value: uid}, {Field: "threadId", Op: "==", Value: id}}}
+		if err := r.deleteRuns(ctx, runs); err != nil {
 			return err
 		}
 		var writes []store.Write
@@ -137,16 +143,15 @@ func (r *Records) DeleteThread(ctx context.Context, uid, id string) error {
 	}
 }
 
-func (r *Records) deleteRuns(ctx context.Context, uid, threadID string) error {
-	q := store.Query{Collection: "runs", OrderBy: "createdAt", Desc: true, Limit: 50,
-		Where: []store.Filter{{Field: "uid", Op: "==", Value: uid}, {Field: "threadId", Op: "==", Value: threadID}}}
+// deleteRuns deletes all runs of the query, page by page; one that has not ended stops it.
+func (r *Records) deleteRuns(ctx context.Context, q store.Query) error {
 	for {
 		docs, err := r.Store.Query(ctx, q)
 		if err != nil || len(docs) == 0 {
 			return down(err)
 		}
 		for _, d := range docs {
-			if s := agent.RunStatus(fmt.Sprint(d.Fields["status"])); s != agent.Completed && s != agent.Failed {
+			if !ended(d) {
 				return fault.New(fault.Policy, fault.CodeBusy, "A run of this conversation has not ended yet. Cancel it or answer it first.")
 			}
 		}
@@ -158,6 +163,14 @@ func (r *Records) deleteRuns(ctx context.Context, uid, threadID string) error {
 	}
 }
 
+// ended reports whether the run of the document is over.
+func ended(d store.Doc) bool {
+	s := agent.RunStatus(fmt.Sprint(d.Fields["status"]))
+	return s == agent.Completed || s == agent.Failed
+}
+
+// deleteRun deletes a run with its events and approvals in one commit. The end of its audit chain stays, or nobody could
+// tell later whether entries were cut off.
 func (r *Records) deleteRun(ctx context.Context, d store.Doc) error {
 	var run agent.Run
 	if err := json.Unmarshal(d.Data, &run); err != nil {
@@ -169,6 +182,13 @@ func (r *Records) deleteRun(ctx context.Context, d store.Doc) error {
 	}
 	for n := 1; n <= run.Approvals; n++ {
 		writes = append(writes, store.Delete(agent.ApprovalPath(agent.ApprovalID(run.ID, n)), time.Time{}))
+	}
+	if run.Audit.Seq > 0 {
+		head, err := agent.Marshal(run.Audit)
+		if err != nil {
+			return err
+		}
+		writes = append(writes, store.Create(agent.HeadPath(run.ID), map[string]any{"at": r.Now().UTC().Truncate(time.Microsecond)}, head))
 	}
 	_, err := r.Store.Commit(ctx, append(writes, store.Delete(d.Path, d.Version))...)
 	return down(err)

@@ -114,12 +114,14 @@ var Indexes = []Index{
 	{Collection: "runs", OrderBy: "due"},
 	{Collection: "runs", OrderBy: "createdAt"}, // scripts/audit holds every run to its chain
 	{Collection: "runs", Equal: []string{"uid", "threadId"}, OrderBy: "createdAt", Desc: true},
+	{Collection: "runs", Equal: []string{"uid"}, OrderBy: "createdAt"}, // all that is kept of one user
 	{Collection: "approvals", Equal: []string{"uid", "status"}, OrderBy: "requestedAt", Desc: true},
 	{Collection: "threads", Equal: []string{"uid"}, OrderBy: "updatedAt", Desc: true},
 	{Collection: "audit", Equal: []string{"uid"}, OrderBy: "at", Desc: true},
 	{Collection: "audit", Equal: []string{"runId"}, OrderBy: "seq"},
 	{Collection: "audit", OrderBy: "at"},
 	{Collection: "audit", Equal: []string{"uid", "runId"}, OrderBy: "seq"},
+	{Collection: "audit_heads", OrderBy: "at"},
 	{Collection: "queue", OrderBy: "due"},
 }
 

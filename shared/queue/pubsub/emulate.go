@@ -25,7 +25,7 @@ const (
 	maxBackoff   = 60 * time.Second
 	maxAttempts  = 20 // then to the dead-letter topic
 	retention    = 7 * 24 * time.Hour
-	deadLetters  = "-dlq"  // the dead-letter topic, and the pull subscription that keeps what arrives there
+	deadLetters  = "-dead" // the dead-letter topic, and the pull subscription that keeps what arrives there
 	subscription = "-push" // the push subscription
 )
 

@@ -1,9 +1,10 @@
-package main
+package trial
 
 import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -59,14 +60,20 @@ type deployed struct{ base, ana, eve string }
 // URL implements Server.
 func (d deployed) URL() string { return d.base }
 
+// errAlone says that a case needs a second user.
+var errAlone = errors.New("there is no ID token of a second user: give -token2")
+
 // Token implements Server: whoever is not the second user is the first.
 func (d deployed) Token(_ context.Context, user string) (string, error) {
 	token := d.ana
-	if strings.HasPrefix(user, second) {
+	if strings.HasPrefix(user, Second) {
 		token = d.eve
 	}
-	if token == "" {
-		return "", fmt.Errorf("there is no token for the user %s: give -token and -token2", user)
+	switch {
+	case d.ana == "":
+		return "", errors.New("there is no ID token of a user: give -token")
+	case token == "":
+		return "", errAlone
 	}
 	return token, nil
 }
@@ -78,6 +85,18 @@ func find(ctx context.Context, base, ana, eve string) Server {
 		return local
 	}
 	return deployed{base, ana, eve}
+}
+
+// Healthy asks what runs there, and whether anything does.
+func Healthy(ctx context.Context, url string) error {
+	var h struct{ OK bool }
+	if err := fetch(ctx, http.MethodGet, url+"/health", "", &h); err != nil {
+		return err
+	}
+	if !h.OK {
+		return fmt.Errorf("%s is not well", url)
+	}
+	return nil
 }
 
 // fetch asks for JSON, of what only a local server has.
@@ -100,8 +119,8 @@ func fetch(ctx context.Context, method, url, body string, into any) error {
 
 // The two users that a case may have.
 const (
-	first  = "ana"
-	second = "eve"
+	First  = "ana"
+	Second = "eve"
 )
 
 // session is one case's dealings with a server: its users are nobody else's, where the server can sign in anybody.
@@ -112,8 +131,8 @@ type session struct {
 
 func (s *session) user(name string) string { return name + "-" + s.name }
 
-// recipient gets the mails. Where they are really sent, nobody does: example.com takes none.
-const recipient = "bob@example.com"
+// Recipient gets the mails. Where they are really sent, nobody does: example.com takes none.
+const Recipient = "bob@example.com"
 
 // call sends a request as the user.
 func (s *session) call(ctx context.Context, user, method, path, body string) (world.Answer, error) {
@@ -124,8 +143,8 @@ func (s *session) call(ctx context.Context, user, method, path, body string) (wo
 	return world.Send(ctx, http.DefaultClient, s.URL(), token, method, "/api/agent"+path, body)
 }
 
-// object is the JSON of names and values.
-func object(pairs ...any) string {
+// Object is the JSON of names and values.
+func Object(pairs ...any) string {
 	m := map[string]any{}
 	for i := 0; i+1 < len(pairs); i += 2 {
 		m[fmt.Sprint(pairs[i])] = pairs[i+1]
@@ -142,8 +161,8 @@ func (s *session) subject(n int) string { return fmt.Sprintf("Gauntlet %s mail %
 
 // ask has the user ask for a mail, and gives the run with the approval that waits.
 func (s *session) ask(ctx context.Context, user string, n int) (world.Answer, world.Approval, error) {
-	prompt := fmt.Sprintf("email %s subject '%s' saying 'hello'", recipient, s.subject(n))
-	run, err := s.call(ctx, user, "POST", "/run", object("prompt", prompt))
+	prompt := fmt.Sprintf("email %s subject '%s' saying 'hello'", Recipient, s.subject(n))
+	run, err := s.call(ctx, user, "POST", "/run", Object("prompt", prompt))
 	if err != nil {
 		return run, world.Approval{}, err
 	}
@@ -155,7 +174,7 @@ func (s *session) ask(ctx context.Context, user string, n int) (world.Answer, wo
 
 // resolve decides about an approval, again where the server says that it could not be done just now.
 func (s *session) resolve(ctx context.Context, user string, a world.Approval, decision string) (world.Answer, error) {
-	body := object("approvalId", a.ApprovalID, "decision", decision, "argsHash", a.ArgsHash)
+	body := Object("approvalId", a.ApprovalID, "decision", decision, "argsHash", a.ArgsHash)
 	for {
 		got, err := s.call(ctx, user, "POST", "/approvals/resolve", body)
 		if err != nil || got.HTTP != http.StatusServiceUnavailable {

@@ -1,4 +1,4 @@
-package main
+package trial
 
 import (
 	"bufio"
@@ -34,14 +34,14 @@ func atOnce(n int, do func(i int) error) error {
 }
 
 func twentyYeses(ctx context.Context, s *session) (string, error) {
-	run, card, err := s.ask(ctx, first, 1)
+	run, card, err := s.ask(ctx, First, 1)
 	if err != nil {
 		return "", err
 	}
 	var mu sync.Mutex
 	answered := 0
 	err = atOnce(20, func(int) error {
-		a, err := s.resolve(ctx, first, card, "approve_once")
+		a, err := s.resolve(ctx, First, card, "approve_once")
 		mu.Lock()
 		defer mu.Unlock()
 		if a.HTTP == http.StatusOK && len(a.Actions) == 1 && strings.Contains(string(a.Body), `"decision":"approve_once"`) {
@@ -52,7 +52,7 @@ func twentyYeses(ctx context.Context, s *session) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if _, err := s.ended(ctx, first, run.RunID); err != nil {
+	if _, err := s.ended(ctx, First, run.RunID); err != nil {
 		return "", err
 	}
 	mails, err := s.sent(ctx)
@@ -70,14 +70,14 @@ func yesAgainstNo(ctx context.Context, s *session) (string, error) {
 }
 
 func (s *session) race(ctx context.Context, n int) (odd string, err error) {
-	run, card, err := s.ask(ctx, first, n)
+	run, card, err := s.ask(ctx, First, n)
 	if err != nil {
 		return "", err
 	}
 	decisions := []string{"approve_once", "reject"}
 	answers := make([]world.Answer, 2)
 	err = atOnce(2, func(i int) (err error) {
-		answers[i], err = s.resolve(ctx, first, card, decisions[i])
+		answers[i], err = s.resolve(ctx, First, card, decisions[i])
 		return err
 	})
 	if err != nil {
@@ -91,7 +91,7 @@ func (s *session) race(ctx context.Context, n int) (odd string, err error) {
 	if loser.HTTP != http.StatusConflict || loser.Error.Code != "already_resolved" || !strings.Contains(loser.Error.Message, decisions[winner]+", at 20") {
 		return fmt.Sprintf("the loser is told %d %s", loser.HTTP, loser.Body), nil
 	}
-	if _, err := s.ended(ctx, first, run.RunID); err != nil {
+	if _, err := s.ended(ctx, First, run.RunID); err != nil {
 		return "", err
 	}
 	mails, err := s.sent(ctx)
@@ -107,7 +107,7 @@ func (s *session) race(ctx context.Context, n int) (odd string, err error) {
 
 // bothOnRecord looks for the decision that stands and the one that was refused, in this order.
 func (s *session) bothOnRecord(ctx context.Context, runID, won, lost string) (odd string, err error) {
-	a, err := s.call(ctx, first, "GET", "/audit?runId="+runID, "")
+	a, err := s.call(ctx, First, "GET", "/audit?runId="+runID, "")
 	if err != nil {
 		return "", err
 	}
@@ -130,16 +130,16 @@ func (s *session) bothOnRecord(ctx context.Context, runID, won, lost string) (od
 }
 
 func oldYes(ctx context.Context, s *session) (string, error) {
-	run, card, err := s.ask(ctx, first, 1)
+	run, card, err := s.ask(ctx, First, 1)
 	if err != nil {
 		return "", err
 	}
 	for range 5 {
-		a, err := s.resolve(ctx, first, card, "approve_once")
+		a, err := s.resolve(ctx, First, card, "approve_once")
 		if err != nil || a.HTTP != http.StatusOK {
 			return fmt.Sprintf("%d %s", a.HTTP, a.Body), err
 		}
-		if a, err = s.ended(ctx, first, run.RunID); err != nil || a.Status != "completed" {
+		if a, err = s.ended(ctx, First, run.RunID); err != nil || a.Status != "completed" {
 			return "the run is " + a.Status, err
 		}
 	}
@@ -150,11 +150,11 @@ func oldYes(ctx context.Context, s *session) (string, error) {
 // edited decides with arguments of the user's own.
 func (s *session) edited(ctx context.Context, card world.Approval, to, subject string) (world.Answer, error) {
 	args := map[string]any{"to": []string{to}, "subject": subject, "body": "hello"}
-	return s.call(ctx, first, "POST", "/approvals/resolve", object("approvalId", card.ApprovalID, "decision", "approve_with_edits", "argsHash", card.ArgsHash, "editedArgs", args))
+	return s.call(ctx, First, "POST", "/approvals/resolve", Object("approvalId", card.ApprovalID, "decision", "approve_with_edits", "argsHash", card.ArgsHash, "editedArgs", args))
 }
 
 func editsThatFail(ctx context.Context, s *session) (string, error) {
-	run, card, err := s.ask(ctx, first, 1)
+	run, card, err := s.ask(ctx, First, 1)
 	if err != nil {
 		return "", err
 	}
@@ -166,13 +166,13 @@ func editsThatFail(ctx context.Context, s *session) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	_, err = s.resolve(ctx, first, card, "reject")
+	_, err = s.resolve(ctx, First, card, "reject")
 	return fmt.Sprintf("%d %s %s; %s", a.HTTP, a.Error.Class, a.Error.Field, waits), err
 }
 
 // waits says whether the run still waits for its one approval.
 func (s *session) waits(ctx context.Context, runID string) (string, error) {
-	run, err := s.call(ctx, first, "GET", "/runs/"+runID, "")
+	run, err := s.call(ctx, First, "GET", "/runs/"+runID, "")
 	if run.Status == "awaiting_confirmation" && len(run.Approvals) == 1 {
 		return "it still waits", err
 	}
@@ -180,7 +180,7 @@ func (s *session) waits(ctx context.Context, runID string) (string, error) {
 }
 
 func editedRecipient(ctx context.Context, s *session) (string, error) {
-	run, card, err := s.ask(ctx, first, 1)
+	run, card, err := s.ask(ctx, First, 1)
 	if err != nil {
 		return "", err
 	}
@@ -189,11 +189,11 @@ func editedRecipient(ctx context.Context, s *session) (string, error) {
 	if err != nil || a.HTTP != http.StatusOK {
 		return fmt.Sprintf("%d %s", a.HTTP, a.Body), err
 	}
-	old, err := s.resolve(ctx, first, card, "approve_once")
+	old, err := s.resolve(ctx, First, card, "approve_once")
 	if err != nil {
 		return "", err
 	}
-	done, err := s.ended(ctx, first, run.RunID)
+	done, err := s.ended(ctx, First, run.RunID)
 	if err != nil {
 		return "", err
 	}
@@ -209,19 +209,19 @@ func editedRecipient(ctx context.Context, s *session) (string, error) {
 }
 
 func writesWhileWaiting(ctx context.Context, s *session) (string, error) {
-	run, card, err := s.ask(ctx, first, 1)
+	run, card, err := s.ask(ctx, First, 1)
 	if err != nil {
 		return "", err
 	}
 	const words = "did you hear me?"
-	between, err := s.call(ctx, first, "POST", "/run", object("prompt", words, "threadId", run.ThreadID))
+	between, err := s.call(ctx, First, "POST", "/run", Object("prompt", words, "threadId", run.ThreadID))
 	if err != nil || between.Status != "completed" {
 		return "what the user writes meanwhile is " + between.Status, err
 	}
-	if err := s.approve(ctx, first, card); err != nil {
+	if err := s.approve(ctx, First, card); err != nil {
 		return "", err
 	}
-	done, err := s.ended(ctx, first, run.RunID)
+	done, err := s.ended(ctx, First, run.RunID)
 	if err != nil || done.Status != "completed" {
 		return "the run is " + done.Status, err
 	}
@@ -229,7 +229,7 @@ func writesWhileWaiting(ctx context.Context, s *session) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	a, err := s.call(ctx, first, "GET", "/threads/"+run.ThreadID+"/messages", "")
+	a, err := s.call(ctx, First, "GET", "/threads/"+run.ThreadID+"/messages", "")
 	if err != nil {
 		return "", err
 	}
@@ -247,7 +247,7 @@ func writesWhileWaiting(ctx context.Context, s *session) (string, error) {
 
 // events reads the run's events after a number, at most so many; 0 is until the stream ends.
 func (s *session) events(ctx context.Context, runID string, after, most int) (lines []string, err error) {
-	token, err := s.Token(ctx, s.user(first))
+	token, err := s.Token(ctx, s.user(First))
 	if err != nil {
 		return nil, err
 	}
@@ -274,7 +274,7 @@ func (s *session) events(ctx context.Context, runID string, after, most int) (li
 
 // readers reads one run in every way. Its user says no, so that nothing is done for it.
 func readers(ctx context.Context, s *session) (string, error) {
-	run, card, err := s.ask(ctx, first, 1)
+	run, card, err := s.ask(ctx, First, 1)
 	if err != nil {
 		return "", err
 	}
@@ -290,10 +290,10 @@ func readers(ctx context.Context, s *session) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if _, err := s.resolve(ctx, first, card, "reject"); err != nil {
+	if _, err := s.resolve(ctx, First, card, "reject"); err != nil {
 		return "", err
 	}
-	if _, err := s.ended(ctx, first, run.RunID); err != nil {
+	if _, err := s.ended(ctx, First, run.RunID); err != nil {
 		return "", err
 	}
 	for {
@@ -325,22 +325,22 @@ func readers(ctx context.Context, s *session) (string, error) {
 }
 
 func stoppedWhileWaiting(ctx context.Context, s *session) (string, error) {
-	run, card, err := s.ask(ctx, first, 1)
+	run, card, err := s.ask(ctx, First, 1)
 	if err != nil {
 		return "", err
 	}
-	if _, err := s.call(ctx, first, "POST", "/runs/"+run.RunID+"/cancel", ""); err != nil {
+	if _, err := s.call(ctx, First, "POST", "/runs/"+run.RunID+"/cancel", ""); err != nil {
 		return "", err
 	}
-	end, err := s.ended(ctx, first, run.RunID)
+	end, err := s.ended(ctx, First, run.RunID)
 	if err != nil {
 		return "", err
 	}
-	late, err := s.resolve(ctx, first, card, "approve_once")
+	late, err := s.resolve(ctx, First, card, "approve_once")
 	if err != nil {
 		return "", err
 	}
-	pending, err := s.call(ctx, first, "GET", "/approvals/pending", "")
+	pending, err := s.call(ctx, First, "GET", "/approvals/pending", "")
 	if err != nil {
 		return "", err
 	}
@@ -352,7 +352,7 @@ func stoppedWhileWaiting(ctx context.Context, s *session) (string, error) {
 }
 
 func foreigner(ctx context.Context, s *session) (string, error) {
-	run, card, err := s.ask(ctx, first, 1)
+	run, card, err := s.ask(ctx, First, 1)
 	if err != nil {
 		return "", err
 	}
@@ -364,15 +364,15 @@ func foreigner(ctx context.Context, s *session) (string, error) {
 		{"GET", "/audit?runId=" + run.RunID, ""},
 		{"GET", "/threads/" + run.ThreadID + "/messages", ""},
 		{"POST", "/runs/" + run.RunID + "/cancel", ""},
-		{"POST", "/run", object("prompt", "hello", "threadId", run.ThreadID)},
-		{"POST", "/approvals/resolve", object("approvalId", card.ApprovalID, "decision", "approve_once", "argsHash", card.ArgsHash)},
-		{"POST", "/approvals/resolve", object("approvalId", card.ApprovalID, "decision", "reject")},
+		{"POST", "/run", Object("prompt", "hello", "threadId", run.ThreadID)},
+		{"POST", "/approvals/resolve", Object("approvalId", card.ApprovalID, "decision", "approve_once", "argsHash", card.ArgsHash)},
+		{"POST", "/approvals/resolve", Object("approvalId", card.ApprovalID, "decision", "reject")},
 	} {
-		foreign, err := s.call(ctx, second, c[0], c[1], c[2])
+		foreign, err := s.call(ctx, Second, c[0], c[1], c[2])
 		if err != nil {
 			return "", err
 		}
-		none, err := s.call(ctx, second, c[0], swap.Replace(c[1]), swap.Replace(c[2]))
+		none, err := s.call(ctx, Second, c[0], swap.Replace(c[1]), swap.Replace(c[2]))
 		if err != nil {
 			return "", err
 		}
@@ -384,7 +384,7 @@ func foreigner(ctx context.Context, s *session) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	_, err = s.resolve(ctx, first, card, "reject")
+	_, err = s.resolve(ctx, First, card, "reject")
 	return "404 each time, the same as for what is not there; " + waits, err
 }
 
@@ -395,7 +395,7 @@ func sansRequest(a world.Answer) string {
 
 func twoUsers(ctx context.Context, s *session) (string, error) {
 	const each = 8
-	users := []string{first, second}
+	users := []string{First, Second}
 	err := atOnce(2*each, func(i int) error {
 		user := users[i%2]
 		run, card, err := s.ask(ctx, user, i)

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/config"
+	"github.com/countersign-run/countersign/shared/queue/pubsub"
+)
+
+// maxLetters bounds what is looked at in one go: all of it must be dealt with within the subscription's ack deadline.
+const maxLetters = 1000
+
+// letters is the command dead-letters with its flags.
+type letters struct {
+	subscription string
+	limit        int
+	runID        string
+	yes          bool
+}
+
+func deadLetters(flags *flag.FlagSet) func(context.Context, *desk, []string) error {
+	var l letters
+	flags.StringVar(&l.subscription, "subscription", "", "where dead letters wait; terraform prints it as dead_letters (RESUME_TOPIC and -dead)")
+	flags.IntVar(&l.limit, "limit", 100, "how many are looked at")
+	flags.StringVar(&l.runID, "run", "", "replay or drop those of this run alone")
+	flags.BoolVar(&l.yes, "yes", false, "do it; without it, replay and drop only say what they would do")
+	return func(ctx context.Context, d *desk, args []string) error { return l.do(ctx, d, args[0]) }
+}
+
+func (l letters) do(ctx context.Context, d *desk, what string) (err error) {
+	if what != "list" && what != "replay" && what != "drop" {
+		return fmt.Errorf("dead-letters can list, replay and drop, and not %q", what)
+	}
+	if l.limit < 1 || l.limit > maxLetters {
+		return fmt.Errorf("-limit is %d, and must be 1 to %d", l.limit, maxLetters)
+	}
+	cfg, err := d.config(config.Queue)
+	if err != nil {
+		return err
+	}
+	if cfg.Queue != "pubsub" {
+		return errors.New("QUEUE is embedded, which has no dead letters: it delivers each message until it is taken")
+	}
+	if l.subscription == "" {
+		l.subscription = cfg.ResumeTopic + "-dead"
+	}
+	box, err := pubsub.OpenDeadLetters(ctx, cfg.Project, l.subscription)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, box.Close()) }()
+	found, err := box.Take(ctx, l.limit)
+	if err != nil {
+		return err
+	}
+	picked, left := l.pick(what, found)
+	if err := l.tell(d, what, found, picked); err != nil || what == "list" || !l.yes {
+		return errors.Join(err, box.Release(ctx, found...))
+	}
+	if err := box.Release(ctx, left...); err != nil {
+		return err
+	}
+	if what == "drop" {
+		return box.Drop(ctx, picked...)
+	}
+	return replay(ctx, cfg, box, picked)
+}
+
+// pick takes what the command is about out of what was found: a message without a run cannot be replayed.
+func (l letters) pick(what string, found []pubsub.DeadLetter) (picked, left []pubsub.DeadLetter) {
+	for _, f := range found {
+		if (l.runID == "" || f.RunID == l.runID) && (what == "drop" || f.RunID != "") {
+			picked = append(picked, f)
+		} else {
+			left = append(left, f)
+		}
+	}
+	return picked, left
+}
+
+func (l letters) tell(d *desk, what string, found, picked []pubsub.DeadLetter) error {
+	for _, f := range found {
+		run, attempts := f.RunID, fmt.Sprint(f.Attempts)
+		if run == "" {
+			run = "(no resume of ours: it can only be dropped)"
+		}
+		if f.Attempts == 0 {
+			attempts = "unknown"
+		}
+		age := time.Since(f.Published).Truncate(time.Second)
+		if err := d.say("message %s  run %s  attempts %s  age %s", f.MessageID, run, attempts, age); err != nil {
+			return err
+		}
+	}
+	switch {
+	case what == "list":
+		return d.say("%d dead letters%s", len(found), more(found, l.limit))
+	case l.yes:
+		return d.say("%s: %d of %d dead letters%s", what, len(picked), len(found), more(found, l.limit))
+	}
+	return d.say("would %s %d of %d dead letters%s; -yes does it", what, len(picked), len(found), more(found, l.limit))
+}
+
+func more(found []pubsub.DeadLetter, limit int) string {
+	if len(found) < limit {
+		return ""
+	}
+	return ", and there may be more (-limit)"
+}
+
+// replay publishes each resume again and then removes its dead letter, in this order: what dies in between is asked for
+// twice, and a resume that finds nothing to do does nothing.
+func replay(ctx context.Context, cfg config.Config, box *pubsub.DeadLetters, picked []pubsub.DeadLetter) (err error) {
+	q, err := pubsub.Open(ctx, cfg.Project, cfg.ResumeTopic)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, q.Close()) }()
+	for i, f := range picked {
+		if err := q.Resume(ctx, f.RunID); err != nil {
+			return errors.Join(fmt.Errorf("%d of %d were replayed, and then the topic did not answer: %w", i, len(picked), err), box.Release(ctx, picked[i:]...))
+		}
+		if err := box.Drop(ctx, f); err != nil {
+			return fmt.Errorf("message %s was replayed, and stays a dead letter too: %w", f.MessageID, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"crypto/rand"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	apiv1 "cloud.google.com/go/pubsub/v2/apiv1"
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+
+	"github.com/countersign-run/countersign/scripts/emulators"
+	"github.com/countersign-run/countersign/shared/queue"
+	"github.com/countersign-run/countersign/shared/queue/pubsub"
+)
+
+// graveyard is a project of the emulator with dead letters, whose resumes arrive in pushed.
+type graveyard struct {
+	t       *testing.T
+	project string
+	pushed  chan string
+}
+
+func newGraveyard(t *testing.T) *graveyard {
+	t.Helper()
+	t.Setenv("PUBSUB_EMULATOR_HOST", emulators.PubSub(t))
+	g := &graveyard{t, "demo-" + strings.ToLower(rand.Text()[:12]), make(chan string, 100)}
+	resume := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		runID, _, parsed := queue.ParsePush(body)
+		if err != nil || parsed != nil {
+			t.Errorf("what was pushed is no resume: %v %v", err, parsed)
+		}
+		g.pushed <- runID
+	}))
+	t.Cleanup(resume.Close)
+	if err := pubsub.Emulate(t.Context(), g.project, "agent-resume", resume.URL); err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// bury makes a dead letter, as Pub/Sub does.
+func (g *graveyard) bury(data []byte, attributes map[string]string) {
+	g.t.Helper()
+	client, err := apiv1.NewTopicAdminClient(g.t.Context())
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	_, err = client.Publish(g.t.Context(), &pubsubpb.PublishRequest{Topic: "projects/" + g.project + "/topics/agent-resume-dead",
+		Messages: []*pubsubpb.PubsubMessage{{Data: data, Attributes: attributes}}})
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	if err := client.Close(); err != nil {
+		g.t.Fatal(err)
+	}
+}
+
+// ops runs dead-letters, which must succeed and say all of it.
+func (g *graveyard) ops(want []string, args ...string) string {
+	g.t.Helper()
+	env := map[string]string{"STORE": "firestore", "GOOGLE_CLOUD_PROJECT": g.project}
+	var out, errs strings.Builder
+	if err := run(g.t.Context(), append([]string{"dead-letters"}, args...), func(name string) string { return env[name] }, &out, &errs); err != nil {
+		g.t.Fatalf("%v: %v\n%s%s", args, err, out.String(), errs.String())
+	}
+	for _, text := range want {
+		if !strings.Contains(out.String(), text) {
+			g.t.Errorf("%v does not say %q:\n%s", args, text, out.String())
+		}
+	}
+	return out.String()
+}
+
+const (
+	stuck   = "stuckstuckstuckstuck"
+	another = "anotheranotheranother"
+)
+
+func TestDeadLetters(t *testing.T) {
+	g := newGraveyard(t)
+	g.bury(queue.Body(stuck), map[string]string{"CloudPubSubDeadLetterSourceDeliveryCount": "20"})
+	g.bury(queue.Body(another), nil)
+	g.bury([]byte(`{"secret":"cinnamon"}`), nil)
+	out := g.ops([]string{"run " + stuck + "  attempts 20", "run " + another + "  attempts unknown", "no resume of ours", "3 dead letters"}, "list")
+	if strings.Contains(out, "cinnamon") {
+		t.Errorf("a message's content is shown:\n%s", out)
+	}
+	g.ops([]string{"would replay 2 of 3", "-yes does it"}, "replay")
+	g.ops([]string{"would drop 1 of 3"}, "drop", "-run", another)
+	g.ops([]string{"3 dead letters"}, "list")
+	g.ops([]string{"2 dead letters, and there may be more"}, "list", "-limit", "2")
+
+	g.ops([]string{"replay: 1 of 3"}, "replay", "-run", stuck, "-yes")
+	if got := <-g.pushed; got != stuck {
+		t.Errorf("the run %s is resumed", got)
+	}
+	g.ops([]string{"2 dead letters"}, "list")
+	g.ops([]string{"replay: 1 of 2"}, "replay", "-yes")
+	if got := <-g.pushed; got != another {
+		t.Errorf("the run %s is resumed", got)
+	}
+	g.ops([]string{"drop: 1 of 1"}, "drop", "-yes")
+	g.ops([]string{"0 dead letters"}, "list")
+	if len(g.pushed) > 0 {
+		t.Errorf("%s is resumed as well", <-g.pushed)
+	}
+}
+
+func TestNoSuchSubscription(t *testing.T) {
+	g := newGraveyard(t)
+	env := map[string]string{"STORE": "firestore", "GOOGLE_CLOUD_PROJECT": g.project}
+	err := run(t.Context(), []string{"dead-letters", "list", "-subscription", "nothing-here"}, func(name string) string { return env[name] }, io.Discard, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "terraform makes it") {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,228 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/scripts/dev/demomodel"
+	"github.com/countersign-run/countersign/scripts/emulators"
+	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/store"
+)
+
+// canary is in all that ana writes.
+const canary = "cinnamon-tern-4411"
+
+// town is a Countersign, and an operator beside it.
+type town struct {
+	*world.World
+	t   *testing.T
+	env map[string]string
+}
+
+// on runs a test on both stores.
+func on(t *testing.T, test func(*town)) {
+	t.Run("embedded", func(t *testing.T) { test(newTown(t)) })
+	t.Run("firestore", func(t *testing.T) {
+		t.Setenv("FIRESTORE_EMULATOR_HOST", emulators.Firestore(t))
+		test(newTown(t, "STORE=firestore", "QUEUE=embedded", "GOOGLE_CLOUD_PROJECT=demo-"+strings.ToLower(rand.Text()[:12])))
+	})
+}
+
+func newTown(t *testing.T, settings ...string) *town {
+	t.Helper()
+	dir := t.TempDir()
+	env := map[string]string{"STORE": "embedded", "DATA_DIR": dir}
+	for _, s := range settings {
+		name, value, _ := strings.Cut(s, "=")
+		env[name] = value
+	}
+	w, err := world.New(t.Context(), world.Options{Dir: dir, Settings: settings})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &town{w, t, env}
+}
+
+// ops runs the command as an operator does.
+func (w *town) ops(args ...string) (out, errs string, err error) {
+	var o, e strings.Builder
+	err = run(w.t.Context(), args, func(name string) string { return w.env[name] }, &o, &e)
+	return o.String(), e.String(), err
+}
+
+// says runs a command that must succeed and say all of it, and gives what it said.
+func (w *town) says(want []string, args ...string) string {
+	w.t.Helper()
+	out, errs, err := w.ops(args...)
+	if err != nil {
+		w.t.Fatalf("%v: %v\n%s%s", args, err, out, errs)
+	}
+	for _, text := range want {
+		if !strings.Contains(out, text) {
+			w.t.Errorf("%v does not say %q:\n%s", args, text, out)
+		}
+	}
+	return out
+}
+
+// mail has ana ask for a mail; approve carries it out.
+func (w *town) mail(approve bool) (runID string) {
+	w.t.Helper()
+	w.SetBrain(world.Wants("gmail_send", world.Mail("bob@example.com", canary, canary)))
+	run, err := w.Ask(w.t.Context(), "ana", "mail "+canary)
+	if err != nil || len(run.Approvals) != 1 {
+		w.t.Fatalf("%v: %s", err, run.Body)
+	}
+	if !approve {
+		return run.RunID
+	}
+	if _, err := w.Resolve(w.t.Context(), "ana", run.Approvals[0], "approve_once"); err != nil {
+		w.t.Fatal(err)
+	}
+	if _, err := w.Deliver(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+	return run.RunID
+}
+
+func TestAStoryWithoutItsContents(t *testing.T) { on(t, storyWithoutItsContents) }
+
+func storyWithoutItsContents(w *town) {
+	t := w.t
+	id := w.mail(true)
+	text := w.says([]string{"run " + id + " of ana: completed", "run.queued", "approve_once by ana", "execution succeeded", "outcome", "chain: whole"}, "story", id)
+	asJSON := w.says(nil, "story", "-json", id)
+	for _, out := range []string{text, asJSON} {
+		if strings.Contains(out, canary) || strings.Contains(out, "bob@") {
+			t.Errorf("the story reveals what nobody asked it to:\n%s", out)
+		}
+	}
+	var s Story
+	if err := json.Unmarshal([]byte(asJSON), &s); err != nil {
+		t.Fatal(err)
+	}
+	last := s.Events[len(s.Events)-1]
+	if s.UID != "ana" || len(s.Approvals) != 1 || s.Approvals[0].DecidedBy != "ana" || last.Seq != int64(len(s.Events)) || len(s.Audit) != 4 || len(s.Chain) != 0 || !s.Vouched {
+		t.Errorf("the story is %+v", s)
+	}
+	out, errs, err := w.ops("story", id, "-reveal")
+	if err != nil || !strings.Contains(out, canary) || !strings.Contains(out, "bob@example.com") || !strings.Contains(errs, "keep it out of tickets and logs") {
+		t.Errorf("%v: revealed: %s%s", err, out, errs)
+	}
+}
+
+func TestAStoryNamesTheEntryThatWasTamperedWith(t *testing.T) { on(t, storyOfATamperedChain) }
+
+func storyOfATamperedChain(w *town) {
+	t := w.t
+	id := w.mail(true)
+	if _, err := w.App.Store.Commit(t.Context(), store.Delete("audit/"+id+"_000002", time.Time{})); err != nil {
+		t.Fatal(err)
+	}
+	if out := w.says([]string{"chain: "}, "story", id); strings.Contains(out, "chain: whole") || !strings.Contains(out, "2") {
+		t.Errorf("a removed entry is not named:\n%s", out)
+	}
+}
+
+func TestRedrive(t *testing.T) { on(t, redriven) }
+
+func redriven(w *town) {
+	t := w.t
+	waiting, ended := w.mail(false), w.mail(true)
+	w.says([]string{"is awaiting_confirmation", "1 of its calls wait for somebody", "a resume is published"}, "redrive", waiting)
+	if n, err := w.Deliver(t.Context()); err != nil || n != 1 {
+		t.Fatalf("%v: %d resumes were delivered", err, n)
+	}
+	if out := w.says([]string{"is completed", "nothing to move"}, "redrive", ended); strings.Contains(out, "published") {
+		t.Errorf("a run that has ended is asked for: %s", out)
+	}
+}
+
+func TestRevokeAndRestore(t *testing.T) { on(t, revokedAndRestored) }
+
+func revokedAndRestored(w *town) {
+	t := w.t
+	id := w.mail(false)
+	w.says([]string{"would be shut out", "1 approvals wait", "-yes does it"}, "revoke", "ana")
+	if got, err := w.Ask(t.Context(), "ana", "hello"); err != nil || got.HTTP != 200 {
+		t.Fatalf("%v: a dry run has shut ana out: %d", err, got.HTTP)
+	}
+	w.says([]string{"shut out (from now on)", "no account was linked", "run " + id + " is awaiting_confirmation, 1 approvals wait"}, "revoke", "ana", "-yes")
+	if got, err := w.Ask(t.Context(), "ana", "hello"); err != nil || got.HTTP != 401 {
+		t.Fatalf("%v: %d", err, got.HTTP)
+	}
+	w.says([]string{"would be let in again", "shut out: true"}, "restore", "ana")
+	w.says([]string{"is let in again"}, "restore", "ana", "-yes")
+	w.says([]string{"was not shut out"}, "restore", "-yes", "ana")
+	w.SetBrain(world.Says("Hello."))
+	if got, err := w.Ask(t.Context(), "ana", "hello"); err != nil || got.Status != "completed" {
+		t.Fatalf("%v: %s", err, got.Body)
+	}
+}
+
+func TestDeleteAndExport(t *testing.T) { on(t, deletedAndExported) }
+
+func deletedAndExported(w *town) {
+	t := w.t
+	id := w.mail(true)
+	w.mail(false)
+	w.says([]string{`{"kind":"user"`, "mail " + canary, `"kind":"audit"`}, "export", "ana")
+	w.says([]string{"would be shut out", "runs: 2, threads: 2"}, "delete-user", "ana")
+	w.says([]string{`"kind":"run"`}, "export", "ana") // that was a dry run
+	w.says([]string{"deleted; no account was linked"}, "delete-user", "ana", "-yes")
+	if out := w.says([]string{`"disabled":true`}, "export", "ana"); strings.Contains(out, canary) || strings.Contains(out, `"kind":"run"`) {
+		t.Errorf("there is still\n%s", out)
+	}
+	w.says([]string{"run " + id + " of ana: deleted", "chain: whole"}, "story", id)
+}
+
+func TestSmoke(t *testing.T) {
+	w := newTown(t)
+	w.SetBrain(demomodel.Brain(time.Now))
+	token, err := w.Token("ana")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.says([]string{"0 fail", "1 need a second user"}, "smoke", w.Base, "-token", token)
+	if n := len(w.Google.Messages()); n != 0 {
+		t.Errorf("%d mails were sent", n)
+	}
+	w.SetBrain(world.Says("I would rather not."))
+	if out, _, err := w.ops("smoke", w.Base, "-token", token); !errors.Is(err, errLeft) {
+		t.Errorf("a model that calls nothing passes: %v\n%s", err, out)
+	}
+}
+
+func TestRefused(t *testing.T) {
+	w := newTown(t)
+	for want, args := range map[string][]string{
+		"the commands are dead-letters, delete-user": {"delete"},
+		"redrive takes RUN and flags":                {"redrive"},
+		"RUN is the id of a run":                     {"story", "../x"},
+		"there is no run":                            {"story", "abcdefghijklmnop"},
+		"USER is the subject":                        {"revoke", "a/b", "-yes"},
+		"QUEUE is embedded":                          {"dead-letters", "list"},
+		"dead-letters can list, replay and drop":     {"dead-letters", "purge"},
+		"-limit is 0":                                {"dead-letters", "list", "-limit", "0"},
+		"BASE is \"localhost\"":                      {"smoke", "localhost"},
+	} {
+		if out, _, err := w.ops(args...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v, want %q\n%s", args, err, want, out)
+		}
+	}
+	err := run(context.Background(), []string{"export", "ana"}, func(name string) string { return map[string]string{"DATA_DIR": w.env["DATA_DIR"] + "/none"}[name] }, &strings.Builder{}, &strings.Builder{})
+	if err == nil || !strings.Contains(err.Error(), "there is no store") {
+		t.Errorf("a store that is not there: %v", err)
+	}
+}

@@ -1,0 +1,112 @@
+package person_test
+
+import (
+	"bytes"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/scripts/ops/person"
+	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/store"
+)
+
+// speechless kills a process, once, before an effect's outcome is on record.
+func speechless(dies *atomic.Bool) func([]store.Write) {
+	return func(writes []store.Write) {
+		for _, w := range writes {
+			if bytes.Contains(w.Doc.Data, []byte(`"kind":"outcome"`)) && dies.CompareAndSwap(true, false) {
+				panic(killed{})
+			}
+		}
+	}
+}
+
+// midway gives a town in which ana's mail has left and its outcome is on no record yet, and a clock to set forward.
+func midway(t *testing.T) (w *town, forward func(time.Duration)) {
+	var dies atomic.Bool
+	var ahead atomic.Int64
+	clock := func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+	w = newTown(t, nil, app.WithClock(clock))
+	w.seen.before = speechless(&dies)
+	w.SetScopes("ana", append(world.Scopes, "https://www.googleapis.com/auth/gmail.readonly")...) // the sent mail is the proof
+	w.SetBrain(world.Wants("gmail_send", world.Mail("bob@example.com", canary, canary)))
+	run, err := w.Ask(t.Context(), "ana", "mail "+canary)
+	if err != nil || len(run.Approvals) != 1 {
+		t.Fatalf("%v: %s", err, run.Body)
+	}
+	if _, err := w.Resolve(t.Context(), "ana", run.Approvals[0], "approve_once"); err != nil {
+		t.Fatal(err)
+	}
+	dies.Store(true)
+	if _, err := w.Deliver(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if dies.Load() || len(w.EffectsOf("ana")) != 1 {
+		t.Fatal("the mail was to leave, and its outcome to be lost")
+	}
+	link := store.Create("connections/u_ana", nil, []byte(`{"uid":"ana","email":"ana@example.com"}`))
+	if _, err := w.seen.Commit(t.Context(), link); err != nil {
+		t.Fatal(err)
+	}
+	return w, func(d time.Duration) { ahead.Add(int64(d)) }
+}
+
+// TestAnEffectUnderWayIsSettledFirst deletes a user whose mail has left, and whose run does not know it yet.
+func TestAnEffectUnderWayIsSettledFirst(t *testing.T) {
+	w, forward := midway(t)
+	got, err := w.desk(w.seen).Delete(t.Context(), "ana")
+	if err != nil || got.Gone || len(person.Acting(got.Waiting)) != 1 || got.Link != "" {
+		t.Fatalf("%v: %+v, want a run that is waited for", err, got)
+	}
+	if len(w.runs(t, "ana")) != 1 {
+		t.Fatal("a run was deleted whose effect has no outcome")
+	}
+	forward(3 * time.Minute) // the dead process's lease ends
+	if _, err := w.Deliver(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.delete(t, w.desk(w.seen))
+	if n := len(w.EffectsOf("ana")); n != 1 {
+		t.Fatalf("the mail was sent %d times", n)
+	}
+	w.outcome(t, "succeeded")
+}
+
+// TestRevokeKeepsTheAccountThatAnEffectNeeds shuts ana out in the same moment.
+func TestRevokeKeepsTheAccountThatAnEffectNeeds(t *testing.T) {
+	w, forward := midway(t)
+	d := w.desk(w.seen)
+	first, err := d.Revoke(t.Context(), "ana")
+	if err != nil || !first.Changed || first.Link != person.Kept || len(first.Waiting) != 1 {
+		t.Fatalf("%v: %+v", err, first)
+	}
+	forward(3 * time.Minute)
+	if _, err := w.Deliver(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	second, err := d.Revoke(t.Context(), "ana")
+	if err != nil || second.Changed || second.Link != person.Forgotten || len(person.Acting(second.Waiting)) != 0 {
+		t.Fatalf("%v: %+v", err, second)
+	}
+	w.outcome(t, "succeeded")
+}
+
+// outcome checks the one outcome that the audit has.
+func (w *town) outcome(t *testing.T, want string) {
+	t.Helper()
+	docs, err := w.App.Store.Query(t.Context(), store.Query{Collection: "audit", OrderBy: "at", Limit: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, d := range docs {
+		if bytes.Contains(d.Data, []byte(`"kind":"outcome"`)) && bytes.Contains(d.Data, []byte(`"executionStatus":"`+want+`"`)) {
+			n++
+		}
+	}
+	if n != 1 {
+		t.Fatalf("%d outcomes %s are in the audit", n, want)
+	}
+}

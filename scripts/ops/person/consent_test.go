@@ -1,0 +1,97 @@
+package person_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"testing"
+
+	"github.com/countersign-run/countersign/scripts/ops/person"
+	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/google"
+)
+
+// linkable is a town whose users can link Google accounts: whatever code is traded gives a token.
+func linkable(t *testing.T) *world.World {
+	t.Helper()
+	c, err := world.NewCloud()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Handle("/oauth/token", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, err := io.WriteString(w, `{"access_token":"a","refresh_token":"r","token_type":"Bearer","expires_in":3600}`)
+		if err != nil {
+			t.Error(err)
+		}
+	}))
+	w := &world.World{Cloud: c, Logs: &world.Log{}}
+	err = w.Start(t.Context(), world.Options{Dir: t.TempDir(), Settings: []string{"GOOGLE_OAUTH_CLIENT_ID=client.apps.googleusercontent.com",
+		"GOOGLE_OAUTH_CLIENT_SECRET=not-a-secret-of-anybody", "GOOGLE_OAUTH_AUTH_URL=" + c.URL + "/oauth/auth", "GOOGLE_OAUTH_TOKEN_URL=" + c.URL + "/oauth/token"}})
+	if err != nil {
+		t.Fatal(errors.Join(err, c.Close()))
+	}
+	t.Cleanup(func() {
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+// consent begins a link, and gives what finishes it.
+func consent(t *testing.T, w *world.World) (finish func() (status int)) {
+	t.Helper()
+	got, err := w.Call(t.Context(), "ana", "POST", "/api/agent/connections/google", `{}`)
+	if err != nil || got.HTTP != 200 {
+		t.Fatalf("%v: %d %s", err, got.HTTP, got.Body)
+	}
+	var begun struct{ URL string }
+	if err := json.Unmarshal(got.Body, &begun); err != nil {
+		t.Fatal(err)
+	}
+	u, err := url.Parse(begun.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() int {
+		q := url.Values{"state": {u.Query().Get("state")}, "code": {"c"}}
+		client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+		defer client.CloseIdleConnections()
+		res, err := client.Get(w.Base + "/api/agent/connections/google/callback?" + q.Encode())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := res.Body.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return res.StatusCode
+	}
+}
+
+func linked(t *testing.T, w *world.World) int {
+	t.Helper()
+	links, err := google.Linked(t.Context(), w.App.Store, "ana")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(links)
+}
+
+// TestAConsentThatIsOnItsWay deletes a user who is at Google at that moment, linking an account.
+func TestAConsentThatIsOnItsWay(t *testing.T) {
+	w := linkable(t)
+	if status := consent(t, w)(); status != http.StatusSeeOther || linked(t, w) != 1 {
+		t.Fatalf("a link is answered %d", status)
+	}
+	late := consent(t, w)
+	got, err := person.Desk{App: w.App}.Delete(t.Context(), "ana")
+	if err != nil || !got.Gone || got.Link != person.Forgotten || linked(t, w) != 0 {
+		t.Fatalf("%v: %+v, %d links", err, got, linked(t, w))
+	}
+	if status := late(); status != http.StatusUnauthorized || linked(t, w) != 0 {
+		t.Errorf("a consent that comes back afterwards is answered %d, and %d links are there", status, linked(t, w))
+	}
+}

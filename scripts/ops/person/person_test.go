@@ -1,0 +1,131 @@
+package person_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/scripts/ops/person"
+	"github.com/countersign-run/countersign/shared/store"
+)
+
+// killed is what a process says when it dies in a test.
+type killed struct{}
+
+// mortal is a store that kills its process at the n-th commit, before or after it has become true.
+type mortal struct {
+	store.Store
+	n, count int
+	after    bool
+}
+
+func (m *mortal) Commit(ctx context.Context, w ...store.Write) ([]time.Time, error) {
+	m.count++
+	if m.count == m.n && !m.after {
+		panic(killed{})
+	}
+	v, err := m.Store.Commit(ctx, w...)
+	if m.count == m.n {
+		panic(killed{})
+	}
+	return v, err
+}
+
+// dies runs a deletion in a process that is killed at its n-th commit, and reports whether it was.
+func dies(t *testing.T, w *town, n int, after bool) (died bool) {
+	defer func() {
+		if r := recover(); r != nil {
+			if _, ok := r.(killed); !ok {
+				panic(r)
+			}
+			died = true
+		}
+	}()
+	w.delete(t, w.desk(&mortal{Store: w.seen, n: n, after: after}))
+	return false
+}
+
+// delete deletes ana, which needs nobody else: no effect is under way.
+func (w *town) delete(t *testing.T, d person.Desk) {
+	t.Helper()
+	got, err := d.Delete(t.Context(), "ana")
+	if err != nil || !got.Gone {
+		t.Fatalf("%v: %+v", err, got)
+	}
+}
+
+// TestKilledAtEveryCommit kills a deletion before and after each of its commits, on both stores: once it is asked for
+// again all is gone, the audit verifies, and another user has lost nothing.
+func TestKilledAtEveryCommit(t *testing.T) {
+	on(t, func(t *testing.T, settings ...string) {
+		for _, after := range []bool{false, true} {
+			n := 1
+			for died := true; died; n++ {
+				t.Run(fmt.Sprintf("after=%v/%d", after, n), func(t *testing.T) {
+					w := newTown(t, settings)
+					w.live(t, "ana", canary)
+					w.live(t, "eve", "else")
+					before := w.exported(t, "eve")
+					died = dies(t, w, n, after)
+					w.delete(t, w.desk(w.seen))
+					w.gone(t)
+					w.delete(t, w.desk(w.seen)) // and once more, when there is nothing left
+					if now := w.exported(t, "eve"); now != before {
+						t.Errorf("eve had\n%s\nand has\n%s", before, now)
+					}
+				})
+				if t.Failed() {
+					return
+				}
+			}
+			if n < 9 { // the lock, a run cancelled, the link, a message, three runs and their threads, the lock again
+				t.Fatalf("only %d commits: the kills did not happen", n)
+			}
+		}
+	})
+}
+
+// TestDeletedIsShutOut has a deleted user come back with the token that they still have.
+func TestDeletedIsShutOut(t *testing.T) {
+	w := newTown(t, nil)
+	w.live(t, "ana", canary)
+	w.delete(t, w.desk(w.seen))
+	if got, err := w.Ask(t.Context(), "ana", "again"); err != nil || got.HTTP != 401 {
+		t.Fatalf("%v: %d %s", err, got.HTTP, got.Body)
+	}
+	w.gone(t)
+	if changed, err := w.App.API.Records.Shut(t.Context(), "ana", false); err != nil || !changed {
+		t.Fatalf("%v: the lock was not taken off", err)
+	}
+	if got, err := w.Ask(t.Context(), "ana", "again"); err != nil || got.HTTP != 200 || len(w.runs(t, "ana")) != 1 {
+		t.Fatalf("%v: %d %s", err, got.HTTP, got.Body)
+	}
+}
+
+// TestExportIsStableAndComplete exports twice: the same bytes, with all that the user wrote, and nothing of another's.
+func TestExportIsStableAndComplete(t *testing.T) {
+	on(t, func(t *testing.T, settings ...string) {
+		w := newTown(t, settings)
+		w.live(t, "ana", canary)
+		w.live(t, "eve", "else")
+		first, second := w.exported(t, "ana"), w.exported(t, "ana")
+		if first != second {
+			t.Fatalf("two exports differ:\n%s\n%s", first, second)
+		}
+		for kind, want := range map[string]int{"user": 1, "thread": 3, "run": 3, "approval": 2} {
+			if n := strings.Count(first, `{"kind":"`+kind+`"`); n != want {
+				t.Errorf("%d lines of kind %s, want %d", n, kind, want)
+			}
+		}
+		for _, want := range []string{`"kind":"message"`, `"kind":"event"`, `"kind":"audit"`, "mail " + canary, "say " + canary, "about " + canary} {
+			if !strings.Contains(first, want) {
+				t.Errorf("the export lacks %s", want)
+			}
+		}
+		if strings.Contains(first, `"eve"`) || strings.Contains(first, "mail else") {
+			t.Error("the export has something of another user's")
+		}
+	})
+}

@@ -1,0 +1,229 @@
+package person_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/scripts/emulators"
+	"github.com/countersign-run/countersign/scripts/ops/person"
+	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/api"
+	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/queue/embedded"
+	"github.com/countersign-run/countersign/shared/records"
+	"github.com/countersign-run/countersign/shared/store"
+)
+
+// canary is in all that ana writes, and in nothing else.
+const canary = "cinnamon-tern-4411"
+
+// town is a Countersign with two users, whose every written document is known.
+type town struct {
+	*world.World
+	seen *witness
+}
+
+// witness is a store that remembers which documents were written.
+type witness struct {
+	store.Store
+	before func([]store.Write) // each commit; may be nil
+	mu     sync.Mutex
+	paths  []string
+}
+
+func (w *witness) Commit(ctx context.Context, writes ...store.Write) ([]time.Time, error) {
+	w.mu.Lock()
+	for _, write := range writes {
+		w.paths = append(w.paths, write.Doc.Path)
+	}
+	w.mu.Unlock()
+	if w.before != nil {
+		w.before(writes)
+	}
+	return w.Store.Commit(ctx, writes...)
+}
+
+// on runs a test on both stores.
+func on(t *testing.T, test func(t *testing.T, settings ...string)) {
+	t.Run("embedded", func(t *testing.T) { test(t) })
+	t.Run("firestore", func(t *testing.T) {
+		host := emulators.Firestore(t)
+		t.Setenv("FIRESTORE_EMULATOR_HOST", host)
+		test(t, "STORE=firestore", "QUEUE=embedded", "GOOGLE_CLOUD_PROJECT=demo-person", "FIRESTORE_EMULATOR_HOST="+host)
+	})
+}
+
+func newTown(t *testing.T, settings []string, opts ...app.Option) *town {
+	t.Helper()
+	for i, s := range settings {
+		if strings.HasPrefix(s, "GOOGLE_CLOUD_PROJECT=") { // each town has documents of its own
+			settings = slices.Clone(settings)
+			settings[i] = s + "-" + strings.ToLower(rand.Text()[:12])
+		}
+	}
+	w := &town{seen: &witness{}}
+	opts = append(opts, app.WithLoop(func(l *loop.Loop) {
+		w.seen.Store = l.Store
+		l.Store = w.seen
+	}))
+	var err error
+	if w.World, err = world.New(t.Context(), world.Options{Dir: t.TempDir(), Settings: settings, App: opts}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+// live has the user do all that leaves something behind: a mail that was approved for always, a plain conversation, a
+// mail that still waits, and a linked account.
+func (w *town) live(t *testing.T, uid, word string) {
+	t.Helper()
+	ctx := t.Context()
+	w.SetBrain(world.Wants("gmail_send", world.Mail("bob@example.com", word, word)))
+	for _, decision := range []string{"approve_and_always_allow_recipient", ""} {
+		run, err := w.Ask(ctx, uid, "mail "+word)
+		if err != nil || run.HTTP != 200 {
+			t.Fatalf("%v: %d %s", err, run.HTTP, run.Body)
+		}
+		if decision != "" {
+			if _, err := w.Resolve(ctx, uid, run.Approvals[0], decision); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.Deliver(ctx); err != nil {
+				t.Fatal(err)
+			}
+			w.SetBrain(world.Wants("gmail_send", world.Mail("eve@example.com", word, word))) // nobody always allows her
+		}
+	}
+	w.SetBrain(world.Says("about " + word))
+	if run, err := w.Ask(ctx, uid, "say "+word); err != nil || run.Status != "completed" {
+		t.Fatalf("%v: %s", err, run.Body)
+	}
+	link := store.Create("connections/u_"+uid, nil, []byte(`{"uid":"`+uid+`","email":"`+word+`@example.com"}`))
+	if _, err := w.seen.Commit(ctx, link); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.App.Queue.Resume(ctx, w.runs(t, uid)[0]); err != nil { // a message that nobody has taken yet
+		t.Fatal(err)
+	}
+}
+
+func (w *town) runs(t *testing.T, uid string) (ids []string) {
+	t.Helper()
+	err := w.App.API.Records.Runs(t.Context(), uid, func(r agent.Run, _ agent.RunStatus) error {
+		ids = append(ids, r.ID)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ids
+}
+
+// desk is another process over the store, as an operator's is: it has neither the model nor the tools.
+func (w *town) desk(st store.Store) person.Desk {
+	q := embedded.New(st, embedded.Options{})
+	l := (&loop.Loop{Store: st, Queue: q, Log: w.App.Log}).Init()
+	rec := &records.Records{Store: st, Now: time.Now}
+	return person.Desk{App: &app.App{API: &api.API{Loop: l, Records: rec}, Store: st, Queue: q, Log: w.App.Log}}
+}
+
+// kept are all documents that were ever written and are still there.
+func (w *town) kept(t *testing.T) (docs []store.Doc) {
+	t.Helper()
+	w.seen.mu.Lock()
+	paths := slices.Compact(slices.Sorted(slices.Values(w.seen.paths)))
+	w.seen.mu.Unlock()
+	for page := range slices.Chunk(paths, 200) {
+		got, err := w.seen.Get(t.Context(), page...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		docs = append(docs, got...)
+	}
+	return slices.DeleteFunc(docs, func(d store.Doc) bool { return !d.Exists() })
+}
+
+// gone checks that nothing of ana's is left but the audit and the lock, and that the audit is whole.
+func (w *town) gone(t *testing.T) {
+	t.Helper()
+	chains, heads := map[string][]audit.Entry{}, map[string]audit.Head{}
+	for _, d := range w.kept(t) {
+		place, id, _ := strings.Cut(d.Path, "/")
+		mentions := d.Fields["uid"] == "ana" || bytes.Contains(d.Data, []byte(`"ana"`))
+		switch {
+		case bytes.Contains(d.Data, []byte(canary)):
+			t.Errorf("%s still holds what ana wrote: %s", d.Path, d.Data)
+		case d.Path == "users/u_ana":
+			var u agent.User
+			if err := json.Unmarshal(d.Data, &u); err != nil || !u.Disabled || u.Open != 0 || len(u.Allow) > 0 {
+				t.Errorf("the lock is %s (%v)", d.Data, err)
+			}
+		case place == "audit_heads":
+			var h audit.Head
+			if err := json.Unmarshal(d.Data, &h); err != nil {
+				t.Fatal(err)
+			}
+			heads[id] = h
+		case place == "audit":
+			e, err := audit.Decode(d.Data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			chains[e.RunID] = append(chains[e.RunID], e)
+		case mentions:
+			t.Errorf("%s is left: %s", d.Path, d.Data)
+		}
+	}
+	if len(chains) < 2 {
+		t.Errorf("%d chains are left", len(chains))
+	}
+	queued, err := w.App.Store.Query(t.Context(), store.Query{Collection: "queue", OrderBy: "due", Limit: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	eve := w.runs(t, "eve")
+	for _, d := range queued {
+		if !slices.ContainsFunc(eve, func(id string) bool { return bytes.Contains(d.Data, []byte(id)) }) {
+			t.Errorf("a message is left: %s", d.Data)
+		}
+	}
+	if len(eve) > 0 && len(queued) == 0 {
+		t.Error("eve's message is gone")
+	}
+	for id, entries := range chains {
+		head, kept := heads[id]
+		if entries[0].UID == "eve" {
+			head = audit.HeadOf(entries)
+		} else if !kept {
+			t.Errorf("run %s: nothing vouches for the end of its chain", id)
+		}
+		for _, p := range audit.Verify(entries, head) {
+			t.Errorf("run %s: %s", id, p)
+		}
+	}
+}
+
+// exported is the user's export as text.
+func (w *town) exported(t *testing.T, uid string) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := w.App.API.Records.Export(t.Context(), uid, func(i records.Item) error { return json.NewEncoder(&b).Encode(i) }); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/agent"
+)
+
+// redrive asks for a run to be moved. That is always harmless: who takes the resume acts on what the store says.
+func redrive(*flag.FlagSet) func(context.Context, *desk, []string) error {
+	return func(ctx context.Context, d *desk, args []string) error {
+		if !agent.ValidID(args[0]) {
+			return errors.New("RUN is the id of a run, and this is none")
+		}
+		p, err := d.people(ctx)
+		if err != nil {
+			return err
+		}
+		run, found, err := p.API.Records.Run(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		if !found {
+			return fmt.Errorf("there is no run %s", args[0])
+		}
+		s, err := p.API.Records.Story(ctx, run)
+		if err != nil {
+			return err
+		}
+		if err := d.say("run %s is %s since %s%s", run.ID, s.State.Status, run.UpdatedAt.Format(time.RFC3339), stands(run, s.State)); err != nil || s.State.End != nil {
+			return err
+		}
+		if err := p.Queue.Resume(ctx, run.ID); err != nil {
+			return err
+		}
+		return d.say("a resume is published")
+	}
+}
+
+// stands says what a run waits for.
+func stands(run agent.Run, s *agent.State) string {
+	switch open := len(s.Open()); {
+	case s.End != nil:
+		return ": there is nothing to move"
+	case open > 0:
+		return fmt.Sprintf(": %d of its calls wait for somebody, and a resume finds nothing to do before they are answered or expire", open)
+	case time.Now().Before(run.Lease.Until):
+		return fmt.Sprintf(": somebody moves it, until %s at most; a resume before that is delivered again later", run.Lease.Until.Format(time.RFC3339))
+	}
+	return ": nobody moves it"
+}
+
+// print writes a story for people.
+func (d *desk) print(s *Story) error {
+	status := s.Status
+	if status == "" {
+		status = "deleted"
+	}
+	lines := []error{d.say("run %s of %s: %s", s.RunID, s.UID, status)}
+	if !s.CreatedAt.IsZero() {
+		lines = append(lines, d.say("began %s, last moved %s, ends by %s", clock(s.CreatedAt), clock(s.UpdatedAt), clock(s.Deadline)))
+	}
+	lines = append(lines, d.say("\nevents: %d", len(s.Events)))
+	for _, e := range s.Events {
+		lines = append(lines, d.say("%4d  %s  %-21s %s", e.Seq, clock(e.At), e.Type, e.Says), d.content(e.Content != nil, e.Content))
+	}
+	lines = append(lines, d.say("\napprovals: %d", len(s.Approvals)))
+	for _, a := range s.Approvals {
+		lines = append(lines, d.say("  %s  %s of %s  asked %s  %s%s", a.ApprovalID, a.Kind, a.Tool, clock(a.RequestedAt), a.Status, decided(a)), d.content(a.Content != nil, a.Content))
+	}
+	lines = append(lines, d.say("\noutcomes: %d", len(s.Outcomes)))
+	for _, o := range s.Outcomes {
+		lines = append(lines, d.say("  %s  %.64q  %s, execution %s, attempts %d, handle %q %s %s", o.ActionID, o.Tool, o.Status, o.Execution, o.Attempts, o.Handle, o.Class, o.Code),
+			d.content(o.Content != nil, o.Content))
+	}
+	lines = append(lines, d.say("\naudit: %d", len(s.Audit)))
+	for _, e := range s.Audit {
+		lines = append(lines, d.say("%4d  %s  %-9s %.64q %s %s %s", e.Seq, clock(e.At), e.Kind, e.Tool, e.Decision, e.ExecutionStatus, e.ErrorCode))
+	}
+	return errors.Join(append(lines, d.verdict(s))...)
+}
+
+func (d *desk) verdict(s *Story) (err error) {
+	for _, problem := range s.Chain {
+		err = errors.Join(err, d.say("chain: %s", problem))
+	}
+	switch {
+	case len(s.Chain) > 0:
+		return err
+	case s.Vouched:
+		return d.say("chain: whole")
+	}
+	return d.say("chain: whole as far as it goes; the run is gone, and nothing vouches for its end")
+}
+
+func decided(a Asked) string {
+	if a.Decision == "" {
+		return ""
+	}
+	return fmt.Sprintf(": %s by %s at %s", a.Decision, a.DecidedBy, clock(a.DecidedAt))
+}
+
+// content writes what was revealed, on a line of its own.
+func (d *desk) content(is bool, v any) error {
+	if !is {
+		return nil
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return d.say("      %s", text)
+}
+
+func clock(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }

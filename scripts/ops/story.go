@@ -1,0 +1,228 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/records"
+)
+
+// Story is all that is known of a run: what happened, who decided, what the audit says. Contents (prompts, arguments,
+// previews, results, comments, summaries) are in the fields named Content, and only where somebody asked for them.
+type Story struct {
+	RunID     string          `json:"runId"`
+	UID       string          `json:"uid"`
+	ThreadID  string          `json:"threadId,omitempty"`
+	Status    agent.RunStatus `json:"status"` // empty where the run was deleted
+	CreatedAt time.Time       `json:"createdAt,omitzero"`
+	UpdatedAt time.Time       `json:"updatedAt,omitzero"`
+	Deadline  time.Time       `json:"deadline,omitzero"`
+	LeasedTo  time.Time       `json:"leasedUntil,omitzero"` // somebody moves it until then at most
+	Events    []Happened      `json:"events"`
+	Approvals []Asked         `json:"approvals"`
+	Outcomes  []Outcome       `json:"outcomes"`
+	Audit     []audit.Entry   `json:"audit"`
+	Chain     []string        `json:"chain"`   // what is wrong with the audit's chain; empty: it is whole
+	Vouched   bool            `json:"vouched"` // the chain's end is on record, so that a cut would show
+}
+
+// Happened is an event without its contents.
+type Happened struct {
+	Seq      int64           `json:"seq"`
+	At       time.Time       `json:"at"`
+	Type     agent.EventType `json:"type"`
+	ActionID string          `json:"actionId,omitempty"`
+	Says     string          `json:"says,omitempty"`
+	Content  *agent.Event    `json:"content,omitempty"`
+}
+
+// Asked is an approval without its contents.
+type Asked struct {
+	ApprovalID  string               `json:"approvalId"`
+	Kind        agent.Kind           `json:"kind"`
+	Tool        string               `json:"tool"`
+	Status      agent.ApprovalStatus `json:"status"`
+	RequestedAt time.Time            `json:"requestedAt"`
+	ExpiresAt   time.Time            `json:"expiresAt"`
+	Decision    agent.Decision       `json:"decision,omitempty"`
+	DecidedBy   string               `json:"decidedBy,omitempty"`
+	DecidedAt   time.Time            `json:"decidedAt,omitzero"`
+	Refusals    int                  `json:"refusals,omitempty"`
+	Content     *agent.Approval      `json:"content,omitempty"`
+}
+
+// Outcome is what is on record of a call and of the provider.
+type Outcome struct {
+	ActionID  string             `json:"actionId"`
+	Tool      string             `json:"tool"`
+	Effect    bool               `json:"effect"`
+	Status    agent.ActionStatus `json:"status"`
+	Execution agent.Execution    `json:"execution"`
+	Attempts  int                `json:"attempts,omitempty"`
+	Handle    string             `json:"handle,omitempty"` // of the provider, such as a draft's id
+	Class     fault.Class        `json:"class,omitempty"`
+	Code      fault.Code         `json:"code,omitempty"`
+	Content   json.RawMessage    `json:"content,omitempty"` // the provider's answer
+}
+
+func story(flags *flag.FlagSet) func(context.Context, *desk, []string) error {
+	asJSON := flags.Bool("json", false, "as JSON")
+	reveal := flags.Bool("reveal", false, "with prompts, arguments, addresses and answers, which are somebody's own: keep them out of tickets and logs")
+	return func(ctx context.Context, d *desk, args []string) error {
+		p, err := d.people(ctx)
+		if err != nil {
+			return err
+		}
+		s, err := tell(ctx, p.API.Records, args[0], *reveal)
+		if err != nil {
+			return err
+		}
+		if *reveal {
+			if _, err := fmt.Fprintln(d.errs, "ops: this has somebody's own words and addresses in it: keep it out of tickets and logs"); err != nil {
+				return err
+			}
+		}
+		if *asJSON {
+			return indented(d, s)
+		}
+		return d.print(s)
+	}
+}
+
+func indented(d *desk, v any) error {
+	e := json.NewEncoder(d.out)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+// looks is how often a run is read that moves meanwhile.
+const looks = 5
+
+// tell reads a run until it has not moved while it was read.
+func tell(ctx context.Context, r *records.Records, runID string, reveal bool) (*Story, error) {
+	if !agent.ValidID(runID) {
+		return nil, errors.New("RUN is the id of a run, and this is none")
+	}
+	for range looks {
+		run, found, err := r.Run(ctx, runID)
+		if err != nil {
+			return nil, err
+		}
+		s, err := read(ctx, r, runID, run, found, reveal)
+		if err != nil {
+			return nil, err
+		}
+		now, still, err := r.Run(ctx, runID)
+		if err != nil {
+			return nil, err
+		}
+		if still == found && now.Audit == run.Audit && now.Log.Count == run.Log.Count {
+			return s, nil
+		}
+	}
+	return nil, fmt.Errorf("run %s was moving all the time; please try again", runID)
+}
+
+func read(ctx context.Context, r *records.Records, runID string, run agent.Run, found, reveal bool) (*Story, error) {
+	s := &Story{RunID: runID, Events: []Happened{}, Approvals: []Asked{}, Outcomes: []Outcome{}, Audit: []audit.Entry{}, Chain: []string{}, Vouched: found}
+	entries, end, err := r.Chain(ctx, runID)
+	if err != nil {
+		return nil, err
+	}
+	head := run.Audit
+	s.Audit = append(s.Audit, entries...)
+	switch {
+	case !found && len(entries) == 0 && end == nil:
+		return nil, fmt.Errorf("there is no run %s, nor any trace of one", runID)
+	case !found:
+		if len(entries) > 0 {
+			s.UID = entries[0].UID
+		}
+		if head, s.Vouched = audit.HeadOf(entries), end != nil; end != nil {
+			head = *end
+		}
+	default:
+		kept, err := r.Story(ctx, run)
+		if err != nil {
+			return nil, err
+		}
+		s.fill(run, kept, reveal)
+	}
+	for _, p := range audit.Verify(s.Audit, head) {
+		s.Chain = append(s.Chain, p.String())
+	}
+	return s, nil
+}
+
+func (s *Story) fill(run agent.Run, kept records.Story, reveal bool) {
+	s.UID, s.ThreadID, s.Status = run.UID, run.ThreadID, kept.State.Status
+	s.CreatedAt, s.UpdatedAt, s.Deadline, s.LeasedTo = run.CreatedAt, run.UpdatedAt, run.Deadline, run.Lease.Until
+	by := map[string]string{}
+	for _, e := range kept.Events {
+		h := Happened{Seq: e.Seq, At: e.At, Type: e.Type, ActionID: e.ActionID, Says: says(e)}
+		if reveal {
+			h.Content = &e
+		}
+		if e.Decided != nil {
+			by[e.Decided.ApprovalID] = e.Decided.By
+		}
+		s.Events = append(s.Events, h)
+	}
+	for _, a := range kept.Approvals {
+		asked := Asked{a.ID, a.Kind, a.Tool, a.Status, a.RequestedAt, a.ExpiresAt, a.Decision, by[a.ID], a.DecidedAt, a.Refusals, nil}
+		if reveal {
+			asked.Content = &a
+		}
+		s.Approvals = append(s.Approvals, asked)
+	}
+	for _, a := range kept.State.Actions {
+		s.Outcomes = append(s.Outcomes, outcome(a, reveal))
+	}
+}
+
+func outcome(a *agent.Action, reveal bool) Outcome {
+	o := Outcome{ActionID: a.ID, Tool: a.Tool, Effect: a.SideEffect, Status: a.Status, Execution: a.Execution, Attempts: a.Started.Attempt, Handle: a.Started.Handle}
+	if a.Error != nil {
+		o.Class, o.Code = a.Error.Class, a.Error.Code
+	}
+	if reveal {
+		o.Content = a.Result
+	}
+	return o
+}
+
+// says is what an event says, without anybody's words.
+func says(e agent.Event) string {
+	switch {
+	case e.Turn != nil:
+		return fmt.Sprintf("%s, %d calls", e.Turn.Model, e.Turn.Calls)
+	case e.Plan != nil:
+		return fmt.Sprintf("%.64q, policy %s", e.Plan.Tool, e.Plan.PolicyDecision) // quoted: it is the model's word
+	case e.Wait != nil:
+		return fmt.Sprintf("%s %s until %s", e.Wait.Kind, e.Wait.ApprovalID, e.Wait.ExpiresAt.Format(time.RFC3339))
+	case e.Decided != nil:
+		return fmt.Sprintf("%s by %s", e.Decided.Decision, e.Decided.By)
+	case e.Started != nil:
+		return fmt.Sprintf("attempt %d", e.Started.Attempt)
+	case e.Finished != nil:
+		return fmt.Sprintf("%s, execution %s%s", e.Finished.Status, e.Finished.Execution, because(e.Finished.Error))
+	case e.End != nil:
+		return string(e.End.Status) + because(e.End.Error)
+	}
+	return string(e.Status)
+}
+
+func because(p *agent.Problem) string {
+	if p == nil {
+		return ""
+	}
+	return fmt.Sprintf(", %s %s", p.Class, p.Code)
+}

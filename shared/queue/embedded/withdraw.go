@@ -1,0 +1,56 @@
+package embedded
+
+import (
+	"context"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/countersign-run/countersign/shared/store"
+)
+
+// Withdraw deletes the messages about the runs that drop names, out of all that wait, and gives their number. drop is
+// told the runs of one page at a time. A message that is being delivered, or was changed meanwhile, stays.
+func (q *Queue) Withdraw(ctx context.Context, drop func(ctx context.Context, runIDs []string) (map[string]bool, error)) (n int, err error) {
+	query := store.Query{Collection: collection, OrderBy: "due", Limit: pageSize}
+	for {
+		docs, err := q.store.Query(ctx, query)
+		if err != nil {
+			return n, unavailable(err)
+		}
+		withdrawn, err := q.withdraw(ctx, docs, drop)
+		n += withdrawn
+		if err != nil || len(docs) < pageSize {
+			return n, err
+		}
+		last := docs[len(docs)-1]
+		query.After = &store.Cursor{Value: last.Fields["due"], ID: last.Path[len(collection)+1:]}
+	}
+}
+
+func (q *Queue) withdraw(ctx context.Context, docs []store.Doc, drop func(context.Context, []string) (map[string]bool, error)) (n int, err error) {
+	var runIDs []string
+	about := make([]content, len(docs))
+	for i, d := range docs {
+		if err := json.Unmarshal(d.Data, &about[i]); err != nil {
+			return 0, unavailable(err)
+		}
+		runIDs = append(runIDs, about[i].RunID)
+	}
+	gone, err := drop(ctx, runIDs)
+	if err != nil {
+		return 0, err
+	}
+	for i, d := range docs {
+		if !gone[about[i].RunID] {
+			continue
+		}
+		_, err := q.store.Commit(ctx, store.Delete(d.Path, d.Version))
+		if err != nil && !lost(err) {
+			return n, unavailable(err)
+		}
+		if err == nil {
+			n++
+		}
+	}
+	return n, nil
+}

@@ -1,0 +1,193 @@
+package records
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/store"
+)
+
+// Item is one thing that is kept of a user.
+type Item struct {
+	Kind string `json:"kind"` // user, thread, message, run, event, approval or audit
+	In   string `json:"in,omitempty"`
+	Data any    `json:"data"`
+}
+
+// The kinds of items.
+const (
+	ItemUser     = "user"
+	ItemThread   = "thread"
+	ItemMessage  = "message" // In is its thread
+	ItemRun      = "run"
+	ItemEvent    = "event"    // In is its run
+	ItemApproval = "approval" // In is its run
+	ItemAudit    = "audit"    // In is its run
+)
+
+// Export gives everything that is kept of the user but linked accounts, in an order that is the same as long as nothing
+// changes: the user, threads with their messages, runs with their events and approvals, and the audit.
+func (r *Records) Export(ctx context.Context, uid string, each func(Item) error) error {
+	u, err := r.User(ctx, uid)
+	if err != nil {
+		return err
+	}
+	if err := each(Item{Kind: ItemUser, Data: u}); err != nil {
+		return err
+	}
+	if err := r.every(ctx, threadsOf(uid), func(d store.Doc) error { return r.exportThread(ctx, d, each) }); err != nil {
+		return err
+	}
+	err = r.Runs(ctx, uid, func(run agent.Run, _ agent.RunStatus) error { return r.exportRun(ctx, run, each) })
+	if err != nil {
+		return err
+	}
+	entries := store.Query{Collection: "audit", OrderBy: "at", Desc: true, Limit: userPage, Where: []store.Filter{{Field: "uid", Op: "==", Value: uid}}}
+	return r.every(ctx, entries, func(d store.Doc) error {
+		e, err := audit.Decode(d.Data)
+		if err != nil {
+			return fmt.Errorf("records: %s cannot be read: %w", d.Path, err)
+		}
+		return each(Item{ItemAudit, e.RunID, e})
+	})
+}
+
+func (r *Records) exportThread(ctx context.Context, d store.Doc, each func(Item) error) error {
+	var t agent.Thread
+	if err := json.Unmarshal(d.Data, &t); err != nil {
+		return fmt.Errorf("records: %s cannot be read: %w", d.Path, err)
+	}
+	if err := each(Item{Kind: ItemThread, Data: viewThread(t)}); err != nil {
+		return err
+	}
+	messages, err := r.messages(ctx, t, 1)
+	if err != nil {
+		return err
+	}
+	for _, m := range messages {
+		if err := each(Item{ItemMessage, t.ID, m}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Records) exportRun(ctx context.Context, run agent.Run, each func(Item) error) error {
+	s, err := r.Story(ctx, run)
+	if err != nil {
+		return err
+	}
+	if err := each(Item{Kind: ItemRun, Data: agent.View(run, s.State, "")}); err != nil {
+		return err
+	}
+	for _, e := range s.Events {
+		if err := each(Item{ItemEvent, run.ID, e}); err != nil {
+			return err
+		}
+	}
+	for _, a := range s.Approvals {
+		if err := each(Item{ItemApproval, run.ID, a}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Story is all that is kept of one run but its audit.
+type Story struct {
+	Events    []agent.Event
+	State     *agent.State // what they add up to
+	Approvals []agent.Approval
+}
+
+// Run reads a run's document, whoever's it is: it is for those who operate Countersign, and no user's door.
+func (r *Records) Run(ctx context.Context, id string) (run agent.Run, found bool, err error) {
+	docs, err := r.get(ctx, agent.RunPath(id))
+	if err != nil || !docs[0].Exists() {
+		return run, false, err
+	}
+	if err := json.Unmarshal(docs[0].Data, &run); err != nil {
+		return run, true, fmt.Errorf("records: %s cannot be read: %w", docs[0].Path, err)
+	}
+	return run, true, nil
+}
+
+// Story reads what belongs to the run, as its document says.
+func (r *Records) Story(ctx context.Context, run agent.Run) (s Story, err error) {
+	chunks, err := r.some(ctx, run.Log.ChunkPaths(agent.RunPath(run.ID), "events"))
+	if err != nil {
+		return s, err
+	}
+	parts := make([]json.RawMessage, len(chunks))
+	for i, d := range chunks {
+		parts[i] = d.Data
+	}
+	if s.Events, err = run.Log.All(parts...); err != nil {
+		return s, err
+	}
+	if s.State, err = agent.Fold(s.Events); err != nil {
+		return s, err
+	}
+	paths := make([]string, run.Approvals)
+	for i := range paths {
+		paths[i] = agent.ApprovalPath(agent.ApprovalID(run.ID, i+1))
+	}
+	docs, err := r.some(ctx, paths)
+	if err != nil {
+		return s, err
+	}
+	for _, d := range docs {
+		var a agent.Approval
+		if err := json.Unmarshal(d.Data, &a); err != nil {
+			return s, fmt.Errorf("records: %s cannot be read: %w", d.Path, err)
+		}
+		s.Approvals = append(s.Approvals, a)
+	}
+	return s, nil
+}
+
+// some reads those of the documents that are there, a page at a time.
+func (r *Records) some(ctx context.Context, paths []string) (found []store.Doc, err error) {
+	for page := range slices.Chunk(paths, userPage) {
+		docs, err := r.get(ctx, page...)
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range docs {
+			if d.Exists() {
+				found = append(found, d)
+			}
+		}
+	}
+	return found, nil
+}
+
+// Chain gives the audit entries of a run, whoever's it is, in their order, and the end that was kept where the run was
+// deleted: nil where none was.
+func (r *Records) Chain(ctx context.Context, runID string) (entries []audit.Entry, kept *audit.Head, err error) {
+	docs, err := r.get(ctx, agent.HeadPath(runID))
+	if err != nil {
+		return nil, nil, err
+	}
+	if docs[0].Exists() {
+		kept = &audit.Head{}
+		if err := json.Unmarshal(docs[0].Data, kept); err != nil {
+			return nil, nil, fmt.Errorf("records: %s cannot be read: %w", docs[0].Path, err)
+		}
+	}
+	q := store.Query{Collection: "audit", OrderBy: "seq", Limit: userPage, Where: []store.Filter{{Field: "runId", Op: "==", Value: runID}}}
+	err = r.every(ctx, q, func(d store.Doc) error {
+		e, err := audit.Decode(d.Data)
+		if err != nil {
+			seq, _ := d.Fields["seq"].(int64)
+			e = audit.Entry{Seq: seq, RunID: runID} // it matches no hash, and so is named as changed
+		}
+		entries = append(entries, e)
+		return nil
+	})
+	return entries, kept, err
+}
