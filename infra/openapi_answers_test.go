@@ -22,7 +22,7 @@ func TestDescribedAnswers(t *testing.T) {
 		test func(*testing.T, *described)
 	}{
 		{"runs", runs}, {"approvals", approvals}, {"chat", chats}, {"actions", actions}, {"records", ownRecords}, {"connections", connections},
-		{"internal", internal}, {"configuration", configuration}, {"refused by all", refusedByAll}, {"bodies", refusedBodies}, {"parameters", parameters}, {"slow", slowBodies},
+		{"internal", internal}, {"configuration", configuration}, {"refused by all", refusedByAll}, {"bodies", refusedBodies}, {"parameters", parameters}, {"limits", atLimits}, {"slow", slowBodies},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.test(t, d) })
 	}
