@@ -38,11 +38,14 @@ type sources struct {
 	packages                map[string]goPackage
 }
 
-// goTool runs the go command as the cloud does: for its machines, and with go.mod as the only thing that says what is used.
-func goTool(ctx context.Context, dir string, args ...string) ([]byte, error) {
+// cloudMachine is what the functions run on: it decides which files go counts to a package.
+var cloudMachine = []string{"GOOS=linux", "GOARCH=amd64"}
+
+// goTool runs the go command as the cloud does: with go.mod as the only thing that says what is used.
+func goTool(ctx context.Context, dir string, env []string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOOS=linux", "CGO_ENABLED=0", "GOFLAGS=-mod=mod", "GOWORK=off", "GOTOOLCHAIN=local")
+	cmd.Env = append(append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=mod", "GOWORK=off", "GOTOOLCHAIN=local"), env...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
@@ -57,7 +60,7 @@ func list(ctx context.Context, root string, functions []infra.Function) (sources
 	for _, f := range functions {
 		args = append(args, "./"+f.Folder)
 	}
-	out, err := goTool(ctx, root, args...)
+	out, err := goTool(ctx, root, cloudMachine, args...)
 	if err != nil {
 		return sources{}, err
 	}
@@ -161,7 +164,7 @@ func (content files) tidy(ctx context.Context, module string) error {
 	if err := content.writeTo(dir, module); err != nil {
 		return err
 	}
-	if _, err := goTool(ctx, dir, "mod", "tidy"); err != nil {
+	if _, err := goTool(ctx, dir, nil, "mod", "tidy"); err != nil {
 		return err
 	}
 	for _, name := range []string{"go.mod", "go.sum"} {

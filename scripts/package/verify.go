@@ -46,11 +46,11 @@ func verify(ctx context.Context, e entry, archive []byte) (t times, err error) {
 		return t, err
 	}
 	began := time.Now()
-	if _, err := goTool(ctx, src, "mod", "tidy", "-diff"); err != nil {
+	if _, err := goTool(ctx, src, nil, "mod", "tidy", "-diff"); err != nil {
 		return t, fmt.Errorf("the build would change go.mod or go.sum, or cannot read a module: %w", err)
 	}
 	bin := filepath.Join(dir, "main")
-	if _, err := goTool(ctx, src, "build", "-trimpath", "-ldflags=-s -w", "-o", bin, "./"+path.Dir(mainFile)); err != nil {
+	if _, err := goTool(ctx, src, nil, "build", "-trimpath", "-ldflags=-s -w", "-o", bin, "./"+path.Dir(mainFile)); err != nil {
 		return t, err
 	}
 	t.built = time.Since(began)
