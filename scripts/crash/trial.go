@@ -311,6 +311,20 @@ func (t *trial) rested(context.Context) bool {
 	return true
 }
 
+// ends says how each run ended.
+func (t *trial) ends() string {
+	var out []string
+	for n := range t.started() {
+		a := t.look(n)
+		text := fmt.Sprintf("run %d is %s %s", n+1, a.Status, a.ErrorReason)
+		for _, act := range a.Actions {
+			text += fmt.Sprintf(", its action %s %s", act.Status, act.ErrorReason)
+		}
+		out = append(out, text)
+	}
+	return strings.Join(out, "; ")
+}
+
 // started is how many runs the walk starts.
 func (t *trial) started() int {
 	n := 0
@@ -356,7 +370,7 @@ func (t *trial) judge(ctx context.Context) error {
 	effects := t.lane.effectsOf(t.uid)
 	t.outcome.effects = len(effects)
 	if t.outcome.reviews == 0 && t.torn == localgoogle.None && !t.slow && !t.walk.effects(len(effects)) {
-		t.problem("%d effects", len(effects))
+		t.problem("%d effects; %s", len(effects), t.ends())
 	}
 	if t.outcome.reviews > 0 && t.kind.proves() && t.torn == localgoogle.None && !t.walk.ends {
 		t.problem("somebody is asked about what could be found out")
