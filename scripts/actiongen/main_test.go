@@ -13,8 +13,11 @@ import (
 	"github.com/countersign-run/countersign/scripts/actiongen/testdata/shop"
 	"github.com/countersign-run/countersign/shared/action"
 	"github.com/countersign-run/countersign/shared/browsertest"
+	"github.com/countersign-run/countersign/shared/leaktest"
 	"github.com/countersign-run/countersign/shared/tool"
 )
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // The golden files are those of testdata/shop, which -check takes.
 func TestGolden(t *testing.T) {
