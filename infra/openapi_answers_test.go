@@ -1,0 +1,196 @@
+package infra_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/queue/embedded"
+)
+
+const nobody = "aaaaaaaaaaaaaaaaaaaaaaaaaa" // an id of nothing
+
+// TestDescribedAnswers asks all of Countersign for everything that is described: what it takes and answers is held to the
+// description, and what the description promises is answered, or stands among what is not provoked.
+func TestDescribedAnswers(t *testing.T) {
+	d := newDescribed(t)
+	for _, part := range []struct {
+		name string
+		test func(*testing.T, *described)
+	}{
+		{"runs", runs}, {"approvals", approvals}, {"chat", chats}, {"actions", actions}, {"records", ownRecords}, {"connections", connections},
+		{"internal", internal}, {"configuration", configuration}, {"refused by all", refusedByAll}, {"bodies", refusedBodies}, {"parameters", parameters}, {"slow", slowBodies},
+	} {
+		t.Run(part.name, func(t *testing.T) { part.test(t, d) })
+	}
+	for id, op := range d.ops {
+		for status := range op.Responses.Map() {
+			answered, excuse := d.seen[id][number(t, status)], unprovoked[id+" "+status]
+			if answered == (excuse != "") {
+				t.Errorf("%s %s: answered is %t, and the reason why it is not provoked is %q", id, status, answered, excuse)
+			}
+		}
+	}
+	for key := range unprovoked {
+		if id, status, _ := strings.Cut(key, " "); d.ops[id].Operation == nil || d.ops[id].Responses.Value(status) == nil {
+			t.Errorf("%s is not described", key)
+		}
+	}
+}
+
+// unprovoked are the statuses that this test does not bring about.
+var unprovoked = map[string]string{
+	"sweep 500":         "what fails in a sweep is answered with 503; a fault of ours would do it",
+	"health 500":        "it asks nothing; a fault of ours alone would do it",
+	"configuration 500": "it asks the issuer alone, whose failures have other statuses; a fault of ours would do it",
+}
+
+// run is what is read of an answer about a run.
+type run struct {
+	RunID, ThreadID, Status string
+	Approvals               []world.Approval
+}
+
+// asked starts a run of the user and gives what came of it.
+func (s *stand) asked(t *testing.T, uid string) (r run) {
+	t.Helper()
+	s.want(t, 200, ask{op: "run", uid: uid, body: `{"prompt":"Please."}`}).into(t, &r)
+	return r
+}
+
+// waits starts a run of the user that waits for an approval of a mail.
+func (s *stand) waits(t *testing.T, uid string) run {
+	t.Helper()
+	s.SetBrain(world.Wants("gmail_send", world.Mail("bob@example.com", "Lunch", "At noon?")))
+	r := s.asked(t, uid)
+	if len(r.Approvals) != 1 {
+		t.Fatalf("nothing waits: %v", r)
+	}
+	return r
+}
+
+func (s *stand) resolve(t *testing.T, status int, uid string, a world.Approval, decision string) answer {
+	t.Helper()
+	return s.want(t, status, ask{op: "resolveApproval", uid: uid, body: inJSON(t, map[string]string{"approvalId": a.ApprovalID, "decision": decision, "argsHash": a.ArgsHash})})
+}
+
+// deliver has the queue move on what was decided.
+func (s *stand) deliver(t *testing.T) {
+	t.Helper()
+	q, ok := s.app.Queue.(*embedded.Queue)
+	if !ok {
+		t.Fatal("the queue delivers by itself")
+	}
+	if _, err := q.Deliver(t.Context(), s.Push(s.base)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func runs(t *testing.T, d *described) {
+	s := d.open(t, nil, "MAX_OPEN_APPROVALS=1")
+	r := s.asked(t, "ada")
+	s.want(t, 200, ask{op: "getRun", params: []string{r.RunID}})
+	s.want(t, 200, ask{op: "runEvents", params: []string{r.RunID}})
+	s.want(t, 200, ask{op: "runEvents", params: []string{r.RunID}, query: "after=2"})
+	s.want(t, 200, ask{op: "cancelRun", params: []string{r.RunID}})
+	for _, id := range []string{"getRun", "runEvents", "cancelRun"} {
+		s.want(t, 404, ask{op: id, params: []string{r.RunID}, uid: "eve"})
+	}
+	key := []string{"Idempotency-Key", "once"}
+	for _, id := range []string{"run", "runStream"} {
+		s.want(t, 200, ask{op: id, body: `{"prompt":"One.","threadId":null}`, header: key, uid: id})
+		s.want(t, 409, ask{op: id, body: `{"prompt":"Another."}`, header: key, uid: id})
+		s.want(t, 200, ask{op: id, body: inJSON(t, map[string]string{"prompt": "More.", "threadId": r.ThreadID})})
+		s.want(t, 404, ask{op: id, body: inJSON(t, map[string]string{"prompt": "More.", "threadId": nobody})})
+	}
+	waiting := s.waits(t, "ada")
+	for _, id := range []string{"run", "runStream"} {
+		if a := s.want(t, 429, ask{op: id, body: `{"prompt":"More."}`}); a.header.Get("Retry-After") != "60" {
+			t.Errorf("%s: one should wait for %q seconds", id, a.header.Get("Retry-After"))
+		}
+	}
+	s.want(t, 429, ask{op: "callAction", params: []string{"cart.add"}, body: `{"id":"mug"}`})
+	s.want(t, 200, ask{op: "getRun", params: []string{waiting.RunID}})
+	s.want(t, 200, ask{op: "cancelRun", params: []string{waiting.RunID}})
+	s.want(t, 200, ask{op: "runStream", uid: "bea", body: `{"prompt":"Please."}`}) // its result waits for an approval
+	s.SetBrain(world.Wants("calendar_event_create", map[string]any{}))
+	s.want(t, 200, ask{op: "runStream", uid: "cy", body: `{"prompt":"Please."}`}) // its result has a refused action
+}
+
+func approvals(t *testing.T, d *described) {
+	s := d.open(t, nil)
+	for _, decision := range []string{"approve_once", "approve_and_always_allow_recipient", "reject"} {
+		r := s.waits(t, decision)
+		s.want(t, 200, ask{op: "pendingApprovals", uid: decision})
+		s.resolve(t, 404, "eve", r.Approvals[0], decision)
+		s.resolve(t, 200, decision, r.Approvals[0], decision)
+		s.resolve(t, 200, decision, r.Approvals[0], decision)
+		s.resolve(t, 409, decision, r.Approvals[0], "start_new")
+		s.deliver(t)
+		s.want(t, 200, ask{op: "getRun", uid: decision, params: []string{r.RunID}})
+		s.want(t, 200, ask{op: "runEvents", uid: decision, params: []string{r.RunID}})
+		s.want(t, 200, ask{op: "audit", uid: decision, query: "runId=" + r.RunID})
+	}
+	r := s.waits(t, "eda")
+	edited := map[string]any{"approvalId": r.Approvals[0].ApprovalID, "decision": "approve_with_edits", "argsHash": r.Approvals[0].ArgsHash,
+		"editedArgs": world.Mail("bob@example.com", "Dinner", "At eight?"), "comment": "Later."}
+	s.want(t, 200, ask{op: "resolveApproval", uid: "eda", body: inJSON(t, edited)})
+	late := s.waits(t, "lea")
+	s.shift.Add(int64(2 * time.Minute))
+	s.resolve(t, 410, "lea", late.Approvals[0], "approve_once")
+}
+
+func actions(t *testing.T, d *described) {
+	s := d.open(t, func(c *world.Cloud) { c.Handle("/shop/", http.HandlerFunc(shop)) })
+	key := []string{"Idempotency-Key", "once"}
+	s.want(t, 200, ask{op: "callAction", params: []string{"look"}, body: `{"id":"mug"}`})
+	s.want(t, 200, ask{op: "callAction", params: []string{"cart.add"}, body: `{"id":"mug"}`, header: key})
+	s.want(t, 409, ask{op: "callAction", params: []string{"cart.add"}, body: `{"id":"cup"}`, header: key})
+	s.want(t, 404, ask{op: "callAction", params: []string{"cart.remove"}, body: `{"id":"mug"}`})
+	s.want(t, 400, ask{op: "callAction", params: []string{"look"}, body: `{}`})
+}
+
+func ownRecords(t *testing.T, d *described) {
+	s := d.open(t, nil)
+	s.resolve(t, 200, "ada", s.waits(t, "ada").Approvals[0], "approve_and_always_allow_recipient")
+	s.deliver(t)
+	var allowed struct{ Entries []struct{ ID string } }
+	s.want(t, 200, ask{op: "allowlist"}).into(t, &allowed)
+	s.want(t, 200, ask{op: "deleteAllowed", params: []string{allowed.Entries[0].ID}})
+	s.want(t, 404, ask{op: "deleteAllowed", params: []string{allowed.Entries[0].ID}})
+	waiting := s.waits(t, "ada")
+	s.want(t, 409, ask{op: "deleteThread", params: []string{waiting.ThreadID}})
+	s.want(t, 200, ask{op: "cancelRun", params: []string{waiting.RunID}})
+	s.want(t, 404, ask{op: "audit", query: "runId=" + nobody})
+	for _, list := range []string{"threads", "audit"} {
+		var page struct{ NextCursor string }
+		s.want(t, 200, ask{op: list, query: "limit=1"}).into(t, &page)
+		s.want(t, 200, ask{op: list, query: url.Values{"cursor": {page.NextCursor}}.Encode()})
+		s.want(t, 400, ask{op: list, query: "cursor=xyz"})
+	}
+	s.want(t, 400, ask{op: "pendingApprovals", query: "cursor=xyz"})
+	s.want(t, 200, ask{op: "messages", params: []string{waiting.ThreadID}})
+	var page struct{ Before int }
+	s.want(t, 200, ask{op: "messages", params: []string{waiting.ThreadID}, query: "limit=1"}).into(t, &page)
+	s.want(t, 200, ask{op: "messages", params: []string{waiting.ThreadID}, query: "before=2"})
+	s.want(t, 404, ask{op: "messages", params: []string{nobody}})
+	s.want(t, 200, ask{op: "deleteThread", params: []string{waiting.ThreadID}})
+	s.want(t, 404, ask{op: "deleteThread", params: []string{waiting.ThreadID}})
+}
+
+func internal(t *testing.T, d *described) {
+	s := d.open(t, nil)
+	r := s.waits(t, "ada")
+	s.want(t, 204, ask{op: "resume", body: inJSON(t, map[string]any{"message": map[string]any{"data": []byte(`{"runId":"` + r.RunID + `"}`)}})})
+	s.want(t, 204, ask{op: "resume", body: "{}"})
+	s.want(t, 200, ask{op: "sweep"})
+	s.shift.Add(int64(2 * time.Minute))
+	var swept struct{ Due int }
+	if s.want(t, 200, ask{op: "sweep"}).into(t, &swept); swept.Due != 1 {
+		t.Errorf("the sweep found %d runs", swept.Due)
+	}
+	s.want(t, 200, ask{op: "health"})
+}

@@ -1,0 +1,217 @@
+package infra_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+)
+
+// ask is a request for an operation. Without a token of its own it brings the one that the operation needs.
+type ask struct {
+	op     string
+	params []string // of the path, in their order
+	query  string
+	body   string
+	header []string // names and values
+	uid    string   // empty: ada
+	bare   bool     // no token
+}
+
+// answer is what came back.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// into reads the answer.
+func (a answer) into(t *testing.T, v any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(a.body), v); err != nil {
+		t.Fatalf("%s: %v", a.body, err)
+	}
+}
+
+// last is the last line of a stream.
+func (a answer) last() answer {
+	lines := strings.Split(strings.TrimSpace(a.body), "\n")
+	return answer{a.status, a.header, lines[len(lines)-1]}
+}
+
+// want asks, holds request and answer to the description, and fails where the status is another.
+func (s *stand) want(t *testing.T, status int, q ask) answer {
+	t.Helper()
+	a := s.call(t, q)
+	if a.status != status {
+		t.Fatalf("%s %v %s %s answered %d %s, want %d", q.op, q.params, q.query, cut(q.body), a.status, a.body, status)
+	}
+	return a
+}
+
+func (s *stand) call(t *testing.T, q ask) answer {
+	t.Helper()
+	op, ok := s.ops[q.op]
+	if !ok {
+		t.Fatalf("there is no operation %s", q.op)
+	}
+	a := sent(t, s.request(t, op, q))
+	if a.status < 400 {
+		s.taken(t, op, q)
+	}
+	s.holds(t, op, a)
+	return a
+}
+
+// request is the HTTP request of an ask.
+func (s *stand) request(t *testing.T, op operation, q ask) *http.Request {
+	t.Helper()
+	address := s.base + op.at(q.params...)
+	if q.query != "" {
+		address += "?" + q.query
+	}
+	r, err := http.NewRequestWithContext(t.Context(), op.method, address, strings.NewReader(q.body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if q.body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	if token := s.token(t, op, q); token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	for i := 0; i+1 < len(q.header); i += 2 {
+		r.Header.Set(q.header[i], q.header[i+1])
+	}
+	return r
+}
+
+func (s *stand) token(t *testing.T, op operation, q ask) string {
+	t.Helper()
+	if q.bare || !op.user() && !op.push() {
+		return ""
+	}
+	uid := q.uid
+	if uid == "" {
+		uid = "ada"
+	}
+	token, err := s.Token(uid)
+	if op.push() {
+		token, err = s.PushToken(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token
+}
+
+// direct follows no redirect: that is an answer, too.
+var direct = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+
+func sent(t *testing.T, r *http.Request) answer {
+	t.Helper()
+	res, err := direct.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(res.Body)
+	if closing := res.Body.Close(); err != nil || closing != nil {
+		t.Fatal(err, closing)
+	}
+	return answer{res.StatusCode, res.Header, string(body)}
+}
+
+// taken holds a body that was taken to its schema.
+func (s *stand) taken(t *testing.T, op operation, q ask) {
+	t.Helper()
+	if op.RequestBody == nil || op.push() && q.body == "{}" { // a push message that cannot be read is dropped with 204
+		return
+	}
+	if err := matches(t, op.RequestBody.Value.Content.Get("application/json").Schema.Value, q.body); err != nil {
+		t.Errorf("%s took %s, which is not described: %v", q.op, cut(q.body), err)
+	}
+}
+
+// holds holds an answer to the description: its status, its headers, its media type, and its body or each of its lines.
+func (d *described) holds(t *testing.T, op operation, a answer) {
+	t.Helper()
+	ref := op.Responses.Status(a.status)
+	if ref == nil {
+		t.Fatalf("%s: the status %d is not described: %s", op.OperationID, a.status, a.body)
+	}
+	d.seen[op.OperationID][a.status] = true
+	headers(t, op.OperationID, ref.Value, a)
+	kind, _, _ := strings.Cut(a.header.Get("Content-Type"), ";")
+	media := ref.Value.Content.Get(kind)
+	switch {
+	case len(ref.Value.Content) == 0 && (a.body == "" || a.status == http.StatusSeeOther): // what a redirect says beside its address is for old browsers
+		return
+	case media == nil:
+		t.Fatalf("%s: %d with %q is not described", op.OperationID, a.status, kind)
+	}
+	schema, lines := media.Schema.Value, []string{a.body}
+	if kind == "application/x-ndjson" {
+		ref := media.Extensions["x-itemSchema"].(map[string]any)["$ref"].(string)
+		schema, lines = d.doc.Components.Schemas[strings.TrimPrefix(ref, "#/components/schemas/")].Value, strings.Split(strings.TrimSpace(a.body), "\n")
+	}
+	for _, one := range lines {
+		if err := matches(t, schema, one); err != nil {
+			t.Errorf("%s answered %s: %v", op.OperationID, one, err)
+		}
+		if matches(t, schema, strings.Replace(one, "{", `{"unheardOf":1,`, 1)) == nil {
+			t.Errorf("%s may answer a field that is not described", op.OperationID)
+		}
+	}
+}
+
+// ofOurs are the headers that must not come where they are not described.
+var ofOurs = []string{"X-Request-Id", "Retry-After", "WWW-Authenticate", "Location", "Set-Cookie", "Idempotency-Key"}
+
+func headers(t *testing.T, op string, r *openapi3.Response, a answer) {
+	t.Helper()
+	for name, h := range r.Headers {
+		value := a.header.Get(name)
+		if value == "" && h.Value.Required {
+			t.Errorf("%s: %d came without %s", op, a.status, name)
+		}
+		if value == "" {
+			continue
+		}
+		body := inJSON(t, value)
+		if h.Value.Schema.Value.Type.Is("integer") {
+			body = value
+		}
+		if err := matches(t, h.Value.Schema.Value, body); err != nil {
+			t.Errorf("%s: %d came with %s: %v", op, a.status, name, err)
+		}
+	}
+	for _, name := range ofOurs {
+		if _, described := r.Headers[name]; !described && a.header.Get(name) != "" {
+			t.Errorf("%s: %d came with %s, which is not described", op, a.status, name)
+		}
+	}
+}
+
+func matches(t *testing.T, s *openapi3.Schema, text string) error {
+	t.Helper()
+	var v any
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		t.Fatalf("%s: %v", cut(text), err)
+	}
+	return s.VisitJSON(v, openapi3.EnableJSONSchema2020())
+}
+
+// inJSON is v in JSON.
+func inJSON(t *testing.T, v any) string {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func cut(s string) string { return s[:min(len(s), 200)] }

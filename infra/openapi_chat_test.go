@@ -1,0 +1,118 @@
+package infra_test
+
+import (
+	"encoding/json"
+	"maps"
+	"net/http"
+	"testing"
+
+	"github.com/countersign-run/countersign/scripts/world"
+)
+
+// page is a page that talks with the agent: it sends back the history that the last answer gave.
+type page struct {
+	*stand
+	t       *testing.T
+	says    string
+	lines   bool // it asks for lines
+	history []json.RawMessage
+}
+
+// reply is what is read of an answer to a page.
+type reply struct {
+	Type    string
+	History []json.RawMessage
+	Calls   []struct {
+		ID, Category, RunID string
+		Approval            *world.Approval
+	}
+}
+
+var basket = []any{map[string]any{"name": "basket", "description": "What lies in it.", "inputSchema": map[string]any{"type": "object"}, "category": "page-automation"}}
+
+// post sends a request of the page.
+func (p *page) post(status int, op string, more map[string]any) (r reply) {
+	p.t.Helper()
+	if p.history == nil {
+		p.history = []json.RawMessage{}
+	}
+	body := map[string]any{"history": p.history, "toolDefinitions": basket, "pageState": map[string]any{"viewState": map[string]any{}}}
+	maps.Copy(body, more)
+	q := ask{op: op, body: inJSON(p.t, body)}
+	if p.lines {
+		q.header = []string{"Accept", "application/x-ndjson"}
+	}
+	a := p.want(p.t, status, q)
+	if status != http.StatusOK {
+		return r
+	}
+	a.last().into(p.t, &r)
+	p.history = r.History
+	return r
+}
+
+func (p *page) say(status int) reply {
+	p.t.Helper()
+	return p.post(status, "chat", map[string]any{"message": p.says})
+}
+
+func chats(t *testing.T, d *described) {
+	s := d.open(t, func(c *world.Cloud) { c.Handle("/shop/", http.HandlerFunc(shop)) }, "MAX_OPEN_APPROVALS=1")
+	for says, lines := range map[string]bool{"Please.": false, "In lines, please.": true} {
+		pageTool(&page{stand: s, t: t, says: says, lines: lines})
+		serverAction(&page{stand: s, t: t, says: says, lines: lines})
+	}
+	p := &page{stand: s, t: t, says: "Once more."}
+	p.post(400, "chatResults", map[string]any{"results": []any{}}) // nothing waits
+	goneBehind(p)
+}
+
+// goneBehind has the run of an action deleted while the page waits for it, its key used again, and the approvals that may
+// wait used up. All of that is the model's to know, and no failure of the conversation.
+func goneBehind(p *page) {
+	p.SetBrain(world.Wants("action_cart_add", map[string]any{"id": "mug"}))
+	before := p.history
+	r := p.say(200)
+	var of run
+	p.want(p.t, 200, ask{op: "cancelRun", params: []string{r.Calls[0].RunID}}).into(p.t, &of)
+	p.want(p.t, 200, ask{op: "deleteThread", params: []string{of.ThreadID}})
+	p.post(200, "chatResults", map[string]any{"results": []any{}})
+	p.history = before
+	p.say(200)
+	p.says = "Another."
+	p.waits(p.t, "ada")
+	p.SetBrain(world.Wants("action_cart_add", map[string]any{"id": "mug"}))
+	if r := p.say(200); r.Type != "response" {
+		p.t.Errorf("more waits than may: %v", r)
+	}
+}
+
+// pageTool has the model call a tool of the page, which answers it.
+func pageTool(p *page) {
+	p.SetBrain(world.Wants("basket", map[string]any{}))
+	r := p.say(200)
+	if r.Type != "tool-calls" || len(r.Calls) != 1 || r.Calls[0].Category != "page-automation" {
+		p.t.Fatalf("the page is asked for %v", r)
+	}
+	done := []any{map[string]any{"callId": r.Calls[0].ID, "result": `{"ok":true}`, "isError": false}}
+	if r := p.post(200, "chatResults", map[string]any{"results": done}); r.Type != "response" {
+		p.t.Fatalf("the page is told %v", r)
+	}
+}
+
+// serverAction has the model call an action that waits for its user, who is asked, asks once more, and agrees.
+func serverAction(p *page) {
+	p.SetBrain(world.Wants("action_cart_add", map[string]any{"id": "mug"}))
+	r := p.say(200)
+	if len(r.Calls) != 1 || r.Calls[0].Approval == nil {
+		p.t.Fatalf("no approval waits: %v", r)
+	}
+	if again := p.post(200, "chatResults", map[string]any{"results": []any{}}); again.Type != "tool-calls" {
+		p.t.Fatalf("nothing waits any more: %v", again)
+	}
+	p.resolve(p.t, 200, "ada", *r.Calls[0].Approval, "approve_once")
+	p.deliver(p.t)
+	if r := p.post(200, "chatResults", map[string]any{"results": []any{}}); r.Type != "response" {
+		p.t.Fatalf("the page is told %v", r)
+	}
+}

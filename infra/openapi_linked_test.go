@@ -1,0 +1,147 @@
+package infra_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/obs"
+	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/web"
+)
+
+// oauth are the settings of a stand where accounts are linked.
+var oauth = []string{"GOOGLE_OAUTH_CLIENT_ID=client.apps.googleusercontent.com", "GOOGLE_OAUTH_CLIENT_SECRET=a-secret-of-the-client",
+	"GOOGLE_OAUTH_AUTH_URL={cloud}/oauth/auth", "GOOGLE_OAUTH_TOKEN_URL={cloud}/oauth/token"}
+
+// connections links and unlinks an account, where there is an OAuth client and where there is none.
+func connections(t *testing.T, d *described) {
+	local := d.open(t, nil)
+	local.want(t, 200, ask{op: "connections"})
+	for _, id := range []string{"connectGoogle", "disconnectGoogle", "googleCallback"} {
+		local.want(t, 409, d.ops[id].plain(t))
+	}
+	var down atomic.Bool
+	s := d.open(t, func(c *world.Cloud) {
+		c.Handle("/oauth/token", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			if down.Load() {
+				w.WriteHeader(http.StatusInternalServerError)
+				return
+			}
+			_, _ = io.WriteString(w, inJSON(t, map[string]any{"access_token": "ada", "token_type": "Bearer", "expires_in": 3600, "refresh_token": "1//refresh", "scope": strings.Join(world.Scopes, " ")}))
+		}))
+	}, oauth...)
+	back := func(more string) ask { return ask{op: "googleCallback", query: "state=" + s.consent(t) + "&" + more} }
+	s.want(t, 303, back("code=a-code"))
+	s.want(t, 200, ask{op: "connections"})
+	s.want(t, 200, ask{op: "disconnectGoogle"})
+	s.want(t, 400, ask{op: "googleCallback", query: "state=unknown&code=a-code"})
+	s.want(t, 400, ask{op: "connectGoogle", body: `{"tools":["no_such_tool"]}`})
+	s.want(t, 403, back("error=access_denied"))
+	unavailable, broken := back("code=a-code"), back("code=a-code")
+	s.store.while(store.ErrUnavailable, func() { s.want(t, 503, unavailable) })
+	s.store.while(errors.New("broken"), func() { s.want(t, 500, broken) })
+	down.Store(true)
+	s.want(t, 502, back("code=a-code"))
+	down.Store(false)
+	shut := back("code=a-code")
+	if _, err := s.app.API.Records.Shut(t.Context(), "ada", true); err != nil {
+		t.Fatal(err)
+	}
+	s.want(t, 401, shut)
+}
+
+// consent begins to link ada's account, and gives the state that Google would send the browser back with.
+func (s *stand) consent(t *testing.T) string {
+	t.Helper()
+	var begun struct{ URL string }
+	s.want(t, 200, ask{op: "connectGoogle", body: `{"tools":["gmail_send"],"returnTo":"/settings"}`}).into(t, &begun)
+	u, err := url.Parse(begun.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u.Query().Get("state")
+}
+
+// configuration asks the function web, whose users sign in nowhere, here, at an issuer, and at issuers that do not work.
+func configuration(t *testing.T, d *described) {
+	issuers := http.NewServeMux()
+	at := httptest.NewServer(issuers)
+	defer at.Close()
+	for name, says := range map[string]string{"good": `,"authorization_endpoint":"%[1]s/auth","token_endpoint":"%[1]s/token","code_challenge_methods_supported":["S256"]`, "odd": ""} {
+		issuers.HandleFunc("/"+name+"/.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, strings.ReplaceAll(`{"issuer":"%[1]s"`+says+`}`, "%[1]s", at.URL+"/"+name))
+		})
+	}
+	for _, c := range []struct {
+		options web.Options
+		status  int
+	}{
+		{web.Options{Release: "r1"}, 200}, {web.Options{Release: "r1", Local: true, LocalUsers: true}, 200}, {web.Options{Issuer: at.URL + "/good", ClientID: "console"}, 200},
+		{web.Options{Issuer: at.URL + "/odd", ClientID: "console"}, 401}, {web.Options{Issuer: at.URL + "/none", ClientID: "console"}, 503},
+	} {
+		site, err := web.New(c.options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		served := httptest.NewServer(obs.Middleware(obs.New(io.Discard, obs.Options{}), strings.NewReader(strings.Repeat("0123456789abcdef", 64)), time.Now, site))
+		s := &stand{described: d, base: served.URL}
+		s.want(t, c.status, ask{op: "configuration"})
+		s.want(t, 200, ask{op: "health"})
+		served.Close()
+	}
+}
+
+// slowBodies sends every operation a body that does not arrive, all at the same time: each waits for ten seconds.
+func slowBodies(t *testing.T, d *described) {
+	s := d.open(t, nil)
+	open := map[string]net.Conn{}
+	for id, op := range s.ops {
+		if op.Responses.Status(http.StatusRequestTimeout) == nil {
+			continue
+		}
+		q := op.plain(t)
+		c, err := net.Dial("tcp", strings.TrimPrefix(s.base, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		_, err = fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\nAuthorization: Bearer %s\r\n\r\n{", op.at(q.params...), s.token(t, op, q))
+		if err != nil {
+			t.Fatal(err)
+		}
+		open[id] = c
+	}
+	for id, c := range open {
+		res, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(res.Body)
+		if err != nil || res.StatusCode != http.StatusRequestTimeout {
+			t.Fatalf("%s answered %d %s, %v", id, res.StatusCode, body, err)
+		}
+		s.holds(t, s.ops[id], answer{res.StatusCode, res.Header, string(body)})
+	}
+}
+
+func number(t *testing.T, status string) int {
+	t.Helper()
+	n, err := strconv.Atoi(status)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}

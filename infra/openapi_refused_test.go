@@ -1,0 +1,80 @@
+package infra_test
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/store"
+)
+
+// plain is a request that the operation would take, but for what it names.
+func (o operation) plain(t *testing.T) ask {
+	q := ask{op: o.OperationID, body: o.example(t)}
+	for range strings.Count(o.path, "{") {
+		q.params = append(q.params, nobody)
+	}
+	if o.OperationID == "callAction" {
+		q.params, q.body = []string{"cart.add"}, `{"id":"mug"}`
+	}
+	return q
+}
+
+// each asks for every operation that has the status, with a request that is changed for it.
+func (s *stand) each(t *testing.T, status int, change func(*ask), except ...string) {
+	t.Helper()
+	for id, op := range s.ops {
+		if op.Responses.Status(status) == nil || strings.Contains(" "+strings.Join(except, " ")+" ", " "+id+" ") {
+			continue
+		}
+		q := op.plain(t)
+		change(&q)
+		s.want(t, status, q)
+	}
+}
+
+// refusedByAll provokes what every operation refuses in the same way.
+func refusedByAll(t *testing.T, d *described) {
+	s := d.open(t, nil)
+	const ofSite = "configuration"
+	s.each(t, 401, func(q *ask) { q.bare = true }, ofSite, "googleCallback")
+	s.each(t, 403, func(q *ask) { q.header = []string{"Origin", "https://evil.example"} })
+	s.each(t, 431, func(q *ask) { q.header = []string{"X-Filler", strings.Repeat("x", 64<<10)} })
+	s.store.while(store.ErrUnavailable, func() { s.each(t, 503, func(*ask) {}, ofSite, "googleCallback") })
+	s.store.while(errors.New("broken"), func() { s.each(t, 500, func(*ask) {}, ofSite, "googleCallback", "health", "sweep") })
+	for id, op := range d.ops { // another method
+		if id == ofSite {
+			continue
+		}
+		r := s.request(t, op, op.plain(t))
+		r.Method, r.Body = http.MethodPut, http.NoBody
+		r.ContentLength = 0
+		a := sent(t, r)
+		if err := matches(t, d.doc.Components.Schemas["Failure"].Value, a.body); id != "health" && (a.status != http.StatusMethodNotAllowed || err != nil || !strings.Contains(a.header.Get("Allow"), op.method)) {
+			t.Errorf("PUT %s answered %d %s: %v", op.path, a.status, a.body, err)
+		}
+	}
+	silent := d.open(t, func(c *world.Cloud) {
+		c.Handle("/issuer/.well-known/", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
+	})
+	silent.each(t, 502, func(*ask) {}, "googleCallback")
+}
+
+// refusedBodies sends every operation with a body one that it cannot take.
+func refusedBodies(t *testing.T, d *described) {
+	s := d.open(t, nil)
+	s.each(t, 415, func(q *ask) { q.header = []string{"Content-Type", "text/plain"} })
+	s.each(t, 413, func(q *ask) { q.body = strings.Repeat(" ", 1<<20) + q.body })
+	for id, op := range s.ops {
+		if op.takesBody() {
+			q := op.plain(t)
+			q.body = strings.Replace(q.body, "{", `{"unheardOf":1,`, 1)
+			s.want(t, 400, q)
+			if err := matches(t, op.RequestBody.Value.Content.Get("application/json").Schema.Value, q.body); err == nil && id != "callAction" { // each action says itself what it takes
+				t.Errorf("%s is described to take any field", id)
+			}
+		}
+	}
+}

@@ -1,0 +1,214 @@
+package infra_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+
+	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/api"
+	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/app/all"
+	"github.com/countersign-run/countersign/shared/config"
+	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/obs"
+	"github.com/countersign-run/countersign/shared/records"
+	"github.com/countersign-run/countersign/shared/store"
+)
+
+// described is the description, and which of its statuses were answered.
+type described struct {
+	doc  *openapi3.T
+	ops  map[string]operation
+	seen map[string]map[int]bool // by operation and status
+}
+
+// operation is where an operation is asked for.
+type operation struct {
+	*openapi3.Operation
+	method, path string
+}
+
+func newDescribed(t *testing.T) *described {
+	d := &described{description(t), map[string]operation{}, map[string]map[int]bool{}}
+	for path, item := range d.doc.Paths.Map() {
+		for method, op := range item.Operations() {
+			d.ops[op.OperationID] = operation{op, method, path}
+			d.seen[op.OperationID] = map[int]bool{}
+		}
+	}
+	return d
+}
+
+// user reports whether a user's token is needed, push whether Google's is.
+func (o operation) user() bool { return o.Security == nil }
+func (o operation) push() bool { return o.Security != nil && len(*o.Security) > 0 }
+
+// takesBody reports whether the operation reads a JSON body of ours.
+func (o operation) takesBody() bool {
+	return o.RequestBody != nil && o.Responses.Status(http.StatusUnsupportedMediaType) != nil
+}
+
+// example is a body that the operation takes.
+func (o operation) example(t *testing.T) string {
+	t.Helper()
+	if o.RequestBody == nil {
+		return ""
+	}
+	return inJSON(t, o.RequestBody.Value.Content.Get("application/json").Example)
+}
+
+// at is the operation's path with the parameters replaced, in their order.
+func (o operation) at(params ...string) string {
+	path := o.path
+	for _, p := range params {
+		begin, end := strings.Index(path, "{"), strings.Index(path, "}")
+		path = path[:begin] + p + path[end+1:]
+	}
+	return path
+}
+
+// stand is all of Countersign over a cloud of its own, with a clock that moves and a store that can fail.
+type stand struct {
+	*described
+	*world.Cloud
+	base  string
+	app   *app.App
+	store *faulty
+	shift atomic.Int64 // nanoseconds that the clock was put forward
+}
+
+// settingsOf every stand; {cloud} is the cloud's address.
+var settingsOf = []string{"ALLOWED_ORIGINS=https://app.example", "APPROVAL_TTL=1m", "ACTION_KEY=0123456789abcdef0123456789abcdef"}
+
+// open starts a stand; before may change its cloud.
+func (d *described) open(t *testing.T, before func(*world.Cloud), settings ...string) *stand {
+	t.Helper()
+	c, err := world.NewCloud()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closed(t, c.Close) })
+	if before != nil {
+		before(c)
+	}
+	s := &stand{described: d, Cloud: c, store: &faulty{}}
+	web := httptest.NewUnstartedServer(nil)
+	t.Cleanup(web.Close)
+	s.base = "http://" + web.Listener.Addr().String()
+	values := c.Settings()
+	values["DATA_DIR"], values["PUBLIC_URL"], values["ACTIONS"] = t.TempDir(), s.base, declare(t, c.URL)
+	for _, line := range append(settingsOf, settings...) {
+		name, value, _ := strings.Cut(line, "=")
+		values[name] = strings.ReplaceAll(value, "{cloud}", c.URL)
+	}
+	cfg, err := config.Load(func(name string) string { return values[name] })
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.app, err = app.New(t.Context(), cfg, obs.New(io.Discard, cfg.Log()), all.Parts, app.WithLocalAccounts(world.Accounts{}), app.WithClock(s.now), app.WithLoop(s.between))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closed(t, s.app.Close) })
+	s.app.API.Records = &records.Records{Store: s.store, Now: s.now}
+	var names []string
+	for _, f := range api.Functions {
+		names = append(names, f.Name)
+	}
+	web.Config.Handler = s.app.Handler(names...)
+	web.Start()
+	return s
+}
+
+func closed(t *testing.T, end func() error) {
+	t.Helper()
+	if err := end(); err != nil {
+		t.Error(err)
+	}
+}
+
+func (s *stand) now() time.Time { return time.Now().Add(time.Duration(s.shift.Load())) }
+
+// between puts the store that can fail under the loop, which then tries again without waiting.
+func (s *stand) between(l *loop.Loop) {
+	s.store.Store, l.Store = l.Store, s.store
+	l.Sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
+}
+
+// declare writes two actions, one that changes something and one that does not, which the cloud's /shop/ does.
+func declare(t *testing.T, cloud string) string {
+	t.Helper()
+	dir := t.TempDir()
+	const action = "name: NAME\ndescription: Something in the shop.\ninputSchema:\n  type: object\n  required: [id]\n  properties:\n    id: {type: string}\n" +
+		"outputSchema: {type: object, required: [items], properties: {items: {type: integer}}}\nbinding:\n  url: URL\n"
+	for name, text := range map[string]string{
+		"plugin.yaml":         "name: shop\nactions:\n  - {name: cart.add, action: ./cart.add.jay-action}\n  - {name: look, action: ./look.jay-action}\n",
+		"cart.add.jay-action": strings.NewReplacer("NAME", "cart.add", "URL", cloud+"/shop/add").Replace(action),
+		"look.jay-action":     strings.NewReplacer("NAME", "look", "URL", cloud+"/shop/look").Replace(action) + "  method: GET\nsideEffect: false\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// shop does what the declared actions ask for.
+func shop(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = io.WriteString(w, `{"items":1}`)
+}
+
+// faulty is a store that fails when it is told to.
+type faulty struct {
+	store.Store
+	fault atomic.Pointer[error]
+}
+
+// while has the store fail while f asks.
+func (s *faulty) while(err error, f func()) {
+	s.fault.Store(&err)
+	defer s.fault.Store(nil)
+	f()
+}
+
+func (s *faulty) fails() error {
+	if err := s.fault.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// Get implements store.Store.
+func (s *faulty) Get(ctx context.Context, paths ...string) ([]store.Doc, error) {
+	if err := s.fails(); err != nil {
+		return nil, err
+	}
+	return s.Store.Get(ctx, paths...)
+}
+
+// Query implements store.Store.
+func (s *faulty) Query(ctx context.Context, q store.Query) ([]store.Doc, error) {
+	if err := s.fails(); err != nil {
+		return nil, err
+	}
+	return s.Store.Query(ctx, q)
+}
+
+// Commit implements store.Store.
+func (s *faulty) Commit(ctx context.Context, writes ...store.Write) ([]time.Time, error) {
+	if err := s.fails(); err != nil {
+		return nil, err
+	}
+	return s.Store.Commit(ctx, writes...)
+}
