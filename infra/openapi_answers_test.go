@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/model/fakegemini"
 	"github.com/countersign-run/countersign/shared/queue/embedded"
 )
 
@@ -22,7 +23,7 @@ func TestDescribedAnswers(t *testing.T) {
 		test func(*testing.T, *described)
 	}{
 		{"runs", runs}, {"approvals", approvals}, {"chat", chats}, {"actions", actions}, {"records", ownRecords}, {"connections", connections},
-		{"internal", internal}, {"configuration", configuration}, {"refused by all", refusedByAll}, {"bodies", refusedBodies}, {"parameters", parameters}, {"slow", slowBodies},
+		{"internal", internal}, {"configuration", configuration}, {"refused by all", refusedByAll}, {"bodies", refusedBodies}, {"parameters", parameters}, {"limits", atLimits}, {"slow", slowBodies},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.test(t, d) })
 	}
@@ -31,6 +32,14 @@ func TestDescribedAnswers(t *testing.T) {
 			answered, excuse := d.seen[id][number(t, status)], unprovoked[id+" "+status]
 			if answered == (excuse != "") {
 				t.Errorf("%s %s: answered is %t, and the reason why it is not provoked is %q", id, status, answered, excuse)
+			}
+		}
+	}
+	for _, stream := range []string{"StreamLine", "ChatLine"} {
+		for _, kind := range d.doc.Components.Schemas[stream].Value.OneOf {
+			name := stream + " " + kind.Value.Properties["type"].Value.Const.(string)
+			if silence := strings.HasSuffix(name, " ping"); d.lines[name] == silence {
+				t.Errorf("%s: answered is %t", name, d.lines[name]) // a ping comes after seconds of silence alone
 			}
 		}
 	}
@@ -116,8 +125,10 @@ func runs(t *testing.T, d *described) {
 	s.want(t, 200, ask{op: "getRun", params: []string{waiting.RunID}})
 	s.want(t, 200, ask{op: "cancelRun", params: []string{waiting.RunID}})
 	s.want(t, 200, ask{op: "runStream", uid: "bea", body: `{"prompt":"Please."}`}) // its result waits for an approval
-	s.SetBrain(world.Wants("calendar_event_create", map[string]any{}))
-	s.want(t, 200, ask{op: "runStream", uid: "cy", body: `{"prompt":"Please."}`}) // its result has a refused action
+	s.SetBrain(func(fakegemini.Request) fakegemini.Turn {
+		return fakegemini.Turn{Calls: []fakegemini.Call{{Name: "calendar_event_create", Args: map[string]any{}}}}
+	})
+	s.want(t, 200, ask{op: "runStream", uid: "cy", body: `{"prompt":"Please."}`}) // a run that fails, with refused actions
 }
 
 func approvals(t *testing.T, d *described) {

@@ -152,12 +152,13 @@ func (d *described) holds(t *testing.T, op operation, a answer) {
 	case media == nil:
 		t.Fatalf("%s: %d with %q is not described", op.OperationID, a.status, kind)
 	}
-	schema, lines := media.Schema.Value, []string{a.body}
+	schema, lines, of := media.Schema.Value, []string{a.body}, ""
 	if kind == "application/x-ndjson" {
-		ref := media.Extensions["x-itemSchema"].(map[string]any)["$ref"].(string)
-		schema, lines = d.doc.Components.Schemas[strings.TrimPrefix(ref, "#/components/schemas/")].Value, strings.Split(strings.TrimSpace(a.body), "\n")
+		of = strings.TrimPrefix(media.Extensions["x-itemSchema"].(map[string]any)["$ref"].(string), "#/components/schemas/")
+		schema, lines = d.doc.Components.Schemas[of].Value, strings.Split(strings.TrimSpace(a.body), "\n")
 	}
 	for _, one := range lines {
+		d.line(t, of, answer{body: one})
 		if err := matches(t, schema, one); err != nil {
 			t.Errorf("%s answered %s: %v", op.OperationID, one, err)
 		}
@@ -165,6 +166,17 @@ func (d *described) holds(t *testing.T, op operation, a answer) {
 			t.Errorf("%s may answer a field that is not described", op.OperationID)
 		}
 	}
+}
+
+// line remembers which kind of line of a stream was answered.
+func (d *described) line(t *testing.T, of string, a answer) {
+	t.Helper()
+	if of == "" {
+		return
+	}
+	var l struct{ Type string }
+	a.into(t, &l)
+	d.lines[of+" "+l.Type] = true
 }
 
 // ofOurs are the headers that must not come where they are not described.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/model/fakegemini"
 )
 
 // page is a page that talks with the agent: it sends back the history that the last answer gave.
@@ -65,6 +66,10 @@ func chats(t *testing.T, d *described) {
 	p := &page{stand: s, t: t, says: "Once more."}
 	p.post(400, "chatResults", map[string]any{"results": []any{}}) // nothing waits
 	goneBehind(p)
+	s.SetBrain(func(fakegemini.Request) fakegemini.Turn {
+		return fakegemini.Turn{Calls: []fakegemini.Call{{Name: "no_such_tool", Args: map[string]any{}}}}
+	})
+	s.want(t, 200, ask{op: "chat", body: `{"message":"Do it."}`, header: []string{"Accept", "application/x-ndjson"}}) // it ends in an error
 }
 
 // goneBehind has the run of an action deleted while the page waits for it, its key used again, and the approvals that may

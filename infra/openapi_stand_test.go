@@ -30,6 +30,8 @@ type described struct {
 	doc  *openapi3.T
 	ops  map[string]operation
 	seen map[string]map[int]bool // by operation and status
+
+	lines map[string]bool // the kinds of lines that streams answered, such as "StreamLine delta"
 }
 
 // operation is where an operation is asked for.
@@ -39,7 +41,7 @@ type operation struct {
 }
 
 func newDescribed(t *testing.T) *described {
-	d := &described{description(t), map[string]operation{}, map[string]map[int]bool{}}
+	d := &described{description(t), map[string]operation{}, map[string]map[int]bool{}, map[string]bool{}}
 	for path, item := range d.doc.Paths.Map() {
 		for method, op := range item.Operations() {
 			d.ops[op.OperationID] = operation{op, method, path}

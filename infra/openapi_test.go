@@ -3,21 +3,13 @@ package infra_test
 import (
 	"context"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/api"
-	"github.com/countersign-run/countersign/shared/audit"
-	"github.com/countersign-run/countersign/shared/chat"
-	"github.com/countersign-run/countersign/shared/google"
-	"github.com/countersign-run/countersign/shared/model"
-	"github.com/countersign-run/countersign/shared/records"
-	"github.com/countersign-run/countersign/shared/tool"
 )
 
 func description(t *testing.T) *openapi3.T {
@@ -53,32 +45,60 @@ func TestDescribedRoutes(t *testing.T) {
 	}
 }
 
+// answersOf are the structs behind the schemas of what is answered; namesOf those of what is asked, and of which one
+// function answers a part: only their names are compared.
+var (
+	answersOf = map[string]string{"Action": "agent.ActionView", "Approval": "agent.ApprovalView", "Event": "agent.EventView", "Usage": "model.Usage", "Preview": "tool.Preview",
+		"PreviewField": "tool.Field", "Thread": "records.ThreadView", "Message": "agent.Message", "AuditEntry": "audit.Entry", "AuditHead": "audit.Head", "Allowed": "records.AllowView",
+		"Connection": "google.Connection", "ChatCall": "chat.Pending", "Configuration": "web.configuration",
+		"Run": "api.runAnswer", "ResolvedRun": "api.postResolve", "Swept": "api.postSweep", "Problem": "api.errorBody", "Failure": "api.fail", "Ok": "api.ok", "ActionResult": "api.actionAnswer",
+		"Approvals": "api.getPending", "Threads": "api.getThreads", "Messages": "api.getMessages", "Audit": "api.getAudit", "Allowlist": "api.getAllowlist",
+		"Consent": "api.postConnection", "Unlinked": "api.deleteConnection", "PingLine": "api.pingLine", "DeltaLine": "api.deltaLine", "StatusLine": "api.statusLine",
+		"ActionLine": "api.actionLine", "ResultLine": "api.resultLine", "ErrorLine": "api.errorLine", "ChatStatusLine": "api.chatStatusLine"}
+	namesOf = map[string]string{"Ask": "api.ask/in", "Resolution": "api.postResolve/in", "Connect": "api.postConnection/in", "ChatMessage": "api.postChat/in", "ChatResults": "api.postChatResults/in",
+		"ChatResult": "chat.Result", "ToolDefinition": "chat.ToolDefinition", "Health": "app.Health"}
+	// apart are the schemas with no one struct behind them.
+	apart = map[string]string{"Push": "Google's envelope", "ChatResponse": "half of chat.Reply", "ChatCalls": "the other half", "Connections": "two structs, with and without local", "SignIn": "it embeds a pointer, whose fields may all be absent"}
+)
+
 // TestDescribedFields holds the schemas to the structs: the same names, and needed exactly where never left out.
 func TestDescribedFields(t *testing.T) {
 	schemas := description(t).Components.Schemas
-	for name, v := range map[string]any{"Action": agent.ActionView{}, "Approval": agent.ApprovalView{}, "Event": agent.EventView{}, "Usage": model.Usage{},
-		"Preview": tool.Preview{}, "PreviewField": tool.Field{}, "Thread": records.ThreadView{}, "Message": agent.Message{}, "AuditEntry": audit.Entry{},
-		"AuditHead": audit.Head{}, "Allowed": records.AllowView{}, "Connection": google.Connection{}, "ChatCall": chat.Pending{}} {
-		needed, all := fields(reflect.TypeOf(v))
-		s := schemas[name].Value
-		if got := slices.Sorted(maps.Keys(s.Properties)); !slices.Equal(got, all) {
+	for name, s := range schemas {
+		of, answered := answersOf[name]
+		if !answered {
+			of = namesOf[name]
+		}
+		if object := s.Value.Type.Is("object"); object == (of == "" && apart[name] == "") {
+			t.Errorf("%s: no struct is behind it, or it is no object", name)
+		}
+		if of == "" {
+			continue
+		}
+		dir, kind, _ := strings.Cut(of, ".")
+		needed, all := read(t, "shared/"+dir).fields(t, kind)
+		if got := slices.Sorted(maps.Keys(s.Value.Properties)); !slices.Equal(got, all) {
 			t.Errorf("%s is described with %v, and has %v", name, got, all)
 		}
-		if got := slices.Sorted(slices.Values(s.Required)); !slices.Equal(got, needed) {
+		if got := slices.Sorted(slices.Values(s.Value.Required)); answered && !slices.Equal(got, needed) {
 			t.Errorf("%s is described to need %v, and always has %v", name, got, needed)
 		}
 	}
 }
 
-func fields(t reflect.Type) (needed, all []string) {
-	for i := range t.NumField() {
-		name, rest, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-		all = append(all, name)
-		if rest == "" {
-			needed = append(needed, name)
+// TestDescribedWords holds every list of words to the constants of its type.
+func TestDescribedWords(t *testing.T) {
+	schemas := description(t).Components.Schemas
+	for name, of := range map[string]string{"Class": "fault.Class", "Code": "fault.Code", "RunStatus": "agent.RunStatus", "ActionStatus": "agent.ActionStatus", "Execution": "agent.Execution",
+		"Kind": "agent.Kind", "Decision": "agent.Decision", "EventType": "agent.EventType", "Role": "agent.Role", "Category": "chat.Category", "AuditKind": "audit.Requested"} {
+		dir, kind, _ := strings.Cut(of, ".")
+		var got []string
+		for _, word := range append(schemas[name].Value.Enum, schemas[name].Value.Examples...) {
+			got = append(got, word.(string))
+		}
+		slices.Sort(got)
+		if want := read(t, "shared/"+dir).strings(t, kind); !slices.Equal(got, want) {
+			t.Errorf("%s is described with %v, and has %v", name, got, want)
 		}
 	}
-	slices.Sort(needed)
-	slices.Sort(all)
-	return needed, all
 }

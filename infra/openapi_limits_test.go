@@ -1,0 +1,110 @@
+package infra_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// limits are the constants behind every limit of a field.
+var limits = map[string]string{"Ask/prompt": "api.maxPrompt", "Resolution/comment": "api.maxComment", "Connect/returnTo": "google.maxReturnTo",
+	"ChatMessage/message": "chat.MaxMessage", "ChatMessage/history": "chat.maxContents", "ChatMessage/toolDefinitions": "chat.MaxTools", "ChatMessage/pageState": "chat.MaxPageState",
+	"ChatResults/history": "chat.maxContents", "ChatResults/toolDefinitions": "chat.MaxTools", "ChatResults/pageState": "chat.MaxPageState",
+	"ChatResult/result": "chat.MaxResult", "ToolDefinition/description": "chat.MaxDescription", "ToolDefinition/inputSchema": "chat.MaxSchema"}
+
+// TestDescribedLimits holds every limit of a field, and those that the description tells in words, to the constants.
+func TestDescribedLimits(t *testing.T) {
+	doc := description(t)
+	described := map[string][]int{}
+	for name, schema := range doc.Components.Schemas {
+		for field, ref := range schema.Value.Properties {
+			s, key := ref.Value, name+"/"+field
+			if n := s.MaxLength; n != nil {
+				described[key] = append(described[key], int(*n))
+			}
+			if n := s.MaxItems; n != nil {
+				described[key] = append(described[key], int(*n))
+			}
+			if n, ok := s.Extensions["x-maxBytes"].(float64); ok {
+				described[key] = append(described[key], int(n))
+			}
+		}
+	}
+	if got, want := slices.Sorted(maps.Keys(described)), slices.Sorted(maps.Keys(limits)); !slices.Equal(got, want) {
+		t.Fatalf("limits are described of %v, and known of %v", got, want)
+	}
+	for key, of := range limits {
+		for _, n := range described[key] {
+			if want := constant(t, of); n != want {
+				t.Errorf("%s is described with a limit of %d, and %s is %d", key, n, of, want)
+			}
+		}
+	}
+	for sentence, words := range map[string]string{
+		fmt.Sprintf("A body has at most %d MiB", constant(t, "api.maxBody")>>20):      doc.Info.Description,
+		fmt.Sprintf("headers have at most %d KiB", constant(t, "api.maxHeaders")>>10): doc.Info.Description,
+		fmt.Sprintf("At most %d KiB are read", constant(t, "queue.MaxPush")>>10):      doc.Components.Schemas["Push"].Value.Description,
+		fmt.Sprintf("more than %d MiB", constant(t, "api.maxBody")>>20):               *doc.Components.Responses["TooLarge"].Value.Description,
+		fmt.Sprintf("more than %d KiB", constant(t, "api.maxHeaders")>>10):            *doc.Components.Responses["HeadersTooLarge"].Value.Description,
+	} {
+		if !strings.Contains(words, sentence) {
+			t.Errorf("%q does not say: %s", words, sentence)
+		}
+	}
+}
+
+func constant(t *testing.T, name string) int {
+	t.Helper()
+	dir, name, _ := strings.Cut(name, ".")
+	return read(t, "shared/"+dir).number(t, name)
+}
+
+// atLimits sends fields that are as long as they may be, which are taken, and longer ones, which are refused by name.
+func atLimits(t *testing.T, d *described) {
+	s := d.open(t, nil, oauth...)
+	x := func(n int) string { return strings.Repeat("x", n) }
+	definitions := func(n int) (list []any) {
+		for i := range n {
+			list = append(list, map[string]any{"name": fmt.Sprintf("tool%d", i), "description": "A tool.", "inputSchema": map[string]any{"type": "object"}})
+		}
+		return list
+	}
+	tool := func(description, title string) []any {
+		return []any{map[string]any{"name": "tool", "description": description, "inputSchema": map[string]any{"type": "object", "title": title}}}
+	}
+	const state, schema = len(`{"x":""}`), len(`{"title":"","type":"object"}`)
+	for _, c := range []struct {
+		op, field, limit string
+		body             func(n int) map[string]any
+	}{
+		{"run", "prompt", "Ask/prompt", func(n int) map[string]any { return map[string]any{"prompt": x(n)} }},
+		{"connectGoogle", "returnTo", "Connect/returnTo", func(n int) map[string]any { return map[string]any{"returnTo": "/" + x(n-1)} }},
+		{"resolveApproval", "comment", "Resolution/comment", func(n int) map[string]any {
+			return map[string]any{"approvalId": nobody + "-1", "decision": "reject", "comment": x(n)}
+		}},
+		{"chat", "message", "ChatMessage/message", func(n int) map[string]any { return map[string]any{"message": x(n)} }},
+		{"chat", "toolDefinitions", "ChatMessage/toolDefinitions", func(n int) map[string]any {
+			return map[string]any{"message": "Hello.", "toolDefinitions": definitions(n)}
+		}},
+		{"chat", "pageState", "ChatMessage/pageState", func(n int) map[string]any {
+			return map[string]any{"message": "Hello.", "pageState": map[string]any{"x": x(n - state)}}
+		}},
+		{"chat", "toolDefinitions/0/description", "ToolDefinition/description", func(n int) map[string]any {
+			return map[string]any{"message": "Hello.", "toolDefinitions": tool(x(n), "")}
+		}},
+		{"chat", "toolDefinitions/0/inputSchema", "ToolDefinition/inputSchema", func(n int) map[string]any {
+			return map[string]any{"message": "Hello.", "toolDefinitions": tool("A tool.", x(n-schema))}
+		}},
+	} {
+		n := constant(t, limits[c.limit])
+		for _, one := range []int{n, n + 1} {
+			a := s.call(t, ask{op: c.op, body: inJSON(t, c.body(one))})
+			refused := a.status == 400 && strings.HasSuffix(a.field(t), c.field)
+			if refused != (one > n) || a.status == 400 && !refused {
+				t.Errorf("%s: %s of %d answered %d %s", c.op, c.field, one, a.status, cut(a.body))
+			}
+		}
+	}
+}

@@ -1,0 +1,168 @@
+package infra_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// source is a package of this repository as it is written: what a package keeps to itself is described, too.
+type source struct {
+	dir   string
+	files []*ast.File
+}
+
+func read(t *testing.T, dir string) source {
+	t.Helper()
+	notTests := func(f fs.FileInfo) bool { return !strings.HasSuffix(f.Name(), "_test.go") }
+	packages, err := parser.ParseDir(token.NewFileSet(), "../"+dir, notTests, 0)
+	if err != nil || len(packages) != 1 {
+		t.Fatalf("%s holds %d packages, %v", dir, len(packages), err)
+	}
+	s := source{dir: dir}
+	for _, p := range packages {
+		s.files = slices.Collect(maps.Values(p.Files))
+	}
+	return s
+}
+
+// strings are the values of the constants of a type, or of those that stand in one list with a constant of this name, sorted.
+func (s source) strings(t *testing.T, kind string) (values []string) {
+	t.Helper()
+	for _, f := range s.files {
+		ast.Inspect(f, func(n ast.Node) bool {
+			list, ok := n.(*ast.GenDecl)
+			if !ok || list.Tok != token.CONST || !slices.ContainsFunc(list.Specs, func(spec ast.Spec) bool { return isOf(spec, kind) }) {
+				return true
+			}
+			for _, spec := range list.Specs {
+				value, err := strconv.Unquote(spec.(*ast.ValueSpec).Values[0].(*ast.BasicLit).Value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				values = append(values, value)
+			}
+			return true
+		})
+	}
+	slices.Sort(values)
+	return values
+}
+
+func isOf(spec ast.Spec, kind string) bool {
+	v := spec.(*ast.ValueSpec)
+	id, typed := v.Type.(*ast.Ident)
+	return v.Names[0].Name == kind || typed && id.Name == kind
+}
+
+// number is the value of a constant that is a whole number, or a shift of one.
+func (s source) number(t *testing.T, name string) int {
+	t.Helper()
+	found := -1
+	for _, f := range s.files {
+		ast.Inspect(f, func(n ast.Node) bool {
+			if v, ok := n.(*ast.ValueSpec); ok && len(v.Values) == 1 && v.Names[0].Name == name {
+				found = valueOf(v.Values[0])
+			}
+			return true
+		})
+	}
+	if found < 0 {
+		t.Fatalf("%s has no number %s", s.dir, name)
+	}
+	return found
+}
+
+func valueOf(e ast.Expr) int {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		if n, err := strconv.Atoi(e.Value); err == nil {
+			return n
+		}
+	case *ast.BinaryExpr:
+		if x, y := valueOf(e.X), valueOf(e.Y); e.Op == token.SHL && x >= 0 && y >= 0 {
+			return x << y
+		}
+	}
+	return -1
+}
+
+// fields are the JSON names of a struct, sorted, and those of them that are never left out. The struct is a type
+// or a variable of this name, the last one that a function of this name writes, which is its answer, or with "/in" the first, which is its request.
+func (s source) fields(t *testing.T, name string) (needed, all []string) {
+	t.Helper()
+	st := s.structure(name)
+	if st == nil {
+		t.Fatalf("%s has no struct %s", s.dir, name)
+	}
+	for _, f := range st.Fields.List {
+		if len(f.Names) == 0 {
+			n, a := s.embedded(t, f.Type)
+			needed, all = append(needed, n...), append(all, a...)
+			continue
+		}
+		quoted, err := strconv.Unquote(f.Tag.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		field, rest, _ := strings.Cut(reflect.StructTag(quoted).Get("json"), ",")
+		all = append(all, field)
+		if rest == "" {
+			needed = append(needed, field)
+		}
+	}
+	slices.Sort(needed)
+	slices.Sort(all)
+	return needed, all
+}
+
+func (s source) embedded(t *testing.T, e ast.Expr) (needed, all []string) {
+	if star, ok := e.(*ast.StarExpr); ok {
+		e = star.X
+	}
+	if other, ok := e.(*ast.SelectorExpr); ok {
+		return read(t, "shared/"+other.X.(*ast.Ident).Name).fields(t, other.Sel.Name)
+	}
+	return s.fields(t, e.(*ast.Ident).Name)
+}
+
+func (s source) structure(name string) (found *ast.StructType) {
+	function, first := strings.CutSuffix(name, "/in")
+	for _, f := range s.files {
+		ast.Inspect(f, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.TypeSpec:
+				if st, ok := n.Type.(*ast.StructType); ok && n.Name.Name == name {
+					found = st
+				}
+			case *ast.FuncDecl:
+				if n.Name.Name == function && n.Body != nil && found == nil { // a type of the name comes first
+					found = within(n.Body, first)
+				}
+			case *ast.ValueSpec:
+				if n.Names[0].Name == name {
+					found = within(n, true)
+				}
+			}
+			return true
+		})
+	}
+	return found
+}
+
+func within(body ast.Node, first bool) (found *ast.StructType) {
+	ast.Inspect(body, func(n ast.Node) bool {
+		if st, ok := n.(*ast.StructType); ok && (found == nil || !first) {
+			found = st
+		}
+		return true
+	})
+	return found
+}
