@@ -91,7 +91,7 @@ func TestEachFunctionAlone(t *testing.T) {
 	}
 	t.Run("web", func(t *testing.T) {
 		base := start(t, bin, "web")
-		for path, want := range map[string]int{"/": http.StatusOK, "/config.json": http.StatusServiceUnavailable, "/api/agent/run": http.StatusNotFound} {
+		for path, want := range map[string]int{"/": http.StatusOK, "/config.json": http.StatusServiceUnavailable, "/widget/gemini-chat.js": http.StatusOK, "/widget/automation.js": http.StatusOK, "/api/agent/run": http.StatusNotFound} {
 			if status, body := call(t, "GET", base+path); status != want {
 				t.Errorf("%s: %d %s", path, status, body) // nobody answers at the issuer's address
 			}

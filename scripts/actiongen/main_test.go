@@ -12,8 +12,12 @@ import (
 
 	"github.com/countersign-run/countersign/scripts/actiongen/testdata/shop"
 	"github.com/countersign-run/countersign/shared/action"
+	"github.com/countersign-run/countersign/shared/browsertest"
+	"github.com/countersign-run/countersign/shared/leaktest"
 	"github.com/countersign-run/countersign/shared/tool"
 )
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // The golden files are those of testdata/shop, which -check takes.
 func TestGolden(t *testing.T) {
@@ -113,13 +117,8 @@ func TestTwoActionsOfOneTypeName(t *testing.T) {
 
 // The generated TypeScript is what a handler of the plugin would import.
 func TestTypeScriptCompiles(t *testing.T) {
-	tsc, err := exec.LookPath("tsc")
-	if err != nil {
-		if os.Getenv("REQUIRE_ALL") == "1" {
-			t.Fatal("tsc is not there")
-		}
-		t.Skip("tsc is not there")
-	}
+	node := browsertest.Node(t)
+	tsc := filepath.Join(browsertest.Modules(t, "typescript"), "node_modules", "typescript", "bin", "tsc")
 	dir := filepath.Join(t.TempDir(), "shop")
 	if err := os.CopyFS(dir, os.DirFS("testdata/shop")); err != nil {
 		t.Fatal(err)
@@ -129,7 +128,7 @@ func TestTypeScriptCompiles(t *testing.T) {
 		if err := os.WriteFile(file, []byte("import type { CartAddToCartInput, CartAddToCartOutput } from './actions/add-to-cart.jay-action';\n"+handler), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		out, err := exec.CommandContext(t.Context(), tsc, "--noEmit", "--strict", file, filepath.Join(dir, "actions", "search-products.jay-action.d.ts")).CombinedOutput()
+		out, err := exec.CommandContext(t.Context(), node, tsc, "--noEmit", "--strict", file, filepath.Join(dir, "actions", "search-products.jay-action.d.ts")).CombinedOutput()
 		return string(out), err
 	}
 	if out, err := compile("export const f = (i: CartAddToCartInput): CartAddToCartOutput => ({ items: (i.quantity ?? 1) + i.productId.length });\n"); err != nil {

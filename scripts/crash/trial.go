@@ -56,6 +56,7 @@ type outcome struct {
 	effects  int
 	reviews  int
 	problems []string
+	late     []string // what may be the fault of a machine that was too slow for the short times of a step
 }
 
 // trial is a plan being carried out.
@@ -87,6 +88,10 @@ func (t *trial) name(n int) string { return fmt.Sprintf("%s run %d", t.uid, n) }
 
 func (t *trial) problem(format string, args ...any) {
 	t.outcome.problems = append(t.outcome.problems, fmt.Sprintf(format, args...))
+}
+
+func (t *trial) overdue(format string, args ...any) {
+	t.outcome.late = append(t.outcome.late, fmt.Sprintf(format, args...))
 }
 
 // run carries the plan out and judges what is left. Its error is one of this program, not of what it tries.
@@ -311,6 +316,20 @@ func (t *trial) rested(context.Context) bool {
 	return true
 }
 
+// ends says how each run ended.
+func (t *trial) ends() string {
+	var out []string
+	for n := range t.started() {
+		a := t.look(n)
+		text := fmt.Sprintf("run %d is %s %s", n+1, a.Status, a.ErrorReason)
+		for _, act := range a.Actions {
+			text += fmt.Sprintf(", its action %s %s", act.Status, act.ErrorReason)
+		}
+		out = append(out, text)
+	}
+	return strings.Join(out, "; ")
+}
+
 // started is how many runs the walk starts.
 func (t *trial) started() int {
 	n := 0
@@ -326,7 +345,7 @@ func (t *trial) started() int {
 func (t *trial) settle(ctx context.Context, what string, so func(context.Context) bool) error {
 	for end := time.Now().Add(patience); !so(ctx); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.problem("%s: it does not come about; the run is %+v", what, t.look(0))
+			t.overdue("%s: it does not come about; the run is %+v", what, t.look(0))
 			return nil
 		}
 		if _, err := t.lane.sweeper.Sweep(ctx); err != nil {
@@ -356,10 +375,14 @@ func (t *trial) judge(ctx context.Context) error {
 	effects := t.lane.effectsOf(t.uid)
 	t.outcome.effects = len(effects)
 	if t.outcome.reviews == 0 && t.torn == localgoogle.None && !t.slow && !t.walk.effects(len(effects)) {
-		t.problem("%d effects", len(effects))
+		if len(effects) > t.started() {
+			t.problem("%d effects; %s", len(effects), t.ends())
+		} else {
+			t.overdue("%d effects; %s", len(effects), t.ends())
+		}
 	}
 	if t.outcome.reviews > 0 && t.kind.proves() && t.torn == localgoogle.None && !t.walk.ends {
-		t.problem("somebody is asked about what could be found out")
+		t.overdue("somebody is asked about what could be found out")
 	}
 	return t.answerReviews(ctx)
 }

@@ -14,11 +14,11 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/countersign-run/countersign/infra"
 	"github.com/countersign-run/countersign/scripts/dev/demomodel"
 	"github.com/countersign-run/countersign/scripts/dev/issuer"
 	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
 	"github.com/countersign-run/countersign/scripts/dev/shop"
-	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/app/actions"
 	"github.com/countersign-run/countersign/shared/app/all"
@@ -117,14 +117,17 @@ func (s *server) build(ctx context.Context, emulated bool) error {
 	if s.site, err = s.openSite(cfg); err != nil {
 		return err
 	}
-	s.routes()
-	return nil
+	return s.routes()
 }
 
-// routes lays the functions under their paths, and what is of this machine alone under /dev/.
-func (s *server) routes() {
+// routes lays the functions that are deployed under their paths, and what is of this machine alone under /dev/.
+func (s *server) routes() error {
+	deployed, err := infra.Functions()
+	if err != nil {
+		return err
+	}
 	var names []string
-	for _, f := range api.Functions {
+	for _, f := range deployed.Functions {
 		names = append(names, f.Name)
 	}
 	s.functions = s.app.Handler(names...)
@@ -138,6 +141,7 @@ func (s *server) routes() {
 	s.mux.Handle("/shop", s.shop.Handler())
 	s.mux.Handle("/shop/", s.shop.Handler())
 	s.mux.Handle("/", s.site)
+	return nil
 }
 
 // ServeHTTP gives what is of this machine alone only to who names this machine, so that no web page can reach the local

@@ -5,7 +5,6 @@ import (
 	"github.com/countersign-run/countersign/shared/app/web"
 	"github.com/countersign-run/countersign/shared/config"
 	site "github.com/countersign-run/countersign/shared/web"
-	"github.com/countersign-run/countersign/shared/widget"
 )
 
 // openSite makes the console. With WEB_CLIENT_ID its users sign in by redirect, at the local issuer too.
@@ -19,6 +18,6 @@ func (s *server) openSite(cfg config.Config) (*site.Site, error) {
 		s.issuer.ServeSignIn(issuer.Client{ID: cfg.WebClientID, Redirects: redirects, SignedIn: s.signedIn})
 	}
 	o := web.Options(cfg)
-	o.Local, o.LocalUsers, o.Widget = true, own, widget.Files()
+	o.Local, o.LocalUsers = true, own
 	return site.New(o)
 }

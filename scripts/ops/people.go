@@ -96,7 +96,7 @@ func deleteUser(flags *flag.FlagSet) func(context.Context, *desk, []string) erro
 			case err != nil:
 				return fmt.Errorf("%w; ask again: it goes on where it stopped", err)
 			case r.Gone:
-				return d.say("deleted; %s; the audit and the lock on the id stay, the backups of the store until they end", r.Link)
+				return d.say("deleted; %s; the audit and the lock on the id stay, and backups of the store hold the rest until they end", r.Link)
 			case !time.Now().Before(end):
 				return errors.Join(d.waiting(r.Waiting), d.say("nothing is deleted before these runs have ended; ask again"), errLeft)
 			}

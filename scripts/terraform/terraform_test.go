@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-run/countersign/shared/config"
 )
 
-var update = flag.Bool("update", false, "write the table of identities and roles into terraform/README.md")
+var update = flag.Bool("update", false, "write the table of identities and roles into README.md")
 
 // TestTerraform does what the command does, and looks into what the modules' tests made.
 func TestTerraform(t *testing.T) {
@@ -204,7 +204,7 @@ func holdTable(t *testing.T, states ...state) {
 		}
 		all = append(all, g...)
 	}
-	const file = "../../terraform/README.md"
+	const file = "../../README.md"
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

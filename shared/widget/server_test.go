@@ -206,7 +206,7 @@ func (s *chatServer) answer(w http.ResponseWriter, r *http.Request, script strin
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	line(w, object{"type": "status", "status": "planning"})
 	line(w, object{"type": "ping"})
-	line(w, object{"type": "delta", "text": t.say[:len(t.say)/2]})
+	line(w, object{"type": "delta", "delta": t.say[:len(t.say)/2]})
 	if t.hold && !again {
 		<-r.Context().Done()
 		return

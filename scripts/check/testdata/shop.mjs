@@ -15,6 +15,7 @@ async function open(page) {
 /** ask tells the assistant, which answers with words that contain these. */
 async function ask(page, words, answer) {
   const box = chat(page).getByRole('textbox', { name: 'Your message' });
+  await chat(page).getByRole('button', { name: 'Send' }).waitFor(); // the words of the last answer are seen before it is whole
   await box.fill(words);
   await box.press('Enter');
   if (answer) await chat(page).getByText(answer).last().waitFor();

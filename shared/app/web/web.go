@@ -13,11 +13,12 @@ import (
 	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/obs"
 	"github.com/countersign-run/countersign/shared/web"
+	"github.com/countersign-run/countersign/shared/widget"
 )
 
 // Options are what the configuration says of the site.
 func Options(cfg config.Config) web.Options {
-	o := web.Options{Release: cfg.Release, APIBase: cfg.WebAPIURL, Issuer: cfg.AuthIssuer, ClientID: cfg.WebClientID}
+	o := web.Options{Release: cfg.Release, APIBase: cfg.WebAPIURL, Issuer: cfg.AuthIssuer, ClientID: cfg.WebClientID, Widget: widget.Files()}
 	if o.Release == "" {
 		o.Release = obs.BuildRelease()
 	}

@@ -275,7 +275,7 @@ export class GeminiChat extends EventTarget {
   /** @param {any} line @param {AbortSignal} signal */
   #heard(line, signal) {
     if (signal.aborted) return;
-    if (line.type === 'delta') this.partial += String(line.text ?? '');
+    if (line.type === 'delta') this.partial += String(line.delta ?? '');
     if (line.type === 'status') this.activity = line.status === 'executing' ? 'Working…' : 'Thinking…';
     if (line.type !== 'ping') this.#tell('change', {});
   }

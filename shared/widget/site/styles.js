@@ -1,12 +1,13 @@
-// The look. Every colour is a custom property that the page may set on gemini-chat.
+// The look. Every colour is a custom property that the page may set on gemini-chat; our own names lie within, where they hide none of the page's.
 
 export const sheet = new CSSStyleSheet();
 sheet.replaceSync(`
-:host { --a: var(--gemini-chat-accent, light-dark(#3f4fd1, #aab4ff)); --on: var(--gemini-chat-on-accent, light-dark(#fff, #14172e)); --bg: var(--gemini-chat-background, light-dark(#fff, #16181f));
+:host { display: block; width: min(100%, 420px); min-width: 0; color-scheme: light dark; }
+.chat { --a: var(--gemini-chat-accent, light-dark(#3f4fd1, #aab4ff)); --on: var(--gemini-chat-on-accent, light-dark(#fff, #14172e)); --bg: var(--gemini-chat-background, light-dark(#fff, #16181f));
   --fg: var(--gemini-chat-text, light-dark(#1b1d28, #eceef6)); --dim: var(--gemini-chat-muted, light-dark(#5a5f73, #a3a9bd)); --line: var(--gemini-chat-border, light-dark(#e2e4ec, #2e323f));
   --soft: var(--gemini-chat-soft, light-dark(#f4f5f9, #20232d)); --bad: var(--gemini-chat-error, light-dark(#b3261e, #ffb4ab)); --warn: var(--gemini-chat-warning, light-dark(#8a4b00, #ffc27a));
   --r: var(--gemini-chat-radius, 18px);
-  display: block; width: min(100%, 420px); min-width: 0; color: var(--fg); font: 15px/1.55 var(--gemini-chat-font, system-ui, sans-serif); color-scheme: light dark; }
+  color: var(--fg); font: 15px/1.55 var(--gemini-chat-font, system-ui, sans-serif); }
 :host([hidden]), [hidden] { display: none !important; }
 * { box-sizing: border-box; margin: 0; overflow-wrap: anywhere; }
 .chat { display: flex; flex-direction: column; background: var(--bg); border: 1px solid var(--line); border-radius: var(--r); overflow: hidden;

@@ -89,7 +89,7 @@ async function lastLine(response, timer, onLine) {
     rest = done ? '' : /** @type {string} */ (lines.pop());
     for (const text of lines.filter((l) => l.trim())) {
       const line = parse(text);
-      if (line.type === 'error') throw told(line.error, 0);
+      if (line.type === 'error') throw told({ message: line.error, code: line.code }, 0);
       if (line.type === 'response' || line.type === 'tool-calls') return line;
       onLine(line);
     }

@@ -98,6 +98,16 @@ const steps = {
     expect('it is compact again', !(await prop(page, 'isExpanded')) && (await page.getByRole('button', { name: 'Expand' }).getAttribute('aria-expanded')) === 'false');
   },
 
+  'the page\'s own colours, whatever it calls them': async (page) => {
+    const colour = await page.evaluate(() => {
+      const element = document.querySelector('gemini-chat');
+      document.documentElement.style.setProperty('--soft', 'rgb(1, 2, 3)');
+      element.style.setProperty('--gemini-chat-accent', 'var(--soft)');
+      return getComputedStyle(element.sendMessage).backgroundColor;
+    });
+    expect(`the button has the page's colour (${colour})`, colour === 'rgb(1, 2, 3)');
+  },
+
   'every kind of page tool, one after another': async (page) => {
     await ask(page, 'all tools');
     await log(page).getByText('All done.').waitFor();

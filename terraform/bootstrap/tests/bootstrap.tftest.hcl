@@ -28,7 +28,7 @@ run "everything" {
     error_message = "No workflow owns or edits the whole project."
   }
   assert {
-    condition     = toset(keys(output.secrets)) == toset(["chat-key", "gemini-api-key", "oauth-client-secret"])
+    condition     = toset(keys(output.secrets)) == toset(["action-key", "chat-key", "gemini-api-key", "oauth-client-secret"])
     error_message = "Every secret of infra/functions.json has a place, and a command for its value."
   }
 }

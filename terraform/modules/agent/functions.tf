@@ -12,12 +12,9 @@ locals {
   labels    = merge(var.labels, { app = var.prefix, env = var.environment })
   services  = "${var.prefix}-(${join("|", keys(local.functions))})"
 
-  # Where the model is reached with a key, its part needs the key and not the role.
-  parts_of = {
-    for name, f in local.functions : name => [
-      for part in f.parts : local.list.parts[part == "model" && var.model.access == "key" ? "model-key" : part]
-    ]
-  }
+  # Where the model is reached with a key, its part needs the key and not the role; where nothing is declared, no key either.
+  instead    = merge(var.model.access == "key" ? { model = "model-key" } : {}, var.actions == null ? { actions = "no-actions" } : {})
+  parts_of   = { for name, f in local.functions : name => [for part in f.parts : local.list.parts[lookup(local.instead, part, part)]] }
   secrets_of = { for name, parts in local.parts_of : name => merge([for p in parts : try(p.secrets, {})]...) }
   secrets    = toset(flatten([for s in values(local.secrets_of) : values(s)]))
 
@@ -53,7 +50,7 @@ locals {
       PUSH_SERVICE_ACCOUNT = f.callers == "everyone" ? null : local.callers[f.callers].email
     }
   }
-  unset   = concat(var.auth.console ? [] : ["WEB_CLIENT_ID"], var.domain == null ? [] : ["WEB_API_URL"], var.actions == null ? ["ACTIONS"] : [])
+  unset   = concat(var.auth.console ? [] : ["WEB_CLIENT_ID"], var.domain == null ? [] : ["WEB_API_URL"])
   callers = { queue = google_service_account.push, scheduler = google_service_account.scheduler }
 }
 

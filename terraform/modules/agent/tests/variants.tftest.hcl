@@ -54,3 +54,14 @@ run "with_a_key_of_gemini" {
     error_message = "With a key nobody needs a role for the model."
   }
 }
+
+run "with_declared_actions" {
+  variables {
+    actions         = "serverless_function_source_code/actions"
+    secret_versions = { chat-key = "1", oauth-client-secret = "1", action-key = "3" }
+  }
+  assert {
+    condition     = local.secrets == toset(["action-key", "chat-key", "oauth-client-secret"])
+    error_message = "Whoever declares actions pins the key that their callers are signed with."
+  }
+}

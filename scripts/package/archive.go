@@ -1,0 +1,77 @@
+package main
+
+import (
+	"archive/zip"
+	"bytes"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"maps"
+	"slices"
+)
+
+// files are the contents of an archive by their slash-separated paths.
+type files map[string][]byte
+
+const (
+	date1980 = 1<<5 | 1 // the first day that a zip can tell
+	maxFiles = 2000
+	maxSize  = 32 << 20
+)
+
+// pack makes an archive. Its entries are sorted, of one date and one mode, and stored as they are: what a compressor makes
+// of them differs from one release of Go to the next. The mode lets the build write go.mod, which it insists on.
+func pack(content files) ([]byte, error) {
+	var buf bytes.Buffer
+	w := zip.NewWriter(&buf)
+	for _, name := range slices.Sorted(maps.Keys(content)) {
+		body := content[name]
+		//lint:ignore SA1019 an entry that is made raw has the date of this field, and no other
+		h := &zip.FileHeader{Name: name, Method: zip.Store, ModifiedDate: date1980, CRC32: crc32.ChecksumIEEE(body),
+			CompressedSize64: uint64(len(body)), UncompressedSize64: uint64(len(body))}
+		h.SetMode(0o644)
+		f, err := w.CreateRaw(h)
+		if err != nil {
+			return nil, fmt.Errorf("%s cannot be packed: %w", name, err)
+		}
+		if _, err := f.Write(body); err != nil {
+			return nil, fmt.Errorf("%s cannot be packed: %w", name, err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return buf.Bytes(), nil
+}
+
+// unpack reads an archive as the cloud would be given it.
+func unpack(archive []byte) (files, error) {
+	r, err := zip.NewReader(bytes.NewReader(archive), int64(len(archive)))
+	if err != nil {
+		return nil, fmt.Errorf("it is no zip: %w", err)
+	}
+	if len(r.File) > maxFiles || len(archive) > maxSize {
+		return nil, fmt.Errorf("it holds %d files in %d bytes; at most %d files and %d bytes are sound", len(r.File), len(archive), maxFiles, maxSize)
+	}
+	content := files{}
+	for _, f := range r.File {
+		if f.Mode() != 0o644 {
+			return nil, fmt.Errorf("%s has the mode %v; the build needs -rw-r--r--", f.Name, f.Mode())
+		}
+		body, err := read(f)
+		if err != nil {
+			return nil, fmt.Errorf("%s cannot be read: %w", f.Name, err)
+		}
+		content[f.Name] = body
+	}
+	return content, nil
+}
+
+func read(f *zip.File) ([]byte, error) {
+	r, err := f.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	return io.ReadAll(io.LimitReader(r, maxSize))
+}

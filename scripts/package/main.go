@@ -1,0 +1,103 @@
+// Command package makes what is deployed: for each function of infra/functions.json one archive that Cloud Functions can
+// build, and a manifest that names them by their hashes.
+//
+//	go run ./scripts/package -out dist
+//	go run ./scripts/package -out dist -verify
+//	go run ./scripts/package -out dist -with actions -with config/.gemini.yaml
+//
+// The same sources give the same bytes on any machine, so a function is deployed again only where its own sources, or
+// those of a package that it is made of, have changed. With -verify each archive is built and started as the cloud does.
+// With -with an operator's file or folder is put into the archives of the functions that read such files; the running
+// function finds it below serverless_function_source_code/.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, os.Args[1:], os.Stdout)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "package:", err)
+		os.Exit(1)
+	}
+}
+
+type options struct {
+	root, out, release string
+	with               []string
+	verify             bool
+}
+
+func run(ctx context.Context, args []string, w io.Writer) error {
+	var o options
+	flags := flag.NewFlagSet("package", flag.ContinueOnError)
+	flags.StringVar(&o.root, "root", ".", "the repository's folder")
+	flags.StringVar(&o.out, "out", "dist", "the folder for the archives; it may hold only those of an earlier run")
+	flags.StringVar(&o.release, "release", "", "the release's name (default: the commit)")
+	flags.BoolVar(&o.verify, "verify", false, "build and start each archive as the cloud does")
+	flags.Func("with", "an operator's file or folder below the repository's folder, for the functions that read such files; may be repeated", func(path string) error {
+		o.with = append(o.with, path)
+		return nil
+	})
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("%q is not understood: everything is said by flags, see -help", flags.Arg(0))
+	}
+	if err := usable(o.out); err != nil {
+		return err
+	}
+	m, archives, err := makeAll(ctx, o)
+	if err != nil {
+		return err
+	}
+	if err := write(o.out, m, archives); err != nil {
+		return err
+	}
+	for _, f := range m.Functions {
+		fmt.Fprintf(w, "%-20s %s %8d bytes %3d packages\n", f.Name, f.SHA256[:12], f.Size, len(f.Packages))
+	}
+	if !o.verify {
+		return nil
+	}
+	return verifyAll(ctx, w, m, archives)
+}
+
+// verifyAll verifies every archive, as many at a time as there are CPUs.
+func verifyAll(ctx context.Context, w io.Writer, m manifest, archives map[string][]byte) error {
+	began := time.Now()
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(runtime.NumCPU())
+	told := make([]string, len(m.Functions))
+	for i, f := range m.Functions {
+		g.Go(func() error {
+			t, err := verify(ctx, f, archives[f.Archive])
+			if err != nil {
+				return fmt.Errorf("%s: %w", f.Archive, err)
+			}
+			told[i] = fmt.Sprintf("%-20s tidy and built in %.1f s, answers /health %.2f s after its start", f.Name, t.built.Seconds(), t.answered.Seconds())
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	for _, line := range told {
+		fmt.Fprintln(w, line)
+	}
+	fmt.Fprintf(w, "%d archives verified in %.1f s\n", len(told), time.Since(began).Seconds())
+	return nil
+}

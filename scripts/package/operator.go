@@ -1,0 +1,101 @@
+package main
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/countersign-run/countersign/infra"
+)
+
+const (
+	maxOperatorFiles = 200
+	maxOperatorBytes = 1 << 20
+)
+
+// readsOperatorFiles reports whether a function reads declared actions or the model's configuration.
+func readsOperatorFiles(f infra.Function) bool {
+	return slices.Contains(f.Parts, "actions") || slices.Contains(f.Parts, "model")
+}
+
+// operatorFiles reads the files and folders of -with, by their paths below the root.
+func operatorFiles(root string, paths []string) (files, error) {
+	content, size := files{}, 0
+	for _, given := range paths {
+		if !filepath.IsLocal(given) || filepath.Clean(given) == "." {
+			return nil, fmt.Errorf("-with %s must be a path below the repository's folder, such as actions", given)
+		}
+		err := filepath.WalkDir(filepath.Join(root, given), func(file string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			rel, err := filepath.Rel(root, file)
+			if err != nil {
+				return err
+			}
+			name := filepath.ToSlash(rel)
+			body, err := operatorFile(file, name, d, maxOperatorBytes-size)
+			if err != nil {
+				return err
+			}
+			content[name] = body
+			if size += len(body); len(content) > maxOperatorFiles {
+				return fmt.Errorf("there are more than %d files: name only those that a function reads", maxOperatorFiles)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("-with %s: %w", given, err)
+		}
+	}
+	return content, nil
+}
+
+func operatorFile(file, name string, d fs.DirEntry, room int) ([]byte, error) {
+	if !d.Type().IsRegular() {
+		return nil, fmt.Errorf("%s is a link or no file: put the file itself there", name)
+	}
+	if path.Ext(name) == ".go" || strings.HasPrefix(path.Base(name), "go.") {
+		return nil, fmt.Errorf("%s would be built into the function: only data can be added", name)
+	}
+	info, err := d.Info()
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > int64(room) {
+		return nil, fmt.Errorf("with %s there are more than %d bytes: name only what a function reads", name, maxOperatorBytes)
+	}
+	body, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	return body, forbidden(name, body)
+}
+
+var (
+	secretName = regexp.MustCompile(`(?i)^(\.env(\..*)?|.*\.(pem|key|p12|pfx|jks)|id_(rsa|ecdsa|ed25519)|\.netrc|\.npmrc|credentials.*|.*\.tfstate.*|.*\.tfvars)$`)
+	// A value may name an environment variable, as $NAME, and is no secret then.
+	secretText = regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----|AIza[0-9A-Za-z_-]{30}|GOCSPX-[0-9A-Za-z_-]{20}|ya29\.[0-9A-Za-z_-]{20}|"type":\s*"service_account"|` +
+		`(?im)^[\s-]*["']?[a-z_-]*(api_?key|secret|password|private_?key)["']?\s*:\s*["']?[^\s"'$#]{8,}`)
+)
+
+// forbidden refuses what no archive may carry, without saying the secret.
+func forbidden(name string, body []byte) error {
+	for part := range strings.SplitSeq(name, "/") {
+		if part == ".git" || part == "testdata" || part == "vendor" || part == "node_modules" || secretName.MatchString(part) {
+			return fmt.Errorf("%s must not be in an archive: leave it out, and give a secret through Secret Manager", name)
+		}
+	}
+	if strings.HasSuffix(name, "_test.go") {
+		return fmt.Errorf("%s is a test, which is not deployed: leave it out", name)
+	}
+	if path.Ext(name) != ".go" && secretText.Match(body) {
+		return fmt.Errorf("%s seems to hold a secret: take it out, and give it through Secret Manager", name)
+	}
+	return nil
+}

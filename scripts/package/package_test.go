@@ -1,0 +1,246 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// checkout copies what is packaged into a folder of its own, with other dates.
+func checkout(t *testing.T, age time.Duration) string {
+	t.Helper()
+	root := t.TempDir()
+	for _, name := range []string{"go.mod", "go.sum", "LICENSE"} {
+		copyFile(t, filepath.Join("../..", name), filepath.Join(root, name), age)
+	}
+	for _, dir := range []string{"functions", "shared", "infra"} {
+		err := filepath.WalkDir(filepath.Join("../..", dir), func(file string, d fs.DirEntry, err error) error {
+			if err == nil && d.Type().IsRegular() {
+				copyFile(t, file, filepath.Join(root, strings.TrimPrefix(filepath.ToSlash(file), "../../")), age)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root
+}
+
+func copyFile(t *testing.T, from, to string, age time.Duration) {
+	t.Helper()
+	body, err := os.ReadFile(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, to, string(body))
+	when := time.Unix(1_700_000_000, 0).Add(-age)
+	if err := os.Chtimes(to, when, when); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func put(t *testing.T, file, body string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(body), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func archivesOf(t *testing.T, root string, with ...string) (manifest, map[string][]byte) {
+	t.Helper()
+	m, archives, err := makeAll(t.Context(), options{root: root, release: "v1", with: with})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m, archives
+}
+
+func TestTheSameSourcesGiveTheSameBytes(t *testing.T) {
+	first, second := checkout(t, 0), checkout(t, 1000*time.Hour)
+	_, a := archivesOf(t, first)
+	m, b := archivesOf(t, second)
+	if len(a) != len(m.Functions) || len(a) < 13 || !maps.EqualFunc(a, b, bytes.Equal) {
+		t.Fatalf("%d and %d archives of two folders differ", len(a), len(b))
+	}
+	t.Run("and a change reaches the archives that contain it", func(t *testing.T) {
+		file := filepath.Join(second, "functions/run/run.go")
+		body, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		put(t, file, string(body)+"\n// Changed.\n")
+		if _, c := archivesOf(t, second); !slices.Equal(changed(b, c), []string{"run.zip"}) {
+			t.Errorf("a change of run alone changes %v", changed(b, c))
+		}
+		put(t, filepath.Join(second, "shared/tools/gmail/changed.go"), "package gmail\n")
+		put(t, filepath.Join(second, "shared/tools/gmail/more_test.go"), "package gmail\n")
+		put(t, file, string(body))
+		_, d := archivesOf(t, second)
+		var want []string
+		for _, e := range m.Functions {
+			if slices.ContainsFunc(e.Packages, func(p string) bool { return strings.HasSuffix(p, "/shared/tools/gmail") }) {
+				want = append(want, e.Archive)
+			}
+		}
+		slices.Sort(want)
+		if got := changed(b, d); len(want) == 0 || len(want) == len(d) || !slices.Equal(got, want) {
+			t.Errorf("a change of shared/tools/gmail changes %v, want %v", got, want)
+		}
+	})
+	t.Run("and nothing foreign is inside", func(t *testing.T) {
+		for _, e := range m.Functions {
+			content, err := unpack(a[e.Archive])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := layout(content); err != nil {
+				t.Errorf("%s: %v", e.Archive, err)
+			}
+			for name := range content {
+				if !ofPackages(name, e) {
+					t.Errorf("%s has %s, which is of none of its packages", e.Archive, name)
+				}
+			}
+		}
+	})
+	t.Run("and an operator's files are where they are read", func(t *testing.T) {
+		put(t, filepath.Join(first, "actions/plugin.yaml"), "name: crm\n")
+		with, c := archivesOf(t, first, "actions")
+		var want []string
+		for _, e := range with.Functions {
+			if len(e.With) > 0 {
+				want = append(want, e.Archive)
+			}
+		}
+		slices.Sort(want)
+		if got := changed(a, c); !slices.Contains(got, "run.zip") || slices.Contains(got, "web.zip") || !slices.Equal(got, want) {
+			t.Errorf("the files changed %v, the manifest says %v", got, want)
+		}
+	})
+}
+
+func changed(before, after map[string][]byte) []string {
+	var names []string
+	for name := range after {
+		if !bytes.Equal(before[name], after[name]) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// ofPackages reports whether a file lies in the folder of one of the packages, or is one of those at the root.
+func ofPackages(name string, e entry) bool {
+	if slices.Contains([]string{"go.mod", "go.sum", "LICENSE", "function.go"}, name) {
+		return true
+	}
+	return slices.ContainsFunc(e.Packages, func(p string) bool {
+		return strings.HasPrefix(name, strings.TrimPrefix(p, "github.com/countersign-run/countersign/")+"/")
+	})
+}
+
+func TestVerify(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds and starts functions")
+	}
+	m, archives := archivesOf(t, "../..")
+	for _, name := range []string{"web", "resume"} {
+		i := slices.IndexFunc(m.Functions, func(e entry) bool { return e.Name == name })
+		e := m.Functions[i]
+		if _, err := verify(t.Context(), e, archives[e.Archive]); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if name == "web" {
+			e.EntryPoint = "no-such-function"
+			if _, err := verify(t.Context(), e, archives[e.Archive]); err == nil || !strings.Contains(err.Error(), "ends without an answer") {
+				t.Errorf("a wrong entry point: %v", err)
+			}
+		}
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	sound := func() files {
+		return files{"go.mod": []byte("module example.com/x\n"), "go.sum": []byte("x"), "LICENSE": []byte("x"), "function.go": []byte("package function\nimport _ \"" + framework + "/functions\"\n")}
+	}
+	if _, err := layout(sound()); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct{ file, body, want string }{
+		"second package": {"x_test2.go", "package other", "the build takes one"},
+		"framework":      {"function.go", "package function", "does not import"},
+		"toolchain":      {"go.mod", "module example.com/x\ntoolchain go1.26.8\n", "toolchain"},
+		"no dot":         {"go.mod", "module agent\n", "wants a dot"},
+		"no license":     {"LICENSE", "", "LICENSE is missing"},
+		"test":           {"shared/x_test.go", "package x", "is a test"},
+		"environment":    {"config/.env", "A=1", "must not be in an archive"},
+		"key":            {"deploy.pem", "x", "must not be in an archive"},
+		"history":        {".git/config", "x", "must not be in an archive"},
+		"leaves":         {"../x", "x", "leaves the archive"},
+		"API key":        {"config/.gemini.yaml", "apiKey: AIzaSyCANARYCANARYCANARYCANARYCANARY123\n", "seems to hold a secret"},
+		"private key":    {"a.json", "-----BEGIN PRIVATE KEY-----", "seems to hold a secret"},
+		"client secret":  {"a.yaml", "  client_secret: CANARY-something\n", "seems to hold a secret"},
+	} {
+		content := sound()
+		content[c.file] = []byte(c.body)
+		if _, err := layout(content); err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "CANARY") {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+	content := sound()
+	content["config/.gemini.yaml"] = []byte("apiKey: $GEMINI_API_KEY\nsystemPrompt: Be brief.\n")
+	if _, err := layout(content); err != nil {
+		t.Errorf("a named variable is no secret: %v", err)
+	}
+}
+
+func TestOperatorFilesAreRefused(t *testing.T) {
+	root := t.TempDir()
+	put(t, filepath.Join(root, "code/x.go"), "package x")
+	put(t, filepath.Join(root, "big/x.bin"), strings.Repeat("x", maxOperatorBytes+1))
+	put(t, filepath.Join(root, "keys/id_rsa"), "x")
+	if err := os.MkdirAll(filepath.Join(root, "links"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("/etc/passwd", filepath.Join(root, "links/x")); err != nil {
+		t.Fatal(err)
+	}
+	for given, want := range map[string]string{"code": "only data", "big": "more than 1048576 bytes", "keys": "Secret Manager", "links": "is a link",
+		"../x": "must be a path below", "/etc": "must be a path below", "absent": "no such file"} {
+		if _, err := operatorFiles(root, []string{given}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", given, err, want)
+		}
+	}
+}
+
+func TestTheOutputFolder(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "dist")
+	for _, archive := range []string{"a.zip", "b.zip"} {
+		m := manifest{Format: format, Functions: []entry{{Archive: archive}}}
+		if err := write(out, m, map[string][]byte{archive: []byte("x")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if found, err := filepath.Glob(filepath.Join(out, "*.zip")); err != nil || len(found) != 1 || filepath.Base(found[0]) != "b.zip" {
+		t.Errorf("%v, %v: an archive of an earlier run is left", found, err)
+	}
+	put(t, filepath.Join(out, "notes.txt"), "mine")
+	if err := usable(out); err == nil || !strings.Contains(err.Error(), "notes.txt") {
+		t.Errorf("a foreign file: %v", err)
+	}
+	if err := run(t.Context(), []string{"-out", t.TempDir() + "/..", "-release", "v1"}, io.Discard); err == nil || !strings.Contains(err.Error(), "name another folder") {
+		t.Errorf("a foreign folder: %v", err)
+	}
+}
