@@ -2,7 +2,6 @@ package api
 
 import (
 	"cmp"
-	"html/template"
 	"net/http"
 	"strings"
 
@@ -117,20 +116,10 @@ func getCallback(r *request) (any, error) {
 		_, unlinked := accounts.Unlink(ctx, uid)
 		return nil, cmp.Or(unlinked, err)
 	}
-	h := r.w.Header()
-	h.Set("Referrer-Policy", "no-referrer")
-	if returnTo != "" {
-		http.Redirect(r.w, r.Request, returnTo, http.StatusSeeOther)
-		return nil, nil
-	}
-	h.Set("Content-Type", "text/html; charset=utf-8")
-	h.Set("Content-Security-Policy", "default-src 'none'")
-	return nil, linked.Execute(r.w, nil)
+	r.w.Header().Set("Referrer-Policy", "no-referrer")
+	http.Redirect(r.w, r.Request, returnTo, http.StatusSeeOther)
+	return nil, nil
 }
-
-var linked = template.Must(template.New("linked").Parse(`<!doctype html><html lang="en"><meta charset="utf-8"><title>Account linked</title>
-<p>Your Google account is linked. You can close this window.</p></html>
-`))
 
 func deleteConnection(r *request) (any, error) {
 	accounts, err := r.accounts()
