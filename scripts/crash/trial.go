@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"strings"
 	"time"
 
 	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
-	"github.com/countersign-run/countersign/scripts/invariants"
 	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/agent"
 )
@@ -353,108 +351,6 @@ func (t *trial) settle(ctx context.Context, what string, so func(context.Context
 		}
 		if err := t.lane.deliver(ctx); err != nil {
 			return err
-		}
-	}
-	return nil
-}
-
-// judge holds everything to the invariants, answers the reviews, and judges again.
-func (t *trial) judge(ctx context.Context) error {
-	t.lane.tearNext(localgoogle.None, 0)
-	if err := t.quiet(ctx); err != nil {
-		return err
-	}
-	for n := range t.started() {
-		if a := t.look(n); len(a.Approvals) > 0 && a.Approvals[0].Kind == "review" {
-			t.outcome.reviews++
-		}
-	}
-	if err := t.hold(ctx); err != nil {
-		return err
-	}
-	effects := t.lane.effectsOf(t.uid)
-	t.outcome.effects = len(effects)
-	if t.outcome.reviews == 0 && t.torn == localgoogle.None && !t.slow && !t.walk.effects(len(effects)) {
-		if len(effects) > t.started() {
-			t.problem("%d effects; %s", len(effects), t.ends())
-		} else {
-			t.overdue("%d effects; %s", len(effects), t.ends())
-		}
-	}
-	if t.outcome.reviews > 0 && t.kind.proves() && t.torn == localgoogle.None && !t.walk.ends {
-		t.overdue("somebody is asked about what could be found out")
-	}
-	return t.answerReviews(ctx)
-}
-
-// answerReviews has the user settle what nobody could know: every second time by trying it again.
-func (t *trial) answerReviews(ctx context.Context) error {
-	for n := range t.started() {
-		for round := 0; round < 3; round++ {
-			a := t.look(n)
-			if len(a.Approvals) == 0 {
-				break
-			}
-			decision := "approve_once"
-			if a.Approvals[0].Kind == "review" {
-				decision = []string{"confirm_done", "start_new"}[t.lane.random.IntN(2)]
-			}
-			if err := t.answer(ctx, a.Approvals[0], decision); err != nil {
-				return err
-			}
-		}
-	}
-	if t.outcome.reviews == 0 {
-		return nil
-	}
-	return t.hold(ctx)
-}
-
-func (t *trial) answer(ctx context.Context, a world.Approval, decision string) error {
-	got, err := t.send(ctx, t.lane.worker, "POST", "/api/agent/approvals/resolve", fmt.Sprintf(`{"approvalId":%q,"decision":%q}`, a.ApprovalID, decision))
-	if err != nil {
-		return err
-	}
-	if got.HTTP != 200 {
-		t.problem("%s: %d %s", decision, got.HTTP, got.Body)
-	}
-	return t.settle(ctx, "after "+decision, t.rested)
-}
-
-// quiet delivers old messages once more, of which nothing may change.
-func (t *trial) quiet(ctx context.Context) error {
-	for _, id := range t.runs[:t.started()] {
-		if err := t.lane.deliver(ctx); err != nil {
-			return err
-		}
-		before, err := invariants.Versions(ctx, t.lane.store, id)
-		if err != nil {
-			return err
-		}
-		for range 3 {
-			t.lane.again(ctx, id, t.lane.worker)
-		}
-		after, err := invariants.Versions(ctx, t.lane.store, id)
-		if err != nil {
-			return err
-		}
-		if !maps.Equal(before, after) {
-			t.problem("invariant 21: an old message changed something")
-		}
-	}
-	return nil
-}
-
-// hold holds the stored documents to what the providers did.
-func (t *trial) hold(ctx context.Context) error {
-	rules := invariants.Rules{MaxTurns: 3, MaxOpen: 20, Resting: true}
-	for _, id := range t.runs[:t.started()] {
-		found, err := invariants.Run(ctx, t.lane.store, id, t.lane.effectsOf(t.uid), rules)
-		if err != nil {
-			return err
-		}
-		for _, v := range found {
-			t.problem("%v", v)
 		}
 	}
 	return nil

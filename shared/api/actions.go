@@ -79,6 +79,8 @@ func (r *request) perform(ctx context.Context, name, key string, input json.RawM
 	}
 	v := called.Run
 	switch {
+	case called.Approval != nil && called.Approval.Kind == agent.KindApproval: // the operator has everything asked about
+		return actionAnswer{OK: true, RunID: v.RunID, Status: v.Status}, nil
 	case called.Approval != nil:
 		return nil, fault.New(fault.Tool, fault.CodeUnknownOutcome, "%s It waits for you among the approvals.", called.Approval.Reason)
 	case v.Status == agent.Failed:

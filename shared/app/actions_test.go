@@ -65,7 +65,7 @@ binding:
 `
 
 // withActions is a world with three actions at the endpoint, and one that Go code does.
-func withActions(t *testing.T, e *endpoint) *proved {
+func withActions(t *testing.T, e *endpoint, settings ...string) *proved {
 	t.Helper()
 	dir := t.TempDir()
 	write := func(name, text string) {
@@ -85,7 +85,7 @@ func withActions(t *testing.T, e *endpoint) *proved {
 	greet := action.Handle(func(_ context.Context, c tool.Call, in greeting) (greeting, error) {
 		return greeting{c.UID + ": " + in.Text}, nil
 	})
-	w, err := world.New(t.Context(), world.Options{Dir: t.TempDir(), Settings: []string{"ACTIONS=" + dir, "ACTION_KEY=0123456789abcdef0123456789abcdef"},
+	w, err := world.New(t.Context(), world.Options{Dir: t.TempDir(), Settings: append(settings, "ACTIONS="+dir, "ACTION_KEY=0123456789abcdef0123456789abcdef"),
 		App: []app.Option{app.With(actions.With(action.Handlers{"greet": greet}))}})
 	if err != nil {
 		t.Fatal(err)
@@ -121,6 +121,19 @@ func TestTheModelsActionWaitsForItsUser(t *testing.T) {
 		t.Fatalf("%s, %v", r.Body, e.requests())
 	}
 	if got := w.approve(r); got.Status != "completed" || len(e.requests()) != 1 {
+		t.Fatalf("%s, %v", got.Body, e.requests())
+	}
+}
+
+// Where the operator has everything asked about, the user's own call waits for them too, and is no failure.
+func TestTheUsersOwnCallIsAskedAboutWhereAllAre(t *testing.T) {
+	e := newEndpoint(t)
+	w := withActions(t, e, "SIDE_EFFECTS=ask")
+	a, _ := w.act("cart.add", `{"id":"mug"}`)
+	if a.HTTP != 200 || !a.OK || a.Status != "awaiting_confirmation" || a.RunID == "" || len(e.requests()) != 0 {
+		t.Fatalf("%d %s, %v", a.HTTP, a.Body, e.requests())
+	}
+	if got := w.approve(w.call("GET", "/api/agent/runs/"+a.RunID, "")); got.Status != "completed" || len(e.requests()) != 1 {
 		t.Fatalf("%s, %v", got.Body, e.requests())
 	}
 }

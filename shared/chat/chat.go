@@ -59,6 +59,8 @@ type Request struct {
 	History     []json.RawMessage
 	Tools       []ToolDefinition
 	PageState   json.RawMessage
+
+	tools tool.Set // of Tools
 }
 
 // Result is what a page tool answered (seed 001, ToolCallResult).
@@ -107,7 +109,7 @@ type Pending struct {
 // names the field; those of the model and of the core; then nothing has changed and the request may be sent again: an
 // action with an effect is not proposed twice.
 func (c *Chat) Say(ctx context.Context, r Request, emit loop.Sink) (*Reply, error) {
-	h, err := c.read(r)
+	h, err := c.read(&r)
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +128,7 @@ func (c *Chat) Say(ctx context.Context, r Request, emit loop.Sink) (*Reply, erro
 // Answer takes what the page's tools answered to the calls of the last reply, all of them at once. Where approvals still
 // wait, the reply is what waits.
 func (c *Chat) Answer(ctx context.Context, r Request, emit loop.Sink) (*Reply, error) {
-	h, err := c.read(r)
+	h, err := c.read(&r)
 	if err != nil {
 		return nil, err
 	}

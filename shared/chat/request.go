@@ -18,8 +18,8 @@ const ActionPrefix = "action_"
 func blank(s string) bool { return strings.TrimSpace(s) == "" }
 
 // read checks what both requests bring.
-func (c *Chat) read(r Request) (*history, error) {
-	if _, err := pageTools(r.Tools); err != nil {
+func (c *Chat) read(r *Request) (_ *history, err error) {
+	if r.tools, err = pageTools(r.Tools); err != nil {
 		return nil, err
 	}
 	if len(r.PageState) > MaxPageState {

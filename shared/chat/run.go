@@ -26,10 +26,7 @@ func (quiet) Close() error { return nil }
 
 // run takes the conversation as far as it goes without the page and without anybody's approval.
 func (c *Chat) run(ctx context.Context, r Request, h *history, q loop.Ask, emit loop.Sink) (*Reply, error) {
-	l, err := c.loop(r)
-	if err != nil {
-		return nil, err
-	}
+	l := c.loop(r)
 	q.UID, q.Origin = r.UID, r.Origin
 	v, err := l.Start(ctx, q, emit)
 	if err != nil {
@@ -69,11 +66,8 @@ func (c *Chat) run(ctx context.Context, r Request, h *history, q loop.Ask, emit 
 
 // loop is the loop on a store of this request alone. Whether an action with an effect needs an approval is the core's to
 // say, so here it is a call like the page's, that somebody else answers.
-func (c *Chat) loop(r Request) (*loop.Loop, error) {
-	set, err := pageTools(r.Tools)
-	if err != nil {
-		return nil, err
-	}
+func (c *Chat) loop(r Request) *loop.Loop {
+	set := maps.Clone(r.tools)
 	maps.Copy(set, c.Actions)
 	for name, t := range c.Actions {
 		if !runsHere(t) {
@@ -82,7 +76,7 @@ func (c *Chat) loop(r Request) (*loop.Loop, error) {
 	}
 	p := c.Profile
 	p.Persona = c.persona(r.PageState)
-	return (&loop.Loop{Store: memory.New(c.Now), Queue: quiet{}, Model: c.Model, Tools: set, Profile: p, Log: c.Log, Now: c.Now, Random: c.Random}).Init(), nil
+	return (&loop.Loop{Store: memory.New(c.Now), Queue: quiet{}, Model: c.Model, Tools: set, Profile: p, Log: c.Log, Now: c.Now, Random: c.Random}).Init()
 }
 
 // runsHere reports whether a call of the tool may be made at once and forgotten: it changes nothing and nobody is asked.

@@ -7,6 +7,12 @@ const maxTrips = 24;
 const maxText = 20000;
 const maxMessages = 500;
 
+/** A second, or as long as nobody stops it. @param {AbortSignal} signal @returns {Promise<void>} */
+const moment = (signal) => new Promise((done) => {
+  const timer = setTimeout(done, 1000);
+  signal.addEventListener('abort', () => { clearTimeout(timer); done(); }, { once: true });
+});
+
 /**
  * A conversation. It tells of itself by events: change (anything), message, error, tool-call and approval.
  * Options: endpoint (the base of the API), token (a function that gives one; its argument says that the last was refused),
@@ -239,7 +245,7 @@ export class GeminiChat extends EventTarget {
 
   /** Waits until all that was asked has been decided and done. @param {AbortSignal} signal */
   async #decisions(signal) {
-    if (!this.approvals.length) throw new ChatError('The server asked for something that this page cannot do.');
+    if (!this.approvals.length) return moment(signal); // it was decided, and is being carried out
     this.activity = '';
     this.#busy = false;
     this.changed();
