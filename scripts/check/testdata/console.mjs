@@ -111,6 +111,10 @@ await run({
     await cards(page).first().getByRole('button', { name: 'Reject' }).click();
     await ended(page);
     expect('it was asked once', (await page.locator('.thread').filter({ hasText: 'zoe@example.org' }).count()) === 1);
+    await newThread(page); // a reload that began before the conversation had its address
+    await page.evaluate((id) => sessionStorage.setItem('countersign.begun', JSON.stringify(id)), await page.locator('.thread').filter({ hasText: 'zoe@example.org' }).getAttribute('href').then((h) => h.slice(4)));
+    await page.reload();
+    await page.waitForURL(/#\/t\/./);
   },
 
   'a stream that is lost, and one that is cut': async (page) => {

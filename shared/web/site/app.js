@@ -12,7 +12,7 @@ import { accounts, allowed, mailbox } from './lists.js';
 import * as pending from './pending.js';
 import { hurry } from './run.js';
 import { runView } from './runview.js';
-import { forget, user } from './session.js';
+import { begun, forget, user } from './session.js';
 import * as signin from './signin.js';
 import * as threads from './threads.js';
 
@@ -43,6 +43,7 @@ function show(moved) {
   leave = new AbortController();
   menu(false);
   const { signal } = leave;
+  if (moved) begun.clear();
   const [pattern, name, view] = routes.find(([p]) => p.test(location.hash)) ?? [];
   for (const a of byId('views').querySelectorAll('a')) a.toggleAttribute('aria-current', location.hash.startsWith(a.getAttribute('href') ?? ''));
   threads.current(location.hash.match(/^#\/t\/(.+)$/)?.[1] ?? '');
@@ -158,6 +159,8 @@ async function begin() {
     gate(enter, err);
     return;
   }
+  // A reload that was under way when a question became a conversation comes back without its address.
+  if (begun.get() && /^#?\/?$/.test(location.hash)) history.replaceState(null, '', `#/t/${begun.get()}`);
   enter();
 }
 

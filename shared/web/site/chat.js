@@ -5,7 +5,7 @@ import { config } from './config.js';
 import { arrange, button, busy, confirm, el, say, trouble } from './dom.js';
 import { icon } from './icons.js';
 import { Live } from './live.js';
-import { asked, drafts } from './session.js';
+import { asked, begun, drafts } from './session.js';
 import * as threads from './threads.js';
 import { when } from './time.js';
 
@@ -123,6 +123,7 @@ class Conversation {
       drafts.set(this.threadId, typed);
       this.#remove.hidden = false;
       history.replaceState(null, '', `#/t/${live.threadId}`);
+      begun.set(live.threadId);
       threads.current(live.threadId);
     }
     threads.load();

@@ -45,9 +45,10 @@ function shelf(key) {
 export const user = slot('countersign.user', /** @type {User|null} */ (null));
 export const trip = slot('countersign.trip', /** @type {any} */ (null)); // on the way to the issuer and back
 export const asked = shelf('countersign.asked'); // thread → {prompt, threadId, key}: sent, and no run is known yet
+export const begun = slot('countersign.begun', ''); // the conversation that a question has become, until somebody moves on
 export const drafts = shelf('countersign.drafts'); // thread → words that were not sent
 export const edits = shelf('countersign.edits'); // approval → arguments that were not sent
 
 export function forget() {
-  for (const s of [user, trip, asked, drafts, edits]) s.clear();
+  for (const s of [user, trip, asked, begun, drafts, edits]) s.clear();
 }
