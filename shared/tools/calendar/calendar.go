@@ -8,7 +8,6 @@ import (
 	"context"
 	"net/http"
 	"time"
-	_ "time/tzdata" // The cloud's images may come without time zones.
 
 	"github.com/google/jsonschema-go/jsonschema"
 	calendarapi "google.golang.org/api/calendar/v3"
@@ -44,7 +43,7 @@ type Args struct {
 	Summary     string   `json:"summary" jsonschema:"The event's title."`
 	Start       string   `json:"start" jsonschema:"When it begins: RFC 3339 with an offset such as 2027-01-05T10:00:00+01:00, or without an offset if timeZone is given, or YYYY-MM-DD with allDay."`
 	End         string   `json:"end" jsonschema:"When it ends, in the form of start. With allDay: the first day after the event."`
-	TimeZone    string   `json:"timeZone,omitempty" jsonschema:"An IANA time zone such as Europe/Berlin. Needed for recurring events and for times without an offset."`
+	TimeZone    string   `json:"timeZone,omitempty" jsonschema:"An IANA time zone by its area and city, such as Europe/Berlin, or UTC. Needed for recurring events and for times without an offset."`
 	AllDay      bool     `json:"allDay,omitempty" jsonschema:"Whether start and end are dates."`
 	Attendees   []string `json:"attendees,omitempty" jsonschema:"Bare e-mail addresses of the people to invite."`
 	Location    string   `json:"location,omitempty"`

@@ -58,6 +58,8 @@ func TestWhatIsNoEventIsRefusedAndTheFieldNamed(t *testing.T) {
 		"Go's Local":                     {at("2027-01-05T10:00:00", "2027-01-05T11:00:00", "Local"), "timeZone", fault.Validation},
 		"a path for a zone":              {at("2027-01-05T10:00:00", "2027-01-05T11:00:00", "../../etc/passwd"), "timeZone", fault.Validation},
 		"a zone in another case":         {at("2027-01-05T10:00:00", "2027-01-05T11:00:00", "europe/berlin"), "timeZone", fault.Validation},
+		"an abbreviation":                {at("2027-01-05T10:00:00", "2027-01-05T11:00:00", "EST"), "timeZone", fault.Validation},
+		"an abbreviation with its rules": {at("2027-01-05T10:00:00", "2027-01-05T11:00:00", "MST7MDT"), "timeZone", fault.Validation},
 		"a zone that does not exist":     {at("2027-01-05T10:00:00", "2027-01-05T11:00:00", "Europe/Atlantis"), "timeZone", fault.Validation},
 		"the hour that spring skips":     {at("2027-03-28T02:30:00", "2027-03-28T03:30:00", "Europe/Berlin"), "start", fault.Validation},
 		"comma for the decimal point":    {at("2027-01-05T10:00:00,5Z", "2027-01-05T11:00:00Z", ""), "start", fault.Validation},

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/timezone"
 )
 
 // span is the event's time. All-day events are dates: midnight UTC, the end being the first day after the event.
@@ -18,9 +19,6 @@ var (
 	moment = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.0{1,9})?(Z|[+-](0\d|1[0-4]):[0-5]\d)$`)
 	clock  = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}$`)
 	day    = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}$`)
-	// Every part of an IANA name begins with a capital letter. That leaves out Go's "Local", the paths of a time zone
-	// directory, and names in another case on file systems that do not mind.
-	zoneName = regexp.MustCompile(`^[A-Z][A-Za-z0-9_+-]*(/[A-Z][A-Za-z0-9_+-]*){0,2}$`)
 )
 
 func parseSpan(a Args) (s span, err error) {
@@ -41,14 +39,7 @@ func loadZone(name string) (*time.Location, error) {
 	if name == "" {
 		return nil, nil
 	}
-	if !zoneName.MatchString(name) || name == "Local" {
-		return nil, fault.Invalid("timeZone", "this is not the name of an IANA time zone, such as Europe/Berlin")
-	}
-	loc, err := time.LoadLocation(name)
-	if err != nil {
-		return nil, fault.Invalid("timeZone", "there is no such IANA time zone")
-	}
-	return loc, nil
+	return timezone.Load("timeZone", name)
 }
 
 func parseTime(field, s string, allDay bool, zone *time.Location) (time.Time, error) {

@@ -1,0 +1,38 @@
+// Package timezone decides which names of time zones are taken. An area and a city (Europe/Berlin) follow their laws on
+// daylight saving; the abbreviations that tzdata keeps beside them (EST, MST7MDT) mean one thing to it and another to
+// people, and are refused.
+package timezone
+
+import (
+	"regexp"
+	"time"
+	_ "time/tzdata" // The cloud's images may come without time zones.
+
+	"github.com/countersign-run/countersign/shared/fault"
+)
+
+// UTC is the one name without an area.
+const UTC = "UTC"
+
+// MaxName is the longest name that is looked at, in octets.
+const MaxName = 64
+
+// Every part of a name begins with a capital letter. That leaves out the paths of a time zone directory, its copies of the
+// zones with leap seconds (right/, posix/), and most names in another case on file systems that do not mind.
+var areaAndCity = regexp.MustCompile(`^[A-Z][A-Za-z0-9_+-]*(/[A-Z][A-Za-z0-9_+-]*){1,2}$`)
+
+// Load returns the zone of a name: an area and a place that tzdata knows, or UTC. The error is a ValidationError that names
+// the field and does not repeat the name.
+func Load(field, name string) (*time.Location, error) {
+	if name == UTC {
+		return time.UTC, nil
+	}
+	if len(name) > MaxName || !areaAndCity.MatchString(name) {
+		return nil, fault.Invalid(field, "a time zone is named by its area and city, such as Europe/Berlin, or is UTC")
+	}
+	zone, err := time.LoadLocation(name)
+	if err != nil {
+		return nil, fault.Invalid(field, "there is no such time zone; one is named by its area and city, such as Europe/Berlin, or is UTC")
+	}
+	return zone, nil
+}
