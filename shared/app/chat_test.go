@@ -17,8 +17,15 @@ import (
 // talk is what the chat answers, and what the page sends back of it.
 type talk struct {
 	Type, Message string
-	Calls         []struct{ ID, Name, Category string }
+	Calls         []waitingCall
 	History       json.RawMessage
+}
+
+// waitingCall is a call that waits for the page, or for its user's approval.
+type waitingCall struct {
+	ID, Name, Category, RunID string
+	Args                      json.RawMessage
+	Approval                  *world.Approval
 }
 
 const clickTool = `[{"name":"click-x","description":"Clicks.","inputSchema":{"type":"object"},"category":"page-automation"}]`
@@ -108,5 +115,26 @@ func TestAnyInstanceAnswersAPage(t *testing.T) {
 	}
 	if a, _ := other.chat("/api/agent/chat", again); a.HTTP != http.StatusBadRequest {
 		t.Errorf("%d %s", a.HTTP, a.Body)
+	}
+}
+
+// Gemini leaves the arguments of a tool without parameters out (recording google-stream-no-args-tool-call): that is an
+// empty object. A literal null is no object, so the model is told and the page is not asked.
+func TestACallWithoutArguments(t *testing.T) {
+	for name, tt := range map[string]struct {
+		args any
+		asks bool
+	}{"left out": {nil, true}, "an empty object": {map[string]any{}, true}, "a literal null": {json.RawMessage("null"), false}} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.SetBrain(world.Wants("click-x", tt.args))
+			a, said := w.chat("/api/agent/chat", `{"message":"click","toolDefinitions":`+clickTool+`}`)
+			if asks := said.Type == "tool-calls"; asks != tt.asks {
+				t.Fatalf("%d %s", a.HTTP, a.Body)
+			}
+			if tt.asks && string(said.Calls[0].Args) != "{}" {
+				t.Errorf("the page was given the arguments %s", said.Calls[0].Args)
+			}
+		})
 	}
 }

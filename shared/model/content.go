@@ -133,8 +133,8 @@ func (r rawCall) call() (Call, error) {
 		return Call{}, unreadable(nil)
 	}
 	args := r.Args
-	if args == nil {
-		args = json.RawMessage("null")
+	if args == nil { // Gemini leaves it out where a tool has no parameters
+		args = json.RawMessage("{}")
 	}
 	if s := string(args); s != "null" && !strings.HasPrefix(s, "{") {
 		return Call{}, unreadable(nil)

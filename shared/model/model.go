@@ -21,7 +21,7 @@ type Request struct {
 type Call struct {
 	ID   string          // as the model sent it; empty when it sent none
 	Name string          // untrusted
-	Args json.RawMessage // a JSON object, or null when the model sent none
+	Args json.RawMessage // a JSON object, empty where the model sent none; or the literal null that it sent, which is no arguments
 }
 
 // Usage counts tokens, as the service reports them.
