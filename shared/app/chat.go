@@ -15,6 +15,10 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
+// BuiltIn are the names of the tools that Countersign brings. The functions that answer pages do not link them, but
+// know that no page's tool may have such a name.
+var BuiltIn = []string{"calendar_event_create", "gmail_send"}
+
 // openChat makes the page agent over the loop, which carries out its actions.
 func openChat(cfg config.Config, l *loop.Loop) (*chat.Chat, error) {
 	key, err := chatKey(cfg)
@@ -23,13 +27,15 @@ func openChat(cfg config.Config, l *loop.Loop) (*chat.Chat, error) {
 	}
 	p := l.Profile
 	p.MaxModelCalls = cfg.ChatMaxModelCalls
+	names := append(l.Tools.Names(), BuiltIn...)
 	actions := tool.Set{}
 	for name, t := range l.Tools {
 		if strings.HasPrefix(name, chat.ActionPrefix) && !t.Hidden {
 			actions[name] = t
 		}
 	}
-	return &chat.Chat{Model: l.Model, Core: l, Actions: actions, Key: key, Agent: cfg.AuthAudience, Prefix: cmp.Or(cfg.Persona, cfg.SystemPrompt), Profile: p, Log: l.Log, Now: l.Now, Random: l.Random}, nil
+	return &chat.Chat{Model: l.Model, Core: l, Actions: actions, Taken: chat.NamesOf(names...), Key: key, Agent: cfg.AuthAudience,
+		Prefix: cmp.Or(cfg.Persona, cfg.SystemPrompt), Profile: p, Log: l.Log, Now: l.Now, Random: l.Random}, nil
 }
 
 // chatKeyFile is the name of the key within DATA_DIR where CHAT_KEY is not set: 32 random bytes, readable by its owner alone.

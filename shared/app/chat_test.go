@@ -138,3 +138,20 @@ func TestACallWithoutArguments(t *testing.T) {
 		})
 	}
 }
+
+// The deployment's tools keep their names to themselves: a page's tool that could be taken for one is refused.
+func TestAPageToolIsNotCalledAsTheServersAre(t *testing.T) {
+	w := withActions(t, newEndpoint(t))
+	named := func(name string) string {
+		return `{"message":"hi","toolDefinitions":` + strings.Replace(clickTool, "click-x", name, 1) + `}`
+	}
+	for _, name := range []string{"gmail_send", "calendar_event_create", "Gmail.Send", "action_anything", "cart.add", "cart_note", "greet"} {
+		a, _ := w.chat("/api/agent/chat", named(name))
+		if a.HTTP != http.StatusBadRequest || a.Error.Class != "ValidationError" || a.Error.Field != "toolDefinitions/0/name" {
+			t.Errorf("%s: %d %s", name, a.HTTP, a.Body)
+		}
+	}
+	if a, _ := w.chat("/api/agent/chat", named("gmail_send_button")); a.HTTP != http.StatusOK {
+		t.Errorf("%d %s", a.HTTP, a.Body)
+	}
+}

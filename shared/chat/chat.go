@@ -42,6 +42,7 @@ type Chat struct {
 	Model   model.Model
 	Core    Core
 	Actions tool.Set // the declared actions that the model may call, under the names that it calls them by
+	Taken   Names    // of the deployment's tools, which no page's tool may have
 	Key     Key
 	Agent   string // what a history is bound to beside its user: another agent's is refused
 	Prefix  string // what the system prompt begins with; empty: a sentence of ours

@@ -15,11 +15,30 @@ import (
 // ActionPrefix is what the names of server actions begin with, and no page tool's.
 const ActionPrefix = "action_"
 
+// Names are names of tools, told apart by their letters and digits alone: gmail_send is Gmail.Send.
+type Names map[string]bool
+
+// NamesOf are the tools' names. A server action's counts without its prefix too, as its users write it.
+func NamesOf(tools ...string) Names {
+	n := Names{}
+	for _, name := range tools {
+		n[plainName(name)], n[plainName(strings.TrimPrefix(name, ActionPrefix))] = true, true
+	}
+	return n
+}
+
+// Has reports whether a name can be taken for one of them.
+func (n Names) Has(name string) bool { return n[plainName(name)] }
+
+func plainName(name string) string {
+	return strings.ToLower(strings.NewReplacer("_", "", ".", "", "-", "").Replace(name))
+}
+
 func blank(s string) bool { return strings.TrimSpace(s) == "" }
 
 // read checks what both requests bring.
 func (c *Chat) read(r *Request) (_ *history, err error) {
-	if r.tools, err = pageTools(r.Tools); err != nil {
+	if r.tools, err = c.pageTools(r.Tools); err != nil {
 		return nil, err
 	}
 	if len(r.PageState) > MaxPageState {
@@ -32,7 +51,7 @@ func (c *Chat) read(r *Request) (_ *history, err error) {
 }
 
 // pageTools makes tools of the page's definitions.
-func pageTools(defs []ToolDefinition) (tool.Set, error) {
+func (c *Chat) pageTools(defs []ToolDefinition) (tool.Set, error) {
 	if len(defs) > MaxTools {
 		return nil, fault.Invalid("toolDefinitions", "there are %d of them; %d are the limit", len(defs), MaxTools)
 	}
@@ -44,6 +63,8 @@ func pageTools(defs []ToolDefinition) (tool.Set, error) {
 			return nil, fault.Invalid(field+"category", "a page defines tools of the category %q alone", PageAutomation)
 		case strings.HasPrefix(d.Name, ActionPrefix):
 			return nil, fault.Invalid(field+"name", "a page tool's name must not begin with %q: those are the server's actions", ActionPrefix)
+		case c.Taken.Has(d.Name):
+			return nil, fault.Invalid(field+"name", "a page tool must not be called as one of the server's tools is")
 		case set[d.Name] != nil:
 			return nil, fault.Invalid(field+"name", "two tools have this name")
 		case blank(d.Description):

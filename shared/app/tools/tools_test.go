@@ -1,0 +1,17 @@
+package tools
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/config"
+)
+
+// The functions that answer pages know the built-in tools by their names alone.
+func TestBuiltInToolsAreNamed(t *testing.T) {
+	if names := set(config.Config{}, nil, time.Now).Names(); !slices.Equal(names, app.BuiltIn) {
+		t.Errorf("app.BuiltIn is %v, and the tools are %v", app.BuiltIn, names)
+	}
+}
