@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
@@ -137,7 +138,8 @@ func TestModelAnswers(t *testing.T) {
 	}{
 		"unknown tool":        {call("gmail_sendd", map[string]any{}), "", "ModelError"},
 		"another case":        {call("GMAIL_SEND", mail), "", "ModelError"},
-		"no arguments":        {call("gmail_send", nil), "", "ModelError"},
+		"no arguments":        {call("gmail_send", nil), "", "ValidationError"},
+		"null for arguments":  {call("gmail_send", json.RawMessage("null")), "", "ModelError"},
 		"empty arguments":     {call("gmail_send", map[string]any{}), "", "ValidationError"},
 		"a foreign argument":  {call("gmail_send", map[string]any{"to": []string{"a@example.com"}, "subject": "s", "body": "b", "from": "ceo@corp.com"}), "", "ValidationError"},
 		"a foreign calendar":  {call("calendar_event_create", map[string]any{"calendarId": "eve@example.com", "summary": "x", "start": "2027-01-05T10:00:00Z", "end": "2027-01-05T11:00:00Z"}), "", "PolicyError"},

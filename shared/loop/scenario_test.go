@@ -180,7 +180,7 @@ func (s *scenario) do(line string) {
 	}
 }
 
-// turn reads "text …", "call name {…}; name {…}", "error", or "correction …".
+// turn reads "text …", "call name {…}; name" (without arguments), "error", or "correction …".
 func turn(t testing.TB, s string) script.Turn {
 	kind, rest, _ := strings.Cut(s, " ")
 	switch kind {
@@ -195,7 +195,7 @@ func turn(t testing.TB, s string) script.Turn {
 		for _, c := range strings.Split(rest, "; ") {
 			name, args, _ := strings.Cut(c, " ")
 			call := script.Call{Name: name}
-			if args != "null" {
+			if args != "" {
 				call.Args = json.RawMessage(args)
 			}
 			calls = append(calls, call)

@@ -83,7 +83,7 @@ func TestCallsAndResponses(t *testing.T) {
 	c := fresh(t)
 	must(t, c.AddUser("go"), c.AddModel(raw), c.AddUser("and hurry"))
 	open := c.Open()
-	if len(open) != 2 || open[0].ID != "1" || string(open[0].Args) != "{}" || open[1].Name != "g" || string(open[1].Args) != "null" {
+	if len(open) != 2 || open[0].ID != "1" || string(open[0].Args) != "{}" || open[1].Name != "g" || string(open[1].Args) != "{}" {
 		t.Fatalf("open calls: %+v", open)
 	}
 	for name, rs := range map[string][]model.Response{
@@ -110,6 +110,22 @@ func TestCallsAndResponses(t *testing.T) {
 	)
 	if len(c.Open()) != 0 || c.AddResponses([]model.Response{{Name: "g"}}) == nil {
 		t.Fatal("calls are open after their responses")
+	}
+}
+
+// What the model leaves out is empty, what it says is null is null, and anything else is no call.
+func TestArguments(t *testing.T) {
+	for call, want := range map[string]string{
+		`{"name":"f"}`: "{}", `{"name":"f","args":{}}`: "{}", `{"name":"f","args":{"a":1}}`: `{"a":1}`, `{"name":"f","args":null}`: "null",
+		`{"name":"f","args":[]}`: "", `{"name":"f","args":"{}"}`: "",
+	} {
+		said, err := model.Parse(json.RawMessage(`{"role":"model","parts":[{"functionCall":` + call + `}]}`))
+		switch {
+		case want == "" && !fault.Is(err, fault.Model, model.CodeUnreadable):
+			t.Errorf("%s: %v %+v", call, err, said)
+		case want != "" && (err != nil || string(said.Calls[0].Args) != want):
+			t.Errorf("%s: %v %+v", call, err, said)
+		}
 	}
 }
 
