@@ -53,6 +53,7 @@ var scripts = map[string][]turn{
 	"reload": {{calls: []object{use("click-order", object{})}}, {say: "After the reload."}},
 	"mail":   {{calls: []object{asked("yes")}}, {say: "The mail is sent."}},
 	"late":   {{calls: []object{asked("late")}}, {say: "That has expired."}},
+	"pair":   {{calls: []object{asked("first"), asked("second")}}, {say: "Both were decided."}},
 	"mixed":  {{calls: []object{use("click-add-to-cart", object{"key": "mug-1"}), asked("mixed")}}, {calls: []object{asked("mixed")}}, {say: "Both are done."}},
 	"loop":   {{calls: []object{use("toggle-gift", object{"checked": true})}}},
 }

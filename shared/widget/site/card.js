@@ -11,8 +11,6 @@ const states = {
   sending: 'Sending your decision…', following: 'Your decision is being carried out…', expired: 'This has expired. Nothing was done.', completed: 'Done.', failed: 'Not done.',
 };
 
-const longText = 160;
-
 /** @param {Card} card @param {(decision: string) => void} decide @returns {HTMLElement} */
 export function cardOf({ approval, state, error }, decide) {
   const { title, fields, warnings } = approval.preview;
@@ -23,14 +21,14 @@ export function cardOf({ approval, state, error }, decide) {
     make('p', { className: 'small' }, approval.kind === 'review' ? 'Was this done?' : 'Needs your approval'),
     make('h3', { tabIndex: -1 }, title),
     ...(warnings ?? []).map((text) => make('p', { className: 'warning', part: 'approval-warning' }, `Careful: ${text}`)),
-    make('dl', {}, ...(fields ?? []).map(({ label, value, long }) => make('div', {}, make('dt', {}, label), make('dd', {}, long || value.length > longText ? folded(value) : value)))),
+    make('dl', {}, ...(fields ?? []).map(({ label, value, long }) => make('div', {}, make('dt', {}, label), make('dd', {}, long || value.length > 160 ? whole(label, value) : value)))),
     ...(approval.reason ? [make('p', { className: 'small' }, approval.reason)] : []),
     ...(error ? [make('p', { className: 'error inside', role: 'alert' }, error)] : []),
     state === 'open' ? make('div', { className: 'buttons' }, ...buttons) : '',
     make('p', { className: 'small', part: 'approval-state', role: 'status' }, state === 'open' ? `Waits until ${until}` : states[state]));
 }
 
-/** @param {string} value */
-function folded(value) {
-  return make('details', {}, make('summary', {}, `Show all (${value.length} characters)`), value);
+/** A long text in a box that scrolls: nobody approves what is behind a button. @param {string} label @param {string} value */
+function whole(label, value) {
+  return make('div', { className: 'whole', tabIndex: 0, role: 'group', 'aria-label': label }, value);
 }

@@ -31,6 +31,7 @@ export class GeminiChatElement extends HTMLElement {
   /** @type {Map<string, HTMLElement>} */ #shown = new Map();
   /** @type {Map<string, {says: string, el: HTMLElement}>} */ #cards = new Map();
   /** @type {{of: any, page: Promise<any>} | null} */ #known = null;
+  #moved = 0; // the timer of the cards that have just come or moved
 
   messageInput = /** @type {HTMLTextAreaElement} */ (make('textarea', { id: 'input', part: 'message-input', rows: 1, maxLength: 20000 }));
   sendMessage = /** @type {HTMLButtonElement} */ (make('button', { type: 'submit', part: 'send-message', className: 'main' }, 'Send'));
@@ -203,19 +204,32 @@ export class GeminiChatElement extends HTMLElement {
       if (el.contains(this.shadowRoot?.activeElement ?? null)) this.messageInput.focus();
       el.remove();
       this.#cards.delete(id);
+      this.#hold();
     }
     for (const card of this.chat.approvals) {
       const id = card.approval.approvalId;
       const old = this.#cards.get(id);
       const says = `${card.state} ${card.error}`;
       if (old?.says === says) continue;
-      const el = cardOf(card, (decision) => this.chat.decide(id, decision));
+      const el = cardOf(card, (decision) => void (this.#moved || this.chat.decide(id, decision)));
       const focused = old?.el.contains(this.shadowRoot?.activeElement ?? null);
       if (old) old.el.replaceWith(el);
       else this.#ui.waiting.append(el);
       if (focused) el.querySelector('h3')?.focus();
       this.#cards.set(id, { says, el });
+      this.#hold();
     }
+  }
+
+  /** Half a second goes by before a card that has come, or moved, can be decided: a double click was meant for what lay there before. */
+  #hold() {
+    const buttons = (/** @type {boolean} */ held) => this.#ui.waiting.querySelectorAll('.buttons button').forEach((b) => (b.ariaDisabled = held ? 'true' : null));
+    clearTimeout(this.#moved);
+    buttons(true);
+    this.#moved = setTimeout(() => {
+      this.#moved = 0;
+      buttons(false);
+    }, 500);
   }
 }
 

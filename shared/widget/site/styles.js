@@ -41,7 +41,7 @@ pre code { padding: 0; }
 dl { display: grid; gap: 8px; }
 dt { color: var(--dim); font-size: 13px; }
 dd { white-space: pre-wrap; }
-summary { cursor: pointer; color: var(--dim); font-size: 13px; }
+.whole { max-height: 13.5em; overflow-y: auto; background: var(--bg); border: 1px solid var(--line); border-radius: 10px; padding: 8px 10px; }
 .buttons { display: flex; flex-wrap: wrap; gap: 8px; }
 form { display: flex; align-items: flex-end; gap: 8px; margin: 12px; padding: 6px; background: var(--soft); border: 1px solid var(--line); border-radius: calc(var(--r) - 4px); }
 form:focus-within { border-color: var(--a); box-shadow: 0 0 0 1px var(--a); }
@@ -51,7 +51,7 @@ button { font: inherit; font-weight: 550; color: inherit; background: none; bord
 button:hover { border-color: currentColor; }
 button.main { background: var(--a); color: var(--on); border-color: var(--a); }
 button.quiet { border-color: transparent; font-size: 13px; font-weight: 450; color: var(--dim); padding: 6px 10px; }
-button:disabled { opacity: .55; cursor: default; }
+button:is(:disabled, [aria-disabled=true]) { opacity: .55; cursor: default; }
 :focus-visible { outline: 2px solid var(--a); outline-offset: 2px; }
 textarea:focus-visible { outline: 0; }
 .sr { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }

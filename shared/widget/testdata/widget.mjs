@@ -150,7 +150,12 @@ const steps = {
     const card = page.getByRole('region', { name: 'Approval: Send an e-mail' });
     await card.getByText('Careful: This address was never written to.').waitFor();
     expect('it is not loading', !(await prop(page, 'isLoading')));
-    await card.getByText('Show all').click();
+    const text = card.getByRole('group', { name: 'Message' });
+    const [told, seen0] = await text.evaluate((el) => [el.textContent.length, el.scrollTop]);
+    expect(`all ${told} characters are in the box`, told === 400 && seen0 === 0 && (await card.locator('details').count()) === 0);
+    await text.focus();
+    await page.keyboard.press('End');
+    await settled('its end is reached by the keyboard', () => text.evaluate((el) => el.scrollHeight > el.clientHeight && el.scrollTop + el.clientHeight > el.scrollHeight - 2));
     await shot(page, 'approval');
     await accessible(page, 'with an approval');
     await card.getByRole('button', { name: 'Approve' }).click();
@@ -170,6 +175,21 @@ const steps = {
     await log(page).getByText('Both are done.').waitFor();
     const { resolved, results } = await seen(page);
     expect('it was rejected, and the page answered once', resolved[0].decision === 'reject' && results.length === 1);
+  },
+
+  'a double click decides about one card': async (page) => {
+    await ask(page, 'pair');
+    const yes = page.getByRole('region', { name: 'Approval: Send an e-mail' }).getByRole('button', { name: 'Approve' });
+    await settled('two cards wait', async () => (await yes.count()) === 2);
+    await yes.evaluateAll((all) => all.forEach((b) => b.click())); // at once after they have come
+    expect('what has just come is not decided', (await yes.count()) === 2);
+    await yes.first().click();
+    await yes.evaluateAll((all) => all.forEach((b) => b.click())); // the second click of a double click
+    expect('the next card waits', (await yes.count()) === 1);
+    expect('one decision was sent', (await seen(page)).resolved.length === 1);
+    await yes.click(); // once it has lain there for half a second
+    await log(page).getByText('Both were decided.').waitFor();
+    expect('the second was sent', (await seen(page)).resolved.length === 1);
   },
 
   'an approval that expires': async (page) => {
