@@ -6,6 +6,7 @@ import { editor } from './edit.js';
 import { icon } from './icons.js';
 import { changed } from './pending.js';
 import { edits } from './session.js';
+import { moved, still } from './still.js';
 import { when } from './time.js';
 import { decided, decisions, toolIcon, toolName } from './words.js';
 
@@ -30,7 +31,7 @@ export function card(a, done) {
       el('span', { class: 'chip' }, review ? 'Review' : 'Waits for you')),
     review && el('p', {}, 'The service was asked, and its answer was lost: nobody here can tell whether this happened. It is not tried again on a guess. Look for it where it would be (sent mail, calendar), and say what you found.'),
     warnings(preview.warnings),
-    el('dl', { class: 'fields' }, ...(preview.fields ?? []).flatMap((f) => [el('dt', {}, f.label), el('dd', { class: f.long ? 'long' : undefined }, f.value)])),
+    el('dl', { class: 'fields' }, ...(preview.fields ?? []).flatMap((f) => [el('dt', {}, f.label), el('dd', {}, f.long ? long(f) : f.value)])),
     a.reason && el('p', { class: 'quiet' }, `Why you are asked: ${a.reason}`),
     form, buttons, error,
     el('footer', { class: 'card-foot quiet' }, el('time-left', { until: a.expiresAt, onlapsed: lapsed }), el('span', {}, 'asked ', when(a.requestedAt)),
@@ -64,16 +65,19 @@ export function card(a, done) {
       edits.set(version(a), undefined);
       form.hidden = true;
       buttons.hidden = false;
+      moved();
       /** @type {HTMLElement|null} */ (buttons.querySelector('[data-decision=approve_with_edits]'))?.focus();
     };
     form.replaceChildren(editor(edits.get(version(a)) ?? a.args, {
-      send: (args, used) => decide('approve_with_edits', used, args), close, keep: (args) => edits.set(version(a), args),
+      send: (args, used) => void (still() && decide('approve_with_edits', used, args)), close, keep: (args) => edits.set(version(a), args),
     }));
     form.hidden = false;
     buttons.hidden = true;
+    moved();
   }
 
   buttons.append(...choices(a).map((d, i) => button(decisions[d], (e) => {
+    if (!still()) return;
     if (d !== 'approve_with_edits') return void decide(d, /** @type {Element} */ (e.currentTarget));
     edit();
     /** @type {HTMLElement|null} */ (form.querySelector('input, textarea'))?.focus();
@@ -89,5 +93,8 @@ function choices(a) {
   const reaches = ['to', 'cc', 'bcc', 'attendees'].some((name) => a.args?.[name]?.length > 0);
   return shown.filter((d) => a.decisions?.includes(d) && (d !== 'approve_and_always_allow_recipient' || reaches));
 }
+
+// long is a text in a box that scrolls, by the keyboard too.
+const long = (f) => el('div', { class: 'long', tabindex: 0, role: 'group', 'aria-label': f.label }, f.value);
 
 const warnings = (list) => list?.length > 0 && el('ul', { class: 'warnings', 'aria-label': 'Look at this twice' }, ...list.map((w) => el('li', {}, icon('alert'), el('span', {}, w))));

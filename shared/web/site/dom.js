@@ -1,5 +1,7 @@
 // Small helpers. Everything from outside goes into the page by textContent.
 
+import { moved } from './still.js';
+
 /** @param {string} id @returns {HTMLElement} */
 export const byId = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
 
@@ -33,10 +35,12 @@ export const button = (words, onclick, kind = '', more = {}) => el('button', { t
  */
 export function arrange(parent, nodes) {
   const wanted = new Set(nodes);
-  for (const child of [...parent.children]) if (!wanted.has(child)) child.remove();
+  const before = [...parent.children];
+  for (const child of before) if (!wanted.has(child)) child.remove();
   nodes.forEach((node, i) => {
     if (parent.children[i] !== node) parent.insertBefore(node, parent.children[i] ?? null);
   });
+  if (before.some((child, i) => child !== nodes[i]) || before.length !== nodes.length) moved();
 }
 
 /** say tells it to a screen reader without moving anything. @param {string} words */

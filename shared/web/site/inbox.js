@@ -4,6 +4,7 @@ import { card, version } from './card.js';
 import { arrange, button, el, heading, trouble } from './dom.js';
 import { Live } from './live.js';
 import { changed, older, onPending } from './pending.js';
+import { moved } from './still.js';
 
 /** @param {HTMLElement} main @param {AbortSignal} signal */
 export async function inbox(main, signal) {
@@ -24,6 +25,7 @@ export async function inbox(main, signal) {
 
   const decided = (a, run) => {
     cards.get(version(a))?.remove();
+    moved();
     main.querySelector('h1')?.focus();
     if (lives.has(run.runId)) return;
     const live = new Live({ run });
