@@ -167,7 +167,7 @@ func (m *mover) settle(ctx context.Context, id string) error {
 	case out.Verdict == tool.Done:
 		return m.outcome(ctx, id, success(out.Result))
 	case m.ending(m.state, m.run, m.now()) != nil:
-		return m.notAgain(ctx, t, id, fault.New(fault.Policy, "cancelled", "The run ended before it was tried again."))
+		return m.notAgain(ctx, t, id, fault.New(fault.Policy, codeCancelled, "The run ended before it was tried again."))
 	}
 	return m.again(ctx, t, a)
 }

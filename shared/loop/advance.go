@@ -34,6 +34,7 @@ const (
 	stepWait               // somebody must answer
 	stepEnd                // it must be ended without anything else being done
 	stepSettle             // an effect was started and has no outcome
+	stepExpire             // an approval has expired, and others are left
 	stepAct                // a call may be carried out
 	stepPlan               // the model is to be asked
 )
@@ -56,6 +57,9 @@ func (l *Loop) next(s *agent.State, r agent.Run, now time.Time) (step, *agent.Ac
 			return stepAct, a
 		}
 	}
+	if len(expired(s, now)) > 0 {
+		return stepExpire, nil
+	}
 	if len(s.Open()) > 0 {
 		return stepWait, nil
 	}
@@ -74,43 +78,47 @@ func (l *Loop) stepTime(s *agent.State, r agent.Run, now time.Time) time.Duratio
 	}
 }
 
-// ending says how a run must end that may not go on, or nil.
+// ending says how a run must end that may not go on, or nil. Each call of a turn stands for itself: what was allowed is
+// carried out and what is open stays open, whatever became of the others, and the run ends when nothing is left.
 func (l *Loop) ending(s *agent.State, r agent.Run, now time.Time) *agent.End {
 	switch {
 	case s.Cancelled:
-		return failure(fault.New(fault.Policy, "cancelled", "The run was cancelled."))
+		return failure(fault.New(fault.Policy, codeCancelled, "The run was cancelled."))
 	case !now.Before(r.Deadline):
 		return failure(fault.New(fault.Policy, "deadline", "The run took longer than it may and was ended."))
-	}
-	if rejected(s) && l.Profile.RejectOutcome != RejectContinues {
-		return l.afterReject()
-	}
-	for _, a := range s.Current() {
-		if a.Runnable() {
-			return nil // a yes that was given in time is carried out first
-		}
-	}
-	for _, a := range s.Current() {
-		if a.Waiting() && !now.Before(a.ExpiresAt) {
-			return failure(fault.New(fault.Policy, fault.CodeExpired, "Nobody answered in time, so what waited was not done."))
-		}
-	}
-	if s.Question.Direct && len(s.Turns) > 0 && len(s.Open()) == 0 && allOver(s) {
+	case !allOver(s):
+		return nil
+	case failedWith(s, fault.CodeExpired):
+		return failure(errExpired)
+	case rejected(s) && l.Profile.RejectOutcome != RejectContinues:
+		return l.afterReject(s)
+	case s.Question.Direct && len(s.Turns) > 0:
 		return l.calledEnd(s)
-	}
-	if len(s.Turns) >= l.Profile.MaxModelCalls && len(s.Open()) == 0 && allOver(s) {
+	case len(s.Turns) >= l.Profile.MaxModelCalls:
 		return l.outOfCalls(s)
 	}
 	return nil
 }
 
-func rejected(s *agent.State) bool {
+var errExpired = fault.New(fault.Policy, fault.CodeExpired, "Nobody answered in time, so what waited was not done.")
+
+// expired are the calls whose approval nobody gave in time.
+func expired(s *agent.State, now time.Time) (out []*agent.Action) {
 	for _, a := range s.Current() {
-		if a.Status == agent.ActionRejected {
-			return true
+		if a.Waiting() && a.Kind == agent.KindApproval && !now.Before(a.ExpiresAt) {
+			out = append(out, a)
 		}
 	}
-	return false
+	return out
+}
+
+func rejected(s *agent.State) bool {
+	return slices.ContainsFunc(s.Current(), func(a *agent.Action) bool { return a.Status == agent.ActionRejected })
+}
+
+// failedWith reports whether a call of the newest turn failed with the code.
+func failedWith(s *agent.State, code fault.Code) bool {
+	return slices.ContainsFunc(s.Current(), func(a *agent.Action) bool { return a.Error != nil && a.Error.Code == code })
 }
 
 func allOver(s *agent.State) bool {
@@ -126,11 +134,14 @@ func failure(f *fault.Error) *agent.End {
 	return &agent.End{Status: agent.Failed, Summary: f.Message, Error: agent.ProblemOf(f)}
 }
 
-// afterReject ends a run whose user said no.
-func (l *Loop) afterReject() *agent.End {
-	const no = "You said no, so it was not done."
+// afterReject ends a run whose user said no to one of its calls or more.
+func (l *Loop) afterReject(s *agent.State) *agent.End {
+	no := "You said no, so it was not done."
+	if l.account(s) != "" {
+		no = "You said no to a part of it."
+	}
 	if l.Profile.RejectOutcome == RejectFails {
-		return failure(fault.New(fault.Policy, "rejected", no))
+		return failure(fault.New(fault.Policy, "rejected", "%s", no))
 	}
 	return &agent.End{Status: agent.Completed, Summary: no}
 }
@@ -162,7 +173,7 @@ func (m *mover) advance(ctx context.Context) (*agent.RunView, error) {
 		switch st {
 		case stepDone, stepWait:
 			return m.view(), nil
-		case stepEnd:
+		case stepEnd, stepExpire:
 			err = m.end(ctx)
 		case stepSettle:
 			err = m.settle(ctx, a.ID)
@@ -245,14 +256,32 @@ func (m *mover) claim(ctx context.Context, need time.Duration) error {
 	})
 }
 
-// end ends the run as it must end, with all that hangs on it, in one commit.
+// end closes what has expired and ends the run where it must end, with all that hangs on it, in one commit.
 func (m *mover) end(ctx context.Context) error {
 	return m.transition(ctx, func(d *draft) error {
-		if st, _ := m.next(d.state, d.run, d.now); st != stepEnd || d.run.Lease.Held(m.owner, d.now) {
+		if d.run.Lease.Held(m.owner, d.now) {
 			return nil
 		}
-		return d.end(m.ending(d.state, d.run, d.now))
+		return d.lapse()
 	})
+}
+
+// lapse does what the clock, a cancel or the last answer alone makes of the run, if anything: approvals that have
+// expired are closed, and a run that must end is ended.
+func (d *draft) lapse() error {
+	st, _ := d.m.next(d.state, d.run, d.now)
+	if st == stepExpire {
+		for _, a := range expired(d.state, d.now) {
+			if err := d.giveUp(a, failure(errExpired)); err != nil {
+				return err
+			}
+		}
+		st, _ = d.m.next(d.state, d.run, d.now)
+	}
+	if st != stepEnd {
+		return nil
+	}
+	return d.end(d.m.ending(d.state, d.run, d.now))
 }
 
 // end closes what is open, says how it ended, and ends the run.
@@ -263,7 +292,7 @@ func (d *draft) end(end *agent.End) error {
 		}
 	}
 	out := *end
-	out.Summary = strings.TrimSpace(d.m.account(d.state) + "\n" + end.Summary)
+	out.Summary = strings.TrimSpace(d.m.report(d.state) + "\n" + end.Summary)
 	if out.Error != nil {
 		p := *out.Error
 		p.Message = out.Summary
@@ -286,7 +315,7 @@ func (d *draft) giveUp(a *agent.Action, end *agent.End) error {
 	if !waiting && !a.Runnable() || a.Kind == agent.KindReview && waiting {
 		return nil // it has its outcome; an unknown one stays unknown
 	}
-	p := &agent.Problem{Class: fault.Policy, Code: "cancelled", Message: "It was not done."}
+	p := &agent.Problem{Class: fault.Policy, Code: codeCancelled, Message: "It was not done."}
 	if end.Error != nil {
 		p = &agent.Problem{Class: end.Error.Class, Code: end.Error.Code, Message: end.Error.Message}
 	}
@@ -319,37 +348,4 @@ func (d *draft) closeApproval(id string, to agent.ApprovalStatus, decision agent
 	}
 	a.Status, a.Decision, a.DecidedAt = to, decision, d.now
 	return d.moveUser(func(u *agent.User) { u.Open = max(0, u.Open-1) })
-}
-
-// account says what was done so far, and of what nobody knows, from what is on record: never from what the model says.
-func (l *Loop) account(s *agent.State) string {
-	var lines []string
-	for _, a := range s.Actions {
-		switch t := l.Tools[a.Tool]; {
-		case !a.SideEffect:
-		case a.Status == agent.ActionCompleted && t == nil: // it was withdrawn since
-			lines = append(lines, "Did "+a.Tool+".")
-		case a.Status == agent.ActionCompleted:
-			lines = append(lines, t.Summary(a.Args))
-		case a.Execution == agent.UnknownState:
-			lines = append(lines, "Nobody could tell whether this was done: "+l.title(a)+". Please look for yourself.")
-		}
-	}
-	return strings.Join(lines, "\n")
-}
-
-// onRecord says what was done where not every effect that the model asked for was, or where its words could be taken for
-// ours, and is empty elsewhere: the model may say that it is done, but a summary follows the record (hostile case MO-019).
-func (l *Loop) onRecord(s *agent.State, said string) string {
-	missed := slices.ContainsFunc(s.Actions, func(a *agent.Action) bool {
-		mattered := a.SideEffect || l.Tools[a.Tool] == nil
-		return mattered && (a.Status == agent.ActionFailed || a.Status == agent.ActionRejected)
-	})
-	if !missed && !imitatesRecord(said) {
-		return ""
-	}
-	if done := l.account(s); done != "" {
-		return agent.Cut("On record:\n"+done, agent.MaxMessageText/2)
-	}
-	return "On record: nothing was sent or changed."
 }

@@ -200,7 +200,7 @@ func (d *draft) due() (at time.Time, ok bool) {
 	}
 	at = d.run.Deadline
 	for _, a := range d.state.Open() {
-		if a.ExpiresAt.Before(at) {
+		if a.Kind == agent.KindApproval && a.ExpiresAt.Before(at) { // whatever else waits ends with the run
 			at = a.ExpiresAt
 		}
 	}

@@ -90,8 +90,11 @@ const (
 	maxCard      = 800 << 10        // bytes of an approval's arguments and preview, which are one document
 )
 
-// codeTooLarge is the code of what does not fit into the store.
-const codeTooLarge fault.Code = "too_large"
+// Codes of the loop itself: of what does not fit into the store, and of what was cancelled or ended before it was done.
+const (
+	codeTooLarge  fault.Code = "too_large"
+	codeCancelled fault.Code = "cancelled"
+)
 
 // errHeld says that another process moves the run.
 var errHeld = fault.New(fault.Tool, fault.CodeLeaseHeld, "Another process is working on this run.").After(10 * time.Second)

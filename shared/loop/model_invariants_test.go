@@ -50,7 +50,6 @@ type watched struct {
 	state         *agent.State
 	events        []json.RawMessage
 	handles       map[string][]string // recorded with intents, by action
-	refused       map[int]bool        // turns of which a call was rejected
 }
 
 // effect is one act of the provider.
@@ -228,7 +227,7 @@ func (c *commit) run(o store.Write) {
 	}](c.witness, o)
 	r := c.runs[doc.ID]
 	if r == nil {
-		r = &watched{uid: doc.UID, threadID: doc.ThreadID, state: &agent.State{}, handles: map[string][]string{}, refused: map[int]bool{}}
+		r = &watched{uid: doc.UID, threadID: doc.ThreadID, state: &agent.State{}, handles: map[string][]string{}}
 		c.runs[doc.ID], c.order = r, append(c.order, doc.ID)
 	}
 	var chunks []json.RawMessage
@@ -271,6 +270,30 @@ func (c *commit) before(r *watched, doc agent.Run, e agent.Event) {
 		c.decides(r, a, e)
 	case e.Finished != nil && a != nil && a.Execution == agent.UnknownState:
 		c.broken(25, "action %s was unknown and is %s without a person", a.ID, e.Finished.Execution)
+	case e.Finished != nil && a != nil && e.Finished.Error != nil:
+		c.givenUp(r, doc, a, e)
+	case e.End != nil:
+		c.ends(r, doc, e)
+	}
+}
+
+// givenUp holds every call to its own answer: neither what was allowed nor what is open ends because of its neighbours.
+func (c *commit) givenUp(r *watched, doc agent.Run, a *agent.Action, e agent.Event) {
+	code, over := e.Finished.Error.Code, r.state.Cancelled || !e.At.Before(doc.Deadline)
+	switch {
+	case a.Waiting() && !over && (code != fault.CodeExpired || e.At.Before(a.ExpiresAt)):
+		c.broken(31, "action %s waited until %s and was given up at %s: %s", a.ID, a.ExpiresAt, e.At, code)
+	case a.Runnable() && a.Decision != "" && !over && (code == fault.CodeExpired || code == "rejected" || code == "cancelled"):
+		c.broken(31, "action %s was approved and given up: %s", a.ID, code)
+	}
+}
+
+// ends holds the end of a run to its calls: none is left, unless its user cancels it or its time is up.
+func (c *commit) ends(r *watched, doc agent.Run, e agent.Event) {
+	for _, a := range r.state.Current() {
+		if !a.Over() && !r.state.Cancelled && e.At.Before(doc.Deadline) {
+			c.broken(31, "run %s has ended, and its action %s is %s", doc.ID, a.ID, a.Status)
+		}
 	}
 }
 
@@ -290,7 +313,7 @@ func (c *commit) begins(r *watched, doc agent.Run, a *agent.Action, e agent.Even
 	if c.users[r.uid].Disabled && !c.late { // one who was stopped between the look and the commit could as well be stopped after it
 		c.broken(30, "action %s is begun for a user who is shut out", a.ID)
 	}
-	if r.refused[a.Turn] || r.state.Cancelled {
+	if a.Status == agent.ActionRejected || r.state.Cancelled {
 		c.broken(15, "action %s is begun after a no or a cancel", a.ID)
 	}
 	if agent.ArgsHash(r.uid, t.Spec, a.Args) != a.ArgsHash {
@@ -336,9 +359,6 @@ func (c *commit) decides(r *watched, a *agent.Action, e agent.Event) {
 	}
 	if !e.At.Before(ap.ExpiresAt) || !c.late && !c.at.Before(ap.ExpiresAt) {
 		c.broken(18, "approval %s was decided at %s by the store's clock and had ended at %s", ap.ID, c.at, ap.ExpiresAt)
-	}
-	if d.Decision == agent.Reject {
-		r.refused[a.Turn] = true
 	}
 	if d.Decision == agent.ApproveAlways {
 		c.allows(r, a, e)
@@ -520,8 +540,34 @@ func (w *witness) tally(into map[string]int) {
 	for _, runs := range []map[string]*watched{w.runs, w.ended} {
 		for _, r := range runs {
 			into["runs"]++
+			tallyNeighbours(r.state, into)
 			for _, a := range r.state.Actions {
 				w.tallyAction(a, into)
+			}
+		}
+	}
+}
+
+// tallyNeighbours counts the pairs of cards of one turn by how each was answered.
+func tallyNeighbours(s *agent.State, into map[string]int) {
+	answers := func(a *agent.Action) (yes, no, late bool) {
+		return a.Status == agent.ActionCompleted && a.Decision != "", a.Status == agent.ActionRejected, a.Error != nil && a.Error.Code == fault.CodeExpired
+	}
+	for i, a := range s.Actions {
+		for _, b := range s.Actions[i+1:] {
+			yes, no, late := answers(a)
+			yes2, no2, late2 := answers(b)
+			switch {
+			case a.Turn != b.Turn:
+			case yes && no2 || no && yes2:
+				into["one of two rejected, the other done"]++
+			case yes && late2 || late && yes2:
+				into["one of two expired, the other done"]++
+			case no && late2 || late && no2:
+				into["one of two rejected, the other expired"]++
+			}
+			if w, u := a.Execution == agent.UnknownState, b.Execution == agent.UnknownState; a.Turn == b.Turn && (w && (yes2 || no2) || u && (yes || no)) {
+				into["one of two unknown, the other answered"]++
 			}
 		}
 	}

@@ -110,7 +110,7 @@ func (l *Loop) calledEnd(s *agent.State) *agent.End {
 	case a.Status == agent.ActionCompleted:
 		return &agent.End{Status: agent.Completed, Summary: "Done."}
 	case a.Status == agent.ActionRejected:
-		return l.afterReject()
+		return l.afterReject(s)
 	default:
 		return &agent.End{Status: agent.Failed, Summary: a.Error.Message, Error: a.Error}
 	}

@@ -230,11 +230,17 @@ func (d *draft) resolve(ap *agent.Approval, r Resolution, args json.RawMessage) 
 	if r.Decision == agent.StartNew {
 		return d.startNew(a, t)
 	}
+	if soon := d.now.Add(yesTime); a.Runnable() && d.run.Deadline.Before(soon) {
+		d.run.Deadline = soon
+	}
 	if end := d.m.ending(d.state, d.run, d.now); end != nil && d.idle() {
 		return d.end(end)
 	}
 	return nil
 }
+
+// yesTime is how long a run has at least after a yes, so that one in its last moments is carried out.
+const yesTime = time.Hour
 
 // alwaysAllow stores the exact recipients.
 func (d *draft) alwaysAllow(t *tool.Tool, args json.RawMessage) error {

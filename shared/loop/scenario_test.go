@@ -145,6 +145,8 @@ func (s *scenario) do(line string) {
 	case "reject-outcome":
 		s.loop.Profile.RejectOutcome = loop.RejectOutcome(rest)
 		return
+	case "approval-ttl":
+		s.loop.Profile.ApprovalTTL, err = time.ParseDuration(rest)
 	case "max-calls":
 		s.loop.Profile.MaxModelCalls, err = strconv.Atoi(rest)
 	case "pending":

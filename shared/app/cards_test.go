@@ -1,0 +1,70 @@
+package app_test
+
+import (
+	"crypto/rand"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/countersign-run/countersign/scripts/emulators"
+	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/model/fakegemini"
+)
+
+// onEachStore runs a test over HTTP on both stores.
+func onEachStore(t *testing.T, test func(t *testing.T, settings ...string)) {
+	t.Run("embedded", func(t *testing.T) { test(t) })
+	t.Run("firestore", func(t *testing.T) {
+		t.Setenv("FIRESTORE_EMULATOR_HOST", emulators.Firestore(t))
+		test(t, "STORE=firestore", "QUEUE=embedded", "GOOGLE_CLOUD_PROJECT=demo-"+strings.ToLower(rand.Text()[:12]))
+	})
+}
+
+// TestEachCardStandsForItself has two mails asked for at once, and a yes to one and a no to the other in each order, with the
+// resume delivered in between or not: the mail that was approved goes out, the other does not, and the answer says which.
+func TestEachCardStandsForItself(t *testing.T) {
+	onEachStore(t, func(t *testing.T, settings ...string) {
+		w := newWorld(t, settings...)
+		w.SetBrain(func(r fakegemini.Request) fakegemini.Turn {
+			if len(r.Responses()) > 0 || r.NoTools {
+				return fakegemini.Turn{Text: "That is what came of it."}
+			}
+			return fakegemini.Turn{Calls: []fakegemini.Call{
+				{Name: "gmail_send", Args: world.Mail("bob@example.com", "for Bob", "x")}, {Name: "gmail_send", Args: world.Mail("eve@example.com", "for Eve", "x")}}}
+		})
+		for _, order := range [][2]struct {
+			card     int
+			decision string
+		}{{{0, "approve_once"}, {1, "reject"}}, {{1, "reject"}, {0, "approve_once"}}, {{1, "approve_once"}, {0, "reject"}}, {{0, "reject"}, {1, "approve_once"}}} {
+			for _, between := range []bool{false, true} {
+				before := len(w.Google.Messages())
+				r := w.ask()
+				yes := 0
+				for _, step := range order {
+					card := r.Approvals[step.card]
+					if got, err := w.Resolve(t.Context(), "ana", card, step.decision); err != nil || got.HTTP != http.StatusOK {
+						t.Fatalf("%v, %v %s", order, err, got.Body)
+					}
+					if step.decision == "approve_once" {
+						yes = step.card
+					}
+					if between {
+						w.deliver()
+					}
+				}
+				w.deliver()
+				got := w.call("GET", "/api/agent/runs/"+r.RunID, "")
+				to := [2]string{"bob@example.com", "eve@example.com"}
+				sent := w.Google.Messages()[before:]
+				switch {
+				case len(sent) != 1 || sent[0].To[0] != to[yes]:
+					t.Errorf("%v, delivered in between: %t: %d mails went out", order, between, len(sent))
+				case got.Status != "completed" || got.Actions[yes].Status != "completed" || got.Actions[1-yes].Status != "rejected":
+					t.Errorf("%v, delivered in between: %t: %s", order, between, got.Body)
+				case !strings.Contains(got.Summary, "Not done, because you said no: Send an e-mail to one person (To: "+to[1-yes]) || strings.Count(got.Summary, "Not done") != 1:
+					t.Errorf("the summary is %q", got.Summary)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,102 @@
+package loop
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/policy"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// account says what was done so far, and of what nobody knows, from what is on record: never from what the model says.
+func (l *Loop) account(s *agent.State) string {
+	var lines []string
+	for _, a := range s.Actions {
+		switch t := l.Tools[a.Tool]; {
+		case !a.SideEffect:
+		case a.Status == agent.ActionCompleted && t == nil: // it was withdrawn since
+			lines = append(lines, "Did "+a.Tool+".")
+		case a.Status == agent.ActionCompleted:
+			lines = append(lines, t.Summary(a.Args))
+		case a.Execution == agent.UnknownState:
+			lines = append(lines, "Nobody could tell whether this was done: "+l.title(a)+". Please look for yourself.")
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// report is the account, and where the run was to do several things, what of them was not done and why.
+func (l *Loop) report(s *agent.State) string {
+	lines := []string{l.account(s)}
+	wanted := 0
+	for _, a := range s.Actions {
+		if !a.SideEffect || a.PolicyDecision == string(policy.Deny) && a.ApprovalID == "" {
+			continue // the model asked for what it may not, and was told
+		}
+		wanted++
+		if line := l.undone(a); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	if wanted < 2 {
+		return lines[0]
+	}
+	return strings.TrimSpace(strings.Join(lines, "\n"))
+}
+
+// undone says that the action was not done and why, and nothing of one that was or of which nobody knows.
+func (l *Loop) undone(a *agent.Action) string {
+	switch {
+	case a.Status == agent.ActionRejected:
+		return "Not done, because you said no: " + l.named(a) + "."
+	case a.Status != agent.ActionFailed || a.Execution == agent.UnknownState || a.Error == nil:
+		return ""
+	case a.Error.Class == fault.Policy && a.Error.Code == fault.CodeExpired:
+		return "Not done, because nobody answered in time: " + l.named(a) + "."
+	case a.Error.Class == fault.Policy && a.Error.Code == codeCancelled:
+		return "Not done, because the run was cancelled: " + l.named(a) + "."
+	}
+	return "Not done: " + l.named(a) + ". " + a.Error.Message
+}
+
+// onRecord says what was done where not every effect that the model asked for was, or where its words could be taken for
+// ours, and is empty elsewhere: the model may say that it is done, but a summary follows the record (hostile case MO-019).
+func (l *Loop) onRecord(s *agent.State, said string) string {
+	missed := slices.ContainsFunc(s.Actions, func(a *agent.Action) bool {
+		mattered := a.SideEffect || l.Tools[a.Tool] == nil
+		return mattered && (a.Status == agent.ActionFailed || a.Status == agent.ActionRejected)
+	})
+	if !missed && !imitatesRecord(said) {
+		return ""
+	}
+	if l.account(s) != "" {
+		return agent.Cut("On record:\n"+l.report(s), agent.MaxMessageText/2)
+	}
+	return "On record: nothing was sent or changed."
+}
+
+// named is the action's title with the first details of its card, so that one of several can be told from the others.
+func (l *Loop) named(a *agent.Action) string {
+	t := l.Tools[a.Tool]
+	if t == nil {
+		return l.title(a)
+	}
+	p, err := t.Preview(a.Args)
+	if err != nil {
+		return l.title(a)
+	}
+	var details []string
+	for _, f := range p.Fields {
+		if len(details) < 2 && !multiline(f) {
+			details = append(details, f.Label+": "+agent.Cut(f.Value, 80))
+		}
+	}
+	if len(details) == 0 {
+		return p.Title
+	}
+	return p.Title + " (" + strings.Join(details, ", ") + ")"
+}
+
+func multiline(f tool.Field) bool { return f.Long || strings.ContainsAny(f.Value, "\r\n") }
