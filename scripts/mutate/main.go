@@ -61,20 +61,22 @@ func try(root, dir string, m mutation, unmutated map[test]outcome) (string, erro
 	if err != nil {
 		return "", err
 	}
-	if err := compiles(root, overlay, m); err != nil {
-		return "", err
+	if m.isGo() {
+		if err := compiles(root, overlay, m); err != nil {
+			return "", err
+		}
 	}
 	skipped := false
 	for _, t := range m.tests {
 		if _, known := unmutated[t]; !known {
-			unmutated[t] = t.play(root, "")
+			unmutated[t] = t.play(root, overlayFlag{})
 		}
 		before := unmutated[t]
 		if before.failed {
 			return "", fmt.Errorf("%s fails without a mutation: %s", t.pkg, before)
 		}
 		skipped = skipped || before.skipped
-		if after := t.play(root, overlay); after.failed {
+		if after := t.play(root, m.flag(overlay)); after.failed {
 			return after.String(), nil
 		}
 	}
@@ -116,6 +118,19 @@ func (m mutation) overlay(root, dir string) (string, error) {
 	return list, errors.Join(os.WriteFile(mutated, text, 0o600), os.WriteFile(list, content, 0o600))
 }
 
+// isGo reports whether the go command reads the mutated file. Terraform's are read by the test, which has a flag for it.
+func (m mutation) isGo() bool { return strings.HasSuffix(m.file, ".go") }
+
+func (m mutation) flag(overlay string) overlayFlag {
+	if m.isGo() {
+		return overlayFlag{toGo: "-overlay=" + overlay}
+	}
+	return overlayFlag{toTest: "-overlay=" + overlay}
+}
+
+// overlayFlag is the flag that names an overlay, to the go command or to the test itself; empty without a mutation.
+type overlayFlag struct{ toGo, toTest string }
+
 // compiles tells a mutation that no test can run from one that tests catch.
 func compiles(root, overlay string, m mutation) error {
 	cmd := exec.Command("go", "build", "-overlay", overlay, "./"+filepath.Dir(m.file))
@@ -144,12 +159,15 @@ func (o outcome) String() string {
 }
 
 // play runs the tests and reads what became of each.
-func (t test) play(root, overlay string) outcome {
+func (t test) play(root string, overlay overlayFlag) outcome {
 	args := []string{"test", "-json", "-count=1", "-timeout=240s", "-run", t.run}
-	if overlay != "" {
-		args = append(args, "-overlay", overlay)
+	if overlay.toGo != "" {
+		args = append(args, overlay.toGo)
 	}
 	args = append(append(args, t.pkg), strings.Fields(t.flags)...)
+	if overlay.toTest != "" {
+		args = append(args, overlay.toTest)
+	}
 	cmd := exec.Command("go", args...)
 	cmd.Dir = root
 	out, err := cmd.Output()

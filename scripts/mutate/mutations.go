@@ -1,5 +1,7 @@
 package main
 
+import "slices"
+
 // mutation takes one mechanism away. Each of its edits is a text that stands once in its file.
 type mutation struct {
 	name  string
@@ -19,9 +21,9 @@ const quietly = "-rapid.nofailfile -rapid.shrinktime=1s -rapid.seed=1"
 // model is the model test and what stands beside it; a few hundred sequences are enough for a mechanism that is gone.
 var model = []test{{"./shared/loop", "Test(Model|Scenarios|KilledAtEveryCommit|OneMoverAmongMany|OneDecisionAmongMany)/embedded", quietly + " -sequences=500"}}
 
-// mutations are the ten of the design (reliability §3), in its order, each as this code would have it; the first is there
-// once for each store.
-var mutations = []mutation{
+// mutations are the ten of the design (reliability §3), in its order, each as this code would have it, the first once for
+// each store; and those of what is deployed.
+var mutations = slices.Concat([]mutation{
 	{"drop the LastUpdateTime (embedded store)", "shared/store/embedded/commit.go",
 		[]edit{{"data = ? WHERE path = ? AND version = ?`", "data = ? WHERE path = ? AND version <> -?`"}}, model},
 	{"drop the LastUpdateTime (Firestore)", "shared/store/firestore/commit.go",
@@ -48,4 +50,4 @@ var mutations = []mutation{
 		[]edit{{`	if d == nil || d.Id == "" {`, `	if d == nil {`}}, []test{{"./shared/tools/gmail", ".", ""}}},
 	{"retry a tool without a handle on 5xx", "shared/loop/act.go",
 		[]edit{{"			if !known {\n", "			if !known && false {\n"}}, model},
-}
+}, terraform)

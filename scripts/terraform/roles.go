@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 )
@@ -85,7 +86,7 @@ func grants(s state) ([]grant, error) {
 			if len(m.Condition) > 0 {
 				on += ", " + m.Condition[0].Title
 			}
-			out = append(out, grant{name(known, m.Member), strings.TrimPrefix(m.Role, "roles/"), on})
+			out = append(out, grant{name(known, m.Member), path.Base(m.Role), on})
 		}
 	}
 	return out, nil

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,31 +15,40 @@ import (
 	"github.com/countersign-run/countersign/shared/config"
 )
 
-var update = flag.Bool("update", false, "write the table of identities and roles into README.md")
+var (
+	update  = flag.Bool("update", false, "write the table of identities and roles into README.md")
+	overlay = flag.String("overlay", "", "a list of files to read in the place of others, in the form of go build's -overlay")
+)
 
 // TestTerraform does what the command does, and looks into what the modules' tests made.
 func TestTerraform(t *testing.T) {
 	w := open(t)
-	if err := w.format(t.Context()); err != nil {
-		t.Error(err)
-	}
-	for _, root := range roots {
-		if err := w.validate(t.Context(), root); err != nil {
+	t.Run("format", func(t *testing.T) {
+		if err := w.format(t.Context()); err != nil {
 			t.Error(err)
 		}
-	}
+	})
+	t.Run("validate", func(t *testing.T) {
+		for _, root := range roots {
+			if err := w.validate(t.Context(), root); err != nil {
+				t.Error(err)
+			}
+		}
+	})
 	runs := map[string]run{}
 	for _, dir := range tested {
-		all, err := w.test(t.Context(), dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, r := range all {
-			if r.Status != "pass" {
-				t.Errorf("%s %s: %s", dir, r.Name, r.Status)
+		t.Run(filepath.Base(dir), func(t *testing.T) {
+			all, err := w.test(t.Context(), dir)
+			if err != nil {
+				t.Fatal(err)
 			}
-			runs[dir+" "+r.Name] = r
-		}
+			for _, r := range all {
+				if r.Status != "pass" {
+					t.Errorf("%s %s: %s", dir, r.Name, r.Status)
+				}
+				runs[dir+" "+r.Name] = r
+			}
+		})
 	}
 	const agent = "terraform/modules/agent "
 	t.Run("each function can start with what it is given", func(t *testing.T) { canStart(t, runs[agent+"prod"].State) })
@@ -59,6 +69,7 @@ func TestTerraform(t *testing.T) {
 			t.Errorf("the archive of run has changed, deployed again are %v", got)
 		}
 	})
+	t.Run("planning reads each type that is deployed", func(t *testing.T) { canPlan(t, runs[agent+"prod"].State) })
 	t.Run("README has the roles", func(t *testing.T) {
 		holdTable(t, runs["terraform/bootstrap everything"].State, runs[agent+"prod"].State)
 	})
@@ -81,10 +92,43 @@ func open(t *testing.T) *workspace {
 		absent("TERRAFORM_CHECK_DIR, a schema-only provider, is not set; go run ./scripts/terraform checks with the real one")
 	}
 	w, err := newWorkspace(t.Context(), "../..", t.TempDir())
+	if err == nil && *overlay != "" {
+		err = replace(w, *overlay)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	return w
+}
+
+// replace puts the files of an overlay into the workspace (scripts/mutate tries the rules so).
+func replace(w *workspace, overlay string) error {
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		return err
+	}
+	text, err := os.ReadFile(overlay)
+	if err != nil {
+		return err
+	}
+	var list struct{ Replace map[string]string }
+	if err := json.Unmarshal(text, &list); err != nil {
+		return err
+	}
+	for real, other := range list.Replace {
+		name, err := filepath.Rel(root, real)
+		if err != nil {
+			return err
+		}
+		content, err := os.ReadFile(other)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(w.dir, name), content, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // deployed is what is looked at of a function.
@@ -169,6 +213,30 @@ func findsAPI(t *testing.T, s state, want string) {
 	web := functions(t, s)["web"]
 	if len(web.Service) != 1 || web.Service[0].Environment["WEB_API_URL"] != want {
 		t.Errorf("web is %+v, want its WEB_API_URL %q", web, want)
+	}
+}
+
+// canPlan compares the types that the identity of plans may read with those that an environment is made of.
+func canPlan(t *testing.T, s state) {
+	text, err := os.ReadFile("../../infra/plan-permissions.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var permissions map[string][]string
+	if err := json.Unmarshal(text, &permissions); err != nil {
+		t.Fatal(err)
+	}
+	made := map[string]bool{}
+	for _, r := range s.all(func(string) bool { return true }) {
+		made[r.Type] = true
+		if _, ok := permissions[r.Type]; !ok {
+			t.Errorf("infra/plan-permissions.json does not say what reading a %s takes", r.Type)
+		}
+	}
+	for kind := range permissions {
+		if !made[kind] {
+			t.Errorf("infra/plan-permissions.json names %s, which no environment has", kind)
+		}
 	}
 }
 

@@ -1,5 +1,5 @@
-# Two identities for GitHub's workflows, without keys: one plans on any branch and can only read, one applies from the
-# protected environment.
+# Two identities for GitHub's workflows, without keys: one plans on any branch and reads how things are configured, never
+# what they hold; one applies from the protected environment.
 
 locals {
   github = var.github == null ? {} : { this = var.github }
@@ -7,7 +7,8 @@ locals {
   workflows = var.github == null ? {} : {
     plan = {
       member = "${local.pool}/attribute.repository_id/${var.github.repository_id}"
-      roles  = ["roles/viewer", "roles/iam.securityReviewer"]
+      roles  = []
+      state  = "roles/storage.objectViewer" # whoever can push a branch could rewrite a state that this may write
     }
     apply = {
       member = "${local.pool}/attribute.environment/${var.github.environment}"
@@ -16,8 +17,11 @@ locals {
         "datastore.owner", "firebaserules.admin", "iam.serviceAccountAdmin", "iam.serviceAccountUser", "logging.admin", "monitoring.admin", "pubsub.admin",
         "run.admin", "secretmanager.admin", "serviceusage.serviceUsageConsumer", "storage.admin",
       ] : "roles/${r}"]
+      state = "roles/storage.objectUser"
     }
   }
+  # Which permissions reading each type of resource takes. A basic viewer, or datastore.viewer, would read users' content.
+  plan_permissions = distinct(concat(["serviceusage.services.use"], flatten(values(jsondecode(file("${path.module}/../../infra/plan-permissions.json"))))))
   # What the environment grants on the whole project, and so all that apply may grant or take there.
   grants = distinct(flatten([for p in values(local.parts) : [for r in try(p.roles, []) : r.role if contains(["project", "database"], r.on)]]))
 }
@@ -86,11 +90,43 @@ resource "google_project_iam_member" "apply_grants" {
   }
 }
 
-# Planning locks the state too.
+resource "google_project_iam_custom_role" "plan" {
+  for_each = local.github
+
+  project     = var.project_id
+  role_id     = replace("${var.prefix}_tf_plan", "-", "_")
+  title       = "Countersign: terraform plan"
+  description = "Reads how what Terraform manages is configured."
+  permissions = local.plan_permissions
+  depends_on  = [google_project_service.this]
+}
+
+resource "google_project_iam_member" "plan" {
+  for_each = google_project_iam_custom_role.plan
+
+  project = var.project_id
+  role    = "projects/${var.project_id}/roles/${each.value.role_id}"
+  member  = google_service_account.github["plan"].member
+}
+
+# Of objects, planning reads the archives; the state it reads by the grant below.
+resource "google_project_iam_member" "plan_archives" {
+  for_each = local.github
+
+  project = var.project_id
+  role    = "roles/storage.objectViewer"
+  member  = google_service_account.github["plan"].member
+  condition {
+    title      = "archives only"
+    expression = "resource.name.startsWith('projects/_/buckets/${var.project_id}-${var.prefix}-source/')"
+  }
+}
+
+# A plan takes no lock (-lock=false), because a lock is a write.
 resource "google_storage_bucket_iam_member" "state" {
   for_each = local.workflows
 
   bucket = google_storage_bucket.state.name
-  role   = "roles/storage.objectUser"
+  role   = each.value.state
   member = google_service_account.github[each.key].member
 }

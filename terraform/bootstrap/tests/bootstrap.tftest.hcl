@@ -28,6 +28,30 @@ run "everything" {
     error_message = "No workflow owns or edits the whole project."
   }
   assert {
+    condition     = alltrue([for m in values(google_project_iam_member.github) : !contains(["roles/viewer", "roles/browser"], m.role)])
+    error_message = "No workflow reads the whole project, with all that users have in it."
+  }
+  assert {
+    condition     = google_storage_bucket_iam_member.state["plan"].role == "roles/storage.objectViewer" && google_storage_bucket_iam_member.state["apply"].role == "roles/storage.objectUser"
+    error_message = "Any branch may plan, so planning reads the state and never writes it."
+  }
+  assert {
+    condition     = !anytrue([for m in values(google_project_iam_member.github) : m.member == google_service_account.github["plan"].member])
+    error_message = "Planning has its own role and no other on the project but the archives."
+  }
+  assert {
+    condition     = alltrue([for p in google_project_iam_custom_role.plan["this"].permissions : can(regex("^[a-zA-Z]+\\.[a-zA-Z]+\\.(get|getIamPolicy|getMetadata|use)$", p))])
+    error_message = "Planning reads, and does nothing else."
+  }
+  assert {
+    condition     = length(setintersection(google_project_iam_custom_role.plan["this"].permissions, ["datastore.entities.get", "secretmanager.versions.access", "storage.objects.get", "pubsub.subscriptions.consume", "logging.logEntries.list"])) == 0
+    error_message = "Planning reads nothing of what users have."
+  }
+  assert {
+    condition     = google_project_iam_member.plan_archives["this"].condition[0].expression == "resource.name.startsWith('projects/_/buckets/acme-prod-agent-source/')"
+    error_message = "Of objects, planning reads the archives only."
+  }
+  assert {
     condition     = toset(keys(output.secrets)) == toset(["action-key", "chat-key", "gemini-api-key", "oauth-client-secret"])
     error_message = "Every secret of infra/functions.json has a place, and a command for its value."
   }

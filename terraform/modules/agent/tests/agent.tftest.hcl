@@ -90,6 +90,18 @@ run "prod" {
     error_message = "Pub/Sub's own agent may move dead letters and make the push identity's tokens."
   }
   assert {
+    condition     = google_pubsub_subscription.resume.dead_letter_policy[0].max_delivery_attempts == 10
+    error_message = "After ten deliveries a message is a dead letter, and somebody is told."
+  }
+  assert {
+    condition     = google_cloud_scheduler_job.sweep.schedule == "* * * * *" && google_cloud_scheduler_job.sweep.time_zone == "Etc/UTC"
+    error_message = "Every minute there is a sweep."
+  }
+  assert {
+    condition     = google_cloud_scheduler_job.sweep.http_target[0].oidc_token[0].audience == module.function["sweep"].uri
+    error_message = "The scheduler's token is for sweep's address."
+  }
+  assert {
     condition     = google_cloud_scheduler_job.sweep.http_target[0].uri == module.function["sweep"].uri && google_cloud_scheduler_job.sweep.http_target[0].oidc_token[0].service_account_email == google_service_account.scheduler.email
     error_message = "The scheduler calls sweep as its own identity."
   }
@@ -110,8 +122,12 @@ run "prod" {
     error_message = "The rules that deny all are released to the database."
   }
   assert {
-    condition     = google_kms_crypto_key.tokens.rotation_period == "7776000s"
-    error_message = "The tokens' key is rotated every 90 days."
+    condition     = google_kms_crypto_key.tokens.rotation_period == "7776000s" && google_kms_crypto_key.tokens.destroy_scheduled_duration == "2592000s"
+    error_message = "The tokens' key is rotated every 90 days, and a version that was destroyed can be restored for 30."
+  }
+  assert {
+    condition     = google_storage_bucket.source.versioning[0].enabled && google_storage_bucket.source.public_access_prevention == "enforced" && google_storage_bucket.source.uniform_bucket_level_access
+    error_message = "Archives are versioned and never public."
   }
   assert {
     condition     = [for t in google_compute_url_map.edge["this"].test : t.path if t.service == google_compute_backend_service.function["runs"].id] == ["/api/agent/runs/x"]
@@ -130,6 +146,14 @@ run "prod" {
     error_message = "Every backend is throttled."
   }
   assert {
+    condition = alltrue([for r in google_compute_security_policy.throttle["this"].rule : (
+      r.action == "throttle" && r.rate_limit_options[0].exceed_action == "deny(429)" && r.rate_limit_options[0].enforce_on_key == "IP"
+      && r.rate_limit_options[0].rate_limit_threshold[0].count == var.requests_per_minute && r.rate_limit_options[0].rate_limit_threshold[0].interval_sec == 60
+      && tolist(r.match[0].config[0].src_ip_ranges) == tolist(["*"])
+    ) if r.priority == 1000]) && [for r in google_compute_security_policy.throttle["this"].rule : r.action if r.priority != 1000] == ["allow"]
+    error_message = "Every address is throttled: what it asks for beyond its share is denied."
+  }
+  assert {
     condition     = google_compute_url_map.redirect["this"].default_url_redirect[0].https_redirect && google_compute_managed_ssl_certificate.edge["this"].managed[0].domains == tolist(["agent.acme.com"])
     error_message = "HTTP leads to HTTPS, and the domain has its certificate."
   }
@@ -140,6 +164,45 @@ run "prod" {
   assert {
     condition     = alltrue([for a in values(google_monitoring_alert_policy.this) : length(a.notification_channels) == 1 && length(a.documentation[0].content) < 8192])
     error_message = "Somebody is told of every alert, with its runbook."
+  }
+  assert {
+    condition = google_monitoring_alert_policy.this["dead-letter"].conditions[0].condition_threshold[0].filter == join(" AND ", [
+      "metric.type=\"pubsub.googleapis.com/subscription/num_undelivered_messages\"",
+      "resource.type=\"pubsub_subscription\"",
+      "resource.labels.subscription_id=\"${google_pubsub_subscription.dead.name}\"",
+    ]) && google_monitoring_alert_policy.this["dead-letter"].conditions[0].condition_threshold[0].threshold_value == 0
+    error_message = "A single dead letter is told."
+  }
+  assert {
+    condition = google_monitoring_alert_policy.this["resume-lag"].conditions[0].condition_threshold[0].filter == join(" AND ", [
+      "metric.type=\"pubsub.googleapis.com/subscription/oldest_unacked_message_age\"",
+      "resource.type=\"pubsub_subscription\"",
+      "resource.labels.subscription_id=\"${google_pubsub_subscription.resume.name}\"",
+    ])
+    error_message = "It is told that approved runs wait."
+  }
+  assert {
+    condition = google_monitoring_alert_policy.this["sweep-silent"].conditions[0].condition_absent[0].filter == join(" AND ", [
+      "metric.type=\"run.googleapis.com/request_count\"",
+      "resource.type=\"cloud_run_revision\"",
+      "resource.labels.service_name=\"agent-sweep\"",
+      "metric.labels.response_code_class=\"2xx\"",
+    ])
+    error_message = "It is told that no sweep succeeds."
+  }
+  assert {
+    condition     = strcontains(google_monitoring_alert_policy.this["secret-read"].conditions[0].condition_matched_log[0].filter, "AccessSecretVersion$") && strcontains(google_monitoring_alert_policy.this["secret-read"].conditions[0].condition_matched_log[0].filter, "Decrypt$")
+    error_message = "It is told that a person reads a secret."
+  }
+  assert {
+    condition = { for s, c in google_project_iam_audit_config.data_access : s => toset([for l in c.audit_log_config : l.log_type]) } == { for s in [
+      "secretmanager.googleapis.com", "cloudkms.googleapis.com", "datastore.googleapis.com",
+    ] : s => toset(["DATA_READ", "DATA_WRITE"]) }
+    error_message = "Who reads secrets, uses keys and reads users' data is in the audit's log."
+  }
+  assert {
+    condition     = alltrue([for c in values(google_project_iam_audit_config.data_access) : alltrue([for l in c.audit_log_config : try(length(l.exempted_members), 0) == 0])])
+    error_message = "Nobody is exempt from it."
   }
   assert {
     condition     = { for name, a in google_monitoring_alert_policy.this : name => length(a.conditions) if length(a.conditions) != 1 } == { error-budget = 2 }
