@@ -166,7 +166,7 @@ func (t test) play(root string, overlay overlayFlag) outcome {
 	}
 	args = append(append(args, t.pkg), strings.Fields(t.flags)...)
 	if overlay.toTest != "" {
-		args = append(args, overlay.toTest)
+		args = append(args, "-args", overlay.toTest)
 	}
 	cmd := exec.Command("go", args...)
 	cmd.Dir = root

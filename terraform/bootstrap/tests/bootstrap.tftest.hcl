@@ -20,7 +20,7 @@ run "everything" {
     error_message = "Only the protected environment applies."
   }
   assert {
-    condition     = strcontains(google_project_iam_member.apply_grants["this"].condition[0].expression, "hasOnly(['roles/")
+    condition     = can(regex("^api\\.getAttribute\\('iam\\.googleapis\\.com/modifiedGrantsByRole', \\[\\]\\)\\.hasOnly\\(\\['roles/[a-zA-Z./', ]+'\\]\\)$", google_project_iam_member.apply_grants["this"].condition[0].expression)) && !can(regex("roles/(owner|editor|viewer)|[aA]dmin", google_project_iam_member.apply_grants["this"].condition[0].expression))
     error_message = "Whoever applies may grant the functions' roles only."
   }
   assert {
