@@ -13,6 +13,8 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
 // The bounds of one file.
@@ -234,14 +236,17 @@ func (d *document) scalar(n *yaml.Node) (any, error) {
 		return strings.EqualFold(n.Value, "true"), nil
 	case "!!int":
 		var i int64
-		if err := n.Decode(&i); err != nil || i > 1<<53 || i < -1<<53 {
-			return nil, d.wrong(n, "this number is too large to be exact in JSON")
+		if err := n.Decode(&i); err != nil || !strictjson.Survives(strconv.FormatInt(i, 10)) {
+			return nil, d.wrong(n, "the number %s has more digits than JSON keeps exactly; a text was expected", clip(n.Value))
 		}
 		return i, nil
 	case "!!float":
 		var f float64
 		if err := n.Decode(&f); err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
 			return nil, d.wrong(n, "this number does not exist in JSON")
+		}
+		if !strictjson.Survives(strings.TrimPrefix(strings.ReplaceAll(n.Value, "_", ""), "+")) {
+			return nil, d.wrong(n, "the number %s has more digits than JSON keeps exactly; a text was expected", clip(n.Value))
 		}
 		return f, nil
 	}

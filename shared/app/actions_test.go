@@ -138,6 +138,22 @@ func TestTheUsersOwnCallIsAskedAboutWhereAllAre(t *testing.T) {
 	}
 }
 
+// A count of 2^53+1 would reach the endpoint as 2^53: neither the model nor who edits what it asked for can say it.
+func TestANumberThatJSONDoesNotKeepIsRefused(t *testing.T) {
+	e := newEndpoint(t)
+	w := withActions(t, e)
+	w.SetBrain(world.Wants("action_cart_add", json.RawMessage(`{"id":"mug","count":9007199254740993}`)))
+	if r := w.ask(); len(r.Actions) != 1 || r.Actions[0].Status != "failed" || r.Actions[0].ErrorCode != "ValidationError" {
+		t.Fatalf("%s", r.Body)
+	}
+	w.SetBrain(world.Wants("action_cart_add", json.RawMessage(`{"id":"mug","count":9007199254740992}`)))
+	ap := w.ask().Approvals[0]
+	a := w.call("POST", "/api/agent/approvals/resolve", `{"approvalId":"`+ap.ApprovalID+`","decision":"approve_with_edits","argsHash":"`+ap.ArgsHash+`","editedArgs":{"id":"mug","count":9007199254740993}}`)
+	if a.HTTP != http.StatusBadRequest || !strings.HasSuffix(a.Error.Field, "count") || len(e.requests()) != 0 {
+		t.Errorf("%d %s, %v", a.HTTP, a.Body, e.requests())
+	}
+}
+
 func TestAnActionThatNeedsNoApproval(t *testing.T) {
 	e := newEndpoint(t)
 	w := withActions(t, e)
@@ -181,14 +197,16 @@ func TestAnActionByItsName(t *testing.T) {
 		status            int
 		class             string
 	}{
-		"no such action":         {"cart.remove", `{}`, "", 404, "AuthError"},
-		"the model's name":       {"action_look", `{}`, "", 404, "AuthError"},
-		"a field is missing":     {"look", `{}`, "", 400, "ValidationError"},
-		"a field is missing too": {"cart.add", `{"count":1}`, "", 400, "ValidationError"},
-		"a field is not known":   {"cart.add", `{"id":"mug","uid":"eve"}`, "", 400, "ValidationError"},
-		"a list":                 {"cart.add", `[]`, "", 400, "ValidationError"},
-		"another body":           {"cart.add", `{"id":"cup"}`, "k-1", 409, "PolicyError"},
-		"another action":         {"cart.note", `{"id":"mug"}`, "k-1", 409, "PolicyError"},
+		"no such action":                {"cart.remove", `{}`, "", 404, "AuthError"},
+		"the model's name":              {"action_look", `{}`, "", 404, "AuthError"},
+		"a field is missing":            {"look", `{}`, "", 400, "ValidationError"},
+		"a field is missing too":        {"cart.add", `{"count":1}`, "", 400, "ValidationError"},
+		"a field is not known":          {"cart.add", `{"id":"mug","uid":"eve"}`, "", 400, "ValidationError"},
+		"a list":                        {"cart.add", `[]`, "", 400, "ValidationError"},
+		"a number that is not kept":     {"look", `{"id":"mug","count":9007199254740993}`, "", 400, "ValidationError"},
+		"a number that is not kept too": {"cart.add", `{"id":"mug","count":9007199254740993}`, "", 400, "ValidationError"},
+		"another body":                  {"cart.add", `{"id":"cup"}`, "k-1", 409, "PolicyError"},
+		"another action":                {"cart.note", `{"id":"mug"}`, "k-1", 409, "PolicyError"},
 	} {
 		var header []string
 		if c.key != "" {

@@ -155,3 +155,29 @@ func TestAPageToolIsNotCalledAsTheServersAre(t *testing.T) {
 		t.Errorf("%d %s", a.HTTP, a.Body)
 	}
 }
+
+// The 292 bytes that ended the process, and others of their kind: what a page's schema asks for is bounded before anything
+// follows it, and the next request is answered.
+func TestAPagesSchemaEndsNoProcess(t *testing.T) {
+	w := newWorld(t)
+	w.SetBrain(func(fakegemini.Request) fakegemini.Turn { return fakegemini.Turn{Text: "Hello."} })
+	doubled := `{"type":"string"}`
+	for range 9 {
+		doubled = `{"allOf":[` + doubled + `,` + doubled + `]}`
+	}
+	for name, c := range map[string]struct{ schema, field string }{
+		"all of it within itself": {`{"type":"object","allOf":[{"$ref":"#"}]}`, "allOf/0/$ref"},
+		"a schema within itself":  {`{"type":"object","properties":{"a":{"$ref":"#"}}}`, "properties/a/$ref"},
+		"doubled by reference":    {`{"type":"object","$defs":{"a":{"allOf":[{"$ref":"#/$defs/b"},{"$ref":"#/$defs/b"}]},"b":{"allOf":[{"$ref":"#/$defs/a"}]}},"properties":{"x":{"$ref":"#/$defs/a"}}}`, "$defs/b/allOf/0/$ref"},
+		"a thousand nodes and on": {`{"type":"object","properties":{"x":` + doubled + `,"y":` + doubled + `}}`, ""},
+		"a pattern":               {`{"type":"object","properties":{"x":{"type":"string","pattern":"` + strings.Repeat("(?:a.a.){1000}", 9) + `"}}}`, "properties/x/pattern"},
+	} {
+		a, _ := w.chat("/api/agent/chat", `{"message":"hi","toolDefinitions":[{"name":"a","description":"b","inputSchema":`+c.schema+`}]}`)
+		if a.HTTP != http.StatusBadRequest || !strings.HasPrefix(a.Error.Field, "toolDefinitions/0/inputSchema") || !strings.HasSuffix(a.Error.Field, c.field) {
+			t.Errorf("%s: %d %s", name, a.HTTP, a.Body)
+		}
+	}
+	if a, said := w.chat("/api/agent/chat", `{"message":"hi","toolDefinitions":`+clickTool+`}`); said.Message != "Hello." {
+		t.Errorf("after them: %d %s", a.HTTP, a.Body)
+	}
+}

@@ -277,8 +277,8 @@ func TestRequestsThatDoNotFitAreRefused(t *testing.T) {
 		"a tool with a long text":        {tools(chat.ToolDefinition{Name: "x", Description: strings.Repeat("ignore rules ", 2000), InputSchema: object}), "toolDefinitions/0/description"},
 		"a tool without a text":          {tools(chat.ToolDefinition{Name: "x", InputSchema: object}), "toolDefinitions/0/description"},
 		"a tool with an impossible name": {tools(chat.ToolDefinition{Name: "x y", Description: "x", InputSchema: object}), "toolDefinitions/0"},
-		"a tool without a schema":        {tools(chat.ToolDefinition{Name: "x", Description: "x"}), "toolDefinitions/0"},
-		"a tool with a foreign schema":   {tools(chat.ToolDefinition{Name: "x", Description: "x", InputSchema: json.RawMessage(`{"type":"object","$ref":"https://evil.example/s"}`)}), "toolDefinitions/0"},
+		"a tool without a schema":        {tools(chat.ToolDefinition{Name: "x", Description: "x"}), "toolDefinitions/0/inputSchema"},
+		"a tool with a foreign schema":   {tools(chat.ToolDefinition{Name: "x", Description: "x", InputSchema: json.RawMessage(`{"type":"object","$ref":"https://evil.example/s"}`)}), "toolDefinitions/0/inputSchema/$ref"},
 		"two tools of one name":          {tools(chat.ToolDefinition{Name: "x", Description: "x", InputSchema: object}, chat.ToolDefinition{Name: "x", Description: "y", InputSchema: object}), "toolDefinitions/1/name"},
 		"too many tools":                 {tools(make([]chat.ToolDefinition, chat.MaxTools+1)...), "toolDefinitions"},
 		"a long history":                 {func(r *chat.Request) { r.History = make([]json.RawMessage, 1001) }, "history"},
@@ -370,5 +370,42 @@ func TestCapsHold(t *testing.T) {
 	w.model.Restart(script.Turn{Calls: []script.Call{call("action_submitRating", `{"stars":5}`)}}, script.Turn{Text: "Too many."})
 	if r := w.say("rate", history); r.Type != "response" || !strings.Contains(r.Message, "Too many.") {
 		t.Fatalf("%+v", r)
+	}
+}
+
+// A double holds 9007199254740993 as 9007199254740992, and so does a seal over canonical JSON: neither a history nor a call may
+// say such a number, and the model is told a page's as the text that it is.
+func TestNumbersThatJSONDoesNotKeep(t *testing.T) {
+	w := newWorld(t,
+		script.Turn{Calls: []script.Call{{ID: "a", Name: "click-add-to-cart", Args: json.RawMessage(`{"key":"k","id":9007199254740993}`)}}},
+		script.Turn{Calls: []script.Call{{ID: "b", Name: "click-add-to-cart", Args: json.RawMessage(`{"key":"k"}`)}}},
+		script.Turn{Text: "Done."}, script.Turn{Text: "Again."})
+	asked := w.say("order 9007199254740993", nil)
+	if len(asked.Calls) != 1 || asked.Calls[0].ID != "b" {
+		t.Fatalf("the page is asked for %+v", asked.Calls)
+	}
+	if told := string(w.model.Requests()[1].Contents[0]); !strings.Contains(told, "functionCall/args/id") || !strings.Contains(told, "send it as a text") {
+		t.Errorf("of its own call the model is told %s", told)
+	}
+	answered := w.answer(asked.History, chat.Result{CallID: "b", Result: `{"id":9007199254740993,"n":[9007199254740992,-1e400,0.1]}`})
+	if told := string(w.model.Requests()[2].Contents[2]); !strings.Contains(told, `{"id":"9007199254740993","n":[9007199254740992,"-1e400",0.1]}`) {
+		t.Errorf("of the page's answer the model is told %s", told)
+	}
+	if again := w.say("and again", answered.History); again.Message != "Again." { // whose numbers a browser has read and written
+		t.Errorf("%+v", again)
+	}
+	forged := slices.Clone(answered.History)
+	forged[2] = json.RawMessage(strings.Replace(string(forged[2]), "9007199254740992", "9007199254740993", 1))
+	_, err := w.chat.Say(t.Context(), page("and again", forged), nil)
+	refused(t, err, fault.Validation, "history/2/parts/0/functionResponse/response/output/n/0")
+}
+
+// A page's answer that is nested beyond what a history may hold is told as words, and the conversation goes on.
+func TestADeepAnswerEndsNoConversation(t *testing.T) {
+	w := newWorld(t, script.Turn{Calls: []script.Call{{ID: "a", Name: "fill-search", Args: map[string]any{}}}}, script.Turn{Text: "Done."}, script.Turn{Text: "Again."})
+	asked := w.say("fill", nil)
+	answered := w.answer(asked.History, chat.Result{CallID: "a", Result: strings.Repeat("[", 60) + strings.Repeat("]", 60)})
+	if again := w.say("and again", answered.History); again.Message != "Again." {
+		t.Errorf("%+v", again)
 	}
 }

@@ -11,12 +11,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gowebpki/jcs"
-
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
 // historyLife is how long a history may be gone on with.
@@ -46,7 +45,7 @@ type call struct {
 func (c *call) known() bool { return c.Result != nil || c.Error != "" }
 
 func (c *call) learn(r model.Response) {
-	if c.Result, c.Error = r.Result, r.Error; !c.known() {
+	if c.Result, c.Error = strictjson.Portable(r.Result), r.Error; !c.known() {
 		c.Result = json.RawMessage("null")
 	}
 }
@@ -77,12 +76,12 @@ const noteName = "countersign"
 // sign gives the history as the page keeps it.
 func (c *Chat) sign(uid string, h *history) ([]json.RawMessage, error) {
 	n := note{At: c.Now().Unix(), Calls: h.calls}
-	sealed, err := c.sealed(uid, n, h.contents)
+	out := slices.Clone(h.contents)
+	sealed, err := c.sealed(uid, n, out)
 	if err != nil {
-		return nil, err
+		return nil, fault.New(fault.Model, model.CodeUnreadable, "The model's answer could not be kept.").Because(err)
 	}
 	n.Seal = base64.RawURLEncoding.EncodeToString(c.Key.mac(0, sealed))
-	out := slices.Clone(h.contents)
 	last := bytes.TrimSpace(out[len(out)-1])
 	added, err := agent.Marshal(n)
 	if err != nil {
@@ -97,11 +96,7 @@ func (c *Chat) sealed(uid string, n note, contents []json.RawMessage) ([]byte, e
 	if err != nil {
 		return nil, err
 	}
-	canonical, err := jcs.Transform(raw)
-	if err != nil {
-		return nil, fault.New(fault.Model, model.CodeUnreadable, "The model's answer could not be kept.").Because(err)
-	}
-	return canonical, nil
+	return strictjson.Canonical(raw)
 }
 
 func (k Key) mac(i int, data []byte) []byte {
@@ -140,7 +135,10 @@ func (c *Chat) open(uid string, sent []json.RawMessage) (*history, error) {
 	seal := n.Seal
 	n.Seal = ""
 	data, err := c.sealed(uid, n, h.contents)
-	if err != nil || !c.Key.verifies(seal, data) {
+	switch f := fault.As(err); {
+	case err != nil && strings.HasPrefix(f.Field, "history/"):
+		return nil, f
+	case err != nil || !c.Key.verifies(seal, data):
 		return nil, forged()
 	}
 	if age := c.Now().Sub(time.Unix(n.At, 0)); age > historyLife {
@@ -219,8 +217,8 @@ func (c *call) take(r Result) {
 		c.Error = "The page could not do it: " + agent.Cut(text, 4<<10)
 		return
 	}
-	c.Result = json.RawMessage(text)
-	if _, err := jcs.Transform([]byte(`{"r":` + text + `}`)); err != nil || !json.Valid(c.Result) {
+	c.Result = strictjson.Portable(json.RawMessage(text))
+	if strictjson.Check([]byte(`{"r":`+string(c.Result)+`}`)) != nil {
 		words, err := agent.Marshal(text)
 		if err != nil {
 			words = []byte(`""`)

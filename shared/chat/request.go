@@ -2,13 +2,13 @@ package chat
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
-	"github.com/gowebpki/jcs"
-
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/strictjson"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
@@ -75,7 +75,11 @@ func (c *Chat) pageTools(defs []ToolDefinition) (tool.Set, error) {
 			return nil, fault.Invalid(field+"inputSchema", "it has more than %d bytes", MaxSchema)
 		}
 		t, err := tool.Remote(d.Name, d.Description, d.InputSchema)
-		if err != nil {
+		var bad *fault.Error
+		switch {
+		case errors.As(err, &bad):
+			return nil, fault.Invalid(strings.TrimSuffix(field+"inputSchema/"+bad.Field, "/"), "%s", bad.Message)
+		case err != nil:
 			return nil, fault.Invalid(strings.TrimSuffix(field, "/"), "%s", err.Error())
 		}
 		set[d.Name] = t
@@ -116,7 +120,7 @@ func shortened(state json.RawMessage) []byte {
 	if blank(string(state)) {
 		return []byte("{}")
 	}
-	canonical, err := jcs.Transform(state)
+	canonical, err := strictjson.Canonical(strictjson.Spell(state))
 	if err != nil {
 		return []byte(`{"unreadable":true}`)
 	}

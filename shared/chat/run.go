@@ -76,7 +76,7 @@ func (c *Chat) loop(r Request) *loop.Loop {
 	}
 	p := c.Profile
 	p.Persona = c.persona(r.PageState)
-	return (&loop.Loop{Store: memory.New(c.Now), Queue: quiet{}, Model: c.Model, Tools: set, Profile: p, Log: c.Log, Now: c.Now, Random: c.Random}).Init()
+	return (&loop.Loop{Store: memory.New(c.Now), Queue: quiet{}, Model: exact{c.Model}, Tools: set, Profile: p, Log: c.Log, Now: c.Now, Random: c.Random}).Init()
 }
 
 // runsHere reports whether a call of the tool may be made at once and forgotten: it changes nothing and nobody is asked.

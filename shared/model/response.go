@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
 // MaxResponse is how much of one tool's output the model is told, in bytes. More is cut, with a mark that says so.
@@ -40,8 +42,10 @@ func (r Response) part() (any, error) {
 	return map[string]any{"functionResponse": response}, nil
 }
 
-// output is the result itself, or where that is too big the beginning of its text.
+// output is the result itself, with numbers that the model would round as texts, or where it is too big the beginning of its
+// text.
 func output(result json.RawMessage) any {
+	result = strictjson.Portable(result)
 	if len(result) <= MaxResponse {
 		return result
 	}

@@ -9,7 +9,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/jsonschema-go/jsonschema"
-	"github.com/gowebpki/jcs"
 
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/strictjson"
@@ -41,7 +40,7 @@ func Declare(d Declaration) (*Tool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the arguments: %w", err)
 	}
-	raw, err := json.Marshal(d.Input)
+	raw, err := told(d.Input)
 	if err != nil {
 		return nil, fmt.Errorf("the arguments: %w", err)
 	}
@@ -62,7 +61,7 @@ func Declare(d Declaration) (*Tool, error) {
 }
 
 // answers holds what the declared functions answer to the schema of the result.
-func (t *Tool) answers(d Declaration, out *schema) {
+func (t *Tool) answers(d Declaration, out *checker) {
 	if d.Execute != nil {
 		t.execute = func(ctx context.Context, c Call) (json.RawMessage, error) {
 			res, err := d.Execute(ctx, c)
@@ -118,32 +117,47 @@ func (a Approval) or(sideEffect bool) Approval {
 }
 
 // objectSchema resolves the schema of an object, which is what arguments are.
-func objectSchema(s *jsonschema.Schema, defaults bool) (schema, error) {
+func objectSchema(s *jsonschema.Schema, defaults bool) (checker, error) {
 	if s == nil || s.Type != "object" {
-		return schema{}, errors.New("a JSON Schema of type object is needed")
+		return checker{}, errors.New("a JSON Schema of type object is needed")
+	}
+	if err := exact(s); err != nil {
+		return checker{}, err
 	}
 	r, err := s.Resolve(&jsonschema.ResolveOptions{ValidateDefaults: defaults})
 	if err != nil {
-		return schema{}, errors.New("a JSON Schema that refers to nothing outside of itself, with patterns of RE2 and defaults that fit it, is needed")
+		return checker{}, errors.New("a JSON Schema that refers to nothing outside of itself, with patterns of RE2 and defaults that fit it, is needed")
 	}
-	return schema{r}, nil
+	return checker{r}, nil
+}
+
+// exact refuses a schema with a number that canonical JSON does not keep: a default, a value that is allowed, a limit.
+func exact(s *jsonschema.Schema) error {
+	raw, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	return strictjson.Exact(raw)
 }
 
 // resolved resolves the schema of a result; nil stays nil.
-func resolved(s *jsonschema.Schema) (*schema, error) {
+func resolved(s *jsonschema.Schema) (*checker, error) {
 	if s == nil {
 		return nil, nil
+	}
+	if err := exact(s); err != nil {
+		return nil, err
 	}
 	r, err := s.Resolve(nil)
 	if err != nil {
 		return nil, errors.New("a JSON Schema that refers to nothing outside of itself, with patterns of RE2, is needed")
 	}
-	return &schema{r}, nil
+	return &checker{r}, nil
 }
 
 // normalize checks arguments, fills in what they leave out where that is wanted, and gives their canonical form.
-func (s schema) normalize(args json.RawMessage, defaults bool) (json.RawMessage, error) {
-	if err := strictjson.Check(args); err != nil {
+func (s checker) normalize(args json.RawMessage, defaults bool) (json.RawMessage, error) {
+	if err := strictjson.Exact(args); err != nil {
 		return nil, err
 	}
 	if defaults {
@@ -163,11 +177,7 @@ func (s schema) normalize(args json.RawMessage, defaults bool) (json.RawMessage,
 	if err := s.check(args); err != nil {
 		return nil, err
 	}
-	canonical, err := jcs.Transform(args)
-	if err != nil {
-		return nil, fault.Invalid("", "a number is out of range").Because(err)
-	}
-	return canonical, nil
+	return strictjson.Canonical(args)
 }
 
 // fill gives the fields that an object leaves out their defaults. Unlike the library's ApplyDefaults it makes no object that
@@ -202,7 +212,7 @@ func fill(s *jsonschema.Schema, v any) error {
 
 // answer checks a result, where there is a schema for it, and gives it without its white space. Its numbers stay as they were
 // written: an id of 19 digits is none of RFC 8785's.
-func (s *schema) answer(result json.RawMessage) (json.RawMessage, error) {
+func (s *checker) answer(result json.RawMessage) (json.RawMessage, error) {
 	var b bytes.Buffer
 	if err := json.Compact(&b, result); err != nil || !utf8.Valid(result) {
 		return nil, fault.Invalid("", "this is not JSON in UTF-8").Because(err)

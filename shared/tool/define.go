@@ -10,7 +10,6 @@ import (
 	"slices"
 
 	"github.com/google/jsonschema-go/jsonschema"
-	"github.com/gowebpki/jcs"
 
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/strictjson"
@@ -89,7 +88,11 @@ func Define[In, Out any](d Def[In, Out]) *Tool {
 				return nil, err
 			}
 		}
-		return canonical(v)
+		normal, err := plain(v)
+		if err != nil {
+			return nil, err
+		}
+		return strictjson.Canonical(normal)
 	}
 	t.recipients = func(args json.RawMessage) ([]string, error) {
 		v, err := decode(args)
@@ -122,7 +125,7 @@ func Define[In, Out any](d Def[In, Out]) *Tool {
 		}
 	}
 	encode := func(v Out) (json.RawMessage, error) {
-		b, err := canonical(v)
+		b, err := plain(v) // its numbers stay as they are: an id of 19 digits is none of RFC 8785's
 		if err != nil {
 			return nil, err
 		}
@@ -215,21 +218,21 @@ func NewSet(tools ...*Tool) Set {
 // Names gives the tools' names in order.
 func (s Set) Names() []string { return slices.Sorted(maps.Keys(s)) }
 
-// canonical is the RFC 8785 form of v.
-func canonical(v any) (json.RawMessage, error) {
+// plain is v as JSON without escapes for HTML.
+func plain(v any) (json.RawMessage, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
 		return nil, err
 	}
-	return jcs.Transform(b.Bytes())
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// schema is a resolved JSON Schema.
-type schema struct{ *jsonschema.Resolved }
+// checker is a resolved JSON Schema.
+type checker struct{ *jsonschema.Resolved }
 
-func schemaOf[T any](tool string, refine func(*jsonschema.Schema)) schema {
+func schemaOf[T any](tool string, refine func(*jsonschema.Schema)) checker {
 	s, err := SchemaOf[T]()
 	if err != nil {
 		panic(fmt.Sprintf("tool.Define(%q): no schema for the type: %v", tool, err))
@@ -241,7 +244,7 @@ func schemaOf[T any](tool string, refine func(*jsonschema.Schema)) schema {
 	if err != nil {
 		panic(fmt.Sprintf("tool.Define(%q): %v", tool, err))
 	}
-	return schema{r}
+	return checker{r}
 }
 
 // SchemaOf is the schema of a Go type.
@@ -268,7 +271,7 @@ func plainTypes(s *jsonschema.Schema) {
 }
 
 // check validates JSON against the schema.
-func (s schema) check(data json.RawMessage) error {
+func (s checker) check(data json.RawMessage) error {
 	var v any
 	if err := json.Unmarshal(data, &v); err != nil {
 		return fault.Invalid("", "this is not JSON").Because(err)

@@ -1,0 +1,91 @@
+package schema_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/schema"
+)
+
+// Whatever a stranger calls a schema, in 512 MiB and a second it is refused with a place in it or becomes one that is within the
+// bounds, is the same when it is imported again, and can be checked against.
+func FuzzImport(f *testing.F) {
+	for _, s := range []string{
+		`{"type":"object","properties":{"a":{"$ref":"#"}}}`,
+		`{"type":"object","$defs":{"a":{"allOf":[{"$ref":"#/$defs/a"},{"$ref":"#/$defs/a"}]}},"properties":{"x":{"$ref":"#/$defs/a"}}}`,
+		`{"type":"object","properties":{"x":{"type":"string","pattern":"` + strings.Repeat("(?:a.a.){1000}", 10) + `"}}}`,
+		`{"allOf":[{"type":"object","properties":{"a":{"type":"number"}}},{"properties":{"a":{"type":"integer","maximum":9}},"required":["a"]}]}`,
+		`{"type":["object","null"],"anyOf":[{"required":["a"]},{"oneOf":[{"const":1},{"enum":[1,"a",null]}]}],"nullable":true}`,
+		`{"definitions":{"a":{"type":"array","items":true}},"$ref":"#/definitions/a","minItems":1,"maxItems":2,"title":"t","default":[1]}`,
+		nested(16), nested(17), `{"$ref":"#/$ref"}`, `{"properties":{"":{"$ref":"#/properties/~01"},"~1":{}}}`, `{"minimum":9007199254740993}`,
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		late := time.AfterFunc(5*time.Second, func() { panic("this schema takes too long: " + string(raw)) })
+		defer late.Stop()
+		s, err := schema.Import(raw)
+		if err != nil {
+			var bad *fault.Error
+			if !errors.As(err, &bad) || bad.Class != fault.Validation || bad.Message == "" {
+				t.Fatalf("%v", err)
+			}
+			return
+		}
+		if n, deep := size(s, 0); n > schema.MaxNodes || deep > schema.MaxDepth {
+			t.Fatalf("%d parts, %d deep", n, deep)
+		}
+		once, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resolved, err := s.Resolve(nil)
+		if err != nil {
+			t.Fatalf("%s: %v", once, err)
+		}
+		for _, value := range []any{map[string]any{"a": []any{1.0, "x"}}, nil, []any{map[string]any{}}} {
+			_ = resolved.Validate(value) // whether it fits does not matter here
+		}
+		if len(once) > schema.MaxBytes || string(once) == "true" {
+			return // written out it has grown beyond what is read at once, or nothing is left of it
+		}
+		again, err := schema.Import(once)
+		if err != nil {
+			t.Fatalf("%s: %v", once, err)
+		}
+		twice, err := json.Marshal(again)
+		if err != nil || string(twice) != string(once) {
+			t.Fatalf("%s\nbecomes %s, %v", once, twice, err)
+		}
+	})
+}
+
+// size counts the schemas within one, itself too, and how deep they are nested.
+func size(s *jsonschema.Schema, depth int) (n, deep int) {
+	n, deep = 1, depth
+	below := []*jsonschema.Schema{s.Items}
+	for _, p := range s.Properties {
+		below = append(below, p)
+	}
+	for _, p := range s.AllOf { // beside it, and not within
+		m, d := size(p, depth)
+		n, deep = n+m, max(deep, d)
+	}
+	for _, list := range [][]*jsonschema.Schema{s.AnyOf, s.OneOf} {
+		below = append(below, list...)
+	}
+	for _, p := range below {
+		if p == nil {
+			continue
+		}
+		m, d := size(p, depth+1)
+		n, deep = n+m, max(deep, d)
+	}
+	return n, deep
+}

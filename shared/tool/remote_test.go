@@ -1,0 +1,51 @@
+package tool_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// A page defines both the schema and, by what it asks of the model, the arguments: checking one against the other stays cheap.
+func TestARemoteToolIsCheapToCheck(t *testing.T) {
+	list := func(item string, n int) string { return strings.TrimSuffix(strings.Repeat(item+",", n), ",") }
+	tl, err := tool.Remote("x", "x", json.RawMessage(`{"type":"object","properties":{"a":{"type":"array","items":{"anyOf":[`+list(`{"const":"x"}`, 900)+`,{"type":"integer"}]}}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	if _, err := tl.Normalize(json.RawMessage(`{"a":[` + list("1", 100_000) + `]}`)); err == nil || fault.As(err).Class != fault.Validation {
+		t.Errorf("%v", err)
+	}
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("it took %v", took)
+	}
+	if _, err := tl.Normalize(json.RawMessage(`{"a":[` + list("1", 100) + `]}`)); err != nil {
+		t.Errorf("%v", err)
+	}
+}
+
+// What the model is told of a schema is what the service takes, whatever a page wrote (see fakegemini.CheckDeclarations).
+func TestARemoteToolIsToldPlainly(t *testing.T) {
+	tl, err := tool.Remote("x", "x", json.RawMessage(`{"type":"object","required":["gone","list"],"anyOf":[{"required":["list"]},{"required":["any"]}],
+		"properties":{"any":{"description":"d"},"list":{"type":"array"},"rows":{"type":["array","null"],"items":{"type":"array","items":{}}}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const anything = `{"anyOf":[{"type":"string"},{"type":"number"},{"type":"boolean"},{"type":"object"}]}`
+	want := `{"properties":{"any":{"anyOf":[{"type":"string"},{"type":"number"},{"type":"boolean"},{"type":"object"}],"description":"d"},` +
+		`"list":{"items":` + anything + `,"type":"array"},"rows":{"items":{"items":` + anything + `,"type":"array"},"type":["array","null"]}},"required":["list"],"type":"object"}`
+	if string(tl.Schema) != want {
+		t.Errorf("got  %s\nwant %s", tl.Schema, want)
+	}
+	if _, err := tl.Normalize(json.RawMessage(`{"any":[[1]]}`)); err == nil {
+		t.Error("what the model is not told does not hold")
+	}
+	if _, err := tl.Normalize(json.RawMessage(`{"gone":1,"list":[[1]]}`)); err != nil {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,89 @@
+package tool
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+// told is a schema as the model is told of it. Gemini takes fewer than there are: a value has a type or is one of several
+// schemas, a list says what is in it, what is required is described. What it does not take is left out here, and arguments are
+// checked by the schema itself.
+func told(s *jsonschema.Schema) (json.RawMessage, error) {
+	raw, err := json.Marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	var fields map[string]any
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return nil, err
+	}
+	if !simplify(fields) {
+		return raw, nil // the order of its properties stays
+	}
+	return json.Marshal(fields)
+}
+
+// anything stands for a schema that says nothing.
+func anything() map[string]any {
+	var of []any
+	for _, t := range []string{"string", "number", "boolean", "object"} {
+		of = append(of, map[string]any{"type": t})
+	}
+	return map[string]any{"anyOf": of}
+}
+
+// simplify reports whether it changed something.
+func simplify(s map[string]any) (changed bool) {
+	for _, key := range []string{"anyOf", "oneOf"} {
+		list, ok := s[key].([]any)
+		if ok && slices.ContainsFunc(list, untyped) && s["type"] != nil { // a rule about a value whose type is known
+			delete(s, key)
+			changed = true
+			continue
+		}
+		for i := range list {
+			changed = described(list[i], func(v any) { list[i] = v }) || changed
+		}
+	}
+	properties, _ := s["properties"].(map[string]any)
+	for name, p := range properties {
+		changed = described(p, func(v any) { properties[name] = v }) || changed
+	}
+	if s["items"] != nil || hasType(s, "array") {
+		changed = described(s["items"], func(v any) { s["items"] = v }) || changed
+	}
+	if required, ok := s["required"].([]any); ok {
+		known := slices.DeleteFunc(slices.Clone(required), func(name any) bool { return properties[name.(string)] == nil })
+		if len(known) < len(required) {
+			s["required"], changed = known, true
+		}
+	}
+	return changed
+}
+
+// described simplifies a schema within another one, or replaces one that says nothing.
+func described(v any, replace func(any)) bool {
+	s, ok := v.(map[string]any)
+	if ok && !untyped(v) {
+		return simplify(s)
+	}
+	with := anything()
+	if text, ok := s["description"]; ok {
+		with["description"] = text
+	}
+	replace(with)
+	return true
+}
+
+// untyped reports whether a schema names neither a type nor schemas to choose from.
+func untyped(v any) bool {
+	s, ok := v.(map[string]any)
+	return !ok || s["type"] == nil && s["anyOf"] == nil && s["oneOf"] == nil && s["$ref"] == nil
+}
+
+func hasType(s map[string]any, name string) bool {
+	list, _ := s["type"].([]any)
+	return s["type"] == name || slices.Contains(list, any(name))
+}
