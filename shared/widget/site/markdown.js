@@ -2,7 +2,7 @@
 // model writes is never read as HTML.
 import { make } from './dom.js';
 
-const inline = /(`+)([\s\S]+?)\1|\*\*(?=\S)([\s\S]+?\S?)\*\*|(?<![\w*])[*_](?=[^\s*_])([^*_\n]*[^\s*_])[*_](?![\w*])|\[([^\]\n]{1,300})\]\(([^\s()]{1,2000})\)/g;
+const inline = /(?<!`)(`{1,9})(?!`)([\s\S]+?)(?<!`)\1(?!`)|\*\*(?=\S)([\s\S]+?\S?)\*\*|(?<![\w*])[*_](?=[^\s*_])([^*_\n]*[^\s*_])[*_](?![\w*])|\[([^\]\n]{1,300})\]\(([^\s()]{1,2000})\)/g;
 const maxDepth = 4;
 
 /** @param {string} text @returns {DocumentFragment} */
@@ -10,7 +10,7 @@ export function markdown(text) {
   const out = document.createDocumentFragment();
   for (const [i, part] of text.split(/^```[^\n]*\n?/m).entries()) {
     if (i % 2) out.append(make('pre', {}, make('code', {}, part.replace(/\n$/, ''))));
-    else for (const block of part.split(/\n\s*\n/)) out.append(...blocks(block.replace(/^\n+|\s+$/g, '')));
+    else for (const block of part.split(/\n\s*\n/)) out.append(...blocks(block.replace(/^\n+/, '').trimEnd()));
   }
   return out;
 }
