@@ -10,10 +10,12 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
+	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/queue"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/tool"
 )
 
 // points are the places at which a worker can die: before and after each call that leaves the process. They lie between
@@ -124,11 +126,13 @@ func (m struckModel) Generate(ctx context.Context, req model.Request, delta func
 // struckAccounts are the users' accounts, whose every call to a provider is between two points.
 type struckAccounts struct{ *points }
 
-func (a struckAccounts) Client(_ context.Context, uid string, _ ...string) (*http.Client, error) {
+func (a struckAccounts) Client(_ context.Context, uid string, _ tool.Place) (*http.Client, error) {
 	return &http.Client{Transport: struckCalls{localgoogle.Bearer(uid).Transport, a.points}}, nil
 }
 
-func (struckAccounts) Check(context.Context, string, []string) error { return nil }
+func (struckAccounts) Place(_ context.Context, uid string, _ []string) (tool.Place, error) {
+	return tool.Place{Label: "From", Name: world.Address(uid), ID: "local"}, nil
+}
 
 type struckCalls struct {
 	next http.RoundTripper

@@ -129,7 +129,7 @@ func note(accounts struckAccounts, url string) *tool.Tool {
 }
 
 func leave(ctx context.Context, accounts struckAccounts, url string, c tool.Call) (noted, error) {
-	client, err := accounts.Client(ctx, c.UID)
+	client, err := accounts.Client(ctx, c.UID, c.Place)
 	if err != nil {
 		return noted{}, err
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
 	"github.com/countersign-run/countersign/shared/strictjson"
+	"github.com/countersign-run/countersign/shared/tool"
 )
 
 // people are the local users and their addresses. Their access token for the local Gmail and Calendar names them.
@@ -88,12 +89,14 @@ func (p *people) account(bearer string) (email string, scopes []string, ok bool)
 }
 
 // Client acts as the user on the local Gmail and Calendar.
-func (p *people) Client(_ context.Context, uid string, _ ...string) (*http.Client, error) {
+func (p *people) Client(_ context.Context, uid string, _ tool.Place) (*http.Client, error) {
 	return localgoogle.Bearer(localToken + uid), nil
 }
 
-// Check finds every local account linked.
-func (p *people) Check(context.Context, string, []string) error { return nil }
+// Place finds every local account linked.
+func (p *people) Place(_ context.Context, uid string, _ []string) (tool.Place, error) {
+	return tool.Place{Label: "From", Name: p.address(uid), ID: "local"}, nil
+}
 
 var (
 	validUID   = regexp.MustCompile(`^[A-Za-z0-9_.|:@+-]{1,128}$`)

@@ -13,6 +13,7 @@ import (
 	"github.com/countersign-run/countersign/scripts/dev/issuer"
 	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
 	"github.com/countersign-run/countersign/shared/model/fakegemini"
+	"github.com/countersign-run/countersign/shared/tool"
 )
 
 // What the cloud's issuer signs, and Countersign is configured to accept.
@@ -162,9 +163,11 @@ func (c *Cloud) account(bearer string) (email string, scopes []string, ok bool) 
 type Accounts struct{}
 
 // Client acts as the user.
-func (Accounts) Client(_ context.Context, uid string, _ ...string) (*http.Client, error) {
+func (Accounts) Client(_ context.Context, uid string, _ tool.Place) (*http.Client, error) {
 	return localgoogle.Bearer(uid), nil
 }
 
-// Check finds every account linked; what the user has really granted shows when it is used.
-func (Accounts) Check(context.Context, string, []string) error { return nil }
+// Place finds every account linked; what the user has really granted shows when it is used.
+func (Accounts) Place(_ context.Context, uid string, _ []string) (tool.Place, error) {
+	return tool.Place{Label: "From", Name: Address(uid), ID: "local"}, nil
+}

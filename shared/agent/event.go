@@ -6,6 +6,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/tool"
 )
 
 // RunStatus is a state of seed 000 §3.
@@ -109,6 +110,7 @@ type Plan struct {
 	Tool             string          `json:"tool"`
 	Args             json.RawMessage `json:"args,omitempty"` // canonical; absent where they could not be normalised
 	ArgsHash         string          `json:"argsHash,omitempty"`
+	Place            tool.Place      `json:"place,omitzero"`   // where the call acts, if it acts in one
 	Edited           bool            `json:"edited,omitempty"` // the arguments are the user's, of an action that this one starts afresh
 	SideEffect       bool            `json:"sideEffect,omitempty"`
 	RequiresApproval bool            `json:"requiresApproval,omitempty"`
@@ -124,8 +126,9 @@ type Wait struct {
 	ApprovalID string          `json:"approvalId,omitempty"` // of an approval or a review
 	Kind       Kind            `json:"kind"`
 	ExpiresAt  time.Time       `json:"expiresAt"`
-	Args       json.RawMessage `json:"args,omitempty"`     // canonical, where a changed tool reads the plan's anew
+	Args       json.RawMessage `json:"args,omitempty"`     // canonical, where a changed tool reads the plan's anew, or the place is another
 	ArgsHash   string          `json:"argsHash,omitempty"` // of those
+	Place      tool.Place      `json:"place,omitzero"`     // of those
 }
 
 // Decided is what was decided about a waiting call.

@@ -174,7 +174,7 @@ func (a *Action) decided(e Event) (ActionStatus, error) {
 func (a *Action) wait(w *Wait) {
 	a.ApprovalID, a.Kind, a.ExpiresAt, a.Decision = w.ApprovalID, w.Kind, w.ExpiresAt, ""
 	if w.ArgsHash != "" {
-		a.Args, a.ArgsHash = w.Args, w.ArgsHash
+		a.Args, a.ArgsHash, a.Place = w.Args, w.ArgsHash, w.Place
 	}
 }
 

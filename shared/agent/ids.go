@@ -66,10 +66,15 @@ func RunOfApproval(approvalID string) (runID string, ok bool) {
 	return runID, ok && ValidID(runID)
 }
 
-// ArgsHash is what a user's yes is bound to: the user, the tool under one schema, and the canonical arguments.
-func ArgsHash(uid string, spec tool.Spec, args json.RawMessage) string {
+// ArgsHash is what a user's yes is bound to: the user, the tool under one schema, the canonical arguments, and the place
+// where the call acts, if it acts in one.
+func ArgsHash(uid string, spec tool.Spec, in tool.Place, args json.RawMessage) string {
+	parts := []string{uid, spec.Name, spec.Version(), string(args)}
+	if in != (tool.Place{}) {
+		parts = append(parts, in.Label, in.Name, in.ID)
+	}
 	h := sha256.New()
-	for _, p := range []string{uid, spec.Name, spec.Version(), string(args)} {
+	for _, p := range parts {
 		fmt.Fprintf(h, "%d:%s", len(p), p)
 	}
 	return hex.EncodeToString(h.Sum(nil))

@@ -72,6 +72,7 @@ type Approval struct {
 	ToolVersion string          `json:"toolVersion"`
 	Args        json.RawMessage `json:"args"`
 	ArgsHash    string          `json:"argsHash"`
+	Place       tool.Place      `json:"place,omitzero"` // where the call acts, if it acts in one
 	Preview     tool.Preview    `json:"preview"`
 	Reason      string          `json:"reason"`
 	Decisions   []Decision      `json:"decisions"` // those that fit; the first is the plain yes

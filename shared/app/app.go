@@ -19,6 +19,7 @@ import (
 	"github.com/countersign-run/countersign/shared/chat"
 	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/google"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/obs"
@@ -38,29 +39,29 @@ type App struct {
 	closers []func() error
 }
 
-// Accounts gives the HTTP client that acts as the user, and says beforehand whether it could.
+// Accounts says which account a user's calls act in, if it may be used with the scopes, and gives the HTTP client that acts
+// there as the user and nowhere else.
 type Accounts interface {
-	Client(ctx context.Context, uid string, scopes ...string) (*http.Client, error)
-	Check(ctx context.Context, uid string, scopes []string) error
+	Place(ctx context.Context, uid string, scopes []string) (tool.Place, error)
+	Client(ctx context.Context, uid string, in tool.Place) (*http.Client, error)
 }
 
-// nobody is what the tools act through where accounts cannot be linked: the functions that never act need no OAuth client.
-type nobody struct{}
+// onlooker knows the accounts that are linked elsewhere and acts in none: the functions that never act need no OAuth client.
+type onlooker struct{ store store.Store }
 
-func (nobody) Client(context.Context, string, ...string) (*http.Client, error) {
-	return nil, noClient()
+func (o onlooker) Place(ctx context.Context, uid string, scopes []string) (tool.Place, error) {
+	return google.PlaceIn(ctx, o.store, uid, scopes)
 }
-func (nobody) Check(context.Context, string, []string) error { return noClient() }
 
-func noClient() error {
-	return fault.New(fault.Auth, fault.CodeReauth, "Google accounts cannot be linked here: no OAuth client is configured.")
+func (onlooker) Client(context.Context, string, tool.Place) (*http.Client, error) {
+	return nil, fault.New(fault.Auth, fault.CodeReauth, "Google accounts cannot be linked here: no OAuth client is configured.")
 }
 
 // Option changes what New opens.
 type Option func(*options)
 
 type options struct {
-	local   Accounts
+	local   Accounts // nil where there are none
 	now     func() time.Time
 	loop    func(*loop.Loop)
 	clients Clients
@@ -78,7 +79,7 @@ func WithLoop(change func(*loop.Loop)) Option { return func(o *options) { o.loop
 
 // New opens what the configuration names, of the parts that it is given (With). Clients are made once; none of them calls out before it is used.
 func New(ctx context.Context, cfg config.Config, log *slog.Logger, opts ...Option) (*App, error) {
-	o := options{local: nobody{}, now: time.Now, loop: func(*loop.Loop) {}, clients: none}
+	o := options{now: time.Now, loop: func(*loop.Loop) {}, clients: none}
 	for _, opt := range opts {
 		opt(&o)
 	}
@@ -103,7 +104,7 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
-	linked, err := o.clients.Accounts(ctx, cfg, a.Store, o.clients.Tools(cfg, nobody{}, o.now), o.now)
+	linked, err := o.clients.Accounts(ctx, cfg, a.Store, o.clients.Tools(cfg, onlooker{}, o.now), o.now)
 	if err != nil {
 		return err
 	}
@@ -112,16 +113,13 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
-	acting := o.local
-	if linked != nil {
-		acting = linked
-	}
+	acting := acting(linked, o.local, a.Store)
 	actions, err := o.clients.Actions(cfg, o.now)
 	if err != nil {
 		return err
 	}
 	l := &loop.Loop{Store: a.Store, Queue: a.Queue, Model: mdl, Tools: withActions(o.clients.Tools(cfg, acting, o.now), actions), Rules: cfg.Rules, Profile: profile(cfg),
-		Access: acting.Check, Log: a.Log, Now: o.now}
+		Log: a.Log, Now: o.now}
 	o.loop(l)
 	l.Init()
 	var talk *chat.Chat
@@ -133,6 +131,17 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 	a.API = &api.API{Loop: l, Chat: talk, Actions: actions, Records: rec, Accounts: linked, Users: users, Push: push, Origins: cfg.AllowedOrigins, PublicURL: cfg.PublicURL, Log: a.Log,
 		Budget: cfg.FunctionTimeout, Health: health(cfg, mdl, l.Tools)}
 	return nil
+}
+
+// acting are the accounts that the tools act in: those of an OAuth client, else those of this machine, else none.
+func acting(linked *google.Accounts, local Accounts, st store.Store) Accounts {
+	switch {
+	case linked != nil:
+		return linked
+	case local != nil:
+		return local
+	}
+	return onlooker{st}
 }
 
 // withActions adds the declared actions to the tools.

@@ -4,19 +4,24 @@ import (
 	"context"
 	"io"
 	"net/http"
+
+	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// Client gives an HTTP client that acts as the user, on the user's own linked account, which must have the scopes. It
-// asks Google for an access token when there is none in memory, so that most errors come here, before anything is done:
+// Client returns an HTTP client that acts as the user, on the linked account that Place named, and on no other. It asks
+// Google for an access token when there is none in memory, so that most errors come here, before anything is done:
 //   - AuthError reauth_required: nothing is linked, or Google refuses the link (invalid_grant), which is then marked broken
-//   - AuthError scope_missing: a scope is not granted
+//   - PolicyError stale_view: another account is linked by now
 //   - ToolExecutionError, marked tool.Transient: Google's token endpoint, the store or the key service failed
 //
 // A request that the API answers with 401 is sent once more with a fresh token, if its body can be had again. The client
 // follows no redirect: the token is for the host that was asked.
-func (a *Accounts) Client(ctx context.Context, uid string, scopes ...string) (*http.Client, error) {
-	l, err := a.usable(ctx, uid, scopes)
+func (a *Accounts) Client(ctx context.Context, uid string, in tool.Place) (*http.Client, error) {
+	l, err := usable(ctx, a.store, uid, nil)
 	if err != nil {
+		return nil, err
+	}
+	if err := tool.SamePlace(in, l.place()); err != nil {
 		return nil, err
 	}
 	if _, err := a.access(ctx, uid, l.ID, ""); err != nil {

@@ -203,7 +203,8 @@ func (a *Accounts) finish(ctx context.Context, p pending, ans Answer) error {
 		return fault.New(fault.Tool, "no_lasting_access",
 			"Google gave no lasting access. Remove this service at https://myaccount.google.com/permissions and link the account again.")
 	}
-	l := link{UID: p.UID, Email: emailOf(got), Scopes: p.Scopes, LinkedAt: a.cfg.Now().UTC()}
+	l := link{UID: p.UID, Scopes: p.Scopes, LinkedAt: a.cfg.Now().UTC()}
+	l.Subject, l.Email = identityOf(got)
 	if granted, _ := got.Extra("scope").(string); granted != "" { // absent means: as asked (RFC 6749 §5.1)
 		l.Scopes = strings.Fields(granted)
 	}
@@ -227,7 +228,10 @@ func (a *Accounts) replace(ctx context.Context, l link, refresh string) (err err
 		if err != nil {
 			return err
 		}
-		l.version = before.version
+		l.version, l.Account = before.version, l.ID
+		if l.renews(before) {
+			l.Account = before.place().ID
+		}
 		if err = a.save(ctx, l); err == nil {
 			return nil
 		}
@@ -238,19 +242,20 @@ func (a *Accounts) replace(ctx context.Context, l link, refresh string) (err err
 	return storeDown(store.ErrConflict)
 }
 
-// emailOf reads the account's address from the ID token. It came straight from the token endpoint over TLS, which
-// stands for its signature (OpenID Connect Core 1.0 §3.1.3.7), and it is only shown, never trusted.
-func emailOf(got *oauth2.Token) string {
+// identityOf reads from the ID token which account it is. It came straight from the token endpoint over TLS, which stands for
+// its signature (OpenID Connect Core 1.0 §3.1.3.7). The address is what users know the account by, the subject what Google does.
+func identityOf(got *oauth2.Token) (subject, email string) {
 	raw, _ := got.Extra("id_token").(string)
 	parsed, err := jwt.ParseSigned(raw, []jose.SignatureAlgorithm{jose.RS256})
 	if err != nil {
-		return ""
+		return "", ""
 	}
 	var claims struct {
-		Email string `json:"email"`
+		Subject string `json:"sub"`
+		Email   string `json:"email"`
 	}
-	if parsed.UnsafeClaimsWithoutVerification(&claims) != nil || len(claims.Email) > 320 {
-		return ""
+	if parsed.UnsafeClaimsWithoutVerification(&claims) != nil || len(claims.Subject) > 255 || len(claims.Email) > 320 {
+		return "", ""
 	}
-	return claims.Email
+	return claims.Subject, claims.Email
 }

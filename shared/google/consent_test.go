@@ -14,11 +14,11 @@ import (
 func TestLinkAndUse(t *testing.T) {
 	w := newWorld(t)
 	a := w.instance()
-	if err := a.Check(t.Context(), "u1", []string{compose}); !fault.Is(err, fault.Auth, fault.CodeReauth) || !strings.Contains(err.Error(), google.ConnectPath) {
+	if err := check(t.Context(), a, "u1", []string{compose}); !fault.Is(err, fault.Auth, fault.CodeReauth) || !strings.Contains(err.Error(), google.ConnectPath) {
 		t.Fatalf("without a link: %v", err)
 	}
 	w.linked(a, "u1", "one@example.com", compose)
-	if err := a.Check(t.Context(), "u1", []string{compose}); err != nil {
+	if err := check(t.Context(), a, "u1", []string{compose}); err != nil {
 		t.Fatal(err)
 	}
 	account, status, err := w.ask(w.client(a, "u1", compose))
@@ -38,12 +38,12 @@ func TestScopesGrow(t *testing.T) {
 	w := newWorld(t)
 	a := w.instance()
 	w.linked(a, "u1", "one@example.com", compose)
-	err := a.Check(t.Context(), "u1", []string{compose, events})
+	err := check(t.Context(), a, "u1", []string{compose, events})
 	w.expect(err, fault.Auth, fault.CodeScope)
 	if !strings.Contains(err.Error(), events) || strings.Contains(err.Error(), compose) || !strings.Contains(err.Error(), google.ConnectPath) {
 		t.Errorf("the message does not say what is missing and where to mend it: %v", err)
 	}
-	if _, err := a.Client(t.Context(), "u1", events); !fault.Is(err, fault.Auth, fault.CodeScope) {
+	if _, err := clientOf(t.Context(), a, "u1", events); !fault.Is(err, fault.Auth, fault.CodeScope) {
 		t.Errorf("a client without its scope: %v", err)
 	}
 	consent, err := a.Start(t.Context(), "u1", []string{events}, "")
@@ -61,7 +61,7 @@ func TestScopesGrow(t *testing.T) {
 		t.Errorf("the same account is not suggested: %q", got)
 	}
 	w.linked(a, "u1", "one@example.com", events)
-	if err := a.Check(t.Context(), "u1", []string{compose, events}); err != nil {
+	if err := check(t.Context(), a, "u1", []string{compose, events}); err != nil {
 		t.Errorf("what was granted before is lost: %v", err)
 	}
 }
@@ -72,7 +72,7 @@ func TestReadOnlyScope(t *testing.T) {
 	w := newWorld(t)
 	a := w.instance(func(c *google.Config) { c.Scopes = []string{readOnly, events} })
 	w.linked(a, "u1", "one@example.com", readOnly)
-	_, err := a.Client(t.Context(), "u1", events)
+	_, err := clientOf(t.Context(), a, "u1", events)
 	w.expect(err, fault.Auth, fault.CodeScope)
 	if fault.As(err).Status() != 403 {
 		t.Errorf("the status is %d", fault.As(err).Status())
@@ -84,10 +84,10 @@ func TestUntickedScope(t *testing.T) {
 	a := w.instance()
 	err := w.link(a, "u1", "one@example.com", []string{compose, events}, compose)
 	w.expect(err, fault.Auth, fault.CodeScope)
-	if err := a.Check(t.Context(), "u1", []string{events}); err != nil {
+	if err := check(t.Context(), a, "u1", []string{events}); err != nil {
 		t.Errorf("what was granted cannot be used: %v", err)
 	}
-	w.expect(a.Check(t.Context(), "u1", []string{compose}), fault.Auth, fault.CodeScope)
+	w.expect(check(t.Context(), a, "u1", []string{compose}), fault.Auth, fault.CodeScope)
 }
 
 func TestUserSaysNo(t *testing.T) {
@@ -135,7 +135,7 @@ func TestStatesThatAreNotGood(t *testing.T) {
 			if w.provider.count("authorization_code") != 0 {
 				t.Error("the code was sent to the provider")
 			}
-			w.expect(a.Check(t.Context(), "u1", nil), fault.Auth, fault.CodeReauth)
+			w.expect(check(t.Context(), a, "u1", nil), fault.Auth, fault.CodeReauth)
 		})
 	}
 }
@@ -189,7 +189,7 @@ func TestCodeOfAnotherConsent(t *testing.T) {
 	_, theirCode := w.provider.consent(theirs.URL, "victim@example.com")
 	_, _, err = a.Callback(t.Context(), google.Answer{State: myState, Code: theirCode, Browser: mine.Browser})
 	w.expect(err, fault.Validation, "invalid") // PKCE: the verifier is the other consent's
-	w.expect(a.Check(t.Context(), "attacker", nil), fault.Auth, fault.CodeReauth)
+	w.expect(check(t.Context(), a, "attacker", nil), fault.Auth, fault.CodeReauth)
 }
 
 func TestRequestsThatCannotBeStarted(t *testing.T) {
@@ -251,7 +251,7 @@ func TestNothingReadableIsStored(t *testing.T) {
 	if _, _, err := a.Callback(t.Context(), google.Answer{State: state, Code: code, Browser: consent.Browser}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.Client(t.Context(), "u1"); err != nil {
+	if _, err := clientOf(t.Context(), a, "u1"); err != nil {
 		t.Fatal(err)
 	}
 	secrets := map[string]bool{state: true, consent.Browser: true}

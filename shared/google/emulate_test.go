@@ -79,7 +79,7 @@ func (e *emulated) use(c *http.Client) error {
 
 func (e *emulated) client(a *google.Accounts) *http.Client {
 	e.t.Helper()
-	c, err := a.Client(e.t.Context(), "u1", compose, events)
+	c, err := clientOf(e.t.Context(), a, "u1", compose, events)
 	if err != nil {
 		e.t.Fatal(err)
 	}
@@ -134,10 +134,10 @@ func TestAnotherProvidersPartialConsentIsToldApart(t *testing.T) {
 	if !fault.Is(err, fault.Auth, fault.CodeScope) {
 		t.Errorf("Callback = %v; want scope_missing", err)
 	}
-	if _, err := a.Client(t.Context(), "u1", compose); err != nil {
+	if _, err := clientOf(t.Context(), a, "u1", compose); err != nil {
 		t.Errorf("what was granted cannot be used: %v", err)
 	}
-	if _, err := a.Client(t.Context(), "u1", events); !fault.Is(err, fault.Auth, fault.CodeScope) {
+	if _, err := clientOf(t.Context(), a, "u1", events); !fault.Is(err, fault.Auth, fault.CodeScope) {
 		t.Errorf("Client = %v; want scope_missing", err)
 	}
 }
@@ -166,7 +166,7 @@ func TestATokenEndpointThatIsDownBreaksNoLink(t *testing.T) {
 	e.link(a)
 	e.Break("token", emulate.Fault{Status: 503}, emulate.Fault{Status: 429}, emulate.Fault{}, emulate.Fault{After: true})
 	for range 4 {
-		if _, err := a.Client(t.Context(), "u1", compose); !fault.Is(err, fault.Tool, "token_endpoint") {
+		if _, err := clientOf(t.Context(), a, "u1", compose); !fault.Is(err, fault.Tool, "token_endpoint") {
 			t.Errorf("Client = %v; want token_endpoint", err)
 		}
 	}
@@ -184,7 +184,7 @@ func TestAConsentTakenBackHasToBeGivenAgain(t *testing.T) {
 	if err := e.use(c); !fault.Is(err, fault.Auth, fault.CodeReauth) {
 		t.Errorf("a client in use: %v; want reauth_required", err)
 	}
-	if _, err := e.accounts().Client(t.Context(), "u1", compose); !fault.Is(err, fault.Auth, fault.CodeReauth) {
+	if _, err := clientOf(t.Context(), e.accounts(), "u1", compose); !fault.Is(err, fault.Auth, fault.CodeReauth) {
 		t.Errorf("another process: %v; want reauth_required", err)
 	}
 	if list, err := a.List(t.Context(), "u1"); err != nil || len(list) != 1 || list[0].Status != "broken" {

@@ -1,6 +1,7 @@
 package google
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,11 +11,14 @@ import (
 
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/tool"
 )
 
 // link is the document connections/u_<uid>: one user's consent.
 type link struct {
-	ID       string    `json:"id"` // of this consent; access tokens in memory belong to it
+	ID       string    `json:"id"`                // of this consent; access tokens in memory belong to it
+	Account  string    `json:"account,omitempty"` // the first consent's ID for as long as this account stays linked; older documents have ID alone
+	Subject  string    `json:"subject,omitempty"` // Google's name for the account
 	UID      string    `json:"uid"`
 	Email    string    `json:"email,omitempty"` // of the Google account
 	Scopes   []string  `json:"scopes"`          // as granted, which may be less than was asked for
@@ -62,8 +66,8 @@ func (a *Accounts) save(ctx context.Context, l link) error {
 }
 
 // usable gives a link that is there, whole, and has the scopes.
-func (a *Accounts) usable(ctx context.Context, uid string, scopes []string) (link, error) {
-	l, err := a.load(ctx, uid)
+func usable(ctx context.Context, st store.Store, uid string, scopes []string) (link, error) {
+	l, err := load(ctx, st, uid)
 	if err != nil {
 		return link{}, err
 	}
@@ -94,12 +98,36 @@ func reauth() *fault.Error {
 	return fault.New(fault.Auth, fault.CodeReauth, "Google no longer accepts the linked account; link it again with %s.", ConnectPath)
 }
 
-// Check reports whether the user's link is there, whole, and has all the scopes, as far as we know without asking
-// Google: what is asked before an approval is shown. Its errors are AuthError reauth_required and AuthError
+// Place is the account that the user has linked, if the link is whole and has all the scopes, as far as we know without
+// asking Google: what an approval is shown and hashed with. Its errors are AuthError reauth_required and AuthError
 // scope_missing, whose messages name the address that mends it, and ToolExecutionError store_unavailable.
-func (a *Accounts) Check(ctx context.Context, uid string, scopes []string) error {
-	_, err := a.usable(ctx, uid, scopes)
-	return err
+func (a *Accounts) Place(ctx context.Context, uid string, scopes []string) (tool.Place, error) {
+	return PlaceIn(ctx, a.store, uid, scopes)
+}
+
+// PlaceIn is Place where no OAuth client is configured.
+func PlaceIn(ctx context.Context, st store.Store, uid string, scopes []string) (tool.Place, error) {
+	l, err := usable(ctx, st, uid, scopes)
+	if err != nil {
+		return tool.Place{}, err
+	}
+	return l.place(), nil
+}
+
+// place names the account: the same over new consents for it, another once it was unlinked or another one was linked.
+func (l link) place() tool.Place {
+	return tool.Place{Label: "From", Name: cmp.Or(l.Email, "your linked Google account"), ID: cmp.Or(l.Account, l.ID)}
+}
+
+// renews reports whether the link is a new consent for the account of the one before.
+func (l link) renews(before link) bool {
+	if before.version.IsZero() {
+		return false
+	}
+	if before.Subject != "" && l.Subject != "" {
+		return before.Subject == l.Subject
+	}
+	return before.Email != "" && before.Email == l.Email
 }
 
 // Connection is a linked account as its user may see it.

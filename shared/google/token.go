@@ -86,7 +86,7 @@ func (a *Accounts) access(ctx context.Context, uid, linkID, rejected string) (st
 func (a *Accounts) renew(ctx context.Context, uid, linkID string) (string, error) {
 	var before link
 	for range 2 {
-		l, err := a.usable(ctx, uid, nil)
+		l, err := usable(ctx, a.store, uid, nil)
 		if err != nil {
 			return "", err
 		}

@@ -50,7 +50,7 @@ func TestOneRefreshForAllWhoWait(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 10 {
 		wg.Go(func() {
-			if _, err := a.Client(t.Context(), "u1"); err != nil {
+			if _, err := clientOf(t.Context(), a, "u1"); err != nil {
 				t.Error(err)
 			}
 		})
@@ -71,7 +71,7 @@ func TestCallerGivesUp(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	release := make(chan struct{})
 	w.provider.set(func(p *provider) { p.hold = func() { cancel(); <-release } })
-	_, err := a.Client(ctx, "u1")
+	_, err := clientOf(ctx, a, "u1")
 	if !tool.IsTransient(err) || tool.IsAmbiguous(err) {
 		t.Errorf("nothing was done yet, and the caller gets %v", err)
 	}
@@ -93,7 +93,7 @@ func TestUsersAreNeverMixed(t *testing.T) {
 	for range 8 {
 		for uid, account := range users {
 			wg.Go(func() {
-				c, err := a.Client(t.Context(), uid, compose)
+				c, err := clientOf(t.Context(), a, uid, compose)
 				if err != nil {
 					t.Error(err)
 					return
@@ -144,7 +144,7 @@ func TestCopiedCiphertextOpensForNobodyElse(t *testing.T) {
 		}
 		// The victim's access token is in memory of this very instance.
 		w.client(a, "victim")
-		if _, err := a.Client(t.Context(), "thief", compose); err == nil {
+		if _, err := clientOf(t.Context(), a, "thief", compose); err == nil {
 			t.Errorf("%s: the thief has a client", name)
 		} else {
 			w.keepsSecrets(err)
@@ -158,19 +158,19 @@ func TestRevokedByItsUser(t *testing.T) {
 	a := w.instance()
 	w.linked(a, "u1", "one@example.com", compose)
 	w.provider.forgetConsent()
-	if err := a.Check(t.Context(), "u1", []string{compose}); err != nil {
+	if err := check(t.Context(), a, "u1", []string{compose}); err != nil {
 		t.Fatalf("nobody can know yet: %v", err)
 	}
 	before := w.store.commits
-	_, err := a.Client(t.Context(), "u1", compose)
+	_, err := clientOf(t.Context(), a, "u1", compose)
 	w.expect(err, fault.Auth, fault.CodeReauth)
 	if tool.IsTransient(err) || tool.IsAmbiguous(err) {
 		t.Error("the error invites a retry")
 	}
 	for range 3 {
-		_, err := a.Client(t.Context(), "u1", compose)
+		_, err := clientOf(t.Context(), a, "u1", compose)
 		w.expect(err, fault.Auth, fault.CodeReauth)
-		w.expect(a.Check(t.Context(), "u1", nil), fault.Auth, fault.CodeReauth)
+		w.expect(check(t.Context(), a, "u1", nil), fault.Auth, fault.CodeReauth)
 	}
 	if n := w.provider.count("refresh_token"); n != 1 {
 		t.Errorf("the dead refresh token was tried %d times", n)
@@ -201,13 +201,13 @@ func TestTokenEndpointFails(t *testing.T) {
 			a := w.instance()
 			w.linked(a, "u1", "one@example.com", compose)
 			spoil(w)
-			_, err := a.Client(t.Context(), "u1", compose)
+			_, err := clientOf(t.Context(), a, "u1", compose)
 			if !tool.IsTransient(err) || tool.IsAmbiguous(err) || fault.As(err).Class != fault.Tool {
 				t.Errorf("got %v, want a ToolExecutionError that a retry may mend", err)
 			}
 			w.keepsSecrets(err)
 			w.store.fail = nil
-			if err := a.Check(t.Context(), "u1", nil); err != nil {
+			if err := check(t.Context(), a, "u1", nil); err != nil {
 				t.Errorf("an outage has broken the link: %v", err)
 			}
 		})
@@ -236,7 +236,7 @@ func TestRotationRace(t *testing.T) {
 	w.provider.rotating = true
 	w.linked(w.instance(), "u1", "one@example.com", compose)
 	other := w.instance()
-	a := w.overtaken(2, func() { w.client(other, "u1") })
+	a := w.overtaken(3, func() { w.client(other, "u1") })
 	if account, _, err := w.ask(w.client(a, "u1")); err != nil || account != "one@example.com" {
 		t.Errorf("got %q, %v", account, err)
 	}
@@ -260,7 +260,7 @@ func TestRotationMeetsAnotherWrite(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := w.overtaken(2, touch).Client(t.Context(), "u1"); err != nil {
+	if _, err := clientOf(t.Context(), w.overtaken(3, touch), "u1"); err != nil {
 		t.Fatalf("the write of somebody else stops us: %v", err)
 	}
 	if account, _, err := w.ask(w.client(w.instance(), "u1")); err != nil || account != "one@example.com" {
@@ -273,7 +273,7 @@ func TestRotationMeetsAnotherWrite(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := w.overtaken(2, unlink).Client(t.Context(), "u1"); !tool.IsTransient(err) {
+	if _, err := clientOf(t.Context(), w.overtaken(3, unlink), "u1"); !tool.IsTransient(err) {
 		t.Errorf("unlinked meanwhile: got %v", err)
 	}
 	if list, err := w.instance().List(t.Context(), "u1"); err != nil || len(list) != 0 {

@@ -117,9 +117,24 @@ func (w *world) linked(a *google.Accounts, uid, account string, scopes ...string
 	}
 }
 
+// check asks whether the user's account may be used.
+func check(ctx context.Context, a *google.Accounts, uid string, scopes []string) error {
+	_, err := a.Place(ctx, uid, scopes)
+	return err
+}
+
+// clientOf acts as the user in the account that is linked now.
+func clientOf(ctx context.Context, a *google.Accounts, uid string, scopes ...string) (*http.Client, error) {
+	in, err := a.Place(ctx, uid, scopes)
+	if err != nil {
+		return nil, err
+	}
+	return a.Client(ctx, uid, in)
+}
+
 func (w *world) client(a *google.Accounts, uid string, scopes ...string) *http.Client {
 	w.t.Helper()
-	c, err := a.Client(w.t.Context(), uid, scopes...)
+	c, err := clientOf(w.t.Context(), a, uid, scopes...)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -51,19 +51,20 @@ func (m *mover) act(ctx context.Context, id string) error {
 	return m.effect(ctx, t, id)
 }
 
-// stillFits checks what may have changed since the call was judged: the stored arguments, and the account.
+// stillFits checks what may have changed since the call was judged: the stored arguments, and where it would act.
 func (m *mover) stillFits(ctx context.Context, a *agent.Action, t *tool.Tool) error {
-	if agent.ArgsHash(m.run.UID, t.Spec, a.Args) != a.ArgsHash {
+	if agent.ArgsHash(m.run.UID, t.Spec, a.Place, a.Args) != a.ArgsHash {
 		return fault.New(fault.Policy, fault.CodeIntegrity, "What is stored is not what was approved, so it was not done.")
 	}
-	if len(t.Scopes) == 0 {
-		return nil
+	in, err := t.Place(ctx, m.run.UID)
+	if err != nil {
+		return err
 	}
-	return m.Access(ctx, m.run.UID, t.Scopes)
+	return tool.SamePlace(a.Place, in)
 }
 
 func (m *mover) call(a *agent.Action, handle string) tool.Call {
-	return tool.Call{UID: m.run.UID, Origin: m.run.Origin, RunID: m.run.ID, ActionID: a.ID, Args: a.Args, Handle: handle}
+	return tool.Call{UID: m.run.UID, Origin: m.run.Origin, RunID: m.run.ID, ActionID: a.ID, Args: a.Args, Handle: handle, Place: a.Place}
 }
 
 // prepare makes the tool's handle. Whatever goes wrong, no effect has taken place.

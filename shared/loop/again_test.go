@@ -9,6 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/tool"
 )
 
 // TestTakenBackBeforeTheSecondTry kills a process between its intent and its effect, and takes back what allowed the
@@ -28,8 +29,13 @@ func TestTakenBackBeforeTheSecondTry(t *testing.T) {
 		},
 		"the user": func(t *testing.T, w *world) { shutOut(t, w, "ana") },
 		"the account": func(_ *testing.T, w *world) {
-			w.loop.Access = func(context.Context, string, []string) error {
-				return fault.New(fault.Auth, fault.CodeReauth, "Please link your account again.")
+			w.account = func() (tool.Place, error) {
+				return tool.Place{}, fault.New(fault.Auth, fault.CodeReauth, "Please link your account again.")
+			}
+		},
+		"another account": func(_ *testing.T, w *world) {
+			w.account = func() (tool.Place, error) {
+				return tool.Place{Label: "From", Name: "ana@example.com", ID: "another link"}, nil
 			}
 		},
 		"the provider's consent": func(_ *testing.T, w *world) { w.next = []string{"refuse"} },
@@ -38,7 +44,6 @@ func TestTakenBackBeforeTheSecondTry(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.loop.Model = &asked{tool: "draft"}
-			w.loop.Tools["draft"].Scopes = []string{"send"}
 			v, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "tell bob"}, nil)
 			if err != nil {
 				t.Fatal(err)

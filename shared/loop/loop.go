@@ -51,7 +51,7 @@ type Profile struct {
 	MaxPerDay     int           // approvals a user may be asked for a day (UTC); 0 is no cap
 }
 
-// Loop moves runs of one profile. The fields from Access on may be left out.
+// Loop moves runs of one profile. The fields from Log on may be left out.
 type Loop struct {
 	Store   store.Store
 	Queue   queue.Queue
@@ -60,8 +60,6 @@ type Loop struct {
 	Rules   policy.Rules
 	Profile Profile
 
-	// Access says whether the user's account may be used with the scopes; its error is what the model and the user are told.
-	Access func(ctx context.Context, uid string, scopes []string) error
 	Log    *slog.Logger
 	Now    func() time.Time // for durations and, corrected by the store's clock, for leases
 	Random io.Reader        // for ids and the spread of retries
@@ -104,9 +102,6 @@ func Held(err error) bool { return fault.Is(err, fault.Tool, fault.CodeLeaseHeld
 
 // Init fills what was left out. It must be called once before use.
 func (l *Loop) Init() *Loop {
-	if l.Access == nil {
-		l.Access = func(context.Context, string, []string) error { return nil }
-	}
 	if l.Profile.LeaseMargin == 0 {
 		l.Profile.LeaseMargin = leaseMargin
 	}

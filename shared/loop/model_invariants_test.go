@@ -316,7 +316,7 @@ func (c *commit) begins(r *watched, doc agent.Run, a *agent.Action, e agent.Even
 	if a.Status == agent.ActionRejected || r.state.Cancelled {
 		c.broken(15, "action %s is begun after a no or a cancel", a.ID)
 	}
-	if agent.ArgsHash(r.uid, t.Spec, a.Args) != a.ArgsHash {
+	if agent.ArgsHash(r.uid, t.Spec, a.Place, a.Args) != a.ArgsHash {
 		c.broken(3, "action %s is begun with other arguments than were judged", a.ID)
 	}
 	if a.RequiresApproval || a.Decision != "" { // it was asked about as soon as it was planned, or when its entry was gone
@@ -436,7 +436,7 @@ func (w *witness) did(call tool.Call, name, sent string) {
 	if !slices.Contains(r.handles[a.ID], call.Handle) || call.UID != r.uid {
 		w.broken(3, "an effect of action %s for %s with a handle that is not on record", a.ID, call.UID)
 	}
-	if shown := sentAs(call.Args); agent.ArgsHash(r.uid, w.tools[name].Spec, call.Args) != a.ArgsHash || sent != shown {
+	if shown := sentAs(call.Args); agent.ArgsHash(r.uid, w.tools[name].Spec, call.Place, call.Args) != a.ArgsHash || sent != shown {
 		w.broken(4, "%q was sent where %q was approved", sent, shown)
 	}
 }

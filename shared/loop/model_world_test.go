@@ -29,6 +29,7 @@ type trialed struct {
 	past    []string // all messages that were ever published
 	drafts  map[string]*madeDraft
 	revoked bool // the user has taken the account's permission back
+	links   int  // as many accounts as were linked so far, one after the other; what is linked now is the last
 	stopped []*process
 	random  *randReader
 }
@@ -50,14 +51,19 @@ func newTrialed(t testing.TB, w *world) *trialed {
 	}
 	w.loop.Rules.Denied = denied
 	w.loop.Tools = tool.NewSet(tool.Define(m.sendDef()), tool.Define(m.draftDef()), w.lookup())
-	w.loop.Access = func(context.Context, string, []string) error {
+	w.account = func() (tool.Place, error) {
 		if m.revoked {
-			return fault.New(fault.Auth, fault.CodeReauth, "Please link your account again.")
+			return tool.Place{}, fault.New(fault.Auth, fault.CodeReauth, "Please link your account again.")
 		}
-		return nil
+		return m.linked(), nil
 	}
 	m.witness.tools, m.witness.max = w.loop.Tools, loopBounds{w.loop.Profile.MaxModelCalls, w.loop.Profile.MaxOpen}
 	return m
+}
+
+// linked is the account that is linked now.
+func (m *trialed) linked() tool.Place {
+	return tool.Place{Label: "From", Name: fmt.Sprintf("ana%d@example.com", m.links), ID: fmt.Sprint(m.links)}
 }
 
 // begin empties the world for a new sequence, which starts in the morning of a later day.
@@ -87,7 +93,6 @@ func sentAs(args json.RawMessage) string { return string(args) }
 // sendDef is the world's tool without a handle. It may find out that it acted, and never that it did not.
 func (m *trialed) sendDef() tool.Def[sendArgs, sendResult] {
 	d := m.world.sendDef("send")
-	d.Scopes = []string{"send"}
 	d.Execute = func(ctx context.Context, c tool.Call, in sendArgs) (sendResult, error) {
 		return m.act(ctx, "send", c, in, sentAs(c.Args))
 	}
@@ -108,7 +113,6 @@ func (m *trialed) sendDef() tool.Def[sendArgs, sendResult] {
 // draftDef is a tool whose handle the provider uses up, as a mail draft is. Its user may edit or delete the draft.
 func (m *trialed) draftDef() tool.Def[sendArgs, sendResult] {
 	d := m.world.sendDef("draft")
-	d.Scopes = []string{"send"}
 	d.Prepare = func(_ context.Context, c tool.Call, _ sendArgs) (string, error) {
 		h := fmt.Sprintf("h%d", len(m.drafts)+1)
 		m.drafts[h] = &madeDraft{action: c.ActionID, text: sentAs(c.Args)}

@@ -14,6 +14,7 @@ import (
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/policy"
 	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/visible"
 )
 
 // plan asks the model once and commits its answer with everything that follows from it: the judged calls, the approvals
@@ -39,7 +40,7 @@ func (m *mover) plan(ctx context.Context) error {
 	case err != nil:
 		return m.modelFailed(ctx, err)
 	}
-	access := m.access(ctx, reply.Calls)
+	places := m.places(ctx, reply.Calls)
 	intent, begun := agent.Started{Owner: m.owner, Attempt: 1}, ""
 	err = m.transition(ctx, func(d *draft) error {
 		begun = d.startedAs(intent) // here already where the commit's answer was lost
@@ -49,7 +50,7 @@ func (m *mover) plan(ctx context.Context) error {
 		if st, _ := m.next(d.state, d.run, d.now); st != stepPlan {
 			return nil // cancelled or out of time meanwhile: what the model wants does not matter any more
 		}
-		if err := d.answer(reply, access); err != nil {
+		if err := d.answer(reply, places); err != nil {
 			return err
 		}
 		begun, err = d.startAtOnce(ctx, intent)
@@ -114,21 +115,28 @@ func (m *mover) modelFailed(ctx context.Context, err error) error {
 	})
 }
 
-// access asks, once for each tool that is called, whether the user's account may be used for it.
-func (m *mover) access(ctx context.Context, calls []model.Call) map[string]error {
-	out := map[string]error{}
+// place is where a tool's calls would act now, or why they may not.
+type place struct {
+	tool.Place
+	refusal error
+}
+
+// places asks, once for each tool that is called, where it would act.
+func (m *mover) places(ctx context.Context, calls []model.Call) map[string]place {
+	out := map[string]place{}
 	for _, c := range calls {
 		t := m.Tools[c.Name]
-		if _, asked := out[c.Name]; t == nil || asked || len(t.Scopes) == 0 {
+		if _, asked := out[c.Name]; t == nil || asked || !t.Placed() {
 			continue
 		}
-		out[c.Name] = m.Access(ctx, m.run.UID, t.Scopes)
+		in, err := t.Place(ctx, m.run.UID)
+		out[c.Name] = place{in, err}
 	}
 	return out
 }
 
 // answer takes the model's answer into the run.
-func (d *draft) answer(r *model.Reply, access map[string]error) error {
+func (d *draft) answer(r *model.Reply, places map[string]place) error {
 	turn := &agent.Turn{Model: r.Model, Content: r.Content, Text: agent.Cut(r.Text, agent.MaxMessageText), Finish: r.Finish, Correction: r.Correction, Calls: len(r.Calls), Usage: r.Usage}
 	if r.Correction != "" {
 		turn.Calls = 0
@@ -146,7 +154,7 @@ func (d *draft) answer(r *model.Reply, access map[string]error) error {
 	}
 	for i, c := range r.Calls {
 		plan := agent.Plan{Turn: len(d.state.Turns), Index: i, CallID: c.ID, Tool: c.Name}
-		if err := d.judge(plan, c.Args, access[c.Name]); err != nil {
+		if err := d.judge(plan, c.Args, places[c.Name]); err != nil {
 			return err
 		}
 	}
@@ -177,7 +185,7 @@ func shown(name string) string {
 
 // judge decides what becomes of one call: refused, allowed, or asked for (seed 000 §4 to §6). Nothing that the model
 // says is trusted: the name must be known, the arguments are validated and normalised, and the policy looks at those.
-func (d *draft) judge(plan agent.Plan, wanted json.RawMessage, access error) error {
+func (d *draft) judge(plan agent.Plan, wanted json.RawMessage, at place) error {
 	id := agent.ActionID(d.run.ID, plan.Turn, plan.Index, 0)
 	t := d.m.Tools[plan.Tool]
 	plan.Tool = shown(plan.Tool)
@@ -192,9 +200,9 @@ func (d *draft) judge(plan agent.Plan, wanted json.RawMessage, access error) err
 	if err != nil {
 		return d.refuse(id, plan, err)
 	}
-	plan.Args, plan.ArgsHash = args, agent.ArgsHash(d.run.UID, t.Spec, args)
-	if access != nil {
-		return d.refuse(id, plan, access)
+	plan.Args, plan.Place, plan.ArgsHash = args, at.Place, agent.ArgsHash(d.run.UID, t.Spec, at.Place, args)
+	if at.refusal != nil {
+		return d.refuse(id, plan, at.refusal)
 	}
 	return d.weigh(id, plan, t)
 }
@@ -204,11 +212,11 @@ func (d *draft) weigh(id string, plan agent.Plan, t *tool.Tool) error {
 	if d.saidNo(plan.ArgsHash) {
 		return d.refuse(id, plan, fault.New(fault.Policy, "rejected_before", "The user has said no to exactly this."))
 	}
-	preview, err := t.Preview(plan.Args)
+	shown, err := preview(t, plan.Place, plan.Args)
 	if err != nil {
 		return err
 	}
-	if b, err := agent.Marshal(preview); err != nil || len(b)+len(plan.Args) > maxCard {
+	if b, err := agent.Marshal(shown); err != nil || len(b)+len(plan.Args) > maxCard {
 		return d.refuse(id, plan, fault.Invalid("", "this is more than can be shown to the user for approval"))
 	}
 	verdict, err := d.verdict(t, plan.Args)
@@ -299,7 +307,7 @@ func (d *draft) ask(a *agent.Action, kind agent.Kind, reason string) error {
 	d.approvals[ap.ID] = ap
 	wait := &agent.Wait{ApprovalID: ap.ID, Kind: kind, ExpiresAt: ap.ExpiresAt}
 	if known := d.state.Action(a.ID); known.ArgsHash != ap.ArgsHash {
-		wait.Args, wait.ArgsHash = ap.Args, ap.ArgsHash
+		wait.Args, wait.ArgsHash, wait.Place = ap.Args, ap.ArgsHash, ap.Place
 	}
 	if err := d.event(agent.Event{Type: agent.ActionWaits, ActionID: a.ID, Wait: wait}); err != nil {
 		return err
@@ -319,13 +327,13 @@ func (d *draft) card(a *agent.Action, kind agent.Kind, reason string) (*agent.Ap
 		return nil, err
 	}
 	ap := &agent.Approval{Kind: kind, UID: d.run.UID, RunID: d.run.ID, ThreadID: d.run.ThreadID, ActionID: a.ID,
-		Tool: a.Tool, Args: a.Args, ArgsHash: a.ArgsHash, Preview: tool.Preview{Title: a.Tool}, Reason: reason, Decisions: decisions,
+		Tool: a.Tool, Args: a.Args, ArgsHash: a.ArgsHash, Place: a.Place, Preview: tool.Preview{Title: a.Tool}, Reason: reason, Decisions: decisions,
 		RequestedAt: d.now, ExpiresAt: d.expiry(kind), Status: agent.ApprovalOpen}
 	t := d.m.Tools[a.Tool]
 	if t == nil { // a review outlives its tool
 		return ap, nil
 	}
-	if ap.Preview, err = t.Preview(a.Args); err != nil {
+	if ap.Preview, err = preview(t, a.Place, a.Args); err != nil {
 		return nil, err
 	}
 	verdict, err := d.verdict(t, a.Args)
@@ -334,6 +342,17 @@ func (d *draft) card(a *agent.Action, kind agent.Kind, reason string) (*agent.Ap
 	}
 	ap.ToolVersion, ap.Rule = t.Version(), verdict.Rule
 	return ap, nil
+}
+
+// preview is what a person reads before deciding: where the call acts, and then what the tool shows of it.
+func preview(t *tool.Tool, in tool.Place, args json.RawMessage) (tool.Preview, error) {
+	p, err := t.Preview(args)
+	if err != nil || in == (tool.Place{}) {
+		return p, err
+	}
+	name, _ := visible.Line(in.Name)
+	p.Fields = append([]tool.Field{{Label: in.Label, Value: name}}, p.Fields...)
+	return p, nil
 }
 
 // decisions are those that fit: who cannot always be allowed is not offered for it.

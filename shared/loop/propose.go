@@ -85,23 +85,23 @@ func (m *mover) called(ctx context.Context) (*Called, error) {
 	return c, nil
 }
 
-// mayCall asks whether the user's account may be used for the call that the run begins with.
-func (m *mover) mayCall(ctx context.Context, q Ask) error {
-	if q.Call == nil || len(m.Tools[q.Call.Tool].Scopes) == 0 {
-		return nil
+// placeOf asks where the call that the run begins with would act.
+func (m *mover) placeOf(ctx context.Context, q Ask) (at place) {
+	if q.Call != nil {
+		at.Place, at.refusal = m.Tools[q.Call.Tool].Place(ctx, q.UID)
 	}
-	return m.Access(ctx, q.UID, m.Tools[q.Call.Tool].Scopes)
+	return at
 }
 
 // propose puts the call in the place of the model's first answer.
-func (d *draft) propose(c *Call, access error) error {
+func (d *draft) propose(c *Call, at place) error {
 	if err := d.become(agent.Planning); err != nil {
 		return err
 	}
 	if err := d.event(agent.Event{Type: agent.ModelAnswered, Turn: &agent.Turn{Calls: 1}}); err != nil {
 		return err
 	}
-	return d.judge(agent.Plan{Turn: 1, Tool: c.Tool, Own: c.Own}, c.Args, access)
+	return d.judge(agent.Plan{Turn: 1, Tool: c.Tool, Own: c.Own}, c.Args, at)
 }
 
 // calledEnd ends a run of one call with what became of it.

@@ -30,17 +30,19 @@ func outdated(code fault.Code, message string) *fault.Error {
 }
 
 // upToDate holds an approval against the card that its action would get now. They differ where the stored one was
-// tampered with, where the tool has changed, and where another rule of the policy asks. What is denied by now is not
+// tampered with, where the tool has changed or would act in another place, and where another rule of the policy asks. What is denied by now is not
 // asked for afresh: it goes on waiting, and its user may still change it.
-func (d *draft) upToDate(ap *agent.Approval, a *agent.Action, decision agent.Decision) error {
+func (d *draft) upToDate(ap *agent.Approval, a *agent.Action, at place, decision agent.Decision) error {
 	t := d.m.Tools[a.Tool]
 	switch {
 	case t == nil || ap.Kind == agent.KindReview && t.Version() != ap.ToolVersion:
 		return errOutdated{why: outdated(fault.CodeStaleView, "The tool has changed since you were asked. Please reject this and ask again.")}
+	case at.refusal != nil:
+		return at.refusal
 	case ap.Kind == agent.KindReview:
 		return nil // what is started anew is asked for anew
 	}
-	now, err := reread(ap, a, t)
+	now, err := reread(ap, a, t, at.Place)
 	if err != nil {
 		return err
 	}
@@ -63,20 +65,22 @@ func (d *draft) upToDate(ap *agent.Approval, a *agent.Action, decision agent.Dec
 	return nil
 }
 
-// reread is the action as the tool reads it now, with the run's own arguments: the approval's are a copy.
-func reread(ap *agent.Approval, a *agent.Action, t *tool.Tool) (*agent.Action, error) {
+// reread is the action as the tool reads it now and for where it would act now, with the run's own arguments: the approval's
+// are a copy.
+func reread(ap *agent.Approval, a *agent.Action, t *tool.Tool, in tool.Place) (*agent.Action, error) {
 	now := *a
 	if t.Version() == ap.ToolVersion {
-		if agent.ArgsHash(ap.UID, t.Spec, a.Args) != a.ArgsHash {
+		if agent.ArgsHash(ap.UID, t.Spec, a.Place, a.Args) != a.ArgsHash {
 			return nil, errOutdated{why: outdated(fault.CodeIntegrity, "What is stored is not what the assistant asked for, so it cannot be approved.")}
 		}
-		return &now, nil
+	} else {
+		args, err := t.Normalize(a.Args)
+		if err != nil {
+			return nil, errOutdated{why: outdated(fault.CodeStaleView, "The tool has changed since you were asked. Please reject this and ask again.")}
+		}
+		now.Args = args
 	}
-	args, err := t.Normalize(a.Args)
-	if err != nil {
-		return nil, errOutdated{why: outdated(fault.CodeStaleView, "The tool has changed since you were asked. Please reject this and ask again.")}
-	}
-	now.Args, now.ArgsHash = args, agent.ArgsHash(ap.UID, t.Spec, args)
+	now.Place, now.ArgsHash = in, agent.ArgsHash(ap.UID, t.Spec, in, now.Args)
 	return &now, nil
 }
 
@@ -85,6 +89,8 @@ func difference(ap, card *agent.Approval, v policy.Decision) *fault.Error {
 	switch {
 	case ap.ToolVersion != card.ToolVersion:
 		return outdated(fault.CodeStaleView, "The tool has changed since you were asked. Please look at this again.")
+	case ap.Place != card.Place:
+		return outdated(fault.CodeStaleView, "What is linked now is not the account or the host that you were shown. Please look at this again.")
 	case ap.Tool != card.Tool, ap.ArgsHash != card.ArgsHash, string(ap.Args) != string(card.Args):
 		return outdated(fault.CodeIntegrity, "What is stored is not what the assistant asked for. Please look at this again.")
 	case !samePreview(ap, card):

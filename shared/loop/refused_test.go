@@ -101,7 +101,7 @@ func TestAnOutdatedApprovalIsAskedForAfresh(t *testing.T) {
 		"arguments and their hash": {func(t *testing.T, w *world, v *agent.RunView) {
 			approval(func(a *agent.Approval) {
 				a.Args = json.RawMessage(`{"text":"ten","to":["eve@x.org"]}`)
-				a.ArgsHash = agent.ArgsHash("ana", w.loop.Tools["send"].Spec, a.Args)
+				a.ArgsHash = agent.ArgsHash("ana", w.loop.Tools["send"].Spec, a.Place, a.Args)
 			})(t, w, v)
 		}, fault.CodeIntegrity},
 		"preview":        {approval(func(a *agent.Approval) { a.Preview.Title = "Send nothing to nobody" }), fault.CodeStaleView},

@@ -43,6 +43,7 @@ func (l *Loop) Resolve(ctx context.Context, r Resolution) (*agent.RunView, error
 	if !m.docs[path].Exists() {
 		return nil, fault.NotFound()
 	}
+	at := m.placeNow(soon, r)
 	decided := false // stays true when the commit's answer was lost, and the next look finds it decided so
 	var refused error
 	err := m.transition(soon, func(d *draft) error {
@@ -51,7 +52,7 @@ func (l *Loop) Resolve(ctx context.Context, r Resolution) (*agent.RunView, error
 			return err
 		}
 		d.keepLease, refused = true, nil
-		args, err := m.mayResolve(d, ap, r)
+		args, err := m.mayResolve(d, ap, r, at)
 		switch {
 		case errors.Is(err, errSame):
 			return nil
@@ -62,7 +63,7 @@ func (l *Loop) Resolve(ctx context.Context, r Resolution) (*agent.RunView, error
 			return err
 		}
 		decided = true
-		return d.resolve(ap, r, args)
+		return d.resolve(ap, r, args, at.Place)
 	})
 	if refused != nil { // so it is, whether or not it could be put on record
 		if err != nil {
@@ -82,8 +83,23 @@ func (l *Loop) Resolve(ctx context.Context, r Resolution) (*agent.RunView, error
 // errSame says that exactly this was decided before.
 var errSame = errors.New("loop: decided so before")
 
+// placeNow asks where the waiting call would act, where a decision would have it carried out.
+func (m *mover) placeNow(ctx context.Context, r Resolution) (at place) {
+	var ap agent.Approval
+	if json.Unmarshal(m.docs[agent.ApprovalPath(r.ApprovalID)].Data, &ap) != nil || ap.Status != agent.ApprovalOpen || !carriesOut(r.Decision) {
+		return at // mayResolve says what is wrong
+	}
+	if t := m.Tools[ap.Tool]; t != nil {
+		at.Place, at.refusal = t.Place(ctx, r.UID)
+	}
+	return at
+}
+
+// carriesOut reports whether the decision has something done.
+func carriesOut(d agent.Decision) bool { return d != agent.Reject && d != agent.ConfirmDone }
+
 // mayResolve checks a decision against the approval as it stands, and gives the arguments that it approves.
-func (m *mover) mayResolve(d *draft, ap *agent.Approval, r Resolution) (json.RawMessage, error) {
+func (m *mover) mayResolve(d *draft, ap *agent.Approval, r Resolution, at place) (json.RawMessage, error) {
 	if ap.UID != r.UID {
 		return nil, fault.NotFound()
 	}
@@ -108,16 +124,15 @@ func (m *mover) mayResolve(d *draft, ap *agent.Approval, r Resolution) (json.Raw
 	case !applies(ap.Kind, r.Decision):
 		return nil, fault.New(fault.Policy, fault.CodeNotApplicable, "This decision does not fit what is asked.")
 	}
-	carriesOut := r.Decision != agent.Reject && r.Decision != agent.ConfirmDone
-	if carriesOut {
-		if err := d.upToDate(ap, a, r.Decision); err != nil {
+	if carriesOut(r.Decision) {
+		if err := d.upToDate(ap, a, at, r.Decision); err != nil {
 			return nil, err
 		}
 	}
 	switch {
 	case r.ArgsHash != "" && r.ArgsHash != ap.ArgsHash:
 		return nil, fault.New(fault.Policy, fault.CodeStaleView, "This is not what you were shown. Please load it again.")
-	case !carriesOut:
+	case !carriesOut(r.Decision):
 		return ap.Args, nil
 	case err != nil:
 		return nil, err
@@ -136,7 +151,7 @@ func (m *mover) wanted(t *tool.Tool, ap *agent.Approval, r Resolution) (json.Raw
 		f.Field = strings.TrimSuffix("editedArgs/"+f.Field, "/")
 		return nil, "", &f
 	}
-	return args, agent.ArgsHash(ap.UID, t.Spec, args), nil
+	return args, agent.ArgsHash(ap.UID, t.Spec, ap.Place, args), nil
 }
 
 // closedAnswer is the answer to a decision that comes after the first.
@@ -201,11 +216,11 @@ var closedBy = map[agent.Decision]agent.ApprovalStatus{
 }
 
 // resolve writes the decision, what it entails, and the audit entry, as one.
-func (d *draft) resolve(ap *agent.Approval, r Resolution, args json.RawMessage) error {
+func (d *draft) resolve(ap *agent.Approval, r Resolution, args json.RawMessage, in tool.Place) error {
 	a := d.state.Action(ap.ActionID)
 	t := d.m.Tools[ap.Tool]
 	if r.Decision == agent.ApproveEdited {
-		ap.Args, ap.ArgsHash = args, agent.ArgsHash(ap.UID, t.Spec, args)
+		ap.Args, ap.ArgsHash = args, agent.ArgsHash(ap.UID, t.Spec, ap.Place, args)
 	}
 	if r.Decision == agent.ApproveAlways {
 		if err := d.alwaysAllow(t, args); err != nil {
@@ -228,7 +243,7 @@ func (d *draft) resolve(ap *agent.Approval, r Resolution, args json.RawMessage) 
 	}
 	d.record(kind, a, func(e *audit.Entry) { e.Decision = string(r.Decision) })
 	if r.Decision == agent.StartNew {
-		return d.startNew(a, t)
+		return d.startNew(a, t, in)
 	}
 	if soon := d.now.Add(yesTime); a.Runnable() && d.run.Deadline.Before(soon) {
 		d.run.Deadline = soon
@@ -251,10 +266,12 @@ func (d *draft) alwaysAllow(t *tool.Tool, args json.RawMessage) error {
 	return d.moveUser(func(u *agent.User) { u.AlwaysAllow(entries, d.now) })
 }
 
-// startNew plans the call afresh, to be approved afresh, in the place of the one whose outcome stays unknown.
-func (d *draft) startNew(old *agent.Action, t *tool.Tool) error {
+// startNew plans the call afresh, to be approved afresh for where it would act now, instead of the one whose outcome stays
+// unknown.
+func (d *draft) startNew(old *agent.Action, t *tool.Tool, in tool.Place) error {
 	plan := old.Plan
 	plan.Again++
+	plan.Place, plan.ArgsHash = in, agent.ArgsHash(d.run.UID, t.Spec, in, plan.Args)
 	plan.RequiresApproval, plan.Own = true, false
 	id := agent.ActionID(d.run.ID, plan.Turn, plan.Index, plan.Again)
 	if err := d.event(agent.Event{Type: agent.ActionPlan, ActionID: id, Plan: &plan}); err != nil {

@@ -68,7 +68,7 @@ func (m *mover) begin(ctx context.Context, q Ask, threadID string) error {
 	if err := m.beginReads(ctx, q, also); err != nil {
 		return err
 	}
-	access := m.mayCall(ctx, q)
+	at := m.placeOf(ctx, q)
 	return m.transition(ctx, func(d *draft) error {
 		if d.run.ID != "" { // it is there already: an earlier request's, or this one's, whose answer was lost
 			return sameRequest(d.run, q)
@@ -92,7 +92,7 @@ func (m *mover) begin(ctx context.Context, q Ask, threadID string) error {
 		}
 		switch {
 		case q.Call != nil:
-			return d.propose(q.Call, access)
+			return d.propose(q.Call, at)
 		case q.Kept != nil:
 			return d.restore(q.Kept)
 		}

@@ -33,6 +33,8 @@ type world struct {
 
 	forward func(time.Duration) // sets the store's clock, where it is not ours
 
+	account func() (tool.Place, error) // where the tools that send act now
+
 	model *script.Model
 	rec   *records.Records
 
@@ -78,6 +80,7 @@ func onEachStore(t *testing.T, test func(t *testing.T, open func(testing.TB) *wo
 // on sets the world up over a store, whose clock forward sets.
 func (w *world) on(st store.Store, forward func(time.Duration)) *world {
 	w.store, w.forward = st, forward
+	w.account = func() (tool.Place, error) { return tool.Place{}, nil }
 	w.model = script.New()
 	w.rec = &records.Records{Store: st, Now: w.clock}
 	w.loop = w.process()
@@ -210,6 +213,7 @@ func (w *world) sendDef(name string) tool.Def[sendArgs, sendResult] {
 			return in, nil
 		},
 		Recipients: func(in sendArgs) []string { return in.To },
+		Place:      func(context.Context, string) (tool.Place, error) { return w.account() },
 		Preview: func(in sendArgs) tool.Preview {
 			return tool.Preview{Title: fmt.Sprintf("Send %q to %s", in.Text, strings.Join(in.To, ", "))}
 		},

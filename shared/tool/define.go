@@ -36,6 +36,9 @@ type Def[In, Out any] struct {
 	Preview func(In) Preview
 	// Summary says in one sentence what was done, for the thread: it must hold no body and no secret. Optional.
 	Summary func(In) string
+	// Place says where a call of the user's would act now. Its error says why it may not: an account that has to be linked
+	// again, a scope that is missing. Nil: the tool's calls act in no particular place.
+	Place func(ctx context.Context, uid string) (Place, error)
 	// Prepare makes a handle that Execute uses once and by which Reconcile can tell what happened (a draft). It may be
 	// called again for the same call: what it leaves behind must harm nobody. Optional.
 	Prepare func(context.Context, Call, In) (handle string, err error)
@@ -52,6 +55,7 @@ type Tool struct {
 	recipients func(json.RawMessage) ([]string, error)
 	preview    func(json.RawMessage) (Preview, error)
 	summary    func(json.RawMessage) string
+	place      func(ctx context.Context, uid string) (Place, error)
 	prepare    func(context.Context, Call) (string, error)
 	execute    func(context.Context, Call) (json.RawMessage, error)
 	reconcile  func(context.Context, Call) (Outcome, error)
@@ -115,6 +119,7 @@ func Define[In, Out any](d Def[In, Out]) *Tool {
 		}
 		return d.Summary(v)
 	}
+	t.place = d.Place
 	if d.Prepare != nil {
 		t.prepare = func(ctx context.Context, c Call) (string, error) {
 			v, err := decode(c.Args)
@@ -177,6 +182,18 @@ func (t *Tool) Preview(args json.RawMessage) (Preview, error) { return t.preview
 
 // Summary says in one sentence what was done.
 func (t *Tool) Summary(args json.RawMessage) string { return t.summary(args) }
+
+// Placed reports whether the tool's calls act in a place.
+func (t *Tool) Placed() bool { return t.place != nil }
+
+// Place is where a call of the user's would act now: zero where the tool's calls act in no particular place. Its error says
+// why the place may not be used.
+func (t *Tool) Place(ctx context.Context, uid string) (Place, error) {
+	if t.place == nil {
+		return Place{}, nil
+	}
+	return t.place(ctx, uid)
+}
 
 // Waits reports whether somebody else answers the call.
 func (t *Tool) Waits() bool { return t.execute == nil }

@@ -9,6 +9,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+
+	"github.com/countersign-run/countersign/shared/fault"
 )
 
 // Approval is a tool's default approval (seed 000 §5).
@@ -45,6 +47,25 @@ type Call struct {
 	ActionID string          // stable over crashes and retries: what handles are derived from
 	Args     json.RawMessage // canonical, as approved
 	Handle   string          // what Prepare gave, stored before Execute; empty when the tool has no Prepare
+	Place    Place           // where it was approved to act; zero when the tool has no Place
+}
+
+// Place is where a call acts: an account, a host. Our own code sets it, never the model. It is shown with the arguments and
+// part of what is hashed and approved, so a call is carried out and settled there or nowhere.
+type Place struct {
+	Label string `json:"label"` // before the name on the card: From, On
+	Name  string `json:"name"`  // as its user knows it: an address, a host name
+	ID    string `json:"id"`    // the same for as long as it is the same place, another when it is another; no secret
+}
+
+// SamePlace returns nil where a call that was approved for one place would act in it, and otherwise the PolicyError
+// stale_view that says so.
+func SamePlace(approved, now Place) error {
+	if approved == now {
+		return nil
+	}
+	return fault.New(fault.Policy, fault.CodeStaleView,
+		"What is linked now is not the account or the host that was shown when this was asked for, so it was not done. Please ask for it again.")
 }
 
 // Verdict is what Reconcile found out about a call whose outcome was not recorded.

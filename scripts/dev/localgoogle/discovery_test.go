@@ -2,7 +2,6 @@ package localgoogle_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -172,12 +171,11 @@ func TestEveryRequestFitsGooglesOwnDocument(t *testing.T) {
 	}))
 	defer srv.Close()
 
-	clients := func(_ context.Context, uid string) (*http.Client, error) { return localgoogle.Bearer(uid), nil }
 	now := func() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }
-	carryOut(t, gmail.New(clients, gmail.Options{Endpoint: srv.URL + "/"}), "me:"+compose+" "+metadata,
+	carryOut(t, gmail.New(localgoogle.Accounts{}, gmail.Options{Endpoint: srv.URL + "/"}), "me:"+compose+" "+metadata,
 		`{"to":["a@example.com"],"subject":"s","body":"b","htmlBody":"<p>b","threadId":"18c0","inReplyTo":"<x@y.example>"}`)
-	carryOut(t, gmail.New(clients, gmail.Options{Endpoint: srv.URL + "/", Mode: gmail.Direct}), "me:"+sendOnly, `{"to":["a@example.com"],"subject":"s","body":"b"}`)
-	ct := calendar.New(clients, calendar.Options{Endpoint: srv.URL + "/calendar/v3/", Now: now})
+	carryOut(t, gmail.New(localgoogle.Accounts{}, gmail.Options{Endpoint: srv.URL + "/", Mode: gmail.Direct}), "me:"+sendOnly, `{"to":["a@example.com"],"subject":"s","body":"b"}`)
+	ct := calendar.New(localgoogle.Accounts{}, calendar.Options{Endpoint: srv.URL + "/calendar/v3/", Now: now})
 	args := `{"summary":"x","start":"2027-01-05T10:00:00","end":"2027-01-05T11:00:00","timeZone":"Europe/Berlin","attendees":["a@example.com"],"location":"l","description":"d","recurrence":["RRULE:FREQ=WEEKLY;COUNT=3"],"meet":true}`
 	carryOut(t, ct, "me:"+events, args)
 

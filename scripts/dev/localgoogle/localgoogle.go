@@ -8,11 +8,14 @@
 package localgoogle
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/countersign-run/countersign/shared/tool"
 )
 
 // Scopes that the served methods accept.
@@ -84,6 +87,19 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.Serve
 
 // Bearer is an HTTP client that acts with the access token, as an OAuth client would.
 func Bearer(token string) *http.Client { return &http.Client{Transport: bearer(token)} }
+
+// Accounts has one account for each user, whose access token is the user's id.
+type Accounts struct{}
+
+// Place is the user's account.
+func (Accounts) Place(_ context.Context, uid string, _ []string) (tool.Place, error) {
+	return tool.Place{Label: "From", Name: uid, ID: "local"}, nil
+}
+
+// Client acts as the user.
+func (Accounts) Client(_ context.Context, uid string, _ tool.Place) (*http.Client, error) {
+	return Bearer(uid), nil
+}
 
 type bearer string
 

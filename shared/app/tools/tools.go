@@ -3,8 +3,6 @@
 package tools
 
 import (
-	"context"
-	"net/http"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/app"
@@ -18,9 +16,8 @@ import (
 var Part = app.Part{Link: func(c *app.Clients) { c.Tools = set }}
 
 func set(cfg config.Config, acting app.Accounts, now func() time.Time) tool.Set {
-	as := func(ctx context.Context, uid string) (*http.Client, error) { return acting.Client(ctx, uid) }
 	return tool.NewSet(
-		gmail.New(as, gmail.Options{Mode: gmail.Mode(cfg.GmailSendMode), Endpoint: cfg.GmailEndpoint}),
-		calendar.New(as, calendar.Options{Endpoint: cfg.CalendarEndpoint, Now: now}),
+		gmail.New(acting, gmail.Options{Mode: gmail.Mode(cfg.GmailSendMode), Endpoint: cfg.GmailEndpoint}),
+		calendar.New(acting, calendar.Options{Endpoint: cfg.CalendarEndpoint, Now: now}),
 	)
 }

@@ -6,7 +6,6 @@ package calendar
 import (
 	"cmp"
 	"context"
-	"net/http"
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -64,16 +63,18 @@ type Created struct {
 }
 
 // New makes the tool.
-func New(clients func(ctx context.Context, uid string) (*http.Client, error), o Options) *tool.Tool {
+func New(accounts google.Accounts, o Options) *tool.Tool {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	c := &creator{clients: clients, endpoint: o.Endpoint, timeout: cmp.Or(o.Timeout, google.Timeout)}
+	c := &creator{accounts: accounts, endpoint: o.Endpoint, timeout: cmp.Or(o.Timeout, google.Timeout)}
+	scopes := []string{calendarapi.CalendarEventsScope}
 	return tool.Define(tool.Def[Args, Created]{
 		Name:        Name,
 		Description: "Creates one event in the user's own Google Calendar and can invite people. The user sees it in full and approves it first.",
 		SideEffect:  true,
-		Scopes:      []string{calendarapi.CalendarEventsScope},
+		Scopes:      scopes,
+		Place:       func(ctx context.Context, uid string) (tool.Place, error) { return accounts.Place(ctx, uid, scopes) },
 		Refine:      refine,
 		Normalize:   func(a Args) (Args, error) { return normalize(a, o.Now()) },
 		Recipients:  func(a Args) []string { return a.Attendees },

@@ -20,7 +20,7 @@ const actionProperty = "countersignAction"
 
 // creator carries calls out.
 type creator struct {
-	clients  google.Clients
+	accounts google.Accounts
 	endpoint string
 	timeout  time.Duration
 }
@@ -32,8 +32,9 @@ func eventID(action string) string {
 	return strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:]))
 }
 
-func (c *creator) service(ctx context.Context, uid string) (*calendarapi.Service, error) {
-	client, err := c.clients.Client(ctx, uid)
+// service is Google's client, acting as the call's user in the account that the call was approved for.
+func (c *creator) service(ctx context.Context, call tool.Call) (*calendarapi.Service, error) {
+	client, err := google.Client(ctx, c.accounts, call)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +51,7 @@ func (c *creator) service(ctx context.Context, uid string) (*calendarapi.Service
 
 // insert creates the event. An id that is taken is looked at: if the event is this action's own, it is the answer.
 func (c *creator) insert(ctx context.Context, call tool.Call, a Args) (Created, error) {
-	svc, err := c.service(ctx, call.UID)
+	svc, err := c.service(ctx, call)
 	if err != nil {
 		return Created{}, err
 	}
@@ -95,7 +96,7 @@ func (c *creator) failed(ctx context.Context, svc *calendarapi.Service, id, acti
 
 // settle asks for the event by its id.
 func (c *creator) settle(ctx context.Context, call tool.Call, _ Args) (tool.Verdict, Created, string, error) {
-	svc, err := c.service(ctx, call.UID)
+	svc, err := c.service(ctx, call)
 	if err != nil {
 		return cannotAsk(err)
 	}
@@ -120,7 +121,7 @@ func (c *creator) settle(ctx context.Context, call tool.Call, _ Args) (tool.Verd
 func cannotAsk(err error) (tool.Verdict, Created, string, error) {
 	f := google.Read(err)
 	if f.Proof == google.NoAccess || f.Proof == google.Refused {
-		return tool.Unknown, Created{}, "We can no longer look at your calendar, so we cannot tell whether the event was created.", nil
+		return tool.Unknown, Created{}, "We can no longer look at the calendar that this event was approved for, so we cannot tell whether it was created.", nil
 	}
 	return "", Created{}, "", tool.Transient(f.Fault("calendar.events.get", "Google Calendar could not be asked whether the event was created."))
 }

@@ -16,11 +16,20 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/calendar"
 )
 
+// owner is the one linked account of the emulator.
+type owner struct{ client *http.Client }
+
+func (owner) Place(context.Context, string, []string) (tool.Place, error) { return tool.Place{}, nil }
+
+func (o owner) Client(context.Context, string, tool.Place) (*http.Client, error) {
+	return o.client, nil
+}
+
 // emulated is the tool in front of an emulator that is not ours, with the scopes, and the calendar's owner beside.
 func emulated(t *testing.T, e *emulate.Emulator, scopes ...string) *world {
 	t.Helper()
 	c, endpoint := e.Client(t, scopes...), e.URL+"/calendar/v3/"
-	w := &world{tool: calendar.New(func(context.Context, string) (*http.Client, error) { return c, nil },
+	w := &world{tool: calendar.New(owner{c},
 		calendar.Options{Endpoint: endpoint, Timeout: 10 * time.Second, Now: func() time.Time { return today }})}
 	var err error
 	if w.owner, err = calendarapi.NewService(t.Context(), option.WithHTTPClient(e.Client(t, calendarapi.CalendarScope)), option.WithEndpoint(endpoint)); err != nil {

@@ -1,10 +1,8 @@
 package calendar_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
-	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
@@ -52,7 +50,7 @@ func newWorld(t *testing.T, scopes ...string) *world {
 	srv := httptest.NewServer(w)
 	t.Cleanup(srv.Close)
 	endpoint := srv.URL + "/calendar/v3/"
-	w.tool = calendar.New(func(_ context.Context, uid string) (*http.Client, error) { return localgoogle.Bearer(uid), nil },
+	w.tool = calendar.New(localgoogle.Accounts{},
 		calendar.Options{Endpoint: endpoint, Timeout: 300 * time.Millisecond, Now: func() time.Time { return today }})
 	if w.owner, err = calendarapi.NewService(t.Context(), option.WithHTTPClient(localgoogle.Bearer("good")), option.WithEndpoint(endpoint)); err != nil {
 		t.Fatal(err)

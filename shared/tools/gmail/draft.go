@@ -35,7 +35,7 @@ func (s *sender) createDraft(ctx context.Context, c tool.Call, a Args) (string, 
 	if err != nil {
 		return "", err
 	}
-	svc, err := s.service(ctx, c.UID)
+	svc, err := s.service(ctx, c)
 	if err != nil {
 		return "", err
 	}
@@ -76,7 +76,7 @@ func (s *sender) sendDraft(ctx context.Context, c tool.Call, a Args) (Sent, erro
 	if err != nil {
 		return Sent{}, err
 	}
-	svc, err := s.service(ctx, c.UID)
+	svc, err := s.service(ctx, c)
 	if err != nil {
 		return Sent{}, err
 	}

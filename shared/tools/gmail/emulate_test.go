@@ -21,12 +21,20 @@ import (
 
 const all = "https://mail.google.com/"
 
+// owner is the one linked account of the emulator.
+type owner struct{ client *http.Client }
+
+func (owner) Place(context.Context, string, []string) (tool.Place, error) { return tool.Place{}, nil }
+
+func (o owner) Client(context.Context, string, tool.Place) (*http.Client, error) {
+	return o.client, nil
+}
+
 // emulated is the tool in front of an emulator that is not ours, acting with the scopes.
 func emulated(t *testing.T, e *emulate.Emulator, endpoint string, mode gmail.Mode, scopes ...string) *world {
 	t.Helper()
 	c := e.Client(t, scopes...)
-	clients := func(context.Context, string) (*http.Client, error) { return c, nil }
-	return &world{tool: gmail.New(clients, gmail.Options{Mode: mode, Endpoint: endpoint, Timeout: 10 * time.Second})}
+	return &world{tool: gmail.New(owner{c}, gmail.Options{Mode: mode, Endpoint: endpoint, Timeout: 10 * time.Second})}
 }
 
 // mailbox are the messages with the label that carry the action's id, as the emulator keeps them.

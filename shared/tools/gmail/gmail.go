@@ -9,7 +9,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -66,8 +65,8 @@ type Sent struct {
 }
 
 // New makes the tool. It panics on a mode that does not exist.
-func New(clients func(ctx context.Context, uid string) (*http.Client, error), o Options) *tool.Tool {
-	s := &sender{clients: clients, endpoint: o.Endpoint, timeout: cmp.Or(o.Timeout, google.Timeout), inferSent: o.InferSent}
+func New(accounts google.Accounts, o Options) *tool.Tool {
+	s := &sender{accounts: accounts, endpoint: o.Endpoint, timeout: cmp.Or(o.Timeout, google.Timeout), inferSent: o.InferSent}
 	d := tool.Def[Args, Sent]{
 		Name:        Name,
 		Description: "Sends one e-mail from the user's own Gmail account. The user sees it in full and approves it first.",
@@ -88,6 +87,7 @@ func New(clients func(ctx context.Context, uid string) (*http.Client, error), o 
 	default:
 		panic(fmt.Sprintf("gmail.New: no mode %q", o.Mode))
 	}
+	d.Place = func(ctx context.Context, uid string) (tool.Place, error) { return accounts.Place(ctx, uid, d.Scopes) }
 	return tool.Define(d)
 }
 
@@ -117,19 +117,19 @@ func summary(a Args) string {
 
 // sender carries calls out.
 type sender struct {
-	clients   google.Clients
+	accounts  google.Accounts
 	endpoint  string
 	timeout   time.Duration
 	inferSent bool
 }
 
-// service is Google's client, acting as the user.
-func (s *sender) service(ctx context.Context, uid string) (*gmailapi.Service, error) {
-	c, err := s.clients.Client(ctx, uid)
+// service is Google's client, acting as the call's user in the account that the call was approved for.
+func (s *sender) service(ctx context.Context, c tool.Call) (*gmailapi.Service, error) {
+	client, err := google.Client(ctx, s.accounts, c)
 	if err != nil {
 		return nil, err
 	}
-	opts := []option.ClientOption{option.WithHTTPClient(c)}
+	opts := []option.ClientOption{option.WithHTTPClient(client)}
 	if s.endpoint != "" {
 		opts = append(opts, option.WithEndpoint(s.endpoint))
 	}

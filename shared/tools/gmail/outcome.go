@@ -16,7 +16,7 @@ func (s *sender) sendDirectly(ctx context.Context, c tool.Call, a Args) (Sent, e
 	if err != nil {
 		return Sent{}, err
 	}
-	svc, err := s.service(ctx, c.UID)
+	svc, err := s.service(ctx, c)
 	if err != nil {
 		return Sent{}, err
 	}

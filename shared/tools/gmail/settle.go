@@ -17,7 +17,7 @@ import (
 const (
 	goneUnread = "The draft of this mail is gone: it was either sent or deleted, and we may not read your mailbox to see which. Please look into your Sent folder."
 	goneUnseen = "The draft of this mail is gone, and no sent mail carries its mark. It may have been deleted, or sent without the mark. Please look into your Sent folder."
-	noAccess   = "We can no longer look at your Gmail account, so we cannot tell whether this mail was sent. Please look into your Sent folder."
+	noAccess   = "We can no longer look at the Gmail account that this mail was approved for, so we cannot tell whether it was sent. Please look into its Sent folder."
 	noRecord   = "What was recorded about the draft of this mail cannot be read. Please look into your Sent folder."
 )
 
@@ -35,7 +35,7 @@ func (s *sender) settleDraft(ctx context.Context, c tool.Call, a Args) (tool.Ver
 	if err := json.Unmarshal([]byte(c.Handle), &h); err != nil || h.Draft == "" {
 		return tool.Unknown, Sent{}, noRecord, nil
 	}
-	svc, err := s.service(ctx, c.UID)
+	svc, err := s.service(ctx, c)
 	if err != nil {
 		return cannotAsk(err, "client")
 	}

@@ -1,10 +1,8 @@
 package gmail_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
-	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
@@ -55,7 +53,7 @@ func newWorld(t *testing.T, o gmail.Options, scopes ...string) *world {
 	srv := httptest.NewServer(w)
 	t.Cleanup(srv.Close)
 	o.Endpoint, o.Timeout = srv.URL+"/", 300*time.Millisecond
-	w.tool = gmail.New(func(_ context.Context, uid string) (*http.Client, error) { return localgoogle.Bearer(uid), nil }, o)
+	w.tool = gmail.New(localgoogle.Accounts{}, o)
 	return w
 }
 
@@ -361,7 +359,7 @@ func TestAMissingScopeIsToldApart(t *testing.T) {
 
 func TestNoServerNoMail(t *testing.T) {
 	for _, mode := range []gmail.Mode{gmail.Draft, gmail.Direct} {
-		tl := gmail.New(func(context.Context, string) (*http.Client, error) { return localgoogle.Bearer("good"), nil },
+		tl := gmail.New(localgoogle.Accounts{},
 			gmail.Options{Mode: mode, Endpoint: "http://127.0.0.1:1/"})
 		c := call(t, &world{tool: tl})
 		var err error

@@ -29,7 +29,7 @@ const (
 	Refused               // the provider says that it did not accept the call, and never will
 	Missing               // what the call is about does not exist
 	Conflict              // what the call would make exists already
-	NoAccess              // the user has to link the account again, or to grant a scope
+	NoAccess              // the user has to link the account again, or to grant a scope, or has linked another account
 )
 
 // Failure is a failed call, read.
@@ -53,7 +53,7 @@ func Read(err error) Failure {
 		return readAnswer(answer)
 	}
 	var access *fault.Error
-	if errors.As(err, &access) && access.Class == fault.Auth {
+	if errors.As(err, &access) && (access.Class == fault.Auth || access.Code == fault.CodeStaleView) {
 		return Failure{Proof: NoAccess, Reason: string(access.Code), access: access}
 	}
 	var token *oauth2.RetrieveError

@@ -14,9 +14,14 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// Clients gives the HTTP client that acts as a user: it adds the access token and refreshes it. Its errors are
-// *fault.Error of class AuthError where the user has to link the account (again).
-type Clients func(ctx context.Context, uid string) (*http.Client, error)
+// Accounts are the linked accounts of all users. Place says which account a user's calls act in, if it may be used with the
+// scopes. Client returns the HTTP client that acts there as the user: it adds the access token and refreshes it. Errors are
+// *fault.Error: of class AuthError where the user has to link the account (again), PolicyError stale_view where another account
+// is linked by now.
+type Accounts interface {
+	Place(ctx context.Context, uid string, scopes []string) (tool.Place, error)
+	Client(ctx context.Context, uid string, in tool.Place) (*http.Client, error)
+}
 
 // Timeout is how long one call to a provider may take when the options say nothing else.
 const Timeout = 20 * time.Second
@@ -24,12 +29,12 @@ const Timeout = 20 * time.Second
 // maxAnswer bounds what is read of one answer. The largest that is asked for is a draft of two bodies in base64.
 const maxAnswer = 4 << 20
 
-// Client gives the user's client, made safe for calls that must not be repeated: it follows no redirect, since net/http
+// Client returns the client of the call's user in the call's place, made safe for calls that must not be repeated: it follows no redirect, since net/http
 // would send a POST again to wherever the answer points, with the user's token; and it reads no endless answer. net/http
 // itself repeats a POST only where nothing was written, or where the request has an Idempotency-Key: never set that
 // header towards a provider that ignores it (net/http, Request.isReplayable). An error says that nothing was sent.
-func (c Clients) Client(ctx context.Context, uid string) (*http.Client, error) {
-	given, err := c(ctx, uid)
+func Client(ctx context.Context, a Accounts, c tool.Call) (*http.Client, error) {
+	given, err := a.Client(ctx, c.UID, c.Place)
 	if err != nil {
 		var e *fault.Error
 		if errors.As(err, &e) {

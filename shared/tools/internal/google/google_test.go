@@ -75,6 +75,13 @@ func TestRetryAfterIsKept(t *testing.T) {
 	}
 }
 
+// linked is one account, whose client is made by the function.
+type linked func() (*http.Client, error)
+
+func (linked) Place(context.Context, string, []string) (tool.Place, error) { return tool.Place{}, nil }
+
+func (l linked) Client(context.Context, string, tool.Place) (*http.Client, error) { return l() }
+
 func TestAClientFollowsNoRedirectAndReadsNoEndlessAnswer(t *testing.T) {
 	asked := 0
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -86,7 +93,7 @@ func TestAClientFollowsNoRedirectAndReadsNoEndlessAnswer(t *testing.T) {
 		_, _ = w.Write(make([]byte, maxAnswer+100))
 	}))
 	defer srv.Close()
-	c, err := Clients(func(context.Context, string) (*http.Client, error) { return srv.Client(), nil }).Client(t.Context(), "u")
+	c, err := Client(t.Context(), linked(func() (*http.Client, error) { return srv.Client(), nil }), tool.Call{UID: "u"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,14 +115,14 @@ func TestAClientFollowsNoRedirectAndReadsNoEndlessAnswer(t *testing.T) {
 }
 
 func TestWithoutAClientNothingHappened(t *testing.T) {
-	fail := func(err error) Clients {
-		return func(context.Context, string) (*http.Client, error) { return nil, err }
+	fail := func(err error) Accounts {
+		return linked(func() (*http.Client, error) { return nil, err })
 	}
-	if _, err := fail(errors.New("store down")).Client(t.Context(), "u"); !tool.IsTransient(err) || tool.IsAmbiguous(err) {
+	if _, err := Client(t.Context(), fail(errors.New("store down")), tool.Call{UID: "u"}); !tool.IsTransient(err) || tool.IsAmbiguous(err) {
 		t.Errorf("Client = %v; want a transient error", err)
 	}
-	linked := fault.New(fault.Auth, fault.CodeReauth, "Link it.")
-	if _, err := fail(linked).Client(t.Context(), "u"); !fault.Is(err, fault.Auth, fault.CodeReauth) || tool.IsTransient(err) {
+	reauth := fault.New(fault.Auth, fault.CodeReauth, "Link it.")
+	if _, err := Client(t.Context(), fail(reauth), tool.Call{UID: "u"}); !fault.Is(err, fault.Auth, fault.CodeReauth) || tool.IsTransient(err) {
 		t.Errorf("Client = %v; want the AuthError", err)
 	}
 }
