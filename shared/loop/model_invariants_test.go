@@ -320,7 +320,7 @@ func (c *commit) begins(r *watched, doc agent.Run, a *agent.Action, e agent.Even
 		c.broken(3, "action %s is begun with other arguments than were judged", a.ID)
 	}
 	if a.RequiresApproval || a.Decision != "" { // it was asked about as soon as it was planned, or when its entry was gone
-		if yes := closedBy(a.Decision); yes != agent.ApprovalApproved || a.DecidedBy != r.uid || c.approvals[a.ApprovalID].ArgsHash != a.ArgsHash {
+		if yes := closedBy(a.Decision); yes != agent.ApprovalApproved || a.DecidedBy != r.uid || c.approvals[a.ApprovalID].ArgsHash != a.ArgsHash || c.approvals[a.ApprovalID].Place != a.Place {
 			c.broken(3, "action %s is begun on %q by %q", a.ID, a.Decision, a.DecidedBy)
 		}
 		return
@@ -435,6 +435,9 @@ func (w *witness) did(call tool.Call, name, sent string) {
 	a := r.state.Action(call.ActionID)
 	if !slices.Contains(r.handles[a.ID], call.Handle) || call.UID != r.uid {
 		w.broken(3, "an effect of action %s for %s with a handle that is not on record", a.ID, call.UID)
+	}
+	if call.Place != a.Place {
+		w.broken(3, "an effect of action %s in %s that was approved for %s", a.ID, call.Place.Name, a.Place.Name)
 	}
 	if shown := sentAs(call.Args); agent.ArgsHash(r.uid, w.tools[name].Spec, call.Place, call.Args) != a.ArgsHash || sent != shown {
 		w.broken(4, "%q was sent where %q was approved", sent, shown)

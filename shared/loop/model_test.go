@@ -279,7 +279,7 @@ func (s *sequence) resolveWrongly(t *rapid.T) {
 	switch {
 	case why == "stranger":
 		r.UID = eve
-	case why == "hash" && ap.Status == agent.ApprovalOpen:
+	case why == "hash" && ap.Status == agent.ApprovalOpen && ap.Place == s.linked(): // elsewhere it is asked for afresh
 		r.ArgsHash = "00" + ap.ArgsHash[2:]
 		if r.ArgsHash == ap.ArgsHash {
 			r.ArgsHash = "11" + ap.ArgsHash[2:]
@@ -402,8 +402,17 @@ func (s *sequence) removeAllow(t *rapid.T) {
 	}
 }
 
-// access is taken back or given again.
-func (s *sequence) access(t *rapid.T) { s.revoked = pick(t, "revoked", false, true) }
+// access is taken back or given again, or another account is linked in the place of the one that was.
+func (s *sequence) access(t *rapid.T) {
+	switch pick(t, "access", "give", "take back", "relink") {
+	case "give":
+		s.revoked = false
+	case "take back":
+		s.revoked = true
+	case "relink":
+		s.links++
+	}
+}
 
 // touchDraft is the user, who edits or deletes a draft in the mailbox.
 func (s *sequence) touchDraft(t *rapid.T) {

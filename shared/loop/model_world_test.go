@@ -114,6 +114,9 @@ func (m *trialed) sendDef() tool.Def[sendArgs, sendResult] {
 func (m *trialed) draftDef() tool.Def[sendArgs, sendResult] {
 	d := m.world.sendDef("draft")
 	d.Prepare = func(_ context.Context, c tool.Call, _ sendArgs) (string, error) {
+		if err := tool.SamePlace(c.Place, m.linked()); err != nil {
+			return "", err
+		}
 		h := fmt.Sprintf("h%d", len(m.drafts)+1)
 		m.drafts[h] = &madeDraft{action: c.ActionID, text: sentAs(c.Args)}
 		return h, nil
@@ -132,6 +135,8 @@ func (m *trialed) draftDef() tool.Def[sendArgs, sendResult] {
 	d.Reconcile = func(_ context.Context, c tool.Call, _ sendArgs) (tool.Verdict, sendResult, string, error) {
 		made := m.drafts[c.Handle]
 		switch {
+		case c.Place != m.linked():
+			return tool.Unknown, sendResult{}, "Another account is linked by now.", nil
 		case m.answers() == "down":
 			return "", sendResult{}, "", errors.New("down")
 		case made != nil && made.sent:
@@ -158,6 +163,9 @@ func (m *trialed) answers() string {
 func (m *trialed) act(ctx context.Context, name string, c tool.Call, in sendArgs, text string) (sendResult, error) {
 	p := processOf(ctx)
 	p.beforeEffect()
+	if err := tool.SamePlace(c.Place, m.linked()); err != nil {
+		return sendResult{}, err
+	}
 	before := len(m.effects)
 	out, err := m.effect(c, in)
 	if len(m.effects) > before {
