@@ -14,12 +14,13 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// CheckCard says what an approval's card hides or adds, or nothing when its reader sees all that will happen and nothing
-// else. It knows only what a card must be, not how the tools make theirs.
-func CheckCard(ap agent.ApprovalView, t *tool.Tool) []string {
+// CheckCard says what the card of an approval for the account hides or adds, or nothing when its reader sees all that will
+// happen and nothing else. It knows only what a card must be, not how the tools make theirs.
+func CheckCard(ap agent.ApprovalView, t *tool.Tool, account string) []string {
 	var wrong []string
 	fail := func(format string, values ...any) { wrong = append(wrong, fmt.Sprintf(format, values...)) }
 	again, err := t.Preview(ap.Args)
+	again.Fields = append([]tool.Field{{Label: "From", Value: account}}, again.Fields...)
 	if err != nil || !reflect.DeepEqual(again, ap.Preview) {
 		fail("the preview is not made from the stored arguments alone (%v)", err)
 	}

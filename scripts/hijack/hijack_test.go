@@ -236,7 +236,7 @@ func (s *siege) see(run world.Answer, chance *rand.Rand, comment, edit string) w
 			break
 		}
 		for _, card := range cards {
-			for _, wrong := range hijack.CheckCard(card, s.tools[card.Tool]) {
+			for _, wrong := range hijack.CheckCard(card, s.tools[card.Tool], world.Address("ana")) {
 				s.fail("the card of %s: %s", card.Args, wrong)
 			}
 			s.count["cards"]++

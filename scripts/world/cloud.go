@@ -78,6 +78,7 @@ func (c *Cloud) open() error {
 	}
 	c.Gemini = fakegemini.New(c.think)
 	c.mux.Handle("/issuer/", c.Issuer)
+	c.mux.HandleFunc("POST /accounts/token", c.redeem)
 	c.mux.Handle("/google/", http.StripPrefix("/google", c.Google))
 	c.mux.Handle("/gemini/", http.StripPrefix("/gemini", c.Gemini))
 	return nil

@@ -123,7 +123,7 @@ func Is(err error, c Class, code Code) bool {
 var statusOfCode = map[Code]int{
 	CodeTooLarge: http.StatusRequestEntityTooLarge, CodeTimeout: http.StatusRequestTimeout, CodeMethod: http.StatusMethodNotAllowed,
 	CodeMediaType: http.StatusUnsupportedMediaType, CodeHeadersTooLarge: http.StatusRequestHeaderFieldsTooLarge, CodeNoPath: http.StatusNotFound,
-	CodeScope: http.StatusForbidden, CodeOrigin: http.StatusForbidden, CodeForbidden: http.StatusForbidden, CodeNotFound: http.StatusNotFound,
+	CodeScope: http.StatusForbidden, CodeReauth: http.StatusForbidden, CodeOrigin: http.StatusForbidden, CodeForbidden: http.StatusForbidden, CodeNotFound: http.StatusNotFound,
 	CodeAlreadyResolved: http.StatusConflict, CodeStaleView: http.StatusConflict, CodeIntegrity: http.StatusConflict,
 	CodeNotApplicable: http.StatusConflict, CodeBusy: http.StatusConflict, CodeKeyReused: http.StatusConflict,
 	CodeExpired: http.StatusGone, CodeTooMany: http.StatusTooManyRequests,

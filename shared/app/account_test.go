@@ -1,0 +1,287 @@
+package app_test
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
+	"github.com/countersign-run/countersign/scripts/emulators"
+	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// Two Google accounts of ana.
+const home, work = "ana-home", "ana-work"
+
+// linked is a world in which ana has linked her account at home.
+type linked struct{ *proved }
+
+// onBothStores runs a test over HTTP on the embedded store, and on Firestore's emulator.
+func onBothStores(t *testing.T, test func(*testing.T, linked)) {
+	t.Run("embedded", func(t *testing.T) { test(t, newLinked(t)) })
+	t.Run("firestore", func(t *testing.T) {
+		host := emulators.Firestore(t)
+		t.Setenv("FIRESTORE_EMULATOR_HOST", host)
+		test(t, newLinked(t, "STORE=firestore", "QUEUE=embedded", "GOOGLE_CLOUD_PROJECT=demo-"+strings.ToLower(rand.Text()[:20]), "FIRESTORE_EMULATOR_HOST="+host))
+	})
+}
+
+func newLinked(t *testing.T, settings ...string) linked {
+	t.Helper()
+	c, err := world.NewCloud()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world.World{Cloud: c, Logs: &world.Log{}}
+	if err := w.Start(t.Context(), world.Options{Dir: t.TempDir(), Settings: append(c.OAuth(), settings...)}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	l := linked{&proved{w, t}}
+	l.link(home)
+	return l
+}
+
+func (w linked) link(account string) {
+	w.t.Helper()
+	if err := w.Link(w.t.Context(), "ana", account); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// card is the one approval that waits, with the account that it shows.
+type card struct {
+	world.Approval
+	from string
+}
+
+func (w linked) card() card {
+	w.t.Helper()
+	var pending struct {
+		Approvals []struct {
+			world.Approval
+			Preview tool.Preview
+		}
+	}
+	if a := w.call("GET", "/api/agent/approvals/pending", ""); json.Unmarshal(a.Body, &pending) != nil || len(pending.Approvals) != 1 {
+		w.t.Fatalf("%d %s", a.HTTP, a.Body)
+	}
+	c := card{Approval: pending.Approvals[0].Approval}
+	for _, f := range pending.Approvals[0].Preview.Fields {
+		if f.Label == "From" {
+			c.from = f.Value
+		}
+	}
+	return c
+}
+
+func (w linked) decide(c card, decision string) world.Answer {
+	w.t.Helper()
+	a, err := w.Resolve(w.t.Context(), "ana", c.Approval, decision)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return a
+}
+
+func (w linked) run(id string) world.Answer {
+	w.t.Helper()
+	return w.call("GET", "/api/agent/runs/"+id, "")
+}
+
+// carriedOut are the accounts in which something was done, once for each mail and event.
+func (w linked) carriedOut() string {
+	var in []string
+	for _, e := range w.Effects() {
+		in = append(in, e.UID)
+	}
+	return strings.Join(in, " ")
+}
+
+func (w linked) wants(what string, a world.Answer, status int, code string) {
+	w.t.Helper()
+	if a.HTTP != status || a.Error.Code != code {
+		w.t.Errorf("%s: %d %s, want %d %s", what, a.HTTP, a.Body, status, code)
+	}
+}
+
+func TestACardShowsTheAccountAndIsBoundToIt(t *testing.T) {
+	onBothStores(t, func(t *testing.T, w linked) {
+		for _, ask := range []func(){w.mail, w.event} {
+			ask()
+			w.ask()
+			old := w.card()
+			if old.from != world.Address(home) {
+				t.Fatalf("the card is from %q", old.from)
+			}
+			w.link(work)
+			w.wants("a yes for another account", w.decide(old, "approve_once"), http.StatusConflict, "stale_view")
+			fresh := w.card()
+			if fresh.from != world.Address(work) || fresh.ArgsHash == old.ArgsHash || fresh.ApprovalID == old.ApprovalID {
+				t.Errorf("asked afresh from %q, hashed alike: %v", fresh.from, fresh.ArgsHash == old.ArgsHash)
+			}
+			echo := fresh
+			echo.ArgsHash = old.ArgsHash
+			w.wants("the echo of the other account's hash", w.decide(echo, "approve_once"), http.StatusConflict, "stale_view")
+			w.wants("a yes for this account", w.decide(fresh, "approve_once"), http.StatusOK, "")
+			w.deliver()
+			w.link(home)
+		}
+		if got := w.carriedOut(); got != work+" "+work {
+			t.Errorf("done in %q", got)
+		}
+	})
+}
+
+func TestARelinkAfterTheYesMovesNothing(t *testing.T) {
+	onBothStores(t, func(t *testing.T, w linked) {
+		for _, ask := range []func(){w.mail, w.event} {
+			ask()
+			r := w.ask()
+			w.wants("the yes", w.decide(w.card(), "approve_once"), http.StatusOK, "")
+			w.link(work)
+			w.deliver()
+			if a := w.run(r.RunID); len(a.Actions) != 1 || a.Actions[0].Status != "failed" || a.Actions[0].ErrorReason != "stale_view" {
+				t.Errorf("%s", a.Body)
+			}
+			w.link(home)
+		}
+		if got := w.carriedOut(); got != "" {
+			t.Errorf("done in %q", got)
+		}
+	})
+}
+
+func TestARelinkWhileAnEffectIsSettledDoesNothingTwice(t *testing.T) {
+	for name, c := range map[string]struct {
+		op   string
+		ask  func(linked)
+		kind localgoogle.Kind
+		done string
+	}{
+		"the event was made":     {"calendar.events.insert", linked.event, localgoogle.ResetAfter, home},
+		"the event was not made": {"calendar.events.insert", linked.event, localgoogle.ResetBefore, ""},
+		"the mail was sent":      {"gmail.drafts.send", linked.mail, localgoogle.ResetAfter, home},
+		"the mail was not sent":  {"gmail.drafts.send", linked.mail, localgoogle.ResetBefore, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBothStores(t, func(t *testing.T, w linked) {
+				c.ask(w)
+				r := w.ask()
+				w.wants("the yes", w.decide(w.card(), "approve_once"), http.StatusOK, "")
+				w.SetFault(func(op string) localgoogle.Fault {
+					if op != c.op {
+						return localgoogle.Fault{}
+					}
+					w.SetFault(nil)
+					w.link(work)
+					return localgoogle.Fault{Kind: c.kind}
+				})
+				w.deliver()
+				if a := w.run(r.RunID); len(a.Actions) != 1 || a.Actions[0].ExecutionStatus != "unknown" {
+					t.Errorf("%s", a.Body)
+				}
+				if got := w.carriedOut(); got != c.done {
+					t.Errorf("done in %q", got)
+				}
+				review := w.card()
+				if review.Kind != "review" || review.from != world.Address(home) {
+					t.Errorf("the review is a %s from %q", review.Kind, review.from)
+				}
+				w.wants("starting anew", w.decide(review, "start_new"), http.StatusOK, "")
+				if again := w.card(); again.from != world.Address(work) || again.Kind != "approval" {
+					t.Errorf("asked for again as a %s from %q", again.Kind, again.from)
+				}
+			})
+		})
+	}
+}
+
+// TestAnotherConsentForTheSameAccountKeepsTheYes: a scope that is added is no reason to ask everything again.
+func TestAnotherConsentForTheSameAccountKeepsTheYes(t *testing.T) {
+	w := newLinked(t)
+	w.mail()
+	w.ask()
+	w.link(home)
+	w.wants("the yes", w.decide(w.card(), "approve_once"), http.StatusOK, "")
+	w.link(home)
+	w.deliver()
+	if got := w.carriedOut(); got != home {
+		t.Errorf("done in %q", got)
+	}
+	w.ask()
+	if a := w.call("DELETE", "/api/agent/connections/google", ""); a.HTTP != http.StatusOK {
+		t.Fatalf("%s", a.Body)
+	}
+	c := w.card()
+	w.wants("a yes without an account", w.decide(c, "approve_once"), http.StatusForbidden, "reauth_required")
+	w.link(home)
+	w.wants("a yes for a link that was given up", w.decide(c, "approve_once"), http.StatusConflict, "stale_view")
+}
+
+// TestAnApprovalOfTheReleaseBefore has no account on record: it is asked for afresh, with one.
+func TestAnApprovalOfTheReleaseBefore(t *testing.T) {
+	onBothStores(t, func(t *testing.T, w linked) {
+		w.mail()
+		r := w.ask()
+		old := w.card()
+		hash := agent.ArgsHash("ana", w.App.API.Loop.Tools[old.Tool].Spec, tool.Place{}, old.Args)
+		for _, path := range []string{agent.RunPath(r.RunID), agent.ApprovalPath(old.ApprovalID)} {
+			docs, err := w.App.Store.Get(t.Context(), path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var doc any
+			if err := json.Unmarshal(docs[0].Data, &doc); err != nil {
+				t.Fatal(err)
+			}
+			forgetPlace(doc)
+			data, err := agent.Marshal(doc)
+			if err != nil || strings.Contains(string(data), home) && path != agent.RunPath(r.RunID) {
+				t.Fatalf("%v %s", err, data)
+			}
+			data = []byte(strings.ReplaceAll(string(data), old.ArgsHash, hash))
+			if _, err := w.App.Store.Commit(t.Context(), store.Update(path, docs[0].Version, docs[0].Fields, data)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		old.ArgsHash = hash
+		w.wants("a yes to what shows no account", w.decide(old, "approve_once"), http.StatusConflict, "stale_view")
+		fresh := w.card()
+		if fresh.from != world.Address(home) || fresh.ArgsHash == hash {
+			t.Errorf("asked afresh from %q", fresh.from)
+		}
+		w.wants("the yes", w.decide(fresh, "approve_once"), http.StatusOK, "")
+		w.deliver()
+		if got := w.carriedOut(); got != home {
+			t.Errorf("done in %q", got)
+		}
+	})
+}
+
+// forgetPlace takes out of a document what the release before did not write.
+func forgetPlace(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		delete(v, "place")
+		if fields, ok := v["fields"].([]any); ok {
+			v["fields"] = fields[1:] // From
+		}
+		for _, inner := range v {
+			forgetPlace(inner)
+		}
+	case []any:
+		for _, inner := range v {
+			forgetPlace(inner)
+		}
+	}
+}
