@@ -51,7 +51,7 @@ func TestHandlersOfTheGeneratedTypesFit(t *testing.T) {
 		return shop.CartAddToCartOutput{Items: *in.Quantity}, nil
 	}}.Handlers()
 	handlers["submitRating"] = action.Query(func(context.Context, tool.Call, struct{}) (struct{}, error) { return struct{}{}, nil })
-	r, err := action.New(list, action.Options{Handlers: handlers, Key: bytes.Repeat([]byte("k"), 32)})
+	r, err := action.New(list, action.Options{Handlers: handlers, Keys: [][]byte{bytes.Repeat([]byte("k"), 32)}})
 	if err != nil {
 		t.Fatal(err)
 	}

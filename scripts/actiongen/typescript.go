@@ -89,9 +89,13 @@ func tsObject(s *jsonschema.Schema, indent string) string {
 	return b.String()
 }
 
-// open reports whether an object takes properties that it does not name.
+// open reports whether an object is declared to take properties that it does not name. An output that says nothing of them may
+// hold more, too, but nobody reads that.
 func open(s *jsonschema.Schema) bool {
-	return s.AdditionalProperties == nil || s.AdditionalProperties.Not == nil
+	if s.AdditionalProperties == nil {
+		return s.Properties == nil
+	}
+	return s.AdditionalProperties.Not == nil
 }
 
 // comment keeps a text within one comment and one line.

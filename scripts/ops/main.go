@@ -9,6 +9,7 @@
 //	go run ./scripts/ops restore USER -yes                 let them in again
 //	go run ./scripts/ops delete-user USER -yes             delete all that is kept of a user; the audit stays and verifies
 //	go run ./scripts/ops export USER                       all that is kept of a user, as lines of JSON
+//	go run ./scripts/ops action-key NAME                   the key of the endpoint of an action whose binding has key: derived
 //	go run ./scripts/ops smoke BASE -token T [-token2 T]   try a deployment, sending nothing
 //
 // It reads the environment as the functions do, and works on the store and the queue that it names; the embedded ones too,
@@ -64,6 +65,7 @@ type command struct {
 }
 
 var commands = map[string]command{
+	"action-key":   {"NAME", actionKey},
 	"dead-letters": {"list|replay|drop", deadLetters},
 	"redrive":      {"RUN", redrive},
 	"story":        {"RUN", story},

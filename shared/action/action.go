@@ -52,7 +52,9 @@ type Binding struct {
 	URL              string // fixed: no argument changes it
 	Timeout          time.Duration
 	MaxResponseBytes int64
-	Idempotent       bool // whether a request that comes again under its Idempotency-Key is carried out once
+	Idempotent       bool  // whether a request that comes again under its Idempotency-Key is carried out once
+	RefusedBy        []int // statuses of 4xx by which the endpoint says that nothing was done, where they would not say so
+	DerivedKey       bool  // whether it knows a key of its own (DeriveKey) and not the operator's
 }
 
 // GeminiName is the name by which the model knows the action.

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -116,38 +117,57 @@ func queryOf(args json.RawMessage) (string, error) {
 	return q.Encode(), nil
 }
 
-// judge reads the status: 2xx is done, 4xx is not done, and about anything else nobody knows unless the endpoint says that it
-// was too busy.
+// undecided are the statuses of 4xx that say nothing of what became of a request: the endpoint, or a proxy before it, gave up
+// waiting (408, 499), finds that it has come before (409, 425).
+var undecided = []int{http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, 499}
+
+// judge reads the status: 2xx is done, 4xx is not done but for those that do not say so, and about anything else nobody knows
+// unless the endpoint says that it was too busy. What the file says of a status (refusedBy) goes before.
 func (b *bound) judge(res *http.Response) error {
 	busy := res.StatusCode == http.StatusTooManyRequests ||
 		res.StatusCode == http.StatusServiceUnavailable && (!b.effect || b.Idempotent || res.Header.Get("Retry-After") != "")
 	switch {
 	case res.StatusCode >= 200 && res.StatusCode < 300:
 		return nil
+	case slices.Contains(b.RefusedBy, res.StatusCode):
+		return b.refused(res.StatusCode)
 	case busy:
 		return tool.Transient(b.failure("busy", "The service that does this is too busy. Nothing was done.", nil))
-	case res.StatusCode >= 400 && res.StatusCode < 500:
-		return fault.New(fault.Tool, "refused", "The service that does this refused it (HTTP %d). Nothing was done.", res.StatusCode)
+	case res.StatusCode >= 400 && res.StatusCode < 500 && !(b.effect && slices.Contains(undecided, res.StatusCode)):
+		return b.refused(res.StatusCode)
 	}
 	return b.unclear(fmt.Errorf("HTTP %d", res.StatusCode))
 }
 
+func (b *bound) refused(status int) error {
+	return fault.New(fault.Tool, "refused", "The service that does this refused it (HTTP %d). Nothing was done.", status)
+}
+
+// result reads the answer. The status has said that it is done: an answer that cannot be read does not take that back.
 func (b *bound) result(res *http.Response) (json.RawMessage, error) {
 	body, err := io.ReadAll(io.LimitReader(res.Body, b.MaxResponseBytes+1))
 	kind, _, typeErr := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	switch {
 	case err != nil:
-		return nil, b.unclear(cause(err))
+		return nil, b.unread("it broke off", cause(err))
 	case int64(len(body)) > b.MaxResponseBytes:
-		return nil, b.unclear(fmt.Errorf("the answer is larger than %d bytes", b.MaxResponseBytes))
+		return nil, b.unread(fmt.Sprintf("it is larger than %d bytes", b.MaxResponseBytes), nil)
 	case len(body) == 0:
 		return json.RawMessage(`{}`), nil
 	case typeErr != nil || kind != "application/json" && !strings.HasSuffix(kind, "+json"):
-		return nil, b.unclear(errors.New("the answer is not of type application/json"))
+		return nil, b.unread("it is not of type application/json", nil)
 	case !json.Valid(body):
-		return nil, b.unclear(errors.New("the answer is not JSON"))
+		return nil, b.unread("it is not JSON", nil)
 	}
 	return body, nil
+}
+
+// unread is the error of an answer to what was done.
+func (b *bound) unread(what string, why error) error {
+	if b.effect {
+		return tool.Unread(b.failure("unusable_answer", what, why))
+	}
+	return b.failure("unusable_answer", "The service that does this gave no usable answer: "+what+".", why)
 }
 
 // unclear is the error of a request that may have been carried out. It may still be under way, too: even an endpoint that

@@ -31,7 +31,7 @@ func ParseMetadata(file string, data []byte) (name string, m *Metadata, err erro
 	if err != nil {
 		return "", nil, err
 	}
-	s, err := d.section(d.root, "name", "description", "inputSchema", "outputSchema", "sideEffect", "approval", "preview", "binding")
+	s, err := d.section(d.root, "name", "description", "inputSchema", "outputSchema", "readOnly", "category", "sideEffect", "approval", "preview", "binding")
 	if err != nil {
 		return "", nil, err
 	}
@@ -79,16 +79,37 @@ func (m *Metadata) readSchemas(s section) error {
 	if m.Input, err = s.schema(in, "object"); err != nil {
 		return err
 	}
+	finish(m.Input, in)
+	closeObjects(m.Input, true)
 	if out := s.values["outputSchema"]; out != nil {
-		m.Output, err = s.schema(out, "")
+		if m.Output, err = s.schema(out, ""); err == nil {
+			finish(m.Output, out)
+		}
 	}
 	return err
 }
 
+// Categories of an action: queries change nothing.
+var (
+	queries  = []string{"query", "read", "read-only"}
+	commands = []string{"action", "mutation", "server-action"}
+)
+
 // readEffect takes what is not said for the more careful of two.
 func (m *Metadata) readEffect(s section) (err error) {
-	if m.SideEffect, err = s.flag("sideEffect", true); err != nil {
+	category, err := s.oneOf("category", "", slices.Concat(queries, commands)...)
+	if err != nil {
 		return err
+	}
+	reads, err := s.flag("readOnly", slices.Contains(queries, category))
+	if err != nil {
+		return err
+	}
+	if m.SideEffect, err = s.flag("sideEffect", !reads); err != nil {
+		return err
+	}
+	if reads && m.SideEffect {
+		return s.wrong(s.values["sideEffect"], "sideEffect: an action that only reads has none; false was expected, or no readOnly")
 	}
 	def := tool.NotRequired
 	if m.SideEffect {
@@ -137,7 +158,7 @@ func (m *Metadata) readBinding(s section) error {
 	if n == nil {
 		return nil
 	}
-	b, err := s.section(n, "method", "url", "timeout", "maxResponseBytes", "idempotent")
+	b, err := s.section(n, "method", "url", "timeout", "maxResponseBytes", "idempotent", "refusedBy", "key")
 	if err != nil {
 		return err
 	}
@@ -157,9 +178,35 @@ func (m *Metadata) readBinding(s section) error {
 	if out.MaxResponseBytes, err = b.size("maxResponseBytes", m.SideEffect); err != nil {
 		return err
 	}
-	out.Idempotent, err = b.flag("idempotent", false)
+	if out.Idempotent, err = b.flag("idempotent", false); err != nil {
+		return err
+	}
+	if out.RefusedBy, err = b.statuses("refusedBy"); err != nil {
+		return err
+	}
+	key, err := b.oneOf("key", "shared", "shared", "derived")
+	out.DerivedKey = key == "derived"
 	m.Binding = out
 	return err
+}
+
+// statuses gives a list of statuses that blame the request.
+func (s section) statuses(key string) (out []int, err error) {
+	n := s.values[key]
+	if n == nil {
+		return nil, nil
+	}
+	if n.Kind != yaml.SequenceNode || len(n.Content) == 0 || len(n.Content) > 20 {
+		return nil, s.wrong(n, "%s: a list of 1 to 20 statuses was expected, such as [409]", key)
+	}
+	for _, c := range n.Content {
+		status, err := strconv.Atoi(c.Value)
+		if err != nil || status < 400 || status > 499 {
+			return nil, s.wrong(c, "%s: a status from 400 to 499 was expected", key)
+		}
+		out = append(out, status)
+	}
+	return out, nil
 }
 
 func (s section) url() (string, error) {

@@ -36,7 +36,7 @@ func Handle[In, Out any](f func(context.Context, tool.Call, In) (Out, error)) Ha
 		}
 		raw, err := json.Marshal(out)
 		if err != nil {
-			return nil, tool.Ambiguous(err)
+			return nil, tool.Unread(err)
 		}
 		return raw, nil
 	}
@@ -79,6 +79,9 @@ func accepts(wide, narrow *jsonschema.Schema, at string) error {
 		return fmt.Errorf("%s: a Go type for %s was expected", at, typeOf(narrow, wide, at))
 	}
 	if wide.Type == "array" {
+		if wide.Items == nil || narrow.Items == nil { // a list of anything, on one side
+			return nil
+		}
 		return accepts(wide.Items, narrow.Items, at+"/items")
 	}
 	for _, name := range wide.Required {

@@ -1,6 +1,10 @@
 package action
 
 import (
+	"crypto/hkdf"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"net/url"
 	"time"
 
@@ -23,6 +27,22 @@ type identity struct {
 	BodyHash string `json:"bodyHash"` // SHA-256, in hex, of the body; of the query where there is no body
 }
 
+// DeriveKey is the key of one endpoint (binding: {key: derived}), as the text that both sides hold: HKDF (RFC 5869, SHA-256) of the
+// operator's key over the action's name and the origin of its address, in hex. Who knows it can sign for no other endpoint.
+func DeriveKey(operator []byte, a Action) (string, error) {
+	if a.Metadata == nil || a.Metadata.Binding == nil || !a.Metadata.Binding.DerivedKey {
+		return "", fmt.Errorf("the action %s has no key of its own; a binding with key: derived was expected", a.Name)
+	}
+	u, err := url.Parse(a.Metadata.Binding.URL)
+	if err != nil {
+		return "", err
+	}
+	key, err := hkdf.Key(sha256.New, operator, nil, "countersign action key\n"+a.Name+"\n"+origin(u), MinKey)
+	return hex.EncodeToString(key), err
+}
+
+func origin(u *url.URL) string { return u.Scheme + "://" + u.Host }
+
 // signer signs identities.
 type signer struct {
 	issuer string
@@ -38,7 +58,7 @@ func newSigner(key []byte, issuer string, now func() time.Time) (*signer, error)
 func (s *signer) sign(uid, actionID, action string, to *url.URL, bodyHash string) (string, error) {
 	now := s.now()
 	return jwt.Signed(s.jose).Claims(identity{
-		Claims: jwt.Claims{Issuer: s.issuer, Subject: uid, Audience: jwt.Audience{to.Scheme + "://" + to.Host}, ID: actionID,
+		Claims: jwt.Claims{Issuer: s.issuer, Subject: uid, Audience: jwt.Audience{origin(to)}, ID: actionID,
 			IssuedAt: jwt.NewNumericDate(now), Expiry: jwt.NewNumericDate(now.Add(identityLife))},
 		Action: action, BodyHash: bodyHash,
 	}).Serialize()

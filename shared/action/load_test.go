@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -22,10 +23,10 @@ func TestLoad(t *testing.T) {
 		t.Fatalf("the actions are %+v", list)
 	}
 	search, add := list[0].Metadata, list[1].Metadata
-	if search.SideEffect || search.Approval != tool.NotRequired || *search.Binding != (Binding{"GET", "https://shop.example/api/search", 10 * time.Second, 64 << 10, false}) {
+	if search.SideEffect || search.Approval != tool.NotRequired || !reflect.DeepEqual(search.Binding, &Binding{Method: "GET", URL: "https://shop.example/api/search", Timeout: 10 * time.Second, MaxResponseBytes: 64 << 10}) {
 		t.Errorf("the search is %+v %+v", search, search.Binding)
 	}
-	if !add.SideEffect || add.Approval != tool.Required || *add.Binding != (Binding{"POST", "https://shop.example/api/cart", 5 * time.Second, 64 << 10, true}) {
+	if !add.SideEffect || add.Approval != tool.Required || !reflect.DeepEqual(add.Binding, &Binding{Method: "POST", URL: "https://shop.example/api/cart", Timeout: 5 * time.Second, MaxResponseBytes: 64 << 10, Idempotent: true}) {
 		t.Errorf("the cart is %+v %+v", add, add.Binding)
 	}
 	raw, err := json.Marshal(search.Input)
@@ -67,7 +68,7 @@ func TestWhatIsWrongInAFile(t *testing.T) {
 		line     int
 		words    string
 	}{
-		"an unknown key":             {"description:", "descripton:", 2, `"descripton" is not known`},
+		"an unknown word":            {"description:", "descripton:", 2, `"descripton" is not known`},
 		"a repeated key":             {"description: Searches.", "name: search", 2, `"name" stands twice`},
 		"no name":                    {"name: search\n", "", 1, "name is missing"},
 		"no description":             {"description: Searches.\n", "", 1, "description is missing"},
@@ -83,12 +84,19 @@ func TestWhatIsWrongInAFile(t *testing.T) {
 		"a list of types":            {"{type: string}", "{type: [string, 'null']}", 6, "one of string, number"},
 		"an unknown keyword":         {"{type: string}", "{type: string, maxlength: 3}", 6, `"maxlength" is not known`},
 		"a reference":                {"{type: string}", "{$ref: 'https://x.example/'}", 6, `"$ref" is not known`},
-		"a list without items":       {"{type: string}", "{type: array}", 6, "items is missing"},
+		"an effect that only reads":  {"binding:", "readOnly: true\nsideEffect: true\nbinding:", 8, "an action that only reads has none"},
+		"a query with an effect":     {"binding:", "category: query\nsideEffect: true\nbinding:", 8, "an action that only reads has none"},
+		"an unknown category":        {"binding:", "category: safe\nbinding:", 7, "category: one of query"},
+		"a status that is no 4xx":    {"binding:", "binding:\n  refusedBy: [409, 500]", 8, "from 400 to 499"},
+		"a status that is no list":   {"binding:", "binding:\n  refusedBy: 409", 8, "a list of 1 to 20 statuses"},
+		"an unknown key":             {"binding:", "binding:\n  key: mine", 8, "one of shared, derived"},
+		"a float that is not kept":   {"{type: string}", "{type: number, maximum: 9007199254740993.0}", 6, "digits than JSON keeps"},
+		"a default that is not kept": {"{type: string}", "{type: integer, default: 9007199254740993}", 6, "digits than JSON keeps"},
 		"items of a text":            {"{type: string}", "{type: string, items: {type: string}}", 6, "only a schema of type array"},
 		"a broken pattern":           {"{type: string}", "{type: string, pattern: '('}", 4, "a pattern of RE2"},
 		"a default of another type":  {"{type: string}", "{type: string, default: 7}", 4, "a default that fits"},
 		"an endless number":          {"{type: string}", "{type: number, maximum: .inf}", 6, "does not exist in JSON"},
-		"a huge number":              {"{type: string}", "{type: integer, maximum: 99999999999999999}", 6, "too large to be exact"},
+		"a huge number":              {"{type: string}", "{type: integer, maximum: 99999999999999999}", 6, "digits than JSON keeps"},
 		"a text for a number":        {"{type: string}", "{type: string, maxLength: many}", 4, "no JSON Schema"},
 		"an empty enum":              {"{type: string}", "{type: string, enum: []}", 6, "enum: a list"},
 		"a required stranger":        {"type: object", "type: object\n  required: [quary]", 5, `"quary" is none`},

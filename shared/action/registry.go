@@ -11,6 +11,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/google/jsonschema-go/jsonschema"
+
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/tool"
 )
@@ -20,12 +22,13 @@ type Registry struct {
 	actions []Action
 	tools   map[string]*tool.Tool // by the actions' own names
 	names   map[string]string     // by the names that the model knows
+	unbound []string
 }
 
 // Options of Open.
 type Options struct {
 	Handlers Handlers
-	Key      []byte           // signs the caller's identity; needed where an action has a binding
+	Keys     [][]byte         // the first signs the caller's identity; needed where an action has a binding
 	Issuer   string           // who signs
 	Now      func() time.Time // nil is time.Now
 }
@@ -55,6 +58,9 @@ func New(actions []Action, o Options) (*Registry, error) {
 			return nil, &Problem{File: a.File, Line: a.Line, Text: fmt.Sprintf("the action %s: %v", a.Name, err)}
 		}
 		r.tools[a.Name], r.names[t.Name] = t, a.Name
+		if _, handled := o.Handlers[a.Name]; !handled && (a.Metadata == nil || a.Metadata.Binding == nil) {
+			r.unbound = append(r.unbound, a.Name)
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.Handlers)) {
 		if r.tools[name] == nil {
@@ -77,7 +83,7 @@ func (m *maker) tool(a Action) (*tool.Tool, error) {
 	case handled && isBound:
 		return nil, errors.New("it has both a binding and a Go handler; one of them was expected")
 	case !handled && !isBound:
-		return nil, errors.New("it has no Go handler, and no file with a binding; one of them was expected")
+		return unbound(a)
 	}
 	d := tool.Declaration{Name: GeminiName(a.Name), Preview: a.preview, Summary: "Did " + a.Name + "."}
 	switch {
@@ -101,11 +107,36 @@ func (m *maker) tool(a Action) (*tool.Tool, error) {
 	return tool.Declare(d)
 }
 
+// unbound is an action that is listed and that nobody carries out, whatever it is given: it takes anything and says so.
+func unbound(a Action) (*tool.Tool, error) {
+	return tool.Declare(tool.Declaration{Name: GeminiName(a.Name), Description: "An action that nobody carries out.", Hidden: true,
+		Input: &jsonschema.Schema{Type: "object"},
+		Execute: func(context.Context, tool.Call) (json.RawMessage, error) {
+			return nil, fault.New(fault.Tool, fault.CodeNotBound, "This action is declared, and nobody carries it out here: it has no Go handler, and no file with a binding.")
+		}})
+}
+
+// Unbound are the names of the actions that nobody carries out, in the files' order.
+func (r *Registry) Unbound() []string {
+	if r == nil {
+		return nil
+	}
+	return r.unbound
+}
+
 func (m *maker) bind(a Action) (*bound, error) {
-	if len(m.Key) < MinKey {
+	if len(m.Keys) == 0 || len(m.Keys[0]) < MinKey {
 		return nil, fmt.Errorf("its binding needs a key that signs for whom it is called; ACTION_KEY of at least %d bytes was expected", MinKey)
 	}
-	s, err := newSigner(m.Key, m.Issuer, m.Now)
+	key := m.Keys[0]
+	if a.Metadata.Binding.DerivedKey {
+		text, err := DeriveKey(key, a)
+		if err != nil {
+			return nil, err
+		}
+		key = []byte(text)
+	}
+	s, err := newSigner(key, m.Issuer, m.Now)
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +158,7 @@ func (r *Registry) Names() []string {
 
 // WithMetadata are the actions that the model knows.
 func (r *Registry) WithMetadata() []Action {
-	return slices.DeleteFunc(slices.Clone(r.all()), func(a Action) bool { return a.Metadata == nil })
+	return slices.DeleteFunc(slices.Clone(r.all()), func(a Action) bool { return r.tools[a.Name].Hidden })
 }
 
 func (r *Registry) all() []Action {

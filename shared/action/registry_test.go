@@ -28,7 +28,7 @@ func rate(_ context.Context, c tool.Call, in rating) (rated, error) {
 
 func shop(t *testing.T) *Registry {
 	t.Helper()
-	r, err := Open("testdata", Options{Handlers: Handlers{"submitRating": Handle(rate)}, Key: key})
+	r, err := Open("testdata", Options{Handlers: Handlers{"submitRating": Handle(rate)}, Keys: [][]byte{key}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,11 +97,10 @@ func TestWhatStopsTheStart(t *testing.T) {
 		o    Options
 		want string
 	}{
-		"nobody to do it":    {Options{Key: key}, "shop/plugin.yaml:7: the action submitRating: it has no Go handler, and no file"},
 		"no key":             {Options{Handlers: rating}, "shop/plugin.yaml:3: the action searchProducts: its binding needs a key"},
-		"a short key":        {Options{Handlers: rating, Key: key[:31]}, "ACTION_KEY of at least 32 bytes"},
-		"two to do it":       {Options{Handlers: Handlers{"searchProducts": Handle(rate), "submitRating": Handle(rate)}, Key: key}, "both a binding and a Go handler"},
-		"a handler for none": {Options{Handlers: Handlers{"submitRatings": Handle(rate), "submitRating": Handle(rate)}, Key: key}, "submitRatings, which no plugin.yaml lists"},
+		"a short key":        {Options{Handlers: rating, Keys: [][]byte{key[:31]}}, "ACTION_KEY of at least 32 bytes"},
+		"two to do it":       {Options{Handlers: Handlers{"searchProducts": Handle(rate), "submitRating": Handle(rate)}, Keys: [][]byte{key}}, "both a binding and a Go handler"},
+		"a handler for none": {Options{Handlers: Handlers{"submitRatings": Handle(rate), "submitRating": Handle(rate)}, Keys: [][]byte{key}}, "submitRatings, which no plugin.yaml lists"},
 	} {
 		if _, err := New(list, tt.o); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v", name, err)
@@ -148,7 +147,9 @@ outputSchema:
 		"another type within":       {"colour: {type: string}", "colour: {type: boolean}", "inputSchema/items/items/colour"},
 		"a result that is required": {"required: [n]", "required: [n, at]", "outputSchema/at: it is required on one side"},
 		"a result of another type":  {"n: {type: number}", "n: {type: string}", "outputSchema/n: a Go type for string"},
-		"a result less":             {"    at: {type: array, items: {type: string}}\n", "", "outputSchema/at: one side does not know it"},
+		"a result less":             {"    at: {type: array, items: {type: string}}\n", "", ""},
+		"a result less, closed":     {"    at: {type: array, items: {type: string}}\n", "  additionalProperties: false\n", "outputSchema/at: one side does not know it"},
+		"a list of anything":        {"items: {type: object, properties: {colour: {type: string}}}", "description: Items.", ""},
 	} {
 		_, m, err := ParseMetadata("a.jay-action", []byte(strings.Replace(file, tt.from, tt.to, 1)))
 		if err != nil {
@@ -184,5 +185,91 @@ func TestAHandlersErrorsKeepTheirMeaning(t *testing.T) {
 		if !errors.Is(err, cause) || tool.IsAmbiguous(err) != tool.IsAmbiguous(mark(cause)) || tool.IsTransient(err) != tool.IsTransient(mark(cause)) {
 			t.Errorf("it became %v", err)
 		}
+	}
+}
+
+// The files of seed 001 as they stand there: nothing of them stops the start, and what nobody carries out says so.
+func TestTheSeedsOwnFiles(t *testing.T) {
+	r, err := Open("testdata/seed", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const all = "sendMessage submitToolResults searchProducts getProductBySlug submitRating"
+	if got := strings.Join(r.Names(), " "); got != all {
+		t.Errorf("the names are %s", got)
+	}
+	if got := strings.Join(r.Unbound(), " "); got != all {
+		t.Errorf("nobody carries out %s", got)
+	}
+	for _, name := range r.Names() {
+		tl := r.Tool(name)
+		if !tl.Hidden {
+			t.Errorf("the model is shown %s", name)
+		}
+		_, err := r.Execute(t.Context(), name, tool.Call{UID: "ana", Args: json.RawMessage(`{"any":"thing"}`)})
+		if f := fault.As(err); f.Class != fault.Tool || f.Code != fault.CodeNotBound || f.Status() != 501 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if len(r.WithMetadata()) != 0 {
+		t.Errorf("the model is told of %+v", r.WithMetadata())
+	}
+}
+
+func TestAnActionThatOnlyReadsAsksNobody(t *testing.T) {
+	for more, want := range map[string]bool{"": true, "readOnly: true\n": false, "category: query\n": false, "category: read-only\n": false, "category: action\n": true,
+		"readOnly: false\ncategory: query\n": true, "sideEffect: false\n": false} {
+		_, m, err := ParseMetadata("search.jay-action", []byte(whole+more))
+		if err != nil || m.SideEffect != want || (m.Approval == tool.Required) != want {
+			t.Errorf("%q: %+v, %v", more, m, err)
+		}
+	}
+}
+
+// An object within an input that names no properties holds any, as the seed's pageState does; a list that names no items too.
+func TestOpenSchemas(t *testing.T) {
+	_, m, err := ParseMetadata("a.jay-action", []byte(`name: a
+description: A.
+readOnly: true
+inputSchema:
+  type: object
+  properties:
+    state: {type: object}
+    named: {type: object, properties: {a: {type: string}}}
+    list: {type: array}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := New([]Action{{Name: "a", Metadata: m}}, Options{Handlers: Handlers{"a": Query(func(_ context.Context, _ tool.Call, in map[string]any) (int, error) { return len(in), nil })}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for args, ok := range map[string]bool{`{"state":{"x":1},"list":[1,"a",{}]}`: true, `{"named":{"a":"x"}}`: true, `{"named":{"b":"x"}}`: false, `{"x":1}`: false} {
+		if _, err := r.Tool("a").Normalize(json.RawMessage(args)); (err == nil) != ok {
+			t.Errorf("%s: %v", args, err)
+		}
+	}
+}
+
+// The first key signs; the key of an endpoint is the operator's over its name and origin, and another's is another.
+func TestDerivedKeys(t *testing.T) {
+	text := strings.Replace(whole, "binding:", "binding:\n  key: derived", 1)
+	_, m, err := ParseMetadata("search.jay-action", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := Action{Name: "search", Metadata: m}
+	derived, err := DeriveKey(key, a)
+	if err != nil || derived != "afea4d3a5913a8edadd8e452086d8f2a4a3a41de88d1aa8cc89719e86bb76130" {
+		t.Errorf("the key is %s, %v", derived, err)
+	}
+	for _, other := range []Action{{Name: "find", Metadata: m}, {Name: "search", Metadata: &Metadata{Binding: &Binding{URL: "https://other.example/search", DerivedKey: true}}}} {
+		if got, err := DeriveKey(key, other); err != nil || got == derived {
+			t.Errorf("%s has %s, %v", other.Name, got, err)
+		}
+	}
+	if _, err := DeriveKey(key, Action{Name: "x"}); err == nil {
+		t.Error("an action without a binding has a key")
 	}
 }

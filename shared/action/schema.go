@@ -21,8 +21,7 @@ var keywords = []string{"type", "title", "description", "properties", "required"
 
 var types = []string{"string", "number", "integer", "boolean", "array", "object"}
 
-// schema reads a JSON Schema; root says of which type it must be, or is empty. An object takes the properties that it names
-// and no others, unless it says so: what a file does not declare is shown to nobody and sent nowhere.
+// schema reads a JSON Schema; root says of which type it must be, or is empty.
 func (d *document) schema(n *yaml.Node, root string) (*jsonschema.Schema, error) {
 	if err := d.schemaNode(n, root); err != nil {
 		return nil, err
@@ -42,7 +41,6 @@ func (d *document) schema(n *yaml.Node, root string) (*jsonschema.Schema, error)
 	if _, err := s.Resolve(&jsonschema.ResolveOptions{ValidateDefaults: true}); err != nil {
 		return nil, d.wrong(n, "this is no JSON Schema that can be used: a pattern of RE2 and a default that fits its schema were expected")
 	}
-	finish(&s, n)
 	return &s, nil
 }
 
@@ -79,9 +77,6 @@ func (d *document) schemaNode(n *yaml.Node, root string) error {
 	if items := s.values["items"]; items != nil {
 		return d.schemaNode(items, "")
 	}
-	if kind.Value == "array" {
-		return d.wrong(n, "items is missing: what the list holds")
-	}
 	return d.properties(s)
 }
 
@@ -117,7 +112,7 @@ func (d *document) properties(s section) error {
 	return nil
 }
 
-// finish keeps the file's order of properties and closes objects.
+// finish keeps the file's order of properties.
 func finish(s *jsonschema.Schema, n *yaml.Node) {
 	for i := 0; i < len(n.Content); i += 2 {
 		value := n.Content[i+1]
@@ -132,7 +127,19 @@ func finish(s *jsonschema.Schema, n *yaml.Node) {
 			}
 		}
 	}
-	if s.Type == "object" && s.AdditionalProperties == nil {
+}
+
+// closeObjects has the objects of an input take the properties that they name and no others, unless they say so: what a file does
+// not declare is shown to nobody and sent nowhere. An object within that names none may hold any. Outputs stay open: that an
+// endpoint says more than it did is no failure.
+func closeObjects(s *jsonschema.Schema, root bool) {
+	if s.Items != nil {
+		closeObjects(s.Items, false)
+	}
+	for _, p := range s.Properties {
+		closeObjects(p, false)
+	}
+	if s.Type == "object" && s.AdditionalProperties == nil && (root || s.Properties != nil) {
 		s.AdditionalProperties = &jsonschema.Schema{Not: &jsonschema.Schema{}}
 	}
 }

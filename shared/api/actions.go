@@ -20,6 +20,8 @@ type Actions interface {
 	Tool(name string) *tool.Tool
 	// Tools are all of them.
 	Tools() tool.Set
+	// Unbound are the names of those that nobody carries out.
+	Unbound() []string
 	// Execute does one that changes nothing.
 	Execute(ctx context.Context, name string, c tool.Call) (json.RawMessage, error)
 }

@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -16,6 +17,7 @@ import (
 	"github.com/countersign-run/countersign/shared/action"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/app/actions"
+	"github.com/countersign-run/countersign/shared/model/fakegemini"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
@@ -25,6 +27,9 @@ type endpoint struct {
 	mu    sync.Mutex
 	asked []string // method, path and Idempotency-Key of each request
 	fails int      // so many requests are answered 500
+
+	status int    // of every answer; 0 is 200
+	answer string // its body; empty is one item
 }
 
 func newEndpoint(t *testing.T) *endpoint {
@@ -39,7 +44,10 @@ func newEndpoint(t *testing.T) *endpoint {
 			w.WriteHeader(http.StatusInternalServerError)
 			return
 		}
-		_, _ = io.WriteString(w, `{"items":1}`)
+		if e.status != 0 {
+			w.WriteHeader(e.status)
+		}
+		_, _ = io.WriteString(w, cmp.Or(e.answer, `{"items":1}`))
 	}))
 	t.Cleanup(e.Close)
 	return e
@@ -73,10 +81,14 @@ func withActions(t *testing.T, e *endpoint, settings ...string) *proved {
 			t.Fatal(err)
 		}
 	}
-	plugin := "name: shop\nactions:\n  - greet\n"
-	for name, more := range map[string]string{"cart.add": "", "cart.note": "approval: not_required\n", "look": "  method: GET\nsideEffect: false\n"} {
+	plugin := "name: shop\nactions:\n  - greet\n  - later\n"
+	for name, more := range map[string]string{"cart.add": "", "cart.note": "approval: not_required\n", "cart.strict": "  refusedBy: [409]\n", "cart.later": "", "look": "  method: GET\nsideEffect: false\n"} {
 		plugin += "  - {name: " + name + ", action: ./" + name + ".jay-action}\n"
-		write(name+".jay-action", strings.NewReplacer("NAME", name, "URL", e.URL+"/"+name).Replace(declared)+more)
+		text := strings.NewReplacer("NAME", name, "URL", e.URL+"/"+name).Replace(declared) + more
+		if name == "cart.later" {
+			text, _, _ = strings.Cut(text, "binding:")
+		}
+		write(name+".jay-action", text)
 	}
 	write("plugin.yaml", plugin)
 	type greeting struct {
@@ -152,6 +164,66 @@ func TestANumberThatJSONDoesNotKeepIsRefused(t *testing.T) {
 	if a.HTTP != http.StatusBadRequest || !strings.HasSuffix(a.Error.Field, "count") || len(e.requests()) != 0 {
 		t.Errorf("%d %s, %v", a.HTTP, a.Body, e.requests())
 	}
+}
+
+// A 409 may mean that it was done before, so nothing is told as not done and nothing is sent again: its user is asked to look.
+// Where the file says that the endpoint refuses by it, it was not done.
+func TestAnEndpointThatAnswers409(t *testing.T) {
+	e := newEndpoint(t)
+	w := withActions(t, e)
+	e.status = http.StatusConflict
+	a, _ := w.act("cart.add", `{"id":"mug"}`)
+	if a.HTTP != http.StatusBadGateway || a.Error.Code != "unknown_outcome" || len(e.requests()) != 1 {
+		t.Errorf("%d %s, %v", a.HTTP, a.Body, e.requests())
+	}
+	if a, _ := w.act("cart.strict", `{"id":"mug"}`); a.HTTP != http.StatusBadGateway || a.Error.Code != "refused" || len(e.requests()) != 2 {
+		t.Errorf("%d %s, %v", a.HTTP, a.Body, e.requests())
+	}
+	if p := w.call("GET", "/api/agent/approvals/pending", ""); len(p.Approvals) != 1 || p.Approvals[0].Kind != "review" {
+		t.Errorf("what waits is %s", p.Body)
+	}
+}
+
+// What was done is done, whatever the endpoint says of it: nothing waits for anybody, and nothing invites a second try.
+func TestAnAnswerThatDoesNotFit(t *testing.T) {
+	e := newEndpoint(t)
+	w := withActions(t, e)
+	for answer, want := range map[string]string{
+		`{"items":1,"more":{"id":9007199254740993}}`: `{"items":1,"more":{"id":9007199254740993}}`,
+		`{"items":"one"}`: `{"answer":"It was done. The answer could not be read: items: a value of another type is needed here.","done":true}`,
+		`<html>`:          `{"answer":"It was done. The answer could not be read: it is not JSON.","done":true}`,
+	} {
+		e.answer = answer
+		if a, got := w.act("cart.add", `{"id":"mug"}`); a.HTTP != http.StatusOK || a.Status != "completed" || got != want {
+			t.Errorf("%s: %d %s", answer, a.HTTP, a.Body)
+		}
+	}
+	if p := w.call("GET", "/api/agent/approvals/pending", ""); len(p.Approvals) != 0 || len(e.requests()) != 3 {
+		t.Errorf("what waits is %s, after %v", p.Body, e.requests())
+	}
+}
+
+// An action that nobody carries out stops nothing: it is warned about, never shown to the model, and says so to who calls it.
+func TestAnActionThatNobodyCarriesOut(t *testing.T) {
+	w := withActions(t, newEndpoint(t))
+	for name, body := range map[string]string{"later": `{}`, "cart.later": `{"id":"mug"}`} {
+		a, _ := w.act(name, body)
+		if a.HTTP != http.StatusNotImplemented || a.Error.Class != "ToolExecutionError" || a.Error.Code != "not_bound" || a.RunID != "" {
+			t.Errorf("%s: %d %s", name, a.HTTP, a.Body)
+		}
+	}
+	if a, got := w.act("look", `{"id":"mug"}`); a.HTTP != http.StatusOK || got != `{"items":1}` {
+		t.Errorf("the rest: %d %s", a.HTTP, a.Body)
+	}
+	w.SetBrain(func(r fakegemini.Request) fakegemini.Turn {
+		for _, d := range r.Tools {
+			if strings.HasSuffix(d.Name, "later") {
+				t.Errorf("the model is shown %s", d.Name)
+			}
+		}
+		return fakegemini.Turn{Text: "Hello."}
+	})
+	w.ask()
 }
 
 func TestAnActionThatNeedsNoApproval(t *testing.T) {

@@ -118,6 +118,11 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
+	if actions != nil {
+		for _, name := range actions.Unbound() {
+			a.Log.WarnContext(ctx, "an action is declared and nobody carries it out: it has no Go handler, and no file with a binding", "action", name)
+		}
+	}
 	l := &loop.Loop{Store: a.Store, Queue: a.Queue, Model: mdl, Tools: withActions(o.clients.Tools(cfg, acting, o.now), actions), Rules: cfg.Rules, Profile: profile(cfg),
 		Log: a.Log, Now: o.now}
 	o.loop(l)

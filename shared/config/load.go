@@ -77,6 +77,9 @@ func (l *loader) process(c *Config) {
 
 const chatKeys = "up to 4 secrets of 32 to 64 bytes in base64 (head -c 32 /dev/urandom | base64) with commas between them: the first signs, all verify"
 
+// ActionKeys are the keys of ActionKey, the bytes of their texts: the first signs. It is nil where none is set.
+func (c Config) ActionKeys() [][]byte { return splitKeys(c.ActionKey.Reveal()) }
+
 // ChatKeys are the secrets of ChatKey; nil where it is not set.
 func (c Config) ChatKeys() [][]byte { return decodeKeys(c.ChatKey.Reveal()) }
 

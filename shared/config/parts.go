@@ -82,9 +82,9 @@ func (l *loader) web(c *Config) {
 
 // actions reads where they are declared. Whether they need the key is known once they are read.
 func (l *loader) actions(c *Config) {
-	const key = "a secret of 32 to 512 printable characters (openssl rand -hex 32), which the operator's endpoints know too"
+	const key = "a secret of 32 to 512 printable characters (openssl rand -hex 32), which the operator's endpoints know too, or up to 4 of them with commas between"
 	c.Actions = l.text("ACTIONS", "", "a directory with a plugin.yaml in it, or in the directories directly below", func(v string) bool { return !strings.ContainsRune(v, 0) })
-	c.ActionKey = l.secret("ACTION_KEY", key, func(v string) bool { return len(v) >= 32 && isKey(v) })
+	c.ActionKey = l.secret("ACTION_KEY", key, isActionKey)
 }
 
 func (l *loader) push(c *Config) {

@@ -126,3 +126,17 @@ func decodeKeys(v string) (keys [][]byte) {
 }
 
 func isChatKey(v string) bool { return decodeKeys(v) != nil }
+
+// splitKeys reads keys that are texts, with commas between them; nil where one is none.
+func splitKeys(v string) (keys [][]byte) {
+	for part := range strings.SplitSeq(v, ",") {
+		part = strings.TrimSpace(part)
+		if len(part) < 32 || !isKey(part) || secretFillers.MatchString(part) || len(keys) == 4 {
+			return nil
+		}
+		keys = append(keys, []byte(part))
+	}
+	return keys
+}
+
+func isActionKey(v string) bool { return splitKeys(v) != nil }

@@ -50,6 +50,7 @@ const (
 	CodeLeaseHeld        Code = "lease_held"
 	CodeReauth           Code = "reauth_required"
 	CodeUnknownOutcome   Code = "unknown_outcome"
+	CodeNotBound         Code = "not_bound"
 	CodeInternal         Code = "internal"
 )
 
@@ -126,7 +127,7 @@ var statusOfCode = map[Code]int{
 	CodeScope: http.StatusForbidden, CodeReauth: http.StatusForbidden, CodeOrigin: http.StatusForbidden, CodeForbidden: http.StatusForbidden, CodeNotFound: http.StatusNotFound,
 	CodeAlreadyResolved: http.StatusConflict, CodeStaleView: http.StatusConflict, CodeIntegrity: http.StatusConflict,
 	CodeNotApplicable: http.StatusConflict, CodeBusy: http.StatusConflict, CodeKeyReused: http.StatusConflict,
-	CodeExpired: http.StatusGone, CodeTooMany: http.StatusTooManyRequests,
+	CodeNotBound: http.StatusNotImplemented, CodeExpired: http.StatusGone, CodeTooMany: http.StatusTooManyRequests,
 	CodeStoreUnavailable: http.StatusServiceUnavailable, CodeLeaseHeld: http.StatusServiceUnavailable, CodeInternal: http.StatusInternalServerError,
 }
 

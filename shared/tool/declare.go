@@ -78,19 +78,21 @@ func (t *Tool) answers(d Declaration, out *checker) {
 			if err != nil || o.Verdict != Done {
 				return o, err
 			}
-			o.Result, err = out.answer(o.Result)
-			return o, err
+			if o.Result, err = out.answer(o.Result); err != nil {
+				o.Result = doneUnread(err)
+			}
+			return o, nil
 		}
 	}
 }
 
-// broken is the error of an answer that the tool's own schema forbids. The effect has taken place.
+// broken is the error of an answer that the tool's own schema forbids. What there was to do is done.
 func (t *Tool) broken(err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case t.SideEffect:
-		return Ambiguous(fmt.Errorf("tool %s answered what its own schema forbids: %w", t.Name, err))
+		return Unread(fmt.Errorf("tool %s answered what its own schema forbids: %w", t.Name, err))
 	}
 	return fault.New(fault.Tool, "unusable_answer", "The service that was asked answered what it must not answer.").Because(err)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -81,12 +82,12 @@ func TestADeclaredResultFitsItsSchema(t *testing.T) {
 	if fault.As(err).Class != fault.Tool || tool.IsAmbiguous(err) {
 		t.Errorf("a read that answers what its schema forbids: %v", err)
 	}
-	_, err = declare(t, func(d *tool.Declaration) {
+	got, err := declare(t, func(d *tool.Declaration) {
 		wrong(d)
 		d.SideEffect, d.Preview = true, func(json.RawMessage) (tool.Preview, error) { return tool.Preview{Title: "x"}, nil }
 	}).Execute(t.Context(), call)
-	if !tool.IsAmbiguous(err) {
-		t.Errorf("an effect that answers what its schema forbids: %v", err)
+	if err != nil || !strings.Contains(string(got), `"done":true`) || strings.Contains(string(got), "SECRET") {
+		t.Errorf("an effect that answers what its schema forbids: %s, %v", got, err)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -147,10 +148,10 @@ func Define[In, Out any](d Def[In, Out]) *Tool {
 				return nil, err
 			}
 			b, err := encode(res)
-			if err != nil && d.SideEffect {
-				return nil, Ambiguous(fmt.Errorf("tool %s answered what its own schema forbids: %w", d.Name, err))
+			if err != nil {
+				return nil, Unread(fmt.Errorf("tool %s answered what its own schema forbids: %w", d.Name, err))
 			}
-			return b, err
+			return b, nil
 		}
 	}
 	if d.Reconcile != nil {
@@ -164,7 +165,10 @@ func Define[In, Out any](d Def[In, Out]) *Tool {
 				return Outcome{Verdict: verdict, Reason: reason}, err
 			}
 			b, err := encode(res)
-			return Outcome{Verdict: Done, Result: b}, err
+			if err != nil {
+				b = doneUnread(err)
+			}
+			return Outcome{Verdict: Done, Result: b}, nil
 		}
 	}
 	return t
@@ -206,7 +210,11 @@ func (t *Tool) Prepare(ctx context.Context, c Call) (string, error) { return t.p
 
 // Execute does it. The arguments must come from Normalize.
 func (t *Tool) Execute(ctx context.Context, c Call) (json.RawMessage, error) {
-	return t.execute(ctx, c)
+	result, err := t.execute(ctx, c)
+	if t.SideEffect && errors.As(err, &unread{}) {
+		return doneUnread(err), nil
+	}
+	return result, err
 }
 
 // Reconcile settles a call that was started and has no recorded outcome. An error means: ask again later.

@@ -124,7 +124,7 @@ func TestReconcileIsUnknownWithoutAWayToTell(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatItsOwnSchemaForbidsIsAmbiguous(t *testing.T) {
+func TestAnEffectWhoseAnswerItsOwnSchemaForbidsIsDone(t *testing.T) {
 	type odd struct {
 		IDs []string `json:"ids"`
 	}
@@ -133,8 +133,9 @@ func TestAnAnswerThatItsOwnSchemaForbidsIsAmbiguous(t *testing.T) {
 		Preview: func(args) tool.Preview { return tool.Preview{} },
 		Execute: func(context.Context, tool.Call, args) (odd, error) { return odd{}, nil },
 	})
-	if _, err := tl.Execute(t.Context(), tool.Call{Args: json.RawMessage(`{"to":["a"],"text":"x"}`)}); !tool.IsAmbiguous(err) {
-		t.Errorf("Execute = %v; want an ambiguous error, for the effect took place", err)
+	got, err := tl.Execute(t.Context(), tool.Call{Args: json.RawMessage(`{"to":["a"],"text":"x"}`)})
+	if err != nil || string(got) != `{"answer":"It was done. The answer could not be read: ids: a value of another type is needed here.","done":true}` {
+		t.Errorf("Execute = %s, %v", got, err)
 	}
 }
 

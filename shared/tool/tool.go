@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"strings"
 
 	"github.com/countersign-run/countersign/shared/fault"
 )
@@ -125,6 +126,29 @@ func Unanswered(err error) error { return unanswered{Ambiguous(err)} }
 // IsUnanswered reports whether the request may still arrive. A context that ended leaves it so.
 func IsUnanswered(err error) bool {
 	return errors.As(err, &unanswered{}) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+}
+
+// unread marks an error of an answer to what was done.
+type unread struct{ error }
+
+func (u unread) Unwrap() error { return u.error }
+
+// Unread marks err, returned by Execute, as one of the answer alone: a side effect took place, and what the provider said of it
+// cannot be used. Such a call is done, and its result says so. For a tool without a side effect it is an error like any other.
+func Unread(err error) error { return unread{err} }
+
+// doneUnread is the result of what was done and whose answer could not be read. It says where the answer does not fit, and
+// nothing of what it holds.
+func doneUnread(err error) json.RawMessage {
+	why := "it is not what was expected"
+	if f := (*fault.Error)(nil); errors.As(err, &f) {
+		why = strings.TrimPrefix(f.Field+": "+f.Message, ": ")
+	}
+	out, err := plain(map[string]any{"done": true, "answer": "It was done. The answer could not be read: " + why + "."})
+	if err != nil {
+		panic(err) // two values that are JSON
+	}
+	return out
 }
 
 // transient marks an error after which the same call may be tried again.

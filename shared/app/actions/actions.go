@@ -22,7 +22,7 @@ func With(handlers action.Handlers) app.Part {
 		if cfg.Actions == "" {
 			return nil, nil
 		}
-		r, err := action.Open(cfg.Actions, action.Options{Handlers: handlers, Key: []byte(cfg.ActionKey.Reveal()), Issuer: cmp.Or(cfg.PublicURL, "countersign"), Now: now})
+		r, err := action.Open(cfg.Actions, action.Options{Handlers: handlers, Keys: cfg.ActionKeys(), Issuer: cmp.Or(cfg.PublicURL, "countersign"), Now: now})
 		if err != nil {
 			return nil, fmt.Errorf("ACTIONS: %w", err)
 		}

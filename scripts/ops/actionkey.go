@@ -1,0 +1,41 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"slices"
+
+	"github.com/countersign-run/countersign/shared/action"
+	"github.com/countersign-run/countersign/shared/config"
+)
+
+// actionKey prints the key of one endpoint, for whoever runs it: with it the endpoint verifies for whom it is called, and can sign
+// for no other one. Nothing else is printed, so that it can be piped into a secret.
+func actionKey(*flag.FlagSet) func(context.Context, *desk, []string) error {
+	return func(_ context.Context, d *desk, args []string) error {
+		cfg, err := config.Load(d.getenv)
+		switch {
+		case err != nil:
+			return err
+		case cfg.Actions == "":
+			return errors.New("ACTIONS is not set: the folder of the declared actions is needed")
+		case !cfg.ActionKey.IsSet():
+			return errors.New("ACTION_KEY is not set: the key of an endpoint is derived from its first one")
+		}
+		list, err := action.Load(cfg.Actions)
+		if err != nil {
+			return err
+		}
+		at := slices.IndexFunc(list, func(a action.Action) bool { return a.Name == args[0] })
+		if at < 0 {
+			return fmt.Errorf("no plugin.yaml in ACTIONS lists the action %q", args[0])
+		}
+		key, err := action.DeriveKey(cfg.ActionKeys()[0], list[at])
+		if err != nil {
+			return err
+		}
+		return d.say("%s", key)
+	}
+}
