@@ -114,6 +114,43 @@ func TestASentMailIsProofEnough(t *testing.T) {
 	}
 }
 
+// TestWhatWasApprovedIsWhatIsSent has somebody else change the mail where only Gmail can: between the look at the draft and
+// its sending, and after it was sent.
+func TestWhatWasApprovedIsWhatIsSent(t *testing.T) {
+	const readonly = "https://www.googleapis.com/auth/gmail.readonly"
+	for name, c := range map[string]struct {
+		fault     localgoogle.Kind
+		scopes    []string
+		execution string
+		record    string // what the model was told
+	}{
+		"edited, not read back":  {localgoogle.DraftEdited, nil, "succeeded", "sent as approved, not read back"},
+		"edited, read back":      {localgoogle.DraftEdited, []string{readonly}, "succeeded", "sent as approved, and read back"},
+		"altered, not read back": {localgoogle.SentAltered, nil, "succeeded", "sent as approved, not read back"},
+		"altered, read back":     {localgoogle.SentAltered, []string{readonly}, "unknown", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.SetScopes("ana", append(slices.Clone(world.Scopes), c.scopes...)...)
+			w.mail()
+			r := w.ask()
+			w.SetFault(once("gmail.drafts.send", localgoogle.Fault{Kind: c.fault}))
+			got := w.approve(r)
+			sent := w.Google.Messages()
+			if len(sent) != 1 || got.Actions[0].ExecutionStatus != c.execution {
+				t.Fatalf("%d sent, %s", len(sent), got.Body)
+			}
+			if c.fault == localgoogle.DraftEdited && sent[0].Text != "CANARY-body" {
+				t.Errorf("sent %q", sent[0].Text)
+			}
+			docs, err := w.App.Store.Get(t.Context(), "runs/"+r.RunID)
+			if err != nil || !strings.Contains(string(docs[0].Data), c.record) {
+				t.Errorf("%q is not on record: %s, %v", c.record, docs[0].Data, err)
+			}
+		})
+	}
+}
+
 func pendingKind(w *proved) string {
 	p := w.call("GET", "/api/agent/approvals/pending", "")
 	if len(p.Approvals) == 0 {

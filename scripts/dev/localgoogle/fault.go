@@ -24,6 +24,7 @@ const (
 	CutAfter     Kind = "cut_after"     // 200 with half a body
 	DraftEdited  Kind = "draft_edited"  // the draft's owner changed its text a moment before
 	DraftDeleted Kind = "draft_deleted" // the draft's owner deleted it a moment before
+	SentAltered  Kind = "sent_altered"  // what was sent says more than what was given
 	Redirect     Kind = "redirect"      // 307 to the same path, nothing done
 )
 
@@ -66,6 +67,9 @@ func (s *Server) interfere(w http.ResponseWriter, r *http.Request, op string, do
 	if failed != nil {
 		failed.write(w)
 		return
+	}
+	if f.Kind == SentAltered {
+		s.alterSent()
 	}
 	switch f.Kind {
 	case StatusAfter:

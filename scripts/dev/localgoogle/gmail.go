@@ -212,6 +212,17 @@ func (s *Server) meddle(k Kind) {
 	}
 }
 
+// alterSent is a Gmail that sent something else than it was given.
+func (s *Server) alterSent() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if last := len(s.state.messages) - 1; last >= 0 {
+		altered := *s.state.messages[last]
+		altered.Raw = append(slices.Clone(altered.Raw), "PS: one more line\r\n"...)
+		s.state.messages[last] = &altered
+	}
+}
+
 func decode(r request, into any) *apiError {
 	b, err := io.ReadAll(r.Body)
 	if err != nil {

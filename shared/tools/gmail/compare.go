@@ -2,8 +2,9 @@ package gmail
 
 import (
 	"bytes"
-	"errors"
+	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"net/mail"
 	"slices"
@@ -13,92 +14,152 @@ import (
 	_ "github.com/emersion/go-message/charset" // Gmail may store a text in another character set than it was given in.
 )
 
-// meaning is what matters in a message: who gets it, what it says, and which action it belongs to. Gmail stores a draft
-// with headers of its own, in another order and folded anew, so that its bytes are not the approved ones.
+// meaning is what a message says and to whom, with nothing left out but what a mail server writes itself. Gmail keeps a
+// message with headers of its own, in another order, folded and encoded anew, so its bytes are not the approved ones.
 type meaning struct {
-	To, Cc, Bcc []string // addresses in order, the domains in lower case
-	ReplyTo     []string // whom an answer would reach, when that is not the sender
-	Subject     string
-	InReplyTo   string
-	Action      string // empty when the header was dropped
-	Parts       []part // leaves of the message, their line ends as line feeds, without blanks at the end
+	Headers map[string][]string // by lower-case name: addresses, decoded text, or the value as it stands
+	Parts   []node              // the tree of parts from the top
 }
 
+// node is a part: a text, or what holds others.
+type node struct {
+	Path string // where it is in the tree
+	Kind string
+	Body string // of a text: its line ends as line feeds, without blanks at the end
+	More string // whatever else its headers say: a file name, a disposition
+}
+
+// The headers that mail servers write: RFC 5321 §4.4 (Received), RFC 5322 §3.6 (Date, Message-ID), RFC 2045 §4 (MIME-Version),
+// and Google's own.
+var (
+	stamps       = []string{"received", "date", "message-id", "mime-version"}
+	ownedByThem  = []string{"x-gm-", "x-google-"}
+	addressLists = []string{"from", "sender", "reply-to", "to", "cc", "bcc"}
+)
+
 // same reports whether a stored message still says what was approved: equal bytes, or equal meaning. A dropped action
-// header is no difference; another one is.
+// header is no difference; another one is, and so is everything that was added but a server's own stamps.
 func same(approved, stored []byte) bool {
 	if bytes.Equal(approved, stored) {
 		return true
 	}
 	a, errA := read(approved)
 	s, errS := read(stored)
-	return errA == nil && errS == nil &&
-		slices.Equal(a.To, s.To) && slices.Equal(a.Cc, s.Cc) && slices.Equal(a.Bcc, s.Bcc) && slices.Equal(a.ReplyTo, s.ReplyTo) &&
-		a.Subject == s.Subject && a.InReplyTo == s.InReplyTo && slices.Equal(a.Parts, s.Parts) &&
-		(s.Action == "" || s.Action == a.Action)
+	if errA != nil || errS != nil {
+		return false
+	}
+	if _, kept := s.Headers[actionKey]; !kept {
+		delete(a.Headers, actionKey)
+	}
+	return maps.EqualFunc(a.Headers, s.Headers, slices.Equal) && slices.Equal(a.Parts, s.Parts)
 }
+
+// sameFrom is same for a message of the account. Where its address is not known, Gmail's own From is no difference.
+func sameFrom(account string, approved, stored []byte) bool {
+	if account != "" {
+		return same(approved, stored)
+	}
+	m, err := read(stored)
+	if err != nil || len(m.Headers["from"]) != 1 {
+		return same(approved, stored)
+	}
+	return same(slices.Concat([]byte("From: "+m.Headers["from"][0]+"\r\n"), approved), stored)
+}
+
+var actionKey = strings.ToLower(actionHeader)
 
 func read(raw []byte) (m meaning, err error) {
 	e, err := message.Read(bytes.NewReader(raw))
 	if err != nil {
 		return m, err
 	}
-	for _, list := range []struct {
-		name string
-		into *[]string
-	}{{"To", &m.To}, {"Cc", &m.Cc}, {"Bcc", &m.Bcc}, {"Reply-To", &m.ReplyTo}} {
-		if *list.into, err = addresses(&e.Header, list.name); err != nil {
+	m.Headers = map[string][]string{}
+	for f := e.Header.Fields(); f.Next(); {
+		key := strings.ToLower(f.Key())
+		if slices.Contains(stamps, key) || strings.HasPrefix(key, "content-") || slices.ContainsFunc(ownedByThem, func(p string) bool { return strings.HasPrefix(key, p) }) {
+			continue
+		}
+		said, err := headerSays(key, f.Value())
+		if err != nil {
 			return m, err
 		}
+		if said != nil {
+			m.Headers[key] = append(m.Headers[key], said...)
+		}
 	}
-	if m.Subject, err = new(mime.WordDecoder).DecodeHeader(e.Header.Get("Subject")); err != nil {
-		return m, err
-	}
-	m.InReplyTo = e.Header.Get("In-Reply-To")
-	m.Action = e.Header.Get(actionHeader)
-	err = e.Walk(func(_ []int, leaf *message.Entity, err error) error {
-		if err != nil || leaf.MultipartReader() != nil {
+	err = e.Walk(func(path []int, part *message.Entity, err error) error {
+		if err != nil {
 			return err
 		}
-		p, err := readPart(leaf)
-		m.Parts = append(m.Parts, p)
+		n, err := readPart(path, part)
+		m.Parts = append(m.Parts, n)
 		return err
 	})
 	return m, err
 }
 
-// addresses are those of all fields of the name: a second To field reaches people too.
-func addresses(h *message.Header, name string) (out []string, err error) {
-	for f := h.FieldsByKey(name); f.Next(); {
-		if strings.TrimSpace(f.Value()) == "" {
-			continue
-		}
-		list, err := mail.ParseAddressList(f.Value())
-		if err != nil {
-			return nil, err
-		}
-		for _, a := range list {
-			local, domain, _ := strings.Cut(a.Address, "@")
-			out = append(out, local+"@"+strings.ToLower(domain))
-		}
+// headerSays is what one field says; nothing for an empty list of addresses.
+func headerSays(key, value string) ([]string, error) {
+	switch {
+	case slices.Contains(addressLists, key):
+		return addresses(value)
+	case key == "subject":
+		text, err := new(mime.WordDecoder).DecodeHeader(value)
+		return []string{text}, err
+	}
+	return []string{strings.Join(strings.Fields(value), " ")}, nil
+}
+
+// addresses are those of a field, the domains in lower case, without names.
+func addresses(value string) (out []string, err error) {
+	if strings.TrimSpace(value) == "" {
+		return nil, nil
+	}
+	list, err := mail.ParseAddressList(value)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range list {
+		local, domain, _ := strings.Cut(a.Address, "@")
+		out = append(out, local+"@"+strings.ToLower(domain))
 	}
 	return out, nil
 }
 
-var errAttachment = errors.New("a part is not shown inline")
-
-func readPart(e *message.Entity) (part, error) {
-	kind, _, err := e.Header.ContentType()
+// readPart reads a part. Its character set, transfer encoding and boundary are how it is written and not what it says.
+func readPart(path []int, e *message.Entity) (node, error) {
+	kind, params, err := e.Header.ContentType()
 	if err != nil {
-		return part{}, err
+		return node{}, err
 	}
-	if disposition, _, _ := e.Header.ContentDisposition(); disposition == "attachment" {
-		return part{}, errAttachment
+	n := node{Path: fmt.Sprint(path), Kind: kind, More: more(e, len(path) > 0)}
+	delete(params, "charset")
+	if e.MultipartReader() != nil {
+		delete(params, "boundary")
+	}
+	if len(params) > 0 {
+		n.More += fmt.Sprint(params)
+	}
+	if e.MultipartReader() != nil {
+		return n, nil
 	}
 	b, err := io.ReadAll(e.Body)
-	if err != nil {
-		return part{}, err
+	n.Body = strings.TrimRight(strings.ReplaceAll(string(b), "\r\n", "\n"), " \t\n")
+	return n, err
+}
+
+// more is what a part's headers say beside its type and encoding; of the message itself only those about its content.
+func more(e *message.Entity, inner bool) string {
+	var b strings.Builder
+	seen := map[string]bool{}
+	for f := e.Header.Fields(); f.Next(); {
+		key := strings.ToLower(f.Key())
+		plain := key == "content-type" || key == "content-transfer-encoding"
+		if !inner && !strings.HasPrefix(key, "content-") || plain && !seen[key] {
+			seen[key] = true
+			continue
+		}
+		fmt.Fprintf(&b, "%s: %s\n", key, f.Value())
 	}
-	body := strings.ReplaceAll(string(b), "\r\n", "\n")
-	return part{kind: kind, body: strings.TrimRight(body, " \t\n")}, nil
+	return b.String()
 }

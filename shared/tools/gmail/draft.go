@@ -31,7 +31,7 @@ func digest(raw []byte) string {
 // createDraft makes the draft. Whatever fails, nobody is reached: a draft whose answer was lost stays in the mailbox of
 // its owner, so every failure that may pass is one to try again.
 func (s *sender) createDraft(ctx context.Context, c tool.Call, a Args) (string, error) {
-	raw, err := build(a, c.ActionID)
+	raw, err := build(a, c)
 	if err != nil {
 		return "", err
 	}
@@ -70,7 +70,9 @@ func retriable(f google.Failure, call, what string) error {
 	return tool.Transient(err)
 }
 
-// sendDraft sends the draft if it still says what was approved.
+// sendDraft sends the approved message as the draft. A draft that its owner has edited stays where it is. One that is edited
+// after that look goes out as it was approved all the same: drafts.send takes the message with it (guide "Create and send
+// draft emails": "Sending drafts ... with an updated message").
 func (s *sender) sendDraft(ctx context.Context, c tool.Call, a Args) (Sent, error) {
 	h, raw, err := approved(c, a)
 	if err != nil {
@@ -88,13 +90,17 @@ func (s *sender) sendDraft(ctx context.Context, c tool.Call, a Args) (Sent, erro
 		}
 		return Sent{}, retriable(f, "gmail.drafts.get", "Gmail could not be asked for the draft. Nothing was sent.")
 	}
-	if !same(raw, stored) {
+	if !sameFrom(accountOf(c), raw, stored) {
 		return Sent{}, fault.New(fault.Policy, fault.CodeIntegrity, "The draft was changed after it was made, so it was not sent. It is still among your drafts.")
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	sending, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	m, err := svc.Users.Drafts.Send("me", &gmailapi.Draft{Id: h.Draft}).Context(ctx).Do()
-	return outcome(m, err, "gmail.drafts.send", tool.Ambiguous)
+	m, err := svc.Users.Drafts.Send("me", &gmailapi.Draft{Id: h.Draft, Message: encode(raw, a)}).Context(sending).Do()
+	sent, err := outcome(m, err, "gmail.drafts.send", tool.Ambiguous)
+	if err != nil {
+		return Sent{}, err
+	}
+	return s.proven(ctx, svc, c, raw, sent)
 }
 
 // approved gives the recorded handle and the message that it stands for.
@@ -102,7 +108,7 @@ func approved(c tool.Call, a Args) (h handle, raw []byte, err error) {
 	if err := json.Unmarshal([]byte(c.Handle), &h); err != nil || h.Draft == "" {
 		return h, nil, fault.New(fault.Policy, fault.CodeIntegrity, "There is no draft on record for this mail. Nothing was sent.")
 	}
-	if raw, err = build(a, c.ActionID); err != nil {
+	if raw, err = build(a, c); err != nil {
 		return h, nil, err
 	}
 	if digest(raw) != h.SHA256 {
@@ -111,7 +117,7 @@ func approved(c tool.Call, a Args) (h handle, raw []byte, err error) {
 	return h, raw, nil
 }
 
-var errUnreadable = errors.New("the answer is no draft")
+var errUnreadable = errors.New("the answer is no message")
 
 // getDraft gives the draft as Gmail stores it.
 func (s *sender) getDraft(ctx context.Context, svc *gmailapi.Service, h handle) ([]byte, error) {
@@ -121,10 +127,18 @@ func (s *sender) getDraft(ctx context.Context, svc *gmailapi.Service, h handle) 
 	if err != nil {
 		return nil, err
 	}
-	if d == nil || d.Id != h.Draft || d.Message == nil || d.Message.Raw == "" {
+	if d == nil || d.Id != h.Draft {
 		return nil, errUnreadable
 	}
-	raw, err := base64.URLEncoding.WithPadding(base64.NoPadding).DecodeString(strings.TrimRight(d.Message.Raw, "="))
+	return decodeRaw(d.Message)
+}
+
+// decodeRaw gives the bytes of a message that was asked for in the format raw.
+func decodeRaw(m *gmailapi.Message) ([]byte, error) {
+	if m == nil || m.Raw == "" {
+		return nil, errUnreadable
+	}
+	raw, err := base64.URLEncoding.WithPadding(base64.NoPadding).DecodeString(strings.TrimRight(m.Raw, "="))
 	if err != nil {
 		return nil, errUnreadable
 	}

@@ -62,7 +62,14 @@ type Sent struct {
 	MessageID string `json:"messageId,omitempty"` // Gmail's id of the sent message; absent when it is inferred
 	ThreadID  string `json:"threadId,omitempty"`
 	Inferred  bool   `json:"inferred,omitempty"` // whether it is inferred from the draft's absence that it was sent
+	Proof     string `json:"proof,omitempty"`    // what is known of the message that was sent: ReadBack or NotReadBack
 }
+
+// What is known of a message that was sent.
+const (
+	ReadBack    = "sent as approved, and read back"
+	NotReadBack = "sent as approved, not read back" // the account does not let us read, or Gmail did not answer
+)
 
 // New makes the tool. It panics on a mode that does not exist.
 func New(accounts google.Accounts, o Options) *tool.Tool {

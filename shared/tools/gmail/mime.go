@@ -13,7 +13,9 @@ import (
 
 	"github.com/emersion/go-message"
 
+	"github.com/countersign-run/countersign/shared/address"
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/tool"
 )
 
 // actionHeader carries the action's id with the message: by it a sent message can be told from all others, which its
@@ -22,13 +24,17 @@ const actionHeader = "X-Countersign-Action"
 
 var validAction = regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`)
 
-// build makes the message (RFC 5322, RFC 2045). The same arguments and action give the same bytes each time: Gmail adds
-// the date, the sender and the Message-ID.
-func build(a Args, action string) ([]byte, error) {
+// build makes the message of a call (RFC 5322, RFC 2045). The same call gives the same bytes each time: Gmail adds the date and
+// the Message-ID, and the sender where the account's address is not known.
+func build(a Args, c tool.Call) ([]byte, error) {
+	action := c.ActionID
 	if !validAction.MatchString(action) {
 		return nil, unbuilt(fmt.Errorf("an action id of %d octets is no header value", len(action)))
 	}
 	h := header(a, action)
+	if from := accountOf(c); from != "" {
+		h.Set("From", from)
+	}
 	bodies := []part{{"text/plain", a.Body}}
 	if a.HTMLBody != "" {
 		bodies = append(bodies, part{"text/html", a.HTMLBody})
@@ -46,6 +52,15 @@ func build(a Args, action string) ([]byte, error) {
 		return nil, unbuilt(err)
 	}
 	return b.Bytes(), nil
+}
+
+// accountOf is the address of the account that the call was approved for, or empty where it is not known.
+func accountOf(c tool.Call) string {
+	from, err := address.Normalize(c.Place.Name)
+	if err != nil {
+		return ""
+	}
+	return from
 }
 
 type part struct{ kind, body string }

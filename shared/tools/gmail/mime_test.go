@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/countersign-run/countersign/shared/tool"
 )
 
 // parsed is a message as the standard library reads it, which had no part in building it.
@@ -77,7 +79,7 @@ func parse(t *testing.T, raw []byte) (p parsed) {
 
 func mustBuild(t *testing.T, a Args) []byte {
 	t.Helper()
-	raw, err := build(a, "action_1")
+	raw, err := build(a, tool.Call{ActionID: "action_1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +156,7 @@ func checkLines(t *testing.T, raw []byte) {
 
 func TestAnActionIdIsNoHeaderInjection(t *testing.T) {
 	for _, id := range []string{"", "a\r\nBcc: e@x.com", strings.Repeat("a", 129)} {
-		if raw, err := build(Args{To: []string{"a@example.com"}, Body: "b"}, id); err == nil {
+		if raw, err := build(Args{To: []string{"a@example.com"}, Body: "b"}, tool.Call{ActionID: id}); err == nil {
 			t.Errorf("built with %q:\n%s", id, raw)
 		}
 	}
@@ -162,8 +164,12 @@ func TestAnActionIdIsNoHeaderInjection(t *testing.T) {
 
 func TestSameSeesEveryChangeThatMatters(t *testing.T) {
 	base := Args{To: []string{"a@example.com"}, Cc: []string{"c@example.com"}, Bcc: []string{"d@example.com"}, Subject: "s", Body: "b\n", HTMLBody: "<p>b"}
-	raw := string(mustBuild(t, base))
-	stored := "Received: by google\r\nFrom: me@example.com\r\nDate: Mon, 02 Jan 2006 15:04:05 -0700\r\nMessage-ID: <1@mail.gmail.com>\r\n" + raw
+	built, err := build(base, tool.Call{ActionID: "action_1", Place: tool.Place{Name: "me@example.com"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw := string(built)
+	stored := "Received: by google\r\nX-Google-Id: 1\r\nDate: Mon, 02 Jan 2006 15:04:05 -0700\r\nMessage-ID: <1@mail.gmail.com>\r\n" + raw
 	for name, ok := range map[string]string{
 		"headers added":         stored,
 		"the mark dropped":      strings.Replace(stored, "X-Countersign-Action: action_1\r\n", "", 1),
@@ -172,6 +178,7 @@ func TestSameSeesEveryChangeThatMatters(t *testing.T) {
 		"another encoding":      strings.Replace(stored, "quoted-printable", "7bit", 1),
 		"subject as a B word":   strings.Replace(stored, "Subject: s", "Subject: =?UTF-8?B?cw==?=", 1),
 		"blanks at the end":     strings.Replace(stored, "<p>b", "<p>b\r\n\r\n", 1),
+		"a name for the sender": strings.Replace(stored, "From: me@example.com", "From: Me <me@EXAMPLE.com>", 1),
 		"boundary of their own": strings.ReplaceAll(stored, boundary("action_1"), "000000000000abc"),
 	} {
 		if !same([]byte(raw), []byte(ok)) {
@@ -191,6 +198,32 @@ func TestSameSeesEveryChangeThatMatters(t *testing.T) {
 		"an attachment":      strings.Replace(stored, "Content-Type: text/html", "Content-Disposition: attachment\r\nContent-Type: text/html", 1),
 		"answers elsewhere":  "Reply-To: e@x.com\r\n" + stored,
 		"another action":     strings.Replace(stored, "action_1", "action_2", 1),
+		"another sender":     strings.Replace(stored, "From: me@", "From: you@", 1),
+		"no sender":          strings.Replace(stored, "From: me@example.com\r\n", "", 1),
+		"a second sender":    "From: you@example.com\r\n" + stored,
+		"a Sender":           "Sender: you@example.com\r\n" + stored,
+		"sent on":            "Resent-From: you@example.com\r\n" + stored,
+		"sent on to another": "Resent-To: e@x.com\r\n" + stored,
+		"sent on in secret":  "Resent-Bcc: e@x.com\r\n" + stored,
+		"a receipt":          "Disposition-Notification-To: e@x.com\r\n" + stored,
+		"a return receipt":   "Return-Receipt-To: e@x.com\r\n" + stored,
+		"another way back":   "Return-Path: <e@x.com>\r\n" + stored,
+		"a second subject":   "Subject: t\r\n" + stored,
+		"an answer to":       "In-Reply-To: <1@x.com>\r\n" + stored,
+		"a reference":        "References: <1@x.com>\r\n" + stored,
+		"a list":             "List-Unsubscribe: <https://x.com>\r\n" + stored,
+		"a header of theirs": "X-Confirm-Reading-To: e@x.com\r\n" + stored,
+		"mixed":              strings.Replace(stored, "multipart/alternative", "multipart/mixed", 1),
+		"related":            strings.Replace(stored, "multipart/alternative", "multipart/related", 1),
+		"HTML as text":       strings.Replace(stored, "text/html", "text/plain", 1),
+		"a file name":        strings.Replace(stored, "Content-Type: text/html;", "Content-Type: text/html; name=\"x.html\";", 1),
+		"a name for a file":  strings.Replace(stored, "Content-Type: text/html", "Content-Disposition: inline; filename=x.html\r\nContent-Type: text/html", 1),
+		"inline":             strings.Replace(stored, "Content-Type: text/html", "Content-Disposition: inline\r\nContent-Type: text/html", 1),
+		"an id for a part":   strings.Replace(stored, "Content-Type: text/html", "Content-Id: <x>\r\nContent-Type: text/html", 1),
+		"a place for a part": strings.Replace(stored, "Content-Type: text/html", "Content-Location: https://x.com\r\nContent-Type: text/html", 1),
+		"a second type":      strings.Replace(stored, "Content-Type: text/html", "Content-Type: text/plain\r\nContent-Type: text/html", 1),
+		"a form of lines":    strings.Replace(stored, "Content-Type: text/plain;", "Content-Type: text/plain; format=flowed;", 1),
+		"the whole a file":   "Content-Disposition: attachment; filename=x\r\n" + stored,
 		"no message":         "x",
 	} {
 		if bad == stored {
@@ -199,6 +232,16 @@ func TestSameSeesEveryChangeThatMatters(t *testing.T) {
 		if same([]byte(raw), []byte(bad)) {
 			t.Errorf("%s: not seen", name)
 		}
+	}
+}
+
+// TestAnUnknownAddressIsGmailsToSet: where Google did not say which address an account has, one sender is Gmail's own.
+func TestAnUnknownAddressIsGmailsToSet(t *testing.T) {
+	raw := mustBuild(t, Args{To: []string{"a@example.com"}, Body: "b"})
+	from := func(s string) []byte { return slices.Concat([]byte(s), raw) }
+	one, two := from("From: me@example.com\r\n"), from("From: me@example.com\r\nFrom: you@example.com\r\n")
+	if !sameFrom("", raw, one) || sameFrom("", raw, two) || sameFrom("", raw, from("Sender: me@example.com\r\n")) || same(raw, one) {
+		t.Error("a sender of Gmail's is taken wrongly")
 	}
 }
 

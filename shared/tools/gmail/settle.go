@@ -2,7 +2,6 @@ package gmail
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
@@ -18,6 +17,7 @@ const (
 	goneUnread = "The draft of this mail is gone: it was either sent or deleted, and we may not read your mailbox to see which. Please look into your Sent folder."
 	goneUnseen = "The draft of this mail is gone, and no sent mail carries its mark. It may have been deleted, or sent without the mark. Please look into your Sent folder."
 	noAccess   = "We can no longer look at the Gmail account that this mail was approved for, so we cannot tell whether it was sent. Please look into its Sent folder."
+	sentOther  = "A mail was sent for this, and it does not say what was approved. Please look into your Sent folder."
 	noRecord   = "What was recorded about the draft of this mail cannot be read. Please look into your Sent folder."
 )
 
@@ -31,8 +31,8 @@ func (s *sender) settleDraft(ctx context.Context, c tool.Call, a Args) (tool.Ver
 	if c.Handle == "" {
 		return tool.NotDone, Sent{}, "", nil // without a draft on record Execute sends nothing
 	}
-	var h handle
-	if err := json.Unmarshal([]byte(c.Handle), &h); err != nil || h.Draft == "" {
+	h, raw, err := approved(c, a)
+	if err != nil {
 		return tool.Unknown, Sent{}, noRecord, nil
 	}
 	svc, err := s.service(ctx, c)
@@ -46,7 +46,7 @@ func (s *sender) settleDraft(ctx context.Context, c tool.Call, a Args) (tool.Ver
 	if google.Read(err).Proof != google.Missing {
 		return cannotAsk(err, "gmail.drafts.get")
 	}
-	return s.searchSent(ctx, svc, c.ActionID, h)
+	return s.searchSent(ctx, svc, c, h, raw)
 }
 
 // cannotAsk is the verdict where Gmail did not answer: unknown where only the user can mend it, else later.
@@ -58,13 +58,17 @@ func cannotAsk(err error, call string) (tool.Verdict, Sent, string, error) {
 	return "", Sent{}, "", tool.Transient(f.Fault(call, "Gmail could not be asked what became of the mail."))
 }
 
-func (s *sender) searchSent(ctx context.Context, svc *gmailapi.Service, action string, h handle) (tool.Verdict, Sent, string, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+func (s *sender) searchSent(ctx context.Context, svc *gmailapi.Service, c tool.Call, h handle, raw []byte) (tool.Verdict, Sent, string, error) {
+	searching, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	found, err := findSent(ctx, svc, action, h.Thread)
+	found, err := findSent(searching, svc, c.ActionID, h.Thread)
 	switch f := google.Read(err); {
 	case err == nil && found != nil:
-		return tool.Done, Sent{MessageID: found.Id, ThreadID: found.ThreadId}, "", nil
+		sent, err := s.proven(ctx, svc, c, raw, Sent{MessageID: found.Id, ThreadID: found.ThreadId})
+		if err != nil {
+			return tool.Unknown, Sent{}, sentOther, nil
+		}
+		return tool.Done, sent, "", nil
 	case err == nil:
 		return tool.Unknown, Sent{}, goneUnseen, nil
 	case f.Proof != google.NoAccess || f.Status != http.StatusForbidden:
