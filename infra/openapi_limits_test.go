@@ -12,7 +12,9 @@ import (
 var limits = map[string]string{"Ask/prompt": "api.maxPrompt", "Resolution/comment": "api.maxComment", "Connect/returnTo": "google.maxReturnTo",
 	"ChatMessage/message": "chat.MaxMessage", "ChatMessage/history": "chat.maxContents", "ChatMessage/toolDefinitions": "chat.MaxTools", "ChatMessage/pageState": "chat.MaxPageState",
 	"ChatResults/history": "chat.maxContents", "ChatResults/toolDefinitions": "chat.MaxTools", "ChatResults/pageState": "chat.MaxPageState",
-	"ChatResult/result": "chat.MaxResult", "ToolDefinition/description": "chat.MaxDescription", "ToolDefinition/inputSchema": "chat.MaxSchema"}
+	"ChatResult/result": "chat.MaxResult", "ToolDefinition/description": "chat.MaxDescription", "ToolDefinition/inputSchema": "chat.MaxSchema",
+	"Ask/timeZone": "timezone.MaxName", "ChatMessage/timeZone": "timezone.MaxName", "ChatResults/timeZone": "timezone.MaxName",
+	"Ask/locale": "api.maxLocale", "ChatMessage/locale": "api.maxLocale", "ChatResults/locale": "api.maxLocale"}
 
 // TestDescribedLimits holds every limit of a field, and those that the description tells in words, to the constants.
 func TestDescribedLimits(t *testing.T) {

@@ -50,6 +50,7 @@ type Run struct {
 	UID       string     `json:"uid"`
 	ThreadID  string     `json:"threadId"`
 	Origin    string     `json:"origin,omitempty"`
+	Region    Region     `json:"region,omitzero"`    // of the user when the run began: it keeps it
 	BodyHash  string     `json:"bodyHash,omitempty"` // of the request that an Idempotency-Key stands for
 	CreatedAt time.Time  `json:"createdAt"`
 	UpdatedAt time.Time  `json:"updatedAt"`
@@ -74,6 +75,7 @@ type Approval struct {
 	ArgsHash    string          `json:"argsHash"`
 	Place       tool.Place      `json:"place,omitzero"` // where the call acts, if it acts in one
 	Preview     tool.Preview    `json:"preview"`
+	TimeZone    string          `json:"timeZone,omitempty"` // by whose clocks the preview is made; empty: the user's was not known
 	Reason      string          `json:"reason"`
 	Decisions   []Decision      `json:"decisions"` // those that fit; the first is the plain yes
 	RequestedAt time.Time       `json:"requestedAt"`

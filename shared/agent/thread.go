@@ -87,6 +87,7 @@ func Cut(s string, n int) string {
 // answers moves it, so the caps hold however many functions race.
 type User struct {
 	UID      string         `json:"uid"`
+	Region   Region         `json:"region,omitzero"`    // as their newest client told of it, for those that do not
 	Disabled bool           `json:"disabled,omitempty"` // shut out: nothing is done for them any more, whatever was approved
 	Allow    []policy.Entry `json:"allow,omitempty"`
 	Open     int            `json:"open"` // approvals that wait, reviews included

@@ -1,11 +1,13 @@
 package agent
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/timezone"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
@@ -23,6 +25,8 @@ type RunView struct {
 	ModelCalls  int           `json:"modelCalls"`
 	Usage       model.Usage   `json:"usage"`
 	LastEvent   int64         `json:"lastEvent"`
+	TimeZone    string        `json:"timeZone"`
+	Locale      string        `json:"locale,omitempty"`
 	CreatedAt   time.Time     `json:"createdAt"`
 	UpdatedAt   time.Time     `json:"updatedAt"`
 }
@@ -52,7 +56,8 @@ type ActionView struct {
 // View is the run as its owner sees it; summary tells what is known where the run has not ended.
 func View(r Run, s *State, summary string) *RunView {
 	v := &RunView{OK: true, RunID: r.ID, ThreadID: r.ThreadID, Status: s.Status, Summary: summary, Actions: []*ActionView{},
-		ModelCalls: len(s.Turns), Usage: s.Usage, LastEvent: r.Log.Count, CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt}
+		ModelCalls: len(s.Turns), Usage: s.Usage, LastEvent: r.Log.Count,
+		TimeZone: cmp.Or(r.Region.TimeZone, timezone.UTC), Locale: r.Region.Locale, CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt}
 	for _, a := range s.Actions {
 		v.Actions = append(v.Actions, ViewAction(s, a))
 	}
@@ -90,6 +95,7 @@ type ApprovalView struct {
 	Args        json.RawMessage `json:"args"`
 	ArgsHash    string          `json:"argsHash"`
 	Preview     tool.Preview    `json:"preview"`
+	TimeZone    string          `json:"timeZone"` // by whose clocks the preview is made
 	Reason      string          `json:"reason"`
 	Decisions   []Decision      `json:"decisions"`
 	RequestedAt time.Time       `json:"requestedAt"`
@@ -98,7 +104,7 @@ type ApprovalView struct {
 
 // View is the approval as its user sees it.
 func (a Approval) View() ApprovalView {
-	return ApprovalView{a.ID, a.Kind, a.RunID, a.ThreadID, a.ActionID, a.Tool, a.Args, a.ArgsHash, a.Preview, a.Reason, a.Decisions, a.RequestedAt, a.ExpiresAt}
+	return ApprovalView{a.ID, a.Kind, a.RunID, a.ThreadID, a.ActionID, a.Tool, a.Args, a.ArgsHash, a.Preview, cmp.Or(a.TimeZone, timezone.UTC), a.Reason, a.Decisions, a.RequestedAt, a.ExpiresAt}
 }
 
 // EventView is a numbered event as a watcher sees it: no arguments, no model contents.

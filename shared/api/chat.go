@@ -16,10 +16,12 @@ type chatBody struct {
 	History         []json.RawMessage     `json:"history"`
 	ToolDefinitions []chat.ToolDefinition `json:"toolDefinitions"`
 	PageState       json.RawMessage       `json:"pageState"`
+	regionBody
 }
 
-func (r *request) chatRequest(b chatBody) chat.Request {
-	return chat.Request{UID: r.uid, Origin: r.Header.Get("Origin"), History: b.History, Tools: b.ToolDefinitions, PageState: b.PageState}
+func (r *request) chatRequest(b chatBody) (chat.Request, error) {
+	region, err := b.region()
+	return chat.Request{UID: r.uid, Origin: r.Header.Get("Origin"), Region: region, History: b.History, Tools: b.ToolDefinitions, PageState: b.PageState}, err
 }
 
 func postChat(r *request) (any, error) {
@@ -30,7 +32,10 @@ func postChat(r *request) (any, error) {
 	if _, err := r.decode(&in); err != nil {
 		return nil, err
 	}
-	q := r.chatRequest(in.chatBody)
+	q, err := r.chatRequest(in.chatBody)
+	if err != nil {
+		return nil, err
+	}
 	q.Message = in.Message
 	return r.converse(r.api.Chat.Say, q)
 }
@@ -43,7 +48,10 @@ func postChatResults(r *request) (any, error) {
 	if _, err := r.decode(&in); err != nil {
 		return nil, err
 	}
-	q := r.chatRequest(in.chatBody)
+	q, err := r.chatRequest(in.chatBody)
+	if err != nil {
+		return nil, err
+	}
 	q.Results = in.Results
 	return r.converse(r.api.Chat.Answer, q)
 }

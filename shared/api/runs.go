@@ -22,12 +22,14 @@ func (r *request) ask() (loop.Ask, error) {
 	var in struct {
 		Prompt   string  `json:"prompt"`
 		ThreadID *string `json:"threadId"`
+		regionBody
 	}
 	hash, err := r.decode(&in)
 	if err != nil {
 		return loop.Ask{}, err
 	}
 	key, err := r.key()
+	region, wrong := in.region()
 	switch {
 	case strings.TrimSpace(in.Prompt) == "":
 		return loop.Ask{}, fault.Invalid("prompt", "a prompt is needed")
@@ -35,10 +37,12 @@ func (r *request) ask() (loop.Ask, error) {
 		return loop.Ask{}, fault.Invalid("prompt", "the prompt is longer than %d bytes", maxPrompt)
 	case in.ThreadID != nil && !agent.ValidID(*in.ThreadID):
 		return loop.Ask{}, fault.Invalid("threadId", "this is not an id")
+	case wrong != nil:
+		return loop.Ask{}, wrong
 	case err != nil:
 		return loop.Ask{}, err
 	}
-	q := loop.Ask{UID: r.uid, Origin: r.Header.Get("Origin"), Prompt: in.Prompt, Key: key, BodyHash: hash}
+	q := loop.Ask{UID: r.uid, Origin: r.Header.Get("Origin"), Region: region, Prompt: in.Prompt, Key: key, BodyHash: hash}
 	if in.ThreadID != nil {
 		q.ThreadID = *in.ThreadID
 	}

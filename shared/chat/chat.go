@@ -55,8 +55,9 @@ type Chat struct {
 // Request is a request of a page.
 type Request struct {
 	UID, Origin string
-	Message     string   // POST /chat
-	Results     []Result // POST /chat/results
+	Region      agent.Region // of the user, as far as the page told of it
+	Message     string       // POST /chat
+	Results     []Result     // POST /chat/results
 	History     []json.RawMessage
 	Tools       []ToolDefinition
 	PageState   json.RawMessage

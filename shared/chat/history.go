@@ -28,7 +28,8 @@ type Key [][]byte
 // signature over all, and beside it what the server must know of calls that wait.
 type history struct {
 	contents []json.RawMessage
-	calls    []call // of the last content, all of them, where any waits
+	region   agent.Region // of its user, as the page told of it last
+	calls    []call       // of the last content, all of them, where any waits
 }
 
 // call is what is known of one call of the last content.
@@ -56,9 +57,10 @@ func (c *call) response() model.Response {
 
 // note is what the server adds to the last content.
 type note struct {
-	At    int64  `json:"at"` // seconds since 1970
-	Calls []call `json:"calls,omitempty"`
-	Seal  string `json:"seal,omitempty"` // base64url of HMAC-SHA256 over the canonical form of signed (RFC 8785)
+	At     int64        `json:"at"` // seconds since 1970
+	Region agent.Region `json:"region,omitzero"`
+	Calls  []call       `json:"calls,omitempty"`
+	Seal   string       `json:"seal,omitempty"` // base64url of HMAC-SHA256 over the canonical form of signed (RFC 8785)
 }
 
 // signed is what the seal covers.
@@ -75,7 +77,7 @@ const noteName = "countersign"
 
 // sign gives the history as the page keeps it.
 func (c *Chat) sign(uid string, h *history) ([]json.RawMessage, error) {
-	n := note{At: c.Now().Unix(), Calls: h.calls}
+	n := note{At: c.Now().Unix(), Region: h.region, Calls: h.calls}
 	out := slices.Clone(h.contents)
 	sealed, err := c.sealed(uid, n, out)
 	if err != nil {
@@ -144,7 +146,7 @@ func (c *Chat) open(uid string, sent []json.RawMessage) (*history, error) {
 	if age := c.Now().Sub(time.Unix(n.At, 0)); age > historyLife {
 		return nil, fault.Invalid("history", "this conversation is %d days old; please start a new one", int(age.Hours()/24))
 	}
-	h.calls = n.Calls
+	h.region, h.calls = n.Region, n.Calls
 	return h, h.match()
 }
 

@@ -47,7 +47,13 @@ func (c *Chat) read(r *Request) (_ *history, err error) {
 	if state := strings.TrimSpace(string(r.PageState)); state != "" && state[0] != '{' {
 		return nil, fault.Invalid("pageState", "an object is needed")
 	}
-	return c.open(r.UID, r.History)
+	h, err := c.open(r.UID, r.History)
+	if err != nil {
+		return nil, err
+	}
+	r.Region = r.Region.Or(h.region)
+	h.region = r.Region
+	return h, nil
 }
 
 // pageTools makes tools of the page's definitions.

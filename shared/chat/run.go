@@ -27,7 +27,7 @@ func (quiet) Close() error { return nil }
 // run takes the conversation as far as it goes without the page and without anybody's approval.
 func (c *Chat) run(ctx context.Context, r Request, h *history, q loop.Ask, emit loop.Sink) (*Reply, error) {
 	l := c.loop(r)
-	q.UID, q.Origin = r.UID, r.Origin
+	q.UID, q.Origin, q.Region = r.UID, r.Origin, r.Region
 	v, err := l.Start(ctx, q, emit)
 	if err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func (c *Chat) run(ctx context.Context, r Request, h *history, q loop.Ask, emit 
 		case err != nil:
 			return nil, err
 		case talk.End != nil:
-			return c.ended(r.UID, talk)
+			return c.ended(r, talk)
 		case len(talk.Calls) == 0:
 			return nil, fault.New(fault.Tool, "out_of_time", "This took longer than one request may. Please try again.")
 		}
@@ -148,7 +148,7 @@ func (h *history) name(calls []loop.OpenCall) error {
 func (c *Chat) propose(ctx context.Context, r Request, a *agent.Action, key string) (*loop.Called, error) {
 	sum := sha256.Sum256([]byte(a.Tool + "\x00" + string(a.Args)))
 	return c.Core.Propose(ctx, loop.Ask{
-		UID: r.UID, Origin: r.Origin, Prompt: asked(a.Tool), Key: "chat:" + key + base64.RawURLEncoding.EncodeToString(sum[:12]),
+		UID: r.UID, Origin: r.Origin, Region: r.Region, Prompt: asked(a.Tool), Key: "chat:" + key + base64.RawURLEncoding.EncodeToString(sum[:12]),
 		Call: &loop.Call{Tool: a.Tool, Args: a.Args},
 	})
 }
@@ -159,12 +159,12 @@ func asked(tool string) string {
 }
 
 // ended is the reply at the end of a run.
-func (c *Chat) ended(uid string, talk *loop.Conversation) (*Reply, error) {
+func (c *Chat) ended(r Request, talk *loop.Conversation) (*Reply, error) {
 	if p := talk.End.Error; p != nil {
 		return nil, fault.New(p.Class, p.Code, "%s", p.Message)
 	}
 	if err := talk.Contents.Bound(MaxHistory); err != nil {
 		return nil, err
 	}
-	return c.reply(uid, &history{contents: talk.Contents.JSON()}, &Reply{Type: "response", Message: talk.End.Summary})
+	return c.reply(r.UID, &history{contents: talk.Contents.JSON(), region: r.Region}, &Reply{Type: "response", Message: talk.End.Summary})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"regexp"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/policy"
+	"github.com/countersign-run/countersign/shared/timezone"
 	"github.com/countersign-run/countersign/shared/tool"
 	"github.com/countersign-run/countersign/shared/visible"
 )
@@ -86,9 +88,22 @@ func (l *Loop) specs() []tool.Spec {
 	return specs
 }
 
-// instructions are the policy and the persona (seed 000 §4). The time is the run's own, so that every turn sees the same.
+// instructions are the policy and the persona (seed 000 §4), and where the user is. The time is the run's own, so that every
+// turn sees the same.
 func (m *mover) instructions() string {
-	return strings.TrimSpace(m.Profile.Persona) + "\n\n" + rules + "\n\nThe run began at " + m.run.CreatedAt.UTC().Format("Monday 2006-01-02 15:04 MST") + "."
+	return strings.TrimSpace(m.Profile.Persona) + "\n\n" + rules + "\n\n" + whereabouts(m.run)
+}
+
+// whereabouts say what time it is for the user, by whose clocks their words go, and what language they use.
+func whereabouts(r agent.Run) string {
+	zone := r.Region.Zone()
+	s := fmt.Sprintf("The run began at %s.\nThe user's time zone is %s; there it was %s. Days and times in the user's words, such as \"tomorrow\" or \"at noon\", "+
+		"go by it unless they name another; give it to tools that take a time zone.",
+		r.CreatedAt.UTC().Format("Monday 2006-01-02 15:04 MST"), zone, timezone.Clock(r.CreatedAt.In(zone), ""))
+	if r.Region.Locale != "" {
+		s += fmt.Sprintf("\nThe user's language is %s (BCP 47), unless they write in another.", r.Region.Locale)
+	}
+	return s
 }
 
 const rules = `Rules:
@@ -335,6 +350,9 @@ func (d *draft) card(a *agent.Action, kind agent.Kind, reason string) (*agent.Ap
 	}
 	if ap.Preview, err = preview(t, a.Place, a.Args); err != nil {
 		return nil, err
+	}
+	if ap.TimeZone = d.run.Region.TimeZone; ap.TimeZone != "" {
+		ap.Preview = ap.Preview.In(d.run.Region.Zone())
 	}
 	verdict, err := d.verdict(t, a.Args)
 	if err != nil {

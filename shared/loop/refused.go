@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
+	"slices"
 
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/audit"
@@ -101,11 +102,20 @@ func difference(ap, card *agent.Approval, v policy.Decision) *fault.Error {
 	return nil
 }
 
-// samePreview compares what was stored with what would be: as it reads back.
+// samePreview compares what was stored with what would be: as it reads back. One that was stored before previews named
+// their moments shows the same without them.
 func samePreview(ap, card *agent.Approval) bool {
 	var back tool.Preview
 	b, err := agent.Marshal(card.Preview)
-	return err == nil && json.Unmarshal(b, &back) == nil && reflect.DeepEqual(ap.Preview, back)
+	if err != nil || json.Unmarshal(b, &back) != nil {
+		return false
+	}
+	if !slices.ContainsFunc(ap.Preview.Fields, func(f tool.Field) bool { return f.At != "" }) {
+		for i := range back.Fields {
+			back.Fields[i].At = ""
+		}
+	}
+	return reflect.DeepEqual(ap.Preview, back)
 }
 
 // turnDown puts a refused decision into the audit, and asks afresh in the place of an approval that is outdated.

@@ -16,11 +16,12 @@ type Ask struct {
 	UID      string
 	Origin   string // the web origin that it came from, or empty
 	Prompt   string
-	ThreadID string // empty: a new thread
-	Key      string // the Idempotency-Key, or empty
-	BodyHash string // of the request, compared where the key was used before
-	Kept     *Kept  // the conversation, where the caller keeps it and not the store
-	Call     *Call  // what is to be done without asking the model (Propose)
+	ThreadID string       // empty: a new thread
+	Key      string       // the Idempotency-Key, or empty
+	BodyHash string       // of the request, compared where the key was used before
+	Region   agent.Region // of the user, as far as the client told of it
+	Kept     *Kept        // the conversation, where the caller keeps it and not the store
+	Call     *Call        // what is to be done without asking the model (Propose)
 }
 
 // Start stores a run and moves it as far as it goes alone. A key that was used before gives the run that it started,
@@ -80,6 +81,9 @@ func (m *mover) begin(ctx context.Context, q Ask, threadID string) error {
 			return err
 		}
 		d.run = agent.Run{ID: m.id, UID: q.UID, ThreadID: threadID, Origin: q.Origin, BodyHash: q.BodyHash, CreatedAt: d.now, Deadline: d.now.Add(m.Profile.Deadline)}
+		if err := d.settleIn(q.Region); err != nil {
+			return err
+		}
 		if err := d.openThread(q, threadID); err != nil {
 			return err
 		}
@@ -98,6 +102,20 @@ func (m *mover) begin(ctx context.Context, q Ask, threadID string) error {
 		}
 		return nil
 	})
+}
+
+// settleIn gives the run its region: what the client told of it, and for the rest what the user's last one did. What is new
+// is kept with the user, for the next that tells nothing.
+func (d *draft) settleIn(told agent.Region) error {
+	u, err := d.theUser()
+	if err != nil {
+		return err
+	}
+	d.run.Region = told.Or(u.Region)
+	if d.run.Region == u.Region {
+		return nil
+	}
+	return d.moveUser(func(u *agent.User) { u.Region = d.run.Region })
 }
 
 func (d *draft) question(q Ask) *agent.Question {

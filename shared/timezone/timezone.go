@@ -21,6 +21,15 @@ const MaxName = 64
 // zones with leap seconds (right/, posix/), and most names in another case on file systems that do not mind.
 var areaAndCity = regexp.MustCompile(`^[A-Z][A-Za-z0-9_+-]*(/[A-Z][A-Za-z0-9_+-]*){1,2}$`)
 
+// Clock is what a moment's clock shows in its zone, with the weekday, the zone's name unless it is empty, and the offset.
+func Clock(t time.Time, name string) string {
+	offset := "UTC" + t.Format("-07:00")
+	if name != "" {
+		offset = name + ", " + offset
+	}
+	return t.Format("Monday, 2 January 2006, 15:04") + " (" + offset + ")"
+}
+
 // Load returns the zone of a name: an area and a place that tzdata knows, or UTC. The error is a ValidationError that names
 // the field and does not repeat the name.
 func Load(field, name string) (*time.Location, error) {

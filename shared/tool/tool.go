@@ -9,9 +9,12 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/timezone"
 )
 
 // Approval is a tool's default approval (seed 000 §5).
@@ -91,6 +94,7 @@ type Field struct {
 	Label string `json:"label"`
 	Value string `json:"value"`          // with invisible and direction-changing characters made visible
 	Long  bool   `json:"long,omitempty"` // a text of many lines, such as a mail body
+	At    string `json:"at,omitempty"`   // the moment that the value names, if it names one: RFC 3339, with the offset that the value has
 }
 
 // Preview is what a person reads before deciding: made from the stored arguments by our own code, never by the model.
@@ -98,6 +102,19 @@ type Preview struct {
 	Title    string   `json:"title"`
 	Fields   []Field  `json:"fields"`
 	Warnings []string `json:"warnings,omitempty"` // what a careful reader should look at twice
+}
+
+// In returns the preview with each moment that it names told by the clocks of a zone as well, unless they show the same.
+func (p Preview) In(zone *time.Location) Preview {
+	fields := slices.Clone(p.Fields)
+	for i, f := range fields {
+		at, err := time.Parse(time.RFC3339, f.At)
+		if there := at.In(zone); err == nil && there.Format(time.RFC3339) != f.At {
+			fields[i].Value += "\nwhich is " + timezone.Clock(there, zone.String())
+		}
+	}
+	p.Fields = fields
+	return p
 }
 
 // ambiguous marks an error of Execute after which nobody can say whether the effect took place.

@@ -6,14 +6,12 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/address"
+	"github.com/countersign-run/countersign/shared/timezone"
 	"github.com/countersign-run/countersign/shared/tool"
 	"github.com/countersign-run/countersign/shared/visible"
 )
 
-const (
-	longDay = "Monday, 2 January 2006"
-	hour    = "15:04"
-)
+const longDay = "Monday, 2 January 2006"
 
 // preview shows the event as it will stand in the calendar, and what will be mailed to whom.
 func preview(a Args, now time.Time) tool.Preview {
@@ -72,8 +70,8 @@ func (v *view) times(a Args, now time.Time) {
 	if a.AllDay {
 		v.days(s)
 	} else {
-		v.field("Starts", onClock(s.start, a.TimeZone))
-		v.field("Ends", onClock(s.end, a.TimeZone))
+		v.moment("Starts", s.start, a.TimeZone)
+		v.moment("Ends", s.end, a.TimeZone)
 		v.doubled("start", s.start, a.TimeZone)
 		v.doubled("end", s.end, a.TimeZone)
 	}
@@ -94,13 +92,8 @@ func (v *view) days(s span) {
 	v.field("Days", first+" to "+last)
 }
 
-// onClock is the time with its weekday and offset.
-func onClock(t time.Time, zone string) string {
-	offset := "UTC" + t.Format("-07:00")
-	if zone != "" {
-		offset = zone + ", " + offset
-	}
-	return fmt.Sprintf("%s, %s (%s)", t.Format(longDay), t.Format(hour), offset)
+func (v *view) moment(label string, t time.Time, zone string) {
+	v.Fields = append(v.Fields, tool.Field{Label: label, Value: timezone.Clock(t, zone), At: t.Format(time.RFC3339)})
 }
 
 func (v *view) doubled(what string, t time.Time, zone string) {

@@ -1,0 +1,51 @@
+package api
+
+import (
+	"regexp"
+
+	"golang.org/x/text/language"
+
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/timezone"
+)
+
+// regionBody is what a request may say of where its user is. Clients say what their browser does.
+type regionBody struct {
+	TimeZone *string `json:"timeZone"`
+	Locale   *string `json:"locale"`
+}
+
+// maxLocale is the longest locale, in bytes.
+const maxLocale = 64
+
+// A language with a script, a region and whatever follows; no locale of POSIX (de_DE.UTF-8), which the parser would take.
+var tagged = regexp.MustCompile(`^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$`)
+
+// region checks it. What is absent, or null, is empty.
+func (b regionBody) region() (r agent.Region, err error) {
+	if b.TimeZone != nil {
+		if _, err := timezone.Load("timeZone", *b.TimeZone); err != nil {
+			return r, err
+		}
+		r.TimeZone = *b.TimeZone
+	}
+	if b.Locale != nil {
+		if r.Locale, err = canonicalLocale(*b.Locale); err != nil {
+			return r, err
+		}
+	}
+	return r, nil
+}
+
+func canonicalLocale(s string) (string, error) {
+	wrong := fault.Invalid("locale", "a language is named by BCP 47, such as de or pt-BR")
+	if len(s) > maxLocale || !tagged.MatchString(s) {
+		return "", wrong
+	}
+	tag, err := language.Parse(s)
+	if err != nil || tag.IsRoot() {
+		return "", wrong
+	}
+	return tag.String(), nil
+}

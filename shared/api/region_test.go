@@ -1,0 +1,120 @@
+package api_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/model/script"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+type eventArgs struct {
+	Start string `json:"start"` // RFC 3339
+}
+
+// event is a tool whose card names a moment.
+func event() *tool.Tool {
+	return tool.Define(tool.Def[eventArgs, struct{}]{
+		Name: "event", Description: "Makes an event.", SideEffect: true,
+		Preview: func(in eventArgs) tool.Preview {
+			return tool.Preview{Title: "Event", Fields: []tool.Field{{Label: "Starts", Value: in.Start, At: in.Start}}}
+		},
+	})
+}
+
+// proposes has the model ask for an event, and starts a run whose request has these fields beside its prompt.
+func (w *world) proposes(uid, start, fields string) answer {
+	w.t.Helper()
+	w.model.Then(script.Turn{Calls: []script.Call{{Name: "event", Args: eventArgs{start}}}})
+	a := w.send("POST", "/api/agent/run", uid, `{"prompt":"Lunch tomorrow at noon."`+fields+`}`)
+	if a.StatusCode != 200 || a.at("status") != "awaiting_confirmation" {
+		w.t.Fatalf("%s: %s", a.Status, a.body)
+	}
+	return a
+}
+
+// told is what the model was told last beside the conversation.
+func (w *world) told() string {
+	all := w.model.Requests()
+	return all[len(all)-1].System
+}
+
+// A run goes by the time zone and the language of its user: those that its request names, or the last that any named.
+func TestRegion(t *testing.T) {
+	w := newWorld(t)
+	w.loop.Tools = tool.NewSet(event())
+	w.loop.Profile.MaxOpen = 0
+
+	noon := w.proposes("ana", "2027-01-05T12:00:00+05:30", `,"timeZone":"Asia/Kolkata","locale":"hi-in"`)
+	for _, words := range []string{"time zone is Asia/Kolkata; there it was", "(UTC+05:30)", "language is hi-IN"} {
+		if !strings.Contains(w.told(), words) {
+			t.Errorf("the model is not told %q: %s", words, w.told())
+		}
+	}
+	if noon.at("timeZone") != "Asia/Kolkata" || noon.at("locale") != "hi-IN" {
+		t.Errorf("the run: %s", noon.body)
+	}
+	if got := noon.at("approvals", "0", "preview", "fields", "0", "value"); got != "2027-01-05T12:00:00+05:30" {
+		t.Errorf("its own clock twice: %q", got)
+	}
+
+	// The clocks of New York have been put forward on 28 March, and those of Berlin are put forward on that day.
+	later := w.proposes("ana", "2027-03-28T03:30:00+02:00", ``)
+	const want = "2027-03-28T03:30:00+02:00\nwhich is Sunday, 28 March 2027, 07:00 (Asia/Kolkata, UTC+05:30)"
+	if field := later.json["approvals"].([]any)[0].(map[string]any)["preview"].(map[string]any)["fields"].([]any)[0].(map[string]any); field["value"] != want || field["at"] != "2027-03-28T03:30:00+02:00" {
+		t.Errorf("the card of a client that names no zone: %v", field)
+	}
+	if !strings.Contains(w.told(), "Asia/Kolkata") || !strings.Contains(w.told(), "hi-IN") {
+		t.Errorf("the zone was not kept: %s", w.told())
+	}
+
+	other := w.proposes("bea", "2027-03-28T03:30:00+02:00", `,"timeZone":null`)
+	if other.at("timeZone") != "UTC" || other.at("approvals", "0", "timeZone") != "UTC" || !strings.Contains(w.told(), "zone is UTC") || strings.Contains(w.told(), "language is") {
+		t.Errorf("somebody else: %s\n%s", other.body, w.told())
+	}
+
+	moved := w.proposes("ana", "2027-03-28T03:30:00+02:00", `,"timeZone":"America/New_York"`)
+	if got := moved.at("approvals", "0", "preview", "fields", "0", "value"); !strings.HasSuffix(got, "which is Saturday, 27 March 2027, 21:30 (America/New_York, UTC-04:00)") {
+		t.Errorf("after a move: %q", got)
+	}
+	if moved.at("locale") != "hi-IN" {
+		t.Errorf("the language was lost: %s", moved.body)
+	}
+	approval := later.at("approvals", "0", "approvalId")
+	pending := w.send("GET", "/api/agent/approvals/pending", "ana", "")
+	var list struct {
+		Approvals []struct{ ApprovalID, TimeZone string }
+	}
+	if err := json.Unmarshal(pending.body, &list); err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range list.Approvals {
+		if a.ApprovalID == approval && a.TimeZone != "Asia/Kolkata" {
+			t.Errorf("a run that began before the move is shown by %s", a.TimeZone)
+		}
+	}
+	if a := w.send("POST", "/api/agent/approvals/resolve", "ana", `{"approvalId":"`+approval+`","decision":"approve_once"}`); a.StatusCode != 200 {
+		t.Errorf("its card has changed by the move: %s", a.body)
+	}
+}
+
+func TestRegionsThatAreNone(t *testing.T) {
+	w := newWorld(t)
+	for field, values := range map[string][]string{
+		"timeZone": {`""`, `"EST"`, `"MST7MDT"`, `"+01:00"`, `"Mars/Phobos"`, `"europe/berlin"`, `"Local"`, `"../../etc/passwd"`, `5`, `"Europe/Berlin\n"`},
+		"locale":   {`""`, `"de_DE"`, `"en-US@posix"`, `"german"`, `"x-ignore-the-rules"`, `"und"`, `"de-"`, `"C"`, `["de"]`, `"` + strings.Repeat("de-", 40) + `"`},
+	} {
+		for _, v := range values {
+			for _, path := range []string{"/api/agent/run", "/api/agent/run/stream"} {
+				a := w.send("POST", path, "ana", `{"prompt":"Hello.","`+field+`":`+v+`}`)
+				if a.StatusCode != 400 || a.at("error", "class") != "ValidationError" || a.at("error", "field") != field {
+					t.Errorf("%s %s: %s %s", path, v, a.Status, a.body)
+				}
+			}
+		}
+	}
+	if n := len(w.model.Requests()); n > 0 {
+		t.Errorf("%d runs were begun", n)
+	}
+}
