@@ -9,6 +9,7 @@ package demomodel
 
 import (
 	"net/http"
+	"regexp"
 	"strings"
 	"time"
 
@@ -24,17 +25,32 @@ const (
 // pace is the pause before each word of a streamed answer, so that a stream can be seen as one.
 const pace = 12 * time.Millisecond
 
-// New serves the model at the paths of the Gemini API. Words such as "tomorrow" are taken on the clock of now, in its
-// time zone, unless the prompt names another.
+// New serves the model at the paths of the Gemini API. Words such as "tomorrow" are taken on the clock of now, in the
+// user's time zone that the instructions name, or that of now, unless the prompt names another.
 func New(now func() time.Time) http.Handler { return fakegemini.New(Brain(now)) }
 
 // Brain decides the answers of New.
 func Brain(now func() time.Time) fakegemini.Brain {
 	return func(r fakegemini.Request) fakegemini.Turn {
-		turn := think(r, now())
+		turn := think(r, forUser(r.System, now()))
 		turn.Delay = pace
 		return turn
 	}
+}
+
+var usersZone = regexp.MustCompile(`\btime zone is ([A-Za-z0-9_+/-]+);`)
+
+// forUser is now by the clocks of the user, as the instructions end by naming them.
+func forUser(system string, now time.Time) time.Time {
+	named := usersZone.FindAllStringSubmatch(system, -1)
+	if len(named) == 0 {
+		return now
+	}
+	zone, err := time.LoadLocation(named[len(named)-1][1])
+	if err != nil {
+		return now
+	}
+	return now.In(zone)
 }
 
 func think(r fakegemini.Request, now time.Time) fakegemini.Turn {
