@@ -52,6 +52,7 @@ var scripts = map[string][]turn{
 	"order":  {{calls: []object{use("click-order", object{})}}, {say: "It is ordered."}},
 	"reload": {{calls: []object{use("click-order", object{})}}, {say: "After the reload."}},
 	"mail":   {{calls: []object{asked("yes")}}, {say: "The mail is sent."}},
+	"when":   {{calls: []object{asked("when")}}, {say: "It is in the calendar."}},
 	"late":   {{calls: []object{asked("late")}}, {say: "That has expired."}},
 	"pair":   {{calls: []object{asked("first"), asked("second")}}, {say: "Both were decided."}},
 	"mixed":  {{calls: []object{use("click-add-to-cart", object{"key": "mug-1"}), asked("mixed")}}, {calls: []object{asked("mixed")}}, {say: "Both are done."}},
@@ -59,11 +60,15 @@ var scripts = map[string][]turn{
 }
 
 func asked(name string) object {
+	fields := []object{{"label": "To", "value": "ana@example.com"}, {"label": "Message", "value": strings.Repeat("The demo is at ten. ", 20), "long": true}}
+	if name == "when" {
+		fields = []object{{"label": "Starts", "value": "Tuesday, 5 January 2027, 12:00 (Europe/Berlin, UTC+01:00)", "at": "2027-01-05T12:00:00+01:00"}}
+	}
 	return object{"id": "call-" + name, "name": "gmail_send", "args": object{}, "category": "server-action", "approval": object{
 		"approvalId": name + "-1", "runId": name, "kind": "approval", "tool": "gmail_send", "args": object{}, "argsHash": "hash-" + name, "reason": "Mail to a new address is asked about.",
-		"preview": object{"title": "Send an e-mail", "fields": []object{{"label": "To", "value": "ana@example.com"}, {"label": "Message", "value": strings.Repeat("The demo is at ten. ", 20), "long": true}},
+		"preview": object{"title": "Send an e-mail", "fields": fields,
 			"warnings": []string{"This address was never written to."}},
-		"decisions": []string{"approve_once", "reject"}, "requestedAt": time.Now(), "expiresAt": time.Now().Add(time.Hour),
+		"timeZone": "Europe/Berlin", "decisions": []string{"approve_once", "reject"}, "requestedAt": time.Now(), "expiresAt": time.Now().Add(time.Hour),
 	}}
 }
 
@@ -76,6 +81,7 @@ type chatServer struct {
 	failed   map[string]bool
 	runs     map[string]string
 	resolved []object
+	region   string // of the last request
 	open     int
 }
 
@@ -96,7 +102,7 @@ func newServer(t *testing.T) *chatServer {
 	mux.HandleFunc("GET /seen", func(w http.ResponseWriter, _ *http.Request) {
 		s.Lock()
 		defer s.Unlock()
-		reply(w, 200, object{"results": s.results, "resolved": s.resolved, "problems": s.problems})
+		reply(w, 200, object{"results": s.results, "resolved": s.resolved, "problems": s.problems, "region": s.region})
 		s.results, s.resolved = nil, nil
 	})
 	server := httptest.NewServer(mux)
@@ -111,6 +117,8 @@ type request struct {
 	History         []object `json:"history"`
 	ToolDefinitions []object `json:"toolDefinitions"`
 	PageState       object   `json:"pageState"`
+	TimeZone        string   `json:"timeZone"`
+	Locale          string   `json:"locale"`
 }
 
 func (s *chatServer) chat(w http.ResponseWriter, r *http.Request) {
@@ -125,6 +133,13 @@ func (s *chatServer) chat(w http.ResponseWriter, r *http.Request) {
 		s.problem("the body: %v", err)
 	}
 	s.check(in)
+	s.Lock()
+	s.region = in.TimeZone + " " + in.Locale
+	s.Unlock()
+	if in.TimeZone == "Antarctica/Troll" { // which this server has never heard of
+		reply(w, 400, object{"ok": false, "error": object{"class": "ValidationError", "code": "invalid", "message": "there is no such time zone", "field": "timeZone", "requestId": "r"}})
+		return
+	}
 	script, step := in.Message, 0
 	if strings.HasSuffix(r.URL.Path, "/results") {
 		last := in.History[len(in.History)-1]

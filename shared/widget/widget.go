@@ -13,7 +13,8 @@ import (
 var embedded embed.FS
 
 // Files are gemini-chat.js, automation.js and the modules that they import, without a folder above them. Pages load them
-// without the comments that have lines of their own, which are a sixth of them; each line keeps its number.
+// without indentation and without the comments that have lines of their own, which are a fifth of them; each line keeps its
+// number.
 func Files() fs.FS {
 	site, err := fs.Sub(embedded, "site")
 	if err != nil {
@@ -25,7 +26,9 @@ func Files() fs.FS {
 // comment is a comment with nothing else in its lines.
 var comment = regexp.MustCompile(`(?m)^[ \t]*(?://.*|/\*\*(?:[^*]|\*[^/])*\*/)[ \t]*$`)
 
-// bare is a tree of modules without comments.
+var indentation = regexp.MustCompile(`(?m)^[ \t]+`)
+
+// bare is a tree of modules without comments and indentation.
 type bare struct{ fs.FS }
 
 func (b bare) Open(name string) (fs.File, error) {
@@ -42,6 +45,7 @@ func (b bare) Open(name string) (fs.File, error) {
 		return nil, err
 	}
 	code := comment.ReplaceAllFunc(source, func(text []byte) []byte { return bytes.Repeat([]byte("\n"), bytes.Count(text, []byte("\n"))) })
+	code = indentation.ReplaceAll(code, nil)
 	return &module{bytes.NewReader(code), info}, file.Close()
 }
 

@@ -378,6 +378,34 @@ await run({
     await page.context().close();
   },
 
+  'noon is that of the user who asks, and shown by the clock of who looks': async () => {
+    const there = await visit({ timezoneId: 'Asia/Kolkata', locale: 'en-IN' });
+    await signIn(there, 'zara');
+    await ask(there, 'schedule lunch tomorrow at noon');
+    const card = cards(there).first();
+    await card.getByText(/12:00 \(Asia\/(Kolkata|Calcutta), UTC\+05:30\)/).waitFor();
+    expect('one clock is enough', !(await card.innerText()).includes('your clock'));
+    await shot(there, 'noon-there');
+    const here = await visit({ timezoneId: 'America/New_York', viewport: { width: 320, height: 640 } });
+    await signIn(here, 'zara');
+    await here.getByRole('button', { name: 'Menu' }).click();
+    await view(here, 'Inbox');
+    const same = cards(here).first();
+    await same.getByText(/12:00 \(Asia\/(Kolkata|Calcutta), UTC\+05:30\)/).waitFor();
+    const words = await same.locator('dl').innerText();
+    expect(`the reader's clock stands beside it: ${words}`, /By your clock: .* (1|2):30 AM/.test(words));
+    await accessible(here, 'a card of another time zone');
+    const wide = await here.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+    expect(`it is no wider than the screen (by ${wide} pixels)`, wide <= 0);
+    await shot(here, 'noon-here');
+    await same.getByRole('link', { name: 'Run' }).click();
+    await here.getByText(/^Asia\/(Kolkata|Calcutta)$/).waitFor();
+    await here.context().close();
+    await card.getByRole('button', { name: 'Reject' }).click();
+    await ended(there);
+    await there.context().close();
+  },
+
   'signed out, nothing is left': async (page) => {
     await page.getByRole('button', { name: 'Sign out' }).click();
     await page.getByRole('heading', { name: 'Sign in' }).waitFor();

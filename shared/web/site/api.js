@@ -12,6 +12,7 @@ export class ApiError extends Error {
     super(words(status, error));
     this.status = status;
     this.code = error.code;
+    this.field = error.field;
   }
 }
 

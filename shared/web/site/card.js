@@ -5,6 +5,7 @@ import { button, busy, el, say, trouble } from './dom.js';
 import { editor } from './edit.js';
 import { icon } from './icons.js';
 import { changed } from './pending.js';
+import { ownClock } from './region.js';
 import { edits } from './session.js';
 import { moved, still } from './still.js';
 import { when } from './time.js';
@@ -31,7 +32,7 @@ export function card(a, done) {
       el('span', { class: 'chip' }, review ? 'Review' : 'Waits for you')),
     review && el('p', {}, 'The service was asked, and its answer was lost: nobody here can tell whether this happened. It is not tried again on a guess. Look for it where it would be (sent mail, calendar), and say what you found.'),
     warnings(preview.warnings),
-    el('dl', { class: 'fields' }, ...(preview.fields ?? []).flatMap((f) => [el('dt', {}, f.label), el('dd', {}, f.long ? long(f) : f.value)])),
+    el('dl', { class: 'fields' }, ...(preview.fields ?? []).flatMap((f) => [el('dt', {}, f.label), el('dd', {}, f.long ? long(f) : f.value, own(f, a.timeZone))])),
     a.reason && el('p', { class: 'quiet' }, `Why you are asked: ${a.reason}`),
     form, buttons, error,
     el('footer', { class: 'card-foot quiet' }, el('time-left', { until: a.expiresAt, onlapsed: lapsed }), el('span', {}, 'asked ', when(a.requestedAt)),
@@ -96,5 +97,11 @@ function choices(a) {
 
 // long is a text in a box that scrolls, by the keyboard too.
 const long = (f) => el('div', { class: 'long', tabindex: 0, role: 'group', 'aria-label': f.label }, f.value);
+
+// own is the moment of a field by the reader's clock, where that is another.
+function own(f, timeZone) {
+  const words = ownClock(f.at, timeZone);
+  return words && el('span', { class: 'own quiet' }, 'By your clock: ', el('time', { datetime: f.at }, words));
+}
 
 const warnings = (list) => list?.length > 0 && el('ul', { class: 'warnings', 'aria-label': 'Look at this twice' }, ...list.map((w) => el('li', {}, icon('alert'), el('span', {}, w))));

@@ -6,6 +6,7 @@ import { arrange, button, busy, confirm, el, say, trouble } from './dom.js';
 import { icon } from './icons.js';
 import { Live } from './live.js';
 import { asked, begun, drafts } from './session.js';
+import { region } from './region.js';
 import * as threads from './threads.js';
 import { when } from './time.js';
 
@@ -156,7 +157,7 @@ class Conversation {
     trouble(this.#error);
     this.#prompt.value = '';
     drafts.set(this.threadId, undefined);
-    const question = { prompt, threadId: this.threadId, key: crypto.randomUUID() };
+    const question = { prompt, threadId: this.threadId, key: crypto.randomUUID(), region: region() };
     asked.set(this.threadId, question);
     this.#pose(question);
   }

@@ -14,7 +14,7 @@ export class Live {
   runId = '';
   threadId = '';
   status = 'sent';
-  /** @type {{prompt: string, threadId: string, key: string}|null} */ question = null;
+  /** @type {import('./run.js').Question|null} */ question = null;
   #text = '';
   #lost = '';
   /** @type {Map<string, any>} */ #actions = new Map();
@@ -31,7 +31,7 @@ export class Live {
 
   /**
    * @param {object} from a question to pose, or a run to follow
-   * @param {{prompt: string, threadId: string, key: string}} [from.question]
+   * @param {import('./run.js').Question} [from.question]
    * @param {any} [from.run]
    * @param {boolean} [from.alone] it stands on the page of its run, which needs no link to that
    * @param {{known?: (l: Live) => void, changed?: (l: Live) => void, ended?: (l: Live, err: any) => void}} [on]

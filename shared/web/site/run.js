@@ -23,11 +23,19 @@ export const over = (status) => status === 'completed' || status === 'failed';
  */
 
 /**
+ * @typedef {object} Question
+ * @property {string} prompt
+ * @property {string} threadId
+ * @property {string} key
+ * @property {{timeZone?: string, locale?: string}} [region] where the reader was when they asked
+ */
+
+/**
  * ask poses the question and gives the run when it has ended.
- * @param {{prompt: string, threadId: string, key: string}} question @param {Note} note @param {AbortSignal} signal
+ * @param {Question} question @param {Note} note @param {AbortSignal} signal
  */
 export async function ask(question, note, signal) {
-  const body = { prompt: question.prompt, threadId: question.threadId || undefined };
+  const body = { prompt: question.prompt, threadId: question.threadId || undefined, ...question.region };
   for (let wait = 500, runId = ''; ; wait = Math.min(wait * 2, 5000)) {
     try {
       const res = await send('POST', '/api/agent/run/stream', { body, key: question.key, signal });
@@ -40,6 +48,10 @@ export async function ask(question, note, signal) {
       }
       if (runId) return await watch(runId, note, signal);
     } catch (err) {
+      if (err.status === 400 && question.region?.[err.field] && body[err.field]) {
+        delete body[err.field]; // a browser may know of a time zone before the server does
+        continue;
+      }
       if (runId || !passing(err)) throw err;
       note.lost(err);
     }

@@ -56,7 +56,7 @@ function describe(run) {
   const facts = [
     ['State', el('span', { class: `chip ${run.status}` }, runWords[run.status] ?? run.status)], ['Asked', when(run.createdAt)], ['Until the last step', took(ms)],
     ['Model calls', String(run.modelCalls)], ['Model', models], ['Why', run.status === 'failed' ? run.message : ''], ['Answer', run.summary],
-    ['Conversation', el('a', { href: `#/t/${run.threadId}` }, 'Open it')], ['Id', el('code', {}, run.runId)],
+    ['Time zone', run.timeZone], ['Conversation', el('a', { href: `#/t/${run.threadId}` }, 'Open it')], ['Id', el('code', {}, run.runId)],
   ];
   return facts.filter(([, v]) => v).flatMap(([k, v]) => [el('dt', {}, k), el('dd', {}, v)]);
 }

@@ -1,5 +1,6 @@
 // The card of an approval: what would be done, and the buttons to decide.
 import { make } from './dom.js';
+import { ownClock } from './region.js';
 
 /** @type {Record<string, string>} */
 const words = {
@@ -21,11 +22,17 @@ export function cardOf({ approval, state, error }, decide) {
     make('p', { className: 'small' }, approval.kind === 'review' ? 'Was this done?' : 'Needs your approval'),
     make('h3', { tabIndex: -1 }, title),
     ...(warnings ?? []).map((text) => make('p', { className: 'warning', part: 'approval-warning' }, `Careful: ${text}`)),
-    make('dl', {}, ...(fields ?? []).map(({ label, value, long }) => make('div', {}, make('dt', {}, label), make('dd', {}, long || value.length > 160 ? whole(label, value) : value)))),
+    make('dl', {}, ...(fields ?? []).map((field) => make('div', {}, make('dt', {}, field.label), make('dd', {}, ...shown(field, approval.timeZone))))),
     ...(approval.reason ? [make('p', { className: 'small' }, approval.reason)] : []),
     ...(error ? [make('p', { className: 'error inside', role: 'alert' }, error)] : []),
     state === 'open' ? make('div', { className: 'buttons' }, ...buttons) : '',
     make('p', { className: 'small', part: 'approval-state', role: 'status' }, state === 'open' ? `Waits until ${until}` : states[state]));
+}
+
+/** @param {NonNullable<Approval['preview']['fields']>[number]} field @param {string} [timeZone] by whose clocks the card is made */
+function shown({ label, value, long, at }, timeZone) {
+  const own = ownClock(at, timeZone);
+  return [long || value.length > 160 ? whole(label, value) : value, ...(own ? [make('p', { className: 'small' }, `By your clock: ${own}`)] : [])];
 }
 
 /** A long text in a box that scrolls: nobody approves what is behind a button. @param {string} label @param {string} value */

@@ -1,6 +1,7 @@
 // The chat without a look: what gemini-chat shows, for a page that brings its own.
 import { follow } from './approvals.js';
 import { Memory } from './memory.js';
+import { region } from './region.js';
 import { ChatError, Transport } from './transport.js';
 
 const maxTrips = 24;
@@ -39,6 +40,7 @@ export class GeminiChat extends EventTarget {
   #unwatch = () => {};
   #busy = false;
   #trips = 0;
+  /** @type {Record<string, string>} */ #region = region();
 
   /** @param {{endpoint: () => string, token: (again: boolean) => Promise<string>, page?: () => Promise<Page | null>, memory?: Memory | null}} options */
   constructor({ endpoint, token, page = async () => null, memory = null }) {
@@ -189,8 +191,8 @@ export class GeminiChat extends EventTarget {
     const { definitions, pageState } = await this.#pageNow();
     const body = { history: this.#history, toolDefinitions: definitions, pageState };
     const answer = request.kind === 'message'
-      ? await this.transport.chat('/api/agent/chat', { message: request.text, ...body }, signal, (line) => this.#heard(line, signal))
-      : await this.transport.chat('/api/agent/chat/results', { results: request.results, ...body }, signal, (line) => this.#heard(line, signal));
+      ? await this.#chat('/api/agent/chat', { message: request.text, ...body }, signal)
+      : await this.#chat('/api/agent/chat/results', { results: request.results, ...body }, signal);
     signal.throwIfAborted();
     this.#history = answer.history;
     this.#unanswered = null;
@@ -198,6 +200,18 @@ export class GeminiChat extends EventTarget {
     if (answer.type === 'response') return this.#say('assistant', answer.message);
     this.#open = { calls: answer.calls, results: [], running: '' };
     return this.#settle();
+  }
+
+  /** Asks with the region of the browser, as far as the server knows of it. @param {string} path @param {object} body @param {AbortSignal} signal @returns {Promise<Answer>} */
+  async #chat(path, body, signal) {
+    try {
+      return await this.transport.chat(path, { ...body, ...this.#region }, signal, (line) => this.#heard(line, signal));
+    } catch (err) {
+      const field = err instanceof ChatError && err.status === 400 ? err.field : '';
+      if (!(field in this.#region)) throw err;
+      delete this.#region[field];
+      return this.#chat(path, body, signal);
+    }
   }
 
   /** Answers the open calls: those of the page one after another; otherwise it waits for the user's decisions. @returns {Promise<void>} */

@@ -85,7 +85,8 @@ interface Approval {
   kind?: string;
   tool: string;
   argsHash: string;
-  preview: { title: string; fields?: { label: string; value: string; long?: boolean }[]; warnings?: string[] };
+  preview: { title: string; fields?: { label: string; value: string; long?: boolean; at?: string }[]; warnings?: string[] };
+  timeZone?: string;
   reason?: string;
   decisions: string[];
   expiresAt: string;
