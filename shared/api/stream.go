@@ -186,7 +186,7 @@ func getEvents(r *request) (any, error) {
 	out := &ndjson{w: r.w}
 	defer out.pings()()
 	for every := watchFirst; ; every = min(every*5/4, watchMost) {
-		v, events, err := r.api.Loop.Get(ctx, r.uid, id)
+		_, events, err := r.api.Loop.Get(ctx, r.uid, id)
 		var views []agent.EventView
 		if err == nil {
 			views, err = agent.ViewEvents(events, after)
@@ -205,7 +205,8 @@ func getEvents(r *request) (any, error) {
 		if !out.started() {
 			out.write(pingLine)
 		}
-		if v.Status == agent.Completed || v.Status == agent.Failed || wait.For(ctx, every) != nil {
+		over := events[len(events)-1].End != nil // the run is told to have ended before the event of it is there
+		if over || wait.For(ctx, every) != nil {
 			return nil, nil
 		}
 	}

@@ -4,10 +4,13 @@ import (
 	"crypto/rand"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/countersign-run/countersign/scripts/emulators"
 	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/model/fakegemini"
 )
 
@@ -67,4 +70,37 @@ func TestEachCardStandsForItself(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestAnExpiredApprovalIsToldAtOnce reads a run whose approval has expired and that no sweep has seen yet.
+func TestAnExpiredApprovalIsToldAtOnce(t *testing.T) {
+	var later atomic.Int64
+	w, err := world.New(t.Context(), world.Options{Dir: t.TempDir(), Settings: []string{"APPROVAL_TTL=10m"}, App: []app.Option{app.WithClock(func() time.Time { return time.Now().Add(time.Duration(later.Load())) })}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = w.Close() }()
+	call := func(method, path, body string) world.Answer {
+		t.Helper()
+		a, err := w.Call(t.Context(), "ana", method, "/api/agent/"+path, body, "Idempotency-Key", "k")
+		if err != nil || a.HTTP != http.StatusOK {
+			t.Fatalf("%s: %v %d %s", path, err, a.HTTP, a.Body)
+		}
+		return a
+	}
+	w.SetBrain(world.Wants("gmail_send", world.Mail("bob@example.com", "s", "x")))
+	const prompt = `{"prompt":"please do it"}`
+	r := call("POST", "run", prompt)
+	later.Store(int64(11 * time.Minute))
+	for path, a := range map[string]world.Answer{"runs/" + r.RunID: call("GET", "runs/"+r.RunID, ""), "run, sent again": call("POST", "run", prompt)} {
+		if a.Status != "failed" || a.ErrorReason != "expired" || a.Actions[0].Status != "failed" || len(a.Approvals) > 0 {
+			t.Errorf("%s: %s", path, a.Body)
+		}
+	}
+	if a := call("GET", "approvals/pending", ""); len(a.Approvals) > 0 {
+		t.Errorf("it waits: %s", a.Body)
+	}
+	if a := call("POST", "runs/"+r.RunID+"/cancel", ""); a.ErrorReason != "expired" {
+		t.Errorf("a cancel after it: %s", a.Body)
+	}
 }

@@ -61,7 +61,11 @@ func (l *Loop) Called(ctx context.Context, uid, runID string) (*Called, error) {
 }
 
 func (m *mover) called(ctx context.Context) (*Called, error) {
-	c := &Called{Run: m.view()}
+	v, err := m.standing(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := &Called{Run: v}
 	if m.state.End != nil {
 		for _, a := range m.state.Current() {
 			c.Response = m.response(a)

@@ -263,3 +263,25 @@ func TestACallThatNobodyAnswers(t *testing.T) {
 		})
 	}
 }
+
+// TestAnExpiredCallIsOver asks what became of a proposed call whose approval has expired, before anybody has swept.
+func TestAnExpiredCallIsOver(t *testing.T) {
+	ctx := context.Background()
+	w := newWorld(t)
+	q := loop.Ask{UID: "ana", Prompt: "Called send.", Key: "k", Call: &loop.Call{Tool: "send", Args: args([]string{"bob@x.org"}, "ten")}}
+	called, err := w.loop.Propose(ctx, q)
+	if err != nil || called.Over() || called.Approval == nil {
+		t.Fatalf("%v %+v", err, called)
+	}
+	w.tick(25 * time.Hour)
+	got, err := w.loop.Called(ctx, "ana", called.Run.RunID)
+	again, err2 := w.loop.Propose(ctx, q)
+	if err != nil || err2 != nil {
+		t.Fatal(err, err2)
+	}
+	for _, c := range []*loop.Called{got, again} {
+		if !c.Over() || c.Approval != nil || c.Run.ErrorReason != fault.CodeExpired || c.Response.Error == "" {
+			t.Errorf("%+v, response %+v", c.Run, c.Response)
+		}
+	}
+}

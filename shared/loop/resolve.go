@@ -77,7 +77,7 @@ func (l *Loop) Resolve(ctx context.Context, r Resolution) (*agent.RunView, error
 	if decided && m.state.End == nil {
 		m.publish(ctx)
 	}
-	return m.view(), nil
+	return m.standing(ctx)
 }
 
 // errSame says that exactly this was decided before.
@@ -307,7 +307,13 @@ func (l *Loop) Cancel(ctx context.Context, uid, runID string) (*agent.RunView, e
 		if d.state.End != nil || d.state.Cancelled {
 			return nil
 		}
-		asked, d.keepLease = true, true
+		d.keepLease = true
+		if d.idle() { // what time has made of the run comes first
+			if err := d.lapse(); err != nil || d.state.End != nil {
+				return err
+			}
+		}
+		asked = true
 		if err := d.event(agent.Event{Type: agent.CancelRequested}); err != nil {
 			return err
 		}
@@ -322,5 +328,5 @@ func (l *Loop) Cancel(ctx context.Context, uid, runID string) (*agent.RunView, e
 	if err != nil {
 		return nil, err
 	}
-	return m.view(), nil
+	return m.standing(ctx)
 }

@@ -113,6 +113,12 @@ func (s *scenario) do(line string) {
 		}
 	case "resolve":
 		v, err = s.resolve(ctx, rest)
+	case "look": // as GET /runs/{runId} does
+		before := s.version(ctx)
+		v, _, err = s.loop.Get(ctx, s.uid, s.run)
+		if n := s.version(ctx); n != before {
+			s.t.Errorf("%s: reading the run has written: %s, then %s", line, before, n)
+		}
 	case "advance":
 		v, err = s.loop.Advance(ctx, s.run, nil)
 	case "deliver":
@@ -223,6 +229,15 @@ func (s *scenario) resolve(ctx context.Context, rest string) (*agent.RunView, er
 		r.Comment = edited
 	}
 	return s.loop.Resolve(ctx, r)
+}
+
+// version is that of the run's document.
+func (s *scenario) version(ctx context.Context) string {
+	docs, err := s.store.Get(ctx, agent.RunPath(s.run))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return docs[0].Version.String()
 }
 
 // events prints what is new in the run.

@@ -37,7 +37,7 @@ func (l *Loop) Start(ctx context.Context, q Ask, emit Sink) (*agent.RunView, err
 	if err := m.start(ctx, q); err != nil {
 		return nil, err
 	}
-	return m.view(), nil
+	return m.standing(ctx)
 }
 
 func (m *mover) start(ctx context.Context, q Ask) error {
@@ -193,13 +193,14 @@ func title(prompt string) string {
 	return agent.Cut(line, 80)
 }
 
-// Get gives a run of the user as it stands, and its events.
+// Get returns a run of the user as it stands by the clock (see standing), and its stored events.
 func (l *Loop) Get(ctx context.Context, uid, runID string) (*agent.RunView, []agent.Event, error) {
 	m := l.mover(runID, nil)
 	if err := m.loadOwn(ctx, uid); err != nil {
 		return nil, nil, err
 	}
-	return m.view(), m.events, nil
+	v, err := m.standing(ctx)
+	return v, m.events, err
 }
 
 // loadOwn reads the run, which must be the user's.
@@ -211,6 +212,21 @@ func (m *mover) loadOwn(ctx context.Context, uid string, also ...string) error {
 		return fault.NotFound()
 	}
 	return nil
+}
+
+// standing is the run as its owner sees it by the clock: what an expired approval or a deadline makes of a run is told at
+// once, as the sweep will have it written, and is not written here. The mover must not move the run any more.
+func (m *mover) standing(ctx context.Context) (*agent.RunView, error) {
+	st, _ := m.next(m.state, m.run, m.now())
+	if st != stepEnd && st != stepExpire || m.run.Lease.Held(m.owner, m.now()) {
+		return m.view(), nil
+	}
+	d, err := m.decide(ctx, (*draft).lapse)
+	if err != nil {
+		return nil, err
+	}
+	m.state = d.state
+	return m.view(), nil
 }
 
 // view is the run as its owner sees it, with a summary in our words until the run has its own.
