@@ -37,6 +37,7 @@ const (
 type Lease struct {
 	Owner string    `json:"owner,omitempty"`
 	Until time.Time `json:"until,omitzero"`
+	Lost  int       `json:"lost,omitempty"` // owners in a row who let it lapse without having come any further
 }
 
 // Held reports whether somebody else than owner moves the run at now.

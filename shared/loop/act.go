@@ -73,6 +73,7 @@ func (m *mover) prepare(ctx context.Context, t *tool.Tool, a *agent.Action) (han
 	defer cancel()
 	for try := 1; ; try++ {
 		handle, err = t.Prepare(ctx, m.call(a, ""))
+		m.panicked(ctx, a.ID, err)
 		if err == nil || !tool.IsTransient(err) || try == tries {
 			return handle, err
 		}
@@ -96,6 +97,7 @@ func (m *mover) effect(ctx context.Context, t *tool.Tool, id string) error {
 	begun := a.Started.Attempt > 1 // somebody else may still be at it
 	for try := 1; ; try++ {
 		result, err := t.Execute(acting, call)
+		m.panicked(ctx, id, err)
 		switch {
 		case err == nil:
 			return m.outcome(ctx, id, success(result))
@@ -115,6 +117,13 @@ func (m *mover) effect(ctx context.Context, t *tool.Tool, id string) error {
 		if try == tries || m.backOff(acting, try) != nil {
 			return m.failed(ctx, t, id, err, begun)
 		}
+	}
+}
+
+// panicked logs what a tool's function died of: to the user it is one failure among others.
+func (l *Loop) panicked(ctx context.Context, id string, err error) {
+	if tool.IsPanic(err) {
+		l.Log.ErrorContext(ctx, "a tool panicked", "counter", "tool_panic", "actionId", id, "error", err)
 	}
 }
 
@@ -169,6 +178,8 @@ func (m *mover) settle(ctx context.Context, id string) error {
 		return m.outcome(ctx, id, success(out.Result))
 	case m.ending(m.state, m.run, m.now()) != nil:
 		return m.notAgain(ctx, t, id, fault.New(fault.Policy, codeCancelled, "The run ended before it was tried again."))
+	case a.Started.Attempt >= maxAttempts:
+		return m.abandon(ctx, a)
 	}
 	return m.again(ctx, t, a)
 }

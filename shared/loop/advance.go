@@ -90,6 +90,8 @@ func (l *Loop) ending(s *agent.State, r agent.Run, now time.Time) *agent.End {
 		return nil
 	case failedWith(s, fault.CodeExpired):
 		return failure(errExpired)
+	case failedWith(s, codeAttempts):
+		return failure(errAttempts)
 	case rejected(s) && l.Profile.RejectOutcome != RejectContinues:
 		return l.afterReject(s)
 	case s.Question.Direct && len(s.Turns) > 0:
@@ -170,16 +172,18 @@ func (m *mover) advance(ctx context.Context) (*agent.RunView, error) {
 			return m.handOver(ctx)
 		}
 		var err error
-		switch st {
-		case stepDone, stepWait:
+		switch {
+		case st == stepDone || st == stepWait:
 			return m.view(), nil
-		case stepEnd, stepExpire:
+		case m.exhausted(st):
+			err = m.giveUpOn(ctx, st, a)
+		case st == stepEnd || st == stepExpire:
 			err = m.end(ctx)
-		case stepSettle:
+		case st == stepSettle:
 			err = m.settle(ctx, a.ID)
-		case stepAct:
+		case st == stepAct:
 			err = m.act(ctx, a.ID)
-		case stepPlan:
+		case st == stepPlan:
 			err = m.plan(ctx)
 		}
 		if errors.Is(err, errHandOver) {

@@ -177,12 +177,14 @@ func (d *draft) become(to agent.RunStatus) error {
 
 // setLease keeps the run for the step that this mover makes next, or lets it go.
 func (d *draft) setLease() {
-	need := d.m.stepTime(d.state, d.run, d.now)
-	if need == 0 || d.soon {
-		d.run.Lease = agent.Lease{}
-		return
+	lost := d.m.lost(d.run)
+	if len(d.events) > 0 {
+		lost = 0
 	}
-	d.run.Lease = agent.Lease{Owner: d.m.owner, Until: d.now.Add(need + d.m.Profile.LeaseMargin)}
+	d.run.Lease = agent.Lease{Lost: lost}
+	if need := d.m.stepTime(d.state, d.run, d.now); need > 0 && !d.soon {
+		d.run.Lease.Owner, d.run.Lease.Until = d.m.owner, d.now.Add(need+d.m.Profile.LeaseMargin+setback(lost))
+	}
 }
 
 // due is when somebody should look at the run again; ok is false when nobody need.

@@ -489,7 +489,7 @@ func (s *sequence) settle(t *rapid.T) {
 		s.release(0, true)
 	}
 	s.next, s.trialed.settle = nil, nil
-	s.rest(2 * time.Minute)
+	s.rest(time.Hour) // the lease of a later attempt is longer
 	report(t, append(s.witness.check(), s.witness.settled()...))
 	for _, id := range s.yes {
 		if a, there := s.witness.approvals[id]; there && a.Status == agent.ApprovalOpen {

@@ -229,13 +229,16 @@ func (d *draft) weigh(id string, plan agent.Plan, t *tool.Tool) error {
 	}
 	shown, err := preview(t, plan.Place, plan.Args)
 	if err != nil {
-		return err
+		return d.refuse(id, plan, err)
 	}
 	if b, err := agent.Marshal(shown); err != nil || len(b)+len(plan.Args) > maxCard {
 		return d.refuse(id, plan, fault.Invalid("", "this is more than can be shown to the user for approval"))
 	}
 	verdict, err := d.verdict(t, plan.Args)
-	if err != nil {
+	switch {
+	case tool.IsPanic(err):
+		return d.refuse(id, plan, err)
+	case err != nil:
 		return err
 	}
 	plan.PolicyDecision, plan.Rule, plan.Reason, plan.Allowed = string(verdict.Mode), verdict.Rule, verdict.Reason, verdict.Entries

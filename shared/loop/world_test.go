@@ -191,6 +191,9 @@ func (w *world) effect(c tool.Call, in sendArgs) (sendResult, error) {
 		return sendResult{}, fault.New(fault.Tool, "refused", "The provider refused it.")
 	case "reauth":
 		return sendResult{}, fault.New(fault.Auth, fault.CodeReauth, "Please link your account again.")
+	case "panic":
+		w.did(what)
+		panic("the tool's own")
 	case "hang":
 		return sendResult{}, tool.Ambiguous(context.DeadlineExceeded)
 	}
@@ -255,11 +258,12 @@ func (w *world) draft() *tool.Tool {
 			return sendResult{}, tool.Ambiguous(errors.New("gone"))
 		}
 		before := len(w.effects)
-		out, err := execute(ctx, c, in)
-		w.mu.Lock()
-		used[c.Handle] = len(w.effects) > before
-		w.mu.Unlock()
-		return out, err
+		defer func() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			used[c.Handle] = len(w.effects) > before
+		}()
+		return execute(ctx, c, in)
 	}
 	d.Reconcile = func(_ context.Context, c tool.Call, in sendArgs) (tool.Verdict, sendResult, string, error) {
 		w.mu.Lock()

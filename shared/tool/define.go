@@ -176,16 +176,32 @@ func Define[In, Out any](d Def[In, Out]) *Tool {
 
 // Normalize decodes the model's (or a user's edited) arguments strictly, validates them and brings them into their one
 // canonical form (RFC 8785), the very bytes that are shown, hashed, approved and executed.
-func (t *Tool) Normalize(args json.RawMessage) (json.RawMessage, error) { return t.normalize(args) }
+func (t *Tool) Normalize(args json.RawMessage) (_ json.RawMessage, err error) {
+	defer t.caught(&err, false)
+	return t.normalize(args)
+}
 
 // Recipients are the normalised addresses of all people whom the call reaches, each once; nil when it reaches none.
-func (t *Tool) Recipients(args json.RawMessage) ([]string, error) { return t.recipients(args) }
+func (t *Tool) Recipients(args json.RawMessage) (_ []string, err error) {
+	defer t.caught(&err, false)
+	return t.recipients(args)
+}
 
 // Preview is what a person reads before deciding.
-func (t *Tool) Preview(args json.RawMessage) (Preview, error) { return t.preview(args) }
+func (t *Tool) Preview(args json.RawMessage) (_ Preview, err error) {
+	defer t.caught(&err, false)
+	return t.preview(args)
+}
 
 // Summary says in one sentence what was done.
-func (t *Tool) Summary(args json.RawMessage) string { return t.summary(args) }
+func (t *Tool) Summary(args json.RawMessage) (said string) {
+	defer func() {
+		if recover() != nil {
+			said = "Did " + t.Name + "."
+		}
+	}()
+	return t.summary(args)
+}
 
 // Placed reports whether the tool's calls act in a place.
 func (t *Tool) Placed() bool { return t.place != nil }
@@ -206,10 +222,14 @@ func (t *Tool) Waits() bool { return t.execute == nil }
 func (t *Tool) Prepares() bool { return t.prepare != nil }
 
 // Prepare makes the handle of the call.
-func (t *Tool) Prepare(ctx context.Context, c Call) (string, error) { return t.prepare(ctx, c) }
+func (t *Tool) Prepare(ctx context.Context, c Call) (_ string, err error) {
+	defer t.caught(&err, false)
+	return t.prepare(ctx, c)
+}
 
 // Execute does it. The arguments must come from Normalize.
-func (t *Tool) Execute(ctx context.Context, c Call) (json.RawMessage, error) {
+func (t *Tool) Execute(ctx context.Context, c Call) (_ json.RawMessage, err error) {
+	defer t.caught(&err, t.SideEffect)
 	result, err := t.execute(ctx, c)
 	if t.SideEffect && errors.As(err, &unread{}) {
 		return doneUnread(err), nil
@@ -218,7 +238,8 @@ func (t *Tool) Execute(ctx context.Context, c Call) (json.RawMessage, error) {
 }
 
 // Reconcile settles a call that was started and has no recorded outcome. An error means: ask again later.
-func (t *Tool) Reconcile(ctx context.Context, c Call) (Outcome, error) {
+func (t *Tool) Reconcile(ctx context.Context, c Call) (_ Outcome, err error) {
+	defer t.caught(&err, false)
 	if t.reconcile == nil {
 		return Outcome{Verdict: Unknown, Reason: "This tool cannot tell whether it was carried out."}, nil
 	}

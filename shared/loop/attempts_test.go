@@ -1,0 +1,167 @@
+package loop_test
+
+import (
+	"context"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/model/script"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// breaking is a tool whose function does as it is told: it panics, or takes the process with it.
+func breaking(w *world, do func()) *tool.Tool {
+	return tool.Define(tool.Def[lookupArgs, lookupResult]{Name: "break", Description: "Breaks.",
+		Execute: func(context.Context, tool.Call, lookupArgs) (lookupResult, error) { do(); return lookupResult{}, nil }})
+}
+
+var aWord = map[string]any{"word": "ten"}
+
+// TestAPanicOfAToolIsOneFailure has a tool that reads panic: the model is told, once, and the process lives.
+func TestAPanicOfAToolIsOneFailure(t *testing.T) {
+	ctx, w := context.Background(), newWorld(t)
+	tries := 0
+	w.loop.Tools["break"] = breaking(w, func() { tries++; panic("CANARY") })
+	w.model.Then(script.Turn{Calls: []script.Call{{Name: "break", Args: aWord}}}, script.Turn{Text: "It cannot be looked up."})
+	v, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "look it up"}, nil)
+	if err != nil || v.Status != agent.Completed || tries != 1 || v.Actions[0].ErrorReason != "tool_panicked" || strings.Contains(v.Actions[0].Message, "CANARY") {
+		t.Errorf("%v, %d tries, %+v %+v", err, tries, v, v.Actions[0])
+	}
+}
+
+// TestAPanicOfAnEffectIsUnknown has a tool panic after it acted, where it cannot tell what became of it, and where it can.
+func TestAPanicOfAnEffectIsUnknown(t *testing.T) {
+	for name, want := range map[string]agent.Execution{"send": agent.UnknownState, "draft": agent.Succeeded} {
+		ctx, w := context.Background(), newWorld(t)
+		w.loop.Model = &asked{tool: name}
+		v, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "tell bob"}, nil)
+		if err == nil {
+			_, err = w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1), Decision: agent.ApproveOnce})
+		}
+		w.next = []string{"panic"}
+		if err == nil {
+			v, err = w.loop.Advance(ctx, v.RunID, nil)
+		}
+		if err != nil || v.Actions[0].ExecutionStatus != want || len(w.effects) != 1 {
+			t.Errorf("%s: %v, done %d times, %+v", name, err, len(w.effects), v.Actions[0])
+		}
+	}
+}
+
+// TestAPanicOfACardIsRefused has what a card is made of panic: the call is refused, and the run goes on.
+func TestAPanicOfACardIsRefused(t *testing.T) {
+	for name, change := range map[string]func(*tool.Def[sendArgs, sendResult]){
+		"normalize":  func(d *tool.Def[sendArgs, sendResult]) { d.Normalize = func(sendArgs) (sendArgs, error) { panic(1) } },
+		"preview":    func(d *tool.Def[sendArgs, sendResult]) { d.Preview = func(sendArgs) tool.Preview { panic(1) } },
+		"recipients": func(d *tool.Def[sendArgs, sendResult]) { d.Recipients = func(sendArgs) []string { panic(1) } },
+	} {
+		w := newWorld(t)
+		d := w.sendDef("send")
+		change(&d)
+		w.loop.Tools["send"] = tool.Define(d)
+		w.model.Then(script.Turn{Calls: []script.Call{{Name: "send", Args: map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}}}}, script.Turn{Text: "It cannot be sent."})
+		v, err := w.loop.Start(context.Background(), loop.Ask{UID: "ana", Prompt: "tell bob"}, nil)
+		if err != nil || v.Status != agent.Completed || v.Actions[0].ErrorReason != "tool_panicked" {
+			t.Errorf("%s: %v %+v", name, err, v)
+		}
+	}
+}
+
+// deadly is a model that takes the process with it.
+type deadly struct {
+	*script.Model
+	do func()
+}
+
+func (d deadly) Generate(context.Context, model.Request, func(string)) (*model.Reply, error) {
+	d.do()
+	return nil, nil
+}
+
+// dying runs f in a process that may end in the middle of it.
+func dying(f func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	<-done
+}
+
+// TestAStepThatKillsEveryProcess has a step end each process that begins it, and a sweep every minute for six hours: it is
+// begun a bounded number of times, further and further apart, and then the run ends and says so.
+func TestAStepThatKillsEveryProcess(t *testing.T) { onEachStore(t, killsEveryProcess) }
+
+func killsEveryProcess(t *testing.T, open func(testing.TB) *world) {
+	ctx := context.Background()
+	for name, c := range map[string]struct {
+		set func(w *world, do func())
+		end agent.RunStatus
+	}{
+		"the model": {func(w *world, do func()) { w.loop.Model = deadly{w.model, do} }, agent.Failed},
+		"a tool that reads": {func(w *world, do func()) {
+			w.loop.Tools["break"] = breaking(w, do)
+			w.model.Then(script.Turn{Calls: []script.Call{{Name: "break", Args: aWord}}})
+		}, agent.Failed},
+		"an effect that is known not to have been": {func(w *world, do func()) {
+			d := w.sendDef("send")
+			d.Approval, d.Normalize = tool.NotRequired, nil
+			d.Execute = func(context.Context, tool.Call, sendArgs) (sendResult, error) { do(); return sendResult{}, nil }
+			d.Reconcile = func(context.Context, tool.Call, sendArgs) (tool.Verdict, sendResult, string, error) {
+				return tool.NotDone, sendResult{}, "", nil
+			}
+			w.loop.Tools["send"] = tool.Define(d)
+			w.model.Then(script.Turn{Calls: []script.Call{{Name: "send", Args: map[string]any{"to": []string{}, "text": "ten"}}}})
+		}, agent.Awaiting},
+		"what settles an effect": {func(w *world, do func()) {
+			d := w.sendDef("send")
+			d.Approval, d.Normalize = tool.NotRequired, nil
+			d.Execute = func(context.Context, tool.Call, sendArgs) (sendResult, error) {
+				runtime.Goexit()
+				return sendResult{}, nil
+			}
+			d.Reconcile = func(context.Context, tool.Call, sendArgs) (tool.Verdict, sendResult, string, error) {
+				do()
+				return tool.NotDone, sendResult{}, "", nil
+			}
+			w.loop.Tools["send"] = tool.Define(d)
+			w.model.Then(script.Turn{Calls: []script.Call{{Name: "send", Args: map[string]any{"to": []string{}, "text": "ten"}}}})
+		}, agent.Awaiting},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := open(t)
+			var begun []time.Time
+			c.set(w, func() { begun = append(begun, w.clock()); runtime.Goexit() })
+			run := ""
+			dying(func() {
+				_, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "do it"}, func(n loop.Notice) { run = n.RunID })
+				t.Errorf("it lived: %v", err)
+			})
+			for range 6 * 60 {
+				w.tick(time.Minute)
+				if _, err := w.loop.Sweep(ctx); err != nil {
+					t.Fatal(err)
+				}
+				dying(func() { _ = w.deliver(ctx) })
+				w.queue = nil
+			}
+			v, _, err := w.loop.Get(ctx, "ana", run)
+			if err != nil || v.Status != c.end || len(begun) < 2 || len(begun) > 5 {
+				t.Fatalf("%v, begun %d times, %+v", err, len(begun), v)
+			}
+			if v.Status == agent.Failed && (v.ErrorReason != "too_many_attempts" || !strings.Contains(v.Summary, "given up")) {
+				t.Errorf("it ended as %s: %s", v.ErrorReason, v.Summary)
+			}
+			for i := 2; i < len(begun); i++ {
+				if begun[i].Sub(begun[i-1]) < begun[i-1].Sub(begun[i-2]) {
+					t.Errorf("begun at %v", begun)
+				}
+			}
+		})
+	}
+}
