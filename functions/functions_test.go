@@ -161,6 +161,9 @@ func start(t *testing.T, bin, name string) (base string) {
 		res, err := http.Get(base + "/health")
 		if err == nil {
 			_ = res.Body.Close()
+			if got := res.Header.Get("Strict-Transport-Security"); got != "" {
+				t.Errorf("over plain http Strict-Transport-Security is %q", got)
+			}
 			return base
 		}
 		if time.Now().After(end) {
@@ -179,17 +182,22 @@ func freePort(t testing.TB) string {
 	return fmt.Sprint(l.Addr().(*net.TCPAddr).Port)
 }
 
+// call asks as Cloud Run does for a browser that came by TLS, and holds every answer to having it come so again.
 func call(t *testing.T, method, url string) (int, []byte) {
 	t.Helper()
 	req, err := http.NewRequest(method, url, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+	req.Header.Set("X-Forwarded-Proto", "https")
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
+	if got := res.Header.Get("Strict-Transport-Security"); got != "max-age=63072000" {
+		t.Errorf("%s %s: Strict-Transport-Security is %q", method, url, got)
+	}
 	var b bytes.Buffer
 	if _, err := b.ReadFrom(res.Body); err != nil {
 		t.Fatal(err)

@@ -226,6 +226,7 @@ func Function(name string, parts ...Part) func(http.ResponseWriter, *http.Reques
 		h, err := open()
 		if err != nil {
 			obs.New(os.Stdout, obs.Options{Service: name, Release: os.Getenv("RELEASE")}).Error("the function cannot start", "error", err)
+			obs.Strict(w.Header(), r)
 			w.Header().Set("Content-Type", "application/json; charset=utf-8")
 			w.WriteHeader(http.StatusServiceUnavailable)
 			fmt.Fprintln(w, `{"ok":false,"error":{"class":"ToolExecutionError","code":"internal","message":"The function cannot start. Its log says why.","requestId":""}}`)

@@ -47,6 +47,26 @@ func edge(t *testing.T, r *http.Request, next http.HandlerFunc) ([]map[string]an
 
 func ok(http.ResponseWriter, *http.Request) {}
 
+// Whoever came by TLS is told to come so again, whatever the answer is; nobody else is.
+func TestStrictTransportSecurity(t *testing.T) {
+	for name, next := range map[string]http.HandlerFunc{
+		"ok":      ok,
+		"refused": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusForbidden) },
+		"panic":   func(http.ResponseWriter, *http.Request) { panic("!") },
+	} {
+		for proto, want := range map[string]string{"https": "max-age=63072000", "http": "", "": ""} {
+			r := httptest.NewRequest("GET", "/", nil)
+			r.Header.Set("X-Forwarded-Proto", proto)
+			if _, w := edge(t, r, next); w.Header().Get("Strict-Transport-Security") != want {
+				t.Errorf("%s by %q: %v", name, proto, w.Header())
+			}
+		}
+	}
+	if _, w := edge(t, httptest.NewRequest("GET", "https://agent.example.com/", nil), ok); w.Header().Get("Strict-Transport-Security") == "" {
+		t.Error("by TLS of our own: none")
+	}
+}
+
 func labels(line map[string]any) map[string]any {
 	l, _ := line["logging.googleapis.com/labels"].(map[string]any)
 	return l

@@ -48,6 +48,7 @@ func Function(name string) func(http.ResponseWriter, *http.Request) {
 		h, err := load()
 		if err != nil {
 			obs.New(os.Stdout, obs.Options{Service: name}).Error("the function cannot start", "error", err)
+			obs.Strict(w.Header(), r)
 			http.Error(w, "The function cannot start. Its log says why.", http.StatusServiceUnavailable)
 			return
 		}
