@@ -70,6 +70,18 @@ func chats(t *testing.T, d *described) {
 		return fakegemini.Turn{Calls: []fakegemini.Call{{Name: "no_such_tool", Args: map[string]any{}}}}
 	})
 	s.want(t, 200, ask{op: "chat", body: `{"message":"Do it."}`, header: []string{"Accept", "application/x-ndjson"}}) // it ends in an error
+	usedUp(t, d)
+}
+
+// usedUp has a page use up what its user may use of the model in a day.
+func usedUp(t *testing.T, d *described) {
+	s := d.open(t, nil, "MAX_MODEL_CALLS_PER_DAY=1")
+	s.SetBrain(world.Wants("basket", map[string]any{}))
+	p := &page{stand: s, t: t, says: "Please."}
+	r := p.say(200)
+	done := []any{map[string]any{"callId": r.Calls[0].ID, "result": `{"ok":true}`, "isError": false}}
+	p.post(429, "chatResults", map[string]any{"results": done})
+	p.post(429, "chat", map[string]any{"message": "Please."})
 }
 
 // goneBehind has the run of an action deleted while the page waits for it, its key used again, and the approvals that may

@@ -123,6 +123,7 @@ func (d *described) open(t *testing.T, before func(*world.Cloud), settings ...st
 	}
 	t.Cleanup(func() { closed(t, s.app.Close) })
 	s.app.API.Records = &records.Records{Store: s.store, Now: s.now}
+	s.app.API.Chat.Ledger = s.app.API.Records
 	var names []string
 	for _, f := range api.Functions {
 		names = append(names, f.Name)

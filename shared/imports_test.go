@@ -18,7 +18,7 @@ var may = map[string]string{
 	"shared/api":                   "shared/agent shared/auth shared/chat shared/fault shared/google shared/loop shared/obs shared/queue shared/records shared/strictjson shared/timezone shared/tool shared/wait",
 	"shared/audit":                 "shared/obs shared/strictjson",
 	"shared/auth":                  "shared/fault",
-	"shared/chat":                  "shared/agent shared/fault shared/loop shared/model shared/store/memory shared/strictjson shared/tool",
+	"shared/chat":                  "shared/agent shared/fault shared/loop shared/model shared/store shared/store/memory shared/strictjson shared/tool",
 	"shared/config":                "shared/fault shared/obs shared/policy",
 	"shared/google/tokenkey":       "shared/keyfile",
 	"shared/google":                "shared/fault shared/store shared/tool",

@@ -51,6 +51,7 @@ func startEmulators(ctx context.Context, env *environment, dir string) (c *cloud
 	env.local["STORE"], env.local["QUEUE"] = "firestore", "pubsub"
 	env.fill("GOOGLE_CLOUD_PROJECT", localProject)
 	env.fill("RESUME_TOPIC", localTopic)
+	env.fill("PUSH_SUBSCRIPTION", pubsub.Subscription(env.get("GOOGLE_CLOUD_PROJECT"), env.get("RESUME_TOPIC")))
 	return c, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/countersign-run/countersign/shared/config"
+	"github.com/countersign-run/countersign/shared/queue"
 )
 
 // environment is the process's environment with what a local server fills in. Nothing that is set is overridden.
@@ -53,6 +54,9 @@ func (e *environment) localParts(base string) {
 	e.local["PUSH_ISSUER"] = base + "/dev/issuer"
 	e.local["PUSH_AUDIENCE"] = base + "/api/agent/resume"
 	e.local["PUSH_SERVICE_ACCOUNT"] = "push@countersign-dev.iam.gserviceaccount.com"
+	if e.get("QUEUE") != "pubsub" && e.get("STORE") != "firestore" {
+		e.fill("PUSH_SUBSCRIPTION", queue.LocalSubscription)
+	}
 	if e.demoModel() {
 		e.fill("GEMINI_API_KEY", "offline-demo-model")
 		e.fill("GEMINI_MODEL", "offline-demo")

@@ -106,7 +106,7 @@ type inbox struct {
 func newSiege(t *testing.T) *siege {
 	s := &siege{t: t, asked: map[string]string{}, tokens: map[string]string{}, allow: map[string][]string{}, count: map[string]int{}, inbox: quiet()}
 	w, err := world.New(t.Context(), world.Options{Dir: t.TempDir(), App: []app.Option{app.WithLoop(s.change)},
-		Settings: []string{"REJECT_OUTCOME=continue", "MAX_MODEL_CALLS=3", "MAX_OPEN_APPROVALS=0", "MAX_APPROVALS_PER_DAY=0"}})
+		Settings: append([]string{"REJECT_OUTCOME=continue", "MAX_MODEL_CALLS=3", "MAX_OPEN_APPROVALS=0", "MAX_APPROVALS_PER_DAY=0"}, world.Unlimited...)})
 	if err != nil {
 		t.Fatal(err)
 	}

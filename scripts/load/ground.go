@@ -119,6 +119,10 @@ func (g *ground) configure(m measurement) {
 	g.settings = g.Settings()
 	g.settings["DATA_DIR"], g.settings["PUBLIC_URL"] = g.dir, g.base
 	g.settings["MAX_OPEN_APPROVALS"], g.settings["MAX_APPROVALS_PER_DAY"] = "0", "0"
+	for _, s := range world.Unlimited {
+		name, value, _ := strings.Cut(s, "=")
+		g.settings[name] = value
+	}
 	if m.configure != nil {
 		m.configure(g)
 	}

@@ -75,7 +75,7 @@ func (r *relay) push(ctx context.Context, envelope []byte) error {
 
 func (r *relay) pushOne(ctx context.Context, envelope []byte) error {
 	err := r.resume(ctx, envelope)
-	runID, _, bad := queue.ParsePush(envelope)
+	runID, _, bad := queue.ParsePush(envelope, "")
 	if bad != nil {
 		return bad
 	}

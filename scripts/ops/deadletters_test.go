@@ -29,7 +29,7 @@ func newGraveyard(t *testing.T) *graveyard {
 	g := &graveyard{t, "demo-" + strings.ToLower(rand.Text()[:12]), make(chan string, 100)}
 	resume := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
-		runID, _, parsed := queue.ParsePush(body)
+		runID, _, parsed := queue.ParsePush(body, "")
 		if err != nil || parsed != nil {
 			t.Errorf("what was pushed is no resume: %v %v", err, parsed)
 		}

@@ -60,6 +60,9 @@ type Options struct {
 	App      []app.Option
 }
 
+// Unlimited are settings for programs that have one user do more than a user may.
+var Unlimited = []string{"MAX_RUNS_PER_MINUTE=0", "MAX_MODEL_CALLS_PER_DAY=0", "MAX_TOKENS_PER_DAY=0"}
+
 // New starts a cloud, and Countersign over it.
 func New(ctx context.Context, o Options) (*World, error) {
 	c, err := NewCloud()

@@ -99,6 +99,13 @@ type Turn struct {
 	Correction string          `json:"correction,omitempty"`
 	Calls      int             `json:"calls,omitempty"` // as many ActionPlan events follow
 	Usage      model.Usage     `json:"usage"`
+	Estimated  int             `json:"estimated,omitempty"` // tokens, by the bytes, where the service did not count them
+}
+
+// Tokens are those that the turn counts for; none for a turn that the model was not asked for in this run.
+func (t Turn) Tokens() int {
+	u := t.Usage
+	return max(t.Estimated, u.Total, u.Prompt+u.Output+u.Thoughts)
 }
 
 // Plan is a call of the model as it was judged.

@@ -74,6 +74,9 @@ func (s *State) answered(e Event) error {
 	}
 	s.Turns = append(s.Turns, *e.Turn)
 	s.Usage = s.Usage.Add(e.Turn.Usage)
+	if n := e.Turn.Tokens(); n > 0 {
+		s.Asked, s.Tokens = s.Asked+1, s.Tokens+n
+	}
 	return nil
 }
 

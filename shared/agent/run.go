@@ -59,7 +59,14 @@ type Run struct {
 	Lease     Lease      `json:"lease,omitzero"`
 	Audit     audit.Head `json:"audit"`
 	Approvals int        `json:"approvals,omitempty"` // as many have been asked for so far
+	Settled   Settled    `json:"settled,omitzero"`
 	Log       Log[Event] `json:"log"`
+}
+
+// Settled is what of a run's use of the model is counted in its user's document (User.Spent).
+type Settled struct {
+	Calls  int `json:"calls,omitempty"`
+	Tokens int `json:"tokens,omitempty"`
 }
 
 // Approval is a waiting call, keyed by its id: the pendingAction of seed 000 §7.
@@ -153,6 +160,8 @@ type State struct {
 	Cancelled bool
 	End       *End
 	Usage     model.Usage
+	Asked     int // calls of the model that were answered in this run
+	Tokens    int // of those, estimated where the service did not count them
 }
 
 // Fold reads events, oldest first.

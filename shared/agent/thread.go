@@ -93,6 +93,7 @@ type User struct {
 	Open     int            `json:"open"` // approvals that wait, reviews included
 	Day      string         `json:"day,omitempty"`
 	Asked    int            `json:"asked"` // approvals asked for on Day (UTC)
+	Spent    Spent          `json:"spent,omitzero"`
 }
 
 // MayAct is the answer to a user who has been shut out.
@@ -120,14 +121,26 @@ func (u *User) Ask(now time.Time) {
 	u.Open++
 }
 
-// AlwaysAllow adds entries, each once, and drops those that have ended.
+// AlwaysAllow adds entries, each once, and drops those that have ended. What rested on one today goes on counting.
 func (u *User) AlwaysAllow(entries []policy.Entry, now time.Time) {
 	kept := make([]policy.Entry, 0, len(u.Allow)+len(entries))
 	for _, e := range u.Allow {
-		again := slices.ContainsFunc(entries, func(n policy.Entry) bool { return n.ID == e.ID })
-		if !again && now.Before(e.ExpiresAt) {
+		at := slices.IndexFunc(entries, func(n policy.Entry) bool { return n.ID == e.ID })
+		switch {
+		case at >= 0:
+			entries[at].Day, entries[at].Used = e.Day, e.Used
+		case now.Before(e.ExpiresAt):
 			kept = append(kept, e)
 		}
 	}
 	u.Allow = append(kept, entries...)
+}
+
+// UseAllowed counts an effect that rests on the entries of the ids.
+func (u *User) UseAllowed(ids []string, now time.Time) {
+	for i := range u.Allow {
+		if slices.Contains(ids, u.Allow[i].ID) {
+			u.Allow[i].Use(now)
+		}
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"math"
 	"mime"
 	"net/http"
 	"os"
@@ -36,6 +37,9 @@ const (
 	bodyTime   = 10 * time.Second
 )
 
+// codeUnreadable says that the connection broke before the body was there.
+const codeUnreadable fault.Code = "unreadable_body"
+
 // API serves the functions. What a function does not use may be nil.
 type API struct {
 	Loop     *loop.Loop
@@ -49,9 +53,12 @@ type API struct {
 
 	// PublicURL is where browsers reach the functions.
 	PublicURL string
-	Log       *slog.Logger
-	Budget    time.Duration // how long one request may take before the run is handed over
-	Health    any           // what GET /health says
+	// Subscription is whose pushes are worked on, as projects/P/subscriptions/S; empty for any that bears the push
+	// account's token.
+	Subscription string
+	Log          *slog.Logger
+	Budget       time.Duration // how long one request may take before the run is handed over
+	Health       any           // what GET /health says
 }
 
 // request is one authenticated request.
@@ -153,7 +160,7 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 		a.Log.ErrorContext(r.Context(), "request failed", "class", f.Class, "code", f.Code, "error", err)
 	}
 	if f.RetryAfter > 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(int(f.RetryAfter.Seconds()+0.5)))
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(f.RetryAfter.Seconds()))))
 	}
 	if status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="countersign"`)
@@ -203,7 +210,7 @@ func (r *request) body() ([]byte, error) {
 		r.w.Header().Set("Connection", "close")
 		return nil, fault.New(fault.Validation, fault.CodeTimeout, "The body did not arrive within %d seconds.", int(bodyTime.Seconds()))
 	case err != nil:
-		return nil, fault.New(fault.Validation, "unreadable_body", "The body could not be read.").Because(err)
+		return nil, fault.New(fault.Validation, codeUnreadable, "The body could not be read.").Because(err)
 	}
 	if deadline {
 		if err := rc.SetReadDeadline(time.Time{}); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/model/script"
+	"github.com/countersign-run/countersign/shared/queue"
 )
 
 func TestRunApproveAndAudit(t *testing.T) {
@@ -372,6 +373,22 @@ func TestPushMessages(t *testing.T) {
 	}
 	if a := w.pushBody(`{"message":{"data":""}}`, func(r *http.Request) { r.Header.Del("Authorization") }); a.StatusCode != 401 {
 		t.Errorf("without a token: %s", a.Status)
+	}
+	// What is no message of ours that was spoilt is refused where its sender's operator sees it.
+	valid := `{"message":{"data":"` + b64(`{"runId":"`+run.at("runId")+`"}`) + `","messageId":"1"},"subscription":"projects/p/subscriptions/`
+	for _, size := range []int{queue.MaxPush, 2 << 20, 11 << 20} {
+		if a := w.pushBody(valid + `s","more":"` + strings.Repeat("x", size) + `"}`); a.StatusCode != 413 {
+			t.Errorf("%d bytes more: %s %s", size, a.Status, a.body)
+		}
+	}
+	w.api.Subscription = "projects/p/subscriptions/ours"
+	for subscription, status := range map[string]int{`ours"}`: 204, `theirs"}`: 403, `ours-too"}`: 403, `"}`: 403} {
+		if a := w.pushBody(valid + subscription); a.StatusCode != status {
+			t.Errorf("%s: %s %s", subscription, a.Status, a.body)
+		}
+	}
+	if a := w.pushBody(`{"message":{"data":"` + b64(`{"runId":"`+run.at("runId")+`"}`) + `"}}`); a.StatusCode != 403 {
+		t.Errorf("without a subscription: %s %s", a.Status, a.body)
 	}
 	if len(w.sent) != 0 {
 		t.Fatalf("sent %v", w.sent)

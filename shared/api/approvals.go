@@ -92,5 +92,5 @@ func (r *request) push() (runID string, attempt int, err error) {
 	if err != nil {
 		return "", 0, err
 	}
-	return queue.ParsePush(data)
+	return queue.ParsePush(data, r.api.Subscription)
 }

@@ -26,7 +26,7 @@ type Route struct {
 var Functions = []Function{
 	{"run", []Route{{"POST", "/api/agent/run", func(a *API) http.Handler { return a.public(postRun) }}}},
 	{"stream", []Route{{"POST", "/api/agent/run/stream", func(a *API) http.Handler { return a.public(postStream) }}}},
-	{"chat", []Route{{"POST", "/api/agent/chat", func(a *API) http.Handler { return a.reading(postChat) }}}},
+	{"chat", []Route{{"POST", "/api/agent/chat", func(a *API) http.Handler { return a.public(postChat) }}}},
 	{"chat-results", []Route{{"POST", "/api/agent/chat/results", func(a *API) http.Handler { return a.reading(postChatResults) }}}},
 	{"actions", []Route{{"POST", "/api/agent/actions/{name}", func(a *API) http.Handler { return a.reading(postAction) }}}},
 	{"approvals-pending", []Route{{"GET", "/api/agent/approvals/pending", func(a *API) http.Handler { return a.reading(getPending) }}}},

@@ -152,7 +152,11 @@ func postCancel(r *request) (any, error) {
 
 func postResume(r *request) (any, error) {
 	runID, attempt, err := r.push()
-	if err != nil {
+	switch {
+	case err != nil && !forgettable(err):
+		r.api.Log.ErrorContext(r.Context(), "a push message is refused", "counter", "push_refused", "error", err)
+		return nil, err // it comes again, and in the end lies with the dead letters, where somebody sees it
+	case err != nil:
 		r.api.Log.WarnContext(r.Context(), "a push message is malformed and was dropped; sending it again would not mend it", "counter", "push_malformed", "error", err)
 		r.w.WriteHeader(http.StatusNoContent)
 		return nil, nil
@@ -174,6 +178,15 @@ func postResume(r *request) (any, error) {
 	}
 	r.w.WriteHeader(http.StatusNoContent)
 	return nil, nil
+}
+
+// forgettable reports whether a message that cannot be read is best acknowledged: whoever sends it again sends the same. One
+// that did not arrive whole may well come whole, and one that is too large or another subscription's is no message of
+// ours that was spoilt: somebody has to look at who sends it.
+func forgettable(err error) bool {
+	f := fault.As(err)
+	whole := f.Code != codeUnreadable && f.Code != fault.CodeTimeout && f.Code != fault.CodeTooLarge
+	return f.Class == fault.Validation && whole
 }
 
 func postSweep(r *request) (any, error) {

@@ -52,6 +52,7 @@ type world struct {
 	store  store.Store
 	model  *script.Model
 	loop   *loop.Loop
+	api    *api.API
 	issuer *issuer.Issuer
 	logs   *bytes.Buffer
 
@@ -90,6 +91,7 @@ func newWorld(t testing.TB) *world {
 		MaxModelCalls: 3, ApprovalTTL: time.Hour, RejectOutcome: loop.RejectCompletes, Deadline: 24 * time.Hour, ModelTimeout: 20 * time.Second,
 		ToolTimeout: 10 * time.Second, MaxOpen: 3, MaxPerDay: 60}}).Init()
 	a := &api.API{Loop: w.loop, Records: rec, Users: users, Push: push, Origins: []string{webOrigin}, Log: log, Budget: time.Minute, Health: map[string]bool{"ok": true}}
+	w.api = a
 	var names []string
 	for _, f := range api.Functions {
 		names = append(names, f.Name)

@@ -129,11 +129,11 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 	l.Init()
 	var talk *chat.Chat
 	if o.clients.Chat && mdl != nil {
-		if talk, err = openChat(cfg, l); err != nil {
+		if talk, err = openChat(cfg, l, rec); err != nil {
 			return err
 		}
 	}
-	a.API = &api.API{Loop: l, Chat: talk, Actions: actions, Records: rec, Accounts: linked, Users: users, Push: push, Origins: cfg.AllowedOrigins, PublicURL: cfg.PublicURL, Log: a.Log,
+	a.API = &api.API{Loop: l, Chat: talk, Actions: actions, Records: rec, Accounts: linked, Users: users, Push: push, Origins: cfg.AllowedOrigins, PublicURL: cfg.PublicURL, Subscription: cfg.PushSubscription, Log: a.Log,
 		Budget: cfg.FunctionTimeout, Health: health(cfg, mdl, l.Tools)}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/keyfile"
 	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/records"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
@@ -20,7 +21,7 @@ import (
 var BuiltIn = []string{"calendar_event_create", "gmail_send"}
 
 // openChat makes the page agent over the loop, which carries out its actions.
-func openChat(cfg config.Config, l *loop.Loop) (*chat.Chat, error) {
+func openChat(cfg config.Config, l *loop.Loop, rec *records.Records) (*chat.Chat, error) {
 	key, err := chatKey(cfg)
 	if err != nil {
 		return nil, err
@@ -34,7 +35,7 @@ func openChat(cfg config.Config, l *loop.Loop) (*chat.Chat, error) {
 			actions[name] = t
 		}
 	}
-	return &chat.Chat{Model: l.Model, Core: l, Actions: actions, Taken: chat.NamesOf(names...), Key: key, Agent: cfg.AuthAudience,
+	return &chat.Chat{Model: l.Model, Core: l, Ledger: rec, Actions: actions, Taken: chat.NamesOf(names...), Key: key, Agent: cfg.AuthAudience,
 		Prefix: cmp.Or(cfg.Persona, cfg.SystemPrompt), Profile: p, Log: l.Log, Now: l.Now, Random: l.Random}, nil
 }
 

@@ -45,7 +45,7 @@ func openQueue(ctx context.Context, cfg config.Config, st store.Store, o options
 // openAuth makes the checks of who is calling: those that are configured.
 func openAuth(cfg config.Config, now func() time.Time) (users *auth.Verifier, push *auth.PushVerifier, err error) {
 	if cfg.AuthIssuer != "" {
-		if users, err = auth.New(auth.Config{Issuer: cfg.AuthIssuer, Audience: cfg.AuthAudience, Now: now}); err != nil {
+		if users, err = auth.New(auth.Config{Issuer: cfg.AuthIssuer, Audience: cfg.AuthAudience, Domains: cfg.AllowedDomains, Now: now}); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -60,7 +60,8 @@ const persona = "You are Countersign, a careful assistant who writes e-mails and
 
 func profile(cfg config.Config) loop.Profile {
 	p := loop.Profile{Persona: cfg.Persona, MaxModelCalls: cfg.MaxModelCalls, ApprovalTTL: cfg.ApprovalTTL, RejectOutcome: loop.RejectOutcome(cfg.RejectOutcome),
-		Deadline: cfg.RunDeadline, ModelTimeout: time.Minute, ToolTimeout: 30 * time.Second, MaxOpen: cfg.MaxOpenApprovals, MaxPerDay: cfg.MaxApprovalsPerDay}
+		Deadline: cfg.RunDeadline, ModelTimeout: time.Minute, ToolTimeout: 30 * time.Second, MaxOpen: cfg.MaxOpenApprovals, MaxPerDay: cfg.MaxApprovalsPerDay,
+		Limits: agent.Limits{RunsPerMinute: cfg.MaxRunsPerMinute, CallsPerDay: cfg.MaxModelCallsPerDay, TokensPerDay: cfg.MaxTokensPerDay}}
 	if p.Persona == "" {
 		p.Persona = strings.TrimSpace(cfg.SystemPrompt + "\n\n" + persona)
 	}

@@ -11,6 +11,7 @@ package auth
 import (
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,6 +24,7 @@ type Config struct {
 	Audience       string           // as in aud: the Firebase project, or the OAuth client id
 	Tenant         string           // Identity Platform tenant; a token of any other tenant, or of one where this is empty, is refused
 	AllowAnonymous bool             // whether Firebase's anonymous users may call
+	Domains        []string         // whose addresses users must have, in small letters, verified by the issuer; empty is anybody's
 	HTTPClient     *http.Client     // for discovery and keys; nil is one with a timeout of 10 s
 	Now            func() time.Time // nil is time.Now
 
@@ -57,7 +59,8 @@ func New(cfg Config) (*Verifier, error) {
 
 // User gives the user who sent the request. Its errors:
 //   - AuthError unauthenticated (401): no token, more than one, or one that is not valid here, expired
-//   - AuthError forbidden (403): a genuine token of an anonymous user or of another tenant
+//   - AuthError forbidden (403): a genuine token of an anonymous user, of another tenant, or without a verified address
+//     of one of Config.Domains
 //   - ToolExecutionError issuer_unavailable: the issuer's keys cannot be fetched just now
 func (v *Verifier) User(r *http.Request) (Identity, error) {
 	raw, err := bearer(r)
@@ -100,8 +103,21 @@ func (v *Verifier) admit(c claims) error {
 		return fault.New(fault.Auth, fault.CodeForbidden, "Anonymous users cannot use this service; please sign in.")
 	case c.Firebase.Tenant != v.cfg.Tenant:
 		return fault.New(fault.Auth, fault.CodeForbidden, "This account belongs to another tenant.")
+	case len(v.cfg.Domains) > 0 && !c.emailVerified():
+		return fault.New(fault.Auth, fault.CodeForbidden, "This service needs an account with a verified e-mail address.")
+	case len(v.cfg.Domains) > 0 && !slices.Contains(v.cfg.Domains, domainOf(c.Email)):
+		return fault.New(fault.Auth, fault.CodeForbidden, "This service is not for accounts with e-mail addresses of this domain.")
 	}
 	return nil
+}
+
+// domainOf is what stands behind the address's one at sign, in small letters; empty where it is not that plain.
+func domainOf(email string) string {
+	name, domain, _ := strings.Cut(email, "@")
+	if name == "" || strings.Contains(domain, "@") {
+		return ""
+	}
+	return strings.ToLower(domain)
 }
 
 func unauthenticated(message string) error {

@@ -193,6 +193,50 @@ func TestTenantAndAnonymous(t *testing.T) {
 	}
 }
 
+// Where the issuer lets anybody in, the domain of a verified address says who may come here.
+func TestDomains(t *testing.T) {
+	cases := map[string]struct {
+		claims claimSet
+		status int
+	}{
+		"of the domain":         {claimSet{"email": "ana@acme.example", "email_verified": true}, 200},
+		"of the other":          {claimSet{"email": "ana@b.example", "email_verified": true}, 200},
+		"in capitals":           {claimSet{"email": "Ana@ACME.example", "email_verified": true}, 200},
+		"another domain":        {claimSet{"email": "ana@evil.example", "email_verified": true}, 403},
+		"a domain below":        {claimSet{"email": "ana@mail.acme.example", "email_verified": true}, 403},
+		"a domain above":        {claimSet{"email": "ana@example", "email_verified": true}, 403},
+		"a longer domain":       {claimSet{"email": "ana@evilacme.example", "email_verified": true}, 403},
+		"a dot behind":          {claimSet{"email": "ana@acme.example.", "email_verified": true}, 403},
+		"two at signs":          {claimSet{"email": "ana@evil.example@acme.example", "email_verified": true}, 403},
+		"a quoted at sign":      {claimSet{"email": `"ana@evil.example"@acme.example`, "email_verified": true}, 403},
+		"a look-alike":          {claimSet{"email": "ana@асme.example", "email_verified": true}, 403},
+		"no name":               {claimSet{"email": "@acme.example", "email_verified": true}, 403},
+		"no address":            {claimSet{"email_verified": true}, 403},
+		"not verified":          {claimSet{"email": "ana@acme.example", "email_verified": false}, 403},
+		"nothing of verifying":  {claimSet{"email": "ana@acme.example"}, 403},
+		"verified in a string":  {claimSet{"email": "ana@acme.example", "email_verified": "true"}, 403},
+		"another domain claims": {claimSet{"email": "ana@evil.example", "email_verified": true, "hd": "acme.example"}, 403},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			claims := w.userClaims()
+			delete(claims, "email")
+			delete(claims, "email_verified")
+			maps.Copy(claims, c.claims)
+			token := w.sign(t, w.users, claims)
+			of := func(cfg *auth.Config) { cfg.Domains = []string{"acme.example", "b.example"} }
+			_, err := w.verifier(t, of).User(request("Bearer " + token))
+			if got := status(err); got != c.status {
+				t.Errorf("got %d (%v), want %d", got, err, c.status)
+			}
+			if _, err := w.verifier(t, nil).User(request("Bearer " + token)); err != nil {
+				t.Errorf("where no domain is named: %v", err)
+			}
+		})
+	}
+}
+
 func TestGoogleAsUsersIssuer(t *testing.T) {
 	w := newWorld(t)
 	v := w.verifier(t, func(c *auth.Config) { c.Issuer = "accounts.google.com" })

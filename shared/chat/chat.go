@@ -37,10 +37,17 @@ type Core interface {
 	Called(ctx context.Context, uid, runID string) (*loop.Called, error)
 }
 
+// Ledger keeps what users have used of the model (shared/records).
+type Ledger interface {
+	// Admit counts a request with its first call of the model; begins is whether it begins something.
+	Admit(ctx context.Context, uid string, l agent.Limits, begins bool) (agent.Admission, error)
+}
+
 // Chat answers requests of pages. It keeps nothing between them.
 type Chat struct {
 	Model   model.Model
 	Core    Core
+	Ledger  Ledger
 	Actions tool.Set // the declared actions that the model may call, under the names that it calls them by
 	Taken   Names    // of the deployment's tools, which no page's tool may have
 	Key     Key

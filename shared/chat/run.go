@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"time"
 
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/memory"
 	"github.com/countersign-run/countersign/shared/tool"
 )
@@ -26,12 +28,20 @@ func (quiet) Close() error { return nil }
 
 // run takes the conversation as far as it goes without the page and without anybody's approval.
 func (c *Chat) run(ctx context.Context, r Request, h *history, q loop.Ask, emit loop.Sink) (*Reply, error) {
-	l := c.loop(r)
+	admitted, err := c.Ledger.Admit(ctx, r.UID, c.Profile.Limits, q.Prompt != "")
+	if err != nil {
+		return nil, err
+	}
+	l, err := c.loop(ctx, r, admitted.Spent)
+	if err != nil {
+		return nil, err
+	}
 	q.UID, q.Origin, q.Region = r.UID, r.Origin, r.Region
 	v, err := l.Start(ctx, q, emit)
 	if err != nil {
 		return nil, err
 	}
+	defer c.settle(ctx, l, r.UID, v.RunID, admitted)
 	seed := c.seed(r)
 	for trip := 0; trip <= c.Profile.MaxModelCalls; trip++ {
 		talk, err := l.Conversation(ctx, r.UID, v.RunID)
@@ -64,9 +74,25 @@ func (c *Chat) run(ctx context.Context, r Request, h *history, q loop.Ask, emit 
 	return nil, fault.New(fault.Model, "too_many_calls", "The assistant could not finish within the number of steps that it has.")
 }
 
-// loop is the loop on a store of this request alone. Whether an action with an effect needs an approval is the core's to
+// settle counts what the request has used of the model. That it could not be counted takes no answer from its user.
+func (c *Chat) settle(ctx context.Context, l *loop.Loop, uid, runID string, admitted agent.Admission) {
+	used, err := l.Used(ctx, uid, runID)
+	if err == nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
+		defer cancel()
+		err = admitted.Use(ctx, max(0, used.Calls-1), used.Tokens)
+	}
+	if err != nil {
+		l.Log.WarnContext(ctx, "what a chat used of the model could not be counted", "error", err)
+	}
+}
+
+// settleTime is how long the count of a request's tokens may take, whose answer is ready.
+const settleTime = 5 * time.Second
+
+// loop is the loop on a store of this request alone, which knows of its user what they have used of the model. Whether an action with an effect needs an approval is the core's to
 // say, so here it is a call like the page's, that somebody else answers.
-func (c *Chat) loop(r Request) *loop.Loop {
+func (c *Chat) loop(ctx context.Context, r Request, spent agent.Spent) (*loop.Loop, error) {
 	set := maps.Clone(r.tools)
 	maps.Copy(set, c.Actions)
 	for name, t := range c.Actions {
@@ -76,7 +102,16 @@ func (c *Chat) loop(r Request) *loop.Loop {
 	}
 	p := c.Profile
 	p.Persona = c.persona(r.PageState)
-	return (&loop.Loop{Store: memory.New(c.Now), Queue: quiet{}, Model: exact{c.Model}, Tools: set, Profile: p, Log: c.Log, Now: c.Now, Random: c.Random}).Init()
+	p.Limits.RunsPerMinute = 0 // the ledger has held it
+	user, err := agent.Marshal(agent.User{UID: r.UID, Spent: spent})
+	if err != nil {
+		return nil, err
+	}
+	own := memory.New(c.Now)
+	if _, err := own.Commit(ctx, store.Create(agent.UserPath(r.UID), nil, user)); err != nil {
+		return nil, err
+	}
+	return (&loop.Loop{Store: own, Queue: quiet{}, Model: exact{c.Model}, Tools: set, Profile: p, Log: c.Log, Now: c.Now, Random: c.Random}).Init(), nil
 }
 
 // runsHere reports whether a call of the tool may be made at once and forgotten: it changes nothing and nobody is asked.
@@ -161,7 +196,11 @@ func asked(tool string) string {
 // ended is the reply at the end of a run.
 func (c *Chat) ended(r Request, talk *loop.Conversation) (*Reply, error) {
 	if p := talk.End.Error; p != nil {
-		return nil, fault.New(p.Class, p.Code, "%s", p.Message)
+		failed := fault.New(p.Class, p.Code, "%s", p.Message)
+		if p.Code == fault.CodeBudget {
+			failed = failed.After(agent.UntilTomorrow(c.Now()))
+		}
+		return nil, failed
 	}
 	if err := talk.Contents.Bound(MaxHistory); err != nil {
 		return nil, err

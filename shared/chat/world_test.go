@@ -16,6 +16,7 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model/script"
+	"github.com/countersign-run/countersign/shared/records"
 	"github.com/countersign-run/countersign/shared/store/memory"
 	"github.com/countersign-run/countersign/shared/tool"
 	"github.com/countersign-run/countersign/shared/wait"
@@ -60,8 +61,9 @@ func newWorld(t *testing.T, turns ...script.Turn) *world {
 			Preview: func(in rating) tool.Preview { return tool.Preview{Title: "Like"} }, Execute: w.rate}))
 	profile := loop.Profile{MaxModelCalls: 6, ApprovalTTL: 24 * time.Hour, RejectOutcome: loop.RejectCompletes, Deadline: 72 * time.Hour,
 		ModelTimeout: 30 * time.Second, ToolTimeout: 10 * time.Second, MaxOpen: 3, MaxPerDay: 60}
-	w.core = (&loop.Loop{Store: memory.New(clock), Queue: w, Tools: actions, Profile: profile, Now: clock, Sleep: noWait}).Init()
-	w.chat = &chat.Chat{Model: w.model, Core: w.core, Actions: actions, Key: chat.Key{[]byte("0123456789abcdef0123456789abcdef")}, Agent: "shop",
+	st := memory.New(clock)
+	w.core = (&loop.Loop{Store: st, Queue: w, Tools: actions, Profile: profile, Now: clock, Sleep: noWait}).Init()
+	w.chat = &chat.Chat{Model: w.model, Core: w.core, Ledger: &records.Records{Store: st, Now: clock}, Actions: actions, Key: chat.Key{[]byte("0123456789abcdef0123456789abcdef")}, Agent: "shop",
 		Profile: profile, Now: clock, Random: rand.Reader}
 	return w
 }

@@ -70,6 +70,8 @@ type Config struct {
 	PushAudience       string   // PUSH_AUDIENCE
 	PushServiceAccount string   // PUSH_SERVICE_ACCOUNT: one exact address
 	PushVerifiedBy     string   // PUSH_VERIFIED_BY: app or platform
+	PushSubscription   string   // PUSH_SUBSCRIPTION: projects/P/subscriptions/S; empty is any with the account's token; terraform sets it
+	AllowedDomains     []string // AUTH_ALLOWED_DOMAINS: whose verified e-mail addresses users must have; empty is anybody's
 	AllowedOrigins     []string // ALLOWED_ORIGINS: exact origins of web apps, each once
 	PublicURL          string   // PUBLIC_URL: the address that browsers see, without a slash at its end
 	ChatKey            Secret   // CHAT_KEY: what signs the histories that pages keep; without it, a key in DataDir, and never so on Cloud Run
@@ -90,14 +92,17 @@ type Config struct {
 	TokenKMSKey       string // TOKEN_KMS_KEY; with neither of the two, a key in DataDir, and never so on Cloud Run
 
 	// What a run and its user may do.
-	MaxModelCalls      int           // MAX_MODEL_CALLS of one run, 1 to 50
-	ApprovalTTL        time.Duration // APPROVAL_TTL, 1 minute to 30 days
-	RunDeadline        time.Duration // RUN_DEADLINE: how long a run may take in all, its waiting too; by default 7 days, and never less than ApprovalTTL
-	RejectOutcome      string        // REJECT_OUTCOME: completed, failed or continue
-	MaxOpenApprovals   int           // MAX_OPEN_APPROVALS of one user; 0 is no cap
-	MaxApprovalsPerDay int           // MAX_APPROVALS_PER_DAY of one user; 0 is no cap
-	ChatMaxModelCalls  int           // CHAT_MAX_MODEL_CALLS for one message to a page agent, 1 to 50
-	Rules              policy.Rules  // POLICY_DENIED, POLICY_PERMITTED, POLICY_ALWAYS_ASK, SIDE_EFFECTS
+	MaxModelCalls       int           // MAX_MODEL_CALLS of one run, 1 to 50
+	ApprovalTTL         time.Duration // APPROVAL_TTL, 1 minute to 30 days
+	RunDeadline         time.Duration // RUN_DEADLINE: how long a run may take in all, its waiting too; by default 7 days, and never less than ApprovalTTL
+	RejectOutcome       string        // REJECT_OUTCOME: completed, failed or continue
+	MaxOpenApprovals    int           // MAX_OPEN_APPROVALS of one user; 0 is no cap
+	MaxApprovalsPerDay  int           // MAX_APPROVALS_PER_DAY of one user; 0 is no cap
+	MaxRunsPerMinute    int           // MAX_RUNS_PER_MINUTE of one user; 0 is no limit, as with the next two
+	MaxModelCallsPerDay int           // MAX_MODEL_CALLS_PER_DAY of one user (UTC)
+	MaxTokensPerDay     int           // MAX_TOKENS_PER_DAY of the model, of one user (UTC)
+	ChatMaxModelCalls   int           // CHAT_MAX_MODEL_CALLS for one message to a page agent, 1 to 50
+	Rules               policy.Rules  // POLICY_DENIED, POLICY_PERMITTED, POLICY_ALWAYS_ASK, SIDE_EFFECTS
 
 	settings []Setting
 }

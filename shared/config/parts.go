@@ -1,6 +1,9 @@
 package config
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 const base = "an address with https (http only on a loopback address, and not where K_SERVICE is set), without credentials and query"
 
@@ -63,8 +66,27 @@ func (l *loader) users(c *Config) {
 	const audience = "the one exact audience of users' ID tokens, such as the Firebase project or the OAuth client id"
 	c.AuthIssuer = l.text("AUTH_ISSUER", "", issuer, l.isIssuer)
 	c.AuthAudience = l.text("AUTH_AUDIENCE", "", audience, isExact)
+	c.AllowedDomains = l.domains()
 	l.require(l.needs(Users), "AUTH_ISSUER", issuer)
 	l.require(l.needs(Users), "AUTH_AUDIENCE", audience)
+}
+
+// domains reads whose addresses users must have, each once.
+func (l *loader) domains() (domains []string) {
+	const needs = "up to 50 exact domains of e-mail addresses with commas between them, such as example.com: small letters, no *, no @"
+	l.text("AUTH_ALLOWED_DOMAINS", "", needs, func(v string) bool {
+		for d := range strings.SplitSeq(v, ",") {
+			d = strings.TrimSpace(d)
+			if !isDomain(d) {
+				return false
+			}
+			if !slices.Contains(domains, d) {
+				domains = append(domains, d)
+			}
+		}
+		return len(domains) <= 50
+	})
+	return domains
 }
 
 func (l *loader) web(c *Config) {
@@ -89,10 +111,12 @@ func (l *loader) actions(c *Config) {
 
 func (l *loader) push(c *Config) {
 	const audience = "the one exact audience of the push subscription's tokens, such as the address of the resume function"
+	const subscription = "the one subscription whose messages resume works on, projects/P/subscriptions/S"
 	const account = "the exact e-mail address of one service account, without wildcards"
 	c.PushIssuer = l.text("PUSH_ISSUER", "", "to be unset for Google, or another issuer's address", l.isIssuer)
 	c.PushAudience = l.text("PUSH_AUDIENCE", "", audience, isExact)
 	c.PushServiceAccount = l.text("PUSH_SERVICE_ACCOUNT", "", account, isAccount)
+	c.PushSubscription = l.text("PUSH_SUBSCRIPTION", "", subscription, isSubscription)
 	c.PushVerifiedBy = l.oneOf("PUSH_VERIFIED_BY", "app", "app", "platform")
 	if c.PushVerifiedBy == "platform" && !l.deployed {
 		l.fail("PUSH_VERIFIED_BY", `"platform"`, "app outside Cloud Run: here nobody has checked the token before us")

@@ -83,6 +83,11 @@ func TestRefused(t *testing.T) {
 		"MAX_MODEL_CALLS":           {"0", "51", "3.5", "three", "0x3"},
 		"MAX_OPEN_APPROVALS":        {"-1", "10001"},
 		"MAX_APPROVALS_PER_DAY":     {"-1", "10001"},
+		"AUTH_ALLOWED_DOMAINS":      {"*", "*.example.com", "@example.com", "a@example.com", "Example.com", "example.com,", "example", "exämple.com", "example.com."},
+		"PUSH_SUBSCRIPTION":         {"agent-resume-push", "projects/p/topics/t", "projects/p/subscriptions/", "projects/*/subscriptions/resume", "projects/p/subscriptions/a/b"},
+		"MAX_RUNS_PER_MINUTE":       {"-1", "10001", "many"},
+		"MAX_MODEL_CALLS_PER_DAY":   {"-1", "1000001"},
+		"MAX_TOKENS_PER_DAY":        {"-1", "10000000001", "2M"},
 		"FUNCTION_TIMEOUT":          {"0s", "2h"},
 		"CLOUD_RUN_TIMEOUT_SECONDS": {"0", "3601", "60s"},
 		"LOG_LEVEL":                 {"INFO", "trace"},
@@ -156,6 +161,11 @@ func TestAccepted(t *testing.T) {
 		"APPROVAL_TTL":            {"1m", "30d", "720h", "90s"},
 		"RUN_DEADLINE":            {"24h", "1d", "90d"},
 		"MAX_OPEN_APPROVALS":      {"0", "10000"},
+		"AUTH_ALLOWED_DOMAINS":    {"example.com", "example.com, mail.example.co.uk,example.com"},
+		"PUSH_SUBSCRIPTION":       {"projects/proj-123/subscriptions/agent-resume-push"},
+		"MAX_RUNS_PER_MINUTE":     {"0", "10000"},
+		"MAX_MODEL_CALLS_PER_DAY": {"0", "1000000"},
+		"MAX_TOKENS_PER_DAY":      {"0", "10000000000"},
 	} {
 		for _, v := range values {
 			if _, err := load(nil, map[string]string{name: v}); err != nil {

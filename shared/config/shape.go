@@ -28,17 +28,19 @@ func unlessFiller(ok func(string) bool) func(string) bool {
 }
 
 var (
-	isModel    = upTo(128, matches(`^[A-Za-z0-9][A-Za-z0-9._/@-]*$`))
-	isRegion   = matches(`^[a-z][a-z0-9-]{1,38}$`)
-	isProject  = unlessFiller(matches(`^([a-z0-9][a-z0-9.-]*:)?[a-z][a-z0-9-]{4,28}[a-z0-9]$`))
-	isDatabase = matches(`^(\(default\)|[a-z][a-z0-9-]{2,61}[a-z0-9])$`)
-	isTopic    = matches(`^(projects/[^/\s*]+/topics/)?[A-Za-z][A-Za-z0-9._~+%-]{2,254}$`)
-	isKMSKey   = matches(`^(gcp-kms://)?projects/[^/\s*]+/locations/[^/\s*]+/keyRings/[^/\s*]+/cryptoKeys/[^/\s*]+$`)
-	isRelease  = upTo(64, matches(`^[A-Za-z0-9][A-Za-z0-9._+-]*$`))
-	isAccount  = unlessFiller(matches(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+$`))
-	isExact    = unlessFiller(upTo(512, matches(`^[^\s*,;"'<>]+$`))) // an audience: compared byte by byte, so never a pattern or a list
-	isHostPort = matches(`^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}$`)
-	isKey      = upTo(512, matches(`^[!-~]+$`)) // what fits in an HTTP header
+	isModel        = upTo(128, matches(`^[A-Za-z0-9][A-Za-z0-9._/@-]*$`))
+	isRegion       = matches(`^[a-z][a-z0-9-]{1,38}$`)
+	isProject      = unlessFiller(matches(`^([a-z0-9][a-z0-9.-]*:)?[a-z][a-z0-9-]{4,28}[a-z0-9]$`))
+	isDatabase     = matches(`^(\(default\)|[a-z][a-z0-9-]{2,61}[a-z0-9])$`)
+	isTopic        = matches(`^(projects/[^/\s*]+/topics/)?[A-Za-z][A-Za-z0-9._~+%-]{2,254}$`)
+	isSubscription = matches(`^projects/[^/\s*]+/subscriptions/[A-Za-z][A-Za-z0-9._~+%-]{2,254}$`)
+	isKMSKey       = matches(`^(gcp-kms://)?projects/[^/\s*]+/locations/[^/\s*]+/keyRings/[^/\s*]+/cryptoKeys/[^/\s*]+$`)
+	isRelease      = upTo(64, matches(`^[A-Za-z0-9][A-Za-z0-9._+-]*$`))
+	isAccount      = unlessFiller(matches(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+$`))
+	isExact        = unlessFiller(upTo(512, matches(`^[^\s*,;"'<>]+$`))) // an audience: compared byte by byte, so never a pattern or a list
+	isDomain       = upTo(253, matches(`^([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+[a-z0-9]([a-z0-9-]*[a-z0-9])?$`))
+	isHostPort     = matches(`^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}$`)
+	isKey          = upTo(512, matches(`^[!-~]+$`)) // what fits in an HTTP header
 )
 
 // fillers are what sample files and instructions put where an id belongs, or a secret. An id is compared more carefully,

@@ -46,6 +46,7 @@ const (
 	CodeKeyReused        Code = "idempotency_key_reused"
 	CodeExpired          Code = "expired"
 	CodeTooMany          Code = "too_many"
+	CodeBudget           Code = "budget"
 	CodeStoreUnavailable Code = "store_unavailable"
 	CodeLeaseHeld        Code = "lease_held"
 	CodeReauth           Code = "reauth_required"
@@ -127,7 +128,7 @@ var statusOfCode = map[Code]int{
 	CodeScope: http.StatusForbidden, CodeReauth: http.StatusForbidden, CodeOrigin: http.StatusForbidden, CodeForbidden: http.StatusForbidden, CodeNotFound: http.StatusNotFound,
 	CodeAlreadyResolved: http.StatusConflict, CodeStaleView: http.StatusConflict, CodeIntegrity: http.StatusConflict,
 	CodeNotApplicable: http.StatusConflict, CodeBusy: http.StatusConflict, CodeKeyReused: http.StatusConflict,
-	CodeNotBound: http.StatusNotImplemented, CodeExpired: http.StatusGone, CodeTooMany: http.StatusTooManyRequests,
+	CodeNotBound: http.StatusNotImplemented, CodeExpired: http.StatusGone, CodeTooMany: http.StatusTooManyRequests, CodeBudget: http.StatusTooManyRequests,
 	CodeStoreUnavailable: http.StatusServiceUnavailable, CodeLeaseHeld: http.StatusServiceUnavailable, CodeInternal: http.StatusInternalServerError,
 }
 

@@ -38,31 +38,31 @@ type step struct {
 // steps are what is promised. A round trip or a document more wants a reason.
 var steps = []step{
 	{"a plain run on a new thread", asks("", ""),
-		cost{1, 1, 2, 4, 1, 0, 2}, cost{1, 1, 2, 4, 1, 0, 2},
-		"the user, who may be shut out or at a cap; run and thread before the model is asked, so that a crash loses no prompt; and again with the answer"},
+		cost{1, 1, 2, 6, 1, 0, 2}, cost{1, 1, 2, 6, 1, 0, 2},
+		"the user, who may be shut out or at a cap; run and thread before the model is asked, so that a crash loses no prompt; and again with the answer; with each the user, whose limits hold however many runs race"},
 	{"a plain run on a thread that is there", asks("", "again"),
-		cost{1, 2, 2, 4, 1, 0, 2}, cost{1, 2, 2, 4, 1, 0, 2}, "the same, and the thread with its newest messages in the same round trip"},
+		cost{1, 2, 2, 6, 1, 0, 2}, cost{1, 2, 2, 6, 1, 0, 2}, "the same, and the thread with its newest messages in the same round trip"},
 	{"a run with a tool that only reads", asks("lookup", ""),
-		cost{1, 1, 4, 6, 2, 0, 2}, cost{1, 1, 4, 6, 2, 0, 2},
+		cost{1, 1, 4, 8, 2, 0, 2}, cost{1, 1, 4, 8, 2, 0, 2},
 		"what the model said is stored before it is acted upon, and what the tool said before the model is told: the run alone, twice"},
 	{"a run with an effect that is always allowed", allowed("send"),
-		cost{1, 1, 4, 9, 2, 0, 2}, cost{1, 1, 4, 9, 2, 0, 2},
+		cost{1, 1, 4, 11, 2, 0, 2}, cost{1, 1, 4, 11, 2, 0, 2},
 		"the turn with the intent (run, audit, and the user, so that an entry taken back makes it fail), then the outcome (run, audit)"},
 	{"the same through a handle, as a mail's draft", allowed("draft"),
-		cost{1, 1, 5, 10, 2, 0, 2}, cost{1, 1, 5, 10, 2, 0, 2},
+		cost{1, 1, 5, 12, 2, 0, 2}, cost{1, 1, 5, 12, 2, 0, 2},
 		"the handle is made between the turn and the intent, and the turn is stored before anything is done about it"},
 	{"a run that stops for approval", asks("send", ""),
-		cost{1, 1, 2, 7, 1, 0, 2}, cost{1, 1, 2, 7, 1, 0, 2},
+		cost{1, 1, 2, 8, 1, 0, 2}, cost{1, 1, 2, 8, 1, 0, 2},
 		"with the turn: the approval, its audit entry, its message in the thread, and the user, whose caps hold however many runs race"},
 	{"approve", decides(agent.ApproveOnce),
 		cost{1, 3, 1, 4, 0, 1, 0}, cost{1, 3, 1, 4, 0, 1, 0}, "run, approval and user at once; the same with the audit entry; the publish follows the commit"},
 	{"reject", decides(agent.Reject),
 		cost{2, 4, 1, 5, 0, 0, 0}, cost{2, 4, 1, 5, 0, 0, 0}, "the run ends in the same commit, so its thread, which the run names, is read and written too"},
 	{"resume", resumes("send"),
-		cost{2, 3, 3, 6, 1, 0, 4}, cost{2, 3, 3, 6, 1, 0, 4},
+		cost{2, 3, 3, 7, 1, 0, 4}, cost{2, 3, 3, 7, 1, 0, 4},
 		"a message carries a run's id and nothing else, so user and thread are the second read; intent, outcome and end are each durable before what follows"},
 	{"resume, through a handle", resumes("draft"),
-		cost{2, 3, 4, 7, 1, 0, 5}, cost{2, 3, 3, 6, 1, 0, 4},
+		cost{2, 3, 4, 8, 1, 0, 5}, cost{2, 3, 3, 7, 1, 0, 4},
 		"one commit more than must be: a lease before the handle, so that two deliveries at once do not leave a draft each"},
 }
 
@@ -102,6 +102,7 @@ func measured(w *world) *proof {
 	p := &proof{world: w, uid: "ana", meter: &meter{Counter: storetest.Count(w.store), Queue: w}}
 	w.loop.Store, w.loop.Queue, w.loop.Model = p.meter.Counter, p.meter, p.meter
 	w.loop.Profile.MaxOpen, w.loop.Profile.MaxPerDay = 0, 0
+	w.loop.Profile.Limits = agent.Limits{RunsPerMinute: 10_000, CallsPerDay: 1_000_000, TokensPerDay: 1_000_000_000}
 	return p
 }
 

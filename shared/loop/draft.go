@@ -29,6 +29,8 @@ type draft struct {
 	keepLease bool // the transition is not the mover's: the lease stays as it is
 	soon      bool // somebody must look at the run at once, though nobody moves it
 
+	unanswered int // calls of the model that were made and that no event tells of
+
 	writes  []store.Write
 	notices []Notice
 }
@@ -154,6 +156,9 @@ func (d *draft) close() error {
 	}
 	if !d.keepLease {
 		d.setLease()
+	}
+	if err := d.settleUse(); err != nil {
+		return err
 	}
 	for _, lay := range []func() error{d.layAudit, d.layRun, d.layThread, d.layApprovals, d.layUser} {
 		if err := lay(); err != nil {

@@ -113,7 +113,12 @@ func (d *draft) reconsider(a *agent.Action, t *tool.Tool) (stop bool, err error)
 	case asks:
 		return true, d.ask(a, agent.KindApproval, v.Reason)
 	case a.Decision == "" && !a.Own:
-		return false, d.moveUser(func(*agent.User) {})
+		first := a.Status != agent.ActionExecuting
+		return false, d.moveUser(func(u *agent.User) {
+			if first {
+				u.UseAllowed(v.Entries, d.now)
+			}
+		})
 	}
 	return false, nil
 }

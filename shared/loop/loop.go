@@ -49,6 +49,7 @@ type Profile struct {
 	LeaseMargin   time.Duration // a lease outlives the step that it covers by this; 0 is 15 seconds
 	MaxOpen       int           // approvals a user may have open; 0 is no cap
 	MaxPerDay     int           // approvals a user may be asked for a day (UTC); 0 is no cap
+	Limits        agent.Limits  // what a user may use
 }
 
 // Loop moves runs of one profile. The fields from Log on may be left out.

@@ -185,8 +185,15 @@ func (c *commit) entry(o store.Write) {
 func (c *commit) user(o store.Write) {
 	u := read[agent.User](c.witness, o)
 	for _, e := range u.Allow {
-		if !slices.Contains(c.users[u.UID].Allow, e) {
+		before := slices.IndexFunc(c.users[u.UID].Allow, func(b policy.Entry) bool {
+			b.Day, b.Used = e.Day, e.Used
+			return b == e
+		})
+		switch {
+		case before < 0:
 			c.growth[u.UID] = append(c.growth[u.UID], e)
+		case c.users[u.UID].Allow[before] != e && len(c.intents) == 0:
+			c.broken(16, "an effect is counted for the entry %s, and none is begun", e.ID)
 		}
 	}
 	c.users[u.UID] = u

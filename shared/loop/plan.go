@@ -28,6 +28,9 @@ func (m *mover) plan(ctx context.Context) error {
 	if st, _ := m.next(m.state, m.run, m.now()); st != stepPlan {
 		return nil
 	}
+	if over, err := m.overBudget(ctx); over || err != nil {
+		return err
+	}
 	req, err := m.request()
 	if err != nil {
 		return m.modelFailed(ctx, err)
@@ -52,7 +55,7 @@ func (m *mover) plan(ctx context.Context) error {
 		if st, _ := m.next(d.state, d.run, d.now); st != stepPlan {
 			return nil // cancelled or out of time meanwhile: what the model wants does not matter any more
 		}
-		if err := d.answer(reply, places); err != nil {
+		if err := d.answer(reply, estimate(req, reply), places); err != nil {
 			return err
 		}
 		begun, err = d.startAtOnce(ctx, intent)
@@ -126,6 +129,7 @@ func (m *mover) modelFailed(ctx context.Context, err error) error {
 		if st, _ := m.next(d.state, d.run, d.now); st != stepPlan || d.run.Lease.Owner != m.owner {
 			return nil
 		}
+		d.unanswered = 1
 		return d.end(failure(f))
 	})
 }
@@ -151,8 +155,8 @@ func (m *mover) places(ctx context.Context, calls []model.Call) map[string]place
 }
 
 // answer takes the model's answer into the run.
-func (d *draft) answer(r *model.Reply, places map[string]place) error {
-	turn := &agent.Turn{Model: r.Model, Content: r.Content, Text: agent.Cut(r.Text, agent.MaxMessageText), Finish: r.Finish, Correction: r.Correction, Calls: len(r.Calls), Usage: r.Usage}
+func (d *draft) answer(r *model.Reply, estimated int, places map[string]place) error {
+	turn := &agent.Turn{Model: r.Model, Content: r.Content, Text: agent.Cut(r.Text, agent.MaxMessageText), Finish: r.Finish, Correction: r.Correction, Calls: len(r.Calls), Usage: r.Usage, Estimated: estimated}
 	if r.Correction != "" {
 		turn.Calls = 0
 	}

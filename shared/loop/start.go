@@ -77,7 +77,7 @@ func (m *mover) begin(ctx context.Context, q Ask, threadID string) error {
 		if m.docs[audit.Path(m.id, 1)].Exists() { // its run was deleted, and its audit stays: a second chain cannot begin there
 			return fault.New(fault.Policy, fault.CodeKeyReused, "This Idempotency-Key was used before, in a conversation that was deleted.")
 		}
-		if err := d.mayAsk(q.UID); err != nil {
+		if err := d.mayAsk(q); err != nil {
 			return err
 		}
 		d.run = agent.Run{ID: m.id, UID: q.UID, ThreadID: threadID, Origin: q.Origin, BodyHash: q.BodyHash, CreatedAt: d.now, Deadline: d.now.Add(m.Profile.Deadline)}
@@ -85,6 +85,9 @@ func (m *mover) begin(ctx context.Context, q Ask, threadID string) error {
 			return err
 		}
 		if err := d.openThread(q, threadID); err != nil {
+			return err
+		}
+		if err := d.countStart(q); err != nil {
 			return err
 		}
 		if err := d.event(agent.Event{Type: agent.RunQueued, Queued: d.question(q)}); err != nil {
@@ -143,13 +146,16 @@ func sameRequest(r agent.Run, q Ask) error {
 }
 
 // mayAsk turns away who was shut out, and holds the caps: nobody is asked more than they can read.
-func (d *draft) mayAsk(uid string) error {
-	d.run.UID = uid
+func (d *draft) mayAsk(q Ask) error {
+	d.run.UID = q.UID
 	u, err := d.theUser()
 	if err != nil {
 		return err
 	}
 	if err := u.MayAct(); err != nil {
+		return err
+	}
+	if err := d.m.mayStart(u, q.Call == nil, d.now); err != nil {
 		return err
 	}
 	return d.m.withinCaps(u, d.now)

@@ -18,6 +18,24 @@ type Entry struct {
 	Recipient string    `json:"recipient"` // normalised (address.Normalize); never a domain or a pattern
 	CreatedAt time.Time `json:"createdAt"`
 	ExpiresAt time.Time `json:"expiresAt"` // at most EntryLife later; it does not count from then on
+	Day       string    `json:"day,omitempty"`
+	Used      int       `json:"used,omitempty"` // effects that rested on it on Day (UTC)
+}
+
+// UsedPerDay is how many effects may rest on one entry in a day (UTC) before their user is asked again.
+const UsedPerDay = 20
+
+// UsedOn is how many effects have rested on the entry on the day of now.
+func (e Entry) UsedOn(now time.Time) int {
+	if e.Day != now.UTC().Format(time.DateOnly) {
+		return 0
+	}
+	return e.Used
+}
+
+// Use counts one effect that rests on the entry.
+func (e *Entry) Use(now time.Time) {
+	e.Used, e.Day = e.UsedOn(now)+1, now.UTC().Format(time.DateOnly)
 }
 
 // EntryID is the id of an entry, the same each time: 32 hexadecimal digits that fit in a document path.
@@ -47,7 +65,7 @@ func (r Rules) Entries(uid, tool string, recipients []string, now time.Time) ([]
 		if malformed(a) || punycode(a) || r.AskSideEffects || r.AlwaysAsk.Match(a) || r.forbids(a) {
 			return nil, notApplicable("At least one recipient's address needs your approval each time. Approve it once instead.")
 		}
-		entries = append(entries, Entry{EntryID(uid, tool, a), tool, a, now, now.Add(EntryLife)})
+		entries = append(entries, Entry{ID: EntryID(uid, tool, a), Tool: tool, Recipient: a, CreatedAt: now, ExpiresAt: now.Add(EntryLife)})
 	}
 	return entries, nil
 }

@@ -8,6 +8,7 @@ package policy
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"time"
 
@@ -38,7 +39,8 @@ const (
 	RulePunycode       = "recipient_punycode"      // an internationalised domain may look like another one
 	RuleAlwaysAsk      = "recipient_always_asked"  // configuration asks each time, whatever the allowlist says
 	RuleNotAllowlisted = "recipient_not_allowlisted"
-	RuleAllowlisted    = "allowlisted" // every recipient is on the user's allowlist for this tool
+	RuleUsedUp         = "allowlist_used_up" // an allowlist entry has carried as many effects today as it may
+	RuleAllowlisted    = "allowlisted"       // every recipient is on the user's allowlist for this tool
 )
 
 // Decision is what the policy says about one call.
@@ -113,23 +115,26 @@ func (r Rules) ask(in Input, people []string) Decision {
 		return ask(RuleAlwaysAsk, reaches(people, n, "an address for which your approval is needed each time"))
 	}
 	held := in.entries()
-	if n := count(people, func(a string) bool { return held[a] == "" }); n > 0 {
+	if n := count(people, func(a string) bool { return held[a].ID == "" }); n > 0 {
 		return ask(RuleNotAllowlisted, notAllowed(people, n))
+	}
+	if n := count(people, func(a string) bool { return held[a].UsedOn(in.Now) >= UsedPerDay }); n > 0 {
+		return ask(RuleUsedUp, reaches(people, n, fmt.Sprintf("an address that you always allow and that this has reached %d times today", UsedPerDay)))
 	}
 	d := Decision{Mode: Allow, Rule: RuleAllowlisted, Reason: "You have always allowed this for everybody it reaches."}
 	for _, a := range people {
-		d.Entries = append(d.Entries, held[a])
+		d.Entries = append(d.Entries, held[a].ID)
 	}
 	slices.Sort(d.Entries)
 	return d
 }
 
-// entries gives the ids of the entries that count for this user and tool now, by recipient.
-func (in Input) entries() map[string]string {
-	held := make(map[string]string, len(in.Allowlist))
+// entries are those that count for this user and tool now, by recipient.
+func (in Input) entries() map[string]Entry {
+	held := make(map[string]Entry, len(in.Allowlist))
 	for _, e := range in.Allowlist {
 		if e.counts(in.UID, in.Tool.Name, in.Now) {
-			held[e.Recipient] = e.ID
+			held[e.Recipient] = e
 		}
 	}
 	return held

@@ -58,7 +58,7 @@ type message struct {
 func Envelope(runID, messageID string, attempt int, published time.Time) []byte {
 	body, err := json.Marshal(envelope{
 		Message:         &message{Data: Body(runID), MessageID: messageID, PublishTime: published.UTC()},
-		Subscription:    "projects/local/subscriptions/resume",
+		Subscription:    LocalSubscription,
 		DeliveryAttempt: uint32(attempt),
 	})
 	if err != nil {
@@ -67,10 +67,14 @@ func Envelope(runID, messageID string, attempt int, published time.Time) []byte 
 	return body
 }
 
-// ParsePush reads a push request. attempt counts from 1 and is 0 where the sender does not say. Names that Google may
-// add to the envelope are passed over, attributes carry no authority and are not looked at; the data must be one strict
-// JSON object with the run id and nothing else. All errors are ValidationErrors: no redelivery can mend such a message.
-func ParsePush(body []byte) (runID string, attempt int, err error) {
+// LocalSubscription is whose pushes Envelope makes.
+const LocalSubscription = "projects/local/subscriptions/resume"
+
+// ParsePush reads a push request of the subscription, or of any where that is empty. attempt counts from 1 and is 0 where
+// the sender does not say. Names that Google may add to the envelope are passed over, attributes carry no authority and
+// are not looked at; the data must be one strict JSON object with the run id and nothing else. Errors: AuthError
+// forbidden for another subscription's message; all others are ValidationErrors, which no redelivery can mend.
+func ParsePush(body []byte, subscription string) (runID string, attempt int, err error) {
 	if len(body) > MaxPush {
 		return "", 0, fault.New(fault.Validation, fault.CodeTooLarge, "a push message has at most %d KiB", MaxPush>>10)
 	}
@@ -82,9 +86,13 @@ func ParsePush(body []byte) (runID string, attempt int, err error) {
 			Data []byte `json:"data"`
 		} `json:"message"`
 		DeliveryAttempt uint32 `json:"deliveryAttempt"`
+		Subscription    string `json:"subscription"`
 	}
 	if err := json.Unmarshal(body, &seen); err != nil {
 		return "", 0, fault.Invalid("message", "this is not a push message of Pub/Sub").Because(err)
+	}
+	if subscription != "" && seen.Subscription != subscription {
+		return "", 0, fault.New(fault.Auth, fault.CodeForbidden, "This is a message of another subscription.")
 	}
 	if runID, err = ParseBody(seen.Message.Data); err != nil {
 		return "", 0, err

@@ -29,7 +29,7 @@ var seenOnTheWire = map[string]struct {
 func TestParsePushTakesWhatPubSubSends(t *testing.T) {
 	for name, c := range seenOnTheWire {
 		t.Run(name, func(t *testing.T) {
-			id, attempt, err := queue.ParsePush([]byte(c.body))
+			id, attempt, err := queue.ParsePush([]byte(c.body), "")
 			if err != nil || id != run || attempt != c.attempt {
 				t.Fatalf("got %q, %d, %v", id, attempt, err)
 			}
@@ -80,7 +80,7 @@ var malformed = map[string]string{
 func TestParsePushRefuses(t *testing.T) {
 	for name, body := range malformed {
 		t.Run(name, func(t *testing.T) {
-			id, attempt, err := queue.ParsePush([]byte(body))
+			id, attempt, err := queue.ParsePush([]byte(body), "")
 			if err == nil || fault.As(err).Class != fault.Validation {
 				t.Fatalf("got %v, want a ValidationError", err)
 			}
@@ -95,7 +95,7 @@ func TestParsePushRefuses(t *testing.T) {
 }
 
 func TestEnvelopeIsWhatParsePushReads(t *testing.T) {
-	id, attempt, err := queue.ParsePush(queue.Envelope(run, "m1", 3, time.Unix(1_800_000_000, 0)))
+	id, attempt, err := queue.ParsePush(queue.Envelope(run, "m1", 3, time.Unix(1_800_000_000, 0)), "")
 	if err != nil || id != run || attempt != 3 {
 		t.Fatalf("got %q, %d, %v", id, attempt, err)
 	}
@@ -109,7 +109,7 @@ func FuzzParsePush(f *testing.F) {
 		f.Add([]byte(body))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		id, attempt, err := queue.ParsePush(body)
+		id, attempt, err := queue.ParsePush(body, "")
 		if err != nil {
 			if fault.As(err).Class != fault.Validation {
 				t.Fatalf("%v is no ValidationError", err)
@@ -122,7 +122,7 @@ func FuzzParsePush(f *testing.F) {
 		if data := dataOf(t, body); data["runId"] != id || len(data) != 1 {
 			t.Fatalf("took %q; the standard library reads %v", id, data)
 		}
-		again, count, err := queue.ParsePush(queue.Envelope(id, "1", attempt, time.Time{}))
+		again, count, err := queue.ParsePush(queue.Envelope(id, "1", attempt, time.Time{}), "")
 		if err != nil || again != id || count != attempt {
 			t.Fatalf("%q, attempt %d comes back as %q, attempt %d, %v", id, attempt, again, count, err)
 		}

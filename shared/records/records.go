@@ -112,8 +112,11 @@ func (r *Records) Disallow(ctx context.Context, uid, id string) error {
 func (r *Records) user(ctx context.Context, uid string) (store.Doc, agent.User, error) {
 	u := agent.User{UID: uid}
 	docs, err := r.get(ctx, agent.UserPath(uid))
-	if err != nil || !docs[0].Exists() {
+	if err != nil {
 		return store.Doc{}, u, err
+	}
+	if !docs[0].Exists() {
+		return docs[0], u, nil
 	}
 	return docs[0], u, json.Unmarshal(docs[0].Data, &u)
 }

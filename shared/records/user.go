@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path"
 	"reflect"
+	"time"
 
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/fault"
@@ -35,26 +36,49 @@ func (r *Records) Shut(ctx context.Context, uid string, out bool) (changed bool,
 
 // moveUser changes the user's document under the version that was read; change reports whether it did anything.
 func (r *Records) moveUser(ctx context.Context, uid string, change func(*agent.User) bool) error {
+	return r.moveUserAt(ctx, uid, func(u *agent.User, _ time.Time) (bool, error) { return change(u), nil })
+}
+
+// moveUserAt is moveUser for a change that depends on the store's time and may be refused.
+func (r *Records) moveUserAt(ctx context.Context, uid string, change func(*agent.User, time.Time) (bool, error)) error {
+	_, err := r.moveUserFrom(ctx, uid, store.Doc{}, change)
+	return err
+}
+
+// moveUserFrom is moveUserAt from a document that is known already, or else (a Doc without a path) is read first. It
+// returns the document as it stands then.
+func (r *Records) moveUserFrom(ctx context.Context, uid string, doc store.Doc, change func(*agent.User, time.Time) (bool, error)) (store.Doc, error) {
 	for try := 0; ; try++ {
-		doc, u, err := r.user(ctx, uid)
-		if err != nil {
-			return err
+		u := agent.User{UID: uid}
+		var err error
+		if doc.Path == "" {
+			doc, u, err = r.user(ctx, uid)
+		} else {
+			err = json.Unmarshal(doc.Data, &u)
 		}
-		if !change(&u) {
-			return nil
+		if err != nil {
+			return doc, err
+		}
+		if moved, err := change(&u, doc.ReadTime); err != nil || !moved {
+			return doc, err
 		}
 		data, err := agent.Marshal(u)
 		if err != nil {
-			return err
+			return doc, err
 		}
 		w := store.Create(agent.UserPath(uid), nil, data)
 		if doc.Exists() {
 			w = store.Update(doc.Path, doc.Version, doc.Fields, data)
 		}
-		_, err = r.Store.Commit(ctx, w)
-		if !errors.Is(err, store.ErrConflict) || try == 20 {
-			return down(err)
+		versions, err := r.Store.Commit(ctx, w)
+		if err == nil {
+			w.Doc.Version, w.Doc.ReadTime = versions[0], versions[0]
+			return w.Doc, nil
 		}
+		if !errors.Is(err, store.ErrConflict) || try == 20 {
+			return doc, down(err)
+		}
+		doc = store.Doc{}
 	}
 }
 

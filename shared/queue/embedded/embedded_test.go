@@ -38,7 +38,7 @@ func TestBackoffIsThatOfPubSub(t *testing.T) {
 	}
 	var attempts []int
 	fails := func(_ context.Context, envelope []byte) error {
-		id, attempt, err := queue.ParsePush(envelope)
+		id, attempt, err := queue.ParsePush(envelope, "")
 		if err != nil || id != run {
 			t.Fatalf("pushed %q, %v", id, err)
 		}
@@ -118,7 +118,7 @@ func TestOldestFirst(t *testing.T) {
 		c.add(time.Millisecond)
 	}
 	deliver(t, q, func(_ context.Context, envelope []byte) error {
-		id, _, err := queue.ParsePush(envelope)
+		id, _, err := queue.ParsePush(envelope, "")
 		got = append(got, id)
 		return err
 	}, 20)
@@ -138,7 +138,7 @@ func TestAnUnreadableDocumentDoesNotHoldUpTheRest(t *testing.T) {
 	}
 	var good, refused int
 	deliver(t, q, func(_ context.Context, envelope []byte) error {
-		if id, _, err := queue.ParsePush(envelope); err != nil {
+		if id, _, err := queue.ParsePush(envelope, ""); err != nil {
 			refused++
 		} else if id == run {
 			good++

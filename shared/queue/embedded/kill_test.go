@@ -48,7 +48,7 @@ func TestAKilledProcessLosesNothing(t *testing.T) {
 	deliver(t, q, acks, 0) // its claim stands
 	c.add(embedded.AckDeadline)
 	deliver(t, q, func(_ context.Context, envelope []byte) error {
-		if id, attempt, err := queue.ParsePush(envelope); id != run || attempt != 2 || err != nil {
+		if id, attempt, err := queue.ParsePush(envelope, ""); id != run || attempt != 2 || err != nil {
 			t.Errorf("pushed %q, attempt %d, %v; want the second attempt", id, attempt, err)
 		}
 		return nil

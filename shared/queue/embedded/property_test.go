@@ -42,7 +42,7 @@ func TestNothingIsLost(t *testing.T) {
 			"deliver": func(t *rapid.T) {
 				q, wire := open()
 				_, err := q.Deliver(context.Background(), func(_ context.Context, envelope []byte) error {
-					id, _, err := queue.ParsePush(envelope)
+					id, _, err := queue.ParsePush(envelope, "")
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -69,7 +69,7 @@ func TestNothingIsLost(t *testing.T) {
 		for n := 1; n > 0; {
 			var err error
 			n, err = q.Deliver(context.Background(), func(_ context.Context, envelope []byte) error {
-				id, _, err := queue.ParsePush(envelope)
+				id, _, err := queue.ParsePush(envelope, "")
 				delete(owed, id)
 				return err
 			})

@@ -129,7 +129,7 @@ func TestRunGivesBackWhatItHasWhenItEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 		deliver(t, q, func(_ context.Context, envelope []byte) error {
-			if _, attempt, err := queue.ParsePush(envelope); err != nil || attempt != 1 {
+			if _, attempt, err := queue.ParsePush(envelope, ""); err != nil || attempt != 1 {
 				t.Errorf("attempt %d, %v: the end of a process was counted", attempt, err)
 			}
 			return nil

@@ -64,6 +64,11 @@ func Emulate(ctx context.Context, projectID, topic, pushURL string) (err error) 
 	return nil
 }
 
+// Subscription is the push subscription that Emulate makes for the topic.
+func Subscription(projectID, topic string) string {
+	return fmt.Sprintf("projects/%s/subscriptions/%s", projectID, topic+subscription)
+}
+
 func subscriptions(projectID, topic, pushURL string) []*pubsubpb.Subscription {
 	name := func(id string) string { return fmt.Sprintf("projects/%s/subscriptions/%s", projectID, id) }
 	return []*pubsubpb.Subscription{{
@@ -71,7 +76,7 @@ func subscriptions(projectID, topic, pushURL string) []*pubsubpb.Subscription {
 		Topic:                    topicName(projectID, topic+deadLetters),
 		MessageRetentionDuration: durationpb.New(retention),
 	}, {
-		Name:                     name(topic + subscription),
+		Name:                     Subscription(projectID, topic),
 		Topic:                    topicName(projectID, topic),
 		PushConfig:               &pubsubpb.PushConfig{PushEndpoint: pushURL},
 		AckDeadlineSeconds:       int32(ackDeadline / time.Second),

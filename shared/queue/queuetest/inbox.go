@@ -26,7 +26,7 @@ func newInbox(handle func(ctx context.Context, runID string, attempt int) error)
 }
 
 func (in *inbox) push(ctx context.Context, envelope []byte) error {
-	id, _, err := queue.ParsePush(envelope)
+	id, _, err := queue.ParsePush(envelope, "")
 	if err != nil {
 		return err
 	}

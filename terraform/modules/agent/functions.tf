@@ -29,8 +29,10 @@ locals {
     WEB_API_URL            = local.each_address
     AUTH_ISSUER            = var.auth.issuer
     AUTH_AUDIENCE          = var.auth.audience
+    AUTH_ALLOWED_DOMAINS   = join(",", var.auth.allowed_domains)
     ALLOWED_ORIGINS        = join(",", distinct(concat([local.page], var.allowed_origins)))
     PUBLIC_URL             = local.public_url
+    PUSH_SUBSCRIPTION      = local.resume_subscription
     PUSH_VERIFIED_BY       = "platform" # Cloud Run lets nobody else in, and takes the signature away once it has checked it
     GOOGLE_CLOUD_PROJECT   = var.project_id
     FIRESTORE_DATABASE     = google_firestore_database.agent.name

@@ -1,6 +1,10 @@
 # Runs that are to be resumed: a topic, its push to the resume function, and what becomes of a message that nobody takes.
 
 locals {
+  # By its name: the subscription itself knows the function's address, and the function the subscription.
+  resume_name         = "${var.prefix}-resume-push"
+  resume_subscription = "projects/${var.project_id}/subscriptions/${local.resume_name}"
+
   pubsub_agent = "serviceAccount:service-${data.google_project.this.number}@gcp-sa-pubsub.iam.gserviceaccount.com"
 }
 
@@ -28,7 +32,7 @@ resource "google_service_account_iam_member" "push_token" {
 
 resource "google_pubsub_subscription" "resume" {
   project                    = var.project_id
-  name                       = "${var.prefix}-resume-push"
+  name                       = local.resume_name
   topic                      = google_pubsub_topic.resume.id
   labels                     = local.labels
   ack_deadline_seconds       = 600 # the most there is

@@ -82,8 +82,8 @@ variable "domain" {
 }
 
 variable "auth" {
-  type        = object({ issuer = string, audience = string, console = optional(bool, false) })
-  description = "Whose ID tokens are accepted, such as https://securetoken.google.com/PROJECT with the audience PROJECT; and whether the console signs users in there itself, as the public client that the audience names."
+  type        = object({ issuer = string, audience = string, console = optional(bool, false), allowed_domains = optional(list(string), []) })
+  description = "Whose ID tokens are accepted, such as https://securetoken.google.com/PROJECT with the audience PROJECT; and whether the console signs users in there itself, as the public client that the audience names. Where the issuer lets anybody in, allowed_domains says whose verified e-mail addresses users must have."
   validation {
     condition     = can(regex("^https://[^*?#\\s]+$", var.auth.issuer))
     error_message = "auth.issuer is the https address of who signs your users' ID tokens, such as https://securetoken.google.com/PROJECT."
@@ -91,6 +91,10 @@ variable "auth" {
   validation {
     condition     = can(regex("^[^\\s*,;]+$", var.auth.audience))
     error_message = "auth.audience must be the one exact audience of your users' ID tokens; with an empty one any app's users could sign in."
+  }
+  validation {
+    condition     = alltrue([for d in var.auth.allowed_domains : can(regex("^([a-z0-9]([a-z0-9-]*[a-z0-9])?\\.)+[a-z0-9]([a-z0-9-]*[a-z0-9])?$", d))])
+    error_message = "auth.allowed_domains are exact domains of e-mail addresses in small letters, such as example.com: no *, no @."
   }
 }
 
@@ -177,8 +181,8 @@ variable "settings" {
   description = "More of README's variables for all functions, such as { MAX_MODEL_CALLS = \"5\" }."
   validation {
     condition = alltrue([for name in keys(var.settings) : contains([
-      "APPROVAL_TTL", "CHAT_MAX_MODEL_CALLS", "LOG_LEVEL", "MAX_APPROVALS_PER_DAY", "MAX_MODEL_CALLS", "MAX_OPEN_APPROVALS", "PERSONA",
-      "POLICY_ALWAYS_ASK", "POLICY_DENIED", "POLICY_PERMITTED", "REJECT_OUTCOME", "RUN_DEADLINE",
+      "APPROVAL_TTL", "CHAT_MAX_MODEL_CALLS", "LOG_LEVEL", "MAX_APPROVALS_PER_DAY", "MAX_MODEL_CALLS",
+      "MAX_MODEL_CALLS_PER_DAY", "MAX_OPEN_APPROVALS", "MAX_RUNS_PER_MINUTE", "MAX_TOKENS_PER_DAY", "PERSONA", "POLICY_ALWAYS_ASK", "POLICY_DENIED", "POLICY_PERMITTED", "REJECT_OUTCOME", "RUN_DEADLINE",
     ], name)])
     error_message = "settings takes limits, policy, PERSONA and LOG_LEVEL; everything else has a variable of its own, and a secret never goes here."
   }

@@ -1,0 +1,345 @@
+package app_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/scripts/emulators"
+	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/model/fakegemini"
+	"github.com/countersign-run/countersign/shared/records"
+	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/store/storetest"
+)
+
+// timed is a world whose clock a test sets forward, the store's too.
+type timed struct {
+	*proved
+	ahead   atomic.Int64
+	forward func(time.Duration)
+}
+
+func (w *timed) now() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }
+
+func (w *timed) tick(d time.Duration) {
+	w.forward(d)
+	w.ahead.Add(int64(d))
+}
+
+// onTimedStores runs a test on a world over each store.
+func onTimedStores(t *testing.T, test func(t *testing.T, open func(settings ...string) *timed)) {
+	t.Run("embedded", func(t *testing.T) {
+		test(t, func(settings ...string) *timed {
+			w := &timed{forward: func(time.Duration) {}}
+			w.open(t, nil, settings...)
+			return w
+		})
+	})
+	t.Run("firestore", func(t *testing.T) {
+		t.Setenv("FIRESTORE_EMULATOR_HOST", emulators.Firestore(t))
+		test(t, func(settings ...string) *timed {
+			w := &timed{}
+			var shifted store.Store
+			project := fmt.Sprintf("demo-limits-%d", time.Now().UnixNano())
+			w.open(t, func(l *loop.Loop) {
+				shifted, w.forward = storetest.Shift(l.Store)
+				l.Store = shifted
+			}, append(settings, "STORE=firestore", "QUEUE=embedded", "GOOGLE_CLOUD_PROJECT="+project[:30])...)
+			warm := agent.UserPath("warm") // the emulator's first commit takes seconds
+			if _, err := shifted.Commit(t.Context(), store.Create(warm, nil, []byte("{}"))); err != nil {
+				t.Fatal(err)
+			}
+			w.App.API.Records = &records.Records{Store: shifted, Now: w.now}
+			w.App.API.Chat.Ledger = w.App.API.Records
+			return w
+		})
+	})
+}
+
+func (w *timed) open(t *testing.T, change func(*loop.Loop), settings ...string) {
+	t.Helper()
+	opts := []app.Option{app.WithClock(w.now)}
+	if change != nil {
+		opts = append(opts, app.WithLoop(change))
+	}
+	in, err := world.New(t.Context(), world.Options{Dir: t.TempDir(), Settings: settings, App: opts})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := in.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	w.proved = &proved{in, t}
+}
+
+// as sends a request with a token that outlasts the test's day.
+func (w *timed) as(uid, path, body string, header ...string) world.Answer {
+	w.t.Helper()
+	token, err := w.Issuer.Token(uid, world.Address(uid), world.Audience, 24*time.Hour)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	a, err := world.Send(w.t.Context(), http.DefaultClient, w.Base, token, "POST", path, body, header...)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return a
+}
+
+const (
+	runPath, streamPath, chatPath = "/api/agent/run", "/api/agent/run/stream", "/api/agent/chat"
+
+	hello     = `{"prompt":"hi"}`
+	helloPage = `{"message":"hi"}`
+)
+
+// refused expects a 429 of the code, and returns when to come back.
+func (w *timed) refused(a world.Answer, code string) time.Duration {
+	w.t.Helper()
+	after, err := strconv.Atoi(a.Header.Get("Retry-After"))
+	if a.HTTP != http.StatusTooManyRequests || a.Error.Class != "PolicyError" || string(a.Error.Code) != code || err != nil || after < 1 {
+		w.t.Fatalf("%d %s, Retry-After %q", a.HTTP, a.Body, a.Header.Get("Retry-After"))
+	}
+	return time.Duration(after) * time.Second
+}
+
+func (w *timed) done(a world.Answer) {
+	w.t.Helper()
+	if a.HTTP != http.StatusOK {
+		w.t.Fatalf("%d %s", a.HTTP, a.Body)
+	}
+}
+
+func TestRunsWithinAMinute(t *testing.T) {
+	onTimedStores(t, func(t *testing.T, open func(...string) *timed) {
+		w := open("MAX_RUNS_PER_MINUTE=5")
+		first := w.as("ana", runPath, hello, "Idempotency-Key", "one")
+		w.done(first)
+		w.tick(20 * time.Second)
+		for range 3 {
+			w.done(w.as("ana", runPath, hello))
+		}
+		w.done(w.as("ana", chatPath, helloPage))
+		w.refused(w.as("ana", runPath, hello), "too_many")
+		w.refused(w.as("ana", streamPath, hello), "too_many")
+		w.refused(w.as("ana", chatPath, helloPage), "too_many")
+		if again := w.as("ana", runPath, hello, "Idempotency-Key", "one"); again.HTTP != http.StatusOK || again.RunID != first.RunID {
+			t.Errorf("the same request again: %d %s", again.HTTP, again.Body)
+		}
+		w.done(w.as("bob", runPath, hello))
+		after := w.refused(w.as("ana", runPath, hello, "Idempotency-Key", "two"), "too_many")
+		if after > 40*time.Second {
+			t.Errorf("to come back after %s, though the first began 20 s ago", after)
+		}
+		w.tick(after)
+		w.done(w.as("ana", runPath, hello, "Idempotency-Key", "two"))
+		w.refused(w.as("ana", runPath, hello), "too_many")
+		w.tick(time.Minute)
+		for range 5 {
+			w.done(w.as("ana", runPath, hello))
+		}
+		w.refused(w.as("ana", runPath, hello), "too_many")
+	})
+}
+
+func TestManyAtOnceStayWithinTheLimits(t *testing.T) {
+	onTimedStores(t, func(t *testing.T, open func(...string) *timed) {
+		for _, path := range []string{runPath, chatPath} {
+			for _, setting := range []string{"MAX_RUNS_PER_MINUTE=3", "MAX_MODEL_CALLS_PER_DAY=3"} {
+				w := open(setting)
+				body := hello
+				if path == chatPath {
+					body = helloPage
+				}
+				var passed atomic.Int32
+				var all sync.WaitGroup
+				for range 6 {
+					all.Go(func() {
+						if a := w.as("ana", path, body); a.HTTP == http.StatusOK {
+							passed.Add(1)
+						} else if a.HTTP != http.StatusTooManyRequests {
+							t.Errorf("%d %s", a.HTTP, a.Body)
+						}
+					})
+				}
+				all.Wait()
+				if passed.Load() != 3 {
+					t.Errorf("%s with %s: %d of 6 at once passed", path, setting, passed.Load())
+				}
+			}
+		}
+	})
+}
+
+func TestADaysCallsOfTheModel(t *testing.T) {
+	onTimedStores(t, func(t *testing.T, open func(...string) *timed) {
+		w := open("MAX_MODEL_CALLS_PER_DAY=3")
+		w.mail()
+		r := w.ask() // the first call
+		w.SetBrain(world.Says("Hello."))
+		w.done(w.as("ana", runPath, hello))
+		w.done(w.as("ana", chatPath, helloPage))
+		for path, body := range map[string]string{runPath: hello, streamPath: hello, chatPath: helloPage} {
+			if after := w.refused(w.as("ana", path, body), "budget"); after > 24*time.Hour {
+				t.Errorf("to come back after %s", after)
+			}
+		}
+		w.done(w.as("bob", runPath, hello))
+		// What was approved is carried out; then the model may not be asked any more.
+		got := w.approve(r)
+		if got.Status != "failed" || got.ErrorReason != "budget" || len(w.EffectsOf("ana")) != 1 || !strings.Contains(got.Summary, "bob@example.com") {
+			t.Errorf("%s, with %d mails", got.Body, len(w.EffectsOf("ana")))
+		}
+		w.tick(w.refused(w.as("ana", runPath, hello), "budget"))
+		w.done(w.as("ana", runPath, hello))
+		w.done(w.as("ana", chatPath, helloPage))
+	})
+}
+
+func TestADaysTokens(t *testing.T) {
+	onTimedStores(t, func(t *testing.T, open func(...string) *timed) {
+		costs := func(total int) fakegemini.Brain {
+			return func(fakegemini.Request) fakegemini.Turn {
+				return fakegemini.Turn{Text: "Hello.", Usage: &fakegemini.Usage{PromptTokenCount: total - 1, CandidatesTokenCount: 1, TotalTokenCount: total}}
+			}
+		}
+		silent := func(fakegemini.Request) fakegemini.Turn {
+			return fakegemini.Turn{Text: strings.Repeat("Hello. ", 300), Usage: &fakegemini.Usage{}}
+		}
+		for _, how := range []struct{ path, body string }{{runPath, hello}, {streamPath, hello}, {chatPath, helloPage}} {
+			w := open("MAX_TOKENS_PER_DAY=1000")
+			ask := func() world.Answer {
+				if how.path != streamPath {
+					return w.as("ana", how.path, how.body)
+				}
+				return w.stream("ana", how.body)
+			}
+			w.SetBrain(costs(400))
+			for range 3 { // 400, 800, 1200
+				w.done(ask())
+			}
+			w.refused(ask(), "budget")
+			w.done(w.as("bob", runPath, hello))
+			w.tick(w.refused(ask(), "budget"))
+			w.SetBrain(silent)
+			for n := 0; ; n++ { // about 2,100 bytes of answer, and some of the question
+				if a := ask(); a.HTTP == http.StatusTooManyRequests && n >= 1 {
+					break
+				} else if a.HTTP != http.StatusOK || n > 2 {
+					t.Fatalf("%s: after %d answers of 2,100 bytes that nobody counted: %d %s", how.path, n, a.HTTP, a.Body)
+				}
+			}
+		}
+	})
+}
+
+// stream asks for lines, and takes the status for all of them where there are some.
+func (w *timed) stream(uid, body string) world.Answer {
+	w.t.Helper()
+	token, err := w.Issuer.Token(uid, world.Address(uid), world.Audience, 24*time.Hour)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(w.t.Context(), "POST", w.Base+streamPath, strings.NewReader(body))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	req.Header = http.Header{"Authorization": {"Bearer " + token}, "Content-Type": {"application/json"}}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	a := world.Answer{HTTP: res.StatusCode, Header: res.Header}
+	for dec := json.NewDecoder(res.Body); dec.More(); {
+		var line json.RawMessage
+		if err := dec.Decode(&line); err != nil {
+			w.t.Fatal(err)
+		}
+		a.Body = line
+	}
+	if res.StatusCode != http.StatusOK {
+		if err := json.Unmarshal(a.Body, &a); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	return a
+}
+
+// A user's own call of an action with an effect is a run; one that only looks is the operator's to limit.
+func TestCalledActionsWithinAMinute(t *testing.T) {
+	w := withActions(t, newEndpoint(t), "MAX_RUNS_PER_MINUTE=2", "MAX_MODEL_CALLS_PER_DAY=1")
+	for range 2 {
+		if a, _ := w.act("cart.add", `{"id":"mug"}`); a.HTTP != http.StatusOK {
+			t.Fatalf("%d %s", a.HTTP, a.Body)
+		}
+	}
+	if a, _ := w.act("cart.add", `{"id":"mug"}`); a.HTTP != http.StatusTooManyRequests || a.Header.Get("Retry-After") == "" {
+		t.Errorf("%d %s", a.HTTP, a.Body)
+	}
+	for range 5 {
+		if a, _ := w.act("look", `{"id":"mug"}`); a.HTTP != http.StatusOK {
+			t.Fatalf("%d %s", a.HTTP, a.Body)
+		}
+	}
+}
+
+// Who is always allowed is written to 20 times a day without a question; then it is asked again, until tomorrow.
+func TestAlwaysAllowedTwentyTimesADay(t *testing.T) {
+	onTimedStores(t, func(t *testing.T, open func(...string) *timed) {
+		w := open("MAX_RUNS_PER_MINUTE=0")
+		w.mail()
+		sends := func() world.Answer {
+			w.t.Helper()
+			a := w.as("ana", runPath, hello)
+			w.done(a)
+			return a
+		}
+		always := func(a world.Answer) {
+			w.t.Helper()
+			token, err := w.Issuer.Token("ana", world.Address("ana"), world.Audience, 24*time.Hour)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body := `{"approvalId":"` + a.Approvals[0].ApprovalID + `","decision":"approve_and_always_allow_recipient"}`
+			if got, err := world.Send(t.Context(), http.DefaultClient, w.Base, token, "POST", "/api/agent/approvals/resolve", body); err != nil || got.HTTP != http.StatusOK {
+				t.Fatalf("%v %s", err, got.Body)
+			}
+			w.deliver()
+		}
+		always(sends())
+		for n := range 20 {
+			if a := sends(); a.Status != "completed" {
+				t.Fatalf("mail %d after the first: %s", n+1, a.Body)
+			}
+		}
+		a := sends()
+		if a.Status != "awaiting_confirmation" || !strings.Contains(string(a.Body), "20 times today") {
+			t.Fatalf("the 21st: %s", a.Body)
+		}
+		always(a) // that it was always allowed once more makes the day no longer
+		if a := sends(); a.Status != "awaiting_confirmation" {
+			t.Fatalf("after another always: %s", a.Body)
+		}
+		if n := len(w.EffectsOf("ana")); n != 22 {
+			t.Errorf("%d mails were sent, want 22", n)
+		}
+		w.tick(24 * time.Hour / 2)
+		w.tick(24*time.Hour/2 - time.Minute) // the tokens are good for a day
+		if a := sends(); a.Status != "completed" {
+			t.Errorf("the next day: %s", a.Body)
+		}
+	})
+}

@@ -1,0 +1,32 @@
+package chat_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/chat"
+	"github.com/countersign-run/countersign/shared/model/script"
+	"github.com/countersign-run/countersign/shared/records"
+	"github.com/countersign-run/countersign/shared/store/memory"
+	"github.com/countersign-run/countersign/shared/store/storetest"
+)
+
+// A message costs one read and two commits of its user's document: before the model is asked, so that messages at once
+// cannot all be the last, and with what it used. Without limits it costs the read, since the user may be shut out.
+func TestWhatAMessageCosts(t *testing.T) {
+	type trips struct{ reads, commits int }
+	for limits, want := range map[agent.Limits]trips{{}: {1, 0}, {RunsPerMinute: 2, CallsPerDay: 100, TokensPerDay: 1000}: {1, 2}} {
+		w := newWorld(t, script.Turn{Text: "Hello."})
+		counted := storetest.Count(memory.New(func() time.Time { return w.now }))
+		w.chat.Ledger = &records.Records{Store: counted, Now: func() time.Time { return w.now }}
+		w.chat.Profile.Limits = limits
+		if _, err := w.chat.Say(context.Background(), chat.Request{UID: alice, Message: "Hi."}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if c := counted.Take(); c.Get.Trips != want.reads || c.Commit.Trips != want.commits || c.Get.Docs > 1 || c.Commit.Docs != want.commits {
+			t.Errorf("%+v: %+v", limits, c)
+		}
+	}
+}

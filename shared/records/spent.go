@@ -1,0 +1,47 @@
+package records
+
+import (
+	"context"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/store"
+)
+
+// Admit counts a request that asks the model and has no run in the store, as a page's conversation has none: its first
+// call of the model, and, where it begins something, its beginning. It returns what its user had used of the model
+// today before it, and how to count what the request uses beyond its first call. Errors: AuthError unauthenticated for
+// a user who was shut out; PolicyError too_many and budget for the limits, with the time after which to ask again.
+func (r *Records) Admit(ctx context.Context, uid string, l agent.Limits, begins bool) (agent.Admission, error) {
+	a := agent.Admission{Use: func(context.Context, int, int) error { return nil }}
+	doc, err := r.moveUserFrom(ctx, uid, store.Doc{}, func(u *agent.User, now time.Time) (bool, error) {
+		if err := u.MayAct(); err != nil || l.None() {
+			return false, err
+		}
+		if begins {
+			if err := u.Spent.MayBegin(l, now); err != nil {
+				return false, err
+			}
+		}
+		if err := u.Spent.MayAskModel(l, now, 0, 0); err != nil {
+			return false, err
+		}
+		a.Spent = agent.Spent{Day: u.Spent.Day, Calls: u.Spent.Calls, Tokens: u.Spent.Tokens}
+		if begins {
+			u.Spent.Begin(l, now)
+		}
+		u.Spent.Use(now, 1, 0)
+		return true, nil
+	})
+	if err != nil || l.None() {
+		return a, err
+	}
+	a.Use = func(ctx context.Context, calls, tokens int) error {
+		_, err := r.moveUserFrom(ctx, uid, doc, func(u *agent.User, now time.Time) (bool, error) {
+			u.Spent.Use(now, calls, tokens)
+			return calls != 0 || tokens != 0, nil
+		})
+		return err
+	}
+	return a, nil
+}
