@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"sync/atomic"
 
@@ -14,8 +15,9 @@ import (
 
 // account is a linked Google account whose consent is what the case says; nil: every account is linked and good.
 type account struct {
-	scopes  []string
-	refresh string // how the token endpoint answers once it is broken: an OAuth error, or a status
+	scopes   []string
+	unlinked bool
+	refresh  string // how the token endpoint answers once it is broken: an OAuth error, or a status
 
 	isBroken  atomic.Bool
 	refreshed atomic.Int64 // times that a refresh was refused
@@ -28,12 +30,17 @@ func (s *stage) account() (*account, error) {
 		return nil, err
 	}
 	spec, _ := v.(map[string]any)
+	if text, ok := v.(string); ok { // in one word
+		spec = map[string]any{"account": text}
+	}
 	a := &account{scopes: world.Scopes}
 	for name, part := range spec {
 		list, isList := part.([]any)
 		switch {
-		case name == "refresh":
+		case name == "refresh", name == "refresh_error", name == "error":
 			a.refresh = textOf(part)
+		case (name == "linked" || name == "account") && unlinked.MatchString(jsonOf(part)):
+			a.unlinked = true
 		case name == "scopes" && isList:
 			a.scopes = nil
 			for _, one := range list {
@@ -45,6 +52,9 @@ func (s *stage) account() (*account, error) {
 	}
 	return a, nil
 }
+
+// unlinked says that there is no account.
+var unlinked = regexp.MustCompile(`(?i)^"?(false|none|missing|unlinked|not linked|no|null)"?$`)
 
 const (
 	refreshToken = "1//refresh-token-CANARY"
@@ -61,7 +71,7 @@ func (a *account) settings() []string {
 
 // link has the user link the account, with the scopes that it grants.
 func (a *account) link(s *stage) error {
-	if a == nil {
+	if a == nil || a.unlinked {
 		return nil
 	}
 	s.w.Handle("/oauth/token", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { a.token(w, r, s.as) }))

@@ -13,6 +13,7 @@ import (
 	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/model/fakegemini"
+	"github.com/countersign-run/countersign/shared/store"
 )
 
 // resolve runs a case of http:resolve: the approval is made as its setup says, and afterwards nothing may have happened
@@ -136,26 +137,59 @@ func (s *stage) prepare() error {
 		s.pass(approvalTTL + late)
 		return err
 	}
-	switch setup {
-	case "", "open", "open_multi_recipient":
+	return s.done(run, setup)
+}
+
+var (
+	cancelledSetup = regexp.MustCompile(`cancel|run_(failed|ended|over)`)
+	deletedSetup   = regexp.MustCompile(`deleted|removed|gone|missing`)
+	disabledSetup  = regexp.MustCompile(`disabled|shut_?out|revoked`)
+	tamperedSetup  = regexp.MustCompile(`^stored_(args|hash|argshash|preview|tool|uid|owner)_(tampered|changed|edited|swapped)$`)
+	nothingSetup   = regexp.MustCompile(`^(open|pending|waiting)?(_multi_recipient|_several_recipients|_many)?$`)
+)
+
+// done brings the approval into the state that the setup names.
+func (s *stage) done(run world.Answer, setup string) error {
+	tampered := tamperedSetup.FindStringSubmatch(setup)
+	switch {
+	case nothingSetup.MatchString(setup), toolSetup.MatchString(setup):
 		return nil
-	case "already_approved", "already_approved_same":
-		return s.decided(s.as, run, "approve_once")
-	case "already_rejected", "already_rejected_same":
-		return s.decided(s.as, run, "reject")
-	case "run_cancelled", "run_failed":
+	case tampered != nil:
+		return s.tamperApproval(run, tampered[1])
+	case disabledSetup.MatchString(setup):
+		u := agent.User{}
+		return s.change(agent.UserPath(s.as), &u, func() { u.Disabled = true })
+	case cancelledSetup.MatchString(setup):
 		_, err := s.call(s.as, "POST", "/api/agent/runs/"+run.RunID+"/cancel", "")
 		return err
-	case "stored_args_tampered":
-		var ap agent.Approval
-		return s.change(agent.ApprovalPath(run.Approvals[0].ApprovalID), &ap, func() {
-			ap.Args = json.RawMessage(strings.Replace(string(ap.Args), "ana@example.com", "evil@x.com", 1))
-		})
-	}
-	if toolSetup.MatchString(setup) {
-		return nil
+	case deletedSetup.MatchString(setup):
+		_, err := s.w.App.Store.Commit(s.ctx, store.Delete(agent.ApprovalPath(run.Approvals[0].ApprovalID), time.Time{}))
+		return err
+	case strings.HasPrefix(setup, "already_approved"), strings.HasPrefix(setup, "approved"):
+		return s.decided(s.as, run, "approve_once")
+	case strings.HasPrefix(setup, "already_rejected"), strings.HasPrefix(setup, "rejected"):
+		return s.decided(s.as, run, "reject")
 	}
 	return unknown("the setup %q", setup)
+}
+
+// tamperApproval changes a stored approval behind Countersign's back.
+func (s *stage) tamperApproval(run world.Answer, part string) error {
+	var ap agent.Approval
+	return s.change(agent.ApprovalPath(run.Approvals[0].ApprovalID), &ap, func() {
+		switch part {
+		case "args":
+			ap.Args = json.RawMessage(strings.Replace(string(ap.Args), "ana@example.com", "evil@x.com", 1))
+		case "preview":
+			ap.Preview.Title = "Read a mail"
+		case "tool":
+			ap.Tool = "calendar_event_create"
+		case "uid", "owner":
+			ap.UID = "userB"
+		default:
+			ap.ArgsHash = strings.Repeat("0", len(ap.ArgsHash))
+		}
+	})
 }
 
 // prepared is a run that waits for what the setup names.
@@ -166,7 +200,7 @@ func (s *stage) prepared(setup string) (world.Answer, error) {
 		return s.opened(s.as, m[1], world.Event("x", s.now().AddDate(0, 1, 0)))
 	case m != nil && m[1] != "gmail_send":
 		return s.opened(s.as, m[1], map[string]any{"text": "x"})
-	case setup == "open_multi_recipient":
+	case nothingSetup.MatchString(setup) && strings.Contains(setup, "_"):
 		return s.opened(s.as, "gmail_send", map[string]any{"to": []string{"ana@example.com", "Bo@Example.com"}, "cc": []string{"cy@example.org"}, "subject": "s", "body": canaryOf(s.as)})
 	}
 	return s.open1("", s.as)

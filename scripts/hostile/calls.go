@@ -41,11 +41,11 @@ func (s *stage) ownTools(name string) func(*loop.Loop) {
 	}
 }
 
-// reading adds a tool that reads and answers with the text.
-func (s *stage) reading(name, text string) func(*loop.Loop) {
+// reading adds a tool that reads and answers with the text, as it is then.
+func (s *stage) reading(name string, text *string) func(*loop.Loop) {
 	return func(l *loop.Loop) {
 		l.Tools[name] = tool.Define(tool.Def[words, words]{Name: name, Description: "Reads something for the runner.",
-			Execute: func(context.Context, tool.Call, words) (words, error) { return words{text}, nil }})
+			Execute: func(context.Context, tool.Call, words) (words, error) { return words{*text}, nil }})
 	}
 }
 
@@ -67,6 +67,7 @@ func call(s *stage) (got, error) {
 	if err := errors.Join(e1, e2, s.allow(name)); err != nil {
 		return got{}, err
 	}
+	args = inOurWords(s.c, name, args)
 	s.keep(args)
 	before := s.effects()
 	run, err := s.ask(s.as, "Please do it.", once(name, args))
@@ -181,7 +182,7 @@ func shownWhole(body []byte, name string, args any) error {
 		r, _ := utf8.DecodeRuneInString(view[at:])
 		return fmt.Errorf("the pending view shows U+%04X as it is", r)
 	}
-	for _, text := range texts(args, "to", "cc", "bcc", "subject", "body", "summary", "description", "location", "attendees") {
+	for _, text := range texts(args, "to", "cc", "bcc", "subject", "body", "htmlBody", "summary", "description", "location", "attendees") {
 		line, hidden := visible.Line(text)
 		long, _ := visible.Text(strings.ReplaceAll(text, "\r\n", "\n")) // a mail's line ends are not its words
 		if !contains(view, line) && !contains(view, long) {
@@ -231,7 +232,8 @@ func sentAsAsked(m localgoogle.Message, args any) error {
 	}
 	subject, body := texts(args, "subject")[0], texts(args, "body")[0]
 	unix := func(s string) string { return strings.TrimRight(strings.ReplaceAll(s, "\r\n", "\n"), "\n") }
-	if m.Subject != subject || unix(m.Text) != unix(body) && unix(m.HTML) != unix(body) {
+	html := strings.Join(texts(args, "htmlBody"), "")
+	if m.Subject != subject || unix(m.Text) != unix(body) || unix(m.HTML) != unix(html) {
 		return fmt.Errorf("the mail says %q, %q%q", m.Subject, m.Text, m.HTML)
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +17,8 @@ import (
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/store"
 )
+
+var deletion = regexp.MustCompile(`(?i)^(?:delete|erase|forget|remove) (?:the )?(?:user )?(\w+)$`)
 
 // witness is a store that remembers which documents were written.
 type witness struct {
@@ -36,10 +39,11 @@ func (w *witness) Commit(ctx context.Context, writes ...store.Write) ([]time.Tim
 // erased has an operator delete a user who has sent a mail, waits with another, and has a plain conversation. Nothing of
 // what they wrote is left in any document, and the chains of the audit are whole to the end that they had.
 func (s *stage) erased(text string) (got, error) {
-	uid, ok := strings.CutPrefix(text, "delete ")
-	if !ok {
+	m := deletion.FindStringSubmatch(text)
+	if m == nil {
 		return got{}, unknown("gdpr: %s", text)
 	}
+	uid := m[1]
 	seen := &witness{}
 	if err := s.open(func(l *loop.Loop) { seen.Store, l.Store = l.Store, seen }); err != nil {
 		return got{}, err

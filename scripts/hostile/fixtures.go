@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -17,6 +18,18 @@ func (s *stage) fixture(name, arg string) (any, error) {
 	switch kind {
 	case "PROJECT":
 		return project, nil
+	case "AUD", "AUDIENCE":
+		return s.claims()["aud"], nil
+	case "ISS", "ISSUER":
+		return s.claims()["iss"], nil
+	case "PUSHAUD", "PUSH_AUD", "PUSH_AUDIENCE":
+		return world.PushAudience, nil
+	case "PUSHACCOUNT", "PUSH_ACCOUNT", "PUSH_SERVICE_ACCOUNT", "PUSHER":
+		return world.PushAccount, nil
+	case "EMAIL":
+		return world.Address(cmp.Or(arg, s.as)), nil
+	case "UID":
+		return cmp.Or(arg, s.as), nil
 	case "JWT":
 		return s.userToken(arg)
 	case "PUSHJWT":
@@ -25,7 +38,12 @@ func (s *stage) fixture(name, arg string) (any, error) {
 		return s.envelope(arg)
 	case "CALL":
 		return s.openCall(arg)
-	case "OPEN", "RUN", "THREAD", "ACTION":
+	case "HISTORY":
+		return s.keptHistory(arg)
+	case "OPEN", "APPROVAL", "RUN", "THREAD", "ACTION", "HASH", "ARGSHASH":
+		if s.w == nil {
+			return nil, unknown("$%s before there is a world", name)
+		}
 		uid := arg
 		if uid == "" {
 			uid = s.as
@@ -35,7 +53,7 @@ func (s *stage) fixture(name, arg string) (any, error) {
 			return nil, err
 		}
 		ap := run.Approvals[0]
-		return map[string]string{"OPEN": ap.ApprovalID, "RUN": run.RunID, "THREAD": run.ThreadID, "ACTION": ap.ActionID}[kind], nil
+		return map[string]string{"OPEN": ap.ApprovalID, "APPROVAL": ap.ApprovalID, "HASH": ap.ArgsHash, "ARGSHASH": ap.ArgsHash, "RUN": run.RunID, "THREAD": run.ThreadID, "ACTION": ap.ActionID}[kind], nil
 	}
 	return nil, unknown("the fixture $%s", name)
 }
@@ -49,7 +67,7 @@ func (s *stage) userToken(uid string) (string, error) {
 	switch {
 	case uid == "expired":
 		claims["sub"], claims["exp"] = s.as, s.now().Add(-time.Hour).Unix()
-	case strings.HasPrefix(uid, "disabled"):
+	case strings.HasPrefix(uid, "disabled") && s.w != nil:
 		u := agent.User{UID: uid}
 		if err := s.change(agent.UserPath(uid), &u, func() { u.Disabled = true }); err != nil {
 			return "", err

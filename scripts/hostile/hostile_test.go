@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -26,22 +27,9 @@ func theInternet(t *testing.T) *internet {
 
 // TestHostileInputs runs the committed cases, variations of our own, and the file that HOSTILE_CASES names.
 func TestHostileInputs(t *testing.T) {
-	files := []string{"testdata/hostile.jsonl", "testdata/own.jsonl"}
-	if more := os.Getenv("HOSTILE_CASES"); more != "" {
-		files = append(files, more)
-	}
-	var all []Case
-	seen := map[string]bool{}
-	for _, file := range files {
-		cases, err := readCases(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, c := range cases {
-			if key := c.ID + jsonOf(c.Input); !seen[key] { // the file may be the committed one
-				seen[key], all = true, append(all, c)
-			}
-		}
+	all, err := allCases()
+	if err != nil {
+		t.Fatal(err)
 	}
 	var table strings.Builder
 	ok, err := report(&table, runAll(t.Context(), theInternet(t), all), false)
@@ -86,7 +74,7 @@ func TestAFalseExpectationFails(t *testing.T) {
 
 func TestWhatIsNotKnownFails(t *testing.T) {
 	for name, line := range map[string]string{
-		"target":    `{"id":"x","category":"auth","target":"http:nothing","input":{},"expect":{"class":"none","http":200}}`,
+		"name":      `{"id":"x","category":"auth","target":"http:run","input":{"body":{"prompt":"of $MOON"}},"expect":{"class":"none","http":200}}`,
 		"part":      `{"id":"x","category":"auth","target":"http:run","input":{"body":{"prompt":"x"},"headers":{"Authorization":"Bearer $JWT(userA)"},"moon":"full"},"expect":{"class":"none","http":200}}`,
 		"operator":  `{"id":"x","category":"auth","target":"http:run","input":{"body":{"prompt":{"$moon":1}}},"expect":{"class":"none","http":200}}`,
 		"fixture":   `{"id":"x","category":"auth","target":"http:run","input":{"body":{"prompt":"$MOON(full)"}},"expect":{"class":"none","http":200}}`,
@@ -111,6 +99,50 @@ func TestWhatIsNotKnownFails(t *testing.T) {
 				t.Errorf("%v", r.Wrong)
 			}
 		})
+	}
+}
+
+// TestWhatIsNotBuilt is told from what is not known: nothing is wrong with a case about a target that comes later. Of the
+// committed cases these are all.
+func TestWhatIsNotBuilt(t *testing.T) {
+	for name, c := range map[string]Case{
+		"a target":  {Target: "http:plans"},
+		"a tool":    {Target: "tool:run_command"},
+		"a setting": {Target: "config:boot", Input: map[string]any{"env": map[string]any{"SSH_HOST_KEYS": "none"}}},
+		"a source":  {Target: "run:hijacked_model", Input: map[string]any{"untrusted": map[string]any{"source": "AGENT.md", "text": "x"}}},
+		"an action": {Target: "run:hijacked_model", Input: map[string]any{"untrusted": map[string]any{"source": "prompt"}, "model": "calls plan update"}},
+	} {
+		if r := runOne(t.Context(), theInternet(t), c); r.NotYet == "" || len(r.Wrong) > 0 {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+	cases, err := allCases()
+	if err != nil {
+		t.Fatal(err)
+	}
+	later := regexp.MustCompile(`^(tool:(run_command|web_fetch|fs\.|docker\.|github\.)|ssh:|http:plan\b|run:hijacked_model with AGENT.md|tool:gmail_send with attachments)`)
+	for _, c := range cases {
+		if what := missing(c); what != "" && !later.MatchString(what) {
+			t.Errorf("%s is for %s, which is not known to come later", c.ID, what)
+		}
+	}
+}
+
+// TestAnotherReason does not take a refusal of a form for one of what a case is about.
+func TestAnotherReason(t *testing.T) {
+	about := func(note string) (c Case) { c.Expect.Note = note; return c }
+	for message, note := range map[string]string{
+		"start: a value of another type is needed here":        "the end is before the start",
+		"there is a field that is not known":                   "deeper than 64 levels",
+		"The field is not acceptable: a description is needed": "300 tools",
+	} {
+		g := got{class: "ValidationError", message: message}
+		if len(reason(about(note), g)) == 0 {
+			t.Errorf("%q is taken for a refusal because of %q", message, note)
+		}
+		if wrong := reason(about(note+"; an unknown field, a number for a string, missing"), g); len(wrong) > 0 {
+			t.Errorf("%v", wrong)
+		}
 	}
 }
 

@@ -27,7 +27,10 @@ func compare(c Case, g got) (wrong []string) {
 	if m := decisionNote.FindStringSubmatch(due.Note); m != nil && !decisionFits(m[1], g.decision) {
 		wrong = append(wrong, fmt.Sprintf("the decision is %q, want %s", g.decision, m[1]))
 	}
-	return wrong
+	if len(wrong) > 0 {
+		return wrong
+	}
+	return reason(c, g)
 }
 
 // inRun reports whether the target is reached by a model within a run.

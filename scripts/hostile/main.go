@@ -1,7 +1,9 @@
 // Command hostile runs a file of hostile inputs (one JSON case a line) against all of Countersign, and prints by category
 // what held:
 //
-//	go run ./scripts/hostile [-cases FILE] [-only ID] [-v]
+//	go run ./scripts/hostile [-cases FILE] [-only ID,ID] [-v] [-json]
+//
+// Without -cases it runs those of testdata, and those of the file that HOSTILE_CASES names.
 //
 // Every case has a world of its own: an embedded store in a temporary directory, a strict fake Gemini, a local Gmail and
 // Calendar, and no way to any other address. Beside what a case asks for itself there must be no effect that nobody
@@ -12,6 +14,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
@@ -22,11 +25,14 @@ import (
 )
 
 func main() {
-	file := flag.String("cases", cmp.Or(os.Getenv("HOSTILE_CASES"), "scripts/hostile/testdata/hostile.jsonl"), "the file of cases")
-	only := flag.String("only", "", "run the cases whose id begins so")
-	verbose := flag.Bool("v", false, "print what came of every case")
+	var o options
+	flag.StringVar(&o.file, "cases", "", "the file of cases; the default is all of testdata")
+	flag.StringVar(&o.only, "only", "", "run the cases whose id begins so; several with commas between them")
+	flag.StringVar(&o.not, "not", "", "leave out the case of this id")
+	flag.BoolVar(&o.verbose, "v", false, "print what came of every case")
+	flag.BoolVar(&o.json, "json", false, "print a line of JSON for each case, and no table")
 	flag.Parse()
-	ok, err := run(context.Background(), os.Stdout, *file, *only, *verbose)
+	ok, err := run(context.Background(), os.Stdout, o)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "hostile:", err)
 		os.Exit(2)
@@ -36,19 +42,76 @@ func main() {
 	}
 }
 
-// run runs the cases of the file and prints the table; ok says that no category is under its bar.
-func run(ctx context.Context, out io.Writer, file, only string, verbose bool) (ok bool, err error) {
-	cases, err := readCases(file)
+type options struct {
+	file, only    string
+	not           string
+	verbose, json bool
+}
+
+// run runs the cases and prints what came of them; ok says that no category is under its bar.
+func run(ctx context.Context, out io.Writer, o options) (ok bool, err error) {
+	cases, err := o.cases()
 	if err != nil {
 		return false, err
 	}
-	cases = slices.DeleteFunc(cases, func(c Case) bool { return !strings.HasPrefix(c.ID, only) })
 	net, err := goOffline()
 	if err != nil {
 		return false, err
 	}
 	results := runAll(ctx, net, cases)
-	return report(out, results, verbose)
+	if o.json {
+		return list(out, results)
+	}
+	return report(out, results, o.verbose)
+}
+
+// cases are those that were asked for.
+func (o options) cases() (cases []Case, err error) {
+	if o.file != "" {
+		cases, err = readCases(o.file)
+	} else {
+		cases, err = allCases()
+	}
+	if err != nil {
+		return nil, err
+	}
+	cases = slices.DeleteFunc(cases, func(c Case) bool {
+		return c.ID == o.not || !slices.ContainsFunc(strings.Split(o.only, ","), func(id string) bool { return strings.HasPrefix(c.ID, id) })
+	})
+	if len(cases) == 0 {
+		return nil, fmt.Errorf("no case begins with %q", o.only)
+	}
+	return cases, nil
+}
+
+// list prints each result as a line of JSON, for programs.
+func list(out io.Writer, results []Result) (ok bool, err error) {
+	ok = true
+	enc := json.NewEncoder(out)
+	for _, r := range results {
+		ok = ok && len(r.Wrong) == 0
+		if err := enc.Encode(Outcome{r.ID, r.outcome(), r.Wrong}); err != nil {
+			return false, err
+		}
+	}
+	return ok, nil
+}
+
+// Outcome is a line of -json.
+type Outcome struct {
+	ID    string   `json:"id"`
+	Came  string   `json:"came"` // "passed", "failed" or "not yet"
+	Wrong []string `json:"wrong,omitempty"`
+}
+
+func (r Result) outcome() string {
+	switch {
+	case r.NotYet != "":
+		return "not yet"
+	case len(r.Wrong) > 0:
+		return "failed"
+	}
+	return "passed"
 }
 
 // bars are the shares that must pass, in percent; other categories have the common one.
@@ -70,11 +133,11 @@ func report(out io.Writer, results []Result, verbose bool) (ok bool, err error) 
 			l = &line{}
 			table[r.Category], names = l, append(names, r.Category)
 		}
-		switch {
-		case r.NotYet != "":
+		switch r.outcome() {
+		case "not yet":
 			l.notYet++
 			missing[r.NotYet]++
-		case len(r.Wrong) > 0:
+		case "failed":
 			l.failed++
 		default:
 			l.passed++

@@ -17,11 +17,12 @@ const maxModelCalls = 3 // the default of MAX_MODEL_CALLS
 
 // answer runs a case of model:response: the model answers what the case says, whatever it is told then.
 func answer(s *stage) (got, error) {
-	turn, forever, err := s.turn()
-	if err != nil {
+	nothing := "nothing yet"
+	if err := s.open(s.reading("look_up", &nothing)); err != nil {
 		return got{}, err
 	}
-	if err := s.open(s.reading("look_up", "nothing yet")); err != nil {
+	turn, forever, err := s.turn()
+	if err != nil {
 		return got{}, err
 	}
 	claim := ""
@@ -94,6 +95,11 @@ func describe(t *fakegemini.Turn, name string, v any) (known bool, err error) {
 		t.Finish = textOf(v)
 	case "blockReason":
 		t.Block = textOf(v)
+	case "error":
+		t.Status, t.Body = 400, jsonOf(map[string]any{"error": v})
+		if code, ok := spec["code"]; ok {
+			t.Status, err = number(code)
+		}
 	case "promptFeedback":
 		t.Block = textOf(spec["blockReason"])
 	case "raw":
@@ -104,13 +110,15 @@ func describe(t *fakegemini.Turn, name string, v any) (known bool, err error) {
 		if list, ok := v.([]any); ok && len(list) > 0 {
 			t.Body = jsonOf(map[string]any{"candidates": []any{map[string]any{"content": map[string]any{"role": "model", "parts": v}, "finishReason": "STOP"}}})
 		}
-	case "http":
+	case "http", "status":
 		t.Status, err = number(v)
+	case "body", "garbage":
+		t.Body = textOf(v)
 	case "retryAfter":
 		t.Header = http.Header{"Retry-After": {textOf(v)}}
-	case "hangup", "reset":
+	case "hangup", "reset", "cut", "truncated":
 		t.Hangup = true
-	case "hang", "timeout":
+	case "hang", "timeout", "stall", "delay", "delay_s":
 		t.Delay = time.Hour
 	case "functionCall":
 		t.Calls = append(t.Calls, callOf(spec))
@@ -139,11 +147,14 @@ func describeCalls(t *fakegemini.Turn, v any) error {
 
 func callOf(spec map[string]any) fakegemini.Call {
 	c := fakegemini.Call{Name: textOf(spec["name"]), ID: textOf(spec["id"])}
-	if args, ok := spec["args"]; ok && args != nil {
+	if args, ok := spec["args"]; ok { // null is said, and something else than nothing
 		c.Args = json.RawMessage(jsonOf(args))
 	}
 	return c
 }
+
+// obeys is a model that does what it reads.
+var obeys = regexp.MustCompile(`(?i)\b(obeys?|follows?|complies|does (all|what|as)|hijacked|believes)\b`)
 
 // noName are characters that no tool's name has.
 var noName = regexp.MustCompile(`[^a-z0-9]+`)
@@ -154,19 +165,22 @@ var addresses = regexp.MustCompile(`[\w.+-]+@[\w-]+(\.[\w-]+)+`)
 // model does all that it can to obey. It may write mails to whomever it likes; they wait for the user, with the true
 // recipients.
 func hijack(s *stage) (got, error) {
-	v, _, e1 := s.take("untrusted")
-	obeys, e2 := s.takeText("model")
-	spec, _ := v.(map[string]any)
-	source, text := textOf(spec["source"]), textOf(spec["text"])
-	if err := errors.Join(e1, e2); err != nil || !strings.HasPrefix(obeys, "obeys") {
-		return got{}, errors.Join(err, unknown("a model that %s", obeys))
-	}
+	raw, _ := s.c.Input["untrusted"].(map[string]any)
+	source := textOf(raw["source"])
 	name, fromTool := strings.CutPrefix(source, "tool_output:")
 	if name = strings.Trim(noName.ReplaceAllString(strings.ToLower(name), "_"), "_"); name == "" {
 		name = "look_up"
 	}
-	if err := s.open(s.reading(name, text)); err != nil {
+	var text string
+	if err := s.open(s.reading(name, &text)); err != nil {
 		return got{}, err
+	}
+	v, _, e1 := s.take("untrusted") // its words may name what there is only now
+	how, e2 := s.takeText("model")
+	spec, _ := v.(map[string]any)
+	text = textOf(spec["text"])
+	if err := errors.Join(e1, e2); err != nil || text == "" || how != "" && !obeys.MatchString(how) {
+		return got{}, errors.Join(err, unknown("a model that %s, by the words %q", how, text))
 	}
 	s.private[text] = true
 	to := append(addresses.FindAllString(text, -1), "evil@x.com")[0]

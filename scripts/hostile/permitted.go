@@ -1,16 +1,50 @@
 package main
 
-import "strings"
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/countersign-run/countersign/shared/config"
+)
+
+// unbuilt are sources of untrusted words that nothing here reads, and callsFor what a model asks for that nothing here has.
+var (
+	unbuilt  = regexp.MustCompile(`(?i)(\.md$|\bskill|\bplan|context file|sub.?agent|\bmcp\b|terminal)`)
+	callsFor = regexp.MustCompile(`^(?:calls|uses|updates|changes) (.+)$`)
+)
 
 // missingPart is what a case needs that is not built, though its target is.
 func missingPart(c Case) string {
-	source := ""
 	if u, ok := c.Input["untrusted"].(map[string]any); ok {
-		source, _ = u["source"].(string)
+		if source, _ := u["source"].(string); unbuilt.MatchString(source) {
+			return c.Target + " with " + source
+		}
 	}
-	switch {
-	case source == "AGENT.md":
-		return "run:hijacked_model with a context file and a plan"
+	if model, _ := c.Input["model"].(string); strings.HasPrefix(c.Target, "run:") && callsFor.MatchString(model) {
+		return c.Target + " whose model " + model
+	}
+	if env, ok := c.Input["env"].(map[string]any); ok && c.Target == "config:boot" {
+		return unreadSetting(env)
+	}
+	args, _ := c.Input["args"].(map[string]any)
+	for name := range args {
+		if foreign[name] && !aboutForm.MatchString(c.Expect.Note) {
+			return fmt.Sprintf("%s with %s", c.Target, name)
+		}
+	}
+	return ""
+}
+
+// unreadSetting names a variable of the environment that nothing here looks at.
+func unreadSetting(env map[string]any) string {
+	var asked []string
+	_, _ = config.Load(func(name string) string { asked = append(asked, name); return "" }, everyPart...) // it need not start
+	for name := range env {
+		if !slices.Contains(asked, name) {
+			return "config:boot with " + name
+		}
 	}
 	return ""
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"regexp"
 	"strconv"
 	"strings"
@@ -30,7 +31,8 @@ func private(s *stage) (got, error) {
 		return got{}, err
 	}
 	for name, run := range map[string]func(string) error{
-		"prompt": s.privatePrompt, "tool_error": s.privateFailure, "args_canary": s.privateBody, "tamper": s.tampered,
+		"prompt": s.privatePrompt, "tool_error": s.privateFailure, "provider_error": s.privateFailure, "args_canary": s.privateBody,
+		"model_error": s.privateModel, "token": s.privateToken, "comment": s.privateComment, "tamper": s.tampered,
 	} {
 		text, err := s.takeText(name)
 		if err != nil {
@@ -59,6 +61,43 @@ func (s *stage) privatePrompt(text string) error {
 		err = errors.Join(err, errors.New("the model's error is in the answer"))
 	}
 	return errors.Join(err, refused, broken)
+}
+
+// privateModel has the model fail with the text.
+func (s *stage) privateModel(text string) error {
+	s.private[text] = true
+	a, err := s.ask(s.as, "Please.", func(fakegemini.Request) fakegemini.Turn {
+		return fakegemini.Turn{Status: 400, Body: fakegemini.ErrorBody(400, text)}
+	})
+	if a.Status != "failed" || strings.Contains(string(a.Body), text) {
+		err = errors.Join(err, fmt.Errorf("the run: %s", a.Body))
+	}
+	return err
+}
+
+// privateToken comes with the text for a token.
+func (s *stage) privateToken(text string) error {
+	s.private[text] = true
+	a, err := world.Send(s.ctx, http.DefaultClient, s.w.Base, text, "GET", "/api/agent/threads", "")
+	s.hear(s.as, "GET /api/agent/threads", a)
+	if err == nil && a.HTTP != http.StatusUnauthorized {
+		err = fmt.Errorf("it is answered %d", a.HTTP)
+	}
+	return err
+}
+
+// privateComment gives the text as the reason of a no.
+func (s *stage) privateComment(text string) error {
+	s.private[text] = true
+	run, err := s.open1("", s.as)
+	if err != nil {
+		return err
+	}
+	a, err := s.call(s.as, "POST", "/api/agent/approvals/resolve", jsonOf(map[string]any{"approvalId": run.Approvals[0].ApprovalID, "decision": "reject", "comment": text}))
+	if err == nil && a.HTTP != http.StatusOK {
+		err = fmt.Errorf("the no is answered %s", a.Body)
+	}
+	return errors.Join(err, s.deliver())
 }
 
 // privateFailure has the provider say the text in an error.
@@ -126,16 +165,21 @@ func (s *stage) chain(run world.Answer) (entries []audit.Entry, head audit.Head,
 }
 
 var (
-	tampering = regexp.MustCompile(`^(change|modify|edit|alter|delete|remove|swap|reorder|duplicate|append|insert|truncate|cut)\b`)
+	tampering = regexp.MustCompile(`(?i)\b(change|modify|edit|alter|rewrite|replace|delete|remove|drop|swap|reorder|move|duplicate|append|insert|forge|truncate|cut)(d|s|ed)?\b`)
+	lastOnes  = regexp.MustCompile(`(?i)\b(last|newest|end|tail)\b`)
 	numbers   = regexp.MustCompile(`\d+`)
 )
 
 // tampered changes a chain of twelve entries behind Countersign's back; whoever verifies it is told where.
 func (s *stage) tampered(how string) error {
-	verb, found := tampering.FindString(how), numbers.FindAllString(how, -1)
-	if verb == "" || len(found) == 0 {
+	words, found := tampering.FindStringSubmatch(how), numbers.FindAllString(how, -1)
+	if len(found) == 0 && lastOnes.MatchString(how) {
+		found = []string{"12"}
+	}
+	if words == nil || len(found) == 0 {
 		return unknown("tamper: %s", how)
 	}
+	verb := strings.ToLower(words[1])
 	first, e1 := strconv.ParseInt(found[0], 10, 64)
 	second, e2 := strconv.ParseInt(found[len(found)-1], 10, 64)
 	if err := errors.Join(e1, e2); err != nil {
@@ -186,7 +230,7 @@ func (s *stage) tamper(how, runID string, first, second, last int64) error {
 	var a, b audit.Entry
 	at, to := audit.Path(runID, first), audit.Path(runID, second)
 	switch how {
-	case "delete", "remove":
+	case "delete", "remove", "drop":
 		_, err := s.w.App.Store.Commit(s.ctx, store.Delete(at, time.Time{}))
 		return err
 	case "truncate", "cut":
@@ -196,9 +240,9 @@ func (s *stage) tamper(how, runID string, first, second, last int64) error {
 			}
 		}
 		return nil
-	case "duplicate", "append", "insert":
+	case "duplicate", "append", "insert", "forge":
 		return s.forge(at, audit.Path(runID, last+1), last+1)
-	case "swap", "reorder":
+	case "swap", "reorder", "move":
 		if err := s.change(at, &a, func() {}); err != nil {
 			return err
 		}

@@ -39,7 +39,7 @@ func provider(s *stage) (got, error) {
 		return got{}, err
 	}
 	if crash, err := s.takeText("crash"); err != nil || crash != "" {
-		if f.crash = crash == "after_response_before_record"; !f.crash {
+		if f.crash = crashed.MatchString(crash); !f.crash {
 			return got{}, errors.Join(err, unknown("a crash %s", crash))
 		}
 	}
@@ -72,6 +72,9 @@ func provider(s *stage) (got, error) {
 	return s.settled(run, f, int(struck.Load()))
 }
 
+// crashed is a death between the effect and its record.
+var crashed = regexp.MustCompile(`after_(response|send|effect|call|insert)|before_(record|outcome|commit)`)
+
 // failing takes what fails, and how.
 func (s *stage) failing() (tool, phrase string, err error) {
 	for _, tool := range []string{"gmail", "calendar", "generic"} {
@@ -95,12 +98,32 @@ func (s *stage) wanted(tool string) (world.Answer, error) {
 	return s.opened(s.as, "gmail_send", world.Mail("ana@example.com", "s", canaryOf(s.as)))
 }
 
+// A provider's failure in words: what it answers, and whether it did what it was asked first.
 var (
-	accepted = regexp.MustCompile(`^accept(?:ed|s)? then (?:(\d{3})|connection (reset)|(timeout)|(empty))`)
+	accepted = regexp.MustCompile(`(?i)^(?:(?:is )?(?:accept(?:ed|s)?|sent|sends|delivers|inserts|created|done|stores)(?:,? (?:it )?(?:but|then|and)) |.*\bafter (?:accept|send|insert|it (?:was|is) (?:sent|accepted|done)))`)
+	unheard  = regexp.MustCompile(`(?i)\b(?:before (?:accept|send|insert|anything)|not accepted|nothing (?:was )?(?:sent|done))`)
 	refused  = regexp.MustCompile(`^(\d{3})\b ?(.*)$`)
-	unheard  = regexp.MustCompile(`^(?:connection )?(reset|timeout) before accept`)
-	conflict = regexp.MustCompile(`^409 (?:with our|with (?:a |an)?(?:foreign|other)|without our|then get says cancelled)`)
+	status   = regexp.MustCompile(`\b[45]\d\d\b`)
+	cutOff   = regexp.MustCompile(`(?i)\b(reset|hang.?up|closed|broken pipe|EOF)\b`)
+	silent   = regexp.MustCompile(`(?i)\b(time.?out|times out|hangs?|no answer|never answers)\b`)
+	emptied  = regexp.MustCompile(`(?i)\b(empty|no body|nothing in it)\b`)
+	conflict = regexp.MustCompile(`(?i)^409\b.*(?:our|foreign|other|somebody|cancelled|deleted)`)
+	drafted  = regexp.MustCompile(`(?i)^draft (?:is |was |gets )?(edited|changed|deleted|removed|thrown away)`)
 )
+
+// how reads the kind of a failure out of the words: after the effect, or before it.
+func how(phrase string, after bool) (k localgoogle.Kind, ok bool) {
+	kinds := map[bool][4]localgoogle.Kind{
+		true:  {localgoogle.ResetAfter, localgoogle.HangAfter, localgoogle.EmptyAfter, localgoogle.StatusAfter},
+		false: {localgoogle.ResetBefore, localgoogle.HangBefore, localgoogle.None, localgoogle.StatusBefore},
+	}[after]
+	for i, words := range []*regexp.Regexp{cutOff, silent, emptied, status} {
+		if words.MatchString(phrase) && kinds[i] != localgoogle.None {
+			return kinds[i], true
+		}
+	}
+	return localgoogle.None, false
+}
 
 // sends are the operations that have the effect.
 var sends = map[string]string{"gmail": "gmail.drafts.send", "generic": "gmail.messages.send", "calendar": "calendar.events.insert"}
@@ -110,23 +133,23 @@ func failureOf(tool, phrase string) (failure, error) {
 	f := failure{op: sends[tool], effects: 1}
 	switch {
 	case tool == "calendar" && conflict.MatchString(phrase):
-		f.taken = phrase
+		f.taken = strings.ToLower(phrase)
 		f.op = ""
-	case accepted.MatchString(phrase):
-		m := accepted.FindStringSubmatch(phrase)
-		f.fault.Kind = map[bool]localgoogle.Kind{m[1] != "": localgoogle.StatusAfter, m[2] != "": localgoogle.ResetAfter,
-			m[3] != "": localgoogle.HangAfter, m[4] != "": localgoogle.EmptyAfter}[true]
-		f.fault.Status, _ = strconv.Atoi(m[1]) // none is the default
-	case unheard.MatchString(phrase):
-		f.fault.Kind = localgoogle.ResetBefore
-		if strings.HasPrefix(phrase, "timeout") {
-			f.fault.Kind = localgoogle.HangBefore
+	case accepted.MatchString(phrase), unheard.MatchString(phrase) && !refused.MatchString(phrase):
+		kind, ok := how(phrase, accepted.MatchString(phrase))
+		if !ok {
+			return f, unknown("%s: %s", tool, phrase)
 		}
+		f.fault.Kind = kind
+		f.fault.Status, _ = strconv.Atoi(status.FindString(phrase)) // none is the default
 	case strings.HasPrefix(phrase, "rewrites Message-ID"): // as it always does
-	case strings.HasPrefix(phrase, "draft edited"):
-		f.op, f.fault.Kind, f.effects = "gmail.drafts.get", localgoogle.DraftEdited, 0
-	case strings.HasPrefix(phrase, "draft deleted"):
+	case drafted.MatchString(phrase):
 		f.op, f.fault.Kind, f.effects = "gmail.drafts.get", localgoogle.DraftDeleted, 0
+		if verb := strings.ToLower(drafted.FindStringSubmatch(phrase)[1]); verb == "edited" || verb == "changed" {
+			f.fault.Kind = localgoogle.DraftEdited
+		}
+	case silent.MatchString(phrase) || cutOff.MatchString(phrase): // that it did nothing is not said, and the worse is assumed
+		f.fault.Kind, _ = how(phrase, true)
 	case refused.MatchString(phrase):
 		f.refused(refused.FindStringSubmatch(phrase))
 	default:
@@ -229,11 +252,11 @@ func (t taken) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	id := textOf(event["id"])
-	if strings.Contains(t.how, "foreign") || strings.Contains(t.how, "other") || strings.Contains(t.how, "without our") {
+	if strings.Contains(t.how, "foreign") || strings.Contains(t.how, "other") || strings.Contains(t.how, "without our") || strings.Contains(t.how, "somebody") {
 		delete(event, "extendedProperties")
 	}
 	t.before(r, r.URL.Path, http.MethodPost, []byte(jsonOf(event)))
-	if strings.Contains(t.how, "cancelled") {
+	if strings.Contains(t.how, "cancelled") || strings.Contains(t.how, "deleted") {
 		t.before(r, r.URL.Path+"/"+id, http.MethodDelete, nil)
 	}
 	again := r.Clone(r.Context())

@@ -143,30 +143,31 @@ func (s *stage) state() (want int, release func(), err error) {
 	}
 	s.runs["PUSH"] = run
 	ap := run.Approvals[0]
+	state = strings.ToLower(state)
 	has := func(word string) bool { return strings.Contains(state, word) }
 	switch {
-	case state == "" && s.c.Category == "jwt", has("open"): // nothing is to be done, whoever asks
+	case state == "" && s.c.Category == "jwt", has("open"), has("awaiting"), has("still waits"): // nothing is to be done, whoever asks
 	case has("executing") && (has("lapsed") || has("expired") || has("dead")):
 		want = 1
 		err = s.abandoned(run)
 	case has("executing"):
 		want = 1
 		release, err = s.executing(run)
-	case has("disabled"):
+	case has("disabled"), has("shut out"):
 		_, e1 := s.resolve(s.as, ap, "approve_once")
 		u := agent.User{}
 		err = errors.Join(e1, s.change(agent.UserPath(s.as), &u, func() { u.Disabled = true }))
 	case state == "", has("approved"):
 		want = 1
 		_, err = s.resolve(s.as, ap, "approve_once")
-	case has("missing"), has("deleted"):
+	case has("missing"), has("deleted"), has("gone"):
 		_, err = s.w.App.Store.Commit(s.ctx, store.Delete(agent.RunPath(run.RunID), time.Time{}))
-	case has("completed"):
+	case has("completed"), has("already sent"), has("finished"):
 		want = 1
 		err = s.decided(s.as, run, "approve_once")
-	case has("rejected"):
+	case has("rejected"), has("said no"):
 		err = s.decided(s.as, run, "reject")
-	case has("cancelled"), has("failed"):
+	case has("cancelled"), has("failed"), has("run over"):
 		_, err = s.call(s.as, "POST", "/api/agent/runs/"+run.RunID+"/cancel", "")
 	case has("expired"):
 		s.pass(approvalTTL + time.Second)

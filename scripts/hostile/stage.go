@@ -64,6 +64,8 @@ type got struct {
 	status   int
 	class    string // of the error, or "none"
 	code     string // of the error
+	field    string // that the error names
+	message  string // of the error
 	decision string // about a tool's call: allow, require_approval or deny; about a failure: mended
 	detail   string // for the table
 }

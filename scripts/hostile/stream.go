@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -61,15 +62,27 @@ func (s *stage) streamed() (turn fakegemini.Turn, asked bool, err error) {
 	}
 	how, err := s.takeText("model")
 	switch {
-	case strings.HasPrefix(how, "fails before"):
+	case fails.MatchString(how) && !strings.Contains(how, "after"):
 		turn = fakegemini.Turn{Status: 400}
-	case strings.HasPrefix(how, "fails after"):
+	case fails.MatchString(how):
 		turn = fakegemini.Turn{Text: "one two three four five six", Hangup: true}
+	case silent.MatchString(how) || strings.Contains(how, "stall"):
+		turn = fakegemini.Turn{Delay: time.Hour}
+	case manyDeltas.MatchString(how):
+		n, _ := strconv.Atoi(manyDeltas.FindStringSubmatch(how)[1]) // digits
+		turn = fakegemini.Turn{Text: strings.Repeat("word ", n), Pieces: n}
+	case strings.HasPrefix(how, "blocked"), strings.HasPrefix(how, "blocks"):
+		turn = fakegemini.Turn{Block: "PROHIBITED_CONTENT"}
 	case how != "":
 		err = unknown("a model that %s", how)
 	}
 	return turn, body || raw, err
 }
+
+var (
+	fails      = regexp.MustCompile(`(?i)\b(fails?|breaks?|dies|errors?|disconnects?|cut off|hangs up)\b`)
+	manyDeltas = regexp.MustCompile(`(\d+) (?:deltas|pieces|chunks|words)`)
+)
 
 // told holds a stream to its form: a JSON object a line, one last line that ends it, and the text whole.
 func (s *stage) told(body []byte, text string) (got, error) {
@@ -173,13 +186,16 @@ func (b byteByByte) Write(p []byte) (int, error) {
 // Unwrap is for http.ResponseController.
 func (b byteByByte) Unwrap() http.ResponseWriter { return b.ResponseWriter }
 
-var leaves = regexp.MustCompile(`disconnect|close|leave|abort|goes away`)
+var (
+	leaves = regexp.MustCompile(`(?i)disconnect|closes?|leaves|abort|goes away|gone|drops|resets`)
+	slowly = regexp.MustCompile(`(?i)reads (?:1|one|a) byte|reads? (?:next to |almost )?nothing|never reads|does not read|slow`)
+)
 
 // lazy is a client that reads next to nothing, or leaves: its run has to end all the same.
 func (s *stage) lazy() (got, error) {
 	how, err := s.takeText("client")
 	leaves := leaves.MatchString(how)
-	if err != nil || !leaves && !strings.HasPrefix(how, "reads 1 byte") {
+	if err != nil || !leaves && !slowly.MatchString(how) {
 		return got{}, errors.Join(err, unknown("a client that %s", how))
 	}
 	s.w.SetBrain(func(fakegemini.Request) fakegemini.Turn {

@@ -1,21 +1,14 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
-	"net/http/httptest"
+	"regexp"
+	"strconv"
 	"strings"
-	"time"
 
 	"github.com/countersign-run/countersign/scripts/world"
-	"github.com/countersign-run/countersign/shared/api"
 )
 
 // route is where a target of the form http:name is reached.
@@ -26,245 +19,48 @@ var routes = map[string]route{
 	"pending": {"GET", "/api/agent/approvals/pending"}, "resolve": {"POST", "/api/agent/approvals/resolve"},
 	"threads": {"GET", "/api/agent/threads"}, "audit": {"GET", "/api/agent/audit"}, "allowlist": {"GET", "/api/agent/allowlist"},
 	"connections": {"GET", "/api/agent/connections"}, "sweep": {"POST", "/api/agent/sweep"}, "resume": {"POST", "/api/agent/resume"},
-	"chat": {"POST", "/api/agent/chat"}, "health": {"GET", "/health"}, "runs": {"GET", "/api/agent/runs"},
+	"chat": {"POST", "/api/agent/chat"}, "health": {"GET", "/health"}, "runs": {"GET", "/api/agent/runs/{runId}"},
+	"events": {"GET", "/api/agent/runs/{runId}/events"}, "cancel": {"POST", "/api/agent/runs/{runId}/cancel"},
+	"messages": {"GET", "/api/agent/threads/{threadId}/messages"}, "thread": {"DELETE", "/api/agent/threads/{threadId}"},
+	"allowed": {"DELETE", "/api/agent/allowlist/{entryId}"}, "consent": {"POST", "/api/agent/connections/google"},
+	"callback": {"GET", "/api/agent/connections/google/callback"},
 }
 
-// message is a request as a case writes it down.
-type message struct {
-	uid    string // whose token it carries
-	route  route
-	query  string
-	header http.Header
-	host   string
-	body   string
-	slow   map[string]any
-}
-
-// compose makes the request of a case out of its input.
-func (s *stage) compose(to route) (message, error) {
-	m := message{uid: s.as, route: to, header: http.Header{"Content-Type": {"application/json"}}}
-	method, e1 := s.takeText("method")
-	path, e2 := s.takeText("path")
-	query, e3 := s.takeText("query")
-	kind, e4 := s.takeText("content_type")
-	slow, _, e5 := s.take("slow")
-	if err := errors.Join(e1, e2, e3, e4, e5, s.takeBody(&m), s.takeHeaders(&m)); err != nil {
-		return m, err
-	}
-	if method != "" {
-		m.route.method = method
-	}
-	if path != "" {
-		m.route.path = path
-	}
-	if kind != "" {
-		m.header.Set("Content-Type", kind)
-	}
-	m.query = query
-	m.slow, _ = slow.(map[string]any)
-	return m, nil
-}
-
-func (s *stage) takeBody(m *message) error {
-	raw, isRaw, e1 := s.take("raw")
-	body, isBody, e2 := s.take("body")
-	switch {
-	case isRaw:
-		m.body = textOf(raw)
-	case isBody:
-		m.body = jsonOf(body)
-		s.keep(body)
-	}
-	return errors.Join(e1, e2)
-}
-
-// takeHeaders takes what stands in for the token of the case's user: a token of the case's own, or its headers. In the
-// category auth the headers of a case are all that there are.
-func (s *stage) takeHeaders(m *message) error {
-	token, given, e1 := s.take("token")
-	headers, listed, e2 := s.take("headers")
-	if err := errors.Join(e1, e2); err != nil {
-		return err
-	}
-	switch {
-	case given:
-		m.header.Set("Authorization", "Bearer "+textOf(token))
-		s.secret(textOf(token))
-	case !listed || s.c.Category != "auth":
-		own, err := s.ownToken()
-		if err != nil {
-			return err
-		}
-		m.header.Set("Authorization", "Bearer "+own)
-	}
-	values, ok := headers.(map[string]any)
-	if listed && !ok {
-		return unknown("headers that are %T", headers)
-	}
-	for name, v := range values {
-		if many, ok := v.([]any); ok {
-			m.header.Del(name)
-			for _, one := range many {
-				m.header.Add(name, textOf(one))
-			}
-			continue
-		}
-		m.header.Set(name, textOf(v))
-	}
-	m.host = m.header.Get("Host")
-	m.header.Del("Host")
-	return nil
-}
-
-// ownToken is the token that belongs to the target.
-func (s *stage) ownToken() (string, error) {
-	if strings.HasPrefix(s.c.Target, "push:") || s.c.Target == "http:sweep" {
-		return s.pushToken(s.ctx)
-	}
-	return s.userToken(s.as)
-}
-
-// send sends the request: by a client, or where none would send it, straight to the handler.
-func (s *stage) send(m message) (world.Answer, error) {
-	if m.slow != nil {
-		return s.dribble(m)
-	}
-	url := s.w.Base + m.route.path
-	if m.query != "" {
-		url += "?" + m.query
-	}
-	req, err := http.NewRequestWithContext(s.ctx, m.route.method, url, strings.NewReader(m.body))
-	if err != nil {
-		return world.Answer{}, err
-	}
-	req.Header = m.header
-	if m.host != "" {
-		req.Host = m.host
-	}
-	if unsendable(m.header) {
-		return s.hand(m, req)
-	}
-	res, err := (&http.Transport{}).RoundTrip(req) // follows nothing, and keeps no connection that a bad request has spoilt
-	if err != nil {
-		return world.Answer{}, err
-	}
-	return s.read(m, res)
-}
-
-func unsendable(h http.Header) bool {
-	for _, values := range h {
-		for _, v := range values {
-			if strings.ContainsFunc(v, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// hand gives the request to the handler as if it had come so over the wire.
-func (s *stage) hand(m message, req *http.Request) (world.Answer, error) {
-	req.RequestURI, req.RemoteAddr = req.URL.RequestURI(), "192.0.2.1:1234"
-	rec := httptest.NewRecorder()
-	var names []string
-	for _, f := range api.Functions {
-		names = append(names, f.Name)
-	}
-	s.w.App.Handler(names...).ServeHTTP(rec, req)
-	return s.read(m, rec.Result())
-}
-
-func (s *stage) read(m message, res *http.Response) (world.Answer, error) {
-	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
-	a := world.Answer{HTTP: res.StatusCode, Header: res.Header, Body: body}
-	if strings.HasPrefix(res.Header.Get("Content-Type"), "application/json") {
-		err = errors.Join(err, json.Unmarshal(body, &a))
-		a.HTTP, a.Header, a.Body = res.StatusCode, res.Header, body
-	}
-	s.hear(m.uid, m.route.method+" "+m.route.path, a)
-	return a, err
-}
-
-// dribble sends a body byte by byte, over a connection of its own.
-func (s *stage) dribble(m message) (world.Answer, error) {
-	rate, e1 := number(m.slow["bytes_per_s"])
-	total, e2 := number(m.slow["total"])
-	if err := errors.Join(e1, e2); err != nil || rate < 1 {
-		return world.Answer{}, unknown("slow: %v", m.slow)
-	}
-	conn, err := net.Dial("tcp", strings.TrimPrefix(s.w.Base, "http://"))
-	if err != nil {
-		return world.Answer{}, err
-	}
-	defer conn.Close()
-	var head bytes.Buffer
-	fmt.Fprintf(&head, "%s %s HTTP/1.1\r\nHost: countersign\r\nContent-Length: %d\r\n", m.route.method, m.route.path, total)
-	if err := m.header.Write(&head); err != nil {
-		return world.Answer{}, err
-	}
-	if _, err := conn.Write(append(head.Bytes(), "\r\n"...)); err != nil {
-		return world.Answer{}, err
-	}
-	ctx, stop := context.WithCancel(s.ctx)
-	defer stop()
-	go trickle(ctx, conn, rate, total)
-	if err := conn.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
-		return world.Answer{}, err
-	}
-	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		return world.Answer{}, err
-	}
-	return s.read(m, res)
-}
-
-// trickle writes spaces until it is stopped or the other end has had enough.
-func trickle(ctx context.Context, conn net.Conn, rate, total int) {
-	tick := time.NewTicker(time.Second / time.Duration(rate))
-	defer tick.Stop()
-	for range total {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			if _, err := conn.Write([]byte(" ")); err != nil {
-				return
-			}
-		}
+// other names of the same.
+func init() {
+	for name, as := range map[string]string{"approvals": "pending", "pending_list": "pending", "approve": "resolve", "run_get": "runs", "getRun": "runs",
+		"runs/cancel": "cancel", "runs/events": "events", "threads/messages": "messages", "threads/delete": "thread", "run/stream": "stream"} {
+		routes[name] = routes[as]
 	}
 }
 
 // gotOf is what an answer says.
 func gotOf(a world.Answer) got {
-	g := got{status: a.HTTP, class: a.Error.Class, code: a.Error.Code, detail: fmt.Sprintf("%d %.200s", a.HTTP, a.Body)}
+	g := got{status: a.HTTP, class: a.Error.Class, code: a.Error.Code, field: a.Error.Field, message: a.Error.Message,
+		detail: fmt.Sprintf("%d %.200s", a.HTTP, a.Body)}
 	if g.class == "" {
-		g.class = classOf(a)
-		g.code, _ = fieldsOf(a)["errorReason"].(string)
+		g.class, g.code, g.field, g.message = errorOf(a)
 	}
 	return g
 }
 
-// fieldsOf are the fields of an answer; none where it is no object.
-func fieldsOf(a world.Answer) map[string]any {
-	var fields map[string]any
-	if json.Unmarshal(a.Body, &fields) != nil {
-		return nil
-	}
-	return fields
-}
-
-// classOf is the class of a run's error, or of the first of its actions that has one.
-func classOf(a world.Answer) string {
+// errorOf is a run's error, or that of the first of its actions that has one.
+func errorOf(a world.Answer) (class, code, field, message string) {
 	if a.ErrorCode != "" {
-		return a.ErrorCode
+		return a.ErrorCode, a.ErrorReason, "", a.Message
 	}
 	for _, act := range a.Actions {
 		if act.ErrorCode != "" {
-			return act.ErrorCode
+			return act.ErrorCode, act.ErrorReason, act.Field, act.Message
 		}
 	}
-	return "none"
+	return "none", "", "", ""
+}
+
+// classOf is the class of that error, or "none".
+func classOf(a world.Answer) string {
+	class, _, _, _ := errorOf(a)
+	return class
 }
 
 // web runs a case of the form http:name that no other target takes.
@@ -282,6 +78,9 @@ func web(s *stage) (got, error) {
 	}
 	if _, ok := s.peek("sequence"); ok {
 		return s.sequence()
+	}
+	if err := s.crowded(); err != nil {
+		return got{}, err
 	}
 	m, err := s.compose(routes[strings.TrimPrefix(s.c.Target, "http:")])
 	if err != nil {
@@ -304,7 +103,48 @@ func web(s *stage) (got, error) {
 		err = errors.Join(err, fmt.Errorf("the answer is %d, and %d runs were made", a.HTTP, after-before))
 	}
 	g := gotOf(a)
-	return g, errors.Join(err, s.preflight(m, a), s.sameAsMissing(a))
+	return g, errors.Join(err, s.preflight(m, a), s.sameAsMissing(a), s.noEcho(m, a))
+}
+
+var crowdSetup = regexp.MustCompile(`^(open|asked)\[(\d+)\]$`)
+
+// crowded takes the setup of a request: so many approvals that wait, or that were asked for today and are decided.
+func (s *stage) crowded() error {
+	setup, err := s.takeText("setup")
+	if err != nil || setup == "" {
+		return err
+	}
+	m := crowdSetup.FindStringSubmatch(setup)
+	if m == nil {
+		return unknown("the setup %q", setup)
+	}
+	n, _ := strconv.Atoi(m[2]) // digits
+	for i := range n {
+		run, err := s.opened(s.as, "gmail_send", world.Mail("ana@example.com", fmt.Sprint(i), "b"))
+		if err == nil && m[1] == "asked" {
+			err = s.decided(s.as, run, "reject")
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// noEcho holds that the Host that a request names leads nowhere: no header of the answer, and no word of it, has it.
+func (s *stage) noEcho(m message, a world.Answer) error {
+	if m.host == "" {
+		return nil
+	}
+	for name, values := range a.Header {
+		if strings.Contains(strings.Join(values, " "), m.host) {
+			return fmt.Errorf("the answer's %s names the Host", name)
+		}
+	}
+	if strings.Contains(string(a.Body), m.host) {
+		return errors.New("the answer names the Host")
+	}
+	return nil
 }
 
 // preflight holds the CORS headers to the origin.

@@ -118,7 +118,7 @@ type Answer struct {
 
 // Action is an action of an answer.
 type Action struct {
-	ActionID, Tool, Status, ErrorCode, ErrorReason, ExecutionStatus, ApprovalID, Message string
+	ActionID, Tool, Status, ErrorCode, ErrorReason, ExecutionStatus, ApprovalID, Message, Field string
 }
 
 // Approval is an approval of an answer.

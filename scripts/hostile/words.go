@@ -1,0 +1,147 @@
+package main
+
+import (
+	"encoding/json"
+	"maps"
+	"regexp"
+	"strings"
+)
+
+// A case is about one thing, and may call what stands beside it by names that are not ours: an event's start as Google's
+// API has it, people as objects with an address, a page's tool without a description. So that it is judged for what it is
+// about, the rest is put into our words first, unless the case says that just this form is to be refused.
+
+// aboutForm says that a case is about the form of what it sends.
+var aboutForm = regexp.MustCompile(`(?i)(unknown|argument|wrong type|string where|number for|array for|object for|no silent|coercion|empty args|missing|not a (string|number|list))`)
+
+// names are other names for our arguments, by tool.
+var names = map[string]map[string]string{
+	"gmail_send": {"recipients": "to", "recipient": "to", "title": "subject", "text": "body", "message": "body", "content": "body",
+		"html_body": "htmlBody", "bodyHtml": "htmlBody", "thread_id": "threadId", "in_reply_to": "inReplyTo"},
+	"calendar_event_create": {"title": "summary", "subject": "summary", "where": "location", "place": "location", "notes": "description",
+		"guests": "attendees", "invitees": "attendees", "zone": "timeZone", "timezone": "timeZone", "tz": "timeZone", "startTime": "start", "endTime": "end",
+		"rrule": "recurrence", "all_day": "allDay", "calendar": "calendarId"},
+}
+
+// lists are arguments that hold several.
+var lists = map[string]bool{"to": true, "cc": true, "bcc": true, "attendees": true, "recurrence": true}
+
+// foreign are things that a mail or an event may have and ours have not; a case about one is not yet for us.
+var foreign = map[string]bool{"attachments": true, "attachment": true, "references": true, "replyTo": true, "reminders": true, "visibility": true,
+	"conferenceData": true, "guestsCanModify": true, "transparency": true, "colorId": true, "priority": true}
+
+// inOurWords puts the arguments of a call into our words.
+func inOurWords(c Case, tool string, args any) any {
+	given, ok := args.(map[string]any)
+	if !ok || aboutForm.MatchString(c.Expect.Note) {
+		return args
+	}
+	out := map[string]any{}
+	for name, v := range given {
+		if ours := names[tool][name]; ours != "" && given[ours] == nil {
+			name = ours
+		}
+		if lists[name] {
+			v = listed(v)
+		}
+		out[name] = v
+	}
+	if tool == "calendar_event_create" {
+		moments(out)
+	}
+	if html, ok := out["html"].(bool); ok && tool == "gmail_send" {
+		if delete(out, "html"); html {
+			out["htmlBody"], out["body"] = out["body"], "The same as text."
+		}
+	}
+	return out
+}
+
+// listed is a list of texts: of one text, and of objects with an address.
+func listed(v any) any {
+	list, ok := v.([]any)
+	if !ok {
+		list = []any{v}
+	}
+	out := make([]any, len(list))
+	for i, one := range list {
+		out[i] = one
+		if person, ok := one.(map[string]any); ok {
+			for _, name := range []string{"email", "address", "mail"} {
+				if a, ok := person[name]; ok {
+					out[i] = a
+				}
+			}
+		}
+	}
+	return out
+}
+
+// moments writes start and end as texts where they are objects of Google's API.
+func moments(args map[string]any) {
+	for _, name := range []string{"start", "end"} {
+		at, ok := args[name].(map[string]any)
+		if !ok {
+			continue
+		}
+		if date, ok := at["date"]; ok {
+			args[name], args["allDay"] = date, true
+		}
+		if moment, ok := at["dateTime"]; ok {
+			args[name] = moment
+		}
+		if zone, ok := at["timeZone"]; ok && args["timeZone"] == nil {
+			args["timeZone"] = zone
+		}
+	}
+}
+
+// complete gives the parts of a chat's request what the case leaves out because it is about something else.
+func complete(c Case, part string, v any) any {
+	if aboutForm.MatchString(c.Expect.Note) {
+		return v
+	}
+	switch list, _ := v.([]any); part {
+	case "toolDefinitions":
+		return filled(list, map[string]any{"name": "click-y", "description": "Click it.", "inputSchema": map[string]any{"type": "object"}}, "inputSchema")
+	case "results":
+		return filled(list, map[string]any{"callId": "", "result": "{}"}, "")
+	case "pageState":
+		if text, ok := v.(string); ok {
+			return map[string]any{"text": text}
+		}
+	}
+	return v
+}
+
+// filled puts what is missing into each object; an empty object of the named field counts as missing, and a result that
+// is no text is written as one.
+func filled(list []any, by map[string]any, empty string) any {
+	out := make([]any, len(list))
+	for i, one := range list {
+		fields, ok := one.(map[string]any)
+		if out[i] = one; !ok {
+			continue
+		}
+		whole := maps.Clone(by)
+		for name, v := range fields {
+			if o, ok := v.(map[string]any); ok && name == empty && len(o) == 0 {
+				continue
+			}
+			if _, text := v.(string); name == "result" && !text {
+				v = jsonOf(v)
+			}
+			whole[name] = v
+		}
+		out[i] = whole
+	}
+	return out
+}
+
+// wrapped puts JSON that is nested into a request's own object, so that it is refused for its depth.
+func wrapped(c Case, body any) any {
+	if raw, ok := body.(json.RawMessage); ok && strings.HasPrefix(string(raw), "[[") && !aboutForm.MatchString(c.Expect.Note) {
+		return `{"prompt":"x","deep":` + string(raw) + `}`
+	}
+	return body
+}
