@@ -6,6 +6,10 @@
 // It exits with an error when a mutation survives, when its text is no longer found in its file, when it does not
 // compile, or when a test fails without any mutation. One that survives where tests were skipped, because what they need
 // is not there, was not tried, which is an error with REQUIRE_ALL=1.
+//
+// With -breaks it takes single checks away (breaks*.go) and shows which cases of scripts/hostile notice:
+//
+//	go run ./scripts/mutate -breaks [-run part-of-a-name] [-write scripts/hostile/README.md]
 package main
 
 import (
@@ -24,8 +28,14 @@ import (
 
 func main() {
 	only := flag.String("run", "", "only the mutations with this in their name")
+	hostile := flag.Bool("breaks", false, "take single checks away, and look which hostile cases notice")
+	into := flag.String("write", "", "with -breaks: put the table into this file, between its marks")
 	flag.Parse()
-	if err := prove(".", *only); err != nil {
+	do := prove
+	if *hostile {
+		do = func(root, only string) error { return breakAll(root, only, *into) }
+	}
+	if err := do(".", *only); err != nil {
 		fmt.Fprintln(os.Stderr, "mutate:", err)
 		os.Exit(1)
 	}
@@ -96,26 +106,46 @@ func notTried() (string, error) {
 
 // overlay writes the mutated file, and the list that makes the go command read it in the place of the real one.
 func (m mutation) overlay(root, dir string) (string, error) {
-	text, err := os.ReadFile(filepath.Join(root, m.file))
-	if err != nil {
-		return "", err
+	patches := make([]patch, len(m.edits))
+	for i, e := range m.edits {
+		patches[i] = patch{m.file, e.old, e.new}
 	}
-	for _, e := range m.edits {
-		if n := bytes.Count(text, []byte(e.old)); n != 1 {
-			return "", fmt.Errorf("%q is found %d times in %s", e.old, n, m.file)
+	return overlay(root, dir, patches)
+}
+
+// overlay writes the files as the patches make them, and the list that puts them in the place of the real ones.
+func overlay(root, dir string, patches []patch) (string, error) {
+	texts := map[string][]byte{}
+	for _, p := range patches {
+		text, known := texts[p.file]
+		if !known {
+			var err error
+			if text, err = os.ReadFile(filepath.Join(root, p.file)); err != nil {
+				return "", err
+			}
 		}
-		text = bytes.Replace(text, []byte(e.old), []byte(e.new), 1)
+		if n := bytes.Count(text, []byte(p.old)); n != 1 {
+			return "", fmt.Errorf("%q is found %d times in %s", p.old, n, p.file)
+		}
+		texts[p.file] = bytes.Replace(text, []byte(p.old), []byte(p.new), 1)
 	}
-	real, err := filepath.Abs(filepath.Join(root, m.file))
+	replace := map[string]string{}
+	for file, text := range texts {
+		real, err := filepath.Abs(filepath.Join(root, file))
+		if err != nil {
+			return "", err
+		}
+		replace[real] = filepath.Join(dir, strings.ReplaceAll(file, "/", "_"))
+		if err := os.WriteFile(replace[real], text, 0o600); err != nil {
+			return "", err
+		}
+	}
+	content, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
 		return "", err
 	}
-	mutated, list := filepath.Join(dir, "mutated.go"), filepath.Join(dir, "overlay.json")
-	content, err := json.Marshal(map[string]any{"Replace": map[string]string{real: mutated}})
-	if err != nil {
-		return "", err
-	}
-	return list, errors.Join(os.WriteFile(mutated, text, 0o600), os.WriteFile(list, content, 0o600))
+	list := filepath.Join(dir, "overlay.json")
+	return list, os.WriteFile(list, content, 0o600)
 }
 
 // isGo reports whether the go command reads the mutated file. Terraform's are read by the test, which has a flag for it.

@@ -1,6 +1,9 @@
 package main
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 // TestMutationsApply holds the list to the code: every text is there once, and what it becomes compiles. That the tests
 // catch them is for the command itself, which takes minutes.
@@ -32,5 +35,43 @@ func TestOutcome(t *testing.T) {
 		if got := (outcome{by: by}).String(); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
+	}
+}
+
+// TestBreaksApply holds the list of single breaks to the code: every text is there once. They are compiled together, as far
+// as they touch other places, by the command itself.
+func TestBreaksApply(t *testing.T) {
+	named := map[string]bool{}
+	for _, b := range breaks {
+		if named[b.name] {
+			t.Errorf("two are called %q", b.name)
+		}
+		named[b.name] = true
+		if _, err := overlay("../..", t.TempDir(), b.patches); err != nil {
+			t.Errorf("%s: %v", b.name, err)
+		}
+	}
+	if len(breaks) < 150 {
+		t.Errorf("there are %d", len(breaks))
+	}
+}
+
+// TestABreachIsNoticed tries one of them for real; the command tries all.
+func TestABreachIsNoticed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("building the product twice over takes a while")
+	}
+	const name = "a history need not be sealed"
+	b, dir := breaks[slices.IndexFunc(breaks, func(b breach) bool { return b.name == name })], t.TempDir()
+	binary, err := build("../..", dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, err := play(binary, "-only", b.near(), "-not", slowCase)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if flipped, err := b.flips("../..", dir, whole); err != nil || len(flipped) == 0 {
+		t.Errorf("%v notice it (%v)", flipped, err)
 	}
 }

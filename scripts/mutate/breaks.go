@@ -1,0 +1,252 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// breach takes one check of the product away. At least one hostile case must notice.
+type breach struct {
+	name    string
+	patches []patch
+}
+
+// patch replaces a text that stands once in its file, as the patches before have left it.
+type patch struct{ file, old, new string }
+
+// breaks are all of them, in the order in which a request meets the checks.
+var breaks = slices.Concat(edge, identity, runs, forms)
+
+// cases is what came of the hostile cases: by id, "passed", "failed" or "not yet".
+type cases map[string]string
+
+// breakAll tries the breaches one after the other, says which cases notice each, and names the cases that no breach flips.
+func breakAll(root, only, into string) error {
+	dir, err := os.MkdirTemp("", "mutate")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	binary, err := build(root, dir, nil)
+	if err != nil {
+		return err
+	}
+	whole, err := play(binary)
+	if err != nil {
+		return err
+	}
+	for id, came := range whole {
+		if came == "failed" { // no breach can be told from it
+			fmt.Fprintf(os.Stderr, "%s fails without a breach\n", id)
+		}
+	}
+	trials := tryAll(root, dir, only, whole)
+	var table strings.Builder
+	var failed []error
+	noticed := map[string]bool{}
+	say := func(format string, args ...any) {
+		fmt.Printf(format, args...)
+		fmt.Fprintf(&table, format, args...)
+	}
+	say("| what is broken | file | cases that notice |\n|---|---|---|\n")
+	for _, t := range trials {
+		verdict := few(t.flipped)
+		if t.err != nil {
+			verdict, failed = "**"+t.err.Error()+"**", append(failed, fmt.Errorf("%s: %w", t.name, t.err))
+		}
+		for _, id := range t.flipped {
+			noticed[id] = true
+		}
+		say("| %s | %s | %s |\n", t.name, strings.TrimPrefix(t.patches[0].file, "shared/"), verdict)
+	}
+	var never []string
+	ran := 0
+	for _, id := range slices.Sorted(maps.Keys(whole)) {
+		if whole[id] != "not yet" {
+			ran++
+		}
+		if whole[id] != "not yet" && !noticed[id] {
+			never = append(never, id)
+		}
+	}
+	say("\n%d breaches, %d of them noticed; %d cases can be run, %d of them notice a breach.\n", len(trials), len(trials)-len(failed), ran, ran-len(never))
+	if len(never) > 0 {
+		say("\nNo breach flips: %s.\n", strings.Join(never, ", "))
+	}
+	if into != "" {
+		failed = append(failed, insert(filepath.Join(root, into), table.String()))
+	}
+	return errors.Join(failed...)
+}
+
+// trial is a breach and what came of it.
+type trial struct {
+	breach
+	flipped []string
+	err     error
+}
+
+// tryAll tries the breaches, some at a time.
+func tryAll(root, dir, only string, whole cases) (trials []trial) {
+	for _, b := range breaks {
+		if strings.Contains(b.name, only) {
+			trials = append(trials, trial{breach: b})
+		}
+	}
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for i := range trials {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			t, from, own := &trials[i], time.Now(), filepath.Join(dir, strconv.Itoa(i))
+			if t.err = os.Mkdir(own, 0o700); t.err != nil {
+				return
+			}
+			if t.flipped, t.err = t.flips(root, own, whole); t.err == nil && len(t.flipped) == 0 {
+				t.err = errors.New("no case notices")
+			}
+			fmt.Fprintf(os.Stderr, "%s: %s (%v) in %.0f s\n", t.name, few(t.flipped), t.err, time.Since(from).Seconds())
+			_ = os.RemoveAll(own) // the whole directory goes in the end
+		})
+	}
+	wg.Wait()
+	return trials
+}
+
+// flips are the cases that pass without the breach, and do not with it.
+func (b breach) flips(root, dir string, whole cases) ([]string, error) {
+	args := []string{"-only", b.near()}
+	if slow[b.name] {
+		args = append(args, "-not", "")
+	} else {
+		args = append(args, "-not", slowCase)
+	}
+	binary, err := build(root, dir, b.patches)
+	if err != nil {
+		return nil, err
+	}
+	ids, err := whole.notIn(binary, args...)
+	if err != nil || len(ids) == 0 || len(ids) > 20 {
+		return ids, err
+	}
+	args[1] = strings.Join(ids, ",") // once more: a busy machine fails cases too, but not the same ones twice
+	return whole.notIn(binary, args...)
+}
+
+// notIn are the cases that pass, and of which the other runner says something else.
+func (c cases) notIn(binary string, args ...string) (ids []string, err error) {
+	other, err := play(binary, args...)
+	for id, came := range other {
+		if c[id] == "passed" && came != "passed" {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids, err
+}
+
+// near are the kinds of cases that can reach the checks of a file or of a directory, by how their ids begin. What is not here
+// is near all of them.
+var near = map[string]string{
+	"shared/api/api.go": "AU-0,AU-10,CP,HD,SC,SE-0,SZ,TN,WB", "shared/api/routes.go": "AP-029,AU-105,SC,WB", "shared/api/runs.go": "ND,PS,RC,SC,SE,SZ,TN",
+	"shared/api/approvals.go": "AP,SC,SZ", "shared/api/stream.go": "ND",
+	"shared/loop/start.go": "AU,CP,RC,TN", "shared/loop/resolve.go": "AP,AU,RC,TN", "shared/loop/intent.go": "AP,PI,PS,RC,UN-00", "shared/loop/act.go": "PR,PS,SE",
+	"shared/loop/plan.go": "AD-04,AU,CA-01,MO,PI,SZ,UN", "shared/loop/advance.go": "PS,RC", "shared/loop/draft.go": "SE",
+	"shared/address": "AD,AP,CA-0,SZ", "shared/tools/gmail": "AD-04,AP,HD,PR,SC,SZ,TN,UN", "shared/tools/calendar": "AP-1,CA,SZ-1,TN-01,UN", "shared/timezone": "CA",
+	"shared/auth": "AU,JW,PS-0", "shared/chat": "CS,SZ", "shared/config": "CF", "shared/action": "CS-0", "shared/queue": "PS", "shared/model": "MO,ND,SZ",
+	"shared/model/gemini": "MO,ND,SZ", "shared/audit": "SE", "shared/strictjson": "AP,AU,MO,PS,SC,SZ", "shared/policy": "AD-04,AP,PI,UN-00", "shared/visible": "HD,UN",
+	"shared/tool": "AP,CA-02,HD,SC,SZ,TN", "shared/obs": "HD,SE", "shared/records": "AP-0,AU,ND,SC,SE-0,SE-2,TN", "shared/fault": "TN",
+}
+
+// near are the cases that the breach is tried on: those of the places that it touches.
+func (b breach) near() string {
+	var ids []string
+	for _, p := range b.patches {
+		kinds := cmp.Or(near[p.file], near[path.Dir(p.file)])
+		if kinds == "" {
+			return ""
+		}
+		ids = append(ids, kinds)
+	}
+	return strings.Join(ids, ",")
+}
+
+// slowCase waits for ten seconds, and is run for the breaches that concern it alone.
+const slowCase = "SZ-007"
+
+var slow = map[string]bool{"bodies may take any time": true}
+
+// few names up to five.
+func few(ids []string) string {
+	if len(ids) > 5 {
+		return fmt.Sprintf("%s and %d more", strings.Join(ids[:5], ", "), len(ids)-5)
+	}
+	return strings.Join(ids, ", ")
+}
+
+// build builds the runner with the patches.
+func build(root, dir string, patches []patch) (binary string, err error) {
+	binary = filepath.Join(dir, "hostile")
+	list, err := overlay(root, dir, patches)
+	if err != nil {
+		return "", err
+	}
+	build := exec.Command("go", "build", "-ldflags=-s -w", "-overlay", list, "-o", binary, "./scripts/hostile")
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("does not compile: %s", bytes.ReplaceAll(bytes.TrimSpace(out), []byte("\n"), []byte(" ")))
+	}
+	return binary, nil
+}
+
+// play runs cases and says what came of each.
+func play(binary string, args ...string) (cases, error) {
+	out, err := exec.Command(binary, append([]string{"-json"}, args...)...).Output()
+	came := cases{}
+	for line := range bytes.Lines(out) {
+		var r struct{ ID, Came string }
+		if err := json.Unmarshal(line, &r); err != nil {
+			return nil, fmt.Errorf("the runner says %q: %w", line, err)
+		}
+		came[r.ID] = cmp.Or(map[bool]string{true: "failed"}[came[r.ID] == "failed"], r.Came)
+	}
+	var exit *exec.ExitError
+	if err != nil && (!errors.As(err, &exit) || len(came) == 0) {
+		return nil, fmt.Errorf("the runner: %w", err)
+	}
+	return came, nil
+}
+
+// The marks between which a file has the table.
+const (
+	tableBegins = "<!-- breaks: written by go run ./scripts/mutate -breaks -write -->\n"
+	tableEnds   = "<!-- end of breaks -->\n"
+)
+
+func insert(file, table string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	before, rest, found := strings.Cut(string(text), tableBegins)
+	_, after, ended := strings.Cut(rest, tableEnds)
+	if !found || !ended {
+		return fmt.Errorf("%s has no marks for the table", file)
+	}
+	return os.WriteFile(file, []byte(before+tableBegins+"\n"+table+"\n"+tableEnds+after), 0o644) //nolint:gosec // a file of the repository
+}
