@@ -109,7 +109,7 @@ func TestADeployedServerIsNotHadSendMail(t *testing.T) {
 	if n := len(w.Google.Messages()); n != 0 {
 		t.Errorf("%d mails were sent", n)
 	}
-	if !strings.Contains(out.String(), "\n4 pass, 0 fail, ") || !strings.Contains(out.String(), "6 need the local server") {
+	if !strings.Contains(out.String(), "\n5 pass, 0 fail, ") || !strings.Contains(out.String(), "6 need the local server") {
 		t.Errorf("%s", out.String())
 	}
 	out.Reset()

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/countersign-run/countersign/scripts/gauntlet/trial"
+	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/model/fakegemini"
+)
+
+// stock is a server's action that only reads.
+const stock = `name: stock
+description: How many there are.
+inputSchema:
+  type: object
+  properties:
+    product: {type: string}
+  required: [product]
+outputSchema:
+  type: object
+  properties:
+    left: {type: integer}
+sideEffect: false
+approval: not_required
+binding: {method: POST, url: "URL/stock"}
+`
+
+// withStock is a world with the action, whose endpoint counts how often it is asked.
+func withStock(t *testing.T, asked *int) *proved {
+	t.Helper()
+	cloud, err := world.NewCloud()
+	if err != nil {
+		t.Fatal(err)
+	}
+	actions := t.TempDir()
+	for name, text := range map[string]string{"plugin.yaml": "name: shop\nactions:\n  - name: stock\n    action: ./stock.jay-action\n", "stock.jay-action": strings.Replace(stock, "URL", cloud.URL, 1)} {
+		if err := os.WriteFile(filepath.Join(actions, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cloud.Handle("/stock", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		*asked++
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"left":7}`)) // a client that is gone shows elsewhere
+	}))
+	w := &world.World{Cloud: cloud, Logs: &world.Log{}}
+	if err := w.Start(t.Context(), world.Options{Dir: t.TempDir(), Settings: []string{"ACTIONS=" + actions, "ACTION_KEY=" + strings.Repeat("k", 40)}}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+		if refused := w.Gemini.Refused(); len(refused) > 0 {
+			t.Errorf("requests that Gemini would refuse: %q", refused)
+		}
+	})
+	return &proved{w, t}
+}
+
+// TestMixedBatchOfServerAndPageTools is case 19: of one turn, the server's action is done at once and the page's calls wait.
+// The model gets as many responses as it made calls, in its order, and the server's is the one that it gave.
+func TestMixedBatchOfServerAndPageTools(t *testing.T) {
+	asked := 0
+	w := withStock(t, &asked)
+	w.SetBrain(func(r fakegemini.Request) fakegemini.Turn {
+		if len(r.Responses()) > 0 {
+			return fakegemini.Turn{Text: "That is what came of it."}
+		}
+		return fakegemini.Turn{Calls: []fakegemini.Call{
+			{Name: "click-add", Args: map[string]any{"key": "mug"}}, {Name: "action_stock", Args: map[string]any{"product": "mug"}}, {Name: "click-add", Args: map[string]any{"key": "cup"}}}}
+	})
+	tools := []any{map[string]any{"name": "click-add", "description": "Add it.", "inputSchema": map[string]any{"type": "object", "properties": map[string]any{"key": map[string]any{"type": "string"}}}}}
+	var reply struct {
+		Calls []struct {
+			ID   string
+			Args struct{ Key string }
+		}
+		History []json.RawMessage
+		Message string
+	}
+	chat := func(path string, pairs ...any) {
+		t.Helper()
+		a, err := w.Call(t.Context(), "ana", "POST", "/api/agent"+path, trial.Object(append(pairs, "toolDefinitions", tools, "pageState", map[string]any{})...))
+		if err == nil {
+			err = json.Unmarshal(a.Body, &reply)
+		}
+		if err != nil || a.HTTP != http.StatusOK {
+			t.Fatalf("%v: %d %s", err, a.HTTP, a.Body)
+		}
+	}
+	chat("/chat", "message", "two of them, please", "history", []any{})
+	if len(reply.Calls) != 2 || asked != 1 {
+		t.Fatalf("the page is asked for %+v, and the server was asked %d times", reply.Calls, asked)
+	}
+	var results []any
+	for _, c := range []int{1, 0} { // the page answers in its own order
+		results = append(results, map[string]any{"callId": reply.Calls[c].ID, "result": trial.Object("added", reply.Calls[c].Args.Key)})
+	}
+	chat("/chat/results", "results", results, "history", reply.History)
+	told := w.Gemini.Requests()
+	got := told[len(told)-1].Responses()
+	want := []string{`"mug"`, `"left":7`, `"cup"`}
+	if len(got) != len(want) || asked != 1 || !strings.HasPrefix(reply.Message, "That is what came of it.") {
+		t.Fatalf("%d responses, the server was asked %d times, and the end is %q", len(got), asked, reply.Message)
+	}
+	for i := range want {
+		if body, err := json.Marshal(got[i]); err != nil || !strings.Contains(strings.ReplaceAll(string(body), `\"`, `"`), want[i]) {
+			t.Errorf("response %d is %s, want %s", i, body, want[i])
+		}
+	}
+}
