@@ -1,6 +1,9 @@
 package main
 
 import (
+	"encoding/json"
+
+	"github.com/google/jsonschema-go/jsonschema"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/countersign-run/countersign/shared/action"
@@ -8,15 +11,42 @@ import (
 
 // entry is one action as coding agents read it.
 type entry struct {
-	Name        string `yaml:"name"`
-	Plugin      string `yaml:"plugin"`
-	Description string `yaml:"description,omitempty"`
-	Path        string `yaml:"path,omitempty"`      // the file with its schemas
-	Types       string `yaml:"types,omitempty"`     // for TypeScript
-	Model       string `yaml:"modelName,omitempty"` // what the model calls it by; absent where it is never shown
-	SideEffect  *bool  `yaml:"sideEffect,omitempty"`
-	Approval    string `yaml:"approval,omitempty"`
-	DoneBy      string `yaml:"doneBy"`
+	Name        string     `yaml:"name"`
+	Plugin      string     `yaml:"plugin"`
+	Description string     `yaml:"description,omitempty"`
+	Path        string     `yaml:"path,omitempty"`      // the file with its schemas
+	Types       string     `yaml:"types,omitempty"`     // for TypeScript
+	Model       string     `yaml:"modelName,omitempty"` // what the model calls it by; absent where it is never shown
+	SideEffect  *bool      `yaml:"sideEffect,omitempty"`
+	Approval    string     `yaml:"approval,omitempty"`
+	DoneBy      string     `yaml:"doneBy"`
+	Input       *yaml.Node `yaml:"inputSchema,omitempty"`
+	Output      *yaml.Node `yaml:"outputSchema,omitempty"`
+}
+
+// block is a schema as YAML, its properties in the file's order; nil stays nil.
+func block(s *jsonschema.Schema) (*yaml.Node, error) {
+	if s == nil {
+		return nil, nil
+	}
+	raw, err := json.Marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	var doc yaml.Node
+	if err := yaml.Unmarshal(raw, &doc); err != nil { // JSON is YAML
+		return nil, err
+	}
+	unquote(&doc)
+	return doc.Content[0], nil
+}
+
+// unquote takes the signs of JSON away, where YAML needs none.
+func unquote(n *yaml.Node) {
+	n.Style = 0
+	for _, c := range n.Content {
+		unquote(c)
+	}
 }
 
 // index lists all actions for coding agents.
@@ -29,6 +59,13 @@ func index(list []action.Action) ([]byte, error) {
 			e.SideEffect, e.Approval = &m.SideEffect, string(m.Approval)
 			if m.Binding != nil {
 				e.DoneBy = m.Binding.Method + " " + m.Binding.URL
+			}
+			var err error
+			if e.Input, err = block(m.Input); err != nil {
+				return nil, err
+			}
+			if e.Output, err = block(m.Output); err != nil {
+				return nil, err
 			}
 		}
 		entries = append(entries, e)

@@ -1,20 +1,23 @@
 // Command actiongen writes from the declared actions of a folder what their code is held to:
 //
 //	go run ./scripts/actiongen DIR          beside each .jay-action its types for TypeScript, in DIR actions.go and actions-index.yaml
-//	go run ./scripts/actiongen -check DIR   fails where one of these is not what would be written
+//	go run ./scripts/actiongen -check DIR   fails where one of these is not what would be written, or a handler does not fit
 //
 // The Go file has a struct Does with one function for each action that is bound to no endpoint. Handlers of other types do not
-// compile.
+// compile; -check compiles the Go code of the folder, and compares each handler in TypeScript, which is exported under its
+// action's name in or below the folder, with the action's types. The index has the schemas, for coding agents.
 package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"maps"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 
@@ -23,18 +26,22 @@ import (
 
 func main() {
 	check := flag.Bool("check", false, "write nothing, and fail where a file is not what would be written")
+	tsc := flag.String("tsc", "", "with -check: the TypeScript compiler (default: the project's own, or the one of the path)")
 	flag.Parse()
 	if flag.NArg() != 1 {
 		fmt.Fprintln(os.Stderr, "actiongen: one folder with a plugin.yaml is needed")
 		os.Exit(2)
 	}
-	if err := run(os.Stdout, flag.Arg(0), *check); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, os.Stdout, flag.Arg(0), *check, *tsc)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "actiongen:", err)
 		os.Exit(1)
 	}
 }
 
-func run(out io.Writer, dir string, check bool) error {
+func run(ctx context.Context, out io.Writer, dir string, check bool, tsc string) error {
 	files, err := generate(dir)
 	if err != nil {
 		return err
@@ -58,8 +65,21 @@ func run(out io.Writer, dir string, check bool) error {
 		}
 		fmt.Fprintln(out, "wrote", path)
 	}
-	return errors.Join(stale...)
+	if !check {
+		return nil
+	}
+	if len(stale) > 0 { // handlers are held to the types that there should be
+		return errors.Join(stale...)
+	}
+	list, err := action.Load(dir)
+	if err != nil {
+		return err
+	}
+	return checkHandlers(ctx, dir, tsc, list)
 }
+
+// goFileName is the generated file of Go.
+const goFileName = "actions.go"
 
 // generate gives all files by their names within the folder.
 func generate(dir string) (map[string][]byte, error) {
@@ -77,7 +97,7 @@ func generate(dir string) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if files["actions.go"], err = golang(filepath.Base(abs), list); err != nil {
+	if files[goFileName], err = golang(filepath.Base(abs), list); err != nil {
 		return nil, err
 	}
 	files["actions-index.yaml"], err = index(list)

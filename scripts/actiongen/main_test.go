@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // The golden files are those of testdata/shop, which -check takes.
 func TestGolden(t *testing.T) {
-	if err := run(io.Discard, "testdata/shop", true); err != nil {
+	if err := run(t.Context(), io.Discard, "testdata/shop", true, ""); err != nil {
 		t.Error(err)
 	}
 	first, err := generate("testdata/shop")
@@ -77,14 +77,14 @@ func TestCheckFindsWhatIsStale(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "actions-index.yaml")); err != nil {
 		t.Fatal(err)
 	}
-	err := run(io.Discard, dir, true)
+	err := run(t.Context(), io.Discard, dir, true, "")
 	if err == nil || !strings.Contains(err.Error(), "add-to-cart.jay-action.d.ts is not") || !strings.Contains(err.Error(), "actions-index.yaml is not") || strings.Contains(err.Error(), "actions.go") {
 		t.Errorf("-check says %v", err)
 	}
-	if err := run(io.Discard, dir, false); err != nil {
+	if err := run(t.Context(), io.Discard, dir, false, ""); err != nil {
 		t.Fatal(err)
 	}
-	if err := run(io.Discard, dir, true); err != nil {
+	if err := run(t.Context(), io.Discard, dir, true, ""); err != nil {
 		t.Errorf("-check says of what was just written: %v", err)
 	}
 }
@@ -136,5 +136,76 @@ func TestTypeScriptCompiles(t *testing.T) {
 	}
 	if out, err := compile("export const f = (i: CartAddToCartInput): CartAddToCartOutput => ({ items: i.colour });\n"); err == nil || !strings.Contains(out, "colour") {
 		t.Errorf("a handler of other types compiles: %s", out)
+	}
+}
+
+// A handler of Go that does not take what the file lets in is found before anything starts.
+func TestCheckHoldsGoHandlersToTheirFiles(t *testing.T) {
+	if err := run(t.Context(), io.Discard, "../../examples/actions", true, ""); err != nil {
+		t.Errorf("the example: %v", err)
+	}
+	dir, err := os.MkdirTemp("testdata", "handlers") // within the module, which its code imports
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := os.CopyFS(filepath.Join(dir, "actions"), os.DirFS("../../examples/actions")); err != nil {
+		t.Fatal(err)
+	}
+	code := filepath.Join(dir, "actions", "handlers.go")
+	body, err := os.ReadFile(code)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(code, bytes.Replace(body, []byte("in ShippingQuoteInput"), []byte("in struct{ Country string; Grams string }"), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err = run(t.Context(), io.Discard, filepath.Join(dir, "actions"), true, "")
+	if err == nil || !strings.Contains(err.Error(), "does not fit its actions") || !strings.Contains(err.Error(), "handlers.go") || !strings.Contains(err.Error(), "ShippingQuoteInput") {
+		t.Errorf("-check says %v", err)
+	}
+}
+
+// So is one of TypeScript: a function, or what makeJayAction makes of it.
+func TestCheckHoldsTypeScriptHandlersToTheirFiles(t *testing.T) {
+	browsertest.Node(t)
+	tsc := filepath.Join(browsertest.Modules(t, "typescript"), "node_modules", "typescript", "bin", "tsc")
+	for name, tt := range map[string]struct{ code, want string }{
+		"a function":        {"export async function addToCart(i: CartAddToCartInput): Promise<CartAddToCartOutput> { return { items: i.quantity ?? 1 }; }", ""},
+		"a constant":        {"export const addToCart = (i: { productId: string }) => ({ items: i.productId.length });", ""},
+		"an action":         {"export const addToCart = { actionName: 'x', handler: async (i: CartAddToCartInput) => ({ items: 1 }) };", ""},
+		"another input":     {"export const addToCart = (i: { productId: number }) => ({ items: 1 });", "handler.ts: addToCart does not fit actions/add-to-cart.jay-action"},
+		"one field more":    {"export const addToCart = (i: { productId: string; colour: string }) => ({ items: 1 });", "colour"},
+		"another answer":    {"export const addToCart = async (i: CartAddToCartInput) => ({ items: 'one' });", "does not fit"},
+		"an action's":       {"export const addToCart = { handler: async (i: { productId: number }) => ({ items: 1 }) };", "does not fit"},
+		"not the handler's": {"export const addToCarts = (i: { productId: number }) => ({ items: 1 });", ""},
+	} {
+		dir := filepath.Join(t.TempDir(), "shop")
+		if err := os.CopyFS(dir, os.DirFS("testdata/shop")); err != nil {
+			t.Fatal(err)
+		}
+		code := "import type { CartAddToCartInput, CartAddToCartOutput } from './actions/add-to-cart.jay-action';\n" + tt.code + "\n"
+		if err := os.WriteFile(filepath.Join(dir, "handler.ts"), []byte(code), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err := run(t.Context(), io.Discard, dir, true, tsc)
+		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	dir := filepath.Join(t.TempDir(), "shop")
+	if err := os.CopyFS(dir, os.DirFS("testdata/shop")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "handler.ts"), []byte("export const addToCart = 1;\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", t.TempDir())
+	if err := run(t.Context(), io.Discard, dir, true, ""); err == nil || !strings.Contains(err.Error(), "no compiler") {
+		t.Errorf("without a compiler: %v", err)
 	}
 }

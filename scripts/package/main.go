@@ -19,6 +19,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -89,6 +90,9 @@ func verifyAll(ctx context.Context, w io.Writer, m manifest, archives map[string
 				return fmt.Errorf("%s: %w", f.Archive, err)
 			}
 			told[i] = fmt.Sprintf("%-20s tidy and built in %.1f s, answers /health %.2f s after its start", f.Name, t.built.Seconds(), t.answered.Seconds())
+			if len(t.unbound) > 0 {
+				told[i] += "; nobody carries out " + strings.Join(t.unbound, ", ")
+			}
 			return nil
 		})
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -27,6 +28,7 @@ func readsOperatorFiles(f infra.Function) bool {
 func operatorFiles(root string, paths []string) (files, error) {
 	content, size := files{}, 0
 	for _, given := range paths {
+		before := len(content)
 		if !filepath.IsLocal(given) || filepath.Clean(given) == "." {
 			return nil, fmt.Errorf("-with %s must be a path below the repository's folder, such as actions", given)
 		}
@@ -37,6 +39,9 @@ func operatorFiles(root string, paths []string) (files, error) {
 			rel, err := filepath.Rel(root, file)
 			if err != nil {
 				return err
+			}
+			if name := filepath.ToSlash(rel); file != filepath.Join(root, given) && path.Ext(name) == ".go" {
+				return nil // beside its data a folder may hold code, which is in the archive where a function imports it
 			}
 			name := filepath.ToSlash(rel)
 			body, err := operatorFile(file, name, d, maxOperatorBytes-size)
@@ -49,6 +54,9 @@ func operatorFiles(root string, paths []string) (files, error) {
 			}
 			return nil
 		})
+		if err == nil && len(content) == before {
+			err = errors.New("there is no data in it: only data can be added")
+		}
 		if err != nil {
 			return nil, fmt.Errorf("-with %s: %w", given, err)
 		}

@@ -7,10 +7,13 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/countersign-run/countersign/infra"
 )
 
 // checkout copies what is packaged into a folder of its own, with other dates.
@@ -20,7 +23,7 @@ func checkout(t *testing.T, age time.Duration) string {
 	for _, name := range []string{"go.mod", "go.sum", "LICENSE"} {
 		copyFile(t, filepath.Join("../..", name), filepath.Join(root, name), age)
 	}
-	for _, dir := range []string{"functions", "shared", "infra"} {
+	for _, dir := range []string{"functions", "shared", "infra", "examples"} {
 		err := filepath.WalkDir(filepath.Join("../..", dir), func(file string, d fs.DirEntry, err error) error {
 			if err == nil && d.Type().IsRegular() {
 				copyFile(t, file, filepath.Join(root, strings.TrimPrefix(filepath.ToSlash(file), "../../")), age)
@@ -167,6 +170,51 @@ func TestVerify(t *testing.T) {
 			if _, err := verify(t.Context(), e, archives[e.Archive]); err == nil || !strings.Contains(err.Error(), "ends without an answer") {
 				t.Errorf("a wrong entry point: %v", err)
 			}
+		}
+	}
+}
+
+// Handlers in Go are in the archive of a function once they are plugged in where shared/app/actions says; the function starts with
+// them, and carries their actions out.
+func TestHandlersInGoAreDeployed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds and starts functions")
+	}
+	root := checkout(t, 0)
+	plug := filepath.Join(root, "shared/app/actions/handlers.go")
+	before, err := os.ReadFile(plug)
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := regexp.MustCompile(`(?m)^//\t(func own\(\).*)$`).FindSubmatch(before) // as the file itself says
+	if line == nil {
+		t.Fatal("the file does not say how handlers are plugged in")
+	}
+	for _, plugged := range []bool{false, true} {
+		unbound := []string{"shippingQuote"}
+		if plugged {
+			unbound = nil
+			put(t, plug, "package actions\n\nimport (\n\texample \"github.com/countersign-run/countersign/examples/actions\"\n\t\"github.com/countersign-run/countersign/shared/action\"\n)\n\n"+string(line[1])+"\n")
+		}
+		f := infra.Function{Name: "actions", Folder: "functions/actions", EntryPoint: "actions", Parts: []string{"actions"}}
+		s, err := list(t.Context(), root, []infra.Function{f})
+		if err != nil {
+			t.Fatal(err)
+		}
+		with, err := operatorFiles(root, []string{"examples/actions"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, archive, err := makeOne(t.Context(), s, f, with)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := verify(t.Context(), e, archive)
+		if err != nil || !slices.Equal(got.unbound, unbound) {
+			t.Errorf("plugged in: %v: %v is left to nobody, %v", plugged, got.unbound, err)
+		}
+		if has := slices.Contains(e.Packages, "github.com/countersign-run/countersign/examples/actions"); has != plugged {
+			t.Errorf("plugged in: %v: the archive holds the code: %v", plugged, has)
 		}
 	}
 }

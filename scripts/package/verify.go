@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"go/parser"
@@ -14,8 +15,11 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/countersign-run/countersign/shared/action"
 )
 
 // sourceFolder is where the cloud's build moves an archive's files to; a function starts in the folder above it.
@@ -23,7 +27,11 @@ const sourceFolder = "serverless_function_source_code"
 
 const answerWithin = 30 * time.Second
 
-type times struct{ built, answered time.Duration }
+// times are how long it took, and what is not carried out.
+type times struct {
+	built, answered time.Duration
+	unbound         []string // actions of the operator's that neither an endpoint nor Go code carries out
+}
 
 // verify does with an archive what the cloud does: it looks at the layout, tidies, builds, starts it and asks for its health.
 // What the cloud would change is an error, because what runs would not be what was tested.
@@ -54,8 +62,63 @@ func verify(ctx context.Context, e entry, archive []byte) (t times, err error) {
 		return t, err
 	}
 	t.built = time.Since(began)
-	t.answered, err = start(ctx, dir, bin, e.EntryPoint)
+	declared, err := declaredActions(filepath.Join(dir, sourceFolder), e.With)
+	if err != nil {
+		return t, err
+	}
+	body := []byte{}
+	if t.answered, body, err = start(ctx, dir, bin, append(environment(e.EntryPoint), declared.settings()...)); err != nil {
+		return t, err
+	}
+	t.unbound, err = declared.unbound(body)
 	return t, err
+}
+
+// declared are the actions of the operator's that an archive holds.
+type declared struct {
+	folder string // within the archive; empty where there are none
+	list   []action.Action
+}
+
+// declaredActions looks for the outermost folder of actions among the operator's files.
+func declaredActions(src string, with []string) (d declared, err error) {
+	for _, name := range with {
+		if path.Base(name) != "plugin.yaml" {
+			continue
+		}
+		if folder := path.Dir(name); d.folder == "" || len(folder) < len(d.folder) {
+			d.folder = folder
+		}
+	}
+	if d.folder == "" {
+		return d, nil
+	}
+	if d.list, err = action.Load(filepath.Join(src, filepath.FromSlash(d.folder))); err != nil { // it is the one above
+		d.folder = path.Dir(d.folder)
+		d.list, err = action.Load(filepath.Join(src, filepath.FromSlash(d.folder)))
+	}
+	return d, err
+}
+
+func (d declared) settings() []string {
+	if d.folder == "" {
+		return nil
+	}
+	return []string{"ACTIONS=" + sourceFolder + "/" + d.folder, "ACTION_KEY=" + strings.Repeat("0123456789abcdef", 4)}
+}
+
+// unbound reads from the answer to /health which of the actions the function carries out, and gives the others.
+func (d declared) unbound(health []byte) (names []string, err error) {
+	var h struct{ Tools []string }
+	if err := json.Unmarshal(health, &h); err != nil {
+		return nil, fmt.Errorf("the answer to /health cannot be read: %w", err)
+	}
+	for _, a := range d.list {
+		if !slices.Contains(h.Tools, action.GeminiName(a.Name)) {
+			names = append(names, a.Name)
+		}
+	}
+	return names, nil
 }
 
 // layout checks what the build checks before it builds, and that nothing is within which should not be. It gives the path
@@ -118,19 +181,21 @@ func onePackage(content files) error {
 }
 
 // start starts the function, waits until it answers that it is well, and ends it.
-func start(ctx context.Context, dir, bin, target string) (time.Duration, error) {
+func start(ctx context.Context, dir, bin string, env []string) (time.Duration, []byte, error) {
 	port, err := freePort()
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
+	env = append(env, "PORT="+port, "PUBLIC_URL=http://127.0.0.1:"+port)
+	target := env[0]
 	ctx, stop := context.WithTimeout(ctx, answerWithin)
 	defer stop()
 	var out bytes.Buffer
 	cmd := exec.CommandContext(ctx, bin)
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, environment(target, port), &out, &out
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, env, &out, &out
 	began := time.Now()
 	if err := cmd.Start(); err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
@@ -141,16 +206,16 @@ func start(ctx context.Context, dir, bin, target string) (time.Duration, error) 
 			took := time.Since(began)
 			stop()
 			<-ended // it was killed
-			return took, nil
+			return took, body, nil
 		}
 		if err == nil {
 			stop()
 			<-ended
-			return 0, fmt.Errorf("started as %s, it answers /health with %d %s\n%s", target, status, body, out.Bytes())
+			return 0, nil, fmt.Errorf("started with %s, it answers /health with %d %s\n%s", target, status, body, out.Bytes())
 		}
 		select {
 		case <-ended:
-			return 0, fmt.Errorf("started as %s, it ends without an answer\n%s", target, out.Bytes())
+			return 0, nil, fmt.Errorf("started with %s, it ends without an answer\n%s", target, out.Bytes())
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
@@ -171,11 +236,11 @@ func health(ctx context.Context, client *http.Client, port string) (int, []byte,
 }
 
 // environment is the least that a function of the cloud is given. Nothing listens at its backends: a start needs none.
-func environment(target, port string) []string {
-	return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "FUNCTION_TARGET=" + target, "PORT=" + port, "LOG_LEVEL=warn",
+func environment(target string) []string {
+	return []string{"FUNCTION_TARGET=" + target, "PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "LOG_LEVEL=warn",
 		"STORE=firestore", "GOOGLE_CLOUD_PROJECT=demo-verify", "FIRESTORE_EMULATOR_HOST=127.0.0.1:9", "PUBSUB_EMULATOR_HOST=127.0.0.1:9",
 		"GEMINI_API_KEY=not-a-real-key-but-long-enough", "AUTH_ISSUER=http://127.0.0.1:9/issuer", "AUTH_AUDIENCE=test",
-		"PUBLIC_URL=http://127.0.0.1:" + port, "PUSH_AUDIENCE=https://resume.example", "PUSH_SERVICE_ACCOUNT=push@test.iam.gserviceaccount.com"}
+		"PUSH_AUDIENCE=https://resume.example", "PUSH_SERVICE_ACCOUNT=push@test.iam.gserviceaccount.com"}
 }
 
 func freePort() (string, error) {

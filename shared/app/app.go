@@ -134,7 +134,7 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 		}
 	}
 	a.API = &api.API{Loop: l, Chat: talk, Actions: actions, Records: rec, Accounts: linked, Users: users, Push: push, Origins: cfg.AllowedOrigins, PublicURL: cfg.PublicURL, Subscription: cfg.PushSubscription, Log: a.Log,
-		Budget: cfg.FunctionTimeout, Health: health(cfg, mdl, l.Tools)}
+		Budget: cfg.FunctionTimeout, Health: health(cfg, mdl, carriedOut(l.Tools, actions))}
 	return nil
 }
 
@@ -181,6 +181,18 @@ type Health struct {
 	Queue   string   `json:"queue"`
 	Model   string   `json:"model,omitempty"`
 	Tools   []string `json:"tools,omitempty"`
+}
+
+// carriedOut leaves out the actions that nobody carries out.
+func carriedOut(tools tool.Set, actions api.Actions) tool.Set {
+	if actions == nil {
+		return tools
+	}
+	set := maps.Clone(tools)
+	for _, name := range actions.Unbound() {
+		delete(set, actions.Tool(name).Name)
+	}
+	return set
 }
 
 func health(cfg config.Config, mdl model.Model, t tool.Set) Health {

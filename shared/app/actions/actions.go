@@ -13,10 +13,10 @@ import (
 	"github.com/countersign-run/countersign/shared/config"
 )
 
-// Part has the actions of the folder ACTIONS that are bound to endpoints.
-var Part = With(nil)
+// Part has the actions of the folder ACTIONS, carried out by endpoints and by the Go code of handlers.go.
+var Part = With(own())
 
-// With is Part for a program whose Go code does some of the actions itself.
+// With is Part with other Go code.
 func With(handlers action.Handlers) app.Part {
 	open := func(cfg config.Config, now func() time.Time) (api.Actions, error) {
 		if cfg.Actions == "" {

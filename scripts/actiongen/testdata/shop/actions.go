@@ -9,16 +9,18 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// Does are the functions that do the actions which are bound to no endpoint.
+// Does are the functions that do the actions which are bound to no endpoint. One that is nil is left to nobody.
 type Does struct {
 	CartAddToCart func(context.Context, tool.Call, CartAddToCartInput) (CartAddToCartOutput, error) // cart.addToCart
 }
 
 // Handlers are the functions by their actions' names.
 func (d Does) Handlers() action.Handlers {
-	return action.Handlers{
-		"cart.addToCart": action.Handle(d.CartAddToCart),
+	h := action.Handlers{}
+	if d.CartAddToCart != nil {
+		h["cart.addToCart"] = action.Handle(d.CartAddToCart)
 	}
+	return h
 }
 
 // SearchProductsInput is what searchProducts takes.
