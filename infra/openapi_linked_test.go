@@ -43,7 +43,10 @@ func connections(t *testing.T, d *described) {
 			_, _ = io.WriteString(w, inJSON(t, map[string]any{"access_token": "ada", "token_type": "Bearer", "expires_in": 3600, "refresh_token": "1//refresh", "scope": strings.Join(world.Scopes, " ")}))
 		}))
 	}, oauth...)
-	back := func(more string) ask { return ask{op: "googleCallback", query: "state=" + s.consent(t) + "&" + more} }
+	back := func(more string) ask {
+		state, cookie := s.consent(t)
+		return ask{op: "googleCallback", query: "state=" + state + "&" + more, header: []string{"Cookie", cookie}}
+	}
 	s.want(t, 303, back("code=a-code"))
 	s.want(t, 200, ask{op: "connections"})
 	s.want(t, 200, ask{op: "disconnectGoogle"})
@@ -63,16 +66,18 @@ func connections(t *testing.T, d *described) {
 	s.want(t, 401, shut)
 }
 
-// consent begins to link ada's account, and gives the state that Google would send the browser back with.
-func (s *stand) consent(t *testing.T) string {
+// consent begins to link ada's account, and gives the state that Google would send the browser back with, and its cookie.
+func (s *stand) consent(t *testing.T) (state, cookie string) {
 	t.Helper()
 	var begun struct{ URL string }
-	s.want(t, 200, ask{op: "connectGoogle", body: `{"tools":["gmail_send"],"returnTo":"/settings"}`}).into(t, &begun)
+	a := s.want(t, 200, ask{op: "connectGoogle", body: `{"tools":["gmail_send"],"returnTo":"/settings"}`})
+	a.into(t, &begun)
 	u, err := url.Parse(begun.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return u.Query().Get("state")
+	cookie, _, _ = strings.Cut(a.header.Get("Set-Cookie"), ";")
+	return u.Query().Get("state"), cookie
 }
 
 // configuration asks the function web, whose users sign in nowhere, here, at an issuer, and at issuers that do not work.

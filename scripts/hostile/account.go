@@ -86,6 +86,8 @@ func (a *account) link(s *stage) error {
 	}
 	// What the callback answers is no matter of the case: with fewer scopes than were asked for it says so.
 	m := message{uid: s.as, route: route{"GET", "/api/agent/connections/google/callback"}, header: http.Header{}}
+	cookie, _, _ := strings.Cut(begun.Header.Get("Set-Cookie"), ";")
+	m.header.Set("Cookie", cookie)
 	m.query = url.Values{"state": {page.Query().Get("state")}, "code": {"a-code"}}.Encode()
 	if _, err = s.send(m); err == nil && a.refresh != "" && s.c.Input["after"] == nil {
 		a.breakNow()

@@ -58,8 +58,7 @@ func postConnection(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	http.SetCookie(r.w, &http.Cookie{Name: browserCookie, Value: consent.Browser, Path: "/api/agent/connections/google", MaxAge: 600,
-		HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: strings.HasPrefix(r.api.PublicURL, "https:")})
+	http.SetCookie(r.w, r.api.browserCookie(consent.Browser, 600))
 	return struct {
 		ok
 		URL string `json:"url"`
@@ -87,12 +86,15 @@ func (a *API) scopesOf(tools []string) ([]string, error) {
 	return scopes, nil
 }
 
-// browserCookie brings a consent back to the browser that it was begun in. It is no session: it opens nothing else.
-const browserCookie = "countersign_consent"
-
-// fromBrowser reports whether a browser asks: browsers say how they came to ask (Fetch Metadata), or who they are.
-func fromBrowser(r *http.Request) bool {
-	return r.Header.Get("Sec-Fetch-Mode") != "" || strings.Contains(r.UserAgent(), "Mozilla/")
+// browserCookie brings a consent back to the browser that it was begun in. It is no session: it opens nothing else. Its prefix
+// has the browser hold it to this very host (RFC 6265bis §4.1.3.2), so that no neighbour in the domain can set one; browsers take
+// the prefix over TLS alone, so on loopback the name is without it.
+func (a *API) browserCookie(value string, seconds int) *http.Cookie {
+	c := &http.Cookie{Name: "countersign_consent", Value: value, Path: "/", MaxAge: seconds, HttpOnly: true, SameSite: http.SameSiteLaxMode}
+	if strings.HasPrefix(a.PublicURL, "https:") {
+		c.Name, c.Secure = "__Host-"+c.Name, true
+	}
+	return c
 }
 
 // getCallback is where Google sends the browser back. It carries no token of ours: the state, which is used once, says whose it is.
@@ -104,18 +106,21 @@ func getCallback(r *request) (any, error) {
 	q := r.URL.Query()
 	ctx, cancel := r.working()
 	defer cancel()
-	answer := google.Answer{State: q.Get("state"), Code: q.Get("code"), Error: q.Get("error"), Program: !fromBrowser(r.Request)}
-	if c, err := r.Cookie(browserCookie); err == nil {
+	answer := google.Answer{State: q.Get("state"), Code: q.Get("code"), Error: q.Get("error")}
+	if c, err := r.Cookie(r.api.browserCookie("", 0).Name); err == nil {
 		answer.Browser = c.Value
 	}
 	uid, returnTo, err := accounts.Callback(ctx, answer)
+	if err == nil || fault.Is(err, fault.Auth, fault.CodeScope) { // linked, if with less than was asked for
+		if refused := r.api.Records.MayRead(ctx, uid); refused != nil { // shut out since they went to Google: the link is not kept
+			_, unlinked := accounts.Unlink(ctx, uid)
+			return nil, cmp.Or(unlinked, refused)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
-	if err := r.api.Records.MayRead(ctx, uid); err != nil { // shut out since they went to Google: the link is not kept
-		_, unlinked := accounts.Unlink(ctx, uid)
-		return nil, cmp.Or(unlinked, err)
-	}
+	http.SetCookie(r.w, r.api.browserCookie("", -1))
 	r.w.Header().Set("Referrer-Policy", "no-referrer")
 	http.Redirect(r.w, r.Request, returnTo, http.StatusSeeOther)
 	return nil, nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/google"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/obs"
 	"github.com/countersign-run/countersign/shared/wait"
@@ -195,6 +196,9 @@ func postSweep(r *request) (any, error) {
 	s, err := r.api.Loop.Sweep(ctx)
 	if err != nil {
 		return nil, fault.New(fault.Tool, fault.CodeStoreUnavailable, "The sweep could not be finished.").Because(err)
+	}
+	if n, err := google.Sweep(ctx, r.api.Loop.Store, r.api.Loop.Now()); err != nil {
+		r.api.Log.WarnContext(ctx, "consents that have ended could not be deleted, and will be by the next sweep", "deleted", n, "error", err)
 	}
 	if s.Due > 0 {
 		r.api.Log.InfoContext(ctx, "the sweep found runs that were due", "counter", "sweep_due", "due", s.Due, "published", s.Published, "more", s.More)

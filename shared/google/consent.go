@@ -3,9 +3,6 @@ package google
 import (
 	"context"
 	"crypto/sha256"
-	"crypto/subtle"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"net/url"
 	"slices"
@@ -35,19 +32,6 @@ type Consent struct {
 	Browser string // for a cookie (HttpOnly, SameSite=Lax, 10 minutes), which brings it back to Callback
 }
 
-// pending is the document oauth_states/<digest of the state>: a consent that was begun. The state itself is in nobody's
-// hands but the user's.
-type pending struct {
-	UID       string    `json:"uid"`
-	Verifier  []byte    `json:"verifier"` // of PKCE, encrypted
-	Browser   []byte    `json:"browser"`  // digest
-	Scopes    []string  `json:"scopes"`
-	ReturnTo  string    `json:"returnTo"`
-	ExpiresAt time.Time `json:"expiresAt"`
-}
-
-func pendingPath(state string) string { return "oauth_states/" + hex.EncodeToString(digest(state)) }
-
 func digest(s string) []byte {
 	sum := sha256.Sum256([]byte(s))
 	return sum[:]
@@ -75,25 +59,15 @@ func (a *Accounts) Start(ctx context.Context, uid string, scopes []string, retur
 	if err != nil {
 		return Consent{}, err
 	}
-	state, e1 := secret(a.cfg.Rand)
-	verifier, e2 := secret(a.cfg.Rand)
-	browser, e3 := secret(a.cfg.Rand)
-	if err := errors.Join(e1, e2, e3); err != nil {
+	verifier, e1 := secret(a.cfg.Rand)
+	browser, e2 := secret(a.cfg.Rand)
+	if err := errors.Join(e1, e2); err != nil {
 		return Consent{}, err
 	}
-	sealed, err := a.cipher.EncryptWithContext(ctx, []byte(verifier), verifierOf(uid, state))
-	if err != nil {
-		return Consent{}, unreadable(err)
-	}
-	p := pending{UID: uid, Verifier: sealed, Browser: digest(browser), Scopes: scopes, ReturnTo: returnTo, ExpiresAt: a.cfg.Now().Add(consentTTL)}
-	data, err := json.Marshal(p)
+	p := pending{UID: uid, Browser: digest(browser), Scopes: scopes, ReturnTo: returnTo, ExpiresAt: a.cfg.Now().Add(consentTTL)}
+	state, err := a.keep(ctx, p, verifier)
 	if err != nil {
 		return Consent{}, err
-	}
-	// The field lets Firestore's TTL policy clear away what nobody came back for.
-	fields := map[string]any{"expireAt": p.ExpiresAt.UTC().Truncate(time.Microsecond)}
-	if _, err := a.store.Commit(ctx, store.Create(pendingPath(state), fields, data)); err != nil {
-		return Consent{}, storeDown(err)
 	}
 	return Consent{URL: a.consentURL(state, verifier, scopes, before.Email), Browser: browser}, nil
 }
@@ -123,20 +97,19 @@ func ownPath(path string) bool {
 
 // Answer is what Google sent the browser back with, and the cookie that the browser had.
 type Answer struct {
-	State   string
-	Code    string
-	Error   string // Google's error parameter, when the user said no
-	Browser string // Consent.Browser
+	State string
+	Code  string
+	Error string // Google's error parameter, when the user said no
 
-	// Program says that no browser asks. A browser must be the one that the consent was begun in: otherwise a user could
-	// send their consent address to somebody else, and have that person's account linked to their own (RFC 9700 §4.7).
-	Program bool
+	// Browser is Consent.Browser. The browser must be the one that the consent was begun in: otherwise a user could send their
+	// consent address to somebody else, and have that person's account linked to their own (RFC 9700 §4.7).
+	Browser string
 }
 
 // Callback finishes a consent, once. The callback carries no bearer token: the state says whose consent it is, the
 // browser's cookie that it is the same person. uid and returnTo are given whenever the state was good, also with an
 // error, so that the user can be sent back:
-//   - ValidationError state or code: unknown, used, expired or begun elsewhere; it has to be begun anew
+//   - ValidationError state or code: unknown, used, expired, begun elsewhere, or without a browser; it has to be begun anew
 //   - AuthError forbidden: the user said no
 //   - AuthError scope_missing: linked, but the user left out some of the scopes
 //   - ToolExecutionError: Google or the store failed
@@ -149,35 +122,6 @@ func (a *Accounts) Callback(ctx context.Context, ans Answer) (uid, returnTo stri
 		return p.UID, p.ReturnTo, fault.New(fault.Auth, fault.CodeForbidden, "Access to the Google account was not given.")
 	}
 	return p.UID, p.ReturnTo, a.finish(ctx, p, ans)
-}
-
-// take gives the consent that the state belongs to, and makes sure that it is never given again.
-func (a *Accounts) take(ctx context.Context, ans Answer) (pending, error) {
-	unknown := fault.Invalid("state", "this link request is unknown, used, expired or was begun in another browser; begin it again with %s", ConnectPath)
-	path := pendingPath(ans.State)
-	docs, err := a.store.Get(ctx, path)
-	if err != nil {
-		return pending{}, storeDown(err)
-	}
-	if !docs[0].Exists() {
-		return pending{}, unknown
-	}
-	_, err = a.store.Commit(ctx, store.Delete(path, docs[0].Version))
-	if errors.Is(err, store.ErrConflict) {
-		return pending{}, unknown
-	}
-	if err != nil {
-		return pending{}, storeDown(err)
-	}
-	var p pending
-	if err := json.Unmarshal(docs[0].Data, &p); err != nil {
-		return pending{}, unknown
-	}
-	sameBrowser := ans.Program || subtle.ConstantTimeCompare(p.Browser, digest(ans.Browser)) == 1
-	if !sameBrowser || a.cfg.Now().After(p.ExpiresAt) {
-		return pending{}, unknown
-	}
-	return p, nil
 }
 
 // finish trades the code for tokens and stores the link.

@@ -140,7 +140,7 @@ func TestStatesThatAreNotGood(t *testing.T) {
 	}
 }
 
-func TestAProgramNeedsNoCookie(t *testing.T) {
+func TestAProgramIsSentToABrowser(t *testing.T) {
 	w := newWorld(t)
 	a := w.instance()
 	consent, err := a.Start(t.Context(), "u1", nil, "")
@@ -148,9 +148,62 @@ func TestAProgramNeedsNoCookie(t *testing.T) {
 		t.Fatal(err)
 	}
 	state, code := w.provider.consent(consent.URL, "one@example.com")
-	if _, _, err := a.Callback(t.Context(), google.Answer{State: state, Code: code, Program: true}); err != nil {
-		t.Error(err)
+	_, _, err = a.Callback(t.Context(), google.Answer{State: state, Code: code})
+	if w.expect(err, fault.Validation, "invalid"); !strings.Contains(err.Error(), "in a browser") {
+		t.Errorf("told %v", err)
 	}
+	if _, _, err := a.Callback(t.Context(), google.Answer{State: state, Code: code, Browser: consent.Browser}); err != nil {
+		t.Errorf("the browser comes too late: %v", err)
+	}
+}
+
+// TestNobodyFillsTheStoreWithConsents: the newest few of a user are good, and what has ended is swept.
+func TestNobodyFillsTheStoreWithConsents(t *testing.T) {
+	w := newWorld(t)
+	a := w.instance()
+	type begun struct {
+		google.Consent
+		state, code string
+	}
+	var all []begun
+	for range 12 {
+		c, err := a.Start(t.Context(), "u1", nil, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		state, code := w.provider.consent(c.URL, "one@example.com")
+		all = append(all, begun{c, state, code})
+		w.pass(time.Second)
+	}
+	if other, err := a.Start(t.Context(), "u2", nil, ""); err != nil || other.URL == "" {
+		t.Fatal(err)
+	}
+	ends := func(i int) error {
+		_, _, err := a.Callback(t.Context(), google.Answer{State: all[i].state, Code: all[i].code, Browser: all[i].Browser})
+		return err
+	}
+	for i := range 7 {
+		w.expect(ends(i), fault.Validation, "invalid")
+	}
+	forged := all[8].state[:34] + "." + strings.Repeat("A", 43)
+	if _, _, err := a.Callback(t.Context(), google.Answer{State: forged, Code: "c", Browser: "b"}); err == nil {
+		t.Error("a state that only names the place is taken")
+	}
+	for _, i := range []int{11, 8} {
+		if err := ends(i); err != nil {
+			t.Errorf("consent %d: %v", i, err)
+		}
+	}
+	sweep := func(want int) {
+		t.Helper()
+		if n, err := google.Sweep(t.Context(), w.store, w.now()); err != nil || n != want {
+			t.Errorf("swept %d, %v, want %d", n, err, want)
+		}
+	}
+	sweep(0)
+	w.pass(10 * time.Minute)
+	sweep(4) // three of u1, one of u2
+	sweep(0)
 }
 
 // TestStateIsGoodOnce has a second callback come in right after the first has read the state.

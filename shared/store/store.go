@@ -123,6 +123,7 @@ var Indexes = []Index{
 	{Collection: "audit", Equal: []string{"uid", "runId"}, OrderBy: "seq"},
 	{Collection: "audit_heads", OrderBy: "at"},
 	{Collection: "queue", OrderBy: "due"},
+	{Collection: "oauth_states", OrderBy: "due"},
 }
 
 // Store is the port. All methods are safe for concurrent use.

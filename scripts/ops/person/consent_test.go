@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/countersign-run/countersign/scripts/ops/person"
@@ -56,11 +57,17 @@ func consent(t *testing.T, w *world.World) (finish func() (status int)) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	cookie, _, _ := strings.Cut(got.Header.Get("Set-Cookie"), ";")
 	return func() int {
 		q := url.Values{"state": {u.Query().Get("state")}, "code": {"c"}}
 		client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 		defer client.CloseIdleConnections()
-		res, err := client.Get(w.Base + "/api/agent/connections/google/callback?" + q.Encode())
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.Base+"/api/agent/connections/google/callback?"+q.Encode(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Cookie", cookie)
+		res, err := client.Do(req)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,169 @@
+package google
+
+import (
+	"context"
+	"crypto/subtle"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/store"
+)
+
+// pending is a document of oauth_states: a consent that was begun. Each user has maxPending places for them, so that nobody
+// fills the store; the newest takes the place of the oldest. The state names the place and holds a secret, of which only a
+// digest is kept: the state itself is in nobody's hands but the user's.
+type pending struct {
+	UID       string    `json:"uid"`
+	State     []byte    `json:"state,omitempty"` // digest; the release before named the document by it
+	Verifier  []byte    `json:"verifier"`        // of PKCE, encrypted
+	Browser   []byte    `json:"browser"`         // digest
+	Scopes    []string  `json:"scopes"`
+	ReturnTo  string    `json:"returnTo"`
+	ExpiresAt time.Time `json:"expiresAt"`
+}
+
+// maxPending is how many consents a user may have begun at the same time.
+const maxPending = 5
+
+// sweepPage is how many ended consents are deleted in one commit.
+const sweepPage = 200
+
+const pendingStates = "oauth_states"
+
+var placeInState = regexp.MustCompile(`^([0-9a-f]{32}-[0-9])\.[A-Za-z0-9_-]{43}$`)
+
+// pendingPlaces are the paths of the user's pending consents.
+func pendingPlaces(uid string) []string {
+	paths := make([]string, maxPending)
+	for i := range paths {
+		paths[i] = fmt.Sprintf("%s/%s-%d", pendingStates, hex.EncodeToString(digest(uid)[:16]), i)
+	}
+	return paths
+}
+
+func pendingPath(state string) string {
+	if m := placeInState.FindStringSubmatch(state); m != nil {
+		return pendingStates + "/" + m[1]
+	}
+	return pendingStates + "/" + hex.EncodeToString(digest(state)) // of the release before
+}
+
+// keep stores the consent, and returns the state by which it is found.
+func (a *Accounts) keep(ctx context.Context, p pending, verifier string) (state string, err error) {
+	for range 3 {
+		docs, err := a.store.Get(ctx, pendingPlaces(p.UID)...)
+		if err != nil {
+			return "", storeDown(err)
+		}
+		if state, err = a.keepIn(ctx, oldest(docs), p, verifier); !errors.Is(err, store.ErrConflict) {
+			return state, err
+		}
+	}
+	return "", storeDown(store.ErrConflict)
+}
+
+// keepIn stores the consent in a place, over the one that was read there.
+func (a *Accounts) keepIn(ctx context.Context, place store.Doc, p pending, verifier string) (state string, err error) {
+	key, err := secret(a.cfg.Rand)
+	if err != nil {
+		return "", err
+	}
+	state = strings.TrimPrefix(place.Path, pendingStates+"/") + "." + key
+	p.State = digest(state)
+	if p.Verifier, err = a.cipher.EncryptWithContext(ctx, []byte(verifier), verifierOf(p.UID, state)); err != nil {
+		return "", unreadable(err)
+	}
+	data, err := json.Marshal(p)
+	if err != nil {
+		return "", err
+	}
+	// Firestore's TTL policy goes by expireAt, within a day; the sweep goes by due, within a minute and on every store.
+	ends := p.ExpiresAt.UTC().Truncate(time.Microsecond)
+	fields := map[string]any{"expireAt": ends, "due": ends}
+	w := store.Create(place.Path, fields, data)
+	if place.Exists() {
+		w = store.Update(place.Path, place.Version, fields, data)
+	}
+	_, err = a.store.Commit(ctx, w)
+	if err != nil && !errors.Is(err, store.ErrConflict) {
+		err = storeDown(err)
+	}
+	return state, err
+}
+
+// oldest is the place that a new consent takes: an empty one, or the one whose consent ends first.
+func oldest(places []store.Doc) (found store.Doc) {
+	var ends time.Time
+	for i, d := range places {
+		if !d.Exists() {
+			return d
+		}
+		if at, _ := d.Fields["expireAt"].(time.Time); i == 0 || at.Before(ends) {
+			found, ends = d, at
+		}
+	}
+	return found
+}
+
+// take returns the consent that the state belongs to, and makes sure that it is never returned again.
+func (a *Accounts) take(ctx context.Context, ans Answer) (pending, error) {
+	if ans.Browser == "" {
+		return pending{}, fault.Invalid("state", "an account is linked in a browser, and in the one in which that was begun: open the address that %s answers there, with cookies allowed", ConnectPath)
+	}
+	unknown := fault.Invalid("state", "this link request is unknown, used, expired or was begun in another browser; begin it again with %s", ConnectPath)
+	path := pendingPath(ans.State)
+	docs, err := a.store.Get(ctx, path)
+	if err != nil {
+		return pending{}, storeDown(err)
+	}
+	var p pending
+	if !docs[0].Exists() || json.Unmarshal(docs[0].Data, &p) != nil {
+		return pending{}, unknown
+	}
+	if p.State != nil && subtle.ConstantTimeCompare(p.State, digest(ans.State)) != 1 {
+		return pending{}, unknown // of somebody who knows the place and not the secret: it stays
+	}
+	_, err = a.store.Commit(ctx, store.Delete(path, docs[0].Version))
+	if errors.Is(err, store.ErrConflict) {
+		return pending{}, unknown
+	}
+	if err != nil {
+		return pending{}, storeDown(err)
+	}
+	if subtle.ConstantTimeCompare(p.Browser, digest(ans.Browser)) != 1 || a.cfg.Now().After(p.ExpiresAt) {
+		return pending{}, unknown
+	}
+	return p, nil
+}
+
+// Sweep deletes the consents that have ended and that nobody came back for, a page of them at a time, as long as ctx lasts. It
+// needs no OAuth client. Its error is the store's.
+func Sweep(ctx context.Context, st store.Store, now time.Time) (deleted int, err error) {
+	ended := store.Query{Collection: pendingStates, Where: []store.Filter{{Field: "due", Op: "<=", Value: now.UTC().Truncate(time.Microsecond)}}, OrderBy: "due", Limit: sweepPage}
+	for {
+		docs, err := st.Query(ctx, ended)
+		if err != nil || len(docs) == 0 {
+			return deleted, err
+		}
+		writes := make([]store.Write, len(docs))
+		for i, d := range docs {
+			writes[i] = store.Delete(d.Path, d.Version)
+		}
+		_, err = st.Commit(ctx, writes...)
+		if errors.Is(err, store.ErrConflict) {
+			return deleted, nil // one was begun anew or came back; the next sweep takes the others
+		}
+		if err != nil {
+			return deleted, err
+		}
+		if deleted += len(docs); len(docs) < sweepPage {
+			return deleted, nil
+		}
+	}
+}
