@@ -5,7 +5,7 @@ import { bounded } from './bounds.js';
 import { fromJay } from './jay.js';
 import { noteSecrets } from './private.js';
 import { describe, find, interactionsOf, viewState } from './read.js';
-import { needsUser, userClicks } from './user.js';
+import { asksFirst, needsUser, questions, userClicks } from './user.js';
 
 export { buildTools } from './tools.js';
 
@@ -14,7 +14,7 @@ const defaultUserClickMs = 60000;
 
 /** An automation that a page brings, with what the tools need besides. @param {any} given @returns {Automation} */
 export function asAutomation(given) {
-  return typeof given.interactions === 'function' ? given : fromJay(given, userClicks(defaultUserClickMs));
+  return typeof given.interactions === 'function' ? given : fromJay(given, userClicks(defaultUserClickMs), questions());
 }
 
 /**
@@ -24,7 +24,8 @@ export function asAutomation(given) {
 export function createAutomation(root = document, { userClickMs = defaultUserClickMs } = {}) {
   const user = userClicks(userClickMs);
   const jay = window.__jay?.automation;
-  if (jay) return fromJay(jay, user);
+  const first = questions();
+  if (jay) return fromJay(jay, user, first);
   noteSecrets(root);
 
   /** @type {Automation['getPageState']} */
@@ -40,9 +41,13 @@ export function createAutomation(root = document, { userClickMs = defaultUserCli
   const triggerEvent = async (eventType, coordinate, eventData = {}, signal) => {
     const thing = find(root).get(JSON.stringify(coordinate));
     if (!thing) return refused(`There is nothing at ${JSON.stringify(coordinate)} on this page.`);
-    const why = obstacle(thing.elements[0]);
+    const [el] = thing.elements;
+    const why = obstacle(el);
     if (why) return refused(why);
-    return needsUser(thing.elements[0]) ? user.wait(thing.elements, coordinate, signal) : act(eventType, thing.elements, eventData);
+    if (needsUser(el)) return user.wait(thing.elements, coordinate, signal);
+    if (!asksFirst(el)) return act(eventType, thing.elements, eventData);
+    const no = await first.ask(() => find(root).get(JSON.stringify(coordinate))?.elements[0], eventType, coordinate, eventData, signal) || obstacle(el);
+    return no ? refused(no) : act(eventType, thing.elements, eventData);
   };
 
   /** @type {Automation['onStateChange']} */
@@ -69,5 +74,6 @@ export function createAutomation(root = document, { userClickMs = defaultUserCli
     getPageState, getInteraction, triggerEvent, onStateChange,
     interactions: () => interactionsOf(find(root)),
     onUserClick: user.listen,
+    onAsk: first.listen,
   };
 }

@@ -17,7 +17,7 @@ export function cardOf({ approval, state, error }, decide) {
   const { title, fields, warnings } = approval.preview;
   const decisions = approval.decisions.filter((d) => d in words);
   const buttons = decisions.map((d, i) => make('button', { type: 'button', part: `approval-button ${d}`, className: i ? '' : 'main', onclick: () => decide(d) }, words[d]));
-  const until = new Date(approval.expiresAt).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'short' });
+  const until = approval.expiresAt ? `until ${new Date(approval.expiresAt).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'short' })}` : 'for you';
   return make('section', { className: 'card', part: 'approval', 'aria-label': `Approval: ${title}` },
     make('p', { className: 'small' }, approval.kind === 'review' ? 'Was this done?' : 'Needs your approval'),
     make('h3', { tabIndex: -1 }, title),
@@ -26,7 +26,7 @@ export function cardOf({ approval, state, error }, decide) {
     ...(approval.reason ? [make('p', { className: 'small' }, approval.reason)] : []),
     ...(error ? [make('p', { className: 'error inside', role: 'alert' }, error)] : []),
     state === 'open' ? make('div', { className: 'buttons' }, ...buttons) : '',
-    make('p', { className: 'small', part: 'approval-state', role: 'status' }, state === 'open' ? `Waits until ${until}` : states[state]));
+    make('p', { className: 'small', part: 'approval-state', role: 'status' }, state === 'open' ? `Waits ${until}` : states[state]));
 }
 
 /** @param {NonNullable<Approval['preview']['fields']>[number]} field @param {string} [timeZone] by whose clocks the card is made */

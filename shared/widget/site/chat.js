@@ -8,6 +8,8 @@ const maxTrips = 24;
 const maxText = 20000;
 const maxMessages = 500;
 
+const newId = () => crypto.randomUUID?.() ?? String(Math.random());
+
 /** A second, or as long as nobody stops it. @param {AbortSignal} signal @returns {Promise<void>} */
 const moment = (signal) => new Promise((done) => {
   const timer = setTimeout(done, 1000);
@@ -111,6 +113,10 @@ export class GeminiChat extends EventTarget {
   async decide(approvalId, decision) {
     const card = this.approvals.find((c) => c.approval.approvalId === approvalId);
     if (!card || card.state !== 'open' || !card.approval.decisions.includes(decision)) return;
+    if (card.approval.kind === 'page') {
+      card.decision = decision;
+      return void this.dispatchEvent(new CustomEvent('decided', { detail: { approvalId } }));
+    }
     Object.assign(card, { state: 'sending', decision, error: '' });
     this.changed();
     try {
@@ -286,10 +292,41 @@ export class GeminiChat extends EventTarget {
     if (automation === this.#watched) return;
     this.#unwatch();
     this.#watched = automation;
-    this.#unwatch = automation?.onUserClick?.((click) => {
+    const clicks = automation?.onUserClick?.((click) => {
       this.activity = `Your turn: use “${click.label}” on the page yourself to go on.`;
       this.#tell('change', {});
-    }) ?? (() => {});
+    });
+    const asks = automation?.onAsk?.((question) => this.#mayUse(question));
+    this.#unwatch = () => [clicks, asks].forEach((stop) => stop?.());
+  }
+
+  /** Asks the user before the agent uses a part of the page that wants that. @param {Question} question @returns {Promise<boolean>} */
+  async #mayUse({ title, fields, signal }) {
+    const approval = { approvalId: newId(), runId: '', kind: 'page', tool: '', argsHash: '', preview: { title, fields }, decisions: ['approve_once', 'reject'], expiresAt: '' };
+    /** @type {Card} */ const card = { approval, state: 'open', decision: '', error: '' };
+    const { activity } = this;
+    const open = /** @type {Open} */ (this.#open);
+    const { running } = open;
+    this.approvals = [...this.approvals, card];
+    this.activity = open.running = ''; // after a reload it is asked for again
+    this.#busy = false;
+    this.#tell('approval', { approvalId: approval.approvalId });
+    this.changed();
+    const over = new AbortController();
+    await /** @type {Promise<void>} */ (new Promise((settle) => {
+      this.addEventListener('decided', () => card.decision && settle(), { signal: over.signal });
+      signal?.addEventListener('abort', () => settle(), { signal: over.signal });
+    }));
+    over.abort();
+    if (signal?.aborted) return false;
+    this.approvals = this.approvals.filter((c) => c !== card);
+    Object.assign(open, { running });
+    this.activity = activity;
+    this.#busy = true;
+    const yes = card.decision === 'approve_once';
+    this.#say('system', `${yes ? 'You allowed' : 'You refused'}: ${title}`);
+    this.changed();
+    return yes;
   }
 
   /** @param {any} line @param {AbortSignal} signal */
@@ -306,7 +343,7 @@ export class GeminiChat extends EventTarget {
 
   /** @param {Message['role']} role @param {string} content */
   #say(role, content) {
-    const message = { id: crypto.randomUUID?.() ?? String(Math.random()), role, content, timestamp: new Date().toISOString() };
+    const message = { id: newId(), role, content, timestamp: new Date().toISOString() };
     this.messages = [...this.messages, message].slice(-maxMessages);
     this.#tell('message', { message });
   }

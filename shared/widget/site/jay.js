@@ -2,10 +2,13 @@
 import { act, obstacle, refused } from './act.js';
 import { bounded } from './bounds.js';
 import { isPrivate } from './private.js';
-import { needsUser } from './user.js';
+import { asksFirst, needsUser } from './user.js';
 
-/** @param {any} jay @param {ReturnType<typeof import('./user.js').userClicks>} user @returns {Automation} */
-export function fromJay(jay, user) {
+/**
+ * @param {any} jay @param {ReturnType<typeof import('./user.js').userClicks>} user
+ * @param {ReturnType<typeof import('./user.js').questions>} first @returns {Automation}
+ */
+export function fromJay(jay, user, first) {
   /** @returns {Interaction[]} */
   const interactions = () => (jay.getPageState().interactions ?? []).map(plain).filter(Boolean);
   const getPageState = () => {
@@ -25,6 +28,10 @@ export function fromJay(jay, user) {
       const why = obstacle(found.element);
       if (why) return refused(why);
       if (needsUser(found.element)) return user.wait([found.element], coordinate, signal);
+      if (asksFirst(found.element)) {
+        const no = await first.ask(() => jay.getInteraction(coordinate)?.element, eventType, coordinate, eventData, signal) || obstacle(found.element);
+        if (no) return refused(no);
+      }
       // A field has its value before jay hears of it; what jay does with the event is its own.
       if (eventData.value === undefined && eventData.checked === undefined) return heard(() => jay.triggerEvent(eventType, coordinate, eventData));
       return act(eventType, [found.element], eventData);
@@ -34,6 +41,7 @@ export function fromJay(jay, user) {
       return typeof stop === 'function' ? stop : () => {};
     },
     onUserClick: user.listen,
+    onAsk: first.listen,
   };
 }
 
@@ -58,7 +66,7 @@ function plain(given) {
     elementType: element instanceof HTMLInputElement ? `HTMLInputElement:${element.type}` : given.elementType ?? element?.constructor.name ?? 'HTMLElement',
     supportedEvents: given.supportedEvents ?? items?.[0]?.events ?? ['click'],
     description: given.description ?? given.refName ?? '',
-    ...(element && needsUser(element) && { needsUser: true }),
+    ...(element && needsUser(element) && { needsUser: true }), ...(element && asksFirst(element) && { asksFirst: true }),
     ...(element instanceof HTMLSelectElement && { options: [...element.options].map((o) => o.value).slice(0, 100) }),
   };
 }

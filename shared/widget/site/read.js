@@ -1,7 +1,7 @@
 // Reads what a page says of itself: data-agent-ref, -list, -key, -state, -label and -confirm.
 import { isPrivate, textOf } from './private.js';
 import { cutText } from './bounds.js';
-import { needsUser } from './user.js';
+import { asksFirst, needsUser } from './user.js';
 
 /** @typedef {{refName: string, coordinate: Coordinate, elements: HTMLElement[], path: string}} Found */
 
@@ -67,7 +67,7 @@ export function describe({ refName, coordinate, elements }) {
   return {
     refName, coordinate, elementType: el instanceof HTMLInputElement ? `HTMLInputElement:${el.type}` : el.constructor.name,
     supportedEvents: events[kind], description: labelOf(el), ...valueOf(elements), ...optionsOf(elements),
-    ...(isDisabled(el) && { disabled: true }), ...(isVisible(el) ? {} : { hidden: true }), ...(needsUser(el) && { needsUser: true }),
+    ...(isDisabled(el) && { disabled: true }), ...(isVisible(el) ? {} : { hidden: true }), ...(needsUser(el) && { needsUser: true }), ...(asksFirst(el) && { asksFirst: true }),
   };
 }
 

@@ -56,7 +56,7 @@ function semantic(automation, interaction, taken) {
   const keys = keysOf(interaction);
   const listed = [...keys.keys()].slice(0, maxKeys);
   const more = keys.size > maxKeys ? ` ${keys.size - maxKeys} more keys are not listed; use trigger-interaction or fill-input for them.` : '';
-  const user = interaction.needsUser ? ' The user has to click it themselves: calling this shows them where.' : '';
+  const user = interaction.needsUser ? ' The user has to click it themselves: calling this shows them where.' : interaction.asksFirst ? ' The user is asked first.' : '';
   /** @type {Record<string, unknown>} */
   const properties = { ...(interaction.items && { key: { type: 'string', enum: listed, description: 'Which one of the list.' } }), ...valueSchema(verb, interaction) };
   const required = Object.keys(properties);

@@ -23,6 +23,7 @@ interface Interaction extends Partial<Item> {
   options?: string[];
   multiple?: boolean;
   needsUser?: boolean;
+  asksFirst?: boolean;
 }
 
 interface PageState {
@@ -47,6 +48,13 @@ interface UserClick {
   done: Promise<boolean>;
 }
 
+/** What the user is asked before the agent uses a part of the page. */
+interface Question {
+  title: string;
+  fields: { label: string; value: string }[];
+  signal?: AbortSignal;
+}
+
 /** The four methods that a page automation has, and what the tools need besides. */
 interface Automation {
   getPageState(): PageState;
@@ -57,6 +65,8 @@ interface Automation {
   interactions(): Interaction[];
   /** Tells of clicks that the user has to make. */
   onUserClick(callback: (click: UserClick) => void): () => void;
+  /** Has the user asked where the page wants that; without it all such uses are refused. */
+  onAsk(callback: (question: Question) => Promise<boolean>): () => void;
 }
 
 interface ToolDefinition {

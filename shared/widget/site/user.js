@@ -1,12 +1,59 @@
-// What only the user may use: elements that are marked with data-agent-confirm. They are shown, and their own click is
-// waited for; it is never made here.
+// What only the user may use, elements that are marked with data-agent-confirm: they are shown, and their own click is
+// waited for; it is never made here. And what its user is asked about first: all that lies in data-agent-policy.
 import { kindOf, labelOf } from './read.js';
 
-/** Whether using an element is left to its user. A label uses its field, and a button its form. @param {Element} el @returns {boolean} */
-export function needsUser(el) {
+/** What using an element uses: a label its field, and a button its form. @param {Element} el @returns {(Element | null)[]} */
+function parts(el) {
   const control = el instanceof HTMLLabelElement ? el.control : null;
   const form = 'form' in el && el.form instanceof HTMLFormElement ? el.form : null;
-  return [el, control, form].some((one) => Boolean(one?.closest('[data-agent-confirm]')));
+  return [el, control, form];
+}
+
+/** Whether using an element is left to its user. @param {Element} el @returns {boolean} */
+export function needsUser(el) {
+  return parts(el).some((one) => Boolean(one?.closest('[data-agent-confirm]')));
+}
+
+/** Whether the user is asked before the agent uses an element: data-agent-policy="ask" around it. @param {Element} el @returns {boolean} */
+export function asksFirst(el) {
+  return parts(el).some((one) => Boolean(one?.closest('[data-agent-policy]')));
+}
+
+/** Asks the user through those who listen; where nobody does, the answer is no. */
+export function questions() {
+  /** @type {Set<(question: Question) => Promise<boolean>>} */
+  const listeners = new Set();
+  return {
+    /** @param {(question: Question) => Promise<boolean>} callback */
+    listen: (callback) => {
+      listeners.add(callback);
+      return () => void listeners.delete(callback);
+    },
+    /**
+     * Why the agent may not use an element, or nothing. find gives what is at its place, before and after the user was asked.
+     * @param {() => HTMLElement | undefined} find @param {string} eventType @param {Coordinate} coordinate @param {EventData} data @param {AbortSignal} [signal]
+     * @returns {Promise<string>}
+     */
+    ask: async (find, eventType, coordinate, data, signal) => {
+      const [listener] = listeners;
+      if (!listener) return 'The user has to be asked first, and nobody here can ask them.';
+      const el = /** @type {HTMLElement} */ (find());
+      const title = titleOf(el, eventType, data);
+      const fields = [
+        ...(data.value === undefined ? [] : [{ label: 'Value', value: [data.value].flat().join('\n') }]),
+        ...(coordinate.length > 1 ? [{ label: 'Where', value: coordinate.slice(0, -1).join(', ') }] : []),
+      ];
+      if (!(await listener({ title, fields, signal }))) return 'The user said no; it was not done.';
+      return find() === el && titleOf(el, eventType, data) === title ? '' : 'The page has changed since the user was asked; it was not done.';
+    },
+  };
+}
+
+/** What the agent would do, in words. @param {HTMLElement} el @param {string} eventType @param {EventData} data @returns {string} */
+function titleOf(el, eventType, { checked, value }) {
+  const fills = kindOf(el) === 'text' ? 'Fill in' : 'Choose in';
+  const verb = checked !== undefined ? (checked ? 'Tick' : 'Untick') : value !== undefined ? fills : { click: 'Click', focus: 'Go to', blur: 'Leave' }[eventType] ?? 'Use';
+  return `${verb} “${labelOf(el)}”`;
 }
 
 /** Waits for clicks of the user, at most ms each, and tells those who listen. @param {number} ms */

@@ -360,11 +360,70 @@ const steps = {
       const tools = Object.fromEntries(buildTools(automation).map((t) => [t.name, t]));
       const clicked = await tools['click-add'].execute({});
       const ordered = await tools['click-order'].execute({ key: 'o1' });
-      return { names: Object.keys(tools), clicked, ordered, heard, private: automation.getInteraction(['password']) };
+      document.body.dataset.agentPolicy = 'ask';
+      const asked = [];
+      automation.onAsk(async (question) => (asked.push(question.title), false));
+      const refused = await tools['click-add'].execute({});
+      return { names: Object.keys(tools), clicked, ordered, heard, asked, refused, private: automation.getInteraction(['password']) };
     });
     expect(`its tools: ${found.names}`, found.names.join() === 'trigger-interaction,fill-input,click-add,click-order' && found.private === null);
     expect('it is used', found.heard.join() === 'click add' && found.clicked.ok && found.clicked.pageState.viewState.here && found.clicked.pageState.customEvents.length === 1);
+    expect(`the policy of the page holds there too (${found.asked})`, found.asked.join() === 'Click “Add to cart”' && /said no/.test(found.refused.error));
     expect('the click of the user was waited for, for a while', /did not use/.test(found.ordered.error));
+    await page.context().close();
+  },
+
+  'a page whose policy is to ask first': async () => {
+    const page = await visit();
+    const card = (title) => page.getByRole('region', { name: `Approval: ${title}` });
+    const decide = (title, word) => card(title).getByRole('button', { name: word }).click();
+    const value = (name) => state(page, name).evaluate((el) => el.value ?? el.innerText);
+    await page.evaluate(() => { document.body.dataset.agentPolicy = 'ask'; });
+    await seen(page);
+    await ask(page, 'policy');
+    const click = card('Click “Add to cart”');
+    await click.getByText('products, mug-1').waitFor();
+    expect('nothing is done before the yes', (await value('count')) === '0' && !(await prop(page, 'isLoading')));
+    await accessible(page, 'a page that asks first');
+    await shot(page, 'policy');
+    await decide('Click “Add to cart”', 'Approve');
+    await card('Fill in “Note”').getByText('two\nlines').waitFor();
+    expect('what was approved is done', (await value('count')) === '1' && (await click.count()) === 0);
+    await decide('Fill in “Note”', 'Reject');
+    await page.getByText('Your turn').waitFor();
+    expect('what only the user may click is not asked about besides', (await page.getByRole('region', { name: /^Approval/ }).count()) === 0);
+    await page.getByRole('button', { name: 'Place order' }).click();
+    await log(page).getByText('As you said.').waitFor();
+    const { results } = await seen(page);
+    expect(`the model is told ${JSON.stringify(results[1])}`, results.length === 3 && results[1].isError && /said no/.test(results[1].result) && (await value('note')) === '');
+    await ask(page, 'search');
+    await card('Fill in “Search”').waitFor();
+    await page.reload(); // the page's policy is gone with it, as a page's own is not
+    await log(page).getByText('I looked.').waitFor();
+    await page.evaluate(() => { document.querySelector('#search').dataset.agentPolicy = 'ask'; });
+    await ask(page, 'gift');
+    await log(page).getByText('It is a gift.').waitFor(); // it lies outside
+    await ask(page, 'search');
+    await card('Fill in “Search”').waitFor();
+    await page.evaluate(() => {
+      document.querySelector('#search label').firstChild.data = 'Delete ';
+      document.querySelector('[data-agent-state=query]').textContent = '';
+    });
+    await seen(page);
+    await decide('Fill in “Search”', 'Approve');
+    await log(page).getByText('I looked.').nth(1).waitFor();
+    const told = (await seen(page)).results[0];
+    expect(`what changed meanwhile is not used: ${JSON.stringify(told)}`, /changed/.test(told.result) && (await value('query')) === '');
+    await ask(page, 'search');
+    await card('Fill in “Delete”').waitFor();
+    await page.getByRole('button', { name: 'Stop' }).click();
+    await log(page).getByText('Stopped.').waitFor();
+    expect('nothing is asked any more', (await page.getByRole('region', { name: /^Approval/ }).count()) === 0);
+    const nobody = await page.evaluate(async () => {
+      const { createAutomation } = await import('/widget/automation.js');
+      return createAutomation().triggerEvent('change', ['search'], { value: 'x' });
+    });
+    expect('where nobody can be asked, nothing is done', !nobody.ok && /nobody/.test(nobody.error));
     await page.context().close();
   },
 
