@@ -76,6 +76,8 @@ func TestRefusals(t *testing.T) {
 		"user token on resume": {"POST", "/api/agent/resume", "ana", `{}`, nil, 401, fault.Auth, ""},
 		"no token on sweep":    {"POST", "/api/agent/sweep", "", ``, nil, 401, fault.Auth, ""},
 		"unknown field":        {"POST", "/api/agent/run", "ana", `{"prompt":"x","uid":"eve"}`, nil, 400, fault.Validation, "uid"},
+		"invisible prompt":     {"POST", "/api/agent/run", "ana", `{"prompt":"\u200b\u2060 \ufeff\u3164"}`, nil, 400, fault.Validation, "prompt"},
+		"invisible stream":     {"POST", "/api/agent/run/stream", "ana", `{"prompt":"\u202e\u2800"}`, nil, 400, fault.Validation, "prompt"},
 		"blank prompt":         {"POST", "/api/agent/run", "ana", `{"prompt":" \n"}`, nil, 400, fault.Validation, "prompt"},
 		"long prompt":          {"POST", "/api/agent/run", "ana", `{"prompt":"` + long + `"}`, nil, 400, fault.Validation, "prompt"},
 		"huge body":            {"POST", "/api/agent/run", "ana", strings.Repeat(" ", 1<<20+1), nil, 413, fault.Validation, ""},

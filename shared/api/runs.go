@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"net/http"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/google"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/obs"
+	"github.com/countersign-run/countersign/shared/visible"
 	"github.com/countersign-run/countersign/shared/wait"
 )
 
@@ -32,7 +32,7 @@ func (r *request) ask() (loop.Ask, error) {
 	key, err := r.key()
 	region, wrong := in.region()
 	switch {
-	case strings.TrimSpace(in.Prompt) == "":
+	case visible.Blank(in.Prompt):
 		return loop.Ask{}, fault.Invalid("prompt", "a prompt is needed")
 	case len(in.Prompt) > maxPrompt:
 		return loop.Ask{}, fault.Invalid("prompt", "the prompt is longer than %d bytes", maxPrompt)

@@ -62,7 +62,7 @@ func TestAPageIsAnsweredOverHTTP(t *testing.T) {
 	if a, said = w.chat("/api/agent/chat/results", results(string(said.History))); said.Type != "response" || said.Message != "That is what came of it." {
 		t.Errorf("%d %s", a.HTTP, a.Body)
 	}
-	for body, field := range map[string]string{`{"message":"hi","prompt":"x"}`: "prompt", `{"message":""}`: "message", `{"message":"hi","history":{}}`: "history"} {
+	for body, field := range map[string]string{`{"message":"hi","prompt":"x"}`: "prompt", `{"message":""}`: "message", `{"message":" \u200b\u00ad"}`: "message", `{"message":"hi","history":{}}`: "history"} {
 		if a, _ := w.chat("/api/agent/chat", body); a.HTTP != http.StatusBadRequest || a.Error.Field != field {
 			t.Errorf("%s: %d %s", body, a.HTTP, a.Body)
 		}

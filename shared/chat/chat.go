@@ -17,6 +17,7 @@ import (
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/visible"
 )
 
 // The limits of a request; its body is bounded by the API (1 MiB).
@@ -123,7 +124,7 @@ func (c *Chat) Say(ctx context.Context, r Request, emit loop.Sink) (*Reply, erro
 		return nil, err
 	}
 	switch {
-	case blank(r.Message):
+	case visible.Blank(r.Message):
 		return nil, fault.Invalid("message", "a message is needed")
 	case len(r.Message) > MaxMessage:
 		return nil, fault.Invalid("message", "the message is longer than %d bytes", MaxMessage)

@@ -10,6 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/strictjson"
 	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/visible"
 )
 
 // ActionPrefix is what the names of server actions begin with, and no page tool's.
@@ -33,8 +34,6 @@ func (n Names) Has(name string) bool { return n[plainName(name)] }
 func plainName(name string) string {
 	return strings.ToLower(strings.NewReplacer("_", "", ".", "", "-", "").Replace(name))
 }
-
-func blank(s string) bool { return strings.TrimSpace(s) == "" }
 
 // read checks what both requests bring.
 func (c *Chat) read(r *Request) (_ *history, err error) {
@@ -73,7 +72,7 @@ func (c *Chat) pageTools(defs []ToolDefinition) (tool.Set, error) {
 			return nil, fault.Invalid(field+"name", "a page tool must not be called as one of the server's tools is")
 		case set[d.Name] != nil:
 			return nil, fault.Invalid(field+"name", "two tools have this name")
-		case blank(d.Description):
+		case visible.Blank(d.Description):
 			return nil, fault.Invalid(field+"description", "a description is needed, for the model")
 		case len(d.Description) > MaxDescription:
 			return nil, fault.Invalid(field+"description", "it has more than %d bytes", MaxDescription)
@@ -101,7 +100,7 @@ const defaultPrefix = "You are a helpful assistant for this web application."
 func (c *Chat) persona(state json.RawMessage) string {
 	var b strings.Builder
 	b.WriteString(c.Prefix)
-	if blank(c.Prefix) {
+	if visible.Blank(c.Prefix) {
 		b.WriteString(defaultPrefix)
 	}
 	b.WriteString("\n\n## Available Server Actions\n")
@@ -123,7 +122,7 @@ const maxState = 32 << 10
 
 // shortened brings a page's state under maxState by cutting its longest texts and lists first, and says where it did.
 func shortened(state json.RawMessage) []byte {
-	if blank(string(state)) {
+	if visible.Blank(string(state)) {
 		return []byte("{}")
 	}
 	canonical, err := strictjson.Canonical(strictjson.Spell(state))

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/audit"
@@ -38,7 +39,7 @@ func (m *mover) plan(ctx context.Context) error {
 	turn := len(m.state.Turns) + 1
 	asking, cancel := bounded(ctx, m.Profile.ModelTimeout)
 	defer cancel()
-	reply, err := m.Model.Generate(asking, req, func(text string) { m.tell(Notice{Delta: text}) })
+	reply, err := m.Model.Generate(asking, req, m.deltas())
 	switch {
 	case err != nil && m.worked && errors.Is(asking.Err(), context.DeadlineExceeded) && !enough(ctx, m.Profile.ModelTimeout):
 		return errHandOver
@@ -68,6 +69,23 @@ func (m *mover) plan(ctx context.Context) error {
 		return err
 	}
 	return m.effect(ctx, m.Tools[m.state.Action(begun).Tool], begun)
+}
+
+// deltas passes the model's text on as it comes, as much of it as is kept: what is longer than that is cut, or refused.
+func (m *mover) deltas() func(text string) {
+	left := agent.MaxMessageText
+	return func(text string) {
+		if len(text) > left {
+			for left > 0 && !utf8.RuneStart(text[left]) {
+				left--
+			}
+			text, left = text[:left], 0
+		}
+		left -= len(text)
+		if text != "" {
+			m.tell(Notice{Delta: text})
+		}
+	}
 }
 
 // request lays out what the model is asked: instructions, history, prompt, and this run's own turns, verbatim.

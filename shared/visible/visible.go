@@ -57,3 +57,17 @@ func Dangerous(r rune) bool {
 	}
 	return !unicode.IsGraphic(r) || unicode.Is(unicode.Z, r)
 }
+
+// Blank reports whether a reader would see nothing at all of s: it is empty, or white space, control and format characters
+// (zero width, bidi, tags), variation selectors and letters that no font draws are all of it. What is not known to be
+// without a shape, such as an emoji that is newer than this program, counts as seen.
+func Blank(s string) bool {
+	for _, r := range s {
+		unseen := unicode.IsSpace(r) || unicode.IsControl(r) || blanks[r] ||
+			unicode.In(r, unicode.Z, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
+		if !unseen {
+			return false
+		}
+	}
+	return true
+}

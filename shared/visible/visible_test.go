@@ -76,6 +76,20 @@ func TestSuspicious(t *testing.T) {
 	}
 }
 
+func TestBlank(t *testing.T) {
+	for _, s := range []string{"", " ", "\n\t\r\v\f", "\u200b", "\u200b\u200c\u200d\u2060\ufeff", "\u00a0\u3000\u2003", "\u202e\u202c\u2066\u2069", "\u00ad", "\u2800", "\u3164\uffa0",
+		"\ufe0f", "\U000E0041\U000E007F", "\U000E0100", "\u180e", "\u2028\u2029", "\u0085", "\u034f", "\u061c", "\u115f\u1160", "\x00\x1b", " \u200b \u2064\n"} {
+		if !Blank(s) {
+			t.Errorf("%+q is taken for visible", s)
+		}
+	}
+	for _, s := range []string{"a", ".", "\u200bhi\u200b", "日本", "👍", "👩\u200d🚀", "❤\ufe0f", "\ue000", "\U0001FAE9", "\u0301", "\ufffd", "ก"} {
+		if Blank(s) {
+			t.Errorf("%+q is taken for blank", s)
+		}
+	}
+}
+
 // FuzzText holds that nothing dangerous is ever shown raw, by Text, Line or a warning.
 func FuzzText(f *testing.F) {
 	for _, s := range []string{"plain", "a\u202eb", "\U000E0041", "x\xff", "⟨U+202E⟩", "\x1b[2J", "a\u2800", "\ue000", "\u0085", "p\u0430y"} {
@@ -98,6 +112,9 @@ func FuzzText(f *testing.F) {
 		}
 		if line, _ := Line(s); strings.ContainsAny(line, "\n\t\r") {
 			t.Fatalf("a line is broken: %q", line)
+		}
+		if shown, hidden := Text(s); Blank(s) && !hidden && strings.Trim(shown, " \n\t\u00a0\u3000") != "" {
+			t.Fatalf("%+q is blank and shown as %q", s, shown)
 		}
 		for _, w := range Suspicious(s) {
 			if strings.ContainsFunc(w, Dangerous) {
