@@ -172,6 +172,7 @@ func postResume(r *request) (any, error) {
 	switch {
 	case fault.Is(err, fault.Auth, fault.CodeNotFound):
 		r.api.Log.WarnContext(ctx, "a push message names a run that is not there", "counter", "push_orphan", "runId", runID)
+	case loop.SetBack(err): // it is on record and in the log
 	case err != nil && fault.As(err).Status() < 500:
 		return nil, fault.New(fault.Tool, fault.CodeStoreUnavailable, "Not now; deliver again.").Because(err)
 	case err != nil:

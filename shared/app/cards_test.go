@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"crypto/rand"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -10,8 +11,10 @@ import (
 
 	"github.com/countersign-run/countersign/scripts/emulators"
 	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/model/fakegemini"
+	"github.com/countersign-run/countersign/shared/store"
 )
 
 // onEachStore runs a test over HTTP on both stores.
@@ -74,12 +77,7 @@ func TestEachCardStandsForItself(t *testing.T) {
 
 // TestAnExpiredApprovalIsToldAtOnce reads a run whose approval has expired and that no sweep has seen yet.
 func TestAnExpiredApprovalIsToldAtOnce(t *testing.T) {
-	var later atomic.Int64
-	w, err := world.New(t.Context(), world.Options{Dir: t.TempDir(), Settings: []string{"APPROVAL_TTL=10m"}, App: []app.Option{app.WithClock(func() time.Time { return time.Now().Add(time.Duration(later.Load())) })}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = w.Close() }()
+	w, forward := newTimedWorld(t, "APPROVAL_TTL=10m")
 	call := func(method, path, body string) world.Answer {
 		t.Helper()
 		a, err := w.Call(t.Context(), "ana", method, "/api/agent/"+path, body, "Idempotency-Key", "k")
@@ -91,7 +89,7 @@ func TestAnExpiredApprovalIsToldAtOnce(t *testing.T) {
 	w.SetBrain(world.Wants("gmail_send", world.Mail("bob@example.com", "s", "x")))
 	const prompt = `{"prompt":"please do it"}`
 	r := call("POST", "run", prompt)
-	later.Store(int64(11 * time.Minute))
+	forward(11 * time.Minute)
 	for path, a := range map[string]world.Answer{"runs/" + r.RunID: call("GET", "runs/"+r.RunID, ""), "run, sent again": call("POST", "run", prompt)} {
 		if a.Status != "failed" || a.ErrorReason != "expired" || a.Actions[0].Status != "failed" || len(a.Approvals) > 0 {
 			t.Errorf("%s: %s", path, a.Body)
@@ -103,4 +101,55 @@ func TestAnExpiredApprovalIsToldAtOnce(t *testing.T) {
 	if a := call("POST", "runs/"+r.RunID+"/cancel", ""); a.ErrorReason != "expired" {
 		t.Errorf("a cancel after it: %s", a.Body)
 	}
+}
+
+// TestUnreadableRunsDoNotStopTheSweep has more runs that cannot be read than the sweep takes in a page, and behind them one
+// whose approval has expired.
+func TestUnreadableRunsDoNotStopTheSweep(t *testing.T) {
+	w, forward := newTimedWorld(t, "APPROVAL_TTL=10m")
+	long := time.Now().UTC().Truncate(time.Microsecond).Add(-time.Hour)
+	var writes []store.Write
+	for i := range 201 {
+		writes = append(writes, store.Create(agent.RunPath(fmt.Sprintf("unreadable%016d", i)), map[string]any{"uid": "ana", "status": "planning", "due": long}, []byte("{")))
+	}
+	if _, err := w.App.Store.Commit(t.Context(), writes...); err != nil {
+		t.Fatal(err)
+	}
+	w.mail()
+	r := w.ask()
+	forward(11 * time.Minute)
+	if a, err := w.Sweep(t.Context()); err != nil || !strings.Contains(string(a.Body), `"published":202`) {
+		t.Fatalf("%v %s", err, a.Body)
+	}
+	for range 3 {
+		w.deliver() // a page of the queue
+	}
+	docs, err := w.App.Store.Get(t.Context(), agent.RunPath(r.RunID))
+	if err != nil || docs[0].Fields["status"] != "failed" {
+		t.Errorf("%v, the run's document says %v", err, docs[0].Fields)
+	}
+	if n := strings.Count(w.Logs.String(), "run_set_back"); n != 201 {
+		t.Errorf("%d runs were set back", n)
+	}
+	forward(time.Minute)
+	if n, err := w.Deliver(t.Context()); err != nil || n != 0 {
+		t.Errorf("%v, %d messages were not acknowledged", err, n)
+	}
+}
+
+// newTimedWorld is a world whose clock can be set forward, by less than the hour that a token is good for.
+func newTimedWorld(t *testing.T, settings ...string) (w *proved, forward func(time.Duration)) {
+	t.Helper()
+	var later atomic.Int64
+	now := func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
+	over, err := world.New(t.Context(), world.Options{Dir: t.TempDir(), Settings: settings, App: []app.Option{app.WithClock(now)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := over.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &proved{over, t}, func(d time.Duration) { later.Add(int64(d)) }
 }

@@ -14,9 +14,17 @@ import (
 
 // Advance takes the run as far as it can go alone: until it is over, or waits, or the function's time is nearly up, when
 // it hands over through the queue. A run that another process moves is left to it (Held). It acts on what the store
-// says, never on a message's word, so a delivery that comes twice or late finds nothing to do.
+// says, never on a message's word, so a delivery that comes twice or late finds nothing to do. A run that nobody can move is
+// set back (SetBack).
 func (l *Loop) Advance(ctx context.Context, runID string, emit Sink) (*agent.RunView, error) {
-	m := l.mover(runID, emit)
+	v, err := l.mover(runID, emit).resume(ctx)
+	if stuck(err) {
+		return nil, l.setBack(ctx, runID, err)
+	}
+	return v, err
+}
+
+func (m *mover) resume(ctx context.Context) (*agent.RunView, error) {
 	if err := m.load(ctx); err != nil {
 		return nil, err
 	}

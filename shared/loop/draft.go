@@ -198,7 +198,7 @@ func (d *draft) due() (at time.Time, ok bool) {
 	case d.state.End != nil:
 		return at, false
 	case d.keepLease && len(d.events) == 0: // the run itself does not move
-		at, ok = d.m.docs[agent.RunPath(d.run.ID)].Fields["due"].(time.Time)
+		at, ok = d.m.docs[agent.RunPath(d.run.ID)].Fields[fieldDue].(time.Time)
 		return at, ok
 	case d.run.Lease.Owner != "":
 		return d.run.Lease.Until, true
@@ -241,7 +241,7 @@ func (d *draft) layRun() error {
 	}
 	fields := map[string]any{"uid": d.run.UID, "threadId": d.run.ThreadID, "status": string(d.state.Status), "createdAt": d.run.CreatedAt}
 	if at, ok := d.due(); ok {
-		fields["due"] = at
+		fields[fieldDue] = at
 	}
 	return d.put(path, fields, d.run)
 }

@@ -14,22 +14,43 @@ import (
 type Swept struct {
 	Due       int  `json:"due"`       // runs that somebody should have looked at by now
 	Published int  `json:"published"` // of those, handed to resume
-	More      bool `json:"more"`      // there were more than one sweep takes
+	More      bool `json:"more"`      // there may be more: the sweep's time was up
 }
 
-// sweepLimit is how many runs one sweep hands over.
-const sweepLimit = 200
+// The bounds of a sweep.
+const (
+	sweepPage = 200              // runs in one query
+	sweepMost = 50               // pages of one sweep
+	pageTime  = 20 * time.Second // a page is not begun with less than that left
+)
 
 // Sweep asks for every run that is overdue to be moved: its worker died, its resume was lost, its approval expired. It
-// changes nothing itself, so two sweeps do what one does: a resume that finds nothing to do does nothing.
-func (l *Loop) Sweep(ctx context.Context) (Swept, error) {
-	docs, err := l.Store.Query(ctx, store.Query{Collection: "runs", Where: []store.Filter{{Field: "due", Op: "<=", Value: l.Now().UTC().Truncate(time.Microsecond)}}, OrderBy: "due", Limit: sweepLimit})
-	if err != nil {
-		return Swept{}, unavailable(err)
+// changes nothing itself, so two sweeps do what one does: a resume that finds nothing to do does nothing. What nobody can
+// move is in nobody's way: the sweep goes on behind it, page by page.
+func (l *Loop) Sweep(ctx context.Context) (s Swept, err error) {
+	q := store.Query{Collection: "runs", Where: []store.Filter{{Field: fieldDue, Op: "<=", Value: l.Now().UTC().Truncate(time.Microsecond)}}, OrderBy: fieldDue, Limit: sweepPage}
+	for range sweepMost {
+		docs, err := l.Store.Query(ctx, q)
+		if err != nil {
+			return s, unavailable(err)
+		}
+		if err := l.republish(ctx, docs, &s); err != nil {
+			return s, err
+		}
+		s.More = len(docs) == sweepPage
+		if !s.More || !enough(ctx, pageTime) {
+			return s, nil
+		}
+		q.After = after(docs)
 	}
-	s := Swept{Due: len(docs), More: len(docs) == sweepLimit}
+	return s, nil
+}
+
+// republish hands a page of runs to resume. A queue that takes none of one page is not asked about the next.
+func (l *Loop) republish(ctx context.Context, docs []store.Doc, s *Swept) error {
 	var failed []error
 	for _, d := range docs {
+		s.Due++
 		if err := l.Queue.Resume(ctx, path.Base(d.Path)); err != nil {
 			failed = append(failed, err)
 			continue
@@ -37,16 +58,22 @@ func (l *Loop) Sweep(ctx context.Context) (Swept, error) {
 		s.Published++
 	}
 	if len(failed) > 0 {
-		return s, fmt.Errorf("loop: %d of %d resumes could not be published: %w", len(failed), s.Due, errors.Join(failed...))
+		return fmt.Errorf("loop: %d of %d resumes could not be published: %w", len(failed), s.Due, errors.Join(failed...))
 	}
-	return s, nil
+	return nil
+}
+
+// after is where the next page of a query by due begins.
+func after(docs []store.Doc) *store.Cursor {
+	last := docs[len(docs)-1]
+	return &store.Cursor{Value: last.Fields[fieldDue], ID: path.Base(last.Path)}
 }
 
 // Reclaim takes up what an earlier process left: it ends every lease and asks for the runs to be moved. It is for a
 // process that knows that no other is alive, such as a local server that holds its data directory's lock; elsewhere a
 // lease is waited out.
 func (l *Loop) Reclaim(ctx context.Context) (runs int, err error) {
-	q := store.Query{Collection: "runs", OrderBy: "due", Limit: sweepLimit}
+	q := store.Query{Collection: "runs", OrderBy: fieldDue, Limit: sweepPage}
 	for {
 		docs, err := l.Store.Query(ctx, q)
 		if err != nil {
@@ -54,16 +81,18 @@ func (l *Loop) Reclaim(ctx context.Context) (runs int, err error) {
 		}
 		for _, d := range docs {
 			moved, err := l.reclaim(ctx, path.Base(d.Path))
-			if err != nil {
+			switch {
+			case stuck(err): // one run that cannot be read does not keep the others from being taken up
+				l.Log.WarnContext(ctx, "a run cannot be taken up; the sweep will look at it", "runId", path.Base(d.Path), "error", err)
+			case err != nil:
 				return runs, err
 			}
 			runs += moved
 		}
-		if len(docs) < sweepLimit {
+		if len(docs) < sweepPage {
 			return runs, nil
 		}
-		last := docs[len(docs)-1]
-		q.After = &store.Cursor{Value: last.Fields["due"], ID: path.Base(last.Path)}
+		q.After = after(docs)
 	}
 }
 

@@ -78,6 +78,16 @@ locals {
       severity = "WARNING"
       log      = "log_id(\"cloudaudit.googleapis.com/data_access\") AND (protoPayload.methodName=~\"AccessSecretVersion$\" OR protoPayload.methodName=~\"Decrypt$\") AND ${local.person}"
     }
+    run-aside = {
+      name     = "A run cannot be read or moved and was put aside"
+      severity = "ERROR"
+      log      = "resource.type=\"cloud_run_revision\" AND jsonPayload.counter=\"run_aside\""
+    }
+    step-given-up = {
+      name     = "A step of a run was given up, or a tool panicked"
+      severity = "WARNING"
+      log      = "resource.type=\"cloud_run_revision\" AND (jsonPayload.counter=\"step_given_up\" OR jsonPayload.counter=\"tool_panic\")"
+    }
   }
 
   alerts = merge(local.above, local.from_outside, local.absent, local.burning, local.logged)

@@ -195,6 +195,11 @@ run "prod" {
     error_message = "It is told that a person reads a secret."
   }
   assert {
+    condition = alltrue([for alert, counters in { run-aside = ["run_aside"], step-given-up = ["step_given_up", "tool_panic"] } : alltrue([for c in counters :
+    strcontains(google_monitoring_alert_policy.this[alert].conditions[0].condition_matched_log[0].filter, "jsonPayload.counter=\"${c}\"")])])
+    error_message = "It is told that a run was put aside, and that a step was given up."
+  }
+  assert {
     condition = { for s, c in google_project_iam_audit_config.data_access : s => toset([for l in c.audit_log_config : l.log_type]) } == { for s in [
       "secretmanager.googleapis.com", "cloudkms.googleapis.com", "datastore.googleapis.com",
     ] : s => toset(["DATA_READ", "DATA_WRITE"]) }

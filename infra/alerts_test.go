@@ -1,0 +1,33 @@
+package infra_test
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestAlertsOnTheLogFindWhatIsLogged holds the counters that alerts look for to the lines that are logged.
+func TestAlertsOnTheLogFindWhatIsLogged(t *testing.T) {
+	tf, err := os.ReadFile("../terraform/modules/agent/alerts.tf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`jsonPayload\.counter=\\"(\w+)\\"`).FindAllSubmatch(tf, -1)
+	if len(found) < 3 {
+		t.Fatalf("%d counters are looked for", len(found))
+	}
+	var source strings.Builder
+	for _, file := range []string{"act.go", "aside.go", "attempts.go"} {
+		b, err := os.ReadFile("../shared/loop/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		source.Write(b)
+	}
+	for _, c := range found {
+		if !strings.Contains(source.String(), `"counter", "`+string(c[1])+`"`) {
+			t.Errorf("an alert looks for %s, which nothing logs", c[1])
+		}
+	}
+}

@@ -1,0 +1,79 @@
+package loop_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/model/script"
+	"github.com/countersign-run/countersign/shared/store"
+)
+
+// TestRunsThatNobodyCanReadAreInNobodysWay has more runs that cannot be read than a page of the sweep holds, all due before one
+// that can: that one is moved by the first sweep, and the others are tried a few times, put aside and told of.
+func TestRunsThatNobodyCanReadAreInNobodysWay(t *testing.T) {
+	onEachStore(t, func(t *testing.T, open func(testing.TB) *world) {
+		ctx, w := context.Background(), open(t)
+		many := 250
+		if strings.HasSuffix(t.Name(), "firestore") { // the emulator is slow, and the pages are the other's
+			many = 8
+		}
+		var logs bytes.Buffer
+		w.loop.Log = slog.New(slog.NewTextHandler(&logs, nil))
+		broken := []string{`{"id":`, `{"id":5}`, `{"id":"x","log":{"count":3}}`, `{"id":"x","uid":"ana","log":{"count":1,"tail":[{"seq":1,"type":"run.ended"}]}}`}
+		var writes []store.Write
+		ids := make([]string, many)
+		for i := range ids {
+			ids[i] = fmt.Sprintf("unreadable%016d", i)
+			fields := map[string]any{"uid": "ana", "threadId": "t", "status": "planning", "createdAt": w.clock().UTC(), "due": w.clock().UTC().Truncate(time.Microsecond)}
+			writes = append(writes, store.Create(agent.RunPath(ids[i]), fields, []byte(broken[i%len(broken)])))
+		}
+		if _, err := w.store.Commit(ctx, writes...); err != nil {
+			t.Fatal(err)
+		}
+		w.tick(time.Minute)
+		w.model.Then(script.Turn{Calls: []script.Call{{Name: "send", Args: map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}}}})
+		v, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "tell bob"}, nil)
+		if err == nil {
+			_, err = w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1), Decision: agent.ApproveOnce})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.queue = nil // the publish was lost
+		w.model.Then(script.Turn{Text: "Done."})
+		rounds := 0
+		for due := 1; due > 0 && rounds < 10; rounds++ {
+			w.tick(10 * time.Minute)
+			s, err := w.loop.Sweep(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, id := range w.queue {
+				if _, err := w.loop.Advance(ctx, id, nil); err != nil && !loop.SetBack(err) {
+					t.Fatal(id, err)
+				}
+			}
+			w.queue, due = nil, s.Due
+			if rounds == 0 && (len(w.effects) != 1 || s.Due != many+1) {
+				t.Fatalf("the first sweep found %d, and %d effects followed", s.Due, len(w.effects))
+			}
+		}
+		docs, err := w.store.Get(ctx, agent.RunPath(ids[0]))
+		if err != nil || rounds != 6 || docs[0].Fields["aside"] != true || string(docs[0].Data) != broken[0] {
+			t.Errorf("%v, after %d rounds: %v", err, rounds, docs[0])
+		}
+		if n := strings.Count(logs.String(), "counter=run_aside"); n != len(ids) {
+			t.Errorf("%d of %d are told of", n, len(ids))
+		}
+		if runs, err := w.loop.Reclaim(ctx); err != nil || runs != 0 {
+			t.Errorf("taken up: %d, %v", runs, err)
+		}
+	})
+}
