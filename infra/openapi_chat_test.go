@@ -84,18 +84,19 @@ func usedUp(t *testing.T, d *described) {
 	p.post(429, "chat", map[string]any{"message": "Please."})
 }
 
-// goneBehind has the run of an action deleted while the page waits for it, its key used again, and the approvals that may
+// goneBehind has the run of an action deleted while the page waits for it, its message sent again, and the approvals that may
 // wait used up. All of that is the model's to know, and no failure of the conversation.
 func goneBehind(p *page) {
 	p.SetBrain(world.Wants("action_cart_add", map[string]any{"id": "mug"}))
 	before := p.history
-	r := p.say(200)
+	message := map[string]any{"message": p.says, "messageId": "0d1f6c3e-2f55-4a0c-9d3a-0a6f0b8f9d11"}
+	r := p.post(200, "chat", message)
 	var of run
 	p.want(p.t, 200, ask{op: "cancelRun", params: []string{r.Calls[0].RunID}}).into(p.t, &of)
 	p.want(p.t, 200, ask{op: "deleteThread", params: []string{of.ThreadID}})
 	p.post(200, "chatResults", map[string]any{"results": []any{}})
 	p.history = before
-	p.say(200)
+	p.post(200, "chat", message)
 	p.says = "Another."
 	p.waits(p.t, "ada")
 	p.SetBrain(world.Wants("action_cart_add", map[string]any{"id": "mug"}))

@@ -85,6 +85,7 @@ type Event struct {
 // history as it was then, or the contents that a caller keeps for itself.
 type Question struct {
 	Prompt  string            `json:"prompt"`
+	News    string            `json:"news,omitempty"` // what the model is told before it, of ours
 	History []Message         `json:"history,omitempty"`
 	Earlier []json.RawMessage `json:"earlier,omitempty"` // Gemini contents, verbatim
 	Direct  bool              `json:"direct,omitempty"`  // the run is one call, and the model is not asked

@@ -49,6 +49,9 @@ func KeyedRunID(uid, key string) string { return digest("run", uid, key) }
 // makes one thread.
 func NewThreadID(runID string) string { return digest("thread", runID) }
 
+// KeyedThreadID is the id of the thread that a user's key stands for.
+func KeyedThreadID(uid, key string) string { return digest("keyed thread", uid, key) }
+
 // ActionID names the call at index of the run's turn; again counts the fresh starts after an unknown outcome (0 at first).
 func ActionID(runID string, turn, index, again int) string {
 	return digest("action", runID, strconv.Itoa(turn), strconv.Itoa(index), strconv.Itoa(again))

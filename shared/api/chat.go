@@ -13,6 +13,7 @@ import (
 
 // chatBody is what both routes of the chat have in common (seed 001, SendMessageInput and SubmitToolResultsInput).
 type chatBody struct {
+	MessageID       string                `json:"messageId"` // of the user's message, made by the page
 	History         []json.RawMessage     `json:"history"`
 	ToolDefinitions []chat.ToolDefinition `json:"toolDefinitions"`
 	PageState       json.RawMessage       `json:"pageState"`
@@ -21,7 +22,7 @@ type chatBody struct {
 
 func (r *request) chatRequest(b chatBody) (chat.Request, error) {
 	region, err := b.region()
-	return chat.Request{UID: r.uid, Origin: r.Header.Get("Origin"), Region: region, History: b.History, Tools: b.ToolDefinitions, PageState: b.PageState}, err
+	return chat.Request{UID: r.uid, Origin: r.Header.Get("Origin"), Region: region, MessageID: b.MessageID, History: b.History, Tools: b.ToolDefinitions, PageState: b.PageState}, err
 }
 
 func postChat(r *request) (any, error) {

@@ -181,3 +181,103 @@ func TestAPagesSchemaEndsNoProcess(t *testing.T) {
 		t.Errorf("after them: %d %s", a.HTTP, a.Body)
 	}
 }
+
+// said is a page's first message in a new conversation, with an id where there is one.
+func said(id, words string) string {
+	b, _ := json.Marshal(map[string]any{"message": words, "messageId": id})
+	return string(b)
+}
+
+// threads are the titles of the user's conversations.
+func (w *proved) threads() (list []struct{ ThreadID, Title string }) {
+	w.t.Helper()
+	var page struct {
+		Threads []struct{ ThreadID, Title string }
+	}
+	if err := json.Unmarshal(w.call("GET", "/api/agent/threads", "").Body, &page); err != nil {
+		w.t.Fatal(err)
+	}
+	return page.Threads
+}
+
+// The same wish in a new conversation is done again, and the same request is not.
+func TestTheSameWishInNewConversations(t *testing.T) {
+	e := newEndpoint(t)
+	w := withActions(t, e)
+	w.SetBrain(world.Wants("action_cart_note", json.RawMessage(`{"id":"mug"}`)))
+	const words = "order one more blue mug"
+	for n, id := range []string{"", "", "0d1f6c3e-2f55-4a0c-9d3a-0a6f0b8f9d11", "7b0a4a52-97d1-4c61-8a57-1b6f0f3a1c22", "7b0a4a52-97d1-4c61-8a57-1b6f0f3a1c22"} {
+		a, _ := w.chat("/api/agent/chat", said(id, words))
+		if want := min(n+1, 4); a.HTTP != http.StatusOK || len(e.requests()) != want {
+			t.Fatalf("message %d: %d %s, %d orders of %d", n, a.HTTP, a.Body, len(e.requests()), want)
+		}
+	}
+	if n := len(w.threads()); n != 4 {
+		t.Errorf("%d threads of 4 conversations", n)
+	}
+	a, _ := w.chat("/api/agent/chat", said("1", words))
+	if a.HTTP != http.StatusBadRequest || a.Error.Field != "messageId" {
+		t.Errorf("%d %s", a.HTTP, a.Body)
+	}
+}
+
+// A no answers the card that it was given to, and no later wish; and two conversations with the same words have two cards.
+func TestAWishIsAskedAboutEachTime(t *testing.T) {
+	e := newEndpoint(t)
+	w := withActions(t, e)
+	w.SetBrain(world.Wants("action_cart_add", json.RawMessage(`{"id":"mug"}`)))
+	var calls []waitingCall
+	for range 3 {
+		a, got := w.chat("/api/agent/chat", said("", "order one more blue mug"))
+		if len(got.Calls) != 1 || got.Calls[0].Approval == nil {
+			t.Fatalf("%d %s", a.HTTP, a.Body)
+		}
+		calls = append(calls, got.Calls[0])
+		if len(calls) == 1 {
+			if got, err := w.Resolve(t.Context(), "ana", *calls[0].Approval, "reject"); err != nil || got.HTTP != http.StatusOK {
+				t.Fatalf("%v %s", err, got.Body)
+			}
+		}
+	}
+	if calls[1].RunID == calls[2].RunID {
+		t.Error("two conversations share one approval")
+	}
+	for _, c := range calls[1:] {
+		w.approve(world.Answer{RunID: c.RunID, Approvals: []world.Approval{*c.Approval}})
+	}
+	if n := len(e.requests()); n != 2 {
+		t.Errorf("%d orders of two that were approved", n)
+	}
+}
+
+// What the chat did is one conversation of its user. When they delete it the page goes on, and so does the next wish.
+func TestAPageOutlivesItsThread(t *testing.T) {
+	e := newEndpoint(t)
+	w := withActions(t, e)
+	w.SetBrain(oncePerMessage("action_cart_note", json.RawMessage(`{"id":"mug"}`)))
+	_, got := w.chat("/api/agent/chat", said("", "order a blue mug"))
+	for n := 2; n <= 3; n++ {
+		if n == 3 {
+			if a := w.call("DELETE", "/api/agent/threads/"+w.threads()[0].ThreadID, ""); a.HTTP/100 != 2 {
+				t.Fatalf("%d %s", a.HTTP, a.Body)
+			}
+		}
+		var a world.Answer
+		if a, got = w.chat("/api/agent/chat", `{"message":"order one more","history":`+string(got.History)+`}`); a.HTTP != http.StatusOK || len(e.requests()) != n {
+			t.Fatalf("%d %s, %d orders", a.HTTP, a.Body, len(e.requests()))
+		}
+		if threads := w.threads(); len(threads) != 1 {
+			t.Fatalf("%d threads of one conversation", len(threads))
+		}
+	}
+}
+
+// oncePerMessage wants a tool for each message of the user.
+func oncePerMessage(tool string, args any) fakegemini.Brain {
+	return func(r fakegemini.Request) fakegemini.Turn {
+		if last := r.Contents[len(r.Contents)-1]; last.Parts[0].FunctionResponse != nil {
+			return fakegemini.Turn{Text: "That is what came of it."}
+		}
+		return fakegemini.Turn{Calls: []fakegemini.Call{{Name: tool, Args: args}}}
+	}
+}

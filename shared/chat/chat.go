@@ -65,6 +65,7 @@ type Request struct {
 	UID, Origin string
 	Region      agent.Region // of the user, as far as the page told of it
 	Message     string       // POST /chat
+	MessageID   string       // of the message; empty: one is made, and what is sent again is another message
 	Results     []Result     // POST /chat/results
 	History     []json.RawMessage
 	Tools       []ToolDefinition
@@ -115,9 +116,10 @@ type Pending struct {
 	RunID    string              `json:"runId,omitempty"`    // the durable run that carries a server action out
 }
 
-// Say takes the user's message. Calls that are still open are told to the model as not done. Errors: ValidationError that
-// names the field; those of the model and of the core; then nothing has changed and the request may be sent again: an
-// action with an effect is not proposed twice.
+// Say takes the user's message. Calls that are still open are told to the model as not done, and what became since of
+// those that an earlier message left behind, as the record has it. Errors: ValidationError that names the field; those of
+// the model and of the core; then the request may be sent again with the same MessageID and history: an action with an
+// effect is not proposed twice.
 func (c *Chat) Say(ctx context.Context, r Request, emit loop.Sink) (*Reply, error) {
 	h, err := c.read(&r)
 	if err != nil {
@@ -129,10 +131,20 @@ func (c *Chat) Say(ctx context.Context, r Request, emit loop.Sink) (*Reply, erro
 	case len(r.Message) > MaxMessage:
 		return nil, fault.Invalid("message", "the message is longer than %d bytes", MaxMessage)
 	}
+	if r.MessageID == "" {
+		r.MessageID = agent.NewID(c.Random)
+	}
+	if err := h.hear(r.UID, r.MessageID, r.Message); err != nil {
+		return nil, err
+	}
+	news, err := c.news(ctx, r.UID, h)
+	if err != nil {
+		return nil, err
+	}
 	if err := c.abandon(ctx, r.UID, h); err != nil {
 		return nil, err
 	}
-	return c.run(ctx, r, h, loop.Ask{Prompt: r.Message, Kept: &loop.Kept{Earlier: h.contents}}, emit)
+	return c.run(ctx, r, h, loop.Ask{Prompt: r.Message, News: news, Kept: &loop.Kept{Earlier: h.contents}}, emit)
 }
 
 // Answer takes what the page's tools answered to the calls of the last reply, all of them at once. Where approvals still
@@ -142,6 +154,10 @@ func (c *Chat) Answer(ctx context.Context, r Request, emit loop.Sink) (*Reply, e
 	if err != nil {
 		return nil, err
 	}
+	if r.MessageID != "" && h.Message != "" && r.MessageID != h.Message {
+		return nil, fault.Invalid("messageId", "the calls in the history were asked for by another message")
+	}
+	h.identify(r.UID, r.MessageID)
 	if err := h.answer(r.Results); err != nil {
 		return nil, err
 	}
@@ -172,6 +188,7 @@ func (c *Chat) abandon(ctx context.Context, uid string, h *history) error {
 		case call.known():
 		case call.RunID != "":
 			call.Error = "It still waits for the user's approval; it was not done so far."
+			h.leave(call)
 		default:
 			call.Error = "The user went on without it; whether it was done is not known."
 		}

@@ -101,16 +101,6 @@ func TestAnActionWithoutApprovalIsOnTheRecord(t *testing.T) {
 	}
 }
 
-// A request that is sent again, because its answer was lost, has no second effect and asks no second time.
-func TestARequestSentAgainHasOneEffect(t *testing.T) {
-	again := script.Turn{Calls: []script.Call{call("action_like", `{"stars":1}`), call("action_submitRating", `{"stars":2}`)}}
-	w := newWorld(t, again, again)
-	one, two := w.say("like and rate it", nil), w.say("like and rate it", nil)
-	if len(w.did) != 1 || one.Calls[0].RunID != two.Calls[0].RunID {
-		t.Fatalf("effects %v, runs %s and %s", w.did, one.Calls[0].RunID, two.Calls[0].RunID)
-	}
-}
-
 // What the record says is not left to the model.
 func TestAFailedEffectIsNotClaimed(t *testing.T) {
 	w := newWorld(t, script.Turn{Calls: []script.Call{call("action_like", `{"stars":1}`), call("fill-search", `{}`)}}, script.Turn{Text: "I liked it."})

@@ -27,9 +27,22 @@ type Key [][]byte
 // history is a conversation as the page keeps it: Gemini contents, verbatim. The last of them carries the server's
 // signature over all, and beside it what the server must know of calls that wait.
 type history struct {
+	memo
 	contents []json.RawMessage
 	region   agent.Region // of its user, as the page told of it last
 	calls    []call       // of the last content, all of them, where any waits
+	seal     string       // that it came with; empty for a new conversation
+}
+
+// memo is what the server must know of a conversation beside its contents. It travels inside the seal. What was sealed
+// before there was one is gone on with.
+type memo struct {
+	Conversation string `json:"conversation,omitempty"` // its id, for good
+	Message      string `json:"message,omitempty"`      // the id of the user's newest message
+	Stem         string `json:"stem,omitempty"`         // of the keys of that message's effects
+	Effects      []int  `json:"effects,omitempty"`      // the numbers of those that were asked for
+	Threads      int    `json:"threads,omitempty"`      // as many threads of the conversation are not written to any more
+	Left         []left `json:"left,omitempty"`         // runs that its user went on without
 }
 
 // call is what is known of one call of the last content.
@@ -37,6 +50,7 @@ type call struct {
 	ID     string          `json:"id"` // as the page knows it
 	Page   bool            `json:"page,omitempty"`
 	RunID  string          `json:"runId,omitempty"`  // of the durable run that carries it out
+	Tried  json.RawMessage `json:"tried,omitempty"`  // the arguments of that run, where a first try of the request chose others
 	Result json.RawMessage `json:"result,omitempty"` // once it is known
 	Error  string          `json:"error,omitempty"`
 
@@ -49,6 +63,22 @@ func (c *call) learn(r model.Response) {
 	if c.Result, c.Error = strictjson.Portable(r.Result), r.Error; !c.known() {
 		c.Result = json.RawMessage("null")
 	}
+	if c.Tried == nil {
+		return
+	}
+	const other = "This request came before. What it asked for then, with executedArgs, stands in the place of this call, which was not made."
+	if c.Error != "" {
+		c.Error = fmt.Sprintf("%s It ended so: %s executedArgs: %s", other, c.Error, c.Tried)
+		return
+	}
+	told, err := agent.Marshal(struct {
+		Result json.RawMessage `json:"result"`
+		Note   string          `json:"note"`
+		Args   json.RawMessage `json:"executedArgs"`
+	}{c.Result, other, c.Tried})
+	if err == nil {
+		c.Result = told
+	}
 }
 
 func (c *call) response() model.Response {
@@ -57,6 +87,7 @@ func (c *call) response() model.Response {
 
 // note is what the server adds to the last content.
 type note struct {
+	memo
 	At     int64        `json:"at"` // seconds since 1970
 	Region agent.Region `json:"region,omitzero"`
 	Calls  []call       `json:"calls,omitempty"`
@@ -77,7 +108,7 @@ const noteName = "countersign"
 
 // sign gives the history as the page keeps it.
 func (c *Chat) sign(uid string, h *history) ([]json.RawMessage, error) {
-	n := note{At: c.Now().Unix(), Region: h.region, Calls: h.calls}
+	n := note{memo: h.memo, At: c.Now().Unix(), Region: h.region, Calls: h.calls}
 	out := slices.Clone(h.contents)
 	sealed, err := c.sealed(uid, n, out)
 	if err != nil {
@@ -146,7 +177,7 @@ func (c *Chat) open(uid string, sent []json.RawMessage) (*history, error) {
 	if age := c.Now().Sub(time.Unix(n.At, 0)); age > historyLife {
 		return nil, fault.Invalid("history", "this conversation is %d days old; please start a new one", int(age.Hours()/24))
 	}
-	h.region, h.calls = n.Region, n.Calls
+	h.memo, h.region, h.calls, h.seal = n.memo, n.Region, n.Calls, seal
 	return h, h.match()
 }
 
@@ -291,6 +322,9 @@ func (h *history) waiting(i int, called *loop.Called) Pending {
 	p := Pending{ID: c.ID, Name: c.model.Name, Args: c.model.Args, Category: PageAutomation}
 	if called != nil {
 		p.Category, p.RunID, p.Approval = ServerAction, called.Run.RunID, called.Approval
+		if c.Tried != nil {
+			p.Args = c.Tried
+		}
 	}
 	return p
 }

@@ -3,6 +3,7 @@ package chat_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,55 +13,83 @@ import (
 	"github.com/countersign-run/countersign/shared/chat"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/model/script"
+	"github.com/countersign-run/countersign/shared/records"
 )
 
-// conversation is a page that does anything a page may do, in any order.
-type conversation struct {
+// user is one with some tabs, who does anything that a user may do, in any order. They always use the same words.
+type user struct {
 	*world
-	history   []json.RawMessage
-	open      []chat.Pending
+	rec       *records.Records
+	tabs      []*tab
+	expired   int                   // so many times all approvals have
+	messages  int                   // with an id of the page's
 	approvals []*agent.ApprovalView // that wait
 	asked     int                   // effects that the model asked for and nobody need approve
 	approved  int                   // effects that their user approved
 }
 
-// Whatever a page and its user do, no request is one that the service refuses, what waits is what the page is told, and
-// each effect takes place once or not at all.
+// tab is a conversation as a page keeps it.
+type tab struct {
+	message string // the id of the newest
+	history []json.RawMessage
+	open    []chat.Pending
+}
+
+// Whatever pages and their user do, no request is one that the service refuses, what waits is what the page is told, and
+// each effect takes place once for each message that asks for it, or not at all: however often a request is sent, in
+// however many conversations the same words are said, and whatever was rejected, has expired or was deleted before.
 func TestAnyConversation(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		c := &conversation{world: newWorld(t)}
-		c.core.Profile.MaxOpen = 0
-		c.core.Profile.MaxPerDay = 0
-		rt.Repeat(map[string]func(*rapid.T){"say": c.says, "answer": c.answers, "decide": c.decides, "resend": c.resends, "anew": c.anew})
-		for _, ap := range c.approvals {
-			c.decide(ap, agent.Reject)
+		u := &user{world: newWorld(t), tabs: []*tab{{}}}
+		u.rec = &records.Records{Store: u.core.Store, Now: u.chat.Now}
+		u.core.Profile.MaxOpen = 0
+		u.core.Profile.MaxPerDay = 0
+		rt.Repeat(map[string]func(*rapid.T){"say": u.says, "answer": u.answers, "decide": u.decides, "expire": u.expires, "delete": u.deletes,
+			"open a tab": u.opens, "double a tab": u.doubles, "reload": u.reloads, "": u.counted})
+		for _, ap := range u.approvals {
+			u.decide(ap, agent.Reject)
 		}
-		if len(c.did) != c.asked+c.approved {
-			rt.Fatalf("%d effects, %d asked for and %d approved: %v", len(c.did), c.asked, c.approved, c.did)
-		}
+		u.counted(rt)
 	})
 }
 
-// anew is a page that is loaded again and has forgotten everything.
-func (c *conversation) anew(*rapid.T) { c.history, c.open = nil, nil }
+// counted compares the effects with what was asked for and approved.
+func (u *user) counted(t *rapid.T) {
+	if len(u.did) != u.asked+u.approved {
+		t.Fatalf("%d effects, %d asked for and %d approved: %v", len(u.did), u.asked, u.approved, u.did)
+	}
+}
+
+func (u *user) tab(t *rapid.T) *tab { return u.tabs[rapid.IntRange(0, len(u.tabs)-1).Draw(t, "tab")] }
+
+func (u *user) opens(*rapid.T) { u.tabs = append(u.tabs, &tab{}) }
+
+// doubles opens a tab that goes on from where another one is. What is open there is answered in one of them: see
+// TestTwoTabsOfOneMessage.
+func (u *user) doubles(t *rapid.T) {
+	u.tabs = append(u.tabs, &tab{history: u.tab(t).history})
+}
+
+// reloads is a page that has forgotten everything.
+func (u *user) reloads(t *rapid.T) { *u.tab(t) = tab{} }
 
 // plan draws what the model says until it ends in words: some turns of calls.
-func (c *conversation) plan(t *rapid.T) {
+func (u *user) plan(t *rapid.T) []script.Turn {
 	var turns []script.Turn
 	for range rapid.IntRange(0, 2).Draw(t, "turns") {
 		turn := script.Turn{Text: rapid.SampledFrom([]string{"", "Wait."}).Draw(t, "text")}
 		for range rapid.IntRange(1, 4).Draw(t, "calls") {
-			turn.Calls = append(turn.Calls, c.drawCall(t))
+			turn.Calls = append(turn.Calls, u.drawCall(t))
 		}
 		turns = append(turns, turn)
 	}
-	c.model.Restart(append(turns, script.Turn{Text: "There."}, script.Turn{Text: "There again."})...)
+	return append(turns, script.Turn{Text: "There."}, script.Turn{Text: "There again."})
 }
 
-func (c *conversation) drawCall(t *rapid.T) script.Call {
-	stars := rapid.IntRange(1, 5).Draw(t, "stars")
+func (u *user) drawCall(t *rapid.T) script.Call {
+	stars := rapid.IntRange(1, 3).Draw(t, "stars")
 	id := rapid.SampledFrom([]string{"", "", "same", fmt.Sprint("id", stars)}).Draw(t, "id")
-	switch rapid.IntRange(0, 5).Draw(t, "call") {
+	switch rapid.IntRange(0, 6).Draw(t, "call") {
 	case 0:
 		return script.Call{ID: id, Name: "action_searchProducts", Args: map[string]any{"query": "q"}}
 	case 1:
@@ -71,103 +100,170 @@ func (c *conversation) drawCall(t *rapid.T) script.Call {
 		return script.Call{ID: id, Name: "click-add-to-cart", Args: map[string]any{"key": "k", "n": 1e21, "f": 0.1}}
 	case 4:
 		return script.Call{ID: id, Name: "no-such-tool", Args: map[string]any{}}
+	case 5:
+		return script.Call{ID: id, Name: "action_like", Args: map[string]any{"stars": stars}}
 	}
 	return script.Call{ID: id, Name: "click-add-to-cart", Args: map[string]any{"key": 7}}
 }
 
-func (c *conversation) says(t *rapid.T) {
-	c.plan(t)
-	c.hears(t, func() (*chat.Reply, error) { return c.chat.Say(c.t.Context(), page("hello", c.history), nil) })
-}
-
-// answers posts what the page's tools did.
-func (c *conversation) answers(t *rapid.T) {
-	if len(c.open) == 0 {
-		t.Skip("nothing waits")
-	}
-	var rs []chat.Result
-	for _, p := range c.open {
-		if p.Category == chat.PageAutomation {
-			rs = append(rs, chat.Result{CallID: p.ID, IsError: rapid.Bool().Draw(t, "error"),
-				Result: rapid.SampledFrom([]string{`{"ok":true}`, "", "plain", `{"a":1e400}`, `{"a":1,"a":2}`, "\xff", `"\ud800"`, `[1]`}).Draw(t, "result")})
+// reworded is the plan as the model puts it at another time: its calls in another order, some with other arguments.
+func reworded(t *rapid.T, plan []script.Turn) []script.Turn {
+	plan = slices.Clone(plan)
+	for i := range plan {
+		if len(plan[i].Calls) == 0 {
+			continue
+		}
+		plan[i].Calls = rapid.Permutation(plan[i].Calls).Draw(t, "order")
+		for j, c := range plan[i].Calls {
+			if c.Name == "action_like" || c.Name == "action_submitRating" {
+				plan[i].Calls[j].Args = map[string]any{"stars": rapid.IntRange(1, 5).Draw(t, "other stars")}
+			}
 		}
 	}
-	c.hears(t, func() (*chat.Reply, error) { return c.chat.Answer(c.t.Context(), results(c.history, rs...), nil) })
+	return plan
 }
 
-// resends is a page that got no answer and asks again: the first answer is lost.
-func (c *conversation) resends(t *rapid.T) {
-	c.plan(t)
-	before := len(c.did)
-	if _, err := c.chat.Say(c.t.Context(), page("hello again", c.history), nil); err != nil {
-		c.sound(t, err)
-	}
-	if n := c.searches(before); n < 0 {
-		t.Fatal("an effect took place that nobody approved")
-	}
-}
-
-// searches counts what was looked up since, which is no effect; it is negative where something else was done.
-func (c *conversation) searches(since int) int {
-	n := 0
-	for _, d := range c.did[since:] {
-		if !strings.HasPrefix(d, "search ") {
-			return -1
+// likes counts the effects that nobody need approve in those turns of the plan that were asked for.
+func (u *user) likes(plan []script.Turn) (n int) {
+	asked := u.model.Requests()
+	for i, turn := range plan[:len(plan)-u.model.Left()] {
+		for _, c := range turn.Calls {
+			if c.Name == "action_like" && !asked[i].NoTools {
+				n++
+			}
 		}
-		n++
 	}
-	c.asked += n
 	return n
 }
 
-func (c *conversation) hears(t *rapid.T, say func() (*chat.Reply, error)) {
-	before := len(c.did)
-	r, err := say()
-	if c.searches(before) < 0 {
-		t.Fatal("an effect took place that nobody approved")
+func (u *user) says(t *rapid.T) {
+	tab := u.tab(t)
+	q := page("order one more blue mug", tab.history)
+	tries := 1
+	if rapid.Bool().Draw(t, "with an id") {
+		u.messages++
+		q.MessageID = message(u.messages, "", nil).MessageID
+		tries = rapid.IntRange(1, 3).Draw(t, "tries")
 	}
-	if err != nil {
-		c.sound(t, err)
+	u.hears(t, tab, tries, func() (*chat.Reply, error) { return u.chat.Say(u.t.Context(), q, nil) }, func() { tab.message = q.MessageID })
+}
+
+// answers posts what the page's tools did.
+func (u *user) answers(t *rapid.T) {
+	tab := u.tab(t)
+	if len(tab.open) == 0 {
+		t.Skip("nothing waits")
+	}
+	q := results(tab.history)
+	if rapid.Bool().Draw(t, "with the message's id") {
+		q.MessageID = tab.message
+	}
+	u.hears(t, tab, rapid.IntRange(1, 3).Draw(t, "tries"), func() (*chat.Reply, error) {
+		q.Results = nil
+		for _, p := range tab.open {
+			if p.Category == chat.PageAutomation {
+				q.Results = append(q.Results, chat.Result{CallID: p.ID, IsError: rapid.Bool().Draw(t, "error"),
+					Result: rapid.SampledFrom([]string{`{"ok":true}`, "", "plain", `{"a":1e400}`, `{"a":1,"a":2}`, "\xff", `"\ud800"`, `[1]`}).Draw(t, "result")})
+			}
+		}
+		return u.chat.Answer(u.t.Context(), q, nil)
+	}, func() {})
+}
+
+// hears sends a request as often as its answers are lost. Only the first has effects, and only it asks.
+func (u *user) hears(t *rapid.T, tab *tab, tries int, send func() (*chat.Reply, error), heard func()) {
+	plan := u.plan(t)
+	var last *chat.Reply
+	for n := range tries {
+		if n > 0 && rapid.Bool().Draw(t, "in other words") {
+			plan = reworded(t, plan)
+		}
+		u.model.Restart(plan...)
+		before := len(u.did)
+		r, err := send()
+		if err != nil {
+			u.sound(t, err)
+		}
+		searched := 0
+		for _, d := range u.did[before:] {
+			if strings.HasPrefix(d, "search ") {
+				searched++
+			}
+		}
+		u.asked += searched
+		if n == 0 {
+			u.asked += u.likes(plan)
+		}
+		u.counted(t)
+		if err == nil {
+			u.waits(t, r, n == 0)
+			last = r
+		}
+	}
+	if last == nil { // the model had no more patience; what is asked from here would be another try
+		tab.history, tab.open = nil, nil
 		return
 	}
-	c.history, c.open = roundTrip(c.t, r.History), r.Calls
+	heard()
+	tab.history, tab.open = roundTrip(u.t, last.History), last.Calls
+}
+
+// waits looks at what a page is told to wait for: of a request that is sent again it is what waited before.
+func (u *user) waits(t *rapid.T, r *chat.Reply, first bool) {
 	seen := map[string]bool{}
 	for _, p := range r.Calls {
 		if seen[p.ID] {
 			t.Fatalf("two calls are called %q", p.ID)
 		}
 		seen[p.ID] = true
-		if p.Approval != nil && !c.waits(p.Approval.ApprovalID) {
-			c.approvals = append(c.approvals, p.Approval)
+		if p.Approval == nil || slices.ContainsFunc(u.approvals, func(ap *agent.ApprovalView) bool { return ap.ApprovalID == p.Approval.ApprovalID }) {
+			continue
 		}
-	}
-}
-
-func (c *conversation) waits(id string) bool {
-	for _, ap := range c.approvals {
-		if ap.ApprovalID == id {
-			return true
+		if !first {
+			t.Fatal("a request that was sent again asks for another approval")
 		}
+		u.approvals = append(u.approvals, p.Approval)
 	}
-	return false
 }
 
 // sound holds an error to be the model's end of patience, and nothing that the service refuses.
-func (c *conversation) sound(t *rapid.T, err error) {
+func (u *user) sound(t *rapid.T, err error) {
 	if f := fault.As(err); f.Class != fault.Model || f.Code != "too_many_calls" {
 		t.Fatalf("%v: %+v", err, f.Err)
 	}
 }
 
-func (c *conversation) decides(t *rapid.T) {
-	if len(c.approvals) == 0 {
+func (u *user) decides(t *rapid.T) {
+	if len(u.approvals) == 0 {
 		t.Skip("nothing waits")
 	}
-	i := rapid.IntRange(0, len(c.approvals)-1).Draw(t, "approval")
+	i := rapid.IntRange(0, len(u.approvals)-1).Draw(t, "approval")
 	d := rapid.SampledFrom([]agent.Decision{agent.ApproveOnce, agent.Reject}).Draw(t, "decision")
 	if d == agent.ApproveOnce {
-		c.approved++
+		u.approved++
 	}
-	c.decide(c.approvals[i], d)
-	c.approvals = append(c.approvals[:i], c.approvals[i+1:]...)
+	u.decide(u.approvals[i], d)
+	u.approvals = append(u.approvals[:i], u.approvals[i+1:]...)
+}
+
+// expires lets the time of all approvals pass, and not so often that a history is too old.
+func (u *user) expires(t *rapid.T) {
+	if u.expired++; u.expired > 20 {
+		t.Skip("a month has passed")
+	}
+	u.expire()
+	u.approvals = nil
+}
+
+// deletes deletes the user's threads but those where something waits.
+func (u *user) deletes(t *rapid.T) {
+	threads, _, err := u.rec.Threads(u.t.Context(), alice, "", 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, th := range threads {
+		if err := u.rec.DeleteThread(u.t.Context(), alice, th.ThreadID); err != nil && !fault.Is(err, fault.Policy, fault.CodeBusy) {
+			t.Fatal(err)
+		}
+	}
 }

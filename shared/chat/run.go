@@ -2,12 +2,9 @@ package chat
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"maps"
-	"strings"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent"
@@ -42,14 +39,13 @@ func (c *Chat) run(ctx context.Context, r Request, h *history, q loop.Ask, emit 
 		return nil, err
 	}
 	defer c.settle(ctx, l, r.UID, v.RunID, admitted)
-	seed := c.seed(r)
-	for trip := 0; trip <= c.Profile.MaxModelCalls; trip++ {
+	for range c.Profile.MaxModelCalls + 1 {
 		talk, err := l.Conversation(ctx, r.UID, v.RunID)
 		switch {
 		case err != nil:
 			return nil, err
 		case talk.End != nil:
-			return c.ended(r, talk)
+			return c.ended(r, h, talk)
 		case len(talk.Calls) == 0:
 			return nil, fault.New(fault.Tool, "out_of_time", "This took longer than one request may. Please try again.")
 		}
@@ -57,7 +53,7 @@ func (c *Chat) run(ctx context.Context, r Request, h *history, q loop.Ask, emit 
 			return nil, err
 		}
 		h.contents = talk.Contents.JSON()
-		answers, pending, err := c.carryOut(ctx, r, h, talk, fmt.Sprintf("%s-%d", seed, trip))
+		answers, pending, err := c.carryOut(ctx, r, h, talk)
 		if err != nil {
 			return nil, err
 		}
@@ -117,50 +113,37 @@ func (c *Chat) loop(ctx context.Context, r Request, spent agent.Spent) (*loop.Lo
 // runsHere reports whether a call of the tool may be made at once and forgotten: it changes nothing and nobody is asked.
 func runsHere(t *tool.Tool) bool { return !t.SideEffect && t.Approval == tool.NotRequired }
 
-// seed names a request by all that decides what it asks for, so that one that is sent again proposes nothing twice.
-func (c *Chat) seed(r Request) string {
-	s := sha256.New()
-	fmt.Fprintf(s, "%d:%s", len(r.Message), r.Message)
-	for _, raw := range r.History {
-		fmt.Fprintf(s, "%d:%s", len(raw), raw)
-	}
-	for _, res := range r.Results {
-		fmt.Fprintf(s, "%q%q%v", res.CallID, res.Result, res.IsError)
-	}
-	return base64.RawURLEncoding.EncodeToString(s.Sum(nil)[:16])
-}
-
 // carryOut proposes the actions with an effect, and gives either the answers to all open calls or what waits.
-func (c *Chat) carryOut(ctx context.Context, r Request, h *history, talk *loop.Conversation, seed string) (answers []loop.Answer, pending []Pending, err error) {
+func (c *Chat) carryOut(ctx context.Context, r Request, h *history, talk *loop.Conversation) (answers []loop.Answer, pending []Pending, err error) {
 	h.calls = make([]call, len(talk.Calls))
 	if err := h.name(talk.Calls); err != nil {
 		return nil, nil, err
 	}
+	var effects []*effect
 	for i, open := range talk.Calls {
-		k := &h.calls[i]
-		if open.Response != nil {
+		switch k := &h.calls[i]; {
+		case open.Response != nil:
 			k.learn(*open.Response)
-			continue
-		}
-		if c.Actions[open.Action.Tool] == nil {
+		case c.Actions[open.Action.Tool] == nil:
 			k.Page = true
-			pending = append(pending, h.waiting(i, nil))
-			continue
-		}
-		called, err := c.propose(ctx, r, open.Action, fmt.Sprintf("%s-%d", seed, i))
-		switch {
-		case err != nil && fault.As(err).Class == fault.Policy:
-			k.Error = fault.As(err).Message // a cap; the model is told
-		case err != nil:
-			return nil, nil, err
-		case called.Over():
-			k.learn(called.Response)
 		default:
-			k.RunID = called.Run.RunID
-			pending = append(pending, h.waiting(i, called))
-			continue
+			effects = append(effects, &effect{call: k, action: open.Action})
 		}
-		answers = append(answers, loop.Answer{ActionID: open.Action.ID, Result: k.Result, Error: k.Error})
+	}
+	if err := (&proposing{c, r, h}).all(ctx, effects); err != nil {
+		return nil, nil, err
+	}
+	waiting := map[*call]*loop.Called{}
+	for _, e := range effects {
+		waiting[e.call] = e.called
+		if e.call.known() {
+			answers = append(answers, loop.Answer{ActionID: e.action.ID, Result: e.call.Result, Error: e.call.Error})
+		}
+	}
+	for i := range h.calls {
+		if k := &h.calls[i]; !k.known() {
+			pending = append(pending, h.waiting(i, waiting[k]))
+		}
 	}
 	return answers, pending, nil
 }
@@ -179,22 +162,8 @@ func (h *history) name(calls []loop.OpenCall) error {
 	return h.match()
 }
 
-// propose has the core carry an action out, once its user agrees where that is needed.
-func (c *Chat) propose(ctx context.Context, r Request, a *agent.Action, key string) (*loop.Called, error) {
-	sum := sha256.Sum256([]byte(a.Tool + "\x00" + string(a.Args)))
-	return c.Core.Propose(ctx, loop.Ask{
-		UID: r.UID, Origin: r.Origin, Region: r.Region, Prompt: asked(a.Tool), Key: "chat:" + key + base64.RawURLEncoding.EncodeToString(sum[:12]),
-		Call: &loop.Call{Tool: a.Tool, Args: a.Args},
-	})
-}
-
-// asked is what the durable run's conversation begins with.
-func asked(tool string) string {
-	return "The assistant on a page asked for " + strings.TrimPrefix(tool, ActionPrefix) + "."
-}
-
 // ended is the reply at the end of a run.
-func (c *Chat) ended(r Request, talk *loop.Conversation) (*Reply, error) {
+func (c *Chat) ended(r Request, h *history, talk *loop.Conversation) (*Reply, error) {
 	if p := talk.End.Error; p != nil {
 		failed := fault.New(p.Class, p.Code, "%s", p.Message)
 		if p.Code == fault.CodeBudget {
@@ -205,5 +174,5 @@ func (c *Chat) ended(r Request, talk *loop.Conversation) (*Reply, error) {
 	if err := talk.Contents.Bound(MaxHistory); err != nil {
 		return nil, err
 	}
-	return c.reply(r.UID, &history{contents: talk.Contents.JSON(), region: r.Region}, &Reply{Type: "response", Message: talk.End.Summary})
+	return c.reply(r.UID, &history{memo: h.memo, region: r.Region, contents: talk.Contents.JSON()}, &Reply{Type: "response", Message: talk.End.Summary})
 }

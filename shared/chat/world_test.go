@@ -100,6 +100,16 @@ func (w *world) decide(ap *agent.ApprovalView, d agent.Decision) {
 	w.deliver()
 }
 
+// expire lets the time of everything that waits pass.
+func (w *world) expire() {
+	w.t.Helper()
+	w.now = w.now.Add(25 * time.Hour)
+	if _, err := w.core.Sweep(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+	w.deliver()
+}
+
 // page is what a page sends with each request.
 func page(message string, history []json.RawMessage) chat.Request {
 	return chat.Request{UID: alice, Message: message, History: history, PageState: json.RawMessage(`{"viewState":{"cart":0}}`), Tools: []chat.ToolDefinition{

@@ -13,8 +13,10 @@ import (
 // up makes the same.
 func (m *mover) contents() (*model.Contents, error) {
 	c, err := m.earlier()
-	if err == nil && m.state.Question.Prompt != "" {
-		err = c.AddUser(m.state.Question.Prompt)
+	for _, words := range []string{m.state.Question.News, m.state.Question.Prompt} {
+		if err == nil && words != "" {
+			err = c.AddUser(words)
+		}
 	}
 	for i, t := range m.state.Turns {
 		if err != nil {

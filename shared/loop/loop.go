@@ -91,8 +91,10 @@ const (
 
 // Codes of the loop itself: of what does not fit into the store, and of what was cancelled or ended before it was done.
 const (
-	codeTooLarge  fault.Code = "too_large"
-	codeCancelled fault.Code = "cancelled"
+	codeTooLarge fault.Code = "too_large"
+	// CodeThreadFull is of a thread that takes no more messages.
+	CodeThreadFull fault.Code = "thread_full"
+	codeCancelled  fault.Code = "cancelled"
 )
 
 // errHeld says that another process moves the run.

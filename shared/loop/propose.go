@@ -19,6 +19,8 @@ type Call struct {
 // Called is a run of one call as its caller sees it.
 type Called struct {
 	Run      *agent.RunView
+	Tool     string
+	Args     json.RawMessage     // canonical, as they are or would be carried out
 	Approval *agent.ApprovalView // what waits for the user, or nil
 	Response model.Response      // what became of the call, once the run is over
 }
@@ -66,10 +68,13 @@ func (m *mover) called(ctx context.Context) (*Called, error) {
 		return nil, err
 	}
 	c := &Called{Run: v}
-	if m.state.End != nil {
-		for _, a := range m.state.Current() {
+	for _, a := range m.state.Current() {
+		c.Tool, c.Args = a.Tool, a.Args
+		if m.state.End != nil {
 			c.Response = m.response(a)
 		}
+	}
+	if m.state.End != nil {
 		return c, nil
 	}
 	for _, a := range m.state.Open() {

@@ -285,3 +285,41 @@ func TestAnExpiredCallIsOver(t *testing.T) {
 		}
 	}
 }
+
+// Runs that name one thread share it, whichever comes first begins it, and a thread that was deleted is begun anew.
+func TestProposeSharesAThread(t *testing.T) { onEachStore(t, proposeShares) }
+
+func proposeShares(t *testing.T, open func(testing.TB) *world) {
+	ctx := context.Background()
+	w := open(t)
+	id := agent.KeyedThreadID("ana", "a page")
+	propose := func(text string) {
+		t.Helper()
+		q := sending(text, true)
+		q.ThreadID, q.Title = id, "A page"
+		if c, err := w.loop.Propose(ctx, q); err != nil || c.Run.ThreadID != id || c.Run.Status != agent.Completed {
+			t.Fatalf("%v %+v", err, c)
+		}
+	}
+	shared := func(messages int64) {
+		t.Helper()
+		threads, _, err := w.rec.Threads(ctx, "ana", "", 10)
+		if err != nil || len(threads) != 1 || threads[0].ThreadID != id || threads[0].Title != "A page" || threads[0].Messages != messages {
+			t.Fatalf("%v %+v", err, threads)
+		}
+	}
+	propose("one")
+	shared(2)
+	propose("two")
+	shared(4)
+	if err := w.rec.DeleteThread(ctx, "ana", id); err != nil {
+		t.Fatal(err)
+	}
+	propose("three")
+	shared(2)
+	q := sending("four", true)
+	q.UID, q.ThreadID, q.Title = "eve", id, "A page"
+	if _, err := w.loop.Propose(ctx, q); !fault.Is(err, fault.Auth, fault.CodeNotFound) {
+		t.Errorf("another user's thread: %v", err)
+	}
+}

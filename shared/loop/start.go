@@ -16,7 +16,9 @@ type Ask struct {
 	UID      string
 	Origin   string // the web origin that it came from, or empty
 	Prompt   string
+	News     string       // what the model is told before the prompt: information of ours, and none of the user's words
 	ThreadID string       // empty: a new thread
+	Title    string       // of ThreadID, which is begun where it is not there; empty: it must be there
 	Key      string       // the Idempotency-Key, or empty
 	BodyHash string       // of the request, compared where the key was used before
 	Region   agent.Region // of the user, as far as the client told of it
@@ -122,7 +124,10 @@ func (d *draft) settleIn(told agent.Region) error {
 }
 
 func (d *draft) question(q Ask) *agent.Question {
-	question := &agent.Question{Prompt: q.Prompt, History: d.thread.History(), Direct: q.Call != nil}
+	question := &agent.Question{Prompt: q.Prompt, News: q.News, Direct: q.Call != nil}
+	if !question.Direct { // a run of one call asks no model that would want to know
+		question.History = d.thread.History()
+	}
 	if q.Kept != nil {
 		question.Earlier = q.Kept.Earlier
 	}
@@ -175,19 +180,24 @@ func (l *Loop) withinCaps(u *agent.User, now time.Time) error {
 
 // openThread brings the user's thread, or a new one, into the draft.
 func (d *draft) openThread(q Ask, id string) error {
-	t := &agent.Thread{}
 	if q.ThreadID == "" {
 		d.thread = &agent.Thread{ID: id, UID: q.UID, Title: title(q.Prompt), CreatedAt: d.now}
 		return nil
 	}
-	if _, err := d.doc(agent.ThreadPath(id), t); err != nil {
+	t := &agent.Thread{}
+	doc, err := d.doc(agent.ThreadPath(id), t)
+	if err != nil {
 		return err
+	}
+	if !doc.Exists() && q.Title != "" {
+		d.thread = &agent.Thread{ID: id, UID: q.UID, Title: title(q.Title), CreatedAt: d.now}
+		return nil
 	}
 	if t.ID == "" || t.UID != q.UID {
 		return fault.NotFound()
 	}
 	if t.Log.Count >= agent.MaxMessages {
-		return fault.New(fault.Policy, "thread_full", "This conversation has %d messages, which is the limit. Please start a new one.", t.Log.Count)
+		return fault.New(fault.Policy, CodeThreadFull, "This conversation has %d messages, which is the limit. Please start a new one.", t.Log.Count)
 	}
 	d.thread = t
 	return nil

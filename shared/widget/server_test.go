@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/widget"
 )
 
@@ -82,6 +83,8 @@ type chatServer struct {
 	problems []string
 	results  []object
 	failed   map[string]bool
+	messages map[string]string // what each id of a message was used for
+	lost     map[string]string // the ids of messages whose answer was an error
 	runs     map[string]string
 	resolved []object
 	region   string // of the last request
@@ -89,7 +92,7 @@ type chatServer struct {
 }
 
 func newServer(t *testing.T) *chatServer {
-	s := &chatServer{failed: map[string]bool{}, runs: map[string]string{}}
+	s := &chatServer{failed: map[string]bool{}, messages: map[string]string{}, lost: map[string]string{}, runs: map[string]string{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Security-Policy", policy)
@@ -116,6 +119,7 @@ func newServer(t *testing.T) *chatServer {
 
 type request struct {
 	Message         string   `json:"message"`
+	MessageID       string   `json:"messageId"`
 	Results         []object `json:"results"`
 	History         []object `json:"history"`
 	ToolDefinitions []object `json:"toolDefinitions"`
@@ -148,6 +152,11 @@ func (s *chatServer) chat(w http.ResponseWriter, r *http.Request) {
 		last := in.History[len(in.History)-1]
 		script, step = last["script"].(string), int(last["step"].(float64))+1
 		s.answered(last, in.Results)
+		if in.MessageID != last["messageId"] {
+			s.problem("the results of the message %v come under the id %q", last["messageId"], in.MessageID)
+		}
+	} else {
+		s.identified(in)
 	}
 	turns := scripts[script]
 	if turns == nil {
@@ -157,6 +166,26 @@ func (s *chatServer) chat(w http.ResponseWriter, r *http.Request) {
 		step = 0
 	}
 	s.answer(w, r, script, step, turns[step], in)
+}
+
+// identified checks that each message has an id of its own, and the same one when it is sent again.
+func (s *chatServer) identified(in request) {
+	use := fmt.Sprintf("%q after %d", in.Message, len(in.History))
+	s.Lock()
+	before, lost := s.messages[in.MessageID], s.lost[use]
+	s.messages[in.MessageID] = use
+	if t := scripts[in.Message]; t != nil && t[0].status != 0 {
+		s.lost[use] = in.MessageID
+	}
+	s.Unlock()
+	switch {
+	case !agent.ValidID(in.MessageID):
+		s.problem("the message %s has the id %q", use, in.MessageID)
+	case before != "" && before != use:
+		s.problem("the messages %s and %s have one id", before, use)
+	case lost != "" && lost != in.MessageID:
+		s.problem("the message %s was sent again under another id", use)
+	}
 }
 
 // answered checks that all calls of the page, and only those, have their results.
@@ -213,7 +242,7 @@ func (s *chatServer) answer(w http.ResponseWriter, r *http.Request, script strin
 			a["expiresAt"] = time.Now().Add(2 * time.Second)
 		}
 	}
-	last := object{"role": "model", "parts": []object{{"text": t.say}}, "script": script, "step": step, "calls": t.calls}
+	last := object{"role": "model", "parts": []object{{"text": t.say}}, "script": script, "step": step, "calls": t.calls, "messageId": in.MessageID}
 	out := object{"type": "response", "message": t.say, "history": append(in.History, last)}
 	if t.calls != nil {
 		out = object{"type": "tool-calls", "calls": t.calls, "history": append(in.History, last)}

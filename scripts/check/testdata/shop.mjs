@@ -84,6 +84,21 @@ const steps = {
     expect('one rating is on the page', (await page.getByText('5.0 of 5 stars, 1 rating').count()) === 1 && (await page.getByText('not rated yet').count()) === 11);
   },
 
+  'the same wish in a new chat is another wish, whatever was said to the first': async (page) => {
+    for (const [words, done] of [
+      ['rate the blue mug 5 stars', 'The rating of blue mug with 5 stars was submitted.'],
+      ['rate the red mug 1 star', 'The rating of red mug with 1 stars was submitted.'],
+      ['rate the red mug 1 star', 'The rating of red mug with 1 stars was submitted.'],
+    ]) {
+      await open(page);
+      await ask(page, words);
+      await chat(page).getByRole('button', { name: 'Approve', exact: true }).click();
+      await chat(page).getByText(done).waitFor();
+    }
+    await open(page);
+    expect('both are on the page', (await page.getByText('5.0 of 5 stars, 1 rating').count()) === 1 && (await page.getByText('1.0 of 5 stars, 1 rating').count()) === 1);
+  },
+
   'checking out is left to the user, and so is the gift card': async (page) => {
     await ask(page, 'put a candle in the cart', 'I put 1 × Yellow Candle into the cart.');
     await ask(page, 'fill in the gift card with 1234', 'I find nothing called “gift card”');

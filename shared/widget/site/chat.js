@@ -8,7 +8,7 @@ const maxTrips = 24;
 const maxText = 20000;
 const maxMessages = 500;
 
-const newId = () => crypto.randomUUID?.() ?? String(Math.random());
+const newId = () => crypto.randomUUID?.() ?? Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('');
 
 /** A second, or as long as nobody stops it. @param {AbortSignal} signal @returns {Promise<void>} */
 const moment = (signal) => new Promise((done) => {
@@ -35,6 +35,8 @@ export class GeminiChat extends EventTarget {
   /** @type {Card[]} */ approvals = [];
 
   /** @type {unknown[]} */ #history = [];
+  /** The id of the user's newest message. What is sent again has it again, so that the server does once what it asks for. */
+  #messageId = '';
   /** @type {Ask | null} The request that was not answered. */ #unanswered = null;
   /** @type {Open | null} The calls that are being answered. */ #open = null;
   /** @type {AbortController | null} */ #work = null;
@@ -70,7 +72,7 @@ export class GeminiChat extends EventTarget {
     this.approvals = [];
     this.#open = null;
     this.#say('user', message);
-    this.#begin(() => this.#request({ kind: 'message', text: message }));
+    this.#begin(() => this.#request({ kind: 'message', text: message, id: newId() }));
     return true;
   }
 
@@ -100,6 +102,7 @@ export class GeminiChat extends EventTarget {
     this.approvals = [];
     this.error = '';
     this.#history = [];
+    this.#messageId = '';
     this.#open = this.#unanswered = null;
     this.#rest();
   }
@@ -139,6 +142,7 @@ export class GeminiChat extends EventTarget {
     const kept = this.memory?.load();
     if (!kept) return;
     ({ messages: this.messages, draft: this.messageInput, isExpanded: this.isExpanded, history: this.#history, trips: this.#trips } = kept);
+    this.#messageId = kept.messageId ?? '';
     this.#unanswered = kept.unanswered;
     if (kept.open) {
       this.#open = kept.open;
@@ -153,7 +157,7 @@ export class GeminiChat extends EventTarget {
   changed() {
     this.memory?.save({
       messages: this.messages, draft: this.messageInput, isExpanded: this.isExpanded, history: this.#history, unanswered: this.#unanswered,
-      open: this.#open, trips: this.#trips,
+      open: this.#open, trips: this.#trips, messageId: this.#messageId,
     });
     this.#tell('change', {});
   }
@@ -195,7 +199,8 @@ export class GeminiChat extends EventTarget {
       throw new ChatError(`This took more than ${maxTrips} steps, so it was stopped here. Try again to let it go on.`);
     }
     const { definitions, pageState } = await this.#pageNow();
-    const body = { history: this.#history, toolDefinitions: definitions, pageState };
+    if (request.kind === 'message') this.#messageId = request.id ??= newId(); // one that was kept by the release before has none
+    const body = { messageId: this.#messageId, history: this.#history, toolDefinitions: definitions, pageState };
     const answer = request.kind === 'message'
       ? await this.#chat('/api/agent/chat', { message: request.text, ...body }, signal)
       : await this.#chat('/api/agent/chat/results', { results: request.results, ...body }, signal);

@@ -140,7 +140,7 @@ interface Open {
 }
 
 /** What the chat asks its server. */
-type Ask = { kind: 'message'; text: string } | { kind: 'results'; results: Result[] };
+type Ask = { kind: 'message'; text: string; id?: string } | { kind: 'results'; results: Result[] };
 
 /** The automation of a page, and what makes its tools. */
 interface Page {

@@ -1,0 +1,235 @@
+package chat
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/loop"
+)
+
+// digest is a short name for the parts: 128 bits of SHA-256 over their lengths and bytes.
+func digest(parts ...string) string {
+	s := sha256.New()
+	for _, p := range parts {
+		fmt.Fprintf(s, "%d:%s", len(p), p)
+	}
+	return base64.RawURLEncoding.EncodeToString(s.Sum(nil)[:16])
+}
+
+// hear begins the user's message. Its id names a conversation that begins with it, and with the conversation's id and the
+// words it names all effects that the message asks for: equal words in another message ask for effects of their own, and
+// a message that is sent again asks for none.
+func (h *history) hear(uid, id, words string) error {
+	if id == h.Message {
+		return fault.Invalid("messageId", "this message was answered; a new one has an id of its own, and one that is sent again the history of before")
+	}
+	h.identify(uid, id)
+	h.Message, h.Stem, h.Effects = id, digest("message", h.Conversation, id, words), nil
+	return nil
+}
+
+// identify gives a conversation its id, where it has none: it is new, or was sealed before conversations had one.
+func (h *history) identify(uid, first string) {
+	switch {
+	case h.Conversation != "":
+		return
+	case h.seal != "":
+		first = h.seal
+	}
+	h.Conversation = digest("conversation", uid, first)
+	h.Stem = digest("message", h.Conversation)
+}
+
+// key of the message's n-th effect.
+func (h *history) key(n int) string { return fmt.Sprintf("chat:%s:%d", h.Stem, n) }
+
+// unused is the least number from n on that no effect of the message has.
+func (h *history) unused(n int) int {
+	for slices.Contains(h.Effects, n) {
+		n++
+	}
+	return n
+}
+
+// effect is a call of an action with an effect, and the run that carries it out.
+type effect struct {
+	*call
+	action *agent.Action
+	called *loop.Called
+}
+
+// take has the run stand for the call.
+func (e *effect) take(called *loop.Called, tried bool) {
+	e.called, e.RunID = called, called.Run.RunID
+	if tried {
+		e.Tried = called.Args
+	}
+	if called.Over() {
+		e.learn(called.Response)
+	}
+}
+
+// proposing has the core carry the actions of one answer of the model out, once their user agrees where that is needed.
+type proposing struct {
+	*Chat
+	r Request
+	h *history
+}
+
+// all gives each effect the next key of its message. In a request that came before, the keys have their runs: the calls
+// are then matched with those.
+func (p *proposing) all(ctx context.Context, effects []*effect) error {
+	for i, e := range effects {
+		n := p.h.unused(0)
+		reused, err := p.propose(ctx, e, n)
+		if err != nil {
+			return err
+		}
+		if reused {
+			return p.match(ctx, effects[i:], n)
+		}
+	}
+	return nil
+}
+
+// propose begins the run of the key, or finds it where it was begun for the same call. It reports whether the key stands
+// for another call, and then has done nothing.
+func (p *proposing) propose(ctx context.Context, e *effect, n int) (reused bool, err error) {
+	for {
+		called, err := p.Core.Propose(ctx, loop.Ask{
+			UID: p.r.UID, Origin: p.r.Origin, Region: p.r.Region, Prompt: asked(e.action.Tool),
+			ThreadID: agent.KeyedThreadID(p.r.UID, fmt.Sprintf("chat:%s:%d", p.h.Conversation, p.h.Threads)), Title: titleOf(p.r.Origin),
+			Key: p.h.key(n), BodyHash: digest(e.action.Tool, string(e.action.Args)),
+			Call: &loop.Call{Tool: e.action.Tool, Args: e.action.Args},
+		})
+		switch {
+		case err == nil:
+			p.h.Effects = append(p.h.Effects, n)
+			e.take(called, false)
+		case fault.Is(err, fault.Policy, fault.CodeKeyReused):
+			return true, nil
+		case closed(err) && p.h.Threads < maxThreads:
+			p.h.Threads++
+			continue
+		case fault.As(err).Class == fault.Policy:
+			e.Error = fault.As(err).Message // a cap; the model is told
+		default:
+			return false, err
+		}
+		return false, nil
+	}
+}
+
+// maxThreads is how many threads one conversation may have filled or lost.
+const maxThreads = 100
+
+// closed reports whether the conversation's thread takes no more: it is full, or is being deleted.
+func closed(err error) bool {
+	return fault.Is(err, fault.Auth, fault.CodeNotFound) || fault.Is(err, fault.Policy, loop.CodeThreadFull)
+}
+
+// match finds for each call the run that the request's first try began for it: for the very same call, or else for the
+// same action with other arguments, since the model may put it otherwise. Only what is left of the calls is new.
+func (p *proposing) match(ctx context.Context, effects []*effect, from int) error {
+	earlier, end, err := p.earlier(ctx, from)
+	if err != nil {
+		return err
+	}
+	effects, err = p.same(ctx, effects, earlier)
+	if err != nil {
+		return err
+	}
+	for _, e := range effects {
+		if n := alike(earlier, e.action.Tool); n >= 0 {
+			e.take(earlier[n], true)
+			p.h.Effects = append(p.h.Effects, n)
+			delete(earlier, n)
+			continue
+		}
+		if err := p.add(ctx, e, end); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// earlier are the runs of a first try whose numbers no call has yet, and the number after the last.
+func (p *proposing) earlier(ctx context.Context, n int) (map[int]*loop.Called, int, error) {
+	runs := map[int]*loop.Called{}
+	for ; ; n = p.h.unused(n + 1) {
+		called, err := p.Core.Called(ctx, p.r.UID, agent.KeyedRunID(p.r.UID, p.h.key(n)))
+		if fault.Is(err, fault.Auth, fault.CodeNotFound) {
+			return runs, n, nil
+		}
+		if err != nil {
+			return nil, 0, err
+		}
+		runs[n] = called
+	}
+}
+
+// same takes up the runs that were begun for the very same calls, and gives the calls that have none.
+func (p *proposing) same(ctx context.Context, effects []*effect, earlier map[int]*loop.Called) (rest []*effect, err error) {
+	for _, e := range effects {
+		found := false
+		for n, called := range earlier {
+			if called.Tool != e.action.Tool {
+				continue
+			}
+			reused, err := p.propose(ctx, e, n)
+			if err != nil {
+				return nil, err
+			}
+			if found = !reused; found {
+				delete(earlier, n)
+				break
+			}
+		}
+		if !found {
+			rest = append(rest, e)
+		}
+	}
+	return rest, nil
+}
+
+// alike is the least number of an earlier run of the action, or -1.
+func alike(earlier map[int]*loop.Called, tool string) int {
+	best := -1
+	for n, called := range earlier {
+		if called.Tool == tool && (best < 0 || n < best) {
+			best = n
+		}
+	}
+	return best
+}
+
+// add begins a run for a call that the first try did not make. A key whose run is gone stands for what was deleted with its
+// thread: that is not done again.
+func (p *proposing) add(ctx context.Context, e *effect, n int) error {
+	n = p.h.unused(n)
+	reused, err := p.propose(ctx, e, n)
+	if err == nil && reused {
+		p.h.Effects = append(p.h.Effects, n)
+		e.Error = "This request came before, and what it asked for was deleted since; it is not done again."
+	}
+	return err
+}
+
+// asked is what the durable run's part of the conversation begins with.
+func asked(tool string) string {
+	return "The assistant on a page asked for " + strings.TrimPrefix(tool, ActionPrefix) + "."
+}
+
+// titleOf is the title of a conversation's thread.
+func titleOf(origin string) string {
+	if origin == "" {
+		return "The assistant on a page"
+	}
+	return "The assistant on " + origin
+}

@@ -1,0 +1,72 @@
+package chat
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/loop"
+)
+
+// left is a run that its user went on without: it waits in their inbox.
+type left struct {
+	RunID string `json:"runId"`
+	Tool  string `json:"tool"`
+}
+
+// maxLeft is how many of them a conversation looks after; of more the oldest are forgotten, and stay in the inbox.
+const maxLeft = 16
+
+func (h *history) leave(c *call) {
+	h.Left = append(h.Left, left{c.RunID, c.model.Name})
+	h.Left = h.Left[max(0, len(h.Left)-maxLeft):]
+}
+
+// news is what became since of the runs that were left behind, in words for the model, or nothing. Those that have ended
+// are not looked after any more.
+func (c *Chat) news(ctx context.Context, uid string, h *history) (string, error) {
+	var waiting []left
+	var ended []outcome
+	for _, l := range h.Left {
+		called, err := c.Core.Called(ctx, uid, l.RunID)
+		switch {
+		case fault.Is(err, fault.Auth, fault.CodeNotFound):
+			ended = append(ended, outcome{Tool: l.Tool, Error: "It was deleted before anybody decided about it, or since."})
+		case err != nil:
+			return "", err
+		case called.Over():
+			ended = append(ended, outcomeOf(called))
+		default:
+			waiting = append(waiting, l)
+		}
+	}
+	h.Left = waiting
+	if len(ended) == 0 {
+		return "", nil
+	}
+	raw, err := agent.Marshal(ended)
+	return "For your information, from the record and not from the user: what waited for the user's decision has ended. " + string(raw), err
+}
+
+// outcome is what the record has of a run of one call, in the words of a tool's response.
+type outcome struct {
+	Tool   string          `json:"tool"`
+	Args   json.RawMessage `json:"args,omitempty"`
+	Output json.RawMessage `json:"output,omitempty"`
+	Error  string          `json:"error,omitempty"`
+}
+
+// The bounds of an outcome, in bytes: more is cut, since the record keeps it.
+const (
+	maxOutcomeArgs   = 2 << 10
+	maxOutcomeOutput = 4 << 10
+)
+
+func outcomeOf(called *loop.Called) outcome {
+	o := outcome{called.Tool, excerpt(called.Args, maxOutcomeArgs), nil, agent.Cut(called.Response.Error, maxOutcomeOutput)}
+	if o.Error == "" {
+		o.Output = excerpt(called.Response.Result, maxOutcomeOutput)
+	}
+	return o
+}
