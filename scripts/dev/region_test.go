@@ -117,6 +117,14 @@ func TestTomorrowAtNoonIsTheUsers(t *testing.T) {
 	if zone := zoneOfTheRun(); zone != "Europe/Berlin" {
 		t.Errorf("the user's next conversation, which names no zone, goes by %s", zone)
 	}
+	dora := &tab{served: ana.as("dora")}
+	dora.call(http.MethodPost, "/api/agent/chat", dora.body(map[string]any{"message": "hello", "history": []json.RawMessage{}, "timeZone": "Pacific/Auckland"}), &r)
+	noon(dora.lunch(nil), "Pacific/Auckland") // what a page tells is kept as well
+	p = &tab{served: ana}
+	talk("/api/agent/chat", map[string]any{"message": "hello", "history": []json.RawMessage{}})
+	if last := string(r.History[len(r.History)-1]); !strings.Contains(last, "Asia/Kolkata") || !strings.Contains(last, "en-IN") {
+		t.Errorf("a page that tells nothing is not answered by what is kept: %s", last)
+	}
 	for path, body := range map[string]string{"/api/agent/chat": `{"message":"hello",`, "/api/agent/chat/results": `{"results":[],`} {
 		for field, value := range map[string]string{"timeZone": "EST", "locale": "de_DE"} {
 			if got := p.refused(path, body+`"`+field+`":"`+value+`"}`); got != field {

@@ -28,7 +28,8 @@ type Spent struct {
 
 // Admission is a request to the model that was let in and is no run of the store.
 type Admission struct {
-	Spent Spent // what its user had used of the model on this day before
+	Spent  Spent  // what its user had used of the model on this day before
+	Region Region // of its user: what the request told of it, and for the rest what was kept
 	// Use counts what the request used beyond its first call, which is counted.
 	Use func(ctx context.Context, calls, tokens int) error
 }

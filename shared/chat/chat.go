@@ -40,8 +40,9 @@ type Core interface {
 
 // Ledger keeps what users have used of the model (shared/records).
 type Ledger interface {
-	// Admit counts a request with its first call of the model; begins is whether it begins something.
-	Admit(ctx context.Context, uid string, l agent.Limits, begins bool) (agent.Admission, error)
+	// Admit counts a request with its first call of the model, and keeps what it told of its user's region; begins is
+	// whether it begins something.
+	Admit(ctx context.Context, uid string, l agent.Limits, begins bool, told agent.Region) (agent.Admission, error)
 }
 
 // Chat answers requests of pages. It keeps nothing between them.

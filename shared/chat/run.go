@@ -25,10 +25,11 @@ func (quiet) Close() error { return nil }
 
 // run takes the conversation as far as it goes without the page and without anybody's approval.
 func (c *Chat) run(ctx context.Context, r Request, h *history, q loop.Ask, emit loop.Sink) (*Reply, error) {
-	admitted, err := c.Ledger.Admit(ctx, r.UID, c.Profile.Limits, q.Prompt != "")
+	admitted, err := c.Ledger.Admit(ctx, r.UID, c.Profile.Limits, q.Prompt != "", r.Region)
 	if err != nil {
 		return nil, err
 	}
+	r.Region, h.region = admitted.Region, admitted.Region
 	l, err := c.loop(ctx, r, admitted.Spent)
 	if err != nil {
 		return nil, err

@@ -10,13 +10,17 @@ import (
 
 // Admit counts a request that asks the model and has no run in the store, as a page's conversation has none: its first
 // call of the model, and, where it begins something, its beginning. It returns what its user had used of the model
-// today before it, and how to count what the request uses beyond its first call. Errors: AuthError unauthenticated for
+// today before it, how to count what the request uses beyond its first call, and the user's region, of which what the
+// request told is kept. Errors: AuthError unauthenticated for
 // a user who was shut out; PolicyError too_many and budget for the limits, with the time after which to ask again.
-func (r *Records) Admit(ctx context.Context, uid string, l agent.Limits, begins bool) (agent.Admission, error) {
+func (r *Records) Admit(ctx context.Context, uid string, l agent.Limits, begins bool, told agent.Region) (agent.Admission, error) {
 	a := agent.Admission{Use: func(context.Context, int, int) error { return nil }}
 	doc, err := r.moveUserFrom(ctx, uid, store.Doc{}, func(u *agent.User, now time.Time) (bool, error) {
+		a.Region = told.Or(u.Region)
+		moved := a.Region != u.Region
+		u.Region = a.Region
 		if err := u.MayAct(); err != nil || l.None() {
-			return false, err
+			return moved, err
 		}
 		if begins {
 			if err := u.Spent.MayBegin(l, now); err != nil {

@@ -24,7 +24,11 @@ var areaAndCity = regexp.MustCompile(`^[A-Z][A-Za-z0-9_+-]*(/[A-Z][A-Za-z0-9_+-]
 // Clock is what a moment's clock shows in its zone, with the weekday, the zone's name unless it is empty, and the offset.
 func Clock(t time.Time, name string) string {
 	offset := "UTC" + t.Format("-07:00")
-	if name != "" {
+	switch name {
+	case "":
+	case UTC:
+		offset = UTC
+	default:
 		offset = name + ", " + offset
 	}
 	return t.Format("Monday, 2 January 2006, 15:04") + " (" + offset + ")"
