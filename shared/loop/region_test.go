@@ -1,0 +1,70 @@
+package loop_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/loop"
+)
+
+// A time zone that is known already costs no round trip and no document; a new one is written with what the run's first
+// commit writes.
+func TestARegionCostsNothing(t *testing.T) {
+	p := measured(newWorld(t))
+	begin := func(r agent.Region) cost {
+		t.Helper()
+		p.meter.Model = &plain{}
+		p.take()
+		v, err := p.loop.Start(context.Background(), loop.Ask{UID: p.uid, Prompt: "do it", Region: r}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.TimeZone != "" && v.TimeZone != r.TimeZone {
+			t.Fatalf("the run goes by %s", v.TimeZone)
+		}
+		got, _, _ := p.take()
+		return got
+	}
+	without := begin(agent.Region{})
+	first := begin(agent.Region{TimeZone: "Asia/Kolkata"})
+	again := begin(agent.Region{TimeZone: "Asia/Kolkata"})
+	silent := begin(agent.Region{})
+	if again != without || silent != without {
+		t.Errorf("with a known zone %+v, from a client that names none %+v, want %+v", again, silent, without)
+	}
+	if first.written -= without.written; first.written > 1 || first.commits != without.commits || first.reads != without.reads {
+		t.Errorf("with a new zone %+v, beside %+v", first, without)
+	}
+}
+
+// Runs that begin at once and name different zones go by their own each, and what is kept with their user is one of them.
+func TestTwoZonesAtOnce(t *testing.T) {
+	w := newWorld(t)
+	w.loop.Model = &plain{}
+	zones := []string{"Europe/Berlin", "America/New_York", "Asia/Kolkata", "Pacific/Auckland"}
+	views := make(chan *agent.RunView, len(zones))
+	for _, zone := range zones {
+		go func() {
+			v, err := w.loop.Start(context.Background(), loop.Ask{UID: "ana", Prompt: "hello", Region: agent.Region{TimeZone: zone}}, nil)
+			if err != nil {
+				t.Error(err)
+				v = &agent.RunView{TimeZone: zone}
+			} else if v.TimeZone != zone {
+				t.Errorf("the run that named %s goes by %s", zone, v.TimeZone)
+			}
+			views <- v
+		}()
+	}
+	for range zones {
+		<-views
+	}
+	last, err := w.loop.Start(context.Background(), loop.Ask{UID: "ana", Prompt: "hello"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := time.LoadLocation(last.TimeZone); err != nil || last.TimeZone == "UTC" {
+		t.Errorf("afterwards the user goes by %q", last.TimeZone)
+	}
+}
