@@ -1,0 +1,215 @@
+package functions_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/scripts/emulators"
+	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/queue"
+	queueembedded "github.com/countersign-run/countersign/shared/queue/embedded"
+	"github.com/countersign-run/countersign/shared/queue/pubsub"
+	storeembedded "github.com/countersign-run/countersign/shared/store/embedded"
+)
+
+// TestOneRunInSeveralProcesses links an account in one process, starts a run in another, decides about it in a third and
+// has it resumed in a fourth, with nothing between them but the store and the queue: each is ended before the next begins.
+func TestOneRunInSeveralProcesses(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the functions, and starts a process for each step")
+	}
+	bin := buildFunctions(t)
+	t.Run("embedded", func(t *testing.T) {
+		p := newProcesses(t, bin, map[string]string{"PUSH_SUBSCRIPTION": queue.LocalSubscription})
+		p.story(func(resume string) {
+			st, err := storeembedded.Open(p.settings["DATA_DIR"], time.Now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer st.Close()
+			q := queueembedded.New(st, queueembedded.Options{Now: time.Now})
+			if n, err := q.Deliver(t.Context(), p.cloud.Push(resume)); n != 1 || err != nil {
+				t.Fatalf("%d messages were delivered: %v", n, err)
+			}
+		})
+	})
+	t.Run("emulators", func(t *testing.T) {
+		firestore, pub := emulators.Firestore(t), emulators.PubSub(t)
+		t.Setenv("PUBSUB_EMULATOR_HOST", pub)
+		project, topic := "demo-"+strings.ToLower(rand.Text()[:12]), "agent-resume"
+		p := newProcesses(t, bin, map[string]string{"STORE": "firestore", "QUEUE": "pubsub", "GOOGLE_CLOUD_PROJECT": project, "RESUME_TOPIC": topic,
+			"FIRESTORE_EMULATOR_HOST": firestore, "PUBSUB_EMULATOR_HOST": pub, "PUSH_SUBSCRIPTION": pubsub.Subscription(project, topic)})
+		pushed := p.relay(t, project, topic)
+		p.story(func(resume string) { pushed(resume) })
+	})
+}
+
+func buildFunctions(t *testing.T) string {
+	t.Helper()
+	bin := t.TempDir() + "/function"
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "../scripts/function").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return bin
+}
+
+// processes are functions that are started one by one over one store, in one cloud.
+type processes struct {
+	t        *testing.T
+	bin      string
+	cloud    *world.Cloud
+	settings map[string]string
+}
+
+func newProcesses(t *testing.T, bin string, settings map[string]string) *processes {
+	t.Helper()
+	c, err := world.NewCloud()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	p := &processes{t, bin, c, c.Settings()}
+	for _, s := range c.OAuth() {
+		name, value, _ := strings.Cut(s, "=")
+		p.settings[name] = value
+	}
+	p.settings["DATA_DIR"], p.settings["LOG_LEVEL"] = t.TempDir(), "warn"
+	maps.Copy(p.settings, settings)
+	return p
+}
+
+// during runs one function as a process of its own while do works, and gives its address.
+func (p *processes) during(function string, do func(base string)) {
+	p.t.Helper()
+	port := freePort(p.t)
+	base := "http://127.0.0.1:" + port
+	var log bytes.Buffer
+	cmd := exec.Command(p.bin)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "FUNCTION_TARGET=" + function, "PORT=" + port}
+	settings := maps.Clone(p.settings)
+	settings["PUBLIC_URL"] = base
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		cmd.Env = append(cmd.Env, name+"="+settings[name])
+	}
+	cmd.Stdout, cmd.Stderr = &log, &log
+	if err := cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	defer func() {
+		_ = cmd.Process.Kill() // nothing of it may be needed again
+		<-ended
+		if p.t.Failed() {
+			p.t.Logf("%s: %s", function, log.String())
+		}
+	}()
+	for began := time.Now(); !listens("127.0.0.1:" + port); time.Sleep(5 * time.Millisecond) {
+		if time.Since(began) > 30*time.Second {
+			p.t.Fatalf("%s does not listen", function)
+		}
+	}
+	do(base)
+}
+
+// ask sends ana's request and expects it to be carried out.
+func (p *processes) ask(base, method, path, body string) world.Answer {
+	p.t.Helper()
+	w := &world.World{Cloud: p.cloud, Base: base}
+	a, err := w.Call(p.t.Context(), "ana", method, path, body)
+	if err != nil || a.HTTP != http.StatusOK {
+		p.t.Fatalf("%s %s: %v, %d %s", method, path, err, a.HTTP, a.Body)
+	}
+	return a
+}
+
+// story is a mail that is asked for, approved and sent; deliver brings what is in the queue to the resume function.
+func (p *processes) story(deliver func(resume string)) {
+	p.t.Helper()
+	p.cloud.SetBrain(world.Wants("gmail_send", world.Mail("bob@example.com", "ten", "At ten.")))
+	p.during("connections", func(base string) {
+		if err := (&world.World{Cloud: p.cloud, Base: base}).Link(p.t.Context(), "ana", "ana.at.work"); err != nil {
+			p.t.Fatal(err)
+		}
+	})
+	var run world.Answer
+	p.during("run", func(base string) { run = p.ask(base, "POST", "/api/agent/run", `{"prompt":"please do it"}`) })
+	if run.Status != "awaiting_confirmation" || len(run.Approvals) != 1 {
+		p.t.Fatalf("%s", run.Body)
+	}
+	p.during("approvals-resolve", func(base string) {
+		p.ask(base, "POST", "/api/agent/approvals/resolve",
+			fmt.Sprintf(`{"approvalId":%q,"decision":"approve_once","argsHash":%q}`, run.Approvals[0].ApprovalID, run.Approvals[0].ArgsHash))
+	})
+	if n := len(p.cloud.Effects()); n != 0 {
+		p.t.Fatalf("%d mails were sent before the run was resumed", n)
+	}
+	p.during("resume", deliver)
+	var ended world.Answer
+	p.during("runs", func(base string) { ended = p.ask(base, "GET", "/api/agent/runs/"+run.RunID, "") })
+	if ended.Status != "completed" {
+		p.t.Errorf("%s", ended.Body)
+	}
+	if sent := p.cloud.EffectsOf("ana.at.work"); len(sent) != 1 || len(p.cloud.Effects()) != 1 {
+		p.t.Errorf("%d mails were sent, %d of them from the linked account", len(p.cloud.Effects()), len(sent))
+	}
+	p.during("audit", func(base string) {
+		if a := p.ask(base, "GET", "/api/agent/audit?runId="+run.RunID, ""); strings.Count(string(a.Body), `"kind":"outcome"`) != 1 {
+			p.t.Errorf("%s", a.Body)
+		}
+	})
+}
+
+// relay makes the topic and its subscription, whose messages go on with a token once there is a function to take them.
+func (p *processes) relay(t *testing.T, project, topic string) (deliver func(resume string)) {
+	t.Helper()
+	var mu sync.Mutex
+	resume, taken := "", make(chan struct{}, 16)
+	srv := httptest.NewServer(pubsub.Relay(func(ctx context.Context, envelope []byte) error {
+		mu.Lock()
+		to := resume
+		mu.Unlock()
+		if to == "" {
+			return errors.New("nobody takes it yet")
+		}
+		err := p.cloud.Push(to)(ctx, envelope)
+		if err == nil {
+			taken <- struct{}{}
+		}
+		return err
+	}))
+	t.Cleanup(srv.Close)
+	if err := pubsub.Emulate(t.Context(), project, topic, srv.URL); err != nil {
+		t.Fatal(err)
+	}
+	return func(to string) {
+		mu.Lock()
+		resume = to
+		mu.Unlock()
+		select {
+		case <-taken:
+		case <-time.After(time.Minute):
+			t.Fatal("nothing was pushed within a minute")
+		}
+		mu.Lock()
+		resume = ""
+		mu.Unlock()
+	}
+}
