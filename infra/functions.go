@@ -100,8 +100,8 @@ func (l List) check(f Function, seen map[string]string) error {
 		return fmt.Errorf("callers is %q, not everyone, queue or scheduler", f.Callers)
 	case len(f.Routes) == 0:
 		return fmt.Errorf("routes is empty")
-	case f.TimeoutSeconds < 1 || f.TimeoutSeconds > 3600:
-		return fmt.Errorf("timeoutSeconds is %d, not 1 to 3600", f.TimeoutSeconds)
+	case f.TimeoutSeconds < 30 || f.TimeoutSeconds > 3600: // FUNCTION_TIMEOUT takes no less
+		return fmt.Errorf("timeoutSeconds is %d, not 30 to 3600", f.TimeoutSeconds)
 	case f.MinInstances < 0 || f.MaxInstances < 1 || f.MinInstances > f.MaxInstances:
 		return fmt.Errorf("minInstances and maxInstances are %d and %d; the most must be at least 1 and not below the least", f.MinInstances, f.MaxInstances)
 	}

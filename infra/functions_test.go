@@ -172,6 +172,7 @@ func TestParseRefuses(t *testing.T) {
 		{`"parts":[]`, `"parts":["moon"]`, "moon"},
 		{`"cpu":"1"`, `"cpu":"0.5"`, "whole CPU"},
 		{`"timeoutSeconds":60`, `"timeoutSeconds":3601`, "timeoutSeconds"},
+		{`"timeoutSeconds":60`, `"timeoutSeconds":29`, "timeoutSeconds"},
 		{`"maxInstances":10`, `"maxInstances":0`, "maxInstances"},
 		{`"path":"/run"`, `"path":"run"`, "route"},
 		{`"memory":`, `"memroy":`, "memroy"},

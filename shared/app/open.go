@@ -60,10 +60,10 @@ const persona = "You are Countersign, a careful assistant who writes e-mails and
 
 func profile(cfg config.Config) loop.Profile {
 	p := loop.Profile{Persona: cfg.Persona, MaxModelCalls: cfg.MaxModelCalls, ApprovalTTL: cfg.ApprovalTTL, RejectOutcome: loop.RejectOutcome(cfg.RejectOutcome),
-		Deadline: cfg.RunDeadline, ModelTimeout: time.Minute, ToolTimeout: 30 * time.Second, MaxOpen: cfg.MaxOpenApprovals, MaxPerDay: cfg.MaxApprovalsPerDay,
+		Deadline: cfg.RunDeadline, MaxOpen: cfg.MaxOpenApprovals, MaxPerDay: cfg.MaxApprovalsPerDay,
 		Limits: agent.Limits{RunsPerMinute: cfg.MaxRunsPerMinute, CallsPerDay: cfg.MaxModelCallsPerDay, TokensPerDay: cfg.MaxTokensPerDay}}
 	if p.Persona == "" {
 		p.Persona = strings.TrimSpace(cfg.SystemPrompt + "\n\n" + persona)
 	}
-	return p
+	return p.Within(cfg.FunctionTimeout)
 }

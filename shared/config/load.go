@@ -100,6 +100,9 @@ func (l *loader) origins() (origins []string) {
 	return origins
 }
 
+// LeastTimeout is the shortest FUNCTION_TIMEOUT that is taken: no step of a run fits into less.
+const LeastTimeout = 30 * time.Second
+
 // timeout is how long the platform lets one call take. Without a word from it we assume the least that it gives (the
 // default of Cloud Functions), because handing a run over early costs a message, and being cut off costs a lease's time.
 func (l *loader) timeout() time.Duration {
@@ -109,9 +112,9 @@ func (l *loader) timeout() time.Duration {
 	}
 	given := l.get("CLOUD_RUN_TIMEOUT_SECONDS") != ""
 	if given {
-		most = time.Duration(l.number("CLOUD_RUN_TIMEOUT_SECONDS", 60, 1, 3600)) * time.Second
+		most = time.Duration(l.number("CLOUD_RUN_TIMEOUT_SECONDS", 60, int(LeastTimeout/time.Second), 3600)) * time.Second
 	}
-	timeout := l.duration("FUNCTION_TIMEOUT", most, time.Second, time.Hour)
+	timeout := l.duration("FUNCTION_TIMEOUT", most, LeastTimeout, time.Hour)
 	if given && timeout > most {
 		l.fail("FUNCTION_TIMEOUT", show(l.get("FUNCTION_TIMEOUT"), false), "at most what CLOUD_RUN_TIMEOUT_SECONDS gives, "+span(most))
 	}

@@ -88,7 +88,7 @@ func TestRefused(t *testing.T) {
 		"MAX_RUNS_PER_MINUTE":       {"-1", "10001", "many"},
 		"MAX_MODEL_CALLS_PER_DAY":   {"-1", "1000001"},
 		"MAX_TOKENS_PER_DAY":        {"-1", "10000000001", "2M"},
-		"FUNCTION_TIMEOUT":          {"0s", "2h"},
+		"FUNCTION_TIMEOUT":          {"0s", "29s", "2h"},
 		"CLOUD_RUN_TIMEOUT_SECONDS": {"0", "3601", "60s"},
 		"LOG_LEVEL":                 {"INFO", "trace"},
 		"REJECT_OUTCOME":            {"ok"},
@@ -127,6 +127,7 @@ func TestPairs(t *testing.T) {
 		"platform outside Cloud Run":       {nil, map[string]string{"PUSH_VERIFIED_BY": "platform"}, "PUSH_VERIFIED_BY"},
 		"a deadline before the approvals'": {deployed, map[string]string{"RUN_DEADLINE": "47h", "APPROVAL_TTL": "2d"}, "RUN_DEADLINE"},
 		"a deadline before the default's":  {nil, map[string]string{"RUN_DEADLINE": "1h"}, "RUN_DEADLINE"},
+		"too short for a step of a run":    {deployed, map[string]string{"CLOUD_RUN_TIMEOUT_SECONDS": "29"}, "CLOUD_RUN_TIMEOUT_SECONDS"},
 		"longer than the platform allows":  {deployed, map[string]string{"FUNCTION_TIMEOUT": "10m", "CLOUD_RUN_TIMEOUT_SECONDS": "540"}, "FUNCTION_TIMEOUT"},
 	}
 	for name, tt := range tests {

@@ -52,6 +52,16 @@ type Profile struct {
 	Limits        agent.Limits  // what a user may use
 }
 
+// LeastCall is how long a call of the function must be able to take, or no step of a run fits into it.
+const LeastCall = 30 * time.Second
+
+// Within gives the steps as much time as calls of a function leave them that take up to d: at the least that is given (60 s
+// on Cloud Run) a run makes several steps in one call, and where there is more, each has what it may need at most.
+func (p Profile) Within(d time.Duration) Profile {
+	p.ModelTimeout, p.ToolTimeout = min(time.Minute, d*2/3), min(30*time.Second, d/3)
+	return p
+}
+
 // Loop moves runs of one profile. The fields from Log on may be left out.
 type Loop struct {
 	Store   store.Store

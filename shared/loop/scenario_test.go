@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent"
@@ -18,6 +19,7 @@ import (
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/model/script"
+	"github.com/countersign-run/countersign/shared/store/memory"
 )
 
 var update = flag.Bool("update", false, "write what the scenarios print into their files")
@@ -27,30 +29,72 @@ var update = flag.Bool("update", false, "write what the scenarios print into the
 func TestScenarios(t *testing.T) { onEachStore(t, scenarios) }
 
 func scenarios(t *testing.T, open func(testing.TB) *world) {
-	files, err := filepath.Glob("testdata/scenarios/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no scenarios: %v", err)
-	}
-	for _, f := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(f), ".txt"), func(t *testing.T) {
-			want, err := os.ReadFile(f)
-			if err != nil {
-				t.Fatal(err)
-			}
+	for name, want := range transcripts(t) {
+		t.Run(name, func(t *testing.T) {
 			s := &scenario{world: open(t), uid: "ana", seen: map[string]int{}}
-			got := s.play(string(want))
+			got := s.play(want)
 			if *update {
-				if err := os.WriteFile(f, []byte(got), 0o644); err != nil {
+				if err := os.WriteFile("testdata/scenarios/"+name+".txt", []byte(got), 0o644); err != nil {
 					t.Fatal(err)
 				}
 				return
 			}
-			if got != string(want) {
-				t.Errorf("the transcript differs (go test -run Scenarios -update writes it):\n%s", diff(string(want), got))
-			}
-			s.check()
+			s.compare(want, got)
 		})
 	}
+}
+
+// transcripts are the texts of the scenarios by their names.
+func transcripts(t *testing.T) map[string]string {
+	files, err := filepath.Glob("testdata/scenarios/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scenarios: %v", err)
+	}
+	all := map[string]string{}
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[strings.TrimSuffix(filepath.Base(f), ".txt")] = string(text)
+	}
+	return all
+}
+
+func (s *scenario) compare(want, got string) {
+	s.t.Helper()
+	if got != want {
+		s.t.Errorf("the transcript differs (go test -run Scenarios -update writes it):\n%s", diff(want, got))
+	}
+	s.check()
+}
+
+// TestScenariosInAMinute plays the scenarios where a call of a function may take no longer than the platform's default, and
+// the model and the providers take their time: everything goes as it does without haste, and no run is handed over.
+func TestScenariosInAMinute(t *testing.T) {
+	for name, want := range transcripts(t) {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := &world{t: t, now: began}
+				w.on(memory.New(w.clock), func(time.Duration) {})
+				w.call, w.slow = time.Minute, 2*time.Second
+				w.loop.Profile, w.loop.Model = w.loop.Profile.Within(w.call), slow{w.model, 4 * time.Second}
+				s := &scenario{world: w, uid: "ana", seen: map[string]int{}}
+				s.compare(want, s.play(want))
+			})
+		})
+	}
+}
+
+// slow is a model that takes its time.
+type slow struct {
+	*script.Model
+	takes time.Duration
+}
+
+func (s slow) Generate(ctx context.Context, req model.Request, delta func(string)) (*model.Reply, error) {
+	time.Sleep(s.takes)
+	return s.Model.Generate(ctx, req, delta)
 }
 
 func diff(want, got string) string {
@@ -95,7 +139,8 @@ func (s *scenario) say(format string, args ...any) {
 }
 
 func (s *scenario) do(line string) {
-	ctx := context.Background()
+	ctx, cancel := s.calling(context.Background())
+	defer cancel()
 	verb, rest, _ := strings.Cut(line, " ")
 	var v *agent.RunView
 	var err error

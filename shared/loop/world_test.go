@@ -38,6 +38,9 @@ type world struct {
 	model *script.Model
 	rec   *records.Records
 
+	call time.Duration // that one call of a function may take; 0 is no limit
+	slow time.Duration // that an effect takes
+
 	mu      sync.Mutex
 	queue   []string
 	effects []string // what the provider really did
@@ -129,10 +132,21 @@ func (w *world) deliver(ctx context.Context) error {
 		id := w.queue[0]
 		w.queue = w.queue[1:]
 		w.mu.Unlock()
-		if _, err := w.loop.Advance(ctx, id, nil); err != nil && !fault.Is(err, fault.Auth, fault.CodeNotFound) {
+		call, cancel := w.calling(ctx)
+		_, err := w.loop.Advance(call, id, nil)
+		cancel()
+		if err != nil && !fault.Is(err, fault.Auth, fault.CodeNotFound) {
 			return err
 		}
 	}
+}
+
+// calling is the context of one call of a function.
+func (w *world) calling(ctx context.Context) (context.Context, context.CancelFunc) {
+	if w.call == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, w.call)
 }
 
 type randReader struct {
@@ -160,6 +174,9 @@ type sendResult struct {
 }
 
 func (w *world) behave() string {
+	if w.slow > 0 {
+		time.Sleep(w.slow) // in a bubble, where that takes no time
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.next) == 0 {

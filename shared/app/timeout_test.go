@@ -1,0 +1,25 @@
+package app_test
+
+import (
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/config"
+	"github.com/countersign-run/countersign/shared/loop"
+)
+
+// TestOneCallMakesSeveralSteps has a function of the platform's default time carry an approved mail out and ask the model
+// again, in one delivery of the resume.
+func TestOneCallMakesSeveralSteps(t *testing.T) {
+	w := newWorld(t, "FUNCTION_TIMEOUT=60s")
+	w.mail()
+	if got := w.approve(w.ask()); got.Status != "completed" || len(w.Google.Messages()) != 1 {
+		t.Errorf("after one delivery the run is %s, and %d mails went out", got.Status, len(w.Google.Messages()))
+	}
+}
+
+// TestTheLeastTimeoutHoldsAStep holds the least that the configuration takes to what the loop needs.
+func TestTheLeastTimeoutHoldsAStep(t *testing.T) {
+	if config.LeastTimeout != loop.LeastCall {
+		t.Errorf("FUNCTION_TIMEOUT is taken from %s, and a step needs %s", config.LeastTimeout, loop.LeastCall)
+	}
+}

@@ -1,0 +1,18 @@
+package loop_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/loop"
+)
+
+// TestStepsFitIntoACall holds the steps' times to those of the call, with five seconds for its last commit.
+func TestStepsFitIntoACall(t *testing.T) {
+	for d := loop.LeastCall; d <= time.Hour; d += time.Second {
+		p := loop.Profile{}.Within(d)
+		if longest := max(p.ModelTimeout, p.ToolTimeout) + 5*time.Second; longest > d || p.ToolTimeout < 10*time.Second || p.ModelTimeout < 20*time.Second {
+			t.Fatalf("in a call of %s a model call takes %s and an effect %s", d, p.ModelTimeout, p.ToolTimeout)
+		}
+	}
+}
