@@ -76,12 +76,18 @@ func (m *Metadata) readSchemas(s section) error {
 	if err != nil {
 		return err
 	}
+	if in, err = s.expanded(in, true); err != nil {
+		return err
+	}
 	if m.Input, err = s.schema(in, "object"); err != nil {
 		return err
 	}
 	finish(m.Input, in)
 	closeObjects(m.Input, true)
 	if out := s.values["outputSchema"]; out != nil {
+		if out, err = s.expanded(out, false); err != nil {
+			return err
+		}
 		if m.Output, err = s.schema(out, ""); err == nil {
 			finish(m.Output, out)
 		}

@@ -273,3 +273,57 @@ func TestDerivedKeys(t *testing.T) {
 		t.Error("an action without a binding has a key")
 	}
 }
+
+// The notation of jay-stack's later releases says the same as JSON Schema.
+func TestNotation(t *testing.T) {
+	const compact = `name: a
+description: A.
+inputSchema:
+  text: string
+  limit?: number
+  kind: enum(a | b)
+  tags?: string[]
+  rows:
+    - id: string
+      more?: {}
+  any: record(string)
+outputSchema:
+  - _id: string
+`
+	const plain = `name: a
+description: A.
+inputSchema:
+  type: object
+  properties:
+    text: {type: string}
+    limit: {type: number}
+    kind: {type: string, enum: [a, b]}
+    tags: {type: array, items: {type: string}}
+    rows: {type: array, items: {type: object, properties: {id: {type: string}, more: {type: object}}, required: [id]}}
+    any: {type: object}
+  required: [text, kind, rows, any]
+outputSchema: {type: array, items: {type: object, properties: {_id: {type: string}}, required: [_id]}}
+`
+	var got [2]string
+	for i, file := range []string{compact, plain} {
+		_, m, err := ParseMetadata("a.jay-action", []byte(file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := json.Marshal([]any{m.Input, m.Output})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[i] = string(b)
+	}
+	if got[0] != got[1] {
+		t.Errorf("got  %s\nwant %s", got[0], got[1])
+	}
+	for from, want := range map[string]string{"text: string": "a.jay-action:4: ", "kind: enum(a | b)": "a.jay-action:6: ", "- id: string": "a.jay-action:9: "} {
+		name, _, _ := strings.Cut(from, ":")
+		_, _, err := ParseMetadata("a.jay-action", []byte(strings.Replace(compact, from, name+": strnig", 1)))
+		if err == nil || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), `"strnig" is no type`) {
+			t.Errorf("%s: %v", from, err)
+		}
+	}
+}

@@ -1,0 +1,8 @@
+declare const process: { env: Record<string, string | undefined> };
+
+/** Says what is missing: the project registers the service COUNTERSIGN, since it alone knows whose request it answers. */
+export async function setupGeminiAgent(): Promise<{ status: 'configured' | 'needs-config'; message: string }> {
+  const endpoint = process.env.COUNTERSIGN_URL ?? '';
+  if (!URL.canParse(endpoint)) return { status: 'needs-config', message: 'Set COUNTERSIGN_URL to the address of Countersign, and register the service COUNTERSIGN with it and the token of the user.' };
+  return { status: 'configured', message: `Countersign is at ${new URL(endpoint).origin}. Register the service COUNTERSIGN with it and the token of the user.` };
+}
