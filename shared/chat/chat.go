@@ -28,7 +28,8 @@ const (
 	MaxSchema      = 16 << 10 // bytes of a page tool's schema
 	MaxPageState   = 256 << 10
 	MaxResult      = 64 << 10  // bytes of what a page tool answers
-	MaxHistory     = 384 << 10 // bytes of contents that are kept: of a longer conversation the oldest turns are left out
+	MaxResults     = 128 << 10 // bytes of what one request's tools answered that the model is told: of more, each is cut to its share
+	MaxHistory     = 384 << 10 // bytes of contents that are kept: older answers of tools are cut, then the oldest turns are left out
 	maxContents    = 1000      // in a history
 )
 

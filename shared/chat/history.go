@@ -235,6 +235,11 @@ func (h *history) answer(results []Result) error {
 		}
 		h.calls[at].take(r)
 	}
+	for i := range h.calls {
+		if c := &h.calls[i]; c.Page && c.Result != nil {
+			c.Result = excerpt(c.Result, MaxResults/len(h.calls))
+		}
+	}
 	for _, c := range h.calls {
 		if c.Page && !c.known() {
 			return fault.Invalid("results", "the answer to the call %q is missing; the page answers all of its calls at once", c.ID)

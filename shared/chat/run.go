@@ -50,7 +50,7 @@ func (c *Chat) run(ctx context.Context, r Request, h *history, q loop.Ask, emit 
 		case len(talk.Calls) == 0:
 			return nil, fault.New(fault.Tool, "out_of_time", "This took longer than one request may. Please try again.")
 		}
-		if err := talk.Contents.Bound(MaxHistory); err != nil {
+		if err := talk.Contents.Fit(MaxHistory); err != nil {
 			return nil, err
 		}
 		h.contents = talk.Contents.JSON()
@@ -98,7 +98,7 @@ func (c *Chat) loop(ctx context.Context, r Request, spent agent.Spent) (*loop.Lo
 		}
 	}
 	p := c.Profile
-	p.Persona = c.persona(r.PageState)
+	p.Persona, p.MaxContents = c.persona(r.PageState), MaxHistory
 	p.Limits.RunsPerMinute = 0 // the ledger has held it
 	user, err := agent.Marshal(agent.User{UID: r.UID, Spent: spent})
 	if err != nil {
@@ -172,7 +172,7 @@ func (c *Chat) ended(r Request, h *history, talk *loop.Conversation) (*Reply, er
 		}
 		return nil, failed
 	}
-	if err := talk.Contents.Bound(MaxHistory); err != nil {
+	if err := talk.Contents.Fit(MaxHistory); err != nil {
 		return nil, err
 	}
 	return c.reply(r.UID, &history{memo: h.memo, region: r.Region, contents: talk.Contents.JSON()}, &Reply{Type: "response", Message: talk.End.Summary})

@@ -44,6 +44,7 @@ type Profile struct {
 	ApprovalTTL   time.Duration // how long an approval may wait
 	RejectOutcome RejectOutcome
 	Deadline      time.Duration // how long a run may take in all, waiting included
+	MaxContents   int           // bytes of the conversation that the model is told (model.Contents.Fit); 0 is no bound
 	ModelTimeout  time.Duration // of one model call, retries included
 	ToolTimeout   time.Duration // of one effect
 	LeaseMargin   time.Duration // a lease outlives the step that it covers by this; 0 is 15 seconds

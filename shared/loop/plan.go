@@ -94,6 +94,11 @@ func (m *mover) request() (model.Request, error) {
 	if err != nil {
 		return model.Request{}, err
 	}
+	if n := m.Profile.MaxContents; n > 0 {
+		if err := contents.Fit(n); err != nil {
+			return model.Request{}, err
+		}
+	}
 	last := len(m.state.Turns)+1 >= m.Profile.MaxModelCalls && m.Profile.MaxModelCalls > 1
 	return model.Request{System: m.instructions(), Contents: contents.JSON(), Tools: m.specs(), NoTools: last}, nil
 }

@@ -1,0 +1,83 @@
+package chat
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/countersign-run/countersign/shared/agent"
+)
+
+// interaction is what a page's state tells of one thing that can be done on the page, as much as its summary needs. A thing
+// of which a list has many has items.
+type interaction struct {
+	Ref       string            `json:"refName"`
+	Says      string            `json:"description"`
+	Type      string            `json:"elementType"`
+	Value     json.RawMessage   `json:"value"`
+	Options   []json.RawMessage `json:"options"`
+	Items     []json.RawMessage `json:"items"`
+	Disabled  bool              `json:"disabled"`
+	Hidden    bool              `json:"hidden"`
+	NeedsUser bool              `json:"needsUser"`
+}
+
+// maxInteractions is how many bytes of the summary the model is told: what has no place there is in the page's state.
+const maxInteractions = 8 << 10
+
+// interactions is a summary of what can be done on the page (seed 001 Q9): a text for each kind of thing, in a list of JSON
+// in one line. A page that tells of none, or in another form, has an empty one.
+func interactions(state json.RawMessage) []byte {
+	var page struct {
+		Interactions []json.RawMessage `json:"interactions"`
+	}
+	if json.Unmarshal(state, &page) != nil {
+		return []byte("[]")
+	}
+	lines, size := []string{}, 0
+	for i, raw := range page.Interactions {
+		var in interaction
+		if json.Unmarshal(raw, &in) != nil || in.Ref == "" {
+			continue
+		}
+		line := in.String()
+		if size += len(line) + 8; size > maxInteractions {
+			lines = append(lines, fmt.Sprintf("[%d more]", len(page.Interactions)-i))
+			break
+		}
+		lines = append(lines, line)
+	}
+	b, err := agent.Marshal(lines)
+	if err != nil {
+		return []byte("[]")
+	}
+	return b
+}
+
+// String is the interaction in some words: what it is called, of what kind it is, and how it stands.
+func (in interaction) String() string {
+	s := agent.Cut(in.Ref, 80)
+	if in.Says != "" && in.Says != in.Ref {
+		s += ": " + agent.Cut(in.Says, 80)
+	}
+	if in.Type != "" {
+		s += ", " + agent.Cut(in.Type, 40)
+	}
+	if len(in.Items) > 0 {
+		s += fmt.Sprintf(", %d in a list", len(in.Items))
+	}
+	if len(in.Options) > 0 {
+		s += fmt.Sprintf(", %d options", len(in.Options))
+	}
+	if len(in.Value) > 0 && string(in.Value) != "null" {
+		s += ", now " + agent.Cut(string(in.Value), 60)
+	}
+	for _, is := range []struct {
+		so   bool
+		word string
+	}{{in.Disabled, "disabled"}, {in.Hidden, "hidden"}, {in.NeedsUser, "for the user's own click"}} {
+		if is.so {
+			s += ", " + is.word
+		}
+	}
+	return s
+}
