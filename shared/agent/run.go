@@ -91,6 +91,7 @@ type Approval struct {
 	Status      ApprovalStatus  `json:"status"`
 	Decision    Decision        `json:"decision,omitempty"`
 	DecidedAt   time.Time       `json:"decidedAt,omitzero"`
+	EditHash    string          `json:"editHash,omitempty"` // of the user's edits as they were sent
 	Rule        string          `json:"rule,omitempty"`     // of the policy, that asks
 	Refusals    int             `json:"refusals,omitempty"` // decisions about it that were refused, and are in the audit
 }

@@ -285,3 +285,39 @@ func forgetPlace(v any) {
 		}
 	}
 }
+
+// TestAnEditOfTheTextLeavesNoOldHTML: most mail programs show the HTML, so an edit of the text beside it would reach nobody.
+func TestAnEditOfTheTextLeavesNoOldHTML(t *testing.T) {
+	for name, c := range map[string]struct{ change, html string }{
+		"the text":     {`"body":"new"`, ""},
+		"both":         {`"body":"new","htmlBody":"<p>new"`, "<p>new"},
+		"the subject":  {`"subject":"new"`, "<p>old"},
+		"without HTML": {`"htmlBody":""`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newLinked(t)
+			w.SetBrain(world.Wants("gmail_send", map[string]any{"to": []string{"bob@example.com"}, "subject": "old", "body": "old", "htmlBody": "<p>old"}))
+			w.ask()
+			card := w.card()
+			edited := map[string]any{}
+			for _, part := range []string{string(card.Args), "{" + c.change + "}"} {
+				if err := json.Unmarshal([]byte(part), &edited); err != nil {
+					t.Fatal(err)
+				}
+			}
+			body, err := json.Marshal(map[string]any{"approvalId": card.ApprovalID, "decision": "approve_with_edits", "argsHash": card.ArgsHash, "editedArgs": edited})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 2 { // the same decision again is answered as the first was
+				w.wants("the edit", w.call("POST", "/api/agent/approvals/resolve", string(body)), http.StatusOK, "")
+			}
+			w.deliver()
+			w.wants("the edit once it is done", w.call("POST", "/api/agent/approvals/resolve", string(body)), http.StatusOK, "")
+			sent := w.Google.Messages()
+			if len(sent) != 1 || sent[0].HTML != c.html || sent[0].Text != edited["body"] || sent[0].Subject != edited["subject"] {
+				t.Errorf("sent %+v", sent)
+			}
+		})
+	}
+}

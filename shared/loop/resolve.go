@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -137,10 +138,17 @@ func (m *mover) mayResolve(d *draft, ap *agent.Approval, r Resolution, at place)
 	case err != nil:
 		return nil, err
 	}
-	return args, m.permitted(d, t, args, r.Decision)
+	if err := m.permitted(d, t, args, r.Decision); err != nil {
+		return nil, err
+	}
+	if r.Decision == agent.ApproveEdited {
+		ap.EditHash = hash
+	}
+	return args, nil
 }
 
-// wanted are the arguments that the decision is about: the stored ones, or the user's own.
+// wanted are the arguments that the decision is about, the stored ones or the user's own with what follows from them, and the
+// hash by which the same decision is known again.
 func (m *mover) wanted(t *tool.Tool, ap *agent.Approval, r Resolution) (json.RawMessage, string, error) {
 	if r.Decision != agent.ApproveEdited || t == nil {
 		return ap.Args, ap.ArgsHash, nil
@@ -151,7 +159,11 @@ func (m *mover) wanted(t *tool.Tool, ap *agent.Approval, r Resolution) (json.Raw
 		f.Field = strings.TrimSuffix("editedArgs/"+f.Field, "/")
 		return nil, "", &f
 	}
-	return args, agent.ArgsHash(ap.UID, t.Spec, ap.Place, args), nil
+	hash := agent.ArgsHash(ap.UID, t.Spec, ap.Place, args)
+	if ap.Status == agent.ApprovalOpen {
+		args, err = t.Revise(ap.Args, args)
+	}
+	return args, hash, err
 }
 
 // closedAnswer is the answer to a decision that comes after the first.
@@ -159,7 +171,7 @@ func (m *mover) closedAnswer(ap *agent.Approval, r Resolution, hash string) erro
 	switch {
 	case ap.Status == agent.ApprovalExpired:
 		return fault.New(fault.Policy, fault.CodeExpired, "This approval has expired; nothing was done.")
-	case ap.Decision != "" && ap.Decision == r.Decision && (r.Decision != agent.ApproveEdited || hash == ap.ArgsHash):
+	case ap.Decision != "" && ap.Decision == r.Decision && (r.Decision != agent.ApproveEdited || hash == cmp.Or(ap.EditHash, ap.ArgsHash)):
 		return errSame
 	case ap.Status == agent.ApprovalReplaced:
 		return fault.New(fault.Policy, fault.CodeStaleView, "You have been asked for this afresh. Please load it again.")

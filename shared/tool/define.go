@@ -31,6 +31,8 @@ type Def[In, Out any] struct {
 	// Normalize checks what a schema cannot say and brings the arguments into their one form. Its errors are
 	// *fault.Error (Validation, or Policy for what is never allowed) and name the field. Optional.
 	Normalize func(In) (In, error)
+	// Revise says what an edit of the user's entails for the arguments that they left as they were. Optional.
+	Revise func(before, edited In) In
 	// Recipients are the people whom the call reaches, as normalised addresses, each once. Optional.
 	Recipients func(In) []string
 	// Preview is what a person reads before deciding. Required for a side effect.
@@ -53,6 +55,7 @@ type Def[In, Out any] struct {
 type Tool struct {
 	Spec
 	normalize  func(json.RawMessage) (json.RawMessage, error)
+	revise     func(before, edited json.RawMessage) (json.RawMessage, error)
 	recipients func(json.RawMessage) ([]string, error)
 	preview    func(json.RawMessage) (Preview, error)
 	summary    func(json.RawMessage) string
@@ -98,6 +101,20 @@ func Define[In, Out any](d Def[In, Out]) *Tool {
 			return nil, err
 		}
 		return strictjson.Canonical(normal)
+	}
+	if d.Revise != nil {
+		t.revise = func(before, edited json.RawMessage) (json.RawMessage, error) {
+			b, errB := decode(before)
+			e, errE := decode(edited)
+			if err := errors.Join(errB, errE); err != nil {
+				return nil, err
+			}
+			revised, err := plain(d.Revise(b, e))
+			if err != nil {
+				return nil, err
+			}
+			return strictjson.Canonical(revised)
+		}
 	}
 	t.recipients = func(args json.RawMessage) ([]string, error) {
 		v, err := decode(args)
@@ -179,6 +196,14 @@ func Define[In, Out any](d Def[In, Out]) *Tool {
 func (t *Tool) Normalize(args json.RawMessage) (_ json.RawMessage, err error) {
 	defer t.caught(&err, false)
 	return t.normalize(args)
+}
+
+// Revise returns the user's edited arguments with what follows from the edit. Both are canonical, and so is the result.
+func (t *Tool) Revise(before, edited json.RawMessage) (json.RawMessage, error) {
+	if t.revise == nil {
+		return edited, nil
+	}
+	return t.revise(before, edited)
 }
 
 // Recipients are the normalised addresses of all people whom the call reaches, each once; nil when it reaches none.

@@ -80,6 +80,7 @@ func New(accounts google.Accounts, o Options) *tool.Tool {
 		SideEffect:  true,
 		Refine:      refine,
 		Normalize:   normalize,
+		Revise:      revise,
 		Recipients:  Args.recipients,
 		Preview:     preview,
 		Summary:     summary,
@@ -111,6 +112,14 @@ func refine(s *jsonschema.Schema) {
 	p["htmlBody"].MaxLength = jsonschema.Ptr(MaxBody)
 	p["threadId"].MaxLength = jsonschema.Ptr(32)
 	p["inReplyTo"].MaxLength = jsonschema.Ptr(250)
+}
+
+// revise drops the HTML version where the user has edited the text alone: most mail programs would show the old words.
+func revise(before, edited Args) Args {
+	if edited.Body != before.Body && edited.HTMLBody == before.HTMLBody {
+		edited.HTMLBody = ""
+	}
+	return edited
 }
 
 // recipients are all addresses, each once: a copy reaches a person just as well.
