@@ -37,6 +37,8 @@ var refused = []string{
 	"a@example.com\x00", "a\u202e@example.com", "a\u200b@example.com", "a@example\u3002com", "\uff41@example.com",
 	"a@ex\u0430mple.com", "a%evil.com@example.com", "evil.com!a@example.com", "-oQ/tmp@example.com", ".a@example.com",
 	"a.@example.com", "a..b@example.com", "a@ex_ample.com", "a@example.c", "a@example.123", " a@example.com", "a@example.com ",
+	"*@example.com", "|/bin/sh@example.com", "`id`@example.com", "/etc/passwd@example.com", "a/b@example.com", "$HOME@example.com", "a?b@example.com",
+	"a#b@example.com", "a^b@example.com", "{a,b}@example.com", "a=?utf-8?q?b?=@example.com", "a.=?utf-8?b?Yg==?=.c@example.com",
 	"a\t@example.com", "<a@example.com>", "a@xn--.com", "a\x80@example.com",
 	strings.Repeat("a", 65) + "@example.com", "a@" + strings.Repeat("b", 64) + ".com",
 	"a@" + strings.Repeat("bbbbbbb.", 32) + "com",
@@ -52,6 +54,17 @@ func TestNormalizeRefusesWhateverCouldMeanTwoThings(t *testing.T) {
 		}
 		if len(in) > 3 && strings.Contains(e.Error(), in) {
 			t.Errorf("the error repeats the address: %v", e)
+		}
+	}
+}
+
+func TestARefusalNamesTheCharacter(t *testing.T) {
+	for in, named := range map[string]string{
+		"*@example.com": "character *,", "|/bin/sh@example.com": "character |,", "`id`@example.com": "character `,", "/etc/passwd@example.com": "character /,",
+		"a b@example.com": "character U+0020,", "\u202ea@example.com": "character U+202E,", "a\x80@example.com": "character U+FFFD,", "a=?utf-8?q?b?=@example.com": "character ?,",
+	} {
+		if _, err := Normalize(in); err == nil || !strings.Contains(err.Error(), named) {
+			t.Errorf("%q: %v", in, err)
 		}
 	}
 }

@@ -2,7 +2,10 @@ package visible
 
 import (
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"golang.org/x/net/html"
 )
@@ -21,28 +24,60 @@ const (
 
 var (
 	bare   = regexp.MustCompile(`(?i)\b(?:https?|ftp)://[^\s<>"'\x60]+`)
-	cssURL = regexp.MustCompile(`(?i)(?:url\(\s*|@import\s+)["']?([^"')\s;]+)`)
+	cssURL = regexp.MustCompile(`(?i)(?:url\(\s*|src\(\s*|@import\s*)["']?([^"')\s;]+)`)
+	// An image-set names its images in quotes, too (CSS Images 4, image-set notation).
+	imageSet   = regexp.MustCompile(`(?i)image-set\(([^;{}]*)`)
+	cssString  = regexp.MustCompile(`"([^"]*)"|'([^']*)'`)
+	cssComment = regexp.MustCompile(`(?s)/\*.*?\*/`)
+	cssEscape  = regexp.MustCompile(`\\(?:([0-9a-fA-F]{1,6})\s?|([^\n]))`)
+	// Outlook reads what stands in a conditional comment; to every other program it is a comment.
+	conditional = regexp.MustCompile(`(?is)^\s*\[if\b[^\]]*\]>(.*)$`)
+	refresh     = regexp.MustCompile(`(?is)^[^;,]*[;,\s]\s*(?:url\s*=\s*)?["']?([^"'>\s]+)`)
 	// leads are the attributes whose address is opened by a click, loads those whose address is fetched at once.
-	leads = map[string]bool{"href": true, "action": true, "formaction": true, "cite": true, "ping": true, "xlink:href": true}
-	loads = map[string]bool{"src": true, "background": true, "poster": true, "data": true, "srcset": true, "imagesrcset": true}
+	leads   = map[string]bool{"href": true, "longdesc": true, "action": true, "formaction": true, "cite": true, "ping": true, "xlink:href": true}
+	loads   = map[string]bool{"src": true, "background": true, "poster": true, "data": true, "srcset": true, "imagesrcset": true, "lowsrc": true, "dynsrc": true, "codebase": true, "classid": true, "archive": true, "manifest": true}
+	fetched = map[string]bool{"link": true, "image": true, "use": true, "feimage": true} // elements whose href is fetched
+	// rawText are elements whose content the standard takes for text, and programs that drop the element for more.
+	rawText = map[string]bool{"iframe": true, "noembed": true, "noframes": true, "noscript": true, "xmp": true, "plaintext": true}
 )
+
+// maxNesting is how deep sources within sources are looked into: a conditional comment, the document of a frame.
+const maxNesting = 4
 
 // Links lists the addresses in a plain text or an HTML source, each once, at most 100 of them: what a person would
 // reach by a click, and what a mail program would fetch without one.
 func Links(source string) []Link {
 	l := links{at: map[string]int{}}
+	l.addSource(source, 0)
+	return l.list
+}
+
+// addSource reads an HTML source that stands in nesting others.
+func (l *links) addSource(source string, nesting int) {
+	if nesting > maxNesting {
+		l.addAll(bare.FindAllString(source, -1), true)
+		return
+	}
 	z := html.NewTokenizer(strings.NewReader(source))
+	raw := false
 	for z.Next() != html.ErrorToken {
 		tok := z.Token()
 		switch tok.Type {
 		case html.TextToken:
 			l.addAll(bare.FindAllString(tok.Data, -1), false)
 			l.addStyle(tok.Data)
+			if raw {
+				l.addSource(tok.Data, nesting+1)
+			}
+		case html.CommentToken:
+			if m := conditional.FindStringSubmatch(tok.Data); m != nil {
+				l.addSource(m[1], nesting+1)
+			}
 		case html.StartTagToken, html.SelfClosingTagToken:
-			l.addTag(tok)
+			l.addTag(tok, nesting)
 		}
+		raw = tok.Type == html.StartTagToken && rawText[tok.Data]
 	}
-	return l.list
 }
 
 type links struct {
@@ -50,7 +85,7 @@ type links struct {
 	at   map[string]int
 }
 
-func (l *links) addTag(tok html.Token) {
+func (l *links) addTag(tok html.Token, nesting int) {
 	for _, a := range tok.Attr {
 		key := a.Key
 		if a.Namespace != "" {
@@ -62,22 +97,71 @@ func (l *links) addTag(tok html.Token) {
 				url, _, _ := strings.Cut(strings.TrimSpace(candidate), " ")
 				l.add(url, true)
 			}
-		case loads[key], key == "href" && tok.Data == "link":
+		case loads[key], strings.HasSuffix(key, "href") && fetched[tok.Data]:
 			l.add(a.Val, true)
+		case key == "srcdoc":
+			l.addSource(a.Val, nesting+1)
 		case leads[key]:
 			l.add(a.Val, false)
 		case key == "style":
 			l.addStyle(a.Val)
 		case key == "content" && tok.Data == "meta":
 			l.addAll(bare.FindAllString(a.Val, -1), true)
+			if m := refresh.FindStringSubmatch(a.Val); m != nil && refreshes(tok) {
+				l.add(m[1], true)
+			}
+		default:
+			l.addAll(bare.FindAllString(a.Val, -1), false)
+			l.addStyle(a.Val)
 		}
 	}
 }
 
+func refreshes(meta html.Token) bool {
+	return slices.ContainsFunc(meta.Attr, func(a html.Attribute) bool {
+		return a.Key == "http-equiv" && strings.EqualFold(strings.TrimSpace(a.Val), "refresh")
+	})
+}
+
+// addStyle adds what a style fetches, read as it stands and without the comments and escapes that may hide its words.
 func (l *links) addStyle(css string) {
-	for _, m := range cssURL.FindAllStringSubmatch(css, -1) {
-		l.add(m[1], true)
+	if !strings.ContainsAny(css, "(@") {
+		return
 	}
+	l.addPlainStyle(css)
+	if plain := unescape(cssComment.ReplaceAllString(css, " ")); plain != css {
+		l.addPlainStyle(plain)
+	}
+}
+
+func (l *links) addPlainStyle(css string) {
+	for _, m := range cssURL.FindAllStringSubmatch(css, -1) {
+		if !strings.HasPrefix(m[1], "/*") { // a comment, which the other reading is without
+			l.add(m[1], true)
+		}
+	}
+	for _, set := range imageSet.FindAllStringSubmatch(css, -1) {
+		for _, m := range cssString.FindAllStringSubmatch(set[1], -1) {
+			if m[1] += m[2]; !strings.Contains(m[1], "image/") { // a type is no address
+				l.add(m[1], true)
+			}
+		}
+	}
+}
+
+// unescape undoes CSS escapes (CSS Syntax 3 §4.3.7).
+func unescape(css string) string {
+	return cssEscape.ReplaceAllStringFunc(css, func(s string) string {
+		m := cssEscape.FindStringSubmatch(s)
+		if m[1] == "" {
+			return m[2]
+		}
+		n, err := strconv.ParseUint(m[1], 16, 32)
+		if err != nil || n == 0 || n > unicode.MaxRune {
+			return string(unicode.ReplacementChar)
+		}
+		return string(rune(n))
+	})
 }
 
 func (l *links) addAll(targets []string, loads bool) {
