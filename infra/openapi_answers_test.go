@@ -189,6 +189,12 @@ func ownRecords(t *testing.T, d *described) {
 	s.want(t, 200, ask{op: "messages", params: []string{waiting.ThreadID}, query: "limit=1"}).into(t, &page)
 	s.want(t, 200, ask{op: "messages", params: []string{waiting.ThreadID}, query: "before=2"})
 	s.want(t, 404, ask{op: "messages", params: []string{nobody}})
+	budget := s.app.API.Budget
+	s.app.API.Budget = 4 * time.Second // less than is kept for the answer
+	s.want(t, 202, ask{op: "deleteThread", params: []string{waiting.ThreadID}})
+	s.app.API.Budget = budget
+	s.want(t, 404, ask{op: "messages", params: []string{waiting.ThreadID}})
+	s.want(t, 404, ask{op: "getRun", params: []string{waiting.RunID}})
 	s.want(t, 200, ask{op: "deleteThread", params: []string{waiting.ThreadID}})
 	s.want(t, 404, ask{op: "deleteThread", params: []string{waiting.ThreadID}})
 }

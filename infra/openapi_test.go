@@ -53,7 +53,7 @@ var (
 		"Connection": "google.Connection", "ChatCall": "chat.Pending", "Configuration": "web.configuration",
 		"Run": "api.runAnswer", "ResolvedRun": "api.postResolve", "Swept": "api.postSweep", "Problem": "api.errorBody", "Failure": "api.fail", "Ok": "api.ok", "ActionResult": "api.actionAnswer",
 		"Approvals": "api.getPending", "Threads": "api.getThreads", "Messages": "api.getMessages", "Audit": "api.getAudit", "Allowlist": "api.getAllowlist",
-		"Consent": "api.postConnection", "Unlinked": "api.deleteConnection", "PingLine": "api.pingLine", "DeltaLine": "api.deltaLine", "StatusLine": "api.statusLine",
+		"Consent": "api.postConnection", "Unlinked": "api.deleteConnection", "Deleting": "api.deleteThread", "PingLine": "api.pingLine", "DeltaLine": "api.deltaLine", "StatusLine": "api.statusLine",
 		"ActionLine": "api.actionLine", "ResultLine": "api.resultLine", "ErrorLine": "api.errorLine", "ChatStatusLine": "api.chatStatusLine"}
 	namesOf = map[string]string{"Ask": "api.ask/in", "Resolution": "api.postResolve/in", "Connect": "api.postConnection/in", "ChatMessage": "api.postChat/in", "ChatResults": "api.postChatResults/in",
 		"ChatResult": "chat.Result", "ToolDefinition": "chat.ToolDefinition", "Health": "app.Health"}

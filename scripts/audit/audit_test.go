@@ -93,7 +93,7 @@ func (w world) delete(id string) {
 	if err := json.Unmarshal(w.get(agent.RunPath(id)).Data, &run); err != nil {
 		w.Fatal(err)
 	}
-	w.commit(store.Delete(agent.RunPath(id), time.Time{}), store.Create(agent.HeadPath(id), map[string]any{"at": start}, encode(w.T, run.Audit)))
+	w.commit(store.Delete(agent.RunPath(id), time.Time{}), store.Create(audit.HeadPath(id), map[string]any{"at": start}, encode(w.T, run.Audit)))
 }
 
 func fieldsOf(e audit.Entry) map[string]any {

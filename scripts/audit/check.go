@@ -149,7 +149,7 @@ func (c *checker) head(ctx context.Context, runID string) (ch chain, err error) 
 	if store.ValidPath(agent.RunPath(runID)) != nil {
 		return ch, nil // an entry's field was changed to what is no run's id
 	}
-	docs, err := c.store.Get(ctx, agent.RunPath(runID), agent.HeadPath(runID))
+	docs, err := c.store.Get(ctx, agent.RunPath(runID), audit.HeadPath(runID))
 	if err != nil {
 		return ch, err
 	}

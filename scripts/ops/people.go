@@ -118,7 +118,7 @@ func (d *desk) would(ctx context.Context, p *person.Desk, uid, what string) erro
 		return err
 	}
 	runs, threads := 0, 0
-	err = p.API.Records.Export(ctx, uid, func(i records.Item) error {
+	err = p.API.Records.Each(ctx, uid, func(i records.Item) error {
 		switch i.Kind {
 		case records.ItemRun:
 			runs++

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
@@ -30,6 +31,15 @@ func NewID(random io.Reader) string {
 		panic("agent.NewID: no randomness: " + err.Error()) // nothing is safe without it
 	}
 	return lower32.EncodeToString(b[:])
+}
+
+// NewNonce is what the hashes of one run in the audit are made with, or those of one user (audit.InputHash).
+func NewNonce(random io.Reader) []byte {
+	b := make([]byte, audit.NonceSize)
+	if _, err := io.ReadFull(random, b); err != nil {
+		panic("agent.NewNonce: no randomness: " + err.Error()) // nothing is safe without it
+	}
+	return b
 }
 
 // digest is a short name for the parts: 128 bits of SHA-256 over their lengths and bytes.
@@ -99,6 +109,3 @@ func RunPath(id string) string      { return "runs/" + id }
 func ThreadPath(id string) string   { return "threads/" + id }
 func ApprovalPath(id string) string { return "approvals/" + id }
 func UserPath(uid string) string    { return "users/u_" + uid }
-
-// HeadPath is where the end of a run's audit chain is kept once the run itself is deleted.
-func HeadPath(runID string) string { return "audit_heads/" + runID }

@@ -58,6 +58,7 @@ type Run struct {
 	Deadline  time.Time  `json:"deadline"` // it ends by then, whatever happens
 	Lease     Lease      `json:"lease,omitzero"`
 	Audit     audit.Head `json:"audit"`
+	Nonce     []byte     `json:"nonce,omitempty"`     // of the hashes in its chain (audit.InputHash)
 	Approvals int        `json:"approvals,omitempty"` // as many have been asked for so far
 	Settled   Settled    `json:"settled,omitzero"`
 	Log       Log[Event] `json:"log"`

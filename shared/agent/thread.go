@@ -35,6 +35,7 @@ type Thread struct {
 	Title     string       `json:"title"`
 	CreatedAt time.Time    `json:"createdAt"`
 	UpdatedAt time.Time    `json:"updatedAt"`
+	Deleting  bool         `json:"deleting,omitempty"` // its deletion has begun: it is gone for its user, and nothing begins in it
 	Log       Log[Message] `json:"log"`
 }
 
@@ -89,6 +90,8 @@ type User struct {
 	UID      string         `json:"uid"`
 	Region   Region         `json:"region,omitzero"`    // as their newest client told of it, for those that do not
 	Disabled bool           `json:"disabled,omitempty"` // shut out: nothing is done for them any more, whatever was approved
+	Deleting bool           `json:"deleting,omitempty"` // all that is kept of them is being deleted
+	Nonce    []byte         `json:"nonce,omitempty"`    // of the hashes in their own chain (audit.InputHash)
 	Allow    []policy.Entry `json:"allow,omitempty"`
 	Open     int            `json:"open"` // approvals that wait, reviews included
 	Day      string         `json:"day,omitempty"`

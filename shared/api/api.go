@@ -113,9 +113,12 @@ func (a *API) serve(h handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		r := &request{Request: req, w: w, api: a}
 		body, err := h(r)
+		begun, later := body.(accepted)
 		switch {
 		case err != nil:
 			a.fail(w, req, err)
+		case later:
+			reply(w, http.StatusAccepted, begun.body)
 		case body != nil:
 			reply(w, http.StatusOK, body)
 		}

@@ -8,6 +8,9 @@ type ok struct {
 	OK bool `json:"ok"`
 }
 
+// accepted is an answer with status 202: what was asked for has begun, and goes on without its caller.
+type accepted struct{ body any }
+
 func getThreads(r *request) (any, error) {
 	limit, err := r.number("limit", 20, 1, 100)
 	if err != nil {
@@ -54,7 +57,14 @@ func deleteThread(r *request) (any, error) {
 	}
 	ctx, cancel := r.working()
 	defer cancel()
-	return ok{true}, r.api.Records.DeleteThread(ctx, r.uid, id)
+	gone, err := r.api.Records.DeleteThread(ctx, r.uid, id)
+	if err != nil || gone {
+		return ok{true}, err
+	}
+	return accepted{struct {
+		ok
+		Status string `json:"status"`
+	}{ok{true}, "deleting"}}, nil
 }
 
 func getAudit(r *request) (any, error) {

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 	"unicode/utf8"
@@ -195,7 +196,8 @@ func postSweep(r *request) (any, error) {
 	ctx, cancel := r.working()
 	defer cancel()
 	s, err := r.api.Loop.Sweep(ctx)
-	if err != nil {
+	deletions, e := r.api.Records.FinishDeletions(ctx)
+	if err := errors.Join(err, e); err != nil {
 		return nil, fault.New(fault.Tool, fault.CodeStoreUnavailable, "The sweep could not be finished.").Because(err)
 	}
 	if n, err := google.Sweep(ctx, r.api.Loop.Store, r.api.Loop.Now()); err != nil {
@@ -204,8 +206,13 @@ func postSweep(r *request) (any, error) {
 	if s.Due > 0 {
 		r.api.Log.InfoContext(ctx, "the sweep found runs that were due", "counter", "sweep_due", "due", s.Due, "published", s.Published, "more", s.More)
 	}
+	if deletions.Begun > 0 {
+		r.api.Log.InfoContext(ctx, "the sweep went on with deletions", "counter", "sweep_deletions", "begun", deletions.Begun, "gone", deletions.Gone)
+	}
 	return struct {
 		OK bool `json:"ok"`
 		loop.Swept
-	}{true, s}, nil
+		Deleting int `json:"deleting"` // conversations whose deletion was cut off
+		Deleted  int `json:"deleted"`  // of those, gone now
+	}{true, s, deletions.Begun, deletions.Gone}, nil
 }

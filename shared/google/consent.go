@@ -13,6 +13,7 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 	"golang.org/x/oauth2"
 
+	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/store"
 )
@@ -176,7 +177,11 @@ func (a *Accounts) replace(ctx context.Context, l link, refresh string) (err err
 		if l.renews(before) {
 			l.Account = before.place().ID
 		}
-		if err = a.save(ctx, l); err == nil {
+		entry, err := audit.Append(ctx, a.store, audit.Entry{UID: l.UID, At: l.LinkedAt, Kind: audit.Linked, Ref: l.ID})
+		if err != nil {
+			return storeDown(err)
+		}
+		if err = a.save(ctx, l, entry...); err == nil {
 			return nil
 		}
 		if !errors.Is(err, store.ErrConflict) {

@@ -51,8 +51,8 @@ func load(ctx context.Context, st store.Store, uid string) (link, error) {
 	return l, nil
 }
 
-// save writes the link over the one that was read, or store.ErrConflict.
-func (a *Accounts) save(ctx context.Context, l link) error {
+// save writes the link over the one that was read, together with what else is to be true then, or store.ErrConflict.
+func (a *Accounts) save(ctx context.Context, l link, also ...store.Write) error {
 	data, err := json.Marshal(l)
 	if err != nil {
 		return err
@@ -61,7 +61,7 @@ func (a *Accounts) save(ctx context.Context, l link) error {
 	if l.version.IsZero() {
 		w = store.Create(linkPath(l.UID), nil, data)
 	}
-	_, err = a.store.Commit(ctx, w)
+	_, err = a.store.Commit(ctx, append(also, w)...)
 	return err
 }
 

@@ -3,12 +3,14 @@ package google
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/store"
 )
 
@@ -27,7 +29,7 @@ func (a *Accounts) Unlink(ctx context.Context, uid string) (Unlinked, error) {
 	}
 	revoked := a.revoke(ctx, l)
 	a.tokens.drop(tokenKey(uid, l.ID))
-	if _, err := Forget(ctx, a.store, uid); err != nil {
+	if _, err := Forget(ctx, a.store, uid, a.cfg.Now()); err != nil {
 		return Unlinked{}, err
 	}
 	return Unlinked{Existed: true, Revoked: revoked}, nil
@@ -35,15 +37,30 @@ func (a *Accounts) Unlink(ctx context.Context, uid string) (Unlinked, error) {
 
 // Forget forgets the user's link and asks Google nothing: for where no OAuth client is configured. Its only error is
 // ToolExecutionError store_unavailable, and then the link is still there.
-func Forget(ctx context.Context, st store.Store, uid string) (existed bool, err error) {
-	docs, err := st.Get(ctx, linkPath(uid))
-	if err == nil && docs[0].Exists() {
-		_, err = st.Commit(ctx, store.Delete(linkPath(uid), time.Time{}))
+func Forget(ctx context.Context, st store.Store, uid string, now time.Time) (existed bool, err error) {
+	for range 3 {
+		docs, err := st.Get(ctx, linkPath(uid))
+		if err != nil {
+			return false, storeDown(err)
+		}
+		if !docs[0].Exists() {
+			return existed, nil
+		}
+		existed = true
+		var l struct{ ID string } // all that is needed, should the rest be damaged
+		_ = json.Unmarshal(docs[0].Data, &l)
+		entry, err := audit.Append(ctx, st, audit.Entry{UID: uid, At: now, Kind: audit.Unlinked, Ref: l.ID})
+		if err == nil {
+			_, err = st.Commit(ctx, append(entry, store.Delete(linkPath(uid), docs[0].Version))...)
+		}
+		if err == nil {
+			return true, nil
+		}
+		if !errors.Is(err, store.ErrConflict) {
+			return false, storeDown(err)
+		}
 	}
-	if err != nil {
-		return false, storeDown(err)
-	}
-	return docs[0].Exists(), nil
+	return false, storeDown(store.ErrConflict)
 }
 
 // revoke reports whether the refresh token is dead (RFC 7009; Google answers 400 invalid_token for one that was).

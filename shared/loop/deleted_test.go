@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/store"
@@ -42,7 +44,7 @@ func TestDeletedUnderItsMover(t *testing.T) {
 			if _, err := other.Advance(ctx, run, nil); err != nil {
 				t.Fatal(err)
 			}
-			if err := w.rec.DeleteThread(ctx, "ana", v.ThreadID); err != nil {
+			if _, err := w.rec.DeleteThread(ctx, "ana", v.ThreadID); err != nil {
 				t.Fatal(err)
 			}
 		}}
@@ -70,10 +72,96 @@ func TestKeyOfADeletedRun(t *testing.T) {
 	if _, err := w.loop.Cancel(ctx, "ana", v.RunID); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.rec.DeleteThread(ctx, "ana", v.ThreadID); err != nil {
+	if _, err := w.rec.DeleteThread(ctx, "ana", v.ThreadID); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.loop.Start(ctx, ask, nil); !fault.Is(err, fault.Policy, fault.CodeKeyReused) {
 		t.Errorf("the key begins a run again: %v", err)
+	}
+}
+
+// TestADeletingConversationIsGone marks a conversation for deletion and stops there: from then on neither it nor its runs
+// are there for their user, nothing begins in it, and what the user decides about it is not taken.
+func TestADeletingConversationIsGone(t *testing.T) {
+	onEachStore(t, func(t *testing.T, open func(testing.TB) *world) {
+		ctx := context.Background()
+		w := open(t)
+		w.loop.Model = &asked{tool: "send"}
+		ask := loop.Ask{UID: "ana", Prompt: "tell bob", Key: "k", BodyHash: "h"}
+		v, err := w.loop.Start(ctx, ask, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ap := agent.ApprovalID(v.RunID, 1)
+		if _, err := w.rec.DeleteThread(ctx, "ana", v.ThreadID); !fault.Is(err, fault.Policy, fault.CodeBusy) {
+			t.Fatalf("a conversation that waits for its user: %v", err)
+		}
+		if _, err := w.loop.Cancel(ctx, "ana", v.RunID); err != nil {
+			t.Fatal(err)
+		}
+		short, cancel := context.WithTimeout(ctx, 3*time.Second) // less than a deletion keeps for its answer
+		defer cancel()
+		if gone, err := w.rec.DeleteThread(short, "ana", v.ThreadID); err != nil || gone {
+			t.Fatalf("%t %v", gone, err)
+		}
+		_, _, got := w.loop.Get(ctx, "ana", v.RunID)
+		_, cancelled := w.loop.Cancel(ctx, "ana", v.RunID)
+		_, resolved := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: ap, Decision: agent.ApproveOnce})
+		_, talk := w.loop.Conversation(ctx, "ana", v.RunID)
+		_, begun := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "and eve", ThreadID: v.ThreadID}, nil)
+		answered := w.loop.Answers(ctx, "ana", v.RunID, loop.Answer{ActionID: v.Actions[0].ActionID})
+		for name, err := range map[string]error{"get": got, "cancel": cancelled, "resolve": resolved, "conversation": talk, "a new run": begun, "answers": answered} {
+			if !fault.Is(err, fault.Auth, fault.CodeNotFound) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if _, err := w.loop.Start(ctx, ask, nil); !fault.Is(err, fault.Policy, fault.CodeKeyReused) {
+			t.Errorf("its key: %v", err)
+		}
+		if pending, _, err := w.rec.Pending(ctx, "ana", "", 10); err != nil || len(pending) > 0 {
+			t.Errorf("pending: %v %v", pending, err)
+		}
+		if d, err := w.rec.FinishDeletions(ctx); err != nil || d.Gone != 1 {
+			t.Errorf("the sweep: %+v %v", d, err)
+		}
+	})
+}
+
+// TestDeletedDuringAnEffect asks for the deletion of a conversation, and cancels its run, while the provider is at work: it
+// is refused until the effect has its outcome, which is in the audit before and after.
+func TestDeletedDuringAnEffect(t *testing.T) {
+	ctx := context.Background()
+	w := newWorld(t)
+	w.loop.Model = &asked{tool: "send"}
+	v, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "tell bob"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	meanwhile := 0
+	w.loop.Store = &interrupted{w.store, 3, func() { // the decision, the intent, and now the outcome: the mail is out
+		meanwhile++
+		other := w.process()
+		if _, err := other.Cancel(ctx, "ana", v.RunID); err != nil {
+			t.Error(err)
+		}
+		if _, err := w.rec.DeleteThread(ctx, "ana", v.ThreadID); !fault.Is(err, fault.Policy, fault.CodeBusy) {
+			t.Errorf("during an effect: %v", err)
+		}
+	}}
+	if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1), Decision: agent.ApproveOnce}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.deliver(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if gone, err := w.rec.DeleteThread(ctx, "ana", v.ThreadID); err != nil || !gone || meanwhile != 1 || len(w.effects) != 1 {
+		t.Fatalf("%t %v, %d times meanwhile, %d effects", gone, err, meanwhile, len(w.effects))
+	}
+	entries, head, err := w.rec.Chain(ctx, v.RunID)
+	if err != nil || head == nil || len(audit.Verify(entries, *head)) > 0 {
+		t.Fatalf("the chain is not whole: %v", err)
+	}
+	if last := entries[len(entries)-1]; last.Kind != audit.Outcome || last.ExecutionStatus != string(agent.Succeeded) {
+		t.Errorf("the audit ends in %+v", last)
 	}
 }

@@ -134,16 +134,24 @@ func (d *draft) approval(id string) (*agent.Approval, error) {
 func (d *draft) record(kind string, a *agent.Action, fill func(*audit.Entry)) {
 	e := audit.Entry{RunID: d.run.ID, UID: d.run.UID, At: d.now, Kind: kind}
 	if a != nil {
-		e.ActionID, e.Tool, e.InputHash, e.ApprovalID = a.ID, a.Tool, a.ArgsHash, a.ApprovalID
-		e.Rule, e.ExecutionStatus = a.Rule, string(a.Execution)
-		if n := len(d.state.Turns); n > 0 {
-			e.Model = d.state.Turns[n-1].Model
+		e.ActionID, e.Tool, e.InputHash, e.ApprovalID = a.ID, a.Tool, audit.InputHash(d.nonce(), a.ArgsHash), a.ApprovalID
+		e.PolicyDecision, e.Rule, e.ExecutionStatus = a.PolicyDecision, a.Rule, string(a.Execution)
+		if a.Turn >= 1 && a.Turn <= len(d.state.Turns) {
+			e.Model = d.state.Turns[a.Turn-1].Model
 		}
 	}
 	if fill != nil {
 		fill(&e)
 	}
 	d.audits = append(d.audits, e)
+}
+
+// nonce is the run's. One that an earlier release began gets its own with its next entry.
+func (d *draft) nonce() []byte {
+	if len(d.run.Nonce) == 0 {
+		d.run.Nonce = agent.NewNonce(d.m.Random)
+	}
+	return d.run.Nonce
 }
 
 // close brings status, lease and due time in line with the state, and lays out the writes.
@@ -284,8 +292,7 @@ func (d *draft) layAudit() error {
 	for _, e := range d.audits {
 		sealed, head := audit.Seal(d.run.Audit, e)
 		d.run.Audit = head
-		fields := map[string]any{"uid": sealed.UID, "runId": sealed.RunID, "seq": sealed.Seq, "at": sealed.At}
-		if err := d.put(audit.Path(sealed.RunID, sealed.Seq), fields, sealed); err != nil {
+		if err := d.put(audit.Path(sealed.RunID, sealed.Seq), sealed.Fields(), sealed); err != nil {
 			return err
 		}
 	}

@@ -453,7 +453,7 @@ func (s *sequence) deleteThread(t *rapid.T) {
 	if len(threads) == 0 || slices.ContainsFunc(s.stopped, starting) {
 		return
 	}
-	err := s.rec.DeleteThread(s.ctx, ana, pick(t, "thread", threads...))
+	_, err := s.rec.DeleteThread(s.ctx, ana, pick(t, "thread", threads...))
 	if err != nil && !fault.Is(err, fault.Policy, fault.CodeBusy) {
 		t.Fatalf("invariant 10: a thread cannot be deleted: %v", err)
 	}

@@ -3,12 +3,14 @@ package loop
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/store"
 )
 
 // Ask is a user's request to the agent.
@@ -74,15 +76,16 @@ func (m *mover) begin(ctx context.Context, q Ask, threadID string) error {
 	at := m.placeOf(ctx, q)
 	return m.transition(ctx, func(d *draft) error {
 		if d.run.ID != "" { // it is there already: an earlier request's, or this one's, whose answer was lost
-			return sameRequest(d.run, q)
+			return d.sameRequest(q)
 		}
 		if m.docs[audit.Path(m.id, 1)].Exists() { // its run was deleted, and its audit stays: a second chain cannot begin there
-			return fault.New(fault.Policy, fault.CodeKeyReused, "This Idempotency-Key was used before, in a conversation that was deleted.")
+			return keyOfDeleted()
 		}
 		if err := d.mayAsk(q); err != nil {
 			return err
 		}
 		d.run = agent.Run{ID: m.id, UID: q.UID, ThreadID: threadID, Origin: q.Origin, BodyHash: q.BodyHash, CreatedAt: d.now, Deadline: d.now.Add(m.Profile.Deadline)}
+		d.run.Nonce = agent.NewNonce(m.Random)
 		if err := d.settleIn(q.Region); err != nil {
 			return err
 		}
@@ -143,11 +146,26 @@ func (m *mover) beginReads(ctx context.Context, q Ask, paths []string) error {
 	return m.read(ctx, paths...)
 }
 
-func sameRequest(r agent.Run, q Ask) error {
-	if r.UID != q.UID || r.BodyHash != q.BodyHash {
+// sameRequest holds a key that was used before to its first request, and to a conversation that is still there.
+func (d *draft) sameRequest(q Ask) error {
+	if d.run.UID != q.UID || d.run.BodyHash != q.BodyHash {
 		return fault.New(fault.Policy, fault.CodeKeyReused, "This Idempotency-Key was used before, with another request.")
 	}
+	t := &agent.Thread{}
+	if d.state.End == nil { // its conversation cannot be deleted yet
+		return nil
+	}
+	if _, err := d.doc(agent.ThreadPath(d.run.ThreadID), t); err != nil {
+		return err
+	}
+	if t.Deleting {
+		return keyOfDeleted()
+	}
 	return nil
+}
+
+func keyOfDeleted() error {
+	return fault.New(fault.Policy, fault.CodeKeyReused, "This Idempotency-Key was used before, in a conversation that was deleted.")
 }
 
 // mayAsk turns away who was shut out, and holds the caps: nobody is asked more than they can read.
@@ -193,7 +211,7 @@ func (d *draft) openThread(q Ask, id string) error {
 		d.thread = &agent.Thread{ID: id, UID: q.UID, Title: title(q.Title), CreatedAt: d.now}
 		return nil
 	}
-	if t.ID == "" || t.UID != q.UID {
+	if t.ID == "" || t.UID != q.UID || t.Deleting {
 		return fault.NotFound()
 	}
 	if t.Log.Count >= agent.MaxMessages {
@@ -219,12 +237,40 @@ func (l *Loop) Get(ctx context.Context, uid, runID string) (*agent.RunView, []ag
 	return v, m.events, err
 }
 
-// loadOwn reads the run, which must be the user's.
+// loadOwn reads the run, which must be the user's, and whose conversation must still be there. Whose it is is asked before
+// anything else of it is read, so that another user's run takes as long as none.
 func (m *mover) loadOwn(ctx context.Context, uid string, also ...string) error {
-	if err := m.load(ctx, also...); err != nil {
+	if err := m.read(ctx, append([]string{agent.RunPath(m.id)}, also...)...); err != nil {
 		return err
 	}
-	if m.run.ID == "" || m.run.UID != uid {
+	d := m.docs[agent.RunPath(m.id)]
+	if !d.Exists() || d.Fields["uid"] != uid {
+		return fault.NotFound()
+	}
+	if err := m.notDeleted(ctx, d); err != nil {
+		return err
+	}
+	return m.fold(ctx)
+}
+
+// notDeleted refuses a run whose conversation is being deleted. That of a run that has not ended cannot be.
+func (m *mover) notDeleted(ctx context.Context, run store.Doc) error {
+	s, id := run.Fields["status"], fmt.Sprint(run.Fields["threadId"])
+	if s != string(agent.Completed) && s != string(agent.Failed) {
+		return nil
+	}
+	if err := m.read(ctx, agent.ThreadPath(id)); err != nil {
+		return err
+	}
+	var t agent.Thread
+	doc := m.docs[agent.ThreadPath(id)]
+	if !doc.Exists() {
+		return nil
+	}
+	if err := json.Unmarshal(doc.Data, &t); err != nil {
+		return fmt.Errorf("loop: %s cannot be read: %w", doc.Path, err)
+	}
+	if t.Deleting {
 		return fault.NotFound()
 	}
 	return nil

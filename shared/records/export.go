@@ -3,11 +3,13 @@ package records
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/store"
 )
 
@@ -29,9 +31,24 @@ const (
 	ItemAudit    = "audit"    // In is its run
 )
 
-// Export gives everything that is kept of the user but linked accounts, in an order that is the same as long as nothing
-// changes: the user, threads with their messages, runs with their events and approvals, and the audit.
+// Export hands out everything that is kept of the user but linked accounts, as Each gives it, and puts that into the
+// user's own chain first.
 func (r *Records) Export(ctx context.Context, uid string, each func(Item) error) error {
+	for try := 0; ; try++ {
+		err := r.record(ctx, audit.Entry{UID: uid, Kind: audit.Exported})
+		if err == nil {
+			return r.Each(ctx, uid, each)
+		}
+		if !errors.Is(err, store.ErrConflict) || try == maxRaces {
+			return down(err)
+		}
+	}
+}
+
+// Each gives everything that is kept of the user but linked accounts, in an order that is the same as long as nothing
+// changes: the user, threads with their messages, runs with their events and approvals, and the audit. What is deleted
+// meanwhile, or half deleted, is left out as far as it is gone.
+func (r *Records) Each(ctx context.Context, uid string, each func(Item) error) error {
 	u, err := r.User(ctx, uid)
 	if err != nil {
 		return err
@@ -39,7 +56,8 @@ func (r *Records) Export(ctx context.Context, uid string, each func(Item) error)
 	if err := each(Item{Kind: ItemUser, Data: u}); err != nil {
 		return err
 	}
-	if err := r.every(ctx, threadsOf(uid), func(d store.Doc) error { return r.exportThread(ctx, d, each) }); err != nil {
+	err = r.every(ctx, threadsOf(uid), func(d store.Doc) error { return r.exportThread(ctx, d, u.Deleting, each) })
+	if err != nil {
 		return err
 	}
 	err = r.Runs(ctx, uid, func(run agent.Run, _ agent.RunStatus) error { return r.exportRun(ctx, run, each) })
@@ -56,7 +74,7 @@ func (r *Records) Export(ctx context.Context, uid string, each func(Item) error)
 	})
 }
 
-func (r *Records) exportThread(ctx context.Context, d store.Doc, each func(Item) error) error {
+func (r *Records) exportThread(ctx context.Context, d store.Doc, deleting bool, each func(Item) error) error {
 	var t agent.Thread
 	if err := json.Unmarshal(d.Data, &t); err != nil {
 		return fmt.Errorf("records: %s cannot be read: %w", d.Path, err)
@@ -64,21 +82,22 @@ func (r *Records) exportThread(ctx context.Context, d store.Doc, each func(Item)
 	if err := each(Item{Kind: ItemThread, Data: viewThread(t)}); err != nil {
 		return err
 	}
-	messages, err := r.messages(ctx, t, 1)
-	if err != nil {
+	err := r.messages(ctx, t, 1, t.Log.Count+1, func(m agent.Message) error { return each(Item{ItemMessage, t.ID, m}) })
+	if !errors.Is(err, errGone) {
 		return err
 	}
-	for _, m := range messages {
-		if err := each(Item{ItemMessage, t.ID, m}); err != nil {
-			return err
-		}
+	if _, now := r.thread(ctx, t.UID, t.ID); deleting || fault.Is(now, fault.Auth, fault.CodeNotFound) {
+		return nil
 	}
-	return nil
+	return err
 }
 
 func (r *Records) exportRun(ctx context.Context, run agent.Run, each func(Item) error) error {
 	s, err := r.Story(ctx, run)
 	if err != nil {
+		if _, found, e := r.Run(ctx, run.ID); e == nil && !found {
+			return nil
+		}
 		return err
 	}
 	if err := each(Item{Kind: ItemRun, Data: agent.View(run, s.State, "")}); err != nil {
@@ -169,7 +188,7 @@ func (r *Records) some(ctx context.Context, paths []string) (found []store.Doc, 
 // Chain gives the audit entries of a run, whoever's it is, in their order, and the end that was kept where the run was
 // deleted: nil where none was.
 func (r *Records) Chain(ctx context.Context, runID string) (entries []audit.Entry, kept *audit.Head, err error) {
-	docs, err := r.get(ctx, agent.HeadPath(runID))
+	docs, err := r.get(ctx, audit.HeadPath(runID))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -3,12 +3,18 @@
 package records
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,13 +22,15 @@ import (
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/policy"
 	"github.com/countersign-run/countersign/shared/store"
 )
 
 // Records reads over a store.
 type Records struct {
-	Store store.Store
-	Now   func() time.Time
+	Store  store.Store
+	Now    func() time.Time
+	Random io.Reader // for nonces; nil is crypto/rand
 }
 
 // Pending gives the user's open approvals and reviews, newest first. An approval past its time is not shown, though the
@@ -92,21 +100,27 @@ func (r *Records) Allowlist(ctx context.Context, uid string) ([]AllowView, error
 // Disallow takes an entry back. Once it has returned, nothing is carried out on that entry's strength any more.
 func (r *Records) Disallow(ctx context.Context, uid, id string) error {
 	found := false
-	err := r.moveUser(ctx, uid, func(u *agent.User) bool {
-		kept := u.Allow[:0:0]
-		for _, e := range u.Allow {
-			if e.ID != id {
-				kept = append(kept, e)
-			}
+	err := r.moveUser(ctx, uid, func(u *agent.User) (*audit.Entry, bool) {
+		i := slices.IndexFunc(u.Allow, func(e policy.Entry) bool { return e.ID == id })
+		if found = i >= 0; !found {
+			return nil, false
 		}
-		found = len(kept) < len(u.Allow)
-		u.Allow = kept
-		return found
+		entry := &audit.Entry{Kind: audit.Withdrew, Tool: u.Allow[i].Tool, InputHash: audit.InputHash(r.nonce(u), id)}
+		u.Allow = slices.Delete(slices.Clone(u.Allow), i, i+1)
+		return entry, true
 	})
 	if err == nil && !found {
 		return fault.NotFound()
 	}
 	return err
+}
+
+// nonce is the user's own, made when it is first needed: the id of an always-allow follows from its address.
+func (r *Records) nonce(u *agent.User) []byte {
+	if len(u.Nonce) == 0 {
+		u.Nonce = agent.NewNonce(cmp.Or(r.Random, rand.Reader))
+	}
+	return u.Nonce
 }
 
 func (r *Records) user(ctx context.Context, uid string) (store.Doc, agent.User, error) {
@@ -142,12 +156,13 @@ type AuditPage struct {
 func (r *Records) Audit(ctx context.Context, uid, runID, cursor string, limit int) (AuditPage, error) {
 	page := AuditPage{Entries: []audit.Entry{}}
 	q := store.Query{Collection: "audit", OrderBy: "at", Desc: true, Limit: limit, Where: []store.Filter{{Field: "uid", Op: "==", Value: uid}}}
+	var head *audit.Head
+	own := true
 	if runID != "" {
-		head, err := r.head(ctx, uid, runID)
-		if err != nil {
+		var err error
+		if head, own, err = r.head(ctx, uid, runID); err != nil {
 			return page, err
 		}
-		page.Head = head
 		q.OrderBy, q.Desc = "seq", false
 		q.Where = append(q.Where, store.Filter{Field: "runId", Op: "==", Value: runID})
 	}
@@ -162,30 +177,43 @@ func (r *Records) Audit(ctx context.Context, uid, runID, cursor string, limit in
 		}
 		page.Entries = append(page.Entries, e)
 	}
-	if runID != "" && page.Head == nil && len(docs) == 0 && cursor == "" { // no run of the user's, nor any trace of one
+	if len(docs) == 0 && cursor == "" && !own { // no run of the user's, nor any trace of one
 		return page, fault.NotFound()
+	}
+	if own || len(docs) > 0 {
+		page.Head = head
 	}
 	page.NextCursor = next
 	return page, nil
 }
 
-// head is the end of a run's chain. A run that is gone has left its entries, and no head to hold them to.
-func (r *Records) head(ctx context.Context, uid, runID string) (*audit.Head, error) {
+// head is the end of a chain: in the run's document, or kept beside it where that is gone or never was. Only the user's
+// own is given; of a run that is gone the entries say whose it was.
+func (r *Records) head(ctx context.Context, uid, runID string) (head *audit.Head, own bool, err error) {
 	if !agent.ValidID(runID) {
-		return nil, fault.Invalid("runId", "this is not an id")
+		return nil, false, fault.Invalid("runId", "this is not an id")
 	}
-	docs, err := r.get(ctx, agent.RunPath(runID))
-	if err != nil || !docs[0].Exists() {
-		return nil, err
+	docs, err := r.get(ctx, agent.RunPath(runID), audit.HeadPath(runID))
+	if err != nil {
+		return nil, false, err
 	}
-	var run agent.Run
-	if err := json.Unmarshal(docs[0].Data, &run); err != nil {
-		return nil, fmt.Errorf("records: run %s cannot be read: %w", runID, err)
+	if d := docs[0]; d.Exists() {
+		if d.Fields["uid"] != uid {
+			return nil, false, nil
+		}
+		var run agent.Run
+		if err := json.Unmarshal(d.Data, &run); err != nil {
+			return nil, false, fmt.Errorf("records: run %s cannot be read: %w", runID, err)
+		}
+		return &run.Audit, true, nil
 	}
-	if run.UID != uid {
-		return nil, nil
+	if d := docs[1]; d.Exists() {
+		head = &audit.Head{}
+		if err := json.Unmarshal(d.Data, head); err != nil {
+			return nil, false, fmt.Errorf("records: %s cannot be read: %w", d.Path, err)
+		}
 	}
-	return &run.Audit, nil
+	return head, runID == audit.Own(uid), nil
 }
 
 func (r *Records) get(ctx context.Context, paths ...string) ([]store.Doc, error) {
@@ -196,7 +224,7 @@ func (r *Records) get(ctx context.Context, paths ...string) ([]store.Doc, error)
 // page runs a query from a cursor that an earlier page gave.
 func (r *Records) page(ctx context.Context, q store.Query, cursor string) ([]store.Doc, string, error) {
 	if cursor != "" {
-		after, err := parseCursor(cursor)
+		after, err := parseCursor(q, cursor)
 		if err != nil {
 			return nil, "", err
 		}
@@ -204,7 +232,7 @@ func (r *Records) page(ctx context.Context, q store.Query, cursor string) ([]sto
 	}
 	docs, err := r.Store.Query(ctx, q)
 	if cursor != "" && errors.Is(err, store.ErrInvalid) {
-		return nil, "", badCursor() // the cursor of another list
+		return nil, "", badCursor()
 	}
 	if err != nil {
 		return nil, "", down(err)
@@ -213,11 +241,12 @@ func (r *Records) page(ctx context.Context, q store.Query, cursor string) ([]sto
 		return docs, "", nil
 	}
 	last := docs[len(docs)-1]
-	return docs, formatCursor(last.Fields[q.OrderBy], path.Base(last.Path)), nil
+	return docs, formatCursor(q, last.Fields[q.OrderBy], path.Base(last.Path)), nil
 }
 
-// A cursor is the place of the last document of a page: its value in the page's order, and its id.
-func formatCursor(v any, id string) string {
+// A cursor is the place of the last document of a page: its value in the page's order, its id, and the list that it is a
+// place in. It is no secret and opens nothing: the query says whose documents are given.
+func formatCursor(q store.Query, v any, id string) string {
 	s := ""
 	switch v := v.(type) {
 	case time.Time:
@@ -225,31 +254,38 @@ func formatCursor(v any, id string) string {
 	case int64:
 		s = fmt.Sprintf("n%d", v)
 	}
-	return base64.RawURLEncoding.EncodeToString([]byte(s + " " + id))
+	return base64.RawURLEncoding.EncodeToString([]byte(s + " " + id + " " + listOf(q)))
 }
 
-func parseCursor(s string) (*store.Cursor, error) {
+// listOf names the list of a query: what of whom, in which order.
+func listOf(q store.Query) string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%q %q %t", q.Collection, q.OrderBy, q.Desc)
+	for _, f := range q.Where {
+		fmt.Fprintf(h, " %q %q %q", f.Field, f.Op, fmt.Sprint(f.Value))
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+func parseCursor(q store.Query, s string) (*store.Cursor, error) {
 	raw, err := base64.RawURLEncoding.DecodeString(s)
-	value, id, _ := strings.Cut(string(raw), " ")
-	if err != nil || len(value) < 2 || !agent.ValidID(id) {
+	parts := strings.Split(string(raw), " ")
+	if err != nil || len(parts) != 3 || len(parts[0]) < 2 || !agent.ValidID(parts[1]) || parts[2] != listOf(q) {
 		return nil, badCursor()
 	}
-	switch value[0] {
-	case 't':
-		t, err := time.Parse(time.RFC3339Nano, value[1:])
-		if err == nil {
-			return &store.Cursor{Value: t, ID: id}, nil
-		}
-	case 'n':
-		n, err := strconv.ParseInt(value[1:], 10, 64)
-		if err == nil {
-			return &store.Cursor{Value: n, ID: id}, nil
-		}
+	kind, value := parts[0][0], parts[0][1:]
+	if t, err := time.Parse(time.RFC3339Nano, value); kind == 't' && err == nil {
+		return &store.Cursor{Value: t, ID: parts[1]}, nil
+	}
+	if n, err := strconv.ParseInt(value, 10, 64); kind == 'n' && err == nil {
+		return &store.Cursor{Value: n, ID: parts[1]}, nil
 	}
 	return nil, badCursor()
 }
 
-func badCursor() error { return fault.Invalid("cursor", "this is not a cursor of an earlier page") }
+func badCursor() error {
+	return fault.Invalid("cursor", "this is not a cursor of an earlier page of this list")
+}
 
 // down turns a store's error into the one that callers may show.
 func down(err error) error {

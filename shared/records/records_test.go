@@ -89,9 +89,11 @@ func TestDeletedThreadLeavesNothing(t *testing.T) {
 	fields := func(status agent.RunStatus) map[string]any {
 		return map[string]any{"uid": "ana", "threadId": run.ThreadID, "status": string(status), "createdAt": began}
 	}
-	put(t, r.Store, agent.RunPath(run.ID), fields(agent.Awaiting), run)
+	waiting := fields(agent.Awaiting)
+	waiting["due"] = began.Add(time.Hour)
+	put(t, r.Store, agent.RunPath(run.ID), waiting, run)
 	put(t, r.Store, agent.ApprovalPath(agent.ApprovalID(run.ID, 1)), nil, agent.Approval{})
-	if err := r.DeleteThread(ctx, "ana", run.ThreadID); !fault.Is(err, fault.Policy, fault.CodeBusy) {
+	if _, err := r.DeleteThread(ctx, "ana", run.ThreadID); !fault.Is(err, fault.Policy, fault.CodeBusy) {
 		t.Fatalf("a thread whose run waits: %v", err)
 	}
 	docs, err := r.Store.Get(ctx, agent.RunPath(run.ID))
@@ -101,8 +103,8 @@ func TestDeletedThreadLeavesNothing(t *testing.T) {
 	if _, err := r.Store.Commit(ctx, store.Update(docs[0].Path, docs[0].Version, fields(agent.Completed), docs[0].Data)); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.DeleteThread(ctx, "ana", run.ThreadID); err != nil {
-		t.Fatal(err)
+	if gone, err := r.DeleteThread(ctx, "ana", run.ThreadID); err != nil || !gone {
+		t.Fatal(gone, err)
 	}
 	left, err := r.Store.Get(ctx, agent.ThreadPath(run.ThreadID), agent.RunPath(run.ID), agent.ApprovalPath(agent.ApprovalID(run.ID, 1)),
 		agent.ChunkPath(agent.ThreadPath(run.ThreadID), "messages", 1))
@@ -154,8 +156,10 @@ func TestStoreDown(t *testing.T) {
 	_, messages := r.Messages(ctx, "ana", "thread-0000000001", 1, 10)
 	_, audit := r.Audit(ctx, "ana", "", "", 10)
 	_, allow := r.Allowlist(ctx, "ana")
+	_, deleted := r.DeleteThread(ctx, "ana", "thread-0000000001")
+	_, swept := r.FinishDeletions(ctx)
 	for name, err := range map[string]error{"pending": pending, "threads": threads, "messages": messages, "audit": audit, "allowlist": allow,
-		"delete": r.DeleteThread(ctx, "ana", "thread-0000000001"), "disallow": r.Disallow(ctx, "ana", "x"), "read": r.MayRead(ctx, "ana")} {
+		"delete": deleted, "sweep": swept, "export": r.Export(ctx, "ana", func(records.Item) error { return nil }), "disallow": r.Disallow(ctx, "ana", "x"), "read": r.MayRead(ctx, "ana")} {
 		if f := fault.As(err); f.Status() != 503 || f.RetryAfter == 0 {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -6,11 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"reflect"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent"
-	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/store"
 )
 
@@ -26,20 +25,42 @@ func (r *Records) User(ctx context.Context, uid string) (agent.User, error) {
 // Shut shuts the user out, or lets them in again: from its return on nothing more is begun for a user who is shut out,
 // whatever was approved. It reports whether anything changed.
 func (r *Records) Shut(ctx context.Context, uid string, out bool) (changed bool, err error) {
-	err = r.moveUser(ctx, uid, func(u *agent.User) bool {
+	err = r.moveUser(ctx, uid, func(u *agent.User) (*audit.Entry, bool) {
 		changed = u.Disabled != out
 		u.Disabled = out
-		return changed
+		if out {
+			return &audit.Entry{Kind: audit.ShutOut}, changed
+		}
+		return &audit.Entry{Kind: audit.LetIn}, changed
 	})
 	return changed, err
 }
 
-// moveUser changes the user's document under the version that was read; change reports whether it did anything.
-func (r *Records) moveUser(ctx context.Context, uid string, change func(*agent.User) bool) error {
-	return r.moveUserAt(ctx, uid, func(u *agent.User, _ time.Time) (bool, error) { return change(u), nil })
+// moveUser changes the user's document under the version that was read, together with an entry in the user's own chain;
+// change reports whether it did anything.
+func (r *Records) moveUser(ctx context.Context, uid string, change func(*agent.User) (*audit.Entry, bool)) error {
+	for try := 0; ; try++ {
+		doc, u, err := r.user(ctx, uid)
+		if err != nil {
+			return err
+		}
+		entry, changed := change(&u)
+		if !changed {
+			return nil
+		}
+		w, err := moved(uid, doc, u)
+		if err != nil {
+			return err
+		}
+		entry.UID = uid
+		err = r.record(ctx, *entry, w)
+		if !errors.Is(err, store.ErrConflict) || try == maxRaces {
+			return down(err)
+		}
+	}
 }
 
-// moveUserAt is moveUser for a change that depends on the store's time and may be refused.
+// moveUserAt changes the user's document by what is no entry of the audit: change learns the store's time, and may refuse.
 func (r *Records) moveUserAt(ctx context.Context, uid string, change func(*agent.User, time.Time) (bool, error)) error {
 	_, err := r.moveUserFrom(ctx, uid, store.Doc{}, change)
 	return err
@@ -59,28 +80,47 @@ func (r *Records) moveUserFrom(ctx context.Context, uid string, doc store.Doc, c
 		if err != nil {
 			return doc, err
 		}
-		if moved, err := change(&u, doc.ReadTime); err != nil || !moved {
+		if changed, err := change(&u, doc.ReadTime); err != nil || !changed {
 			return doc, err
 		}
-		data, err := agent.Marshal(u)
+		w, err := moved(uid, doc, u)
 		if err != nil {
 			return doc, err
-		}
-		w := store.Create(agent.UserPath(uid), nil, data)
-		if doc.Exists() {
-			w = store.Update(doc.Path, doc.Version, doc.Fields, data)
 		}
 		versions, err := r.Store.Commit(ctx, w)
 		if err == nil {
 			w.Doc.Version, w.Doc.ReadTime = versions[0], versions[0]
 			return w.Doc, nil
 		}
-		if !errors.Is(err, store.ErrConflict) || try == 20 {
+		if !errors.Is(err, store.ErrConflict) || try == maxRaces {
 			return doc, down(err)
 		}
 		doc = store.Doc{}
 	}
 }
+
+// moved writes the user over the document that was read.
+func moved(uid string, doc store.Doc, u agent.User) (store.Write, error) {
+	data, err := agent.Marshal(u)
+	if err != nil || !doc.Exists() {
+		return store.Create(agent.UserPath(uid), nil, data), err
+	}
+	return store.Update(doc.Path, doc.Version, doc.Fields, data), nil
+}
+
+// record commits writes together with the entry in its user's own chain that says what they are.
+func (r *Records) record(ctx context.Context, e audit.Entry, writes ...store.Write) error {
+	e.At = r.now()
+	entry, err := audit.Append(ctx, r.Store, e)
+	if err != nil {
+		return err
+	}
+	_, err = r.Store.Commit(ctx, append(writes, entry...)...)
+	return err
+}
+
+// now is the time as a store keeps it.
+func (r *Records) now() time.Time { return r.Now().UTC().Truncate(time.Microsecond) }
 
 // Runs gives all runs of the user as they are stored, oldest first.
 func (r *Records) Runs(ctx context.Context, uid string, each func(agent.Run, agent.RunStatus) error) error {
@@ -119,44 +159,4 @@ func (r *Records) every(ctx context.Context, q store.Query, each func(store.Doc)
 		last := docs[len(docs)-1]
 		q.After = &store.Cursor{Value: last.Fields[q.OrderBy], ID: path.Base(last.Path)}
 	}
-}
-
-// Erase deletes what is kept of a user who has been shut out: runs with their events and approvals, threads with their
-// messages, the allowlist. A run that has not ended stops it with PolicyError busy. It may be cut off anywhere and asked
-// for again.
-//
-// The audit stays, or it would not be one: its entries hold the user's id, hashes and outcomes, and no content. The
-// user's own document stays as well, with the id and the lock and nothing else, so that whatever of theirs was still on
-// its way finds the door shut, and an ID token that is still good opens nothing.
-func (r *Records) Erase(ctx context.Context, uid string) error {
-	u, err := r.User(ctx, uid)
-	if err != nil {
-		return err
-	}
-	if !u.Disabled {
-		return fault.New(fault.Policy, fault.CodeBusy, "This user has not been shut out, so that more could be kept of them at any time.")
-	}
-	if err := r.deleteRuns(ctx, runsOf(uid, 50)); err != nil {
-		return err
-	}
-	for {
-		docs, err := r.Store.Query(ctx, threadsOf(uid))
-		if err != nil {
-			return down(err)
-		}
-		if len(docs) == 0 {
-			break
-		}
-		for _, d := range docs {
-			if err := r.DeleteThread(ctx, uid, path.Base(d.Path)); err != nil {
-				return err
-			}
-		}
-	}
-	return r.moveUser(ctx, uid, func(u *agent.User) bool {
-		bare := agent.User{UID: uid, Disabled: true}
-		changed := !reflect.DeepEqual(*u, bare)
-		*u = bare
-		return changed
-	})
 }

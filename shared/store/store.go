@@ -114,9 +114,12 @@ var Indexes = []Index{
 	{Collection: "runs", OrderBy: "due"},
 	{Collection: "runs", OrderBy: "createdAt"}, // scripts/audit holds every run to its chain
 	{Collection: "runs", Equal: []string{"uid", "threadId"}, OrderBy: "createdAt", Desc: true},
-	{Collection: "runs", Equal: []string{"uid"}, OrderBy: "createdAt"}, // all that is kept of one user
+	{Collection: "runs", Equal: []string{"uid"}, OrderBy: "createdAt"},       // all that is kept of one user
+	{Collection: "runs", Equal: []string{"uid", "threadId"}, OrderBy: "due"}, // those of a conversation that have not ended
 	{Collection: "approvals", Equal: []string{"uid", "status"}, OrderBy: "requestedAt", Desc: true},
 	{Collection: "threads", Equal: []string{"uid"}, OrderBy: "updatedAt", Desc: true},
+	{Collection: "threads", OrderBy: "deleting"}, // deletions that were begun
+	{Collection: "threads", Equal: []string{"uid"}, OrderBy: "deleting"},
 	{Collection: "audit", Equal: []string{"uid"}, OrderBy: "at", Desc: true},
 	{Collection: "audit", Equal: []string{"runId"}, OrderBy: "seq"},
 	{Collection: "audit", OrderBy: "at"},

@@ -3,6 +3,7 @@ package person
 
 import (
 	"context"
+	"time"
 
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/app"
@@ -93,7 +94,7 @@ func (d Desk) unlink(ctx context.Context, uid string) (Link, error) {
 	if d.API.Accounts != nil {
 		u, err = d.API.Accounts.Unlink(ctx, uid)
 	} else {
-		u.Existed, err = google.Forget(ctx, d.Store, uid)
+		u.Existed, err = google.Forget(ctx, d.Store, uid, time.Now())
 	}
 	switch {
 	case err != nil:

@@ -222,7 +222,7 @@ func (w *town) gone(t *testing.T) {
 func (w *town) exported(t *testing.T, uid string) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := w.App.API.Records.Export(t.Context(), uid, func(i records.Item) error { return json.NewEncoder(&b).Encode(i) }); err != nil {
+	if err := w.App.API.Records.Each(t.Context(), uid, func(i records.Item) error { return json.NewEncoder(&b).Encode(i) }); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()

@@ -1,0 +1,52 @@
+package audit
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	"github.com/countersign-run/countersign/shared/store"
+)
+
+// Own is the id of a user's own chain: of what happened outside of any run. It stands where a run's id stands.
+func Own(uid string) string {
+	sum := sha256.Sum256([]byte("own chain\x00" + uid))
+	return "user-" + hex.EncodeToString(sum[:16])
+}
+
+// HeadPath is where the end of a chain is kept that has no run's document to stand in: of a user's own chain, and of a
+// run that was deleted.
+func HeadPath(chain string) string { return "audit_heads/" + chain }
+
+// Append reads the end of the user's own chain and gives the writes that put e behind it. They belong into the commit of
+// what e records. store.ErrConflict of that commit may mean that the chain has moved: Append again.
+func Append(ctx context.Context, st store.Store, e Entry) ([]store.Write, error) {
+	e.RunID = Own(e.UID)
+	path := HeadPath(e.RunID)
+	docs, err := st.Get(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	var head Head
+	if docs[0].Exists() {
+		if err := json.Unmarshal(docs[0].Data, &head); err != nil {
+			return nil, fmt.Errorf("audit: %s cannot be read: %w", path, err)
+		}
+	}
+	e, head = Seal(head, e)
+	entry, err := json.Marshal(e)
+	if err != nil {
+		return nil, err
+	}
+	end, err := json.Marshal(head)
+	if err != nil {
+		return nil, err
+	}
+	moved := store.Create(path, map[string]any{"at": e.At}, end)
+	if docs[0].Exists() {
+		moved = store.Update(path, docs[0].Version, moved.Doc.Fields, end)
+	}
+	return []store.Write{store.Create(Path(e.RunID, e.Seq), e.Fields(), entry), moved}, nil
+}

@@ -1,0 +1,309 @@
+package records
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/store"
+)
+
+// A deletion is made of commits that each take a bounded number of documents away, and may be cut off between any two.
+// What it is about is marked in the first, or shut out before it, so that nobody sees half of it; what leads to the rest
+// goes last.
+
+const (
+	runPage      = 20               // runs that are read at a time to be deleted
+	deletePage   = 400              // documents that one commit takes away
+	sweptThreads = 100              // deletions that one sweep takes up
+	deleteLater  = 10 * time.Minute // after which a deletion that failed is tried again
+	reserve      = 5 * time.Second  // of the caller's time is kept for its answer
+	maxRaces     = 20               // lost to others before a caller is told to try again
+)
+
+// errLater says that the caller's time is nearly up: the sweep does the rest.
+var errLater = errors.New("records: out of time")
+
+func outOfTime(ctx context.Context) error {
+	if end, ok := ctx.Deadline(); ctx.Err() != nil || ok && time.Until(end) < reserve {
+		return errLater
+	}
+	return nil
+}
+
+// DeleteThread deletes a conversation with its runs and approvals; their audit entries stay. A conversation with a run
+// that has not ended is refused (PolicyError busy). With the first commit it is gone for its user; gone is false where
+// the rest is left to the sweep, because time was short or the store did not answer. Asking again goes on with it.
+func (r *Records) DeleteThread(ctx context.Context, uid, id string) (gone bool, err error) {
+	if err := r.markThread(ctx, uid, id); err != nil {
+		return false, err
+	}
+	err = r.eraseThread(ctx, agent.ThreadPath(id))
+	if errors.Is(err, errLater) || errors.Is(err, store.ErrUnavailable) || ctx.Err() != nil {
+		return false, nil
+	}
+	return err == nil, down(err)
+}
+
+// markThread takes the conversation away from its user. Its fields are no more those by which conversations are listed,
+// but those by which deletions are found.
+func (r *Records) markThread(ctx context.Context, uid, id string) error {
+	for try := 0; ; try++ {
+		doc, t, err := r.ownThread(ctx, uid, id)
+		if err != nil || t.Deleting {
+			return err
+		}
+		if err := r.atRest(ctx, uid, id); err != nil {
+			return err
+		}
+		t.Deleting = true
+		data, err := agent.Marshal(t)
+		if err != nil {
+			return err
+		}
+		marked := store.Update(doc.Path, doc.Version, map[string]any{"uid": uid, "deleting": r.now()}, data)
+		err = r.record(ctx, audit.Entry{UID: uid, Kind: audit.Deletion, Ref: id}, marked)
+		if !errors.Is(err, store.ErrConflict) || try == maxRaces { // a run that began meanwhile has moved the thread
+			return down(err)
+		}
+	}
+}
+
+// atRest refuses a conversation with a run that has not ended: only such a run is due at some time.
+func (r *Records) atRest(ctx context.Context, uid, id string) error {
+	docs, err := r.Store.Query(ctx, store.Query{Collection: "runs", OrderBy: "due", Limit: 1,
+		Where: []store.Filter{{Field: "uid", Op: "==", Value: uid}, {Field: "threadId", Op: "==", Value: id}}})
+	if err == nil && len(docs) > 0 {
+		return busy()
+	}
+	return down(err)
+}
+
+func busy() error {
+	return fault.New(fault.Policy, fault.CodeBusy, "A run of this conversation has not ended yet. Cancel it or answer it first.")
+}
+
+// eraseThread deletes a thread that was marked, page by page, its own document last. Two at once do what one does.
+func (r *Records) eraseThread(ctx context.Context, threadPath string) error {
+	for try := 0; ; try++ {
+		docs, err := r.Store.Get(ctx, threadPath)
+		if err != nil || !docs[0].Exists() {
+			return err
+		}
+		var t agent.Thread
+		if err := json.Unmarshal(docs[0].Data, &t); err != nil {
+			return fmt.Errorf("records: %s cannot be read: %w", threadPath, err)
+		}
+		runs := store.Query{Collection: "runs", OrderBy: "createdAt", Desc: true, Limit: runPage,
+			Where: []store.Filter{{Field: "uid", Op: "==", Value: t.UID}, {Field: "threadId", Op: "==", Value: t.ID}}}
+		if err := r.deleteRuns(ctx, runs); err != nil {
+			return err
+		}
+		rest, err := r.deletePages(ctx, t.Log.ChunkPaths(threadPath, "messages"))
+		if err != nil {
+			return err
+		}
+		last := append(rest, store.Delete(threadPath, docs[0].Version))
+		if t.Deleting {
+			err = r.record(ctx, audit.Entry{UID: t.UID, Kind: audit.Deleted, Ref: t.ID}, last...)
+		} else {
+			_, err = r.Store.Commit(ctx, last...)
+		}
+		if !errors.Is(err, store.ErrConflict) || try == maxRaces {
+			return err
+		}
+	}
+}
+
+// deletePages deletes the documents but for the last page, which is given back to go with what leads to it.
+func (r *Records) deletePages(ctx context.Context, paths []string) (last []store.Write, err error) {
+	for page := range slices.Chunk(paths, deletePage) {
+		if len(last) > 0 {
+			if err := outOfTime(ctx); err != nil {
+				return nil, err
+			}
+			if _, err := r.Store.Commit(ctx, last...); err != nil {
+				return nil, err
+			}
+		}
+		last = nil
+		for _, p := range page {
+			last = append(last, store.Delete(p, time.Time{}))
+		}
+	}
+	return last, nil
+}
+
+// deleteRuns deletes all runs of the query, page by page; one that has not ended stops it.
+func (r *Records) deleteRuns(ctx context.Context, q store.Query) error {
+	for {
+		if err := outOfTime(ctx); err != nil {
+			return err
+		}
+		docs, err := r.Store.Query(ctx, q)
+		if err != nil || len(docs) == 0 {
+			return err
+		}
+		for _, d := range docs {
+			if !ended(d) {
+				return busy()
+			}
+		}
+		for _, d := range docs {
+			if err := outOfTime(ctx); err != nil {
+				return err
+			}
+			if err := r.deleteRun(ctx, d); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// ended reports whether the run of the document is over.
+func ended(d store.Doc) bool {
+	s := agent.RunStatus(fmt.Sprint(d.Fields["status"]))
+	return s == agent.Completed || s == agent.Failed
+}
+
+// deleteRun deletes a run with its events and approvals, all in one commit unless they are more than one takes. The end
+// of its audit chain stays, or nobody could tell later whether entries were cut off.
+func (r *Records) deleteRun(ctx context.Context, d store.Doc) error {
+	for try := 0; ; try++ {
+		var run agent.Run
+		if err := json.Unmarshal(d.Data, &run); err != nil {
+			return fmt.Errorf("records: %s cannot be read: %w", d.Path, err)
+		}
+		var paths []string
+		for n := 1; n <= run.Approvals; n++ {
+			paths = append(paths, agent.ApprovalPath(agent.ApprovalID(run.ID, n)))
+		}
+		writes, err := r.deletePages(ctx, append(paths, run.Log.ChunkPaths(d.Path, "events")...))
+		if err != nil {
+			return err
+		}
+		if run.Audit.Seq > 0 {
+			head, err := agent.Marshal(run.Audit)
+			if err != nil {
+				return err
+			}
+			writes = append(writes, store.Create(audit.HeadPath(run.ID), map[string]any{"at": r.now()}, head))
+		}
+		_, err = r.Store.Commit(ctx, append(writes, store.Delete(d.Path, d.Version))...)
+		if !errors.Is(err, store.ErrConflict) || try == maxRaces {
+			return err
+		}
+		docs, err := r.Store.Get(ctx, d.Path)
+		if err != nil || !docs[0].Exists() { // another process deletes it too
+			return err
+		}
+		d = docs[0]
+	}
+}
+
+// Deletions counts what FinishDeletions found.
+type Deletions struct {
+	Begun int // conversations whose deletion was cut off, as far as there was time to look
+	Gone  int // of those, deleted to the end
+}
+
+// FinishDeletions goes on with deletions of conversations that were cut off, as far as ctx's time reaches. One that fails
+// does not stop the others; it is tried again later.
+func (r *Records) FinishDeletions(ctx context.Context) (d Deletions, err error) {
+	docs, err := r.Store.Query(ctx, store.Query{Collection: "threads", OrderBy: "deleting", Limit: sweptThreads,
+		Where: []store.Filter{{Field: "deleting", Op: "<=", Value: r.now()}}})
+	if err != nil {
+		return d, down(err)
+	}
+	var failed []error
+	for _, doc := range docs {
+		d.Begun++
+		err := r.eraseThread(ctx, doc.Path)
+		switch {
+		case errors.Is(err, errLater), ctx.Err() != nil:
+			return d, errors.Join(failed...)
+		case err == nil:
+			d.Gone++
+		default:
+			failed = append(failed, fmt.Errorf("%s: %w", doc.Path, err), r.postpone(ctx, doc))
+		}
+	}
+	return d, errors.Join(failed...)
+}
+
+// postpone lets other deletions come before one that failed.
+func (r *Records) postpone(ctx context.Context, d store.Doc) error {
+	fields := map[string]any{"uid": d.Fields["uid"], "deleting": r.now().Add(deleteLater)}
+	_, err := r.Store.Commit(ctx, store.Update(d.Path, d.Version, fields, d.Data))
+	if errors.Is(err, store.ErrConflict) { // somebody else has gone on with it
+		return nil
+	}
+	return err
+}
+
+// Erase deletes what is kept of a user who has been shut out: runs with their events and approvals, threads with their
+// messages, the allowlist. A run that has not ended stops it with PolicyError busy. It may be cut off anywhere and asked
+// for again.
+//
+// The audit stays, or it would not be one: its entries hold the user's id, keyed hashes and outcomes, and no content, and
+// the keys (nonces) are deleted. The user's own document stays as well, with the id and the lock and nothing else, so that
+// whatever of theirs was still on its way finds the door shut, and an ID token that is still good opens nothing.
+func (r *Records) Erase(ctx context.Context, uid string) error {
+	u, err := r.User(ctx, uid)
+	if err != nil {
+		return err
+	}
+	bare := agent.User{UID: uid, Disabled: true}
+	if !u.Disabled {
+		return fault.New(fault.Policy, fault.CodeBusy, "This user has not been shut out, so that more could be kept of them at any time.")
+	}
+	if reflect.DeepEqual(u, bare) {
+		if left, err := r.leftOf(ctx, uid); err != nil || !left {
+			return err
+		}
+	}
+	err = r.moveUser(ctx, uid, func(u *agent.User) (*audit.Entry, bool) {
+		begins := !u.Deleting
+		u.Deleting = true
+		return &audit.Entry{Kind: audit.Deletion}, begins
+	})
+	if err != nil {
+		return err
+	}
+	if err := r.deleteRuns(ctx, runsOf(uid, runPage)); err != nil {
+		return down(err)
+	}
+	for _, threads := range []store.Query{threadsOf(uid), deletingOf(uid)} {
+		err := r.every(ctx, threads, func(d store.Doc) error { return r.eraseThread(ctx, d.Path) })
+		if err != nil {
+			return down(err)
+		}
+	}
+	return r.moveUser(ctx, uid, func(u *agent.User) (*audit.Entry, bool) {
+		changed := !reflect.DeepEqual(*u, bare)
+		*u = bare
+		return &audit.Entry{Kind: audit.Deleted}, changed
+	})
+}
+
+// leftOf reports whether a run or a thread of the user is left.
+func (r *Records) leftOf(ctx context.Context, uid string) (bool, error) {
+	for _, q := range []store.Query{runsOf(uid, 1), threadsOf(uid), deletingOf(uid)} {
+		q.Limit = 1
+		if docs, err := r.Store.Query(ctx, q); err != nil || len(docs) > 0 {
+			return true, down(err)
+		}
+	}
+	return false, nil
+}
+
+func deletingOf(uid string) store.Query {
+	return store.Query{Collection: "threads", OrderBy: "deleting", Limit: userPage, Where: []store.Filter{{Field: "uid", Op: "==", Value: uid}}}
+}

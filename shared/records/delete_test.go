@@ -1,0 +1,421 @@
+package records_test
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/scripts/emulators"
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/policy"
+	"github.com/countersign-run/countersign/shared/records"
+	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/store/embedded"
+	"github.com/countersign-run/countersign/shared/store/firestore"
+)
+
+// onEachStore runs a test on both stores; open makes an empty one.
+func onEachStore(t *testing.T, test func(t *testing.T, open func(testing.TB) *witness)) {
+	t.Run("embedded", func(t *testing.T) {
+		test(t, func(t testing.TB) *witness {
+			st, err := embedded.OpenMemory(time.Now)
+			return newWitness(t, st, err)
+		})
+	})
+	t.Run("firestore", func(t *testing.T) {
+		t.Setenv("FIRESTORE_EMULATOR_HOST", emulators.Firestore(t))
+		test(t, func(t testing.TB) *witness {
+			st, err := firestore.Open(t.Context(), "demo-"+strings.ToLower(rand.Text()), "")
+			w := newWitness(t, st, err)
+			w.warm(t)
+			return w
+		})
+	})
+}
+
+// warm waits for an emulator whose first commits take longer than the store's clients wait.
+func (w *witness) warm(t testing.TB) {
+	t.Helper()
+	for try := 0; ; try++ {
+		_, err := w.Store.Commit(t.Context(), store.Delete("warm/up", time.Time{}))
+		if err == nil {
+			return
+		}
+		if try == 10 {
+			t.Fatal(err)
+		}
+	}
+}
+
+// witness is a store that knows which documents were written, and kills its process at a commit.
+type witness struct {
+	store.Store
+	n     int // commits until the process dies; 0 never
+	after bool
+	mu    sync.Mutex
+	paths map[string]bool
+}
+
+// killed is what a process says when it dies in a test.
+type killed struct{}
+
+func newWitness(t testing.TB, st store.Store, err error) *witness {
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = st.Close() })
+	return &witness{Store: st, paths: map[string]bool{}}
+}
+
+func (w *witness) Commit(ctx context.Context, writes ...store.Write) ([]time.Time, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, write := range writes {
+		w.paths[write.Doc.Path] = true
+	}
+	w.n--
+	if w.n == 0 && !w.after {
+		panic(killed{})
+	}
+	v, err := w.Store.Commit(ctx, writes...)
+	if w.n == 0 {
+		panic(killed{})
+	}
+	return v, err
+}
+
+// left are the documents that were written and are still there.
+func (w *witness) left(t testing.TB) (paths []string) {
+	t.Helper()
+	var all []string
+	for p := range w.paths {
+		all = append(all, p)
+	}
+	slices.Sort(all)
+	for page := range slices.Chunk(all, store.MaxReads) {
+		docs, err := w.Get(t.Context(), page...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range docs {
+			if d.Exists() {
+				paths = append(paths, d.Path)
+			}
+		}
+	}
+	return paths
+}
+
+func (w *witness) records() *records.Records { return &records.Records{Store: w, Now: time.Now} }
+
+// die runs f in a process that may be killed, and reports whether it was.
+func die(f func()) (died bool) {
+	defer func() {
+		if r := recover(); r != nil {
+			if _, ok := r.(killed); !ok {
+				panic(r)
+			}
+			died = true
+		}
+	}()
+	f()
+	return false
+}
+
+const (
+	long    = "thread-0000000001"
+	endless = 900 // parts of the messages of a long conversation: more than one commit deletes, and one read gives
+)
+
+// converseAtLength writes a conversation of ana's with n parts, and two runs of it that have ended, one with an approval.
+func converseAtLength(t testing.TB, w *witness, n int) {
+	t.Helper()
+	th := &agent.Thread{ID: long, UID: "ana", Title: "t", CreatedAt: began, UpdatedAt: began}
+	var writes []store.Write
+	add := func(path string, fields map[string]any, v any) {
+		data, err := agent.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		writes = append(writes, store.Create(path, fields, data))
+	}
+	message := func(i int) agent.Message {
+		return agent.Message{Seq: int64(i), Role: agent.RoleUser, Text: fmt.Sprintf("%d secret", i), At: began}
+	}
+	for i := 1; i <= n; i++ {
+		th.Log.Chunks = append(th.Log.Chunks, int64(i))
+		add(agent.ChunkPath(agent.ThreadPath(long), "messages", int64(i)), nil, []agent.Message{message(i)})
+	}
+	th.Log.Tail, th.Log.Count = []agent.Message{message(n + 1)}, int64(n+1)
+	add(agent.ThreadPath(long), map[string]any{"uid": "ana", "updatedAt": began}, th)
+	for i := 1; i <= 2; i++ {
+		run := agent.Run{ID: fmt.Sprintf("run-00000000000%d", i), UID: "ana", ThreadID: long, CreatedAt: began, Approvals: i - 1}
+		var e audit.Entry
+		e, run.Audit = audit.Seal(run.Audit, audit.Entry{RunID: run.ID, UID: "ana", At: began, Kind: audit.Requested})
+		add(audit.Path(run.ID, 1), e.Fields(), e)
+		for a := range run.Approvals {
+			id := agent.ApprovalID(run.ID, a+1)
+			add(agent.ApprovalPath(id), map[string]any{"uid": "ana", "status": "approved", "requestedAt": began}, agent.Approval{ID: id, UID: "ana", RunID: run.ID})
+		}
+		queued := agent.Event{Seq: 1, At: began, Type: agent.RunQueued, Queued: &agent.Question{Prompt: "secret"}}
+		run.Log = agent.Log[agent.Event]{Tail: []agent.Event{queued}, Count: 1}
+		add(agent.RunPath(run.ID), map[string]any{"uid": "ana", "threadId": long, "status": "completed", "createdAt": began}, run)
+	}
+	for page := range slices.Chunk(writes, 100) {
+		if _, err := w.Commit(t.Context(), page...); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestALongConversation reads, exports and deletes one that has more parts than one read or commit takes.
+func TestALongConversation(t *testing.T) {
+	onEachStore(t, func(t *testing.T, open func(testing.TB) *witness) {
+		w := open(t)
+		converseAtLength(t, w, endless)
+		r := w.records()
+		page, err := r.Messages(t.Context(), "ana", long, 3, 50) // the first page, which is the furthest back
+		if err != nil || len(page.Messages) != 2 || page.Messages[0].Seq != 1 || page.Before != 0 {
+			t.Errorf("the first messages: %+v, %v", page, err)
+		}
+		kinds := map[string]int{}
+		if err := r.Export(t.Context(), "ana", func(i records.Item) error { kinds[i.Kind]++; return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if kinds[records.ItemMessage] != endless+1 || kinds[records.ItemRun] != 2 || kinds[records.ItemThread] != 1 {
+			t.Errorf("the export has %v", kinds)
+		}
+		if gone, err := r.DeleteThread(t.Context(), "ana", long); err != nil || !gone {
+			t.Fatalf("%t %v", gone, err)
+		}
+		onlyAudit(t, w, audit.Exported, audit.Deletion, audit.Deleted)
+	})
+}
+
+// onlyAudit checks that nothing but the audit is left, and that ana's own chain is whole and has entries of these kinds.
+func onlyAudit(t *testing.T, w *witness, kinds ...string) {
+	t.Helper()
+	for _, p := range w.left(t) {
+		if !strings.HasPrefix(p, "audit/") && !strings.HasPrefix(p, "audit_heads/") && p != agent.UserPath("ana") {
+			t.Errorf("%s is left", p)
+		}
+	}
+	ownChain(t, w, "ana", kinds...)
+	for i := 1; i <= 2; i++ {
+		entries, head, err := w.records().Chain(t.Context(), fmt.Sprintf("run-00000000000%d", i))
+		if err != nil || head == nil || len(audit.Verify(entries, *head)) > 0 || len(entries) != 1 {
+			t.Errorf("run %d: the chain is not whole: %v %+v", i, err, entries)
+		}
+	}
+}
+
+// ownChain gives the user's own chain, which must be whole, hold no content, and have entries of these kinds, in order.
+func ownChain(t *testing.T, w *witness, uid string, kinds ...string) []audit.Entry {
+	t.Helper()
+	entries, head, err := w.records().Chain(t.Context(), audit.Own(uid))
+	if err != nil || head == nil {
+		t.Fatalf("the user's own chain has no end: %v", err)
+	}
+	if wrong := audit.Verify(entries, *head); len(wrong) > 0 {
+		t.Errorf("the user's own chain: %v", wrong)
+	}
+	var got []string
+	for _, e := range entries {
+		got = append(got, e.Kind)
+		if b, err := json.Marshal(e); err != nil || strings.Contains(string(b), "secret") || strings.Contains(string(b), "@") || e.UID != uid {
+			t.Errorf("entry %s, %v", b, err)
+		}
+	}
+	if !slices.Equal(got, kinds) {
+		t.Errorf("the user's own chain has %q, want %q", got, kinds)
+	}
+	return entries
+}
+
+// TestDeletionKilledAtEveryCommit kills a deletion before and after each of its commits. Once it was begun the
+// conversation is gone for its user, and the sweep finishes it; until then it is as it was.
+func TestDeletionKilledAtEveryCommit(t *testing.T) {
+	onEachStore(t, func(t *testing.T, open func(testing.TB) *witness) {
+		for _, after := range []bool{false, true} {
+			for n, died := 1, true; died; n++ {
+				died = false
+				t.Run(fmt.Sprintf("after=%t/%d", after, n), func(t *testing.T) {
+					w := open(t)
+					converseAtLength(t, w, endless)
+					w.n, w.after = n, after
+					died = die(func() { _, _ = w.records().DeleteThread(t.Context(), "ana", long) })
+					if died == (n > 6) { // the mark, two runs, two pages of messages, the thread
+						t.Fatalf("commit %d: killed: %t", n, died)
+					}
+					w.mu, w.n = sync.Mutex{}, 0
+					begun := n > 1 || after
+					seen(t, w, !begun)
+					d, err := w.records().FinishDeletions(t.Context())
+					if err != nil || (d.Begun == 1) != (begun && (n < 6 || !after) && died) || d.Gone != d.Begun {
+						t.Fatalf("the sweep found %+v, %v", d, err)
+					}
+					if !begun {
+						ask(t, w)
+					}
+					onlyAudit(t, w, audit.Deletion, audit.Deleted)
+				})
+				if t.Failed() {
+					return
+				}
+			}
+		}
+	})
+}
+
+func ask(t *testing.T, w *witness) {
+	t.Helper()
+	if gone, err := w.records().DeleteThread(t.Context(), "ana", long); err != nil || !gone {
+		t.Fatalf("%t %v", gone, err)
+	}
+}
+
+// seen checks whether ana can see her conversation.
+func seen(t *testing.T, w *witness, want bool) {
+	t.Helper()
+	r := w.records()
+	threads, _, err := r.Threads(t.Context(), "ana", "", 10)
+	if err != nil || (len(threads) == 1) != want {
+		t.Errorf("%d conversations are listed: %v", len(threads), err)
+	}
+	_, err = r.Messages(t.Context(), "ana", long, 1<<40, 10)
+	if want != (err == nil) || !want && !fault.Is(err, fault.Auth, fault.CodeNotFound) {
+		t.Errorf("its messages: %v", err)
+	}
+	if err := r.Each(t.Context(), "ana", func(i records.Item) error {
+		if !want && (i.Kind == records.ItemThread || i.Kind == records.ItemMessage) {
+			t.Errorf("the export has a %s", i.Kind)
+		}
+		return nil
+	}); err != nil {
+		t.Errorf("the export: %v", err)
+	}
+}
+
+// TestADeletionIsTakenUp asks again for one that was cut off, has two processes at it at once, and has one that cannot be
+// read stand before it.
+func TestADeletionIsTakenUp(t *testing.T) {
+	onEachStore(t, func(t *testing.T, open func(testing.TB) *witness) {
+		w := open(t)
+		converseAtLength(t, w, endless)
+		short, cancel := context.WithTimeout(t.Context(), 3*time.Second) // less than is kept for the answer
+		defer cancel()
+		if gone, err := w.records().DeleteThread(short, "ana", long); err != nil || gone {
+			t.Fatalf("without time: %t %v", gone, err)
+		}
+		seen(t, w, false)
+		if _, err := w.records().DeleteThread(t.Context(), "eve", long); !fault.Is(err, fault.Auth, fault.CodeNotFound) {
+			t.Errorf("a stranger is told %v", err)
+		}
+		broken := map[string]any{"uid": "eve", "deleting": time.Now().Add(-time.Hour)}
+		if _, err := w.Commit(t.Context(), store.Create(agent.ThreadPath("thread-of-nobody-1"), broken, []byte(`[]`))); err != nil {
+			t.Fatal(err)
+		}
+		var swept records.Deletions
+		var failed error
+		var both sync.WaitGroup
+		both.Go(func() { swept, failed = w.records().FinishDeletions(t.Context()) })
+		both.Go(func() { ask(t, w) })
+		both.Wait()
+		if failed == nil || swept.Begun < 1 || !strings.Contains(failed.Error(), "thread-of-nobody-1") {
+			t.Errorf("the sweep says %+v, %v", swept, failed)
+		}
+		if d, err := w.records().FinishDeletions(t.Context()); err != nil || d.Begun != 0 {
+			t.Errorf("what cannot be read is tried at once again: %+v %v", d, err)
+		}
+		if _, err := w.Commit(t.Context(), store.Delete(agent.ThreadPath("thread-of-nobody-1"), time.Time{})); err != nil {
+			t.Fatal(err)
+		}
+		onlyAudit(t, w, audit.Deletion, audit.Deleted)
+	})
+}
+
+// TestErasureKilledAtEveryCommit deletes a user who has a long conversation, and one whose deletion was begun, in a process
+// that is killed before and after each commit: once it is asked for again all is gone but the audit and the lock.
+func TestErasureKilledAtEveryCommit(t *testing.T) {
+	onEachStore(t, func(t *testing.T, open func(testing.TB) *witness) {
+		for _, after := range []bool{false, true} {
+			for n, died := 1, true; died; n++ {
+				died = false
+				t.Run(fmt.Sprintf("after=%t/%d", after, n), func(t *testing.T) {
+					w := open(t)
+					converseAtLength(t, w, 450)
+					put(t, w, agent.ThreadPath("thread-0000000002"), map[string]any{"uid": "ana", "deleting": began}, agent.Thread{ID: "thread-0000000002", UID: "ana", Deleting: true})
+					if changed, err := w.records().Shut(t.Context(), "ana", true); err != nil || !changed {
+						t.Fatal(changed, err)
+					}
+					w.n, w.after = n, after
+					died = die(func() { _ = w.records().Erase(t.Context(), "ana") })
+					w.mu, w.n = sync.Mutex{}, 0
+					if err := w.records().Each(t.Context(), "ana", func(records.Item) error { return nil }); err != nil {
+						t.Errorf("the export in between: %v", err)
+					}
+					for range 2 {
+						if err := w.records().Erase(t.Context(), "ana"); err != nil {
+							t.Fatal(err)
+						}
+					}
+					u, err := w.records().User(t.Context(), "ana")
+					if err != nil || !reflect.DeepEqual(u, agent.User{UID: "ana", Disabled: true}) {
+						t.Errorf("the lock is %+v, %v", u, err)
+					}
+					if died == (n > 7) { // the mark, two runs, a page of messages, two threads, the lock
+						t.Fatalf("commit %d: killed: %t", n, died)
+					}
+					onlyAudit(t, w, audit.ShutOut, audit.Deletion, audit.Deleted, audit.Deleted)
+				})
+				if t.Failed() {
+					return
+				}
+			}
+		}
+	})
+}
+
+// TestOwnChain puts everything that happens outside of runs on record, without an address.
+func TestOwnChain(t *testing.T) {
+	onEachStore(t, func(t *testing.T, open func(testing.TB) *witness) {
+		w := open(t)
+		r := w.records()
+		id := policy.EntryID("ana", "mail", "bob@x.org")
+		put(t, w, agent.UserPath("ana"), nil, agent.User{UID: "ana", Allow: []policy.Entry{{ID: id, Tool: "mail", Recipient: "bob@x.org"}}})
+		if err := r.Disallow(t.Context(), "ana", id); err != nil {
+			t.Fatal(err)
+		}
+		for _, out := range []bool{true, true, false, false} {
+			if _, err := r.Shut(t.Context(), "ana", out); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := r.Export(t.Context(), "ana", func(records.Item) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		entries := ownChain(t, w, "ana", audit.Withdrew, audit.ShutOut, audit.LetIn, audit.Exported)
+		if e := entries[0]; e.Tool != "mail" || e.InputHash == "" || e.InputHash == id || e.Ref == id {
+			t.Errorf("the always-allow that was taken back is %+v", e)
+		}
+		page, err := r.Audit(t.Context(), "ana", audit.Own("ana"), "", 10)
+		if err != nil || len(page.Entries) != 4 || page.Head == nil || len(audit.Verify(page.Entries, *page.Head)) > 0 {
+			t.Errorf("her own page of it: %+v %v", page, err)
+		}
+		if _, err := r.Audit(t.Context(), "eve", audit.Own("ana"), "", 10); !fault.Is(err, fault.Auth, fault.CodeNotFound) {
+			t.Errorf("a stranger is told %v", err)
+		}
+		if page, err := r.Audit(t.Context(), "ana", "", "", 10); err != nil || len(page.Entries) != 4 {
+			t.Errorf("among all of hers: %d entries, %v", len(page.Entries), err)
+		}
+	})
+}
