@@ -118,6 +118,9 @@ func (s source) fields(t *testing.T, name string) (needed, all []string) {
 			t.Fatal(err)
 		}
 		field, rest, _ := strings.Cut(reflect.StructTag(quoted).Get("json"), ",")
+		if field == "-" {
+			continue
+		}
 		all = append(all, field)
 		if rest == "" {
 			needed = append(needed, field)

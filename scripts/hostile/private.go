@@ -123,7 +123,7 @@ func (s *stage) privateFailure(text string) error {
 	return err
 }
 
-// privateBody sends the text as a mail's body; the audit has its hash.
+// privateBody sends the text as a mail's body; the audit has its hash, keyed with the run's nonce.
 func (s *stage) privateBody(text string) error {
 	s.private[text] = true
 	run, err := s.opened(s.as, "gmail_send", world.Mail("ana@example.com", "s", text))
@@ -133,9 +133,13 @@ func (s *stage) privateBody(text string) error {
 	if err != nil {
 		return err
 	}
+	stored, _, err := s.w.App.API.Records.Run(s.ctx, run.RunID)
+	if err != nil {
+		return err
+	}
 	entries, _, err := s.chain(run)
 	for _, e := range entries {
-		if e.InputHash != run.Approvals[0].ArgsHash {
+		if e.InputHash != audit.InputHash(stored.Nonce, run.Approvals[0].ArgsHash) || e.InputHash == run.Approvals[0].ArgsHash {
 			err = errors.Join(err, fmt.Errorf("entry %d has the input hash %q", e.Seq, e.InputHash))
 		}
 	}

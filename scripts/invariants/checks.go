@@ -162,6 +162,11 @@ func (c *checked) chain() {
 	for _, p := range audit.Verify(c.entries, c.run.Audit) {
 		c.violates(AuditChain, "%s", p)
 	}
+	for _, e := range c.entries {
+		if a := c.state.Action(e.ActionID); a != nil && e.InputHash != "" && e.InputHash == a.ArgsHash {
+			c.violates(AuditChain, "entry %d holds the hash of the arguments itself, of which they can be guessed", e.Seq)
+		}
+	}
 	has := func(kind, action string) bool {
 		return slices.ContainsFunc(c.entries, func(e audit.Entry) bool { return e.Kind == kind && e.ActionID == action })
 	}

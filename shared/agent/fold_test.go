@@ -125,7 +125,7 @@ func TestStateMachine(t *testing.T) {
 		if err != nil || snapshot(t, again) != snapshot(t, s) {
 			t.Fatalf("%v: the same events add up to another state", err)
 		}
-		views, err := agent.ViewEvents(taken, 0)
+		views, err := agent.ViewEvents(nil, taken, 0)
 		if err != nil || len(views) != len(taken) {
 			t.Fatalf("%v: %d views of %d events", err, len(views), len(taken))
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/timezone"
@@ -29,12 +30,14 @@ type RunView struct {
 	Locale      string        `json:"locale,omitempty"`
 	CreatedAt   time.Time     `json:"createdAt"`
 	UpdatedAt   time.Time     `json:"updatedAt"`
+	Nonce       []byte        `json:"-"` // the run's
 }
 
 // ActionView is an action as its owner sees it: the record of seed 000 §9, without arguments.
 type ActionView struct {
 	ActionID         string       `json:"actionId"`
 	Tool             string       `json:"tool"`
+	ToolName         string       `json:"toolName"` // the same, as seed 000 §9 calls it
 	Status           ActionStatus `json:"status"`
 	RequiresApproval bool         `json:"requiresApproval"`
 	ApprovalID       string       `json:"approvalId,omitempty"`
@@ -57,9 +60,9 @@ type ActionView struct {
 func View(r Run, s *State, summary string) *RunView {
 	v := &RunView{OK: true, RunID: r.ID, ThreadID: r.ThreadID, Status: s.Status, Summary: summary, Actions: []*ActionView{},
 		ModelCalls: len(s.Turns), Usage: s.Usage, LastEvent: r.Log.Count,
-		TimeZone: cmp.Or(r.Region.TimeZone, timezone.UTC), Locale: r.Region.Locale, CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt}
+		TimeZone: cmp.Or(r.Region.TimeZone, timezone.UTC), Locale: r.Region.Locale, CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt, Nonce: r.Nonce}
 	for _, a := range s.Actions {
-		v.Actions = append(v.Actions, ViewAction(s, a))
+		v.Actions = append(v.Actions, ViewAction(r.Nonce, s, a))
 	}
 	if s.End != nil {
 		v.Summary = s.End.Summary
@@ -70,10 +73,10 @@ func View(r Run, s *State, summary string) *RunView {
 	return v
 }
 
-// ViewAction is the action as its owner sees it.
-func ViewAction(s *State, a *Action) *ActionView {
-	v := &ActionView{ActionID: a.ID, Tool: a.Tool, Status: a.Status, RequiresApproval: a.RequiresApproval, ApprovalID: a.ApprovalID, Kind: a.Kind,
-		Decision: a.Decision, Edited: a.Edited, ExecutionStatus: a.Execution, PolicyDecision: a.PolicyDecision, InputHash: a.ArgsHash,
+// ViewAction is the action as its owner sees it. Its input hash is that of the audit, made with the run's nonce.
+func ViewAction(nonce []byte, s *State, a *Action) *ActionView {
+	v := &ActionView{ActionID: a.ID, Tool: a.Tool, ToolName: a.Tool, Status: a.Status, RequiresApproval: a.RequiresApproval, ApprovalID: a.ApprovalID, Kind: a.Kind,
+		Decision: a.Decision, Edited: a.Edited, ExecutionStatus: a.Execution, PolicyDecision: a.PolicyDecision, InputHash: audit.InputHash(nonce, a.ArgsHash),
 		PlannedAt: a.PlannedAt, UpdatedAt: a.UpdatedAt}
 	if a.Turn >= 1 && a.Turn <= len(s.Turns) {
 		v.ModelName = s.Turns[a.Turn-1].Model
@@ -120,7 +123,7 @@ type EventView struct {
 
 // ViewEvents gives the events after the number, each with the action as it was then. The state machine is run over all
 // of them, since an event says only what changed.
-func ViewEvents(events []Event, after int64) ([]EventView, error) {
+func ViewEvents(nonce []byte, events []Event, after int64) ([]EventView, error) {
 	var out []EventView
 	s := &State{}
 	for _, e := range events {
@@ -140,7 +143,7 @@ func ViewEvents(events []Event, after int64) ([]EventView, error) {
 			v.Status, v.Text = e.End.Status, e.End.Summary
 		}
 		if a := s.Action(e.ActionID); a != nil {
-			v.Action = ViewAction(s, a)
+			v.Action = ViewAction(nonce, s, a)
 		}
 		out = append(out, v)
 	}

@@ -186,10 +186,10 @@ func getEvents(r *request) (any, error) {
 	out := &ndjson{w: r.w}
 	defer out.pings()()
 	for every := watchFirst; ; every = min(every*5/4, watchMost) {
-		_, events, err := r.api.Loop.Get(ctx, r.uid, id)
+		v, events, err := r.api.Loop.Get(ctx, r.uid, id)
 		var views []agent.EventView
 		if err == nil {
-			views, err = agent.ViewEvents(events, after)
+			views, err = agent.ViewEvents(v.Nonce, events, after)
 		}
 		switch {
 		case err != nil && !out.started():

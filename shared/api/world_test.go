@@ -53,12 +53,14 @@ type world struct {
 	model  *script.Model
 	loop   *loop.Loop
 	api    *api.API
+	rec    *records.Records
 	issuer *issuer.Issuer
 	logs   *bytes.Buffer
 
 	mu     sync.Mutex
 	queued []string
 	sent   []string
+	calls  []tool.Call // of the mail tool
 }
 
 func newWorld(t testing.TB) *world {
@@ -78,6 +80,7 @@ func newWorld(t testing.TB) *world {
 		t.Fatal(err)
 	}
 	rec := &records.Records{Store: st, Now: time.Now}
+	w.rec = rec
 	users, err := auth.New(auth.Config{Issuer: srv.URL + "/issuer", Audience: audience})
 	if err != nil {
 		t.Fatal(err)
@@ -143,9 +146,10 @@ func (w *world) mail() *tool.Tool {
 		Preview: func(in mailArgs) tool.Preview {
 			return tool.Preview{Title: "Mail to " + strings.Join(in.To, ", "), Fields: []tool.Field{{Label: "Text", Value: in.Text}}}
 		},
-		Execute: func(_ context.Context, _ tool.Call, in mailArgs) (mailResult, error) {
+		Execute: func(_ context.Context, c tool.Call, in mailArgs) (mailResult, error) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
+			w.calls = append(w.calls, c)
 			w.sent = append(w.sent, strings.Join(in.To, ",")+": "+in.Text)
 			return mailResult{ID: "m1"}, nil
 		},

@@ -95,10 +95,11 @@ const NonceSize = 32
 // entry is about, and deleted with it. A hash alone would let anybody who has the audit try out what the input may have
 // been. Without an input it is empty.
 //
-// Entries of the releases before hold the hash itself. They stay, because nothing in a chain may change.
+// Entries of earlier releases hold the hash itself, and so does this give it where no nonce was made yet. They stay,
+// because nothing in a chain may change.
 func InputHash(nonce []byte, hash string) string {
-	if hash == "" {
-		return ""
+	if hash == "" || len(nonce) == 0 {
+		return hash
 	}
 	mac := hmac.New(sha256.New, nonce)
 	mac.Write([]byte(hash))

@@ -201,7 +201,7 @@ func TestAConversationIsOneThread(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := rec.DeleteThread(t.Context(), alice, got[0].ThreadID); err != nil {
+	if _, err := rec.DeleteThread(t.Context(), alice, got[0].ThreadID); err != nil {
 		t.Fatal(err)
 	}
 	threads()
@@ -221,7 +221,7 @@ func TestWhatWasDeletedIsNotDoneAgain(t *testing.T) {
 	rec := &records.Records{Store: w.core.Store, Now: w.chat.Now}
 	threads, _, err := rec.Threads(t.Context(), alice, "", 10)
 	if err == nil {
-		err = rec.DeleteThread(t.Context(), alice, threads[0].ThreadID)
+		_, err = rec.DeleteThread(t.Context(), alice, threads[0].ThreadID)
 	}
 	if err != nil {
 		t.Fatal(err)

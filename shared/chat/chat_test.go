@@ -8,10 +8,12 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/chat"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/model/script"
+	"github.com/countersign-run/countersign/shared/store"
 )
 
 func call(name, args string) script.Call { return script.Call{Name: name, Args: json.RawMessage(args)} }
@@ -98,6 +100,36 @@ func TestAnActionWithoutApprovalIsOnTheRecord(t *testing.T) {
 	w := newWorld(t, script.Turn{Calls: []script.Call{call("action_like", `{"stars":1}`)}}, script.Turn{Text: "Liked."})
 	if r := w.say("like it", nil); r.Message != "Liked." || len(w.did) != 1 {
 		t.Fatalf("%+v, effects %v", r, w.did)
+	}
+}
+
+// TestTheRecordNamesTheModel of an action that a page's assistant asks for, at once and in a later request: seed 000 §9.
+func TestTheRecordNamesTheModel(t *testing.T) {
+	w := newWorld(t, script.Turn{Calls: []script.Call{call("action_like", `{"stars":1}`), call("click-add-to-cart", `{"key":"m1"}`)}},
+		script.Turn{Calls: []script.Call{call("action_submitRating", `{"stars":2}`)}})
+	r := w.say("like and rate it", nil)
+	r = w.answer(r.History, chat.Result{CallID: r.Calls[0].ID, Result: "{}"})
+	w.decide(r.Calls[0].Approval, agent.ApproveOnce)
+	docs, err := w.core.Store.Query(t.Context(), store.Query{Collection: "audit", OrderBy: "at", Limit: 100})
+	if err != nil || len(docs) < 5 { // an intent and an outcome, and these and two more
+		t.Fatalf("%d entries, %v", len(docs), err)
+	}
+	runs := map[string]bool{}
+	for _, d := range docs {
+		e, err := audit.Decode(d.Data)
+		if err != nil || e.Model != "script" {
+			t.Errorf("%s (%v)", d.Data, err)
+		}
+		runs[e.RunID] = true
+	}
+	for id := range runs {
+		v, _, err := w.core.Get(t.Context(), alice, id)
+		if err != nil || v.Actions[0].ModelName != "script" {
+			t.Errorf("%+v, %v", v, err)
+		}
+	}
+	if len(runs) != 2 {
+		t.Errorf("%d runs", len(runs))
 	}
 }
 

@@ -61,6 +61,7 @@ func (h *history) unused(n int) int {
 type effect struct {
 	*call
 	action *agent.Action
+	model  string // that asks for it
 	called *loop.Called
 }
 
@@ -106,7 +107,7 @@ func (p *proposing) propose(ctx context.Context, e *effect, n int) (reused bool,
 			UID: p.r.UID, Origin: p.r.Origin, Region: p.r.Region, Prompt: asked(e.action.Tool),
 			ThreadID: agent.KeyedThreadID(p.r.UID, fmt.Sprintf("chat:%s:%d", p.h.Conversation, p.h.Threads)), Title: titleOf(p.r.Origin),
 			Key: p.h.key(n), BodyHash: digest(e.action.Tool, string(e.action.Args)),
-			Call: &loop.Call{Tool: e.action.Tool, Args: e.action.Args},
+			Call: &loop.Call{Tool: e.action.Tool, Args: e.action.Args, Model: e.model},
 		})
 		switch {
 		case err == nil:

@@ -262,7 +262,7 @@ func (u *user) deletes(t *rapid.T) {
 		t.Fatal(err)
 	}
 	for _, th := range threads {
-		if err := u.rec.DeleteThread(u.t.Context(), alice, th.ThreadID); err != nil && !fault.Is(err, fault.Policy, fault.CodeBusy) {
+		if _, err := u.rec.DeleteThread(u.t.Context(), alice, th.ThreadID); err != nil && !fault.Is(err, fault.Policy, fault.CodeBusy) {
 			t.Fatal(err)
 		}
 	}

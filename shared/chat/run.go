@@ -128,7 +128,7 @@ func (c *Chat) carryOut(ctx context.Context, r Request, h *history, talk *loop.C
 		case c.Actions[open.Action.Tool] == nil:
 			k.Page = true
 		default:
-			effects = append(effects, &effect{call: k, action: open.Action})
+			effects = append(effects, &effect{call: k, action: open.Action, model: open.Model})
 		}
 	}
 	if err := (&proposing{c, r, h}).all(ctx, effects); err != nil {

@@ -6,8 +6,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/google"
 	"github.com/countersign-run/countersign/shared/google/tokenkey"
+	"github.com/countersign-run/countersign/shared/store"
 )
 
 func TestRejectedAccessToken(t *testing.T) {
@@ -109,6 +112,43 @@ func TestUnlink(t *testing.T) {
 				t.Errorf("a second time: %+v (%v)", again, err)
 			}
 		})
+	}
+}
+
+// TestLinksAreInTheAudit links an account, links it anew, unlinks it, and has an operator forget it: each is in the user's
+// own chain, by the link's id and without the address.
+func TestLinksAreInTheAudit(t *testing.T) {
+	w := newWorld(t)
+	a := w.instance()
+	w.linked(a, "u1", "one@example.com", compose)
+	w.linked(a, "u1", "two@example.com", compose)
+	for range 2 { // the second time there is none
+		if _, err := a.Unlink(t.Context(), "u1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.linked(a, "u1", "one@example.com", compose)
+	if existed, err := google.Forget(t.Context(), w.store, "u1", w.now()); err != nil || !existed {
+		t.Fatal(existed, err)
+	}
+	docs, err := w.store.Query(t.Context(), store.Query{Collection: "audit", OrderBy: "seq", Limit: 100, Where: []store.Filter{{Field: "runId", Op: "==", Value: audit.Own("u1")}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var entries []audit.Entry
+	got := ""
+	for _, d := range docs {
+		e, err := audit.Decode(d.Data)
+		if err != nil || e.UID != "u1" || e.Ref == "" || strings.Contains(string(d.Data), "example.com") {
+			t.Errorf("%s (%v)", d.Data, err)
+		}
+		entries, got = append(entries, e), got+" "+e.Kind
+	}
+	if got != " linked linked unlinked linked unlinked" || entries[0].Ref == entries[1].Ref || entries[1].Ref != entries[2].Ref {
+		t.Errorf("the chain is%s: %+v", got, entries)
+	}
+	if wrong := audit.Verify(entries, audit.HeadOf(entries)); len(wrong) > 0 {
+		t.Error(wrong)
 	}
 }
 

@@ -68,7 +68,7 @@ func (d *draft) event(e agent.Event) error {
 	}
 	d.events = append(d.events, e)
 	if a := d.state.Action(e.ActionID); a != nil {
-		d.notices = append(d.notices, Notice{Action: agent.ViewAction(d.state, a)})
+		d.notices = append(d.notices, Notice{Action: agent.ViewAction(d.nonce(), d.state, a)})
 	}
 	return nil
 }

@@ -33,6 +33,7 @@ type Conversation struct {
 type OpenCall struct {
 	Action   *agent.Action
 	Response *model.Response // nil where it waits
+	Model    string          // that asks for it
 }
 
 // Conversation gives the user's run in a form that can be kept.
@@ -51,7 +52,7 @@ func (l *Loop) Conversation(ctx context.Context, uid, runID string) (*Conversati
 	}
 	responses := m.responses(len(m.state.Turns))
 	for i, a := range m.state.Current() {
-		call := OpenCall{Action: a}
+		call := OpenCall{Action: a, Model: m.state.Turns[a.Turn-1].Model}
 		if a.Over() {
 			call.Response = &responses[i]
 		}

@@ -14,6 +14,8 @@ type Call struct {
 	Tool string
 	Args json.RawMessage
 	Own  bool // the user makes it themselves, so nobody need be asked; what the policy denies stays denied
+
+	Model string // that asked for it, for the record; empty for a call of the user's own
 }
 
 // Called is a run of one call as its caller sees it.
@@ -107,7 +109,7 @@ func (d *draft) propose(c *Call, at place) error {
 	if err := d.become(agent.Planning); err != nil {
 		return err
 	}
-	if err := d.event(agent.Event{Type: agent.ModelAnswered, Turn: &agent.Turn{Calls: 1}}); err != nil {
+	if err := d.event(agent.Event{Type: agent.ModelAnswered, Turn: &agent.Turn{Calls: 1, Model: c.Model}}); err != nil {
 		return err
 	}
 	return d.judge(agent.Plan{Turn: 1, Tool: c.Tool, Own: c.Own}, c.Args, at)

@@ -312,7 +312,7 @@ func proposeShares(t *testing.T, open func(testing.TB) *world) {
 	shared(2)
 	propose("two")
 	shared(4)
-	if err := w.rec.DeleteThread(ctx, "ana", id); err != nil {
+	if _, err := w.rec.DeleteThread(ctx, "ana", id); err != nil {
 		t.Fatal(err)
 	}
 	propose("three")

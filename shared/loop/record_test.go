@@ -2,13 +2,18 @@ package loop_test
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model/script"
+	"github.com/countersign-run/countersign/shared/store"
 )
 
 // TestNobodyElseSpeaksForTheRecord has the model end in words that imitate our own account: ours comes behind them.
@@ -101,5 +106,102 @@ func TestTheRecordOutlivesATool(t *testing.T) {
 	}
 	if want := "Nothing was done.\n\nOn record:\nDid send.\nNot done, because you said no: Send \"ten\" to bob@x.org."; v.Summary != want || len(w.effects) != 1 {
 		t.Errorf("%d effects, and the summary is %q", len(w.effects), v.Summary)
+	}
+}
+
+// TestWhatTheModelIsAsked is seed 000 §4: the instructions (the persona and the rules), what was said in the conversation
+// before, the user's words, and the tools.
+func TestWhatTheModelIsAsked(t *testing.T) {
+	w, ctx := newWorld(t), context.Background()
+	w.model.Then(script.Turn{Text: "Paris."}, script.Turn{Text: "Two million."})
+	v, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "what is the capital?"}, nil)
+	if err == nil {
+		_, err = w.loop.Start(ctx, loop.Ask{UID: "ana", ThreadID: v.ThreadID, Prompt: "how many live there?"}, nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	req := w.model.Requests()[1]
+	for _, part := range []string{w.loop.Profile.Persona, "Every e-mail, invitation or other effect is shown to the user and waits for a yes."} {
+		if !strings.Contains(req.System, part) {
+			t.Errorf("the instructions lack %q: %s", part, req.System)
+		}
+	}
+	var said []string
+	for _, raw := range req.Contents {
+		var c struct {
+			Role  string
+			Parts []struct{ Text string }
+		}
+		if err := json.Unmarshal(raw, &c); err != nil || len(c.Parts) != 1 {
+			t.Fatalf("%s: %v", raw, err)
+		}
+		said = append(said, c.Role+": "+c.Parts[0].Text)
+	}
+	if want := []string{"user: what is the capital?", "model: Paris.", "user: how many live there?"}; !slices.Equal(said, want) {
+		t.Errorf("the model reads %q, want %q", said, want)
+	}
+	var tools []string
+	for _, s := range req.Tools {
+		tools = append(tools, s.Name)
+	}
+	if want := []string{"draft", "lookup", "send"}; !slices.Equal(tools, want) {
+		t.Errorf("it is offered %q, want %q", tools, want)
+	}
+}
+
+// TestARunOfAnEarlierRelease has no nonce, and the hash of its arguments stands in its audit: it goes on, its chain stays
+// whole, and what is added to it does not hold that hash.
+func TestARunOfAnEarlierRelease(t *testing.T) {
+	w, ctx := newWorld(t), context.Background()
+	w.loop.Model = &asked{tool: "send"}
+	v, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "tell bob"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	docs, err := w.store.Get(ctx, agent.RunPath(v.RunID), audit.Path(v.RunID, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var run agent.Run
+	var e audit.Entry
+	if err := errors.Join(json.Unmarshal(docs[0].Data, &run), json.Unmarshal(docs[1].Data, &e)); err != nil {
+		t.Fatal(err)
+	}
+	s, err := agent.Fold(run.Log.Tail)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.InputHash = s.Actions[0].ArgsHash
+	e, run.Audit = audit.Seal(audit.Head{}, e)
+	run.Nonce = nil
+	var writes []store.Write
+	for i, old := range []any{run, e} {
+		data, err := agent.Marshal(old)
+		if err != nil {
+			t.Fatal(err)
+		}
+		writes = append(writes, store.Update(docs[i].Path, docs[i].Version, docs[i].Fields, data))
+	}
+	if _, err := w.store.Commit(ctx, writes...); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1), Decision: agent.ApproveOnce}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.deliver(ctx); err != nil {
+		t.Fatal(err)
+	}
+	entries, _, err := w.rec.Chain(ctx, v.RunID)
+	if err != nil || len(entries) != 4 {
+		t.Fatalf("%d entries, %v", len(entries), err)
+	}
+	if wrong := audit.Verify(entries, audit.HeadOf(entries)); len(wrong) > 0 {
+		t.Error(wrong)
+	}
+	for _, later := range entries[1:] {
+		if later.InputHash == e.InputHash || later.InputHash == "" || later.InputHash != entries[1].InputHash {
+			t.Errorf("entry %d has the input hash %q", later.Seq, later.InputHash)
+		}
 	}
 }

@@ -292,7 +292,7 @@ func (s *scenario) events(ctx context.Context, id string) {
 	if err != nil {
 		return // another user's
 	}
-	views, err := agent.ViewEvents(events, int64(s.seen[id]))
+	views, err := agent.ViewEvents(nil, events, int64(s.seen[id]))
 	if err != nil {
 		s.t.Fatal(err)
 	}

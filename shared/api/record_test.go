@@ -1,0 +1,234 @@
+package api_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/store/storetest"
+)
+
+// mailed has ana send a mail from the web app's origin, and gives the run.
+func (w *world) mailed(text string) answer {
+	w.t.Helper()
+	w.wants(text)
+	a := w.send("POST", "/api/agent/run", "ana", `{"prompt":"mail bob"}`, header("Origin", webOrigin))
+	w.decide(a, "approve_once")
+	w.push()
+	return a
+}
+
+func (w *world) decide(run answer, decision string) {
+	w.t.Helper()
+	p := w.send("GET", "/api/agent/runs/"+run.at("runId"), "ana", "")
+	id := p.at("actions", "0", "approvalId")
+	if r := w.send("POST", "/api/agent/approvals/resolve", "ana", `{"approvalId":"`+id+`","decision":"`+decision+`"}`); r.StatusCode != http.StatusOK {
+		w.t.Fatalf("%s %s", r.Status, r.body)
+	}
+}
+
+// TestTheToolsContext is seed 000 §5: a tool learns for whom, from where, and for which action of which run it is called.
+func TestTheToolsContext(t *testing.T) {
+	w := newWorld(t)
+	run := w.mailed("ten")
+	if len(w.calls) != 1 {
+		t.Fatalf("%d calls", len(w.calls))
+	}
+	c := w.calls[0]
+	if c.UID != "ana" || c.Origin != webOrigin || c.RunID != run.at("runId") || c.ActionID != run.at("actions", "0", "actionId") {
+		t.Errorf("the tool was called with %+v", c)
+	}
+}
+
+// TestTheRecordOfAnAction is seed 000 §9: all that the record of an action and its audit entries must have.
+func TestTheRecordOfAnAction(t *testing.T) {
+	w := newWorld(t)
+	w.wants("ten")
+	run := w.send("POST", "/api/agent/run", "ana", `{"prompt":"mail bob"}`)
+	card := w.send("GET", "/api/agent/approvals/pending", "ana", "")
+	w.decide(run, "approve_once")
+	w.push()
+	a := w.send("GET", "/api/agent/runs/"+run.at("runId"), "ana", "")
+	hash := card.at("approvals", "0", "argsHash")
+	keyed := audit.InputHash(w.stored(run.at("runId")).Nonce, hash)
+	want := map[string]string{"modelName": "script", "toolName": "mail", "tool": "mail", "inputHash": keyed, "policyDecision": "require_approval",
+		"approvalId": card.at("approvals", "0", "approvalId"), "executionStatus": "succeeded"}
+	for field, value := range want {
+		if got := a.at("actions", "0", field); got != value {
+			t.Errorf("the record has %s %q, want %q", field, got, value)
+		}
+	}
+	for _, field := range []string{"plannedAt", "updatedAt"} {
+		if a.at("actions", "0", field) == "" {
+			t.Errorf("the record has no %s", field)
+		}
+	}
+	entries := w.send("GET", "/api/agent/audit?runId="+run.at("runId"), "ana", "")
+	var page struct{ Entries []audit.Entry }
+	if err := json.Unmarshal(entries.body, &page); err != nil || len(page.Entries) != 4 {
+		t.Fatalf("%v %s", err, entries.body)
+	}
+	for _, e := range page.Entries {
+		if e.Model != "script" || e.Tool != "mail" || e.InputHash != keyed || e.PolicyDecision != "require_approval" || e.ApprovalID == "" || e.ExecutionStatus == "" || e.At.IsZero() {
+			t.Errorf("entry %d is %+v", e.Seq, e)
+		}
+	}
+	if strings.Contains(string(entries.body), hash) {
+		t.Errorf("the audit holds the hash of the arguments itself: %s", entries.body)
+	}
+}
+
+// stored is the run's document.
+func (w *world) stored(id string) (run agent.Run) {
+	w.t.Helper()
+	docs, err := w.store.Get(context.Background(), agent.RunPath(id))
+	if err != nil || !docs[0].Exists() || json.Unmarshal(docs[0].Data, &run) != nil {
+		w.t.Fatalf("run %s: %v", id, err)
+	}
+	return run
+}
+
+// TestDeletedContentCannotBeGuessed tries every hash that the store knows of a mail against what is left of it.
+func TestDeletedContentCannotBeGuessed(t *testing.T) {
+	w := newWorld(t)
+	run := w.mailed("Oncology appointment")
+	before := w.stored(run.at("runId"))
+	if len(before.Nonce) != audit.NonceSize {
+		t.Fatalf("a nonce of %d bytes", len(before.Nonce))
+	}
+	w.mailed("Oncology appointment")
+	s, err := agent.Fold(before.Log.Tail)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hash := s.Actions[0].ArgsHash
+	if a := w.send("DELETE", "/api/agent/threads/"+run.at("threadId"), "ana", ""); a.StatusCode != http.StatusOK {
+		t.Fatalf("%s %s", a.Status, a.body)
+	}
+	left := w.send("GET", "/api/agent/audit?limit=200", "ana", "")
+	var page struct{ Entries []audit.Entry }
+	if err := json.Unmarshal(left.body, &page); err != nil || len(page.Entries) < 10 {
+		t.Fatalf("%v %s", err, left.body)
+	}
+	hashes := map[string]string{}
+	for _, e := range page.Entries {
+		if e.InputHash == hash || e.InputHash == audit.InputHash(nil, hash) {
+			t.Errorf("entry %d of %s can be found by who guesses the mail", e.Seq, e.RunID)
+		}
+		if other, seen := hashes[e.InputHash]; seen && other != e.RunID && e.InputHash != "" {
+			t.Errorf("two runs with the same mail have the same hash in the audit")
+		}
+		hashes[e.InputHash] = e.RunID
+	}
+	for _, path := range []string{agent.RunPath(before.ID), agent.ApprovalPath(agent.ApprovalID(before.ID, 1)), agent.ThreadPath(before.ThreadID)} {
+		if docs, err := w.store.Get(context.Background(), path); err != nil || docs[0].Exists() {
+			t.Errorf("%s is left: %v", path, err)
+		}
+	}
+}
+
+// TestForeignIsAsQuickAsMissing counts what is read for a thing of somebody else's, and for one that is not there: the same,
+// though the run and the conversation are long and have parts in documents of their own.
+func TestForeignIsAsQuickAsMissing(t *testing.T) {
+	w := newWorld(t)
+	run := w.mailed("ten")
+	w.spill(run)
+	none := "aaaaaaaaaaaaaaaaaaaaaaaaaa"
+	counted := storetest.Count(w.store)
+	w.rec.Store, w.loop.Store = counted, counted
+	cost := func(method, path, body string) storetest.Counts {
+		counted.Take()
+		if a := w.send(method, path, "eve", body); a.StatusCode != http.StatusNotFound {
+			t.Fatalf("%s %s: %s %s", method, path, a.Status, a.body)
+		}
+		c := counted.Take()
+		c.Get.Bytes, c.Query.Bytes = 0, 0 // the document itself is read before it is known whose it is
+		return c
+	}
+	for _, tt := range []struct{ method, path, body string }{
+		{"GET", "/api/agent/runs/$RUN", ""},
+		{"GET", "/api/agent/runs/$RUN/events", ""},
+		{"POST", "/api/agent/runs/$RUN/cancel", ""},
+		{"GET", "/api/agent/threads/$THREAD/messages", ""},
+		{"DELETE", "/api/agent/threads/$THREAD", ""},
+		{"GET", "/api/agent/audit?runId=$RUN", ""},
+		{"POST", "/api/agent/approvals/resolve", `{"approvalId":"$RUN-1","decision":"reject"}`},
+		{"POST", "/api/agent/run", `{"prompt":"x","threadId":"$THREAD"}`},
+	} {
+		foreign := strings.NewReplacer("$RUN", run.at("runId"), "$THREAD", run.at("threadId"))
+		missing := strings.NewReplacer("$RUN", none, "$THREAD", none)
+		a, b := cost(tt.method, foreign.Replace(tt.path), foreign.Replace(tt.body)), cost(tt.method, missing.Replace(tt.path), missing.Replace(tt.body))
+		if a != b {
+			t.Errorf("%s %s reads %+v for another user's, and %+v for none", tt.method, tt.path, a, b)
+		}
+	}
+}
+
+// spill moves the run's events and the conversation's messages into documents of their own, as those of long ones are.
+func (w *world) spill(a answer) {
+	w.t.Helper()
+	ctx := context.Background()
+	run := w.stored(a.at("runId"))
+	docs, err := w.store.Get(ctx, agent.RunPath(run.ID), agent.ThreadPath(run.ThreadID))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var thread agent.Thread
+	if err := json.Unmarshal(docs[1].Data, &thread); err != nil {
+		w.t.Fatal(err)
+	}
+	encode := func(v any) []byte {
+		data, err := agent.Marshal(v)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		return data
+	}
+	writes := []store.Write{store.Create(agent.ChunkPath(docs[0].Path, "events", 1), nil, encode(run.Log.Tail)),
+		store.Create(agent.ChunkPath(docs[1].Path, "messages", 1), nil, encode(thread.Log.Tail))}
+	run.Log.Chunks, run.Log.Tail, thread.Log.Chunks, thread.Log.Tail = []int64{1}, nil, []int64{1}, nil
+	writes = append(writes, store.Update(docs[0].Path, docs[0].Version, docs[0].Fields, encode(run)), store.Update(docs[1].Path, docs[1].Version, docs[1].Fields, encode(thread)))
+	if _, err := w.store.Commit(ctx, writes...); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// TestForeignCursors has a cursor used in another list, and by another user: it is refused by its name.
+func TestForeignCursors(t *testing.T) {
+	w := newWorld(t)
+	first := w.mailed("ten")
+	w.mailed("eleven")
+	w.model.Restart()
+	lists := map[string]string{"threads": "/api/agent/threads?limit=1", "audit": "/api/agent/audit?limit=1", "a run's": "/api/agent/audit?limit=1&runId=" + first.at("runId")}
+	for range 2 {
+		w.asks("soon")
+		w.send("POST", "/api/agent/run", "ana", `{"prompt":"mail bob"}`)
+	}
+	lists["pending"] = "/api/agent/approvals/pending?limit=1"
+	cursors := map[string]string{}
+	for name, path := range lists {
+		page := w.send("GET", path, "ana", "")
+		if cursors[name] = page.at("nextCursor"); cursors[name] == "" {
+			t.Fatalf("%s has no next page: %s", name, page.body)
+		}
+	}
+	for of, cursor := range cursors {
+		for in, path := range lists {
+			for _, uid := range []string{"ana", "eve"} {
+				if in == "a run's" && uid == "eve" {
+					continue // it is not there for her at all
+				}
+				a := w.send("GET", path+"&cursor="+cursor, uid, "")
+				own := of == in && uid == "ana"
+				if own && a.StatusCode != http.StatusOK || !own && (a.StatusCode != http.StatusBadRequest || a.at("error", "field") != "cursor") {
+					t.Errorf("the cursor of %s in %s of %s: %s %s", of, in, uid, a.Status, a.body)
+				}
+			}
+		}
+	}
+}
