@@ -54,6 +54,7 @@ var scripts = map[string][]turn{
 	"reload": {{calls: []object{use("click-order", object{})}}, {say: "After the reload."}},
 	"mail":   {{calls: []object{asked("yes")}}, {say: "The mail is sent."}},
 	"policy": {{calls: []object{use("click-add-to-cart", object{"key": "mug-1"}), use("fill-note", object{"value": "two\nlines"}), use("click-order", object{})}}, {say: "As you said."}},
+	"odd":    {{calls: []object{use("trigger-interaction", object{"coordinate": []string{oddRef}}), use("fill-note", object{"value": "\u202egnp.exe\u200b<i>x</i>"})}}, {say: "It was odd."}},
 	"gift":   {{calls: []object{use("toggle-gift", object{"checked": true})}}, {say: "It is a gift."}},
 	"search": {{calls: []object{use("fill-search", object{"value": "blue"})}}, {say: "I looked."}},
 	"when":   {{calls: []object{asked("when")}}, {say: "It is in the calendar."}},
@@ -62,6 +63,9 @@ var scripts = map[string][]turn{
 	"mixed":  {{calls: []object{use("click-add-to-cart", object{"key": "mug-1"}), asked("mixed")}}, {calls: []object{asked("mixed")}}, {say: "Both are done."}},
 	"loop":   {{calls: []object{use("toggle-gift", object{"checked": true})}}},
 }
+
+// oddRef is the name that a page gives to one of its buttons.
+const oddRef = "<img src=x onerror=document.title='owned'>\u202e"
 
 func asked(name string) object {
 	fields := []object{{"label": "To", "value": "ana@example.com"}, {"label": "Message", "value": strings.Repeat("The demo is at ten. ", 20), "long": true}}

@@ -40,8 +40,8 @@ export function questions() {
       const el = /** @type {HTMLElement} */ (find());
       const title = titleOf(el, eventType, data);
       const fields = [
-        ...(data.value === undefined ? [] : [{ label: 'Value', value: [data.value].flat().join('\n') }]),
-        ...(coordinate.length > 1 ? [{ label: 'Where', value: coordinate.slice(0, -1).join(', ') }] : []),
+        ...(data.value === undefined ? [] : [{ label: 'Value', value: visible([data.value].flat().join('\n')) }]),
+        ...(coordinate.length > 1 ? [{ label: 'Where', value: visible(coordinate.slice(0, -1).join(', ')) }] : []),
       ];
       if (!(await listener({ title, fields, signal }))) return 'The user said no; it was not done.';
       return find() === el && titleOf(el, eventType, data) === title ? '' : 'The page has changed since the user was asked; it was not done.';
@@ -53,7 +53,12 @@ export function questions() {
 function titleOf(el, eventType, { checked, value }) {
   const fills = kindOf(el) === 'text' ? 'Fill in' : 'Choose in';
   const verb = checked !== undefined ? (checked ? 'Tick' : 'Untick') : value !== undefined ? fills : { click: 'Click', focus: 'Go to', blur: 'Leave' }[eventType] ?? 'Use';
-  return `${verb} “${labelOf(el)}”`;
+  return `${verb} “${visible(labelOf(el))}”`;
+}
+
+/** Writes out what cannot be seen, or turns the reading direction. @param {string} text */
+function visible(text) {
+  return text.replace(/[^\P{C}\n\t]/gu, (c) => `⟨U+${(c.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}⟩`);
 }
 
 /** Waits for clicks of the user, at most ms each, and tells those who listen. @param {number} ms */

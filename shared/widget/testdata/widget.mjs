@@ -427,6 +427,32 @@ const steps = {
     await page.context().close();
   },
 
+  'odd names and words of a page are text, and what cannot be seen is written out': async () => {
+    const page = await visit();
+    await page.evaluate(() => {
+      document.body.dataset.agentPolicy = 'ask';
+      const odd = document.body.appendChild(document.createElement('button'));
+      odd.dataset.agentRef = "<img src=x onerror=document.title='owned'>\u202e";
+      odd.dataset.agentLabel = '</h3><b>Save\u202e\u200b\u0007';
+      odd.textContent = 'Odd';
+      odd.onclick = () => { document.body.dataset.odd = 'clicked'; };
+    });
+    await ask(page, 'odd');
+    const first = page.getByRole('region', { name: /^Approval: Click/ });
+    await first.getByText('Click “</h3><b>Save⟨U+202E⟩⟨U+200B⟩⟨U+0007⟩”').waitFor();
+    await first.getByRole('button', { name: 'Approve' }).click();
+    const second = page.getByRole('region', { name: /^Approval: Fill in/ });
+    await second.getByText('⟨U+202E⟩gnp.exe⟨U+200B⟩<i>x</i>').waitFor();
+    await shot(page, 'odd');
+    await second.getByRole('button', { name: 'Reject' }).click();
+    await log(page).getByText('It was odd.').waitFor();
+    expect('the button was clicked', await page.evaluate(() => document.body.dataset.odd === 'clicked'));
+    expect('nothing of it became an element', (await page.locator('gemini-chat').locator('img, b, i').count()) === 0 && (await page.title()) === 'A shop of somebody else');
+    const { problems: wrong } = await seen(page);
+    expect(`the definitions are in order: ${wrong}`, !wrong?.length);
+    await page.context().close();
+  },
+
   'where the browser is, and what its clock shows': async () => {
     for (const [timezoneId, locale, own] of [['Asia/Kolkata', 'en-IN', '4:30'], ['Europe/Berlin', 'de-DE', ''], ['Europe/Paris', 'fr-FR', '']]) {
       const page = await visit({ timezoneId, locale });
@@ -473,6 +499,25 @@ const steps = {
       const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
       expect(`nothing is wider than the screen (by ${wide} pixels)`, wide <= 0);
       await shot(page, `narrow-${colorScheme}`);
+      await page.evaluate(() => { document.body.dataset.agentPolicy = 'ask'; });
+      await input(page).focus();
+      await page.keyboard.type('policy');
+      await page.keyboard.press('Enter');
+      const yes = page.getByRole('region', { name: 'Approval: Click “Add to cart”' }).getByRole('button', { name: 'Approve' });
+      await yes.waitFor();
+      await accessible(page, `${colorScheme} and asked first`);
+      await settled('it can be decided', async () => !(await yes.getAttribute('aria-disabled')));
+      await input(page).focus();
+      await settled('the keyboard reaches Approve', async () => {
+        await page.keyboard.press('Shift+Tab');
+        return yes.evaluate((b) => b.getRootNode().activeElement === b);
+      });
+      await page.keyboard.press('Enter');
+      await page.getByRole('region', { name: 'Approval: Fill in “Note”' }).waitFor();
+      const wider = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+      expect(`nothing of a question is wider than the screen (by ${wider} pixels)`, wider <= 0);
+      await page.locator('gemini-chat').scrollIntoViewIfNeeded();
+      await shot(page, `narrow-question-${colorScheme}`);
       await page.context().close();
     }
   },
