@@ -66,8 +66,9 @@ func verify(ctx context.Context, e entry, archive []byte) (t times, err error) {
 	if err != nil {
 		return t, err
 	}
-	body := []byte{}
-	if t.answered, body, err = start(ctx, dir, bin, append(environment(e.EntryPoint), declared.settings()...)); err != nil {
+	var body []byte
+	t.answered, body, err = start(ctx, dir, bin, append(environment(e.EntryPoint), declared.settings()...))
+	if err != nil {
 		return t, err
 	}
 	t.unbound, err = declared.unbound(body)
