@@ -114,7 +114,7 @@ func (w *proved) stoppedAfterTheFirst(runID, reason string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if v.Status != agent.Failed || string(v.ErrorReason) != reason || !strings.Contains(v.Summary, "bob@x.org") || strings.Contains(v.Summary, "dan@x.org") {
+	if v.Status != agent.Failed || string(v.ErrorReason) != reason || !strings.Contains(v.Summary, "to bob@x.org.\nNot done, because the run ") || !strings.Contains(v.Summary, "(To: dan@x.org, ") {
 		w.t.Errorf("the run is %s %s: %s", v.Status, v.ErrorReason, v.Summary)
 	}
 	if v.Actions[0].Status != agent.ActionCompleted || v.Actions[1].Status != agent.ActionFailed || v.Actions[1].ExecutionStatus != agent.NotStarted {

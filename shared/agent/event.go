@@ -87,6 +87,7 @@ type Question struct {
 	Prompt  string            `json:"prompt"`
 	News    string            `json:"news,omitempty"` // what the model is told before it, of ours
 	History []Message         `json:"history,omitempty"`
+	Mark    string            `json:"mark,omitempty"`    // a word that nobody can have known: what begins with it in the history is the server's record
 	Earlier []json.RawMessage `json:"earlier,omitempty"` // Gemini contents, verbatim
 	Direct  bool              `json:"direct,omitempty"`  // the run is one call, and the model is not asked
 }

@@ -25,6 +25,8 @@ type Message struct {
 	Text       string    `json:"text"`
 	RunID      string    `json:"runId,omitempty"`
 	ApprovalID string    `json:"approvalId,omitempty"` // of a request for approval
+	Outcome    string    `json:"outcome,omitempty"`    // of the run that ends with the message: what it came to, from the record, in one line
+	Words      int       `json:"words,omitempty"`      // where Outcome is set: as many bytes of Text, from its beginning, are the model's own
 	At         time.Time `json:"at"`
 }
 
@@ -58,11 +60,22 @@ func (t *Thread) Add(msgs ...Message) ([]Chunk[Message], error) {
 	return t.Log.Append(historyMessages, tailMessages, msgs...)
 }
 
+// Said is what of the message its speaker has said: what we have added to it, and messages of our own, are not the model's words.
+func (m Message) Said() string {
+	switch {
+	case m.ApprovalID != "":
+		return ""
+	case m.Outcome != "":
+		return m.Text[:min(m.Words, len(m.Text))]
+	}
+	return m.Text
+}
+
 // History is what the model is told of the conversation so far: the newest messages, bounded in number and bytes.
 func (t *Thread) History() []Message {
 	from, size := len(t.Log.Tail), 0
 	for from > 0 && len(t.Log.Tail)-from < historyMessages {
-		size += len(t.Log.Tail[from-1].Text)
+		size += len(t.Log.Tail[from-1].Text) + len(t.Log.Tail[from-1].Outcome)
 		if size > historyBytes {
 			break
 		}

@@ -93,7 +93,7 @@ func (l *Loop) ending(s *agent.State, r agent.Run, now time.Time) *agent.End {
 	case s.Cancelled:
 		return failure(fault.New(fault.Policy, codeCancelled, "The run was cancelled."))
 	case !now.Before(r.Deadline):
-		return failure(fault.New(fault.Policy, "deadline", "The run took longer than it may and was ended."))
+		return failure(fault.New(fault.Policy, codeDeadline, "The run took longer than it may and was ended."))
 	case !allOver(s):
 		return nil
 	case failedWith(s, fault.CodeExpired):
@@ -313,7 +313,7 @@ func (d *draft) end(end *agent.End) error {
 	if err := d.event(agent.Event{Type: agent.RunEnded, End: &out}); err != nil {
 		return err
 	}
-	return d.say(agent.RoleAssistant, "", "%s", out.Summary)
+	return d.conclude(&out, 0)
 }
 
 // giveUp closes an action that will not be carried out any more.

@@ -113,6 +113,16 @@ func (d *draft) say(role agent.Role, approvalID, format string, args ...any) err
 	return nil
 }
 
+// conclude adds the message that the run ends with, and what the run came to. As many bytes of it are the model's own words.
+func (d *draft) conclude(end *agent.End, words int) error {
+	if err := d.say(agent.RoleAssistant, "", "%s", end.Summary); err != nil {
+		return err
+	}
+	last := &d.messages[len(d.messages)-1]
+	last.Words, last.Outcome = words, d.m.outcomeLine(d.state, end)
+	return nil
+}
+
 // approval gives an approval for changing.
 func (d *draft) approval(id string) (*agent.Approval, error) {
 	if a := d.approvals[id]; a != nil {

@@ -106,6 +106,7 @@ const (
 	// CodeThreadFull is of a thread that takes no more messages.
 	CodeThreadFull fault.Code = "thread_full"
 	codeCancelled  fault.Code = "cancelled"
+	codeDeadline   fault.Code = "deadline"
 )
 
 // errHeld says that another process moves the run.

@@ -117,7 +117,11 @@ func (l *Loop) specs() []tool.Spec {
 // instructions are the policy and the persona (seed 000 §4), and where the user is. The time is the run's own, so that every
 // turn sees the same.
 func (m *mover) instructions() string {
-	return strings.TrimSpace(m.Profile.Persona) + "\n\n" + rules + "\n\n" + whereabouts(m.run)
+	s := strings.TrimSpace(m.Profile.Persona) + "\n\n" + rules + "\n\n" + whereabouts(m.run)
+	if mark := m.state.Question.Mark; mark != "" {
+		s += aboutRecord(mark)
+	}
+	return s
 }
 
 // whereabouts say what time it is for the user, by whose clocks their words go, and what language they use.
@@ -205,14 +209,16 @@ func (d *draft) answer(r *model.Reply, estimated int, places map[string]place) e
 
 // finish ends the run in the model's words, and in ours where they may claim what did not happen.
 func (d *draft) finish(text string) error {
-	if note := d.m.onRecord(d.state, text); note != "" {
-		text = agent.Cut(text, agent.MaxMessageText-len(note)-2) + "\n\n" + note
+	note := d.m.onRecord(d.state, text)
+	if note != "" {
+		note = "\n\n" + note
 	}
-	text = agent.Cut(text, agent.MaxMessageText)
-	if err := d.event(agent.Event{Type: agent.RunEnded, End: &agent.End{Status: agent.Completed, Summary: text}}); err != nil {
+	text = agent.Cut(text, agent.MaxMessageText-len(note))
+	end := &agent.End{Status: agent.Completed, Summary: text + note}
+	if err := d.event(agent.Event{Type: agent.RunEnded, End: end}); err != nil {
 		return err
 	}
-	return d.say(agent.RoleAssistant, "", "%s", text)
+	return d.conclude(end, len(text))
 }
 
 var shownName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)

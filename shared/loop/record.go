@@ -8,6 +8,7 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/policy"
 	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/visible"
 )
 
 // account says what was done so far, and of what nobody knows, from what is on record: never from what the model says.
@@ -29,8 +30,35 @@ func (l *Loop) account(s *agent.State) string {
 
 // report is the account, and where the run was to do several things, what of them was not done and why.
 func (l *Loop) report(s *agent.State) string {
-	lines := []string{l.account(s)}
-	wanted := 0
+	lines, wanted := l.effects(s)
+	if wanted < 2 {
+		return l.account(s)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// outcomeLine says in one line what a run has come to, for the model of later ones.
+func (l *Loop) outcomeLine(s *agent.State, end *agent.End) string {
+	lines, _ := l.effects(s)
+	if len(lines) == 0 {
+		lines = []string{"Nothing was sent or changed."}
+	}
+	status := string(end.Status)
+	if end.Error != nil {
+		status += " (" + string(end.Error.Code) + ")"
+	}
+	line, _ := visible.Line(strings.Join(strings.Fields(status+": "+strings.Join(lines, " ")), " "))
+	return agent.Cut(line, maxOutcome)
+}
+
+// maxOutcome is how long the outcome of an earlier run may be, in bytes.
+const maxOutcome = 600
+
+// effects are the account's lines, and those of what was not done; wanted is how many effects the run was to have.
+func (l *Loop) effects(s *agent.State) (lines []string, wanted int) {
+	if done := l.account(s); done != "" {
+		lines = append(lines, done)
+	}
 	for _, a := range s.Actions {
 		if !a.SideEffect || a.PolicyDecision == string(policy.Deny) && a.ApprovalID == "" {
 			continue // the model asked for what it may not, and was told
@@ -40,10 +68,7 @@ func (l *Loop) report(s *agent.State) string {
 			lines = append(lines, line)
 		}
 	}
-	if wanted < 2 {
-		return lines[0]
-	}
-	return strings.TrimSpace(strings.Join(lines, "\n"))
+	return lines, wanted
 }
 
 // undone says that the action was not done and why, and nothing of one that was or of which nobody knows.
@@ -53,12 +78,18 @@ func (l *Loop) undone(a *agent.Action) string {
 		return "Not done, because you said no: " + l.named(a) + "."
 	case a.Status != agent.ActionFailed || a.Execution == agent.UnknownState || a.Error == nil:
 		return ""
-	case a.Error.Class == fault.Policy && a.Error.Code == fault.CodeExpired:
-		return "Not done, because nobody answered in time: " + l.named(a) + "."
-	case a.Error.Class == fault.Policy && a.Error.Code == codeCancelled:
-		return "Not done, because the run was cancelled: " + l.named(a) + "."
+	}
+	if why := undoneBecause[a.Error.Code]; why != "" && a.Error.Class == fault.Policy {
+		return "Not done, because " + why + ": " + l.named(a) + "."
 	}
 	return "Not done: " + l.named(a) + ". " + a.Error.Message
+}
+
+// undoneBecause says why the loop itself gives an action up.
+var undoneBecause = map[fault.Code]string{
+	fault.CodeExpired: "nobody answered in time",
+	codeCancelled:     "the run was cancelled",
+	codeDeadline:      "the run took too long",
 }
 
 // onRecord says what was done where not every effect that the model asked for was, or where its words could be taken for

@@ -49,6 +49,7 @@ func (m *mover) start(ctx context.Context, q Ask) error {
 	if threadID == "" {
 		threadID = agent.NewThreadID(m.id)
 	}
+	m.mark = agent.NewID(m.Random)[:13]
 	if err := m.begin(ctx, q, threadID); err != nil {
 		return err
 	}
@@ -130,6 +131,9 @@ func (d *draft) question(q Ask) *agent.Question {
 	question := &agent.Question{Prompt: q.Prompt, News: q.News, Direct: q.Call != nil}
 	if !question.Direct { // a run of one call asks no model that would want to know
 		question.History = d.thread.History()
+		if len(question.History) > 0 {
+			question.Mark = d.m.mark
+		}
 	}
 	if q.Kept != nil {
 		question.Earlier = q.Kept.Earlier

@@ -19,6 +19,7 @@ type mover struct {
 	*Loop
 	id      string // the run's
 	owner   string // this invocation's name in leases and intents
+	mark    string // of a run that it starts (agent.Question)
 	emit    Sink
 	patient bool // what is to be committed is known nowhere else: a store that is down is waited for
 	worked  bool // a step was made in this invocation, so handing over makes progress
