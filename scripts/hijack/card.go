@@ -21,6 +21,9 @@ func CheckCard(ap agent.ApprovalView, t *tool.Tool, account string) []string {
 	fail := func(format string, values ...any) { wrong = append(wrong, fmt.Sprintf(format, values...)) }
 	again, err := t.Preview(ap.Args)
 	again.Fields = append([]tool.Field{{Label: "From", Value: account}}, again.Fields...)
+	if slices.Contains(ap.Decisions, agent.ApproveAlways) {
+		again.Fields = append(again.Fields, tool.Field{Label: "Always allow covers", Value: "Exactly the addresses above, as they are written: capitals count before the @ and not after it."})
+	}
 	there := again.In(agent.Region{TimeZone: ap.TimeZone}.Zone())
 	if err != nil || !reflect.DeepEqual(again, ap.Preview) && !reflect.DeepEqual(there, ap.Preview) {
 		fail("the preview is not made from the stored arguments alone (%v)", err)

@@ -61,7 +61,9 @@ func (w linked) link(account string) {
 // card is the one approval that waits, with the account that it shows.
 type card struct {
 	world.Approval
-	from string
+	Reason  string
+	from    string
+	preview tool.Preview
 }
 
 func (w linked) card() card {
@@ -69,14 +71,16 @@ func (w linked) card() card {
 	var pending struct {
 		Approvals []struct {
 			world.Approval
+			Reason  string
 			Preview tool.Preview
 		}
 	}
 	if a := w.call("GET", "/api/agent/approvals/pending", ""); json.Unmarshal(a.Body, &pending) != nil || len(pending.Approvals) != 1 {
 		w.t.Fatalf("%d %s", a.HTTP, a.Body)
 	}
-	c := card{Approval: pending.Approvals[0].Approval}
-	for _, f := range pending.Approvals[0].Preview.Fields {
+	ap := pending.Approvals[0]
+	c := card{Approval: ap.Approval, Reason: ap.Reason, preview: ap.Preview}
+	for _, f := range ap.Preview.Fields {
 		if f.Label == "From" {
 			c.from = f.Value
 		}
@@ -320,4 +324,41 @@ func TestAnEditOfTheTextLeavesNoOldHTML(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAlwaysAllowComparesAddressesAsTheStandardDoes: what is before the @ as it is written (RFC 5321 §2.4), the domain without
+// regard to capitals; and the card says so.
+func TestAlwaysAllowComparesAddressesAsTheStandardDoes(t *testing.T) {
+	w := newLinked(t)
+	to := func(address string) { w.SetBrain(world.Wants("gmail_send", world.Mail(address, "s", "b"))) }
+	to("Bob@Example.COM")
+	w.ask()
+	first := w.card()
+	if said := w.field("Always allow covers"); !strings.Contains(said, "capitals count before the @") {
+		t.Errorf("the card says %q", said)
+	}
+	w.wants("always", w.decide(first, "approve_and_always_allow_recipient"), http.StatusOK, "")
+	w.deliver()
+	to("Bob@exAMple.com")
+	if a := w.ask(); a.Actions[0].Status != "completed" {
+		t.Errorf("the same address with another domain's capitals: %s", a.Body)
+	}
+	to("bob@example.com")
+	if a := w.ask(); a.Actions[0].Status != "awaiting_confirmation" {
+		t.Errorf("another address: %s", a.Body)
+	}
+	if reason := w.card().Reason; !strings.Contains(reason, "capitals") {
+		t.Errorf("asked because %q", reason)
+	}
+}
+
+// field is what the one card that waits shows under the label.
+func (w linked) field(label string) string {
+	w.t.Helper()
+	for _, f := range w.card().preview.Fields {
+		if f.Label == label {
+			return f.Value
+		}
+	}
+	return ""
 }

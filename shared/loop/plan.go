@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -387,6 +388,9 @@ func (d *draft) card(a *agent.Action, kind agent.Kind, reason string) (*agent.Ap
 	if ap.Preview, err = preview(t, a.Place, a.Args); err != nil {
 		return nil, err
 	}
+	if slices.Contains(decisions, agent.ApproveAlways) {
+		ap.Preview.Fields = append(ap.Preview.Fields, alwaysCovers)
+	}
 	if ap.TimeZone = d.run.Region.TimeZone; ap.TimeZone != "" {
 		ap.Preview = ap.Preview.In(d.run.Region.Zone())
 	}
@@ -408,6 +412,9 @@ func preview(t *tool.Tool, in tool.Place, args json.RawMessage) (tool.Preview, e
 	p.Fields = append([]tool.Field{{Label: in.Label, Value: name}}, p.Fields...)
 	return p, nil
 }
+
+// alwaysCovers says what "always allow" would store, where it is offered (policy.Entry).
+var alwaysCovers = tool.Field{Label: "Always allow covers", Value: "Exactly the addresses above, as they are written: capitals count before the @ and not after it."}
 
 // decisions are those that fit: who cannot always be allowed is not offered for it.
 func (d *draft) decisions(a *agent.Action, kind agent.Kind) ([]agent.Decision, error) {

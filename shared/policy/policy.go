@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/address"
@@ -116,7 +117,11 @@ func (r Rules) ask(in Input, people []string) Decision {
 	}
 	held := in.entries()
 	if n := count(people, func(a string) bool { return held[a].ID == "" }); n > 0 {
-		return ask(RuleNotAllowlisted, notAllowed(people, n))
+		reason := notAllowed(people, n)
+		if count(people, func(a string) bool { return held[a].ID == "" && otherwiseWritten(held, a) }) > 0 {
+			reason += " You always allow an address that is written with other capitals, and that may be somebody else's."
+		}
+		return ask(RuleNotAllowlisted, reason)
 	}
 	if n := count(people, func(a string) bool { return held[a].UsedOn(in.Now) >= UsedPerDay }); n > 0 {
 		return ask(RuleUsedUp, reaches(people, n, fmt.Sprintf("an address that you always allow and that this has reached %d times today", UsedPerDay)))
@@ -138,6 +143,16 @@ func (in Input) entries() map[string]Entry {
 		}
 	}
 	return held
+}
+
+// otherwiseWritten reports whether an entry differs from the address only in capitals.
+func otherwiseWritten(held map[string]Entry, a string) bool {
+	for allowed := range held {
+		if allowed != a && strings.EqualFold(allowed, a) {
+			return true
+		}
+	}
+	return false
 }
 
 func malformed(a string) bool {
