@@ -98,6 +98,7 @@ func TestTomorrowAtNoonIsTheUsers(t *testing.T) {
 		return run.TimeZone
 	}
 	talk("/api/agent/chat", map[string]any{"message": "hello", "history": []json.RawMessage{}, "timeZone": "Europe/Berlin"})
+	noon(bea.lunch(map[string]any{"timeZone": "America/New_York"}), "America/New_York") // by another client meanwhile
 	talk("/api/agent/chat", map[string]any{"message": "rate the blue mug 5 stars", "history": r.History})
 	if zone := zoneOfTheRun(); zone != "Europe/Berlin" {
 		t.Errorf("the conversation that began in Europe/Berlin goes on in %s", zone)

@@ -1,11 +1,14 @@
 package api_test
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
 
+	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/model/script"
+	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
@@ -116,5 +119,27 @@ func TestRegionsThatAreNone(t *testing.T) {
 	}
 	if n := len(w.model.Requests()); n > 0 {
 		t.Errorf("%d runs were begun", n)
+	}
+}
+
+// A card that was stored before cards named their moments is still the card.
+func TestACardWithoutMomentsIsStillTheCard(t *testing.T) {
+	w := newWorld(t)
+	w.loop.Tools = tool.NewSet(event())
+	id := w.proposes("ana", "2027-01-05T12:00:00+05:30", "").at("approvals", "0", "approvalId")
+	ctx := context.Background()
+	docs, err := w.store.Get(ctx, agent.ApprovalPath(id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := strings.Replace(string(docs[0].Data), `,"at":"2027-01-05T12:00:00+05:30"`, "", 1)
+	if old == string(docs[0].Data) {
+		t.Fatalf("no moment: %s", old)
+	}
+	if _, err := w.store.Commit(ctx, store.Update(docs[0].Path, docs[0].Version, docs[0].Fields, []byte(old))); err != nil {
+		t.Fatal(err)
+	}
+	if a := w.send("POST", "/api/agent/approvals/resolve", "ana", `{"approvalId":"`+id+`","decision":"approve_once"}`); a.StatusCode != 200 {
+		t.Errorf("%s: %s", a.Status, a.body)
 	}
 }
