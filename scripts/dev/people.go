@@ -9,16 +9,13 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"sync"
 	"time"
 
-	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
 	"github.com/countersign-run/countersign/shared/strictjson"
-	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// people are the local users and their addresses. Their access token for the local Gmail and Calendar names them.
+// people are the local users and their addresses.
 type people struct {
 	file string
 	mu   sync.Mutex
@@ -37,31 +34,22 @@ func openPeople(file string) (*people, error) {
 	return p, json.Unmarshal(data, &p.mail)
 }
 
-// add remembers a user's address, durably: written beside, then renamed.
-func (p *people) add(uid, email string) error {
+// add remembers a user's address, durably: written beside, then renamed. It reports whether it is another than before.
+func (p *people) add(uid, email string) (changed bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.mail[uid] == email {
-		return nil
+		return false, nil
 	}
 	p.mail[uid] = email
 	data, err := json.Marshal(p.mail)
 	if err != nil {
-		return err
+		return true, err
 	}
 	if err := os.WriteFile(p.file+".new", data, 0o600); err != nil {
-		return err
+		return true, err
 	}
-	return os.Rename(p.file+".new", filepath.Clean(p.file))
-}
-
-func (p *people) address(uid string) string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if a := p.mail[uid]; a != "" {
-		return a
-	}
-	return "user@example.com"
+	return true, os.Rename(p.file+".new", filepath.Clean(p.file))
 }
 
 // uid gives the user of an address, or the address itself.
@@ -76,27 +64,9 @@ func (p *people) uid(email string) string {
 	return email
 }
 
-const localToken = "local-user:"
-
 // localScopes are those of the tools, and reading: with it, what became of a mail can be proven after a crash.
 var localScopes = []string{"https://www.googleapis.com/auth/gmail.compose", "https://www.googleapis.com/auth/gmail.send",
 	"https://www.googleapis.com/auth/gmail.readonly", "https://www.googleapis.com/auth/calendar.events"}
-
-// account tells the local Gmail and Calendar whose token it is.
-func (p *people) account(bearer string) (email string, scopes []string, ok bool) {
-	uid, ok := strings.CutPrefix(bearer, localToken)
-	return p.address(uid), localScopes, ok && uid != ""
-}
-
-// Client acts as the user on the local Gmail and Calendar.
-func (p *people) Client(_ context.Context, uid string, _ tool.Place) (*http.Client, error) {
-	return localgoogle.Bearer(localToken + uid), nil
-}
-
-// Place finds every local account linked.
-func (p *people) Place(_ context.Context, uid string, _ []string) (tool.Place, error) {
-	return tool.Place{Label: "From", Name: p.address(uid), ID: "local"}, nil
-}
 
 var (
 	validUID   = regexp.MustCompile(`^[A-Za-z0-9_.|:@+-]{1,128}$`)
@@ -108,7 +78,12 @@ func (s *server) signedIn(uid, email string) error {
 	if !validUID.MatchString(uid) || !validEmail.MatchString(email) {
 		return errors.New("a user of letters, digits and _ . | : @ + - is needed, and an e-mail address")
 	}
-	return s.people.add(uid, email)
+	changed, err := s.people.add(uid, email)
+	if err != nil {
+		return err
+	}
+	s.link(context.Background(), uid, email, changed)
+	return nil
 }
 
 // token signs a local user in. It exists in this server alone, which listens on loopback alone.
@@ -130,7 +105,7 @@ func (s *server) token(w http.ResponseWriter, r *http.Request) {
 	}
 	token, err := s.issuer.Token(in.UID, in.Email, s.env.get("AUTH_AUDIENCE"), time.Hour)
 	if err == nil {
-		err = s.people.add(in.UID, in.Email)
+		err = s.signedIn(in.UID, in.Email)
 	}
 	if err != nil {
 		s.app.Log.ErrorContext(r.Context(), "no token could be made", "error", err)

@@ -36,9 +36,11 @@ type server struct {
 	issuer *issuer.Issuer
 	google *localgoogle.Server
 	people *people
-	shop   *shop.Shop
-	site   *web.Site
-	mux    *http.ServeMux
+
+	consents *consents
+	shop     *shop.Shop
+	site     *web.Site
+	mux      *http.ServeMux
 
 	functions http.Handler
 
@@ -105,11 +107,14 @@ func (s *server) build(ctx context.Context, emulated bool) error {
 	if s.people, err = openPeople(filepath.Join(dir, "people.json")); err != nil {
 		return err
 	}
-	if s.google, err = localgoogle.New(localgoogle.Options{Dir: dir, User: s.people.account}); err != nil {
+	if s.consents, err = openConsents(dir, cfg.PublicURL, s.issuer); err != nil {
+		return err
+	}
+	if s.google, err = localgoogle.New(localgoogle.Options{Dir: dir, User: s.consents.account}); err != nil {
 		return err
 	}
 	s.closers = append(s.closers, s.google.Close)
-	s.app, err = app.New(ctx, cfg, obs.New(os.Stderr, cfg.Log()), all.Parts, app.With(declared), app.WithLocalAccounts(s.people))
+	s.app, err = app.New(ctx, cfg, obs.New(os.Stderr, cfg.Log()), all.Parts, app.With(declared))
 	if err != nil {
 		return err
 	}
@@ -134,6 +139,9 @@ func (s *server) routes() error {
 	s.mux.Handle("/health", s.functions)
 	s.mux.Handle("/dev/issuer/", s.issuer)
 	s.mux.Handle("/dev/google/", http.StripPrefix("/dev/google", s.google))
+	if s.env.localGoogle() {
+		s.consents.routes(s.mux)
+	}
 	s.mux.Handle("/dev/gemini/", http.StripPrefix("/dev/gemini", demomodel.New(time.Now)))
 	s.mux.Handle("POST /dev/token", http.NewCrossOriginProtection().Handler(http.HandlerFunc(s.token)))
 	s.mux.HandleFunc("GET /dev/mailbox", s.mailbox)

@@ -289,16 +289,15 @@ await run({
 
   'linked accounts and the local mailbox': async (page) => {
     await view(page, 'Linked accounts');
-    await page.getByText('Nothing has to be linked').waitFor();
-    let linked = true;
-    await page.route('**/api/agent/connections*', (r) => r.fulfill({ json: { ok: true, connections: linked ? [{ provider: 'google', status: 'linked', email: 'me@example.com', scopes: ['gmail.compose'], linkedAt: new Date().toISOString() }] : [] } }));
-    await page.route('**/api/agent/connections/google', (r) => { linked = false; return r.fulfill({ json: { ok: true, existed: true, revoked: true } }); });
-    await page.reload();
-    await page.getByRole('button', { name: 'Unlink me@example.com' }).click();
+    await page.getByRole('button', { name: 'Unlink nova@example.com' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Unlink' }).click();
     await page.getByText('No account is linked.').waitFor();
     await accessible(page, 'linked accounts');
-    await page.unrouteAll({ behavior: 'wait' });
+    await page.getByRole('button', { name: 'Link a Google account' }).click();
+    await page.getByLabel('Account').fill('nova@example.com');
+    await page.getByRole('button', { name: 'Allow' }).click();
+    await view(page, 'Linked accounts');
+    await page.getByRole('button', { name: 'Unlink nova@example.com' }).waitFor();
     await view(page, 'Local mailbox');
     await page.getByRole('heading', { name: 'This survives' }).waitFor();
     await accessible(page, 'the mailbox');
