@@ -1,0 +1,56 @@
+package app_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/store/storetest"
+)
+
+// TestWhatALinkedAccountCosts counts what README says that a linked account adds to each step: readings of the link, each
+// before a commit or a call to Google that rests on it, and no commit.
+func TestWhatALinkedAccountCosts(t *testing.T) {
+	var counted *storetest.Counter
+	open := app.Embedded
+	app.Embedded = func(dir string, now func() time.Time) (store.Store, error) {
+		st, err := open(dir, now)
+		counted = storetest.Count(st)
+		return counted, err
+	}
+	t.Cleanup(func() { app.Embedded = open })
+	type trips struct{ reads, commits int }
+	steps := func(w *proved) (costs []trips) {
+		took := func() {
+			c := counted.Take()
+			costs = append(costs, trips{c.Get.Trips + c.Query.Trips, c.Commit.Trips})
+		}
+		w.mail()
+		counted.Take()
+		r := w.ask()
+		took()
+		if a, err := w.Resolve(t.Context(), "ana", r.Approvals[0], "approve_once"); err != nil || a.HTTP != 200 {
+			t.Fatalf("%v %s", err, a.Body)
+		}
+		took()
+		w.deliver()
+		took()
+		if len(w.Effects()) == 0 {
+			t.Fatal("nothing was sent")
+		}
+		return costs
+	}
+	local := steps(newWorld(t))
+	linked := newLinked(t)
+	for _, want := range []struct {
+		instance string
+		reads    []int // more than without a link, for a run that asks, approve, and resume through a handle
+	}{{"that holds no access token yet", []int{1, 1, 4}}, {"that holds one", []int{1, 1, 3}}} {
+		for i, got := range steps(linked.proved) {
+			if more := got.reads - local[i].reads; more != want.reads[i] || got.commits != local[i].commits {
+				t.Errorf("an instance %s, step %d: %d readings and %d commits more, want %d and 0", want.instance, i+1, more, got.commits-local[i].commits, want.reads[i])
+			}
+		}
+	}
+}
