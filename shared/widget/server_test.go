@@ -83,16 +83,17 @@ func asked(name string) object {
 // chatServer speaks the wire contract as the scripts say, and keeps what was wrong or secret in what it was sent.
 type chatServer struct {
 	sync.Mutex
-	url      string
-	problems []string
-	results  []object
-	failed   map[string]bool
-	messages map[string]string // what each id of a message was used for
-	lost     map[string]string // the ids of messages whose answer was an error
-	runs     map[string]string
-	resolved []object
-	region   string // of the last request
-	open     int
+	url       string
+	problems  []string
+	results   []object
+	pageState object // of the newest request
+	failed    map[string]bool
+	messages  map[string]string // what each id of a message was used for
+	lost      map[string]string // the ids of messages whose answer was an error
+	runs      map[string]string
+	resolved  []object
+	region    string // of the last request
+	open      int
 }
 
 func newServer(t *testing.T) *chatServer {
@@ -112,7 +113,7 @@ func newServer(t *testing.T) *chatServer {
 	mux.HandleFunc("GET /seen", func(w http.ResponseWriter, _ *http.Request) {
 		s.Lock()
 		defer s.Unlock()
-		reply(w, 200, object{"results": s.results, "resolved": s.resolved, "problems": s.problems, "region": s.region})
+		reply(w, 200, object{"results": s.results, "resolved": s.resolved, "problems": s.problems, "region": s.region, "pageState": s.pageState})
 		s.results, s.resolved = nil, nil
 	})
 	server := httptest.NewServer(mux)
@@ -145,7 +146,7 @@ func (s *chatServer) chat(w http.ResponseWriter, r *http.Request) {
 	}
 	s.check(in)
 	s.Lock()
-	s.region = in.TimeZone + " " + in.Locale
+	s.region, s.pageState = in.TimeZone+" "+in.Locale, in.PageState
 	s.Unlock()
 	if in.TimeZone == "Antarctica/Troll" { // which this server has never heard of
 		reply(w, 400, object{"ok": false, "error": object{"class": "ValidationError", "code": "invalid", "message": "there is no such time zone", "field": "timeZone", "requestId": "r"}})

@@ -15,11 +15,17 @@ const maxDepth = 12;
 
 /** Cuts a page state to what may travel. @param {PageState} state @returns {PageState} */
 export function bounded(state) {
+  const small = /** @type {PageState | null} */ (within(state, maxBytes));
+  return small ?? { viewState: { leftOut: 'the state of this page is too large' }, interactions: [], customEvents: [] };
+}
+
+/** Cuts a value to so many bytes of JSON, or gives null where that cannot be. @param {unknown} value @param {number} most @returns {unknown} */
+export function within(value, most) {
   for (const step of steps) {
-    const small = /** @type {PageState} */ (cut(state, step, 0));
-    if (bytes(small) <= maxBytes) return small;
+    const small = cut(value, step, 0);
+    if (bytes(small) <= most) return small;
   }
-  return { viewState: { leftOut: 'the state of this page is too large' }, interactions: [], customEvents: [] };
+  return null;
 }
 
 /** @param {unknown} value */

@@ -1,5 +1,6 @@
 // The tools that a model can use a page with, made from the page's interactions.
 import { bytes, cutText } from './bounds.js';
+import { changes } from './changes.js';
 
 const maxTools = 128;
 const maxBytes = 256 * 1024;
@@ -127,10 +128,11 @@ function tool(name, description, properties, required, does) {
 async function run(automation, event, coordinate, data, signal) {
   if (!isCoordinate(coordinate)) return failed('coordinate: this has to be a list of texts.');
   try {
+    const before = automation.getPageState();
     const outcome = await automation.triggerEvent(event, coordinate, data, signal);
     if (outcome && !outcome.ok) return failed(outcome.error);
     await settled();
-    return { ok: true, pageState: automation.getPageState() };
+    return { ok: true, changed: changes(before, automation.getPageState()) };
   } catch (err) {
     return failed(`The page could not do it: ${String(/** @type {Error} */ (err)?.message ?? err).slice(0, 300)}`);
   }

@@ -76,7 +76,7 @@ interface ToolDefinition {
   category: 'page-automation';
 }
 
-type ToolResult = { ok: true; pageState: PageState } | { ok: false; error: string; pageState?: PageState };
+type ToolResult = { ok: true; changed: Record<string, unknown> } | { ok: false; error: string };
 
 interface Tool extends ToolDefinition {
   execute(args: Record<string, unknown>, signal?: AbortSignal): Promise<ToolResult>;

@@ -1,0 +1,45 @@
+// What the use of a tool has changed on a page. The whole state goes with the next request anyway, and only the newest counts.
+import { within } from './bounds.js';
+
+const maxBytes = 4096;
+
+/**
+ * The difference of two page states, bounded: what a name stands for now, and null where it is gone. Entries of lists have
+ * their keys for names, interactions their coordinates.
+ * @param {PageState} before @param {PageState} after @returns {Record<string, unknown>}
+ */
+export function changes(before, after) {
+  const found = Object.fromEntries(Object.entries({
+    state: difference(before.viewState, after.viewState),
+    interactions: difference(standing(before), standing(after)),
+    events: difference({ customEvents: before.customEvents }, { customEvents: after.customEvents }).customEvents ?? {},
+  }).filter(([, changed]) => Object.keys(changed ?? {}).length));
+  return /** @type {Record<string, unknown> | null} */ (within(found, maxBytes)) ?? { leftOut: 'more than is told here; the page state has all of it' };
+}
+
+/** @param {Record<string, any>} before @param {Record<string, any>} after @returns {Record<string, any>} */
+function difference(before, after) {
+  /** @type {Record<string, any>} */
+  const changed = {};
+  for (const name of new Set([...Object.keys(before), ...Object.keys(after)])) {
+    const [was, is] = [before[name], after[name]];
+    if (JSON.stringify(was) === JSON.stringify(is)) continue;
+    const [from, to] = [named(was), named(is)];
+    changed[name] = from && to ? difference(from, to) : is ?? null;
+  }
+  return changed;
+}
+
+/** An object, or a list of entries with keys as one. @param {any} value @returns {Record<string, any> | null} */
+function named(value) {
+  if (!Array.isArray(value)) return value && typeof value === 'object' ? value : null;
+  return value.length && value.every((entry) => typeof entry?.key === 'string') ? Object.fromEntries(value.map((entry) => [entry.key, entry])) : null;
+}
+
+/** How each interaction stands, by its coordinate. @param {PageState} state */
+function standing({ interactions }) {
+  const all = /** @type {any[]} */ (interactions).flatMap((one) => one?.items ?? [one]);
+  return Object.fromEntries(all.filter((one) => one?.coordinate).map(({ coordinate, value, disabled, hidden }) => [
+    coordinate.join('/'), { ...(value !== undefined && { value }), ...(disabled && { disabled }), ...(hidden && { hidden }) },
+  ]));
+}
