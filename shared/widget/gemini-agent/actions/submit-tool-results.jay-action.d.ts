@@ -12,6 +12,7 @@ export interface SubmitToolResultsInput {
       category: string;
     }>;
   pageState: Record<string, unknown>;
+  messageId?: string;
   timeZone?: string;
   locale?: string;
 }
