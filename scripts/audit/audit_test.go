@@ -96,6 +96,18 @@ func (w world) delete(id string) {
 	w.commit(store.Delete(agent.RunPath(id), time.Time{}), store.Create(audit.HeadPath(id), map[string]any{"at": start}, encode(w.T, run.Audit)))
 }
 
+// own puts n entries into the user's own chain.
+func (w world) own(n int) {
+	w.Helper()
+	for range n {
+		writes, err := audit.Append(w.Context(), w.st, audit.Entry{UID: "user-a", At: start, Kind: audit.ShutOut})
+		if err != nil {
+			w.Fatal(err)
+		}
+		w.commit(writes...)
+	}
+}
+
 func fieldsOf(e audit.Entry) map[string]any {
 	return map[string]any{"runId": e.RunID, "uid": e.UID, "seq": e.Seq, "at": e.At}
 }
@@ -136,6 +148,7 @@ func (w world) audit(args ...string) (int, []string) {
 
 func TestVerify(t *testing.T) {
 	const one, two = "run-0000000000000001", "run-0000000000000002"
+	own := audit.Own("user-a")
 	tests := map[string]struct {
 		tamper func(w world)
 		code   int
@@ -171,6 +184,15 @@ func TestVerify(t *testing.T) {
 				w.commit(store.Delete(audit.Path(two, seq+1), time.Time{}))
 			}
 		}, tampered, []string{"run " + two + ": entries 1 to 7 were cut off"}},
+		"a user has a chain of their own": {func(w world) { w.own(3) }, intact, nil},
+		"its end is deleted": {func(w world) {
+			w.own(3)
+			w.commit(store.Delete(audit.Path(own, 3), time.Time{}))
+		}, tampered, []string{"run " + own + ": entry 3 was cut off"}},
+		"all of it is deleted": {func(w world) {
+			w.own(2)
+			w.commit(store.Delete(audit.Path(own, 1), time.Time{}), store.Delete(audit.Path(own, 2), time.Time{}))
+		}, tampered, []string{"run " + own + ": entries 1 to 2 were cut off"}},
 		"two change places": {func(w world) {
 			a, b := w.get(audit.Path(one, 2)).Data, w.get(audit.Path(one, 3)).Data
 			w.entry(one, 2, func(d *store.Doc) { d.Data = b })

@@ -10,7 +10,12 @@ import { sentence, toolName } from './words.js';
 const kinds = {
   requested: 'A yes was asked for', decided: 'Decided', intent: 'About to be carried out', outcome: 'Outcome', denied: 'Refused by a rule', expired: 'Lapsed',
   cancelled: 'Cancelled', reviewed: 'Reviewed', refused: 'A decision was not taken',
+  linked: 'An account was linked', unlinked: 'An account was unlinked', withdrew: 'An always-allow was taken back', shut_out: 'Shut out', let_in: 'Let in again',
+  deletion: 'A deletion was begun', deleted: 'A deletion is complete', exported: 'Everything kept was handed out',
 };
+
+// ofRun tells a run's chain from the user's own.
+const ofRun = (id) => !id.startsWith('user-');
 
 /** @param {HTMLElement} main @param {string} runId empty for all runs @param {AbortSignal} signal */
 export async function audit(main, runId, signal) {
@@ -20,8 +25,8 @@ export async function audit(main, runId, signal) {
   const more = button('Show older ones', () => newest(), 'small', { hidden: true });
   const none = el('p', { class: 'empty-view', hidden: true }, 'Nothing is on record yet.');
   const columns = runId ? ['#', 'Time', 'Event', 'Action', 'What', 'Hash'] : ['Time', 'Event', 'Action', 'What', 'Run'];
-  main.replaceChildren(heading('Audit', runId && el('a', { href: `#/run/${runId}`, class: 'button small' }, 'The run'), runId && el('a', { href: '#/audit', class: 'button small' }, 'All runs')),
-    el('p', { class: 'quiet' }, 'Every side effect leaves entries here, sealed one behind the other. No text, argument or address is in them.'),
+  main.replaceChildren(heading('Audit', runId && ofRun(runId) && el('a', { href: `#/run/${runId}`, class: 'button small' }, 'The run'), runId && el('a', { href: '#/audit', class: 'button small' }, 'All runs')),
+    el('p', { class: 'quiet' }, 'Every side effect leaves entries here, and so do links, always-allows taken back and deletions, sealed one behind the other. No text, argument or address is in them.'),
     error, verdict, el('div', { class: 'table', tabindex: 0, role: 'region', 'aria-label': 'Audit entries' },
       el('table', {}, el('thead', {}, el('tr', {}, ...columns.map((h) => el('th', { scope: 'col' }, h)))), rows)), none, more);
 
