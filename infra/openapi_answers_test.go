@@ -163,6 +163,7 @@ func actions(t *testing.T, d *described) {
 	s.want(t, 409, ask{op: "callAction", params: []string{"cart.add"}, body: `{"id":"cup"}`, header: key})
 	s.want(t, 404, ask{op: "callAction", params: []string{"cart.remove"}, body: `{"id":"mug"}`})
 	s.want(t, 400, ask{op: "callAction", params: []string{"look"}, body: `{}`})
+	s.want(t, 501, ask{op: "callAction", params: []string{"later"}, body: `{}`}) // nobody carries it out
 }
 
 func ownRecords(t *testing.T, d *described) {

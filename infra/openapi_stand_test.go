@@ -155,7 +155,7 @@ func declare(t *testing.T, cloud string) string {
 	const action = "name: NAME\ndescription: Something in the shop.\ninputSchema:\n  type: object\n  required: [id]\n  properties:\n    id: {type: string}\n" +
 		"outputSchema: {type: object, required: [items], properties: {items: {type: integer}}}\nbinding:\n  url: URL\n"
 	for name, text := range map[string]string{
-		"plugin.yaml":         "name: shop\nactions:\n  - {name: cart.add, action: ./cart.add.jay-action}\n  - {name: look, action: ./look.jay-action}\n",
+		"plugin.yaml":         "name: shop\nactions:\n  - {name: cart.add, action: ./cart.add.jay-action}\n  - {name: look, action: ./look.jay-action}\n  - later\n",
 		"cart.add.jay-action": strings.NewReplacer("NAME", "cart.add", "URL", cloud+"/shop/add").Replace(action),
 		"look.jay-action":     strings.NewReplacer("NAME", "look", "URL", cloud+"/shop/look").Replace(action) + "  method: GET\nsideEffect: false\n",
 	} {

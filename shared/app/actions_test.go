@@ -215,6 +215,9 @@ func TestAnActionThatNobodyCarriesOut(t *testing.T) {
 	if a, got := w.act("look", `{"id":"mug"}`); a.HTTP != http.StatusOK || got != `{"items":1}` {
 		t.Errorf("the rest: %d %s", a.HTTP, a.Body)
 	}
+	if said := w.Logs.String(); !strings.Contains(said, `"action":"later"`) || !strings.Contains(said, `"action":"cart.later"`) || strings.Contains(said, `"action":"look"`) {
+		t.Errorf("the start warns of\n%s", said)
+	}
 	w.SetBrain(func(r fakegemini.Request) fakegemini.Turn {
 		for _, d := range r.Tools {
 			if strings.HasSuffix(d.Name, "later") {
