@@ -303,15 +303,25 @@ func (t *trial) expired() bool {
 	return a.Status == "failed" || t.approval.ApprovalID == "" || time.Now().After(t.approval.ExpiresAt)
 }
 
-// rested reports whether every run that was started has ended or waits for its user.
-func (t *trial) rested(context.Context) bool {
+// rested reports whether every run that was started has ended, in the store too, or waits for its user.
+func (t *trial) rested(ctx context.Context) bool {
 	for n := range t.started() {
 		a := t.look(n)
-		if a.Status != "completed" && a.Status != "failed" && len(a.Approvals) == 0 {
+		ended := a.Status == "completed" || a.Status == "failed"
+		if !ended && len(a.Approvals) == 0 || ended && !t.written(ctx, a) {
 			return false
 		}
 	}
 	return true
+}
+
+// written reports whether the store says of a run what is told of it: that its time is up is told before it is written.
+func (t *trial) written(ctx context.Context, a world.Answer) bool {
+	if a.RunID == "" {
+		return true
+	}
+	docs, err := t.lane.store.Get(ctx, agent.RunPath(a.RunID))
+	return err == nil && (!docs[0].Exists() || docs[0].Fields["status"] == a.Status)
 }
 
 // ends says how each run ended.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -133,12 +134,14 @@ func TestWhatTheModelIsAsked(t *testing.T) {
 			Role  string
 			Parts []struct{ Text string }
 		}
-		if err := json.Unmarshal(raw, &c); err != nil || len(c.Parts) != 1 {
+		if err := json.Unmarshal(raw, &c); err != nil {
 			t.Fatalf("%s: %v", raw, err)
 		}
-		said = append(said, c.Role+": "+c.Parts[0].Text)
+		for _, p := range c.Parts {
+			said = append(said, c.Role+": "+regexp.MustCompile(`^\[record \w+\]`).ReplaceAllString(p.Text, "[record]"))
+		}
 	}
-	if want := []string{"user: what is the capital?", "model: Paris.", "user: how many live there?"}; !slices.Equal(said, want) {
+	if want := []string{"user: what is the capital?", "model: Paris.", "user: [record] This came of the request above: completed: Nothing was sent or changed.", "user: how many live there?"}; !slices.Equal(said, want) {
 		t.Errorf("the model reads %q, want %q", said, want)
 	}
 	var tools []string
