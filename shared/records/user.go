@@ -60,14 +60,9 @@ func (r *Records) moveUser(ctx context.Context, uid string, change func(*agent.U
 	}
 }
 
-// moveUserAt changes the user's document by what is no entry of the audit: change learns the store's time, and may refuse.
-func (r *Records) moveUserAt(ctx context.Context, uid string, change func(*agent.User, time.Time) (bool, error)) error {
-	_, err := r.moveUserFrom(ctx, uid, store.Doc{}, change)
-	return err
-}
-
-// moveUserFrom is moveUserAt from a document that is known already, or else (a Doc without a path) is read first. It
-// returns the document as it stands then.
+// moveUserFrom changes the user's document by what is no entry of the audit, from a document that is known already, or
+// else (a Doc without a path) is read first: change learns the store's time, and may refuse. It returns the document as
+// it stands then.
 func (r *Records) moveUserFrom(ctx context.Context, uid string, doc store.Doc, change func(*agent.User, time.Time) (bool, error)) (store.Doc, error) {
 	for try := 0; ; try++ {
 		u := agent.User{UID: uid}
