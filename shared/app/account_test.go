@@ -47,6 +47,11 @@ func newLinked(t *testing.T, settings ...string) linked {
 		}
 	})
 	l := linked{&proved{w, t}}
+	for range 5 { // an emulator that has just started may take its time
+		if a := l.call("GET", "/api/agent/connections", ""); a.HTTP == http.StatusOK {
+			break
+		}
+	}
 	l.link(home)
 	return l
 }
