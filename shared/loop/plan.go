@@ -80,7 +80,7 @@ func (m *mover) deltas() func(text string) {
 			for left > 0 && !utf8.RuneStart(text[left]) {
 				left--
 			}
-			text, left = text[:left], 0
+			text = text[:left]
 		}
 		left -= len(text)
 		if text != "" {
