@@ -180,7 +180,7 @@ func (s *stage) nothingRan() error {
 // ownSections holds the system prompts to their own sections and actions, whatever the page shows.
 func ownSections(prompts []string) error {
 	for _, p := range prompts {
-		if sections, actions := strings.Count(p, "\n## "), strings.Count(p, "\n- action_"); sections != 2 || actions != 1 {
+		if sections, actions := strings.Count(p, "\n## "), strings.Count(p, "\n- action_"); sections != 3 || actions != 1 {
 			return fmt.Errorf("the system prompt has %d sections and %d actions", sections, actions)
 		}
 	}

@@ -118,7 +118,7 @@ func (s *stage) start(change func(*loop.Loop), settings ...string) error {
 	}
 	return s.w.Start(s.ctx, world.Options{Dir: s.dir, Settings: append([]string{
 		"AUTH_ISSUER=" + userIssuer, "AUTH_AUDIENCE=" + project, "PUSH_ISSUER=", "ALLOWED_ORIGINS=https://app.example",
-		"APPROVAL_TTL=" + approvalTTL.String(),
+		"APPROVAL_TTL=" + approvalTTL.String(), "MAX_RUNS_PER_MINUTE=0", "MAX_MODEL_CALLS_PER_DAY=0", "MAX_TOKENS_PER_DAY=0", // a case asks often
 	}, settings...), App: []app.Option{app.WithClock(s.now), app.WithLoop(func(l *loop.Loop) {
 		l.Sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() } // no case waits for a provider to recover
 		l.Profile.ToolTimeout, l.Profile.ModelTimeout = 2*time.Second, 10*time.Second

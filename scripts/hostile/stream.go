@@ -199,7 +199,7 @@ func (s *stage) lazy() (got, error) {
 		return got{}, errors.Join(err, unknown("a client that %s", how))
 	}
 	s.w.SetBrain(func(fakegemini.Request) fakegemini.Turn {
-		return fakegemini.Turn{Text: strings.Repeat(strings.Repeat("x", 4<<10)+" ", 150), Pieces: 150}
+		return fakegemini.Turn{Text: strings.Repeat(strings.Repeat("x", 4<<10)+" ", 100), Pieces: 100} // less than an answer may have
 	})
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.w.Base, "http://"))
 	if err != nil {
@@ -234,5 +234,5 @@ func (s *stage) lazy() (got, error) {
 			return got{status: 200, class: "none", detail: "the run ended"}, err
 		}
 	}
-	return got{}, errors.New("the run does not end")
+	return got{}, fmt.Errorf("the run does not end: %.2000s", s.w.Logs.String())
 }

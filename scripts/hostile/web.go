@@ -131,8 +131,12 @@ func (s *stage) crowded() error {
 	return nil
 }
 
-// noEcho holds that the Host that a request names leads nowhere: no header of the answer, and no word of it, has it.
+// noEcho holds that an id of a request that is none is not taken over, and that the Host that a request names leads nowhere:
+// no header of the answer, and no word of it, has it.
 func (s *stage) noEcho(m message, a world.Answer) error {
+	if id := m.header.Get("X-Request-Id"); strings.ContainsAny(id, `" `) && a.Header.Get("X-Request-Id") == id {
+		return errors.New("the answer has the request id that was sent, which is none")
+	}
 	if m.host == "" {
 		return nil
 	}

@@ -163,7 +163,7 @@ func (c cases) notIn(binary string, args ...string) (ids []string, err error) {
 // near are the kinds of cases that can reach the checks of a file or of a directory, by how their ids begin. What is not here
 // is near all of them.
 var near = map[string]string{
-	"shared/api/api.go": "AU-0,AU-10,CP,HD,SC,SE-0,SZ,TN,WB", "shared/api/routes.go": "AP-029,AU-105,SC,WB", "shared/api/runs.go": "ND,PS,RC,SC,SE,SZ,TN",
+	"shared/api/api.go": "AU-0,AU-10,CP,HD,ND,SC,SE-0,SZ,TN,WB", "shared/api/routes.go": "AP-029,AU-105,SC,WB", "shared/api/runs.go": "ND,PS,RC,SC,SE,SZ,TN",
 	"shared/api/approvals.go": "AP,SC,SZ", "shared/api/stream.go": "ND",
 	"shared/loop/start.go": "AU,CP,RC,TN", "shared/loop/resolve.go": "AP,AU,RC,TN", "shared/loop/intent.go": "AP,PI,PS,RC,UN-00", "shared/loop/act.go": "PR,PS,SE",
 	"shared/loop/plan.go": "AD-04,AU,CA-01,MO,PI,SZ,UN", "shared/loop/advance.go": "PS,RC", "shared/loop/draft.go": "SE",

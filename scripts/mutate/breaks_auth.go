@@ -49,7 +49,7 @@ var identity = []breach{
 	{"a token may come in a cookie", []patch{{"shared/auth/bearer.go", "	values := r.Header.Values(\"Authorization\")\n", "	values := r.Header.Values(\"Authorization\")\n	if c, err := r.Cookie(\"session\"); err == nil {\n		values = []string{\"Bearer \" + c.Value}\n	}\n"}}},
 	{"a proxy's header is a token", []patch{{"shared/auth/bearer.go", "	values := r.Header.Values(\"Authorization\")\n", "	values := r.Header.Values(\"Authorization\")\n	if p := r.Header.Get(\"X-Goog-IAP-JWT-Assertion\"); p != \"\" {\n		values = []string{\"Bearer \" + p}\n	}\n"}}},
 	{"no token is the first user", []patch{{"shared/auth/auth.go", "	raw, err := bearer(r)\n	if err != nil {\n		return Identity{}, err\n	}\n	c, err := v.tokens", "	raw, err := bearer(r)\n	if err != nil {\n		return Identity{UID: \"userA\"}, nil\n	}\n	c, err := v.tokens"}}},
-	{"who was shut out may start runs", []patch{{"shared/loop/start.go", "	if err := u.MayAct(); err != nil {\n		return err\n	}\n	return d.m.withinCaps(u, d.now)", "	return d.m.withinCaps(u, d.now)"}}},
+	{"who was shut out may start runs", []patch{{"shared/loop/start.go", "	if err := u.MayAct(); err != nil {\n		return err\n	}\n	if err := d.m.mayStart(", "	if err := d.m.mayStart("}}},
 	{"who was shut out may read", []patch{{"shared/api/api.go", "if err := r.api.Records.MayRead(r.Context(), r.uid); err != nil {", "if err := r.api.Records.MayRead(r.Context(), r.uid); err != nil && r.uid == \"\" {"}}},
 	{"who was shut out may decide", []patch{{"shared/loop/resolve.go", "	if err == nil {\n		err = u.MayAct()\n	}\n", "	_ = u\n"}}},
 	{"what was approved is done for who was shut out", []patch{{"shared/loop/intent.go", "	if err := u.MayAct(); err != nil {\n", "	if err := u.MayAct(); err != nil && a == nil {\n"}}},
@@ -59,17 +59,17 @@ var identity = []breach{
 
 	{"another's run may be read", []patch{{"shared/loop/start.go", "	if err := m.loadOwn(ctx, uid); err != nil {\n		return nil, nil, err", "	if err := m.load(ctx); err != nil {\n		return nil, nil, err"}}},
 	{"another's run may be cancelled", []patch{{"shared/loop/resolve.go", "	if err := m.loadOwn(soon, uid); err != nil {", "	if err := m.load(soon); err != nil {"}}},
-	{"another's approval may be decided", []patch{{"shared/loop/start.go", `if m.run.ID == "" || m.run.UID != uid {`, `if m.run.ID == "" {`}, {"shared/loop/resolve.go", "if ap.UID != r.UID {", "if ap.UID == \"\" {"}}},
-	{"another's thread may be gone on with", []patch{{"shared/loop/start.go", `if t.ID == "" || t.UID != q.UID {`, `if t.ID == "" {`}}},
-	{"a thread that is not there is begun", []patch{{"shared/loop/start.go", "	if t.ID == \"\" || t.UID != q.UID {", "	if t.ID == \"\" {\n		*t = agent.Thread{ID: id, UID: q.UID, Title: title(q.Prompt), CreatedAt: d.now}\n	}\n	if t.UID != q.UID {"}}},
-	{"another's messages may be read, and deleted", []patch{{"shared/records/threads.go", "	if t.UID != uid {", "	if t.UID == \"\" {"}}},
+	{"another's approval may be decided", []patch{{"shared/loop/start.go", `if !d.Exists() || d.Fields["uid"] != uid {`, `if !d.Exists() {`}, {"shared/loop/resolve.go", "if ap.UID != r.UID {", "if ap.UID == \"\" {"}}},
+	{"another's thread may be gone on with", []patch{{"shared/loop/start.go", `if t.ID == "" || t.UID != q.UID || t.Deleting {`, `if t.ID == "" {`}}},
+	{"a thread that is not there is begun", []patch{{"shared/loop/start.go", "	if t.ID == \"\" || t.UID != q.UID || t.Deleting {", "	if t.ID == \"\" {\n		*t = agent.Thread{ID: id, UID: q.UID, Title: title(q.Prompt), CreatedAt: d.now}\n	}\n	if t.UID != q.UID {"}}},
+	{"another's messages may be read, and deleted", []patch{{"shared/records/threads.go", "	if !docs[0].Exists() || docs[0].Fields[\"uid\"] != uid {", "	if !docs[0].Exists() {"}}},
 	{"another's threads are listed", []patch{{"shared/records/threads.go", `OrderBy: "updatedAt", Desc: true, Limit: limit,
 		Where: []store.Filter{{Field: "uid", Op: "==", Value: uid}}}`, `OrderBy: "updatedAt", Desc: true, Limit: limit}`}}},
 	{"another's audit may be read", []patch{{"shared/records/records.go", `Where: []store.Filter{{Field: "uid", Op: "==", Value: uid}}}
-	if runID`, `Where: nil}
-	if runID`}}},
+	var head`, `Where: nil}
+	var head`}}},
 	{"another's approvals are listed", []patch{{"shared/records/records.go", `{Field: "uid", Op: "==", Value: uid}, {Field: "status"`, `{Field: "status"`}, {"shared/records/records.go", "a.UID == uid && a.Status", "a.Status"}}},
 	{"what is another's is told apart from nothing", []patch{{"shared/fault/fault.go", `New(Auth, CodeNotFound, "There is no such thing, or it is not yours.")`, `New(Auth, CodeForbidden, "This is not yours.")`}}},
-	{"what is not yours is said", []patch{{"shared/loop/start.go", `	if m.run.ID == "" || m.run.UID != uid {`, "	if m.run.ID != \"\" && m.run.UID != uid {\n		return fault.New(fault.Auth, fault.CodeNotFound, \"This is not yours.\")\n	}\n	if m.run.ID == \"\" {"}}},
-	{"a foreign cursor is passed over", []patch{{"shared/records/records.go", "		after, err := parseCursor(cursor)\n		if err != nil {", "		after, err := parseCursor(cursor)\n		if err != nil && cursor == \"\" {"}}},
+	{"what is not yours is said", []patch{{"shared/loop/start.go", `	if !d.Exists() || d.Fields["uid"] != uid {`, "	if d.Exists() && d.Fields[\"uid\"] != uid {\n		return fault.New(fault.Auth, fault.CodeNotFound, \"This is not yours.\")\n	}\n	if !d.Exists() {"}}},
+	{"a foreign cursor is passed over", []patch{{"shared/records/records.go", "		after, err := parseCursor(q, cursor)\n		if err != nil {", "		after, err := parseCursor(q, cursor)\n		if err != nil && cursor == \"\" {"}}},
 }

@@ -45,8 +45,8 @@ var edge = []breach{
 		return nil
 	case errors.As(err, &sem):
 		return fault.Invalid(`}}},
-	{"a prompt may be empty", []patch{{"shared/api/runs.go", `case strings.TrimSpace(in.Prompt) == "":`, `case strings.TrimSpace("x"+in.Prompt) == "":`}}},
-	{"a prompt may be of white space", []patch{{"shared/api/runs.go", `case strings.TrimSpace(in.Prompt) == "":`, `case strings.TrimRight(in.Prompt, "") == "":`}}},
+	{"a prompt may be empty", []patch{{"shared/api/runs.go", `case visible.Blank(in.Prompt):`, `case visible.Blank("x" + in.Prompt):`}}},
+	{"a prompt may be of white space", []patch{{"shared/api/runs.go", `case visible.Blank(in.Prompt):`, `case visible.Blank(in.Prompt) && len(in.Prompt) == 0:`}}},
 	{"prompts may have any length", []patch{{"shared/api/runs.go", "case len(in.Prompt) > maxPrompt:", "case len(in.Prompt) > maxBody:"}}},
 	{"any text is a thread's id", []patch{{"shared/api/runs.go", "in.ThreadID != nil && !agent.ValidID(*in.ThreadID):", "in.ThreadID != nil && *in.ThreadID == \"-\":"}}},
 	{"an empty thread's id is none", []patch{{"shared/api/runs.go", "in.ThreadID != nil && !agent.ValidID(*in.ThreadID):", "in.ThreadID != nil && *in.ThreadID != \"\" && !agent.ValidID(*in.ThreadID):"}}},
@@ -58,7 +58,6 @@ var edge = []breach{
 	{"an empty hash is taken for none", []patch{{"shared/api/approvals.go", `case in.ArgsHash != nil && *in.ArgsHash == "":`, `case in.ArgsHash != nil && *in.ArgsHash == "-":`}}},
 	{"comments may have any length", []patch{{"shared/api/approvals.go", "case len(in.Comment) > maxComment:", "case len(in.Comment) > maxBody:"}}},
 	{"arguments may come with any decision", []patch{{"shared/api/approvals.go", "case d != agent.ApproveEdited && len(in.EditedArgs) > 0:", "case d == \"-\":"}}},
-	{"an error's cause is told", []patch{{"shared/api/api.go", "return errorBody{f.Class, f.Code, f.Message, f.Field, obs.RequestID(ctx), \"\"}, f", "return errorBody{f.Class, f.Code, f.Message + err.Error(), f.Field, obs.RequestID(ctx), \"\"}, f"}}},
 	{"validation comes after the stream has begun", []patch{{"shared/api/stream.go", "	q, err := r.ask()\n", "	r.w.WriteHeader(http.StatusOK)\n	q, err := r.ask()\n"}}},
 	{"a stream's text is cut at its ends", []patch{{"shared/api/stream.go", `out.write(deltaLine{"delta", n.Delta})`, `out.write(deltaLine{"delta", strings.Trim(n.Delta, "\x00\u0085\u2028\u2029\r\n x.")})`},
 		{"shared/api/stream.go", `	"sync"`, "	\"strings\"\n	\"sync\""}}},
@@ -66,7 +65,6 @@ var edge = []breach{
 	{"a stream that fails ends as if it had not", []patch{{"shared/api/stream.go", "	case v.Status == agent.Failed:", "	case v.Status == \"-\":"}}},
 	{"a line of a stream is not one line", []patch{{"shared/api/api.go", "	return append(b, '\\n'), nil", "	return append(bytes.ReplaceAll(b, []byte(`\\n`), []byte(\"\\n\")), '\\n'), nil"},
 		{"shared/api/api.go", `	"context"`, "	\"bytes\"\n	\"context\""}}},
-	{"a client that does not read is waited for", []patch{{"shared/api/stream.go", "rc.SetWriteDeadline(time.Now().Add(writeTime))", "rc.SetWriteDeadline(time.Time{})"}}},
 	{"a run ends with its client", []patch{{"shared/api/api.go", "context.WithTimeout(context.WithoutCancel(r.Context()), r.api.Budget)", "context.WithTimeout(r.Context(), r.api.Budget)"}}},
 
 	{"push messages may have any size", []patch{{"shared/queue/push.go", "if len(body) > MaxPush {", "if len(body) < 0 {"}}},

@@ -38,8 +38,8 @@ func TestOutcome(t *testing.T) {
 	}
 }
 
-// TestBreaksApply holds the list of single breaks to the code: every text is there once. They are compiled together, as far
-// as they touch other places, by the command itself.
+// TestBreaksApply holds the list of single breaks to the code: every text is there once. That what it becomes compiles, and is noticed, is for the
+// command.
 func TestBreaksApply(t *testing.T) {
 	named := map[string]bool{}
 	for _, b := range breaks {
