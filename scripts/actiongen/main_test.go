@@ -141,7 +141,7 @@ func TestTypeScriptCompiles(t *testing.T) {
 
 // A handler of Go that does not take what the file lets in is found before anything starts.
 func TestCheckHoldsGoHandlersToTheirFiles(t *testing.T) {
-	if err := run(t.Context(), io.Discard, "../../examples/actions", true, ""); err != nil {
+	if err := run(t.Context(), io.Discard, "../../scripts/cookbook/actions", true, ""); err != nil {
 		t.Errorf("the example: %v", err)
 	}
 	dir, err := os.MkdirTemp("testdata", "handlers") // within the module, which its code imports
@@ -153,7 +153,7 @@ func TestCheckHoldsGoHandlersToTheirFiles(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if err := os.CopyFS(filepath.Join(dir, "actions"), os.DirFS("../../examples/actions")); err != nil {
+	if err := os.CopyFS(filepath.Join(dir, "actions"), os.DirFS("../../scripts/cookbook/actions")); err != nil {
 		t.Fatal(err)
 	}
 	code := filepath.Join(dir, "actions", "handlers.go")

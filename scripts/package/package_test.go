@@ -23,7 +23,7 @@ func checkout(t *testing.T, age time.Duration) string {
 	for _, name := range []string{"go.mod", "go.sum", "LICENSE"} {
 		copyFile(t, filepath.Join("../..", name), filepath.Join(root, name), age)
 	}
-	for _, dir := range []string{"functions", "shared", "infra", "examples"} {
+	for _, dir := range []string{"functions", "shared", "infra", "scripts/cookbook"} {
 		err := filepath.WalkDir(filepath.Join("../..", dir), func(file string, d fs.DirEntry, err error) error {
 			if err == nil && d.Type().IsRegular() {
 				copyFile(t, file, filepath.Join(root, strings.TrimPrefix(filepath.ToSlash(file), "../../")), age)
@@ -194,14 +194,14 @@ func TestHandlersInGoAreDeployed(t *testing.T) {
 		unbound := []string{"shippingQuote"}
 		if plugged {
 			unbound = nil
-			put(t, plug, "package actions\n\nimport (\n\texample \"github.com/countersign-run/countersign/examples/actions\"\n\t\"github.com/countersign-run/countersign/shared/action\"\n)\n\n"+string(line[1])+"\n")
+			put(t, plug, "package actions\n\nimport (\n\texample \"github.com/countersign-run/countersign/scripts/cookbook/actions\"\n\t\"github.com/countersign-run/countersign/shared/action\"\n)\n\n"+string(line[1])+"\n")
 		}
 		f := infra.Function{Name: "actions", Folder: "functions/actions", EntryPoint: "actions", Parts: []string{"actions"}}
 		s, err := list(t.Context(), root, []infra.Function{f})
 		if err != nil {
 			t.Fatal(err)
 		}
-		with, err := operatorFiles(root, []string{"examples/actions"})
+		with, err := operatorFiles(root, []string{"scripts/cookbook/actions"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -213,7 +213,7 @@ func TestHandlersInGoAreDeployed(t *testing.T) {
 		if err != nil || !slices.Equal(got.unbound, unbound) {
 			t.Errorf("plugged in: %v: %v is left to nobody, %v", plugged, got.unbound, err)
 		}
-		if has := slices.Contains(e.Packages, "github.com/countersign-run/countersign/examples/actions"); has != plugged {
+		if has := slices.Contains(e.Packages, "github.com/countersign-run/countersign/scripts/cookbook/actions"); has != plugged {
 			t.Errorf("plugged in: %v: the archive holds the code: %v", plugged, has)
 		}
 	}
