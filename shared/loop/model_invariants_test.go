@@ -109,6 +109,7 @@ type commit struct {
 	at      time.Time
 	created map[string]bool
 	written map[string]store.Write
+	asked   bool                      // its user has more to answer than before; a card that is renewed adds none
 	intents map[string]bool           // actions with an audit entry of their intent in this commit
 	growth  map[string][]policy.Entry // entries that a user's document has gained, by user
 }
@@ -196,6 +197,7 @@ func (c *commit) user(o store.Write) {
 			c.broken(16, "an effect is counted for the entry %s, and none is begun", e.ID)
 		}
 	}
+	c.asked = u.Open > c.users[u.UID].Open
 	c.users[u.UID] = u
 }
 
@@ -406,7 +408,7 @@ func (c *commit) after(r *watched, doc agent.Run, e agent.Event) {
 		if a.PolicyDecision == string(policy.Deny) {
 			c.broken(13, "action %s was denied and has an approval", a.ID)
 		}
-		if u := c.users[doc.UID]; e.Wait.Kind == agent.KindApproval && a.Again == 0 && u.Open > c.max.open {
+		if u := c.users[doc.UID]; e.Wait.Kind == agent.KindApproval && a.Again == 0 && c.asked && u.Open > c.max.open {
 			c.broken(27, "%s has %d approvals open", doc.UID, u.Open)
 		}
 	}
