@@ -9,7 +9,7 @@ var runs = []breach{
 	{"a tool's name may be nearly right", []patch{{"shared/loop/plan.go", "	t := d.m.Tools[plan.Tool]\n	plan.Tool = shown(plan.Tool)", "	t := d.m.Tools[strings.TrimSuffix(strings.ToLower(plan.Tool), \"d\")]\n	plan.Tool = shown(plan.Tool)"}}},
 	{"any number of calls in a turn", []patch{{"shared/loop/plan.go", "	case len(r.Calls) > maxCalls:", "	case len(r.Calls) > 9999:"}, {"shared/model/content.go", "	if len(p.Calls) > MaxCalls {", "	if len(p.Calls) > 9999 {"}}},
 	{"the model is asked without end", []patch{{"shared/loop/plan.go", "last := len(m.state.Turns)+1 >= m.Profile.MaxModelCalls && ", "last := len(m.state.Turns)+1 >= 2*m.Profile.MaxModelCalls && "}}},
-	{"what did not happen may be claimed", []patch{{"shared/loop/plan.go", "if note := d.m.onRecord(d.state, text); note != \"\" {", "if note := d.m.onRecord(d.state, text); note == \"-\" {"}}},
+	{"what did not happen may be claimed", []patch{{"shared/loop/plan.go", "	note := d.m.onRecord(d.state, text)\n	if note != \"\" {", "	note := d.m.onRecord(d.state, text)\n	if note == \"-\" {"}}},
 	{"a hash that was not shown is approved", []patch{{"shared/loop/resolve.go", `case r.ArgsHash != "" && r.ArgsHash != ap.ArgsHash:`, `case r.ArgsHash == "-":`}}},
 	{"a decided approval is decided again", []patch{{"shared/loop/resolve.go", "	if ap.Status != agent.ApprovalOpen {", "	if ap.Status == \"-\" {"}}},
 	{"a later decision is answered like the first", []patch{{"shared/loop/resolve.go", `	case ap.Decision != "" && ap.Decision == r.Decision && (`, `	case ap.Decision != "" && (r.Decision != "" || `}}},
