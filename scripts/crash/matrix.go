@@ -120,6 +120,9 @@ func (t *trial) trace(ctx context.Context) (plans []plan, err error) {
 			}
 		}
 	}
+	if err := t.settle(ctx, "the end", t.rested); err != nil {
+		return nil, err
+	}
 	return plans, t.judge(ctx)
 }
 
