@@ -207,15 +207,15 @@ func TestSmoke(t *testing.T) {
 func TestRefused(t *testing.T) {
 	w := newTown(t)
 	for want, args := range map[string][]string{
-		"the commands are dead-letters, delete-user": {"delete"},
-		"redrive takes RUN and flags":                {"redrive"},
-		"RUN is the id of a run":                     {"story", "../x"},
-		"there is no run":                            {"story", "abcdefghijklmnop"},
-		"USER is the subject":                        {"revoke", "a/b", "-yes"},
-		"QUEUE is embedded":                          {"dead-letters", "list"},
-		"dead-letters can list, replay and drop":     {"dead-letters", "purge"},
-		"-limit is 0":                                {"dead-letters", "list", "-limit", "0"},
-		"BASE is \"localhost\"":                      {"smoke", "localhost"},
+		"the commands are action-key, dead-letters, ": {"delete"},
+		"redrive takes RUN and flags":                 {"redrive"},
+		"RUN is the id of a run":                      {"story", "../x"},
+		"there is no run":                             {"story", "abcdefghijklmnop"},
+		"USER is the subject":                         {"revoke", "a/b", "-yes"},
+		"QUEUE is embedded":                           {"dead-letters", "list"},
+		"dead-letters can list, replay and drop":      {"dead-letters", "purge"},
+		"-limit is 0":                                 {"dead-letters", "list", "-limit", "0"},
+		"BASE is \"localhost\"":                       {"smoke", "localhost"},
 	} {
 		if out, _, err := w.ops(args...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %q\n%s", args, err, want, out)

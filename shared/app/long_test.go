@@ -23,7 +23,7 @@ func TestALongAnswerIsCutInTheStream(t *testing.T) {
 		{"longer", 200 << 10, map[string]string{streamPath: "result", chatPath: "response"}},
 		{"longer than is read", 11 << 20, map[string]string{streamPath: "error", chatPath: "error"}},
 	} {
-		text := strings.Repeat("ä", c.size/2)
+		text := "aaaa" + strings.Repeat("Längeres ", (c.size-4)/10) // the bound falls into the middle of an ä
 		w.SetBrain(func(fakegemini.Request) fakegemini.Turn { return fakegemini.Turn{Text: text, Pieces: 50} })
 		for path, body := range map[string]string{streamPath: hello, chatPath: helloPage} {
 			t.Run(c.name+" "+path, func(t *testing.T) {

@@ -95,8 +95,8 @@ func (t Turn) pieces() []string {
 		n = min(n, t.Pieces)
 	}
 	out := make([]string, n)
-	for i, w := range words {
-		out[i*n/len(words)] += w
+	for i := range out {
+		out[i] = strings.Join(words[i*len(words)/n:(i+1)*len(words)/n], "")
 	}
 	return out
 }
