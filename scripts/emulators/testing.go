@@ -40,6 +40,9 @@ func (s *shared) addr(t testing.TB) string {
 	defer s.mu.Unlock()
 	if s.running == nil && s.failed == nil {
 		s.running, s.failed = s.start(t.Context(), &s.printout)
+		if s.failed == nil && s.name == firestore.name {
+			s.failed = warm(t.Context(), s.running.Addr)
+		}
 	}
 	switch {
 	case s.failed == nil:

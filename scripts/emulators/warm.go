@@ -1,0 +1,44 @@
+package emulators
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// warmTime is how long an emulator that has started may take for its first requests. Java loads most of its code with them,
+// which on a busy machine takes longer than a client waits for a store.
+const warmTime = 90 * time.Second
+
+// warm sends a Firestore emulator its first commit and its first query, in a project of their own, and waits for them.
+func warm(ctx context.Context, addr string) error {
+	ctx, cancel := context.WithTimeout(ctx, warmTime)
+	defer cancel()
+	const database = "projects/warm/databases/(default)"
+	write := fmt.Sprintf(`{"writes":[{"update":{"name":"%s/documents/warm/up","fields":{"at":{"integerValue":"1"}}}}]}`, database)
+	query := `{"structuredQuery":{"from":[{"collectionId":"warm"}],"where":{"fieldFilter":{"field":{"fieldPath":"at"},"op":"LESS_THAN","value":{"integerValue":"2"}}}}}`
+	return errors.Join(post(ctx, addr, database+"/documents:commit", write), post(ctx, addr, database+"/documents:runQuery", query))
+}
+
+func post(ctx context.Context, addr, path, body string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+addr+"/v1/"+path, strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Authorization", "Bearer owner")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = res.Body.Close() }()
+	text, err := io.ReadAll(io.LimitReader(res.Body, 1<<10))
+	if err == nil && res.StatusCode != http.StatusOK {
+		err = fmt.Errorf("the emulator at %s answered %d: %s", addr, res.StatusCode, text)
+	}
+	return err
+}
