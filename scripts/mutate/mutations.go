@@ -39,9 +39,11 @@ var mutations = slices.Concat([]mutation{
 		[]edit{{"	_, err = r.api.Loop.Advance(ctx, runID, nil)\n	switch {", "	r.w.WriteHeader(http.StatusNoContent)\n	_, err = r.api.Loop.Advance(ctx, runID, nil)\n	switch {"}},
 		[]test{{"./shared/api", ".", ""}}},
 	{"allowlist by domain", "shared/policy/policy.go",
-		[]edit{{`return held[a] == ""`, `return !slices.ContainsFunc(in.Allowlist, func(e Entry) bool {
+		[]edit{{`func(a string) bool { return held[a].ID == "" }); n > 0 {
+		reason`, `func(a string) bool { return !slices.ContainsFunc(in.Allowlist, func(e Entry) bool {
 			return e.Recipient[slices.Index([]byte(e.Recipient), '@'):] == a[slices.Index([]byte(a), '@'):]
-		})`}}, []test{{"./shared/policy", ".", quietly}}},
+		}) }); n > 0 {
+		reason`}}, []test{{"./shared/policy", ".", quietly}}},
 	{"drop cc and bcc from the recipients", "shared/tools/gmail/gmail.go",
 		[]edit{{"return slices.Concat(a.To, a.Cc, a.Bcc)", "return slices.Concat(a.To)"}}, []test{{"./shared/tools/gmail", ".", ""}}},
 	{"TTL as the only expiry", "shared/loop/resolve.go",
@@ -54,7 +56,7 @@ var mutations = slices.Concat([]mutation{
 	{"ask the model without instructions", "shared/loop/plan.go",
 		[]edit{{"System: m.instructions(), ", ""}}, []test{{"./shared/loop", "TestWhatTheModelIsAsked", ""}}},
 	{"ask the model without history", "shared/loop/start.go",
-		[]edit{{"History: d.thread.History(), ", ""}}, []test{{"./shared/loop", "TestWhatTheModelIsAsked", ""}}},
+		[]edit{{"		question.History = d.thread.History()\n", ""}}, []test{{"./shared/loop", "TestWhatTheModelIsAsked", ""}}},
 	{"a record without toolName", "shared/agent/view.go",
 		[]edit{{"ToolName: a.Tool, ", ""}}, []test{{"./shared/api", "TestTheRecordOfAnAction", ""}}},
 	{"an audit without policyDecision", "shared/loop/draft.go",
