@@ -30,7 +30,7 @@ func (m *mover) act(ctx context.Context, id string) error {
 	}
 	handle := ""
 	if t.Prepares() {
-		if err := m.claim(ctx, m.Profile.ToolTimeout); err != nil {
+		if mine, err := m.claimCall(ctx, id); err != nil || !mine {
 			return err
 		}
 		var err error
@@ -39,7 +39,7 @@ func (m *mover) act(ctx context.Context, id string) error {
 		}
 	}
 	if !t.SideEffect && !a.RequiresApproval {
-		if err := m.claim(ctx, m.Profile.ToolTimeout); err != nil {
+		if mine, err := m.claimCall(ctx, id); err != nil || !mine {
 			return err
 		}
 		return m.effect(ctx, t, id)
@@ -49,6 +49,16 @@ func (m *mover) act(ctx context.Context, id string) error {
 		return err
 	}
 	return m.effect(ctx, t, id)
+}
+
+// claimCall claims the run to carry out the call. It reports false where another process has begun the call meanwhile: with
+// the lease of that process, which lapsed, this one has taken over an effect that is to be settled, and not a call to make.
+func (m *mover) claimCall(ctx context.Context, id string) (mine bool, err error) {
+	if err := m.claim(ctx, m.Profile.ToolTimeout); err != nil {
+		return false, err
+	}
+	st, next := m.next(m.state, m.run, m.now())
+	return st == stepAct && next.ID == id, nil
 }
 
 // stillFits checks what may have changed since the call was judged: the stored arguments, and where it would act.

@@ -2,6 +2,7 @@ package loop_test
 
 import (
 	"context"
+	"maps"
 	"testing"
 	"time"
 
@@ -153,5 +154,57 @@ func shutOut(t *testing.T, w *world, uid string) {
 	}
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// woken is a store before whose first commit something happens, as to a process that is stopped there and goes on later.
+type woken struct {
+	store.Store
+	meanwhile func()
+}
+
+func (s *woken) Commit(ctx context.Context, w ...store.Write) ([]time.Time, error) {
+	if meanwhile := s.meanwhile; meanwhile != nil {
+		s.meanwhile = nil
+		meanwhile()
+	}
+	return s.Store.Commit(ctx, w...)
+}
+
+// TestWokenAfterAnothersEffect stops a process before it claims its run, and has another one carry the call out and die
+// before it says so. The first has a call to settle then, and not one that failed because it can make no handle any more.
+func TestWokenAfterAnothersEffect(t *testing.T) {
+	ctx := context.Background()
+	w := newWorld(t)
+	w.loop.Model = &asked{tool: "draft"}
+	v, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "tell bob"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	approve(t, w, v, 1)
+	first, other := *w.loop, *w.loop
+	first.Store = &woken{w.store, func() {
+		other.Store = &mortal{Store: w.store, n: 3} // the claim, the intent, the outcome
+		died, err := mortally(func() error { _, err := other.Advance(ctx, v.RunID, nil); return err })
+		if !died || err != nil || len(w.effects) != 1 {
+			t.Errorf("died: %v, %v, done %d times", died, err, len(w.effects))
+		}
+		w.tick(time.Hour)
+	}}
+	def := w.sendDef("draft")
+	def.Prepare = func(context.Context, tool.Call, sendArgs) (string, error) {
+		return "", fault.New(fault.Auth, fault.CodeReauth, "Please link your account again.")
+	}
+	def.Reconcile = func(context.Context, tool.Call, sendArgs) (tool.Verdict, sendResult, string, error) {
+		return tool.Done, sendResult{}, "", nil
+	}
+	first.Tools = maps.Clone(w.loop.Tools)
+	first.Tools["draft"] = tool.Define(def)
+	got, err := first.Advance(ctx, v.RunID, nil)
+	if err != nil || len(w.effects) != 1 {
+		t.Fatalf("%v, done %d times", err, len(w.effects))
+	}
+	if a := got.Actions[0]; a.Status != agent.ActionCompleted {
+		t.Errorf("the action is %s (%s), and was done once", a.Status, a.ExecutionStatus)
 	}
 }
