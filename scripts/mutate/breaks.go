@@ -248,5 +248,5 @@ func insert(file, table string) error {
 	if !found || !ended {
 		return fmt.Errorf("%s has no marks for the table", file)
 	}
-	return os.WriteFile(file, []byte(before+tableBegins+"\n"+table+"\n"+tableEnds+after), 0o644) //nolint:gosec // a file of the repository
+	return os.WriteFile(file, []byte(before+tableBegins+"\n"+table+"\n"+tableEnds+after), 0o644)
 }

@@ -31,8 +31,8 @@ func outdated(code fault.Code, message string) *fault.Error {
 }
 
 // upToDate holds an approval against the card that its action would get now. They differ where the stored one was
-// tampered with, where the tool has changed or would act in another place, and where another rule of the policy asks. What is denied by now is not
-// asked for afresh: it goes on waiting, and its user may still change it.
+// tampered with, where the tool has changed or would act in another place, and where another rule of the policy asks. What
+// is denied by now is not asked for afresh: it goes on waiting, and its user may still change it.
 func (d *draft) upToDate(ap *agent.Approval, a *agent.Action, at place, decision agent.Decision) error {
 	t := d.m.Tools[a.Tool]
 	switch {

@@ -1,0 +1,153 @@
+package schema
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+// both makes s hold what p holds beside it.
+func both(s, p *jsonschema.Schema) error {
+	if err := bothTypes(s, p); err != nil {
+		return err
+	}
+	if s.Description == "" {
+		s.Description = p.Description
+	}
+	if s.Default == nil {
+		s.Default = p.Default
+	}
+	for _, name := range p.Required {
+		if !slices.Contains(s.Required, name) {
+			s.Required = append(s.Required, name)
+		}
+	}
+	s.Minimum, s.ExclusiveMinimum = larger(s.Minimum, p.Minimum), larger(s.ExclusiveMinimum, p.ExclusiveMinimum)
+	s.Maximum, s.ExclusiveMaximum = smaller(s.Maximum, p.Maximum), smaller(s.ExclusiveMaximum, p.ExclusiveMaximum)
+	s.MinLength, s.MinItems = larger(s.MinLength, p.MinLength), larger(s.MinItems, p.MinItems)
+	s.MaxLength, s.MaxItems = smaller(s.MaxLength, p.MaxLength), smaller(s.MaxItems, p.MaxItems)
+	if err := bothValues(s, p); err != nil {
+		return err
+	}
+	if err := bothInside(s, p); err != nil {
+		return err
+	}
+	choices(s, p)
+	return nil
+}
+
+func bothTypes(s, p *jsonschema.Schema) error {
+	mine, theirs := typesOf(s), typesOf(p)
+	if len(mine) == 0 || len(theirs) == 0 {
+		setTypes(s, slices.Concat(mine, theirs))
+		return nil
+	}
+	var common []string
+	for _, t := range types {
+		if covers(mine, t) && covers(theirs, t) && (slices.Contains(mine, t) || slices.Contains(theirs, t)) {
+			common = append(common, t)
+		}
+	}
+	if slices.Contains(common, "number") {
+		common = slices.DeleteFunc(common, func(t string) bool { return t == "integer" })
+	}
+	if len(common) == 0 {
+		return errors.New("nothing has the type that two parts of this schema ask for")
+	}
+	setTypes(s, common)
+	return nil
+}
+
+func covers(list []string, t string) bool {
+	return slices.Contains(list, t) || t == "integer" && slices.Contains(list, "number")
+}
+
+func larger[N int | float64](a, b *N) *N {
+	if a == nil || b != nil && *b > *a {
+		return b
+	}
+	return a
+}
+
+func smaller[N int | float64](a, b *N) *N {
+	if a == nil || b != nil && *b < *a {
+		return b
+	}
+	return a
+}
+
+var errNoValue = errors.New("no value is left that two parts of this schema both allow")
+
+// bothValues leaves the values that both allow.
+func bothValues(s, p *jsonschema.Schema) error {
+	if s.Const != nil && p.Const != nil && !bytes.Equal(text(*s.Const), text(*p.Const)) {
+		return errNoValue
+	}
+	if s.Const == nil {
+		s.Const = p.Const
+	}
+	if s.Enum == nil || p.Enum == nil {
+		s.Enum = slices.Concat(s.Enum, p.Enum)
+		return nil
+	}
+	allowed := map[string]bool{}
+	for _, v := range p.Enum {
+		allowed[string(text(v))] = true
+	}
+	s.Enum = slices.DeleteFunc(slices.Clone(s.Enum), func(v any) bool { return !allowed[string(text(v))] })
+	if len(s.Enum) == 0 {
+		return errNoValue
+	}
+	return nil
+}
+
+// text is a value's JSON with the names of objects in order; what was read from JSON can be written.
+func text(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+// bothInside merges properties and items.
+func bothInside(s, p *jsonschema.Schema) error {
+	for _, name := range slices.Sorted(maps.Keys(p.Properties)) {
+		switch {
+		case s.Properties == nil:
+			s.Properties = map[string]*jsonschema.Schema{name: p.Properties[name]}
+		case s.Properties[name] == nil:
+			s.Properties[name] = p.Properties[name]
+		default:
+			if err := both(s.Properties[name], p.Properties[name]); err != nil {
+				return err
+			}
+		}
+	}
+	switch {
+	case s.Items == nil:
+		s.Items = p.Items
+	case p.Items != nil:
+		return both(s.Items, p.Items)
+	}
+	return nil
+}
+
+// choices takes over anyOf and oneOf. Two lists of one kind stay apart: allOf is what says that both must hold.
+func choices(s, p *jsonschema.Schema) {
+	s.AllOf = append(s.AllOf, p.AllOf...)
+	if s.AnyOf == nil {
+		s.AnyOf = p.AnyOf
+	} else if p.AnyOf != nil {
+		s.AllOf = append(s.AllOf, &jsonschema.Schema{AnyOf: p.AnyOf})
+	}
+	if s.OneOf == nil {
+		s.OneOf = p.OneOf
+	} else if p.OneOf != nil {
+		s.AllOf = append(s.AllOf, &jsonschema.Schema{OneOf: p.OneOf})
+	}
+}
