@@ -142,6 +142,9 @@ func (d *desk) waiting(all []person.Waiting) (err error) {
 		if w.Acting {
 			acting = ", an effect is under way"
 		}
+		if w.Aside {
+			acting += ", nobody could move it and it was put aside (runbook run-aside)"
+		}
 		err = errors.Join(err, d.say("run %s is %s, %d approvals wait%s", w.RunID, w.Status, w.Approvals, acting))
 	}
 	return err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/records"
 )
 
 // redrive asks for a run to be moved. That is always harmless: who takes the resume acts on what the store says.
@@ -22,20 +24,22 @@ func redrive(*flag.FlagSet) func(context.Context, *desk, []string) error {
 			return err
 		}
 		run, found, err := p.API.Records.Run(ctx, args[0])
-		if err != nil {
-			return err
-		}
 		if !found {
-			return fmt.Errorf("there is no run %s", args[0])
+			return cmp.Or(err, fmt.Errorf("there is no run %s", args[0]))
 		}
-		s, err := p.API.Records.Story(ctx, run)
-		if err != nil {
+		var s records.Story
+		if err == nil {
+			s, err = p.API.Records.Story(ctx, run)
+		}
+		if err != nil { // whoever takes the resume may be of a release that can read it
+			err = d.say("run %s cannot be read here: %v", args[0], err)
+		} else {
+			err = d.say("run %s is %s since %s%s", run.ID, s.State.Status, run.UpdatedAt.Format(time.RFC3339), stands(run, s.State))
+		}
+		if err != nil || s.State != nil && s.State.End != nil {
 			return err
 		}
-		if err := d.say("run %s is %s since %s%s", run.ID, s.State.Status, run.UpdatedAt.Format(time.RFC3339), stands(run, s.State)); err != nil || s.State.End != nil {
-			return err
-		}
-		if err := p.Queue.Resume(ctx, run.ID); err != nil {
+		if err := p.Queue.Resume(ctx, args[0]); err != nil {
 			return err
 		}
 		return d.say("a resume is published")

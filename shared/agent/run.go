@@ -64,6 +64,9 @@ type Run struct {
 	Log       Log[Event] `json:"log"`
 }
 
+// FieldAside is a field of a run's document. It is true where nobody could move the run, so that nobody is offered it any more.
+const FieldAside = "aside"
+
 // Settled is what of a run's use of the model is counted in its user's document (User.Spent).
 type Settled struct {
 	Calls  int `json:"calls,omitempty"`

@@ -15,11 +15,14 @@ import (
 // aside: nobody is offered it any more until somebody asks for it (ops redrive) or its owner decides something.
 const maxTries = 5
 
+// never is when a run that was put aside is due. It keeps a time, because a run without one has ended (records.DeleteThread).
+var never = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+
 // The fields of a run's document that say so. They go with the next commit that moves the run.
 const (
 	fieldDue   = "due"
 	fieldTries = "tries" // as many times nobody could move it
-	fieldAside = "aside" // true: it is not due any more
+	fieldAside = agent.FieldAside
 )
 
 // errSetBack says that a run cannot be moved by anybody, and that this is on record: delivering again will not mend it.
@@ -53,11 +56,10 @@ func (l *Loop) setBack(ctx context.Context, runID string, cause error) error {
 	tries, _ := fields[fieldTries].(int64)
 	tries++
 	fields[fieldTries] = tries
-	delete(fields, fieldDue)
 	if tries < maxTries {
 		fields[fieldDue] = d.ReadTime.UTC().Truncate(time.Microsecond).Add(time.Minute << (tries - 1))
 	} else {
-		fields[fieldAside] = true
+		fields[fieldDue], fields[fieldAside] = never, true
 	}
 	if _, err := l.Store.Commit(ctx, store.Update(path, d.Version, fields, d.Data)); err != nil {
 		return cause // somebody else was here, or the store is down: it is offered again

@@ -96,7 +96,7 @@ func (d *draft) moveUser(change func(*agent.User)) error {
 	return nil
 }
 
-// say adds a message to the thread. A thread that was deleted meanwhile hears nothing.
+// say adds a message to the thread. A thread that was deleted meanwhile, or is being deleted, hears nothing.
 func (d *draft) say(role agent.Role, approvalID, format string, args ...any) error {
 	if d.thread == nil {
 		t := &agent.Thread{}
@@ -212,11 +212,12 @@ func (d *draft) setLease() {
 
 // due is when somebody should look at the run again; ok is false when nobody need.
 func (d *draft) due() (at time.Time, ok bool) {
+	before := d.m.docs[agent.RunPath(d.run.ID)].Fields
 	switch {
 	case d.state.End != nil:
 		return at, false
-	case d.keepLease && len(d.events) == 0: // the run itself does not move
-		at, ok = d.m.docs[agent.RunPath(d.run.ID)].Fields[fieldDue].(time.Time)
+	case d.keepLease && len(d.events) == 0 && before[fieldAside] != true: // the run itself does not move
+		at, ok = before[fieldDue].(time.Time)
 		return at, ok
 	case d.run.Lease.Owner != "":
 		return d.run.Lease.Until, true
@@ -266,7 +267,7 @@ func (d *draft) layRun() error {
 
 func (d *draft) layThread() error {
 	path := agent.ThreadPath(d.run.ThreadID)
-	if d.thread == nil || d.thread.ID == "" {
+	if d.thread == nil || d.thread.ID == "" || d.thread.Deleting {
 		return nil
 	}
 	chunks, err := d.thread.Add(d.messages...)

@@ -73,7 +73,7 @@ func after(docs []store.Doc) *store.Cursor {
 // process that knows that no other is alive, such as a local server that holds its data directory's lock; elsewhere a
 // lease is waited out.
 func (l *Loop) Reclaim(ctx context.Context) (runs int, err error) {
-	q := store.Query{Collection: "runs", OrderBy: fieldDue, Limit: sweepPage}
+	q := store.Query{Collection: "runs", OrderBy: fieldDue, Limit: sweepPage, Where: []store.Filter{{Field: fieldDue, Op: "<=", Value: never.Add(-time.Microsecond)}}}
 	for {
 		docs, err := l.Store.Query(ctx, q)
 		if err != nil {

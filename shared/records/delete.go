@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path"
 	"reflect"
 	"slices"
 	"time"
@@ -39,14 +40,15 @@ func outOfTime(ctx context.Context) error {
 }
 
 // DeleteThread deletes a conversation with its runs and approvals; their audit entries stay. A conversation with a run
-// that has not ended is refused (PolicyError busy). With the first commit it is gone for its user; gone is false where
-// the rest is left to the sweep, because time was short or the store did not answer. Asking again goes on with it.
+// that has not ended is refused (PolicyError busy), unless that run was put aside and nothing that it began is without an
+// outcome. With the first commit the conversation is gone for its user; gone is false where the rest is left to the sweep,
+// because time was short, the store did not answer, or a run that was put aside moves again. Asking again goes on with it.
 func (r *Records) DeleteThread(ctx context.Context, uid, id string) (gone bool, err error) {
 	if err := r.markThread(ctx, uid, id); err != nil {
 		return false, err
 	}
 	err = r.eraseThread(ctx, agent.ThreadPath(id))
-	if errors.Is(err, errLater) || errors.Is(err, store.ErrUnavailable) || ctx.Err() != nil {
+	if errors.Is(err, errLater) || errors.Is(err, store.ErrUnavailable) || fault.Is(err, fault.Policy, fault.CodeBusy) || ctx.Err() != nil {
 		return false, nil
 	}
 	return err == nil, down(err)
@@ -76,14 +78,14 @@ func (r *Records) markThread(ctx context.Context, uid, id string) error {
 	}
 }
 
-// atRest refuses a conversation with a run that has not ended: only such a run is due at some time.
+// atRest refuses a conversation with a run that may not be deleted: any that has not ended is due at some time.
 func (r *Records) atRest(ctx context.Context, uid, id string) error {
-	docs, err := r.Store.Query(ctx, store.Query{Collection: "runs", OrderBy: "due", Limit: 1,
-		Where: []store.Filter{{Field: "uid", Op: "==", Value: uid}, {Field: "threadId", Op: "==", Value: id}}})
-	if err == nil && len(docs) > 0 {
-		return busy()
-	}
-	return down(err)
+	due := store.Query{Collection: "runs", OrderBy: "due", Limit: runPage,
+		Where: []store.Filter{{Field: "uid", Op: "==", Value: uid}, {Field: "threadId", Op: "==", Value: id}}}
+	return r.every(ctx, due, func(d store.Doc) error {
+		_, err := r.remains(ctx, d)
+		return err
+	})
 }
 
 func busy() error {
@@ -141,7 +143,7 @@ func (r *Records) deletePages(ctx context.Context, paths []string) (last []store
 	return last, nil
 }
 
-// deleteRuns deletes all runs of the query, page by page; one that has not ended stops it.
+// deleteRuns deletes all runs of the query, page by page; one that may not be deleted stops it.
 func (r *Records) deleteRuns(ctx context.Context, q store.Query) error {
 	for {
 		if err := outOfTime(ctx); err != nil {
@@ -152,7 +154,7 @@ func (r *Records) deleteRuns(ctx context.Context, q store.Query) error {
 			return err
 		}
 		for _, d := range docs {
-			if !ended(d) {
+			if !ended(d) && !aside(d) {
 				return busy()
 			}
 		}
@@ -174,29 +176,26 @@ func ended(d store.Doc) bool {
 }
 
 // deleteRun deletes a run with its events and approvals, all in one commit unless they are more than one takes. The end
-// of its audit chain stays, or nobody could tell later whether entries were cut off.
+// of its audit chain stays, or nobody could tell later whether entries were cut off. A run that moves meanwhile is looked at
+// again: either the deletion is first, and its mover finds nothing, or what it has begun is settled first.
 func (r *Records) deleteRun(ctx context.Context, d store.Doc) error {
 	for try := 0; ; try++ {
-		var run agent.Run
-		if err := json.Unmarshal(d.Data, &run); err != nil {
-			return fmt.Errorf("records: %s cannot be read: %w", d.Path, err)
-		}
-		var paths []string
-		for n := 1; n <= run.Approvals; n++ {
-			paths = append(paths, agent.ApprovalPath(agent.ApprovalID(run.ID, n)))
-		}
-		writes, err := r.deletePages(ctx, append(paths, run.Log.ChunkPaths(d.Path, "events")...))
+		left, err := r.remains(ctx, d)
 		if err != nil {
 			return err
 		}
-		if run.Audit.Seq > 0 {
-			head, err := agent.Marshal(run.Audit)
+		writes, err := r.deletePages(ctx, left.paths)
+		if err != nil {
+			return err
+		}
+		if left.chain.Seq > 0 {
+			head, err := agent.Marshal(left.chain)
 			if err != nil {
 				return err
 			}
-			writes = append(writes, store.Create(audit.HeadPath(run.ID), map[string]any{"at": r.now()}, head))
+			writes = append(writes, store.Create(audit.HeadPath(path.Base(d.Path)), map[string]any{"at": r.now()}, head))
 		}
-		_, err = r.Store.Commit(ctx, append(writes, store.Delete(d.Path, d.Version))...)
+		_, err = r.Store.Commit(ctx, append(append(writes, left.user...), store.Delete(d.Path, d.Version))...)
 		if !errors.Is(err, store.ErrConflict) || try == maxRaces {
 			return err
 		}

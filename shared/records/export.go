@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 
 	"github.com/countersign-run/countersign/shared/agent"
@@ -47,7 +48,7 @@ func (r *Records) Export(ctx context.Context, uid string, each func(Item) error)
 
 // Each gives everything that is kept of the user but linked accounts, in an order that is the same as long as nothing
 // changes: the user, threads with their messages, runs with their events and approvals, and the audit. What is deleted
-// meanwhile, or half deleted, is left out as far as it is gone.
+// meanwhile, or half deleted, is left out as far as it is gone. A run that cannot be read is given as it is stored (RawRun).
 func (r *Records) Each(ctx context.Context, uid string, each func(Item) error) error {
 	u, err := r.User(ctx, uid)
 	if err != nil {
@@ -60,7 +61,7 @@ func (r *Records) Each(ctx context.Context, uid string, each func(Item) error) e
 	if err != nil {
 		return err
 	}
-	err = r.Runs(ctx, uid, func(run agent.Run, _ agent.RunStatus) error { return r.exportRun(ctx, run, each) })
+	err = r.every(ctx, runsOf(uid, userPage), func(d store.Doc) error { return r.exportRun(ctx, d, each) })
 	if err != nil {
 		return err
 	}
@@ -92,13 +93,30 @@ func (r *Records) exportThread(ctx context.Context, d store.Doc, deleting bool, 
 	return err
 }
 
-func (r *Records) exportRun(ctx context.Context, run agent.Run, each func(Item) error) error {
-	s, err := r.Story(ctx, run)
+// RawRun is a run that cannot be read, as it is stored.
+type RawRun struct {
+	RunID    string `json:"runId"`
+	ThreadID any    `json:"threadId"`
+	Status   any    `json:"status"`
+	Raw      string `json:"raw"`
+}
+
+func (r *Records) exportRun(ctx context.Context, d store.Doc, each func(Item) error) error {
+	var run agent.Run
+	var s Story
+	err := json.Unmarshal(d.Data, &run)
+	if err == nil {
+		s, err = r.Story(ctx, run)
+	}
 	if err != nil {
-		if _, found, e := r.Run(ctx, run.ID); e == nil && !found {
-			return nil
+		if docs, e := r.get(ctx, d.Path); e != nil || !docs[0].Exists() {
+			return e
 		}
-		return err
+		var f *fault.Error
+		if errors.As(err, &f) || ctx.Err() != nil {
+			return err
+		}
+		return each(Item{Kind: ItemRun, Data: RawRun{path.Base(d.Path), d.Fields["threadId"], d.Fields["status"], string(d.Data)}})
 	}
 	if err := each(Item{Kind: ItemRun, Data: agent.View(run, s.State, "")}); err != nil {
 		return err

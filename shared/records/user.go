@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"path"
 	"time"
 
@@ -116,17 +115,6 @@ func (r *Records) record(ctx context.Context, e audit.Entry, writes ...store.Wri
 
 // now is the time as a store keeps it.
 func (r *Records) now() time.Time { return r.Now().UTC().Truncate(time.Microsecond) }
-
-// Runs gives all runs of the user as they are stored, oldest first.
-func (r *Records) Runs(ctx context.Context, uid string, each func(agent.Run, agent.RunStatus) error) error {
-	return r.every(ctx, runsOf(uid, userPage), func(d store.Doc) error {
-		var run agent.Run
-		if err := json.Unmarshal(d.Data, &run); err != nil {
-			return fmt.Errorf("records: %s cannot be read: %w", d.Path, err)
-		}
-		return each(run, agent.RunStatus(fmt.Sprint(d.Fields["status"])))
-	})
-}
 
 func runsOf(uid string, limit int) store.Query {
 	return store.Query{Collection: "runs", OrderBy: "createdAt", Limit: limit, Where: []store.Filter{{Field: "uid", Op: "==", Value: uid}}}

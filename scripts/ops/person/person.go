@@ -3,44 +3,26 @@ package person
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/google"
 	"github.com/countersign-run/countersign/shared/queue/embedded"
+	"github.com/countersign-run/countersign/shared/records"
 )
 
 // Desk is where an operator sits: over the store, the queue and the linked accounts of one Countersign.
 type Desk struct{ *app.App }
 
 // Waiting is a run of the user that has not ended.
-type Waiting struct {
-	RunID     string          `json:"runId"`
-	Status    agent.RunStatus `json:"status"`
-	Approvals int             `json:"approvals"` // that wait for the user, reviews included
-	Acting    bool            `json:"acting"`    // an effect was begun and has no outcome yet
-}
+type Waiting = records.Unended
 
 // Waiting gives the user's runs that have not ended.
-func (d Desk) Waiting(ctx context.Context, uid string) (all []Waiting, err error) {
-	err = d.API.Records.Runs(ctx, uid, func(run agent.Run, status agent.RunStatus) error {
-		if status == agent.Completed || status == agent.Failed {
-			return nil
-		}
-		s, err := d.API.Records.Story(ctx, run)
-		if err != nil {
-			return err
-		}
-		w := Waiting{RunID: run.ID, Status: status, Approvals: len(s.State.Open())}
-		for _, a := range s.State.Actions {
-			w.Acting = w.Acting || a.Status == agent.ActionExecuting
-		}
-		all = append(all, w)
-		return nil
-	})
-	return all, err
+func (d Desk) Waiting(ctx context.Context, uid string) ([]Waiting, error) {
+	return d.API.Records.Unended(ctx, uid)
 }
 
 // Acting are those whose effect is under way.
@@ -118,7 +100,8 @@ type Deleted struct {
 //
 //  1. The user is shut out: from here on none of their runs begins an effect.
 //  2. Runs that have not ended are cancelled. One whose effect is under way is settled by the function that moves runs;
-//     until all have ended nothing is deleted, and Delete is to be asked for again.
+//     until all have ended nothing is deleted, and Delete is to be asked for again. One that nobody could move and that was
+//     put aside is waited for only if an effect of it has no outcome; one that cannot be read is put aside first.
 //  3. The linked account, what is queued about the runs, the runs, the threads and the allowlist are deleted.
 //
 // What stays is the audit, whose entries have the user's id and no content, and the lock on that id (records.Erase).
@@ -131,13 +114,17 @@ func (d Desk) Delete(ctx context.Context, uid string) (r Deleted, err error) {
 		return r, err
 	}
 	for _, w := range open {
-		if _, err := d.API.Loop.Cancel(ctx, uid, w.RunID); err != nil && !fault.Is(err, fault.Auth, fault.CodeNotFound) {
+		if err := d.cancel(ctx, uid, w); err != nil {
 			return r, err
 		}
 	}
 	if len(open) > 0 {
-		if r.Waiting, err = d.Waiting(ctx, uid); err != nil || len(r.Waiting) > 0 {
+		if r.Waiting, err = d.Waiting(ctx, uid); err != nil {
 			return r, err
+		}
+		r.Waiting = slices.DeleteFunc(r.Waiting, func(w Waiting) bool { return w.Aside && !w.Acting })
+		if len(r.Waiting) > 0 {
+			return r, nil
 		}
 	}
 	if r.Link, err = d.unlink(ctx, uid); err != nil {
@@ -153,6 +140,18 @@ func (d Desk) Delete(ctx context.Context, uid string) (r Deleted, err error) {
 	return r, nil
 }
 
+// cancel ends a run where somebody can. One that cannot be moved is handed to the function that puts it aside.
+func (d Desk) cancel(ctx context.Context, uid string, w Waiting) error {
+	if w.Aside {
+		return nil
+	}
+	_, err := d.API.Loop.Cancel(ctx, uid, w.RunID)
+	if err == nil || fault.Is(err, fault.Auth, fault.CodeNotFound) {
+		return nil
+	}
+	return errors.Join(err, d.Queue.Resume(ctx, w.RunID))
+}
+
 // withdraw takes what waits in the embedded queue about the user's runs. A message about a run that is gone is about one
 // that was deleted, here or earlier. Pub/Sub takes no message back; there resume finds the run gone, and that is all.
 func (d Desk) withdraw(ctx context.Context, uid string) error {
@@ -163,11 +162,11 @@ func (d Desk) withdraw(ctx context.Context, uid string) error {
 	_, err := q.Withdraw(ctx, func(ctx context.Context, runIDs []string) (map[string]bool, error) {
 		drop := map[string]bool{}
 		for _, id := range runIDs {
-			run, found, err := d.API.Records.Run(ctx, id)
+			owner, found, err := d.API.Records.RunOwner(ctx, id)
 			if err != nil {
 				return nil, err
 			}
-			drop[id] = !found || run.UID == uid
+			drop[id] = !found || owner == uid
 		}
 		return drop, nil
 	})

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -124,12 +125,12 @@ func (w *town) live(t *testing.T, uid, word string) {
 
 func (w *town) runs(t *testing.T, uid string) (ids []string) {
 	t.Helper()
-	err := w.App.API.Records.Runs(t.Context(), uid, func(r agent.Run, _ agent.RunStatus) error {
-		ids = append(ids, r.ID)
-		return nil
-	})
+	docs, err := w.App.Store.Query(t.Context(), store.Query{Collection: "runs", OrderBy: "createdAt", Limit: 100, Where: []store.Filter{{Field: "uid", Op: "==", Value: uid}}})
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, d := range docs {
+		ids = append(ids, path.Base(d.Path))
 	}
 	return ids
 }

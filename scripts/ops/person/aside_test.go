@@ -1,0 +1,68 @@
+package person_test
+
+import (
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/scripts/ops/person"
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/store"
+)
+
+// spoil makes the run's document one that nobody can read.
+func (w *town) spoil(t *testing.T, runID string) {
+	t.Helper()
+	docs, err := w.seen.Get(t.Context(), agent.RunPath(runID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := docs[0]
+	if _, err := w.seen.Commit(t.Context(), store.Update(d.Path, d.Version, d.Fields, []byte(`{"id":5,"note":"`+canary+`"}`))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestARunThatCannotBeRead deletes a user with a run that waits and cannot be read: it is put aside within a quarter of an
+// hour, and then all goes. One whose effect has no outcome is named, and keeps everything else until it has one.
+func TestARunThatCannotBeRead(t *testing.T) {
+	var ahead atomic.Int64
+	w := newTown(t, nil, app.WithClock(func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }))
+	w.live(t, "ana", canary)
+	w.spoil(t, w.runs(t, "ana")[1]) // it waits for ana
+	if got := w.exported(t, "ana"); !strings.Contains(got, `"raw":"{\"id\":5`) {
+		t.Error("the export lacks the run that cannot be read")
+	}
+	if got, err := w.desk(w.seen).Delete(t.Context(), "ana"); err == nil || got.Gone || !strings.Contains(err.Error(), "cannot be read") {
+		t.Fatalf("before it was put aside: %v %+v", err, got)
+	}
+	w.putAside(t, func() { ahead.Add(int64(10 * time.Minute)) })
+	w.delete(t, w.desk(w.seen))
+	w.gone(t)
+}
+
+// putAside lets the function that moves runs try, as often as it does.
+func (w *town) putAside(t *testing.T, forward func()) {
+	t.Helper()
+	for range 6 {
+		if _, err := w.Deliver(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		forward()
+		if _, err := w.Sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestARunThatCannotBeReadInTheMiddleOfAnEffect(t *testing.T) {
+	w, forward := midway(t)
+	w.spoil(t, w.runs(t, "ana")[0])
+	w.putAside(t, func() { forward(10 * time.Minute) })
+	got, err := w.desk(w.seen).Delete(t.Context(), "ana")
+	if err != nil || got.Gone || len(got.Waiting) != 1 || !got.Waiting[0].Aside || len(person.Acting(got.Waiting)) != 1 {
+		t.Fatalf("%v %+v", err, got)
+	}
+}

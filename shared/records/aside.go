@@ -1,0 +1,172 @@
+package records
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path"
+
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/store"
+)
+
+// A run that nobody could move was put aside (loop.SetBack). Often its document cannot be read, so what its deletion needs
+// to know is found without it: the audit tells whether an effect is under way, and the keys of its parts follow from its id.
+
+// remains is what goes with a run's document.
+type remains struct {
+	paths []string      // its approvals and the older parts of its log
+	chain audit.Head    // the end of its audit chain, which stays
+	user  []store.Write // the user's document, without the approvals of this run that are open
+}
+
+// aside reports whether the run of the document was put aside.
+func aside(d store.Doc) bool { return d.Fields[agent.FieldAside] == true }
+
+// remains says what is to be deleted with the run. It refuses a run that has not ended (PolicyError busy), unless that was put
+// aside and is between two effects.
+func (r *Records) remains(ctx context.Context, d store.Doc) (left remains, err error) {
+	switch {
+	case aside(d):
+		return r.remainsFound(ctx, d)
+	case !ended(d):
+		return left, busy()
+	}
+	var run agent.Run
+	if err := json.Unmarshal(d.Data, &run); err != nil {
+		return r.remainsFound(ctx, d)
+	}
+	for n := 1; n <= run.Approvals; n++ {
+		left.paths = append(left.paths, agent.ApprovalPath(agent.ApprovalID(run.ID, n)))
+	}
+	left.paths = append(left.paths, run.Log.ChunkPaths(d.Path, "events")...)
+	left.chain = run.Audit
+	return left, nil
+}
+
+// remainsFound finds without the run's document what is to be deleted with it.
+func (r *Records) remainsFound(ctx context.Context, d store.Doc) (left remains, err error) {
+	id := path.Base(d.Path)
+	entries, _, err := r.Chain(ctx, id)
+	if err != nil {
+		return left, err
+	}
+	if underWay(entries) {
+		return left, fault.New(fault.Policy, fault.CodeBusy,
+			"A run of this conversation stopped while it was doing something, and it isn't on record yet whether that was done. The operator of this service has to look at it first.")
+	}
+	left.chain = audit.HeadOf(entries)
+	paths, open, err := r.approvalsOf(ctx, id)
+	if err != nil {
+		return left, err
+	}
+	parts, err := r.partsOf(ctx, d.Path)
+	if err != nil {
+		return left, err
+	}
+	left.paths = append(paths, parts...)
+	if open == 0 {
+		return left, nil
+	}
+	doc, u, err := r.user(ctx, fmt.Sprint(d.Fields["uid"]))
+	if err != nil || !doc.Exists() {
+		return left, err
+	}
+	u.Open = max(0, u.Open-open)
+	w, err := moved(u.UID, doc, u)
+	left.user = []store.Write{w}
+	return left, err
+}
+
+// underWay reports whether an effect of the chain was begun and has no outcome; an entry that cannot be read may be such a one.
+func underWay(entries []audit.Entry) bool {
+	begun := map[string]bool{}
+	for _, e := range entries {
+		switch e.Kind {
+		case audit.Intent:
+			begun[e.ActionID] = true
+		case audit.Outcome:
+			delete(begun, e.ActionID)
+		case "":
+			return true
+		}
+	}
+	return len(begun) > 0
+}
+
+// approvalsOf finds a run's approvals, which are numbered from 1, and counts the open ones.
+func (r *Records) approvalsOf(ctx context.Context, runID string) (paths []string, open int, err error) {
+	for n := 1; ; n += userPage {
+		page := make([]string, userPage)
+		for i := range page {
+			page[i] = agent.ApprovalPath(agent.ApprovalID(runID, n+i))
+		}
+		docs, err := r.some(ctx, page)
+		if err != nil || len(docs) == 0 {
+			return paths, open, err
+		}
+		for _, d := range docs {
+			paths = append(paths, d.Path)
+			if d.Fields["status"] == string(agent.ApprovalOpen) {
+				open++
+			}
+		}
+	}
+}
+
+// partsOf finds the older parts of a run's log: each is called by the number of its first event, and the next by the one after
+// its last.
+func (r *Records) partsOf(ctx context.Context, runPath string) (paths []string, err error) {
+	for first := int64(1); ; {
+		docs, err := r.get(ctx, agent.ChunkPath(runPath, "events", first))
+		if err != nil || !docs[0].Exists() {
+			return paths, err
+		}
+		var events []json.RawMessage
+		if err := json.Unmarshal(docs[0].Data, &events); err != nil || len(events) == 0 {
+			return paths, fmt.Errorf("records: %s cannot be read: %w", docs[0].Path, err)
+		}
+		paths = append(paths, docs[0].Path)
+		first += int64(len(events))
+	}
+}
+
+// Unended is a run that has not ended.
+type Unended struct {
+	RunID     string          `json:"runId"`
+	Status    agent.RunStatus `json:"status"`
+	Approvals int             `json:"approvals"` // that wait for the user, reviews included
+	Acting    bool            `json:"acting"`    // an effect was begun and has no outcome yet
+	Aside     bool            `json:"aside"`     // nobody could move it, and nobody is offered it any more
+}
+
+// Unended returns the user's runs that have not ended, oldest first, also those that cannot be read.
+func (r *Records) Unended(ctx context.Context, uid string) (all []Unended, err error) {
+	err = r.every(ctx, runsOf(uid, userPage), func(d store.Doc) error {
+		if ended(d) {
+			return nil
+		}
+		u := Unended{RunID: path.Base(d.Path), Status: agent.RunStatus(fmt.Sprint(d.Fields["status"])), Aside: aside(d)}
+		entries, _, err := r.Chain(ctx, u.RunID)
+		if err != nil {
+			return err
+		}
+		u.Acting = underWay(entries)
+		_, u.Approvals, err = r.approvalsOf(ctx, u.RunID)
+		all = append(all, u)
+		return err
+	})
+	return all, err
+}
+
+// RunOwner says whose a run is, also one that cannot be read; found is false where there is none.
+func (r *Records) RunOwner(ctx context.Context, id string) (uid string, found bool, err error) {
+	docs, err := r.get(ctx, agent.RunPath(id))
+	if err != nil || !docs[0].Exists() {
+		return "", false, err
+	}
+	uid, _ = docs[0].Fields["uid"].(string)
+	return uid, true, nil
+}
