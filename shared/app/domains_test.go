@@ -1,0 +1,103 @@
+package app_test
+
+import (
+	"maps"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/api"
+)
+
+// TestWhoseAddressesMayCall has an issuer that lets anybody in: whoever has no verified address of the configured domains is
+// refused on every route that users have, even about what is their own, and leaves nothing behind.
+func TestWhoseAddressesMayCall(t *testing.T) {
+	e := newEndpoint(t)
+	w := withActions(t, e, "AUTH_ALLOWED_DOMAINS=acme.example,b.example")
+	w.mail()
+	const ask = `{"prompt":"please do it"}`
+	anas := map[string]any{"email": "ana@acme.example", "email_verified": true}
+	asked := w.with(anas, "POST", runPath, ask)
+	if asked.HTTP != http.StatusOK || len(asked.Approvals) != 1 {
+		t.Fatalf("%d %s", asked.HTTP, asked.Body)
+	}
+	card := asked.Approvals[0]
+	decide := `{"approvalId":"` + card.ApprovalID + `","decision":"approve_once","argsHash":"` + card.ArgsHash + `"}`
+	bodies := map[string]string{runPath: ask, streamPath: ask, chatPath: helloPage, "/api/agent/approvals/resolve": decide,
+		"/api/agent/chat/results": `{"results":[]}`}
+	path := strings.NewReplacer("{runId}", asked.RunID, "{threadId}", asked.ThreadID, "{name}", "cart.note", "{entryId}", "an-entry")
+
+	for name, claims := range map[string]map[string]any{
+		"another domain":               {"email": "ana@evil.example", "email_verified": true},
+		"another, which the hd denies": {"email": "ana@evil.example", "email_verified": true, "hd": "acme.example"},
+		"a subdomain":                  {"email": "ana@mail.acme.example", "email_verified": true},
+		"a longer domain":              {"email": "ana@evilacme.example", "email_verified": true},
+		"two at signs":                 {"email": "ana@evil.example@acme.example", "email_verified": true},
+		"no address":                   {"email_verified": true},
+		"not verified":                 {"email": "ana@acme.example", "email_verified": false, "hd": "acme.example"},
+		"no word about verifying":      {"email": "ana@acme.example"},
+		"verified in a string":         {"email": "ana@acme.example", "email_verified": "true"},
+	} {
+		for _, f := range api.Functions {
+			for _, route := range f.Routes {
+				if calledWithoutAUser[route.Path] {
+					continue
+				}
+				a := w.with(claims, route.Method, path.Replace(route.Path), bodies[route.Path])
+				if a.HTTP != http.StatusForbidden || a.Error.Class != "AuthError" || a.Error.Code != "forbidden" ||
+					strings.Contains(a.Error.Message, ".example") {
+					t.Errorf("%s, %s %s: %d %s", name, route.Method, route.Path, a.HTTP, a.Body)
+				}
+			}
+		}
+	}
+	w.deliver()
+	if len(w.Google.Messages()) > 0 || len(e.requests()) > 0 || len(w.Gemini.Requests()) != 1 {
+		t.Errorf("%d mails, %d calls of actions, %d of the model", len(w.Google.Messages()), len(e.requests()), len(w.Gemini.Requests()))
+	}
+
+	// The same user comes by any spelling of an address of either domain, whatever Google says of their Workspace.
+	for name, claims := range map[string]map[string]any{
+		"as before":          anas,
+		"capitals":           {"email": "Ana@ACME.Example", "email_verified": true},
+		"the other domain":   {"email": "ana@b.example", "email_verified": true},
+		"the hd of a parent": {"email": "ana@b.example", "email_verified": true, "hd": "holding.example"},
+	} {
+		if a := w.with(claims, "GET", "/api/agent/approvals/pending", ""); a.HTTP != http.StatusOK || len(a.Approvals) != 1 {
+			t.Errorf("%s: %d %s", name, a.HTTP, a.Body)
+		}
+		if a := w.with(claims, "GET", path.Replace("/api/agent/runs/{runId}"), ""); a.Status != "awaiting_confirmation" {
+			t.Errorf("%s: %d %s", name, a.HTTP, a.Body)
+		}
+	}
+	capitals := map[string]any{"email": "ana@B.EXAMPLE", "email_verified": true}
+	if a := w.with(capitals, "POST", "/api/agent/approvals/resolve", decide); a.HTTP != http.StatusOK {
+		t.Errorf("the yes: %d %s", a.HTTP, a.Body)
+	}
+	w.deliver()
+	if a := w.with(anas, "GET", path.Replace("/api/agent/runs/{runId}"), ""); a.Status != "completed" || len(w.Google.Messages()) != 1 {
+		t.Errorf("%s, with %d mails", a.Body, len(w.Google.Messages()))
+	}
+}
+
+// calledWithoutAUser are the routes that Google's services call, and a browser that comes back from Google's consent.
+var calledWithoutAUser = map[string]bool{"/api/agent/resume": true, "/api/agent/sweep": true, "/api/agent/connections/google/callback": true}
+
+// with sends a request as ana, of whose address the issuer says this much.
+func (w *proved) with(address map[string]any, method, path, body string) world.Answer {
+	w.t.Helper()
+	now := time.Now()
+	claims := map[string]any{"iss": w.Issuer.URL(), "aud": world.Audience, "sub": "ana", "iat": now.Unix(), "exp": now.Add(time.Hour).Unix()}
+	maps.Copy(claims, address)
+	token, err := w.Issuer.Sign(claims)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	a, err := world.Send(w.t.Context(), http.DefaultClient, w.Base, token, method, path, body)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return a
+}
