@@ -431,6 +431,91 @@ const steps = {
     await page.context().close();
   },
 
+  'a question of the page\'s policy outlives a reload, and is asked about the page as it is then': async () => {
+    const page = await visit();
+    const cards = page.getByRole('region', { name: /^Approval/ });
+    const card = (title) => page.getByRole('region', { name: `Approval: ${title}` });
+    const decide = (title, word) => card(title).getByRole('button', { name: word }).click();
+    const value = (name) => state(page, name).evaluate((el) => el.value ?? el.innerText);
+    let now = (html) => html;
+    await page.route(`${BASE_URL}/`, async (route) => {
+      const response = await route.fetch();
+      await route.fulfill({ response, body: now((await response.text()).replace('<main>', '<main data-agent-policy="ask">')) });
+    });
+    const reload = async (change = (html) => html) => {
+      now = change;
+      await page.reload();
+      await input(page).waitFor();
+    };
+    await reload();
+    await seen(page);
+    await ask(page, 'policy');
+    await decide('Click “Add to cart”', 'Approve');
+    await card('Fill in “Note”').waitFor();
+    expect('what was approved is done', (await value('count')) === '1');
+    for (let n = 0; n < 2; n += 1) {
+      await reload();
+      await card('Fill in “Note”').getByText('two\nlines').waitFor();
+      expect('it is asked about once, and nothing is done meanwhile', (await cards.count()) === 1 && (await value('note')) === '' && !(await prop(page, 'isLoading')));
+    }
+    expect('what was done before is not done again', (await value('count')) === '0');
+    await accessible(page, 'after a reload of a page that asks first');
+    await decide('Fill in “Note”', 'Approve');
+    await page.getByText('Your turn').waitFor();
+    expect('what was approved after a reload is done', (await value('note')) === 'two\nlines' && (await cards.count()) === 0);
+    await page.getByRole('button', { name: 'Place order' }).click();
+    await log(page).getByText('As you said.').waitFor();
+    const { results } = await seen(page);
+    expect(`the model is told of each once: ${JSON.stringify(results)}`, results.length === 3 && results.every((r) => !r.isError));
+
+    const found = log(page).getByText('I looked.');
+    const told = async (n) => {
+      await found.nth(n).waitFor();
+      const { results: last } = await seen(page);
+      expect(`one result: ${JSON.stringify(last)}`, last.length === 1);
+      return last[0].result;
+    };
+    await ask(page, 'search');
+    await card('Fill in “Search”').waitFor();
+    await reload();
+    await decide('Fill in “Search”', 'Reject');
+    expect('a no after a reload is a no', /said no/.test(await told(0)) && (await value('query')) === '');
+
+    await ask(page, 'search');
+    await card('Fill in “Search”').waitFor();
+    await reload((html) => html.replace('<label>Search ', '<label>Delete '));
+    await card('Fill in “Delete”').waitFor();
+    expect('the card names what would be filled now, and no other is left', (await cards.count()) === 1 && (await value('query')) === '');
+    await decide('Fill in “Delete”', 'Approve');
+    expect('that is done', JSON.parse(await told(1)).ok && (await value('query')) === 'blue');
+
+    await reload();
+    await ask(page, 'search');
+    await card('Fill in “Search”').waitFor();
+    await reload((html) => html.replace(' data-agent-ref="search"', ''));
+    expect('what is not there any more is not asked about', /no tool fill-search/.test(await told(2)) && (await cards.count()) === 0);
+
+    await reload();
+    await ask(page, 'search');
+    await card('Fill in “Search”').waitFor();
+    await reload();
+    await card('Fill in “Search”').waitFor();
+    await page.getByRole('button', { name: 'Stop' }).click();
+    await log(page).getByText('Stopped.').waitFor();
+    await reload();
+    await log(page).getByText('Stopped.').waitFor();
+    expect('what was stopped is not asked about again', (await cards.count()) === 0 && (await value('query')) === '' && !(await prop(page, 'isLoading')));
+
+    await ask(page, 'search');
+    await card('Fill in “Search”').waitFor();
+    await reload();
+    await card('Fill in “Search”').waitFor();
+    await ask(page, 'gift'); // goes on without an answer
+    await card('Tick “As a gift”').waitFor();
+    expect('what was left unanswered is asked about no more, and not done', (await cards.count()) === 1 && (await value('query')) === '');
+    await page.context().close();
+  },
+
   'odd names and words of a page are text, and what cannot be seen is written out': async () => {
     const page = await visit();
     await page.evaluate(() => {
