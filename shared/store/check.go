@@ -8,15 +8,15 @@ import (
 	"unicode/utf8"
 )
 
-// DataField is the name under which a backend keeps Data, and PreviousField the one under which it may keep the version
-// that an update replaced; no field of a document may be called so.
+// DataField is the name under which a backend stores Doc.Data, and PreviousField the one under which it may store the
+// version that an update replaced. No field of a document may have either name.
 const (
 	DataField     = "data"
 	PreviousField = "previous"
 )
 
-// CheckGet refuses, before anything is sent, what no backend may be asked: a bad path (ErrBadPath) or more than
-// MaxReads of them (ErrTooLarge).
+// CheckGet checks the paths of a Get before anything is sent. It returns [ErrBadPath] for a bad path and [ErrTooLarge]
+// for more than [MaxReads] paths.
 func CheckGet(paths []string) error {
 	if len(paths) > MaxReads {
 		return fmt.Errorf("%w: %d paths in one Get, %d are the limit", ErrTooLarge, len(paths), MaxReads)
@@ -29,9 +29,10 @@ func CheckGet(paths []string) error {
 	return nil
 }
 
-// CheckCommit refuses, before anything is sent, a commit that is too large (ErrTooLarge), that has a bad path
-// (ErrBadPath), or that is a mistake of the program (ErrInvalid): no writes, two writes of one path, an update without
-// a version, a version that no store gave, a field of another type than the four, data that is not UTF-8.
+// CheckCommit checks a commit before anything is sent. It returns [ErrTooLarge] for one over a limit, [ErrBadPath] for
+// a bad path, and [ErrInvalid] for a mistake of the program: no writes, two writes to one path, an update without a
+// version, a version that no store can have returned, a field of another type than those of [Doc], data that is not
+// UTF-8.
 func CheckCommit(writes []Write) error {
 	if len(writes) == 0 {
 		return fmt.Errorf("%w: a commit without writes", ErrInvalid)
@@ -96,7 +97,7 @@ func checkVersion(w Write) error {
 	return nil
 }
 
-// validName: an identifier, so that it needs no quotes in any backend.
+// validName reports whether s is an identifier, which needs no quotes in any backend, and not a reserved name.
 func validName(s string) bool {
 	if s == "" || len(s) > maxName || s == DataField || s == PreviousField || reserved(s) {
 		return false
@@ -110,8 +111,8 @@ func validName(s string) bool {
 	return true
 }
 
-// Canonical gives a field's value as every backend keeps it, a time in UTC and cut to microseconds, or ErrInvalid for
-// what none keeps.
+// Canonical returns a field's value as every backend stores it, a time in UTC and truncated to microseconds. It returns
+// [ErrInvalid] for a value that cannot be stored.
 func Canonical(v any) (any, error) {
 	switch v := v.(type) {
 	case bool, int64:
@@ -134,14 +135,14 @@ func Canonical(v any) (any, error) {
 	return nil, fmt.Errorf("%w: a value of type %T", ErrInvalid, v)
 }
 
-// inRange: what a protobuf Timestamp can say.
+// inRange reports whether a protobuf Timestamp can represent t.
 func inRange(t time.Time) bool {
 	y := t.UTC().Year()
 	return 1 <= y && y <= 9999
 }
 
-// Size is what the document takes, in bytes, as Firestore counts it
-// (https://firebase.google.com/docs/firestore/storage-size), PreviousField included.
+// Size returns the size of the document in bytes as Firestore counts it
+// (https://firebase.google.com/docs/firestore/storage-size), with PreviousField.
 func (d Doc) Size() int {
 	const name, document, text, number = 16, 32, 1, 8
 	n := name + document + len(d.Path) + 1
@@ -161,7 +162,8 @@ func (d Doc) Size() int {
 	return n
 }
 
-// Interrupted is the error of a call that ctx cut short: ctx's own error, and ErrUnavailable too where time ran out.
+// Interrupted returns the error of a call that ended because of ctx: ctx's own error, which also is [ErrUnavailable] if
+// the deadline passed.
 func Interrupted(method string, cause error) error {
 	if errors.Is(cause, context.DeadlineExceeded) {
 		return fmt.Errorf("store: %s: %w: %w", method, ErrUnavailable, cause)

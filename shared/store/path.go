@@ -12,13 +12,13 @@ const (
 	maxID    = 1500    // bytes of one segment of a path
 	maxPath  = 5 << 10 // bytes of a path
 	maxDepth = 2 * 100 // segments of a path: 100 collections, one within the other
-	maxName  = 100     // bytes of a field's name; Firestore has 1500, nobody needs them
+	maxName  = 100     // bytes of a field's name; Firestore allows 1500, which no field needs
 	maxText  = maxID   // bytes of a string field; an index holds no more of it, and a query would silently miss the rest
 )
 
-// ValidPath says whether path names a document as Firestore understands it: an even number of segments between single
-// slashes, each of them valid UTF-8 of 1 to 1500 bytes, no NUL, not "." or "..", not "__like_this__". The error is
-// ErrBadPath and does not repeat the path, which may hold somebody's address.
+// ValidPath returns nil if path names a document as Firestore defines it: an even number of segments separated by
+// single slashes, each of them valid UTF-8 of 1 to 1500 bytes without NUL, not "." or "..", not "__like_this__". The
+// error is [ErrBadPath] and does not repeat the path, which may contain a person's address.
 func ValidPath(path string) error {
 	if len(path) > maxPath {
 		return fmt.Errorf("%w: it has %d bytes, %d are the limit", ErrBadPath, len(path), maxPath)
@@ -45,12 +45,12 @@ func validID(s string) bool {
 	return !reserved(s)
 }
 
-// reserved reports whether Firestore keeps the name for itself.
+// reserved reports whether Firestore reserves the name.
 func reserved(s string) bool {
 	return len(s) >= 4 && strings.HasPrefix(s, "__") && strings.HasSuffix(s, "__")
 }
 
-// SplitPath cuts a valid path into its collection ("runs/abc/events") and its id ("000001").
+// SplitPath splits a valid path into its collection ("runs/abc/events") and its id ("000001").
 func SplitPath(path string) (collection, id string) {
 	i := strings.LastIndexByte(path, '/')
 	return path[:i], path[i+1:]

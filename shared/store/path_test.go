@@ -9,7 +9,8 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// What ValidPath lets through can be cut apart and put together again, and no part of it climbs or is empty.
+// FuzzValidPath checks that a path that ValidPath accepts splits and joins again, and has no segment that is empty or
+// "..".
 func FuzzValidPath(f *testing.F) {
 	for _, seed := range []string{
 		"runs/a", "runs/a/events/000001", "", "runs", "runs/", "/runs/a", "runs//a", "runs/../a", "../threads/x", "threads%2Fx/y", "runs/a\x00b", "runs/__x__",
@@ -39,7 +40,7 @@ func FuzzValidPath(f *testing.F) {
 	})
 }
 
-// An error may reach a log, and a path may hold somebody's address.
+// An error may be logged, and a path may contain a person's address.
 func TestErrorsKeepPathsToThemselves(t *testing.T) {
 	secret := "ana@example.com"
 	for _, err := range []error{

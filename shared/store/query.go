@@ -6,9 +6,10 @@ import (
 	"slices"
 )
 
-// CheckQuery gives the index that answers q, or ErrInvalid. A query must be one of Indexes: its collection, exactly the
-// index's Equal fields each with one "==", its order and direction. At most one "<=" and one ">=" may narrow the order.
-// The emulator of Firestore answers any query, the real one only those that have an index; hence this check.
+// CheckQuery returns the index that answers q, or [ErrInvalid]. A query must match one of [Indexes]: its collection,
+// each of the index's Equal fields with exactly one "==", its order and direction. At most one "<=" and one ">=" may
+// narrow the order. The Firestore emulator answers any query, the real service only those that have an index; hence
+// this check.
 func CheckQuery(q Query) (Index, error) {
 	if q.Limit < 1 || q.Limit > MaxLimit {
 		return Index{}, fmt.Errorf("%w: a limit of %d, not 1 to %d", ErrInvalid, q.Limit, MaxLimit)
@@ -54,7 +55,8 @@ func checkFilters(q Query) (equal []string, err error) {
 	return equal, nil
 }
 
-// sameSet also refuses a field that is named twice, because the lengths must agree.
+// sameSet reports whether a and b hold the same fields. A field that is named twice makes them differ, because the
+// lengths must agree.
 func sameSet(a, b []string) bool {
 	if len(a) != len(b) {
 		return false

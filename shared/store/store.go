@@ -1,11 +1,11 @@
-// Package store is where Countersign keeps its documents: reads by path, the few queries named in Indexes, and Commit,
-// which makes several writes true together or none of them. It is as strict as Firestore (and no stricter), so that a
-// second backend (shared/store/embedded, one SQLite file) cannot hide what the first (shared/store/firestore) would
-// refuse; storetest holds both to it.
+// Package store is the port to the document store: reads by path, the few queries named in [Indexes], and Commit, which
+// applies several writes atomically. The port is as strict as Firestore (and no stricter), so that a second backend
+// (shared/store/embedded, one SQLite file) cannot accept what the first (shared/store/firestore) would refuse;
+// storetest runs the same tests against both.
 //
-// A document has a path ("runs/abc", "runs/abc/events/000001"), a few typed Fields (all that a query may look at), and
-// Data: JSON, kept byte for byte. There is no interactive transaction: a transition reads, decides, and commits with
-// the versions it has read; a conflict means read again, decide again.
+// A document has a path ("runs/abc", "runs/abc/events/000001"), a few typed Fields (the only ones that a query can
+// use), and Data: JSON, stored byte for byte. There are no interactive transactions: a transition reads, decides, and
+// commits with the versions that it read; after a conflict it reads and decides again.
 package store
 
 import (
@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// The limits that both backends enforce before anything is sent (reliability §0.5): the Go client of Firestore retries a
-// commit that is too large until its deadline, so it must never leave the process.
+// The limits that all backends enforce before anything is sent (reliability §0.5). The Go client of Firestore retries a
+// commit that is too large until its deadline, so such a commit must never leave the process.
 const (
 	MaxDoc    = 900 << 10 // bytes of one document: path, fields and data
 	MaxCommit = 3 << 20   // bytes of all writes of one commit
@@ -24,35 +24,48 @@ const (
 	MaxLimit  = 1000      // documents of one Query
 )
 
-// The sentinels. Any other error of a backend is wrapped in ErrUnavailable where a retry may help.
+// The errors of a store. Any other error of a backend is wrapped in ErrUnavailable if a retry may help.
 var (
-	ErrConflict    = errors.New("store: the document is not as it was read")  // a precondition failed: read again, decide again
-	ErrTooLarge    = errors.New("store: document or commit over the limit")   // MaxDoc, MaxCommit, MaxWrites or MaxReads
-	ErrBadPath     = errors.New("store: not a document path")                 // see ValidPath
-	ErrInvalid     = errors.New("store: not a write or query it accepts")     // see CheckCommit and CheckQuery: a mistake of the program
-	ErrUnavailable = errors.New("store: the backend does not answer for now") // down, overloaded or out of time; a commit may or may not be true
+	// ErrConflict means that a precondition failed: read again and decide again.
+	ErrConflict = errors.New("store: the document is not as it was read")
+	// ErrTooLarge means that MaxDoc, MaxCommit, MaxWrites or MaxReads is exceeded.
+	ErrTooLarge = errors.New("store: document or commit over the limit")
+	// ErrBadPath means that a path does not name a document; see ValidPath.
+	ErrBadPath = errors.New("store: not a document path")
+	// ErrInvalid means that a write or query is a mistake of the program; see CheckCommit and CheckQuery.
+	ErrInvalid = errors.New("store: not a write or query it accepts")
+	// ErrUnavailable means that the backend is down, overloaded or out of time. A commit may or may not have been
+	// applied.
+	ErrUnavailable = errors.New("store: the backend does not answer for now")
 )
 
 // Doc is one document.
 type Doc struct {
-	Path     string
-	Fields   map[string]any // string up to 1500 bytes, int64, bool or time.Time (cut to microseconds, UTC): what queries look at
-	Data     []byte         // JSON in UTF-8, kept byte for byte
-	Version  time.Time      // of the last write, by the store's clock; zero when the document does not exist; each write has a later one
-	ReadTime time.Time      // when it was read, by the store's clock, also for a document that does not exist; never before an earlier Version
+	Path string
+	// Fields are the values that queries use: string (up to 1500 bytes), int64, bool or time.Time (truncated to
+	// microseconds, UTC).
+	Fields map[string]any
+	// Data is JSON in UTF-8, stored byte for byte.
+	Data []byte
+	// Version is the time of the last write by the store's clock, later with each write. It is zero if the document
+	// does not exist.
+	Version time.Time
+	// ReadTime is the time of the read by the store's clock, also for a document that does not exist. It is never
+	// before an earlier Version.
+	ReadTime time.Time
 }
 
-// Exists reports whether the document was there when it was read.
+// Exists reports whether the document existed when it was read.
 func (d Doc) Exists() bool { return !d.Version.IsZero() }
 
 // Op is what a Write does.
 type Op int
 
-// The operations.
+// The operations of a Write.
 const (
 	OpCreate Op = iota + 1 // the document must not exist
 	OpUpdate               // the document must still have Doc.Version
-	OpDelete               // the document must still have Doc.Version; a zero Version deletes whatever is there
+	OpDelete               // the document must still have Doc.Version; with a zero Version any document, or none, is deleted
 )
 
 // Write is one part of a commit.
@@ -61,17 +74,18 @@ type Write struct {
 	Doc Doc
 }
 
-// Create writes a document that must not exist.
+// Create returns a Write of a document that must not exist.
 func Create(path string, fields map[string]any, data []byte) Write {
 	return Write{OpCreate, Doc{Path: path, Fields: fields, Data: data}}
 }
 
-// Update replaces a document that must still have the version.
+// Update returns a Write that replaces a document, which must still have the version.
 func Update(path string, version time.Time, fields map[string]any, data []byte) Write {
 	return Write{OpUpdate, Doc{Path: path, Version: version, Fields: fields, Data: data}}
 }
 
-// Delete removes a document that must still have the version; with a zero version it removes whatever is there.
+// Delete returns a Write that removes a document, which must still have the version. With a zero version it removes the
+// document whatever its version, and does nothing if there is none.
 func Delete(path string, version time.Time) Write {
 	return Write{OpDelete, Doc{Path: path, Version: version}}
 }
@@ -83,9 +97,9 @@ type Filter struct {
 	Value any
 }
 
-// Query asks for documents of one top-level collection that have all the fields it names; one without the field of
-// OrderBy is not found (so a run that is over has no "due"). A range finds values of its own type only. Ties in OrderBy are broken by the document's id, in the same
-// direction. After continues behind the last document of the page before.
+// A Query asks for documents of one top-level collection that have all the fields it names. A document without the
+// field of OrderBy is not found (so a run that has ended has no "due"). A range matches only values of its own type.
+// Ties in OrderBy are broken by the document's id, in the same direction. The page starts after the position After.
 type Query struct {
 	Collection string
 	Where      []Filter
@@ -95,13 +109,13 @@ type Query struct {
 	Limit      int // 1 to MaxLimit
 }
 
-// Cursor is a place in a query's order: the value of OrderBy and the id of the last document seen.
+// Cursor is a position in a query's order: the value of OrderBy and the id of the last document seen.
 type Cursor struct {
 	Value any
 	ID    string
 }
 
-// Index is the shape of a query that the store may be asked; infra/firestore-indexes.json is held to this list by a test.
+// Index is the shape of a query that the store accepts. A test compares infra/firestore-indexes.json with Indexes.
 type Index struct {
 	Collection string
 	Equal      []string
@@ -109,16 +123,16 @@ type Index struct {
 	Desc       bool
 }
 
-// Indexes are all the queries that Countersign issues. Both backends refuse any other.
+// Indexes lists all queries that Countersign makes. Every backend refuses any other.
 var Indexes = []Index{
 	{Collection: "runs", OrderBy: "due"},
-	{Collection: "runs", OrderBy: "createdAt"}, // scripts/audit holds every run to its chain
+	{Collection: "runs", OrderBy: "createdAt"}, // scripts/audit verifies the chain of every run
 	{Collection: "runs", Equal: []string{"uid", "threadId"}, OrderBy: "createdAt", Desc: true},
-	{Collection: "runs", Equal: []string{"uid"}, OrderBy: "createdAt"},       // all that is kept of one user
-	{Collection: "runs", Equal: []string{"uid", "threadId"}, OrderBy: "due"}, // those of a conversation that have not ended
+	{Collection: "runs", Equal: []string{"uid"}, OrderBy: "createdAt"},       // everything stored for one user
+	{Collection: "runs", Equal: []string{"uid", "threadId"}, OrderBy: "due"}, // a thread's runs that have not ended
 	{Collection: "approvals", Equal: []string{"uid", "status"}, OrderBy: "requestedAt", Desc: true},
 	{Collection: "threads", Equal: []string{"uid"}, OrderBy: "updatedAt", Desc: true},
-	{Collection: "threads", OrderBy: "deleting"}, // deletions that were begun
+	{Collection: "threads", OrderBy: "deleting"}, // deletions that have begun
 	{Collection: "threads", Equal: []string{"uid"}, OrderBy: "deleting"},
 	{Collection: "audit", Equal: []string{"uid"}, OrderBy: "at", Desc: true},
 	{Collection: "audit", Equal: []string{"runId"}, OrderBy: "seq"},
@@ -129,15 +143,17 @@ var Indexes = []Index{
 	{Collection: "oauth_states", OrderBy: "due"},
 }
 
-// Store is the port. All methods are safe for concurrent use.
+// Store is a document store. All methods are safe for concurrent use.
 type Store interface {
-	// Get reads the documents at the paths in one round trip, in the order given; one that does not exist has a zero Version.
+	// Get reads the documents at the paths in one round trip and returns them in the same order. A document that does
+	// not exist has a zero Version.
 	Get(ctx context.Context, paths ...string) ([]Doc, error)
-	// Query gives at most q.Limit documents in q's order.
+	// Query returns at most q.Limit documents in q's order.
 	Query(ctx context.Context, q Query) ([]Doc, error)
-	// Commit makes all writes true, or none, in one round trip, and gives each document's new version in the order of
-	// the writes (a zero time for a delete). A failed precondition is ErrConflict, and then nothing of the commit is
-	// true. After ErrUnavailable or ctx's own error all of it may be true or none of it. Two writes of one path are refused.
+	// Commit applies all writes or none, in one round trip, and returns each document's new version in the order of the
+	// writes (a zero time for a delete). If a precondition fails, it returns ErrConflict and nothing is applied. After
+	// ErrUnavailable or ctx's own error, all writes may have been applied or none. It is an error to write one path
+	// twice.
 	Commit(ctx context.Context, writes ...Write) ([]time.Time, error)
 	Close() error
 }

@@ -18,7 +18,7 @@ const (
 	removeAtSQL = `DELETE FROM documents WHERE path = ? AND version = ?`
 )
 
-// Commit is store.Store's: one transaction that takes the write lock first.
+// Commit implements [store.Store] with one transaction that takes the write lock first.
 func (s *Store) Commit(ctx context.Context, writes ...store.Write) ([]time.Time, error) {
 	if err := store.CheckCommit(writes); err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func (s *Store) write(ctx context.Context, tx *sql.Tx, w store.Write, version in
 	if err != nil {
 		return false, err
 	}
-	data := append([]byte{}, d.Data...) // an empty blob and not NULL
+	data := append([]byte{}, d.Data...) // an empty blob, not NULL
 	if w.Op == store.OpUpdate {
 		return exec(s.update, version, fields, data, d.Path, micros(d.Version))
 	}

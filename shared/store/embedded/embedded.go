@@ -1,9 +1,9 @@
-// Package embedded is the store in one SQLite file: no server, no account, and as strict as Firestore. A commit that was
-// acknowledged is on the disk (write-ahead log, synchronous FULL), so that neither kill -9 nor a power cut undoes it.
-// Several processes may use one file on a local disk; their commits take turns.
+// Package embedded is a store in one SQLite file: no server, no account, and as strict as Firestore. An acknowledged
+// commit is on the disk (write-ahead log, synchronous FULL), so neither kill -9 nor a power failure undoes it. Several
+// processes may use one file on a local disk; their commits take turns.
 //
 // The store's clock is the caller's, forced forward: a version is later than every version before it in the file, and
-// later than every ReadTime that this process has been given.
+// later than every ReadTime that this process has returned.
 package embedded
 
 import (
@@ -24,7 +24,7 @@ import (
 
 const (
 	fileName    = "countersign.db"
-	busyTimeout = 5 * time.Second // how long one process waits for another's commit before ErrUnavailable
+	busyTimeout = 5 * time.Second // how long a process waits for another's commit before ErrUnavailable
 	busySlice   = 25 * time.Millisecond
 	openTimeout = 30 * time.Second
 	readers     = 4 // connections that read while one writes
@@ -33,7 +33,7 @@ const (
 // Store is a store.Store in SQLite.
 type Store struct {
 	now      func() time.Time
-	seen     atomic.Int64 // the latest ReadTime given, in microseconds since 1970
+	seen     atomic.Int64 // the latest ReadTime returned, in microseconds since 1970
 	writer   *sql.DB      // one connection, so that commits of this process queue in Go and not in SQLite's busy loop
 	reader   *sql.DB      // the writer itself where the database is in memory
 	get      *sql.Stmt
@@ -47,7 +47,7 @@ type Store struct {
 
 var _ store.Store = (*Store)(nil)
 
-// Open opens the store in the directory, which is made when it is not there. now is the clock; it may stand still.
+// Open opens the store in the directory, which is created if it does not exist. now is the clock; it may stand still.
 func Open(dir string, now func() time.Time) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("embedded store: %w", err)
@@ -56,7 +56,7 @@ func Open(dir string, now func() time.Time) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("embedded store: %w", err)
 	}
-	// SQLite would make the file readable for everybody; its side files take over the mode.
+	// SQLite would make the file readable by every user; its side files inherit the mode.
 	f, err := os.OpenFile(file, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("embedded store: %w", err)
@@ -75,7 +75,7 @@ func Open(dir string, now func() time.Time) (*Store, error) {
 	return start(&Store{now: now, writer: writer, reader: reader})
 }
 
-// OpenMemory opens a store that lives as long as the value does: for tests, and for requests that keep nothing.
+// OpenMemory opens a store in memory that is lost when it is closed: for tests, and for requests that store nothing.
 func OpenMemory(now func() time.Time) (*Store, error) {
 	db, err := connect("file::memory:?_txlock=immediate", 1)
 	if err != nil {
@@ -135,7 +135,7 @@ func (s *Store) prepare(ctx context.Context) (err error) {
 	return err
 }
 
-// Close ends the store; what was committed stays. A second Close does nothing.
+// Close closes the store. A second Close does nothing.
 func (s *Store) Close() error {
 	err := s.writer.Close()
 	if s.reader != s.writer {

@@ -23,7 +23,7 @@ func TestFile(t *testing.T) {
 	storetest.Run(t, func(t testing.TB) store.Store { return file(t, t.TempDir(), time.Now) })
 }
 
-// A clock that stands still must not stop the versions.
+// Versions increase even if the clock stands still.
 func TestFrozenClock(t *testing.T) {
 	storetest.Run(t, func(t testing.TB) store.Store {
 		return memory(t, func() time.Time { return time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC) })
@@ -85,7 +85,7 @@ func TestReopen(t *testing.T) {
 	}
 }
 
-// What is in the file is for its owner alone.
+// Only the file's owner may read it.
 func TestFileMode(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	st := file(t, dir, time.Now)
@@ -125,7 +125,7 @@ func TestOpenRefused(t *testing.T) {
 	}
 }
 
-// A commit that waits for another process's lock ends with its context, and reads go on meanwhile.
+// A commit that waits for another process's lock ends with its context, and reads continue meanwhile.
 func TestLocked(t *testing.T) {
 	dir := t.TempDir()
 	st := file(t, dir, time.Now)
@@ -145,7 +145,7 @@ func TestLocked(t *testing.T) {
 	}
 }
 
-// otherProgram runs a statement as another program would, on a connection that stays open until the returned func is called.
+// otherProgram runs a statement as another program would, on a connection that stays open until done is called.
 func otherProgram(t *testing.T, dir, statement string) (done func()) {
 	t.Helper()
 	db, err := sql.Open("sqlite", filepath.Join(dir, "countersign.db"))

@@ -13,8 +13,8 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// wrap gives the error of a statement its place in the port: ctx's own error as such, a locked file or a full or failing
-// disk as ErrUnavailable. SQLite's texts name tables and columns, never what is in them.
+// wrap maps the error of a statement to an error of the port: ctx's own error as such, a locked file or a full or
+// failing disk as ErrUnavailable. SQLite's texts contain names of tables and columns, never their content.
 func wrap(ctx context.Context, method string, err error) error {
 	if errors.Is(err, store.ErrConflict) {
 		return err
@@ -29,8 +29,8 @@ func wrap(ctx context.Context, method string, err error) error {
 	return fmt.Errorf("embedded store: %s: %w", method, err)
 }
 
-// patiently tries again while another process holds the file, up to busyTimeout. SQLite's own waiting does not heed ctx,
-// and does not happen at all while a new file becomes a write-ahead log.
+// patiently retries while another process holds the file's lock, for up to busyTimeout. SQLite's own busy handler
+// ignores ctx, and does not run while a new file is switched to a write-ahead log.
 func patiently(ctx context.Context, try func() error) error {
 	for deadline := time.Now().Add(busyTimeout); ; {
 		err := try()
@@ -45,7 +45,7 @@ func patiently(ctx context.Context, try func() error) error {
 	}
 }
 
-// code is SQLite's primary result code, 0 for an error that is not SQLite's.
+// code returns SQLite's primary result code, or 0 if the error is not SQLite's.
 func code(err error) int {
 	var failed *sqlite.Error
 	if errors.As(err, &failed) {

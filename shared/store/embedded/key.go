@@ -9,9 +9,9 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// A field's value is kept as a text whose byte order is Firestore's order of values: a letter for the type (boolean,
-// number, time, words, in Firestore's order of types), then the value, at a fixed width unless it is words. The letter
-// after a tag is after all of its values and no tag itself; beyond is after all values.
+// A field's value is stored as a string whose byte order is Firestore's order of values: a letter for the type
+// (boolean, number, time, string, in Firestore's order of types), then the value, at a fixed width except for strings.
+// The letter after a tag sorts after all values of that type and is itself no tag; beyond sorts after all values.
 const (
 	tagBool   = 'b'
 	tagNumber = 'n'
@@ -31,7 +31,7 @@ func key(v any) (string, error) {
 	case bool:
 		return string(tagBool) + strconv.FormatBool(v), nil // "false" < "true"
 	case int64:
-		return fmt.Sprintf("%c%016x", tagNumber, uint64(v)^1<<63), nil // the sign bit turned: negative numbers come first
+		return fmt.Sprintf("%c%016x", tagNumber, uint64(v)^1<<63), nil // the sign bit is flipped so that negative numbers come first
 	case time.Time:
 		return string(tagTime) + v.Format(timeLayout), nil
 	default:

@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// No statement may cost more as a collection grows: each seeks in an index, and none sorts.
+// The cost of a statement must not grow with a collection: each statement seeks in an index, and none sorts.
 func TestPlans(t *testing.T) {
 	st, err := Open(t.TempDir(), time.Now)
 	if err != nil {
@@ -56,7 +56,7 @@ func TestPlans(t *testing.T) {
 	}
 }
 
-// A commit is on the disk before it is acknowledged, also where the power fails.
+// A commit is on the disk before it is acknowledged, so that it survives a power failure.
 func TestDurability(t *testing.T) {
 	st, err := Open(t.TempDir(), time.Now)
 	if err != nil {
@@ -71,7 +71,7 @@ func TestDurability(t *testing.T) {
 	}
 }
 
-// The order of keys is the order of values, and value is key turned round.
+// FuzzKey checks that the order of keys is the order of values, and that value is the inverse of key.
 func FuzzKey(f *testing.F) {
 	f.Add(int64(0), int64(-1), "", "a", int64(0), int64(1))
 	f.Add(int64(1<<62), int64(-1<<63), "a\x00", "a", int64(-62135596800000000), int64(253402300799999999))
@@ -97,7 +97,7 @@ func FuzzKey(f *testing.F) {
 			a, errA := key(c.a)
 			b, errB := key(c.b)
 			if errA != nil || errB != nil {
-				continue // a text that no backend keeps
+				continue // a string that no backend stores
 			}
 			if got := strings.Compare(a, b); got != c.want {
 				t.Fatalf("%v and %v compare as %d, their keys as %d", c.a, c.b, c.want, got)

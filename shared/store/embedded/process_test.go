@@ -47,7 +47,7 @@ func child(t *testing.T, job, dir string) *exec.Cmd {
 	return cmd
 }
 
-// appendForever says the number of each commit once it is acknowledged.
+// appendForever prints the number of each commit once it is acknowledged.
 func appendForever(st store.Store) error {
 	for n := 0; ; n++ {
 		_, err := st.Commit(context.Background(),
@@ -60,7 +60,7 @@ func appendForever(st store.Store) error {
 	}
 }
 
-// After kill -9 whatever was acknowledged is there, whole, and the next process goes on.
+// After kill -9, every acknowledged commit is there and complete, and the next process can continue.
 func TestKill(t *testing.T) {
 	dir := t.TempDir()
 	for round := range 3 {
@@ -93,7 +93,7 @@ func TestKill(t *testing.T) {
 
 func checkAppended(t *testing.T, st store.Store, last int) {
 	t.Helper()
-	// One more than was heard of may be true, if it is whole.
+	// One commit more than was acknowledged may be there, if it is complete.
 	for n := range last + 2 {
 		docs, err := st.Get(t.Context(), fmt.Sprintf("runs/%d", n), fmt.Sprintf("runs/%d/events/1", n))
 		if err != nil {
@@ -138,7 +138,7 @@ func countTo50(st store.Store) error {
 	return nil
 }
 
-// Several processes open one new directory at once and count in one document: nothing is lost, nothing counted twice.
+// Several processes open one new directory at once and increment one document: no increment is lost or counted twice.
 func TestProcesses(t *testing.T) {
 	const processes = 6
 	dir := t.TempDir()

@@ -11,12 +11,12 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// getSQL gives a row for each path, its document or NULLs, and the clock from the same snapshot.
+// getSQL returns a row for each path, its document or NULLs, and the clock from the same snapshot.
 const getSQL = `
 SELECT clock.last, d.path, d.version, d.fields, d.data
 FROM clock CROSS JOIN json_each(?) AS wanted LEFT JOIN documents AS d ON d.path = wanted.value`
 
-// Get is store.Store's: one statement.
+// Get implements [store.Store] with one statement.
 func (s *Store) Get(ctx context.Context, paths ...string) ([]store.Doc, error) {
 	if err := store.CheckGet(paths); err != nil || len(paths) == 0 {
 		return nil, err
@@ -41,7 +41,7 @@ func (s *Store) Get(ctx context.Context, paths ...string) ([]store.Doc, error) {
 	return docs, nil
 }
 
-// statementName tells the two directions of one index apart.
+// statementName returns a name that differs for the two directions of an index.
 func statementName(x store.Index) string {
 	if x.Desc {
 		return indexName(x) + "_desc"
@@ -49,8 +49,9 @@ func statementName(x store.Index) string {
 	return indexName(x)
 }
 
-// querySQL has these arguments: the Equal values in the index's order, the lowest and the highest key, the key and the
-// id of the cursor, the limit. INDEXED BY makes SQLite refuse the statement rather than scan the collection.
+// querySQL returns the statement for the index. Its arguments are the Equal values in the index's order, the lowest and
+// the highest key, the key and the id of the cursor, and the limit. INDEXED BY makes SQLite refuse the statement rather
+// than scan the collection.
 func querySQL(x store.Index) string {
 	order := column(x.OrderBy)
 	compare, direction := ">", "ASC"
@@ -67,7 +68,7 @@ WHERE collection = '%[2]s'%[3]s AND %[4]s >= ? AND %[4]s <= ? AND (%[4]s, id) %[
 ORDER BY %[4]s %[6]s, id %[6]s LIMIT ?`, indexName(x), x.Collection, equal.String(), order, compare, direction)
 }
 
-// Query is store.Store's: one statement that walks one index.
+// Query implements [store.Store] with one statement that reads one index.
 func (s *Store) Query(ctx context.Context, q store.Query) ([]store.Doc, error) {
 	x, err := store.CheckQuery(q)
 	if err != nil {
@@ -89,7 +90,7 @@ func (s *Store) Query(ctx context.Context, q store.Query) ([]store.Doc, error) {
 
 func queryArgs(x store.Index, q store.Query) ([]any, error) {
 	var args []any
-	keys := make(map[string]string, len(q.Where)) // an Equal field, or the operator of a range
+	keys := make(map[string]string, len(q.Where)) // by Equal field, or by the operator of a range
 	for _, f := range q.Where {
 		k, err := key(f.Value)
 		if err != nil {
@@ -116,7 +117,8 @@ func queryArgs(x store.Index, q store.Query) ([]any, error) {
 		}
 		from, id = k, q.After.ID
 	}
-	// SQLite seeks by the bounds only, so the cursor is one of them; behind it only its own ties are skipped one by one.
+	// SQLite seeks by the bounds only, so the cursor is one of them; after the seek, only the ties of the cursor are
+	// skipped one by one.
 	if x.Desc {
 		high = min(high, from)
 	} else {
@@ -125,7 +127,7 @@ func queryArgs(x store.Index, q store.Query) ([]any, error) {
 	return append(args, low, high, from, id, q.Limit), nil
 }
 
-// bounds keeps a range within the type of its value, as Firestore does.
+// bounds limits a range to values of its own type, as Firestore does.
 func bounds(atLeast, atMost string) (low, high string) {
 	low, high = "", beyond
 	if either := atLeast + atMost; either != "" {
@@ -137,7 +139,7 @@ func bounds(atLeast, atMost string) (low, high string) {
 	return max(low, atLeast), high
 }
 
-// read runs a statement whose rows begin with the clock; a document that is not there is a row of NULLs and left out.
+// read runs a statement whose rows begin with the clock. A row of NULLs stands for a missing document and is left out.
 func (s *Store) read(ctx context.Context, st *sql.Stmt, args ...any) (docs []store.Doc, readTime time.Time, err error) {
 	at := micros(s.now())
 	rows, err := st.QueryContext(ctx, args...)

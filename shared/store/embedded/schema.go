@@ -11,11 +11,11 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// schemaVersion is kept in SQLite's user_version. A file of a later release is refused and not harmed.
+// schemaVersion is stored in SQLite's user_version. A file of a later release is refused and left unchanged.
 const schemaVersion = 1
 
-// The fields of a document are a JSON object of text keys (see key), so that SQLite itself keeps an index per entry of
-// store.Indexes: an index on expressions over that object, partial to its collection.
+// The fields of a document are a JSON object of keys (see key), so that SQLite can maintain one index per entry of
+// store.Indexes: an index on expressions over that object, restricted to its collection.
 const schema = `
 CREATE TABLE IF NOT EXISTS documents (
 	path       TEXT NOT NULL UNIQUE,
@@ -60,7 +60,7 @@ func migrateIn(ctx context.Context, tx *sql.Tx) error {
 	return err
 }
 
-// indexName is one for both directions: SQLite reads an index either way.
+// indexName returns one name for both directions, because SQLite reads an index either way.
 func indexName(x store.Index) string {
 	return strings.Join(append(append([]string{"query", x.Collection}, x.Equal...), x.OrderBy), "_")
 }
@@ -77,7 +77,7 @@ func indexSQL(x store.Index) string {
 
 func column(field string) string { return "fields->>'$." + field + "'" }
 
-// closing closes what a failed step leaves behind.
+// closing closes cs after a step and returns their errors joined with err.
 func closing(err error, cs ...io.Closer) error {
 	for _, c := range cs {
 		err = errors.Join(err, c.Close())

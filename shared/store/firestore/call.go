@@ -22,8 +22,8 @@ const (
 	firstPause  = 50 * time.Millisecond
 )
 
-// call runs one RPC within the time limit, and again where the server was not to be reached. A conflict after an attempt
-// without an answer may be with what that attempt wrote, so it counts as no answer.
+// call runs one RPC within the time limit and retries it if the server was unavailable. A conflict after a failed
+// attempt may be a conflict with that attempt's own write, so it is reported as ErrUnavailable.
 func (s *Store) call(ctx context.Context, method string, rpc func(ctx context.Context) error) error {
 	if cause := ctx.Err(); cause != nil {
 		return store.Interrupted(method, cause)
@@ -42,8 +42,8 @@ func (s *Store) call(ctx context.Context, method string, rpc func(ctx context.Co
 	}
 }
 
-// pause waits longer each time, by chance up to twice as long, so that callers do not come back all at once. It reports
-// whether there is time left.
+// pause waits before a retry, longer each time and with a random factor of 1 to 2, so that callers do not retry at the
+// same moment. It reports whether there is time left.
 func pause(ctx context.Context, try int) bool {
 	d := firstPause << (2 * (try - 1))
 	timer := time.NewTimer(d + rand.N(d))
@@ -56,12 +56,12 @@ func pause(ctx context.Context, try int) bool {
 	}
 }
 
-// callError says what failed by method and code alone; the server's text, which may hold names and addresses, is for
-// the log and reached by Unwrap.
+// callError names the method and the code of a failed call. Its text leaves out the server's text, which may contain
+// names and addresses and is for the log; Unwrap returns it.
 type callError struct {
 	method   string
 	code     codes.Code
-	sentinel error // nil where the port has none
+	sentinel error // nil if the port has none
 	cause    error
 }
 
@@ -99,28 +99,29 @@ func wrap(ctx, limited context.Context, method string, err error, repeated bool)
 	return failed
 }
 
-// isCallersLimit reports whether the caller's own time limit is the one that struck. A server told of it may say so before
-// the caller's clock does.
+// isCallersLimit reports whether the caller's own deadline applied. A server that was sent the deadline may report it
+// before the caller's clock reaches it.
 func isCallersLimit(ctx, limited context.Context) bool {
 	callers, ok := ctx.Deadline()
 	struck, _ := limited.Deadline()
 	return ok && callers.Equal(struck)
 }
 
-// isConflict reports whether a commit's precondition failed. Only a commit has preconditions: for a read the same codes
-// say that an index or the database is missing.
+// isConflict reports whether a commit's precondition failed. Only commits have preconditions: for a read, the same
+// codes mean that an index or the database is missing.
 func isConflict(err error) bool {
 	switch status.Code(err) {
 	case codes.AlreadyExists, codes.FailedPrecondition, codes.NotFound, codes.Aborted:
 		return true
 	case codes.InvalidArgument:
-		// A version later than the stored one, as after a restore, is refused as an argument and told by its text alone.
+		// A version later than the stored one, as after a restore, is an invalid argument that only the text
+		// identifies.
 		return strings.Contains(status.Convert(err).Message(), "base version")
 	}
 	return false
 }
 
-// codeOf also knows the time limit where it struck outside of gRPC.
+// codeOf returns err's gRPC code, and DeadlineExceeded also if the deadline passed outside of gRPC.
 func codeOf(err error) codes.Code {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return codes.DeadlineExceeded

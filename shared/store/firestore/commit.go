@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// Commit is store.Store's: one Commit RPC.
+// Commit implements [store.Store] with one Commit RPC.
 func (s *Store) Commit(ctx context.Context, writes ...store.Write) ([]time.Time, error) {
 	if err := store.CheckCommit(writes); err != nil {
 		return nil, err

@@ -19,7 +19,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// faulty is a Firestore on the real wire that fails as it is told: the emulator cannot be made to.
+// faulty is a Firestore server that fails as the test says, which the emulator cannot do.
 type faulty struct {
 	pb.UnimplementedFirestoreServer
 	mu      sync.Mutex
@@ -44,7 +44,7 @@ func (f *faulty) answer(ctx context.Context) error {
 	return err
 }
 
-// restart begins the answers anew and gives the number of RPCs so far.
+// restart starts again with the first answer and returns the number of RPCs so far.
 func (f *faulty) restart() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -102,7 +102,7 @@ func serve(t *testing.T, answers ...error) (*faulty, *Store) {
 	return f, st
 }
 
-// secret stands for what a server's text may hold.
+// secret is an example of what a server's text may contain.
 const secret = "projects/p/databases/d/documents/users/ana@example.com"
 
 func fails(c codes.Code) error { return status.Error(c, "no: "+secret) }
@@ -111,9 +111,9 @@ func TestFaults(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		answers []error
-		commit  error // what errors.Is, nil for success, errOther for none of the port's
+		commit  error // what errors.Is must match, nil for success, errOther for none of the port's errors
 		read    error
-		calls   int // of a commit
+		calls   int // number of RPCs of a commit
 	}{
 		{"success", []error{nil}, nil, nil, 1},
 		{"already exists", []error{fails(codes.AlreadyExists)}, store.ErrConflict, errOther, 1},
@@ -163,7 +163,7 @@ func check(t *testing.T, method string, err, want error) {
 	}
 }
 
-// A server that takes the call and never answers holds nobody beyond the limit.
+// A server that accepts the call and never answers does not block the caller longer than the limit.
 func TestHungServer(t *testing.T) {
 	if callTimeout > 9*time.Second {
 		t.Fatalf("a call may take %v, and a user is answered within 10 s", callTimeout)
@@ -188,7 +188,7 @@ func TestHungServer(t *testing.T) {
 	}
 }
 
-// A server that is told of the caller's limit may report it before the caller's own clock has.
+// A server that was sent the caller's deadline may report it before the caller's own clock does.
 func TestServerReportsTheCallersLimit(t *testing.T) {
 	_, st := serve(t, fails(codes.DeadlineExceeded))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -199,7 +199,7 @@ func TestServerReportsTheCallersLimit(t *testing.T) {
 	}
 }
 
-// A server that accepts the connection and says nothing at all is no better.
+// A server that accepts the connection and never sends anything does not block the caller longer than the limit either.
 func TestSilentServer(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -1,13 +1,13 @@
-// Package firestore is the store in Google Cloud Firestore (Native mode). Each call of the port is one RPC: Get is
-// BatchGetDocuments, Query is RunQuery, Commit is Commit with preconditions. There is no transaction: 100 racers for one
-// document take 0.1 s with a precondition and seconds with RunTransaction (reliability §0.4).
+// Package firestore is a store in Google Cloud Firestore (Native mode). Each method is one RPC: Get is
+// BatchGetDocuments, Query is RunQuery, Commit is Commit with preconditions. It uses no transactions: 100 concurrent
+// writers of one document take 0.1 s with a precondition and seconds with RunTransaction (reliability §0.4).
 //
-// It speaks through Google's generated client (apiv1), not through the hand-written one around it: that one's only
-// one-RPC atomic write is the deprecated Batch, which cannot replace a document under a precondition (its Update keeps
-// the fields that are not named), and which repeats a commit whose answer was lost, so that a commit that won is
-// reported as a conflict.
+// It uses Google's generated client (apiv1), not the hand-written one around it. The only atomic write of one RPC in
+// the latter is the deprecated Batch, which cannot replace a document under a precondition (its Update keeps the fields
+// that are not named), and which repeats a commit whose answer was lost, so that a commit that succeeded is reported as
+// a conflict.
 //
-// A document is its Fields, and beside them Data as the string "data" and the version it replaced as "previous".
+// A document is stored as its Fields, with Data as the string "data" and the version that it replaced as "previous".
 package firestore
 
 import (
@@ -28,22 +28,22 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// defaultDatabase is what Firestore calls the database of a project that has only one.
+// defaultDatabase is Firestore's name for the database of a project that has only one.
 const defaultDatabase = "(default)"
 
 // Store is a store.Store in one Firestore database.
 type Store struct {
 	client  *apiv1.Client
 	root    string      // projects/P/databases/D
-	headers metadata.MD // by which Google finds a named database; Google's hand-written client sends the same
+	headers metadata.MD // required by Google to find a named database; the hand-written client sends the same
 	timeout time.Duration
 }
 
 var _ store.Store = (*Store)(nil)
 
-// Open makes a client of the database; an empty name is the default one. It dials in the background, so that a store
-// that is down shows in the first call. FIRESTORE_EMULATOR_HOST names an emulator, as for Google's own libraries;
-// otherwise the credentials are Google's default ones. opts are for tests.
+// Open returns a client of the database; an empty name is the default one. It dials in the background, so an
+// unavailable server is reported by the first call. FIRESTORE_EMULATOR_HOST names an emulator, as for Google's own
+// libraries; otherwise the credentials are Google's default ones. opts are for tests.
 func Open(ctx context.Context, projectID, database string, opts ...option.ClientOption) (*Store, error) {
 	if projectID == "" {
 		return nil, errors.New("firestore store: no project id")
@@ -78,7 +78,7 @@ func emulator() []option.ClientOption {
 	}
 }
 
-// owner is how the emulator knows an administrator, whom its rules do not bind.
+// owner is the credential by which the emulator recognizes an administrator, to whom its rules do not apply.
 type owner struct{}
 
 func (owner) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
@@ -86,7 +86,7 @@ func (owner) GetRequestMetadata(context.Context, ...string) (map[string]string, 
 }
 func (owner) RequireTransportSecurity() bool { return false }
 
-// Close ends the connection. A second Close does nothing.
+// Close closes the connection. A second Close does nothing.
 func (s *Store) Close() error {
 	if err := s.client.Close(); err != nil && !isClosing(err) {
 		return fmt.Errorf("firestore store: close: %w", err)

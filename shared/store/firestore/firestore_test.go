@@ -19,7 +19,7 @@ func TestEmulator(t *testing.T) {
 	storetest.Run(t, func(t testing.TB) store.Store { return open(t) })
 }
 
-// open gives a store of its own: any project id is an empty one to the emulator.
+// open returns an empty store: the emulator creates a project for any id.
 func open(t testing.TB, opts ...option.ClientOption) *firestore.Store {
 	t.Helper()
 	st, err := firestore.Open(t.Context(), "demo-"+strings.ToLower(rand.Text()), "", opts...)
@@ -34,7 +34,8 @@ func open(t testing.TB, opts ...option.ClientOption) *firestore.Store {
 	return st
 }
 
-// The emulator's clock is set forward by a decorator: what was written before keeps its version, what comes is later.
+// A decorator moves the emulator's clock forward: existing versions stay, later ones are later.
+// are later.
 func TestShiftedClock(t *testing.T) {
 	t.Setenv("FIRESTORE_EMULATOR_HOST", emulators.Firestore(t))
 	st, forward := storetest.Shift(open(t))

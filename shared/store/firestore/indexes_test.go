@@ -54,9 +54,9 @@ func readIndexFile(t *testing.T) indexFile {
 	return file
 }
 
-// The emulator answers any query. So the file is held to the only list of queries that the code lets through: a
-// composite index for each that names more than its order (Firestore makes the others by itself), and no index that
-// nobody asks for.
+// The emulator answers any query. So the file must agree with the list of queries that the code accepts: a composite
+// index for each query that names more than its order (Firestore creates the others itself), and no index that no query
+// uses.
 func TestCompositeIndexes(t *testing.T) {
 	var want []compositeIndex
 	for _, x := range store.Indexes {
@@ -91,8 +91,8 @@ func name(c compositeIndex) string {
 	return text
 }
 
-// Data is large and never asked for, so it must not be indexed; nor the version before, nor the hour at which a document
-// may be deleted. What a query needs must not be exempt.
+// Data is large and never queried, so it must not be indexed, and neither must the previous version or the time at
+// which a document may be deleted. What a query uses must not be exempt.
 func TestIndexExemptions(t *testing.T) {
 	exempt := map[string]bool{}
 	var groups []string
@@ -119,7 +119,7 @@ func TestIndexExemptions(t *testing.T) {
 	}
 }
 
-// A consent that was never finished names its end, and nothing else that is stored may be deleted by the hour.
+// Only a consent that was never finished has an expiry; Firestore must not delete any other document by time.
 func TestExpiry(t *testing.T) {
 	var expire []string
 	for _, o := range readIndexFile(t).FieldOverrides {
@@ -132,7 +132,7 @@ func TestExpiry(t *testing.T) {
 	}
 }
 
-// Browsers and phones have no business in the database, whoever is signed in.
+// Browsers and phones may not access the database directly, not even with a signed-in user.
 func TestRulesDenyAll(t *testing.T) {
 	text, err := os.ReadFile("../../../infra/firestore.rules")
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// Get is store.Store's: one BatchGetDocuments RPC.
+// Get implements [store.Store] with one BatchGetDocuments RPC.
 func (s *Store) Get(ctx context.Context, paths ...string) ([]store.Doc, error) {
 	if err := store.CheckGet(paths); err != nil || len(paths) == 0 {
 		return nil, err
@@ -67,14 +67,14 @@ func (s *Store) batchGet(ctx context.Context, req *pb.BatchGetDocumentsRequest) 
 		case *pb.BatchGetDocumentsResponse_Missing:
 			d.Path = s.documentPath(r.Missing)
 		default:
-			continue // an answer that only opens the stream
+			continue // a message that only opens the stream
 		}
 		d.ReadTime = res.GetReadTime().AsTime()
 		found[d.Path] = d
 	}
 }
 
-// Query is store.Store's: one RunQuery RPC.
+// Query implements [store.Store] with one RunQuery RPC.
 func (s *Store) Query(ctx context.Context, q store.Query) ([]store.Doc, error) {
 	if _, err := store.CheckQuery(q); err != nil {
 		return nil, err

@@ -51,7 +51,7 @@ func (r *rpcs) options() []option.ClientOption {
 	}
 }
 
-// Each call of the port is one RPC, whatever comes of it; what is refused here sends none.
+// Each method is one RPC, whatever its result; what is refused locally sends none.
 func TestRoundTrips(t *testing.T) {
 	t.Setenv("FIRESTORE_EMULATOR_HOST", emulators.Firestore(t))
 	wire := &rpcs{calls: map[string]int{}}

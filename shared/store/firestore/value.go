@@ -27,8 +27,8 @@ func encode(v any) (*pb.Value, error) {
 	}
 }
 
-// encodeFields adds the version that is replaced: Firestore keeps the old update time where a write changes nothing, and
-// then two writers with the same content would both have won.
+// encodeFields adds the version that is replaced. Firestore keeps the old update time if a write changes nothing;
+// without it, two writers of the same content would both succeed.
 func encodeFields(d store.Doc) (map[string]*pb.Value, error) {
 	all := make(map[string]any, len(d.Fields)+1)
 	for name, v := range d.Fields {

@@ -1,5 +1,5 @@
-// Package memory is the store in a map: it lives as long as its value does, for requests whose caller keeps everything
-// (a stateless chat). It is held to the same suite as the others and is as strict.
+// Package memory is a store in a map. It lives as long as its value, for requests whose caller keeps all state (a
+// stateless chat). It passes the same tests as the other stores and is as strict.
 package memory
 
 import (
@@ -21,19 +21,19 @@ type Store struct {
 	now func() time.Time
 
 	mu   sync.Mutex
-	last time.Time // the latest version or ReadTime given
+	last time.Time // the latest version or ReadTime returned
 	docs map[string]store.Doc
 }
 
 var _ store.Store = (*Store)(nil)
 
-// New makes an empty store. now is its clock; it may stand still.
+// New returns an empty store. now is its clock; it may stand still.
 func New(now func() time.Time) *Store { return &Store{now: now, docs: map[string]store.Doc{}} }
 
 // Close does nothing.
 func (s *Store) Close() error { return nil }
 
-// read is the time of a reading: never before what was written.
+// read returns the time of a read, which is never before that of a write.
 func (s *Store) read() time.Time {
 	if at := s.now().UTC().Truncate(time.Microsecond); at.After(s.last) {
 		s.last = at
@@ -41,7 +41,7 @@ func (s *Store) read() time.Time {
 	return s.last
 }
 
-// Get is store.Store's.
+// Get implements [store.Store].
 func (s *Store) Get(ctx context.Context, paths ...string) ([]store.Doc, error) {
 	if err := store.CheckGet(paths); err != nil || len(paths) == 0 {
 		return nil, err
@@ -60,7 +60,7 @@ func (s *Store) Get(ctx context.Context, paths ...string) ([]store.Doc, error) {
 	return docs, nil
 }
 
-// Commit is store.Store's.
+// Commit implements [store.Store].
 func (s *Store) Commit(ctx context.Context, writes ...store.Write) ([]time.Time, error) {
 	if err := store.CheckCommit(writes); err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func (s *Store) Commit(ctx context.Context, writes ...store.Write) ([]time.Time,
 	return versions, nil
 }
 
-// holds reports whether the write's precondition does.
+// holds reports whether the write's precondition holds.
 func (s *Store) holds(w store.Write) bool {
 	current := s.docs[w.Doc.Path]
 	switch {
@@ -104,7 +104,7 @@ func (s *Store) holds(w store.Write) bool {
 	return current.Exists() && current.Version.Equal(w.Doc.Version)
 }
 
-// kept is the document as it is stored; CheckCommit has seen its fields.
+// kept returns the document as it is stored; CheckCommit has checked its fields.
 func kept(d store.Doc) (store.Doc, error) {
 	out := store.Doc{Path: d.Path, Data: append([]byte{}, d.Data...), Fields: make(map[string]any, len(d.Fields))}
 	for name, v := range d.Fields {
@@ -122,7 +122,7 @@ func clone(d store.Doc) store.Doc {
 	return d
 }
 
-// Query is store.Store's: it looks at every document.
+// Query implements [store.Store]. It reads every document.
 func (s *Store) Query(ctx context.Context, q store.Query) ([]store.Doc, error) {
 	if _, err := store.CheckQuery(q); err != nil {
 		return nil, err
@@ -148,7 +148,7 @@ func (s *Store) Query(ctx context.Context, q store.Query) ([]store.Doc, error) {
 	return found[:min(len(found), q.Limit)], nil
 }
 
-// answers reports whether the query finds the document.
+// answers reports whether the document matches the query.
 func answers(d store.Doc, q store.Query) bool {
 	collection, _ := store.SplitPath(d.Path)
 	if collection != q.Collection || d.Fields[q.OrderBy] == nil {
@@ -163,7 +163,7 @@ func answers(d store.Doc, q store.Query) bool {
 	return !slices.ContainsFunc(q.Where, func(f store.Filter) bool { return !passes(d.Fields[f.Field], f) })
 }
 
-// passes reports whether the value is of the filter's type and within it.
+// passes reports whether the value is of the filter's type and matches it.
 func passes(v any, f store.Filter) bool {
 	want, err := store.Canonical(f.Value)
 	if err != nil || reflect.TypeOf(v) != reflect.TypeOf(want) {
@@ -173,7 +173,7 @@ func passes(v any, f store.Filter) bool {
 	return f.Op == "==" && c == 0 || f.Op == "<=" && c <= 0 || f.Op == ">=" && c >= 0
 }
 
-// order compares the document with a place in the query's order.
+// order compares the document with a position in the query's order.
 func order(q store.Query, d store.Doc, value any, id string) int {
 	_, own := store.SplitPath(d.Path)
 	c := cmp.Or(compare(d.Fields[q.OrderBy], value), strings.Compare(own, id))
@@ -183,7 +183,7 @@ func order(q store.Query, d store.Doc, value any, id string) int {
 	return c
 }
 
-// compare is Firestore's order of values: booleans, numbers, times, texts.
+// compare compares values in Firestore's order: booleans, numbers, times, strings.
 func compare(a, b any) int {
 	if c := cmp.Compare(rank(a), rank(b)); c != 0 {
 		return c

@@ -8,27 +8,27 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// Calls says how often one method was called, and how many documents it read or wrote in all.
+// Calls counts the calls of one method, and the documents that they read or wrote.
 type Calls struct {
-	Trips int // round trips; a call that failed is one too
-	Docs  int // documents read (a missing one is read as well) or written or deleted; none for a call that failed
-	Bytes int // of those documents' data
+	Trips int // round trips, failed ones included
+	Docs  int // documents read (missing ones included), written or deleted; none for a call that failed
+	Bytes int // size of those documents' data
 }
 
-// Counts is what a store was asked for.
+// Counts holds the calls of each method of a store.
 type Counts struct{ Get, Query, Commit Calls }
 
-// Counter is a store that counts.
+// Counter is a store that counts its calls.
 type Counter struct {
 	store.Store
 	mu     sync.Mutex
 	counts Counts
 }
 
-// Count gives st with counters, to show what a transition costs.
+// Count returns st with counters, which show the cost of a transition.
 func Count(st store.Store) *Counter { return &Counter{Store: st} }
 
-// Take gives the counts since the last Take.
+// Take returns the counts since the last Take.
 func (c *Counter) Take() Counts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -37,7 +37,7 @@ func (c *Counter) Take() Counts {
 	return taken
 }
 
-// Get is the store's.
+// Get calls the store and counts.
 func (c *Counter) Get(ctx context.Context, paths ...string) ([]store.Doc, error) {
 	docs, err := c.Store.Get(ctx, paths...)
 	if len(paths) > 0 {
@@ -46,14 +46,14 @@ func (c *Counter) Get(ctx context.Context, paths ...string) ([]store.Doc, error)
 	return docs, err
 }
 
-// Query is the store's.
+// Query calls the store and counts.
 func (c *Counter) Query(ctx context.Context, q store.Query) ([]store.Doc, error) {
 	docs, err := c.Store.Query(ctx, q)
 	c.add(&c.counts.Query, docs)
 	return docs, err
 }
 
-// Commit is the store's.
+// Commit calls the store and counts.
 func (c *Counter) Commit(ctx context.Context, writes ...store.Write) ([]time.Time, error) {
 	versions, err := c.Store.Commit(ctx, writes...)
 	written := make([]store.Doc, len(versions))

@@ -30,7 +30,7 @@ func testCommitsRefused(t *testing.T, st store.Store) {
 	}
 }
 
-// filler gives data that makes the document exactly size bytes long.
+// filler returns data that makes the document exactly size bytes long.
 func filler(path string, size int) []byte {
 	return []byte(strings.Repeat("x", size-store.Doc{Path: path}.Size()))
 }
@@ -109,7 +109,7 @@ func testBadPaths(t *testing.T, st store.Store) {
 	}
 }
 
-// Names that look odd are names all the same, and each is another one.
+// Unusual names are valid, and all of them differ.
 func testGoodPaths(t *testing.T, st store.Store) {
 	ids := []string{
 		"a", "A", "ä", "a\u0308", "...", ".a", "__", "___", "__a", "a__", "_", " ", "a b", "%2F", "%2e%2e", "a%b", "a'b", `a"b`, "a`b", "a\\b", "a;b",

@@ -16,19 +16,20 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// universe is small, so that commits meet each other.
+// universe is small, so that commits often touch the same documents.
 var universe = []string{"runs/a", "runs/b", "runs/c", "runs/a/events/1", "threads/a", "threads/b", "approvals/a", "approvals/b", "audit/a", "audit/b", "audit/c", "queue/a"}
 
-// model is what a store is, in a map, with every version that each path has had. A version of another path is nothing
-// that a program can have read; the emulator would take that of a commit's other documents for one it deleted.
+// model is a store in a map, with every version that each path has had. It never uses the version of one path for
+// another, which no program can have read; the emulator would take the version of a commit's other document for that of
+// a deleted one.
 type model struct {
 	st    store.Store
 	docs  map[string]store.Doc
 	given map[string][]time.Time
-	last  time.Time // the latest version of all
+	last  time.Time // the latest version of all paths
 }
 
-// testModel runs random commits, reads and queries on the store and on the model side by side.
+// testModel runs random commits, reads and queries on the store and on the model, and compares the results.
 func testModel(t *testing.T, st store.Store) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m := &model{st: st, docs: map[string]store.Doc{}, given: map[string][]time.Time{}}
@@ -37,7 +38,7 @@ func testModel(t *testing.T, st store.Store) {
 	})
 }
 
-// wipe leaves the store empty for the next sequence. The test's own context may be over when rapid stops early.
+// wipe empties the store for the next sequence. The test's own context may have ended if rapid stops early.
 func (m *model) wipe(t *testing.T) {
 	var writes []store.Write
 	for _, p := range universe {
@@ -80,7 +81,7 @@ func (m *model) commit(t *rapid.T) {
 	}
 }
 
-// write draws a write that is right about the document, or one that is wrong.
+// write draws a write that is valid for the document, or an invalid one.
 func (m *model) write(t *rapid.T, path string) store.Write {
 	current := m.docs[path]
 	version := current.Version

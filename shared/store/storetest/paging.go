@@ -9,7 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// page walks a query to its end by cursors and gives the paths in the order they came.
+// page reads all pages of a query and returns the paths in the order in which they came.
 func page(t testing.TB, st store.Store, q store.Query, size int) []string {
 	t.Helper()
 	var all []string
@@ -32,7 +32,7 @@ func page(t testing.TB, st store.Store, q store.Query, size int) []string {
 	}
 }
 
-// Pages visit each document once, also where many have one value and where the cursor's document is gone.
+// Pages return each document once, even if many share a value or the cursor's document has been deleted.
 func testPages(t *testing.T, st store.Store) {
 	var writes []store.Write
 	for i := range 60 {
@@ -104,7 +104,7 @@ func testCollections(t *testing.T, st store.Store) {
 	}
 }
 
-// What a commit has made true, the next query finds; what it has changed or taken away, it does not.
+// A query that follows a commit finds what it wrote, and not what it changed or deleted.
 func testQueryFollows(t *testing.T, st store.Store) {
 	q := store.Query{Collection: "approvals", OrderBy: "requestedAt", Desc: true, Limit: 10, Where: []store.Filter{filter("uid", "==", "u"), filter("status", "==", "pending")}}
 	pending := fields{"uid": "u", "status": "pending", "requestedAt": epoch}

@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// asked is a query in the shape of an index, with "v" for each Equal field.
+// asked returns a query in the shape of an index, with "v" for each Equal field.
 func asked(x store.Index) store.Query {
 	q := store.Query{Collection: x.Collection, OrderBy: x.OrderBy, Desc: x.Desc, Limit: 10}
 	for _, f := range x.Equal {
@@ -31,7 +31,7 @@ func found(x store.Index, order any) fields {
 func testEveryIndex(t *testing.T, st store.Store) {
 	for n, x := range store.Indexes {
 		t.Run(fmt.Sprintf("%s %v %s", x.Collection, x.Equal, x.OrderBy), func(t *testing.T) {
-			// A value of its own for each index, because the collections are shared.
+			// Each index has its own values, because the collections are shared.
 			value := func(i int) int64 { return int64(n*100 + i) }
 			path := func(i int) string { return fmt.Sprintf("%s/x%d-%d", x.Collection, n, i) }
 			var writes []store.Write
@@ -110,7 +110,7 @@ func testQueriesRefused(t *testing.T, st store.Store) {
 	}
 }
 
-// ordered are values in Firestore's order: by type, then by value, texts by their bytes.
+// ordered lists values in Firestore's order: by type, then by value, strings by their bytes.
 var ordered = []any{
 	false, true,
 	int64(math.MinInt64), int64(-2), int64(-1), int64(0), int64(1), int64(9), int64(10), int64(math.MaxInt64),
@@ -122,7 +122,7 @@ func testOrder(t *testing.T, st store.Store) {
 	var writes []store.Write
 	var want []string
 	for i, v := range ordered {
-		// The ids run against the order of the values.
+		// The order of the ids is the reverse of that of the values.
 		path := fmt.Sprintf("audit/d%02d", len(ordered)-i)
 		want = append(want, path)
 		writes = append(writes, store.Create(path, fields{"at": v, "uid": "u"}, nil))
@@ -177,8 +177,8 @@ func testRanges(t *testing.T, st store.Store) {
 	place := func(v any) int { return slices.Index(ordered, v) }
 	for _, c := range []struct {
 		name        string
-		from, to    any // nil is no bound
-		first, last int // places in ordered
+		from, to    any // nil means no bound
+		first, last int // indexes in ordered
 	}{
 		{"at most a time", nil, epoch, place(time.Time{}), place(epoch)},
 		{"at most a time that nobody has", nil, epoch.Add(time.Millisecond), place(time.Time{}), place(epoch) + 1},

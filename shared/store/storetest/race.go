@@ -14,7 +14,7 @@ import (
 
 const racers = 50
 
-// race runs one commit per racer at once; all but one must be told of the conflict.
+// race runs one commit per racer at once; all but one must return ErrConflict.
 func race(t *testing.T, st store.Store, write func(i int) []store.Write) (winner int) {
 	t.Helper()
 	var won, lost atomic.Int32
@@ -65,7 +65,7 @@ func testRaceCreate(t *testing.T, st store.Store) {
 	}
 }
 
-// Read, decide, commit, and again after a conflict: no increment is lost, none is counted twice.
+// Concurrent increments with retries after conflicts: no increment is lost or counted twice.
 func testCounter(t *testing.T, st store.Store) {
 	commit(t, st, store.Create("runs/a", fields{"seq": int64(0)}, nil))
 	each(10, func(i int) {
@@ -106,8 +106,8 @@ func testCancelledBefore(t *testing.T, st store.Store) {
 	}
 }
 
-// Wherever the cancellation falls, both documents of a commit are there or neither is; and where Commit gave no error
-// they are there.
+// Whenever a commit is cancelled, both of its documents exist or neither does; and if Commit returned no error, they
+// exist.
 func testCancelledDuring(t *testing.T, st store.Store) {
 	for i := range 40 {
 		a, b := fmt.Sprintf("runs/%d", i), fmt.Sprintf("runs/%d/events/1", i)
@@ -125,8 +125,8 @@ func testCancelledDuring(t *testing.T, st store.Store) {
 	}
 }
 
-// settled reads until both documents are there or neither is, and reports which. A server may be at work on a commit
-// that its caller has given up, and the Firestore emulator then shows one document a moment before the other.
+// settled reads until both documents exist or neither does, and reports which. A server may still be working on a
+// commit that its caller has abandoned, and the Firestore emulator then shows one document a moment before the other.
 func settled(t *testing.T, st store.Store, a, b string) (there bool) {
 	t.Helper()
 	for range 100 {

@@ -35,7 +35,7 @@ func testGet(t *testing.T, st store.Store) {
 	}
 }
 
-// The store has one clock: what was read after a commit is not older than it, and what is committed after a read is newer.
+// The store has one clock: a read after a commit has no earlier time, and a commit after a read has a later one.
 func testTimes(t *testing.T, st store.Store) {
 	var last, version time.Time
 	for i := range 20 {

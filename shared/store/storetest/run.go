@@ -1,6 +1,6 @@
-// Package storetest is the contract of store.Store as tests. Run holds a backend to it, every case through the port
-// alone, so that what passes on one backend passes on the other. Shift and Count are decorators for the tests of those
-// who use a store.
+// Package storetest defines the contract of [store.Store] as tests. [Run] tests a backend through its methods alone, so
+// that what passes on one backend passes on the others. [Shift] and [Count] are decorators for the tests of packages
+// that use a store.
 package storetest
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// Run holds a backend to the port. open gives an empty store that nobody else uses, and closes it by t.Cleanup.
+// Run tests a backend. open returns an empty store that no other test uses, and registers its closing with t.Cleanup.
 func Run(t *testing.T, open func(t testing.TB) store.Store) {
 	for _, c := range []struct {
 		name string
@@ -59,7 +59,7 @@ func Run(t *testing.T, open func(t testing.TB) store.Store) {
 
 type fields = map[string]any
 
-// epoch is a time for fields; the store's own clock is another matter.
+// epoch is a time for fields; it is independent of the store's own clock.
 var epoch = time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
 
 func commit(t testing.TB, st store.Store, writes ...store.Write) []time.Time {
@@ -95,7 +95,7 @@ func query(t testing.TB, st store.Store, q store.Query) []store.Doc {
 	return docs
 }
 
-// refused wants the commit refused for the reason given, and the paths it names as they were before.
+// refused checks that the commit fails with the error want, and that the documents of its paths are unchanged.
 func refused(t testing.TB, st store.Store, want error, writes ...store.Write) {
 	t.Helper()
 	versions, err := st.Commit(t.Context(), writes...)
@@ -119,7 +119,7 @@ func paths(docs []store.Doc) []string {
 	return out
 }
 
-// each runs f n times at once and waits for all.
+// each calls f n times concurrently and waits for all calls.
 func each(n int, f func(i int)) {
 	done := make(chan struct{})
 	start := make(chan struct{})

@@ -8,10 +8,10 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// Shift gives st with a clock that the test can set forward, so that what depends on time can be tried on a store whose
-// clock is not ours, the Firestore emulator's for one. The func adds d (0 or more) to what ReadTime and later versions
-// say; versions of before stay as they were. Only this view of the store knows of it, and after the first shift all
-// commits must go through it.
+// Shift returns st with a clock that the test can set forward, so that time-dependent behaviour can be tested on a
+// store whose clock the test does not control, such as the Firestore emulator's. The func adds d (0 or more) to
+// ReadTime and to later versions; earlier versions stay as they were. Only the returned store sees the shift, and after
+// the first shift all commits must go through it.
 func Shift(st store.Store) (store.Store, func(d time.Duration)) {
 	s := &shifted{Store: st}
 	return s, s.forward
@@ -22,10 +22,10 @@ type shifted struct {
 	mu    sync.RWMutex
 	total time.Duration
 	steps []step
-	last  time.Time // the latest version or read time of the store below that was seen
+	last  time.Time // the latest version or read time of the underlying store that was seen
 }
 
-// step says that versions of the store below that are later than after are seen later by total.
+// step means that versions of the underlying store later than after are shifted by total.
 type step struct {
 	after time.Time
 	total time.Duration
@@ -35,7 +35,7 @@ func (s *shifted) forward(d time.Duration) {
 	if d < 0 {
 		panic("storetest: a store's clock never goes back")
 	}
-	// A read brings the time below up to now: everything that is committed from here on is later.
+	// A read brings the underlying clock up to now: every commit from here on is later.
 	if _, err := s.Get(context.Background(), "shift/now"); err != nil {
 		panic("storetest: shift: " + err.Error())
 	}
@@ -45,19 +45,19 @@ func (s *shifted) forward(d time.Duration) {
 	s.steps = append(s.steps, step{s.last, s.total})
 }
 
-// Get is the store's, at the shifted time.
+// Get calls the underlying store and shifts the times.
 func (s *shifted) Get(ctx context.Context, paths ...string) ([]store.Doc, error) {
 	docs, err := s.Store.Get(ctx, paths...)
 	return s.show(docs), err
 }
 
-// Query is the store's, at the shifted time. Times in fields are the caller's and stay.
+// Query calls the underlying store and shifts the times. Times in fields are the caller's and stay.
 func (s *shifted) Query(ctx context.Context, q store.Query) ([]store.Doc, error) {
 	docs, err := s.Store.Query(ctx, q)
 	return s.show(docs), err
 }
 
-// Commit is the store's, with versions at the shifted time.
+// Commit calls the underlying store and shifts the versions.
 func (s *shifted) Commit(ctx context.Context, writes ...store.Write) ([]time.Time, error) {
 	if err := store.CheckCommit(writes); err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func (s *shifted) Commit(ctx context.Context, writes ...store.Write) ([]time.Tim
 	}
 	versions, err := s.Store.Commit(ctx, below...)
 	for i, v := range versions {
-		s.saw(v) // a zero one, of a delete, stays zero
+		s.saw(v) // the zero time, of a delete, stays zero
 		versions[i] = s.above(v)
 	}
 	return versions, err
@@ -95,7 +95,7 @@ func (s *shifted) saw(t time.Time) {
 	}
 }
 
-// above turns a version of the store below into the one that is seen; a zero one stays zero.
+// above converts a version of the underlying store to a shifted one; the zero time stays zero.
 func (s *shifted) above(v time.Time) time.Time {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -111,7 +111,7 @@ func (s *shifted) seen(v time.Time) time.Time {
 	return v
 }
 
-// below is above turned round. For a version that above never gives it is one that no document has.
+// below is the inverse of above. For a time that above never returns, it returns one that no document has.
 func (s *shifted) below(v time.Time) time.Time {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

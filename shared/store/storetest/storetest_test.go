@@ -27,7 +27,7 @@ func memory(t testing.TB, now func() time.Time) store.Store {
 
 func frozen() time.Time { return noon }
 
-// The decorators keep the contract themselves, before and after a shift.
+// The decorators satisfy the contract themselves, before and after a shift.
 func TestShiftAndCountConform(t *testing.T) {
 	storetest.Run(t, func(t testing.TB) store.Store {
 		st, forward := storetest.Shift(storetest.Count(memory(t, time.Now)))

@@ -41,7 +41,7 @@ func testUpdate(t *testing.T, st store.Store) {
 	}
 }
 
-// An update with the same content is a write as well, or two who both "changed nothing" would both have won.
+// An update with the same content is a write too; otherwise two writers that "changed nothing" would both succeed.
 func testUpdateSame(t *testing.T, st store.Store) {
 	write := func(v time.Time) store.Write {
 		return store.Update("runs/a", v, fields{"uid": "u"}, []byte(`{}`))
@@ -86,7 +86,7 @@ func testDelete(t *testing.T, st store.Store) {
 	}
 }
 
-// Whatever fails, and wherever it stands, nothing of its commit is true.
+// If any write of a commit fails, at any position, none of the commit's writes is applied.
 func testAtomic(t *testing.T, st store.Store) {
 	v := commit(t, st, store.Create("runs/old", nil, []byte(`"old"`)), store.Create("runs/gone", nil, nil))
 	good := []store.Write{
