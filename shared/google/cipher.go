@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// The associated data say what a ciphertext is for. It opens for nothing else.
+// The associated data name the purpose of a ciphertext, which cannot be decrypted for any other.
 func refreshOf(uid string) []byte         { return []byte(uid + "|google") }
 func verifierOf(uid, state string) []byte { return []byte(uid + "|google|" + state) }
 
@@ -28,7 +28,8 @@ func (a *Accounts) open(ctx context.Context, l link) (string, error) {
 	return string(refresh), nil
 }
 
-// unreadable does not tell a wrong key from a key service that is down, because Tink does not; so it breaks no link.
+// unreadable returns the error of a decryption that failed. Tink does not distinguish a wrong key from an unavailable
+// key service, so the link is not marked broken.
 func unreadable(err error) error {
 	return tool.Transient(fault.New(fault.Tool, "token_key",
 		"The linked account's access could not be decrypted or encrypted. Try again; if it stays so, link it again with %s.",

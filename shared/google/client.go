@@ -8,14 +8,16 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// Client returns an HTTP client that acts as the user, on the linked account that Place named, and on no other. It asks
-// Google for an access token when there is none in memory, so that most errors come here, before anything is done:
-//   - AuthError reauth_required: nothing is linked, or Google refuses the link (invalid_grant), which is then marked broken
-//   - PolicyError stale_view: another account is linked by now
-//   - ToolExecutionError, marked tool.Transient: Google's token endpoint, the store or the key service failed
+// Client returns an HTTP client that acts as the user, with the linked account that Place returned and no other. It
+// asks Google for an access token when there is none in memory, so that most errors are returned here, before anything
+// is done:
 //
-// A request that the API answers with 401 is sent once more with a fresh token, if its body can be had again. The client
-// follows no redirect: the token is for the host that was asked.
+//   - AuthError reauth_required: no account is linked, or Google refuses the link (invalid_grant), which is then marked broken
+//   - PolicyError stale_view: another account is linked by now
+//   - ToolExecutionError, marked [tool.Transient]: Google's token endpoint, the store or the key service failed
+//
+// A request that the API answers with 401 is sent once more with a new token, if its body can be read again. The client
+// follows no redirect, because the token is for the host of the request.
 func (a *Accounts) Client(ctx context.Context, uid string, in tool.Place) (*http.Client, error) {
 	l, err := usable(ctx, a.store, uid, nil)
 	if err != nil {
@@ -40,7 +42,7 @@ type transport struct {
 	uid, linkID string
 }
 
-// RoundTrip sends the request as the user. It leaves r as it was, as http.RoundTripper demands.
+// RoundTrip sends the request as the user. It does not modify r, as [http.RoundTripper] demands.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	token, err := t.accounts.access(r.Context(), t.uid, t.linkID, "")
 	if err != nil {
@@ -61,7 +63,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		closeBody(resp.Body)
 		return nil, err
 	}
-	_, _ = io.CopyN(io.Discard, resp.Body, 64<<10) // so that the connection can be used again
+	_, _ = io.CopyN(io.Discard, resp.Body, 64<<10) // so that the connection can be reused
 	closeBody(resp.Body)
 	return t.send(r, body, fresh)
 }
@@ -77,7 +79,7 @@ func (t *transport) send(r *http.Request, body io.ReadCloser, token string) (*ht
 	return base.RoundTrip(out)
 }
 
-// again gives the request's body once more.
+// again returns the request's body for a second reading, and whether that is possible.
 func again(r *http.Request) (io.ReadCloser, bool) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return r.Body, true
@@ -89,7 +91,7 @@ func again(r *http.Request) (io.ReadCloser, bool) {
 	return body, err == nil
 }
 
-// closeBody closes what will not be read; there is nothing to do about an error.
+// closeBody closes a body that will not be read. It ignores the error, which has no consequence.
 func closeBody(body io.Closer) {
 	if body != nil {
 		_ = body.Close()

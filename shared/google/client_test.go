@@ -41,7 +41,7 @@ func TestRejectedAccessToken(t *testing.T) {
 		t.Errorf("got %d after %d calls", resp.StatusCode, w.provider.count("api"))
 	}
 
-	// The consent is gone too: the user has to link again, and learns it from the first call.
+	// The consent is gone too: the user has to link again, as the first call reports.
 	w.provider.forgetConsent()
 	_, _, err = w.ask(c)
 	w.expect(err, fault.Auth, fault.CodeReauth)
@@ -115,14 +115,14 @@ func TestUnlink(t *testing.T) {
 	}
 }
 
-// TestLinksAreInTheAudit links an account, links it anew, unlinks it, and has an operator forget it: each is in the user's
-// own chain, by the link's id and without the address.
+// TestLinksAreInTheAudit links an account, links it again, unlinks it, and has an operator forget it: each is an entry
+// in the user's own chain, with the link's id and without the address.
 func TestLinksAreInTheAudit(t *testing.T) {
 	w := newWorld(t)
 	a := w.instance()
 	w.linked(a, "u1", "one@example.com", compose)
 	w.linked(a, "u1", "two@example.com", compose)
-	for range 2 { // the second time there is none
+	for range 2 { // the second time there is no link
 		if _, err := a.Unlink(t.Context(), "u1"); err != nil {
 			t.Fatal(err)
 		}

@@ -24,13 +24,13 @@ const (
 	maxCode     = 2 << 10 // bytes of an authorization code
 )
 
-// identity are asked for with every consent, so that a user sees which account is linked.
+// identity are the scopes requested with every consent, so that a user sees which account is linked.
 var identity = []string{"openid", "email"}
 
-// Consent is a user's way to Google and back.
+// Consent is the start of an OAuth consent, for the user's browser.
 type Consent struct {
-	URL     string // where the user says yes
-	Browser string // for a cookie (HttpOnly, SameSite=Lax, 10 minutes), which brings it back to Callback
+	URL     string // Google's page, where the user consents
+	Browser string // value of a cookie (HttpOnly, SameSite=Lax, 10 minutes), which returns it to Callback
 }
 
 func digest(s string) []byte {
@@ -38,8 +38,8 @@ func digest(s string) []byte {
 	return sum[:]
 }
 
-// Start begins a consent for the scopes (none are all that the tools need), to be finished within ten minutes by
-// Callback. Scopes granted before stay granted. returnTo is a path on our own origin, empty for "/". Errors are
+// Start begins a consent for the scopes (none means all that the tools need), which Callback has to finish within ten
+// minutes. Scopes granted before stay granted. returnTo is a path on the server's own origin, "/" if empty. Errors are
 // ValidationErrors for scopes and returnTo, and ToolExecutionErrors.
 func (a *Accounts) Start(ctx context.Context, uid string, scopes []string, returnTo string) (Consent, error) {
 	if len(scopes) == 0 {
@@ -78,7 +78,7 @@ func (a *Accounts) consentURL(state, verifier string, scopes []string, email str
 		oauth2.S256ChallengeOption(verifier),
 		oauth2.AccessTypeOffline,
 		oauth2.SetAuthURLParam("include_granted_scopes", "true"),
-		oauth2.SetAuthURLParam("prompt", "consent"), // Google gives a refresh token for new scopes only when it has asked
+		oauth2.SetAuthURLParam("prompt", "consent"), // Google issues a refresh token for new scopes only after it has asked the user
 	}
 	if email != "" {
 		options = append(options, oauth2.SetAuthURLParam("login_hint", email))
@@ -88,7 +88,7 @@ func (a *Accounts) consentURL(state, verifier string, scopes []string, email str
 	return oauth.AuthCodeURL(state, options...)
 }
 
-// ownPath reports whether a browser that is sent to the path stays on our origin.
+// ownPath reports whether a browser that is redirected to the path stays on the server's own origin.
 func ownPath(path string) bool {
 	u, err := url.Parse(path)
 	odd := func(r rune) bool { return r <= ' ' || r == '\\' || r >= 0x7f }
@@ -96,23 +96,24 @@ func ownPath(path string) bool {
 		u.Scheme == "" && u.Host == "" && !strings.ContainsFunc(path, odd)
 }
 
-// Answer is what Google sent the browser back with, and the cookie that the browser had.
+// Answer holds the parameters of Google's redirect to the callback, and the browser's cookie.
 type Answer struct {
 	State string
 	Code  string
-	Error string // Google's error parameter, when the user said no
+	Error string // Google's error parameter, if the user declined
 
-	// Browser is Consent.Browser. The browser must be the one that the consent was begun in: otherwise a user could send their
-	// consent address to somebody else, and have that person's account linked to their own (RFC 9700 §4.7).
+	// Browser is Consent.Browser. It must be the browser in which the consent was begun: otherwise a user could send
+	// their consent address to another person, and have that person's account linked to their own (RFC 9700 §4.7).
 	Browser string
 }
 
-// Callback finishes a consent, once. The callback carries no bearer token: the state says whose consent it is, the
-// browser's cookie that it is the same person. uid and returnTo are given whenever the state was good, also with an
-// error, so that the user can be sent back:
-//   - ValidationError state or code: unknown, used, expired, begun elsewhere, or without a browser; it has to be begun anew
-//   - AuthError forbidden: the user said no
-//   - AuthError scope_missing: linked, but the user left out some of the scopes
+// Callback finishes a consent, once. The callback carries no bearer token: the state identifies the user, and the
+// browser's cookie proves that it is the same person. If the state is valid, uid and returnTo are returned also with an
+// error, so that the user can be redirected:
+//
+//   - ValidationError state or code: unknown, used, expired, begun elsewhere, or without a browser; the user has to start again
+//   - AuthError forbidden: the user declined
+//   - AuthError scope_missing: linked, but the user did not grant all scopes
 //   - ToolExecutionError: Google or the store failed
 func (a *Accounts) Callback(ctx context.Context, ans Answer) (uid, returnTo string, err error) {
 	p, err := a.take(ctx, ans)
@@ -125,7 +126,7 @@ func (a *Accounts) Callback(ctx context.Context, ans Answer) (uid, returnTo stri
 	return p.UID, p.ReturnTo, a.finish(ctx, p, ans)
 }
 
-// finish trades the code for tokens and stores the link.
+// finish exchanges the code for tokens and stores the link.
 func (a *Accounts) finish(ctx context.Context, p pending, ans Answer) error {
 	refused := fault.Invalid("code", "Google does not accept this code; begin again with %s", ConnectPath)
 	if ans.Code == "" || len(ans.Code) > maxCode {
@@ -150,7 +151,7 @@ func (a *Accounts) finish(ctx context.Context, p pending, ans Answer) error {
 	}
 	l := link{UID: p.UID, Scopes: p.Scopes, LinkedAt: a.cfg.Now().UTC()}
 	l.Subject, l.Email = identityOf(got)
-	if granted, _ := got.Extra("scope").(string); granted != "" { // absent means: as asked (RFC 6749 §5.1)
+	if granted, _ := got.Extra("scope").(string); granted != "" { // absent means as requested (RFC 6749 §5.1)
 		l.Scopes = strings.Fields(granted)
 	}
 	if err := a.replace(ctx, l, got.RefreshToken); err != nil {
@@ -159,8 +160,8 @@ func (a *Accounts) finish(ctx context.Context, p pending, ans Answer) error {
 	return l.covers(p.Scopes)
 }
 
-// replace stores the link in place of whatever is there. An older refresh token is not revoked: at Google that takes
-// back the user's whole consent, the new one too.
+// replace stores the link in place of an existing one. It does not revoke an older refresh token: at Google that
+// revokes the user's whole consent, including the new one.
 func (a *Accounts) replace(ctx context.Context, l link, refresh string) (err error) {
 	if l.ID, err = secret(a.cfg.Rand); err != nil {
 		return err
@@ -191,8 +192,9 @@ func (a *Accounts) replace(ctx context.Context, l link, refresh string) (err err
 	return storeDown(store.ErrConflict)
 }
 
-// identityOf reads from the ID token which account it is. It came straight from the token endpoint over TLS, which stands for
-// its signature (OpenID Connect Core 1.0 §3.1.3.7). The address is what users know the account by, the subject what Google does.
+// identityOf reads the account's subject and address from the ID token. The token came straight from the token endpoint
+// over TLS, which takes the place of a signature check (OpenID Connect Core 1.0 §3.1.3.7). Users know the account by
+// the address, Google by the subject.
 func identityOf(got *oauth2.Token) (subject, email string) {
 	raw, _ := got.Extra("id_token").(string)
 	parsed, err := jwt.ParseSigned(raw, []jose.SignatureAlgorithm{jose.RS256})

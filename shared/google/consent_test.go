@@ -157,7 +157,8 @@ func TestAProgramIsSentToABrowser(t *testing.T) {
 	}
 }
 
-// TestNobodyFillsTheStoreWithConsents: the newest few of a user are good, and what has ended is swept.
+// TestNobodyFillsTheStoreWithConsents checks that only the newest consents of a user are valid, and that ended ones are
+// swept.
 func TestNobodyFillsTheStoreWithConsents(t *testing.T) {
 	w := newWorld(t)
 	a := w.instance()
@@ -206,7 +207,7 @@ func TestNobodyFillsTheStoreWithConsents(t *testing.T) {
 	sweep(0)
 }
 
-// TestStateIsGoodOnce has a second callback come in right after the first has read the state.
+// TestStateIsGoodOnce runs a second callback right after the first has read the state.
 func TestStateIsGoodOnce(t *testing.T) {
 	w := newWorld(t)
 	consent, err := w.instance().Start(t.Context(), "u1", nil, "")
@@ -291,7 +292,7 @@ func TestProviderFailsAtTheCallback(t *testing.T) {
 	}
 }
 
-// TestNothingReadableIsStored looks at all that the store holds while a consent is open and after it.
+// TestNothingReadableIsStored reads everything that the store holds during a consent and after it.
 func TestNothingReadableIsStored(t *testing.T) {
 	w := newWorld(t)
 	seen := &recordingStore{Store: w.store}

@@ -25,7 +25,7 @@ func withDefaults(cfg Config) Config {
 	return cfg
 }
 
-// secret makes 256 random bits in 43 characters that are safe in an address and in a cookie, and fit as a PKCE verifier
+// secret returns 256 random bits as 43 characters that are safe in a URL and in a cookie, and valid as a PKCE verifier
 // (RFC 7636 §4.1).
 func secret(random io.Reader) (string, error) {
 	var bits [32]byte

@@ -15,7 +15,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store/embedded"
 )
 
-// emulated is the accounts of one process or several, on one store, with an OAuth server that is not ours.
+// emulated is the accounts of one or several processes, on one store, with a third-party OAuth server.
 type emulated struct {
 	*emulate.Emulator
 	t        *testing.T
@@ -48,7 +48,7 @@ func newEmulated(t *testing.T) *emulated {
 	}}
 }
 
-// begin starts a consent and says yes to it, but for the scopes left out.
+// begin starts a consent and grants it, except for the scopes in without.
 func (e *emulated) begin(a *google.Accounts, without ...string) google.Answer {
 	e.t.Helper()
 	consent, err := a.Start(e.t.Context(), "u1", nil, "/settings")
@@ -66,7 +66,7 @@ func (e *emulated) link(a *google.Accounts) {
 	}
 }
 
-// use asks the calendar for its events, as the user.
+// use lists the calendar's events as the user.
 func (e *emulated) use(c *http.Client) error {
 	e.t.Helper()
 	svc, err := calendarapi.NewService(e.t.Context(), option.WithHTTPClient(c), option.WithEndpoint(e.URL+"/calendar/v3/"))
@@ -121,7 +121,7 @@ func TestAnotherProviderRefusesAWrongCode(t *testing.T) {
 	invented.Code = "4/0AX4XfWh"
 	refused("invented", invented)
 
-	// The code of another consent was given for another verifier (RFC 7636 §4.6).
+	// The code of another consent was issued for another verifier (RFC 7636 §4.6).
 	mine, other := e.begin(a), e.begin(a)
 	mine.Code = other.Code
 	refused("of another consent", mine)

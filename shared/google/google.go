@@ -1,9 +1,10 @@
-// Package google holds the Google accounts that users have linked: their consent by OAuth 2 with PKCE (consent.go), the
-// refresh token, encrypted and bound to its user (link.go, cipher.go), and the HTTP client that a tool acts with
-// (client.go, token.go). An access token is for one user and one link, lives in memory and is never written down.
+// Package google manages the Google accounts that users have linked: their consent by OAuth 2 with PKCE (consent.go),
+// the refresh token, encrypted and bound to its user (link.go, cipher.go), and the HTTP client that a tool uses
+// (client.go, token.go). An access token is for one user and one link, lives in memory and is never stored.
 //
-// The refresh token is encrypted by Tink with the user's id as associated data, so that one copied into another user's
-// document opens for nobody. Nothing here logs; no token, code or provider's answer is part of an error.
+// The refresh token is encrypted by Tink with the user's id as associated data, so one that is copied into another
+// user's document cannot be decrypted there. The package logs nothing, and no token, code or provider's answer is part
+// of an error.
 package google
 
 import (
@@ -25,36 +26,38 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// Google's own addresses (https://accounts.google.com/.well-known/openid-configuration).
+// Google's own endpoints (https://accounts.google.com/.well-known/openid-configuration).
 const (
 	AuthURL   = "https://accounts.google.com/o/oauth2/v2/auth"
 	TokenURL  = "https://oauth2.googleapis.com/token"
 	RevokeURL = "https://oauth2.googleapis.com/revoke"
 )
 
-// ConnectPath is where a link is made and mended; messages name it.
+// ConnectPath is the endpoint that makes or renews a link, as messages name it.
 const ConnectPath = "POST /api/agent/connections/google"
 
-const callTimeout = 15 * time.Second // of one call to the token or revocation endpoint
+const callTimeout = 15 * time.Second // limit of one call to the token or revocation endpoint
 
-// Config says which OAuth client we are and where its endpoints are.
+// Config configures the OAuth client and its endpoints.
 type Config struct {
 	ClientID     string
 	ClientSecret string
-	AuthURL      string // empty is Google's
-	TokenURL     string // empty is Google's
-	RevokeURL    string // empty is Google's where TokenURL is too; otherwise nothing is revoked at the provider
-	RedirectURL  string // where the callback is reached, as registered with the provider; https, or http on loopback
+	AuthURL      string // Google's if empty
+	TokenURL     string // Google's if empty
+	// RevokeURL is Google's if it and TokenURL are empty. If only RevokeURL is empty, nothing is revoked at the
+	// provider.
+	RevokeURL   string
+	RedirectURL string // address of the callback, as registered with the provider; https, or http on loopback
 
-	// Scopes are those that the tools need. No other can be asked for.
+	// Scopes are those that the tools need. No other can be requested.
 	Scopes []string
 
-	HTTPClient *http.Client     // its transport and timeout are used; nil is the default transport and 60 s
-	Now        func() time.Time // nil is time.Now
-	Rand       io.Reader        // nil is crypto/rand
+	HTTPClient *http.Client     // its transport and timeout are used; nil means the default transport and 60 s
+	Now        func() time.Time // nil means time.Now
+	Rand       io.Reader        // nil means crypto/rand
 }
 
-// Accounts are the linked accounts of all users. It is safe for concurrent use.
+// Accounts manages the linked accounts of all users. It is safe for concurrent use.
 type Accounts struct {
 	cfg     Config
 	oauth   oauth2.Config
@@ -64,8 +67,8 @@ type Accounts struct {
 	tokens  tokens
 }
 
-// New makes Accounts over the store, with the cipher for refresh tokens (tokenkey makes one). It makes no
-// call. The error names the setting that cannot be used.
+// New returns the Accounts in the store, with the cipher for refresh tokens (see tokenkey). It makes no call. The error
+// names the setting that is invalid.
 func New(cfg Config, st store.Store, cipher tink.AEADWithContext) (*Accounts, error) {
 	if cfg.ClientID == "" || len(cfg.Scopes) == 0 || cipher == nil {
 		return nil, errors.New("google: a client id, the tools' scopes and a cipher are needed")
@@ -90,14 +93,14 @@ func New(cfg Config, st store.Store, cipher tink.AEADWithContext) (*Accounts, er
 	a := &Accounts{cfg: withDefaults(cfg), store: st, cipher: cipher, tokens: tokens{m: map[string]token{}}}
 	a.oauth = oauth2.Config{
 		ClientID: cfg.ClientID, ClientSecret: cfg.ClientSecret, RedirectURL: cfg.RedirectURL,
-		// AuthStyleInParams, because guessing sends a code or a refresh token twice.
+		// AuthStyleInParams, because autodetection sends a code or a refresh token twice.
 		Endpoint: oauth2.Endpoint{AuthURL: cfg.AuthURL, TokenURL: cfg.TokenURL, AuthStyle: oauth2.AuthStyleInParams},
 	}
 	return a, nil
 }
 
-// calls makes a context for a call to the provider that ends in time and is not given up with the caller: an
-// authorization code and a rotated refresh token are good once, and lost with an answer that nobody reads.
+// calls returns a context for a call to the provider that has its own deadline and is not cancelled with the caller: an
+// authorization code and a rotated refresh token can be used once, and are lost with an answer that is not read.
 func (a *Accounts) calls(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx = context.WithValue(context.WithoutCancel(ctx), oauth2.HTTPClient, a.cfg.HTTPClient)
 	return context.WithTimeout(ctx, callTimeout)
@@ -113,20 +116,20 @@ func secure(address string) bool {
 	return u.Scheme == "https" || u.Scheme == "http" && loopback
 }
 
-// storeDown says that the store failed before anything was asked of Google. The cause is kept as text: a deadline of the
-// store's is no sign that a call to Google has an unknown outcome.
+// storeDown returns the error of a store that failed before anything was asked of Google. The cause is kept as text: a
+// deadline of the store must not be taken for a call to Google with an unknown outcome.
 func storeDown(err error) error {
 	return tool.Transient(fault.New(fault.Tool, fault.CodeStoreUnavailable,
 		"The linked accounts cannot be read or written just now; please try again.").Because(errors.New(err.Error())))
 }
 
-// providerDown says that Google's token endpoint failed, and so nothing was done with the account.
+// providerDown returns the error of Google's token endpoint; nothing was done with the account.
 func providerDown(err error) error {
 	return tool.Transient(fault.New(fault.Tool, "token_endpoint",
 		"Google could not be asked for access to the linked account; please try again.").Because(outline(err)))
 }
 
-// outline is what may be logged of a token endpoint's failure: never the body, which may repeat what was sent.
+// outline returns what may be logged of a token endpoint's failure: never the body, which may repeat what was sent.
 func outline(err error) error {
 	var answered *oauth2.RetrieveError
 	if errors.As(err, &answered) && answered.Response != nil {

@@ -16,12 +16,13 @@ import (
 
 // link is the document connections/u_<uid>: one user's consent.
 type link struct {
-	ID       string    `json:"id"`                // of this consent; access tokens in memory belong to it
-	Account  string    `json:"account,omitempty"` // the first consent's ID for as long as this account stays linked; older documents have ID alone
-	Subject  string    `json:"subject,omitempty"` // Google's name for the account
+	ID string `json:"id"` // of this consent; access tokens in memory belong to it
+	// Account is the first consent's ID for as long as this account stays linked; older documents have ID alone.
+	Account  string    `json:"account,omitempty"`
+	Subject  string    `json:"subject,omitempty"` // Google's id of the account
 	UID      string    `json:"uid"`
 	Email    string    `json:"email,omitempty"` // of the Google account
-	Scopes   []string  `json:"scopes"`          // as granted, which may be less than was asked for
+	Scopes   []string  `json:"scopes"`          // as granted, which may be fewer than requested
 	Refresh  []byte    `json:"refresh"`         // the refresh token, encrypted for UID
 	Broken   bool      `json:"broken,omitempty"`
 	LinkedAt time.Time `json:"linkedAt"`
@@ -31,7 +32,7 @@ type link struct {
 
 func linkPath(uid string) string { return "connections/u_" + uid }
 
-// load gives the user's link; one that is not there has a zero version.
+// load returns the user's link; if there is none, the version is zero.
 func (a *Accounts) load(ctx context.Context, uid string) (link, error) {
 	return load(ctx, a.store, uid)
 }
@@ -51,7 +52,8 @@ func load(ctx context.Context, st store.Store, uid string) (link, error) {
 	return l, nil
 }
 
-// save writes the link over the one that was read, together with what else is to be true then, or store.ErrConflict.
+// save replaces the link that was read, in one commit with the other writes. It returns store.ErrConflict if the link
+// has changed.
 func (a *Accounts) save(ctx context.Context, l link, also ...store.Write) error {
 	data, err := json.Marshal(l)
 	if err != nil {
@@ -65,7 +67,7 @@ func (a *Accounts) save(ctx context.Context, l link, also ...store.Write) error 
 	return err
 }
 
-// usable gives a link that is there, whole, and has the scopes.
+// usable returns the user's link if it exists, is not broken and has the scopes.
 func usable(ctx context.Context, st store.Store, uid string, scopes []string) (link, error) {
 	l, err := load(ctx, st, uid)
 	if err != nil {
@@ -98,14 +100,14 @@ func reauth() *fault.Error {
 	return fault.New(fault.Auth, fault.CodeReauth, "Google no longer accepts the linked account; link it again with %s.", ConnectPath)
 }
 
-// Place is the account that the user has linked, if the link is whole and has all the scopes, as far as we know without
-// asking Google: what an approval is shown and hashed with. Its errors are AuthError reauth_required and AuthError
-// scope_missing, whose messages name the address that mends it, and ToolExecutionError store_unavailable.
+// Place returns the account that the user has linked, which an approval shows and hashes, if the link is not broken and
+// has all the scopes, as far as is known without asking Google. Its errors are AuthError reauth_required and AuthError
+// scope_missing, whose messages name the endpoint that resolves them, and ToolExecutionError store_unavailable.
 func (a *Accounts) Place(ctx context.Context, uid string, scopes []string) (tool.Place, error) {
 	return PlaceIn(ctx, a.store, uid, scopes)
 }
 
-// PlaceIn is Place where no OAuth client is configured.
+// PlaceIn is Place for programs without an OAuth client.
 func PlaceIn(ctx context.Context, st store.Store, uid string, scopes []string) (tool.Place, error) {
 	l, err := usable(ctx, st, uid, scopes)
 	if err != nil {
@@ -114,12 +116,13 @@ func PlaceIn(ctx context.Context, st store.Store, uid string, scopes []string) (
 	return l.place(), nil
 }
 
-// place names the account: the same over new consents for it, another once it was unlinked or another one was linked.
+// place identifies the account: it is the same after a new consent for the account, and another one after the account
+// was unlinked or another one was linked.
 func (l link) place() tool.Place {
 	return tool.Place{Label: "From", Name: cmp.Or(l.Email, "your linked Google account"), ID: cmp.Or(l.Account, l.ID)}
 }
 
-// renews reports whether the link is a new consent for the account of the one before.
+// renews reports whether the link is a new consent for the account of the previous one.
 func (l link) renews(before link) bool {
 	if before.version.IsZero() {
 		return false
@@ -130,7 +133,7 @@ func (l link) renews(before link) bool {
 	return before.Email != "" && before.Email == l.Email
 }
 
-// Connection is a linked account as its user may see it.
+// Connection describes a linked account to its user.
 type Connection struct {
 	Provider string    `json:"provider"` // "google"
 	Status   string    `json:"status"`   // "linked", or "broken" when it must be linked again
@@ -139,12 +142,12 @@ type Connection struct {
 	LinkedAt time.Time `json:"linkedAt"`
 }
 
-// List gives the user's linked accounts: none or one.
+// List returns the user's linked accounts: none or one.
 func (a *Accounts) List(ctx context.Context, uid string) ([]Connection, error) {
 	return Linked(ctx, a.store, uid)
 }
 
-// Linked is List for those who operate the store, where no OAuth client is configured.
+// Linked is List for operators, who have the store and no OAuth client.
 func Linked(ctx context.Context, st store.Store, uid string) ([]Connection, error) {
 	l, err := load(ctx, st, uid)
 	if err != nil || l.version.IsZero() {

@@ -15,12 +15,12 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// pending is a document of oauth_states: a consent that was begun. Each user has maxPending places for them, so that nobody
-// fills the store; the newest takes the place of the oldest. The state names the place and holds a secret, of which only a
-// digest is kept: the state itself is in nobody's hands but the user's.
+// pending is a document of oauth_states: a consent that was begun. Each user has maxPending documents for them, which
+// bounds what a user can store; the newest consent replaces the oldest. The state names the document and contains a
+// secret, of which only a digest is stored: only the user has the state itself.
 type pending struct {
 	UID       string    `json:"uid"`
-	State     []byte    `json:"state,omitempty"` // digest; the release before named the document by it
+	State     []byte    `json:"state,omitempty"` // digest; the previous release named the document by it
 	Verifier  []byte    `json:"verifier"`        // of PKCE, encrypted
 	Browser   []byte    `json:"browser"`         // digest
 	Scopes    []string  `json:"scopes"`
@@ -38,7 +38,7 @@ const pendingStates = "oauth_states"
 
 var placeInState = regexp.MustCompile(`^([0-9a-f]{32}-[0-9])\.[A-Za-z0-9_-]{43}$`)
 
-// pendingPlaces are the paths of the user's pending consents.
+// pendingPlaces returns the paths of the user's pending consents.
 func pendingPlaces(uid string) []string {
 	paths := make([]string, maxPending)
 	for i := range paths {
@@ -51,10 +51,10 @@ func pendingPath(state string) string {
 	if m := placeInState.FindStringSubmatch(state); m != nil {
 		return pendingStates + "/" + m[1]
 	}
-	return pendingStates + "/" + hex.EncodeToString(digest(state)) // of the release before
+	return pendingStates + "/" + hex.EncodeToString(digest(state)) // of the previous release
 }
 
-// keep stores the consent, and returns the state by which it is found.
+// keep stores the consent and returns its state.
 func (a *Accounts) keep(ctx context.Context, p pending, verifier string) (state string, err error) {
 	for range 3 {
 		docs, err := a.store.Get(ctx, pendingPlaces(p.UID)...)
@@ -68,7 +68,7 @@ func (a *Accounts) keep(ctx context.Context, p pending, verifier string) (state 
 	return "", storeDown(store.ErrConflict)
 }
 
-// keepIn stores the consent in a place, over the one that was read there.
+// keepIn stores the consent in a document, in place of the one that was read there.
 func (a *Accounts) keepIn(ctx context.Context, place store.Doc, p pending, verifier string) (state string, err error) {
 	key, err := secret(a.cfg.Rand)
 	if err != nil {
@@ -83,7 +83,8 @@ func (a *Accounts) keepIn(ctx context.Context, place store.Doc, p pending, verif
 	if err != nil {
 		return "", err
 	}
-	// Firestore's TTL policy goes by expireAt, within a day; the sweep goes by due, within a minute and on every store.
+	// Firestore's TTL policy uses expireAt and deletes within a day; the sweep uses due and deletes within a minute, in
+	// every store.
 	ends := p.ExpiresAt.UTC().Truncate(time.Microsecond)
 	fields := map[string]any{"expireAt": ends, "due": ends}
 	w := store.Create(place.Path, fields, data)
@@ -97,7 +98,7 @@ func (a *Accounts) keepIn(ctx context.Context, place store.Doc, p pending, verif
 	return state, err
 }
 
-// oldest is the place that a new consent takes: an empty one, or the one whose consent ends first.
+// oldest returns the document for a new consent: one that does not exist, or the one whose consent ends first.
 func oldest(places []store.Doc) (found store.Doc) {
 	var ends time.Time
 	for i, d := range places {
@@ -111,7 +112,7 @@ func oldest(places []store.Doc) (found store.Doc) {
 	return found
 }
 
-// take returns the consent that the state belongs to, and makes sure that it is never returned again.
+// take returns the consent that the state belongs to and deletes it, so that it is never returned again.
 func (a *Accounts) take(ctx context.Context, ans Answer) (pending, error) {
 	if ans.Browser == "" {
 		return pending{}, fault.Invalid("state", "an account is linked in a browser, and in the one in which that was begun: open the address that %s answers there, with cookies allowed", ConnectPath)
@@ -127,7 +128,7 @@ func (a *Accounts) take(ctx context.Context, ans Answer) (pending, error) {
 		return pending{}, unknown
 	}
 	if p.State != nil && subtle.ConstantTimeCompare(p.State, digest(ans.State)) != 1 {
-		return pending{}, unknown // of somebody who knows the place and not the secret: it stays
+		return pending{}, unknown // the caller knows the document's name and not the secret: the consent stays
 	}
 	_, err = a.store.Commit(ctx, store.Delete(path, docs[0].Version))
 	if errors.Is(err, store.ErrConflict) {
@@ -142,8 +143,8 @@ func (a *Accounts) take(ctx context.Context, ans Answer) (pending, error) {
 	return p, nil
 }
 
-// Sweep deletes the consents that have ended and that nobody came back for, a page of them at a time, as long as ctx lasts. It
-// needs no OAuth client. Its error is the store's.
+// Sweep deletes the consents that have ended without a callback, a page at a time, until ctx ends. It needs no OAuth
+// client. Its error is the store's.
 func Sweep(ctx context.Context, st store.Store, now time.Time) (deleted int, err error) {
 	ended := store.Query{Collection: pendingStates, Where: []store.Filter{{Field: "due", Op: "<=", Value: now.UTC().Truncate(time.Microsecond)}}, OrderBy: "due", Limit: sweepPage}
 	for {
@@ -157,7 +158,7 @@ func Sweep(ctx context.Context, st store.Store, now time.Time) (deleted int, err
 		}
 		_, err = st.Commit(ctx, writes...)
 		if errors.Is(err, store.ErrConflict) {
-			return deleted, nil // one was begun anew or came back; the next sweep takes the others
+			return deleted, nil // one was replaced or taken; the next sweep deletes the others
 		}
 		if err != nil {
 			return deleted, err

@@ -17,8 +17,8 @@ import (
 	"github.com/countersign-run/countersign/scripts/dev/issuer"
 )
 
-// provider is an OAuth 2 server with an API behind it: form posts, PKCE, single-use codes, rotation, revocation and
-// scopes as RFC 6749, 7636 and 7009 have them, and errors in Google's shape.
+// provider is an OAuth 2 server with an API: form posts, PKCE, single-use codes, rotation, revocation and scopes
+// according to RFC 6749, 7636 and 7009, and errors in Google's format.
 type provider struct {
 	t      *testing.T
 	srv    *httptest.Server
@@ -28,15 +28,15 @@ type provider struct {
 	mu       sync.Mutex
 	serial   int
 	codes    map[string]grant  // authorization codes
-	refresh  map[string]*grant // refresh tokens that are good
-	access   map[string]access // access tokens that are good
-	calls    map[string]int    // by what was asked: "authorization_code", "refresh_token", "revoke", "api"
-	seen     map[string]bool   // every secret that was handed out
+	refresh  map[string]*grant // valid refresh tokens
+	access   map[string]access // valid access tokens
+	calls    map[string]int    // by kind of request: "authorization_code", "refresh_token", "revoke", "api"
+	seen     map[string]bool   // every secret that was issued
 	rotating bool
-	status   int // when set, what the token endpoint answers
-	revokes  int // when set, what the revocation endpoint answers
+	status   int // if set, the status that the token endpoint returns
+	revokes  int // if set, the status that the revocation endpoint returns
 	quiet    bool
-	hold     func() // when set, the token endpoint waits for it
+	hold     func() // if set, the token endpoint waits for it
 }
 
 type grant struct {
@@ -71,8 +71,8 @@ func newProvider(t *testing.T, now func() time.Time) *provider {
 	return p
 }
 
-// consent is the user on Google's page: they choose an account, untick what they like, and say yes. It answers with
-// what the browser brings to the callback.
+// consent plays the user on Google's page: they choose an account, untick some scopes, and consent. It returns the
+// parameters of the callback.
 func (p *provider) consent(address, account string, untick ...string) (state, code string) {
 	p.t.Helper()
 	u, err := url.Parse(address)
@@ -190,7 +190,7 @@ func (p *provider) revoke(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// api answers with whose account it was asked for, and with what it was sent.
+// api answers with the account of the request and with what was sent.
 func (p *provider) api(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -205,14 +205,14 @@ func (p *provider) api(w http.ResponseWriter, r *http.Request) {
 	reply(w, map[string]any{"account": a.account, "body": string(body[:n])})
 }
 
-// forgetAccess has the API refuse every access token, as after a password change.
+// forgetAccess makes the API refuse every access token, as after a password change.
 func (p *provider) forgetAccess() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	clear(p.access)
 }
 
-// forgetConsent takes back what the users have granted, in Google's settings.
+// forgetConsent revokes what the users have granted, as in Google's settings.
 func (p *provider) forgetConsent() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -14,18 +14,18 @@ import (
 )
 
 const (
-	renewBefore = time.Minute // of the expiry
+	renewBefore = time.Minute // before its expiry
 	maxLifetime = time.Hour   // of an access token in memory, whatever its provider says
 	maxTokens   = 1000        // in memory
 )
 
-// token is an access token and the moment after which it is not used any more.
+// token is an access token and the time until which it is used.
 type token struct {
 	value string
 	until time.Time
 }
 
-// tokens are the access tokens in memory, by user and link.
+// tokens holds the access tokens in memory, by user and link.
 type tokens struct {
 	mu sync.Mutex
 	m  map[string]token
@@ -47,7 +47,7 @@ func (t *tokens) put(key string, put token, now time.Time) {
 		maps.DeleteFunc(t.m, func(_ string, old token) bool { return !now.Before(old.until) })
 	}
 	if len(t.m) >= maxTokens {
-		clear(t.m) // each is fetched again when it is needed
+		clear(t.m) // each is requested again when needed
 	}
 	t.m[key] = put
 }
@@ -58,8 +58,8 @@ func (t *tokens) drop(key string) {
 	delete(t.m, key)
 }
 
-// access gives an access token of the link, other than the rejected one, with one call to Google for all who ask for it
-// at the same time.
+// access returns an access token of the link other than the rejected one, with one call to Google for all concurrent
+// callers.
 func (a *Accounts) access(ctx context.Context, uid, linkID, rejected string) (string, error) {
 	key := tokenKey(uid, linkID)
 	if value, ok := a.tokens.get(key, a.cfg.Now()); ok && value != rejected {
@@ -81,7 +81,7 @@ func (a *Accounts) access(ctx context.Context, uid, linkID, rejected string) (st
 	}
 }
 
-// renew asks Google for an access token. Another instance may have used a rotating refresh token up in the meantime:
+// renew requests an access token from Google. Another instance may have used a rotating refresh token in the meantime:
 // then the document has a newer one.
 func (a *Accounts) renew(ctx context.Context, uid, linkID string) (string, error) {
 	var before link
@@ -128,8 +128,8 @@ func (a *Accounts) ask(ctx context.Context, l link) (string, error) {
 	return got.AccessToken, nil
 }
 
-// rotate keeps the refresh token that the provider gave in place of the one it was asked with. It insists where the
-// document has changed: the new token is all that is left of the consent.
+// rotate stores the refresh token that the provider returned in place of the one that was used. If the document has
+// changed it tries again, because only the new token is still valid.
 func (a *Accounts) rotate(ctx context.Context, l link, refresh string) error {
 	sealed, err := a.seal(ctx, l.UID, refresh)
 	if err != nil {
@@ -152,12 +152,12 @@ func (a *Accounts) rotate(ctx context.Context, l link, refresh string) error {
 	return nil
 }
 
-// markBroken writes down, once, that Google refuses the link, so that the next call is refused without asking Google.
+// markBroken records, once, that Google refuses the link, so that the next call fails without asking Google.
 func (a *Accounts) markBroken(ctx context.Context, l link) error {
 	a.tokens.drop(tokenKey(l.UID, l.ID))
 	l.Broken = true
 	err := a.save(ctx, l)
-	if err == nil || errors.Is(err, store.ErrConflict) { // a conflict: somebody else has marked it, or linked it anew
+	if err == nil || errors.Is(err, store.ErrConflict) { // conflict: another process has marked it, or the user has linked again
 		return reauth()
 	}
 	return reauth().Because(errors.New(err.Error()))

@@ -62,7 +62,7 @@ func TestOneRefreshForAllWhoWait(t *testing.T) {
 	}
 }
 
-// TestCallerGivesUp has the caller go away while the provider, which rotates, is using the refresh token up.
+// TestCallerGivesUp cancels the caller while the provider, which rotates, is using the refresh token.
 func TestCallerGivesUp(t *testing.T) {
 	w := newWorld(t)
 	w.provider.rotating = true
@@ -116,7 +116,7 @@ func TestAnotherAccountIsLinked(t *testing.T) {
 	if account, _, err := w.ask(w.client(a, "u1")); err != nil || account != "two@example.com" {
 		t.Errorf("the token of the account before is used: %q (%v)", account, err)
 	}
-	// A client made before stays with its account, and does not change over in the middle of its work.
+	// A client that was made before keeps its account, and does not change it in the middle of its work.
 	w.pass(2 * time.Hour)
 	if account, _, err := w.ask(old); err == nil || !tool.IsTransient(err) {
 		t.Errorf("the older client acts as %q (%v)", account, err)
@@ -142,7 +142,7 @@ func TestCopiedCiphertextOpensForNobodyElse(t *testing.T) {
 		if _, err := w.store.Commit(t.Context(), store.Update("connections/u_thief", now[0].Version, nil, []byte(data))); err != nil {
 			t.Fatal(err)
 		}
-		// The victim's access token is in memory of this very instance.
+		// The victim's access token is in the memory of this instance.
 		w.client(a, "victim")
 		if _, err := clientOf(t.Context(), a, "thief", compose); err == nil {
 			t.Errorf("%s: the thief has a client", name)
@@ -230,7 +230,7 @@ func TestRotatingRefreshTokens(t *testing.T) {
 	}
 }
 
-// TestRotationRace has another instance use the refresh token up between our reading it and our using it.
+// TestRotationRace has another instance use the refresh token after this one has read it and before it uses it.
 func TestRotationRace(t *testing.T) {
 	w := newWorld(t)
 	w.provider.rotating = true
@@ -245,7 +245,7 @@ func TestRotationRace(t *testing.T) {
 	}
 }
 
-// TestRotationMeetsAnotherWrite has the document change while the provider gives a new refresh token.
+// TestRotationMeetsAnotherWrite changes the document while the provider issues a new refresh token.
 func TestRotationMeetsAnotherWrite(t *testing.T) {
 	w := newWorld(t)
 	w.provider.rotating = true

@@ -14,14 +14,16 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// Unlinked says what became of a link.
+// Unlinked is the result of Unlink.
 type Unlinked struct {
 	Existed bool // whether there was one
-	Revoked bool // whether Google has taken the access back, or had before; if not, the user can: https://myaccount.google.com/permissions
+	// Revoked reports whether the grant at Google is revoked, by this call or before. If not, the user can revoke it:
+	// https://myaccount.google.com/permissions.
+	Revoked bool
 }
 
-// Unlink takes the access back at Google as best it can, and forgets the link whether or not that worked. Its only error
-// is ToolExecutionError store_unavailable, and then the link is still there.
+// Unlink tries to revoke the access at Google, and deletes the link whether or not that worked. Its only error is
+// ToolExecutionError store_unavailable, and then the link still exists.
 func (a *Accounts) Unlink(ctx context.Context, uid string) (Unlinked, error) {
 	l, err := a.load(ctx, uid)
 	if err != nil || l.version.IsZero() {
@@ -35,8 +37,8 @@ func (a *Accounts) Unlink(ctx context.Context, uid string) (Unlinked, error) {
 	return Unlinked{Existed: true, Revoked: revoked}, nil
 }
 
-// Forget forgets the user's link and asks Google nothing: for where no OAuth client is configured. Its only error is
-// ToolExecutionError store_unavailable, and then the link is still there.
+// Forget deletes the user's link without asking Google, for programs without an OAuth client. Its only error is
+// ToolExecutionError store_unavailable, and then the link still exists.
 func Forget(ctx context.Context, st store.Store, uid string, now time.Time) (existed bool, err error) {
 	for range 3 {
 		docs, err := st.Get(ctx, linkPath(uid))
@@ -47,7 +49,7 @@ func Forget(ctx context.Context, st store.Store, uid string, now time.Time) (exi
 			return existed, nil
 		}
 		existed = true
-		var l struct{ ID string } // all that is needed, should the rest be damaged
+		var l struct{ ID string } // read alone, in case the rest is damaged
 		_ = json.Unmarshal(docs[0].Data, &l)
 		entry, err := audit.Append(ctx, st, audit.Entry{UID: uid, At: now, Kind: audit.Unlinked, Ref: l.ID})
 		if err == nil {
@@ -63,7 +65,8 @@ func Forget(ctx context.Context, st store.Store, uid string, now time.Time) (exi
 	return false, storeDown(store.ErrConflict)
 }
 
-// revoke reports whether the refresh token is dead (RFC 7009; Google answers 400 invalid_token for one that was).
+// revoke reports whether the refresh token is revoked (RFC 7009; Google returns 400 invalid_token for one that already
+// was).
 func (a *Accounts) revoke(ctx context.Context, l link) bool {
 	ctx, cancel := a.calls(ctx)
 	defer cancel()

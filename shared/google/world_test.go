@@ -29,7 +29,7 @@ const (
 	events  = "https://www.googleapis.com/auth/calendar.events"
 )
 
-// world is a provider, a store, and one instance of ours or several on that store.
+// world is a provider, a store, and one or several instances on that store.
 type world struct {
 	t        *testing.T
 	provider *provider
@@ -67,12 +67,12 @@ func (w *world) pass(d time.Duration) {
 	w.at = w.at.Add(d)
 }
 
-// instance is one process: it shares the store with the others, and no memory.
+// instance returns one process's Accounts: it shares the store with the others, but no memory.
 func (w *world) instance(change ...func(*google.Config)) *google.Accounts {
 	return w.on(w.store, change...)
 }
 
-// overtaken is an instance in which something else happens right after its nth read.
+// overtaken returns an instance that calls overtake right after its nth read.
 func (w *world) overtaken(nth int, overtake func()) *google.Accounts {
 	return w.on(&overtakenStore{Store: w.store, at: nth, overtake: overtake})
 }
@@ -95,7 +95,7 @@ func (w *world) on(st store.Store, change ...func(*google.Config)) *google.Accou
 	return a
 }
 
-// link has the user link the Google account, with the scopes less those left out.
+// link links the Google account for the user, with the scopes except the unticked ones.
 func (w *world) link(a *google.Accounts, uid, account string, scopes []string, untick ...string) error {
 	w.t.Helper()
 	consent, err := a.Start(w.t.Context(), uid, scopes, "/settings")
@@ -117,13 +117,13 @@ func (w *world) linked(a *google.Accounts, uid, account string, scopes ...string
 	}
 }
 
-// check asks whether the user's account may be used.
+// check reports whether the user's account may be used.
 func check(ctx context.Context, a *google.Accounts, uid string, scopes []string) error {
 	_, err := a.Place(ctx, uid, scopes)
 	return err
 }
 
-// clientOf acts as the user in the account that is linked now.
+// clientOf returns a client of the user's account that is linked now.
 func clientOf(ctx context.Context, a *google.Accounts, uid string, scopes ...string) (*http.Client, error) {
 	in, err := a.Place(ctx, uid, scopes)
 	if err != nil {
@@ -141,7 +141,7 @@ func (w *world) client(a *google.Accounts, uid string, scopes ...string) *http.C
 	return c
 }
 
-// ask calls the API and gives whose account it says was used.
+// ask calls the API and returns the account whose token it saw.
 func (w *world) ask(c *http.Client) (account string, status int, err error) {
 	resp, err := c.Post(w.provider.srv.URL+"/api", "text/plain", strings.NewReader("hello"))
 	if err != nil {
@@ -166,7 +166,7 @@ func (w *world) expect(err error, class fault.Class, code fault.Code) {
 	w.keepsSecrets(err)
 }
 
-// keepsSecrets looks for anything in the error, and in all its causes, that nobody may read.
+// keepsSecrets checks that neither the error nor any of its causes contains a secret.
 func (w *world) keepsSecrets(err error) {
 	w.t.Helper()
 	w.provider.mu.Lock()
@@ -210,12 +210,12 @@ func (s *countingStore) Commit(ctx context.Context, writes ...store.Write) ([]ti
 	return s.Store.Commit(ctx, writes...)
 }
 
-// failingReader is a source of randomness that has run dry.
+// failingReader is a source of randomness that always fails.
 type failingReader struct{}
 
 func (failingReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// recordingStore keeps all that is written.
+// recordingStore records everything that is written.
 type recordingStore struct {
 	store.Store
 	written strings.Builder
@@ -228,7 +228,7 @@ func (s *recordingStore) Commit(ctx context.Context, writes ...store.Write) ([]t
 	return s.Store.Commit(ctx, writes...)
 }
 
-// overtakenStore lets something else happen right after one of its reads.
+// overtakenStore calls a function right after one of its reads.
 type overtakenStore struct {
 	store.Store
 	at       int

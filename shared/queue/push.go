@@ -11,13 +11,13 @@ import (
 	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
-// MaxPush is how many bytes a push request may have. Ours have about 300.
+// MaxPush is the maximum size of a push request in bytes. The server's own have about 300.
 const MaxPush = 64 << 10
 
 var runID = regexp.MustCompile(`^[A-Za-z0-9_-]{16,64}$`)
 
-// CheckRunID says whether a message about the run can be sent: 16 to 64 characters out of A-Z, a-z, 0-9, _ and -. What
-// is refused here would be refused by ParsePush, when nobody is left to be told. The error is a ValidationError.
+// CheckRunID returns nil if a message about the run can be sent: the id has 16 to 64 characters of A-Z, a-z, 0-9, _ and
+// -. ParsePush would refuse any other id, when no caller is left to be told. The error is a ValidationError.
 func CheckRunID(id string) error {
 	if !runID.MatchString(id) {
 		return fault.Invalid("runId", "a run id has 16 to 64 letters, digits, _ or -")
@@ -25,26 +25,26 @@ func CheckRunID(id string) error {
 	return nil
 }
 
-// order is all that a message says.
+// order is the content of a message.
 type order struct {
 	RunID string `json:"runId"`
 }
 
-// Body is the data of the message "resume this run".
+// Body returns the data of the message "resume this run".
 func Body(runID string) []byte {
 	data, err := json.Marshal(order{runID})
 	if err != nil {
-		panic(fmt.Sprintf("queue: a run id that is not UTF-8: %v", err)) // CheckRunID comes first
+		panic(fmt.Sprintf("queue: a run id that is not UTF-8: %v", err)) // unreachable after CheckRunID
 	}
 	return data
 }
 
-// envelope is what Pub/Sub posts to a push endpoint with payload wrapping on
+// envelope is the body of Pub/Sub's request to a push endpoint with payload wrapping on
 // (https://cloud.google.com/pubsub/docs/push#receive_push).
 type envelope struct {
 	Message         *message `json:"message"`
 	Subscription    string   `json:"subscription"`
-	DeliveryAttempt uint32   `json:"deliveryAttempt,omitzero"` // only with a dead-letter policy; the emulator leaves it out
+	DeliveryAttempt uint32   `json:"deliveryAttempt,omitzero"` // only with a dead-letter policy; absent on the emulator
 }
 
 type message struct {
@@ -53,8 +53,8 @@ type message struct {
 	PublishTime time.Time `json:"publishTime"`
 }
 
-// Envelope is the push request that brings the message to the resume function: what Pub/Sub would post, made by who
-// pushes on one machine. attempt counts from 1.
+// Envelope returns the push request that delivers the message to the resume function: what Pub/Sub would post, for a
+// backend that pushes on one machine. attempt counts from 1.
 func Envelope(runID, messageID string, attempt int, published time.Time) []byte {
 	body, err := json.Marshal(envelope{
 		Message:         &message{Data: Body(runID), MessageID: messageID, PublishTime: published.UTC()},
@@ -67,13 +67,14 @@ func Envelope(runID, messageID string, attempt int, published time.Time) []byte 
 	return body
 }
 
-// LocalSubscription is whose pushes Envelope makes.
+// LocalSubscription is the subscription that Envelope names.
 const LocalSubscription = "projects/local/subscriptions/resume"
 
-// ParsePush reads a push request of the subscription, or of any where that is empty. attempt counts from 1 and is 0 where
-// the sender does not say. Names that Google may add to the envelope are passed over, attributes carry no authority and
-// are not looked at; the data must be one strict JSON object with the run id and nothing else. Errors: AuthError
-// forbidden for another subscription's message; all others are ValidationErrors, which no redelivery can mend.
+// ParsePush parses a push request of the subscription, or of any subscription if that is empty. attempt counts from 1
+// and is 0 if the sender does not include it. Names that Google may add to the envelope are ignored, and attributes are
+// not read because they carry no authority. The data must be one strict JSON object with the run id and nothing else.
+// Errors: AuthError forbidden for another subscription's message; all others are ValidationErrors, which a redelivery
+// cannot resolve.
 func ParsePush(body []byte, subscription string) (runID string, attempt int, err error) {
 	if len(body) > MaxPush {
 		return "", 0, fault.New(fault.Validation, fault.CodeTooLarge, "a push message has at most %d KiB", MaxPush>>10)
@@ -81,7 +82,7 @@ func ParsePush(body []byte, subscription string) (runID string, attempt int, err
 	if err := strictjson.Check(body); err != nil {
 		return "", 0, err
 	}
-	var seen struct { // of the envelope, only what is used
+	var seen struct { // only the part of the envelope that is used
 		Message struct {
 			Data []byte `json:"data"`
 		} `json:"message"`
@@ -100,7 +101,7 @@ func ParsePush(body []byte, subscription string) (runID string, attempt int, err
 	return runID, int(seen.DeliveryAttempt), nil
 }
 
-// ParseBody reads a message's data. All errors are ValidationErrors.
+// ParseBody parses a message's data. All errors are ValidationErrors.
 func ParseBody(data []byte) (runID string, err error) {
 	var o order
 	if err := strictjson.Decode(data, &o); err != nil {

@@ -13,7 +13,7 @@ import (
 
 const run = "run_0123456789abcdef"
 
-// seenOnTheWire is what version 0.8.20 of the emulator posted, and what Google documents with a dead-letter policy.
+// seenOnTheWire holds what version 0.8.20 of the emulator posted, and what Google documents with a dead-letter policy.
 var seenOnTheWire = map[string]struct {
 	body    string
 	attempt int
@@ -37,7 +37,7 @@ func TestParsePushTakesWhatPubSubSends(t *testing.T) {
 	}
 }
 
-// malformed holds category pubsub of the hostile set (PS-...) and its neighbours.
+// malformed holds category pubsub of the hostile set (PS-...) and similar cases.
 var malformed = map[string]string{
 	"PS-001 empty":                   "",
 	"PS-002 not JSON":                "not json",
@@ -129,7 +129,7 @@ func FuzzParsePush(f *testing.F) {
 	})
 }
 
-// dataOf is the message's data as the standard library reads it.
+// dataOf returns the message's data as the standard library decodes it.
 func dataOf(t *testing.T, body []byte) (data map[string]any) {
 	t.Helper()
 	var seen map[string]any

@@ -1,5 +1,5 @@
-// Package tokenkey makes the cipher that refresh tokens are kept under: from a key in a file, in the environment, or in Cloud
-// KMS. It is apart from shared/google, so that what never opens a refresh token links none of these.
+// Package tokenkey provides the cipher for refresh tokens, with a key from a file, from the environment, or from Cloud
+// KMS. It is separate from shared/google, so that programs that never decrypt a refresh token link none of these.
 package tokenkey
 
 import (
@@ -22,11 +22,11 @@ import (
 	"github.com/countersign-run/countersign/shared/keyfile"
 )
 
-// File is the name of the key within Local's directory: a Tink keyset in JSON, readable by its owner alone.
+// File is the name of the key file in Local's directory: a Tink keyset in JSON, readable by its owner only.
 const File = "token-key.json"
 
-// Local reads the key kept in the directory, and makes one (AES-256-GCM) on first use. Of several processes that do
-// so at once one makes the key, and all get the same.
+// Local reads the key in the directory and creates one (AES-256-GCM) on first use. If several processes do so at once,
+// one creates the key and all use it.
 func Local(dir string) (tink.AEADWithContext, error) {
 	text, err := keyfile.Read(dir, File, writeKey)
 	if err != nil {
@@ -39,8 +39,8 @@ func Local(dir string) (tink.AEADWithContext, error) {
 	return cipher, nil
 }
 
-// Parse reads TOKEN_KEY: a Tink keyset of AEAD keys (tinkey create-keyset --key-template AES256_GCM) in JSON, or
-// that in base64. The first key encrypts and all decrypt, so keys can be rotated. The error repeats nothing of the text.
+// Parse reads TOKEN_KEY: a Tink keyset of AEAD keys (tinkey create-keyset --key-template AES256_GCM) in JSON, or that
+// in base64. The first key encrypts and all decrypt, so keys can be rotated. The error contains nothing of the text.
 func Parse(text string) (tink.AEADWithContext, error) {
 	content := []byte(strings.TrimSpace(text))
 	if decoded, err := base64.StdEncoding.DecodeString(string(content)); err == nil {
@@ -57,8 +57,8 @@ func Parse(text string) (tink.AEADWithContext, error) {
 	return local{primitive}, nil
 }
 
-// KMS encrypts with a fresh AES-256-GCM key each time, which the Cloud KMS key encrypts in turn. The key is named
-// as projects/P/locations/L/keyRings/R/cryptoKeys/K, with or without gcp-kms:// before it.
+// KMS returns a cipher that encrypts with a new AES-256-GCM key each time, which the Cloud KMS key encrypts in turn.
+// The key is named as projects/P/locations/L/keyRings/R/cryptoKeys/K, with or without the prefix gcp-kms://.
 func KMS(ctx context.Context, key string, opts ...option.ClientOption) (tink.AEADWithContext, error) {
 	const scheme = "gcp-kms://"
 	name := strings.TrimPrefix(key, scheme)
@@ -72,7 +72,7 @@ func KMS(ctx context.Context, key string, opts ...option.ClientOption) (tink.AEA
 	return aead.NewKMSEnvelopeAEADWithContext(aead.AES256GCMKeyTemplate(), remote)
 }
 
-// local is a key in this process, which needs no context.
+// local is a key in memory, which needs no context.
 type local struct{ tink.AEAD }
 
 // EncryptWithContext encrypts.

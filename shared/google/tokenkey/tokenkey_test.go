@@ -106,7 +106,7 @@ func TestParse(t *testing.T) {
 
 const kmsKey = "projects/p/locations/global/keyRings/agent/cryptoKeys/tokens"
 
-// keyService is Cloud KMS as its gRPC protocol has it, with one key.
+// keyService implements Cloud KMS's gRPC API with one key.
 type keyService struct {
 	kmspb.UnimplementedKeyManagementServiceServer
 	key  tink.AEADWithContext
@@ -159,7 +159,7 @@ func TestCloudKMS(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	here := option.WithGRPCConn(conn) // the client of Tink has no end of its own
+	here := option.WithGRPCConn(conn) // Tink's client has no Close
 	for _, name := range []string{kmsKey, "gcp-kms://" + kmsKey} {
 		c, err := tokenkey.KMS(t.Context(), name, here)
 		if err != nil {

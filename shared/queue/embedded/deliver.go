@@ -12,10 +12,10 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// Run delivers what is due to push, with at most Concurrency pushes at a time, until ctx is over; it then cuts off what
-// is under way, makes it due again at once, and returns nil. It looks when Resume is called on this Queue, and every
-// PollEvery for what is due again or was written by another process. A store that does not answer is reported to
-// Options.Failed and asked again.
+// Run pushes due messages, at most Concurrency at a time, until ctx ends. It then cancels the pushes under way, makes
+// their messages due again at once, and returns nil. It looks for due messages when Resume is called on this Queue, and
+// every PollEvery for those that are due again or that another process has written. If the store does not answer, Run
+// reports that to Options.Failed and tries again.
 func (q *Queue) Run(ctx context.Context, push Push) error {
 	slots := make(chan struct{}, Concurrency)
 	var pushes sync.WaitGroup
@@ -40,7 +40,7 @@ func (q *Queue) Run(ctx context.Context, push Push) error {
 	}
 }
 
-// dispatch claims one page of what is due, oldest first, each message when there is a slot for its push.
+// dispatch claims one page of due messages, oldest first, each when there is a slot for its push.
 func (q *Queue) dispatch(ctx context.Context, slots chan struct{}, pushes *sync.WaitGroup, push Push) (claimed int, err error) {
 	docs, err := q.due(ctx)
 	if err != nil {
@@ -71,9 +71,9 @@ func (q *Queue) dispatch(ctx context.Context, slots chan struct{}, pushes *sync.
 	return claimed, nil
 }
 
-// Deliver pushes what is due now, once, oldest first and one at a time, at most 100 messages, and gives the number of
-// pushes made, whatever came of them; those that failed are due again later. The error is the store's or ctx's. It is
-// for tests, which can so deliver without waiting.
+// Deliver pushes the messages that are due now, once, oldest first and one at a time, at most 100, and returns the
+// number of pushes, failed ones included; their messages are due again later. The error is the store's or ctx's. It is
+// for tests, which can thus deliver without waiting.
 func (q *Queue) Deliver(ctx context.Context, push Push) (n int, err error) {
 	docs, err := q.due(ctx)
 	if err != nil {
@@ -95,7 +95,7 @@ func (q *Queue) Deliver(ctx context.Context, push Push) (n int, err error) {
 	return n, ctx.Err()
 }
 
-// due reads the first page of what is due now.
+// due returns the first page of the messages that are due now.
 func (q *Queue) due(ctx context.Context) ([]store.Doc, error) {
 	docs, err := q.store.Query(ctx, store.Query{
 		Collection: collection, OrderBy: "due", Limit: pageSize,
@@ -107,7 +107,7 @@ func (q *Queue) due(ctx context.Context) ([]store.Doc, error) {
 	return docs, nil
 }
 
-// claim is a message that is ours until the ack deadline.
+// claim is a message that this process owns until the ack deadline.
 type claim struct {
 	id      string
 	path    string
@@ -115,12 +115,12 @@ type claim struct {
 	content
 }
 
-// claim takes the message out of the others' sight. It gives nil without an error when another was faster.
+// claim takes the message for this process. It returns nil without an error if another process was faster.
 func (q *Queue) claim(ctx context.Context, doc store.Doc) (*claim, error) {
 	c := &claim{id: doc.Path[len(collection)+1:], path: doc.Path}
 	if err := json.Unmarshal(doc.Data, &c.content); err != nil {
-		// Nobody but us writes there, so this does not happen; if it does, one such document must not hold up the rest.
-		// It goes out without a run id, and the resume function refuses, counts and acknowledges it.
+		// Only this package writes there, so this does not happen; if it does, one such document must not block the
+		// others. It is pushed without a run id, and the resume function refuses, counts and acknowledges it.
 		q.opt.Failed(Failure{Err: unavailable(err)})
 		c.content = content{}
 	}
@@ -135,7 +135,7 @@ func (q *Queue) claim(ctx context.Context, doc store.Doc) (*claim, error) {
 	return nil, unavailable(err)
 }
 
-// attempt pushes a claimed message and writes down how that ended. Its error is the store's.
+// attempt pushes a claimed message and records the result. Its error is the store's.
 func (q *Queue) attempt(ctx context.Context, c *claim, push Push) error {
 	pushed := q.push(ctx, c, push)
 	settled, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleBound)
@@ -144,14 +144,14 @@ func (q *Queue) attempt(ctx context.Context, c *claim, push Push) error {
 	switch {
 	case pushed == nil:
 		_, err = q.store.Commit(settled, store.Delete(c.path, c.version))
-	case ctx.Err() != nil: // we are going, which is not the message's fault: the next process shall have it at once
+	case ctx.Err() != nil: // this process is stopping, which is no failure of the message: it is due for another process at once
 		c.Attempts--
 		err = q.update(settled, c, c.version, q.now())
 	default:
 		q.opt.Failed(Failure{RunID: c.RunID, Attempt: c.Attempts, Err: pushed})
 		err = q.update(settled, c, c.version, q.now().Add(backoff(c.Attempts)))
 	}
-	if err == nil || lost(err) { // lost: the claim had lapsed, and another process goes on with the message
+	if err == nil || lost(err) { // lost: the claim had expired, and another process has the message
 		return nil
 	}
 	return unavailable(err)
@@ -176,7 +176,7 @@ func (q *Queue) update(ctx context.Context, c *claim, version time.Time, at time
 	return nil
 }
 
-// backoff is the pause after that many failed attempts.
+// backoff returns the pause after that many failed attempts.
 func backoff(attempts int) time.Duration {
 	return min(MaxBackoff, MinBackoff<<min(attempts-1, 6))
 }

@@ -1,9 +1,9 @@
-// Package embedded is the queue on one machine: a durable one, kept as documents "queue/<id>" in any store.Store.
+// Package embedded is a durable queue on one machine, stored as documents "queue/<id>" in any [store.Store].
 //
-// A message is due at a time. Whoever delivers it first claims it: an update under the version that was read moves the
-// due time past the ack deadline, so that of many processes one wins, and a claim whose owner died lapses by itself.
-// Success deletes the document, failure makes it due again after a pause that doubles from MinBackoff to MaxBackoff, as
-// a push subscription of Pub/Sub does. No message is ever given up.
+// A message is due at a time. To deliver it, a process claims it: an update under the version that was read moves the
+// due time past the ack deadline, so that only one of many processes succeeds, and the claim of a process that died
+// expires by itself. Success deletes the document, failure makes it due again after a pause that doubles from
+// MinBackoff to MaxBackoff, as in a push subscription of Pub/Sub. No message is ever dropped.
 package embedded
 
 import (
@@ -19,44 +19,43 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// The times and counts of this queue; those that Pub/Sub knows too are what terraform sets there.
+// The times and limits of this queue. Terraform configures Pub/Sub with the same values where it has such a setting.
 const (
-	AckDeadline    = 600 * time.Second // a push that takes longer is cut off, and a claim that is older has lapsed
+	AckDeadline    = 600 * time.Second // a push that takes longer is cancelled, and an older claim has expired
 	MinBackoff     = time.Second
 	MaxBackoff     = time.Minute
 	PollEvery      = time.Second // how soon Run sees what another process has written
-	Concurrency    = 4           // pushes that one Run has under way
+	Concurrency    = 4           // concurrent pushes of one Run
 	PoisonAttempts = 20          // failures after which Pub/Sub would move a message to the dead-letter topic
 )
 
 const (
 	collection  = "queue"
 	pageSize    = 100
-	settleBound = 5 * time.Second // to write how a push ended, also when the caller's context is over
+	settleBound = 5 * time.Second // to record the result of a push, also when the caller's context has ended
 )
 
-// Options are what the queue takes from outside. The zero value is good for production.
+// Options are the dependencies of the queue. The zero value is fit for production.
 type Options struct {
-	Now    func() time.Time // the clock that due times are in; time.Now
-	ID     func() string    // a new document id, unique for ever; crypto/rand.Text
-	Failed func(Failure)    // is told of each failure; must be safe for concurrent use and quick; nobody
+	Now    func() time.Time // the clock of due times; nil means time.Now
+	ID     func() string    // a new document id, unique forever; nil means crypto/rand.Text
+	Failed func(Failure)    // called for each failure; must be safe for concurrent use and fast; may be nil
 }
 
-// Failure is a delivery that did not succeed and will be tried again, or, without a RunID, a time at which the store did
-// not answer.
+// Failure is a delivery that failed and will be tried again or, without a RunID, an error of the store.
 type Failure struct {
 	RunID   string
 	Attempt int // counts from 1
 	Err     error
 }
 
-// Poison says that the message has failed so often that a person should look at it.
+// Poison reports whether the message has failed so often that an operator should look at it.
 func (f Failure) Poison() bool { return f.Attempt >= PoisonAttempts }
 
-// Push hands one push request of Pub/Sub to the resume function; nil acknowledges the message.
+// Push sends one push request of Pub/Sub to the resume function; nil acknowledges the message.
 type Push = func(ctx context.Context, envelope []byte) error
 
-// Queue implements queue.Queue. Several may work on one store, in one process or in many.
+// Queue implements [queue.Queue]. Several may share one store, in one process or in many.
 type Queue struct {
 	store store.Store
 	opt   Options
@@ -65,7 +64,7 @@ type Queue struct {
 
 var _ queue.Queue = (*Queue)(nil)
 
-// New gives the queue that lives in the store, which stays the caller's to close.
+// New returns the queue in the store, which the caller has to close.
 func New(st store.Store, opt Options) *Queue {
 	if opt.Now == nil {
 		opt.Now = time.Now
@@ -86,7 +85,7 @@ type content struct {
 	Attempts  int       `json:"attempts"` // pushes begun so far
 }
 
-// Resume implements queue.Queue with one document written.
+// Resume implements [queue.Queue] with one document written.
 func (q *Queue) Resume(ctx context.Context, runID string) error {
 	if err := queue.CheckRunID(runID); err != nil {
 		return err
@@ -101,15 +100,15 @@ func (q *Queue) Resume(ctx context.Context, runID string) error {
 	}
 	select {
 	case q.wake <- struct{}{}:
-	default: // a Run that has yet to look finds this message too
+	default: // a Run that is about to look finds this message too
 	}
 	return nil
 }
 
-// Close ends nothing: Run ends with its context, and the store is the caller's.
+// Close does nothing: Run ends with its context, and the store is the caller's.
 func (q *Queue) Close() error { return nil }
 
-// now is in the unit of the store, which keeps microseconds.
+// now truncates the time to microseconds, as the store does.
 func (q *Queue) now() time.Time { return q.opt.Now().UTC().Truncate(time.Microsecond) }
 
 func due(at time.Time) map[string]any { return map[string]any{"due": at} }
@@ -118,5 +117,5 @@ func unavailable(err error) error {
 	return fault.New(fault.Tool, fault.CodeStoreUnavailable, "The queue does not answer for now.").Because(err)
 }
 
-// lost says that another process has the message by now, which is no failure.
+// lost reports whether another process has taken the message, which is no failure.
 func lost(err error) bool { return errors.Is(err, store.ErrConflict) }

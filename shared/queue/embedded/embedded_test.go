@@ -84,7 +84,7 @@ func TestAClaimHidesTheMessageUntilTheAckDeadline(t *testing.T) {
 		deliver(t, other, acks, 0)
 		c.add(time.Microsecond)
 		deliver(t, other, acks, 1)
-		return nil // too late, and no harm: the other has deleted the message
+		return nil // too late, without harm: the other process has deleted the message
 	}, 1)
 	c.add(time.Hour)
 	deliver(t, one, acks, 0)

@@ -14,8 +14,8 @@ import (
 	"github.com/countersign-run/countersign/shared/queue/embedded"
 )
 
-// TestAKilledProcessLosesNothing lets another process, this test binary again, take a message out of a file and kills
-// it for real in the middle of the push.
+// TestAKilledProcessLosesNothing has another process, this test binary again, claim a message in a file, and kills it
+// in the middle of the push.
 func TestAKilledProcessLosesNothing(t *testing.T) {
 	const dirVar = "QUEUE_TEST_DIR"
 	if dir := os.Getenv(dirVar); dir != "" {
@@ -45,7 +45,7 @@ func TestAKilledProcessLosesNothing(t *testing.T) {
 	}
 
 	c.at = time.Now()
-	deliver(t, q, acks, 0) // its claim stands
+	deliver(t, q, acks, 0) // its claim has not expired
 	c.add(embedded.AckDeadline)
 	deliver(t, q, func(_ context.Context, envelope []byte) error {
 		if id, attempt, err := queue.ParsePush(envelope, ""); id != run || attempt != 2 || err != nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/countersign-run/countersign/shared/queue/embedded"
 )
 
-// TestNothingIsLost walks through random histories of two processes on one store that ask, succeed, fail and die in the
-// middle of a push. Whatever happened: what was not acknowledged is still delivered in the end, and what was, is not
-// (unless the process died before it could write that down).
+// TestNothingIsLost runs random histories of two processes on one store that send, succeed, fail and die in the middle
+// of a push. In each of them, a message that was not acknowledged is delivered in the end, and one that was is not
+// delivered again (unless the process died before it could record that).
 func TestNothingIsLost(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, st := newClock(), newMemory(t)

@@ -10,7 +10,7 @@ import (
 	storeembedded "github.com/countersign-run/countersign/shared/store/embedded"
 )
 
-// opener is what both testing.T and rapid.T can do.
+// opener is implemented by testing.T and rapid.T.
 type opener interface {
 	Fatal(...any)
 	Error(...any)
@@ -19,13 +19,13 @@ type opener interface {
 
 var _ opener = (*testing.T)(nil)
 
-// newMemory is the real embedded store, without a file.
+// newMemory opens the embedded store in memory.
 func newMemory(t opener) store.Store {
 	st, err := storeembedded.OpenMemory(time.Now)
 	return closing(t, st, err)
 }
 
-// openFile is the real embedded store in the directory.
+// openFile opens the embedded store in the directory.
 func openFile(t opener, dir string) store.Store {
 	st, err := storeembedded.Open(dir, time.Now)
 	return closing(t, st, err)
@@ -43,8 +43,8 @@ func closing(t opener, st store.Store, err error) store.Store {
 	return st
 }
 
-// severed is a process's way to the store, which can be cut: what a process that was killed had in mind to write is
-// not written.
+// severed is a process's connection to the store, which can be cut: the writes of a process that was killed do not
+// happen.
 type severed struct {
 	store.Store
 	cut atomic.Bool

@@ -27,7 +27,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// backend is the queue on the store; each consumer has a Queue of its own, as another process would.
+// backend returns the queue in the store; each consumer has its own Queue, as another process would.
 func backend(st store.Store) queuetest.Backend {
 	return queuetest.Backend{
 		Queue: embedded.New(st, embedded.Options{}),

@@ -8,8 +8,8 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// Withdraw deletes the messages about the runs that drop names, out of all that wait, and gives their number. drop is
-// told the runs of one page at a time. A message that is being delivered, or was changed meanwhile, stays.
+// Withdraw deletes the waiting messages about the runs for which drop returns true, and returns their number. drop is
+// called with the runs of one page at a time. A message that is being delivered, or was changed meanwhile, stays.
 func (q *Queue) Withdraw(ctx context.Context, drop func(ctx context.Context, runIDs []string) (map[string]bool, error)) (n int, err error) {
 	query := store.Query{Collection: collection, OrderBy: "due", Limit: pageSize}
 	for {

@@ -17,30 +17,31 @@ import (
 )
 
 const (
-	pullBound = 5 * time.Second // without a message, the subscription is taken for empty
-	moreBound = time.Second     // the same, behind messages that came
+	pullBound = 5 * time.Second // without a message after it, the subscription is considered empty
+	moreBound = time.Second     // the same, after messages have come
 	pullPage  = 100
-	// What Pub/Sub says of a dead letter (https://cloud.google.com/pubsub/docs/handling-failures#track-delivery-attempts).
+	// The attribute by which Pub/Sub counts a dead letter's deliveries
+	// (https://cloud.google.com/pubsub/docs/handling-failures#track-delivery-attempts).
 	attemptsAttribute = "CloudPubSubDeadLetterSourceDeliveryCount"
 )
 
-// DeadLetter is a message that resume has refused as often as it is delivered. Its content is looked at for the run's id alone.
+// DeadLetter is a message that resume has refused in every delivery attempt. Of its content only the run's id is read.
 type DeadLetter struct {
 	MessageID string
-	RunID     string // empty where the message is none of ours
-	Attempts  int    // deliveries to resume that failed; 0 where Pub/Sub does not say
+	RunID     string // empty if the message has no valid run id
+	Attempts  int    // failed deliveries to resume; 0 if Pub/Sub does not include it
 	Published time.Time
 
 	ack string
 }
 
-// DeadLetters is the pull subscription that dead letters wait in.
+// DeadLetters is the pull subscription of the dead-letter topic.
 type DeadLetters struct {
 	client *pubsub.SubscriptionAdminClient
 	name   string
 }
 
-// OpenDeadLetters connects to the subscription: an id, or projects/P/subscriptions/S.
+// OpenDeadLetters connects to the subscription, given as an id or as projects/P/subscriptions/S.
 func OpenDeadLetters(ctx context.Context, projectID, subscription string) (*DeadLetters, error) {
 	client, err := pubsub.NewSubscriptionAdminClient(ctx)
 	if err != nil {
@@ -53,8 +54,8 @@ func OpenDeadLetters(ctx context.Context, projectID, subscription string) (*Dead
 	return &DeadLetters{client, name}, nil
 }
 
-// Take gives up to limit dead letters, which nobody else sees until they are released or the subscription's ack deadline
-// has passed. Pub/Sub gives no order, and no promise that it gives all at once.
+// Take returns up to limit dead letters. No other caller gets them until they are released or the subscription's ack
+// deadline has passed. Pub/Sub guarantees no order, and does not guarantee to return all at once.
 func (d *DeadLetters) Take(ctx context.Context, limit int) (letters []DeadLetter, err error) {
 	for patience := pullBound; len(letters) < limit; patience = moreBound {
 		page, err := d.pull(ctx, patience, min(pullPage, limit-len(letters)))
@@ -77,7 +78,7 @@ func (d *DeadLetters) pull(ctx context.Context, patience time.Duration, limit in
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case bounded.Err() != nil || status.Code(err) == codes.DeadlineExceeded:
-		return nil, nil // nothing came
+		return nil, nil // no message came
 	case status.Code(err) == codes.NotFound:
 		return nil, fmt.Errorf("there is no subscription %s: terraform makes it, and prints its name as dead_letters", d.name)
 	case err != nil:
@@ -94,7 +95,7 @@ func (d *DeadLetters) pull(ctx context.Context, patience time.Duration, limit in
 	return letters, nil
 }
 
-// Drop removes dead letters for good.
+// Drop deletes dead letters permanently.
 func (d *DeadLetters) Drop(ctx context.Context, letters ...DeadLetter) error {
 	if len(letters) == 0 {
 		return nil
@@ -102,7 +103,7 @@ func (d *DeadLetters) Drop(ctx context.Context, letters ...DeadLetter) error {
 	return d.client.Acknowledge(ctx, &pubsubpb.AcknowledgeRequest{Subscription: d.name, AckIds: acks(letters)})
 }
 
-// Release gives dead letters back, to be taken again at once.
+// Release returns dead letters to the subscription, which can deliver them again at once.
 func (d *DeadLetters) Release(ctx context.Context, letters ...DeadLetter) error {
 	if len(letters) == 0 {
 		return nil

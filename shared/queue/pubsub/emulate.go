@@ -18,20 +18,20 @@ import (
 	"github.com/countersign-run/countersign/shared/queue"
 )
 
-// How the subscription delivers; terraform sets the same.
+// The settings of the subscription; terraform uses the same.
 const (
 	ackDeadline  = 600 * time.Second
 	minBackoff   = time.Second
 	maxBackoff   = 60 * time.Second
 	maxAttempts  = 20 // then to the dead-letter topic
 	retention    = 7 * 24 * time.Hour
-	deadLetters  = "-dead" // the dead-letter topic, and the pull subscription that keeps what arrives there
-	subscription = "-push" // the push subscription
+	deadLetters  = "-dead" // suffix of the dead-letter topic, and of the pull subscription that keeps its messages
+	subscription = "-push" // suffix of the push subscription
 )
 
-// Emulate makes the topic, its push subscription to pushURL and its dead-letter topic in the emulator that
-// PUBSUB_EMULATOR_HOST names, and points a push subscription that is there already to pushURL. It refuses to work on a
-// real project.
+// Emulate creates the topic, its push subscription to pushURL and its dead-letter topic in the emulator that
+// PUBSUB_EMULATOR_HOST names. An existing push subscription is changed to pushURL. It refuses to work on a real
+// project.
 func Emulate(ctx context.Context, projectID, topic, pushURL string) (err error) {
 	if os.Getenv("PUBSUB_EMULATOR_HOST") == "" {
 		return errors.New("pubsub: PUBSUB_EMULATOR_HOST is not set, and in a real project terraform makes the topics")
@@ -64,7 +64,7 @@ func Emulate(ctx context.Context, projectID, topic, pushURL string) (err error) 
 	return nil
 }
 
-// Subscription is the push subscription that Emulate makes for the topic.
+// Subscription returns the push subscription that Emulate creates for the topic.
 func Subscription(projectID, topic string) string {
 	return fmt.Sprintf("projects/%s/subscriptions/%s", projectID, topic+subscription)
 }
@@ -88,10 +88,11 @@ func subscriptions(projectID, topic, pushURL string) []*pubsubpb.Subscription {
 
 func exists(err error) bool { return status.Code(err) == codes.AlreadyExists }
 
-// Relay passes what the emulator pushes on to push. The emulator never sends an Authorization header, also where the
-// subscription has an OIDC token configured, and the resume function takes nothing without one; so push is
-// embedded.HTTPPush with a token of the local issuer, and the check runs there as it does in the cloud. Whoever can
-// reach this handler gets a token's worth of trust: serve it on loopback alone, under a path that cannot be guessed.
+// Relay returns a handler that passes what the emulator pushes to push. The emulator never sends an Authorization
+// header, not even if the subscription has an OIDC token configured, and the resume function accepts no request without
+// one; so push is embedded.HTTPPush with a token of the local issuer, and the check runs as it does in the cloud. Any
+// client that can reach this handler acts with that token: serve it on loopback only, under a path that cannot be
+// guessed.
 func Relay(push func(ctx context.Context, envelope []byte) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		envelope, err := io.ReadAll(http.MaxBytesReader(w, r.Body, queue.MaxPush))

@@ -1,6 +1,6 @@
-// Package pubsub is the queue in the cloud: Resume publishes to a topic of Google Cloud Pub/Sub, and a push subscription
-// with a service account's token delivers to the resume function. In the cloud terraform makes the topic and the
-// subscription; Emulate makes them in the emulator.
+// Package pubsub is the queue in the cloud: Resume publishes to a topic of Google Cloud Pub/Sub, and a push
+// subscription with a service account's token delivers to the resume function. Terraform creates the topic and the
+// subscription in the cloud, Emulate in the emulator.
 package pubsub
 
 import (
@@ -15,11 +15,11 @@ import (
 	"github.com/countersign-run/countersign/shared/queue"
 )
 
-// publishBound is how long Resume waits for the server's word. A publish takes milliseconds, the library repeats what
-// failed on the way, and what is lost nevertheless is found by the sweep.
+// publishBound is how long Resume waits for the server's acknowledgement. A publish takes milliseconds, the library
+// retries temporary failures, and the sweep finds the run of a message that is lost nevertheless.
 const publishBound = 10 * time.Second
 
-// Queue implements queue.Queue.
+// Queue implements [queue.Queue].
 type Queue struct {
 	client *pubsub.TopicAdminClient
 	topic  string // projects/.../topics/...
@@ -27,9 +27,9 @@ type Queue struct {
 
 var _ queue.Queue = (*Queue)(nil)
 
-// Open connects to Pub/Sub, or to the emulator that PUBSUB_EMULATOR_HOST names. It asks the server nothing: to publish
-// is all that our service accounts may do, so a missing topic shows at the first Resume. It uses the generated client,
-// not pubsub.Publisher, whose batching makes a single message wait 10 ms and which goes on in the background when the
+// Open connects to Pub/Sub, or to the emulator that PUBSUB_EMULATOR_HOST names. It sends no request: the functions'
+// service accounts may only publish, so the first Resume reports a missing topic. It uses the generated client, not
+// pubsub.Publisher, whose batching delays a single message by 10 ms and which continues in the background when the
 // caller has left.
 func Open(ctx context.Context, projectID, topic string) (*Queue, error) {
 	client, err := pubsub.NewTopicAdminClient(ctx)
@@ -39,7 +39,7 @@ func Open(ctx context.Context, projectID, topic string) (*Queue, error) {
 	return &Queue{client: client, topic: topicName(projectID, topic)}, nil
 }
 
-// Resume implements queue.Queue: nil means that Pub/Sub has acknowledged the message.
+// Resume implements [queue.Queue]: nil means that Pub/Sub has acknowledged the message.
 func (q *Queue) Resume(ctx context.Context, runID string) error {
 	if err := queue.CheckRunID(runID); err != nil {
 		return err

@@ -23,7 +23,7 @@ func TestConformanceOnTheEmulator(t *testing.T) {
 	})
 }
 
-// backend is a topic of its own whose subscription pushes to a server of ours.
+// backend returns a topic of its own whose subscription pushes to a server of the test.
 func backend(t *testing.T) queuetest.Backend {
 	consumers := &consumers{}
 	srv := httptest.NewServer(consumers)
@@ -57,7 +57,7 @@ func (c *consumers) add(t *testing.T, push queuetest.Push) (kill func()) {
 	return cancel
 }
 
-// next gives the consumer whose turn it is, or nil when none is alive.
+// next returns the consumer whose turn it is, or nil if none is alive.
 func (c *consumers) next() *consumer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -82,7 +82,7 @@ func (c *consumers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	pubsub.Relay(func(_ context.Context, envelope []byte) error {
 		err := one.push(ctx, envelope)
 		if one.dead.Err() != nil {
-			panic(http.ErrAbortHandler) // a process that died answers nothing: the connection breaks
+			panic(http.ErrAbortHandler) // a process that died sends no answer: the connection breaks
 		}
 		return err
 	}).ServeHTTP(w, r)

@@ -9,9 +9,9 @@ import (
 	"github.com/countersign-run/countersign/shared/queue"
 )
 
-// inbox is a consumer that remembers what it was pushed.
+// inbox is a consumer that records what was pushed to it.
 type inbox struct {
-	handle func(ctx context.Context, runID string, attempt int) error // attempt is counted here: not every backend says it
+	handle func(ctx context.Context, runID string, attempt int) error // attempt is counted here, because not every backend sends it
 	mu     sync.Mutex
 	seen   map[string]int
 	acked  map[string]bool
@@ -47,7 +47,7 @@ func (in *inbox) push(ctx context.Context, envelope []byte) error {
 	return nil
 }
 
-// await waits until all the runs were acknowledged.
+// await waits until all runs were acknowledged.
 func (in *inbox) await(t *testing.T, bound time.Duration, ids ...string) {
 	t.Helper()
 	late := time.After(bound)

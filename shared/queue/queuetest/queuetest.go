@@ -1,5 +1,5 @@
-// Package queuetest holds every backend of the queue port to the same promises: what Resume took arrives at least once,
-// comes again until it is acknowledged, whoever dies, and then comes no more.
+// Package queuetest tests that a queue backend keeps the port's guarantees: a message that Resume accepted arrives at
+// least once, is redelivered until it is acknowledged even if consumers die, and then is not delivered again.
 package queuetest
 
 import (
@@ -13,24 +13,24 @@ import (
 	"github.com/countersign-run/countersign/shared/queue"
 )
 
-// Push is what a consumer does with a push request; nil acknowledges it.
+// Push handles a push request; nil acknowledges it.
 type Push = func(ctx context.Context, envelope []byte) error
 
-// Backend is a queue under test, empty at first, with the way its messages are delivered.
+// Backend is a queue under test, empty at first, with a way to consume its messages.
 type Backend struct {
 	Queue queue.Queue
-	// Consume starts one more consumer, which runs until it is killed or the test ends. kill makes it end as kill -9
-	// does: what it had under way is neither acknowledged nor given back. A second kill does nothing.
+	// Consume starts one more consumer, which runs until it is killed or the test ends. kill stops it as kill -9 does:
+	// the message that it is handling is neither acknowledged nor returned. A second kill does nothing.
 	Consume func(t *testing.T, push Push) (kill func())
 }
 
-// Suite says how a backend is tested.
+// Suite configures the tests of a backend.
 type Suite struct {
 	Open func(t *testing.T) Backend
-	// Redelivers is a time within which a message comes again, also one whose consumer has died; Quiet is a time after
-	// which one that did not come again will not.
+	// Redelivers is a time within which a message is redelivered, also one whose consumer has died. Quiet is a time
+	// after which a message that was not redelivered will not be.
 	Redelivers, Quiet time.Duration
-	// In runs each test, in a bubble of testing/synctest where that is possible; nil runs it directly.
+	// In runs each test, in a bubble of [testing/synctest] if that is possible; nil runs it directly.
 	In func(t *testing.T, test func(t *testing.T))
 }
 

@@ -35,7 +35,6 @@ func open(t testing.TB, opts ...option.ClientOption) *firestore.Store {
 }
 
 // A decorator moves the emulator's clock forward: existing versions stay, later ones are later.
-// are later.
 func TestShiftedClock(t *testing.T) {
 	t.Setenv("FIRESTORE_EMULATOR_HOST", emulators.Firestore(t))
 	st, forward := storetest.Shift(open(t))

@@ -95,7 +95,7 @@ func query(t testing.TB, st store.Store, q store.Query) []store.Doc {
 	return docs
 }
 
-// refused checks that the commit fails with the error want, and that the documents of its paths are unchanged.
+// refused checks that the commit fails with the error want and returns no versions.
 func refused(t testing.TB, st store.Store, want error, writes ...store.Write) {
 	t.Helper()
 	versions, err := st.Commit(t.Context(), writes...)
