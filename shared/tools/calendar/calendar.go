@@ -1,6 +1,6 @@
-// Package calendar is the tool calendar_event_create: one event in the primary calendar of the run's owner, after the
-// owner has approved it. The event's id is derived from the action, so that a second insert of the same action is
-// refused by the calendar itself, and a lost answer is settled by asking for that id.
+// Package calendar provides the tool calendar_event_create: one event in the primary calendar of the run's owner, after
+// the owner has approved it. The event's id is derived from the action, so that the calendar itself refuses a second
+// insert of the same action, and a lost answer is settled by reading the event of that id.
 package calendar
 
 import (
@@ -18,7 +18,7 @@ import (
 // Name is the tool's name for the model.
 const Name = "calendar_event_create"
 
-// Limits of an event.
+// The limits of an event.
 const (
 	MaxAttendees   = 20
 	MaxSummary     = 1024 // octets
@@ -27,14 +27,14 @@ const (
 	MaxInstances   = 400                   // of a recurring event
 	MaxLength      = 14 * 24 * time.Hour   // of one event
 	MaxPast        = 366 * 24 * time.Hour  // how long ago an event may begin
-	MaxFuture      = 3653 * 24 * time.Hour // how far ahead an event, or the last of its repetitions, may begin
+	MaxFuture      = 3653 * 24 * time.Hour // how far ahead an event, or its last repetition, may begin
 )
 
-// Options of the tool. The zero value works against Google.
+// Options configures the tool. The zero value works with Google.
 type Options struct {
-	Endpoint string           // another server that speaks the Calendar API, with its trailing slash; empty is Google's
-	Timeout  time.Duration    // of one call; 0 is 20 s
-	Now      func() time.Time // the clock that dates are judged by; nil is time.Now
+	Endpoint string           // another server that implements the Calendar API, with its trailing slash; empty means Google's
+	Timeout  time.Duration    // of one call; 0 means 20 s
+	Now      func() time.Time // the clock for the limits of dates; nil means time.Now
 }
 
 // Args are the tool's arguments.
@@ -53,16 +53,17 @@ type Args struct {
 	CalendarID  string   `json:"calendarId,omitempty" jsonschema:"Only primary, the user's own calendar."`
 }
 
-// Created is the tool's answer.
+// Created is the tool's result.
 type Created struct {
 	EventID  string `json:"eventId"`
 	HTMLLink string `json:"htmlLink,omitempty"`
 	MeetLink string `json:"meetLink,omitempty"`
-	// Cancelled says that the event was made, and was deleted by its owner before we looked. It is not made again.
+	// Cancelled reports that the event was created, and deleted by its owner before it was read. It is not created
+	// again.
 	Cancelled bool `json:"cancelled,omitempty"`
 }
 
-// New makes the tool.
+// New returns the tool.
 func New(accounts google.Accounts, o Options) *tool.Tool {
 	if o.Now == nil {
 		o.Now = time.Now

@@ -15,24 +15,24 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/internal/google"
 )
 
-// actionProperty is the private property by which an event is known as ours.
+// actionProperty is the private property that identifies the event of an action.
 const actionProperty = "countersignAction"
 
-// creator carries calls out.
+// creator executes calls.
 type creator struct {
 	accounts google.Accounts
 	endpoint string
 	timeout  time.Duration
 }
 
-// eventID is derived from the action: 52 characters of lower-case base32hex, which is what the API takes as a client's
-// id (Calendar API, Events resource: 5 to 1024 of a-v and 0-9).
+// eventID returns the id of the action's event: 52 characters of lower-case base32hex, which the API accepts as a
+// client's id (Calendar API, Events resource: 5 to 1024 of a-v and 0-9).
 func eventID(action string) string {
 	sum := sha256.Sum256([]byte(action))
 	return strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:]))
 }
 
-// service is Google's client, acting as the call's user in the account that the call was approved for.
+// service returns Google's client, acting as the call's user in the account for which the call was approved.
 func (c *creator) service(ctx context.Context, call tool.Call) (*calendarapi.Service, error) {
 	client, err := google.Client(ctx, c.accounts, call)
 	if err != nil {
@@ -49,7 +49,7 @@ func (c *creator) service(ctx context.Context, call tool.Call) (*calendarapi.Ser
 	return svc, nil
 }
 
-// insert creates the event. An id that is taken is looked at: if the event is this action's own, it is the answer.
+// insert creates the event. If the id is taken by this action's own event, that event is the result.
 func (c *creator) insert(ctx context.Context, call tool.Call, a Args) (Created, error) {
 	svc, err := c.service(ctx, call)
 	if err != nil {
@@ -75,8 +75,8 @@ func (c *creator) insert(ctx context.Context, call tool.Call, a Args) (Created, 
 	return created(ev), nil
 }
 
-// failed reads a failed insert. A second insert of the same id makes no second event, but whether to try again is for
-// settle to say, unless the failure itself proves that nothing happened.
+// failed evaluates a failed insert. A second insert of the same id creates no second event, but settle decides whether
+// to try again, unless the failure itself proves that nothing happened.
 func (c *creator) failed(ctx context.Context, svc *calendarapi.Service, id, action string, f google.Failure) (Created, error) {
 	const call = "calendar.events.insert"
 	switch f.Proof {
@@ -94,7 +94,7 @@ func (c *creator) failed(ctx context.Context, svc *calendarapi.Service, id, acti
 	return Created{}, f.Unclear(call, "Google Calendar did not say whether the event was created.")
 }
 
-// settle asks for the event by its id.
+// settle reads the event by its id.
 func (c *creator) settle(ctx context.Context, call tool.Call, _ Args) (tool.Verdict, Created, string, error) {
 	svc, err := c.service(ctx, call)
 	if err != nil {
@@ -117,7 +117,8 @@ func (c *creator) settle(ctx context.Context, call tool.Call, _ Args) (tool.Verd
 	return tool.Unknown, Created{}, "Your calendar holds another event under the id of this one. Please look into your calendar.", nil
 }
 
-// cannotAsk is the verdict where the calendar did not answer: unknown where only the user can mend it, else later.
+// cannotAsk returns the verdict if the calendar did not answer: unknown if only the user can resolve that, else an
+// error, after which the caller asks again.
 func cannotAsk(err error) (tool.Verdict, Created, string, error) {
 	f := google.Read(err)
 	if f.Proof == google.NoAccess || f.Proof == google.Refused {
@@ -126,8 +127,8 @@ func cannotAsk(err error) (tool.Verdict, Created, string, error) {
 	return "", Created{}, "", tool.Transient(f.Fault("calendar.events.get", "Google Calendar could not be asked whether the event was created."))
 }
 
-// own reports whether the event is the action's. Of a deleted event only the id is guaranteed, and nobody else derives
-// that id; so there a missing property is no objection, while a different one is.
+// own reports whether the event is the action's. Of a deleted event only the id is guaranteed to be there, and no other
+// program derives that id; so a missing property is accepted there, and a different one is not.
 func own(ev *calendarapi.Event, id, action string) bool {
 	if ev == nil || ev.Id != id {
 		return false

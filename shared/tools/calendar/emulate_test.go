@@ -25,7 +25,7 @@ func (o owner) Client(context.Context, string, tool.Place) (*http.Client, error)
 	return o.client, nil
 }
 
-// emulated is the tool in front of an emulator that is not ours, with the scopes, and the calendar's owner beside.
+// emulated returns the tool with a third-party emulator and the scopes, and a client of the calendar's owner.
 func emulated(t *testing.T, e *emulate.Emulator, scopes ...string) *world {
 	t.Helper()
 	c, endpoint := e.Client(t, scopes...), e.URL+"/calendar/v3/"
@@ -38,7 +38,7 @@ func emulated(t *testing.T, e *emulate.Emulator, scopes ...string) *world {
 	return w
 }
 
-// titled is a call that makes an event of this title.
+// titled returns a call that creates an event of this title.
 func titled(t *testing.T, w *world, title string) tool.Call {
 	t.Helper()
 	args, err := w.tool.Normalize(with(map[string]any{"summary": title, "attendees": []string{"a@example.com"}, "location": "Room 1"}))
@@ -48,7 +48,7 @@ func titled(t *testing.T, w *world, title string) tool.Call {
 	return tool.Call{UID: "u", ActionID: "action of " + title, Args: args}
 }
 
-// made are the events of the title, as the emulator lists them.
+// made returns the events of the title, as the emulator lists them.
 func made(t *testing.T, w *world, title string) (found []*calendarapi.Event) {
 	t.Helper()
 	list, err := w.owner.Events.List("primary").MaxResults(2500).Do()
@@ -83,7 +83,8 @@ func TestAnotherCalendarTakesWhatWasApproved(t *testing.T) {
 	}
 }
 
-// TestAnotherCalendarsFaultsAreSettled is reliability §2, the table "How C18-C20 are settled", column "Calendar".
+// TestAnotherCalendarsFaultsAreSettled implements reliability §2, the table "How C18-C20 are settled", column
+// "Calendar".
 func TestAnotherCalendarsFaultsAreSettled(t *testing.T) {
 	const insert, get, readonly = "calendar.events.insert", "calendar.events.get", calendarapi.CalendarReadonlyScope
 	e := emulate.Start(t)

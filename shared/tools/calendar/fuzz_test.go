@@ -13,8 +13,8 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/calendar"
 )
 
-// FuzzNormalize holds that what is accepted is a fixed point, names the moments that were asked for, within the limits,
-// and is shown with the number of times that it takes place.
+// FuzzNormalize checks that accepted arguments are a fixed point, name the requested times within the limits, and are
+// shown with the number of times that the event takes place.
 func FuzzNormalize(f *testing.F) {
 	f.Add("2027-01-05T10:00:00", "2027-01-05T11:00:00", "Europe/Berlin", "RRULE:FREQ=WEEKLY;COUNT=3", false)
 	f.Add("2027-01-05", "2027-01-06", "", "RRULE:FREQ=YEARLY;UNTIL=20300105", true)
@@ -59,7 +59,7 @@ func FuzzNormalize(f *testing.F) {
 	})
 }
 
-// meant holds that a time in its canonical form is the moment that was written, and shows the clock of its zone.
+// meant checks that a time in its canonical form is the moment that was written, and shows the local time of its zone.
 func meant(t *testing.T, in, canonical string, a calendar.Args) time.Time {
 	t.Helper()
 	layout := map[bool]string{false: time.RFC3339, true: time.DateOnly}[a.AllDay]
@@ -91,7 +91,8 @@ var (
 	part  = regexp.MustCompile(`(COUNT|UNTIL|BYDAY|BYMONTH)=([^;]+)`)
 )
 
-// repeats holds what is said of a recurring event to its rule: how often, and whether the last date is one that it may name.
+// repeats compares the preview of a recurring event with its rule: the number of dates, and whether the last date is
+// one that the rule allows.
 func repeats(t *testing.T, a calendar.Args, shown string) {
 	t.Helper()
 	words, rule, _ := strings.Cut(shown, "\n")
@@ -126,7 +127,7 @@ func repeats(t *testing.T, a calendar.Args, shown string) {
 	}
 }
 
-// field is what a preview shows under the label, or under its plural.
+// field returns the preview's value under the label, or under its plural.
 func field(p tool.Preview, label string) string {
 	for _, f := range p.Fields {
 		if f.Label == label || f.Label == label+"s" {

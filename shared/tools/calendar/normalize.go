@@ -9,8 +9,8 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 )
 
-// normalize checks what the schema cannot say and writes each time with its offset, so that the approved bytes name one
-// moment.
+// normalize checks what the schema cannot express, and writes each time with its offset, so that the approved bytes
+// name one moment.
 func normalize(a Args, now time.Time) (Args, error) {
 	if a.CalendarID != "" && a.CalendarID != "primary" {
 		e := fault.New(fault.Policy, fault.CodeForbidden, "Events are made in your own primary calendar only.")

@@ -18,7 +18,7 @@ func newTool() *tool.Tool {
 	return calendar.New(nil, calendar.Options{Now: func() time.Time { return today }})
 }
 
-// with gives arguments: those of an ordinary hour, changed.
+// with returns the arguments of an ordinary one-hour event, with changes.
 func with(change map[string]any) json.RawMessage {
 	args := map[string]any{"summary": "x", "start": "2027-01-05T10:00:00Z", "end": "2027-01-05T11:00:00Z"}
 	for k, v := range change {
@@ -157,7 +157,7 @@ func TestAttendeesAreToldUnlessSaidOtherwise(t *testing.T) {
 	}
 }
 
-// shown is a preview as one text.
+// shown returns a preview as one string.
 func shown(t *testing.T, change map[string]any) string {
 	t.Helper()
 	tl := newTool()

@@ -13,7 +13,7 @@ import (
 
 const longDay = "Monday, 2 January 2006"
 
-// preview shows the event as it will stand in the calendar, and what will be mailed to whom.
+// preview shows the event as the calendar will show it, and who will be mailed.
 func preview(a Args, now time.Time) tool.Preview {
 	v := view{Preview: tool.Preview{Title: "Create a calendar event"}}
 	if n := len(a.Attendees); n > 0 {
@@ -31,7 +31,7 @@ func preview(a Args, now time.Time) tool.Preview {
 	return v.Preview
 }
 
-// view is a preview in the making.
+// view is a preview under construction.
 type view struct{ tool.Preview }
 
 func (v *view) warn(format string, args ...any) {
@@ -60,7 +60,7 @@ func (v *view) text(label, s string, long bool) {
 	}
 }
 
-// times shows when it is, on the clocks of the event's zone. The arguments were normalised, so they parse.
+// times shows the event's times in its time zone. The arguments were normalised, so they parse.
 func (v *view) times(a Args, now time.Time) {
 	s, err := parseSpan(a)
 	if err != nil {
@@ -138,7 +138,7 @@ func (v *view) people(a Args) {
 	}[a.SendUpdates])
 }
 
-// links shows where the links of the description lead: a calendar shows the description as HTML.
+// links shows the targets of the description's links: a calendar displays the description as HTML.
 func (v *view) links(s string) {
 	var targets []string
 	for _, l := range visible.Links(s) {

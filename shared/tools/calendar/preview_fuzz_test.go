@@ -10,8 +10,9 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/previewtest"
 )
 
-// FuzzPreview holds that whatever event is approved was shown: everyone invited, each at the beginning of a line, and every
-// character of title, place and description, with nothing raw that cannot be seen. Addresses are given with commas.
+// FuzzPreview checks that the preview shows whatever event is approved: everyone invited, each at the beginning of a
+// line, and every character of title, place and description, with every invisible character escaped. The fuzzer's
+// addresses are separated by commas.
 func FuzzPreview(f *testing.F) {
 	f.Add("x", "", "", "", "")
 	f.Add("a\u202eb", "Room\u200b1", "<a href='https://e.example/\u2066'>Join</a>", "a@example.com,b@xn--exmple-4nf.com", "none")

@@ -14,7 +14,7 @@ import (
 
 const maxRule = 200 // octets
 
-// ruleParts are the parts of an RRULE that are taken, a subset of RFC 5545 §3.3.10: no repetition within a day.
+// ruleParts are the accepted parts of an RRULE, a subset of RFC 5545 §3.3.10 without repetition within a day.
 var ruleParts = map[string]*regexp.Regexp{
 	"FREQ":       regexp.MustCompile(`^(DAILY|WEEKLY|MONTHLY|YEARLY)$`),
 	"INTERVAL":   regexp.MustCompile(`^[1-9]\d{0,2}$`),
@@ -31,14 +31,14 @@ func list(item string) *regexp.Regexp {
 	return regexp.MustCompile(`^` + item + `(,` + item + `){0,30}$`)
 }
 
-// series is a recurring event, worked out.
+// series is an expanded recurrence rule.
 type series struct {
 	rule  map[string]string
-	dates []time.Time // when the rule says that it takes place, at most MaxInstances
+	dates []time.Time // the rule's dates, at most MaxInstances
 }
 
-// expand reads a rule and works out its dates from the start on. The start itself takes place whether the rule names it
-// or not. Its errors are ValidationErrors that name the field.
+// expand parses a rule and computes its dates from the start on. The start is a date of the event whether or not the
+// rule includes it. Its errors are ValidationErrors that name the field.
 func expand(line string, start time.Time, allDay bool) (series, error) {
 	bad := func(format string, args ...any) (series, error) {
 		return series{}, fault.Invalid("recurrence", format, args...)
@@ -60,8 +60,8 @@ func expand(line string, start time.Time, allDay bool) (series, error) {
 	if opts.Count > 0 {
 		most = min(most, opts.Count)
 	}
-	// COUNT is counted here, so that a rule may not reach farther than our own end. For a date that never comes the
-	// library searches up to the year 9999, which takes it a tenth of a second at most.
+	// COUNT is applied here and not by the library, so that a rule cannot reach beyond MaxFuture. For a date that never
+	// comes, the library searches up to the year 9999, which takes a tenth of a second at most.
 	opts.Count, opts.Dtstart = 0, start
 	if opts.Until.IsZero() || opts.Until.After(horizon) {
 		opts.Until = horizon
@@ -90,7 +90,7 @@ func expand(line string, start time.Time, allDay bool) (series, error) {
 	return s, nil
 }
 
-// parseRule gives the parts of a rule, or says why it is none.
+// parseRule returns the parts of a rule, or the reason why it is invalid.
 func parseRule(line string) (map[string]string, string) {
 	text, ok := strings.CutPrefix(line, "RRULE:")
 	if !ok || len(line) > maxRule {
@@ -126,7 +126,7 @@ var (
 	weekdays = map[string]string{"MO": "Monday", "TU": "Tuesday", "WE": "Wednesday", "TH": "Thursday", "FR": "Friday", "SA": "Saturday", "SU": "Sunday"}
 )
 
-// words says the rule in a sentence, with the dates that it comes to.
+// words describes the rule in a sentence, with its dates.
 func (s series) words(layout string) string {
 	unit := units[s.rule["FREQ"]]
 	b := "Every " + unit

@@ -20,12 +20,12 @@ import (
 
 const scope = "https://www.googleapis.com/auth/calendar.events"
 
-// world is a local Calendar with a tool in front of it, and its owner's own client beside.
+// world is a local Calendar with a tool that uses it, and a client of its owner.
 type world struct {
 	*localgoogle.Server
 	tool   *tool.Tool
 	owner  *calendarapi.Service
-	mu     sync.Mutex                     // a call that was given up may still be on its way when the next comes
+	mu     sync.Mutex                     // an abandoned call may still be on its way when the next one comes
 	faults map[string][]localgoogle.Fault // by operation, used up in order
 }
 
@@ -67,7 +67,7 @@ func call(t *testing.T, w *world) tool.Call {
 	return tool.Call{UID: "good", ActionID: "action_0123456789", Args: args}
 }
 
-// carryOut does what the loop does.
+// carryOut executes a call as the loop does.
 func (w *world) carryOut(t *testing.T, c tool.Call) (string, json.RawMessage, error) {
 	t.Helper()
 	var err error
@@ -106,7 +106,7 @@ func status(code int, reason string) localgoogle.Fault {
 
 func kind(k localgoogle.Kind) localgoogle.Fault { return localgoogle.Fault{Kind: k} }
 
-// TestEveryFaultIsSettled is reliability §2, the table "How C18-C20 are settled", column "Calendar".
+// TestEveryFaultIsSettled implements reliability §2, the table "How C18-C20 are settled", column "Calendar".
 func TestEveryFaultIsSettled(t *testing.T) {
 	const insert, get = "calendar.events.insert", "calendar.events.get"
 	for name, c := range map[string]struct {
@@ -170,7 +170,7 @@ func TestTheSameActionMakesOneEventHoweverOften(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := w.tool.Execute(t.Context(), c) // 409, and it is our own (PR-011)
+	again, err := w.tool.Execute(t.Context(), c) // 409, and the event is the action's own (PR-011)
 	if err != nil || string(again) != string(first) || len(w.Events()) != 1 {
 		t.Errorf("again = %s, %v with %d events; want %s and 1", again, err, len(w.Events()), first)
 	}

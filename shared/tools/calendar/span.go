@@ -8,14 +8,14 @@ import (
 	"github.com/countersign-run/countersign/shared/timezone"
 )
 
-// span is the event's time. All-day events are dates: midnight UTC, the end being the first day after the event.
+// span is the time of an event. All-day events are dates: midnight UTC, and the end is the day after the event.
 type span struct {
 	start, end time.Time
 	allDay     bool
 }
 
 var (
-	// time.Parse takes a comma for the decimal point, and more.
+	// time.Parse also accepts a comma as the decimal point, and more.
 	moment = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.0{1,9})?(Z|[+-](0\d|1[0-4]):[0-5]\d)$`)
 	clock  = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}$`)
 	day    = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}$`)
@@ -34,7 +34,7 @@ func parseSpan(a Args) (s span, err error) {
 	return s, err
 }
 
-// loadZone gives nil without a name.
+// loadZone returns the zone, or nil if the name is empty.
 func loadZone(name string) (*time.Location, error) {
 	if name == "" {
 		return nil, nil
@@ -76,8 +76,8 @@ func parsed(field, layout, s string) (time.Time, error) {
 	return t, nil
 }
 
-// inZone reads the clock of t in the zone. In spring an hour is missing: time.Date would move the event silently. In
-// autumn an hour comes twice: the first of the two is meant, which is the one before the clocks go back.
+// inZone interprets the clock reading of t in the zone. In spring an hour is missing: time.Date would move the event
+// silently. In autumn an hour occurs twice: the first of the two is meant, before the clocks go back.
 func inZone(field string, t time.Time, zone *time.Location) (time.Time, error) {
 	found := occurrences(t, zone)
 	if len(found) == 0 {
@@ -86,11 +86,12 @@ func inZone(field string, t time.Time, zone *time.Location) (time.Time, error) {
 	return found[0], nil
 }
 
-// occurrences are the moments, in order, at which the zone's clocks show the clock of t.
+// occurrences returns the moments, in order, at which the zone's clocks show the clock reading of t.
 func occurrences(t time.Time, zone *time.Location) []time.Time {
 	wall := time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), 0, time.UTC)
 	var found []time.Time
-	// No zone changes twice within two days, so the offsets of the day before and the day after are all there are.
+	// No zone changes its offset twice within two days, so the offsets of the day before and the day after are the only
+	// candidates.
 	for _, near := range []time.Duration{-24 * time.Hour, 24 * time.Hour} {
 		_, offset := wall.Add(near).In(zone).Zone()
 		at := wall.Add(-time.Duration(offset) * time.Second).In(zone)

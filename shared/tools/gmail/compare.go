@@ -11,34 +11,34 @@ import (
 	"strings"
 
 	"github.com/emersion/go-message"
-	_ "github.com/emersion/go-message/charset" // Gmail may store a text in another character set than it was given in.
+	_ "github.com/emersion/go-message/charset" // Gmail may store a text in another character set than the one in which it was sent.
 )
 
-// meaning is what a message says and to whom, with nothing left out but what a mail server writes itself. Gmail keeps a
-// message with headers of its own, in another order, folded and encoded anew, so its bytes are not the approved ones.
+// meaning is the content of a message and its recipients, without what a mail server adds itself. Gmail stores a
+// message with headers of its own, in another order, refolded and re-encoded, so its bytes are not the approved ones.
 type meaning struct {
-	Headers map[string][]string // by lower-case name: addresses, decoded text, or the value as it stands
+	Headers map[string][]string // by lower-case name: addresses, decoded text, or the raw value
 	Parts   []node              // the tree of parts from the top
 }
 
-// node is a part: a text, or what holds others.
+// node is a part: a text, or a container of other parts.
 type node struct {
 	Path string // where it is in the tree
 	Kind string
-	Body string // of a text: its line ends as line feeds, without blanks at the end
-	More string // whatever else its headers say: a file name, a disposition
+	Body string // of a text: lines end with a line feed, trailing blanks are removed
+	More string // the rest of its headers: a file name, a disposition
 }
 
-// The headers that mail servers write: RFC 5321 §4.4 (Received), RFC 5322 §3.6 (Date, Message-ID), RFC 2045 §4 (MIME-Version),
-// and Google's own.
+// The headers that mail servers write: RFC 5321 §4.4 (Received), RFC 5322 §3.6 (Date, Message-ID), RFC 2045 §4
+// (MIME-Version), and Google's own.
 var (
 	stamps       = []string{"received", "date", "message-id", "mime-version"}
 	ownedByThem  = []string{"x-gm-", "x-google-"}
 	addressLists = []string{"from", "sender", "reply-to", "to", "cc", "bcc"}
 )
 
-// same reports whether a stored message still says what was approved: equal bytes, or equal meaning. A dropped action
-// header is no difference; another one is, and so is everything that was added but a server's own stamps.
+// same reports whether a stored message has the approved content: equal bytes, or equal meaning. A missing action
+// header is no difference; another one is, and so is everything that was added except a server's own headers.
 func same(approved, stored []byte) bool {
 	if bytes.Equal(approved, stored) {
 		return true
@@ -54,7 +54,8 @@ func same(approved, stored []byte) bool {
 	return maps.EqualFunc(a.Headers, s.Headers, slices.Equal) && slices.Equal(a.Parts, s.Parts)
 }
 
-// sameFrom is same for a message of the account. Where its address is not known, Gmail's own From is no difference.
+// sameFrom is same for a message of the account. If the account's address is not known, the From that Gmail adds is no
+// difference.
 func sameFrom(account string, approved, stored []byte) bool {
 	if account != "" {
 		return same(approved, stored)
@@ -98,7 +99,7 @@ func read(raw []byte) (m meaning, err error) {
 	return m, err
 }
 
-// headerSays is what one field says; nothing for an empty list of addresses.
+// headerSays returns the content of one field; nothing for an empty list of addresses.
 func headerSays(key, value string) ([]string, error) {
 	switch {
 	case slices.Contains(addressLists, key):
@@ -110,7 +111,7 @@ func headerSays(key, value string) ([]string, error) {
 	return []string{strings.Join(strings.Fields(value), " ")}, nil
 }
 
-// addresses are those of a field, the domains in lower case, without names.
+// addresses returns the addresses of a field, with the domains in lower case and without names.
 func addresses(value string) (out []string, err error) {
 	if strings.TrimSpace(value) == "" {
 		return nil, nil
@@ -126,7 +127,7 @@ func addresses(value string) (out []string, err error) {
 	return out, nil
 }
 
-// readPart reads a part. Its character set, transfer encoding and boundary are how it is written and not what it says.
+// readPart reads a part. Its character set, transfer encoding and boundary are its encoding and not its content.
 func readPart(path []int, e *message.Entity) (node, error) {
 	kind, params, err := e.Header.ContentType()
 	if err != nil {
@@ -148,7 +149,7 @@ func readPart(path []int, e *message.Entity) (node, error) {
 	return n, err
 }
 
-// more is what a part's headers say beside its type and encoding; of the message itself only those about its content.
+// more returns a part's headers except its type and encoding; of the message itself, only those about its content.
 func more(e *message.Entity, inner bool) string {
 	var b strings.Builder
 	seen := map[string]bool{}

@@ -16,7 +16,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/internal/google"
 )
 
-// handle is what is recorded before a draft is sent.
+// handle is recorded before a draft is sent.
 type handle struct {
 	Draft  string `json:"draft"`
 	Thread string `json:"thread,omitempty"`
@@ -28,8 +28,8 @@ func digest(raw []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// createDraft makes the draft. Whatever fails, nobody is reached: a draft whose answer was lost stays in the mailbox of
-// its owner, so every failure that may pass is one to try again.
+// createDraft creates the draft. No failure here can reach a recipient: a draft whose answer was lost stays in its
+// owner's mailbox, so every temporary failure may be retried.
 func (s *sender) createDraft(ctx context.Context, c tool.Call, a Args) (string, error) {
 	raw, err := build(a, c)
 	if err != nil {
@@ -60,7 +60,7 @@ func encode(raw []byte, a Args) *gmailapi.Message {
 	return &gmailapi.Message{Raw: base64.URLEncoding.EncodeToString(raw), ThreadId: a.ThreadID}
 }
 
-// retriable is a failure of a call that reaches nobody.
+// retriable returns the error of a failed call that reaches no recipient.
 func retriable(f google.Failure, call, what string) error {
 	err := f.Fault(call, what)
 	switch f.Proof {
@@ -70,9 +70,9 @@ func retriable(f google.Failure, call, what string) error {
 	return tool.Transient(err)
 }
 
-// sendDraft sends the approved message as the draft. A draft that its owner has edited stays where it is. One that is edited
-// after that look goes out as it was approved all the same: drafts.send takes the message with it (guide "Create and send
-// draft emails": "Sending drafts ... with an updated message").
+// sendDraft sends the approved message as the draft. A draft that its owner has edited is not sent. If the owner edits
+// it after that check, the approved message is sent all the same, because drafts.send takes the message as its argument
+// (guide "Create and send draft emails": "Sending drafts ... with an updated message").
 func (s *sender) sendDraft(ctx context.Context, c tool.Call, a Args) (Sent, error) {
 	h, raw, err := approved(c, a)
 	if err != nil {
@@ -103,7 +103,7 @@ func (s *sender) sendDraft(ctx context.Context, c tool.Call, a Args) (Sent, erro
 	return s.proven(ctx, svc, c, raw, sent)
 }
 
-// approved gives the recorded handle and the message that it stands for.
+// approved returns the recorded handle and the approved message that it identifies.
 func approved(c tool.Call, a Args) (h handle, raw []byte, err error) {
 	if err := json.Unmarshal([]byte(c.Handle), &h); err != nil || h.Draft == "" {
 		return h, nil, fault.New(fault.Policy, fault.CodeIntegrity, "There is no draft on record for this mail. Nothing was sent.")
@@ -119,7 +119,7 @@ func approved(c tool.Call, a Args) (h handle, raw []byte, err error) {
 
 var errUnreadable = errors.New("the answer is no message")
 
-// getDraft gives the draft as Gmail stores it.
+// getDraft returns the draft as Gmail stores it.
 func (s *sender) getDraft(ctx context.Context, svc *gmailapi.Service, h handle) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -133,7 +133,7 @@ func (s *sender) getDraft(ctx context.Context, svc *gmailapi.Service, h handle) 
 	return decodeRaw(d.Message)
 }
 
-// decodeRaw gives the bytes of a message that was asked for in the format raw.
+// decodeRaw returns the bytes of a message in the format raw.
 func decodeRaw(m *gmailapi.Message) ([]byte, error) {
 	if m == nil || m.Raw == "" {
 		return nil, errUnreadable

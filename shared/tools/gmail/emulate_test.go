@@ -30,14 +30,14 @@ func (o owner) Client(context.Context, string, tool.Place) (*http.Client, error)
 	return o.client, nil
 }
 
-// emulated is the tool in front of an emulator that is not ours, acting with the scopes.
+// emulated returns the tool with a third-party emulator and the scopes.
 func emulated(t *testing.T, e *emulate.Emulator, endpoint string, mode gmail.Mode, scopes ...string) *world {
 	t.Helper()
 	c := e.Client(t, scopes...)
 	return &world{tool: gmail.New(owner{c}, gmail.Options{Mode: mode, Endpoint: endpoint, Timeout: 10 * time.Second})}
 }
 
-// mailbox are the messages with the label that carry the action's id, as the emulator keeps them.
+// mailbox returns the messages with the label that carry the action's id, as the emulator stores them.
 func mailbox(t *testing.T, e *emulate.Emulator, label, action string) (found [][]byte) {
 	t.Helper()
 	svc, err := gmailapi.NewService(t.Context(), option.WithHTTPClient(e.Client(t, all)), option.WithEndpoint(e.URL+"/"))
@@ -107,7 +107,8 @@ func TestAnotherGmailTakesWhatWasApproved(t *testing.T) {
 	}
 }
 
-// TestAnotherGmailsFaultsAreSettled is reliability §2, the table "How C18-C20 are settled", both columns of Gmail.
+// TestAnotherGmailsFaultsAreSettled implements reliability §2, the table "How C18-C20 are settled", both columns of
+// Gmail.
 func TestAnotherGmailsFaultsAreSettled(t *testing.T) {
 	const create, get, draftSend, messageSend = "gmail.drafts.create", "gmail.drafts.get", "gmail.drafts.send", "gmail.messages.send"
 	e := emulate.Start(t)
@@ -157,7 +158,7 @@ func TestAnotherGmailsFaultsAreSettled(t *testing.T) {
 	}
 }
 
-// key makes a name fit for an action's id.
+// key converts a name to a valid action id.
 func key(name string) string {
 	b := []byte(name)
 	for i, c := range b {
@@ -168,8 +169,8 @@ func key(name string) string {
 	return string(b)
 }
 
-// TestAnAnswerThatCannotBeReadIsNoFailure meets the emulator as it is: it stores the mail and answers with a number that
-// Google's client cannot read. That the mail was refused must not be concluded, nor may it be sent again.
+// TestAnAnswerThatCannotBeReadIsNoFailure uses the emulator as it is: it stores the mail and answers with a number that
+// Google's client cannot decode. The tool must neither conclude that the mail was refused nor send it again.
 func TestAnAnswerThatCannotBeReadIsNoFailure(t *testing.T) {
 	e := emulate.Start(t)
 	w := emulated(t, e, e.Direct+"/", gmail.Direct, send)

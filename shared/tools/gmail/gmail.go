@@ -1,8 +1,9 @@
-// Package gmail is the tool gmail_send: one e-mail from the account of the run's owner, after the owner has approved it.
+// Package gmail provides the tool gmail_send: one e-mail from the account of the run's owner, after the owner has
+// approved it.
 //
-// In draft mode the approved message is made a draft, the draft's id is recorded, and the draft is sent. A draft can be
-// sent once, so whether it is still there settles most crashes (reliability §0, findings 1 to 3). In direct mode the
-// message is sent in one call with a smaller scope, and a call whose outcome was lost is for a person to settle.
+// In draft mode, the approved message is saved as a draft, the draft's id is recorded, and the draft is sent. A draft
+// can be sent once, so whether it still exists settles most crashes (reliability §0, findings 1 to 3). In direct mode,
+// the message is sent in one call with a smaller scope, and a person has to settle a call whose outcome was lost.
 package gmail
 
 import (
@@ -31,17 +32,17 @@ type Mode string
 
 // The modes.
 const (
-	Draft  Mode = "draft"  // make a draft, then send it: scope gmail.compose, exactly once
-	Direct Mode = "direct" // send in one call: scope gmail.send; an unclear outcome is for a person
+	Draft  Mode = "draft"  // create a draft, then send it: scope gmail.compose, exactly once
+	Direct Mode = "direct" // send in one call: scope gmail.send; a person settles an unclear outcome
 )
 
-// Options of the tool. The zero value is draft mode against Google.
+// Options configures the tool. The zero value is draft mode with Google.
 type Options struct {
 	Mode     Mode
-	Endpoint string        // another server that speaks the Gmail API, with its trailing slash; empty is Google's
-	Timeout  time.Duration // of one call; 0 is 20 s
-	// InferSent takes a draft that is gone, and that the mailbox cannot be asked about, as sent. It may also have been
-	// deleted by its owner, so the default is false: a person is asked.
+	Endpoint string        // another server that implements the Gmail API, with its trailing slash; empty means Google's
+	Timeout  time.Duration // of one call; 0 means 20 s
+	// InferSent treats a draft that no longer exists as sent, if the mailbox cannot be searched for the message. The
+	// owner may also have deleted it, so the default is false: a person is asked.
 	InferSent bool
 }
 
@@ -57,21 +58,21 @@ type Args struct {
 	InReplyTo string   `json:"inReplyTo,omitempty" jsonschema:"The Message-ID, with its angle brackets, that this answers."`
 }
 
-// Sent is the tool's answer.
+// Sent is the tool's result.
 type Sent struct {
-	MessageID string `json:"messageId,omitempty"` // Gmail's id of the sent message; absent when it is inferred
+	MessageID string `json:"messageId,omitempty"` // Gmail's id of the sent message; absent if Inferred
 	ThreadID  string `json:"threadId,omitempty"`
-	Inferred  bool   `json:"inferred,omitempty"` // whether it is inferred from the draft's absence that it was sent
-	Proof     string `json:"proof,omitempty"`    // what is known of the message that was sent: ReadBack or NotReadBack
+	Inferred  bool   `json:"inferred,omitempty"` // whether the draft's absence is the only evidence that it was sent
+	Proof     string `json:"proof,omitempty"`    // whether the sent message was verified: ReadBack or NotReadBack
 }
 
-// What is known of a message that was sent.
+// The values of Sent.Proof.
 const (
 	ReadBack    = "sent as approved, and read back"
-	NotReadBack = "sent as approved, not read back" // the account does not let us read, or Gmail did not answer
+	NotReadBack = "sent as approved, not read back" // the scopes do not allow reading, or Gmail did not answer
 )
 
-// New makes the tool. It panics on a mode that does not exist.
+// New returns the tool. It panics if the mode is unknown.
 func New(accounts google.Accounts, o Options) *tool.Tool {
 	s := &sender{accounts: accounts, endpoint: o.Endpoint, timeout: cmp.Or(o.Timeout, google.Timeout), inferSent: o.InferSent}
 	d := tool.Def[Args, Sent]{
@@ -114,7 +115,7 @@ func refine(s *jsonschema.Schema) {
 	p["inReplyTo"].MaxLength = jsonschema.Ptr(250)
 }
 
-// revise drops the HTML version where the user has edited the text alone: most mail programs would show the old words.
+// revise drops the HTML version if the user has edited only the text: most mail programs would show the old words.
 func revise(before, edited Args) Args {
 	if edited.Body != before.Body && edited.HTMLBody == before.HTMLBody {
 		edited.HTMLBody = ""
@@ -122,16 +123,16 @@ func revise(before, edited Args) Args {
 	return edited
 }
 
-// recipients are all addresses, each once: a copy reaches a person just as well.
+// recipients returns all addresses, each once, those of copies included.
 func (a Args) recipients() []string { return slices.Concat(a.To, a.Cc, a.Bcc) }
 
-// summary stands in the thread, which its owner alone reads.
+// summary is shown in the thread, which only its owner can read.
 func summary(a Args) string {
 	subject, _ := visible.Line(a.Subject)
 	return fmt.Sprintf("Sent “%s” to %s.", subject, strings.Join(a.recipients(), ", "))
 }
 
-// sender carries calls out.
+// sender executes calls.
 type sender struct {
 	accounts  google.Accounts
 	endpoint  string
@@ -139,7 +140,7 @@ type sender struct {
 	inferSent bool
 }
 
-// service is Google's client, acting as the call's user in the account that the call was approved for.
+// service returns Google's client, acting as the call's user in the account for which the call was approved.
 func (s *sender) service(ctx context.Context, c tool.Call) (*gmailapi.Service, error) {
 	client, err := google.Client(ctx, s.accounts, c)
 	if err != nil {

@@ -18,14 +18,14 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// actionHeader carries the action's id with the message: by it a sent message can be told from all others, which its
-// Message-ID cannot, since Gmail writes a new one (reliability §0.1).
+// actionHeader carries the action's id with the message and identifies a sent message. The Message-ID cannot, since
+// Gmail writes a new one (reliability §0.1).
 const actionHeader = "X-Countersign-Action"
 
 var validAction = regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`)
 
-// build makes the message of a call (RFC 5322, RFC 2045). The same call gives the same bytes each time: Gmail adds the date and
-// the Message-ID, and the sender where the account's address is not known.
+// build returns the message of a call (RFC 5322, RFC 2045). The same call always has the same bytes: Gmail adds the
+// date and the Message-ID, and the sender if the account's address is not known.
 func build(a Args, c tool.Call) ([]byte, error) {
 	action := c.ActionID
 	if !validAction.MatchString(action) {
@@ -54,7 +54,7 @@ func build(a Args, c tool.Call) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// accountOf is the address of the account that the call was approved for, or empty where it is not known.
+// accountOf returns the address of the account for which the call was approved, or "" if it is not known.
 func accountOf(c tool.Call) string {
 	from, err := address.Normalize(c.Place.Name)
 	if err != nil {
@@ -71,7 +71,7 @@ func unbuilt(err error) error {
 
 func header(a Args, action string) message.Header {
 	var h message.Header
-	// Each field is put on top of the others.
+	// Each field is added above the previous ones.
 	h.Set(actionHeader, action)
 	if a.InReplyTo != "" {
 		h.Set("References", a.InReplyTo)
@@ -129,7 +129,7 @@ func fill(w io.WriteCloser, body string) error {
 	return w.Close()
 }
 
-// boundary cannot stand in a body: quoted-printable never writes "=_".
+// boundary returns a string that cannot occur in a body: quoted-printable never contains "=_".
 func boundary(action string) string {
 	sum := sha256.Sum256([]byte(action))
 	return "=_countersign_" + hex.EncodeToString(sum[:16])
@@ -137,13 +137,13 @@ func boundary(action string) string {
 
 var plainSubject = regexp.MustCompile(`^[!-~]+( [!-~]+)*$`)
 
-// encodeSubject writes a subject so that a reader decodes the very same text. What looks like an encoded word is text,
-// and is encoded so that it stays text; so is what folding could change: a long line, or spaces at its ends.
+// encodeSubject encodes a subject so that a reader decodes exactly the same text. A text that looks like an encoded
+// word is encoded so that it remains text, and so is what folding could change: a long line, or spaces at its ends.
 func encodeSubject(s string) string {
 	if s == "" || len(s) <= 60 && plainSubject.MatchString(s) && !strings.Contains(s, "=?") {
 		return s
 	}
-	// RFC 2047 §2: an encoded word has at most 75 characters, and no rune is cut in two.
+	// RFC 2047 §2: an encoded word has at most 75 characters, and no rune is split.
 	const octets = 45
 	var words []string
 	for len(s) > 0 {

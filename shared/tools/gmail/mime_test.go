@@ -15,7 +15,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// parsed is a message as the standard library reads it, which had no part in building it.
+// parsed is a message as the standard library parses it, independently of the code that built it.
 type parsed struct {
 	header      mail.Header
 	to, cc, bcc []string
@@ -139,7 +139,7 @@ func TestTheMessageReadsBackAsItWasApproved(t *testing.T) {
 	}
 }
 
-// checkLines holds the wire form: ASCII, CRLF, at most 998 octets a line (RFC 5322 §2.1.1).
+// checkLines checks the wire format: ASCII, CRLF, at most 998 octets a line (RFC 5322 §2.1.1).
 func checkLines(t *testing.T, raw []byte) {
 	t.Helper()
 	for _, line := range strings.Split(string(raw), "\r\n") {
@@ -235,7 +235,8 @@ func TestSameSeesEveryChangeThatMatters(t *testing.T) {
 	}
 }
 
-// TestAnUnknownAddressIsGmailsToSet: where Google did not say which address an account has, one sender is Gmail's own.
+// TestAnUnknownAddressIsGmailsToSet checks that a From which Gmail adds is accepted if Google did not say which address
+// the account has.
 func TestAnUnknownAddressIsGmailsToSet(t *testing.T) {
 	raw := mustBuild(t, Args{To: []string{"a@example.com"}, Body: "b"})
 	from := func(s string) []byte { return slices.Concat([]byte(s), raw) }
@@ -245,11 +246,11 @@ func TestAnUnknownAddressIsGmailsToSet(t *testing.T) {
 	}
 }
 
-// ours are the only headers that a message is built with.
+// ours are the only headers of a message that the tool builds.
 var ours = []string{"Bcc", "Cc", "Content-Transfer-Encoding", "Content-Type", "Mime-Version", "Subject", "To", "X-Countersign-Action"}
 
-// FuzzBuild holds that whatever passes normalize reads back with the same recipients, subject and parts, and with no
-// header and no part more.
+// FuzzBuild checks that every message that normalize accepts parses to the same recipients, subject and parts, without
+// any other header or part.
 func FuzzBuild(f *testing.F) {
 	f.Add("a@example.com", "", "b@example.com", "subject", "body", "")
 	f.Add("a@example.com", "c@example.com,d@example.com", "A@Example.com", "=?utf-8?q?x?=", "--b\r\n\r\n.\r\n", "<p>")

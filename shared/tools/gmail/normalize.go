@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 )
 
-// Limits of a message.
+// The limits of a message.
 const (
 	MaxRecipients = 20        // to, cc and bcc together
 	MaxSubject    = 998       // octets, RFC 5322 §2.1.1
@@ -22,8 +22,8 @@ var (
 	messageID = regexp.MustCompile(`^<[A-Za-z0-9.!#$&'*+/=?^_{|}~-]{1,120}@[A-Za-z0-9.-]{1,120}>$`)
 )
 
-// normalize checks what the schema cannot say, and brings addresses and line ends into one form. An address that stands
-// in several lists stays in the first of to, cc and bcc, so that each person is reached and shown once.
+// normalize checks what the schema cannot express, and brings addresses and line ends into one form. An address in
+// several lists is kept in the first of to, cc and bcc, so that each person is reached and shown once.
 func normalize(a Args) (Args, error) {
 	if len(a.To)+len(a.Cc)+len(a.Bcc) > MaxRecipients {
 		return a, fault.Invalid("to", "at most %d recipients in all may stand in to, cc and bcc", MaxRecipients)
@@ -68,7 +68,7 @@ func normalize(a Args) (Args, error) {
 	return a, nil
 }
 
-// text ends lines with a line feed alone and refuses all control characters but that and the tab.
+// text converts line ends to line feeds and refuses all control characters except line feed and tab.
 func text(field, s string) (string, error) {
 	s = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(s)
 	if len(s) > MaxBody {

@@ -14,7 +14,7 @@ import (
 
 func newTool() *tool.Tool { return gmail.New(nil, gmail.Options{}) }
 
-// with gives arguments: those of an ordinary mail, changed; nil takes one away.
+// with returns the arguments of an ordinary mail, with changes; nil removes a field.
 func with(change map[string]any) json.RawMessage {
 	args := map[string]any{"to": []string{"a@example.com"}, "subject": "s", "body": "b"}
 	for k, v := range change {
@@ -98,7 +98,7 @@ func TestEachPersonIsReachedOnce(t *testing.T) {
 	}
 }
 
-// shown is a preview as one text.
+// shown returns a preview as one string.
 func shown(t *testing.T, change map[string]any) string {
 	t.Helper()
 	tl := newTool()

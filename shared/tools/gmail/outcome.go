@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/internal/google"
 )
 
-// sendDirectly sends in one call, which is never repeated where it may have been accepted.
+// sendDirectly sends in one call, and never repeats a call that may have been accepted.
 func (s *sender) sendDirectly(ctx context.Context, c tool.Call, a Args) (Sent, error) {
 	raw, err := build(a, c)
 	if err != nil {
@@ -30,8 +30,8 @@ func (s *sender) sendDirectly(ctx context.Context, c tool.Call, a Args) (Sent, e
 	return s.proven(ctx, svc, c, raw, sent)
 }
 
-// proven reads back what was sent, where the account lets us, and says in the answer whether it could. That Gmail took the
-// approved message is known by now, so nothing that goes wrong here makes it unknown but a message that says something else.
+// proven reads the sent message back, if the scopes allow it, and records in the result whether it could. Gmail has
+// accepted the approved message by now, so no error here makes the outcome unknown except a message with other content.
 func (s *sender) proven(ctx context.Context, svc *gmailapi.Service, c tool.Call, approved []byte, sent Sent) (Sent, error) {
 	sent.Proof = NotReadBack
 	raw, err := s.getSent(ctx, svc, sent.MessageID)
@@ -45,7 +45,7 @@ func (s *sender) proven(ctx context.Context, svc *gmailapi.Service, c tool.Call,
 	return sent, nil
 }
 
-// getSent reads a message, which takes the scope gmail.readonly or a wider one.
+// getSent reads a message, which needs the scope gmail.readonly or a wider one.
 func (s *sender) getSent(ctx context.Context, svc *gmailapi.Service, id string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -56,10 +56,10 @@ func (s *sender) getSent(ctx context.Context, svc *gmailapi.Service, id string) 
 	return decodeRaw(m)
 }
 
-// outcome reads the answer to a call that sends. A refusal, a limit that Google names, and a connection that never came
-// about prove that nothing was sent. Nothing else does: not a 5xx or a timeout, not an answer without an id, and not a
-// draft that is missing now, for it may have been sent a moment ago. limited marks an error after a named limit: where
-// a draft can be asked, it is asked.
+// outcome evaluates the answer to a call that sends. A refusal, a limit that Google names, and a connection that was
+// never established prove that nothing was sent. Nothing else does: not a 5xx or a timeout, not an answer without an
+// id, and not a draft that no longer exists, which may have been sent a moment ago. limited wraps the error after a
+// named limit: in draft mode, the draft is then checked.
 func outcome(m *gmailapi.Message, err error, call string, limited func(error) error) (Sent, error) {
 	if err == nil && m != nil && m.Id != "" {
 		return Sent{MessageID: m.Id, ThreadID: m.ThreadId}, nil
@@ -79,7 +79,7 @@ func outcome(m *gmailapi.Message, err error, call string, limited func(error) er
 	}
 }
 
-// settleDirect cannot tell: the scope for sending alone reads nothing.
+// settleDirect returns Unknown: the scope for sending alone allows no reading.
 func (s *sender) settleDirect(context.Context, tool.Call, Args) (tool.Verdict, Sent, string, error) {
 	return tool.Unknown, Sent{}, "Gmail was asked to send this mail, and its answer was lost or what it sent is not what was approved. Please look into your Sent folder.", nil
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/visible"
 )
 
-// preview shows the whole message: each recipient, the copies too, and both bodies as they would be sent.
+// preview shows the whole message: all recipients, copies included, and both bodies as they would be sent.
 func preview(a Args) tool.Preview {
 	v := view{Preview: tool.Preview{Title: fmt.Sprintf("Send an e-mail to %s", count(len(a.recipients())))}}
 	v.addresses("To", a.To)
@@ -38,14 +38,14 @@ func count(n int) string {
 	return fmt.Sprintf("%d people", n)
 }
 
-// view is a preview in the making.
+// view is a preview under construction.
 type view struct{ tool.Preview }
 
 func (v *view) warn(format string, args ...any) {
 	v.Warnings = append(v.Warnings, fmt.Sprintf(format, args...))
 }
 
-// addresses shows a punycode domain in both forms: the one that is reached, and the one that a reader would see.
+// addresses shows a punycode domain in both forms: the one that is used, and the one that a reader would see.
 func (v *view) addresses(label string, list []string) {
 	if len(list) == 0 {
 		return
@@ -77,7 +77,7 @@ func (v *view) text(label, s string, long bool) {
 	}
 }
 
-// links lists where a click leads, and what is fetched without one.
+// links lists the targets of a click, and what is fetched without one.
 func (v *view) links(a Args) {
 	var lead, load []string
 	for _, l := range visible.Links(a.HTMLBody) {

@@ -10,8 +10,9 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/previewtest"
 )
 
-// FuzzPreview holds that whatever mail is approved was shown: every recipient, each at the beginning of a line, and every
-// character of subject and body, with nothing raw that cannot be seen. Lists of addresses are given with commas.
+// FuzzPreview checks that the preview shows whatever mail is approved: every recipient, each at the beginning of a
+// line, and every character of subject and body, with every invisible character escaped. The fuzzer's addresses are
+// separated by commas.
 func FuzzPreview(f *testing.F) {
 	f.Add("a@xn--paypal-df0c.com", "", "", "s", "b", "", "")
 	f.Add("a@example.com,b@xn--exmple-4nf.com", "A@Example.com", "d@example.com", "a\u202eb", "⟨U+202E⟩ \u200b\u2800\U000E0041", "<a href='https://e.example/\u2066'>x</a>", "18c")

@@ -12,7 +12,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/internal/google"
 )
 
-// Reasons for a verdict of unknown, for the user.
+// The reasons for a verdict of unknown, for the user.
 const (
 	goneUnread = "The draft of this mail is gone: it was either sent or deleted, and we may not read your mailbox to see which. Please look into your Sent folder."
 	goneUnseen = "The draft of this mail is gone, and no sent mail carries its mark. It may have been deleted, or sent without the mark. Please look into your Sent folder."
@@ -21,15 +21,15 @@ const (
 	noRecord   = "What was recorded about the draft of this mail cannot be read. Please look into your Sent folder."
 )
 
-// newest is how many sent messages are looked at.
+// newest is the number of sent messages that are searched.
 const newest = 20
 
-// settleDraft tells what became of a draft. One that is still there was not sent: drafts.send removes it, by the
-// guide "Create and send draft emails". One that is gone was sent, or deleted by its owner; the proof is a sent message
-// that carries the action's header, and it takes a scope to read that gmail.compose does not include.
+// settleDraft finds out whether a draft was sent. One that still exists was not: drafts.send removes it, according to
+// the guide "Create and send draft emails". One that no longer exists was sent, or deleted by its owner; the proof is a
+// sent message with the action's header, which needs a scope for reading that gmail.compose does not include.
 func (s *sender) settleDraft(ctx context.Context, c tool.Call, a Args) (tool.Verdict, Sent, string, error) {
 	if c.Handle == "" {
-		return tool.NotDone, Sent{}, "", nil // without a draft on record Execute sends nothing
+		return tool.NotDone, Sent{}, "", nil // without a recorded draft, Execute sends nothing
 	}
 	h, raw, err := approved(c, a)
 	if err != nil {
@@ -49,7 +49,8 @@ func (s *sender) settleDraft(ctx context.Context, c tool.Call, a Args) (tool.Ver
 	return s.searchSent(ctx, svc, c, h, raw)
 }
 
-// cannotAsk is the verdict where Gmail did not answer: unknown where only the user can mend it, else later.
+// cannotAsk returns the verdict if Gmail did not answer: unknown if only the user can resolve that, else an error,
+// after which the caller asks again.
 func cannotAsk(err error, call string) (tool.Verdict, Sent, string, error) {
 	f := google.Read(err)
 	if f.Proof == google.NoAccess || f.Proof == google.Refused {
@@ -80,7 +81,7 @@ func (s *sender) searchSent(ctx context.Context, svc *gmailapi.Service, c tool.C
 	}
 }
 
-// findSent looks for a sent message with the action's header: in the draft's thread first, then among the newest.
+// findSent searches for a sent message with the action's header: in the draft's thread first, then among the newest.
 func findSent(ctx context.Context, svc *gmailapi.Service, action, thread string) (*gmailapi.Message, error) {
 	if thread != "" {
 		t, err := svc.Users.Threads.Get("me", thread).Format("metadata").MetadataHeaders(actionHeader).Context(ctx).Do()

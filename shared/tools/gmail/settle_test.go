@@ -21,7 +21,7 @@ const (
 	metadata = "https://www.googleapis.com/auth/gmail.metadata"
 )
 
-// world is a local Gmail with a tool in front of it.
+// world is a local Gmail with a tool that uses it.
 type world struct {
 	*localgoogle.Server
 	tool *tool.Tool
@@ -68,7 +68,7 @@ func call(t *testing.T, w *world) tool.Call {
 	return tool.Call{UID: "good", RunID: "run", ActionID: "action_0123456789", Args: args}
 }
 
-// end is how a call ended.
+// end is the result of a call.
 type end string
 
 const (
@@ -77,7 +77,8 @@ const (
 	review    end = "needs_review"
 )
 
-// carryOut does what the loop does: prepare, record, execute, and after an unclear outcome ask before anything else.
+// carryOut executes a call as the loop does: prepare, record, execute, and after an unclear outcome reconcile before
+// anything else.
 func (w *world) carryOut(t *testing.T, c *tool.Call) (end, error) {
 	t.Helper()
 	var err error
@@ -136,7 +137,8 @@ func status(code int, reason string) localgoogle.Fault {
 
 func kind(k localgoogle.Kind) localgoogle.Fault { return localgoogle.Fault{Kind: k} }
 
-// TestDraftModeSettlesEveryFault is reliability §2, the table "How C18-C20 are settled", column "Gmail (compose scope)".
+// TestDraftModeSettlesEveryFault implements reliability §2, the table "How C18-C20 are settled", column "Gmail (compose
+// scope)".
 func TestDraftModeSettlesEveryFault(t *testing.T) {
 	const create, get, sendOp = "gmail.drafts.create", "gmail.drafts.get", "gmail.drafts.send"
 	for name, c := range map[string]struct {
@@ -202,7 +204,7 @@ func TestDraftModeSettlesEveryFault(t *testing.T) {
 	}
 }
 
-// TestACrashAtAnyPointSendsOnce is C17 to C20: the process dies, and the next one knows only what was recorded.
+// TestACrashAtAnyPointSendsOnce covers C17 to C20: the process dies, and the next one knows only what was recorded.
 func TestACrashAtAnyPointSendsOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		scopes []string

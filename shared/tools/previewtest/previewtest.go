@@ -1,5 +1,5 @@
-// Package previewtest holds previews to what their reader is promised: nothing in them is invisible or turns the reading
-// direction, and nothing of the approved text is lost. It judges by Unicode's own tables, not by package visible.
+// Package previewtest checks that previews are safe to read: no character in them is invisible or changes the reading
+// direction, and nothing of the approved text is lost. It uses Unicode's own tables, not package visible.
 package previewtest
 
 import (
@@ -15,13 +15,13 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// Unseen reports whether r is drawn as nothing, or changes how its neighbours are read.
+// Unseen reports whether r is invisible, or changes how its neighbours are read.
 func Unseen(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Cs, unicode.Zl, unicode.Zp, unicode.Bidi_Control,
 		unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) || strings.ContainsRune("\u2800\u115F\u1160\u3164\uFFA0", r)
 }
 
-// Clean holds that a text is UTF-8 and that all of it can be seen, but for the line feeds and tabs of a long one.
+// Clean checks that a text is UTF-8 and entirely visible, except for the line feeds and tabs of a long one.
 func Clean(t *testing.T, what, text string, long bool) {
 	t.Helper()
 	if !utf8.ValidString(text) {
@@ -34,7 +34,7 @@ func Clean(t *testing.T, what, text string, long bool) {
 	}
 }
 
-// Check holds every text of a preview to Clean, and its labels to these, each at most once.
+// Check checks every text of a preview with Clean, and that its labels are among these, each at most once.
 func Check(t *testing.T, p tool.Preview, labels ...string) {
 	t.Helper()
 	Clean(t, "the title", p.Title, false)
@@ -51,8 +51,8 @@ func Check(t *testing.T, p tool.Preview, labels ...string) {
 	}
 }
 
-// Shows holds that the field shows the text, so that the text can be told from it, and that whoever reads it is warned
-// of what cannot be seen in it.
+// Shows checks that the field shows the text so that the text can be restored from it, and that a warning points out
+// any invisible characters.
 func Shows(t *testing.T, p tool.Preview, label, text string) {
 	t.Helper()
 	if got := restore(value(t, p, label)); got != text {
@@ -64,7 +64,7 @@ func Shows(t *testing.T, p tool.Preview, label, text string) {
 	}
 }
 
-// Lists holds that the field shows these addresses and no others, one a line, each at the beginning of its line.
+// Lists checks that the field shows exactly these addresses, each on its own line and at the beginning of the line.
 func Lists(t *testing.T, p tool.Preview, label string, addresses []string) {
 	t.Helper()
 	if len(addresses) == 0 {
@@ -92,12 +92,12 @@ func value(t *testing.T, p tool.Preview, label string) string {
 
 var escaped = regexp.MustCompile(`⟨U\+([0-9A-F]{4,6})⟩`)
 
-// restore turns what was written out back into what it stands for.
+// restore replaces escapes by the characters for which they stand.
 func restore(shown string) string {
 	return escaped.ReplaceAllStringFunc(shown, func(e string) string {
 		code, err := strconv.ParseInt(escaped.FindStringSubmatch(e)[1], 16, 32)
 		if err != nil {
-			panic(fmt.Sprintf("previewtest: %q: %v", e, err)) // six hexadecimal digits are a number
+			panic(fmt.Sprintf("previewtest: %q: %v", e, err)) // unreachable: six hexadecimal digits are a number
 		}
 		return string(rune(code))
 	})

@@ -23,30 +23,30 @@ type Proof int
 
 // The proofs.
 const (
-	Nothing  Proof = iota // the provider may or may not have acted: a timeout, a reset, 5xx, an answer that cannot be read
-	NotSent               // the request never left: no connection, no token
-	Limited               // the provider says that it did not accept the call, and that a later one may pass
+	Nothing  Proof = iota // the provider may or may not have acted: a timeout, a reset, 5xx, an unreadable answer
+	NotSent               // the request was never sent: no connection, no token
+	Limited               // the provider says that it did not accept the call, and that a later one may succeed
 	Refused               // the provider says that it did not accept the call, and never will
-	Missing               // what the call is about does not exist
-	Conflict              // what the call would make exists already
+	Missing               // the object of the call does not exist
+	Conflict              // what the call would create already exists
 	NoAccess              // the user has to link the account again, or to grant a scope, or has linked another account
 )
 
-// Failure is a failed call, read.
+// Failure is what is known of a failed call.
 type Failure struct {
 	Proof  Proof
 	Status int    // HTTP status; 0 when there was no answer
-	Reason string // Google's machine-readable reason, or what happened to the connection
+	Reason string // Google's machine-readable reason, or the state of the connection
 	After  time.Duration
 	access *fault.Error
 }
 
-// limits are Google's reasons for 403 and 429 that say that a call was turned away before anything was done
-// (Gmail: "Resolve errors"; Calendar: "Handle API errors").
+// limits are Google's reasons for 403 and 429 that mean that the call was rejected before anything was done (Gmail:
+// "Resolve errors"; Calendar: "Handle API errors").
 var limits = map[string]bool{"rateLimitExceeded": true, "userRateLimitExceeded": true}
 
-// Read says what a failed call proves. Its result holds nothing of what the provider wrote but the reason, and that
-// only if it is one word.
+// Read evaluates the error of a failed call. Of the provider's texts the result contains only the reason, and that only
+// if it is one word.
 func Read(err error) Failure {
 	var answer *googleapi.Error
 	if errors.As(err, &answer) {
@@ -121,7 +121,7 @@ func retryAfter(h http.Header) time.Duration {
 	return min(time.Duration(s)*time.Second, time.Hour)
 }
 
-// connection names what happened in our own words: the text of a network error may hold names and addresses.
+// connection describes a network error in fixed words: its own text may contain names and addresses.
 func connection(err error) string {
 	var slow net.Error
 	switch {
@@ -135,12 +135,12 @@ func connection(err error) string {
 	return "unreadable"
 }
 
-// Cause is the failure for the log: the call, the status and the reason, and no word that the provider wrote.
+// Cause returns the failure for the log: the call, the status and the reason, without the provider's text.
 func (f Failure) Cause(call string) error {
 	return fmt.Errorf("%s: status %d, reason %q", call, f.Status, f.Reason)
 }
 
-// Fault is the failure for the user. what says in one sentence what could not be done.
+// Fault returns the failure for the user. what says in one sentence what could not be done.
 func (f Failure) Fault(call, what string) *fault.Error {
 	if f.access != nil {
 		return f.access.Because(f.Cause(call))
@@ -155,7 +155,7 @@ func (f Failure) Fault(call, what string) *fault.Error {
 	return fault.New(fault.Tool, code, "%s", what).Because(f.Cause(call)).After(f.After)
 }
 
-// Unclear is the failure of a call that may have had its effect. what says so in one sentence.
+// Unclear returns the error of a call that may have had its effect. what says so in one sentence.
 func (f Failure) Unclear(call, what string) error {
 	if f.Status == 0 {
 		return tool.Unanswered(f.Fault(call, what))

@@ -1,5 +1,5 @@
-// Package google is what the tools for Google's services share: a client that sends a request once and to one place,
-// and the reading of a failed call. What matters about a failure is what it proves: that nothing happened, or nothing.
+// Package google is shared by the tools for Google's services: a client that sends a request once and to one host, and
+// the evaluation of a failed call. What matters about a failure is whether it proves that nothing happened.
 package google
 
 import (
@@ -14,25 +14,26 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// Accounts are the linked accounts of all users. Place says which account a user's calls act in, if it may be used with the
-// scopes. Client returns the HTTP client that acts there as the user: it adds the access token and refreshes it. Errors are
-// *fault.Error: of class AuthError where the user has to link the account (again), PolicyError stale_view where another account
-// is linked by now.
+// Accounts are the linked accounts of all users. Place returns the account in which a user's calls act, if it may be
+// used with the scopes. Client returns the HTTP client that acts there as the user: it adds the access token and
+// refreshes it. Errors are *fault.Error: of class AuthError if the user has to link the account (again), PolicyError
+// stale_view if another account is linked by now.
 type Accounts interface {
 	Place(ctx context.Context, uid string, scopes []string) (tool.Place, error)
 	Client(ctx context.Context, uid string, in tool.Place) (*http.Client, error)
 }
 
-// Timeout is how long one call to a provider may take when the options say nothing else.
+// Timeout is the default time limit of one call to a provider.
 const Timeout = 20 * time.Second
 
-// maxAnswer bounds what is read of one answer. The largest that is asked for is a draft of two bodies in base64.
+// maxAnswer limits the size of one answer. The largest expected one is a draft of two bodies in base64.
 const maxAnswer = 4 << 20
 
-// Client returns the client of the call's user in the call's place, made safe for calls that must not be repeated: it follows no redirect, since net/http
-// would send a POST again to wherever the answer points, with the user's token; and it reads no endless answer. net/http
-// itself repeats a POST only where nothing was written, or where the request has an Idempotency-Key: never set that
-// header towards a provider that ignores it (net/http, Request.isReplayable). An error says that nothing was sent.
+// Client returns the client of the call's user in the call's place, made safe for calls that must not be repeated. It
+// follows no redirect, since net/http would send a POST again to the new address, with the user's token; and it limits
+// the size of an answer. net/http itself repeats a POST only if nothing was written, or if the request has an
+// Idempotency-Key: never set that header for a provider that ignores it (net/http, Request.isReplayable). An error
+// means that nothing was sent.
 func Client(ctx context.Context, a Accounts, c tool.Call) (*http.Client, error) {
 	given, err := a.Client(ctx, c.UID, c.Place)
 	if err != nil {
@@ -40,7 +41,7 @@ func Client(ctx context.Context, a Accounts, c tool.Call) (*http.Client, error) 
 		if errors.As(err, &e) {
 			return nil, err
 		}
-		// The cause is kept as text: an ended context inside it would make the error ambiguous.
+		// The cause is kept as text: a wrapped context error would make the error ambiguous.
 		return nil, tool.Transient(fault.New(fault.Tool, "provider_unavailable", "Your Google account could not be reached.").Because(fmt.Errorf("client: %v", err)))
 	}
 	once := *given
@@ -49,7 +50,7 @@ func Client(ctx context.Context, a Accounts, c tool.Call) (*http.Client, error) 
 	return &once, nil
 }
 
-// bounded cuts an answer that is longer than any that a tool asks for.
+// bounded truncates an answer that is longer than any that a tool expects.
 type bounded struct{ next http.RoundTripper }
 
 func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {

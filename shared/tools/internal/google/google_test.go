@@ -75,7 +75,7 @@ func TestRetryAfterIsKept(t *testing.T) {
 	}
 }
 
-// linked is one account, whose client is made by the function.
+// linked is one account, whose client the function returns.
 type linked func() (*http.Client, error)
 
 func (linked) Place(context.Context, string, []string) (tool.Place, error) { return tool.Place{}, nil }
