@@ -1,6 +1,7 @@
-// Package address decides what an e-mail address is. It is narrower than RFC 5322 on purpose: net/mail accepts display
-// names, comments, groups, quoted local parts, address literals and invisible characters, and each of them has been used
-// to make one reader see another recipient than the next. What passes here means one mailbox, written in one way.
+// Package address defines which e-mail addresses are valid. It is stricter than RFC 5322 on purpose: net/mail accepts
+// display names, comments, groups, quoted local parts, address literals and invisible characters, and each of them has
+// been used to make one reader see another recipient than the next. A valid address here means one mailbox, written in
+// one way.
 package address
 
 import (
@@ -12,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 )
 
-// Limits in octets: RFC 5321 §4.5.3.1 for the local part and the path, RFC 1035 §2.3.4 for the name and its labels.
+// The limits in octets: RFC 5321 §4.5.3.1 for the local part and the path, RFC 1035 §2.3.4 for the name and its labels.
 const (
 	MaxLocal   = 64
 	MaxDomain  = 253
@@ -20,22 +21,22 @@ const (
 	maxLabel   = 63
 )
 
-// localSigns are the characters besides letters, digits and dots that a local part may hold: of the atext of RFC 5322 §3.2.3
-// those that stand in addresses which people have. Of the others some have been read as routes (% !), as patterns (* ?), as
-// paths (/) and as commands (| ` $).
+// localSigns are the characters besides letters, digits and dots that a local part may contain: those of the atext of
+// RFC 5322 §3.2.3 that occur in people's addresses. Some of the others have been interpreted as routes (% !), as
+// patterns (* ?), as paths (/) and as commands (| ` $).
 const localSigns = "&'+-=_~"
 
-// inward are last labels that never lead to a mail host on the public internet, but may lead to one inside (RFC 6761,
-// RFC 6762, RFC 7686, RFC 8375, RFC 9476, and the names that routers use). The reserved names "test" and "example"
-// are let through: nothing can be delivered there, and tests and examples are what they are for.
+// inward are top-level labels that never lead to a mail host on the public internet, but may lead to an internal one
+// (RFC 6761, RFC 6762, RFC 7686, RFC 8375, RFC 9476, and the names that routers use). The reserved names "test" and
+// "example" are accepted: nothing can be delivered there, and they are meant for tests and examples.
 var inward = map[string]bool{
 	"localhost": true, "local": true, "localdomain": true, "internal": true, "intranet": true, "lan": true,
 	"home": true, "corp": true, "private": true, "invalid": true, "onion": true, "alt": true, "arpa": true,
 }
 
-// Normalize gives the one form of an address: the domain in lower case, the local part untouched, since only the
-// receiving host may say whether its case matters. Two addresses are the same when their normal forms are the same
-// bytes. The error is a ValidationError without a field, and never repeats the address.
+// Normalize returns the normal form of an address: the domain in lower case, the local part unchanged, since only the
+// receiving host may decide whether its case matters. Two addresses are the same if and only if their normal forms are
+// the same bytes. The error is a ValidationError without a field, and never repeats the address.
 func Normalize(s string) (string, error) {
 	if why := refusal(s); why != "" {
 		return "", fault.Invalid("", "%s", why)
@@ -44,8 +45,9 @@ func Normalize(s string) (string, error) {
 	return local + "@" + strings.ToLower(domain), nil
 }
 
-// List normalises each address of a field and drops repetitions, keeping the order. Its ValidationErrors name the field
-// and the place in it ("to/2"), and never repeat an address. max counts what was given, repetitions included.
+// List normalises each address of a field and removes duplicates, keeping the order. Its ValidationErrors name the
+// field and the position in it ("to/2"), and never repeat an address. max applies to the length of in, duplicates
+// included.
 func List(field string, in []string, max int) ([]string, error) {
 	if len(in) > max {
 		return nil, fault.Invalid(field, "at most %d addresses may stand here", max)
@@ -65,8 +67,9 @@ func List(field string, in []string, max int) ([]string, error) {
 	return out, nil
 }
 
-// Unicode gives the address with its punycode labels as the letters that a reader would see, and whether there were
-// any. The result is for showing beside the address, never instead of it: it may look like somebody else's.
+// Unicode returns the address with its punycode labels decoded to the letters that a reader would see, and whether
+// there were any. The result is to be shown beside the address, never instead of it: it may look like another person's
+// address.
 func Unicode(normal string) (shown string, punycode bool) {
 	local, domain, ok := strings.Cut(normal, "@")
 	if !ok || !strings.Contains("."+domain, ".xn--") {
@@ -79,7 +82,7 @@ func Unicode(normal string) (shown string, punycode bool) {
 	return local + "@" + u, true
 }
 
-// refusal says why s is no address, or nothing when it is one.
+// refusal returns the reason why s is not a valid address, or "" if it is valid.
 func refusal(s string) string {
 	local, domain, found := strings.Cut(s, "@")
 	switch {
@@ -113,7 +116,7 @@ func badLocal(s string) string {
 	return ""
 }
 
-// named is a character as a reader sees it, or its number where it shows nothing.
+// named returns a character for a message, or its code point if it is not printable ASCII.
 func named(c rune) string {
 	if c > ' ' && c < 0x7f {
 		return "the character " + string(c)
@@ -143,8 +146,8 @@ func badDomain(s string) string {
 	return ""
 }
 
-// isLabel reports whether a lower-case label is made of letters, digits and inner hyphens, and decodes when it says
-// that it is punycode.
+// isLabel reports whether a lower-case label consists of letters, digits and inner hyphens, and decodes if it claims to
+// be punycode.
 func isLabel(l string) bool {
 	if l == "" || len(l) > maxLabel || l[0] == '-' || l[len(l)-1] == '-' {
 		return false

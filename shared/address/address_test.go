@@ -94,8 +94,8 @@ func TestUnicodeShowsWhatPunycodeHides(t *testing.T) {
 	}
 }
 
-// FuzzNormalize holds that an accepted address is a fixed point, is plain ASCII, and is read by net/mail as the same
-// one mailbox.
+// FuzzNormalize checks that an accepted address is a fixed point, is plain ASCII, and is parsed by net/mail as the same
+// single mailbox.
 func FuzzNormalize(f *testing.F) {
 	for _, s := range refused {
 		f.Add(s)

@@ -1,10 +1,10 @@
-// Package auth says who is calling: a user with an OpenID Connect ID token (Verifier), or Google's Pub/Sub and Cloud
-// Scheduler with a service account's token (PushVerifier). Both go through one check (checker): go-oidc finds the
-// issuer's keys and checks signature, issuer, audience and expiry; the rest is checked here, because no library at hand
-// does it all (reliability §0.7 and §0.8). Only the Authorization header is read: a token in a query would be logged,
-// and a cookie would be sent by a page that its user never meant to trust.
+// Package auth authenticates callers: a user with an OpenID Connect ID token ([Verifier]), or Google's Pub/Sub and
+// Cloud Scheduler with a service account's token ([PushVerifier]). Both use one check (checker): go-oidc checks
+// signature, issuer, audience and expiry; the rest is checked here, because no available library does all of it
+// (reliability §0.7 and §0.8). Only the Authorization header is read: a token in a query would be logged, and a cookie
+// would also be sent by a page that its user did not mean to trust.
 //
-// Nothing of a token reaches an error. google.golang.org/api/idtoken is not used: it accepts any issuer, any e-mail
+// No error contains any part of a token. google.golang.org/api/idtoken is not used: it accepts any issuer, any e-mail
 // address and a future iat, and panics on a short ES256 signature.
 package auth
 
@@ -18,15 +18,19 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 )
 
-// Config says whose ID tokens are accepted. Issuer and Audience are required.
+// Config configures which ID tokens are accepted. Issuer and Audience are required.
 type Config struct {
-	Issuer         string           // as in iss: https, or http on a loopback address; discovery finds the keys
-	Audience       string           // as in aud: the Firebase project, or the OAuth client id
-	Tenant         string           // Identity Platform tenant; a token of any other tenant, or of one where this is empty, is refused
-	AllowAnonymous bool             // whether Firebase's anonymous users may call
-	Domains        []string         // whose addresses users must have, in small letters, verified by the issuer; empty is anybody's
-	HTTPClient     *http.Client     // for discovery and keys; nil is one with a timeout of 10 s
-	Now            func() time.Time // nil is time.Now
+	Issuer   string // as in iss: https, or http on a loopback address; discovery finds the keys
+	Audience string // as in aud: the Firebase project, or the OAuth client id
+	// Tenant is the Identity Platform tenant; tokens of another tenant are refused, and if it is empty, those of any
+	// tenant.
+	Tenant         string
+	AllowAnonymous bool // whether Firebase's anonymous users are accepted
+	// Domains are those of the users' addresses, in lower case; an address must be verified by the issuer. Empty means
+	// that users of any domain, or without an address, are accepted.
+	Domains    []string
+	HTTPClient *http.Client     // for discovery and keys; nil means one with a timeout of 10 s
+	Now        func() time.Time // nil means time.Now
 
 }
 
@@ -44,8 +48,8 @@ type Verifier struct {
 	cfg    Config
 }
 
-// New makes a Verifier. It makes no network call: discovery waits for the first token. The error names the setting that
-// cannot be used; an empty audience is one, because a library would take it as "any".
+// New returns a Verifier. It makes no network call: discovery waits for the first token. The error names the setting
+// that is invalid; an empty audience is, because a library would accept any audience.
 func New(cfg Config) (*Verifier, error) {
 	if cfg.Audience == "" {
 		return nil, errNoAudience
@@ -57,11 +61,11 @@ func New(cfg Config) (*Verifier, error) {
 	return &Verifier{tokens: tokens, cfg: cfg}, nil
 }
 
-// User gives the user who sent the request. Its errors:
-//   - AuthError unauthenticated (401): no token, more than one, or one that is not valid here, expired
-//   - AuthError forbidden (403): a genuine token of an anonymous user, of another tenant, or without a verified address
-//     of one of Config.Domains
-//   - ToolExecutionError issuer_unavailable: the issuer's keys cannot be fetched just now
+// User returns the user who sent the request. Its errors:
+//
+//   - AuthError unauthenticated (401): no token, more than one, or one that is invalid here or expired
+//   - AuthError forbidden (403): a genuine token of an anonymous user, of another tenant, or without a verified address of one of Config.Domains
+//   - ToolExecutionError issuer_unavailable: the issuer's keys cannot be fetched at the moment
 func (v *Verifier) User(r *http.Request) (Identity, error) {
 	raw, err := bearer(r)
 	if err != nil {
@@ -77,17 +81,18 @@ func (v *Verifier) User(r *http.Request) (Identity, error) {
 	return Identity{UID: c.Subject, Email: c.Email, EmailVerified: c.emailVerified(), Issuer: v.tokens.keys.issuer}, nil
 }
 
-// serviceAccounts ends the address of every Google service account.
+// serviceAccounts is the suffix of the address of every Google service account.
 const serviceAccounts = ".gserviceaccount.com"
 
 var (
 	uidPattern = regexp.MustCompile(`^[A-Za-z0-9_.|:@+-]{1,128}$`)
 	onlyDots   = regexp.MustCompile(`^\.+$`)
-	reserved   = regexp.MustCompile(`^__.*__$`) // Firestore keeps such ids for itself
+	reserved   = regexp.MustCompile(`^__.*__$`) // Firestore reserves such ids
 )
 
-// admit holds the rules for users alone. The one about azp matters most where the issuer is Google: anybody can have
-// Google sign a token of their own service account for any audience, ours too, and azp is what tells it apart.
+// admit applies the rules for users only. The one about azp matters most if the issuer is Google: anyone can have
+// Google sign a token of their own service account for any audience, including this service's, and only azp
+// distinguishes it.
 func (v *Verifier) admit(c claims) error {
 	sub := c.Subject
 	switch {
@@ -111,7 +116,7 @@ func (v *Verifier) admit(c claims) error {
 	return nil
 }
 
-// domainOf is what stands behind the address's one at sign, in small letters; empty where it is not that plain.
+// domainOf returns the part of the address after its one at sign, in lower case, or "" if the address has another form.
 func domainOf(email string) string {
 	name, domain, _ := strings.Cut(email, "@")
 	if name == "" || strings.Contains(domain, "@") {

@@ -23,7 +23,7 @@ func TestUserOfAGoodToken(t *testing.T) {
 	}
 }
 
-// TestUserClaims changes one thing of a good token at a time. A nil value takes the claim away.
+// TestUserClaims changes one claim of a valid token at a time. A nil value removes the claim.
 func TestUserClaims(t *testing.T) {
 	at := newWorld(t).now.Unix()
 	cases := map[string]struct {
@@ -193,7 +193,7 @@ func TestTenantAndAnonymous(t *testing.T) {
 	}
 }
 
-// Where the issuer lets anybody in, the domain of a verified address says who may come here.
+// If anyone can have an account with the issuer, the domain of a verified address decides who may use this service.
 func TestDomains(t *testing.T) {
 	cases := map[string]struct {
 		claims claimSet
@@ -247,7 +247,7 @@ func TestGoogleAsUsersIssuer(t *testing.T) {
 			t.Errorf("issuer %s: got %v, want %d", spelling, err, want)
 		}
 	}
-	// Anybody's service account can get a token of Google for our audience.
+	// Any service account can get a token from Google for this service's audience.
 	stranger := w.pushClaims()
 	stranger["aud"], stranger["email"] = project, "me@example.com"
 	if _, err := v.User(request("Bearer " + w.sign(t, w.pushers, stranger))); status(err) != 401 {

@@ -8,7 +8,7 @@ import (
 
 const maxToken = 8 << 10 // bytes; Google's and Firebase's are 1 to 2 KiB
 
-// bearer gives the one token of the Authorization header (RFC 6750 §2.1), whatever its shape.
+// bearer returns the one token of the Authorization header (RFC 6750 §2.1), whatever its form.
 func bearer(r *http.Request) (string, error) {
 	values := r.Header.Values("Authorization")
 	if len(values) == 0 {
@@ -27,8 +27,9 @@ func bearer(r *http.Request) (string, error) {
 	return token, nil
 }
 
-// split takes a token in the compact form (RFC 7515 §3.1) apart and decodes it. It is stricter than the parsers behind
-// it, which skip newlines, take several spellings of the same bytes, and read a JSON form with many signatures too.
+// split splits a token in the compact form (RFC 7515 §3.1) and decodes its parts. It is stricter than the parsers that
+// follow, which skip newlines, accept several spellings of the same bytes, and also accept a JSON form with many
+// signatures.
 func split(token string) (header, payload, signature []byte, ok bool) {
 	if strings.Count(token, ".") != 2 || strings.ContainsAny(token, "\r\n") {
 		return nil, nil, nil, false

@@ -22,10 +22,10 @@ const (
 	googleShort = "accounts.google.com"
 )
 
-// checker is the check that users' and push tokens share.
+// checker checks both users' and push tokens.
 type checker struct {
 	keys     *keyring
-	audience string // empty where the platform has compared it
+	audience string // empty if the platform has compared it
 	now      func() time.Time
 }
 
@@ -42,10 +42,10 @@ func newChecker(issuer, audience string, client *http.Client, now func() time.Ti
 	return &checker{keys: newKeyring(issuer, client, now), audience: audience, now: now}, nil
 }
 
-// verify gives the claims of a token that is genuine, for us, and valid now. Its messages tell a developer what to mend
-// and an attacker nothing: details are told only once the signature is known to be good.
+// verify returns the claims of a token that is genuine, for this service, and valid now. Its messages help a developer
+// and tell an attacker nothing: they contain details only if the signature is valid.
 func (c *checker) verify(ctx context.Context, raw string) (got claims, err error) {
-	// Every library below has had a token that made it panic. Whatever does so is no token.
+	// A token that makes a library panic is invalid: each library used below has panicked on some token.
 	defer func() {
 		if recover() != nil {
 			got, err = claims{}, invalid()
@@ -69,8 +69,8 @@ func (c *checker) verify(ctx context.Context, raw string) (got claims, err error
 	return got, c.judge(got)
 }
 
-// signed has go-oidc check the token with the key that its header names. go-oidc's own key set is not used: it fetches
-// anew for each unknown key id, and it never lets go of a key that its issuer has withdrawn.
+// signed checks the token by go-oidc with the key that its header names. It does not use go-oidc's own key set, which
+// fetches again for each unknown key id and never drops a key that its issuer has withdrawn.
 func (c *checker) signed(ctx context.Context, raw string, key crypto.PublicKey) (claims, error) {
 	set := &oidc.StaticKeySet{PublicKeys: []crypto.PublicKey{key}}
 	cfg := &oidc.Config{ClientID: c.audience, SupportedSigningAlgs: []string{oidc.RS256}, Now: c.now}
@@ -79,7 +79,7 @@ func (c *checker) signed(ctx context.Context, raw string, key crypto.PublicKey) 
 	if errors.As(err, &expired) {
 		return claims{}, hasExpired()
 	}
-	if err != nil { // not wrapped: it quotes claims
+	if err != nil { // not wrapped, because it quotes claims
 		return claims{}, invalid()
 	}
 	var payload jsontext.Value
@@ -90,8 +90,8 @@ func (c *checker) signed(ctx context.Context, raw string, key crypto.PublicKey) 
 	return got, nil
 }
 
-// judge checks the claims themselves. It repeats issuer and audience, because it is all that a push token gets whose
-// signature the platform has checked and taken away.
+// judge checks the claims themselves, including issuer and audience, because it is the only check of a push token whose
+// signature the platform has checked and removed.
 func (c *checker) judge(got claims) error {
 	if got.Issuer != c.keys.issuer && (c.keys.issuer != google || got.Issuer != googleShort) {
 		return invalid()

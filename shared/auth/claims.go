@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	skew        = time.Minute    // how far the issuer's clock may be ahead of ours
-	maxLifetime = 24 * time.Hour // how far away an expiry may be; Google's and Firebase's tokens live for an hour
+	skew        = time.Minute    // how far the issuer's clock may be ahead
+	maxLifetime = 24 * time.Hour // how far ahead an expiry may be; Google's and Firebase's tokens live for an hour
 )
 
-// header is what is looked at before any key is: alg is checked again by go-oidc. jku, x5u and jwk, which would have the
-// token bring its own key, are not here: nothing reads them.
+// header is the part of a token's header that is checked before any key is looked up; go-oidc checks alg again. jku,
+// x5u and jwk, by which a token could supply its own key, are not read.
 type header struct {
 	Algorithm string         `json:"alg"`
 	KeyID     string         `json:"kid"`
@@ -24,20 +24,20 @@ type header struct {
 	B64       jsontext.Value `json:"b64"`
 }
 
-// usable reports whether the header is that of an ID token as it should be. An extension that it calls critical is one
-// that we do not know (RFC 7515 §4.1.11).
+// usable reports whether the header is that of a valid ID token. Extensions that it marks as critical are not supported
+// (RFC 7515 §4.1.11).
 func (h header) usable() bool {
 	return h.Algorithm == "RS256" && h.KeyID != "" && (h.Type == "" || strings.EqualFold(h.Type, "JWT")) && h.Critical == nil && h.B64 == nil
 }
 
-// claims are the parts of a token that are used. Names are matched exactly and may not stand twice; times are numbers.
+// claims are the claims that are used. Names are matched exactly and must be unique; times are numbers.
 type claims struct {
 	Issuer          string         `json:"iss"`
 	Subject         string         `json:"sub"`
 	Audience        audience       `json:"aud"`
 	AuthorizedParty string         `json:"azp"`
 	Email           string         `json:"email"`
-	EmailVerified   jsontext.Value `json:"email_verified"` // some issuers write a string: only a true counts
+	EmailVerified   jsontext.Value `json:"email_verified"` // some issuers write a string; only true counts
 	Expires         *float64       `json:"exp"`
 	IssuedAt        *float64       `json:"iat"`
 	NotBefore       *float64       `json:"nbf"`
@@ -52,7 +52,7 @@ type claims struct {
 // audience is one string or a list of them (RFC 7519 §4.1.3).
 type audience []string
 
-// UnmarshalJSON reads either form.
+// UnmarshalJSON accepts either form.
 func (a *audience) UnmarshalJSON(data []byte) error {
 	if len(data) > 0 && data[0] == '"' {
 		*a = make(audience, 1)
@@ -63,8 +63,8 @@ func (a *audience) UnmarshalJSON(data []byte) error {
 
 func (c claims) emailVerified() bool { return string(c.EmailVerified) == "true" }
 
-// timely checks what go-oidc leaves out or is lax about: the expiry must be there and near, and nothing may have
-// happened in the future.
+// timely checks what go-oidc leaves out or checks loosely: the expiry must exist and be near, and iat, nbf and
+// auth_time must not be in the future.
 func (c claims) timely(now time.Time) error {
 	at := float64(now.Unix())
 	latest := at + skew.Seconds()

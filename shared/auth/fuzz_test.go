@@ -14,8 +14,8 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 )
 
-// FuzzAuthorization: whatever stands in the header, nothing panics, every refusal is an AuthError, and the one token
-// that is let in is the one that was signed, to the byte.
+// FuzzAuthorization checks that no header makes the verifier panic, that every refusal is an AuthError, and that the
+// only token accepted is the one that was signed, byte for byte.
 func FuzzAuthorization(f *testing.F) {
 	w := newWorld(f)
 	user, push := w.sign(f, w.users, w.userClaims()), w.sign(f, w.pushers, w.pushClaims())
@@ -46,8 +46,8 @@ func FuzzAuthorization(f *testing.F) {
 	})
 }
 
-// FuzzClaims: a token with our issuer's own signature lets in the user whom the standard library reads in its claims too,
-// for us and now, and nobody else.
+// FuzzClaims checks that a token with a valid signature is accepted only if the standard library also reads a user in
+// its claims, for this service and now, and then as that user.
 func FuzzClaims(f *testing.F) {
 	w := newWorld(f)
 	at := w.now.Unix()
@@ -97,7 +97,7 @@ func FuzzClaims(f *testing.F) {
 	})
 }
 
-// forUs reports whether an aud claim, of either form, names this service.
+// forUs reports whether an aud claim, in either form, names this service.
 func forUs(aud any) bool {
 	if list, ok := aud.([]any); ok {
 		return slices.Contains(list, any(project))

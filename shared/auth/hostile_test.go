@@ -34,14 +34,14 @@ type hostileCase struct {
 	} `json:"expect"`
 }
 
-// elsewhere are the cases whose point lies behind the sign-in: here it only has to let their user in.
+// elsewhere are the cases whose attack comes after authentication: here, their user only has to be accepted.
 var elsewhere = map[string]string{
 	"AU-010": "the unknown field uid is shared/api's to refuse",
 	"AU-011": "the method is shared/api's to judge",
 	"AU-014": "the user is disabled in the store, which shared/api looks at",
 }
 
-// linkedAccounts are the cases about OAuth grants; shared/google tests them.
+// linkedAccounts are the cases about OAuth grants, which shared/google tests.
 var linkedAccounts = map[string]bool{"AU-016": true, "AU-017": true}
 
 func TestHostileCases(t *testing.T) {
@@ -77,7 +77,7 @@ func (c hostileCase) run(t *testing.T) {
 	switch {
 	case strings.HasPrefix(c.Target, "push:"):
 		err = w.push(t, nil).Check(req)
-		if want == http.StatusNoContent { // what the resume function answers to a delivery that it has accepted
+		if want == http.StatusNoContent { // the resume function's answer to a delivery that it has accepted
 			want = http.StatusOK
 		}
 	default:
@@ -96,7 +96,7 @@ func (c hostileCase) run(t *testing.T) {
 	}
 }
 
-// fixtures puts real tokens where a case names one.
+// fixtures substitutes real tokens for a case's placeholders.
 func (w *world) fixtures(t *testing.T, s string) string {
 	t.Helper()
 	user, disabled := w.userClaims(), w.userClaims()
@@ -108,7 +108,7 @@ func (w *world) fixtures(t *testing.T, s string) string {
 	).Replace(s)
 }
 
-// token reads the notation of the cases: {"$jwt"}, {"$rep"}, {"$cat"}.
+// token evaluates the notation of the cases: {"$jwt"}, {"$rep"}, {"$cat"}.
 func (w *world) token(t *testing.T, target string, raw json.RawMessage) string {
 	t.Helper()
 	var n struct {
@@ -161,7 +161,7 @@ func (w *world) value(v any) any {
 	return v
 }
 
-// forge makes a token with any header, signed by the key as RS256 would unless a signature is given.
+// forge returns a token with any header, signed with the key as RS256 unless a signature is passed.
 func forge(t testing.TB, header, claims map[string]any, key *rsa.PrivateKey, signature *string) string {
 	t.Helper()
 	var parts [2][]byte
@@ -174,7 +174,7 @@ func forge(t testing.TB, header, claims map[string]any, key *rsa.PrivateKey, sig
 	return forgeText(t, parts[0], parts[1], key, signature)
 }
 
-// forgeText makes a token of any header and any claims, be they JSON or not.
+// forgeText returns a token with any header and any claims, which need not be JSON.
 func forgeText(t testing.TB, header, claims []byte, key *rsa.PrivateKey, signature *string) string {
 	t.Helper()
 	signed := base64.RawURLEncoding.EncodeToString(header) + "." + base64.RawURLEncoding.EncodeToString(claims)

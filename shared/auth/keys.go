@@ -21,10 +21,10 @@ import (
 const (
 	fetchTimeout = 10 * time.Second
 	fetchLimit   = 1 << 20          // bytes of a discovery document or a key set
-	refetchEvery = 10 * time.Second // at most, however many unknown key ids strangers send
+	refetchEvery = 10 * time.Second // at most, however many unknown key ids clients send
 	retryEvery   = time.Second      // at most, while the issuer does not answer
-	freshFor     = time.Hour        // after it, a key that its issuer may have withdrawn is asked for again
-	keptFor      = 24 * time.Hour   // after it, keys are given up even if the issuer does not answer
+	freshFor     = time.Hour        // after it, keys that the issuer may have withdrawn are fetched again
+	keptFor      = 24 * time.Hour   // after it, keys are dropped even if the issuer does not answer
 	minKeyBits   = 2048
 )
 
@@ -38,11 +38,11 @@ type keyring struct {
 	flight singleflight.Group
 
 	mu      sync.Mutex
-	keySet  string // the address of the keys, once discovery has told it
+	keySet  string // URL of the keys, once discovery has returned it
 	keys    map[string]*rsa.PublicKey
 	fetched time.Time // when keys were last fetched
 	tried   time.Time // when that was last tried
-	failure error     // of the last try
+	failure error     // of the last try, if it failed
 }
 
 func newKeyring(issuer string, client *http.Client, now func() time.Time) *keyring {
@@ -54,7 +54,7 @@ func newKeyring(issuer string, client *http.Client, now func() time.Time) *keyri
 	return &keyring{issuer: issuer, client: &bounded, now: now}
 }
 
-// key gives the key with the id, errUnknownKey, or an error that says that the issuer cannot be reached.
+// key returns the key with the id, errUnknownKey, or an error which says that the issuer cannot be reached.
 func (k *keyring) key(ctx context.Context, id string) (*rsa.PublicKey, error) {
 	key, fresh := k.cached(id)
 	if key != nil && fresh {
@@ -80,7 +80,8 @@ func (k *keyring) cached(id string) (key *rsa.PublicKey, fresh bool) {
 	return k.keys[id], age <= freshFor
 }
 
-// refresh fetches the keys, once for all who ask at the same time. A caller who gives up leaves the others their fetch.
+// refresh fetches the keys, once for all concurrent callers. A caller that gives up does not cancel the fetch of the
+// others.
 func (k *keyring) refresh(ctx context.Context) error {
 	done := k.flight.DoChan("", func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTimeout)
@@ -110,7 +111,7 @@ func (k *keyring) fetch(ctx context.Context) error {
 	return err
 }
 
-// mustWait reports whether the last try was too short a time ago, and what came of it; if not, this is a try.
+// mustWait reports whether the last try was too short a time ago, and returns its error. If not, it records a new try.
 func (k *keyring) mustWait() (failure error, wait bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -155,7 +156,7 @@ func (k *keyring) download(ctx context.Context) (map[string]*rsa.PublicKey, erro
 	return readKeys(resp.Body)
 }
 
-// readKeys takes the RSA signing keys out of a key set and passes over what it cannot use (RFC 7517 §5).
+// readKeys returns the RSA signing keys of a key set and ignores other keys (RFC 7517 §5).
 func readKeys(body io.Reader) (map[string]*rsa.PublicKey, error) {
 	var set struct {
 		Keys []json.RawMessage `json:"keys"`
@@ -181,7 +182,7 @@ func readKeys(body io.Reader) (map[string]*rsa.PublicKey, error) {
 	return keys, nil
 }
 
-// secure reports whether what is fetched from the address can be trusted to come from it.
+// secure reports whether a response from the address can be trusted to come from it.
 func secure(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
@@ -192,7 +193,7 @@ func secure(address string) bool {
 	return u.Scheme == "https" || u.Scheme == "http" && loopback
 }
 
-// limited bounds the bodies that a transport hands out.
+// limited limits the size of the responses that a transport returns.
 type limited struct{ base http.RoundTripper }
 
 // RoundTrip sends the request.

@@ -52,7 +52,7 @@ func TestStrangersCannotMakeUsHammerTheIssuer(t *testing.T) {
 	if w.count(keysAt) != 1 {
 		t.Errorf("50 unknown key ids made %d fetches", w.count(keysAt))
 	}
-	// A wrong signature under a known key id is no reason to fetch at all.
+	// A wrong signature under a known key id must not cause a fetch.
 	w.now = w.now.Add(time.Minute)
 	forged := forge(t, claimSet{"alg": "RS256", "kid": issuer.KeyID(keys()["good"])}, w.userClaims(), keys()["evil"], nil)
 	if _, err := v.User(request("Bearer " + forged)); status(err) != http.StatusUnauthorized || w.count(keysAt) != 1 {
@@ -111,7 +111,7 @@ func TestIssuerDown(t *testing.T) {
 	if _, err := v.User(request("Bearer " + w.sign(t, w.users, w.userClaims()))); err != nil {
 		t.Fatalf("the issuer is back: %v", err)
 	}
-	// The keys outlive an outage of the issuer, though not for ever.
+	// The keys outlive an outage of the issuer, but not forever.
 	w.setDown(true)
 	w.now = w.now.Add(2 * time.Hour)
 	if _, err := v.User(request("Bearer " + w.sign(t, w.users, w.userClaims()))); err != nil {

@@ -9,21 +9,21 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// VerifiedBy says who checks the signature of a push token (contract §3, PUSH_VERIFIED_BY).
+// VerifiedBy names who checks the signature of a push token (contract §3, PUSH_VERIFIED_BY).
 type VerifiedBy string
 
-// The two.
+// The values of VerifiedBy.
 const (
-	ByApp      VerifiedBy = "app"      // this process: the default, and right everywhere
-	ByPlatform VerifiedBy = "platform" // Cloud Run, on a private function: it has checked the token and taken its signature away
+	ByApp      VerifiedBy = "app"      // this process: the default, and correct everywhere
+	ByPlatform VerifiedBy = "platform" // Cloud Run, on a private function: it has checked the token and removed its signature
 )
 
-// PushConfig says whose calls the resume and sweep functions accept.
+// PushConfig configures whose calls the resume and sweep functions accept.
 type PushConfig struct {
-	Issuer         string           // empty is Google; both spellings of Google's are one
-	Audience       string           // exact; may be empty ByPlatform alone, where Cloud Run has checked it
+	Issuer         string           // empty means Google, whose two spellings are equivalent
+	Audience       string           // exact; may be empty only with ByPlatform, where Cloud Run has checked it
 	ServiceAccount string           // exact e-mail address of the push service account
-	VerifiedBy     VerifiedBy       // empty is ByApp
+	VerifiedBy     VerifiedBy       // empty means ByApp
 	OnCloudRun     bool             // whether K_SERVICE is set: ByPlatform is refused anywhere else
 	HTTPClient     *http.Client     // as in Config
 	Now            func() time.Time // as in Config
@@ -35,7 +35,7 @@ type PushVerifier struct {
 	cfg    PushConfig
 }
 
-// NewPush makes a PushVerifier. The error names the setting that cannot be used.
+// NewPush returns a PushVerifier. The error names the setting that is invalid.
 func NewPush(cfg PushConfig) (*PushVerifier, error) {
 	name, host, _ := strings.Cut(cfg.ServiceAccount, "@")
 	if name == "" || !strings.Contains(host, ".") || strings.ContainsAny(cfg.ServiceAccount, "* ,;") {
@@ -63,9 +63,9 @@ func NewPush(cfg PushConfig) (*PushVerifier, error) {
 	return &PushVerifier{tokens: tokens, cfg: cfg}, nil
 }
 
-// Check accepts a request that carries a token of the push service account, for our audience, with a verified address.
-// Anything else is AuthError unauthenticated (401), a genuine token of another service account too (hostile case
-// JW-038); ToolExecutionError issuer_unavailable says that the keys cannot be fetched just now.
+// Check returns nil if the request carries a token of the push service account, for this service's audience, with a
+// verified address. Otherwise it returns AuthError unauthenticated (401), also for a genuine token of another service
+// account (hostile case JW-038), or ToolExecutionError issuer_unavailable if the keys cannot be fetched at the moment.
 func (p *PushVerifier) Check(r *http.Request) error {
 	raw, err := bearer(r)
 	if err != nil {
@@ -85,14 +85,14 @@ func (p *PushVerifier) claims(r *http.Request, raw string) (claims, error) {
 	if p.cfg.VerifiedBy != ByPlatform {
 		return p.tokens.verify(r.Context(), raw)
 	}
-	// Where this header is present, Cloud Run checks it and passes Authorization on unread
-	// (https://docs.cloud.google.com/run/docs/authenticating/service-to-service): then nobody has checked our token.
+	// If this header is present, Cloud Run checks it and passes Authorization on unread
+	// (https://docs.cloud.google.com/run/docs/authenticating/service-to-service): the token would then be unchecked.
 	if r.Header.Values("X-Serverless-Authorization") != nil {
 		return claims{}, unauthenticated("X-Serverless-Authorization cannot be used here.")
 	}
 	head, rest, _ := strings.Cut(raw, ".")
 	body, _, _ := strings.Cut(rest, ".")
-	_, payload, _, ok := split(head + "." + body + ".") // what stands for the signature is Cloud Run's affair
+	_, payload, _, ok := split(head + "." + body + ".") // without the signature part, which Cloud Run has removed or replaced
 	var got claims
 	if !ok || strings.Count(raw, ".") != 2 || json.Unmarshal(payload, &got) != nil {
 		return claims{}, unauthenticated("This is not an ID token.")

@@ -9,7 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/auth"
 )
 
-// TestPushClaims changes one thing of a good push token at a time. A nil value takes the claim away.
+// TestPushClaims changes one claim of a valid push token at a time. A nil value removes the claim.
 func TestPushClaims(t *testing.T) {
 	cases := map[string]struct {
 		change claimSet
@@ -51,7 +51,7 @@ func TestPushAndUserTokensAreNotExchangeable(t *testing.T) {
 	if _, err := w.verifier(t, nil).User(request("Bearer " + push)); status(err) != http.StatusUnauthorized {
 		t.Errorf("a push token as a user's: %v", err)
 	}
-	// The local issuer signs both: the audience and the account still tell them apart.
+	// The local issuer signs both kinds of token: the audience and the account still distinguish them.
 	w.hosts["securetoken.google.com"] = w.users
 	local := w.push(t, func(c *auth.PushConfig) { c.Issuer = firebase })
 	pushed, err := w.users.PushToken(pushAccount, pushTarget)

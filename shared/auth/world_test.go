@@ -22,7 +22,7 @@ const (
 	pushTarget  = "https://resume.example/"
 )
 
-// keys are made once: making one takes longer than all the rest.
+// keys are made once, because that takes longer than all the rest.
 var keys = sync.OnceValue(func() map[string]*rsa.PrivateKey {
 	made := map[string]*rsa.PrivateKey{}
 	for _, name := range []string{"good", "evil", "next"} {
@@ -45,7 +45,7 @@ type world struct {
 	hosts    map[string]http.Handler
 	requests map[string]int // by address
 	down     bool
-	hold     chan struct{} // when set, requests wait for it
+	hold     chan struct{} // if set, requests wait for it
 }
 
 func newWorld(t testing.TB) *world {
@@ -125,7 +125,7 @@ func (w *world) push(t testing.TB, change func(*auth.PushConfig)) *auth.PushVeri
 	return p
 }
 
-// userClaims are those of a token that is accepted.
+// userClaims returns the claims of a token that is accepted.
 func (w *world) userClaims() map[string]any {
 	at := w.now.Unix()
 	return map[string]any{
@@ -157,7 +157,7 @@ func request(authorization ...string) *http.Request {
 	return r
 }
 
-// status is the HTTP status that the error becomes, and 200 for none.
+// status returns the HTTP status for the error, and 200 for nil.
 func status(err error) int {
 	if err == nil {
 		return http.StatusOK

@@ -10,8 +10,8 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// One tool serves all requests of a process at once: what is wrong with one call's arguments is nobody else's matter.
-// What two calls share, the race detector names.
+// TestCallsAtOnceDoNotMeet checks that concurrent calls of one tool do not affect each other: wrong arguments of one
+// call fail only that call. The race detector reports shared state.
 func TestCallsAtOnceDoNotMeet(t *testing.T) {
 	type in struct {
 		N int `json:"n"`

@@ -14,24 +14,25 @@ import (
 	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
-// Declaration is what Declare makes a Tool from: a Def whose schemas are data and not Go types. Its functions mean what Def's
-// mean; the arguments that they get are canonical.
+// Declaration is what Declare makes a Tool from: a [Def] whose schemas are data and not Go types. Its functions mean
+// the same as Def's; their arguments are canonical.
 type Declaration struct {
 	Name        string
 	Description string
 	SideEffect  bool
-	Approval    Approval // empty: Required for a side effect, NotRequired without one
+	Approval    Approval // if empty: Required for a side effect, otherwise NotRequired
 	Hidden      bool
 
 	Input     *jsonschema.Schema // of type object; its defaults are filled in
-	Output    *jsonschema.Schema // nil: any JSON
+	Output    *jsonschema.Schema // nil means any JSON
 	Preview   func(json.RawMessage) (Preview, error)
 	Summary   string // in one sentence, what was done
 	Execute   func(context.Context, Call) (json.RawMessage, error)
 	Reconcile func(context.Context, Call) (Outcome, error)
 }
 
-// Declare makes a tool of data, as Define does of types. The error says what is wrong with the schemas.
+// Declare returns a tool that is defined by data, as [Define] does for types. The error says what is wrong with the
+// schemas.
 func Declare(d Declaration) (*Tool, error) {
 	if !validName.MatchString(d.Name) || d.Description == "" || d.SideEffect && d.Preview == nil {
 		return nil, fmt.Errorf("tool.Declare(%q): a name of %s, a description, and a preview for a side effect are needed", d.Name, validName)
@@ -60,7 +61,7 @@ func Declare(d Declaration) (*Tool, error) {
 	return t, nil
 }
 
-// answers holds what the declared functions answer to the schema of the result.
+// answers sets the tool's functions to the declared ones, whose results are checked against the schema of the result.
 func (t *Tool) answers(d Declaration, out *checker) {
 	if d.Execute != nil {
 		t.execute = func(ctx context.Context, c Call) (json.RawMessage, error) {
@@ -86,7 +87,7 @@ func (t *Tool) answers(d Declaration, out *checker) {
 	}
 }
 
-// broken is the error of an answer that the tool's own schema forbids. What there was to do is done.
+// broken returns the error of a result that the tool's own schema forbids. A side effect took place by then.
 func (t *Tool) broken(err error) error {
 	switch {
 	case err == nil:
@@ -97,7 +98,7 @@ func (t *Tool) broken(err error) error {
 	return fault.New(fault.Tool, "unusable_answer", "The service that was asked answered what it must not answer.").Because(err)
 }
 
-// bare is a tool that reaches nobody, shows its name and is answered by somebody else.
+// bare returns a tool without recipients, whose preview is its name and whose calls are answered from outside.
 func bare(s Spec) *Tool {
 	return &Tool{
 		Spec:       s,
@@ -107,7 +108,7 @@ func bare(s Spec) *Tool {
 	}
 }
 
-// or is the approval, or where none is given the one that is safe.
+// or returns the approval or, if it is empty, the safe default.
 func (a Approval) or(sideEffect bool) Approval {
 	switch {
 	case a != "":
@@ -118,7 +119,7 @@ func (a Approval) or(sideEffect bool) Approval {
 	return NotRequired
 }
 
-// objectSchema resolves the schema of an object, which is what arguments are.
+// objectSchema resolves the schema of arguments, which must be that of an object.
 func objectSchema(s *jsonschema.Schema, defaults bool) (checker, error) {
 	if s == nil || s.Type != "object" {
 		return checker{}, errors.New("a JSON Schema of type object is needed")
@@ -133,7 +134,7 @@ func objectSchema(s *jsonschema.Schema, defaults bool) (checker, error) {
 	return checker{r}, nil
 }
 
-// exact refuses a schema with a number that canonical JSON does not keep: a default, a value that is allowed, a limit.
+// exact refuses a schema with a number that canonical JSON does not preserve: a default, an allowed value, a limit.
 func exact(s *jsonschema.Schema) error {
 	raw, err := json.Marshal(s)
 	if err != nil {
@@ -157,7 +158,7 @@ func resolved(s *jsonschema.Schema) (*checker, error) {
 	return &checker{r}, nil
 }
 
-// normalize checks arguments, fills in what they leave out where that is wanted, and gives their canonical form.
+// normalize checks arguments, fills in defaults if defaults is set, and returns the canonical form.
 func (s checker) normalize(args json.RawMessage, defaults bool) (json.RawMessage, error) {
 	if err := strictjson.Exact(args); err != nil {
 		return nil, err
@@ -182,8 +183,8 @@ func (s checker) normalize(args json.RawMessage, defaults bool) (json.RawMessage
 	return strictjson.Canonical(args)
 }
 
-// fill gives the fields that an object leaves out their defaults. Unlike the library's ApplyDefaults it makes no object that
-// was left out itself, because that may need fields that have none.
+// fill sets the fields that an object leaves out to their defaults. Unlike the library's ApplyDefaults it creates no
+// object that was left out itself, because that object may require fields that have no default.
 func fill(s *jsonschema.Schema, v any) error {
 	switch v := v.(type) {
 	case map[string]any:
@@ -212,8 +213,8 @@ func fill(s *jsonschema.Schema, v any) error {
 	return nil
 }
 
-// answer checks a result, where there is a schema for it, and gives it without its white space. Its numbers stay as they were
-// written: an id of 19 digits is none of RFC 8785's.
+// answer checks a result against its schema, if there is one, and returns it without white space. Numbers stay as they
+// were written: RFC 8785 cannot represent an id of 19 digits.
 func (s *checker) answer(result json.RawMessage) (json.RawMessage, error) {
 	var b bytes.Buffer
 	if err := json.Compact(&b, result); err != nil || !utf8.Valid(result) {

@@ -16,42 +16,45 @@ import (
 	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
-// Def is what Define makes a Tool from. In and Out are structs whose JSON tags name the fields and whose jsonschema tags
-// describe them; a field without omitempty or omitzero is required.
+// Def is what Define makes a Tool from. In and Out are structs whose JSON tags name the fields and whose jsonschema
+// tags describe them; a field without omitempty or omitzero is required.
 type Def[In, Out any] struct {
 	Name        string
 	Description string
 	SideEffect  bool
-	Approval    Approval // empty: Required for a side effect, NotRequired without one
+	Approval    Approval // if empty: Required for a side effect, otherwise NotRequired
 	Hidden      bool     // see Spec
 	Scopes      []string
 
 	// Refine may narrow the schema that was derived from In (enum, pattern, limits). Optional.
 	Refine func(*jsonschema.Schema)
-	// Normalize checks what a schema cannot say and brings the arguments into their one form. Its errors are
+	// Normalize checks what a schema cannot express and brings the arguments into their one form. Its errors are
 	// *fault.Error (Validation, or Policy for what is never allowed) and name the field. Optional.
 	Normalize func(In) (In, error)
-	// Revise says what an edit of the user's entails for the arguments that they left as they were. Optional.
+	// Revise returns the user's edited arguments with changes to the fields that the user did not edit, where the edit
+	// requires them. Optional.
 	Revise func(before, edited In) In
-	// Recipients are the people whom the call reaches, as normalised addresses, each once. Optional.
+	// Recipients returns the people whom the call reaches, as normalised addresses, each once. Optional.
 	Recipients func(In) []string
-	// Preview is what a person reads before deciding. Required for a side effect.
+	// Preview returns what a person reads before deciding. Required for a side effect.
 	Preview func(In) Preview
-	// Summary says in one sentence what was done, for the thread: it must hold no body and no secret. Optional.
+	// Summary returns one sentence, for the thread, about what was done; it must not contain a body or a secret.
+	// Optional.
 	Summary func(In) string
-	// Place says where a call of the user's would act now. Its error says why it may not: an account that has to be linked
-	// again, a scope that is missing. Nil: the tool's calls act in no particular place.
+	// Place returns where a call of the user would act now. Its error says why it cannot act: the account must be
+	// linked again, a scope is missing. Nil means that the tool's calls act in no particular place.
 	Place func(ctx context.Context, uid string) (Place, error)
-	// Prepare makes a handle that Execute uses once and by which Reconcile can tell what happened (a draft). It may be
-	// called again for the same call: what it leaves behind must harm nobody. Optional.
+	// Prepare creates a handle that Execute uses once and by which Reconcile can find out what happened (a draft). It
+	// may be called again for the same call: what it leaves behind must be harmless. Optional.
 	Prepare func(context.Context, Call, In) (handle string, err error)
-	// Execute does it. See Ambiguous and Transient for its errors. Nil: somebody else answers the call.
+	// Execute carries the call out. See Ambiguous and Transient for its errors. Nil means that the call is answered
+	// from outside: by a page or a person.
 	Execute func(context.Context, Call, In) (Out, error)
-	// Reconcile settles a call that was started and has no recorded outcome. Nil: Unknown.
+	// Reconcile settles a call that was started and has no recorded outcome. Nil means Unknown.
 	Reconcile func(context.Context, Call, In) (Verdict, Out, string, error)
 }
 
-// Tool is a tool with its types erased. Make one with Define or Declare.
+// Tool is a tool with its types erased. It is made by [Define], [Declare] or [Remote].
 type Tool struct {
 	Spec
 	normalize  func(json.RawMessage) (json.RawMessage, error)
@@ -67,7 +70,8 @@ type Tool struct {
 
 var validName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]{0,62}$`)
 
-// Define makes a tool. It panics on a definition that cannot work: definitions are code, and a wrong one must not start.
+// Define returns a tool. It panics if the definition is invalid, because definitions are code, and a program with an
+// invalid one must not start.
 func Define[In, Out any](d Def[In, Out]) *Tool {
 	if !validName.MatchString(d.Name) || d.Description == "" || d.SideEffect && d.Preview == nil {
 		panic(fmt.Sprintf("tool.Define(%q): a name of %s, a description, and a preview for a side effect are needed", d.Name, validName))
@@ -148,7 +152,7 @@ func Define[In, Out any](d Def[In, Out]) *Tool {
 		}
 	}
 	encode := func(v Out) (json.RawMessage, error) {
-		b, err := plain(v) // its numbers stay as they are: an id of 19 digits is none of RFC 8785's
+		b, err := plain(v) // numbers stay as they are: RFC 8785 cannot represent an id of 19 digits
 		if err != nil {
 			return nil, err
 		}
@@ -191,14 +195,15 @@ func Define[In, Out any](d Def[In, Out]) *Tool {
 	return t
 }
 
-// Normalize decodes the model's (or a user's edited) arguments strictly, validates them and brings them into their one
-// canonical form (RFC 8785), the very bytes that are shown, hashed, approved and executed.
+// Normalize strictly decodes the model's arguments (or those that a user edited), validates them and returns their
+// canonical form (RFC 8785): the bytes that are shown, hashed, approved and executed.
 func (t *Tool) Normalize(args json.RawMessage) (_ json.RawMessage, err error) {
 	defer t.caught(&err, false)
 	return t.normalize(args)
 }
 
-// Revise returns the user's edited arguments with what follows from the edit. Both are canonical, and so is the result.
+// Revise returns the user's edited arguments with the changes that follow from the edit. Both arguments and the result
+// are canonical.
 func (t *Tool) Revise(before, edited json.RawMessage) (json.RawMessage, error) {
 	if t.revise == nil {
 		return edited, nil
@@ -206,19 +211,20 @@ func (t *Tool) Revise(before, edited json.RawMessage) (json.RawMessage, error) {
 	return t.revise(before, edited)
 }
 
-// Recipients are the normalised addresses of all people whom the call reaches, each once; nil when it reaches none.
+// Recipients returns the normalised addresses of all people whom the call reaches, each once, or nil if it reaches
+// none.
 func (t *Tool) Recipients(args json.RawMessage) (_ []string, err error) {
 	defer t.caught(&err, false)
 	return t.recipients(args)
 }
 
-// Preview is what a person reads before deciding.
+// Preview returns what a person reads before deciding.
 func (t *Tool) Preview(args json.RawMessage) (_ Preview, err error) {
 	defer t.caught(&err, false)
 	return t.preview(args)
 }
 
-// Summary says in one sentence what was done.
+// Summary returns one sentence about what was done.
 func (t *Tool) Summary(args json.RawMessage) (said string) {
 	defer func() {
 		if recover() != nil {
@@ -231,8 +237,8 @@ func (t *Tool) Summary(args json.RawMessage) (said string) {
 // Placed reports whether the tool's calls act in a place.
 func (t *Tool) Placed() bool { return t.place != nil }
 
-// Place is where a call of the user's would act now: zero where the tool's calls act in no particular place. Its error says
-// why the place may not be used.
+// Place returns where a call of the user would act now, or the zero Place if the tool's calls act in no particular
+// place. Its error says why the place cannot be used.
 func (t *Tool) Place(ctx context.Context, uid string) (Place, error) {
 	if t.place == nil {
 		return Place{}, nil
@@ -240,19 +246,19 @@ func (t *Tool) Place(ctx context.Context, uid string) (Place, error) {
 	return t.place(ctx, uid)
 }
 
-// Waits reports whether somebody else answers the call.
+// Waits reports whether the call is answered from outside, by a page or a person.
 func (t *Tool) Waits() bool { return t.execute == nil }
 
-// Prepares reports whether the tool makes a handle first.
+// Prepares reports whether the tool has a Prepare function.
 func (t *Tool) Prepares() bool { return t.prepare != nil }
 
-// Prepare makes the handle of the call.
+// Prepare creates the handle of the call.
 func (t *Tool) Prepare(ctx context.Context, c Call) (_ string, err error) {
 	defer t.caught(&err, false)
 	return t.prepare(ctx, c)
 }
 
-// Execute does it. The arguments must come from Normalize.
+// Execute carries the call out. Its arguments must come from Normalize.
 func (t *Tool) Execute(ctx context.Context, c Call) (_ json.RawMessage, err error) {
 	defer t.caught(&err, t.SideEffect)
 	result, err := t.execute(ctx, c)
@@ -262,7 +268,8 @@ func (t *Tool) Execute(ctx context.Context, c Call) (_ json.RawMessage, err erro
 	return result, err
 }
 
-// Reconcile settles a call that was started and has no recorded outcome. An error means: ask again later.
+// Reconcile settles a call that was started and has no recorded outcome. After an error, the caller should call it
+// again later.
 func (t *Tool) Reconcile(ctx context.Context, c Call) (_ Outcome, err error) {
 	defer t.caught(&err, false)
 	if t.reconcile == nil {
@@ -271,10 +278,10 @@ func (t *Tool) Reconcile(ctx context.Context, c Call) (_ Outcome, err error) {
 	return t.reconcile(ctx, c)
 }
 
-// Set is the tools of a profile, by name.
+// Set holds the tools of a profile by name.
 type Set map[string]*Tool
 
-// NewSet makes a set; two tools of one name panic.
+// NewSet returns a set of the tools. It panics if two of them have the same name.
 func NewSet(tools ...*Tool) Set {
 	s := Set{}
 	for _, t := range tools {
@@ -286,10 +293,10 @@ func NewSet(tools ...*Tool) Set {
 	return s
 }
 
-// Names gives the tools' names in order.
+// Names returns the tools' names in sorted order.
 func (s Set) Names() []string { return slices.Sorted(maps.Keys(s)) }
 
-// plain is v as JSON without escapes for HTML.
+// plain returns v as JSON without HTML escapes.
 func plain(v any) (json.RawMessage, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -318,7 +325,7 @@ func schemaOf[T any](tool string, refine func(*jsonschema.Schema)) checker {
 	return checker{r}
 }
 
-// SchemaOf is the schema of a Go type.
+// SchemaOf returns the schema of a Go type.
 func SchemaOf[T any]() (*jsonschema.Schema, error) {
 	s, err := jsonschema.For[T](nil)
 	if err != nil {
@@ -328,7 +335,8 @@ func SchemaOf[T any]() (*jsonschema.Schema, error) {
 	return s, nil
 }
 
-// plainTypes undoes the "null or array" that a Go slice becomes: Gemini wants one type, and null is no list.
+// plainTypes replaces the type "null or array" that a Go slice gets by "array": Gemini requires one type, and null is
+// not a list.
 func plainTypes(s *jsonschema.Schema) {
 	if len(s.Types) == 2 && s.Types[0] == "null" {
 		s.Type, s.Types = s.Types[1], nil

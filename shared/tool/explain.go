@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// The validator wraps an error once for each schema that it went through, "validating /properties/to: validating
+// The validator wraps an error once for each schema on the path, "validating /properties/to: validating
 // /properties/to/items: type: …", then names the rule and then quotes the value, which may be a secret or 200 KiB long.
-// Only what stands before the rule's colon, and the names of missing fields, come from our own schema.
+// Only the text before the rule's colon, and the names of missing fields, come from the schema itself.
 var (
 	through = regexp.MustCompile(`^validating (root|/[A-Za-z0-9_~/$-]*): `)
 	rule    = regexp.MustCompile(`^([A-Za-z]+):`)
 	missing = regexp.MustCompile(`^required: missing properties: \["([A-Za-z0-9_-]+)"`)
 )
 
-// rules are the validator's rules in words.
+// rules are the validator's rules as messages.
 var rules = map[string]string{
 	"type":          "a value of another type is needed here",
 	"enum":          "this is not one of the values that are allowed here",
@@ -32,7 +32,7 @@ var rules = map[string]string{
 	"maxProperties": "there are too many fields",
 }
 
-// explain gives the field at fault and the broken rule, and never the value.
+// explain returns the field at fault and the violated rule, and never the value.
 func explain(err error) (field, why string) {
 	s := err.Error()
 	for m := through.FindStringSubmatch(s); m != nil; m = through.FindStringSubmatch(s) {
@@ -51,7 +51,7 @@ func explain(err error) (field, why string) {
 	return field, "this does not fit the schema"
 }
 
-// name turns a path through the schema into the path of a field: "/properties/to/items" into "to".
+// name converts a path through the schema to the path of a field: "/properties/to/items" to "to".
 func name(path string) string {
 	var parts []string
 	steps := strings.Split(path, "/")

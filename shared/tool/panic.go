@@ -9,19 +9,21 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 )
 
-// panicked is what a tool's function died of. It tells where, and of the value only what cannot hold anybody's words.
+// panicked is the error of a tool's function that panicked. Its text contains the stack, and of the value only what
+// cannot contain a user's data.
 type panicked struct{ text string }
 
 func (p *panicked) Error() string { return p.text }
 
-// IsPanic reports whether err is what a tool's function died of. Its text, which holds a stack, is for the log.
+// IsPanic reports whether err is the error of a tool's function that panicked. Its text, which contains a stack, is for
+// the log.
 func IsPanic(err error) bool {
 	var p *panicked
 	return errors.As(err, &p)
 }
 
-// caught turns a panic of the tool's function into its error: one call must not take the process with it, and others'
-// calls with that. An effect that panicked may have taken place.
+// caught converts a panic of the tool's function to its error: one call must not end the process, and with it the calls
+// of others. An effect that panicked may have taken place.
 func (t *Tool) caught(err *error, effect bool) {
 	r := recover()
 	if r == nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/countersign-run/countersign/shared/schema"
 )
 
-// Remote makes a tool that somebody else answers, from a name, a description and a JSON Schema of an object, which come
-// from outside: what cannot be such a tool is an error that says why. Of the schema it is a ValidationError whose field is the
-// place in it (see schema.Import).
+// Remote returns a tool whose calls are answered from outside. Its name, description and JSON Schema of an object also
+// come from outside: if they are unusable, the error says why. For the schema it is a ValidationError whose field is
+// the place in the schema (see [schema.Import]).
 func Remote(name, description string, raw json.RawMessage) (*Tool, error) {
 	if !validName.MatchString(name) {
 		return nil, errors.New("a name of up to 63 letters, digits, '_', '.' and '-' that begins with a letter is needed")
@@ -42,11 +42,12 @@ func Remote(name, description string, raw json.RawMessage) (*Tool, error) {
 	return t, nil
 }
 
-// maxChecks bounds what a call of a remote tool costs to check: its values, times the schemas that each may be held against in
-// turn. A list of 30,000 numbers, each of one of 1,000 kinds, kept a processor busy for a minute.
+// maxChecks limits the cost of checking a call of a remote tool: the number of its values, times the number of schemas
+// against which each may be checked in turn. A list of 30,000 numbers, each of one of 1,000 kinds, kept a processor
+// busy for a minute.
 const maxChecks = 100_000
 
-// valuesIn counts the values in JSON, each name and each end of a list among them, as far as it can be read.
+// valuesIn returns the number of tokens in JSON, names and ends of lists included, as far as it can be parsed.
 func valuesIn(args json.RawMessage) (n int) {
 	for dec := jsontext.NewDecoder(bytes.NewReader(args)); ; n++ {
 		if _, err := dec.ReadToken(); err != nil {
@@ -55,7 +56,7 @@ func valuesIn(args json.RawMessage) (n int) {
 	}
 }
 
-// choices counts the schemas that a value may be held against in turn.
+// choices returns the number of schemas against which a value may be checked in turn.
 func choices(s *jsonschema.Schema) (n int) {
 	if s == nil {
 		return 0
@@ -71,7 +72,7 @@ func choices(s *jsonschema.Schema) (n int) {
 	return n + choices(s.Items)
 }
 
-// Elsewhere is the tool as one that somebody else carries out, and asks for where that is needed.
+// Elsewhere returns a copy of the tool whose calls are executed, and if necessary approved, outside of this process.
 func (t *Tool) Elsewhere() *Tool {
 	c := *t
 	c.Approval = NotRequired

@@ -10,7 +10,8 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// A page defines both the schema and, by what it asks of the model, the arguments: checking one against the other stays cheap.
+// A page defines both the schema and, by what it asks of the model, the arguments: checking one against the other must
+// stay cheap.
 func TestARemoteToolIsCheapToCheck(t *testing.T) {
 	list := func(item string, n int) string { return strings.TrimSuffix(strings.Repeat(item+",", n), ",") }
 	tl, err := tool.Remote("x", "x", json.RawMessage(`{"type":"object","properties":{"a":{"type":"array","items":{"anyOf":[`+list(`{"const":"x"}`, 900)+`,{"type":"integer"}]}}}}`))
@@ -29,7 +30,7 @@ func TestARemoteToolIsCheapToCheck(t *testing.T) {
 	}
 }
 
-// What the model is told of a schema is what the service takes, whatever a page wrote (see fakegemini.CheckDeclarations).
+// The model gets a schema that the service accepts, whatever a page wrote (see fakegemini.CheckDeclarations).
 func TestARemoteToolIsToldPlainly(t *testing.T) {
 	tl, err := tool.Remote("x", "x", json.RawMessage(`{"type":"object","required":["gone","list"],"anyOf":[{"required":["list"]},{"required":["any"]}],
 		"properties":{"any":{"description":"d"},"list":{"type":"array"},"rows":{"type":["array","null"],"items":{"type":"array","items":{}}}}}`))

@@ -7,9 +7,9 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// told is a schema as the model is told of it. Gemini takes fewer than there are: a value has a type or is one of several
-// schemas, a list says what is in it, what is required is described. What it does not take is left out here, and arguments are
-// checked by the schema itself.
+// told returns a schema as the model sees it. Gemini accepts fewer schemas than exist: a value must have a type or be
+// one of several schemas, a list must have items, a required property must be described. What it does not accept is
+// left out here; arguments are checked against the original schema.
 func told(s *jsonschema.Schema) (json.RawMessage, error) {
 	raw, err := json.Marshal(s)
 	if err != nil {
@@ -20,12 +20,12 @@ func told(s *jsonschema.Schema) (json.RawMessage, error) {
 		return nil, err
 	}
 	if !simplify(fields) {
-		return raw, nil // the order of its properties stays
+		return raw, nil // preserves the order of the properties
 	}
 	return json.Marshal(fields)
 }
 
-// anything stands for a schema that says nothing.
+// anything returns the replacement of a schema without content.
 func anything() map[string]any {
 	var of []any
 	for _, t := range []string{"string", "number", "boolean", "object"} {
@@ -34,11 +34,11 @@ func anything() map[string]any {
 	return map[string]any{"anyOf": of}
 }
 
-// simplify reports whether it changed something.
+// simplify simplifies a schema in place, and reports whether it changed something.
 func simplify(s map[string]any) (changed bool) {
 	for _, key := range []string{"anyOf", "oneOf"} {
 		list, ok := s[key].([]any)
-		if ok && slices.ContainsFunc(list, untyped) && s["type"] != nil { // a rule about a value whose type is known
+		if ok && slices.ContainsFunc(list, untyped) && s["type"] != nil { // constrains a value whose type is known
 			delete(s, key)
 			changed = true
 			continue
@@ -63,7 +63,7 @@ func simplify(s map[string]any) (changed bool) {
 	return changed
 }
 
-// described simplifies a schema within another one, or replaces one that says nothing.
+// described simplifies a nested schema, or replaces one without content.
 func described(v any, replace func(any)) bool {
 	s, ok := v.(map[string]any)
 	if ok && !untyped(v) {
@@ -77,7 +77,7 @@ func described(v any, replace func(any)) bool {
 	return true
 }
 
-// untyped reports whether a schema names neither a type nor schemas to choose from.
+// untyped reports whether a schema has neither a type nor alternatives.
 func untyped(v any) bool {
 	s, ok := v.(map[string]any)
 	return !ok || s["type"] == nil && s["anyOf"] == nil && s["oneOf"] == nil && s["$ref"] == nil

@@ -1,6 +1,6 @@
-// Package tool is the second door to the world: doing something here. A Tool is made by Define from two Go types and a
-// few functions; its schema comes from the type, and arguments are checked against it both ways. A tool without an
-// Execute is answered by somebody else (a page, a person): the loop then waits for a resolution.
+// Package tool defines the tools that a model can call. A [Tool] is made by [Define] from two Go types and a few
+// functions; its schema comes from the type, and arguments are checked against it in both directions. A tool without an
+// Execute function is answered from outside (by a page or a person): the loop then waits for a resolution.
 package tool
 
 import (
@@ -20,50 +20,50 @@ import (
 // Approval is a tool's default approval (seed 000 §5).
 type Approval string
 
-// The defaults.
+// The values of Approval.
 const (
 	Required    Approval = "required"
 	NotRequired Approval = "not_required"
 )
 
-// Spec is what the model and the policy know of a tool (seed 000 §5).
+// Spec is the part of a tool that the model and the policy see (seed 000 §5).
 type Spec struct {
 	Name        string          // ^[A-Za-z][A-Za-z0-9_.-]{0,62}$
 	Description string          // for the model
 	Schema      json.RawMessage // JSON Schema of the arguments
-	SideEffect  bool            // whether the world is another after it
+	SideEffect  bool            // whether a call changes anything outside of this system
 	Approval    Approval
-	Hidden      bool     // only its user calls it, by its name: the model neither sees nor reaches it
+	Hidden      bool     // called only by its user, by name: the model neither sees nor reaches it
 	Scopes      []string // OAuth scopes of the user's account that the tool needs
 }
 
-// Version names the schema: an approval given under one version is not carried out under another.
+// Version identifies the schema: a call that was approved under one version is not carried out under another.
 func (s Spec) Version() string {
 	sum := sha256.Sum256(s.Schema)
 	return hex.EncodeToString(sum[:4])
 }
 
-// Call is one call, as a tool's functions see it (seed 000 §5, ToolExecutionContext).
+// Call is one call as a tool's functions see it (seed 000 §5, ToolExecutionContext).
 type Call struct {
 	UID      string          // whose account is used: the run's owner, never an argument
-	Origin   string          // the web origin that the run was started from, or empty
+	Origin   string          // the web origin that started the run, or empty
 	RunID    string          //
-	ActionID string          // stable over crashes and retries: what handles are derived from
+	ActionID string          // the same across crashes and retries; handles are derived from it
 	Args     json.RawMessage // canonical, as approved
-	Handle   string          // what Prepare gave, stored before Execute; empty when the tool has no Prepare
-	Place    Place           // where it was approved to act; zero when the tool has no Place
+	Handle   string          // the result of Prepare, stored before Execute; empty if the tool has no Prepare
+	Place    Place           // where the call was approved to act; zero if the tool has no Place
 }
 
-// Place is where a call acts: an account, a host. Our own code sets it, never the model. It is shown with the arguments and
-// part of what is hashed and approved, so a call is carried out and settled there or nowhere.
+// Place is where a call acts: an account, a host. The server sets it, never the model. It is shown with the arguments
+// and is part of what is hashed and approved, so a call is executed and settled there or not at all.
 type Place struct {
 	Label string `json:"label"` // before the name on the card: From, On
 	Name  string `json:"name"`  // as its user knows it: an address, a host name
-	ID    string `json:"id"`    // the same for as long as it is the same place, another when it is another; no secret
+	ID    string `json:"id"`    // unchanged as long as it is the same place, and different for any other; not secret
 }
 
-// SamePlace returns nil where a call that was approved for one place would act in it, and otherwise the PolicyError
-// stale_view that says so.
+// SamePlace returns nil if a call that was approved for one place would act there now, and otherwise the PolicyError
+// stale_view.
 func SamePlace(approved, now Place) error {
 	if approved == now {
 		return nil
@@ -75,17 +75,17 @@ func SamePlace(approved, now Place) error {
 // Verdict is what Reconcile found out about a call whose outcome was not recorded.
 type Verdict string
 
-// The verdicts.
+// The values of Verdict.
 const (
 	Done    Verdict = "done"     // proven: it happened
 	NotDone Verdict = "not_done" // proven: it did not, and Execute may be called (again)
-	Unknown Verdict = "unknown"  // neither: a person must look
+	Unknown Verdict = "unknown"  // neither is proven: a person must look
 )
 
-// Outcome is Reconcile's answer.
+// Outcome is the result of Reconcile.
 type Outcome struct {
 	Verdict Verdict
-	Result  json.RawMessage // with Done: as Execute would have answered
+	Result  json.RawMessage // with Done: the result that Execute would have returned
 	Reason  string          // with Unknown: what is not known, in words for the user
 }
 
@@ -94,17 +94,19 @@ type Field struct {
 	Label string `json:"label"`
 	Value string `json:"value"`          // with invisible and direction-changing characters made visible
 	Long  bool   `json:"long,omitempty"` // a text of many lines, such as a mail body
-	At    string `json:"at,omitempty"`   // the moment that the value names, if it names one: RFC 3339, with the offset that the value has
+	// At is the moment that the value names, if it names one: RFC 3339, with the offset that the value has.
+	At string `json:"at,omitempty"`
 }
 
-// Preview is what a person reads before deciding: made from the stored arguments by our own code, never by the model.
+// Preview is what a person reads before deciding. It is made from the stored arguments by the server's code, never by
+// the model.
 type Preview struct {
 	Title    string   `json:"title"`
 	Fields   []Field  `json:"fields"`
 	Warnings []string `json:"warnings,omitempty"` // what a careful reader should look at twice
 }
 
-// In returns the preview with each moment that it names told by the clocks of a zone as well, unless they show the same.
+// In returns the preview with each of its moments also shown in the time zone, unless the zone's clocks show the same.
 func (p Preview) In(zone *time.Location) Preview {
 	fields := slices.Clone(p.Fields)
 	for i, f := range fields {
@@ -117,45 +119,46 @@ func (p Preview) In(zone *time.Location) Preview {
 	return p
 }
 
-// ambiguous marks an error of Execute after which nobody can say whether the effect took place.
+// ambiguous marks an error of Execute after which it is unknown whether the effect took place.
 type ambiguous struct{ error }
 
 func (a ambiguous) Unwrap() error { return a.error }
 
-// Ambiguous marks err, returned by Execute, as leaving the outcome unknown: the loop then asks Reconcile, and parks the
-// call for a person where that cannot tell either. An error not so marked says that nothing happened.
+// Ambiguous marks err, returned by Execute, as leaving the outcome unknown: the loop then calls Reconcile, and leaves
+// the call to a person if that cannot tell either. An error without this mark means that nothing happened.
 func Ambiguous(err error) error { return ambiguous{err} }
 
-// IsAmbiguous reports whether err leaves the outcome unknown. A context that ended does.
+// IsAmbiguous reports whether err leaves the outcome unknown. The error of a context that ended does.
 func IsAmbiguous(err error) bool {
 	return errors.As(err, &ambiguous{}) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
-// unanswered marks an ambiguous error of a request that may still be under way.
+// unanswered marks an ambiguous error of a request that may still be on its way.
 type unanswered struct{ error }
 
 func (u unanswered) Unwrap() error { return u.error }
 
-// Unanswered is Ambiguous for a request that nobody has answered: even where Reconcile finds that nothing happened, it may
+// Unanswered is [Ambiguous] for a request without an answer: even if Reconcile finds that nothing happened, it may
 // still arrive.
 func Unanswered(err error) error { return unanswered{Ambiguous(err)} }
 
-// IsUnanswered reports whether the request may still arrive. A context that ended leaves it so.
+// IsUnanswered reports whether the request may still arrive. After the error of a context that ended, it may.
 func IsUnanswered(err error) bool {
 	return errors.As(err, &unanswered{}) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
-// unread marks an error of an answer to what was done.
+// unread marks an error in the answer to a completed call.
 type unread struct{ error }
 
 func (u unread) Unwrap() error { return u.error }
 
-// Unread marks err, returned by Execute, as one of the answer alone: a side effect took place, and what the provider said of it
-// cannot be used. Such a call is done, and its result says so. For a tool without a side effect it is an error like any other.
+// Unread marks err, returned by Execute, as an error of the answer alone: a side effect took place, and the provider's
+// answer cannot be used. Such a call counts as done, and its result says so. For a tool without a side effect it is an
+// error like any other.
 func Unread(err error) error { return unread{err} }
 
-// doneUnread is the result of what was done and whose answer could not be read. It says where the answer does not fit, and
-// nothing of what it holds.
+// doneUnread returns the result of a completed call whose answer could not be used. It names the place in the answer
+// that is invalid, and contains nothing of its content.
 func doneUnread(err error) json.RawMessage {
 	why := "it is not what was expected"
 	if f := (*fault.Error)(nil); errors.As(err, &f) {
@@ -163,7 +166,7 @@ func doneUnread(err error) json.RawMessage {
 	}
 	out, err := plain(map[string]any{"done": true, "answer": "It was done. The answer could not be read: " + why + "."})
 	if err != nil {
-		panic(err) // two values that are JSON
+		panic(err) // unreachable: two values that are JSON
 	}
 	return out
 }
