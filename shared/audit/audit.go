@@ -1,13 +1,14 @@
-// Package audit is the chain of what a run did: requested, decided, intended, carried out. Entries are sealed one behind
-// the other with SHA-256, and the end of the chain, the Head, stands in the run's document and moves in the same commit
-// as the run. So an entry that was changed, removed, moved, inserted or cut off shows, and Verify names it. Who can write
-// both the entries and the head can make up a whole new chain: against that, copies of heads are kept elsewhere
-// (reliability §3).
+// Package audit records what a run did as a hash chain: requested, decided, intended, carried out. Each entry is linked
+// to the previous one with SHA-256, and the end of the chain, the [Head], is stored in the run's document and moves in
+// the same commit as the run. [Verify] therefore detects and names an entry that was changed, removed, moved, inserted
+// or cut off. Anyone who can write both the entries and the head can make up a whole new chain; against that, copies of
+// heads are kept elsewhere (reliability §3).
 //
-// No body, argument, address or token is in an entry: an input is there as InputHash, which says nothing to who lacks its
-// nonce, and Seal redacts the message.
+// No entry contains a body, an argument, an address or a token: an input is recorded as its InputHash, which reveals
+// nothing without its nonce, and Seal redacts the message.
 //
-// What happens outside of runs (an account is linked, a conversation is deleted) is in the user's own chain (own.go).
+// What happens outside of runs (an account is linked, a conversation is deleted) is recorded in the user's own chain
+// (own.go).
 package audit
 
 import (
@@ -24,34 +25,34 @@ import (
 	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
-// What an entry records.
+// The kinds of entries.
 const (
-	Requested = "requested" // a call waits for somebody
-	Decided   = "decided"   // somebody decided
-	Intent    = "intent"    // it is about to be carried out
-	Outcome   = "outcome"   // it was, or failed, or nobody knows
+	Requested = "requested" // a call waits for a decision
+	Decided   = "decided"   // its user decided about it
+	Intent    = "intent"    // the call is about to be carried out
+	Outcome   = "outcome"   // it was carried out, failed, or its outcome is unknown
 	Denied    = "denied"    // policy or validation refused it
-	Expired   = "expired"   // nobody decided in time
+	Expired   = "expired"   // it was not decided in time
 	Cancelled = "cancelled" // its run ended before it
-	Reviewed  = "reviewed"  // somebody settled an outcome that was not known
-	Refused   = "refused"   // somebody's decision was not taken: too late, or about what had changed
+	Reviewed  = "reviewed"  // a person settled an unknown outcome
+	Refused   = "refused"   // a decision was not accepted: too late, or about what had changed
 
 	// In a user's own chain:
 
 	Linked   = "linked"   // an account was linked; Ref is the link's id
-	Unlinked = "unlinked" // it is linked no more
-	Withdrew = "withdrew" // the user took an always-allow back; InputHash is of its id
-	ShutOut  = "shut_out" // the user was shut out
-	LetIn    = "let_in"   // the user was let in again
-	Deletion = "deletion" // a deletion was begun: of the conversation Ref, or of all that is kept of the user
+	Unlinked = "unlinked" // it is no longer linked
+	Withdrew = "withdrew" // the user withdrew an always-allow; InputHash is that of its id
+	ShutOut  = "shut_out" // an operator disabled the user
+	LetIn    = "let_in"   // an operator enabled the user again
+	Deletion = "deletion" // a deletion has begun: of the conversation Ref, or of everything stored for the user
 	Deleted  = "deleted"  // it is complete
-	Exported = "exported" // all that is kept of the user was handed out
+	Exported = "exported" // everything stored for the user was exported
 )
 
-// maxMessage bounds an entry's message, in bytes.
+// maxMessage limits an entry's message, in bytes.
 const maxMessage = 500
 
-// Entry is one link of a chain (seed 000 §9). Texts may be empty.
+// Entry is one entry of a chain (seed 000 §9). Strings may be empty.
 type Entry struct {
 	Seq             int64     `json:"seq"`   // 1, 2, 3 … within the chain
 	RunID           string    `json:"runId"` // the chain: a run, or Own(UID)
@@ -61,7 +62,7 @@ type Entry struct {
 	ActionID        string    `json:"actionId,omitempty"`
 	Tool            string    `json:"tool,omitempty"`
 	Model           string    `json:"model,omitempty"`
-	Ref             string    `json:"ref,omitempty"`       // in a user's own chain: the id of what it is about
+	Ref             string    `json:"ref,omitempty"`       // in a user's own chain: the id of the entry's subject
 	InputHash       string    `json:"inputHash,omitempty"` // see InputHash
 	PolicyDecision  string    `json:"policyDecision,omitempty"`
 	Decision        string    `json:"decision,omitempty"`
@@ -70,20 +71,20 @@ type Entry struct {
 	ExecutionStatus string    `json:"executionStatus,omitempty"`
 	ErrorCode       string    `json:"errorCode,omitempty"`
 	Message         string    `json:"message,omitempty"`  // for people; no body, no address
-	PrevHash        string    `json:"prevHash,omitempty"` // Hash of the entry before; empty for the first
-	Hash            string    `json:"hash,omitempty"`     // of all the rest
+	PrevHash        string    `json:"prevHash,omitempty"` // Hash of the previous entry; empty for the first
+	Hash            string    `json:"hash,omitempty"`     // of all other fields
 }
 
-// Head is the end of a chain. The zero value is that of an empty one.
+// Head is the end of a chain. The zero value is the head of an empty chain.
 type Head struct {
 	Seq  int64  `json:"seq"`
 	Hash string `json:"hash"`
 }
 
-// Path is where an entry is stored: "audit/<run>_<seq>", the number with six digits or more.
+// Path returns the path at which an entry is stored: "audit/<run>_<seq>", the number with at least six digits.
 func Path(runID string, seq int64) string { return fmt.Sprintf("audit/%s_%06d", runID, seq) }
 
-// Fields are what the store's queries look at.
+// Fields returns the fields for the store's queries.
 func (e Entry) Fields() map[string]any {
 	return map[string]any{"uid": e.UID, "runId": e.RunID, "seq": e.Seq, "at": e.At}
 }
@@ -91,12 +92,12 @@ func (e Entry) Fields() map[string]any {
 // NonceSize is the length of a nonce, in bytes.
 const NonceSize = 32
 
-// InputHash is what an entry says of an input: HMAC-SHA-256 of its hash, under a random nonce that is kept with what the
-// entry is about, and deleted with it. A hash alone would let anybody who has the audit try out what the input may have
-// been. Without an input it is empty.
+// InputHash returns what an entry records of an input: the HMAC-SHA-256 of its hash, with a random nonce that is stored
+// and deleted with the subject of the entry. With a plain hash, anyone who has the audit could test guesses of the
+// input. If there is no input, it is empty.
 //
-// Entries of earlier releases hold the hash itself, and so does this give it where no nonce was made yet. They stay,
-// because nothing in a chain may change.
+// Entries of earlier releases contain the hash itself, and InputHash returns the hash itself if there is no nonce. They
+// stay, because nothing in a chain may change.
 func InputHash(nonce []byte, hash string) string {
 	if hash == "" || len(nonce) == 0 {
 		return hash
@@ -106,17 +107,17 @@ func InputHash(nonce []byte, hash string) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// Seal makes e the next entry behind the head, and gives the new head. Both are to be stored in one commit.
+// Seal makes e the next entry after the head, and returns it with the new head. Both must be stored in one commit.
 func Seal(h Head, e Entry) (Entry, Head) {
 	e.Seq = h.Seq + 1
-	e.At = e.At.UTC().Truncate(time.Microsecond) // what a store keeps of a time, so that it reads back to the same bytes
+	e.At = e.At.UTC().Truncate(time.Microsecond) // truncated as a store does, so that it reads back as the same bytes
 	e.Message = obs.Shorten(obs.Redact(e.Message), maxMessage)
 	e.PrevHash = h.Hash
 	e.Hash = e.sum()
 	return e, Head{e.Seq, e.Hash}
 }
 
-// sum is the SHA-256 of the entry's canonical JSON (RFC 8785) without its own hash, in hexadecimal digits.
+// sum returns the SHA-256 of the entry's canonical JSON (RFC 8785) without its own hash, in hexadecimal digits.
 func (e Entry) sum() string {
 	e.Hash = ""
 	text, err := json.Marshal(e)
@@ -124,13 +125,13 @@ func (e Entry) sum() string {
 		text, err = jcs.Transform(text)
 	}
 	if err != nil {
-		return "" // a year beyond 9999, which no entry of ours has: it matches no hash
+		return "" // a year beyond 9999, which no genuine entry has: "" matches no hash
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
 }
 
-// Decode reads a stored entry. It refuses what Entry would not show: a field of another name, or one that stands twice.
+// Decode decodes a stored entry. It refuses what Entry cannot represent: an unknown or a duplicate field.
 func Decode(data []byte) (Entry, error) {
 	var e Entry
 	err := strictjson.Decode(data, &e)

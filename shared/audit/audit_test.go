@@ -49,7 +49,7 @@ func TestSeal(t *testing.T) {
 		t.Error("the same entries have other hashes")
 	}
 	// The hash of a known entry, computed with another implementation (Python's hashlib over sorted, compact JSON): the
-	// form of an entry must not change, or every chain in every store would seem to have been tampered with.
+	// format of an entry must not change, or every chain in every store would seem to have been tampered with.
 	e, _ := audit.Seal(audit.Head{}, audit.Entry{RunID: "r", UID: "u", At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Kind: audit.Intent, Message: "<ü>"})
 	if want := "5af9eec360654a31fdc074fec3d817322bec120cff7e4a899573c25651c6ba15"; e.Hash != want {
 		t.Errorf("the hash is %s, want %s", e.Hash, want)
@@ -66,7 +66,7 @@ func TestSealRedactsTheMessage(t *testing.T) {
 	}
 }
 
-// What a store gives back verifies: a time in UTC, text that is not UTF-8, any characters.
+// Entries that a store returns verify: a time in UTC, text that is not UTF-8, any characters.
 func TestChainsSurviveTheStore(t *testing.T) {
 	var entries []audit.Entry
 	var head audit.Head
@@ -98,7 +98,7 @@ func TestDecodeRefusesWhatAnEntryWouldNotShow(t *testing.T) {
 
 func TestVerifyNamesTheEntry(t *testing.T) {
 	type chained = []audit.Entry
-	forge := func(e audit.Entry, behind audit.Head) audit.Entry { // what somebody can do who knows how to seal
+	forge := func(e audit.Entry, behind audit.Head) audit.Entry { // what an attacker can do who knows how to seal
 		e, _ = audit.Seal(behind, e)
 		return e
 	}
@@ -160,7 +160,7 @@ func TestVerifyNamesTheEntry(t *testing.T) {
 			return e
 		}, []string{"entry 4 was changed"}},
 		"another run": {func(chained, *audit.Head) chained { other, _ := chain("run-2", 7); return other[:1] },
-			[]string{"entries 2 to 7 were cut off"}}, // nothing vouches for the first, once the rest is gone
+			[]string{"entries 2 to 7 were cut off"}}, // the first cannot be verified once the rest is gone
 		"the head's hash":   {func(e chained, h *audit.Head) chained { h.Hash = e[0].Hash; return e }, []string{"entry 7 was changed"}},
 		"the head's number": {func(e chained, h *audit.Head) chained { h.Seq = 1 << 60; return e }, []string{"entries 8 to 1152921504606846976 were cut off"}},
 		"the head, back by one": {func(e chained, h *audit.Head) chained { *h = audit.Head{Seq: 6, Hash: e[5].Hash}; return e },

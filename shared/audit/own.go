@@ -10,18 +10,20 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// Own is the id of a user's own chain: of what happened outside of any run. It stands where a run's id stands.
+// Own returns the id of a user's own chain, which records what happened outside of any run. It is used in place of a
+// run's id.
 func Own(uid string) string {
 	sum := sha256.Sum256([]byte("own chain\x00" + uid))
 	return "user-" + hex.EncodeToString(sum[:16])
 }
 
-// HeadPath is where the end of a chain is kept that has no run's document to stand in: of a user's own chain, and of a
-// run that was deleted.
+// HeadPath returns the path at which the end of a chain is stored that has no run's document: of a user's own chain,
+// and of a run that was deleted.
 func HeadPath(chain string) string { return "audit_heads/" + chain }
 
-// Append reads the end of the user's own chain and gives the writes that put e behind it. They belong into the commit of
-// what e records. store.ErrConflict of that commit may mean that the chain has moved: Append again.
+// Append reads the end of the user's own chain and returns the writes that append e to it. They belong in the same
+// commit as the change that e records. If that commit fails with [store.ErrConflict], the chain may have moved: call
+// Append again.
 func Append(ctx context.Context, st store.Store, e Entry) ([]store.Write, error) {
 	e.RunID = Own(e.UID)
 	path := HeadPath(e.RunID)

@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/audit"
 )
 
-// mutations change one thing about the entry with index i, and give the numbers of the entries that must be named.
+// mutations change one thing about the entry with index i, and return the numbers of the entries that Verify must name.
 var mutations = map[string]func(t *rapid.T, e []audit.Entry, i int) ([]audit.Entry, []int64){
 	"a field": func(t *rapid.T, e []audit.Entry, i int) ([]audit.Entry, []int64) {
 		f := reflect.ValueOf(&e[i]).Elem().Field(rapid.IntRange(0, reflect.TypeFor[audit.Entry]().NumField()-1).Draw(t, "field"))
@@ -82,7 +82,7 @@ func TestAnyMutationIsNamed(t *testing.T) {
 	}
 }
 
-// Verify ends, and finds something, whatever it is given in place of a chain.
+// Verify terminates, and finds a fault, whatever is passed in place of a chain.
 func TestVerifyWithstandsAnything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sealed, end := chain("run-1", rapid.IntRange(0, 5).Draw(t, "entries"))

@@ -6,26 +6,26 @@ import (
 	"slices"
 )
 
-// Fault is what happened to entries.
+// Fault is what happened to an entry.
 type Fault string
 
-// The faults.
+// The values of Fault.
 const (
 	Changed  Fault = "changed"  // its content or its hash is not what was sealed
 	Removed  Fault = "removed"  // it is missing, and later ones are there
-	Moved    Fault = "moved"    // its content is as it was sealed, but it stands elsewhere or under another number
-	Inserted Fault = "inserted" // the chain does not know it
+	Moved    Fault = "moved"    // its content is as it was sealed, but its position or its number is wrong
+	Inserted Fault = "inserted" // it does not belong to the chain
 	CutOff   Fault = "cut off"  // it is missing at the end, and so are all later ones
 )
 
 // Problem is one fault of a chain, and the entries that it concerns.
 type Problem struct {
 	Fault Fault
-	First int64 // the number (seq) of the entry, or of the first of several that are missing in a row
-	Last  int64 // First, or the last in the row
+	First int64 // number (Seq) of the entry, or of the first of several consecutive missing ones
+	Last  int64 // First, or number of the last missing one
 }
 
-// String names the entries.
+// String returns a sentence that names the entries.
 func (p Problem) String() string {
 	if p.First == p.Last {
 		return fmt.Sprintf("entry %d was %s", p.First, p.Fault)
@@ -33,9 +33,9 @@ func (p Problem) String() string {
 	return fmt.Sprintf("entries %d to %d were %s", p.First, p.Last, p.Fault)
 }
 
-// Verify holds one run's entries, in the order in which the store gives them, to the run's head, and names what is
-// wrong by number; nil means that all is as it was sealed. It goes backwards from the head, because each hash vouches
-// for the entry before it. Where the head itself was changed, its entry is named.
+// Verify compares one run's entries, in the order in which the store returns them, with the run's head, and returns the
+// faults by number; nil means that all entries are as they were sealed. It goes backwards from the head, because each
+// entry's hash covers that of the entry before it. If the head itself was changed, its entry is named.
 func Verify(entries []Entry, head Head) []Problem {
 	v := &verifier{entries: entries, sums: make([]string, len(entries)), claimed: make([]bool, len(entries)), at: map[int64][]int{}}
 	for i, e := range entries {
@@ -55,8 +55,8 @@ func Verify(entries []Entry, head Head) []Problem {
 	return slices.Compact(v.problems)
 }
 
-// HeadOf is the head that the entries themselves end in: for a run whose document is gone, and whose end therefore
-// nothing vouches for.
+// HeadOf returns the head in which the entries themselves end, for a run whose document was deleted, and whose end
+// therefore cannot be verified.
 func HeadOf(entries []Entry) (h Head) {
 	for _, e := range entries {
 		if e.Seq > h.Seq {
@@ -70,8 +70,8 @@ type verifier struct {
 	entries  []Entry
 	sums     []string
 	claimed  []bool          // the entry has its place in the chain, changed or not
-	at       map[int64][]int // the entries of each number
-	genuine  []int           // entries as they were sealed, by falling number
+	at       map[int64][]int // the indexes of the entries with each number
+	genuine  []int           // indexes of the entries that are as they were sealed, by decreasing number
 	problems []Problem
 }
 
@@ -79,7 +79,7 @@ func (v *verifier) report(f Fault, first, last int64) {
 	v.problems = append(v.problems, Problem{f, first, last})
 }
 
-// walk goes from the head to the first entry. want is the hash that entry k must have, as far as anybody vouches for it.
+// walk goes from the head to the first entry. want is the hash that entry k must have, or "" if that is not known.
 func (v *verifier) walk(head Head) {
 	want, missing := head.Hash, CutOff
 	for k := head.Seq; k >= 1; k-- {
@@ -107,7 +107,8 @@ func (v *verifier) walk(head Head) {
 	}
 }
 
-// genuineAt finds the entry k as it was sealed. Of two that are alike, the one that stands in its place is preferred.
+// genuineAt returns the index of entry k as it was sealed. Of two equal entries, it prefers the one in the right
+// position.
 func (v *verifier) genuineAt(k int64, want string) (place int, found bool) {
 	for _, i := range v.at[k] {
 		if v.sealed(i, k, want) && (!found || v.inPlace(i)) {
@@ -122,13 +123,13 @@ func (v *verifier) sealed(i int, k int64, want string) bool {
 	return !v.claimed[i] && e.Hash == v.sums[i] && e.Hash != "" && (want == "" || e.Hash == want) && (k > 1) == (e.PrevHash != "")
 }
 
-// inPlace reports whether the entry stands before all that have been found so far.
+// inPlace reports whether the entry precedes all genuine entries found so far.
 func (v *verifier) inPlace(i int) bool {
 	n := len(v.genuine)
 	return n == 0 || i < v.genuine[n-1]
 }
 
-// renumbered finds an entry that is what was sealed as number k, if its own number is put right.
+// renumbered returns the index of an entry that was sealed as number k and has another number now.
 func (v *verifier) renumbered(k int64, want string) (int, bool) {
 	for i, e := range v.entries {
 		if !v.claimed[i] && want != "" && e.Hash == want && sumAs(e, k) == want {
@@ -152,8 +153,8 @@ func (v *verifier) changedAt(k int64) (int, bool) {
 	return 0, false
 }
 
-// believed is the hash that a changed entry vouches for, where another entry bears it out. What was changed may be the
-// very link, and must not bring its neighbour under suspicion.
+// believed returns the previous hash in a changed entry if another entry has that hash, and otherwise "". The change
+// may be in that very field, and must not cast doubt on the previous entry.
 func (v *verifier) believed(i int, k int64) string {
 	prev := v.entries[i].PrevHash
 	for j, e := range v.entries {
@@ -164,7 +165,7 @@ func (v *verifier) believed(i int, k int64) string {
 	return ""
 }
 
-// below is the highest number under k that an entry has, or 0.
+// below returns the highest number under k that an entry has, or 0.
 func (v *verifier) below(k int64) (highest int64) {
 	for seq := range v.at {
 		if seq < k && seq > highest {
@@ -174,7 +175,7 @@ func (v *verifier) below(k int64) (highest int64) {
 	return highest
 }
 
-// order finds genuine entries that do not stand where their number puts them.
+// order reports genuine entries that are not in the order of their numbers.
 func (v *verifier) order() {
 	slices.Reverse(v.genuine)
 	places := slices.Sorted(slices.Values(v.genuine))

@@ -64,7 +64,8 @@ func New(cfg Config) (*Verifier, error) {
 // User returns the user who sent the request. Its errors:
 //
 //   - AuthError unauthenticated (401): no token, more than one, or one that is invalid here or expired
-//   - AuthError forbidden (403): a genuine token of an anonymous user, of another tenant, or without a verified address of one of Config.Domains
+//   - AuthError forbidden (403): a genuine token of an anonymous user, of another tenant, or without a verified address
+//     of one of Config.Domains
 //   - ToolExecutionError issuer_unavailable: the issuer's keys cannot be fetched at the moment
 func (v *Verifier) User(r *http.Request) (Identity, error) {
 	raw, err := bearer(r)

@@ -15,7 +15,7 @@ type VerifiedBy string
 // The values of VerifiedBy.
 const (
 	ByApp      VerifiedBy = "app"      // this process: the default, and correct everywhere
-	ByPlatform VerifiedBy = "platform" // Cloud Run, on a private function: it has checked the token and removed its signature
+	ByPlatform VerifiedBy = "platform" // Cloud Run, on a private function: it has checked and removed the signature
 )
 
 // PushConfig configures whose calls the resume and sweep functions accept.
@@ -92,7 +92,8 @@ func (p *PushVerifier) claims(r *http.Request, raw string) (claims, error) {
 	}
 	head, rest, _ := strings.Cut(raw, ".")
 	body, _, _ := strings.Cut(rest, ".")
-	_, payload, _, ok := split(head + "." + body + ".") // without the signature part, which Cloud Run has removed or replaced
+	// The signature part is left out, because Cloud Run has removed or replaced it.
+	_, payload, _, ok := split(head + "." + body + ".")
 	var got claims
 	if !ok || strings.Count(raw, ".") != 2 || json.Unmarshal(payload, &got) != nil {
 		return claims{}, unauthenticated("This is not an ID token.")

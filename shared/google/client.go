@@ -12,7 +12,8 @@ import (
 // asks Google for an access token when there is none in memory, so that most errors are returned here, before anything
 // is done:
 //
-//   - AuthError reauth_required: no account is linked, or Google refuses the link (invalid_grant), which is then marked broken
+//   - AuthError reauth_required: no account is linked, or Google refuses the link (invalid_grant), which is then marked
+//     broken
 //   - PolicyError stale_view: another account is linked by now
 //   - ToolExecutionError, marked [tool.Transient]: Google's token endpoint, the store or the key service failed
 //

@@ -78,7 +78,8 @@ func (a *Accounts) consentURL(state, verifier string, scopes []string, email str
 		oauth2.S256ChallengeOption(verifier),
 		oauth2.AccessTypeOffline,
 		oauth2.SetAuthURLParam("include_granted_scopes", "true"),
-		oauth2.SetAuthURLParam("prompt", "consent"), // Google issues a refresh token for new scopes only after it has asked the user
+		// Google issues a refresh token for new scopes only after it has asked the user.
+		oauth2.SetAuthURLParam("prompt", "consent"),
 	}
 	if email != "" {
 		options = append(options, oauth2.SetAuthURLParam("login_hint", email))
@@ -111,7 +112,8 @@ type Answer struct {
 // browser's cookie proves that it is the same person. If the state is valid, uid and returnTo are returned also with an
 // error, so that the user can be redirected:
 //
-//   - ValidationError state or code: unknown, used, expired, begun elsewhere, or without a browser; the user has to start again
+//   - ValidationError state or code: unknown, used, expired, begun elsewhere, or without a browser; the user has to start
+//     again
 //   - AuthError forbidden: the user declined
 //   - AuthError scope_missing: linked, but the user did not grant all scopes
 //   - ToolExecutionError: Google or the store failed

@@ -157,7 +157,8 @@ func (a *Accounts) markBroken(ctx context.Context, l link) error {
 	a.tokens.drop(tokenKey(l.UID, l.ID))
 	l.Broken = true
 	err := a.save(ctx, l)
-	if err == nil || errors.Is(err, store.ErrConflict) { // conflict: another process has marked it, or the user has linked again
+	// After a conflict, another process has marked it, or the user has linked again.
+	if err == nil || errors.Is(err, store.ErrConflict) {
 		return reauth()
 	}
 	return reauth().Because(errors.New(err.Error()))

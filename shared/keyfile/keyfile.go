@@ -1,5 +1,5 @@
-// Package keyfile keeps the keys of a server on one machine: each in a file that is made on first use and readable by its
-// owner alone.
+// Package keyfile stores the keys of a server on one machine, each in a file that is created on first use and readable
+// by its owner only.
 package keyfile
 
 import (
@@ -11,9 +11,9 @@ import (
 	"path/filepath"
 )
 
-// Read gives the file of the name in the directory, and has it made where it is not there. Of several processes that do so
-// at once one makes the file, and all get the same: it is written beside its place and then linked, so a half-written key is
-// never seen and an existing one never replaced.
+// Read returns the content of the file with the name in the directory, and creates it with write if it does not exist.
+// If several processes do so at once, one creates the file and all return its content: it is written to a temporary
+// file and then linked, so a half-written key is never seen and an existing one never replaced.
 func Read(dir, name string, write func(io.Writer) error) ([]byte, error) {
 	path := filepath.Join(dir, name)
 	content, err := os.ReadFile(path)
@@ -30,7 +30,7 @@ func create(dir, name string, write func(io.Writer) error) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	tmp, err := os.CreateTemp(dir, name+".*") // CreateTemp makes it 0600
+	tmp, err := os.CreateTemp(dir, name+".*") // created with mode 0600
 	if err != nil {
 		return err
 	}

@@ -8,24 +8,24 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 )
 
-// EntryLife is how long an "always allow" lasts (reliability §4: a permission that nobody remembers should end).
+// EntryLife is how long an "always allow" lasts (reliability §4: a permission that its user has forgotten should end).
 const EntryLife = 90 * 24 * time.Hour
 
 // Entry is one "always allow": one tool of one user for one exact address.
 type Entry struct {
-	ID        string    `json:"id"` // EntryID; it ties the entry to its user
+	ID        string    `json:"id"` // EntryID, which binds the entry to its user
 	Tool      string    `json:"tool"`
 	Recipient string    `json:"recipient"` // normalised (address.Normalize); never a domain or a pattern
 	CreatedAt time.Time `json:"createdAt"`
-	ExpiresAt time.Time `json:"expiresAt"` // at most EntryLife later; it does not count from then on
+	ExpiresAt time.Time `json:"expiresAt"` // at most EntryLife later; the entry does not count from then on
 	Day       string    `json:"day,omitempty"`
-	Used      int       `json:"used,omitempty"` // effects that rested on it on Day (UTC)
+	Used      int       `json:"used,omitempty"` // number of effects that it allowed on Day (UTC)
 }
 
-// UsedPerDay is how many effects may rest on one entry in a day (UTC) before their user is asked again.
+// UsedPerDay is how many effects one entry allows in a day (UTC) before its user is asked again.
 const UsedPerDay = 20
 
-// UsedOn is how many effects have rested on the entry on the day of now.
+// UsedOn returns how many effects the entry has allowed on the day of now.
 func (e Entry) UsedOn(now time.Time) int {
 	if e.Day != now.UTC().Format(time.DateOnly) {
 		return 0
@@ -33,28 +33,29 @@ func (e Entry) UsedOn(now time.Time) int {
 	return e.Used
 }
 
-// Use counts one effect that rests on the entry.
+// Use counts one effect that the entry allowed.
 func (e *Entry) Use(now time.Time) {
 	e.Used, e.Day = e.UsedOn(now)+1, now.UTC().Format(time.DateOnly)
 }
 
-// EntryID is the id of an entry, the same each time: 32 hexadecimal digits that fit in a document path.
+// EntryID returns the id of an entry, which is the same each time: 32 hexadecimal digits that are valid in a document
+// path.
 func EntryID(uid, tool, recipient string) string {
-	// None of the three can hold a NUL byte, so no two triples are written alike.
+	// None of the three can contain a NUL byte, so different triples have different encodings.
 	sum := sha256.Sum256([]byte("allow\x00" + uid + "\x00" + tool + "\x00" + recipient))
 	return hex.EncodeToString(sum[:16])
 }
 
-// counts reports whether the entry speaks for the user and tool at the time. The id is computed again, so that an entry
-// that was read from another user's documents, or that was changed in the store, does not count.
+// counts reports whether the entry applies to the user and tool at the time. It computes the id again, so that an entry
+// from another user's documents, or one that was changed in the store, does not count.
 func (e Entry) counts(uid, tool string, now time.Time) bool {
 	return e.Tool == tool && e.ID == EntryID(uid, tool, e.Recipient) &&
 		now.Before(e.ExpiresAt) && now.Before(e.CreatedAt.Add(EntryLife))
 }
 
-// Entries makes what "approve and always allow" stores: an entry for each recipient. It gives all or none; the error is
-// PolicyError not_applicable (409) where an entry would never count: no recipients, a recipient in punycode, or one that
-// configuration denies or asks about each time.
+// Entries returns what "approve and always allow" stores: an entry for each recipient. It returns all or none; the
+// error is PolicyError not_applicable (409) if an entry would never count: no recipients, a recipient in punycode, or
+// one that configuration denies or asks about each time.
 func (r Rules) Entries(uid, tool string, recipients []string, now time.Time) ([]Entry, error) {
 	people := distinct(recipients)
 	if len(people) == 0 {

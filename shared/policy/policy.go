@@ -1,9 +1,9 @@
 // Package policy decides whether a call may be carried out at once, needs its user's approval, or is refused (seed 000
-// §6). A decision is a pure function of its input and is made anew each time that it matters: when the model asks, when
-// a user has edited the arguments, and once more right before the call is carried out.
+// §6). A decision is a pure function of its input and is made again each time that it matters: when the model calls,
+// when a user has edited the arguments, and once more right before the call is carried out.
 //
-// What is denied is looked at first, and nothing outweighs it. Reasons and rule ids hold counts and never an address,
-// because they go to the audit and the log too.
+// Denials are checked first, and nothing overrides them. Reasons and rule ids contain counts and never an address,
+// because they also go to the audit and the log.
 package policy
 
 import (
@@ -20,49 +20,52 @@ import (
 // Mode is the outcome of a decision (seed 000 §6, PolicyDecision).
 type Mode string
 
-// The modes.
+// The values of Mode.
 const (
 	Allow           Mode = "allow"
 	RequireApproval Mode = "require_approval"
 	Deny            Mode = "deny"
 )
 
-// The ids of the rules, in the order in which they are asked. They are stored in the audit: do not rename them.
+// The ids of the rules, in the order in which they are checked. They are stored in the audit: do not rename them.
 const (
-	RuleSwitchedOff    = "side_effects_off"        // the kill switch
-	RuleMalformed      = "recipient_malformed"     // a recipient is no address in its normal form
-	RuleDenied         = "recipient_denied"        // a recipient is on the deny list
-	RuleNotPermitted   = "recipient_not_permitted" // a list of what is permitted is set, and a recipient is not on it
-	RuleReadOnly       = "read_only"               // the tool changes nothing
-	RuleAskedForAll    = "side_effects_ask"        // the kill switch at half: each effect is asked about
-	RuleNotRequired    = "declared_not_required"   // the operator declared that nobody need be asked for an effect that reaches no address
-	RuleNoRecipient    = "no_recipient"            // an effect that reaches nobody whom an allowlist could name
-	RulePunycode       = "recipient_punycode"      // an internationalised domain may look like another one
-	RuleAlwaysAsk      = "recipient_always_asked"  // configuration asks each time, whatever the allowlist says
+	RuleSwitchedOff  = "side_effects_off"        // the operator has disabled side effects (the kill switch)
+	RuleMalformed    = "recipient_malformed"     // a recipient is not an address in its normal form
+	RuleDenied       = "recipient_denied"        // a recipient is on the deny list
+	RuleNotPermitted = "recipient_not_permitted" // a list of permitted recipients is set, and a recipient is not on it
+	RuleReadOnly     = "read_only"               // the tool changes nothing
+	RuleAskedForAll  = "side_effects_ask"        // the operator requires approval of every side effect
+	// RuleNotRequired: the operator declared that an effect which reaches no address needs no approval.
+	RuleNotRequired    = "declared_not_required"
+	RuleNoRecipient    = "no_recipient"           // an effect without a recipient that an allowlist could name
+	RulePunycode       = "recipient_punycode"     // an internationalised domain may look like another one
+	RuleAlwaysAsk      = "recipient_always_asked" // configuration asks each time, whatever the allowlist says
 	RuleNotAllowlisted = "recipient_not_allowlisted"
-	RuleUsedUp         = "allowlist_used_up" // an allowlist entry has carried as many effects today as it may
+	RuleUsedUp         = "allowlist_used_up" // an allowlist entry has allowed as many effects today as it may
 	RuleAllowlisted    = "allowlisted"       // every recipient is on the user's allowlist for this tool
 )
 
-// Decision is what the policy says about one call.
+// Decision is the policy's decision about one call.
 type Decision struct {
-	Mode    Mode     `json:"mode"`
-	Reason  string   `json:"reason,omitempty"`  // words that a user understands; no address in them
-	Rule    string   `json:"rule"`              // the id of the rule that decided, for the audit
-	Entries []string `json:"entries,omitempty"` // the allowlist entries that an allow rests on, sorted; all must still be there when the call is carried out
+	Mode   Mode   `json:"mode"`
+	Reason string `json:"reason,omitempty"` // for the user; contains no address
+	Rule   string `json:"rule"`             // the id of the rule that decided, for the audit
+	// Entries are the ids of the allowlist entries on which an allow depends, sorted. All must still exist when the
+	// call is carried out.
+	Entries []string `json:"entries,omitempty"`
 }
 
-// Input is all that a decision depends on.
+// Input is everything on which a decision depends.
 type Input struct {
 	UID        string
 	Tool       tool.Spec
-	Args       json.RawMessage // canonical (tool.Tool.Normalize); what they mean for people is in Recipients
+	Args       json.RawMessage // canonical (tool.Tool.Normalize); whom they reach is in Recipients
 	Recipients []string        // tool.Tool.Recipients of Args: every to, cc, bcc and attendee
 	Allowlist  []Entry         // the user's entries; those of another user or tool do not count
 	Now        time.Time       // by the store's clock
 }
 
-// Decide judges one call. The order of recipients and entries, and repetitions among them, make no difference.
+// Decide decides about one call. The order of recipients and entries, and duplicates among them, make no difference.
 func (r Rules) Decide(in Input) Decision {
 	people := distinct(in.Recipients)
 	if d, denied := r.deny(in.Tool, people); denied {
@@ -134,7 +137,7 @@ func (r Rules) ask(in Input, people []string) Decision {
 	return d
 }
 
-// entries are those that count for this user and tool now, by recipient.
+// entries returns those that count for this user and tool now, by recipient.
 func (in Input) entries() map[string]Entry {
 	held := make(map[string]Entry, len(in.Allowlist))
 	for _, e := range in.Allowlist {
@@ -145,7 +148,7 @@ func (in Input) entries() map[string]Entry {
 	return held
 }
 
-// otherwiseWritten reports whether an entry differs from the address only in capitals.
+// otherwiseWritten reports whether an entry differs from the address only in letter case.
 func otherwiseWritten(held map[string]Entry, a string) bool {
 	for allowed := range held {
 		if allowed != a && strings.EqualFold(allowed, a) {

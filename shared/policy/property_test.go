@@ -12,7 +12,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// A small world, so that lists and recipients often meet.
+// Few values, so that lists and recipients often overlap.
 var (
 	addresses = []string{"a@x.com", "b@x.com", "a+tag@x.com", "a@mail.x.com", "a@y.com", "c@y.com", "a@xn--exmple-4nf.com", "A@x.com"}
 	lists     = []string{"", "", "a@x.com", "x.com", "*.x.com", "y.com", "x.com, y.com", "c@y.com, *.x.com"}
@@ -45,7 +45,7 @@ func drawInput(t *rapid.T) policy.Input {
 	return in
 }
 
-// strictness orders the modes: a change that takes rights away must not lower it.
+// strictness orders the modes: a change that removes rights must not lower it.
 var strictness = map[policy.Mode]int{policy.Allow: 0, policy.RequireApproval: 1, policy.Deny: 2}
 
 func TestDenyDominates(t *testing.T) {

@@ -5,13 +5,16 @@ import (
 	"strings"
 )
 
-// Rules are the operator's: they come from configuration and hold for all users. The zero value restricts nobody.
+// Rules are set by the operator: they come from configuration and apply to all users. The zero value restricts no call.
 type Rules struct {
-	Denied          Patterns // must not be written to
-	Permitted       Patterns // where not empty: all others must not be written to
-	AlwaysAsk       Patterns // asked about each time; the allowlist does not count
-	AskSideEffects  bool     // the kill switch at half: whatever has an effect is asked about each time; the allowlist does not count
-	DenySideEffects bool     // the kill switch: nothing that has an effect is carried out or asked about
+	Denied    Patterns // must not be written to
+	Permitted Patterns // if not empty, all other addresses must not be written to
+	AlwaysAsk Patterns // approved each time; the allowlist does not count
+	// AskSideEffects, the kill switch at half, requires approval of every side effect each time; the allowlist does not
+	// count.
+	AskSideEffects bool
+	// DenySideEffects, the kill switch, refuses every side effect without asking.
+	DenySideEffects bool
 }
 
 // forbids reports whether the address must not be written to.
@@ -19,19 +22,19 @@ func (r Rules) forbids(a string) bool {
 	return r.Denied.Match(a) || !r.Permitted.Empty() && !r.Permitted.Match(a)
 }
 
-// maxPatterns bounds one list.
+// maxPatterns limits the length of one list.
 const maxPatterns = 1000
 
-// Patterns are addresses (a@x.com), domains (x.com, without those below it) and all domains below one (*.x.com, without
-// x.com). Letter case makes no difference, in the local part neither: two spellings of one mailbox must not get around
-// a list. A plus-address is another address, as everywhere; to deny them all, deny the domain.
+// Patterns are addresses (a@x.com), domains (x.com, without its subdomains) and all subdomains of a domain (*.x.com,
+// without x.com). Letter case makes no difference, not even in the local part: another spelling of a mailbox must not
+// evade a list. A plus-address is a different address; to deny them all, deny the domain.
 type Patterns struct {
 	exact    map[string]bool // addresses and domains, in lower case
 	suffixes []string        // ".x.com"
 }
 
-// ParsePatterns reads a list separated by commas; white space around an entry, and an empty text, are fine. The error
-// tells which entry cannot be used and does not repeat it, because it may be somebody's address.
+// ParsePatterns parses a list separated by commas; white space around an entry, and an empty list, are accepted. The
+// error says which entry is invalid and does not repeat it, because it may be a person's address.
 func ParsePatterns(text string) (Patterns, error) {
 	var p Patterns
 	if strings.TrimSpace(text) == "" {
@@ -61,17 +64,17 @@ func ParsePatterns(text string) (Patterns, error) {
 	return p, nil
 }
 
-// Empty reports whether nothing matches because nothing was listed.
+// Empty reports whether the list has no entries and therefore matches nothing.
 func (p Patterns) Empty() bool { return len(p.exact) == 0 && len(p.suffixes) == 0 }
 
-// Len is the number of entries, without repetitions of exact ones.
+// Len returns the number of entries, without duplicates of addresses and domains.
 func (p Patterns) Len() int { return len(p.exact) + len(p.suffixes) }
 
-// String gives the number of entries and none of them: they may be people's addresses, and Patterns are part of a
-// configuration that somebody may print.
+// String returns the number of entries and none of them: they may be people's addresses, and a configuration with
+// Patterns may be printed.
 func (p Patterns) String() string { return fmt.Sprintf("(%d entries)", p.Len()) }
 
-// Match reports whether the normalised address is one of the patterns'.
+// Match reports whether the normalised address matches one of the patterns.
 func (p Patterns) Match(normal string) bool {
 	normal = strings.ToLower(normal)
 	_, domain, _ := strings.Cut(normal, "@")

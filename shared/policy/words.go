@@ -2,7 +2,7 @@ package policy
 
 import "fmt"
 
-// reaches says how many people the call reaches, and what n of them have.
+// reaches returns a sentence that says how many people the call reaches, and that n of them have what.
 func reaches(people []string, n int, what string) string {
 	switch {
 	case len(people) == 1:
@@ -15,7 +15,7 @@ func reaches(people []string, n int, what string) string {
 	return fmt.Sprintf("It reaches %d people, %d of whom have %s.", len(people), n, what)
 }
 
-// notAllowed is for people of whom n are not on the user's allowlist, or no longer.
+// notAllowed returns the reason for people of whom n are not, or no longer, on the user's allowlist.
 func notAllowed(people []string, n int) string {
 	switch {
 	case len(people) == 1:

@@ -13,8 +13,8 @@ import (
 	"github.com/countersign-run/countersign/shared/schema"
 )
 
-// Whatever a stranger calls a schema, in 512 MiB and a second it is refused with a place in it or becomes one that is within the
-// bounds, is the same when it is imported again, and can be checked against.
+// FuzzImport checks, with 512 MiB and a second, that any input is either refused with the place of the fault, or
+// imported to a schema that is within the limits, is unchanged by a second import, and can be used for validation.
 func FuzzImport(f *testing.F) {
 	for _, s := range []string{
 		`{"type":"object","properties":{"a":{"$ref":"#"}}}`,
@@ -50,10 +50,10 @@ func FuzzImport(f *testing.F) {
 			t.Fatalf("%s: %v", once, err)
 		}
 		for _, value := range []any{map[string]any{"a": []any{1.0, "x"}}, nil, []any{map[string]any{}}} {
-			_ = resolved.Validate(value) // whether it fits does not matter here
+			_ = resolved.Validate(value) // whether it is valid does not matter here
 		}
 		if len(once) > schema.MaxBytes || string(once) == "true" {
-			return // written out it has grown beyond what is read at once, or nothing is left of it
+			return // once expanded it is larger than Import accepts, or nothing is left of it
 		}
 		again, err := schema.Import(once)
 		if err != nil {
@@ -66,14 +66,14 @@ func FuzzImport(f *testing.F) {
 	})
 }
 
-// size counts the schemas within one, itself too, and how deep they are nested.
+// size returns the number of schemas in s, itself included, and the depth of their nesting.
 func size(s *jsonschema.Schema, depth int) (n, deep int) {
 	n, deep = 1, depth
 	below := []*jsonschema.Schema{s.Items}
 	for _, p := range s.Properties {
 		below = append(below, p)
 	}
-	for _, p := range s.AllOf { // beside it, and not within
+	for _, p := range s.AllOf { // beside it, not nested
 		m, d := size(p, depth)
 		n, deep = n+m, max(deep, d)
 	}

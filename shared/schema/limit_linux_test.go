@@ -7,10 +7,10 @@ import (
 	"syscall"
 )
 
-// limitMemory ends this process where it asks for more: the stacks and the heap are counted, and what is only reserved is not.
+// limitMemory makes this process fail if it uses more: stacks and heap are counted, reserved memory is not.
 func limitMemory(bytes uint64) error {
 	debug.SetMaxStack(64 << 20)
-	debug.SetMemoryLimit(int64(bytes / 2)) // garbage is collected long before
+	debug.SetMemoryLimit(int64(bytes / 2)) // collect garbage long before
 	const data = 2                         // RLIMIT_DATA
 	return syscall.Setrlimit(data, &syscall.Rlimit{Cur: bytes, Max: bytes})
 }

@@ -4,7 +4,8 @@ package schema_test
 
 import "runtime/debug"
 
-// limitMemory cannot limit the heap here: the race detector takes more than all of it, and other systems have other ways.
+// limitMemory limits the stack alone and not the heap: the race detector exceeds any such limit, and other systems have
+// other mechanisms.
 func limitMemory(uint64) error {
 	debug.SetMaxStack(64 << 20)
 	return nil

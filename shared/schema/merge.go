@@ -10,7 +10,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// both makes s hold what p holds beside it.
+// both merges p into s, so that s requires what both require.
 func both(s, p *jsonschema.Schema) error {
 	if err := bothTypes(s, p); err != nil {
 		return err
@@ -82,7 +82,7 @@ func smaller[N int | float64](a, b *N) *N {
 
 var errNoValue = errors.New("no value is left that two parts of this schema both allow")
 
-// bothValues leaves the values that both allow.
+// bothValues keeps the values that both allow.
 func bothValues(s, p *jsonschema.Schema) error {
 	if s.Const != nil && p.Const != nil && !bytes.Equal(text(*s.Const), text(*p.Const)) {
 		return errNoValue
@@ -105,7 +105,8 @@ func bothValues(s, p *jsonschema.Schema) error {
 	return nil
 }
 
-// text is a value's JSON with the names of objects in order; what was read from JSON can be written.
+// text returns a value's JSON with the names of objects in sorted order. A value that was decoded from JSON can be
+// encoded.
 func text(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -137,7 +138,7 @@ func bothInside(s, p *jsonschema.Schema) error {
 	return nil
 }
 
-// choices takes over anyOf and oneOf. Two lists of one kind stay apart: allOf is what says that both must hold.
+// choices merges anyOf and oneOf. Two lists of one kind remain separate, under allOf, because both must hold.
 func choices(s, p *jsonschema.Schema) {
 	s.AllOf = append(s.AllOf, p.AllOf...)
 	if s.AnyOf == nil {

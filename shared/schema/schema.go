@@ -1,5 +1,5 @@
-// Package schema takes over JSON Schemas that others wrote: the pages', and whoever else brings tools along. What is taken
-// is bounded before anything follows it, so that no schema can loop, grow without end or make a check costly.
+// Package schema imports JSON Schemas from untrusted sources, such as pages. Limits apply before anything is expanded,
+// so that no schema can loop, grow without end or make validation costly.
 package schema
 
 import (
@@ -15,22 +15,23 @@ import (
 	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
-// The bounds of one schema, counted after references are written out.
+// The limits of one schema, counted after references are expanded.
 const (
 	MaxBytes = 64 << 10
-	MaxDepth = 16 // schemas within schemas
+	MaxDepth = 16 // nesting of schemas
 	MaxNodes = 1000
 )
 
-// dropped says nothing that a call is held to.
+// dropped are the keywords that are removed, because calls are not validated against them.
 var dropped = []string{"$schema", "title", "format", "examples", "additionalProperties"}
 
 var types = []string{"string", "number", "integer", "boolean", "array", "object", "null"}
 
-// Import reads a schema. It keeps type, properties, required, items, enum, const, description, default, nullable (as the type
-// null) and the least and the most of numbers, lengths and items; writes out local references; merges allOf; and keeps anyOf and
-// oneOf. It drops $schema, title, format, examples and additionalProperties. Anything else, and what contains itself, is a
-// ValidationError whose field is the JSON pointer of the keyword, without its first slash.
+// Import imports a schema. It keeps type, properties, required, items, enum, const, description, default, nullable (as
+// the type null) and the minimum and maximum of numbers, lengths and items; expands local references; merges allOf; and
+// keeps anyOf and oneOf. It drops $schema, title, format, examples and additionalProperties. Any other keyword, and a
+// schema that contains itself, is a ValidationError whose field is the JSON pointer of the keyword, without its first
+// slash.
 func Import(raw json.RawMessage) (*jsonschema.Schema, error) {
 	if len(raw) > MaxBytes {
 		return nil, fault.Invalid("", "a JSON Schema of at most %d bytes is needed", MaxBytes)
@@ -46,14 +47,14 @@ func Import(raw json.RawMessage) (*jsonschema.Schema, error) {
 	return i.node(place{}, doc, 0)
 }
 
-// place is a JSON pointer in pieces.
+// place is the list of a JSON pointer's reference tokens.
 type place []string
 
 func (p place) to(names ...string) place { return append(slices.Clip(p), names...) }
 
 var escaper = strings.NewReplacer("~", "~0", "/", "~1")
 
-// pointer is the place as RFC 6901 writes it, without the first slash and cut to what a person can read.
+// pointer returns the place in the form of RFC 6901, without the first slash and cut to a readable length.
 func (p place) pointer() string {
 	steps := make([]string, len(p))
 	for i, s := range p {
@@ -72,11 +73,11 @@ func refused(at place, format string, args ...any) error {
 
 type importer struct {
 	doc   any
-	open  map[string]bool // the places that are being read: a reference to one of them never ends
+	open  map[string]bool // the places that are being read: a reference to one of them would never end
 	nodes int
 }
 
-// node reads the schema at a place.
+// node imports the schema at a place.
 func (i *importer) node(at place, v any, depth int) (*jsonschema.Schema, error) {
 	if i.nodes++; i.nodes > MaxNodes {
 		return nil, refused(at, "the schema has more than %d parts once its references are written out", MaxNodes)
@@ -94,7 +95,7 @@ func (i *importer) node(at place, v any, depth int) (*jsonschema.Schema, error) 
 	i.open[at.pointer()] = true
 	defer delete(i.open, at.pointer())
 	s := &jsonschema.Schema{}
-	var parts []*jsonschema.Schema // what must hold beside s
+	var parts []*jsonschema.Schema // schemas that must hold in addition to s
 	for _, key := range slices.Sorted(maps.Keys(fields)) {
 		more, err := i.keyword(s, at.to(key), key, fields[key], depth)
 		if err != nil {
@@ -107,16 +108,17 @@ func (i *importer) node(at place, v any, depth int) (*jsonschema.Schema, error) 
 			return nil, refused(at, "%s", err.Error())
 		}
 	}
-	if fields["nullable"] == true { // said beside a reference, it is meant of what that names
+	if fields["nullable"] == true { // beside a reference, it applies to the referenced schema
 		nullable(s)
 	}
 	return s, nil
 }
 
-// keyword takes one keyword into s, or returns schemas that must hold beside it.
+// keyword adds one keyword to s, or returns schemas that must hold in addition to s.
 func (i *importer) keyword(s *jsonschema.Schema, at place, key string, v any, depth int) (parts []*jsonschema.Schema, err error) {
 	switch {
-	case slices.Contains(dropped, key), key == "$defs", key == "definitions": // definitions are read where they are referred to
+	case slices.Contains(dropped, key), key == "$defs", key == "definitions":
+		// Definitions are read where a reference names them.
 		return nil, nil
 	case slices.Contains(numbers, key):
 		return nil, number(s, at, key, v)
@@ -157,7 +159,7 @@ func (i *importer) keyword(s *jsonschema.Schema, at place, key string, v any, de
 	case "oneOf":
 		s.OneOf, err = i.list(at, v, depth)
 	case "allOf":
-		return i.list(at, v, depth-1) // they become one with this schema
+		return i.list(at, v, depth-1) // they are merged into this schema
 	case "$ref":
 		p, err := i.reference(at, v, depth)
 		return []*jsonschema.Schema{p}, err
@@ -167,7 +169,7 @@ func (i *importer) keyword(s *jsonschema.Schema, at place, key string, v any, de
 	return nil, err
 }
 
-// shown quotes a keyword so that it can stand in a message.
+// shown quotes a keyword for a message.
 func shown(key string) string {
 	if len(key) > 40 {
 		key = strings.ToValidUTF8(key[:40], "") + "…"
@@ -206,7 +208,7 @@ func (i *importer) list(at place, v any, depth int) (out []*jsonschema.Schema, e
 	return out, nil
 }
 
-// reference writes out what a local reference names.
+// reference expands a local reference.
 func (i *importer) reference(at place, v any, depth int) (*jsonschema.Schema, error) {
 	text, _ := v.(string)
 	pointer, local := strings.CutPrefix(text, "#")
@@ -266,7 +268,7 @@ func readType(s *jsonschema.Schema, at place, v any) error {
 	return nil
 }
 
-// names reads a list of texts, each once.
+// names reads a list of strings, each of which must be there once.
 func names(at place, v any) ([]string, error) {
 	list, ok := v.([]any)
 	if !ok {
@@ -325,7 +327,7 @@ func count(s *jsonschema.Schema, at place, key string, v any) error {
 	return nil
 }
 
-// typesOf are the types of a schema; none means any.
+// typesOf returns the types of a schema; none means any.
 func typesOf(s *jsonschema.Schema) []string {
 	if s.Type != "" {
 		return []string{s.Type}
@@ -340,7 +342,7 @@ func setTypes(s *jsonschema.Schema, list []string) {
 	}
 }
 
-// nullable is OpenAPI's way to say that null is a value too.
+// nullable adds null to the types, as OpenAPI's keyword of that name means.
 func nullable(s *jsonschema.Schema) {
 	if list := typesOf(s); len(list) > 0 && !slices.Contains(list, "null") {
 		setTypes(s, append(slices.Clone(list), "null"))

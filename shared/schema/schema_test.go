@@ -53,7 +53,7 @@ func TestImport(t *testing.T) {
 	}
 }
 
-// plain orders the names of objects.
+// plain sorts the names of objects.
 func plain(t *testing.T, raw []byte) string {
 	t.Helper()
 	var v any
@@ -67,7 +67,7 @@ func plain(t *testing.T, raw []byte) string {
 	return string(b)
 }
 
-// nested is a schema with so many schemas within each other below its root.
+// nested returns a schema with this many levels of nested schemas below its root.
 func nested(levels int) string {
 	return strings.Repeat(`{"type":"array","items":`, levels) + `{"type":"string"}` + strings.Repeat(`}`, levels)
 }

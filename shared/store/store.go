@@ -65,7 +65,7 @@ type Op int
 const (
 	OpCreate Op = iota + 1 // the document must not exist
 	OpUpdate               // the document must still have Doc.Version
-	OpDelete               // the document must still have Doc.Version; with a zero Version any document, or none, is deleted
+	OpDelete               // the document must still have Doc.Version; a zero Version deletes whatever is there
 )
 
 // Write is one part of a commit.

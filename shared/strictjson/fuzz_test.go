@@ -11,8 +11,8 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 )
 
-// FuzzDecode holds the decoder to the standard library's, which had no part in it: what is taken means the same to both,
-// has each name once and at its own letters, and what is refused is refused with a ValidationError that can be shown.
+// FuzzDecode compares the decoder with the standard library's: an accepted input means the same to both, has unique
+// names in their exact case, and a refused input is refused with a ValidationError that can be shown.
 func FuzzDecode(f *testing.F) {
 	for _, s := range []string{
 		`{"prompt":"x","list":["a"]}`, `{"prompt":"\ud83d\ude00"}`, `{"prompt":"\ud800"}`, `{"prompt":"a","prompt":"b"}`, `{"Prompt":"a"}`,
@@ -50,7 +50,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// shown holds a refusal to what its reader is promised.
+// shown checks that a refusal is safe to show.
 func shown(t *testing.T, in []byte, err error) {
 	t.Helper()
 	e := fault.As(err)
@@ -59,7 +59,7 @@ func shown(t *testing.T, in []byte, err error) {
 	}
 }
 
-// plain holds what Check takes to be one JSON object of valid UTF-8, of bounded depth, with each name once.
+// plain checks that input which Check accepts is one JSON object of valid UTF-8, of limited depth, with unique names.
 func plain(t *testing.T, in []byte) {
 	t.Helper()
 	if !utf8.Valid(in) || !json.Valid(in) || bytes.TrimSpace(in)[0] != '{' {
@@ -71,7 +71,7 @@ func plain(t *testing.T, in []byte) {
 	}
 }
 
-// once reads one value, fails on a name that an object has twice, and gives how deep the value nests.
+// once reads one value, fails if an object has a name twice, and returns the depth of the value's nesting.
 func once(t *testing.T, dec *json.Decoder) int {
 	t.Helper()
 	next := func() json.Token {

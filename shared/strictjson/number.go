@@ -14,8 +14,9 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 )
 
-// Canonical is the one form of a JSON object (RFC 8785) that is hashed, signed and approved. Its errors are ValidationErrors
-// that name the field: those of Check, and a number that this form cannot tell from another (see Exact).
+// Canonical returns the canonical form (RFC 8785) of a JSON object, which is hashed, signed and approved. Its errors
+// are ValidationErrors that name the field: those of Check, and a number that the canonical form cannot represent (see
+// Exact).
 func Canonical(object []byte) (json.RawMessage, error) {
 	if err := Exact(object); err != nil {
 		return nil, err
@@ -27,8 +28,9 @@ func Canonical(object []byte) (json.RawMessage, error) {
 	return out, nil
 }
 
-// Exact is Check, and refuses numbers that canonical JSON does not keep: it holds numbers as doubles (RFC 8785 §3.2.2.3), in
-// which 9007199254740993 is 9007199254740992. Digits of a fraction beyond a double's precision are rounded and pass.
+// Exact is Check, and also refuses numbers that canonical JSON does not preserve: it represents numbers as doubles (RFC
+// 8785 §3.2.2.3), in which 9007199254740993 is 9007199254740992. Fraction digits beyond a double's precision are
+// rounded and accepted.
 func Exact(object []byte) error {
 	if err := Check(object); err != nil {
 		return err
@@ -59,8 +61,8 @@ func tooLarge(number string) bool {
 	return err != nil
 }
 
-// Survives reports whether a JSON number is still the same number in canonical JSON. Of one with a fraction, below 2^53, that is
-// true where only its last digits are rounded.
+// Survives reports whether a JSON number is still the same number in canonical JSON. It is also true for a number below
+// 2^53 with a fraction if only its last digits are rounded.
 func Survives(number string) bool {
 	f, err := strconv.ParseFloat(number, 64)
 	if err != nil {
@@ -70,7 +72,7 @@ func Survives(number string) bool {
 	return given == kept || !given.whole() && math.Abs(f) < 1<<53
 }
 
-// decimal is a number as its digits, without zeros at either end, and the power of ten of the last of them.
+// decimal is a number as its digits, without zeros at either end, and the power of ten of the last digit.
 type decimal struct {
 	negative bool
 	digits   string // empty for zero
@@ -79,7 +81,7 @@ type decimal struct {
 
 func (d decimal) whole() bool { return d.exponent >= 0 }
 
-// decimalOf reads a JSON number. Its exponent is bounded because what is out of a double's range was refused before.
+// decimalOf parses a JSON number. Its exponent is bounded, because numbers out of a double's range were refused before.
 func decimalOf(number string) decimal {
 	number, negative := strings.CutPrefix(number, "-")
 	mantissa, power, _ := strings.Cut(strings.ToLower(number), "e")
@@ -90,24 +92,24 @@ func decimalOf(number string) decimal {
 		return decimal{}
 	}
 	exponent, err := strconv.Atoi(power)
-	if err != nil && power != "" { // beyond an int, and so a fraction that no double can tell from zero
+	if err != nil && power != "" { // out of int's range, hence a fraction that a double represents as zero
 		exponent = math.MinInt32
 	}
 	return decimal{negative, kept, exponent - len(fraction) + len(digits) - len(kept)}
 }
 
-// Spell writes each number that canonical JSON does not keep as a text of its digits; anything else stays byte for byte. What
-// is no JSON, or nested deeper than MaxDepth, is returned as it is.
+// Spell replaces each number that canonical JSON does not preserve by a string of its digits and leaves all other bytes
+// unchanged. Input that is not JSON, or is nested deeper than MaxDepth, is returned as it is.
 func Spell(value json.RawMessage) json.RawMessage {
 	out, _ := spell(value)
 	return out
 }
 
-// portableDepth leaves room for what a result is put into: contents, a history, a request.
+// portableDepth leaves room for what will contain a result: contents, a history, a request.
 const portableDepth = 32
 
-// Portable is a tool's result as those read it who hold numbers as doubles, a model and a page: an id of 19 digits is a text
-// (see Spell), and so is a whole result that is nested deeper than 32 levels.
+// Portable returns a tool's result for readers that represent numbers as doubles, such as a model and a page: an id of
+// 19 digits becomes a string (see Spell), and so does a whole result that is nested deeper than 32 levels.
 func Portable(result json.RawMessage) json.RawMessage {
 	out, depth := spell(result)
 	if depth <= portableDepth {
@@ -120,7 +122,7 @@ func Portable(result json.RawMessage) json.RawMessage {
 	return json.RawMessage(words)
 }
 
-// spell is Spell, and says how deep the value is nested.
+// spell is Spell, and also returns the depth of the value's nesting.
 func spell(value json.RawMessage) (spelled json.RawMessage, depth int) {
 	dec := jsontext.NewDecoder(bytes.NewReader(value), jsontext.AllowDuplicateNames(true))
 	var out bytes.Buffer

@@ -1,7 +1,7 @@
-// Package strictjson decodes JSON that a stranger wrote: request bodies, push messages, a model's arguments. It refuses
-// what encoding/json lets through and what has been used to smuggle a second meaning past a first reader (reliability
-// §0.10): unknown, duplicate and case-variant names, a second value behind the first, bad UTF-8 and lone surrogates, a
-// byte order mark, null where an object is due, and nesting without end.
+// Package strictjson decodes JSON from untrusted sources: request bodies, push messages, a model's arguments. It
+// refuses what encoding/json accepts and what has been used to smuggle a second meaning past a first reader
+// (reliability §0.10): unknown, duplicate and case-variant names, a second value after the first, invalid UTF-8 and
+// lone surrogates, a byte order mark, null in place of an object, and unlimited nesting.
 package strictjson
 
 import (
@@ -19,7 +19,7 @@ import (
 // MaxDepth is how deep objects and arrays may nest (contract §1).
 const MaxDepth = 64
 
-// Decode fills into, a pointer to a struct, from one JSON object. Its errors are ValidationErrors that name the field.
+// Decode decodes one JSON object into into, a pointer to a struct. Its errors are ValidationErrors that name the field.
 func Decode(data []byte, into any) error {
 	if err := Check(data); err != nil {
 		return err
@@ -37,7 +37,7 @@ func Decode(data []byte, into any) error {
 	return fault.Invalid("", "the JSON could not be read")
 }
 
-// Check accepts one JSON object within the limits of this package.
+// Check returns nil if data is one JSON object within the limits of this package.
 func Check(data []byte) error {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return fault.Invalid("", "a JSON object is needed, and nothing was sent")
@@ -67,14 +67,14 @@ func syntax(dec *jsontext.Decoder, err error) error {
 	return fault.Invalid(field(dec.StackPointer()), "this is not valid JSON in UTF-8 (near byte %d)", dec.InputOffset())
 }
 
-// field shows a JSON pointer without its first slash, cut to what a person can read.
+// field returns a JSON pointer without its first slash, cut to a readable length.
 func field(p jsontext.Pointer) string {
 	s := string(p)
 	if len(s) > 0 {
 		s = s[1:]
 	}
 	if len(s) > 80 {
-		s = strings.ToValidUTF8(s[:80], "") + "…" // the cut may go through a letter
+		s = strings.ToValidUTF8(s[:80], "") + "…" // the cut may split a character
 	}
 	return s
 }

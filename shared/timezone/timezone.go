@@ -1,6 +1,6 @@
-// Package timezone decides which names of time zones are taken. An area and a city (Europe/Berlin) follow their laws on
-// daylight saving; the abbreviations that tzdata keeps beside them (EST, MST7MDT) mean one thing to it and another to
-// people, and are refused.
+// Package timezone defines which names of time zones are accepted. An area and a city (Europe/Berlin) follow their laws
+// on daylight saving; the abbreviations in tzdata (EST, MST7MDT) mean one thing there and another to people, and are
+// refused.
 package timezone
 
 import (
@@ -14,14 +14,14 @@ import (
 // UTC is the one name without an area.
 const UTC = "UTC"
 
-// MaxName is the longest name that is looked at, in octets.
+// MaxName is the maximum length of a name, in octets.
 const MaxName = 64
 
-// Every part of a name begins with a capital letter. That leaves out the paths of a time zone directory, its copies of the
-// zones with leap seconds (right/, posix/), and most names in another case on file systems that do not mind.
+// Every part of a name begins with a capital letter. That excludes the paths of a time zone directory, its copies of
+// the zones with leap seconds (right/, posix/), and most names in the wrong case on case-insensitive file systems.
 var areaAndCity = regexp.MustCompile(`^[A-Z][A-Za-z0-9_+-]*(/[A-Z][A-Za-z0-9_+-]*){1,2}$`)
 
-// Clock is what a moment's clock shows in its zone, with the weekday, the zone's name unless it is empty, and the offset.
+// Clock returns t's local time in its zone, with the weekday, the zone's name unless it is empty, and the offset.
 func Clock(t time.Time, name string) string {
 	offset := "UTC" + t.Format("-07:00")
 	switch name {
@@ -34,8 +34,8 @@ func Clock(t time.Time, name string) string {
 	return t.Format("Monday, 2 January 2006, 15:04") + " (" + offset + ")"
 }
 
-// Load returns the zone of a name: an area and a place that tzdata knows, or UTC. The error is a ValidationError that names
-// the field and does not repeat the name.
+// Load returns the zone of a name: an area and a place that tzdata knows, or UTC. The error is a ValidationError that
+// names the field and does not repeat the name.
 func Load(field, name string) (*time.Location, error) {
 	if name == UTC {
 		return time.UTC, nil

@@ -13,7 +13,7 @@ import (
 func TestLoad(t *testing.T) {
 	for _, name := range []string{
 		"UTC", "Europe/Berlin", "America/Argentina/Buenos_Aires", "America/Port-au-Prince", "Africa/Dar_es_Salaam", "Asia/Ho_Chi_Minh",
-		"US/Eastern", "Etc/UTC", "Etc/GMT+5", // what browsers say of machines that are set so
+		"US/Eastern", "Etc/UTC", "Etc/GMT+5", // names that browsers report on some machines
 	} {
 		if zone, err := timezone.Load("timeZone", name); err != nil || zone.String() != name {
 			t.Errorf("%s: %v, %v", name, zone, err)

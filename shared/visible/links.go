@@ -10,13 +10,13 @@ import (
 	"golang.org/x/net/html"
 )
 
-// Link is one address that a text or an HTML source holds.
+// Link is an address in a text or an HTML source.
 type Link struct {
-	Target string // as it stands there, with escapes for hidden characters, cut at 500 runes
-	Loads  bool   // whether opening the text alone fetches it, which tells its sender so
+	Target string // as in the source, with hidden characters escaped, cut to 500 runes
+	Loads  bool   // whether opening the text alone fetches it, which tells its sender that it was opened
 }
 
-// Bounds of Links.
+// The limits of Links.
 const (
 	maxLinks  = 100
 	maxTarget = 500
@@ -25,26 +25,28 @@ const (
 var (
 	bare   = regexp.MustCompile(`(?i)\b(?:https?|ftp)://[^\s<>"'\x60]+`)
 	cssURL = regexp.MustCompile(`(?i)(?:url\(\s*|src\(\s*|@import\s*)["']?([^"')\s;]+)`)
-	// An image-set names its images in quotes, too (CSS Images 4, image-set notation).
+	// An image-set may also quote its images' addresses (CSS Images 4, image-set notation).
 	imageSet   = regexp.MustCompile(`(?i)image-set\(([^;{}]*)`)
 	cssString  = regexp.MustCompile(`"([^"]*)"|'([^']*)'`)
 	cssComment = regexp.MustCompile(`(?s)/\*.*?\*/`)
 	cssEscape  = regexp.MustCompile(`\\(?:([0-9a-fA-F]{1,6})\s?|([^\n]))`)
-	// Outlook reads what stands in a conditional comment; to every other program it is a comment.
+	// Outlook reads the content of a conditional comment; for every other program it is a comment.
 	conditional = regexp.MustCompile(`(?is)^\s*\[if\b[^\]]*\]>(.*)$`)
 	refresh     = regexp.MustCompile(`(?is)^[^;,]*[;,\s]\s*(?:url\s*=\s*)?["']?([^"'>\s]+)`)
 	// leads are the attributes whose address is opened by a click, loads those whose address is fetched at once.
-	leads   = map[string]bool{"href": true, "longdesc": true, "action": true, "formaction": true, "cite": true, "ping": true, "xlink:href": true}
-	loads   = map[string]bool{"src": true, "background": true, "poster": true, "data": true, "srcset": true, "imagesrcset": true, "lowsrc": true, "dynsrc": true, "codebase": true, "classid": true, "archive": true, "manifest": true}
-	fetched = map[string]bool{"link": true, "image": true, "use": true, "feimage": true} // elements whose href is fetched
-	// rawText are elements whose content the standard takes for text, and programs that drop the element for more.
+	leads = map[string]bool{"href": true, "longdesc": true, "action": true, "formaction": true, "cite": true, "ping": true, "xlink:href": true}
+	loads = map[string]bool{"src": true, "background": true, "poster": true, "data": true, "srcset": true, "imagesrcset": true, "lowsrc": true, "dynsrc": true, "codebase": true, "classid": true, "archive": true, "manifest": true}
+	// fetched are the elements whose href is fetched.
+	fetched = map[string]bool{"link": true, "image": true, "use": true, "feimage": true}
+	// rawText are elements whose content is text according to the standard, but HTML for programs that drop the
+	// element.
 	rawText = map[string]bool{"iframe": true, "noembed": true, "noframes": true, "noscript": true, "xmp": true, "plaintext": true}
 )
 
-// maxNesting is how deep sources within sources are looked into: a conditional comment, the document of a frame.
+// maxNesting is the maximum depth of sources in sources: a conditional comment, the document of a frame.
 const maxNesting = 4
 
-// Links lists the addresses in a plain text or an HTML source, each once, at most 100 of them: what a person would
+// Links returns the addresses in a plain text or an HTML source, each once, at most 100 of them: what a person would
 // reach by a click, and what a mail program would fetch without one.
 func Links(source string) []Link {
 	l := links{at: map[string]int{}}
@@ -52,7 +54,7 @@ func Links(source string) []Link {
 	return l.list
 }
 
-// addSource reads an HTML source that stands in nesting others.
+// addSource adds the links of an HTML source at this depth of nesting.
 func (l *links) addSource(source string, nesting int) {
 	if nesting > maxNesting {
 		l.addAll(bare.FindAllString(source, -1), true)
@@ -123,7 +125,8 @@ func refreshes(meta html.Token) bool {
 	})
 }
 
-// addStyle adds what a style fetches, read as it stands and without the comments and escapes that may hide its words.
+// addStyle adds the addresses that a style fetches, read both as it is and without the comments and escapes that may
+// hide its keywords.
 func (l *links) addStyle(css string) {
 	if !strings.ContainsAny(css, "(@") {
 		return
@@ -136,20 +139,20 @@ func (l *links) addStyle(css string) {
 
 func (l *links) addPlainStyle(css string) {
 	for _, m := range cssURL.FindAllStringSubmatch(css, -1) {
-		if !strings.HasPrefix(m[1], "/*") { // a comment, which the other reading is without
+		if !strings.HasPrefix(m[1], "/*") { // a comment, which the second reading removes
 			l.add(m[1], true)
 		}
 	}
 	for _, set := range imageSet.FindAllStringSubmatch(css, -1) {
 		for _, m := range cssString.FindAllStringSubmatch(set[1], -1) {
-			if m[1] += m[2]; !strings.Contains(m[1], "image/") { // a type is no address
+			if m[1] += m[2]; !strings.Contains(m[1], "image/") { // a media type is not an address
 				l.add(m[1], true)
 			}
 		}
 	}
 }
 
-// unescape undoes CSS escapes (CSS Syntax 3 §4.3.7).
+// unescape decodes CSS escapes (CSS Syntax 3 §4.3.7).
 func unescape(css string) string {
 	return cssEscape.ReplaceAllStringFunc(css, func(s string) string {
 		m := cssEscape.FindStringSubmatch(s)
@@ -170,7 +173,7 @@ func (l *links) addAll(targets []string, loads bool) {
 	}
 }
 
-// add leaves out anchors within the text and parts that the message carries itself.
+// add adds a link, except anchors within the text and parts that the message itself contains.
 func (l *links) add(target string, loads bool) {
 	target = strings.TrimSpace(target)
 	if target == "" || target[0] == '#' || strings.HasPrefix(strings.ToLower(target), "cid:") {

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// nested is a link within n frames.
+// nested returns a link within n frames.
 func nested(n int) string {
 	s := `<img src="https://e.example/deep">`
 	for range n {
@@ -66,7 +66,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// FuzzLinks holds that no source makes the list long, slow, or show a hidden character.
+// FuzzLinks checks that no source makes the list too long, takes too long, or results in a hidden character.
 func FuzzLinks(f *testing.F) {
 	for _, s := range []string{nested(40), `<iframe srcdoc="&lt;iframe srcdoc=x>">`, `<p style="u\\72l(//e.example">`, "<!--[if", `<meta http-equiv=refresh content=";">`, "image-set('", "\u202ehttps://x", "http://\xb8"} {
 		f.Add(s)

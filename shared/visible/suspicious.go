@@ -8,10 +8,10 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Bounds of what Suspicious looks for and quotes.
+// The limits of Suspicious.
 const (
-	blankLines = 20  // line feeds in a row, with nothing between
-	blankSpace = 200 // spaces in a row
+	blankLines = 20  // consecutive line feeds
+	blankSpace = 200 // consecutive spaces
 	marks      = 4   // combining marks on one letter
 	quoted     = 40  // runes of a word that a warning quotes
 )
@@ -25,9 +25,10 @@ var scripts = []struct {
 	{"Cherokee", unicode.Cherokee}, {"Coptic", unicode.Coptic}, {"Lisu", unicode.Lisu},
 }
 
-// Suspicious says in sentences what a careful reader should look at twice: words that mix the letters of several
-// scripts, look-alikes of plain letters, piled-up marks, letters composed in an unusual way, and blank stretches behind
-// which a text goes on. It has at most one sentence of each kind, and says nothing of hidden characters: Text does.
+// Suspicious returns sentences about what a careful reader should look at twice: words that mix the letters of several
+// scripts, look-alikes of plain letters, piled-up marks, letters composed in an unusual way, and blank stretches that
+// are followed by text. It returns at most one sentence of each kind, and none about hidden characters, which Text
+// reports.
 func Suspicious(s string) []string {
 	var out []string
 	words := strings.FieldsFunc(s, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.Is(unicode.M, r) && !unicode.IsDigit(r) })
@@ -66,7 +67,7 @@ func scriptsOf(word string) []string {
 	return found
 }
 
-// imitates reports full-width and mathematical letters, which are drawn almost as plain ones.
+// imitates reports whether r is a full-width or mathematical letter, which is drawn almost as a plain one.
 func imitates(r rune) bool { return r >= 0xFF21 && r <= 0xFF5A || r >= 0x1D400 && r <= 0x1D7FF }
 
 func longest(s string, is func(rune) bool) int {

@@ -90,7 +90,7 @@ func TestBlank(t *testing.T) {
 	}
 }
 
-// FuzzText holds that nothing dangerous is ever shown raw, by Text, Line or a warning.
+// FuzzText checks that no dangerous character is shown unescaped by Text, Line or a warning.
 func FuzzText(f *testing.F) {
 	for _, s := range []string{"plain", "a\u202eb", "\U000E0041", "x\xff", "⟨U+202E⟩", "\x1b[2J", "a\u2800", "\ue000", "\u0085", "p\u0430y"} {
 		f.Add(s)

@@ -1,4 +1,4 @@
-// Package wait waits, and stops waiting when nobody does any more.
+// Package wait waits for a time or for the end of a context, whichever comes first.
 package wait
 
 import (

@@ -144,7 +144,8 @@ func (q *Queue) attempt(ctx context.Context, c *claim, push Push) error {
 	switch {
 	case pushed == nil:
 		_, err = q.store.Commit(settled, store.Delete(c.path, c.version))
-	case ctx.Err() != nil: // this process is stopping, which is no failure of the message: it is due for another process at once
+	case ctx.Err() != nil:
+		// This process is stopping, which is no failure of the message: it is due for another process at once.
 		c.Attempts--
 		err = q.update(settled, c, c.version, q.now())
 	default:

@@ -11,7 +11,8 @@ import (
 
 // inbox is a consumer that records what was pushed to it.
 type inbox struct {
-	handle func(ctx context.Context, runID string, attempt int) error // attempt is counted here, because not every backend sends it
+	// attempt is counted here, because not every backend sends it.
+	handle func(ctx context.Context, runID string, attempt int) error
 	mu     sync.Mutex
 	seen   map[string]int
 	acked  map[string]bool

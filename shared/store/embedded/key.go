@@ -31,7 +31,8 @@ func key(v any) (string, error) {
 	case bool:
 		return string(tagBool) + strconv.FormatBool(v), nil // "false" < "true"
 	case int64:
-		return fmt.Sprintf("%c%016x", tagNumber, uint64(v)^1<<63), nil // the sign bit is flipped so that negative numbers come first
+		// The sign bit is flipped so that negative numbers come first.
+		return fmt.Sprintf("%c%016x", tagNumber, uint64(v)^1<<63), nil
 	case time.Time:
 		return string(tagTime) + v.Format(timeLayout), nil
 	default:

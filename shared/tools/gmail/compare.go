@@ -11,7 +11,8 @@ import (
 	"strings"
 
 	"github.com/emersion/go-message"
-	_ "github.com/emersion/go-message/charset" // Gmail may store a text in another character set than the one in which it was sent.
+	// Gmail may store a text in another character set than the one in which it was sent.
+	_ "github.com/emersion/go-message/charset"
 )
 
 // meaning is the content of a message and its recipients, without what a mail server adds itself. Gmail stores a
