@@ -13,7 +13,7 @@ const (
 	maxPath  = 5 << 10 // bytes of a path
 	maxDepth = 2 * 100 // segments of a path: 100 collections, one within the other
 	maxName  = 100     // bytes of a field's name; Firestore allows 1500, which no field needs
-	maxText  = maxID   // bytes of a string field; an index holds no more of it, and a query would silently ignore the rest
+	maxText  = maxID   // bytes of a string field; an index holds no more, and a query would silently ignore the rest
 )
 
 // ValidPath returns nil if path names a document as Firestore defines it: an even number of segments separated by

@@ -32,7 +32,7 @@ const (
 
 // Options configures the tool. The zero value works with Google.
 type Options struct {
-	Endpoint string           // URL of another server with the Calendar API, with its trailing slash; empty means Google's
+	Endpoint string           // URL of another Calendar API, with its trailing slash; empty means Google's
 	Timeout  time.Duration    // of one call; 0 means 20 s
 	Now      func() time.Time // the clock for the limits of dates; nil means time.Now
 }

@@ -39,7 +39,7 @@ const (
 // Options configures the tool. The zero value is draft mode with Google.
 type Options struct {
 	Mode     Mode
-	Endpoint string        // URL of another server with the Gmail API, with its trailing slash; empty means Google's
+	Endpoint string        // URL of another Gmail API, with its trailing slash; empty means Google's
 	Timeout  time.Duration // of one call; 0 means 20 s
 	// InferSent treats a draft that no longer exists as sent, if the mailbox cannot be searched for the message. The
 	// owner may also have deleted it, so the default is false: a person is asked.
