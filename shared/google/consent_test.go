@@ -66,7 +66,7 @@ func TestScopesGrow(t *testing.T) {
 	}
 }
 
-// TestReadOnlyScope is hostile case AU-017.
+// TestReadOnlyScope covers hostile case AU-017.
 func TestReadOnlyScope(t *testing.T) {
 	const readOnly = "https://www.googleapis.com/auth/calendar.readonly"
 	w := newWorld(t)

@@ -81,7 +81,7 @@ func TestCallerGivesUp(t *testing.T) {
 	}
 }
 
-// TestUsersAreNeverMixed is case 17 of the gauntlet: many users at once on one warm instance.
+// TestUsersAreNeverMixed covers case 17 of the gauntlet: many users at once on one warm instance.
 func TestUsersAreNeverMixed(t *testing.T) {
 	w := newWorld(t)
 	a := w.instance()
@@ -152,7 +152,7 @@ func TestCopiedCiphertextOpensForNobodyElse(t *testing.T) {
 	}
 }
 
-// TestRevokedByItsUser is hostile case AU-016.
+// TestRevokedByItsUser covers hostile case AU-016.
 func TestRevokedByItsUser(t *testing.T) {
 	w := newWorld(t)
 	a := w.instance()

@@ -16,8 +16,8 @@ const MaxPush = 64 << 10
 
 var runID = regexp.MustCompile(`^[A-Za-z0-9_-]{16,64}$`)
 
-// CheckRunID returns nil if a message about the run can be sent: the id has 16 to 64 characters of A-Z, a-z, 0-9, _ and
-// -. ParsePush would refuse any other id, when no caller is left to be told. The error is a ValidationError.
+// CheckRunID returns nil if a message about the run can be sent: the id has 16 to 64 characters, each of A-Z, a-z, 0-9,
+// _ or -. ParsePush would refuse any other id, when no caller is left to be told. The error is a ValidationError.
 func CheckRunID(id string) error {
 	if !runID.MatchString(id) {
 		return fault.Invalid("runId", "a run id has 16 to 64 letters, digits, _ or -")

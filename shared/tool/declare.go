@@ -26,7 +26,7 @@ type Declaration struct {
 	Input     *jsonschema.Schema // of type object; its defaults are filled in
 	Output    *jsonschema.Schema // nil means any JSON
 	Preview   func(json.RawMessage) (Preview, error)
-	Summary   string // in one sentence, what was done
+	Summary   string // what was done, in one sentence
 	Execute   func(context.Context, Call) (json.RawMessage, error)
 	Reconcile func(context.Context, Call) (Outcome, error)
 }

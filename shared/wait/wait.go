@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// For returns nil after d, or ctx's error when that ends first.
+// For waits for d and returns nil, or returns ctx's error if ctx ends first.
 func For(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -64,7 +64,7 @@ type Queue struct {
 
 var _ queue.Queue = (*Queue)(nil)
 
-// New returns the queue in the store, which the caller has to close.
+// New returns the queue in the store. The caller remains responsible for closing the store.
 func New(st store.Store, opt Options) *Queue {
 	if opt.Now == nil {
 		opt.Now = time.Now

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	pullBound = 5 * time.Second // without a message after it, the subscription is considered empty
+	pullBound = 5 * time.Second // after this time without a message, the subscription is considered empty
 	moreBound = time.Second     // the same, after messages have come
 	pullPage  = 100
 	// The attribute by which Pub/Sub counts a dead letter's deliveries

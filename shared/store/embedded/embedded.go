@@ -30,7 +30,7 @@ const (
 	readers     = 4 // connections that read while one writes
 )
 
-// Store is a store.Store in SQLite.
+// Store implements [store.Store] in SQLite.
 type Store struct {
 	now      func() time.Time
 	seen     atomic.Int64 // the latest ReadTime returned, in microseconds since 1970

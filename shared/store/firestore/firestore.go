@@ -31,7 +31,7 @@ import (
 // defaultDatabase is Firestore's name for the database of a project that has only one.
 const defaultDatabase = "(default)"
 
-// Store is a store.Store in one Firestore database.
+// Store implements [store.Store] in one Firestore database.
 type Store struct {
 	client  *apiv1.Client
 	root    string      // projects/P/databases/D

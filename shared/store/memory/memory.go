@@ -16,7 +16,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// Store is a store.Store in a map.
+// Store implements [store.Store] in a map.
 type Store struct {
 	now func() time.Time
 

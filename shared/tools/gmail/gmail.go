@@ -30,7 +30,7 @@ const Name = "gmail_send"
 // Mode is how a message is sent.
 type Mode string
 
-// The modes.
+// The values of Mode.
 const (
 	Draft  Mode = "draft"  // create a draft, then send it: scope gmail.compose, exactly once
 	Direct Mode = "direct" // send in one call: scope gmail.send; a person settles an unclear outcome

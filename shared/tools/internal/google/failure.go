@@ -21,7 +21,7 @@ import (
 // Proof is what a failed call proves.
 type Proof int
 
-// The proofs.
+// The values of Proof.
 const (
 	Nothing  Proof = iota // the provider may or may not have acted: a timeout, a reset, 5xx, an unreadable answer
 	NotSent               // the request was never sent: no connection, no token
