@@ -9,7 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// RunStatus is a state of seed 000 §3.
+// RunStatus is a run's state (seed 000 §3).
 type RunStatus string
 
 // The run's states.
@@ -22,7 +22,7 @@ const (
 	Failed    RunStatus = "failed"
 )
 
-// ActionStatus is a state of seed 000 §3.
+// ActionStatus is an action's state (seed 000 §3).
 type ActionStatus string
 
 // The action's states.
@@ -35,22 +35,22 @@ const (
 	ActionRejected  ActionStatus = "rejected"
 )
 
-// Execution says what is known of the effect itself (seed 000 §9, executionStatus).
+// Execution is what is known of an action's effect (seed 000 §9, executionStatus).
 type Execution string
 
-// What is known of the effect.
+// The states of an effect.
 const (
 	NotStarted   Execution = "not_started"
 	Intent       Execution = "intent"    // about to be tried, or being tried
 	Succeeded    Execution = "succeeded" // proven, or confirmed by the user
 	FailedKnown  Execution = "failed"    // proven: nothing happened
-	UnknownState Execution = "unknown"   // neither: the user is asked
+	UnknownState Execution = "unknown"   // not proven either way: the user is asked
 )
 
-// EventType names what happened.
+// EventType is the kind of an Event.
 type EventType string
 
-// The events of a run.
+// The types of a run's events.
 const (
 	RunQueued       EventType = "run.queued"
 	RunStatusChange EventType = "run.status"
@@ -64,7 +64,7 @@ const (
 	RunEnded        EventType = "run.ended"
 )
 
-// Event is one thing that happened, numbered from 1 within its run. Exactly the payload of its type is set.
+// An Event is one change of a run, numbered from 1 within it. Exactly the payload of its type is set.
 type Event struct {
 	Seq      int64     `json:"seq"`
 	At       time.Time `json:"at"`
@@ -81,66 +81,66 @@ type Event struct {
 	End      *End      `json:"end,omitempty"`
 }
 
-// Question is what the run was started with: the user's words, and the conversation before them, bounded: the thread's
-// history as it was then, or the contents that a caller keeps for itself.
+// Question is the input that a run was started with: the user's words and the bounded conversation before them, which
+// is the thread's history at that time, or the contents that the client keeps itself.
 type Question struct {
 	Prompt  string            `json:"prompt"`
-	News    string            `json:"news,omitempty"` // what the model is told before it, of ours
+	News    string            `json:"news,omitempty"` // what the server tells the model before the user's words
 	History []Message         `json:"history,omitempty"`
-	Mark    string            `json:"mark,omitempty"`    // a word that nobody can have known: what begins with it in the history is the server's record
+	Mark    string            `json:"mark,omitempty"`    // random; marks the server's records in the history
 	Earlier []json.RawMessage `json:"earlier,omitempty"` // Gemini contents, verbatim
 	Direct  bool              `json:"direct,omitempty"`  // the run is one call, and the model is not asked
 }
 
-// Turn is one answer of the model, stored before anything is done about it: it is never asked for again.
+// A Turn is one answer of the model. It is stored before any of its calls is handled, and never requested again.
 type Turn struct {
 	Model      string          `json:"model"`
 	Content    json.RawMessage `json:"content,omitempty"` // verbatim
 	Text       string          `json:"text,omitempty"`
 	Finish     string          `json:"finish,omitempty"`
 	Correction string          `json:"correction,omitempty"`
-	Calls      int             `json:"calls,omitempty"` // as many ActionPlan events follow
+	Calls      int             `json:"calls,omitempty"` // the number of ActionPlan events that follow
 	Usage      model.Usage     `json:"usage"`
-	Estimated  int             `json:"estimated,omitempty"` // tokens, by the bytes, where the service did not count them
+	Estimated  int             `json:"estimated,omitempty"` // tokens, where the service did not count them
 }
 
-// Tokens are those that the turn counts for; none for a turn that the model was not asked for in this run.
+// Tokens returns the tokens that the turn counts for: 0 for a turn that did not come from the model in this run.
 func (t Turn) Tokens() int {
 	u := t.Usage
 	return max(t.Estimated, u.Total, u.Prompt+u.Output+u.Thoughts)
 }
 
-// Plan is a call of the model as it was judged.
+// A Plan is a call of the model as it was validated.
 type Plan struct {
 	Turn             int             `json:"turn"`  // from 1
 	Index            int             `json:"index"` // in the model's order, from 0
 	Again            int             `json:"again,omitempty"`
 	CallID           string          `json:"callId,omitempty"`
 	Tool             string          `json:"tool"`
-	Args             json.RawMessage `json:"args,omitempty"` // canonical; absent where they could not be normalised
+	Args             json.RawMessage `json:"args,omitempty"` // canonical; absent if they could not be normalised
 	ArgsHash         string          `json:"argsHash,omitempty"`
-	Place            tool.Place      `json:"place,omitzero"`   // where the call acts, if it acts in one
-	Edited           bool            `json:"edited,omitempty"` // the arguments are the user's, of an action that this one starts afresh
+	Place            tool.Place      `json:"place,omitzero"`   // the account or host that the call acts on, if any
+	Edited           bool            `json:"edited,omitempty"` // the user edited the arguments
 	SideEffect       bool            `json:"sideEffect,omitempty"`
 	RequiresApproval bool            `json:"requiresApproval,omitempty"`
-	Own              bool            `json:"own,omitempty"` // the user's own call, not the model's: nobody need be asked
+	Own              bool            `json:"own,omitempty"` // the user's call, not the model's: no approval
 	PolicyDecision   string          `json:"policyDecision,omitempty"`
 	Rule             string          `json:"rule,omitempty"`
 	Reason           string          `json:"reason,omitempty"`
-	Allowed          []string        `json:"allowed,omitempty"` // the allowlist entries that an allow rests on
+	Allowed          []string        `json:"allowed,omitempty"` // ids of the allowlist entries that allowed the call
 }
 
-// Wait says that somebody else must answer the call.
+// A Wait records that the call waits for an answer from its user or its client.
 type Wait struct {
 	ApprovalID string          `json:"approvalId,omitempty"` // of an approval or a review
 	Kind       Kind            `json:"kind"`
 	ExpiresAt  time.Time       `json:"expiresAt"`
-	Args       json.RawMessage `json:"args,omitempty"`     // canonical, where a changed tool reads the plan's anew, or the place is another
-	ArgsHash   string          `json:"argsHash,omitempty"` // of those
-	Place      tool.Place      `json:"place,omitzero"`     // of those
+	Args       json.RawMessage `json:"args,omitempty"`     // canonical; set if they or the place have changed
+	ArgsHash   string          `json:"argsHash,omitempty"` // set with Args
+	Place      tool.Place      `json:"place,omitzero"`     // set with Args
 }
 
-// Decided is what was decided about a waiting call.
+// Decided is the decision about a waiting call.
 type Decided struct {
 	ApprovalID string          `json:"approvalId"`
 	Decision   Decision        `json:"decision"`
@@ -150,14 +150,14 @@ type Decided struct {
 	ArgsHash   string          `json:"argsHash"`             // of what was approved
 }
 
-// Started is the intent, durable before the effect: whoever wrote it last may act, nobody else.
+// Started is the intent, durable before the effect: only the process that wrote the last one may act.
 type Started struct {
 	Owner   string `json:"owner"`
 	Attempt int    `json:"attempt"`
 	Handle  string `json:"handle,omitempty"`
 }
 
-// Finished is the outcome.
+// Finished is the outcome of a call.
 type Finished struct {
 	Status    ActionStatus    `json:"status"`
 	Execution Execution       `json:"execution"`
@@ -172,7 +172,7 @@ type End struct {
 	Error   *Problem  `json:"error,omitempty"`
 }
 
-// Problem is an error as it may be stored and shown.
+// A Problem is an error in the form that is stored and shown.
 type Problem struct {
 	Class   fault.Class `json:"class"`
 	Code    fault.Code  `json:"code"`
@@ -180,7 +180,7 @@ type Problem struct {
 	Field   string      `json:"field,omitempty"`
 }
 
-// ProblemOf is the storable part of err.
+// ProblemOf returns the part of err that may be stored and shown.
 func ProblemOf(err error) *Problem {
 	e := fault.As(err)
 	return &Problem{e.Class, e.Code, e.Message, e.Field}

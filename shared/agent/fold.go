@@ -2,7 +2,7 @@ package agent
 
 import "fmt"
 
-// legalRun are the edges of seed 000 §3, with those that a second waiting call and a cancelled wait add.
+// legalRun holds the edges of seed 000 §3, and those that a second waiting call and a cancelled wait add.
 var legalRun = map[RunStatus][]RunStatus{
 	"":        {Queued},
 	Queued:    {Planning, Failed},
@@ -11,8 +11,9 @@ var legalRun = map[RunStatus][]RunStatus{
 	Executing: {Planning, Awaiting, Completed, Failed},
 }
 
-// legalAction are the edges of seed 000 §3. An executing action may be begun again by a later owner; a failed one whose
-// outcome is unknown becomes completed by a person alone (Decided), a waiting one by whom it waits for (KindCall).
+// legalAction holds the edges of seed 000 §3. A later owner may start an executing action again. Only its user's
+// decision (Decided) completes a failed action whose outcome is unknown; a waiting call of KindCall is completed by the
+// client that it waits for.
 var legalAction = map[ActionStatus][]ActionStatus{
 	ActionPlanned:   {ActionAwaiting, ActionExecuting, ActionCompleted, ActionFailed},
 	ActionAwaiting:  {ActionExecuting, ActionRejected, ActionFailed, ActionCompleted},
@@ -20,7 +21,7 @@ var legalAction = map[ActionStatus][]ActionStatus{
 	ActionFailed:    {ActionCompleted},
 }
 
-// Apply adds one event. An event that the state machine does not permit is an error, and then nothing has changed.
+// Apply adds one event. If the state machine does not permit the event, Apply returns an error and changes nothing.
 func (s *State) Apply(e Event) error {
 	if s.End != nil {
 		return illegal(e, "the run has ended")
@@ -124,7 +125,7 @@ func (a *Action) apply(e Event) error {
 	return nil
 }
 
-// next is the status that the event leads to.
+// next returns the status that the event leads to.
 func (a *Action) next(e Event) (ActionStatus, error) {
 	switch e.Type {
 	case ActionWaits:

@@ -85,8 +85,8 @@ func snapshot(t rapid.TB, s *agent.State) string {
 	return string(b)
 }
 
-// TestStateMachine throws events in any order at a run: each is refused, and then changes nothing, or leaves a state in
-// which the promises hold.
+// TestStateMachine applies events in any order to a run: each is either refused and changes nothing, or leaves a state
+// in which the invariants hold.
 func TestStateMachine(t *testing.T) {
 	all := []agent.Event{queued, planned, turn, action, waits, yes, no, started, done, unclear, review, confirm, ended,
 		{Type: agent.CancelRequested}, {Type: agent.RunStatusChange, Status: agent.Awaiting}, {Type: agent.RunStatusChange, Status: agent.Executing},

@@ -16,7 +16,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// validID is what every id made here looks like, and all that is accepted of one from outside.
+// validID matches every id made here, and is all that is accepted as an id in a request.
 var validID = regexp.MustCompile(`^[A-Za-z0-9_-]{16,64}$`)
 
 // ValidID reports whether s can be the id of a run, thread, action or approval.
@@ -24,25 +24,25 @@ func ValidID(s string) bool { return validID.MatchString(s) }
 
 var lower32 = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
-// NewID is a random id of 128 bits: 26 letters and digits.
+// NewID returns a random id of 128 bits: 26 letters and digits.
 func NewID(random io.Reader) string {
 	var b [16]byte
 	if _, err := io.ReadFull(random, b[:]); err != nil {
-		panic("agent.NewID: no randomness: " + err.Error()) // nothing is safe without it
+		panic("agent.NewID: no randomness: " + err.Error()) // without randomness no id and no hash is safe
 	}
 	return lower32.EncodeToString(b[:])
 }
 
-// NewNonce is what the hashes of one run in the audit are made with, or those of one user (audit.InputHash).
+// NewNonce returns a random nonce for the audit's hashes of one run, or of one user (audit.InputHash).
 func NewNonce(random io.Reader) []byte {
 	b := make([]byte, audit.NonceSize)
 	if _, err := io.ReadFull(random, b); err != nil {
-		panic("agent.NewNonce: no randomness: " + err.Error()) // nothing is safe without it
+		panic("agent.NewNonce: no randomness: " + err.Error()) // without randomness no id and no hash is safe
 	}
 	return b
 }
 
-// digest is a short name for the parts: 128 bits of SHA-256 over their lengths and bytes.
+// digest returns a short name for the parts: 128 bits of SHA-256 over their lengths and bytes.
 func digest(parts ...string) string {
 	h := sha256.New()
 	for _, p := range parts {
@@ -51,26 +51,28 @@ func digest(parts ...string) string {
 	return lower32.EncodeToString(h.Sum(nil)[:16])
 }
 
-// KeyedRunID is the run id that an Idempotency-Key of a user stands for: the same key names the same run, so that
-// creating it twice is refused by the store itself.
+// KeyedRunID returns the run id for a user's Idempotency-Key. The same key names the same run, so the store itself
+// refuses to create it twice.
 func KeyedRunID(uid, key string) string { return digest("run", uid, key) }
 
-// NewThreadID is the id of the thread that a run begins; it follows from the run's, so that a start that is repeated
+// NewThreadID returns the id of the thread that a run begins. It is derived from the run's id, so that a repeated start
 // makes one thread.
 func NewThreadID(runID string) string { return digest("thread", runID) }
 
-// KeyedThreadID is the id of the thread that a user's key stands for.
+// KeyedThreadID returns the id of the thread for a user's key.
 func KeyedThreadID(uid, key string) string { return digest("keyed thread", uid, key) }
 
-// ActionID names the call at index of the run's turn; again counts the fresh starts after an unknown outcome (0 at first).
+// ActionID returns the id of the call at index of the run's turn; again counts the fresh starts after an unknown
+// outcome (0 at first).
 func ActionID(runID string, turn, index, again int) string {
 	return digest("action", runID, strconv.Itoa(turn), strconv.Itoa(index), strconv.Itoa(again))
 }
 
-// ApprovalID is the id of the run's n-th approval. The run's own id is its secret part, and reading both takes one round trip.
+// ApprovalID returns the id of the run's n-th approval. The run's id is its secret part, and lets both be read in one
+// round trip.
 func ApprovalID(runID string, n int) string { return runID + "-" + strconv.Itoa(n) }
 
-// RunOfApproval gives the run that the approval belongs to.
+// RunOfApproval returns the id of the run that the approval belongs to.
 func RunOfApproval(approvalID string) (runID string, ok bool) {
 	runID, n, ok := strings.Cut(approvalID, "-")
 	if _, err := strconv.Atoi(n); err != nil {
@@ -79,8 +81,8 @@ func RunOfApproval(approvalID string) (runID string, ok bool) {
 	return runID, ok && ValidID(runID)
 }
 
-// ArgsHash is what a user's yes is bound to: the user, the tool under one schema, the canonical arguments, and the place
-// where the call acts, if it acts in one.
+// ArgsHash returns the hash that an approval is bound to. It covers the user, the tool with its schema, the canonical
+// arguments, and the place that the call acts on, if any.
 func ArgsHash(uid string, spec tool.Spec, in tool.Place, args json.RawMessage) string {
 	parts := []string{uid, spec.Name, spec.Version(), string(args)}
 	if in != (tool.Place{}) {
@@ -93,7 +95,7 @@ func ArgsHash(uid string, spec tool.Spec, in tool.Place, args json.RawMessage) s
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Marshal is json.Marshal without the escaping of <, > and &: raw JSON inside v keeps its bytes (but for white space).
+// Marshal is json.Marshal without the escaping of <, > and &: raw JSON inside v keeps its bytes except for white space.
 func Marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -104,7 +106,7 @@ func Marshal(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// The documents' paths.
+// The paths of the documents.
 func RunPath(id string) string      { return "runs/" + id }
 func ThreadPath(id string) string   { return "threads/" + id }
 func ApprovalPath(id string) string { return "approvals/" + id }

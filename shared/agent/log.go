@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// A Log is an append-only list whose newest part lies in the document that it belongs to; older parts are moved, in the
-// commit that outgrows the limits, to chunk documents whose keys the log knows. Reading the newest part costs no read
-// of its own, appending costs no write of its own, and nothing ever needs a query.
+// A Log is an append-only list whose newest part, the tail, is kept inside the document that it belongs to. The commit
+// that outgrows the limits moves older parts to chunk documents, whose keys the log knows. Reading the tail costs no
+// extra read, appending costs no extra write, and no access needs a query.
 type Log[T any] struct {
 	Chunks []int64 `json:"chunks,omitempty"` // the number of the first item of each chunk
 	Tail   []T     `json:"tail,omitempty"`
@@ -17,22 +17,22 @@ type Log[T any] struct {
 
 // The limits of a log.
 const (
-	MaxTail  = 256 << 10 // bytes of the part that stays in the document
+	MaxTail  = 256 << 10 // bytes of the tail
 	maxChunk = 600 << 10 // bytes of one chunk document, unless a single item is larger
 )
 
-// Chunk is a part of a log that is to be written to a document of its own.
+// A Chunk is a part of a log that must be written to its own document.
 type Chunk[T any] struct {
 	First int64
 	Items []T
 }
 
-// ChunkPath is the path of the chunk whose first item has the number.
+// ChunkPath returns the path of the chunk whose first item has the number first.
 func ChunkPath(document, collection string, first int64) string {
 	return fmt.Sprintf("%s/%s/%08d", document, collection, first)
 }
 
-// ChunkPaths are the paths of all chunks, oldest first.
+// ChunkPaths returns the paths of all chunks, oldest first.
 func (l Log[T]) ChunkPaths(document, collection string) []string {
 	paths := make([]string, len(l.Chunks))
 	for i, first := range l.Chunks {
@@ -41,11 +41,12 @@ func (l Log[T]) ChunkPaths(document, collection string) []string {
 	return paths
 }
 
-// First is the number of the tail's first item.
+// First returns the number of the tail's first item.
 func (l Log[T]) First() int64 { return l.Count - int64(len(l.Tail)) + 1 }
 
-// Append adds items and gives the chunks that must be written in the same commit. keep is how many of the newest items
-// stay in the tail even when it is cut, as far as MaxTail permits; atMost is how many items the tail may have.
+// Append adds items and returns the chunks that must be written in the same commit. keep is the number of newest items
+// that stay in the tail even when it is cut, as far as MaxTail permits; atMost is the number of items that the tail may
+// have.
 func (l *Log[T]) Append(keep, atMost int, items ...T) ([]Chunk[T], error) {
 	l.Tail = append(l.Tail[:len(l.Tail):len(l.Tail)], items...)
 	l.Count += int64(len(items))
@@ -70,7 +71,7 @@ func (l *Log[T]) Append(keep, atMost int, items ...T) ([]Chunk[T], error) {
 	return l.spill(cut, sizes), nil
 }
 
-// spill takes the tail's first n items out, as chunks of bounded size.
+// spill removes the tail's first n items and returns them as chunks of bounded size.
 func (l *Log[T]) spill(n int, sizes []int) []Chunk[T] {
 	var out []Chunk[T]
 	number, size := l.First(), 0
@@ -81,7 +82,7 @@ func (l *Log[T]) spill(n int, sizes []int) []Chunk[T] {
 		last := &out[len(out)-1]
 		last.Items, size = append(last.Items, it), size+sizes[i]
 	}
-	l.Chunks = slices.Clip(l.Chunks) // a copy of the log, such as one whose commit was lost, keeps its own
+	l.Chunks = slices.Clip(l.Chunks) // do not share the array with a copy of the log, such as one whose commit failed
 	for _, c := range out {
 		l.Chunks = append(l.Chunks, c.First)
 	}
@@ -89,7 +90,8 @@ func (l *Log[T]) spill(n int, sizes []int) []Chunk[T] {
 	return out
 }
 
-// All gives every item: those of the chunks' documents, in the order of ChunkPaths, and the tail.
+// All returns every item: those of the chunks' documents, which are given in the order of [Log.ChunkPaths], and the
+// tail.
 func (l Log[T]) All(chunks ...json.RawMessage) ([]T, error) {
 	var all []T
 	for _, c := range chunks {

@@ -11,15 +11,15 @@ import (
 	"github.com/countersign-run/countersign/shared/agent"
 )
 
-// maxChunkDocument is what a chunk's document may have: 600 KiB, as the log promises, and its brackets.
+// maxChunkDocument is the limit of a chunk's document in bytes: maxChunk and the brackets.
 const maxChunkDocument = 600<<10 + 2
 
-// sizes of the items that a plan appends, from nothing to more than a whole chunk.
+// sizes holds the sizes of the appended items, from 0 to more than a whole chunk.
 var sizes = []int{0, 1, 40, 1000, 20_000, 60_000, 130_000, 262_000, 615_000}
 
-// FuzzLog appends items of any sizes in any numbers, and holds that they read back in their order, that each document
-// stays within its bounds, and that what is tried on a copy, as by a commit that loses its race, changes nothing. Each
-// byte of the plan is one append.
+// FuzzLog appends any number of items of any size. It checks that they read back in order, that each document stays
+// within its bounds, and that an append to a copy, as by a commit that loses its race, does not change the original.
+// Each byte of the plan is one append.
 func FuzzLog(f *testing.F) {
 	f.Add(0, 1, []byte("\x00\x01\x02\x03\x04\x05\x06\x07\x08"))
 	f.Add(20, 60, bytes.Repeat([]byte{3, 4, 0x42, 5}, 4))
@@ -45,7 +45,7 @@ func FuzzLog(f *testing.F) {
 	})
 }
 
-// written is a log, the documents of its chunks, and what it should hold.
+// written is a log, the documents of its chunks, and the items that it should hold.
 type written struct {
 	log    agent.Log[string]
 	chunks map[int64]json.RawMessage
@@ -53,8 +53,8 @@ type written struct {
 	next   int64 // the first item that is in no chunk yet
 }
 
-// items are one to four texts: how many by the upper two bits of the step, of what size by the others. No two of a log
-// are alike, and some need escapes.
+// items returns one to four texts: the upper two bits of the step set the number, the others the size. No two in a log
+// are equal, and some need escapes.
 func (w *written) items(step byte) []string {
 	out := make([]string, 1+step>>6)
 	for i := range out {
@@ -85,7 +85,7 @@ func (w *written) append(t *testing.T, keep, most int, items []string) {
 	}
 }
 
-// bounded holds the part that stays in the run's or the thread's own document to its limits.
+// bounded checks the limits of the tail.
 func (w *written) bounded(t *testing.T, most int) {
 	t.Helper()
 	tail, err := agent.Marshal(w.log.Tail)

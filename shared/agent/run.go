@@ -10,17 +10,17 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// Kind of a waiting call.
+// Kind says what a waiting call waits for.
 type Kind string
 
-// The kinds.
+// The kinds of a waiting call.
 const (
-	KindApproval Kind = "approval" // may it be done?
-	KindReview   Kind = "review"   // was it done? nobody here can tell
-	KindCall     Kind = "call"     // what does it answer? somebody else carries it out
+	KindApproval Kind = "approval" // the user must approve the call
+	KindReview   Kind = "review"   // the outcome is unknown: the user must say whether it was done
+	KindCall     Kind = "call"     // the client carries the call out and must send its result
 )
 
-// Decision is what a user answers (contract §1).
+// A Decision is a user's answer to a waiting call (contract §1).
 type Decision string
 
 // The decisions; the last two are for reviews.
@@ -33,47 +33,48 @@ const (
 	StartNew      Decision = "start_new"
 )
 
-// Lease says who moves the run now. Its times are the store's, never a worker's.
+// A Lease says which process advances the run now. Its times come from the store's clock, never from a worker's.
 type Lease struct {
 	Owner string    `json:"owner,omitempty"`
 	Until time.Time `json:"until,omitzero"`
-	Lost  int       `json:"lost,omitempty"` // owners in a row who let it lapse without having come any further
+	Lost  int       `json:"lost,omitempty"` // consecutive owners that let it lapse without progress
 }
 
-// Held reports whether somebody else than owner moves the run at now.
+// Held reports whether another process than owner holds the lease at now.
 func (l Lease) Held(owner string, now time.Time) bool {
 	return l.Owner != "" && l.Owner != owner && now.Before(l.Until)
 }
 
-// Run is a run as the store keeps it.
+// A Run is the stored document of a run.
 type Run struct {
 	ID        string     `json:"id"`
 	UID       string     `json:"uid"`
 	ThreadID  string     `json:"threadId"`
 	Origin    string     `json:"origin,omitempty"`
-	Region    Region     `json:"region,omitzero"`    // of the user when the run began: it keeps it
-	BodyHash  string     `json:"bodyHash,omitempty"` // of the request that an Idempotency-Key stands for
+	Region    Region     `json:"region,omitzero"`    // the user's when the run began; it does not change
+	BodyHash  string     `json:"bodyHash,omitempty"` // of the request that was sent with an Idempotency-Key
 	CreatedAt time.Time  `json:"createdAt"`
 	UpdatedAt time.Time  `json:"updatedAt"`
-	Deadline  time.Time  `json:"deadline"` // it ends by then, whatever happens
+	Deadline  time.Time  `json:"deadline"` // the run ends by then in any case
 	Lease     Lease      `json:"lease,omitzero"`
 	Audit     audit.Head `json:"audit"`
 	Nonce     []byte     `json:"nonce,omitempty"`     // of the hashes in its chain (audit.InputHash)
-	Approvals int        `json:"approvals,omitempty"` // as many have been asked for so far
+	Approvals int        `json:"approvals,omitempty"` // number of approvals requested so far
 	Settled   Settled    `json:"settled,omitzero"`
 	Log       Log[Event] `json:"log"`
 }
 
-// FieldAside is a field of a run's document. It is true where nobody could move the run, so that nobody is offered it any more.
+// FieldAside is the field of a run's document that is true for a run that could not be advanced. The sweep no longer
+// publishes such a run.
 const FieldAside = "aside"
 
-// Settled is what of a run's use of the model is counted in its user's document (User.Spent).
+// Settled is the part of a run's use of the model that its user's document already counts (User.Spent).
 type Settled struct {
 	Calls  int `json:"calls,omitempty"`
 	Tokens int `json:"tokens,omitempty"`
 }
 
-// Approval is a waiting call, keyed by its id: the pendingAction of seed 000 §7.
+// An Approval is the stored document of a waiting call, keyed by its id: the pendingAction of seed 000 §7.
 type Approval struct {
 	ID          string          `json:"id"`
 	Kind        Kind            `json:"kind"`
@@ -87,33 +88,33 @@ type Approval struct {
 	ArgsHash    string          `json:"argsHash"`
 	Place       tool.Place      `json:"place,omitzero"` // where the call acts, if it acts in one
 	Preview     tool.Preview    `json:"preview"`
-	TimeZone    string          `json:"timeZone,omitempty"` // by whose clocks the preview is made; empty: the user's was not known
+	TimeZone    string          `json:"timeZone,omitempty"` // of the preview's times; empty: not known
 	Reason      string          `json:"reason"`
-	Decisions   []Decision      `json:"decisions"` // those that fit; the first is the plain yes
+	Decisions   []Decision      `json:"decisions"` // the possible ones; the first is the plain yes
 	RequestedAt time.Time       `json:"requestedAt"`
 	ExpiresAt   time.Time       `json:"expiresAt"`
 	Status      ApprovalStatus  `json:"status"`
 	Decision    Decision        `json:"decision,omitempty"`
 	DecidedAt   time.Time       `json:"decidedAt,omitzero"`
 	EditHash    string          `json:"editHash,omitempty"` // of the user's edits as they were sent
-	Rule        string          `json:"rule,omitempty"`     // of the policy, that asks
-	Refusals    int             `json:"refusals,omitempty"` // decisions about it that were refused, and are in the audit
+	Rule        string          `json:"rule,omitempty"`     // the policy rule that requires the approval
+	Refusals    int             `json:"refusals,omitempty"` // refused decisions about it, which are in the audit
 }
 
-// ApprovalStatus of an approval.
+// ApprovalStatus is the state of an Approval.
 type ApprovalStatus string
 
-// The states; only an open one may be decided.
+// The states of an approval; only an open one may be decided.
 const (
 	ApprovalOpen      ApprovalStatus = "open"
 	ApprovalApproved  ApprovalStatus = "approved"
 	ApprovalRejected  ApprovalStatus = "rejected"
 	ApprovalExpired   ApprovalStatus = "expired"
 	ApprovalCancelled ApprovalStatus = "cancelled"
-	ApprovalReplaced  ApprovalStatus = "replaced" // it was no longer what would be shown, and was asked for afresh
+	ApprovalReplaced  ApprovalStatus = "replaced" // its card was out of date, so a new approval was requested
 )
 
-// Action is a call of the model as the run's events tell it.
+// An Action is the state of one call, folded from the run's events.
 type Action struct {
 	ID string
 	Plan
@@ -132,7 +133,8 @@ type Action struct {
 	UpdatedAt  time.Time
 }
 
-// Runnable reports whether the action may be carried out now: allowed by the policy or by its user, and not yet begun.
+// Runnable reports whether the action may be carried out now: it was allowed by the policy or by its user, and has not
+// been started.
 func (a *Action) Runnable() bool {
 	return a.Status == ActionPlanned || a.Status == ActionAwaiting && a.Decision != ""
 }
@@ -148,7 +150,8 @@ func (a *Action) Over() bool {
 	return false
 }
 
-// Waiting reports whether somebody must decide: an approval, or the review of an unknown outcome.
+// Waiting reports whether the call waits: for an approval, for the review of an unknown outcome, or for the client's
+// answer.
 func (a *Action) Waiting() bool {
 	if a.Decision != "" {
 		return false
@@ -156,7 +159,7 @@ func (a *Action) Waiting() bool {
 	return a.Status == ActionAwaiting || a.Status == ActionFailed && a.Execution == UnknownState && a.Kind == KindReview
 }
 
-// State is what a run's events add up to.
+// A State is the result of folding a run's events.
 type State struct {
 	Status    RunStatus
 	Question  Question
@@ -165,11 +168,11 @@ type State struct {
 	Cancelled bool
 	End       *End
 	Usage     model.Usage
-	Asked     int // calls of the model that were answered in this run
-	Tokens    int // of those, estimated where the service did not count them
+	Asked     int // calls to the model that were answered in this run
+	Tokens    int // used by those calls; estimated where the service did not count them
 }
 
-// Fold reads events, oldest first.
+// Fold applies events, oldest first, to a new State.
 func Fold(events []Event) (*State, error) {
 	s := &State{}
 	for _, e := range events {
@@ -180,7 +183,7 @@ func Fold(events []Event) (*State, error) {
 	return s, nil
 }
 
-// Action gives the action of the id, or nil.
+// Action returns the action with the id, or nil.
 func (s *State) Action(id string) *Action {
 	for _, a := range s.Actions {
 		if a.ID == id {
@@ -190,8 +193,8 @@ func (s *State) Action(id string) *Action {
 	return nil
 }
 
-// Current gives the actions of the newest turn that stand for the model's calls, in the model's order: an action that
-// was started afresh stands in the place of the one it replaces.
+// Current returns the actions of the newest turn, one for each of the model's calls and in the model's order: an action
+// that was started afresh takes the place of the one it replaces.
 func (s *State) Current() []*Action {
 	var out []*Action
 	for _, a := range s.Actions {
@@ -206,7 +209,7 @@ func (s *State) Current() []*Action {
 	return out
 }
 
-// Open gives the actions that wait for somebody.
+// Open returns the actions that wait ([Action.Waiting]).
 func (s *State) Open() []*Action {
 	var out []*Action
 	for _, a := range s.Actions {
@@ -217,8 +220,8 @@ func (s *State) Open() []*Action {
 	return out
 }
 
-// Derived is the status that follows from the rest of the state: awaiting exactly while something waits, executing
-// while a call is to be carried out, planning while the model is to be asked.
+// Derived returns the status that follows from the rest of the state: awaiting while an action waits, executing while a
+// call is to be carried out, planning while the model is to be called.
 func (s *State) Derived() RunStatus {
 	if s.End != nil {
 		return s.End.Status

@@ -7,48 +7,48 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 )
 
-// Limits are what one user may use; 0 is no limit.
+// Limits bound what one user may use; 0 means no limit.
 type Limits struct {
 	RunsPerMinute int // runs, and messages to a page's agent, that begin within any 60 seconds
 	CallsPerDay   int // calls of the model in one day (UTC)
 	TokensPerDay  int // tokens of the model in one day (UTC), as the service counts them
 }
 
-// None reports whether nothing is limited, so that nothing need be counted.
+// None reports whether l sets no limit, so that nothing needs to be counted.
 func (l Limits) None() bool { return l == Limits{} }
 
-// Spent is what a user has used of late. It lives in the user's document, and every commit that moves it holds that
-// document's version, so the limits hold however many functions race.
+// Spent is a user's recent use. It is part of the user's document, and every commit that changes it requires the
+// version that was read, so the limits hold however many functions race.
 type Spent struct {
-	Begun  []Beginning `json:"begun,omitempty"` // of the last minute, oldest first
-	Day    string      `json:"day,omitempty"`   // of the two that follow, in UTC
+	Begun  []Beginning `json:"begun,omitempty"` // runs of the last minute, oldest first
+	Day    string      `json:"day,omitempty"`   // the UTC day of the next two fields
 	Calls  int         `json:"calls,omitempty"`
 	Tokens int         `json:"tokens,omitempty"`
 }
 
-// Admission is a request to the model that was let in and is no run of the store.
+// An Admission is an admitted request to the model that is not a stored run.
 type Admission struct {
-	Spent  Spent  // what its user had used of the model on this day before
-	Region Region // of its user: what the request told of it, and for the rest what was kept
-	// Use counts what the request used beyond its first call, which is counted.
+	Spent  Spent  // the user's use of the model on this day, before the request
+	Region Region // the user's: from the request, completed from the stored one
+	// Use counts the request's use beyond its first call, which is counted already.
 	Use func(ctx context.Context, calls, tokens int) error
 }
 
-// Beginning is a moment at which runs began.
+// A Beginning is a moment at which runs began.
 type Beginning struct {
 	At int64 `json:"at"` // Unix milliseconds
 	N  int   `json:"n"`
 }
 
-// minute is the window of Limits.RunsPerMinute. Up to maxBeginnings, each beginning is remembered by itself; a limit
-// above that has those of one second share an entry, which bounds the document.
+// minute is the window of Limits.RunsPerMinute. Each beginning has its own entry for limits up to maxBeginnings; above,
+// those of one second share an entry, which bounds the document.
 const (
 	minute        = time.Minute
 	maxBeginnings = 60
 )
 
-// MayBegin is the answer to a user who wants to begin another run: PolicyError too_many, with the time after which one
-// fits.
+// MayBegin returns nil if the user may begin another run now, and otherwise PolicyError too_many with the time after
+// which they may.
 func (s *Spent) MayBegin(l Limits, now time.Time) error {
 	if l.RunsPerMinute <= 0 {
 		return nil
@@ -67,8 +67,8 @@ func (s *Spent) MayBegin(l Limits, now time.Time) error {
 	return nil
 }
 
-// MayAskModel is the answer to a user whose day's share of the model is used up: PolicyError budget, until tomorrow.
-// calls and tokens are what was used and is not yet counted here.
+// MayAskModel returns nil if the user may call the model again today, and otherwise PolicyError budget with the time
+// until tomorrow. calls and tokens are used but not yet counted in s.
 func (s *Spent) MayAskModel(l Limits, now time.Time, calls, tokens int) error {
 	today := s.on(now)
 	switch {
@@ -84,12 +84,12 @@ func overBudget(now time.Time, format string, limit int) error {
 	return fault.New(fault.Policy, fault.CodeBudget, format, limit).After(UntilTomorrow(now))
 }
 
-// UntilTomorrow is the rest of the day (UTC).
+// UntilTomorrow returns the rest of the day (UTC).
 func UntilTomorrow(now time.Time) time.Duration {
 	return now.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour).Sub(now)
 }
 
-// Begin counts a beginning.
+// Begin counts a run that begins at now.
 func (s *Spent) Begin(l Limits, now time.Time) {
 	if l.RunsPerMinute <= 0 {
 		s.Begun = nil
@@ -106,13 +106,13 @@ func (s *Spent) Begin(l Limits, now time.Time) {
 	s.Begun = append(s.Begun, Beginning{at, 1})
 }
 
-// Use counts calls of the model and their tokens to the day of now.
+// Use adds calls to the model and their tokens to the day of now.
 func (s *Spent) Use(now time.Time, calls, tokens int) {
 	today := s.on(now)
 	s.Day, s.Calls, s.Tokens = now.UTC().Format(time.DateOnly), today.Calls+calls, today.Tokens+tokens
 }
 
-// on is what was used on the day of now.
+// on returns what was used on the day of now.
 func (s *Spent) on(now time.Time) Spent {
 	if s.Day != now.UTC().Format(time.DateOnly) {
 		return Spent{}

@@ -11,7 +11,7 @@ import (
 )
 
 // TestNoMinuteHoldsMoreRunsThanItMay begins runs at random moments: no 60 seconds hold more than the limit (nor, with a
-// limit above 60, than those of 59), and whoever comes back when they were told to is let in.
+// limit above 60, than those of 59), and a user who comes back after the time they were told is admitted.
 func TestNoMinuteHoldsMoreRunsThanItMay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := agent.Limits{RunsPerMinute: rapid.SampledFrom([]int{1, 2, 5, 30, 60, 61, 100}).Draw(t, "limit")}

@@ -8,36 +8,36 @@ import (
 	"github.com/countersign-run/countersign/shared/policy"
 )
 
-// Role of a message in a thread.
+// Role is the role of a message in a thread.
 type Role string
 
-// The roles.
+// The roles of messages.
 const (
 	RoleUser      Role = "user"
 	RoleAssistant Role = "assistant"
 )
 
-// Message is one entry of the transcript that people read. It is never sent to the model as it stands while a call is
-// open: the model's own contents are another log.
+// A Message is one entry of the transcript that people read. The model's own contents are a separate log, and no
+// message is put between a call and its response.
 type Message struct {
 	Seq        int64     `json:"seq"`
 	Role       Role      `json:"role"`
 	Text       string    `json:"text"`
 	RunID      string    `json:"runId,omitempty"`
-	ApprovalID string    `json:"approvalId,omitempty"` // of a request for approval
-	Outcome    string    `json:"outcome,omitempty"`    // of the run that ends with the message: what it came to, from the record, in one line
-	Words      int       `json:"words,omitempty"`      // where Outcome is set: as many bytes of Text, from its beginning, are the model's own
+	ApprovalID string    `json:"approvalId,omitempty"` // set on a request for approval
+	Outcome    string    `json:"outcome,omitempty"`    // one line on what the run did, in its last message
+	Words      int       `json:"words,omitempty"`      // bytes of the model's own words in Text, with Outcome
 	At         time.Time `json:"at"`
 }
 
-// Thread is a conversation of one user.
+// A Thread is a conversation of one user.
 type Thread struct {
 	ID        string       `json:"id"`
 	UID       string       `json:"uid"`
 	Title     string       `json:"title"`
 	CreatedAt time.Time    `json:"createdAt"`
 	UpdatedAt time.Time    `json:"updatedAt"`
-	Deleting  bool         `json:"deleting,omitempty"` // its deletion has begun: it is gone for its user, and nothing begins in it
+	Deleting  bool         `json:"deleting,omitempty"` // being deleted: hidden, and no run begins in it
 	Log       Log[Message] `json:"log"`
 }
 
@@ -50,7 +50,7 @@ const (
 	tailMessages    = 60
 )
 
-// Add appends messages and gives the chunks to be written with it.
+// Add appends messages and returns the chunks that must be written with the thread.
 func (t *Thread) Add(msgs ...Message) ([]Chunk[Message], error) {
 	for i := range msgs {
 		msgs[i].Seq = t.Log.Count + int64(i) + 1
@@ -60,7 +60,8 @@ func (t *Thread) Add(msgs ...Message) ([]Chunk[Message], error) {
 	return t.Log.Append(historyMessages, tailMessages, msgs...)
 }
 
-// Said is what of the message its speaker has said: what we have added to it, and messages of our own, are not the model's words.
+// Said returns the words of the message's speaker, without what the server added. A message of the server itself has
+// none.
 func (m Message) Said() string {
 	switch {
 	case m.ApprovalID != "":
@@ -71,7 +72,7 @@ func (m Message) Said() string {
 	return m.Text
 }
 
-// History is what the model is told of the conversation so far: the newest messages, bounded in number and bytes.
+// History returns the messages that the model gets of the conversation so far: the newest, bounded in number and bytes.
 func (t *Thread) History() []Message {
 	from, size := len(t.Log.Tail), 0
 	for from > 0 && len(t.Log.Tail)-from < historyMessages {
@@ -84,7 +85,7 @@ func (t *Thread) History() []Message {
 	return append([]Message(nil), t.Log.Tail[from:]...)
 }
 
-// Cut shortens s to at most n bytes without splitting a character, and marks that it did.
+// Cut shortens s to at most n bytes without splitting a character, and marks the cut.
 func Cut(s string, n int) string {
 	const mark = " […]"
 	if len(s) <= n {
@@ -97,22 +98,22 @@ func Cut(s string, n int) string {
 	return s[:n] + mark
 }
 
-// User is what is kept of a user: what they always allow, and how much they are being asked. Every commit that asks or
-// answers moves it, so the caps hold however many functions race.
+// A User is the stored document of a user: what they always allow, and how many approvals they have been asked for.
+// Every commit that requests or resolves an approval changes it, so the caps hold however many functions race.
 type User struct {
 	UID      string         `json:"uid"`
-	Region   Region         `json:"region,omitzero"`    // as their newest client told of it, for those that do not
-	Disabled bool           `json:"disabled,omitempty"` // shut out: nothing is done for them any more, whatever was approved
-	Deleting bool           `json:"deleting,omitempty"` // all that is kept of them is being deleted
+	Region   Region         `json:"region,omitzero"`    // from the user's newest client that sent it, for clients that send none
+	Disabled bool           `json:"disabled,omitempty"` // nothing more is done, whatever was approved
+	Deleting bool           `json:"deleting,omitempty"` // all of the user's data is being deleted
 	Nonce    []byte         `json:"nonce,omitempty"`    // of the hashes in their own chain (audit.InputHash)
 	Allow    []policy.Entry `json:"allow,omitempty"`
-	Open     int            `json:"open"` // approvals that wait, reviews included
+	Open     int            `json:"open"` // waiting approvals, including reviews
 	Day      string         `json:"day,omitempty"`
-	Asked    int            `json:"asked"` // approvals asked for on Day (UTC)
+	Asked    int            `json:"asked"` // approvals requested on Day (UTC)
 	Spent    Spent          `json:"spent,omitzero"`
 }
 
-// MayAct is the answer to a user who has been shut out.
+// MayAct returns nil, or the error for a disabled user.
 func (u *User) MayAct() error {
 	if u.Disabled {
 		return fault.New(fault.Auth, fault.CodeUnauthenticated, "This account has been disabled.")
@@ -120,10 +121,10 @@ func (u *User) MayAct() error {
 	return nil
 }
 
-// MaxAllow is how many "always allow" entries a user may have.
+// MaxAllow is the number of "always allow" entries that a user may have.
 const MaxAllow = 500
 
-// AskedOn is how many approvals were asked for on the day of now.
+// AskedOn returns the number of approvals requested on the day of now.
 func (u *User) AskedOn(now time.Time) int {
 	if u.Day != now.UTC().Format(time.DateOnly) {
 		return 0
@@ -131,13 +132,14 @@ func (u *User) AskedOn(now time.Time) int {
 	return u.Asked
 }
 
-// Ask counts one more approval.
+// Ask counts one more requested approval.
 func (u *User) Ask(now time.Time) {
 	u.Asked, u.Day = u.AskedOn(now)+1, now.UTC().Format(time.DateOnly)
 	u.Open++
 }
 
-// AlwaysAllow adds entries, each once, and drops those that have ended. What rested on one today goes on counting.
+// AlwaysAllow adds entries, each once, and drops expired ones. An entry that is added again keeps today's count of its
+// uses.
 func (u *User) AlwaysAllow(entries []policy.Entry, now time.Time) {
 	kept := make([]policy.Entry, 0, len(u.Allow)+len(entries))
 	for _, e := range u.Allow {
@@ -152,7 +154,7 @@ func (u *User) AlwaysAllow(entries []policy.Entry, now time.Time) {
 	u.Allow = append(kept, entries...)
 }
 
-// UseAllowed counts an effect that rests on the entries of the ids.
+// UseAllowed counts an effect that was allowed by the entries with the ids.
 func (u *User) UseAllowed(ids []string, now time.Time) {
 	for i := range u.Allow {
 		if slices.Contains(ids, u.Allow[i].ID) {

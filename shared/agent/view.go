@@ -12,7 +12,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// RunView is a run as its owner sees it (contract §1; seed 000 §2).
+// A RunView is a run as its owner sees it (contract §1; seed 000 §2).
 type RunView struct {
 	OK          bool          `json:"ok"`
 	RunID       string        `json:"runId"`
@@ -33,11 +33,11 @@ type RunView struct {
 	Nonce       []byte        `json:"-"` // the run's
 }
 
-// ActionView is an action as its owner sees it: the record of seed 000 §9, without arguments.
+// An ActionView is an action as its owner sees it: the record of seed 000 §9, without arguments.
 type ActionView struct {
 	ActionID         string       `json:"actionId"`
 	Tool             string       `json:"tool"`
-	ToolName         string       `json:"toolName"` // the same, as seed 000 §9 calls it
+	ToolName         string       `json:"toolName"` // the same value under the name of seed 000 §9
 	Status           ActionStatus `json:"status"`
 	RequiresApproval bool         `json:"requiresApproval"`
 	ApprovalID       string       `json:"approvalId,omitempty"`
@@ -56,7 +56,7 @@ type ActionView struct {
 	UpdatedAt        time.Time    `json:"updatedAt"`
 }
 
-// View is the run as its owner sees it; summary tells what is known where the run has not ended.
+// View returns the run as its owner sees it; summary describes a run that has not ended.
 func View(r Run, s *State, summary string) *RunView {
 	v := &RunView{OK: true, RunID: r.ID, ThreadID: r.ThreadID, Status: s.Status, Summary: summary, Actions: []*ActionView{},
 		ModelCalls: len(s.Turns), Usage: s.Usage, LastEvent: r.Log.Count,
@@ -73,7 +73,7 @@ func View(r Run, s *State, summary string) *RunView {
 	return v
 }
 
-// ViewAction is the action as its owner sees it. Its input hash is that of the audit, made with the run's nonce.
+// ViewAction returns the action as its owner sees it. Its input hash is the audit's, made with the run's nonce.
 func ViewAction(nonce []byte, s *State, a *Action) *ActionView {
 	v := &ActionView{ActionID: a.ID, Tool: a.Tool, ToolName: a.Tool, Status: a.Status, RequiresApproval: a.RequiresApproval, ApprovalID: a.ApprovalID, Kind: a.Kind,
 		Decision: a.Decision, Edited: a.Edited, ExecutionStatus: a.Execution, PolicyDecision: a.PolicyDecision, InputHash: audit.InputHash(nonce, a.ArgsHash),
@@ -87,7 +87,7 @@ func ViewAction(nonce []byte, s *State, a *Action) *ActionView {
 	return v
 }
 
-// ApprovalView is a waiting call as the user who must decide sees it (contract §1).
+// An ApprovalView is a waiting call as the user who must decide sees it (contract §1).
 type ApprovalView struct {
 	ApprovalID  string          `json:"approvalId"`
 	Kind        Kind            `json:"kind"`
@@ -98,19 +98,19 @@ type ApprovalView struct {
 	Args        json.RawMessage `json:"args"`
 	ArgsHash    string          `json:"argsHash"`
 	Preview     tool.Preview    `json:"preview"`
-	TimeZone    string          `json:"timeZone"` // by whose clocks the preview is made
+	TimeZone    string          `json:"timeZone"` // of the times in the preview
 	Reason      string          `json:"reason"`
 	Decisions   []Decision      `json:"decisions"`
 	RequestedAt time.Time       `json:"requestedAt"`
 	ExpiresAt   time.Time       `json:"expiresAt"`
 }
 
-// View is the approval as its user sees it.
+// View returns the approval as its user sees it.
 func (a Approval) View() ApprovalView {
 	return ApprovalView{a.ID, a.Kind, a.RunID, a.ThreadID, a.ActionID, a.Tool, a.Args, a.ArgsHash, a.Preview, cmp.Or(a.TimeZone, timezone.UTC), a.Reason, a.Decisions, a.RequestedAt, a.ExpiresAt}
 }
 
-// EventView is a numbered event as a watcher sees it: no arguments, no model contents.
+// An EventView is a numbered event as a watching client sees it: no arguments, no model contents.
 type EventView struct {
 	Seq      int64       `json:"seq"`
 	Type     EventType   `json:"type"`
@@ -121,8 +121,8 @@ type EventView struct {
 	Decision Decision    `json:"decision,omitempty"`
 }
 
-// ViewEvents gives the events after the number, each with the action as it was then. The state machine is run over all
-// of them, since an event says only what changed.
+// ViewEvents returns the events with numbers above after, each with the action as it was then. It folds all of events,
+// since an event says only what changed.
 func ViewEvents(nonce []byte, events []Event, after int64) ([]EventView, error) {
 	var out []EventView
 	s := &State{}

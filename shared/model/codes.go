@@ -11,17 +11,17 @@ import (
 const (
 	CodeBlocked    fault.Code = "blocked"           // the service refused the question or the answer
 	CodeEmpty      fault.Code = "empty_answer"      // neither words nor calls
-	CodeCut        fault.Code = "cut_answer"        // it ended in the middle: an answer cut off is no completion
-	CodeUnreadable fault.Code = "unreadable_answer" // no answer of Gemini's, or one that breaks its own rules
+	CodeCut        fault.Code = "cut_answer"        // it ended in the middle, and is not a completion
+	CodeUnreadable fault.Code = "unreadable_answer" // not an answer of Gemini's, or one that breaks its own rules
 	CodeTooLarge   fault.Code = "answer_too_large"  // above the limits of this package
 	CodeQuota      fault.Code = "quota"             // used up; RetryAfter says for how long, where it is known
-	CodeOverloaded fault.Code = "overloaded"        // busy, out of order or not reached, after every attempt that time allowed
+	CodeOverloaded fault.Code = "overloaded"        // overloaded, failing or unreachable, after all attempts that fit in time
 	CodeRefused    fault.Code = "refused"           // the request, the key or the model's name is wrong
 	CodeDeadline   fault.Code = "deadline"          // the context's deadline passed
 	CodeCancelled  fault.Code = "cancelled"         // the context was cancelled
 )
 
-// Ended is the error for a context that ended before the answer came. It wraps the context's own.
+// Ended returns the error for a context that ended before the answer came. It wraps ctx's error.
 func Ended(ctx context.Context) *fault.Error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return fault.New(fault.Model, CodeCancelled, "The question to the model was cancelled.").Because(ctx.Err())

@@ -11,19 +11,19 @@ import (
 	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
-// What one answer of the model may be at most.
+// The limits of one answer of the model.
 const (
 	MaxContent = 512 << 10 // bytes of its content
 	MaxCalls   = 16        // calls in it
 )
 
-// Parsed is what a model content says.
+// Parsed is a decoded model content.
 type Parsed struct {
-	Text  string // the visible text: without thoughts
+	Text  string // the visible text, without thoughts
 	Calls []Call
 }
 
-// part is as much of a part as is looked into; the rest travels as raw JSON only.
+// part holds the fields of a part that this package reads; the rest is kept as raw JSON only.
 type part struct {
 	Text             *string      `json:"text"`
 	Thought          bool         `json:"thought"`
@@ -53,8 +53,8 @@ type content struct {
 }
 
 // Parse reads a model content, {"role":"model","parts":[…]}. Its errors are of class Model: CodeTooLarge above the
-// limits, CodeUnreadable for what is no such content or calls a function by a name that none may have, which the service
-// refuses when it comes back, or with arguments that are no object.
+// limits, CodeUnreadable for anything else that is not such a content, for a call by a name that no function may have
+// (the service refuses it when it is sent back), and for arguments that are not an object.
 func Parse(raw json.RawMessage) (*Parsed, error) {
 	if len(raw) > MaxContent {
 		return nil, fault.New(fault.Model, CodeTooLarge, "The model's answer has more than %d KiB.", MaxContent>>10)
@@ -111,7 +111,7 @@ func decode(raw json.RawMessage) (*content, error) {
 	return &c, nil
 }
 
-// Empty reports whether a part holds nothing at all. A part with a signature and no words is not empty.
+// Empty reports whether a part holds no data. A part with a signature and no words is not empty.
 func Empty(part json.RawMessage) bool {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(part, &fields); err != nil {
@@ -125,7 +125,7 @@ func Empty(part json.RawMessage) bool {
 	return true
 }
 
-// callName is the grammar of functions' names (ai.google.dev/api/caching#FunctionCall).
+// callName matches the names of functions (ai.google.dev/api/caching#FunctionCall).
 var callName = regexp.MustCompile(`^[a-zA-Z0-9_.:-]{1,128}$`)
 
 func (r rawCall) call() (Call, error) {

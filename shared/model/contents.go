@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 )
 
-// Role is who speaks in a Message.
+// Role is the speaker of a Message.
 type Role string
 
 // The roles, in Gemini's words.
@@ -17,7 +17,7 @@ const (
 	Answer Role = "model"
 )
 
-// Message is one line of an earlier conversation, as people read it.
+// A Message is one line of an earlier conversation, as people read it.
 type Message struct {
 	Role Role
 	Text string
@@ -29,14 +29,14 @@ const (
 	MaxHistoryBytes = 256 << 10 // bytes of their text
 )
 
-// Contents is a conversation in the form that Gemini asks for, and the only maker of that form. What the model said is
-// kept as the bytes it sent. It guarantees that
+// Contents is a conversation in the form that Gemini requires; only this type builds that form. The model's turns are
+// kept as the bytes it sent. Contents guarantees that
 //   - the first content is the user's, and no content and no part of it is empty;
 //   - a model content with N calls is followed by one content with N responses, in order, with the same names and ids;
 //   - what the user says while calls are open waits until they are answered;
 //   - only whole turns that are over are ever left out.
 //
-// Its methods return errors on misuse, after which it is unchanged. It is not safe for concurrent use.
+// Its methods return errors on misuse, and then leave it unchanged. It is not safe for concurrent use.
 type Contents struct {
 	entries []entry
 	queued  []string
@@ -46,13 +46,13 @@ type Contents struct {
 type entry struct {
 	raw   json.RawMessage
 	role  Role
-	calls []Call   // of a model content
+	calls []Call   // set on a model content
 	words bool     // the user's words, where a turn begins
-	texts []string // words of our own making, which further words may join
+	texts []string // texts made by this package, which further texts may join
 }
 
-// NewContents starts from earlier messages, oldest first, bounded by MaxHistory and MaxHistoryBytes. Messages without
-// text and leading answers are left out; neighbours of one role become one content.
+// NewContents returns the contents of earlier messages, oldest first, bounded by MaxHistory and MaxHistoryBytes.
+// Messages without text and leading answers are left out; consecutive ones of one role become one content.
 func NewContents(history []Message) (*Contents, error) {
 	c := &Contents{}
 	for _, m := range latest(history) {
@@ -76,8 +76,8 @@ func latest(history []Message) []Message {
 	return history[first:]
 }
 
-// Load takes over contents that JSON gave earlier, byte for byte. Its errors are of class Model: a conversation that
-// breaks the rules above would be refused by the service.
+// Load returns contents that [Contents.JSON] returned earlier, byte for byte. Its errors are of class Model: a
+// conversation that breaks the rules above would be refused by the service.
 func Load(raw []json.RawMessage) (*Contents, error) {
 	c := &Contents{}
 	for _, r := range raw {
@@ -97,7 +97,7 @@ func Load(raw []json.RawMessage) (*Contents, error) {
 	return c, nil
 }
 
-// load takes a content of the user's side: words, or the responses to the open calls.
+// load adds a content of the user's side: words, or the responses to the open calls.
 func (c *Contents) load(raw json.RawMessage, in *content) error {
 	if in.Role != string(User) {
 		return misuse("a content has the role %q", in.Role)
@@ -147,7 +147,7 @@ func (c *Contents) AddModel(raw json.RawMessage) error {
 	return nil
 }
 
-// Open gives the calls of the last content, which wait for their responses; nil when there are none.
+// Open returns the calls of the last content, which wait for their responses, or nil.
 func (c *Contents) Open() []Call {
 	if len(c.entries) == 0 {
 		return nil
@@ -155,8 +155,8 @@ func (c *Contents) Open() []Call {
 	return slices.Clone(c.entries[len(c.entries)-1].calls)
 }
 
-// AddResponses answers all open calls at once: one response for each, in their order, with their names and ids. Then
-// come the words that the user said in the meantime.
+// AddResponses answers all open calls at once: one response for each, in their order, with their names and ids. The
+// user's words that were added in the meantime follow.
 func (c *Contents) AddResponses(rs []Response) error {
 	if len(rs) == 0 {
 		return misuse("no responses were given")
@@ -194,7 +194,8 @@ func (c *Contents) fits(rs []Response) error {
 	return nil
 }
 
-// JSON gives the contents, verbatim and oldest first, for Request.Contents. Words that wait for responses are not in it.
+// JSON returns the contents, verbatim and oldest first, for Request.Contents, without the words that wait for
+// responses.
 func (c *Contents) JSON() []json.RawMessage {
 	out := make([]json.RawMessage, len(c.entries))
 	for i, e := range c.entries {
@@ -203,7 +204,7 @@ func (c *Contents) JSON() []json.RawMessage {
 	return out
 }
 
-// Size is the length of JSON in bytes, without what separates the contents.
+// Size returns the sum of the contents' lengths in bytes.
 func (c *Contents) Size() int {
 	n := 0
 	for _, e := range c.entries {
@@ -212,9 +213,9 @@ func (c *Contents) Size() int {
 	return n
 }
 
-// Bound leaves out the oldest turns until Size is at most maxBytes. A turn begins with the user's words; the last one
-// is never touched, since its calls, responses and signatures belong together: where it alone is larger, the error is
-// of class Model and code answer_too_large.
+// Bound removes the oldest turns until Size is at most maxBytes. A turn begins with the user's words. The last one is
+// never removed, since its calls, responses and signatures belong together: if it alone is larger, the error is of
+// class Model and code answer_too_large.
 func (c *Contents) Bound(maxBytes int) error {
 	kept, size := *c, c.Size()
 	for size > max(0, maxBytes) {
@@ -231,7 +232,7 @@ func (c *Contents) Bound(maxBytes int) error {
 	return nil
 }
 
-// say adds words of our own making, to the last content where that holds such words of the same role.
+// say adds a text made by this package, to the last content if that holds such texts of the same role.
 func (c *Contents) say(role Role, text string) {
 	e := entry{role: role, words: role == User}
 	if n := len(c.entries); n > 0 && c.entries[n-1].role == role && c.entries[n-1].texts != nil {
@@ -265,7 +266,7 @@ func encode(v any) json.RawMessage {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// misuse says that the caller broke the order of a conversation: a mistake of ours, not of the model's.
+// misuse returns the error for a caller that broke the order of a conversation: a bug of the caller, not of the model.
 func misuse(format string, args ...any) error {
 	cause := fault.New(fault.Tool, fault.CodeInternal, format, args...)
 	return fault.New(fault.Tool, fault.CodeInternal, "The conversation could not be continued.").Because(cause)

@@ -113,7 +113,7 @@ func TestCallsAndResponses(t *testing.T) {
 	}
 }
 
-// What the model leaves out is empty, what it says is null is null, and anything else is no call.
+// TestArguments: absent arguments are empty, null stays null, and anything but an object is not a call.
 func TestArguments(t *testing.T) {
 	for call, want := range map[string]string{
 		`{"name":"f"}`: "{}", `{"name":"f","args":{}}`: "{}", `{"name":"f","args":{"a":1}}`: `{"a":1}`, `{"name":"f","args":null}`: "null",
@@ -209,7 +209,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestAnyOrderIsAccepted drives Contents by random steps, right and wrong ones, and asks the strict fake after each.
+// TestAnyOrderIsAccepted calls the methods of Contents at random, legally and not, and checks the result with the
+// strict fake after each.
 func TestAnyOrderIsAccepted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		gen := rapid.SampledFrom([]fakegemini.Generation{fakegemini.Gemini3, fakegemini.Gemini2}).Draw(t, "generation")

@@ -7,16 +7,17 @@ import (
 	"unicode/utf8"
 )
 
-// What Fit leaves of the outputs of tools, in bytes of each.
+// The bytes that Fit leaves of each output of a tool.
 const (
 	olderOutput  = 4 << 10 // of all but the newest two contents of responses
-	tightOutput  = 1 << 10 // of all but the newest, where that is not enough
-	newestOutput = 8 << 10 // of the newest too, where it is still too much
+	tightOutput  = 1 << 10 // of all but the newest, if that is not enough
+	newestOutput = 8 << 10 // of the newest too, if it is still too much
 )
 
-// Fit brings Size to at most maxBytes. What tools answered some steps ago is always cut to its beginning: the model has
-// seen it. Where that is not enough more of it is cut, then the oldest turns are left out (Bound), then the newest outputs
-// are cut. The error is Bound's, where the model's own words of one turn are too much. What was cut once stays as it is.
+// Fit reduces Size to at most maxBytes. The outputs of tools from some steps ago, which the model has seen, are always
+// cut to their beginnings. If that is not enough they are cut further, then the oldest turns are removed
+// ([Contents.Bound]), then the newest outputs are cut. If the model's own words of one turn are too large, Fit returns
+// Bound's error. An output that was cut once is not cut again to the same limit.
 func (c *Contents) Fit(maxBytes int) error {
 	c.cutOutputs(2, olderOutput)
 	if c.Size() > maxBytes {
@@ -46,7 +47,8 @@ func (c *Contents) cutOutputs(newest, limit int) {
 	}
 }
 
-// withOutputs is a content of responses with outputs of at most limit bytes. A content that cannot be read stays.
+// withOutputs returns a content of responses with its outputs cut to limit bytes. A content that cannot be decoded is
+// returned unchanged.
 func withOutputs(raw json.RawMessage, limit int) json.RawMessage {
 	rs, err := Responses(raw)
 	if err != nil {
@@ -65,7 +67,7 @@ func withOutputs(raw json.RawMessage, limit int) json.RawMessage {
 	return encodeContent(User, parts)
 }
 
-// beginning is as much of a result as fits into limit bytes of JSON, with a mark that says so.
+// beginning returns the start of a result that fits into limit bytes of JSON, with a mark where it was cut.
 func beginning(result json.RawMessage, limit int) json.RawMessage {
 	if len(result) <= limit {
 		return result

@@ -12,8 +12,8 @@ import (
 	"github.com/countersign-run/countersign/shared/model/fakegemini"
 )
 
-// Fit cuts what tools answered, the older the more, and nothing else: the model's own contents go back as they came, each
-// call has its response, and what was cut once is not cut again.
+// TestFit: Fit cuts outputs of tools, older ones more, and nothing else: the model's own contents are unchanged, each
+// call has its response, and an output is not cut twice.
 func TestFit(t *testing.T) {
 	c := fresh(t, model.Message{Role: model.User, Text: "go"})
 	var said []string

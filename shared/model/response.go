@@ -9,18 +9,19 @@ import (
 	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
-// MaxResponse is how much of one tool's output the model is told, in bytes. More is cut, with a mark that says so.
+// MaxResponse is the limit of one tool's output in a response, in bytes. A longer output is cut, and the cut is marked.
 const MaxResponse = 64 << 10
 
-// Response answers one Call. ID and Name are the call's.
+// A Response answers one [Call]. ID and Name are the call's.
 type Response struct {
 	ID     string
 	Name   string
 	Result json.RawMessage // any JSON; null when there is none
-	Error  string          // instead of Result: why the call was not carried out, in words for the model
+	Error  string          // instead of Result: why the call was not carried out, for the model
 }
 
-// part is the response as Gemini asks for it: {"output": …} or {"error": …} (ai.google.dev/api/caching#FunctionResponse).
+// part returns the response in Gemini's form: {"output": …} or {"error": …}
+// (ai.google.dev/api/caching#FunctionResponse).
 func (r Response) part() (any, error) {
 	payload := map[string]any{}
 	switch {
@@ -42,8 +43,8 @@ func (r Response) part() (any, error) {
 	return map[string]any{"functionResponse": response}, nil
 }
 
-// output is the result itself, with numbers that the model would round as texts, or where it is too big the beginning of its
-// text.
+// output returns the result, with numbers that the model would round as strings, or the beginning of its text if it is
+// too large.
 func output(result json.RawMessage) any {
 	result = strictjson.Portable(result)
 	if len(result) <= MaxResponse {
@@ -57,7 +58,7 @@ func output(result json.RawMessage) any {
 	return cut(text)
 }
 
-// cut shortens a text at the border of a character and marks the place.
+// cut shortens a text at a character boundary and marks the cut.
 func cut(s string) string {
 	if len(s) <= MaxResponse {
 		return s
@@ -69,7 +70,7 @@ func cut(s string) string {
 	return s[:n] + fmt.Sprintf("\n[cut: these are the first %d of %d bytes]", n, len(s))
 }
 
-// Responses reads a content of responses, as Contents made it. Its errors are of class Model.
+// Responses decodes a content of responses made by [Contents]. Its errors are of class Model.
 func Responses(raw json.RawMessage) ([]Response, error) {
 	c, err := decode(raw)
 	if err != nil {

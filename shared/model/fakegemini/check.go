@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// Generation is a generation of models: which rules hold for signatures and ids.
+// Generation is a generation of models. It determines the rules for signatures and ids.
 type Generation int
 
 // The generations.
 const (
-	Gemini3 Generation = iota // ids and signatures are given, and asked back
+	Gemini3 Generation = iota // sends ids and signatures, and requires them back
 	Gemini2                   // neither
 )
 
@@ -23,10 +23,10 @@ const (
 // The rules: contents not empty; roles user and model only, user first and last; no content without parts, no part
 // without data; a turn of N calls follows words of the user or responses, and is answered by the very next content with
 // exactly N responses, of the same names and ids and in the same order; no response without its call; the first call of
-// each step since the user's last words carries its signature (ai.google.dev/gemini-api/docs/thought-signatures).
-// Roles alternate, but for words of the user behind the responses; names are of the grammar that is published for them.
-// What recorded conversations show to pass passes here too: calls of functions that are not declared (any longer), and
-// an empty text of the model's own.
+// each step since the user's last words carries its signature (ai.google.dev/gemini-api/docs/thought-signatures). Roles
+// alternate, except for words of the user after the responses; names follow the published grammar. What recorded
+// conversations show the service to accept is accepted: calls of functions that are not declared (any longer), and an
+// empty text of the model's own.
 func Check(raw []json.RawMessage, gen Generation) ([]Content, error) {
 	if len(raw) == 0 {
 		return nil, invalid("* GenerateContentRequest.contents: contents is not specified")
@@ -54,7 +54,7 @@ func Check(raw []json.RawMessage, gen Generation) ([]Content, error) {
 	return contents, nil
 }
 
-// checkTurns holds calls and responses together.
+// checkTurns checks that calls and responses match.
 func checkTurns(contents []Content) error {
 	for i, c := range contents {
 		calls, responses := c.calls(), c.responses()
@@ -86,7 +86,7 @@ func checkTurns(contents []Content) error {
 	return nil
 }
 
-// checkSignatures looks at the current turn: everything after the user's last words.
+// checkSignatures checks the signatures of the current turn: everything after the user's last words.
 func checkSignatures(contents []Content) error {
 	start := 0
 	for i, c := range contents {
@@ -154,10 +154,10 @@ func decodeContent(i int, raw json.RawMessage) (Content, error) {
 	return out, nil
 }
 
-// otherData is every kind of data of a part that this fake carries but does not look into.
+// otherData holds the kinds of part data that this fake accepts without checking them.
 var otherData = []string{"inlineData", "fileData", "executableCode", "codeExecutionResult", "toolCall", "toolResponse"}
 
-// partMeta is what may stand beside the data of a part.
+// partMeta holds the fields allowed beside the data of a part.
 var partMeta = []string{"thought", "thoughtSignature", "videoMetadata", "mediaResolution", "partMetadata"}
 
 func decodePart(at, role string, fields map[string]json.RawMessage) (Part, error) {
@@ -185,7 +185,7 @@ func decodePart(at, role string, fields map[string]json.RawMessage) (Part, error
 	return p, p.check(at, role)
 }
 
-// plainBase64 makes one alphabet of the two that the service takes.
+// plainBase64 maps the two alphabets that the service accepts to one.
 var plainBase64 = strings.NewReplacer("-", "+", "_", "/", "=", "")
 
 func (p Part) check(at, role string) error {
@@ -212,8 +212,8 @@ func (p Part) check(at, role string) error {
 	return nil
 }
 
-// callName is the grammar of the names in a conversation (ai.google.dev/api/caching#FunctionCall), with what the one of
-// declarations allows beside it.
+// callName matches the names in a conversation (ai.google.dev/api/caching#FunctionCall), and all that declarations
+// allow.
 var callName = regexp.MustCompile(`^[a-zA-Z0-9_.:-]{1,128}$`)
 
 func isObject(raw json.RawMessage, optional bool) bool {

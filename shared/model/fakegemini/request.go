@@ -11,7 +11,7 @@ import (
 // MaxBody is the largest request, in bytes (ai.google.dev: 20 MB for a request with inline data).
 const MaxBody = 20 << 20
 
-// body is what a request may hold. Fields that the fake takes no notice of are still named, so that a typo shows.
+// body has the fields of a request. Fields that the fake ignores are listed too, so that a typo is an error.
 type body struct {
 	Contents          []json.RawMessage `json:"contents"`
 	SystemInstruction *struct {
@@ -110,7 +110,7 @@ func (b body) generation(r *Request) error {
 	return nil
 }
 
-// validName is the grammar of function names (ai.google.dev/api/caching#FunctionDeclaration).
+// validName matches function names (ai.google.dev/api/caching#FunctionDeclaration).
 var validName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}$`)
 
 func declarations(groups []toolGroup) ([]Declaration, error) {
@@ -130,8 +130,8 @@ func declarations(groups []toolGroup) ([]Declaration, error) {
 	return out, CheckDeclarations(out)
 }
 
-// CheckDeclarations returns the message that a 400 would carry for functions that cannot be declared so: a name outside
-// of the grammar or twice, no description, a schema that is not plain.
+// CheckDeclarations returns the message that a 400 would carry for invalid declarations: a name that is malformed or
+// repeated, no description, a schema that is not plain.
 func CheckDeclarations(ds []Declaration) error {
 	seen := map[string]bool{}
 	for i, d := range ds {

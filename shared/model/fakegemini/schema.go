@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// checkSchema accepts a plain schema, in the words of JSON Schema or of OpenAPI: every value has a type (or is one of
-// several schemas), every list says what is in it, and what is required is described.
+// checkSchema accepts a plain schema, in the vocabulary of JSON Schema or of OpenAPI: every value has a type (or is one
+// of several schemas), every list has items, and every required property is described.
 func checkSchema(at string, raw json.RawMessage, root bool) error {
 	var s struct {
 		Type       json.RawMessage            `json:"type"`

@@ -1,7 +1,7 @@
 // Package fakegemini is a server that speaks the wire protocol of the Gemini API and of Vertex AI, for tests and for
-// work without a key. It checks each request by the published rules and answers what breaks them with 400
-// INVALID_ARGUMENT in Google's error shape; a Brain decides the answer to the rest. Like Gemini 3 it gives every call an
-// id and the first call of a turn a thought signature, and refuses a history that lacks or alters them.
+// work without a key. It checks each request by the published rules and answers one that breaks them with 400
+// INVALID_ARGUMENT in Google's error shape; a Brain makes the answer to any other. Like Gemini 3 it adds an id to every
+// call and a thought signature to the first call of a turn, and refuses a history that lacks or alters them.
 package fakegemini
 
 import (
@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// Brain decides the answer to a request that passed every check. It may be called by several goroutines at once.
+// A Brain returns the answer to a request that passed every check. It must be safe for concurrent use.
 type Brain func(Request) Turn
 
 // Server is an http.Handler for
@@ -34,21 +34,20 @@ type Server struct {
 	refused  []string
 }
 
-// keep is how many requests a Server remembers: the latest.
+// keep is the number of latest requests that a Server remembers.
 const keep = 1000
 
-// New makes a server.
+// New returns a server that answers with brain.
 func New(brain Brain) *Server { return &Server{brain: brain} }
 
-// Requests are the requests that passed the checks, oldest first; of a long life the last thousand.
+// Requests returns the last thousand requests that passed the checks, oldest first.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]Request(nil), s.requests...)
 }
 
-// Refused are the messages of the 400s that were given, oldest first: a test that drives a correct client asserts that
-// there are none.
+// Refused returns the messages of the 400s sent, oldest first: a test of a correct client asserts that there are none.
 func (s *Server) Refused() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,7 +90,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer{s.brain(req), req, s.Generation, len(data)}.write(w, r)
 }
 
-// registered answers a caller without a key with 403.
+// registered reports whether the caller sent a key, and answers 403 if not.
 func registered(w http.ResponseWriter, r *http.Request) bool {
 	if r.Header.Get("x-goog-api-key") != "" || r.URL.Query().Get("key") != "" {
 		return true
@@ -100,7 +99,7 @@ func registered(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// describe answers for every model: the fake has no list of them.
+// describe describes any model: the fake has no list of them.
 func describe(w http.ResponseWriter, r *http.Request, name string) {
 	vertex := strings.HasPrefix(name, "publishers/")
 	if !vertex && !registered(w, r) {
@@ -134,7 +133,7 @@ var statusNames = map[int]string{
 	429: "RESOURCE_EXHAUSTED", 499: "CANCELLED", 500: "INTERNAL", 503: "UNAVAILABLE", 504: "DEADLINE_EXCEEDED",
 }
 
-// ErrorBody is an error in Google's shape (AIP-193).
+// ErrorBody returns an error in Google's shape (AIP-193).
 func ErrorBody(status int, message string) string {
 	return string(encode(map[string]any{"error": map[string]any{"code": status, "message": message, "status": statusNames[status]}}))
 }
@@ -145,7 +144,7 @@ func writeError(w http.ResponseWriter, status int, message string) {
 	fmt.Fprint(w, ErrorBody(status, message))
 }
 
-// answer is a turn on its way out.
+// answer is a turn that is being sent.
 type answer struct {
 	Turn
 	req    Request
@@ -228,7 +227,7 @@ func (a answer) event(w http.ResponseWriter, r *http.Request, res response) bool
 	return http.NewResponseController(w).Flush() == nil
 }
 
-// pause waits for the turn's delay, and reports whether the client is still there.
+// pause waits for the turn's delay, and reports whether the client is still connected.
 func (a answer) pause(r *http.Request) bool {
 	select {
 	case <-r.Context().Done():
@@ -258,7 +257,7 @@ func (a answer) response(parts []Part, last bool) response {
 	return res
 }
 
-// seed makes ids that differ along a conversation and are the same when a request is repeated.
+// seed returns a seed for ids that differ within a conversation and are the same when a request is repeated.
 func (a answer) seed() []byte {
 	return []byte(strings.Join(rawStrings(a.req.Raw), "\n"))
 }

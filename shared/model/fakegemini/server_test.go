@@ -27,7 +27,7 @@ func post(t *testing.T, s *fakegemini.Server, path, body string) (int, string) {
 
 const unary = "/v1beta/models/gemini-x:generateContent"
 
-// signed is the model turn that the fake itself made for a call.
+// signed returns the model turn that the fake itself made for the calls.
 func signed(t *testing.T, calls ...fakegemini.Call) string {
 	t.Helper()
 	return string(fakegemini.Turn{Calls: calls}.Content([]byte("seed"), fakegemini.Gemini3))
@@ -121,7 +121,7 @@ func TestDeclarations(t *testing.T) {
 	}
 }
 
-// TestGoogleClient has Google's own client talk to the fake over both backends, in both ways, over two turns.
+// TestGoogleClient calls the fake with Google's own client: over both backends, whole and streamed, over two turns.
 func TestGoogleClient(t *testing.T) {
 	s := fakegemini.New(func(r fakegemini.Request) fakegemini.Turn {
 		if rs := r.Responses(); len(rs) > 0 {

@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// Call is a function call that a Brain makes.
+// A Call is a function call made by a Brain.
 type Call struct {
 	Name string
-	Args any    // what json.Marshal makes an object of; a json.RawMessage is sent as it is; nil sends no args
+	Args any    // marshalled to an object; a json.RawMessage is sent as it is; nil sends no args
 	ID   string // empty: made up, as Gemini 3 does
 }
 
-// Turn is the answer of a Brain. The zero Turn is a candidate without parts and finish reason STOP.
+// A Turn is the answer of a Brain. The zero Turn is a candidate without parts and finish reason STOP.
 type Turn struct {
 	Thought string // a thought part before everything else
 	Text    string
@@ -29,7 +29,7 @@ type Turn struct {
 	Block   string // promptFeedback.blockReason instead of a candidate
 	Usage   *Usage // nil: counted from the lengths
 
-	Pieces int           // how many chunks a stream cuts Text into; 0: one for each word
+	Pieces int           // the number of chunks of Text in a stream; 0: one for each word
 	Delay  time.Duration // before the answer, and in a stream before each chunk
 
 	Status int         // an HTTP error instead of an answer; Body as it is, or Google's error shape when it is empty
@@ -47,8 +47,8 @@ type Usage struct {
 	TotalTokenCount         int `json:"totalTokenCount"`
 }
 
-// Content is the turn as a model content, with ids and the signature on the first call. The seed makes the ids differ
-// between the turns of a conversation.
+// Content returns the turn as a model content, with ids and the signature on the first call. The seed makes the ids
+// differ between the turns of a conversation.
 func (t Turn) Content(seed []byte, gen Generation) json.RawMessage {
 	return encode(Content{Role: "model", Parts: t.parts(seed, gen, []string{t.Text})})
 }
@@ -84,7 +84,7 @@ func (c Call) args() json.RawMessage {
 	return encode(c.Args)
 }
 
-// pieces cuts the text for a stream.
+// pieces splits the text for a stream.
 func (t Turn) pieces() []string {
 	if t.Pieces == 1 || t.Text == "" {
 		return []string{t.Text}
@@ -120,14 +120,14 @@ func (t Turn) usage(prompt int) *Usage {
 	return u
 }
 
-// callID is short and of letters and digits, as the service makes them.
+// callID returns a short id of letters and digits, like the service's.
 func callID(seed []byte, i int) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%x/%d", sha256.Sum256(seed), i))
 	return hex.EncodeToString(sum[:4])
 }
 
-// sign covers the calls of a turn, so that one that was dropped, added or rebuilt shows. It needs no memory: a fake that
-// was started anew still knows its own signatures.
+// sign returns a signature over the calls of a turn, which detects a call that was dropped, added or rebuilt. It is
+// computed from the calls alone, so that a restarted fake recognises its own signatures.
 func sign(parts []Part) string {
 	mac := hmac.New(sha256.New, []byte("fakegemini"))
 	for _, p := range parts {
@@ -138,7 +138,7 @@ func sign(parts []Part) string {
 	return base64.StdEncoding.EncodeToString(mac.Sum([]byte("fake")))
 }
 
-// canonical is one form for every way to write a call down: stores may escape and space JSON as they like.
+// canonical returns one form for every encoding of a call: stores may change the escapes and white space of JSON.
 func canonical(c *FunctionCall) []byte {
 	var args any
 	dec := json.NewDecoder(bytes.NewReader(c.Args))

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 )
 
-// Content is one turn of a conversation as it came over the wire.
+// A Content is one turn of a conversation as it was received.
 type Content struct {
 	Role  string `json:"role"`
 	Parts []Part `json:"parts"`
@@ -20,28 +20,28 @@ type Part struct {
 	Other            string            `json:"-"` // the name of another kind of data (inlineData, executableCode, …)
 }
 
-// FunctionCall asks for a function.
+// A FunctionCall requests the call of a function.
 type FunctionCall struct {
 	ID   string          `json:"id,omitempty"`
 	Name string          `json:"name"`
 	Args json.RawMessage `json:"args,omitempty"`
 }
 
-// FunctionResponse answers a FunctionCall.
+// A FunctionResponse answers a FunctionCall.
 type FunctionResponse struct {
 	ID       string          `json:"id,omitempty"`
 	Name     string          `json:"name"`
 	Response json.RawMessage `json:"response"`
 }
 
-// Declaration is a function that the model may call. Parameters is its schema, whichever of the two fields held it.
+// A Declaration is a function that the model may call. Parameters is its schema, whichever of the two fields held it.
 type Declaration struct {
 	Name        string
 	Description string
 	Parameters  json.RawMessage
 }
 
-// Request is what a Brain answers: one request that passed every check.
+// A Request is the input of a Brain: one request that passed every check.
 type Request struct {
 	Model           string
 	Stream          bool
@@ -55,7 +55,7 @@ type Request struct {
 	MaxOutputTokens int
 }
 
-// User is the last words of the user, or empty.
+// User returns the last words of the user, or "".
 func (r Request) User() string {
 	for i := len(r.Contents) - 1; i >= 0; i-- {
 		c := r.Contents[i]
@@ -68,8 +68,7 @@ func (r Request) User() string {
 	return ""
 }
 
-// Responses are the function responses that the request ends in: what the model has just been told. Nil when it ends in
-// words.
+// Responses returns the function responses that the request ends in, or nil if it ends in words.
 func (r Request) Responses() []FunctionResponse {
 	var out []FunctionResponse
 	for _, p := range r.Contents[len(r.Contents)-1].Parts {
@@ -80,7 +79,7 @@ func (r Request) Responses() []FunctionResponse {
 	return out
 }
 
-// Has reports whether a function of the name is declared.
+// Has reports whether a function named tool is declared.
 func (r Request) Has(tool string) bool {
 	for _, d := range r.Tools {
 		if d.Name == tool {

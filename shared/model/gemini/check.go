@@ -2,8 +2,8 @@ package gemini
 
 import "context"
 
-// Check asks the service for the model by its name, which costs nothing: whether the service can be reached, the key is
-// accepted and the model exists. Its errors are those of Generate; it asks once.
+// Check requests the model's description, which costs nothing, and so checks that the service can be reached, the key
+// is accepted and the model exists. Its errors are those of [Model.Generate]; it does not retry.
 func (m *Model) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, m.cfg.AttemptTimeout)
 	defer cancel()
@@ -14,7 +14,7 @@ func (m *Model) Check(ctx context.Context) error {
 	return nil
 }
 
-// describe has the answer read by genai, which panics on shapes that it does not expect.
+// describe requests the description through genai, which panics on shapes that it does not expect.
 func (m *Model) describe(ctx context.Context) (err error) {
 	defer func() {
 		if recover() != nil {

@@ -16,17 +16,18 @@ import (
 	"github.com/countersign-run/countersign/shared/model"
 )
 
-// errUnreadable stands for an answer on which genai fell over.
+// errUnreadable is the error for an answer on which genai panicked.
 var errUnreadable = errors.New("gemini: the answer has another shape")
 
-// failure is an attempt that gave no answer.
+// failure is an attempt without an answer.
 type failure struct {
 	fault *fault.Error
-	again bool          // another attempt may succeed and harms nobody
+	again bool          // another attempt may succeed and is safe
 	after time.Duration // what the service asked to wait; zero when it did not say
 }
 
-// explain makes a failure of genai's error. genai's own words are never passed on: they may be the whole raw response.
+// explain converts genai's error to a failure. genai's own message is never passed on: it may be the whole raw
+// response.
 func (m *Model) explain(ctx context.Context, ex *exchange, err error, shown bool) *failure {
 	var api genai.APIError
 	switch {
@@ -59,7 +60,8 @@ type status struct {
 	Details []map[string]any `json:"details"`
 }
 
-// parseStatus reads an error body: an object, a list of one (Vertex AI), or anything else, of which the HTTP status stays.
+// parseStatus decodes an error body: an object, or a list of one (Vertex AI). Of anything else only the HTTP status is
+// kept.
 func parseStatus(code int, body []byte) status {
 	type envelope struct {
 		Error status `json:"error"`
@@ -73,7 +75,7 @@ func parseStatus(code int, body []byte) status {
 	return one.Error
 }
 
-// refusal says what an error of the service means, in our words.
+// refusal returns the failure for an error of the service, with a message of this package.
 func (m *Model) refusal(s status, retryAfter string) *failure {
 	f := &failure{after: max(s.retryDelay(), m.parseRetryAfter(retryAfter))}
 	switch s.Code {
@@ -102,7 +104,7 @@ func refused(message string) *fault.Error {
 	return fault.New(fault.Model, model.CodeRefused, "%s", message)
 }
 
-// detail gives the error detail of the type, such as RetryInfo.
+// detail returns the error detail of the type kind, such as RetryInfo.
 func (s status) detail(kind string) map[string]any {
 	for _, d := range s.Details {
 		if t, _ := d["@type"].(string); strings.HasSuffix(t, "google.rpc."+kind) {
@@ -112,7 +114,7 @@ func (s status) detail(kind string) map[string]any {
 	return nil
 }
 
-// maxAsked keeps a service's wish within what a time.Duration can be added to.
+// maxAsked caps the wait that a service asks for, so that it can be added to a time.Duration.
 const maxAsked = 24 * time.Hour
 
 func (s status) retryDelay() time.Duration {

@@ -25,8 +25,8 @@ func (c *canned) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: c.status, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(c.body))}, nil
 }
 
-// FuzzResponse gives the client any bytes for a response: it must not fall over, and what it takes must be fit to be
-// sent back.
+// FuzzResponse sends the client any bytes as a response: it must not panic, and what it accepts must be valid to send
+// back.
 func FuzzResponse(f *testing.F) {
 	for _, s := range []string{
 		`{"candidates":[{"content":{"role":"model","parts":[{"text":"hi"}]},"finishReason":"STOP"}],"usageMetadata":{"totalTokenCount":3},"modelVersion":"m"}`,

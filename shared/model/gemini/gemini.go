@@ -1,7 +1,7 @@
-// Package gemini asks Gemini, by the Gemini Developer API or by Vertex AI, through Google's own client (genai). Contents
-// travel as the bytes that Contents and the service made of them: genai's types lose some of them (empty arguments,
-// empty texts, fields that they do not know), so the package's round tripper puts the contents into the request and
-// takes the answer's parts from the response. genai's types are used for all the rest.
+// Package gemini calls Gemini, through the Gemini Developer API or Vertex AI, with Google's own client (genai).
+// Contents are sent and received byte for byte: genai's types lose parts of them (empty arguments, empty texts, fields
+// that they do not know), so the package's round tripper puts the contents into the request and takes the answer's
+// parts from the response. genai's types are used for all the rest.
 package gemini
 
 import (
@@ -22,15 +22,15 @@ import (
 // DefaultModel is the current Flash model, generally available since September 2026 (ai.google.dev/gemini-api/docs/models).
 const DefaultModel = "gemini-3.8-flash"
 
-// Defaults and limits of asking.
+// Defaults and limits of requests.
 const (
 	MaxAttempts           = 4
 	DefaultAttemptTimeout = 2 * time.Minute
-	MaxWait               = time.Minute // between two attempts; a service that asks for more is not waited for
+	MaxWait               = time.Minute // between two attempts; if the service asks for more, the call fails
 	MaxBody               = 8 << 20     // bytes of one response, with all its metadata
 )
 
-// Config says whom to ask and how. Either APIKey or VertexProject is needed; VertexProject wins.
+// Config configures a [Model]. Either APIKey or VertexProject is needed; VertexProject wins.
 type Config struct {
 	APIKey  string
 	Model   string // empty: DefaultModel
@@ -44,8 +44,8 @@ type Config struct {
 	MaxOutputTokens int32    // 0: the service's
 	AttemptTimeout  time.Duration
 
-	// HTTPClient carries the requests. Nil: the default transport, on Vertex AI with Application Default Credentials. A
-	// client that is given for Vertex AI must add the credentials itself.
+	// HTTPClient sends the requests. Nil: the default transport, on Vertex AI with Application Default Credentials. A
+	// client set for Vertex AI must add the credentials itself.
 	HTTPClient *http.Client
 
 	Now    func() time.Time                                 // nil: time.Now
@@ -61,7 +61,7 @@ type Model struct {
 
 var _ model.Model = (*Model)(nil)
 
-// New makes a Model; it asks nothing yet. Its errors name the setting that is missing or wrong.
+// New returns a Model without sending a request. Its errors name the setting that is missing or wrong.
 func New(ctx context.Context, cfg Config) (*Model, error) {
 	cfg.Model = cmp.Or(cfg.Model, DefaultModel)
 	cfg.AttemptTimeout = cmp.Or(cfg.AttemptTimeout, DefaultAttemptTimeout)
@@ -82,7 +82,7 @@ func New(ctx context.Context, cfg Config) (*Model, error) {
 	if err != nil {
 		return nil, fault.Invalid("VERTEX_AI_PROJECT_ID", "the client for Gemini could not be made; are there Application Default Credentials?").Because(err)
 	}
-	// genai made cc.HTTPClient where none was given, with the credentials in its transport.
+	// If cc.HTTPClient was nil, genai has made one with the credentials in its transport.
 	cc.HTTPClient.Transport = &wire{base: cmp.Or[http.RoundTripper](cc.HTTPClient.Transport, http.DefaultTransport)}
 	// A redirect would carry the key and the conversation to another host.
 	cc.HTTPClient.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
@@ -107,11 +107,11 @@ func clientConfig(cfg Config) *genai.ClientConfig {
 	return cc
 }
 
-// Name is the model that is asked.
+// Name returns the name of the model.
 func (m *Model) Name() string { return m.cfg.Model }
 
-// Generate asks until there is an answer, or a reason to give up: see the codes of package model. Overload, a quota and
-// a broken connection are tried again within ctx's deadline, unless a piece of the answer has been shown already.
+// Generate implements [model.Model]; the codes of its errors are those of package model. Overload, a quota and a broken
+// connection are retried within ctx's deadline, unless a piece of the answer has been shown already.
 func (m *Model) Generate(ctx context.Context, req model.Request, delta func(text string)) (*model.Reply, error) {
 	if len(req.Contents) == 0 {
 		return nil, fault.New(fault.Model, model.CodeRefused, "There is nothing to ask the model.")
@@ -127,7 +127,7 @@ func (m *Model) Generate(ctx context.Context, req model.Request, delta func(text
 	}
 }
 
-// attempt asks once.
+// attempt sends one request.
 func (m *Model) attempt(ctx context.Context, req model.Request, delta func(string)) (*model.Reply, *failure) {
 	limited, cancel := context.WithTimeout(ctx, m.cfg.AttemptTimeout)
 	defer cancel()
@@ -146,12 +146,12 @@ func (m *Model) attempt(ctx context.Context, req model.Request, delta func(strin
 }
 
 // ask sends the request and gathers the answer. genai trusts the shape of what it reads and panics on some others (a
-// body of null, candidates that are no list); such an answer is unreadable, and no reason to fall over.
+// body of null, candidates that are not a list); such a panic is recovered, and the answer is unreadable.
 func (m *Model) ask(ctx context.Context, req model.Request, out *answer, delta func(string)) (err error) {
 	defer func() {
 		r := recover()
 		if r != nil && out.passing {
-			panic(r) // delta's own
+			panic(r) // of delta
 		}
 		if r != nil {
 			err = errUnreadable
@@ -175,7 +175,7 @@ func (m *Model) ask(ctx context.Context, req model.Request, out *answer, delta f
 	return ctx.Err()
 }
 
-// config leaves thinking and safety at the service's defaults.
+// config returns the request's settings, with thinking and safety left at the service's defaults.
 func (m *Model) config(req model.Request) *genai.GenerateContentConfig {
 	c := &genai.GenerateContentConfig{
 		Temperature:           m.cfg.Temperature,

@@ -49,7 +49,7 @@ func newRig(t testing.TB, h http.Handler, change func(*gemini.Config)) *rig {
 	return r
 }
 
-// answering is a server that gives one turn to everybody.
+// answering returns a server that answers every request with one turn.
 func answering(turn fakegemini.Turn) *fakegemini.Server {
 	return fakegemini.New(func(fakegemini.Request) fakegemini.Turn { return turn })
 }
@@ -163,7 +163,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestUnusable gives answers that must not be taken for completions.
+// TestUnusable serves answers that must not be taken for completions.
 func TestUnusable(t *testing.T) {
 	call := fakegemini.Call{Name: "weather", Args: map[string]any{"city": "x"}}
 	many := slices.Repeat([]fakegemini.Call{call}, model.MaxCalls+1)
@@ -206,7 +206,7 @@ func TestUnusable(t *testing.T) {
 	}
 }
 
-// TestBodies gives whole bodies that are no answers of Gemini's.
+// TestBodies serves bodies that are not answers of Gemini's.
 func TestBodies(t *testing.T) {
 	for _, c := range []struct {
 		name, whole, stream string

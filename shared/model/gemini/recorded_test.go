@@ -68,7 +68,7 @@ func recordings(t *testing.T, dir string) []recording {
 	return all
 }
 
-// TestRecorded serves each recorded response to the client and compares what it makes of it with an own reading.
+// TestRecorded serves each recorded response to the client and compares the result with a second decoder's.
 func TestRecorded(t *testing.T) {
 	dir := recordedDir(t)
 	seen := map[string]map[string]int{}
@@ -119,7 +119,7 @@ func TestRecorded(t *testing.T) {
 	t.Log(table.String())
 }
 
-// fromList makes a stream of the list that streamGenerateContent gives without alt=sse.
+// fromList converts the list that streamGenerateContent returns without alt=sse to a stream.
 func fromList(t *testing.T, body []byte) []byte {
 	var list []json.RawMessage
 	if err := json.Unmarshal(body, &list); err != nil {
@@ -132,7 +132,7 @@ func fromList(t *testing.T, body []byte) []byte {
 	return out.Bytes()
 }
 
-// expected is our own reading of a recorded response.
+// expected is a recorded response as the test decodes it.
 type expected struct {
 	outcome string // answer, correction, or a fault code
 	parts   []json.RawMessage
@@ -193,7 +193,7 @@ func (e *expected) part(t *testing.T, raw json.RawMessage) {
 		if c["willContinue"] != nil || c["partialArgs"] != nil || c["name"] == nil {
 			e.outcome = string(model.CodeUnreadable)
 		}
-		args := []byte("{}") // where they are left out
+		args := []byte("{}") // if they are absent
 		if given, ok := c["args"]; ok {
 			args, _ = json.Marshal(given)
 		}
@@ -255,7 +255,7 @@ func chunksOf(t *testing.T, kind string, body []byte) []recordedChunk {
 	return out
 }
 
-// compare checks a reply or an error against our reading, and says which it was.
+// compare checks a reply or an error against the expected one, and returns which it was.
 func compare(t *testing.T, want expected, reply *model.Reply, err error, body []byte) string {
 	t.Helper()
 	if err != nil {
@@ -319,8 +319,8 @@ func noProviderText(t *testing.T, err error, body []byte) {
 	}
 }
 
-// TestRecordedRequests has Contents carry every recorded conversation, and holds the fake's rules against what the
-// service let pass.
+// TestRecordedRequests builds every recorded conversation with Contents, and checks that the fake accepts what the
+// service accepted.
 func TestRecordedRequests(t *testing.T) {
 	dir := recordedDir(t)
 	counts := map[string]int{}
@@ -331,7 +331,7 @@ func TestRecordedRequests(t *testing.T) {
 		file := filepath.Join(dir, regexp.MustCompile(`\.\d+\.(json|sse\.txt)$`).ReplaceAllString(rec.File, ".request.json"))
 		data, err := os.ReadFile(file)
 		if err != nil {
-			continue // INDEX.json names some that do not lie here
+			continue // INDEX.json names some files that are not there
 		}
 		var req struct{ Contents []json.RawMessage }
 		if err := json.Unmarshal(data, &req); err != nil {

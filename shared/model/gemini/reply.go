@@ -14,11 +14,11 @@ import (
 	"github.com/countersign-run/countersign/shared/model"
 )
 
-// answer is what genai understood of the response, chunk by chunk.
+// answer collects what genai decoded of the response, chunk by chunk.
 type answer struct {
 	stream    bool
 	shown     bool // a piece of the text was passed on
-	passing   bool // delta is at work
+	passing   bool // delta is running
 	text      strings.Builder
 	candidate bool
 	blocked   genai.BlockedReason
@@ -27,7 +27,7 @@ type answer struct {
 	version   string
 }
 
-// take reads one response or one chunk, and passes its visible text on.
+// take adds one response or one chunk, and passes its visible text to delta.
 func (a *answer) take(res *genai.GenerateContentResponse, delta func(string)) {
 	if res.PromptFeedback != nil && res.PromptFeedback.BlockReason != "" {
 		a.blocked = res.PromptFeedback.BlockReason
@@ -62,7 +62,7 @@ func (a *answer) take(res *genai.GenerateContentResponse, delta func(string)) {
 	}
 }
 
-// reply judges the answer: what cannot be used is an error, what the model can mend is a correction.
+// reply validates the answer: an unusable one is an error, one that the model can mend is a correction.
 func (a *answer) reply(ex *exchange, req model.Request) (*model.Reply, *fault.Error) {
 	if err := a.stopped(); err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func (a *answer) reply(ex *exchange, req model.Request) (*model.Reply, *fault.Er
 	switch {
 	case err != nil:
 		return nil, fault.As(err)
-	case parsed.Text != r.Text: // genai and this package read different things: neither is to be trusted
+	case parsed.Text != r.Text: // genai and this package disagree: trust neither
 		return nil, unreadable()
 	case len(parsed.Calls) == 0 && strings.TrimSpace(parsed.Text) == "":
 		return nil, empty()
@@ -96,21 +96,21 @@ func (a *answer) reply(ex *exchange, req model.Request) (*model.Reply, *fault.Er
 	return r, nil
 }
 
-// corrections are what the model is told about an answer that is not used.
+// corrections holds the model's message for each finish reason whose answer is not used.
 var corrections = map[genai.FinishReason]string{
 	genai.FinishReasonMalformedFunctionCall: "Your last answer held a function call that could not be read. Nothing was done. Call the function again with plain JSON arguments, or answer in words.",
 	genai.FinishReasonUnexpectedToolCall:    "Your last answer called a function that may not be called now. Nothing was done. Answer in words.",
 	genai.FinishReasonTooManyToolCalls:      "Your last answer called too many functions. Nothing was done. Call fewer at once, or answer in words.",
 }
 
-// blocking are the finish reasons by which the service withholds an answer.
+// blocking holds the finish reasons with which the service withholds an answer.
 var blocking = []genai.FinishReason{
 	genai.FinishReasonSafety, genai.FinishReasonRecitation, genai.FinishReasonLanguage, genai.FinishReasonBlocklist,
 	genai.FinishReasonProhibitedContent, genai.FinishReasonSPII, genai.FinishReasonImageSafety, genai.FinishReasonImageProhibitedContent,
 	genai.FinishReasonImageRecitation, genai.FinishReasonNoImage, genai.FinishReasonImageOther, "MODEL_ARMOR",
 }
 
-// stopped says why the answer did not come to its end; nil when it did, or when the model can mend it.
+// stopped returns the error for an answer that is incomplete, or nil if it is complete or the model can mend it.
 func (a *answer) stopped() *fault.Error {
 	_, mendable := corrections[a.finish]
 	switch {
@@ -146,7 +146,7 @@ func unreadable() *fault.Error {
 
 var enum = regexp.MustCompile(`^[A-Z][A-Z_]{0,39}$`)
 
-// reason shows a reason of the service's where it is one of its enums, and nothing else of the provider's.
+// reason returns the service's reason if it is one of its enum values, and no other text of the provider.
 func reason(s string) string {
 	if !enum.MatchString(s) {
 		return ""
@@ -154,8 +154,8 @@ func reason(s string) string {
 	return " (" + s + ")"
 }
 
-// rawParts takes the first candidate's parts out of the response, verbatim and in their order. A part that holds nothing
-// (an empty object, an empty text with nothing beside it) is left out: the service refuses it when it comes back.
+// rawParts returns the first candidate's parts in the response, verbatim and in order. A part that holds nothing (an
+// empty object, an empty text with nothing beside it) is left out: the service refuses it when it is sent back.
 func rawParts(body []byte, stream bool) ([]json.RawMessage, error) {
 	chunks := [][]byte{body}
 	if stream {
@@ -187,7 +187,7 @@ func rawParts(body []byte, stream bool) ([]json.RawMessage, error) {
 
 var blankLine = regexp.MustCompile(`\r?\n\r?\n`)
 
-// events cuts a stream into the data of its events, as genai does.
+// events splits a stream into the data of its events, as genai does.
 func events(body []byte) [][]byte {
 	var out [][]byte
 	for _, e := range blankLine.Split(string(body), -1) {

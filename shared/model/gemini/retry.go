@@ -10,8 +10,8 @@ import (
 // The first wait is up to firstWait, and the limit doubles with each attempt.
 const firstWait = time.Second
 
-// wait sleeps before the next attempt, or returns the error to give up with: the attempt's own where another cannot help
-// or would begin after ctx's deadline.
+// wait sleeps before the next attempt, or returns the final error: the attempt's own if another cannot help or would
+// begin after ctx's deadline.
 func (m *Model) wait(ctx context.Context, attempt int, f *failure) error {
 	if !f.again || attempt == MaxAttempts {
 		return f.fault
@@ -27,8 +27,8 @@ func (m *Model) wait(ctx context.Context, attempt int, f *failure) error {
 	return nil
 }
 
-// backoff is exponential with full jitter (aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter), on top of
-// what the service asked for.
+// backoff returns an exponential wait with full jitter
+// (aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter), on top of what the service asked for.
 func (m *Model) backoff(attempt int, asked time.Duration) time.Duration {
 	return asked + time.Duration(m.cfg.Jitter()*float64(firstWait<<(attempt-1)))
 }

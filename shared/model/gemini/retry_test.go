@@ -16,7 +16,7 @@ import (
 	"github.com/countersign-run/countersign/shared/model/gemini"
 )
 
-// failing gives the turns one after the other, and then an answer.
+// failing returns a server that answers with the turns in order, and then with an answer.
 func failing(turns ...fakegemini.Turn) *fakegemini.Server {
 	var n atomic.Int32
 	return fakegemini.New(func(fakegemini.Request) fakegemini.Turn {

@@ -20,7 +20,7 @@ import (
 	"github.com/countersign-run/countersign/shared/model/gemini"
 )
 
-// TestVertexCredentials goes the whole way of a deployment: Application Default Credentials of a service account, a
+// TestVertexCredentials authenticates as a deployment does: Application Default Credentials of a service account, a
 // token from its token server, and the request with it.
 func TestVertexCredentials(t *testing.T) {
 	fake := answering(fakegemini.Turn{Text: "hi"})

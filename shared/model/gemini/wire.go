@@ -11,11 +11,11 @@ import (
 
 // exchange is one request and its response, as bytes.
 type exchange struct {
-	contents []json.RawMessage // go out; nil where the request has none
+	contents []json.RawMessage // to send; nil if the request has none
 
 	status     int // 0: no response came
 	retryAfter string
-	body       bytes.Buffer // what was read of the response
+	body       bytes.Buffer // the bytes read of the response
 	broken     error        // why reading it stopped before its end
 }
 
@@ -53,7 +53,7 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// fill is the request with the contents in its body.
+// fill returns the request with the contents in its body.
 func (ex *exchange) fill(req *http.Request) (*http.Request, error) {
 	defer req.Body.Close()
 	rest, err := io.ReadAll(req.Body)
@@ -87,7 +87,7 @@ func splice(contents []json.RawMessage, object []byte) []byte {
 	return b.Bytes()
 }
 
-// tee keeps what is read, up to MaxBody.
+// tee keeps the bytes that are read, up to MaxBody.
 type tee struct {
 	io.ReadCloser
 	ex *exchange

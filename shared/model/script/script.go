@@ -1,6 +1,6 @@
-// Package script is a Model whose answers are written down beforehand, for tests of what asks it. It is as strict as the
-// service: each request is held against the rules of package fakegemini, and its answers carry ids and signatures that
-// must come back untouched.
+// Package script provides a Model with scripted answers, for tests of its callers. It is as strict as the service: each
+// request is checked by the rules of package fakegemini, and its answers carry ids and signatures that must come back
+// unchanged.
 package script
 
 import (
@@ -26,11 +26,11 @@ type Turn struct {
 	Err        error  // the answer is this error
 	Correction string // the answer is this correction; Text may have been shown
 
-	// Hook runs when the turn is asked for, before anything is answered: it may look at the request, block, or end ctx.
+	// Hook runs when the turn is requested, before the answer: it may inspect the request, block, or end ctx.
 	Hook func(ctx context.Context, req model.Request)
 }
 
-// Model gives its turns one after the other. It is safe for concurrent use.
+// Model answers with its turns in order. It is safe for concurrent use.
 type Model struct {
 	mu       sync.Mutex
 	turns    []Turn
@@ -39,7 +39,7 @@ type Model struct {
 
 var _ model.Model = (*Model)(nil)
 
-// New makes a Model of these turns.
+// New returns a Model with these turns.
 func New(turns ...Turn) *Model { return &Model{turns: turns} }
 
 // Then adds turns.
@@ -49,32 +49,32 @@ func (m *Model) Then(turns ...Turn) {
 	m.turns = append(m.turns, turns...)
 }
 
-// Restart forgets what was asked and what is left, and goes on with these turns.
+// Restart drops the recorded requests and the remaining turns, and continues with these turns.
 func (m *Model) Restart(turns ...Turn) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.turns, m.requests = turns, nil
 }
 
-// Name is "script".
+// Name returns "script".
 func (m *Model) Name() string { return "script" }
 
-// Requests are all requests, oldest first, also those that were refused.
+// Requests returns all requests, oldest first, including refused ones.
 func (m *Model) Requests() []model.Request {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.requests)
 }
 
-// Left is how many turns were not asked for: zero at the end of a test that went as it was written.
+// Left returns the number of turns that were not requested: 0 at the end of a test that used its whole script.
 func (m *Model) Left() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.turns)
 }
 
-// Generate gives the next turn. A request that the service would refuse is an error of code refused and uses no turn; so
-// is one that comes when no turn is left. The cause says which rule was broken.
+// Generate returns the next turn. A request that the service would refuse is an error of code refused and uses no turn;
+// so is one that comes when no turn is left. The cause says which rule was broken.
 func (m *Model) Generate(ctx context.Context, req model.Request, delta func(text string)) (*model.Reply, error) {
 	t, seed, err := m.next(req)
 	if err != nil {
@@ -115,7 +115,7 @@ func (m *Model) next(req model.Request) (Turn, []byte, error) {
 	return t, seed(req), nil
 }
 
-// seed makes the ids of a conversation's turns differ.
+// seed returns a seed that makes the ids of a conversation's turns differ.
 func seed(req model.Request) []byte {
 	var b []byte
 	for _, c := range req.Contents {
@@ -139,7 +139,7 @@ func refused(message string, cause error) error {
 	return fault.New(fault.Model, model.CodeRefused, "%s", message).Because(cause)
 }
 
-// reply is what a client of Gemini would make of the turn.
+// reply returns what a client of Gemini would return for the turn.
 func (t Turn) reply(seed []byte, noTools bool) (*model.Reply, error) {
 	r := &model.Reply{Text: t.Text, Finish: "STOP", Usage: t.Usage, Model: "script", Correction: t.Correction}
 	if noTools && len(t.Calls) > 0 && r.Correction == "" {
