@@ -1,7 +1,8 @@
-// Package action is the operator's own actions, declared in files (seed 001 Q8): a plugin.yaml lists them, and a .jay-action
-// file says of one what it takes, what it answers, whether it changes anything, and who does it: an HTTP endpoint of the
-// operator or a Go handler. An action that has such a file is a tool of the agent; one without is called by its name alone
-// and never shown to the model. Whatever is wrong in a file stops the start, with the file, the line and what was expected.
+// Package action implements the operator's own actions, declared in files (seed 001 Q8). A plugin.yaml lists them, and
+// a .jay-action file describes one: its input, its output, whether it has a side effect, and what carries it out, an
+// HTTP endpoint of the operator or a Go handler. An action with such a file is a tool of the agent; one without is
+// called by its name alone and never shown to the model. Any mistake in a file is an error at the start, with the file,
+// the line and what was expected.
 package action
 
 import (
@@ -14,7 +15,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// Prefix is what the model-facing names of actions begin with.
+// Prefix begins the model-facing name of every action.
 const Prefix = "action_"
 
 var (
@@ -22,16 +23,16 @@ var (
 	validField = regexp.MustCompile(`^[A-Za-z_$][A-Za-z0-9_$]{0,63}$`)
 )
 
-// Action is one entry of a plugin.yaml.
+// An Action is one entry of a plugin.yaml.
 type Action struct {
 	Name     string
 	Plugin   string
 	File     string    // the plugin.yaml that lists it, within the folder
-	Line     int       // where in it
-	Metadata *Metadata // nil: it is called by its name alone
+	Line     int       // of the entry
+	Metadata *Metadata // nil: the action is called by its name alone
 }
 
-// Metadata is what a .jay-action file says.
+// Metadata is the content of a .jay-action file.
 type Metadata struct {
 	File        string // within the folder
 	Description string
@@ -39,23 +40,23 @@ type Metadata struct {
 	Output      *jsonschema.Schema // nil: any JSON
 	SideEffect  bool
 	Approval    tool.Approval
-	Preview     []Shown  // how its arguments are shown; those that are not listed follow under their own names
-	Binding     *Binding // nil: a Go handler does it
+	Preview     []Shown  // the arguments to show; others follow under their own names
+	Binding     *Binding // nil: a Go handler carries it out
 }
 
-// Shown is one argument as people read it.
+// Shown is an argument in a preview, with the label that people read.
 type Shown struct{ Label, Field string }
 
-// Binding is an HTTP endpoint of the operator.
+// A Binding is an HTTP endpoint of the operator.
 type Binding struct {
 	Method           string
 	URL              string // fixed: no argument changes it
 	Timeout          time.Duration
 	MaxResponseBytes int64
-	Idempotent       bool  // whether a request that comes again under its Idempotency-Key is carried out once
-	RefusedBy        []int // statuses of 4xx by which the endpoint says that nothing was done, where they would not say so
-	DerivedKey       bool  // whether it knows a key of its own (DeriveKey) and not the operator's
+	Idempotent       bool  // whether the endpoint carries a repeated Idempotency-Key out once
+	RefusedBy        []int // 4xx statuses that also mean that nothing was done
+	DerivedKey       bool  // whether it has its own key (DeriveKey) and not the operator's
 }
 
-// GeminiName is the name by which the model knows the action.
+// GeminiName returns the action's name for the model.
 func GeminiName(name string) string { return Prefix + strings.ReplaceAll(name, ".", "_") }

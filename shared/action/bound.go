@@ -21,7 +21,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// bound carries calls out at an endpoint.
+// bound carries out calls at an endpoint.
 type bound struct {
 	Binding
 	action string
@@ -31,14 +31,16 @@ type bound struct {
 	client *http.Client
 }
 
-// newClient follows no redirect: the identity is for one origin, and a request must not become another.
+// newClient returns a client that follows no redirect: the identity is for one origin, and a redirect may change the
+// request.
 func newClient() *http.Client {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.MaxResponseHeaderBytes = 64 << 10
 	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// execute makes the request and says what became of it. What the endpoint answers is shown to nobody unless it is a result.
+// execute sends the request and returns its outcome. The endpoint's answer is not shown to the user or the model unless
+// it is a result.
 func (b *bound) execute(ctx context.Context, c tool.Call) (json.RawMessage, error) {
 	ctx, cancel := context.WithTimeout(ctx, b.Timeout)
 	defer cancel()
@@ -62,10 +64,11 @@ func (b *bound) execute(ctx context.Context, c tool.Call) (json.RawMessage, erro
 	return b.result(res)
 }
 
-// request lays out the call. Arguments become the body or, for GET, the query; they change neither host nor path.
+// request builds the HTTP request for the call. Arguments become the body or, for GET, the query; they change neither
+// host nor path.
 func (b *bound) request(ctx context.Context, c tool.Call) (*http.Request, error) {
 	to, signed := *b.url, []byte(c.Args)
-	var body io.Reader = struct{ io.Reader }{bytes.NewReader(c.Args)} // of no type that net/http could send a second time by itself
+	var body io.Reader = struct{ io.Reader }{bytes.NewReader(c.Args)} // a type that net/http cannot resend by itself
 	if b.Method == http.MethodGet {
 		query, err := queryOf(c.Args)
 		if err != nil {
@@ -93,7 +96,7 @@ func (b *bound) request(ctx context.Context, c tool.Call) (*http.Request, error)
 	return req, nil
 }
 
-// queryOf writes arguments as a query: a list as its name once for each entry, an object as JSON.
+// queryOf encodes arguments as a query: a list as its name once for each entry, an object as JSON.
 func queryOf(args json.RawMessage) (string, error) {
 	var values map[string]json.RawMessage
 	if err := json.Unmarshal(args, &values); err != nil {
@@ -117,12 +120,12 @@ func queryOf(args json.RawMessage) (string, error) {
 	return q.Encode(), nil
 }
 
-// undecided are the statuses of 4xx that say nothing of what became of a request: the endpoint, or a proxy before it, gave up
-// waiting (408, 499), finds that it has come before (409, 425).
+// undecided holds the 4xx statuses after which the outcome is unknown: the endpoint, or a proxy before it, gave up
+// waiting (408, 499), or has seen the request before (409, 425).
 var undecided = []int{http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, 499}
 
-// judge reads the status: 2xx is done, 4xx is not done but for those that do not say so, and about anything else nobody knows
-// unless the endpoint says that it was too busy. What the file says of a status (refusedBy) goes before.
+// judge interprets the status: 2xx is done, 4xx except the undecided ones is not done, and any other is unknown unless
+// the endpoint says that it was too busy. A status in the file's refusedBy is always not done.
 func (b *bound) judge(res *http.Response) error {
 	busy := res.StatusCode == http.StatusTooManyRequests ||
 		res.StatusCode == http.StatusServiceUnavailable && (!b.effect || b.Idempotent || res.Header.Get("Retry-After") != "")
@@ -143,7 +146,8 @@ func (b *bound) refused(status int) error {
 	return fault.New(fault.Tool, "refused", "The service that does this refused it (HTTP %d). Nothing was done.", status)
 }
 
-// result reads the answer. The status has said that it is done: an answer that cannot be read does not take that back.
+// result reads the answer. The status has already said that the call is done: an unreadable answer does not change
+// that.
 func (b *bound) result(res *http.Response) (json.RawMessage, error) {
 	body, err := io.ReadAll(io.LimitReader(res.Body, b.MaxResponseBytes+1))
 	kind, _, typeErr := mime.ParseMediaType(res.Header.Get("Content-Type"))
@@ -162,7 +166,7 @@ func (b *bound) result(res *http.Response) (json.RawMessage, error) {
 	return body, nil
 }
 
-// unread is the error of an answer to what was done.
+// unread returns the error for an unreadable answer to a call that was done.
 func (b *bound) unread(what string, why error) error {
 	if b.effect {
 		return tool.Unread(b.failure("unusable_answer", what, why))
@@ -170,8 +174,8 @@ func (b *bound) unread(what string, why error) error {
 	return b.failure("unusable_answer", "The service that does this gave no usable answer: "+what+".", why)
 }
 
-// unclear is the error of a request that may have been carried out. It may still be under way, too: even an endpoint that
-// answered 502 has not always stopped.
+// unclear returns the error for a request that may have been carried out. It may also be in progress: an endpoint may
+// continue even after a 502.
 func (b *bound) unclear(why error) error {
 	if b.effect {
 		return tool.Unanswered(why)
@@ -183,8 +187,8 @@ func (b *bound) failure(code fault.Code, words string, why error) error {
 	return fault.New(fault.Tool, code, "%s", words).Because(why)
 }
 
-// cause is the text of a client's error without its address, whose query holds arguments, and without its identity: a time
-// that ran out before anything was sent leaves nothing unclear.
+// cause returns the text of a client's error without its URL, whose query holds arguments, and without wrapping it: a
+// timeout before anything was sent leaves nothing unclear.
 func cause(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
@@ -193,7 +197,7 @@ func cause(err error) error {
 	return errors.New(err.Error())
 }
 
-// reconcile settles a call that was begun. A request that an endpoint carries out once may simply be made again.
+// reconcile settles a call that was started. A request to an idempotent endpoint may simply be repeated.
 func (b *bound) reconcile(context.Context, tool.Call) (tool.Outcome, error) {
 	if b.Idempotent {
 		return tool.Outcome{Verdict: tool.NotDone}, nil

@@ -27,7 +27,7 @@ var (
 	now = time.Date(2027, 1, 5, 10, 0, 0, 0, time.UTC)
 )
 
-// boundTo gives the tool of an action that is bound to the address.
+// boundTo returns the tool of an action that is bound to url.
 func boundTo(t *testing.T, url, more string) *tool.Tool {
 	t.Helper()
 	text := strings.Replace(whole, "https://shop.example/search", url, 1) + more
@@ -57,7 +57,7 @@ const outputOK = `outputSchema:
   properties: {ok: {type: boolean}}
 `
 
-// What an endpoint does, and what is known after it.
+// TestOutcomes lists what an endpoint does, and what is known afterwards.
 func TestOutcomes(t *testing.T) {
 	answer := func(status int, header, body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
@@ -72,7 +72,7 @@ func TestOutcomes(t *testing.T) {
 	const ok, unread, clean, again, unclear = "done", "done, unread", "failed", "transient", "unanswered"
 	tests := map[string]struct {
 		h                        http.HandlerFunc
-		effect, idempotent, read string // what is known of each kind of action
+		effect, idempotent, read string // what is known afterwards, by the kind of action
 	}{
 		"done":             {answer(200, "", `{"ok":true}`), ok, ok, ok},
 		"made":             {answer(201, "Content-Type: application/problem+json; charset=utf-8", `{"ok":true}`), ok, ok, ok},
@@ -157,7 +157,7 @@ func TestNothingWasSentWhereNobodyListens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close() // it accepts and never speaks TLS
+	defer l.Close() // accepts connections and never speaks TLS
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -174,7 +174,8 @@ func TestNothingWasSentWhereNobodyListens(t *testing.T) {
 	}
 }
 
-// An Idempotency-Key makes net/http send a request again by itself when a kept connection breaks: an effect would be there twice.
+// An Idempotency-Key makes net/http resend a request by itself when a kept connection breaks: an effect would happen
+// twice.
 func TestNothingIsSentTwiceUnasked(t *testing.T) {
 	var n atomic.Int32
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -224,7 +225,7 @@ func TestTheRequest(t *testing.T) {
 	}
 }
 
-// An endpoint with a key of its own is called with that one, and the operator's says nothing there; the first key signs.
+// An endpoint with its own key is called with that one, and rejects the operator's; the first key signs.
 func TestADerivedKeySigns(t *testing.T) {
 	var header string
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -302,7 +303,7 @@ func claims(t *testing.T, token string) identity {
 	return id
 }
 
-// An endpoint that carries a key out once may be asked again; of any other nobody knows.
+// A request to an idempotent endpoint may be repeated; with any other endpoint the outcome is unknown.
 func TestReconcile(t *testing.T) {
 	for more, want := range map[string]tool.Verdict{"": tool.Unknown, "  idempotent: true\n": tool.NotDone} {
 		o, err := boundTo(t, "https://shop.example/x", more).Reconcile(context.Background(), aCall)

@@ -23,14 +23,14 @@ const (
 	maxDepth = 24
 )
 
-// Problem is what is wrong in a file, where, and what was expected.
+// A Problem is a mistake in a file: where it is, and what was expected.
 type Problem struct {
 	File string // within the folder of actions
-	Line int    // 0 where it is the file itself
+	Line int    // 0: the file as a whole
 	Text string
 }
 
-// Error is one line: the place, as editors understand it, and the sentence.
+// Error returns one line: the place, as editors understand it, and the sentence.
 func (p *Problem) Error() string {
 	if p.Line == 0 {
 		return p.File + ": " + p.Text
@@ -44,7 +44,8 @@ type document struct {
 	root *yaml.Node
 }
 
-// parse reads a file strictly: one document of bounded size and depth, without aliases, tags of its own and repeated keys.
+// parse decodes a file strictly: one document of bounded size and depth, without aliases, custom tags and repeated
+// keys.
 func parse(file string, data []byte) (*document, error) {
 	d := &document{file: file}
 	switch {
@@ -77,7 +78,7 @@ func parse(file string, data []byte) (*document, error) {
 
 var syntaxLine = regexp.MustCompile(`^yaml: line (\d+): (.*)`)
 
-// syntax gives the library's error a place of its own.
+// syntax converts the library's error to a Problem with its line.
 func (d *document) syntax(err error) error {
 	p := &Problem{File: d.file, Text: "this is not YAML: " + strings.TrimPrefix(err.Error(), "yaml: ")}
 	if m := syntaxLine.FindStringSubmatch(err.Error()); m != nil {
@@ -95,10 +96,11 @@ func (d *document) wrong(n *yaml.Node, format string, args ...any) error {
 	return p
 }
 
-// tags are the kinds of values that JSON has too. Dates stay the text that they are.
+// tags holds the kinds of values that JSON has too. Dates stay texts.
 var tags = []string{"!!map", "!!seq", "!!str", "!!int", "!!float", "!!bool", "!!null", "!!timestamp"}
 
-// plain refuses what JSON does not have: aliases (a short file may stand for a huge one), merges, tags and repeated keys.
+// plain refuses what JSON does not have: aliases (a short file may expand to a huge one), merges, tags and repeated
+// keys.
 func (d *document) plain(n *yaml.Node, depth int) error {
 	switch {
 	case depth > maxDepth:
@@ -126,7 +128,7 @@ func (d *document) plain(n *yaml.Node, depth int) error {
 	return nil
 }
 
-// clip shows a piece of a file in quotes, on one line.
+// clip returns the start of a text in quotes, on one line.
 func clip(s string) string {
 	if len(s) > 60 {
 		s = strings.ToValidUTF8(s[:60], "") + "…"
@@ -157,7 +159,7 @@ func (d *document) section(n *yaml.Node, keys ...string) (section, error) {
 	return s, nil
 }
 
-// required gives the value of a key that must be there.
+// required returns the value of a key that must be present.
 func (s section) required(key string) (*yaml.Node, error) {
 	if v := s.values[key]; v != nil {
 		return v, nil
@@ -165,7 +167,7 @@ func (s section) required(key string) (*yaml.Node, error) {
 	return nil, s.wrong(s.node, "%s is missing", key)
 }
 
-// text gives a text of 1 to most bytes, or an empty one where the key is absent.
+// text returns a text of 1 to most bytes, or "" if the key is absent.
 func (s section) text(key string, most int) (string, error) {
 	n := s.values[key]
 	if n == nil {
@@ -177,7 +179,7 @@ func (s section) text(key string, most int) (string, error) {
 	return strings.TrimSpace(n.Value), nil
 }
 
-// flag gives a yes or no.
+// flag returns a boolean, or def if the key is absent.
 func (s section) flag(key string, def bool) (bool, error) {
 	n := s.values[key]
 	if n == nil {
@@ -189,7 +191,7 @@ func (s section) flag(key string, def bool) (bool, error) {
 	return strings.EqualFold(n.Value, "true"), nil
 }
 
-// oneOf gives one of the choices, or the default where the key is absent.
+// oneOf returns one of the choices, or def if the key is absent.
 func (s section) oneOf(key, def string, choices ...string) (string, error) {
 	n := s.values[key]
 	if n == nil {
@@ -201,7 +203,7 @@ func (s section) oneOf(key, def string, choices ...string) (string, error) {
 	return n.Value, nil
 }
 
-// value turns YAML into what JSON has: map[string]any, []any, string, float64, int64, bool or nil.
+// value converts YAML to the types of JSON: map[string]any, []any, string, float64, int64, bool or nil.
 func (d *document) value(n *yaml.Node) (any, error) {
 	switch n.Kind {
 	case yaml.MappingNode:

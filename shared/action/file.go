@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// The bounds of what a file may say.
+// The bounds of a file's contents.
 const (
 	maxDescription  = 4096
 	maxShown        = 50
@@ -22,10 +22,10 @@ const (
 	maxTimeout      = 30 * time.Second
 	defaultResponse = 64 << 10
 	maxResponse     = 1 << 20
-	maxKept         = 64 << 10 // of an action with a side effect, whose result stays on the record
+	maxKept         = 64 << 10 // of an action with a side effect, whose result is recorded
 )
 
-// ParseMetadata reads a .jay-action file; file is its name in errors. It gives the action's own name too.
+// ParseMetadata decodes a .jay-action file; file is its name in errors. It also returns the action's own name.
 func ParseMetadata(file string, data []byte) (name string, m *Metadata, err error) {
 	d, err := parse(file, data)
 	if err != nil {
@@ -47,7 +47,7 @@ func ParseMetadata(file string, data []byte) (name string, m *Metadata, err erro
 	return name, m, nil
 }
 
-// name gives the required key name.
+// name returns the required key name.
 func (s section) name() (string, error) {
 	n, err := s.required("name")
 	if err != nil {
@@ -101,7 +101,7 @@ var (
 	commands = []string{"action", "mutation", "server-action"}
 )
 
-// readEffect takes what is not said for the more careful of two.
+// readEffect reads the settings of the effect. An absent one has the safer value.
 func (m *Metadata) readEffect(s section) (err error) {
 	category, err := s.oneOf("category", "", slices.Concat(queries, commands)...)
 	if err != nil {
@@ -196,7 +196,7 @@ func (m *Metadata) readBinding(s section) error {
 	return err
 }
 
-// statuses gives a list of statuses that blame the request.
+// statuses returns a list of 4xx statuses.
 func (s section) statuses(key string) (out []int, err error) {
 	n := s.values[key]
 	if n == nil {

@@ -11,18 +11,18 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// Handlers are the actions that Go code does, by their names.
+// Handlers holds the handlers of actions, by the actions' names.
 type Handlers map[string]Handler
 
-// Handler is a Go function that does an action. Make one with Handle or Query.
+// A Handler is a Go function that carries out an action. Make one with [Handle] or [Query].
 type Handler struct {
 	in, out    *jsonschema.Schema
-	sideEffect bool // where no file says it
+	sideEffect bool // if no file says it
 	run        func(context.Context, tool.Call) (json.RawMessage, error)
 }
 
-// Handle makes a handler of a function, whose types must fit the action's file where it has one. What the function's errors
-// mean: see tool.Ambiguous and tool.Transient; any other says that nothing happened.
+// Handle returns a handler that calls f. The types of f must fit the action's file, if it has one. For errors of f see
+// [tool.Ambiguous] and [tool.Transient]; any other error means that nothing happened.
 func Handle[In, Out any](f func(context.Context, tool.Call, In) (Out, error)) Handler {
 	h := Handler{sideEffect: true, in: schemaOf[In](), out: schemaOf[Out]()}
 	h.run = func(ctx context.Context, c tool.Call) (json.RawMessage, error) {
@@ -43,14 +43,14 @@ func Handle[In, Out any](f func(context.Context, tool.Call, In) (Out, error)) Ha
 	return h
 }
 
-// Query is Handle for what changes nothing, where no file says so.
+// Query is like [Handle], for an action without a side effect and without a file.
 func Query[In, Out any](f func(context.Context, tool.Call, In) (Out, error)) Handler {
 	h := Handle(f)
 	h.sideEffect = false
 	return h
 }
 
-// schemaOf panics on a type that has no schema, as tool.Define does: handlers are code.
+// schemaOf returns the schema of T. It panics on a type that has none, as [tool.Define] does.
 func schemaOf[T any]() *jsonschema.Schema {
 	s, err := tool.SchemaOf[T]()
 	if err != nil {
@@ -59,7 +59,8 @@ func schemaOf[T any]() *jsonschema.Schema {
 	return s
 }
 
-// fits checks the handler's types against the file: it must understand all that the file lets in, and answer what it lets out.
+// fits checks the handler's types against the file: it must accept every input that the file allows, and return only
+// outputs that it allows.
 func (h Handler) fits(m *Metadata) error {
 	if err := accepts(h.in, m.Input, "inputSchema"); err != nil {
 		return err
@@ -70,7 +71,7 @@ func (h Handler) fits(m *Metadata) error {
 	return accepts(m.Output, h.out, "outputSchema")
 }
 
-// accepts reports where wide does not take all that narrow allows.
+// accepts returns an error if wide does not accept all that narrow allows.
 func accepts(wide, narrow *jsonschema.Schema, at string) error {
 	if wide.Type == "" {
 		return nil // any
@@ -104,7 +105,7 @@ func accepts(wide, narrow *jsonschema.Schema, at string) error {
 	return nil
 }
 
-// typeOf is the file's type, whichever side the file is on.
+// typeOf returns the file's type, whichever side the file is on.
 func typeOf(narrow, wide *jsonschema.Schema, at string) string {
 	if len(at) >= 11 && at[:11] == "inputSchema" {
 		return narrow.Type
@@ -112,7 +113,7 @@ func typeOf(narrow, wide *jsonschema.Schema, at string) string {
 	return wide.Type
 }
 
-// closed reports whether an object takes no other properties.
+// closed reports whether an object allows no other properties.
 func closed(s *jsonschema.Schema) bool {
 	return s.AdditionalProperties != nil && s.AdditionalProperties.Not != nil
 }

@@ -12,23 +12,24 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 )
 
-// Header is the header in which an endpoint is told for whom it is called. It holds a JWT, signed with HS256 and the operator's
-// key, that is good for one request.
+// Header is the HTTP header that tells an endpoint which user it is called for. Its value is a JWT, signed with HS256
+// and the operator's key, that is valid for one request.
 const Header = "Countersign-Identity"
 
-// identityLife is how long the endpoint may take it.
+// identityLife is how long an identity is valid.
 const identityLife = time.Minute
 
-// identity is what the JWT says beside the registered claims: iss, sub (the user), aud (the endpoint's origin), iat, exp, and
-// jti (the action's id, which is the Idempotency-Key too).
+// identity is the JWT's claims, beside the registered ones: iss, sub (the user), aud (the endpoint's origin), iat, exp,
+// and jti (the action's id, which is the Idempotency-Key too).
 type identity struct {
 	jwt.Claims
 	Action   string `json:"action"`
 	BodyHash string `json:"bodyHash"` // SHA-256, in hex, of the body; of the query where there is no body
 }
 
-// DeriveKey is the key of one endpoint (binding: {key: derived}), as the text that both sides hold: HKDF (RFC 5869, SHA-256) of the
-// operator's key over the action's name and the origin of its address, in hex. Who knows it can sign for no other endpoint.
+// DeriveKey returns the key of one endpoint (binding: {key: derived}), as the text that both sides use: HKDF (RFC 5869,
+// SHA-256) of the operator's key over the action's name and the origin of its URL, in hex. Its holder cannot sign for
+// another endpoint.
 func DeriveKey(operator []byte, a Action) (string, error) {
 	if a.Metadata == nil || a.Metadata.Binding == nil || !a.Metadata.Binding.DerivedKey {
 		return "", fmt.Errorf("the action %s has no key of its own; a binding with key: derived was expected", a.Name)

@@ -51,7 +51,7 @@ func sameJSON(t *testing.T, a, b string) bool {
 	return fmt.Sprint(x) == fmt.Sprint(y)
 }
 
-// whole is a file that is right; the tests break it.
+// whole is a valid file; the tests break it.
 const whole = `name: search
 description: Searches.
 inputSchema:
@@ -156,7 +156,7 @@ func TestWhatIsWrongInAFile(t *testing.T) {
 	}
 }
 
-// A file of a few lines that stands for a billion texts is refused before anything is made of it.
+// A file of a few lines that expands to a billion texts is refused before it is expanded.
 func TestAliasBomb(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n")
@@ -207,7 +207,7 @@ func TestWhatIsWrongInAFolder(t *testing.T) {
 	}
 }
 
-// CS-011: two names that the model could not tell apart stop the start.
+// CS-011: two names that are equal for the model are an error at the start.
 func TestTwoNamesThatMapToOne(t *testing.T) {
 	_, err := Load(folder(t, map[string]string{"plugin.yaml": "name: p\nactions:\n  - a.b_c\n  - a_b.c\n"}))
 	if err == nil || !strings.Contains(err.Error(), "plugin.yaml:4") || !strings.Contains(err.Error(), "action_a_b_c") {

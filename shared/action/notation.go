@@ -7,9 +7,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// expanded is a schema as JSON Schema where the file has it in the notation of jay-stack's later releases: an object is its
-// properties ("name?" is one that may be left out), a list holds what its items are, and a text names a type. The nodes keep
-// the file's lines.
+// expanded returns a schema as JSON Schema if the file has it in the notation of jay-stack's later releases: an object
+// is its properties ("name?" is one that may be left out), a list holds what its items are, and a text names a type.
+// The nodes keep the file's lines.
 func (d *document) expanded(n *yaml.Node, input bool) (*yaml.Node, error) {
 	if n.Kind == yaml.MappingNode && isSchema(n) || n.Kind != yaml.MappingNode && input { // the latter is refused as a schema
 		return n, nil
@@ -17,7 +17,7 @@ func (d *document) expanded(n *yaml.Node, input bool) (*yaml.Node, error) {
 	return d.expand(n)
 }
 
-// isSchema tells a JSON Schema from an object of the notation, which may have a property called type.
+// isSchema reports whether n is a JSON Schema and not an object of the notation, which may have a property called type.
 func isSchema(n *yaml.Node) bool {
 	t := valueOf(n, "type")
 	switch {
@@ -25,7 +25,7 @@ func isSchema(n *yaml.Node) bool {
 		return len(n.Content) == 0
 	case t.Kind != yaml.ScalarNode || !slices.Contains(types, t.Value):
 		return false
-	case t.Value == "object" || t.Value == "array" || t.Value == "integer": // no types of the notation
+	case t.Value == "object" || t.Value == "array" || t.Value == "integer": // not types of the notation
 		return true
 	}
 	for i := 0; i < len(n.Content); i += 2 {
@@ -93,7 +93,8 @@ func (d *document) expandObject(n *yaml.Node) (*yaml.Node, error) {
 	return s, nil
 }
 
-// expandName reads the name of a type: string, number, boolean, date, enum(a | b), record(type), and each with [] behind it.
+// expandName expands the name of a type: string, number, boolean, date, enum(a | b), record(type), and each of these
+// followed by [].
 func (d *document) expandName(n *yaml.Node, name string) (*yaml.Node, error) {
 	if item, ok := strings.CutSuffix(name, "[]"); ok {
 		items, err := d.expandName(n, item)

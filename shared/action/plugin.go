@@ -21,7 +21,7 @@ const (
 // Load reads the folder's plugins: its own plugin.yaml, and one in each of its direct subfolders. The actions are in the order
 // in which the files list them, plugins by the names of their folders.
 func Load(dir string) ([]Action, error) {
-	root, err := os.OpenRoot(dir) // nothing outside of it is read, not even through a link
+	root, err := os.OpenRoot(dir) // no file outside it is read, not even through a link
 	if err != nil {
 		return nil, errors.New("the folder of actions cannot be opened; a directory was expected")
 	}
@@ -44,7 +44,7 @@ type loader struct {
 	actions []Action
 }
 
-// folders are those with a plugin.yaml.
+// folders returns the folders with a plugin.yaml.
 func (l *loader) folders() (found []string, err error) {
 	entries, err := fs.ReadDir(l.root.FS(), ".")
 	if err != nil {
@@ -67,7 +67,7 @@ func (l *loader) folders() (found []string, err error) {
 	return found, nil
 }
 
-// read gives a file of bounded size.
+// read returns a file of bounded size.
 func (l *loader) read(name string) ([]byte, error) {
 	f, err := l.root.Open(name)
 	if err != nil {
@@ -94,7 +94,7 @@ func (l *loader) plugin(folder string) error {
 	if err != nil {
 		return err
 	}
-	s, err := d.section(d.root, "name", "version", "description", "module", "global", "contracts", "setup", "actions") // what a plugin of jay-stack may hold
+	s, err := d.section(d.root, "name", "version", "description", "module", "global", "contracts", "setup", "actions")
 	if err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func (l *loader) entry(d *document, n *yaml.Node, folder string) (a Action, err 
 	return a, nil
 }
 
-// add refuses what would make a name mean two actions, here or for the model.
+// add adds an action. It refuses one whose name is taken, here or for the model.
 func (l *loader) add(d *document, n *yaml.Node, a Action) error {
 	if len(l.actions) == maxActions {
 		return d.wrong(n, "there are more than %d actions", maxActions)

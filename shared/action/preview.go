@@ -16,7 +16,7 @@ const (
 	longText    = 100 // bytes
 )
 
-// preview shows all arguments: first those that the file lists, under its labels, then the others under their names.
+// preview returns all arguments: first those that the file lists, under its labels, then the others under their names.
 func (a Action) preview(args json.RawMessage) (tool.Preview, error) {
 	var values map[string]json.RawMessage
 	if err := json.Unmarshal(args, &values); err != nil {
@@ -40,7 +40,7 @@ func (a Action) preview(args json.RawMessage) (tool.Preview, error) {
 	return p, nil
 }
 
-// title is the first sentence of the description, or the name.
+// title returns the first sentence of the description, or the name.
 func (a Action) title() string {
 	if a.Metadata == nil {
 		return a.Name

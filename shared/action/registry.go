@@ -17,26 +17,26 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// Registry is the actions that can be called. The nil Registry has none.
+// A Registry holds the actions that can be called. The nil Registry has none.
 type Registry struct {
 	actions []Action
 	tools   map[string]*tool.Tool // by the actions' own names
-	names   map[string]string     // by the names that the model knows
+	names   map[string]string     // by the names for the model
 	unbound []string
 }
 
 // Options of Open.
 type Options struct {
 	Handlers Handlers
-	Keys     [][]byte         // the first signs the caller's identity; needed where an action has a binding
-	Issuer   string           // who signs
+	Keys     [][]byte         // the first signs the caller's identity; needed if an action has a binding
+	Issuer   string           // of the identity
 	Now      func() time.Time // nil is time.Now
 }
 
 // MinKey is the least length of the key in bytes.
 const MinKey = 32
 
-// Open loads the folder and gives each action what does it.
+// Open loads the folder and returns its actions with their handlers and bindings.
 func Open(dir string, o Options) (*Registry, error) {
 	actions, err := Load(dir)
 	if err != nil {
@@ -45,7 +45,7 @@ func Open(dir string, o Options) (*Registry, error) {
 	return New(actions, o)
 }
 
-// New gives each action what does it.
+// New returns a Registry of actions with their handlers and bindings.
 func New(actions []Action, o Options) (*Registry, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -107,7 +107,8 @@ func (m *maker) tool(a Action) (*tool.Tool, error) {
 	return tool.Declare(d)
 }
 
-// unbound is an action that is listed and that nobody carries out, whatever it is given: it takes anything and says so.
+// unbound returns the tool for an action without handler and binding: it accepts any input and returns an error that
+// says so.
 func unbound(a Action) (*tool.Tool, error) {
 	return tool.Declare(tool.Declaration{Name: GeminiName(a.Name), Description: "An action that nobody carries out.", Hidden: true,
 		Input: &jsonschema.Schema{Type: "object"},
@@ -116,7 +117,7 @@ func unbound(a Action) (*tool.Tool, error) {
 		}})
 }
 
-// Unbound are the names of the actions that nobody carries out, in the files' order.
+// Unbound returns the names of the actions without handler and binding, in the files' order.
 func (r *Registry) Unbound() []string {
 	if r == nil {
 		return nil
@@ -147,7 +148,7 @@ func (m *maker) bind(a Action) (*bound, error) {
 	return &bound{Binding: *a.Metadata.Binding, action: a.Name, effect: a.Metadata.SideEffect, url: u, sign: s, client: m.client}, nil
 }
 
-// Names are the names of all actions, in the files' order.
+// Names returns the names of all actions, in the files' order.
 func (r *Registry) Names() []string {
 	var names []string
 	for _, a := range r.all() {
@@ -156,7 +157,7 @@ func (r *Registry) Names() []string {
 	return names
 }
 
-// WithMetadata are the actions that the model knows.
+// WithMetadata returns the actions that the model knows.
 func (r *Registry) WithMetadata() []Action {
 	return slices.DeleteFunc(slices.Clone(r.all()), func(a Action) bool { return r.tools[a.Name].Hidden })
 }
@@ -168,7 +169,7 @@ func (r *Registry) all() []Action {
 	return r.actions
 }
 
-// Tool is the action as a tool; nil where there is no such action. One without metadata is hidden from the model.
+// Tool returns the action as a tool, or nil if there is no such action. One without metadata is hidden from the model.
 func (r *Registry) Tool(name string) *tool.Tool {
 	if r == nil {
 		return nil
@@ -176,7 +177,7 @@ func (r *Registry) Tool(name string) *tool.Tool {
 	return r.tools[name]
 }
 
-// Tools are all actions as tools.
+// Tools returns all actions as tools.
 func (r *Registry) Tools() tool.Set {
 	set := tool.Set{}
 	for _, a := range r.all() {
@@ -186,7 +187,7 @@ func (r *Registry) Tools() tool.Set {
 	return set
 }
 
-// Resolve gives the action that the model calls by this name.
+// Resolve returns the action that the model calls by geminiName.
 func (r *Registry) Resolve(geminiName string) (name string, ok bool) {
 	if r == nil {
 		return "", false
@@ -195,8 +196,8 @@ func (r *Registry) Resolve(geminiName string) (name string, ok bool) {
 	return name, ok
 }
 
-// Execute does an action that changes nothing, for c's user, with c.Args as its input. One that changes something is the
-// loop's to do (loop.Propose), which keeps the record and does it once: here it is a PolicyError.
+// Execute carries out an action without a side effect, for c's user, with c.Args as its input. An action with a side
+// effect is a PolicyError: it goes through the loop (loop.Propose), which records it and carries it out once.
 func (r *Registry) Execute(ctx context.Context, name string, c tool.Call) (json.RawMessage, error) {
 	t := r.Tool(name)
 	if t == nil {

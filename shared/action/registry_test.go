@@ -188,7 +188,7 @@ func TestAHandlersErrorsKeepTheirMeaning(t *testing.T) {
 	}
 }
 
-// The files of seed 001 as they stand there: nothing of them stops the start, and what nobody carries out says so.
+// The files of seed 001 load unchanged, and an action without handler and binding returns an error that says so.
 func TestTheSeedsOwnFiles(t *testing.T) {
 	r, err := Open("testdata/seed", Options{})
 	if err != nil {
@@ -226,7 +226,8 @@ func TestAnActionThatOnlyReadsAsksNobody(t *testing.T) {
 	}
 }
 
-// An object within an input that names no properties holds any, as the seed's pageState does; a list that names no items too.
+// An object in an input that names no properties allows any, as the seed's pageState does; so does a list that names no
+// items.
 func TestOpenSchemas(t *testing.T) {
 	_, m, err := ParseMetadata("a.jay-action", []byte(`name: a
 description: A.
@@ -252,7 +253,8 @@ inputSchema:
 	}
 }
 
-// The first key signs; the key of an endpoint is the operator's over its name and origin, and another's is another.
+// The first key signs; an endpoint's key is derived from the operator's, its name and its origin, and differs from
+// every other.
 func TestDerivedKeys(t *testing.T) {
 	text := strings.Replace(whole, "binding:", "binding:\n  key: derived", 1)
 	_, m, err := ParseMetadata("search.jay-action", []byte(text))
@@ -274,7 +276,7 @@ func TestDerivedKeys(t *testing.T) {
 	}
 }
 
-// The notation of jay-stack's later releases says the same as JSON Schema.
+// The notation of jay-stack's later releases means the same as JSON Schema.
 func TestNotation(t *testing.T) {
 	const compact = `name: a
 description: A.

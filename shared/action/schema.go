@@ -15,13 +15,13 @@ const (
 	maxEnum       = 500
 )
 
-// keywords are those of JSON Schema that Gemini, the checks and the generated types all understand.
+// keywords holds those of JSON Schema that Gemini, the validation and the generated types all support.
 var keywords = []string{"type", "title", "description", "properties", "required", "additionalProperties", "items", "enum", "default", "format", "pattern",
 	"minLength", "maxLength", "minItems", "maxItems", "uniqueItems", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}
 
 var types = []string{"string", "number", "integer", "boolean", "array", "object"}
 
-// schema reads a JSON Schema; root says of which type it must be, or is empty.
+// schema decodes a JSON Schema; root is the type that it must have, or empty.
 func (d *document) schema(n *yaml.Node, root string) (*jsonschema.Schema, error) {
 	if err := d.schemaNode(n, root); err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func (d *document) schema(n *yaml.Node, root string) (*jsonschema.Schema, error)
 	return &s, nil
 }
 
-// schemaNode checks what the library lets through: keywords that nobody knows, and names that are not there.
+// schemaNode checks what the library does not: unknown keywords, and required names that are not properties.
 func (d *document) schemaNode(n *yaml.Node, root string) error {
 	s, err := d.section(n, keywords...)
 	if err != nil {
@@ -129,9 +129,9 @@ func finish(s *jsonschema.Schema, n *yaml.Node) {
 	}
 }
 
-// closeObjects has the objects of an input take the properties that they name and no others, unless they say so: what a file does
-// not declare is shown to nobody and sent nowhere. An object within that names none may hold any. Outputs stay open: that an
-// endpoint says more than it did is no failure.
+// closeObjects makes the objects of an input allow only the properties that they name, unless they say otherwise: the
+// server does not accept, show or send what a file does not declare. A nested object that names none allows any.
+// Outputs stay open: an endpoint may return more than the file declares.
 func closeObjects(s *jsonschema.Schema, root bool) {
 	if s.Items != nil {
 		closeObjects(s.Items, false)

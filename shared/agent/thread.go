@@ -102,7 +102,7 @@ func Cut(s string, n int) string {
 // Every commit that requests or resolves an approval changes it, so the caps hold however many functions race.
 type User struct {
 	UID      string         `json:"uid"`
-	Region   Region         `json:"region,omitzero"`    // from the user's newest client that sent it, for clients that send none
+	Region   Region         `json:"region,omitzero"`    // last one sent; for requests that send none
 	Disabled bool           `json:"disabled,omitempty"` // nothing more is done, whatever was approved
 	Deleting bool           `json:"deleting,omitempty"` // all of the user's data is being deleted
 	Nonce    []byte         `json:"nonce,omitempty"`    // of the hashes in their own chain (audit.InputHash)

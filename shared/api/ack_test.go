@@ -20,8 +20,8 @@ func (unreachable) Get(context.Context, ...string) ([]store.Doc, error) {
 	return nil, store.ErrUnavailable
 }
 
-// TestNoAckBeforeTheRecord delivers a message whose run is somebody else's just then, and one when the store is down: what
-// is not on record yet is not acknowledged, so that it comes again.
+// TestNoAckBeforeTheRecord delivers a message whose run another process holds, and one while the store is down: neither
+// is acknowledged before its work is recorded, so that it is delivered again.
 func TestNoAckBeforeTheRecord(t *testing.T) {
 	w := newWorld(t)
 	var held answer

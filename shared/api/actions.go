@@ -16,18 +16,18 @@ import (
 
 // Actions are the operator's declared actions (shared/action).
 type Actions interface {
-	// Tool is the action as a tool, by the action's own name; nil where there is no such action.
+	// Tool returns the action with the name as a tool, or nil if there is no such action.
 	Tool(name string) *tool.Tool
-	// Tools are all of them.
+	// Tools returns all actions as tools.
 	Tools() tool.Set
-	// Unbound are the names of those that nobody carries out.
+	// Unbound returns the names of the actions without handler and binding.
 	Unbound() []string
-	// Execute does one that changes nothing.
+	// Execute carries out an action without a side effect.
 	Execute(ctx context.Context, name string, c tool.Call) (json.RawMessage, error)
 }
 
-// actionAnswer is what became of an action. One with a side effect has a run: while another process is still at it, there is
-// no result yet, and the run tells.
+// actionAnswer is the outcome of an action. One with a side effect has a run: while another process carries it out,
+// there is no result yet, and the run has the status.
 type actionAnswer struct {
 	OK     bool            `json:"ok"`
 	Result json.RawMessage `json:"result,omitempty"`
@@ -35,7 +35,8 @@ type actionAnswer struct {
 	Status agent.RunStatus `json:"status,omitempty"`
 }
 
-// postAction does a declared action for the user who calls it. Nobody is asked, because it is the user's own doing.
+// postAction carries out a declared action for the user who calls it. It needs no approval, because the user requests
+// it directly.
 func postAction(r *request) (any, error) {
 	name := r.PathValue("name")
 	if r.api.Actions == nil || r.api.Actions.Tool(name) == nil {
@@ -62,7 +63,7 @@ func postAction(r *request) (any, error) {
 	return actionAnswer{OK: true, Result: result}, nil
 }
 
-// perform has the loop do an action with a side effect: on the record, and once for each Idempotency-Key.
+// perform carries out an action with a side effect through the loop: recorded, and once for each Idempotency-Key.
 func (r *request) perform(ctx context.Context, name, key string, input json.RawMessage) (any, error) {
 	sum := sha256.Sum256(append([]byte(name+"\x00"), input...))
 	called, err := r.api.Loop.Propose(ctx, loop.Ask{UID: r.uid, Origin: r.Header.Get("Origin"), Prompt: "Called " + name + ".", Key: key, BodyHash: hex.EncodeToString(sum[:]),
@@ -81,7 +82,7 @@ func (r *request) perform(ctx context.Context, name, key string, input json.RawM
 	}
 	v := called.Run
 	switch {
-	case called.Approval != nil && called.Approval.Kind == agent.KindApproval: // the operator has everything asked about
+	case called.Approval != nil && called.Approval.Kind == agent.KindApproval: // by the operator's policy
 		return actionAnswer{OK: true, RunID: v.RunID, Status: v.Status}, nil
 	case called.Approval != nil:
 		return nil, fault.New(fault.Tool, fault.CodeUnknownOutcome, "%s It waits for you among the approvals.", called.Approval.Reason)

@@ -1,5 +1,5 @@
-// Package api is Countersign's HTTP face (contract §1): decode, call, encode. Errors leave here, and only here, as
-// status codes; routes.go reads as a summary of what there is.
+// Package api is Countersign's HTTP API (contract §1): decode, call, encode. Errors become status codes here and
+// nowhere else; routes.go lists all routes.
 package api
 
 import (
@@ -37,10 +37,10 @@ const (
 	bodyTime   = 10 * time.Second
 )
 
-// codeUnreadable says that the connection broke before the body was there.
+// codeUnreadable means that the connection broke before the whole body was read.
 const codeUnreadable fault.Code = "unreadable_body"
 
-// API serves the functions. What a function does not use may be nil.
+// API serves the functions. A field that no served function uses may be nil.
 type API struct {
 	Loop     *loop.Loop
 	Chat     *chat.Chat
@@ -51,14 +51,14 @@ type API struct {
 	Push     *auth.PushVerifier
 	Origins  []string // exact web origins that may call
 
-	// PublicURL is where browsers reach the functions.
+	// PublicURL is the URL at which browsers reach the functions.
 	PublicURL string
-	// Subscription is whose pushes are worked on, as projects/P/subscriptions/S; empty for any that bears the push
-	// account's token.
+	// Subscription is the subscription whose pushes are accepted, as projects/P/subscriptions/S; empty for any with the
+	// push account's token.
 	Subscription string
 	Log          *slog.Logger
-	Budget       time.Duration // how long one request may take before the run is handed over
-	Health       any           // what GET /health says
+	Budget       time.Duration // how long one request may advance a run
+	Health       any           // the body of GET /health
 }
 
 // request is one authenticated request.
@@ -69,11 +69,11 @@ type request struct {
 	api *API
 }
 
-// handler answers a request with what becomes its JSON body, or nil when it has written the answer itself.
+// handler returns the value of the JSON body, or nil if it has written the answer itself.
 type handler func(r *request) (any, error)
 
-// public serves a route of users, with their token. What it calls looks at the user's document itself, and turns away
-// who was shut out.
+// public serves a route for users, with their token. Its handler must read the user's document, and refuse a disabled
+// user.
 func (a *API) public(h handler) http.Handler {
 	return a.serve(func(r *request) (any, error) {
 		id, err := a.Users.User(r.Request)
@@ -86,7 +86,7 @@ func (a *API) public(h handler) http.Handler {
 	})
 }
 
-// reading is public for routes that would not look at the user's document otherwise.
+// reading is like public, for routes that would not read the user's document otherwise.
 func (a *API) reading(h handler) http.Handler {
 	return a.public(func(r *request) (any, error) {
 		if err := r.api.Records.MayRead(r.Context(), r.uid); err != nil {
@@ -96,7 +96,7 @@ func (a *API) reading(h handler) http.Handler {
 	})
 }
 
-// private serves a route of Google's push and scheduler, with their service account's token.
+// private serves a route for Google's push and scheduler, with their service account's token.
 func (a *API) private(h handler) http.Handler {
 	return a.serve(func(r *request) (any, error) {
 		if err := a.Push.Check(r.Request); err != nil {
@@ -106,7 +106,7 @@ func (a *API) private(h handler) http.Handler {
 	})
 }
 
-// open serves a route that proves itself by other means.
+// open serves a route that authenticates by other means.
 func (a *API) open(h handler) http.Handler { return a.serve(h) }
 
 func (a *API) serve(h handler) http.Handler {
@@ -134,10 +134,10 @@ func reply(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(b, '\n')) // a client that went away is no failure of ours
+	_, _ = w.Write(append(b, '\n')) // a client that disconnected is not an error of the server
 }
 
-// errorBody is the error as the contract has it.
+// errorBody is an error in the contract's form.
 type errorBody struct {
 	Class     fault.Class `json:"class"`
 	Code      fault.Code  `json:"code"`
@@ -157,7 +157,7 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	body, f := a.errorBody(r.Context(), err)
 	status := f.Status()
 	switch {
-	case status >= 500 && f.RetryAfter > 0: // it passes
+	case status >= 500 && f.RetryAfter > 0: // temporary
 		a.Log.WarnContext(r.Context(), "request failed for now", "class", f.Class, "code", f.Code, "error", err)
 	case status >= 500:
 		a.Log.ErrorContext(r.Context(), "request failed", "class", f.Class, "code", f.Code, "error", err)
@@ -174,7 +174,7 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}{false, body})
 }
 
-// decode reads the request's JSON body strictly into v, and gives the hash of its bytes.
+// decode reads the request's JSON body strictly into v, and returns the hash of its bytes.
 func (r *request) decode(v any) (bodyHash string, err error) {
 	data, err := r.json()
 	if err != nil {
@@ -187,7 +187,7 @@ func (r *request) decode(v any) (bodyHash string, err error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// json reads a body that says that it is JSON.
+// json reads a body whose content type is JSON.
 func (r *request) json() ([]byte, error) {
 	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	charset := strings.ToLower(params["charset"])
@@ -223,7 +223,7 @@ func (r *request) body() ([]byte, error) {
 	return data, nil
 }
 
-// id gives a path parameter that must be an id of ours.
+// id returns a path parameter that must be a valid id.
 func (r *request) id(name string) (string, error) {
 	id := r.PathValue(name)
 	if !agent.ValidID(id) {
@@ -232,7 +232,7 @@ func (r *request) id(name string) (string, error) {
 	return id, nil
 }
 
-// number gives a query parameter within bounds, or the default where it is absent.
+// number returns a query parameter within bounds, or def if it is absent.
 func (r *request) number(name string, def, least, most int64) (int64, error) {
 	s := r.URL.Query().Get(name)
 	if s == "" {
@@ -245,12 +245,13 @@ func (r *request) number(name string, def, least, most int64) (int64, error) {
 	return n, nil
 }
 
-// working is the context of work that goes on though its client goes away, for as long as the function has.
+// working returns the context for work that continues after its client disconnects, for as long as the function may
+// run.
 func (r *request) working() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(r.Context()), r.api.Budget)
 }
 
-// guard is what every request passes first: bounds, clean paths, and the browser's origin.
+// guard checks every request first: bounds, clean paths, and the browser's origin.
 func (a *API) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -280,7 +281,7 @@ func (a *API) guard(next http.Handler) http.Handler {
 func allowOrigin(h http.Header, origin string) {
 	h.Set("Access-Control-Allow-Origin", origin)
 	h.Add("Vary", "Origin")
-	h.Set("Access-Control-Allow-Credentials", "true") // for the cookie of a consent alone; no session lies in one
+	h.Set("Access-Control-Allow-Credentials", "true") // only for the cookie of a consent; it holds no session
 	h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE")
 	h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Idempotency-Key, X-Request-Id")
 	h.Set("Access-Control-Expose-Headers", "Retry-After, X-Request-Id")
@@ -301,7 +302,7 @@ func noSuchPath() error {
 	return fault.New(fault.Validation, fault.CodeNoPath, "There is nothing at this path.")
 }
 
-// line is one line of NDJSON, with its line feed.
+// line returns one line of NDJSON, with its line feed.
 func line(v any) ([]byte, error) {
 	b, err := agent.Marshal(v)
 	if err != nil {

@@ -27,7 +27,7 @@ func TestRunApproveAndAudit(t *testing.T) {
 		t.Fatalf("%s", p.body)
 	}
 	resolve := `{"approvalId":"` + p.at("approvals", "0", "approvalId") + `","decision":"approve_once","argsHash":"` + p.at("approvals", "0", "argsHash") + `"}`
-	for range 2 { // the same decision twice is one
+	for range 2 { // a repeated decision has the same answer
 		if r := w.send("POST", "/api/agent/approvals/resolve", "ana", resolve); r.StatusCode != 200 {
 			t.Fatalf("%s %s", r.Status, r.body)
 		}
@@ -155,7 +155,7 @@ func TestForeignIsMissing(t *testing.T) {
 	}
 }
 
-// sansID is an error body without the id of its request.
+// sansID returns an error body without the id of its request.
 func sansID(a answer) string {
 	return strings.Replace(string(a.body), a.at("error", "requestId"), "", 1)
 }
@@ -214,7 +214,8 @@ func TestStreamOfAFailedRun(t *testing.T) {
 	}
 }
 
-// TestStreamOfAnEarlierRun holds a stream that an Idempotency-Key leads to an earlier run to the same lines as any other.
+// TestStreamOfAnEarlierRun checks that a stream whose Idempotency-Key names an earlier run has the same lines as any
+// other.
 func TestStreamOfAnEarlierRun(t *testing.T) {
 	w := newWorld(t)
 	w.model.Then(script.Turn{Text: "Hello."})
@@ -234,8 +235,8 @@ func TestStreamOfAnEarlierRun(t *testing.T) {
 	}
 }
 
-// TestOfferedDecisions holds that each decision that is offered would be taken: nobody can always be allowed whose
-// address may look like another's.
+// TestOfferedDecisions checks that each offered decision would be accepted: an address that may look like another's can
+// not always be allowed.
 func TestOfferedDecisions(t *testing.T) {
 	for address, always := range map[string]bool{"bob@x.org": true, "bob@xn--exmple-4nf.com": false} {
 		w := newWorld(t)
@@ -376,7 +377,7 @@ func TestPushMessages(t *testing.T) {
 	if a := w.pushBody(`{"message":{"data":""}}`, func(r *http.Request) { r.Header.Del("Authorization") }); a.StatusCode != 401 {
 		t.Errorf("without a token: %s", a.Status)
 	}
-	// What is no message of ours that was spoilt is refused where its sender's operator sees it.
+	// A message that is not a damaged one of the server's own is refused, so that its sender's operator sees it.
 	valid := `{"message":{"data":"` + b64(`{"runId":"`+run.at("runId")+`"}`) + `","messageId":"1"},"subscription":"projects/p/subscriptions/`
 	for _, size := range []int{queue.MaxPush, 2 << 20, 11 << 20} {
 		if a := w.pushBody(valid + `s","more":"` + strings.Repeat("x", size) + `"}`); a.StatusCode != 413 {
@@ -405,7 +406,7 @@ func TestDisabledUser(t *testing.T) {
 	if a := w.send("POST", "/api/agent/approvals/resolve", "ana", resolve); a.StatusCode != 200 {
 		t.Fatalf("%s %s", a.Status, a.body)
 	}
-	w.disable("ana") // after the yes, before it is carried out
+	w.disable("ana") // after the approval, before the call is carried out
 	w.push()
 	if len(w.sent) != 0 {
 		t.Errorf("sent for a disabled user: %v", w.sent)

@@ -46,7 +46,7 @@ func postResolve(r *request) (any, error) {
 		return nil, fault.Invalid("approvalId", "this is not an id")
 	case err != nil:
 		return nil, err
-	case in.ArgsHash != nil && *in.ArgsHash == "": // taken for none, it would check nothing
+	case in.ArgsHash != nil && *in.ArgsHash == "": // treated as absent, it would check nothing
 		return nil, fault.Invalid("argsHash", "this is not a hash")
 	case len(in.Comment) > maxComment:
 		return nil, fault.Invalid("comment", "the comment is longer than %d bytes", maxComment)
@@ -77,7 +77,7 @@ func postResolve(r *request) (any, error) {
 	}{answer, in.ApprovalID, d}, nil
 }
 
-// decision takes exactly the contract's words.
+// decision accepts exactly the contract's values.
 func decision(s string) (agent.Decision, error) {
 	switch d := agent.Decision(s); d {
 	case agent.Reject, agent.ApproveOnce, agent.ApproveAlways, agent.ApproveEdited, agent.ConfirmDone, agent.StartNew:

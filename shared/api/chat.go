@@ -57,7 +57,7 @@ func postChatResults(r *request) (any, error) {
 	return r.converse(r.api.Chat.Answer, q)
 }
 
-// converse answers with JSON, or with lines as they come where the page asks for those.
+// converse answers with JSON, or with a stream of lines if the page asks for it.
 func (r *request) converse(say func(context.Context, chat.Request, loop.Sink) (*chat.Reply, error), q chat.Request) (any, error) {
 	ctx, cancel := r.working()
 	defer cancel()
@@ -93,7 +93,7 @@ func (r *request) converse(say func(context.Context, chat.Request, loop.Sink) (*
 	return nil, nil
 }
 
-// chatStatusLine is a status of a run that nobody can look up: it ends with its request.
+// chatStatusLine is a status of a run that no client can look up: it ends with its request.
 type chatStatusLine struct {
 	Type   string          `json:"type"`
 	Status agent.RunStatus `json:"status"`

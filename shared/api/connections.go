@@ -9,7 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/google"
 )
 
-// accounts gives the linked accounts' side, where it is configured.
+// accounts returns the linked accounts, or an error if they are not configured.
 func (r *request) accounts() (*google.Accounts, error) {
 	if r.api.Accounts == nil {
 		return nil, fault.New(fault.Policy, fault.CodeNotApplicable, "No Google OAuth client is configured here; the local mailbox and calendar are used.")
@@ -35,7 +35,7 @@ func getConnections(r *request) (any, error) {
 	}{ok{true}, list}, nil
 }
 
-// postConnection begins the linking of a Google account; the answer's url is where the browser must go.
+// postConnection begins the linking of a Google account; the browser must go to the answer's url.
 func postConnection(r *request) (any, error) {
 	var in struct {
 		Tools    []string `json:"tools"`
@@ -65,7 +65,7 @@ func postConnection(r *request) (any, error) {
 	}{ok{true}, consent.URL}, nil
 }
 
-// scopesOf are the scopes that the tools need; all tools' when none is named.
+// scopesOf returns the scopes that the tools need; all tools' if none is named.
 func (a *API) scopesOf(tools []string) ([]string, error) {
 	if len(tools) == 0 {
 		tools = a.Loop.Tools.Names()
@@ -86,9 +86,10 @@ func (a *API) scopesOf(tools []string) ([]string, error) {
 	return scopes, nil
 }
 
-// browserCookie brings a consent back to the browser that it was begun in. It is no session: it opens nothing else. Its prefix
-// has the browser hold it to this very host (RFC 6265bis §4.1.3.2), so that no neighbour in the domain can set one; browsers take
-// the prefix over TLS alone, so on loopback the name is without it.
+// browserCookie returns the cookie that binds a consent to the browser in which it was begun. It is not a session, and
+// grants nothing else. Its name's prefix makes the browser restrict it to this host (RFC 6265bis §4.1.3.2), so that no
+// other host of the domain can set one; browsers accept the prefix only over TLS, so on loopback the name is without
+// it.
 func (a *API) browserCookie(value string, seconds int) *http.Cookie {
 	c := &http.Cookie{Name: "countersign_consent", Value: value, Path: "/", MaxAge: seconds, HttpOnly: true, SameSite: http.SameSiteLaxMode}
 	if strings.HasPrefix(a.PublicURL, "https:") {
@@ -97,7 +98,8 @@ func (a *API) browserCookie(value string, seconds int) *http.Cookie {
 	return c
 }
 
-// getCallback is where Google sends the browser back. It carries no token of ours: the state, which is used once, says whose it is.
+// getCallback serves the redirect from Google. It carries no token of the user: the state, which is valid once,
+// identifies the user.
 func getCallback(r *request) (any, error) {
 	accounts, err := r.accounts()
 	if err != nil {
@@ -111,8 +113,8 @@ func getCallback(r *request) (any, error) {
 		answer.Browser = c.Value
 	}
 	uid, returnTo, err := accounts.Callback(ctx, answer)
-	if err == nil || fault.Is(err, fault.Auth, fault.CodeScope) { // linked, if with less than was asked for
-		if refused := r.api.Records.MayRead(ctx, uid); refused != nil { // shut out since they went to Google: the link is not kept
+	if err == nil || fault.Is(err, fault.Auth, fault.CodeScope) { // linked, perhaps with fewer scopes than requested
+		if refused := r.api.Records.MayRead(ctx, uid); refused != nil { // disabled meanwhile: the link is not kept
 			_, unlinked := accounts.Unlink(ctx, uid)
 			return nil, cmp.Or(unlinked, refused)
 		}

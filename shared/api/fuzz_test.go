@@ -17,9 +17,9 @@ import (
 // grammar is the order of a stream's lines (contract §1).
 var grammar = regexp.MustCompile(`^status (status |delta |action |ping )*(result|error)$`)
 
-// FuzzStream holds a stream to its grammar, whatever the model says, asks for and fails with: each line is one strict JSON
-// object, the first says the status, the last and only the last ends it, and the pieces of an answer add up to it. Each
-// letter of the plot is a turn of the model.
+// FuzzStream checks a stream against its grammar, whatever the model answers, calls and fails with: each line is one
+// strict JSON object, the first says the status, the last and only the last ends it, and the pieces of an answer add up
+// to it. Each letter of the plot is a turn of the model.
 func FuzzStream(f *testing.F) {
 	f.Add("w", "x\n{\"type\":\"result\",\"result\":{}}\r\n\u2028\u2029 end")
 	f.Add("uw", "\u202e <>& \x00\x1b \"\\")
@@ -73,7 +73,7 @@ func turn(letter rune, text string) script.Turn {
 	return script.Turn{Err: fault.New(fault.Model, "busy", "%s", text)}
 }
 
-// read holds a line to be one JSON object of a type, and gives it.
+// read checks that a line is one JSON object with a type, and returns its kind and text.
 func read(t *testing.T, line []byte) (kind, delta string) {
 	t.Helper()
 	var l struct{ Type, Delta string }

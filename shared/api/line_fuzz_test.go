@@ -12,8 +12,8 @@ import (
 	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
-// FuzzLine holds every line of a stream, with whatever texts in it, to be one strict JSON object on one line, from which
-// the same texts are read.
+// FuzzLine checks that every line of a stream, with any texts in it, is one strict JSON object on one line, from which
+// the same texts are decoded.
 func FuzzLine(f *testing.F) {
 	for _, s := range []string{
 		"", "plain", "a\nb\r\n{\"type\":\"result\"}", "\u2028\u2029\u0085\ufeff", "\xff\xed\xa0\x80", "</script>&", "\x00\x1b\"\\/", "\u202e\U0010FFFF\ufffd", strings.Repeat("é", 5000),

@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store/storetest"
 )
 
-// mailed has ana send a mail from the web app's origin, and gives the run.
+// mailed has ana send a mail from the web app's origin, and returns the run.
 func (w *world) mailed(text string) answer {
 	w.t.Helper()
 	w.wants(text)
@@ -32,7 +32,7 @@ func (w *world) decide(run answer, decision string) {
 	}
 }
 
-// TestTheToolsContext is seed 000 §5: a tool learns for whom, from where, and for which action of which run it is called.
+// TestTheToolsContext is seed 000 §5: a tool gets the user, the origin, the run and the action that it is called for.
 func TestTheToolsContext(t *testing.T) {
 	w := newWorld(t)
 	run := w.mailed("ten")
@@ -45,7 +45,7 @@ func TestTheToolsContext(t *testing.T) {
 	}
 }
 
-// TestTheRecordOfAnAction is seed 000 §9: all that the record of an action and its audit entries must have.
+// TestTheRecordOfAnAction is seed 000 §9: the record of an action and its audit entries have all fields.
 func TestTheRecordOfAnAction(t *testing.T) {
 	w := newWorld(t)
 	w.wants("ten")
@@ -83,7 +83,7 @@ func TestTheRecordOfAnAction(t *testing.T) {
 	}
 }
 
-// stored is the run's document.
+// stored returns the run's document.
 func (w *world) stored(id string) (run agent.Run) {
 	w.t.Helper()
 	docs, err := w.store.Get(context.Background(), agent.RunPath(id))
@@ -93,7 +93,7 @@ func (w *world) stored(id string) (run agent.Run) {
 	return run
 }
 
-// TestDeletedContentCannotBeGuessed tries every hash that the store knows of a mail against what is left of it.
+// TestDeletedContentCannotBeGuessed tries every hash of a mail in the store against what is left of it.
 func TestDeletedContentCannotBeGuessed(t *testing.T) {
 	w := newWorld(t)
 	run := w.mailed("Oncology appointment")
@@ -132,8 +132,8 @@ func TestDeletedContentCannotBeGuessed(t *testing.T) {
 	}
 }
 
-// TestForeignIsAsQuickAsMissing counts what is read for a thing of somebody else's, and for one that is not there: the same,
-// though the run and the conversation are long and have parts in documents of their own.
+// TestForeignIsAsQuickAsMissing counts the reads for a thing of another user, and for one that does not exist: they are
+// equal, though the run and the conversation are long and have parts in documents of their own.
 func TestForeignIsAsQuickAsMissing(t *testing.T) {
 	w := newWorld(t)
 	run := w.mailed("ten")
@@ -147,7 +147,7 @@ func TestForeignIsAsQuickAsMissing(t *testing.T) {
 			t.Fatalf("%s %s: %s %s", method, path, a.Status, a.body)
 		}
 		c := counted.Take()
-		c.Get.Bytes, c.Query.Bytes = 0, 0 // the document itself is read before it is known whose it is
+		c.Get.Bytes, c.Query.Bytes = 0, 0 // the document must be read before its owner is known
 		return c
 	}
 	for _, tt := range []struct{ method, path, body string }{
@@ -169,7 +169,7 @@ func TestForeignIsAsQuickAsMissing(t *testing.T) {
 	}
 }
 
-// spill moves the run's events and the conversation's messages into documents of their own, as those of long ones are.
+// spill moves the run's events and the conversation's messages into documents of their own, like those of long ones.
 func (w *world) spill(a answer) {
 	w.t.Helper()
 	ctx := context.Background()
@@ -198,7 +198,7 @@ func (w *world) spill(a answer) {
 	}
 }
 
-// TestForeignCursors has a cursor used in another list, and by another user: it is refused by its name.
+// TestForeignCursors uses a cursor in another list, and as another user: it is refused, and the error names the field.
 func TestForeignCursors(t *testing.T) {
 	w := newWorld(t)
 	first := w.mailed("ten")
@@ -221,7 +221,7 @@ func TestForeignCursors(t *testing.T) {
 		for in, path := range lists {
 			for _, uid := range []string{"ana", "eve"} {
 				if in == "a run's" && uid == "eve" {
-					continue // it is not there for her at all
+					continue // she may not see the list at all
 				}
 				a := w.send("GET", path+"&cursor="+cursor, uid, "")
 				own := of == in && uid == "ana"

@@ -8,7 +8,7 @@ type ok struct {
 	OK bool `json:"ok"`
 }
 
-// accepted is an answer with status 202: what was asked for has begun, and goes on without its caller.
+// accepted is an answer with status 202: the work has begun, and continues without its caller.
 type accepted struct{ body any }
 
 func getThreads(r *request) (any, error) {

@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/timezone"
 )
 
-// regionBody is what a request may say of where its user is. Clients say what their browser does.
+// regionBody has a request's fields for its user's region. Clients send what their browser reports.
 type regionBody struct {
 	TimeZone *string `json:"timeZone"`
 	Locale   *string `json:"locale"`
@@ -19,10 +19,11 @@ type regionBody struct {
 // maxLocale is the longest locale, in bytes.
 const maxLocale = 64
 
-// A language with a script, a region and whatever follows; no locale of POSIX (de_DE.UTF-8), which the parser would take.
+// tagged matches a language with a script, a region and further subtags; not a POSIX locale (de_DE.UTF-8), which the
+// parser would accept.
 var tagged = regexp.MustCompile(`^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$`)
 
-// region checks it. What is absent, or null, is empty.
+// region validates the fields. An absent or null one is empty.
 func (b regionBody) region() (r agent.Region, err error) {
 	if b.TimeZone != nil {
 		if _, err := timezone.Load("timeZone", *b.TimeZone); err != nil {

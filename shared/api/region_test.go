@@ -16,7 +16,7 @@ type eventArgs struct {
 	Start string `json:"start"` // RFC 3339
 }
 
-// event is a tool whose card names a moment.
+// event returns a tool whose card names a time.
 func event() *tool.Tool {
 	return tool.Define(tool.Def[eventArgs, struct{}]{
 		Name: "event", Description: "Makes an event.", SideEffect: true,
@@ -26,7 +26,7 @@ func event() *tool.Tool {
 	})
 }
 
-// proposes has the model ask for an event, and starts a run whose request has these fields beside its prompt.
+// proposes makes the model request an event, and starts a run whose request has these fields beside its prompt.
 func (w *world) proposes(uid, start, fields string) answer {
 	w.t.Helper()
 	w.model.Then(script.Turn{Calls: []script.Call{{Name: "event", Args: eventArgs{start}}}})
@@ -37,13 +37,13 @@ func (w *world) proposes(uid, start, fields string) answer {
 	return a
 }
 
-// told is what the model was told last beside the conversation.
+// told returns the server's newest instructions to the model.
 func (w *world) told() string {
 	all := w.model.Requests()
 	return all[len(all)-1].System
 }
 
-// A run goes by the time zone and the language of its user: those that its request names, or the last that any named.
+// A run has the time zone and the language of its user: those of its request, or the last that any request named.
 func TestRegion(t *testing.T) {
 	w := newWorld(t)
 	w.loop.Tools = tool.NewSet(event())
@@ -62,7 +62,7 @@ func TestRegion(t *testing.T) {
 		t.Errorf("its own clock twice: %q", got)
 	}
 
-	// The clocks of New York have been put forward on 28 March, and those of Berlin are put forward on that day.
+	// New York is on daylight saving time on 28 March, and Berlin changes to it on that day.
 	later := w.proposes("ana", "2027-03-28T03:30:00+02:00", ``)
 	const want = "2027-03-28T03:30:00+02:00\nwhich is Sunday, 28 March 2027, 07:00 (Asia/Kolkata, UTC+05:30)"
 	if field := later.json["approvals"].([]any)[0].(map[string]any)["preview"].(map[string]any)["fields"].([]any)[0].(map[string]any); field["value"] != want || field["at"] != "2027-03-28T03:30:00+02:00" {
@@ -122,7 +122,7 @@ func TestRegionsThatAreNone(t *testing.T) {
 	}
 }
 
-// A card that was stored before cards named their moments is still the card.
+// A card that was stored before cards named their times is still valid.
 func TestACardWithoutMomentsIsStillTheCard(t *testing.T) {
 	w := newWorld(t)
 	w.loop.Tools = tool.NewSet(event())

@@ -9,7 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/obs"
 )
 
-// Function is one deployable: its name, and the routes that it serves.
+// A Function is one deployable: its name, and the routes that it serves.
 type Function struct {
 	Name   string
 	Routes []Route
@@ -22,7 +22,7 @@ type Route struct {
 	serve  func(*API) http.Handler
 }
 
-// Functions are all functions with their routes (contract §1).
+// Functions lists all functions with their routes (contract §1).
 var Functions = []Function{
 	{"run", []Route{{"POST", "/api/agent/run", func(a *API) http.Handler { return a.public(postRun) }}}},
 	{"stream", []Route{{"POST", "/api/agent/run/stream", func(a *API) http.Handler { return a.public(postStream) }}}},
@@ -56,8 +56,8 @@ var Functions = []Function{
 	}},
 }
 
-// Handler serves the named functions. A function with one route that is served alone answers at "/" too, where a
-// function's own address leads.
+// Handler returns a handler for the named functions. A single function with one route also answers at "/", the path of
+// a function's own URL.
 func (a *API) Handler(names ...string) http.Handler {
 	mux := http.NewServeMux()
 	byPath := map[string][]Route{}
@@ -80,7 +80,7 @@ func (a *API) Handler(names ...string) http.Handler {
 	return a.guard(mux)
 }
 
-// methods picks the route by its method.
+// methods returns a handler that selects the route by its method.
 func (a *API) methods(pattern string, routes []Route) http.Handler {
 	handlers := map[string]http.Handler{}
 	var allow []string

@@ -19,7 +19,7 @@ import (
 // maxPrompt is the longest prompt, in bytes (contract §1).
 const maxPrompt = 32 << 10
 
-// ask reads the request of POST /run and /run/stream.
+// ask decodes the request of POST /run and /run/stream.
 func (r *request) ask() (loop.Ask, error) {
 	var in struct {
 		Prompt   string  `json:"prompt"`
@@ -51,7 +51,7 @@ func (r *request) ask() (loop.Ask, error) {
 	return q, nil
 }
 
-// key gives the Idempotency-Key, or an empty one where there is none.
+// key returns the Idempotency-Key, or "".
 func (r *request) key() (string, error) {
 	key, keys := r.Header.Get("Idempotency-Key"), len(r.Header.Values("Idempotency-Key"))
 	if keys > 1 || keys == 1 && key == "" || len(key) > 255 || !printable(key) {
@@ -89,14 +89,14 @@ func postRun(r *request) (any, error) {
 	return r.api.withApprovals(ctx, r.uid, v)
 }
 
-// settled waits a while for a run that another request with the same key is moving.
+// settled waits a while for a run that another request with the same key is advancing.
 func (a *API) settled(ctx context.Context, uid string, v *agent.RunView) (*agent.RunView, error) {
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
 		if v.Status != agent.Planning && v.Status != agent.Executing {
 			return v, nil
 		}
 		if err := wait.For(ctx, 250*time.Millisecond); err != nil {
-			return v, nil // it goes on without us; what is known is told
+			return v, nil // the run continues elsewhere; return its state so far
 		}
 		next, _, err := a.Loop.Get(ctx, uid, v.RunID)
 		if err != nil {
@@ -157,7 +157,7 @@ func postResume(r *request) (any, error) {
 	switch {
 	case err != nil && !forgettable(err):
 		r.api.Log.ErrorContext(r.Context(), "a push message is refused", "counter", "push_refused", "error", err)
-		return nil, err // it comes again, and in the end lies with the dead letters, where somebody sees it
+		return nil, err // delivered again, and finally moved to the dead letters, for an operator
 	case err != nil:
 		r.api.Log.WarnContext(r.Context(), "a push message is malformed and was dropped; sending it again would not mend it", "counter", "push_malformed", "error", err)
 		r.w.WriteHeader(http.StatusNoContent)
@@ -173,7 +173,7 @@ func postResume(r *request) (any, error) {
 	switch {
 	case fault.Is(err, fault.Auth, fault.CodeNotFound):
 		r.api.Log.WarnContext(ctx, "a push message names a run that is not there", "counter", "push_orphan", "runId", runID)
-	case loop.SetBack(err): // it is on record and in the log
+	case loop.SetBack(err): // recorded and logged
 	case err != nil && fault.As(err).Status() < 500:
 		return nil, fault.New(fault.Tool, fault.CodeStoreUnavailable, "Not now; deliver again.").Because(err)
 	case err != nil:
@@ -183,9 +183,9 @@ func postResume(r *request) (any, error) {
 	return nil, nil
 }
 
-// forgettable reports whether a message that cannot be read is best acknowledged: whoever sends it again sends the same. One
-// that did not arrive whole may well come whole, and one that is too large or another subscription's is no message of
-// ours that was spoilt: somebody has to look at who sends it.
+// forgettable reports whether an unreadable message should be acknowledged, because every redelivery would be the same.
+// One that did not arrive whole may arrive whole next time, and one that is too large or from another subscription is
+// not a damaged message of the server's own: an operator must look at its sender.
 func forgettable(err error) bool {
 	f := fault.As(err)
 	whole := f.Code != codeUnreadable && f.Code != fault.CodeTimeout && f.Code != fault.CodeTooLarge
@@ -212,7 +212,7 @@ func postSweep(r *request) (any, error) {
 	return struct {
 		OK bool `json:"ok"`
 		loop.Swept
-		Deleting int `json:"deleting"` // conversations whose deletion was cut off
+		Deleting int `json:"deleting"` // conversations whose deletion was interrupted
 		Deleted  int `json:"deleted"`  // of those, gone now
 	}{true, s, deletions.Begun, deletions.Gone}, nil
 }

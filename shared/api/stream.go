@@ -16,12 +16,13 @@ import (
 
 // The times of a stream.
 const (
-	pingEvery = 15 * time.Second // a line at least so often, so that proxies keep the connection
-	writeTime = 10 * time.Second // a client that does not read for so long is let go; the run goes on
+	pingEvery = 15 * time.Second // the longest silence, so that proxies keep the connection
+	writeTime = 10 * time.Second // a client that reads nothing for this long is dropped; the run goes on
 )
 
-// ndjson writes one JSON object a line. The answer's head is sent with the first line, so that an error before it can
-// still be a status. A client that is gone, or does not read, is written to no more and stops nothing.
+// ndjson writes one JSON object per line. The answer's header is sent with the first line, so that an error before it
+// can still be a status. After a client has disconnected or stopped reading, nothing more is written to it, and the run
+// goes on.
 type ndjson struct {
 	mu    sync.Mutex
 	w     http.ResponseWriter
@@ -33,7 +34,7 @@ type ndjson struct {
 func (n *ndjson) write(v any) {
 	b, err := line(v)
 	if err != nil {
-		return // nothing that we send fails to marshal; a test sends all of it
+		return // no type that is sent fails to marshal; a test sends them all
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -137,7 +138,7 @@ func postStream(r *request) (any, error) {
 			out.write(statusLine{"status", n.Status, n.RunID, n.ThreadID})
 		}
 	})
-	if err == nil && !out.started() { // the key names an earlier run, which tells nothing here
+	if err == nil && !out.started() { // the key names an earlier run, which sends no updates here
 		out.write(statusLine{"status", agent.Planning, v.RunID, v.ThreadID})
 	}
 	if err == nil && q.Key != "" {
@@ -151,7 +152,7 @@ func postStream(r *request) (any, error) {
 	return nil, nil
 }
 
-// conclude writes the one terminal line.
+// conclude writes the final line.
 func (r *request) conclude(ctx context.Context, out *ndjson, v *agent.RunView, err error) {
 	var answer runAnswer
 	if err == nil {
@@ -170,8 +171,8 @@ func (r *request) conclude(ctx context.Context, out *ndjson, v *agent.RunView, e
 	}
 }
 
-// getEvents sends a run's numbered events from N on, live until it ends or the function's time is up; a client that
-// comes back with the last number it saw loses nothing.
+// getEvents sends a run's numbered events from N on, live until the run ends or the function's time is up. A client
+// that reconnects with the last number it saw misses none.
 func getEvents(r *request) (any, error) {
 	id, err := r.id("runId")
 	if err != nil {
@@ -194,7 +195,7 @@ func getEvents(r *request) (any, error) {
 		switch {
 		case err != nil && !out.started():
 			return nil, err
-		case err != nil: // the stream ends; the client comes back with the last number it saw
+		case err != nil: // the stream ends; the client reconnects with the last number it saw
 			r.api.Log.WarnContext(ctx, "a stream of events was cut off", "runId", id, "error", err)
 			return nil, nil
 		}
@@ -205,14 +206,14 @@ func getEvents(r *request) (any, error) {
 		if !out.started() {
 			out.write(pingLine)
 		}
-		over := events[len(events)-1].End != nil // the run is told to have ended before the event of it is there
+		over := events[len(events)-1].End != nil // the run's document may show the end before its event is read
 		if over || wait.For(ctx, every) != nil {
 			return nil, nil
 		}
 	}
 }
 
-// How often a watched run is looked at: soon after something happened, seldom while it waits for a person.
+// How often a watched run is read: soon after a change, seldom while it waits for a user.
 const (
 	watchFirst = 200 * time.Millisecond
 	watchMost  = 2 * time.Second

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestPingsFillSilence holds pings to their place: none before the first line, one in every 15 seconds of silence after
-// it, and none behind the moment at which they are stopped.
+// TestPingsFillSilence checks the pings: none before the first line, one in every 15 seconds of silence after it, and
+// none after they are stopped.
 func TestPingsFillSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rec := httptest.NewRecorder()
@@ -38,14 +38,14 @@ func TestPingsFillSilence(t *testing.T) {
 	})
 }
 
-// said is what has been written so far.
+// said returns what has been written so far.
 func said(n *ndjson, rec *httptest.ResponseRecorder) string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return rec.Body.String()
 }
 
-// TestPingsDoNotInterrupt holds that a stream that speaks is not pinged.
+// TestPingsDoNotInterrupt checks that a stream with other lines gets no pings.
 func TestPingsDoNotInterrupt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rec := httptest.NewRecorder()
@@ -61,7 +61,7 @@ func TestPingsDoNotInterrupt(t *testing.T) {
 	})
 }
 
-// broken is a client that is gone after some writes.
+// broken is a client that disconnects after some writes.
 type broken struct {
 	http.ResponseWriter
 	left, tried int
@@ -74,10 +74,10 @@ func (b *broken) Write(p []byte) (int, error) {
 	return b.ResponseWriter.Write(p)
 }
 
-// Unwrap lets the writer reach what is beneath, as net/http has it.
+// Unwrap lets http.ResponseController reach the underlying writer.
 func (b *broken) Unwrap() http.ResponseWriter { return b.ResponseWriter }
 
-// TestAClientThatIsGone is written to no more, so that nothing follows a line that was lost.
+// TestAClientThatIsGone checks that nothing is written after a line that was lost.
 func TestAClientThatIsGone(t *testing.T) {
 	client := &broken{ResponseWriter: httptest.NewRecorder(), left: 2}
 	out := &ndjson{w: client}

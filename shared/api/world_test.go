@@ -45,7 +45,7 @@ var signingKey = sync.OnceValue(func() *rsa.PrivateKey {
 	return k
 })
 
-// world is the HTTP face over an embedded store and a scripted model.
+// world is the HTTP API over an embedded store and a scripted model.
 type world struct {
 	t      testing.TB
 	url    string
@@ -156,13 +156,13 @@ func (w *world) mail() *tool.Tool {
 	})
 }
 
-// wants has the model ask for a mail to bob and then say that it is done.
+// wants makes the model request a mail to bob and then say that it is done.
 func (w *world) wants(text string) {
 	w.asks(text)
 	w.model.Then(script.Turn{Text: "It is sent."})
 }
 
-// asks has the model ask for a mail to bob.
+// asks makes the model request a mail to bob.
 func (w *world) asks(text string) {
 	w.model.Then(script.Turn{Calls: []script.Call{{Name: "mail", Args: mailArgs{To: []string{"bob@x.org"}, Text: text}}}})
 }
@@ -208,11 +208,11 @@ func (w *world) send(method, path, uid, body string, edit ...func(*http.Request)
 	if a.body, err = io.ReadAll(res.Body); err != nil {
 		w.t.Fatal(err)
 	}
-	_ = json.Unmarshal(a.body, &a.json) // streams and empty bodies are no JSON object
+	_ = json.Unmarshal(a.body, &a.json) // streams and empty bodies are not JSON objects
 	return a
 }
 
-// path gives a value inside the answer, by its keys.
+// at returns a value inside the answer, by its keys.
 func (a answer) at(keys ...string) string {
 	var v any = a.json
 	for _, k := range keys {
@@ -265,7 +265,7 @@ func header(k, v string) func(*http.Request) {
 	return func(r *http.Request) { r.Header.Set(k, v) }
 }
 
-// disable shuts a user out, as an operator does.
+// disable disables a user, as an operator does.
 func (w *world) disable(uid string) {
 	ctx := context.Background()
 	docs, err := w.store.Get(ctx, agent.UserPath(uid))
@@ -288,7 +288,8 @@ func (w *world) disable(uid string) {
 
 func b64(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
 
-// slow sends the head of a request and one byte of its body, and gives the status line that comes within the time.
+// slow sends the header of a request and one byte of its body, and returns the status line that arrives within the
+// time.
 func (w *world) slow(body string, within time.Duration) string {
 	conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
 	if err != nil {

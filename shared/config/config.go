@@ -1,9 +1,9 @@
-// Package config turns the environment, and below it a file with what belongs to Gemini, into one struct, and refuses to
-// start on anything that is wrong in it: Load reports every such variable at once, with what it holds and what it needs
-// (contract §3). Nothing here is read twice or later: what a process runs with is what it printed at its start.
+// Package config reads the environment, and a file of Gemini's settings as its fallback, into one validated struct.
+// [Load] reports every wrong variable at once, with its value and what it needs (contract §3). Everything is read once:
+// a process runs with the configuration that it printed at its start.
 //
-// Settings that would switch off a check do not exist, and variables by which Google's libraries would do so are refused
-// where the process is deployed (reliability §6.17).
+// No setting switches off a check, and a deployed process refuses variables with which Google's libraries would do so
+// (reliability §6.17).
 package config
 
 import (
@@ -15,31 +15,31 @@ import (
 	"github.com/countersign-run/countersign/shared/policy"
 )
 
-// Part is something that a function uses. Load asks for the variables of the parts that it is given; whatever else is
-// set is checked all the same.
+// A Part is something that a function uses. [Load] requires the variables of the parts that it gets; other variables
+// that are set are checked too.
 type Part string
 
 // The parts.
 const (
-	Model    Part = "model"    // asks Gemini
-	Store    Part = "store"    // keeps runs
-	Queue    Part = "queue"    // asks for runs to be resumed
+	Model    Part = "model"    // calls Gemini
+	Store    Part = "store"    // stores runs
+	Queue    Part = "queue"    // publishes runs to be resumed
 	Users    Part = "users"    // is called by users with their ID tokens
 	Push     Part = "push"     // is called by Pub/Sub or Cloud Scheduler
-	Accounts Part = "accounts" // acts with, or links, users' Google accounts
-	Consent  Part = "consent"  // sends browsers to Google and gets them back
+	Accounts Part = "accounts" // uses, or links, users' Google accounts
+	Consent  Part = "consent"  // redirects browsers to Google's consent and back
 	Chat     Part = "chat"     // signs the histories that pages keep
 )
 
-// Config is the whole configuration, checked. A comment names the variable; texts may be empty where it says so.
+// Config is the whole validated configuration. Each comment names the variable, and says if a text may be empty.
 type Config struct {
 	// The process.
 	Service         string        // K_SERVICE: the Cloud Run service's name; empty on any other machine
 	OnCloudRun      bool          // whether K_SERVICE is set
-	Release         string        // RELEASE: which build runs; empty where only the build itself knows
+	Release         string        // RELEASE: names the build; empty: the build's own name
 	LogLevel        string        // LOG_LEVEL: one of obs.Levels
-	Failpoint       string        // AGENT_FAILPOINT: where a test wants the process to die; empty, and always so on Cloud Run
-	FunctionTimeout time.Duration // FUNCTION_TIMEOUT, or else CLOUD_RUN_TIMEOUT_SECONDS: when the platform ends a call
+	Failpoint       string        // AGENT_FAILPOINT: where a test makes the process exit; always empty on Cloud Run
+	FunctionTimeout time.Duration // FUNCTION_TIMEOUT, or CLOUD_RUN_TIMEOUT_SECONDS: when the platform ends a call
 
 	// The model. Vertex AI is used when its project is set, and wins over the key.
 	GeminiAPIKey   Secret // GEMINI_API_KEY
@@ -49,7 +49,7 @@ type Config struct {
 	VertexLocation string // VERTEX_AI_LOCATION; set where VertexProject is
 	VertexEndpoint string // VERTEX_AI_ENDPOINT; empty is the location's
 	Persona        string // PERSONA: instructions beside the policy's; at most 8 KiB, may be empty
-	SystemPrompt   string // systemPrompt of the file: stands before the agent's own instructions; empty where Persona is set
+	SystemPrompt   string // systemPrompt of the file: precedes the agent's own instructions; empty if Persona is set
 
 	// Store and queue.
 	Store             string // STORE: embedded or firestore
@@ -64,23 +64,23 @@ type Config struct {
 	// Who may call.
 	AuthIssuer         string   // AUTH_ISSUER
 	AuthAudience       string   // AUTH_AUDIENCE
-	WebClientID        string   // WEB_CLIENT_ID: the console's public client at the issuer; empty where nobody signs in there
-	WebAPIURL          string   // WEB_API_URL: where the console finds the API, with {function} where each has an address of its own; empty for the console's own
+	WebClientID        string   // WEB_CLIENT_ID: the console's public client at the issuer; empty if users do not sign in there
+	WebAPIURL          string   // WEB_API_URL: the API's URL, perhaps with {function}; empty: the console's origin
 	PushIssuer         string   // PUSH_ISSUER; empty is Google
 	PushAudience       string   // PUSH_AUDIENCE
 	PushServiceAccount string   // PUSH_SERVICE_ACCOUNT: one exact address
 	PushVerifiedBy     string   // PUSH_VERIFIED_BY: app or platform
-	PushSubscription   string   // PUSH_SUBSCRIPTION: projects/P/subscriptions/S; empty is any with the account's token; terraform sets it
-	AllowedDomains     []string // AUTH_ALLOWED_DOMAINS: whose verified e-mail addresses users must have; empty is anybody's
+	PushSubscription   string   // PUSH_SUBSCRIPTION: projects/P/subscriptions/S; empty: any with the account's token
+	AllowedDomains     []string // AUTH_ALLOWED_DOMAINS: of users' verified e-mail addresses; empty: any
 	AllowedOrigins     []string // ALLOWED_ORIGINS: exact origins of web apps, each once
 	PublicURL          string   // PUBLIC_URL: the address that browsers see, without a slash at its end
-	ChatKey            Secret   // CHAT_KEY: what signs the histories that pages keep; without it, a key in DataDir, and never so on Cloud Run
+	ChatKey            Secret   // CHAT_KEY: signs the histories that pages keep; empty, but not on Cloud Run: a key in DataDir
 
 	// Declared actions.
 	Actions   string // ACTIONS: the folder that declares them; empty where there are none
-	ActionKey Secret // ACTION_KEY: what signs, for the operator's endpoints, who calls; its bytes are those of the text
+	ActionKey Secret // ACTION_KEY: signs the caller's identity for the operator's endpoints; the bytes of the text
 
-	// Users' Google accounts, and the APIs that are called with them.
+	// Users' Google accounts, and the APIs that use them.
 	OAuthClientID     string // GOOGLE_OAUTH_CLIENT_ID; empty where no account can be linked
 	OAuthClientSecret Secret // GOOGLE_OAUTH_CLIENT_SECRET; set where the id is
 	OAuthAuthURL      string // GOOGLE_OAUTH_AUTH_URL; empty is Google's, as with the next three
@@ -89,12 +89,12 @@ type Config struct {
 	CalendarEndpoint  string // CALENDAR_API_ENDPOINT
 	GmailSendMode     string // GMAIL_SEND_MODE: draft or direct
 	TokenKey          Secret // TOKEN_KEY: a Tink keyset
-	TokenKMSKey       string // TOKEN_KMS_KEY; with neither of the two, a key in DataDir, and never so on Cloud Run
+	TokenKMSKey       string // TOKEN_KMS_KEY; with neither, and not on Cloud Run, a key in DataDir
 
-	// What a run and its user may do.
+	// Limits of a run and its user.
 	MaxModelCalls       int           // MAX_MODEL_CALLS of one run, 1 to 50
 	ApprovalTTL         time.Duration // APPROVAL_TTL, 1 minute to 30 days
-	RunDeadline         time.Duration // RUN_DEADLINE: how long a run may take in all, its waiting too; by default 7 days, and never less than ApprovalTTL
+	RunDeadline         time.Duration // RUN_DEADLINE of a run with its waiting, at least ApprovalTTL; by default 7 days
 	RejectOutcome       string        // REJECT_OUTCOME: completed, failed or continue
 	MaxOpenApprovals    int           // MAX_OPEN_APPROVALS of one user; 0 is no cap
 	MaxApprovalsPerDay  int           // MAX_APPROVALS_PER_DAY of one user; 0 is no cap
@@ -107,12 +107,12 @@ type Config struct {
 	settings []Setting
 }
 
-// Log is how the process logs.
+// Log returns the options of the process's log.
 func (c Config) Log() obs.Options {
 	return obs.Options{Level: c.LogLevel, Release: c.Release, Service: c.Service, Project: c.Project}
 }
 
-// Redacted gives all settings in effect with what may be shown of each, in a fixed order, for the line at start-up.
+// Redacted returns all settings in effect, secrets redacted, in a fixed order, for the line at start-up.
 func (c Config) Redacted() []Setting { return slices.Clone(c.settings) }
 
 // LogValue implements slog.LogValuer with Redacted.

@@ -19,7 +19,7 @@ const keyset = `{"primaryKeyId":1,"key":[{"keyId":1}]}`
 
 const chatKey = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 
-// deployed is a whole environment as the cloud would have it.
+// deployed is a complete environment of a deployed function.
 var deployed = map[string]string{
 	"K_SERVICE": "run", "GEMINI_API_KEY": "AIzaSyCANARYkey", "GOOGLE_CLOUD_PROJECT": "proj-123", "RESUME_TOPIC": "agent-resume",
 	"AUTH_ISSUER": "https://securetoken.google.com/proj-123", "AUTH_AUDIENCE": "proj-123",
@@ -111,7 +111,7 @@ func TestKillSwitch(t *testing.T) {
 	}
 }
 
-// Each part asks for its variables, and for no other's.
+// Each part requires its own variables, and no others.
 func TestPartsNeedTheirVariables(t *testing.T) {
 	tests := map[string]struct {
 		parts []config.Part

@@ -16,15 +16,15 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// File is what config/.gemini.yaml says (seed 001). It counts where the environment does not say otherwise.
+// File is the content of config/.gemini.yaml (seed 001). The environment takes precedence.
 type File struct {
-	Path         string // empty: there is none
+	Path         string // empty: no file
 	APIKey       Secret
-	Model        string // empty: not said
-	SystemPrompt string // stands before the agent's instructions; may be empty
+	Model        string // empty: not set
+	SystemPrompt string // precedes the agent's instructions; may be empty
 }
 
-// FilePath is where the file lies when GEMINI_CONFIG names no other place.
+// FilePath is the file's path if GEMINI_CONFIG names no other.
 const FilePath = "config/.gemini.yaml"
 
 // maxFile is the largest file that is read, in bytes.
@@ -36,8 +36,8 @@ const (
 	promptNeeds = "a text of at most 8 KiB in UTF-8, without control characters"
 )
 
-// ReadFile reads the file that GEMINI_CONFIG names, or else FilePath. A file that is not there is a zero File, unless
-// somebody named it. The error is Problems, each with the file and the line.
+// ReadFile reads the file that GEMINI_CONFIG names, or else [FilePath]. A missing file is a zero File, unless
+// GEMINI_CONFIG names it. The error is [Problems], each with the file and the line.
 func ReadFile(getenv func(string) string) (File, error) {
 	r := &reader{getenv: getenv}
 	named := r.get("GEMINI_CONFIG")
@@ -57,7 +57,7 @@ func ReadFile(getenv func(string) string) (File, error) {
 	return parseFile(path, data)
 }
 
-// readBounded looks before it opens: opening a pipe would wait for its other end.
+// readBounded checks the file's type before it opens it: opening a pipe would wait for its other end.
 func readBounded(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -79,7 +79,7 @@ func readBounded(path string) ([]byte, error) {
 
 var errorLine = regexp.MustCompile(`^yaml: line (\d+):`)
 
-// parseFile takes nothing of the parser's own words into a problem: they may quote the key.
+// parseFile decodes the file. It puts no text of the parser's errors into a problem: they may quote the key.
 func parseFile(path string, data []byte) (File, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	var doc yaml.Node
@@ -105,7 +105,7 @@ func parseFile(path string, data []byte) (File, error) {
 	return f.File, nil
 }
 
-// fileReader collects what is wrong, as the reader of the environment does.
+// fileReader collects problems, as the reader of the environment does.
 type fileReader struct {
 	path     string
 	seen     map[string]bool
@@ -138,7 +138,7 @@ func (f *fileReader) entry(key, value *yaml.Node) {
 		f.Model = f.text(key, value, false, modelNeeds, unlessFiller(isModel))
 	case "systemPrompt":
 		f.SystemPrompt = f.text(key, value, false, promptNeeds, isText)
-	default: // its name is not shown: who forgets the colon's space makes a name of the key
+	default: // do not show its name: without the colon's space, the key is part of it
 		f.fail(key, "", "a key that is not known, of "+plural(len(name), "character", "characters"), "apiKey, model and systemPrompt alone")
 	}
 }
@@ -159,7 +159,7 @@ func (f *fileReader) fail(n *yaml.Node, key, holds, needs string) {
 	f.problems = append(f.problems, at(f.path, n.Line, key, holds, needs))
 }
 
-// at names the place as compilers do, so that editors find it.
+// at returns a Problem whose place is in the form of compilers, so that editors find it.
 func at(path string, line int, key, holds, needs string) Problem {
 	place := fmt.Sprintf("%s:%d", path, line)
 	if key != "" {
@@ -168,7 +168,7 @@ func at(path string, line int, key, holds, needs string) Problem {
 	return Problem{place, holds, needs}
 }
 
-// under is the environment with the file beneath it.
+// under returns getenv with the file's values as fallbacks.
 func (f File) under(getenv func(string) string) func(string) string {
 	said := map[string]string{"GEMINI_API_KEY": f.APIKey.Reveal(), "GEMINI_MODEL": f.Model}
 	return func(name string) string { return cmp.Or(getenv(name), said[name]) }

@@ -60,7 +60,7 @@ func TestAFileMaySayNothing(t *testing.T) {
 	}
 }
 
-// Each is refused in lines that say where, and never with the key.
+// Each file is refused with the place, and never with the key.
 func TestRefusedFiles(t *testing.T) {
 	const key, place = "AIzaCANARY", "gemini.yaml:"
 	for name, c := range map[string]struct{ text, want string }{

@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/policy"
 )
 
-// loader is a reader that knows which parts are needed, and what the file says.
+// loader is a reader with the needed parts and the file's values.
 type loader struct {
 	reader
 	parts     []Part
@@ -22,9 +22,8 @@ func (l *loader) needs(p Part) bool { return slices.Contains(l.parts, p) }
 
 const day = 24 * time.Hour
 
-// Load reads and checks the whole environment, and the file (ReadFile) for what it does not say. The variables without
-// which one of the parts cannot work must be set.
-// The error is Problems, a ValidationError.
+// Load reads and validates the whole environment, with the file ([ReadFile]) as its fallback. The variables that one of
+// the parts needs must be set. The error is [Problems], a ValidationError.
 func Load(getenv func(string) string, parts ...Part) (Config, error) {
 	file, wrong := ReadFile(getenv)
 	l := &loader{reader{getenv: file.under(getenv)}, parts, file, wrong != nil}
@@ -44,14 +43,14 @@ func Load(getenv func(string) string, parts ...Part) (Config, error) {
 	return c, nil
 }
 
-// emulators are variables by which a library of Google's leaves the real service, and with it checks of who is calling.
+// emulators holds the variables with which Google's libraries use an emulator, which does not check who is calling.
 var emulators = []string{
 	"FIREBASE_AUTH_EMULATOR_HOST", "FIRESTORE_EMULATOR_HOST", "PUBSUB_EMULATOR_HOST", "DATASTORE_EMULATOR_HOST",
 	"STORAGE_EMULATOR_HOST", "FIREBASE_STORAGE_EMULATOR_HOST", "FIREBASE_DATABASE_EMULATOR_HOST", "SPANNER_EMULATOR_HOST",
 	"BIGTABLE_EMULATOR_HOST", "CLOUD_TASKS_EMULATOR_HOST", "EVENTARC_EMULATOR", "FIREBASE_EMULATOR_HUB",
 }
 
-// dangers refuses what must never be set, or not where the process is deployed.
+// dangers refuses variables that must never be set, or not in a deployed process.
 func (l *loader) dangers() {
 	for _, name := range emulators {
 		l.refuse(l.deployed, name, "to be unset where K_SERVICE is set: an emulator checks nobody")
@@ -77,10 +76,10 @@ func (l *loader) process(c *Config) {
 
 const chatKeys = "up to 4 secrets of 32 to 64 bytes in base64 (head -c 32 /dev/urandom | base64) with commas between them: the first signs, all verify"
 
-// ActionKeys are the keys of ActionKey, the bytes of their texts: the first signs. It is nil where none is set.
+// ActionKeys returns the keys of ActionKey, the bytes of their texts, or nil if none is set. The first one signs.
 func (c Config) ActionKeys() [][]byte { return splitKeys(c.ActionKey.Reveal()) }
 
-// ChatKeys are the secrets of ChatKey; nil where it is not set.
+// ChatKeys returns the secrets of ChatKey, or nil if it is not set.
 func (c Config) ChatKeys() [][]byte { return decodeKeys(c.ChatKey.Reveal()) }
 
 func (l *loader) origins() (origins []string) {
@@ -100,11 +99,11 @@ func (l *loader) origins() (origins []string) {
 	return origins
 }
 
-// LeastTimeout is the shortest FUNCTION_TIMEOUT that is taken: no step of a run fits into less.
+// LeastTimeout is the shortest valid FUNCTION_TIMEOUT: no step of a run fits into less.
 const LeastTimeout = 30 * time.Second
 
-// timeout is how long the platform lets one call take. Without a word from it we assume the least that it gives (the
-// default of Cloud Functions), because handing a run over early costs a message, and being cut off costs a lease's time.
+// timeout returns how long the platform lets one call take. If it is not set, timeout assumes the shortest one (the
+// default of Cloud Functions): handing a run over early costs one message, but being cut off costs the rest of a lease.
 func (l *loader) timeout() time.Duration {
 	most := 5 * time.Minute
 	if l.deployed {

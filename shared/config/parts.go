@@ -71,7 +71,7 @@ func (l *loader) users(c *Config) {
 	l.require(l.needs(Users), "AUTH_AUDIENCE", audience)
 }
 
-// domains reads whose addresses users must have, each once.
+// domains reads the domains that users' addresses must have, each once.
 func (l *loader) domains() (domains []string) {
 	const needs = "up to 50 exact domains of e-mail addresses with commas between them, such as example.com: small letters, no *, no @"
 	l.text("AUTH_ALLOWED_DOMAINS", "", needs, func(v string) bool {
@@ -102,7 +102,8 @@ func (l *loader) web(c *Config) {
 	}
 }
 
-// actions reads where they are declared. Whether they need the key is known once they are read.
+// actions reads the folder of actions and the key. Whether the key is needed is known only after the folder has been
+// read.
 func (l *loader) actions(c *Config) {
 	const key = "a secret of 32 to 512 printable characters (openssl rand -hex 32), which the operator's endpoints know too, or up to 4 of them with commas between"
 	c.Actions = l.text("ACTIONS", "", "a directory with a plugin.yaml in it, or in the directories directly below", func(v string) bool { return !strings.ContainsRune(v, 0) })
@@ -149,7 +150,7 @@ func (l *loader) google(c *Config) {
 	}
 }
 
-// keyset is a secret with the braces of JSON, which anywhere else look like a placeholder's.
+// keyset reads a secret that may contain the braces of JSON, which in other values look like a placeholder's.
 func (l *loader) keyset(name string) Secret {
 	v := l.get(name)
 	if v != "" && !isKeyset(v) {
@@ -163,7 +164,7 @@ func (l *loader) keyset(name string) Secret {
 	return s
 }
 
-// isIssuer lets Google's short spelling through, which stands in its ID tokens.
+// isIssuer also accepts Google's short spelling, which its ID tokens use.
 func (l *loader) isIssuer(v string) bool {
 	return v == "accounts.google.com" || isBase(l.deployed)(v)
 }

@@ -7,14 +7,14 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 )
 
-// Problem is one variable that is wrong or missing.
+// A Problem is one variable that is wrong or missing.
 type Problem struct {
 	Variable string
-	Holds    string // what it holds, fit to be shown; empty when it is not set
+	Holds    string // its value, safe to show; empty if it is not set
 	Needs    string // what it needs, as the end of a sentence
 }
 
-// String is one line.
+// String returns the problem as one line.
 func (p Problem) String() string {
 	if p.Holds == "" {
 		return p.Variable + " is not set, and needs " + p.Needs
@@ -22,11 +22,10 @@ func (p Problem) String() string {
 	return p.Variable + " holds " + p.Holds + ", and needs " + p.Needs
 }
 
-// Problems is the error of Load: everything that is wrong at once, one line and one Problem for each variable. It is
-// never empty.
+// Problems is the error of [Load]: one Problem, and one line, for each wrong variable. It is never empty.
 type Problems []Problem
 
-// Error gives a line for each variable.
+// Error returns a line for each variable.
 func (p Problems) Error() string {
 	lines := make([]string, len(p))
 	for i, x := range p {
@@ -38,8 +37,8 @@ func (p Problems) Error() string {
 // Unwrap makes it a ValidationError whose field is the first variable.
 func (p Problems) Unwrap() error { return fault.Invalid(p[0].Variable, "%s", p.Error()) }
 
-// show is what may be shown of a value: none of a secret, none of what may be an address or hold a password, and of the
-// rest a piece in quotes, so that it stays on one line.
+// show returns the part of a value that is safe to show: nothing of a secret, or of a value that may be an address or
+// hold a password, and otherwise the start in quotes, so that it stays on one line.
 func show(value string, secret bool) string {
 	switch {
 	case secret || strings.Contains(value, "@"):

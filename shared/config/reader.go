@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// reader takes variables from the environment, one method for each kind, and collects what is wrong with them. White
-// space around a value is dropped: a secret that was stored with its newline is a common accident.
+// reader reads variables, with one method for each kind, and collects the problems. White space around a value is
+// dropped: storing a secret with its newline is a common mistake.
 type reader struct {
 	getenv   func(string) string
 	deployed bool
@@ -16,26 +16,26 @@ type reader struct {
 	shown    []Setting
 }
 
-// Setting is a variable and what may be shown of it.
+// A Setting is a variable and the part of its value that is safe to show.
 type Setting struct{ Variable, Value string }
 
 func (r *reader) get(name string) string { return strings.TrimSpace(r.getenv(name)) }
 
-// fail notes what the variable needs, once for each variable: the first problem is the one to mend first.
+// fail adds a problem, at most one for each variable: the first is the one to fix first.
 func (r *reader) fail(name, holds, needs string) {
 	if !slices.ContainsFunc(r.problems, func(p Problem) bool { return p.Variable == name }) {
 		r.problems = append(r.problems, Problem{name, holds, needs})
 	}
 }
 
-// require notes a variable that is not set though the part needs it.
+// require adds a problem if the variable is needed and not set.
 func (r *reader) require(needed bool, name, needs string) {
 	if needed && r.get(name) == "" {
 		r.fail(name, "", needs)
 	}
 }
 
-// refuse notes a variable that must not be set here.
+// refuse adds a problem if the variable must not be set.
 func (r *reader) refuse(bad bool, name, needs string) {
 	if v := r.get(name); bad && v != "" {
 		r.fail(name, show(v, false), needs)
@@ -52,7 +52,7 @@ func (r *reader) keep(name, value string) {
 	r.shown = append(r.shown, Setting{name, value})
 }
 
-// text gives the value or the default; a value must satisfy ok, where there is one.
+// text returns the value or the default; a value must satisfy ok, if it is not nil.
 func (r *reader) text(name, def, needs string, ok func(string) bool) string {
 	v := r.get(name)
 	if v == "" {

@@ -5,11 +5,11 @@ import (
 	"log/slog"
 )
 
-// Secret is a text that no print, log or JSON shows: each of them gives its length instead. The text is behind a
-// pointer, so that not even %v on a struct that holds a Secret in an unexported field prints it.
+// A Secret is a text that no print, log or JSON shows: they show its length instead. The text is behind a pointer, so
+// that even %v on a struct with a Secret in an unexported field does not print it.
 type Secret struct{ text *string }
 
-// NewSecret makes a Secret. An empty text is no secret at all.
+// NewSecret returns a Secret of text. An empty text is an unset Secret.
 func NewSecret(text string) Secret {
 	if text == "" {
 		return Secret{}
@@ -17,7 +17,7 @@ func NewSecret(text string) Secret {
 	return Secret{&text}
 }
 
-// Reveal gives the text itself, or an empty one. Call it where the text is used and nowhere else.
+// Reveal returns the text, or "" if it is not set. Call it only where the text is used.
 func (s Secret) Reveal() string {
 	if s.text == nil {
 		return ""
@@ -28,7 +28,7 @@ func (s Secret) Reveal() string {
 // IsSet reports whether there is a text.
 func (s Secret) IsSet() bool { return s.text != nil }
 
-// String gives the length, in place of the text.
+// String returns the length, in place of the text.
 func (s Secret) String() string {
 	if s.text == nil {
 		return "(not set)"

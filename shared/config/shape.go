@@ -12,17 +12,17 @@ import (
 	"unicode/utf8"
 )
 
-// The shapes of values. Each function says whether a text has the shape.
+// The shapes of values. Each function reports whether a text has the shape.
 
 func matches(pattern string) func(string) bool { return regexp.MustCompile(pattern).MatchString }
 
-// upTo bounds the length beside a pattern. A bound within it becomes as many copies of what it bounds, and compiling those
-// was a fifth of a function's cold start.
+// upTo adds a bound of the length to a pattern. A bound within a pattern is compiled to that number of copies, which
+// took a fifth of a function's cold start.
 func upTo(length int, ok func(string) bool) func(string) bool {
 	return func(v string) bool { return len(v) <= length && ok(v) }
 }
 
-// unlessFiller narrows a shape to what somebody has really filled in.
+// unlessFiller narrows a shape to values that are not placeholders.
 func unlessFiller(ok func(string) bool) func(string) bool {
 	return func(v string) bool { return ok(v) && !idFillers.MatchString(v) }
 }
@@ -37,14 +37,14 @@ var (
 	isKMSKey       = matches(`^(gcp-kms://)?projects/[^/\s*]+/locations/[^/\s*]+/keyRings/[^/\s*]+/cryptoKeys/[^/\s*]+$`)
 	isRelease      = upTo(64, matches(`^[A-Za-z0-9][A-Za-z0-9._+-]*$`))
 	isAccount      = unlessFiller(matches(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+$`))
-	isExact        = unlessFiller(upTo(512, matches(`^[^\s*,;"'<>]+$`))) // an audience: compared byte by byte, so never a pattern or a list
+	isExact        = unlessFiller(upTo(512, matches(`^[^\s*,;"'<>]+$`))) // an audience: compared byte by byte, so not a pattern or a list
 	isDomain       = upTo(253, matches(`^([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+[a-z0-9]([a-z0-9-]*[a-z0-9])?$`))
 	isHostPort     = matches(`^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}$`)
 	isKey          = upTo(512, matches(`^[!-~]+$`)) // what fits in an HTTP header
 )
 
-// fillers are what sample files and instructions put where an id belongs, or a secret. An id is compared more carefully,
-// because somebody may well have called a project "changeme-shop".
+// fillers holds the placeholders of sample files and instructions for an id or a secret. An id must match more exactly,
+// because a project may well be called "changeme-shop".
 var (
 	idFillers     = regexp.MustCompile(`(?i)[<>{}]|^\$|^your[-_ ]|^change[-_ ]?me$|^replace[-_ ]?me$|^place[-_ ]?holder$|^(todo|tbd|none|null|undefined)$`)
 	secretFillers = regexp.MustCompile(`(?i)[<>{}]|^\$|^\.{3}|^\*+$|^x{3,}$|your[-_ ]|^my[-_ ]|change[-_ ]?me|replace[-_ ]?(me|with|this)|place[-_ ]?holder|(insert|paste)[-_ ]|goes[-_ ]here|^(todo|tbd|none|null|undefined|secret|password|key|api[-_ ]?key|example)$`)
@@ -57,8 +57,8 @@ func isText(v string) bool {
 	})
 }
 
-// isKeyset looks at the outside of a Tink keyset in JSON or base64; shared/google/tokenkey reads the keys. A keyset's braces are
-// a filler's, so it is not compared with those.
+// isKeyset checks the outer form of a Tink keyset in JSON or base64; shared/google/tokenkey reads the keys. It is not
+// compared with fillers, because its braces would match.
 func isKeyset(v string) bool {
 	text := []byte(v)
 	if decoded, err := base64.StdEncoding.DecodeString(v); err == nil {
@@ -71,7 +71,7 @@ func isKeyset(v string) bool {
 	return json.Unmarshal(text, &set) == nil && set.Primary != 0 && len(set.Keys) > 0
 }
 
-// parseURL gives an absolute http or https address without credentials, query and fragment.
+// parseURL parses an absolute http or https URL without credentials, query and fragment.
 func parseURL(v string) (*url.URL, bool) {
 	u, err := url.Parse(v)
 	if err != nil || len(v) > 2048 || u.Host == "" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.ForceQuery || strings.Contains(v, "#") {
@@ -85,7 +85,7 @@ func parseURL(v string) (*url.URL, bool) {
 	return u, (u.Scheme == "https" || u.Scheme == "http") && !strings.ContainsAny(v, "*<>{}\\")
 }
 
-// isBase accepts https anywhere, and http to this machine, which a deployed function has no use for.
+// isBase accepts https to any host, and http to this machine unless deployed.
 func isBase(deployed bool) func(string) bool {
 	return func(v string) bool {
 		u, ok := parseURL(v)
@@ -93,8 +93,8 @@ func isBase(deployed bool) func(string) bool {
 	}
 }
 
-// isOrigin accepts an origin in the one spelling in which browsers send it (RFC 6454 §6.2): https, or http on this
-// machine; the host in small letters; no path, not even a slash; no port that the scheme implies.
+// isOrigin accepts an origin in the spelling in which browsers send it (RFC 6454 §6.2): https, or http on this machine;
+// the host in small letters; no path, not even a slash; no port that the scheme implies.
 func isOrigin(v string) bool {
 	u, ok := parseURL(v)
 	if !ok || u.Path != "" || v != u.Scheme+"://"+u.Host || v != strings.ToLower(v) || !ascii(v) {
@@ -115,7 +115,7 @@ func loopback(host string) bool {
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// decodeKeys reads secrets in base64 with commas between them; nil where one is none.
+// decodeKeys decodes comma-separated secrets in base64. It returns nil if one is invalid.
 func decodeKeys(v string) (keys [][]byte) {
 	for part := range strings.SplitSeq(v, ",") {
 		key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(part))
@@ -129,7 +129,7 @@ func decodeKeys(v string) (keys [][]byte) {
 
 func isChatKey(v string) bool { return decodeKeys(v) != nil }
 
-// splitKeys reads keys that are texts, with commas between them; nil where one is none.
+// splitKeys splits comma-separated keys. It returns nil if one is invalid.
 func splitKeys(v string) (keys [][]byte) {
 	for part := range strings.SplitSeq(v, ",") {
 		part = strings.TrimSpace(part)

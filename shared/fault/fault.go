@@ -1,6 +1,6 @@
-// Package fault is the one error type of Countersign: the five classes of seed 000 §8, what the public may read of an
-// error, and the HTTP status it becomes. An error is made where the fact is known, wrapped with %w on its way, and
-// turned into HTTP by shared/api alone.
+// Package fault defines the error type of Countersign: the five classes of seed 000 §8, the part of an error that
+// clients may see, and its HTTP status. An error is made where the fact is known, wrapped with %w on its way, and
+// converted to HTTP by shared/api alone.
 package fault
 
 import (
@@ -15,17 +15,17 @@ type Class string
 
 // The classes.
 const (
-	Validation Class = "ValidationError"    // the input is not what the schema asks for
-	Auth       Class = "AuthError"          // no session, a missing scope, or somebody else's thing
+	Validation Class = "ValidationError"    // the input does not match the schema
+	Auth       Class = "AuthError"          // no session, a missing scope, or another user's thing
 	Policy     Class = "PolicyError"        // forbidden by a rule, a decision or a cap
-	Tool       Class = "ToolExecutionError" // a provider or our own store failed
-	Model      Class = "ModelError"         // Gemini failed, or answered what cannot be used
+	Tool       Class = "ToolExecutionError" // a provider or the server's own store failed
+	Model      Class = "ModelError"         // Gemini failed, or its answer cannot be used
 )
 
-// Code says what happened within a class; clients may switch on it.
+// Code identifies an error within its class; clients may switch on it.
 type Code string
 
-// The codes that shared/api gives a status of their own. Any other code has its class's status.
+// The codes with an HTTP status of their own. Any other code has its class's status.
 const (
 	CodeTooLarge         Code = "body_too_large"
 	CodeTimeout          Code = "request_timeout"
@@ -55,18 +55,18 @@ const (
 	CodeInternal         Code = "internal"
 )
 
-// Error is what every failure of Countersign becomes. Message and Field are safe to show: they never hold a token, a
-// body, an address list or a provider's raw answer. Err is for the log, and only after redaction.
+// Error is the type of every error of Countersign. Message and Field are safe to show: they never hold a token, a body,
+// an address list or a provider's raw answer. Err is for the log, and only after redaction.
 type Error struct {
 	Class      Class
 	Code       Code
-	Message    string        // one sentence for the person who reads it
+	Message    string        // one sentence for the user
 	Field      string        // the input field at fault, as a JSON path, or empty
-	RetryAfter time.Duration // when a retry makes sense; zero when it is not known
+	RetryAfter time.Duration // the time after which a retry makes sense; zero if not known
 	Err        error         // the cause, for errors.Is and the log; never shown
 }
 
-// Error gives the class, the code and the safe message; the cause is reached by Unwrap alone.
+// Error returns the class, the code and the safe message; the cause is available through Unwrap only.
 func (e *Error) Error() string {
 	s := string(e.Class) + " " + string(e.Code)
 	if e.Field != "" {
@@ -75,22 +75,23 @@ func (e *Error) Error() string {
 	return s + ": " + e.Message
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// New makes an error of the class.
+// New returns an error of class c.
 func New(c Class, code Code, format string, args ...any) *Error {
 	return &Error{Class: c, Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// Invalid says that an input field is not acceptable.
+// Invalid returns the error for an invalid input field.
 func Invalid(field, format string, args ...any) *Error {
 	e := New(Validation, "invalid", format, args...)
 	e.Field = field
 	return e
 }
 
-// NotFound is the answer both for what is not there and for what belongs to another user: the same bytes for both.
+// NotFound returns the error for a thing that does not exist and for one that belongs to another user: the same bytes
+// for both.
 func NotFound() *Error { return New(Auth, CodeNotFound, "There is no such thing, or it is not yours.") }
 
 // Because adds the cause, which is logged and never shown.
@@ -107,7 +108,7 @@ func (e *Error) After(d time.Duration) *Error {
 	return &c
 }
 
-// As gives the Error inside err, or one that says only that something unforeseen failed.
+// As returns the Error inside err, or one that says only that something unexpected failed.
 func As(err error) *Error {
 	var e *Error
 	if errors.As(err, &e) {
@@ -137,7 +138,7 @@ var statusOfClass = map[Class]int{
 	Tool: http.StatusBadGateway, Model: http.StatusBadGateway,
 }
 
-// Status is the HTTP status of the error where no run exists yet (contract §1).
+// Status returns the error's HTTP status for a request without a run (contract §1).
 func (e *Error) Status() int {
 	if s, ok := statusOfCode[e.Code]; ok {
 		return s

@@ -15,7 +15,7 @@ const (
 	CodeUnreadable fault.Code = "unreadable_answer" // not an answer of Gemini's, or one that breaks its own rules
 	CodeTooLarge   fault.Code = "answer_too_large"  // above the limits of this package
 	CodeQuota      fault.Code = "quota"             // used up; RetryAfter says for how long, where it is known
-	CodeOverloaded fault.Code = "overloaded"        // overloaded, failing or unreachable, after all attempts that fit in time
+	CodeOverloaded fault.Code = "overloaded"        // or failing or unreachable, after all attempts in time
 	CodeRefused    fault.Code = "refused"           // the request, the key or the model's name is wrong
 	CodeDeadline   fault.Code = "deadline"          // the context's deadline passed
 	CodeCancelled  fault.Code = "cancelled"         // the context was cancelled

@@ -15,9 +15,9 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 )
 
-// Middleware is the outermost handler: it gives each request an id and its trace, and logs one line when it is over.
-// random is for request ids. A panic is logged by its type and its stack, because its text may be anybody's words, and
-// answered with 500 where nothing had been written yet.
+// Middleware returns the outermost handler: it adds an id and the trace to each request, and logs one line when the
+// request ends. random is for request ids. A panic is logged with its type and its stack, because its text may be
+// private, and answered with 500 if nothing has been written yet.
 func Middleware(log *slog.Logger, random io.Reader, now func() time.Time, next http.Handler) http.Handler {
 	e := edge{log, random, now}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { e.serve(next, w, r) })
@@ -29,7 +29,7 @@ type edge struct {
 	now    func() time.Time
 }
 
-// request is what is known of a request. Only the goroutine that serves it writes to it.
+// request holds the log attributes of a request. Only the goroutine that serves it writes to it.
 type request struct {
 	id    string
 	trace trace
@@ -46,7 +46,7 @@ func from(ctx context.Context) *request {
 	return r
 }
 
-// RequestID is the id of the request that the context belongs to, or empty. Answers and error bodies carry it.
+// RequestID returns the id of the request of ctx, or "". It is also in the answer's headers and error bodies.
 func RequestID(ctx context.Context) string {
 	if r := from(ctx); r != nil {
 		return r.id
@@ -54,7 +54,7 @@ func RequestID(ctx context.Context) string {
 	return ""
 }
 
-// SetRoute notes the route's pattern ("GET /api/agent/runs/{runId}") for the request's line, where net/http's mux did
+// SetRoute records the route's pattern ("GET /api/agent/runs/{runId}") for the request's line, where net/http's mux did
 // not see the request itself. Call it, SetUser and SetRun from the goroutine that serves the request.
 func SetRoute(ctx context.Context, pattern string) {
 	if r := from(ctx); r != nil {
@@ -62,21 +62,21 @@ func SetRoute(ctx context.Context, pattern string) {
 	}
 }
 
-// SetUser notes who is calling. The line shows UserHash, not the id.
+// SetUser records the user who is calling. The line shows the [UserHash], not the id.
 func SetUser(ctx context.Context, uid string) {
 	if r := from(ctx); r != nil {
 		r.user = UserHash(uid)
 	}
 }
 
-// SetRun notes the run that the request is about.
+// SetRun records the run of the request.
 func SetRun(ctx context.Context, runID string) {
 	if r := from(ctx); r != nil {
 		r.run = runID
 	}
 }
 
-// UserHash stands for a user in logs: 16 hexadecimal digits that tell users apart and do not say who they are.
+// UserHash returns the name of a user in logs: 16 hexadecimal digits that distinguish users without identifying them.
 func UserHash(uid string) string {
 	sum := sha256.Sum256([]byte("log\x00" + uid))
 	return hex.EncodeToString(sum[:8])
@@ -95,13 +95,14 @@ func (e edge) serve(next http.Handler, w http.ResponseWriter, r *http.Request) {
 		}
 		e.line(r, about, out, e.now().Sub(start))
 		if out.aborted {
-			panic(http.ErrAbortHandler) // so that the client does not take half an answer for a whole one
+			panic(http.ErrAbortHandler) // so that the client does not take a partial answer for a whole one
 		}
 	}()
 	next.ServeHTTP(out, r)
 }
 
-// Strict tells a browser that came by TLS to come by nothing else, for two years. Cloud Run ends TLS before us and says so.
+// Strict sets Strict-Transport-Security, for two years, on an answer to a request over TLS. Cloud Run terminates TLS,
+// and says so in a header.
 func Strict(h http.Header, r *http.Request) {
 	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
 		h.Set("Strict-Transport-Security", "max-age=63072000")
@@ -110,7 +111,7 @@ func Strict(h http.Header, r *http.Request) {
 
 var validRequestID = regexp.MustCompile(`^[A-Za-z0-9_-]{8,64}$`)
 
-// requestID takes the client's id when it is one (hostile case HD-017), and makes one otherwise.
+// requestID returns the client's id if it is valid (hostile case HD-017), and a new one otherwise.
 func (e edge) requestID(h http.Header) string {
 	if ids := h.Values("X-Request-Id"); len(ids) == 1 && validRequestID.MatchString(ids[0]) {
 		return ids[0]
@@ -128,7 +129,7 @@ func (e edge) panicked(w *response, r *http.Request, v any) {
 		e.log.ErrorContext(r.Context(), "a handler panicked", "panic", fmt.Sprintf("%T", v), "stack", stack())
 	}
 	if w.status != 0 || v == http.ErrAbortHandler {
-		w.aborted = true // an answer that was begun cannot be taken back; the status in the line says what was sent
+		w.aborted = true // an answer that has begun cannot be undone; the line has the status that was sent
 		return
 	}
 	f := fault.As(nil)
@@ -139,7 +140,7 @@ func (e edge) panicked(w *response, r *http.Request, v any) {
 
 func (e edge) line(r *http.Request, about *request, w *response, took time.Duration) {
 	if w.status == 0 {
-		w.status = http.StatusOK // net/http's answer for a handler that wrote nothing
+		w.status = http.StatusOK // net/http's status for a handler that wrote nothing
 	}
 	route := about.route
 	if route == "" {
@@ -149,7 +150,7 @@ func (e edge) line(r *http.Request, about *request, w *response, took time.Durat
 	if w.status >= 500 || w.aborted {
 		level = slog.LevelError
 	}
-	// The route's pattern stands for the URL: a path holds ids, and a query may hold anything.
+	// The route's pattern is logged in place of the URL: a path holds ids, and a query may hold anything.
 	done := slog.Group("httpRequest", "requestMethod", method(r.Method), "requestUrl", route, "status", w.status,
 		"responseSize", strconv.FormatInt(w.bytes, 10), "latency", strconv.FormatFloat(took.Seconds(), 'f', 6, 64)+"s")
 	last := *about
@@ -163,7 +164,7 @@ func (e edge) line(r *http.Request, about *request, w *response, took time.Durat
 	e.log.LogAttrs(context.WithValue(r.Context(), contextKey{}, &last), level, "request", attrs...)
 }
 
-// method keeps a made-up method, which may be of any length, out of the log.
+// method returns a name for the log in place of an unknown method, which may be of any length.
 func method(m string) string {
 	switch m {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions, http.MethodConnect, http.MethodTrace:
@@ -172,7 +173,8 @@ func method(m string) string {
 	return "other"
 }
 
-// response sees the status and counts bytes. http.NewResponseController reaches what lies under it by Unwrap.
+// response records the status and counts bytes. http.NewResponseController reaches the underlying writer through
+// Unwrap.
 type response struct {
 	http.ResponseWriter
 	status  int
@@ -183,7 +185,7 @@ type response struct {
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (w *response) WriteHeader(status int) {
-	if w.status == 0 && status >= 200 { // those below are not the answer yet
+	if w.status == 0 && status >= 200 { // lower ones are not final
 		w.status = status
 	}
 	w.ResponseWriter.WriteHeader(status)
@@ -198,7 +200,7 @@ func (w *response) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Flush is for code that asks for http.Flusher.
+// Flush implements http.Flusher.
 func (w *response) Flush() {
 	if f, ok := w.ResponseWriter.(http.Flusher); ok {
 		f.Flush()

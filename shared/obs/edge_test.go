@@ -16,8 +16,8 @@ import (
 	"github.com/countersign-run/countersign/shared/obs"
 )
 
-// edge serves one request through the middleware, whose clock moves a quarter of a second with each look, and gives the lines
-// that were logged and the answer.
+// edge serves one request through the middleware, whose clock advances by a quarter of a second at each reading, and
+// returns the logged lines and the answer.
 func edge(t *testing.T, r *http.Request, next http.HandlerFunc) ([]map[string]any, *httptest.ResponseRecorder) {
 	t.Helper()
 	var out bytes.Buffer
@@ -47,7 +47,7 @@ func edge(t *testing.T, r *http.Request, next http.HandlerFunc) ([]map[string]an
 
 func ok(http.ResponseWriter, *http.Request) {}
 
-// Whoever came by TLS is told to come so again, whatever the answer is; nobody else is.
+// Every answer over TLS has Strict-Transport-Security, whatever its status; no other answer has.
 func TestStrictTransportSecurity(t *testing.T) {
 	for name, next := range map[string]http.HandlerFunc{
 		"ok":      ok,
@@ -176,7 +176,7 @@ func TestTraces(t *testing.T) {
 	}
 }
 
-// bearer has a name that Redact would take for the beginning of a token.
+// bearer has a name that Redact takes for the beginning of a token.
 func bearer(v any) { panic(v) }
 
 func TestPanics(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"github.com/countersign-run/countersign/shared/obs"
 )
 
-// logged gives the one line that log writes, as JSON.
+// logged returns the one line that log writes, as JSON.
 func logged(t testing.TB, log func(*slog.Logger)) (line map[string]any, text string) {
 	t.Helper()
 	var out bytes.Buffer
@@ -171,7 +171,7 @@ func TestNobodyForgesAField(t *testing.T) {
 	}
 }
 
-// One line of valid JSON comes out of any input, and no planted token.
+// Any input becomes one line of valid JSON without the planted token.
 func FuzzLine(f *testing.F) {
 	f.Add("message", "key", "value")
 	f.Add("a\nb", "severity", "\u2028\u0000")

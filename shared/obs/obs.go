@@ -1,9 +1,9 @@
-// Package obs is what an operator sees: log lines in the fields of Cloud Logging, a request id and trace ids in each of
-// them, and one line per request at the edge. Nothing private gets through: texts are redacted by the key they stand
-// under and by their look (Redact), in nested groups, errors and messages too. Library code does not log; edges do.
+// Package obs provides logging for operators: lines with the fields of Cloud Logging, a request id and trace ids in
+// each of them, and one line per request at the edge. Private data is redacted: texts by their key and by their form
+// ([Redact]), also in nested groups, errors and messages. Library code does not log; edges do.
 //
-// Traces are passed on, not made: Cloud Run's front end opens the trace, and the log lines carry its ids, so that they
-// stand under the request in Cloud Trace and Cloud Logging.
+// Traces are propagated, not created: Cloud Run's front end starts the trace, and log lines have its ids, so that Cloud
+// Trace and Cloud Logging show them under the request.
 package obs
 
 import (
@@ -20,22 +20,23 @@ import (
 // silent is above all other levels.
 const silent = slog.Level(math.MaxInt32)
 
-// Levels are what LOG_LEVEL may be (contract §3).
+// Levels lists the values of LOG_LEVEL (contract §3).
 var Levels = []string{"silent", "error", "warn", "info", "debug"}
 
 var levels = map[string]slog.Level{
 	"silent": silent, "error": slog.LevelError, "warn": slog.LevelWarn, "info": slog.LevelInfo, "debug": slog.LevelDebug,
 }
 
-// Options say what each line carries.
+// Options configures a logger.
 type Options struct {
 	Level   string // one of Levels; anything else is info
-	Release string // which build runs; empty is BuildRelease()
-	Service string // which function runs (K_SERVICE, or its local name); may be empty
+	Release string // names the build; empty: BuildRelease()
+	Service string // the function (K_SERVICE, or its local name); may be empty
 	Project string // the Google Cloud project, for the trace's full name; may be empty
 }
 
-// New makes a logger that writes one JSON object a line (https://docs.cloud.google.com/logging/docs/structured-logging).
+// New returns a logger that writes one JSON object per line
+// (https://docs.cloud.google.com/logging/docs/structured-logging).
 func New(w io.Writer, o Options) *slog.Logger {
 	if o.Release == "" {
 		o.Release = BuildRelease()
@@ -44,7 +45,7 @@ func New(w io.Writer, o Options) *slog.Logger {
 	return slog.New(&handler{base: base, options: o, nest: func(a []slog.Attr) []slog.Attr { return a }})
 }
 
-// BuildRelease names the commit that the program was built from, or its module version, as the Go tool recorded it.
+// BuildRelease returns the commit that the program was built from, or its module version, as the Go tool recorded it.
 func BuildRelease() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -58,12 +59,12 @@ func BuildRelease() string {
 	return cmp.Or(info.Main.Version, "unknown")
 }
 
-// handler redacts, and adds what the context knows. It nests groups itself, because trace and labels must stand at the
-// top of the line wherever the logger has come to.
+// handler redacts, and adds the attributes of the context. It nests groups itself, because trace and labels must be at
+// the top of the line, whatever groups the logger has.
 type handler struct {
 	base    slog.Handler
 	options Options
-	nest    func([]slog.Attr) []slog.Attr // puts a line's attributes behind those of With and into the groups of WithGroup
+	nest    func([]slog.Attr) []slog.Attr // adds those of With and the groups of WithGroup
 }
 
 func (h *handler) Enabled(ctx context.Context, l slog.Level) bool { return h.base.Enabled(ctx, l) }
@@ -100,12 +101,12 @@ func (h *handler) Handle(ctx context.Context, r slog.Record) error {
 	return h.base.Handle(ctx, line)
 }
 
-// reserved are keys at the top of a line that are not the caller's.
+// reserved holds the top-level keys that a caller must not set.
 var reserved = map[string]bool{
 	slog.TimeKey: true, slog.LevelKey: true, slog.MessageKey: true, slog.SourceKey: true, "severity": true, "message": true, "httpRequest": true,
 }
 
-// context gives what the line's context knows: labels, the trace, and at the end of a request httpRequest.
+// context returns the attributes of the line's context: labels, the trace, and at the end of a request httpRequest.
 func (h *handler) context(ctx context.Context) []slog.Attr {
 	labels := []any{}
 	add := func(name, value string) {
@@ -130,7 +131,7 @@ func (h *handler) context(ctx context.Context) []slog.Attr {
 	return attrs
 }
 
-// rename gives the handler's own fields Cloud Logging's names.
+// rename renames the handler's own fields to Cloud Logging's.
 func rename(groups []string, a slog.Attr) slog.Attr {
 	if len(groups) > 0 {
 		return a

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of one text, in bytes: what is looked at, and what is kept.
+// Bounds of one text, in bytes: the part that is examined, and the part that is kept.
 const (
 	maxRead = 16 << 10
 	maxKept = 8 << 10
@@ -15,8 +15,8 @@ const (
 
 const redacted = "[redacted]"
 
-// secrets are what a token, a key or an address looks like. Each takes everything up to the next white space, so that
-// no tail of a token is left behind; the order matters, because what an earlier one leaves is read by the next.
+// secrets holds the patterns of tokens, keys and addresses. Each matches up to the next white space, so that no tail of
+// a token is left; the order matters, because each is applied to the result of the one before.
 var secrets = []struct {
 	pattern *regexp.Regexp
 	with    string
@@ -32,12 +32,12 @@ var secrets = []struct {
 	{regexp.MustCompile(`(?i)\S*(@|%40)\S*`), redacted},                               // e-mail addresses, and user:password@host without a scheme
 }
 
-// Redact takes from a text what must not be logged: tokens and keys by their look (Google, GitHub, AWS, Slack, JWT, PEM,
-// Bearer), values behind words such as password, passwords in URLs, and e-mail addresses. Control and
-// direction-changing characters become U+FFFD, and a text over 8 KiB is cut. It is the last net, not the first: a text
-// that is known to be private must not come here at all.
+// Redact removes from a text what must not be logged: tokens and keys by their form (Google, GitHub, AWS, Slack, JWT,
+// PEM, Bearer), values after words such as password, passwords in URLs, and e-mail addresses. Control and
+// direction-changing characters become U+FFFD, and a text over 8 KiB is cut. It is a safeguard only: a text that is
+// known to be private must not be logged at all.
 func Redact(s string) string {
-	if len(s) > maxRead { // up to a white space, because half an address does not look like one
+	if len(s) > maxRead { // at white space, because half an address is not recognised
 		s = s[:strings.LastIndexFunc(s[:maxRead], unicode.IsSpace)+1] + "…"
 	}
 	for _, x := range secrets {
@@ -46,7 +46,7 @@ func Redact(s string) string {
 	return strings.Map(printable, Shorten(s, maxKept))
 }
 
-// Shorten cuts a text to n bytes, between two characters, and marks that with an ellipsis.
+// Shorten cuts a text to n bytes, between two characters, and marks the cut with an ellipsis.
 func Shorten(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -57,7 +57,8 @@ func Shorten(s string, n int) string {
 	return s[:n] + "…"
 }
 
-// printable keeps what a terminal and a line reader take for text. Newline and tab stay: JSON escapes them.
+// printable replaces characters that a terminal or a line reader would not show as text. Newline and tab stay: JSON
+// escapes them.
 func printable(r rune) rune {
 	switch {
 	case r == '\n' || r == '\t':
@@ -68,16 +69,16 @@ func printable(r rune) rune {
 	return r
 }
 
-// sensitive are keys whose text is never logged, in lower case and without signs.
+// sensitive holds the keys whose text is never logged, in lower case and without punctuation.
 var sensitive = map[string]bool{
 	"body": true, "subject": true, "to": true, "cc": true, "bcc": true, "from": true, "recipient": true, "recipients": true,
 	"attendees": true, "address": true, "addresses": true, "args": true, "arguments": true, "editedargs": true, "prompt": true,
 	"system": true, "contents": true, "content": true, "text": true, "html": true, "raw": true, "preview": true, "comment": true,
 	"persona": true, "query": true, "params": true, "description": true, "location": true, "displayname": true, "handle": true,
-	"code": true, "state": true, // of an OAuth link; a fault.Code stays, by its type
+	"code": true, "state": true, // of an OAuth link; a fault.Code is kept, by its type
 }
 
-// within are words that make a key sensitive wherever they stand in it.
+// within holds words that make a key sensitive wherever they occur in it.
 var within = []string{"token", "secret", "password", "passwd", "passphrase", "authorization", "cookie", "apikey", "credential", "privatekey", "verifier", "email", "assertion"}
 
 // isSensitive reports whether texts under the key are never logged. Numbers are: token counts are useful and harmless.

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// trace is where a request stands in a distributed trace.
+// trace is the position of a request in a distributed trace.
 type trace struct {
-	id      string // 32 hexadecimal digits; empty where there is no trace
+	id      string // 32 hexadecimal digits; empty if there is no trace
 	span    string // 16 hexadecimal digits, or empty
 	sampled bool
 }
@@ -25,7 +25,7 @@ var (
 
 const maxTraceHeader = 128
 
-// traceOf reads the W3C header, and Google's older one where that is missing or wrong.
+// traceOf reads the W3C header, or Google's older one if that is missing or invalid.
 func traceOf(h http.Header) trace {
 	if t, ok := parseTraceparent(h.Get("traceparent")); ok {
 		return t

@@ -8,10 +8,10 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 )
 
-// maxNested bounds how deep groups are followed; what lies deeper is left out.
+// maxNested bounds the depth of groups; deeper ones are left out.
 const maxNested = 16
 
-// clean redacts attributes by key and by look, within groups and values too.
+// clean redacts attributes by key and by form, also within groups and values.
 func clean(attrs []slog.Attr, secret bool, depth int) []slog.Attr {
 	out := make([]slog.Attr, 0, len(attrs))
 	for _, a := range attrs {
@@ -43,10 +43,10 @@ func cleanText(s string, secret bool) string {
 	return Redact(s)
 }
 
-// cleanAny turns any other value into what JSON makes of it, and redacts that.
+// cleanAny converts any other value to JSON's types, and redacts the result.
 func cleanAny(v any, secret bool) (out any) {
 	defer func() {
-		if recover() != nil { // a method of a nil pointer, say: a log line must not end a request
+		if recover() != nil { // for example a method of a nil pointer: a log line must not fail a request
 			out = fmt.Sprintf("[%T cannot be logged]", v)
 		}
 	}()
@@ -55,7 +55,7 @@ func cleanAny(v any, secret bool) (out any) {
 		return nil
 	case slog.Level: // the handler's own
 		return v
-	case fault.Code: // ours, whatever key it stands under
+	case fault.Code: // kept, whatever its key is
 		return Redact(string(v))
 	case error:
 		return cleanText(v.Error(), secret)
