@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Absent skips the test for want of a real part, or fails it where all parts are required.
+// Absent skips the test because a real part is missing, or fails it if all parts are required.
 func Absent(t *testing.T, part string) {
 	t.Helper()
 	if os.Getenv("REQUIRE_ALL") == "1" {
@@ -21,14 +21,14 @@ func Absent(t *testing.T, part string) {
 	t.Skipf("%s is absent", part)
 }
 
-// Browser is Node, Chromium and the folder that playwright-core is installed in.
+// A Browser is Node, Chromium and the folder that playwright-core is installed in.
 type Browser struct {
 	t              *testing.T
 	node, chromium string
 	libs           string
 }
 
-// New finds the browser and its driver. The modules named, besides playwright-core, have to be installed beside it.
+// New finds the browser and its driver. The named modules must be installed beside playwright-core.
 func New(t *testing.T, modules ...string) *Browser {
 	t.Helper()
 	b := &Browser{t: t, node: Node(t), chromium: findChromium()}
@@ -39,7 +39,7 @@ func New(t *testing.T, modules ...string) *Browser {
 	return b
 }
 
-// Node is the path of node.
+// Node returns the path of node.
 func Node(t *testing.T) string {
 	t.Helper()
 	node, err := exec.LookPath("node")
@@ -49,7 +49,7 @@ func Node(t *testing.T) string {
 	return node
 }
 
-// Modules is the folder whose node_modules has the modules named.
+// Modules returns the folder whose node_modules has the named modules.
 func Modules(t *testing.T, names ...string) string {
 	t.Helper()
 	libs := os.Getenv("PLAYWRIGHT_DIR")
@@ -70,7 +70,8 @@ func findChromium() string {
 	return ""
 }
 
-// Run passes when the script does. For each line "restart" that it says, restart is called and a line is sent back.
+// Run fails the test if the script fails. For each line "restart" that the script prints, restart is called and a line
+// is sent back.
 func (b *Browser) Run(ctx context.Context, script, url string, restart func()) {
 	b.t.Helper()
 	cmd := exec.CommandContext(ctx, b.node, script)

@@ -49,7 +49,7 @@ type Config struct {
 	VertexLocation string // VERTEX_AI_LOCATION; set where VertexProject is
 	VertexEndpoint string // VERTEX_AI_ENDPOINT; empty is the location's
 	Persona        string // PERSONA: instructions beside the policy's; at most 8 KiB, may be empty
-	SystemPrompt   string // systemPrompt of the file: precedes the agent's own instructions; empty if Persona is set
+	SystemPrompt   string // systemPrompt of the file: precedes the agent's instructions; empty with Persona
 
 	// Store and queue.
 	Store             string // STORE: embedded or firestore
@@ -64,17 +64,17 @@ type Config struct {
 	// Who may call.
 	AuthIssuer         string   // AUTH_ISSUER
 	AuthAudience       string   // AUTH_AUDIENCE
-	WebClientID        string   // WEB_CLIENT_ID: the console's public client at the issuer; empty if users do not sign in there
-	WebAPIURL          string   // WEB_API_URL: the API's URL, perhaps with {function}; empty: the console's origin
+	WebClientID        string   // WEB_CLIENT_ID: the console's public client; empty: no sign-in there
+	WebAPIURL          string   // WEB_API_URL, with {function} or without; empty: the console's origin
 	PushIssuer         string   // PUSH_ISSUER; empty is Google
 	PushAudience       string   // PUSH_AUDIENCE
 	PushServiceAccount string   // PUSH_SERVICE_ACCOUNT: one exact address
 	PushVerifiedBy     string   // PUSH_VERIFIED_BY: app or platform
-	PushSubscription   string   // PUSH_SUBSCRIPTION: projects/P/subscriptions/S; empty: any with the account's token
+	PushSubscription   string   // PUSH_SUBSCRIPTION: projects/P/subscriptions/S; empty: any
 	AllowedDomains     []string // AUTH_ALLOWED_DOMAINS: of users' verified e-mail addresses; empty: any
 	AllowedOrigins     []string // ALLOWED_ORIGINS: exact origins of web apps, each once
 	PublicURL          string   // PUBLIC_URL: the address that browsers see, without a slash at its end
-	ChatKey            Secret   // CHAT_KEY: signs the histories that pages keep; empty, but not on Cloud Run: a key in DataDir
+	ChatKey            Secret   // CHAT_KEY: signs pages' histories; empty, but not on Cloud Run: a key in DataDir
 
 	// Declared actions.
 	Actions   string // ACTIONS: the folder that declares them; empty where there are none

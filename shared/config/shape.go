@@ -37,7 +37,7 @@ var (
 	isKMSKey       = matches(`^(gcp-kms://)?projects/[^/\s*]+/locations/[^/\s*]+/keyRings/[^/\s*]+/cryptoKeys/[^/\s*]+$`)
 	isRelease      = upTo(64, matches(`^[A-Za-z0-9][A-Za-z0-9._+-]*$`))
 	isAccount      = unlessFiller(matches(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+$`))
-	isExact        = unlessFiller(upTo(512, matches(`^[^\s*,;"'<>]+$`))) // an audience: compared byte by byte, so not a pattern or a list
+	isExact        = unlessFiller(upTo(512, matches(`^[^\s*,;"'<>]+$`))) // an audience, not a pattern or a list
 	isDomain       = upTo(253, matches(`^([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+[a-z0-9]([a-z0-9-]*[a-z0-9])?$`))
 	isHostPort     = matches(`^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}$`)
 	isKey          = upTo(512, matches(`^[!-~]+$`)) // what fits in an HTTP header

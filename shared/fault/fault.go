@@ -94,14 +94,14 @@ func Invalid(field, format string, args ...any) *Error {
 // for both.
 func NotFound() *Error { return New(Auth, CodeNotFound, "There is no such thing, or it is not yours.") }
 
-// Because adds the cause, which is logged and never shown.
+// Because returns a copy of e with the cause err, which is logged and never shown.
 func (e *Error) Because(err error) *Error {
 	c := *e
 	c.Err = err
 	return &c
 }
 
-// After adds the time after which a retry makes sense.
+// After returns a copy of e with the time after which a retry makes sense.
 func (e *Error) After(d time.Duration) *Error {
 	c := *e
 	c.RetryAfter = d

@@ -10,10 +10,10 @@ import (
 	"testing"
 )
 
-// starters are packages whose use starts goroutines, besides a go statement of the package's own.
+// starters lists the packages whose use starts goroutines; a package's own go statements count too.
 var starters = []string{"net/http/httptest", "os/exec", "/scripts/dev", "/scripts/emulators", "/scripts/world", "/shared/app", "/shared/queue/embedded", "/shared/store/embedded"}
 
-// TestEveryPackageIsAsked holds that the tests of each package that starts goroutines, or a server, end in Main.
+// TestEveryPackageIsAsked checks that the tests of each package that starts goroutines, or a server, end in [Main].
 func TestEveryPackageIsAsked(t *testing.T) {
 	tested, starts, asked := map[string]bool{}, map[string]string{}, map[string]bool{}
 	err := filepath.WalkDir("../..", func(path string, _ fs.DirEntry, err error) error {

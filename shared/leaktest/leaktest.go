@@ -1,5 +1,4 @@
-// Package leaktest ends the tests of a package with the question whether a goroutine is left: whatever a test starts, its
-// end has to stop.
+// Package leaktest checks after the tests of a package that no goroutine is left: a test must stop all that it started.
 package leaktest
 
 import (
@@ -11,8 +10,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// Main runs the tests, ends what they had in common, and fails them where a goroutine is left even so. It is called by
-// TestMain and does not return.
+// Main runs the tests, calls ends to stop what they shared, and fails if a goroutine is left. It is called by TestMain
+// and does not return.
 func Main(m *testing.M, ends ...func() error) {
 	code := m.Run()
 	for _, end := range ends {
@@ -20,7 +19,7 @@ func Main(m *testing.M, ends ...func() error) {
 			code = failed("what the tests had in common does not end: %v", err)
 		}
 	}
-	http.DefaultClient.CloseIdleConnections() // they wait to be used again, which is what they are for
+	http.DefaultClient.CloseIdleConnections() // idle connections are not leaks
 	if err := goleak.Find(); err != nil && code == 0 {
 		code = failed("a goroutine outlives the tests: %v", err)
 	}

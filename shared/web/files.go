@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// types are the media types of the files; a machine's own table may differ.
+// types holds the media types of the files; the machine's own table may differ.
 var types = map[string]string{
 	".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",
 	".svg": "image/svg+xml", ".json": "application/json; charset=utf-8",
 }
 
-// files are what is served, each by its exact path.
+// files holds the served files by their exact paths.
 type files map[string]file
 
 type file struct {
@@ -51,11 +51,11 @@ func load(from fs.FS, prefix string) (files, error) {
 	return all, err
 }
 
-// page reports whether a browser shows the file by itself.
+// page reports whether the file is an HTML page.
 func (f file) page() bool { return f.kind == types[".html"] }
 
-// serve sends the file, or says that the browser has it already: it asks each time, so that a new release shows at once.
-// A page is sent each time, because its policy may change without it.
+// serve sends the file, or answers that the browser's copy is current: browsers revalidate each time, so that a new
+// release is shown at once. A page is always sent, because its policy may change while the file does not.
 func (f file) serve(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", f.kind)

@@ -20,15 +20,15 @@ const (
 	discoveryTime = 5 * time.Second
 	discoverySize = 64 << 10
 	discoveryKept = time.Hour
-	failureKept   = 5 * time.Second // so that an issuer that is away holds up one request, and not each
+	failureKept   = 5 * time.Second // so that an unreachable issuer delays one request, not all
 )
 
-// google serves ID tokens to public web clients at its authorization endpoint alone: its token endpoint asks web
-// clients for a secret (https://developers.google.com/identity/openid-connect/openid-connect).
+// google issues ID tokens to public web clients at its authorization endpoint only: its token endpoint requires a
+// secret of web clients (https://developers.google.com/identity/openid-connect/openid-connect).
 const google = "https://accounts.google.com"
 
-// endpoints are where a browser goes to sign in, and how it gets its ID token there: "code" is the authorization code
-// with PKCE, "id_token" the token itself in the answer's fragment.
+// endpoints holds the URLs at which a browser signs in, and the way it gets its ID token there: "code" is the
+// authorization code with PKCE, "id_token" the token itself in the answer's fragment.
 type endpoints struct {
 	Flow          string `json:"flow"`
 	Authorization string `json:"authorizationEndpoint"`
@@ -42,7 +42,7 @@ type issuer struct {
 
 	mu    sync.Mutex
 	known *endpoints
-	err   error // or why they are not known
+	err   error // or why the endpoints are not known
 	until time.Time
 }
 
@@ -62,7 +62,7 @@ func (i *issuer) endpoints(ctx context.Context) (*endpoints, error) {
 	if time.Now().Before(i.until) {
 		return i.known, i.err
 	}
-	i.known, i.err = i.discover(context.WithoutCancel(ctx)) // others wait for it, too
+	i.known, i.err = i.discover(context.WithoutCancel(ctx)) // other requests wait for it, too
 	kept := discoveryKept
 	if i.err != nil {
 		kept = failureKept

@@ -1,6 +1,6 @@
 // Package web serves what browsers load: the console at "/", the chat widget's files below "/widget/", and the public
-// configuration that the console starts from. It keeps nothing, reads nothing of anybody's, and knows no secret: whatever
-// the console shows it asks the API for, with its user's own token.
+// configuration that the console starts from. It stores nothing, reads no user data, and has no secret: the console
+// requests all that it shows from the API, with its user's own token.
 package web
 
 import (
@@ -20,29 +20,29 @@ import (
 //go:embed site
 var embedded embed.FS
 
-// Options say what is served.
+// Options configures a [Site].
 type Options struct {
 	Release string // of the build
-	APIBase string // where the API is, without a slash at its end, with {function} where each has its own address; empty for the console's own origin
-	Local   bool   // the local server, which has a mailbox to look at
+	APIBase string // the API's URL without a final slash, perhaps with {function}; empty: the console's origin
+	Local   bool   // on the local server, which has a mailbox
 
-	// Users sign in at this issuer as this public client. Where there is no client, the local server signs them in.
+	// Users sign in at this issuer as this public client. Without a client, the local server signs them in.
 	Issuer, ClientID string
 	LocalUsers       bool
-	Client           *http.Client // asks the issuer for its endpoints; nil is one with a time limit
+	Client           *http.Client // for the issuer's endpoints; nil: one with a timeout
 
-	Widget fs.FS // the chat widget's files; nil where there are none
+	Widget fs.FS // the chat widget's files; nil: none
 }
 
-// Site serves it all. It is safe for concurrent use.
+// A Site serves the console, the widget and the configuration. It is safe for concurrent use.
 type Site struct {
 	options Options
-	issuer  *issuer // nil where there is no client
+	issuer  *issuer // nil without a client
 	console files
 	widget  files
 }
 
-// New reads the files.
+// New reads the files and returns a Site.
 func New(o Options) (*Site, error) {
 	s := &Site{options: o}
 	if o.ClientID != "" {
@@ -62,7 +62,7 @@ func New(o Options) (*Site, error) {
 	return s, err
 }
 
-// ServeHTTP answers GET and HEAD for exactly the paths that there are.
+// ServeHTTP answers GET and HEAD for exactly the known paths.
 func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Referrer-Policy", "no-referrer")
@@ -79,7 +79,7 @@ func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// find gives what answers at the path, or nil.
+// find returns the handler for the path, or nil.
 func (s *Site) find(path string) http.HandlerFunc {
 	switch path {
 	case "/config.json":
@@ -96,8 +96,8 @@ func (s *Site) find(path string) http.HandlerFunc {
 	return nil
 }
 
-// policy is what the console's pages may do: nothing but its own files runs, no frame holds them, no string becomes
-// markup. They speak to the API, and to the issuer that signs their user in.
+// policy returns the Content-Security-Policy of the console's pages: they run only the console's own files, cannot be
+// framed, and cannot turn strings into markup. They may connect to the API, and to the issuer that signs their user in.
 func (s *Site) policy(r *http.Request, f file) string {
 	if !f.page() {
 		return "default-src 'none'; frame-ancestors 'none'"
@@ -105,7 +105,7 @@ func (s *Site) policy(r *http.Request, f file) string {
 	connect := []string{"'self'"}
 	connect = append(connect, apiOrigins(s.options.APIBase)...)
 	if s.issuer != nil {
-		if e, err := s.issuer.endpoints(r.Context()); err == nil && origin(e.Token) != "" { // the console says what is wrong
+		if e, err := s.issuer.endpoints(r.Context()); err == nil && origin(e.Token) != "" { // the console shows an error
 			connect = append(connect, origin(e.Token))
 		}
 	}
@@ -113,7 +113,7 @@ func (s *Site) policy(r *http.Request, f file) string {
 		"; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 }
 
-// own are the headers of the console's files.
+// own sets the headers of the console's files.
 func (s *Site) own(h http.Header, policy string) {
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Frame-Options", "DENY")
@@ -122,14 +122,14 @@ func (s *Site) own(h http.Header, policy string) {
 	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
 }
 
-// foreign are the headers of the widget's files, which pages of any origin load.
+// foreign sets the headers of the widget's files, which pages of any origin load.
 func foreign(h http.Header) {
 	h.Set("Access-Control-Allow-Origin", "*")
 	h.Set("Cross-Origin-Resource-Policy", "cross-origin")
 	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 }
 
-// functions are those that the console calls.
+// functions lists the functions that the console calls.
 var functions = []string{"stream", "approvals-pending", "approvals-resolve", "runs", "threads", "audit", "allowlist", "connections"}
 
 func apiOrigins(base string) (origins []string) {
@@ -153,7 +153,7 @@ func origin(address string) string {
 	return u.Scheme + "://" + u.Host
 }
 
-// configuration is what GET /config.json answers. All of it is public.
+// configuration is the body of GET /config.json. All of it is public.
 type configuration struct {
 	Release string `json:"release"`
 	APIBase string `json:"apiBase"`
@@ -161,7 +161,7 @@ type configuration struct {
 	SignIn  signIn `json:"signIn"`
 }
 
-// signIn says how users sign in: "local" by the local server, "redirect" at an issuer, "none" where neither is configured.
+// signIn is how users sign in: "local" at the local server, "redirect" at an issuer, "none" if neither is configured.
 type signIn struct {
 	Kind     string `json:"kind"`
 	Issuer   string `json:"issuer,omitempty"`
@@ -218,5 +218,5 @@ func reply(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(data, '\n')) // a client that went away is no failure of ours
+	_, _ = w.Write(append(data, '\n')) // a client that disconnected is not an error of the server
 }

@@ -72,8 +72,8 @@ func TestThePolicyNamesTheAPIAndTheIssuer(t *testing.T) {
 	}
 }
 
-// TestThePolicyNamesEachFunction holds the functions that the console may reach to the API's own table, and to the paths in
-// the console's files.
+// TestThePolicyNamesEachFunction compares the functions that the console may reach with the API's own table, and with
+// the paths in the console's files.
 func TestThePolicyNamesEachFunction(t *testing.T) {
 	s := site(t, web.Options{APIBase: "https://agent-{function}-1.run.app"})
 	csp := get(s, "GET", "/").Header().Get("Content-Security-Policy")
@@ -89,7 +89,7 @@ func TestThePolicyNamesEachFunction(t *testing.T) {
 			}
 		}
 	}
-	delete(asked, "run") // the beginning of the stream's path
+	delete(asked, "run") // a prefix of the stream's path
 	if !maps.Equal(reached, asked) {
 		t.Errorf("the policy names %v, the files ask %v", reached, asked)
 	}
@@ -115,7 +115,7 @@ func mentions(t *testing.T, path string) bool {
 	return false
 }
 
-// TestAnIssuerThatIsAwayIsAskedOnce holds that it does not hold up every file of the console.
+// TestAnIssuerThatIsAwayIsAskedOnce checks that an unreachable issuer does not delay every file of the console.
 func TestAnIssuerThatIsAwayIsAskedOnce(t *testing.T) {
 	asked := 0
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -173,7 +173,7 @@ func TestAnUnchangedFileIsNotSentAgain(t *testing.T) {
 	}
 }
 
-// discovery is an issuer that publishes this; ISSUER in it is its address.
+// discovery starts an issuer that publishes document, with its URL in place of ISSUER, and returns the URL.
 func discovery(t *testing.T, document string) string {
 	t.Helper()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -220,7 +220,7 @@ func TestTheConfigurationSaysHowToSignIn(t *testing.T) {
 	}
 }
 
-// What the policy forbids must not be in the files at all, since the browser would refuse it without a word to the user.
+// The files must not contain what the policy forbids, since the browser would block it without telling the user.
 func TestTheFilesHoldNoInlineCodeAndMakeNoMarkup(t *testing.T) {
 	markup := regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|DOMParser|createContextualFragment`)
 	inline := regexp.MustCompile(`(?i)<script(?:\s[^>]*)?>[^<]|\son\w+\s*=|\sstyle\s*=|<style|javascript:|https?://`)

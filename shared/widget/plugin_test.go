@@ -16,7 +16,7 @@ import (
 	"github.com/countersign-run/countersign/shared/browsertest"
 )
 
-// The plugin for jay-stack is read by our own loader too; nobody carries its actions out here.
+// The plugin for jay-stack is also read by this project's loader; its actions have no handlers here.
 func TestThePluginsFilesAreRead(t *testing.T) {
 	r, err := action.Open("gemini-agent", action.Options{})
 	if err != nil {
@@ -36,8 +36,8 @@ func TestThePluginsFilesAreRead(t *testing.T) {
 	}
 }
 
-// held has the framework's own packages read the files, write their types, and run the actions. Those of its packages that the
-// registry does not serve stand there empty: nothing of them is called.
+// held makes the framework's own packages read the files, generate their types, and run the actions. Packages that the
+// registry does not serve are empty stubs: none of their functions is called.
 const held = `
 import fs from 'node:fs';
 import { register, createRequire } from 'node:module';
@@ -136,7 +136,7 @@ func TestThePluginIsHeldByItsFramework(t *testing.T) {
 	}
 }
 
-// The component and the actions have the types that the framework and the contract give them.
+// The component and the actions have the types that the framework and the contract require.
 func TestThePluginsTypes(t *testing.T) {
 	node := browsertest.Node(t)
 	jay := os.Getenv("JAY_DIR")

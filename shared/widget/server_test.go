@@ -24,8 +24,8 @@ type turn struct {
 	say    string
 	calls  []object
 	status int  // of an error, the first time
-	hold   bool // says a part and then nothing until the client leaves
-	plain  bool // answers by JSON though a stream is asked for
+	hold   bool // sends a part and then nothing until the client disconnects
+	plain  bool // answers with JSON though a stream is requested
 	broken bool // ends the stream in the middle
 }
 
@@ -33,7 +33,7 @@ func use(name string, args object) object {
 	return object{"id": "call-" + name, "name": name, "args": args, "category": "page-automation"}
 }
 
-// scripts are what the server answers, by the message that begins it.
+// scripts holds the server's answers, by the message that begins them.
 var scripts = map[string][]turn{
 	"hello":  {{say: "Hello **you**, see [the shop](https://shop.example/mugs) and `code`.\n\n- one\n- two"}},
 	"json":   {{say: "By JSON.", plain: true}},
@@ -64,7 +64,7 @@ var scripts = map[string][]turn{
 	"loop":   {{calls: []object{use("toggle-gift", object{"checked": true})}}},
 }
 
-// oddRef is the name that a page gives to one of its buttons.
+// oddRef is the name of one of the page's buttons.
 const oddRef = "<img src=x onerror=document.title='owned'>\u202e"
 
 func asked(name string) object {
@@ -80,7 +80,8 @@ func asked(name string) object {
 	}}
 }
 
-// chatServer speaks the wire contract as the scripts say, and keeps what was wrong or secret in what it was sent.
+// chatServer implements the HTTP contract with the scripted answers, and records what was wrong or secret in the
+// requests.
 type chatServer struct {
 	sync.Mutex
 	url       string
@@ -88,7 +89,7 @@ type chatServer struct {
 	results   []object
 	pageState object // of the newest request
 	failed    map[string]bool
-	messages  map[string]string // what each id of a message was used for
+	messages  map[string]string // the message of each message id
 	lost      map[string]string // the ids of messages whose answer was an error
 	runs      map[string]string
 	resolved  []object
@@ -148,7 +149,7 @@ func (s *chatServer) chat(w http.ResponseWriter, r *http.Request) {
 	s.Lock()
 	s.region, s.pageState = in.TimeZone+" "+in.Locale, in.PageState
 	s.Unlock()
-	if in.TimeZone == "Antarctica/Troll" { // which this server has never heard of
+	if in.TimeZone == "Antarctica/Troll" { // unknown to this server
 		reply(w, 400, object{"ok": false, "error": object{"class": "ValidationError", "code": "invalid", "message": "there is no such time zone", "field": "timeZone", "requestId": "r"}})
 		return
 	}
@@ -283,7 +284,7 @@ func (s *chatServer) resolve(w http.ResponseWriter, r *http.Request) {
 	reply(w, 200, object{"ok": true, "runId": id, "status": "executing"})
 }
 
-// run is done the second time that it is asked for after the decision, or once it has expired.
+// run answers that the run has ended at the second request after the decision, or after it has expired.
 func (s *chatServer) run(w http.ResponseWriter, r *http.Request) {
 	s.Lock()
 	defer s.Unlock()
@@ -319,7 +320,7 @@ func reply(w http.ResponseWriter, status int, body object) {
 	line(w, body)
 }
 
-// line writes one line of JSON; a client that has left does not read it.
+// line writes one line of JSON, and ignores a client that has disconnected.
 func line(w http.ResponseWriter, body object) {
 	if json.NewEncoder(w).Encode(body) == nil {
 		w.(http.Flusher).Flush()

@@ -1,5 +1,5 @@
-// Package widget holds the chat for any web page, and the automation that lets it use the page: plain modules that a
-// server of static files hands out.
+// Package widget provides the chat for any web page, and the automation with which it uses the page: plain JavaScript
+// modules for a static file server.
 package widget
 
 import (
@@ -12,9 +12,8 @@ import (
 //go:embed site/*.js
 var embedded embed.FS
 
-// Files are gemini-chat.js, automation.js and the modules that they import, without a folder above them. Pages load them
-// without indentation and without the comments that have lines of their own, which are a fifth of them; each line keeps its
-// number.
+// Files returns gemini-chat.js, automation.js and the modules that they import, at the root. Indentation, and comments
+// on lines of their own, a fifth of the bytes, are removed; each line keeps its number.
 func Files() fs.FS {
 	site, err := fs.Sub(embedded, "site")
 	if err != nil {
@@ -23,7 +22,7 @@ func Files() fs.FS {
 	return bare{site}
 }
 
-// comment is a comment with nothing else in its lines.
+// comment matches a comment with nothing else in its lines.
 var comment = regexp.MustCompile(`(?m)^[ \t]*(?://.*|/\*\*(?:[^*]|\*[^/])*\*/)[ \t]*$`)
 
 var indentation = regexp.MustCompile(`(?m)^[ \t]+`)

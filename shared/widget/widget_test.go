@@ -16,8 +16,8 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// TestWidget uses the chat in Chromium on a page of somebody else, under a strict policy (testdata/widget.mjs).
-// SCREENSHOT_DIR, when set, gets the pictures.
+// TestWidget uses the chat in Chromium on a page of another origin, under a strict policy (testdata/widget.mjs). If
+// SCREENSHOT_DIR is set, screenshots are written there.
 func TestWidget(t *testing.T) {
 	browser := browsertest.New(t, "axe-core")
 	server := newServer(t)
@@ -31,7 +31,7 @@ func TestWidget(t *testing.T) {
 	}
 }
 
-// TestSize counts what a page loads: each module and what it imports stay below 40 KB.
+// TestSize checks the bytes that a page loads: each module with its imports is smaller than 40 KB.
 func TestSize(t *testing.T) {
 	const most = 40 * 1024
 	for _, name := range []string{"gemini-chat.js", "automation.js"} {
@@ -48,7 +48,7 @@ func TestSize(t *testing.T) {
 
 var imported = regexp.MustCompile(`(?m)^(?:import|export) [^;]*?from '\./([^']+)'`)
 
-// loaded is the size of a module and of those that it imports.
+// loaded returns the sizes of a module and of those that it imports.
 func loaded(t *testing.T, name string, seen map[string]bool) []int {
 	t.Helper()
 	if seen[name] {
@@ -66,7 +66,7 @@ func loaded(t *testing.T, name string, seen map[string]bool) []int {
 	return sizes
 }
 
-// TestTypes has TypeScript check what the comments of the modules say.
+// TestTypes checks the types in the modules' comments with TypeScript.
 func TestTypes(t *testing.T) {
 	compiler := filepath.Join(browsertest.Modules(t, "typescript"), "node_modules", "typescript", "bin", "tsc")
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

@@ -1,11 +1,11 @@
-// Requests to the API, and its errors in words.
+// Requests to the API, and the messages of its errors.
 
 import { config } from './config.js';
 import { user } from './session.js';
 import { renew } from './signin.js';
 import { working } from './working.js';
 
-/** ApiError is an answer that says no. */
+/** ApiError is an error answer of the API. */
 export class ApiError extends Error {
   /** @param {number} status @param {{code?: string, message?: string, field?: string, requestId?: string}} [error] */
   constructor(status, error = {}) {
@@ -34,7 +34,7 @@ function words(status, { code, message, field, requestId }) {
 }
 
 /**
- * send makes one request as the user. A token that has run out is renewed once, where that needs nobody.
+ * send makes one request as the user. An expired token is renewed once, if that needs no user.
  * @param {string} method @param {string} path
  * @param {{body?: any, key?: string, signal?: AbortSignal, credentials?: RequestCredentials}} [options]
  */
@@ -56,7 +56,7 @@ function address(path) {
   return config().apiBase.replace('{function}', name) + path;
 }
 
-// runOut tells whether it is the sign-in that was refused, and not something that the user lacks.
+// runOut reports whether the sign-in was refused, and not a permission of the user.
 async function runOut(res) {
   if (res.status !== 401) return false;
   const body = await res.clone().json().catch(() => ({}));
@@ -73,7 +73,7 @@ export async function reach(url, init) {
   }
 }
 
-/** read gives the JSON of an answer, or throws what it says. @param {Response} res @returns {Promise<any>} */
+/** read returns the JSON of an answer, or throws its error. @param {Response} res @returns {Promise<any>} */
 export async function read(res) {
   let body;
   try {
@@ -86,16 +86,16 @@ export async function read(res) {
   return body;
 }
 
-/** call makes a request and gives its JSON. @param {string} method @param {string} path @param {Parameters<typeof send>[2]} [options] @returns {Promise<any>} */
+/** call makes a request and returns its JSON. @param {string} method @param {string} path @param {Parameters<typeof send>[2]} [options] @returns {Promise<any>} */
 export const call = (method, path, options) => working(async () => read(await send(method, path, options)));
 
 /** local reads what is of this machine alone, such as the mailbox. @param {string} path @returns {Promise<any>} */
 export const local = (path) => working(async () => read(await reach(path)));
 
-const silence = 45000; // ms without a line, where the server sends one every 15 s: the line is dead
+const silence = 45000; // ms without a line; the server sends one every 15 s, so the connection is dead
 
 /**
- * lines gives the objects of an NDJSON answer as they come. It ends when the line is cut, too: the caller knows by the
+ * lines yields the objects of an NDJSON answer as they arrive. It also ends when the connection is cut: the caller knows by the
  * last object whether there was more to come.
  * @param {Response} res @param {AbortSignal} [signal]
  */
@@ -112,11 +112,11 @@ export async function* lines(res, signal) {
       for (const p of parts) if (p.trim()) yield JSON.parse(p);
     }
   } finally {
-    reader.cancel().catch(() => {}); // nobody waits for the rest
+    reader.cancel().catch(() => {}); // the rest is not needed
   }
 }
 
-// next takes a line that was cut, or has gone silent, for one that has ended.
+// next treats a connection that was cut, or is silent, as ended.
 async function next(reader, signal) {
   let timer;
   const dead = new Promise((end) => { timer = setTimeout(end, silence, { done: true }); });

@@ -1,4 +1,4 @@
-// The console: who is here, where they are, and what belongs around every view.
+// The console: the user, the current view, and the frame around every view.
 
 import { Lost, reach, read } from './api.js';
 import { audit } from './audit.js';
@@ -37,7 +37,7 @@ let leave = new AbortController();
 let title = '';
 let waiting = '';
 
-/** show leaves the view that is there for the one that the address names. @param {boolean} moved whether somebody moved here */
+/** show replaces the view by the one that the address names. @param {boolean} moved whether the user navigated here */
 function show(moved) {
   leave.abort();
   leave = new AbortController();
@@ -67,10 +67,10 @@ function menu(open) {
   byId('menu').setAttribute('aria-expanded', String(open));
 }
 
-/** notice says above every view what stands in the way of all of them. */
+/** notice shows, above every view, a problem that affects all of them. */
 function notice(words, ...beside) {
   const now = byId('notice');
-  if (words && now.firstElementChild?.textContent === words) return; // it is said already, and may have the focus
+  if (words && now.firstElementChild?.textContent === words) return; // already shown, and may have the focus
   now.hidden = !words;
   now.replaceChildren(...(words ? [el('span', {}, words), ...beside] : []));
 }
@@ -140,7 +140,7 @@ function listen() {
     pending.changed();
   });
   signin.onExpired(() => notice('Your sign-in has run out. What you typed is kept.', button('Sign in again', () => signin.leave(), 'primary small')));
-  // Approvals lapse, and other windows decide: look again now and then.
+  // Approvals expire, and other windows decide: reload now and then.
   setInterval(() => user.get() && !document.hidden && navigator.onLine && pending.changed(), 15000);
 }
 
@@ -159,7 +159,7 @@ async function begin() {
     gate(enter, err);
     return;
   }
-  // A reload that was under way when a question became a conversation comes back without its address.
+  // A reload that began before the question had a conversation has no address of it.
   if (begun.get() && /^#?\/?$/.test(location.hash)) history.replaceState(null, '', `#/t/${begun.get()}`);
   enter();
 }

@@ -1,4 +1,4 @@
-// The audit: what was asked, decided, begun and done, for one run with its chain of hashes checked, or for all.
+// The audit: what was requested, decided, started and done, for one run with its chain of hashes checked, or for all.
 
 import { call } from './api.js';
 import { verify } from './chain.js';
@@ -14,7 +14,7 @@ const kinds = {
   deletion: 'A deletion was begun', deleted: 'A deletion is complete', exported: 'Everything kept was handed out',
 };
 
-// ofRun tells a run's chain from the user's own.
+// ofRun reports whether id is a run's chain and not the user's own.
 const ofRun = (id) => !id.startsWith('user-');
 
 /** @param {HTMLElement} main @param {string} runId empty for all runs @param {AbortSignal} signal */
@@ -60,8 +60,8 @@ export async function audit(main, runId, signal) {
   await (runId ? one() : newest());
 }
 
-// chain reads all entries of a run. A run that goes on may seal more between two pages: the newest head counts, and is
-// read again where entries have overtaken it.
+// chain reads all entries of a run. A live run may add more between two pages: the newest head counts, and is read
+// again if entries are newer.
 async function chain(runId, signal) {
   for (let again = 2; ; again--) {
     const entries = [];

@@ -1,4 +1,4 @@
-// The card of something that waits for its user: what exactly is to be done, why they are asked, and the decisions.
+// The card of a call that waits for its user: what exactly will be done, why approval is needed, and the decisions.
 
 import { call } from './api.js';
 import { button, busy, el, say, trouble } from './dom.js';
@@ -11,12 +11,12 @@ import { moved, still } from './still.js';
 import { when } from './time.js';
 import { decided, decisions, toolIcon, toolName } from './words.js';
 
-/** version names exactly what a card shows. @param {any} a an approval as the API gives it */
+/** version names exactly what a card shows. @param {any} a an approval as the API returns it */
 export const version = (a) => `${a.approvalId}.${String(a.argsHash).slice(0, 16)}`;
 
 /**
  * card makes the card.
- * @param {any} a an approval as the API gives it
+ * @param {any} a an approval as the API returns it
  * @param {(run: any) => void} done is given the run after a decision
  */
 export function card(a, done) {
@@ -89,16 +89,16 @@ export function card(a, done) {
 
 const shown = ['approve_once', 'approve_with_edits', 'approve_and_always_allow_recipient', 'reject', 'confirm_done', 'start_new'];
 
-// choices are the decisions that fit, the plain yes first. To allow always needs somebody who is addressed.
+// choices returns the possible decisions, the plain yes first. "Always allow" needs a recipient.
 function choices(a) {
   const reaches = ['to', 'cc', 'bcc', 'attendees'].some((name) => a.args?.[name]?.length > 0);
   return shown.filter((d) => a.decisions?.includes(d) && (d !== 'approve_and_always_allow_recipient' || reaches));
 }
 
-// long is a text in a box that scrolls, by the keyboard too.
+// long returns a text in a box that scrolls, also by keyboard.
 const long = (f) => el('div', { class: 'long', tabindex: 0, role: 'group', 'aria-label': f.label }, f.value);
 
-// own is the moment of a field by the reader's clock, where that is another.
+// own returns the time of a field by the reader's clock, if that differs.
 function own(f, timeZone) {
   const words = ownClock(f.at, timeZone);
   return words && el('span', { class: 'own quiet' }, 'By your clock: ', el('time', { datetime: f.at }, words));

@@ -1,5 +1,5 @@
 // Checking a run's audit chain in the browser: each entry's SHA-256 over its canonical JSON (RFC 8785) without its own
-// hash, which holds the hash of the entry before; the last is the head that stands in the run's document.
+// hash, but with the hash of the entry before. The last hash is the head in the run's document.
 
 /** canonical writes JSON as RFC 8785 has it. @param {any} v @returns {string} */
 export function canonical(v) {

@@ -1,4 +1,4 @@
-// A conversation: what was said, and below each request the run that answers it.
+// A conversation: its messages, and below each request the run that answers it.
 
 import { call, passing } from './api.js';
 import { config } from './config.js';
@@ -86,7 +86,7 @@ class Conversation {
     }
   }
 
-  // merge puts a page among those that are there. Where the page does not reach them, it replaces them.
+  // merge adds a page to the loaded messages. A page that does not overlap them replaces them.
   #merge(page, before) {
     const [first, last] = [page[0]?.seq ?? 0, page.at(-1)?.seq ?? 0];
     const older = this.#messages.filter((m) => m.seq < first);
@@ -96,7 +96,7 @@ class Conversation {
     this.#messages = [...(joins ? older : []), ...page, ...newer];
   }
 
-  // follow takes up the newest runs: those that go on, and those that did something.
+  // follow shows the newest runs: those in progress, and those with actions.
   async #follow() {
     const known = new Set([...this.#lives].map((l) => l.runId));
     const ids = [...new Set(this.#messages.map((m) => m.runId).filter(Boolean))].slice(-recent).filter((id) => !known.has(id));
@@ -115,7 +115,7 @@ class Conversation {
     if (!live.over) live.start();
   }
 
-  // known learns which run a question became, and which conversation.
+  // known records the run and the conversation of a question.
   #known(live) {
     if (!this.threadId) {
       const typed = this.#prompt.value;
@@ -139,7 +139,8 @@ class Conversation {
     this.#render();
   }
 
-  // refused gives the words back, to be changed: nothing was begun. Who has to sign in first keeps the request as it is.
+  // refused puts the words back into the input: no run was started. A user who must sign in first keeps the request as
+  // it is.
   #refused(live, err) {
     if (err.status !== 401) {
       this.#lives.delete(live);
@@ -168,7 +169,7 @@ class Conversation {
     this.#scroll.scrollTop = this.#scroll.scrollHeight;
   }
 
-  // sending tells whether a request is on its way, so that a second press sends nothing.
+  // sending reports whether a request is in progress, so that a second press sends nothing.
   #sending() {
     return [...this.#lives].some((l) => !l.over && l.status !== 'awaiting_confirmation');
   }
@@ -179,7 +180,7 @@ class Conversation {
     const placed = new Set();
     this.#messages.forEach((m, i) => {
       const live = [...this.#lives].find((l) => l.runId === m.runId);
-      if (live && m.role !== 'user' && !(live.over && isLast(this.#messages, i))) return; // its cards say it
+      if (live && m.role !== 'user' && !(live.over && isLast(this.#messages, i))) return; // its cards show it
       nodes.push(this.#bubble(m));
       if (!live || placed.has(live) || m.role !== 'user') return;
       placed.add(live);
@@ -197,7 +198,7 @@ class Conversation {
 
   /** @type {Map<Live, HTMLElement>} */ #asked = new Map();
 
-  // optimistic is the request as it was typed, until the conversation has it.
+  // optimistic shows the request as it was typed, until the conversation has it.
   #optimistic(live) {
     if (!this.#asked.has(live)) this.#asked.set(live, bubble('user', live.question?.prompt ?? ''));
     return /** @type {HTMLElement} */ (this.#asked.get(live));

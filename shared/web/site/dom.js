@@ -48,7 +48,7 @@ export function say(words) {
   byId('announce').textContent = words;
 }
 
-/** heading gives the view its title. @param {string} words @param {...(Node|string|null|undefined|false)} beside */
+/** heading returns the title of a view. @param {string} words @param {...(Node|string|null|undefined|false)} beside */
 export function heading(words, ...beside) {
   return el('header', { class: 'head' }, el('h1', { tabindex: -1 }, words), ...beside);
 }

@@ -3,7 +3,7 @@
 import { button, el, trouble } from './dom.js';
 import { label as words } from './words.js';
 
-// order is that of the arguments that people know; the others follow.
+// order is the order of well-known arguments; others follow.
 const order = ['to', 'cc', 'bcc', 'subject', 'body', 'summary', 'start', 'end', 'timeZone', 'attendees'];
 /** @param {[string, any]} entry */
 const place = ([name]) => (order.includes(name) ? order.indexOf(name) : order.length);
@@ -13,7 +13,7 @@ let forms = 0; // for ids that are unique in the page
 /**
  * editor makes the form.
  * @param {Record<string, any>} args what is in the fields at first
- * @param {{send: (args: any, used: Element|null) => void, close: () => void, keep: (args: any) => void}} on keep is told of each change that can be read
+ * @param {{send: (args: any, used: Element|null) => void, close: () => void, keep: (args: any) => void}} on keep is called with each change that is valid
  */
 export function editor(args, on) {
   const id = `edit-${++forms}`;
@@ -52,7 +52,7 @@ export function editor(args, on) {
     try {
       on.keep(current());
     } catch {
-      // half typed JSON is not kept
+      // incomplete JSON is not kept
     }
   };
   return el('form', { class: 'edit', onsubmit: submit, oninput: keep }, el('h3', {}, 'Change what is done'), asFields, asJSON, error,
@@ -73,7 +73,7 @@ function parseAny(text, what) {
   }
 }
 
-// field edits one argument in the way of its type.
+// field returns the input for one argument, by its type.
 function field(id, name, value) {
   const label = el('label', { for: id }, words(name));
   if (typeof value === 'boolean') {

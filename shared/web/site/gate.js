@@ -1,4 +1,4 @@
-// The page in front of the console: who are you?
+// The sign-in page before the console.
 
 import { config } from './config.js';
 import { button, byId, el, trouble } from './dom.js';
@@ -6,7 +6,7 @@ import { mark } from './icons.js';
 import * as signin from './signin.js';
 
 /**
- * gate shows how to sign in, and calls enter when somebody has.
+ * gate shows how to sign in, and calls enter when the user has signed in.
  * @param {() => void} enter @param {Error|null} [problem] what went wrong with an earlier try
  */
 export function gate(enter, problem = null) {
@@ -20,7 +20,7 @@ export function gate(enter, problem = null) {
   byId('shell').hidden = true;
 }
 
-/** away says that the console cannot start, with a way to try again. @param {Error} err @param {() => void} again */
+/** away shows that the console cannot start, with a way to try again. @param {Error} err @param {() => void} again */
 export function away(err, again) {
   const error = el('p', { class: 'error', role: 'alert' });
   trouble(error, err, again);

@@ -1,4 +1,4 @@
-// A few line drawings.
+// Icons.
 
 const paths = {
   mail: 'M3 6h18v12H3zM3 7l9 6 9-6',
@@ -18,7 +18,7 @@ const paths = {
   spin: 'M12 3a9 9 0 109 9',
 };
 
-/** icon draws one; it says nothing to a screen reader. @param {keyof typeof paths} name */
+/** icon returns one, hidden from screen readers. @param {keyof typeof paths} name */
 export function icon(name) {
   const svg = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
   const path = document.createElementNS('http://www.w3.org/2000/svg', 'path');

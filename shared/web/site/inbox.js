@@ -1,4 +1,4 @@
-// The inbox: everything that waits for its user, in whichever conversation, and what became of what they decided here.
+// The inbox: everything that waits for its user, in any conversation, and the outcomes of the decisions made here.
 
 import { card, version } from './card.js';
 import { arrange, button, el, heading, trouble } from './dom.js';
@@ -36,7 +36,7 @@ export async function inbox(main, signal) {
   };
   onPending((known) => {
     trouble(error, known.error, () => changed());
-    const shown = known.approvals.filter((a) => !lives.has(a.runId)); // a run that was decided about shows its other cards itself
+    const shown = known.approvals.filter((a) => !lives.has(a.runId)); // decided runs show their cards
     for (const a of shown) if (!cards.has(version(a))) cards.set(version(a), card(a, (run) => decided(a, run)));
     arrange(list, shown.map((a) => /** @type {HTMLElement} */ (cards.get(version(a)))));
     none.hidden = !known.loaded || shown.length > 0;

@@ -1,4 +1,4 @@
-// The smaller views: linked accounts, what is always allowed, and the local mailbox and calendar.
+// The smaller views: linked accounts, the allowlist, and the local mailbox and calendar.
 
 import { call, local } from './api.js';
 import { config } from './config.js';
@@ -8,7 +8,7 @@ import { when } from './time.js';
 import { toolName } from './words.js';
 
 /**
- * list is a view that loads something, shows it, and says in words what went wrong.
+ * list is a view that loads something, shows it, and shows its errors.
  * @param {HTMLElement} main @param {string} title @param {string} about @param {(again: () => Promise<void>, error: Element) => Promise<Node[]>} load
  */
 async function list(main, title, about, load) {
@@ -92,7 +92,7 @@ const mail = (m) => el('article', { class: 'item mail' }, el('div', {}, el('h3',
 const event = (e) => el('article', { class: 'item event' }, el('div', {}, el('h3', {}, e.summary || '(no title)'),
   el('dl', { class: 'fields' }, ...pairs(['Starts', moment(e.start)], ['Ends', moment(e.end)], ['Invited', (e.attendees ?? []).map((a) => a.email).join(', ')], ['Location', e.location]))));
 
-// moment shows a time of the calendar on the event's own clock.
+// moment shows a time of the calendar in the event's own time zone.
 function moment(t = {}) {
   return t.date ?? [String(t.dateTime ?? '').replace('T', ' ').replace(/:00(?=[Z+-]|$)/, ''), t.timeZone].filter(Boolean).join(' ');
 }

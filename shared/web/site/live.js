@@ -1,5 +1,5 @@
-// One run as it goes on, in the conversation or after a decision: its words as they come, a card for each action, and
-// how it stands. It follows the run until it has ended or nobody looks any more.
+// One live run, in the conversation or after a decision: its words as they arrive, a card for each action, and its
+// status. It follows the run until the run ends or the view is closed.
 
 import { call } from './api.js';
 import { card, version } from './card.js';
@@ -20,7 +20,7 @@ export class Live {
   /** @type {Map<string, any>} */ #actions = new Map();
   /** @type {Map<string, any>} by action */ #approvals = new Map();
   /** @type {Map<string, HTMLElement>} */ #cards = new Map();
-  #last = 0; // the last event that is in the state
+  #last = 0; // number of the last event applied
   #message = '';
   #stop = new AbortController();
   #words = el('p', { class: 'live-text', hidden: true });
@@ -33,7 +33,7 @@ export class Live {
    * @param {object} from a question to pose, or a run to follow
    * @param {import('./run.js').Question} [from.question]
    * @param {any} [from.run]
-   * @param {boolean} [from.alone] it stands on the page of its run, which needs no link to that
+   * @param {boolean} [from.alone] it is on the page of its run, which needs no link to itself
    * @param {{known?: (l: Live) => void, changed?: (l: Live) => void, ended?: (l: Live, err: any) => void}} [on]
    */
   constructor({ question, run, alone = false }, on = {}) {
@@ -59,7 +59,7 @@ export class Live {
       this.on.ended?.(this, null);
     } catch (err) {
       if (this.#stop.signal.aborted) return;
-      if (!this.runId && err.status !== 401 && this.question) asked.set(this.question.threadId, undefined); // refused: nothing was begun
+      if (!this.runId && err.status !== 401 && this.question) asked.set(this.question.threadId, undefined); // no run
       this.#lost = '';
       this.status = this.runId ? this.status : 'failed';
       this.#render();
@@ -119,7 +119,7 @@ export class Live {
     if (e.status) this.#enter(e.status);
   }
 
-  // take keeps what is newer: lines and answers may overtake each other.
+  // take keeps the newer version: lines and answers may arrive out of order.
   #take(a) {
     const known = this.#actions.get(a.actionId);
     if (!known || a.updatedAt >= known.updatedAt) this.#actions.set(a.actionId, a);
@@ -135,7 +135,7 @@ export class Live {
     this.#render();
   }
 
-  /** decided takes the run as it stands after a decision here. */
+  /** decided sets the run to its state after a decision here. */
   #decided(run) {
     this.#show(() => this.#state(run));
     hurry();
@@ -150,7 +150,7 @@ export class Live {
     this.#renderFoot();
   }
 
-  // action gives the node of an action, the same one for as long as it says the same.
+  // action returns the node of an action, the same one until its content changes.
   #action(a) {
     const state = actionState(a);
     const approval = this.#approvals.get(a.actionId);

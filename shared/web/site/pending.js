@@ -1,4 +1,5 @@
-// What waits for the user, known once for the whole console: the inbox lists it, and its number stands beside the inbox.
+// The waiting approvals, loaded once for the whole console: the inbox lists them, and their number is shown beside the
+// inbox.
 
 import { call } from './api.js';
 
@@ -7,7 +8,7 @@ const page = 10;
 /** @type {{approvals: any[], more: boolean, error: Error|null, loaded: boolean}} */
 let known = { approvals: [], more: false, error: null, loaded: false };
 let pages = 1;
-let user = 0; // counts them: what was loaded for an earlier one is not shown
+let user = 0; // counts sign-ins: what was loaded for an earlier user is not shown
 /** @type {Promise<void>|null} */
 let running = null;
 /** @type {Promise<void>|null} */
@@ -22,7 +23,7 @@ export function onPending(f, signal) {
   f(known);
 }
 
-/** changed loads it again: somebody decided, or asked. What is being loaded just now may be older than that. */
+/** changed reloads it after a decision or a request. A load in progress may be older than that. */
 export function changed() {
   next ??= (running ?? Promise.resolve()).then(() => {
     next = null;

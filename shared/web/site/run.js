@@ -1,10 +1,10 @@
-// Following a run. A stream that is cut loses nothing: a question is asked again under its key, which starts nothing
-// new, and a known run is followed by its numbered events from the last one that was seen.
+// Following a run. Nothing is lost when a stream is cut: a question is sent again with its key, which starts no second
+// run, and a known run is followed by its numbered events from the last one seen.
 
 import { ApiError, call, lines, passing, send } from './api.js';
 
-// A browser opens six connections to a server that speaks HTTP/1.1. Some must be left for everything else: the runs
-// beyond these are looked at now and then.
+// A browser opens six connections to an HTTP/1.1 server. Some must be left for other requests: runs above this number
+// are polled now and then.
 const most = 3;
 let streams = 0;
 
@@ -12,12 +12,12 @@ let streams = 0;
 export const over = (status) => status === 'completed' || status === 'failed';
 
 /**
- * @typedef {object} Note is told what happens.
+ * @typedef {object} Note receives the updates of a run.
  * @property {(runId: string, threadId: string) => void} [known] which run it is
  * @property {(status: string) => void} [status]
  * @property {(text: string) => void} [delta]
  * @property {(action: any) => void} [action]
- * @property {(run: any) => void} state the run as it stands
+ * @property {(run: any) => void} state the current run
  * @property {(event: any) => void} [event] a numbered event
  * @property {(err: Error|null) => void} lost the line is cut, or there again
  */
@@ -27,11 +27,11 @@ export const over = (status) => status === 'completed' || status === 'failed';
  * @property {string} prompt
  * @property {string} threadId
  * @property {string} key
- * @property {{timeZone?: string, locale?: string}} [region] where the reader was when they asked
+ * @property {{timeZone?: string, locale?: string}} [region] the reader's region when they asked
  */
 
 /**
- * ask poses the question and gives the run when it has ended.
+ * ask sends the question and returns the run when it has ended.
  * @param {Question} question @param {Note} note @param {AbortSignal} signal
  */
 export async function ask(question, note, signal) {
@@ -67,8 +67,8 @@ function take(line, note) {
 }
 
 /**
- * watch follows a run to its end, over as many connections as it takes, and gives it. after is the last event that is
- * known; without it the run as it stands is where it begins.
+ * watch follows a run to its end, over several connections if needed, and returns it. after is the last event that is
+ * known; without it the current run is where it begins.
  * @param {string} runId @param {Note} note @param {AbortSignal} signal @param {number} after
  */
 export async function watch(runId, note, signal, after = -1) {
@@ -91,7 +91,7 @@ export async function watch(runId, note, signal, after = -1) {
           after = event.seq;
           wait = 500;
           note.event?.(event);
-          if (event.type === 'action.waiting' || event.type === 'run.ended') run = await look(); // with its preview, or its words
+          if (event.type === 'action.waiting' || event.type === 'run.ended') run = await look(); // for its preview, or its words
         }
         if (over(run.status) && after >= run.lastEvent) return run;
       }
@@ -99,7 +99,7 @@ export async function watch(runId, note, signal, after = -1) {
       if (!passing(err)) throw err;
       note.lost(err);
     }
-    await pause(wait, signal); // the line was cut, or the server's time was up: go on from the last number
+    await pause(wait, signal); // continue after a cut or the server's time limit
   }
 }
 
@@ -112,7 +112,7 @@ async function* events(path, signal) {
   }
 }
 
-/** hurry ends all pauses: the network is there again, or somebody wants to try now. */
+/** hurry ends all pauses: the network is back, or the user wants to retry now. */
 export const hurry = () => window.dispatchEvent(new Event('countersign:hurry'));
 
 function pause(ms, signal) {

@@ -1,4 +1,4 @@
-// What survives a reload of this tab, and nothing longer: who is signed in, what was asked, what is half typed.
+// State that survives a reload of this tab, and nothing longer: the user, questions in progress, unsent input.
 
 /**
  * @template T
@@ -11,7 +11,7 @@ function slot(key, empty) {
       try {
         return JSON.parse(sessionStorage.getItem(key) ?? 'null') ?? empty;
       } catch {
-        return empty; // not ours, or cut off: as if nothing were there
+        return empty; // not the console's, or truncated: treat as empty
       }
     },
     /** @param {T} value */
@@ -44,8 +44,8 @@ function shelf(key) {
 
 export const user = slot('countersign.user', /** @type {User|null} */ (null));
 export const trip = slot('countersign.trip', /** @type {any} */ (null)); // on the way to the issuer and back
-export const asked = shelf('countersign.asked'); // thread → {prompt, threadId, key}: sent, and no run is known yet
-export const begun = slot('countersign.begun', ''); // the conversation that a question has become, until somebody moves on
+export const asked = shelf('countersign.asked'); // thread → {prompt, threadId, key}: sent, run not yet known
+export const begun = slot('countersign.begun', ''); // the conversation of a new question, until the user leaves it
 export const drafts = shelf('countersign.drafts'); // thread → words that were not sent
 export const edits = shelf('countersign.edits'); // approval → arguments that were not sent
 

@@ -1,4 +1,4 @@
-// Signing in: by the local server, or by redirect at an OpenID Connect issuer. The token is kept in this tab alone.
+// Signing in: at the local server, or by redirect at an OpenID Connect issuer. The token is kept in this tab only.
 
 import { ApiError, reach, read } from './api.js';
 import { config } from './config.js';
@@ -16,7 +16,7 @@ export async function local(uid, email) {
 }
 
 /**
- * renew gets a new token where that needs nobody. Where it does, the user is asked, and what is typed stays.
+ * renew gets a new token without the user if possible. Otherwise the user is asked, and unsent input is kept.
  * @returns {Promise<boolean>} whether there is a new token
  */
 export async function renew() {

@@ -1,5 +1,5 @@
-// Cards that have come, or moved, are not decided for half a second: the second click of a double click was meant for
-// what lay there before.
+// Cards that have just appeared, or moved, cannot be decided for half a second: the second click of a double click was
+// meant for what was there before.
 
 const hold = 500; // ms
 
@@ -18,7 +18,7 @@ export function moved() {
   mark();
 }
 
-// mark says of the decisions in the page whether they can be made.
+// mark enables or disables the decisions in the page.
 function mark() {
   for (const b of document.querySelectorAll('.card [data-decision]')) b.ariaDisabled = still() ? null : 'true';
 }

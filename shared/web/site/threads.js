@@ -1,4 +1,4 @@
-// The list of conversations beside everything.
+// The list of conversations, beside every view.
 
 import { call } from './api.js';
 import { byId, el, trouble } from './dom.js';
@@ -7,7 +7,7 @@ import { byId, el, trouble } from './dom.js';
 let all = [];
 let open = '';
 let cursor = '';
-let user = 0; // counts them: what was loaded for an earlier one is not shown
+let user = 0; // counts sign-ins: what was loaded for an earlier user is not shown
 /** @type {Set<(all: any[]) => void>} */
 const watchers = new Set();
 

@@ -1,4 +1,4 @@
-// Moments and spans, in the reader's own time and words.
+// Times and durations, in the reader's own time zone and language.
 
 import { el } from './dom.js';
 
@@ -18,7 +18,7 @@ export const when = (iso) => moment(iso, new Date(iso).toDateString() === new Da
 /** instant shows a moment to the millisecond. @param {string} iso */
 export const instant = (iso) => moment(iso, exact);
 
-/** took says how long something took. @param {number} ms */
+/** took returns a duration in words. @param {number} ms */
 export function took(ms) {
   if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`;
   if (ms < 60000) return `${(ms / 1000).toFixed(1)} s`;
@@ -26,7 +26,7 @@ export function took(ms) {
   return `${Math.floor(ms / 3600000)} h ${Math.round((ms % 3600000) / 60000)} min`;
 }
 
-/** left says how long it is until then. @param {string} iso */
+/** left returns the time until then in words. @param {string} iso */
 export function left(iso) {
   const seconds = Math.round((new Date(iso).getTime() - Date.now()) / 1000);
   if (Number.isNaN(seconds) || seconds <= 0) return '';

@@ -1,8 +1,8 @@
-// What tools, states and decisions are called.
+// The display names of tools, states and decisions.
 
 const tools = { gmail_send: 'Send an e-mail', calendar_event_create: 'Create a calendar event' };
 
-/** toolName says what a tool does. @param {string} tool */
+/** toolName returns the display name of a tool. @param {string} tool */
 export const toolName = (tool) => tools[tool] ?? sentence(tool.replace(/^action_/, '').replace(/[_.-]+/g, ' '));
 
 /** toolIcon is the drawing of a tool. @param {string} tool */
@@ -19,8 +19,8 @@ export const runWords = {
 };
 
 /**
- * actionState says how an action stands: a kind for its colour, and words.
- * @param {any} a an action as the API gives it
+ * actionState returns the state of an action: a kind for its colour, and words.
+ * @param {any} a an action as the API returns it
  * @returns {{kind: 'plan'|'wait'|'work'|'done'|'fail'|'off'|'review', words: string}}
  */
 export function actionState(a) {
@@ -54,7 +54,7 @@ export const decided = {
   start_new: 'It will be asked for anew.',
 };
 
-/** eventWords says what an event of a run was. @param {any} e */
+/** eventWords describes an event of a run. @param {any} e */
 export function eventWords(e) {
   const what = e.action ? toolName(e.action.tool) : '';
   switch (e.type) {

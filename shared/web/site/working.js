@@ -1,4 +1,4 @@
-// The thin line at the top: it shows that something is being waited for, once that takes a while.
+// The progress line at the top: it is shown once a request takes a while.
 
 import { byId } from './dom.js';
 

@@ -1,4 +1,5 @@
-// Does on a page what its user could do there: clicks, fills, ticks and chooses, so that the scripts of the page notice.
+// Does on a page what its user could do: clicks, fills, ticks and selects, with the events that the page's scripts
+// expect.
 import { isDisabled, isVisible, kindOf, labelOf } from './read.js';
 import { isPrivate } from './private.js';
 
@@ -21,7 +22,7 @@ export function obstacle(el) {
 }
 
 /**
- * Does what an event stands for.
+ * Carries out an event.
  * @param {string} eventType @param {HTMLElement[]} elements @param {EventData} data @returns {Outcome}
  */
 export function act(eventType, elements, data) {

@@ -1,4 +1,4 @@
-// Follows what waits for its user's decision until it has ended.
+// Follows calls that wait for the user's decision until they have ended.
 import { ChatError } from './transport.js';
 
 const shortest = 500;
@@ -37,7 +37,7 @@ function ended(run, approvalId) {
   return run.status === 'completed' || run.status === 'failed' || other;
 }
 
-/** The run, or nothing where it cannot be asked for now: it is asked for again. @param {import('./chat.js').GeminiChat} chat @param {string} runId @param {AbortSignal} signal */
+/** Returns the run, or nothing if the request fails, which is then retried. @param {import('./chat.js').GeminiChat} chat @param {string} runId @param {AbortSignal} signal */
 async function look(chat, runId, signal) {
   try {
     return await chat.transport.ask('GET', `/api/agent/runs/${encodeURIComponent(runId)}`, undefined, signal);

@@ -1,5 +1,5 @@
-// The page automation: what an agent can see and do on an ordinary page that is marked with data-agent-ref and its kin,
-// or on a page that brings window.__jay.automation.
+// The page automation: what an agent can see and do on an ordinary page with data-agent-ref and related attributes, or
+// on a page with window.__jay.automation.
 import { act, obstacle, refused } from './act.js';
 import { bounded } from './bounds.js';
 import { fromJay } from './jay.js';

@@ -35,7 +35,7 @@ function shown({ label, value, long, at }, timeZone) {
   return [long || value.length > 160 ? whole(label, value) : value, ...(own ? [make('p', { className: 'small' }, `By your clock: ${own}`)] : [])];
 }
 
-/** A long text in a box that scrolls: nobody approves what is behind a button. @param {string} label @param {string} value */
+/** A long text in a box that scrolls: a user does not approve what is behind a button. @param {string} label @param {string} value */
 function whole(label, value) {
   return make('div', { className: 'whole', tabIndex: 0, role: 'group', 'aria-label': label }, value);
 }

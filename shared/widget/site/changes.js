@@ -1,10 +1,10 @@
-// What the use of a tool has changed on a page. The whole state goes with the next request anyway, and only the newest counts.
+// What a tool has changed on a page. The next request has the whole state anyway, and only the newest counts.
 import { within } from './bounds.js';
 
 const maxBytes = 4096;
 
 /**
- * The difference of two page states, bounded: what a name stands for now, and null where it is gone. Entries of lists have
+ * The difference of two page states, bounded: the new value of a name, or null if it is gone. Entries of lists have
  * their keys for names, interactions their coordinates.
  * @param {PageState} before @param {PageState} after @returns {Record<string, unknown>}
  */
@@ -36,7 +36,7 @@ function named(value) {
   return value.length && value.every((entry) => typeof entry?.key === 'string') ? Object.fromEntries(value.map((entry) => [entry.key, entry])) : null;
 }
 
-/** How each interaction stands, by its coordinate. @param {PageState} state */
+/** The state of each interaction, by its coordinate. @param {PageState} state */
 function standing({ interactions }) {
   const all = /** @type {any[]} */ (interactions).flatMap((one) => one?.items ?? [one]);
   return Object.fromEntries(all.filter((one) => one?.coordinate).map(({ coordinate, value, disabled, hidden }) => [

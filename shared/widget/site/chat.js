@@ -1,4 +1,4 @@
-// The chat without a look: what gemini-chat shows, for a page that brings its own.
+// The chat without a user interface: the logic of gemini-chat, for a page with its own.
 import { follow } from './approvals.js';
 import { Memory } from './memory.js';
 import { region } from './region.js';
@@ -10,7 +10,7 @@ const maxMessages = 500;
 
 const newId = () => crypto.randomUUID?.() ?? Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('');
 
-/** A second, or as long as nobody stops it. @param {AbortSignal} signal @returns {Promise<void>} */
+/** Waits for a second, or until it is aborted. @param {AbortSignal} signal @returns {Promise<void>} */
 const moment = (signal) => new Promise((done) => {
   const timer = setTimeout(done, 1000);
   signal.addEventListener('abort', () => { clearTimeout(timer); done(); }, { once: true });
@@ -18,8 +18,9 @@ const moment = (signal) => new Promise((done) => {
 
 /**
  * A conversation. It tells of itself by events: change (anything), message, error, tool-call and approval.
- * Options: endpoint (the base of the API), token (a function that gives one; its argument says that the last was refused),
- * page (a function that gives the automation of the page and the maker of its tools) and memory (where it outlives a reload).
+ * Options: endpoint (the base of the API), token (a function that returns one; its argument says that the last was
+ * refused), page (a function that returns the automation of the page and the maker of its tools) and memory (where the
+ * chat survives a reload).
  */
 export class GeminiChat extends EventTarget {
   /** @type {Message[]} */ messages = [];
@@ -76,7 +77,7 @@ export class GeminiChat extends EventTarget {
     return true;
   }
 
-  /** Sends again what was not answered, or goes on with what was asked for. */
+  /** Sends an unanswered request again, or continues with the requested calls. */
   retry() {
     const request = this.#unanswered;
     if (!this.canRetry) return false;
@@ -128,7 +129,7 @@ export class GeminiChat extends EventTarget {
       card.state = 'following';
     } catch (err) {
       if (!(err instanceof ChatError)) return;
-      // Refused for good: it was decided elsewhere or has expired, and its run tells how it ended.
+      // Permanently refused: it was decided elsewhere or has expired, and its run has the outcome.
       const over = err.status === 410 || err.status === 409;
       Object.assign(card, { state: over ? 'following' : 'open', decision: '', error: err.message });
     }
@@ -185,7 +186,7 @@ export class GeminiChat extends EventTarget {
     this.changed();
   }
 
-  /** Asks the server, then does what the answer says, until it is words. @param {Ask} request @returns {Promise<void>} */
+  /** Sends requests to the server and carries out the calls it answers with, until the answer is words. @param {Ask} request @returns {Promise<void>} */
   async #request(request) {
     const signal = this.#signal();
     this.#unanswered = request;
@@ -199,7 +200,7 @@ export class GeminiChat extends EventTarget {
       throw new ChatError(`This took more than ${maxTrips} steps, so it was stopped here. Try again to let it go on.`);
     }
     const { definitions, pageState } = await this.#pageNow();
-    if (request.kind === 'message') this.#messageId = request.id ??= newId(); // one that was kept by the release before has none
+    if (request.kind === 'message') this.#messageId = request.id ??= newId(); // none from the previous release
     const body = { messageId: this.#messageId, history: this.#history, toolDefinitions: definitions, pageState };
     const answer = request.kind === 'message'
       ? await this.#chat('/api/agent/chat', { message: request.text, ...body }, signal)
@@ -268,7 +269,7 @@ export class GeminiChat extends EventTarget {
     });
   }
 
-  /** Waits until all that was asked has been decided and done. @param {AbortSignal} signal */
+  /** Waits until all approvals have been decided and carried out. @param {AbortSignal} signal */
   async #decisions(signal) {
     if (!this.approvals.length) return moment(signal); // it was decided, and is being carried out
     this.activity = '';
@@ -313,7 +314,7 @@ export class GeminiChat extends EventTarget {
     const open = /** @type {Open} */ (this.#open);
     const { running } = open;
     this.approvals = [...this.approvals, card];
-    this.activity = open.running = ''; // after a reload it is asked for again
+    this.activity = open.running = ''; // requested again after a reload
     this.#busy = false;
     this.#tell('approval', { approvalId: approval.approvalId });
     this.changed();

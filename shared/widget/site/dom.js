@@ -1,4 +1,4 @@
-// Elements, made node by node.
+// Elements, built node by node.
 
 /** @param {string} name @param {Record<string, any>} [props] @param {(Node | string)[]} children @returns {HTMLElement} */
 export function make(name, props = {}, ...children) {

@@ -18,7 +18,7 @@ const own = new URL(import.meta.url).origin;
 export class GeminiChatElement extends HTMLElement {
   static observedAttributes = ['expanded', 'heading', 'placeholder'];
 
-  /** Gives a token where the page has no fixed one; asked again once where the server refuses the last. @type {((ask: {refused: boolean}) => Promise<string> | string) | null} */
+  /** Returns a token if the page has no fixed one; called again once if the server refuses the last. @type {((ask: {refused: boolean}) => Promise<string> | string) | null} */
   getToken = early(this, 'getToken') ?? null;
   /** The automation of the page, where it brings one; null for none. @type {any} */
   automation = early(this, 'automation');
@@ -31,7 +31,7 @@ export class GeminiChatElement extends HTMLElement {
   /** @type {Map<string, HTMLElement>} */ #shown = new Map();
   /** @type {Map<string, {says: string, el: HTMLElement}>} */ #cards = new Map();
   /** @type {{of: any, page: Promise<any>} | null} */ #known = null;
-  #moved = 0; // the timer of the cards that have just come or moved
+  #moved = 0; // the timer of cards that have just appeared or moved
 
   messageInput = /** @type {HTMLTextAreaElement} */ (make('textarea', { id: 'input', part: 'message-input', rows: 1, maxLength: 20000 }));
   sendMessage = /** @type {HTMLButtonElement} */ (make('button', { type: 'submit', part: 'send-message', className: 'main' }, 'Send'));
@@ -135,7 +135,7 @@ export class GeminiChatElement extends HTMLElement {
     this.#focusAfter(() => this.chat.clear());
   }
 
-  /** Does something that may hide the button that it was asked for by. @param {() => unknown} what */
+  /** Does something that may hide the button that triggered it. @param {() => unknown} what */
   #focusAfter(what) {
     this.messageInput.focus();
     what();

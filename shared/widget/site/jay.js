@@ -1,4 +1,4 @@
-// A page that brings window.__jay.automation, in the shape that the tools and the chat use.
+// A page with window.__jay.automation, in the form that the tools and the chat use.
 import { act, obstacle, refused } from './act.js';
 import { bounded } from './bounds.js';
 import { isPrivate } from './private.js';
@@ -32,7 +32,7 @@ export function fromJay(jay, user, first) {
         const no = await first.ask(() => jay.getInteraction(coordinate)?.element, eventType, coordinate, eventData, signal) || obstacle(found.element);
         if (no) return refused(no);
       }
-      // A field has its value before jay hears of it; what jay does with the event is its own.
+      // A field gets its value before jay gets the event, which it may handle in its own way.
       if (eventData.value === undefined && eventData.checked === undefined) return heard(() => jay.triggerEvent(eventType, coordinate, eventData));
       return act(eventType, [found.element], eventData);
     },

@@ -1,4 +1,4 @@
-// Keeps a conversation in sessionStorage, so that it outlives a reload of its tab and nothing else.
+// Keeps a conversation in sessionStorage, so that it survives a reload of its tab and nothing longer.
 
 const version = 1;
 
@@ -14,7 +14,7 @@ export class Memory {
       const kept = JSON.parse(sessionStorage.getItem(this.key) ?? 'null');
       return kept?.version === version && Array.isArray(kept.messages) && Array.isArray(kept.history) ? kept : null;
     } catch {
-      return null; // no storage, or not ours
+      return null; // no storage, or not the chat's data
     }
   }
 
@@ -31,7 +31,7 @@ export class Memory {
     try {
       sessionStorage.removeItem(this.key);
     } catch {
-      // Without storage there is nothing to forget.
+      // Without storage there is nothing to remove.
     }
   }
 }

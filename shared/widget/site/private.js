@@ -1,4 +1,4 @@
-// What of a page is never read and never filled.
+// The parts of a page that are never read and never filled.
 
 const secretTokens = /^(cc-.*|one-time-code|current-password|new-password)$/;
 
@@ -17,7 +17,7 @@ function isSecret(el) {
   return secrets.has(el) || autocomplete.some((token) => secretTokens.test(token));
 }
 
-/** Remembers the secret fields of a page as long as they can be told. @param {Document | Element} root */
+/** Remembers the secret fields of a page while they can be recognised. @param {Document | Element} root */
 export function noteSecrets(root) {
   for (const el of root.querySelectorAll('input[type=password]')) isSecret(el);
 }

@@ -1,4 +1,4 @@
-// Reads what a page says of itself: data-agent-ref, -list, -key, -state, -label and -confirm.
+// Reads the page's attributes: data-agent-ref, -list, -key, -state, -label and -confirm.
 import { isPrivate, textOf } from './private.js';
 import { cutText } from './bounds.js';
 import { asksFirst, needsUser } from './user.js';

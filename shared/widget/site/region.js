@@ -1,4 +1,4 @@
-// Where the reader is, by what their browser says.
+// The reader's time zone and language, as the browser reports them.
 
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 

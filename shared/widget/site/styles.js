@@ -1,4 +1,5 @@
-// The look. Every colour is a custom property that the page may set on gemini-chat; our own names lie within, where they hide none of the page's.
+// The styles. Every colour is a custom property that the page may set on gemini-chat; the internal names are set
+// inside, where they hide none of the page's.
 
 export const sheet = new CSSStyleSheet();
 sheet.replaceSync(`

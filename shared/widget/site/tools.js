@@ -1,4 +1,4 @@
-// The tools that a model can use a page with, made from the page's interactions.
+// The tools with which a model uses a page, made from the page's interactions.
 import { bytes, cutText } from './bounds.js';
 import { changes } from './changes.js';
 
@@ -87,7 +87,7 @@ function valueSchema(verb, { options, multiple }) {
   return { value: multiple ? { type: 'array', items: one } : one };
 }
 
-/** The keys of a list with the coordinate that each stands for; those of lists in lists are joined. @param {Interaction} interaction */
+/** The keys of a list with the coordinate of each; those of lists in lists are joined. @param {Interaction} interaction */
 function keysOf({ items = [] }) {
   /** @type {Map<string, Coordinate>} */
   const keys = new Map();

@@ -1,7 +1,7 @@
 // One request to the chat's server and its answer, by JSON or as a stream of lines.
 
 const maxAnswer = 8 * 1024 * 1024;
-const silence = 60000; // the server says something every 15 seconds
+const silence = 60000; // the server sends a line every 15 seconds
 const longest = 10 * 60000;
 
 /** What went wrong, in words for the user. */
@@ -22,7 +22,7 @@ export class Transport {
     this.token = token;
   }
 
-  /** Posts to the chat and gives its answer; what comes before the answer goes to onLine. @param {string} path @param {unknown} body @param {AbortSignal} stop @param {(line: any) => void} onLine @returns {Promise<Answer>} */
+  /** Posts to the chat and returns its answer; lines before the answer are passed to onLine. @param {string} path @param {unknown} body @param {AbortSignal} stop @param {(line: any) => void} onLine @returns {Promise<Answer>} */
   async chat(path, body, stop, onLine) {
     return answer(await this.ask('POST', path, body, stop, onLine));
   }

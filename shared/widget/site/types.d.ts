@@ -65,7 +65,7 @@ interface Automation {
   interactions(): Interaction[];
   /** Tells of clicks that the user has to make. */
   onUserClick(callback: (click: UserClick) => void): () => void;
-  /** Has the user asked where the page wants that; without it all such uses are refused. */
+  /** Asks the user where the page requires it; without it all such uses are refused. */
   onAsk(callback: (question: Question) => Promise<boolean>): () => void;
 }
 

@@ -1,5 +1,5 @@
-// What only the user may use, elements that are marked with data-agent-confirm: they are shown, and their own click is
-// waited for; it is never made here. And what its user is asked about first: all that lies in data-agent-policy.
+// Elements with data-agent-confirm, which only the user may use: they are highlighted, and the chat waits for the
+// user's own click and never makes it. And elements in data-agent-policy, which need the user's approval first.
 import { kindOf, labelOf } from './read.js';
 
 /** What using an element uses: a label its field, and a button its form. @param {Element} el @returns {(Element | null)[]} */
@@ -19,7 +19,7 @@ export function asksFirst(el) {
   return parts(el).some((one) => Boolean(one?.closest('[data-agent-policy]')));
 }
 
-/** Asks the user through those who listen; where nobody does, the answer is no. */
+/** Asks the user through the event listeners; without a listener, the answer is no. */
 export function questions() {
   /** @type {Set<(question: Question) => Promise<boolean>>} */
   const listeners = new Set();
@@ -30,7 +30,7 @@ export function questions() {
       return () => void listeners.delete(callback);
     },
     /**
-     * Why the agent may not use an element, or nothing. find gives what is at its place, before and after the user was asked.
+     * Why the agent may not use an element, or nothing. find returns the element at its place, before and after the user was asked.
      * @param {() => HTMLElement | undefined} find @param {string} eventType @param {Coordinate} coordinate @param {EventData} data @param {AbortSignal} [signal]
      * @returns {Promise<string>}
      */
@@ -109,7 +109,7 @@ function show(elements) {
   elements[0].focus({ preventScroll: true });
 }
 
-// A style sheet that is made by script needs no leave of the page's policy.
+// A style sheet that is made by script needs no permission of the page's policy.
 const sheet = new CSSStyleSheet();
 sheet.replaceSync(`
   [data-agent-waiting] { outline: 3px solid #b45309 !important; outline-offset: 3px !important; box-shadow: 0 0 0 8px #f59e0b55 !important; }

@@ -1,4 +1,4 @@
-// What the page does of its own.
+// The page's own script.
 const text = (name, value) => (document.querySelector(`[data-agent-state="${name}"]`).textContent = value);
 let count = 0;
 let orders = 0;

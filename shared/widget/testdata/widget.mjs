@@ -1,5 +1,5 @@
-// Uses the chat on a page of somebody else in Chromium. Run by TestWidget, which says through the environment where the
-// server, the browser and its driver are.
+// Uses the chat on a page of another origin in Chromium. Run by TestWidget, which passes the places of the server, the
+// browser and its driver in the environment.
 
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -53,7 +53,7 @@ async function settled(what, holds, ms = 10000) {
 
 const prop = (page, name) => page.locator('gemini-chat').evaluate((el, n) => el[n], name);
 
-// What axe finds is looked for in a world of its own, which the policy of the page does not reach.
+// axe runs in an isolated world, to which the page's policy does not apply.
 async function accessible(page, when) {
   const client = await page.context().newCDPSession(page);
   const { frameTree } = await client.send('Page.getFrameTree');
@@ -185,13 +185,13 @@ const steps = {
     await ask(page, 'pair');
     const yes = page.getByRole('region', { name: 'Approval: Send an e-mail' }).getByRole('button', { name: 'Approve' });
     await settled('two cards wait', async () => (await yes.count()) === 2);
-    await yes.evaluateAll((all) => all.forEach((b) => b.click())); // at once after they have come
+    await yes.evaluateAll((all) => all.forEach((b) => b.click())); // immediately after they appeared
     expect('what has just come is not decided', (await yes.count()) === 2);
     await yes.first().click();
     await yes.evaluateAll((all) => all.forEach((b) => b.click())); // the second click of a double click
     expect('the next card waits', (await yes.count()) === 1);
     expect('one decision was sent', (await seen(page)).resolved.length === 1);
-    await yes.click(); // once it has lain there for half a second
+    await yes.click(); // after half a second
     await log(page).getByText('Both were decided.').waitFor();
     expect('the second was sent', (await seen(page)).resolved.length === 1);
   },
@@ -402,11 +402,11 @@ const steps = {
     expect(`the model is told ${JSON.stringify(results[1])}`, results.length === 3 && results[1].isError && /said no/.test(results[1].result) && (await value('note')) === '');
     await ask(page, 'search');
     await card('Fill in “Search”').waitFor();
-    await page.reload(); // the page's policy is gone with it, as a page's own is not
+    await page.reload(); // this also removes the policy, unlike a real page's
     await log(page).getByText('I looked.').waitFor();
     await page.evaluate(() => { document.querySelector('#search').dataset.agentPolicy = 'ask'; });
     await ask(page, 'gift');
-    await log(page).getByText('It is a gift.').waitFor(); // it lies outside
+    await log(page).getByText('It is a gift.').waitFor(); // outside the element with the policy
     await ask(page, 'search');
     await card('Fill in “Search”').waitFor();
     await page.evaluate(() => {
