@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// served is the local server on a port of its own, with its workers, and a user of it.
+// served is the local server on its own port, with its workers, and one of its users.
 type served struct {
 	t           *testing.T
 	base, token string
@@ -81,12 +81,12 @@ func (u *served) call(method, path string, in, out any) {
 	}
 }
 
-// tab is a shop's page as a widget would tell of it: two products, a cart, and their tools.
+// tab is a shop's page as a widget would report it: two products, a cart, and their tools.
 type tab struct {
 	*served
 	quantity map[string]string
 	cart     map[string]int
-	asked    []string // the calls that came, in order
+	asked    []string // the calls received, in order
 }
 
 type callView struct {
@@ -123,7 +123,7 @@ func (p *tab) body(more map[string]any) map[string]any {
 	return more
 }
 
-// run does on the page what a call wants of it.
+// run carries out a call on the page.
 func (p *tab) run(c callView) string {
 	switch c.Name {
 	case "fill-quantity":
@@ -140,7 +140,7 @@ func (p *tab) run(c callView) string {
 	return `{"ok":true}`
 }
 
-// say talks until there are words. decide is asked about each action that waits.
+// say sends a message and carries out calls until the answer is words. decide is called for each waiting action.
 func (p *tab) say(message string, decide func(callView)) string {
 	p.t.Helper()
 	var r chatReply

@@ -23,7 +23,7 @@ import (
 	"github.com/countersign-run/countersign/shared/keyfile"
 )
 
-// What the local Google's OAuth client is called, and where its endpoints lie.
+// The local Google's OAuth client and its endpoints.
 const (
 	localClient  = "local-client.apps.localhost"
 	localSecret  = "of-no-use-outside-of-this-machine"
@@ -33,14 +33,15 @@ const (
 
 	localCode   = time.Minute
 	localAccess = time.Hour
-	maxConsents = 1000 // codes that nobody has redeemed yet
+	maxConsents = 1000 // codes not yet redeemed
 )
 
-// consents is the OAuth 2 side of the local Google (RFC 6749 §4.1 with PKCE, RFC 7636): its users are those who sign in
-// here, and it gives them the account of their address. Its tokens are signed and not kept, so they outlive a restart.
+// consents is the OAuth 2 server of the local Google (RFC 6749 §4.1 with PKCE, RFC 7636). Its users are those of the
+// local server, each with the account of their address. Its tokens are signed and not stored, so they survive a
+// restart.
 type consents struct {
 	key      []byte
-	redirect string // the one address that a browser is sent back to
+	redirect string // the only redirect URI
 	issuer   *issuer.Issuer
 	now      func() time.Time
 
@@ -48,7 +49,7 @@ type consents struct {
 	codes map[string]consent
 }
 
-// consent is what a code stands for, once.
+// consent is the grant of a code, which is valid once.
 type consent struct {
 	email, challenge string
 	until            time.Time
@@ -68,7 +69,7 @@ func (c *consents) routes(mux *http.ServeMux) {
 	mux.HandleFunc("POST "+redeemPath, c.redeem)
 }
 
-// check reads an authorization request.
+// check validates an authorization request.
 func (c *consents) check(r *http.Request) error {
 	switch {
 	case r.FormValue("client_id") != localClient:
@@ -91,7 +92,7 @@ var consentPage = template.Must(template.New("").Parse(`<!doctype html><html lan
 <p><label>Account <input name="account" type="email" required value="{{.Account}}"></label></p>
 <p><button>Allow</button></p></form></html>`))
 
-// asked are the parameters of a request that the page sends on.
+// asked lists the parameters of a request that the page's form sends again.
 var asked = []string{"client_id", "redirect_uri", "response_type", "code_challenge", "code_challenge_method", "state"}
 
 // ask shows the page of the consent.
@@ -109,10 +110,10 @@ func (c *consents) ask(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
-	_ = consentPage.Execute(w, page) // a browser that went away is no failure
+	_ = consentPage.Execute(w, page) // a browser that disconnected is not an error
 }
 
-// agree sends the browser back with a code.
+// agree redirects the browser back with a code.
 func (c *consents) agree(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 16<<10)
 	if err := c.check(r); err != nil {
@@ -141,7 +142,7 @@ func (c *consents) keep(given consent) (code string) {
 	return code
 }
 
-// take gives what a code stands for, once, to who knows its verifier.
+// take returns the account of a code, once, if the verifier matches.
 func (c *consents) take(code, verifier string) (email string, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -152,7 +153,7 @@ func (c *consents) take(code, verifier string) (email string, ok bool) {
 	return given.email, ok && c.now().Before(given.until) && subtle.ConstantTimeCompare([]byte(challenge), []byte(given.challenge)) == 1
 }
 
-// redeem gives tokens for a code or a refresh token.
+// redeem issues tokens for a code or a refresh token.
 func (c *consents) redeem(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 16<<10)
 	id, secret, basic := r.BasicAuth()
@@ -192,11 +193,11 @@ func refuse(w http.ResponseWriter, status int, code string) {
 	fmt.Fprintf(w, "{%q:%q}\n", "error", code)
 }
 
-// signed is what a token says.
+// signed is the content of a token.
 type signed struct {
 	Kind  string `json:"kind"`
 	Email string `json:"email"`
-	Until int64  `json:"until,omitempty"` // Unix seconds; 0 for ever
+	Until int64  `json:"until,omitempty"` // Unix seconds; 0: no expiry
 }
 
 func (c *consents) sign(s signed) string {
@@ -214,7 +215,7 @@ func (c *consents) mac(text string) []byte {
 	return h.Sum(nil)
 }
 
-// read gives whose token it is.
+// read returns the account of a valid token.
 func (c *consents) read(kind, token string) (email string, ok bool) {
 	text, sum, _ := strings.Cut(token, ".")
 	given, err := base64.RawURLEncoding.DecodeString(sum)
@@ -229,15 +230,15 @@ func (c *consents) read(kind, token string) (email string, ok bool) {
 	return s.Email, s.Kind == kind && (s.Until == 0 || c.now().Unix() < s.Until)
 }
 
-// account tells the local Gmail and Calendar whose access token it is.
+// account returns the account of an access token, for the local Gmail and Calendar.
 func (c *consents) account(bearer string) (email string, scopes []string, ok bool) {
 	email, ok = c.read("access", bearer)
 	return email, localScopes, ok
 }
 
-// link links the local account of a user who signs in, as their browser would: by the consent that any account is linked
-// by. Who has linked another one meanwhile keeps it, until they sign in with another address. That it could not be linked is no failure of the sign-in:
-// the user is told to link one when it is needed.
+// link links the local account of a user who signs in, through the same consent as any account. A user who has linked
+// another one meanwhile keeps it, until they sign in with another address. If linking fails the sign-in still succeeds:
+// the user is asked to link an account when one is needed.
 func (s *server) link(ctx context.Context, uid, email string, changed bool) {
 	accounts := s.app.API.Accounts
 	if !s.env.localGoogle() || accounts == nil {

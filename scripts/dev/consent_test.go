@@ -23,8 +23,8 @@ func (u *served) linked() string {
 	return c.Connections[0].Email + " " + c.Connections[0].Status
 }
 
-// Who signs in acts with an account that is really linked: it stands on the card, it is unlinked like any other, and
-// then nothing is done with it.
+// A user who signs in has a linked account: it is shown on the card, it can be unlinked like any other, and is then not
+// used any more.
 func TestASignInLinksTheLocalAccount(t *testing.T) {
 	u := serve(t)
 	if got := u.linked(); got != "ana@example.com linked" {

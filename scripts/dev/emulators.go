@@ -22,7 +22,7 @@ const (
 )
 
 // cloud is the Firestore and Pub/Sub emulators of this server. They keep everything in memory. A server that is killed
-// leaves them running, and the next one finds them, so nothing is lost; one that is stopped in good order stops them.
+// leaves them running for the next one, so nothing is lost; one that shuts down in good order stops them.
 type cloud struct {
 	running []*emulators.Emulator
 	notes   []string
@@ -55,8 +55,8 @@ func startEmulators(ctx context.Context, env *environment, dir string) (c *cloud
 	return c, nil
 }
 
-// subscribe makes the topic and its push subscription. The emulator signs nothing, so it pushes to a path that only it
-// knows, from where each message goes on to the resume function with a token of the local issuer.
+// subscribe creates the topic and its push subscription. The emulator does not sign, so it pushes to a secret path,
+// from which each message is forwarded to the resume function with a token of the local issuer.
 func (c *cloud) subscribe(ctx context.Context, mux *http.ServeMux, base string, push queueembedded.Push, env *environment) error {
 	path := "/dev/relay/" + agent.NewID(rand.Reader)
 	mux.Handle(path, pubsub.Relay(push))
@@ -66,7 +66,7 @@ func (c *cloud) subscribe(ctx context.Context, mux *http.ServeMux, base string, 
 	return nil
 }
 
-// run finds the emulator that an earlier server has left, or starts one.
+// run finds the emulator that an earlier server left running, or starts one.
 func (c *cloud) run(ctx context.Context, file string, start func(context.Context, io.Writer, ...emulators.Option) (*emulators.Emulator, error)) (*emulators.Emulator, error) {
 	e, err := emulators.Find(file)
 	if err == nil && e == nil {

@@ -9,11 +9,11 @@ import (
 	"github.com/countersign-run/countersign/shared/queue"
 )
 
-// environment is the process's environment with what a local server fills in. Nothing that is set is overridden.
+// environment is the process's environment with a local server's values for what is not set.
 type environment struct {
 	outer func(string) string
 	local map[string]string
-	file  config.File // config/.gemini.yaml, below the environment
+	file  config.File // config/.gemini.yaml, the environment's fallback
 }
 
 func newEnvironment(outer func(string) string) *environment {
@@ -36,7 +36,7 @@ func (e *environment) fill(name, value string) {
 	}
 }
 
-// ownOrigins are the console's, which may call whatever ALLOWED_ORIGINS says.
+// ownOrigins returns the console's origins, which are allowed in addition to ALLOWED_ORIGINS.
 func ownOrigins(base string) []string {
 	return []string{base, strings.Replace(base, "127.0.0.1", "localhost", 1)}
 }
@@ -44,7 +44,7 @@ func ownOrigins(base string) []string {
 // own reports whether the value is the local server's own.
 func (e *environment) own(name string) bool { return e.outer(name) == "" }
 
-// localParts points everything that is not configured at this machine.
+// localParts configures everything that is not set to use this machine.
 func (e *environment) localParts(base string) {
 	e.fill("PUBLIC_URL", base)
 	if e.own("AUTH_ISSUER") {
@@ -76,7 +76,7 @@ func (e *environment) demoModel() bool {
 
 func (e *environment) localGoogle() bool { return e.own("GOOGLE_OAUTH_CLIENT_ID") }
 
-// parts says what each part is, for a person who starts the server.
+// parts describes each part, for the person who starts the server.
 func (e *environment) parts(emulated bool) [][2]string {
 	store := "embedded, one file in " + e.get("DATA_DIR")
 	queue := "embedded, in the same file"

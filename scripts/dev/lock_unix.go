@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// lock makes this process the only local server on the data directory. The kernel lets go of it however the process ends.
+// lock makes this process the only local server on the data directory. The kernel releases it however the process ends.
 func lock(dir string) (unlock func() error, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err

@@ -1,12 +1,12 @@
-// Command dev is Countersign on one machine: every function under its path, with nothing to install and no account.
+// Command dev runs Countersign on one machine: every function at its path, without an installation or an account.
 //
 //	go run ./scripts/dev             the embedded store and queue, a local mailbox and calendar, an offline demo model
 //	go run ./scripts/dev -emulators  the same on the Firestore and Pub/Sub emulators of the gcloud SDK
 //
-// Each part that the environment configures is the real one instead: Gemini with GEMINI_API_KEY or config/.gemini.yaml,
-// Gmail and Calendar with GOOGLE_OAUTH_CLIENT_ID, an OIDC issuer with AUTH_ISSUER. What is local speaks the real protocol
-// of what it stands for, so the clients and the checks are those of the cloud. Everything lies in DATA_DIR, and a process
-// that is killed loses nothing: the next one goes on.
+// A part that the environment configures is the real one instead: Gemini with GEMINI_API_KEY or config/.gemini.yaml,
+// Gmail and Calendar with GOOGLE_OAUTH_CLIENT_ID, an OIDC issuer with AUTH_ISSUER. Local parts speak the real
+// protocols, so the clients and the checks are those of the cloud. All data is in DATA_DIR, and nothing is lost when
+// the process is killed: the next one continues.
 package main
 
 import (
@@ -35,7 +35,7 @@ func main() {
 	}
 }
 
-// run serves until ctx ends, then lets requests finish for a while.
+// run serves until ctx ends, and then waits a while for requests to finish.
 func run(ctx context.Context, addr string, emulated bool) error {
 	if addr == "" {
 		var err error
@@ -52,7 +52,7 @@ func run(ctx context.Context, addr string, emulated bool) error {
 		return errors.Join(err, ln.Close())
 	}
 	web := &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
-		MaxHeaderBytes: 4 << 20, // the functions refuse more than 64 KiB themselves, in words
+		MaxHeaderBytes: 4 << 20, // the functions refuse more than 64 KiB themselves, with a message
 		BaseContext:    func(net.Listener) context.Context { return context.WithoutCancel(ctx) }}
 	served := make(chan error, 1)
 	go func() { served <- web.Serve(ln) }()
@@ -77,7 +77,7 @@ func ignoreClosed(err error) error {
 	return err
 }
 
-// address is where PORT says to listen.
+// address returns the address to listen on, from PORT.
 func address(port string) (string, error) {
 	if port == "" {
 		port = "8080"
@@ -88,7 +88,7 @@ func address(port string) (string, error) {
 	return "127.0.0.1:" + port, nil
 }
 
-// listen takes loopback addresses only: the local issuer gives a token to whoever asks.
+// listen accepts loopback addresses only: the local issuer issues tokens to any caller.
 func listen(addr string) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {

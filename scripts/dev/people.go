@@ -15,7 +15,7 @@ import (
 	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
-// people are the local users and their addresses.
+// people holds the local users and their addresses.
 type people struct {
 	file string
 	mu   sync.Mutex
@@ -34,7 +34,7 @@ func openPeople(file string) (*people, error) {
 	return p, json.Unmarshal(data, &p.mail)
 }
 
-// add remembers a user's address, durably: written beside, then renamed. It reports whether it is another than before.
+// add stores a user's address durably: it writes a new file and renames it. It reports whether the address has changed.
 func (p *people) add(uid, email string) (changed bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -52,7 +52,7 @@ func (p *people) add(uid, email string) (changed bool, err error) {
 	return true, os.Rename(p.file+".new", filepath.Clean(p.file))
 }
 
-// uid gives the user of an address, or the address itself.
+// uid returns the user of an address, or the address itself.
 func (p *people) uid(email string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -64,7 +64,7 @@ func (p *people) uid(email string) string {
 	return email
 }
 
-// localScopes are those of the tools, and reading: with it, what became of a mail can be proven after a crash.
+// localScopes holds the scopes of the tools, and reading, which lets the outcome of a mail be proven after a crash.
 var localScopes = []string{"https://www.googleapis.com/auth/gmail.compose", "https://www.googleapis.com/auth/gmail.send",
 	"https://www.googleapis.com/auth/gmail.readonly", "https://www.googleapis.com/auth/calendar.events"}
 
@@ -73,7 +73,7 @@ var (
 	validEmail = regexp.MustCompile(`^[A-Za-z0-9._+-]{1,64}@[A-Za-z0-9.-]{1,190}$`)
 )
 
-// signedIn remembers a local user who signs in.
+// signedIn stores a local user who signs in, and links their account.
 func (s *server) signedIn(uid, email string) error {
 	if !validUID.MatchString(uid) || !validEmail.MatchString(email) {
 		return errors.New("a user of letters, digits and _ . | : @ + - is needed, and an e-mail address")
@@ -86,7 +86,7 @@ func (s *server) signedIn(uid, email string) error {
 	return nil
 }
 
-// token signs a local user in. It exists in this server alone, which listens on loopback alone.
+// token signs a local user in. It exists only in this server, which listens only on loopback.
 func (s *server) token(w http.ResponseWriter, r *http.Request) {
 	var in struct {
 		UID   string `json:"uid"`
@@ -115,7 +115,7 @@ func (s *server) token(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, map[string]string{"token": token})
 }
 
-// mailbox shows what the local Gmail has sent.
+// mailbox answers with the mails that the local Gmail has sent.
 func (s *server) mailbox(w http.ResponseWriter, _ *http.Request) {
 	messages := s.google.Messages()
 	for i := range messages {
@@ -124,7 +124,7 @@ func (s *server) mailbox(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, map[string]any{"messages": messages})
 }
 
-// calendar shows what the local Calendar holds.
+// calendar answers with the events of the local Calendar.
 func (s *server) calendar(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, map[string]any{"events": s.google.Events()})
 }
@@ -134,5 +134,5 @@ func writeJSON(w http.ResponseWriter, v any) {
 	w.Header().Set("Cache-Control", "no-store")
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(v) // a client that went away is no failure
+	_ = enc.Encode(v) // a client that disconnected is not an error
 }

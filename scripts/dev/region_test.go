@@ -37,7 +37,7 @@ func (u *served) as(uid string) *served {
 	return other
 }
 
-// lunch asks for an event tomorrow at noon.
+// lunch requests an event tomorrow at noon.
 func (u *served) lunch(fields map[string]any) (r runReply) {
 	u.t.Helper()
 	body := map[string]any{"prompt": "schedule lunch tomorrow at noon"}
@@ -51,7 +51,7 @@ func (u *served) lunch(fields map[string]any) (r runReply) {
 	return r
 }
 
-// Noon is that of the user: of each account, for its later requests as well, and for the pages that it chats on.
+// Noon is in the user's time zone, also in later requests of the account, and in the chat of pages.
 func TestTomorrowAtNoonIsTheUsers(t *testing.T) {
 	ana := serve(t)
 	bea := ana.as("bea")
@@ -66,7 +66,7 @@ func TestTomorrowAtNoonIsTheUsers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The day may have ended since the run began.
+		// Midnight may have passed since the run began.
 		tomorrow := time.Now().In(there).AddDate(0, 0, 1)
 		today := time.Now().In(there)
 		if local := at.In(there); local.Format("15:04") != "12:00" || local.YearDay() != tomorrow.YearDay() && local.YearDay() != today.YearDay() {
@@ -98,7 +98,7 @@ func TestTomorrowAtNoonIsTheUsers(t *testing.T) {
 		return run.TimeZone
 	}
 	talk("/api/agent/chat", map[string]any{"message": "hello", "history": []json.RawMessage{}, "timeZone": "Europe/Berlin"})
-	noon(bea.lunch(map[string]any{"timeZone": "America/New_York"}), "America/New_York") // by another client meanwhile
+	noon(bea.lunch(map[string]any{"timeZone": "America/New_York"}), "America/New_York") // another client's
 	talk("/api/agent/chat", map[string]any{"message": "rate the blue mug 5 stars", "history": r.History})
 	if zone := zoneOfTheRun(); zone != "Europe/Berlin" {
 		t.Errorf("the conversation that began in Europe/Berlin goes on in %s", zone)
@@ -120,7 +120,7 @@ func TestTomorrowAtNoonIsTheUsers(t *testing.T) {
 	}
 	dora := &tab{served: ana.as("dora")}
 	dora.call(http.MethodPost, "/api/agent/chat", dora.body(map[string]any{"message": "hello", "history": []json.RawMessage{}, "timeZone": "Pacific/Auckland"}), &r)
-	noon(dora.lunch(nil), "Pacific/Auckland") // what a page tells is kept as well
+	noon(dora.lunch(nil), "Pacific/Auckland") // a page's value is stored as well
 	p = &tab{served: ana}
 	talk("/api/agent/chat", map[string]any{"message": "hello", "history": []json.RawMessage{}})
 	if last := string(r.History[len(r.History)-1]); !strings.Contains(last, "Asia/Kolkata") || !strings.Contains(last, "en-IN") {

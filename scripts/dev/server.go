@@ -28,7 +28,7 @@ import (
 	"github.com/countersign-run/countersign/shared/web"
 )
 
-// server is the local server: the app, and what stands beside it where the cloud's services are not configured.
+// server is the local server: the app, and the local parts in place of cloud services that are not configured.
 type server struct {
 	base   string // http://host:port
 	env    *environment
@@ -50,7 +50,7 @@ type server struct {
 	closers []func() error
 }
 
-// actions are those of the example shop, where ACTIONS names no others.
+// actions returns the actions of the example shop, unless ACTIONS names others.
 func (s *server) actions(dir string) (app.Part, error) {
 	if !s.env.own("ACTIONS") {
 		return actions.Part, nil
@@ -125,7 +125,7 @@ func (s *server) build(ctx context.Context, emulated bool) error {
 	return s.routes()
 }
 
-// routes lays the functions that are deployed under their paths, and what is of this machine alone under /dev/.
+// routes serves the deployed functions at their paths, and what exists only locally under /dev/.
 func (s *server) routes() error {
 	deployed, err := infra.Functions()
 	if err != nil {
@@ -152,9 +152,9 @@ func (s *server) routes() error {
 	return nil
 }
 
-// ServeHTTP gives what is of this machine alone only to who names this machine, so that no web page can reach the local
-// issuer by rebinding its own name to loopback. The functions get their requests as they came: the mux would redirect
-// paths that are not clean.
+// ServeHTTP serves the local paths only to requests whose Host is this machine, so that no web page can reach the local
+// issuer by rebinding its own name to loopback. Requests with a path that is not clean do not reach the mux, which
+// would redirect them.
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case strings.HasPrefix(r.URL.Path, "/dev/") && !localHost(r.Host):
@@ -166,14 +166,14 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// clean reports whether the path is in the form that the mux leaves as it is.
+// clean reports whether the mux would leave the path unchanged.
 func clean(p string) bool {
 	c := path.Clean(p)
 	return p == c || p == c+"/"
 }
 
-// start lets the queue and the sweep work, and takes up what an earlier process left. This process holds the lock of its
-// data directory, so whatever lease it finds is a dead process's.
+// start starts the queue and the sweep, and continues the work of an earlier process. This process holds the lock of
+// its data directory, so any lease that it finds belongs to a dead process.
 func (s *server) start(ctx context.Context) error {
 	ctx, s.cancel = context.WithCancel(ctx)
 	deliver := queueembedded.HTTPPush(s.base+"/api/agent/resume", s.pushToken, &http.Client{Timeout: 5 * time.Minute})
@@ -186,7 +186,7 @@ func (s *server) start(ctx context.Context) error {
 		return fmt.Errorf("what an earlier process left could not be taken up: %w", err)
 	}
 	if q, ok := s.app.Queue.(*queueembedded.Queue); ok {
-		s.work(func() { _ = q.Run(ctx, deliver) }) // it ends with ctx alone
+		s.work(func() { _ = q.Run(ctx, deliver) }) // it ends only with ctx
 	}
 	s.work(func() { s.sweepEvery(ctx, 10*time.Second) })
 	return nil
@@ -200,7 +200,7 @@ func (s *server) work(f func()) {
 	}()
 }
 
-// sweepEvery calls the sweep function as the cloud's scheduler does: over HTTP, with the push account's token.
+// sweepEvery calls the sweep function as Cloud Scheduler does: over HTTP, with the push account's token.
 func (s *server) sweepEvery(ctx context.Context, d time.Duration) {
 	t := time.NewTicker(d)
 	defer t.Stop()
@@ -242,7 +242,7 @@ func (s *server) pushToken(context.Context) (string, error) {
 	return s.issuer.PushToken(s.env.get("PUSH_SERVICE_ACCOUNT"), s.env.get("PUSH_AUDIENCE"))
 }
 
-// stop ends the workers; requests that are under way go on.
+// stop ends the workers; requests in progress continue.
 func (s *server) stop() {
 	if s.cancel != nil {
 		s.cancel()
@@ -259,7 +259,7 @@ func (s *server) close() error {
 	return errors.Join(errs...)
 }
 
-// greet says what each part is, and where to go.
+// greet prints what each part is, and the URL to open.
 func (s *server) greet(w io.Writer) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "Countersign")
@@ -267,5 +267,5 @@ func (s *server) greet(w io.Writer) {
 		fmt.Fprintf(t, "  %s\t%s\n", p[0], p[1])
 	}
 	fmt.Fprintf(t, "\nOpen %s/, or the example shop at %[1]s/shop\n", s.base)
-	_ = t.Flush() // a terminal that is gone is no failure
+	_ = t.Flush() // a closed terminal is not an error
 }

@@ -37,7 +37,8 @@ func TestWrongSettingsAreNamed(t *testing.T) {
 	}
 }
 
-// TestAKeyInTheFileIsGeminis holds that such a key is used as one in the environment is: the demo model stands back.
+// TestAKeyInTheFileIsGeminis checks that a key in the file is used like one in the environment, in place of the demo
+// model.
 func TestAKeyInTheFileIsGeminis(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "gemini.yaml")
 	if err := os.WriteFile(path, []byte("apiKey: AIzaFromFile\nmodel: gemini-from-file\n"), 0o600); err != nil {
@@ -75,7 +76,7 @@ func startTestServer(t *testing.T) *server {
 	return s
 }
 
-// TestPathsThatAreNotClean holds that none of them is led anywhere: a redirect could drop a body.
+// TestPathsThatAreNotClean checks that none of them is redirected: a redirect could drop a body.
 func TestPathsThatAreNotClean(t *testing.T) {
 	s := startTestServer(t)
 	for _, path := range []string{"//api/agent/run", "/x/../api/agent/run", "/./api/agent/run", "/api/agent/approvals/../run", "/dev/../api/agent/run"} {
@@ -88,8 +89,8 @@ func TestPathsThatAreNotClean(t *testing.T) {
 	}
 }
 
-// TestTokensAreForThisServersPages holds that another web page cannot have the local issuer act, though it could not
-// read the answer.
+// TestTokensAreForThisServersPages checks that a page of another origin cannot make the local issuer issue a token,
+// even one that it could not read.
 func TestTokensAreForThisServersPages(t *testing.T) {
 	s := startTestServer(t)
 	for origin, want := range map[string]int{"": http.StatusOK, testBase: http.StatusOK, "https://evil.example": http.StatusForbidden, "null": http.StatusForbidden} {

@@ -10,15 +10,15 @@ import (
 	"github.com/countersign-run/countersign/shared/model/fakegemini"
 )
 
-// step is a call that was made since the user spoke, and what came of it.
+// step is a call since the user's last words, and its outcome.
 type step struct {
 	name   string
 	body   any    // the tool's answer
-	failed string // why not, in words; empty when it was done
+	failed string // why not, in words; empty if it was done
 	raw    json.RawMessage
 }
 
-// stepsOf are the answered calls behind the user's last words.
+// stepsOf returns the answered calls after the user's last words.
 func stepsOf(contents []fakegemini.Content) (steps []step) {
 	var calls []fakegemini.FunctionCall
 	for _, c := range contents {
@@ -47,8 +47,8 @@ func stepOf(c fakegemini.FunctionCall, raw json.RawMessage) step {
 	return s
 }
 
-// open takes the envelopes off an answer: {"output": …}, {"result": …}, JSON as text, and {"ok": false, …} or
-// {"error": …} for what failed.
+// open unwraps an answer: {"output": …}, {"result": …}, JSON as text, and {"ok": false, …} or {"error": …} for a
+// failure.
 func open(v any) (body any, failed string) {
 	if text, ok := v.(string); ok {
 		inner, isJSON := parse(text)
@@ -78,7 +78,7 @@ func open(v any) (body any, failed string) {
 func errorWords(e any) string {
 	switch e := e.(type) {
 	case string:
-		if at := strings.IndexByte(e, '{'); at >= 0 { // the page's own answer may stand in a sentence about it
+		if at := strings.IndexByte(e, '{'); at >= 0 { // the page's own answer may be inside a sentence
 			if inner, isJSON := parse(e[at:]); isJSON {
 				if _, failed := open(inner); failed != "" {
 					return failed
@@ -92,7 +92,7 @@ func errorWords(e any) string {
 	return "No reason was given."
 }
 
-// done gives the newest step of the tool.
+// done returns the newest step of the tool.
 func (p page) done(tool string) (step, bool) {
 	for _, s := range slices.Backward(p.steps) {
 		if s.name == tool {
@@ -102,14 +102,14 @@ func (p page) done(tool string) (step, bool) {
 	return step{}, false
 }
 
-// acted reports whether the page was used since the user spoke.
+// acted reports whether the page was used since the user's last words.
 func (p page) acted() bool {
 	return slices.ContainsFunc(p.steps, func(s step) bool { return !isAction(s.name) })
 }
 
 func isAction(tool string) bool { return strings.HasPrefix(tool, actionKind+"_") }
 
-// account says that it was done, or what of it was not.
+// account returns a sentence that says that everything was done, or what was not.
 func (p page) account(done string) string {
 	if failed := p.failures(); failed != "" {
 		return failed
@@ -127,12 +127,12 @@ func (p page) failures() string {
 	return strings.Join(said, " ")
 }
 
-// outcome is that of an action that may have waited for its user.
+// outcome describes the outcome of an action that may have waited for its user.
 func (s step) outcome(what, done string) string {
 	return sayOutcome(what, done, readResponse(s.raw))
 }
 
-// found lists what the search gave.
+// found lists the results of the search.
 func (p page) found() string {
 	search, _ := p.find(actionKind, "search", "find")
 	done, _ := p.done(search.Name)
@@ -150,7 +150,7 @@ func priced(i item) string {
 	return ""
 }
 
-// inCart says what lies in the cart, from the page's state alone.
+// inCart describes the contents of the cart, from the page's state alone.
 func (s state) inCart() string {
 	parts := s.named("cart")
 	if len(parts) == 0 {
@@ -159,7 +159,7 @@ func (s state) inCart() string {
 	var things, others []string
 	for _, name := range slices.Sorted(maps.Keys(parts)) {
 		for _, i := range items(parts[name]) {
-			if i.name() == "" { // a note that more was left out
+			if i.name() == "" { // a note that items were left out
 				continue
 			}
 			things = append(things, strings.TrimSpace(counted(i)+i.name()+priced(i)))
@@ -185,7 +185,7 @@ func counted(i item) string {
 	return ""
 }
 
-// answer is what the page says under a name with the word in it.
+// answer returns the page's text under a name that contains the word.
 func (s state) answer(word string) string {
 	parts := s.named(word)
 	for _, name := range slices.Sorted(maps.Keys(parts)) {
@@ -196,7 +196,7 @@ func (s state) answer(word string) string {
 	return ""
 }
 
-// scalar is a text or a number as text.
+// scalar returns a text or a number as text.
 func scalar(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -207,7 +207,7 @@ func scalar(v any) string {
 	return ""
 }
 
-// abilities names what the page lets its user's assistant do.
+// abilities lists what the assistant can do on the page.
 func (s surface) abilities() string {
 	var names []string
 	for _, c := range s.tools {

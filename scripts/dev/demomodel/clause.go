@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// kind of a clause.
+// kind is the kind of a clause.
 type kind int
 
 const (
@@ -23,13 +23,13 @@ const (
 
 var (
 	verb = regexp.MustCompile(`(?i)\b(?:(` + mailVerb + `)|(` + eventVerb + `))\b`)
-	// connected is what stands before the verb of a further request.
+	// connected matches what precedes the verb of a further request.
 	connected = regexp.MustCompile(`(?i)(?:[.;!?,\n]|\b(?:and|then|also|plus|please))\s*$`)
 	connector = regexp.MustCompile(`(?i)[\s,;.]*(?:\b(?:and|then|also|plus|please)\b[\s,]*)*$`)
 
-	// A mail to somebody: the address follows the verb, or a word for a mail stands between.
+	// A request for a mail: the address follows the verb, perhaps after a word for a mail.
 	mailOutright = regexp.MustCompile(`(?i)^(?:(?:` + mailVerb + `)\s+(?:to\s+)?<?` + addressLike + `|(?:send|write|draft|compose)\s+(?:[^\s@]+\s+){0,3}(?:e-?mail|mail|message|note|copy|it|this)\b)`)
-	// Something for the calendar: a word for it stands near the verb, or a verb that means nothing else and a time follow.
+	// A request for an event: a word for it near the verb, or a verb that means nothing else and a time.
 	eventOutright = regexp.MustCompile(`(?i)^(?:(?:` + eventVerb + `)\s+(?:\S+\s+){0,5}?\S*\b(?:` + eventNoun + `)\b|invite\s+<?` + addressLike + `)`)
 	schedules     = regexp.MustCompile(`(?i)^(?:schedule|book|plan|arrange|organi[sz]e)\b`)
 
@@ -38,7 +38,7 @@ var (
 	aMail    = regexp.MustCompile(`(?i)\b(?:e-?mail|mail|message)\b`)
 	emailing = regexp.MustCompile(`(?i)^(?:e-?mail|mail)\b`)
 
-	// What is asked about, forbidden, or none of its trades.
+	// Questions, prohibitions, and requests that the model does not serve.
 	question = regexp.MustCompile(`(?i)^\W*(?:what|who|whom|whose|when|where|why|how|which|is|are|am|was|were|do|does|did|have|has|should|show|list|read|search|find|cancel|delete|remove|move|reschedule|reply|forward)\b`)
 	negated  = regexp.MustCompile(`(?i)\b(?:don['’]?t|do\s+not|never|without|not\s+to)\s+(?:\w+\s+)?$`)
 	told     = regexp.MustCompile(`(?i)^\W*(?:i|we|you|he|she|it|they|my|this|that|there)\b`)
@@ -46,7 +46,7 @@ var (
 
 var courteous = regexp.MustCompile(`(?i)^\W*(?:can|could|would|will)\s+you\b`)
 
-// unasked drops the question mark of "could you …?", which belongs to the asking and to nothing that is asked for.
+// unasked drops the question mark of "could you …?", which is not part of the request.
 func (t text) unasked() text {
 	if courteous.MatchString(t.mask) && strings.HasSuffix(t.mask, "?") {
 		return t.slice(0, len(t.mask)-1)
@@ -54,13 +54,13 @@ func (t text) unasked() text {
 	return t
 }
 
-// The bounds of a prompt: how many requests are told apart, and how many verbs are looked at for them.
+// The bounds of a prompt: the number of requests that are separated, and of verbs that are examined.
 const (
 	maxClauses = 8
 	maxVerbs   = 64
 )
 
-// split cuts a prompt where a further request begins.
+// split splits a prompt where a further request begins.
 func split(t text) []text {
 	var out []text
 	start := 0
@@ -77,7 +77,7 @@ func split(t text) []text {
 	return append(out, t.from(start))
 }
 
-// outright reports whether the text begins with a request that can be nothing else.
+// outright reports whether the text begins with an unambiguous request.
 func (t text) outright() bool {
 	switch {
 	case mailOutright.MatchString(t.mask):
@@ -88,7 +88,7 @@ func (t text) outright() bool {
 	return schedules.MatchString(t.mask) && hasTime(t)
 }
 
-// kind says what a clause asks for, and where its verb stands.
+// kind returns the kind of a clause, and the position of its verb.
 func (t text) kind() (kind, int) {
 	if question.MatchString(t.mask) {
 		return noClause, 0
@@ -122,5 +122,5 @@ func (t text) bareEvent() bool {
 
 var politeness = regexp.MustCompile(`(?i)^\W*(?:(?:please|kindly|hi|hello|hey|ok|okay|now|can|could|would|will|you|i|want|need|to|['’]d|like|a|an|new)\b\W*)*`)
 
-// firstWord is where a request begins behind the words of courtesy.
+// firstWord returns where a request begins after words of courtesy.
 func firstWord(s string) int { return len(politeness.FindString(s)) }

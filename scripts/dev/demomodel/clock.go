@@ -16,7 +16,7 @@ const (
 	hourWords = `one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve`
 	half      = `(?:\s*(?:o['’]?clock|a\.?m|p\.?m|h|uhr)\b\.?|\b)`
 	aClock    = `(?:noon|midday|midnight|(?:half\s+past|quarter\s+past|quarter\s+to)\s+(?:\d{1,2}|` + hourWords + `)\b|(?:\d{1,2}[:.h]\d{2}|\d{1,2}|` + hourWords + `)(?:\s+(?:thirty|fifteen|forty-five))?` + half + `)`
-	// plain is a clock that cannot be another number.
+	// plain matches a clock that cannot be another number.
 	plain = `(?:noon|midday|midnight|\d{1,2}:\d{2}` + half + `|\d{1,2}(?:[:.]\d{2})?\s*(?:a\.?m\b\.?|p\.?m\b\.?|o['’]?clock\b))`
 	upTo  = `\s*(?:-|–|—|\bto\b|\buntil\b|\btill\b|\band\b)\s*`
 )
@@ -33,7 +33,7 @@ var (
 	clockBits = regexp.MustCompile(`(?i)^(?:(half\s+past|quarter\s+past|quarter\s+to)\s+)?(\d{1,2}|` + hourWords + `)(?:[:.h](\d{2}))?(?:\s+(thirty|fifteen|forty-five))?\s*(a|p)?`)
 )
 
-// takeClocks finds the start and the end, and gives the text without them.
+// takeClocks finds the start and the end, and returns the text without them.
 func (w *when) takeClocks(t text) text {
 	part := ""
 	if m := partOfDay.FindStringSubmatchIndex(t.mask); m != nil {
@@ -63,7 +63,7 @@ func (w *when) takeClocks(t text) text {
 	return t
 }
 
-// settleHalves decides between morning and afternoon where it was not said: hours from one to six are in the afternoon,
+// settleHalves decides between morning and afternoon if the text does not: hours from one to six are in the afternoon,
 // and an end is later than its start.
 func (w *when) settleHalves(part string) {
 	s, e := w.start, w.end

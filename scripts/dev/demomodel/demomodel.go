@@ -1,10 +1,10 @@
-// Package demomodel is the offline demo model of the local server: it speaks the Gemini protocol, so that the real
-// client and the whole runtime work without a key, and it understands plain requests in English to write mail, to make
-// calendar events, and to use the page that its user looks at. It is no language model: it looks for verbs, addresses and
-// times, says what it did not find, and answers everything else with what it is.
+// Package demomodel implements the offline demo model of the local server. It speaks the Gemini protocol, so that the
+// real client and the whole runtime work without a key, and it understands plain requests in English to write mail, to
+// create calendar events, and to use the page that its user has open. It is not a language model: it looks for verbs,
+// addresses and times, says what it did not find, and answers everything else with a description of itself.
 //
-// Understand reads a prompt; report.go puts function responses into words; page.go decides what to do on a page; this
-// file joins them to the protocol.
+// Understand reads a prompt; report.go describes function responses in words; page.go decides what to do on a page;
+// this file connects them to the protocol.
 package demomodel
 
 import (
@@ -16,20 +16,20 @@ import (
 	"github.com/countersign-run/countersign/shared/model/fakegemini"
 )
 
-// The tools that it calls where they are declared.
+// The tools that the model calls if they are declared.
 const (
 	mailTool  = "gmail_send"
 	eventTool = "calendar_event_create"
 )
 
-// pace is the pause before each word of a streamed answer, so that a stream can be seen as one.
+// pace is the pause before each word of a streamed answer, so that the stream is visible.
 const pace = 12 * time.Millisecond
 
-// New serves the model at the paths of the Gemini API. Words such as "tomorrow" are taken on the clock of now, in the
-// user's time zone that the instructions name, or that of now, unless the prompt names another.
+// New returns a handler that serves the model at the paths of the Gemini API. Words such as "tomorrow" are relative to
+// now, in the time zone that the prompt names, or else that of the user in the instructions, or else that of now.
 func New(now func() time.Time) http.Handler { return fakegemini.New(Brain(now)) }
 
-// Brain decides the answers of New.
+// Brain returns the model behind [New].
 func Brain(now func() time.Time) fakegemini.Brain {
 	return func(r fakegemini.Request) fakegemini.Turn {
 		turn := think(r, forUser(r.System, now()))
@@ -40,7 +40,7 @@ func Brain(now func() time.Time) fakegemini.Brain {
 
 var usersZone = regexp.MustCompile(`\btime zone is ([A-Za-z0-9_+/-]+);`)
 
-// forUser is now by the clocks of the user, as the instructions end by naming them.
+// forUser returns now in the user's time zone, which is named at the end of the instructions.
 func forUser(system string, now time.Time) time.Time {
 	named := usersZone.FindAllStringSubmatch(system, -1)
 	if len(named) == 0 {
@@ -87,7 +87,7 @@ func think(r fakegemini.Request, now time.Time) fakegemini.Turn {
 
 func words(s string) fakegemini.Turn { return fakegemini.Turn{Text: s} }
 
-// intend understands the newest prompt, or takes it as the answer to what was missing in the one before.
+// intend parses the newest prompt, or takes it as the answer to what was missing in the one before.
 func intend(r fakegemini.Request, now time.Time) []Intent {
 	said := userWords(r.Contents)
 	if len(said) == 0 {
@@ -111,7 +111,7 @@ func intend(r fakegemini.Request, now time.Time) []Intent {
 	return intents
 }
 
-// userWords are what the user has said, oldest first.
+// userWords returns the user's texts, oldest first.
 func userWords(contents []fakegemini.Content) (said []string) {
 	for _, c := range contents {
 		for _, p := range c.Parts {
@@ -123,7 +123,7 @@ func userWords(contents []fakegemini.Content) (said []string) {
 	return said
 }
 
-// callsBefore are the calls that the request's responses answer.
+// callsBefore returns the calls that the request's responses answer.
 func callsBefore(r fakegemini.Request) (calls []fakegemini.FunctionCall) {
 	for _, p := range r.Contents[len(r.Contents)-2].Parts {
 		if p.FunctionCall != nil {

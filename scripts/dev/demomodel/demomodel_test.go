@@ -62,7 +62,7 @@ func (c *chat) post(method string) *http.Response {
 	return res
 }
 
-// say adds the user's words and gives the model's answer.
+// say adds the user's words and returns the model's answer.
 func (c *chat) say(prompt string) fakegemini.Content {
 	c.t.Helper()
 	return c.ask(map[string]any{"role": "user", "parts": []any{map[string]any{"text": prompt}}})

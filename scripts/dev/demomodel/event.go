@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// usual is how long an event lasts where nothing is said.
+// usual is the length of an event by default.
 const usual = time.Hour
 
 var (
@@ -22,8 +22,8 @@ var (
 	blankName = regexp.MustCompile(`(?i)^(?:(?:calendar|event|entry|slot|time)\s*)+$`)
 )
 
-// understandEvent reads a clause that begins with its verb, or with the event itself. before is the clause said before
-// it, and mail the mail that it asked for: "it" may mean what that is about.
+// understandEvent parses a clause that begins with its verb, or with the event itself. before is the clause before it,
+// and mail the mail that it requested: "it" may mean the mail's topic.
 func understandEvent(t, before text, mail *Mail, now time.Time) Intent {
 	e := &Event{Attendees: t.addresses()}
 	if mail != nil && withThem.MatchString(t.mask) {
@@ -46,7 +46,7 @@ func understandEvent(t, before text, mail *Mail, now time.Time) Intent {
 	return Intent{Event: e, Missing: w.fill(e, now)}
 }
 
-// title is a quotation, or what was named, or what is left when verb, times and people are taken away.
+// title returns a quotation, or the name that was given, or the rest of the text without verb, times and people.
 func title(t, left text) string {
 	if q, ok := t.quoted(); ok {
 		return q
@@ -75,7 +75,7 @@ func title(t, left text) string {
 	return capitalise(s)
 }
 
-// fill writes the times into the event, and says what is missing.
+// fill sets the times of the event, and returns what is missing.
 func (w when) fill(e *Event, now time.Time) Missing {
 	loc := w.location(now)
 	switch {
@@ -117,7 +117,7 @@ func (w when) lasting() time.Duration {
 	return usual
 }
 
-// nextDay is today, or tomorrow where today's time has passed.
+// nextDay returns today, or tomorrow if today's time has passed.
 func (w when) nextDay(now time.Time) day {
 	if w.start.minutes() > 60*now.Hour()+now.Minute() {
 		return dayOf(now)
@@ -125,7 +125,7 @@ func (w when) nextDay(now time.Time) day {
 	return dayOf(now).next(1)
 }
 
-// stamp writes a clock on a day. In a zone with a name it is left to the tool to say whether there is such an hour.
+// stamp formats a time on a day. In a named zone the tool decides whether that time exists.
 func stamp(d day, minutes int, zone string, loc *time.Location) string {
 	if zone == "" {
 		return time.Date(d.year, d.month, d.day, minutes/60, minutes%60, 0, 0, loc).Format(time.RFC3339)
@@ -135,7 +135,7 @@ func stamp(d day, minutes int, zone string, loc *time.Location) string {
 
 func dayOf(t time.Time) day { return day{t.Year(), t.Month(), t.Day()} }
 
-// next is n days later.
+// next returns the day n days later.
 func (d day) next(n int) day {
 	if n == 0 {
 		return d

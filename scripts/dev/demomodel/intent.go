@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// Intent is one thing that a prompt asks for: exactly one of Mail and Event is set.
+// An Intent is one request of a prompt: exactly one of Mail and Event is set.
 type Intent struct {
 	Mail    *Mail
 	Event   *Event
-	Missing Missing // what has to be asked for first; empty when the request is complete
+	Missing Missing // what to ask the user for first; empty if the request is complete
 }
 
-// Mail is the arguments of gmail_send.
+// Mail holds the arguments of gmail_send.
 type Mail struct {
 	To      []string `json:"to"`
 	Cc      []string `json:"cc,omitempty"`
@@ -21,8 +21,8 @@ type Mail struct {
 	Body    string   `json:"body"`
 }
 
-// Event is the arguments of calendar_event_create. Start and End are clocks of TimeZone, or have their offset where the
-// zone has no name, or are dates of an all-day event.
+// Event holds the arguments of calendar_event_create. Start and End are local times of TimeZone, or have an offset if
+// the zone has no name, or are dates of an all-day event.
 type Event struct {
 	Summary   string   `json:"summary"`
 	Start     string   `json:"start"`
@@ -43,15 +43,15 @@ const (
 	OnceOnly         Missing = "once"
 )
 
-// Understand reads a prompt at a moment, whose location is the time zone where the prompt names none. It gives nothing
-// where it understands no request, or the prompt is longer than it reads. It never fails: what is malformed is left to
-// the tools, which say so better.
+// Understand parses a prompt at the time now, whose location is the default time zone. It returns nil if it understands
+// no request, or if the prompt is too long. It never fails: malformed values are left to the tools, which have better
+// errors.
 func Understand(prompt string, now time.Time) []Intent {
 	if len(prompt) > maxPrompt {
 		return nil
 	}
 	var intents []Intent
-	var spoken text // the clauses so far, for an "it" that was said before
+	var spoken text // the clauses so far, which an "it" may refer to
 	var mail *Mail
 	for _, c := range split(read(prompt).unasked()) {
 		switch kind, at := c.kind(); kind {

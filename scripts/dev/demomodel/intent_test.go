@@ -169,7 +169,7 @@ func TestTodayIsTheDayInTheNamedZone(t *testing.T) {
 		demomodel.Intent{Event: &event{Summary: "Lunch", Start: "2026-11-20T12:00:00", End: "2026-11-20T13:00:00", TimeZone: "Asia/Tokyo"}})
 }
 
-// BenchmarkUnderstand reads prompts of the length bound that make the reader look back and forth.
+// BenchmarkUnderstand parses prompts of the maximal length that make the parser backtrack.
 func BenchmarkUnderstand(b *testing.B) {
 	for _, unit := range []string{"plan tomorrow at ten and ", "email a@b.c and ", "schedule lunch at noon. ", "put it on 1 May, ", "from 1 to 2 ", "'a' ", "a@b, ", "cc a@b "} {
 		b.Run(strings.TrimSpace(unit), func(b *testing.B) {

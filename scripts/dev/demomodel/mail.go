@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// marker introduces a part of a mail request.
+// marker matches the words that introduce a part of a mail request.
 var marker = regexp.MustCompile(`(?i)(?:^|[\s,;(])(?:` +
 	`(?P<bcc>bcc)|(?P<cc>cc|(?:with\s+)?(?:a\s+)?copy(?:ing)?(?:\s+to)?)|(?P<to>to|for)|` +
 	`(?P<body>saying|say|to\s+say|telling\s+(?:them|him|her|everyone)|(?:that|which)\s+(?:says|reads)|reading|that|(?:(?:with|and)\s+)?(?:the\s+|a\s+)?(?:text|body|message)\s*:|(?:with|and)\s+(?:the\s+)?(?:text|body|message|words)|and\s+(?:say|tell\s+(?:them|him|her|everyone)))|` +
@@ -24,7 +24,7 @@ var (
 	punctuated   = regexp.MustCompile(`[.!?…:)\]]$`)
 )
 
-// understandMail reads a clause that begins with its verb.
+// understandMail parses a clause that begins with its verb.
 func understandMail(t text) Intent {
 	m := &Mail{}
 	t = m.trailing(t)
@@ -48,7 +48,7 @@ func understandMail(t text) Intent {
 	return Intent{Mail: m}
 }
 
-// trailing takes the copies off the end, where they may stand behind the words of the mail.
+// trailing takes the copies off the end, where they may follow the mail's text.
 func (m *Mail) trailing(t text) text {
 	for {
 		at := trailingCopy.FindStringSubmatchIndex(t.mask)
@@ -64,14 +64,14 @@ func (m *Mail) trailing(t text) text {
 	}
 }
 
-// parts goes from marker to marker, and gives the words of the mail: what follows a marker of its text, or what is left
-// over behind the recipients.
+// parts goes from marker to marker, and returns the mail's text: what follows a marker of it, or what is left over
+// after the recipients.
 func (m *Mail) parts(t text, at int) (body text, ok bool) {
 	if run := addressRun.FindString(t.mask[at:]); run != "" {
 		m.To = t.slice(at, at+len(run)).addresses()
 		at += len(run)
 	}
-	var over text // what belongs to no marker
+	var over text // text without a marker
 	for {
 		next := marker.FindStringSubmatchIndex(t.mask[at:])
 		if next == nil {
@@ -126,7 +126,7 @@ func (m *Mail) takeSubject(t text, at int) (end int) {
 	return end
 }
 
-// request turns "ask … to bring the slides" into words for its reader.
+// request turns "ask … to bring the slides" into a text for the recipient.
 func (m *Mail) request(t, body text) text {
 	v := asking.FindString(t.mask)
 	switch {
@@ -159,7 +159,7 @@ func (m *Mail) write(t text) {
 	m.Subject = capitalise(m.Subject)
 }
 
-// headline is the first sentence, cut between words.
+// headline returns the first sentence, cut between words.
 func headline(s string) string {
 	s = strings.Join(strings.Fields(s), " ")
 	if end := sentence.FindStringIndex(s); end != nil {
@@ -197,7 +197,7 @@ func (t text) join(u text) text {
 	return text{t.raw + u.raw, t.mask + u.mask}
 }
 
-// group names the group of marker that matched.
+// group returns the name of marker's group that matched.
 func group(m []int) string {
 	for i, name := range marker.SubexpNames() {
 		if name != "" && m[2*i] >= 0 {

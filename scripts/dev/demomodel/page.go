@@ -9,7 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/model/fakegemini"
 )
 
-// page is one decision about what its user wants of the page: what is offered, and what was done since the user spoke.
+// page is the input for one decision about a page: what is offered, and what was done since the user's last words.
 type page struct {
 	surface
 	wish    wish
@@ -17,7 +17,7 @@ type page struct {
 	noTools bool
 }
 
-// onPage decides where the request offers a page or actions and its user wants something of them.
+// onPage returns the next turn if the request offers a page or actions and its user wants something of them.
 func onPage(r fakegemini.Request) (fakegemini.Turn, bool) {
 	s := readSurface(r)
 	w, ok := wishOf(r.User())
@@ -32,7 +32,7 @@ func onPage(r fakegemini.Request) (fakegemini.Turn, bool) {
 	return turn, ok
 }
 
-// decide gives the next turn, or nothing where the wish is none of the page's.
+// decide returns the next turn, or false if the request is not for the page.
 func (p page) decide() (fakegemini.Turn, bool) {
 	switch p.wish.kind {
 	case putWish:
@@ -55,8 +55,8 @@ func (p page) decide() (fakegemini.Turn, bool) {
 	return p.search(), true
 }
 
-// lookUp finds the thing that the wish names, by the server's search where there is one, and else on the page. It gives
-// a turn instead where something has to be asked or said first.
+// lookUp finds the thing that the request names, with the server's search if there is one, and otherwise on the page.
+// It returns a turn instead if a question or an answer must come first.
 func (p page) lookUp() (item, *fakegemini.Turn) {
 	search, ok := p.find(actionKind, "search", "find")
 	if !ok {
@@ -85,7 +85,7 @@ func (p page) lookUp() (item, *fakegemini.Turn) {
 // onSight finds the thing on the page.
 func (p page) onSight() (item, bool) { return best(itemsIn(p.state.view), wordsOf(p.wish.what)) }
 
-// query puts the words where the action takes them.
+// query returns the arguments with the words in the action's field for them.
 func (c control) query(text string) map[string]any {
 	for _, name := range append(slices.Clone(c.needed), "query") {
 		if f, ok := c.fields[name]; ok && f.Type == "string" {
@@ -117,7 +117,7 @@ func (p page) put() fakegemini.Turn {
 	return fakegemini.Turn{Calls: append(calls, slices.Repeat([]fakegemini.Call{click}, p.wish.n)...)}
 }
 
-// bringOut has the page's own search show a thing that it hides.
+// bringOut uses the page's own search to show a thing that is hidden.
 func (p page) bringOut(i item) (calls []fakegemini.Call) {
 	if fill, ok := p.press(fillKind, item{}, i.name(), "search"); ok && p.state.hidden(i.key) {
 		calls = append(calls, fill)
@@ -178,7 +178,7 @@ func (c control) rate(key string, w wish) map[string]any {
 	return args
 }
 
-// mood fills a form that asks how its user is. Who only says so on another page wants nothing of it.
+// mood fills a form that asks how its user is, if the page has one.
 func (p page) mood() (fakegemini.Turn, bool) {
 	form, ok := p.find(selectKind, "mood", "feeling")
 	if !ok {
@@ -205,7 +205,7 @@ func (p page) mood() (fakegemini.Turn, bool) {
 	return fakegemini.Turn{Calls: calls}, true
 }
 
-// search shows what there is, without touching the page.
+// search lists what there is, without using the page.
 func (p page) search() fakegemini.Turn {
 	if _, ok := p.find(actionKind, "search", "find"); ok {
 		if _, first := p.lookUp(); first != nil {
@@ -244,7 +244,7 @@ func (p page) fill(kind, verb string) fakegemini.Turn {
 	return words("I find nothing called “" + p.wish.what + "” that I could " + verb + ". " + p.abilities())
 }
 
-// target parts "add to cart for the red mug" into the control's words and the thing.
+// target splits "add to cart for the red mug" into the control's words and the thing.
 func (p page) target() (control []string, of item) {
 	for _, between := range []string{" for the ", " of the ", " for ", " of "} {
 		before, after, ok := strings.Cut(p.wish.what, between)

@@ -62,7 +62,7 @@ func newTalk(t *testing.T, tools map[string]string, state string) *talk {
 	return &talk{t: t, server: model, url: s.URL, tools: tools, mode: "AUTO", system: "You help with this page.\n{not json}\n## Current page state\n" + state + "\nUse the tools."}
 }
 
-// add puts a content behind the others and gives the model's answer, as the calls that it makes or its words.
+// add appends a content and returns the model's answer: its calls or its words.
 func (c *talk) add(role string, parts ...any) (calls []fakegemini.FunctionCall, words string) {
 	c.t.Helper()
 	content, err := json.Marshal(map[string]any{"role": role, "parts": parts})
@@ -116,7 +116,7 @@ func (c *talk) say(prompt string) ([]fakegemini.FunctionCall, string) {
 	return c.add("user", map[string]any{"text": prompt})
 }
 
-// play says the prompt, answers each call with the response of its tool, and gives the calls and the last words.
+// play sends the prompt, answers each call with the response of its tool, and returns the calls and the last words.
 func (c *talk) play(prompt string, responses map[string]string) (made []string, words string) {
 	c.t.Helper()
 	calls, words := c.say(prompt)
@@ -229,7 +229,7 @@ func TestItBringsOutWhatThePageHides(t *testing.T) {
 	}
 }
 
-// On a page it still writes mail, and says in words what it cannot do.
+// On a page the model still writes mail, and says what it cannot do.
 func TestOnAPageItKeepsItsOtherTrades(t *testing.T) {
 	for prompt, want := range map[string]string{
 		"email ana@example.com that the demo is at ten": "gmail_send", "schedule a meeting 'standup' tomorrow at 10": "calendar_event_create",
@@ -257,7 +257,7 @@ func TestOnAPageInModeNoneItAnswersInWords(t *testing.T) {
 	}
 }
 
-// A second wish in one conversation starts from nothing.
+// A second request in a conversation does not depend on the first.
 func TestEachWishIsItsOwn(t *testing.T) {
 	c := newTalk(t, shopTools, shopState)
 	for range 2 {
@@ -267,7 +267,7 @@ func TestEachWishIsItsOwn(t *testing.T) {
 	}
 }
 
-// Whatever a page shows and a user says, there is an answer.
+// FuzzPage checks that there is an answer for any page and any prompt.
 func FuzzPage(f *testing.F) {
 	f.Add("find a blue mug and put two in the cart", shopState)
 	f.Add(strings.Repeat("put ", 2000)+"in the cart", strings.Repeat(`{"viewState":`, 3000))

@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-run/countersign/shared/model/fakegemini"
 )
 
-// report says in words what became of the calls, from their responses alone.
+// report describes the outcomes of the calls, from their responses alone.
 func report(calls []fakegemini.FunctionCall, responses []fakegemini.FunctionResponse) string {
 	said := make([]string, len(responses))
 	for i, r := range responses {
@@ -23,7 +23,7 @@ type response struct {
 	Error     string          `json:"error"`
 	Output    json.RawMessage `json:"output"`
 	Result    json.RawMessage `json:"result"`
-	Executed  json.RawMessage `json:"executedArgs"` // what the user made of the arguments
+	Executed  json.RawMessage `json:"executedArgs"` // the arguments as the user edited them
 	Cancelled bool            `json:"cancelled"`
 	Inferred  bool            `json:"inferred"`
 	Words     string          `json:"-"` // an answer in words
@@ -67,7 +67,7 @@ func outcome(c fakegemini.FunctionCall, raw json.RawMessage) string {
 	return sayOutcome(what, done, r)
 }
 
-// sayOutcome puts into words whether it was done.
+// sayOutcome describes whether it was done.
 func sayOutcome(what, done string, r response) string {
 	switch {
 	case r.Error != "" && saidNo.MatchString(r.Error):
@@ -89,7 +89,7 @@ func sayOutcome(what, done string, r response) string {
 	return capitalise(what) + " was " + done + "."
 }
 
-// describe names what a call is about, and the word for its being done.
+// describe returns the subject of a call, and the word for its being done.
 func describe(tool string, raw json.RawMessage) (what, done string) {
 	var a struct {
 		To, Cc, Bcc []string

@@ -10,14 +10,14 @@ import (
 	"github.com/countersign-run/countersign/shared/model/fakegemini"
 )
 
-// state is the page as it stands: {viewState, interactions, …}. Its shape is the page's own, so it is looked through by
+// state is the state of the page: {viewState, interactions, …}. Its shape depends on the page, so it is searched by
 // names.
 type state struct {
 	view         any
 	interactions any
 }
 
-// readState takes the newest state: the one that came with a tool's result, or else the one in the instructions.
+// readState returns the newest state: the one that came with a tool's result, or else the one in the instructions.
 func readState(r fakegemini.Request) state {
 	for _, response := range slices.Backward(r.Responses()) {
 		if s, ok := findState(string(response.Response)); ok {
@@ -28,7 +28,7 @@ func readState(r fakegemini.Request) state {
 	return s
 }
 
-// maxObjects bounds how many places of a text are tried for the beginning of the state.
+// maxObjects bounds the positions of a text that are tried as the start of the state.
 const maxObjects = 2000
 
 // findState finds the object with a viewState in a text, plain or as JSON within JSON.
@@ -69,20 +69,20 @@ func stateIn(v any) (found state, ok bool) {
 	return state{}, false
 }
 
-// parse reads a text that is a JSON object.
+// parse decodes a text that is a JSON object.
 func parse(text string) (any, bool) {
 	var v any
 	dec := json.NewDecoder(bytes.NewReader([]byte(text)))
 	return v, strings.HasPrefix(text, "{") && dec.Decode(&v) == nil
 }
 
-// item is a thing of a list, such as a product: its key, and what is said of it.
+// item is an item of a list, such as a product: its key and its fields.
 type item struct {
 	key  string
 	said map[string]any
 }
 
-// name is what people call it.
+// name returns the item's display name.
 func (i item) name() string {
 	for _, field := range []string{"name", "title", "label"} {
 		if s, ok := i.said[field].(string); ok && s != "" {
@@ -92,7 +92,7 @@ func (i item) name() string {
 	return i.key
 }
 
-// text gives the first field whose name has the word in it.
+// text returns the first field whose name contains the word.
 func (i item) text(word string) string {
 	for _, field := range slices.Sorted(maps.Keys(i.said)) {
 		if slices.Contains(wordsOf(field), word) {
@@ -102,7 +102,7 @@ func (i item) text(word string) string {
 	return ""
 }
 
-// items gives the things of a list or of a map of things.
+// items returns the items of a list or of a map.
 func items(v any) (out []item) {
 	switch v := v.(type) {
 	case []any:
@@ -132,7 +132,7 @@ func keyOf(said map[string]any) string {
 	return ""
 }
 
-// itemsIn gives the things with names of all lists, wherever they lie.
+// itemsIn returns the named items of all lists, at any depth.
 func itemsIn(v any) (out []item) {
 	if found := items(v); len(found) > 0 && found[0].name() != found[0].key {
 		return found
@@ -145,7 +145,7 @@ func itemsIn(v any) (out []item) {
 	return out
 }
 
-// best gives the item whose name has all of the words and the fewest others.
+// best returns the item whose name has all of the words and the fewest others.
 func best(list []item, words []string) (found item, ok bool) {
 	most := 0
 	for _, i := range list {
@@ -157,7 +157,7 @@ func best(list []item, words []string) (found item, ok bool) {
 	return found, ok
 }
 
-// named gives the parts of the view whose name has the word in it.
+// named returns the parts of the view whose name contains the word.
 func (s state) named(word string) map[string]any {
 	out := map[string]any{}
 	view, _ := s.view.(map[string]any)
@@ -169,7 +169,7 @@ func (s state) named(word string) map[string]any {
 	return out
 }
 
-// coordinate finds an interaction by the words of its last part, on the item of the key where there is one.
+// coordinate finds an interaction by the words of its last part, on the item with the key, if there is one.
 func (s state) coordinate(key string, wanted []string) (at []string, ok bool) {
 	most := 0
 	for _, c := range coordinates(s.interactions) {
@@ -180,7 +180,7 @@ func (s state) coordinate(key string, wanted []string) (at []string, ok bool) {
 	return at, ok
 }
 
-// hidden reports whether the page holds the item back for now, as a filter does.
+// hidden reports whether the page hides the item, for example by a filter.
 func (s state) hidden(key string) bool { return key != "" && hides(s.interactions, key) }
 
 func hides(v any, key string) bool {
@@ -200,7 +200,7 @@ func hides(v any, key string) bool {
 	return false
 }
 
-// coordinates are all that stand under that name.
+// coordinates returns all coordinates in v.
 func coordinates(v any) (out [][]string) {
 	switch v := v.(type) {
 	case []any:

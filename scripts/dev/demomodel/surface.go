@@ -10,8 +10,8 @@ import (
 	"github.com/countersign-run/countersign/shared/model/fakegemini"
 )
 
-// surface is what a request offers beside mail and calendar: the controls of the page that its user looks at, declared
-// actions of the server, and the page's state. It knows no page; it goes by names.
+// surface is what a request offers beside mail and calendar: the controls of the page that its user has open, declared
+// actions of the server, and the page's state. It matches by names, and has no knowledge of a particular page.
 type surface struct {
 	tools []control
 	state state
@@ -26,7 +26,7 @@ type control struct {
 	needed []string
 }
 
-// field is what is read of a property's schema.
+// field has the used parts of a property's schema.
 type field struct {
 	Type string   `json:"type"`
 	Enum []string `json:"enum"`
@@ -62,7 +62,7 @@ func readSurface(r fakegemini.Request) surface {
 	return s
 }
 
-// readSchema takes what it can use; of any other schema the control has no fields.
+// readSchema sets the fields from the schema. An unsupported schema has no fields.
 func (c *control) readSchema() {
 	var schema struct {
 		Properties map[string]json.RawMessage `json:"properties"`
@@ -74,14 +74,14 @@ func (c *control) readSchema() {
 	c.fields, c.needed = map[string]field{}, schema.Required
 	for name, raw := range schema.Properties {
 		var f field
-		_ = json.Unmarshal(raw, &f) // a field of another shape is a field without bounds
+		_ = json.Unmarshal(raw, &f) // a field of another shape has no bounds
 		c.fields[name] = f
 	}
 }
 
 var wordBreak = regexp.MustCompile(`[^\p{L}\p{N}]+`)
 
-// wordsOf cuts a name at its signs and humps, in small letters.
+// wordsOf splits a name at punctuation and capital letters, into lower-case words.
 func wordsOf(name string) []string {
 	var b strings.Builder
 	var last rune
@@ -95,7 +95,7 @@ func wordsOf(name string) []string {
 	return strings.Fields(wordBreak.ReplaceAllString(b.String(), " "))
 }
 
-// find gives the control of the kind whose name says most of what is wanted and least besides.
+// find returns the control of the kind whose name has the most wanted words and the fewest others.
 func (s surface) find(kind string, wanted ...string) (best control, ok bool) {
 	most := 0
 	for _, c := range s.tools {
@@ -106,7 +106,7 @@ func (s surface) find(kind string, wanted ...string) (best control, ok bool) {
 	return best, ok
 }
 
-// score is positive where one of the wanted words stands in the name.
+// score is positive if the name has one of the wanted words.
 func (c control) score(wanted []string) int { return score(c.words, wanted) }
 
 func score(words, wanted []string) int {
@@ -125,16 +125,16 @@ func score(words, wanted []string) int {
 	return max(1, 100*hits-len(words))
 }
 
-// sameWord takes the plural for the singular.
+// sameWord reports whether the words are equal, apart from a plural s.
 func sameWord(a, b string) bool { return strings.TrimSuffix(a, "s") == strings.TrimSuffix(b, "s") }
 
-// offers reports whether the control can be used on the item: its schema may name the keys that there are.
+// offers reports whether the control can be used on the item: its schema may list the possible keys.
 func (c control) offers(key string) bool {
 	f, ok := c.fields["key"]
 	return !ok && key == "" || ok && (len(f.Enum) == 0 || slices.Contains(f.Enum, key))
 }
 
-// use makes the call of a page control on the item of the key, with a value where it takes one.
+// use returns the call of a page control on the item with the key, with a value if it takes one.
 func (c control) use(key, value string) fakegemini.Call {
 	args := map[string]any{}
 	if _, ok := c.fields["key"]; ok && key != "" {
@@ -146,7 +146,7 @@ func (c control) use(key, value string) fakegemini.Call {
 	return fakegemini.Call{Name: c.Name, Args: args}
 }
 
-// typed gives numbers where numbers are asked for.
+// typed converts the value to a number if the field is one.
 func (f field) typed(value string) any {
 	if f.Type == "integer" || f.Type == "number" {
 		return json.Number(value)
@@ -154,7 +154,7 @@ func (f field) typed(value string) any {
 	return value
 }
 
-// press finds the control that does what is wanted, or the generic tool with a coordinate that says the same.
+// press finds the control that does what is wanted, or the generic tool with the matching coordinate.
 func (s surface) press(kind string, item item, value string, wanted ...string) (fakegemini.Call, bool) {
 	if c, ok := s.find(kind, wanted...); ok && c.offers(item.key) {
 		return c.use(item.key, value), true

@@ -16,7 +16,7 @@ var (
 	aboutSelf = regexp.MustCompile(`(?i)\b(?:help|what\s+can\s+you|who\s+are\s+you|what\s+are\s+you|how\s+do\s+(?:you|i))\b`)
 )
 
-// smallTalk answers what asks for no mail and no event.
+// smallTalk answers prompts that request neither mail nor event.
 func smallTalk(said string) string {
 	switch {
 	case len(said) > maxPrompt:
@@ -35,7 +35,7 @@ func smallTalk(said string) string {
 	return "You said: “" + excerpt(said) + "”. I did nothing about it. " + abilities
 }
 
-// excerpt is one line of at most 120 characters.
+// excerpt returns one line of at most 120 characters.
 func excerpt(s string) string {
 	r := []rune(strings.Join(strings.Fields(s), " "))
 	if len(r) > 120 {

@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// when is the times that a text names. Days are kept as they were said: whether there is a 30 February, the tool says.
+// when holds the times in a text. Days are kept as they were written: the tool decides whether there is a 30 February.
 type when struct {
 	days     []day
 	start    *clock
 	end      *clock
-	length   time.Duration // 0 where none is named
-	in       time.Duration // from now on; 0 where none is named
+	length   time.Duration // 0 if none is named
+	in       time.Duration // from now on; 0 if none is named
 	zone     string        // an IANA name, or empty
 	allDay   bool
 	repeats  bool
-	leftover text // the text without all that
+	leftover text // the text without the times
 }
 
 type day struct {
@@ -48,10 +48,10 @@ var (
 	zoned     = regexp.MustCompile(`(?:\(|\bin\s+|,\s*)?\b((?:Africa|America|Antarctica|Arctic|Asia|Atlantic|Australia|Europe|Indian|Pacific)/[A-Za-z_]+(?:/[A-Za-z_]+)?|UTC|GMT)\b\)?(?:\s+time)?`)
 )
 
-// maxTimes is how many times of one kind are read; two are of use.
+// maxTimes is the number of times of one kind that are parsed; two are used.
 const maxTimes = 8
 
-// findWhen looks for days, then lengths, then clocks, so that no number is taken twice.
+// findWhen parses days, then lengths, then clocks, so that no number is used twice.
 func findWhen(t text, now time.Time) when {
 	w := when{}
 	for _, m := range isoTime.FindAllStringSubmatchIndex(t.mask, -1) {
@@ -132,7 +132,7 @@ func (w *when) takeDays(take func(*regexp.Regexp, func([]string)), today time.Ti
 	take(weekday, func(g []string) { move((int(weekdayOf(g[1]+g[2])-today.Weekday())+6)%7 + 1) })
 }
 
-// location is the named zone, or that of now. A zone that does not exist is left to the tool.
+// location returns the named zone, or that of now. A zone that does not exist is left to the tool.
 func (w when) location(now time.Time) *time.Location {
 	if loc, err := time.LoadLocation(w.zone); w.zone != "" && err == nil {
 		return loc
@@ -165,7 +165,7 @@ func length(n, unit string) time.Duration {
 var spelled = map[string]int{"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9,
 	"ten": 10, "eleven": 11, "twelve": 12, "fifteen": 15, "twenty": 20, "thirty": 30, "forty-five": 45, "sixty": 60, "ninety": 90}
 
-// number reads digits or a word; the patterns above let nothing else through.
+// number parses digits or a word; the patterns above match nothing else.
 func number(s string) int {
 	if n, ok := spelled[s]; ok {
 		return n

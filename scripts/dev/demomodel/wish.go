@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// wish is what a prompt wants of the page.
+// wish is a prompt's request for the page.
 type wish struct {
 	kind  wishKind
 	what  string // the thing, in the user's words
-	n     int    // how many, or how many stars
+	n     int    // the number of things, or of stars
 	value string // what to fill in, to choose or to comment
 }
 
@@ -55,7 +55,7 @@ var phrases = []struct {
 	{findWish, regexp.MustCompile(`(?i)` + please + `(?:find|look\s+for|search(?:\s+for)?|show\s+me|do\s+you\s+(?:have|sell))\s+` + article + `(?P<what>.+?)[.!?]*$`)},
 }
 
-// wishOf understands a prompt that wants something of the page.
+// wishOf parses a prompt that wants something of the page.
 func wishOf(prompt string) (wish, bool) {
 	if len(prompt) > maxPrompt {
 		return wish{}, false
@@ -82,7 +82,7 @@ func wishOf(prompt string) (wish, bool) {
 	return wish{}, false
 }
 
-// count is how many; without a word for it, one.
+// count returns the number of things; one by default.
 func count(s string) int {
 	s = strings.Join(strings.Fields(strings.ToLower(s)), " ")
 	switch s {
@@ -96,7 +96,7 @@ func count(s string) int {
 	return number(s)
 }
 
-// feelings gives the word of a form for the user's own.
+// feelings maps the user's words to those of a form.
 var feelings = [][]string{
 	{"great", "good", "happy", "wonderful", "fantastic", "excellent", "amazing", "awesome", "lovely", "super"},
 	{"fine", "ok", "okay", "alright", "neutral", "well"},
@@ -104,7 +104,7 @@ var feelings = [][]string{
 	{"sad", "bad", "unhappy", "down", "awful", "terrible", "low"},
 }
 
-// among gives the option that says the word or the like of it.
+// among returns the option that equals the word or is similar to it.
 func among(options []string, word string) (string, bool) {
 	word = strings.ToLower(word)
 	for _, o := range options {

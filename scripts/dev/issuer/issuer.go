@@ -1,7 +1,7 @@
-// Package issuer is a small OpenID Connect issuer for one machine: it publishes its keys by discovery and signs ID tokens
-// with a real RSA key, so that scripts/dev and the tests go through the very check that Firebase's and Google's tokens
-// go through. There is no switch that skips a signature anywhere; there is only another issuer. It lives under
-// scripts/dev and is part of no deployed binary.
+// Package issuer implements a small OpenID Connect issuer for one machine. It publishes its keys by discovery and signs
+// ID tokens with a real RSA key, so that the tokens of scripts/dev and the tests are verified like Firebase's and
+// Google's. No setting skips the verification of a signature; only the issuer differs. The package is under scripts/dev
+// and not part of a deployed binary.
 package issuer
 
 import (
@@ -26,11 +26,11 @@ type Issuer struct {
 	public jose.JSONWebKeySet
 	signer jose.Signer
 	mux    *http.ServeMux
-	signIn *signIn // nil where nobody signs in by a browser
+	signIn *signIn // nil if users do not sign in by browser
 }
 
-// New makes an issuer with the key (see NewKey and OpenKey). issuerURL is where ServeHTTP can be reached: what the
-// tokens carry as iss, without a slash at its end. A path in it is part of the addresses that ServeHTTP answers.
+// New returns an issuer with the key (see [NewKey] and [OpenKey]). issuerURL is the URL of ServeHTTP and the tokens'
+// iss, without a final slash. If it has a path, ServeHTTP answers below that path.
 func New(issuerURL string, key *rsa.PrivateKey, now func() time.Time) (*Issuer, error) {
 	u, err := url.Parse(issuerURL)
 	if err != nil || u.Host == "" || strings.HasSuffix(issuerURL, "/") {
@@ -49,14 +49,14 @@ func New(issuerURL string, key *rsa.PrivateKey, now func() time.Time) (*Issuer, 
 	return i, nil
 }
 
-// URL is the issuer's address, and the iss of its tokens.
+// URL returns the issuer's URL, which is the iss of its tokens.
 func (i *Issuer) URL() string { return i.url }
 
 // ServeHTTP answers discovery (OpenID Connect Discovery 1.0 §4) and the key set (RFC 7517 §5) below the issuer's path.
 func (i *Issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) { i.mux.ServeHTTP(w, r) }
 
-// Token signs an ID token of a user who has signed in just now with a verified e-mail address. ttl may be negative, to
-// get one that has expired.
+// Token returns a signed ID token of a user who has just signed in with a verified e-mail address. A negative ttl makes
+// an expired one.
 func (i *Issuer) Token(uid, email, audience string, ttl time.Duration) (string, error) {
 	if uid == "" || audience == "" {
 		return "", errors.New("issuer: a token needs a uid and an audience")
@@ -68,8 +68,9 @@ func (i *Issuer) Token(uid, email, audience string, ttl time.Duration) (string, 
 	})
 }
 
-// PushToken signs what Pub/Sub and Cloud Scheduler send with a push request: the claims of a Google service account's
-// ID token (https://docs.cloud.google.com/pubsub/docs/authenticate-push-subscriptions). It is valid for an hour.
+// PushToken returns a token like those that Pub/Sub and Cloud Scheduler send with a push request: the claims of a
+// Google service account's ID token (https://docs.cloud.google.com/pubsub/docs/authenticate-push-subscriptions). It is
+// valid for an hour.
 func (i *Issuer) PushToken(email, audience string) (string, error) {
 	if email == "" || audience == "" {
 		return "", errors.New("issuer: a push token needs a service account and an audience")
@@ -82,7 +83,7 @@ func (i *Issuer) PushToken(email, audience string) (string, error) {
 	})
 }
 
-// Sign signs the claims as they stand with RS256, naming the key in kid.
+// Sign signs the claims unchanged with RS256, with the key's id as kid.
 func (i *Issuer) Sign(claims map[string]any) (string, error) {
 	payload, err := json.Marshal(claims)
 	if err != nil {
@@ -118,5 +119,5 @@ func answer(w http.ResponseWriter, v any) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(body) // a reader that went away has nothing to be told
+	_, _ = w.Write(body) // a client that disconnected is not an error
 }

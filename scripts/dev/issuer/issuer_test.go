@@ -13,7 +13,8 @@ import (
 	"github.com/countersign-run/countersign/scripts/dev/issuer"
 )
 
-// TestTokensPassDiscovery has go-oidc, which knows nothing of this package, find the keys and check the tokens.
+// TestTokensPassDiscovery verifies tokens with go-oidc, which is independent of this package and finds the keys by
+// discovery.
 func TestTokensPassDiscovery(t *testing.T) {
 	for _, path := range []string{"", "/dev/issuer"} {
 		t.Run("path "+path, func(t *testing.T) {

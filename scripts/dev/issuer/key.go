@@ -19,17 +19,17 @@ const KeyFile = "issuer-key.pem"
 
 const keyBits = 2048
 
-// NewKey makes a key that lives in memory only.
+// NewKey returns a new key, kept in memory only.
 func NewKey() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, keyBits) }
 
-// KeyID names the key in tokens and in the key set: the start of the digest of its public half.
+// KeyID returns the id of the key in tokens and in the key set: the start of the digest of its public half.
 func KeyID(key *rsa.PrivateKey) string {
 	sum := sha256.Sum256(x509.MarshalPKCS1PublicKey(&key.PublicKey))
 	return hex.EncodeToString(sum[:8])
 }
 
-// OpenKey reads the key kept in the directory, and makes it on first use, so that tokens outlive a restart. Of several
-// processes that do so at once one makes the key, and all get the same.
+// OpenKey returns the key stored in the directory, and creates it on first use, so that tokens survive a restart.
+// Concurrent processes get the same key.
 func OpenKey(dir string) (*rsa.PrivateKey, error) {
 	text, err := keyfile.Read(dir, KeyFile, writeKey)
 	if err != nil {

@@ -14,36 +14,36 @@ import (
 	"time"
 )
 
-// The life of what the sign-in gives out.
+// The lifetimes of codes and tokens.
 const (
 	codeLifetime  = time.Minute
 	tokenLifetime = time.Hour
-	maxCodes      = 1000 // that nobody has redeemed yet
+	maxCodes      = 1000 // not yet redeemed
 )
 
-// Client is the one public client whose users sign in by their browser.
+// Client is the public client whose users sign in by browser.
 type Client struct {
 	ID        string
-	Redirects []string                      // exact addresses that a browser may be sent back to
-	SignedIn  func(uid, email string) error // is told of each user, and may refuse one
+	Redirects []string                      // the exact redirect URIs
+	SignedIn  func(uid, email string) error // called for each user; may refuse one
 }
 
-// signIn is the browser's side: OpenID Connect's authorization code with PKCE (RFC 7636, S256 alone), and the ID token
-// in the fragment (OpenID Connect Core §3.2), as Google serves it to clients without a secret. Whoever asks is signed in,
-// under the name that they give.
+// signIn serves sign-in by browser: OpenID Connect's authorization code with PKCE (RFC 7636, S256 only), and the ID
+// token in the fragment (OpenID Connect Core §3.2), as Google serves it to clients without a secret. Every visitor is
+// signed in, under the name that they enter.
 type signIn struct {
 	Client
 	mu    sync.Mutex
 	codes map[string]grant
 }
 
-// grant is what a code stands for, once.
+// grant is the grant of a code, which is valid once.
 type grant struct {
 	uid, email, nonce, redirect, challenge string
 	until                                  time.Time
 }
 
-// ServeSignIn opens the authorization and token endpoints for the client.
+// ServeSignIn enables the authorization and token endpoints for the client.
 func (i *Issuer) ServeSignIn(c Client) {
 	i.signIn = &signIn{Client: c, codes: map[string]grant{}}
 	u, err := url.Parse(i.url)
@@ -58,10 +58,10 @@ func (i *Issuer) ServeSignIn(c Client) {
 // request is an authorization request.
 type request struct {
 	ClientID, Redirect, Type, State, Nonce, Challenge string
-	UID, Email, Problem                               string // what was typed, and what is wrong with it
+	UID, Email, Problem                               string // the user's input, and what is wrong with it
 }
 
-// read checks what must be right before a browser may be sent anywhere.
+// read validates what must be right before a browser may be redirected.
 func (i *Issuer) read(r *http.Request) (request, error) {
 	q := request{r.FormValue("client_id"), r.FormValue("redirect_uri"), r.FormValue("response_type"), r.FormValue("state"), r.FormValue("nonce"),
 		r.FormValue("code_challenge"), r.FormValue("uid"), r.FormValue("email"), ""}
@@ -80,7 +80,7 @@ func (i *Issuer) read(r *http.Request) (request, error) {
 	return q, nil
 }
 
-// ask shows the page to sign in at.
+// ask shows the sign-in page.
 func (i *Issuer) ask(w http.ResponseWriter, r *http.Request) {
 	q, err := i.read(r)
 	if err != nil {
@@ -91,7 +91,7 @@ func (i *Issuer) ask(w http.ResponseWriter, r *http.Request) {
 	show(w, http.StatusOK, q)
 }
 
-// authorize signs the user in and sends the browser back.
+// authorize signs the user in and redirects the browser back.
 func (i *Issuer) authorize(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 16<<10)
 	q, err := i.read(r)
@@ -120,7 +120,7 @@ func (i *Issuer) authorize(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, q.Redirect+"#"+back.Encode(), http.StatusSeeOther)
 }
 
-// keep gives a code for the grant, and forgets those that have run out.
+// keep returns a code for the grant, and drops expired ones.
 func (s *signIn) keep(g grant, now time.Time) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,7 +134,7 @@ func (s *signIn) keep(g grant, now time.Time) string {
 	return code
 }
 
-// take gives the grant of a code, which is good once.
+// take returns the grant of a code, and drops it.
 func (s *signIn) take(code string) grant {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,7 +143,7 @@ func (s *signIn) take(code string) grant {
 	return g
 }
 
-// redeem changes a code for the ID token (RFC 6749 §4.1.3, RFC 7636 §4.5).
+// redeem exchanges a code for the ID token (RFC 6749 §4.1.3, RFC 7636 §4.5).
 func (i *Issuer) redeem(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 16<<10)
 	w.Header().Set("Cache-Control", "no-store")
@@ -154,7 +154,7 @@ func (i *Issuer) redeem(w http.ResponseWriter, r *http.Request) {
 	if !proven || r.PostFormValue("grant_type") != "authorization_code" || r.PostFormValue("client_id") != i.signIn.ID || r.PostFormValue("redirect_uri") != g.redirect {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusBadRequest)
-		_, _ = w.Write([]byte(`{"error":"invalid_grant"}`)) // a reader that went away has nothing to be told
+		_, _ = w.Write([]byte(`{"error":"invalid_grant"}`)) // a client that disconnected is not an error
 		return
 	}
 	token, err := i.idToken(g)
@@ -175,9 +175,9 @@ func show(w http.ResponseWriter, status int, q request) {
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Cache-Control", "no-store")
-	h.Set("Content-Security-Policy", "default-src 'none'; form-action *; frame-ancestors 'none'; base-uri 'none'") // the form leads to the client
+	h.Set("Content-Security-Policy", "default-src 'none'; form-action *; frame-ancestors 'none'; base-uri 'none'") // the form redirects to the client
 	w.WriteHeader(status)
-	_ = page.Execute(w, q) // a browser that went away has nothing to be told
+	_ = page.Execute(w, q) // a browser that disconnected is not an error
 }
 
 var page = template.Must(template.New("page").Parse(`<!doctype html>

@@ -55,7 +55,7 @@ func question(changes ...string) url.Values {
 	return q
 }
 
-// post sends a form, and gives where the answer leads.
+// post sends a form, and returns where the answer redirects.
 func post(t *testing.T, address string, form url.Values) (int, *url.URL, map[string]any) {
 	t.Helper()
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -70,7 +70,7 @@ func post(t *testing.T, address string, form url.Values) (int, *url.URL, map[str
 		t.Fatal(err)
 	}
 	var body map[string]any
-	_ = json.NewDecoder(res.Body).Decode(&body) // a page is no JSON
+	_ = json.NewDecoder(res.Body).Decode(&body) // a page is not JSON
 	return res.StatusCode, to, body
 }
 

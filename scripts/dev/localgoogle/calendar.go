@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// event keeps the resource as it was sent, with what the service adds.
+// event is the resource as it was sent, with the fields that the service adds.
 type event struct {
 	User        string         `json:"user"`
 	ID          string         `json:"id"`
@@ -22,7 +22,7 @@ func (e *event) cancelled() bool { return e.Resource["status"] == "cancelled" }
 
 var eventID = regexp.MustCompile(`^[a-v0-9]+$`)
 
-// insertEvent keeps an id that the client gives, and refuses one that is taken, by a deleted event too.
+// insertEvent accepts an id of the client's, and refuses one that is taken, also by a deleted event.
 func (s *Server) insertEvent(r request) (any, *apiError) {
 	var in map[string]any
 	if e := decode(r, &in); e != nil {
@@ -51,7 +51,7 @@ func (s *Server) insertEvent(r request) (any, *apiError) {
 	return ev.Resource, nil
 }
 
-// complete writes what the service itself says of an event.
+// complete sets the fields of an event that the service sets.
 func (s *Server) complete(ev *event, conferences bool) {
 	now := s.opts.Now().UTC().Format(time.RFC3339Nano)
 	maps.Copy(ev.Resource, map[string]any{
@@ -74,7 +74,7 @@ func (s *Server) complete(ev *event, conferences bool) {
 	}
 }
 
-// checkTimes refuses what the reference of events.insert refuses.
+// checkTimes refuses the times that the reference of events.insert refuses.
 func checkTimes(in map[string]any) *apiError {
 	start, startZone, allDay := point(in["start"])
 	end, _, endAllDay := point(in["end"])
@@ -94,7 +94,7 @@ func checkTimes(in map[string]any) *apiError {
 	return nil
 }
 
-// point reads an EventDateTime; the zero time says that it cannot be read.
+// point reads an EventDateTime; the zero time means that it is invalid.
 func point(v any) (at time.Time, zone string, allDay bool) {
 	m, _ := v.(map[string]any)
 	zone, _ = m["timeZone"].(string)
@@ -196,11 +196,11 @@ func (s *Server) eventOf(r request) *event {
 	return s.state.events[(&event{User: r.email, ID: r.PathValue("id")}).key()]
 }
 
-// Event is an event as GET /dev/calendar shows it: the fields of the resource as the Calendar API has them, beside the
-// owner's address as "user" and, as "sendUpdates", who would have been told by mail.
+// Event is an event as GET /dev/calendar shows it: the fields of the resource as the Calendar API has them, and the
+// owner's address as "user" and, as "sendUpdates", who would have been notified by mail.
 type Event map[string]any
 
-// Events are the events of all users, oldest first, the deleted ones too.
+// Events returns the events of all users, oldest first, including deleted ones.
 func (s *Server) Events() []Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()

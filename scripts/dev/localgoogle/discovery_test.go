@@ -21,7 +21,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/gmail"
 )
 
-// discovery is what is read of Google's discovery documents, which are part of its Go module.
+// discovery has the fields used of Google's discovery documents, which are part of its Go module.
 type discovery struct {
 	ServicePath string                `json:"servicePath"`
 	Parameters  map[string]any        `json:"parameters"`
@@ -76,7 +76,7 @@ func absent(t *testing.T, part string) {
 	t.Skip(part + " is not there")
 }
 
-// methods are all of a document, with the pattern of their paths.
+// methods returns all methods of a document, with the patterns of their paths.
 func (d *discovery) methods() map[*apiMethod]*regexp.Regexp {
 	out := map[*apiMethod]*regexp.Regexp{}
 	variable := regexp.MustCompile(`\{[^}]+\}`)
@@ -93,7 +93,7 @@ func (d *discovery) methods() map[*apiMethod]*regexp.Regexp {
 	return out
 }
 
-// check says what in a request the document does not know.
+// check returns what in a request is not in the document.
 func (d *discovery) check(r *http.Request, body []byte) (id string, problems []string) {
 	for m, path := range d.methods() {
 		if m.HTTPMethod != r.Method || !path.MatchString(r.URL.Path) || strings.HasSuffix(r.URL.Path, "/send") != strings.HasSuffix(m.Path, "/send") {
@@ -144,7 +144,7 @@ func (d *discovery) fits(v any, s *schema, at string) (problems []string) {
 	return problems
 }
 
-// TestEveryRequestFitsGooglesOwnDocument drives both tools and holds each request that they send against the document,
+// TestEveryRequestFitsGooglesOwnDocument uses both tools, and checks each request that they send against the document,
 // and that none has the header that would make net/http repeat it.
 func TestEveryRequestFitsGooglesOwnDocument(t *testing.T) {
 	mailAPI, calendarAPI := load(t, "gmail/v1/gmail-api.json"), load(t, "calendar/v3/calendar-api.json")

@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// apiError is an error in the shape of Google's JSON APIs.
+// apiError is an error in the form of Google's JSON APIs.
 type apiError struct {
 	status   int
 	reason   string
@@ -45,7 +45,7 @@ func scopeMissing() *apiError {
 	}
 }
 
-// statusNames are the canonical codes that Google's errors carry beside the HTTP status (google.rpc.Code).
+// statusNames holds the canonical codes of Google's errors, by HTTP status (google.rpc.Code).
 var statusNames = map[int]string{
 	400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND", 409: "ALREADY_EXISTS",
 	429: "RESOURCE_EXHAUSTED", 500: "INTERNAL", 503: "UNAVAILABLE",
@@ -76,6 +76,6 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	}
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
-	// A failed write means that the client went away, which it will notice itself.
+	// A write fails only if the client has disconnected.
 	_ = enc.Encode(v)
 }

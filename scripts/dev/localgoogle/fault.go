@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Kind is how an operation is made to fail.
+// Kind is the way in which an operation fails.
 type Kind string
 
 // The kinds. "Before" means that nothing was done, "after" that the operation was carried out in full.
@@ -22,22 +22,22 @@ const (
 	EmptyAfter   Kind = "empty_after"   // 200 without a body
 	OddAfter     Kind = "odd_after"     // 200 with a JSON object that holds no id
 	CutAfter     Kind = "cut_after"     // 200 with half a body
-	DraftEdited  Kind = "draft_edited"  // the draft's owner changed its text a moment before
-	DraftDeleted Kind = "draft_deleted" // the draft's owner deleted it a moment before
-	SentAltered  Kind = "sent_altered"  // what was sent says more than what was given
+	DraftEdited  Kind = "draft_edited"  // the draft's owner has just changed its text
+	DraftDeleted Kind = "draft_deleted" // the draft's owner has just deleted it
+	SentAltered  Kind = "sent_altered"  // the sent message has more text than the draft
 	Redirect     Kind = "redirect"      // 307 to the same path, nothing done
 )
 
-// Fault is how one operation fails.
+// A Fault makes one operation fail.
 type Fault struct {
 	Kind   Kind
 	Status int           // of StatusBefore and StatusAfter; 0 is 503
 	Reason string        // Google's reason for the status; empty is "backendError"
-	Text   string        // what the error's message says beside
-	Delay  time.Duration // how long the answer takes beside all else
+	Text   string        // added to the error's message
+	Delay  time.Duration // added to the time of the answer
 }
 
-// interfere runs an operation the way that the fault says.
+// interfere runs an operation with its fault.
 func (s *Server) interfere(w http.ResponseWriter, r *http.Request, op string, do func() (any, *apiError)) {
 	f := s.opts.Fault(op)
 	if f.Delay > 0 {
@@ -105,13 +105,13 @@ func (f Fault) error() *apiError {
 	return e
 }
 
-// hang waits for the client to give up. The request has to be read for that to be noticed.
+// hang waits for the client to give up. The request must be read for that to be noticed.
 func hang(r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body)
 	<-r.Context().Done()
 }
 
-// reset cuts the connection so that the client's kernel sees a reset, not an orderly end.
+// reset closes the connection with a TCP reset.
 func reset(w http.ResponseWriter) {
 	c, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {

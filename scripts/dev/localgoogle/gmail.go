@@ -14,13 +14,13 @@ import (
 	"time"
 )
 
-// draft is an unsent message. Its message has an id of its own, another one after each change.
+// draft is an unsent message. Its message has its own id, a new one after each change.
 type draft struct {
 	ID      string  `json:"id"`
 	Message message `json:"message"`
 }
 
-// message is a message as the mailbox keeps it: with the blind copies, which its owner may read.
+// message is a stored message, with the blind copies, which its owner may read.
 type message struct {
 	ID     string    `json:"id"`
 	User   string    `json:"user"`
@@ -30,7 +30,7 @@ type message struct {
 	At     time.Time `json:"at"`
 }
 
-// wireMessage and wireDraft are what a client sends.
+// wireMessage and wireDraft are a client's request bodies.
 type wireMessage struct {
 	Raw      string `json:"raw"`
 	ThreadID string `json:"threadId"`
@@ -116,7 +116,7 @@ func (s *Server) deleteDraft(r request) (any, *apiError) {
 	return nil, s.commit(record{DropDraft: d.ID})
 }
 
-// sendDraft makes the draft a sent message with an id of its own, in one change.
+// sendDraft replaces the draft by a sent message with its own id, in one change.
 func (s *Server) sendDraft(r request) (any, *apiError) {
 	var in wireDraft
 	if e := decode(r, &in); e != nil {
@@ -165,7 +165,7 @@ func (s *Server) deliver(r request, in *wireMessage, draftID string) (any, *apiE
 	return m.reference(), nil
 }
 
-// newMessage stamps a message as Gmail does and gives it an id.
+// newMessage returns the message with the headers that Gmail writes, and a new id.
 func (s *Server) newMessage(r request, in *wireMessage, label string) (*message, *apiError) {
 	if in == nil || in.Raw == "" {
 		return nil, badRequest("'raw' RFC822 payload message string or uploading message via /upload/* URL required")
@@ -182,13 +182,13 @@ func (s *Server) newMessage(r request, in *wireMessage, label string) (*message,
 	return &message{ID: id, User: r.email, Thread: cmp.Or(in.ThreadID, id), Label: label, Raw: stamped, At: s.opts.Now().UTC()}, nil
 }
 
-// count gives a number that was never given before. The caller holds the lock and commits.
+// count returns a new number. The caller holds the lock and commits.
 func (s *Server) count() uint64 {
 	s.state.next++
 	return s.state.next
 }
 
-// id gives 16 hexadecimal digits, as Gmail's ids have; without a prefix it only reads the counter.
+// id returns 16 hexadecimal digits, like Gmail's ids; without a prefix it only reads the counter.
 func (s *Server) id(prefix string) string {
 	if prefix == "" {
 		return strconv.FormatUint(s.state.next, 10)
@@ -196,7 +196,7 @@ func (s *Server) id(prefix string) string {
 	return fmt.Sprintf("%s%0*x", prefix, 16-len(prefix), s.count())
 }
 
-// meddle is the draft's owner, who opened the newest draft in another window.
+// meddle acts as the draft's owner, who has the newest draft open in another window.
 func (s *Server) meddle(k Kind) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -212,7 +212,7 @@ func (s *Server) meddle(k Kind) {
 	}
 }
 
-// alterSent is a Gmail that sent something else than it was given.
+// alterSent makes Gmail send something else than the draft.
 func (s *Server) alterSent() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"path/filepath"
 )
 
-// record is one change, whole: a draft that is sent leaves and becomes a message in the same record, so that no crash
-// can separate the two.
+// record is one atomic change: a sent draft is removed and becomes a message in the same record, so that no crash can
+// separate the two.
 type record struct {
 	PutDraft    *draft   `json:"putDraft,omitempty"`
 	DropDraft   string   `json:"dropDraft,omitempty"`
@@ -21,9 +21,9 @@ type record struct {
 	NextCounter uint64   `json:"next"`
 }
 
-// state is what the records add up to.
+// state is the result of all records.
 type state struct {
-	next     uint64 // the counter that ids are made of
+	next     uint64 // the counter for ids
 	drafts   map[string]*draft
 	messages []*message
 	events   map[string]*event // by owner and id
@@ -54,7 +54,7 @@ func (st *state) apply(r record) {
 	}
 }
 
-// commit makes a change durable and then true. The caller holds the lock.
+// commit writes a change to the journal and then applies it. The caller holds the lock.
 func (s *Server) commit(r record) *apiError {
 	r.NextCounter = s.state.next
 	if s.journal != nil {
@@ -66,13 +66,14 @@ func (s *Server) commit(r record) *apiError {
 	return nil
 }
 
-// journal is an append-only file of JSON lines, synced at each line: what was answered survives a kill -9.
+// journal is an append-only file of JSON lines, synced at each line: an answered change survives a kill -9.
 type journal struct {
 	f    *os.File
-	size int64 // of the whole lines
+	size int64 // of the complete lines
 }
 
-// openJournal reads the file and feeds each record to apply. A last line without its end was never answered: it is cut.
+// openJournal reads the file and passes each record to apply. An incomplete last line was never answered, and is
+// removed.
 func openJournal(dir string, apply func(record)) (*journal, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -108,7 +109,7 @@ func (j *journal) replay(apply func(record)) error {
 	return j.rewind()
 }
 
-// rewind cuts what is not a whole line and goes to the end.
+// rewind removes an incomplete last line and seeks to the end.
 func (j *journal) rewind() error {
 	if err := j.f.Truncate(j.size); err != nil {
 		return err

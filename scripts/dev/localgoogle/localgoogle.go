@@ -1,10 +1,10 @@
-// Package localgoogle is the Gmail and the Calendar of the local server: it speaks their REST protocols, so that the
-// tools and Google's own client libraries run unchanged, keeps what it receives in one file, and delivers nothing to
-// anybody. Where Google's services are strict, and where they are known to surprise, it is and does so too: unknown
-// tokens and missing scopes are refused, a Message-ID is written anew, a draft can be sent once, an event's id stays
-// taken after the event is deleted.
+// Package localgoogle implements the Gmail and the Calendar of the local server. It speaks their REST protocols, so
+// that the tools and Google's own client libraries run unchanged, stores what it receives in one file, and delivers
+// nothing. It is as strict as Google's services, and imitates their known surprises: unknown tokens and missing scopes
+// are refused, a Message-ID is replaced, a draft can be sent once, an event's id stays taken after the event is
+// deleted.
 //
-// It is built from Google's reference and guides; what no page says is not imitated.
+// It is built from Google's reference and guides; undocumented behaviour is not imitated.
 package localgoogle
 
 import (
@@ -34,13 +34,14 @@ const (
 
 // Options of a server.
 type Options struct {
-	// User tells whose access token it is and which scopes it carries. Required.
+	// User returns the account and the scopes of an access token. Required.
 	User func(bearer string) (email string, scopes []string, ok bool)
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
-	// Dir is where the mailbox and the calendar are kept, in the file google.jsonl; empty keeps them in memory.
+	// Dir is the directory of the file google.jsonl, which holds the mailbox and the calendar; empty: they are kept in
+	// memory.
 	Dir string
-	// Fault may make an operation fail, for tests; its argument is a name such as "gmail.drafts.send". Nil: none fails.
+	// Fault returns the fault of an operation, for tests; op is a name such as "gmail.drafts.send". Nil: none fails.
 	Fault func(op string) Fault
 }
 
@@ -54,7 +55,7 @@ type Server struct {
 	journal *journal
 }
 
-// New opens the server. The error says that what is kept in Dir cannot be read or written.
+// New returns a server. It fails if the file in Dir cannot be read or written.
 func New(o Options) (*Server, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -74,7 +75,7 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// Close closes the file. What was answered before is kept without it, too.
+// Close closes the file. Answered changes are durable without it, too.
 func (s *Server) Close() error {
 	if s.journal == nil {
 		return nil
@@ -85,18 +86,18 @@ func (s *Server) Close() error {
 // ServeHTTP answers a request of a Google client.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
 
-// Bearer is an HTTP client that acts with the access token, as an OAuth client would.
+// Bearer returns an HTTP client that uses the access token, as an OAuth client would.
 func Bearer(token string) *http.Client { return &http.Client{Transport: bearer(token)} }
 
 // Accounts has one account for each user, whose access token is the user's id.
 type Accounts struct{}
 
-// Place is the user's account.
+// Place returns the user's account.
 func (Accounts) Place(_ context.Context, uid string, _ []string) (tool.Place, error) {
 	return tool.Place{Label: "From", Name: uid, ID: "local"}, nil
 }
 
-// Client acts as the user.
+// Client returns an HTTP client that acts as the user.
 func (Accounts) Client(_ context.Context, uid string, _ tool.Place) (*http.Client, error) {
 	return Bearer(uid), nil
 }
@@ -109,14 +110,14 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// request is one authorised call.
+// request is one authorized request.
 type request struct {
 	*http.Request
 	email string
 	can   func(scope string) bool
 }
 
-// method is what an operation does under the lock. It answers with a JSON value, or fails.
+// method carries out an operation under the lock. It returns a JSON value, or an error.
 type method func(r request) (any, *apiError)
 
 func (s *Server) routes() {
@@ -150,7 +151,7 @@ func (s *Server) routes() {
 	s.mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { notFound().write(w) })
 }
 
-// handle checks the token and the scope, lets a test interfere, and runs the method.
+// handle registers a method behind the checks of the token and the scope, and the test's fault.
 func (s *Server) handle(pattern, op string, scopes []string, do method) {
 	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")

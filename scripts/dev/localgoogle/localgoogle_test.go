@@ -32,7 +32,7 @@ const (
 	readonly = "https://www.googleapis.com/auth/calendar.readonly"
 )
 
-// users are the tokens of the tests: "name:scope scope".
+// users reads the tests' tokens: "name:scope scope".
 func users(bearer string) (string, []string, bool) {
 	name, scopes, ok := strings.Cut(bearer, ":")
 	return name + "@example.com", strings.Fields(scopes), ok
@@ -73,7 +73,7 @@ func raw(s string) *gmailapi.Message {
 
 const letter = "To: a@example.com, b@example.com\nCc: c@example.com\nBcc: d@example.com\nSubject: =?utf-8?B?R3LDvMOfZQ==?=\nFrom: Boss <ceo@corp.com>\nMessage-ID: <mine@here>\nX-Own: 1\nContent-Type: text/plain; charset=utf-8\n\nHello\n"
 
-// refused holds that the error is Google's, with its status and reason.
+// refused checks that err is Google's error with the status and reason.
 func refused(t *testing.T, what string, err error, code int, reason string) {
 	t.Helper()
 	var e *googleapi.Error
@@ -334,8 +334,8 @@ func TestAFileThatCannotBeReadStopsTheStart(t *testing.T) {
 	}
 }
 
-// TestKilled sends mail to a server in another process, kills it with SIGKILL in the middle, and holds that each mail
-// that was answered is there, once.
+// TestKilled sends mail to a server in another process, kills it with SIGKILL in the middle, and checks that each
+// answered mail is there, once.
 func TestKilled(t *testing.T) {
 	if dir := os.Getenv("LOCALGOOGLE_TEST_DIR"); dir != "" {
 		serveUntilKilled(t, dir)

@@ -39,7 +39,7 @@ func (s *Server) getThread(r request) (any, *apiError) {
 	return map[string]any{"id": r.PathValue("id"), "messages": list, "historyId": s.id("")}, nil
 }
 
-// show answers with a message; the scope for metadata alone gives no bodies.
+// show answers with a message, without bodies if the scope is for metadata only.
 func (s *Server) show(r request, m *message) (any, *apiError) {
 	format := cmp.Or(r.FormValue("format"), "full")
 	if (format == "full" || format == "raw") && !r.can(scopeAll) && !r.can(scopeModify) && !r.can(scopeReadonly) {
@@ -91,7 +91,7 @@ func (m *message) matches(q, labels []string) (hit, served bool) {
 	return true, true
 }
 
-// allOf are a user's drafts and sent messages.
+// allOf returns a user's drafts and sent messages.
 func (s *Server) allOf(email string) []*message {
 	list := s.sentBy(email)
 	for _, id := range slices.Sorted(maps.Keys(s.state.drafts)) {

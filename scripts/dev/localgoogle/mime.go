@@ -16,8 +16,8 @@ import (
 	"github.com/emersion/go-message/textproto"
 )
 
-// stamp writes the headers that Gmail writes itself: the sender is the account whatever the client says, the date is
-// now, and a Message-ID of the client is replaced.
+// stamp sets the headers that Gmail sets itself: the sender is always the account, the date is now, and a Message-ID of
+// the client is replaced.
 func stamp(raw []byte, email, messageID string, now time.Time) ([]byte, error) {
 	in := bufio.NewReader(bytes.NewReader(raw))
 	h, err := textproto.ReadHeader(in)
@@ -38,7 +38,7 @@ func stamp(raw []byte, email, messageID string, now time.Time) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// deliverable refuses what Gmail refuses to send: no recipient, or one that cannot be read.
+// deliverable refuses what Gmail refuses to send: no recipient, or an invalid one.
 func deliverable(raw []byte) *apiError {
 	m, err := mail.ReadMessage(bytes.NewReader(raw))
 	if err != nil {
@@ -81,7 +81,7 @@ func (d *draft) answer(format string, only []string) (any, *apiError) {
 	return map[string]any{"id": d.ID, "message": m}, nil
 }
 
-// answer is the message in one of Gmail's formats; only names the headers of the format metadata.
+// answer returns the message in one of Gmail's formats; only lists the headers of the format metadata.
 func (m *message) answer(format string, only []string) (any, *apiError) {
 	a := m.reference()
 	a["internalDate"] = strconv.FormatInt(m.At.UnixMilli(), 10)
@@ -109,7 +109,7 @@ func (m *message) answer(format string, only []string) (any, *apiError) {
 	return a, nil
 }
 
-// payload is the tree of parts that the formats metadata and full show.
+// payload returns the tree of parts of the formats metadata and full.
 func payload(e *gomessage.Entity, bodies bool) map[string]any {
 	kind, _, _ := e.Header.ContentType()
 	headers := []map[string]string{}
@@ -148,7 +148,7 @@ type Message struct {
 	SentAt  time.Time `json:"sentAt"`
 }
 
-// Messages are the sent messages of all users, oldest first.
+// Messages returns the sent messages of all users, oldest first.
 func (s *Server) Messages() []Message {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,7 +159,7 @@ func (s *Server) Messages() []Message {
 	return out
 }
 
-// public reads a message that deliverable has read before: what cannot be read stays empty beside Raw.
+// public decodes a message that deliverable has accepted. A field that cannot be decoded is empty; Raw has everything.
 func (m *message) public() Message {
 	p := Message{ID: m.ID, User: m.User, From: m.User, To: []string{}, Cc: []string{}, Bcc: []string{}, Raw: string(m.Raw), SentAt: m.At}
 	if parsed, err := mail.ReadMessage(bytes.NewReader(m.Raw)); err == nil {

@@ -1,6 +1,6 @@
 package localgoogle
 
-// MessagesAfter are the sent messages of all users but for the n oldest, oldest first.
+// MessagesAfter returns the sent messages of all users except the n oldest, oldest first.
 func (s *Server) MessagesAfter(n int) []Message {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,14 +8,14 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// Found is a product as the actions give it.
+// Found is a product as the actions return it.
 type Found struct {
 	ID          string  `json:"id"`
 	Name        string  `json:"name"`
 	Description string  `json:"description"`
 	Category    string  `json:"category"`
 	Price       string  `json:"price"`
-	Stars       float64 `json:"stars,omitempty"` // the mean of its ratings; absent where there is none
+	Stars       float64 `json:"stars,omitempty"` // the mean of its ratings; absent without ratings
 }
 
 // SearchIn is the input of searchProducts.
@@ -49,16 +49,16 @@ type RatingOut struct {
 	Ratings   int     `json:"ratings"`
 }
 
-// Shop keeps the ratings, in memory: it is an example.
+// A Shop keeps the ratings, in memory: it is an example.
 type Shop struct {
 	mu      sync.Mutex
 	ratings map[string]map[string]int // the stars, by product and user
 }
 
-// New makes a shop without ratings.
+// New returns a shop without ratings.
 func New() *Shop { return &Shop{ratings: map[string]map[string]int{}} }
 
-// maxRatings bounds what is kept of one product.
+// maxRatings bounds the ratings of one product.
 const maxRatings = 10_000
 
 // SearchProducts finds products by the words of a query.
@@ -77,7 +77,7 @@ func (s *Shop) SearchProducts(_ context.Context, _ tool.Call, in SearchIn) (Sear
 	return out, nil
 }
 
-// GetProduct gives one product.
+// GetProduct returns one product.
 func (s *Shop) GetProduct(_ context.Context, _ tool.Call, in GetIn) (Found, error) {
 	p, ok := find(in.ID)
 	if !ok {
@@ -86,8 +86,8 @@ func (s *Shop) GetProduct(_ context.Context, _ tool.Call, in GetIn) (Found, erro
 	return s.describe(p), nil
 }
 
-// SubmitRating takes the user's rating of a product; a later one takes the place of an earlier, so that one that is sent
-// twice counts once.
+// SubmitRating stores the user's rating of a product. A later one replaces an earlier one, so that a rating that is
+// sent twice counts once.
 func (s *Shop) SubmitRating(_ context.Context, c tool.Call, in RatingIn) (RatingOut, error) {
 	if _, ok := find(in.ProductID); !ok {
 		return RatingOut{}, fault.Invalid("productId", "the shop has no such product")
@@ -117,7 +117,7 @@ func (s *Shop) rate(id, uid string, stars int) bool {
 	return true
 }
 
-// Stars is the mean of a product's ratings, and how many there are.
+// Stars returns the mean of a product's ratings, and their number.
 func (s *Shop) Stars(id string) (mean float64, ratings int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

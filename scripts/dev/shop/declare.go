@@ -12,7 +12,7 @@ import (
 //go:embed actions
 var declared embed.FS
 
-// Handlers are what does the declared actions.
+// Handlers returns the handlers of the declared actions.
 func (s *Shop) Handlers() action.Handlers {
 	return action.Handlers{
 		"searchProducts": action.Query(s.SearchProducts),
@@ -21,7 +21,7 @@ func (s *Shop) Handlers() action.Handlers {
 	}
 }
 
-// Declare writes the files of the actions into a folder of its own, from which they are read as an operator's are.
+// Declare writes the files of the actions into a folder, from which they are read like an operator's.
 func Declare(dir string) error {
 	files, err := fs.Sub(declared, "actions")
 	if err != nil {

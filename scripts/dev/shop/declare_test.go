@@ -8,10 +8,10 @@ import (
 	"github.com/countersign-run/countersign/shared/action"
 )
 
-// The files and the handlers fit, and only what changes nothing goes without a question.
+// The files and the handlers match, and only actions without a side effect need no approval.
 func TestTheDeclaredActions(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "actions")
-	for range 2 { // what an earlier start left is in nobody's way
+	for range 2 { // files of an earlier start do not conflict
 		if err := Declare(dir); err != nil {
 			t.Fatal(err)
 		}

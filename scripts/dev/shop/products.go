@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Product is something that the shop sells.
+// A Product is something that the shop sells.
 type Product struct {
 	ID          string
 	Name        string
@@ -14,15 +14,15 @@ type Product struct {
 	Cents       int
 }
 
-// Price is what it costs, as people read it.
+// Price returns the price in the form that people read.
 func (p Product) Price() string { return fmt.Sprintf("€%d.%02d", p.Cents/100, p.Cents%100) }
 
-// Words are what a search looks at, in small letters.
+// Words returns the searched text, in lower case.
 func (p Product) Words() string {
 	return strings.ToLower(p.Name + " " + p.Category + " " + p.Description)
 }
 
-// products are in the order in which the page shows them.
+// products lists the products in the page's order.
 var products = []Product{
 	{"mug-blue", "Blue Mug", "Stoneware, 300 ml, with a matt glaze the colour of ink.", "mugs", 1200},
 	{"mug-red", "Red Mug", "Stoneware, 300 ml, glazed in brick red.", "mugs", 1200},
@@ -38,7 +38,7 @@ var products = []Product{
 	{"tea-assam", "Assam Tea", "125 g of loose black tea in a tin.", "tea", 760},
 }
 
-// find gives the product of the id.
+// find returns the product with the id.
 func find(id string) (Product, bool) {
 	for _, p := range products {
 		if p.ID == id {
@@ -48,7 +48,7 @@ func find(id string) (Product, bool) {
 	return Product{}, false
 }
 
-// search gives the products in whose words every word of the query stands; those that have it all in their name first.
+// search returns the products whose words contain every word of the query; those with all of them in the name first.
 func search(query string) []Product {
 	words := strings.Fields(strings.ToLower(query))
 	var named, others []Product
@@ -63,7 +63,7 @@ func search(query string) []Product {
 	return append(named, others...)
 }
 
-// all reports whether each word stands in the text, in the singular at least.
+// all reports whether the text contains each word, at least in the singular.
 func all(words []string, text string) bool {
 	for _, w := range words {
 		if !strings.Contains(text, w) && !strings.Contains(text, strings.TrimSuffix(w, "s")) {

@@ -1,6 +1,6 @@
-// Package shop is the example shop of the local server: an ordinary web page that works without any agent, marked so
-// that the chat widget can use it (data-agent-…), and three declared actions on its server. It shows how little a page
-// needs for that: the marks, one script tag and <gemini-chat>.
+// Package shop implements the example shop of the local server: an ordinary web page that works without an agent, with
+// attributes for the chat widget (data-agent-…), and three declared actions on its server. It shows that a page needs
+// only the attributes, one script tag and <gemini-chat>.
 package shop
 
 import (
@@ -27,10 +27,10 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 
 var page = template.Must(template.ParseFS(site, "site/index.html"))
 
-// types are the media types of the files; the machine's own table may differ.
+// types holds the media types of the files; the machine's own table may differ.
 var types = map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 
-// Handler serves the page at /shop and its files below.
+// Handler returns a handler for the page at /shop and its files below.
 func (s *Shop) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /shop", s.index)
@@ -41,8 +41,8 @@ func (s *Shop) Handler() http.Handler {
 	return mux
 }
 
-// shown is a product on the page, with its ratings in words. Those that the search does not want are there but hidden:
-// the cart names them.
+// shown is a product on the page, with its ratings in words. Products that do not match the search are hidden, not
+// absent: the cart needs their names.
 type shown struct {
 	Product
 	Rating string
@@ -67,7 +67,7 @@ func (s *Shop) index(w http.ResponseWriter, r *http.Request) {
 	}
 	headers(w.Header(), "text/html; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
-	_, _ = b.WriteTo(w) // a client that went away is no failure
+	_, _ = b.WriteTo(w) // a client that disconnected is not an error
 }
 
 func (s *Shop) rating(id string) string {

@@ -46,7 +46,7 @@ func TestThePageAndItsFilesAreServedUnderAStrictPolicy(t *testing.T) {
 	}
 }
 
-// The policy would refuse inline code without a word to the user, and nothing may come from elsewhere.
+// The policy would block inline code without telling the user, and nothing may come from another origin.
 func TestTheFilesHoldNoInlineCodeAndNothingForeign(t *testing.T) {
 	bad := regexp.MustCompile(`(?i)<script(?:\s[^>]*)?>[^<]|\son[a-z]+\s*=\s*"|\sstyle\s*=|<style|javascript:|innerHTML|\beval\(|https?://`)
 	files := os.DirFS("site")

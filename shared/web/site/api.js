@@ -95,8 +95,8 @@ export const local = (path) => working(async () => read(await reach(path)));
 const silence = 45000; // ms without a line; the server sends one every 15 s, so the connection is dead
 
 /**
- * lines yields the objects of an NDJSON answer as they arrive. It also ends when the connection is cut: the caller knows by the
- * last object whether there was more to come.
+ * lines yields the objects of an NDJSON answer as they arrive. It also ends when the connection is cut: the caller
+ * knows by the last object whether there was more to come.
  * @param {Response} res @param {AbortSignal} [signal]
  */
 export async function* lines(res, signal) {

@@ -1,5 +1,5 @@
-// Signs the shop's visitor in for the assistant: a local user of this machine, the one who is signed in on the page at /
-// or else one called shopper. Without the assistant nobody is signed in, and the shop works all the same.
+// Signs the shop's visitor in for the assistant: as the local user who is signed in on the page at /, or else as one
+// called shopper. Without the assistant no user is signed in, and the shop works as well.
 
 const who = () => {
   try {
@@ -13,10 +13,10 @@ const who = () => {
 /** @type {Promise<string> | null} */
 let token = null;
 
-// getToken signs in once, and anew when the last token was refused.
+// getToken signs in once, and again if the last token was refused.
 function getToken(again = false) {
   if (again || !token) token = signIn();
-  token.catch(() => (token = null)); // the next question tries again
+  token.catch(() => (token = null)); // the next call tries again
   return token;
 }
 

@@ -1,4 +1,4 @@
-// The shop without any agent: search, quantities, cart. What it keeps lies in this tab alone.
+// The shop without an agent: search, quantities, cart. Its data is kept in this tab only.
 
 const byId = (id) => document.getElementById(id);
 const most = 20; // of one product
@@ -13,7 +13,7 @@ function kept() {
     const items = JSON.parse(sessionStorage.getItem('shop.cart'));
     return items.filter(([id, n]) => typeof id === 'string' && Number.isInteger(n) && n > 0 && n <= most);
   } catch {
-    return []; // nothing, or not ours
+    return []; // nothing, or not the shop's data
   }
 }
 
