@@ -64,8 +64,8 @@ type Run struct {
 	Log       Log[Event] `json:"log"`
 }
 
-// FieldAside is the field of a run's document that is true for a run that could not be advanced. The sweep no longer
-// publishes such a run.
+// FieldAside is the field of a run's document that is true if the run was put aside: after several failed attempts to
+// advance it, no worker is offered it until an operator (ops redrive) or its owner's decision asks for it.
 const FieldAside = "aside"
 
 // Settled is the part of a run's use of the model that its user's document already counts (User.Spent).
