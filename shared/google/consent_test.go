@@ -1,7 +1,10 @@
 package google_test
 
 import (
+	"context"
+	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -205,6 +208,45 @@ func TestNobodyFillsTheStoreWithConsents(t *testing.T) {
 	w.pass(10 * time.Minute)
 	sweep(4) // three of u1, one of u2
 	sweep(0)
+}
+
+// sizes is a store that remembers how many documents each commit wrote or deleted.
+type sizes struct {
+	store.Store
+	all []int
+}
+
+func (s *sizes) Commit(ctx context.Context, writes ...store.Write) ([]time.Time, error) {
+	s.all = append(s.all, len(writes))
+	return s.Store.Commit(ctx, writes...)
+}
+
+// TestConsentsThatEndedAreSweptInPages has more users begin consents, each more than there are places for one, than a commit
+// of the sweep deletes: as many are kept as the users have places, and one sweep takes all that have ended.
+func TestConsentsThatEndedAreSweptInPages(t *testing.T) {
+	const users, places, page = 90, 5, 200
+	w := newWorld(t)
+	a := w.instance()
+	begin := func(user string) {
+		if _, err := a.Start(t.Context(), user, nil, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for u := range users {
+		for range places + 2 {
+			begin(fmt.Sprintf("u%d", u))
+		}
+	}
+	w.pass(10 * time.Minute)
+	begin("late")
+	seen := &sizes{Store: w.store}
+	if n, err := google.Sweep(t.Context(), seen, w.now()); err != nil || n != users*places || !slices.Equal(seen.all, []int{page, page, users*places - 2*page}) {
+		t.Errorf("swept %d in commits of %v, %v", n, seen.all, err)
+	}
+	left, err := w.store.Query(t.Context(), store.Query{Collection: "oauth_states", OrderBy: "due", Limit: store.MaxLimit})
+	if err != nil || len(left) != 1 {
+		t.Errorf("%d are left, want the one that has not ended; %v", len(left), err)
+	}
 }
 
 // TestStateIsGoodOnce runs a second callback right after the first has read the state.

@@ -18,6 +18,10 @@ import (
 // pending is a document of oauth_states: a consent that was begun. Each user has maxPending documents for them, which
 // bounds what a user can store; the newest consent replaces the oldest. The state names the document and contains a
 // secret, of which only a digest is stored: only the user has the state itself.
+//
+// The collection is therefore bounded by maxPending documents for each user who began a consent within consentTTL and the
+// sweep's interval of a minute. There is no bound across users, on purpose: every consent would have to win a common count,
+// and a few accounts could use it up and keep everybody else from linking theirs.
 type pending struct {
 	UID       string    `json:"uid"`
 	State     []byte    `json:"state,omitempty"` // digest; the previous release named the document by it
