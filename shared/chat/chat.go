@@ -42,7 +42,7 @@ type Core interface {
 // Ledger keeps what users have used of the model (shared/records).
 type Ledger interface {
 	// Admit counts a request with its first call of the model, and keeps what it told of its user's region; begins is
-	// whether it begins something.
+	// whether it begins something. What it uses beyond that is counted by another commit (Chat.settle says why).
 	Admit(ctx context.Context, uid string, l agent.Limits, begins bool, told agent.Region) (agent.Admission, error)
 }
 

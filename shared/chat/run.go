@@ -72,6 +72,12 @@ func (c *Chat) run(ctx context.Context, r Request, h *history, q loop.Ask, emit 
 }
 
 // settle counts what the request has used of the model. That it could not be counted takes no answer from its user.
+//
+// It is a commit of its own, beside the one that let the request in, and cannot be spared. The first must be there before the
+// model is asked, or requests at once would all see the same rest of a limit and all pass. What the request uses is known only
+// afterwards, and a request keeps nothing that a later one could be relied on to count: the history is its page's, which may
+// never come back, or come back twice with the same one. To count the most that a request may use beforehand, and never to give
+// the rest back, would take a user's day in a few messages.
 func (c *Chat) settle(ctx context.Context, l *loop.Loop, uid, runID string, admitted agent.Admission) {
 	used, err := l.Used(ctx, uid, runID)
 	if err == nil {
