@@ -17,15 +17,16 @@ import (
 // says, never on a message's word, so a delivery that comes twice or late finds nothing to do. A run that nobody can move is
 // set back (SetBack).
 func (l *Loop) Advance(ctx context.Context, runID string, emit Sink) (*agent.RunView, error) {
-	v, err := l.mover(runID, emit).resume(ctx)
-	if stuck(err) {
-		return nil, l.setBack(ctx, runID, err)
+	m := l.mover(runID, emit)
+	v, err := m.resume(ctx)
+	if stuck(err) && !SetBack(err) {
+		return nil, m.setBack(ctx, err)
 	}
 	return v, err
 }
 
 func (m *mover) resume(ctx context.Context) (*agent.RunView, error) {
-	if err := m.load(ctx); err != nil {
+	if err := m.attempt(ctx); err != nil {
 		return nil, err
 	}
 	if m.run.ID == "" {

@@ -11,8 +11,8 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// maxTries is how often a run is offered that cannot be read or moved: at once, and after 1, 2, 4 and 8 minutes. Then it is put
-// aside: nobody is offered it any more until somebody asks for it (ops redrive) or its owner decides something.
+// maxTries is how often a run is offered that cannot be read or moved, or that ends whoever reads it: at once, and after 1, 2, 4
+// and 8 minutes. Then it is put aside: nobody is offered it any more until somebody asks for it (ops redrive) or its owner decides something.
 const maxTries = 5
 
 // never is when a run that was put aside is due. It keeps a time, because a run without one has ended (records.DeleteThread).
@@ -41,33 +41,76 @@ func stuck(err error) bool {
 	return f.Code == fault.CodeInternal || f.Class == fault.Validation && f.Code == codeTooLarge
 }
 
+// overdue is how late a run may come to a process without that telling of anything: the sweep's minute, and what the queue needs.
+const overdue = 3 * time.Minute
+
+// attempt loads the run. A process that dies of what it reads leaves no lease behind, so where the run comes so late that an
+// earlier one may have died of it, or was set back already, the attempt is counted before anything is made of the documents. A
+// run that comes in time, as all do but for an outage, costs no commit for that.
+func (m *mover) attempt(ctx context.Context) error {
+	path := agent.RunPath(m.id)
+	if err := m.read(ctx, path); err != nil {
+		return err
+	}
+	d := m.docs[path]
+	due, ok := d.Fields[fieldDue].(time.Time)
+	tries, _ := d.Fields[fieldTries].(int64)
+	late := d.ReadTime.Sub(due)
+	if !ok || late < 0 || late < overdue && tries == 0 {
+		return m.fold(ctx)
+	}
+	given := tries >= maxTries // as many died of it
+	fields := setBackTo(d, min(tries+1, maxTries), given)
+	versions, err := m.Store.Commit(ctx, store.Update(path, d.Version, fields, d.Data))
+	switch {
+	case errors.Is(err, store.ErrConflict):
+		return errHeld // another process was here just now
+	case err != nil:
+		return unavailable(err)
+	case given:
+		m.Log.ErrorContext(ctx, "a run ended every process that read it and was put aside", "counter", "run_aside", "runId", m.id, "tries", tries)
+		return errSetBack
+	}
+	d.Version, d.Fields = versions[0], fields
+	m.docs[path], m.counted = d, true
+	m.sawTime(d.Version)
+	return m.fold(ctx)
+}
+
+// setBackTo are the fields of a run that was tried as many times: it is due later and later, and put aside never.
+func setBackTo(d store.Doc, tries int64, asideNow bool) map[string]any {
+	fields := maps.Clone(d.Fields)
+	fields[fieldTries] = tries
+	if asideNow {
+		fields[fieldDue], fields[fieldAside] = never, true
+	} else {
+		fields[fieldDue] = d.ReadTime.UTC().Truncate(time.Microsecond).Add(time.Minute << (tries - 1))
+	}
+	return fields
+}
+
 // setBack puts the next try off, or after the last the run aside, so that what nobody can move stands in nobody's way. It
 // changes only what the sweep looks at: the document may be one that cannot be read.
-func (l *Loop) setBack(ctx context.Context, runID string, cause error) error {
+func (m *mover) setBack(ctx context.Context, cause error) error {
 	ctx, cancel := lasting(ctx)
 	defer cancel()
-	path := agent.RunPath(runID)
-	docs, err := l.Store.Get(ctx, path)
+	path := agent.RunPath(m.id)
+	docs, err := m.Store.Get(ctx, path)
 	if err != nil || !docs[0].Exists() {
 		return cause
 	}
 	d := docs[0]
-	fields := maps.Clone(d.Fields)
-	tries, _ := fields[fieldTries].(int64)
-	tries++
-	fields[fieldTries] = tries
-	if tries < maxTries {
-		fields[fieldDue] = d.ReadTime.UTC().Truncate(time.Microsecond).Add(time.Minute << (tries - 1))
-	} else {
-		fields[fieldDue], fields[fieldAside] = never, true
+	tries, _ := d.Fields[fieldTries].(int64)
+	if !m.counted || tries == 0 { // a commit that moves the run takes the count with it
+		tries++
 	}
-	if _, err := l.Store.Commit(ctx, store.Update(path, d.Version, fields, d.Data)); err != nil {
+	if _, err := m.Store.Commit(ctx, store.Update(path, d.Version, setBackTo(d, tries, tries >= maxTries), d.Data)); err != nil {
 		return cause // somebody else was here, or the store is down: it is offered again
 	}
 	if tries < maxTries {
-		l.Log.WarnContext(ctx, "a run cannot be read or moved and is tried again later", "counter", "run_set_back", "runId", runID, "tries", tries, "error", cause)
+		m.Log.WarnContext(ctx, "a run cannot be read or moved and is tried again later", "counter", "run_set_back", "runId", m.id, "tries", tries, "error", cause)
 	} else {
-		l.Log.ErrorContext(ctx, "a run cannot be read or moved and was put aside", "counter", "run_aside", "runId", runID, "tries", tries, "error", cause)
+		m.Log.ErrorContext(ctx, "a run cannot be read or moved and was put aside", "counter", "run_aside", "runId", m.id, "tries", tries, "error", cause)
 	}
 	return errSetBack
 }

@@ -1,7 +1,9 @@
 package loop_test
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
 	"runtime"
 	"strings"
 	"testing"
@@ -11,6 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/model/script"
+	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
@@ -163,5 +166,85 @@ func killsEveryProcess(t *testing.T, open func(testing.TB) *world) {
 				}
 			}
 		})
+	}
+}
+
+// deadlyReads is a store at which a process dies that reads an older part of a run's log.
+type deadlyReads struct {
+	store.Store
+	do func()
+}
+
+func (d deadlyReads) Get(ctx context.Context, paths ...string) ([]store.Doc, error) {
+	if strings.Contains(paths[0], "/events/") {
+		d.do()
+	}
+	return d.Store.Get(ctx, paths...)
+}
+
+// TestARunThatKillsWhoReadsIt has a run end each process that loads it, before anything could be claimed, and a sweep every
+// minute for six hours: it is tried a bounded number of times, further and further apart, and then put aside and told of.
+func TestARunThatKillsWhoReadsIt(t *testing.T) {
+	onEachStore(t, func(t *testing.T, open func(testing.TB) *world) {
+		ctx, w := context.Background(), open(t)
+		var logs bytes.Buffer
+		run := w.late()
+		other := w.process()
+		other.Log = slog.New(slog.NewTextHandler(&logs, nil))
+		var begun []time.Time
+		other.Store = deadlyReads{w.store, func() { begun = append(begun, w.clock()); runtime.Goexit() }}
+		for range 6 * 60 {
+			w.tick(time.Minute)
+			if _, err := w.loop.Sweep(ctx); err != nil {
+				t.Fatal(err)
+			}
+			for _, id := range w.queue {
+				dying(func() { _, _ = other.Advance(ctx, id, nil) })
+			}
+			w.queue = nil
+		}
+		if len(begun) < 5 || len(begun) > 8 { // as long as it is not known to be late, none is counted
+			t.Errorf("begun %d times: %v", len(begun), begun)
+		}
+		if d := w.document(run); d.Fields[agent.FieldAside] != true || strings.Count(logs.String(), "counter=run_aside") != 1 {
+			t.Errorf("%v %s", d.Fields, &logs)
+		}
+		if v, err := w.loop.Advance(ctx, run, nil); err != nil || v.Status != agent.Completed || len(w.effects) != 1 {
+			t.Errorf("asked for by one that can read it: %v %+v", err, v)
+		}
+	})
+}
+
+// late is a run whose mail was approved and whose resume was lost, with an older part of its log.
+func (w *world) late() (runID string) {
+	w.t.Helper()
+	ctx := context.Background()
+	w.loop.Model = &asked{tool: "send"}
+	v, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "tell bob " + strings.Repeat("everything ", 40<<10)}, nil)
+	if err == nil {
+		_, err = w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1), Decision: agent.ApproveOnce})
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.queue = nil
+	return v.RunID
+}
+
+// TestAnOutageOfTheQueueIsNoAttempt offers a run for six hours and delivers nothing: when the queue works again it goes on.
+func TestAnOutageOfTheQueueIsNoAttempt(t *testing.T) {
+	ctx, w := context.Background(), newWorld(t)
+	run := w.late()
+	for range 6 * 60 {
+		w.tick(time.Minute)
+		if _, err := w.loop.Sweep(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.deliver(ctx); err != nil { // all of them
+		t.Fatal(err)
+	}
+	if v, _, err := w.loop.Get(ctx, "ana", run); err != nil || v.Status != agent.Completed || len(w.effects) != 1 {
+		t.Errorf("%v %+v", err, v)
 	}
 }

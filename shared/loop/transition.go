@@ -22,6 +22,7 @@ type mover struct {
 	mark    string // of a run that it starts (agent.Question)
 	emit    Sink
 	patient bool // what is to be committed is known nowhere else: a store that is down is waited for
+	counted bool // this attempt stands in the run's document (attempt)
 	worked  bool // a step was made in this invocation, so handing over makes progress
 
 	docs   map[string]store.Doc
