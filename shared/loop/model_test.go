@@ -37,6 +37,7 @@ func TestModel(t *testing.T) {
 		t.Setenv("FIRESTORE_EMULATOR_HOST", emulators.Firestore(t))
 		sequencesOn(t, newFirestoreWorld(t), 100, 40)
 	})
+	t.Run("busy", func(t *testing.T) { sequencesOn(t, newBusyWorld(t), 300, 40) })
 }
 
 func sequencesOn(t *testing.T, w *world, n, most int) {
@@ -361,15 +362,6 @@ func (s *sequence) passTime(t *rapid.T) {
 		}
 	}
 	s.tick(d)
-}
-
-// moment is the store's time.
-func (s *sequence) moment() time.Time {
-	docs, err := s.store.Get(s.ctx, agent.UserPath(ana))
-	if err != nil {
-		return s.clock()
-	}
-	return docs[0].ReadTime
 }
 
 func (s *sequence) sweep(t *rapid.T) {

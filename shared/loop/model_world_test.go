@@ -75,8 +75,18 @@ func (m *trialed) begin() error {
 	m.queue, m.past, m.stopped, m.drafts, m.revoked = nil, nil, nil, map[string]*madeDraft{}, false
 	m.effects, m.next, m.settle = nil, nil, nil
 	m.model = script.New()
+	m.now = m.moment() // the emulator's clock runs on while ours stands still, and the sweep goes by ours
 	m.tick(m.now.Truncate(24 * time.Hour).Add(33 * time.Hour).Sub(m.now))
 	return nil
+}
+
+// moment is the store's time.
+func (m *trialed) moment() time.Time {
+	docs, err := m.store.Get(m.ctx, agent.UserPath(ana))
+	if err != nil {
+		return m.clock()
+	}
+	return docs[0].ReadTime
 }
 
 // Resume takes a message that must be moved by somebody: what it tells of is committed before it is sent.

@@ -67,7 +67,7 @@ func newFirestoreWorld(t testing.TB) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = st.Close() })
-	shifted, forward := storetest.Shift(st)
+	shifted, forward := storetest.Shift(steady{st})
 	return (&world{t: t, now: time.Now()}).on(shifted, forward)
 }
 
