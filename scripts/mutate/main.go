@@ -4,7 +4,7 @@
 //	go run ./scripts/mutate [-run part-of-a-name]
 //
 // It exits with an error when a mutation survives, when its text is no longer found in its file, when it does not
-// compile, or when a test fails without any mutation. One that survives where tests were skipped, because what they need
+// compile, or when a test fails without any mutation or takes too long. One that survives where tests were skipped, because what they need
 // is not there, was not tried, which is an error with REQUIRE_ALL=1.
 //
 // With -breaks it takes single checks away (breaks*.go) and shows which cases of scripts/hostile notice:
@@ -86,7 +86,11 @@ func try(root, dir string, m mutation, unmutated map[test]outcome) (string, erro
 			return "", fmt.Errorf("%s fails without a mutation: %s", t.pkg, before)
 		}
 		skipped = skipped || before.skipped
-		if after := t.play(root, m.flag(overlay)); after.failed {
+		after := t.play(root, m.flag(overlay))
+		if after.cut {
+			return "", fmt.Errorf("%s took longer than %s, so nothing is known of it", t.pkg, timeout)
+		}
+		if after.failed {
 			return after.String(), nil
 		}
 	}
@@ -174,8 +178,12 @@ func compiles(root, overlay string, m mutation) error {
 // outcome is how a selection of tests went.
 type outcome struct {
 	failed, skipped bool
+	cut             bool     // they took too long: that they failed shows nothing
 	by              []string // the tests that failed, without those that only hold others
 }
+
+// timeout is how long a selection of tests may take, on a machine that is busy too.
+const timeout = 10 * time.Minute
 
 // String names up to three of the tests that failed.
 func (o outcome) String() string {
@@ -190,7 +198,7 @@ func (o outcome) String() string {
 
 // play runs the tests and reads what became of each.
 func (t test) play(root string, overlay overlayFlag) outcome {
-	args := []string{"test", "-json", "-count=1", "-timeout=240s", "-run", t.run}
+	args := []string{"test", "-json", "-count=1", "-timeout=" + timeout.String(), "-run", t.run}
 	if overlay.toGo != "" {
 		args = append(args, overlay.toGo)
 	}
@@ -201,10 +209,19 @@ func (t test) play(root string, overlay overlayFlag) outcome {
 	cmd := exec.Command("go", args...)
 	cmd.Dir = root
 	out, err := cmd.Output()
-	o := outcome{failed: err != nil}
+	return read(out, err != nil)
+}
+
+// read takes an outcome from what go test -json prints.
+func read(out []byte, failed bool) outcome {
+	o := outcome{failed: failed}
 	for line := range bytes.Lines(out) {
-		var e struct{ Action, Test string }
-		if json.Unmarshal(line, &e) != nil || e.Test == "" {
+		var e struct{ Action, Test, Output string }
+		if json.Unmarshal(line, &e) != nil {
+			continue
+		}
+		o.cut = o.cut || strings.HasPrefix(e.Output, "panic: test timed out after ")
+		if e.Test == "" {
 			continue
 		}
 		o.skipped = o.skipped || e.Action == "skip"

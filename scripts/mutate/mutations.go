@@ -77,6 +77,8 @@ var mutations = slices.Concat([]mutation{
 		[]edit{{"	if err := r.markThread(ctx, uid, id); err != nil {\n		return false, err\n	}\n", ""}}, []test{{"./shared/records", "TestDeletionKilledAtEveryCommit/embedded", ""}}},
 	{"link an account off the record", "shared/google/consent.go",
 		[]edit{{"a.save(ctx, l, entry...)", "a.save(ctx, l, entry[:0]...)"}}, []test{{"./shared/google", "TestLinksAreInTheAudit", ""}}},
+	{"let in addresses of any domain", "shared/app/open.go",
+		[]edit{{"Domains: cfg.AllowedDomains, ", ""}}, []test{{"./shared/app", "TestWhoseAddressesMayCall", ""}}},
 	{"retry a tool without a handle on 5xx", "shared/loop/act.go",
 		[]edit{{"			if !known {\n", "			if !known && false {\n"}}, model},
 }, terraform)
