@@ -3,6 +3,7 @@
 package functions_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -97,6 +98,7 @@ func TestEachFunctionAlone(t *testing.T) {
 			}
 		}
 	})
+	t.Run("what nobody carries out is told at start", func(t *testing.T) { warnsAtStart(t, bin) })
 	t.Run("a wrong setting stops it", func(t *testing.T) {
 		cmd := exec.Command(bin)
 		cmd.Env = append(environment(t, "run", "0"), "MAX_MODEL_CALLS=many")
@@ -105,6 +107,51 @@ func TestEachFunctionAlone(t *testing.T) {
 			t.Errorf("%v: %s", err, out)
 		}
 	})
+}
+
+// warnsAtStart starts a function with an action that nobody carries out: its log says so before anything was asked of it, and
+// once.
+func warnsAtStart(t *testing.T, bin string) {
+	dir, port := t.TempDir(), freePort(t)
+	if err := os.WriteFile(filepath.Join(dir, "plugin.yaml"), []byte("name: shop\nactions: [submitRating]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
+	defer stop()
+	cmd := exec.CommandContext(ctx, bin)
+	cmd.Env = append(environment(t, "actions", port), "ACTIONS="+dir)
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	warnings, all, asked := 0, "", false
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		all += lines.Text() + "\n"
+		if !strings.Contains(lines.Text(), `"action":"submitRating"`) {
+			continue
+		}
+		if warnings++; !asked {
+			asked = true
+			go func() { // the first request opens the rest of the function; then it may end
+				defer stop()
+				for ctx.Err() == nil {
+					if res, err := http.Get("http://127.0.0.1:" + port + "/health"); err == nil {
+						_ = res.Body.Close()
+						return
+					}
+					time.Sleep(20 * time.Millisecond)
+				}
+			}()
+		}
+	}
+	_ = cmd.Wait() // it was killed
+	if warnings != 1 || !strings.Contains(all, `"severity":"WARNING"`) {
+		t.Errorf("%d warnings, want one before the first request:\n%s", warnings, all)
+	}
+	released(t, all)
 }
 
 // release is which build runs, as a deployment says it.

@@ -65,6 +65,7 @@ type options struct {
 	now     func() time.Time
 	loop    func(*loop.Loop)
 	clients Clients
+	checked bool // each part's Check was called with this configuration
 }
 
 // WithLocalAccounts has the tools act through accounts of this machine where no Google OAuth client is configured.
@@ -118,10 +119,8 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
-	if actions != nil {
-		for _, name := range actions.Unbound() {
-			a.Log.WarnContext(ctx, "an action is declared and nobody carries it out: it has no Go handler, and no file with a binding", "action", name)
-		}
+	if !o.checked {
+		WarnUnbound(a.Log, actions)
 	}
 	l := &loop.Loop{Store: a.Store, Queue: a.Queue, Model: mdl, Tools: withActions(o.clients.Tools(cfg, acting, o.now), actions), Rules: cfg.Rules, Profile: profile(cfg),
 		Log: a.Log, Now: o.now}
@@ -157,6 +156,16 @@ func withActions(tools tool.Set, actions api.Actions) tool.Set {
 	all := maps.Clone(actions.Tools())
 	maps.Copy(all, tools)
 	return all
+}
+
+// WarnUnbound logs the declared actions that nothing carries out. actions may be nil.
+func WarnUnbound(log *slog.Logger, actions api.Actions) {
+	if actions == nil {
+		return
+	}
+	for _, name := range actions.Unbound() {
+		log.Warn("an action is declared and nobody carries it out: it has no Go handler, and no file with a binding", "action", name)
+	}
 }
 
 // Handler serves the named functions with everything around them.
@@ -207,15 +216,15 @@ func health(cfg config.Config, mdl model.Model, t tool.Set) Health {
 }
 
 // Function is the handler of one function, made of the parts. Where the process was started to be this function, a
-// configuration that cannot work stops it at once, with one line for each variable, and so does a broken file of actions; the
-// clients are opened by the first request.
+// configuration that cannot work stops it at once, with one line for each variable, and so does a broken file of actions; actions
+// that nothing carries out are logged. The clients are opened by the first request.
 func Function(name string, parts ...Part) func(http.ResponseWriter, *http.Request) {
 	load := sync.OnceValues(func() (config.Config, error) {
 		cfg, err := config.Load(os.Getenv, needs(parts, os.Getenv("K_SERVICE") != "")...)
 		if err != nil {
 			return cfg, err
 		}
-		return cfg, check(parts, cfg)
+		return cfg, check(parts, cfg, obs.New(os.Stdout, cfg.Log()))
 	})
 	if os.Getenv("FUNCTION_TARGET") == name {
 		if _, err := load(); err != nil {
@@ -228,7 +237,7 @@ func Function(name string, parts ...Part) func(http.ResponseWriter, *http.Reques
 		if err != nil {
 			return nil, err
 		}
-		a, err := New(context.Background(), cfg, obs.New(os.Stdout, cfg.Log()), With(parts...))
+		a, err := New(context.Background(), cfg, obs.New(os.Stdout, cfg.Log()), With(parts...), func(o *options) { o.checked = true })
 		if err != nil {
 			return nil, err
 		}

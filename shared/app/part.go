@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/api"
@@ -16,9 +17,11 @@ import (
 
 // Part is something that a function is made of: what must be configured for it, and the client that comes with it.
 type Part struct {
-	Needs config.Part               // empty where nothing must be
-	Link  func(*Clients)            // nil where no client comes with it
-	Check func(config.Config) error // nil; what stops the start beside a setting
+	Needs config.Part    // empty where nothing must be
+	Link  func(*Clients) // nil where no client comes with it
+
+	// Check returns what stops the start beside a setting, and logs what is to be looked at though it does not. It may be nil.
+	Check func(cfg config.Config, log *slog.Logger) error
 }
 
 // Who calls a function. The store is in every function and need not be named.
@@ -69,12 +72,12 @@ func With(parts ...Part) Option {
 }
 
 // check asks each part whether it can work with the configuration.
-func check(parts []Part, cfg config.Config) error {
+func check(parts []Part, cfg config.Config, log *slog.Logger) error {
 	for _, p := range parts {
 		if p.Check == nil {
 			continue
 		}
-		if err := p.Check(cfg); err != nil {
+		if err := p.Check(cfg, log); err != nil {
 			return err
 		}
 	}

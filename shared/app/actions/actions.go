@@ -5,6 +5,7 @@ package actions
 import (
 	"cmp"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/action"
@@ -30,8 +31,11 @@ func With(handlers action.Handlers) app.Part {
 	}
 	return app.Part{
 		Link: func(c *app.Clients) { c.Actions = open },
-		Check: func(cfg config.Config) error {
-			_, err := open(cfg, time.Now)
+		Check: func(cfg config.Config, log *slog.Logger) error {
+			declared, err := open(cfg, time.Now)
+			if err == nil {
+				app.WarnUnbound(log, declared)
+			}
 			return err
 		},
 	}
