@@ -215,6 +215,27 @@ func TestARunThatKillsWhoReadsIt(t *testing.T) {
 	})
 }
 
+// TestARunThatKillsEveryServer has a local server take up what its earlier process left, and one of the runs end it each time it
+// is read: it is started again a few times, and then lives.
+func TestARunThatKillsEveryServer(t *testing.T) {
+	ctx, w := context.Background(), newWorld(t)
+	run, starts, lived := w.late(), 0, false
+	other := w.process()
+	other.Store = deadlyReads{w.store, runtime.Goexit}
+	for ; !lived && starts < 20; starts++ {
+		w.tick(20 * time.Minute)
+		dying(func() {
+			if _, err := other.Reclaim(ctx); err != nil {
+				t.Error(err)
+			}
+			lived = true
+		})
+	}
+	if d := w.document(run); !lived || starts != 6 || d.Fields[agent.FieldAside] != true {
+		t.Errorf("lives: %t, after %d starts, %v", lived, starts, d.Fields)
+	}
+}
+
 // late is a run whose mail was approved and whose resume was lost, with an older part of its log.
 func (w *world) late() (runID string) {
 	w.t.Helper()

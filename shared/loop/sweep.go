@@ -98,7 +98,7 @@ func (l *Loop) Reclaim(ctx context.Context) (runs int, err error) {
 
 func (l *Loop) reclaim(ctx context.Context, runID string) (int, error) {
 	m := l.mover(runID, nil)
-	if err := m.load(ctx); err != nil || m.run.ID == "" {
+	if err := m.attempt(ctx); err != nil || m.run.ID == "" {
 		return 0, err
 	}
 	if m.stepTime(m.state, m.run, m.now()) == 0 {
