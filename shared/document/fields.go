@@ -1,0 +1,144 @@
+package document
+
+import (
+	"time"
+
+	"github.com/countersign-run/countersign/shared/store"
+)
+
+// The names of the fields.
+const (
+	fieldUID         = "uid"
+	fieldThreadID    = "threadId"
+	fieldRunID       = "runId"
+	fieldStatus      = "status"
+	fieldCreatedAt   = "createdAt"
+	fieldUpdatedAt   = "updatedAt"
+	fieldRequestedAt = "requestedAt"
+	fieldDeleting    = "deleting"
+	fieldDue         = "due"
+	fieldTries       = "tries"
+	fieldAside       = "aside"
+	fieldSeq         = "seq"
+	fieldAt          = "at"
+	fieldExpireAt    = "expireAt"
+)
+
+// RunFields are the fields of a run.
+type RunFields struct {
+	UID       string
+	ThreadID  string
+	Status    string
+	CreatedAt time.Time
+	Due       time.Time // when it must be looked at again; zero: never
+	Tries     int64     // how often it could not be read or moved since it last was
+	Aside     bool      // it could not be moved too often, and is not due until it is redriven
+}
+
+// Map is the fields as a store keeps them, without those that are zero.
+func (f RunFields) Map() map[string]any {
+	m := map[string]any{fieldUID: f.UID, fieldThreadID: f.ThreadID, fieldStatus: f.Status, fieldCreatedAt: f.CreatedAt}
+	if !f.Due.IsZero() {
+		m[fieldDue] = f.Due
+	}
+	if f.Tries > 0 {
+		m[fieldTries] = f.Tries
+	}
+	if f.Aside {
+		m[fieldAside] = true
+	}
+	return m
+}
+
+// RunFieldsOf are the fields of a document that is a run. One that is absent or of another type is zero.
+func RunFieldsOf(d store.Doc) RunFields {
+	return RunFields{
+		UID: field[string](d, fieldUID), ThreadID: field[string](d, fieldThreadID), Status: field[string](d, fieldStatus),
+		CreatedAt: field[time.Time](d, fieldCreatedAt), Due: field[time.Time](d, fieldDue),
+		Tries: field[int64](d, fieldTries), Aside: field[bool](d, fieldAside),
+	}
+}
+
+// ThreadFields are the fields of a thread. While it is being deleted it has no UpdatedAt, so that no list shows it.
+type ThreadFields struct {
+	UID       string
+	UpdatedAt time.Time
+	Deleting  time.Time // when its deletion is taken up again; zero: it is not being deleted
+}
+
+// Map is the fields as a store keeps them, without those that are zero.
+func (f ThreadFields) Map() map[string]any {
+	m := map[string]any{fieldUID: f.UID}
+	if !f.UpdatedAt.IsZero() {
+		m[fieldUpdatedAt] = f.UpdatedAt
+	}
+	if !f.Deleting.IsZero() {
+		m[fieldDeleting] = f.Deleting
+	}
+	return m
+}
+
+// ApprovalFields are the fields of an approval.
+type ApprovalFields struct {
+	UID         string
+	RunID       string
+	Status      string
+	RequestedAt time.Time
+}
+
+// Map is the fields as a store keeps them.
+func (f ApprovalFields) Map() map[string]any {
+	return map[string]any{
+		fieldUID: f.UID, fieldRunID: f.RunID, fieldStatus: f.Status, fieldRequestedAt: f.RequestedAt,
+	}
+}
+
+// ApprovalFieldsOf are the fields of a document that is an approval. One that is absent or of another type is zero.
+func ApprovalFieldsOf(d store.Doc) ApprovalFields {
+	return ApprovalFields{
+		UID: field[string](d, fieldUID), RunID: field[string](d, fieldRunID), Status: field[string](d, fieldStatus),
+		RequestedAt: field[time.Time](d, fieldRequestedAt),
+	}
+}
+
+// AuditFields are the fields of an audit entry.
+type AuditFields struct {
+	UID   string
+	RunID string // or the id of a user's own chain
+	Seq   int64
+	At    time.Time
+}
+
+// Map is the fields as a store keeps them.
+func (f AuditFields) Map() map[string]any {
+	return map[string]any{fieldUID: f.UID, fieldRunID: f.RunID, fieldSeq: f.Seq, fieldAt: f.At}
+}
+
+// AuditFieldsOf are the fields of a document that is an audit entry. One that is absent or of another type is zero.
+func AuditFieldsOf(d store.Doc) AuditFields {
+	return AuditFields{
+		UID: field[string](d, fieldUID), RunID: field[string](d, fieldRunID), Seq: field[int64](d, fieldSeq),
+		At: field[time.Time](d, fieldAt),
+	}
+}
+
+// AuditHeadFields are those of the end of a chain, which was last moved at that time.
+func AuditHeadFields(at time.Time) map[string]any { return map[string]any{fieldAt: at} }
+
+// ConsentFields are those of a consent that ends at that time. Firestore's TTL policy goes by expireAt, within a day; the
+// sweep goes by due, within a minute and on every store.
+func ConsentFields(ends time.Time) map[string]any {
+	return map[string]any{fieldExpireAt: ends, fieldDue: ends}
+}
+
+// ConsentEnds is when the consent of the document ends.
+func ConsentEnds(d store.Doc) time.Time { return field[time.Time](d, fieldExpireAt) }
+
+// MessageFields are those of a queue's message that is delivered at that time.
+func MessageFields(due time.Time) map[string]any { return map[string]any{fieldDue: due} }
+
+// field is the document's field, or the zero value of its type.
+func field[T any](d store.Doc, name string) T {
+	v, _ := d.Fields[name].(T)
+	return v
+}

@@ -1,0 +1,67 @@
+package document
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+
+	"github.com/countersign-run/countersign/shared/store"
+)
+
+// Decode reads the document's content into a value. The error names the document and says nothing of its content.
+func Decode(d store.Doc, into any) error {
+	if err := json.Unmarshal(d.Data, into); err != nil {
+		return fmt.Errorf("document: %s cannot be read: %w", d.Path, err)
+	}
+	return nil
+}
+
+// Get reads the document at the path into a value, which stays as it is where there is none. Errors: the store's, and
+// Decode's.
+func Get(ctx context.Context, st store.Store, path string, into any) (store.Doc, error) {
+	docs, err := st.Get(ctx, path)
+	if err != nil {
+		return store.Doc{}, err
+	}
+	if !docs[0].Exists() {
+		return docs[0], nil
+	}
+	return docs[0], Decode(docs[0], into)
+}
+
+// Pages are the pages of a query, from its After on, each of q.Limit documents but for the last, which has fewer and may
+// have none. The error is the store's, and then the sequence ends.
+func Pages(ctx context.Context, st store.Store, q store.Query) iter.Seq2[[]store.Doc, error] {
+	return func(yield func([]store.Doc, error) bool) {
+		for {
+			docs, err := st.Query(ctx, q)
+			if !yield(docs, err) || err != nil || len(docs) < q.Limit {
+				return
+			}
+			q.After = After(q, docs[len(docs)-1])
+		}
+	}
+}
+
+// All are the documents of a query, page by page. The error is the store's, and then the sequence ends.
+func All(ctx context.Context, st store.Store, q store.Query) iter.Seq2[store.Doc, error] {
+	return func(yield func(store.Doc, error) bool) {
+		for docs, err := range Pages(ctx, st, q) {
+			if err != nil {
+				yield(store.Doc{}, err)
+				return
+			}
+			for _, d := range docs {
+				if !yield(d, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// After is the place of a document in the query's order: the next page begins behind it.
+func After(q store.Query, d store.Doc) *store.Cursor {
+	return &store.Cursor{Value: d.Fields[q.OrderBy], ID: ID(d)}
+}
