@@ -17,6 +17,7 @@ import (
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/config"
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/store"
 )
 
@@ -81,19 +82,19 @@ func (w world) seed(id string, n int) {
 	for i := range n {
 		var e audit.Entry
 		e, run.Audit = audit.Seal(run.Audit, audit.Entry{RunID: id, UID: run.UID, At: start.Add(time.Duration(i) * time.Second), Kind: audit.Intent})
-		writes = append(writes, store.Create(audit.Path(id, e.Seq), fieldsOf(e), encode(w.T, e)))
+		writes = append(writes, store.Create(document.AuditPath(id, e.Seq), fieldsOf(e), encode(w.T, e)))
 	}
-	w.commit(append(writes, store.Create(agent.RunPath(id), map[string]any{"uid": run.UID, "createdAt": start}, encode(w.T, run)))...)
+	w.commit(append(writes, store.Create(document.RunPath(id), map[string]any{"uid": run.UID, "createdAt": start}, encode(w.T, run)))...)
 }
 
 // delete deletes a run as its user may, and keeps the end of its chain.
 func (w world) delete(id string) {
 	w.Helper()
 	var run agent.Run
-	if err := json.Unmarshal(w.get(agent.RunPath(id)).Data, &run); err != nil {
+	if err := json.Unmarshal(w.get(document.RunPath(id)).Data, &run); err != nil {
 		w.Fatal(err)
 	}
-	w.commit(store.Delete(agent.RunPath(id), time.Time{}), store.Create(audit.HeadPath(id), map[string]any{"at": start}, encode(w.T, run.Audit)))
+	w.commit(store.Delete(document.RunPath(id), time.Time{}), store.Create(document.AuditHeadPath(id), map[string]any{"at": start}, encode(w.T, run.Audit)))
 }
 
 // own puts n entries into the user's own chain.
@@ -133,7 +134,7 @@ func (w world) get(path string) store.Doc {
 // entry changes an entry's document behind the program's back.
 func (w world) entry(run string, seq int64, change func(*store.Doc)) {
 	w.Helper()
-	d := w.get(audit.Path(run, seq))
+	d := w.get(document.AuditPath(run, seq))
 	change(&d)
 	w.commit(store.Update(d.Path, d.Version, d.Fields, d.Data))
 }
@@ -163,38 +164,38 @@ func TestVerify(t *testing.T) {
 		}, tampered, []string{"run " + one + ": entry 3 was changed"}},
 		"not even JSON": {func(w world) { w.entry(one, 3, func(d *store.Doc) { d.Data = []byte("x") }) },
 			tampered, []string{"run " + one + ": entry 3 was changed"}},
-		"one is deleted": {func(w world) { w.commit(store.Delete(audit.Path(two, 5), time.Time{})) },
+		"one is deleted": {func(w world) { w.commit(store.Delete(document.AuditPath(two, 5), time.Time{})) },
 			tampered, []string{"run " + two + ": entry 5 was removed"}},
 		"the end is deleted": {func(w world) {
-			w.commit(store.Delete(audit.Path(two, 6), time.Time{}), store.Delete(audit.Path(two, 7), time.Time{}))
+			w.commit(store.Delete(document.AuditPath(two, 6), time.Time{}), store.Delete(document.AuditPath(two, 7), time.Time{}))
 		}, tampered, []string{"run " + two + ": entries 6 to 7 were cut off"}},
 		"a run is deleted": {func(w world) { w.delete(two) }, intact, nil},
 		"a run is deleted, and the end of its chain": {func(w world) {
 			w.delete(two)
-			w.commit(store.Delete(audit.Path(two, 7), time.Time{}))
+			w.commit(store.Delete(document.AuditPath(two, 7), time.Time{}))
 		}, tampered, []string{"run " + two + ": entry 7 was cut off"}},
 		"a run is deleted, and all of its chain": {func(w world) {
 			w.delete(two)
 			for seq := range int64(7) {
-				w.commit(store.Delete(audit.Path(two, seq+1), time.Time{}))
+				w.commit(store.Delete(document.AuditPath(two, seq+1), time.Time{}))
 			}
 		}, tampered, []string{"run " + two + ": entries 1 to 7 were cut off"}},
 		"all are deleted": {func(w world) {
 			for seq := range int64(7) {
-				w.commit(store.Delete(audit.Path(two, seq+1), time.Time{}))
+				w.commit(store.Delete(document.AuditPath(two, seq+1), time.Time{}))
 			}
 		}, tampered, []string{"run " + two + ": entries 1 to 7 were cut off"}},
 		"a user has a chain of their own": {func(w world) { w.own(3) }, intact, nil},
 		"its end is deleted": {func(w world) {
 			w.own(3)
-			w.commit(store.Delete(audit.Path(own, 3), time.Time{}))
+			w.commit(store.Delete(document.AuditPath(own, 3), time.Time{}))
 		}, tampered, []string{"run " + own + ": entry 3 was cut off"}},
 		"all of it is deleted": {func(w world) {
 			w.own(2)
-			w.commit(store.Delete(audit.Path(own, 1), time.Time{}), store.Delete(audit.Path(own, 2), time.Time{}))
+			w.commit(store.Delete(document.AuditPath(own, 1), time.Time{}), store.Delete(document.AuditPath(own, 2), time.Time{}))
 		}, tampered, []string{"run " + own + ": entries 1 to 2 were cut off"}},
 		"two change places": {func(w world) {
-			a, b := w.get(audit.Path(one, 2)).Data, w.get(audit.Path(one, 3)).Data
+			a, b := w.get(document.AuditPath(one, 2)).Data, w.get(document.AuditPath(one, 3)).Data
 			w.entry(one, 2, func(d *store.Doc) { d.Data = b })
 			w.entry(one, 3, func(d *store.Doc) { d.Data = a })
 		}, tampered, []string{
@@ -216,8 +217,8 @@ func TestVerify(t *testing.T) {
 				"run ../x: entry 1 does not agree with the document that holds it, audit/" + one + "_000001",
 			}},
 		"the head is set back": {func(w world) {
-			d := w.get(agent.RunPath(one))
-			e, err := audit.Decode(w.get(audit.Path(one, 6)).Data)
+			d := w.get(document.RunPath(one))
+			e, err := audit.Decode(w.get(document.AuditPath(one, 6)).Data)
 			if err != nil {
 				w.Fatal(err)
 			}
@@ -225,13 +226,13 @@ func TestVerify(t *testing.T) {
 			w.commit(store.Update(d.Path, d.Version, d.Fields, encode(w.T, run)))
 		}, tampered, []string{"run " + one + ": entry 7 was inserted"}},
 		"the run's document is destroyed": {func(w world) {
-			d := w.get(agent.RunPath(one))
+			d := w.get(document.RunPath(one))
 			w.commit(store.Update(d.Path, d.Version, d.Fields, []byte(`{}`)))
 		}, tampered, []string{"run " + one + ": the run's document cannot be read, so that nothing vouches for the end of its chain"}},
-		"a run is deleted with its thread": {func(w world) { w.commit(store.Delete(agent.RunPath(one), time.Time{})) },
+		"a run is deleted with its thread": {func(w world) { w.commit(store.Delete(document.RunPath(one), time.Time{})) },
 			intact, []string{"run " + one + ": the run is gone, so that nothing vouches for the end of its chain"}},
 		"a run and one of its entries are deleted": {func(w world) {
-			w.commit(store.Delete(agent.RunPath(one), time.Time{}), store.Delete(audit.Path(one, 2), time.Time{}))
+			w.commit(store.Delete(document.RunPath(one), time.Time{}), store.Delete(document.AuditPath(one, 2), time.Time{}))
 		}, tampered, []string{
 			"run " + one + ": the run is gone, so that nothing vouches for the end of its chain", "run " + one + ": entry 2 was removed",
 		}},
@@ -256,7 +257,7 @@ func TestVerify(t *testing.T) {
 func TestOneRun(t *testing.T) {
 	each(t, func(w world) {
 		const one = "run-0000000000000001"
-		w.commit(store.Delete(audit.Path("run-0000000000000002", 5), time.Time{}))
+		w.commit(store.Delete(document.AuditPath("run-0000000000000002", 5), time.Time{}))
 		if code, lines := w.audit("verify", "-run", one); code != intact || !slices.Equal(lines, []string{"entries: 7, runs: 1, problems: 0"}) {
 			t.Errorf("status %d: %q", code, lines)
 		}
@@ -279,7 +280,7 @@ func TestPages(t *testing.T) {
 	for i := range pageSize + 1 {
 		w.seed(fmt.Sprintf("run-%016d", i), 2)
 	}
-	w.commit(store.Delete(audit.Path(fmt.Sprintf("run-%016d", pageSize), 1), time.Time{}))
+	w.commit(store.Delete(document.AuditPath(fmt.Sprintf("run-%016d", pageSize), 1), time.Time{}))
 	code, lines := w.audit("verify")
 	want := []string{fmt.Sprintf("run run-%016d: entry 1 was removed", pageSize), fmt.Sprintf("entries: %d, runs: %d, problems: 1", pageSize+1+2*(pageSize+1)-1, pageSize+2)}
 	if code != tampered || !slices.Equal(lines, want) {

@@ -2,15 +2,11 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"path"
-	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/store"
 )
 
@@ -48,18 +44,18 @@ func (c *checker) summary() error {
 // all checks every run, and then the entries whose run is gone, and those of which nothing is left but the end.
 func (c *checker) all(ctx context.Context) error {
 	seen := map[string]bool{}
-	runs := store.Query{Collection: "runs", OrderBy: "createdAt", Limit: pageSize}
+	runs := document.AllRuns(pageSize)
 	err := c.pages(ctx, runs, func(d store.Doc) error {
-		id := path.Base(d.Path)
+		id := document.ID(d)
 		seen[id] = true
 		return c.run(ctx, id)
 	})
 	if err != nil {
 		return err
 	}
-	entries := store.Query{Collection: "audit", OrderBy: "at", Limit: pageSize}
+	entries := document.AllAudit(pageSize)
 	err = c.pages(ctx, entries, func(d store.Doc) error {
-		id, _ := d.Fields["runId"].(string)
+		id := document.AuditFieldsOf(d).RunID
 		if seen[id] {
 			return nil
 		}
@@ -69,9 +65,9 @@ func (c *checker) all(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	heads := store.Query{Collection: "audit_heads", OrderBy: "at", Limit: pageSize}
+	heads := document.AllAuditHeads(pageSize)
 	return c.pages(ctx, heads, func(d store.Doc) error {
-		if id := path.Base(d.Path); !seen[id] {
+		if id := document.ID(d); !seen[id] {
 			return c.run(ctx, id)
 		}
 		return nil
@@ -146,10 +142,10 @@ func (c *checker) atRest(ctx context.Context, runID string) (chain, error) {
 }
 
 func (c *checker) head(ctx context.Context, runID string) (ch chain, err error) {
-	if store.ValidPath(agent.RunPath(runID)) != nil {
+	if store.ValidPath(document.RunPath(runID)) != nil {
 		return ch, nil // an entry's field was changed to what is no run's id
 	}
-	docs, err := c.store.Get(ctx, agent.RunPath(runID), audit.HeadPath(runID))
+	docs, err := c.store.Get(ctx, document.RunPath(runID), document.AuditHeadPath(runID))
 	if err != nil {
 		return ch, err
 	}
@@ -158,12 +154,12 @@ func (c *checker) head(ctx context.Context, runID string) (ch chain, err error) 
 	}
 	ch.exists, ch.kept = docs[0].Exists(), !docs[0].Exists() && docs[1].Exists()
 	if ch.kept {
-		ch.broken = json.Unmarshal(docs[1].Data, &ch.head) != nil
+		ch.broken = document.Decode(docs[1], &ch.head) != nil
 	}
 	if !ch.exists {
 		return ch, nil
 	}
-	if json.Unmarshal(docs[0].Data, &run) != nil || run.Audit == nil {
+	if document.Decode(docs[0], &run) != nil || run.Audit == nil {
 		ch.broken = true
 		return ch, nil
 	}
@@ -173,11 +169,11 @@ func (c *checker) head(ctx context.Context, runID string) (ch chain, err error) 
 
 // read reads a run's entries in the order of their documents.
 func (c *checker) read(ctx context.Context, runID string, ch *chain) error {
-	q := store.Query{Collection: "audit", OrderBy: "seq", Limit: pageSize, Where: []store.Filter{{Field: "runId", Op: "==", Value: runID}}}
+	q := document.AuditOfChain(runID, pageSize)
 	return c.pages(ctx, q, func(d store.Doc) error {
 		e, err := audit.Decode(d.Data)
 		if err != nil {
-			seq, _ := d.Fields["seq"].(int64)
+			seq := document.AuditFieldsOf(d).Seq
 			e = audit.Entry{Seq: seq} // it matches no hash, and so is named as changed
 		} else if !filed(d, e) {
 			ch.filed = append(ch.filed, fmt.Sprintf("entry %d does not agree with the document that holds it, %s", e.Seq, d.Path))
@@ -189,30 +185,20 @@ func (c *checker) read(ctx context.Context, runID string, ch *chain) error {
 
 // filed reports whether a document's path and fields, by which entries are found, say what the entry says.
 func filed(d store.Doc, e audit.Entry) bool {
-	at, ok := d.Fields["at"].(time.Time)
-	return ok && at.Equal(e.At) && d.Path == audit.Path(e.RunID, e.Seq) &&
-		d.Fields["runId"] == e.RunID && d.Fields["uid"] == e.UID && d.Fields["seq"] == e.Seq
+	f := document.AuditFieldsOf(d)
+	return f.At.Equal(e.At) && d.Path == document.AuditPath(e.RunID, e.Seq) &&
+		f.RunID == e.RunID && f.UID == e.UID && f.Seq == e.Seq
 }
 
 // pages calls each for all documents of a query.
 func (c *checker) pages(ctx context.Context, q store.Query, each func(store.Doc) error) error {
-	for {
-		docs, err := c.store.Query(ctx, q)
+	for d, err := range document.All(ctx, c.store, q) {
 		if err != nil {
 			return err
 		}
-		for _, d := range docs {
-			if err := each(d); err != nil {
-				return err
-			}
+		if err := each(d); err != nil {
+			return err
 		}
-		if len(docs) < q.Limit {
-			return nil
-		}
-		last := docs[len(docs)-1]
-		if q.After != nil && q.After.ID == path.Base(last.Path) {
-			return errors.New("the store gives the same page again")
-		}
-		q.After = &store.Cursor{Value: last.Fields[q.OrderBy], ID: path.Base(last.Path)}
 	}
+	return nil
 }

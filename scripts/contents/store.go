@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/store"
 )
 
@@ -52,8 +53,8 @@ func (m *memory) Query(_ context.Context, q store.Query) ([]store.Doc, error) {
 	}
 	var out []store.Doc
 	for p, d := range m.docs {
-		due, ok := d.Fields["due"].(time.Time)
-		if ok && strings.HasPrefix(p, "runs/") && !due.After(q.Where[0].Value.(time.Time)) {
+		due := document.RunFieldsOf(d).Due
+		if !due.IsZero() && strings.HasPrefix(p, "runs/") && !due.After(q.Where[0].Value.(time.Time)) {
 			out = append(out, d)
 		}
 	}

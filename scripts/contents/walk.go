@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model"
@@ -187,7 +188,7 @@ func (w *walk) open(thread string) []agent.Approval {
 }
 
 func (w *walk) approval(path string) (a agent.Approval) {
-	if err := json.Unmarshal(w.store.docs[path].Data, &a); err != nil {
+	if err := document.Decode(w.store.docs[path], &a); err != nil {
 		w.fault("%s cannot be read: %v", path, err)
 	}
 	return a
@@ -215,7 +216,7 @@ func (w *walk) resolve(ctx context.Context) {
 		_, err := w.loop.Resolve(ctx, res) // the same once more
 		w.check("resolve again", err)
 	}
-	after := w.approval(agent.ApprovalPath(ap.ID))
+	after := w.approval(document.ApprovalPath(ap.ID))
 	if taken := after.Decision == res.Decision; !taken {
 		w.want(err != nil, "the decision %s was taken and is not on record", res.Decision)
 		return

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
 	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/queue"
 	"github.com/countersign-run/countersign/shared/store"
@@ -91,7 +91,7 @@ func collection(path string) string {
 func saying(writes []store.Write) string {
 	for _, w := range writes {
 		var run agent.Run
-		if collection(w.Doc.Path) != "runs" || json.Unmarshal(w.Doc.Data, &run) != nil {
+		if collection(w.Doc.Path) != "runs" || document.Decode(w.Doc, &run) != nil {
 			continue
 		}
 		for _, e := range slices.Backward(run.Log.Tail) {

@@ -10,6 +10,7 @@ import (
 	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
 	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/document"
 )
 
 // variant is what happens beside the blow.
@@ -320,8 +321,8 @@ func (t *trial) written(ctx context.Context, a world.Answer) bool {
 	if a.RunID == "" {
 		return true
 	}
-	docs, err := t.lane.store.Get(ctx, agent.RunPath(a.RunID))
-	return err == nil && (!docs[0].Exists() || docs[0].Fields["status"] == a.Status)
+	docs, err := t.lane.store.Get(ctx, document.RunPath(a.RunID))
+	return err == nil && (!docs[0].Exists() || document.ApprovalFieldsOf(docs[0]).Status == a.Status)
 }
 
 // ends says how each run ended.

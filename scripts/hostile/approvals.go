@@ -12,6 +12,7 @@ import (
 
 	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/model/fakegemini"
 	"github.com/countersign-run/countersign/shared/store"
 )
@@ -158,12 +159,12 @@ func (s *stage) done(run world.Answer, setup string) error {
 		return s.tamperApproval(run, tampered[1])
 	case disabledSetup.MatchString(setup):
 		u := agent.User{}
-		return s.change(agent.UserPath(s.as), &u, func() { u.Disabled = true })
+		return s.change(document.UserPath(s.as), &u, func() { u.Disabled = true })
 	case cancelledSetup.MatchString(setup):
 		_, err := s.call(s.as, "POST", "/api/agent/runs/"+run.RunID+"/cancel", "")
 		return err
 	case deletedSetup.MatchString(setup):
-		_, err := s.w.App.Store.Commit(s.ctx, store.Delete(agent.ApprovalPath(run.Approvals[0].ApprovalID), time.Time{}))
+		_, err := s.w.App.Store.Commit(s.ctx, store.Delete(document.ApprovalPath(run.Approvals[0].ApprovalID), time.Time{}))
 		return err
 	case strings.HasPrefix(setup, "already_approved"), strings.HasPrefix(setup, "approved"):
 		return s.decided(s.as, run, "approve_once")
@@ -176,7 +177,7 @@ func (s *stage) done(run world.Answer, setup string) error {
 // tamperApproval changes a stored approval behind Countersign's back.
 func (s *stage) tamperApproval(run world.Answer, part string) error {
 	var ap agent.Approval
-	return s.change(agent.ApprovalPath(run.Approvals[0].ApprovalID), &ap, func() {
+	return s.change(document.ApprovalPath(run.Approvals[0].ApprovalID), &ap, func() {
 		switch part {
 		case "args":
 			ap.Args = json.RawMessage(strings.Replace(string(ap.Args), "ana@example.com", "evil@x.com", 1))

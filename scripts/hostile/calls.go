@@ -14,6 +14,7 @@ import (
 	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
 	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model/fakegemini"
 	"github.com/countersign-run/countersign/shared/policy"
@@ -288,7 +289,7 @@ func (s *stage) alwaysAllow(name string, to []string) error {
 // alwaysAllowOddly writes entries that no decision would make, such as a whole domain, behind Countersign's back.
 func (s *stage) alwaysAllowOddly(name string, to []string) error {
 	u := agent.User{UID: s.as}
-	return s.change(agent.UserPath(s.as), &u, func() {
+	return s.change(document.UserPath(s.as), &u, func() {
 		for _, one := range to {
 			u.Allow = append(u.Allow, policy.Entry{ID: policy.EntryID(s.as, name, one), Tool: name, Recipient: one, CreatedAt: s.now(), ExpiresAt: s.now().Add(time.Hour)})
 		}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -14,6 +13,7 @@ import (
 	"github.com/countersign-run/countersign/scripts/ops/person"
 	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/store"
 )
@@ -82,7 +82,7 @@ func (s *stage) remains(seen *witness, uid, runID string) (entries []audit.Entry
 		}
 		if strings.HasPrefix(path, "audit/"+runID) {
 			e := audit.Entry{}
-			if err := json.Unmarshal(docs[0].Data, &e); err != nil {
+			if err := document.Decode(docs[0], &e); err != nil {
 				return nil, err
 			}
 			entries = append(entries, e)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/queue"
 )
 
@@ -69,7 +70,7 @@ func (s *stage) userToken(uid string) (string, error) {
 		claims["sub"], claims["exp"] = s.as, s.now().Add(-time.Hour).Unix()
 	case strings.HasPrefix(uid, "disabled") && s.w != nil:
 		u := agent.User{UID: uid}
-		if err := s.change(agent.UserPath(uid), &u, func() { u.Disabled = true }); err != nil {
+		if err := s.change(document.UserPath(uid), &u, func() { u.Disabled = true }); err != nil {
 			return "", err
 		}
 	}

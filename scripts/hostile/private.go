@@ -14,6 +14,7 @@ import (
 	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
 	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/model/fakegemini"
 	"github.com/countersign-run/countersign/shared/store"
 )
@@ -148,7 +149,7 @@ func (s *stage) privateBody(text string) error {
 
 // chain is the stored audit of the run, and its head.
 func (s *stage) chain(run world.Answer) (entries []audit.Entry, head audit.Head, err error) {
-	docs, err := s.w.App.Store.Query(s.ctx, store.Query{Collection: "audit", OrderBy: "seq", Limit: 500, Where: []store.Filter{{Field: "runId", Op: "==", Value: run.RunID}}})
+	docs, err := s.w.App.Store.Query(s.ctx, document.AuditOfChain(run.RunID, 500))
 	if err != nil {
 		return nil, head, err
 	}
@@ -164,7 +165,7 @@ func (s *stage) chain(run world.Answer) (entries []audit.Entry, head audit.Head,
 		return nil, head, err
 	}
 	var stored struct{ Audit audit.Head }
-	err = json.Unmarshal(runs[0].Data, &stored)
+	err = document.Decode(runs[0], &stored)
 	return entries, stored.Audit, err
 }
 
@@ -232,20 +233,20 @@ func (s *stage) longRun() (world.Answer, error) {
 
 func (s *stage) tamper(how, runID string, first, second, last int64) error {
 	var a, b audit.Entry
-	at, to := audit.Path(runID, first), audit.Path(runID, second)
+	at, to := document.AuditPath(runID, first), document.AuditPath(runID, second)
 	switch how {
 	case "delete", "remove", "drop":
 		_, err := s.w.App.Store.Commit(s.ctx, store.Delete(at, time.Time{}))
 		return err
 	case "truncate", "cut":
 		for ; first <= last; first++ {
-			if _, err := s.w.App.Store.Commit(s.ctx, store.Delete(audit.Path(runID, first), time.Time{})); err != nil {
+			if _, err := s.w.App.Store.Commit(s.ctx, store.Delete(document.AuditPath(runID, first), time.Time{})); err != nil {
 				return err
 			}
 		}
 		return nil
 	case "duplicate", "append", "insert", "forge":
-		return s.forge(at, audit.Path(runID, last+1), last+1)
+		return s.forge(at, document.AuditPath(runID, last+1), last+1)
 	case "swap", "reorder", "move":
 		if err := s.change(at, &a, func() {}); err != nil {
 			return err
@@ -266,7 +267,7 @@ func (s *stage) forge(from, to string, seq int64) error {
 		return err
 	}
 	var e audit.Entry
-	if err := json.Unmarshal(docs[0].Data, &e); err != nil {
+	if err := document.Decode(docs[0], &e); err != nil {
 		return err
 	}
 	fields := maps.Clone(docs[0].Fields)

@@ -12,6 +12,7 @@ import (
 	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
 	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/store"
 )
 
@@ -156,12 +157,12 @@ func (s *stage) state() (want int, release func(), err error) {
 	case has("disabled"), has("shut out"):
 		_, e1 := s.resolve(s.as, ap, "approve_once")
 		u := agent.User{}
-		err = errors.Join(e1, s.change(agent.UserPath(s.as), &u, func() { u.Disabled = true }))
+		err = errors.Join(e1, s.change(document.UserPath(s.as), &u, func() { u.Disabled = true }))
 	case state == "", has("approved"):
 		want = 1
 		_, err = s.resolve(s.as, ap, "approve_once")
 	case has("missing"), has("deleted"), has("gone"):
-		_, err = s.w.App.Store.Commit(s.ctx, store.Delete(agent.RunPath(run.RunID), time.Time{}))
+		_, err = s.w.App.Store.Commit(s.ctx, store.Delete(document.RunPath(run.RunID), time.Time{}))
 	case has("completed"), has("already sent"), has("finished"):
 		want = 1
 		err = s.decided(s.as, run, "approve_once")

@@ -14,12 +14,13 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/scripts/world"
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model/fakegemini"
 	queueembedded "github.com/countersign-run/countersign/shared/queue/embedded"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
 // begin is when every case takes place, so that dates in cases stay in the future for ever.
@@ -280,13 +281,13 @@ func (s *stage) change(path string, into any, edit func()) error {
 	}
 	write := func(data []byte) store.Write { return store.Create(path, nil, data) }
 	if docs[0].Exists() {
-		if err := json.Unmarshal(docs[0].Data, into); err != nil {
+		if err := document.Decode(docs[0], into); err != nil {
 			return err
 		}
 		write = func(data []byte) store.Write { return store.Update(path, docs[0].Version, docs[0].Fields, data) }
 	}
 	edit()
-	data, err := agent.Marshal(into)
+	data, err := strictjson.Marshal(into)
 	if err != nil {
 		return err
 	}
@@ -296,12 +297,12 @@ func (s *stage) change(path string, into any, edit func()) error {
 
 // count is how many runs are stored.
 func (s *stage) count() (int, error) {
-	docs, err := s.w.App.Store.Query(s.ctx, store.Query{Collection: "runs", OrderBy: "createdAt", Limit: store.MaxLimit})
+	docs, err := s.w.App.Store.Query(s.ctx, document.AllRuns(store.MaxLimit))
 	return len(docs), err
 }
 
 // moving is how many runs are not over.
 func (s *stage) moving() (int, error) {
-	docs, err := s.w.App.Store.Query(s.ctx, store.Query{Collection: "runs", OrderBy: "due", Limit: store.MaxLimit})
+	docs, err := s.w.App.Store.Query(s.ctx, document.WaitingRuns(store.MaxLimit))
 	return len(docs), err
 }

@@ -7,13 +7,14 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/policy"
 )
 
 // status holds the fields that queries look at, and the status, to the events.
 func (c *checked) status() {
-	if c.doc.Fields["status"] != string(c.state.Status) || c.doc.Fields["uid"] != c.run.UID {
-		c.violates(LegalEdges, "the document says %v of %v, the events say %s of %s", c.doc.Fields["status"], c.doc.Fields["uid"], c.state.Status, c.run.UID)
+	if f := document.RunFieldsOf(c.doc); f.Status != string(c.state.Status) || f.UID != c.run.UID {
+		c.violates(LegalEdges, "the document says %s of %s, the events say %s of %s", f.Status, f.UID, c.state.Status, c.run.UID)
 	}
 	open := 0
 	for _, a := range c.approvals {
@@ -224,11 +225,11 @@ func (c *checked) allowlist() {
 
 // rest looks for what is still under way.
 func (c *checked) rest() {
-	due, hasDue := c.doc.Fields["due"].(time.Time)
+	due := document.RunFieldsOf(c.doc).Due
 	switch s := c.state.Status; {
 	case c.state.End == nil && s != agent.Awaiting:
 		c.violates(Liveness, "it is %s", s)
-	case c.state.End != nil && hasDue:
+	case c.state.End != nil && !due.IsZero():
 		c.violates(Liveness, "it has ended, and is due at %s", due)
 	case c.run.Lease.Owner != "":
 		c.violates(Liveness, "it is %s, and leased", s)

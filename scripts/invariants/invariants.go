@@ -7,10 +7,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"path"
 
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/store"
 )
 
@@ -65,26 +65,18 @@ type Rules struct {
 // All checks every run of the store. The error is the store's.
 func All(ctx context.Context, st store.Store, effects []Effect, r Rules) ([]Violation, error) {
 	var all []Violation
-	q := store.Query{Collection: "runs", OrderBy: "createdAt", Limit: 300}
 	l := newLedger(effects)
-	for {
-		docs, err := st.Query(ctx, q)
+	for d, err := range document.All(ctx, st, document.AllRuns(300)) {
 		if err != nil {
 			return all, err
 		}
-		for _, d := range docs {
-			found, err := check(ctx, st, path.Base(d.Path), l, r)
-			if err != nil {
-				return all, err
-			}
-			all = append(all, found...)
+		found, err := check(ctx, st, document.ID(d), l, r)
+		if err != nil {
+			return all, err
 		}
-		if len(docs) < q.Limit {
-			return append(all, l.strays()...), nil
-		}
-		last := docs[len(docs)-1]
-		q.After = &store.Cursor{Value: last.Fields["createdAt"], ID: path.Base(last.Path)}
+		all = append(all, found...)
 	}
+	return append(all, l.strays()...), nil
 }
 
 // Run checks one run against the effects of its actions; effects of others are not looked at.

@@ -5,17 +5,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/store"
 )
 
 // read brings together what the store has of the run.
 func (c *checked) read(ctx context.Context, st store.Store, runID string) error {
-	docs, err := st.Get(ctx, agent.RunPath(runID))
+	docs, err := st.Get(ctx, document.RunPath(runID))
 	if err != nil {
 		return err
 	}
@@ -23,14 +23,14 @@ func (c *checked) read(ctx context.Context, st store.Store, runID string) error 
 	if !c.doc.Exists() {
 		return fmt.Errorf("there is no run %s", runID)
 	}
-	if err := json.Unmarshal(c.doc.Data, &c.run); err != nil {
+	if err := document.Decode(c.doc, &c.run); err != nil {
 		return err
 	}
-	paths := []string{agent.ThreadPath(c.run.ThreadID), agent.UserPath(c.run.UID)}
+	paths := []string{document.ThreadPath(c.run.ThreadID), document.UserPath(c.run.UID)}
 	for n := range c.run.Approvals {
-		paths = append(paths, agent.ApprovalPath(agent.ApprovalID(runID, n+1)))
+		paths = append(paths, document.ApprovalPath(agent.ApprovalID(runID, n+1)))
 	}
-	chunks := c.run.Log.ChunkPaths(agent.RunPath(runID), "events")
+	chunks := c.run.Log.ChunkPaths(document.RunPath(runID), "events")
 	if docs, err = st.Get(ctx, append(paths, chunks...)...); err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (c *checked) bound(d store.Doc) {
 func (c *checked) take(docs []store.Doc) error {
 	for i, into := range []any{&c.thread, &c.user} {
 		if docs[i].Exists() {
-			if err := json.Unmarshal(docs[i].Data, into); err != nil {
+			if err := document.Decode(docs[i], into); err != nil {
 				return err
 			}
 		}
@@ -73,10 +73,10 @@ func (c *checked) take(docs []store.Doc) error {
 			c.violates(NoOrphan, "%s is missing", d.Path)
 			continue
 		}
-		if err := json.Unmarshal(d.Data, &a); err != nil {
+		if err := document.Decode(d, &a); err != nil {
 			return err
 		}
-		if a.UID != c.run.UID || a.RunID != c.run.ID || d.Fields["status"] != string(a.Status) || d.Fields["uid"] != a.UID {
+		if f := document.ApprovalFieldsOf(d); a.UID != c.run.UID || a.RunID != c.run.ID || f.Status != string(a.Status) || f.UID != a.UID {
 			c.violates(NoOrphan, "approval %s is not the run's owner's, or filed wrongly", a.ID)
 		}
 		c.approvals[a.ID] = a
@@ -85,31 +85,23 @@ func (c *checked) take(docs []store.Doc) error {
 }
 
 func (c *checked) readAudit(ctx context.Context, st store.Store) error {
-	q := store.Query{Collection: "audit", OrderBy: "seq", Limit: 300, Where: []store.Filter{{Field: "runId", Op: "==", Value: c.run.ID}}}
-	for {
-		docs, err := st.Query(ctx, q)
+	for d, err := range document.All(ctx, st, document.AuditOfChain(c.run.ID, 300)) {
 		if err != nil {
 			return err
 		}
-		for _, d := range docs {
-			e, err := audit.Decode(d.Data)
-			if err != nil {
-				c.violates(AuditChain, "%s cannot be read: %v", d.Path, err)
-				continue
-			}
-			c.entries = append(c.entries, e)
+		e, err := audit.Decode(d.Data)
+		if err != nil {
+			c.violates(AuditChain, "%s cannot be read: %v", d.Path, err)
+			continue
 		}
-		if len(docs) < q.Limit {
-			return nil
-		}
-		last := docs[len(docs)-1]
-		q.After = &store.Cursor{Value: last.Fields["seq"], ID: path.Base(last.Path)}
+		c.entries = append(c.entries, e)
 	}
+	return nil
 }
 
 // Versions are the versions of the run's documents: what must not change when an old message is delivered again.
 func Versions(ctx context.Context, st store.Store, runID string) (map[string]time.Time, error) {
-	docs, err := st.Get(ctx, agent.RunPath(runID))
+	docs, err := st.Get(ctx, document.RunPath(runID))
 	if err != nil {
 		return nil, err
 	}
@@ -117,12 +109,12 @@ func Versions(ctx context.Context, st store.Store, runID string) (map[string]tim
 	if !docs[0].Exists() {
 		return nil, errors.New("there is no run " + runID)
 	}
-	if err := json.Unmarshal(docs[0].Data, &run); err != nil {
+	if err := document.Decode(docs[0], &run); err != nil {
 		return nil, err
 	}
-	paths := []string{agent.RunPath(runID), agent.ThreadPath(run.ThreadID), agent.UserPath(run.UID)}
+	paths := []string{document.RunPath(runID), document.ThreadPath(run.ThreadID), document.UserPath(run.UID)}
 	for n := range run.Approvals {
-		paths = append(paths, agent.ApprovalPath(agent.ApprovalID(runID, n+1)))
+		paths = append(paths, document.ApprovalPath(agent.ApprovalID(runID, n+1)))
 	}
 	if docs, err = st.Get(ctx, paths...); err != nil {
 		return nil, err

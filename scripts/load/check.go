@@ -11,9 +11,9 @@ import (
 
 	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
 	"github.com/countersign-run/countersign/scripts/invariants"
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/config"
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/store"
 )
 
@@ -95,7 +95,7 @@ func (l *ledger) hold(ctx context.Context, st store.Store) (problems []string, e
 	for ids := range slices.Chunk(slices.Collect(maps.Keys(l.runs)), store.MaxReads) {
 		paths := make([]string, len(ids))
 		for i, id := range ids {
-			paths[i], known[l.runs[id]] = agent.RunPath(id), true
+			paths[i], known[l.runs[id]] = document.RunPath(id), true
 		}
 		docs, err := st.Get(ctx, paths...)
 		if err != nil {

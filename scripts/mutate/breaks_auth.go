@@ -59,17 +59,14 @@ var identity = []breach{
 
 	{"another's run may be read", []patch{{"shared/loop/start.go", "	if err := m.loadOwn(ctx, uid); err != nil {\n		return nil, nil, err", "	if err := m.load(ctx); err != nil {\n		return nil, nil, err"}}},
 	{"another's run may be cancelled", []patch{{"shared/loop/resolve.go", "	if err := m.loadOwn(soon, uid); err != nil {", "	if err := m.load(soon); err != nil {"}}},
-	{"another's approval may be decided", []patch{{"shared/loop/start.go", `if !d.Exists() || d.Fields["uid"] != uid {`, `if !d.Exists() {`}, {"shared/loop/resolve.go", "if ap.UID != r.UID {", "if ap.UID == \"\" {"}}},
+	{"another's approval may be decided", []patch{{"shared/loop/start.go", `if !d.Exists() || document.RunFieldsOf(d).UID != uid {`, `if !d.Exists() {`}, {"shared/loop/resolve.go", "if ap.UID != r.UID {", "if ap.UID == \"\" {"}}},
 	{"another's thread may be gone on with", []patch{{"shared/loop/start.go", `if t.ID == "" || t.UID != q.UID || t.Deleting {`, `if t.ID == "" {`}}},
 	{"a thread that is not there is begun", []patch{{"shared/loop/start.go", "	if t.ID == \"\" || t.UID != q.UID || t.Deleting {", "	if t.ID == \"\" {\n		*t = agent.Thread{ID: id, UID: q.UID, Title: title(q.Prompt), CreatedAt: d.now}\n	}\n	if t.UID != q.UID {"}}},
-	{"another's messages may be read, and deleted", []patch{{"shared/records/threads.go", "	if !docs[0].Exists() || docs[0].Fields[\"uid\"] != uid {", "	if !docs[0].Exists() {"}}},
-	{"another's threads are listed", []patch{{"shared/records/threads.go", `OrderBy: "updatedAt", Desc: true, Limit: limit,
-		Where: []store.Filter{{Field: "uid", Op: "==", Value: uid}}}`, `OrderBy: "updatedAt", Desc: true, Limit: limit}`}}},
-	{"another's audit may be read", []patch{{"shared/records/records.go", `Where: []store.Filter{{Field: "uid", Op: "==", Value: uid}}}
-	var head`, `Where: nil}
-	var head`}}},
-	{"another's approvals are listed", []patch{{"shared/records/records.go", `{Field: "uid", Op: "==", Value: uid}, {Field: "status"`, `{Field: "status"`}, {"shared/records/records.go", "a.UID == uid && a.Status", "a.Status"}}},
+	{"another's messages may be read, and deleted", []patch{{"shared/records/threads.go", "	if !docs[0].Exists() || document.ThreadFieldsOf(docs[0]).UID != uid {", "	if !docs[0].Exists() {"}}},
+	{"another's threads are listed", []patch{{"shared/document/queries.go", `Collection: Threads, Where: []store.Filter{is(fieldUID, uid)}, OrderBy: fieldUpdatedAt`, `Collection: Threads, OrderBy: fieldUpdatedAt`}}},
+	{"another's audit may be read", []patch{{"shared/document/queries.go", `Collection: Audit, Where: []store.Filter{is(fieldUID, uid)}, OrderBy: fieldAt, Desc: true,`, `Collection: Audit, OrderBy: fieldAt,`}}},
+	{"another's approvals are listed", []patch{{"shared/document/queries.go", `Where: []store.Filter{is(fieldUID, uid), is(fieldStatus, status)}`, `Where: []store.Filter{is(fieldStatus, status)}`}, {"shared/records/records.go", "a.UID == uid && a.Status", "a.Status"}}},
 	{"what is another's is told apart from nothing", []patch{{"shared/fault/fault.go", `New(Auth, CodeNotFound, "There is no such thing, or it is not yours.")`, `New(Auth, CodeForbidden, "This is not yours.")`}}},
-	{"what is not yours is said", []patch{{"shared/loop/start.go", `	if !d.Exists() || d.Fields["uid"] != uid {`, "	if d.Exists() && d.Fields[\"uid\"] != uid {\n		return fault.New(fault.Auth, fault.CodeNotFound, \"This is not yours.\")\n	}\n	if !d.Exists() {"}}},
-	{"a foreign cursor is passed over", []patch{{"shared/records/records.go", "		after, err := parseCursor(q, cursor)\n		if err != nil {", "		after, err := parseCursor(q, cursor)\n		if err != nil && cursor == \"\" {"}}},
+	{"what is not yours is said", []patch{{"shared/loop/start.go", `	if !d.Exists() || document.RunFieldsOf(d).UID != uid {`, "	if d.Exists() && document.RunFieldsOf(d).UID != uid {\n		return fault.New(fault.Auth, fault.CodeNotFound, \"This is not yours.\")\n	}\n	if !d.Exists() {"}}},
+	{"a foreign cursor is passed over", []patch{{"shared/records/records.go", "		after, err := document.ParseCursor(q, cursor)\n		if err != nil {", "		after, err := document.ParseCursor(q, cursor)\n		if err != nil && cursor == \"\" {"}}},
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/countersign-run/countersign/scripts/dev/demomodel"
 	"github.com/countersign-run/countersign/scripts/emulators"
 	"github.com/countersign-run/countersign/scripts/world"
-	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/store"
 )
 
@@ -148,7 +148,7 @@ func redriven(w *town) {
 	if out := w.says([]string{"is completed", "nothing to move"}, "redrive", ended); strings.Contains(out, "published") {
 		t.Errorf("a run that has ended is asked for: %s", out)
 	}
-	docs, err := w.App.Store.Get(t.Context(), agent.RunPath(waiting))
+	docs, err := w.App.Store.Get(t.Context(), document.RunPath(waiting))
 	if err == nil {
 		_, err = w.App.Store.Commit(t.Context(), store.Update(docs[0].Path, docs[0].Version, docs[0].Fields, []byte(`{"id":5}`)))
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/scripts/ops/person"
-	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/google"
 	"github.com/countersign-run/countersign/shared/records"
 	"github.com/countersign-run/countersign/shared/store"
@@ -18,7 +18,7 @@ import (
 
 // user opens what a command about a user works on, and refuses what can be no user's id.
 func (d *desk) user(ctx context.Context, uid string) (*person.Desk, error) {
-	if store.ValidPath(agent.UserPath(uid)) != nil {
+	if store.ValidPath(document.UserPath(uid)) != nil {
 		return nil, errors.New("USER is the subject of the user's ID tokens, and this is none")
 	}
 	return d.people(ctx)

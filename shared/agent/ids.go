@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/base32"
 	"encoding/hex"
@@ -94,20 +93,3 @@ func ArgsHash(uid string, spec tool.Spec, in tool.Place, args json.RawMessage) s
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }
-
-// Marshal is json.Marshal without the escaping of <, > and &: raw JSON inside v keeps its bytes except for white space.
-func Marshal(v any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
-}
-
-// The paths of the documents.
-func RunPath(id string) string      { return "runs/" + id }
-func ThreadPath(id string) string   { return "threads/" + id }
-func ApprovalPath(id string) string { return "approvals/" + id }
-func UserPath(uid string) string    { return "users/u_" + uid }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/tool"
 )
@@ -47,26 +48,22 @@ func (l Lease) Held(owner string, now time.Time) bool {
 
 // A Run is the stored document of a run.
 type Run struct {
-	ID        string     `json:"id"`
-	UID       string     `json:"uid"`
-	ThreadID  string     `json:"threadId"`
-	Origin    string     `json:"origin,omitempty"`
-	Region    Region     `json:"region,omitzero"`    // the user's when the run began; it does not change
-	BodyHash  string     `json:"bodyHash,omitempty"` // of the request that was sent with an Idempotency-Key
-	CreatedAt time.Time  `json:"createdAt"`
-	UpdatedAt time.Time  `json:"updatedAt"`
-	Deadline  time.Time  `json:"deadline"` // the run ends by then in any case
-	Lease     Lease      `json:"lease,omitzero"`
-	Audit     audit.Head `json:"audit"`
-	Nonce     []byte     `json:"nonce,omitempty"`     // of the hashes in its chain (audit.InputHash)
-	Approvals int        `json:"approvals,omitempty"` // number of approvals requested so far
-	Settled   Settled    `json:"settled,omitzero"`
-	Log       Log[Event] `json:"log"`
+	ID        string              `json:"id"`
+	UID       string              `json:"uid"`
+	ThreadID  string              `json:"threadId"`
+	Origin    string              `json:"origin,omitempty"`
+	Region    Region              `json:"region,omitzero"`    // the user's when the run began; it does not change
+	BodyHash  string              `json:"bodyHash,omitempty"` // of the request that was sent with an Idempotency-Key
+	CreatedAt time.Time           `json:"createdAt"`
+	UpdatedAt time.Time           `json:"updatedAt"`
+	Deadline  time.Time           `json:"deadline"` // the run ends by then in any case
+	Lease     Lease               `json:"lease,omitzero"`
+	Audit     audit.Head          `json:"audit"`
+	Nonce     []byte              `json:"nonce,omitempty"`     // of the hashes in its chain (audit.InputHash)
+	Approvals int                 `json:"approvals,omitempty"` // number of approvals requested so far
+	Settled   Settled             `json:"settled,omitzero"`
+	Log       document.Log[Event] `json:"log"`
 }
-
-// FieldAside is the field of a run's document that is true if the run was put aside: after several failed attempts to
-// advance it, no worker is offered it until an operator (ops redrive) or its owner's decision asks for it.
-const FieldAside = "aside"
 
 // Settled is the part of a run's use of the model that its user's document already counts (User.Spent).
 type Settled struct {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/policy"
 )
@@ -32,13 +33,13 @@ type Message struct {
 
 // A Thread is a conversation of one user.
 type Thread struct {
-	ID        string       `json:"id"`
-	UID       string       `json:"uid"`
-	Title     string       `json:"title"`
-	CreatedAt time.Time    `json:"createdAt"`
-	UpdatedAt time.Time    `json:"updatedAt"`
-	Deleting  bool         `json:"deleting,omitempty"` // being deleted: hidden, and no run begins in it
-	Log       Log[Message] `json:"log"`
+	ID        string                `json:"id"`
+	UID       string                `json:"uid"`
+	Title     string                `json:"title"`
+	CreatedAt time.Time             `json:"createdAt"`
+	UpdatedAt time.Time             `json:"updatedAt"`
+	Deleting  bool                  `json:"deleting,omitempty"` // being deleted: hidden, and no run begins in it
+	Log       document.Log[Message] `json:"log"`
 }
 
 // The bounds of a thread.
@@ -51,7 +52,7 @@ const (
 )
 
 // Add appends messages and returns the chunks that must be written with the thread.
-func (t *Thread) Add(msgs ...Message) ([]Chunk[Message], error) {
+func (t *Thread) Add(msgs ...Message) ([]document.Chunk[Message], error) {
 	for i := range msgs {
 		msgs[i].Seq = t.Log.Count + int64(i) + 1
 		msgs[i].Text = Cut(msgs[i].Text, MaxMessageText)

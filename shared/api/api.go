@@ -127,7 +127,7 @@ func (a *API) serve(h handler) http.Handler {
 
 // reply writes a JSON body.
 func reply(w http.ResponseWriter, status int, body any) {
-	b, err := agent.Marshal(body)
+	b, err := strictjson.Marshal(body)
 	if err != nil {
 		status, b = http.StatusInternalServerError, []byte(`{"ok":false}`)
 	}
@@ -304,7 +304,7 @@ func noSuchPath() error {
 
 // line returns one line of NDJSON, with its line feed.
 func line(v any) ([]byte, error) {
-	b, err := agent.Marshal(v)
+	b, err := strictjson.Marshal(v)
 	if err != nil {
 		return nil, err
 	}

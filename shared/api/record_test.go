@@ -9,8 +9,10 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/storetest"
+	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
 // mailed has ana send a mail from the web app's origin, and returns the run.
@@ -86,7 +88,7 @@ func TestTheRecordOfAnAction(t *testing.T) {
 // stored returns the run's document.
 func (w *world) stored(id string) (run agent.Run) {
 	w.t.Helper()
-	docs, err := w.store.Get(context.Background(), agent.RunPath(id))
+	docs, err := w.store.Get(context.Background(), document.RunPath(id))
 	if err != nil || !docs[0].Exists() || json.Unmarshal(docs[0].Data, &run) != nil {
 		w.t.Fatalf("run %s: %v", id, err)
 	}
@@ -125,7 +127,7 @@ func TestDeletedContentCannotBeGuessed(t *testing.T) {
 		}
 		hashes[e.InputHash] = e.RunID
 	}
-	for _, path := range []string{agent.RunPath(before.ID), agent.ApprovalPath(agent.ApprovalID(before.ID, 1)), agent.ThreadPath(before.ThreadID)} {
+	for _, path := range []string{document.RunPath(before.ID), document.ApprovalPath(agent.ApprovalID(before.ID, 1)), document.ThreadPath(before.ThreadID)} {
 		if docs, err := w.store.Get(context.Background(), path); err != nil || docs[0].Exists() {
 			t.Errorf("%s is left: %v", path, err)
 		}
@@ -174,7 +176,7 @@ func (w *world) spill(a answer) {
 	w.t.Helper()
 	ctx := context.Background()
 	run := w.stored(a.at("runId"))
-	docs, err := w.store.Get(ctx, agent.RunPath(run.ID), agent.ThreadPath(run.ThreadID))
+	docs, err := w.store.Get(ctx, document.RunPath(run.ID), document.ThreadPath(run.ThreadID))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -183,14 +185,14 @@ func (w *world) spill(a answer) {
 		w.t.Fatal(err)
 	}
 	encode := func(v any) []byte {
-		data, err := agent.Marshal(v)
+		data, err := strictjson.Marshal(v)
 		if err != nil {
 			w.t.Fatal(err)
 		}
 		return data
 	}
-	writes := []store.Write{store.Create(agent.ChunkPath(docs[0].Path, "events", 1), nil, encode(run.Log.Tail)),
-		store.Create(agent.ChunkPath(docs[1].Path, "messages", 1), nil, encode(thread.Log.Tail))}
+	writes := []store.Write{store.Create(document.ChunkPath(docs[0].Path, "events", 1), nil, encode(run.Log.Tail)),
+		store.Create(document.ChunkPath(docs[1].Path, "messages", 1), nil, encode(thread.Log.Tail))}
 	run.Log.Chunks, run.Log.Tail, thread.Log.Chunks, thread.Log.Tail = []int64{1}, nil, []int64{1}, nil
 	writes = append(writes, store.Update(docs[0].Path, docs[0].Version, docs[0].Fields, encode(run)), store.Update(docs[1].Path, docs[1].Version, docs[1].Fields, encode(thread)))
 	if _, err := w.store.Commit(ctx, writes...); err != nil {

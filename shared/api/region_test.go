@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/model/script"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/tool"
@@ -128,7 +128,7 @@ func TestACardWithoutMomentsIsStillTheCard(t *testing.T) {
 	w.loop.Tools = tool.NewSet(event())
 	id := w.proposes("ana", "2027-01-05T12:00:00+05:30", "").at("approvals", "0", "approvalId")
 	ctx := context.Background()
-	docs, err := w.store.Get(ctx, agent.ApprovalPath(id))
+	docs, err := w.store.Get(ctx, document.ApprovalPath(id))
 	if err != nil {
 		t.Fatal(err)
 	}

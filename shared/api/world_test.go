@@ -22,12 +22,14 @@ import (
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/auth"
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model/script"
 	"github.com/countersign-run/countersign/shared/queue"
 	"github.com/countersign-run/countersign/shared/records"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/embedded"
+	"github.com/countersign-run/countersign/shared/strictjson"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
@@ -268,7 +270,7 @@ func header(k, v string) func(*http.Request) {
 // disable disables a user, as an operator does.
 func (w *world) disable(uid string) {
 	ctx := context.Background()
-	docs, err := w.store.Get(ctx, agent.UserPath(uid))
+	docs, err := w.store.Get(ctx, document.UserPath(uid))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -277,7 +279,7 @@ func (w *world) disable(uid string) {
 		w.t.Fatal(err)
 	}
 	u.Disabled = true
-	data, err := agent.Marshal(u)
+	data, err := strictjson.Marshal(u)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -11,7 +11,9 @@ import (
 	"github.com/countersign-run/countersign/scripts/emulators"
 	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/strictjson"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
@@ -244,7 +246,7 @@ func TestAnApprovalOfTheReleaseBefore(t *testing.T) {
 		r := w.ask()
 		old := w.card()
 		hash := agent.ArgsHash("ana", w.App.API.Loop.Tools[old.Tool].Spec, tool.Place{}, old.Args)
-		for _, path := range []string{agent.RunPath(r.RunID), agent.ApprovalPath(old.ApprovalID)} {
+		for _, path := range []string{document.RunPath(r.RunID), document.ApprovalPath(old.ApprovalID)} {
 			docs, err := w.App.Store.Get(t.Context(), path)
 			if err != nil {
 				t.Fatal(err)
@@ -254,8 +256,8 @@ func TestAnApprovalOfTheReleaseBefore(t *testing.T) {
 				t.Fatal(err)
 			}
 			forgetPlace(doc)
-			data, err := agent.Marshal(doc)
-			if err != nil || strings.Contains(string(data), home) && path != agent.RunPath(r.RunID) {
+			data, err := strictjson.Marshal(doc)
+			if err != nil || strings.Contains(string(data), home) && path != document.RunPath(r.RunID) {
 				t.Fatalf("%v %s", err, data)
 			}
 			data = []byte(strings.ReplaceAll(string(data), old.ArgsHash, hash))

@@ -11,8 +11,8 @@ import (
 
 	"github.com/countersign-run/countersign/scripts/emulators"
 	"github.com/countersign-run/countersign/scripts/world"
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/model/fakegemini"
 	"github.com/countersign-run/countersign/shared/store"
 )
@@ -110,7 +110,7 @@ func TestUnreadableRunsDoNotStopTheSweep(t *testing.T) {
 	long := time.Now().UTC().Truncate(time.Microsecond).Add(-time.Hour)
 	var writes []store.Write
 	for i := range 201 {
-		writes = append(writes, store.Create(agent.RunPath(fmt.Sprintf("unreadable%016d", i)), map[string]any{"uid": "ana", "status": "planning", "due": long}, []byte("{")))
+		writes = append(writes, store.Create(document.RunPath(fmt.Sprintf("unreadable%016d", i)), map[string]any{"uid": "ana", "status": "planning", "due": long}, []byte("{")))
 	}
 	if _, err := w.App.Store.Commit(t.Context(), writes...); err != nil {
 		t.Fatal(err)
@@ -124,7 +124,7 @@ func TestUnreadableRunsDoNotStopTheSweep(t *testing.T) {
 	for range 3 {
 		w.deliver() // a page of the queue
 	}
-	docs, err := w.App.Store.Get(t.Context(), agent.RunPath(r.RunID))
+	docs, err := w.App.Store.Get(t.Context(), document.RunPath(r.RunID))
 	if err != nil || docs[0].Fields["status"] != "failed" {
 		t.Errorf("%v, the run's document says %v", err, docs[0].Fields)
 	}

@@ -13,8 +13,8 @@ import (
 
 	"github.com/countersign-run/countersign/scripts/emulators"
 	"github.com/countersign-run/countersign/scripts/world"
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model/fakegemini"
 	"github.com/countersign-run/countersign/shared/records"
@@ -55,7 +55,7 @@ func onTimedStores(t *testing.T, test func(t *testing.T, open func(settings ...s
 				shifted, w.forward = storetest.Shift(l.Store)
 				l.Store = shifted
 			}, append(settings, "STORE=firestore", "QUEUE=embedded", "GOOGLE_CLOUD_PROJECT="+project[:30])...)
-			warm := agent.UserPath("warm") // the emulator's first commit takes seconds
+			warm := document.UserPath("warm") // the emulator's first commit takes seconds
 			if _, err := shifted.Commit(t.Context(), store.Create(warm, nil, []byte("{}"))); err != nil {
 				t.Fatal(err)
 			}

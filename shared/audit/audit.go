@@ -16,11 +16,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/gowebpki/jcs"
 
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/obs"
 	"github.com/countersign-run/countersign/shared/strictjson"
 )
@@ -81,12 +81,9 @@ type Head struct {
 	Hash string `json:"hash"`
 }
 
-// Path returns the path at which an entry is stored: "audit/<run>_<seq>", the number with at least six digits.
-func Path(runID string, seq int64) string { return fmt.Sprintf("audit/%s_%06d", runID, seq) }
-
 // Fields returns the fields for the store's queries.
 func (e Entry) Fields() map[string]any {
-	return map[string]any{"uid": e.UID, "runId": e.RunID, "seq": e.Seq, "at": e.At}
+	return document.AuditFields{UID: e.UID, RunID: e.RunID, Seq: e.Seq, At: e.At}.Map()
 }
 
 // NonceSize is the length of a nonce, in bytes.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/document"
 )
 
 var start = time.Date(2026, 3, 1, 12, 0, 0, 123456789, time.UTC)
@@ -180,7 +181,7 @@ func TestVerifyNamesTheEntry(t *testing.T) {
 }
 
 func TestPath(t *testing.T) {
-	if got := audit.Path("run-1", 7); got != "audit/run-1_000007" {
+	if got := document.AuditPath("run-1", 7); got != "audit/run-1_000007" {
 		t.Error(got)
 	}
 }

@@ -71,7 +71,7 @@ func (c *call) learn(r model.Response) {
 		c.Error = fmt.Sprintf("%s It ended so: %s executedArgs: %s", other, c.Error, c.Tried)
 		return
 	}
-	told, err := agent.Marshal(struct {
+	told, err := strictjson.Marshal(struct {
 		Result json.RawMessage `json:"result"`
 		Note   string          `json:"note"`
 		Args   json.RawMessage `json:"executedArgs"`
@@ -116,7 +116,7 @@ func (c *Chat) sign(uid string, h *history) ([]json.RawMessage, error) {
 	}
 	n.Seal = base64.RawURLEncoding.EncodeToString(c.Key.mac(0, sealed))
 	last := bytes.TrimSpace(out[len(out)-1])
-	added, err := agent.Marshal(n)
+	added, err := strictjson.Marshal(n)
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +125,7 @@ func (c *Chat) sign(uid string, h *history) ([]json.RawMessage, error) {
 }
 
 func (c *Chat) sealed(uid string, n note, contents []json.RawMessage) ([]byte, error) {
-	raw, err := agent.Marshal(signed{1, uid, c.Agent, n, contents})
+	raw, err := strictjson.Marshal(signed{1, uid, c.Agent, n, contents})
 	if err != nil {
 		return nil, err
 	}
@@ -196,7 +196,7 @@ func split(raw json.RawMessage) (json.RawMessage, note, error) {
 		return nil, n, forged()
 	}
 	delete(fields, noteName)
-	rest, err := agent.Marshal(fields)
+	rest, err := strictjson.Marshal(fields)
 	return rest, n, err
 }
 
@@ -257,7 +257,7 @@ func (c *call) take(r Result) {
 	}
 	c.Result = strictjson.Portable(json.RawMessage(text))
 	if strictjson.Check([]byte(`{"r":`+string(c.Result)+`}`)) != nil {
-		words, err := agent.Marshal(text)
+		words, err := strictjson.Marshal(text)
 		if err != nil {
 			words = []byte(`""`)
 		}

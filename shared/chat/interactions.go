@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
 // interaction is what a page's state tells of one thing that can be done on the page, as much as its summary needs. A thing
@@ -46,7 +47,7 @@ func interactions(state json.RawMessage) []byte {
 		}
 		lines = append(lines, line)
 	}
-	b, err := agent.Marshal(lines)
+	b, err := strictjson.Marshal(lines)
 	if err != nil {
 		return []byte("[]")
 	}

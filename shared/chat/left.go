@@ -7,6 +7,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
 // left is a run that its user went on without: it waits in their inbox.
@@ -45,7 +46,7 @@ func (c *Chat) news(ctx context.Context, uid string, h *history) (string, error)
 	if len(ended) == 0 {
 		return "", nil
 	}
-	raw, err := agent.Marshal(ended)
+	raw, err := strictjson.Marshal(ended)
 	return "For your information, from the record and not from the user: what waited for the user's decision has ended. " + string(raw), err
 }
 

@@ -155,7 +155,7 @@ func shortened(raw json.RawMessage, most int) (json.RawMessage, bool) {
 		if err := in.Decode(&v); err != nil {
 			return nil, false
 		}
-		if cut, err := agent.Marshal(shorten(v, limit.text, limit.items)); err == nil {
+		if cut, err := strictjson.Marshal(shorten(v, limit.text, limit.items)); err == nil {
 			raw = cut
 		}
 	}
@@ -167,7 +167,7 @@ func excerpt(raw json.RawMessage, most int) json.RawMessage {
 	if short, ok := shortened(raw, most); ok {
 		return short
 	}
-	text, err := agent.Marshal(agent.Cut(string(raw), most/8)) // a byte is six at most in JSON
+	text, err := strictjson.Marshal(agent.Cut(string(raw), most/8)) // a byte is six at most in JSON
 	if err != nil {
 		return json.RawMessage(`"unreadable"`)
 	}

@@ -8,10 +8,12 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/memory"
+	"github.com/countersign-run/countersign/shared/strictjson"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
@@ -106,12 +108,12 @@ func (c *Chat) loop(ctx context.Context, r Request, spent agent.Spent) (*loop.Lo
 	p := c.Profile
 	p.Persona, p.MaxContents = c.persona(r.PageState), MaxHistory
 	p.Limits.RunsPerMinute = 0 // the ledger has held it
-	user, err := agent.Marshal(agent.User{UID: r.UID, Spent: spent})
+	user, err := strictjson.Marshal(agent.User{UID: r.UID, Spent: spent})
 	if err != nil {
 		return nil, err
 	}
 	own := memory.New(c.Now)
-	if _, err := own.Commit(ctx, store.Create(agent.UserPath(r.UID), nil, user)); err != nil {
+	if _, err := own.Commit(ctx, store.Create(document.UserPath(r.UID), nil, user)); err != nil {
 		return nil, err
 	}
 	return (&loop.Loop{Store: own, Queue: quiet{}, Model: exact{c.Model}, Tools: set, Profile: p, Log: c.Log, Now: c.Now, Random: c.Random}).Init(), nil

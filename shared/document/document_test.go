@@ -23,7 +23,7 @@ var at = time.Date(2027, 1, 5, 10, 0, 0, 1000, time.UTC)
 func queries() []store.Query {
 	return []store.Query{
 		document.DueRuns(at, 2), document.WaitingRuns(2), document.AllRuns(2), document.RunsOf("ana", 2),
-		document.RunsOfThread("ana", "t", 2), document.WaitingRunsOfThread("ana", "t", 2),
+		document.RunsOfThread("ana", "t", 2), document.UnendedRunsOfThread("ana", "t", 2),
 		document.ApprovalsOf("ana", "open", 2), document.ThreadsOf("ana", 2), document.Deletions(at, 2),
 		document.DeletionsOf("ana", 2), document.AuditOf("ana", 2), document.AuditOfChain("r", 2),
 		document.AuditOfChainOf("ana", "r", 2), document.AllAudit(2), document.AllAuditHeads(2),
@@ -51,6 +51,7 @@ func TestEveryIndexServesAQuery(t *testing.T) {
 func TestFieldsReadBack(t *testing.T) {
 	st := memory.New(func() time.Time { return at })
 	run := document.RunFields{UID: "ana", ThreadID: "t", Status: "queued", CreatedAt: at, Due: at, Tries: 3, Aside: true}
+	aside := document.RunFields{UID: "ana", ThreadID: "t", CreatedAt: at.Add(-1e9), Due: document.Never, Aside: true}
 	ended := document.RunFields{UID: "ana", ThreadID: "t", Status: "failed", CreatedAt: at}
 	approval := document.ApprovalFields{UID: "ana", RunID: "r", Status: "open", RequestedAt: at}
 	entry := document.AuditFields{UID: "ana", RunID: "r", Seq: 1, At: at}
@@ -58,6 +59,7 @@ func TestFieldsReadBack(t *testing.T) {
 	deleting := document.ThreadFields{UID: "ana", Deleting: at}
 	commit(t, st,
 		store.Create(document.RunPath("r"), run.Map(), nil), store.Create(document.RunPath("ended"), ended.Map(), nil),
+		store.Create(document.RunPath("aside"), aside.Map(), nil),
 		store.Create(document.ApprovalPath("r-1"), approval.Map(), nil),
 		store.Create(document.AuditPath("r", 1), entry.Map(), nil),
 		store.Create(document.AuditHeadPath("user-1"), document.AuditHeadFields(at), nil),
@@ -70,8 +72,9 @@ func TestFieldsReadBack(t *testing.T) {
 	}{
 		{document.DueRuns(at, 9), []string{"runs/r"}},
 		{document.DueRuns(at.Add(-time.Second), 9), nil},
-		{document.WaitingRunsOfThread("ana", "t", 9), []string{"runs/r"}},
-		{document.RunsOfThread("ana", "t", 9), []string{"runs/r", "runs/ended"}},
+		{document.UnendedRunsOfThread("ana", "t", 9), []string{"runs/r", "runs/aside"}},
+		{document.WaitingRuns(9), []string{"runs/r"}},
+		{document.RunsOfThread("ana", "t", 9), []string{"runs/r", "runs/ended", "runs/aside"}},
 		{document.RunsOfThread("eve", "t", 9), nil},
 		{document.ApprovalsOf("ana", "open", 9), []string{"approvals/r-1"}},
 		{document.AuditOfChainOf("ana", "r", 9), []string{"audit/r_000001"}},
@@ -98,6 +101,9 @@ func TestFieldsReadBack(t *testing.T) {
 	}
 	if got := document.RunFieldsOf(get("runs/ended")); got != ended {
 		t.Errorf("the ended run's fields read back as %+v", got)
+	}
+	if got := document.ThreadFieldsOf(get("threads/gone")); got != deleting {
+		t.Errorf("the thread's fields read back as %+v", got)
 	}
 	if got := document.ApprovalFieldsOf(get("approvals/r-1")); got != approval {
 		t.Errorf("the approval's fields read back as %+v", got)

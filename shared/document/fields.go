@@ -30,10 +30,14 @@ type RunFields struct {
 	ThreadID  string
 	Status    string
 	CreatedAt time.Time
-	Due       time.Time // when it must be looked at again; zero: never
+	Due       time.Time // when it must be looked at again; zero: it has ended
 	Tries     int64     // how often it could not be read or moved since it last was
-	Aside     bool      // it could not be moved too often, and is not due until it is redriven
+	Aside     bool      // that was too often: it is due at Never, until it is redriven
 }
+
+// Never is when a run that was put aside is due: no sweep asks for it. It keeps a time, because a run without one has
+// ended.
+var Never = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // Map is the fields as a store keeps them, without those that are zero.
 func (f RunFields) Map() map[string]any {
@@ -76,6 +80,14 @@ func (f ThreadFields) Map() map[string]any {
 		m[fieldDeleting] = f.Deleting
 	}
 	return m
+}
+
+// ThreadFieldsOf are the fields of a document that is a thread. One that is absent or of another type is zero.
+func ThreadFieldsOf(d store.Doc) ThreadFields {
+	return ThreadFields{
+		UID: field[string](d, fieldUID), UpdatedAt: field[time.Time](d, fieldUpdatedAt),
+		Deleting: field[time.Time](d, fieldDeleting),
+	}
 }
 
 // ApprovalFields are the fields of an approval.

@@ -41,6 +41,9 @@ func UserPath(uid string) string { return Users + "/u_" + uid }
 // ConnectionPath is the path of the account that a user has linked.
 func ConnectionPath(uid string) string { return Connections + "/u_" + uid }
 
+// MessagePath is the path of a message of the embedded queue.
+func MessagePath(id string) string { return Queue + "/" + id }
+
 // AuditPath is the path of entry seq of a chain.
 func AuditPath(chain string, seq int64) string { return fmt.Sprintf("%s/%s_%06d", Audit, chain, seq) }
 

@@ -11,10 +11,8 @@ func DueRuns(by time.Time, limit int) store.Query {
 	return store.Query{Collection: Runs, Where: []store.Filter{until(fieldDue, by)}, OrderBy: fieldDue, Limit: limit}
 }
 
-// WaitingRuns are all runs that are due at some time: those that have not ended and were not put aside.
-func WaitingRuns(limit int) store.Query {
-	return store.Query{Collection: Runs, OrderBy: fieldDue, Limit: limit}
-}
+// WaitingRuns are all runs that have not ended and were not put aside.
+func WaitingRuns(limit int) store.Query { return DueRuns(Never.Add(-time.Microsecond), limit) }
 
 // AllRuns are the runs of all users, oldest first.
 func AllRuns(limit int) store.Query {
@@ -32,8 +30,8 @@ func RunsOfThread(uid, threadID string, limit int) store.Query {
 		OrderBy: fieldCreatedAt, Desc: true, Limit: limit}
 }
 
-// WaitingRunsOfThread are the runs of the user's thread that are due at some time.
-func WaitingRunsOfThread(uid, threadID string, limit int) store.Query {
+// UnendedRunsOfThread are the runs of the user's thread that have not ended, those that were put aside last.
+func UnendedRunsOfThread(uid, threadID string, limit int) store.Query {
 	return store.Query{Collection: Runs, Where: []store.Filter{is(fieldUID, uid), is(fieldThreadID, threadID)},
 		OrderBy: fieldDue, Limit: limit}
 }

@@ -3,6 +3,7 @@ package document
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 
@@ -31,7 +32,7 @@ func Get(ctx context.Context, st store.Store, path string, into any) (store.Doc,
 }
 
 // Pages are the pages of a query, from its After on, each of q.Limit documents but for the last, which has fewer and may
-// have none. The error is the store's, and then the sequence ends.
+// have none. The error is the store's, or that it returns a page twice, and then the sequence ends.
 func Pages(ctx context.Context, st store.Store, q store.Query) iter.Seq2[[]store.Doc, error] {
 	return func(yield func([]store.Doc, error) bool) {
 		for {
@@ -39,10 +40,17 @@ func Pages(ctx context.Context, st store.Store, q store.Query) iter.Seq2[[]store
 			if !yield(docs, err) || err != nil || len(docs) < q.Limit {
 				return
 			}
-			q.After = After(q, docs[len(docs)-1])
+			next := After(q, docs[len(docs)-1])
+			if q.After != nil && q.After.ID == next.ID {
+				yield(nil, errSamePage)
+				return
+			}
+			q.After = next
 		}
 	}
 }
+
+var errSamePage = errors.New("document: the store returns the same page again")
 
 // All are the documents of a query, page by page. The error is the store's, and then the sequence ends.
 func All(ctx context.Context, st store.Store, q store.Query) iter.Seq2[store.Doc, error] {

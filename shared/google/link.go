@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/tool"
@@ -30,15 +31,13 @@ type link struct {
 	version time.Time
 }
 
-func linkPath(uid string) string { return "connections/u_" + uid }
-
 // load returns the user's link; if there is none, the version is zero.
 func (a *Accounts) load(ctx context.Context, uid string) (link, error) {
 	return load(ctx, a.store, uid)
 }
 
 func load(ctx context.Context, st store.Store, uid string) (link, error) {
-	docs, err := st.Get(ctx, linkPath(uid))
+	docs, err := st.Get(ctx, document.ConnectionPath(uid))
 	if err != nil {
 		return link{}, storeDown(err)
 	}
@@ -46,7 +45,7 @@ func load(ctx context.Context, st store.Store, uid string) (link, error) {
 		return link{}, nil
 	}
 	l := link{version: docs[0].Version}
-	if err := json.Unmarshal(docs[0].Data, &l); err != nil || l.UID != uid {
+	if err := document.Decode(docs[0], &l); err != nil || l.UID != uid {
 		return link{}, storeDown(errors.New("google: a connection's document is damaged"))
 	}
 	return l, nil
@@ -59,9 +58,9 @@ func (a *Accounts) save(ctx context.Context, l link, also ...store.Write) error 
 	if err != nil {
 		return err
 	}
-	w := store.Update(linkPath(l.UID), l.version, nil, data)
+	w := store.Update(document.ConnectionPath(l.UID), l.version, nil, data)
 	if l.version.IsZero() {
-		w = store.Create(linkPath(l.UID), nil, data)
+		w = store.Create(document.ConnectionPath(l.UID), nil, data)
 	}
 	_, err = a.store.Commit(ctx, append(also, w)...)
 	return err

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/store"
 )
 
@@ -41,7 +42,7 @@ func (a *Accounts) Unlink(ctx context.Context, uid string) (Unlinked, error) {
 // ToolExecutionError store_unavailable, and then the link still exists.
 func Forget(ctx context.Context, st store.Store, uid string, now time.Time) (existed bool, err error) {
 	for range 3 {
-		docs, err := st.Get(ctx, linkPath(uid))
+		docs, err := st.Get(ctx, document.ConnectionPath(uid))
 		if err != nil {
 			return false, storeDown(err)
 		}
@@ -50,10 +51,10 @@ func Forget(ctx context.Context, st store.Store, uid string, now time.Time) (exi
 		}
 		existed = true
 		var l struct{ ID string } // read alone, in case the rest is damaged
-		_ = json.Unmarshal(docs[0].Data, &l)
+		_ = document.Decode(docs[0], &l)
 		entry, err := audit.Append(ctx, st, audit.Entry{UID: uid, At: now, Kind: audit.Unlinked, Ref: l.ID})
 		if err == nil {
-			_, err = st.Commit(ctx, append(entry, store.Delete(linkPath(uid), docs[0].Version))...)
+			_, err = st.Commit(ctx, append(entry, store.Delete(document.ConnectionPath(uid), docs[0].Version))...)
 		}
 		if err == nil {
 			return true, nil

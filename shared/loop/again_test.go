@@ -7,9 +7,11 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/strictjson"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
@@ -144,11 +146,11 @@ func TestCapHoldsForALateQuestion(t *testing.T) {
 // shutOut disables a user.
 func shutOut(t *testing.T, w *world, uid string) {
 	t.Helper()
-	docs, err := w.store.Get(context.Background(), agent.UserPath(uid))
+	docs, err := w.store.Get(context.Background(), document.UserPath(uid))
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := agent.Marshal(agent.User{UID: uid, Disabled: true})
+	data, err := strictjson.Marshal(agent.User{UID: uid, Disabled: true})
 	if err == nil {
 		_, err = w.store.Commit(context.Background(), store.Update(docs[0].Path, docs[0].Version, docs[0].Fields, data))
 	}

@@ -3,10 +3,9 @@ package loop
 import (
 	"context"
 	"errors"
-	"maps"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/store"
 )
@@ -14,16 +13,6 @@ import (
 // maxTries is how often a run is offered that cannot be read or moved, or that ends whoever reads it: at once, and after 1, 2, 4
 // and 8 minutes. Then it is put aside: nobody is offered it any more until somebody asks for it (ops redrive) or its owner decides something.
 const maxTries = 5
-
-// never is when a run that was put aside is due. It keeps a time, because a run without one has ended (records.DeleteThread).
-var never = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
-
-// The fields of a run's document that say so. They go with the next commit that moves the run.
-const (
-	fieldDue   = "due"
-	fieldTries = "tries" // as many times nobody could move it
-	fieldAside = agent.FieldAside
-)
 
 // errSetBack says that a run cannot be moved by anybody, and that this is on record: delivering again will not mend it.
 var errSetBack = errors.New("loop: the run cannot be read or moved, and was set back")
@@ -48,17 +37,17 @@ const overdue = 3 * time.Minute
 // earlier one may have died of it, or was set back already, the attempt is counted before anything is made of the documents. A
 // run that comes in time, as all do but for an outage, costs no commit for that.
 func (m *mover) attempt(ctx context.Context) error {
-	path := agent.RunPath(m.id)
+	path := document.RunPath(m.id)
 	if err := m.read(ctx, path); err != nil {
 		return err
 	}
 	d := m.docs[path]
-	due, ok := d.Fields[fieldDue].(time.Time)
-	tries, _ := d.Fields[fieldTries].(int64)
-	late := d.ReadTime.Sub(due)
-	if !ok || late < 0 || late < overdue && tries == 0 {
+	f := document.RunFieldsOf(d)
+	late := d.ReadTime.Sub(f.Due)
+	if f.Due.IsZero() || late < 0 || late < overdue && f.Tries == 0 {
 		return m.fold(ctx)
 	}
+	tries := f.Tries
 	given := tries >= maxTries // as many died of it
 	fields := setBackTo(d, min(tries+1, maxTries), given)
 	versions, err := m.Store.Commit(ctx, store.Update(path, d.Version, fields, d.Data))
@@ -79,14 +68,12 @@ func (m *mover) attempt(ctx context.Context) error {
 
 // setBackTo are the fields of a run that was tried as many times: it is due later and later, and put aside never.
 func setBackTo(d store.Doc, tries int64, asideNow bool) map[string]any {
-	fields := maps.Clone(d.Fields)
-	fields[fieldTries] = tries
+	f := document.RunFieldsOf(d)
+	f.Tries, f.Due = tries, d.ReadTime.UTC().Truncate(time.Microsecond).Add(time.Minute<<(tries-1))
 	if asideNow {
-		fields[fieldDue], fields[fieldAside] = never, true
-	} else {
-		fields[fieldDue] = d.ReadTime.UTC().Truncate(time.Microsecond).Add(time.Minute << (tries - 1))
+		f.Due, f.Aside = document.Never, true
 	}
-	return fields
+	return f.Map()
 }
 
 // setBack puts the next try off, or after the last the run aside, so that what nobody can move stands in nobody's way. It
@@ -94,13 +81,13 @@ func setBackTo(d store.Doc, tries int64, asideNow bool) map[string]any {
 func (m *mover) setBack(ctx context.Context, cause error) error {
 	ctx, cancel := lasting(ctx)
 	defer cancel()
-	path := agent.RunPath(m.id)
+	path := document.RunPath(m.id)
 	docs, err := m.Store.Get(ctx, path)
 	if err != nil || !docs[0].Exists() {
 		return cause
 	}
 	d := docs[0]
-	tries, _ := d.Fields[fieldTries].(int64)
+	tries := document.RunFieldsOf(d).Tries
 	if !m.counted || tries == 0 { // a commit that moves the run takes the count with it
 		tries++
 	}

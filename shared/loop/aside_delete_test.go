@@ -9,6 +9,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/store"
@@ -26,7 +27,7 @@ func (w *world) setAside(runID, data string) (before []byte) {
 		}
 		w.tick(10 * time.Minute)
 	}
-	if d := w.document(runID); d.Fields[agent.FieldAside] != true {
+	if d := w.document(runID); !document.RunFieldsOf(d).Aside {
 		w.t.Fatalf("it is not aside: %v", d.Fields)
 	}
 	return before
@@ -34,7 +35,7 @@ func (w *world) setAside(runID, data string) (before []byte) {
 
 func (w *world) document(runID string) store.Doc {
 	w.t.Helper()
-	docs, err := w.store.Get(context.Background(), agent.RunPath(runID))
+	docs, err := w.store.Get(context.Background(), document.RunPath(runID))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -75,7 +76,7 @@ func TestDeleteWhatWasPutAside(t *testing.T) {
 				if err != nil || v.Status != agent.Awaiting {
 					t.Fatalf("%v %+v", err, v)
 				}
-				chunk := agent.ChunkPath(agent.RunPath(v.RunID), "events", 1)
+				chunk := document.ChunkPath(document.RunPath(v.RunID), "events", 1)
 				if docs, err := w.store.Get(ctx, chunk); err != nil || !docs[0].Exists() {
 					t.Fatalf("%v: the log was to have an older part", err)
 				}
@@ -83,7 +84,7 @@ func TestDeleteWhatWasPutAside(t *testing.T) {
 				if gone, err := w.rec.DeleteThread(ctx, "ana", v.ThreadID); err != nil || !gone {
 					t.Fatalf("%t %v", gone, err)
 				}
-				docs, err := w.store.Get(ctx, agent.RunPath(v.RunID), agent.ThreadPath(v.ThreadID), chunk, agent.ApprovalPath(agent.ApprovalID(v.RunID, 1)))
+				docs, err := w.store.Get(ctx, document.RunPath(v.RunID), document.ThreadPath(v.ThreadID), chunk, document.ApprovalPath(agent.ApprovalID(v.RunID, 1)))
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model/script"
 	"github.com/countersign-run/countersign/shared/store"
@@ -32,7 +33,7 @@ func TestRunsThatNobodyCanReadAreInNobodysWay(t *testing.T) {
 		for i := range ids {
 			ids[i] = fmt.Sprintf("unreadable%016d", i)
 			fields := map[string]any{"uid": "ana", "threadId": "t", "status": "planning", "createdAt": w.clock().UTC(), "due": w.clock().UTC().Truncate(time.Microsecond)}
-			writes = append(writes, store.Create(agent.RunPath(ids[i]), fields, []byte(broken[i%len(broken)])))
+			writes = append(writes, store.Create(document.RunPath(ids[i]), fields, []byte(broken[i%len(broken)])))
 		}
 		if _, err := w.store.Commit(ctx, writes...); err != nil {
 			t.Fatal(err)
@@ -65,7 +66,7 @@ func TestRunsThatNobodyCanReadAreInNobodysWay(t *testing.T) {
 				t.Fatalf("the first sweep found %d, and %d effects followed", s.Due, len(w.effects))
 			}
 		}
-		docs, err := w.store.Get(ctx, agent.RunPath(ids[0]))
+		docs, err := w.store.Get(ctx, document.RunPath(ids[0]))
 		if err != nil || rounds != 6 || docs[0].Fields["aside"] != true || string(docs[0].Data) != broken[0] {
 			t.Errorf("%v, after %d rounds: %v", err, rounds, docs[0])
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/model/script"
@@ -206,7 +207,7 @@ func TestARunThatKillsWhoReadsIt(t *testing.T) {
 		if len(begun) < 5 || len(begun) > 8 { // as long as it is not known to be late, none is counted
 			t.Errorf("begun %d times: %v", len(begun), begun)
 		}
-		if d := w.document(run); d.Fields[agent.FieldAside] != true || strings.Count(logs.String(), "counter=run_aside") != 1 {
+		if d := w.document(run); !document.RunFieldsOf(d).Aside || strings.Count(logs.String(), "counter=run_aside") != 1 {
 			t.Errorf("%v %s", d.Fields, &logs)
 		}
 		if v, err := w.loop.Advance(ctx, run, nil); err != nil || v.Status != agent.Completed || len(w.effects) != 1 {
@@ -231,7 +232,7 @@ func TestARunThatKillsEveryServer(t *testing.T) {
 			lived = true
 		})
 	}
-	if d := w.document(run); !lived || starts != 6 || d.Fields[agent.FieldAside] != true {
+	if d := w.document(run); !lived || starts != 6 || !document.RunFieldsOf(d).Aside {
 		t.Errorf("lives: %t, after %d starts, %v", lived, starts, d.Fields)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/strictjson"
 	"github.com/countersign-run/countersign/shared/visible"
 )
 
@@ -143,7 +144,7 @@ func done(a *agent.Action) json.RawMessage {
 	if !a.Edited {
 		return result
 	}
-	b, err := agent.Marshal(struct {
+	b, err := strictjson.Marshal(struct {
 		Result       json.RawMessage `json:"result"` // first, since a long response is cut at its end
 		EditedBy     string          `json:"editedBy"`
 		ExecutedArgs json.RawMessage `json:"executedArgs"`

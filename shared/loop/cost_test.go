@@ -11,11 +11,13 @@ import (
 
 	"github.com/countersign-run/countersign/scripts/emulators"
 	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/queue"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/storetest"
+	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
 // cost is what a step asks for. A round trip to the store is one RPC of Firestore, which that store's own tests hold.
@@ -284,22 +286,22 @@ func (p *proof) threadOf(n int, text string) string {
 	p.t.Helper()
 	ctx := context.Background()
 	id := p.must("", "").ThreadID
-	docs, err := p.store.Get(ctx, agent.ThreadPath(id))
+	docs, err := p.store.Get(ctx, document.ThreadPath(id))
 	if err != nil {
 		p.t.Fatal(err)
 	}
 	var th agent.Thread
-	if err := json.Unmarshal(docs[0].Data, &th); err != nil {
+	if err := document.Decode(docs[0], &th); err != nil {
 		p.t.Fatal(err)
 	}
-	th.Log = agent.Log[agent.Message]{}
+	th.Log = document.Log[agent.Message]{}
 	for range n {
 		chunks, err := th.Add(agent.Message{Role: agent.RoleUser, Text: text, At: p.clock()})
 		if err != nil {
 			p.t.Fatal(err)
 		}
 		for _, c := range chunks {
-			p.commit(store.Create(agent.ChunkPath(docs[0].Path, "messages", c.First), nil, p.marshal(c.Items)))
+			p.commit(store.Create(document.ChunkPath(docs[0].Path, "messages", c.First), nil, p.marshal(c.Items)))
 		}
 	}
 	p.commit(store.Update(docs[0].Path, docs[0].Version, docs[0].Fields, p.marshal(th)))
@@ -315,7 +317,7 @@ func (p *proof) commit(w store.Write) {
 
 func (p *proof) marshal(v any) []byte {
 	p.t.Helper()
-	b, err := agent.Marshal(v)
+	b, err := strictjson.Marshal(v)
 	if err != nil {
 		p.t.Fatal(err)
 	}

@@ -2,13 +2,14 @@ package loop
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
 // draft is a transition in the making: the run as it will be, and what else is written with it.
@@ -54,10 +55,7 @@ func (d *draft) doc(path string, into any) (store.Doc, error) {
 	if !doc.Exists() {
 		return doc, nil
 	}
-	if err := json.Unmarshal(doc.Data, into); err != nil {
-		return doc, fmt.Errorf("loop: %s cannot be read: %w", path, err)
-	}
-	return doc, nil
+	return doc, document.Decode(doc, into)
 }
 
 // event adds one event, which the state machine must permit.
@@ -77,7 +75,7 @@ func (d *draft) event(e agent.Event) error {
 func (d *draft) theUser() (*agent.User, error) {
 	if d.user == nil {
 		u := &agent.User{UID: d.run.UID}
-		if _, err := d.doc(agent.UserPath(d.run.UID), u); err != nil {
+		if _, err := d.doc(document.UserPath(d.run.UID), u); err != nil {
 			return nil, err
 		}
 		d.user = u
@@ -100,7 +98,7 @@ func (d *draft) moveUser(change func(*agent.User)) error {
 func (d *draft) say(role agent.Role, approvalID, format string, args ...any) error {
 	if d.thread == nil {
 		t := &agent.Thread{}
-		if _, err := d.doc(agent.ThreadPath(d.run.ThreadID), t); err != nil {
+		if _, err := d.doc(document.ThreadPath(d.run.ThreadID), t); err != nil {
 			return err
 		}
 		d.thread = t
@@ -129,7 +127,7 @@ func (d *draft) approval(id string) (*agent.Approval, error) {
 		return a, nil
 	}
 	a := &agent.Approval{}
-	doc, err := d.doc(agent.ApprovalPath(id), a)
+	doc, err := d.doc(document.ApprovalPath(id), a)
 	if err != nil {
 		return nil, err
 	}
@@ -210,31 +208,29 @@ func (d *draft) setLease() {
 	}
 }
 
-// due is when somebody should look at the run again; ok is false when nobody need.
-func (d *draft) due() (at time.Time, ok bool) {
-	before := d.m.docs[agent.RunPath(d.run.ID)].Fields
+// due is when the run must be looked at again, or zero where it need not be.
+func (d *draft) due() time.Time {
 	switch {
 	case d.state.End != nil:
-		return at, false
-	case d.keepLease && len(d.events) == 0 && before[fieldAside] != true: // the run itself does not move
-		at, ok = before[fieldDue].(time.Time)
-		return at, ok
+		return time.Time{}
+	case d.keepLease && len(d.events) == 0: // the run itself does not move
+		return document.RunFieldsOf(d.m.docs[document.RunPath(d.run.ID)]).Due
 	case d.run.Lease.Owner != "":
-		return d.run.Lease.Until, true
+		return d.run.Lease.Until
 	case d.soon || len(d.state.Open()) == 0 || d.m.stepTime(d.state, d.run, d.now) > 0:
-		return d.now.Add(publishGrace), true
+		return d.now.Add(publishGrace)
 	}
-	at = d.run.Deadline
+	at := d.run.Deadline
 	for _, a := range d.state.Open() {
 		if a.Kind == agent.KindApproval && a.ExpiresAt.Before(at) { // whatever else waits ends with the run
 			at = a.ExpiresAt
 		}
 	}
-	return at, true
+	return at
 }
 
 func (d *draft) put(path string, fields map[string]any, v any) error {
-	data, err := agent.Marshal(v)
+	data, err := strictjson.Marshal(v)
 	if err != nil {
 		return err
 	}
@@ -248,25 +244,23 @@ func (d *draft) put(path string, fields map[string]any, v any) error {
 
 func (d *draft) layRun() error {
 	d.run.UpdatedAt = d.now
-	path := agent.RunPath(d.run.ID)
+	path := document.RunPath(d.run.ID)
 	chunks, err := d.run.Log.Append(0, 1<<20, d.events...)
 	if err != nil {
 		return err
 	}
 	for _, c := range chunks {
-		if err := d.put(agent.ChunkPath(path, "events", c.First), nil, c.Items); err != nil {
+		if err := d.put(document.ChunkPath(path, "events", c.First), nil, c.Items); err != nil {
 			return err
 		}
 	}
-	fields := map[string]any{"uid": d.run.UID, "threadId": d.run.ThreadID, "status": string(d.state.Status), "createdAt": d.run.CreatedAt}
-	if at, ok := d.due(); ok {
-		fields[fieldDue] = at
-	}
-	return d.put(path, fields, d.run)
+	fields := document.RunFields{UID: d.run.UID, ThreadID: d.run.ThreadID, Status: string(d.state.Status),
+		CreatedAt: d.run.CreatedAt, Due: d.due()}
+	return d.put(path, fields.Map(), d.run)
 }
 
 func (d *draft) layThread() error {
-	path := agent.ThreadPath(d.run.ThreadID)
+	path := document.ThreadPath(d.run.ThreadID)
 	if d.thread == nil || d.thread.ID == "" || d.thread.Deleting {
 		return nil
 	}
@@ -275,17 +269,17 @@ func (d *draft) layThread() error {
 		return err
 	}
 	for _, c := range chunks {
-		if err := d.put(agent.ChunkPath(path, "messages", c.First), nil, c.Items); err != nil {
+		if err := d.put(document.ChunkPath(path, "messages", c.First), nil, c.Items); err != nil {
 			return err
 		}
 	}
-	return d.put(path, map[string]any{"uid": d.thread.UID, "updatedAt": d.thread.UpdatedAt}, d.thread)
+	return d.put(path, document.ThreadFields{UID: d.thread.UID, UpdatedAt: d.thread.UpdatedAt}.Map(), d.thread)
 }
 
 func (d *draft) layApprovals() error {
 	for _, a := range d.approvals {
-		fields := map[string]any{"uid": a.UID, "runId": a.RunID, "status": string(a.Status), "requestedAt": a.RequestedAt}
-		if err := d.put(agent.ApprovalPath(a.ID), fields, a); err != nil {
+		fields := document.ApprovalFields{UID: a.UID, RunID: a.RunID, Status: string(a.Status), RequestedAt: a.RequestedAt}
+		if err := d.put(document.ApprovalPath(a.ID), fields.Map(), a); err != nil {
 			return err
 		}
 	}
@@ -296,14 +290,14 @@ func (d *draft) layUser() error {
 	if !d.userMoved {
 		return nil
 	}
-	return d.put(agent.UserPath(d.user.UID), nil, d.user)
+	return d.put(document.UserPath(d.user.UID), nil, d.user)
 }
 
 func (d *draft) layAudit() error {
 	for _, e := range d.audits {
 		sealed, head := audit.Seal(d.run.Audit, e)
 		d.run.Audit = head
-		if err := d.put(audit.Path(sealed.RunID, sealed.Seq), sealed.Fields(), sealed); err != nil {
+		if err := d.put(document.AuditPath(sealed.RunID, sealed.Seq), sealed.Fields(), sealed); err != nil {
 			return err
 		}
 	}

@@ -13,9 +13,11 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/policy"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/strictjson"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
@@ -176,7 +178,7 @@ func read[T any](w *witness, o store.Write) (v T) {
 func (c *commit) entry(o store.Write) {
 	e := read[audit.Entry](c.witness, o)
 	sealed, head := audit.Seal(c.chains[e.RunID], e)
-	if o.Op != store.OpCreate || sealed != e || o.Doc.Path != audit.Path(e.RunID, e.Seq) {
+	if o.Op != store.OpCreate || sealed != e || o.Doc.Path != document.AuditPath(e.RunID, e.Seq) {
 		c.broken(22, "%s is not the next link of its chain", o.Doc.Path)
 	}
 	c.chains[e.RunID] = head
@@ -211,12 +213,12 @@ func (c *commit) approval(o store.Write) {
 	switch {
 	case !known && (a.Status != agent.ApprovalOpen || !c.created[o.Doc.Path]):
 		c.broken(5, "approval %s begins %s", a.ID, a.Status)
-	case known && before.Status != agent.ApprovalOpen && !bytes.Equal(must(agent.Marshal(before)), must(agent.Marshal(a))):
+	case known && before.Status != agent.ApprovalOpen && !bytes.Equal(must(strictjson.Marshal(before)), must(strictjson.Marshal(a))):
 		c.broken(6, "approval %s was %s and is %s (%s)", a.ID, before.Status, a.Status, a.Decision)
 	case known && a.Decision != agent.ApproveEdited && before.ArgsHash != a.ArgsHash:
 		c.broken(4, "approval %s is of another call than was shown", a.ID)
 	}
-	if _, there := c.written[agent.RunPath(a.RunID)]; !there {
+	if _, there := c.written[document.RunPath(a.RunID)]; !there {
 		c.broken(10, "approval %s was written without its run", a.ID)
 	}
 }
@@ -232,7 +234,7 @@ func must(b []byte, err error) []byte {
 func (c *commit) run(o store.Write) {
 	doc := read[struct {
 		agent.Run
-		Log agent.Log[json.RawMessage] `json:"log"`
+		Log document.Log[json.RawMessage] `json:"log"`
 	}](c.witness, o)
 	r := c.runs[doc.ID]
 	if r == nil {

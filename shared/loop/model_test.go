@@ -16,10 +16,12 @@ import (
 
 	"github.com/countersign-run/countersign/scripts/emulators"
 	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model/script"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
 var sequences = flag.Int("sequences", 0, "how many sequences the model test plays on each store; 0 is 2,000 on the embedded one and 100 on Firestore")
@@ -453,13 +455,13 @@ func (s *sequence) deleteThread(t *rapid.T) {
 
 // disableUser shuts the user out, or lets the user in again, as an administrator does.
 func (s *sequence) disableUser(t *rapid.T) {
-	docs, err := s.store.Get(s.ctx, agent.UserPath(ana))
+	docs, err := s.store.Get(s.ctx, document.UserPath(ana))
 	if err != nil || !docs[0].Exists() {
 		return
 	}
 	u := s.witness.users[ana]
 	u.Disabled = !u.Disabled && pick(t, "disable", false, true)
-	data, err := agent.Marshal(u)
+	data, err := strictjson.Marshal(u)
 	if err == nil {
 		_, err = s.store.Commit(s.ctx, store.Update(docs[0].Path, docs[0].Version, docs[0].Fields, data))
 	}

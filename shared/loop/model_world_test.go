@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model"
@@ -82,7 +83,7 @@ func (m *trialed) begin() error {
 
 // moment is the store's time.
 func (m *trialed) moment() time.Time {
-	docs, err := m.store.Get(m.ctx, agent.UserPath(ana))
+	docs, err := m.store.Get(m.ctx, document.UserPath(ana))
 	if err != nil {
 		return m.clock()
 	}

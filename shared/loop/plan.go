@@ -16,6 +16,7 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/policy"
+	"github.com/countersign-run/countersign/shared/strictjson"
 	"github.com/countersign-run/countersign/shared/timezone"
 	"github.com/countersign-run/countersign/shared/tool"
 	"github.com/countersign-run/countersign/shared/visible"
@@ -265,7 +266,7 @@ func (d *draft) weigh(id string, plan agent.Plan, t *tool.Tool) error {
 	if err != nil {
 		return d.refuse(id, plan, err)
 	}
-	if b, err := agent.Marshal(shown); err != nil || len(b)+len(plan.Args) > maxCard {
+	if b, err := strictjson.Marshal(shown); err != nil || len(b)+len(plan.Args) > maxCard {
 		return d.refuse(id, plan, fault.Invalid("", "this is more than can be shown to the user for approval"))
 	}
 	verdict, err := d.verdict(t, plan.Args)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/model"
 )
@@ -80,14 +81,14 @@ func (m *mover) called(ctx context.Context) (*Called, error) {
 		return c, nil
 	}
 	for _, a := range m.state.Open() {
-		path := agent.ApprovalPath(a.ApprovalID)
+		path := document.ApprovalPath(a.ApprovalID)
 		if _, ok := m.docs[path]; !ok {
 			if err := m.read(ctx, path); err != nil {
 				return nil, err
 			}
 		}
 		var ap agent.Approval
-		if err := json.Unmarshal(m.docs[path].Data, &ap); err != nil {
+		if err := document.Decode(m.docs[path], &ap); err != nil {
 			return nil, err
 		}
 		v := ap.View()

@@ -12,9 +12,11 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model/script"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
 // TestNobodyElseSpeaksForTheRecord has the model end in words that imitate our own account: ours comes behind them.
@@ -162,13 +164,13 @@ func TestARunOfAnEarlierRelease(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	docs, err := w.store.Get(ctx, agent.RunPath(v.RunID), audit.Path(v.RunID, 1))
+	docs, err := w.store.Get(ctx, document.RunPath(v.RunID), document.AuditPath(v.RunID, 1))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var run agent.Run
 	var e audit.Entry
-	if err := errors.Join(json.Unmarshal(docs[0].Data, &run), json.Unmarshal(docs[1].Data, &e)); err != nil {
+	if err := errors.Join(document.Decode(docs[0], &run), document.Decode(docs[1], &e)); err != nil {
 		t.Fatal(err)
 	}
 	s, err := agent.Fold(run.Log.Tail)
@@ -180,7 +182,7 @@ func TestARunOfAnEarlierRelease(t *testing.T) {
 	run.Nonce = nil
 	var writes []store.Write
 	for i, old := range []any{run, e} {
-		data, err := agent.Marshal(old)
+		data, err := strictjson.Marshal(old)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/policy"
+	"github.com/countersign-run/countersign/shared/strictjson"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
@@ -106,7 +107,7 @@ func difference(ap, card *agent.Approval, v policy.Decision) *fault.Error {
 // their moments shows the same without them.
 func samePreview(ap, card *agent.Approval) bool {
 	var back tool.Preview
-	b, err := agent.Marshal(card.Preview)
+	b, err := strictjson.Marshal(card.Preview)
 	if err != nil || json.Unmarshal(b, &back) != nil {
 		return false
 	}

@@ -8,11 +8,13 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/policy"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/storetest"
+	"github.com/countersign-run/countersign/shared/strictjson"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
@@ -36,11 +38,11 @@ func edit[T any](t *testing.T, w *world, path string, change func(*T)) {
 		t.Fatal(err)
 	}
 	var v T
-	if err := json.Unmarshal(docs[0].Data, &v); err != nil {
+	if err := document.Decode(docs[0], &v); err != nil {
 		t.Fatal(err)
 	}
 	change(&v)
-	data, err := agent.Marshal(v)
+	data, err := strictjson.Marshal(v)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +92,7 @@ func strict(w *world, refusesOld bool) *tool.Tool {
 func TestAnOutdatedApprovalIsAskedForAfresh(t *testing.T) {
 	approval := func(change func(*agent.Approval)) func(*testing.T, *world, *agent.RunView) {
 		return func(t *testing.T, w *world, v *agent.RunView) {
-			edit(t, w, agent.ApprovalPath(agent.ApprovalID(v.RunID, 1)), change)
+			edit(t, w, document.ApprovalPath(agent.ApprovalID(v.RunID, 1)), change)
 		}
 	}
 	for name, c := range map[string]struct {
@@ -158,7 +160,7 @@ func TestWhatCannotBeAskedForAfreshIsRefused(t *testing.T) {
 		code   fault.Code
 	}{
 		"the run's own arguments": {func(t *testing.T, w *world, v *agent.RunView) {
-			edit(t, w, agent.RunPath(v.RunID), func(r *agent.Run) {
+			edit(t, w, document.RunPath(v.RunID), func(r *agent.Run) {
 				for i := range r.Log.Tail {
 					if p := r.Log.Tail[i].Plan; p != nil {
 						p.Args = json.RawMessage(`{"text":"ten","to":["eve@x.org"]}`)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/policy"
 	"github.com/countersign-run/countersign/shared/tool"
@@ -35,10 +36,10 @@ func (l *Loop) Resolve(ctx context.Context, r Resolution) (*agent.RunView, error
 		return nil, fault.NotFound()
 	}
 	m := l.mover(runID, nil)
-	path := agent.ApprovalPath(r.ApprovalID)
+	path := document.ApprovalPath(r.ApprovalID)
 	soon, cancel := promptly(ctx)
 	defer cancel()
-	if err := m.loadOwn(soon, r.UID, path, agent.UserPath(r.UID)); err != nil {
+	if err := m.loadOwn(soon, r.UID, path, document.UserPath(r.UID)); err != nil {
 		return nil, err
 	}
 	if !m.docs[path].Exists() {
@@ -87,7 +88,7 @@ var errSame = errors.New("loop: decided so before")
 // placeNow asks where the waiting call would act, where a decision would have it carried out.
 func (m *mover) placeNow(ctx context.Context, r Resolution) (at place) {
 	var ap agent.Approval
-	if json.Unmarshal(m.docs[agent.ApprovalPath(r.ApprovalID)].Data, &ap) != nil || ap.Status != agent.ApprovalOpen || !carriesOut(r.Decision) {
+	if document.Decode(m.docs[document.ApprovalPath(r.ApprovalID)], &ap) != nil || ap.Status != agent.ApprovalOpen || !carriesOut(r.Decision) {
 		return at // mayResolve says what is wrong
 	}
 	if t := m.Tools[ap.Tool]; t != nil {

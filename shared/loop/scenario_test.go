@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model"
@@ -278,7 +279,7 @@ func (s *scenario) resolve(ctx context.Context, rest string) (*agent.RunView, er
 
 // version is that of the run's document.
 func (s *scenario) version(ctx context.Context) string {
-	docs, err := s.store.Get(ctx, agent.RunPath(s.run))
+	docs, err := s.store.Get(ctx, document.RunPath(s.run))
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -3,14 +3,14 @@ package loop
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"strings"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent"
-	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
 // Ask is a user's request to the agent.
@@ -67,9 +67,9 @@ func (m *mover) start(ctx context.Context, q Ask) error {
 func (m *mover) begin(ctx context.Context, q Ask, threadID string) error {
 	ctx, cancel := promptly(ctx)
 	defer cancel()
-	also := []string{agent.UserPath(q.UID)}
+	also := []string{document.UserPath(q.UID)}
 	if q.ThreadID != "" {
-		also = append(also, agent.ThreadPath(threadID))
+		also = append(also, document.ThreadPath(threadID))
 	}
 	if err := m.beginReads(ctx, q, also); err != nil {
 		return err
@@ -79,7 +79,7 @@ func (m *mover) begin(ctx context.Context, q Ask, threadID string) error {
 		if d.run.ID != "" { // it is there already: an earlier request's, or this one's, whose answer was lost
 			return d.sameRequest(q)
 		}
-		if m.docs[audit.Path(m.id, 1)].Exists() { // its run was deleted, and its audit stays: a second chain cannot begin there
+		if m.docs[document.AuditPath(m.id, 1)].Exists() { // its run was deleted, and its audit stays: a second chain cannot begin there
 			return keyOfDeleted()
 		}
 		if err := d.mayAsk(q); err != nil {
@@ -144,7 +144,7 @@ func (d *draft) question(q Ask) *agent.Question {
 // beginReads reads the documents; the run's own, and its audit's first, are only read where a key may have named it before.
 func (m *mover) beginReads(ctx context.Context, q Ask, paths []string) error {
 	if q.Key != "" {
-		return m.load(ctx, append(paths, audit.Path(m.id, 1))...)
+		return m.load(ctx, append(paths, document.AuditPath(m.id, 1))...)
 	}
 	m.state = &agent.State{}
 	return m.read(ctx, paths...)
@@ -159,7 +159,7 @@ func (d *draft) sameRequest(q Ask) error {
 	if d.state.End == nil { // its conversation cannot be deleted yet
 		return nil
 	}
-	if _, err := d.doc(agent.ThreadPath(d.run.ThreadID), t); err != nil {
+	if _, err := d.doc(document.ThreadPath(d.run.ThreadID), t); err != nil {
 		return err
 	}
 	if t.Deleting {
@@ -207,7 +207,7 @@ func (d *draft) openThread(q Ask, id string) error {
 		return nil
 	}
 	t := &agent.Thread{}
-	doc, err := d.doc(agent.ThreadPath(id), t)
+	doc, err := d.doc(document.ThreadPath(id), t)
 	if err != nil {
 		return err
 	}
@@ -244,11 +244,11 @@ func (l *Loop) Get(ctx context.Context, uid, runID string) (*agent.RunView, []ag
 // loadOwn reads the run, which must be the user's, and whose conversation must still be there. Whose it is is asked before
 // anything else of it is read, so that another user's run takes as long as none.
 func (m *mover) loadOwn(ctx context.Context, uid string, also ...string) error {
-	if err := m.read(ctx, append([]string{agent.RunPath(m.id)}, also...)...); err != nil {
+	if err := m.read(ctx, append([]string{document.RunPath(m.id)}, also...)...); err != nil {
 		return err
 	}
-	d := m.docs[agent.RunPath(m.id)]
-	if !d.Exists() || d.Fields["uid"] != uid {
+	d := m.docs[document.RunPath(m.id)]
+	if !d.Exists() || document.RunFieldsOf(d).UID != uid {
 		return fault.NotFound()
 	}
 	if err := m.notDeleted(ctx, d); err != nil {
@@ -259,20 +259,21 @@ func (m *mover) loadOwn(ctx context.Context, uid string, also ...string) error {
 
 // notDeleted refuses a run whose conversation is being deleted. That of a run that has not ended cannot be.
 func (m *mover) notDeleted(ctx context.Context, run store.Doc) error {
-	s, id := run.Fields["status"], fmt.Sprint(run.Fields["threadId"])
-	if s != string(agent.Completed) && s != string(agent.Failed) {
+	f := document.RunFieldsOf(run)
+	if f.Status != string(agent.Completed) && f.Status != string(agent.Failed) {
 		return nil
 	}
-	if err := m.read(ctx, agent.ThreadPath(id)); err != nil {
+	path := document.ThreadPath(f.ThreadID)
+	if err := m.read(ctx, path); err != nil {
 		return err
 	}
 	var t agent.Thread
-	doc := m.docs[agent.ThreadPath(id)]
+	doc := m.docs[path]
 	if !doc.Exists() {
 		return nil
 	}
-	if err := json.Unmarshal(doc.Data, &t); err != nil {
-		return fmt.Errorf("loop: %s cannot be read: %w", doc.Path, err)
+	if err := document.Decode(doc, &t); err != nil {
+		return err
 	}
 	if t.Deleting {
 		return fault.NotFound()
@@ -339,7 +340,7 @@ func (l *Loop) title(a *agent.Action) string {
 
 // raw is a JSON string, for results that are words.
 func raw(s string) json.RawMessage {
-	b, err := agent.Marshal(s)
+	b, err := strictjson.Marshal(s)
 	if err != nil {
 		return json.RawMessage(`""`)
 	}

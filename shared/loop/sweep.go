@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/store"
 )
 
@@ -28,20 +28,19 @@ const (
 // changes nothing itself, so two sweeps do what one does: a resume that finds nothing to do does nothing. What nobody can
 // move is in nobody's way: the sweep goes on behind it, page by page.
 func (l *Loop) Sweep(ctx context.Context) (s Swept, err error) {
-	q := store.Query{Collection: "runs", Where: []store.Filter{{Field: fieldDue, Op: "<=", Value: l.Now().UTC().Truncate(time.Microsecond)}}, OrderBy: fieldDue, Limit: sweepPage}
-	for range sweepMost {
-		docs, err := l.Store.Query(ctx, q)
+	pages := 0
+	for docs, err := range document.Pages(ctx, l.Store, document.DueRuns(l.Now(), sweepPage)) {
 		if err != nil {
 			return s, unavailable(err)
 		}
 		if err := l.republish(ctx, docs, &s); err != nil {
 			return s, err
 		}
+		pages++
 		s.More = len(docs) == sweepPage
-		if !s.More || !enough(ctx, pageTime) {
-			return s, nil
+		if pages == sweepMost || !enough(ctx, pageTime) {
+			break
 		}
-		q.After = after(docs)
 	}
 	return s, nil
 }
@@ -51,7 +50,7 @@ func (l *Loop) republish(ctx context.Context, docs []store.Doc, s *Swept) error 
 	var failed []error
 	for _, d := range docs {
 		s.Due++
-		if err := l.Queue.Resume(ctx, path.Base(d.Path)); err != nil {
+		if err := l.Queue.Resume(ctx, document.ID(d)); err != nil {
 			failed = append(failed, err)
 			continue
 		}
@@ -63,37 +62,25 @@ func (l *Loop) republish(ctx context.Context, docs []store.Doc, s *Swept) error 
 	return nil
 }
 
-// after is where the next page of a query by due begins.
-func after(docs []store.Doc) *store.Cursor {
-	last := docs[len(docs)-1]
-	return &store.Cursor{Value: last.Fields[fieldDue], ID: path.Base(last.Path)}
-}
-
 // Reclaim takes up what an earlier process left: it ends every lease and asks for the runs to be moved. It is for a
 // process that knows that no other is alive, such as a local server that holds its data directory's lock; elsewhere a
 // lease is waited out.
 func (l *Loop) Reclaim(ctx context.Context) (runs int, err error) {
-	q := store.Query{Collection: "runs", OrderBy: fieldDue, Limit: sweepPage, Where: []store.Filter{{Field: fieldDue, Op: "<=", Value: never.Add(-time.Microsecond)}}}
-	for {
-		docs, err := l.Store.Query(ctx, q)
+	for d, err := range document.All(ctx, l.Store, document.WaitingRuns(sweepPage)) {
 		if err != nil {
 			return runs, unavailable(err)
 		}
-		for _, d := range docs {
-			moved, err := l.reclaim(ctx, path.Base(d.Path))
-			switch {
-			case stuck(err): // one run that cannot be read does not keep the others from being taken up
-				l.Log.WarnContext(ctx, "a run cannot be taken up; the sweep will look at it", "runId", path.Base(d.Path), "error", err)
-			case err != nil:
-				return runs, err
-			}
-			runs += moved
+		id := document.ID(d)
+		moved, err := l.reclaim(ctx, id)
+		switch {
+		case stuck(err): // one run that cannot be read does not keep the others from being taken up
+			l.Log.WarnContext(ctx, "a run cannot be taken up; the sweep will look at it", "runId", id, "error", err)
+		case err != nil:
+			return runs, err
 		}
-		if len(docs) < sweepPage {
-			return runs, nil
-		}
-		q.After = after(docs)
+		runs += moved
 	}
+	return runs, nil
 }
 
 func (l *Loop) reclaim(ctx context.Context, runID string) (int, error) {

@@ -5,11 +5,11 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/store"
 )
@@ -66,21 +66,21 @@ func (m *mover) read(ctx context.Context, paths ...string) error {
 
 // load reads the run, and whatever else is asked for with it, and folds its events.
 func (m *mover) load(ctx context.Context, also ...string) error {
-	if err := m.read(ctx, append([]string{agent.RunPath(m.id)}, also...)...); err != nil {
+	if err := m.read(ctx, append([]string{document.RunPath(m.id)}, also...)...); err != nil {
 		return err
 	}
 	return m.fold(ctx)
 }
 
 func (m *mover) fold(ctx context.Context) error {
-	d := m.docs[agent.RunPath(m.id)]
+	d := m.docs[document.RunPath(m.id)]
 	if !d.Exists() {
 		m.run, m.events, m.state = agent.Run{}, nil, &agent.State{}
 		return nil
 	}
 	m.run = agent.Run{}
-	if err := json.Unmarshal(d.Data, &m.run); err != nil {
-		return fmt.Errorf("loop: run %s cannot be read: %w", m.id, err)
+	if err := document.Decode(d, &m.run); err != nil {
+		return err
 	}
 	chunks, err := m.chunks(ctx, m.run.Log.ChunkPaths(d.Path, "events"))
 	if err != nil {
@@ -198,7 +198,7 @@ func (m *mover) decide(ctx context.Context, decide func(*draft) error) (*draft, 
 // companions adds to what is needed what the run's later steps will need, so that it is one round trip and not two: the
 // user's document and the thread.
 func (m *mover) companions(need []string) []string {
-	for _, p := range []string{agent.UserPath(m.run.UID), agent.ThreadPath(m.run.ThreadID)} {
+	for _, p := range []string{document.UserPath(m.run.UID), document.ThreadPath(m.run.ThreadID)} {
 		if _, ok := m.docs[p]; !ok && m.run.ID != "" && !slices.Contains(need, p) {
 			need = append(need, p)
 		}
@@ -209,10 +209,10 @@ func (m *mover) companions(need []string) []string {
 // reload reads all mutable documents of the cache again.
 func (m *mover) reload(ctx context.Context) error {
 	chunks := map[string]bool{}
-	for _, p := range m.run.Log.ChunkPaths(agent.RunPath(m.id), "events") {
+	for _, p := range m.run.Log.ChunkPaths(document.RunPath(m.id), "events") {
 		chunks[p] = true
 	}
-	paths := []string{agent.RunPath(m.id)}
+	paths := []string{document.RunPath(m.id)}
 	for p := range m.docs {
 		if p != paths[0] && !chunks[p] {
 			paths = append(paths, p)

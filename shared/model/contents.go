@@ -1,11 +1,11 @@
 package model
 
 import (
-	"bytes"
 	"encoding/json"
 	"slices"
 
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
 // Role is the speaker of a Message.
@@ -257,13 +257,11 @@ func encodeContent(role Role, parts []any) json.RawMessage {
 
 // encode is json.Marshal without escapes for HTML, for values that cannot fail.
 func encode(v any) json.RawMessage {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
+	b, err := strictjson.Marshal(v)
+	if err != nil {
 		panic("model: " + err.Error())
 	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	return b
 }
 
 // misuse returns the error for a caller that broke the order of a conversation: a bug of the caller, not of the model.

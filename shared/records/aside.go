@@ -4,10 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"path"
 
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/store"
 )
@@ -23,7 +23,7 @@ type remains struct {
 }
 
 // aside reports whether the run of the document was put aside.
-func aside(d store.Doc) bool { return d.Fields[agent.FieldAside] == true }
+func aside(d store.Doc) bool { return document.RunFieldsOf(d).Aside }
 
 // remains says what is to be deleted with the run. It refuses a run that has not ended (PolicyError busy), unless that was put
 // aside and is between two effects.
@@ -35,11 +35,11 @@ func (r *Records) remains(ctx context.Context, d store.Doc) (left remains, err e
 		return left, busy()
 	}
 	var run agent.Run
-	if err := json.Unmarshal(d.Data, &run); err != nil {
+	if err := document.Decode(d, &run); err != nil {
 		return r.remainsFound(ctx, d)
 	}
 	for n := 1; n <= run.Approvals; n++ {
-		left.paths = append(left.paths, agent.ApprovalPath(agent.ApprovalID(run.ID, n)))
+		left.paths = append(left.paths, document.ApprovalPath(agent.ApprovalID(run.ID, n)))
 	}
 	left.paths = append(left.paths, run.Log.ChunkPaths(d.Path, "events")...)
 	left.chain = run.Audit
@@ -48,7 +48,7 @@ func (r *Records) remains(ctx context.Context, d store.Doc) (left remains, err e
 
 // remainsFound finds without the run's document what is to be deleted with it.
 func (r *Records) remainsFound(ctx context.Context, d store.Doc) (left remains, err error) {
-	id := path.Base(d.Path)
+	id := document.ID(d)
 	entries, _, err := r.Chain(ctx, id)
 	if err != nil {
 		return left, err
@@ -70,7 +70,7 @@ func (r *Records) remainsFound(ctx context.Context, d store.Doc) (left remains, 
 	if open == 0 {
 		return left, nil
 	}
-	doc, u, err := r.user(ctx, fmt.Sprint(d.Fields["uid"]))
+	doc, u, err := r.user(ctx, document.RunFieldsOf(d).UID)
 	if err != nil || !doc.Exists() {
 		return left, err
 	}
@@ -101,7 +101,7 @@ func (r *Records) approvalsOf(ctx context.Context, runID string) (paths []string
 	for n := 1; ; n += userPage {
 		page := make([]string, userPage)
 		for i := range page {
-			page[i] = agent.ApprovalPath(agent.ApprovalID(runID, n+i))
+			page[i] = document.ApprovalPath(agent.ApprovalID(runID, n+i))
 		}
 		docs, err := r.some(ctx, page)
 		if err != nil || len(docs) == 0 {
@@ -109,7 +109,7 @@ func (r *Records) approvalsOf(ctx context.Context, runID string) (paths []string
 		}
 		for _, d := range docs {
 			paths = append(paths, d.Path)
-			if d.Fields["status"] == string(agent.ApprovalOpen) {
+			if document.ApprovalFieldsOf(d).Status == string(agent.ApprovalOpen) {
 				open++
 			}
 		}
@@ -120,13 +120,16 @@ func (r *Records) approvalsOf(ctx context.Context, runID string) (paths []string
 // its last.
 func (r *Records) partsOf(ctx context.Context, runPath string) (paths []string, err error) {
 	for first := int64(1); ; {
-		docs, err := r.get(ctx, agent.ChunkPath(runPath, "events", first))
+		docs, err := r.get(ctx, document.ChunkPath(runPath, "events", first))
 		if err != nil || !docs[0].Exists() {
 			return paths, err
 		}
 		var events []json.RawMessage
-		if err := json.Unmarshal(docs[0].Data, &events); err != nil || len(events) == 0 {
-			return paths, fmt.Errorf("records: %s cannot be read: %w", docs[0].Path, err)
+		if err := document.Decode(docs[0], &events); err != nil {
+			return paths, err
+		}
+		if len(events) == 0 {
+			return paths, fmt.Errorf("records: %s has no events", docs[0].Path)
 		}
 		paths = append(paths, docs[0].Path)
 		first += int64(len(events))
@@ -144,11 +147,11 @@ type Unended struct {
 
 // Unended returns the user's runs that have not ended, oldest first, also those that cannot be read.
 func (r *Records) Unended(ctx context.Context, uid string) (all []Unended, err error) {
-	err = r.every(ctx, runsOf(uid, userPage), func(d store.Doc) error {
+	err = r.every(ctx, document.RunsOf(uid, userPage), func(d store.Doc) error {
 		if ended(d) {
 			return nil
 		}
-		u := Unended{RunID: path.Base(d.Path), Status: agent.RunStatus(fmt.Sprint(d.Fields["status"])), Aside: aside(d)}
+		u := Unended{RunID: document.ID(d), Status: agent.RunStatus(document.RunFieldsOf(d).Status), Aside: aside(d)}
 		entries, _, err := r.Chain(ctx, u.RunID)
 		if err != nil {
 			return err
@@ -163,10 +166,9 @@ func (r *Records) Unended(ctx context.Context, uid string) (all []Unended, err e
 
 // RunOwner says whose a run is, also one that cannot be read; found is false where there is none.
 func (r *Records) RunOwner(ctx context.Context, id string) (uid string, found bool, err error) {
-	docs, err := r.get(ctx, agent.RunPath(id))
+	docs, err := r.get(ctx, document.RunPath(id))
 	if err != nil || !docs[0].Exists() {
 		return "", false, err
 	}
-	uid, _ = docs[0].Fields["uid"].(string)
-	return uid, true, nil
+	return document.RunFieldsOf(docs[0]).UID, true, nil
 }

@@ -2,18 +2,18 @@ package records
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"path"
 	"reflect"
 	"slices"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
 // A deletion is made of commits that each take a bounded number of documents away, and may be cut off between any two.
@@ -47,7 +47,7 @@ func (r *Records) DeleteThread(ctx context.Context, uid, id string) (gone bool, 
 	if err := r.markThread(ctx, uid, id); err != nil {
 		return false, err
 	}
-	err = r.eraseThread(ctx, agent.ThreadPath(id))
+	err = r.eraseThread(ctx, document.ThreadPath(id))
 	if errors.Is(err, errLater) || errors.Is(err, store.ErrUnavailable) || fault.Is(err, fault.Policy, fault.CodeBusy) || ctx.Err() != nil {
 		return false, nil
 	}
@@ -66,11 +66,11 @@ func (r *Records) markThread(ctx context.Context, uid, id string) error {
 			return err
 		}
 		t.Deleting = true
-		data, err := agent.Marshal(t)
+		data, err := strictjson.Marshal(t)
 		if err != nil {
 			return err
 		}
-		marked := store.Update(doc.Path, doc.Version, map[string]any{"uid": uid, "deleting": r.now()}, data)
+		marked := store.Update(doc.Path, doc.Version, document.ThreadFields{UID: uid, Deleting: r.now()}.Map(), data)
 		err = r.record(ctx, audit.Entry{UID: uid, Kind: audit.Deletion, Ref: id}, marked)
 		if !errors.Is(err, store.ErrConflict) || try == maxRaces { // a run that began meanwhile has moved the thread
 			return down(err)
@@ -80,9 +80,7 @@ func (r *Records) markThread(ctx context.Context, uid, id string) error {
 
 // atRest refuses a conversation with a run that may not be deleted: any that has not ended is due at some time.
 func (r *Records) atRest(ctx context.Context, uid, id string) error {
-	due := store.Query{Collection: "runs", OrderBy: "due", Limit: runPage,
-		Where: []store.Filter{{Field: "uid", Op: "==", Value: uid}, {Field: "threadId", Op: "==", Value: id}}}
-	return r.every(ctx, due, func(d store.Doc) error {
+	return r.every(ctx, document.UnendedRunsOfThread(uid, id, runPage), func(d store.Doc) error {
 		_, err := r.remains(ctx, d)
 		return err
 	})
@@ -95,24 +93,19 @@ func busy() error {
 // eraseThread deletes a thread that was marked, page by page, its own document last. Two at once do what one does.
 func (r *Records) eraseThread(ctx context.Context, threadPath string) error {
 	for try := 0; ; try++ {
-		docs, err := r.Store.Get(ctx, threadPath)
-		if err != nil || !docs[0].Exists() {
+		var t agent.Thread
+		doc, err := document.Get(ctx, r.Store, threadPath, &t)
+		if err != nil || !doc.Exists() {
 			return err
 		}
-		var t agent.Thread
-		if err := json.Unmarshal(docs[0].Data, &t); err != nil {
-			return fmt.Errorf("records: %s cannot be read: %w", threadPath, err)
-		}
-		runs := store.Query{Collection: "runs", OrderBy: "createdAt", Desc: true, Limit: runPage,
-			Where: []store.Filter{{Field: "uid", Op: "==", Value: t.UID}, {Field: "threadId", Op: "==", Value: t.ID}}}
-		if err := r.deleteRuns(ctx, runs); err != nil {
+		if err := r.deleteRuns(ctx, document.RunsOfThread(t.UID, t.ID, runPage)); err != nil {
 			return err
 		}
 		rest, err := r.deletePages(ctx, t.Log.ChunkPaths(threadPath, "messages"))
 		if err != nil {
 			return err
 		}
-		last := append(rest, store.Delete(threadPath, docs[0].Version))
+		last := append(rest, store.Delete(threadPath, doc.Version))
 		if t.Deleting {
 			err = r.record(ctx, audit.Entry{UID: t.UID, Kind: audit.Deleted, Ref: t.ID}, last...)
 		} else {
@@ -171,7 +164,7 @@ func (r *Records) deleteRuns(ctx context.Context, q store.Query) error {
 
 // ended reports whether the run of the document is over.
 func ended(d store.Doc) bool {
-	s := agent.RunStatus(fmt.Sprint(d.Fields["status"]))
+	s := agent.RunStatus(document.RunFieldsOf(d).Status)
 	return s == agent.Completed || s == agent.Failed
 }
 
@@ -189,11 +182,11 @@ func (r *Records) deleteRun(ctx context.Context, d store.Doc) error {
 			return err
 		}
 		if left.chain.Seq > 0 {
-			head, err := agent.Marshal(left.chain)
+			head, err := strictjson.Marshal(left.chain)
 			if err != nil {
 				return err
 			}
-			writes = append(writes, store.Create(audit.HeadPath(path.Base(d.Path)), map[string]any{"at": r.now()}, head))
+			writes = append(writes, store.Create(document.AuditHeadPath(document.ID(d)), document.AuditHeadFields(r.now()), head))
 		}
 		_, err = r.Store.Commit(ctx, append(append(writes, left.user...), store.Delete(d.Path, d.Version))...)
 		if !errors.Is(err, store.ErrConflict) || try == maxRaces {
@@ -216,8 +209,7 @@ type Deletions struct {
 // FinishDeletions goes on with deletions of conversations that were cut off, as far as ctx's time reaches. One that fails
 // does not stop the others; it is tried again later.
 func (r *Records) FinishDeletions(ctx context.Context) (d Deletions, err error) {
-	docs, err := r.Store.Query(ctx, store.Query{Collection: "threads", OrderBy: "deleting", Limit: sweptThreads,
-		Where: []store.Filter{{Field: "deleting", Op: "<=", Value: r.now()}}})
+	docs, err := r.Store.Query(ctx, document.Deletions(r.now(), sweptThreads))
 	if err != nil {
 		return d, down(err)
 	}
@@ -239,8 +231,8 @@ func (r *Records) FinishDeletions(ctx context.Context) (d Deletions, err error) 
 
 // postpone lets other deletions come before one that failed.
 func (r *Records) postpone(ctx context.Context, d store.Doc) error {
-	fields := map[string]any{"uid": d.Fields["uid"], "deleting": r.now().Add(deleteLater)}
-	_, err := r.Store.Commit(ctx, store.Update(d.Path, d.Version, fields, d.Data))
+	fields := document.ThreadFields{UID: document.ThreadFieldsOf(d).UID, Deleting: r.now().Add(deleteLater)}
+	_, err := r.Store.Commit(ctx, store.Update(d.Path, d.Version, fields.Map(), d.Data))
 	if errors.Is(err, store.ErrConflict) { // somebody else has gone on with it
 		return nil
 	}
@@ -276,10 +268,10 @@ func (r *Records) Erase(ctx context.Context, uid string) error {
 	if err != nil {
 		return err
 	}
-	if err := r.deleteRuns(ctx, runsOf(uid, runPage)); err != nil {
+	if err := r.deleteRuns(ctx, document.RunsOf(uid, runPage)); err != nil {
 		return down(err)
 	}
-	for _, threads := range []store.Query{threadsOf(uid), deletingOf(uid)} {
+	for _, threads := range []store.Query{document.ThreadsOf(uid, userPage), document.DeletionsOf(uid, userPage)} {
 		err := r.every(ctx, threads, func(d store.Doc) error { return r.eraseThread(ctx, d.Path) })
 		if err != nil {
 			return down(err)
@@ -294,15 +286,10 @@ func (r *Records) Erase(ctx context.Context, uid string) error {
 
 // leftOf reports whether a run or a thread of the user is left.
 func (r *Records) leftOf(ctx context.Context, uid string) (bool, error) {
-	for _, q := range []store.Query{runsOf(uid, 1), threadsOf(uid), deletingOf(uid)} {
-		q.Limit = 1
+	for _, q := range []store.Query{document.RunsOf(uid, 1), document.ThreadsOf(uid, 1), document.DeletionsOf(uid, 1)} {
 		if docs, err := r.Store.Query(ctx, q); err != nil || len(docs) > 0 {
 			return true, down(err)
 		}
 	}
 	return false, nil
-}
-
-func deletingOf(uid string) store.Query {
-	return store.Query{Collection: "threads", OrderBy: "deleting", Limit: userPage, Where: []store.Filter{{Field: "uid", Op: "==", Value: uid}}}
 }

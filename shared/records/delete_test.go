@@ -15,12 +15,14 @@ import (
 	"github.com/countersign-run/countersign/scripts/emulators"
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/policy"
 	"github.com/countersign-run/countersign/shared/records"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/embedded"
 	"github.com/countersign-run/countersign/shared/store/firestore"
+	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
 // onEachStore runs a test on both stores; open makes an empty one.
@@ -142,7 +144,7 @@ func converseAtLength(t testing.TB, w *witness, n int) {
 	th := &agent.Thread{ID: long, UID: "ana", Title: "t", CreatedAt: began, UpdatedAt: began}
 	var writes []store.Write
 	add := func(path string, fields map[string]any, v any) {
-		data, err := agent.Marshal(v)
+		data, err := strictjson.Marshal(v)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,22 +155,22 @@ func converseAtLength(t testing.TB, w *witness, n int) {
 	}
 	for i := 1; i <= n; i++ {
 		th.Log.Chunks = append(th.Log.Chunks, int64(i))
-		add(agent.ChunkPath(agent.ThreadPath(long), "messages", int64(i)), nil, []agent.Message{message(i)})
+		add(document.ChunkPath(document.ThreadPath(long), "messages", int64(i)), nil, []agent.Message{message(i)})
 	}
 	th.Log.Tail, th.Log.Count = []agent.Message{message(n + 1)}, int64(n+1)
-	add(agent.ThreadPath(long), map[string]any{"uid": "ana", "updatedAt": began}, th)
+	add(document.ThreadPath(long), map[string]any{"uid": "ana", "updatedAt": began}, th)
 	for i := 1; i <= 2; i++ {
 		run := agent.Run{ID: fmt.Sprintf("run-00000000000%d", i), UID: "ana", ThreadID: long, CreatedAt: began, Approvals: i - 1}
 		var e audit.Entry
 		e, run.Audit = audit.Seal(run.Audit, audit.Entry{RunID: run.ID, UID: "ana", At: began, Kind: audit.Requested})
-		add(audit.Path(run.ID, 1), e.Fields(), e)
+		add(document.AuditPath(run.ID, 1), e.Fields(), e)
 		for a := range run.Approvals {
 			id := agent.ApprovalID(run.ID, a+1)
-			add(agent.ApprovalPath(id), map[string]any{"uid": "ana", "status": "approved", "requestedAt": began}, agent.Approval{ID: id, UID: "ana", RunID: run.ID})
+			add(document.ApprovalPath(id), map[string]any{"uid": "ana", "status": "approved", "requestedAt": began}, agent.Approval{ID: id, UID: "ana", RunID: run.ID})
 		}
 		queued := agent.Event{Seq: 1, At: began, Type: agent.RunQueued, Queued: &agent.Question{Prompt: "secret"}}
-		run.Log = agent.Log[agent.Event]{Tail: []agent.Event{queued}, Count: 1}
-		add(agent.RunPath(run.ID), map[string]any{"uid": "ana", "threadId": long, "status": "completed", "createdAt": began}, run)
+		run.Log = document.Log[agent.Event]{Tail: []agent.Event{queued}, Count: 1}
+		add(document.RunPath(run.ID), map[string]any{"uid": "ana", "threadId": long, "status": "completed", "createdAt": began}, run)
 	}
 	for page := range slices.Chunk(writes, 100) {
 		if _, err := w.Commit(t.Context(), page...); err != nil {
@@ -205,7 +207,7 @@ func TestALongConversation(t *testing.T) {
 func onlyAudit(t *testing.T, w *witness, kinds ...string) {
 	t.Helper()
 	for _, p := range w.left(t) {
-		if !strings.HasPrefix(p, "audit/") && !strings.HasPrefix(p, "audit_heads/") && p != agent.UserPath("ana") {
+		if !strings.HasPrefix(p, "audit/") && !strings.HasPrefix(p, "audit_heads/") && p != document.UserPath("ana") {
 			t.Errorf("%s is left", p)
 		}
 	}
@@ -321,7 +323,7 @@ func TestADeletionIsTakenUp(t *testing.T) {
 			t.Errorf("a stranger is told %v", err)
 		}
 		broken := map[string]any{"uid": "eve", "deleting": time.Now().Add(-time.Hour)}
-		if _, err := w.Commit(t.Context(), store.Create(agent.ThreadPath("thread-of-nobody-1"), broken, []byte(`[]`))); err != nil {
+		if _, err := w.Commit(t.Context(), store.Create(document.ThreadPath("thread-of-nobody-1"), broken, []byte(`[]`))); err != nil {
 			t.Fatal(err)
 		}
 		var swept records.Deletions
@@ -336,7 +338,7 @@ func TestADeletionIsTakenUp(t *testing.T) {
 		if d, err := w.records().FinishDeletions(t.Context()); err != nil || d.Begun != 0 {
 			t.Errorf("what cannot be read is tried at once again: %+v %v", d, err)
 		}
-		if _, err := w.Commit(t.Context(), store.Delete(agent.ThreadPath("thread-of-nobody-1"), time.Time{})); err != nil {
+		if _, err := w.Commit(t.Context(), store.Delete(document.ThreadPath("thread-of-nobody-1"), time.Time{})); err != nil {
 			t.Fatal(err)
 		}
 		onlyAudit(t, w, audit.Deletion, audit.Deleted)
@@ -353,7 +355,7 @@ func TestErasureKilledAtEveryCommit(t *testing.T) {
 				t.Run(fmt.Sprintf("after=%t/%d", after, n), func(t *testing.T) {
 					w := open(t)
 					converseAtLength(t, w, 450)
-					put(t, w, agent.ThreadPath("thread-0000000002"), map[string]any{"uid": "ana", "deleting": began}, agent.Thread{ID: "thread-0000000002", UID: "ana", Deleting: true})
+					put(t, w, document.ThreadPath("thread-0000000002"), map[string]any{"uid": "ana", "deleting": began}, agent.Thread{ID: "thread-0000000002", UID: "ana", Deleting: true})
 					if changed, err := w.records().Shut(t.Context(), "ana", true); err != nil || !changed {
 						t.Fatal(changed, err)
 					}
@@ -391,7 +393,7 @@ func TestOwnChain(t *testing.T) {
 		w := open(t)
 		r := w.records()
 		id := policy.EntryID("ana", "mail", "bob@x.org")
-		put(t, w, agent.UserPath("ana"), nil, agent.User{UID: "ana", Allow: []policy.Entry{{ID: id, Tool: "mail", Recipient: "bob@x.org"}}})
+		put(t, w, document.UserPath("ana"), nil, agent.User{UID: "ana", Allow: []policy.Entry{{ID: id, Tool: "mail", Recipient: "bob@x.org"}}})
 		if err := r.Disallow(t.Context(), "ana", id); err != nil {
 			t.Fatal(err)
 		}

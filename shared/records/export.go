@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/store"
 )
@@ -57,15 +57,15 @@ func (r *Records) Each(ctx context.Context, uid string, each func(Item) error) e
 	if err := each(Item{Kind: ItemUser, Data: u}); err != nil {
 		return err
 	}
-	err = r.every(ctx, threadsOf(uid), func(d store.Doc) error { return r.exportThread(ctx, d, u.Deleting, each) })
+	err = r.every(ctx, document.ThreadsOf(uid, userPage), func(d store.Doc) error { return r.exportThread(ctx, d, u.Deleting, each) })
 	if err != nil {
 		return err
 	}
-	err = r.every(ctx, runsOf(uid, userPage), func(d store.Doc) error { return r.exportRun(ctx, d, each) })
+	err = r.every(ctx, document.RunsOf(uid, userPage), func(d store.Doc) error { return r.exportRun(ctx, d, each) })
 	if err != nil {
 		return err
 	}
-	entries := store.Query{Collection: "audit", OrderBy: "at", Desc: true, Limit: userPage, Where: []store.Filter{{Field: "uid", Op: "==", Value: uid}}}
+	entries := document.AuditOf(uid, userPage)
 	return r.every(ctx, entries, func(d store.Doc) error {
 		e, err := audit.Decode(d.Data)
 		if err != nil {
@@ -77,8 +77,8 @@ func (r *Records) Each(ctx context.Context, uid string, each func(Item) error) e
 
 func (r *Records) exportThread(ctx context.Context, d store.Doc, deleting bool, each func(Item) error) error {
 	var t agent.Thread
-	if err := json.Unmarshal(d.Data, &t); err != nil {
-		return fmt.Errorf("records: %s cannot be read: %w", d.Path, err)
+	if err := document.Decode(d, &t); err != nil {
+		return err
 	}
 	if err := each(Item{Kind: ItemThread, Data: viewThread(t)}); err != nil {
 		return err
@@ -96,15 +96,15 @@ func (r *Records) exportThread(ctx context.Context, d store.Doc, deleting bool, 
 // RawRun is a run that cannot be read, as it is stored.
 type RawRun struct {
 	RunID    string `json:"runId"`
-	ThreadID any    `json:"threadId"`
-	Status   any    `json:"status"`
+	ThreadID string `json:"threadId"`
+	Status   string `json:"status"`
 	Raw      string `json:"raw"`
 }
 
 func (r *Records) exportRun(ctx context.Context, d store.Doc, each func(Item) error) error {
 	var run agent.Run
 	var s Story
-	err := json.Unmarshal(d.Data, &run)
+	err := document.Decode(d, &run)
 	if err == nil {
 		s, err = r.Story(ctx, run)
 	}
@@ -116,7 +116,8 @@ func (r *Records) exportRun(ctx context.Context, d store.Doc, each func(Item) er
 		if errors.As(err, &f) || ctx.Err() != nil {
 			return err
 		}
-		return each(Item{Kind: ItemRun, Data: RawRun{path.Base(d.Path), d.Fields["threadId"], d.Fields["status"], string(d.Data)}})
+		fields := document.RunFieldsOf(d)
+		return each(Item{Kind: ItemRun, Data: RawRun{document.ID(d), fields.ThreadID, fields.Status, string(d.Data)}})
 	}
 	if err := each(Item{Kind: ItemRun, Data: agent.View(run, s.State, "")}); err != nil {
 		return err
@@ -143,19 +144,19 @@ type Story struct {
 
 // Run reads a run's document, whoever's it is: it is for those who operate Countersign, and no user's door.
 func (r *Records) Run(ctx context.Context, id string) (run agent.Run, found bool, err error) {
-	docs, err := r.get(ctx, agent.RunPath(id))
+	docs, err := r.get(ctx, document.RunPath(id))
 	if err != nil || !docs[0].Exists() {
 		return run, false, err
 	}
-	if err := json.Unmarshal(docs[0].Data, &run); err != nil {
-		return run, true, fmt.Errorf("records: %s cannot be read: %w", docs[0].Path, err)
+	if err := document.Decode(docs[0], &run); err != nil {
+		return run, true, err
 	}
 	return run, true, nil
 }
 
 // Story reads what belongs to the run, as its document says.
 func (r *Records) Story(ctx context.Context, run agent.Run) (s Story, err error) {
-	chunks, err := r.some(ctx, run.Log.ChunkPaths(agent.RunPath(run.ID), "events"))
+	chunks, err := r.some(ctx, run.Log.ChunkPaths(document.RunPath(run.ID), "events"))
 	if err != nil {
 		return s, err
 	}
@@ -171,7 +172,7 @@ func (r *Records) Story(ctx context.Context, run agent.Run) (s Story, err error)
 	}
 	paths := make([]string, run.Approvals)
 	for i := range paths {
-		paths[i] = agent.ApprovalPath(agent.ApprovalID(run.ID, i+1))
+		paths[i] = document.ApprovalPath(agent.ApprovalID(run.ID, i+1))
 	}
 	docs, err := r.some(ctx, paths)
 	if err != nil {
@@ -179,8 +180,8 @@ func (r *Records) Story(ctx context.Context, run agent.Run) (s Story, err error)
 	}
 	for _, d := range docs {
 		var a agent.Approval
-		if err := json.Unmarshal(d.Data, &a); err != nil {
-			return s, fmt.Errorf("records: %s cannot be read: %w", d.Path, err)
+		if err := document.Decode(d, &a); err != nil {
+			return s, err
 		}
 		s.Approvals = append(s.Approvals, a)
 	}
@@ -206,22 +207,21 @@ func (r *Records) some(ctx context.Context, paths []string) (found []store.Doc, 
 // Chain gives the audit entries of a run, whoever's it is, in their order, and the end that was kept where the run was
 // deleted: nil where none was.
 func (r *Records) Chain(ctx context.Context, runID string) (entries []audit.Entry, kept *audit.Head, err error) {
-	docs, err := r.get(ctx, audit.HeadPath(runID))
+	docs, err := r.get(ctx, document.AuditHeadPath(runID))
 	if err != nil {
 		return nil, nil, err
 	}
 	if docs[0].Exists() {
 		kept = &audit.Head{}
-		if err := json.Unmarshal(docs[0].Data, kept); err != nil {
-			return nil, nil, fmt.Errorf("records: %s cannot be read: %w", docs[0].Path, err)
+		if err := document.Decode(docs[0], kept); err != nil {
+			return nil, nil, err
 		}
 	}
-	q := store.Query{Collection: "audit", OrderBy: "seq", Limit: userPage, Where: []store.Filter{{Field: "runId", Op: "==", Value: runID}}}
+	q := document.AuditOfChain(runID, userPage)
 	err = r.every(ctx, q, func(d store.Doc) error {
 		e, err := audit.Decode(d.Data)
 		if err != nil {
-			seq, _ := d.Fields["seq"].(int64)
-			e = audit.Entry{Seq: seq, RunID: runID} // it matches no hash, and so is named as changed
+			e = audit.Entry{Seq: document.AuditFieldsOf(d).Seq, RunID: runID} // it matches no hash, and so is named as changed
 		}
 		entries = append(entries, e)
 		return nil

@@ -6,21 +6,14 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"path"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/policy"
 	"github.com/countersign-run/countersign/shared/store"
@@ -36,8 +29,7 @@ type Records struct {
 // Pending gives the user's open approvals and reviews, newest first. An approval past its time is not shown, though the
 // sweep has not closed it yet.
 func (r *Records) Pending(ctx context.Context, uid, cursor string, limit int) ([]agent.ApprovalView, string, error) {
-	docs, next, err := r.page(ctx, store.Query{Collection: "approvals", OrderBy: "requestedAt", Desc: true, Limit: limit, Where: []store.Filter{
-		{Field: "uid", Op: "==", Value: uid}, {Field: "status", Op: "==", Value: string(agent.ApprovalOpen)}}}, cursor)
+	docs, next, err := r.page(ctx, document.ApprovalsOf(uid, string(agent.ApprovalOpen), limit), cursor)
 	if err != nil {
 		return nil, "", err
 	}
@@ -49,7 +41,7 @@ func (r *Records) Pending(ctx context.Context, uid, cursor string, limit int) ([
 func (r *Records) Approvals(ctx context.Context, uid string, ids []string) ([]agent.ApprovalView, error) {
 	paths := make([]string, len(ids))
 	for i, id := range ids {
-		paths[i] = agent.ApprovalPath(id)
+		paths[i] = document.ApprovalPath(id)
 	}
 	docs, err := r.get(ctx, paths...)
 	if err != nil {
@@ -65,8 +57,8 @@ func (r *Records) approvals(uid string, docs []store.Doc) ([]agent.ApprovalView,
 		if !d.Exists() {
 			continue
 		}
-		if err := json.Unmarshal(d.Data, &a); err != nil {
-			return nil, fmt.Errorf("records: %s cannot be read: %w", d.Path, err)
+		if err := document.Decode(d, &a); err != nil {
+			return nil, err
 		}
 		if a.UID == uid && a.Status == agent.ApprovalOpen && d.ReadTime.Before(a.ExpiresAt) {
 			views = append(views, a.View())
@@ -125,14 +117,14 @@ func (r *Records) nonce(u *agent.User) []byte {
 
 func (r *Records) user(ctx context.Context, uid string) (store.Doc, agent.User, error) {
 	u := agent.User{UID: uid}
-	docs, err := r.get(ctx, agent.UserPath(uid))
+	docs, err := r.get(ctx, document.UserPath(uid))
 	if err != nil {
 		return store.Doc{}, u, err
 	}
 	if !docs[0].Exists() {
 		return docs[0], u, nil
 	}
-	return docs[0], u, json.Unmarshal(docs[0].Data, &u)
+	return docs[0], u, document.Decode(docs[0], &u)
 }
 
 // MayRead turns away a user who has been shut out.
@@ -155,7 +147,7 @@ type AuditPage struct {
 // not_found for a run that is not the user's.
 func (r *Records) Audit(ctx context.Context, uid, runID, cursor string, limit int) (AuditPage, error) {
 	page := AuditPage{Entries: []audit.Entry{}}
-	q := store.Query{Collection: "audit", OrderBy: "at", Desc: true, Limit: limit, Where: []store.Filter{{Field: "uid", Op: "==", Value: uid}}}
+	q := document.AuditOf(uid, limit)
 	var head *audit.Head
 	own := true
 	if runID != "" {
@@ -163,8 +155,7 @@ func (r *Records) Audit(ctx context.Context, uid, runID, cursor string, limit in
 		if head, own, err = r.head(ctx, uid, runID); err != nil {
 			return page, err
 		}
-		q.OrderBy, q.Desc = "seq", false
-		q.Where = append(q.Where, store.Filter{Field: "runId", Op: "==", Value: runID})
+		q = document.AuditOfChainOf(uid, runID, limit)
 	}
 	docs, next, err := r.page(ctx, q, cursor)
 	if err != nil {
@@ -172,8 +163,8 @@ func (r *Records) Audit(ctx context.Context, uid, runID, cursor string, limit in
 	}
 	for _, d := range docs {
 		var e audit.Entry
-		if err := json.Unmarshal(d.Data, &e); err != nil {
-			return page, fmt.Errorf("records: %s cannot be read: %w", d.Path, err)
+		if err := document.Decode(d, &e); err != nil {
+			return page, err
 		}
 		page.Entries = append(page.Entries, e)
 	}
@@ -193,24 +184,24 @@ func (r *Records) head(ctx context.Context, uid, runID string) (head *audit.Head
 	if !agent.ValidID(runID) {
 		return nil, false, fault.Invalid("runId", "this is not an id")
 	}
-	docs, err := r.get(ctx, agent.RunPath(runID), audit.HeadPath(runID))
+	docs, err := r.get(ctx, document.RunPath(runID), document.AuditHeadPath(runID))
 	if err != nil {
 		return nil, false, err
 	}
 	if d := docs[0]; d.Exists() {
-		if d.Fields["uid"] != uid {
+		if document.RunFieldsOf(d).UID != uid {
 			return nil, false, nil
 		}
 		var run agent.Run
-		if err := json.Unmarshal(d.Data, &run); err != nil {
-			return nil, false, fmt.Errorf("records: run %s cannot be read: %w", runID, err)
+		if err := document.Decode(d, &run); err != nil {
+			return nil, false, err
 		}
 		return &run.Audit, true, nil
 	}
 	if d := docs[1]; d.Exists() {
 		head = &audit.Head{}
-		if err := json.Unmarshal(d.Data, head); err != nil {
-			return nil, false, fmt.Errorf("records: %s cannot be read: %w", d.Path, err)
+		if err := document.Decode(d, head); err != nil {
+			return nil, false, err
 		}
 	}
 	return head, runID == audit.Own(uid), nil
@@ -224,9 +215,9 @@ func (r *Records) get(ctx context.Context, paths ...string) ([]store.Doc, error)
 // page runs a query from a cursor that an earlier page gave.
 func (r *Records) page(ctx context.Context, q store.Query, cursor string) ([]store.Doc, string, error) {
 	if cursor != "" {
-		after, err := parseCursor(q, cursor)
+		after, err := document.ParseCursor(q, cursor)
 		if err != nil {
-			return nil, "", err
+			return nil, "", badCursor()
 		}
 		q.After = after
 	}
@@ -240,47 +231,7 @@ func (r *Records) page(ctx context.Context, q store.Query, cursor string) ([]sto
 	if len(docs) < q.Limit {
 		return docs, "", nil
 	}
-	last := docs[len(docs)-1]
-	return docs, formatCursor(q, last.Fields[q.OrderBy], path.Base(last.Path)), nil
-}
-
-// A cursor is the place of the last document of a page: its value in the page's order, its id, and the list that it is a
-// place in. It is no secret and opens nothing: the query says whose documents are given.
-func formatCursor(q store.Query, v any, id string) string {
-	s := ""
-	switch v := v.(type) {
-	case time.Time:
-		s = "t" + v.UTC().Format(time.RFC3339Nano)
-	case int64:
-		s = fmt.Sprintf("n%d", v)
-	}
-	return base64.RawURLEncoding.EncodeToString([]byte(s + " " + id + " " + listOf(q)))
-}
-
-// listOf names the list of a query: what of whom, in which order.
-func listOf(q store.Query) string {
-	h := sha256.New()
-	fmt.Fprintf(h, "%q %q %t", q.Collection, q.OrderBy, q.Desc)
-	for _, f := range q.Where {
-		fmt.Fprintf(h, " %q %q %q", f.Field, f.Op, fmt.Sprint(f.Value))
-	}
-	return hex.EncodeToString(h.Sum(nil)[:8])
-}
-
-func parseCursor(q store.Query, s string) (*store.Cursor, error) {
-	raw, err := base64.RawURLEncoding.DecodeString(s)
-	parts := strings.Split(string(raw), " ")
-	if err != nil || len(parts) != 3 || len(parts[0]) < 2 || !agent.ValidID(parts[1]) || parts[2] != listOf(q) {
-		return nil, badCursor()
-	}
-	kind, value := parts[0][0], parts[0][1:]
-	if t, err := time.Parse(time.RFC3339Nano, value); kind == 't' && err == nil {
-		return &store.Cursor{Value: t, ID: parts[1]}, nil
-	}
-	if n, err := strconv.ParseInt(value, 10, 64); kind == 'n' && err == nil {
-		return &store.Cursor{Value: n, ID: parts[1]}, nil
-	}
-	return nil, badCursor()
+	return docs, document.FormatCursor(q, docs[len(docs)-1]), nil
 }
 
 func badCursor() error {

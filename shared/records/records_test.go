@@ -9,11 +9,13 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/policy"
 	"github.com/countersign-run/countersign/shared/records"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/embedded"
+	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
 var began = time.Date(2027, 3, 1, 9, 0, 0, 0, time.UTC)
@@ -30,7 +32,7 @@ func newRecords(t testing.TB) *records.Records {
 
 func put(t testing.TB, st store.Store, path string, fields map[string]any, v any) {
 	t.Helper()
-	data, err := agent.Marshal(v)
+	data, err := strictjson.Marshal(v)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,10 +51,10 @@ func converse(t testing.TB, st store.Store, id string, n, size int) {
 			t.Fatal(err)
 		}
 		for _, c := range chunks {
-			put(t, st, agent.ChunkPath(agent.ThreadPath(id), "messages", c.First), nil, c.Items)
+			put(t, st, document.ChunkPath(document.ThreadPath(id), "messages", c.First), nil, c.Items)
 		}
 	}
-	put(t, st, agent.ThreadPath(id), map[string]any{"uid": "ana", "updatedAt": began}, th)
+	put(t, st, document.ThreadPath(id), map[string]any{"uid": "ana", "updatedAt": began}, th)
 }
 
 func TestEveryMessageIsOnOnePage(t *testing.T) {
@@ -91,12 +93,12 @@ func TestDeletedThreadLeavesNothing(t *testing.T) {
 	}
 	waiting := fields(agent.Awaiting)
 	waiting["due"] = began.Add(time.Hour)
-	put(t, r.Store, agent.RunPath(run.ID), waiting, run)
-	put(t, r.Store, agent.ApprovalPath(agent.ApprovalID(run.ID, 1)), nil, agent.Approval{})
+	put(t, r.Store, document.RunPath(run.ID), waiting, run)
+	put(t, r.Store, document.ApprovalPath(agent.ApprovalID(run.ID, 1)), nil, agent.Approval{})
 	if _, err := r.DeleteThread(ctx, "ana", run.ThreadID); !fault.Is(err, fault.Policy, fault.CodeBusy) {
 		t.Fatalf("a thread whose run waits: %v", err)
 	}
-	docs, err := r.Store.Get(ctx, agent.RunPath(run.ID))
+	docs, err := r.Store.Get(ctx, document.RunPath(run.ID))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,8 +108,8 @@ func TestDeletedThreadLeavesNothing(t *testing.T) {
 	if gone, err := r.DeleteThread(ctx, "ana", run.ThreadID); err != nil || !gone {
 		t.Fatal(gone, err)
 	}
-	left, err := r.Store.Get(ctx, agent.ThreadPath(run.ThreadID), agent.RunPath(run.ID), agent.ApprovalPath(agent.ApprovalID(run.ID, 1)),
-		agent.ChunkPath(agent.ThreadPath(run.ThreadID), "messages", 1))
+	left, err := r.Store.Get(ctx, document.ThreadPath(run.ThreadID), document.RunPath(run.ID), document.ApprovalPath(agent.ApprovalID(run.ID, 1)),
+		document.ChunkPath(document.ThreadPath(run.ThreadID), "messages", 1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +124,7 @@ func TestDisallow(t *testing.T) {
 	ctx := context.Background()
 	r := newRecords(t)
 	entry := policy.Entry{ID: policy.EntryID("ana", "mail", "bob@x.org"), Tool: "mail", Recipient: "bob@x.org", CreatedAt: began, ExpiresAt: began.Add(time.Hour)}
-	put(t, r.Store, agent.UserPath("ana"), nil, agent.User{UID: "ana", Allow: []policy.Entry{entry}, Open: 2})
+	put(t, r.Store, document.UserPath("ana"), nil, agent.User{UID: "ana", Allow: []policy.Entry{entry}, Open: 2})
 	if err := r.Disallow(ctx, "eve", entry.ID); !fault.Is(err, fault.Auth, fault.CodeNotFound) {
 		t.Fatalf("another user's entry: %v", err)
 	}

@@ -2,13 +2,13 @@ package records
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/store"
 )
@@ -28,16 +28,15 @@ func viewThread(t agent.Thread) ThreadView {
 
 // Threads gives the user's conversations, the newest first.
 func (r *Records) Threads(ctx context.Context, uid, cursor string, limit int) ([]ThreadView, string, error) {
-	docs, next, err := r.page(ctx, store.Query{Collection: "threads", OrderBy: "updatedAt", Desc: true, Limit: limit,
-		Where: []store.Filter{{Field: "uid", Op: "==", Value: uid}}}, cursor)
+	docs, next, err := r.page(ctx, document.ThreadsOf(uid, limit), cursor)
 	if err != nil {
 		return nil, "", err
 	}
 	views := []ThreadView{}
 	for _, d := range docs {
 		var t agent.Thread
-		if err := json.Unmarshal(d.Data, &t); err != nil {
-			return nil, "", fmt.Errorf("records: %s cannot be read: %w", d.Path, err)
+		if err := document.Decode(d, &t); err != nil {
+			return nil, "", err
 		}
 		views = append(views, viewThread(t))
 	}
@@ -95,7 +94,7 @@ func (r *Records) messages(ctx context.Context, t agent.Thread, first, before in
 		return nil
 	}
 	var paths []string
-	for i, p := range t.Log.ChunkPaths(agent.ThreadPath(t.ID), "messages") {
+	for i, p := range t.Log.ChunkPaths(document.ThreadPath(t.ID), "messages") {
 		next := t.Log.First()
 		if i+1 < len(t.Log.Chunks) {
 			next = t.Log.Chunks[i+1]
@@ -114,8 +113,8 @@ func (r *Records) messages(ctx context.Context, t agent.Thread, first, before in
 				return fmt.Errorf("%w: %s", errGone, d.Path)
 			}
 			var part []agent.Message
-			if err := json.Unmarshal(d.Data, &part); err != nil {
-				return fmt.Errorf("records: %s cannot be read: %w", d.Path, err)
+			if err := document.Decode(d, &part); err != nil {
+				return err
 			}
 			if err := within(part); err != nil {
 				return err
@@ -137,15 +136,15 @@ func (r *Records) thread(ctx context.Context, uid, id string) (agent.Thread, err
 // ownThread reads the user's thread, also one that is being deleted. Whose it is is asked before anything of it is read.
 func (r *Records) ownThread(ctx context.Context, uid, id string) (store.Doc, agent.Thread, error) {
 	var t agent.Thread
-	docs, err := r.get(ctx, agent.ThreadPath(id))
+	docs, err := r.get(ctx, document.ThreadPath(id))
 	if err != nil {
 		return store.Doc{}, t, err
 	}
-	if !docs[0].Exists() || docs[0].Fields["uid"] != uid {
+	if !docs[0].Exists() || document.ThreadFieldsOf(docs[0]).UID != uid {
 		return store.Doc{}, t, fault.NotFound()
 	}
-	if err := json.Unmarshal(docs[0].Data, &t); err != nil {
-		return store.Doc{}, t, fmt.Errorf("records: thread %s cannot be read: %w", id, err)
+	if err := document.Decode(docs[0], &t); err != nil {
+		return store.Doc{}, t, err
 	}
 	return docs[0], t, nil
 }

@@ -2,14 +2,14 @@ package records
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"path"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
 // userPage is how many documents of a user are read at a time.
@@ -69,7 +69,7 @@ func (r *Records) moveUserFrom(ctx context.Context, uid string, doc store.Doc, c
 		if doc.Path == "" {
 			doc, u, err = r.user(ctx, uid)
 		} else {
-			err = json.Unmarshal(doc.Data, &u)
+			err = document.Decode(doc, &u)
 		}
 		if err != nil {
 			return doc, err
@@ -95,9 +95,9 @@ func (r *Records) moveUserFrom(ctx context.Context, uid string, doc store.Doc, c
 
 // moved writes the user over the document that was read.
 func moved(uid string, doc store.Doc, u agent.User) (store.Write, error) {
-	data, err := agent.Marshal(u)
+	data, err := strictjson.Marshal(u)
 	if err != nil || !doc.Exists() {
-		return store.Create(agent.UserPath(uid), nil, data), err
+		return store.Create(document.UserPath(uid), nil, data), err
 	}
 	return store.Update(doc.Path, doc.Version, doc.Fields, data), nil
 }
@@ -116,30 +116,15 @@ func (r *Records) record(ctx context.Context, e audit.Entry, writes ...store.Wri
 // now is the time as a store keeps it.
 func (r *Records) now() time.Time { return r.Now().UTC().Truncate(time.Microsecond) }
 
-func runsOf(uid string, limit int) store.Query {
-	return store.Query{Collection: "runs", OrderBy: "createdAt", Limit: limit, Where: []store.Filter{{Field: "uid", Op: "==", Value: uid}}}
-}
-
-func threadsOf(uid string) store.Query {
-	return store.Query{Collection: "threads", OrderBy: "updatedAt", Desc: true, Limit: userPage, Where: []store.Filter{{Field: "uid", Op: "==", Value: uid}}}
-}
-
 // every calls each for all documents of a query.
 func (r *Records) every(ctx context.Context, q store.Query, each func(store.Doc) error) error {
-	for {
-		docs, err := r.Store.Query(ctx, q)
+	for d, err := range document.All(ctx, r.Store, q) {
 		if err != nil {
 			return down(err)
 		}
-		for _, d := range docs {
-			if err := each(d); err != nil {
-				return err
-			}
+		if err := each(d); err != nil {
+			return err
 		}
-		if len(docs) < q.Limit {
-			return nil
-		}
-		last := docs[len(docs)-1]
-		q.After = &store.Cursor{Value: last.Fields[q.OrderBy], ID: path.Base(last.Path)}
 	}
+	return nil
 }

@@ -1,7 +1,6 @@
 package tool
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -100,7 +99,7 @@ func Define[In, Out any](d Def[In, Out]) *Tool {
 				return nil, err
 			}
 		}
-		normal, err := plain(v)
+		normal, err := strictjson.Marshal(v)
 		if err != nil {
 			return nil, err
 		}
@@ -113,7 +112,7 @@ func Define[In, Out any](d Def[In, Out]) *Tool {
 			if err := errors.Join(errB, errE); err != nil {
 				return nil, err
 			}
-			revised, err := plain(d.Revise(b, e))
+			revised, err := strictjson.Marshal(d.Revise(b, e))
 			if err != nil {
 				return nil, err
 			}
@@ -152,7 +151,7 @@ func Define[In, Out any](d Def[In, Out]) *Tool {
 		}
 	}
 	encode := func(v Out) (json.RawMessage, error) {
-		b, err := plain(v) // numbers stay as they are: RFC 8785 cannot represent an id of 19 digits
+		b, err := strictjson.Marshal(v) // numbers stay as they are: RFC 8785 cannot represent an id of 19 digits
 		if err != nil {
 			return nil, err
 		}
@@ -295,17 +294,6 @@ func NewSet(tools ...*Tool) Set {
 
 // Names returns the tools' names in sorted order.
 func (s Set) Names() []string { return slices.Sorted(maps.Keys(s)) }
-
-// plain returns v as JSON without HTML escapes.
-func plain(v any) (json.RawMessage, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
-}
 
 // checker is a resolved JSON Schema.
 type checker struct{ *jsonschema.Resolved }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/strictjson"
 	"github.com/countersign-run/countersign/shared/timezone"
 )
 
@@ -164,7 +165,7 @@ func doneUnread(err error) json.RawMessage {
 	if f := (*fault.Error)(nil); errors.As(err, &f) {
 		why = strings.TrimPrefix(f.Field+": "+f.Message, ": ")
 	}
-	out, err := plain(map[string]any{"done": true, "answer": "It was done. The answer could not be read: " + why + "."})
+	out, err := strictjson.Marshal(map[string]any{"done": true, "answer": "It was done. The answer could not be read: " + why + "."})
 	if err != nil {
 		panic(err) // unreachable: two values that are JSON
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/countersign-run/countersign/scripts/ops/person"
 	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/store"
 )
 
@@ -96,7 +97,7 @@ func TestRevokeKeepsTheAccountThatAnEffectNeeds(t *testing.T) {
 // outcome checks the one outcome that the audit has.
 func (w *town) outcome(t *testing.T, want string) {
 	t.Helper()
-	docs, err := w.App.Store.Query(t.Context(), store.Query{Collection: "audit", OrderBy: "at", Limit: 100})
+	docs, err := w.App.Store.Query(t.Context(), document.AllAudit(100))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,15 +7,15 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/scripts/ops/person"
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/store"
 )
 
 // spoil makes the run's document one that nobody can read.
 func (w *town) spoil(t *testing.T, runID string) {
 	t.Helper()
-	docs, err := w.seen.Get(t.Context(), agent.RunPath(runID))
+	docs, err := w.seen.Get(t.Context(), document.RunPath(runID))
 	if err != nil {
 		t.Fatal(err)
 	}

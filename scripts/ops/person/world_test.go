@@ -19,6 +19,7 @@ import (
 	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/queue/embedded"
 	"github.com/countersign-run/countersign/shared/records"
@@ -171,12 +172,12 @@ func (w *town) gone(t *testing.T) {
 			t.Errorf("%s still holds what ana wrote: %s", d.Path, d.Data)
 		case d.Path == "users/u_ana":
 			var u agent.User
-			if err := json.Unmarshal(d.Data, &u); err != nil || !u.Disabled || u.Open != 0 || len(u.Allow) > 0 {
+			if err := document.Decode(d, &u); err != nil || !u.Disabled || u.Open != 0 || len(u.Allow) > 0 {
 				t.Errorf("the lock is %s (%v)", d.Data, err)
 			}
 		case place == "audit_heads":
 			var h audit.Head
-			if err := json.Unmarshal(d.Data, &h); err != nil {
+			if err := document.Decode(d, &h); err != nil {
 				t.Fatal(err)
 			}
 			heads[id] = h

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/queue"
 	"github.com/countersign-run/countersign/shared/store"
 )
@@ -97,10 +98,7 @@ func (q *Queue) Deliver(ctx context.Context, push Push) (n int, err error) {
 
 // due returns the first page of the messages that are due now.
 func (q *Queue) due(ctx context.Context) ([]store.Doc, error) {
-	docs, err := q.store.Query(ctx, store.Query{
-		Collection: collection, OrderBy: "due", Limit: pageSize,
-		Where: []store.Filter{{Field: "due", Op: "<=", Value: q.now()}},
-	})
+	docs, err := q.store.Query(ctx, document.DueMessages(q.now(), pageSize))
 	if err != nil {
 		return nil, unavailable(err)
 	}
@@ -117,8 +115,8 @@ type claim struct {
 
 // claim takes the message for this process. It returns nil without an error if another process was faster.
 func (q *Queue) claim(ctx context.Context, doc store.Doc) (*claim, error) {
-	c := &claim{id: doc.Path[len(collection)+1:], path: doc.Path}
-	if err := json.Unmarshal(doc.Data, &c.content); err != nil {
+	c := &claim{id: document.ID(doc), path: doc.Path}
+	if err := document.Decode(doc, &c.content); err != nil {
 		// Only this package writes there, so this does not happen; if it does, one such document must not block the
 		// others. It is pushed without a run id, and the resume function refuses, counts and acknowledges it.
 		q.opt.Failed(Failure{Err: unavailable(err)})
@@ -169,7 +167,7 @@ func (q *Queue) update(ctx context.Context, c *claim, version time.Time, at time
 	if err != nil {
 		return err
 	}
-	versions, err := q.store.Commit(ctx, store.Update(c.path, version, due(at), data))
+	versions, err := q.store.Commit(ctx, store.Update(c.path, version, document.MessageFields(at), data))
 	if err != nil {
 		return err
 	}

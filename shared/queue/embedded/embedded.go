@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/queue"
 	"github.com/countersign-run/countersign/shared/store"
@@ -30,7 +31,6 @@ const (
 )
 
 const (
-	collection  = "queue"
 	pageSize    = 100
 	settleBound = 5 * time.Second // to record the result of a push, also when the caller's context has ended
 )
@@ -95,7 +95,7 @@ func (q *Queue) Resume(ctx context.Context, runID string) error {
 	if err != nil {
 		return fault.New(fault.Tool, fault.CodeInternal, "The message could not be written down.").Because(err)
 	}
-	if _, err := q.store.Commit(ctx, store.Create(collection+"/"+q.opt.ID(), due(now), data)); err != nil {
+	if _, err := q.store.Commit(ctx, store.Create(document.MessagePath(q.opt.ID()), document.MessageFields(now), data)); err != nil {
 		return unavailable(err)
 	}
 	select {
@@ -110,8 +110,6 @@ func (q *Queue) Close() error { return nil }
 
 // now truncates the time to microseconds, as the store does.
 func (q *Queue) now() time.Time { return q.opt.Now().UTC().Truncate(time.Microsecond) }
-
-func due(at time.Time) map[string]any { return map[string]any{"due": at} }
 
 func unavailable(err error) error {
 	return fault.New(fault.Tool, fault.CodeStoreUnavailable, "The queue does not answer for now.").Because(err)

@@ -3,35 +3,31 @@ package embedded
 import (
 	"context"
 
-	"github.com/go-json-experiment/json"
-
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/store"
 )
 
 // Withdraw deletes the waiting messages about the runs for which drop returns true, and returns their number. drop is
 // called with the runs of one page at a time. A message that is being delivered, or was changed meanwhile, stays.
 func (q *Queue) Withdraw(ctx context.Context, drop func(ctx context.Context, runIDs []string) (map[string]bool, error)) (n int, err error) {
-	query := store.Query{Collection: collection, OrderBy: "due", Limit: pageSize}
-	for {
-		docs, err := q.store.Query(ctx, query)
+	for docs, err := range document.Pages(ctx, q.store, document.AllMessages(pageSize)) {
 		if err != nil {
 			return n, unavailable(err)
 		}
 		withdrawn, err := q.withdraw(ctx, docs, drop)
 		n += withdrawn
-		if err != nil || len(docs) < pageSize {
+		if err != nil {
 			return n, err
 		}
-		last := docs[len(docs)-1]
-		query.After = &store.Cursor{Value: last.Fields["due"], ID: last.Path[len(collection)+1:]}
 	}
+	return n, nil
 }
 
 func (q *Queue) withdraw(ctx context.Context, docs []store.Doc, drop func(context.Context, []string) (map[string]bool, error)) (n int, err error) {
 	var runIDs []string
 	about := make([]content, len(docs))
 	for i, d := range docs {
-		if err := json.Unmarshal(d.Data, &about[i]); err != nil {
+		if err := document.Decode(d, &about[i]); err != nil {
 			return 0, unavailable(err)
 		}
 		runIDs = append(runIDs, about[i].RunID)

@@ -1,4 +1,4 @@
-package agent_test
+package document_test
 
 import (
 	"bytes"
@@ -8,7 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
 // maxChunkDocument is the limit of a chunk's document in bytes: maxChunk and the brackets.
@@ -34,7 +35,7 @@ func FuzzLog(f *testing.F) {
 		for _, step := range plan {
 			before := w.log
 			w.append(t, keep, most, w.items(step))
-			for _, copied := range []agent.Log[string]{before, w.log} {
+			for _, copied := range []document.Log[string]{before, w.log} {
 				if _, err := copied.Append(keep, most, w.items(0x48)...); err != nil {
 					t.Fatal(err)
 				}
@@ -47,7 +48,7 @@ func FuzzLog(f *testing.F) {
 
 // written is a log, the documents of its chunks, and the items that it should hold.
 type written struct {
-	log    agent.Log[string]
+	log    document.Log[string]
 	chunks map[int64]json.RawMessage
 	want   []string
 	next   int64 // the first item that is in no chunk yet
@@ -71,7 +72,7 @@ func (w *written) append(t *testing.T, keep, most int, items []string) {
 		t.Fatal(err)
 	}
 	for _, c := range chunks {
-		data, err := agent.Marshal(c.Items)
+		data, err := strictjson.Marshal(c.Items)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,8 +89,8 @@ func (w *written) append(t *testing.T, keep, most int, items []string) {
 // bounded checks the limits of the tail.
 func (w *written) bounded(t *testing.T, most int) {
 	t.Helper()
-	tail, err := agent.Marshal(w.log.Tail)
-	if err != nil || len(tail) > agent.MaxTail+2 || len(w.log.Tail) > most || w.log.First() != int64(len(w.want)-len(w.log.Tail)+1) {
+	tail, err := strictjson.Marshal(w.log.Tail)
+	if err != nil || len(tail) > document.MaxTail+2 || len(w.log.Tail) > most || w.log.First() != int64(len(w.want)-len(w.log.Tail)+1) {
 		t.Fatalf("%v: a tail of %d items from %d on, of %d bytes", err, len(w.log.Tail), w.log.First(), len(tail))
 	}
 }

@@ -1,9 +1,11 @@
-package agent
+package document
 
 import (
 	"encoding/json"
 	"fmt"
 	"slices"
+
+	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
 // A Log is an append-only list whose newest part, the tail, is kept inside the document that it belongs to. The commit
@@ -27,11 +29,6 @@ type Chunk[T any] struct {
 	Items []T
 }
 
-// ChunkPath returns the path of the chunk whose first item has the number first.
-func ChunkPath(document, collection string, first int64) string {
-	return fmt.Sprintf("%s/%s/%08d", document, collection, first)
-}
-
 // ChunkPaths returns the paths of all chunks, oldest first.
 func (l Log[T]) ChunkPaths(document, collection string) []string {
 	paths := make([]string, len(l.Chunks))
@@ -53,7 +50,7 @@ func (l *Log[T]) Append(keep, atMost int, items ...T) ([]Chunk[T], error) {
 	sizes := make([]int, len(l.Tail))
 	total := 0
 	for i, it := range l.Tail {
-		b, err := Marshal(it)
+		b, err := strictjson.Marshal(it)
 		if err != nil {
 			return nil, err
 		}
@@ -97,13 +94,13 @@ func (l Log[T]) All(chunks ...json.RawMessage) ([]T, error) {
 	for _, c := range chunks {
 		var part []T
 		if err := json.Unmarshal(c, &part); err != nil {
-			return nil, fmt.Errorf("agent: a chunk of a log cannot be read: %w", err)
+			return nil, fmt.Errorf("document: a chunk of a log cannot be read: %w", err)
 		}
 		all = append(all, part...)
 	}
 	all = append(all, l.Tail...)
 	if int64(len(all)) != l.Count {
-		return nil, fmt.Errorf("agent: a log of %d items has %d", l.Count, len(all))
+		return nil, fmt.Errorf("document: a log of %d items has %d", l.Count, len(all))
 	}
 	return all, nil
 }

@@ -9,16 +9,6 @@ import (
 	"github.com/countersign-run/countersign/shared/agent"
 )
 
-func TestALogWithAMissingChunkIsNoLog(t *testing.T) {
-	var l agent.Log[string]
-	if _, err := l.Append(0, 1, "a", "b", "c"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := l.All(); err == nil {
-		t.Error("three items are read from a tail of fewer")
-	}
-}
-
 func TestCut(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, n := rapid.String().Draw(t, "s"), rapid.IntRange(10, 50).Draw(t, "n")
