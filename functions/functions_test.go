@@ -1,5 +1,5 @@
-// Package functions_test holds the folders of functions/ together with the routes of shared/api, and starts each
-// function alone, as the cloud does.
+// Package functions_test checks that the folders of functions/ match the routes of shared/api, and starts each function
+// alone, as the cloud does.
 package functions_test
 
 import (
@@ -27,7 +27,7 @@ func names() []string {
 	for _, f := range api.Functions {
 		out = append(out, f.Name)
 	}
-	out = append(out, "web") // which serves no route of the API
+	out = append(out, "web") // the only function without a route of the API
 	slices.Sort(out)
 	return out
 }
@@ -76,7 +76,7 @@ func TestEachFunctionAlone(t *testing.T) {
 				status, body := call(t, r.Method, base+path)
 				want := http.StatusUnauthorized
 				if strings.HasSuffix(path, "/callback") {
-					want = http.StatusConflict // it proves itself by its state, and no OAuth client is configured
+					want = http.StatusConflict // it authenticates by its state, and no OAuth client is configured
 				}
 				if status != want || !json.Valid(body) {
 					t.Errorf("%s %s: %d %s", r.Method, path, status, body)
@@ -94,7 +94,7 @@ func TestEachFunctionAlone(t *testing.T) {
 		base := start(t, bin, "web")
 		for path, want := range map[string]int{"/": http.StatusOK, "/config.json": http.StatusServiceUnavailable, "/widget/gemini-chat.js": http.StatusOK, "/widget/automation.js": http.StatusOK, "/api/agent/run": http.StatusNotFound} {
 			if status, body := call(t, "GET", base+path); status != want {
-				t.Errorf("%s: %d %s", path, status, body) // nobody answers at the issuer's address
+				t.Errorf("%s: %d %s", path, status, body) // no server answers at the issuer's URL
 			}
 		}
 	})
@@ -109,8 +109,7 @@ func TestEachFunctionAlone(t *testing.T) {
 	})
 }
 
-// warnsAtStart starts a function with an action that nobody carries out: its log says so before anything was asked of it, and
-// once.
+// warnsAtStart starts a function with an action that has no handler: it logs one warning, before its first request.
 func warnsAtStart(t *testing.T, bin string) {
 	dir, port := t.TempDir(), freePort(t)
 	if err := os.WriteFile(filepath.Join(dir, "plugin.yaml"), []byte("name: shop\nactions: [submitRating]\n"), 0o600); err != nil {
@@ -154,7 +153,7 @@ func warnsAtStart(t *testing.T, bin string) {
 	released(t, all)
 }
 
-// release is which build runs, as a deployment says it.
+// release is the name of the build, as a deployment sets it.
 const release = "v1.2.3-test"
 
 func environment(t *testing.T, name, port string) []string {
@@ -229,7 +228,8 @@ func freePort(t testing.TB) string {
 	return fmt.Sprint(l.Addr().(*net.TCPAddr).Port)
 }
 
-// call asks as Cloud Run does for a browser that came by TLS, and holds every answer to having it come so again.
+// call sends a request as Cloud Run forwards it for a browser on TLS, and checks that every answer has
+// Strict-Transport-Security.
 func call(t *testing.T, method, url string) (int, []byte) {
 	t.Helper()
 	req, err := http.NewRequest(method, url, nil)

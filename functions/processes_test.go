@@ -25,8 +25,8 @@ import (
 	storeembedded "github.com/countersign-run/countersign/shared/store/embedded"
 )
 
-// TestOneRunInSeveralProcesses links an account in one process, starts a run in another, decides about it in a third and
-// has it resumed in a fourth, with nothing between them but the store and the queue: each is ended before the next begins.
+// TestOneRunInSeveralProcesses links an account in one process, starts a run in another, resolves its approval in a
+// third and resumes it in a fourth. They share only the store and the queue: each process ends before the next begins.
 func TestOneRunInSeveralProcesses(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the functions, and starts a process for each step")
@@ -95,7 +95,7 @@ func newProcesses(t *testing.T, bin string, settings map[string]string) *process
 	return p
 }
 
-// during runs one function as a process of its own while do works, and gives its address.
+// during runs one function as its own process while it calls do with the function's URL.
 func (p *processes) during(function string, do func(base string)) {
 	p.t.Helper()
 	port := freePort(p.t)
@@ -115,7 +115,7 @@ func (p *processes) during(function string, do func(base string)) {
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	defer func() {
-		_ = cmd.Process.Kill() // nothing of it may be needed again
+		_ = cmd.Process.Kill() // its memory must not be needed again
 		<-ended
 		if p.t.Failed() {
 			p.t.Logf("%s: %s", function, log.String())
@@ -140,7 +140,7 @@ func (p *processes) ask(base, method, path, body string) world.Answer {
 	return a
 }
 
-// story is a mail that is asked for, approved and sent; deliver brings what is in the queue to the resume function.
+// story requests, approves and sends a mail; deliver pushes the queue's messages to the resume function.
 func (p *processes) story(deliver func(resume string)) {
 	p.t.Helper()
 	p.cloud.SetBrain(world.Wants("gmail_send", world.Mail("bob@example.com", "ten", "At ten.")))
@@ -177,7 +177,7 @@ func (p *processes) story(deliver func(resume string)) {
 	})
 }
 
-// relay makes the topic and its subscription, whose messages go on with a token once there is a function to take them.
+// relay creates the topic and its subscription, and returns a function that forwards the messages with a token.
 func (p *processes) relay(t *testing.T, project, topic string) (deliver func(resume string)) {
 	t.Helper()
 	var mu sync.Mutex

@@ -26,8 +26,8 @@ import (
 
 // BenchmarkStart measures the cold start of each function's binary as it is deployed, over the Firestore emulator: its
 // size, what the initialisation of its packages takes, and the time from the start of the process to the answer of its
-// first request: to /health, and to one that reads the store. Each time is the least of its iterations, which tells of the
-// binary and not of what else the machine did.
+// first request: to /health, and to one that reads the store. Each time is the minimum of its iterations, which depends
+// on the binary and least on the machine's other load.
 //
 //	go test ./functions -run '^$' -bench Start -benchtime 5x
 func BenchmarkStart(b *testing.B) {
@@ -48,7 +48,7 @@ func BenchmarkStart(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			b.ReportMetric(0, "ns/op") // an iteration is two starts, of which each is told below
+			b.ReportMetric(0, "ns/op") // an iteration is two starts, which are reported below
 			b.ReportMetric(float64(info.Size())/1e6, "MB")
 			b.ReportMetric(slices.Min(inits), "ms-in-init")
 			b.ReportMetric(slices.Min(health), "ms-to-health")
@@ -57,7 +57,7 @@ func BenchmarkStart(b *testing.B) {
 	}
 }
 
-// firstRequests are requests that each function answers from the store.
+// firstRequests holds a request for each function that it answers from the store.
 var firstRequests = map[string]struct {
 	method, path, body string
 	status             int
@@ -78,7 +78,7 @@ var firstRequests = map[string]struct {
 	"connections":       {"GET", "/api/agent/connections", "", http.StatusOK},
 }
 
-// buildAlone builds each function as the cloud's buildpack does: a main package of its own, which imports the function's
+// buildAlone builds each function as the cloud's buildpack does: as its own main package, which imports the function's
 // folder and starts the functions framework.
 func buildAlone(tb testing.TB) (dir string) {
 	dir = tb.TempDir()
@@ -124,7 +124,7 @@ func main() { log.Fatal(funcframework.StartHostPort("127.0.0.1", os.Getenv("PORT
 	return dir
 }
 
-// cloud is what a deployed function has around it.
+// cloud is the environment of a deployed function.
 type cloud struct {
 	url, firestore string
 	issuer         *issuer.Issuer
@@ -152,8 +152,8 @@ func newCloud(tb testing.TB) *cloud {
 	return &cloud{srv.URL, emulators.Firestore(tb), iss}
 }
 
-// start starts a function, sends it one request as soon as it listens, and gives the milliseconds from the start of the
-// process to the end of the answer, with the trace of its packages' initialisation.
+// start starts a function, sends it one request as soon as it listens, and returns the milliseconds from the start of
+// the process to the end of the answer, and the trace of its packages' initialisation.
 func (c *cloud) start(tb testing.TB, bin, name, method, path, body string, status int) (ms float64, trace string) {
 	port := freePort(tb)
 	var out bytes.Buffer

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestAlertsOnTheLogFindWhatIsLogged holds the counters that alerts look for to the lines that are logged.
+// TestAlertsOnTheLogFindWhatIsLogged checks that the counters of alerts match the lines that are logged.
 func TestAlertsOnTheLogFindWhatIsLogged(t *testing.T) {
 	tf, err := os.ReadFile("../terraform/modules/agent/alerts.tf")
 	if err != nil {

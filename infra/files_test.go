@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestDashboards holds that each dashboard is JSON with a title and tiles that all lie within its columns.
+// TestDashboards checks that each dashboard is JSON with a title and tiles within its columns.
 func TestDashboards(t *testing.T) {
 	for _, file := range files(t, "dashboards/*.json") {
 		var d struct {
@@ -35,8 +35,8 @@ func TestDashboards(t *testing.T) {
 	}
 }
 
-// TestRunbooks holds that each runbook has a title, something to do, and room in an alert (8 KiB). That there is one for
-// each alert is a test in terraform/.
+// TestRunbooks checks that each runbook has a title and instructions, and fits in an alert (8 KiB). A test in
+// terraform/ checks that each alert has one.
 func TestRunbooks(t *testing.T) {
 	for _, file := range files(t, "runbooks/*.md") {
 		body := string(text(t, file))

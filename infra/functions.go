@@ -1,4 +1,4 @@
-// Package infra reads what is deployed, from the same file that Terraform reads: infra/functions.json.
+// Package infra reads the list of deployed functions from the file that Terraform reads, too: infra/functions.json.
 package infra
 
 import (
@@ -15,20 +15,20 @@ import (
 //go:embed functions.json
 var functionsJSON []byte
 
-// List is the one list of functions, and what the parts that they are made of need around them.
+// List is the list of functions and of their parts, with what the parts need.
 type List struct {
 	Parts     map[string]Part `json:"parts"`
 	Functions []Function      `json:"functions"`
 }
 
-// Part is what every function that has it is given.
+// A Part is what every function with that part gets.
 type Part struct {
-	Environment []string          `json:"environment,omitempty"` // variables that are no secrets
+	Environment []string          `json:"environment,omitempty"` // variables that are not secrets
 	Secrets     map[string]string `json:"secrets,omitempty"`     // variable: name of the secret
 	Roles       []Role            `json:"roles,omitempty"`
 }
 
-// Role is granted to the function's own identity, on one thing and no more.
+// A Role is granted to the function's own identity, on one resource.
 type Role struct {
 	Role string `json:"role"`
 	On   string `json:"on"` // project, database (a condition on the project's grant), topic, or tokens (the KMS key)
@@ -56,13 +56,13 @@ type Route struct {
 	Path   string `json:"path"`
 }
 
-// Public reports whether anybody may send the function a request; who is calling is then told by the user's token.
+// Public reports whether any client may send the function a request; the user's token then identifies the caller.
 func (f Function) Public() bool { return f.Callers == "everyone" }
 
-// Functions gives the list of this build.
+// Functions returns the list of this build.
 func Functions() (List, error) { return Parse(functionsJSON) }
 
-// Parse reads a list. The error names the function and the field that cannot be used.
+// Parse decodes and validates a list. The error names the function and the invalid field.
 func Parse(data []byte) (List, error) {
 	var l List
 	if err := strictjson.Decode(data, &l); err != nil {
@@ -87,7 +87,7 @@ var (
 	isPath = regexp.MustCompile(`^(/|(/([a-z.-]+|\{[a-zA-Z]+\}))+)$`)
 )
 
-// check looks at one function; seen holds the names and routes of those before it.
+// check validates one function; seen holds the names and routes of those before it.
 func (l List) check(f Function, seen map[string]string) error {
 	switch {
 	case !isName.MatchString(f.Name):
@@ -100,7 +100,7 @@ func (l List) check(f Function, seen map[string]string) error {
 		return fmt.Errorf("callers is %q, not everyone, queue or scheduler", f.Callers)
 	case len(f.Routes) == 0:
 		return fmt.Errorf("routes is empty")
-	case f.TimeoutSeconds < 30 || f.TimeoutSeconds > 3600: // FUNCTION_TIMEOUT takes no less
+	case f.TimeoutSeconds < 30 || f.TimeoutSeconds > 3600: // the minimum of FUNCTION_TIMEOUT
 		return fmt.Errorf("timeoutSeconds is %d, not 30 to 3600", f.TimeoutSeconds)
 	case f.MinInstances < 0 || f.MaxInstances < 1 || f.MinInstances > f.MaxInstances:
 		return fmt.Errorf("minInstances and maxInstances are %d and %d; the most must be at least 1 and not below the least", f.MinInstances, f.MaxInstances)

@@ -21,13 +21,14 @@ func list(t *testing.T) infra.List {
 	return l
 }
 
-// partNames are the parts of shared/app as the functions' sources write them.
+// partNames maps the parts of shared/app, as written in the functions' sources, to their names.
 var partNames = map[string]string{"app.Users": "users", "app.Push": "push", "app.Chat": "chat", "pubsub.Part": "queue", "gemini.Part": "model", "tools.Part": "tools", "actions.Part": "actions",
 	"accounts.Part": "accounts", "accounts.Consent": "consent"}
 
 var registers = regexp.MustCompile(`functions\.HTTP\("([a-z-]+)", app\.Function\("[a-z-]+", ([A-Za-z., ]+)\)\)`)
 
-// TestFolders holds the list to the folders: each registers its entry point, of the parts that the list gives rights to.
+// TestFolders checks the list against the folders: each registers its entry point, with the parts that the list grants
+// rights for.
 func TestFolders(t *testing.T) {
 	var want []string
 	for _, f := range list(t).Functions {
@@ -66,7 +67,7 @@ func holdParts(t *testing.T, f infra.Function, written []string) {
 	t.Helper()
 	parts := []string{"store"} // in every function
 	if slices.Contains(f.Parts, "reading") {
-		parts = []string{"reading"} // the store too, to look at only
+		parts = []string{"reading"} // the store too, read-only
 	}
 	for _, w := range written {
 		name, known := partNames[w]
@@ -81,7 +82,7 @@ func holdParts(t *testing.T, f infra.Function, written []string) {
 	}
 }
 
-// TestRoutes holds the list to the routes that are served, in both directions. Pages and their files are not of the API.
+// TestRoutes checks that the list has exactly the served routes. Pages and their files are not part of the API.
 func TestRoutes(t *testing.T) {
 	var got, want []string
 	for _, f := range list(t).Functions {
@@ -103,7 +104,8 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// TestRights holds that who pushes and who may push go together, and that who may only read is asked for nothing else.
+// TestRights checks that functions that push, and only those, may push, and that read-only functions need no other
+// rights.
 func TestRights(t *testing.T) {
 	for _, f := range list(t).Functions {
 		if slices.Contains(f.Parts, "push") == f.Public() {
@@ -120,10 +122,10 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// chosen are parts that a deployment has where it says so.
+// chosen lists the optional parts of a deployment.
 var chosen = []string{"model-key", "actions"}
 
-// TestTerraformKnows holds that Terraform has a value for every variable of a part, and each environment a version of
+// TestTerraformKnows checks that Terraform has a value for every variable of a part, and each environment a version of
 // every secret.
 func TestTerraformKnows(t *testing.T) {
 	module := string(text(t, "../terraform/modules/agent/functions.tf"))
@@ -143,7 +145,8 @@ func TestTerraformKnows(t *testing.T) {
 	}
 }
 
-// TestRuntime holds Terraform's default runtime to the Go of go.mod: a newer go line would have the build fetch another Go.
+// TestRuntime checks that Terraform's default runtime has the Go version of go.mod: with a newer go line the build
+// would download another Go.
 func TestRuntime(t *testing.T) {
 	mod := find(t, "../go.mod", `(?m)^go 1\.(\d+)\.`)
 	if runtime := find(t, "../terraform/modules/agent/variables.tf", `default\s+= "go1(\d+)"`); runtime != mod {

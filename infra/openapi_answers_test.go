@@ -12,10 +12,10 @@ import (
 	"github.com/countersign-run/countersign/shared/queue/embedded"
 )
 
-const nobody = "aaaaaaaaaaaaaaaaaaaaaaaaaa" // an id of nothing
+const nobody = "aaaaaaaaaaaaaaaaaaaaaaaaaa" // an id that does not exist
 
-// TestDescribedAnswers asks all of Countersign for everything that is described: what it takes and answers is held to the
-// description, and what the description promises is answered, or stands among what is not provoked.
+// TestDescribedAnswers calls every described operation. It checks requests and answers against the description, and
+// that every described answer occurs, or is listed in unprovoked.
 func TestDescribedAnswers(t *testing.T) {
 	d := newDescribed(t)
 	for _, part := range []struct {
@@ -39,7 +39,7 @@ func TestDescribedAnswers(t *testing.T) {
 		for _, kind := range d.doc.Components.Schemas[stream].Value.OneOf {
 			name := stream + " " + kind.Value.Properties["type"].Value.Const.(string)
 			if silence := strings.HasSuffix(name, " ping"); d.lines[name] == silence {
-				t.Errorf("%s: answered is %t", name, d.lines[name]) // a ping comes after seconds of silence alone
+				t.Errorf("%s: answered is %t", name, d.lines[name]) // a ping comes only after seconds of silence
 			}
 		}
 	}
@@ -50,7 +50,7 @@ func TestDescribedAnswers(t *testing.T) {
 	}
 }
 
-// unprovoked are the statuses that this test does not bring about.
+// unprovoked lists the statuses that this test does not provoke.
 var unprovoked = map[string]string{
 	"sweep 500":         "what fails in a sweep is answered with 503; a fault of ours would do it",
 	"resume 400":        "the connection breaks before the body is there, so that nobody hears it",
@@ -58,13 +58,13 @@ var unprovoked = map[string]string{
 	"configuration 500": "it asks the issuer alone, whose failures have other statuses; a fault of ours would do it",
 }
 
-// run is what is read of an answer about a run.
+// run has the fields used of an answer about a run.
 type run struct {
 	RunID, ThreadID, Status string
 	Approvals               []world.Approval
 }
 
-// asked starts a run of the user and gives what came of it.
+// asked starts a run of the user and returns it.
 func (s *stand) asked(t *testing.T, uid string) (r run) {
 	t.Helper()
 	s.want(t, 200, ask{op: "run", uid: uid, body: `{"prompt":"Please."}`}).into(t, &r)
@@ -87,7 +87,7 @@ func (s *stand) resolve(t *testing.T, status int, uid string, a world.Approval, 
 	return s.want(t, status, ask{op: "resolveApproval", uid: uid, body: inJSON(t, map[string]string{"approvalId": a.ApprovalID, "decision": decision, "argsHash": a.ArgsHash})})
 }
 
-// deliver has the queue move on what was decided.
+// deliver delivers the queue's messages, so that decisions are carried out.
 func (s *stand) deliver(t *testing.T) {
 	t.Helper()
 	q, ok := s.app.Queue.(*embedded.Queue)
@@ -163,7 +163,7 @@ func actions(t *testing.T, d *described) {
 	s.want(t, 409, ask{op: "callAction", params: []string{"cart.add"}, body: `{"id":"cup"}`, header: key})
 	s.want(t, 404, ask{op: "callAction", params: []string{"cart.remove"}, body: `{"id":"mug"}`})
 	s.want(t, 400, ask{op: "callAction", params: []string{"look"}, body: `{}`})
-	s.want(t, 501, ask{op: "callAction", params: []string{"later"}, body: `{}`}) // nobody carries it out
+	s.want(t, 501, ask{op: "callAction", params: []string{"later"}, body: `{}`}) // without a handler
 }
 
 func ownRecords(t *testing.T, d *described) {
@@ -191,7 +191,7 @@ func ownRecords(t *testing.T, d *described) {
 	s.want(t, 200, ask{op: "messages", params: []string{waiting.ThreadID}, query: "before=2"})
 	s.want(t, 404, ask{op: "messages", params: []string{nobody}})
 	budget := s.app.API.Budget
-	s.app.API.Budget = 4 * time.Second // less than is kept for the answer
+	s.app.API.Budget = 4 * time.Second // less than is reserved for the answer
 	s.want(t, 202, ask{op: "deleteThread", params: []string{waiting.ThreadID}})
 	s.app.API.Budget = budget
 	s.want(t, 404, ask{op: "messages", params: []string{waiting.ThreadID}})

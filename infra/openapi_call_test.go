@@ -10,7 +10,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// ask is a request for an operation. Without a token of its own it brings the one that the operation needs.
+// ask is a request for an operation. By default it has the token that the operation needs.
 type ask struct {
 	op     string
 	params []string // of the path, in their order
@@ -21,14 +21,14 @@ type ask struct {
 	bare   bool     // no token
 }
 
-// answer is what came back.
+// answer is an HTTP answer.
 type answer struct {
 	status int
 	header http.Header
 	body   string
 }
 
-// into reads the answer.
+// into decodes the answer.
 func (a answer) into(t *testing.T, v any) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(a.body), v); err != nil {
@@ -36,13 +36,13 @@ func (a answer) into(t *testing.T, v any) {
 	}
 }
 
-// last is the last line of a stream.
+// last returns the last line of a stream.
 func (a answer) last() answer {
 	lines := strings.Split(strings.TrimSpace(a.body), "\n")
 	return answer{a.status, a.header, lines[len(lines)-1]}
 }
 
-// want asks, holds request and answer to the description, and fails where the status is another.
+// want sends the request, checks it and its answer against the description, and fails if the status differs.
 func (s *stand) want(t *testing.T, status int, q ask) answer {
 	t.Helper()
 	a := s.call(t, q)
@@ -66,7 +66,7 @@ func (s *stand) call(t *testing.T, q ask) answer {
 	return a
 }
 
-// request is the HTTP request of an ask.
+// request returns the HTTP request of an ask.
 func (s *stand) request(t *testing.T, op operation, q ask) *http.Request {
 	t.Helper()
 	address := s.base + op.at(q.params...)
@@ -124,10 +124,10 @@ func sent(t *testing.T, r *http.Request) answer {
 	return answer{res.StatusCode, res.Header, string(body)}
 }
 
-// taken holds a body that was taken to its schema.
+// taken checks that an accepted body matches its schema.
 func (s *stand) taken(t *testing.T, op operation, q ask) {
 	t.Helper()
-	if op.RequestBody == nil || op.push() && q.body == "{}" { // a push message that cannot be read is dropped with 204
+	if op.RequestBody == nil || op.push() && q.body == "{}" { // an unreadable push message is dropped with 204
 		return
 	}
 	if err := matches(t, op.RequestBody.Value.Content.Get("application/json").Schema.Value, q.body); err != nil {
@@ -135,7 +135,8 @@ func (s *stand) taken(t *testing.T, op operation, q ask) {
 	}
 }
 
-// holds holds an answer to the description: its status, its headers, its media type, and its body or each of its lines.
+// holds checks an answer against the description: its status, its headers, its media type, and its body or each of its
+// lines.
 func (d *described) holds(t *testing.T, op operation, a answer) {
 	t.Helper()
 	ref := op.Responses.Status(a.status)
@@ -147,7 +148,7 @@ func (d *described) holds(t *testing.T, op operation, a answer) {
 	kind, _, _ := strings.Cut(a.header.Get("Content-Type"), ";")
 	media := ref.Value.Content.Get(kind)
 	switch {
-	case len(ref.Value.Content) == 0 && (a.body == "" || a.status == http.StatusSeeOther): // what a redirect says beside its address is for old browsers
+	case len(ref.Value.Content) == 0 && (a.body == "" || a.status == http.StatusSeeOther): // a redirect may have one
 		return
 	case media == nil:
 		t.Fatalf("%s: %d with %q is not described", op.OperationID, a.status, kind)
@@ -168,7 +169,7 @@ func (d *described) holds(t *testing.T, op operation, a answer) {
 	}
 }
 
-// line remembers which kind of line of a stream was answered.
+// line records the kind of a stream's line.
 func (d *described) line(t *testing.T, of string, a answer) {
 	t.Helper()
 	if of == "" {
@@ -179,7 +180,7 @@ func (d *described) line(t *testing.T, of string, a answer) {
 	d.lines[of+" "+l.Type] = true
 }
 
-// ofOurs are the headers that must not come where they are not described.
+// ofOurs lists the headers that must not occur undescribed.
 var ofOurs = []string{"X-Request-Id", "Retry-After", "WWW-Authenticate", "Location", "Set-Cookie", "Idempotency-Key"}
 
 func headers(t *testing.T, op string, r *openapi3.Response, a answer) {
@@ -216,7 +217,7 @@ func matches(t *testing.T, s *openapi3.Schema, text string) error {
 	return s.VisitJSON(v, openapi3.EnableJSONSchema2020())
 }
 
-// inJSON is v in JSON.
+// inJSON returns v in JSON.
 func inJSON(t *testing.T, v any) string {
 	t.Helper()
 	b, err := json.Marshal(v)

@@ -10,16 +10,16 @@ import (
 	"github.com/countersign-run/countersign/shared/model/fakegemini"
 )
 
-// page is a page that talks with the agent: it sends back the history that the last answer gave.
+// page is a page that talks with the agent: it sends back the history of the last answer.
 type page struct {
 	*stand
 	t       *testing.T
 	says    string
-	lines   bool // it asks for lines
+	lines   bool // requests a stream of lines
 	history []json.RawMessage
 }
 
-// reply is what is read of an answer to a page.
+// reply has the fields used of an answer to a page.
 type reply struct {
 	Type    string
 	History []json.RawMessage
@@ -73,7 +73,7 @@ func chats(t *testing.T, d *described) {
 	usedUp(t, d)
 }
 
-// usedUp has a page use up what its user may use of the model in a day.
+// usedUp makes a page exhaust its user's daily budget of the model.
 func usedUp(t *testing.T, d *described) {
 	s := d.open(t, nil, "MAX_MODEL_CALLS_PER_DAY=1")
 	s.SetBrain(world.Wants("basket", map[string]any{}))
@@ -84,8 +84,8 @@ func usedUp(t *testing.T, d *described) {
 	p.post(429, "chat", map[string]any{"message": "Please."})
 }
 
-// goneBehind has the run of an action deleted while the page waits for it, its message sent again, and the approvals that may
-// wait used up. All of that is the model's to know, and no failure of the conversation.
+// goneBehind deletes the run of an action while the page waits for it, sends its message again, and exhausts the cap of
+// open approvals. The model gets all of these as results; the conversation does not fail.
 func goneBehind(p *page) {
 	p.SetBrain(world.Wants("action_cart_add", map[string]any{"id": "mug"}))
 	before := p.history
@@ -105,7 +105,7 @@ func goneBehind(p *page) {
 	}
 }
 
-// pageTool has the model call a tool of the page, which answers it.
+// pageTool makes the model call a tool of the page, which answers it.
 func pageTool(p *page) {
 	p.SetBrain(world.Wants("basket", map[string]any{}))
 	r := p.say(200)
@@ -118,7 +118,7 @@ func pageTool(p *page) {
 	}
 }
 
-// serverAction has the model call an action that waits for its user, who is asked, asks once more, and agrees.
+// serverAction makes the model call an action that waits for its user, who polls once more, and approves.
 func serverAction(p *page) {
 	p.SetBrain(world.Wants("action_cart_add", map[string]any{"id": "mug"}))
 	r := p.say(200)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// limits are the constants behind every limit of a field.
+// limits maps every limited field to the constant of its limit.
 var limits = map[string]string{"Ask/prompt": "api.maxPrompt", "Resolution/comment": "api.maxComment", "Connect/returnTo": "google.maxReturnTo",
 	"ChatMessage/message": "chat.MaxMessage", "ChatMessage/history": "chat.maxContents", "ChatMessage/toolDefinitions": "chat.MaxTools", "ChatMessage/pageState": "chat.MaxPageState",
 	"ChatResults/history": "chat.maxContents", "ChatResults/toolDefinitions": "chat.MaxTools", "ChatResults/pageState": "chat.MaxPageState",
@@ -16,7 +16,7 @@ var limits = map[string]string{"Ask/prompt": "api.maxPrompt", "Resolution/commen
 	"Ask/timeZone": "timezone.MaxName", "ChatMessage/timeZone": "timezone.MaxName", "ChatResults/timeZone": "timezone.MaxName",
 	"Ask/locale": "api.maxLocale", "ChatMessage/locale": "api.maxLocale", "ChatResults/locale": "api.maxLocale"}
 
-// TestDescribedLimits holds every limit of a field, and those that the description tells in words, to the constants.
+// TestDescribedLimits checks every limit of a field, and those in the description's text, against the constants.
 func TestDescribedLimits(t *testing.T) {
 	doc := description(t)
 	described := map[string][]int{}
@@ -63,7 +63,7 @@ func constant(t *testing.T, name string) int {
 	return read(t, "shared/"+dir).number(t, name)
 }
 
-// atLimits sends fields that are as long as they may be, which are taken, and longer ones, which are refused by name.
+// atLimits sends fields of the maximal length, which are accepted, and longer ones, which are refused by name.
 func atLimits(t *testing.T, d *described) {
 	s := d.open(t, nil, oauth...)
 	x := func(n int) string { return strings.Repeat("x", n) }

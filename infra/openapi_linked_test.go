@@ -21,11 +21,11 @@ import (
 	"github.com/countersign-run/countersign/shared/web"
 )
 
-// oauth are the settings of a stand where accounts are linked.
+// oauth holds the settings of a stand with linked accounts.
 var oauth = []string{"GOOGLE_OAUTH_CLIENT_ID=client.apps.googleusercontent.com", "GOOGLE_OAUTH_CLIENT_SECRET=a-secret-of-the-client",
 	"GOOGLE_OAUTH_AUTH_URL={cloud}/oauth/auth", "GOOGLE_OAUTH_TOKEN_URL={cloud}/oauth/token"}
 
-// connections links and unlinks an account, where there is an OAuth client and where there is none.
+// connections links and unlinks an account, with an OAuth client and without.
 func connections(t *testing.T, d *described) {
 	local := d.open(t, nil)
 	local.want(t, 200, ask{op: "connections"})
@@ -66,7 +66,7 @@ func connections(t *testing.T, d *described) {
 	s.want(t, 401, shut)
 }
 
-// consent begins to link ada's account, and gives the state that Google would send the browser back with, and its cookie.
+// consent begins to link ada's account, and returns the state of Google's redirect, and the cookie.
 func (s *stand) consent(t *testing.T) (state, cookie string) {
 	t.Helper()
 	var begun struct{ URL string }
@@ -80,7 +80,8 @@ func (s *stand) consent(t *testing.T) (state, cookie string) {
 	return u.Query().Get("state"), cookie
 }
 
-// configuration asks the function web, whose users sign in nowhere, here, at an issuer, and at issuers that do not work.
+// configuration requests the console's configuration without sign-in, with local sign-in, with an issuer, and with
+// broken issuers.
 func configuration(t *testing.T, d *described) {
 	issuers := http.NewServeMux()
 	at := httptest.NewServer(issuers)

@@ -11,7 +11,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// bounded are values of a parameter, at its limits and beyond; a parameter whose schema bounds nothing has none.
+// bounded returns values of a parameter at its limits and beyond; none for a schema without limits.
 func bounded(s *openapi3.Schema) (values []string) {
 	switch {
 	case s.Type.Is("integer"):
@@ -35,7 +35,8 @@ func bounded(s *openapi3.Schema) (values []string) {
 	return values
 }
 
-// parameters gives every parameter values at its limits and beyond: what the schema permits is taken, all else is refused by name.
+// parameters sends every parameter values at its limits and beyond: what the schema permits is accepted, all else is
+// refused by name.
 func parameters(t *testing.T, d *described) {
 	s := d.open(t, nil)
 	for id, op := range d.ops {
@@ -69,7 +70,7 @@ func parameters(t *testing.T, d *described) {
 	requestIDs(t, s)
 }
 
-// field is the field that a failure names.
+// field returns the field that an error names.
 func (a answer) field(t *testing.T) string {
 	t.Helper()
 	var f struct{ Error struct{ Field string } }
@@ -77,7 +78,7 @@ func (a answer) field(t *testing.T) string {
 	return f.Error.Field
 }
 
-// requestIDs are taken over where they have the form that is described, and made elsewhere.
+// requestIDs checks that a client's request id is used if it has the described form, and replaced otherwise.
 func requestIDs(t *testing.T, s *stand) {
 	pattern := regexp.MustCompile(s.doc.Components.Parameters["RequestId"].Value.Schema.Value.Pattern)
 	for _, value := range []string{strings.Repeat("a", 7), strings.Repeat("a", 8), strings.Repeat("Z", 64), strings.Repeat("a", 65), "with a space", "letters_09-"} {

@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// plain is a request that the operation would take, but for what it names.
+// plain returns a valid request for the operation, of a resource that does not exist.
 func (o operation) plain(t *testing.T) ask {
 	q := ask{op: o.OperationID, body: o.example(t)}
 	for range strings.Count(o.path, "{") {
@@ -22,7 +22,7 @@ func (o operation) plain(t *testing.T) ask {
 	return q
 }
 
-// each asks for every operation that has the status, with a request that is changed for it.
+// each sends a changed request for every operation that has the status.
 func (s *stand) each(t *testing.T, status int, change func(*ask), except ...string) {
 	t.Helper()
 	for id, op := range s.ops {
@@ -35,7 +35,7 @@ func (s *stand) each(t *testing.T, status int, change func(*ask), except ...stri
 	}
 }
 
-// refusedByAll provokes what every operation refuses in the same way.
+// refusedByAll provokes the errors that all operations share.
 func refusedByAll(t *testing.T, d *described) {
 	s := d.open(t, nil)
 	const ofSite = "configuration"
@@ -45,7 +45,7 @@ func refusedByAll(t *testing.T, d *described) {
 	s.store.while(store.ErrUnavailable, func() { s.each(t, 503, func(*ask) {}, ofSite, "googleCallback") })
 	s.store.while(errors.New("broken"), func() { s.each(t, 500, func(*ask) {}, ofSite, "googleCallback", "health", "sweep") })
 	for id, op := range d.ops {
-		if id != ofSite && id != "health" { // which every method may ask for
+		if id != ofSite && id != "health" { // which accept every method
 			s.takesNothingElse(t, op)
 		}
 	}
@@ -55,7 +55,7 @@ func refusedByAll(t *testing.T, d *described) {
 	silent.each(t, 502, func(*ask) {}, "googleCallback")
 }
 
-// takesNothingElse asks with another method.
+// takesNothingElse sends another method.
 func (s *stand) takesNothingElse(t *testing.T, op operation) {
 	t.Helper()
 	r := s.request(t, op, op.plain(t))
@@ -69,7 +69,7 @@ func (s *stand) takesNothingElse(t *testing.T, op operation) {
 	}
 }
 
-// refusedBodies sends every operation with a body one that it cannot take.
+// refusedBodies sends an invalid body to every operation with a body.
 func refusedBodies(t *testing.T, d *described) {
 	s := d.open(t, nil)
 	s.each(t, 415, func(q *ask) { q.header = []string{"Content-Type", "text/plain"} })
@@ -79,7 +79,8 @@ func refusedBodies(t *testing.T, d *described) {
 			q := op.plain(t)
 			q.body = strings.Replace(q.body, "{", `{"unheardOf":1,`, 1)
 			s.want(t, 400, q)
-			if err := matches(t, op.RequestBody.Value.Content.Get("application/json").Schema.Value, q.body); err == nil && id != "callAction" { // each action says itself what it takes
+			// Each action (callAction) has its own schema.
+			if err := matches(t, op.RequestBody.Value.Content.Get("application/json").Schema.Value, q.body); err == nil && id != "callAction" {
 				t.Errorf("%s is described to take any field", id)
 			}
 		}

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// source is a package of this repository as it is written: what a package keeps to itself is described, too.
+// source is the parsed source of a package of this repository: unexported declarations are described, too.
 type source struct {
 	dir   string
 	files []*ast.File
@@ -38,7 +38,8 @@ func read(t *testing.T, dir string) source {
 	return s
 }
 
-// strings are the values of the constants of a type, or of those that stand in one list with a constant of this name, sorted.
+// strings returns the sorted values of the constants of a type, or of those in one declaration with a constant of this
+// name.
 func (s source) strings(t *testing.T, kind string) (values []string) {
 	t.Helper()
 	for _, f := range s.files {
@@ -67,7 +68,7 @@ func isOf(spec ast.Spec, kind string) bool {
 	return v.Names[0].Name == kind || typed && id.Name == kind
 }
 
-// number is the value of a constant that is a whole number, or a shift of one.
+// number returns the value of a constant that is an integer, or a shift of one.
 func (s source) number(t *testing.T, name string) int {
 	t.Helper()
 	found := -1
@@ -99,8 +100,9 @@ func valueOf(e ast.Expr) int {
 	return -1
 }
 
-// fields are the JSON names of a struct, sorted, and those of them that are never left out. The struct is a type
-// or a variable of this name, the last one that a function of this name writes, which is its answer, or with "/in" the first, which is its request.
+// fields returns the sorted JSON names of a struct, and those without omitempty. The struct is a type or a variable of
+// this name, or the last one that a function of this name writes, which is its answer, or with "/in" the first, which
+// is its request.
 func (s source) fields(t *testing.T, name string) (needed, all []string) {
 	t.Helper()
 	st := s.structure(name)

@@ -25,16 +25,16 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// described is the description, and which of its statuses were answered.
+// described is the description, and the statuses of it that occurred.
 type described struct {
 	doc  *openapi3.T
 	ops  map[string]operation
 	seen map[string]map[int]bool // by operation and status
 
-	lines map[string]bool // the kinds of lines that streams answered, such as "StreamLine delta"
+	lines map[string]bool // the kinds of lines that occurred in streams, such as "StreamLine delta"
 }
 
-// operation is where an operation is asked for.
+// operation is a described operation with its path and method.
 type operation struct {
 	*openapi3.Operation
 	method, path string
@@ -55,12 +55,12 @@ func newDescribed(t *testing.T) *described {
 func (o operation) user() bool { return o.Security == nil }
 func (o operation) push() bool { return o.Security != nil && len(*o.Security) > 0 }
 
-// takesBody reports whether the operation reads a JSON body of ours.
+// takesBody reports whether the operation reads a JSON body of the API's own.
 func (o operation) takesBody() bool {
 	return o.RequestBody != nil && o.Responses.Status(http.StatusUnsupportedMediaType) != nil
 }
 
-// example is a body that the operation takes.
+// example returns a body that the operation accepts.
 func (o operation) example(t *testing.T) string {
 	t.Helper()
 	if o.RequestBody == nil {
@@ -69,7 +69,7 @@ func (o operation) example(t *testing.T) string {
 	return inJSON(t, o.RequestBody.Value.Content.Get("application/json").Example)
 }
 
-// at is the operation's path with the parameters replaced, in their order.
+// at returns the operation's path with the parameters replaced, in order.
 func (o operation) at(params ...string) string {
 	path := o.path
 	for _, p := range params {
@@ -79,17 +79,17 @@ func (o operation) at(params ...string) string {
 	return path
 }
 
-// stand is all of Countersign over a cloud of its own, with a clock that moves and a store that can fail.
+// stand is all of Countersign over its own cloud, with a clock that can be advanced and a store that can fail.
 type stand struct {
 	*described
 	*world.Cloud
 	base  string
 	app   *app.App
 	store *faulty
-	shift atomic.Int64 // nanoseconds that the clock was put forward
+	shift atomic.Int64 // nanoseconds that the clock was advanced
 }
 
-// settingsOf every stand; {cloud} is the cloud's address.
+// settingsOf holds the settings of every stand; {cloud} is the cloud's URL.
 var settingsOf = []string{"ALLOWED_ORIGINS=https://app.example", "APPROVAL_TTL=1m", "ACTION_KEY=0123456789abcdef0123456789abcdef"}
 
 // open starts a stand; before may change its cloud.
@@ -148,7 +148,7 @@ func (s *stand) between(l *loop.Loop) {
 	l.Sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
 }
 
-// declare writes two actions, one that changes something and one that does not, which the cloud's /shop/ does.
+// declare writes two actions, one with a side effect and one without, which the cloud's /shop/ carries out.
 func declare(t *testing.T, cloud string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -166,19 +166,19 @@ func declare(t *testing.T, cloud string) string {
 	return dir
 }
 
-// shop does what the declared actions ask for.
+// shop carries out the declared actions.
 func shop(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = io.WriteString(w, `{"items":1}`)
 }
 
-// faulty is a store that fails when it is told to.
+// faulty is a store that fails on demand.
 type faulty struct {
 	store.Store
 	fault atomic.Pointer[error]
 }
 
-// while has the store fail while f asks.
+// while makes the store fail while f runs.
 func (s *faulty) while(err error, f func()) {
 	s.fault.Store(&err)
 	defer s.fault.Store(nil)

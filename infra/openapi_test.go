@@ -24,7 +24,7 @@ func description(t *testing.T) *openapi3.T {
 	return doc
 }
 
-// TestDescribedRoutes holds the description's routes to those that are served.
+// TestDescribedRoutes checks the description's routes against those that are served.
 func TestDescribedRoutes(t *testing.T) {
 	served := []string{"GET /health", "GET /config.json"}
 	for _, f := range api.Functions {
@@ -45,8 +45,8 @@ func TestDescribedRoutes(t *testing.T) {
 	}
 }
 
-// answersOf are the structs behind the schemas of what is answered; namesOf those of what is asked, and of which one
-// function answers a part: only their names are compared.
+// answersOf maps the schemas of answers to their structs; namesOf those of requests, and of answers of which one
+// function returns a part: only their names are compared.
 var (
 	answersOf = map[string]string{"Action": "agent.ActionView", "Approval": "agent.ApprovalView", "Event": "agent.EventView", "Usage": "model.Usage", "Preview": "tool.Preview",
 		"PreviewField": "tool.Field", "Thread": "records.ThreadView", "Message": "agent.Message", "AuditEntry": "audit.Entry", "AuditHead": "audit.Head", "Allowed": "records.AllowView",
@@ -57,11 +57,11 @@ var (
 		"ActionLine": "api.actionLine", "ResultLine": "api.resultLine", "ErrorLine": "api.errorLine", "ChatStatusLine": "api.chatStatusLine"}
 	namesOf = map[string]string{"Ask": "api.ask/in", "Resolution": "api.postResolve/in", "Connect": "api.postConnection/in", "ChatMessage": "api.postChat/in", "ChatResults": "api.postChatResults/in",
 		"ChatResult": "chat.Result", "ToolDefinition": "chat.ToolDefinition", "Health": "app.Health"}
-	// apart are the schemas with no one struct behind them.
+	// apart lists the schemas without a single struct.
 	apart = map[string]string{"Push": "Google's envelope", "ChatResponse": "half of chat.Reply", "ChatCalls": "the other half", "Connections": "two structs, with and without local", "SignIn": "it embeds a pointer, whose fields may all be absent"}
 )
 
-// TestDescribedFields holds the schemas to the structs: the same names, and needed exactly where never left out.
+// TestDescribedFields checks the schemas against the structs: the same names, required exactly if never omitted.
 func TestDescribedFields(t *testing.T) {
 	schemas := description(t).Components.Schemas
 	for name, s := range schemas {
@@ -86,7 +86,7 @@ func TestDescribedFields(t *testing.T) {
 	}
 }
 
-// TestDescribedWords holds every list of words to the constants of its type.
+// TestDescribedWords checks every enum against the constants of its type.
 func TestDescribedWords(t *testing.T) {
 	schemas := description(t).Components.Schemas
 	for name, of := range map[string]string{"Class": "fault.Class", "Code": "fault.Code", "RunStatus": "agent.RunStatus", "ActionStatus": "agent.ActionStatus", "Execution": "agent.Execution",

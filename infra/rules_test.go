@@ -16,7 +16,7 @@ import (
 // database is a Firestore emulator as a browser sees it: over REST, with a user's token and under rules.
 type database struct{ base string }
 
-// with gives a project of the emulator under the rules.
+// with returns a project of the emulator under the rules.
 func with(t *testing.T, project, rules string) database {
 	t.Helper()
 	base := "http://" + emulators.Firestore(t)
@@ -52,7 +52,7 @@ func send(t *testing.T, method, url, token, body string) (int, string) {
 	return res.StatusCode, string(text)
 }
 
-// userToken is what a signed-in user's browser holds. The emulator reads its claims and checks no signature.
+// userToken returns a token like a signed-in user's browser's. The emulator reads its claims and checks no signature.
 func userToken(t *testing.T, project, uid string) string {
 	t.Helper()
 	part := func(v any) string {
@@ -69,7 +69,7 @@ func userToken(t *testing.T, project, uid string) string {
 
 const document = `{"fields":{"uid":{"stringValue":"ana"},"data":{"stringValue":"{}"}}}`
 
-// TestClientsReachNothing has a browser ask for its own user's documents under the rules that are deployed.
+// TestClientsReachNothing requests a user's own documents from a browser, under the deployed rules.
 func TestClientsReachNothing(t *testing.T) {
 	const project = "demo-rules-deny"
 	text, err := os.ReadFile("firestore.rules")
@@ -97,7 +97,7 @@ func TestClientsReachNothing(t *testing.T) {
 	}
 }
 
-// TestTheEmulatorAsksTheRules holds that the test above can fail: under rules that let users in, they come in.
+// TestTheEmulatorAsksTheRules checks that the test above can fail: rules that allow access give access.
 func TestTheEmulatorAsksTheRules(t *testing.T) {
 	const project = "demo-rules-allow"
 	db := with(t, project, `service cloud.firestore { match /databases/{d}/documents { match /runs/{r} { allow read: if resource.data.uid == request.auth.uid; } } }`)

@@ -1,4 +1,5 @@
-// Package allowlist is the function that lists what the caller always allows, and takes it back: /api/agent/allowlist.
+// Package allowlist is the function that lists the caller's "always allow" entries, and removes them:
+// /api/agent/allowlist.
 package allowlist
 
 import (

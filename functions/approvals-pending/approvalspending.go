@@ -1,4 +1,5 @@
-// Package approvalspending is the function that lists what waits for the caller: GET /api/agent/approvals/pending.
+// Package approvalspending is the function that lists the approvals that wait for the caller: GET
+// /api/agent/approvals/pending.
 package approvalspending
 
 import (

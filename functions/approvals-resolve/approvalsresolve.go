@@ -1,5 +1,5 @@
-// Package approvalsresolve is the function that records what the caller decides about a waiting action: POST
-// /api/agent/approvals/resolve. It carries nothing out; the resume function does.
+// Package approvalsresolve is the function that records the caller's decision about a waiting action: POST
+// /api/agent/approvals/resolve. The resume function carries it out.
 package approvalsresolve
 
 import (

@@ -1,5 +1,5 @@
-// Package results is the function that takes what a page's tools answered to the agent's calls, and goes on:
-// POST /api/agent/chat/results.
+// Package results is the function that takes the results of a page's tools, and continues the conversation: POST
+// /api/agent/chat/results.
 package results
 
 import (

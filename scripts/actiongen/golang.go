@@ -14,7 +14,7 @@ import (
 
 var packageLetters = regexp.MustCompile(`[^a-z0-9]`)
 
-// golang is one Go file with the types of all actions, and the functions that do those that are bound to no endpoint.
+// golang returns one Go file with the types of all actions, and the functions for those without an endpoint.
 func golang(folder string, list []action.Action) ([]byte, error) {
 	name := packageLetters.ReplaceAllString(strings.ToLower(folder), "")
 	if name == "" || name[0] <= '9' {
@@ -53,7 +53,7 @@ type goFile struct {
 	taken map[string]string
 }
 
-// claim refuses two actions whose types would have one name.
+// claim refuses two actions whose types would have the same name.
 func (g *goFile) claim(typeName, action string) error {
 	if other := g.taken[typeName]; other != "" {
 		return fmt.Errorf("the actions %s and %s would both have the type %sInput; another name was expected", other, action, typeName)
@@ -88,7 +88,7 @@ func goType(s *jsonschema.Schema) string {
 	return goStruct(s)
 }
 
-// goStruct writes optional fields so that what is absent stays absent.
+// goStruct returns a struct type whose optional fields keep absent values absent.
 func goStruct(s *jsonschema.Schema) string {
 	var b strings.Builder
 	b.WriteString("struct {\n")
@@ -114,7 +114,7 @@ func goStruct(s *jsonschema.Schema) string {
 	return b.String()
 }
 
-// goName is the property's name as an exported field: _id is ID, productId is ProductID.
+// goName returns the property's name as an exported field: _id is ID, productId is ProductID.
 func goName(name string) string {
 	name = strings.Trim(strings.ReplaceAll(name, "$", ""), "_")
 	if name == "" || name[0] >= '0' && name[0] <= '9' {

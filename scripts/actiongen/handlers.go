@@ -15,13 +15,13 @@ import (
 	"github.com/countersign-run/countersign/shared/action"
 )
 
-// checkHandlers holds the functions that do a folder's actions to the actions' schemas (seed 001 Q10): the compilers of both
-// languages compare them with the generated types.
+// checkHandlers checks a folder's handlers against the actions' schemas (seed 001 Q10): the compilers of both languages
+// compare them with the generated types.
 func checkHandlers(ctx context.Context, dir, tsc string, list []action.Action) error {
 	return errors.Join(checkGo(ctx, dir), checkTypeScript(ctx, dir, tsc, list))
 }
 
-// checkGo compiles the Go code beside the generated file, where there is any: Does holds it to the types.
+// checkGo compiles the Go code beside the generated file, if there is any: Does requires the types.
 func checkGo(ctx context.Context, dir string) error {
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {
@@ -45,7 +45,7 @@ type module struct {
 	export string
 }
 
-// checkTypeScript has the compiler assign each handler to the type that the action's schemas give it.
+// checkTypeScript makes the compiler assign each handler to the type of the action's schemas.
 func checkTypeScript(ctx context.Context, dir, tsc string, list []action.Action) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -76,7 +76,7 @@ func checkTypeScript(ctx context.Context, dir, tsc string, list []action.Action)
 		return nil
 	}
 	said := string(out)
-	for i, m := range modules { // the compiler names the file that compares them, which nobody has seen
+	for i, m := range modules { // name the handler instead of the temporary file
 		at := regexp.MustCompile(fmt.Sprintf(`(?m)^[^(\n]*handler%d\.ts\(\d+,\d+\)`, i))
 		rel, relErr := filepath.Rel(dir, m.file)
 		if relErr != nil {
@@ -87,7 +87,7 @@ func checkTypeScript(ctx context.Context, dir, tsc string, list []action.Action)
 	return fmt.Errorf("the TypeScript code in %s does not fit its actions: %w\n%s", dir, err, said)
 }
 
-// check is a program that compiles where the handler takes all that the schema lets in, and answers what it lets out.
+// check returns a program that compiles if the handler accepts every input of the schema, and returns only its outputs.
 func (m module) check(dir string) []byte {
 	name := typeName(m.action.Name)
 	types := filepath.ToSlash(filepath.Join(dir, filepath.FromSlash(m.action.Metadata.File)))
@@ -98,7 +98,7 @@ export const fits = (given: Handler): ((input: %[1]sInput) => %[1]sOutput | Prom
 `, name, types, m.export, filepath.ToSlash(m.file))
 }
 
-// handlersIn finds the handlers by the names under which they are exported: those of the actions, behind their last dot.
+// handlersIn finds the handlers by their exported names: the actions' names after the last dot.
 func handlersIn(dir string, list []action.Action) (found []module, err error) {
 	err = filepath.WalkDir(dir, func(file string, d fs.DirEntry, err error) error {
 		switch {
@@ -128,7 +128,7 @@ func exports(body []byte, name string) bool {
 	return regexp.MustCompile(`(?m)^\s*export\s+(?:async\s+)?(?:const|let|var|function)\s+` + regexp.QuoteMeta(name) + `\b`).Match(body)
 }
 
-// compiler is the TypeScript compiler that was named, the project's own, or the one of the path.
+// compiler returns the named TypeScript compiler, the project's own, or the one in PATH.
 func compiler(dir, named string) (string, error) {
 	if named != "" {
 		return named, nil

@@ -9,14 +9,14 @@ import (
 	"github.com/countersign-run/countersign/shared/action"
 )
 
-// entry is one action as coding agents read it.
+// entry is one action, for coding agents.
 type entry struct {
 	Name        string     `yaml:"name"`
 	Plugin      string     `yaml:"plugin"`
 	Description string     `yaml:"description,omitempty"`
 	Path        string     `yaml:"path,omitempty"`      // the file with its schemas
 	Types       string     `yaml:"types,omitempty"`     // for TypeScript
-	Model       string     `yaml:"modelName,omitempty"` // what the model calls it by; absent where it is never shown
+	Model       string     `yaml:"modelName,omitempty"` // the model's name for it; absent if the model never sees it
 	SideEffect  *bool      `yaml:"sideEffect,omitempty"`
 	Approval    string     `yaml:"approval,omitempty"`
 	DoneBy      string     `yaml:"doneBy"`
@@ -24,7 +24,7 @@ type entry struct {
 	Output      *yaml.Node `yaml:"outputSchema,omitempty"`
 }
 
-// block is a schema as YAML, its properties in the file's order; nil stays nil.
+// block returns a schema as YAML, with its properties in the file's order; nil stays nil.
 func block(s *jsonschema.Schema) (*yaml.Node, error) {
 	if s == nil {
 		return nil, nil
@@ -41,7 +41,7 @@ func block(s *jsonschema.Schema) (*yaml.Node, error) {
 	return doc.Content[0], nil
 }
 
-// unquote takes the signs of JSON away, where YAML needs none.
+// unquote removes quotes and brackets of JSON that YAML does not need.
 func unquote(n *yaml.Node) {
 	n.Style = 0
 	for _, c := range n.Content {
@@ -49,7 +49,7 @@ func unquote(n *yaml.Node) {
 	}
 }
 
-// index lists all actions for coding agents.
+// index returns the list of all actions for coding agents.
 func index(list []action.Action) ([]byte, error) {
 	entries := []entry{}
 	for _, a := range list {

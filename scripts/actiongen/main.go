@@ -1,11 +1,11 @@
-// Command actiongen writes from the declared actions of a folder what their code is held to:
+// Command actiongen generates types for the code of a folder's declared actions:
 //
 //	go run ./scripts/actiongen DIR          beside each .jay-action its types for TypeScript, in DIR actions.go and actions-index.yaml
 //	go run ./scripts/actiongen -check DIR   fails where one of these is not what would be written, or a handler does not fit
 //
-// The Go file has a struct Does with one function for each action that is bound to no endpoint. Handlers of other types do not
-// compile; -check compiles the Go code of the folder, and compares each handler in TypeScript, which is exported under its
-// action's name in or below the folder, with the action's types. The index has the schemas, for coding agents.
+// The Go file has a struct Does with one function for each action without an endpoint. Handlers of other types do not
+// compile; -check compiles the Go code of the folder, and compares each handler in TypeScript, which is exported under
+// its action's name in or below the folder, with the action's types. The index has the schemas, for coding agents.
 package main
 
 import (
@@ -68,7 +68,7 @@ func run(ctx context.Context, out io.Writer, dir string, check bool, tsc string)
 	if !check {
 		return nil
 	}
-	if len(stale) > 0 { // handlers are held to the types that there should be
+	if len(stale) > 0 { // handlers are checked against current types only
 		return errors.Join(stale...)
 	}
 	list, err := action.Load(dir)
@@ -81,7 +81,7 @@ func run(ctx context.Context, out io.Writer, dir string, check bool, tsc string)
 // goFileName is the generated file of Go.
 const goFileName = "actions.go"
 
-// generate gives all files by their names within the folder.
+// generate returns all files by their names within the folder.
 func generate(dir string) (map[string][]byte, error) {
 	list, err := action.Load(dir)
 	if err != nil {

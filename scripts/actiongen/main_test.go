@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// The golden files are those of testdata/shop, which -check takes.
+// The golden files are those of testdata/shop, which -check accepts.
 func TestGolden(t *testing.T) {
 	if err := run(t.Context(), io.Discard, "testdata/shop", true, ""); err != nil {
 		t.Error(err)
@@ -139,7 +139,7 @@ func TestTypeScriptCompiles(t *testing.T) {
 	}
 }
 
-// A handler of Go that does not take what the file lets in is found before anything starts.
+// A Go handler that does not accept every input of its file is found at build time.
 func TestCheckHoldsGoHandlersToTheirFiles(t *testing.T) {
 	if err := run(t.Context(), io.Discard, "../../scripts/cookbook/actions", true, ""); err != nil {
 		t.Errorf("the example: %v", err)
@@ -170,7 +170,7 @@ func TestCheckHoldsGoHandlersToTheirFiles(t *testing.T) {
 	}
 }
 
-// So is one of TypeScript: a function, or what makeJayAction makes of it.
+// So is a TypeScript handler: a function, or the result of makeJayAction.
 func TestCheckHoldsTypeScriptHandlersToTheirFiles(t *testing.T) {
 	browsertest.Node(t)
 	tsc := filepath.Join(browsertest.Modules(t, "typescript"), "node_modules", "typescript", "bin", "tsc")

@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/action"
 )
 
-// typescript is the declaration file of an action: <Name>Input and <Name>Output.
+// typescript returns the declaration file of an action: <Name>Input and <Name>Output.
 func typescript(a action.Action) []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, "// Generated from %s by actiongen. Do not edit.\n\n", path.Base(a.Metadata.File))
@@ -89,8 +89,8 @@ func tsObject(s *jsonschema.Schema, indent string) string {
 	return b.String()
 }
 
-// open reports whether an object is declared to take properties that it does not name. An output that says nothing of them may
-// hold more, too, but nobody reads that.
+// open reports whether an object explicitly allows properties that it does not name. An output without a setting may
+// have more, too, but no code reads them.
 func open(s *jsonschema.Schema) bool {
 	if s.AdditionalProperties == nil {
 		return s.Properties == nil
@@ -98,12 +98,13 @@ func open(s *jsonschema.Schema) bool {
 	return s.AdditionalProperties.Not == nil
 }
 
-// comment keeps a text within one comment and one line.
+// comment returns a text that stays within one comment and one line.
 func comment(s string) string {
 	return strings.ReplaceAll(strings.Join(strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " "), "*/", "* /")
 }
 
-// typeName is the action's name as a type's: cart.addToCart is CartAddToCart. An underscore stays, so that two names stay two.
+// typeName returns the action's name as a type's: cart.addToCart is CartAddToCart. An underscore stays, so that
+// different names stay different.
 func typeName(name string) string {
 	var b strings.Builder
 	for part := range strings.SplitSeq(name, ".") {

@@ -87,7 +87,7 @@ func (w world) seed(id string, n int) {
 	w.commit(append(writes, store.Create(document.RunPath(id), map[string]any{"uid": run.UID, "createdAt": start}, encode(w.T, run)))...)
 }
 
-// delete deletes a run as its user may, and keeps the end of its chain.
+// delete deletes a run as its user may, and keeps the head of its chain.
 func (w world) delete(id string) {
 	w.Helper()
 	var run agent.Run
@@ -97,7 +97,7 @@ func (w world) delete(id string) {
 	w.commit(store.Delete(document.RunPath(id), time.Time{}), store.Create(document.AuditHeadPath(id), map[string]any{"at": start}, encode(w.T, run.Audit)))
 }
 
-// own puts n entries into the user's own chain.
+// own adds n entries to the user's own chain.
 func (w world) own(n int) {
 	w.Helper()
 	for range n {
@@ -131,7 +131,7 @@ func (w world) get(path string) store.Doc {
 	return docs[0]
 }
 
-// entry changes an entry's document behind the program's back.
+// entry changes an entry's stored document directly.
 func (w world) entry(run string, seq int64, change func(*store.Doc)) {
 	w.Helper()
 	d := w.get(document.AuditPath(run, seq))
@@ -139,7 +139,7 @@ func (w world) entry(run string, seq int64, change func(*store.Doc)) {
 	w.commit(store.Update(d.Path, d.Version, d.Fields, d.Data))
 }
 
-// audit runs the command, and gives its exit status and its lines.
+// audit runs the command, and returns its exit status and its lines.
 func (w world) audit(args ...string) (int, []string) {
 	w.Helper()
 	var out, errs bytes.Buffer
@@ -267,7 +267,7 @@ func TestOneRun(t *testing.T) {
 	})
 }
 
-// Longer than a page, in runs and in entries.
+// TestPages has more than a page of runs and of entries.
 func TestPages(t *testing.T) {
 	w := world{T: t, env: map[string]string{"DATA_DIR": t.TempDir()}}
 	st, err := app.OpenStore(t.Context(), config.Config{Store: "embedded", DataDir: w.env["DATA_DIR"]}, func() time.Time { return start })

@@ -12,10 +12,10 @@ import (
 
 const (
 	pageSize = 300
-	attempts = 5 // to find a run at rest
+	attempts = 5 // to read a run that does not change
 )
 
-// checker goes through the audit and writes a line for each problem.
+// checker checks the audit and writes a line for each problem.
 type checker struct {
 	store    store.Store
 	out      io.Writer
@@ -41,7 +41,7 @@ func (c *checker) summary() error {
 	return c.failed
 }
 
-// all checks every run, and then the entries whose run is gone, and those of which nothing is left but the end.
+// all checks every run, then the entries of deleted runs, and the deleted runs of which only the chain's head is left.
 func (c *checker) all(ctx context.Context) error {
 	seen := map[string]bool{}
 	runs := document.AllRuns(pageSize)
@@ -74,7 +74,7 @@ func (c *checker) all(ctx context.Context) error {
 	})
 }
 
-// one checks a run that must be there, or have left entries.
+// one checks a run that must exist, or have entries.
 func (c *checker) one(ctx context.Context, runID string) error {
 	if err := c.run(ctx, runID); err != nil {
 		return err
@@ -85,17 +85,17 @@ func (c *checker) one(ctx context.Context, runID string) error {
 	return nil
 }
 
-// chain is what the store has of one run.
+// chain is the stored data of one run.
 type chain struct {
 	head    audit.Head
-	exists  bool // the run itself
-	kept    bool // the run is gone, and the end of its chain was kept
+	exists  bool // the run's document exists
+	kept    bool // the run was deleted, and the head of its chain was kept
 	broken  bool // its document cannot be read
 	entries []audit.Entry
-	filed   []string // what is wrong with the documents around the entries
+	filed   []string // what is wrong with the documents of the entries
 }
 
-// run checks one chain. The head is read before the entries and after them, because a run may move in between.
+// run checks one chain. The head is read before the entries and after them, because a run may advance in between.
 func (c *checker) run(ctx context.Context, runID string) error {
 	ch, err := c.atRest(ctx, runID)
 	if err != nil || !ch.exists && !ch.kept && len(ch.entries) == 0 {
@@ -143,7 +143,7 @@ func (c *checker) atRest(ctx context.Context, runID string) (chain, error) {
 
 func (c *checker) head(ctx context.Context, runID string) (ch chain, err error) {
 	if store.ValidPath(document.RunPath(runID)) != nil {
-		return ch, nil // an entry's field was changed to what is no run's id
+		return ch, nil // an entry's field was changed to an invalid run id
 	}
 	docs, err := c.store.Get(ctx, document.RunPath(runID), document.AuditHeadPath(runID))
 	if err != nil {
@@ -174,7 +174,7 @@ func (c *checker) read(ctx context.Context, runID string, ch *chain) error {
 		e, err := audit.Decode(d.Data)
 		if err != nil {
 			seq := document.AuditFieldsOf(d).Seq
-			e = audit.Entry{Seq: seq} // it matches no hash, and so is named as changed
+			e = audit.Entry{Seq: seq} // it matches no hash, and so is reported as changed
 		} else if !filed(d, e) {
 			ch.filed = append(ch.filed, fmt.Sprintf("entry %d does not agree with the document that holds it, %s", e.Seq, d.Path))
 		}
@@ -183,7 +183,7 @@ func (c *checker) read(ctx context.Context, runID string, ch *chain) error {
 	})
 }
 
-// filed reports whether a document's path and fields, by which entries are found, say what the entry says.
+// filed reports whether a document's path and indexed fields match the entry.
 func filed(d store.Doc, e audit.Entry) bool {
 	f := document.AuditFieldsOf(d)
 	return f.At.Equal(e.At) && d.Path == document.AuditPath(e.RunID, e.Seq) &&

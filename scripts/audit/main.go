@@ -7,7 +7,7 @@
 // FIRESTORE_DATABASE, FIRESTORE_EMULATOR_HOST), and writes nothing to it. It may be used while the functions run.
 //
 // Each problem is one line that names the run and the entry. It exits with 0 when there is none, with 1 when there is
-// one, and with 2 when it could not look.
+// one, and with 2 when it could not read the store.
 package main
 
 import (
@@ -72,14 +72,14 @@ func parse(args []string, errs io.Writer) (runID string, err error) {
 	return runID, nil
 }
 
-// verify opens the store, checks, and says what it found.
+// verify opens the store, checks it, and prints the result.
 func verify(ctx context.Context, runID string, getenv func(string) string, out io.Writer) (found bool, err error) {
 	cfg, err := config.Load(getenv, config.Store)
 	if err != nil {
 		return false, err
 	}
 	if cfg.Store == "embedded" {
-		if _, err := os.Stat(cfg.DataDir); err != nil { // opening it would make an empty one, and find nothing wrong with that
+		if _, err := os.Stat(cfg.DataDir); err != nil { // opening it would create an empty one, which has no problem
 			return false, fmt.Errorf("DATA_DIR holds %q, where there is no store", cfg.DataDir)
 		}
 	}

@@ -46,7 +46,7 @@ func (w *walk) some(s string) string {
 	return ""
 }
 
-// call is one that has never been made before, or exactly one that was.
+// call returns a new call, or exactly one that was made before.
 func (w *walk) call() fakegemini.Call {
 	switch w.r.IntN(24) {
 	case 0:
@@ -74,14 +74,14 @@ func (w *walk) issue(a args) fakegemini.Call {
 	return fakegemini.Call{Name: pick(w.r, "post", "send", "send", "read"), Args: a}
 }
 
-// think is the model of one walk: it looks at what it is told before it answers.
+// think is the model of one walk: it checks its input before it answers.
 func (w *walk) think(contents []fakegemini.Content, noTools bool) fakegemini.Turn {
 	w.count["requests"]++
 	w.told(contents)
 	return w.turn(noTools)
 }
 
-// direct is a model.Model without a wire: each request is held against the rules, as it would be sent.
+// direct is a model.Model without a network: each request is checked as it would be sent.
 type direct struct{ w *walk }
 
 func (d direct) Name() string { return "direct" }
@@ -111,7 +111,7 @@ func (d direct) Generate(ctx context.Context, req model.Request, _ func(string))
 	return &model.Reply{Content: content, Text: p.Text, Calls: p.Calls, Finish: "STOP", Model: "direct"}, nil
 }
 
-// wire has the walks' requests go through Google's client and HTTP.
+// wire sends the walks' requests through Google's client and HTTP.
 type wire struct {
 	server *httptest.Server
 	fake   *fakegemini.Server

@@ -6,15 +6,15 @@ import (
 	"testing"
 )
 
-// kinds are what a series must have met to have shown anything.
+// kinds lists the cases that a series must have met to prove anything.
 var kinds = []string{
 	"requests", "responses compared", "parallel calls", "correction", "model error", "call made again", "asked while something waits", "long thread",
 	"expired", "cancelled", "process died", "tool withdrawn", "edits told", "decided approve_once", "decided approve_and_always_allow_recipient",
 	"decided approve_with_edits", "decided reject", "decided confirm_done", "decided start_new",
 }
 
-// TestContents makes well over a thousand requests, none of which is refused or tells the model what is not so. A fault names
-// the seed that repeats it: go run ./scripts/contents -seed N -stories 1.
+// TestContents makes well over a thousand requests, none of which is refused or has false content. A fault names the
+// seed that repeats it: go run ./scripts/contents -seed N -stories 1.
 func TestContents(t *testing.T) {
 	got := series(context.Background(), 2000, 0, 1500, nil, os.Stdout)
 	if got.faults > 0 {

@@ -1,4 +1,4 @@
-// Command contents shows that no request to Gemini is one that it would refuse, and that the model is told the truth.
+// Command contents checks that Gemini would refuse no request, and that what the model is told is true.
 //
 //	go run ./scripts/contents                               100,000 requests, without a wire
 //	go run ./scripts/contents -requests 1000000 -seed 7
@@ -7,9 +7,9 @@
 // It walks through random stories: a user asks, writes again while something waits, approves, edits, rejects, confirms,
 // starts anew, lets approvals expire and cancels; the model makes parallel calls, calls what does not exist, repeats
 // itself, writes what cannot be read and fails; the provider loses answers; processes die before and behind their
-// commits and others go on. Each request is held against the rules of the strict fake, and each response in it against
-// what the user decided and the provider really did. A fault is printed with the seed of its story, which repeats it
-// with -seed and -stories 1. It exits with 1 when there was one.
+// commits and others go on. Each request is checked by the strict fake, and each response in it against the user's
+// decisions and the provider's effects. A fault is printed with the seed of its story, which repeats it with -seed and
+// -stories 1. It exits with 1 when there was one.
 package main
 
 import (
@@ -51,7 +51,7 @@ func main() {
 	}
 }
 
-// tally is what a series of stories came to.
+// tally is the result of a series of stories.
 type tally struct {
 	stories, faults int
 	count           map[string]int
@@ -79,7 +79,7 @@ func series(ctx context.Context, seed uint64, stories, requests int, over *wire,
 	return t
 }
 
-// tell walks through one story. A panic in it is a fault of it.
+// tell walks through one story. A panic in it is a fault.
 func tell(ctx context.Context, seed uint64, over *wire) *walk {
 	w := newWalk(seed, over)
 	defer func() {

@@ -12,7 +12,8 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// args are those of every tool. Text begins with the tag of the call that it belongs to: "t12" or "t12-edited".
+// args holds the arguments of every tool. Text begins with the tag of the call that it belongs to: "t12" or
+// "t12-edited".
 type args struct {
 	To   []string `json:"to" jsonschema:"who gets it"`
 	Text string   `json:"text" jsonschema:"what is sent"`
@@ -23,7 +24,7 @@ type result struct {
 	Echo string `json:"echo"`
 }
 
-// provider does what tools ask for, loses some of its answers, and remembers what it really did.
+// provider carries out the tools' calls, loses some of its answers, and records its effects.
 type provider struct {
 	r   *rand.Rand
 	did map[string]args // by action
@@ -34,7 +35,8 @@ func tagOf(text string) string {
 	return tag
 }
 
-// tools are one that keeps no record (post), one that can always tell (send, as a draft can), and one that only reads.
+// tools returns one tool that keeps no record (post), one that can always reconcile (send, like a draft), and one that
+// only reads.
 func (p *provider) tools() tool.Set {
 	d := tool.Def[args, result]{
 		Name: "post", Description: "Sends a text.", SideEffect: true,
@@ -116,7 +118,7 @@ func (p *provider) reconcile(c tool.Call, in args, forgetful bool) (tool.Verdict
 func encode(v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // of values of our own
+		panic(err) // of the provider's own values
 	}
 	return string(b)
 }

@@ -13,21 +13,21 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// memory is a store in a map, which the processes of one walk share. It is quick, and it fails as it is told.
+// memory is a store in a map, which the processes of one walk share. It is quick, and fails on demand.
 type memory struct {
 	docs map[string]store.Doc
 	now  func() time.Time
 	last time.Time
 
-	fuse  int  // commits until the process that uses it dies; 0: it lives
-	after bool // it dies behind the commit, and not before it
+	fuse  int  // commits until the process that uses it dies; 0: never
+	after bool // it dies after the commit, and not before it
 	dead  bool
-	flaky func() (fails, done bool) // whether a commit is answered with ErrUnavailable, and whether it is true
+	flaky func() (fails, done bool) // whether a commit returns ErrUnavailable, and whether it is stored
 }
 
 var _ store.Store = (*memory)(nil)
 
-// errDied is what a dead process gets, whatever it asks for.
+// errDied is the error of every call of a dead process.
 var errDied = errors.New("contents: this process is dead")
 
 func (m *memory) Get(_ context.Context, paths ...string) ([]store.Doc, error) {
@@ -43,7 +43,7 @@ func (m *memory) Get(_ context.Context, paths ...string) ([]store.Doc, error) {
 	return docs, store.CheckGet(paths)
 }
 
-// Query answers the sweep's question: which runs are due.
+// Query serves the sweep's query for due runs.
 func (m *memory) Query(_ context.Context, q store.Query) ([]store.Doc, error) {
 	if m.dead {
 		return nil, errDied
@@ -104,7 +104,7 @@ func (m *memory) write(writes []store.Write) ([]time.Time, error) {
 	return versions, nil
 }
 
-// tick is the store's time, later by at least d than the latest that it gave.
+// tick returns the store's time, at least d later than the last one returned.
 func (m *memory) tick(d time.Duration) time.Time {
 	m.last = m.last.Add(d)
 	if now := m.now().UTC().Truncate(time.Microsecond); now.After(m.last) {

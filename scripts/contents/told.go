@@ -9,7 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/model/fakegemini"
 )
 
-// promptOf is the prompt that the conversation is about: the last words that begin as prompts do.
+// promptOf returns the prompt of the conversation: the last words that begin as prompts do.
 func promptOf(contents []fakegemini.Content) (prompt string) {
 	for _, c := range contents {
 		for _, p := range c.Parts {
@@ -21,13 +21,13 @@ func promptOf(contents []fakegemini.Content) (prompt string) {
 	return prompt
 }
 
-// answer is a function response as the model reads it.
+// answer is a function response as the model sees it.
 type answer struct {
 	Error  string
 	Output json.RawMessage
 }
 
-// told holds what the model is told of its calls against what the user decided and the provider did.
+// told checks the responses to the model's calls against the user's decisions and the provider's effects.
 func (w *walk) told(contents []fakegemini.Content) {
 	run := w.runs[promptOf(contents)]
 	if run == "" {
@@ -59,10 +59,10 @@ func (w *walk) told(contents []fakegemini.Content) {
 	}
 }
 
-// tried is what was tried for one call, oldest first: more than one action where it was started anew.
+// tried holds the actions of one call, oldest first: more than one if it was started anew.
 type tried []*agent.Action
 
-// actions are those of the run by call, in the model's order.
+// actions returns the run's actions by call, in the model's order.
 func (w *walk) actions(run string) []tried {
 	state := w.state(run)
 	var out []tried
@@ -79,7 +79,7 @@ func (w *walk) actions(run string) []tried {
 	return out
 }
 
-// compare is the judgement of one response. The truth is the provider's and the user's, not the record's.
+// compare checks one response. The truth is what the provider and the user did, not the recorded events.
 func (w *walk) compare(call json.RawMessage, t tried, a answer) {
 	w.count["responses compared"]++
 	last := t[len(t)-1]
@@ -107,7 +107,7 @@ func (w *walk) compare(call json.RawMessage, t tried, a answer) {
 	}
 }
 
-// edited are the arguments that the user gave last, if any.
+// edited returns the user's last edited arguments, if any.
 func (w *walk) edited(t tried) []args {
 	for _, a := range slices.Backward(t) {
 		if in, ok := w.edits[a.ID]; ok {
@@ -117,7 +117,7 @@ func (w *walk) edited(t tried) []args {
 	return nil
 }
 
-// executed holds that arguments other than the model's own are told, and only those.
+// executed checks that a response has the executed arguments exactly if they differ from the model's.
 func (w *walk) executed(call json.RawMessage, done []args, a answer) {
 	var asked args
 	if err := json.Unmarshal(call, &asked); err != nil || len(done) == 0 || strings.Contains(string(a.Output), "[cut: these are the first ") {
@@ -128,7 +128,7 @@ func (w *walk) executed(call json.RawMessage, done []args, a answer) {
 		ExecutedArgs *args
 		EditedBy     string
 	}
-	_ = json.Unmarshal(a.Output, &out) // a result that is no object holds no edit
+	_ = json.Unmarshal(a.Output, &out) // a result that is not an object has no edit
 	if encode(really) == encode(asked) {
 		return
 	}

@@ -21,7 +21,7 @@ import (
 
 const uid = "ana"
 
-// decision is what the user has decided, as far as it was taken.
+// decision is the user's accepted decision.
 type decision struct {
 	decision agent.Decision
 	comment  string
@@ -41,7 +41,7 @@ type walk struct {
 	runs    map[string]string // by prompt
 	asked   []args            // by the model
 	tags    int
-	answers int                 // of the model without a wire, whose calls' ids count them
+	answers int                 // of the direct model, whose calls' ids count them
 	decided map[string]decision // by approval
 	edits   map[string]args     // by action
 
@@ -49,7 +49,7 @@ type walk struct {
 	faults []string
 }
 
-// newWalk makes a story; over is the model that carries its requests, or nil for one without a wire.
+// newWalk returns a story; over sends its requests, or is nil for a model without a network.
 func newWalk(seed uint64, over *wire) *walk {
 	r := rand.New(rand.NewPCG(seed, 0))
 	w := &walk{r: r, now: time.Date(2027, 3, 1, 9, 0, 0, 0, time.UTC), runs: map[string]string{}, decided: map[string]decision{}, edits: map[string]args{}, count: map[string]int{}}
@@ -80,7 +80,7 @@ func (w *walk) Resume(_ context.Context, runID string) error {
 // Close does nothing.
 func (w *walk) Close() error { return nil }
 
-// Read makes the walk the processes' source of chance.
+// Read makes the walk the processes' source of randomness.
 func (w *walk) Read(b []byte) (int, error) {
 	for i := range b {
 		b[i] = byte(w.r.Uint32())
@@ -139,7 +139,7 @@ func (w *walk) step(ctx context.Context) {
 	}
 }
 
-// check takes an error that may be: the process died, or the answer is no.
+// check accepts an expected error: the process died, or the request was refused.
 func (w *walk) check(what string, err error) {
 	var f *fault.Error
 	switch {
@@ -174,7 +174,7 @@ func (w *walk) chat(ctx context.Context) {
 	w.count["long thread"]++
 }
 
-// open are the approvals that wait, of one thread or of all.
+// open returns the waiting approvals of one thread or of all.
 func (w *walk) open(thread string) []agent.Approval {
 	var out []agent.Approval
 	for _, p := range slices.Sorted(maps.Keys(w.store.docs)) {
@@ -194,7 +194,7 @@ func (w *walk) approval(path string) (a agent.Approval) {
 	return a
 }
 
-// resolve decides about something that waits, mostly in a way that fits.
+// resolve decides about a waiting call, mostly validly.
 func (w *walk) resolve(ctx context.Context) {
 	open := w.open("")
 	if len(open) == 0 {
@@ -234,12 +234,12 @@ func (w *walk) edit(ap agent.Approval) args {
 		w.fault("the arguments of %s cannot be read: %v", ap.ID, err)
 	}
 	if w.r.IntN(6) == 0 {
-		return args{Text: a.Text} // which does not fit
+		return args{Text: a.Text} // invalid
 	}
 	return args{To: []string{"carol@example.com"}, Text: tagOf(a.Text) + "-edited " + strings.Repeat("long ", w.r.IntN(2)*w.r.IntN(100)*w.r.IntN(200))}
 }
 
-// deliver moves one run that the queue names; some messages come twice.
+// deliver advances one run of the queue; some messages are delivered twice.
 func (w *walk) deliver(ctx context.Context) {
 	if len(w.queue) == 0 {
 		return
@@ -280,7 +280,7 @@ func (w *walk) cancel(ctx context.Context) {
 	w.count["cancelled"]++
 }
 
-// state is the run as its events tell it.
+// state returns the run's folded events.
 func (w *walk) state(run string) *agent.State {
 	_, events, err := w.loop.Get(context.Background(), uid, run)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-run/countersign/shared/leaktest"
 )
 
-// TestMain makes the test's own program the workers.
+// TestMain runs a worker if this test binary was started as one.
 func TestMain(m *testing.M) {
 	if os.Getenv(asWorker) != "" {
 		if err := work(context.Background(), os.Stdin, os.Stdout); err != nil {
@@ -65,7 +65,7 @@ func TestMatrixOnFirestore(t *testing.T) {
 	matrix(t, "firestore", 60)
 }
 
-// TestRandomMoments kills at moments that nobody chose.
+// TestRandomMoments kills at random moments.
 func TestRandomMoments(t *testing.T) {
 	r, err := try(t.Context(), options{kills: 40, store: "embedded", lanes: 8, seed: 20261122, anywhen: true}, t.TempDir())
 	if err != nil {
@@ -76,7 +76,7 @@ func TestRandomMoments(t *testing.T) {
 	}
 }
 
-// TestNothingOfThisIsDeployed looks at what the functions are made of.
+// TestNothingOfThisIsDeployed checks that no function links this package.
 func TestNothingOfThisIsDeployed(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", "../../functions/...").Output()
 	if err != nil {

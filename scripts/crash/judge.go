@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-run/countersign/scripts/world"
 )
 
-// judge holds everything to the invariants, answers the reviews, and judges again.
+// judge checks all invariants, answers the reviews, and checks again.
 func (t *trial) judge(ctx context.Context) error {
 	t.lane.tearNext(localgoogle.None, 0)
 	if err := t.quiet(ctx); err != nil {
@@ -39,7 +39,7 @@ func (t *trial) judge(ctx context.Context) error {
 	return t.answerReviews(ctx)
 }
 
-// answerReviews has the user settle what nobody could know: every second time by trying it again.
+// answerReviews settles unknown outcomes as the user: every second time by trying again.
 func (t *trial) answerReviews(ctx context.Context) error {
 	for n := range t.started() {
 		for round := 0; round < 3; round++ {
@@ -73,7 +73,7 @@ func (t *trial) answer(ctx context.Context, a world.Approval, decision string) e
 	return t.settle(ctx, "after "+decision, t.rested)
 }
 
-// quiet delivers old messages once more, of which nothing may change.
+// quiet delivers old messages again, which must change nothing.
 func (t *trial) quiet(ctx context.Context) error {
 	for _, id := range t.runs[:t.started()] {
 		if err := t.lane.deliver(ctx); err != nil {
@@ -97,7 +97,7 @@ func (t *trial) quiet(ctx context.Context) error {
 	return nil
 }
 
-// hold holds the stored documents to what the providers did.
+// hold compares the stored documents with the providers' effects.
 func (t *trial) hold(ctx context.Context) error {
 	rules := invariants.Rules{MaxTurns: 3, MaxOpen: 20, Resting: true}
 	for _, id := range t.runs[:t.started()] {

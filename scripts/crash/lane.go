@@ -26,7 +26,8 @@ import (
 	"github.com/countersign-run/countersign/shared/store/firestore"
 )
 
-// lane is one world in which cases are tried one after the other: a cloud and a store that live on, and workers that die.
+// lane is one environment in which trials run one after the other: a cloud and a store that persist, and workers that
+// die.
 type lane struct {
 	cloud    *world.Cloud
 	store    store.Store
@@ -36,9 +37,9 @@ type lane struct {
 	log      io.Writer
 	random   *rand.Rand
 	worker   *process
-	workerIs string // what the worker was started for
+	workerIs string // the settings that the worker was started with
 
-	ahead atomic.Int64 // how far the queue's clock is ahead: what was put off is due again at each delivery
+	ahead atomic.Int64 // how far the queue's clock is ahead: postponed messages are due again at each delivery
 
 	mu    sync.Mutex
 	notes []invariants.Effect
@@ -50,8 +51,8 @@ type lane struct {
 	copies int               // how often each message is delivered
 }
 
-// newLane opens one. The Firestore emulator, where one is used, is named by FIRESTORE_EMULATOR_HOST; a project of its
-// own keeps lanes apart.
+// newLane opens a lane. The Firestore emulator, where one is used, is named by FIRESTORE_EMULATOR_HOST; each lane has
+// its own project.
 func newLane(ctx context.Context, name, kind, dir string, seed uint64, log io.Writer) (*lane, error) {
 	l := &lane{random: rand.New(rand.NewPCG(seed, 1)), log: log, pushed: map[string][]byte{}, copies: 1}
 	var err error
@@ -73,7 +74,7 @@ func newLane(ctx context.Context, name, kind, dir string, seed uint64, log io.Wr
 	l.sweeper = (&loop.Loop{Store: l.store, Queue: l.queue, Now: func() time.Time { return time.Now().Add(time.Hour) }}).Init()
 	l.settings = l.cloud.Settings()
 	maps.Copy(l.settings, map[string]string{"STORE": kind, "QUEUE": "embedded", "DATA_DIR": filepath.Join(dir, name), "GOOGLE_CLOUD_PROJECT": name,
-		"REJECT_OUTCOME": "completed", "MAX_APPROVALS_PER_DAY": "0", "MAX_RUNS_PER_MINUTE": "0", // the other limits are counted as ever, and not reached
+		"REJECT_OUTCOME": "completed", "MAX_APPROVALS_PER_DAY": "0", "MAX_RUNS_PER_MINUTE": "0", // the other limits are not reached
 		"MAX_MODEL_CALLS_PER_DAY": "1000000", "MAX_TOKENS_PER_DAY": "10000000000",
 		"LOG_LEVEL": "silent", notesURL: l.cloud.URL + "/notes"})
 	return l, nil
@@ -94,10 +95,10 @@ func (l *lane) start(ttl time.Duration, gmailMode string) (*process, error) {
 	return spawn(s, l.log)
 }
 
-// fault is what goes wrong with an effect at its provider.
+// fault is a fault of a provider.
 type fault = localgoogle.Kind
 
-// tear is the cloud's fault hook: it strikes calls that have an effect.
+// tear is the cloud's fault hook: it makes calls with an effect fail.
 func (l *lane) tear(op string) localgoogle.Fault {
 	switch op {
 	case "gmail.drafts.send", "gmail.messages.send", "calendar.events.insert", "gmail.drafts.create":
@@ -122,7 +123,7 @@ func (l *lane) tearNext(f fault, n int) {
 	l.torn, l.tears = f, n
 }
 
-// takeNote is the provider without a handle.
+// takeNote serves the provider without a handle.
 func (l *lane) takeNote(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, 1<<16))
 	if err != nil {
@@ -162,7 +163,7 @@ func equal(body []byte) func(json.RawMessage) error {
 	}
 }
 
-// effectsOf are those that the providers have carried out for the user.
+// effectsOf returns the effects that the providers have carried out for the user.
 func (l *lane) effectsOf(uid string) []invariants.Effect {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -175,8 +176,8 @@ func (l *lane) effectsOf(uid string) []invariants.Effect {
 	return mine
 }
 
-// deliver pushes what waits in the queue to the worker, as often as this lane delivers a message; it does not matter
-// how a push ends: what was not taken stays.
+// deliver pushes the queue's messages to the worker, each as often as this lane delivers one. A push may fail: its
+// message stays in the queue.
 func (l *lane) deliver(ctx context.Context) error {
 	l.ahead.Add(int64(time.Hour))
 	_, err := l.queue.Deliver(ctx, func(ctx context.Context, envelope []byte) error { return l.push(ctx, l.worker, envelope) })
@@ -209,7 +210,8 @@ func (l *lane) again(ctx context.Context, runID string, to *process) bool {
 	if envelope == nil {
 		return false
 	}
-	_ = queueembedded.HTTPPush(to.url+"/api/agent/resume", l.cloud.PushToken, to.client)(ctx, envelope) // whatever it says, nothing may change
+	// Whatever the answer is, nothing may change.
+	_ = queueembedded.HTTPPush(to.url+"/api/agent/resume", l.cloud.PushToken, to.client)(ctx, envelope)
 	return true
 }
 
@@ -226,7 +228,7 @@ func (l *lane) call(ctx context.Context, to *process, uid, method, path, body st
 	return a, nil
 }
 
-// sweep has the worker's own sweep function called, as the scheduler does.
+// sweep calls the worker's sweep function, as the scheduler does.
 func (l *lane) sweep(ctx context.Context, to *process) error {
 	token, err := l.cloud.PushToken(ctx)
 	if err != nil {

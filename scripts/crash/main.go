@@ -1,15 +1,15 @@
-// Command crash kills Countersign wherever it can die, and looks at what is left.
+// Command crash kills Countersign at every point at which it can die, and checks what is left.
 //
 //	go run ./scripts/crash -kills 7200                    the whole matrix on the embedded store
 //	go run ./scripts/crash -kills 2000 -store firestore   on the Firestore emulator
 //	go run ./scripts/crash -kills 2000 -anywhen           at random moments instead of at the known points
 //
-// Workers are processes of their own, with all functions on one address; Gmail, Calendar, the model and the store's file
-// or emulator outlive them. A first walk of each kind counts the points at which a worker calls something outside
+// Workers are processes of their own, with all functions on one address; Gmail, Calendar, the model and the store's
+// file or emulator outlive them. A first walk of each kind counts the points at which a worker calls something outside
 // itself: before and after each read, commit, publish, model call and provider call, and before each answer. Then each
 // trial takes a fresh user through a walk (approve, edit, always allow, reject, cancel, expire), strikes one worker at
-// one point, with or without a fault of the provider at the same time, has everybody do again what they would do again
-// (the client, the queue, the sweep), and holds the documents to what the providers received.
+// one point, with or without a fault of the provider at the same time, lets the client, the queue and the sweep retry
+// as they would, and compares the documents with what the providers received.
 package main
 
 import (
@@ -73,7 +73,7 @@ func run(ctx context.Context, o options, out io.Writer) (err error) {
 		if err != nil {
 			return err
 		}
-		defer func() { _ = e.Stop() }() // it dies with this process in any case
+		defer func() { _ = e.Stop() }() // it ends with this process in any case
 		if err := os.Setenv("FIRESTORE_EMULATOR_HOST", e.Addr); err != nil {
 			return err
 		}

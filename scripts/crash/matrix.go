@@ -16,7 +16,7 @@ import (
 	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
 )
 
-// torns are the ways in which a provider fails beside the blow; most trials have none, so that what is lost is known.
+// torns lists the provider's faults in addition to the strike; most trials have none, so that the loss has one cause.
 var torns = []fault{localgoogle.None, localgoogle.None, localgoogle.None, localgoogle.StatusBefore, localgoogle.StatusAfter, localgoogle.ResetBefore,
 	localgoogle.ResetAfter, localgoogle.HangBefore, localgoogle.HangAfter, localgoogle.EmptyAfter, localgoogle.OddAfter, localgoogle.CutAfter}
 
@@ -27,7 +27,7 @@ func try(ctx context.Context, o options, dir string) (*report, error) {
 	var lanes []*lane
 	defer func() {
 		for _, l := range lanes {
-			_ = l.close() // its worker is dead or dies here; the store lies in a directory that goes
+			_ = l.close() // its worker is dead or ends here; the store's directory is temporary
 		}
 	}()
 	for i := range o.lanes {
@@ -48,7 +48,7 @@ func try(ctx context.Context, o options, dir string) (*report, error) {
 	return r, nil
 }
 
-// choose takes as many plans as are asked for: each once, in a random order, and then again with other faults.
+// choose returns the requested number of plans: each once, in a random order, and then again with other faults.
 func choose(plans []plan, o options) []plan {
 	random := rand.New(rand.NewPCG(o.seed, 0))
 	var out []plan
@@ -65,7 +65,7 @@ func choose(plans []plan, o options) []plan {
 	return out[:o.kills]
 }
 
-// count walks each walk once for each kind without a blow, and makes a plan of each point that was passed.
+// count runs each walk once for each kind without a strike, and returns a plan for each point that was passed.
 func (r *report) count(ctx context.Context, lanes []*lane) ([]plan, error) {
 	var plans []plan
 	var mu sync.Mutex
@@ -92,7 +92,7 @@ func (r *report) count(ctx context.Context, lanes []*lane) ([]plan, error) {
 	return plans, err
 }
 
-// trace takes the walk unharmed and gives a plan for each variant of each point of each step.
+// trace runs the walk without a strike and returns a plan for each variant of each point of each step.
 func (t *trial) trace(ctx context.Context) (plans []plan, err error) {
 	t.lane.copies = 1
 	if err := t.ensureWorker(); err != nil {
@@ -126,8 +126,8 @@ func (t *trial) trace(ctx context.Context) (plans []plan, err error) {
 	return plans, t.judge(ctx)
 }
 
-// all carries the plans out, each on whatever lane is free. A trial in which something came too late, and nothing else is
-// wrong, is repeated twice with the machine to itself: what is wrong with the mechanism is wrong there too.
+// all runs the plans, each on the next free lane. A trial in which only a time limit was missed is repeated twice alone
+// on the machine: a real fault occurs there too.
 func (r *report) all(ctx context.Context, lanes []*lane, plans []plan) error {
 	var mu sync.Mutex
 	var again []plan
@@ -160,7 +160,7 @@ func (r *report) all(ctx context.Context, lanes []*lane, plans []plan) error {
 	})
 }
 
-// each hands the plans to the lanes; the first error ends it.
+// each distributes the plans to the lanes; the first error ends it.
 func (r *report) each(lanes []*lane, plans []plan, do func(l *lane, p plan, n int) error) error {
 	var next atomic.Int64
 	var group sync.WaitGroup
@@ -184,14 +184,14 @@ func (r *report) each(lanes []*lane, plans []plan, do func(l *lane, p plan, n in
 	return errors.Join(errs...)
 }
 
-// report is what came of the trials.
+// report is the result of the trials.
 type report struct {
 	options options
 	points  int
 	took    time.Duration
 	users   atomic.Int64
 
-	repeated int // trials in which something came too late
+	repeated int // trials in which a time limit was missed
 
 	mu         sync.Mutex
 	struck     int
@@ -256,7 +256,7 @@ func (r *report) print(out io.Writer) {
 			}
 		}
 	}
-	_ = t.Flush() // a terminal that is gone is no failure
+	_ = t.Flush() // a closed terminal is not an error
 	for i, d := range r.details {
 		if i == 40 {
 			fmt.Fprintf(out, "and %d more\n", len(r.details)-i)

@@ -18,9 +18,9 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// points are the places at which a worker can die: before and after each call that leaves the process. They lie between
-// the loop and its store, queue, model and accounts, and before the answer to each request, so that no deployed program
-// has anything of them.
+// points are the places at which a worker can die: before and after each call that leaves the process. They wrap the
+// loop's store, queue, model and accounts, and the answer to each request, from outside, so that no deployed program
+// contains them.
 type points struct {
 	mu     sync.Mutex
 	seen   []string
@@ -28,14 +28,14 @@ type points struct {
 	how    func(name string)
 }
 
-// arm counts from anew, and strikes at the n-th point; with 0 it only counts.
+// arm restarts the count, and strikes at the n-th point; with 0 it only counts.
 func (p *points) arm(n int, how func(name string)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.seen, p.strike, p.how = nil, n, how
 }
 
-// names are the points that were passed since arm.
+// names returns the points that were passed since arm.
 func (p *points) names() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -123,7 +123,7 @@ func (m struckModel) Generate(ctx context.Context, req model.Request, delta func
 	return m.Model.Generate(ctx, req, delta)
 }
 
-// struckAccounts are the users' accounts, whose every call to a provider is between two points.
+// struckAccounts provides the users' accounts, with a point before and after each call to a provider.
 type struckAccounts struct{ *points }
 
 func (a struckAccounts) Client(_ context.Context, uid string, _ tool.Place) (*http.Client, error) {
@@ -144,7 +144,7 @@ func (c struckCalls) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.next.RoundTrip(r)
 }
 
-// shape is a path without what differs from call to call.
+// shape returns a path without the parts that differ from call to call.
 func shape(path string) string {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	for i, p := range parts {
@@ -155,7 +155,7 @@ func shape(path string) string {
 	return strings.Join(parts[max(0, len(parts)-2):], "/")
 }
 
-// answers passes a point when a request has been dealt with and its answer has not been sent.
+// answers passes a point after a request has been handled and before its answer is sent.
 func (p *points) answers(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.ServeHTTP(w, r)

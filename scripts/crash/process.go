@@ -13,17 +13,17 @@ import (
 	"time"
 )
 
-// process is a worker seen from its parent.
+// process is a worker, for its parent.
 type process struct {
 	cmd    *exec.Cmd
 	orders io.WriteCloser
 	said   chan string // the answers to orders
-	hits   chan string // the points at which it was struck; closed when it is gone
+	hits   chan string // the points at which it was struck; closed when it has ended
 	url    string
 	client *http.Client
 }
 
-// patience is how long a worker may take for anything.
+// patience is the time limit of a worker for any order.
 const patience = 20 * time.Second
 
 // spawn starts this program again as a worker, with settings as its environment.
@@ -93,13 +93,13 @@ func (p *process) order(format string, args ...any) (string, error) {
 	return strings.TrimSpace(strings.TrimPrefix(answer, "ok")), err
 }
 
-// arm has it struck at the n-th point from now.
+// arm makes the worker strike itself at the n-th point from now.
 func (p *process) arm(n int, how string) error {
 	_, err := p.order("arm %d %s", n, how)
 	return err
 }
 
-// struck waits until it was struck, or until what it does is done without that.
+// struck waits until the worker was struck, or until done is closed.
 func (p *process) struck(done <-chan struct{}) (name string, ok bool) {
 	select {
 	case name, ok = <-p.hits:
@@ -113,7 +113,7 @@ func (p *process) struck(done <-chan struct{}) (name string, ok bool) {
 	return name, ok
 }
 
-// wake lets a stopped worker go on.
+// wake continues a stopped worker.
 func (p *process) wake() error {
 	if err := p.cmd.Process.Signal(syscall.SIGCONT); err != nil {
 		return err
@@ -122,7 +122,7 @@ func (p *process) wake() error {
 	return err
 }
 
-// kill ends it with no warning, and waits until it is gone.
+// kill ends the worker with SIGKILL, and waits until it has ended.
 func (p *process) kill() error {
 	p.client.CloseIdleConnections()
 	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {

@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/document"
 )
 
-// variant is what happens beside the blow.
+// variant is how a worker is struck.
 type variant string
 
 const (
@@ -25,14 +25,14 @@ const (
 
 var variants = []variant{plain, storm, zombie, twin}
 
-// plan is one trial to be: a walk that is struck at a point of a step.
+// plan is a planned trial: a walk that is struck at a point of a step.
 type plan struct {
 	walk    walk
 	kind    kind
 	variant variant
 	step    int           // which is struck
 	point   int           // from 1
-	after   time.Duration // instead of a point: the worker is killed so long after the step began
+	after   time.Duration // instead of a point: the worker is killed this long after the step began
 	torn    fault
 }
 
@@ -48,26 +48,26 @@ func (p plan) String() string {
 	return s
 }
 
-// outcome is what came of a trial.
+// outcome is the result of a trial.
 type outcome struct {
 	plan     plan
-	point    string // the name of the point at which it was struck; empty: it was not
+	point    string // the point at which the worker was struck; empty: not struck
 	effects  int
 	reviews  int
 	problems []string
-	late     []string // what may be the fault of a machine that was too slow for the short times of a step
+	late     []string // problems that a slow machine may cause, given the short times of a step
 }
 
-// trial is a plan being carried out.
+// trial is a running plan.
 type trial struct {
 	plan
 	lane     *lane
 	uid      string
 	runs     []string
 	approval world.Approval
-	slow     bool            // the run ended before it asked: this machine was too slow for the short time of a step
+	slow     bool            // the run ended before it requested approval: the machine was too slow
 	sleeper  *process        // a stopped worker
-	dreams   <-chan struct{} // closed when what it was doing has ended
+	dreams   <-chan struct{} // closed when its request has ended
 	outcome  outcome
 }
 
@@ -93,7 +93,7 @@ func (t *trial) overdue(format string, args ...any) {
 	t.outcome.late = append(t.outcome.late, fmt.Sprintf(format, args...))
 }
 
-// run carries the plan out and judges what is left. Its error is one of this program, not of what it tries.
+// run runs the plan and checks the final state. An error is a failure of this program, not of the tested one.
 func (t *trial) run(ctx context.Context) (outcome, error) {
 	t.lane.copies = 1
 	if t.variant == storm {
@@ -116,7 +116,7 @@ func (t *trial) run(ctx context.Context) (outcome, error) {
 	return t.outcome, t.judge(ctx)
 }
 
-// take takes a step, struck or not. A step that failed because its worker died is taken again by the next.
+// take runs a step, struck or not. A step that failed because its worker died is repeated by the next.
 func (t *trial) take(ctx context.Context, i int, s step) error {
 	if s.ready != nil {
 		if err := t.settle(ctx, "before "+s.name, func(ctx context.Context) bool { return s.ready(t) }); err != nil {
@@ -129,7 +129,7 @@ func (t *trial) take(ctx context.Context, i int, s step) error {
 		}
 	}
 	again := t.begin(ctx, s, t.lane.worker)
-	if i == t.step { // whoever asks again waits until somebody moves the run, which the sweep sees to
+	if i == t.step { // a repeated request waits until the sweep has the run advanced
 		if err := t.settle(ctx, "again "+s.name, func(context.Context) bool { return again.over(20 * time.Millisecond) }); err != nil {
 			return err
 		}
@@ -142,7 +142,7 @@ func (t *trial) take(ctx context.Context, i int, s step) error {
 	return nil
 }
 
-// doing is a step under way; its error comes once.
+// doing is a step in progress; its error is received once.
 type doing chan error
 
 func (t *trial) begin(ctx context.Context, s step, to *process) doing {
@@ -162,7 +162,7 @@ func (d doing) over(moment time.Duration) bool {
 	}
 }
 
-// strike takes the step with the worker that is struck in its course.
+// strike runs the step with a worker that is struck during it.
 func (t *trial) strike(ctx context.Context, s step) error {
 	w := t.lane.worker
 	how := "kill"
@@ -178,7 +178,7 @@ func (t *trial) strike(ctx context.Context, s step) error {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = s.do(ctx, t, w) // it dies of it, or is cut off
+		_ = s.do(ctx, t, w) // it dies, or is cut off
 	}()
 	if t.point == 0 {
 		time.Sleep(t.after)
@@ -197,7 +197,7 @@ func (t *trial) strike(ctx context.Context, s step) error {
 	return t.replace(w, done)
 }
 
-// replace starts the next worker in a dead one's place.
+// replace starts a worker in place of a dead one.
 func (t *trial) replace(w *process, done <-chan struct{}) error {
 	if err := w.kill(); err != nil {
 		return err
@@ -207,7 +207,7 @@ func (t *trial) replace(w *process, done <-chan struct{}) error {
 	return t.ensureWorker()
 }
 
-// double lets another worker go on while this one stands still: beyond its lease, or just for the same request.
+// double lets another worker continue while this one is stopped: beyond its lease, or only for the same request.
 func (t *trial) double(ctx context.Context, s step, w *process, done <-chan struct{}) error {
 	t.lane.worker = nil
 	if err := t.ensureWorker(); err != nil {
@@ -222,10 +222,11 @@ func (t *trial) double(ctx context.Context, s step, w *process, done <-chan stru
 	if err := t.wakeSleeper(ctx); err != nil {
 		return err
 	}
-	return t.settle(ctx, "both "+s.name, func(context.Context) bool { return other.over(20 * time.Millisecond) }) // it may have been told that the other has the run
+	// The request may have got the answer that the other worker has the run.
+	return t.settle(ctx, "both "+s.name, func(context.Context) bool { return other.over(20 * time.Millisecond) })
 }
 
-// wakeSleeper lets a stopped worker go on, sees that it ends what it was doing, and then ends it.
+// wakeSleeper continues a stopped worker, waits until its request ends, and then stops it.
 func (t *trial) wakeSleeper(ctx context.Context) error {
 	if t.sleeper == nil {
 		return nil
@@ -249,7 +250,7 @@ func (t *trial) wakeSleeper(ctx context.Context) error {
 	return t.settle(ctx, "after the waking", t.rested)
 }
 
-// ensureWorker has a worker of the right kind run.
+// ensureWorker starts a worker with the right settings if none runs.
 func (t *trial) ensureWorker() (err error) {
 	want := fmt.Sprint(t.walk.ttl, t.kind.mode)
 	if t.lane.worker != nil && t.lane.workerIs == want {
@@ -284,7 +285,7 @@ func (t *trial) over(n int) bool {
 	return a.Status == "completed" || a.Status == "failed" || len(a.Approvals) > 0 && a.Approvals[0].Kind == "review"
 }
 
-// asked reports whether the first run has asked, and remembers what.
+// asked reports whether the first run has requested its approval, and records it.
 func (t *trial) asked() bool {
 	a := t.look(0)
 	if len(a.Approvals) > 0 && t.approval.ApprovalID == "" {
@@ -294,7 +295,7 @@ func (t *trial) asked() bool {
 	return t.approval.ApprovalID != "" || t.slow
 }
 
-// expired reports whether the first run's approval has had its time.
+// expired reports whether the first run's approval has expired.
 func (t *trial) expired() bool {
 	if !t.asked() {
 		return false
@@ -316,7 +317,7 @@ func (t *trial) rested(ctx context.Context) bool {
 	return true
 }
 
-// written reports whether the store says of a run what is told of it: that its time is up is told before it is written.
+// written reports whether the stored run has the state that was answered: an expiry is answered before it is stored.
 func (t *trial) written(ctx context.Context, a world.Answer) bool {
 	if a.RunID == "" {
 		return true
@@ -325,7 +326,7 @@ func (t *trial) written(ctx context.Context, a world.Answer) bool {
 	return err == nil && (!docs[0].Exists() || document.ApprovalFieldsOf(docs[0]).Status == a.Status)
 }
 
-// ends says how each run ended.
+// ends describes how each run ended.
 func (t *trial) ends() string {
 	var out []string
 	for n := range t.started() {
@@ -339,7 +340,7 @@ func (t *trial) ends() string {
 	return strings.Join(out, "; ")
 }
 
-// started is how many runs the walk starts.
+// started returns how many runs the walk starts.
 func (t *trial) started() int {
 	n := 0
 	for _, s := range t.walk.steps {
@@ -350,7 +351,7 @@ func (t *trial) started() int {
 	return n
 }
 
-// settle lets the scheduler and the queue do their work until so, as long as a lease or two may last.
+// settle runs the scheduler and the queue until so reports true, for at most about two leases.
 func (t *trial) settle(ctx context.Context, what string, so func(context.Context) bool) error {
 	for end := time.Now().Add(patience); !so(ctx); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {

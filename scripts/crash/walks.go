@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-run/countersign/shared/model/fakegemini"
 )
 
-// kind is a way in which something is done: a tool, and how much its provider tells afterwards.
+// kind is a tool, with how much its provider reveals afterwards.
 type kind struct {
 	name, tool, mode string
 	readable         bool // the mailbox may be read, so that a sent mail is found
@@ -28,7 +28,8 @@ var kinds = []kind{
 	{"no handle", "note", "draft", false},
 }
 
-// proves reports whether the kind can always tell afterwards what happened, so that a crash leaves nothing to a person.
+// proves reports whether the kind can always tell afterwards what happened, so that a crash leaves no review to the
+// user.
 func (k kind) proves() bool { return k.readable || k.tool == "calendar_event_create" }
 
 // eventStart is far enough ahead for every run.
@@ -46,7 +47,7 @@ func (k kind) args(name string) map[string]any {
 	return e
 }
 
-// edited are the arguments that the user makes of it.
+// edited returns the arguments as the user edits them.
 func (k kind) edited(name string) map[string]any {
 	a := k.args(name)
 	switch k.tool {
@@ -74,22 +75,22 @@ func brain(r fakegemini.Request) fakegemini.Turn {
 	return fakegemini.Turn{Text: "I do not know that."}
 }
 
-// step is one thing that a client, the queue or the scheduler does. It is done by one worker, which may die of it, and
-// then again as its caller would do it again.
+// step is one thing that a client, the queue or the scheduler does. It is handled by one worker, which may die, and is
+// then repeated as its caller would repeat it.
 type step struct {
 	name  string
-	ready func(*trial) bool // what must have come about before; nil: nothing
+	ready func(*trial) bool // what must be true before; nil: nothing
 	do    func(ctx context.Context, t *trial, to *process) error
 }
 
-// walk is what becomes of a run.
+// walk is a sequence of steps.
 type walk struct {
 	name    string
 	ttl     time.Duration // how long an approval may wait
 	steps   []step
 	fits    func(kind) bool
-	effects func(n int) bool // how many effects there may be in the end, reviews aside
-	ends    bool             // the run may end while an effect is under way, and what was begun is then left to its user
+	effects func(n int) bool // whether n effects are allowed in the end, reviews aside
+	ends    bool             // the run may end during an effect, which then becomes a review
 }
 
 const (
@@ -103,7 +104,7 @@ var (
 	never  = func(n int) bool { return n == 0 }
 	either = func(n int) bool { return n <= 1 }
 	anyOf  = func(kind) bool { return true }
-	people = func(k kind) bool { return k.tool != "note" } // there is nobody whom a note could always be sent to
+	people = func(k kind) bool { return k.tool != "note" } // a note has no recipient to always allow
 )
 
 var walks = []walk{
@@ -116,7 +117,7 @@ var walks = []walk{
 	{"expire", shortTTL, []step{start(0), expire, deliver, tooLate}, anyOf, never, false},
 }
 
-// start asks for the n-th run of the trial, under its key.
+// start requests the n-th run of the trial, with its key.
 func start(n int) step {
 	return step{fmt.Sprintf("start %d", n+1), func(t *trial) bool { return n == 0 || t.over(n-1) }, func(ctx context.Context, t *trial, to *process) error {
 		body := fmt.Sprintf(`{"prompt":%q}`, t.kind.tool+" "+t.name(n))
@@ -155,14 +156,15 @@ func decide(decision string) step {
 	}}
 }
 
-// tooLate says yes to what has expired.
+// tooLate approves an expired approval.
 var tooLate = step{"a late yes", func(t *trial) bool { return t.over(0) }, func(ctx context.Context, t *trial, to *process) error {
 	body := fmt.Sprintf(`{"approvalId":%q,"decision":"approve_once"}`, agent.ApprovalID(t.runs[0], 1))
 	a, err := t.send(ctx, to, "POST", "/api/agent/approvals/resolve", body)
 	if err != nil {
 		return err
 	}
-	if a.HTTP != http.StatusGone && a.HTTP != http.StatusNotFound { // a run that was cut off at its start may never have asked
+	// A run that was cut off at its start may have no approval.
+	if a.HTTP != http.StatusGone && a.HTTP != http.StatusNotFound {
 		return fmt.Errorf("a late yes: %d %s", a.HTTP, a.Body)
 	}
 	return nil
@@ -179,16 +181,16 @@ var cancel = step{"cancel", func(t *trial) bool { return t.asked() }, func(ctx c
 	return nil
 }}
 
-// deliver hands the worker what lies in the queue.
+// deliver pushes the queue's messages to the worker.
 var deliver = step{"deliver", nil, func(ctx context.Context, t *trial, to *process) error {
 	t.lane.worker = to
 	return t.lane.deliver(ctx)
 }}
 
-// expire sweeps when the approval's time is over.
+// expire sweeps when the approval has expired.
 var expire = step{"sweep", (*trial).expired, func(ctx context.Context, t *trial, to *process) error {
 	return t.lane.sweep(ctx, to)
 }}
 
-// errDown says that the worker could not be asked, which is what happens when it dies.
+// errDown means that the worker did not answer, as when it dies.
 var errDown = errors.New("the worker does not answer")

@@ -22,7 +22,7 @@ import (
 	"github.com/countersign-run/countersign/shared/wait"
 )
 
-// What the parent tells a worker beside Countersign's own settings.
+// The parent's settings for a worker, beside Countersign's own.
 const (
 	asWorker    = "CRASH_WORKER"
 	notesURL    = "CRASH_NOTES"
@@ -42,7 +42,7 @@ const (
 //	points                 the names of those passed since
 //	wake                   go on, after SIGCONT
 //
-// It says where it listens, then answers each order with a line; "hit NAME" comes of itself.
+// It prints its address, then answers each order with a line; "hit NAME" is printed without an order.
 func work(ctx context.Context, orders io.Reader, answers io.Writer) error {
 	p := &points{}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -98,18 +98,18 @@ func obey(p *points, orders io.Reader, answers io.Writer) error {
 	return lines.Err()
 }
 
-// strike ends this process, or holds it still until it is woken. The signal may reach another thread first, so what is
-// struck does nothing more of itself.
+// strike ends this process, or stops it until it is woken. The signal may reach another thread first, so the struck
+// goroutine blocks.
 func strike(how, name string, answers io.Writer, woken <-chan struct{}) {
 	signals := map[string]syscall.Signal{"kill": syscall.SIGKILL, "stop": syscall.SIGSTOP}
 	fmt.Fprintln(answers, "hit", name)
 	if err := syscall.Kill(os.Getpid(), signals[how]); err != nil {
-		panic(err) // a worker that cannot be struck proves nothing
+		panic(err) // a worker that cannot be struck tests nothing
 	}
 	<-woken
 }
 
-// notes is a provider without a handle: what it is sent it keeps, twice if it is sent twice, and nobody can ask it.
+// notes is a provider without a handle: it stores what it is sent, twice if it is sent twice, and cannot be queried.
 type noteArgs struct {
 	Text string `json:"text"`
 }
@@ -137,7 +137,7 @@ func leave(ctx context.Context, accounts struckAccounts, url string, c tool.Call
 	if err != nil {
 		return noted{}, err
 	}
-	req.GetBody = nil // net/http shall not send it again of itself
+	req.GetBody = nil // so that net/http does not resend it by itself
 	req.Header.Set("X-Action", c.ActionID)
 	res, err := client.Do(req)
 	if err != nil {
@@ -150,7 +150,7 @@ func leave(ctx context.Context, accounts struckAccounts, url string, c tool.Call
 	return noted{OK: true}, nil
 }
 
-// skewed is a clock error of up to ten minutes either way.
+// skewed returns a clock error of up to ten minutes in either direction.
 func skewed(r *rand.Rand) time.Duration {
 	return time.Duration(r.Int64N(int64(20*time.Minute))) - 10*time.Minute
 }

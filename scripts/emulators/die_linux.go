@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// diesWithParent: the kernel ends the child with us, however we end. Its own process group keeps a Ctrl-C at the terminal
-// from ending it before scripts/dev has drained.
+// diesWithParent: the kernel ends the child with this process, however it ends. Its own process group keeps a Ctrl-C at
+// the terminal from ending it before scripts/dev has drained.
 const diesWithParent = true
 
 func dieWithParent(cmd *exec.Cmd, outlives bool) {

@@ -4,7 +4,7 @@ package emulators
 
 import "os/exec"
 
-// diesWithParent: nothing here ends the child with us, so tests stop it when the last of its users is done.
+// diesWithParent: this system does not end the child with this process, so tests stop it after its last user.
 const diesWithParent = false
 
 func dieWithParent(*exec.Cmd, bool) {}

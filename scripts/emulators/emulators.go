@@ -19,19 +19,19 @@ import (
 	"time"
 )
 
-// ErrAbsent says that Java or the emulator itself is not installed; the error around it says how to install it.
+// ErrAbsent means that Java or the emulator is not installed; the error that wraps it says how to install it.
 var ErrAbsent = errors.New("not installed")
 
 const (
 	startBound = 60 * time.Second // from the start of Java to the first answer; 2 to 3 s on an idle machine
-	stopBound  = 5 * time.Second  // from the wish to stop to the kill
+	stopBound  = 5 * time.Second  // from the interrupt to the kill
 )
 
-// part is one emulator: where its jar lies and how it is called.
+// part is one emulator: the place of its jar, and its names.
 type part struct {
 	name      string
-	hostVar   string // an emulator that somebody else runs, as Google's own libraries read it
-	component string // what gcloud calls it
+	hostVar   string // names an external emulator, as for Google's own libraries
+	component string // its name for gcloud
 	jar       string // a pattern below the SDK's platform folder
 	args      func(jar string) []string
 }
@@ -50,35 +50,35 @@ var pubsub = part{
 	args: func(jar string) []string { return []string{"-jar", jar} },
 }
 
-// Emulator is one that answers at Addr.
+// An Emulator is a running emulator at Addr.
 type Emulator struct {
 	Addr string // host:port, for FIRESTORE_EMULATOR_HOST or PUBSUB_EMULATOR_HOST
 	proc *exec.Cmd
 	done chan struct{} // closed when the process has ended
 
 	outlives bool // see Outliving
-	found    int  // the process id of one that Find has found
+	found    int  // the process id of one returned by Find
 }
 
 // Option changes how an emulator is run.
 type Option func(*Emulator)
 
-// Outliving lets the emulator live on when this process is killed, with all that it holds in memory. Note keeps its
-// address, and Find gives it to the next process.
+// Outliving keeps the emulator running, with all its data in memory, when this process is killed. [Emulator.Note]
+// stores its address, and [Find] returns it in the next process.
 func Outliving(e *Emulator) { e.outlives = true }
 
-// StartFirestore gives a Firestore emulator that answers: the one that FIRESTORE_EMULATOR_HOST names, or else a new
-// process whose output goes to logw. Its error is or wraps ErrAbsent, ctx's error, or says that Java gave up.
+// StartFirestore returns a running Firestore emulator: the one that FIRESTORE_EMULATOR_HOST names, or a new process
+// whose output is written to logw. Its error is or wraps [ErrAbsent] or ctx's error, or says that Java has ended.
 func StartFirestore(ctx context.Context, logw io.Writer, opts ...Option) (*Emulator, error) {
 	return firestore.start(ctx, logw, opts...)
 }
 
-// StartPubSub is StartFirestore for Pub/Sub and PUBSUB_EMULATOR_HOST.
+// StartPubSub is like [StartFirestore], for Pub/Sub and PUBSUB_EMULATOR_HOST.
 func StartPubSub(ctx context.Context, logw io.Writer, opts ...Option) (*Emulator, error) {
 	return pubsub.start(ctx, logw, opts...)
 }
 
-// Stop ends the process and waits until it is gone. An emulator that somebody else runs is left alone.
+// Stop ends the process and waits until it has ended. It does not stop an external emulator.
 func (e *Emulator) Stop() error {
 	if e.found != 0 {
 		return e.stopFound()
@@ -86,7 +86,7 @@ func (e *Emulator) Stop() error {
 	if e.proc == nil {
 		return nil
 	}
-	// Where there is no interrupt (Windows), or where it is not heeded, the kill below does it.
+	// If the interrupt is not supported (Windows) or ignored, the kill below ends the process.
 	_ = e.proc.Process.Signal(os.Interrupt)
 	select {
 	case <-e.done:
@@ -112,7 +112,7 @@ func (p part) start(ctx context.Context, logw io.Writer, opts ...Option) (*Emula
 	if err != nil {
 		return nil, err
 	}
-	// Between choosing a free port and Java's listening on it another process may take it; hence the second chances.
+	// Another process may take the free port before Java listens on it; hence the retries.
 	for try := 1; ; try++ {
 		e, err := p.launch(ctx, java, jar, logw, opts)
 		if err == nil || try == 3 || ctx.Err() != nil {
@@ -155,7 +155,7 @@ func (e *Emulator) run() error {
 		if err != nil {
 			return
 		}
-		// How it ended is of no use: either we stopped it, or awaitAnswer and the clients see that it is gone.
+		// The exit status is not needed: either Stop ended it, or awaitAnswer and the clients notice.
 		_ = e.proc.Wait()
 		close(e.done)
 	}()
@@ -205,7 +205,7 @@ func findJava() (string, error) {
 	return path, nil
 }
 
-// find looks for the jar where the SDK may lie, without running gcloud, which takes a second to say where it is.
+// find looks for the jar in the usual places of the SDK, without running gcloud, which takes a second.
 func (p part) find() (string, error) {
 	for _, dir := range platformDirs() {
 		if found, _ := filepath.Glob(filepath.Join(dir, filepath.FromSlash(p.jar))); len(found) > 0 {
@@ -217,7 +217,7 @@ func (p part) find() (string, error) {
 		strings.TrimPrefix(p.component, "cloud-"), strings.Split(p.jar, "/")[0])
 }
 
-// platformDirs are the folders that may hold the emulators, the explicit ones first and alone.
+// platformDirs returns the folders that may hold the emulators; only the configured ones, if there are any.
 func platformDirs() []string {
 	if dir := os.Getenv("CLOUD_EMULATORS_DIR"); dir != "" {
 		return []string{dir}

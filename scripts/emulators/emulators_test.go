@@ -92,7 +92,7 @@ func TestStartEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// needJar makes sure that the Pub/Sub emulator can be started here, and is not one that somebody else runs.
+// needJar skips the test unless a Pub/Sub emulator of its own can be started.
 func needJar(t *testing.T) {
 	t.Helper()
 	if os.Getenv("PUBSUB_EMULATOR_HOST") != "" {

@@ -9,14 +9,13 @@ import (
 	"time"
 )
 
-// note is what a file says of an emulator that outlives its starter.
+// note is the content of the file about an emulator that outlives its starter.
 type note struct {
 	Addr string `json:"addr"`
 	PID  int    `json:"pid"`
 }
 
-// Note writes down, in a file, where the emulator is, so that Find gives it to the next process. One that somebody else
-// runs is not noted.
+// Note writes the emulator's address to a file, for [Find] in the next process. It ignores an external emulator.
 func (e *Emulator) Note(file string) error {
 	if e.proc == nil {
 		return nil
@@ -28,7 +27,7 @@ func (e *Emulator) Note(file string) error {
 	return os.WriteFile(file, data, 0o600)
 }
 
-// Find gives the emulator that the file names, or nil where none answers there any more.
+// Find returns the emulator that the file names, or nil if it no longer answers.
 func Find(file string) (*Emulator, error) {
 	data, err := os.ReadFile(file)
 	if errors.Is(err, os.ErrNotExist) {
@@ -48,7 +47,7 @@ func Find(file string) (*Emulator, error) {
 	return &Emulator{Addr: n.Addr, found: n.PID}, res.Body.Close()
 }
 
-// stopFound ends an emulator that an earlier process has started.
+// stopFound stops an emulator that an earlier process has started.
 func (e *Emulator) stopFound() error {
 	p, err := os.FindProcess(e.found)
 	if err != nil {

@@ -1,7 +1,7 @@
 package emulators
 
-// PID is the process id of an emulator that this process or an earlier one has started, and 0 of one that somebody
-// else runs: for who measures it, or stops it for a while.
+// PID returns the process id of an emulator that this process or an earlier one has started, and 0 for an external one:
+// for tests that measure it, or pause it.
 func (e *Emulator) PID() int {
 	if e.proc == nil {
 		return e.found

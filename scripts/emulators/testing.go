@@ -8,15 +8,15 @@ import (
 	"testing"
 )
 
-// Firestore gives the host:port of a Firestore emulator: the one that FIRESTORE_EMULATOR_HOST names, or one that is
-// started for this test binary and shared by its tests; keep them apart by project id. A test on a machine that lacks it
-// is skipped, or fails where REQUIRE_ALL is 1.
+// Firestore returns the host:port of a Firestore emulator: the one that FIRESTORE_EMULATOR_HOST names, or one that is
+// started for this test binary and shared by its tests; keep them apart by project id. A test on a machine that lacks
+// it is skipped, or fails where REQUIRE_ALL is 1.
 func Firestore(t testing.TB) string {
 	t.Helper()
 	return sharedFirestore.addr(t)
 }
 
-// PubSub is Firestore for the Pub/Sub emulator and PUBSUB_EMULATOR_HOST.
+// PubSub is like [Firestore], for the Pub/Sub emulator and PUBSUB_EMULATOR_HOST.
 func PubSub(t testing.TB) string {
 	t.Helper()
 	return sharedPubSub.addr(t)
@@ -24,7 +24,7 @@ func PubSub(t testing.TB) string {
 
 var sharedFirestore, sharedPubSub = shared{part: firestore}, shared{part: pubsub}
 
-// shared is an emulator that the tests of one binary have in common.
+// shared is an emulator that the tests of one binary share.
 type shared struct {
 	part
 	mu       sync.Mutex
@@ -56,7 +56,7 @@ func (s *shared) addr(t testing.TB) string {
 	return s.running.Addr
 }
 
-// End stops the emulators that the tests of this binary had in common. It is for TestMain, when all tests are over.
+// End stops the emulators that the tests of this binary shared. TestMain calls it after all tests.
 func End() error { return errors.Join(sharedFirestore.end(), sharedPubSub.end()) }
 
 func (s *shared) end() error {

@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/wait"
 )
 
-// sweepAsInTheCloud is once a minute: what is due and not delivered is published anew by each sweep.
+// sweepAsInTheCloud sets the sweeps to once a minute: each sweep publishes again what is due and not delivered.
 func sweepAsInTheCloud(g *ground) { g.sweeps = time.Minute }
 
 // backlog is L9: nothing is delivered for a while, approvals pile up, and then everything starts again.
@@ -54,7 +54,7 @@ func backlog(ctx context.Context, g *ground, r *Report) error {
 	return nil
 }
 
-// pile has the clients ask for and approve mails; it gives the runs in the order of their approvals.
+// pile makes the clients request and approve mails, and returns the runs in the order of their approvals.
 func (g *ground) pile(ctx context.Context) (runs []piled, err error) {
 	var mu sync.Mutex
 	var next atomic.Int64
@@ -85,7 +85,8 @@ func (g *ground) pile(ctx context.Context) (runs []piled, err error) {
 // piled is a run that was approved and waits for its resume.
 type piled struct{ uid, runID string }
 
-// drained waits until of every run a message was taken: the resume function takes one when it has moved the run.
+// drained waits until a message of every run was acknowledged: the resume function acknowledges it when it has advanced
+// the run.
 func (g *ground) drained(ctx context.Context, runs []piled) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
@@ -97,7 +98,7 @@ func (g *ground) drained(ctx context.Context, runs []piled) error {
 	return nil
 }
 
-// completed looks at every run of the backlog.
+// completed checks every run of the backlog.
 func (g *ground) completed(ctx context.Context, runs []piled) {
 	for _, p := range runs {
 		a, err := g.until(ctx, p.uid, p.runID, ended)
@@ -110,7 +111,7 @@ func (g *ground) completed(ctx context.Context, runs []piled) {
 	}
 }
 
-// taken gives, of these runs, those of which a message was taken, in that order.
+// taken returns those of the runs of which a message was acknowledged, in that order.
 func (r *relay) taken(runs []piled) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -127,7 +128,7 @@ func (r *relay) taken(runs []piled) []string {
 	return out
 }
 
-// displaced is the share of the runs that were taken more than a tenth of the backlog away from their place.
+// displaced returns the share of the runs that were resumed more than a tenth of the backlog away from their place.
 func (r *relay) displaced(runs []piled) float64 {
 	place := map[string]int{}
 	for i, p := range runs {

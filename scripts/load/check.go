@@ -17,7 +17,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// ledger is what the users know: the runs that they asked for and the mails that they said yes to.
+// ledger is the users' knowledge: the runs that they requested and the mails that they approved.
 type ledger struct {
 	google *localgoogle.Server
 
@@ -25,7 +25,7 @@ type ledger struct {
 	subjects int
 	runs     map[string]string // the subject by run; empty for a run without a mail
 	yes      map[string]bool   // by subject
-	mails    map[string]int    // by subject, as far as the mailbox was read
+	mails    map[string]int    // by subject; from the part of the mailbox read so far
 	read     int
 }
 
@@ -33,7 +33,7 @@ func newLedger(google *localgoogle.Server) *ledger {
 	return &ledger{google: google, runs: map[string]string{}, yes: map[string]bool{}, mails: map[string]int{}}
 }
 
-// subject is one that no other mail has.
+// subject returns a subject that no other mail has.
 func (l *ledger) subject() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -47,14 +47,14 @@ func (l *ledger) asked(runID, subject string) {
 	l.runs[runID] = subject
 }
 
-// approved notes a yes before it is sent: from then on the mail may arrive.
+// approved records an approval before it is sent: from then on the mail may arrive.
 func (l *ledger) approved(subject string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.yes[subject] = true
 }
 
-// sent is how often a mail is in the mailbox.
+// sent returns how often a mail is in the mailbox.
 func (l *ledger) sent(subject string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -65,7 +65,7 @@ func (l *ledger) sent(subject string) int {
 	return l.mails[subject]
 }
 
-// check holds what is in the store to what the providers did, and both to what the users know.
+// check compares the store with the effects at the providers, and both with the users' knowledge.
 func (g *ground) check(ctx context.Context) (problems []string, err error) {
 	cfg, err := config.Load(order{Settings: g.settings}.setting)
 	if err != nil {
@@ -88,8 +88,8 @@ func (g *ground) check(ctx context.Context) (problems []string, err error) {
 	return append(problems, known...), err
 }
 
-// hold looks for runs that were lost, and for mails that nobody approved or that came twice: the users' own view, by
-// subjects, beside the invariants, which go by the actions' ids.
+// hold looks for lost runs, and for mails that were not approved or that were sent twice: from the users' view, by
+// subjects, beside the invariants, which use the actions' ids.
 func (l *ledger) hold(ctx context.Context, st store.Store) (problems []string, err error) {
 	known := map[string]bool{}
 	for ids := range slices.Chunk(slices.Collect(maps.Keys(l.runs)), store.MaxReads) {
@@ -107,7 +107,7 @@ func (l *ledger) hold(ctx context.Context, st store.Store) (problems []string, e
 			}
 		}
 	}
-	l.sent("") // reads what is new in the mailbox
+	l.sent("") // reads the mailbox's new mails
 	for subject, n := range l.mails {
 		if n > 1 || !l.yes[subject] || !known[subject] {
 			problems = append(problems, fmt.Sprintf("the mail %q: sent %d times; its user said yes: %t; it has a run: %t", subject, n, l.yes[subject], known[subject]))
@@ -116,7 +116,7 @@ func (l *ledger) hold(ctx context.Context, st store.Store) (problems []string, e
 	return problems, nil
 }
 
-// patient reads again where a store on a busy machine does not answer in time.
+// patient retries reads if a store on a busy machine does not answer in time.
 type patient struct{ store.Store }
 
 const looks = 5

@@ -21,30 +21,30 @@ import (
 )
 
 const (
-	sweepOften = 3 * time.Second // the scheduler's part, where a measurement does not wait for the minute of the cloud
+	sweepOften = 3 * time.Second // instead of the cloud's minute
 	topic      = "agent-resume"
 )
 
-// ground is what a measurement stands on: the cloud in this process, and the workers that are Countersign.
+// ground is the environment of a measurement: the cloud in this process, and the workers that run Countersign.
 type ground struct {
 	options
 	*world.Cloud
-	base      string // where the functions answer
+	base      string // URL of the functions
 	settings  map[string]string
 	dir       string
 	logs      *os.File
 	functions *os.File // the listener that all workers share
 	relay     *relay
-	relayURL  string // where the queue pushes to; empty: nowhere
+	relayURL  string // push URL of the queue; empty: none
 	hurry     time.Duration
 	sweeps    time.Duration // the time between two
 	ledger    *ledger
 	errors    tally
 	answers   series // of all requests of users, and of those
-	refusals  series // that were told "not now"
+	refusals  series // those refused with "not now"
 	slow      tally  // by route, those that took longer than an answer may
-	failed    tally  // what did not end as it should have, by the words of the error
-	reviews   tally  // what users said about outcomes that nobody else could tell
+	failed    tally  // unexpected outcomes, by the text of the error
+	reviews   tally  // users' answers about unknown outcomes
 	firestore *emulators.Emulator
 	pubsub    *emulators.Emulator
 
@@ -99,7 +99,7 @@ func (g *ground) open(ctx context.Context, m measurement) (err error) {
 	return nil
 }
 
-// listen opens the address of the functions, which outlives every worker.
+// listen opens the listener of the functions, which outlives every worker.
 func (g *ground) listen() error {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -162,8 +162,8 @@ func (g *ground) setenv(name, value string) error {
 	return os.Setenv(name, value)
 }
 
-// deliver has messages pushed to the relay, or kept: by the Pub/Sub emulator at once, by the embedded queue in the
-// workers that are started from now on.
+// deliver makes the queue push messages to the relay, or keep them: by the Pub/Sub emulator at once, by the embedded
+// queue in the workers that are started from now on.
 func (g *ground) deliver(ctx context.Context, on bool) error {
 	to := ""
 	if on {
@@ -200,7 +200,7 @@ func (g *ground) begin(ctx context.Context) (*process, error) {
 	return p, g.warmUp(ctx)
 }
 
-// warmUp has everything compiled, connected and cached: the first write of a Firestore emulator alone takes a second.
+// warmUp makes everything compiled, connected and cached: the first write of a Firestore emulator alone takes a second.
 func (g *ground) warmUp(ctx context.Context) error {
 	for i := range 20 {
 		a, err := g.ask(ctx, fmt.Sprintf("warm-%d", i), "say hello", fmt.Sprintf("warm-%d", i))
@@ -214,11 +214,11 @@ func (g *ground) warmUp(ctx context.Context) error {
 			return fmt.Errorf("warming up: %w\n%s", err, g.lastLogs())
 		}
 	}
-	g.errors.clear() // a machine that is busy with something else may have been slow to begin
+	g.errors.clear() // a busy machine may have been slow to begin
 	return nil
 }
 
-// lastLogs is the end of what the workers logged, for an error that stops the measurement.
+// lastLogs returns the end of the workers' logs, for an error that stops the measurement.
 func (g *ground) lastLogs() string {
 	data, err := os.ReadFile(g.logs.Name())
 	if err != nil {
@@ -243,7 +243,7 @@ func (g *ground) sweep(ctx context.Context) {
 	})
 }
 
-// freeze ends the sweeps and the workers: what is looked at afterwards moves no more.
+// freeze ends the sweeps and the workers, so that nothing changes afterwards.
 func (g *ground) freeze() error {
 	g.stopSweeps()
 	g.sweeper.Wait()
@@ -259,7 +259,7 @@ func (g *ground) freeze() error {
 	return errors.Join(errs...)
 }
 
-// close ends all that was opened, in the reverse order.
+// close closes all that was opened, in reverse order.
 func (g *ground) close() error {
 	var errs []error
 	for i := len(g.closers) - 1; i >= 0; i-- {

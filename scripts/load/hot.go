@@ -62,8 +62,8 @@ func (g *ground) askAtOnce(ctx context.Context, uid, threadID string, runs *seri
 	all.Wait()
 }
 
-// threadOrder says what is wrong with a thread: its messages are numbered without a gap, and each run has one question
-// and, later, one answer.
+// threadOrder returns what is wrong with a thread: its messages are numbered without a gap, and each run has one
+// question and, later, one answer.
 func (g *ground) threadOrder(ctx context.Context, uid, threadID string) (string, error) {
 	type message struct {
 		Seq         int64

@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/leaktest"
 )
 
-// TestMain is the worker where a measurement has started this test again.
+// TestMain runs the worker if a measurement has started this test binary again.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == workerCommand {
 		os.Exit(worker(os.Stderr))
@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	leaktest.Main(m)
 }
 
-// Each measurement in a second. How fast it goes says nothing here; what must hold at any speed must hold.
+// TestEachMeasurement runs each measurement for a second. Its speed does not matter here; the invariants must hold.
 func TestEachMeasurement(t *testing.T) {
 	tests := map[string][]string{
 		"L1":  {"-store", "embedded", "-for", "1s", "-clients", "2"},
@@ -47,7 +47,7 @@ func TestEachMeasurement(t *testing.T) {
 	}
 }
 
-// L10 stops a store, and so needs one of its own.
+// TestAnOutage: L10 stops a store, and so needs its own.
 func TestAnOutage(t *testing.T) {
 	if os.Getenv("FIRESTORE_EMULATOR_HOST") != "" {
 		t.Skip("FIRESTORE_EMULATOR_HOST names a store that is not this test's to stop")
@@ -67,7 +67,7 @@ func TestAnOutage(t *testing.T) {
 	holds(t, r)
 }
 
-// speed are the targets that a machine in the middle of other tests may miss.
+// speed lists the targets that a machine that runs other tests may miss.
 var speed = []string{"runs/s", "p50 ms", "p99 ms", "approve to final p95 ms", "approve to final p99 ms", "round trips/s", "slowest answer ms",
 	"throughput of the storm to the calm, %", "first byte p95 ms", "health p99 ms", "pending p99 ms", "drained in s", "RSS slope MiB/min",
 	"out of order by more than 10 % of the backlog, %", "slowest 503 s", "slowest recovery s", "answers of 503"}

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// The parts that share the machine. What none of them used was used by others, or by nobody.
+// The parts that share the machine. The rest of its time was used by other processes, or idle.
 const (
 	partWorker    = "worker"
 	partLoad      = "clients and fakes" // this process
@@ -25,7 +25,7 @@ const (
 
 const ticksPerSecond = 100 // of the times in /proc, on every Linux that Go runs on
 
-// usage is the seconds of CPU by part. Where there is no /proc it is empty.
+// usage is the seconds of CPU by part. It is empty on a system without /proc.
 type usage map[string]float64
 
 func (g *ground) usage() usage {
@@ -47,7 +47,8 @@ func (g *ground) usage() usage {
 	return u
 }
 
-// watch measures from now until the returned function files who used how many cores, and what that says.
+// watch measures until the returned function is called, which reports the cores used by each part, and what limited the
+// measurement.
 func (g *ground) watch(r *Report) (stop func() time.Duration) {
 	start, before := time.Now(), g.usage()
 	return func() time.Duration {
@@ -62,7 +63,7 @@ func (g *ground) watch(r *Report) (stop func() time.Duration) {
 	}
 }
 
-// limit says where the time went: to a part that needs the CPU, or to waiting.
+// limit returns what the time was spent on: a part that needs the CPU, or waiting.
 func limit(cores map[string]float64) string {
 	all := float64(runtime.NumCPU())
 	if cores[partIdle] > 0.15*all {
@@ -77,7 +78,7 @@ func limit(cores map[string]float64) string {
 	return fmt.Sprintf("the CPU: of %v cores %s", all, strings.Join(used, ", "))
 }
 
-// memory is what each part holds now, in MiB.
+// memory returns the current memory of each part, in MiB.
 func (g *ground) memory() map[string]float64 {
 	m := map[string]float64{partLoad: rss(os.Getpid())}
 	g.mu.Lock()
@@ -102,7 +103,7 @@ func rss(pid int) float64 {
 
 func processSeconds(pid int) float64 {
 	data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-	_, rest, ok := strings.Cut(string(data), ") ") // behind the name, which may hold anything
+	_, rest, ok := strings.Cut(string(data), ") ") // after the name, which may contain anything
 	fields := strings.Fields(rest)
 	if err != nil || !ok || len(fields) < 13 {
 		return 0
@@ -110,7 +111,7 @@ func processSeconds(pid int) float64 {
 	return (number(fields[11]) + number(fields[12])) / ticksPerSecond
 }
 
-// machineSeconds are those that all CPUs together were busy, and those that they were not.
+// machineSeconds returns the busy and the idle seconds of all CPUs together.
 func machineSeconds() (busy, idle float64) {
 	data, err := os.ReadFile("/proc/stat")
 	first, _, _ := strings.Cut(string(data), "\n")
@@ -131,7 +132,7 @@ func machineSeconds() (busy, idle float64) {
 func number(s string) float64 {
 	f, err := strconv.ParseFloat(s, 64)
 	if err != nil {
-		return 0 // the kernel writes numbers there; where it does not, there is nothing to measure
+		return 0 // not a number: not Linux's format
 	}
 	return f
 }

@@ -1,4 +1,4 @@
-// Command load measures Countersign as it is deployed: a worker process of its own that answers over HTTP, with real
+// Command load measures Countersign as it is deployed: a separate worker process that answers over HTTP, with real
 // tokens, over the fakes of scripts/world.
 //
 //	go run ./scripts/load NAME [-for 2m] [-clients 8] [-n 200] [-store embedded|firestore] [-out file.json]
@@ -38,11 +38,11 @@ type measurement struct {
 	run        func(ctx context.Context, g *ground, r *Report) error
 }
 
-// options of a measurement; what one of them has no use for is left out of its report.
+// options of a measurement; unused ones are left out of its report.
 type options struct {
 	For     time.Duration // how long the load lasts
 	Clients int           // at once
-	Count   int           // of what is prepared
+	Count   int           // of prepared runs
 	Store   string
 }
 
@@ -123,7 +123,7 @@ func list() string {
 	return b.String()
 }
 
-// measure lays the ground, measures, and looks at what the runs have left behind.
+// measure prepares the ground, measures, and checks the final state of the runs.
 func (m measurement) measure(ctx context.Context) (r *Report, err error) {
 	g, err := newGround(ctx, m)
 	if err != nil {

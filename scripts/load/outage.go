@@ -16,7 +16,7 @@ const (
 	outageLasts = 15 * time.Second
 )
 
-// outages is L10: the store's process stands still for a quarter of each minute while round trips go on.
+// outages is L10: the store's process is stopped for a quarter of each minute during round trips.
 func outages(ctx context.Context, g *ground, r *Report) error {
 	if g.firestore == nil || g.firestore.PID() == 0 {
 		return errors.New("L10 stops the process of a Firestore emulator that it has started: it needs -store firestore and no FIRESTORE_EMULATOR_HOST")
@@ -38,7 +38,7 @@ func outages(ctx context.Context, g *ground, r *Report) error {
 	stop()
 	r.Figures["outages"], r.Figures["refusedMs"], r.Figures["recoveryMs"] = n, g.refusals.summary(), recovery.summary()
 	r.Figures["roundTripMs"], r.Figures["answerMs"] = whole.summary(), g.answers.summary()
-	// A run that was stored before the store stopped is moved on when it is back, and its answer comes then.
+	// A run that was stored before the store stopped is advanced and answered when the store is back.
 	r.Figures["answersAfterTenSeconds"] = g.slow.counts()
 	r.atLeast("answers of 503", float64(g.refusals.count()), 1)
 	r.atMost("slowest 503 s", g.refusals.ms(1)/1000, 10)
@@ -49,7 +49,7 @@ func outages(ctx context.Context, g *ground, r *Report) error {
 
 const storeDown = "503 ToolExecutionError store_unavailable"
 
-// interrupt stops the store and lets it go on, and measures how long it takes until a run succeeds again.
+// interrupt stops and continues the store, and measures the time until a run succeeds again.
 func (g *ground) interrupt(ctx context.Context, recovery *series) (n int, err error) {
 	every, lasts := min(outageEvery, g.For), min(outageLasts, g.For/4)
 	for end := time.Now().Add(g.For); time.Now().Add(every/2 + lasts).Before(end); n++ {

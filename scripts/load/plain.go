@@ -9,7 +9,7 @@ import (
 	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
 )
 
-// crowd has each of the clients do it again and again until the time is over; the work that was begun is finished.
+// crowd makes each client call do repeatedly until the time is over; calls in progress finish.
 func (g *ground) crowd(ctx context.Context, do func(ctx context.Context, uid string) error) {
 	end := time.Now().Add(g.For)
 	var clients sync.WaitGroup
@@ -55,7 +55,7 @@ func plain(ctx context.Context, g *ground, r *Report) error {
 	return nil
 }
 
-// roundTrips is L3: a mail from the wish over the approval to the end of its run.
+// roundTrips is L3: a mail from the prompt through the approval to the end of its run.
 func roundTrips(ctx context.Context, g *ground, r *Report) error {
 	if _, err := g.begin(ctx); err != nil {
 		return err
@@ -80,7 +80,7 @@ func (g *ground) trips(ctx context.Context, r *Report) (perSecond float64, err e
 	return perSecond, nil
 }
 
-// storm is L5: first the round trips as they are, then the same with each message delivered five times.
+// storm is L5: first plain round trips, then the same with each message delivered five times.
 func storm(ctx context.Context, g *ground, r *Report) error {
 	if _, err := g.begin(ctx); err != nil {
 		return err
@@ -95,7 +95,7 @@ func storm(ctx context.Context, g *ground, r *Report) error {
 	if err != nil {
 		return err
 	}
-	r.Targets = nil // those of L3 hold for L3
+	r.Targets = nil // L3's targets do not apply
 	r.Figures["calm"] = calm.Figures
 	r.atLeast("throughput of the storm to the calm, %", 100*during/max(before, 0.01), 60)
 	r.atMost("errors", float64(g.errors.sum()+g.failed.sum()), 0)

@@ -11,7 +11,7 @@ import (
 )
 
 // race is L4: many decisions about one approval at the same moment, half of them yes and half no, approval after
-// approval. One decision wins; who said the same is told so, and who said the other gets a conflict.
+// approval. One decision wins; equal ones get the same answer, and the others a conflict.
 func race(ctx context.Context, g *ground, r *Report) error {
 	if _, err := g.begin(ctx); err != nil {
 		return err
@@ -46,7 +46,7 @@ func race(ctx context.Context, g *ground, r *Report) error {
 	return nil
 }
 
-// decideAtOnce gives the decisions that were answered with 200.
+// decideAtOnce returns the decisions that were answered with 200.
 func (g *ground) decideAtOnce(ctx context.Context, uid string, p world.Approval, answers *series) map[string]bool {
 	var mu sync.Mutex
 	won := map[string]bool{}
@@ -58,7 +58,8 @@ func (g *ground) decideAtOnce(ctx context.Context, uid string, p world.Approval,
 			<-begin
 			start := time.Now()
 			body := map[string]string{"approvalId": p.ApprovalID, "decision": decision, "argsHash": p.ArgsHash}
-			a, _ := g.send(ctx, uid, "POST", "/api/agent/approvals/resolve", body) // its errors are counted, and the loser's is due
+			// Its errors are counted; the loser's is expected.
+			a, _ := g.send(ctx, uid, "POST", "/api/agent/approvals/resolve", body)
 			answers.since(start)
 			if a.HTTP == http.StatusOK {
 				mu.Lock()

@@ -13,10 +13,10 @@ import (
 	queueembedded "github.com/countersign-run/countersign/shared/queue/embedded"
 )
 
-// relay is the part of Pub/Sub that faces the resume function: it pushes what a queue gives it with Google's token, and
-// tells who waits for a run that it was taken.
+// relay is the part of Pub/Sub that calls the resume function: it pushes a queue's messages with Google's token, and
+// notifies those who wait for a run.
 type relay struct {
-	url    string // where queues push to
+	url    string // URL that queues push to
 	copies int    // of each message; set before use
 	cloud  *world.Cloud
 	resume queueembedded.Push
@@ -28,7 +28,7 @@ type relay struct {
 	accepted int
 	refused  int
 	failures map[string]int // by message
-	order    []string       // the runs as their first message was taken
+	order    []string       // the runs in the order of their first acknowledged message
 	seen     map[string]bool
 }
 
@@ -38,7 +38,7 @@ func newRelay(c *world.Cloud, base, url string) *relay {
 	return r
 }
 
-// token is the push token, signed anew each minute: Google's live for an hour.
+// token returns the push token, renewed each minute: Google's are valid for an hour.
 func (r *relay) token(ctx context.Context) (string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -52,7 +52,7 @@ func (r *relay) token(ctx context.Context) (string, error) {
 	return t, err
 }
 
-// push delivers a message, as often as copies says and two at once; it is taken when one of them was.
+// push delivers copies of a message, two at a time; it succeeds if one of them is acknowledged.
 func (r *relay) push(ctx context.Context, envelope []byte) error {
 	if r.copies == 1 {
 		return r.pushOne(ctx, envelope)
@@ -110,7 +110,7 @@ func (r *relay) note(runID, messageID string, ok bool) {
 	}
 }
 
-// next is closed when the next message about the run was taken.
+// next returns a channel that is closed when the next message about the run is acknowledged.
 func (r *relay) next(runID string) <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -128,7 +128,7 @@ func (r *relay) counts() (all, refused int) {
 	return r.accepted + r.refused, r.refused
 }
 
-// deadLetters counts the messages that Pub/Sub would have given up.
+// deadLetters returns the number of messages that Pub/Sub would have given up.
 func (r *relay) deadLetters() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Report is what a measurement prints.
+// Report is the output of a measurement.
 type Report struct {
 	Name     string         `json:"name"`
 	What     string         `json:"what"`
@@ -17,11 +17,11 @@ type Report struct {
 	Figures  map[string]any `json:"figures"`
 	Targets  []Target       `json:"targets"`
 	Met      bool           `json:"met"`
-	Problems []string       `json:"problems,omitempty"` // of what the runs left behind: each is a fault of Countersign
+	Problems []string       `json:"problems,omitempty"` // in the final state: each is a fault of Countersign
 	Limited  string         `json:"limitedBy"`
 }
 
-// Target is one figure held to what it should be.
+// Target is one figure with its target.
 type Target struct {
 	What string  `json:"what"`
 	Want string  `json:"want"`
@@ -43,7 +43,7 @@ func newReport(m measurement) *Report {
 	return &Report{Name: m.name, What: m.what, Settings: s, Figures: map[string]any{}}
 }
 
-// atLeast and atMost hold a figure to its target.
+// atLeast and atMost compare a figure with its target.
 func (r *Report) atLeast(what string, got, want float64) {
 	r.Targets = append(r.Targets, Target{what, fmt.Sprintf(">= %v", want), round(got), got >= want})
 }
@@ -52,7 +52,7 @@ func (r *Report) atMost(what string, got, want float64) {
 	r.Targets = append(r.Targets, Target{what, fmt.Sprintf("<= %v", want), round(got), got <= want})
 }
 
-// conclude adds what is reported of every measurement.
+// conclude adds the figures that every measurement reports.
 func (r *Report) conclude(g *ground) {
 	r.Figures["errors"], r.Figures["failures"] = g.errors.counts(), g.failed.counts()
 	r.Figures["deliveries"], r.Figures["deliveriesNotTaken"] = g.relay.counts()
@@ -60,7 +60,7 @@ func (r *Report) conclude(g *ground) {
 	r.Met = len(r.Problems) == 0 && !slices.ContainsFunc(r.Targets, func(t Target) bool { return !t.Met })
 }
 
-// series are durations, added by many goroutines.
+// series is a list of durations, added by many goroutines.
 type series struct {
 	mu  sync.Mutex
 	all []time.Duration
@@ -80,7 +80,7 @@ func (s *series) count() int {
 	return len(s.all)
 }
 
-// ms is the quantile in milliseconds; 1 is the longest.
+// ms returns the quantile in milliseconds; 1 is the longest.
 func (s *series) ms(q float64) float64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,7 +96,7 @@ func (s *series) summary() map[string]any {
 	return map[string]any{"count": s.count(), "p50": round(s.ms(0.50)), "p95": round(s.ms(0.95)), "p99": round(s.ms(0.99)), "max": round(s.ms(1))}
 }
 
-// round keeps what a reader has use for.
+// round rounds a figure to two decimals.
 func round(f float64) float64 { return math.Round(f*100) / 100 }
 
 // tally counts by name, for many goroutines.

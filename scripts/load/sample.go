@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/wait"
 )
 
-// sampler looks at a worker's memory once a second.
+// sampler reads a worker's memory once a second.
 type sampler struct {
 	began time.Time
 	mib   []float64
@@ -40,8 +40,7 @@ func (s *sampler) max() float64 {
 	return slices.Max(s.mib)
 }
 
-// slope is by how many MiB a minute the memory has grown after the warm-up, which is the first third: the line that
-// fits the samples best.
+// slope returns the growth of the memory in MiB a minute after the warm-up, the first third, by linear regression.
 func (s *sampler) slope() float64 {
 	x, y := s.at[len(s.at)/3:], s.mib[len(s.mib)/3:]
 	mx, my := mean(x), mean(y)
@@ -55,7 +54,7 @@ func (s *sampler) slope() float64 {
 	return xy / xx
 }
 
-// each gives one sample for each of n equal parts of the time, for a reader who wants to see the curve.
+// each returns one sample for each of n equal parts of the time, to show the curve.
 func (s *sampler) each(n int) []float64 {
 	out := []float64{}
 	for i := range n {
@@ -74,8 +73,8 @@ func mean(v []float64) float64 {
 	return sum / float64(max(len(v), 1))
 }
 
-// rest waits until connections that nobody uses are closed, and gives the worker's goroutines then: as soon as they are
-// no more than enough, and after half a minute in any case.
+// rest waits until unused connections are closed, and returns the worker's goroutines: as soon as there are at most
+// enough, and after half a minute in any case.
 func rest(ctx context.Context, p *process, enough int) (n int, err error) {
 	http.DefaultClient.CloseIdleConnections()
 	for deadline := time.Now().Add(30 * time.Second); ; {
@@ -88,7 +87,7 @@ func rest(ctx context.Context, p *process, enough int) (n int, err error) {
 	}
 }
 
-// calm is the number of goroutines of a worker that has nothing to do: the least that it has in a few seconds.
+// calm returns the number of goroutines of an idle worker: the least in a few seconds.
 func calm(ctx context.Context, p *process) (least int, err error) {
 	http.DefaultClient.CloseIdleConnections()
 	for range 6 {

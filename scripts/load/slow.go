@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/wait"
 )
 
-// slowModel is L8: all clients wait for a model that needs 20 seconds, and who asks for something else must not notice.
+// slowModel is L8: all clients wait for a model that needs 20 seconds, and other requests must not become slower.
 func slowModel(ctx context.Context, g *ground, r *Report) error {
 	if _, err := g.begin(ctx); err != nil {
 		return err

@@ -20,24 +20,23 @@ const (
 	killEvery = 5 * time.Second
 	faults    = 0.10
 	thinking  = 60 * time.Millisecond // of the model, before its answer and each piece of it, and
-	mailing   = 50 * time.Millisecond // of a call of Gmail, so that a kill finds work under way
+	mailing   = 50 * time.Millisecond // of a call of Gmail, so that a kill interrupts work in progress
 	soakTail  = 6 * time.Minute       // after the load: an approval expires after one, a dead worker's lease after 75 s
 	readonly  = "https://www.googleapis.com/auth/gmail.readonly"
 )
 
-// expireSoon lets approvals wait for the shortest time that can be configured, and in a soak that is itself shorter, for
-// less.
+// expireSoon sets the shortest approval time that can be configured, and less in a soak that is itself shorter.
 func expireSoon(g *ground) {
 	g.settings["APPROVAL_TTL"] = "1m"
 	if g.For < time.Minute {
 		g.hurry = 2 * time.Second
 		return
 	}
-	g.sweeps = 15 * time.Second // seldom enough not to publish again what a slow machine has merely not come to yet
+	g.sweeps = 15 * time.Second // long enough not to republish what a slow machine has not reached
 }
 
 // soak is L11: mixed runs at a steady rate over two workers and a faulty Gmail. One worker is killed and replaced every
-// few seconds; the other lives all the time, and its memory and goroutines are watched.
+// few seconds; the other lives all the time, and its memory and goroutines are measured.
 func soak(ctx context.Context, g *ground, r *Report) error {
 	elder, err := g.begin(ctx)
 	if err != nil {
@@ -47,7 +46,7 @@ func soak(ctx context.Context, g *ground, r *Report) error {
 	if err != nil {
 		return err
 	}
-	for i := 0; i < soakUsers; i += 2 { // for every second user the mailbox itself can tell what was sent
+	for i := 0; i < soakUsers; i += 2 { // every second user's mailbox is readable
 		g.SetScopes(fmt.Sprintf("user-%d", i), append([]string{readonly}, world.Scopes...)...)
 	}
 	seed := rand.Uint64N(1 << 32)
@@ -126,7 +125,7 @@ func (g *ground) launch(loading, life context.Context, mix *mixture) *sync.WaitG
 	}
 }
 
-// What the soak's users wish for.
+// The prompts of the soak's users.
 const (
 	wishWords   = "words"
 	wishMail    = "mail, approved"
@@ -134,7 +133,7 @@ const (
 	wishSilence = "mail, left to expire"
 )
 
-// mixture draws what happens, from one seed, and keeps how it went.
+// mixture draws the events from one seed, and counts their outcomes.
 type mixture struct {
 	mu     sync.Mutex
 	random *rand.Rand
@@ -143,7 +142,7 @@ type mixture struct {
 	plain, decided series
 }
 
-// draw gives the next wish and whose it is.
+// draw returns the next wish and its user.
 func (m *mixture) draw() (wish, uid string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -160,8 +159,8 @@ func (m *mixture) draw() (wish, uid string) {
 	return wish, fmt.Sprintf("user-%d", m.random.IntN(soakUsers))
 }
 
-// kinds are the faults of a provider, in equal shares. None hangs: a call that hangs ends after 30 seconds, as a fault
-// that the client sees at once does immediately.
+// kinds lists the faults of a provider, in equal shares. None hangs: that would have the same result as an immediate
+// fault, after 30 seconds.
 var kinds = []localgoogle.Kind{localgoogle.StatusBefore, localgoogle.StatusAfter, localgoogle.ResetBefore, localgoogle.ResetAfter,
 	localgoogle.EmptyAfter, localgoogle.OddAfter, localgoogle.CutAfter}
 
@@ -177,7 +176,7 @@ func (m *mixture) fault(string) localgoogle.Fault {
 	return localgoogle.Fault{Kind: k, Delay: mailing}
 }
 
-// live is the whole life of one run, from the wish to its end.
+// live drives one run from the prompt to its end.
 func (g *ground) live(ctx context.Context, uid, wish string, mix *mixture) error {
 	start := time.Now()
 	if wish == wishWords {
@@ -216,7 +215,7 @@ func (g *ground) live(ctx context.Context, uid, wish string, mix *mixture) error
 	return nil
 }
 
-// words is a plain run that is insisted on.
+// words drives a plain run, with retries.
 func (g *ground) words(ctx context.Context, uid string) error {
 	a, err := g.ask(ctx, uid, "say hello", g.ledger.subject())
 	if err != nil {

@@ -17,10 +17,10 @@ import (
 
 const (
 	deltaEvery   = 50 * time.Millisecond
-	longestWords = 10 * time.Second // of one answer: a model call has a minute in all
+	longestWords = 10 * time.Second // for one answer: a model call has a minute in all
 )
 
-// streams is L7: so many streams are open all the time; each is followed by the next.
+// streams is L7: a constant number of streams is open; each is followed by the next.
 func streams(ctx context.Context, g *ground, r *Report) error {
 	p, err := g.begin(ctx)
 	if err != nil {

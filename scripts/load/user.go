@@ -13,10 +13,10 @@ import (
 	"github.com/countersign-run/countersign/shared/wait"
 )
 
-// mailPrompt begins a prompt that asks for a mail; its subject follows.
+// mailPrompt begins a prompt for a mail; the subject follows.
 const mailPrompt = "mail "
 
-// think is the model: it writes the mail that it is asked for, and has words for all else.
+// think is the model: it calls the mail tool for a mail prompt, and answers all else with words.
 func think(r fakegemini.Request) fakegemini.Turn {
 	subject, asked := strings.CutPrefix(r.User(), mailPrompt)
 	if !asked || r.NoTools || len(r.Responses()) > 0 {
@@ -25,7 +25,7 @@ func think(r fakegemini.Request) fakegemini.Turn {
 	return fakegemini.Turn{Calls: []fakegemini.Call{{Name: "gmail_send", Args: world.Mail("ana@example.com", subject, "The demo is at ten.")}}}
 }
 
-// token is the user's ID token, signed once: it lives for an hour.
+// token returns the user's ID token, signed once: it is valid for an hour.
 func (g *ground) token(uid string) (string, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -39,7 +39,7 @@ func (g *ground) token(uid string) (string, error) {
 	return t, err
 }
 
-// send sends a request once. Whatever is not 200 is counted by its class and is an error.
+// send sends a request once. Any status but 200 is counted by its class and returned as an error.
 func (g *ground) send(ctx context.Context, uid, method, path string, body any, header ...string) (world.Answer, error) {
 	token, err := g.token(uid)
 	if err != nil {
@@ -73,10 +73,10 @@ func (g *ground) send(ctx context.Context, uid, method, path string, body any, h
 	return a, fmt.Errorf("%s %s: %s: %v", method, path, class, err)
 }
 
-// answerDue is when even a store that is down must have been owned up to.
+// answerDue is the time within which a request must be answered, even while the store is down.
 const answerDue = 10 * time.Second
 
-// route is the path without the id in it.
+// route returns the path without its id.
 func route(path string) string {
 	if i := strings.Index(path, "/runs/"); i >= 0 {
 		return path[:i] + "/runs/{runId}"
@@ -84,7 +84,7 @@ func route(path string) string {
 	return path
 }
 
-// insist sends a request until it is answered by more than a broken connection or "not now", as a good client does.
+// insist retries a request after a broken connection or "not now", as a good client does.
 func (g *ground) insist(ctx context.Context, uid, method, path string, body any, header ...string) (world.Answer, error) {
 	for {
 		a, err := g.send(ctx, uid, method, path, body, header...)
@@ -97,12 +97,12 @@ func (g *ground) insist(ctx context.Context, uid, method, path string, body any,
 	}
 }
 
-// ask starts a run under a key, so that it may be insisted on.
+// ask starts a run with an Idempotency-Key, so that it may be retried.
 func (g *ground) ask(ctx context.Context, uid, prompt, key string) (world.Answer, error) {
 	return g.insist(ctx, uid, "POST", "/api/agent/run", map[string]string{"prompt": prompt}, "Idempotency-Key", key)
 }
 
-// plain asks once for words, and gives the time that took.
+// plain requests words once, and returns the time that took.
 func (g *ground) plain(ctx context.Context, uid string) (time.Duration, error) {
 	start := time.Now()
 	a, err := g.send(ctx, uid, "POST", "/api/agent/run", map[string]string{"prompt": "say hello"})
@@ -117,7 +117,7 @@ func (g *ground) plain(ctx context.Context, uid string) (time.Duration, error) {
 	return took, nil
 }
 
-// mail asks for a mail, and gives the run with the approval that waits.
+// mail requests a mail, and returns the run with its waiting approval.
 func (g *ground) mail(ctx context.Context, uid string) (subject string, a world.Answer, err error) {
 	subject = g.ledger.subject()
 	if a, err = g.ask(ctx, uid, mailPrompt+subject, subject); err != nil {
@@ -144,7 +144,7 @@ func (g *ground) decide(ctx context.Context, uid string, p world.Approval, decis
 	return g.insist(ctx, uid, "POST", "/api/agent/approvals/resolve", body)
 }
 
-// until looks at a run when a message about it was taken, and from time to time, until it is as it should be.
+// until reads a run after each acknowledged message about it, and now and then, until enough reports true.
 func (g *ground) until(ctx context.Context, uid, runID string, enough func(world.Answer) bool) (world.Answer, error) {
 	for tick := 250 * time.Millisecond; ; tick = min(2*tick, 4*time.Second) {
 		taken := g.relay.next(runID)
@@ -160,7 +160,7 @@ func (g *ground) until(ctx context.Context, uid, runID string, enough func(world
 	}
 }
 
-// roundTrip is a mail from the wish to the end of its run. whole and decided may be nil.
+// roundTrip drives a mail from the prompt to the end of its run. whole and decided may be nil.
 func (g *ground) roundTrip(ctx context.Context, uid string, whole, decided *series) error {
 	start := time.Now()
 	subject, a, err := g.mail(ctx, uid)
@@ -182,8 +182,7 @@ func (g *ground) roundTrip(ctx context.Context, uid string, whole, decided *seri
 	return nil
 }
 
-// finish waits for the end of a run, and answers for its user what nobody else could tell: whether the mail is in the
-// mailbox.
+// finish waits for the end of a run, and answers a review as its user, who knows whether the mail is in the mailbox.
 func (g *ground) finish(ctx context.Context, uid, runID, subject string) (world.Answer, error) {
 	for {
 		a, err := g.until(ctx, uid, runID, func(a world.Answer) bool { return ended(a) || reviewed(a) })

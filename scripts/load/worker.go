@@ -24,27 +24,27 @@ import (
 )
 
 const (
-	workerCommand = "worker"      // this program, started again as Countersign alone
+	workerCommand = "worker"      // this program, started again to run Countersign only
 	workerOrder   = "LOAD_WORKER" // the environment variable with its order
 )
 
-// order is what a worker is started with.
+// order is the configuration of a worker.
 type order struct {
 	Settings map[string]string
-	Relay    string        // where the embedded queue pushes to; empty: it does not deliver
-	Hurry    time.Duration // where it is set, approvals wait no longer, and neither does who takes over from a dead worker
+	Relay    string        // push URL of the embedded queue; empty: it does not deliver
+	Hurry    time.Duration // if set: the approval time, the model and tool timeouts, and the lease margin
 }
 
 func (o order) setting(name string) string { return o.Settings[name] }
 
-// hurry shortens what takes a minute or more, so that a soak of a second can see it happen.
+// hurry shortens times of a minute or more, so that they pass within a soak of a second.
 func (o order) hurry(l *loop.Loop) {
 	if o.Hurry > 0 {
 		l.Profile.ApprovalTTL, l.Profile.ModelTimeout, l.Profile.ToolTimeout, l.Profile.LeaseMargin = o.Hurry, o.Hurry, o.Hurry, o.Hurry
 	}
 }
 
-// worker is Countersign as a process: it answers on the listener that it was given, and ends when its parent does.
+// worker runs Countersign as a process: it serves on the inherited listener, and ends when its parent does.
 func worker(errs io.Writer) int {
 	if err := serve(errs); err != nil {
 		fmt.Fprintln(errs, "worker:", err)
@@ -75,30 +75,30 @@ func serve(logs io.Writer) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	if q, ok := a.Queue.(*queueembedded.Queue); ok && o.Relay != "" {
 		push := queueembedded.HTTPPush(o.Relay, func(context.Context) (string, error) { return "none", nil }, http.DefaultClient)
-		go func() { _ = q.Run(ctx, push) }() // it ends with the context, and has no other end
+		go func() { _ = q.Run(ctx, push) }() // it ends only with the context
 	}
-	_, err = io.Copy(io.Discard, os.Stdin) // until the parent closes it, or is gone
+	_, err = io.Copy(io.Discard, os.Stdin) // until the parent closes it, or has ended
 	cancel()
 	return errors.Join(err, stop())
 }
 
-// keepConnections lets this process keep as many connections to one host as it has requests under way: by default two
-// are kept, and a load would spend its time in opening them. What is not used for a few seconds is closed, so that the
-// goroutines that are left can be counted.
+// keepConnections lets this process keep one connection to a host for each concurrent request: by default two are kept,
+// and a load would spend its time opening others. Those unused for a few seconds are closed, so that the remaining
+// goroutines can be counted.
 var keepConnections = sync.OnceFunc(func() {
 	t := http.DefaultTransport.(*http.Transport)
 	t.MaxIdleConns, t.MaxIdleConnsPerHost, t.IdleConnTimeout = 0, 1000, 2*time.Second
 })
 
-// process is a worker as its parent knows it.
+// process is a worker, for its parent.
 type process struct {
 	cmd     *exec.Cmd
 	stdin   io.Closer
-	profile string // where its profile is served
+	profile string // URL of its profile
 }
 
-// startWorker starts this program again. The listener stays open in the parent, so that a client that comes while no
-// worker lives waits instead of being refused.
+// startWorker starts this program again. The listener stays open in the parent, so that a client that connects while no
+// worker runs waits instead of being refused.
 func startWorker(functions *os.File, o order, logs io.Writer) (*process, error) {
 	data, err := json.Marshal(o)
 	if err != nil {
@@ -137,7 +137,7 @@ func (g *ground) kill(p *process) error {
 	if err := p.cmd.Process.Kill(); err != nil {
 		return err
 	}
-	_ = p.cmd.Wait() // that it was killed is no news
+	_ = p.cmd.Wait() // it was killed
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.workers = slices.DeleteFunc(g.workers, func(other *process) bool { return other == p })
@@ -148,13 +148,13 @@ func (g *ground) kill(p *process) error {
 // stop ends the worker in good order.
 func (p *process) stop() error { return errors.Join(p.stdin.Close(), p.cmd.Wait()) }
 
-// goroutines asks the worker how many it has.
+// goroutines returns the worker's number of goroutines.
 func (p *process) goroutines(ctx context.Context) (int, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.profile+"goroutine?debug=1", nil)
 	if err != nil {
 		return 0, err
 	}
-	req.Close = true // a connection that is kept has goroutines of its own
+	req.Close = true // a kept connection has goroutines of its own
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return 0, err

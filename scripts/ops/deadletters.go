@@ -11,7 +11,8 @@ import (
 	"github.com/countersign-run/countersign/shared/queue/pubsub"
 )
 
-// maxLetters bounds what is looked at in one go: all of it must be dealt with within the subscription's ack deadline.
+// maxLetters bounds the messages that are read at once: all of it must be dealt with within the subscription's ack
+// deadline.
 const maxLetters = 1000
 
 // letters is the command dead-letters with its flags.
@@ -70,7 +71,7 @@ func (l letters) do(ctx context.Context, d *desk, what string) (err error) {
 	return replay(ctx, cfg, box, picked)
 }
 
-// pick takes what the command is about out of what was found: a message without a run cannot be replayed.
+// pick selects the command's messages from those found: a message without a run cannot be replayed.
 func (l letters) pick(what string, found []pubsub.DeadLetter) (picked, left []pubsub.DeadLetter) {
 	for _, f := range found {
 		if (l.runID == "" || f.RunID == l.runID) && (what == "drop" || f.RunID != "") {
@@ -112,8 +113,8 @@ func more(found []pubsub.DeadLetter, limit int) string {
 	return ", and there may be more (-limit)"
 }
 
-// replay publishes each resume again and then removes its dead letter, in this order: what dies in between is asked for
-// twice, and a resume that finds nothing to do does nothing.
+// replay publishes each resume again and then removes its dead letter, in this order: after a crash in between it is
+// resumed twice, and a resume of a run with nothing to do does nothing.
 func replay(ctx context.Context, cfg config.Config, box *pubsub.DeadLetters, picked []pubsub.DeadLetter) (err error) {
 	q, err := pubsub.Open(ctx, cfg.Project, cfg.ResumeTopic)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Command ops is what operating Countersign takes, day by day.
+// Command ops has the commands for operating Countersign.
 //
 //	go run ./scripts/ops dead-letters list                 what resume refused as often as it is delivered
 //	go run ./scripts/ops dead-letters replay -yes          ask for those runs once more
@@ -12,11 +12,11 @@
 //	go run ./scripts/ops action-key NAME                   the key of the endpoint of an action whose binding has key: derived
 //	go run ./scripts/ops smoke BASE -token T [-token2 T]   try a deployment, sending nothing
 //
-// It reads the environment as the functions do, and works on the store and the queue that it names; the embedded ones too,
-// while scripts/dev runs. A command that destroys or shuts out says what it would do, and does it with -yes alone.
+// It reads the environment as the functions do, and works on the store and the queue that it names; the embedded ones
+// too, while scripts/dev runs. A command that deletes or disables only prints what it would do, unless -yes is set.
 //
-// It exits with 0 when it has done what was asked, with 1 when something is left to do or a case of the smoke test failed,
-// and with 2 when it could not look.
+// It exits with 0 on success, with 1 when something is left to do or a case of the smoke test failed, and with 2 when
+// it could not read the store or the queue.
 package main
 
 import (
@@ -42,7 +42,7 @@ import (
 	"github.com/countersign-run/countersign/shared/obs"
 )
 
-// errLeft says that something is left to do, and has been told.
+// errLeft means that something is left to do, which has been printed.
 var errLeft = errors.New("something is left to do")
 
 func main() {
@@ -58,7 +58,7 @@ func main() {
 	}
 }
 
-// command is one of them. It takes flags before and after its arguments.
+// command is one command. It takes flags before and after its arguments.
 type command struct {
 	args string // the names of its arguments
 	make func(*flag.FlagSet) func(context.Context, *desk, []string) error
@@ -76,7 +76,7 @@ var commands = map[string]command{
 	"smoke":        {"BASE", smoke},
 }
 
-// desk is what a command works with.
+// desk is the environment of a command.
 type desk struct {
 	getenv func(string) string
 	out    io.Writer
@@ -112,7 +112,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, out, er
 	return err
 }
 
-// parse takes flags wherever they stand: the package flag stops at the first argument.
+// parse accepts flags at any position: package flag stops at the first argument.
 func parse(flags *flag.FlagSet, args []string) (given []string, err error) {
 	for {
 		if err := flags.Parse(args); err != nil {
@@ -132,14 +132,14 @@ func (d *desk) config(parts ...config.Part) (config.Config, error) {
 		return cfg, err
 	}
 	if cfg.Store == "embedded" {
-		if _, err := os.Stat(cfg.DataDir); err != nil { // opening it would make an empty one
+		if _, err := os.Stat(cfg.DataDir); err != nil { // opening it would create an empty one
 			return cfg, fmt.Errorf("DATA_DIR holds %q, where there is no store", cfg.DataDir)
 		}
 	}
 	return cfg, nil
 }
 
-// people opens the store, the queue and the linked accounts. There is no model here, and nothing is carried out.
+// people opens the store, the queue and the linked accounts. It has no model, and carries out no effects.
 func (d *desk) people(ctx context.Context) (*person.Desk, error) {
 	cfg, err := d.config(config.Store, config.Queue)
 	if err != nil {

@@ -62,7 +62,7 @@ func (w *town) ops(args ...string) (out, errs string, err error) {
 	return o.String(), e.String(), err
 }
 
-// says runs a command that must succeed and say all of it, and gives what it said.
+// says runs a command that must succeed and print all of want, and returns its output.
 func (w *town) says(want []string, args ...string) string {
 	w.t.Helper()
 	out, errs, err := w.ops(args...)
@@ -77,7 +77,7 @@ func (w *town) says(want []string, args ...string) string {
 	return out
 }
 
-// mail has ana ask for a mail; approve carries it out.
+// mail makes ana request a mail; approve carries it out.
 func (w *town) mail(approve bool) (runID string) {
 	w.t.Helper()
 	w.SetBrain(world.Wants("gmail_send", world.Mail("bob@example.com", canary, canary)))

@@ -16,7 +16,7 @@ import (
 	"github.com/countersign-run/countersign/shared/wait"
 )
 
-// user opens what a command about a user works on, and refuses what can be no user's id.
+// user opens the desk for a command about a user, and refuses an invalid user id.
 func (d *desk) user(ctx context.Context, uid string) (*person.Desk, error) {
 	if store.ValidPath(document.UserPath(uid)) != nil {
 		return nil, errors.New("USER is the subject of the user's ID tokens, and this is none")
@@ -78,7 +78,7 @@ func restore(flags *flag.FlagSet) func(context.Context, *desk, []string) error {
 	}
 }
 
-// deleteUser waits for effects that are under way: they are settled by the function that moves runs, not here.
+// deleteUser waits for effects in progress: the resume function settles them, not this command.
 func deleteUser(flags *flag.FlagSet) func(context.Context, *desk, []string) error {
 	yes := flags.Bool("yes", false, yesText)
 	patience := flags.Duration("wait", 2*time.Minute, "how long to wait for runs that are ending")
@@ -107,7 +107,7 @@ func deleteUser(flags *flag.FlagSet) func(context.Context, *desk, []string) erro
 	}
 }
 
-// would says what a command would do, and about how much.
+// would prints what a command would do, and to how much data.
 func (d *desk) would(ctx context.Context, p *person.Desk, uid, what string) error {
 	u, err := p.API.Records.User(ctx, uid)
 	if err != nil {
@@ -135,7 +135,7 @@ func (d *desk) would(ctx context.Context, p *person.Desk, uid, what string) erro
 		d.waiting(open), d.say("-yes does it"))
 }
 
-// waiting says what has not ended.
+// waiting prints the runs that have not ended.
 func (d *desk) waiting(all []person.Waiting) (err error) {
 	for _, w := range all {
 		acting := ""

@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/records"
 )
 
-// redrive asks for a run to be moved. That is always harmless: who takes the resume acts on what the store says.
+// redrive publishes a resume of a run. That is always safe: the resume function acts on the stored run.
 func redrive(*flag.FlagSet) func(context.Context, *desk, []string) error {
 	return func(ctx context.Context, d *desk, args []string) error {
 		if !agent.ValidID(args[0]) {
@@ -31,7 +31,7 @@ func redrive(*flag.FlagSet) func(context.Context, *desk, []string) error {
 		if err == nil {
 			s, err = p.API.Records.Story(ctx, run)
 		}
-		if err != nil { // whoever takes the resume may be of a release that can read it
+		if err != nil { // the resume function may be of a release that can read it
 			err = d.say("run %s cannot be read here: %v", args[0], err)
 		} else {
 			err = d.say("run %s is %s since %s%s", run.ID, s.State.Status, run.UpdatedAt.Format(time.RFC3339), stands(run, s.State))
@@ -46,7 +46,7 @@ func redrive(*flag.FlagSet) func(context.Context, *desk, []string) error {
 	}
 }
 
-// stands says what a run waits for.
+// stands returns what a run waits for.
 func stands(run agent.Run, s *agent.State) string {
 	switch open := len(s.Open()); {
 	case s.End != nil:
@@ -109,7 +109,7 @@ func decided(a Asked) string {
 	return fmt.Sprintf(": %s by %s at %s", a.Decision, a.DecidedBy, clock(a.DecidedAt))
 }
 
-// content writes what was revealed, on a line of its own.
+// content prints revealed contents, on a line of their own.
 func (d *desk) content(is bool, v any) error {
 	if !is {
 		return nil

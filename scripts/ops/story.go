@@ -14,23 +14,23 @@ import (
 	"github.com/countersign-run/countersign/shared/records"
 )
 
-// Story is all that is known of a run: what happened, who decided, what the audit says. Contents (prompts, arguments,
-// previews, results, comments, summaries) are in the fields named Content, and only where somebody asked for them.
+// Story is all that is known of a run: its events, the decisions, the audit. Contents (prompts, arguments, previews,
+// results, comments, summaries) are in the fields named Content, and only if the operator asked for them.
 type Story struct {
 	RunID     string          `json:"runId"`
 	UID       string          `json:"uid"`
 	ThreadID  string          `json:"threadId,omitempty"`
-	Status    agent.RunStatus `json:"status"` // empty where the run was deleted
+	Status    agent.RunStatus `json:"status"` // empty if the run was deleted
 	CreatedAt time.Time       `json:"createdAt,omitzero"`
 	UpdatedAt time.Time       `json:"updatedAt,omitzero"`
 	Deadline  time.Time       `json:"deadline,omitzero"`
-	LeasedTo  time.Time       `json:"leasedUntil,omitzero"` // somebody moves it until then at most
+	LeasedTo  time.Time       `json:"leasedUntil,omitzero"` // the end of the lease of the process that advances it
 	Events    []Happened      `json:"events"`
 	Approvals []Asked         `json:"approvals"`
 	Outcomes  []Outcome       `json:"outcomes"`
 	Audit     []audit.Entry   `json:"audit"`
-	Chain     []string        `json:"chain"`   // what is wrong with the audit's chain; empty: it is whole
-	Vouched   bool            `json:"vouched"` // the chain's end is on record, so that a cut would show
+	Chain     []string        `json:"chain"`   // what is wrong with the audit's chain; empty: nothing
+	Vouched   bool            `json:"vouched"` // the chain's head is stored, so that truncation is detected
 }
 
 // Happened is an event without its contents.
@@ -58,7 +58,7 @@ type Asked struct {
 	Content     *agent.Approval      `json:"content,omitempty"`
 }
 
-// Outcome is what is on record of a call and of the provider.
+// Outcome is the recorded outcome of a call, with the provider's answer.
 type Outcome struct {
 	ActionID  string             `json:"actionId"`
 	Tool      string             `json:"tool"`
@@ -103,10 +103,10 @@ func indented(d *desk, v any) error {
 	return e.Encode(v)
 }
 
-// looks is how often a run is read that moves meanwhile.
+// looks is how often a run that changes meanwhile is read again.
 const looks = 5
 
-// tell reads a run until it has not moved while it was read.
+// tell reads a run until it did not change while it was read.
 func tell(ctx context.Context, r *records.Records, runID string, reveal bool) (*Story, error) {
 	if !agent.ValidID(runID) {
 		return nil, errors.New("RUN is the id of a run, and this is none")
@@ -199,13 +199,13 @@ func outcome(a *agent.Action, reveal bool) Outcome {
 	return o
 }
 
-// says is what an event says, without anybody's words.
+// says describes an event, without texts of the user or the model.
 func says(e agent.Event) string {
 	switch {
 	case e.Turn != nil:
 		return fmt.Sprintf("%s, %d calls", e.Turn.Model, e.Turn.Calls)
 	case e.Plan != nil:
-		return fmt.Sprintf("%.64q, policy %s", e.Plan.Tool, e.Plan.PolicyDecision) // quoted: it is the model's word
+		return fmt.Sprintf("%.64q, policy %s", e.Plan.Tool, e.Plan.PolicyDecision) // quoted: it comes from the model
 	case e.Wait != nil:
 		return fmt.Sprintf("%s %s until %s", e.Wait.Kind, e.Wait.ApprovalID, e.Wait.ExpiresAt.Format(time.RFC3339))
 	case e.Decided != nil:

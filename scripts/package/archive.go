@@ -10,17 +10,17 @@ import (
 	"slices"
 )
 
-// files are the contents of an archive by their slash-separated paths.
+// files holds the contents of an archive by slash-separated paths.
 type files map[string][]byte
 
 const (
-	date1980 = 1<<5 | 1 // the first day that a zip can tell
+	date1980 = 1<<5 | 1 // the first date that a zip can represent
 	maxFiles = 2000
 	maxSize  = 32 << 20
 )
 
-// pack makes an archive. Its entries are sorted, of one date and one mode, and stored as they are: what a compressor makes
-// of them differs from one release of Go to the next. The mode lets the build write go.mod, which it insists on.
+// pack returns an archive. Its entries are sorted, with one date and one mode, and not compressed: compressed bytes
+// differ between releases of Go. The mode lets the build write go.mod, which it requires.
 func pack(content files) ([]byte, error) {
 	var buf bytes.Buffer
 	w := zip.NewWriter(&buf)
@@ -44,7 +44,7 @@ func pack(content files) ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// unpack reads an archive as the cloud would be given it.
+// unpack decodes an archive.
 func unpack(archive []byte) (files, error) {
 	r, err := zip.NewReader(bytes.NewReader(archive), int64(len(archive)))
 	if err != nil {

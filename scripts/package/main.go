@@ -1,12 +1,12 @@
-// Command package makes what is deployed: for each function of infra/functions.json one archive that Cloud Functions can
-// build, and a manifest that names them by their hashes.
+// Command package makes the deployed archives: for each function of infra/functions.json one archive that Cloud
+// Functions can build, and a manifest that names them by their hashes.
 //
 //	go run ./scripts/package -out dist
 //	go run ./scripts/package -out dist -verify
 //	go run ./scripts/package -out dist -with actions -with config/.gemini.yaml
 //
-// The same sources give the same bytes on any machine, so a function is deployed again only where its own sources, or
-// those of a package that it is made of, have changed. With -verify each archive is built and started as the cloud does.
+// The same sources give the same bytes on any machine, so a function is deployed again only if its own sources, or
+// those of a package that it imports, have changed. With -verify each archive is built and started as the cloud does.
 // With -with an operator's file or folder is put into the archives of the functions that read such files; the running
 // function finds it below serverless_function_source_code/.
 package main

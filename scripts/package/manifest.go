@@ -26,7 +26,7 @@ const (
 	format       = "countersign-archives-1"
 )
 
-// manifest says what is in the output folder.
+// manifest describes the output folder.
 type manifest struct {
 	Format    string  `json:"format"`
 	Release   string  `json:"release"`
@@ -34,19 +34,20 @@ type manifest struct {
 	Functions []entry `json:"functions"`
 }
 
-// entry is one function's archive. Its object carries the hash, which makes a change, and only a change, a deployment.
+// entry is one function's archive. Its object's name has the hash, so that a function is deployed exactly when its
+// archive has changed.
 type entry struct {
 	Name       string   `json:"name"`
 	EntryPoint string   `json:"entryPoint"`
 	Archive    string   `json:"archive"`
-	Object     string   `json:"object"` // the name that Terraform gives it in the bucket
+	Object     string   `json:"object"` // its name in Terraform's bucket
 	SHA256     string   `json:"sha256"`
 	Size       int      `json:"size"`
 	Packages   []string `json:"packages"`
 	With       []string `json:"with,omitempty"` // the operator's files within
 }
 
-// makeAll makes the archives, by the names of their files, and the manifest of them.
+// makeAll returns the archives, by file name, and their manifest.
 func makeAll(ctx context.Context, o options) (manifest, map[string][]byte, error) {
 	fail := func(err error) (manifest, map[string][]byte, error) { return manifest{}, nil, err }
 	root, err := filepath.Abs(o.root)
@@ -126,7 +127,7 @@ func makeOne(ctx context.Context, s sources, f infra.Function, with files) (entr
 	return e, archive, nil
 }
 
-// commit names the release by what is checked out, and says where that has been changed.
+// commit returns the name of the checked-out release, marked if the tree has changes.
 func commit(ctx context.Context, root string) (string, error) {
 	cmd := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty", "--exclude=*", "--abbrev=40")
 	cmd.Dir = root
@@ -160,7 +161,7 @@ func usable(out string) error {
 	return nil
 }
 
-// write replaces what an earlier run wrote. The manifest is the last, so that it never names what is not there.
+// write replaces the output of an earlier run. The manifest is written last, so that it never names a missing file.
 func write(out string, m manifest, archives map[string][]byte) error {
 	if err := usable(out); err != nil {
 		return err

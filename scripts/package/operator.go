@@ -41,7 +41,7 @@ func operatorFiles(root string, paths []string) (files, error) {
 				return err
 			}
 			if name := filepath.ToSlash(rel); file != filepath.Join(root, given) && path.Ext(name) == ".go" {
-				return nil // beside its data a folder may hold code, which is in the archive where a function imports it
+				return nil // code in the folder is in the archive only if imported
 			}
 			name := filepath.ToSlash(rel)
 			body, err := operatorFile(file, name, d, maxOperatorBytes-size)
@@ -92,7 +92,7 @@ var (
 		`(?im)^[\s-]*["']?[a-z_-]*(api_?key|secret|password|private_?key)["']?\s*:\s*["']?[^\s"'$#]{8,}`)
 )
 
-// forbidden refuses what no archive may carry, without saying the secret.
+// forbidden returns an error for a file that must not be in an archive. The error does not show the secret.
 func forbidden(name string, body []byte) error {
 	for part := range strings.SplitSeq(name, "/") {
 		if part == ".git" || part == "testdata" || part == "vendor" || part == "node_modules" || secretName.MatchString(part) {

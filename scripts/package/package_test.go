@@ -16,7 +16,7 @@ import (
 	"github.com/countersign-run/countersign/infra"
 )
 
-// checkout copies what is packaged into a folder of its own, with other dates.
+// checkout copies the packaged sources into a new folder, with other dates.
 func checkout(t *testing.T, age time.Duration) string {
 	t.Helper()
 	root := t.TempDir()
@@ -144,7 +144,7 @@ func changed(before, after map[string][]byte) []string {
 	return names
 }
 
-// ofPackages reports whether a file lies in the folder of one of the packages, or is one of those at the root.
+// ofPackages reports whether a file is in the folder of one of the packages, or at the root.
 func ofPackages(name string, e entry) bool {
 	if slices.Contains([]string{"go.mod", "go.sum", "LICENSE", "function.go"}, name) {
 		return true
@@ -174,8 +174,8 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// Handlers in Go are in the archive of a function once they are plugged in where shared/app/actions says; the function starts with
-// them, and carries their actions out.
+// Handlers in Go are in a function's archive once they are registered as shared/app/actions describes; the function
+// starts with them, and carries out their actions.
 func TestHandlersInGoAreDeployed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and starts functions")
@@ -186,7 +186,7 @@ func TestHandlersInGoAreDeployed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	line := regexp.MustCompile(`(?m)^//\t(func own\(\).*)$`).FindSubmatch(before) // as the file itself says
+	line := regexp.MustCompile(`(?m)^//\t(func own\(\).*)$`).FindSubmatch(before) // as the file's comment instructs
 	if line == nil {
 		t.Fatal("the file does not say how handlers are plugged in")
 	}

@@ -27,14 +27,14 @@ const sourceFolder = "serverless_function_source_code"
 
 const answerWithin = 30 * time.Second
 
-// times are how long it took, and what is not carried out.
+// times holds the durations of a verification, and the actions without a handler.
 type times struct {
 	built, answered time.Duration
-	unbound         []string // actions of the operator's that neither an endpoint nor Go code carries out
+	unbound         []string // actions of the operator's with neither an endpoint nor Go code
 }
 
-// verify does with an archive what the cloud does: it looks at the layout, tidies, builds, starts it and asks for its health.
-// What the cloud would change is an error, because what runs would not be what was tested.
+// verify treats an archive as the cloud does: it checks the layout, tidies, builds, starts it and requests its health.
+// A change that the cloud would make is an error, because the deployed code would differ from the tested code.
 func verify(ctx context.Context, e entry, archive []byte) (t times, err error) {
 	content, err := unpack(archive)
 	if err != nil {
@@ -75,13 +75,13 @@ func verify(ctx context.Context, e entry, archive []byte) (t times, err error) {
 	return t, err
 }
 
-// declared are the actions of the operator's that an archive holds.
+// declared holds the operator's actions in an archive.
 type declared struct {
-	folder string // within the archive; empty where there are none
+	folder string // within the archive; empty without actions
 	list   []action.Action
 }
 
-// declaredActions looks for the outermost folder of actions among the operator's files.
+// declaredActions finds the outermost folder of actions among the operator's files.
 func declaredActions(src string, with []string) (d declared, err error) {
 	for _, name := range with {
 		if path.Base(name) != "plugin.yaml" {
@@ -94,7 +94,7 @@ func declaredActions(src string, with []string) (d declared, err error) {
 	if d.folder == "" {
 		return d, nil
 	}
-	if d.list, err = action.Load(filepath.Join(src, filepath.FromSlash(d.folder))); err != nil { // it is the one above
+	if d.list, err = action.Load(filepath.Join(src, filepath.FromSlash(d.folder))); err != nil { // the folder above
 		d.folder = path.Dir(d.folder)
 		d.list, err = action.Load(filepath.Join(src, filepath.FromSlash(d.folder)))
 	}
@@ -108,7 +108,7 @@ func (d declared) settings() []string {
 	return []string{"ACTIONS=" + sourceFolder + "/" + d.folder, "ACTION_KEY=" + strings.Repeat("0123456789abcdef", 4)}
 }
 
-// unbound reads from the answer to /health which of the actions the function carries out, and gives the others.
+// unbound returns the actions that the function does not carry out, according to its answer to /health.
 func (d declared) unbound(health []byte) (names []string, err error) {
 	var h struct{ Tools []string }
 	if err := json.Unmarshal(health, &h); err != nil {
@@ -122,8 +122,8 @@ func (d declared) unbound(health []byte) (names []string, err error) {
 	return names, nil
 }
 
-// layout checks what the build checks before it builds, and that nothing is within which should not be. It gives the path
-// of the module.
+// layout checks what the build checks first, and that no forbidden file is in the archive. It returns the path of the
+// module.
 func layout(content files) (string, error) {
 	for name, body := range content {
 		if !filepath.IsLocal(name) {
@@ -236,7 +236,8 @@ func health(ctx context.Context, client *http.Client, port string) (int, []byte,
 	return res.StatusCode, body, err
 }
 
-// environment is the least that a function of the cloud is given. Nothing listens at its backends: a start needs none.
+// environment returns the minimal environment of a deployed function. No server listens at its backends: a start needs
+// none.
 func environment(target string) []string {
 	return []string{"FUNCTION_TARGET=" + target, "PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "LOG_LEVEL=warn",
 		"STORE=firestore", "GOOGLE_CLOUD_PROJECT=demo-verify", "FIRESTORE_EMULATOR_HOST=127.0.0.1:9", "PUBSUB_EMULATOR_HOST=127.0.0.1:9",

@@ -1,11 +1,11 @@
-// Command setup brings a new checkout to the point where it can ask Gemini, and says what to do next.
+// Command setup prepares a new checkout to call Gemini, and prints what to do next.
 //
 //	go run ./scripts/setup
 //
-// Where neither the environment nor config/.gemini.yaml (GEMINI_CONFIG names another place) says anything, it writes the
-// file for its user to fill in, and never over one that is there. Otherwise it checks what is there: whether it can be
-// read, is filled in, and is accepted by the service, by one request that costs nothing. It exits with 0 when
-// everything is ready, and else with 1. It never shows the key.
+// If neither the environment nor config/.gemini.yaml (or the file that GEMINI_CONFIG names) has a configuration, it
+// writes the file as a template, and never overwrites one. Otherwise it checks that the configuration is readable,
+// filled in, and accepted by the service, with one request that costs nothing. It exits with 0 if everything is ready,
+// and otherwise with 1. It never shows the key.
 package main
 
 import (
@@ -42,7 +42,7 @@ func main() {
 	}
 }
 
-// setup gives what to say: what was found, and what to do next.
+// setup returns the text to print: what was found, and what to do next.
 func setup(ctx context.Context, getenv func(string) string) (said string, ready bool) {
 	path := cmp.Or(getenv("GEMINI_CONFIG"), config.FilePath)
 	if getenv("GEMINI_API_KEY") == "" && getenv("VERTEX_AI_PROJECT_ID") == "" {
@@ -62,7 +62,7 @@ func setup(ctx context.Context, getenv func(string) string) (said string, ready 
 	return warning(path) + said, ready
 }
 
-// write never touches what is there: not a file, and not what a link points to.
+// write creates the file. It never changes an existing file, or the target of a link.
 func write(path string) (err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
@@ -75,7 +75,7 @@ func write(path string) (err error) {
 	return errors.Join(err, f.Close())
 }
 
-// warning is for a file that others on this machine can read.
+// warning returns a warning if other users of this machine can read the file.
 func warning(path string) string {
 	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o077 != 0 {
 		return fmt.Sprintf("Others on this machine can read %s: chmod 600 %[1]s\n", path)
@@ -83,7 +83,7 @@ func warning(path string) string {
 	return ""
 }
 
-// source is where the key comes from.
+// source returns where the key comes from.
 func source(getenv func(string) string, path string) string {
 	switch {
 	case getenv("VERTEX_AI_PROJECT_ID") != "":
@@ -104,7 +104,7 @@ func ask(ctx context.Context, cfg config.Config) error {
 	return service.Check(ctx)
 }
 
-// judge puts the service's answer into words.
+// judge describes the service's answer.
 func judge(err error, name, source string) (said string, ready bool) {
 	if err == nil {
 		return fmt.Sprintf("Ready: the service accepts what %s says, and knows the model %s.\nNext: go run ./scripts/dev", source, name), true

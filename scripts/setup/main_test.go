@@ -97,7 +97,7 @@ func TestWhatIsNotReady(t *testing.T) {
 	}
 }
 
-// A key in the environment needs no file: a template beside it would only be in the way.
+// With a key in the environment no template is written.
 func TestTheEnvironmentIsEnough(t *testing.T) {
 	t.Chdir(t.TempDir())
 	service := httptest.NewServer(fakegemini.New(nil))

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// format gives the files that terraform fmt would write otherwise.
+// format returns the files that terraform fmt would change.
 func (w *workspace) format(ctx context.Context) error {
 	_, err := w.terraform(ctx, "terraform", "fmt", "-check", "-recursive", "-diff", "-no-color")
 	return err
@@ -25,14 +25,14 @@ func (w *workspace) validate(ctx context.Context, dir string) error {
 	return err
 }
 
-// run is one run of terraform test, with what it made or would change.
+// run is one run of terraform test, with its state or plan.
 type run struct {
 	File, Name, Status string
 	State              state
 	Plan               plan
 }
 
-// plan is what is used of the form that terraform show -json gives a plan.
+// plan has the fields used of terraform show -json.
 type plan struct {
 	Changes []struct {
 		Address string `json:"address"`
@@ -43,7 +43,7 @@ type plan struct {
 	} `json:"resource_changes"`
 }
 
-// changed gives the addresses of what the plan would change of one type.
+// changed returns the addresses of the resources of one type that the plan would change.
 func (p plan) changed(kind string) (addresses []string) {
 	for _, c := range p.Changes {
 		if c.Type == kind && !slices.Equal(c.Change.Actions, []string{"no-op"}) {
@@ -53,7 +53,7 @@ func (p plan) changed(kind string) (addresses []string) {
 	return addresses
 }
 
-// test runs a module's tests. The error tells each assertion that does not hold, in the words of the test.
+// test runs a module's tests. The error lists each failed assertion, in the words of the test.
 func (w *workspace) test(ctx context.Context, dir string) ([]run, error) {
 	if err := w.init(ctx, dir); err != nil {
 		return nil, err

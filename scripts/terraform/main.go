@@ -1,10 +1,10 @@
 // Command terraform checks the configuration in terraform/ with the real terraform: its form, each root, and the tests
-// of each module, of which none needs an account or applies anything. The tree stays as it is.
+// of each module, of which none needs an account or applies anything. It does not change the tree.
 //
 //	go run ./scripts/terraform
 //
-// With TERRAFORM_CHECK_DIR a schema-only stand-in answers for the Google provider, and no network is needed; without it,
-// terraform init fetches the real one.
+// With TERRAFORM_CHECK_DIR a schema-only stand-in replaces the Google provider, and no network is needed; without it,
+// terraform init downloads the real one.
 package main
 
 import (

@@ -17,9 +17,9 @@ const (
 	version = "6.50.0" // of the provider whose schema the stand-in serves
 )
 
-// provider decides who answers for Google. With TERRAFORM_CHECK_DIR it is the schema-only stand-in of that directory,
-// which needs no network and cannot deploy anything: tfstub is its source, google-VERSION.subset.schema.json its schema.
-// Otherwise it is the real provider, which terraform init gets from HashiCorp's registry.
+// provider selects the Google provider. With TERRAFORM_CHECK_DIR it is the schema-only stand-in of that directory,
+// which needs no network and cannot deploy anything: tfstub is its source, google-VERSION.subset.schema.json its
+// schema. Otherwise it is the real provider, which terraform init gets from HashiCorp's registry.
 func (w *workspace) provider(ctx context.Context) error {
 	from := os.Getenv("TERRAFORM_CHECK_DIR")
 	if from == "" {
@@ -75,7 +75,8 @@ func withMore(schema []byte) ([]byte, error) {
 	return json.Marshal(doc)
 }
 
-// only has terraform take providers from the mirror and from nowhere else. Lock files name the real provider's hashes.
+// only makes terraform take providers only from the mirror. Lock files, which have the real provider's hashes, are
+// removed.
 func (w *workspace) only(mirror string) error {
 	rc := filepath.Join(w.dir, "terraform.rc")
 	text := fmt.Sprintf("provider_installation {\n  filesystem_mirror {\n    path = %q\n  }\n}\ndisable_checkpoint = true\n", mirror)

@@ -13,7 +13,7 @@ type grant struct {
 	Identity, Role, On string
 }
 
-// granted are the types of grants, and what each is granted on; a %s is for its name.
+// granted lists the types of grants, and what each is granted on; %s is its name.
 var granted = []struct{ kind, on string }{
 	{"google_project_iam_member", "project"},
 	{"google_pubsub_topic_iam_member", "topic %s"},
@@ -26,7 +26,7 @@ var granted = []struct{ kind, on string }{
 	{"google_cloud_run_v2_service_iam_member", "function %s"},
 }
 
-// member is a grant as the provider has it. Each type has the one field that names what it is granted on.
+// member is a grant in the provider's form. Each type has one field that names what it is granted on.
 type member struct {
 	Role, Member string
 	Condition    []struct{ Title string }
@@ -42,7 +42,7 @@ func (m member) target() string {
 	return m.Topic + m.Subscription + m.Secret + m.Bucket + m.Account + m.Service
 }
 
-// unlisted reports whether a type gives rights that the table would not tell.
+// unlisted reports whether a type grants rights that the table would not show.
 func unlisted(kind string) bool {
 	for _, g := range granted {
 		if g.kind == kind {
@@ -58,7 +58,7 @@ type account struct {
 	Member string `json:"member"`
 }
 
-// grants reads who may do what. An identity without any role has one grant, of none.
+// grants returns the grants of a state. An identity without roles has one grant, of none.
 func grants(s state) ([]grant, error) {
 	accounts, err := read[account](s, "google_service_account")
 	if err != nil {
@@ -92,7 +92,7 @@ func grants(s state) ([]grant, error) {
 	return out, nil
 }
 
-// name gives the name of an account that is known. Who is made elsewhere is told in words.
+// name returns the name of a known account, and a description of one that is created elsewhere.
 func name(known map[string]string, text string) string {
 	if id := known[text]; id != "" {
 		return id
@@ -107,7 +107,7 @@ func name(known map[string]string, text string) string {
 	return text
 }
 
-// table writes grants for README. Identities with the same roles on the same things share a row.
+// table returns the grants as README's table. Identities with the same roles on the same resources share a row.
 func table(all []grant) string {
 	roles := map[string]map[string][]string{} // identity, role: on what
 	for _, g := range all {

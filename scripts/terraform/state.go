@@ -2,7 +2,7 @@ package main
 
 import "encoding/json"
 
-// state is what a run made, as far as a mock provider makes anything.
+// state is the state of a run, with a mock provider's values.
 type state struct {
 	Root module `json:"root_module"`
 }
@@ -18,7 +18,7 @@ type resource struct {
 	Values  json.RawMessage `json:"values"`
 }
 
-// all gives the resources of the types that match.
+// all returns the resources of the types that match.
 func (s state) all(match func(kind string) bool) (found []resource) {
 	var walk func(module)
 	walk = func(m module) {

@@ -20,7 +20,7 @@ var (
 	overlay = flag.String("overlay", "", "a list of files to read in the place of others, in the form of go build's -overlay")
 )
 
-// TestTerraform does what the command does, and looks into what the modules' tests made.
+// TestTerraform runs the command's checks, and examines the states of the modules' tests.
 func TestTerraform(t *testing.T) {
 	w := open(t)
 	t.Run("format", func(t *testing.T) {
@@ -75,7 +75,7 @@ func TestTerraform(t *testing.T) {
 	})
 }
 
-// open gives a workspace, or skips where terraform, or a provider for it, is not to be had.
+// open returns a workspace, or skips the test if terraform or a provider is not available.
 func open(t *testing.T) *workspace {
 	t.Helper()
 	absent := func(what string) {
@@ -131,7 +131,7 @@ func replace(w *workspace, overlay string) error {
 	return nil
 }
 
-// deployed is what is looked at of a function.
+// deployed has the fields used of a function.
 type deployed struct {
 	Name    string
 	Service []struct {
@@ -153,7 +153,7 @@ func functions(t *testing.T, s state) (byName map[string]deployed) {
 	return byName
 }
 
-// configurations are what each function makes, when it starts on Cloud Run, of the environment that it is given.
+// configurations returns the configuration that each function loads on Cloud Run from its environment.
 func configurations(t *testing.T, s state) (byName map[string]config.Config) {
 	t.Helper()
 	list, err := infra.Functions()
@@ -170,7 +170,7 @@ func configurations(t *testing.T, s state) (byName map[string]config.Config) {
 		given := maps.Clone(service[0].Environment)
 		given["K_SERVICE"] = "agent-" + f.Name
 		for variable := range secretsOf(list, f) {
-			given[variable] = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=" // as good a key as any
+			given[variable] = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=" // any valid key
 		}
 		if byName[f.Name], err = config.Load(func(name string) string { return given[name] }, partsOf(f)...); err != nil {
 			t.Errorf("%s: %v", f.Name, err)
@@ -189,7 +189,7 @@ func partsOf(f infra.Function) (parts []config.Part) {
 	return parts
 }
 
-// canStart holds that no function stops at its start, and that each knows its release.
+// canStart checks that every function starts, and knows its release.
 func canStart(t *testing.T, s state) {
 	for name, cfg := range configurations(t, s) {
 		if !strings.HasPrefix(cfg.Release, "untagged-") {
@@ -198,7 +198,7 @@ func canStart(t *testing.T, s state) {
 	}
 }
 
-// asks holds that the kill switch reaches every function.
+// asks checks that the kill switch reaches every function.
 func asks(t *testing.T, s state) {
 	for name, cfg := range configurations(t, s) {
 		if !cfg.Rules.AskSideEffects {
@@ -207,7 +207,7 @@ func asks(t *testing.T, s state) {
 	}
 }
 
-// findsAPI holds what the console is told of where the API is; nothing is its own host.
+// findsAPI checks the API's URL in the console's configuration; empty is the console's own host.
 func findsAPI(t *testing.T, s state, want string) {
 	t.Helper()
 	web := functions(t, s)["web"]
@@ -216,7 +216,7 @@ func findsAPI(t *testing.T, s state, want string) {
 	}
 }
 
-// canPlan compares the types that the identity of plans may read with those that an environment is made of.
+// canPlan compares the types that the identity of plans may read with those of an environment.
 func canPlan(t *testing.T, s state) {
 	text, err := os.ReadFile("../../infra/plan-permissions.json")
 	if err != nil {
@@ -262,7 +262,7 @@ func hasKey(t *testing.T, s state) {
 
 const begin, end = "<!-- roles, written by go test ./scripts/terraform -update -->\n", "<!-- end of roles -->\n"
 
-// holdTable compares README's table with the grants that were made.
+// holdTable compares README's table with the actual grants.
 func holdTable(t *testing.T, states ...state) {
 	var all []grant
 	for _, s := range states {

@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// block finds a variable or an output at the left margin, with its body.
+// block matches a variable or an output at the left margin, with its body.
 var block = regexp.MustCompile(`(?ms)^(variable|output) "([a-z_]+)" \{\n(.*?)^\}`)
 
-// TestWords holds that each input has a type and each input and output a description, and that a test refuses something
-// of each input that is validated.
+// TestWords checks that each input has a type, that each input and output has a description, and that a test refuses a
+// value of each validated input.
 func TestWords(t *testing.T) {
 	files, err := filepath.Glob("../../terraform/*/*.tf")
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/countersign-run/countersign/infra"
 )
 
-// workspace is a copy of the configuration in a directory of its own: terraform writes lock files and plugins beside what
-// it reads, and the tree stays as it is. It holds archives too, which stand in for those of scripts/package.
+// workspace is a copy of the configuration in its own directory, because terraform writes lock files and plugins beside
+// what it reads. It also has substitutes for the archives of scripts/package.
 type workspace struct {
 	dir   string
 	env   []string
@@ -59,7 +59,7 @@ func (w *workspace) archives() error {
 	return nil
 }
 
-// terraform runs the real terraform in a directory of the workspace and gives what it printed on its standard output.
+// terraform runs the real terraform in a directory of the workspace and returns its standard output.
 func (w *workspace) terraform(ctx context.Context, dir string, args ...string) ([]byte, error) {
 	var stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, "terraform", append([]string{"-chdir=" + filepath.Join(w.dir, dir)}, args...)...)
@@ -71,7 +71,7 @@ func (w *workspace) terraform(ctx context.Context, dir string, args ...string) (
 	return out, nil
 }
 
-// init gets the provider for a directory. A backend is not asked for: nothing here has a state.
+// init initializes a directory with its provider, without a backend: the checks have no stored state.
 func (w *workspace) init(ctx context.Context, dir string) error {
 	if w.ready[dir] {
 		return nil
@@ -81,7 +81,7 @@ func (w *workspace) init(ctx context.Context, dir string) error {
 	return err
 }
 
-// What is checked: each root as it is applied, and each directory that has tests.
+// The checked directories: each root, and each directory with tests.
 var (
 	environments = []string{"terraform/envs/dev", "terraform/envs/stage", "terraform/envs/prod"}
 	roots        = append([]string{"terraform/bootstrap"}, environments...)

@@ -8,12 +8,12 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// Handlers are the actions of this folder. Where they are plugged in: shared/app/actions/handlers.go.
+// Handlers returns the handlers of this folder's actions. They are registered in shared/app/actions/handlers.go.
 func Handlers() action.Handlers {
 	return Does{ShippingQuote: quote}.Handlers()
 }
 
-// quote is a price by weight, and more abroad.
+// quote returns a price by weight, which is higher abroad.
 func quote(_ context.Context, _ tool.Call, in ShippingQuoteInput) (ShippingQuoteOutput, error) {
 	out := ShippingQuoteOutput{Cents: 390 + in.Grams/1000*150, Days: 2}
 	if !strings.EqualFold(in.Country, "DE") {

@@ -7,16 +7,16 @@ import (
 	"regexp"
 )
 
-// event is what the proxy keeps of an event; the rest is the emulator's.
+// event has the fields of an event that the proxy keeps; the emulator keeps the rest.
 type event struct {
 	inner      string          // the emulator's id
 	properties json.RawMessage // extendedProperties
 }
 
-// validID is what may be a client's id (Calendar API, Events resource; there up to 1024, which RE2 cannot count to).
+// validID matches a client's id (Calendar API, Events resource; there up to 1024, which RE2 cannot count to).
 var validID = regexp.MustCompile(`^[a-v0-9]{5,1000}$`)
 
-// insertEvent keeps an id for good: the id of a deleted event stays taken, too.
+// insertEvent reserves an id permanently: the id of a deleted event stays taken.
 func (e *Emulator) insertEvent(w http.ResponseWriter, r *http.Request) {
 	var want struct {
 		ID         string          `json:"id"`
@@ -27,7 +27,7 @@ func (e *Emulator) insertEvent(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	e.mu.Lock()
-	defer e.mu.Unlock() // of two inserts with one id, the first is over before the second is looked at
+	defer e.mu.Unlock() // serializes inserts with the same id
 	if _, taken := e.events[want.ID]; taken {
 		refuse(w, http.StatusConflict, "duplicate")
 		return
@@ -45,7 +45,7 @@ func (e *Emulator) insertEvent(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, ev.shown(id, made))
 }
 
-// shown is the emulator's event with what it has dropped.
+// shown returns the emulator's event with the fields that it has dropped.
 func (ev event) shown(id string, made map[string]any) map[string]any {
 	made["id"] = id
 	if ev.properties != nil {
@@ -54,7 +54,7 @@ func (ev event) shown(id string, made map[string]any) map[string]any {
 	return made
 }
 
-// getEvent looks through the emulator's list. An event that was there and is not any more is cancelled.
+// getEvent searches the emulator's list. An event that is no longer in it is cancelled.
 func (e *Emulator) getEvent(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	e.mu.Lock()

@@ -1,7 +1,7 @@
-// Package emulate runs, for tests, a Google that we did not write: the npm package emulate 0.12.2 (vercel-labs,
-// Apache-2.0), with its OAuth endpoints, its Gmail and its Calendar. Its own behaviour is at Direct. In front of it, at
-// URL, stands a reverse proxy that mends where it is more lenient than Google's documentation, or wrong, and that makes
-// calls fail on demand:
+// Package emulate runs, for tests, an independent emulator of Google: the npm package emulate 0.12.2 (vercel-labs,
+// Apache-2.0), with its OAuth endpoints, its Gmail and its Calendar. Its own behaviour is at Direct. A reverse proxy in
+// front of it, at URL, corrects it where it is more lenient than Google's documentation, or wrong, and makes calls fail
+// on demand:
 //
 //   - an access token that was never issued, or whose consent was taken back, is refused with 401, and a missing scope
 //     with 403; the emulator takes any token as its first user, and lets revoked ones live on
@@ -14,7 +14,7 @@
 //     only some
 //   - what the tools do not call is answered with 404
 //
-// The emulator's consent pages have no boxes to untick and know no earlier grants (include_granted_scopes).
+// The emulator's consent pages have no checkboxes for scopes and ignore earlier grants (include_granted_scopes).
 package emulate
 
 import (
@@ -33,7 +33,7 @@ import (
 	_ "embed"
 )
 
-// What the seed knows.
+// The users and clients of the emulator's seed.
 const (
 	User         = "ada@example.com"
 	ClientID     = "countersign-test"
@@ -46,14 +46,14 @@ var seed []byte
 
 const (
 	startBound = time.Minute // from the start of Node to the first answer; 1 s on an idle machine
-	// endWithStdin ends the emulator when we end, however we end: the kernel then closes the pipe that it reads.
+	// endWithStdin ends the emulator with this process, however it ends: the kernel then closes the pipe that it reads.
 	endWithStdin = `data:text/javascript,process.stdin.on("end",()=>process.exit()).resume()`
 )
 
-// Emulator is one that answers, with nothing sent from User's mailbox and nothing in User's calendar.
+// An Emulator is a running emulator, with an empty mailbox and calendar of User.
 type Emulator struct {
 	URL    string // of the proxy, without a trailing slash
-	Direct string // of the emulator as it is
+	Direct string // of the emulator itself
 
 	t       testing.TB
 	forward http.Handler
@@ -62,7 +62,7 @@ type Emulator struct {
 	grants map[string]grant // by access token
 	faults map[string][]Fault
 	calls  map[string]int
-	events map[string]event // by the id that their maker chose
+	events map[string]event // by the client's id
 }
 
 // Start starts an emulator for the test, from the directory that EMULATE_DIR names: there npm has installed emulate
@@ -82,7 +82,7 @@ func Start(t testing.TB) *Emulator {
 	proxy := httptest.NewUnstartedServer(e.routes())
 	t.Cleanup(proxy.Close)
 	e.URL = "http://" + proxy.Listener.Addr().String()
-	// Between choosing a free port and Node's listening on it another process may take it; hence the second chances.
+	// Another process may take the free port before Node listens on it; hence the retries.
 	for try := 1; ; try++ {
 		err := e.run(node, script)
 		if err == nil {

@@ -41,7 +41,7 @@ func refused(t *testing.T, err error, status int, reason string) {
 	}
 }
 
-// bearer sends an access token that nobody was given.
+// bearer sends an access token that was not issued.
 type bearer string
 
 func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {

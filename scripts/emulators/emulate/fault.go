@@ -5,10 +5,10 @@ import (
 	"net/http/httptest"
 )
 
-// Fault is how one call fails.
+// A Fault makes one call fail.
 type Fault struct {
-	After  bool   // the emulator has acted in full; otherwise it has not heard of the call
-	Status int    // of the answer; 0 is a connection that is cut
+	After  bool   // the emulator has carried the call out; otherwise it did not get it
+	Status int    // of the answer; 0: the connection is reset
 	Reason string // Google's reason beside the status
 }
 
@@ -21,7 +21,7 @@ func (e *Emulator) Break(op string, faults ...Fault) {
 	e.faults[op] = append(e.faults[op], faults...)
 }
 
-// Calls tells how often the operation was asked for, by those who may.
+// Calls returns how often the operation was called, with a valid token.
 func (e *Emulator) Calls(op string) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -38,7 +38,7 @@ func (e *Emulator) checkFaults() {
 	}
 }
 
-// failing counts a call and lets it fail as was asked for.
+// failing counts a call and applies its fault.
 func (e *Emulator) failing(op string, next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		f := e.count(op)
@@ -70,7 +70,7 @@ func (e *Emulator) count(op string) *Fault {
 	return &queue[0]
 }
 
-// acted has the emulator carry the call out, unseen.
+// acted makes the emulator carry the call out, and drops the answer.
 func (e *Emulator) acted(op string, next http.HandlerFunc, r *http.Request) bool {
 	rec := httptest.NewRecorder()
 	next(rec, r)

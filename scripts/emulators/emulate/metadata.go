@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// metadata answers messages.get and threads.get. The emulator shows a few header fields of its own choice; the others that
-// were asked for are read from the raw message.
+// metadata answers messages.get and threads.get. The emulator returns a fixed set of header fields; other requested
+// ones are read from the raw message.
 func (e *Emulator) metadata(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	rec := e.ask(r)
@@ -41,7 +41,7 @@ func (e *Emulator) metadata(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, found)
 }
 
-// header is the header of the message as it was sent; nil where the emulator cannot show it.
+// header returns the header of the message as it was sent, or nil if the emulator does not return it.
 func (e *Emulator) header(r *http.Request, id string) mail.Header {
 	again := r.Clone(r.Context())
 	again.URL = &url.URL{Path: "/gmail/v1/users/me/messages/" + id, RawQuery: "format=raw"}

@@ -16,15 +16,15 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// grant is what an access token stands for.
+// grant is the grant of an access token.
 type grant struct {
 	scopes  []string
 	refresh string // the refresh token of the same consent
 }
 
-// token learns from the emulator's answers which access tokens there are.
+// token records the access tokens in the emulator's answers.
 func (e *Emulator) token(w http.ResponseWriter, r *http.Request) {
-	form, _ := url.ParseQuery(string(body(r))) // the emulator says what is wrong with it
+	form, _ := url.ParseQuery(string(body(r))) // the emulator reports its errors
 	rec := e.ask(r)
 	var got struct {
 		Access  string `json:"access_token"`
@@ -42,7 +42,7 @@ func (e *Emulator) token(w http.ResponseWriter, r *http.Request) {
 	replay(w, rec)
 }
 
-// revoke lets the access tokens of a consent die with its refresh token.
+// revoke also revokes the access tokens of the refresh token's consent.
 func (e *Emulator) revoke(w http.ResponseWriter, r *http.Request) {
 	form, _ := url.ParseQuery(string(body(r))) // as in token
 	e.forward.ServeHTTP(w, r)
@@ -55,7 +55,7 @@ func (e *Emulator) revoke(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// RevokeAll takes back every consent, as the user can at Google.
+// RevokeAll revokes every consent, as the user can at Google.
 func (e *Emulator) RevokeAll(t testing.TB) {
 	t.Helper()
 	e.mu.Lock()
@@ -76,7 +76,7 @@ func (e *Emulator) RevokeAll(t testing.TB) {
 	}
 }
 
-// Forget makes the access tokens expire; the consents live on.
+// Forget makes the access tokens expire; the consents stay valid.
 func (e *Emulator) Forget() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -88,8 +88,8 @@ var (
 	inputTag = regexp.MustCompile(`<input[^>]*name="([^"]*)"[^>]*value="([^"]*)"`)
 )
 
-// Consent says yes on the emulator's consent page, to all but the scopes left out, and gives what the browser would be
-// sent back to RedirectURL with.
+// Consent accepts the emulator's consent page, for all scopes but without, and returns the parameters of the redirect
+// to RedirectURL.
 func (e *Emulator) Consent(t testing.TB, page string, without ...string) (state, code string) {
 	t.Helper()
 	client := &http.Client{Timeout: 10 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -121,7 +121,7 @@ func (e *Emulator) Consent(t testing.TB, page string, without ...string) (state,
 	return back.Query().Get("state"), back.Query().Get("code")
 }
 
-// userForm is the form of User's button. The emulator has a user of its own beside the seed's.
+// userForm is the form of User's button. The emulator has its own user beside the seed's.
 func userForm(page string) (action string, fields url.Values) {
 	for _, form := range formTag.FindAllStringSubmatch(page, -1) {
 		fields := url.Values{}
@@ -135,7 +135,7 @@ func userForm(page string) (action string, fields url.Values) {
 	return "", nil
 }
 
-// Client gives the user's client for the scopes, by a consent of its own.
+// Client returns a client of the user for the scopes, with its own consent.
 func (e *Emulator) Client(t testing.TB, scopes ...string) *http.Client {
 	t.Helper()
 	cfg := oauth2.Config{

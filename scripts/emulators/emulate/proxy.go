@@ -21,7 +21,7 @@ import (
 // maxBody bounds a request and an answer.
 const maxBody = 8 << 20
 
-// routes are the methods that the tools call, by their names and scopes in Google's reference.
+// routes returns a handler for the methods that the tools call, with their names and scopes in Google's reference.
 func (e *Emulator) routes() http.Handler {
 	const (
 		all, compose, modify = gmailapi.MailGoogleComScope, gmailapi.GmailComposeScope, gmailapi.GmailModifyScope
@@ -76,11 +76,11 @@ func (e *Emulator) authorised(scopes []string, next http.HandlerFunc) http.Handl
 
 var tooLong = regexp.MustCompile(`"historyId":"\d{2,}?(\d{18})"`)
 
-// forwarder passes requests on to the emulator and mends the numbers in its answers.
+// forwarder returns a handler that forwards requests to the emulator and corrects the numbers in its answers.
 func forwarder(base string) http.Handler {
 	target, err := url.Parse(base)
 	if err != nil {
-		panic(err) // we have made it
+		panic(err) // built by this package
 	}
 	return &httputil.ReverseProxy{
 		Rewrite: func(p *httputil.ProxyRequest) {
@@ -106,20 +106,20 @@ func setBody(res *http.Response, b []byte) {
 	}
 }
 
-// ask has the emulator answer the request, and keeps the answer.
+// ask forwards the request to the emulator, and returns the recorded answer.
 func (e *Emulator) ask(r *http.Request) *httptest.ResponseRecorder {
 	rec := httptest.NewRecorder()
 	e.forward.ServeHTTP(rec, r)
 	return rec
 }
 
-// replay gives a kept answer on.
+// replay writes a recorded answer.
 func replay(w http.ResponseWriter, rec *httptest.ResponseRecorder) {
 	for k, v := range rec.Header() {
 		w.Header()[k] = v
 	}
 	w.WriteHeader(rec.Code)
-	_, _ = w.Write(rec.Body.Bytes()) // a client that is gone notices itself
+	_, _ = w.Write(rec.Body.Bytes()) // a client that disconnected is not an error
 }
 
 // refuse answers with an error in the shape of Google's JSON APIs.
@@ -137,7 +137,7 @@ func answer(w http.ResponseWriter, status int, v any) {
 
 // body reads the request's body and leaves it there for the next reader.
 func body(r *http.Request) []byte {
-	b, _ := io.ReadAll(io.LimitReader(r.Body, maxBody)) // what a broken connection left out is not JSON, and is refused as such
+	b, _ := io.ReadAll(io.LimitReader(r.Body, maxBody)) // a truncated body is not JSON, and is refused as such
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(b)), int64(len(b))
 	return b
 }
@@ -149,7 +149,7 @@ func cut(w http.ResponseWriter) {
 		panic(http.ErrAbortHandler)
 	}
 	if tcp, ok := c.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0) // without it the client sees an orderly end, which proves as little
+		_ = tcp.SetLinger(0) // otherwise the client sees an orderly end, not a reset
 	}
 	_ = c.Close()
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// speechless kills a process, once, before an effect's outcome is on record.
+// speechless kills a process, once, before an effect's outcome is recorded.
 func speechless(dies *atomic.Bool) func([]store.Write) {
 	return func(writes []store.Write) {
 		for _, w := range writes {
@@ -24,7 +24,8 @@ func speechless(dies *atomic.Bool) func([]store.Write) {
 	}
 }
 
-// midway gives a town in which ana's mail has left and its outcome is on no record yet, and a clock to set forward.
+// midway returns a town in which ana's mail has been sent and its outcome is not recorded, and a function that advances
+// the clock.
 func midway(t *testing.T) (w *town, forward func(time.Duration)) {
 	var dies atomic.Bool
 	var ahead atomic.Int64
@@ -54,7 +55,7 @@ func midway(t *testing.T) (w *town, forward func(time.Duration)) {
 	return w, func(d time.Duration) { ahead.Add(int64(d)) }
 }
 
-// TestAnEffectUnderWayIsSettledFirst deletes a user whose mail has left, and whose run does not know it yet.
+// TestAnEffectUnderWayIsSettledFirst deletes a user whose mail has been sent, and whose run has not recorded it.
 func TestAnEffectUnderWayIsSettledFirst(t *testing.T) {
 	w, forward := midway(t)
 	got, err := w.desk(w.seen).Delete(t.Context(), "ana")
@@ -75,7 +76,7 @@ func TestAnEffectUnderWayIsSettledFirst(t *testing.T) {
 	w.outcome(t, "succeeded")
 }
 
-// TestRevokeKeepsTheAccountThatAnEffectNeeds shuts ana out in the same moment.
+// TestRevokeKeepsTheAccountThatAnEffectNeeds disables ana at the same moment.
 func TestRevokeKeepsTheAccountThatAnEffectNeeds(t *testing.T) {
 	w, forward := midway(t)
 	d := w.desk(w.seen)

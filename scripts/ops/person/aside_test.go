@@ -12,7 +12,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// spoil makes the run's document one that nobody can read.
+// spoil makes the run's document unreadable.
 func (w *town) spoil(t *testing.T, runID string) {
 	t.Helper()
 	docs, err := w.seen.Get(t.Context(), document.RunPath(runID))
@@ -25,8 +25,9 @@ func (w *town) spoil(t *testing.T, runID string) {
 	}
 }
 
-// TestARunThatCannotBeRead deletes a user with a run that waits and cannot be read: it is put aside within a quarter of an
-// hour, and then all goes. One whose effect has no outcome is named, and keeps everything else until it has one.
+// TestARunThatCannotBeRead deletes a user with a run that waits and cannot be read: it is put aside within a quarter of
+// an hour, and then everything is deleted. One whose effect has no outcome is named, and nothing else is deleted until
+// it has one.
 func TestARunThatCannotBeRead(t *testing.T) {
 	var ahead atomic.Int64
 	w := newTown(t, nil, app.WithClock(func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }))
@@ -43,7 +44,7 @@ func TestARunThatCannotBeRead(t *testing.T) {
 	w.gone(t)
 }
 
-// putAside lets the function that moves runs try, as often as it does.
+// putAside runs the resume function's attempts until the run is put aside.
 func (w *town) putAside(t *testing.T, forward func()) {
 	t.Helper()
 	for range 6 {

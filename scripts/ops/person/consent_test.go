@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-run/countersign/shared/google"
 )
 
-// linkable is a town whose users can link Google accounts: whatever code is traded gives a token.
+// linkable is a world whose users can link Google accounts: any code is exchanged for a token.
 func linkable(t *testing.T) *world.World {
 	t.Helper()
 	c, err := world.NewCloud()
@@ -42,7 +42,7 @@ func linkable(t *testing.T) *world.World {
 	return w
 }
 
-// consent begins a link, and gives what finishes it.
+// consent begins a link, and returns the function that finishes it.
 func consent(t *testing.T, w *world.World) (finish func() (status int)) {
 	t.Helper()
 	got, err := w.Call(t.Context(), "ana", "POST", "/api/agent/connections/google", `{}`)
@@ -87,7 +87,7 @@ func linked(t *testing.T, w *world.World) int {
 	return len(links)
 }
 
-// TestAConsentThatIsOnItsWay deletes a user who is at Google at that moment, linking an account.
+// TestAConsentThatIsOnItsWay deletes a user who is at Google's consent page at that moment.
 func TestAConsentThatIsOnItsWay(t *testing.T) {
 	w := linkable(t)
 	if status := consent(t, w)(); status != http.StatusSeeOther || linked(t, w) != 1 {

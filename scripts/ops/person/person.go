@@ -1,4 +1,4 @@
-// Package person does what an operator may do about one user: shut them out, let them in, and delete what is kept of them.
+// Package person implements an operator's commands about one user: disable, enable, and delete all stored data.
 package person
 
 import (
@@ -14,18 +14,18 @@ import (
 	"github.com/countersign-run/countersign/shared/records"
 )
 
-// Desk is where an operator sits: over the store, the queue and the linked accounts of one Countersign.
+// A Desk gives an operator access to the store, the queue and the linked accounts of one deployment.
 type Desk struct{ *app.App }
 
 // Waiting is a run of the user that has not ended.
 type Waiting = records.Unended
 
-// Waiting gives the user's runs that have not ended.
+// Waiting returns the user's runs that have not ended.
 func (d Desk) Waiting(ctx context.Context, uid string) ([]Waiting, error) {
 	return d.API.Records.Unended(ctx, uid)
 }
 
-// Acting are those whose effect is under way.
+// Acting returns the runs with an effect in progress.
 func Acting(all []Waiting) (some []Waiting) {
 	for _, w := range all {
 		if w.Acting {
@@ -35,10 +35,10 @@ func Acting(all []Waiting) (some []Waiting) {
 	return some
 }
 
-// Link says what became of a linked account.
+// Link is the outcome for a linked account.
 type Link string
 
-// What became of it.
+// The outcomes for a linked account.
 const (
 	NotLinked Link = "no account was linked"
 	Kept      Link = "the linked account stays until the effect that is under way has its outcome"
@@ -46,16 +46,16 @@ const (
 	Forgotten Link = "the account was unlinked, but Google was not told: the user can take the access back at https://myaccount.google.com/permissions"
 )
 
-// Revoked is what came of a Revoke.
+// Revoked is the result of Revoke.
 type Revoked struct {
-	Changed bool      `json:"changed"` // false where the user had been shut out before
+	Changed bool      `json:"changed"` // false if the user was already disabled
 	Link    Link      `json:"link"`
-	Waiting []Waiting `json:"waiting"` // it stays, and nothing of it is carried out
+	Waiting []Waiting `json:"waiting"` // they stay, and are not carried out
 }
 
-// Revoke shuts the user out and unlinks their account. Runs and approvals stay as they are: nothing of them is carried
-// out any more, and they end with their time. An effect that is under way needs the account to learn its own outcome, so
-// the account stays linked until then, and Revoke is to be asked for again.
+// Revoke disables the user and unlinks their account. Runs and approvals stay as they are: none is carried out any
+// more, and they expire. An effect in progress needs the account to learn its outcome, so the account stays linked
+// until then, and Revoke must be called again.
 func (d Desk) Revoke(ctx context.Context, uid string) (r Revoked, err error) {
 	if r.Changed, err = d.API.Records.Shut(ctx, uid, true); err != nil {
 		return r, err
@@ -69,7 +69,7 @@ func (d Desk) Revoke(ctx context.Context, uid string) (r Revoked, err error) {
 	return r, err
 }
 
-// unlink takes the access back at Google where an OAuth client is configured here, and forgets the link in any case.
+// unlink revokes the access at Google if an OAuth client is configured, and deletes the link in any case.
 func (d Desk) unlink(ctx context.Context, uid string) (Link, error) {
 	var u google.Unlinked
 	var err error
@@ -89,14 +89,14 @@ func (d Desk) unlink(ctx context.Context, uid string) (Link, error) {
 	return Forgotten, nil
 }
 
-// Deleted is what came of a Delete.
+// Deleted is the result of Delete.
 type Deleted struct {
 	Gone    bool      `json:"gone"`
 	Link    Link      `json:"link,omitempty"`
-	Waiting []Waiting `json:"waiting,omitempty"` // runs that are ending; nothing was deleted yet
+	Waiting []Waiting `json:"waiting,omitempty"` // runs that are ending; nothing has been deleted yet
 }
 
-// Delete deletes what is kept of the user. Each part of it may be cut off and begun again:
+// Delete deletes the user's stored data. Each step may be interrupted and repeated:
 //
 //  1. The user is shut out: from here on none of their runs begins an effect.
 //  2. Runs that have not ended are cancelled. One whose effect is under way is settled by the function that moves runs;
@@ -104,7 +104,7 @@ type Deleted struct {
 //     put aside is waited for only if an effect of it has no outcome; one that cannot be read is put aside first.
 //  3. The linked account, what is queued about the runs, the runs, the threads and the allowlist are deleted.
 //
-// What stays is the audit, whose entries have the user's id and no content, and the lock on that id (records.Erase).
+// The audit stays, whose entries have the user's id and no content, and so does the lock on that id (records.Erase).
 func (d Desk) Delete(ctx context.Context, uid string) (r Deleted, err error) {
 	if _, err := d.API.Records.Shut(ctx, uid, true); err != nil {
 		return r, err
@@ -140,7 +140,7 @@ func (d Desk) Delete(ctx context.Context, uid string) (r Deleted, err error) {
 	return r, nil
 }
 
-// cancel ends a run where somebody can. One that cannot be moved is handed to the function that puts it aside.
+// cancel ends a run. One that cannot be advanced is passed to the resume function, which puts it aside.
 func (d Desk) cancel(ctx context.Context, uid string, w Waiting) error {
 	if w.Aside {
 		return nil
@@ -152,8 +152,8 @@ func (d Desk) cancel(ctx context.Context, uid string, w Waiting) error {
 	return errors.Join(err, d.Queue.Resume(ctx, w.RunID))
 }
 
-// withdraw takes what waits in the embedded queue about the user's runs. A message about a run that is gone is about one
-// that was deleted, here or earlier. Pub/Sub takes no message back; there resume finds the run gone, and that is all.
+// withdraw removes the embedded queue's messages about the user's runs. A message about a missing run is about one that
+// was deleted, here or earlier. Pub/Sub cannot withdraw a message; there resume finds no run and does nothing.
 func (d Desk) withdraw(ctx context.Context, uid string) error {
 	q, ok := d.Queue.(*embedded.Queue)
 	if !ok {

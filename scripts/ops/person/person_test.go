@@ -11,10 +11,10 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// killed is what a process says when it dies in a test.
+// killed is the panic value of a process that dies in a test.
 type killed struct{}
 
-// mortal is a store that kills its process at the n-th commit, before or after it has become true.
+// mortal is a store that kills its process at the n-th commit, before or after it is stored.
 type mortal struct {
 	store.Store
 	n, count int
@@ -47,7 +47,7 @@ func dies(t *testing.T, w *town, n int, after bool) (died bool) {
 	return false
 }
 
-// delete deletes ana, which needs nobody else: no effect is under way.
+// delete deletes ana, which must succeed at once: no effect is in progress.
 func (w *town) delete(t *testing.T, d person.Desk) {
 	t.Helper()
 	got, err := d.Delete(t.Context(), "ana")
@@ -56,8 +56,8 @@ func (w *town) delete(t *testing.T, d person.Desk) {
 	}
 }
 
-// TestKilledAtEveryCommit kills a deletion before and after each of its commits, on both stores: once it is asked for
-// again all is gone, the audit verifies, and another user has lost nothing.
+// TestKilledAtEveryCommit kills a deletion before and after each of its commits, on both stores: when it is repeated,
+// all is deleted, the audit verifies, and another user has lost nothing.
 func TestKilledAtEveryCommit(t *testing.T) {
 	on(t, func(t *testing.T, settings ...string) {
 		for _, after := range []bool{false, true} {
@@ -87,7 +87,7 @@ func TestKilledAtEveryCommit(t *testing.T) {
 	})
 }
 
-// TestDeletedIsShutOut has a deleted user come back with the token that they still have.
+// TestDeletedIsShutOut sends requests with a deleted user's token.
 func TestDeletedIsShutOut(t *testing.T) {
 	w := newTown(t, nil)
 	w.live(t, "ana", canary)

@@ -29,13 +29,13 @@ import (
 // canary is in all that ana writes, and in nothing else.
 const canary = "cinnamon-tern-4411"
 
-// town is a Countersign with two users, whose every written document is known.
+// town is a deployment with two users, which records every written document.
 type town struct {
 	*world.World
 	seen *witness
 }
 
-// witness is a store that remembers which documents were written.
+// witness is a store that records which documents were written.
 type witness struct {
 	store.Store
 	before func([]store.Write) // each commit; may be nil
@@ -68,7 +68,7 @@ func on(t *testing.T, test func(t *testing.T, settings ...string)) {
 func newTown(t *testing.T, settings []string, opts ...app.Option) *town {
 	t.Helper()
 	for i, s := range settings {
-		if strings.HasPrefix(s, "GOOGLE_CLOUD_PROJECT=") { // each town has documents of its own
+		if strings.HasPrefix(s, "GOOGLE_CLOUD_PROJECT=") { // each town has its own documents
 			settings = slices.Clone(settings)
 			settings[i] = s + "-" + strings.ToLower(rand.Text()[:12])
 		}
@@ -90,8 +90,8 @@ func newTown(t *testing.T, settings []string, opts ...app.Option) *town {
 	return w
 }
 
-// live has the user do all that leaves something behind: a mail that was approved for always, a plain conversation, a
-// mail that still waits, and a linked account.
+// live does everything as the user that stores data: a mail that was approved for always, a plain conversation, a mail
+// that still waits, and a linked account.
 func (w *town) live(t *testing.T, uid, word string) {
 	t.Helper()
 	ctx := t.Context()
@@ -108,7 +108,7 @@ func (w *town) live(t *testing.T, uid, word string) {
 			if _, err := w.Deliver(ctx); err != nil {
 				t.Fatal(err)
 			}
-			w.SetBrain(world.Wants("gmail_send", world.Mail("eve@example.com", word, word))) // nobody always allows her
+			w.SetBrain(world.Wants("gmail_send", world.Mail("eve@example.com", word, word))) // not always allowed
 		}
 	}
 	w.SetBrain(world.Says("about " + word))
@@ -119,7 +119,7 @@ func (w *town) live(t *testing.T, uid, word string) {
 	if _, err := w.seen.Commit(ctx, link); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.App.Queue.Resume(ctx, w.runs(t, uid)[0]); err != nil { // a message that nobody has taken yet
+	if err := w.App.Queue.Resume(ctx, w.runs(t, uid)[0]); err != nil { // a message not delivered yet
 		t.Fatal(err)
 	}
 }
@@ -136,7 +136,7 @@ func (w *town) runs(t *testing.T, uid string) (ids []string) {
 	return ids
 }
 
-// desk is another process over the store, as an operator's is: it has neither the model nor the tools.
+// desk returns another process over the store, like an operator's, without the model and the tools.
 func (w *town) desk(st store.Store) person.Desk {
 	q := embedded.New(st, embedded.Options{})
 	l := (&loop.Loop{Store: st, Queue: q, Log: w.App.Log}).Init()
@@ -144,7 +144,7 @@ func (w *town) desk(st store.Store) person.Desk {
 	return person.Desk{App: &app.App{API: &api.API{Loop: l, Records: rec}, Store: st, Queue: q, Log: w.App.Log}}
 }
 
-// kept are all documents that were ever written and are still there.
+// kept returns all written documents that still exist.
 func (w *town) kept(t *testing.T) (docs []store.Doc) {
 	t.Helper()
 	w.seen.mu.Lock()
@@ -160,7 +160,7 @@ func (w *town) kept(t *testing.T) (docs []store.Doc) {
 	return slices.DeleteFunc(docs, func(d store.Doc) bool { return !d.Exists() })
 }
 
-// gone checks that nothing of ana's is left but the audit and the lock, and that the audit is whole.
+// gone checks that nothing of ana's is left except the audit and the lock, and that the audit is intact.
 func (w *town) gone(t *testing.T) {
 	t.Helper()
 	chains, heads := map[string][]audit.Entry{}, map[string]audit.Head{}
@@ -220,7 +220,7 @@ func (w *town) gone(t *testing.T) {
 	}
 }
 
-// exported is the user's export as text.
+// exported returns the user's export as text.
 func (w *town) exported(t *testing.T, uid string) string {
 	t.Helper()
 	var b bytes.Buffer
