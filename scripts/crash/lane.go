@@ -88,7 +88,7 @@ func (l *lane) close() error {
 	return errors.Join(err, l.cloud.Close(), l.store.Close())
 }
 
-// start gives the lane a new worker, whose clock is wrong in its own way.
+// start starts a new worker of the lane, whose clock has a random error.
 func (l *lane) start(ttl time.Duration, gmailMode string) (*process, error) {
 	s := maps.Clone(l.settings)
 	s[approvalTTL], s["GMAIL_SEND_MODE"], s[clockSkew] = ttl.String(), gmailMode, skewed(l.random).String()

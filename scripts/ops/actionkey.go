@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/config"
 )
 
-// actionKey prints the key of one endpoint, for whoever runs it: with it the endpoint verifies the caller's identity,
+// actionKey prints the key of one endpoint, for the operator: with it the endpoint verifies the caller's identity,
 // and cannot sign for another endpoint. Nothing else is printed, so that it can be piped into a secret.
 func actionKey(*flag.FlagSet) func(context.Context, *desk, []string) error {
 	return func(_ context.Context, d *desk, args []string) error {

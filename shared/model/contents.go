@@ -33,8 +33,8 @@ const (
 // kept as the bytes it sent. Contents guarantees that
 //   - the first content is the user's, and no content and no part of it is empty;
 //   - a model content with N calls is followed by one content with N responses, in order, with the same names and ids;
-//   - what the user says while calls are open waits until they are answered;
-//   - only whole turns that are over are ever left out.
+//   - the user's words added while calls are open wait until the calls are answered;
+//   - only whole, finished turns are removed.
 //
 // Its methods return errors on misuse, and then leave it unchanged. It is not safe for concurrent use.
 type Contents struct {

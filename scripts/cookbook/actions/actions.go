@@ -9,12 +9,12 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// Does are the functions that do the actions which are bound to no endpoint. One that is nil is left to nobody.
+// Does holds the functions that carry out the actions without an endpoint. The action of a nil function cannot be called.
 type Does struct {
 	ShippingQuote func(context.Context, tool.Call, ShippingQuoteInput) (ShippingQuoteOutput, error) // shippingQuote
 }
 
-// Handlers are the functions by their actions' names.
+// Handlers returns the functions by their actions' names.
 func (d Does) Handlers() action.Handlers {
 	h := action.Handlers{}
 	if d.ShippingQuote != nil {
@@ -23,7 +23,7 @@ func (d Does) Handlers() action.Handlers {
 	return h
 }
 
-// ShippingQuoteInput is what shippingQuote takes.
+// ShippingQuoteInput is the input of shippingQuote.
 type ShippingQuoteInput struct {
 	// The country of the addressee, as two letters (ISO 3166-1 alpha-2)
 	Country string `json:"country"`
@@ -31,7 +31,7 @@ type ShippingQuoteInput struct {
 	Grams int64 `json:"grams"`
 }
 
-// ShippingQuoteOutput is what shippingQuote answers.
+// ShippingQuoteOutput is the output of shippingQuote.
 type ShippingQuoteOutput struct {
 	// The price in cents of a euro
 	Cents int64 `json:"cents"`

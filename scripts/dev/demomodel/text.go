@@ -10,7 +10,7 @@ import (
 // outside, at the same positions.
 type text struct{ raw, mask string }
 
-// hidden stands for a quoted byte.
+// hidden replaces a quoted byte in a mask.
 const hidden = '\x01'
 
 // quotation matches quoted words. A single straight quote opens only after white space, and closes only before a

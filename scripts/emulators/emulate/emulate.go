@@ -3,16 +3,15 @@
 // front of it, at URL, corrects it where it is more lenient than Google's documentation, or wrong, and makes calls fail
 // on demand:
 //
-//   - an access token that was never issued, or whose consent was taken back, is refused with 401, and a missing scope
-//     with 403; the emulator takes any token as its first user, and lets revoked ones live on
-//   - a historyId is cut to 18 digits; the emulator's 21 do not fit the uint64 that Google's clients read it into
-//   - an event keeps the id and the extended properties that it was made with, a second one with that id is refused with
-//     409, and events.get answers, for a deleted event as cancelled; the emulator has no events.get, gives each event an
-//     id of its own and drops the properties. Beside that it drops time zones, recurrence and the wish for a Meet link,
-//     and so a test cannot look for them
-//   - messages.get and threads.get show, with format=metadata, whichever header fields are asked for; the emulator knows
-//     only some
-//   - what the tools do not call is answered with 404
+//   - an access token that was never issued, or whose consent was revoked, is refused with 401, and a missing scope
+//     with 403; the emulator accepts any token as its first user's, and revoked ones too
+//   - a historyId is cut to 18 digits; the emulator's 21 do not fit the uint64 of Google's clients
+//   - an event keeps the id and the extended properties of its insert, a second one with that id is refused with 409,
+//     and events.get returns a deleted event as cancelled; the emulator has no events.get, assigns its own ids and drops
+//     the properties. It also drops time zones, recurrence and the request for a Meet link, so a test cannot check them
+//   - messages.get and threads.get return, with format=metadata, all requested header fields; the emulator knows only
+//     some
+//   - other methods than the tools' are answered with 404
 //
 // The emulator's consent pages have no checkboxes for scopes and ignore earlier grants (include_granted_scopes).
 package emulate

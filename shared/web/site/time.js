@@ -67,7 +67,7 @@ class TimeLeft extends HTMLElement {
 customElements.define('time-left', TimeLeft);
 
 /**
- * <time-spent since="…"> counts the seconds of what is under way; it is not read out.
+ * <time-spent since="…"> counts the seconds of work in progress; it is hidden from screen readers.
  */
 class TimeSpent extends HTMLElement {
   /** @type {number|undefined} */ #timer;

@@ -9,12 +9,12 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// Does are the functions that do the actions which are bound to no endpoint. One that is nil is left to nobody.
+// Does holds the functions that carry out the actions without an endpoint. The action of a nil function cannot be called.
 type Does struct {
 	CartAddToCart func(context.Context, tool.Call, CartAddToCartInput) (CartAddToCartOutput, error) // cart.addToCart
 }
 
-// Handlers are the functions by their actions' names.
+// Handlers returns the functions by their actions' names.
 func (d Does) Handlers() action.Handlers {
 	h := action.Handlers{}
 	if d.CartAddToCart != nil {
@@ -23,7 +23,7 @@ func (d Does) Handlers() action.Handlers {
 	return h
 }
 
-// SearchProductsInput is what searchProducts takes.
+// SearchProductsInput is the input of searchProducts.
 type SearchProductsInput struct {
 	// Search query text
 	Query string `json:"query"`
@@ -31,14 +31,14 @@ type SearchProductsInput struct {
 	Limit *float64 `json:"limit,omitempty"`
 }
 
-// SearchProductsOutput is what searchProducts answers.
+// SearchProductsOutput is the output of searchProducts.
 type SearchProductsOutput []struct {
 	ID    *string  `json:"_id,omitempty"`
 	Name  *string  `json:"name,omitempty"`
 	Price *float64 `json:"price,omitempty"`
 }
 
-// CartAddToCartInput is what cart.addToCart takes.
+// CartAddToCartInput is the input of cart.addToCart.
 type CartAddToCartInput struct {
 	ProductID string `json:"productId"`
 	Quantity  *int64 `json:"quantity,omitempty"`
@@ -49,7 +49,7 @@ type CartAddToCartInput struct {
 	Notes []string `json:"notes,omitempty"`
 }
 
-// CartAddToCartOutput is what cart.addToCart answers.
+// CartAddToCartOutput is the output of cart.addToCart.
 type CartAddToCartOutput struct {
 	Items int64 `json:"items"`
 }
