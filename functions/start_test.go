@@ -215,7 +215,8 @@ func (c *cloud) request(tb testing.TB, name, method, url, body string) *http.Req
 	return req
 }
 
-// initTime adds up the milliseconds of a trace's lines, such as "init net/http @1.2 ms, 0.034 ms clock, 7000 bytes, 12 allocs".
+// initTime adds up the milliseconds of a trace's lines, such as "init net/http @1.2 ms, 0.034 ms clock, 7000 bytes, 12
+// allocs".
 func initTime(tb testing.TB, trace string) (sum float64) {
 	lines := 0
 	for s := bufio.NewScanner(strings.NewReader(trace)); s.Scan(); {

@@ -1,5 +1,5 @@
-// Package chat is the function that takes a user's message to the agent of a page: POST /api/agent/chat. The page keeps the
-// conversation; actions with an effect become runs of their own.
+// Package chat is the function that takes a user's message to the agent of a page: POST /api/agent/chat. The page keeps
+// the conversation; actions with an effect become runs of their own.
 package chat
 
 import (

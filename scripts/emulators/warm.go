@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// warmTime is how long an emulator that has started may take for its first requests. Java loads most of its code with them,
-// which on a busy machine takes longer than a client waits for a store.
+// warmTime is how long an emulator that has started may take for its first requests. Java loads most of its code with
+// them, which on a busy machine takes longer than a client waits for a store.
 const warmTime = 90 * time.Second
 
 // warm sends a Firestore emulator its first commit and its first query, in a project of their own, and waits for them.

@@ -18,8 +18,8 @@ const (
 	maxActions = 200
 )
 
-// Load reads the folder's plugins: its own plugin.yaml, and one in each of its direct subfolders. The actions are in the order
-// in which the files list them, plugins by the names of their folders.
+// Load reads the folder's plugins: its own plugin.yaml, and one in each of its direct subfolders. The actions are in
+// the order in which the files list them, plugins by the names of their folders.
 func Load(dir string) ([]Action, error) {
 	root, err := os.OpenRoot(dir) // no file outside it is read, not even through a link
 	if err != nil {

@@ -19,7 +19,8 @@ import (
 	"github.com/countersign-run/countersign/shared/wait"
 )
 
-// DefaultModel is the current Flash model, generally available since September 2026 (ai.google.dev/gemini-api/docs/models).
+// DefaultModel is the current Flash model, generally available since September 2026
+// (ai.google.dev/gemini-api/docs/models).
 const DefaultModel = "gemini-3.8-flash"
 
 // Defaults and limits of requests.
