@@ -2,7 +2,11 @@
 package shared_test
 
 import (
+	"io/fs"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -115,4 +119,28 @@ func rooms(t *testing.T) map[string][]string {
 		t.Fatalf("only %d packages", len(all))
 	}
 	return all
+}
+
+// byHand is code that spells out what package document knows: a query, a field's name, the JSON of a document.
+var byHand = regexp.MustCompile(`store\.Query\{[A-Z]|\.Fields\["|json\.Unmarshal\([^)]*\.Data,`)
+
+// TestDocumentsAreKnownInOnePlace keeps queries, field names and decoding in shared/document.
+func TestDocumentsAreKnownInOnePlace(t *testing.T) {
+	for _, dir := range []string{".", "../scripts"} {
+		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			own := strings.HasPrefix(path, "store/") || strings.HasPrefix(path, "document/") ||
+				strings.HasPrefix(path, "../scripts/mutate/") // which quotes
+			if err != nil || own || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			if found := byHand.Find(text); found != nil {
+				t.Errorf("%s has %q; package document knows of that", path, found)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/store"
 )
@@ -38,24 +39,22 @@ const maxPending = 5
 // sweepPage is how many ended consents are deleted in one commit.
 const sweepPage = 200
 
-const pendingStates = "oauth_states"
-
 var placeInState = regexp.MustCompile(`^([0-9a-f]{32}-[0-9])\.[A-Za-z0-9_-]{43}$`)
 
 // pendingPlaces returns the paths of the user's pending consents.
 func pendingPlaces(uid string) []string {
 	paths := make([]string, maxPending)
 	for i := range paths {
-		paths[i] = fmt.Sprintf("%s/%s-%d", pendingStates, hex.EncodeToString(digest(uid)[:16]), i)
+		paths[i] = fmt.Sprintf("%s/%s-%d", document.Consents, hex.EncodeToString(digest(uid)[:16]), i)
 	}
 	return paths
 }
 
 func pendingPath(state string) string {
 	if m := placeInState.FindStringSubmatch(state); m != nil {
-		return pendingStates + "/" + m[1]
+		return document.Consents + "/" + m[1]
 	}
-	return pendingStates + "/" + hex.EncodeToString(digest(state)) // of the previous release
+	return document.Consents + "/" + hex.EncodeToString(digest(state)) // of the previous release
 }
 
 // keep stores the consent and returns its state.
@@ -78,7 +77,7 @@ func (a *Accounts) keepIn(ctx context.Context, place store.Doc, p pending, verif
 	if err != nil {
 		return "", err
 	}
-	state = strings.TrimPrefix(place.Path, pendingStates+"/") + "." + key
+	state = strings.TrimPrefix(place.Path, document.Consents+"/") + "." + key
 	p.State = digest(state)
 	if p.Verifier, err = a.cipher.EncryptWithContext(ctx, []byte(verifier), verifierOf(p.UID, state)); err != nil {
 		return "", unreadable(err)
@@ -90,7 +89,7 @@ func (a *Accounts) keepIn(ctx context.Context, place store.Doc, p pending, verif
 	// Firestore's TTL policy uses expireAt and deletes within a day; the sweep uses due and deletes within a minute, in
 	// every store.
 	ends := p.ExpiresAt.UTC().Truncate(time.Microsecond)
-	fields := map[string]any{"expireAt": ends, "due": ends}
+	fields := document.ConsentFields(ends)
 	w := store.Create(place.Path, fields, data)
 	if place.Exists() {
 		w = store.Update(place.Path, place.Version, fields, data)
@@ -109,7 +108,7 @@ func oldest(places []store.Doc) (found store.Doc) {
 		if !d.Exists() {
 			return d
 		}
-		if at, _ := d.Fields["expireAt"].(time.Time); i == 0 || at.Before(ends) {
+		if at := document.ConsentEnds(d); i == 0 || at.Before(ends) {
 			found, ends = d, at
 		}
 	}
@@ -128,7 +127,7 @@ func (a *Accounts) take(ctx context.Context, ans Answer) (pending, error) {
 		return pending{}, storeDown(err)
 	}
 	var p pending
-	if !docs[0].Exists() || json.Unmarshal(docs[0].Data, &p) != nil {
+	if !docs[0].Exists() || document.Decode(docs[0], &p) != nil {
 		return pending{}, unknown
 	}
 	if p.State != nil && subtle.ConstantTimeCompare(p.State, digest(ans.State)) != 1 {
@@ -150,7 +149,7 @@ func (a *Accounts) take(ctx context.Context, ans Answer) (pending, error) {
 // Sweep deletes the consents that have ended without a callback, a page at a time, until ctx ends. It needs no OAuth
 // client. Its error is the store's.
 func Sweep(ctx context.Context, st store.Store, now time.Time) (deleted int, err error) {
-	ended := store.Query{Collection: pendingStates, Where: []store.Filter{{Field: "due", Op: "<=", Value: now.UTC().Truncate(time.Microsecond)}}, OrderBy: "due", Limit: sweepPage}
+	ended := document.EndedConsents(now, sweepPage)
 	for {
 		docs, err := st.Query(ctx, ended)
 		if err != nil || len(docs) == 0 {
