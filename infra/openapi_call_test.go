@@ -98,10 +98,20 @@ func (s *stand) token(t *testing.T, op operation, q ask) string {
 	if uid == "" {
 		uid = "ada"
 	}
-	token, err := s.Token(uid)
-	if op.push() {
-		token, err = s.PushToken(t.Context())
+	if !op.push() {
+		return s.signIn(t, uid)
 	}
+	token, err := s.PushToken(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token
+}
+
+// signIn returns a token of the user, whose account is linked but where a stand is about linking.
+func (s *stand) signIn(t *testing.T, uid string) string {
+	t.Helper()
+	token, err := s.users.SignIn(t.Context(), uid)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,13 +21,14 @@ import (
 	"github.com/countersign-run/countersign/shared/web"
 )
 
-// oauth holds the settings of a stand with linked accounts.
+// oauth holds the settings of a stand whose tests link accounts by hand; noOAuth, of one where none can be linked.
 var oauth = []string{"GOOGLE_OAUTH_CLIENT_ID=client.apps.googleusercontent.com", "GOOGLE_OAUTH_CLIENT_SECRET=a-secret-of-the-client",
 	"GOOGLE_OAUTH_AUTH_URL={cloud}/oauth/auth", "GOOGLE_OAUTH_TOKEN_URL={cloud}/oauth/token"}
+var noOAuth = []string{"GOOGLE_OAUTH_CLIENT_ID=", "GOOGLE_OAUTH_CLIENT_SECRET="}
 
 // connections links and unlinks an account, with an OAuth client and without.
 func connections(t *testing.T, d *described) {
-	local := d.open(t, nil)
+	local := d.open(t, nil, noOAuth...)
 	local.want(t, 200, ask{op: "connections"})
 	for _, id := range []string{"connectGoogle", "disconnectGoogle", "googleCallback"} {
 		local.want(t, 409, d.ops[id].plain(t))

@@ -51,7 +51,7 @@ func refusedByAll(t *testing.T, d *described) {
 	}
 	silent := d.open(t, func(c *world.Cloud) {
 		c.Handle("/issuer/.well-known/", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
-	})
+	}, oauth...) // nobody can sign in there, and so nobody links
 	silent.each(t, 502, func(*ask) {}, "googleCallback")
 }
 

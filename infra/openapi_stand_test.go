@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -86,6 +87,7 @@ type stand struct {
 	base  string
 	app   *app.App
 	store *faulty
+	users world.World  // who sign in there
 	shift atomic.Int64 // nanoseconds that the clock was advanced
 }
 
@@ -117,7 +119,7 @@ func (d *described) open(t *testing.T, before func(*world.Cloud), settings ...st
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.app, err = app.New(t.Context(), cfg, obs.New(io.Discard, cfg.Log()), all.Parts, app.WithLocalAccounts(world.Accounts{}), app.WithClock(s.now), app.WithLoop(s.between))
+	s.app, err = app.New(t.Context(), cfg, obs.New(io.Discard, cfg.Log()), all.Parts, app.WithClock(s.now), app.WithLoop(s.between))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,6 +132,9 @@ func (d *described) open(t *testing.T, before func(*world.Cloud), settings ...st
 	}
 	web.Config.Handler = s.app.Handler(names...)
 	web.Start()
+	s.users.Cloud, s.users.Base = c, s.base
+	s.users.Unlinked = slices.ContainsFunc(settings, func(line string) bool { return strings.HasPrefix(line, "GOOGLE_OAUTH_CLIENT_ID=") })
+	s.signIn(t, "ada") // before a test has the store fail
 	return s
 }
 

@@ -95,7 +95,7 @@ func (r *report) count(ctx context.Context, lanes []*lane) ([]plan, error) {
 // trace runs the walk without a strike and returns a plan for each variant of each point of each step.
 func (t *trial) trace(ctx context.Context) (plans []plan, err error) {
 	t.lane.copies = 1
-	if err := t.ensureWorker(); err != nil {
+	if err := t.open(ctx); err != nil {
 		return nil, err
 	}
 	for i, s := range t.walk.steps {

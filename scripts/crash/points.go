@@ -3,19 +3,17 @@ package main
 import (
 	"context"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
-	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/queue"
 	"github.com/countersign-run/countersign/shared/store"
-	"github.com/countersign-run/countersign/shared/tool"
 )
 
 // points are the places at which a worker can die: before and after each call that leaves the process. They wrap the
@@ -123,26 +121,22 @@ func (m struckModel) Generate(ctx context.Context, req model.Request, delta func
 	return m.Model.Generate(ctx, req, delta)
 }
 
-// struckAccounts provides the users' accounts, with a point before and after each call to a provider.
-type struckAccounts struct{ *points }
-
-func (a struckAccounts) Client(_ context.Context, uid string, _ tool.Place) (*http.Client, error) {
-	return &http.Client{Transport: struckCalls{localgoogle.Bearer(uid).Transport, a.points}}, nil
-}
-
-func (struckAccounts) Place(_ context.Context, uid string, _ []string) (tool.Place, error) {
-	return tool.Place{Label: "From", Name: world.Address(uid), ID: "local"}, nil
-}
-
+// struckCalls puts points around the calls to providers: Gmail and Calendar, the endpoint that gives access to a linked
+// account, and the notes.
 type struckCalls struct {
 	next http.RoundTripper
 	*points
 }
 
 func (c struckCalls) RoundTrip(r *http.Request) (*http.Response, error) {
+	if !provided.MatchString(r.URL.Path) {
+		return c.next.RoundTrip(r) // the model's points are its own, and the sign-in's keys are asked for before anything is done
+	}
 	defer c.around("call " + r.Method + " " + shape(r.URL.Path))()
 	return c.next.RoundTrip(r)
 }
+
+var provided = regexp.MustCompile(`^/(google|accounts|notes)\b`)
 
 // shape returns a path without the parts that differ from call to call.
 func shape(path string) string {

@@ -99,7 +99,7 @@ func (t *trial) run(ctx context.Context) (outcome, error) {
 	if t.variant == storm {
 		t.lane.copies = 3
 	}
-	if err := t.ensureWorker(); err != nil {
+	if err := t.open(ctx); err != nil {
 		return t.outcome, err
 	}
 	for i, s := range t.walk.steps {
@@ -114,6 +114,14 @@ func (t *trial) run(ctx context.Context) (outcome, error) {
 		return t.outcome, err
 	}
 	return t.outcome, t.judge(ctx)
+}
+
+// open ensures that a worker runs, and has the trial's user link their Google account there.
+func (t *trial) open(ctx context.Context) error {
+	if err := t.ensureWorker(); err != nil {
+		return err
+	}
+	return (&world.World{Cloud: t.lane.cloud, Base: t.lane.worker.url}).Link(ctx, t.uid, t.uid)
 }
 
 // take runs a step, struck or not. A step that failed because its worker died is repeated by the next.

@@ -57,14 +57,15 @@ func work(ctx context.Context, orders io.Reader, answers io.Writer) error {
 	if err != nil {
 		return err
 	}
-	accounts := struckAccounts{p}
-	_, stop, err := world.Serve(ctx, ln, os.Getenv, os.Stderr, p.answers, app.WithLocalAccounts(accounts), app.WithLoop(func(l *loop.Loop) {
+	providers := struckCalls{http.DefaultTransport, p}
+	http.DefaultTransport = providers // which linked accounts call through
+	_, stop, err := world.Serve(ctx, ln, os.Getenv, os.Stderr, p.answers, app.WithLoop(func(l *loop.Loop) {
 		l.Store, l.Queue, l.Model = struckStore{l.Store, p}, struckQueue{l.Queue, p}, struckModel{l.Model, p}
 		l.Profile.ModelTimeout, l.Profile.ToolTimeout, l.Profile.LeaseMargin = stepTime, stepTime, leaseMargin
 		l.Profile.ApprovalTTL = ttl
 		l.Now = func() time.Time { return time.Now().Add(skew) }
 		l.Sleep = func(ctx context.Context, d time.Duration) error { return wait.For(ctx, d/20) }
-		l.Tools = tool.NewSet(l.Tools["gmail_send"], l.Tools["calendar_event_create"], note(accounts, os.Getenv(notesURL)))
+		l.Tools = tool.NewSet(l.Tools["gmail_send"], l.Tools["calendar_event_create"], note(providers, os.Getenv(notesURL)))
 	}))
 	if err != nil {
 		return err
@@ -118,28 +119,25 @@ type noted struct {
 	OK bool `json:"ok"`
 }
 
-func note(accounts struckAccounts, url string) *tool.Tool {
+func note(provider http.RoundTripper, url string) *tool.Tool {
 	return tool.Define(tool.Def[noteArgs, noted]{
 		Name: "note", Description: "Leaves a note with a service that cannot be asked later.", SideEffect: true,
 		Preview: func(a noteArgs) tool.Preview {
 			return tool.Preview{Title: "Leave a note", Fields: []tool.Field{{Label: "Text", Value: a.Text}}}
 		},
-		Execute: func(ctx context.Context, c tool.Call, _ noteArgs) (noted, error) { return leave(ctx, accounts, url, c) },
+		Execute: func(ctx context.Context, c tool.Call, _ noteArgs) (noted, error) { return leave(ctx, provider, url, c) },
 	})
 }
 
-func leave(ctx context.Context, accounts struckAccounts, url string, c tool.Call) (noted, error) {
-	client, err := accounts.Client(ctx, c.UID, c.Place)
-	if err != nil {
-		return noted{}, err
-	}
+func leave(ctx context.Context, provider http.RoundTripper, url string, c tool.Call) (noted, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(string(c.Args)))
 	if err != nil {
 		return noted{}, err
 	}
 	req.GetBody = nil // so that net/http does not resend it by itself
+	req.Header.Set("Authorization", "Bearer "+c.UID)
 	req.Header.Set("X-Action", c.ActionID)
-	res, err := client.Do(req)
+	res, err := provider.RoundTrip(req)
 	if err != nil {
 		return noted{}, tool.Ambiguous(err)
 	}

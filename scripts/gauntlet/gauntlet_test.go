@@ -46,7 +46,7 @@ func newWorld(t *testing.T, o world.Options) *proved {
 func (w *proved) URL() string { return w.Base }
 
 // Token implements Server.
-func (w *proved) Token(_ context.Context, user string) (string, error) { return w.World.Token(user) }
+func (w *proved) Token(ctx context.Context, user string) (string, error) { return w.SignIn(ctx, user) }
 
 // Mails implements Mailbox.
 func (w *proved) Mails(context.Context) (all []trial.Mail, err error) {
@@ -98,7 +98,7 @@ func TestADeployedServerIsNotHadSendMail(t *testing.T) {
 	tokens := [2]string{}
 	for i, user := range []string{trial.First, trial.Second} {
 		var err error
-		if tokens[i], err = w.World.Token(user); err != nil {
+		if tokens[i], err = w.SignIn(t.Context(), user); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -150,6 +150,9 @@ func overdue(t *testing.T) (*proved, *clock, *agent.RunView) {
 	c := &clock{}
 	w := newWorld(t, world.Options{Settings: []string{"APPROVAL_TTL=24h", "RUN_DEADLINE=24h"}, App: []app.Option{app.WithClock(c.now)}})
 	w.SetBrain(twoMails)
+	if _, err := w.SignIn(t.Context(), trial.First); err != nil {
+		t.Fatal(err)
+	}
 	v, err := w.App.API.Loop.Start(t.Context(), loop.Ask{UID: trial.First, Prompt: "send both"}, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -326,7 +326,7 @@ func edited(text string) json.RawMessage {
 func (s *siege) call(uid, method, path, body string) world.Answer {
 	s.t.Helper()
 	if s.tokens[uid] == "" {
-		token, err := s.w.Token(uid)
+		token, err := s.w.SignIn(s.t.Context(), uid)
 		if err != nil {
 			s.t.Fatal(err)
 		}

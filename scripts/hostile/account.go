@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/scripts/world"
 )
 
-// account is a linked Google account whose consent is what the case says; nil: every account is linked and good.
+// account is a linked Google account whose consent is what the case says; nil: every account is linked and good (stage.token).
 type account struct {
 	scopes   []string
 	unlinked bool
@@ -29,6 +29,7 @@ func (s *stage) account() (*account, error) {
 	if err != nil || !ok {
 		return nil, err
 	}
+	s.byHand = true
 	spec, _ := v.(map[string]any)
 	if text, ok := v.(string); ok { // in one word
 		spec = map[string]any{"account": text}

@@ -38,6 +38,7 @@ type stage struct {
 	w       *world.World // after open
 	say     notation
 	as      string // the user of the case
+	byHand  bool   // the case says what its user has linked; else who signs in has their account linked
 	began   time.Time
 	shift   atomic.Int64 // nanoseconds that the clock was put forward
 	process *outage      // the store of a process that a case has die; nil where none does
@@ -109,7 +110,11 @@ func (s *stage) open(change func(*loop.Loop), settings ...string) error {
 	if err := s.start(change, settings...); err != nil {
 		return errors.Join(err, c.Close())
 	}
-	return s.takeUser()
+	if err := s.takeUser(); err != nil {
+		return err
+	}
+	_, err = s.token(s.as) // who is signed in before anything goes wrong
+	return err
 }
 
 // start starts Countersign over the cloud, again perhaps; {cloud} in a setting is the cloud's address.
@@ -117,7 +122,7 @@ func (s *stage) start(change func(*loop.Loop), settings ...string) error {
 	for i := range settings {
 		settings[i] = strings.ReplaceAll(settings[i], "{cloud}", s.w.URL)
 	}
-	return s.w.Start(s.ctx, world.Options{Dir: s.dir, Settings: append([]string{
+	return s.w.Start(s.ctx, world.Options{Dir: s.dir, Unlinked: s.byHand, Settings: append([]string{
 		"AUTH_ISSUER=" + userIssuer, "AUTH_AUDIENCE=" + project, "PUSH_ISSUER=", "ALLOWED_ORIGINS=https://app.example",
 		"APPROVAL_TTL=" + approvalTTL.String(), "MAX_RUNS_PER_MINUTE=0", "MAX_MODEL_CALLS_PER_DAY=0", "MAX_TOKENS_PER_DAY=0", // a case asks often
 	}, settings...), App: []app.Option{app.WithClock(s.now), app.WithLoop(func(l *loop.Loop) {
@@ -194,8 +199,11 @@ func (s *stage) call(uid, method, path, body string, header ...string) (world.An
 // token is a genuine one of the user.
 func (s *stage) token(uid string) (string, error) {
 	token, err := s.net.sign(userClaims(uid, s.now()))
+	if err != nil {
+		return "", err
+	}
 	s.secret(token)
-	return token, err
+	return token, s.w.SignedIn(s.ctx, uid, token)
 }
 
 func (s *stage) pushToken(context.Context) (string, error) {

@@ -29,7 +29,8 @@ const (
 type ground struct {
 	options
 	*world.Cloud
-	base      string // URL of the functions
+	base      string      // URL of the functions
+	users     world.World // who sign in there
 	settings  map[string]string
 	dir       string
 	logs      *os.File
@@ -85,6 +86,7 @@ func (g *ground) open(ctx context.Context, m measurement) (err error) {
 	if err := g.listen(); err != nil {
 		return err
 	}
+	g.users.Cloud, g.users.Base = g.Cloud, g.base
 	g.configure(m)
 	path := "/relay/" + agent.NewID(rand.Reader)
 	g.relay = newRelay(g.Cloud, g.base, g.URL+path)

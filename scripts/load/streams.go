@@ -70,7 +70,7 @@ func streams(ctx context.Context, g *ground, r *Report) error {
 
 // stream follows one run to the end of its stream and counts the deltas.
 func (g *ground) stream(ctx context.Context, uid string, first *series) (deltas int, err error) {
-	token, err := g.token(uid)
+	token, err := g.token(ctx, uid)
 	if err != nil {
 		return 0, err
 	}

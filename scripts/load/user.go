@@ -25,23 +25,27 @@ func think(r fakegemini.Request) fakegemini.Turn {
 	return fakegemini.Turn{Calls: []fakegemini.Call{{Name: "gmail_send", Args: world.Mail("ana@example.com", subject, "The demo is at ten.")}}}
 }
 
-// token returns the user's ID token, signed once: it is valid for an hour.
-func (g *ground) token(uid string) (string, error) {
+// token returns the user's ID token, signed once, when their Google account is linked too: it is valid for an hour.
+func (g *ground) token(ctx context.Context, uid string) (string, error) {
 	g.mu.Lock()
-	defer g.mu.Unlock()
-	if t := g.tokens[uid]; t != "" {
+	t := g.tokens[uid]
+	g.mu.Unlock()
+	if t != "" {
 		return t, nil
 	}
-	t, err := g.Token(uid)
-	if err == nil {
-		g.tokens[uid] = t
+	t, err := g.users.SignIn(ctx, uid)
+	if err != nil {
+		return "", err
 	}
-	return t, err
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.tokens[uid] = t
+	return t, nil
 }
 
 // send sends a request once. Any status but 200 is counted by its class and returned as an error.
 func (g *ground) send(ctx context.Context, uid, method, path string, body any, header ...string) (world.Answer, error) {
-	token, err := g.token(uid)
+	token, err := g.token(ctx, uid)
 	if err != nil {
 		return world.Answer{}, err
 	}

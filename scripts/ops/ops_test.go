@@ -168,7 +168,7 @@ func revokedAndRestored(w *town) {
 	if got, err := w.Ask(t.Context(), "ana", "hello"); err != nil || got.HTTP != 200 {
 		t.Fatalf("%v: a dry run has shut ana out: %d", err, got.HTTP)
 	}
-	w.says([]string{"shut out (from now on)", "no account was linked", "run " + id + " is awaiting_confirmation, 1 approvals wait"}, "revoke", "ana", "-yes")
+	w.says([]string{"shut out (from now on)", "the account was unlinked", "run " + id + " is awaiting_confirmation, 1 approvals wait"}, "revoke", "ana", "-yes")
 	if got, err := w.Ask(t.Context(), "ana", "hello"); err != nil || got.HTTP != 401 {
 		t.Fatalf("%v: %d", err, got.HTTP)
 	}
@@ -190,7 +190,7 @@ func deletedAndExported(w *town) {
 	w.says([]string{`{"kind":"user"`, "mail " + canary, `"kind":"audit"`}, "export", "ana")
 	w.says([]string{"would be shut out", "runs: 2, threads: 2"}, "delete-user", "ana")
 	w.says([]string{`"kind":"run"`}, "export", "ana") // that was a dry run
-	w.says([]string{"deleted; no account was linked"}, "delete-user", "ana", "-yes")
+	w.says([]string{"deleted; the account was unlinked"}, "delete-user", "ana", "-yes")
 	if out := w.says([]string{`"disabled":true`}, "export", "ana"); strings.Contains(out, canary) || strings.Contains(out, `"kind":"run"`) {
 		t.Errorf("there is still\n%s", out)
 	}
@@ -200,7 +200,7 @@ func deletedAndExported(w *town) {
 func TestSmoke(t *testing.T) {
 	w := newTown(t)
 	w.SetBrain(demomodel.Brain(time.Now))
-	token, err := w.Token("ana")
+	token, err := w.SignIn(t.Context(), "ana")
 	if err != nil {
 		t.Fatal(err)
 	}

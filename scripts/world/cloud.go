@@ -5,6 +5,7 @@ package world
 
 import (
 	"context"
+	"maps"
 	"net"
 	"net/http"
 	"sync"
@@ -13,7 +14,6 @@ import (
 	"github.com/countersign-run/countersign/scripts/dev/issuer"
 	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
 	"github.com/countersign-run/countersign/shared/model/fakegemini"
-	"github.com/countersign-run/countersign/shared/tool"
 )
 
 // What the cloud's issuer signs, and Countersign is configured to accept.
@@ -92,13 +92,15 @@ func (c *Cloud) Close() error { return c.server.Close() }
 
 // Settings is Countersign's configuration for this cloud; who uses it adds where the store lies.
 func (c *Cloud) Settings() map[string]string {
-	return map[string]string{
+	s := map[string]string{
 		"STORE": "embedded", "PUBLIC_URL": c.URL,
 		"GEMINI_API_KEY": "a-key-of-the-fake-gemini", "GEMINI_MODEL": "fake", "GOOGLE_GEMINI_BASE_URL": c.URL + "/gemini",
 		"AUTH_ISSUER": c.Issuer.URL(), "AUTH_AUDIENCE": Audience,
 		"PUSH_ISSUER": c.Issuer.URL(), "PUSH_AUDIENCE": PushAudience, "PUSH_SERVICE_ACCOUNT": PushAccount,
 		"GMAIL_API_ENDPOINT": c.URL + "/google/", "CALENDAR_API_ENDPOINT": c.URL + "/google/calendar/v3/",
 	}
+	maps.Copy(s, c.oauth())
+	return s
 }
 
 // Token is an ID token of the user, good for an hour.
@@ -149,7 +151,7 @@ func (c *Cloud) SetScopes(uid string, scopes ...string) {
 	c.scopes[uid] = scopes
 }
 
-// account tells whose access token it is: a user's name is the token of Accounts.
+// account tells whose access token it is: an account's name is its token (redeem).
 func (c *Cloud) account(bearer string) (email string, scopes []string, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -158,17 +160,4 @@ func (c *Cloud) account(bearer string) (email string, scopes []string, ok bool) 
 		scopes = Scopes
 	}
 	return Address(bearer), scopes, len(scopes) > 0
-}
-
-// Accounts are the linked accounts of all users, in whatever process Countersign runs.
-type Accounts struct{}
-
-// Client acts as the user.
-func (Accounts) Client(_ context.Context, uid string, _ tool.Place) (*http.Client, error) {
-	return localgoogle.Bearer(uid), nil
-}
-
-// Place finds every account linked; what the user has really granted shows when it is used.
-func (Accounts) Place(_ context.Context, uid string, _ []string) (tool.Place, error) {
-	return tool.Place{Label: "From", Name: Address(uid), ID: "local"}, nil
 }

@@ -7,14 +7,14 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 )
 
-// OAuth are the settings with which users link accounts of the cloud's Google themselves (World.Link), in the place of the
-// one that each user has without them.
-func (c *Cloud) OAuth() []string {
-	return []string{"GOOGLE_OAUTH_CLIENT_ID=client.apps.example", "GOOGLE_OAUTH_CLIENT_SECRET=a-secret-of-the-client",
-		"GOOGLE_OAUTH_AUTH_URL=" + c.URL + "/accounts/auth", "GOOGLE_OAUTH_TOKEN_URL=" + c.URL + "/accounts/token"}
+// oauth are the settings by which users link accounts of the cloud's Google.
+func (c *Cloud) oauth() map[string]string {
+	return map[string]string{"GOOGLE_OAUTH_CLIENT_ID": "client.apps.example", "GOOGLE_OAUTH_CLIENT_SECRET": "a-secret-of-the-client",
+		"GOOGLE_OAUTH_AUTH_URL": c.URL + "/accounts/auth", "GOOGLE_OAUTH_TOKEN_URL": c.URL + "/accounts/token"}
 }
 
 // redeem is the token endpoint. A code and a refresh token are the account's name, and so is the access token.
@@ -31,9 +31,49 @@ func (c *Cloud) redeem(w http.ResponseWriter, r *http.Request) {
 		"expires_in": 3600, "scope": strings.Join(scopes, " ")})
 }
 
-// Link has the user link the Google account of this name, as their browser would.
+// SignIn returns an ID token of the user, whose Google account is linked from then on (SignedIn).
+func (w *World) SignIn(ctx context.Context, uid string) (token string, err error) {
+	if token, err = w.Token(uid); err != nil {
+		return "", err
+	}
+	return token, w.SignedIn(ctx, uid, token)
+}
+
+// SignedIn links the Google account of the same name for a user with an ID token, unless the world is Unlinked or they have
+// linked one already. However many clients of one user sign in at once, it is linked once.
+func (w *World) SignedIn(ctx context.Context, uid, token string) error {
+	if w.Unlinked {
+		return nil
+	}
+	return w.links.do(uid, func() error { return w.linkFirst(ctx, uid, token) })
+}
+
+func (w *World) linkFirst(ctx context.Context, account, token string) error {
+	got, err := Send(ctx, http.DefaultClient, w.Base, token, "GET", "/api/agent/connections", "")
+	if err != nil {
+		return err
+	}
+	var has struct{ Connections []json.RawMessage }
+	if err := json.Unmarshal(got.Body, &has); err != nil || got.HTTP != http.StatusOK {
+		return fmt.Errorf("world: asked for the linked accounts it answered %d %s", got.HTTP, got.Body)
+	}
+	if len(has.Connections) > 0 {
+		return nil
+	}
+	return w.link(ctx, token, account)
+}
+
+// Link has the user link the Google account of this name, in the place of any other, as their browser would.
 func (w *World) Link(ctx context.Context, uid, account string) error {
-	begun, err := w.Call(ctx, uid, "POST", "/api/agent/connections/google", `{}`)
+	token, err := w.Token(uid)
+	if err != nil {
+		return err
+	}
+	return w.link(ctx, token, account)
+}
+
+func (w *World) link(ctx context.Context, token, account string) error {
+	begun, err := Send(ctx, http.DefaultClient, w.Base, token, "POST", "/api/agent/connections/google", `{}`)
 	if err != nil {
 		return err
 	}
@@ -60,4 +100,39 @@ func (w *World) Link(ctx context.Context, uid, account string) error {
 		return fmt.Errorf("world: the callback answered %d", res.StatusCode)
 	}
 	return nil
+}
+
+// once does something once for each user, however many ask at the same time; what failed is done again. Its zero value is ready.
+type once struct {
+	mu    sync.Mutex
+	users map[string]*done
+}
+
+type done struct {
+	mu  sync.Mutex
+	yes bool
+}
+
+func (o *once) do(uid string, what func() error) error {
+	d := o.of(uid)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.yes {
+		return nil
+	}
+	err := what()
+	d.yes = err == nil
+	return err
+}
+
+func (o *once) of(uid string) *done {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.users == nil {
+		o.users = map[string]*done{}
+	}
+	if o.users[uid] == nil {
+		o.users[uid] = &done{}
+	}
+	return o.users[uid]
 }

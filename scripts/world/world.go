@@ -28,7 +28,7 @@ func Serve(ctx context.Context, ln net.Listener, getenv func(string) string, log
 	if err != nil {
 		return nil, nil, err
 	}
-	if a, err = app.New(ctx, cfg, obs.New(logs, cfg.Log()), append([]app.Option{all.Parts, app.WithLocalAccounts(Accounts{})}, opts...)...); err != nil {
+	if a, err = app.New(ctx, cfg, obs.New(logs, cfg.Log()), append([]app.Option{all.Parts}, opts...)...); err != nil {
 		return nil, nil, err
 	}
 	var names []string
@@ -50,7 +50,11 @@ type World struct {
 	Base string // where the functions answer
 	App  *app.App
 	Logs *Log
-	stop func() error
+
+	Unlinked bool // who signs in has no Google account linked by that
+
+	links once
+	stop  func() error
 }
 
 // Options of a World.
@@ -58,6 +62,8 @@ type Options struct {
 	Dir      string   // of the embedded store; needed where STORE is embedded
 	Settings []string // NAME=value, over the cloud's own
 	App      []app.Option
+
+	Unlinked bool // for what is about users who have linked no account, or link one by hand
 }
 
 // Unlimited are settings for programs that have one user do more than a user may.
@@ -78,6 +84,7 @@ func New(ctx context.Context, o Options) (*World, error) {
 
 // Start starts Countersign over the cloud, after New or Stop.
 func (w *World) Start(ctx context.Context, o Options) error {
+	w.Unlinked, w.links = o.Unlinked, once{}
 	settings := w.Settings()
 	settings["DATA_DIR"] = o.Dir
 	for _, s := range o.Settings {
@@ -128,9 +135,9 @@ type Approval struct {
 	ExpiresAt                                         time.Time
 }
 
-// Call sends a request as the user. Its error is the connection's; what the API says is in the answer.
+// Call signs the user in, and sends a request as them. Its error is the connection's; what the API says is in the answer.
 func (w *World) Call(ctx context.Context, uid, method, path, body string, header ...string) (Answer, error) {
-	token, err := w.Token(uid)
+	token, err := w.SignIn(ctx, uid)
 	if err != nil {
 		return Answer{}, err
 	}

@@ -35,21 +35,8 @@ func onBothStores(t *testing.T, test func(*testing.T, linked)) {
 
 func newLinked(t *testing.T, settings ...string) linked {
 	t.Helper()
-	c, err := world.NewCloud()
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &world.World{Cloud: c, Logs: &world.Log{}}
-	if err := w.Start(t.Context(), world.Options{Dir: t.TempDir(), Settings: append(c.OAuth(), settings...)}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := w.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	l := linked{&proved{w, t}}
-	for range 5 { // an emulator that has just started may take its time
+	l := linked{openWorld(t, world.Options{Settings: settings, Unlinked: true})} // the tests link by hand
+	for range 5 {                                                                // an emulator that has just started may take its time
 		if a := l.call("GET", "/api/agent/connections", ""); a.HTTP == http.StatusOK {
 			break
 		}

@@ -61,16 +61,11 @@ func (onlooker) Client(context.Context, string, tool.Place) (*http.Client, error
 type Option func(*options)
 
 type options struct {
-	local   Accounts // nil where there are none
 	now     func() time.Time
 	loop    func(*loop.Loop)
 	clients Clients
 	checked bool // each part's Check was called with this configuration
 }
-
-// WithLocalAccounts has the tools act through accounts of this machine where no Google OAuth client is configured.
-// scripts/dev passes its local mailbox and calendar.
-func WithLocalAccounts(a Accounts) Option { return func(o *options) { o.local = a } }
 
 // WithClock has everything tell the time by this clock.
 func WithClock(now func() time.Time) Option { return func(o *options) { o.now = now } }
@@ -114,7 +109,7 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
-	acting := acting(linked, o.local, a.Store)
+	acting := acting(linked, a.Store)
 	actions, err := o.clients.Actions(cfg, o.now)
 	if err != nil {
 		return err
@@ -137,15 +132,12 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 	return nil
 }
 
-// acting are the accounts that the tools act in: those of an OAuth client, else those of this machine, else none.
-func acting(linked *google.Accounts, local Accounts, st store.Store) Accounts {
-	switch {
-	case linked != nil:
-		return linked
-	case local != nil:
-		return local
+// acting are the accounts that the tools act in: those of an OAuth client, else none.
+func acting(linked *google.Accounts, st store.Store) Accounts {
+	if linked == nil {
+		return onlooker{st}
 	}
-	return onlooker{st}
+	return linked
 }
 
 // withActions adds the declared actions to the tools.

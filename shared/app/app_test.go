@@ -217,7 +217,7 @@ func TestModelAnswers(t *testing.T) {
 }
 
 func TestUnlinkedAccountIsSaidBeforeAnybodyIsAsked(t *testing.T) {
-	w := newWorld(t, "GOOGLE_OAUTH_CLIENT_ID=client.apps.googleusercontent.com", "GOOGLE_OAUTH_CLIENT_SECRET=a-secret-of-the-test")
+	w := openWorld(t, world.Options{Unlinked: true})
 	w.mail()
 	r := w.ask()
 	if a := r.Actions[0]; a.ErrorCode != "AuthError" || a.Status != "failed" || !strings.Contains(a.Message, "/api/agent/connections/google") {

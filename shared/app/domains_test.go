@@ -19,6 +19,9 @@ func TestWhoseAddressesMayCall(t *testing.T) {
 	w.mail()
 	const ask = `{"prompt":"please do it"}`
 	anas := map[string]any{"email": "ana@acme.example", "email_verified": true}
+	if err := w.SignedIn(t.Context(), "ana", w.token(anas)); err != nil {
+		t.Fatal(err)
+	}
 	asked := w.with(anas, "POST", runPath, ask)
 	if asked.HTTP != http.StatusOK || len(asked.Approvals) != 1 {
 		t.Fatalf("%d %s", asked.HTTP, asked.Body)
@@ -88,6 +91,16 @@ var calledWithoutAUser = map[string]bool{"/api/agent/resume": true, "/api/agent/
 // with sends a request as ana, of whose address the issuer says this much.
 func (w *proved) with(address map[string]any, method, path, body string) world.Answer {
 	w.t.Helper()
+	a, err := world.Send(w.t.Context(), http.DefaultClient, w.Base, w.token(address), method, path, body)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return a
+}
+
+// token returns one of ana's that says this much of her address.
+func (w *proved) token(address map[string]any) string {
+	w.t.Helper()
 	now := time.Now()
 	claims := map[string]any{"iss": w.Issuer.URL(), "aud": world.Audience, "sub": "ana", "iat": now.Unix(), "exp": now.Add(time.Hour).Unix()}
 	maps.Copy(claims, address)
@@ -95,9 +108,5 @@ func (w *proved) with(address map[string]any, method, path, body string) world.A
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	a, err := world.Send(w.t.Context(), http.DefaultClient, w.Base, token, method, path, body)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return a
+	return token
 }

@@ -84,14 +84,22 @@ func (w *timed) open(t *testing.T, change func(*loop.Loop), settings ...string) 
 	w.proved = &proved{in, t}
 }
 
-// as sends a request with a token that outlasts the test's day.
-func (w *timed) as(uid, path, body string, header ...string) world.Answer {
+// signIn returns a token that outlasts the test's day.
+func (w *timed) signIn(uid string) string {
 	w.t.Helper()
 	token, err := w.Issuer.Token(uid, world.Address(uid), world.Audience, 24*time.Hour)
+	if err == nil {
+		err = w.SignedIn(w.t.Context(), uid, token)
+	}
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	a, err := world.Send(w.t.Context(), http.DefaultClient, w.Base, token, "POST", path, body, header...)
+	return token
+}
+
+func (w *timed) as(uid, path, body string, header ...string) world.Answer {
+	w.t.Helper()
+	a, err := world.Send(w.t.Context(), http.DefaultClient, w.Base, w.signIn(uid), "POST", path, body, header...)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -248,15 +256,11 @@ func TestADaysTokens(t *testing.T) {
 // stream asks for lines, and takes the status for all of them where there are some.
 func (w *timed) stream(uid, body string) world.Answer {
 	w.t.Helper()
-	token, err := w.Issuer.Token(uid, world.Address(uid), world.Audience, 24*time.Hour)
-	if err != nil {
-		w.t.Fatal(err)
-	}
 	req, err := http.NewRequestWithContext(w.t.Context(), "POST", w.Base+streamPath, strings.NewReader(body))
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	req.Header = http.Header{"Authorization": {"Bearer " + token}, "Content-Type": {"application/json"}}
+	req.Header = http.Header{"Authorization": {"Bearer " + w.signIn(uid)}, "Content-Type": {"application/json"}}
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		w.t.Fatal(err)
@@ -309,12 +313,8 @@ func TestAlwaysAllowedTwentyTimesADay(t *testing.T) {
 		}
 		always := func(a world.Answer) {
 			w.t.Helper()
-			token, err := w.Issuer.Token("ana", world.Address("ana"), world.Audience, 24*time.Hour)
-			if err != nil {
-				t.Fatal(err)
-			}
 			body := `{"approvalId":"` + a.Approvals[0].ApprovalID + `","decision":"approve_and_always_allow_recipient"}`
-			if got, err := world.Send(t.Context(), http.DefaultClient, w.Base, token, "POST", "/api/agent/approvals/resolve", body); err != nil || got.HTTP != http.StatusOK {
+			if got, err := world.Send(t.Context(), http.DefaultClient, w.Base, w.signIn("ana"), "POST", "/api/agent/approvals/resolve", body); err != nil || got.HTTP != http.StatusOK {
 				t.Fatalf("%v %s", err, got.Body)
 			}
 			w.deliver()

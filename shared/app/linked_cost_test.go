@@ -4,9 +4,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
+	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/storetest"
+	"github.com/countersign-run/countersign/shared/tools/gmail"
 )
 
 // TestWhatALinkedAccountCosts counts what README says that a linked account adds to each step: readings of the link, each
@@ -41,15 +44,17 @@ func TestWhatALinkedAccountCosts(t *testing.T) {
 		}
 		return costs
 	}
-	local := steps(newWorld(t))
+	local := openWorld(t, world.Options{Unlinked: true}) // whose tool asks nobody whose account it acts in
+	local.App.API.Loop.Tools["gmail_send"] = gmail.New(localgoogle.Accounts{}, gmail.Options{Endpoint: local.URL + "/google/"})
+	without := steps(local)
 	linked := newLinked(t)
 	for _, want := range []struct {
 		instance string
 		reads    []int // more than without a link, for a run that asks, approve, and resume through a handle
 	}{{"that holds no access token yet", []int{1, 1, 4}}, {"that holds one", []int{1, 1, 3}}} {
 		for i, got := range steps(linked.proved) {
-			if more := got.reads - local[i].reads; more != want.reads[i] || got.commits != local[i].commits {
-				t.Errorf("an instance %s, step %d: %d readings and %d commits more, want %d and 0", want.instance, i+1, more, got.commits-local[i].commits, want.reads[i])
+			if more := got.reads - without[i].reads; more != want.reads[i] || got.commits != without[i].commits {
+				t.Errorf("an instance %s, step %d: %d readings and %d commits more, want %d and 0", want.instance, i+1, more, got.commits-without[i].commits, want.reads[i])
 			}
 		}
 	}

@@ -16,7 +16,13 @@ type proved struct {
 
 func newWorld(t *testing.T, settings ...string) *proved {
 	t.Helper()
-	w, err := world.New(t.Context(), world.Options{Dir: t.TempDir(), Settings: settings})
+	return openWorld(t, world.Options{Settings: settings})
+}
+
+func openWorld(t *testing.T, o world.Options) *proved {
+	t.Helper()
+	o.Dir = t.TempDir()
+	w, err := world.New(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}

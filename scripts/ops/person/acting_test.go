@@ -33,6 +33,7 @@ func midway(t *testing.T) (w *town, forward func(time.Duration)) {
 	w = newTown(t, nil, app.WithClock(clock))
 	w.seen.before = speechless(&dies)
 	w.SetScopes("ana", append(world.Scopes, "https://www.googleapis.com/auth/gmail.readonly")...) // the sent mail is the proof
+	w.link(t, "ana", "ana")
 	w.SetBrain(world.Wants("gmail_send", world.Mail("bob@example.com", canary, canary)))
 	run, err := w.Ask(t.Context(), "ana", "mail "+canary)
 	if err != nil || len(run.Approvals) != 1 {
@@ -47,10 +48,6 @@ func midway(t *testing.T) (w *town, forward func(time.Duration)) {
 	}
 	if dies.Load() || len(w.EffectsOf("ana")) != 1 {
 		t.Fatal("the mail was to leave, and its outcome to be lost")
-	}
-	link := store.Create("connections/u_ana", nil, []byte(`{"uid":"ana","email":"ana@example.com"}`))
-	if _, err := w.seen.Commit(t.Context(), link); err != nil {
-		t.Fatal(err)
 	}
 	return w, func(d time.Duration) { ahead.Add(int64(d)) }
 }

@@ -2,8 +2,6 @@ package person_test
 
 import (
 	"encoding/json"
-	"errors"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -14,25 +12,12 @@ import (
 	"github.com/countersign-run/countersign/shared/google"
 )
 
-// linkable is a world whose users can link Google accounts: any code is exchanged for a token.
+// linkable is a world whose users link Google accounts by hand.
 func linkable(t *testing.T) *world.World {
 	t.Helper()
-	c, err := world.NewCloud()
+	w, err := world.New(t.Context(), world.Options{Dir: t.TempDir(), Unlinked: true})
 	if err != nil {
 		t.Fatal(err)
-	}
-	c.Handle("/oauth/token", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		_, err := io.WriteString(w, `{"access_token":"a","refresh_token":"r","token_type":"Bearer","expires_in":3600}`)
-		if err != nil {
-			t.Error(err)
-		}
-	}))
-	w := &world.World{Cloud: c, Logs: &world.Log{}}
-	err = w.Start(t.Context(), world.Options{Dir: t.TempDir(), Settings: []string{"GOOGLE_OAUTH_CLIENT_ID=client.apps.googleusercontent.com",
-		"GOOGLE_OAUTH_CLIENT_SECRET=not-a-secret-of-anybody", "GOOGLE_OAUTH_AUTH_URL=" + c.URL + "/oauth/auth", "GOOGLE_OAUTH_TOKEN_URL=" + c.URL + "/oauth/token"}})
-	if err != nil {
-		t.Fatal(errors.Join(err, c.Close()))
 	}
 	t.Cleanup(func() {
 		if err := w.Close(); err != nil {

@@ -95,6 +95,7 @@ func newTown(t *testing.T, settings []string, opts ...app.Option) *town {
 func (w *town) live(t *testing.T, uid, word string) {
 	t.Helper()
 	ctx := t.Context()
+	w.link(t, uid, word)
 	w.SetBrain(world.Wants("gmail_send", world.Mail("bob@example.com", word, word)))
 	for _, decision := range []string{"approve_and_always_allow_recipient", ""} {
 		run, err := w.Ask(ctx, uid, "mail "+word)
@@ -115,12 +116,27 @@ func (w *town) live(t *testing.T, uid, word string) {
 	if run, err := w.Ask(ctx, uid, "say "+word); err != nil || run.Status != "completed" {
 		t.Fatalf("%v: %s", err, run.Body)
 	}
-	link := store.Create("connections/u_"+uid, nil, []byte(`{"uid":"`+uid+`","email":"`+word+`@example.com"}`))
-	if _, err := w.seen.Commit(ctx, link); err != nil {
-		t.Fatal(err)
-	}
 	if err := w.App.Queue.Resume(ctx, w.runs(t, uid)[0]); err != nil { // a message not delivered yet
 		t.Fatal(err)
+	}
+}
+
+// link has the user link a Google account, and the witness know what that has written: it does not look on there.
+func (w *town) link(t *testing.T, uid, account string) {
+	t.Helper()
+	if err := w.Link(t.Context(), uid, account); err != nil {
+		t.Fatal(err)
+	}
+	own := audit.Own(uid)
+	entries, err := w.seen.Query(t.Context(), store.Query{Collection: "audit", OrderBy: "seq", Limit: store.MaxLimit, Where: []store.Filter{{Field: "runId", Op: "==", Value: own}}})
+	if err != nil || len(entries) == 0 {
+		t.Fatal(len(entries), err)
+	}
+	w.seen.mu.Lock()
+	defer w.seen.mu.Unlock()
+	w.seen.paths = append(w.seen.paths, "connections/u_"+uid)
+	for _, e := range entries {
+		w.seen.paths = append(w.seen.paths, e.Path)
 	}
 }
 
