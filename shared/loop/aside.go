@@ -25,7 +25,8 @@ func SetBack(err error) bool { return errors.Is(err, errSetBack) }
 func stuck(err error) bool {
 	var f *fault.Error
 	if !errors.As(err, &f) {
-		return err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
+		return err != nil && !errors.Is(err, errStore) && !errors.Is(err, context.Canceled) &&
+			!errors.Is(err, context.DeadlineExceeded)
 	}
 	return f.Code == fault.CodeInternal || f.Class == fault.Validation && f.Code == codeTooLarge
 }

@@ -3,6 +3,7 @@ package loop_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -77,4 +78,40 @@ func TestRunsThatNobodyCanReadAreInNobodysWay(t *testing.T) {
 			t.Errorf("taken up: %d, %v", runs, err)
 		}
 	})
+}
+
+// refusing is a store that refuses every other read for a reason of its own.
+type refusing struct {
+	store.Store
+	reads int
+}
+
+func (r *refusing) Get(ctx context.Context, paths ...string) ([]store.Doc, error) {
+	if r.reads++; r.reads%2 == 1 {
+		return nil, errors.New("PermissionDenied")
+	}
+	return r.Store.Get(ctx, paths...)
+}
+
+// TestAStoreThatRefusesIsNotTheRunsFault has a store refuse to read a run more often than a run may fail, and hold nothing
+// against the run.
+func TestAStoreThatRefusesIsNotTheRunsFault(t *testing.T) {
+	ctx, w := context.Background(), newWorld(t)
+	w.model.Then(script.Turn{Calls: []script.Call{{Name: "send", Args: map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}}}})
+	v, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "tell bob"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := w.loop.Store
+	w.loop.Store = &refusing{Store: whole}
+	for range 12 {
+		if _, err := w.loop.Advance(ctx, v.RunID, nil); err == nil || loop.SetBack(err) {
+			t.Fatalf("a run that could not be read was moved, or set back: %v", err)
+		}
+		w.loop.Store.(*refusing).reads = 0
+	}
+	w.loop.Store = whole
+	if f := document.RunFieldsOf(w.document(v.RunID)); f.Tries > 0 || f.Aside {
+		t.Errorf("the run was blamed: %+v", f)
+	}
 }

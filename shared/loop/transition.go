@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -250,6 +251,11 @@ func unavailable(err error) error {
 		return fault.New(fault.Validation, codeTooLarge, "This is more than can be stored at once.").Because(err)
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrConflict), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return fault.New(fault.Tool, fault.CodeStoreUnavailable, "The store does not answer just now. Nothing was lost; please try again.").After(5 * time.Second).Because(err)
+	case errors.Is(err, store.ErrInvalid):
+		return err
 	}
-	return err
+	return fmt.Errorf("%w: %w", errStore, err)
 }
+
+// errStore wraps a store's error that no retry mends and that says nothing about the run, such as a missing permission.
+var errStore = errors.New("loop: the store failed")
