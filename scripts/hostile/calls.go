@@ -11,6 +11,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"golang.org/x/net/idna"
+
 	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
 	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/agent"
@@ -192,8 +194,39 @@ func shownWhole(body []byte, name string, args any) error {
 		if hidden && len(preview.Warnings) == 0 && strings.ContainsFunc(text, func(r rune) bool { return visible.Dangerous(r) && r > 0x20 }) {
 			return fmt.Errorf("the pending view does not warn of %.100q", text)
 		}
+		if letters := lettersOf(text); !contains(view, letters) {
+			return fmt.Errorf("the pending view does not show %q as %q", text, letters)
+		}
+	}
+	if twice(args) && !strings.Contains(strings.Join(preview.Warnings, " "), "UTC+") {
+		return fmt.Errorf("the pending view does not say which of two hours is meant: %q", preview.Warnings)
 	}
 	return nil
+}
+
+// lettersOf is an address in punycode as its reader sees it, and nothing of any other text.
+func lettersOf(text string) string {
+	_, domain, found := strings.Cut(text, "@")
+	if !found || !strings.Contains(domain, "xn--") {
+		return ""
+	}
+	letters, err := idna.Punycode.ToUnicode(domain)
+	if err != nil {
+		return ""
+	}
+	return letters
+}
+
+// twice reports whether the clocks of the event's time zone show its start a second time, an hour later or earlier.
+func twice(args any) bool {
+	fields, _ := args.(map[string]any)
+	zone, err := time.LoadLocation(textOf(fields["timeZone"]))
+	if err != nil {
+		return false
+	}
+	at, err := time.ParseInLocation("2006-01-02T15:04:05", textOf(fields["start"]), zone)
+	same := func(d time.Duration) bool { return at.Add(d).Format(time.DateTime) == at.Format(time.DateTime) }
+	return err == nil && (same(time.Hour) || same(-time.Hour))
 }
 
 // contains compares without regard to case, since addresses are normalised.

@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -62,7 +64,7 @@ func chatState(s *stage) (got, error) {
 	if err != nil {
 		return got{}, err
 	}
-	return gotOf(a), errors.Join(s.nothingRan(), ownSections(prompts))
+	return gotOf(a), errors.Join(s.nothingRan(), ownSections(prompts), inOneLine(prompts, body["pageState"]))
 }
 
 // collision declares actions of the names, which must not start.
@@ -173,6 +175,21 @@ func (s *stage) openChat(uid string) error {
 func (s *stage) nothingRan() error {
 	if n := s.ran.Load(); n > 0 {
 		return fmt.Errorf("%d actions were carried out", n)
+	}
+	return nil
+}
+
+// inOneLine holds that no line of a page's words is a line of the system prompts.
+func inOneLine(prompts []string, state any) error {
+	fields, _ := state.(map[string]any)
+	for _, text := range texts(state, slices.Collect(maps.Keys(fields))...) {
+		for _, line := range strings.Split(text, "\n")[1:] {
+			for _, p := range prompts {
+				if strings.TrimSpace(line) != "" && strings.Contains(p, "\n"+line) && !strings.HasPrefix(line, "## ") {
+					return fmt.Errorf("a line of the system prompt is the page's: %q", line)
+				}
+			}
+		}
 	}
 	return nil
 }

@@ -40,8 +40,8 @@ func inRun(target string) bool {
 
 func decisionFits(want, decision string) bool {
 	switch want {
-	case "require_approval":
-		return decision == "require_approval"
+	case "require_approval", "allow":
+		return decision == want
 	case "not_allow", "allow_only_if_host_allowlist": // nothing here is on a host's allowlist
 		return decision == "require_approval" || decision == "deny"
 	}

@@ -103,17 +103,18 @@ func describe(t *fakegemini.Turn, name string, v any) (known bool, err error) {
 	case "promptFeedback":
 		t.Block = textOf(spec["blockReason"])
 	case "raw":
-		t.Body = textOf(v)
+		t.Body = event(textOf(v))
 	case "candidates":
-		t.Body = jsonOf(map[string]any{"candidates": v})
+		t.Body = event(jsonOf(map[string]any{"candidates": v}))
 	case "parts":
 		if list, ok := v.([]any); ok && len(list) > 0 {
-			t.Body = jsonOf(map[string]any{"candidates": []any{map[string]any{"content": map[string]any{"role": "model", "parts": v}, "finishReason": "STOP"}}})
+			content := map[string]any{"role": "model", "parts": v}
+			t.Body = event(jsonOf(map[string]any{"candidates": []any{map[string]any{"content": content, "finishReason": "STOP"}}}))
 		}
 	case "http", "status":
 		t.Status, err = number(v)
 	case "body", "garbage":
-		t.Body = textOf(v)
+		t.Body = event(textOf(v))
 	case "retryAfter":
 		t.Header = http.Header{"Retry-After": {textOf(v)}}
 	case "hangup", "reset", "cut", "truncated":
@@ -128,6 +129,14 @@ func describe(t *fakegemini.Turn, name string, v any) (known bool, err error) {
 		return name == "loop", nil
 	}
 	return true, err
+}
+
+// event is a body as the service streams it, in one event. What is no JSON object comes as it is.
+func event(body string) string {
+	if !json.Valid([]byte(body)) || !strings.HasPrefix(body, "{") {
+		return body
+	}
+	return "data: " + body + "\r\n\r\n"
 }
 
 func describeCalls(t *fakegemini.Turn, v any) error {

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -191,14 +192,22 @@ var (
 	slowly = regexp.MustCompile(`(?i)reads (?:1|one|a) byte|reads? (?:next to |almost )?nothing|never reads|does not read|slow`)
 )
 
-// lazy is a client that reads next to nothing, or leaves: its run has to end all the same.
+// lazy is a client that reads next to nothing, or leaves: its run has to end all the same. The model answers who leaves
+// only then.
 func (s *stage) lazy() (got, error) {
 	how, err := s.takeText("client")
 	leaves := leaves.MatchString(how)
 	if err != nil || !leaves && !slowly.MatchString(how) {
 		return got{}, errors.Join(err, unknown("a client that %s", how))
 	}
+	left := make(chan struct{})
+	leave := sync.OnceFunc(func() { close(left) })
+	defer leave()
 	s.w.SetBrain(func(fakegemini.Request) fakegemini.Turn {
+		if leaves {
+			<-left
+			return fakegemini.Turn{Text: "Hello.", Pieces: 1, Delay: 100 * time.Millisecond} // so that the server has seen it
+		}
 		return fakegemini.Turn{Text: strings.Repeat(strings.Repeat("x", 4<<10)+" ", 100), Pieces: 100} // less than an answer may have
 	})
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.w.Base, "http://"))
@@ -223,15 +232,21 @@ func (s *stage) lazy() (got, error) {
 	if err != nil || !strings.Contains(status, " 200 ") {
 		return got{}, errors.Join(err, fmt.Errorf("it is answered %q", status))
 	}
+	if leaves {
+		_, err := in.ReadByte()
+		_ = conn.Close() // a second time it is closed
+		leave()
+		if err != nil {
+			return got{}, err
+		}
+	}
 	for end := time.Now().Add(25 * time.Second); time.Now().Before(end); time.Sleep(time.Second) {
 		if _, err := in.ReadByte(); err != nil && !leaves {
 			return got{}, err
 		}
-		if leaves {
-			_ = conn.Close() // a second time it is closed
-		}
 		if n, err := s.moving(); err != nil || n == 0 {
-			return got{status: 200, class: "none", detail: "the run ended"}, err
+			g := got{status: 200, class: "none", detail: "the run ended"}
+			return g, errors.Join(err, s.over(g))
 		}
 	}
 	return got{}, fmt.Errorf("the run does not end: %.2000s", s.w.Logs.String())

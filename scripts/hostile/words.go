@@ -14,6 +14,9 @@ import (
 // aboutForm says that a case is about the form of what it sends.
 var aboutForm = regexp.MustCompile(`(?i)(unknown|argument|wrong type|string where|number for|array for|object for|no silent|coercion|empty args|missing|not a (string|number|list))`)
 
+// aboutZone says that a case is about an event's time zone, without which nothing repeats.
+var aboutZone = regexp.MustCompile(`(?i)zone`)
+
 // names are other names for our arguments, by tool.
 var names = map[string]map[string]string{
 	"gmail_send": {"recipients": "to", "recipient": "to", "title": "subject", "text": "body", "message": "body", "content": "body",
@@ -48,6 +51,9 @@ func inOurWords(c Case, tool string, args any) any {
 	}
 	if tool == "calendar_event_create" {
 		moments(out)
+		if out["recurrence"] != nil && out["timeZone"] == nil && !aboutZone.MatchString(c.Expect.Note) {
+			out["timeZone"] = "Europe/London"
+		}
 	}
 	if html, ok := out["html"].(bool); ok && tool == "gmail_send" {
 		if delete(out, "html"); html {
