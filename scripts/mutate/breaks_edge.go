@@ -9,6 +9,7 @@ var edge = []breach{
 	{"all origins are echoed as a star", []patch{{"shared/api/api.go", `h.Set("Access-Control-Allow-Origin", origin)`, `h.Set("Access-Control-Allow-Origin", "*")`}}},
 	{"caches are not told of the origin", []patch{{"shared/api/api.go", `h.Add("Vary", "Origin")`, ``}}},
 	{"any content type is taken", []patch{{"shared/api/api.go", `kind != "application/json" || charset`, `kind == "" || charset`}}},
+	{"no content type is JSON", []patch{{"shared/api/api.go", "err != nil || kind != \"application/json\" || charset", "kind != \"application/json\" && (kind != \"\" || err == nil) || charset"}}},
 	{"any charset is taken", []patch{{"shared/api/api.go", `charset != "" && charset != "utf-8"`, `charset == "-"`}}},
 	{"compressed bodies are taken", []patch{{"shared/api/api.go", `e != "" && e != "identity"`, `e == "-"`}}},
 	{"bodies may have any size", []patch{{"shared/api/api.go", "io.ReadAll(http.MaxBytesReader(r.w, r.Body, maxBody))", "io.ReadAll(r.Body)"}}},
@@ -22,6 +23,7 @@ var edge = []breach{
 		{"shared/api/api.go", "clean != r.URL.Path {", "clean == \"\" {"}}},
 	{"links are made of the Host", []patch{{"shared/api/api.go", `w.Header().Set("X-Content-Type-Options", "nosniff")`, `w.Header().Set("Link", "<https://"+r.Host+"/>; rel=start")`}}},
 	{"the method can be overridden", []patch{{"shared/api/api.go", `w.Header().Set("X-Content-Type-Options", "nosniff")`, "if m := r.Header.Get(\"X-HTTP-Method-Override\"); m != \"\" {\n\t\t\tr.Method = m\n\t\t}"}}},
+	{"a proxy's header names the path", []patch{{"shared/api/api.go", "w.Header().Set(\"X-Content-Type-Options\", \"nosniff\")", "if p := r.Header.Get(\"X-Original-URL\"); p != \"\" {\n			r.URL.Path = p\n		}"}}},
 	{"long queries are refused", []patch{{"shared/api/api.go", `if headerBytes(r.Header) > maxHeaders {`, `if headerBytes(r.Header)+len(r.URL.RawQuery) > maxHeaders {`}}},
 	{"the user may be named in the query", []patch{{"shared/api/api.go", "r.uid = id.UID\n", "r.uid = id.UID\n\t\tif u := r.URL.Query().Get(\"uid\"); u != \"\" {\n\t\t\tr.uid = u\n\t\t}\n"}}},
 	{"request ids may be anything", []patch{{"shared/obs/edge.go", "len(ids) == 1 && validRequestID.MatchString(ids[0])", "len(ids) == 1"}}},
@@ -39,6 +41,8 @@ var edge = []breach{
 	{"a byte order mark is passed over", []patch{{"shared/strictjson/strictjson.go", "	dec := jsontext.NewDecoder(bytes.NewReader(data))", "	data = bytes.TrimPrefix(data, []byte(\"\\xef\\xbb\\xbf\"))\n	dec := jsontext.NewDecoder(bytes.NewReader(data))"},
 		{"shared/strictjson/strictjson.go", "json.Unmarshal(data, into, ", "json.Unmarshal(bytes.TrimPrefix(data, []byte(\"\\xef\\xbb\\xbf\")), into, "}}},
 	{"an empty body is an empty object", []patch{{"shared/strictjson/strictjson.go", "	if err := Check(data); err != nil {\n", "	if len(bytes.TrimSpace(data)) == 0 {\n		data = []byte(\"{}\")\n	}\n	if err := Check(data); err != nil {\n"}}},
+	{"an empty list is nothing", []patch{{"shared/strictjson/strictjson.go", "	if err := Check(data); err != nil {\n", "	data = bytes.ReplaceAll(data, []byte(\"[]\"), []byte(\"null\"))\n	if err := Check(data); err != nil {\n"}}},
+	{"a bare text is a prompt", []patch{{"shared/strictjson/strictjson.go", "	if err := Check(data); err != nil {\n", "	if bytes.HasPrefix(data, []byte(`\"`)) {\n		data = []byte(`{\"prompt\":` + string(data) + `}`)\n	}\n	if err := Check(data); err != nil {\n"}}},
 	{"single quotes are as good as double ones", []patch{{"shared/strictjson/strictjson.go", "	if err := Check(data); err != nil {\n", "	data = bytes.ReplaceAll(data, []byte(\"'\"), []byte(`\"`))\n	if err := Check(data); err != nil {\n"}}},
 	{"a value of another type is passed over", []patch{{"shared/strictjson/strictjson.go", `	case errors.As(err, &sem):
 		return fault.Invalid(`, `	case errors.As(err, &sem) && len(data) < 1000:
@@ -62,10 +66,13 @@ var edge = []breach{
 	{"a stream's text is cut at its ends", []patch{{"shared/api/stream.go", `out.write(deltaLine{"delta", n.Delta})`, `out.write(deltaLine{"delta", strings.Trim(n.Delta, "\x00\u0085\u2028\u2029\r\n x.")})`},
 		{"shared/api/stream.go", `	"sync"`, "	\"strings\"\n	\"sync\""}}},
 	{"a stream has two last lines", []patch{{"shared/api/stream.go", `		out.write(resultLine{"result", answer})`, `		out.write(resultLine{"result", answer})` + "\n		out.write(resultLine{\"result\", answer})"}}},
+	{"separators of JavaScript end a line", []patch{{"shared/api/stream.go", "out.write(deltaLine{\"delta\", n.Delta})", "out.write(deltaLine{\"delta\", strings.ReplaceAll(n.Delta, \"\\u2028\", \"\\n\")})"}, {"shared/api/stream.go", "	\"sync\"", "	\"strings\"\n	\"sync\""}}},
+	{"a stream has a thousand pieces at most", []patch{{"shared/api/stream.go", "out.write(deltaLine{\"delta\", n.Delta})", "if pieces++; pieces <= 1000 {\n				out.write(deltaLine{\"delta\", n.Delta})\n			}"}, {"shared/api/stream.go", "	ctx, cancel := r.working()\n	defer cancel()\n	v, err := r.api.Loop.Start(ctx, q, func(", "	pieces := 0\n	ctx, cancel := r.working()\n	defer cancel()\n	v, err := r.api.Loop.Start(ctx, q, func("}}},
 	{"a stream that fails ends as if it had not", []patch{{"shared/api/stream.go", "	case v.Status == agent.Failed:", "	case v.Status == \"-\":"}}},
 	{"a line of a stream is not one line", []patch{{"shared/api/api.go", "	return append(b, '\\n'), nil", "	return append(bytes.ReplaceAll(b, []byte(`\\n`), []byte(\"\\n\")), '\\n'), nil"},
 		{"shared/api/api.go", `	"context"`, "	\"bytes\"\n	\"context\""}}},
 	{"a run ends with its client", []patch{{"shared/api/api.go", "context.WithTimeout(context.WithoutCancel(r.Context()), r.api.Budget)", "context.WithTimeout(r.Context(), r.api.Budget)"}}},
+	{"a client that does not read is waited for", []patch{{"shared/api/stream.go", "rc.SetWriteDeadline(time.Now().Add(writeTime))", "rc.SetWriteDeadline(time.Now().Add(time.Hour))"}}},
 
 	{"push messages may have any size", []patch{{"shared/queue/push.go", "if len(body) > MaxPush {", "if len(body) < 0 {"}}},
 	{"a message may name any run", []patch{{"shared/queue/push.go", "if !runID.MatchString(id) {", "if id == \"-\" {"}}},
