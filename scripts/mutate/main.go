@@ -9,7 +9,7 @@
 //
 // With -breaks it takes single checks away (breaks*.go) and shows which cases of scripts/hostile notice:
 //
-//	go run ./scripts/mutate -breaks [-run part-of-a-name] [-write scripts/hostile/README.md]
+//	go run ./scripts/mutate -breaks [-run part-of-a-name] [-write scripts/hostile/README.md] [-resume breaks.jsonl]
 package main
 
 import (
@@ -30,10 +30,11 @@ func main() {
 	only := flag.String("run", "", "only the mutations with this in their name")
 	hostile := flag.Bool("breaks", false, "take single checks away, and look which hostile cases notice")
 	into := flag.String("write", "", "with -breaks: put the table into this file, between its marks")
+	resume := flag.String("resume", "", "with -breaks: a file that keeps what cases noticed, so that it is not tried again")
 	flag.Parse()
 	do := prove
 	if *hostile {
-		do = func(root, only string) error { return breakAll(root, only, *into) }
+		do = func(root, only string) error { return breakAll(root, only, *into, *resume) }
 	}
 	if err := do(".", *only); err != nil {
 		fmt.Fprintln(os.Stderr, "mutate:", err)

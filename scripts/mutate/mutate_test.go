@@ -1,7 +1,19 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
+	"encoding/json"
 	"fmt"
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"testing"
 )
@@ -54,20 +66,96 @@ func TestATestThatTookTooLong(t *testing.T) {
 
 // TestBreaksApply holds the list of single breaks to the code: every text is there once. That what it becomes compiles, and is noticed, is for the
 // command.
+
+// TestBreaksApply holds the list of single breaks to the code: every text is there once, and what it becomes passes the
+// type checker. That it is noticed is for the command.
 func TestBreaksApply(t *testing.T) {
-	named := map[string]bool{}
+	named, check := map[string]bool{}, newChecker(t)
 	for _, b := range breaks {
 		if named[b.name] {
 			t.Errorf("two are called %q", b.name)
 		}
 		named[b.name] = true
-		if _, err := overlay("../..", t.TempDir(), b.patches); err != nil {
+		list, err := overlay("../..", t.TempDir(), b.patches)
+		if err == nil {
+			err = check.overlay(list)
+		}
+		if err != nil {
 			t.Errorf("%s: %v", b.name, err)
 		}
 	}
 	if len(breaks) < 150 {
 		t.Errorf("there are %d", len(breaks))
 	}
+}
+
+// checker checks the types of a package with other files than its own, in a moment: what it imports is compiled once.
+type checker struct {
+	files   map[string][]string // of a directory
+	exports map[string]string   // compiled packages by path
+}
+
+func newChecker(t *testing.T) checker {
+	cmd := exec.Command("go", "list", "-export", "-deps", "-json=Dir,GoFiles,ImportPath,Export", "./scripts/hostile")
+	cmd.Dir = "../.."
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := checker{map[string][]string{}, map[string]string{}}
+	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p struct {
+			Dir, ImportPath, Export string
+			GoFiles                 []string
+		}
+		if err := dec.Decode(&p); err == io.EOF {
+			return c
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		c.files[p.Dir], c.exports[p.ImportPath] = p.GoFiles, p.Export
+	}
+}
+
+// overlay checks the packages that the overlay's files belong to.
+func (c checker) overlay(list string) error {
+	text, err := os.ReadFile(list)
+	if err != nil {
+		return err
+	}
+	var l struct{ Replace map[string]string }
+	if err := json.Unmarshal(text, &l); err != nil {
+		return err
+	}
+	dirs := map[string]bool{}
+	for file := range l.Replace {
+		dirs[filepath.Dir(file)] = true
+	}
+	for dir := range dirs {
+		if err := c.check(dir, l.Replace); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c checker) check(dir string, replace map[string]string) error {
+	set := token.NewFileSet()
+	var files []*ast.File
+	for _, name := range c.files[dir] {
+		file := filepath.Join(dir, name)
+		f, err := parser.ParseFile(set, cmp.Or(replace[file], file), nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		files = append(files, f)
+	}
+	if len(files) == 0 {
+		return fmt.Errorf("%s is no package of the product", dir)
+	}
+	conf := types.Config{Importer: importer.ForCompiler(set, "gc", func(path string) (io.ReadCloser, error) { return os.Open(c.exports[path]) })}
+	_, err := conf.Check(dir, set, files, nil)
+	return err
 }
 
 // TestABreachIsNoticed tries one of them for real; the command tries all.
