@@ -179,12 +179,17 @@ func unsendable(h http.Header) bool {
 func (s *stage) hand(m message, req *http.Request) (world.Answer, error) {
 	req.RequestURI, req.RemoteAddr = req.URL.RequestURI(), "192.0.2.1:1234"
 	rec := httptest.NewRecorder()
+	s.handler().ServeHTTP(rec, req)
+	return s.read(m, rec.Result())
+}
+
+// handler answers for every function.
+func (s *stage) handler() http.Handler {
 	var names []string
 	for _, f := range api.Functions {
 		names = append(names, f.Name)
 	}
-	s.w.App.Handler(names...).ServeHTTP(rec, req)
-	return s.read(m, rec.Result())
+	return s.w.App.Handler(names...)
 }
 
 func (s *stage) read(m message, res *http.Response) (world.Answer, error) {

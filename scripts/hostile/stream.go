@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model/fakegemini"
 )
 
@@ -23,11 +25,11 @@ func stream(s *stage) (got, error) {
 	if _, ok := s.c.Input["split_utf8"]; ok {
 		return s.split()
 	}
-	if err := s.open(nil); err != nil {
-		return got{}, err
-	}
 	if _, ok := s.peek("client"); ok {
 		return s.lazy()
+	}
+	if err := s.open(nil); err != nil {
+		return got{}, err
 	}
 	turn, asked, err := s.streamed()
 	if err != nil {
@@ -200,6 +202,10 @@ func (s *stage) lazy() (got, error) {
 	if err != nil || !leaves && !slowly.MatchString(how) {
 		return got{}, errors.Join(err, unknown("a client that %s", how))
 	}
+	// A client may hold the model up for as long as one write may take.
+	if err := s.open(func(l *loop.Loop) { l.Profile.ModelTimeout = time.Minute }); err != nil {
+		return got{}, err
+	}
 	left := make(chan struct{})
 	leave := sync.OnceFunc(func() { close(left) })
 	defer leave()
@@ -210,7 +216,12 @@ func (s *stage) lazy() (got, error) {
 		}
 		return fakegemini.Turn{Text: strings.Repeat(strings.Repeat("x", 4<<10)+" ", 100), Pieces: 100} // less than an answer may have
 	})
-	conn, err := net.Dial("tcp", strings.TrimPrefix(s.w.Base, "http://"))
+	addr, stop, err := s.narrow()
+	if err != nil {
+		return got{}, err
+	}
+	defer stop()
+	conn, err := net.Dial("tcp", addr)
 	if err != nil {
 		return got{}, err
 	}
@@ -250,4 +261,19 @@ func (s *stage) lazy() (got, error) {
 		}
 	}
 	return got{}, fmt.Errorf("the run does not end: %.2000s", s.w.Logs.String())
+}
+
+// narrow answers for Countersign over connections that hold next to nothing: what a client does not read cannot be written.
+func (s *stage) narrow() (addr string, stop func() error, err error) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, err
+	}
+	web := &http.Server{Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second}
+	web.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+		_ = c.(*net.TCPConn).SetWriteBuffer(2 << 10) // where this fails, the case shows less
+		return ctx
+	}
+	go func() { _ = web.Serve(ln) }() // it ends with stop
+	return ln.Addr().String(), web.Close, nil
 }
