@@ -242,7 +242,7 @@ var near = map[string]string{
 	"shared/loop/start.go": "AU,CP,RC,TN", "shared/loop/resolve.go": "AP,AU,RC,TN", "shared/loop/intent.go": "AP,PI,PS,RC,UN-00", "shared/loop/act.go": "PR,PS,SE",
 	"shared/loop/plan.go": "AD-04,AU,CA-01,CA-03,MO,PI,SZ,UN", "shared/loop/advance.go": "MO-01,MO-106,PS,RC", "shared/loop/draft.go": "SE",
 	"shared/address": "AD,AP,CA-0,SZ", "shared/tools/gmail": "AD-04,AP,HD,PR,SC,SZ,TN,UN", "shared/tools/calendar/create.go": "CA-01,PR", "shared/tools/internal/google/failure.go": "PR,SE",
-	"shared/tool/declare.go": "CS", "shared/tools/calendar": "AP-1,CA,SZ-1,TN-01,UN", "shared/timezone": "CA",
+	"shared/schema": "CS", "shared/tools/calendar": "AP-1,CA,SZ-1,TN-01,UN", "shared/timezone": "CA",
 	"shared/auth": "AU,JW,PS-0,SE-202", "shared/chat": "CS,SZ", "shared/config": "CF", "shared/action": "CS-0", "shared/queue": "PS", "shared/model": "MO,ND,SZ",
 	"shared/model/gemini": "MO,ND,SE-2,SZ", "shared/audit": "SE", "shared/strictjson": "AP,AU,MO,PS,SC,SZ", "shared/policy": "AD-04,AP,PI,UN-00", "shared/visible": "HD,UN",
 	"shared/tool": "AP,CA-02,HD,SC,SZ,TN", "shared/obs": "HD,SE", "shared/document": "AP-0,AU,ND,SC,SE-0,SE-2,TN", "shared/records": "AP-0,AU,ND,SC,SE-0,SE-2,TN", "shared/fault": "TN",

@@ -14,7 +14,7 @@ var edge = []breach{
 	{"compressed bodies are taken", []patch{{"shared/api/api.go", `e != "" && e != "identity"`, `e == "-"`}}},
 	{"bodies may have any size", []patch{{"shared/api/api.go", "io.ReadAll(http.MaxBytesReader(r.w, r.Body, maxBody))", "io.ReadAll(r.Body)"}}},
 	{"bodies may take any time", []patch{{"shared/api/api.go", "deadline := rc.SetReadDeadline(time.Now().Add(bodyTime)) == nil", "deadline := false"}}},
-	{"any text is an id in a path", []patch{{"shared/api/api.go", "id := r.PathValue(name)\n\tif !agent.ValidID(id) {", "id := r.PathValue(name)\n\tif id == \"\" {"}}},
+	{"any text is an id in a path", []patch{{"shared/api/api.go", "id := r.PathValue(name)\n\tif !agent.ValidID(id) {", "id := r.PathValue(name)\n\tif id == \"\" && !agent.ValidID(id) {"}}},
 	{"numbers of a query have no bounds", []patch{{"shared/api/api.go", "err != nil || n < least || n > most {", "err != nil {"}}},
 	{"any method reaches a handler", []patch{{"shared/api/routes.go", "if h := handlers[r.Method]; h != nil {", "h := handlers[r.Method]\n\t\tfor _, other := range handlers {\n\t\t\tif h == nil {\n\t\t\t\th = other\n\t\t\t}\n\t\t}\n\t\tif h != nil {"}}},
 	{"a slash more reaches the same handler", []patch{{"shared/api/routes.go", "mux.Handle(p, a.methods(p, routes))", "mux.Handle(p, a.methods(p, routes))\n\t\tmux.Handle(p+\"/\", a.methods(p, routes))"},

@@ -64,9 +64,6 @@ func TestATestThatTookTooLong(t *testing.T) {
 	}
 }
 
-// TestBreaksApply holds the list of single breaks to the code: every text is there once. That what it becomes compiles, and is noticed, is for the
-// command.
-
 // TestBreaksApply holds the list of single breaks to the code: every text is there once, and what it becomes passes the
 // type checker. That it is noticed is for the command.
 func TestBreaksApply(t *testing.T) {
