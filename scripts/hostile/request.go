@@ -137,6 +137,9 @@ func (s *stage) ownToken() (string, error) {
 	return s.userToken(s.as)
 }
 
+// answerTime is how long an answer may take to its end: the events of a run that should not be told never end.
+const answerTime = 20 * time.Second
+
 // send sends the request: by a client, or where none would send it, straight to the handler.
 func (s *stage) send(m message) (world.Answer, error) {
 	if m.slow != nil {
@@ -146,7 +149,9 @@ func (s *stage) send(m message) (world.Answer, error) {
 	if m.query != "" {
 		url += "?" + m.query
 	}
-	req, err := http.NewRequestWithContext(s.ctx, m.route.method, url, strings.NewReader(m.body))
+	ctx, cancel := context.WithTimeout(s.ctx, answerTime)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, m.route.method, url, strings.NewReader(m.body))
 	if err != nil {
 		return world.Answer{}, err
 	}
