@@ -61,7 +61,7 @@ func connections(t *testing.T, d *described) {
 	s.want(t, 502, back("code=a-code"))
 	down.Store(false)
 	shut := back("code=a-code")
-	if _, err := s.app.API.Records.Shut(t.Context(), "ada", true); err != nil {
+	if _, err := s.app.API.Records.SetDisabled(t.Context(), "ada", true); err != nil {
 		t.Fatal(err)
 	}
 	s.want(t, 401, shut)

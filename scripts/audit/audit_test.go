@@ -101,7 +101,7 @@ func (w world) delete(id string) {
 func (w world) own(n int) {
 	w.Helper()
 	for range n {
-		writes, err := audit.Append(w.Context(), w.st, audit.Entry{UID: "user-a", At: start, Kind: audit.ShutOut})
+		writes, err := audit.Append(w.Context(), w.st, audit.Entry{UID: "user-a", At: start, Kind: audit.Disabled})
 		if err != nil {
 			w.Fatal(err)
 		}
@@ -149,7 +149,7 @@ func (w world) audit(args ...string) (int, []string) {
 
 func TestVerify(t *testing.T) {
 	const one, two = "run-0000000000000001", "run-0000000000000002"
-	own := audit.Own("user-a")
+	own := audit.UserChain("user-a")
 	tests := map[string]struct {
 		tamper func(w world)
 		code   int

@@ -159,7 +159,7 @@ func (w *walk) ask(ctx context.Context) {
 			w.count["asked while something waits"]++
 		}
 	}
-	v, err := w.loop.Start(ctx, loop.Ask{UID: uid, Prompt: prompt, ThreadID: thread, Key: prompt, BodyHash: prompt}, nil)
+	v, err := w.loop.Start(ctx, loop.StartRequest{UID: uid, Prompt: prompt, ThreadID: thread, Key: prompt, BodyHash: prompt}, nil)
 	w.check("start", err)
 	if err == nil && thread == "" {
 		w.threads = append(w.threads, v.ThreadID)

@@ -26,9 +26,9 @@ import (
 	"github.com/countersign-run/countersign/shared/store/firestore"
 )
 
-// lane is one environment in which trials run one after the other: a cloud and a store that persist, and workers that
+// worker is one environment in which trials run one after the other: a cloud and a store that persist, and workers that
 // die.
-type lane struct {
+type worker struct {
 	cloud    *world.Cloud
 	store    store.Store
 	queue    *queueembedded.Queue
@@ -53,8 +53,8 @@ type lane struct {
 
 // newLane opens a lane. The Firestore emulator, where one is used, is named by FIRESTORE_EMULATOR_HOST; each lane has
 // its own project.
-func newLane(ctx context.Context, name, kind, dir string, seed uint64, log io.Writer) (*lane, error) {
-	l := &lane{random: rand.New(rand.NewPCG(seed, 1)), log: log, pushed: map[string][]byte{}, copies: 1}
+func newLane(ctx context.Context, name, kind, dir string, seed uint64, log io.Writer) (*worker, error) {
+	l := &worker{random: rand.New(rand.NewPCG(seed, 1)), log: log, pushed: map[string][]byte{}, copies: 1}
 	var err error
 	if kind == "firestore" {
 		l.store, err = firestore.Open(ctx, name, "(default)")
@@ -80,7 +80,7 @@ func newLane(ctx context.Context, name, kind, dir string, seed uint64, log io.Wr
 	return l, nil
 }
 
-func (l *lane) close() error {
+func (l *worker) close() error {
 	var err error
 	if l.worker != nil {
 		err = l.worker.kill()
@@ -89,7 +89,7 @@ func (l *lane) close() error {
 }
 
 // start starts a new worker of the lane, whose clock has a random error.
-func (l *lane) start(ttl time.Duration, gmailMode string) (*process, error) {
+func (l *worker) start(ttl time.Duration, gmailMode string) (*process, error) {
 	s := maps.Clone(l.settings)
 	s[approvalTTL], s["GMAIL_SEND_MODE"], s[clockSkew] = ttl.String(), gmailMode, skewed(l.random).String()
 	return spawn(s, l.log)
@@ -99,7 +99,7 @@ func (l *lane) start(ttl time.Duration, gmailMode string) (*process, error) {
 type fault = localgoogle.Kind
 
 // tear is the cloud's fault hook: it makes calls with an effect fail.
-func (l *lane) tear(op string) localgoogle.Fault {
+func (l *worker) tear(op string) localgoogle.Fault {
 	switch op {
 	case "gmail.drafts.send", "gmail.messages.send", "calendar.events.insert", "gmail.drafts.create":
 		return localgoogle.Fault{Kind: l.nextTear()}
@@ -107,7 +107,7 @@ func (l *lane) tear(op string) localgoogle.Fault {
 	return localgoogle.Fault{}
 }
 
-func (l *lane) nextTear() fault {
+func (l *worker) nextTear() fault {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.tears == 0 {
@@ -117,14 +117,14 @@ func (l *lane) nextTear() fault {
 	return l.torn
 }
 
-func (l *lane) tearNext(f fault, n int) {
+func (l *worker) tearNext(f fault, n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.torn, l.tears = f, n
 }
 
 // takeNote serves the provider without a handle.
-func (l *lane) takeNote(w http.ResponseWriter, r *http.Request) {
+func (l *worker) takeNote(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, 1<<16))
 	if err != nil {
 		w.WriteHeader(http.StatusBadRequest)
@@ -164,7 +164,7 @@ func equal(body []byte) func(json.RawMessage) error {
 }
 
 // effectsOf returns the effects that the providers have carried out for the user.
-func (l *lane) effectsOf(uid string) []invariants.Effect {
+func (l *worker) effectsOf(uid string) []invariants.Effect {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	mine := l.cloud.EffectsOf(uid)
@@ -178,13 +178,13 @@ func (l *lane) effectsOf(uid string) []invariants.Effect {
 
 // deliver pushes the queue's messages to the worker, each as often as this lane delivers one. A push may fail: its
 // message stays in the queue.
-func (l *lane) deliver(ctx context.Context) error {
+func (l *worker) deliver(ctx context.Context) error {
 	l.ahead.Add(int64(time.Hour))
 	_, err := l.queue.Deliver(ctx, func(ctx context.Context, envelope []byte) error { return l.push(ctx, l.worker, envelope) })
 	return err
 }
 
-func (l *lane) push(ctx context.Context, to *process, envelope []byte) error {
+func (l *worker) push(ctx context.Context, to *process, envelope []byte) error {
 	if runID, _, err := queue.ParsePush(envelope, ""); err == nil {
 		l.pushMu.Lock()
 		l.pushed[runID] = envelope
@@ -203,7 +203,7 @@ func (l *lane) push(ctx context.Context, to *process, envelope []byte) error {
 }
 
 // again pushes a message of the run that was delivered before; false if there was none.
-func (l *lane) again(ctx context.Context, runID string, to *process) bool {
+func (l *worker) again(ctx context.Context, runID string, to *process) bool {
 	l.pushMu.Lock()
 	envelope := l.pushed[runID]
 	l.pushMu.Unlock()
@@ -216,7 +216,7 @@ func (l *lane) again(ctx context.Context, runID string, to *process) bool {
 }
 
 // call sends a request of the user to a worker.
-func (l *lane) call(ctx context.Context, to *process, uid, method, path, body string, header ...string) (world.Answer, error) {
+func (l *worker) call(ctx context.Context, to *process, uid, method, path, body string, header ...string) (world.Answer, error) {
 	token, err := l.cloud.Token(uid)
 	if err != nil {
 		return world.Answer{}, err
@@ -229,7 +229,7 @@ func (l *lane) call(ctx context.Context, to *process, uid, method, path, body st
 }
 
 // sweep calls the worker's sweep function, as the scheduler does.
-func (l *lane) sweep(ctx context.Context, to *process) error {
+func (l *worker) sweep(ctx context.Context, to *process) error {
 	token, err := l.cloud.PushToken(ctx)
 	if err != nil {
 		return err

@@ -24,7 +24,7 @@ var torns = []fault{localgoogle.None, localgoogle.None, localgoogle.None, localg
 func try(ctx context.Context, o options, dir string) (*report, error) {
 	began := time.Now()
 	r := &report{options: o}
-	var lanes []*lane
+	var lanes []*worker
 	defer func() {
 		for _, l := range lanes {
 			_ = l.close() // its worker is dead or ends here; the store's directory is temporary
@@ -66,7 +66,7 @@ func choose(plans []plan, o options) []plan {
 }
 
 // count runs each walk once for each kind without a strike, and returns a plan for each point that was passed.
-func (r *report) count(ctx context.Context, lanes []*lane) ([]plan, error) {
+func (r *report) count(ctx context.Context, lanes []*worker) ([]plan, error) {
 	var plans []plan
 	var mu sync.Mutex
 	var walked []plan
@@ -77,7 +77,7 @@ func (r *report) count(ctx context.Context, lanes []*lane) ([]plan, error) {
 			}
 		}
 	}
-	err := r.each(lanes, walked, func(l *lane, p plan, n int) error {
+	err := r.each(lanes, walked, func(l *worker, p plan, n int) error {
 		t := newTrial(l, p, n)
 		found, err := t.trace(ctx)
 		mu.Lock()
@@ -128,10 +128,10 @@ func (t *trial) trace(ctx context.Context) (plans []plan, err error) {
 
 // all runs the plans, each on the next free lane. A trial in which only a time limit was missed is repeated twice alone
 // on the machine: a real fault occurs there too.
-func (r *report) all(ctx context.Context, lanes []*lane, plans []plan) error {
+func (r *report) all(ctx context.Context, lanes []*worker, plans []plan) error {
 	var mu sync.Mutex
 	var again []plan
-	err := r.each(lanes, plans, func(l *lane, p plan, n int) error {
+	err := r.each(lanes, plans, func(l *worker, p plan, n int) error {
 		o, err := newTrial(l, p, n).run(ctx)
 		if err != nil {
 			return fmt.Errorf("%v: %w", p, err)
@@ -149,7 +149,7 @@ func (r *report) all(ctx context.Context, lanes []*lane, plans []plan) error {
 		return err
 	}
 	r.repeated = len(again) / 2
-	return r.each(lanes[:1], again, func(l *lane, p plan, n int) error {
+	return r.each(lanes[:1], again, func(l *worker, p plan, n int) error {
 		o, err := newTrial(l, p, n).run(ctx)
 		if err != nil {
 			return fmt.Errorf("%v: %w", p, err)
@@ -161,7 +161,7 @@ func (r *report) all(ctx context.Context, lanes []*lane, plans []plan) error {
 }
 
 // each distributes the plans to the lanes; the first error ends it.
-func (r *report) each(lanes []*lane, plans []plan, do func(l *lane, p plan, n int) error) error {
+func (r *report) each(lanes []*worker, plans []plan, do func(l *worker, p plan, n int) error) error {
 	var next atomic.Int64
 	var group sync.WaitGroup
 	errs := make([]error, len(lanes))

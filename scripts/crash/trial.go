@@ -61,7 +61,7 @@ type outcome struct {
 // trial is a running plan.
 type trial struct {
 	plan
-	lane     *lane
+	lane     *worker
 	uid      string
 	runs     []string
 	approval world.Approval
@@ -71,7 +71,7 @@ type trial struct {
 	outcome  outcome
 }
 
-func newTrial(l *lane, p plan, n int) *trial {
+func newTrial(l *worker, p plan, n int) *trial {
 	t := &trial{plan: p, lane: l, uid: fmt.Sprintf("user%06d", n), outcome: outcome{plan: p}}
 	for i := range 2 {
 		t.runs = append(t.runs, agent.KeyedRunID(t.uid, t.key(i)))

@@ -76,7 +76,7 @@ func (w *proved) delivering() {
 // TestCases has a server in this process go through all that can be tried from outside.
 func TestCases(t *testing.T) {
 	w := newWorld(t, world.Options{})
-	w.SetBrain(demomodel.Brain(time.Now))
+	w.SetBrain(demomodel.Model(time.Now))
 	w.delivering()
 	for _, c := range trial.Cases {
 		if c.Try == nil {
@@ -93,7 +93,7 @@ func TestCases(t *testing.T) {
 // TestADeployedServerIsNotHadSendMail holds that nothing which carries out anything is tried where it would be real.
 func TestADeployedServerIsNotHadSendMail(t *testing.T) {
 	w := newWorld(t, world.Options{})
-	w.SetBrain(demomodel.Brain(time.Now))
+	w.SetBrain(demomodel.Model(time.Now))
 	w.delivering()
 	tokens := [2]string{}
 	for i, user := range []string{trial.First, trial.Second} {

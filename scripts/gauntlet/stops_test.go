@@ -153,7 +153,7 @@ func overdue(t *testing.T) (*proved, *clock, *agent.RunView) {
 	if _, err := w.SignIn(t.Context(), trial.First); err != nil {
 		t.Fatal(err)
 	}
-	v, err := w.App.API.Loop.Start(t.Context(), loop.Ask{UID: trial.First, Prompt: "send both"}, nil)
+	v, err := w.App.API.Loop.Start(t.Context(), loop.StartRequest{UID: trial.First, Prompt: "send both"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ type account struct {
 }
 
 // account takes the part oauth of a case.
-func (s *stage) account() (*account, error) {
+func (s *env) account() (*account, error) {
 	v, ok, err := s.take("oauth")
 	if err != nil || !ok {
 		return nil, err
@@ -71,7 +71,7 @@ func (a *account) settings() []string {
 }
 
 // link has the user link the account, with the scopes that it grants.
-func (a *account) link(s *stage) error {
+func (a *account) link(s *env) error {
 	if a == nil || a.unlinked {
 		return nil
 	}
@@ -122,7 +122,7 @@ func (a *account) breakNow() {
 }
 
 // broken holds what is on record to a consent that was taken back.
-func (a *account) broken(s *stage) error {
+func (a *account) broken(s *env) error {
 	if a == nil || a.refresh != "invalid_grant" {
 		return nil
 	}

@@ -19,7 +19,7 @@ import (
 
 // resolve runs a case of http:resolve: the approval is made as its setup says, and afterwards nothing may have happened
 // but what was approved.
-func resolve(s *stage) (got, error) {
+func resolve(s *env) (got, error) {
 	if err := s.open(s.ownTools(setupTool(s.c))); err != nil {
 		return got{}, err
 	}
@@ -54,7 +54,7 @@ func resolve(s *stage) (got, error) {
 }
 
 // asDecided holds the effects to the answer: a yes that was new is carried out, once, and nothing else is.
-func (s *stage) asDecided(a world.Answer, before int) error {
+func (s *env) asDecided(a world.Answer, before int) error {
 	var said struct{ Decision string }
 	if a.HTTP == http.StatusOK {
 		if err := json.Unmarshal(a.Body, &said); err != nil {
@@ -75,7 +75,7 @@ func (s *stage) asDecided(a world.Answer, before int) error {
 }
 
 // exactlyAllowed holds the allowlist to the recipients that were shown: each exact address, for this tool.
-func (s *stage) exactlyAllowed(run world.Answer) error {
+func (s *env) exactlyAllowed(run world.Answer) error {
 	var args struct{ To, Cc, Bcc []string }
 	if err := json.Unmarshal(run.Approvals[0].Args, &args); err != nil {
 		return err
@@ -101,7 +101,7 @@ func (s *stage) exactlyAllowed(run world.Answer) error {
 
 type allowed struct{ ID, Tool, Recipient string }
 
-func (s *stage) allowlist() ([]allowed, error) {
+func (s *env) allowlist() ([]allowed, error) {
 	a, err := s.call(s.as, "GET", "/api/agent/allowlist", "")
 	var list struct{ Entries []allowed }
 	return list.Entries, errors.Join(err, json.Unmarshal(a.Body, &list))
@@ -122,7 +122,7 @@ func setupTool(c Case) string {
 }
 
 // prepare makes the approval of a case as its setup says.
-func (s *stage) prepare() error {
+func (s *env) prepare() error {
 	setup, err := s.takeText("setup")
 	if err != nil {
 		return err
@@ -150,7 +150,7 @@ var (
 )
 
 // done brings the approval into the state that the setup names.
-func (s *stage) done(run world.Answer, setup string) error {
+func (s *env) done(run world.Answer, setup string) error {
 	tampered := tamperedSetup.FindStringSubmatch(setup)
 	switch {
 	case nothingSetup.MatchString(setup), toolSetup.MatchString(setup):
@@ -175,7 +175,7 @@ func (s *stage) done(run world.Answer, setup string) error {
 }
 
 // tamperApproval changes a stored approval behind Countersign's back.
-func (s *stage) tamperApproval(run world.Answer, part string) error {
+func (s *env) tamperApproval(run world.Answer, part string) error {
 	var ap agent.Approval
 	return s.change(document.ApprovalPath(run.Approvals[0].ApprovalID), &ap, func() {
 		switch part {
@@ -194,7 +194,7 @@ func (s *stage) tamperApproval(run world.Answer, part string) error {
 }
 
 // prepared is a run that waits for what the setup names.
-func (s *stage) prepared(setup string) (world.Answer, error) {
+func (s *env) prepared(setup string) (world.Answer, error) {
 	m := toolSetup.FindStringSubmatch(setup)
 	switch {
 	case m != nil && m[1] == "calendar_event_create":
@@ -208,7 +208,7 @@ func (s *stage) prepared(setup string) (world.Answer, error) {
 }
 
 // concurrent sends many decisions at once: one number of the same, or several kinds of them.
-func (s *stage) concurrent() (got, error) {
+func (s *env) concurrent() (got, error) {
 	v, _, e1 := s.take("concurrent")
 	body, _, e2 := s.take("body")
 	if err := errors.Join(e1, e2); err != nil {
@@ -236,7 +236,7 @@ func (s *stage) concurrent() (got, error) {
 	return g, err
 }
 
-func (s *stage) crowd(v, body any) (bodies []string, err error) {
+func (s *env) crowd(v, body any) (bodies []string, err error) {
 	kinds, ok := v.([]any)
 	if !ok {
 		n, err := number(v)
@@ -259,7 +259,7 @@ func (s *stage) crowd(v, body any) (bodies []string, err error) {
 }
 
 // oneWinner holds answers to one approval to each other, to what happened, and to what is read later.
-func (s *stage) oneWinner(answers []world.Answer) (got, error) {
+func (s *env) oneWinner(answers []world.Answer) (got, error) {
 	won := map[string]bool{}
 	for _, a := range answers {
 		var said struct{ Decision string }
@@ -293,7 +293,7 @@ func (s *stage) oneWinner(answers []world.Answer) (got, error) {
 }
 
 // race has several things happen to one approval at once, again and again; one of them may be that it expires just then.
-func (s *stage) race() (got, error) {
+func (s *env) race() (got, error) {
 	v, _, err := s.take("race")
 	list, ok := v.([]any)
 	if err != nil || !ok {
@@ -310,7 +310,7 @@ func (s *stage) race() (got, error) {
 }
 
 // raced is one round. Each answer is a yes, or says that something else was first; what is on record is what happened.
-func (s *stage) raced(list []any, round int) (seen string, err error) {
+func (s *env) raced(list []any, round int) (seen string, err error) {
 	before := s.effects()
 	run, err := s.opened(s.as, "gmail_send", world.Mail("ana@example.com", fmt.Sprint(round), canaryOf(s.as)))
 	if err != nil {
@@ -346,7 +346,7 @@ func (s *stage) raced(list []any, round int) (seen string, err error) {
 }
 
 // racer does one of the things.
-func (s *stage) racer(what string, run world.Answer) (world.Answer, error) {
+func (s *env) racer(what string, run world.Answer) (world.Answer, error) {
 	fine := world.Answer{HTTP: http.StatusOK}
 	switch what {
 	case "expire_sweep", "sweep", "expire":
@@ -362,7 +362,7 @@ func (s *stage) racer(what string, run world.Answer) (world.Answer, error) {
 }
 
 // replay is a run that goes on while its model, asked again, would call with other arguments.
-func replay(s *stage) (got, error) {
+func replay(s *env) (got, error) {
 	if err := s.open(nil); err != nil {
 		return got{}, err
 	}

@@ -30,7 +30,7 @@ type words struct {
 }
 
 // ownTools adds a tool with a side effect, where Countersign has none of the name.
-func (s *stage) ownTools(name string) func(*loop.Loop) {
+func (s *env) ownTools(name string) func(*loop.Loop) {
 	return func(l *loop.Loop) {
 		if name == "" || l.Tools[name] != nil {
 			return
@@ -45,7 +45,7 @@ func (s *stage) ownTools(name string) func(*loop.Loop) {
 }
 
 // reading adds a tool that reads and answers with the text, as it is then.
-func (s *stage) reading(name string, text *string) func(*loop.Loop) {
+func (s *env) reading(name string, text *string) func(*loop.Loop) {
 	return func(l *loop.Loop) {
 		l.Tools[name] = tool.Define(tool.Def[words, words]{Name: name, Description: "Reads something for the runner.",
 			Execute: func(context.Context, tool.Call, words) (words, error) { return words{*text}, nil }})
@@ -53,7 +53,7 @@ func (s *stage) reading(name string, text *string) func(*loop.Loop) {
 }
 
 // call runs a case of the form tool:name: the model calls the tool with the arguments of the case.
-func call(s *stage) (got, error) {
+func call(s *env) (got, error) {
 	name := strings.TrimPrefix(s.c.Target, "tool:")
 	account, err := s.account()
 	if err != nil {
@@ -87,7 +87,7 @@ func call(s *stage) (got, error) {
 }
 
 // once is a model that calls the tool once, whatever the arguments are.
-func once(name string, args any) fakegemini.Brain {
+func once(name string, args any) fakegemini.ModelFunc {
 	var raw any = json.RawMessage(jsonOf(args))
 	if args == nil {
 		raw = nil
@@ -96,7 +96,7 @@ func once(name string, args any) fakegemini.Brain {
 }
 
 // judged is what became of the call.
-func (s *stage) judged(name string, args any, run world.Answer, before int) (got, error) {
+func (s *env) judged(name string, args any, run world.Answer, before int) (got, error) {
 	g := gotOf(run)
 	switch {
 	case g.status != 200:
@@ -124,7 +124,7 @@ func (s *stage) judged(name string, args any, run world.Answer, before int) (got
 }
 
 // afterApproval has the user say yes, and the account fail only then.
-func (s *stage) afterApproval(run world.Answer, account *account) (got, error) {
+func (s *env) afterApproval(run world.Answer, account *account) (got, error) {
 	if len(run.Approvals) != 1 {
 		return gotOf(run), errors.New("nobody was asked")
 	}
@@ -142,7 +142,7 @@ func (s *stage) afterApproval(run world.Answer, account *account) (got, error) {
 }
 
 // executedAsShown looks at what a person would see, says yes, and holds what was done to what was shown.
-func (s *stage) executedAsShown(name string, args any, run world.Answer) error {
+func (s *env) executedAsShown(name string, args any, run world.Answer) error {
 	a, err := s.call(s.as, "GET", "/api/agent/approvals/pending", "")
 	if err != nil {
 		return err
@@ -276,7 +276,7 @@ func sentAsAsked(m localgoogle.Message, args any) error {
 var allowSetup = regexp.MustCompile(`^allowlist\[([^\]]*)\]$`)
 
 // allow takes the setup of a call: recipients that the user always allows, and when an entry is taken back.
-func (s *stage) allow(name string) error {
+func (s *env) allow(name string) error {
 	setup, err := s.takeText("setup")
 	if err != nil || setup == "" {
 		return err
@@ -302,7 +302,7 @@ func (s *stage) allow(name string) error {
 }
 
 // alwaysAllow has the user always allow the recipients, as users do: with a call that is approved so.
-func (s *stage) alwaysAllow(name string, to []string) error {
+func (s *env) alwaysAllow(name string, to []string) error {
 	for i := range to {
 		to[i] = strings.TrimSpace(to[i])
 	}
@@ -320,7 +320,7 @@ func (s *stage) alwaysAllow(name string, to []string) error {
 }
 
 // alwaysAllowOddly writes entries that no decision would make, such as a whole domain, behind Countersign's back.
-func (s *stage) alwaysAllowOddly(name string, to []string) error {
+func (s *env) alwaysAllowOddly(name string, to []string) error {
 	u := agent.User{UID: s.as}
 	return s.change(document.UserPath(s.as), &u, func() {
 		for _, one := range to {
@@ -330,7 +330,7 @@ func (s *stage) alwaysAllowOddly(name string, to []string) error {
 }
 
 // removeLater takes the allowlist back between the policy's word and the effect: while the draft is made.
-func (s *stage) removeLater() error {
+func (s *env) removeLater() error {
 	entries, err := s.allowlist()
 	if err != nil {
 		return err

@@ -25,7 +25,7 @@ const shopAction = "action_cart_addToCart"
 var pageTool = map[string]any{"name": "click-x", "description": "Click it.", "category": "page-automation", "inputSchema": map[string]any{"type": "object"}}
 
 // chatState runs a case of http:chat: what a page sends of a conversation that travels with it.
-func chatState(s *stage) (got, error) {
+func chatState(s *env) (got, error) {
 	if _, ok := s.peek("name_collision"); ok {
 		return s.collision()
 	}
@@ -68,7 +68,7 @@ func chatState(s *stage) (got, error) {
 }
 
 // collision declares actions of the names, which must not start.
-func (s *stage) collision() (got, error) {
+func (s *env) collision() (got, error) {
 	v, _, err := s.take("name_collision")
 	if err != nil {
 		return got{}, err
@@ -105,7 +105,7 @@ type chatAnswer struct {
 }
 
 // openCall is the fixture $CALL(category): the id of a call that waits.
-func (s *stage) openCall(category string) (string, error) {
+func (s *env) openCall(category string) (string, error) {
 	for _, c := range s.chat.Calls {
 		if c.Category == category {
 			return c.ID, nil
@@ -115,7 +115,7 @@ func (s *stage) openCall(category string) (string, error) {
 }
 
 // keptHistory is the fixture $HISTORY(how): a conversation that waits, as its page kept it, and as somebody changed it.
-func (s *stage) keptHistory(how string) (any, error) {
+func (s *env) keptHistory(how string) (any, error) {
 	uid := s.as
 	if how == "foreign" || strings.HasPrefix(how, "user") {
 		uid = map[bool]string{true: "userB", false: how}[how == "foreign"]
@@ -153,7 +153,7 @@ func (s *stage) keptHistory(how string) (any, error) {
 var sealOf = regexp.MustCompile(`"seal":"[^"]*"`)
 
 // openChat begins a conversation of the user that waits for the page and for an approval.
-func (s *stage) openChat(uid string) error {
+func (s *env) openChat(uid string) error {
 	s.w.SetBrain(func(fakegemini.Request) fakegemini.Turn {
 		return fakegemini.Turn{Calls: []fakegemini.Call{{Name: shopAction, Args: map[string]any{"text": "x"}}, {Name: "click-x", Args: map[string]any{}}}}
 	})
@@ -172,7 +172,7 @@ func (s *stage) openChat(uid string) error {
 }
 
 // nothingRan holds that what a page says of a conversation has no effect by itself.
-func (s *stage) nothingRan() error {
+func (s *env) nothingRan() error {
 	if n := s.ran.Load(); n > 0 {
 		return fmt.Errorf("%d actions were carried out", n)
 	}

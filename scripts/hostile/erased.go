@@ -38,7 +38,7 @@ func (w *witness) Commit(ctx context.Context, writes ...store.Write) ([]time.Tim
 
 // erased has an operator delete a user who has sent a mail, waits with another, and has a plain conversation. Nothing of
 // what they wrote is left in any document, and the chains of the audit are whole to the end that they had.
-func (s *stage) erased(text string) (got, error) {
+func (s *env) erased(text string) (got, error) {
 	m := deletion.FindStringSubmatch(text)
 	if m == nil {
 		return got{}, unknown("gdpr: %s", text)
@@ -71,7 +71,7 @@ func (s *stage) erased(text string) (got, error) {
 }
 
 // remains looks through every document that was ever written, and gives the run's entries.
-func (s *stage) remains(seen *witness, uid, runID string) (entries []audit.Entry, err error) {
+func (s *env) remains(seen *witness, uid, runID string) (entries []audit.Entry, err error) {
 	for _, path := range slices.Compact(slices.Sorted(slices.Values(seen.paths))) {
 		docs, err := s.w.App.Store.Get(s.ctx, path)
 		if err != nil {

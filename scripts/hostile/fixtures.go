@@ -14,7 +14,7 @@ import (
 )
 
 // fixture gives what a name of the notation stands for. What must be there for it is made the first time.
-func (s *stage) fixture(name, arg string) (any, error) {
+func (s *env) fixture(name, arg string) (any, error) {
 	kind := strings.TrimRight(name, "0123456789")
 	switch kind {
 	case "PROJECT":
@@ -60,7 +60,7 @@ func (s *stage) fixture(name, arg string) (any, error) {
 }
 
 // userToken is a user's token; the names disabled… and expired mean what they say.
-func (s *stage) userToken(uid string) (string, error) {
+func (s *env) userToken(uid string) (string, error) {
 	if uid == "" {
 		uid = s.as
 	}
@@ -79,7 +79,7 @@ func (s *stage) userToken(uid string) (string, error) {
 	return token, err
 }
 
-func (s *stage) pushFixture(kind string) (string, error) {
+func (s *env) pushFixture(kind string) (string, error) {
 	claims := pushClaims(s.now())
 	switch kind {
 	case "", "valid":
@@ -94,7 +94,7 @@ func (s *stage) pushFixture(kind string) (string, error) {
 }
 
 // envelope is a push message about the run of the case.
-func (s *stage) envelope(kind string) (any, error) {
+func (s *env) envelope(kind string) (any, error) {
 	run := s.runs["PUSH"].RunID
 	switch kind {
 	case "", "valid":
@@ -112,7 +112,7 @@ func (s *stage) envelope(kind string) (any, error) {
 func canaryOf(uid string) string { return "CANARY of " + uid + " alone" }
 
 // open1 is a run of the user that waits for a yes to a mail; the number tells several apart.
-func (s *stage) open1(number, uid string) (world.Answer, error) {
+func (s *env) open1(number, uid string) (world.Answer, error) {
 	key := "OPEN" + number + "/" + uid
 	if run, ok := s.runs[key]; ok {
 		return run, nil
@@ -123,7 +123,7 @@ func (s *stage) open1(number, uid string) (world.Answer, error) {
 }
 
 // opened is a run of the user that waits for a yes to the call.
-func (s *stage) opened(uid, tool string, args any) (world.Answer, error) {
+func (s *env) opened(uid, tool string, args any) (world.Answer, error) {
 	run, err := s.ask(uid, "Please do it. "+canaryOf(uid), world.Wants(tool, args))
 	if err == nil && len(run.Approvals) != 1 {
 		err = fmt.Errorf("the fixture's run waits for nothing: %s", run.Body)
@@ -132,7 +132,7 @@ func (s *stage) opened(uid, tool string, args any) (world.Answer, error) {
 }
 
 // decided has the user of the run decide, and the run go on.
-func (s *stage) decided(uid string, run world.Answer, decision string) error {
+func (s *env) decided(uid string, run world.Answer, decision string) error {
 	for _, ap := range run.Approvals {
 		a, err := s.resolve(uid, ap, decision)
 		if err == nil && a.HTTP != 200 {

@@ -148,23 +148,23 @@ func TestAnotherReason(t *testing.T) {
 
 // TestPlantedFaultsAreSeen does what Countersign must never do, and has the runner look.
 func TestPlantedFaultsAreSeen(t *testing.T) {
-	for name, plant := range map[string]func(*stage) error{
-		"nothing": func(*stage) error { return nil },
-		"a token in the log": func(s *stage) error {
+	for name, plant := range map[string]func(*env) error{
+		"nothing": func(*env) error { return nil },
+		"a token in the log": func(s *env) error {
 			token, err := s.token("userA")
 			_, writing := s.w.Logs.Write([]byte(`{"message":"` + token + `"}` + "\n"))
 			return errors.Join(err, writing)
 		},
-		"a line that is no entry": func(s *stage) error { _, err := s.w.Logs.Write([]byte("forged\n")); return err },
-		"an answer with another's": func(s *stage) error {
+		"a line that is no entry": func(s *env) error { _, err := s.w.Logs.Write([]byte("forged\n")); return err },
+		"an answer with another's": func(s *env) error {
 			s.hear("userB", "a test", world.Answer{HTTP: 200, Body: []byte(canaryOf("userA"))})
 			return nil
 		},
-		"an error without a shape": func(s *stage) error {
+		"an error without a shape": func(s *env) error {
 			s.hear("userA", "a test", world.Answer{HTTP: 500, Body: []byte("panic")})
 			return nil
 		},
-		"an effect without a yes": func(s *stage) error {
+		"an effect without a yes": func(s *env) error {
 			run, err := s.open1("", "userA")
 			if err == nil {
 				err = s.decided("userA", run, "approve_once")
@@ -172,7 +172,7 @@ func TestPlantedFaultsAreSeen(t *testing.T) {
 			clear(s.approved)
 			return err
 		},
-		"a server that is gone": func(s *stage) error { return s.w.Stop() },
+		"a server that is gone": func(s *env) error { return s.w.Stop() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := newStage(t.Context(), theInternet(t), Case{ID: "x"})

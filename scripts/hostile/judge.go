@@ -51,7 +51,7 @@ func decisionFits(want, decision string) bool {
 var classes = []string{"ValidationError", "AuthError", "PolicyError", "ToolExecutionError", "ModelError"}
 
 // always is what must hold whatever the case was.
-func (s *stage) always() error {
+func (s *env) always() error {
 	if s.w == nil {
 		return nil
 	}
@@ -76,7 +76,7 @@ func (s *stage) always() error {
 }
 
 // alive asks the server once more.
-func (s *stage) alive() error {
+func (s *env) alive() error {
 	a, err := s.call("userC", "GET", "/api/agent/approvals/pending", "")
 	if err == nil && a.HTTP != 200 {
 		err = fmt.Errorf("afterwards the server answers %d", a.HTTP)
@@ -85,7 +85,7 @@ func (s *stage) alive() error {
 }
 
 // proper holds an answer to the contract: the shape of errors, and nothing of another user.
-func (s *stage) proper(h heard) error {
+func (s *env) proper(h heard) error {
 	for _, uid := range []string{"userA", "userB"} {
 		if uid != h.uid && strings.Contains(string(h.Body), canaryOf(uid)) {
 			return fmt.Errorf("%s tells %s what is %s's", h.what, h.uid, uid)
@@ -113,7 +113,7 @@ func (s *stage) proper(h heard) error {
 }
 
 // leaks are private things that stand in a text which must hold none.
-func (s *stage) leaks(text string) map[string]string {
+func (s *env) leaks(text string) map[string]string {
 	found := map[string]string{}
 	for _, token := range s.secrets {
 		if len(token) > 8 && strings.Contains(text, token) {
@@ -135,7 +135,7 @@ func (s *stage) leaks(text string) map[string]string {
 }
 
 // audited holds the audit to the same.
-func (s *stage) audited() error {
+func (s *env) audited() error {
 	for _, uid := range []string{"userA", "userB"} {
 		a, err := s.call(uid, "GET", "/api/agent/audit", "")
 		if err != nil {

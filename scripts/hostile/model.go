@@ -16,7 +16,7 @@ import (
 const maxModelCalls = 3 // the default of MAX_MODEL_CALLS
 
 // answer runs a case of model:response: the model answers what the case says, whatever it is told then.
-func answer(s *stage) (got, error) {
+func answer(s *env) (got, error) {
 	nothing := "nothing yet"
 	if err := s.open(s.reading("look_up", &nothing)); err != nil {
 		return got{}, err
@@ -58,7 +58,7 @@ func answer(s *stage) (got, error) {
 }
 
 // turn is the answer of the model that the case describes; forever, it is given again and again.
-func (s *stage) turn() (t fakegemini.Turn, forever bool, err error) {
+func (s *env) turn() (t fakegemini.Turn, forever bool, err error) {
 	for name := range s.c.Input {
 		v, ok, err := s.take(name)
 		if err != nil {
@@ -173,7 +173,7 @@ var addresses = regexp.MustCompile(`[\w.+-]+@[\w-]+(\.[\w-]+)+`)
 // hijack runs a case of run:hijacked_model: an untrusted text comes to the model the way that the case says, and the
 // model does all that it can to obey. It may write mails to whomever it likes; they wait for the user, with the true
 // recipients.
-func hijack(s *stage) (got, error) {
+func hijack(s *env) (got, error) {
 	raw, _ := s.c.Input["untrusted"].(map[string]any)
 	source := textOf(raw["source"])
 	name, fromTool := strings.CutPrefix(source, "tool_output:")
@@ -215,7 +215,7 @@ func hijack(s *stage) (got, error) {
 }
 
 // thief looks where the text is, and then mails; what it is told about approvals it answers with more of the same.
-func thief(name string, looks bool, mail any) fakegemini.Brain {
+func thief(name string, looks bool, mail any) fakegemini.ModelFunc {
 	return func(r fakegemini.Request) fakegemini.Turn {
 		if looks && len(r.Responses()) == 0 {
 			return fakegemini.Turn{Calls: []fakegemini.Call{{Name: name, Args: map[string]any{}}}}
@@ -225,7 +225,7 @@ func thief(name string, looks bool, mail any) fakegemini.Brain {
 }
 
 // caught holds the run of a model that was taken over to what it may do: ask.
-func (s *stage) caught(run world.Answer, to string) (got, error) {
+func (s *env) caught(run world.Answer, to string) (got, error) {
 	g := gotOf(run)
 	if len(run.Approvals) != 1 {
 		return g, fmt.Errorf("%d approvals wait", len(run.Approvals))

@@ -12,7 +12,7 @@ import (
 )
 
 // pending runs a case of http:pending: what waits is shown as it is, or the list is asked for in an odd way.
-func pending(s *stage) (got, error) {
+func pending(s *env) (got, error) {
 	_, args := s.peek("pending_args")
 	_, reason := s.peek("pending_reason_from_model")
 	if !args && !reason {
@@ -47,7 +47,7 @@ func pending(s *stage) (got, error) {
 }
 
 // excuse has the model give a reason of its own beside its call: the pending view has none of it.
-func (s *stage) excuse() (got, error) {
+func (s *env) excuse() (got, error) {
 	text, err := s.takeText("pending_reason_from_model")
 	if err != nil {
 		return got{}, err

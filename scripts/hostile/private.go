@@ -21,7 +21,7 @@ import (
 
 // private runs a case of audit: something that must be in no log and no audit comes along, somebody changes the
 // audit, or a user is deleted.
-func private(s *stage) (got, error) {
+func private(s *env) (got, error) {
 	if text, err := s.takeText("gdpr"); text != "" || err != nil {
 		if err != nil {
 			return got{}, err
@@ -48,7 +48,7 @@ func private(s *stage) (got, error) {
 }
 
 // privatePrompt sends the prompt where it is answered, and where it is refused.
-func (s *stage) privatePrompt(text string) error {
+func (s *env) privatePrompt(text string) error {
 	s.private[text] = true
 	a, err := s.ask(s.as, text, world.Says("Good."))
 	if err == nil && a.Status != "completed" {
@@ -65,7 +65,7 @@ func (s *stage) privatePrompt(text string) error {
 }
 
 // privateModel has the model fail with the text.
-func (s *stage) privateModel(text string) error {
+func (s *env) privateModel(text string) error {
 	s.private[text] = true
 	a, err := s.ask(s.as, "Please.", func(fakegemini.Request) fakegemini.Turn {
 		return fakegemini.Turn{Status: 400, Body: fakegemini.ErrorBody(400, text)}
@@ -77,7 +77,7 @@ func (s *stage) privateModel(text string) error {
 }
 
 // privateToken comes with the text for a token.
-func (s *stage) privateToken(text string) error {
+func (s *env) privateToken(text string) error {
 	s.private[text] = true
 	a, err := world.Send(s.ctx, http.DefaultClient, s.w.Base, text, "GET", "/api/agent/threads", "")
 	s.hear(s.as, "GET /api/agent/threads", a)
@@ -88,7 +88,7 @@ func (s *stage) privateToken(text string) error {
 }
 
 // privateComment gives the text as the reason of a no.
-func (s *stage) privateComment(text string) error {
+func (s *env) privateComment(text string) error {
 	s.private[text] = true
 	run, err := s.open1("", s.as)
 	if err != nil {
@@ -102,7 +102,7 @@ func (s *stage) privateComment(text string) error {
 }
 
 // privateFailure has the provider say the text in an error.
-func (s *stage) privateFailure(text string) error {
+func (s *env) privateFailure(text string) error {
 	s.private[text] = true
 	run, err := s.open1("", s.as)
 	if err != nil {
@@ -125,7 +125,7 @@ func (s *stage) privateFailure(text string) error {
 }
 
 // privateBody sends the text as a mail's body; the audit has its hash, keyed with the run's nonce.
-func (s *stage) privateBody(text string) error {
+func (s *env) privateBody(text string) error {
 	s.private[text] = true
 	run, err := s.opened(s.as, "gmail_send", world.Mail("ana@example.com", "s", text))
 	if err == nil {
@@ -148,7 +148,7 @@ func (s *stage) privateBody(text string) error {
 }
 
 // chain is the stored audit of the run, and its head.
-func (s *stage) chain(run world.Answer) (entries []audit.Entry, head audit.Head, err error) {
+func (s *env) chain(run world.Answer) (entries []audit.Entry, head audit.Head, err error) {
 	docs, err := s.w.App.Store.Query(s.ctx, document.AuditOfChain(run.RunID, 500))
 	if err != nil {
 		return nil, head, err
@@ -176,7 +176,7 @@ var (
 )
 
 // tampered changes a chain of twelve entries behind Countersign's back; whoever verifies it is told where.
-func (s *stage) tampered(how string) error {
+func (s *env) tampered(how string) error {
 	words, found := tampering.FindStringSubmatch(how), numbers.FindAllString(how, -1)
 	if len(found) == 0 && lastOnes.MatchString(how) {
 		found = []string{"12"}
@@ -214,7 +214,7 @@ func (s *stage) tampered(how string) error {
 }
 
 // longRun is a run with three mails, each with four entries.
-func (s *stage) longRun() (world.Answer, error) {
+func (s *env) longRun() (world.Answer, error) {
 	var turn fakegemini.Turn
 	for i := range 3 {
 		turn.Calls = append(turn.Calls, fakegemini.Call{Name: "gmail_send", Args: world.Mail("ana@example.com", fmt.Sprint(i), "b")})
@@ -231,7 +231,7 @@ func (s *stage) longRun() (world.Answer, error) {
 	return run, s.decided(s.as, run, "approve_once")
 }
 
-func (s *stage) tamper(how, runID string, first, second, last int64) error {
+func (s *env) tamper(how, runID string, first, second, last int64) error {
 	var a, b audit.Entry
 	at, to := document.AuditPath(runID, first), document.AuditPath(runID, second)
 	switch how {
@@ -261,7 +261,7 @@ func (s *stage) tamper(how, runID string, first, second, last int64) error {
 }
 
 // forge puts an entry that is like another behind the last one.
-func (s *stage) forge(from, to string, seq int64) error {
+func (s *env) forge(from, to string, seq int64) error {
 	docs, err := s.w.App.Store.Get(s.ctx, from)
 	if err != nil {
 		return err

@@ -29,7 +29,7 @@ type failure struct {
 }
 
 // provider runs a case of tool:side_effect: an approved mail or event, and a provider that fails around it.
-func provider(s *stage) (got, error) {
+func provider(s *env) (got, error) {
 	tool, phrase, err := s.failing()
 	if err != nil {
 		return got{}, err
@@ -76,7 +76,7 @@ func provider(s *stage) (got, error) {
 var crashed = regexp.MustCompile(`after_(response|send|effect|call|insert)|before_(record|outcome|commit)`)
 
 // failing takes what fails, and how.
-func (s *stage) failing() (tool, phrase string, err error) {
+func (s *env) failing() (tool, phrase string, err error) {
 	for _, tool := range []string{"gmail", "calendar", "generic"} {
 		if phrase, err := s.takeText(tool); err != nil || phrase != "" {
 			return tool, phrase, err
@@ -91,7 +91,7 @@ func (s *stage) failing() (tool, phrase string, err error) {
 }
 
 // wanted is a run that waits for the effect.
-func (s *stage) wanted(tool string) (world.Answer, error) {
+func (s *env) wanted(tool string) (world.Answer, error) {
 	if tool == "calendar" {
 		return s.opened(s.as, "calendar_event_create", world.Event("x", s.now().AddDate(0, 1, 0)))
 	}
@@ -176,7 +176,7 @@ func (f *failure) refused(m []string) {
 }
 
 // dieIn says yes, and has the process die when the provider has answered; another one takes over.
-func (s *stage) dieIn(run world.Answer, struck *atomic.Int64) error {
+func (s *env) dieIn(run world.Answer, struck *atomic.Int64) error {
 	if _, err := s.resolve(s.as, run.Approvals[0], "approve_once"); err != nil {
 		return err
 	}
@@ -194,7 +194,7 @@ func (s *stage) dieIn(run world.Answer, struck *atomic.Int64) error {
 }
 
 // settled holds what is on record to what the provider did.
-func (s *stage) settled(run world.Answer, f failure, calls int) (got, error) {
+func (s *env) settled(run world.Answer, f failure, calls int) (got, error) {
 	if err := s.settle(f.effects); err != nil {
 		return got{}, err
 	}

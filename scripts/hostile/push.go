@@ -18,7 +18,7 @@ import (
 
 // push runs a case of push:resume: the run is brought into the state of the case, the message comes, and once more as
 // Pub/Sub may send it.
-func push(s *stage) (got, error) {
+func push(s *env) (got, error) {
 	down := &outage{}
 	s.process = down
 	if err := s.open(down.under); err != nil {
@@ -67,7 +67,7 @@ func push(s *stage) (got, error) {
 }
 
 // onlyOnce holds what the message did to what was approved, and has the same message come again.
-func (s *stage) onlyOnce(m message, a world.Answer, want int) error {
+func (s *env) onlyOnce(m message, a world.Answer, want int) error {
 	if a.HTTP >= 400 {
 		return s.settle(want)
 	}
@@ -83,7 +83,7 @@ func (s *stage) onlyOnce(m message, a world.Answer, want int) error {
 }
 
 // settle has everything delivered that is due: what was approved is done, once.
-func (s *stage) settle(want int) error {
+func (s *env) settle(want int) error {
 	deadline := time.Now().Add(10 * time.Second)
 	for {
 		s.pass(time.Minute / 2)
@@ -101,7 +101,7 @@ func (s *stage) settle(want int) error {
 }
 
 // pushed is the message of the case.
-func (s *stage) pushed() (message, error) {
+func (s *env) pushed() (message, error) {
 	attributes, hasAttributes, e1 := s.take("attributes")
 	attempt, hasAttempt, e2 := s.take("deliveryAttempt")
 	if err := errors.Join(e1, e2); err != nil {
@@ -132,7 +132,7 @@ func (s *stage) pushed() (message, error) {
 
 // state makes the run that the message is about; want is how many effects it may have in the end. release lets go on
 // what is kept waiting.
-func (s *stage) state() (want int, release func(), err error) {
+func (s *env) state() (want int, release func(), err error) {
 	state, err := s.takeText("state")
 	release = func() {}
 	if err != nil {
@@ -179,7 +179,7 @@ func (s *stage) state() (want int, release func(), err error) {
 }
 
 // executing has a worker hold the lease of the run, in the middle of its effect, until release.
-func (s *stage) executing(run world.Answer) (release func(), err error) {
+func (s *env) executing(run world.Answer) (release func(), err error) {
 	hold, inside, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	var first, freed atomic.Bool
 	s.w.SetFault(func(op string) localgoogle.Fault {
@@ -212,7 +212,7 @@ func (s *stage) executing(run world.Answer) (release func(), err error) {
 }
 
 // abandoned has a worker die in the middle of its effect, and its lease lapse.
-func (s *stage) abandoned(run world.Answer) error {
+func (s *env) abandoned(run world.Answer) error {
 	var struck atomic.Int64
 	s.w.SetFault(func(op string) localgoogle.Fault {
 		if op == "gmail.drafts.send" && struck.Add(1) == 1 {
@@ -224,7 +224,7 @@ func (s *stage) abandoned(run world.Answer) error {
 }
 
 // atOnce sends a message as many times as the case says, all at once.
-func (s *stage) atOnce(m message) ([]world.Answer, error) {
+func (s *env) atOnce(m message) ([]world.Answer, error) {
 	v, _, err := s.take("concurrent")
 	if err != nil {
 		return nil, err
@@ -243,7 +243,7 @@ func (s *stage) atOnce(m message) ([]world.Answer, error) {
 }
 
 // stormed has the message come many times at once.
-func (s *stage) stormed(m message, want int) (got, error) {
+func (s *env) stormed(m message, want int) (got, error) {
 	answers, err := s.atOnce(m)
 	g := got{status: 204, class: "none"}
 	for _, a := range answers {
@@ -256,7 +256,7 @@ func (s *stage) stormed(m message, want int) (got, error) {
 
 // redelivered has a message delivered again while its first delivery is still worked on. The times of the case are cut
 // to a sixteenth: what counts is that the second delivery comes in the middle.
-func (s *stage) redelivered() (got, error) {
+func (s *env) redelivered() (got, error) {
 	delay, _, e1 := s.take("delay_handler_ms")
 	ack, _, e2 := s.take("ack_deadline_s")
 	ms, e3 := number(delay)

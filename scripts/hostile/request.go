@@ -31,7 +31,7 @@ type message struct {
 }
 
 // compose makes the request of a case out of its input.
-func (s *stage) compose(to route) (message, error) {
+func (s *env) compose(to route) (message, error) {
 	m := message{uid: s.as, route: to, header: http.Header{"Content-Type": {"application/json"}}}
 	method, e1 := s.takeText("method")
 	path, e2 := s.takeText("path")
@@ -71,7 +71,7 @@ func (s *stage) compose(to route) (message, error) {
 	return m, nil
 }
 
-func (s *stage) takeBody(m *message) error {
+func (s *env) takeBody(m *message) error {
 	raw, isRaw, e1 := s.take("raw")
 	body, isBody, e2 := s.take("body")
 	switch {
@@ -86,7 +86,7 @@ func (s *stage) takeBody(m *message) error {
 
 // takeHeaders takes what stands in for the token of the case's user: a token of the case's own, or its headers. In the
 // category auth the headers of a case are all that there are.
-func (s *stage) takeHeaders(m *message) error {
+func (s *env) takeHeaders(m *message) error {
 	token, given, e1 := s.take("token")
 	headers, listed, e2 := s.take("headers")
 	if err := errors.Join(e1, e2); err != nil {
@@ -130,7 +130,7 @@ func (s *stage) takeHeaders(m *message) error {
 }
 
 // ownToken is the token that belongs to the target.
-func (s *stage) ownToken() (string, error) {
+func (s *env) ownToken() (string, error) {
 	if strings.HasPrefix(s.c.Target, "push:") || s.c.Target == "http:sweep" {
 		return s.pushToken(s.ctx)
 	}
@@ -141,7 +141,7 @@ func (s *stage) ownToken() (string, error) {
 const answerTime = 20 * time.Second
 
 // send sends the request: by a client, or where none would send it, straight to the handler.
-func (s *stage) send(m message) (world.Answer, error) {
+func (s *env) send(m message) (world.Answer, error) {
 	if m.slow != nil {
 		return s.dribble(m)
 	}
@@ -181,7 +181,7 @@ func unsendable(h http.Header) bool {
 }
 
 // hand gives the request to the handler as if it had come so over the wire.
-func (s *stage) hand(m message, req *http.Request) (world.Answer, error) {
+func (s *env) hand(m message, req *http.Request) (world.Answer, error) {
 	req.RequestURI, req.RemoteAddr = req.URL.RequestURI(), "192.0.2.1:1234"
 	rec := httptest.NewRecorder()
 	s.handler().ServeHTTP(rec, req)
@@ -189,7 +189,7 @@ func (s *stage) hand(m message, req *http.Request) (world.Answer, error) {
 }
 
 // handler answers for every function.
-func (s *stage) handler() http.Handler {
+func (s *env) handler() http.Handler {
 	var names []string
 	for _, f := range api.Functions {
 		names = append(names, f.Name)
@@ -197,7 +197,7 @@ func (s *stage) handler() http.Handler {
 	return s.w.App.Handler(names...)
 }
 
-func (s *stage) read(m message, res *http.Response) (world.Answer, error) {
+func (s *env) read(m message, res *http.Response) (world.Answer, error) {
 	defer res.Body.Close()
 	body, err := io.ReadAll(res.Body)
 	a := world.Answer{HTTP: res.StatusCode, Header: res.Header, Body: body}
@@ -210,7 +210,7 @@ func (s *stage) read(m message, res *http.Response) (world.Answer, error) {
 }
 
 // dribble sends a body byte by byte, over a connection of its own.
-func (s *stage) dribble(m message) (world.Answer, error) {
+func (s *env) dribble(m message) (world.Answer, error) {
 	rate, e1 := number(m.slow["bytes_per_s"])
 	total, e2 := number(m.slow["total"])
 	if err := errors.Join(e1, e2); err != nil || rate < 1 {

@@ -24,7 +24,7 @@ type Result struct {
 }
 
 // target runs the cases that are aimed at it.
-type target func(*stage) (got, error)
+type target func(*env) (got, error)
 
 // targets are by the beginning of their name; the longest one that fits is taken.
 var targets = map[string]target{

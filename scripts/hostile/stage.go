@@ -28,8 +28,8 @@ var begin = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 
 const approvalTTL = time.Minute
 
-// stage is where one case takes place: a world of its own, what was said in it, and what was approved.
-type stage struct {
+// env is where one case takes place: a world of its own, what was said in it, and what was approved.
+type env struct {
 	ctx     context.Context
 	c       Case
 	left    map[string]any // of the input, what nobody has taken yet
@@ -72,12 +72,12 @@ type got struct {
 	detail   string // for the table
 }
 
-func newStage(ctx context.Context, net *internet, c Case) (*stage, error) {
+func newStage(ctx context.Context, net *internet, c Case) (*env, error) {
 	dir, err := os.MkdirTemp("", "hostile")
 	if err != nil {
 		return nil, err
 	}
-	s := &stage{ctx: ctx, c: c, left: maps.Clone(c.Input), net: net, dir: dir, as: "userA", began: time.Now(),
+	s := &env{ctx: ctx, c: c, left: maps.Clone(c.Input), net: net, dir: dir, as: "userA", began: time.Now(),
 		approved: map[string]bool{}, private: map[string]bool{}, runs: map[string]world.Answer{}}
 	s.say = notation{now: s.now, fixture: s.fixture, token: func(spec map[string]any) (string, error) {
 		return s.net.jwt(spec, s.claims())
@@ -86,22 +86,22 @@ func newStage(ctx context.Context, net *internet, c Case) (*stage, error) {
 }
 
 // claims are those that a $jwt of this case changes.
-func (s *stage) claims() map[string]any {
+func (s *env) claims() map[string]any {
 	if strings.HasPrefix(s.c.Target, "push:") {
 		return pushClaims(s.now())
 	}
 	return userClaims(s.as, s.now())
 }
 
-func (s *stage) now() time.Time {
+func (s *env) now() time.Time {
 	return begin.Add(time.Since(s.began)).Add(time.Duration(s.shift.Load()))
 }
 
 // pass puts the clock forward.
-func (s *stage) pass(d time.Duration) { s.shift.Add(int64(d)) }
+func (s *env) pass(d time.Duration) { s.shift.Add(int64(d)) }
 
 // open starts the world; change may put itself between the loop and its parts.
-func (s *stage) open(change func(*loop.Loop), settings ...string) error {
+func (s *env) open(change func(*loop.Loop), settings ...string) error {
 	c, err := world.NewCloud()
 	if err != nil {
 		return err
@@ -118,7 +118,7 @@ func (s *stage) open(change func(*loop.Loop), settings ...string) error {
 }
 
 // start starts Countersign over the cloud, again perhaps; {cloud} in a setting is the cloud's address.
-func (s *stage) start(change func(*loop.Loop), settings ...string) error {
+func (s *env) start(change func(*loop.Loop), settings ...string) error {
 	for i := range settings {
 		settings[i] = strings.ReplaceAll(settings[i], "{cloud}", s.w.URL)
 	}
@@ -135,7 +135,7 @@ func (s *stage) start(change func(*loop.Loop), settings ...string) error {
 }
 
 // takeUser takes who acts in the case.
-func (s *stage) takeUser() error {
+func (s *env) takeUser() error {
 	v, ok, err := s.take("as")
 	if err == nil && ok {
 		s.as = textOf(v)
@@ -143,7 +143,7 @@ func (s *stage) takeUser() error {
 	return err
 }
 
-func (s *stage) close() error {
+func (s *env) close() error {
 	var err error
 	if s.w != nil {
 		err = s.w.Close()
@@ -152,7 +152,7 @@ func (s *stage) close() error {
 }
 
 // take takes a part of the input, expanded. What nobody takes in the end is a form that the runner does not know.
-func (s *stage) take(key string) (any, bool, error) {
+func (s *env) take(key string) (any, bool, error) {
 	v, ok := s.peek(key)
 	if !ok {
 		return nil, false, nil
@@ -162,13 +162,13 @@ func (s *stage) take(key string) (any, bool, error) {
 	return v, true, err
 }
 
-func (s *stage) peek(key string) (any, bool) {
+func (s *env) peek(key string) (any, bool) {
 	v, ok := s.left[key]
 	return v, ok
 }
 
 // takeText takes a part of the input that is a text; "" where there is none.
-func (s *stage) takeText(key string) (string, error) {
+func (s *env) takeText(key string) (string, error) {
 	v, ok, err := s.take(key)
 	if _, text := v.(string); ok && err == nil && !text {
 		return "", unknown("%s that is %T", key, v)
@@ -177,7 +177,7 @@ func (s *stage) takeText(key string) (string, error) {
 }
 
 // keep remembers the words of a request or a call that are for its user alone: what people write, and to whom.
-func (s *stage) keep(args any) {
+func (s *env) keep(args any) {
 	for _, text := range texts(args, "prompt", "to", "cc", "bcc", "subject", "body", "summary", "description", "location", "attendees", "comment") {
 		if len(text) >= 12 { // a short word stands anywhere
 			s.private[text] = true
@@ -186,7 +186,7 @@ func (s *stage) keep(args any) {
 }
 
 // call sends a request as the user.
-func (s *stage) call(uid, method, path, body string, header ...string) (world.Answer, error) {
+func (s *env) call(uid, method, path, body string, header ...string) (world.Answer, error) {
 	token, err := s.token(uid)
 	if err != nil {
 		return world.Answer{}, err
@@ -197,7 +197,7 @@ func (s *stage) call(uid, method, path, body string, header ...string) (world.An
 }
 
 // token is a genuine one of the user.
-func (s *stage) token(uid string) (string, error) {
+func (s *env) token(uid string) (string, error) {
 	token, err := s.net.sign(userClaims(uid, s.now()))
 	if err != nil {
 		return "", err
@@ -206,20 +206,20 @@ func (s *stage) token(uid string) (string, error) {
 	return token, s.w.SignedIn(s.ctx, uid, token)
 }
 
-func (s *stage) pushToken(context.Context) (string, error) {
+func (s *env) pushToken(context.Context) (string, error) {
 	token, err := s.net.sign(pushClaims(s.now()))
 	s.secret(token)
 	return token, err
 }
 
-func (s *stage) secret(text string) {
+func (s *env) secret(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.secrets = append(s.secrets, text)
 }
 
 // hear remembers an answer, and what was approved with it.
-func (s *stage) hear(uid, what string, a world.Answer) {
+func (s *env) hear(uid, what string, a world.Answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.heard = append(s.heard, heard{uid, what, a})
@@ -230,17 +230,17 @@ func (s *stage) hear(uid, what string, a world.Answer) {
 }
 
 // ask starts a run of the user, answered by the brain.
-func (s *stage) ask(uid, prompt string, brain fakegemini.Brain) (world.Answer, error) {
+func (s *env) ask(uid, prompt string, brain fakegemini.ModelFunc) (world.Answer, error) {
 	s.w.SetBrain(brain)
 	return s.call(uid, "POST", "/api/agent/run", jsonOf(map[string]any{"prompt": prompt}))
 }
 
-func (s *stage) resolve(uid string, ap world.Approval, decision string) (world.Answer, error) {
+func (s *env) resolve(uid string, ap world.Approval, decision string) (world.Answer, error) {
 	return s.call(uid, "POST", "/api/agent/approvals/resolve", jsonOf(map[string]any{"approvalId": ap.ApprovalID, "decision": decision, "argsHash": ap.ArgsHash}))
 }
 
 // deliver has the queue deliver what is due, as Pub/Sub would.
-func (s *stage) deliver() error {
+func (s *env) deliver() error {
 	q, ok := s.w.App.Queue.(*queueembedded.Queue)
 	if !ok {
 		return errors.New("hostile: the world has no queue of its own")
@@ -250,7 +250,7 @@ func (s *stage) deliver() error {
 }
 
 // sweep is the scheduler's call, and the deliveries that it leads to.
-func (s *stage) sweep() error {
+func (s *env) sweep() error {
 	token, err := s.pushToken(s.ctx)
 	if err != nil {
 		return err
@@ -263,12 +263,12 @@ func (s *stage) sweep() error {
 }
 
 // run reads the run of an answer.
-func (s *stage) run(uid string, a world.Answer) (world.Answer, error) {
+func (s *env) run(uid string, a world.Answer) (world.Answer, error) {
 	return s.call(uid, "GET", "/api/agent/runs/"+a.RunID, "")
 }
 
 // pending are the user's approvals that wait.
-func (s *stage) pending(uid string) ([]world.Approval, error) {
+func (s *env) pending(uid string) ([]world.Approval, error) {
 	a, err := s.call(uid, "GET", "/api/agent/approvals/pending", "")
 	if err == nil && a.HTTP != http.StatusOK {
 		err = fmt.Errorf("pending answered %d", a.HTTP)
@@ -277,12 +277,12 @@ func (s *stage) pending(uid string) ([]world.Approval, error) {
 }
 
 // effects counts what reached the world.
-func (s *stage) effects() int {
+func (s *env) effects() int {
 	return len(s.w.Google.Messages()) + len(s.w.Google.Events()) + int(s.ran.Load())
 }
 
 // change rewrites a document of the store behind Countersign's back.
-func (s *stage) change(path string, into any, edit func()) error {
+func (s *env) change(path string, into any, edit func()) error {
 	docs, err := s.w.App.Store.Get(s.ctx, path)
 	if err != nil {
 		return err
@@ -304,13 +304,13 @@ func (s *stage) change(path string, into any, edit func()) error {
 }
 
 // count is how many runs are stored.
-func (s *stage) count() (int, error) {
+func (s *env) count() (int, error) {
 	docs, err := s.w.App.Store.Query(s.ctx, document.AllRuns(store.MaxLimit))
 	return len(docs), err
 }
 
 // moving is how many runs are not over.
-func (s *stage) moving() (int, error) {
+func (s *env) moving() (int, error) {
 	docs, err := s.w.App.Store.Query(s.ctx, document.WaitingRuns(store.MaxLimit))
 	return len(docs), err
 }

@@ -21,7 +21,7 @@ import (
 )
 
 // stream runs a case of http:stream.
-func stream(s *stage) (got, error) {
+func stream(s *env) (got, error) {
 	if _, ok := s.c.Input["split_utf8"]; ok {
 		return s.split()
 	}
@@ -54,7 +54,7 @@ func stream(s *stage) (got, error) {
 }
 
 // streamed is what the model streams; asked says that the request is the case's own.
-func (s *stage) streamed() (turn fakegemini.Turn, asked bool, err error) {
+func (s *env) streamed() (turn fakegemini.Turn, asked bool, err error) {
 	turn = fakegemini.Turn{Text: "Hello."}
 	_, body := s.peek("body")
 	_, raw := s.peek("raw")
@@ -88,7 +88,7 @@ var (
 )
 
 // told holds a stream to its form: a JSON object a line, one last line that ends it, and the text whole.
-func (s *stage) told(body []byte, text string) (got, error) {
+func (s *env) told(body []byte, text string) (got, error) {
 	g := got{status: 200, class: "none"}
 	var deltas strings.Builder
 	lines := strings.Split(strings.TrimSuffix(string(body), "\n"), "\n")
@@ -120,7 +120,7 @@ func (s *stage) told(body []byte, text string) (got, error) {
 }
 
 // over holds the stored run to what the stream said of it.
-func (s *stage) over(g got) error {
+func (s *env) over(g got) error {
 	a, err := s.call(s.as, "GET", "/api/agent/threads", "")
 	var list struct{ Threads []struct{ ThreadID string } }
 	if err := errors.Join(err, json.Unmarshal(a.Body, &list)); err != nil {
@@ -142,7 +142,7 @@ func (s *stage) over(g got) error {
 }
 
 // split has the model's bytes come one at a time, so that every character is cut.
-func (s *stage) split() (got, error) {
+func (s *env) split() (got, error) {
 	how, err := s.takeText("split_utf8")
 	if err != nil || how == "" {
 		return got{}, errors.Join(err, unknown("split_utf8: %q", how))
@@ -196,7 +196,7 @@ var (
 
 // lazy is a client that reads next to nothing, or leaves: its run has to end all the same. The model answers who leaves
 // only then.
-func (s *stage) lazy() (got, error) {
+func (s *env) lazy() (got, error) {
 	how, err := s.takeText("client")
 	leaves := leaves.MatchString(how)
 	if err != nil || !leaves && !slowly.MatchString(how) {
@@ -264,7 +264,7 @@ func (s *stage) lazy() (got, error) {
 }
 
 // narrow answers for Countersign over connections that hold next to nothing: what a client does not read cannot be written.
-func (s *stage) narrow() (addr string, stop func() error, err error) {
+func (s *env) narrow() (addr string, stop func() error, err error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", nil, err

@@ -64,7 +64,7 @@ func classOf(a world.Answer) string {
 }
 
 // web runs a case of the form http:name that no other target takes.
-func web(s *stage) (got, error) {
+func web(s *env) (got, error) {
 	if err := s.open(nil); err != nil {
 		return got{}, err
 	}
@@ -109,7 +109,7 @@ func web(s *stage) (got, error) {
 var crowdSetup = regexp.MustCompile(`^(open|asked)\[(\d+)\]$`)
 
 // crowded takes the setup of a request: so many approvals that wait, or that were asked for today and are decided.
-func (s *stage) crowded() error {
+func (s *env) crowded() error {
 	setup, err := s.takeText("setup")
 	if err != nil || setup == "" {
 		return err
@@ -133,7 +133,7 @@ func (s *stage) crowded() error {
 
 // noEcho holds that an id of a request that is none is not taken over, and that the Host that a request names leads nowhere:
 // no header of the answer, and no word of it, has it.
-func (s *stage) noEcho(m message, a world.Answer) error {
+func (s *env) noEcho(m message, a world.Answer) error {
 	if id := m.header.Get("X-Request-Id"); strings.ContainsAny(id, `" `) && a.Header.Get("X-Request-Id") == id {
 		return errors.New("the answer has the request id that was sent, which is none")
 	}
@@ -152,7 +152,7 @@ func (s *stage) noEcho(m message, a world.Answer) error {
 }
 
 // preflight holds the CORS headers to the origin.
-func (s *stage) preflight(m message, a world.Answer) error {
+func (s *env) preflight(m message, a world.Answer) error {
 	origin, echo := m.header.Get("Origin"), a.Header.Get("Access-Control-Allow-Origin")
 	switch {
 	case origin == "":
@@ -166,7 +166,7 @@ func (s *stage) preflight(m message, a world.Answer) error {
 }
 
 // sameAsMissing holds the answer about another's thing to the one about nothing, byte by byte but for the request's id.
-func (s *stage) sameAsMissing(a world.Answer) error {
+func (s *env) sameAsMissing(a world.Answer) error {
 	if a.HTTP != http.StatusNotFound || a.Error.Class != "AuthError" {
 		return nil
 	}
@@ -182,7 +182,7 @@ func (s *stage) sameAsMissing(a world.Answer) error {
 }
 
 // together sends a request many times at once. With one Idempotency-Key there is one run, whatever is answered.
-func (s *stage) together(m message) (got, error) {
+func (s *env) together(m message) (got, error) {
 	answers, err := s.atOnce(m)
 	g := got{status: 200, class: "none"}
 	for _, a := range answers {
@@ -201,7 +201,7 @@ func (s *stage) together(m message) (got, error) {
 }
 
 // sequence sends several requests one behind the other; the last one counts.
-func (s *stage) sequence() (got, error) {
+func (s *env) sequence() (got, error) {
 	v, _, err := s.take("sequence")
 	list, ok := v.([]any)
 	if err != nil || !ok || len(list) == 0 {

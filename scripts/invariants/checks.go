@@ -40,7 +40,7 @@ func (c *checked) turns() {
 	}
 	planned := map[int]int{}
 	for _, a := range c.state.Actions {
-		if a.Again == 0 {
+		if a.Attempt == 0 {
 			planned[a.Turn]++
 		}
 	}
@@ -235,7 +235,7 @@ func (c *checked) rest() {
 		c.violates(Liveness, "it is %s, and leased", s)
 	}
 	for _, a := range c.state.Actions {
-		if approves(a.Decision) && !a.Over() && !a.Waiting() {
+		if approves(a.Decision) && !a.Terminal() && !a.Waiting() {
 			c.violates(NoLostYes, "action %s was approved and is %s (%s)", a.ID, a.Status, a.Execution)
 		}
 	}

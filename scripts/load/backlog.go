@@ -11,10 +11,10 @@ import (
 )
 
 // sweepAsInTheCloud sets the sweeps to once a minute: each sweep publishes again what is due and not delivered.
-func sweepAsInTheCloud(g *ground) { g.sweeps = time.Minute }
+func sweepAsInTheCloud(g *env) { g.sweeps = time.Minute }
 
 // backlog is L9: nothing is delivered for a while, approvals pile up, and then everything starts again.
-func backlog(ctx context.Context, g *ground, r *Report) error {
+func backlog(ctx context.Context, g *env, r *Report) error {
 	began := time.Now()
 	if err := g.deliver(ctx, false); err != nil {
 		return err
@@ -55,7 +55,7 @@ func backlog(ctx context.Context, g *ground, r *Report) error {
 }
 
 // pile makes the clients request and approve mails, and returns the runs in the order of their approvals.
-func (g *ground) pile(ctx context.Context) (runs []piled, err error) {
+func (g *env) pile(ctx context.Context) (runs []piled, err error) {
 	var mu sync.Mutex
 	var next atomic.Int64
 	var clients sync.WaitGroup
@@ -87,7 +87,7 @@ type piled struct{ uid, runID string }
 
 // drained waits until a message of every run was acknowledged: the resume function acknowledges it when it has advanced
 // the run.
-func (g *ground) drained(ctx context.Context, runs []piled) error {
+func (g *env) drained(ctx context.Context, runs []piled) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
 	for len(g.relay.taken(runs)) < len(runs) {
@@ -99,7 +99,7 @@ func (g *ground) drained(ctx context.Context, runs []piled) error {
 }
 
 // completed checks every run of the backlog.
-func (g *ground) completed(ctx context.Context, runs []piled) {
+func (g *env) completed(ctx context.Context, runs []piled) {
 	for _, p := range runs {
 		a, err := g.until(ctx, p.uid, p.runID, ended)
 		if err == nil && a.Status != "completed" {

@@ -66,7 +66,7 @@ func (l *ledger) sent(subject string) int {
 }
 
 // check compares the store with the effects at the providers, and both with the users' knowledge.
-func (g *ground) check(ctx context.Context) (problems []string, err error) {
+func (g *env) check(ctx context.Context) (problems []string, err error) {
 	cfg, err := config.Load(order{Settings: g.settings}.setting)
 	if err != nil {
 		return nil, err

@@ -25,8 +25,8 @@ const (
 	topic      = "agent-resume"
 )
 
-// ground is the environment of a measurement: the cloud in this process, and the workers that run Countersign.
-type ground struct {
+// env is the environment of a measurement: the cloud in this process, and the workers that run Countersign.
+type env struct {
 	options
 	*world.Cloud
 	base      string      // URL of the functions
@@ -59,16 +59,16 @@ type ground struct {
 	closers    []func() error
 }
 
-func newGround(ctx context.Context, m measurement) (*ground, error) {
+func newGround(ctx context.Context, m measurement) (*env, error) {
 	keepConnections()
-	g := &ground{options: m.options, sweeps: sweepOften, tokens: map[string]string{}}
+	g := &env{options: m.options, sweeps: sweepOften, tokens: map[string]string{}}
 	if err := g.open(ctx, m); err != nil {
 		return nil, errors.Join(err, g.close())
 	}
 	return g, nil
 }
 
-func (g *ground) open(ctx context.Context, m measurement) (err error) {
+func (g *env) open(ctx context.Context, m measurement) (err error) {
 	if g.dir, err = os.MkdirTemp("", "load-"+m.name+"-"); err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (g *ground) open(ctx context.Context, m measurement) (err error) {
 }
 
 // listen opens the listener of the functions, which outlives every worker.
-func (g *ground) listen() error {
+func (g *env) listen() error {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
@@ -117,7 +117,7 @@ func (g *ground) listen() error {
 	return nil
 }
 
-func (g *ground) configure(m measurement) {
+func (g *env) configure(m measurement) {
 	g.settings = g.Settings()
 	g.settings["DATA_DIR"], g.settings["PUBLIC_URL"] = g.dir, g.base
 	g.settings["MAX_OPEN_APPROVALS"], g.settings["MAX_APPROVALS_PER_DAY"] = "0", "0"
@@ -132,7 +132,7 @@ func (g *ground) configure(m measurement) {
 
 // emulate starts the emulators of this measurement. Google's own clients read their addresses from the environment, in
 // the workers too.
-func (g *ground) emulate(ctx context.Context) (err error) {
+func (g *env) emulate(ctx context.Context) (err error) {
 	project := "demo-load-" + strings.ToLower(rand.Text()[:8])
 	for name, value := range map[string]string{"STORE": "firestore", "QUEUE": "pubsub", "GOOGLE_CLOUD_PROJECT": project, "RESUME_TOPIC": topic} {
 		g.settings[name] = value
@@ -153,7 +153,7 @@ func (g *ground) emulate(ctx context.Context) (err error) {
 	return nil
 }
 
-func (g *ground) setenv(name, value string) error {
+func (g *env) setenv(name, value string) error {
 	before, was := os.LookupEnv(name)
 	g.closers = append(g.closers, func() error {
 		if was {
@@ -166,7 +166,7 @@ func (g *ground) setenv(name, value string) error {
 
 // deliver makes the queue push messages to the relay, or keep them: by the Pub/Sub emulator at once, by the embedded
 // queue in the workers that are started from now on.
-func (g *ground) deliver(ctx context.Context, on bool) error {
+func (g *env) deliver(ctx context.Context, on bool) error {
 	to := ""
 	if on {
 		to = g.relay.url
@@ -179,7 +179,7 @@ func (g *ground) deliver(ctx context.Context, on bool) error {
 }
 
 // start starts a worker. Requests wait at the listener until it answers.
-func (g *ground) start() (*process, error) {
+func (g *env) start() (*process, error) {
 	p, err := startWorker(g.functions, order{g.settings, g.relayURL, g.hurry}, g.logs)
 	if err != nil {
 		return nil, err
@@ -191,7 +191,7 @@ func (g *ground) start() (*process, error) {
 }
 
 // begin starts one worker that delivers, and warms it up.
-func (g *ground) begin(ctx context.Context) (*process, error) {
+func (g *env) begin(ctx context.Context) (*process, error) {
 	if err := g.deliver(ctx, true); err != nil {
 		return nil, err
 	}
@@ -203,7 +203,7 @@ func (g *ground) begin(ctx context.Context) (*process, error) {
 }
 
 // warmUp makes everything compiled, connected and cached: the first write of a Firestore emulator alone takes a second.
-func (g *ground) warmUp(ctx context.Context) error {
+func (g *env) warmUp(ctx context.Context) error {
 	for i := range 20 {
 		a, err := g.ask(ctx, fmt.Sprintf("warm-%d", i), "say hello", fmt.Sprintf("warm-%d", i))
 		if err != nil {
@@ -221,7 +221,7 @@ func (g *ground) warmUp(ctx context.Context) error {
 }
 
 // lastLogs returns the end of the workers' logs, for an error that stops the measurement.
-func (g *ground) lastLogs() string {
+func (g *env) lastLogs() string {
 	data, err := os.ReadFile(g.logs.Name())
 	if err != nil {
 		return err.Error()
@@ -230,7 +230,7 @@ func (g *ground) lastLogs() string {
 }
 
 // sweep calls the sweep function from time to time, as the scheduler does, until the ground is frozen.
-func (g *ground) sweep(ctx context.Context) {
+func (g *env) sweep(ctx context.Context) {
 	ctx, g.stopSweeps = context.WithCancel(ctx)
 	g.sweeper.Go(func() {
 		for wait.For(ctx, g.sweeps) == nil {
@@ -246,7 +246,7 @@ func (g *ground) sweep(ctx context.Context) {
 }
 
 // freeze ends the sweeps and the workers, so that nothing changes afterwards.
-func (g *ground) freeze() error {
+func (g *env) freeze() error {
 	g.stopSweeps()
 	g.sweeper.Wait()
 	g.mu.Lock()
@@ -262,7 +262,7 @@ func (g *ground) freeze() error {
 }
 
 // close closes all that was opened, in reverse order.
-func (g *ground) close() error {
+func (g *env) close() error {
 	var errs []error
 	for i := len(g.closers) - 1; i >= 0; i-- {
 		errs = append(errs, g.closers[i]())

@@ -9,7 +9,7 @@ import (
 )
 
 // hotThread is L6: one user starts many runs at once on one thread, round after round on a new one.
-func hotThread(ctx context.Context, g *ground, r *Report) error {
+func hotThread(ctx context.Context, g *env, r *Report) error {
 	if _, err := g.begin(ctx); err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func hotThread(ctx context.Context, g *ground, r *Report) error {
 	return nil
 }
 
-func (g *ground) askAtOnce(ctx context.Context, uid, threadID string, runs *series) {
+func (g *env) askAtOnce(ctx context.Context, uid, threadID string, runs *series) {
 	begin := make(chan struct{})
 	var all sync.WaitGroup
 	for range g.Clients {
@@ -64,7 +64,7 @@ func (g *ground) askAtOnce(ctx context.Context, uid, threadID string, runs *seri
 
 // threadOrder returns what is wrong with a thread: its messages are numbered without a gap, and each run has one
 // question and, later, one answer.
-func (g *ground) threadOrder(ctx context.Context, uid, threadID string) (string, error) {
+func (g *env) threadOrder(ctx context.Context, uid, threadID string) (string, error) {
 	type message struct {
 		Seq         int64
 		Role, RunID string

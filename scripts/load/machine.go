@@ -28,7 +28,7 @@ const ticksPerSecond = 100 // of the times in /proc, on every Linux that Go runs
 // usage is the seconds of CPU by part. It is empty on a system without /proc.
 type usage map[string]float64
 
-func (g *ground) usage() usage {
+func (g *env) usage() usage {
 	u := usage{partLoad: processSeconds(os.Getpid())}
 	g.mu.Lock()
 	u[partWorker] = g.spent
@@ -49,7 +49,7 @@ func (g *ground) usage() usage {
 
 // watch measures until the returned function is called, which reports the cores used by each part, and what limited the
 // measurement.
-func (g *ground) watch(r *Report) (stop func() time.Duration) {
+func (g *env) watch(r *Report) (stop func() time.Duration) {
 	start, before := time.Now(), g.usage()
 	return func() time.Duration {
 		took, after := time.Since(start), g.usage()
@@ -79,7 +79,7 @@ func limit(cores map[string]float64) string {
 }
 
 // memory returns the current memory of each part, in MiB.
-func (g *ground) memory() map[string]float64 {
+func (g *env) memory() map[string]float64 {
 	m := map[string]float64{partLoad: rss(os.Getpid())}
 	g.mu.Lock()
 	for i, p := range g.workers {

@@ -33,9 +33,9 @@ const (
 // measurement is one line of the table of targets.
 type measurement struct {
 	name, what string
-	options    options         // unless flags say otherwise
-	configure  func(g *ground) // before any worker is started
-	run        func(ctx context.Context, g *ground, r *Report) error
+	options    options      // unless flags say otherwise
+	configure  func(g *env) // before any worker is started
+	run        func(ctx context.Context, g *env, r *Report) error
 }
 
 // options of a measurement; unused ones are left out of its report.

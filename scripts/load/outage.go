@@ -17,7 +17,7 @@ const (
 )
 
 // outages is L10: the store's process is stopped for a quarter of each minute during round trips.
-func outages(ctx context.Context, g *ground, r *Report) error {
+func outages(ctx context.Context, g *env, r *Report) error {
 	if g.firestore == nil || g.firestore.PID() == 0 {
 		return errors.New("L10 stops the process of a Firestore emulator that it has started: it needs -store firestore and no FIRESTORE_EMULATOR_HOST")
 	}
@@ -50,7 +50,7 @@ func outages(ctx context.Context, g *ground, r *Report) error {
 const storeDown = "503 ToolExecutionError store_unavailable"
 
 // interrupt stops and continues the store, and measures the time until a run succeeds again.
-func (g *ground) interrupt(ctx context.Context, recovery *series) (n int, err error) {
+func (g *env) interrupt(ctx context.Context, recovery *series) (n int, err error) {
 	every, lasts := min(outageEvery, g.For), min(outageLasts, g.For/4)
 	for end := time.Now().Add(g.For); time.Now().Add(every/2 + lasts).Before(end); n++ {
 		if err := wait.For(ctx, every/2); err != nil {

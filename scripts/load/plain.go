@@ -10,7 +10,7 @@ import (
 )
 
 // crowd makes each client call do repeatedly until the time is over; calls in progress finish.
-func (g *ground) crowd(ctx context.Context, do func(ctx context.Context, uid string) error) {
+func (g *env) crowd(ctx context.Context, do func(ctx context.Context, uid string) error) {
 	end := time.Now().Add(g.For)
 	var clients sync.WaitGroup
 	for i := range g.Clients {
@@ -27,7 +27,7 @@ func (g *ground) crowd(ctx context.Context, do func(ctx context.Context, uid str
 }
 
 // plain is L1 and L2: a run without a tool, one after the other by each client.
-func plain(ctx context.Context, g *ground, r *Report) error {
+func plain(ctx context.Context, g *env, r *Report) error {
 	if _, err := g.begin(ctx); err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func plain(ctx context.Context, g *ground, r *Report) error {
 }
 
 // roundTrips is L3: a mail from the prompt through the approval to the end of its run.
-func roundTrips(ctx context.Context, g *ground, r *Report) error {
+func roundTrips(ctx context.Context, g *env, r *Report) error {
 	if _, err := g.begin(ctx); err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func roundTrips(ctx context.Context, g *ground, r *Report) error {
 }
 
 // trips measures round trips over a Gmail that needs 5 ms.
-func (g *ground) trips(ctx context.Context, r *Report) (perSecond float64, err error) {
+func (g *env) trips(ctx context.Context, r *Report) (perSecond float64, err error) {
 	g.SetFault(func(string) localgoogle.Fault { return localgoogle.Fault{Delay: 5 * time.Millisecond} })
 	var whole, decided series
 	stop := g.watch(r)
@@ -81,7 +81,7 @@ func (g *ground) trips(ctx context.Context, r *Report) (perSecond float64, err e
 }
 
 // storm is L5: first plain round trips, then the same with each message delivered five times.
-func storm(ctx context.Context, g *ground, r *Report) error {
+func storm(ctx context.Context, g *env, r *Report) error {
 	if _, err := g.begin(ctx); err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 
 // race is L4: many decisions about one approval at the same moment, half of them yes and half no, approval after
 // approval. One decision wins; equal ones get the same answer, and the others a conflict.
-func race(ctx context.Context, g *ground, r *Report) error {
+func race(ctx context.Context, g *env, r *Report) error {
 	if _, err := g.begin(ctx); err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func race(ctx context.Context, g *ground, r *Report) error {
 }
 
 // decideAtOnce returns the decisions that were answered with 200.
-func (g *ground) decideAtOnce(ctx context.Context, uid string, p world.Approval, answers *series) map[string]bool {
+func (g *env) decideAtOnce(ctx context.Context, uid string, p world.Approval, answers *series) map[string]bool {
 	var mu sync.Mutex
 	won := map[string]bool{}
 	begin := make(chan struct{})
@@ -74,4 +74,4 @@ func (g *ground) decideAtOnce(ctx context.Context, uid string, p world.Approval,
 }
 
 // otherThan counts the errors of every class but one.
-func (g *ground) otherThan(class string) int { return g.errors.sum() - g.errors.counts()[class] }
+func (g *env) otherThan(class string) int { return g.errors.sum() - g.errors.counts()[class] }

@@ -53,7 +53,7 @@ func (r *Report) atMost(what string, got, want float64) {
 }
 
 // conclude adds the figures that every measurement reports.
-func (r *Report) conclude(g *ground) {
+func (r *Report) conclude(g *env) {
 	r.Figures["errors"], r.Figures["failures"] = g.errors.counts(), g.failed.counts()
 	r.Figures["deliveries"], r.Figures["deliveriesNotTaken"] = g.relay.counts()
 	r.Figures["deadLetters"] = g.relay.deadLetters()

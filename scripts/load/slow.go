@@ -11,7 +11,7 @@ import (
 )
 
 // slowModel is L8: all clients wait for a model that needs 20 seconds, and other requests must not become slower.
-func slowModel(ctx context.Context, g *ground, r *Report) error {
+func slowModel(ctx context.Context, g *env, r *Report) error {
 	if _, err := g.begin(ctx); err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ const (
 )
 
 // expireSoon sets the shortest approval time that can be configured, and less in a soak that is itself shorter.
-func expireSoon(g *ground) {
+func expireSoon(g *env) {
 	g.settings["APPROVAL_TTL"] = "1m"
 	if g.For < time.Minute {
 		g.hurry = 2 * time.Second
@@ -37,7 +37,7 @@ func expireSoon(g *ground) {
 
 // soak is L11: mixed runs at a steady rate over two workers and a faulty Gmail. One worker is killed and replaced every
 // few seconds; the other lives all the time, and its memory and goroutines are measured.
-func soak(ctx context.Context, g *ground, r *Report) error {
+func soak(ctx context.Context, g *env, r *Report) error {
 	elder, err := g.begin(ctx)
 	if err != nil {
 		return err
@@ -92,7 +92,7 @@ func soak(ctx context.Context, g *ground, r *Report) error {
 }
 
 // killAgainAndAgain runs a second worker, and kills and replaces it every few seconds.
-func (g *ground) killAgainAndAgain(ctx context.Context) (kills int, err error) {
+func (g *env) killAgainAndAgain(ctx context.Context) (kills int, err error) {
 	for {
 		p, err := g.start()
 		if err != nil || wait.For(ctx, min(killEvery, g.For/3)) != nil {
@@ -106,7 +106,7 @@ func (g *ground) killAgainAndAgain(ctx context.Context) (kills int, err error) {
 }
 
 // launch begins the lives of runs at a steady rate until loading is over.
-func (g *ground) launch(loading, life context.Context, mix *mixture) *sync.WaitGroup {
+func (g *env) launch(loading, life context.Context, mix *mixture) *sync.WaitGroup {
 	var lives sync.WaitGroup
 	for next := time.Now(); ; next = next.Add(time.Second / soakRate) { // a late one does not delay those after it
 		if wait.For(loading, time.Until(next)) != nil {
@@ -177,7 +177,7 @@ func (m *mixture) fault(string) localgoogle.Fault {
 }
 
 // live drives one run from the prompt to its end.
-func (g *ground) live(ctx context.Context, uid, wish string, mix *mixture) error {
+func (g *env) live(ctx context.Context, uid, wish string, mix *mixture) error {
 	start := time.Now()
 	if wish == wishWords {
 		if err := g.words(ctx, uid); err != nil {
@@ -216,7 +216,7 @@ func (g *ground) live(ctx context.Context, uid, wish string, mix *mixture) error
 }
 
 // words drives a plain run, with retries.
-func (g *ground) words(ctx context.Context, uid string) error {
+func (g *env) words(ctx context.Context, uid string) error {
 	a, err := g.ask(ctx, uid, "say hello", g.ledger.subject())
 	if err != nil {
 		return err

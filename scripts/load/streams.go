@@ -21,7 +21,7 @@ const (
 )
 
 // streams is L7: a constant number of streams is open; each is followed by the next.
-func streams(ctx context.Context, g *ground, r *Report) error {
+func streams(ctx context.Context, g *env, r *Report) error {
 	p, err := g.begin(ctx)
 	if err != nil {
 		return err
@@ -69,7 +69,7 @@ func streams(ctx context.Context, g *ground, r *Report) error {
 }
 
 // stream follows one run to the end of its stream and counts the deltas.
-func (g *ground) stream(ctx context.Context, uid string, first *series) (deltas int, err error) {
+func (g *env) stream(ctx context.Context, uid string, first *series) (deltas int, err error) {
 	token, err := g.token(ctx, uid)
 	if err != nil {
 		return 0, err

@@ -26,7 +26,7 @@ func think(r fakegemini.Request) fakegemini.Turn {
 }
 
 // token returns the user's ID token, signed once, when their Google account is linked too: it is valid for an hour.
-func (g *ground) token(ctx context.Context, uid string) (string, error) {
+func (g *env) token(ctx context.Context, uid string) (string, error) {
 	g.mu.Lock()
 	t := g.tokens[uid]
 	g.mu.Unlock()
@@ -44,7 +44,7 @@ func (g *ground) token(ctx context.Context, uid string) (string, error) {
 }
 
 // send sends a request once. Any status but 200 is counted by its class and returned as an error.
-func (g *ground) send(ctx context.Context, uid, method, path string, body any, header ...string) (world.Answer, error) {
+func (g *env) send(ctx context.Context, uid, method, path string, body any, header ...string) (world.Answer, error) {
 	token, err := g.token(ctx, uid)
 	if err != nil {
 		return world.Answer{}, err
@@ -89,7 +89,7 @@ func route(path string) string {
 }
 
 // insist retries a request after a broken connection or "not now", as a good client does.
-func (g *ground) insist(ctx context.Context, uid, method, path string, body any, header ...string) (world.Answer, error) {
+func (g *env) insist(ctx context.Context, uid, method, path string, body any, header ...string) (world.Answer, error) {
 	for {
 		a, err := g.send(ctx, uid, method, path, body, header...)
 		if err == nil || a.HTTP != 0 && a.HTTP < 500 {
@@ -102,12 +102,12 @@ func (g *ground) insist(ctx context.Context, uid, method, path string, body any,
 }
 
 // ask starts a run with an Idempotency-Key, so that it may be retried.
-func (g *ground) ask(ctx context.Context, uid, prompt, key string) (world.Answer, error) {
+func (g *env) ask(ctx context.Context, uid, prompt, key string) (world.Answer, error) {
 	return g.insist(ctx, uid, "POST", "/api/agent/run", map[string]string{"prompt": prompt}, "Idempotency-Key", key)
 }
 
 // plain requests words once, and returns the time that took.
-func (g *ground) plain(ctx context.Context, uid string) (time.Duration, error) {
+func (g *env) plain(ctx context.Context, uid string) (time.Duration, error) {
 	start := time.Now()
 	a, err := g.send(ctx, uid, "POST", "/api/agent/run", map[string]string{"prompt": "say hello"})
 	took := time.Since(start)
@@ -122,7 +122,7 @@ func (g *ground) plain(ctx context.Context, uid string) (time.Duration, error) {
 }
 
 // mail requests a mail, and returns the run with its waiting approval.
-func (g *ground) mail(ctx context.Context, uid string) (subject string, a world.Answer, err error) {
+func (g *env) mail(ctx context.Context, uid string) (subject string, a world.Answer, err error) {
 	subject = g.ledger.subject()
 	if a, err = g.ask(ctx, uid, mailPrompt+subject, subject); err != nil {
 		return subject, a, err
@@ -143,13 +143,13 @@ func waiting(a world.Answer) bool {
 func ended(a world.Answer) bool { return a.Status == "completed" || a.Status == "failed" }
 
 // decide answers an approval.
-func (g *ground) decide(ctx context.Context, uid string, p world.Approval, decision string) (world.Answer, error) {
+func (g *env) decide(ctx context.Context, uid string, p world.Approval, decision string) (world.Answer, error) {
 	body := map[string]string{"approvalId": p.ApprovalID, "decision": decision, "argsHash": p.ArgsHash}
 	return g.insist(ctx, uid, "POST", "/api/agent/approvals/resolve", body)
 }
 
 // until reads a run after each acknowledged message about it, and now and then, until enough reports true.
-func (g *ground) until(ctx context.Context, uid, runID string, enough func(world.Answer) bool) (world.Answer, error) {
+func (g *env) until(ctx context.Context, uid, runID string, enough func(world.Answer) bool) (world.Answer, error) {
 	for tick := 250 * time.Millisecond; ; tick = min(2*tick, 4*time.Second) {
 		taken := g.relay.next(runID)
 		a, err := g.send(ctx, uid, "GET", "/api/agent/runs/"+runID, nil)
@@ -165,7 +165,7 @@ func (g *ground) until(ctx context.Context, uid, runID string, enough func(world
 }
 
 // roundTrip drives a mail from the prompt to the end of its run. whole and decided may be nil.
-func (g *ground) roundTrip(ctx context.Context, uid string, whole, decided *series) error {
+func (g *env) roundTrip(ctx context.Context, uid string, whole, decided *series) error {
 	start := time.Now()
 	subject, a, err := g.mail(ctx, uid)
 	if err != nil {
@@ -187,7 +187,7 @@ func (g *ground) roundTrip(ctx context.Context, uid string, whole, decided *seri
 }
 
 // finish waits for the end of a run, and answers a review as its user, who knows whether the mail is in the mailbox.
-func (g *ground) finish(ctx context.Context, uid, runID, subject string) (world.Answer, error) {
+func (g *env) finish(ctx context.Context, uid, runID, subject string) (world.Answer, error) {
 	for {
 		a, err := g.until(ctx, uid, runID, func(a world.Answer) bool { return ended(a) || reviewed(a) })
 		if err != nil || ended(a) {

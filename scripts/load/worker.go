@@ -133,7 +133,7 @@ func startWorker(functions *os.File, o order, logs io.Writer) (*process, error) 
 }
 
 // kill is kill -9.
-func (g *ground) kill(p *process) error {
+func (g *env) kill(p *process) error {
 	if err := p.cmd.Process.Kill(); err != nil {
 		return err
 	}

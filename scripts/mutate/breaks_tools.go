@@ -62,7 +62,7 @@ var forms = []breach{
 	{"a preview leaves out the HTML", []patch{{"shared/tools/gmail/preview.go", "	if a.HTMLBody != \"\" {\n", "	if a.HTMLBody == \"-\" {\n"}}},
 	{"a preview leaves out the event's words", []patch{{"shared/tools/calendar/preview.go", "	v.text(\"Description\", a.Description, true)\n", ""}}},
 	{"a mail has other words than were shown", []patch{{"shared/tools/gmail/mime.go", "	bodies := []part{{\"text/plain\", a.Body}}", "	bodies := []part{{\"text/plain\", strings.ReplaceAll(a.Body, \"--boundary\", \"\") + \"\\n\\nSent by an assistant.\"}}"}}},
-	{"the model's reason is shown", []patch{{"shared/loop/plan.go", "	verdict, err := d.verdict(t, a.Args)\n	if err != nil {\n		return nil, err\n	}\n	ap.ToolVersion", "	if n := len(d.state.Turns); n > 0 && d.state.Turns[n-1].Text != \"\" {\n		ap.Reason = d.state.Turns[n-1].Text\n	}\n	verdict, err := d.verdict(t, a.Args)\n	if err != nil {\n		return nil, err\n	}\n	ap.ToolVersion"}}},
+	{"the model's reason is shown", []patch{{"shared/loop/plan.go", "\tverdict, err := tx.verdict(t, a.Args)\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tap.ToolVersion", "\tif n := len(tx.state.Turns); n > 0 && tx.state.Turns[n-1].Text != \"\" {\n\t\tap.Reason = tx.state.Turns[n-1].Text\n\t}\n\tverdict, err := tx.verdict(t, a.Args)\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tap.ToolVersion"}}},
 
 	{"a history need not be sealed", []patch{{"shared/chat/history.go", "	case err != nil || !c.Key.verifies(seal, data):", "	case err != nil || data == nil || seal == \"-\":"}}},
 	{"a history need not be ours", []patch{{"shared/chat/history.go", "	case err != nil || !c.Key.verifies(seal, data):", "	case err != nil || data == nil || seal == \"-\":"}, {"shared/chat/history.go", "err != nil || fields[noteName] == nil {", "err != nil {"}, {"shared/chat/history.go", "err := json.Unmarshal(fields[noteName], &n); err != nil {", "err := json.Unmarshal(fields[noteName], &n); err != nil && fields[noteName] != nil {"}, {"shared/chat/history.go", "if age := c.Now().Sub(time.Unix(n.At, 0)); age > historyLife {", "if age := c.Now().Sub(time.Unix(n.At, 0)); n.At > 0 && age > historyLife {"}}},
@@ -84,7 +84,7 @@ var forms = []breach{
 	{"schemas may have any length", []patch{{"shared/chat/request.go", "		case len(d.InputSchema) > MaxSchema:", "		case len(d.InputSchema) < 0:"}}},
 	{"a schema may refer to an address", []patch{{"shared/schema/schema.go", "	case \"$ref\":\n		p, err", "	case \"$ref\":\n		if to, _ := v.(string); strings.HasPrefix(to, \"http\") {\n			return nil, nil\n		}\n		p, err"}}},
 	{"a page's state may have any length", []patch{{"shared/chat/request.go", "	if len(r.PageState) > MaxPageState {", "	if len(r.PageState) < 0 {"}}},
-	{"a page's state stands in the prompt as it is", []patch{{"shared/chat/request.go", "	b.Write(told(state))\n", "	b.WriteString(strings.ReplaceAll(string(told(state)), `\\n`, \"\\n\"))\n"}}},
+	{"a page's state stands in the prompt as it is", []patch{{"shared/chat/request.go", "\tb.Write(renderState(state))\n", "\tb.WriteString(strings.ReplaceAll(string(renderState(state)), `\\n`, \"\\n\"))\n"}}},
 	{"messages may have any length", []patch{{"shared/chat/chat.go", "	case len(r.Message) > MaxMessage:", "	case len(r.Message) < 0:"}}},
 	{"a message may be empty", []patch{{"shared/chat/chat.go", "	case visible.Blank(r.Message):", "	case visible.Blank(r.Message) && r.Message == \"-\":"}}},
 	{"two actions have one name for the model", []patch{{"shared/action/plugin.go", "case GeminiName(a.Name) == GeminiName(b.Name):", "case GeminiName(a.Name) == \"-\":"}}},

@@ -13,8 +13,8 @@ import (
 
 // actionKey prints the key of one endpoint, for the operator: with it the endpoint verifies the caller's identity,
 // and cannot sign for another endpoint. Nothing else is printed, so that it can be piped into a secret.
-func actionKey(*flag.FlagSet) func(context.Context, *desk, []string) error {
-	return func(_ context.Context, d *desk, args []string) error {
+func actionKey(*flag.FlagSet) func(context.Context, *operator, []string) error {
+	return func(_ context.Context, d *operator, args []string) error {
 		cfg, err := config.Load(d.getenv)
 		switch {
 		case err != nil:

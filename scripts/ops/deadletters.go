@@ -23,16 +23,16 @@ type letters struct {
 	yes          bool
 }
 
-func deadLetters(flags *flag.FlagSet) func(context.Context, *desk, []string) error {
+func deadLetters(flags *flag.FlagSet) func(context.Context, *operator, []string) error {
 	var l letters
 	flags.StringVar(&l.subscription, "subscription", "", "where dead letters wait; terraform prints it as dead_letters (RESUME_TOPIC and -dead)")
 	flags.IntVar(&l.limit, "limit", 100, "how many are looked at")
 	flags.StringVar(&l.runID, "run", "", "replay or drop those of this run alone")
 	flags.BoolVar(&l.yes, "yes", false, "do it; without it, replay and drop only say what they would do")
-	return func(ctx context.Context, d *desk, args []string) error { return l.do(ctx, d, args[0]) }
+	return func(ctx context.Context, d *operator, args []string) error { return l.do(ctx, d, args[0]) }
 }
 
-func (l letters) do(ctx context.Context, d *desk, what string) (err error) {
+func (l letters) do(ctx context.Context, d *operator, what string) (err error) {
 	if what != "list" && what != "replay" && what != "drop" {
 		return fmt.Errorf("dead-letters can list, replay and drop, and not %q", what)
 	}
@@ -83,7 +83,7 @@ func (l letters) pick(what string, found []pubsub.DeadLetter) (picked, left []pu
 	return picked, left
 }
 
-func (l letters) tell(d *desk, what string, found, picked []pubsub.DeadLetter) error {
+func (l letters) tell(d *operator, what string, found, picked []pubsub.DeadLetter) error {
 	for _, f := range found {
 		run, attempts := f.RunID, fmt.Sprint(f.Attempts)
 		if run == "" {

@@ -61,7 +61,7 @@ func main() {
 // command is one command. It takes flags before and after its arguments.
 type command struct {
 	args string // the names of its arguments
-	make func(*flag.FlagSet) func(context.Context, *desk, []string) error
+	make func(*flag.FlagSet) func(context.Context, *operator, []string) error
 }
 
 var commands = map[string]command{
@@ -76,15 +76,15 @@ var commands = map[string]command{
 	"smoke":        {"BASE", smoke},
 }
 
-// desk is the environment of a command.
-type desk struct {
+// operator is the environment of a command.
+type operator struct {
 	getenv func(string) string
 	out    io.Writer
 	errs   io.Writer
 	open   *person.Desk // see people
 }
 
-func (d *desk) say(format string, args ...any) error {
+func (d *operator) say(format string, args ...any) error {
 	_, err := fmt.Fprintf(d.out, format+"\n", args...)
 	return err
 }
@@ -104,7 +104,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, out, er
 	if want := len(strings.Fields(c.args)); len(given) != want {
 		return fmt.Errorf("%s takes %s and flags, and nothing else", args[0], c.args)
 	}
-	d := &desk{getenv: getenv, out: out, errs: errs}
+	d := &operator{getenv: getenv, out: out, errs: errs}
 	err = do(ctx, d, given)
 	if d.open != nil {
 		err = errors.Join(err, d.open.Close())
@@ -126,7 +126,7 @@ func parse(flags *flag.FlagSet, args []string) (given []string, err error) {
 }
 
 // config reads the environment for the parts that a command needs.
-func (d *desk) config(parts ...config.Part) (config.Config, error) {
+func (d *operator) config(parts ...config.Part) (config.Config, error) {
 	cfg, err := config.Load(d.getenv, parts...)
 	if err != nil {
 		return cfg, err
@@ -140,7 +140,7 @@ func (d *desk) config(parts ...config.Part) (config.Config, error) {
 }
 
 // people opens the store, the queue and the linked accounts. It has no model, and carries out no effects.
-func (d *desk) people(ctx context.Context) (*person.Desk, error) {
+func (d *operator) people(ctx context.Context) (*person.Desk, error) {
 	cfg, err := d.config(config.Store, config.Queue)
 	if err != nil {
 		return nil, err

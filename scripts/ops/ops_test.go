@@ -199,7 +199,7 @@ func deletedAndExported(w *town) {
 
 func TestSmoke(t *testing.T) {
 	w := newTown(t)
-	w.SetBrain(demomodel.Brain(time.Now))
+	w.SetBrain(demomodel.Model(time.Now))
 	token, err := w.SignIn(t.Context(), "ana")
 	if err != nil {
 		t.Fatal(err)

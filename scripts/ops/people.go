@@ -17,7 +17,7 @@ import (
 )
 
 // user opens the desk for a command about a user, and refuses an invalid user id.
-func (d *desk) user(ctx context.Context, uid string) (*person.Desk, error) {
+func (d *operator) user(ctx context.Context, uid string) (*person.Desk, error) {
 	if store.ValidPath(document.UserPath(uid)) != nil {
 		return nil, errors.New("USER is the subject of the user's ID tokens, and this is none")
 	}
@@ -26,9 +26,9 @@ func (d *desk) user(ctx context.Context, uid string) (*person.Desk, error) {
 
 const yesText = "do it; without it, say what would be done"
 
-func revoke(flags *flag.FlagSet) func(context.Context, *desk, []string) error {
+func revoke(flags *flag.FlagSet) func(context.Context, *operator, []string) error {
 	yes := flags.Bool("yes", false, yesText)
-	return func(ctx context.Context, d *desk, args []string) error {
+	return func(ctx context.Context, d *operator, args []string) error {
 		p, err := d.user(ctx, args[0])
 		if err != nil {
 			return err
@@ -57,9 +57,9 @@ func changed(is bool) string {
 	return "as before"
 }
 
-func restore(flags *flag.FlagSet) func(context.Context, *desk, []string) error {
+func restore(flags *flag.FlagSet) func(context.Context, *operator, []string) error {
 	yes := flags.Bool("yes", false, yesText)
-	return func(ctx context.Context, d *desk, args []string) error {
+	return func(ctx context.Context, d *operator, args []string) error {
 		p, err := d.user(ctx, args[0])
 		if err != nil {
 			return err
@@ -67,7 +67,7 @@ func restore(flags *flag.FlagSet) func(context.Context, *desk, []string) error {
 		if !*yes {
 			return d.would(ctx, p, args[0], "let in again; what was approved before and is still in time may be carried out")
 		}
-		was, err := p.API.Records.Shut(ctx, args[0], false)
+		was, err := p.API.Records.SetDisabled(ctx, args[0], false)
 		if err != nil {
 			return err
 		}
@@ -79,10 +79,10 @@ func restore(flags *flag.FlagSet) func(context.Context, *desk, []string) error {
 }
 
 // deleteUser waits for effects in progress: the resume function settles them, not this command.
-func deleteUser(flags *flag.FlagSet) func(context.Context, *desk, []string) error {
+func deleteUser(flags *flag.FlagSet) func(context.Context, *operator, []string) error {
 	yes := flags.Bool("yes", false, yesText)
 	patience := flags.Duration("wait", 2*time.Minute, "how long to wait for runs that are ending")
-	return func(ctx context.Context, d *desk, args []string) error {
+	return func(ctx context.Context, d *operator, args []string) error {
 		p, err := d.user(ctx, args[0])
 		if err != nil {
 			return err
@@ -108,7 +108,7 @@ func deleteUser(flags *flag.FlagSet) func(context.Context, *desk, []string) erro
 }
 
 // would prints what a command would do, and to how much data.
-func (d *desk) would(ctx context.Context, p *person.Desk, uid, what string) error {
+func (d *operator) would(ctx context.Context, p *person.Desk, uid, what string) error {
 	u, err := p.API.Records.User(ctx, uid)
 	if err != nil {
 		return err
@@ -136,7 +136,7 @@ func (d *desk) would(ctx context.Context, p *person.Desk, uid, what string) erro
 }
 
 // waiting prints the runs that have not ended.
-func (d *desk) waiting(all []person.Waiting) (err error) {
+func (d *operator) waiting(all []person.Waiting) (err error) {
 	for _, w := range all {
 		acting := ""
 		if w.Acting {
@@ -150,8 +150,8 @@ func (d *desk) waiting(all []person.Waiting) (err error) {
 	return err
 }
 
-func export(*flag.FlagSet) func(context.Context, *desk, []string) error {
-	return func(ctx context.Context, d *desk, args []string) error {
+func export(*flag.FlagSet) func(context.Context, *operator, []string) error {
+	return func(ctx context.Context, d *operator, args []string) error {
 		p, err := d.user(ctx, args[0])
 		if err != nil {
 			return err

@@ -14,8 +14,8 @@ import (
 )
 
 // redrive publishes a resume of a run. That is always safe: the resume function acts on the stored run.
-func redrive(*flag.FlagSet) func(context.Context, *desk, []string) error {
-	return func(ctx context.Context, d *desk, args []string) error {
+func redrive(*flag.FlagSet) func(context.Context, *operator, []string) error {
+	return func(ctx context.Context, d *operator, args []string) error {
 		if !agent.ValidID(args[0]) {
 			return errors.New("RUN is the id of a run, and this is none")
 		}
@@ -27,9 +27,9 @@ func redrive(*flag.FlagSet) func(context.Context, *desk, []string) error {
 		if !found {
 			return cmp.Or(err, fmt.Errorf("there is no run %s", args[0]))
 		}
-		var s records.Story
+		var s records.RunDetails
 		if err == nil {
-			s, err = p.API.Records.Story(ctx, run)
+			s, err = p.API.Records.RunDetails(ctx, run)
 		}
 		if err != nil { // the resume function may be of a release that can read it
 			err = d.say("run %s cannot be read here: %v", args[0], err)
@@ -60,7 +60,7 @@ func stands(run agent.Run, s *agent.State) string {
 }
 
 // print writes a story for people.
-func (d *desk) print(s *Story) error {
+func (d *operator) print(s *Story) error {
 	status := s.Status
 	if status == "" {
 		status = "deleted"
@@ -89,7 +89,7 @@ func (d *desk) print(s *Story) error {
 	return errors.Join(append(lines, d.verdict(s))...)
 }
 
-func (d *desk) verdict(s *Story) (err error) {
+func (d *operator) verdict(s *Story) (err error) {
 	for _, problem := range s.Chain {
 		err = errors.Join(err, d.say("chain: %s", problem))
 	}
@@ -110,7 +110,7 @@ func decided(a Asked) string {
 }
 
 // content prints revealed contents, on a line of their own.
-func (d *desk) content(is bool, v any) error {
+func (d *operator) content(is bool, v any) error {
 	if !is {
 		return nil
 	}

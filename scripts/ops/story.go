@@ -72,10 +72,10 @@ type Outcome struct {
 	Content   json.RawMessage    `json:"content,omitempty"` // the provider's answer
 }
 
-func story(flags *flag.FlagSet) func(context.Context, *desk, []string) error {
+func story(flags *flag.FlagSet) func(context.Context, *operator, []string) error {
 	asJSON := flags.Bool("json", false, "as JSON")
 	reveal := flags.Bool("reveal", false, "with prompts, arguments, addresses and answers, which are somebody's own: keep them out of tickets and logs")
-	return func(ctx context.Context, d *desk, args []string) error {
+	return func(ctx context.Context, d *operator, args []string) error {
 		p, err := d.people(ctx)
 		if err != nil {
 			return err
@@ -96,7 +96,7 @@ func story(flags *flag.FlagSet) func(context.Context, *desk, []string) error {
 	}
 }
 
-func indented(d *desk, v any) error {
+func indented(d *operator, v any) error {
 	e := json.NewEncoder(d.out)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
@@ -150,7 +150,7 @@ func read(ctx context.Context, r *records.Records, runID string, run agent.Run, 
 			head = *end
 		}
 	default:
-		kept, err := r.Story(ctx, run)
+		kept, err := r.RunDetails(ctx, run)
 		if err != nil {
 			return nil, err
 		}
@@ -162,7 +162,7 @@ func read(ctx context.Context, r *records.Records, runID string, run agent.Run, 
 	return s, nil
 }
 
-func (s *Story) fill(run agent.Run, kept records.Story, reveal bool) {
+func (s *Story) fill(run agent.Run, kept records.RunDetails, reveal bool) {
 	s.UID, s.ThreadID, s.Status = run.UID, run.ThreadID, kept.State.Status
 	s.CreatedAt, s.UpdatedAt, s.Deadline, s.LeasedTo = run.CreatedAt, run.UpdatedAt, run.Deadline, run.Lease.Until
 	by := map[string]string{}
@@ -204,8 +204,8 @@ func says(e agent.Event) string {
 	switch {
 	case e.Turn != nil:
 		return fmt.Sprintf("%s, %d calls", e.Turn.Model, e.Turn.Calls)
-	case e.Plan != nil:
-		return fmt.Sprintf("%.64q, policy %s", e.Plan.Tool, e.Plan.PolicyDecision) // quoted: it comes from the model
+	case e.Proposed != nil:
+		return fmt.Sprintf("%.64q, policy %s", e.Proposed.Tool, e.Proposed.PolicyDecision) // quoted: it comes from the model
 	case e.Wait != nil:
 		return fmt.Sprintf("%s %s until %s", e.Wait.Kind, e.Wait.ApprovalID, e.Wait.ExpiresAt.Format(time.RFC3339))
 	case e.Decided != nil:
@@ -220,7 +220,7 @@ func says(e agent.Event) string {
 	return string(e.Status)
 }
 
-func because(p *agent.Problem) string {
+func because(p *agent.ErrorInfo) string {
 	if p == nil {
 		return ""
 	}

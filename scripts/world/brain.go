@@ -7,12 +7,12 @@ import (
 )
 
 // Says is a model that answers everything with one text.
-func Says(text string) fakegemini.Brain {
+func Says(text string) fakegemini.ModelFunc {
 	return func(fakegemini.Request) fakegemini.Turn { return fakegemini.Turn{Text: text} }
 }
 
 // Wants is a model that calls a tool once, and then says what came of it.
-func Wants(tool string, args any) fakegemini.Brain {
+func Wants(tool string, args any) fakegemini.ModelFunc {
 	return func(r fakegemini.Request) fakegemini.Turn {
 		if len(r.Responses()) > 0 || r.NoTools {
 			return fakegemini.Turn{Text: "That is what came of it."}

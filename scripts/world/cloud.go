@@ -40,7 +40,7 @@ type Cloud struct {
 	mux    *http.ServeMux
 
 	mu     sync.Mutex
-	brain  fakegemini.Brain
+	brain  fakegemini.ModelFunc
 	fault  func(op string) localgoogle.Fault
 	scopes map[string][]string
 }
@@ -114,7 +114,7 @@ func (c *Cloud) PushToken(context.Context) (string, error) {
 }
 
 // SetBrain decides what the model answers from now on.
-func (c *Cloud) SetBrain(b fakegemini.Brain) {
+func (c *Cloud) SetBrain(b fakegemini.ModelFunc) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.brain = b

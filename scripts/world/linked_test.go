@@ -27,7 +27,7 @@ func open(t *testing.T, o world.Options) *world.World {
 // links counts the consents on ana's record.
 func links(t *testing.T, w *world.World) int {
 	t.Helper()
-	a, err := w.Call(t.Context(), "ana", "GET", "/api/agent/audit?runId="+audit.Own("ana"), "")
+	a, err := w.Call(t.Context(), "ana", "GET", "/api/agent/audit?runId="+audit.UserChain("ana"), "")
 	if err != nil || a.HTTP != 200 {
 		t.Fatalf("%v: %d %s", err, a.HTTP, a.Body)
 	}

@@ -159,7 +159,7 @@ func (r *Registry) Names() []string {
 
 // WithMetadata returns the actions that the model knows.
 func (r *Registry) WithMetadata() []Action {
-	return slices.DeleteFunc(slices.Clone(r.all()), func(a Action) bool { return r.tools[a.Name].Hidden })
+	return slices.DeleteFunc(slices.Clone(r.all()), func(a Action) bool { return r.tools[a.Name].UserOnly })
 }
 
 func (r *Registry) all() []Action {

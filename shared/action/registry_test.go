@@ -54,7 +54,7 @@ func TestRegistry(t *testing.T) {
 			t.Errorf("%s is %s's", unknown, name)
 		}
 	}
-	if !r.Tool("submitRating").Hidden || !r.Tool("submitRating").SideEffect || r.Tool("searchProducts").Hidden {
+	if !r.Tool("submitRating").UserOnly || !r.Tool("submitRating").SideEffect || r.Tool("searchProducts").UserOnly {
 		t.Error("what the model sees is not what has metadata")
 	}
 	var none *Registry
@@ -203,7 +203,7 @@ func TestTheSeedsOwnFiles(t *testing.T) {
 	}
 	for _, name := range r.Names() {
 		tl := r.Tool(name)
-		if !tl.Hidden {
+		if !tl.UserOnly {
 			t.Errorf("the model is shown %s", name)
 		}
 		_, err := r.Execute(t.Context(), name, tool.Call{UID: "ana", Args: json.RawMessage(`{"any":"thing"}`)})

@@ -55,7 +55,7 @@ const (
 	RunQueued       EventType = "run.queued"
 	RunStatusChange EventType = "run.status"
 	ModelAnswered   EventType = "model.answered"
-	ActionPlan      EventType = "action.planned"
+	ActionProposed  EventType = "action.planned"
 	ActionWaits     EventType = "action.waiting"
 	ActionDecided   EventType = "action.decided"
 	ActionStarted   EventType = "action.started"
@@ -66,30 +66,30 @@ const (
 
 // An Event is one change of a run, numbered from 1 within it. Exactly the payload of its type is set.
 type Event struct {
-	Seq      int64     `json:"seq"`
-	At       time.Time `json:"at"`
-	Type     EventType `json:"type"`
-	ActionID string    `json:"actionId,omitempty"`
-	Queued   *Question `json:"queued,omitempty"`
-	Status   RunStatus `json:"status,omitempty"`
-	Turn     *Turn     `json:"turn,omitempty"`
-	Plan     *Plan     `json:"plan,omitempty"`
-	Wait     *Wait     `json:"wait,omitempty"`
-	Decided  *Decided  `json:"decided,omitempty"`
-	Started  *Started  `json:"started,omitempty"`
-	Finished *Finished `json:"finished,omitempty"`
-	End      *End      `json:"end,omitempty"`
+	Seq      int64         `json:"seq"`
+	At       time.Time     `json:"at"`
+	Type     EventType     `json:"type"`
+	ActionID string        `json:"actionId,omitempty"`
+	Queued   *Input        `json:"queued,omitempty"`
+	Status   RunStatus     `json:"status,omitempty"`
+	Turn     *Turn         `json:"turn,omitempty"`
+	Proposed *ProposedCall `json:"plan,omitempty"`
+	Wait     *Wait         `json:"wait,omitempty"`
+	Decided  *Decided      `json:"decided,omitempty"`
+	Started  *Started      `json:"started,omitempty"`
+	Finished *Finished     `json:"finished,omitempty"`
+	End      *End          `json:"end,omitempty"`
 }
 
-// Question is the input that a run was started with: the user's words and the bounded conversation before them, which
+// Input is the input that a run was started with: the user's words and the bounded conversation before them, which
 // is the thread's history at that time, or the contents that the client keeps itself.
-type Question struct {
-	Prompt  string            `json:"prompt"`
-	News    string            `json:"news,omitempty"` // what the server tells the model before the user's words
-	History []Message         `json:"history,omitempty"`
-	Mark    string            `json:"mark,omitempty"`    // random; marks the server's records in the history
-	Earlier []json.RawMessage `json:"earlier,omitempty"` // Gemini contents, verbatim
-	Direct  bool              `json:"direct,omitempty"`  // the run is one call, and the model is not asked
+type Input struct {
+	Prompt     string            `json:"prompt"`
+	SystemNote string            `json:"news,omitempty"` // what the server tells the model before the user's words
+	History    []Message         `json:"history,omitempty"`
+	Mark       string            `json:"mark,omitempty"`    // random; marks the server's records in the history
+	Contents   []json.RawMessage `json:"earlier,omitempty"` // Gemini contents, verbatim
+	SingleCall bool              `json:"direct,omitempty"`  // the run is one call, and the model is not asked
 }
 
 // A Turn is one answer of the model. It is stored before any of its calls is handled, and never requested again.
@@ -99,7 +99,7 @@ type Turn struct {
 	Text       string          `json:"text,omitempty"`
 	Finish     string          `json:"finish,omitempty"`
 	Correction string          `json:"correction,omitempty"`
-	Calls      int             `json:"calls,omitempty"` // the number of ActionPlan events that follow
+	Calls      int             `json:"calls,omitempty"` // the number of ActionProposed events that follow
 	Usage      model.Usage     `json:"usage"`
 	Estimated  int             `json:"estimated,omitempty"` // tokens, where the service did not count them
 }
@@ -111,10 +111,10 @@ func (t Turn) Tokens() int {
 }
 
 // A Plan is a call of the model as it was validated.
-type Plan struct {
+type ProposedCall struct {
 	Turn             int             `json:"turn"`  // from 1
 	Index            int             `json:"index"` // in the model's order, from 0
-	Again            int             `json:"again,omitempty"`
+	Attempt          int             `json:"again,omitempty"`
 	CallID           string          `json:"callId,omitempty"`
 	Tool             string          `json:"tool"`
 	Args             json.RawMessage `json:"args,omitempty"` // canonical; absent if they could not be normalised
@@ -123,7 +123,7 @@ type Plan struct {
 	Edited           bool            `json:"edited,omitempty"` // the user edited the arguments
 	SideEffect       bool            `json:"sideEffect,omitempty"`
 	RequiresApproval bool            `json:"requiresApproval,omitempty"`
-	Own              bool            `json:"own,omitempty"` // the user's call, not the model's: no approval
+	UserInitiated    bool            `json:"own,omitempty"` // the user's call, not the model's: no approval
 	PolicyDecision   string          `json:"policyDecision,omitempty"`
 	Rule             string          `json:"rule,omitempty"`
 	Reason           string          `json:"reason,omitempty"`
@@ -162,26 +162,26 @@ type Finished struct {
 	Status    ActionStatus    `json:"status"`
 	Execution Execution       `json:"execution"`
 	Result    json.RawMessage `json:"result,omitempty"`
-	Error     *Problem        `json:"error,omitempty"`
+	Error     *ErrorInfo      `json:"error,omitempty"`
 }
 
 // End is how the run ended.
 type End struct {
-	Status  RunStatus `json:"status"`
-	Summary string    `json:"summary"`
-	Error   *Problem  `json:"error,omitempty"`
+	Status  RunStatus  `json:"status"`
+	Summary string     `json:"summary"`
+	Error   *ErrorInfo `json:"error,omitempty"`
 }
 
 // A Problem is an error in the form that is stored and shown.
-type Problem struct {
+type ErrorInfo struct {
 	Class   fault.Class `json:"class"`
 	Code    fault.Code  `json:"code"`
 	Message string      `json:"message"`
 	Field   string      `json:"field,omitempty"`
 }
 
-// ProblemOf returns the part of err that may be stored and shown.
-func ProblemOf(err error) *Problem {
+// ErrorInfoOf returns the part of err that may be stored and shown.
+func ErrorInfoOf(err error) *ErrorInfo {
 	e := fault.As(err)
-	return &Problem{e.Class, e.Code, e.Message, e.Field}
+	return &ErrorInfo{e.Class, e.Code, e.Message, e.Field}
 }

@@ -36,8 +36,8 @@ func (s *State) Apply(e Event) error {
 		return s.moved(e)
 	case ModelAnswered:
 		return s.answered(e)
-	case ActionPlan:
-		return s.planned(e)
+	case ActionProposed:
+		return s.proposed(e)
 	case CancelRequested:
 		s.Cancelled = true
 		return nil
@@ -55,7 +55,7 @@ func (s *State) queued(e Event) error {
 	if s.Status != "" || e.Queued == nil {
 		return illegal(e, "a run begins once, with a question")
 	}
-	s.Status, s.Question = Queued, *e.Queued
+	s.Status, s.Input = Queued, *e.Queued
 	return nil
 }
 
@@ -69,24 +69,24 @@ func (s *State) moved(e Event) error {
 
 func (s *State) answered(e Event) error {
 	for _, a := range s.Current() {
-		if !a.Over() {
+		if !a.Terminal() {
 			return illegal(e, "a call of the turn before has no answer yet")
 		}
 	}
 	s.Turns = append(s.Turns, *e.Turn)
 	s.Usage = s.Usage.Add(e.Turn.Usage)
 	if n := e.Turn.Tokens(); n > 0 {
-		s.Asked, s.Tokens = s.Asked+1, s.Tokens+n
+		s.ModelCalls, s.Tokens = s.ModelCalls+1, s.Tokens+n
 	}
 	return nil
 }
 
-func (s *State) planned(e Event) error {
-	p := e.Plan
+func (s *State) proposed(e Event) error {
+	p := e.Proposed
 	if p == nil || p.Turn != len(s.Turns) || s.Action(e.ActionID) != nil {
 		return illegal(e, "a plan belongs to the newest turn, once")
 	}
-	s.Actions = append(s.Actions, &Action{ID: e.ActionID, Plan: *p, Status: ActionPlanned, Execution: NotStarted, PlannedAt: e.At, UpdatedAt: e.At})
+	s.Actions = append(s.Actions, &Action{ID: e.ActionID, ProposedCall: *p, Status: ActionPlanned, Execution: NotStarted, PlannedAt: e.At, UpdatedAt: e.At})
 	return nil
 }
 

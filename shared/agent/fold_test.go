@@ -11,15 +11,15 @@ import (
 	"github.com/countersign-run/countersign/shared/agent"
 )
 
-func plan(turn, index int) *agent.Plan {
-	return &agent.Plan{Turn: turn, Index: index, Tool: "send", SideEffect: true, ArgsHash: "h"}
+func plan(turn, index int) *agent.ProposedCall {
+	return &agent.ProposedCall{Turn: turn, Index: index, Tool: "send", SideEffect: true, ArgsHash: "h"}
 }
 
 var (
-	queued  = agent.Event{Type: agent.RunQueued, Queued: &agent.Question{Prompt: "p"}}
+	queued  = agent.Event{Type: agent.RunQueued, Queued: &agent.Input{Prompt: "p"}}
 	planned = agent.Event{Type: agent.RunStatusChange, Status: agent.Planning}
 	turn    = agent.Event{Type: agent.ModelAnswered, Turn: &agent.Turn{Calls: 1}}
-	action  = agent.Event{Type: agent.ActionPlan, ActionID: "a", Plan: plan(1, 0)}
+	action  = agent.Event{Type: agent.ActionProposed, ActionID: "a", Proposed: plan(1, 0)}
 	waits   = agent.Event{Type: agent.ActionWaits, ActionID: "a", Wait: &agent.Wait{ApprovalID: "p1", Kind: agent.KindApproval}}
 	yes     = agent.Event{Type: agent.ActionDecided, ActionID: "a", Decided: &agent.Decided{ApprovalID: "p1", Decision: agent.ApproveOnce, ArgsHash: "h"}}
 	no      = agent.Event{Type: agent.ActionDecided, ActionID: "a", Decided: &agent.Decided{ApprovalID: "p1", Decision: agent.Reject}}

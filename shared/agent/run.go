@@ -36,9 +36,9 @@ const (
 
 // A Lease says which process advances the run now. Its times come from the store's clock, never from a worker's.
 type Lease struct {
-	Owner string    `json:"owner,omitempty"`
-	Until time.Time `json:"until,omitzero"`
-	Lost  int       `json:"lost,omitempty"` // consecutive owners that let it lapse without progress
+	Owner  string    `json:"owner,omitempty"`
+	Until  time.Time `json:"until,omitzero"`
+	Lapsed int       `json:"lost,omitempty"` // consecutive owners that let it lapse without progress
 }
 
 // Held reports whether another process than owner holds the lease at now.
@@ -61,12 +61,12 @@ type Run struct {
 	Audit     audit.Head          `json:"audit"`
 	Nonce     []byte              `json:"nonce,omitempty"`     // of the hashes in its chain (audit.InputHash)
 	Approvals int                 `json:"approvals,omitempty"` // number of approvals requested so far
-	Settled   Settled             `json:"settled,omitzero"`
+	Counted   RunUsage            `json:"settled,omitzero"`
 	Log       document.Log[Event] `json:"log"`
 }
 
-// Settled is the part of a run's use of the model that its user's document already counts (User.Spent).
-type Settled struct {
+// RunUsage is the part of a run's use of the model that its user's document already counts (User.Spent).
+type RunUsage struct {
 	Calls  int `json:"calls,omitempty"`
 	Tokens int `json:"tokens,omitempty"`
 }
@@ -114,7 +114,7 @@ const (
 // An Action is the state of one call, folded from the run's events.
 type Action struct {
 	ID string
-	Plan
+	ProposedCall
 	Status     ActionStatus
 	Execution  Execution
 	ApprovalID string
@@ -125,7 +125,7 @@ type Action struct {
 	Comment    string
 	Started    Started
 	Result     json.RawMessage
-	Error      *Problem
+	Error      *ErrorInfo
 	PlannedAt  time.Time
 	UpdatedAt  time.Time
 }
@@ -136,8 +136,8 @@ func (a *Action) Runnable() bool {
 	return a.Status == ActionPlanned || a.Status == ActionAwaiting && a.Decision != ""
 }
 
-// Over reports whether the call has its answer.
-func (a *Action) Over() bool {
+// Terminal reports whether the call has its answer.
+func (a *Action) Terminal() bool {
 	switch a.Status {
 	case ActionCompleted, ActionRejected:
 		return true
@@ -158,15 +158,15 @@ func (a *Action) Waiting() bool {
 
 // A State is the result of folding a run's events.
 type State struct {
-	Status    RunStatus
-	Question  Question
-	Turns     []Turn
-	Actions   []*Action
-	Cancelled bool
-	End       *End
-	Usage     model.Usage
-	Asked     int // calls to the model that were answered in this run
-	Tokens    int // used by those calls; estimated where the service did not count them
+	Status     RunStatus
+	Input      Input
+	Turns      []Turn
+	Actions    []*Action
+	Cancelled  bool
+	End        *End
+	Usage      model.Usage
+	ModelCalls int // calls to the model that were answered in this run
+	Tokens     int // used by those calls; estimated where the service did not count them
 }
 
 // Fold applies events, oldest first, to a new State.
@@ -227,7 +227,7 @@ func (s *State) Derived() RunStatus {
 		return Awaiting
 	}
 	for _, a := range s.Current() {
-		if !a.Over() {
+		if !a.Terminal() {
 			return Executing
 		}
 	}

@@ -61,9 +61,9 @@ func (t *Thread) Add(msgs ...Message) ([]document.Chunk[Message], error) {
 	return t.Log.Append(historyMessages, tailMessages, msgs...)
 }
 
-// Said returns the words of the message's speaker, without what the server added. A message of the server itself has
+// OwnWords returns the words of the message's speaker, without what the server added. A message of the server itself has
 // none.
-func (m Message) Said() string {
+func (m Message) OwnWords() string {
 	switch {
 	case m.ApprovalID != "":
 		return ""
@@ -102,40 +102,40 @@ func Cut(s string, n int) string {
 // A User is the stored document of a user: what they always allow, and how many approvals they have been asked for.
 // Every commit that requests or resolves an approval changes it, so the caps hold however many functions race.
 type User struct {
-	UID      string         `json:"uid"`
-	Region   Region         `json:"region,omitzero"`    // last one sent; for requests that send none
-	Disabled bool           `json:"disabled,omitempty"` // nothing more is done, whatever was approved
-	Deleting bool           `json:"deleting,omitempty"` // all of the user's data is being deleted
-	Nonce    []byte         `json:"nonce,omitempty"`    // of the hashes in their own chain (audit.InputHash)
-	Allow    []policy.Entry `json:"allow,omitempty"`
-	Open     int            `json:"open"` // waiting approvals, including reviews
-	Day      string         `json:"day,omitempty"`
-	Asked    int            `json:"asked"` // approvals requested on Day (UTC)
-	Spent    Spent          `json:"spent,omitzero"`
+	UID       string         `json:"uid"`
+	Region    Region         `json:"region,omitzero"`    // last one sent; for requests that send none
+	Disabled  bool           `json:"disabled,omitempty"` // nothing more is done, whatever was approved
+	Deleting  bool           `json:"deleting,omitempty"` // all of the user's data is being deleted
+	Nonce     []byte         `json:"nonce,omitempty"`    // of the hashes in their own chain (audit.InputHash)
+	Allow     []policy.Entry `json:"allow,omitempty"`
+	Open      int            `json:"open"` // waiting approvals, including reviews
+	Day       string         `json:"day,omitempty"`
+	Approvals int            `json:"asked"` // approvals requested on Day (UTC)
+	Usage     UserUsage      `json:"spent,omitzero"`
 }
 
-// MayAct returns nil, or the error for a disabled user.
-func (u *User) MayAct() error {
+// CheckEnabled returns nil, or the error for a disabled user.
+func (u *User) CheckEnabled() error {
 	if u.Disabled {
 		return fault.New(fault.Auth, fault.CodeUnauthenticated, "This account has been disabled.")
 	}
 	return nil
 }
 
-// MaxAllow is the number of "always allow" entries that a user may have.
-const MaxAllow = 500
+// MaxAllowEntries is the number of "always allow" entries that a user may have.
+const MaxAllowEntries = 500
 
-// AskedOn returns the number of approvals requested on the day of now.
-func (u *User) AskedOn(now time.Time) int {
+// ApprovalsOn returns the number of approvals requested on the day of now.
+func (u *User) ApprovalsOn(now time.Time) int {
 	if u.Day != now.UTC().Format(time.DateOnly) {
 		return 0
 	}
-	return u.Asked
+	return u.Approvals
 }
 
-// Ask counts one more requested approval.
-func (u *User) Ask(now time.Time) {
-	u.Asked, u.Day = u.AskedOn(now)+1, now.UTC().Format(time.DateOnly)
+// CountApproval counts one more requested approval.
+func (u *User) CountApproval(now time.Time) {
+	u.Approvals, u.Day = u.ApprovalsOn(now)+1, now.UTC().Format(time.DateOnly)
 	u.Open++
 }
 

@@ -66,8 +66,8 @@ func View(r Run, s *State, summary string) *RunView {
 	}
 	if s.End != nil {
 		v.Summary = s.End.Summary
-		if p := s.End.Error; p != nil {
-			v.ErrorCode, v.ErrorReason, v.Message = p.Class, p.Code, p.Message
+		if info := s.End.Error; info != nil {
+			v.ErrorCode, v.ErrorReason, v.Message = info.Class, info.Code, info.Message
 		}
 	}
 	return v
@@ -81,8 +81,8 @@ func ViewAction(nonce []byte, s *State, a *Action) *ActionView {
 	if a.Turn >= 1 && a.Turn <= len(s.Turns) {
 		v.ModelName = s.Turns[a.Turn-1].Model
 	}
-	if p := a.Error; p != nil {
-		v.ErrorCode, v.ErrorReason, v.Message, v.Field = p.Class, p.Code, p.Message, p.Field
+	if info := a.Error; info != nil {
+		v.ErrorCode, v.ErrorReason, v.Message, v.Field = info.Class, info.Code, info.Message, info.Field
 	}
 	return v
 }

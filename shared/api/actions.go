@@ -66,17 +66,17 @@ func postAction(r *request) (any, error) {
 // perform carries out an action with a side effect through the loop: recorded, and once for each Idempotency-Key.
 func (r *request) perform(ctx context.Context, name, key string, input json.RawMessage) (any, error) {
 	sum := sha256.Sum256(append([]byte(name+"\x00"), input...))
-	called, err := r.api.Loop.Propose(ctx, loop.Ask{UID: r.uid, Origin: r.Header.Get("Origin"), Prompt: "Called " + name + ".", Key: key, BodyHash: hex.EncodeToString(sum[:]),
+	called, err := r.api.Loop.StartCall(ctx, loop.StartRequest{UID: r.uid, Origin: r.Header.Get("Origin"), Prompt: "Called " + name + ".", Key: key, BodyHash: hex.EncodeToString(sum[:]),
 		Call: &loop.Call{Tool: r.api.Actions.Tool(name).Name, Args: input, Own: true}})
 	if err != nil {
 		return nil, err
 	}
 	obs.SetRun(ctx, called.Run.RunID)
-	if !called.Over() && called.Approval == nil {
+	if !called.Terminal() && called.Approval == nil {
 		if _, err = r.api.settled(ctx, r.uid, called.Run); err != nil {
 			return nil, err
 		}
-		if called, err = r.api.Loop.Called(ctx, r.uid, called.Run.RunID); err != nil {
+		if called, err = r.api.Loop.CallResult(ctx, r.uid, called.Run.RunID); err != nil {
 			return nil, err
 		}
 	}

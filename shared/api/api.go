@@ -89,7 +89,7 @@ func (a *API) public(h handler) http.Handler {
 // reading is like public, for routes that would not read the user's document otherwise.
 func (a *API) reading(h handler) http.Handler {
 	return a.public(func(r *request) (any, error) {
-		if err := r.api.Records.MayRead(r.Context(), r.uid); err != nil {
+		if err := r.api.Records.CheckReader(r.Context(), r.uid); err != nil {
 			return nil, err
 		}
 		return h(r)
@@ -260,7 +260,7 @@ func (a *API) guard(next http.Handler) http.Handler {
 			return
 		}
 		if clean := path.Clean("/" + r.URL.Path); clean != r.URL.Path {
-			a.fail(w, r, noSuchPath())
+			a.fail(w, r, errNoSuchPath())
 			return
 		}
 		if origin := r.Header.Get("Origin"); origin != "" {
@@ -298,7 +298,7 @@ func headerBytes(h http.Header) int {
 	return n
 }
 
-func noSuchPath() error {
+func errNoSuchPath() error {
 	return fault.New(fault.Validation, fault.CodeNoPath, "There is nothing at this path.")
 }
 

@@ -38,7 +38,7 @@ func postChat(r *request) (any, error) {
 		return nil, err
 	}
 	q.Message = in.Message
-	return r.converse(r.api.Chat.Say, q)
+	return r.converse(r.api.Chat.Send, q)
 }
 
 func postChatResults(r *request) (any, error) {
@@ -71,7 +71,7 @@ func (r *request) converse(say func(context.Context, chat.Request, loop.Sink) (*
 	out := &ndjson{w: r.w}
 	stop := out.pings()
 	defer stop()
-	reply, err := say(ctx, q, func(n loop.Notice) {
+	reply, err := say(ctx, q, func(n loop.Update) {
 		switch {
 		case n.Delta != "":
 			out.write(deltaLine{"delta", n.Delta})

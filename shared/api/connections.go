@@ -114,7 +114,7 @@ func getCallback(r *request) (any, error) {
 	}
 	uid, returnTo, err := accounts.Callback(ctx, answer)
 	if err == nil || fault.Is(err, fault.Auth, fault.CodeScope) { // linked, perhaps with fewer scopes than requested
-		if refused := r.api.Records.MayRead(ctx, uid); refused != nil { // disabled meanwhile: the link is not kept
+		if refused := r.api.Records.CheckReader(ctx, uid); refused != nil { // disabled meanwhile: the link is not kept
 			_, unlinked := accounts.Unlink(ctx, uid)
 			return nil, cmp.Or(unlinked, refused)
 		}

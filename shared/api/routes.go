@@ -76,7 +76,7 @@ func (a *API) Handler(names ...string) http.Handler {
 		mux.Handle(p, a.methods(p, routes))
 	}
 	mux.HandleFunc("/health", func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, a.Health) })
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { a.fail(w, r, noSuchPath()) })
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { a.fail(w, r, errNoSuchPath()) })
 	return a.guard(mux)
 }
 

@@ -20,7 +20,7 @@ import (
 const maxPrompt = 32 << 10
 
 // ask decodes the request of POST /run and /run/stream.
-func (r *request) ask() (loop.Ask, error) {
+func (r *request) ask() (loop.StartRequest, error) {
 	var in struct {
 		Prompt   string  `json:"prompt"`
 		ThreadID *string `json:"threadId"`
@@ -28,23 +28,23 @@ func (r *request) ask() (loop.Ask, error) {
 	}
 	hash, err := r.decode(&in)
 	if err != nil {
-		return loop.Ask{}, err
+		return loop.StartRequest{}, err
 	}
 	key, err := r.key()
 	region, wrong := in.region()
 	switch {
 	case visible.Blank(in.Prompt):
-		return loop.Ask{}, fault.Invalid("prompt", "a prompt is needed")
+		return loop.StartRequest{}, fault.Invalid("prompt", "a prompt is needed")
 	case len(in.Prompt) > maxPrompt:
-		return loop.Ask{}, fault.Invalid("prompt", "the prompt is longer than %d bytes", maxPrompt)
+		return loop.StartRequest{}, fault.Invalid("prompt", "the prompt is longer than %d bytes", maxPrompt)
 	case in.ThreadID != nil && !agent.ValidID(*in.ThreadID):
-		return loop.Ask{}, fault.Invalid("threadId", "this is not an id")
+		return loop.StartRequest{}, fault.Invalid("threadId", "this is not an id")
 	case wrong != nil:
-		return loop.Ask{}, wrong
+		return loop.StartRequest{}, wrong
 	case err != nil:
-		return loop.Ask{}, err
+		return loop.StartRequest{}, err
 	}
-	q := loop.Ask{UID: r.uid, Origin: r.Header.Get("Origin"), Region: region, Prompt: in.Prompt, Key: key, BodyHash: hash}
+	q := loop.StartRequest{UID: r.uid, Origin: r.Header.Get("Origin"), Region: region, Prompt: in.Prompt, Key: key, BodyHash: hash}
 	if in.ThreadID != nil {
 		q.ThreadID = *in.ThreadID
 	}
@@ -155,7 +155,7 @@ func postCancel(r *request) (any, error) {
 func postResume(r *request) (any, error) {
 	runID, attempt, err := r.push()
 	switch {
-	case err != nil && !forgettable(err):
+	case err != nil && !isForgettable(err):
 		r.api.Log.ErrorContext(r.Context(), "a push message is refused", "counter", "push_refused", "error", err)
 		return nil, err // delivered again, and finally moved to the dead letters, for an operator
 	case err != nil:
@@ -173,7 +173,7 @@ func postResume(r *request) (any, error) {
 	switch {
 	case fault.Is(err, fault.Auth, fault.CodeNotFound):
 		r.api.Log.WarnContext(ctx, "a push message names a run that is not there", "counter", "push_orphan", "runId", runID)
-	case loop.SetBack(err): // recorded and logged
+	case loop.Postponed(err): // recorded and logged
 	case err != nil && fault.As(err).Status() < 500:
 		return nil, fault.New(fault.Tool, fault.CodeStoreUnavailable, "Not now; deliver again.").Because(err)
 	case err != nil:
@@ -183,10 +183,10 @@ func postResume(r *request) (any, error) {
 	return nil, nil
 }
 
-// forgettable reports whether an unreadable message should be acknowledged, because every redelivery would be the same.
+// isForgettable reports whether an unreadable message should be acknowledged, because every redelivery would be the same.
 // One that did not arrive whole may arrive whole next time, and one that is too large or from another subscription is
 // not a damaged message of the server's own: an operator must look at its sender.
-func forgettable(err error) bool {
+func isForgettable(err error) bool {
 	f := fault.As(err)
 	whole := f.Code != codeUnreadable && f.Code != fault.CodeTimeout && f.Code != fault.CodeTooLarge
 	return f.Class == fault.Validation && whole
@@ -211,7 +211,7 @@ func postSweep(r *request) (any, error) {
 	}
 	return struct {
 		OK bool `json:"ok"`
-		loop.Swept
+		loop.SweepResult
 		Deleting int `json:"deleting"` // conversations whose deletion was interrupted
 		Deleted  int `json:"deleted"`  // of those, gone now
 	}{true, s, deletions.Begun, deletions.Gone}, nil

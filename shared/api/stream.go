@@ -128,7 +128,7 @@ func postStream(r *request) (any, error) {
 	defer stop()
 	ctx, cancel := r.working()
 	defer cancel()
-	v, err := r.api.Loop.Start(ctx, q, func(n loop.Notice) {
+	v, err := r.api.Loop.Start(ctx, q, func(n loop.Update) {
 		switch {
 		case n.Delta != "":
 			out.write(deltaLine{"delta", n.Delta})

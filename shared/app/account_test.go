@@ -96,7 +96,7 @@ func (w linked) run(id string) world.Answer {
 	return w.call("GET", "/api/agent/runs/"+id, "")
 }
 
-// carriedOut are the accounts in which something was done, once for each mail and event.
+// executableTools are the accounts in which something was done, once for each mail and event.
 func (w linked) carriedOut() string {
 	var in []string
 	for _, e := range w.Effects() {

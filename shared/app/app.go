@@ -46,14 +46,14 @@ type Accounts interface {
 	Client(ctx context.Context, uid string, in tool.Place) (*http.Client, error)
 }
 
-// onlooker knows the accounts that are linked elsewhere and acts in none: the functions that never act need no OAuth client.
-type onlooker struct{ store store.Store }
+// readOnlyAccounts knows the accounts that are linked elsewhere and acts in none: the functions that never act need no OAuth client.
+type readOnlyAccounts struct{ store store.Store }
 
-func (o onlooker) Place(ctx context.Context, uid string, scopes []string) (tool.Place, error) {
+func (o readOnlyAccounts) Place(ctx context.Context, uid string, scopes []string) (tool.Place, error) {
 	return google.PlaceIn(ctx, o.store, uid, scopes)
 }
 
-func (onlooker) Client(context.Context, string, tool.Place) (*http.Client, error) {
+func (readOnlyAccounts) Client(context.Context, string, tool.Place) (*http.Client, error) {
 	return nil, fault.New(fault.Auth, fault.CodeReauth, "Google accounts cannot be linked here: no OAuth client is configured.")
 }
 
@@ -100,7 +100,7 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
-	linked, err := o.clients.Accounts(ctx, cfg, a.Store, o.clients.Tools(cfg, onlooker{}, o.now), o.now)
+	linked, err := o.clients.Accounts(ctx, cfg, a.Store, o.clients.Tools(cfg, readOnlyAccounts{}, o.now), o.now)
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
-	acting := acting(linked, a.Store)
+	acting := chooseAccounts(linked, a.Store)
 	actions, err := o.clients.Actions(cfg, o.now)
 	if err != nil {
 		return err
@@ -128,14 +128,14 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 		}
 	}
 	a.API = &api.API{Loop: l, Chat: talk, Actions: actions, Records: rec, Accounts: linked, Users: users, Push: push, Origins: cfg.AllowedOrigins, PublicURL: cfg.PublicURL, Subscription: cfg.PushSubscription, Log: a.Log,
-		Budget: cfg.FunctionTimeout, Health: health(cfg, mdl, carriedOut(l.Tools, actions))}
+		Budget: cfg.FunctionTimeout, Health: health(cfg, mdl, executableTools(l.Tools, actions))}
 	return nil
 }
 
-// acting are the accounts that the tools act in: those of an OAuth client, else none.
-func acting(linked *google.Accounts, st store.Store) Accounts {
+// chooseAccounts are the accounts that the tools act in: those of an OAuth client, else none.
+func chooseAccounts(linked *google.Accounts, st store.Store) Accounts {
 	if linked == nil {
-		return onlooker{st}
+		return readOnlyAccounts{st}
 	}
 	return linked
 }
@@ -184,8 +184,8 @@ type Health struct {
 	Tools   []string `json:"tools,omitempty"`
 }
 
-// carriedOut leaves out the actions that nobody carries out.
-func carriedOut(tools tool.Set, actions api.Actions) tool.Set {
+// executableTools leaves out the actions that nobody carries out.
+func executableTools(tools tool.Set, actions api.Actions) tool.Set {
 	if actions == nil {
 		return tools
 	}

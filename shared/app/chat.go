@@ -31,7 +31,7 @@ func openChat(cfg config.Config, l *loop.Loop, rec *records.Records) (*chat.Chat
 	names := append(l.Tools.Names(), BuiltIn...)
 	actions := tool.Set{}
 	for name, t := range l.Tools {
-		if strings.HasPrefix(name, chat.ActionPrefix) && !t.Hidden {
+		if strings.HasPrefix(name, chat.ActionPrefix) && !t.UserOnly {
 			actions[name] = t
 		}
 	}

@@ -183,7 +183,7 @@ func TestAPagesSchemaEndsNoProcess(t *testing.T) {
 }
 
 // oncePerMessage wants a tool for each message of the user.
-func oncePerMessage(tool string, args any) fakegemini.Brain {
+func oncePerMessage(tool string, args any) fakegemini.ModelFunc {
 	return func(r fakegemini.Request) fakegemini.Turn {
 		if last := r.Contents[len(r.Contents)-1]; last.Parts[0].FunctionResponse != nil {
 			return fakegemini.Turn{Text: "That is what came of it."}

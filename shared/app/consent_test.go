@@ -111,13 +111,13 @@ func TestAShutOutUsersConsentIsNotKept(t *testing.T) {
 			w := newLinked(t)
 			w.SetScopes(work, scopes...)
 			state, cookie := w.begin()
-			if _, err := w.App.API.Records.Shut(t.Context(), "ana", true); err != nil {
+			if _, err := w.App.API.Records.SetDisabled(t.Context(), "ana", true); err != nil {
 				t.Fatal(err)
 			}
 			if status, said := w.comeBack(state, work, http.Header{"Cookie": {cookie.Name + "=" + cookie.Value}}); status != http.StatusUnauthorized {
 				t.Errorf("%d %s", status, said)
 			}
-			if _, err := w.App.API.Records.Shut(t.Context(), "ana", false); err != nil {
+			if _, err := w.App.API.Records.SetDisabled(t.Context(), "ana", false); err != nil {
 				t.Fatal(err)
 			}
 			if got := w.account(); got != "" {

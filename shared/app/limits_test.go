@@ -218,7 +218,7 @@ func TestADaysCallsOfTheModel(t *testing.T) {
 
 func TestADaysTokens(t *testing.T) {
 	onTimedStores(t, func(t *testing.T, open func(...string) *timed) {
-		costs := func(total int) fakegemini.Brain {
+		costs := func(total int) fakegemini.ModelFunc {
 			return func(fakegemini.Request) fakegemini.Turn {
 				return fakegemini.Turn{Text: "Hello.", Usage: &fakegemini.Usage{PromptTokenCount: total - 1, CandidatesTokenCount: 1, TotalTokenCount: total}}
 			}

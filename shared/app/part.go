@@ -43,7 +43,7 @@ type Clients struct {
 
 // none is a program with the store alone.
 var none = Clients{
-	Queue:   func(context.Context, config.Config) (queue.Queue, error) { return silence{}, nil },
+	Queue:   func(context.Context, config.Config) (queue.Queue, error) { return noQueue{}, nil },
 	Model:   func(context.Context, config.Config) (model.Model, error) { return nil, nil },
 	Actions: func(config.Config, func() time.Time) (api.Actions, error) { return nil, nil },
 	Tools:   func(config.Config, Accounts, func() time.Time) tool.Set { return nil },
@@ -52,13 +52,13 @@ var none = Clients{
 	},
 }
 
-// silence is the queue of a function that publishes nothing.
-type silence struct{}
+// noQueue is the queue of a function that publishes nothing.
+type noQueue struct{}
 
-func (silence) Resume(context.Context, string) error {
+func (noQueue) Resume(context.Context, string) error {
 	return errors.New("app: this function has no queue")
 }
-func (silence) Close() error { return nil }
+func (noQueue) Close() error { return nil }
 
 // With adds parts to what New opens. What it is not given it leaves out; app/all has everything.
 func With(parts ...Part) Option {

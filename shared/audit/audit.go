@@ -42,8 +42,8 @@ const (
 	Linked   = "linked"   // an account was linked; Ref is the link's id
 	Unlinked = "unlinked" // it is no longer linked
 	Withdrew = "withdrew" // the user withdrew an always-allow; InputHash is that of its id
-	ShutOut  = "shut_out" // an operator disabled the user
-	LetIn    = "let_in"   // an operator enabled the user again
+	Disabled = "shut_out" // an operator disabled the user
+	Enabled  = "let_in"   // an operator enabled the user again
 	Deletion = "deletion" // a deletion has begun: of the conversation Ref, or of everything stored for the user
 	Deleted  = "deleted"  // it is complete
 	Exported = "exported" // everything stored for the user was exported

@@ -10,9 +10,9 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// Own returns the id of a user's own chain, which records what happened outside of any run. It is used in place of a
+// UserChain returns the id of a user's own chain, which records what happened outside of any run. It is used in place of a
 // run's id.
-func Own(uid string) string {
+func UserChain(uid string) string {
 	sum := sha256.Sum256([]byte("own chain\x00" + uid))
 	return "user-" + hex.EncodeToString(sum[:16])
 }
@@ -21,7 +21,7 @@ func Own(uid string) string {
 // commit as the change that e records. If that commit fails with [store.ErrConflict], the chain may have moved: call
 // Append again.
 func Append(ctx context.Context, st store.Store, e Entry) ([]store.Write, error) {
-	e.RunID = Own(e.UID)
+	e.RunID = UserChain(e.UID)
 	path := document.AuditHeadPath(e.RunID)
 	var head Head
 	doc, err := document.Get(ctx, st, path, &head)

@@ -67,7 +67,7 @@ func TestAnyMutationIsNamed(t *testing.T) {
 				entries, want := mutate(t, entries, rapid.IntRange(0, len(entries)-1).Draw(t, "which"))
 				found := audit.Verify(entries, head)
 				for _, seq := range want {
-					named := func(p audit.Problem) bool { return p.First <= seq && seq <= p.Last }
+					named := func(p audit.Finding) bool { return p.First <= seq && seq <= p.Last }
 					if !slices.ContainsFunc(found, named) {
 						t.Fatalf("entry %d is not named in %v", seq, found)
 					}

@@ -6,27 +6,27 @@ import (
 	"slices"
 )
 
-// Fault is what happened to an entry.
-type Fault string
+// FindingKind is what happened to an entry.
+type FindingKind string
 
 // The values of Fault.
 const (
-	Changed  Fault = "changed"  // its content or its hash is not what was sealed
-	Removed  Fault = "removed"  // it is missing, and later ones are there
-	Moved    Fault = "moved"    // its content is as it was sealed, but its position or its number is wrong
-	Inserted Fault = "inserted" // it does not belong to the chain
-	CutOff   Fault = "cut off"  // it is missing at the end, and so are all later ones
+	Changed  FindingKind = "changed"  // its content or its hash is not what was sealed
+	Removed  FindingKind = "removed"  // it is missing, and later ones are there
+	Moved    FindingKind = "moved"    // its content is as it was sealed, but its position or its number is wrong
+	Inserted FindingKind = "inserted" // it does not belong to the chain
+	CutOff   FindingKind = "cut off"  // it is missing at the end, and so are all later ones
 )
 
-// Problem is one fault of a chain, and the entries that it concerns.
-type Problem struct {
-	Fault Fault
+// Finding is one fault of a chain, and the entries that it concerns.
+type Finding struct {
+	Fault FindingKind
 	First int64 // number (Seq) of the entry, or of the first of several consecutive missing ones
 	Last  int64 // First, or number of the last missing one
 }
 
 // String returns a sentence that names the entries.
-func (p Problem) String() string {
+func (p Finding) String() string {
 	if p.First == p.Last {
 		return fmt.Sprintf("entry %d was %s", p.First, p.Fault)
 	}
@@ -36,7 +36,7 @@ func (p Problem) String() string {
 // Verify compares one run's entries, in the order in which the store returns them, with the run's head, and returns the
 // faults by number; nil means that all entries are as they were sealed. It goes backwards from the head, because each
 // entry's hash covers that of the entry before it. If the head itself was changed, its entry is named.
-func Verify(entries []Entry, head Head) []Problem {
+func Verify(entries []Entry, head Head) []Finding {
 	v := &verifier{entries: entries, sums: make([]string, len(entries)), claimed: make([]bool, len(entries)), at: map[int64][]int{}}
 	for i, e := range entries {
 		v.sums[i] = e.sum()
@@ -49,7 +49,7 @@ func Verify(entries []Entry, head Head) []Problem {
 			v.report(Inserted, e.Seq, e.Seq)
 		}
 	}
-	slices.SortFunc(v.problems, func(a, b Problem) int {
+	slices.SortFunc(v.problems, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.First, b.First), cmp.Compare(a.Last, b.Last), cmp.Compare(a.Fault, b.Fault))
 	})
 	return slices.Compact(v.problems)
@@ -72,11 +72,11 @@ type verifier struct {
 	claimed  []bool          // the entry has its place in the chain, changed or not
 	at       map[int64][]int // the indexes of the entries with each number
 	genuine  []int           // indexes of the entries that are as they were sealed, by decreasing number
-	problems []Problem
+	problems []Finding
 }
 
-func (v *verifier) report(f Fault, first, last int64) {
-	v.problems = append(v.problems, Problem{f, first, last})
+func (v *verifier) report(f FindingKind, first, last int64) {
+	v.problems = append(v.problems, Finding{f, first, last})
 }
 
 // walk goes from the head to the first entry. want is the hash that entry k must have, or "" if that is not known.

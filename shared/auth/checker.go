@@ -33,7 +33,7 @@ func newChecker(issuer, audience string, client *http.Client, now func() time.Ti
 	if issuer == googleShort {
 		issuer = google
 	}
-	if !secure(issuer) {
+	if !isSecure(issuer) {
 		return nil, fmt.Errorf("auth: the issuer %q must be an https address (http only on a loopback address)", issuer)
 	}
 	if now == nil {
@@ -48,7 +48,7 @@ func (c *checker) verify(ctx context.Context, raw string) (got claims, err error
 	// A token that makes a library panic is invalid: each library used below has panicked on some token.
 	defer func() {
 		if recover() != nil {
-			got, err = claims{}, invalid()
+			got, err = claims{}, errInvalid()
 		}
 	}()
 	head, _, signature, ok := split(raw)
@@ -58,7 +58,7 @@ func (c *checker) verify(ctx context.Context, raw string) (got claims, err error
 	}
 	key, err := c.keys.key(ctx, h.KeyID)
 	if errors.Is(err, errUnknownKey) {
-		return claims{}, invalid()
+		return claims{}, errInvalid()
 	}
 	if err != nil {
 		return claims{}, err
@@ -66,7 +66,7 @@ func (c *checker) verify(ctx context.Context, raw string) (got claims, err error
 	if got, err = c.signed(ctx, raw, key); err != nil {
 		return claims{}, err
 	}
-	return got, c.judge(got)
+	return got, c.checkClaims(got)
 }
 
 // signed checks the token by go-oidc with the key that its header names. It does not use go-oidc's own key set, which
@@ -77,10 +77,10 @@ func (c *checker) signed(ctx context.Context, raw string, key crypto.PublicKey) 
 	token, err := oidc.NewVerifier(c.keys.issuer, set, cfg).Verify(ctx, raw)
 	var expired *oidc.TokenExpiredError
 	if errors.As(err, &expired) {
-		return claims{}, hasExpired()
+		return claims{}, expiredError()
 	}
 	if err != nil { // not wrapped, because it quotes claims
-		return claims{}, invalid()
+		return claims{}, errInvalid()
 	}
 	var payload jsontext.Value
 	var got claims
@@ -90,18 +90,18 @@ func (c *checker) signed(ctx context.Context, raw string, key crypto.PublicKey) 
 	return got, nil
 }
 
-// judge checks the claims themselves, including issuer and audience, because it is the only check of a push token whose
+// checkClaims checks the claims themselves, including issuer and audience, because it is the only check of a push token whose
 // signature the platform has checked and removed.
-func (c *checker) judge(got claims) error {
+func (c *checker) checkClaims(got claims) error {
 	if got.Issuer != c.keys.issuer && (c.keys.issuer != google || got.Issuer != googleShort) {
-		return invalid()
+		return errInvalid()
 	}
 	if c.audience != "" && !slices.Contains(got.Audience, c.audience) {
-		return invalid()
+		return errInvalid()
 	}
-	switch err := got.timely(c.now()); {
+	switch err := got.checkTimes(c.now()); {
 	case errors.Is(err, errExpired):
-		return hasExpired()
+		return expiredError()
 	case err != nil:
 		return unauthenticated("The ID token's times are not acceptable (" + err.Error() + ").")
 	}
@@ -110,11 +110,13 @@ func (c *checker) judge(got claims) error {
 
 var errNoAudience = errors.New("auth: the audience is empty, and without one any application's token would do")
 
-func invalid() error {
+func errInvalid() error {
 	return unauthenticated("The ID token is not valid here: its signature, issuer or audience is not what this service accepts.")
 }
 
-func hasExpired() error { return unauthenticated("The ID token has expired; please get a fresh one.") }
+func expiredError() error {
+	return unauthenticated("The ID token has expired; please get a fresh one.")
+}
 
 func unavailable(err error) error {
 	return fault.New(fault.Tool, "issuer_unavailable",

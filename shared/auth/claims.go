@@ -63,9 +63,9 @@ func (a *audience) UnmarshalJSON(data []byte) error {
 
 func (c claims) emailVerified() bool { return string(c.EmailVerified) == "true" }
 
-// timely checks what go-oidc leaves out or checks loosely: the expiry must exist and be near, and iat, nbf and
+// checkTimes checks what go-oidc leaves out or checks loosely: the expiry must exist and be near, and iat, nbf and
 // auth_time must not be in the future.
-func (c claims) timely(now time.Time) error {
+func (c claims) checkTimes(now time.Time) error {
 	at := float64(now.Unix())
 	latest := at + skew.Seconds()
 	switch {

@@ -136,7 +136,7 @@ func (k *keyring) download(ctx context.Context) (map[string]*rsa.PublicKey, erro
 		var doc struct {
 			KeySet string `json:"jwks_uri"`
 		}
-		if err := provider.Claims(&doc); err != nil || !secure(doc.KeySet) {
+		if err := provider.Claims(&doc); err != nil || !isSecure(doc.KeySet) {
 			return nil, fmt.Errorf("auth: discovery of %s names no key set that can be fetched safely", k.issuer)
 		}
 		k.keySet = doc.KeySet
@@ -182,8 +182,8 @@ func readKeys(body io.Reader) (map[string]*rsa.PublicKey, error) {
 	return keys, nil
 }
 
-// secure reports whether a response from the address can be trusted to come from it.
-func secure(address string) bool {
+// isSecure reports whether a response from the address can be trusted to come from it.
+func isSecure(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return false

@@ -98,5 +98,5 @@ func (p *PushVerifier) claims(r *http.Request, raw string) (claims, error) {
 	if !ok || strings.Count(raw, ".") != 2 || json.Unmarshal(payload, &got) != nil {
 		return claims{}, unauthenticated("This is not an ID token.")
 	}
-	return got, p.tokens.judge(got)
+	return got, p.tokens.checkClaims(got)
 }

@@ -27,7 +27,7 @@ func message(id int, words string, history []json.RawMessage) chat.Request {
 
 func (w *world) send(r chat.Request) *chat.Reply {
 	w.t.Helper()
-	return w.reply(w.chat.Say(w.t.Context(), r, nil))
+	return w.reply(w.chat.Send(w.t.Context(), r, nil))
 }
 
 // Equal words are another wish in another message, be it in a new conversation, in another tab or in the same one, and
@@ -160,12 +160,12 @@ func TestTwoTabsOfOneMessage(t *testing.T) {
 func TestIDsOfMessages(t *testing.T) {
 	w := newWorld(t, script.Turn{Text: "Hello!"})
 	r := w.send(message(1, "hi", nil))
-	_, err := w.chat.Say(t.Context(), message(1, "and now?", r.History), nil)
+	_, err := w.chat.Send(t.Context(), message(1, "and now?", r.History), nil)
 	refused(t, err, fault.Validation, "messageId")
 	for _, id := range []string{"1", strings.Repeat("x", 65), "a message of mine", "message/0000000000000001"} {
 		q := page("hi", nil)
 		q.MessageID = id
-		_, err := w.chat.Say(t.Context(), q, nil)
+		_, err := w.chat.Send(t.Context(), q, nil)
 		refused(t, err, fault.Validation, "messageId")
 	}
 }
@@ -192,7 +192,7 @@ func TestAConversationIsOneThread(t *testing.T) {
 		w.model.Restart(script.Turn{Calls: calls}, script.Turn{Text: "Liked."})
 		q := page("like it", history)
 		q.Origin = "https://shop.example.com"
-		return w.reply(w.chat.Say(t.Context(), q, nil))
+		return w.reply(w.chat.Send(t.Context(), q, nil))
 	}
 	r := said(nil, like(1), like(2))
 	r = said(r.History, like(3))

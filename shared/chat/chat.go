@@ -35,8 +35,8 @@ const (
 
 // Core carries out what has an effect: the durable loop.
 type Core interface {
-	Propose(ctx context.Context, q loop.Ask) (*loop.Called, error)
-	Called(ctx context.Context, uid, runID string) (*loop.Called, error)
+	StartCall(ctx context.Context, q loop.StartRequest) (*loop.CallResult, error)
+	CallResult(ctx context.Context, uid, runID string) (*loop.CallResult, error)
 }
 
 // Ledger keeps what users have used of the model (shared/records).
@@ -118,11 +118,11 @@ type Pending struct {
 	RunID    string              `json:"runId,omitempty"`    // the durable run that carries a server action out
 }
 
-// Say takes the user's message. Calls that are still open are told to the model as not done, and what became since of
+// Send takes the user's message. Calls that are still open are told to the model as not done, and what became since of
 // those that an earlier message left behind, as the record has it. Errors: ValidationError that names the field; those of
 // the model and of the core; then the request may be sent again with the same MessageID and history: an action with an
 // effect is not proposed twice.
-func (c *Chat) Say(ctx context.Context, r Request, emit loop.Sink) (*Reply, error) {
+func (c *Chat) Send(ctx context.Context, r Request, emit loop.Sink) (*Reply, error) {
 	h, err := c.read(&r)
 	if err != nil {
 		return nil, err
@@ -136,17 +136,17 @@ func (c *Chat) Say(ctx context.Context, r Request, emit loop.Sink) (*Reply, erro
 	if r.MessageID == "" {
 		r.MessageID = agent.NewID(c.Random)
 	}
-	if err := h.hear(r.UID, r.MessageID, r.Message); err != nil {
+	if err := h.addUser(r.UID, r.MessageID, r.Message); err != nil {
 		return nil, err
 	}
-	news, err := c.news(ctx, r.UID, h)
+	news, err := c.systemNote(ctx, r.UID, h)
 	if err != nil {
 		return nil, err
 	}
 	if err := c.abandon(ctx, r.UID, h); err != nil {
 		return nil, err
 	}
-	return c.run(ctx, r, h, loop.Ask{Prompt: r.Message, News: news, Kept: &loop.Kept{Earlier: h.contents}}, emit)
+	return c.run(ctx, r, h, loop.StartRequest{Prompt: r.Message, SystemNote: news, History: &loop.ClientHistory{Contents: h.contents}}, emit)
 }
 
 // Answer takes what the page's tools answered to the calls of the last reply, all of them at once. Where approvals still
@@ -170,11 +170,11 @@ func (c *Chat) Answer(ctx context.Context, r Request, emit loop.Sink) (*Reply, e
 	if len(pending) > 0 {
 		return c.reply(r.UID, h, &Reply{Type: "tool-calls", Calls: pending})
 	}
-	kept, err := h.kept()
+	kept, err := h.clientHistory()
 	if err != nil {
 		return nil, err
 	}
-	return c.run(ctx, r, h, loop.Ask{Kept: kept}, emit)
+	return c.run(ctx, r, h, loop.StartRequest{History: kept}, emit)
 }
 
 // abandon answers what is open for a user who goes on without it.
@@ -190,7 +190,7 @@ func (c *Chat) abandon(ctx context.Context, uid string, h *history) error {
 		case call.known():
 		case call.RunID != "":
 			call.Error = "It still waits for the user's approval; it was not done so far."
-			h.leave(call)
+			h.carryOver(call)
 		default:
 			call.Error = "The user went on without it; whether it was done is not known."
 		}
@@ -206,7 +206,7 @@ func (c *Chat) ask(ctx context.Context, uid string, h *history) ([]Pending, erro
 		if call.RunID == "" || call.known() {
 			continue
 		}
-		called, err := c.Core.Called(ctx, uid, call.RunID)
+		called, err := c.Core.CallResult(ctx, uid, call.RunID)
 		if fault.Is(err, fault.Auth, fault.CodeNotFound) {
 			call.Error = "Its conversation was deleted, so it was not done."
 			continue
@@ -214,8 +214,8 @@ func (c *Chat) ask(ctx context.Context, uid string, h *history) ([]Pending, erro
 		if err != nil {
 			return nil, err
 		}
-		if called.Over() {
-			call.learn(called.Response)
+		if called.Terminal() {
+			call.setResponse(called.Response)
 			continue
 		}
 		pending = append(pending, h.waiting(i, called))

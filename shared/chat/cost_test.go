@@ -22,7 +22,7 @@ func TestWhatAMessageCosts(t *testing.T) {
 		counted := storetest.Count(memory.New(func() time.Time { return w.now }))
 		w.chat.Ledger = &records.Records{Store: counted, Now: func() time.Time { return w.now }}
 		w.chat.Profile.Limits = limits
-		if _, err := w.chat.Say(context.Background(), chat.Request{UID: alice, Message: "Hi."}, nil); err != nil {
+		if _, err := w.chat.Send(context.Background(), chat.Request{UID: alice, Message: "Hi."}, nil); err != nil {
 			t.Fatal(err)
 		}
 		if c := counted.Take(); c.Get.Trips != want.reads || c.Commit.Trips != want.commits || c.Get.Docs > 1 || c.Commit.Docs != want.commits {

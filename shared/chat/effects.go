@@ -22,10 +22,10 @@ func digest(parts ...string) string {
 	return base64.RawURLEncoding.EncodeToString(s.Sum(nil)[:16])
 }
 
-// hear begins the user's message. Its id names a conversation that begins with it, and with the conversation's id and the
+// addUser begins the user's message. Its id names a conversation that begins with it, and with the conversation's id and the
 // words it names all effects that the message asks for: equal words in another message ask for effects of their own, and
 // a message that is sent again asks for none.
-func (h *history) hear(uid, id, words string) error {
+func (h *history) addUser(uid, id, words string) error {
 	if id == h.Message {
 		return fault.Invalid("messageId", "this message was answered; a new one has an id of its own, and one that is sent again the history of before")
 	}
@@ -62,22 +62,22 @@ type effect struct {
 	*call
 	action *agent.Action
 	model  string // that asks for it
-	called *loop.Called
+	called *loop.CallResult
 }
 
 // take has the run stand for the call.
-func (e *effect) take(called *loop.Called, tried bool) {
+func (e *effect) take(called *loop.CallResult, tried bool) {
 	e.called, e.RunID = called, called.Run.RunID
 	if tried {
 		e.Tried = called.Args
 	}
-	if called.Over() {
-		e.learn(called.Response)
+	if called.Terminal() {
+		e.setResponse(called.Response)
 	}
 }
 
-// proposing has the core carry the actions of one answer of the model out, once their user agrees where that is needed.
-type proposing struct {
+// effectStarter has the core carry the actions of one answer of the model out, once their user agrees where that is needed.
+type effectStarter struct {
 	*Chat
 	r Request
 	h *history
@@ -85,7 +85,7 @@ type proposing struct {
 
 // all gives each effect the next key of its message. In a request that came before, the keys have their runs: the calls
 // are then matched with those.
-func (p *proposing) all(ctx context.Context, effects []*effect) error {
+func (p *effectStarter) all(ctx context.Context, effects []*effect) error {
 	for i, e := range effects {
 		n := p.h.unused(0)
 		reused, err := p.propose(ctx, e, n)
@@ -101,9 +101,9 @@ func (p *proposing) all(ctx context.Context, effects []*effect) error {
 
 // propose begins the run of the key, or finds it where it was begun for the same call. It reports whether the key stands
 // for another call, and then has done nothing.
-func (p *proposing) propose(ctx context.Context, e *effect, n int) (reused bool, err error) {
+func (p *effectStarter) propose(ctx context.Context, e *effect, n int) (reused bool, err error) {
 	for {
-		called, err := p.Core.Propose(ctx, loop.Ask{
+		called, err := p.Core.StartCall(ctx, loop.StartRequest{
 			UID: p.r.UID, Origin: p.r.Origin, Region: p.r.Region, Prompt: asked(e.action.Tool),
 			ThreadID: agent.KeyedThreadID(p.r.UID, fmt.Sprintf("chat:%s:%d", p.h.Conversation, p.h.Threads)), Title: titleOf(p.r.Origin),
 			Key: p.h.key(n), BodyHash: digest(e.action.Tool, string(e.action.Args)),
@@ -137,7 +137,7 @@ func closed(err error) bool {
 
 // match finds for each call the run that the request's first try began for it: for the very same call, or else for the
 // same action with other arguments, since the model may put it otherwise. Only what is left of the calls is new.
-func (p *proposing) match(ctx context.Context, effects []*effect, from int) error {
+func (p *effectStarter) match(ctx context.Context, effects []*effect, from int) error {
 	earlier, end, err := p.earlier(ctx, from)
 	if err != nil {
 		return err
@@ -161,10 +161,10 @@ func (p *proposing) match(ctx context.Context, effects []*effect, from int) erro
 }
 
 // earlier are the runs of a first try whose numbers no call has yet, and the number after the last.
-func (p *proposing) earlier(ctx context.Context, n int) (map[int]*loop.Called, int, error) {
-	runs := map[int]*loop.Called{}
+func (p *effectStarter) earlier(ctx context.Context, n int) (map[int]*loop.CallResult, int, error) {
+	runs := map[int]*loop.CallResult{}
 	for ; ; n = p.h.unused(n + 1) {
-		called, err := p.Core.Called(ctx, p.r.UID, agent.KeyedRunID(p.r.UID, p.h.key(n)))
+		called, err := p.Core.CallResult(ctx, p.r.UID, agent.KeyedRunID(p.r.UID, p.h.key(n)))
 		if fault.Is(err, fault.Auth, fault.CodeNotFound) {
 			return runs, n, nil
 		}
@@ -176,7 +176,7 @@ func (p *proposing) earlier(ctx context.Context, n int) (map[int]*loop.Called, i
 }
 
 // same takes up the runs that were begun for the very same calls, and gives the calls that have none.
-func (p *proposing) same(ctx context.Context, effects []*effect, earlier map[int]*loop.Called) (rest []*effect, err error) {
+func (p *effectStarter) same(ctx context.Context, effects []*effect, earlier map[int]*loop.CallResult) (rest []*effect, err error) {
 	for _, e := range effects {
 		found := false
 		for n, called := range earlier {
@@ -200,7 +200,7 @@ func (p *proposing) same(ctx context.Context, effects []*effect, earlier map[int
 }
 
 // alike is the least number of an earlier run of the action, or -1.
-func alike(earlier map[int]*loop.Called, tool string) int {
+func alike(earlier map[int]*loop.CallResult, tool string) int {
 	best := -1
 	for n, called := range earlier {
 		if called.Tool == tool && (best < 0 || n < best) {
@@ -212,7 +212,7 @@ func alike(earlier map[int]*loop.Called, tool string) int {
 
 // add begins a run for a call that the first try did not make. A key whose run is gone stands for what was deleted with its
 // thread: that is not done again.
-func (p *proposing) add(ctx context.Context, e *effect, n int) error {
+func (p *effectStarter) add(ctx context.Context, e *effect, n int) error {
 	n = p.h.unused(n)
 	reused, err := p.propose(ctx, e, n)
 	if err == nil && reused {

@@ -37,12 +37,12 @@ type history struct {
 // memo is what the server must know of a conversation beside its contents. It travels inside the seal. What was sealed
 // before there was one is gone on with.
 type memo struct {
-	Conversation string `json:"conversation,omitempty"` // its id, for good
-	Message      string `json:"message,omitempty"`      // the id of the user's newest message
-	Stem         string `json:"stem,omitempty"`         // of the keys of that message's effects
-	Effects      []int  `json:"effects,omitempty"`      // the numbers of those that were asked for
-	Threads      int    `json:"threads,omitempty"`      // as many threads of the conversation are not written to any more
-	Left         []left `json:"left,omitempty"`         // runs that its user went on without
+	Conversation string        `json:"conversation,omitempty"` // its id, for good
+	Message      string        `json:"message,omitempty"`      // the id of the user's newest message
+	Stem         string        `json:"stem,omitempty"`         // of the keys of that message's effects
+	Effects      []int         `json:"effects,omitempty"`      // the numbers of those that were asked for
+	Threads      int           `json:"threads,omitempty"`      // as many threads of the conversation are not written to any more
+	Left         []carriedOver `json:"left,omitempty"`         // runs that its user went on without
 }
 
 // call is what is known of one call of the last content.
@@ -59,7 +59,7 @@ type call struct {
 
 func (c *call) known() bool { return c.Result != nil || c.Error != "" }
 
-func (c *call) learn(r model.Response) {
+func (c *call) setResponse(r model.Response) {
 	if c.Result, c.Error = strictjson.Portable(r.Result), r.Error; !c.known() {
 		c.Result = json.RawMessage("null")
 	}
@@ -172,7 +172,7 @@ func (c *Chat) open(uid string, sent []json.RawMessage) (*history, error) {
 	case err != nil && strings.HasPrefix(f.Field, "history/"):
 		return nil, f
 	case err != nil || !c.Key.verifies(seal, data):
-		return nil, forged()
+		return nil, errForged()
 	}
 	if age := c.Now().Sub(time.Unix(n.At, 0)); age > historyLife {
 		return nil, fault.Invalid("history", "this conversation is %d days old; please start a new one", int(age.Hours()/24))
@@ -181,7 +181,7 @@ func (c *Chat) open(uid string, sent []json.RawMessage) (*history, error) {
 	return h, h.match()
 }
 
-func forged() error {
+func errForged() error {
 	return fault.Invalid("history", "this is not the history that the last answer gave, unchanged and to this user")
 }
 
@@ -190,10 +190,10 @@ func split(raw json.RawMessage) (json.RawMessage, note, error) {
 	var fields map[string]json.RawMessage
 	var n note
 	if err := json.Unmarshal(raw, &fields); err != nil || fields[noteName] == nil {
-		return nil, n, forged()
+		return nil, n, errForged()
 	}
 	if err := json.Unmarshal(fields[noteName], &n); err != nil {
-		return nil, n, forged()
+		return nil, n, errForged()
 	}
 	delete(fields, noteName)
 	rest, err := strictjson.Marshal(fields)
@@ -207,7 +207,7 @@ func (h *history) match() error {
 	}
 	said, err := model.Parse(h.contents[len(h.contents)-1])
 	if err != nil || len(said.Calls) != len(h.calls) {
-		return forged()
+		return errForged()
 	}
 	for i := range h.calls {
 		h.calls[i].model = said.Calls[i]
@@ -282,15 +282,15 @@ func (h *history) close() error {
 	return nil
 }
 
-// kept is the history as a run that goes on: up to the user's last words, and the turns since.
-func (h *history) kept() (*loop.Kept, error) {
+// clientHistory is the history as a run that goes on: up to the user's last words, and the turns since.
+func (h *history) clientHistory() (*loop.ClientHistory, error) {
 	first := len(h.contents)
 	for first > 0 && !words(h.contents[first-1]) {
 		first--
 	}
-	k := &loop.Kept{Earlier: h.contents[:first]}
+	k := &loop.ClientHistory{Contents: h.contents[:first]}
 	for i := first; i < len(h.contents); i += 2 {
-		t := loop.KeptTurn{Content: h.contents[i]}
+		t := loop.ClientTurn{Content: h.contents[i]}
 		if i+1 < len(h.contents) {
 			rs, err := model.Responses(h.contents[i+1])
 			if err != nil {
@@ -322,7 +322,7 @@ func words(content json.RawMessage) bool {
 }
 
 // waiting is a call as the page is told of it.
-func (h *history) waiting(i int, called *loop.Called) Pending {
+func (h *history) waiting(i int, called *loop.CallResult) Pending {
 	c := h.calls[i]
 	p := Pending{ID: c.ID, Name: c.model.Name, Args: c.model.Args, Category: PageAutomation}
 	if called != nil {

@@ -10,33 +10,33 @@ import (
 	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
-// left is a run that its user went on without: it waits in their inbox.
-type left struct {
+// carriedOver is a run that its user went on without: it waits in their inbox.
+type carriedOver struct {
 	RunID string `json:"runId"`
 	Tool  string `json:"tool"`
 }
 
-// maxLeft is how many of them a conversation looks after; of more the oldest are forgotten, and stay in the inbox.
-const maxLeft = 16
+// maxCarriedOver is how many of them a conversation looks after; of more the oldest are forgotten, and stay in the inbox.
+const maxCarriedOver = 16
 
-func (h *history) leave(c *call) {
-	h.Left = append(h.Left, left{c.RunID, c.model.Name})
-	h.Left = h.Left[max(0, len(h.Left)-maxLeft):]
+func (h *history) carryOver(c *call) {
+	h.Left = append(h.Left, carriedOver{c.RunID, c.model.Name})
+	h.Left = h.Left[max(0, len(h.Left)-maxCarriedOver):]
 }
 
-// news is what became since of the runs that were left behind, in words for the model, or nothing. Those that have ended
+// systemNote is what became since of the runs that were left behind, in words for the model, or nothing. Those that have ended
 // are not looked after any more.
-func (c *Chat) news(ctx context.Context, uid string, h *history) (string, error) {
-	var waiting []left
+func (c *Chat) systemNote(ctx context.Context, uid string, h *history) (string, error) {
+	var waiting []carriedOver
 	var ended []outcome
 	for _, l := range h.Left {
-		called, err := c.Core.Called(ctx, uid, l.RunID)
+		called, err := c.Core.CallResult(ctx, uid, l.RunID)
 		switch {
 		case fault.Is(err, fault.Auth, fault.CodeNotFound):
 			ended = append(ended, outcome{Tool: l.Tool, Error: "It was deleted before anybody decided about it, or since."})
 		case err != nil:
 			return "", err
-		case called.Over():
+		case called.Terminal():
 			ended = append(ended, outcomeOf(called))
 		default:
 			waiting = append(waiting, l)
@@ -64,7 +64,7 @@ const (
 	maxOutcomeOutput = 4 << 10
 )
 
-func outcomeOf(called *loop.Called) outcome {
+func outcomeOf(called *loop.CallResult) outcome {
 	o := outcome{called.Tool, excerpt(called.Args, maxOutcomeArgs), nil, agent.Cut(called.Response.Error, maxOutcomeOutput)}
 	if o.Error == "" {
 		o.Output = excerpt(called.Response.Result, maxOutcomeOutput)

@@ -145,7 +145,7 @@ func (u *user) says(t *rapid.T) {
 		q.MessageID = message(u.messages, "", nil).MessageID
 		tries = rapid.IntRange(1, 3).Draw(t, "tries")
 	}
-	u.hears(t, tab, tries, func() (*chat.Reply, error) { return u.chat.Say(u.t.Context(), q, nil) }, func() { tab.message = q.MessageID })
+	u.hears(t, tab, tries, func() (*chat.Reply, error) { return u.chat.Send(u.t.Context(), q, nil) }, func() { tab.message = q.MessageID })
 }
 
 // answers posts what the page's tools did.

@@ -120,15 +120,15 @@ func (c *Chat) persona(state json.RawMessage) string {
 		"## Available Page Interactions\n")
 	b.Write(interactions(state))
 	b.WriteString("\n\n## Current Page State\n")
-	b.Write(told(state))
+	b.Write(renderState(state))
 	return b.String()
 }
 
 // maxState is how many bytes of a page's state the model is told.
 const maxState = 32 << 10
 
-// told is a page's state in one line, as much of it as the model is told.
-func told(state json.RawMessage) []byte {
+// renderState is a page's state in one line, as much of it as the model is told.
+func renderState(state json.RawMessage) []byte {
 	if visible.Blank(string(state)) {
 		return []byte("{}")
 	}

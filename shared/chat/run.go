@@ -17,22 +17,22 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// quiet is the queue of a run that ends with its request.
-type quiet struct{}
+// noQueue is the queue of a run that ends with its request.
+type noQueue struct{}
 
-func (quiet) Resume(context.Context, string) error {
+func (noQueue) Resume(context.Context, string) error {
 	return errors.New("chat: a run in memory is not resumed")
 }
-func (quiet) Close() error { return nil }
+func (noQueue) Close() error { return nil }
 
 // run takes the conversation as far as it goes without the page and without anybody's approval.
-func (c *Chat) run(ctx context.Context, r Request, h *history, q loop.Ask, emit loop.Sink) (*Reply, error) {
+func (c *Chat) run(ctx context.Context, r Request, h *history, q loop.StartRequest, emit loop.Sink) (*Reply, error) {
 	admitted, err := c.Ledger.Admit(ctx, r.UID, c.Profile.Limits, q.Prompt != "", r.Region)
 	if err != nil {
 		return nil, err
 	}
 	r.Region, h.region = admitted.Region, admitted.Region
-	l, err := c.loop(ctx, r, admitted.Spent)
+	l, err := c.loop(ctx, r, admitted.Usage)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func (c *Chat) run(ctx context.Context, r Request, h *history, q loop.Ask, emit 
 		if len(pending) > 0 {
 			return c.reply(r.UID, h, &Reply{Type: "tool-calls", Calls: pending})
 		}
-		if err := l.Answers(ctx, r.UID, v.RunID, answers...); err != nil {
+		if err := l.AnswerCalls(ctx, r.UID, v.RunID, answers...); err != nil {
 			return nil, err
 		}
 		if v, err = l.Advance(ctx, v.RunID, emit); err != nil {
@@ -81,7 +81,7 @@ func (c *Chat) run(ctx context.Context, r Request, h *history, q loop.Ask, emit 
 // never come back, or come back twice with the same one. To count the most that a request may use beforehand, and never to give
 // the rest back, would take a user's day in a few messages.
 func (c *Chat) settle(ctx context.Context, l *loop.Loop, uid, runID string, admitted agent.Admission) {
-	used, err := l.Used(ctx, uid, runID)
+	used, err := l.Usage(ctx, uid, runID)
 	if err == nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 		defer cancel()
@@ -97,18 +97,18 @@ const settleTime = 5 * time.Second
 
 // loop is the loop on a store of this request alone, which knows of its user what they have used of the model. Whether an action with an effect needs an approval is the core's to
 // say, so here it is a call like the page's, that somebody else answers.
-func (c *Chat) loop(ctx context.Context, r Request, spent agent.Spent) (*loop.Loop, error) {
+func (c *Chat) loop(ctx context.Context, r Request, spent agent.UserUsage) (*loop.Loop, error) {
 	set := maps.Clone(r.tools)
 	maps.Copy(set, c.Actions)
 	for name, t := range c.Actions {
 		if !runsHere(t) {
-			set[name] = t.Elsewhere()
+			set[name] = t.AsRemote()
 		}
 	}
 	p := c.Profile
 	p.Persona, p.MaxContents = c.persona(r.PageState), MaxHistory
 	p.Limits.RunsPerMinute = 0 // the ledger has held it
-	user, err := strictjson.Marshal(agent.User{UID: r.UID, Spent: spent})
+	user, err := strictjson.Marshal(agent.User{UID: r.UID, Usage: spent})
 	if err != nil {
 		return nil, err
 	}
@@ -116,14 +116,14 @@ func (c *Chat) loop(ctx context.Context, r Request, spent agent.Spent) (*loop.Lo
 	if _, err := own.Commit(ctx, store.Create(document.UserPath(r.UID), nil, user)); err != nil {
 		return nil, err
 	}
-	return (&loop.Loop{Store: own, Queue: quiet{}, Model: exact{c.Model}, Tools: set, Profile: p, Log: c.Log, Now: c.Now, Random: c.Random}).Init(), nil
+	return (&loop.Loop{Store: own, Queue: noQueue{}, Model: verbatimModel{c.Model}, Tools: set, Profile: p, Log: c.Log, Now: c.Now, Random: c.Random}).Init(), nil
 }
 
 // runsHere reports whether a call of the tool may be made at once and forgotten: it changes nothing and nobody is asked.
 func runsHere(t *tool.Tool) bool { return !t.SideEffect && t.Approval == tool.NotRequired }
 
 // carryOut proposes the actions with an effect, and gives either the answers to all open calls or what waits.
-func (c *Chat) carryOut(ctx context.Context, r Request, h *history, talk *loop.Conversation) (answers []loop.Answer, pending []Pending, err error) {
+func (c *Chat) carryOut(ctx context.Context, r Request, h *history, talk *loop.Conversation) (answers []loop.CallAnswer, pending []Pending, err error) {
 	h.calls = make([]call, len(talk.Calls))
 	if err := h.name(talk.Calls); err != nil {
 		return nil, nil, err
@@ -132,21 +132,21 @@ func (c *Chat) carryOut(ctx context.Context, r Request, h *history, talk *loop.C
 	for i, open := range talk.Calls {
 		switch k := &h.calls[i]; {
 		case open.Response != nil:
-			k.learn(*open.Response)
+			k.setResponse(*open.Response)
 		case c.Actions[open.Action.Tool] == nil:
 			k.Page = true
 		default:
 			effects = append(effects, &effect{call: k, action: open.Action, model: open.Model})
 		}
 	}
-	if err := (&proposing{c, r, h}).all(ctx, effects); err != nil {
+	if err := (&effectStarter{c, r, h}).all(ctx, effects); err != nil {
 		return nil, nil, err
 	}
-	waiting := map[*call]*loop.Called{}
+	waiting := map[*call]*loop.CallResult{}
 	for _, e := range effects {
 		waiting[e.call] = e.called
 		if e.call.known() {
-			answers = append(answers, loop.Answer{ActionID: e.action.ID, Result: e.call.Result, Error: e.call.Error})
+			answers = append(answers, loop.CallAnswer{ActionID: e.action.ID, Result: e.call.Result, Error: e.call.Error})
 		}
 	}
 	for i := range h.calls {
@@ -158,7 +158,7 @@ func (c *Chat) carryOut(ctx context.Context, r Request, h *history, talk *loop.C
 }
 
 // name gives each call an id that the page may use: the model's own where that tells them apart.
-func (h *history) name(calls []loop.OpenCall) error {
+func (h *history) name(calls []loop.TurnCall) error {
 	taken := map[string]bool{}
 	for i, c := range calls {
 		id := c.Action.CallID

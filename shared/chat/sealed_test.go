@@ -90,7 +90,7 @@ func TestAnEarlierHistoryGoesOn(t *testing.T) {
 	for i, id := range []string{"message-000000001", "message-000000001", "message-000000002"} {
 		q := page("Like it.", e.Ended)
 		q.MessageID = id
-		r := w.reply(w.chat.Say(t.Context(), q, nil))
+		r := w.reply(w.chat.Send(t.Context(), q, nil))
 		if want := 1 + i/2; r.Type != "response" || len(w.did) != want {
 			t.Fatalf("message %s: %+v, %d effects, want %d", id, r, len(w.did), want)
 		}
@@ -163,7 +163,7 @@ func TestAnEarlierHistoryIsStillSealed(t *testing.T) {
 			w, e := newEarlierWorld(t)
 			h := slices.Clone(e.Waiting)
 			forge(t, h)
-			_, err := w.chat.Say(t.Context(), page("go on", h), nil)
+			_, err := w.chat.Send(t.Context(), page("go on", h), nil)
 			refused(t, err, fault.Validation, "history")
 			_, err = w.chat.Answer(t.Context(), results(h), nil)
 			refused(t, err, fault.Validation, "history")
@@ -181,7 +181,7 @@ func TestAnEarlierHistoryIsStillSealed(t *testing.T) {
 			w, e := newEarlierWorld(t)
 			r := page("go on", e.Ended)
 			q(w, &r)
-			_, err := w.chat.Say(t.Context(), r, nil)
+			_, err := w.chat.Send(t.Context(), r, nil)
 			refused(t, err, fault.Validation, "history")
 		})
 	}

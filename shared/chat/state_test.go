@@ -107,7 +107,7 @@ func TestTheInstructionsSummariseInteractions(t *testing.T) {
 		w := newWorld(t, script.Turn{Text: "ok"})
 		q := page("hi", nil)
 		q.PageState = json.RawMessage(state)
-		w.reply(w.chat.Say(t.Context(), q, nil))
+		w.reply(w.chat.Send(t.Context(), q, nil))
 		system := w.model.Requests()[0].System
 		_, after, _ := strings.Cut(system, "\n## Available Page Interactions\n")
 		line, rest, _ := strings.Cut(after, "\n")

@@ -147,7 +147,7 @@ func roundTrip(t *testing.T, history []json.RawMessage) []json.RawMessage {
 
 func (w *world) say(message string, history []json.RawMessage) *chat.Reply {
 	w.t.Helper()
-	return w.reply(w.chat.Say(w.t.Context(), page(message, history), nil))
+	return w.reply(w.chat.Send(w.t.Context(), page(message, history), nil))
 }
 
 func (w *world) answer(history []json.RawMessage, rs ...chat.Result) *chat.Reply {

@@ -131,7 +131,7 @@ func TestLinksAreInTheAudit(t *testing.T) {
 	if existed, err := google.Forget(t.Context(), w.store, "u1", w.now()); err != nil || !existed {
 		t.Fatal(existed, err)
 	}
-	docs, err := w.store.Query(t.Context(), store.Query{Collection: "audit", OrderBy: "seq", Limit: 100, Where: []store.Filter{{Field: "runId", Op: "==", Value: audit.Own("u1")}}})
+	docs, err := w.store.Query(t.Context(), store.Query{Collection: "audit", OrderBy: "seq", Limit: 100, Where: []store.Filter{{Field: "runId", Op: "==", Value: audit.UserChain("u1")}}})
 	if err != nil {
 		t.Fatal(err)
 	}

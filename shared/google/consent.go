@@ -118,7 +118,7 @@ type Answer struct {
 //   - AuthError scope_missing: linked, but the user did not grant all scopes
 //   - ToolExecutionError: Google or the store failed
 func (a *Accounts) Callback(ctx context.Context, ans Answer) (uid, returnTo string, err error) {
-	p, err := a.take(ctx, ans)
+	p, err := a.takeConsent(ctx, ans)
 	if err != nil {
 		return "", "", err
 	}

@@ -115,8 +115,8 @@ func oldest(places []store.Doc) (found store.Doc) {
 	return found
 }
 
-// take returns the consent that the state belongs to and deletes it, so that it is never returned again.
-func (a *Accounts) take(ctx context.Context, ans Answer) (pending, error) {
+// takeConsent returns the consent that the state belongs to and deletes it, so that it is never returned again.
+func (a *Accounts) takeConsent(ctx context.Context, ans Answer) (pending, error) {
 	if ans.Browser == "" {
 		return pending{}, fault.Invalid("state", "an account is linked in a browser, and in the one in which that was begun: open the address that %s answers there, with cookies allowed", ConnectPath)
 	}

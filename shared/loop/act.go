@@ -11,153 +11,153 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// tries is how often a provider is asked in one go for something that provably did not happen.
-const tries = 3
+// maxCallTries is how often a provider is asked in one go for something that provably did not happen.
+const maxCallTries = 3
 
-// act carries out a call that is allowed. For a side effect the order is: handle, intent (durable), effect, outcome
+// executeCall carries out a call that is allowed. For a side effect the order is: handle, intent (durable), effect, outcome
 // (durable). A death between any two of these is settled by settle.
-func (m *mover) act(ctx context.Context, id string) error {
-	a := m.state.Action(id)
-	t := m.Tools[a.Tool]
+func (ex *execution) executeCall(ctx context.Context, id string) error {
+	a := ex.state.Action(id)
+	t := ex.Tools[a.Tool]
 	if t == nil {
-		return m.outcome(ctx, id, refusal(fault.New(fault.Tool, "no_such_tool", "This tool is no longer offered.")))
+		return ex.recordOutcome(ctx, id, failedWithoutEffect(fault.New(fault.Tool, "no_such_tool", "This tool is no longer offered.")))
 	}
-	if err := m.stillFits(ctx, a, t); err != nil {
-		return m.outcome(ctx, id, refusal(err))
+	if err := ex.checkUnchanged(ctx, a, t); err != nil {
+		return ex.recordOutcome(ctx, id, failedWithoutEffect(err))
 	}
 	if t.Waits() {
-		return m.await(ctx, id)
+		return ex.waitForAnswer(ctx, id)
 	}
 	handle := ""
 	if t.Prepares() {
-		if mine, err := m.claimCall(ctx, id); err != nil || !mine {
+		if mine, err := ex.claimCall(ctx, id); err != nil || !mine {
 			return err
 		}
 		var err error
-		if handle, err = m.prepare(ctx, t, a); err != nil {
-			return m.outcome(ctx, id, refusal(err))
+		if handle, err = ex.prepare(ctx, t, a); err != nil {
+			return ex.recordOutcome(ctx, id, failedWithoutEffect(err))
 		}
 	}
 	if !t.SideEffect && !a.RequiresApproval {
-		if mine, err := m.claimCall(ctx, id); err != nil || !mine {
+		if mine, err := ex.claimCall(ctx, id); err != nil || !mine {
 			return err
 		}
-		return m.effect(ctx, t, id)
+		return ex.callTool(ctx, t, id)
 	}
-	begun, err := m.begun(ctx, t, id, agent.Started{Owner: m.owner, Attempt: 1, Handle: handle})
+	begun, err := ex.commitIntent(ctx, t, id, agent.Started{Owner: ex.owner, Attempt: 1, Handle: handle})
 	if err != nil || !begun {
 		return err
 	}
-	return m.effect(ctx, t, id)
+	return ex.callTool(ctx, t, id)
 }
 
 // claimCall claims the run to carry out the call. It reports false where another process has begun the call meanwhile: with
 // the lease of that process, which lapsed, this one has taken over an effect that is to be settled, and not a call to make.
-func (m *mover) claimCall(ctx context.Context, id string) (mine bool, err error) {
-	if err := m.claim(ctx, m.Profile.ToolTimeout); err != nil {
+func (ex *execution) claimCall(ctx context.Context, id string) (mine bool, err error) {
+	if err := ex.claim(ctx, ex.Profile.ToolTimeout); err != nil {
 		return false, err
 	}
-	st, next := m.next(m.state, m.run, m.now())
-	return st == stepAct && next.ID == id, nil
+	st, next := ex.next(ex.state, ex.run, ex.now())
+	return st == stepExecute && next.ID == id, nil
 }
 
-// stillFits checks what may have changed since the call was judged: the stored arguments, and where it would act.
-func (m *mover) stillFits(ctx context.Context, a *agent.Action, t *tool.Tool) error {
-	if agent.ArgsHash(m.run.UID, t.Spec, a.Place, a.Args) != a.ArgsHash {
+// checkUnchanged checks what may have changed since the call was judged: the stored arguments, and where it would act.
+func (ex *execution) checkUnchanged(ctx context.Context, a *agent.Action, t *tool.Tool) error {
+	if agent.ArgsHash(ex.run.UID, t.Spec, a.Place, a.Args) != a.ArgsHash {
 		return fault.New(fault.Policy, fault.CodeIntegrity, "What is stored is not what was approved, so it was not done.")
 	}
-	in, err := t.Place(ctx, m.run.UID)
+	in, err := t.Place(ctx, ex.run.UID)
 	if err != nil {
 		return err
 	}
 	return tool.SamePlace(a.Place, in)
 }
 
-func (m *mover) call(a *agent.Action, handle string) tool.Call {
-	return tool.Call{UID: m.run.UID, Origin: m.run.Origin, RunID: m.run.ID, ActionID: a.ID, Args: a.Args, Handle: handle, Place: a.Place}
+func (ex *execution) toolCall(a *agent.Action, handle string) tool.Call {
+	return tool.Call{UID: ex.run.UID, Origin: ex.run.Origin, RunID: ex.run.ID, ActionID: a.ID, Args: a.Args, Handle: handle, Place: a.Place}
 }
 
 // prepare makes the tool's handle. Whatever goes wrong, no effect has taken place.
-func (m *mover) prepare(ctx context.Context, t *tool.Tool, a *agent.Action) (handle string, err error) {
-	ctx, cancel := bounded(ctx, m.Profile.ToolTimeout)
+func (ex *execution) prepare(ctx context.Context, t *tool.Tool, a *agent.Action) (handle string, err error) {
+	ctx, cancel := withStepTimeout(ctx, ex.Profile.ToolTimeout)
 	defer cancel()
 	for try := 1; ; try++ {
-		handle, err = t.Prepare(ctx, m.call(a, ""))
-		m.panicked(ctx, a.ID, err)
-		if err == nil || !tool.IsTransient(err) || try == tries {
+		handle, err = t.Prepare(ctx, ex.toolCall(a, ""))
+		ex.logPanic(ctx, a.ID, err)
+		if err == nil || !tool.IsTransient(err) || try == maxCallTries {
 			return handle, err
 		}
-		if err := m.backOff(ctx, try); err != nil {
+		if err := ex.backOff(ctx, try); err != nil {
 			return "", err
 		}
 	}
 }
 
 // backOff waits before the next try: 0 to 1, 2, 4 seconds.
-func (m *mover) backOff(ctx context.Context, try int) error {
-	return m.Sleep(ctx, m.spread(time.Second<<(try-1)))
+func (ex *execution) backOff(ctx context.Context, try int) error {
+	return ex.Sleep(ctx, ex.jitter(time.Second<<(try-1)))
 }
 
-// effect calls the provider until it is known what happened, or known that this cannot be known here.
-func (m *mover) effect(ctx context.Context, t *tool.Tool, id string) error {
-	a := m.state.Action(id)
-	call := m.call(a, a.Started.Handle)
-	acting, cancel := bounded(ctx, m.Profile.ToolTimeout)
+// callTool calls the provider until it is known what happened, or known that this cannot be known here.
+func (ex *execution) callTool(ctx context.Context, t *tool.Tool, id string) error {
+	a := ex.state.Action(id)
+	call := ex.toolCall(a, a.Started.Handle)
+	acting, cancel := withStepTimeout(ctx, ex.Profile.ToolTimeout)
 	defer cancel()
 	begun := a.Started.Attempt > 1 // somebody else may still be at it
 	for try := 1; ; try++ {
 		result, err := t.Execute(acting, call)
-		m.panicked(ctx, id, err)
+		ex.logPanic(ctx, id, err)
 		switch {
 		case err == nil:
-			return m.outcome(ctx, id, success(result))
+			return ex.recordOutcome(ctx, id, succeeded(result))
 		case t.SideEffect && tool.IsAmbiguous(err):
 			begun = begun || tool.IsUnanswered(err)
-			m.Log.WarnContext(ctx, "the outcome of an effect is not clear", "runId", m.id, "actionId", id, "error", err)
-			out, known := m.reconcile(acting, t, call)
+			ex.Log.WarnContext(ctx, "the outcome of an effect is not clear", "runId", ex.id, "actionId", id, "error", err)
+			out, known := ex.reconcile(acting, t, call)
 			if !known {
-				return m.park(ctx, id, out.Reason)
+				return ex.markUnknown(ctx, id, out.Reason)
 			}
 			if out.Verdict == tool.Done {
-				return m.outcome(ctx, id, success(out.Result))
+				return ex.recordOutcome(ctx, id, succeeded(out.Result))
 			}
 		case !tool.IsTransient(err):
-			return m.failed(ctx, t, id, err, begun)
+			return ex.recordFailure(ctx, t, id, err, begun)
 		}
-		if try == tries || m.backOff(acting, try) != nil {
-			return m.failed(ctx, t, id, err, begun)
+		if try == maxCallTries || ex.backOff(acting, try) != nil {
+			return ex.recordFailure(ctx, t, id, err, begun)
 		}
 	}
 }
 
-// panicked logs what a tool's function died of: to the user it is one failure among others.
-func (l *Loop) panicked(ctx context.Context, id string, err error) {
+// logPanic logs what a tool's function died of: to the user it is one failure among others.
+func (l *Loop) logPanic(ctx context.Context, id string, err error) {
 	if tool.IsPanic(err) {
 		l.Log.ErrorContext(ctx, "a tool panicked", "counter", "tool_panic", "actionId", id, "error", err)
 	}
 }
 
-// failed records that the call had no effect. Of a second try that says nothing about the first, which may still arrive:
+// recordFailure records that the call had no effect. Of a second try that says nothing about the first, which may still arrive:
 // its process may only have been stopped, its request may only be late.
-func (m *mover) failed(ctx context.Context, t *tool.Tool, id string, err error, begun bool) error {
+func (ex *execution) recordFailure(ctx context.Context, t *tool.Tool, id string, err error, begun bool) error {
 	if begun {
-		return m.notAgain(ctx, t, id, err)
+		return ex.abandonRetry(ctx, t, id, err)
 	}
-	return m.outcome(ctx, id, refusal(err))
+	return ex.recordOutcome(ctx, id, failedWithoutEffect(err))
 }
 
 // reconcile asks the tool what became of a call, a few times if need be; known is false where it cannot tell.
-func (m *mover) reconcile(ctx context.Context, t *tool.Tool, call tool.Call) (out tool.Outcome, known bool) {
-	ctx, cancel := lasting(ctx)
+func (ex *execution) reconcile(ctx context.Context, t *tool.Tool, call tool.Call) (out tool.Outcome, known bool) {
+	ctx, cancel := detached(ctx)
 	defer cancel()
 	var err error
-	for try := 1; try <= tries; try++ {
+	for try := 1; try <= maxCallTries; try++ {
 		out, err = t.Reconcile(ctx, call)
 		if err == nil {
 			return out, out.Verdict != tool.Unknown
 		}
-		m.Log.WarnContext(ctx, "what became of an effect could not be asked", "runId", m.id, "actionId", call.ActionID, "error", err)
-		if try < tries && m.backOff(ctx, try) != nil {
+		ex.Log.WarnContext(ctx, "what became of an effect could not be asked", "runId", ex.id, "actionId", call.ActionID, "error", err)
+		if try < maxCallTries && ex.backOff(ctx, try) != nil {
 			break
 		}
 	}
@@ -165,138 +165,138 @@ func (m *mover) reconcile(ctx context.Context, t *tool.Tool, call tool.Call) (ou
 }
 
 // settle finds out what became of an effect that another process has started, or an earlier life of this one.
-func (m *mover) settle(ctx context.Context, id string) error {
-	if err := m.claim(ctx, m.Profile.ToolTimeout); err != nil {
+func (ex *execution) settle(ctx context.Context, id string) error {
+	if err := ex.claim(ctx, ex.Profile.ToolTimeout); err != nil {
 		return err
 	}
-	a := m.state.Action(id)
+	a := ex.state.Action(id)
 	if a.Status != agent.ActionExecuting {
 		return nil
 	}
-	t := m.Tools[a.Tool]
+	t := ex.Tools[a.Tool]
 	if t == nil || t.Waits() {
-		return m.park(ctx, id, "The tool that did it is no longer offered.")
+		return ex.markUnknown(ctx, id, "The tool that did it is no longer offered.")
 	}
 	out, known := tool.Outcome{Verdict: tool.NotDone}, true
 	if t.SideEffect {
-		out, known = m.reconcile(ctx, t, m.call(a, a.Started.Handle))
+		out, known = ex.reconcile(ctx, t, ex.toolCall(a, a.Started.Handle))
 	}
 	switch {
 	case !known:
-		return m.park(ctx, id, out.Reason)
+		return ex.markUnknown(ctx, id, out.Reason)
 	case out.Verdict == tool.Done:
-		return m.outcome(ctx, id, success(out.Result))
-	case m.ending(m.state, m.run, m.now()) != nil:
-		return m.notAgain(ctx, t, id, fault.New(fault.Policy, codeCancelled, "The run ended before it was tried again."))
+		return ex.recordOutcome(ctx, id, succeeded(out.Result))
+	case ex.ending(ex.state, ex.run, ex.now()) != nil:
+		return ex.abandonRetry(ctx, t, id, fault.New(fault.Policy, codeCancelled, "The run ended before it was tried again."))
 	case a.Started.Attempt >= maxAttempts:
-		return m.abandon(ctx, a)
+		return ex.giveUpCall(ctx, a)
 	}
-	return m.again(ctx, t, a)
+	return ex.retry(ctx, t, a)
 }
 
-// notAgain leaves a call that had not happened and is not to be tried again.
-func (m *mover) notAgain(ctx context.Context, t *tool.Tool, id string, why error) error {
+// abandonRetry leaves a call that had not happened and is not to be tried again.
+func (ex *execution) abandonRetry(ctx context.Context, t *tool.Tool, id string, why error) error {
 	if !t.SideEffect {
-		return m.outcome(ctx, id, refusal(why))
+		return ex.recordOutcome(ctx, id, failedWithoutEffect(why))
 	}
-	return m.park(ctx, id, begunBefore+" "+refusal(why).Error.Message)
+	return ex.markUnknown(ctx, id, begunElsewhere+" "+failedWithoutEffect(why).Error.Message)
 }
 
-// begunBefore is why a call is left to its user that had not happened when it was looked for, and is not to be tried again.
-const begunBefore = "It had not been when this was looked up, but somebody had begun it."
+// begunElsewhere is why a call is left to its user that had not happened when it was looked for, and is not to be tried again.
+const begunElsewhere = "It had not been when this was looked up, but somebody had begun it."
 
-// again takes over a call that provably had no effect. What was taken back since the first try counts as it did then.
-func (m *mover) again(ctx context.Context, t *tool.Tool, a *agent.Action) error {
-	if err := m.stillFits(ctx, a, t); err != nil {
-		return m.notAgain(ctx, t, a.ID, err)
+// retry takes over a call that provably had no effect. What was taken back since the first try counts as it did then.
+func (ex *execution) retry(ctx context.Context, t *tool.Tool, a *agent.Action) error {
+	if err := ex.checkUnchanged(ctx, a, t); err != nil {
+		return ex.abandonRetry(ctx, t, a.ID, err)
 	}
-	started := agent.Started{Owner: m.owner, Attempt: a.Started.Attempt + 1, Handle: a.Started.Handle}
-	begun, err := m.begun(ctx, t, a.ID, started)
+	started := agent.Started{Owner: ex.owner, Attempt: a.Started.Attempt + 1, Handle: a.Started.Handle}
+	begun, err := ex.commitIntent(ctx, t, a.ID, started)
 	if err != nil || !begun {
 		return err
 	}
-	return m.effect(ctx, t, a.ID)
+	return ex.callTool(ctx, t, a.ID)
 }
 
-func success(result []byte) agent.Finished {
+func succeeded(result []byte) agent.Finished {
 	if len(result) > maxOutput {
-		result = raw(agent.Cut(string(result), maxOutput))
+		result = jsonString(agent.Cut(string(result), maxOutput))
 	}
 	return agent.Finished{Status: agent.ActionCompleted, Execution: agent.Succeeded, Result: result}
 }
 
-// refusal is the outcome of a call that had no effect.
-func refusal(err error) agent.Finished {
+// failedWithoutEffect is the outcome of a call that had no effect.
+func failedWithoutEffect(err error) agent.Finished {
 	var f *fault.Error
 	if !errors.As(err, &f) {
 		f = fault.New(fault.Tool, "failed", "The service that was asked could not do it. Nothing was sent or changed.").Because(err)
 	}
-	return agent.Finished{Status: agent.ActionFailed, Execution: agent.FailedKnown, Error: agent.ProblemOf(f)}
+	return agent.Finished{Status: agent.ActionFailed, Execution: agent.FailedKnown, Error: agent.ErrorInfoOf(f)}
 }
 
-// outcome records what became of a call. It is the one commit that must not be lost to the function's time, nor to a
+// recordOutcome records what became of a call. It is the one commit that must not be lost to the function's time, nor to a
 // store that is down for a moment.
-func (m *mover) outcome(ctx context.Context, id string, f agent.Finished) error {
-	ctx, cancel := lasting(ctx)
+func (ex *execution) recordOutcome(ctx context.Context, id string, f agent.Finished) error {
+	ctx, cancel := detached(ctx)
 	defer cancel()
-	m.patient = true
-	defer func() { m.patient = false }()
+	ex.mustCommit = true
+	defer func() { ex.mustCommit = false }()
 	if f.Error != nil {
-		m.Log.WarnContext(ctx, "an action failed", "runId", m.id, "actionId", id, "class", f.Error.Class, "code", f.Error.Code)
+		ex.Log.WarnContext(ctx, "an action failed", "runId", ex.id, "actionId", id, "class", f.Error.Class, "code", f.Error.Code)
 	}
-	return m.transition(ctx, func(d *draft) error {
-		a := d.state.Action(id)
-		if !d.mine(a) {
+	return ex.transition(ctx, func(tx *tx) error {
+		a := tx.state.Action(id)
+		if !tx.ownsOutcome(a) {
 			return nil
 		}
 		if f.Status == agent.ActionFailed && a.Status != agent.ActionExecuting {
 			f.Execution = agent.NotStarted
 		}
-		if err := d.event(agent.Event{Type: agent.ActionFinished, ActionID: id, Finished: &f}); err != nil {
+		if err := tx.addEvent(agent.Event{Type: agent.ActionFinished, ActionID: id, Finished: &f}); err != nil {
 			return err
 		}
 		if a.SideEffect {
-			d.record(audit.Outcome, a, func(e *audit.Entry) { describe(e, f.Error) })
+			tx.addAudit(audit.Outcome, a, func(e *audit.Entry) { setErrorInfo(e, f.Error) })
 		}
 		return nil
 	})
 }
 
-// mine reports whether this mover is the one who says what became of the action: it wrote the newest intent, or settles
+// ownsOutcome reports whether this mover is the one who says what became of the action: it wrote the newest intent, or settles
 // it under its lease, or holds the run while no intent is there.
-func (d *draft) mine(a *agent.Action) bool {
-	if a.Over() || a.Waiting() || d.run.Lease.Held(d.m.owner, d.now) {
+func (tx *tx) ownsOutcome(a *agent.Action) bool {
+	if a.Terminal() || a.Waiting() || tx.run.Lease.Held(tx.ex.owner, tx.now) {
 		return false
 	}
-	return a.Status != agent.ActionExecuting || a.Started.Owner == d.m.owner || d.run.Lease.Owner == d.m.owner
+	return a.Status != agent.ActionExecuting || a.Started.Owner == tx.ex.owner || tx.run.Lease.Owner == tx.ex.owner
 }
 
-func describe(e *audit.Entry, p *agent.Problem) {
+func setErrorInfo(e *audit.Entry, p *agent.ErrorInfo) {
 	if p != nil {
 		e.ErrorCode, e.Message = string(p.Class), string(p.Code)
 	}
 }
 
-// park leaves a call whose outcome nobody here can know to its user.
-func (m *mover) park(ctx context.Context, id, reason string) error {
-	ctx, cancel := lasting(ctx)
+// markUnknown leaves a call whose outcome nobody here can know to its user.
+func (ex *execution) markUnknown(ctx context.Context, id, reason string) error {
+	ctx, cancel := detached(ctx)
 	defer cancel()
-	m.Log.ErrorContext(ctx, "an outcome is unknown and waits for its user", "runId", m.id, "actionId", id)
-	return m.transition(ctx, func(d *draft) error {
-		a := d.state.Action(id)
-		if !d.mine(a) {
+	ex.Log.ErrorContext(ctx, "an outcome is unknown and waits for its user", "runId", ex.id, "actionId", id)
+	return ex.transition(ctx, func(tx *tx) error {
+		a := tx.state.Action(id)
+		if !tx.ownsOutcome(a) {
 			return nil
 		}
-		return d.park(a, reason)
+		return tx.markUnknown(a, reason)
 	})
 }
 
-func (d *draft) park(a *agent.Action, reason string) error {
-	p := agent.ProblemOf(fault.New(fault.Tool, fault.CodeUnknownOutcome, "Nobody can tell from here whether this was done. %s", reason))
+func (tx *tx) markUnknown(a *agent.Action, reason string) error {
+	p := agent.ErrorInfoOf(fault.New(fault.Tool, fault.CodeUnknownOutcome, "Nobody can tell from here whether this was done. %s", reason))
 	f := &agent.Finished{Status: agent.ActionFailed, Execution: agent.UnknownState, Error: p}
-	if err := d.event(agent.Event{Type: agent.ActionFinished, ActionID: a.ID, Finished: f}); err != nil {
+	if err := tx.addEvent(agent.Event{Type: agent.ActionFinished, ActionID: a.ID, Finished: f}); err != nil {
 		return err
 	}
-	d.record(audit.Outcome, a, func(e *audit.Entry) { describe(e, p) })
-	return d.ask(a, agent.KindReview, p.Message)
+	tx.addAudit(audit.Outcome, a, func(e *audit.Entry) { setErrorInfo(e, p) })
+	return tx.requestApproval(a, agent.KindReview, p.Message)
 }

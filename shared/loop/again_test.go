@@ -47,7 +47,7 @@ func TestTakenBackBeforeTheSecondTry(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.loop.Model = &asked{tool: "draft"}
-			v, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "tell bob"}, nil)
+			v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -61,7 +61,7 @@ func TestTakenBackBeforeTheSecondTry(t *testing.T) {
 			mortalLoop.Store = &mortal{Store: w.store, n: 3, after: true} // the run, the model's answer, the intent
 			run := ""
 			died, err := mortally(func() error {
-				_, err := mortalLoop.Start(ctx, loop.Ask{UID: "ana", Prompt: "tell bob again"}, func(n loop.Notice) { run = n.RunID })
+				_, err := mortalLoop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob again"}, func(n loop.Update) { run = n.RunID })
 				return err
 			})
 			if !died || err != nil || len(w.effects) != 1 {
@@ -86,7 +86,7 @@ func TestALateArrivalIsNotDenied(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)
 	w.loop.Model = &asked{tool: "draft"}
-	v, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "tell bob"}, nil)
+	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func TestCapHoldsForALateQuestion(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)
 	w.loop.Model, w.loop.Profile.MaxOpen = &asked{tool: "draft"}, 1 // a handle comes before the intent, and what allows it may be gone by then
-	v, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "tell bob"}, nil)
+	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func TestCapHoldsForALateQuestion(t *testing.T) {
 	mortalLoop := *w.loop
 	mortalLoop.Store = &mortal{Store: w.store, n: 2, after: true} // the run, the model's answer
 	died, err := mortally(func() error {
-		_, err := mortalLoop.Start(ctx, loop.Ask{UID: "ana", Prompt: "tell bob again"}, func(n loop.Notice) { planned = n.RunID })
+		_, err := mortalLoop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob again"}, func(n loop.Update) { planned = n.RunID })
 		return err
 	})
 	if !died || err != nil {
@@ -131,7 +131,7 @@ func TestCapHoldsForALateQuestion(t *testing.T) {
 		err = w.rec.Disallow(ctx, "ana", entries[0].ID)
 	}
 	if err == nil {
-		_, err = w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "and again"}, nil)
+		_, err = w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "and again"}, nil)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -179,7 +179,7 @@ func TestWokenAfterAnothersEffect(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)
 	w.loop.Model = &asked{tool: "draft"}
-	v, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "tell bob"}, nil)
+	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

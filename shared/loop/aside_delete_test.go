@@ -22,7 +22,7 @@ func (w *world) setAside(runID, data string) (before []byte) {
 	w.t.Helper()
 	before = w.rewrite(runID, []byte(data))
 	for range 5 {
-		if _, err := w.loop.Advance(context.Background(), runID, nil); !loop.SetBack(err) {
+		if _, err := w.loop.Advance(context.Background(), runID, nil); !loop.Postponed(err) {
 			w.t.Fatalf("a run that cannot be read: %v", err)
 		}
 		w.tick(10 * time.Minute)
@@ -72,7 +72,7 @@ func TestDeleteWhatWasPutAside(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				ctx, w := context.Background(), open(t)
 				w.loop.Model = &asked{tool: "send"}
-				v, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "tell bob " + strings.Repeat("everything ", 40<<10)}, nil)
+				v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob " + strings.Repeat("everything ", 40<<10)}, nil)
 				if err != nil || v.Status != agent.Awaiting {
 					t.Fatalf("%v %+v", err, v)
 				}
@@ -118,7 +118,7 @@ func (w *world) midEffect() *agent.RunView {
 	}
 	w.loop.Tools["send"] = tool.Define(d)
 	w.loop.Model = &asked{tool: "send"}
-	v, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "tell bob"}, nil)
+	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 	if err == nil {
 		_, err = w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1), Decision: agent.ApproveOnce})
 	}
@@ -161,7 +161,7 @@ func TestMovedWhileItIsDeleted(t *testing.T) {
 			for n := 1; n <= 2; n++ { // the mark, the run
 				ctx, w := context.Background(), open(t)
 				w.loop.Model = &asked{tool: "send"}
-				v, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "tell bob"}, nil)
+				v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 				if err == nil {
 					_, err = w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1), Decision: agent.ApproveOnce})
 				}

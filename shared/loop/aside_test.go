@@ -41,7 +41,7 @@ func TestRunsThatNobodyCanReadAreInNobodysWay(t *testing.T) {
 		}
 		w.tick(time.Minute)
 		w.model.Then(script.Turn{Calls: []script.Call{{Name: "send", Args: map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}}}})
-		v, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "tell bob"}, nil)
+		v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 		if err == nil {
 			_, err = w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1), Decision: agent.ApproveOnce})
 		}
@@ -58,7 +58,7 @@ func TestRunsThatNobodyCanReadAreInNobodysWay(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, id := range w.queue {
-				if _, err := w.loop.Advance(ctx, id, nil); err != nil && !loop.SetBack(err) {
+				if _, err := w.loop.Advance(ctx, id, nil); err != nil && !loop.Postponed(err) {
 					t.Fatal(id, err)
 				}
 			}
@@ -98,14 +98,14 @@ func (r *refusing) Get(ctx context.Context, paths ...string) ([]store.Doc, error
 func TestAStoreThatRefusesIsNotTheRunsFault(t *testing.T) {
 	ctx, w := context.Background(), newWorld(t)
 	w.model.Then(script.Turn{Calls: []script.Call{{Name: "send", Args: map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}}}})
-	v, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "tell bob"}, nil)
+	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	whole := w.loop.Store
 	w.loop.Store = &refusing{Store: whole}
 	for range 12 {
-		if _, err := w.loop.Advance(ctx, v.RunID, nil); err == nil || loop.SetBack(err) {
+		if _, err := w.loop.Advance(ctx, v.RunID, nil); err == nil || loop.Postponed(err) {
 			t.Fatalf("a run that could not be read was moved, or set back: %v", err)
 		}
 		w.loop.Store.(*refusing).reads = 0

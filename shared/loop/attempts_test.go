@@ -32,7 +32,7 @@ func TestAPanicOfAToolIsOneFailure(t *testing.T) {
 	tries := 0
 	w.loop.Tools["break"] = breaking(w, func() { tries++; panic("CANARY") })
 	w.model.Then(script.Turn{Calls: []script.Call{{Name: "break", Args: aWord}}}, script.Turn{Text: "It cannot be looked up."})
-	v, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "look it up"}, nil)
+	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "look it up"}, nil)
 	if err != nil || v.Status != agent.Completed || tries != 1 || v.Actions[0].ErrorReason != "tool_panicked" || strings.Contains(v.Actions[0].Message, "CANARY") {
 		t.Errorf("%v, %d tries, %+v %+v", err, tries, v, v.Actions[0])
 	}
@@ -43,7 +43,7 @@ func TestAPanicOfAnEffectIsUnknown(t *testing.T) {
 	for name, want := range map[string]agent.Execution{"send": agent.UnknownState, "draft": agent.Succeeded} {
 		ctx, w := context.Background(), newWorld(t)
 		w.loop.Model = &asked{tool: name}
-		v, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "tell bob"}, nil)
+		v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 		if err == nil {
 			_, err = w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1), Decision: agent.ApproveOnce})
 		}
@@ -69,7 +69,7 @@ func TestAPanicOfACardIsRefused(t *testing.T) {
 		change(&d)
 		w.loop.Tools["send"] = tool.Define(d)
 		w.model.Then(script.Turn{Calls: []script.Call{{Name: "send", Args: map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}}}}, script.Turn{Text: "It cannot be sent."})
-		v, err := w.loop.Start(context.Background(), loop.Ask{UID: "ana", Prompt: "tell bob"}, nil)
+		v, err := w.loop.Start(context.Background(), loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 		if err != nil || v.Status != agent.Completed || v.Actions[0].ErrorReason != "tool_panicked" {
 			t.Errorf("%s: %v %+v", name, err, v)
 		}
@@ -143,7 +143,7 @@ func killsEveryProcess(t *testing.T, open func(testing.TB) *world) {
 			c.set(w, func() { begun = append(begun, w.clock()); runtime.Goexit() })
 			run := ""
 			dying(func() {
-				_, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "do it"}, func(n loop.Notice) { run = n.RunID })
+				_, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "do it"}, func(n loop.Update) { run = n.RunID })
 				t.Errorf("it lived: %v", err)
 			})
 			for range 6 * 60 {
@@ -242,7 +242,7 @@ func (w *world) late() (runID string) {
 	w.t.Helper()
 	ctx := context.Background()
 	w.loop.Model = &asked{tool: "send"}
-	v, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "tell bob " + strings.Repeat("everything ", 40<<10)}, nil)
+	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob " + strings.Repeat("everything ", 40<<10)}, nil)
 	if err == nil {
 		_, err = w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1), Decision: agent.ApproveOnce})
 	}

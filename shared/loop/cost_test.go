@@ -39,12 +39,12 @@ type step struct {
 
 // steps are what is promised. A round trip or a document more wants a reason.
 var steps = []step{
-	{"a plain run on a new thread", asks("", ""),
+	{"a plain run on a new thread", needsApproval("", ""),
 		cost{1, 1, 2, 6, 1, 0, 2}, cost{1, 1, 2, 6, 1, 0, 2},
 		"the user, who may be shut out or at a cap; run and thread before the model is asked, so that a crash loses no prompt; and again with the answer; with each the user, whose limits hold however many runs race"},
-	{"a plain run on a thread that is there", asks("", "again"),
+	{"a plain run on a thread that is there", needsApproval("", "again"),
 		cost{1, 2, 2, 6, 1, 0, 2}, cost{1, 2, 2, 6, 1, 0, 2}, "the same, and the thread with its newest messages in the same round trip"},
-	{"a run with a tool that only reads", asks("lookup", ""),
+	{"a run with a tool that only reads", needsApproval("lookup", ""),
 		cost{1, 1, 4, 8, 2, 0, 2}, cost{1, 1, 4, 8, 2, 0, 2},
 		"what the model said is stored before it is acted upon, and what the tool said before the model is told: the run alone, twice"},
 	{"a run with an effect that is always allowed", allowed("send"),
@@ -53,7 +53,7 @@ var steps = []step{
 	{"the same through a handle, as a mail's draft", allowed("draft"),
 		cost{1, 1, 5, 12, 2, 0, 2}, cost{1, 1, 5, 12, 2, 0, 2},
 		"the handle is made between the turn and the intent, and the turn is stored before anything is done about it"},
-	{"a run that stops for approval", asks("send", ""),
+	{"a run that stops for approval", needsApproval("send", ""),
 		cost{1, 1, 2, 8, 1, 0, 2}, cost{1, 1, 2, 8, 1, 0, 2},
 		"with the turn: the approval, its audit entry, its message in the thread, and the user, whose caps hold however many runs race"},
 	{"approve", decides(agent.ApproveOnce),
@@ -123,7 +123,7 @@ func (p *proof) ask(tool, thread string) (*agent.RunView, error) {
 	if tool != "" {
 		p.meter.Model = &asked{tool: tool}
 	}
-	return p.loop.Start(context.Background(), loop.Ask{UID: p.uid, Prompt: "do it", ThreadID: thread}, nil)
+	return p.loop.Start(context.Background(), loop.StartRequest{UID: p.uid, Prompt: "do it", ThreadID: thread}, nil)
 }
 
 func (p *proof) must(tool, thread string) *agent.RunView {
@@ -150,7 +150,7 @@ func (p *proof) approved(tool string, d agent.Decision) {
 
 func (p *proof) resume() error { return p.deliver(context.Background()) }
 
-func asks(tool, again string) func(*proof) func() error {
+func needsApproval(tool, again string) func(*proof) func() error {
 	return func(p *proof) func() error {
 		thread := ""
 		if again != "" {
@@ -166,7 +166,7 @@ func allowed(tool string) func(*proof) func() error {
 		if err := p.resume(); err != nil {
 			p.t.Fatal(err)
 		}
-		return asks(tool, "")(p)
+		return needsApproval(tool, "")(p)
 	}
 }
 

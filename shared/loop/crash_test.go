@@ -111,7 +111,7 @@ func alwaysAllow(t *testing.T, w *world, toolName string) {
 	t.Helper()
 	ctx := context.Background()
 	w.loop.Model = &asked{tool: toolName}
-	v, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "tell bob"}, nil)
+	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func killAt(t *testing.T, w *world, toolName string, n, commits int, after bool)
 	ctx := context.Background()
 	m := &mortal{Store: w.store, n: n, after: after}
 	w.loop.Store, w.loop.Model = m, &asked{tool: toolName}
-	ask := loop.Ask{UID: "ana", Prompt: "tell bob", Key: "k1", BodyHash: "h"}
+	ask := loop.StartRequest{UID: "ana", Prompt: "tell bob", Key: "k1", BodyHash: "h"}
 	runID := agent.KeyedRunID("ana", "k1")
 	life := func() error {
 		if _, err := w.loop.Start(ctx, ask, nil); err != nil {
@@ -203,7 +203,7 @@ func oneMoverAmongMany(t *testing.T, open func(testing.TB) *world) {
 			ctx := context.Background()
 			w := open(t)
 			w.loop.Model = &asked{tool: toolName}
-			v, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "tell bob"}, nil)
+			v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -239,7 +239,7 @@ func oneDecisionAmongMany(t *testing.T, open func(testing.TB) *world) {
 	ctx := context.Background()
 	w := open(t)
 	w.loop.Model = &asked{tool: "send"}
-	v, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "tell bob"}, nil)
+	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -282,7 +282,7 @@ func TestHandOver(t *testing.T) {
 	w.loop.Profile.ModelTimeout = time.Hour
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	v, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "look it up"}, nil)
+	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "look it up"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -311,7 +311,7 @@ func answersOfAllowedLost(t *testing.T, first int) {
 	w := newWorld(t)
 	alwaysAllow(t, w, "send")
 	w.loop.Store = &forgetful{Store: w.store, n: first}
-	v, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "tell bob"}, nil)
+	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 	if err != nil || v.Status != agent.Completed || len(w.effects) != 1 {
 		t.Fatalf("%v, %+v, done %d times", err, v, len(w.effects))
 	}
@@ -322,7 +322,7 @@ func answersLost(t *testing.T, first int) {
 	w := newWorld(t)
 	lossy := &forgetful{Store: w.store, n: first}
 	w.loop.Store, w.loop.Model = lossy, &asked{tool: "send"}
-	v, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "tell bob"}, nil)
+	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -367,7 +367,7 @@ func TestStoreDownAfterTheEffect(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)
 	w.loop.Store, w.loop.Model = &outage{Store: w.store, w: w, left: 25}, &asked{tool: "send"}
-	v, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "tell bob"}, nil)
+	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

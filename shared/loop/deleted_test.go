@@ -48,7 +48,7 @@ func TestDeletedUnderItsMover(t *testing.T) {
 				t.Fatal(err)
 			}
 		}}
-		_, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "look it up"}, func(n loop.Notice) { run = n.RunID })
+		_, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "look it up"}, func(n loop.Update) { run = n.RunID })
 		if !fault.Is(err, fault.Auth, fault.CodeNotFound) {
 			t.Errorf("deleted before commit %d: %v", n, err)
 		}
@@ -64,7 +64,7 @@ func TestKeyOfADeletedRun(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)
 	w.loop.Model = &asked{tool: "send"}
-	ask := loop.Ask{UID: "ana", Prompt: "tell bob", Key: "k", BodyHash: "h"}
+	ask := loop.StartRequest{UID: "ana", Prompt: "tell bob", Key: "k", BodyHash: "h"}
 	v, err := w.loop.Start(ctx, ask, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +87,7 @@ func TestADeletingConversationIsGone(t *testing.T) {
 		ctx := context.Background()
 		w := open(t)
 		w.loop.Model = &asked{tool: "send"}
-		ask := loop.Ask{UID: "ana", Prompt: "tell bob", Key: "k", BodyHash: "h"}
+		ask := loop.StartRequest{UID: "ana", Prompt: "tell bob", Key: "k", BodyHash: "h"}
 		v, err := w.loop.Start(ctx, ask, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -108,8 +108,8 @@ func TestADeletingConversationIsGone(t *testing.T) {
 		_, cancelled := w.loop.Cancel(ctx, "ana", v.RunID)
 		_, resolved := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: ap, Decision: agent.ApproveOnce})
 		_, talk := w.loop.Conversation(ctx, "ana", v.RunID)
-		_, begun := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "and eve", ThreadID: v.ThreadID}, nil)
-		answered := w.loop.Answers(ctx, "ana", v.RunID, loop.Answer{ActionID: v.Actions[0].ActionID})
+		_, begun := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "and eve", ThreadID: v.ThreadID}, nil)
+		answered := w.loop.AnswerCalls(ctx, "ana", v.RunID, loop.CallAnswer{ActionID: v.Actions[0].ActionID})
 		for name, err := range map[string]error{"get": got, "cancel": cancelled, "resolve": resolved, "conversation": talk, "a new run": begun, "answers": answered} {
 			if !fault.Is(err, fault.Auth, fault.CodeNotFound) {
 				t.Errorf("%s: %v", name, err)
@@ -133,7 +133,7 @@ func TestDeletedDuringAnEffect(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)
 	w.loop.Model = &asked{tool: "send"}
-	v, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "tell bob"}, nil)
+	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

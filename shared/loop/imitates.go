@@ -8,9 +8,9 @@ import (
 	"github.com/countersign-run/countersign/shared/visible"
 )
 
-// imitatesRecord reports whether a text of the model's could be read as our own account: it has the account's first
+// spoofsSummary reports whether a text of the model's could be read as our own account: it has the account's first
 // words, however they are spaced or hidden, or words that are put together from the letters of several scripts.
-func imitatesRecord(text string) bool {
+func spoofsSummary(text string) bool {
 	plain := strings.Map(func(r rune) rune {
 		if r != '\n' && r != '\t' && visible.Dangerous(r) {
 			return -1

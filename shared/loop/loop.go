@@ -80,10 +80,10 @@ type Loop struct {
 
 // Sink hears what happens while a run moves: after it was committed, in order, on the mover's goroutine. A sink must
 // not block for long; nothing that it does stops the run.
-type Sink func(Notice)
+type Sink func(Update)
 
-// Notice is one thing that a sink hears of a run: a status, a piece of the model's text, or an action as it stands now.
-type Notice struct {
+// Update is one thing that a sink hears of a run: a status, a piece of the model's text, or an action as it stands now.
+type Update struct {
 	RunID, ThreadID string
 	Status          agent.RunStatus
 	Delta           string
@@ -97,7 +97,7 @@ const (
 	reserve      = 5 * time.Second  // of the function's time is kept for a last commit
 	maxCalls     = 16               // function calls in one turn of the model
 	maxOutput    = 64 << 10         // bytes of a tool's result that are kept
-	maxCard      = 800 << 10        // bytes of an approval's arguments and preview, which are one document
+	maxSnapshot  = 800 << 10        // bytes of an approval's arguments and preview, which are one document
 )
 
 // Codes of the loop itself: of what does not fit into the store, and of what was cancelled or ended before it was done.

@@ -302,7 +302,7 @@ func (c *commit) givenUp(r *watched, doc agent.Run, a *agent.Action, e agent.Eve
 // ends holds the end of a run to its calls: none is left, unless its user cancels it or its time is up.
 func (c *commit) ends(r *watched, doc agent.Run, e agent.Event) {
 	for _, a := range r.state.Current() {
-		if !a.Over() && !r.state.Cancelled && e.At.Before(doc.Deadline) {
+		if !a.Terminal() && !r.state.Cancelled && e.At.Before(doc.Deadline) {
 			c.broken(31, "run %s has ended, and its action %s is %s", doc.ID, a.ID, a.Status)
 		}
 	}
@@ -331,7 +331,7 @@ func (c *commit) begins(r *watched, doc agent.Run, a *agent.Action, e agent.Even
 		c.broken(3, "action %s is begun with other arguments than were judged", a.ID)
 	}
 	if a.RequiresApproval || a.Decision != "" { // it was asked about as soon as it was planned, or when its entry was gone
-		if yes := closedBy(a.Decision); yes != agent.ApprovalApproved || a.DecidedBy != r.uid || c.approvals[a.ApprovalID].ArgsHash != a.ArgsHash || c.approvals[a.ApprovalID].Place != a.Place {
+		if yes := statusAfter(a.Decision); yes != agent.ApprovalApproved || a.DecidedBy != r.uid || c.approvals[a.ApprovalID].ArgsHash != a.ArgsHash || c.approvals[a.ApprovalID].Place != a.Place {
 			c.broken(3, "action %s is begun on %q by %q", a.ID, a.Decision, a.DecidedBy)
 		}
 		return
@@ -349,7 +349,7 @@ func (c *commit) begins(r *watched, doc agent.Run, a *agent.Action, e agent.Even
 	}
 }
 
-func closedBy(d agent.Decision) agent.ApprovalStatus {
+func statusAfter(d agent.Decision) agent.ApprovalStatus {
 	switch d {
 	case agent.Reject:
 		return agent.ApprovalRejected
@@ -365,7 +365,7 @@ func (c *commit) decides(r *watched, a *agent.Action, e agent.Event) {
 	if d.By != r.uid || ap.UID != r.uid {
 		c.broken(3, "approval %s of %s was decided by %s", ap.ID, ap.UID, d.By)
 	}
-	if ap.Status != closedBy(d.Decision) || ap.Decision != d.Decision || ap.ArgsHash != d.ArgsHash {
+	if ap.Status != statusAfter(d.Decision) || ap.Decision != d.Decision || ap.ArgsHash != d.ArgsHash {
 		c.broken(5, "approval %s is %s (%s) where %s was decided", ap.ID, ap.Status, ap.Decision, d.Decision)
 	}
 	if !e.At.Before(ap.ExpiresAt) || !c.late && !c.at.Before(ap.ExpiresAt) {
@@ -400,7 +400,7 @@ func (c *commit) after(r *watched, doc agent.Run, e agent.Event) {
 	switch {
 	case e.Turn != nil && len(r.state.Turns) > c.max.turns:
 		c.broken(14, "run %s has %d turns", doc.ID, len(r.state.Turns))
-	case e.Plan != nil && (a == nil || a.ID != agent.ActionID(doc.ID, a.Turn, a.Index, a.Again)):
+	case e.Proposed != nil && (a == nil || a.ID != agent.ActionID(doc.ID, a.Turn, a.Index, a.Attempt)):
 		c.broken(14, "action %s derives from no turn of run %s", e.ActionID, doc.ID)
 	case e.Wait != nil:
 		ap := c.approvals[e.Wait.ApprovalID]
@@ -410,7 +410,7 @@ func (c *commit) after(r *watched, doc agent.Run, e agent.Event) {
 		if a.PolicyDecision == string(policy.Deny) {
 			c.broken(13, "action %s was denied and has an approval", a.ID)
 		}
-		if u := c.users[doc.UID]; e.Wait.Kind == agent.KindApproval && a.Again == 0 && c.asked && u.Open > c.max.open {
+		if u := c.users[doc.UID]; e.Wait.Kind == agent.KindApproval && a.Attempt == 0 && c.asked && u.Open > c.max.open {
 			c.broken(27, "%s has %d approvals open", doc.UID, u.Open)
 		}
 	}
@@ -464,7 +464,7 @@ func (w *witness) asked(runID string) {
 		return // it is being started, or was deleted
 	}
 	for _, a := range r.state.Current() {
-		if !a.Over() {
+		if !a.Terminal() {
 			w.broken(14, "the model is asked again about run %s, whose action %s is %s", runID, a.ID, a.Status)
 		}
 	}

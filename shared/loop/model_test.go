@@ -145,9 +145,9 @@ func (s *sequence) ask(t *rapid.T, key, body string) (v *agent.RunView, err erro
 	if s.model.Left() == 0 {
 		s.modelCalls(t)
 	}
-	q := loop.Ask{UID: ana, Prompt: "request " + strconv.Itoa(s.prompts), Key: key, BodyHash: body}
+	req := loop.StartRequest{UID: ana, Prompt: "request " + strconv.Itoa(s.prompts), Key: key, BodyHash: body}
 	if threads := s.threads(); len(threads) > 0 && pick(t, "thread", false, true) {
-		q.ThreadID = pick(t, "which thread", threads...)
+		req.ThreadID = pick(t, "which thread", threads...)
 	}
 	l := s.life(t)
 	if key != "" {
@@ -155,7 +155,7 @@ func (s *sequence) ask(t *rapid.T, key, body string) (v *agent.RunView, err erro
 	}
 	err = errors.New("it did not live to tell")
 	l.outcome = func(told *agent.RunView, e error) { v, err = told, e }
-	s.run(l, func(ctx context.Context, p *loop.Loop) (*agent.RunView, error) { return p.Start(ctx, q, nil) })
+	s.run(l, func(ctx context.Context, p *loop.Loop) (*agent.RunView, error) { return p.Start(ctx, req, nil) })
 	return v, err
 }
 

@@ -22,59 +22,59 @@ import (
 	"github.com/countersign-run/countersign/shared/visible"
 )
 
-// plan asks the model once and commits its answer with everything that follows from it: the judged calls, the approvals
+// callModel asks the model once and commits its answer with everything that follows from it: the judged calls, the approvals
 // that they need, or the end. The answer is stored before anything is done about it, and never asked for again.
-func (m *mover) plan(ctx context.Context) error {
-	if err := m.claim(ctx, m.Profile.ModelTimeout); err != nil {
+func (ex *execution) callModel(ctx context.Context) error {
+	if err := ex.claim(ctx, ex.Profile.ModelTimeout); err != nil {
 		return err
 	}
-	if st, _ := m.next(m.state, m.run, m.now()); st != stepPlan {
+	if st, _ := ex.next(ex.state, ex.run, ex.now()); st != stepCallModel {
 		return nil
 	}
-	if over, err := m.overBudget(ctx); over || err != nil {
+	if over, err := ex.overBudget(ctx); over || err != nil {
 		return err
 	}
-	req, err := m.request()
+	req, err := ex.request()
 	if err != nil {
-		return m.modelFailed(ctx, err)
+		return ex.modelFailed(ctx, err)
 	}
-	turn := len(m.state.Turns) + 1
-	asking, cancel := bounded(ctx, m.Profile.ModelTimeout)
+	turn := len(ex.state.Turns) + 1
+	asking, cancel := withStepTimeout(ctx, ex.Profile.ModelTimeout)
 	defer cancel()
-	reply, err := m.Model.Generate(asking, req, m.deltas())
+	reply, err := ex.Model.Generate(asking, req, ex.deltaSink())
 	switch {
-	case err != nil && m.worked && errors.Is(asking.Err(), context.DeadlineExceeded) && !enough(ctx, m.Profile.ModelTimeout):
+	case err != nil && ex.progressed && errors.Is(asking.Err(), context.DeadlineExceeded) && !hasTimeFor(ctx, ex.Profile.ModelTimeout):
 		return errHandOver
 	case err != nil:
-		return m.modelFailed(ctx, err)
+		return ex.modelFailed(ctx, err)
 	}
-	places := m.places(ctx, reply.Calls)
-	intent, begun := agent.Started{Owner: m.owner, Attempt: 1}, ""
-	err = m.transition(ctx, func(d *draft) error {
-		begun = d.startedAs(intent) // here already where the commit's answer was lost
-		if len(d.state.Turns) != turn-1 || d.run.Lease.Owner != m.owner {
+	places := ex.placements(ctx, reply.Calls)
+	intent, begun := agent.Started{Owner: ex.owner, Attempt: 1}, ""
+	err = ex.transition(ctx, func(tx *tx) error {
+		begun = tx.actionOfIntent(intent) // here already where the commit's answer was lost
+		if len(tx.state.Turns) != turn-1 || tx.run.Lease.Owner != ex.owner {
 			return nil // stored already, or somebody else's by now
 		}
-		if st, _ := m.next(d.state, d.run, d.now); st != stepPlan {
+		if st, _ := ex.next(tx.state, tx.run, tx.now); st != stepCallModel {
 			return nil // cancelled or out of time meanwhile: what the model wants does not matter any more
 		}
-		if err := d.answer(reply, estimate(req, reply), places); err != nil {
+		if err := tx.recordTurn(reply, estimateTokens(req, reply), places); err != nil {
 			return err
 		}
-		begun, err = d.startAtOnce(ctx, intent)
+		begun, err = tx.startInSameCommit(ctx, intent)
 		return err
 	})
 	if fault.Is(err, fault.Validation, codeTooLarge) {
-		return m.modelFailed(ctx, fault.New(fault.Model, codeTooLarge, "The model's answer is larger than can be kept.").Because(err))
+		return ex.modelFailed(ctx, fault.New(fault.Model, codeTooLarge, "The model's answer is larger than can be kept.").Because(err))
 	}
 	if err != nil || begun == "" {
 		return err
 	}
-	return m.effect(ctx, m.Tools[m.state.Action(begun).Tool], begun)
+	return ex.callTool(ctx, ex.Tools[ex.state.Action(begun).Tool], begun)
 }
 
-// deltas passes the model's text on as it comes, as much of it as is kept: what is longer than that is cut, or refused.
-func (m *mover) deltas() func(text string) {
+// deltaSink passes the model's text on as it comes, as much of it as is kept: what is longer than that is cut, or refused.
+func (ex *execution) deltaSink() func(text string) {
 	left := agent.MaxMessageText
 	return func(text string) {
 		if len(text) > left {
@@ -85,31 +85,31 @@ func (m *mover) deltas() func(text string) {
 		}
 		left -= len(text)
 		if text != "" {
-			m.tell(Notice{Delta: text})
+			ex.notify(Update{Delta: text})
 		}
 	}
 }
 
 // request lays out what the model is asked: instructions, history, prompt, and this run's own turns, verbatim.
-func (m *mover) request() (model.Request, error) {
-	contents, err := m.contents()
+func (ex *execution) request() (model.Request, error) {
+	contents, err := ex.contents()
 	if err != nil {
 		return model.Request{}, err
 	}
-	if n := m.Profile.MaxContents; n > 0 {
+	if n := ex.Profile.MaxContents; n > 0 {
 		if err := contents.Fit(n); err != nil {
 			return model.Request{}, err
 		}
 	}
-	last := len(m.state.Turns)+1 >= m.Profile.MaxModelCalls && m.Profile.MaxModelCalls > 1
-	return model.Request{System: m.instructions(), Contents: contents.JSON(), Tools: m.specs(), NoTools: last}, nil
+	last := len(ex.state.Turns)+1 >= ex.Profile.MaxModelCalls && ex.Profile.MaxModelCalls > 1
+	return model.Request{System: ex.instructions(), Contents: contents.JSON(), Tools: ex.toolSpecs(), NoTools: last}, nil
 }
 
-// specs are the tools in a fixed order, so that the service may cache the request's beginning.
-func (l *Loop) specs() []tool.Spec {
+// toolSpecs are the tools in a fixed order, so that the service may cache the request's beginning.
+func (l *Loop) toolSpecs() []tool.Spec {
 	var specs []tool.Spec
 	for _, name := range l.Tools.Names() {
-		if t := l.Tools[name]; !t.Hidden {
+		if t := l.Tools[name]; !t.UserOnly {
 			specs = append(specs, t.Spec)
 		}
 	}
@@ -118,16 +118,16 @@ func (l *Loop) specs() []tool.Spec {
 
 // instructions are the policy and the persona (seed 000 §4), and where the user is. The time is the run's own, so that every
 // turn sees the same.
-func (m *mover) instructions() string {
-	s := strings.TrimSpace(m.Profile.Persona) + "\n\n" + rules + "\n\n" + whereabouts(m.run)
-	if mark := m.state.Question.Mark; mark != "" {
-		s += aboutRecord(mark)
+func (ex *execution) instructions() string {
+	s := strings.TrimSpace(ex.Profile.Persona) + "\n\n" + rules + "\n\n" + localContext(ex.run)
+	if mark := ex.state.Input.Mark; mark != "" {
+		s += recordInstructions(mark)
 	}
 	return s
 }
 
-// whereabouts say what time it is for the user, by whose clocks their words go, and what language they use.
-func whereabouts(r agent.Run) string {
+// localContext say what time it is for the user, by whose clocks their words go, and what language they use.
+func localContext(r agent.Run) string {
 	zone := r.Region.Zone()
 	s := fmt.Sprintf("The run began at %s.\nThe user's time zone is %s; there it was %s. Days and times in the user's words, such as \"tomorrow\" or \"at noon\", "+
 		"go by it unless they name another; give it to tools that take a time zone.",
@@ -146,170 +146,170 @@ const rules = `Rules:
 - Answer in the user's language, briefly.`
 
 // modelFailed ends the run: what was done before stays done and is told.
-func (m *mover) modelFailed(ctx context.Context, err error) error {
-	ctx, cancel := lasting(ctx)
+func (ex *execution) modelFailed(ctx context.Context, err error) error {
+	ctx, cancel := detached(ctx)
 	defer cancel()
-	m.Log.WarnContext(ctx, "the model gave no usable answer", "runId", m.id, "error", err)
+	ex.Log.WarnContext(ctx, "the model gave no usable answer", "runId", ex.id, "error", err)
 	f := fault.As(err)
 	if f.Class != fault.Model {
 		f = fault.New(fault.Model, "failed", "The model could not be asked.").Because(err)
 	}
-	return m.transition(ctx, func(d *draft) error {
-		if st, _ := m.next(d.state, d.run, d.now); st != stepPlan || d.run.Lease.Owner != m.owner {
+	return ex.transition(ctx, func(tx *tx) error {
+		if st, _ := ex.next(tx.state, tx.run, tx.now); st != stepCallModel || tx.run.Lease.Owner != ex.owner {
 			return nil
 		}
-		d.unanswered = 1
-		return d.end(failure(f))
+		tx.unrecordedCalls = 1
+		return tx.endRun(failedEnd(f))
 	})
 }
 
-// place is where a tool's calls would act now, or why they may not.
-type place struct {
+// placement is where a tool's calls would act now, or why they may not.
+type placement struct {
 	tool.Place
-	refusal error
+	err error
 }
 
-// places asks, once for each tool that is called, where it would act.
-func (m *mover) places(ctx context.Context, calls []model.Call) map[string]place {
-	out := map[string]place{}
+// placements asks, once for each tool that is called, where it would act.
+func (ex *execution) placements(ctx context.Context, calls []model.Call) map[string]placement {
+	out := map[string]placement{}
 	for _, c := range calls {
-		t := m.Tools[c.Name]
+		t := ex.Tools[c.Name]
 		if _, asked := out[c.Name]; t == nil || asked || !t.Placed() {
 			continue
 		}
-		in, err := t.Place(ctx, m.run.UID)
-		out[c.Name] = place{in, err}
+		in, err := t.Place(ctx, ex.run.UID)
+		out[c.Name] = placement{in, err}
 	}
 	return out
 }
 
-// answer takes the model's answer into the run.
-func (d *draft) answer(r *model.Reply, estimated int, places map[string]place) error {
+// recordTurn takes the model's answer into the run.
+func (tx *tx) recordTurn(r *model.Reply, estimated int, places map[string]placement) error {
 	turn := &agent.Turn{Model: r.Model, Content: r.Content, Text: agent.Cut(r.Text, agent.MaxMessageText), Finish: r.Finish, Correction: r.Correction, Calls: len(r.Calls), Usage: r.Usage, Estimated: estimated}
 	if r.Correction != "" {
 		turn.Calls = 0
 	}
-	if err := d.event(agent.Event{Type: agent.ModelAnswered, Turn: turn}); err != nil {
+	if err := tx.addEvent(agent.Event{Type: agent.ModelAnswered, Turn: turn}); err != nil {
 		return err
 	}
 	switch {
 	case r.Correction != "":
 		return nil // the model is told, within the bound
 	case len(r.Calls) == 0:
-		return d.finish(r.Text)
+		return tx.endWithAnswer(r.Text)
 	case len(r.Calls) > maxCalls:
-		return d.end(failure(fault.New(fault.Model, "too_many_calls", "The model asked for %d actions at once, which is more than %d.", len(r.Calls), maxCalls)))
+		return tx.endRun(failedEnd(fault.New(fault.Model, "too_many_calls", "The model asked for %d actions at once, which is more than %d.", len(r.Calls), maxCalls)))
 	}
 	for i, c := range r.Calls {
-		plan := agent.Plan{Turn: len(d.state.Turns), Index: i, CallID: c.ID, Tool: c.Name}
-		if err := d.judge(plan, c.Args, places[c.Name]); err != nil {
+		plan := agent.ProposedCall{Turn: len(tx.state.Turns), Index: i, CallID: c.ID, Tool: c.Name}
+		if err := tx.validateCall(plan, c.Args, places[c.Name]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// finish ends the run in the model's words, and in ours where they may claim what did not happen.
-func (d *draft) finish(text string) error {
-	note := d.m.onRecord(d.state, text)
+// endWithAnswer ends the run in the model's words, and in ours where they may claim what did not happen.
+func (tx *tx) endWithAnswer(text string) error {
+	note := tx.ex.verifiedSummary(tx.state, text)
 	if note != "" {
 		note = "\n\n" + note
 	}
 	text = agent.Cut(text, agent.MaxMessageText-len(note))
 	end := &agent.End{Status: agent.Completed, Summary: text + note}
-	if err := d.event(agent.Event{Type: agent.RunEnded, End: end}); err != nil {
+	if err := tx.addEvent(agent.Event{Type: agent.RunEnded, End: end}); err != nil {
 		return err
 	}
-	return d.conclude(end, len(text))
+	return tx.appendLastMessage(end, len(text))
 }
 
-var shownName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
+var validDisplayName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
-// shown is the tool's name as it may be stored and shown.
-func shown(name string) string {
-	if !shownName.MatchString(name) {
+// displayName is the tool's name as it may be stored and shown.
+func displayName(name string) string {
+	if !validDisplayName.MatchString(name) {
 		return "unknown"
 	}
 	return name
 }
 
-// judge decides what becomes of one call: refused, allowed, or asked for (seed 000 §4 to §6). Nothing that the model
+// validateCall decides what becomes of one call: refused, allowed, or asked for (seed 000 §4 to §6). Nothing that the model
 // says is trusted: the name must be known, the arguments are validated and normalised, and the policy looks at those.
-func (d *draft) judge(plan agent.Plan, wanted json.RawMessage, at place) error {
-	id := agent.ActionID(d.run.ID, plan.Turn, plan.Index, 0)
-	t := d.m.Tools[plan.Tool]
-	plan.Tool = shown(plan.Tool)
-	if t == nil || t.Hidden && !plan.Own {
-		return d.refuse(id, plan, fault.New(fault.Model, "unknown_tool", "There is no such tool."))
+func (tx *tx) validateCall(plan agent.ProposedCall, wanted json.RawMessage, at placement) error {
+	id := agent.ActionID(tx.run.ID, plan.Turn, plan.Index, 0)
+	t := tx.ex.Tools[plan.Tool]
+	plan.Tool = displayName(plan.Tool)
+	if t == nil || t.UserOnly && !plan.UserInitiated {
+		return tx.rejectCall(id, plan, fault.New(fault.Model, "unknown_tool", "There is no such tool."))
 	}
 	plan.SideEffect = t.SideEffect
 	if len(wanted) == 0 || wanted[0] != '{' {
-		return d.refuse(id, plan, fault.New(fault.Model, "unreadable_arguments", "The arguments are not a JSON object."))
+		return tx.rejectCall(id, plan, fault.New(fault.Model, "unreadable_arguments", "The arguments are not a JSON object."))
 	}
 	args, err := t.Normalize(wanted)
 	if err != nil {
-		return d.refuse(id, plan, err)
+		return tx.rejectCall(id, plan, err)
 	}
-	plan.Args, plan.Place, plan.ArgsHash = args, at.Place, agent.ArgsHash(d.run.UID, t.Spec, at.Place, args)
-	if at.refusal != nil {
-		return d.refuse(id, plan, at.refusal)
+	plan.Args, plan.Place, plan.ArgsHash = args, at.Place, agent.ArgsHash(tx.run.UID, t.Spec, at.Place, args)
+	if at.err != nil {
+		return tx.rejectCall(id, plan, at.err)
 	}
-	return d.weigh(id, plan, t)
+	return tx.applyPolicy(id, plan, t)
 }
 
-// weigh asks the policy about a call that is well-formed.
-func (d *draft) weigh(id string, plan agent.Plan, t *tool.Tool) error {
-	if d.saidNo(plan.ArgsHash) {
-		return d.refuse(id, plan, fault.New(fault.Policy, "rejected_before", "The user has said no to exactly this."))
+// applyPolicy asks the policy about a call that is well-formed.
+func (tx *tx) applyPolicy(id string, plan agent.ProposedCall, t *tool.Tool) error {
+	if tx.rejectedBefore(plan.ArgsHash) {
+		return tx.rejectCall(id, plan, fault.New(fault.Policy, "rejected_before", "The user has said no to exactly this."))
 	}
-	shown, err := preview(t, plan.Place, plan.Args)
+	shown, err := previewAt(t, plan.Place, plan.Args)
 	if err != nil {
-		return d.refuse(id, plan, err)
+		return tx.rejectCall(id, plan, err)
 	}
-	if b, err := strictjson.Marshal(shown); err != nil || len(b)+len(plan.Args) > maxCard {
-		return d.refuse(id, plan, fault.Invalid("", "this is more than can be shown to the user for approval"))
+	if b, err := strictjson.Marshal(shown); err != nil || len(b)+len(plan.Args) > maxSnapshot {
+		return tx.rejectCall(id, plan, fault.Invalid("", "this is more than can be shown to the user for approval"))
 	}
-	verdict, err := d.verdict(t, plan.Args)
+	verdict, err := tx.verdict(t, plan.Args)
 	switch {
 	case tool.IsPanic(err):
-		return d.refuse(id, plan, err)
+		return tx.rejectCall(id, plan, err)
 	case err != nil:
 		return err
 	}
 	plan.PolicyDecision, plan.Rule, plan.Reason, plan.Allowed = string(verdict.Mode), verdict.Rule, verdict.Reason, verdict.Entries
-	plan.RequiresApproval = asks(verdict, plan.Own)
+	plan.RequiresApproval = needsApproval(verdict, plan.UserInitiated)
 	switch {
 	case verdict.Mode == policy.Deny:
-		return d.refuse(id, plan, fault.New(fault.Policy, "denied", "%s", verdict.Reason))
+		return tx.rejectCall(id, plan, fault.New(fault.Policy, "denied", "%s", verdict.Reason))
 	case plan.RequiresApproval:
-		u, err := d.theUser()
+		u, err := tx.user()
 		if err != nil {
 			return err
 		}
-		if err := d.m.withinCaps(u, d.now); err != nil {
-			return d.refuse(id, plan, err)
+		if err := tx.ex.checkCaps(u, tx.now); err != nil {
+			return tx.rejectCall(id, plan, err)
 		}
 	}
-	if err := d.event(agent.Event{Type: agent.ActionPlan, ActionID: id, Plan: &plan}); err != nil {
+	if err := tx.addEvent(agent.Event{Type: agent.ActionProposed, ActionID: id, Proposed: &plan}); err != nil {
 		return err
 	}
 	switch {
 	case plan.RequiresApproval:
-		return d.ask(d.state.Action(id), agent.KindApproval, plan.Reason)
+		return tx.requestApproval(tx.state.Action(id), agent.KindApproval, plan.Reason)
 	case t.Waits():
-		return d.await(id)
+		return tx.waitForAnswer(id)
 	}
 	return nil
 }
 
-// asks reports whether the user must be asked. Of their own call they are asked only where everybody is, of everything.
-func asks(v policy.Decision, own bool) bool {
+// needsApproval reports whether the user must be asked. Of their own call they are asked only where everybody is, of everything.
+func needsApproval(v policy.Decision, own bool) bool {
 	return v.Mode == policy.RequireApproval && (!own || v.Rule == policy.RuleAskedForAll)
 }
 
 // verdict asks the policy, with the user's own allowlist.
-func (d *draft) verdict(t *tool.Tool, args json.RawMessage) (policy.Decision, error) {
-	u, err := d.theUser()
+func (tx *tx) verdict(t *tool.Tool, args json.RawMessage) (policy.Decision, error) {
+	u, err := tx.user()
 	if err != nil {
 		return policy.Decision{}, err
 	}
@@ -317,12 +317,12 @@ func (d *draft) verdict(t *tool.Tool, args json.RawMessage) (policy.Decision, er
 	if err != nil {
 		return policy.Decision{}, err
 	}
-	return d.m.Rules.Decide(policy.Input{UID: d.run.UID, Tool: t.Spec, Args: args, Recipients: to, Allowlist: u.Allow, Now: d.now}), nil
+	return tx.ex.Rules.Decide(policy.Input{UID: tx.run.UID, Tool: t.Spec, Args: args, Recipients: to, Allowlist: u.Allow, Now: tx.now}), nil
 }
 
-// saidNo reports whether the user has rejected exactly this in this run.
-func (d *draft) saidNo(hash string) bool {
-	for _, a := range d.state.Actions {
+// rejectedBefore reports whether the user has rejected exactly this in this run.
+func (tx *tx) rejectedBefore(hash string) bool {
+	for _, a := range tx.state.Actions {
 		if a.Status == agent.ActionRejected && a.ArgsHash == hash {
 			return true
 		}
@@ -330,72 +330,72 @@ func (d *draft) saidNo(hash string) bool {
 	return false
 }
 
-// refuse answers a call with the reason why it is not done; the model reads it, within the bound.
-func (d *draft) refuse(id string, plan agent.Plan, why error) error {
-	p := agent.ProblemOf(why)
+// rejectCall answers a call with the reason why it is not done; the model reads it, within the bound.
+func (tx *tx) rejectCall(id string, plan agent.ProposedCall, why error) error {
+	p := agent.ErrorInfoOf(why)
 	if plan.PolicyDecision == "" {
 		plan.PolicyDecision = string(policy.Deny)
 	}
-	if err := d.event(agent.Event{Type: agent.ActionPlan, ActionID: id, Plan: &plan}); err != nil {
+	if err := tx.addEvent(agent.Event{Type: agent.ActionProposed, ActionID: id, Proposed: &plan}); err != nil {
 		return err
 	}
 	finished := &agent.Finished{Status: agent.ActionFailed, Execution: agent.NotStarted, Error: p}
-	if err := d.event(agent.Event{Type: agent.ActionFinished, ActionID: id, Finished: finished}); err != nil {
+	if err := tx.addEvent(agent.Event{Type: agent.ActionFinished, ActionID: id, Finished: finished}); err != nil {
 		return err
 	}
 	if plan.SideEffect {
-		d.record(audit.Denied, d.state.Action(id), func(e *audit.Entry) { e.Decision, e.ErrorCode = plan.PolicyDecision, string(p.Class) })
+		tx.addAudit(audit.Denied, tx.state.Action(id), func(e *audit.Entry) { e.Decision, e.ErrorCode = plan.PolicyDecision, string(p.Class) })
 	}
 	return nil
 }
 
-// ask opens an approval, or a review, for the action.
-func (d *draft) ask(a *agent.Action, kind agent.Kind, reason string) error {
-	ap, err := d.card(a, kind, reason)
+// requestApproval opens an approval, or a review, for the action.
+func (tx *tx) requestApproval(a *agent.Action, kind agent.Kind, reason string) error {
+	ap, err := tx.snapshot(a, kind, reason)
 	if err != nil {
 		return err
 	}
-	d.run.Approvals++
-	ap.ID = agent.ApprovalID(d.run.ID, d.run.Approvals)
-	d.approvals[ap.ID] = ap
+	tx.run.Approvals++
+	ap.ID = agent.ApprovalID(tx.run.ID, tx.run.Approvals)
+	tx.approvals[ap.ID] = ap
 	wait := &agent.Wait{ApprovalID: ap.ID, Kind: kind, ExpiresAt: ap.ExpiresAt}
-	if known := d.state.Action(a.ID); known.ArgsHash != ap.ArgsHash {
+	if known := tx.state.Action(a.ID); known.ArgsHash != ap.ArgsHash {
 		wait.Args, wait.ArgsHash, wait.Place = ap.Args, ap.ArgsHash, ap.Place
 	}
-	if err := d.event(agent.Event{Type: agent.ActionWaits, ActionID: a.ID, Wait: wait}); err != nil {
+	if err := tx.addEvent(agent.Event{Type: agent.ActionWaits, ActionID: a.ID, Wait: wait}); err != nil {
 		return err
 	}
-	a = d.state.Action(a.ID)
-	d.record(audit.Requested, a, func(e *audit.Entry) { e.Decision = string(kind) })
-	if err := d.moveUser(func(u *agent.User) { u.Ask(d.now) }); err != nil {
+	a = tx.state.Action(a.ID)
+	tx.addAudit(audit.Requested, a, func(e *audit.Entry) { e.Decision = string(kind) })
+	if err := tx.updateUser(func(u *agent.User) { u.CountApproval(tx.now) }); err != nil {
 		return err
 	}
-	return d.say(agent.RoleAssistant, ap.ID, "%s", d.m.asks(a))
+	return tx.appendMessage(agent.RoleAssistant, ap.ID, "%s", tx.ex.waitingFor(a))
 }
 
-// card is what the user is shown of the action if they are asked now.
-func (d *draft) card(a *agent.Action, kind agent.Kind, reason string) (*agent.Approval, error) {
-	decisions, err := d.decisions(a, kind)
+// snapshot is what the user is shown of the action if they are asked now.
+func (tx *tx) snapshot(a *agent.Action, kind agent.Kind, reason string) (*agent.Approval, error) {
+	decisions, err := tx.decisions(a, kind)
 	if err != nil {
 		return nil, err
 	}
-	ap := &agent.Approval{Kind: kind, UID: d.run.UID, RunID: d.run.ID, ThreadID: d.run.ThreadID, ActionID: a.ID,
+	ap := &agent.Approval{Kind: kind, UID: tx.run.UID, RunID: tx.run.ID, ThreadID: tx.run.ThreadID, ActionID: a.ID,
 		Tool: a.Tool, Args: a.Args, ArgsHash: a.ArgsHash, Place: a.Place, Preview: tool.Preview{Title: a.Tool}, Reason: reason, Decisions: decisions,
-		RequestedAt: d.now, ExpiresAt: d.expiry(kind), Status: agent.ApprovalOpen}
-	t := d.m.Tools[a.Tool]
+		RequestedAt: tx.now, ExpiresAt: tx.expiry(kind), Status: agent.ApprovalOpen}
+	t := tx.ex.Tools[a.Tool]
 	if t == nil { // a review outlives its tool
 		return ap, nil
 	}
-	if ap.Preview, err = preview(t, a.Place, a.Args); err != nil {
+	if ap.Preview, err = previewAt(t, a.Place, a.Args); err != nil {
 		return nil, err
 	}
 	if slices.Contains(decisions, agent.ApproveAlways) {
 		ap.Preview.Fields = append(ap.Preview.Fields, alwaysCovers)
 	}
-	if ap.TimeZone = d.run.Region.TimeZone; ap.TimeZone != "" {
-		ap.Preview = ap.Preview.In(d.run.Region.Zone())
+	if ap.TimeZone = tx.run.Region.TimeZone; ap.TimeZone != "" {
+		ap.Preview = ap.Preview.In(tx.run.Region.Zone())
 	}
-	verdict, err := d.verdict(t, a.Args)
+	verdict, err := tx.verdict(t, a.Args)
 	if err != nil {
 		return nil, err
 	}
@@ -403,8 +403,8 @@ func (d *draft) card(a *agent.Action, kind agent.Kind, reason string) (*agent.Ap
 	return ap, nil
 }
 
-// preview is what a person reads before deciding: where the call acts, and then what the tool shows of it.
-func preview(t *tool.Tool, in tool.Place, args json.RawMessage) (tool.Preview, error) {
+// previewAt is what a person reads before deciding: where the call acts, and then what the tool shows of it.
+func previewAt(t *tool.Tool, in tool.Place, args json.RawMessage) (tool.Preview, error) {
 	p, err := t.Preview(args)
 	if err != nil || in == (tool.Place{}) {
 		return p, err
@@ -418,24 +418,24 @@ func preview(t *tool.Tool, in tool.Place, args json.RawMessage) (tool.Preview, e
 var alwaysCovers = tool.Field{Label: "Always allow covers", Value: "Exactly the addresses above, as they are written: capitals count before the @ and not after it."}
 
 // decisions are those that fit: who cannot always be allowed is not offered for it.
-func (d *draft) decisions(a *agent.Action, kind agent.Kind) ([]agent.Decision, error) {
+func (tx *tx) decisions(a *agent.Action, kind agent.Kind) ([]agent.Decision, error) {
 	if kind == agent.KindReview {
 		return []agent.Decision{agent.ConfirmDone, agent.StartNew}, nil
 	}
-	to, err := d.m.Tools[a.Tool].Recipients(a.Args)
+	to, err := tx.ex.Tools[a.Tool].Recipients(a.Args)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := d.m.Rules.Entries(d.run.UID, a.Tool, to, d.now); err != nil {
+	if _, err := tx.ex.Rules.Entries(tx.run.UID, a.Tool, to, tx.now); err != nil {
 		return []agent.Decision{agent.ApproveOnce, agent.ApproveEdited, agent.Reject}, nil
 	}
 	return []agent.Decision{agent.ApproveOnce, agent.ApproveAlways, agent.ApproveEdited, agent.Reject}, nil
 }
 
 // expiry is when a waiting call is given up: an approval after its time, a review with the run.
-func (d *draft) expiry(kind agent.Kind) time.Time {
-	if at := d.now.Add(d.m.Profile.ApprovalTTL); kind == agent.KindApproval && at.Before(d.run.Deadline) {
+func (tx *tx) expiry(kind agent.Kind) time.Time {
+	if at := tx.now.Add(tx.ex.Profile.ApprovalTTL); kind == agent.KindApproval && at.Before(tx.run.Deadline) {
 		return at
 	}
-	return d.run.Deadline
+	return tx.run.Deadline
 }

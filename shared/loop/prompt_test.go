@@ -44,7 +44,7 @@ func (s *stalled) Commit(ctx context.Context, _ ...store.Write) ([]time.Time, er
 func TestAStoreThatStopsIsOwnedUpToInTime(t *testing.T) {
 	asks := map[string]func(l *loop.Loop, waiting *agent.RunView) error{
 		"start": func(l *loop.Loop, _ *agent.RunView) error {
-			_, err := l.Start(context.Background(), loop.Ask{UID: "bea", Prompt: "hello"}, nil)
+			_, err := l.Start(context.Background(), loop.StartRequest{UID: "bea", Prompt: "hello"}, nil)
 			return err
 		},
 		"resolve": func(l *loop.Loop, v *agent.RunView) error {
@@ -61,7 +61,7 @@ func TestAStoreThatStopsIsOwnedUpToInTime(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
 				w.loop.Model = &asked{tool: "send"}
-				v, err := w.loop.Start(context.Background(), loop.Ask{UID: "ana", Prompt: "tell bob"}, nil)
+				v, err := w.loop.Start(context.Background(), loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 				if err != nil {
 					t.Fatal(err)
 				}

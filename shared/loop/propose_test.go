@@ -16,8 +16,8 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-func sending(text string, own bool) loop.Ask {
-	return loop.Ask{UID: "ana", Prompt: "a page asks", Call: &loop.Call{Tool: "send", Args: json.RawMessage(`{"to":["bob@x.org"],"text":"` + text + `"}`), Own: own}}
+func sending(text string, own bool) loop.StartRequest {
+	return loop.StartRequest{UID: "ana", Prompt: "a page asks", Call: &loop.Call{Tool: "send", Args: json.RawMessage(`{"to":["bob@x.org"],"text":"` + text + `"}`), Own: own}}
 }
 
 // A run of one call is judged, approved, carried out and recorded as a call of the model is, and asks no model.
@@ -35,8 +35,8 @@ func proposeWaits(t *testing.T, open func(testing.TB) *world) {
 	} {
 		t.Run(string(decision), func(t *testing.T) {
 			w := open(t)
-			c, err := w.loop.Propose(ctx, sending("hi", false))
-			if err != nil || c.Over() || c.Approval == nil || len(w.effects) != 0 {
+			c, err := w.loop.StartCall(ctx, sending("hi", false))
+			if err != nil || c.Terminal() || c.Approval == nil || len(w.effects) != 0 {
 				t.Fatalf("%v %+v %v", err, c, w.effects)
 			}
 			if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: c.Approval.ApprovalID, Decision: decision}); err != nil {
@@ -45,8 +45,8 @@ func proposeWaits(t *testing.T, open func(testing.TB) *world) {
 			if err := w.deliver(ctx); err != nil {
 				t.Fatal(err)
 			}
-			c, err = w.loop.Called(ctx, "ana", c.Run.RunID)
-			if err != nil || !c.Over() || c.Run.Status != want.status || len(w.effects) != want.effects || !strings.Contains(string(c.Response.Result), want.result) {
+			c, err = w.loop.CallResult(ctx, "ana", c.Run.RunID)
+			if err != nil || !c.Terminal() || c.Run.Status != want.status || len(w.effects) != want.effects || !strings.Contains(string(c.Response.Result), want.result) {
 				t.Fatalf("%v %+v %+v %v", err, c.Run, c.Response, w.effects)
 			}
 			if (want.effects == 0) != (c.Response.Error != "") {
@@ -64,10 +64,10 @@ func proposeWaits(t *testing.T, open func(testing.TB) *world) {
 func TestProposeOwn(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)
-	q := sending("hi", true)
-	q.Key, q.BodyHash = "k", "h"
+	req := sending("hi", true)
+	req.Key, req.BodyHash = "k", "h"
 	for range 2 {
-		c, err := w.loop.Propose(ctx, q)
+		c, err := w.loop.StartCall(ctx, req)
 		if err != nil || c.Run.Status != agent.Completed || len(w.effects) != 1 {
 			t.Fatalf("%v %+v %v", err, c, w.effects)
 		}
@@ -76,17 +76,17 @@ func TestProposeOwn(t *testing.T) {
 			t.Fatalf("%v, audit %+v", err, page.Entries)
 		}
 	}
-	q.BodyHash = "another"
-	if _, err := w.loop.Propose(ctx, q); !fault.Is(err, fault.Policy, fault.CodeKeyReused) {
+	req.BodyHash = "another"
+	if _, err := w.loop.StartCall(ctx, req); !fault.Is(err, fault.Policy, fault.CodeKeyReused) {
 		t.Error(err)
 	}
 	w.loop.Rules.AskSideEffects = true
-	c, err := w.loop.Propose(ctx, sending("hi again", true))
+	c, err := w.loop.StartCall(ctx, sending("hi again", true))
 	if err != nil || c.Approval == nil || len(w.effects) != 1 {
 		t.Errorf("%v %+v %v", err, c, w.effects)
 	}
 	w.loop.Rules.DenySideEffects = true
-	c, err = w.loop.Propose(ctx, sending("hi again", true))
+	c, err = w.loop.StartCall(ctx, sending("hi again", true))
 	if err != nil || c.Run.Status != agent.Failed || c.Run.ErrorCode != fault.Policy || len(w.effects) != 1 {
 		t.Errorf("%v %+v %v", err, c, w.effects)
 	}
@@ -99,8 +99,8 @@ func TestProposeUnknownOutcome(t *testing.T) {
 		t.Run(string(decision), func(t *testing.T) {
 			w := newWorld(t)
 			w.next = []string{"ambiguous"}
-			c, err := w.loop.Propose(ctx, sending("hi", true))
-			if err != nil || c.Over() || c.Approval == nil || c.Approval.Kind != agent.KindReview {
+			c, err := w.loop.StartCall(ctx, sending("hi", true))
+			if err != nil || c.Terminal() || c.Approval == nil || c.Approval.Kind != agent.KindReview {
 				t.Fatalf("%v %+v", err, c)
 			}
 			resolve := func(d agent.Decision) {
@@ -111,13 +111,13 @@ func TestProposeUnknownOutcome(t *testing.T) {
 				if err := w.deliver(ctx); err != nil {
 					t.Fatal(err)
 				}
-				if c, err = w.loop.Called(ctx, "ana", c.Run.RunID); err != nil {
+				if c, err = w.loop.CallResult(ctx, "ana", c.Run.RunID); err != nil {
 					t.Fatal(err)
 				}
 			}
 			resolve(decision)
 			if decision == agent.StartNew { // it is asked afresh, even of the user's own call
-				if c.Over() || c.Approval.Kind != agent.KindApproval {
+				if c.Terminal() || c.Approval.Kind != agent.KindApproval {
 					t.Fatalf("%+v", c)
 				}
 				resolve(agent.ApproveOnce)
@@ -132,29 +132,29 @@ func TestProposeUnknownOutcome(t *testing.T) {
 func TestProposeRefuses(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)
-	q := sending("hi", false)
-	q.Call.Tool = "nothing"
-	if _, err := w.loop.Propose(ctx, q); !fault.Is(err, fault.Auth, fault.CodeNotFound) {
+	req := sending("hi", false)
+	req.Call.Tool = "nothing"
+	if _, err := w.loop.StartCall(ctx, req); !fault.Is(err, fault.Auth, fault.CodeNotFound) {
 		t.Error(err)
 	}
-	q = sending("hi", false)
-	q.Call.Args = json.RawMessage(`{"to":[],"text":"hi"}`)
-	if _, err := w.loop.Propose(ctx, q); fault.As(err).Field != "to" {
+	req = sending("hi", false)
+	req.Call.Args = json.RawMessage(`{"to":[],"text":"hi"}`)
+	if _, err := w.loop.StartCall(ctx, req); fault.As(err).Field != "to" {
 		t.Error(err)
 	}
-	c, err := w.loop.Propose(ctx, sending("hi", false))
+	c, err := w.loop.StartCall(ctx, sending("hi", false))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.loop.Called(ctx, "eve", c.Run.RunID); !fault.Is(err, fault.Auth, fault.CodeNotFound) {
+	if _, err := w.loop.CallResult(ctx, "eve", c.Run.RunID); !fault.Is(err, fault.Auth, fault.CodeNotFound) {
 		t.Error(err)
 	}
 	w.model.Then(script.Turn{Text: "Hello."})
-	v, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "hi"}, nil)
+	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "hi"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.loop.Called(ctx, "ana", v.RunID); !fault.Is(err, fault.Auth, fault.CodeNotFound) {
+	if _, err := w.loop.CallResult(ctx, "ana", v.RunID); !fault.Is(err, fault.Auth, fault.CodeNotFound) {
 		t.Error("a run that asked the model is no call:", err)
 	}
 }
@@ -165,23 +165,23 @@ func TestProposeKilledAtEveryCommit(t *testing.T) {
 	for n := 1; n <= 3; n++ {
 		for _, after := range []bool{false, true} {
 			w := newWorld(t)
-			q := sending("hi", true)
-			q.Key = "k"
+			req := sending("hi", true)
+			req.Key = "k"
 			dying := *w.loop
 			dying.Store = &mortal{Store: w.store, n: n, after: after}
-			died, err := mortally(func() error { _, err := dying.Propose(ctx, q); return err })
+			died, err := mortally(func() error { _, err := dying.StartCall(ctx, req); return err })
 			if err != nil {
 				t.Fatal(err)
 			}
 			w.tick(time.Hour)
-			c, err := w.loop.Propose(ctx, q) // as its caller does who got no answer
-			if err == nil && !c.Over() && c.Approval == nil {
+			c, err := w.loop.StartCall(ctx, req) // as its caller does who got no answer
+			if err == nil && !c.Terminal() && c.Approval == nil {
 				_, err = w.loop.Advance(ctx, c.Run.RunID, nil)
 			}
 			if err == nil {
-				c, err = w.loop.Called(ctx, "ana", c.Run.RunID)
+				c, err = w.loop.CallResult(ctx, "ana", c.Run.RunID)
 			}
-			if err != nil || len(w.effects) > 1 || died && !c.Over() && c.Approval == nil || c.Over() && len(w.effects) != 1 {
+			if err != nil || len(w.effects) > 1 || died && !c.Terminal() && c.Approval == nil || c.Terminal() && len(w.effects) != 1 {
 				t.Errorf("commit %d, after %v: %v, %+v, effects %v", n, after, err, c, w.effects)
 			}
 		}
@@ -206,25 +206,25 @@ func callWaits(t *testing.T, open func(testing.TB) *world) {
 	w := open(t)
 	w.loop.Tools["click"] = remote(t)
 	w.model.Then(script.Turn{Calls: []script.Call{{Name: "click", Args: map[string]any{}}, {Name: "lookup", Args: map[string]any{"word": "a"}}}}, script.Turn{Text: "Clicked."})
-	v, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "click"}, nil)
+	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "click"}, nil)
 	if err != nil || v.Status != agent.Awaiting || v.Actions[0].Kind != agent.KindCall || v.Actions[1].Status != agent.ActionCompleted {
 		t.Fatalf("%v %+v", err, v)
 	}
 	if aps := w.open("ana"); len(aps) != 0 {
 		t.Errorf("its user is asked: %+v", aps)
 	}
-	answer := loop.Answer{ActionID: v.Actions[0].ActionID, Result: json.RawMessage(`{"ok":true}`)}
-	if err := w.loop.Answers(ctx, "eve", v.RunID, answer); !fault.Is(err, fault.Auth, fault.CodeNotFound) {
+	answer := loop.CallAnswer{ActionID: v.Actions[0].ActionID, Result: json.RawMessage(`{"ok":true}`)}
+	if err := w.loop.AnswerCalls(ctx, "eve", v.RunID, answer); !fault.Is(err, fault.Auth, fault.CodeNotFound) {
 		t.Error("somebody else answers:", err)
 	}
-	other := loop.Answer{ActionID: v.Actions[1].ActionID, Result: answer.Result}
-	if err := w.loop.Answers(ctx, "ana", v.RunID, answer, other); !fault.Is(err, fault.Policy, fault.CodeAlreadyResolved) {
+	other := loop.CallAnswer{ActionID: v.Actions[1].ActionID, Result: answer.Result}
+	if err := w.loop.AnswerCalls(ctx, "ana", v.RunID, answer, other); !fault.Is(err, fault.Policy, fault.CodeAlreadyResolved) {
 		t.Error("what ran here is answered:", err)
 	}
-	if err := w.loop.Answers(ctx, "ana", v.RunID, answer); err != nil {
+	if err := w.loop.AnswerCalls(ctx, "ana", v.RunID, answer); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.loop.Answers(ctx, "ana", v.RunID, answer); !fault.Is(err, fault.Policy, fault.CodeAlreadyResolved) {
+	if err := w.loop.AnswerCalls(ctx, "ana", v.RunID, answer); !fault.Is(err, fault.Policy, fault.CodeAlreadyResolved) {
 		t.Error("it is answered twice:", err)
 	}
 	if v, err = w.process().Advance(ctx, v.RunID, nil); err != nil || v.Status != agent.Completed || v.Summary != "Clicked." {
@@ -250,7 +250,7 @@ func TestACallThatNobodyAnswers(t *testing.T) {
 			w := newWorld(t)
 			w.loop.Tools["click"] = remote(t)
 			w.model.Then(script.Turn{Calls: []script.Call{{Name: "click", Args: map[string]any{}}}})
-			v, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "click"}, nil)
+			v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "click"}, nil)
 			if err == nil {
 				err = end(w, v)
 			}
@@ -268,19 +268,19 @@ func TestACallThatNobodyAnswers(t *testing.T) {
 func TestAnExpiredCallIsOver(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)
-	q := loop.Ask{UID: "ana", Prompt: "Called send.", Key: "k", Call: &loop.Call{Tool: "send", Args: args([]string{"bob@x.org"}, "ten")}}
-	called, err := w.loop.Propose(ctx, q)
-	if err != nil || called.Over() || called.Approval == nil {
+	req := loop.StartRequest{UID: "ana", Prompt: "Called send.", Key: "k", Call: &loop.Call{Tool: "send", Args: args([]string{"bob@x.org"}, "ten")}}
+	called, err := w.loop.StartCall(ctx, req)
+	if err != nil || called.Terminal() || called.Approval == nil {
 		t.Fatalf("%v %+v", err, called)
 	}
 	w.tick(25 * time.Hour)
-	got, err := w.loop.Called(ctx, "ana", called.Run.RunID)
-	again, err2 := w.loop.Propose(ctx, q)
+	got, err := w.loop.CallResult(ctx, "ana", called.Run.RunID)
+	again, err2 := w.loop.StartCall(ctx, req)
 	if err != nil || err2 != nil {
 		t.Fatal(err, err2)
 	}
-	for _, c := range []*loop.Called{got, again} {
-		if !c.Over() || c.Approval != nil || c.Run.ErrorReason != fault.CodeExpired || c.Response.Error == "" {
+	for _, c := range []*loop.CallResult{got, again} {
+		if !c.Terminal() || c.Approval != nil || c.Run.ErrorReason != fault.CodeExpired || c.Response.Error == "" {
 			t.Errorf("%+v, response %+v", c.Run, c.Response)
 		}
 	}
@@ -295,9 +295,9 @@ func proposeShares(t *testing.T, open func(testing.TB) *world) {
 	id := agent.KeyedThreadID("ana", "a page")
 	propose := func(text string) {
 		t.Helper()
-		q := sending(text, true)
-		q.ThreadID, q.Title = id, "A page"
-		if c, err := w.loop.Propose(ctx, q); err != nil || c.Run.ThreadID != id || c.Run.Status != agent.Completed {
+		req := sending(text, true)
+		req.ThreadID, req.Title = id, "A page"
+		if c, err := w.loop.StartCall(ctx, req); err != nil || c.Run.ThreadID != id || c.Run.Status != agent.Completed {
 			t.Fatalf("%v %+v", err, c)
 		}
 	}
@@ -317,9 +317,9 @@ func proposeShares(t *testing.T, open func(testing.TB) *world) {
 	}
 	propose("three")
 	shared(2)
-	q := sending("four", true)
-	q.UID, q.ThreadID, q.Title = "eve", id, "A page"
-	if _, err := w.loop.Propose(ctx, q); !fault.Is(err, fault.Auth, fault.CodeNotFound) {
+	req := sending("four", true)
+	req.UID, req.ThreadID, req.Title = "eve", id, "A page"
+	if _, err := w.loop.StartCall(ctx, req); !fault.Is(err, fault.Auth, fault.CodeNotFound) {
 		t.Errorf("another user's thread: %v", err)
 	}
 }

@@ -45,7 +45,7 @@ func TestLaterRunsAreToldWhatEarlierOnesDid(t *testing.T) {
 		ctx, w := context.Background(), open(t)
 		thread := ""
 		ask := func(prompt string) string {
-			v, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: prompt, ThreadID: thread}, nil)
+			v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: prompt, ThreadID: thread}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -117,7 +117,7 @@ func TestAnOldConversationIsTold(t *testing.T) {
 	ended := agent.Message{Role: agent.RoleAssistant, Text: "Well.\n\nOn record: nothing", Outcome: "completed: Nothing.", Words: 5}
 	ours := agent.Message{Role: agent.RoleAssistant, Text: "You said no.", Outcome: "completed: Nothing."}
 	for m, want := range map[*agent.Message]string{&old: "It was sent.", &asked: "", &ended: "Well.", &ours: ""} {
-		if got := m.Said(); got != want {
+		if got := m.OwnWords(); got != want {
 			t.Errorf("%q says %q", m.Text, got)
 		}
 	}

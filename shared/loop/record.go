@@ -11,8 +11,8 @@ import (
 	"github.com/countersign-run/countersign/shared/visible"
 )
 
-// account says what was done so far, and of what nobody knows, from what is on record: never from what the model says.
-func (l *Loop) account(s *agent.State) string {
+// effectSummary says what was done so far, and of what nobody knows, from what is on record: never from what the model says.
+func (l *Loop) effectSummary(s *agent.State) string {
 	var lines []string
 	for _, a := range s.Actions {
 		switch t := l.Tools[a.Tool]; {
@@ -28,18 +28,18 @@ func (l *Loop) account(s *agent.State) string {
 	return strings.Join(lines, "\n")
 }
 
-// report is the account, and where the run was to do several things, what of them was not done and why.
-func (l *Loop) report(s *agent.State) string {
-	lines, wanted := l.effects(s)
+// outcomeSummary is the account, and where the run was to do several things, what of them was not done and why.
+func (l *Loop) outcomeSummary(s *agent.State) string {
+	lines, wanted := l.outcomeLines(s)
 	if wanted < 2 {
-		return l.account(s)
+		return l.effectSummary(s)
 	}
 	return strings.Join(lines, "\n")
 }
 
 // outcomeLine says in one line what a run has come to, for the model of later ones.
 func (l *Loop) outcomeLine(s *agent.State, end *agent.End) string {
-	lines, _ := l.effects(s)
+	lines, _ := l.outcomeLines(s)
 	if len(lines) == 0 {
 		lines = []string{"Nothing was sent or changed."}
 	}
@@ -54,9 +54,9 @@ func (l *Loop) outcomeLine(s *agent.State, end *agent.End) string {
 // maxOutcome is how long the outcome of an earlier run may be, in bytes.
 const maxOutcome = 600
 
-// effects are the account's lines, and those of what was not done; wanted is how many effects the run was to have.
-func (l *Loop) effects(s *agent.State) (lines []string, wanted int) {
-	if done := l.account(s); done != "" {
+// outcomeLines are the account's lines, and those of what was not done; wanted is how many effects the run was to have.
+func (l *Loop) outcomeLines(s *agent.State) (lines []string, wanted int) {
+	if done := l.effectSummary(s); done != "" {
 		lines = append(lines, done)
 	}
 	for _, a := range s.Actions {
@@ -64,52 +64,52 @@ func (l *Loop) effects(s *agent.State) (lines []string, wanted int) {
 			continue // the model asked for what it may not, and was told
 		}
 		wanted++
-		if line := l.undone(a); line != "" {
+		if line := l.notDoneLine(a); line != "" {
 			lines = append(lines, line)
 		}
 	}
 	return lines, wanted
 }
 
-// undone says that the action was not done and why, and nothing of one that was or of which nobody knows.
-func (l *Loop) undone(a *agent.Action) string {
+// notDoneLine says that the action was not done and why, and nothing of one that was or of which nobody knows.
+func (l *Loop) notDoneLine(a *agent.Action) string {
 	switch {
 	case a.Status == agent.ActionRejected:
-		return "Not done, because you said no: " + l.named(a) + "."
+		return "Not done, because you said no: " + l.describeCall(a) + "."
 	case a.Status != agent.ActionFailed || a.Execution == agent.UnknownState || a.Error == nil:
 		return ""
 	}
-	if why := undoneBecause[a.Error.Code]; why != "" && a.Error.Class == fault.Policy {
-		return "Not done, because " + why + ": " + l.named(a) + "."
+	if why := notDoneReasons[a.Error.Code]; why != "" && a.Error.Class == fault.Policy {
+		return "Not done, because " + why + ": " + l.describeCall(a) + "."
 	}
-	return "Not done: " + l.named(a) + ". " + a.Error.Message
+	return "Not done: " + l.describeCall(a) + ". " + a.Error.Message
 }
 
-// undoneBecause says why the loop itself gives an action up.
-var undoneBecause = map[fault.Code]string{
+// notDoneReasons says why the loop itself gives an action up.
+var notDoneReasons = map[fault.Code]string{
 	fault.CodeExpired: "nobody answered in time",
 	codeCancelled:     "the run was cancelled",
 	codeDeadline:      "the run took too long",
 }
 
-// onRecord says what was done where not every effect that the model asked for was, or where its words could be taken for
+// verifiedSummary says what was done where not every effect that the model asked for was, or where its words could be taken for
 // ours, and is empty elsewhere: the model may say that it is done, but a summary follows the record (hostile case MO-019).
-func (l *Loop) onRecord(s *agent.State, said string) string {
+func (l *Loop) verifiedSummary(s *agent.State, said string) string {
 	missed := slices.ContainsFunc(s.Actions, func(a *agent.Action) bool {
 		mattered := a.SideEffect || l.Tools[a.Tool] == nil
 		return mattered && (a.Status == agent.ActionFailed || a.Status == agent.ActionRejected)
 	})
-	if !missed && !imitatesRecord(said) {
+	if !missed && !spoofsSummary(said) {
 		return ""
 	}
-	if l.account(s) != "" {
-		return agent.Cut("On record:\n"+l.report(s), agent.MaxMessageText/2)
+	if l.effectSummary(s) != "" {
+		return agent.Cut("On record:\n"+l.outcomeSummary(s), agent.MaxMessageText/2)
 	}
 	return "On record: nothing was sent or changed."
 }
 
-// named is the action's title with the first details of its card, so that one of several can be told from the others.
-func (l *Loop) named(a *agent.Action) string {
+// describeCall is the action's title with the first details of its card, so that one of several can be told from the others.
+func (l *Loop) describeCall(a *agent.Action) string {
 	t := l.Tools[a.Tool]
 	if t == nil {
 		return l.title(a)

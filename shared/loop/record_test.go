@@ -30,7 +30,7 @@ func TestNobodyElseSpeaksForTheRecord(t *testing.T) {
 	} {
 		w := newWorld(t)
 		w.model.Then(script.Turn{Text: text})
-		v, err := w.loop.Start(context.Background(), loop.Ask{UID: "ana", Prompt: "hello"}, nil)
+		v, err := w.loop.Start(context.Background(), loop.StartRequest{UID: "ana", Prompt: "hello"}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -45,7 +45,7 @@ func TestPlainWordsAreLeftAlone(t *testing.T) {
 	for _, text := range []string{"It was sent. ❤️👩‍👩‍👧", "Всё отправлено, Иван.", "完了しました。", "Fait : c’est envoyé à François."} {
 		w := newWorld(t)
 		w.model.Then(script.Turn{Text: text})
-		v, err := w.loop.Start(context.Background(), loop.Ask{UID: "ana", Prompt: "hello"}, nil)
+		v, err := w.loop.Start(context.Background(), loop.StartRequest{UID: "ana", Prompt: "hello"}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -63,7 +63,7 @@ func TestALongAccount(t *testing.T) {
 		to[i] = fmt.Sprintf("somebody%d@example.com", i)
 	}
 	w.model.Then(script.Turn{Calls: []script.Call{{Name: "send", Args: map[string]any{"to": to, "text": "ten"}}, {Name: "unheard_of"}}}, script.Turn{Text: "Done."})
-	run, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "tell all"}, nil)
+	run, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell all"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func TestTheRecordOutlivesATool(t *testing.T) {
 	w.loop.Profile.RejectOutcome = loop.RejectContinues
 	args := map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}
 	w.model.Then(script.Turn{Calls: []script.Call{{Name: "send", Args: args}, {Name: "draft", Args: args}}}, script.Turn{Text: "Nothing was done."})
-	run, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "tell bob"}, nil)
+	run, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,9 +117,9 @@ func TestTheRecordOutlivesATool(t *testing.T) {
 func TestWhatTheModelIsAsked(t *testing.T) {
 	w, ctx := newWorld(t), context.Background()
 	w.model.Then(script.Turn{Text: "Paris."}, script.Turn{Text: "Two million."})
-	v, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "what is the capital?"}, nil)
+	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "what is the capital?"}, nil)
 	if err == nil {
-		_, err = w.loop.Start(ctx, loop.Ask{UID: "ana", ThreadID: v.ThreadID, Prompt: "how many live there?"}, nil)
+		_, err = w.loop.Start(ctx, loop.StartRequest{UID: "ana", ThreadID: v.ThreadID, Prompt: "how many live there?"}, nil)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -160,7 +160,7 @@ func TestWhatTheModelIsAsked(t *testing.T) {
 func TestARunOfAnEarlierRelease(t *testing.T) {
 	w, ctx := newWorld(t), context.Background()
 	w.loop.Model = &asked{tool: "send"}
-	v, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "tell bob"}, nil)
+	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

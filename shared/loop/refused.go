@@ -17,38 +17,38 @@ import (
 // maxRefusals is how many refused decisions about one approval go to the audit, so that nobody grows it without end.
 const maxRefusals = 10
 
-// errOutdated says that an approval is not what its user would be shown now.
-type errOutdated struct {
+// errStale says that an approval is not what its user would be shown now.
+type errStale struct {
 	why    *fault.Error
 	fresh  *agent.Action // as it is asked for instead, or nil where it cannot be
 	reason string        // why it is asked for
 }
 
-func (e errOutdated) Error() string { return e.why.Error() }
-func (e errOutdated) Unwrap() error { return e.why }
+func (e errStale) Error() string { return e.why.Error() }
+func (e errStale) Unwrap() error { return e.why }
 
-func outdated(code fault.Code, message string) *fault.Error {
+func staleError(code fault.Code, message string) *fault.Error {
 	return fault.New(fault.Policy, code, "%s", message)
 }
 
-// upToDate holds an approval against the card that its action would get now. They differ where the stored one was
+// checkStale holds an approval against the card that its action would get now. They differ where the stored one was
 // tampered with, where the tool has changed or would act in another place, and where another rule of the policy asks. What
 // is denied by now is not asked for afresh: it goes on waiting, and its user may still change it.
-func (d *draft) upToDate(ap *agent.Approval, a *agent.Action, at place, decision agent.Decision) error {
-	t := d.m.Tools[a.Tool]
+func (tx *tx) checkStale(ap *agent.Approval, a *agent.Action, at placement, decision agent.Decision) error {
+	t := tx.ex.Tools[a.Tool]
 	switch {
 	case t == nil || ap.Kind == agent.KindReview && t.Version() != ap.ToolVersion:
-		return errOutdated{why: outdated(fault.CodeStaleView, "The tool has changed since you were asked. Please reject this and ask again.")}
-	case at.refusal != nil:
-		return at.refusal
+		return errStale{why: staleError(fault.CodeStaleView, "The tool has changed since you were asked. Please reject this and ask again.")}
+	case at.err != nil:
+		return at.err
 	case ap.Kind == agent.KindReview:
 		return nil // what is started anew is asked for anew
 	}
-	now, err := reread(ap, a, t, at.Place)
+	now, err := revalidate(ap, a, t, at.Place)
 	if err != nil {
 		return err
 	}
-	verdict, err := d.verdict(t, now.Args)
+	verdict, err := tx.verdict(t, now.Args)
 	switch {
 	case err != nil:
 		return err
@@ -57,28 +57,28 @@ func (d *draft) upToDate(ap *agent.Approval, a *agent.Action, at place, decision
 	case verdict.Mode == policy.Deny:
 		return fault.New(fault.Policy, "denied", "%s", verdict.Reason)
 	}
-	card, err := d.card(now, ap.Kind, verdict.Reason)
+	card, err := tx.snapshot(now, ap.Kind, verdict.Reason)
 	if err != nil {
 		return err
 	}
-	if why := difference(ap, card, verdict); why != nil {
-		return errOutdated{why, now, verdict.Reason}
+	if why := staleReason(ap, card, verdict); why != nil {
+		return errStale{why, now, verdict.Reason}
 	}
 	return nil
 }
 
-// reread is the action as the tool reads it now and for where it would act now, with the run's own arguments: the approval's
+// revalidate is the action as the tool reads it now and for where it would act now, with the run's own arguments: the approval's
 // are a copy.
-func reread(ap *agent.Approval, a *agent.Action, t *tool.Tool, in tool.Place) (*agent.Action, error) {
+func revalidate(ap *agent.Approval, a *agent.Action, t *tool.Tool, in tool.Place) (*agent.Action, error) {
 	now := *a
 	if t.Version() == ap.ToolVersion {
 		if agent.ArgsHash(ap.UID, t.Spec, a.Place, a.Args) != a.ArgsHash {
-			return nil, errOutdated{why: outdated(fault.CodeIntegrity, "What is stored is not what the assistant asked for, so it cannot be approved.")}
+			return nil, errStale{why: staleError(fault.CodeIntegrity, "What is stored is not what the assistant asked for, so it cannot be approved.")}
 		}
 	} else {
 		args, err := t.Normalize(a.Args)
 		if err != nil {
-			return nil, errOutdated{why: outdated(fault.CodeStaleView, "The tool has changed since you were asked. Please reject this and ask again.")}
+			return nil, errStale{why: staleError(fault.CodeStaleView, "The tool has changed since you were asked. Please reject this and ask again.")}
 		}
 		now.Args = args
 	}
@@ -86,19 +86,19 @@ func reread(ap *agent.Approval, a *agent.Action, t *tool.Tool, in tool.Place) (*
 	return &now, nil
 }
 
-// difference says in what the approval is not the card, or nil.
-func difference(ap, card *agent.Approval, v policy.Decision) *fault.Error {
+// staleReason says in what the approval is not the card, or nil.
+func staleReason(ap, card *agent.Approval, v policy.Decision) *fault.Error {
 	switch {
 	case ap.ToolVersion != card.ToolVersion:
-		return outdated(fault.CodeStaleView, "The tool has changed since you were asked. Please look at this again.")
+		return staleError(fault.CodeStaleView, "The tool has changed since you were asked. Please look at this again.")
 	case ap.Place != card.Place:
-		return outdated(fault.CodeStaleView, "What is linked now is not the account or the host that you were shown. Please look at this again.")
+		return staleError(fault.CodeStaleView, "What is linked now is not the account or the host that you were shown. Please look at this again.")
 	case ap.Tool != card.Tool, ap.ArgsHash != card.ArgsHash, string(ap.Args) != string(card.Args):
-		return outdated(fault.CodeIntegrity, "What is stored is not what the assistant asked for. Please look at this again.")
+		return staleError(fault.CodeIntegrity, "What is stored is not what the assistant asked for. Please look at this again.")
 	case !samePreview(ap, card):
-		return outdated(fault.CodeStaleView, "This would be shown to you in other words now. Please look at it again.")
+		return staleError(fault.CodeStaleView, "This would be shown to you in other words now. Please look at it again.")
 	case v.Mode == policy.RequireApproval && ap.Rule != card.Rule:
-		return outdated(fault.CodeStaleView, "The rules have changed since you were asked. Please look at this again.")
+		return staleError(fault.CodeStaleView, "The rules have changed since you were asked. Please look at this again.")
 	}
 	return nil
 }
@@ -119,22 +119,22 @@ func samePreview(ap, card *agent.Approval) bool {
 	return reflect.DeepEqual(ap.Preview, back)
 }
 
-// turnDown puts a refused decision into the audit, and asks afresh in the place of an approval that is outdated.
-func (d *draft) turnDown(ap *agent.Approval, r Resolution, why error) error {
+// recordRefusal puts a refused decision into the audit, and asks afresh in the place of an approval that is outdated.
+func (tx *tx) recordRefusal(ap *agent.Approval, r Resolution, why error) error {
 	if ap.Refusals < maxRefusals {
 		ap.Refusals++
-		d.touched = true
-		d.record(audit.Refused, d.state.Action(ap.ActionID), func(e *audit.Entry) {
+		tx.changed = true
+		tx.addAudit(audit.Refused, tx.state.Action(ap.ActionID), func(e *audit.Entry) {
 			e.ApprovalID, e.Decision = ap.ID, string(r.Decision)
-			describe(e, agent.ProblemOf(why))
+			setErrorInfo(e, agent.ErrorInfoOf(why))
 		})
 	}
-	var old errOutdated
+	var old errStale
 	if !errors.As(why, &old) || old.fresh == nil {
 		return nil
 	}
-	if err := d.closeApproval(ap.ID, agent.ApprovalReplaced, ""); err != nil {
+	if err := tx.closeApproval(ap.ID, agent.ApprovalReplaced, ""); err != nil {
 		return err
 	}
-	return d.ask(old.fresh, ap.Kind, old.reason)
+	return tx.requestApproval(old.fresh, ap.Kind, old.reason)
 }

@@ -23,7 +23,7 @@ func asking(t *testing.T, open func(testing.TB) *world) (*world, *agent.RunView)
 	t.Helper()
 	w := open(t)
 	w.loop.Model = &asked{tool: "send"}
-	v, err := w.loop.Start(t.Context(), loop.Ask{UID: "ana", Prompt: "tell bob"}, nil)
+	v, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func TestWhatCannotBeAskedForAfreshIsRefused(t *testing.T) {
 		"the run's own arguments": {func(t *testing.T, w *world, v *agent.RunView) {
 			edit(t, w, document.RunPath(v.RunID), func(r *agent.Run) {
 				for i := range r.Log.Tail {
-					if p := r.Log.Tail[i].Plan; p != nil {
+					if p := r.Log.Tail[i].Proposed; p != nil {
 						p.Args = json.RawMessage(`{"text":"ten","to":["eve@x.org"]}`)
 					}
 				}

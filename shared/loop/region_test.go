@@ -17,7 +17,7 @@ func TestARegionCostsNothing(t *testing.T) {
 		t.Helper()
 		p.meter.Model = &plain{}
 		p.take()
-		v, err := p.loop.Start(context.Background(), loop.Ask{UID: p.uid, Prompt: "do it", Region: r}, nil)
+		v, err := p.loop.Start(context.Background(), loop.StartRequest{UID: p.uid, Prompt: "do it", Region: r}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -47,7 +47,7 @@ func TestTwoZonesAtOnce(t *testing.T) {
 	views := make(chan *agent.RunView, len(zones))
 	for _, zone := range zones {
 		go func() {
-			v, err := w.loop.Start(context.Background(), loop.Ask{UID: "ana", Prompt: "hello", Region: agent.Region{TimeZone: zone}}, nil)
+			v, err := w.loop.Start(context.Background(), loop.StartRequest{UID: "ana", Prompt: "hello", Region: agent.Region{TimeZone: zone}}, nil)
 			if err != nil {
 				t.Error(err)
 				v = &agent.RunView{TimeZone: zone}
@@ -60,7 +60,7 @@ func TestTwoZonesAtOnce(t *testing.T) {
 	for range zones {
 		<-views
 	}
-	last, err := w.loop.Start(context.Background(), loop.Ask{UID: "ana", Prompt: "hello"}, nil)
+	last, err := w.loop.Start(context.Background(), loop.StartRequest{UID: "ana", Prompt: "hello"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

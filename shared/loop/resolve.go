@@ -29,117 +29,117 @@ type Resolution struct {
 // Resolve records what was decided about a waiting call, and runs nothing: the run is moved by whoever gets the resume.
 // The same decision again is answered as the first was. Errors: AuthError not_found; PolicyError already_resolved,
 // expired, stale_view, integrity, not_applicable, denied; ValidationError for edited arguments that do not fit. A
-// PolicyError is in the audit too, unless the store does not take it (see turnDown).
+// PolicyError is in the audit too, unless the store does not take it (see recordRefusal).
 func (l *Loop) Resolve(ctx context.Context, r Resolution) (*agent.RunView, error) {
 	runID, ok := agent.RunOfApproval(r.ApprovalID)
 	if !ok {
 		return nil, fault.NotFound()
 	}
-	m := l.mover(runID, nil)
+	ex := l.newExecution(runID, nil)
 	path := document.ApprovalPath(r.ApprovalID)
-	soon, cancel := promptly(ctx)
+	soon, cancel := withAnswerTimeout(ctx)
 	defer cancel()
-	if err := m.loadOwn(soon, r.UID, path, document.UserPath(r.UID)); err != nil {
+	if err := ex.loadOwned(soon, r.UID, path, document.UserPath(r.UID)); err != nil {
 		return nil, err
 	}
-	if !m.docs[path].Exists() {
+	if !ex.docs[path].Exists() {
 		return nil, fault.NotFound()
 	}
-	at := m.placeNow(soon, r)
+	at := ex.placementOfApproval(soon, r)
 	decided := false // stays true when the commit's answer was lost, and the next look finds it decided so
 	var refused error
-	err := m.transition(soon, func(d *draft) error {
-		ap, err := d.approval(r.ApprovalID)
+	err := ex.transition(soon, func(tx *tx) error {
+		ap, err := tx.approval(r.ApprovalID)
 		if err != nil {
 			return err
 		}
-		d.keepLease, refused = true, nil
-		args, err := m.mayResolve(d, ap, r, at)
+		tx.keepLease, refused = true, nil
+		args, err := ex.checkDecision(tx, ap, r, at)
 		switch {
-		case errors.Is(err, errSame):
+		case errors.Is(err, errSameDecision):
 			return nil
 		case fault.As(err).Class == fault.Policy:
 			refused = err
-			return d.turnDown(ap, r, err)
+			return tx.recordRefusal(ap, r, err)
 		case err != nil:
 			return err
 		}
 		decided = true
-		return d.resolve(ap, r, args, at.Place)
+		return tx.resolve(ap, r, args, at.Place)
 	})
 	if refused != nil { // so it is, whether or not it could be put on record
 		if err != nil {
-			m.Log.WarnContext(ctx, "a refused decision is not in the audit", "runId", m.id, "approvalId", r.ApprovalID, "error", err)
+			ex.Log.WarnContext(ctx, "a refused decision is not in the audit", "runId", ex.id, "approvalId", r.ApprovalID, "error", err)
 		}
 		return nil, refused
 	}
 	if err != nil {
 		return nil, err
 	}
-	if decided && m.state.End == nil {
-		m.publish(ctx)
+	if decided && ex.state.End == nil {
+		ex.publish(ctx)
 	}
-	return m.standing(ctx)
+	return ex.currentView(ctx)
 }
 
-// errSame says that exactly this was decided before.
-var errSame = errors.New("loop: decided so before")
+// errSameDecision says that exactly this was decided before.
+var errSameDecision = errors.New("loop: decided so before")
 
-// placeNow asks where the waiting call would act, where a decision would have it carried out.
-func (m *mover) placeNow(ctx context.Context, r Resolution) (at place) {
+// placementOfApproval asks where the waiting call would act, where a decision would have it carried out.
+func (ex *execution) placementOfApproval(ctx context.Context, r Resolution) (at placement) {
 	var ap agent.Approval
-	if document.Decode(m.docs[document.ApprovalPath(r.ApprovalID)], &ap) != nil || ap.Status != agent.ApprovalOpen || !carriesOut(r.Decision) {
-		return at // mayResolve says what is wrong
+	if document.Decode(ex.docs[document.ApprovalPath(r.ApprovalID)], &ap) != nil || ap.Status != agent.ApprovalOpen || !executes(r.Decision) {
+		return at // checkDecision says what is wrong
 	}
-	if t := m.Tools[ap.Tool]; t != nil {
-		at.Place, at.refusal = t.Place(ctx, r.UID)
+	if t := ex.Tools[ap.Tool]; t != nil {
+		at.Place, at.err = t.Place(ctx, r.UID)
 	}
 	return at
 }
 
-// carriesOut reports whether the decision has something done.
-func carriesOut(d agent.Decision) bool { return d != agent.Reject && d != agent.ConfirmDone }
+// executes reports whether the decision has something done.
+func executes(d agent.Decision) bool { return d != agent.Reject && d != agent.ConfirmDone }
 
-// mayResolve checks a decision against the approval as it stands, and gives the arguments that it approves.
-func (m *mover) mayResolve(d *draft, ap *agent.Approval, r Resolution, at place) (json.RawMessage, error) {
+// checkDecision checks a decision against the approval as it stands, and gives the arguments that it approves.
+func (ex *execution) checkDecision(tx *tx, ap *agent.Approval, r Resolution, at placement) (json.RawMessage, error) {
 	if ap.UID != r.UID {
 		return nil, fault.NotFound()
 	}
-	u, err := d.theUser()
+	u, err := tx.user()
 	if err == nil {
-		err = u.MayAct()
+		err = u.CheckEnabled()
 	}
 	if err != nil {
 		return nil, err
 	}
-	t := m.Tools[ap.Tool]
-	args, hash, err := m.wanted(t, ap, r)
+	t := ex.Tools[ap.Tool]
+	args, hash, err := ex.decidedArgs(t, ap, r)
 	if ap.Status != agent.ApprovalOpen {
-		return nil, m.closedAnswer(ap, r, hash)
+		return nil, ex.closedError(ap, r, hash)
 	}
-	a := d.state.Action(ap.ActionID)
+	a := tx.state.Action(ap.ActionID)
 	switch {
-	case !d.now.Before(ap.ExpiresAt):
+	case !tx.now.Before(ap.ExpiresAt):
 		return nil, fault.New(fault.Policy, fault.CodeExpired, "This approval has expired; nothing was done.")
 	case a == nil || !a.Waiting() || a.ApprovalID != ap.ID:
 		return nil, fault.New(fault.Policy, fault.CodeAlreadyResolved, "The run does not wait for this any more.")
-	case !applies(ap.Kind, r.Decision):
+	case !decisionFits(ap.Kind, r.Decision):
 		return nil, fault.New(fault.Policy, fault.CodeNotApplicable, "This decision does not fit what is asked.")
 	}
-	if carriesOut(r.Decision) {
-		if err := d.upToDate(ap, a, at, r.Decision); err != nil {
+	if executes(r.Decision) {
+		if err := tx.checkStale(ap, a, at, r.Decision); err != nil {
 			return nil, err
 		}
 	}
 	switch {
 	case r.ArgsHash != "" && r.ArgsHash != ap.ArgsHash:
 		return nil, fault.New(fault.Policy, fault.CodeStaleView, "This is not what you were shown. Please load it again.")
-	case !carriesOut(r.Decision):
+	case !executes(r.Decision):
 		return ap.Args, nil
 	case err != nil:
 		return nil, err
 	}
-	if err := m.permitted(d, t, args, r.Decision); err != nil {
+	if err := ex.checkPolicy(tx, t, args, r.Decision); err != nil {
 		return nil, err
 	}
 	if r.Decision == agent.ApproveEdited {
@@ -148,9 +148,9 @@ func (m *mover) mayResolve(d *draft, ap *agent.Approval, r Resolution, at place)
 	return args, nil
 }
 
-// wanted are the arguments that the decision is about, the stored ones or the user's own with what follows from them, and the
+// decidedArgs are the arguments that the decision is about, the stored ones or the user's own with what follows from them, and the
 // hash by which the same decision is known again.
-func (m *mover) wanted(t *tool.Tool, ap *agent.Approval, r Resolution) (json.RawMessage, string, error) {
+func (ex *execution) decidedArgs(t *tool.Tool, ap *agent.Approval, r Resolution) (json.RawMessage, string, error) {
 	if r.Decision != agent.ApproveEdited || t == nil {
 		return ap.Args, ap.ArgsHash, nil
 	}
@@ -167,13 +167,13 @@ func (m *mover) wanted(t *tool.Tool, ap *agent.Approval, r Resolution) (json.Raw
 	return args, hash, err
 }
 
-// closedAnswer is the answer to a decision that comes after the first.
-func (m *mover) closedAnswer(ap *agent.Approval, r Resolution, hash string) error {
+// closedError is the answer to a decision that comes after the first.
+func (ex *execution) closedError(ap *agent.Approval, r Resolution, hash string) error {
 	switch {
 	case ap.Status == agent.ApprovalExpired:
 		return fault.New(fault.Policy, fault.CodeExpired, "This approval has expired; nothing was done.")
 	case ap.Decision != "" && ap.Decision == r.Decision && (r.Decision != agent.ApproveEdited || hash == cmp.Or(ap.EditHash, ap.ArgsHash)):
-		return errSame
+		return errSameDecision
 	case ap.Status == agent.ApprovalReplaced:
 		return fault.New(fault.Policy, fault.CodeStaleView, "You have been asked for this afresh. Please load it again.")
 	case ap.Status == agent.ApprovalCancelled:
@@ -182,14 +182,14 @@ func (m *mover) closedAnswer(ap *agent.Approval, r Resolution, hash string) erro
 	return fault.New(fault.Policy, fault.CodeAlreadyResolved, "This was decided before: %s, at %s.", ap.Decision, ap.DecidedAt.Format(time.RFC3339))
 }
 
-func applies(k agent.Kind, d agent.Decision) bool {
+func decisionFits(k agent.Kind, d agent.Decision) bool {
 	review := d == agent.ConfirmDone || d == agent.StartNew
 	return review == (k == agent.KindReview)
 }
 
-// permitted asks the policy about what the user is about to approve: a deny dominates the user's own yes.
-func (m *mover) permitted(d *draft, t *tool.Tool, args json.RawMessage, decision agent.Decision) error {
-	v, err := d.verdict(t, args)
+// checkPolicy asks the policy about what the user is about to approve: a deny dominates the user's own yes.
+func (ex *execution) checkPolicy(tx *tx, t *tool.Tool, args json.RawMessage, decision agent.Decision) error {
+	v, err := tx.verdict(t, args)
 	if err != nil {
 		return err
 	}
@@ -199,106 +199,106 @@ func (m *mover) permitted(d *draft, t *tool.Tool, args json.RawMessage, decision
 	if decision != agent.ApproveAlways {
 		return nil
 	}
-	_, err = d.alwaysAllowed(t, args)
+	_, err = tx.alwaysAllowEntries(t, args)
 	return err
 }
 
-// alwaysAllowed are the entries that "always allow" would store: the exact recipients, for this tool and this user.
-func (d *draft) alwaysAllowed(t *tool.Tool, args json.RawMessage) ([]policy.Entry, error) {
+// alwaysAllowEntries are the entries that "always allow" would store: the exact recipients, for this tool and this user.
+func (tx *tx) alwaysAllowEntries(t *tool.Tool, args json.RawMessage) ([]policy.Entry, error) {
 	to, err := t.Recipients(args)
 	if err != nil {
 		return nil, err
 	}
-	entries, err := d.m.Rules.Entries(d.run.UID, t.Name, to, d.now)
+	entries, err := tx.ex.Rules.Entries(tx.run.UID, t.Name, to, tx.now)
 	if err != nil {
 		return nil, err
 	}
-	u, err := d.theUser()
+	u, err := tx.user()
 	if err != nil {
 		return nil, err
 	}
-	if len(u.Allow)+len(entries) > agent.MaxAllow {
-		return nil, fault.New(fault.Policy, "allowlist_full", "You always allow %d recipients, which is the limit.", agent.MaxAllow)
+	if len(u.Allow)+len(entries) > agent.MaxAllowEntries {
+		return nil, fault.New(fault.Policy, "allowlist_full", "You always allow %d recipients, which is the limit.", agent.MaxAllowEntries)
 	}
 	return entries, nil
 }
 
-var closedBy = map[agent.Decision]agent.ApprovalStatus{
+var statusAfter = map[agent.Decision]agent.ApprovalStatus{
 	agent.Reject: agent.ApprovalRejected, agent.ApproveOnce: agent.ApprovalApproved, agent.ApproveAlways: agent.ApprovalApproved,
 	agent.ApproveEdited: agent.ApprovalApproved, agent.ConfirmDone: agent.ApprovalApproved, agent.StartNew: agent.ApprovalApproved,
 }
 
 // resolve writes the decision, what it entails, and the audit entry, as one.
-func (d *draft) resolve(ap *agent.Approval, r Resolution, args json.RawMessage, in tool.Place) error {
-	a := d.state.Action(ap.ActionID)
-	t := d.m.Tools[ap.Tool]
+func (tx *tx) resolve(ap *agent.Approval, r Resolution, args json.RawMessage, in tool.Place) error {
+	a := tx.state.Action(ap.ActionID)
+	t := tx.ex.Tools[ap.Tool]
 	if r.Decision == agent.ApproveEdited {
 		ap.Args, ap.ArgsHash = args, agent.ArgsHash(ap.UID, t.Spec, ap.Place, args)
 	}
 	if r.Decision == agent.ApproveAlways {
-		if err := d.alwaysAllow(t, args); err != nil {
+		if err := tx.alwaysAllow(t, args); err != nil {
 			return err
 		}
 	}
-	if err := d.closeApproval(ap.ID, closedBy[r.Decision], r.Decision); err != nil {
+	if err := tx.closeApproval(ap.ID, statusAfter[r.Decision], r.Decision); err != nil {
 		return err
 	}
 	decided := &agent.Decided{ApprovalID: ap.ID, Decision: r.Decision, By: r.UID, Comment: agent.Cut(r.Comment, 2000), ArgsHash: ap.ArgsHash}
 	if r.Decision == agent.ApproveEdited {
 		decided.EditedArgs = args
 	}
-	if err := d.event(agent.Event{Type: agent.ActionDecided, ActionID: a.ID, Decided: decided}); err != nil {
+	if err := tx.addEvent(agent.Event{Type: agent.ActionDecided, ActionID: a.ID, Decided: decided}); err != nil {
 		return err
 	}
 	kind := audit.Decided
 	if ap.Kind == agent.KindReview {
 		kind = audit.Reviewed
 	}
-	d.record(kind, a, func(e *audit.Entry) { e.Decision = string(r.Decision) })
+	tx.addAudit(kind, a, func(e *audit.Entry) { e.Decision = string(r.Decision) })
 	if r.Decision == agent.StartNew {
-		return d.startNew(a, t, in)
+		return tx.restartCall(a, t, in)
 	}
-	if soon := d.now.Add(yesTime); a.Runnable() && d.run.Deadline.Before(soon) {
-		d.run.Deadline = soon
+	if soon := tx.now.Add(minTimeAfterApproval); a.Runnable() && tx.run.Deadline.Before(soon) {
+		tx.run.Deadline = soon
 	}
-	if end := d.m.ending(d.state, d.run, d.now); end != nil && d.idle() {
-		return d.end(end)
+	if end := tx.ex.ending(tx.state, tx.run, tx.now); end != nil && tx.idle() {
+		return tx.endRun(end)
 	}
 	return nil
 }
 
-// yesTime is how long a run has at least after a yes, so that one in its last moments is carried out.
-const yesTime = time.Hour
+// minTimeAfterApproval is how long a run has at least after a yes, so that one in its last moments is carried out.
+const minTimeAfterApproval = time.Hour
 
 // alwaysAllow stores the exact recipients.
-func (d *draft) alwaysAllow(t *tool.Tool, args json.RawMessage) error {
-	entries, err := d.alwaysAllowed(t, args)
+func (tx *tx) alwaysAllow(t *tool.Tool, args json.RawMessage) error {
+	entries, err := tx.alwaysAllowEntries(t, args)
 	if err != nil {
 		return err
 	}
-	return d.moveUser(func(u *agent.User) { u.AlwaysAllow(entries, d.now) })
+	return tx.updateUser(func(u *agent.User) { u.AlwaysAllow(entries, tx.now) })
 }
 
-// startNew plans the call afresh, to be approved afresh for where it would act now, instead of the one whose outcome stays
+// restartCall plans the call afresh, to be approved afresh for where it would act now, instead of the one whose outcome stays
 // unknown.
-func (d *draft) startNew(old *agent.Action, t *tool.Tool, in tool.Place) error {
-	plan := old.Plan
-	plan.Again++
-	plan.Place, plan.ArgsHash = in, agent.ArgsHash(d.run.UID, t.Spec, in, plan.Args)
-	plan.RequiresApproval, plan.Own = true, false
-	id := agent.ActionID(d.run.ID, plan.Turn, plan.Index, plan.Again)
-	if err := d.event(agent.Event{Type: agent.ActionPlan, ActionID: id, Plan: &plan}); err != nil {
+func (tx *tx) restartCall(old *agent.Action, t *tool.Tool, in tool.Place) error {
+	plan := old.ProposedCall
+	plan.Attempt++
+	plan.Place, plan.ArgsHash = in, agent.ArgsHash(tx.run.UID, t.Spec, in, plan.Args)
+	plan.RequiresApproval, plan.UserInitiated = true, false
+	id := agent.ActionID(tx.run.ID, plan.Turn, plan.Index, plan.Attempt)
+	if err := tx.addEvent(agent.Event{Type: agent.ActionProposed, ActionID: id, Proposed: &plan}); err != nil {
 		return err
 	}
-	return d.ask(d.state.Action(id), agent.KindApproval, "You asked for it to be tried again. It may have been done before: please check first.")
+	return tx.requestApproval(tx.state.Action(id), agent.KindApproval, "You asked for it to be tried again. It may have been done before: please check first.")
 }
 
 // idle reports whether nobody moves the run, so that it may be ended at once.
-func (d *draft) idle() bool {
-	if d.run.Lease.Held("", d.now) {
+func (tx *tx) idle() bool {
+	if tx.run.Lease.Held("", tx.now) {
 		return false
 	}
-	for _, a := range d.state.Actions {
+	for _, a := range tx.state.Actions {
 		if a.Status == agent.ActionExecuting {
 			return false
 		}
@@ -309,37 +309,37 @@ func (d *draft) idle() bool {
 // Cancel stops the run at the next safe point: at once when nobody moves it, otherwise after what its mover is doing.
 // A run that has ended stays as it is.
 func (l *Loop) Cancel(ctx context.Context, uid, runID string) (*agent.RunView, error) {
-	m := l.mover(runID, nil)
-	soon, cancel := promptly(ctx)
+	ex := l.newExecution(runID, nil)
+	soon, cancel := withAnswerTimeout(ctx)
 	defer cancel()
-	if err := m.loadOwn(soon, uid); err != nil {
+	if err := ex.loadOwned(soon, uid); err != nil {
 		return nil, err
 	}
 	asked := false
-	err := m.transition(soon, func(d *draft) error {
-		if d.state.End != nil || d.state.Cancelled {
+	err := ex.transition(soon, func(tx *tx) error {
+		if tx.state.End != nil || tx.state.Cancelled {
 			return nil
 		}
-		d.keepLease = true
-		if d.idle() { // what time has made of the run comes first
-			if err := d.lapse(); err != nil || d.state.End != nil {
+		tx.keepLease = true
+		if tx.idle() { // what time has made of the run comes first
+			if err := tx.applyClock(); err != nil || tx.state.End != nil {
 				return err
 			}
 		}
 		asked = true
-		if err := d.event(agent.Event{Type: agent.CancelRequested}); err != nil {
+		if err := tx.addEvent(agent.Event{Type: agent.CancelRequested}); err != nil {
 			return err
 		}
-		if d.idle() {
-			return d.end(d.m.ending(d.state, d.run, d.now))
+		if tx.idle() {
+			return tx.endRun(tx.ex.ending(tx.state, tx.run, tx.now))
 		}
 		return nil
 	})
-	if err == nil && asked && m.state.End == nil {
-		m.publish(ctx) // whoever moves it may die before it sees this
+	if err == nil && asked && ex.state.End == nil {
+		ex.publish(ctx) // whoever moves it may die before it sees this
 	}
 	if err != nil {
 		return nil, err
 	}
-	return m.standing(ctx)
+	return ex.currentView(ctx)
 }

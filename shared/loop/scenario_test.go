@@ -153,7 +153,7 @@ func (s *scenario) do(line string) {
 		s.uid = rest
 		return
 	case "ask":
-		v, err = s.loop.Start(ctx, loop.Ask{UID: s.uid, Prompt: rest, ThreadID: s.thread}, nil)
+		v, err = s.loop.Start(ctx, loop.StartRequest{UID: s.uid, Prompt: rest, ThreadID: s.thread}, nil)
 		if err == nil {
 			s.run, s.thread, s.runs = v.RunID, v.ThreadID, append(s.runs, v.RunID)
 		}
@@ -172,7 +172,7 @@ func (s *scenario) do(line string) {
 	case "cancel":
 		v, err = s.loop.Cancel(ctx, s.uid, s.run)
 	case "sweep":
-		var swept loop.Swept
+		var swept loop.SweepResult
 		swept, err = s.loop.Sweep(ctx)
 		s.say("due %d, published %d", swept.Due, swept.Published)
 	case "tick":
@@ -299,19 +299,19 @@ func (s *scenario) events(ctx context.Context, id string) {
 	}
 	s.seen[id] = len(events)
 	for _, e := range views {
-		s.say("%s", describe(e, events[e.Seq-1]))
+		s.say("%s", setErrorInfo(e, events[e.Seq-1]))
 	}
 }
 
-func describe(v agent.EventView, e agent.Event) string {
+func setErrorInfo(v agent.EventView, e agent.Event) string {
 	parts := []string{string(v.Type)}
 	switch {
 	case e.Turn != nil && e.Turn.Correction != "":
 		parts = append(parts, "correction")
 	case e.Turn != nil:
 		parts = append(parts, fmt.Sprintf("%d calls", e.Turn.Calls))
-	case e.Plan != nil:
-		parts = append(parts, e.Plan.Tool, e.Plan.PolicyDecision)
+	case e.Proposed != nil:
+		parts = append(parts, e.Proposed.Tool, e.Proposed.PolicyDecision)
 	case e.Wait != nil:
 		parts = append(parts, string(e.Wait.Kind))
 	case e.Decided != nil:

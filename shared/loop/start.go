@@ -13,187 +13,187 @@ import (
 	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
-// Ask is a user's request to the agent.
-type Ask struct {
-	UID      string
-	Origin   string // the web origin that it came from, or empty
-	Prompt   string
-	News     string       // what the model is told before the prompt: information of ours, and none of the user's words
-	ThreadID string       // empty: a new thread
-	Title    string       // of ThreadID, which is begun where it is not there; empty: it must be there
-	Key      string       // the Idempotency-Key, or empty
-	BodyHash string       // of the request, compared where the key was used before
-	Region   agent.Region // of the user, as far as the client told of it
-	Kept     *Kept        // the conversation, where the caller keeps it and not the store
-	Call     *Call        // what is to be done without asking the model (Propose)
+// StartRequest is a user's request to the agent.
+type StartRequest struct {
+	UID        string
+	Origin     string // the web origin that it came from, or empty
+	Prompt     string
+	SystemNote string         // what the model is told before the prompt: information of ours, and none of the user's words
+	ThreadID   string         // empty: a new thread
+	Title      string         // of ThreadID, which is begun where it is not there; empty: it must be there
+	Key        string         // the Idempotency-Key, or empty
+	BodyHash   string         // of the request, compared where the key was used before
+	Region     agent.Region   // of the user, as far as the client told of it
+	History    *ClientHistory // the conversation, where the caller keeps it and not the store
+	Call       *Call          // what is to be done without asking the model (Propose)
 }
 
 // Start stores a run and moves it as far as it goes alone. A key that was used before gives the run that it started,
 // and starts nothing. Errors before the run is stored: AuthError not_found for a thread that is not the user's,
 // PolicyError too_many for the caps, idempotency_key_reused for a key with another body or of a run
 // that was deleted; after that the run tells.
-func (l *Loop) Start(ctx context.Context, q Ask, emit Sink) (*agent.RunView, error) {
+func (l *Loop) Start(ctx context.Context, req StartRequest, emit Sink) (*agent.RunView, error) {
 	id := agent.NewID(l.Random)
-	if q.Key != "" {
-		id = agent.KeyedRunID(q.UID, q.Key)
+	if req.Key != "" {
+		id = agent.KeyedRunID(req.UID, req.Key)
 	}
-	m := l.mover(id, emit)
-	if err := m.start(ctx, q); err != nil {
+	ex := l.newExecution(id, emit)
+	if err := ex.start(ctx, req); err != nil {
 		return nil, err
 	}
-	return m.standing(ctx)
+	return ex.currentView(ctx)
 }
 
-func (m *mover) start(ctx context.Context, q Ask) error {
-	threadID := q.ThreadID
+func (ex *execution) start(ctx context.Context, req StartRequest) error {
+	threadID := req.ThreadID
 	if threadID == "" {
-		threadID = agent.NewThreadID(m.id)
+		threadID = agent.NewThreadID(ex.id)
 	}
-	m.mark = agent.NewID(m.Random)[:13]
-	if err := m.begin(ctx, q, threadID); err != nil {
+	ex.mark = agent.NewID(ex.Random)[:13]
+	if err := ex.createRun(ctx, req, threadID); err != nil {
 		return err
 	}
-	if m.run.Lease.Owner != m.owner { // the key's first request moves it, or has moved it
+	if ex.run.Lease.Owner != ex.owner { // the key's first request moves it, or has moved it
 		return nil
 	}
-	_, err := m.advance(ctx)
+	_, err := ex.advance(ctx)
 	if Held(err) { // this process was stopped for longer than its lease, and another one has taken over
 		return nil
 	}
 	return err
 }
 
-// begin reads what a start depends on and commits the run, its thread and the user's message as one.
-func (m *mover) begin(ctx context.Context, q Ask, threadID string) error {
-	ctx, cancel := promptly(ctx)
+// createRun reads what a start depends on and commits the run, its thread and the user's message as one.
+func (ex *execution) createRun(ctx context.Context, req StartRequest, threadID string) error {
+	ctx, cancel := withAnswerTimeout(ctx)
 	defer cancel()
-	also := []string{document.UserPath(q.UID)}
-	if q.ThreadID != "" {
+	also := []string{document.UserPath(req.UID)}
+	if req.ThreadID != "" {
 		also = append(also, document.ThreadPath(threadID))
 	}
-	if err := m.beginReads(ctx, q, also); err != nil {
+	if err := ex.readForCreate(ctx, req, also); err != nil {
 		return err
 	}
-	at := m.placeOf(ctx, q)
-	return m.transition(ctx, func(d *draft) error {
-		if d.run.ID != "" { // it is there already: an earlier request's, or this one's, whose answer was lost
-			return d.sameRequest(q)
+	at := ex.placementOfCall(ctx, req)
+	return ex.transition(ctx, func(tx *tx) error {
+		if tx.run.ID != "" { // it is there already: an earlier request's, or this one's, whose answer was lost
+			return tx.checkSameRequest(req)
 		}
-		if m.docs[document.AuditPath(m.id, 1)].Exists() { // its run was deleted, and its audit stays: a second chain cannot begin there
-			return keyOfDeleted()
+		if ex.docs[document.AuditPath(ex.id, 1)].Exists() { // its run was deleted, and its audit stays: a second chain cannot begin there
+			return errKeyOfDeleted()
 		}
-		if err := d.mayAsk(q); err != nil {
+		if err := tx.checkMayStart(req); err != nil {
 			return err
 		}
-		d.run = agent.Run{ID: m.id, UID: q.UID, ThreadID: threadID, Origin: q.Origin, BodyHash: q.BodyHash, CreatedAt: d.now, Deadline: d.now.Add(m.Profile.Deadline)}
-		d.run.Nonce = agent.NewNonce(m.Random)
-		if err := d.settleIn(q.Region); err != nil {
+		tx.run = agent.Run{ID: ex.id, UID: req.UID, ThreadID: threadID, Origin: req.Origin, BodyHash: req.BodyHash, CreatedAt: tx.now, Deadline: tx.now.Add(ex.Profile.Deadline)}
+		tx.run.Nonce = agent.NewNonce(ex.Random)
+		if err := tx.setRegion(req.Region); err != nil {
 			return err
 		}
-		if err := d.openThread(q, threadID); err != nil {
+		if err := tx.openThread(req, threadID); err != nil {
 			return err
 		}
-		if err := d.countStart(q); err != nil {
+		if err := tx.countStart(req); err != nil {
 			return err
 		}
-		if err := d.event(agent.Event{Type: agent.RunQueued, Queued: d.question(q)}); err != nil {
+		if err := tx.addEvent(agent.Event{Type: agent.RunQueued, Queued: tx.input(req)}); err != nil {
 			return err
 		}
-		d.notices = append(d.notices, Notice{Status: agent.Queued})
-		if err := d.say(agent.RoleUser, "", "%s", q.Prompt); err != nil {
+		tx.updates = append(tx.updates, Update{Status: agent.Queued})
+		if err := tx.appendMessage(agent.RoleUser, "", "%s", req.Prompt); err != nil {
 			return err
 		}
 		switch {
-		case q.Call != nil:
-			return d.propose(q.Call, at)
-		case q.Kept != nil:
-			return d.restore(q.Kept)
+		case req.Call != nil:
+			return tx.addCall(req.Call, at)
+		case req.History != nil:
+			return tx.restoreHistory(req.History)
 		}
 		return nil
 	})
 }
 
-// settleIn gives the run its region: what the client told of it, and for the rest what the user's last one did. What is new
+// setRegion gives the run its region: what the client told of it, and for the rest what the user's last one did. What is new
 // is kept with the user, for the next that tells nothing.
-func (d *draft) settleIn(told agent.Region) error {
-	u, err := d.theUser()
+func (tx *tx) setRegion(told agent.Region) error {
+	u, err := tx.user()
 	if err != nil {
 		return err
 	}
-	d.run.Region = told.Or(u.Region)
-	if d.run.Region == u.Region {
+	tx.run.Region = told.Or(u.Region)
+	if tx.run.Region == u.Region {
 		return nil
 	}
-	return d.moveUser(func(u *agent.User) { u.Region = d.run.Region })
+	return tx.updateUser(func(u *agent.User) { u.Region = tx.run.Region })
 }
 
-func (d *draft) question(q Ask) *agent.Question {
-	question := &agent.Question{Prompt: q.Prompt, News: q.News, Direct: q.Call != nil}
-	if !question.Direct { // a run of one call asks no model that would want to know
-		question.History = d.thread.History()
+func (tx *tx) input(req StartRequest) *agent.Input {
+	question := &agent.Input{Prompt: req.Prompt, SystemNote: req.SystemNote, SingleCall: req.Call != nil}
+	if !question.SingleCall { // a run of one call asks no model that would want to know
+		question.History = tx.thread.History()
 		if len(question.History) > 0 {
-			question.Mark = d.m.mark
+			question.Mark = tx.ex.mark
 		}
 	}
-	if q.Kept != nil {
-		question.Earlier = q.Kept.Earlier
+	if req.History != nil {
+		question.Contents = req.History.Contents
 	}
 	return question
 }
 
-// beginReads reads the documents; the run's own, and its audit's first, are only read where a key may have named it before.
-func (m *mover) beginReads(ctx context.Context, q Ask, paths []string) error {
-	if q.Key != "" {
-		return m.load(ctx, append(paths, document.AuditPath(m.id, 1))...)
+// readForCreate reads the documents; the run's own, and its audit's first, are only read where a key may have named it before.
+func (ex *execution) readForCreate(ctx context.Context, req StartRequest, paths []string) error {
+	if req.Key != "" {
+		return ex.load(ctx, append(paths, document.AuditPath(ex.id, 1))...)
 	}
-	m.state = &agent.State{}
-	return m.read(ctx, paths...)
+	ex.state = &agent.State{}
+	return ex.read(ctx, paths...)
 }
 
-// sameRequest holds a key that was used before to its first request, and to a conversation that is still there.
-func (d *draft) sameRequest(q Ask) error {
-	if d.run.UID != q.UID || d.run.BodyHash != q.BodyHash {
+// checkSameRequest holds a key that was used before to its first request, and to a conversation that is still there.
+func (tx *tx) checkSameRequest(req StartRequest) error {
+	if tx.run.UID != req.UID || tx.run.BodyHash != req.BodyHash {
 		return fault.New(fault.Policy, fault.CodeKeyReused, "This Idempotency-Key was used before, with another request.")
 	}
 	t := &agent.Thread{}
-	if d.state.End == nil { // its conversation cannot be deleted yet
+	if tx.state.End == nil { // its conversation cannot be deleted yet
 		return nil
 	}
-	if _, err := d.doc(document.ThreadPath(d.run.ThreadID), t); err != nil {
+	if _, err := tx.doc(document.ThreadPath(tx.run.ThreadID), t); err != nil {
 		return err
 	}
 	if t.Deleting {
-		return keyOfDeleted()
+		return errKeyOfDeleted()
 	}
 	return nil
 }
 
-func keyOfDeleted() error {
+func errKeyOfDeleted() error {
 	return fault.New(fault.Policy, fault.CodeKeyReused, "This Idempotency-Key was used before, in a conversation that was deleted.")
 }
 
-// mayAsk turns away who was shut out, and holds the caps: nobody is asked more than they can read.
-func (d *draft) mayAsk(q Ask) error {
-	d.run.UID = q.UID
-	u, err := d.theUser()
+// checkMayStart turns away who was shut out, and holds the caps: nobody is asked more than they can read.
+func (tx *tx) checkMayStart(req StartRequest) error {
+	tx.run.UID = req.UID
+	u, err := tx.user()
 	if err != nil {
 		return err
 	}
-	if err := u.MayAct(); err != nil {
+	if err := u.CheckEnabled(); err != nil {
 		return err
 	}
-	if err := d.m.mayStart(u, q.Call == nil, d.now); err != nil {
+	if err := tx.ex.checkLimits(u, req.Call == nil, tx.now); err != nil {
 		return err
 	}
-	return d.m.withinCaps(u, d.now)
+	return tx.ex.checkCaps(u, tx.now)
 }
 
-func (l *Loop) withinCaps(u *agent.User, now time.Time) error {
+func (l *Loop) checkCaps(u *agent.User, now time.Time) error {
 	p := l.Profile
 	if p.MaxOpen > 0 && u.Open >= p.MaxOpen {
 		return fault.New(fault.Policy, fault.CodeTooMany, "%d approvals are waiting for you. Please answer some of them first.", u.Open).After(time.Minute)
 	}
-	if p.MaxPerDay > 0 && u.AskedOn(now) >= p.MaxPerDay {
+	if p.MaxPerDay > 0 && u.ApprovalsOn(now) >= p.MaxPerDay {
 		tomorrow := now.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour)
 		return fault.New(fault.Policy, fault.CodeTooMany, "You have been asked for %d approvals today, which is the limit.", p.MaxPerDay).After(tomorrow.Sub(now))
 	}
@@ -201,27 +201,27 @@ func (l *Loop) withinCaps(u *agent.User, now time.Time) error {
 }
 
 // openThread brings the user's thread, or a new one, into the draft.
-func (d *draft) openThread(q Ask, id string) error {
-	if q.ThreadID == "" {
-		d.thread = &agent.Thread{ID: id, UID: q.UID, Title: title(q.Prompt), CreatedAt: d.now}
+func (tx *tx) openThread(req StartRequest, id string) error {
+	if req.ThreadID == "" {
+		tx.thread = &agent.Thread{ID: id, UID: req.UID, Title: title(req.Prompt), CreatedAt: tx.now}
 		return nil
 	}
 	t := &agent.Thread{}
-	doc, err := d.doc(document.ThreadPath(id), t)
+	doc, err := tx.doc(document.ThreadPath(id), t)
 	if err != nil {
 		return err
 	}
-	if !doc.Exists() && q.Title != "" {
-		d.thread = &agent.Thread{ID: id, UID: q.UID, Title: title(q.Title), CreatedAt: d.now}
+	if !doc.Exists() && req.Title != "" {
+		tx.thread = &agent.Thread{ID: id, UID: req.UID, Title: title(req.Title), CreatedAt: tx.now}
 		return nil
 	}
-	if t.ID == "" || t.UID != q.UID || t.Deleting {
+	if t.ID == "" || t.UID != req.UID || t.Deleting {
 		return fault.NotFound()
 	}
 	if t.Log.Count >= agent.MaxMessages {
 		return fault.New(fault.Policy, CodeThreadFull, "This conversation has %d messages, which is the limit. Please start a new one.", t.Log.Count)
 	}
-	d.thread = t
+	tx.thread = t
 	return nil
 }
 
@@ -233,42 +233,42 @@ func title(prompt string) string {
 
 // Get returns a run of the user as it stands by the clock (see standing), and its stored events.
 func (l *Loop) Get(ctx context.Context, uid, runID string) (*agent.RunView, []agent.Event, error) {
-	m := l.mover(runID, nil)
-	if err := m.loadOwn(ctx, uid); err != nil {
+	ex := l.newExecution(runID, nil)
+	if err := ex.loadOwned(ctx, uid); err != nil {
 		return nil, nil, err
 	}
-	v, err := m.standing(ctx)
-	return v, m.events, err
+	v, err := ex.currentView(ctx)
+	return v, ex.events, err
 }
 
-// loadOwn reads the run, which must be the user's, and whose conversation must still be there. Whose it is is asked before
+// loadOwned reads the run, which must be the user's, and whose conversation must still be there. Whose it is is asked before
 // anything else of it is read, so that another user's run takes as long as none.
-func (m *mover) loadOwn(ctx context.Context, uid string, also ...string) error {
-	if err := m.read(ctx, append([]string{document.RunPath(m.id)}, also...)...); err != nil {
+func (ex *execution) loadOwned(ctx context.Context, uid string, also ...string) error {
+	if err := ex.read(ctx, append([]string{document.RunPath(ex.id)}, also...)...); err != nil {
 		return err
 	}
-	d := m.docs[document.RunPath(m.id)]
+	d := ex.docs[document.RunPath(ex.id)]
 	if !d.Exists() || document.RunFieldsOf(d).UID != uid {
 		return fault.NotFound()
 	}
-	if err := m.notDeleted(ctx, d); err != nil {
+	if err := ex.checkNotDeleted(ctx, d); err != nil {
 		return err
 	}
-	return m.fold(ctx)
+	return ex.fold(ctx)
 }
 
-// notDeleted refuses a run whose conversation is being deleted. That of a run that has not ended cannot be.
-func (m *mover) notDeleted(ctx context.Context, run store.Doc) error {
+// checkNotDeleted refuses a run whose conversation is being deleted. That of a run that has not ended cannot be.
+func (ex *execution) checkNotDeleted(ctx context.Context, run store.Doc) error {
 	f := document.RunFieldsOf(run)
 	if f.Status != string(agent.Completed) && f.Status != string(agent.Failed) {
 		return nil
 	}
 	path := document.ThreadPath(f.ThreadID)
-	if err := m.read(ctx, path); err != nil {
+	if err := ex.read(ctx, path); err != nil {
 		return err
 	}
 	var t agent.Thread
-	doc := m.docs[path]
+	doc := ex.docs[path]
 	if !doc.Exists() {
 		return nil
 	}
@@ -281,44 +281,44 @@ func (m *mover) notDeleted(ctx context.Context, run store.Doc) error {
 	return nil
 }
 
-// standing is the run as its owner sees it by the clock: what an expired approval or a deadline makes of a run is told at
+// currentView is the run as its owner sees it by the clock: what an expired approval or a deadline makes of a run is told at
 // once, as the sweep will have it written, and is not written here. The mover must not move the run any more.
-func (m *mover) standing(ctx context.Context) (*agent.RunView, error) {
-	st, _ := m.next(m.state, m.run, m.now())
-	if st != stepEnd && st != stepExpire || m.run.Lease.Held(m.owner, m.now()) {
-		return m.view(), nil
+func (ex *execution) currentView(ctx context.Context) (*agent.RunView, error) {
+	st, _ := ex.next(ex.state, ex.run, ex.now())
+	if st != stepEnd && st != stepExpire || ex.run.Lease.Held(ex.owner, ex.now()) {
+		return ex.view(), nil
 	}
-	d, err := m.decide(ctx, (*draft).lapse)
+	tx, err := ex.decide(ctx, (*tx).applyClock)
 	if err != nil {
 		return nil, err
 	}
-	m.state = d.state
-	return m.view(), nil
+	ex.state = tx.state
+	return ex.view(), nil
 }
 
 // view is the run as its owner sees it, with a summary in our words until the run has its own.
-func (m *mover) view() *agent.RunView {
-	return agent.View(m.run, m.state, m.progress())
+func (ex *execution) view() *agent.RunView {
+	return agent.View(ex.run, ex.state, ex.progressSummary())
 }
 
-// progress says where a run stands that has not ended.
-func (m *mover) progress() string {
-	open := m.state.Open()
+// progressSummary says where a run stands that has not ended.
+func (ex *execution) progressSummary() string {
+	open := ex.state.Open()
 	switch {
-	case m.state.End != nil:
-		return m.state.End.Summary
+	case ex.state.End != nil:
+		return ex.state.End.Summary
 	case len(open) == 0:
 		return "The assistant is working on it."
 	}
 	var lines []string
 	for _, a := range open {
-		lines = append(lines, m.asks(a))
+		lines = append(lines, ex.waitingFor(a))
 	}
 	return strings.Join(lines, "\n")
 }
 
-// asks says what a waiting action waits for.
-func (l *Loop) asks(a *agent.Action) string {
+// waitingFor says what a waiting action waits for.
+func (l *Loop) waitingFor(a *agent.Action) string {
 	switch a.Kind {
 	case agent.KindReview:
 		return "Please check whether this was done: " + l.title(a)
@@ -338,8 +338,8 @@ func (l *Loop) title(a *agent.Action) string {
 	return "an action of " + a.Tool
 }
 
-// raw is a JSON string, for results that are words.
-func raw(s string) json.RawMessage {
+// jsonString is a JSON string, for results that are words.
+func jsonString(s string) json.RawMessage {
 	b, err := strictjson.Marshal(s)
 	if err != nil {
 		return json.RawMessage(`""`)

@@ -10,8 +10,8 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// Swept counts what a sweep found.
-type Swept struct {
+// SweepResult counts what a sweep found.
+type SweepResult struct {
 	Due       int  `json:"due"`       // runs that somebody should have looked at by now
 	Published int  `json:"published"` // of those, handed to resume
 	More      bool `json:"more"`      // there may be more: the sweep's time was up
@@ -27,18 +27,18 @@ const (
 // Sweep asks for every run that is overdue to be moved: its worker died, its resume was lost, its approval expired. It
 // changes nothing itself, so two sweeps do what one does: a resume that finds nothing to do does nothing. What nobody can
 // move is in nobody's way: the sweep goes on behind it, page by page.
-func (l *Loop) Sweep(ctx context.Context) (s Swept, err error) {
+func (l *Loop) Sweep(ctx context.Context) (s SweepResult, err error) {
 	pages := 0
 	for docs, err := range document.Pages(ctx, l.Store, document.DueRuns(l.Now(), sweepPage)) {
 		if err != nil {
-			return s, unavailable(err)
+			return s, storeError(err)
 		}
 		if err := l.republish(ctx, docs, &s); err != nil {
 			return s, err
 		}
 		pages++
 		s.More = len(docs) == sweepPage
-		if pages == sweepMost || !enough(ctx, pageTime) {
+		if pages == sweepMost || !hasTimeFor(ctx, pageTime) {
 			break
 		}
 	}
@@ -46,7 +46,7 @@ func (l *Loop) Sweep(ctx context.Context) (s Swept, err error) {
 }
 
 // republish hands a page of runs to resume. A queue that takes none of one page is not asked about the next.
-func (l *Loop) republish(ctx context.Context, docs []store.Doc, s *Swept) error {
+func (l *Loop) republish(ctx context.Context, docs []store.Doc, s *SweepResult) error {
 	var failed []error
 	for _, d := range docs {
 		s.Due++
@@ -68,7 +68,7 @@ func (l *Loop) republish(ctx context.Context, docs []store.Doc, s *Swept) error 
 func (l *Loop) Reclaim(ctx context.Context) (runs int, err error) {
 	for d, err := range document.All(ctx, l.Store, document.WaitingRuns(sweepPage)) {
 		if err != nil {
-			return runs, unavailable(err)
+			return runs, storeError(err)
 		}
 		id := document.ID(d)
 		moved, err := l.reclaim(ctx, id)
@@ -84,20 +84,20 @@ func (l *Loop) Reclaim(ctx context.Context) (runs int, err error) {
 }
 
 func (l *Loop) reclaim(ctx context.Context, runID string) (int, error) {
-	m := l.mover(runID, nil)
-	if err := m.attempt(ctx); err != nil || m.run.ID == "" {
+	ex := l.newExecution(runID, nil)
+	if err := ex.loadCounted(ctx); err != nil || ex.run.ID == "" {
 		return 0, err
 	}
-	if m.stepTime(m.state, m.run, m.now()) == 0 {
+	if ex.stepTime(ex.state, ex.run, ex.now()) == 0 {
 		return 0, nil
 	}
-	err := m.transition(ctx, func(d *draft) error {
-		d.touched, d.soon = d.run.Lease.Owner != "" && d.state.End == nil, true
+	err := ex.transition(ctx, func(tx *tx) error {
+		tx.changed, tx.dueNow = tx.run.Lease.Owner != "" && tx.state.End == nil, true
 		return nil
 	})
 	if err != nil {
 		return 0, err
 	}
-	m.publish(ctx)
+	ex.publish(ctx)
 	return 1, nil
 }

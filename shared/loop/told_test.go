@@ -22,7 +22,7 @@ func TestTheModelIsToldOfEdits(t *testing.T) {
 			w, ctx := newWorld(t), context.Background()
 			w.model.Then(script.Turn{Calls: []script.Call{{Name: "send", Args: map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}}}}, script.Turn{Text: "Well."})
 			w.next = []string{"lost"}
-			run, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "tell bob"}, nil)
+			run, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -54,7 +54,7 @@ func TestTheModelIsToldOfADoubt(t *testing.T) {
 	w.loop.Profile.RejectOutcome = loop.RejectContinues
 	w.model.Then(script.Turn{Calls: []script.Call{{Name: "send", Args: map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}}}}, script.Turn{Text: "Well."})
 	w.next = []string{"ambiguous"}
-	run, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "tell bob"}, nil)
+	run, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestTheModelIsToldOfADoubt(t *testing.T) {
 func TestTheModelIsToldWhatBecameOfALongEdit(t *testing.T) {
 	w, ctx := newWorld(t), context.Background()
 	w.model.Then(script.Turn{Calls: []script.Call{{Name: "send", Args: map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}}}}, script.Turn{Text: "Well."})
-	run, err := w.loop.Start(ctx, loop.Ask{UID: "ana", Prompt: "tell bob"}, nil)
+	run, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

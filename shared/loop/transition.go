@@ -15,16 +15,16 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// mover is one process's hold on one run: the documents it has read, and what they say.
-type mover struct {
+// execution is one process's hold on one run: the documents it has read, and what they say.
+type execution struct {
 	*Loop
-	id      string // the run's
-	owner   string // this invocation's name in leases and intents
-	mark    string // of a run that it starts (agent.Question)
-	emit    Sink
-	patient bool // what is to be committed is known nowhere else: a store that is down is waited for
-	counted bool // this attempt stands in the run's document (attempt)
-	worked  bool // a step was made in this invocation, so handing over makes progress
+	id         string // the run's
+	owner      string // this invocation's name in leases and intents
+	mark       string // of a run that it starts (agent.Input)
+	sink       Sink
+	mustCommit bool // what is to be committed is known nowhere else: a store that is down is waited for
+	counted    bool // this attempt stands in the run's document (attempt)
+	progressed bool // a step was made in this invocation, so handing over makes progress
 
 	docs   map[string]store.Doc
 	run    agent.Run
@@ -34,90 +34,90 @@ type mover struct {
 	storeTime, localTime time.Time // one moment on both clocks
 }
 
-func (l *Loop) mover(runID string, emit Sink) *mover {
+func (l *Loop) newExecution(runID string, emit Sink) *execution {
 	if emit == nil {
-		emit = func(Notice) {}
+		emit = func(Update) {}
 	}
-	return &mover{Loop: l, id: runID, owner: agent.NewID(l.Random), emit: emit, docs: map[string]store.Doc{}}
+	return &execution{Loop: l, id: runID, owner: agent.NewID(l.Random), sink: emit, docs: map[string]store.Doc{}}
 }
 
 // now is the store's time.
-func (m *mover) now() time.Time {
-	return m.storeTime.Add(max(0, m.Now().Sub(m.localTime))).UTC().Truncate(time.Microsecond)
+func (ex *execution) now() time.Time {
+	return ex.storeTime.Add(max(0, ex.Now().Sub(ex.localTime))).UTC().Truncate(time.Microsecond)
 }
 
-func (m *mover) sawTime(t time.Time) {
-	if t.After(m.storeTime) {
-		m.storeTime, m.localTime = t, m.Now()
+func (ex *execution) observeTime(t time.Time) {
+	if t.After(ex.storeTime) {
+		ex.storeTime, ex.localTime = t, ex.Now()
 	}
 }
 
 // read brings documents into the cache, in one round trip, over what was there.
-func (m *mover) read(ctx context.Context, paths ...string) error {
-	docs, err := m.Store.Get(ctx, paths...)
+func (ex *execution) read(ctx context.Context, paths ...string) error {
+	docs, err := ex.Store.Get(ctx, paths...)
 	if err != nil {
-		return unavailable(err)
+		return storeError(err)
 	}
 	for _, d := range docs {
-		m.docs[d.Path] = d
-		m.sawTime(d.ReadTime)
+		ex.docs[d.Path] = d
+		ex.observeTime(d.ReadTime)
 	}
 	return nil
 }
 
 // load reads the run, and whatever else is asked for with it, and folds its events.
-func (m *mover) load(ctx context.Context, also ...string) error {
-	if err := m.read(ctx, append([]string{document.RunPath(m.id)}, also...)...); err != nil {
+func (ex *execution) load(ctx context.Context, also ...string) error {
+	if err := ex.read(ctx, append([]string{document.RunPath(ex.id)}, also...)...); err != nil {
 		return err
 	}
-	return m.fold(ctx)
+	return ex.fold(ctx)
 }
 
-func (m *mover) fold(ctx context.Context) error {
-	d := m.docs[document.RunPath(m.id)]
+func (ex *execution) fold(ctx context.Context) error {
+	d := ex.docs[document.RunPath(ex.id)]
 	if !d.Exists() {
-		m.run, m.events, m.state = agent.Run{}, nil, &agent.State{}
+		ex.run, ex.events, ex.state = agent.Run{}, nil, &agent.State{}
 		return nil
 	}
-	m.run = agent.Run{}
-	if err := document.Decode(d, &m.run); err != nil {
+	ex.run = agent.Run{}
+	if err := document.Decode(d, &ex.run); err != nil {
 		return err
 	}
-	chunks, err := m.chunks(ctx, m.run.Log.ChunkPaths(d.Path, "events"))
+	chunks, err := ex.readChunks(ctx, ex.run.Log.ChunkPaths(d.Path, "events"))
 	if err != nil {
 		return err
 	}
-	if m.events, err = m.run.Log.All(chunks...); err != nil {
+	if ex.events, err = ex.run.Log.All(chunks...); err != nil {
 		return err
 	}
-	m.state, err = agent.Fold(m.events)
+	ex.state, err = agent.Fold(ex.events)
 	return err
 }
 
-// chunks gives the older parts of the log, reading only what is not yet here: they never change.
-func (m *mover) chunks(ctx context.Context, paths []string) ([]json.RawMessage, error) {
+// readChunks gives the older parts of the log, reading only what is not yet here: they never change.
+func (ex *execution) readChunks(ctx context.Context, paths []string) ([]json.RawMessage, error) {
 	var missing []string
 	for _, p := range paths {
-		if _, ok := m.docs[p]; !ok {
+		if _, ok := ex.docs[p]; !ok {
 			missing = append(missing, p)
 		}
 	}
 	if len(missing) > 0 {
-		if err := m.read(ctx, missing...); err != nil {
+		if err := ex.read(ctx, missing...); err != nil {
 			return nil, err
 		}
 	}
 	out := make([]json.RawMessage, len(paths))
 	for i, p := range paths {
-		out[i] = m.docs[p].Data
+		out[i] = ex.docs[p].Data
 	}
 	return out, nil
 }
 
-// errNeed is how a decision asks for a document that was not read yet.
-type errNeed []string
+// errMissingDocs is how a decision asks for a document that was not read yet.
+type errMissingDocs []string
 
-func (e errNeed) Error() string { return "loop: a document is needed first" }
+func (e errMissingDocs) Error() string { return "loop: a document is needed first" }
 
 // The bounds of one transition: how often a lost race is tried again, and how often a store that does not answer is.
 const (
@@ -125,82 +125,82 @@ const (
 	maxOutage = 4
 )
 
-// answerTime is how long somebody who waits for the answer is kept waiting by a store that does not: what they asked for
+// answerTimeout is how long somebody who waits for the answer is kept waiting by a store that does not: what they asked for
 // can be asked for again, and what was committed after all is found by the sweep.
-const answerTime = 9 * time.Second
+const answerTimeout = 9 * time.Second
 
-func promptly(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, answerTime)
+func withAnswerTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, answerTimeout)
 }
 
 // transition makes a decision true. decide looks at the run as it stands and drafts what follows; it does nothing else,
 // for it is called again whenever the commit lost a race: read again, decide again. A decision that drafts nothing
 // costs nothing. A commit whose answer was lost is settled in the same way: the run is read again, and a decision that
 // has become true drafts nothing.
-func (m *mover) transition(ctx context.Context, decide func(*draft) error) error {
+func (ex *execution) transition(ctx context.Context, decide func(*tx) error) error {
 	races, outages := 0, 0
 	for {
-		d, err := m.decide(ctx, decide)
+		tx, err := ex.decide(ctx, decide)
 		if err != nil {
 			return err
 		}
-		if d.empty() {
+		if tx.empty() {
 			return nil
 		}
-		err = d.commit(ctx)
+		err = tx.commit(ctx)
 		switch {
 		case err == nil:
-			d.announce()
+			tx.notifyUpdates()
 			return nil
 		case errors.Is(err, store.ErrConflict) && races < maxRaces:
 			races++
-		case errors.Is(err, store.ErrUnavailable) && (m.patient || outages < maxOutage):
+		case errors.Is(err, store.ErrUnavailable) && (ex.mustCommit || outages < maxOutage):
 			outages++
 		default:
-			return unavailable(err)
+			return storeError(err)
 		}
-		if err := m.pause(ctx, races+outages*10); err != nil {
-			return unavailable(err)
+		if err := ex.backOffCommit(ctx, races+outages*10); err != nil {
+			return storeError(err)
 		}
-		known := m.run.ID != ""
-		if err := m.reload(ctx); err != nil {
+		known := ex.run.ID != ""
+		if err := ex.reload(ctx); err != nil {
 			outages++
-			if !m.patient && outages > maxOutage {
+			if !ex.mustCommit && outages > maxOutage {
 				return err
 			}
 		}
-		if known && m.run.ID == "" { // deleted: there is nothing left to decide about
+		if known && ex.run.ID == "" { // deleted: there is nothing left to decide about
 			return fault.NotFound()
 		}
 	}
 }
 
 // decide drafts, reading what the decision asks for.
-func (m *mover) decide(ctx context.Context, decide func(*draft) error) (*draft, error) {
+func (ex *execution) decide(ctx context.Context, decide func(*tx) error) (*tx, error) {
 	for {
-		d, err := m.draft()
+		tx, err := ex.newTx()
 		if err != nil {
 			return nil, err
 		}
-		err = decide(d)
+		err = decide(tx)
 		if err == nil {
-			err = d.close()
+			err = tx.prepareWrites()
 		}
-		var need errNeed
+		var need errMissingDocs
 		if !errors.As(err, &need) {
-			return d, err
+			return tx, err
 		}
-		if err := m.read(ctx, m.companions(need)...); err != nil {
+		if err := ex.read(ctx, ex.prefetch(need)...); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// companions adds to what is needed what the run's later steps will need, so that it is one round trip and not two: the
+// prefetch adds to what is needed what the run's later steps will need, so that it is one round trip and not two: the
 // user's document and the thread.
-func (m *mover) companions(need []string) []string {
-	for _, p := range []string{document.UserPath(m.run.UID), document.ThreadPath(m.run.ThreadID)} {
-		if _, ok := m.docs[p]; !ok && m.run.ID != "" && !slices.Contains(need, p) {
+func (ex *execution) prefetch(need []string) []string {
+	for _, p := range []string{document.UserPath(ex.run.UID), document.ThreadPath(ex.run.ThreadID)} {
+		if _, ok := ex.docs[p]; !ok && ex.run.ID != "" && !slices.Contains(need, p) {
 			need = append(need, p)
 		}
 	}
@@ -208,32 +208,32 @@ func (m *mover) companions(need []string) []string {
 }
 
 // reload reads all mutable documents of the cache again.
-func (m *mover) reload(ctx context.Context) error {
+func (ex *execution) reload(ctx context.Context) error {
 	chunks := map[string]bool{}
-	for _, p := range m.run.Log.ChunkPaths(document.RunPath(m.id), "events") {
+	for _, p := range ex.run.Log.ChunkPaths(document.RunPath(ex.id), "events") {
 		chunks[p] = true
 	}
-	paths := []string{document.RunPath(m.id)}
-	for p := range m.docs {
+	paths := []string{document.RunPath(ex.id)}
+	for p := range ex.docs {
 		if p != paths[0] && !chunks[p] {
 			paths = append(paths, p)
 		}
 	}
-	if err := m.read(ctx, paths...); err != nil {
+	if err := ex.read(ctx, paths...); err != nil {
 		return err
 	}
-	return m.fold(ctx)
+	return ex.fold(ctx)
 }
 
-// pause waits before try n: a random part of a time that grows to half a second, so that racers spread and a store
+// backOffCommit waits before try n: a random part of a time that grows to half a second, so that racers spread and a store
 // that is down is not hammered.
-func (m *mover) pause(ctx context.Context, n int) error {
+func (ex *execution) backOffCommit(ctx context.Context, n int) error {
 	limit := min(500*time.Millisecond, time.Duration(n)*4*time.Millisecond)
-	return m.Sleep(ctx, m.spread(limit))
+	return ex.Sleep(ctx, ex.jitter(limit))
 }
 
-// spread is a random duration up to limit.
-func (l *Loop) spread(limit time.Duration) time.Duration {
+// jitter is a random duration up to limit.
+func (l *Loop) jitter(limit time.Duration) time.Duration {
 	var b [8]byte
 	if _, err := l.Random.Read(b[:]); err != nil || limit <= 0 {
 		return limit
@@ -241,8 +241,8 @@ func (l *Loop) spread(limit time.Duration) time.Duration {
 	return time.Duration(binary.LittleEndian.Uint64(b[:]) % uint64(limit))
 }
 
-// unavailable turns a store's error into the one that callers may show; errors that are ours already stay.
-func unavailable(err error) error {
+// storeError turns a store's error into the one that callers may show; errors that are ours already stay.
+func storeError(err error) error {
 	var f *fault.Error
 	switch {
 	case errors.As(err, &f):

@@ -21,8 +21,8 @@ const (
 	CodeCancelled  fault.Code = "cancelled"         // the context was cancelled
 )
 
-// Ended returns the error for a context that ended before the answer came. It wraps ctx's error.
-func Ended(ctx context.Context) *fault.Error {
+// FromContext returns the error for a context that ended before the answer came. It wraps ctx's error.
+func FromContext(ctx context.Context) *fault.Error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return fault.New(fault.Model, CodeCancelled, "The question to the model was cancelled.").Because(ctx.Err())
 	}

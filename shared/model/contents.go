@@ -55,19 +55,19 @@ type entry struct {
 // Messages without text and leading answers are left out; consecutive ones of one role become one content.
 func NewContents(history []Message) (*Contents, error) {
 	c := &Contents{}
-	for _, m := range latest(history) {
+	for _, m := range newestMessages(history) {
 		switch {
 		case m.Role != User && m.Role != Answer:
-			return nil, misuse("a message has the role %q", m.Role)
+			return nil, errMisuse("a message has the role %q", m.Role)
 		case m.Text == "" || len(c.entries) == 0 && m.Role == Answer:
 		default:
-			c.say(m.Role, m.Text)
+			c.addText(m.Role, m.Text)
 		}
 	}
 	return c, nil
 }
 
-func latest(history []Message) []Message {
+func newestMessages(history []Message) []Message {
 	first, size := len(history), 0
 	for first > 0 && len(history)-first < MaxHistory && size+len(history[first-1].Text) <= MaxHistoryBytes {
 		first--
@@ -100,19 +100,19 @@ func Load(raw []json.RawMessage) (*Contents, error) {
 // load adds a content of the user's side: words, or the responses to the open calls.
 func (c *Contents) load(raw json.RawMessage, in *content) error {
 	if in.Role != string(User) {
-		return misuse("a content has the role %q", in.Role)
+		return errMisuse("a content has the role %q", in.Role)
 	}
 	var given []Response
 	for _, p := range in.parts {
 		if p.FunctionCall != nil {
-			return misuse("the user calls a function")
+			return errMisuse("the user calls a function")
 		}
 		if r := p.FunctionResponse; r != nil {
 			given = append(given, Response{ID: r.ID, Name: r.Name})
 		}
 	}
 	if len(given) > 0 && len(given) != len(in.Parts) {
-		return misuse("words stand among the responses")
+		return errMisuse("words stand among the responses")
 	}
 	if err := c.fits(given); err != nil {
 		return err
@@ -124,13 +124,13 @@ func (c *Contents) load(raw json.RawMessage, in *content) error {
 // AddUser adds the user's words. While calls are open they wait for the responses.
 func (c *Contents) AddUser(text string) error {
 	if text == "" {
-		return misuse("the user said nothing")
+		return errMisuse("the user said nothing")
 	}
 	if len(c.Open()) > 0 {
 		c.queued = append(c.queued, text)
 		return nil
 	}
-	c.say(User, text)
+	c.addText(User, text)
 	return nil
 }
 
@@ -141,7 +141,7 @@ func (c *Contents) AddModel(raw json.RawMessage) error {
 		return err
 	}
 	if n := len(c.entries); n == 0 || c.entries[n-1].role == Answer {
-		return misuse("the model answers, and nobody asked")
+		return errMisuse("the model answers, and nobody asked")
 	}
 	c.entries = append(c.entries, entry{raw: slices.Clone(raw), role: Answer, calls: p.Calls})
 	return nil
@@ -159,7 +159,7 @@ func (c *Contents) Open() []Call {
 // user's words that were added in the meantime follow.
 func (c *Contents) AddResponses(rs []Response) error {
 	if len(rs) == 0 {
-		return misuse("no responses were given")
+		return errMisuse("no responses were given")
 	}
 	if err := c.fits(rs); err != nil {
 		return err
@@ -174,7 +174,7 @@ func (c *Contents) AddResponses(rs []Response) error {
 	}
 	c.entries = append(c.entries, entry{raw: encodeContent(User, parts), role: User})
 	for _, text := range c.queued {
-		c.say(User, text)
+		c.addText(User, text)
 	}
 	c.queued = nil
 	return nil
@@ -184,11 +184,11 @@ func (c *Contents) AddResponses(rs []Response) error {
 func (c *Contents) fits(rs []Response) error {
 	open := c.Open()
 	if len(open) != len(rs) {
-		return misuse("%d calls are open, and %d responses were given", len(open), len(rs))
+		return errMisuse("%d calls are open, and %d responses were given", len(open), len(rs))
 	}
 	for i := range rs {
 		if rs[i].ID != open[i].ID || rs[i].Name != open[i].Name {
-			return misuse("response %d is not that of the call in its place", i)
+			return errMisuse("response %d is not that of the call in its place", i)
 		}
 	}
 	return nil
@@ -232,8 +232,8 @@ func (c *Contents) Bound(maxBytes int) error {
 	return nil
 }
 
-// say adds a text made by this package, to the last content if that holds such texts of the same role.
-func (c *Contents) say(role Role, text string) {
+// addText adds a text made by this package, to the last content if that holds such texts of the same role.
+func (c *Contents) addText(role Role, text string) {
 	e := entry{role: role, words: role == User}
 	if n := len(c.entries); n > 0 && c.entries[n-1].role == role && c.entries[n-1].texts != nil {
 		e.texts = slices.Clone(c.entries[n-1].texts)
@@ -264,8 +264,8 @@ func encode(v any) json.RawMessage {
 	return b
 }
 
-// misuse returns the error for a caller that broke the order of a conversation: a bug of the caller, not of the model.
-func misuse(format string, args ...any) error {
+// errMisuse returns the error for a caller that broke the order of a conversation: a bug of the caller, not of the model.
+func errMisuse(format string, args ...any) error {
 	cause := fault.New(fault.Tool, fault.CodeInternal, format, args...)
 	return fault.New(fault.Tool, fault.CodeInternal, "The conversation could not be continued.").Because(cause)
 }

@@ -56,7 +56,7 @@ func withOutputs(raw json.RawMessage, limit int) json.RawMessage {
 	}
 	parts := make([]any, len(rs))
 	for i, r := range rs {
-		r.Result = beginning(r.Result, limit)
+		r.Result = truncateResult(r.Result, limit)
 		if r.Error != "" {
 			r.Result = nil
 		}
@@ -67,8 +67,8 @@ func withOutputs(raw json.RawMessage, limit int) json.RawMessage {
 	return encodeContent(User, parts)
 }
 
-// beginning returns the start of a result that fits into limit bytes of JSON, with a mark where it was cut.
-func beginning(result json.RawMessage, limit int) json.RawMessage {
+// truncateResult returns the start of a result that fits into limit bytes of JSON, with a mark where it was cut.
+func truncateResult(result json.RawMessage, limit int) json.RawMessage {
 	if len(result) <= limit {
 		return result
 	}

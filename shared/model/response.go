@@ -26,13 +26,13 @@ func (r Response) part() (any, error) {
 	payload := map[string]any{}
 	switch {
 	case r.Error != "" && r.Result != nil:
-		return nil, misuse("a response has both a result and an error")
+		return nil, errMisuse("a response has both a result and an error")
 	case r.Error != "":
 		payload["error"] = cut(strings.ToValidUTF8(r.Error, "\uFFFD"))
 	case r.Result == nil:
 		payload["output"] = nil
 	case !json.Valid(r.Result):
-		return nil, misuse("the result of a call is not JSON")
+		return nil, errMisuse("the result of a call is not JSON")
 	default:
 		payload["output"] = output(r.Result)
 	}

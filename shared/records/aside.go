@@ -12,7 +12,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// A run that nobody could move was put aside (loop.SetBack). Often its document cannot be read, so what its deletion needs
+// A run that nobody could move was put aside (loop.Postponed). Often its document cannot be read, so what its deletion needs
 // to know is found without it: the audit tells whether an effect is under way, and the keys of its parts follow from its id.
 
 // remains is what goes with a run's document.
@@ -32,7 +32,7 @@ func (r *Records) remains(ctx context.Context, d store.Doc) (left remains, err e
 	case aside(d):
 		return r.remainsFound(ctx, d)
 	case !ended(d):
-		return left, busy()
+		return left, errBusy()
 	}
 	var run agent.Run
 	if err := document.Decode(d, &run); err != nil {
@@ -75,7 +75,7 @@ func (r *Records) remainsFound(ctx context.Context, d store.Doc) (left remains, 
 		return left, err
 	}
 	u.Open = max(0, u.Open-open)
-	w, err := moved(u.UID, doc, u)
+	w, err := userWrite(u.UID, doc, u)
 	left.user = []store.Write{w}
 	return left, err
 }
@@ -103,7 +103,7 @@ func (r *Records) approvalsOf(ctx context.Context, runID string) (paths []string
 		for i := range page {
 			page[i] = document.ApprovalPath(agent.ApprovalID(runID, n+i))
 		}
-		docs, err := r.some(ctx, page)
+		docs, err := r.getFound(ctx, page)
 		if err != nil || len(docs) == 0 {
 			return paths, open, err
 		}
@@ -147,7 +147,7 @@ type Unended struct {
 
 // Unended returns the user's runs that have not ended, oldest first, also those that cannot be read.
 func (r *Records) Unended(ctx context.Context, uid string) (all []Unended, err error) {
-	err = r.every(ctx, document.RunsOf(uid, userPage), func(d store.Doc) error {
+	err = r.eachPage(ctx, document.RunsOf(uid, userPage), func(d store.Doc) error {
 		if ended(d) {
 			return nil
 		}

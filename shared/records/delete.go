@@ -29,12 +29,12 @@ const (
 	maxRaces     = 20               // lost to others before a caller is told to try again
 )
 
-// errLater says that the caller's time is nearly up: the sweep does the rest.
-var errLater = errors.New("records: out of time")
+// errOutOfTime says that the caller's time is nearly up: the sweep does the rest.
+var errOutOfTime = errors.New("records: out of time")
 
 func outOfTime(ctx context.Context) error {
 	if end, ok := ctx.Deadline(); ctx.Err() != nil || ok && time.Until(end) < reserve {
-		return errLater
+		return errOutOfTime
 	}
 	return nil
 }
@@ -48,10 +48,10 @@ func (r *Records) DeleteThread(ctx context.Context, uid, id string) (gone bool, 
 		return false, err
 	}
 	err = r.eraseThread(ctx, document.ThreadPath(id))
-	if errors.Is(err, errLater) || errors.Is(err, store.ErrUnavailable) || fault.Is(err, fault.Policy, fault.CodeBusy) || ctx.Err() != nil {
+	if errors.Is(err, errOutOfTime) || errors.Is(err, store.ErrUnavailable) || fault.Is(err, fault.Policy, fault.CodeBusy) || ctx.Err() != nil {
 		return false, nil
 	}
-	return err == nil, down(err)
+	return err == nil, storeError(err)
 }
 
 // markThread takes the conversation away from its user. Its fields are no more those by which conversations are listed,
@@ -73,20 +73,20 @@ func (r *Records) markThread(ctx context.Context, uid, id string) error {
 		marked := store.Update(doc.Path, doc.Version, document.ThreadFields{UID: uid, Deleting: r.now()}.Map(), data)
 		err = r.record(ctx, audit.Entry{UID: uid, Kind: audit.Deletion, Ref: id}, marked)
 		if !errors.Is(err, store.ErrConflict) || try == maxRaces { // a run that began meanwhile has moved the thread
-			return down(err)
+			return storeError(err)
 		}
 	}
 }
 
 // atRest refuses a conversation with a run that may not be deleted: any that has not ended is due at some time.
 func (r *Records) atRest(ctx context.Context, uid, id string) error {
-	return r.every(ctx, document.UnendedRunsOfThread(uid, id, runPage), func(d store.Doc) error {
+	return r.eachPage(ctx, document.UnendedRunsOfThread(uid, id, runPage), func(d store.Doc) error {
 		_, err := r.remains(ctx, d)
 		return err
 	})
 }
 
-func busy() error {
+func errBusy() error {
 	return fault.New(fault.Policy, fault.CodeBusy, "A run of this conversation has not ended yet. Cancel it or answer it first.")
 }
 
@@ -148,7 +148,7 @@ func (r *Records) deleteRuns(ctx context.Context, q store.Query) error {
 		}
 		for _, d := range docs {
 			if !ended(d) && !aside(d) {
-				return busy()
+				return errBusy()
 			}
 		}
 		for _, d := range docs {
@@ -211,14 +211,14 @@ type Deletions struct {
 func (r *Records) FinishDeletions(ctx context.Context) (d Deletions, err error) {
 	docs, err := r.Store.Query(ctx, document.Deletions(r.now(), sweptThreads))
 	if err != nil {
-		return d, down(err)
+		return d, storeError(err)
 	}
 	var failed []error
 	for _, doc := range docs {
 		d.Begun++
 		err := r.eraseThread(ctx, doc.Path)
 		switch {
-		case errors.Is(err, errLater), ctx.Err() != nil:
+		case errors.Is(err, errOutOfTime), ctx.Err() != nil:
 			return d, errors.Join(failed...)
 		case err == nil:
 			d.Gone++
@@ -256,11 +256,11 @@ func (r *Records) Erase(ctx context.Context, uid string) error {
 		return fault.New(fault.Policy, fault.CodeBusy, "This user has not been shut out, so that more could be kept of them at any time.")
 	}
 	if reflect.DeepEqual(u, bare) {
-		if left, err := r.leftOf(ctx, uid); err != nil || !left {
+		if left, err := r.hasLeft(ctx, uid); err != nil || !left {
 			return err
 		}
 	}
-	err = r.moveUser(ctx, uid, func(u *agent.User) (*audit.Entry, bool) {
+	err = r.updateUser(ctx, uid, func(u *agent.User) (*audit.Entry, bool) {
 		begins := !u.Deleting
 		u.Deleting = true
 		return &audit.Entry{Kind: audit.Deletion}, begins
@@ -269,26 +269,26 @@ func (r *Records) Erase(ctx context.Context, uid string) error {
 		return err
 	}
 	if err := r.deleteRuns(ctx, document.RunsOf(uid, runPage)); err != nil {
-		return down(err)
+		return storeError(err)
 	}
 	for _, threads := range []store.Query{document.ThreadsOf(uid, userPage), document.DeletionsOf(uid, userPage)} {
-		err := r.every(ctx, threads, func(d store.Doc) error { return r.eraseThread(ctx, d.Path) })
+		err := r.eachPage(ctx, threads, func(d store.Doc) error { return r.eraseThread(ctx, d.Path) })
 		if err != nil {
-			return down(err)
+			return storeError(err)
 		}
 	}
-	return r.moveUser(ctx, uid, func(u *agent.User) (*audit.Entry, bool) {
+	return r.updateUser(ctx, uid, func(u *agent.User) (*audit.Entry, bool) {
 		changed := !reflect.DeepEqual(*u, bare)
 		*u = bare
 		return &audit.Entry{Kind: audit.Deleted}, changed
 	})
 }
 
-// leftOf reports whether a run or a thread of the user is left.
-func (r *Records) leftOf(ctx context.Context, uid string) (bool, error) {
+// hasLeft reports whether a run or a thread of the user is left.
+func (r *Records) hasLeft(ctx context.Context, uid string) (bool, error) {
 	for _, q := range []store.Query{document.RunsOf(uid, 1), document.ThreadsOf(uid, 1), document.DeletionsOf(uid, 1)} {
 		if docs, err := r.Store.Query(ctx, q); err != nil || len(docs) > 0 {
-			return true, down(err)
+			return true, storeError(err)
 		}
 	}
 	return false, nil

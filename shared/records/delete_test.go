@@ -168,7 +168,7 @@ func converseAtLength(t testing.TB, w *witness, n int) {
 			id := agent.ApprovalID(run.ID, a+1)
 			add(document.ApprovalPath(id), map[string]any{"uid": "ana", "status": "approved", "requestedAt": began}, agent.Approval{ID: id, UID: "ana", RunID: run.ID})
 		}
-		queued := agent.Event{Seq: 1, At: began, Type: agent.RunQueued, Queued: &agent.Question{Prompt: "secret"}}
+		queued := agent.Event{Seq: 1, At: began, Type: agent.RunQueued, Queued: &agent.Input{Prompt: "secret"}}
 		run.Log = document.Log[agent.Event]{Tail: []agent.Event{queued}, Count: 1}
 		add(document.RunPath(run.ID), map[string]any{"uid": "ana", "threadId": long, "status": "completed", "createdAt": began}, run)
 	}
@@ -223,7 +223,7 @@ func onlyAudit(t *testing.T, w *witness, kinds ...string) {
 // ownChain gives the user's own chain, which must be whole, hold no content, and have entries of these kinds, in order.
 func ownChain(t *testing.T, w *witness, uid string, kinds ...string) []audit.Entry {
 	t.Helper()
-	entries, head, err := w.records().Chain(t.Context(), audit.Own(uid))
+	entries, head, err := w.records().Chain(t.Context(), audit.UserChain(uid))
 	if err != nil || head == nil {
 		t.Fatalf("the user's own chain has no end: %v", err)
 	}
@@ -356,7 +356,7 @@ func TestErasureKilledAtEveryCommit(t *testing.T) {
 					w := open(t)
 					converseAtLength(t, w, 450)
 					put(t, w, document.ThreadPath("thread-0000000002"), map[string]any{"uid": "ana", "deleting": began}, agent.Thread{ID: "thread-0000000002", UID: "ana", Deleting: true})
-					if changed, err := w.records().Shut(t.Context(), "ana", true); err != nil || !changed {
+					if changed, err := w.records().SetDisabled(t.Context(), "ana", true); err != nil || !changed {
 						t.Fatal(changed, err)
 					}
 					w.n, w.after = n, after
@@ -377,7 +377,7 @@ func TestErasureKilledAtEveryCommit(t *testing.T) {
 					if died == (n > 7) { // the mark, two runs, a page of messages, two threads, the lock
 						t.Fatalf("commit %d: killed: %t", n, died)
 					}
-					onlyAudit(t, w, audit.ShutOut, audit.Deletion, audit.Deleted, audit.Deleted)
+					onlyAudit(t, w, audit.Disabled, audit.Deletion, audit.Deleted, audit.Deleted)
 				})
 				if t.Failed() {
 					return
@@ -398,22 +398,22 @@ func TestOwnChain(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, out := range []bool{true, true, false, false} {
-			if _, err := r.Shut(t.Context(), "ana", out); err != nil {
+			if _, err := r.SetDisabled(t.Context(), "ana", out); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if err := r.Export(t.Context(), "ana", func(records.Item) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
-		entries := ownChain(t, w, "ana", audit.Withdrew, audit.ShutOut, audit.LetIn, audit.Exported)
+		entries := ownChain(t, w, "ana", audit.Withdrew, audit.Disabled, audit.Enabled, audit.Exported)
 		if e := entries[0]; e.Tool != "mail" || e.InputHash == "" || e.InputHash == id || e.Ref == id {
 			t.Errorf("the always-allow that was taken back is %+v", e)
 		}
-		page, err := r.Audit(t.Context(), "ana", audit.Own("ana"), "", 10)
+		page, err := r.Audit(t.Context(), "ana", audit.UserChain("ana"), "", 10)
 		if err != nil || len(page.Entries) != 4 || page.Head == nil || len(audit.Verify(page.Entries, *page.Head)) > 0 {
 			t.Errorf("her own page of it: %+v %v", page, err)
 		}
-		if _, err := r.Audit(t.Context(), "eve", audit.Own("ana"), "", 10); !fault.Is(err, fault.Auth, fault.CodeNotFound) {
+		if _, err := r.Audit(t.Context(), "eve", audit.UserChain("ana"), "", 10); !fault.Is(err, fault.Auth, fault.CodeNotFound) {
 			t.Errorf("a stranger is told %v", err)
 		}
 		if page, err := r.Audit(t.Context(), "ana", "", "", 10); err != nil || len(page.Entries) != 4 {

@@ -41,7 +41,7 @@ func (r *Records) Export(ctx context.Context, uid string, each func(Item) error)
 			return r.Each(ctx, uid, each)
 		}
 		if !errors.Is(err, store.ErrConflict) || try == maxRaces {
-			return down(err)
+			return storeError(err)
 		}
 	}
 }
@@ -57,16 +57,16 @@ func (r *Records) Each(ctx context.Context, uid string, each func(Item) error) e
 	if err := each(Item{Kind: ItemUser, Data: u}); err != nil {
 		return err
 	}
-	err = r.every(ctx, document.ThreadsOf(uid, userPage), func(d store.Doc) error { return r.exportThread(ctx, d, u.Deleting, each) })
+	err = r.eachPage(ctx, document.ThreadsOf(uid, userPage), func(d store.Doc) error { return r.exportThread(ctx, d, u.Deleting, each) })
 	if err != nil {
 		return err
 	}
-	err = r.every(ctx, document.RunsOf(uid, userPage), func(d store.Doc) error { return r.exportRun(ctx, d, each) })
+	err = r.eachPage(ctx, document.RunsOf(uid, userPage), func(d store.Doc) error { return r.exportRun(ctx, d, each) })
 	if err != nil {
 		return err
 	}
 	entries := document.AuditOf(uid, userPage)
-	return r.every(ctx, entries, func(d store.Doc) error {
+	return r.eachPage(ctx, entries, func(d store.Doc) error {
 		e, err := audit.Decode(d.Data)
 		if err != nil {
 			return fmt.Errorf("records: %s cannot be read: %w", d.Path, err)
@@ -103,10 +103,10 @@ type RawRun struct {
 
 func (r *Records) exportRun(ctx context.Context, d store.Doc, each func(Item) error) error {
 	var run agent.Run
-	var s Story
+	var s RunDetails
 	err := document.Decode(d, &run)
 	if err == nil {
-		s, err = r.Story(ctx, run)
+		s, err = r.RunDetails(ctx, run)
 	}
 	if err != nil {
 		if docs, e := r.get(ctx, d.Path); e != nil || !docs[0].Exists() {
@@ -135,8 +135,8 @@ func (r *Records) exportRun(ctx context.Context, d store.Doc, each func(Item) er
 	return nil
 }
 
-// Story is all that is kept of one run but its audit.
-type Story struct {
+// RunDetails is all that is kept of one run but its audit.
+type RunDetails struct {
 	Events    []agent.Event
 	State     *agent.State // what they add up to
 	Approvals []agent.Approval
@@ -154,9 +154,9 @@ func (r *Records) Run(ctx context.Context, id string) (run agent.Run, found bool
 	return run, true, nil
 }
 
-// Story reads what belongs to the run, as its document says.
-func (r *Records) Story(ctx context.Context, run agent.Run) (s Story, err error) {
-	chunks, err := r.some(ctx, run.Log.ChunkPaths(document.RunPath(run.ID), "events"))
+// RunDetails reads what belongs to the run, as its document says.
+func (r *Records) RunDetails(ctx context.Context, run agent.Run) (s RunDetails, err error) {
+	chunks, err := r.getFound(ctx, run.Log.ChunkPaths(document.RunPath(run.ID), "events"))
 	if err != nil {
 		return s, err
 	}
@@ -174,7 +174,7 @@ func (r *Records) Story(ctx context.Context, run agent.Run) (s Story, err error)
 	for i := range paths {
 		paths[i] = document.ApprovalPath(agent.ApprovalID(run.ID, i+1))
 	}
-	docs, err := r.some(ctx, paths)
+	docs, err := r.getFound(ctx, paths)
 	if err != nil {
 		return s, err
 	}
@@ -188,8 +188,8 @@ func (r *Records) Story(ctx context.Context, run agent.Run) (s Story, err error)
 	return s, nil
 }
 
-// some reads those of the documents that are there, a page at a time.
-func (r *Records) some(ctx context.Context, paths []string) (found []store.Doc, err error) {
+// getFound reads those of the documents that are there, a page at a time.
+func (r *Records) getFound(ctx context.Context, paths []string) (found []store.Doc, err error) {
 	for page := range slices.Chunk(paths, userPage) {
 		docs, err := r.get(ctx, page...)
 		if err != nil {
@@ -218,7 +218,7 @@ func (r *Records) Chain(ctx context.Context, runID string) (entries []audit.Entr
 		}
 	}
 	q := document.AuditOfChain(runID, userPage)
-	err = r.every(ctx, q, func(d store.Doc) error {
+	err = r.eachPage(ctx, q, func(d store.Doc) error {
 		e, err := audit.Decode(d.Data)
 		if err != nil {
 			e = audit.Entry{Seq: document.AuditFieldsOf(d).Seq, RunID: runID} // it matches no hash, and so is named as changed

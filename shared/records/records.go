@@ -92,7 +92,7 @@ func (r *Records) Allowlist(ctx context.Context, uid string) ([]AllowView, error
 // Disallow takes an entry back. Once it has returned, nothing is carried out on that entry's strength any more.
 func (r *Records) Disallow(ctx context.Context, uid, id string) error {
 	found := false
-	err := r.moveUser(ctx, uid, func(u *agent.User) (*audit.Entry, bool) {
+	err := r.updateUser(ctx, uid, func(u *agent.User) (*audit.Entry, bool) {
 		i := slices.IndexFunc(u.Allow, func(e policy.Entry) bool { return e.ID == id })
 		if found = i >= 0; !found {
 			return nil, false
@@ -127,13 +127,13 @@ func (r *Records) user(ctx context.Context, uid string) (store.Doc, agent.User, 
 	return docs[0], u, document.Decode(docs[0], &u)
 }
 
-// MayRead turns away a user who has been shut out.
-func (r *Records) MayRead(ctx context.Context, uid string) error {
+// CheckReader turns away a user who has been shut out.
+func (r *Records) CheckReader(ctx context.Context, uid string) error {
 	_, u, err := r.user(ctx, uid)
 	if err != nil {
 		return err
 	}
-	return u.MayAct()
+	return u.CheckEnabled()
 }
 
 // AuditPage is a part of the audit. Head is the end of the run's chain, where one run was asked for.
@@ -204,12 +204,12 @@ func (r *Records) head(ctx context.Context, uid, runID string) (head *audit.Head
 			return nil, false, err
 		}
 	}
-	return head, runID == audit.Own(uid), nil
+	return head, runID == audit.UserChain(uid), nil
 }
 
 func (r *Records) get(ctx context.Context, paths ...string) ([]store.Doc, error) {
 	docs, err := r.Store.Get(ctx, paths...)
-	return docs, down(err)
+	return docs, storeError(err)
 }
 
 // page runs a query from a cursor that an earlier page gave.
@@ -217,16 +217,16 @@ func (r *Records) page(ctx context.Context, q store.Query, cursor string) ([]sto
 	if cursor != "" {
 		after, err := document.ParseCursor(q, cursor)
 		if err != nil {
-			return nil, "", badCursor()
+			return nil, "", errBadCursor()
 		}
 		q.After = after
 	}
 	docs, err := r.Store.Query(ctx, q)
 	if cursor != "" && errors.Is(err, store.ErrInvalid) {
-		return nil, "", badCursor()
+		return nil, "", errBadCursor()
 	}
 	if err != nil {
-		return nil, "", down(err)
+		return nil, "", storeError(err)
 	}
 	if len(docs) < q.Limit {
 		return docs, "", nil
@@ -234,12 +234,12 @@ func (r *Records) page(ctx context.Context, q store.Query, cursor string) ([]sto
 	return docs, document.FormatCursor(q, docs[len(docs)-1]), nil
 }
 
-func badCursor() error {
+func errBadCursor() error {
 	return fault.Invalid("cursor", "this is not a cursor of an earlier page of this list")
 }
 
-// down turns a store's error into the one that callers may show.
-func down(err error) error {
+// storeError turns a store's error into the one that callers may show.
+func storeError(err error) error {
 	if errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrConflict) {
 		return fault.New(fault.Tool, fault.CodeStoreUnavailable, "The store does not answer just now; please try again.").After(5 * time.Second).Because(err)
 	}

@@ -139,20 +139,20 @@ func TestDisallow(t *testing.T) {
 	}
 }
 
-// down is a store that does not answer.
-type down struct{ store.Store }
+// storeError is a store that does not answer.
+type storeError struct{ store.Store }
 
-func (down) Get(context.Context, ...string) ([]store.Doc, error) {
+func (storeError) Get(context.Context, ...string) ([]store.Doc, error) {
 	return nil, errors.Join(store.ErrUnavailable, errors.New("refused"))
 }
 
-func (down) Query(context.Context, store.Query) ([]store.Doc, error) {
+func (storeError) Query(context.Context, store.Query) ([]store.Doc, error) {
 	return nil, errors.Join(store.ErrUnavailable, errors.New("refused"))
 }
 
 func TestStoreDown(t *testing.T) {
 	ctx := context.Background()
-	r := &records.Records{Store: down{}, Now: func() time.Time { return began }}
+	r := &records.Records{Store: storeError{}, Now: func() time.Time { return began }}
 	_, _, pending := r.Pending(ctx, "ana", "", 10)
 	_, _, threads := r.Threads(ctx, "ana", "", 10)
 	_, messages := r.Messages(ctx, "ana", "thread-0000000001", 1, 10)
@@ -161,7 +161,7 @@ func TestStoreDown(t *testing.T) {
 	_, deleted := r.DeleteThread(ctx, "ana", "thread-0000000001")
 	_, swept := r.FinishDeletions(ctx)
 	for name, err := range map[string]error{"pending": pending, "threads": threads, "messages": messages, "audit": audit, "allowlist": allow,
-		"delete": deleted, "sweep": swept, "export": r.Export(ctx, "ana", func(records.Item) error { return nil }), "disallow": r.Disallow(ctx, "ana", "x"), "read": r.MayRead(ctx, "ana")} {
+		"delete": deleted, "sweep": swept, "export": r.Export(ctx, "ana", func(records.Item) error { return nil }), "disallow": r.Disallow(ctx, "ana", "x"), "read": r.CheckReader(ctx, "ana")} {
 		if f := fault.As(err); f.Status() != 503 || f.RetryAfter == 0 {
 			t.Errorf("%s: %v", name, err)
 		}

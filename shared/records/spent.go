@@ -15,34 +15,34 @@ import (
 // a user who was shut out; PolicyError too_many and budget for the limits, with the time after which to ask again.
 func (r *Records) Admit(ctx context.Context, uid string, l agent.Limits, begins bool, told agent.Region) (agent.Admission, error) {
 	a := agent.Admission{Use: func(context.Context, int, int) error { return nil }}
-	doc, err := r.moveUserFrom(ctx, uid, store.Doc{}, func(u *agent.User, now time.Time) (bool, error) {
+	doc, err := r.updateUserFrom(ctx, uid, store.Doc{}, func(u *agent.User, now time.Time) (bool, error) {
 		a.Region = told.Or(u.Region)
 		moved := a.Region != u.Region
 		u.Region = a.Region
-		if err := u.MayAct(); err != nil || l.None() {
+		if err := u.CheckEnabled(); err != nil || l.None() {
 			return moved, err
 		}
 		if begins {
-			if err := u.Spent.MayBegin(l, now); err != nil {
+			if err := u.Usage.CheckStart(l, now); err != nil {
 				return false, err
 			}
 		}
-		if err := u.Spent.MayAskModel(l, now, 0, 0); err != nil {
+		if err := u.Usage.CheckModelBudget(l, now, 0, 0); err != nil {
 			return false, err
 		}
-		a.Spent = agent.Spent{Day: u.Spent.Day, Calls: u.Spent.Calls, Tokens: u.Spent.Tokens}
+		a.Usage = agent.UserUsage{Day: u.Usage.Day, Calls: u.Usage.Calls, Tokens: u.Usage.Tokens}
 		if begins {
-			u.Spent.Begin(l, now)
+			u.Usage.CountStart(l, now)
 		}
-		u.Spent.Use(now, 1, 0)
+		u.Usage.CountUse(now, 1, 0)
 		return true, nil
 	})
 	if err != nil || l.None() {
 		return a, err
 	}
 	a.Use = func(ctx context.Context, calls, tokens int) error {
-		_, err := r.moveUserFrom(ctx, uid, doc, func(u *agent.User, now time.Time) (bool, error) {
-			u.Spent.Use(now, calls, tokens)
+		_, err := r.updateUserFrom(ctx, uid, doc, func(u *agent.User, now time.Time) (bool, error) {
+			u.Usage.CountUse(now, calls, tokens)
 			return calls != 0 || tokens != 0, nil
 		})
 		return err

@@ -21,23 +21,23 @@ func (r *Records) User(ctx context.Context, uid string) (agent.User, error) {
 	return u, err
 }
 
-// Shut shuts the user out, or lets them in again: from its return on nothing more is begun for a user who is shut out,
+// SetDisabled shuts the user out, or lets them in again: from its return on nothing more is begun for a user who is shut out,
 // whatever was approved. It reports whether anything changed.
-func (r *Records) Shut(ctx context.Context, uid string, out bool) (changed bool, err error) {
-	err = r.moveUser(ctx, uid, func(u *agent.User) (*audit.Entry, bool) {
+func (r *Records) SetDisabled(ctx context.Context, uid string, out bool) (changed bool, err error) {
+	err = r.updateUser(ctx, uid, func(u *agent.User) (*audit.Entry, bool) {
 		changed = u.Disabled != out
 		u.Disabled = out
 		if out {
-			return &audit.Entry{Kind: audit.ShutOut}, changed
+			return &audit.Entry{Kind: audit.Disabled}, changed
 		}
-		return &audit.Entry{Kind: audit.LetIn}, changed
+		return &audit.Entry{Kind: audit.Enabled}, changed
 	})
 	return changed, err
 }
 
-// moveUser changes the user's document under the version that was read, together with an entry in the user's own chain;
+// updateUser changes the user's document under the version that was read, together with an entry in the user's own chain;
 // change reports whether it did anything.
-func (r *Records) moveUser(ctx context.Context, uid string, change func(*agent.User) (*audit.Entry, bool)) error {
+func (r *Records) updateUser(ctx context.Context, uid string, change func(*agent.User) (*audit.Entry, bool)) error {
 	for try := 0; ; try++ {
 		doc, u, err := r.user(ctx, uid)
 		if err != nil {
@@ -47,22 +47,22 @@ func (r *Records) moveUser(ctx context.Context, uid string, change func(*agent.U
 		if !changed {
 			return nil
 		}
-		w, err := moved(uid, doc, u)
+		w, err := userWrite(uid, doc, u)
 		if err != nil {
 			return err
 		}
 		entry.UID = uid
 		err = r.record(ctx, *entry, w)
 		if !errors.Is(err, store.ErrConflict) || try == maxRaces {
-			return down(err)
+			return storeError(err)
 		}
 	}
 }
 
-// moveUserFrom changes the user's document by what is no entry of the audit, from a document that is known already, or
+// updateUserFrom changes the user's document by what is no entry of the audit, from a document that is known already, or
 // else (a Doc without a path) is read first: change learns the store's time, and may refuse. It returns the document as
 // it stands then.
-func (r *Records) moveUserFrom(ctx context.Context, uid string, doc store.Doc, change func(*agent.User, time.Time) (bool, error)) (store.Doc, error) {
+func (r *Records) updateUserFrom(ctx context.Context, uid string, doc store.Doc, change func(*agent.User, time.Time) (bool, error)) (store.Doc, error) {
 	for try := 0; ; try++ {
 		u := agent.User{UID: uid}
 		var err error
@@ -77,7 +77,7 @@ func (r *Records) moveUserFrom(ctx context.Context, uid string, doc store.Doc, c
 		if changed, err := change(&u, doc.ReadTime); err != nil || !changed {
 			return doc, err
 		}
-		w, err := moved(uid, doc, u)
+		w, err := userWrite(uid, doc, u)
 		if err != nil {
 			return doc, err
 		}
@@ -87,14 +87,14 @@ func (r *Records) moveUserFrom(ctx context.Context, uid string, doc store.Doc, c
 			return w.Doc, nil
 		}
 		if !errors.Is(err, store.ErrConflict) || try == maxRaces {
-			return doc, down(err)
+			return doc, storeError(err)
 		}
 		doc = store.Doc{}
 	}
 }
 
-// moved writes the user over the document that was read.
-func moved(uid string, doc store.Doc, u agent.User) (store.Write, error) {
+// userWrite writes the user over the document that was read.
+func userWrite(uid string, doc store.Doc, u agent.User) (store.Write, error) {
 	data, err := strictjson.Marshal(u)
 	if err != nil || !doc.Exists() {
 		return store.Create(document.UserPath(uid), nil, data), err
@@ -116,11 +116,11 @@ func (r *Records) record(ctx context.Context, e audit.Entry, writes ...store.Wri
 // now is the time as a store keeps it.
 func (r *Records) now() time.Time { return r.Now().UTC().Truncate(time.Microsecond) }
 
-// every calls each for all documents of a query.
-func (r *Records) every(ctx context.Context, q store.Query, each func(store.Doc) error) error {
+// eachPage calls each for all documents of a query.
+func (r *Records) eachPage(ctx context.Context, q store.Query, each func(store.Doc) error) error {
 	for d, err := range document.All(ctx, r.Store, q) {
 		if err != nil {
-			return down(err)
+			return storeError(err)
 		}
 		if err := each(d); err != nil {
 			return err

@@ -41,11 +41,11 @@ func Declare(d Declaration) (*Tool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the arguments: %w", err)
 	}
-	raw, err := told(d.Input)
+	raw, err := declaredSchema(d.Input)
 	if err != nil {
 		return nil, fmt.Errorf("the arguments: %w", err)
 	}
-	t := bare(Spec{Name: d.Name, Description: d.Description, Schema: raw, SideEffect: d.SideEffect, Approval: d.Approval.or(d.SideEffect), Hidden: d.Hidden})
+	t := newBare(Spec{Name: d.Name, Description: d.Description, Schema: raw, SideEffect: d.SideEffect, Approval: d.Approval.or(d.SideEffect), UserOnly: d.Hidden})
 	t.normalize = func(args json.RawMessage) (json.RawMessage, error) { return in.normalize(args, true) }
 	if d.Preview != nil {
 		t.preview = d.Preview
@@ -57,12 +57,12 @@ func Declare(d Declaration) (*Tool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the result: %w", err)
 	}
-	t.answers(d, out)
+	t.setAnswerChecks(d, out)
 	return t, nil
 }
 
-// answers sets the tool's functions to the declared ones, whose results are checked against the schema of the result.
-func (t *Tool) answers(d Declaration, out *checker) {
+// setAnswerChecks sets the tool's functions to the declared ones, whose results are checked against the schema of the result.
+func (t *Tool) setAnswerChecks(d Declaration, out *checker) {
 	if d.Execute != nil {
 		t.execute = func(ctx context.Context, c Call) (json.RawMessage, error) {
 			res, err := d.Execute(ctx, c)
@@ -70,7 +70,7 @@ func (t *Tool) answers(d Declaration, out *checker) {
 				return nil, err
 			}
 			b, err := out.answer(res)
-			return b, t.broken(err)
+			return b, t.panicError(err)
 		}
 	}
 	if d.Reconcile != nil {
@@ -80,15 +80,15 @@ func (t *Tool) answers(d Declaration, out *checker) {
 				return o, err
 			}
 			if o.Result, err = out.answer(o.Result); err != nil {
-				o.Result = doneUnread(err)
+				o.Result = unreadableResult(err)
 			}
 			return o, nil
 		}
 	}
 }
 
-// broken returns the error of a result that the tool's own schema forbids. A side effect took place by then.
-func (t *Tool) broken(err error) error {
+// panicError returns the error of a result that the tool's own schema forbids. A side effect took place by then.
+func (t *Tool) panicError(err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -98,8 +98,8 @@ func (t *Tool) broken(err error) error {
 	return fault.New(fault.Tool, "unusable_answer", "The service that was asked answered what it must not answer.").Because(err)
 }
 
-// bare returns a tool without recipients, whose preview is its name and whose calls are answered from outside.
-func bare(s Spec) *Tool {
+// newBare returns a tool without recipients, whose preview is its name and whose calls are answered from outside.
+func newBare(s Spec) *Tool {
 	return &Tool{
 		Spec:       s,
 		recipients: func(json.RawMessage) ([]string, error) { return nil, nil },
@@ -124,7 +124,7 @@ func objectSchema(s *jsonschema.Schema, defaults bool) (checker, error) {
 	if s == nil || s.Type != "object" {
 		return checker{}, errors.New("a JSON Schema of type object is needed")
 	}
-	if err := exact(s); err != nil {
+	if err := exactNumbers(s); err != nil {
 		return checker{}, err
 	}
 	r, err := s.Resolve(&jsonschema.ResolveOptions{ValidateDefaults: defaults})
@@ -134,8 +134,8 @@ func objectSchema(s *jsonschema.Schema, defaults bool) (checker, error) {
 	return checker{r}, nil
 }
 
-// exact refuses a schema with a number that canonical JSON does not preserve: a default, an allowed value, a limit.
-func exact(s *jsonschema.Schema) error {
+// exactNumbers refuses a schema with a number that canonical JSON does not preserve: a default, an allowed value, a limit.
+func exactNumbers(s *jsonschema.Schema) error {
 	raw, err := json.Marshal(s)
 	if err != nil {
 		return err
@@ -148,7 +148,7 @@ func resolved(s *jsonschema.Schema) (*checker, error) {
 	if s == nil {
 		return nil, nil
 	}
-	if err := exact(s); err != nil {
+	if err := exactNumbers(s); err != nil {
 		return nil, err
 	}
 	r, err := s.Resolve(nil)
@@ -168,7 +168,7 @@ func (s checker) normalize(args json.RawMessage, defaults bool) (json.RawMessage
 		if err := json.Unmarshal(args, &v); err != nil {
 			return nil, fault.Invalid("", "this is not JSON").Because(err)
 		}
-		if err := fill(s.Schema(), v); err != nil {
+		if err := fillDefaults(s.Schema(), v); err != nil {
 			return nil, err
 		}
 		filled, err := json.Marshal(v)
@@ -183,9 +183,9 @@ func (s checker) normalize(args json.RawMessage, defaults bool) (json.RawMessage
 	return strictjson.Canonical(args)
 }
 
-// fill sets the fields that an object leaves out to their defaults. Unlike the library's ApplyDefaults it creates no
+// fillDefaults sets the fields that an object leaves out to their defaults. Unlike the library's ApplyDefaults it creates no
 // object that was left out itself, because that object may require fields that have no default.
-func fill(s *jsonschema.Schema, v any) error {
+func fillDefaults(s *jsonschema.Schema, v any) error {
 	switch v := v.(type) {
 	case map[string]any:
 		for name, p := range s.Properties {
@@ -196,7 +196,7 @@ func fill(s *jsonschema.Schema, v any) error {
 				}
 				v[name] = def
 			}
-			if err := fill(p, v[name]); err != nil {
+			if err := fillDefaults(p, v[name]); err != nil {
 				return err
 			}
 		}
@@ -205,7 +205,7 @@ func fill(s *jsonschema.Schema, v any) error {
 			if s.Items == nil {
 				break
 			}
-			if err := fill(s.Items, item); err != nil {
+			if err := fillDefaults(s.Items, item); err != nil {
 				return err
 			}
 		}

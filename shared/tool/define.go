@@ -81,7 +81,7 @@ func Define[In, Out any](d Def[In, Out]) *Tool {
 	if err != nil {
 		panic(fmt.Sprintf("tool.Define(%q): %v", d.Name, err))
 	}
-	t := &Tool{Spec: Spec{Name: d.Name, Description: d.Description, Schema: raw, SideEffect: d.SideEffect, Approval: d.Approval.or(d.SideEffect), Hidden: d.Hidden, Scopes: d.Scopes}}
+	t := &Tool{Spec: Spec{Name: d.Name, Description: d.Description, Schema: raw, SideEffect: d.SideEffect, Approval: d.Approval.or(d.SideEffect), UserOnly: d.Hidden, Scopes: d.Scopes}}
 	decode := func(args json.RawMessage) (v In, err error) {
 		err = json.Unmarshal(args, &v)
 		return v, err
@@ -186,7 +186,7 @@ func Define[In, Out any](d Def[In, Out]) *Tool {
 			}
 			b, err := encode(res)
 			if err != nil {
-				b = doneUnread(err)
+				b = unreadableResult(err)
 			}
 			return Outcome{Verdict: Done, Result: b}, nil
 		}
@@ -197,7 +197,7 @@ func Define[In, Out any](d Def[In, Out]) *Tool {
 // Normalize strictly decodes the model's arguments (or those that a user edited), validates them and returns their
 // canonical form (RFC 8785): the bytes that are shown, hashed, approved and executed.
 func (t *Tool) Normalize(args json.RawMessage) (_ json.RawMessage, err error) {
-	defer t.caught(&err, false)
+	defer t.recoverPanic(&err, false)
 	return t.normalize(args)
 }
 
@@ -213,13 +213,13 @@ func (t *Tool) Revise(before, edited json.RawMessage) (json.RawMessage, error) {
 // Recipients returns the normalised addresses of all people whom the call reaches, each once, or nil if it reaches
 // none.
 func (t *Tool) Recipients(args json.RawMessage) (_ []string, err error) {
-	defer t.caught(&err, false)
+	defer t.recoverPanic(&err, false)
 	return t.recipients(args)
 }
 
 // Preview returns what a person reads before deciding.
 func (t *Tool) Preview(args json.RawMessage) (_ Preview, err error) {
-	defer t.caught(&err, false)
+	defer t.recoverPanic(&err, false)
 	return t.preview(args)
 }
 
@@ -253,16 +253,16 @@ func (t *Tool) Prepares() bool { return t.prepare != nil }
 
 // Prepare creates the handle of the call.
 func (t *Tool) Prepare(ctx context.Context, c Call) (_ string, err error) {
-	defer t.caught(&err, false)
+	defer t.recoverPanic(&err, false)
 	return t.prepare(ctx, c)
 }
 
 // Execute carries the call out. Its arguments must come from Normalize.
 func (t *Tool) Execute(ctx context.Context, c Call) (_ json.RawMessage, err error) {
-	defer t.caught(&err, t.SideEffect)
+	defer t.recoverPanic(&err, t.SideEffect)
 	result, err := t.execute(ctx, c)
 	if t.SideEffect && errors.As(err, &unread{}) {
-		return doneUnread(err), nil
+		return unreadableResult(err), nil
 	}
 	return result, err
 }
@@ -270,7 +270,7 @@ func (t *Tool) Execute(ctx context.Context, c Call) (_ json.RawMessage, err erro
 // Reconcile settles a call that was started and has no recorded outcome. After an error, the caller should call it
 // again later.
 func (t *Tool) Reconcile(ctx context.Context, c Call) (_ Outcome, err error) {
-	defer t.caught(&err, false)
+	defer t.recoverPanic(&err, false)
 	if t.reconcile == nil {
 		return Outcome{Verdict: Unknown, Reason: "This tool cannot tell whether it was carried out."}, nil
 	}

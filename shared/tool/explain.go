@@ -38,7 +38,7 @@ func explain(err error) (field, why string) {
 	for m := through.FindStringSubmatch(s); m != nil; m = through.FindStringSubmatch(s) {
 		field, s = m[1], s[len(m[0]):]
 	}
-	field = name(field)
+	field = pointerToField(field)
 	if m := missing.FindStringSubmatch(s); m != nil {
 		return strings.TrimPrefix(field+"/"+m[1], "/"), "this field is needed"
 	}
@@ -51,8 +51,8 @@ func explain(err error) (field, why string) {
 	return field, "this does not fit the schema"
 }
 
-// name converts a path through the schema to the path of a field: "/properties/to/items" to "to".
-func name(path string) string {
+// pointerToField converts a path through the schema to the path of a field: "/properties/to/items" to "to".
+func pointerToField(path string) string {
 	var parts []string
 	steps := strings.Split(path, "/")
 	for i := 1; i < len(steps); i++ {

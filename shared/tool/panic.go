@@ -22,9 +22,9 @@ func IsPanic(err error) bool {
 	return errors.As(err, &p)
 }
 
-// caught converts a panic of the tool's function to its error: one call must not end the process, and with it the calls
+// recoverPanic converts a panic of the tool's function to its error: one call must not end the process, and with it the calls
 // of others. An effect that panicked may have taken place.
-func (t *Tool) caught(err *error, effect bool) {
+func (t *Tool) recoverPanic(err *error, effect bool) {
 	r := recover()
 	if r == nil {
 		return

@@ -27,14 +27,14 @@ func Remote(name, description string, raw json.RawMessage) (*Tool, error) {
 	if err != nil {
 		return nil, err
 	}
-	shown, err := told(s)
+	shown, err := declaredSchema(s)
 	if err != nil {
 		return nil, err
 	}
-	t := bare(Spec{Name: name, Description: description, Schema: shown, Approval: NotRequired})
-	each := 1 + choices(s)
+	t := newBare(Spec{Name: name, Description: description, Schema: shown, Approval: NotRequired})
+	each := 1 + countChoices(s)
 	t.normalize = func(args json.RawMessage) (json.RawMessage, error) {
-		if valuesIn(args)*each > maxChecks {
+		if countValues(args)*each > maxChecks {
 			return nil, fault.Invalid("", "this is more than can be checked against this tool's schema")
 		}
 		return in.normalize(args, false)
@@ -47,8 +47,8 @@ func Remote(name, description string, raw json.RawMessage) (*Tool, error) {
 // busy for a minute.
 const maxChecks = 100_000
 
-// valuesIn returns the number of tokens in JSON, names and ends of lists included, as far as it can be parsed.
-func valuesIn(args json.RawMessage) (n int) {
+// countValues returns the number of tokens in JSON, names and ends of lists included, as far as it can be parsed.
+func countValues(args json.RawMessage) (n int) {
 	for dec := jsontext.NewDecoder(bytes.NewReader(args)); ; n++ {
 		if _, err := dec.ReadToken(); err != nil {
 			return n
@@ -56,24 +56,24 @@ func valuesIn(args json.RawMessage) (n int) {
 	}
 }
 
-// choices returns the number of schemas against which a value may be checked in turn.
-func choices(s *jsonschema.Schema) (n int) {
+// countChoices returns the number of schemas against which a value may be checked in turn.
+func countChoices(s *jsonschema.Schema) (n int) {
 	if s == nil {
 		return 0
 	}
 	for _, p := range s.Properties {
-		n += choices(p)
+		n += countChoices(p)
 	}
 	for _, list := range [][]*jsonschema.Schema{s.AllOf, s.AnyOf, s.OneOf} {
 		for _, p := range list {
-			n += 1 + choices(p)
+			n += 1 + countChoices(p)
 		}
 	}
-	return n + choices(s.Items)
+	return n + countChoices(s.Items)
 }
 
-// Elsewhere returns a copy of the tool whose calls are executed, and if necessary approved, outside of this process.
-func (t *Tool) Elsewhere() *Tool {
+// AsRemote returns a copy of the tool whose calls are executed, and if necessary approved, outside of this process.
+func (t *Tool) AsRemote() *Tool {
 	c := *t
 	c.Approval = NotRequired
 	c.prepare, c.execute, c.reconcile = nil, nil, nil

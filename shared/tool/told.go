@@ -7,10 +7,10 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// told returns a schema as the model sees it. Gemini accepts fewer schemas than exist: a value must have a type or be
+// declaredSchema returns a schema as the model sees it. Gemini accepts fewer schemas than exist: a value must have a type or be
 // one of several schemas, a list must have items, a required property must be described. What it does not accept is
 // left out here; arguments are checked against the original schema.
-func told(s *jsonschema.Schema) (json.RawMessage, error) {
+func declaredSchema(s *jsonschema.Schema) (json.RawMessage, error) {
 	raw, err := json.Marshal(s)
 	if err != nil {
 		return nil, err
@@ -25,8 +25,8 @@ func told(s *jsonschema.Schema) (json.RawMessage, error) {
 	return json.Marshal(fields)
 }
 
-// anything returns the replacement of a schema without content.
-func anything() map[string]any {
+// anySchema returns the replacement of a schema without content.
+func anySchema() map[string]any {
 	var of []any
 	for _, t := range []string{"string", "number", "boolean", "object"} {
 		of = append(of, map[string]any{"type": t})
@@ -38,21 +38,21 @@ func anything() map[string]any {
 func simplify(s map[string]any) (changed bool) {
 	for _, key := range []string{"anyOf", "oneOf"} {
 		list, ok := s[key].([]any)
-		if ok && slices.ContainsFunc(list, untyped) && s["type"] != nil { // constrains a value whose type is known
+		if ok && slices.ContainsFunc(list, isUntyped) && s["type"] != nil { // constrains a value whose type is known
 			delete(s, key)
 			changed = true
 			continue
 		}
 		for i := range list {
-			changed = described(list[i], func(v any) { list[i] = v }) || changed
+			changed = mapSchemas(list[i], func(v any) { list[i] = v }) || changed
 		}
 	}
 	properties, _ := s["properties"].(map[string]any)
 	for name, p := range properties {
-		changed = described(p, func(v any) { properties[name] = v }) || changed
+		changed = mapSchemas(p, func(v any) { properties[name] = v }) || changed
 	}
 	if s["items"] != nil || hasType(s, "array") {
-		changed = described(s["items"], func(v any) { s["items"] = v }) || changed
+		changed = mapSchemas(s["items"], func(v any) { s["items"] = v }) || changed
 	}
 	if required, ok := s["required"].([]any); ok {
 		known := slices.DeleteFunc(slices.Clone(required), func(name any) bool { return properties[name.(string)] == nil })
@@ -63,13 +63,13 @@ func simplify(s map[string]any) (changed bool) {
 	return changed
 }
 
-// described simplifies a nested schema, or replaces one without content.
-func described(v any, replace func(any)) bool {
+// mapSchemas simplifies a nested schema, or replaces one without content.
+func mapSchemas(v any, replace func(any)) bool {
 	s, ok := v.(map[string]any)
-	if ok && !untyped(v) {
+	if ok && !isUntyped(v) {
 		return simplify(s)
 	}
-	with := anything()
+	with := anySchema()
 	if text, ok := s["description"]; ok {
 		with["description"] = text
 	}
@@ -77,8 +77,8 @@ func described(v any, replace func(any)) bool {
 	return true
 }
 
-// untyped reports whether a schema has neither a type nor alternatives.
-func untyped(v any) bool {
+// isUntyped reports whether a schema has neither a type nor alternatives.
+func isUntyped(v any) bool {
 	s, ok := v.(map[string]any)
 	return !ok || s["type"] == nil && s["anyOf"] == nil && s["oneOf"] == nil && s["$ref"] == nil
 }

@@ -34,7 +34,7 @@ type Spec struct {
 	Schema      json.RawMessage // JSON Schema of the arguments
 	SideEffect  bool            // whether a call changes anything outside of this system
 	Approval    Approval
-	Hidden      bool     // called only by its user, by name: the model neither sees nor reaches it
+	UserOnly    bool     // called only by its user, by name: the model neither sees nor reaches it
 	Scopes      []string // OAuth scopes of the user's account that the tool needs
 }
 
@@ -158,9 +158,9 @@ func (u unread) Unwrap() error { return u.error }
 // error like any other.
 func Unread(err error) error { return unread{err} }
 
-// doneUnread returns the result of a completed call whose answer could not be used. It names the place in the answer
+// unreadableResult returns the result of a completed call whose answer could not be used. It names the place in the answer
 // that is invalid, and contains nothing of its content.
-func doneUnread(err error) json.RawMessage {
+func unreadableResult(err error) json.RawMessage {
 	why := "it is not what was expected"
 	if f := (*fault.Error)(nil); errors.As(err, &f) {
 		why = strings.TrimPrefix(f.Field+": "+f.Message, ": ")

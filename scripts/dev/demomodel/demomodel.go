@@ -27,10 +27,10 @@ const pace = 12 * time.Millisecond
 
 // New returns a handler that serves the model at the paths of the Gemini API. Words such as "tomorrow" are relative to
 // now, in the time zone that the prompt names, or else that of the user in the instructions, or else that of now.
-func New(now func() time.Time) http.Handler { return fakegemini.New(Brain(now)) }
+func New(now func() time.Time) http.Handler { return fakegemini.New(Model(now)) }
 
-// Brain returns the model behind [New].
-func Brain(now func() time.Time) fakegemini.Brain {
+// Model returns the model behind [New].
+func Model(now func() time.Time) fakegemini.ModelFunc {
 	return func(r fakegemini.Request) fakegemini.Turn {
 		turn := think(r, forUser(r.System, now()))
 		turn.Delay = pace

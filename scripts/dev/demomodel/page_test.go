@@ -53,7 +53,7 @@ type talk struct {
 func newTalk(t *testing.T, tools map[string]string, state string) *talk {
 	t.Helper()
 	model := fakegemini.New(func(r fakegemini.Request) fakegemini.Turn {
-		turn := demomodel.Brain(func() time.Time { return now })(r)
+		turn := demomodel.Model(func() time.Time { return now })(r)
 		turn.Delay = 0
 		return turn
 	})
@@ -272,7 +272,7 @@ func FuzzPage(f *testing.F) {
 	f.Add("find a blue mug and put two in the cart", shopState)
 	f.Add(strings.Repeat("put ", 2000)+"in the cart", strings.Repeat(`{"viewState":`, 3000))
 	f.Add("I feel "+strings.Repeat("so ", 2000)+"great", `{"viewState":[{"name":{}},1],"interactions":{"coordinate":[""]}}`)
-	brain := demomodel.Brain(func() time.Time { return now })
+	brain := demomodel.Model(func() time.Time { return now })
 	f.Fuzz(func(t *testing.T, prompt, state string) {
 		r := fakegemini.Request{System: state, Contents: []fakegemini.Content{{Role: "user", Parts: []fakegemini.Part{{Text: &prompt}}}}}
 		for name, schema := range shopTools {

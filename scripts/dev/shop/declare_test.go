@@ -24,7 +24,7 @@ func TestTheDeclaredActions(t *testing.T) {
 		t.Errorf("the actions are %v, want %v", got, want)
 	}
 	for name, effect := range map[string]bool{"searchProducts": false, "getProduct": false, "submitRating": true} {
-		if tool := r.Tool(name); tool.SideEffect != effect || (tool.Approval == "required") != effect || tool.Hidden {
+		if tool := r.Tool(name); tool.SideEffect != effect || (tool.Approval == "required") != effect || tool.UserOnly {
 			t.Errorf("%s: %+v", name, tool.Spec)
 		}
 	}

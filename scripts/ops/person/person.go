@@ -57,7 +57,7 @@ type Revoked struct {
 // more, and they expire. An effect in progress needs the account to learn its outcome, so the account stays linked
 // until then, and Revoke must be called again.
 func (d Desk) Revoke(ctx context.Context, uid string) (r Revoked, err error) {
-	if r.Changed, err = d.API.Records.Shut(ctx, uid, true); err != nil {
+	if r.Changed, err = d.API.Records.SetDisabled(ctx, uid, true); err != nil {
 		return r, err
 	}
 	if r.Waiting, err = d.Waiting(ctx, uid); err != nil {
@@ -106,7 +106,7 @@ type Deleted struct {
 //
 // The audit stays, whose entries have the user's id and no content, and so does the lock on that id (records.Erase).
 func (d Desk) Delete(ctx context.Context, uid string) (r Deleted, err error) {
-	if _, err := d.API.Records.Shut(ctx, uid, true); err != nil {
+	if _, err := d.API.Records.SetDisabled(ctx, uid, true); err != nil {
 		return r, err
 	}
 	open, err := d.Waiting(ctx, uid)

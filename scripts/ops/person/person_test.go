@@ -96,7 +96,7 @@ func TestDeletedIsShutOut(t *testing.T) {
 		t.Fatalf("%v: %d %s", err, got.HTTP, got.Body)
 	}
 	w.gone(t)
-	if changed, err := w.App.API.Records.Shut(t.Context(), "ana", false); err != nil || !changed {
+	if changed, err := w.App.API.Records.SetDisabled(t.Context(), "ana", false); err != nil || !changed {
 		t.Fatalf("%v: the lock was not taken off", err)
 	}
 	if got, err := w.Ask(t.Context(), "ana", "again"); err != nil || got.HTTP != 200 || len(w.runs(t, "ana")) != 1 {

@@ -127,7 +127,7 @@ func (w *town) link(t *testing.T, uid, account string) {
 	if err := w.Link(t.Context(), uid, account); err != nil {
 		t.Fatal(err)
 	}
-	own := audit.Own(uid)
+	own := audit.UserChain(uid)
 	entries, err := w.seen.Query(t.Context(), store.Query{Collection: "audit", OrderBy: "seq", Limit: store.MaxLimit, Where: []store.Filter{{Field: "runId", Op: "==", Value: own}}})
 	if err != nil || len(entries) == 0 {
 		t.Fatal(len(entries), err)

@@ -17,7 +17,7 @@ import (
 )
 
 // A Brain returns the answer to a request that passed every check. It must be safe for concurrent use.
-type Brain func(Request) Turn
+type ModelFunc func(Request) Turn
 
 // Server is an http.Handler for
 //
@@ -27,7 +27,7 @@ type Brain func(Request) Turn
 //	POST /v1beta1/projects/{project}/locations/{location}/publishers/google/models/{model}:…
 type Server struct {
 	Generation Generation // set before use; Gemini3 when not set
-	brain      Brain
+	brain      ModelFunc
 
 	mu       sync.Mutex
 	requests []Request
@@ -38,7 +38,7 @@ type Server struct {
 const keep = 1000
 
 // New returns a server that answers with brain.
-func New(brain Brain) *Server { return &Server{brain: brain} }
+func New(brain ModelFunc) *Server { return &Server{brain: brain} }
 
 // Requests returns the last thousand requests that passed the checks, oldest first.
 func (s *Server) Requests() []Request {

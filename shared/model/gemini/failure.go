@@ -32,7 +32,7 @@ func (m *Model) explain(ctx context.Context, ex *exchange, err error, shown bool
 	var api genai.APIError
 	switch {
 	case ctx.Err() != nil:
-		return &failure{fault: model.Ended(ctx)}
+		return &failure{fault: model.FromContext(ctx)}
 	case errors.Is(ex.broken, errTooLarge):
 		return &failure{fault: fault.New(fault.Model, model.CodeTooLarge, "The model's answer is too large.")}
 	case ex.status == 0:

@@ -22,7 +22,7 @@ func (m *Model) wait(ctx context.Context, attempt int, f *failure) error {
 		return f.fault.After(d)
 	}
 	if m.cfg.Sleep(ctx, d) != nil {
-		return model.Ended(ctx)
+		return model.FromContext(ctx)
 	}
 	return nil
 }

@@ -85,7 +85,7 @@ func (m *Model) Generate(ctx context.Context, req model.Request, delta func(text
 	}
 	switch {
 	case ctx.Err() != nil:
-		return nil, model.Ended(ctx)
+		return nil, model.FromContext(ctx)
 	case t.Err != nil:
 		return nil, t.Err
 	}

@@ -24,7 +24,7 @@ func (s *Store) Commit(ctx context.Context, writes ...store.Write) ([]time.Time,
 		return nil, err
 	}
 	var tx *sql.Tx
-	err := patiently(ctx, func() (err error) {
+	err := withRetries(ctx, func() (err error) {
 		tx, err = s.writer.BeginTx(ctx, nil)
 		return err
 	})

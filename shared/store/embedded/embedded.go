@@ -103,7 +103,7 @@ func connect(dsn string, conns int) (*sql.DB, error) {
 func start(s *Store) (*Store, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
 	defer cancel()
-	err := patiently(ctx, func() error { return migrate(ctx, s.writer) })
+	err := withRetries(ctx, func() error { return migrate(ctx, s.writer) })
 	if err == nil {
 		err = s.prepare(ctx)
 	}

@@ -29,9 +29,9 @@ func wrap(ctx context.Context, method string, err error) error {
 	return fmt.Errorf("embedded store: %s: %w", method, err)
 }
 
-// patiently retries while another process holds the file's lock, for up to busyTimeout. SQLite's own busy handler
+// withRetries retries while another process holds the file's lock, for up to busyTimeout. SQLite's own busy handler
 // ignores ctx, and does not run while a new file is switched to a write-ahead log.
-func patiently(ctx context.Context, try func() error) error {
+func withRetries(ctx context.Context, try func() error) error {
 	for deadline := time.Now().Add(busyTimeout); ; {
 		err := try()
 		if code(err) != sqlite3.SQLITE_BUSY || time.Now().After(deadline) {
