@@ -37,7 +37,8 @@ func TestOneFolderForEachFunction(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	registers := regexp.MustCompile(`functions\.HTTP\("([a-z-]+)", (?:app\.Function\("([a-z-]+)", [A-Za-z., ]+\)|web\.Function\("(web)"\))\)`)
+	registers := regexp.MustCompile(
+		`functions\.HTTP\("([a-z-]+)", (?:app\.Function\("([a-z-]+)", [A-Za-z., ]+\)|web\.Function\("(web)"\))\)`)
 	var found []string
 	for _, file := range dirs {
 		src, err := os.ReadFile(file)
@@ -72,7 +73,8 @@ func TestEachFunctionAlone(t *testing.T) {
 		t.Run(f.Name, func(t *testing.T) {
 			base := start(t, bin, f.Name)
 			for _, r := range f.Routes {
-				path := strings.NewReplacer("{runId}", "abcdefghijklmnop", "{threadId}", "abcdefghijklmnop", "{entryId}", "abcdefghijklmnop", "{name}", "search").Replace(r.Path)
+				path := strings.NewReplacer("{runId}", "abcdefghijklmnop", "{threadId}", "abcdefghijklmnop",
+					"{entryId}", "abcdefghijklmnop", "{name}", "search").Replace(r.Path)
 				status, body := call(t, r.Method, base+path)
 				want := http.StatusUnauthorized
 				if strings.HasSuffix(path, "/callback") {
@@ -82,17 +84,21 @@ func TestEachFunctionAlone(t *testing.T) {
 					t.Errorf("%s %s: %d %s", r.Method, path, status, body)
 				}
 			}
-			if status, body := call(t, "GET", base+"/health"); status != http.StatusOK || !bytes.Contains(body, []byte(`"release":"`+release+`"`)) {
+			if status, body := call(t, "GET", base+"/health"); status != http.StatusOK ||
+				!bytes.Contains(body, []byte(`"release":"`+release+`"`)) {
 				t.Errorf("/health: %d %s", status, body)
 			}
-			if status, body := call(t, "GET", base+"/nothing/here"); status != http.StatusNotFound || !json.Valid(body) {
+			if status, body := call(t, "GET", base+"/nothing/here"); status != http.StatusNotFound ||
+				!json.Valid(body) {
 				t.Errorf("/nothing/here: %d %s", status, body)
 			}
 		})
 	}
 	t.Run("web", func(t *testing.T) {
 		base := start(t, bin, "web")
-		for path, want := range map[string]int{"/": http.StatusOK, "/config.json": http.StatusServiceUnavailable, "/widget/gemini-chat.js": http.StatusOK, "/widget/automation.js": http.StatusOK, "/api/agent/run": http.StatusNotFound} {
+		for path, want := range map[string]int{"/": http.StatusOK, "/config.json": http.StatusServiceUnavailable,
+			"/widget/gemini-chat.js": http.StatusOK, "/widget/automation.js": http.StatusOK,
+			"/api/agent/run": http.StatusNotFound} {
 			if status, body := call(t, "GET", base+path); status != want {
 				t.Errorf("%s: %d %s", path, status, body) // no server answers at the issuer's URL
 			}
@@ -112,7 +118,8 @@ func TestEachFunctionAlone(t *testing.T) {
 // warnsAtStart starts a function with an action that has no handler: it logs one warning, before its first request.
 func warnsAtStart(t *testing.T, bin string) {
 	dir, port := t.TempDir(), freePort(t)
-	if err := os.WriteFile(filepath.Join(dir, "plugin.yaml"), []byte("name: shop\nactions: [submitRating]\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "plugin.yaml"), []byte("name: shop\nactions: [submitRating]\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
@@ -158,8 +165,10 @@ const release = "v1.2.3-test"
 
 func environment(t *testing.T, name, port string) []string {
 	return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "FUNCTION_TARGET=" + name, "PORT=" + port,
-		"STORE=embedded", "DATA_DIR=" + t.TempDir(), "GEMINI_API_KEY=not-a-real-key-but-long-enough", "LOG_LEVEL=info", "RELEASE=" + release,
-		"AUTH_ISSUER=http://127.0.0.1:9/issuer", "AUTH_AUDIENCE=test", "WEB_CLIENT_ID=test", "PUBLIC_URL=http://127.0.0.1:" + port,
+		"STORE=embedded", "DATA_DIR=" + t.TempDir(), "GEMINI_API_KEY=not-a-real-key-but-long-enough", "LOG_LEVEL=info",
+		"RELEASE=" + release,
+		"AUTH_ISSUER=http://127.0.0.1:9/issuer", "AUTH_AUDIENCE=test", "WEB_CLIENT_ID=test",
+		"PUBLIC_URL=http://127.0.0.1:" + port,
 		"PUSH_AUDIENCE=https://resume.example", "PUSH_SERVICE_ACCOUNT=push@test.iam.gserviceaccount.com"}
 }
 
@@ -254,12 +263,16 @@ func call(t *testing.T, method, url string) (int, []byte) {
 
 // TestAFunctionLinksOnlyItsClients looks for the client libraries among everything that each function is built from.
 func TestAFunctionLinksOnlyItsClients(t *testing.T) {
-	clients := map[string]string{"cloud.google.com/go/pubsub/v2/apiv1": "pubsub", "google.golang.org/genai": "gemini", "google.golang.org/api/gmail/v1": "tools",
-		"github.com/tink-crypto/tink-go-gcpkms/v2/integration/gcpkms": "accounts", "modernc.org/sqlite": "embedded store",
-		"github.com/countersign-run/countersign/shared/action": "actions"}
+	clients := map[string]string{"cloud.google.com/go/pubsub/v2/apiv1": "pubsub", "google.golang.org/genai": "gemini",
+		"google.golang.org/api/gmail/v1":                              "tools",
+		"github.com/tink-crypto/tink-go-gcpkms/v2/integration/gcpkms": "accounts",
+		"modernc.org/sqlite":                                          "embedded store",
+		"github.com/countersign-run/countersign/shared/action":        "actions"}
 	acting := "accounts actions gemini pubsub tools"
-	want := map[string]string{"run": acting, "stream": acting, "resume": acting, "sweep": "pubsub", "approvals-resolve": "actions pubsub tools", "runs": "actions pubsub tools",
-		"approvals-pending": "", "threads": "", "audit": "", "allowlist": "", "connections": "accounts tools", "chat": "actions gemini pubsub", "chat-results": "actions gemini pubsub",
+	want := map[string]string{"run": acting, "stream": acting, "resume": acting, "sweep": "pubsub",
+		"approvals-resolve": "actions pubsub tools", "runs": "actions pubsub tools",
+		"approvals-pending": "", "threads": "", "audit": "", "allowlist": "", "connections": "accounts tools",
+		"chat": "actions gemini pubsub", "chat-results": "actions gemini pubsub",
 		"actions": "actions pubsub", "web": ""}
 	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Deps " "}}`, "./...").Output()
 	if err != nil {

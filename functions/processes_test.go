@@ -50,8 +50,10 @@ func TestOneRunInSeveralProcesses(t *testing.T) {
 		firestore, pub := emulators.Firestore(t), emulators.PubSub(t)
 		t.Setenv("PUBSUB_EMULATOR_HOST", pub)
 		project, topic := "demo-"+strings.ToLower(rand.Text()[:12]), "agent-resume"
-		p := newProcesses(t, bin, map[string]string{"STORE": "firestore", "QUEUE": "pubsub", "GOOGLE_CLOUD_PROJECT": project, "RESUME_TOPIC": topic,
-			"FIRESTORE_EMULATOR_HOST": firestore, "PUBSUB_EMULATOR_HOST": pub, "PUSH_SUBSCRIPTION": pubsub.Subscription(project, topic)})
+		p := newProcesses(t, bin, map[string]string{"STORE": "firestore", "QUEUE": "pubsub",
+			"GOOGLE_CLOUD_PROJECT": project, "RESUME_TOPIC": topic,
+			"FIRESTORE_EMULATOR_HOST": firestore, "PUBSUB_EMULATOR_HOST": pub,
+			"PUSH_SUBSCRIPTION": pubsub.Subscription(project, topic)})
 		pushed := p.relay(t, project, topic)
 		p.story(func(resume string) { pushed(resume) })
 	})
@@ -60,7 +62,8 @@ func TestOneRunInSeveralProcesses(t *testing.T) {
 func buildFunctions(t *testing.T) string {
 	t.Helper()
 	bin := t.TempDir() + "/function"
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "../scripts/function").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin,
+		"../scripts/function").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	return bin
@@ -98,7 +101,8 @@ func (p *processes) during(function string, do func(base string)) {
 	base := "http://127.0.0.1:" + port
 	var log bytes.Buffer
 	cmd := exec.Command(p.bin)
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "FUNCTION_TARGET=" + function, "PORT=" + port}
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "FUNCTION_TARGET=" + function,
+		"PORT=" + port}
 	settings := maps.Clone(p.settings)
 	settings["PUBLIC_URL"] = base
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
@@ -152,7 +156,8 @@ func (p *processes) story(deliver func(resume string)) {
 	}
 	p.during("approvals-resolve", func(base string) {
 		p.ask(base, "POST", "/api/agent/approvals/resolve",
-			fmt.Sprintf(`{"approvalId":%q,"decision":"approve_once","argsHash":%q}`, run.Approvals[0].ApprovalID, run.Approvals[0].ArgsHash))
+			fmt.Sprintf(`{"approvalId":%q,"decision":"approve_once","argsHash":%q}`, run.Approvals[0].ApprovalID,
+				run.Approvals[0].ArgsHash))
 	})
 	if n := len(p.cloud.Effects()); n != 0 {
 		p.t.Fatalf("%d mails were sent before the run was resumed", n)
@@ -167,7 +172,8 @@ func (p *processes) story(deliver func(resume string)) {
 		p.t.Errorf("%d mails were sent, %d of them from the linked account", len(p.cloud.Effects()), len(sent))
 	}
 	p.during("audit", func(base string) {
-		if a := p.ask(base, "GET", "/api/agent/audit?runId="+run.RunID, ""); strings.Count(string(a.Body), `"kind":"outcome"`) != 1 {
+		if a := p.ask(base, "GET", "/api/agent/audit?runId="+run.RunID, ""); strings.Count(string(a.Body),
+			`"kind":"outcome"`) != 1 {
 			p.t.Errorf("%s", a.Body)
 		}
 	})

@@ -62,20 +62,23 @@ var firstRequests = map[string]struct {
 	method, path, body string
 	status             int
 }{
-	"run":               {"POST", "/api/agent/run", `{"prompt":"hello"}`, http.StatusOK},
-	"stream":            {"POST", "/api/agent/run/stream", `{"prompt":"hello"}`, http.StatusOK},
-	"resume":            {"POST", "/api/agent/resume", `{"message":{"data":"eyJydW5JZCI6ImFiY2RlZmdoaWprbG1ub3AifQ==","messageId":"1"},"subscription":"s"}`, http.StatusNoContent},
+	"run":    {"POST", "/api/agent/run", `{"prompt":"hello"}`, http.StatusOK},
+	"stream": {"POST", "/api/agent/run/stream", `{"prompt":"hello"}`, http.StatusOK},
+	"resume": {"POST", "/api/agent/resume",
+		`{"message":{"data":"eyJydW5JZCI6ImFiY2RlZmdoaWprbG1ub3AifQ==","messageId":"1"},"subscription":"s"}`,
+		http.StatusNoContent},
 	"sweep":             {"POST", "/api/agent/sweep", "", http.StatusOK},
 	"approvals-pending": {"GET", "/api/agent/approvals/pending", "", http.StatusOK},
-	"approvals-resolve": {"POST", "/api/agent/approvals/resolve", `{"approvalId":"` + agent.ApprovalID("abcdefghijklmnop", 1) + `","decision":"reject"}`, http.StatusNotFound},
-	"runs":              {"GET", "/api/agent/runs/abcdefghijklmnop", "", http.StatusNotFound},
-	"threads":           {"GET", "/api/agent/threads", "", http.StatusOK},
-	"audit":             {"GET", "/api/agent/audit", "", http.StatusOK},
-	"allowlist":         {"GET", "/api/agent/allowlist", "", http.StatusOK},
-	"chat":              {"POST", "/api/agent/chat", `{"message":"hello"}`, http.StatusOK},
-	"chat-results":      {"POST", "/api/agent/chat/results", `{"results":[],"history":[]}`, http.StatusBadRequest},
-	"actions":           {"POST", "/api/agent/actions/search", `{}`, http.StatusNotFound},
-	"connections":       {"GET", "/api/agent/connections", "", http.StatusOK},
+	"approvals-resolve": {"POST", "/api/agent/approvals/resolve",
+		`{"approvalId":"` + agent.ApprovalID("abcdefghijklmnop", 1) + `","decision":"reject"}`, http.StatusNotFound},
+	"runs":         {"GET", "/api/agent/runs/abcdefghijklmnop", "", http.StatusNotFound},
+	"threads":      {"GET", "/api/agent/threads", "", http.StatusOK},
+	"audit":        {"GET", "/api/agent/audit", "", http.StatusOK},
+	"allowlist":    {"GET", "/api/agent/allowlist", "", http.StatusOK},
+	"chat":         {"POST", "/api/agent/chat", `{"message":"hello"}`, http.StatusOK},
+	"chat-results": {"POST", "/api/agent/chat/results", `{"results":[],"history":[]}`, http.StatusBadRequest},
+	"actions":      {"POST", "/api/agent/actions/search", `{}`, http.StatusNotFound},
+	"connections":  {"GET", "/api/agent/connections", "", http.StatusOK},
 }
 
 // buildAlone builds each function as the cloud's buildpack does: as its own main package, which imports the function's
@@ -87,7 +90,8 @@ func buildAlone(tb testing.TB) (dir string) {
 		tb.Fatal(err)
 	}
 	replace := map[string]string{}
-	args := []string{"build", "-trimpath", "-ldflags=-s -w", "-overlay", filepath.Join(dir, "overlay.json"), "-o", dir + "/"}
+	args := []string{"build", "-trimpath", "-ldflags=-s -w", "-overlay", filepath.Join(dir, "overlay.json"), "-o",
+		dir + "/"}
 	for _, name := range names() {
 		src := filepath.Join(dir, name+".go")
 		text := fmt.Sprintf(`package main
@@ -148,7 +152,8 @@ func newCloud(tb testing.TB) *cloud {
 		tb.Fatal(err)
 	}
 	mux.Handle("/issuer/", iss)
-	mux.Handle("/gemini/", http.StripPrefix("/gemini", fakegemini.New(func(fakegemini.Request) fakegemini.Turn { return fakegemini.Turn{Text: "Hello."} })))
+	mux.Handle("/gemini/", http.StripPrefix("/gemini",
+		fakegemini.New(func(fakegemini.Request) fakegemini.Turn { return fakegemini.Turn{Text: "Hello."} })))
 	return &cloud{srv.URL, emulators.Firestore(tb), iss}
 }
 
@@ -159,9 +164,12 @@ func (c *cloud) start(tb testing.TB, bin, name, method, path, body string, statu
 	var out bytes.Buffer
 	cmd := exec.Command(bin)
 	cmd.Env = []string{"FUNCTION_TARGET=" + name, "PORT=" + port, "GODEBUG=inittrace=1", "LOG_LEVEL=warn",
-		"STORE=firestore", "GOOGLE_CLOUD_PROJECT=demo-start", "FIRESTORE_EMULATOR_HOST=" + c.firestore, "PUBSUB_EMULATOR_HOST=127.0.0.1:9",
-		"GEMINI_API_KEY=not-a-real-key-but-long-enough", "GEMINI_MODEL=fake", "GOOGLE_GEMINI_BASE_URL=" + c.url + "/gemini",
-		"AUTH_ISSUER=" + c.url + "/issuer", "AUTH_AUDIENCE=test", "PUSH_ISSUER=" + c.url + "/issuer", "PUSH_AUDIENCE=" + pushAudience,
+		"STORE=firestore", "GOOGLE_CLOUD_PROJECT=demo-start", "FIRESTORE_EMULATOR_HOST=" + c.firestore,
+		"PUBSUB_EMULATOR_HOST=127.0.0.1:9",
+		"GEMINI_API_KEY=not-a-real-key-but-long-enough", "GEMINI_MODEL=fake",
+		"GOOGLE_GEMINI_BASE_URL=" + c.url + "/gemini",
+		"AUTH_ISSUER=" + c.url + "/issuer", "AUTH_AUDIENCE=test", "PUSH_ISSUER=" + c.url + "/issuer",
+		"PUSH_AUDIENCE=" + pushAudience,
 		"PUSH_SERVICE_ACCOUNT=" + pusher, "PUBLIC_URL=http://127.0.0.1:" + port}
 	cmd.Stdout, cmd.Stderr = &out, &out
 	req := c.request(tb, name, method, "http://127.0.0.1:"+port+path, body)

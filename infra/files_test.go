@@ -28,7 +28,8 @@ func TestDashboards(t *testing.T) {
 			t.Errorf("%s has no name or no tiles", file)
 		}
 		for _, tile := range d.MosaicLayout.Tiles {
-			if tile.Widget.Title == "" || tile.Width < 1 || tile.Height < 1 || tile.XPos+tile.Width > d.MosaicLayout.Columns {
+			if tile.Widget.Title == "" || tile.Width < 1 || tile.Height < 1 ||
+				tile.XPos+tile.Width > d.MosaicLayout.Columns {
 				t.Errorf("%s: tile %q does not fit", file, tile.Widget.Title)
 			}
 		}

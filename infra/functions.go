@@ -103,10 +103,13 @@ func (l List) check(f Function, seen map[string]string) error {
 	case f.TimeoutSeconds < 30 || f.TimeoutSeconds > 3600: // the minimum of FUNCTION_TIMEOUT
 		return fmt.Errorf("timeoutSeconds is %d, not 30 to 3600", f.TimeoutSeconds)
 	case f.MinInstances < 0 || f.MaxInstances < 1 || f.MinInstances > f.MaxInstances:
-		return fmt.Errorf("minInstances and maxInstances are %d and %d; the most must be at least 1 and not below the least", f.MinInstances, f.MaxInstances)
+		return fmt.Errorf("minInstances and maxInstances are %d and %d; the most must be at least 1 and not "+
+			"below the least", f.MinInstances, f.MaxInstances)
 	}
-	if cpu, err := strconv.ParseFloat(f.CPU, 64); err != nil || f.Concurrency < 1 || f.Concurrency > 1000 || f.Concurrency > 1 && cpu < 1 {
-		return fmt.Errorf("cpu %q and concurrency %d do not go together: more than one request at a time needs a whole CPU", f.CPU, f.Concurrency)
+	if cpu, err := strconv.ParseFloat(f.CPU, 64); err != nil || f.Concurrency < 1 || f.Concurrency > 1000 ||
+		f.Concurrency > 1 && cpu < 1 {
+		return fmt.Errorf("cpu %q and concurrency %d do not go together: more than one request at a time needs "+
+			"a whole CPU", f.CPU, f.Concurrency)
 	}
 	seen[f.Name] = f.Name
 	for _, r := range f.Routes {
@@ -128,7 +131,8 @@ func (l List) check(f Function, seen map[string]string) error {
 
 func (p Part) check() error {
 	for _, r := range p.Roles {
-		if !strings.HasPrefix(r.Role, "roles/") || !slices.Contains([]string{"project", "database", "topic", "tokens"}, r.On) {
+		if !strings.HasPrefix(r.Role, "roles/") ||
+			!slices.Contains([]string{"project", "database", "topic", "tokens"}, r.On) {
 			return fmt.Errorf("role %q on %q is not one that Terraform grants", r.Role, r.On)
 		}
 	}

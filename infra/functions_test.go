@@ -22,7 +22,8 @@ func list(t *testing.T) infra.List {
 }
 
 // partNames maps the parts of shared/app, as written in the functions' sources, to their names.
-var partNames = map[string]string{"app.Users": "users", "app.Push": "push", "app.Chat": "chat", "pubsub.Part": "queue", "gemini.Part": "model", "tools.Part": "tools", "actions.Part": "actions",
+var partNames = map[string]string{"app.Users": "users", "app.Push": "push", "app.Chat": "chat", "pubsub.Part": "queue",
+	"gemini.Part": "model", "tools.Part": "tools", "actions.Part": "actions",
 	"accounts.Part": "accounts", "accounts.Consent": "consent"}
 
 var registers = regexp.MustCompile(`functions\.HTTP\("([a-z-]+)", app\.Function\("[a-z-]+", ([A-Za-z., ]+)\)\)`)
@@ -186,7 +187,8 @@ func TestParseRefuses(t *testing.T) {
 			t.Errorf("%s: %v", c.to, err)
 		}
 	}
-	if _, err := infra.Parse([]byte(`{"functions":[` + ok + `,` + ok + `]}`)); err == nil || !strings.Contains(err.Error(), "twice") {
+	if _, err := infra.Parse([]byte(`{"functions":[` + ok + `,` + ok + `]}`)); err == nil ||
+		!strings.Contains(err.Error(), "twice") {
 		t.Errorf("twice: %v", err)
 	}
 }

@@ -22,8 +22,10 @@ func TestDescribedAnswers(t *testing.T) {
 		name string
 		test func(*testing.T, *described)
 	}{
-		{"runs", runs}, {"approvals", approvals}, {"chat", chats}, {"actions", actions}, {"records", ownRecords}, {"connections", connections},
-		{"internal", internal}, {"configuration", configuration}, {"refused by all", refusedByAll}, {"bodies", refusedBodies}, {"parameters", parameters}, {"limits", atLimits}, {"slow", slowBodies},
+		{"runs", runs}, {"approvals", approvals}, {"chat", chats}, {"actions", actions}, {"records", ownRecords},
+		{"connections", connections},
+		{"internal", internal}, {"configuration", configuration}, {"refused by all", refusedByAll},
+		{"bodies", refusedBodies}, {"parameters", parameters}, {"limits", atLimits}, {"slow", slowBodies},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.test(t, d) })
 	}
@@ -31,7 +33,8 @@ func TestDescribedAnswers(t *testing.T) {
 		for status := range op.Responses.Map() {
 			answered, excuse := d.seen[id][number(t, status)], unprovoked[id+" "+status]
 			if answered == (excuse != "") {
-				t.Errorf("%s %s: answered is %t, and the reason why it is not provoked is %q", id, status, answered, excuse)
+				t.Errorf("%s %s: answered is %t, and the reason why it is not provoked is %q", id, status, answered,
+					excuse)
 			}
 		}
 	}
@@ -44,7 +47,8 @@ func TestDescribedAnswers(t *testing.T) {
 		}
 	}
 	for key := range unprovoked {
-		if id, status, _ := strings.Cut(key, " "); d.ops[id].Operation == nil || d.ops[id].Responses.Value(status) == nil {
+		if id, status, _ := strings.Cut(key, " "); d.ops[id].Operation == nil ||
+			d.ops[id].Responses.Value(status) == nil {
 			t.Errorf("%s is not described", key)
 		}
 	}
@@ -84,7 +88,9 @@ func (s *stand) waits(t *testing.T, uid string) run {
 
 func (s *stand) resolve(t *testing.T, status int, uid string, a world.Approval, decision string) answer {
 	t.Helper()
-	return s.want(t, status, ask{op: "resolveApproval", uid: uid, body: inJSON(t, map[string]string{"approvalId": a.ApprovalID, "decision": decision, "argsHash": a.ArgsHash})})
+	return s.want(t, status,
+		ask{op: "resolveApproval", uid: uid,
+			body: inJSON(t, map[string]string{"approvalId": a.ApprovalID, "decision": decision, "argsHash": a.ArgsHash})})
 }
 
 // deliver delivers the queue's messages, so that decisions are carried out.
@@ -129,7 +135,8 @@ func runs(t *testing.T, d *described) {
 	s.SetBrain(func(fakegemini.Request) fakegemini.Turn {
 		return fakegemini.Turn{Calls: []fakegemini.Call{{Name: "calendar_event_create", Args: map[string]any{}}}}
 	})
-	s.want(t, 200, ask{op: "runStream", uid: "cy", body: `{"prompt":"Please."}`}) // a run that fails, with refused actions
+	// a run that fails, with refused actions
+	s.want(t, 200, ask{op: "runStream", uid: "cy", body: `{"prompt":"Please."}`})
 }
 
 func approvals(t *testing.T, d *described) {
@@ -147,7 +154,8 @@ func approvals(t *testing.T, d *described) {
 		s.want(t, 200, ask{op: "audit", uid: decision, query: "runId=" + r.RunID})
 	}
 	r := s.waits(t, "eda")
-	edited := map[string]any{"approvalId": r.Approvals[0].ApprovalID, "decision": "approve_with_edits", "argsHash": r.Approvals[0].ArgsHash,
+	edited := map[string]any{"approvalId": r.Approvals[0].ApprovalID, "decision": "approve_with_edits",
+		"argsHash":   r.Approvals[0].ArgsHash,
 		"editedArgs": world.Mail("bob@example.com", "Dinner", "At eight?"), "comment": "Later."}
 	s.want(t, 200, ask{op: "resolveApproval", uid: "eda", body: inJSON(t, edited)})
 	late := s.waits(t, "lea")
@@ -203,7 +211,8 @@ func ownRecords(t *testing.T, d *described) {
 func internal(t *testing.T, d *described) {
 	s := d.open(t, nil)
 	r := s.waits(t, "ada")
-	s.want(t, 204, ask{op: "resume", body: inJSON(t, map[string]any{"message": map[string]any{"data": []byte(`{"runId":"` + r.RunID + `"}`)}})})
+	s.want(t, 204, ask{op: "resume",
+		body: inJSON(t, map[string]any{"message": map[string]any{"data": []byte(`{"runId":"` + r.RunID + `"}`)}})})
 	s.want(t, 204, ask{op: "resume", body: "{}"})
 	s.want(t, 413, ask{op: "resume", body: `{"message":{"data":""},"more":"` + strings.Repeat("x", 64<<10) + `"}`})
 	s.want(t, 200, ask{op: "sweep"})

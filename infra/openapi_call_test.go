@@ -165,7 +165,8 @@ func (d *described) holds(t *testing.T, op operation, a answer) {
 	}
 	schema, lines, of := media.Schema.Value, []string{a.body}, ""
 	if kind == "application/x-ndjson" {
-		of = strings.TrimPrefix(media.Extensions["x-itemSchema"].(map[string]any)["$ref"].(string), "#/components/schemas/")
+		of = strings.TrimPrefix(media.Extensions["x-itemSchema"].(map[string]any)["$ref"].(string),
+			"#/components/schemas/")
 		schema, lines = d.doc.Components.Schemas[of].Value, strings.Split(strings.TrimSpace(a.body), "\n")
 	}
 	for _, one := range lines {

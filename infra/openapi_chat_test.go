@@ -29,7 +29,8 @@ type reply struct {
 	}
 }
 
-var basket = []any{map[string]any{"name": "basket", "description": "What lies in it.", "inputSchema": map[string]any{"type": "object"}, "category": "page-automation"}}
+var basket = []any{map[string]any{"name": "basket", "description": "What lies in it.",
+	"inputSchema": map[string]any{"type": "object"}, "category": "page-automation"}}
 
 // post sends a request of the page.
 func (p *page) post(status int, op string, more map[string]any) (r reply) {
@@ -37,7 +38,8 @@ func (p *page) post(status int, op string, more map[string]any) (r reply) {
 	if p.history == nil {
 		p.history = []json.RawMessage{}
 	}
-	body := map[string]any{"history": p.history, "toolDefinitions": basket, "pageState": map[string]any{"viewState": map[string]any{}}}
+	body := map[string]any{"history": p.history, "toolDefinitions": basket,
+		"pageState": map[string]any{"viewState": map[string]any{}}}
 	maps.Copy(body, more)
 	q := ask{op: op, body: inJSON(p.t, body)}
 	if p.lines {
@@ -69,7 +71,8 @@ func chats(t *testing.T, d *described) {
 	s.SetBrain(func(fakegemini.Request) fakegemini.Turn {
 		return fakegemini.Turn{Calls: []fakegemini.Call{{Name: "no_such_tool", Args: map[string]any{}}}}
 	})
-	s.want(t, 200, ask{op: "chat", body: `{"message":"Do it."}`, header: []string{"Accept", "application/x-ndjson"}}) // it ends in an error
+	// it ends in an error
+	s.want(t, 200, ask{op: "chat", body: `{"message":"Do it."}`, header: []string{"Accept", "application/x-ndjson"}})
 	usedUp(t, d)
 }
 

@@ -9,12 +9,17 @@ import (
 )
 
 // limits maps every limited field to the constant of its limit.
-var limits = map[string]string{"Ask/prompt": "api.maxPrompt", "Resolution/comment": "api.maxComment", "Connect/returnTo": "google.maxReturnTo",
-	"ChatMessage/message": "chat.MaxMessage", "ChatMessage/history": "chat.maxContents", "ChatMessage/toolDefinitions": "chat.MaxTools", "ChatMessage/pageState": "chat.MaxPageState",
-	"ChatResults/history": "chat.maxContents", "ChatResults/toolDefinitions": "chat.MaxTools", "ChatResults/pageState": "chat.MaxPageState",
-	"ChatResult/result": "chat.MaxResult", "ToolDefinition/description": "chat.MaxDescription", "ToolDefinition/inputSchema": "chat.MaxSchema",
-	"Ask/timeZone": "timezone.MaxName", "ChatMessage/timeZone": "timezone.MaxName", "ChatResults/timeZone": "timezone.MaxName",
-	"Ask/locale": "api.maxLocale", "ChatMessage/locale": "api.maxLocale", "ChatResults/locale": "api.maxLocale"}
+var limits = map[string]string{"Ask/prompt": "api.maxPrompt", "Resolution/comment": "api.maxComment",
+	"Connect/returnTo":    "google.maxReturnTo",
+	"ChatMessage/message": "chat.MaxMessage", "ChatMessage/history": "chat.maxContents",
+	"ChatMessage/toolDefinitions": "chat.MaxTools", "ChatMessage/pageState": "chat.MaxPageState",
+	"ChatResults/history": "chat.maxContents", "ChatResults/toolDefinitions": "chat.MaxTools",
+	"ChatResults/pageState": "chat.MaxPageState",
+	"ChatResult/result":     "chat.MaxResult", "ToolDefinition/description": "chat.MaxDescription",
+	"ToolDefinition/inputSchema": "chat.MaxSchema",
+	"Ask/timeZone":               "timezone.MaxName", "ChatMessage/timeZone": "timezone.MaxName",
+	"ChatResults/timeZone": "timezone.MaxName",
+	"Ask/locale":           "api.maxLocale", "ChatMessage/locale": "api.maxLocale", "ChatResults/locale": "api.maxLocale"}
 
 // TestDescribedLimits checks every limit of a field, and those in the description's text, against the constants.
 func TestDescribedLimits(t *testing.T) {
@@ -47,9 +52,11 @@ func TestDescribedLimits(t *testing.T) {
 	for sentence, words := range map[string]string{
 		fmt.Sprintf("A body has at most %d MiB", constant(t, "api.maxBody")>>20):      doc.Info.Description,
 		fmt.Sprintf("headers have at most %d KiB", constant(t, "api.maxHeaders")>>10): doc.Info.Description,
-		fmt.Sprintf("At most %d KiB are read", constant(t, "queue.MaxPush")>>10):      doc.Components.Schemas["Push"].Value.Description,
-		fmt.Sprintf("more than %d MiB", constant(t, "api.maxBody")>>20):               *doc.Components.Responses["TooLarge"].Value.Description,
-		fmt.Sprintf("more than %d KiB", constant(t, "api.maxHeaders")>>10):            *doc.Components.Responses["HeadersTooLarge"].Value.Description,
+		fmt.Sprintf("At most %d KiB are read",
+			constant(t, "queue.MaxPush")>>10): doc.Components.Schemas["Push"].Value.Description,
+		fmt.Sprintf("more than %d MiB",
+			constant(t, "api.maxBody")>>20): *doc.Components.Responses["TooLarge"].Value.Description,
+		fmt.Sprintf("more than %d KiB", constant(t, "api.maxHeaders")>>10): *doc.Components.Responses["HeadersTooLarge"].Value.Description,
 	} {
 		if !strings.Contains(words, sentence) {
 			t.Errorf("%q does not say: %s", words, sentence)
@@ -69,12 +76,14 @@ func atLimits(t *testing.T, d *described) {
 	x := func(n int) string { return strings.Repeat("x", n) }
 	definitions := func(n int) (list []any) {
 		for i := range n {
-			list = append(list, map[string]any{"name": fmt.Sprintf("tool%d", i), "description": "A tool.", "inputSchema": map[string]any{"type": "object"}})
+			list = append(list, map[string]any{"name": fmt.Sprintf("tool%d", i), "description": "A tool.",
+				"inputSchema": map[string]any{"type": "object"}})
 		}
 		return list
 	}
 	tool := func(description, title string) []any {
-		return []any{map[string]any{"name": "tool", "description": description, "inputSchema": map[string]any{"type": "object", "title": title}}}
+		return []any{map[string]any{"name": "tool", "description": description,
+			"inputSchema": map[string]any{"type": "object", "title": title}}}
 	}
 	const state, schema = len(`{"x":""}`), len(`{"title":"","type":"object"}`)
 	for _, c := range []struct {
@@ -82,11 +91,13 @@ func atLimits(t *testing.T, d *described) {
 		body             func(n int) map[string]any
 	}{
 		{"run", "prompt", "Ask/prompt", func(n int) map[string]any { return map[string]any{"prompt": x(n)} }},
-		{"connectGoogle", "returnTo", "Connect/returnTo", func(n int) map[string]any { return map[string]any{"returnTo": "/" + x(n-1)} }},
+		{"connectGoogle", "returnTo", "Connect/returnTo",
+			func(n int) map[string]any { return map[string]any{"returnTo": "/" + x(n-1)} }},
 		{"resolveApproval", "comment", "Resolution/comment", func(n int) map[string]any {
 			return map[string]any{"approvalId": nobody + "-1", "decision": "reject", "comment": x(n)}
 		}},
-		{"chat", "message", "ChatMessage/message", func(n int) map[string]any { return map[string]any{"message": x(n)} }},
+		{"chat", "message", "ChatMessage/message",
+			func(n int) map[string]any { return map[string]any{"message": x(n)} }},
 		{"chat", "toolDefinitions", "ChatMessage/toolDefinitions", func(n int) map[string]any {
 			return map[string]any{"message": "Hello.", "toolDefinitions": definitions(n)}
 		}},

@@ -22,7 +22,8 @@ import (
 )
 
 // oauth holds the settings of a stand whose tests link accounts by hand; noOAuth, of one where none can be linked.
-var oauth = []string{"GOOGLE_OAUTH_CLIENT_ID=client.apps.googleusercontent.com", "GOOGLE_OAUTH_CLIENT_SECRET=a-secret-of-the-client",
+var oauth = []string{"GOOGLE_OAUTH_CLIENT_ID=client.apps.googleusercontent.com",
+	"GOOGLE_OAUTH_CLIENT_SECRET=a-secret-of-the-client",
 	"GOOGLE_OAUTH_AUTH_URL={cloud}/oauth/auth", "GOOGLE_OAUTH_TOKEN_URL={cloud}/oauth/token"}
 var noOAuth = []string{"GOOGLE_OAUTH_CLIENT_ID=", "GOOGLE_OAUTH_CLIENT_SECRET="}
 
@@ -41,7 +42,9 @@ func connections(t *testing.T, d *described) {
 				w.WriteHeader(http.StatusInternalServerError)
 				return
 			}
-			_, _ = io.WriteString(w, inJSON(t, map[string]any{"access_token": "ada", "token_type": "Bearer", "expires_in": 3600, "refresh_token": "1//refresh", "scope": strings.Join(world.Scopes, " ")}))
+			_, _ = io.WriteString(w,
+				inJSON(t, map[string]any{"access_token": "ada", "token_type": "Bearer", "expires_in": 3600,
+					"refresh_token": "1//refresh", "scope": strings.Join(world.Scopes, " ")}))
 		}))
 	}, oauth...)
 	back := func(more string) ask {
@@ -87,7 +90,8 @@ func configuration(t *testing.T, d *described) {
 	issuers := http.NewServeMux()
 	at := httptest.NewServer(issuers)
 	defer at.Close()
-	for name, says := range map[string]string{"good": `,"authorization_endpoint":"%[1]s/auth","token_endpoint":"%[1]s/token","code_challenge_methods_supported":["S256"]`, "odd": ""} {
+	for name, says := range map[string]string{
+		"good": `,"authorization_endpoint":"%[1]s/auth","token_endpoint":"%[1]s/token","code_challenge_methods_supported":["S256"]`, "odd": ""} {
 		issuers.HandleFunc("/"+name+"/.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, strings.ReplaceAll(`{"issuer":"%[1]s"`+says+`}`, "%[1]s", at.URL+"/"+name))
 		})
@@ -96,14 +100,17 @@ func configuration(t *testing.T, d *described) {
 		options web.Options
 		status  int
 	}{
-		{web.Options{Release: "r1"}, 200}, {web.Options{Release: "r1", Local: true, LocalUsers: true}, 200}, {web.Options{Issuer: at.URL + "/good", ClientID: "console"}, 200},
-		{web.Options{Issuer: at.URL + "/odd", ClientID: "console"}, 401}, {web.Options{Issuer: at.URL + "/none", ClientID: "console"}, 503},
+		{web.Options{Release: "r1"}, 200}, {web.Options{Release: "r1", Local: true, LocalUsers: true}, 200},
+		{web.Options{Issuer: at.URL + "/good", ClientID: "console"}, 200},
+		{web.Options{Issuer: at.URL + "/odd", ClientID: "console"}, 401},
+		{web.Options{Issuer: at.URL + "/none", ClientID: "console"}, 503},
 	} {
 		site, err := web.New(c.options)
 		if err != nil {
 			t.Fatal(err)
 		}
-		served := httptest.NewServer(obs.Middleware(obs.New(io.Discard, obs.Options{}), strings.NewReader(strings.Repeat("0123456789abcdef", 64)), time.Now, site))
+		served := httptest.NewServer(obs.Middleware(obs.New(io.Discard, obs.Options{}),
+			strings.NewReader(strings.Repeat("0123456789abcdef", 64)), time.Now, site))
 		s := &stand{described: d, base: served.URL}
 		s.want(t, c.status, ask{op: "configuration"})
 		s.want(t, 200, ask{op: "health"})
@@ -125,7 +132,8 @@ func slowBodies(t *testing.T, d *described) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		_, err = fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\nAuthorization: Bearer %s\r\n\r\n{", op.at(q.params...), s.token(t, op, q))
+		_, err = fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: "+
+			"100\r\nAuthorization: Bearer %s\r\n\r\n{", op.at(q.params...), s.token(t, op, q))
 		if err != nil {
 			t.Fatal(err)
 		}

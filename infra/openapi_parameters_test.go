@@ -18,7 +18,8 @@ func bounded(s *openapi3.Schema) (values []string) {
 		values = []string{"x", "1.5"}
 		for _, limit := range []*float64{s.Min, s.Max} {
 			if limit != nil {
-				values = append(values, fmt.Sprintf("%.0f", *limit-1), fmt.Sprintf("%.0f", *limit), fmt.Sprintf("%.0f", *limit+1))
+				values = append(values, fmt.Sprintf("%.0f", *limit-1), fmt.Sprintf("%.0f", *limit),
+					fmt.Sprintf("%.0f", *limit+1))
 			}
 		}
 	case s.MaxLength != nil:
@@ -62,7 +63,8 @@ func parameters(t *testing.T, d *described) {
 				permitted := matches(t, p.Schema.Value, given) == nil
 				a := s.call(t, q)
 				if refused := a.status == 400 && a.field(t) == p.Name; refused == permitted {
-					t.Errorf("%s: %s %q is described as permitted %t, and answered %d %s", id, p.Name, value, permitted, a.status, a.body)
+					t.Errorf("%s: %s %q is described as permitted %t, and answered %d %s", id, p.Name, value, permitted,
+						a.status, a.body)
 				}
 			}
 		}
@@ -81,7 +83,8 @@ func (a answer) field(t *testing.T) string {
 // requestIDs checks that a client's request id is used if it has the described form, and replaced otherwise.
 func requestIDs(t *testing.T, s *stand) {
 	pattern := regexp.MustCompile(s.doc.Components.Parameters["RequestId"].Value.Schema.Value.Pattern)
-	for _, value := range []string{strings.Repeat("a", 7), strings.Repeat("a", 8), strings.Repeat("Z", 64), strings.Repeat("a", 65), "with a space", "letters_09-"} {
+	for _, value := range []string{strings.Repeat("a", 7), strings.Repeat("a", 8), strings.Repeat("Z", 64),
+		strings.Repeat("a", 65), "with a space", "letters_09-"} {
 		a := s.want(t, 200, ask{op: "health", header: []string{"X-Request-Id", value}})
 		if taken := a.header.Get("X-Request-Id") == value; taken != pattern.MatchString(value) {
 			t.Errorf("the request id %q: taken is %t", value, taken)

@@ -43,14 +43,19 @@ func refusedByAll(t *testing.T, d *described) {
 	s.each(t, 403, func(q *ask) { q.header = []string{"Origin", "https://evil.example"} })
 	s.each(t, 431, func(q *ask) { q.header = []string{"X-Filler", strings.Repeat("x", 64<<10)} })
 	s.store.while(store.ErrUnavailable, func() { s.each(t, 503, func(*ask) {}, ofSite, "googleCallback") })
-	s.store.while(errors.New("broken"), func() { s.each(t, 500, func(*ask) {}, ofSite, "googleCallback", "health", "sweep") })
+	s.store.while(errors.New("broken"),
+		func() { s.each(t, 500, func(*ask) {}, ofSite, "googleCallback", "health", "sweep") })
 	for id, op := range d.ops {
 		if id != ofSite && id != "health" { // which accept every method
 			s.takesNothingElse(t, op)
 		}
 	}
 	silent := d.open(t, func(c *world.Cloud) {
-		c.Handle("/issuer/.well-known/", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
+		c.Handle("/issuer/.well-known/",
+			http.HandlerFunc(func(w http.ResponseWriter,
+				_ *http.Request) {
+				w.WriteHeader(http.StatusServiceUnavailable)
+			}))
 	}, oauth...) // nobody can sign in there, and so nobody links
 	silent.each(t, 502, func(*ask) {}, "googleCallback")
 }
@@ -80,7 +85,8 @@ func refusedBodies(t *testing.T, d *described) {
 			q.body = strings.Replace(q.body, "{", `{"unheardOf":1,`, 1)
 			s.want(t, 400, q)
 			// Each action (callAction) has its own schema.
-			if err := matches(t, op.RequestBody.Value.Content.Get("application/json").Schema.Value, q.body); err == nil && id != "callAction" {
+			if err := matches(t, op.RequestBody.Value.Content.Get("application/json").Schema.Value,
+				q.body); err == nil && id != "callAction" {
 				t.Errorf("%s is described to take any field", id)
 			}
 		}

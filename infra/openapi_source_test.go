@@ -45,7 +45,8 @@ func (s source) strings(t *testing.T, kind string) (values []string) {
 	for _, f := range s.files {
 		ast.Inspect(f, func(n ast.Node) bool {
 			list, ok := n.(*ast.GenDecl)
-			if !ok || list.Tok != token.CONST || !slices.ContainsFunc(list.Specs, func(spec ast.Spec) bool { return isOf(spec, kind) }) {
+			if !ok || list.Tok != token.CONST ||
+				!slices.ContainsFunc(list.Specs, func(spec ast.Spec) bool { return isOf(spec, kind) }) {
 				return true
 			}
 			for _, spec := range list.Specs {

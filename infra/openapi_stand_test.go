@@ -92,7 +92,8 @@ type stand struct {
 }
 
 // settingsOf holds the settings of every stand; {cloud} is the cloud's URL.
-var settingsOf = []string{"ALLOWED_ORIGINS=https://app.example", "APPROVAL_TTL=1m", "ACTION_KEY=0123456789abcdef0123456789abcdef"}
+var settingsOf = []string{"ALLOWED_ORIGINS=https://app.example", "APPROVAL_TTL=1m",
+	"ACTION_KEY=0123456789abcdef0123456789abcdef"}
 
 // open starts a stand; before may change its cloud.
 func (d *described) open(t *testing.T, before func(*world.Cloud), settings ...string) *stand {
@@ -119,7 +120,8 @@ func (d *described) open(t *testing.T, before func(*world.Cloud), settings ...st
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.app, err = app.New(t.Context(), cfg, obs.New(io.Discard, cfg.Log()), all.Parts, app.WithClock(s.now), app.WithLoop(s.between))
+	s.app, err = app.New(t.Context(), cfg, obs.New(io.Discard, cfg.Log()), all.Parts, app.WithClock(s.now),
+		app.WithLoop(s.between))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +135,8 @@ func (d *described) open(t *testing.T, before func(*world.Cloud), settings ...st
 	web.Config.Handler = s.app.Handler(names...)
 	web.Start()
 	s.users.Cloud, s.users.Base = c, s.base
-	s.users.Unlinked = slices.ContainsFunc(settings, func(line string) bool { return strings.HasPrefix(line, "GOOGLE_OAUTH_CLIENT_ID=") })
+	s.users.Unlinked = slices.ContainsFunc(settings,
+		func(line string) bool { return strings.HasPrefix(line, "GOOGLE_OAUTH_CLIENT_ID=") })
 	s.signIn(t, "ada") // before a test has the store fail
 	return s
 }
@@ -157,12 +160,15 @@ func (s *stand) between(l *loop.Loop) {
 func declare(t *testing.T, cloud string) string {
 	t.Helper()
 	dir := t.TempDir()
-	const action = "name: NAME\ndescription: Something in the shop.\ninputSchema:\n  type: object\n  required: [id]\n  properties:\n    id: {type: string}\n" +
+	const action = "name: NAME\ndescription: Something in the shop.\ninputSchema:\n  type: object\n  required: " +
+		"[id]\n  properties:\n    id: {type: string}\n" +
 		"outputSchema: {type: object, required: [items], properties: {items: {type: integer}}}\nbinding:\n  url: URL\n"
 	for name, text := range map[string]string{
-		"plugin.yaml":         "name: shop\nactions:\n  - {name: cart.add, action: ./cart.add.jay-action}\n  - {name: look, action: ./look.jay-action}\n  - later\n",
+		"plugin.yaml": "name: shop\nactions:\n  - {name: cart.add, action: ./cart.add.jay-action}\n  - " +
+			"{name: look, action: ./look.jay-action}\n  - later\n",
 		"cart.add.jay-action": strings.NewReplacer("NAME", "cart.add", "URL", cloud+"/shop/add").Replace(action),
-		"look.jay-action":     strings.NewReplacer("NAME", "look", "URL", cloud+"/shop/look").Replace(action) + "  method: GET\nsideEffect: false\n",
+		"look.jay-action": strings.NewReplacer("NAME", "look", "URL", cloud+"/shop/look").Replace(action) +
+			"  method: GET\nsideEffect: false\n",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)

@@ -18,7 +18,8 @@ func description(t *testing.T) *openapi3.T {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := doc.Validate(context.Background(), openapi3.IsOpenAPI31OrLater(), openapi3.EnableExamplesValidation()); err != nil {
+	if err := doc.Validate(context.Background(), openapi3.IsOpenAPI31OrLater(),
+		openapi3.EnableExamplesValidation()); err != nil {
 		t.Fatal(err)
 	}
 	return doc
@@ -48,17 +49,26 @@ func TestDescribedRoutes(t *testing.T) {
 // answersOf maps the schemas of answers to their structs; namesOf those of requests, and of answers of which one
 // function returns a part: only their names are compared.
 var (
-	answersOf = map[string]string{"Action": "agent.ActionView", "Approval": "agent.ApprovalView", "Event": "agent.EventView", "Usage": "model.Usage", "Preview": "tool.Preview",
-		"PreviewField": "tool.Field", "Thread": "records.ThreadView", "Message": "agent.Message", "AuditEntry": "audit.Entry", "AuditHead": "audit.Head", "Allowed": "records.AllowView",
+	answersOf = map[string]string{"Action": "agent.ActionView", "Approval": "agent.ApprovalView",
+		"Event": "agent.EventView", "Usage": "model.Usage", "Preview": "tool.Preview",
+		"PreviewField": "tool.Field", "Thread": "records.ThreadView", "Message": "agent.Message",
+		"AuditEntry": "audit.Entry", "AuditHead": "audit.Head", "Allowed": "records.AllowView",
 		"Connection": "google.Connection", "ChatCall": "chat.Pending", "Configuration": "web.configuration",
-		"Run": "api.runAnswer", "ResolvedRun": "api.postResolve", "Swept": "api.postSweep", "Problem": "api.errorBody", "Failure": "api.fail", "Ok": "api.ok", "ActionResult": "api.actionAnswer",
-		"Approvals": "api.getPending", "Threads": "api.getThreads", "Messages": "api.getMessages", "Audit": "api.getAudit", "Allowlist": "api.getAllowlist",
-		"Consent": "api.postConnection", "Unlinked": "api.deleteConnection", "Deleting": "api.deleteThread", "PingLine": "api.pingLine", "DeltaLine": "api.deltaLine", "StatusLine": "api.statusLine",
-		"ActionLine": "api.actionLine", "ResultLine": "api.resultLine", "ErrorLine": "api.errorLine", "ChatStatusLine": "api.chatStatusLine"}
-	namesOf = map[string]string{"Ask": "api.ask/in", "Resolution": "api.postResolve/in", "Connect": "api.postConnection/in", "ChatMessage": "api.postChat/in", "ChatResults": "api.postChatResults/in",
+		"Run": "api.runAnswer", "ResolvedRun": "api.postResolve", "Swept": "api.postSweep", "Problem": "api.errorBody",
+		"Failure": "api.fail", "Ok": "api.ok", "ActionResult": "api.actionAnswer",
+		"Approvals": "api.getPending", "Threads": "api.getThreads", "Messages": "api.getMessages",
+		"Audit": "api.getAudit", "Allowlist": "api.getAllowlist",
+		"Consent": "api.postConnection", "Unlinked": "api.deleteConnection", "Deleting": "api.deleteThread",
+		"PingLine": "api.pingLine", "DeltaLine": "api.deltaLine", "StatusLine": "api.statusLine",
+		"ActionLine": "api.actionLine", "ResultLine": "api.resultLine", "ErrorLine": "api.errorLine",
+		"ChatStatusLine": "api.chatStatusLine"}
+	namesOf = map[string]string{"Ask": "api.ask/in", "Resolution": "api.postResolve/in",
+		"Connect": "api.postConnection/in", "ChatMessage": "api.postChat/in", "ChatResults": "api.postChatResults/in",
 		"ChatResult": "chat.Result", "ToolDefinition": "chat.ToolDefinition", "Health": "app.Health"}
 	// apart lists the schemas without a single struct.
-	apart = map[string]string{"Push": "Google's envelope", "ChatResponse": "half of chat.Reply", "ChatCalls": "the other half", "Connections": "two structs, with and without local", "SignIn": "it embeds a pointer, whose fields may all be absent"}
+	apart = map[string]string{"Push": "Google's envelope", "ChatResponse": "half of chat.Reply",
+		"ChatCalls": "the other half", "Connections": "two structs, with and without local",
+		"SignIn": "it embeds a pointer, whose fields may all be absent"}
 )
 
 // TestDescribedFields checks the schemas against the structs: the same names, required exactly if never omitted.
@@ -89,8 +99,10 @@ func TestDescribedFields(t *testing.T) {
 // TestDescribedWords checks every enum against the constants of its type.
 func TestDescribedWords(t *testing.T) {
 	schemas := description(t).Components.Schemas
-	for name, of := range map[string]string{"Class": "fault.Class", "Code": "fault.Code", "RunStatus": "agent.RunStatus", "ActionStatus": "agent.ActionStatus", "Execution": "agent.Execution",
-		"Kind": "agent.Kind", "Decision": "agent.Decision", "EventType": "agent.EventType", "Role": "agent.Role", "Category": "chat.Category", "AuditKind": "audit.Requested"} {
+	for name, of := range map[string]string{"Class": "fault.Class", "Code": "fault.Code",
+		"RunStatus": "agent.RunStatus", "ActionStatus": "agent.ActionStatus", "Execution": "agent.Execution",
+		"Kind": "agent.Kind", "Decision": "agent.Decision", "EventType": "agent.EventType", "Role": "agent.Role",
+		"Category": "chat.Category", "AuditKind": "audit.Requested"} {
 		dir, kind, _ := strings.Cut(of, ".")
 		var got []string
 		for _, word := range append(schemas[name].Value.Enum, schemas[name].Value.Examples...) {

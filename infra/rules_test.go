@@ -20,11 +20,14 @@ type database struct{ base string }
 func with(t *testing.T, project, rules string) database {
 	t.Helper()
 	base := "http://" + emulators.Firestore(t)
-	body, err := json.Marshal(map[string]any{"rules": map[string]any{"files": []map[string]string{{"name": "firestore.rules", "content": rules}}}})
+	body, err := json.Marshal(
+		map[string]any{"rules": map[string]any{
+			"files": []map[string]string{{"name": "firestore.rules", "content": rules}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if status, text := send(t, "PUT", base+"/emulator/v1/projects/"+project+":securityRules", "owner", string(body)); status != http.StatusOK {
+	if status, text := send(t, "PUT", base+"/emulator/v1/projects/"+project+":securityRules", "owner",
+		string(body)); status != http.StatusOK {
 		t.Fatalf("the emulator does not take the rules: %d %s", status, text)
 	}
 	return database{base + "/v1/projects/" + project + "/databases/(default)/documents"}
@@ -63,8 +66,9 @@ func userToken(t *testing.T, project, uid string) string {
 		return base64.RawURLEncoding.EncodeToString(text)
 	}
 	now := time.Now().Unix()
-	return part(map[string]string{"alg": "none", "typ": "JWT"}) + "." + part(map[string]any{"iss": "https://securetoken.google.com/" + project, "aud": project,
-		"sub": uid, "user_id": uid, "iat": now, "auth_time": now, "exp": now + 3600}) + "."
+	return part(map[string]string{"alg": "none", "typ": "JWT"}) + "." +
+		part(map[string]any{"iss": "https://securetoken.google.com/" + project, "aud": project,
+			"sub": uid, "user_id": uid, "iat": now, "auth_time": now, "exp": now + 3600}) + "."
 }
 
 const document = `{"fields":{"uid":{"stringValue":"ana"},"data":{"stringValue":"{}"}}}`
@@ -83,7 +87,8 @@ func TestClientsReachNothing(t *testing.T) {
 	const query = `{"structuredQuery":{"from":[{"collectionId":"runs"}],"where":{"fieldFilter":{"field":{"fieldPath":"uid"},"op":"EQUAL","value":{"stringValue":"ana"}}}}}`
 	for who, token := range map[string]string{"nobody": "", "a user": userToken(t, project, "ana")} {
 		for _, c := range []struct{ method, path, body string }{
-			{"GET", "/runs/a", ""}, {"GET", "/runs", ""}, {"POST", ":runQuery", query}, {"PATCH", "/runs/a", document}, {"PATCH", "/runs/b", document},
+			{"GET", "/runs/a", ""}, {"GET", "/runs", ""}, {"POST", ":runQuery", query}, {"PATCH", "/runs/a", document},
+			{"PATCH", "/runs/b", document},
 			{"DELETE", "/runs/a", ""}, {"GET", "/users/ana", ""}, {"PATCH", "/anything/ana/below/x", document},
 		} {
 			status, text := send(t, c.method, db.base+c.path, token, c.body)
@@ -107,7 +112,8 @@ func TestTheEmulatorAsksTheRules(t *testing.T) {
 	if status, text := send(t, "GET", db.base+"/runs/a", userToken(t, project, "ana"), ""); status != http.StatusOK {
 		t.Errorf("the owner: %d %s", status, text)
 	}
-	if status, _ := send(t, "GET", db.base+"/runs/a", userToken(t, project, "ben"), ""); status != http.StatusForbidden {
+	if status, _ := send(t, "GET", db.base+"/runs/a", userToken(t, project, "ben"),
+		""); status != http.StatusForbidden {
 		t.Errorf("somebody else: %d", status)
 	}
 }

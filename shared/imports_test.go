@@ -16,38 +16,47 @@ const module = "github.com/countersign-run/countersign/"
 
 // may says what each room may import of this module. A room that is not here may import nothing of it.
 var may = map[string]string{
-	"shared/action":                "shared/fault shared/strictjson shared/tool shared/visible",
-	"shared/address":               "shared/fault",
-	"shared/agent":                 "shared/audit shared/document shared/fault shared/model shared/policy shared/strictjson shared/timezone shared/tool",
-	"shared/api":                   "shared/agent shared/auth shared/chat shared/fault shared/google shared/loop shared/obs shared/queue shared/records shared/strictjson shared/timezone shared/tool shared/visible shared/wait",
-	"shared/audit":                 "shared/document shared/obs shared/store shared/strictjson",
-	"shared/auth":                  "shared/fault",
-	"shared/chat":                  "shared/agent shared/document shared/fault shared/loop shared/model shared/store shared/store/memory shared/strictjson shared/tool shared/visible",
-	"shared/config":                "shared/fault shared/obs shared/policy",
-	"shared/document":              "shared/store shared/strictjson",
-	"shared/google/tokenkey":       "shared/keyfile",
-	"shared/google":                "shared/audit shared/document shared/fault shared/store shared/tool",
-	"shared/loop":                  "shared/agent shared/audit shared/document shared/fault shared/model shared/policy shared/queue shared/store shared/strictjson shared/timezone shared/tool shared/visible shared/wait",
-	"shared/model":                 "shared/fault shared/strictjson shared/tool",
-	"shared/model/gemini":          "shared/fault shared/model shared/wait",
-	"shared/model/script":          "shared/fault shared/model shared/model/fakegemini",
-	"shared/obs":                   "shared/fault",
-	"shared/policy":                "shared/address shared/fault shared/tool",
-	"shared/queue":                 "shared/fault shared/strictjson",
-	"shared/queue/embedded":        "shared/document shared/fault shared/queue shared/store",
-	"shared/queue/pubsub":          "shared/fault shared/queue",
-	"shared/queue/queuetest":       "shared/fault shared/queue",
-	"shared/records":               "shared/agent shared/audit shared/document shared/fault shared/policy shared/store shared/strictjson",
-	"shared/schema":                "shared/fault shared/strictjson",
-	"shared/store/embedded":        "shared/store",
-	"shared/store/memory":          "shared/store",
-	"shared/store/firestore":       "shared/store",
-	"shared/store/storetest":       "shared/store",
-	"shared/strictjson":            "shared/fault",
-	"shared/timezone":              "shared/fault",
-	"shared/tool":                  "shared/fault shared/schema shared/strictjson shared/timezone",
-	"shared/tools/calendar":        "shared/address shared/fault shared/timezone shared/tool shared/tools/internal/google shared/visible",
-	"shared/tools/gmail":           "shared/address shared/fault shared/tool shared/tools/internal/google shared/visible",
+	"shared/action":  "shared/fault shared/strictjson shared/tool shared/visible",
+	"shared/address": "shared/fault",
+	"shared/agent": "shared/audit shared/document shared/fault shared/model shared/policy " +
+		"shared/strictjson shared/timezone shared/tool",
+	"shared/api": "shared/agent shared/auth shared/chat shared/fault shared/google shared/loop " +
+		"shared/obs shared/queue shared/records shared/strictjson shared/timezone shared/tool shared/visible " +
+		"shared/wait",
+	"shared/audit": "shared/document shared/obs shared/store shared/strictjson",
+	"shared/auth":  "shared/fault",
+	"shared/chat": "shared/agent shared/document shared/fault shared/loop shared/model shared/store " +
+		"shared/store/memory shared/strictjson shared/tool shared/visible",
+	"shared/config":          "shared/fault shared/obs shared/policy",
+	"shared/document":        "shared/store shared/strictjson",
+	"shared/google/tokenkey": "shared/keyfile",
+	"shared/google":          "shared/audit shared/document shared/fault shared/store shared/tool",
+	"shared/loop": "shared/agent shared/audit shared/document shared/fault shared/model " +
+		"shared/policy shared/queue shared/store shared/strictjson shared/timezone shared/tool shared/visible " +
+		"shared/wait",
+	"shared/model":           "shared/fault shared/strictjson shared/tool",
+	"shared/model/gemini":    "shared/fault shared/model shared/wait",
+	"shared/model/script":    "shared/fault shared/model shared/model/fakegemini",
+	"shared/obs":             "shared/fault",
+	"shared/policy":          "shared/address shared/fault shared/tool",
+	"shared/queue":           "shared/fault shared/strictjson",
+	"shared/queue/embedded":  "shared/document shared/fault shared/queue shared/store",
+	"shared/queue/pubsub":    "shared/fault shared/queue",
+	"shared/queue/queuetest": "shared/fault shared/queue",
+	"shared/records": "shared/agent shared/audit shared/document shared/fault shared/policy " +
+		"shared/store shared/strictjson",
+	"shared/schema":          "shared/fault shared/strictjson",
+	"shared/store/embedded":  "shared/store",
+	"shared/store/memory":    "shared/store",
+	"shared/store/firestore": "shared/store",
+	"shared/store/storetest": "shared/store",
+	"shared/strictjson":      "shared/fault",
+	"shared/timezone":        "shared/fault",
+	"shared/tool":            "shared/fault shared/schema shared/strictjson shared/timezone",
+	"shared/tools/calendar": "shared/address shared/fault shared/timezone shared/tool " +
+		"shared/tools/internal/google shared/visible",
+	"shared/tools/gmail": "shared/address shared/fault shared/tool shared/tools/internal/google " +
+		"shared/visible",
 	"shared/tools/internal/google": "shared/fault shared/tool",
 	"shared/tools/previewtest":     "shared/tool",
 	"shared/web":                   "shared/fault shared/obs",
@@ -75,7 +84,9 @@ func TestImports(t *testing.T) {
 				if own != "shared/app" && !strings.HasPrefix(own, "shared/app/") {
 					t.Errorf("%s imports %s; a function is a handler of shared/app and its parts", room, own)
 				}
-			case ours && room == "shared/app/actions" && (!strings.HasPrefix(own, "scripts/") || strings.HasPrefix(own, "scripts/cookbook/")): // the operator's own code is plugged in there
+			case ours && room == "shared/app/actions" &&
+				(!strings.HasPrefix(own, "scripts/") || strings.HasPrefix(own, "scripts/cookbook/")):
+				// the operator's own code is plugged in there
 			case ours && !strings.HasPrefix(room, "shared/"): // which is held to what an action needs
 				if own != "shared/action" && own != "shared/tool" && own != "shared/fault" {
 					t.Errorf("%s imports %s; the code of an action has no use for it", room, own)
@@ -96,7 +107,8 @@ func TestImports(t *testing.T) {
 // named checks that a library is used by the rooms that it is for.
 func named(t *testing.T, room, imp string) {
 	for library, only := range cloud {
-		allowed := slices.ContainsFunc(strings.Fields(only), func(r string) bool { return room == r || strings.HasSuffix(r, "/") && strings.HasPrefix(room, r) })
+		allowed := slices.ContainsFunc(strings.Fields(only),
+			func(r string) bool { return room == r || strings.HasSuffix(r, "/") && strings.HasPrefix(room, r) })
 		if strings.HasPrefix(imp, library) && !allowed {
 			t.Errorf("%s imports %s, which is for %s", room, imp, only)
 		}
@@ -106,7 +118,8 @@ func named(t *testing.T, room, imp string) {
 // rooms gives the packages that are deployed, with what each imports; tests are not among them.
 func rooms(t *testing.T) map[string][]string {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-f", "{{.ImportPath}} {{join .Imports \" \"}}", "./...", "../functions/...").Output()
+	out, err := exec.Command("go", "list", "-f", "{{.ImportPath}} {{join .Imports \" \"}}", "./...",
+		"../functions/...").Output()
 	if err != nil {
 		t.Fatal(err)
 	}

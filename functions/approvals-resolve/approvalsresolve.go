@@ -12,5 +12,6 @@ import (
 )
 
 func init() {
-	functions.HTTP("approvals-resolve", app.Function("approvals-resolve", app.Users, pubsub.Part, tools.Part, actions.Part))
+	functions.HTTP("approvals-resolve",
+		app.Function("approvals-resolve", app.Users, pubsub.Part, tools.Part, actions.Part))
 }

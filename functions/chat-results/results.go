@@ -12,5 +12,6 @@ import (
 )
 
 func init() {
-	functions.HTTP("chat-results", app.Function("chat-results", app.Users, app.Chat, pubsub.Part, gemini.Part, actions.Part))
+	functions.HTTP("chat-results",
+		app.Function("chat-results", app.Users, app.Chat, pubsub.Part, gemini.Part, actions.Part))
 }

@@ -14,5 +14,6 @@ import (
 )
 
 func init() {
-	functions.HTTP("resume", app.Function("resume", app.Push, pubsub.Part, gemini.Part, tools.Part, actions.Part, accounts.Part))
+	functions.HTTP("resume",
+		app.Function("resume", app.Push, pubsub.Part, gemini.Part, tools.Part, actions.Part, accounts.Part))
 }

@@ -14,5 +14,6 @@ import (
 )
 
 func init() {
-	functions.HTTP("run", app.Function("run", app.Users, pubsub.Part, gemini.Part, tools.Part, actions.Part, accounts.Part))
+	functions.HTTP("run", app.Function("run", app.Users, pubsub.Part, gemini.Part, tools.Part, actions.Part,
+		accounts.Part))
 }

@@ -14,5 +14,6 @@ import (
 )
 
 func init() {
-	functions.HTTP("stream", app.Function("stream", app.Users, pubsub.Part, gemini.Part, tools.Part, actions.Part, accounts.Part))
+	functions.HTTP("stream",
+		app.Function("stream", app.Users, pubsub.Part, gemini.Part, tools.Part, actions.Part, accounts.Part))
 }

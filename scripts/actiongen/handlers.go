@@ -63,7 +63,8 @@ func checkTypeScript(ctx context.Context, dir, tsc string, list []action.Action)
 		return err
 	}
 	defer os.RemoveAll(tmp)
-	args := []string{"--noEmit", "--strict", "--skipLibCheck", "--target", "es2022", "--module", "esnext", "--moduleResolution", "bundler", "--allowImportingTsExtensions"}
+	args := []string{"--noEmit", "--strict", "--skipLibCheck", "--target", "es2022", "--module", "esnext",
+		"--moduleResolution", "bundler", "--allowImportingTsExtensions"}
 	for i, m := range modules {
 		file := filepath.Join(tmp, fmt.Sprintf("handler%d.ts", i))
 		if err := os.WriteFile(file, m.check(dir), 0o600); err != nil {
@@ -82,7 +83,8 @@ func checkTypeScript(ctx context.Context, dir, tsc string, list []action.Action)
 		if relErr != nil {
 			return relErr
 		}
-		said = at.ReplaceAllLiteralString(said, fmt.Sprintf("%s: %s does not fit %s", rel, m.export, m.action.Metadata.File))
+		said = at.ReplaceAllLiteralString(said,
+			fmt.Sprintf("%s: %s does not fit %s", rel, m.export, m.action.Metadata.File))
 	}
 	return fmt.Errorf("the TypeScript code in %s does not fit its actions: %w\n%s", dir, err, said)
 }
@@ -104,9 +106,11 @@ func handlersIn(dir string, list []action.Action) (found []module, err error) {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && (d.Name() == "node_modules" || d.Name() == "dist" || strings.HasPrefix(d.Name(), ".") && file != dir):
+		case d.IsDir() && (d.Name() == "node_modules" || d.Name() == "dist" || strings.HasPrefix(d.Name(), ".") &&
+			file != dir):
 			return filepath.SkipDir
-		case d.IsDir() || filepath.Ext(file) != ".ts" || strings.HasSuffix(file, ".d.ts") || strings.HasSuffix(file, ".test.ts"):
+		case d.IsDir() || filepath.Ext(file) != ".ts" || strings.HasSuffix(file, ".d.ts") ||
+			strings.HasSuffix(file, ".test.ts"):
 			return nil
 		}
 		body, err := os.ReadFile(file)
@@ -125,7 +129,8 @@ func handlersIn(dir string, list []action.Action) (found []module, err error) {
 }
 
 func exports(body []byte, name string) bool {
-	return regexp.MustCompile(`(?m)^\s*export\s+(?:async\s+)?(?:const|let|var|function)\s+` + regexp.QuoteMeta(name) + `\b`).Match(body)
+	return regexp.MustCompile(`(?m)^\s*export\s+(?:async\s+)?(?:const|let|var|function)\s+` + regexp.QuoteMeta(name) +
+		`\b`).Match(body)
 }
 
 // compiler returns the named TypeScript compiler, the project's own, or the one in PATH.
@@ -144,7 +149,8 @@ func compiler(dir, named string) (string, error) {
 	}
 	found, err := exec.LookPath("tsc")
 	if err != nil {
-		return "", errors.New("there are handlers in TypeScript and no compiler to check them: install typescript there, or name tsc by -tsc")
+		return "", errors.New("there are handlers in TypeScript and no compiler to check them: install typescript " +
+			"there, or name tsc by -tsc")
 	}
 	return found, nil
 }

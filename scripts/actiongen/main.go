@@ -26,7 +26,8 @@ import (
 
 func main() {
 	check := flag.Bool("check", false, "write nothing, and fail where a file is not what would be written")
-	tsc := flag.String("tsc", "", "with -check: the TypeScript compiler (default: the project's own, or the one of the path)")
+	tsc := flag.String("tsc", "",
+		"with -check: the TypeScript compiler (default: the project's own, or the one of the path)")
 	flag.Parse()
 	if flag.NArg() != 1 {
 		fmt.Fprintln(os.Stderr, "actiongen: one folder with a plugin.yaml is needed")
@@ -57,7 +58,8 @@ func run(ctx context.Context, out io.Writer, dir string, check bool, tsc string)
 		case err == nil && bytes.Equal(have, files[name]):
 			continue
 		case check:
-			stale = append(stale, fmt.Errorf("%s is not what the actions say; run go run ./scripts/actiongen %s", name, dir))
+			stale = append(stale, fmt.Errorf("%s is not what the actions say; run go run ./scripts/actiongen %s", name,
+				dir))
 			continue
 		}
 		if err := os.WriteFile(path, files[name], 0o644); err != nil {

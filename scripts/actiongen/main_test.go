@@ -47,10 +47,12 @@ func TestHandlersOfTheGeneratedTypesFit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	handlers := shop.Does{CartAddToCart: func(_ context.Context, _ tool.Call, in shop.CartAddToCartInput) (shop.CartAddToCartOutput, error) {
+	handlers := shop.Does{CartAddToCart: func(_ context.Context, _ tool.Call,
+		in shop.CartAddToCartInput) (shop.CartAddToCartOutput, error) {
 		return shop.CartAddToCartOutput{Items: *in.Quantity}, nil
 	}}.Handlers()
-	handlers["submitRating"] = action.Query(func(context.Context, tool.Call, struct{}) (struct{}, error) { return struct{}{}, nil })
+	handlers["submitRating"] =
+		action.Query(func(context.Context, tool.Call, struct{}) (struct{}, error) { return struct{}{}, nil })
 	r, err := action.New(list, action.Options{Handlers: handlers, Keys: [][]byte{bytes.Repeat([]byte("k"), 32)}})
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +80,8 @@ func TestCheckFindsWhatIsStale(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := run(t.Context(), io.Discard, dir, true, "")
-	if err == nil || !strings.Contains(err.Error(), "add-to-cart.jay-action.d.ts is not") || !strings.Contains(err.Error(), "actions-index.yaml is not") || strings.Contains(err.Error(), "actions.go") {
+	if err == nil || !strings.Contains(err.Error(), "add-to-cart.jay-action.d.ts is not") ||
+		!strings.Contains(err.Error(), "actions-index.yaml is not") || strings.Contains(err.Error(), "actions.go") {
 		t.Errorf("-check says %v", err)
 	}
 	if err := run(t.Context(), io.Discard, dir, false, ""); err != nil {
@@ -94,15 +97,18 @@ func TestTypes(t *testing.T) {
 	for schema, want := range map[string]string{
 		"  type: object": "export interface AInput {}",
 		"  type: object\n  additionalProperties: true": "export type AInput = Record<string, unknown>;",
-		"  type: object\n  properties:\n    b: {type: array, items: {type: array, items: {type: string, enum: [x, 'y\"z']}}}\n    a: {type: integer}\n  required: [b]": "export interface AInput {\n    b: Array<Array<\"x\" | \"y\\\"z\">>;\n    a?: number;\n}",
-		"  type: object\n  properties:\n    o: {type: object, properties: {$p_1: {type: boolean}}}":                                                                    "export interface AInput {\n    o?: {\n        $p_1?: boolean;\n    };\n}",
+		"  type: object\n  properties:\n    b: {type: array, items: {type: array, items: {type: string, enum: [x, " +
+			"'y\"z']}}}\n    a: {type: integer}\n  required: [b]": "export interface AInput {\n    b: " +
+			"Array<Array<\"x\" | \"y\\\"z\">>;\n    a?: number;\n}",
+		"  type: object\n  properties:\n    o: {type: object, properties: {$p_1: {type: boolean}}}": "export interface AInput {\n    o?: {\n        $p_1?: boolean;\n    };\n}",
 	} {
 		name, m, err := action.ParseMetadata("a.jay-action", []byte(head+schema))
 		if err != nil {
 			t.Fatal(err)
 		}
 		got := string(typescript(action.Action{Name: name, Metadata: m}))
-		if !strings.Contains(got, want+"\n") || strings.Count(got, "*/") != 1 || !strings.Contains(got, "export type AOutput = unknown;") {
+		if !strings.Contains(got, want+"\n") || strings.Count(got, "*/") != 1 ||
+			!strings.Contains(got, "export type AOutput = unknown;") {
 			t.Errorf("%s gives\n%s\nwant\n%s", schema, got, want)
 		}
 	}
@@ -110,7 +116,8 @@ func TestTypes(t *testing.T) {
 
 func TestTwoActionsOfOneTypeName(t *testing.T) {
 	m := &action.Metadata{}
-	if _, err := golang("x", []action.Action{{Name: "a.b", Metadata: m}, {Name: "a.B", Metadata: m}}); err == nil || !strings.Contains(err.Error(), "ABInput") {
+	if _, err := golang("x", []action.Action{{Name: "a.b", Metadata: m}, {Name: "a.B", Metadata: m}}); err == nil ||
+		!strings.Contains(err.Error(), "ABInput") {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -125,13 +132,16 @@ func TestTypeScriptCompiles(t *testing.T) {
 	}
 	compile := func(handler string) (string, error) {
 		file := filepath.Join(dir, "handler.ts")
-		if err := os.WriteFile(file, []byte("import type { CartAddToCartInput, CartAddToCartOutput } from './actions/add-to-cart.jay-action';\n"+handler), 0o600); err != nil {
+		if err := os.WriteFile(file, []byte("import type { CartAddToCartInput, CartAddToCartOutput } from "+
+			"'./actions/add-to-cart.jay-action';\n"+handler), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		out, err := exec.CommandContext(t.Context(), node, tsc, "--noEmit", "--strict", file, filepath.Join(dir, "actions", "search-products.jay-action.d.ts")).CombinedOutput()
+		out, err := exec.CommandContext(t.Context(), node, tsc, "--noEmit", "--strict", file,
+			filepath.Join(dir, "actions", "search-products.jay-action.d.ts")).CombinedOutput()
 		return string(out), err
 	}
-	if out, err := compile("export const f = (i: CartAddToCartInput): CartAddToCartOutput => ({ items: (i.quantity ?? 1) + i.productId.length });\n"); err != nil {
+	if out, err := compile("export const f = (i: CartAddToCartInput): CartAddToCartOutput => ({ items: (i.quantity " +
+		"?? 1) + i.productId.length });\n"); err != nil {
 		t.Errorf("tsc: %v\n%s", err, out)
 	}
 	if out, err := compile("export const f = (i: CartAddToCartInput): CartAddToCartOutput => ({ items: i.colour });\n"); err == nil || !strings.Contains(out, "colour") {
@@ -161,11 +171,13 @@ func TestCheckHoldsGoHandlersToTheirFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(code, bytes.Replace(body, []byte("in ShippingQuoteInput"), []byte("in struct{ Country string; Grams string }"), 1), 0o600); err != nil {
+	if err := os.WriteFile(code, bytes.Replace(body, []byte("in ShippingQuoteInput"),
+		[]byte("in struct{ Country string; Grams string }"), 1), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	err = run(t.Context(), io.Discard, filepath.Join(dir, "actions"), true, "")
-	if err == nil || !strings.Contains(err.Error(), "does not fit its actions") || !strings.Contains(err.Error(), "handlers.go") || !strings.Contains(err.Error(), "ShippingQuoteInput") {
+	if err == nil || !strings.Contains(err.Error(), "does not fit its actions") ||
+		!strings.Contains(err.Error(), "handlers.go") || !strings.Contains(err.Error(), "ShippingQuoteInput") {
 		t.Errorf("-check says %v", err)
 	}
 }
@@ -175,20 +187,28 @@ func TestCheckHoldsTypeScriptHandlersToTheirFiles(t *testing.T) {
 	browsertest.Node(t)
 	tsc := filepath.Join(browsertest.Modules(t, "typescript"), "node_modules", "typescript", "bin", "tsc")
 	for name, tt := range map[string]struct{ code, want string }{
-		"a function":        {"export async function addToCart(i: CartAddToCartInput): Promise<CartAddToCartOutput> { return { items: i.quantity ?? 1 }; }", ""},
-		"a constant":        {"export const addToCart = (i: { productId: string }) => ({ items: i.productId.length });", ""},
-		"an action":         {"export const addToCart = { actionName: 'x', handler: async (i: CartAddToCartInput) => ({ items: 1 }) };", ""},
-		"another input":     {"export const addToCart = (i: { productId: number }) => ({ items: 1 });", "handler.ts: addToCart does not fit actions/add-to-cart.jay-action"},
-		"one field more":    {"export const addToCart = (i: { productId: string; colour: string }) => ({ items: 1 });", "colour"},
-		"another answer":    {"export const addToCart = async (i: CartAddToCartInput) => ({ items: 'one' });", "does not fit"},
-		"an action's":       {"export const addToCart = { handler: async (i: { productId: number }) => ({ items: 1 }) };", "does not fit"},
+		"a function": {"export async function addToCart(i: CartAddToCartInput): Promise<CartAddToCartOutput> " +
+			"{ return { items: i.quantity ?? 1 }; }", ""},
+		"a constant": {"export const addToCart = (i: { productId: string }) => ({ items: i.productId.length });",
+			""},
+		"an action": {"export const addToCart = { actionName: 'x', handler: async (i: CartAddToCartInput) => " +
+			"({ items: 1 }) };", ""},
+		"another input": {"export const addToCart = (i: { productId: number }) => ({ items: 1 });",
+			"handler.ts: addToCart does not fit actions/add-to-cart.jay-action"},
+		"one field more": {"export const addToCart = (i: { productId: string; colour: string }) => ({ items: 1 });",
+			"colour"},
+		"another answer": {"export const addToCart = async (i: CartAddToCartInput) => ({ items: 'one' });",
+			"does not fit"},
+		"an action's": {"export const addToCart = { handler: async (i: { productId: number }) => ({ " +
+			"items: 1 }) };", "does not fit"},
 		"not the handler's": {"export const addToCarts = (i: { productId: number }) => ({ items: 1 });", ""},
 	} {
 		dir := filepath.Join(t.TempDir(), "shop")
 		if err := os.CopyFS(dir, os.DirFS("testdata/shop")); err != nil {
 			t.Fatal(err)
 		}
-		code := "import type { CartAddToCartInput, CartAddToCartOutput } from './actions/add-to-cart.jay-action';\n" + tt.code + "\n"
+		code := "import type { CartAddToCartInput, CartAddToCartOutput } from './actions/add-to-cart.jay-action';\n" +
+			tt.code + "\n"
 		if err := os.WriteFile(filepath.Join(dir, "handler.ts"), []byte(code), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -201,7 +221,8 @@ func TestCheckHoldsTypeScriptHandlersToTheirFiles(t *testing.T) {
 	if err := os.CopyFS(dir, os.DirFS("testdata/shop")); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "handler.ts"), []byte("export const addToCart = 1;\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "handler.ts"), []byte("export const addToCart = 1;\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", t.TempDir())

@@ -100,7 +100,9 @@ func open(s *jsonschema.Schema) bool {
 
 // comment returns a text that stays within one comment and one line.
 func comment(s string) string {
-	return strings.ReplaceAll(strings.Join(strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " "), "*/", "* /")
+	return strings.ReplaceAll(
+		strings.Join(strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }),
+			" "), "*/", "* /")
 }
 
 // typeName returns the action's name as a type's: cart.addToCart is CartAddToCart. An underscore stays, so that

@@ -40,7 +40,8 @@ func each(t *testing.T, test func(w world)) {
 			host := emulators.Firestore(t)
 			t.Setenv("FIRESTORE_EMULATOR_HOST", host)
 			project := "demo-" + strings.ToLower(rand.Text()[:20])
-			return map[string]string{"STORE": "firestore", "GOOGLE_CLOUD_PROJECT": project, "FIRESTORE_EMULATOR_HOST": host}
+			return map[string]string{"STORE": "firestore", "GOOGLE_CLOUD_PROJECT": project,
+				"FIRESTORE_EMULATOR_HOST": host}
 		},
 	}
 	for name, environment := range environments {
@@ -81,10 +82,12 @@ func (w world) seed(id string, n int) {
 	run := agent.Run{ID: id, UID: "user-a"}
 	for i := range n {
 		var e audit.Entry
-		e, run.Audit = audit.Seal(run.Audit, audit.Entry{RunID: id, UID: run.UID, At: start.Add(time.Duration(i) * time.Second), Kind: audit.Intent})
+		e, run.Audit = audit.Seal(run.Audit,
+			audit.Entry{RunID: id, UID: run.UID, At: start.Add(time.Duration(i) * time.Second), Kind: audit.Intent})
 		writes = append(writes, store.Create(document.AuditPath(id, e.Seq), fieldsOf(e), encode(w.T, e)))
 	}
-	w.commit(append(writes, store.Create(document.RunPath(id), map[string]any{"uid": run.UID, "createdAt": start}, encode(w.T, run)))...)
+	w.commit(append(writes, store.Create(document.RunPath(id), map[string]any{"uid": run.UID, "createdAt": start},
+		encode(w.T, run)))...)
 }
 
 // delete deletes a run as its user may, and keeps the head of its chain.
@@ -94,7 +97,8 @@ func (w world) delete(id string) {
 	if err := json.Unmarshal(w.get(document.RunPath(id)).Data, &run); err != nil {
 		w.Fatal(err)
 	}
-	w.commit(store.Delete(document.RunPath(id), time.Time{}), store.Create(document.AuditHeadPath(id), map[string]any{"at": start}, encode(w.T, run.Audit)))
+	w.commit(store.Delete(document.RunPath(id), time.Time{}),
+		store.Create(document.AuditHeadPath(id), map[string]any{"at": start}, encode(w.T, run.Audit)))
 }
 
 // own adds n entries to the user's own chain.
@@ -144,7 +148,8 @@ func (w world) audit(args ...string) (int, []string) {
 	w.Helper()
 	var out, errs bytes.Buffer
 	code := run(w.Context(), args, w.getenv, &out, &errs)
-	return code, slices.DeleteFunc(strings.Split(out.String()+errs.String(), "\n"), func(s string) bool { return s == "" })
+	return code, slices.DeleteFunc(strings.Split(out.String()+errs.String(), "\n"),
+		func(s string) bool { return s == "" })
 }
 
 func TestVerify(t *testing.T) {
@@ -157,17 +162,24 @@ func TestVerify(t *testing.T) {
 	}{
 		"nothing": {func(world) {}, intact, nil},
 		"a field is changed": {func(w world) {
-			w.entry(one, 3, func(d *store.Doc) { d.Data = bytes.Replace(d.Data, []byte("intent"), []byte("denied"), 1) })
+			w.entry(one, 3, func(d *store.Doc) {
+				d.Data = bytes.Replace(
+					d.Data, []byte("intent"), []byte("denied"), 1)
+			})
 		}, tampered, []string{"run " + one + ": entry 3 was changed"}},
 		"a field is added": {func(w world) {
-			w.entry(one, 3, func(d *store.Doc) { d.Data = bytes.Replace(d.Data, []byte("{"), []byte(`{"note":"x",`), 1) })
+			w.entry(one, 3, func(d *store.Doc) {
+				d.Data = bytes.Replace(
+					d.Data, []byte("{"), []byte(`{"note":"x",`), 1)
+			})
 		}, tampered, []string{"run " + one + ": entry 3 was changed"}},
 		"not even JSON": {func(w world) { w.entry(one, 3, func(d *store.Doc) { d.Data = []byte("x") }) },
 			tampered, []string{"run " + one + ": entry 3 was changed"}},
 		"one is deleted": {func(w world) { w.commit(store.Delete(document.AuditPath(two, 5), time.Time{})) },
 			tampered, []string{"run " + two + ": entry 5 was removed"}},
 		"the end is deleted": {func(w world) {
-			w.commit(store.Delete(document.AuditPath(two, 6), time.Time{}), store.Delete(document.AuditPath(two, 7), time.Time{}))
+			w.commit(store.Delete(document.AuditPath(two, 6), time.Time{}),
+				store.Delete(document.AuditPath(two, 7), time.Time{}))
 		}, tampered, []string{"run " + two + ": entries 6 to 7 were cut off"}},
 		"a run is deleted": {func(w world) { w.delete(two) }, intact, nil},
 		"a run is deleted, and the end of its chain": {func(w world) {
@@ -192,7 +204,8 @@ func TestVerify(t *testing.T) {
 		}, tampered, []string{"run " + own + ": entry 3 was cut off"}},
 		"all of it is deleted": {func(w world) {
 			w.own(2)
-			w.commit(store.Delete(document.AuditPath(own, 1), time.Time{}), store.Delete(document.AuditPath(own, 2), time.Time{}))
+			w.commit(store.Delete(document.AuditPath(own, 1), time.Time{}),
+				store.Delete(document.AuditPath(own, 2), time.Time{}))
 		}, tampered, []string{"run " + own + ": entries 1 to 2 were cut off"}},
 		"two change places": {func(w world) {
 			a, b := w.get(document.AuditPath(one, 2)).Data, w.get(document.AuditPath(one, 3)).Data
@@ -203,9 +216,12 @@ func TestVerify(t *testing.T) {
 			"run " + one + ": entry 3 does not agree with the document that holds it, audit/" + one + "_000002",
 			"run " + one + ": entry 2 does not agree with the document that holds it, audit/" + one + "_000003",
 		}},
-		"one is shown to another user": {func(w world) { w.entry(one, 4, func(d *store.Doc) { d.Fields["uid"] = "user-b" }) },
-			tampered, []string{"run " + one + ": entry 4 does not agree with the document that holds it, audit/" + one + "_000004"}},
-		"one is given to another run": {func(w world) { w.entry(one, 4, func(d *store.Doc) { d.Fields["runId"] = two }) },
+		"one is shown to another user": {
+			func(w world) { w.entry(one, 4, func(d *store.Doc) { d.Fields["uid"] = "user-b" }) },
+			tampered, []string{"run " + one + ": entry 4 does not agree with the document that holds it, audit/" + one +
+				"_000004"}},
+		"one is given to another run": {
+			func(w world) { w.entry(one, 4, func(d *store.Doc) { d.Fields["runId"] = two }) },
 			tampered, []string{
 				"run " + one + ": entry 4 was removed", "run " + two + ": entry 4 was inserted",
 				"run " + two + ": entry 4 does not agree with the document that holds it, audit/" + one + "_000004",
@@ -228,13 +244,17 @@ func TestVerify(t *testing.T) {
 		"the run's document is destroyed": {func(w world) {
 			d := w.get(document.RunPath(one))
 			w.commit(store.Update(d.Path, d.Version, d.Fields, []byte(`{}`)))
-		}, tampered, []string{"run " + one + ": the run's document cannot be read, so that nothing vouches for the end of its chain"}},
-		"a run is deleted with its thread": {func(w world) { w.commit(store.Delete(document.RunPath(one), time.Time{})) },
+		}, tampered, []string{"run " + one +
+			": the run's document cannot be read, so that nothing vouches for the end of its chain"}},
+		"a run is deleted with its thread": {
+			func(w world) { w.commit(store.Delete(document.RunPath(one), time.Time{})) },
 			intact, []string{"run " + one + ": the run is gone, so that nothing vouches for the end of its chain"}},
 		"a run and one of its entries are deleted": {func(w world) {
-			w.commit(store.Delete(document.RunPath(one), time.Time{}), store.Delete(document.AuditPath(one, 2), time.Time{}))
+			w.commit(store.Delete(document.RunPath(one), time.Time{}),
+				store.Delete(document.AuditPath(one, 2), time.Time{}))
 		}, tampered, []string{
-			"run " + one + ": the run is gone, so that nothing vouches for the end of its chain", "run " + one + ": entry 2 was removed",
+			"run " + one + ": the run is gone, so that nothing vouches for the end of its chain",
+			"run " + one + ": entry 2 was removed",
 		}},
 	}
 	for name, tt := range tests {
@@ -258,7 +278,8 @@ func TestOneRun(t *testing.T) {
 	each(t, func(w world) {
 		const one = "run-0000000000000001"
 		w.commit(store.Delete(document.AuditPath("run-0000000000000002", 5), time.Time{}))
-		if code, lines := w.audit("verify", "-run", one); code != intact || !slices.Equal(lines, []string{"entries: 7, runs: 1, problems: 0"}) {
+		if code, lines := w.audit("verify", "-run", one); code != intact ||
+			!slices.Equal(lines, []string{"entries: 7, runs: 1, problems: 0"}) {
 			t.Errorf("status %d: %q", code, lines)
 		}
 		if code, lines := w.audit("verify", "-run", "run-9999999999999999"); code != unable {
@@ -270,7 +291,8 @@ func TestOneRun(t *testing.T) {
 // TestPages has more than a page of runs and of entries.
 func TestPages(t *testing.T) {
 	w := world{T: t, env: map[string]string{"DATA_DIR": t.TempDir()}}
-	st, err := app.OpenStore(t.Context(), config.Config{Store: "embedded", DataDir: w.env["DATA_DIR"]}, func() time.Time { return start })
+	st, err := app.OpenStore(t.Context(), config.Config{Store: "embedded", DataDir: w.env["DATA_DIR"]},
+		func() time.Time { return start })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -282,7 +304,8 @@ func TestPages(t *testing.T) {
 	}
 	w.commit(store.Delete(document.AuditPath(fmt.Sprintf("run-%016d", pageSize), 1), time.Time{}))
 	code, lines := w.audit("verify")
-	want := []string{fmt.Sprintf("run run-%016d: entry 1 was removed", pageSize), fmt.Sprintf("entries: %d, runs: %d, problems: 1", pageSize+1+2*(pageSize+1)-1, pageSize+2)}
+	want := []string{fmt.Sprintf("run run-%016d: entry 1 was removed", pageSize),
+		fmt.Sprintf("entries: %d, runs: %d, problems: 1", pageSize+1+2*(pageSize+1)-1, pageSize+2)}
 	if code != tampered || !slices.Equal(lines, want) {
 		t.Errorf("status %d: %q, want %q", code, lines, want)
 	}
@@ -305,7 +328,8 @@ func TestUnable(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			code, lines := world{T: t, env: tt.env}.audit(tt.args...)
-			if code != unable || len(lines) == 0 || !strings.HasPrefix(lines[len(lines)-1], "audit: ") && name != "another flag" {
+			if code != unable || len(lines) == 0 || !strings.HasPrefix(lines[len(lines)-1], "audit: ") &&
+				name != "another flag" {
 				t.Errorf("status %d: %q", code, lines)
 			}
 		})

@@ -176,7 +176,8 @@ func (c *checker) read(ctx context.Context, runID string, ch *chain) error {
 			seq := document.AuditFieldsOf(d).Seq
 			e = audit.Entry{Seq: seq} // it matches no hash, and so is reported as changed
 		} else if !filed(d, e) {
-			ch.filed = append(ch.filed, fmt.Sprintf("entry %d does not agree with the document that holds it, %s", e.Seq, d.Path))
+			ch.filed = append(ch.filed,
+				fmt.Sprintf("entry %d does not agree with the document that holds it, %s", e.Seq, d.Path))
 		}
 		ch.entries = append(ch.entries, e)
 		return nil

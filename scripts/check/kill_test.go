@@ -54,7 +54,8 @@ func TestKilledOnTheEmulators(t *testing.T) {
 func walk(t *testing.T, s *devServer, moments int) {
 	s.start()
 	want := map[string]int{}
-	for step, walk := range []func(u *user, name string, after time.Duration) string{whileAsking, whileWaiting, whileSending} {
+	for step, walk := range []func(u *user, name string,
+		after time.Duration) string{whileAsking, whileWaiting, whileSending} {
 		for i := range moments {
 			name := fmt.Sprintf("Mail %d of step %d", i, step)
 			u := s.signIn()
@@ -160,7 +161,8 @@ func (u *user) call(method, path, body, key string, into any) error {
 func (u *user) ask(name string) (run string, err error) {
 	var got struct{ RunID string }
 	key := strings.ReplaceAll(name, " ", "-")
-	err = u.call("POST", "/api/agent/run", fmt.Sprintf(`{"prompt":"email bob@x.org subject '%s' saying 'hello'"}`, name), key, &got)
+	err = u.call("POST", "/api/agent/run",
+		fmt.Sprintf(`{"prompt":"email bob@x.org subject '%s' saying 'hello'"}`, name), key, &got)
 	return got.RunID, err
 }
 

@@ -24,7 +24,8 @@ func TestMarkdownIsCheapToShow(t *testing.T) {
 	if err != nil {
 		browsertest.Absent(t, "node")
 	}
-	if out, err := exec.CommandContext(t.Context(), node, "--input-type=module", "-e", costly).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), node, "--input-type=module", "-e",
+		costly).CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -1,5 +1,5 @@
-// Package check_test holds the checks that use Countersign from outside, as its users do: the built programs, over HTTP,
-// in a browser.
+// Package check_test holds the checks that use Countersign from outside, as its users do: the built programs, over
+// HTTP, in a browser.
 package check_test
 
 import (
@@ -10,9 +10,9 @@ import (
 	"github.com/countersign-run/countersign/shared/browsertest"
 )
 
-// TestConsole uses the console in Chromium (testdata/console.mjs), kills the server with -9 while an approval waits, and
-// looks at the mailbox in the end: everything that was approved was sent, and once. SCREENSHOT_DIR, when set, gets the
-// pictures.
+// TestConsole uses the console in Chromium (testdata/console.mjs), kills the server with -9 while an approval waits,
+// and looks at the mailbox in the end: everything that was approved was sent, and once. SCREENSHOT_DIR, when set, gets
+// the pictures.
 func TestConsole(t *testing.T) {
 	browser := browsertest.New(t, "axe-core")
 	server := newDevServer(t)
@@ -24,8 +24,10 @@ func TestConsole(t *testing.T) {
 		server.start()
 	})
 	want := map[string]int{
-		"ana@example.com: The demo is at ten": 1, "bob@example.com: Demo, moved": 1, "eve@example.org: This survives": 1,
-		"kim@example.org: Lunch is ready": 1, "kim@example.org: Dinner is ready": 1, "lou@example.org: The line is bad": 1,
+		"ana@example.com: The demo is at ten": 1, "bob@example.com: Demo, moved": 1,
+		"eve@example.org: This survives":  1,
+		"kim@example.org: Lunch is ready": 1, "kim@example.org: Dinner is ready": 1,
+		"lou@example.org: The line is bad":      1,
 		"page11@example.org: This is number 11": 1, "kay@example.org: Keys are enough": 1,
 	}
 	got := server.mailbox()

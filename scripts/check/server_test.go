@@ -25,9 +25,11 @@ type devServer struct {
 func newDevServer(t *testing.T, flags ...string) *devServer {
 	t.Helper()
 	dir := t.TempDir()
-	s := &devServer{t: t, program: filepath.Join(dir, "dev"), data: filepath.Join(dir, "data"), addr: freeAddress(t), log: filepath.Join(dir, "log"), flags: flags}
+	s := &devServer{t: t, program: filepath.Join(dir, "dev"), data: filepath.Join(dir, "data"), addr: freeAddress(t),
+		log: filepath.Join(dir, "log"), flags: flags}
 	s.url = "http://" + s.addr
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", s.program, "../dev").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", s.program,
+		"../dev").CombinedOutput(); err != nil {
 		t.Fatalf("scripts/dev does not build: %v\n%s", err, out)
 	}
 	t.Cleanup(s.kill)

@@ -19,7 +19,8 @@ func TestConsoleTypes(t *testing.T) {
 	if err != nil {
 		browsertest.Absent(t, "node")
 	}
-	if out, err := exec.CommandContext(t.Context(), node, tsc, "-p", "../../shared/web/jsconfig.json").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), node, tsc, "-p",
+		"../../shared/web/jsconfig.json").CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -24,7 +24,8 @@ func (w *walk) turn(noTools bool) fakegemini.Turn {
 		w.count["model error"]++
 		return fakegemini.Turn{Block: "SAFETY"}
 	case n < 30 || noTools && n < 85:
-		return fakegemini.Turn{Thought: w.some("hm"), Text: "So be it." + strings.Repeat(" And more of it.", w.r.IntN(10)/9*w.r.IntN(2000)), Pieces: 2}
+		return fakegemini.Turn{Thought: w.some("hm"),
+			Text: "So be it." + strings.Repeat(" And more of it.", w.r.IntN(10)/9*w.r.IntN(2000)), Pieces: 2}
 	}
 	t := fakegemini.Turn{Thought: w.some("hm"), Text: w.some("Let me see."), Pieces: 2}
 	for range 1 + min(w.r.IntN(4), w.r.IntN(5)) + 14*(w.r.IntN(60)/59) {
@@ -66,7 +67,8 @@ func (w *walk) call() fakegemini.Call {
 		}
 	}
 	w.tags++
-	return w.issue(args{To: []string{pick(w.r, "bob@example.com", "eve@example.com", "zoé@example.com")}, Text: fmt.Sprintf("t%d-“%s”", w.tags, pick(w.r, "ten", "<b>", "\u202e", "\\", "日本"))})
+	return w.issue(args{To: []string{pick(w.r, "bob@example.com", "eve@example.com", "zoé@example.com")},
+		Text: fmt.Sprintf("t%d-“%s”", w.tags, pick(w.r, "ten", "<b>", "\u202e", "\\", "日本"))})
 }
 
 func (w *walk) issue(a args) fakegemini.Call {
@@ -100,7 +102,8 @@ func (d direct) Generate(ctx context.Context, req model.Request, _ func(string))
 	case t.Block != "":
 		return nil, fault.New(fault.Model, model.CodeBlocked, "Withheld.")
 	case t.Finish != "" || req.NoTools && len(t.Calls) > 0:
-		return &model.Reply{Finish: t.Finish, Correction: "Your last answer held a function call that may not be made, or could not be read."}, nil
+		return &model.Reply{Finish: t.Finish,
+			Correction: "Your last answer held a function call that may not be made, or could not be read."}, nil
 	}
 	d.w.answers++
 	content := t.Content([]byte(fmt.Sprint(d.w.answers)), fakegemini.Gemini3)
@@ -124,7 +127,8 @@ func newWire() (*wire, error) {
 	w.fake = fakegemini.New(func(r fakegemini.Request) fakegemini.Turn { return w.walk.think(r.Contents, r.NoTools) })
 	w.server = httptest.NewServer(w.fake)
 	var err error
-	w.model, err = gemini.New(context.Background(), gemini.Config{APIKey: "k", BaseURL: w.server.URL, HTTPClient: &http.Client{}, Sleep: wait.For})
+	w.model, err = gemini.New(context.Background(),
+		gemini.Config{APIKey: "k", BaseURL: w.server.URL, HTTPClient: &http.Client{}, Sleep: wait.For})
 	return w, err
 }
 

@@ -8,8 +8,10 @@ import (
 
 // kinds lists the cases that a series must have met to prove anything.
 var kinds = []string{
-	"requests", "responses compared", "parallel calls", "correction", "model error", "call made again", "asked while something waits", "long thread",
-	"expired", "cancelled", "process died", "tool withdrawn", "edits told", "decided approve_once", "decided approve_and_always_allow_recipient",
+	"requests", "responses compared", "parallel calls", "correction", "model error", "call made again",
+	"asked while something waits", "long thread",
+	"expired", "cancelled", "process died", "tool withdrawn", "edits told", "decided approve_once",
+	"decided approve_and_always_allow_recipient",
 	"decided approve_with_edits", "decided reject", "decided confirm_done", "decided start_new",
 }
 

@@ -72,7 +72,8 @@ func series(ctx context.Context, seed uint64, stories, requests int, over *wire,
 			t.count[k] += n
 		}
 		if t.stories++; t.stories%500 == 0 {
-			fmt.Fprintf(out, "%d requests, %d faults, %s\n", t.count["requests"], t.faults, time.Since(began).Round(time.Second))
+			fmt.Fprintf(out, "%d requests, %d faults, %s\n", t.count["requests"], t.faults,
+				time.Since(began).Round(time.Second))
 		}
 	}
 	t.took = time.Since(began)
@@ -93,7 +94,8 @@ func tell(ctx context.Context, seed uint64, over *wire) *walk {
 
 func (t tally) print(out io.Writer) {
 	fmt.Fprintf(out, "%d requests in %d stories, %d faults, %s, %.0f requests a second\n",
-		t.count["requests"], t.stories, t.faults, t.took.Round(time.Second), float64(t.count["requests"])/t.took.Seconds())
+		t.count["requests"], t.stories, t.faults, t.took.Round(time.Second),
+		float64(t.count["requests"])/t.took.Seconds())
 	for _, k := range slices.Sorted(maps.Keys(t.count)) {
 		fmt.Fprintf(out, "%9d %s\n", t.count[k], k)
 	}

@@ -92,13 +92,16 @@ func (w *walk) compare(call json.RawMessage, t tried, a answer) {
 	d := w.decided[last.ApprovalID]
 	switch confirmed := d.decision == agent.ConfirmDone; {
 	case d.decision == agent.Reject:
-		w.want(strings.HasPrefix(a.Error, "The user said no") && strings.Contains(a.Error, d.comment), "a rejection is told as %+v", a)
+		w.want(strings.HasPrefix(a.Error, "The user said no") && strings.Contains(a.Error, d.comment),
+			"a rejection is told as %+v", a)
 		w.want(len(done) == 0 || strings.Contains(a.Error, "earlier try"), "an earlier effect is told as %+v", a)
 	case a.Error != "":
-		w.want(len(done) == 0 || len(t) > 1 && strings.Contains(a.Error, "earlier try"), "what was done is told as %+v", a)
+		w.want(len(done) == 0 || len(t) > 1 && strings.Contains(a.Error, "earlier try"), "what was done is told as %+v",
+			a)
 		w.want(!confirmed, "what the user confirmed is told as %+v", a)
 	case confirmed:
-		w.want(strings.Contains(string(a.Output), "The user confirmed that it was done."), "what the user confirmed is told as %s", a.Output)
+		w.want(strings.Contains(string(a.Output), "The user confirmed that it was done."),
+			"what the user confirmed is told as %s", a.Output)
 		w.executed(call, w.edited(t), a)
 	case last.SideEffect:
 		w.want(len(done) > 0, "what was not done is told as %s", a.Output)
@@ -120,7 +123,8 @@ func (w *walk) edited(t tried) []args {
 // executed checks that a response has the executed arguments exactly if they differ from the model's.
 func (w *walk) executed(call json.RawMessage, done []args, a answer) {
 	var asked args
-	if err := json.Unmarshal(call, &asked); err != nil || len(done) == 0 || strings.Contains(string(a.Output), "[cut: these are the first ") {
+	if err := json.Unmarshal(call, &asked); err != nil || len(done) == 0 ||
+		strings.Contains(string(a.Output), "[cut: these are the first ") {
 		return
 	}
 	really := done[len(done)-1]
@@ -132,7 +136,8 @@ func (w *walk) executed(call json.RawMessage, done []args, a answer) {
 	if encode(really) == encode(asked) {
 		return
 	}
-	w.want(out.ExecutedArgs != nil && encode(*out.ExecutedArgs) == encode(really) && out.EditedBy == "user", "%s was done, %s was asked, and the model is told %s", encode(really), call, a.Output)
+	w.want(out.ExecutedArgs != nil && encode(*out.ExecutedArgs) == encode(really) && out.EditedBy == "user",
+		"%s was done, %s was asked, and the model is told %s", encode(really), call, a.Output)
 	w.count["edits told"]++
 }
 

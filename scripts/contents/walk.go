@@ -52,7 +52,8 @@ type walk struct {
 // newWalk returns a story; over sends its requests, or is nil for a model without a network.
 func newWalk(seed uint64, over *wire) *walk {
 	r := rand.New(rand.NewPCG(seed, 0))
-	w := &walk{r: r, now: time.Date(2027, 3, 1, 9, 0, 0, 0, time.UTC), runs: map[string]string{}, decided: map[string]decision{}, edits: map[string]args{}, count: map[string]int{}}
+	w := &walk{r: r, now: time.Date(2027, 3, 1, 9, 0, 0, 0, time.UTC), runs: map[string]string{},
+		decided: map[string]decision{}, edits: map[string]args{}, count: map[string]int{}}
 	w.provider = &provider{r: r, did: map[string]args{}}
 	w.store = &memory{docs: map[string]store.Doc{}, now: w.clock, flaky: w.flaky}
 	w.model = direct{w}
@@ -99,8 +100,11 @@ func (w *walk) process() {
 	}
 	w.loop = (&loop.Loop{Store: w.store, Queue: w, Model: w.model, Tools: tools, Now: w.clock, Random: w,
 		Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
-		Profile: loop.Profile{Persona: "You are a test.", MaxModelCalls: pick(w.r, 3, 5, 8), ApprovalTTL: 24 * time.Hour, RejectOutcome: pick(w.r, loop.RejectContinues, loop.RejectContinues, loop.RejectCompletes, loop.RejectFails),
-			Deadline: 72 * time.Hour, ModelTimeout: 30 * time.Second, ToolTimeout: 10 * time.Second, MaxOpen: 30, MaxPerDay: 200}}).Init()
+		Profile: loop.Profile{Persona: "You are a test.", MaxModelCalls: pick(w.r, 3, 5, 8),
+			ApprovalTTL: 24 * time.Hour, RejectOutcome: pick(w.r, loop.RejectContinues, loop.RejectContinues,
+				loop.RejectCompletes, loop.RejectFails),
+			Deadline: 72 * time.Hour, ModelTimeout: 30 * time.Second, ToolTimeout: 10 * time.Second, MaxOpen: 30,
+			MaxPerDay: 200}}).Init()
 }
 
 // walk takes the given number of random steps.
@@ -159,7 +163,8 @@ func (w *walk) ask(ctx context.Context) {
 			w.count["asked while something waits"]++
 		}
 	}
-	v, err := w.loop.Start(ctx, loop.StartRequest{UID: uid, Prompt: prompt, ThreadID: thread, Key: prompt, BodyHash: prompt}, nil)
+	v, err := w.loop.Start(ctx,
+		loop.StartRequest{UID: uid, Prompt: prompt, ThreadID: thread, Key: prompt, BodyHash: prompt}, nil)
 	w.check("start", err)
 	if err == nil && thread == "" {
 		w.threads = append(w.threads, v.ThreadID)
@@ -236,7 +241,8 @@ func (w *walk) edit(ap agent.Approval) args {
 	if w.r.IntN(6) == 0 {
 		return args{Text: a.Text} // invalid
 	}
-	return args{To: []string{"carol@example.com"}, Text: tagOf(a.Text) + "-edited " + strings.Repeat("long ", w.r.IntN(2)*w.r.IntN(100)*w.r.IntN(200))}
+	return args{To: []string{"carol@example.com"},
+		Text: tagOf(a.Text) + "-edited " + strings.Repeat("long ", w.r.IntN(2)*w.r.IntN(100)*w.r.IntN(200))}
 }
 
 // deliver advances one run of the queue; some messages are delivered twice.

@@ -67,7 +67,8 @@ func TestMatrixOnFirestore(t *testing.T) {
 
 // TestRandomMoments kills at random moments.
 func TestRandomMoments(t *testing.T) {
-	r, err := try(t.Context(), options{kills: 40, store: "embedded", lanes: 8, seed: 20261122, anywhen: true}, t.TempDir())
+	r, err := try(t.Context(), options{kills: 40, store: "embedded", lanes: 8, seed: 20261122, anywhen: true},
+		t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -63,7 +63,8 @@ func (t *trial) answerReviews(ctx context.Context) error {
 }
 
 func (t *trial) answer(ctx context.Context, a world.Approval, decision string) error {
-	got, err := t.send(ctx, t.lane.worker, "POST", "/api/agent/approvals/resolve", fmt.Sprintf(`{"approvalId":%q,"decision":%q}`, a.ApprovalID, decision))
+	got, err := t.send(ctx, t.lane.worker, "POST", "/api/agent/approvals/resolve",
+		fmt.Sprintf(`{"approvalId":%q,"decision":%q}`, a.ApprovalID, decision))
 	if err != nil {
 		return err
 	}

@@ -70,11 +70,15 @@ func newLane(ctx context.Context, name, kind, dir string, seed uint64, log io.Wr
 	l.cloud.Handle("POST /notes", http.HandlerFunc(l.takeNote))
 	l.cloud.SetFault(l.tear)
 	l.cloud.SetBrain(brain)
-	l.queue = queueembedded.New(l.store, queueembedded.Options{Now: func() time.Time { return time.Now().Add(time.Duration(l.ahead.Load())) }})
-	l.sweeper = (&loop.Loop{Store: l.store, Queue: l.queue, Now: func() time.Time { return time.Now().Add(time.Hour) }}).Init()
+	l.queue = queueembedded.New(l.store,
+		queueembedded.Options{Now: func() time.Time { return time.Now().Add(time.Duration(l.ahead.Load())) }})
+	l.sweeper = (&loop.Loop{Store: l.store, Queue: l.queue,
+		Now: func() time.Time { return time.Now().Add(time.Hour) }}).Init()
 	l.settings = l.cloud.Settings()
-	maps.Copy(l.settings, map[string]string{"STORE": kind, "QUEUE": "embedded", "DATA_DIR": filepath.Join(dir, name), "GOOGLE_CLOUD_PROJECT": name,
-		"REJECT_OUTCOME": "completed", "MAX_APPROVALS_PER_DAY": "0", "MAX_RUNS_PER_MINUTE": "0", // the other limits are not reached
+	maps.Copy(l.settings, map[string]string{"STORE": kind, "QUEUE": "embedded", "DATA_DIR": filepath.Join(dir, name),
+		"GOOGLE_CLOUD_PROJECT": name,
+		// the other limits are not reached
+		"REJECT_OUTCOME": "completed", "MAX_APPROVALS_PER_DAY": "0", "MAX_RUNS_PER_MINUTE": "0",
 		"MAX_MODEL_CALLS_PER_DAY": "1000000", "MAX_TOKENS_PER_DAY": "10000000000",
 		"LOG_LEVEL": "silent", notesURL: l.cloud.URL + "/notes"})
 	return l, nil
@@ -140,7 +144,8 @@ func (l *worker) takeNote(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	l.mu.Lock()
-	l.notes = append(l.notes, invariants.Effect{UID: strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), ActionID: r.Header.Get("X-Action"), Agrees: equal(body)})
+	l.notes = append(l.notes, invariants.Effect{UID: strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "),
+		ActionID: r.Header.Get("X-Action"), Agrees: equal(body)})
 	l.mu.Unlock()
 	switch torn {
 	case localgoogle.StatusAfter, localgoogle.ResetAfter, localgoogle.OddAfter, localgoogle.CutAfter:
@@ -180,7 +185,8 @@ func (l *worker) effectsOf(uid string) []invariants.Effect {
 // message stays in the queue.
 func (l *worker) deliver(ctx context.Context) error {
 	l.ahead.Add(int64(time.Hour))
-	_, err := l.queue.Deliver(ctx, func(ctx context.Context, envelope []byte) error { return l.push(ctx, l.worker, envelope) })
+	_, err := l.queue.Deliver(ctx,
+		func(ctx context.Context, envelope []byte) error { return l.push(ctx, l.worker, envelope) })
 	return err
 }
 
@@ -216,7 +222,8 @@ func (l *worker) again(ctx context.Context, runID string, to *process) bool {
 }
 
 // call sends a request of the user to a worker.
-func (l *worker) call(ctx context.Context, to *process, uid, method, path, body string, header ...string) (world.Answer, error) {
+func (l *worker) call(ctx context.Context, to *process, uid, method, path, body string, header ...string) (world.Answer,
+	error) {
 	token, err := l.cloud.Token(uid)
 	if err != nil {
 		return world.Answer{}, err

@@ -17,8 +17,10 @@ import (
 )
 
 // torns lists the provider's faults in addition to the strike; most trials have none, so that the loss has one cause.
-var torns = []fault{localgoogle.None, localgoogle.None, localgoogle.None, localgoogle.StatusBefore, localgoogle.StatusAfter, localgoogle.ResetBefore,
-	localgoogle.ResetAfter, localgoogle.HangBefore, localgoogle.HangAfter, localgoogle.EmptyAfter, localgoogle.OddAfter, localgoogle.CutAfter}
+var torns = []fault{localgoogle.None, localgoogle.None, localgoogle.None, localgoogle.StatusBefore,
+	localgoogle.StatusAfter, localgoogle.ResetBefore,
+	localgoogle.ResetAfter, localgoogle.HangBefore, localgoogle.HangAfter, localgoogle.EmptyAfter, localgoogle.OddAfter,
+	localgoogle.CutAfter}
 
 // try opens the lanes, counts the points, and carries out the trials.
 func try(ctx context.Context, o options, dir string) (*report, error) {
@@ -31,7 +33,8 @@ func try(ctx context.Context, o options, dir string) (*report, error) {
 		}
 	}()
 	for i := range o.lanes {
-		l, err := newLane(ctx, fmt.Sprintf("crash-lane-%d-%d", o.seed%1e6, i), o.store, dir, o.seed+uint64(i), os.Stderr)
+		l, err := newLane(ctx, fmt.Sprintf("crash-lane-%d-%d", o.seed%1e6, i), o.store, dir, o.seed+uint64(i),
+			os.Stderr)
 		if err != nil {
 			return nil, err
 		}
@@ -57,7 +60,8 @@ func choose(plans []plan, o options) []plan {
 			p := plans[i]
 			p.torn = torns[random.IntN(len(torns))]
 			if o.anywhen {
-				p.point, p.variant, p.after = 0, variants[random.IntN(2)], time.Duration(random.Int64N(int64(40*time.Millisecond)))
+				p.point, p.variant, p.after = 0, variants[random.IntN(2)],
+					time.Duration(random.Int64N(int64(40*time.Millisecond)))
 			}
 			out = append(out, p)
 		}
@@ -215,7 +219,8 @@ func (r *report) add(o outcome) {
 	} else {
 		r.struck++
 	}
-	for _, name := range []string{"walk: " + o.plan.walk.name, "kind: " + o.plan.kind.name, "how: " + string(o.plan.variant), "all"} {
+	for _, name := range []string{"walk: " + o.plan.walk.name, "kind: " + o.plan.kind.name,
+		"how: " + string(o.plan.variant), "all"} {
 		if r.rows[name] == nil {
 			r.rows[name] = &row{}
 			r.order = append(r.order, name)
@@ -252,7 +257,8 @@ func (r *report) print(out io.Writer) {
 	for _, prefix := range []string{"walk: ", "kind: ", "how: ", "all"} {
 		for _, name := range r.order {
 			if w := r.rows[name]; strings.HasPrefix(name, prefix) {
-				fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t\n", name, w.struck, w.none, w.one, w.two+w.more, w.reviews, w.violations)
+				fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t\n", name, w.struck, w.none, w.one, w.two+w.more, w.reviews,
+					w.violations)
 			}
 		}
 	}
@@ -264,6 +270,7 @@ func (r *report) print(out io.Writer) {
 		}
 		fmt.Fprintln(out, d)
 	}
-	fmt.Fprintf(out, "%d points, %d struck, %d not reached, %d repeated alone, %d violations on the %s store in %s (%.0f a second), seed %d\n", r.points, r.struck, r.missed, r.repeated, r.violations,
+	fmt.Fprintf(out, "%d points, %d struck, %d not reached, %d repeated alone, %d violations on the %s store in %s "+
+		"(%.0f a second), seed %d\n", r.points, r.struck, r.missed, r.repeated, r.violations,
 		r.options.store, r.took.Round(time.Second), float64(r.struck)/r.took.Seconds(), r.options.seed)
 }

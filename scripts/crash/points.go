@@ -130,7 +130,8 @@ type struckCalls struct {
 
 func (c struckCalls) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !provided.MatchString(r.URL.Path) {
-		return c.next.RoundTrip(r) // the model's points are its own, and the sign-in's keys are asked for before anything is done
+		// the model's points are its own, and the sign-in's keys are asked for before anything is done
+		return c.next.RoundTrip(r)
 	}
 	defer c.around("call " + r.Method + " " + shape(r.URL.Path))()
 	return c.next.RoundTrip(r)

@@ -138,7 +138,8 @@ func (t *trial) take(ctx context.Context, i int, s step) error {
 	}
 	again := t.begin(ctx, s, t.lane.worker)
 	if i == t.step { // a repeated request waits until the sweep has the run advanced
-		if err := t.settle(ctx, "again "+s.name, func(context.Context) bool { return again.over(20 * time.Millisecond) }); err != nil {
+		if err := t.settle(ctx, "again "+s.name,
+			func(context.Context) bool { return again.over(20 * time.Millisecond) }); err != nil {
 			return err
 		}
 	}
@@ -275,7 +276,8 @@ func (t *trial) ensureWorker() (err error) {
 }
 
 // send sends a request of the trial's user.
-func (t *trial) send(ctx context.Context, to *process, method, path, body string, header ...string) (world.Answer, error) {
+func (t *trial) send(ctx context.Context, to *process, method, path, body string, header ...string) (world.Answer,
+	error) {
 	return t.lane.call(ctx, to, t.uid, method, path, body, header...)
 }
 

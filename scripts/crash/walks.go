@@ -110,7 +110,8 @@ var (
 var walks = []walk{
 	{"approve", longTTL, []step{start(0), decide("approve_once"), deliver}, anyOf, once, false},
 	{"edit", longTTL, []step{start(0), decide("approve_with_edits"), deliver}, anyOf, once, false},
-	{"always allow", longTTL, []step{start(0), decide("approve_and_always_allow_recipient"), deliver, start(1)}, people, twice, false},
+	{"always allow", longTTL, []step{start(0), decide("approve_and_always_allow_recipient"), deliver, start(1)}, people,
+		twice, false},
 	{"reject", longTTL, []step{start(0), decide("reject"), deliver}, anyOf, never, false},
 	{"cancel", longTTL, []step{start(0), cancel, deliver}, anyOf, never, false},
 	{"cancel after the yes", longTTL, []step{start(0), decide("approve_once"), cancel, deliver}, anyOf, either, true},
@@ -119,17 +120,18 @@ var walks = []walk{
 
 // start requests the n-th run of the trial, with its key.
 func start(n int) step {
-	return step{fmt.Sprintf("start %d", n+1), func(t *trial) bool { return n == 0 || t.over(n-1) }, func(ctx context.Context, t *trial, to *process) error {
-		body := fmt.Sprintf(`{"prompt":%q}`, t.kind.tool+" "+t.name(n))
-		a, err := t.send(ctx, to, "POST", "/api/agent/run", body, "Idempotency-Key", t.key(n))
-		if err != nil {
-			return err
-		}
-		if a.HTTP != http.StatusOK || a.RunID != t.runs[n] {
-			return fmt.Errorf("start: %d %s", a.HTTP, a.Body)
-		}
-		return nil
-	}}
+	return step{fmt.Sprintf("start %d", n+1), func(t *trial) bool { return n == 0 || t.over(n-1) },
+		func(ctx context.Context, t *trial, to *process) error {
+			body := fmt.Sprintf(`{"prompt":%q}`, t.kind.tool+" "+t.name(n))
+			a, err := t.send(ctx, to, "POST", "/api/agent/run", body, "Idempotency-Key", t.key(n))
+			if err != nil {
+				return err
+			}
+			if a.HTTP != http.StatusOK || a.RunID != t.runs[n] {
+				return fmt.Errorf("start: %d %s", a.HTTP, a.Body)
+			}
+			return nil
+		}}
 }
 
 func decide(decision string) step {
@@ -137,7 +139,8 @@ func decide(decision string) step {
 		if t.slow {
 			return nil
 		}
-		body := map[string]any{"approvalId": t.approval.ApprovalID, "decision": decision, "argsHash": t.approval.ArgsHash}
+		body := map[string]any{"approvalId": t.approval.ApprovalID, "decision": decision,
+			"argsHash": t.approval.ArgsHash}
 		if decision == "approve_with_edits" {
 			body["editedArgs"] = t.kind.edited(t.name(0))
 		}
@@ -157,29 +160,31 @@ func decide(decision string) step {
 }
 
 // tooLate approves an expired approval.
-var tooLate = step{"a late yes", func(t *trial) bool { return t.over(0) }, func(ctx context.Context, t *trial, to *process) error {
-	body := fmt.Sprintf(`{"approvalId":%q,"decision":"approve_once"}`, agent.ApprovalID(t.runs[0], 1))
-	a, err := t.send(ctx, to, "POST", "/api/agent/approvals/resolve", body)
-	if err != nil {
-		return err
-	}
-	// A run that was cut off at its start may have no approval.
-	if a.HTTP != http.StatusGone && a.HTTP != http.StatusNotFound {
-		return fmt.Errorf("a late yes: %d %s", a.HTTP, a.Body)
-	}
-	return nil
-}}
+var tooLate = step{"a late yes", func(t *trial) bool { return t.over(0) },
+	func(ctx context.Context, t *trial, to *process) error {
+		body := fmt.Sprintf(`{"approvalId":%q,"decision":"approve_once"}`, agent.ApprovalID(t.runs[0], 1))
+		a, err := t.send(ctx, to, "POST", "/api/agent/approvals/resolve", body)
+		if err != nil {
+			return err
+		}
+		// A run that was cut off at its start may have no approval.
+		if a.HTTP != http.StatusGone && a.HTTP != http.StatusNotFound {
+			return fmt.Errorf("a late yes: %d %s", a.HTTP, a.Body)
+		}
+		return nil
+	}}
 
-var cancel = step{"cancel", func(t *trial) bool { return t.asked() }, func(ctx context.Context, t *trial, to *process) error {
-	a, err := t.send(ctx, to, "POST", "/api/agent/runs/"+t.runs[0]+"/cancel", "{}")
-	if err != nil {
-		return err
-	}
-	if a.HTTP != http.StatusOK {
-		return fmt.Errorf("cancel: %d %s", a.HTTP, a.Body)
-	}
-	return nil
-}}
+var cancel = step{"cancel", func(t *trial) bool { return t.asked() },
+	func(ctx context.Context, t *trial, to *process) error {
+		a, err := t.send(ctx, to, "POST", "/api/agent/runs/"+t.runs[0]+"/cancel", "{}")
+		if err != nil {
+			return err
+		}
+		if a.HTTP != http.StatusOK {
+			return fmt.Errorf("cancel: %d %s", a.HTTP, a.Body)
+		}
+		return nil
+	}}
 
 // deliver pushes the queue's messages to the worker.
 var deliver = step{"deliver", nil, func(ctx context.Context, t *trial, to *process) error {

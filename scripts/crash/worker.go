@@ -65,7 +65,8 @@ func work(ctx context.Context, orders io.Reader, answers io.Writer) error {
 		l.Profile.ApprovalTTL = ttl
 		l.Now = func() time.Time { return time.Now().Add(skew) }
 		l.Sleep = func(ctx context.Context, d time.Duration) error { return wait.For(ctx, d/20) }
-		l.Tools = tool.NewSet(l.Tools["gmail_send"], l.Tools["calendar_event_create"], note(providers, os.Getenv(notesURL)))
+		l.Tools = tool.NewSet(l.Tools["gmail_send"], l.Tools["calendar_event_create"],
+			note(providers, os.Getenv(notesURL)))
 	}))
 	if err != nil {
 		return err
@@ -125,7 +126,10 @@ func note(provider http.RoundTripper, url string) *tool.Tool {
 		Preview: func(a noteArgs) tool.Preview {
 			return tool.Preview{Title: "Leave a note", Fields: []tool.Field{{Label: "Text", Value: a.Text}}}
 		},
-		Execute: func(ctx context.Context, c tool.Call, _ noteArgs) (noted, error) { return leave(ctx, provider, url, c) },
+		Execute: func(ctx context.Context, c tool.Call, _ noteArgs) (noted,
+			error) {
+			return leave(ctx, provider, url, c)
+		},
 	})
 }
 

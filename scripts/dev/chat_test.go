@@ -106,7 +106,8 @@ func (p *tab) state() map[string]any {
 	for id, n := range p.cart {
 		cart = append(cart, map[string]string{"key": id, "name": "Blue Mug", "quantity": strconv.Itoa(n)})
 	}
-	return map[string]any{"viewState": map[string]any{"products": []map[string]string{{"key": "mug-blue", "name": "Blue Mug", "price": "€12.00"}}, "cart": cart},
+	return map[string]any{"viewState": map[string]any{
+		"products": []map[string]string{{"key": "mug-blue", "name": "Blue Mug", "price": "€12.00"}}, "cart": cart},
 		"interactions": []any{}, "customEvents": []any{}}
 }
 
@@ -116,7 +117,8 @@ func (p *tab) body(more map[string]any) map[string]any {
 		for _, f := range fields {
 			properties[f] = map[string]string{"type": "string"}
 		}
-		return map[string]any{"name": name, "description": name, "category": "page-automation", "inputSchema": map[string]any{"type": "object", "properties": properties, "required": fields}}
+		return map[string]any{"name": name, "description": name, "category": "page-automation",
+			"inputSchema": map[string]any{"type": "object", "properties": properties, "required": fields}}
 	}
 	more["toolDefinitions"] = []any{def("fill-quantity", "key", "value"), def("click-add-to-cart", "key")}
 	more["pageState"] = p.state()
@@ -160,7 +162,8 @@ func (p *tab) say(message string, decide func(callView)) string {
 		}
 		history := r.History
 		r = chatReply{}
-		p.call(http.MethodPost, "/api/agent/chat/results", p.body(map[string]any{"results": results, "history": history}), &r)
+		p.call(http.MethodPost, "/api/agent/chat/results",
+			p.body(map[string]any{"results": results, "history": history}), &r)
 	}
 	p.t.Fatal("it does not end")
 	return ""

@@ -60,7 +60,8 @@ func openConsents(dir, base string, iss *issuer.Issuer) (*consents, error) {
 		_, err := io.CopyN(w, rand.Reader, 32)
 		return err
 	})
-	return &consents{key: key, redirect: base + callbackPath, issuer: iss, now: time.Now, codes: map[string]consent{}}, err
+	return &consents{key: key, redirect: base + callbackPath, issuer: iss, now: time.Now, codes: map[string]consent{}},
+		err
 }
 
 func (c *consents) routes(mux *http.ServeMux) {
@@ -76,7 +77,8 @@ func (c *consents) check(r *http.Request) error {
 		return errors.New("client_id is not the local client")
 	case r.FormValue("redirect_uri") != c.redirect:
 		return errors.New("redirect_uri is not the local client's")
-	case r.FormValue("response_type") != "code" || r.FormValue("code_challenge_method") != "S256" || len(r.FormValue("code_challenge")) != 43:
+	case r.FormValue("response_type") != "code" || r.FormValue("code_challenge_method") != "S256" ||
+		len(r.FormValue("code_challenge")) != 43:
 		return errors.New("a code with a code_challenge by S256 is needed")
 	case r.FormValue("state") == "":
 		return errors.New("state is needed")
@@ -126,7 +128,8 @@ func (c *consents) agree(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	code := c.keep(consent{email, r.FormValue("code_challenge"), c.now().Add(localCode)})
-	http.Redirect(w, r, c.redirect+"?"+url.Values{"state": {r.FormValue("state")}, "code": {code}}.Encode(), http.StatusSeeOther)
+	http.Redirect(w, r, c.redirect+"?"+url.Values{"state": {r.FormValue("state")}, "code": {code}}.Encode(),
+		http.StatusSeeOther)
 }
 
 func (c *consents) keep(given consent) (code string) {
@@ -150,7 +153,8 @@ func (c *consents) take(code, verifier string) (email string, ok bool) {
 	delete(c.codes, code)
 	sum := sha256.Sum256([]byte(verifier))
 	challenge := base64.RawURLEncoding.EncodeToString(sum[:])
-	return given.email, ok && c.now().Before(given.until) && subtle.ConstantTimeCompare([]byte(challenge), []byte(given.challenge)) == 1
+	return given.email, ok && c.now().Before(given.until) &&
+		subtle.ConstantTimeCompare([]byte(challenge), []byte(given.challenge)) == 1
 }
 
 // redeem issues tokens for a code or a refresh token.
@@ -182,7 +186,8 @@ func (c *consents) redeem(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusInternalServerError, "server_error")
 		return
 	}
-	writeJSON(w, map[string]any{"token_type": "Bearer", "expires_in": int(localAccess.Seconds()), "scope": "openid email " + strings.Join(localScopes, " "), "id_token": idToken,
+	writeJSON(w, map[string]any{"token_type": "Bearer", "expires_in": int(localAccess.Seconds()),
+		"scope": "openid email " + strings.Join(localScopes, " "), "id_token": idToken,
 		"access_token":  c.sign(signed{"access", email, c.now().Add(localAccess).Unix()}),
 		"refresh_token": c.sign(signed{"refresh", email, 0})})
 }
@@ -281,6 +286,7 @@ func (s *server) consent(ctx context.Context, accounts *google.Accounts, uid, em
 	if err != nil {
 		return fmt.Errorf("the local consent answered %s", res.Status)
 	}
-	_, _, err = accounts.Callback(ctx, google.Answer{State: back.Query().Get("state"), Code: back.Query().Get("code"), Browser: begun.Browser})
+	_, _, err = accounts.Callback(ctx,
+		google.Answer{State: back.Query().Get("state"), Code: back.Query().Get("code"), Browser: begun.Browser})
 	return err
 }

@@ -71,12 +71,15 @@ func TestTheLocalConsentIsStrict(t *testing.T) {
 	c := s.consents
 	now := time.Now()
 	c.now = func() time.Time { return now }
-	const verifier, challenge = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk", "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM" // RFC 7636, appendix B
+	// RFC 7636, appendix B
+	const verifier, challenge = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk",
+		"E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
 	for name, try := range map[string]struct {
 		verifier string
 		later    time.Duration
 		ok       bool
-	}{"in time": {verifier, 0, true}, "another verifier": {verifier + "x", 0, false}, "late": {verifier, localCode, false}} {
+	}{"in time": {verifier, 0, true}, "another verifier": {verifier + "x", 0, false},
+		"late": {verifier, localCode, false}} {
 		code := c.keep(consent{"ana@example.com", challenge, now.Add(localCode)})
 		began := now
 		now = now.Add(try.later)
@@ -95,14 +98,18 @@ func TestTheLocalConsentIsStrict(t *testing.T) {
 		t.Errorf("the access token is %q's, %t", email, ok)
 	}
 	body, sum, _ := strings.Cut(access, ".")
-	for _, forged := range []string{"", ".", body, body + ".", "x" + access, c.sign(signed{"access", "eve@example.com", now.Add(localAccess).Unix()})[:20] + "." + sum, refresh,
+	for _, forged := range []string{"", ".", body, body + ".", "x" + access,
+		c.sign(signed{"access", "eve@example.com", now.Add(localAccess).Unix()})[:20] + "." + sum, refresh,
 		c.sign(signed{"access", "ana@example.com", now.Unix()})} {
 		if email, _, ok := c.account(forged); ok {
 			t.Errorf("%q is taken for %q's", forged, email)
 		}
 	}
-	good := url.Values{"client_id": {localClient}, "redirect_uri": {c.redirect}, "response_type": {"code"}, "code_challenge": {challenge}, "code_challenge_method": {"S256"}, "state": {"s"}}
-	for name, want := range map[string]int{"": http.StatusOK, "client_id": http.StatusBadRequest, "redirect_uri": http.StatusBadRequest, "code_challenge_method": http.StatusBadRequest, "state": http.StatusBadRequest} {
+	good := url.Values{"client_id": {localClient}, "redirect_uri": {c.redirect}, "response_type": {"code"},
+		"code_challenge": {challenge}, "code_challenge_method": {"S256"}, "state": {"s"}}
+	for name, want := range map[string]int{"": http.StatusOK, "client_id": http.StatusBadRequest,
+		"redirect_uri": http.StatusBadRequest, "code_challenge_method": http.StatusBadRequest,
+		"state": http.StatusBadRequest} {
 		q := url.Values{}
 		for k, v := range good {
 			if q[k] = v; k == name {

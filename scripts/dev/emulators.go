@@ -42,7 +42,8 @@ func startEmulators(ctx context.Context, env *environment, dir string) (c *cloud
 	if err != nil {
 		return nil, errors.Join(err, c.stop())
 	}
-	for name, value := range map[string]string{"FIRESTORE_EMULATOR_HOST": firestore.Addr, "PUBSUB_EMULATOR_HOST": pub.Addr} {
+	for name, value := range map[string]string{"FIRESTORE_EMULATOR_HOST": firestore.Addr,
+		"PUBSUB_EMULATOR_HOST": pub.Addr} {
 		env.local[name] = value
 		if err := os.Setenv(name, value); err != nil { // Google's own clients read it from there
 			return nil, errors.Join(err, c.stop())
@@ -57,7 +58,8 @@ func startEmulators(ctx context.Context, env *environment, dir string) (c *cloud
 
 // subscribe creates the topic and its push subscription. The emulator does not sign, so it pushes to a secret path,
 // from which each message is forwarded to the resume function with a token of the local issuer.
-func (c *cloud) subscribe(ctx context.Context, mux *http.ServeMux, base string, push queueembedded.Push, env *environment) error {
+func (c *cloud) subscribe(ctx context.Context, mux *http.ServeMux, base string, push queueembedded.Push,
+	env *environment) error {
 	path := "/dev/relay/" + agent.NewID(rand.Reader)
 	mux.Handle(path, pubsub.Relay(push))
 	if err := pubsub.Emulate(ctx, env.get("GOOGLE_CLOUD_PROJECT"), env.get("RESUME_TOPIC"), base+path); err != nil {
@@ -67,7 +69,9 @@ func (c *cloud) subscribe(ctx context.Context, mux *http.ServeMux, base string, 
 }
 
 // run finds the emulator that an earlier server left running, or starts one.
-func (c *cloud) run(ctx context.Context, file string, start func(context.Context, io.Writer, ...emulators.Option) (*emulators.Emulator, error)) (*emulators.Emulator, error) {
+func (c *cloud) run(ctx context.Context, file string,
+	start func(context.Context, io.Writer, ...emulators.Option) (*emulators.Emulator, error)) (*emulators.Emulator,
+	error) {
 	e, err := emulators.Find(file)
 	if err == nil && e == nil {
 		e, err = start(ctx, c.log, emulators.Outliving)

@@ -103,7 +103,8 @@ func (e *environment) parts(emulated bool) [][2]string {
 	if e.own("AUTH_ISSUER") {
 		signIn = "local issuer with its own keys"
 	}
-	return [][2]string{{"store", store}, {"queue", queue}, {"model", model}, {"mail, calendar", google}, {"sign-in", signIn}}
+	return [][2]string{{"store", store}, {"queue", queue}, {"model", model}, {"mail, calendar", google},
+		{"sign-in", signIn}}
 }
 
 // localHost reports whether the request was made to this machine by its own name.

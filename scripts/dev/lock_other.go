@@ -15,7 +15,8 @@ func lock(dir string) (unlock func() error, err error) {
 	}
 	name := filepath.Join(dir, "lock")
 	if err := os.Remove(name); err != nil && !os.IsNotExist(err) {
-		return nil, fmt.Errorf("another local server runs on the data directory %s (set DATA_DIR for a second one)", dir)
+		return nil, fmt.Errorf("another local server runs on the data directory %s (set DATA_DIR for a second one)",
+			dir)
 	}
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {

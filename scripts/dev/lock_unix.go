@@ -20,7 +20,8 @@ func lock(dir string) (unlock func() error, err error) {
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		_ = f.Close()
-		return nil, fmt.Errorf("another local server runs on the data directory %s (set DATA_DIR for a second one)", dir)
+		return nil, fmt.Errorf("another local server runs on the data directory %s (set DATA_DIR for a second one)",
+			dir)
 	}
 	return f.Close, nil
 }

@@ -95,7 +95,8 @@ func listen(addr string) (net.Listener, error) {
 		return nil, fmt.Errorf("-addr %q: a host and a port are needed, such as 127.0.0.1:8080", addr)
 	}
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return nil, fmt.Errorf("-addr %q: only a loopback address is served, because anybody who reaches it may sign in", addr)
+		return nil, fmt.Errorf("-addr %q: only a loopback address is served, because anybody who reaches it "+
+			"may sign in", addr)
 	}
 	return net.Listen("tcp", addr)
 }

@@ -65,7 +65,8 @@ func (p *people) uid(email string) string {
 }
 
 // localScopes holds the scopes of the tools, and reading, which lets the outcome of a mail be proven after a crash.
-var localScopes = []string{"https://www.googleapis.com/auth/gmail.compose", "https://www.googleapis.com/auth/gmail.send",
+var localScopes = []string{"https://www.googleapis.com/auth/gmail.compose",
+	"https://www.googleapis.com/auth/gmail.send",
 	"https://www.googleapis.com/auth/gmail.readonly", "https://www.googleapis.com/auth/calendar.events"}
 
 var (

@@ -69,10 +69,12 @@ func TestTomorrowAtNoonIsTheUsers(t *testing.T) {
 		// Midnight may have passed since the run began.
 		tomorrow := time.Now().In(there).AddDate(0, 0, 1)
 		today := time.Now().In(there)
-		if local := at.In(there); local.Format("15:04") != "12:00" || local.YearDay() != tomorrow.YearDay() && local.YearDay() != today.YearDay() {
+		if local := at.In(there); local.Format("15:04") != "12:00" || local.YearDay() != tomorrow.YearDay() &&
+			local.YearDay() != today.YearDay() {
 			t.Errorf("%s: the event is at %s", zone, local)
 		}
-		if a := r.Approvals[0]; r.TimeZone != zone || a.TimeZone != zone || a.Args.TimeZone != zone || strings.Contains(starts.Value, "which is") {
+		if a := r.Approvals[0]; r.TimeZone != zone || a.TimeZone != zone || a.Args.TimeZone != zone ||
+			strings.Contains(starts.Value, "which is") {
 			t.Errorf("%s: %+v", zone, r)
 		}
 	}
@@ -97,14 +99,18 @@ func TestTomorrowAtNoonIsTheUsers(t *testing.T) {
 		p.call(http.MethodGet, "/api/agent/runs/"+r.Calls[0].RunID, nil, &run)
 		return run.TimeZone
 	}
-	talk("/api/agent/chat", map[string]any{"message": "hello", "history": []json.RawMessage{}, "timeZone": "Europe/Berlin"})
+	talk("/api/agent/chat", map[string]any{"message": "hello", "history": []json.RawMessage{},
+		"timeZone": "Europe/Berlin"})
 	noon(bea.lunch(map[string]any{"timeZone": "America/New_York"}), "America/New_York") // another client's
 	talk("/api/agent/chat", map[string]any{"message": "rate the blue mug 5 stars", "history": r.History})
 	if zone := zoneOfTheRun(); zone != "Europe/Berlin" {
 		t.Errorf("the conversation that began in Europe/Berlin goes on in %s", zone)
 	}
-	if cut := strings.Replace(string(r.History[len(r.History)-1]), "Europe/Berlin", "Europe/Paris", 1); cut != string(r.History[len(r.History)-1]) {
-		body, err := json.Marshal(p.body(map[string]any{"message": "hello", "history": append(r.History[:len(r.History)-1:len(r.History)-1], json.RawMessage(cut))}))
+	if cut := strings.Replace(string(r.History[len(r.History)-1]), "Europe/Berlin", "Europe/Paris",
+		1); cut != string(r.History[len(r.History)-1]) {
+		body, err := json.Marshal(
+			p.body(map[string]any{"message": "hello",
+				"history": append(r.History[:len(r.History)-1:len(r.History)-1], json.RawMessage(cut))}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -119,14 +125,18 @@ func TestTomorrowAtNoonIsTheUsers(t *testing.T) {
 		t.Errorf("the user's next conversation, which names no zone, goes by %s", zone)
 	}
 	dora := &tab{served: ana.as("dora")}
-	dora.call(http.MethodPost, "/api/agent/chat", dora.body(map[string]any{"message": "hello", "history": []json.RawMessage{}, "timeZone": "Pacific/Auckland"}), &r)
+	dora.call(http.MethodPost, "/api/agent/chat",
+		dora.body(map[string]any{"message": "hello", "history": []json.RawMessage{}, "timeZone": "Pacific/Auckland"}),
+		&r)
 	noon(dora.lunch(nil), "Pacific/Auckland") // a page's value is stored as well
 	p = &tab{served: ana}
 	talk("/api/agent/chat", map[string]any{"message": "hello", "history": []json.RawMessage{}})
-	if last := string(r.History[len(r.History)-1]); !strings.Contains(last, "Asia/Kolkata") || !strings.Contains(last, "en-IN") {
+	if last := string(r.History[len(r.History)-1]); !strings.Contains(last, "Asia/Kolkata") ||
+		!strings.Contains(last, "en-IN") {
 		t.Errorf("a page that tells nothing is not answered by what is kept: %s", last)
 	}
-	for path, body := range map[string]string{"/api/agent/chat": `{"message":"hello",`, "/api/agent/chat/results": `{"results":[],`} {
+	for path, body := range map[string]string{"/api/agent/chat": `{"message":"hello",`,
+		"/api/agent/chat/results": `{"results":[],`} {
 		for field, value := range map[string]string{"timeZone": "EST", "locale": "de_DE"} {
 			if got := p.refused(path, body+`"`+field+`":"`+value+`"}`); got != field {
 				t.Errorf("%s takes %s for a %s, or refuses %q", path, value, field, got)

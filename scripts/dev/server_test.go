@@ -17,11 +17,12 @@ func TestWrongSettingsAreNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct{ variable, value, named string }{
-		"no audience":       {"AUTH_ISSUER", "https://issuer.example", "AUTH_AUDIENCE is not set, and needs "},
-		"no project":        {"STORE", "firestore", "GOOGLE_CLOUD_PROJECT is not set, and needs "},
-		"no topic's home":   {"QUEUE", "pubsub", "GOOGLE_CLOUD_PROJECT is not set, and needs "},
-		"every origin":      {"ALLOWED_ORIGINS", "*", `ALLOWED_ORIGINS holds "*", and needs `},
-		"no such directory": {"DATA_DIR", filepath.Join(file, "data"), `DATA_DIR holds "` + filepath.Join(file, "data") + `", and needs `},
+		"no audience":     {"AUTH_ISSUER", "https://issuer.example", "AUTH_AUDIENCE is not set, and needs "},
+		"no project":      {"STORE", "firestore", "GOOGLE_CLOUD_PROJECT is not set, and needs "},
+		"no topic's home": {"QUEUE", "pubsub", "GOOGLE_CLOUD_PROJECT is not set, and needs "},
+		"every origin":    {"ALLOWED_ORIGINS", "*", `ALLOWED_ORIGINS holds "*", and needs `},
+		"no such directory": {"DATA_DIR", filepath.Join(file, "data"),
+			`DATA_DIR holds "` + filepath.Join(file, "data") + `", and needs `},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("DATA_DIR", t.TempDir())
@@ -52,9 +53,11 @@ func TestAKeyInTheFileIsGeminis(t *testing.T) {
 }
 
 func TestPortIsNamed(t *testing.T) {
-	for port, ok := range map[string]bool{"": true, "8081": true, "0": true, "abc": false, "70000": false, "-1": false} {
+	for port, ok := range map[string]bool{"": true, "8081": true, "0": true, "abc": false, "70000": false,
+		"-1": false} {
 		addr, err := address(port)
-		if ok != (err == nil) || ok && !strings.HasPrefix(addr, "127.0.0.1:") || !ok && !strings.HasPrefix(err.Error(), "PORT holds ") {
+		if ok != (err == nil) || ok && !strings.HasPrefix(addr, "127.0.0.1:") || !ok &&
+			!strings.HasPrefix(err.Error(), "PORT holds ") {
 			t.Errorf("PORT %q: %q, %v", port, addr, err)
 		}
 	}
@@ -79,7 +82,8 @@ func startTestServer(t *testing.T) *server {
 // TestPathsThatAreNotClean checks that none of them is redirected: a redirect could drop a body.
 func TestPathsThatAreNotClean(t *testing.T) {
 	s := startTestServer(t)
-	for _, path := range []string{"//api/agent/run", "/x/../api/agent/run", "/./api/agent/run", "/api/agent/approvals/../run", "/dev/../api/agent/run"} {
+	for _, path := range []string{"//api/agent/run", "/x/../api/agent/run", "/./api/agent/run",
+		"/api/agent/approvals/../run", "/dev/../api/agent/run"} {
 		r := httptest.NewRequest(http.MethodPost, testBase+path, strings.NewReader(`{"prompt":"x"}`))
 		w := httptest.NewRecorder()
 		s.ServeHTTP(w, r)
@@ -93,8 +97,10 @@ func TestPathsThatAreNotClean(t *testing.T) {
 // even one that it could not read.
 func TestTokensAreForThisServersPages(t *testing.T) {
 	s := startTestServer(t)
-	for origin, want := range map[string]int{"": http.StatusOK, testBase: http.StatusOK, "https://evil.example": http.StatusForbidden, "null": http.StatusForbidden} {
-		r := httptest.NewRequest(http.MethodPost, testBase+"/dev/token", strings.NewReader(`{"uid":"ana","email":"ana@example.com"}`))
+	for origin, want := range map[string]int{"": http.StatusOK, testBase: http.StatusOK,
+		"https://evil.example": http.StatusForbidden, "null": http.StatusForbidden} {
+		r := httptest.NewRequest(http.MethodPost, testBase+"/dev/token",
+			strings.NewReader(`{"uid":"ana","email":"ana@example.com"}`))
 		if origin != "" {
 			r.Header.Set("Origin", origin)
 		}

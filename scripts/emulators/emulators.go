@@ -40,7 +40,8 @@ var firestore = part{
 	name: "Firestore emulator", hostVar: "FIRESTORE_EMULATOR_HOST", component: "cloud-firestore-emulator",
 	jar: "cloud-firestore-emulator/cloud-firestore-emulator.jar",
 	args: func(jar string) []string {
-		return []string{"-Duser.language=en", "-cp", jar, "com.google.cloud.datastore.emulator.firestore.CloudFirestore"}
+		return []string{"-Duser.language=en", "-cp", jar,
+			"com.google.cloud.datastore.emulator.firestore.CloudFirestore"}
 	},
 }
 
@@ -212,7 +213,8 @@ func (p part) find() (string, error) {
 			return found[len(found)-1], nil // Glob sorts: the last one is the newest
 		}
 	}
-	return "", fmt.Errorf("%s is %w; run `gcloud components install %s` (or, with the SDK from apt, install google-cloud-cli-%s), "+
+	return "", fmt.Errorf("%s is %w; run `gcloud components install %s` (or, with the SDK from apt, install "+
+		"google-cloud-cli-%s), "+
 		"or set CLOUD_EMULATORS_DIR to the folder that holds %s", p.name, ErrAbsent, p.component,
 		strings.TrimPrefix(p.component, "cloud-"), strings.Split(p.jar, "/")[0])
 }

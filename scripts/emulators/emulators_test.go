@@ -16,7 +16,8 @@ import (
 )
 
 func TestOneEmulatorPerBinary(t *testing.T) {
-	for name, start := range map[string]func(testing.TB) string{"Firestore": emulators.Firestore, "PubSub": emulators.PubSub} {
+	for name, start := range map[string]func(
+		testing.TB) string{"Firestore": emulators.Firestore, "PubSub": emulators.PubSub} {
 		t.Run(name, func(t *testing.T) {
 			addr := start(t)
 			if again := start(t); again != addr {
@@ -77,7 +78,8 @@ func TestAbsentPartsAreNamed(t *testing.T) {
 		needJar(t)
 		t.Setenv("CLOUD_EMULATORS_DIR", filepath.Join(t.TempDir(), "nothing"))
 		_, err := emulators.StartFirestore(t.Context(), io.Discard)
-		if !errors.Is(err, emulators.ErrAbsent) || !strings.Contains(err.Error(), "gcloud components install cloud-firestore-emulator") {
+		if !errors.Is(err, emulators.ErrAbsent) ||
+			!strings.Contains(err.Error(), "gcloud components install cloud-firestore-emulator") {
 			t.Fatal(err)
 		}
 	})

@@ -19,9 +19,11 @@ func warm(ctx context.Context, addr string) error {
 	ctx, cancel := context.WithTimeout(ctx, warmTime)
 	defer cancel()
 	const database = "projects/warm/databases/(default)"
-	write := fmt.Sprintf(`{"writes":[{"update":{"name":"%s/documents/warm/up","fields":{"at":{"integerValue":"1"}}}}]}`, database)
+	write := fmt.Sprintf(`{"writes":[{"update":{"name":"%s/documents/warm/up","fields":{"at":{"integerValue":"1"}}}}]}`,
+		database)
 	query := `{"structuredQuery":{"from":[{"collectionId":"warm"}],"where":{"fieldFilter":{"field":{"fieldPath":"at"},"op":"LESS_THAN","value":{"integerValue":"2"}}}}}`
-	return errors.Join(post(ctx, addr, database+"/documents:commit", write), post(ctx, addr, database+"/documents:runQuery", query))
+	return errors.Join(post(ctx, addr, database+"/documents:commit", write),
+		post(ctx, addr, database+"/documents:runQuery", query))
 }
 
 func post(ctx context.Context, addr, path, body string) error {

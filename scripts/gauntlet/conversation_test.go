@@ -28,7 +28,8 @@ func batch(r fakegemini.Request) fakegemini.Turn {
 func TestBatchInEveryOrder(t *testing.T) {
 	w := newWorld(t, world.Options{Settings: []string{"POLICY_DENIED=evil.org"}})
 	w.SetBrain(world.Wants("gmail_send", world.Mail("always@x.org", "s", "b")))
-	if got := w.decide(w.ask("send it", "").Approvals[0], "approve_and_always_allow_recipient"); got.HTTP != http.StatusOK {
+	if got := w.decide(w.ask("send it", "").Approvals[0],
+		"approve_and_always_allow_recipient"); got.HTTP != http.StatusOK {
 		t.Fatalf("%d %s", got.HTTP, got.Body)
 	}
 	w.deliver()
@@ -93,20 +94,23 @@ func TestHistoryIsCutWhileACallWaits(t *testing.T) {
 	}
 	for _, r := range w.Gemini.Requests()[2:] {
 		for _, c := range r.Contents {
-			if slices.ContainsFunc(c.Parts, func(p fakegemini.Part) bool { return p.FunctionCall != nil || p.FunctionResponse != nil }) {
+			if slices.ContainsFunc(c.Parts,
+				func(p fakegemini.Part) bool { return p.FunctionCall != nil || p.FunctionResponse != nil }) {
 				t.Fatalf("the open call is in another run's request: %s", r.Raw)
 			}
 		}
 	}
 	for _, c := range w.Gemini.Requests()[2].Contents { // the first after the request for approval
 		for _, p := range c.Parts {
-			if p.Text != nil && strings.Contains(*p.Text, "Waiting for your approval") && (c.Role != "user" || !strings.HasPrefix(*p.Text, "[record ")) {
+			if p.Text != nil && strings.Contains(*p.Text, "Waiting for your approval") &&
+				(c.Role != "user" || !strings.HasPrefix(*p.Text, "[record ")) {
 				t.Errorf("our request for approval is told as words of the %s: %s", c.Role, *p.Text)
 			}
 		}
 	}
 	last := w.Gemini.Requests()[26]
-	if raw := fmt.Sprintf("%s", last.Raw); last.User() != "word 25" || strings.Contains(raw, "send it") || strings.Contains(raw, `"word 10"`) || !strings.Contains(raw, `"word 24"`) {
+	if raw := fmt.Sprintf("%s", last.Raw); last.User() != "word 25" || strings.Contains(raw, "send it") ||
+		strings.Contains(raw, `"word 10"`) || !strings.Contains(raw, `"word 24"`) {
 		t.Errorf("nothing was cut, or too much: %s", raw)
 	}
 	w.approve(waiting)

@@ -47,7 +47,8 @@ func (w *proved) try(method, path, body string) world.Answer {
 // decide resolves an approval, with whatever answer.
 func (w *proved) decide(a world.Approval, decision string) world.Answer {
 	w.t.Helper()
-	return w.try("POST", "/approvals/resolve", trial.Object("approvalId", a.ApprovalID, "decision", decision, "argsHash", a.ArgsHash))
+	return w.try("POST", "/approvals/resolve",
+		trial.Object("approvalId", a.ApprovalID, "decision", decision, "argsHash", a.ArgsHash))
 }
 
 // approve says yes to all that an answer waits for.
@@ -165,13 +166,15 @@ func TestEditsThatThePolicyDenies(t *testing.T) {
 	w.SetBrain(world.Wants("gmail_send", world.Mail(trial.Recipient, "s", "b")))
 	r := w.ask("send it", "")
 	card := r.Approvals[0]
-	got := w.try("POST", "/approvals/resolve", trial.Object("approvalId", card.ApprovalID, "decision", "approve_with_edits", "editedArgs", world.Mail("eve@evil.org", "s", "b")))
+	got := w.try("POST", "/approvals/resolve", trial.Object("approvalId", card.ApprovalID, "decision",
+		"approve_with_edits", "editedArgs", world.Mail("eve@evil.org", "s", "b")))
 	if got.HTTP != http.StatusForbidden || got.Error.Class != "PolicyError" || got.Error.Code != "denied" {
 		t.Errorf("%d %s", got.HTTP, got.Body)
 	}
 	w.deliver()
 	w.wantMails(0)
-	if r = w.wantRun(r.RunID, "awaiting_confirmation", ""); len(r.Approvals) != 1 || r.Approvals[0].ArgsHash != card.ArgsHash {
+	if r = w.wantRun(r.RunID, "awaiting_confirmation", ""); len(r.Approvals) != 1 ||
+		r.Approvals[0].ArgsHash != card.ArgsHash {
 		t.Errorf("this waits: %+v", r.Approvals)
 	}
 }
@@ -225,7 +228,8 @@ func TestKillSwitchWhileApprovalsArePending(t *testing.T) {
 		t.Errorf("what was approved before: %+v", a)
 	}
 	for _, decision := range []string{"approve_once", "approve_and_always_allow_recipient"} {
-		if got := w.decide(waiting.Approvals[0], decision); got.HTTP != http.StatusForbidden || got.Error.Code != "denied" {
+		if got := w.decide(waiting.Approvals[0], decision); got.HTTP != http.StatusForbidden ||
+			got.Error.Code != "denied" {
 			t.Errorf("%s: %d %s", decision, got.HTTP, got.Body)
 		}
 	}
@@ -233,7 +237,8 @@ func TestKillSwitchWhileApprovalsArePending(t *testing.T) {
 	w.wantMails(0)
 	w.restart(world.Options{Dir: dir})
 	pending := w.call("GET", "/approvals/pending", "").Approvals
-	if !slices.EqualFunc(pending, waiting.Approvals, func(a, b world.Approval) bool { return a.ApprovalID == b.ApprovalID && a.ArgsHash == b.ArgsHash }) {
+	if !slices.EqualFunc(pending, waiting.Approvals,
+		func(a, b world.Approval) bool { return a.ApprovalID == b.ApprovalID && a.ArgsHash == b.ArgsHash }) {
 		t.Errorf("these wait: %+v", pending)
 	}
 	w.approve(waiting)

@@ -35,7 +35,8 @@ func startDev(ctx context.Context) (url string, stop func() error, err error) {
 		return "", nil, err
 	}
 	server := exec.CommandContext(ctx, program, "-addr", addr)
-	server.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "DATA_DIR=" + filepath.Join(dir, "data"), "LOG_LEVEL=silent"}
+	server.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"),
+		"DATA_DIR=" + filepath.Join(dir, "data"), "LOG_LEVEL=silent"}
 	server.Stderr = os.Stderr
 	if err := server.Start(); err != nil {
 		return "", nil, err

@@ -103,21 +103,25 @@ func TestADeployedServerIsNotHadSendMail(t *testing.T) {
 		}
 	}
 	var out strings.Builder
-	if err := start(t.Context(), []string{"-base", w.Base + "/", "-token", tokens[0], "-token2", tokens[1]}, &out); err != nil {
+	if err := start(t.Context(), []string{"-base", w.Base + "/", "-token", tokens[0], "-token2", tokens[1]},
+		&out); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
 	if n := len(w.Google.Messages()); n != 0 {
 		t.Errorf("%d mails were sent", n)
 	}
-	if !strings.Contains(out.String(), "\n5 pass, 0 fail, ") || !strings.Contains(out.String(), "6 need the local server") {
+	if !strings.Contains(out.String(), "\n5 pass, 0 fail, ") ||
+		!strings.Contains(out.String(), "6 need the local server") {
 		t.Errorf("%s", out.String())
 	}
 	out.Reset()
-	if err := start(t.Context(), []string{"-base", w.Base, "-quick", "-token", tokens[0], "-token2", tokens[1]}, &out); err != nil || strings.Contains(out.String(), "| 1 |") {
+	if err := start(t.Context(), []string{"-base", w.Base, "-quick", "-token", tokens[0], "-token2", tokens[1]},
+		&out); err != nil || strings.Contains(out.String(), "| 1 |") {
 		t.Errorf("the short part: %v\n%s", err, out.String())
 	}
 	w.SetBrain(world.Says("I would rather not."))
-	if err := start(t.Context(), []string{"-base", w.Base, "-quick", "-token", tokens[0], "-token2", tokens[1]}, &out); !errors.Is(err, trial.ErrFailed) {
+	if err := start(t.Context(), []string{"-base", w.Base, "-quick", "-token", tokens[0], "-token2", tokens[1]},
+		&out); !errors.Is(err, trial.ErrFailed) {
 		t.Errorf("a model that calls nothing passes: %v", err)
 	}
 }

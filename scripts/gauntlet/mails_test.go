@@ -32,12 +32,13 @@ func TestMailsThatNobodyShouldBeAskedAbout(t *testing.T) {
 	}{
 		"line break in the subject": {world.Mail(trial.Recipient, "hi\r\nBcc: evil@x.org", "b"), ""},
 		"line break in an address":  {world.Mail("bob@x.org\r\nBcc: evil@x.org", "s", "b"), ""},
-		"free headers":              {map[string]any{"to": []string{trial.Recipient}, "subject": "s", "body": "b", "headers": map[string]string{"Bcc": "evil@x.org"}}, ""},
-		"500 recipients":            {map[string]any{"to": crowd, "subject": "s", "body": "b"}, ""},
-		"an empty body":             {world.Mail(trial.Recipient, "s", ""), ""},
-		"a homoglyph domain":        {world.Mail("bob@ex\u0430mple.com", "s", "b"), ""},
-		"the same in ASCII":         {world.Mail("bob@xn--exmple-4nf.com", "s", "b"), "letters from outside ASCII"},
-		"a self-loop":               {world.Mail(world.Address(trial.First), "s", "b"), world.Address(trial.First)},
+		"free headers": {map[string]any{"to": []string{trial.Recipient}, "subject": "s", "body": "b",
+			"headers": map[string]string{"Bcc": "evil@x.org"}}, ""},
+		"500 recipients":     {map[string]any{"to": crowd, "subject": "s", "body": "b"}, ""},
+		"an empty body":      {world.Mail(trial.Recipient, "s", ""), ""},
+		"a homoglyph domain": {world.Mail("bob@ex\u0430mple.com", "s", "b"), ""},
+		"the same in ASCII":  {world.Mail("bob@xn--exmple-4nf.com", "s", "b"), "letters from outside ASCII"},
+		"a self-loop":        {world.Mail(world.Address(trial.First), "s", "b"), world.Address(trial.First)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w.SetBrain(world.Wants("gmail_send", c.args))
@@ -48,7 +49,8 @@ func TestMailsThatNobodyShouldBeAskedAbout(t *testing.T) {
 				}
 				return
 			}
-			if a := r.Actions[0]; len(r.Approvals) != 0 || a.ErrorCode != "ValidationError" && a.ErrorCode != "PolicyError" || a.ExecutionStatus != "not_started" {
+			if a := r.Actions[0]; len(r.Approvals) != 0 || a.ErrorCode != "ValidationError" &&
+				a.ErrorCode != "PolicyError" || a.ExecutionStatus != "not_started" {
 				t.Errorf("%s", r.Body)
 			}
 		})
@@ -66,17 +68,22 @@ func leaky(h http.Handler, secret string, leaks *atomic.Int32) http.Handler {
 		maps.Copy(w.Header(), said.Header())
 		w.Header().Del("Content-Length")
 		w.WriteHeader(said.Code)
-		_, _ = w.Write([]byte(strings.Replace(said.Body.String(), "{", `{"snippet":"`+secret+`","description":"`+secret+`",`, 1))) // a client that is gone needs nothing
+		// a client that is gone needs nothing
+		_, _ = w.Write([]byte(strings.Replace(said.Body.String(), "{", `{"snippet":"`+secret+`","description":"`+secret+
+			`",`, 1)))
 	})
 }
 
-// TestSecretsStayOut is case 23: a secret stands in the arguments of each tool, in what its service answers, and in what
-// it says when it fails; and the model repeats what it was told.
+// TestSecretsStayOut is case 23: a secret stands in the arguments of each tool, in what its service answers, and in
+// what it says when it fails; and the model repeats what it was told.
 func TestSecretsStayOut(t *testing.T) {
 	const inArgs, inOutput, inError = "CANARY-in-the-arguments", "CANARY-in-the-output", "CANARY-in-the-error"
 	event := world.Event("x", time.Now().AddDate(0, 1, 0))
 	event["description"] = inArgs
-	atOnce := app.WithLoop(func(l *loop.Loop) { l.Sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() } })
+	atOnce := app.WithLoop(func(
+		l *loop.Loop) {
+		l.Sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
+	})
 	for name, c := range map[string]struct {
 		tool, op string
 		args     map[string]any
@@ -92,7 +99,8 @@ func TestSecretsStayOut(t *testing.T) {
 				var leaks atomic.Int32
 				w.Handle("/leaky/", http.StripPrefix("/leaky", leaky(w.Google, inOutput, &leaks)))
 				w.restart(world.Options{Dir: dir, App: []app.Option{atOnce}, Settings: []string{"LOG_LEVEL=debug",
-					"GMAIL_API_ENDPOINT=" + w.Cloud.URL + "/leaky/", "CALENDAR_API_ENDPOINT=" + w.Cloud.URL + "/leaky/calendar/v3/"}})
+					"GMAIL_API_ENDPOINT=" + w.Cloud.URL + "/leaky/",
+					"CALENDAR_API_ENDPOINT=" + w.Cloud.URL + "/leaky/calendar/v3/"}})
 				w.SetBrain(func(r fakegemini.Request) fakegemini.Turn {
 					if told := r.Responses(); len(told) > 0 {
 						return fakegemini.Turn{Text: "I was told: " + string(told[0].Response)}
@@ -102,7 +110,8 @@ func TestSecretsStayOut(t *testing.T) {
 				r := w.ask("do it", "")
 				w.approve(r)
 				if status != 0 {
-					fault := localgoogle.Fault{Kind: localgoogle.StatusBefore, Status: status, Reason: "CANARYinTheReason", Text: inError + " Bearer ya29.CANARY"}
+					fault := localgoogle.Fault{Kind: localgoogle.StatusBefore, Status: status,
+						Reason: "CANARYinTheReason", Text: inError + " Bearer ya29.CANARY"}
 					w.SetFault(func(op string) localgoogle.Fault {
 						if op == c.op {
 							return fault
@@ -111,7 +120,8 @@ func TestSecretsStayOut(t *testing.T) {
 					})
 				}
 				w.deliver()
-				if a := w.call("GET", "/runs/"+r.RunID, "").Actions[0]; (a.Status == "failed") != (status != 0) || leaks.Load() == 0 {
+				if a := w.call("GET", "/runs/"+r.RunID, "").Actions[0]; (a.Status == "failed") != (status != 0) ||
+					leaks.Load() == 0 {
 					t.Errorf("%d answers held a secret, and the action is %+v", leaks.Load(), a)
 				}
 				for what, text := range map[string]string{

@@ -5,10 +5,10 @@
 //	go run ./scripts/gauntlet -base URL             at a local server that runs already
 //	go run ./scripts/gauntlet -base URL -quick      the short part, which sends nothing: the smoke test of a deployment
 //
-// A deployed server signs in nobody here: -token and -token2, or GAUNTLET_TOKEN and GAUNTLET_TOKEN2, are ID tokens of two
-// of its users, whose Google accounts are linked. There, only cases that carry nothing out are tried: each ends in a no or
-// a stop. What nobody can do from outside (tamper with the store, kill the process, set the clock) is held by tests, which
-// the table names.
+// A deployed server signs in nobody here: -token and -token2, or GAUNTLET_TOKEN and GAUNTLET_TOKEN2, are ID tokens of
+// two of its users, whose Google accounts are linked. There, only cases that carry nothing out are tried: each ends in
+// a no or a stop. What nobody can do from outside (tamper with the store, kill the process, set the clock) is held by
+// tests, which the table names.
 //
 // It exits with 0 when no case failed, with 1 when one did, and with 2 when it could not try.
 package main

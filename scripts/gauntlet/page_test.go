@@ -38,7 +38,8 @@ func withStock(t *testing.T, asked *int) *proved {
 		t.Fatal(err)
 	}
 	actions := t.TempDir()
-	for name, text := range map[string]string{"plugin.yaml": "name: shop\nactions:\n  - name: stock\n    action: ./stock.jay-action\n", "stock.jay-action": strings.Replace(stock, "URL", cloud.URL, 1)} {
+	for name, text := range map[string]string{"plugin.yaml": "name: shop\nactions:\n  - name: stock\n    action: " +
+		"./stock.jay-action\n", "stock.jay-action": strings.Replace(stock, "URL", cloud.URL, 1)} {
 		if err := os.WriteFile(filepath.Join(actions, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +50,9 @@ func withStock(t *testing.T, asked *int) *proved {
 		_, _ = w.Write([]byte(`{"left":7}`)) // a client that is gone shows elsewhere
 	}))
 	w := &world.World{Cloud: cloud, Logs: &world.Log{}}
-	if err := w.Start(t.Context(), world.Options{Dir: t.TempDir(), Settings: []string{"ACTIONS=" + actions, "ACTION_KEY=" + strings.Repeat("k", 40)}}); err != nil {
+	if err := w.Start(t.Context(),
+		world.Options{Dir: t.TempDir(),
+			Settings: []string{"ACTIONS=" + actions, "ACTION_KEY=" + strings.Repeat("k", 40)}}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -63,8 +66,8 @@ func withStock(t *testing.T, asked *int) *proved {
 	return &proved{w, t}
 }
 
-// TestMixedBatchOfServerAndPageTools is case 19: of one turn, the server's action is done at once and the page's calls wait.
-// The model gets as many responses as it made calls, in its order, and the server's is the one that it gave.
+// TestMixedBatchOfServerAndPageTools is case 19: of one turn, the server's action is done at once and the page's calls
+// wait. The model gets as many responses as it made calls, in its order, and the server's is the one that it gave.
 func TestMixedBatchOfServerAndPageTools(t *testing.T) {
 	asked := 0
 	w := withStock(t, &asked)
@@ -73,9 +76,13 @@ func TestMixedBatchOfServerAndPageTools(t *testing.T) {
 			return fakegemini.Turn{Text: "That is what came of it."}
 		}
 		return fakegemini.Turn{Calls: []fakegemini.Call{
-			{Name: "click-add", Args: map[string]any{"key": "mug"}}, {Name: "action_stock", Args: map[string]any{"product": "mug"}}, {Name: "click-add", Args: map[string]any{"key": "cup"}}}}
+			{Name: "click-add", Args: map[string]any{"key": "mug"}},
+			{Name: "action_stock", Args: map[string]any{"product": "mug"}},
+			{Name: "click-add", Args: map[string]any{"key": "cup"}}}}
 	})
-	tools := []any{map[string]any{"name": "click-add", "description": "Add it.", "inputSchema": map[string]any{"type": "object", "properties": map[string]any{"key": map[string]any{"type": "string"}}}}}
+	tools := []any{map[string]any{"name": "click-add", "description": "Add it.",
+		"inputSchema": map[string]any{"type": "object",
+			"properties": map[string]any{"key": map[string]any{"type": "string"}}}}}
 	var reply struct {
 		Calls []struct {
 			ID   string
@@ -86,7 +93,8 @@ func TestMixedBatchOfServerAndPageTools(t *testing.T) {
 	}
 	chat := func(path string, pairs ...any) {
 		t.Helper()
-		a, err := w.Call(t.Context(), "ana", "POST", "/api/agent"+path, trial.Object(append(pairs, "toolDefinitions", tools, "pageState", map[string]any{})...))
+		a, err := w.Call(t.Context(), "ana", "POST", "/api/agent"+path,
+			trial.Object(append(pairs, "toolDefinitions", tools, "pageState", map[string]any{})...))
 		if err == nil {
 			err = json.Unmarshal(a.Body, &reply)
 		}
@@ -100,7 +108,8 @@ func TestMixedBatchOfServerAndPageTools(t *testing.T) {
 	}
 	var results []any
 	for _, c := range []int{1, 0} { // the page answers in its own order
-		results = append(results, map[string]any{"callId": reply.Calls[c].ID, "result": trial.Object("added", reply.Calls[c].Args.Key)})
+		results = append(results,
+			map[string]any{"callId": reply.Calls[c].ID, "result": trial.Object("added", reply.Calls[c].Args.Key)})
 	}
 	chat("/chat/results", "results", results, "history", reply.History)
 	told := w.Gemini.Requests()
@@ -110,7 +119,8 @@ func TestMixedBatchOfServerAndPageTools(t *testing.T) {
 		t.Fatalf("%d responses, the server was asked %d times, and the end is %q", len(got), asked, reply.Message)
 	}
 	for i := range want {
-		if body, err := json.Marshal(got[i]); err != nil || !strings.Contains(strings.ReplaceAll(string(body), `\"`, `"`), want[i]) {
+		if body, err := json.Marshal(got[i]); err != nil ||
+			!strings.Contains(strings.ReplaceAll(string(body), `\"`, `"`), want[i]) {
 			t.Errorf("response %d is %s, want %s", i, body, want[i])
 		}
 	}

@@ -88,7 +88,8 @@ func TestStoppedFromAnotherInstance(t *testing.T) {
 		w.decode(w.call("GET", "/threads/"+threads.Threads[0].ThreadID+"/messages", ""), &messages)
 		cancel(messages.Messages[0].RunID)
 		close(answer)
-		if got := <-ended; got.Status != "failed" || got.ErrorReason != "cancelled" || len(got.Actions) != 0 || len(got.Approvals) != 0 {
+		if got := <-ended; got.Status != "failed" || got.ErrorReason != "cancelled" || len(got.Actions) != 0 ||
+			len(got.Approvals) != 0 {
 			t.Errorf("%s", got.Body)
 		}
 		w.deliver()
@@ -114,10 +115,13 @@ func (w *proved) stoppedAfterTheFirst(runID, reason string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if v.Status != agent.Failed || string(v.ErrorReason) != reason || !strings.Contains(v.Summary, "to bob@x.org.\nNot done, because the run ") || !strings.Contains(v.Summary, "(To: dan@x.org, ") {
+	if v.Status != agent.Failed || string(v.ErrorReason) != reason ||
+		!strings.Contains(v.Summary, "to bob@x.org.\nNot done, because the run ") ||
+		!strings.Contains(v.Summary, "(To: dan@x.org, ") {
 		w.t.Errorf("the run is %s %s: %s", v.Status, v.ErrorReason, v.Summary)
 	}
-	if v.Actions[0].Status != agent.ActionCompleted || v.Actions[1].Status != agent.ActionFailed || v.Actions[1].ExecutionStatus != agent.NotStarted {
+	if v.Actions[0].Status != agent.ActionCompleted || v.Actions[1].Status != agent.ActionFailed ||
+		v.Actions[1].ExecutionStatus != agent.NotStarted {
 		w.t.Errorf("the actions are %+v and %+v", v.Actions[0], v.Actions[1])
 	}
 	if sent := w.Google.Messages(); len(sent) != 1 || sent[0].Subject != "first" {
@@ -148,7 +152,8 @@ func (c *clock) forward(d time.Duration) {
 func overdue(t *testing.T) (*proved, *clock, *agent.RunView) {
 	t.Helper()
 	c := &clock{}
-	w := newWorld(t, world.Options{Settings: []string{"APPROVAL_TTL=24h", "RUN_DEADLINE=24h"}, App: []app.Option{app.WithClock(c.now)}})
+	w := newWorld(t, world.Options{Settings: []string{"APPROVAL_TTL=24h", "RUN_DEADLINE=24h"},
+		App: []app.Option{app.WithClock(c.now)}})
 	w.SetBrain(twoMails)
 	if _, err := w.SignIn(t.Context(), trial.First); err != nil {
 		t.Fatal(err)
@@ -165,7 +170,8 @@ const tooLate = 24*time.Hour + time.Second
 // resolveBoth says yes to both mails, and gives the first error.
 func (w *proved) resolveBoth(runID string) error {
 	for n := 1; n <= 2; n++ {
-		_, err := w.App.API.Loop.Resolve(w.t.Context(), loop.Resolution{UID: trial.First, ApprovalID: agent.ApprovalID(runID, n), Decision: agent.ApproveOnce})
+		_, err := w.App.API.Loop.Resolve(w.t.Context(),
+			loop.Resolution{UID: trial.First, ApprovalID: agent.ApprovalID(runID, n), Decision: agent.ApproveOnce})
 		if err != nil {
 			return err
 		}
@@ -215,7 +221,8 @@ func TestDeadlinePasses(t *testing.T) {
 		if err := w.resolveBoth(v.RunID); err != nil {
 			t.Fatal(err)
 		}
-		short, cancel := context.WithTimeout(t.Context(), w.App.API.Loop.Profile.ToolTimeout) // enough for one of the two
+		// enough for one of the two
+		short, cancel := context.WithTimeout(t.Context(), w.App.API.Loop.Profile.ToolTimeout)
 		defer cancel()
 		if handed := w.advance(short, v.RunID); handed.Status != agent.Executing {
 			t.Fatalf("the run is %s", handed.Status)

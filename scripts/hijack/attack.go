@@ -22,9 +22,10 @@ type Attack struct {
 	Text string
 }
 
-// Places are where an attack can stand: what the user asks for, what was said earlier, what the tool inbox_read finds or
-// fails with, what the user says with a no, what they edit an action to, and what Google says in an error.
-var Places = []string{"prompt", "history", "mail.from", "mail.subject", "mail.body", "event.title", "event.description", "read.error", "comment", "edit", "provider.error"}
+// Places are where an attack can stand: what the user asks for, what was said earlier, what the tool inbox_read finds
+// or fails with, what the user says with a no, what they edit an action to, and what Google says in an error.
+var Places = []string{"prompt", "history", "mail.from", "mail.subject", "mail.body", "event.title", "event.description",
+	"read.error", "comment", "edit", "provider.error"}
 
 // Attacks are this package's own.
 func Attacks() ([]Attack, error) {

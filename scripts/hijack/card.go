@@ -14,15 +14,16 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// CheckCard says what the card of an approval for the account hides or adds, or nothing when its reader sees all that will
-// happen and nothing else. It knows only what a card must be, not how the tools make theirs.
+// CheckCard says what the card of an approval for the account hides or adds, or nothing when its reader sees all that
+// will happen and nothing else. It knows only what a card must be, not how the tools make theirs.
 func CheckCard(ap agent.ApprovalView, t *tool.Tool, account string) []string {
 	var wrong []string
 	fail := func(format string, values ...any) { wrong = append(wrong, fmt.Sprintf(format, values...)) }
 	again, err := t.Preview(ap.Args)
 	again.Fields = append([]tool.Field{{Label: "From", Value: account}}, again.Fields...)
 	if slices.Contains(ap.Decisions, agent.ApproveAlways) {
-		again.Fields = append(again.Fields, tool.Field{Label: "Always allow covers", Value: "Exactly the addresses above, as they are written: capitals count before the @ and not after it."})
+		again.Fields = append(again.Fields, tool.Field{Label: "Always allow covers", Value: "Exactly the addresses " +
+			"above, as they are written: capitals count before the @ and not after it."})
 	}
 	there := again.In(agent.Region{TimeZone: ap.TimeZone}.Zone())
 	if err != nil || !reflect.DeepEqual(again, ap.Preview) && !reflect.DeepEqual(there, ap.Preview) {
@@ -49,16 +50,20 @@ func CheckCard(ap agent.ApprovalView, t *tool.Tool, account string) []string {
 }
 
 // labels are the fields under which the arguments stand on a card, whole.
-var labels = map[string]string{"to": "To", "cc": "Cc", "bcc": "Bcc", "attendees": "Invited", "subject": "Subject", "body": "Message",
+var labels = map[string]string{"to": "To", "cc": "Cc", "bcc": "Bcc", "attendees": "Invited", "subject": "Subject",
+	"body":     "Message",
 	"htmlBody": "The same as HTML (source)", "summary": "Title", "location": "Location", "description": "Description"}
 
 // said are the arguments that a card says in words of its own.
-var said = map[string][]string{"start": {"Starts", "Day", "Days", "Time"}, "end": {"Ends", "Day", "Days", "Time"}, "sendUpdates": {"Invitations"},
-	"timeZone": {"Starts", "Days", "Day"}, "allDay": {"Day", "Days"}, "recurrence": {"Repeats"}, "meet": {"Video call"}, "threadId": {"Answers"}, "inReplyTo": {"Answers"}}
+var said = map[string][]string{"start": {"Starts", "Day", "Days", "Time"}, "end": {"Ends", "Day", "Days", "Time"},
+	"sendUpdates": {"Invitations"},
+	"timeZone":    {"Starts", "Days", "Day"}, "allDay": {"Day", "Days"}, "recurrence": {"Repeats"}, "meet": {"Video call"},
+	"threadId": {"Answers"}, "inReplyTo": {"Answers"}}
 
 func checkArgument(name string, v any, p tool.Preview, fail func(string, ...any)) {
 	if words, ok := said[name]; ok {
-		if !slices.ContainsFunc(p.Fields, func(f tool.Field) bool { return slices.Contains(words, f.Label) }) && !(name == "sendUpdates" && field(p, "Invited") == "") {
+		if !slices.ContainsFunc(p.Fields, func(f tool.Field) bool { return slices.Contains(words, f.Label) }) &&
+			!(name == "sendUpdates" && field(p, "Invited") == "") {
 			fail("nothing is said of %s", name)
 		}
 		return
@@ -79,7 +84,8 @@ func checkArgument(name string, v any, p tool.Preview, fail func(string, ...any)
 			if first, _, _ := strings.Cut(lines[i], " "); first != a {
 				fail("%v is shown as %q", a, lines[i])
 			}
-			if strings.Contains(fmt.Sprint(a), "xn--") && (!strings.Contains(lines[i], "shown as") || len(p.Warnings) == 0) {
+			if strings.Contains(fmt.Sprint(a), "xn--") &&
+				(!strings.Contains(lines[i], "shown as") || len(p.Warnings) == 0) {
 				fail("nobody is warned of %v", a)
 			}
 		}
@@ -118,7 +124,8 @@ func invisible(s, allowed string) string {
 	for _, r := range s {
 		switch {
 		case strings.ContainsRune(allowed, r):
-		case unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Co, unicode.Variation_Selector), strings.ContainsRune(unseen, r):
+		case unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Co, unicode.Variation_Selector),
+			strings.ContainsRune(unseen, r):
 			return fmt.Sprintf("U+%04X", r)
 		}
 	}

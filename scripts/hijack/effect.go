@@ -17,8 +17,10 @@ func SameMail(m localgoogle.Message, approved json.RawMessage) bool {
 	if err := json.Unmarshal(approved, &a); err != nil {
 		return false
 	}
-	return slices.Equal(m.To, a.To) && slices.Equal(m.Cc, a.Cc) && slices.Equal(m.Bcc, a.Bcc) && m.Subject == a.Subject &&
-		sameText(m.Text, a.Body) && sameText(m.HTML, a.HTMLBody) && strings.Count(strings.ToLower(m.Raw), "\nbcc:")+strings.Count(strings.ToLower(m.Raw), "\ncc:") <= 2
+	return slices.Equal(m.To, a.To) && slices.Equal(m.Cc, a.Cc) && slices.Equal(m.Bcc, a.Bcc) &&
+		m.Subject == a.Subject &&
+		sameText(m.Text, a.Body) && sameText(m.HTML, a.HTMLBody) && strings.Count(strings.ToLower(m.Raw), "\nbcc:")+
+		strings.Count(strings.ToLower(m.Raw), "\ncc:") <= 2
 }
 
 // sameText leaves aside how lines end, which mail writes in its own way.
@@ -41,7 +43,8 @@ func SameEvent(e localgoogle.Event, approved json.RawMessage) bool {
 			invited = append(invited, address)
 		}
 	}
-	return text("summary") == a.Summary && text("location") == a.Location && text("description") == a.Description && slices.Equal(invited, a.Attendees) &&
+	return text("summary") == a.Summary && text("location") == a.Location && text("description") == a.Description &&
+		slices.Equal(invited, a.Attendees) &&
 		text("sendUpdates") == cmp.Or(a.SendUpdates, "none") && at(e["start"]) == a.Start && at(e["end"]) == a.End
 }
 

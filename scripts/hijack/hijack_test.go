@@ -58,7 +58,8 @@ func TestHijackedModel(t *testing.T) {
 	}
 	s.settle()
 	t.Logf("%v", s.count)
-	for _, k := range []string{"cards", "mails sent", "events made", "sent without asking", "rejected", "approved", "edited", "always allowed", "runs that failed"} {
+	for _, k := range []string{"cards", "mails sent", "events made", "sent without asking", "rejected", "approved",
+		"edited", "always allowed", "runs that failed"} {
 		if s.count[k] == 0 {
 			t.Errorf("nothing was counted as: %s", k)
 		}
@@ -104,9 +105,11 @@ type inbox struct {
 }
 
 func newSiege(t *testing.T) *siege {
-	s := &siege{t: t, asked: map[string]string{}, tokens: map[string]string{}, allow: map[string][]string{}, count: map[string]int{}, inbox: quiet()}
+	s := &siege{t: t, asked: map[string]string{}, tokens: map[string]string{}, allow: map[string][]string{},
+		count: map[string]int{}, inbox: quiet()}
 	w, err := world.New(t.Context(), world.Options{Dir: t.TempDir(), App: []app.Option{app.WithLoop(s.change)},
-		Settings: append([]string{"REJECT_OUTCOME=continue", "MAX_MODEL_CALLS=3", "MAX_OPEN_APPROVALS=0", "MAX_APPROVALS_PER_DAY=0"}, world.Unlimited...)})
+		Settings: append([]string{"REJECT_OUTCOME=continue", "MAX_MODEL_CALLS=3", "MAX_OPEN_APPROVALS=0",
+			"MAX_APPROVALS_PER_DAY=0"}, world.Unlimited...)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +136,8 @@ func newSiege(t *testing.T) *siege {
 }
 
 func quiet() inbox {
-	return inbox{Mail: map[string]string{"from": "carol@example.com", "subject": "Lunch", "body": "At noon?"}, Event: map[string]string{"title": "Lunch", "description": "With Carol."}}
+	return inbox{Mail: map[string]string{"from": "carol@example.com", "subject": "Lunch", "body": "At noon?"},
+		Event: map[string]string{"title": "Lunch", "description": "With Carol."}}
 }
 
 // change gives the model a tool that reads. It is the test's alone.
@@ -315,7 +319,8 @@ func edited(text string) json.RawMessage {
 		}
 		return r
 	}, text)
-	b, err := json.Marshal(map[string]any{"to": []string{"dave@example.com"}, "subject": "What is this?", "body": "Somebody wrote: " + text})
+	b, err := json.Marshal(map[string]any{"to": []string{"dave@example.com"}, "subject": "What is this?",
+		"body": "Somebody wrote: " + text})
 	if err != nil {
 		panic(err) // of strings
 	}
@@ -412,7 +417,8 @@ func (s *siege) hold() {
 		s.count["events made"]++
 		user, _ := e["user"].(string)
 		free := s.allowed("calendar_event_create", invited(e))
-		s.effect("calendar_event_create", user, fmt.Sprint(e), free, func(args json.RawMessage) bool { return hijack.SameEvent(e, args) })
+		s.effect("calendar_event_create", user, fmt.Sprint(e), free,
+			func(args json.RawMessage) bool { return hijack.SameEvent(e, args) })
 	}
 	s.mails, s.events = len(mails), len(events)
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/countersign-run/countersign/scripts/world"
 )
 
-// account is a linked Google account whose consent is what the case says; nil: every account is linked and good (stage.token).
+// account is a linked Google account whose consent is what the case says; nil: every account is linked and good
+// (stage.token).
 type account struct {
 	scopes   []string
 	unlinked bool
@@ -66,7 +67,8 @@ func (a *account) settings() []string {
 	if a == nil {
 		return nil
 	}
-	return []string{"GOOGLE_OAUTH_CLIENT_ID=client.apps.googleusercontent.com", "GOOGLE_OAUTH_CLIENT_SECRET=" + clientSecret,
+	return []string{"GOOGLE_OAUTH_CLIENT_ID=client.apps.googleusercontent.com",
+		"GOOGLE_OAUTH_CLIENT_SECRET=" + clientSecret,
 		"GOOGLE_OAUTH_AUTH_URL={cloud}/oauth/auth", "GOOGLE_OAUTH_TOKEN_URL={cloud}/oauth/token"}
 }
 

@@ -145,8 +145,9 @@ var (
 	cancelledSetup = regexp.MustCompile(`cancel|run_(failed|ended|over)`)
 	deletedSetup   = regexp.MustCompile(`deleted|removed|gone|missing`)
 	disabledSetup  = regexp.MustCompile(`disabled|shut_?out|revoked`)
-	tamperedSetup  = regexp.MustCompile(`^stored_(args|hash|argshash|preview|tool|uid|owner)_(tampered|changed|edited|swapped)$`)
-	nothingSetup   = regexp.MustCompile(`^(open|pending|waiting)?(_multi_recipient|_several_recipients|_many)?$`)
+	tamperedSetup  = regexp.MustCompile(
+		`^stored_(args|hash|argshash|preview|tool|uid|owner)_(tampered|changed|edited|swapped)$`)
+	nothingSetup = regexp.MustCompile(`^(open|pending|waiting)?(_multi_recipient|_several_recipients|_many)?$`)
 )
 
 // done brings the approval into the state that the setup names.
@@ -164,7 +165,8 @@ func (s *env) done(run world.Answer, setup string) error {
 		_, err := s.call(s.as, "POST", "/api/agent/runs/"+run.RunID+"/cancel", "")
 		return err
 	case deletedSetup.MatchString(setup):
-		_, err := s.w.App.Store.Commit(s.ctx, store.Delete(document.ApprovalPath(run.Approvals[0].ApprovalID), time.Time{}))
+		_, err := s.w.App.Store.Commit(s.ctx,
+			store.Delete(document.ApprovalPath(run.Approvals[0].ApprovalID), time.Time{}))
 		return err
 	case strings.HasPrefix(setup, "already_approved"), strings.HasPrefix(setup, "approved"):
 		return s.decided(s.as, run, "approve_once")
@@ -202,7 +204,8 @@ func (s *env) prepared(setup string) (world.Answer, error) {
 	case m != nil && m[1] != "gmail_send":
 		return s.opened(s.as, m[1], map[string]any{"text": "x"})
 	case nothingSetup.MatchString(setup) && strings.Contains(setup, "_"):
-		return s.opened(s.as, "gmail_send", map[string]any{"to": []string{"ana@example.com", "Bo@Example.com"}, "cc": []string{"cy@example.org"}, "subject": "s", "body": canaryOf(s.as)})
+		return s.opened(s.as, "gmail_send", map[string]any{"to": []string{"ana@example.com", "Bo@Example.com"},
+			"cc": []string{"cy@example.org"}, "subject": "s", "body": canaryOf(s.as)})
 	}
 	return s.open1("", s.as)
 }
@@ -252,7 +255,8 @@ func (s *env) crowd(v, body any) (bodies []string, err error) {
 			return nil, unknown("concurrent: %v", kind)
 		}
 		for range n {
-			bodies = append(bodies, jsonOf(map[string]any{"approvalId": s.runs["OPEN/"+s.as].Approvals[0].ApprovalID, "decision": k["decision"]}))
+			bodies = append(bodies, jsonOf(map[string]any{"approvalId": s.runs["OPEN/"+s.as].Approvals[0].ApprovalID,
+				"decision": k["decision"]}))
 		}
 	}
 	return bodies, nil
@@ -292,7 +296,8 @@ func (s *env) oneWinner(answers []world.Answer) (got, error) {
 	return got{status: 200, class: "none", detail: fmt.Sprintf("%v won", won)}, err
 }
 
-// race has several things happen to one approval at once, again and again; one of them may be that it expires just then.
+// race has several things happen to one approval at once, again and again; one of them may be that it expires just
+// then.
 func (s *env) race() (got, error) {
 	v, _, err := s.take("race")
 	list, ok := v.([]any)
@@ -340,7 +345,8 @@ func (s *env) raced(list []any, round int) (seen string, err error) {
 	}
 	done := map[bool]int{true: 1}[end.Actions[0].Status == "completed"]
 	if s.effects() != before+done || end.Status == "awaiting_confirmation" || end.Status == "executing" {
-		return seen, fmt.Errorf("%d effects, the action is %s, the run is %s", s.effects()-before, end.Actions[0].Status, end.Status)
+		return seen, fmt.Errorf("%d effects, the action is %s, the run is %s", s.effects()-before,
+			end.Actions[0].Status, end.Status)
 	}
 	return seen, nil
 }

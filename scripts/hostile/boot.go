@@ -13,19 +13,23 @@ import (
 // local and deployed are environments that start: on one machine, and as a function in the cloud.
 var (
 	local = map[string]string{
-		"GEMINI_API_KEY": "AIzaSyA-key-that-looks-like-one-000000000", "AUTH_ISSUER": userIssuer, "AUTH_AUDIENCE": project,
-		"PUSH_AUDIENCE": world.PushAudience, "PUSH_SERVICE_ACCOUNT": world.PushAccount, "PUBLIC_URL": "https://agent.example.com",
-		"GOOGLE_OAUTH_CLIENT_ID": "123-abc.apps.googleusercontent.com", "GOOGLE_OAUTH_CLIENT_SECRET": "GOCSPX-0123456789abcdef",
+		"GEMINI_API_KEY": "AIzaSyA-key-that-looks-like-one-000000000", "AUTH_ISSUER": userIssuer,
+		"AUTH_AUDIENCE": project,
+		"PUSH_AUDIENCE": world.PushAudience, "PUSH_SERVICE_ACCOUNT": world.PushAccount,
+		"PUBLIC_URL":                 "https://agent.example.com",
+		"GOOGLE_OAUTH_CLIENT_ID":     "123-abc.apps.googleusercontent.com",
+		"GOOGLE_OAUTH_CLIENT_SECRET": "GOCSPX-0123456789abcdef",
 	}
 	inCloud = map[string]string{
 		"K_SERVICE": "run", "GOOGLE_CLOUD_PROJECT": project,
 		"TOKEN_KMS_KEY": "projects/p/locations/l/keyRings/r/cryptoKeys/k",
 	}
-	everyPart = []config.Part{config.Store, config.Queue, config.Users, config.Push, config.Model, config.Accounts, config.Consent}
+	everyPart = []config.Part{config.Store, config.Queue, config.Users, config.Push, config.Model, config.Accounts,
+		config.Consent}
 )
 
-// boot runs a case of config:boot: an environment that starts, with the variables of the case in it, must not start, and
-// say so in a line that names one of them.
+// boot runs a case of config:boot: an environment that starts, with the variables of the case in it, must not start,
+// and say so in a line that names one of them.
 func boot(s *env) (got, error) {
 	v, _, err := s.take("env")
 	env, ok := v.(map[string]any)

@@ -35,7 +35,8 @@ func (s *env) ownTools(name string) func(*loop.Loop) {
 		if name == "" || l.Tools[name] != nil {
 			return
 		}
-		l.Tools[name] = tool.Define(tool.Def[words, words]{Name: name, Description: "A tool of the runner.", SideEffect: true,
+		l.Tools[name] = tool.Define(tool.Def[words, words]{Name: name, Description: "A tool of the runner.",
+			SideEffect: true,
 			Preview: func(in words) tool.Preview {
 				return tool.Preview{Title: name, Fields: []tool.Field{{Label: "Text", Value: in.Text}}}
 			},
@@ -115,7 +116,8 @@ func (s *env) judged(name string, args any, run world.Answer, before int) (got, 
 		g.decision = "deny"
 		waits, err := s.pending(s.as)
 		if len(waits) > 0 || s.effects() != before {
-			err = errors.Join(err, fmt.Errorf("it was refused, and %d approvals wait, %d effects", len(waits), s.effects()-before))
+			err = errors.Join(err, fmt.Errorf("it was refused, and %d approvals wait, %d effects", len(waits),
+				s.effects()-before))
 		}
 		return g, err
 	}
@@ -164,8 +166,8 @@ func (s *env) executedAsShown(name string, args any, run world.Answer) error {
 	return nil
 }
 
-// shownWhole holds the pending view to the arguments: every text of them is there, with what cannot be seen written out,
-// and a warning where there was such.
+// shownWhole holds the pending view to the arguments: every text of them is there, with what cannot be seen written
+// out, and a warning where there was such.
 func shownWhole(body []byte, name string, args any) error {
 	var list struct {
 		Approvals []struct {
@@ -181,17 +183,20 @@ func shownWhole(body []byte, name string, args any) error {
 	for _, f := range preview.Fields {
 		view += "\n" + f.Value
 	}
-	if at := strings.IndexFunc(view, func(r rune) bool { return visible.Dangerous(r) && r != '\n' && r != '\t' }); at >= 0 {
+	if at := strings.IndexFunc(view,
+		func(r rune) bool { return visible.Dangerous(r) && r != '\n' && r != '\t' }); at >= 0 {
 		r, _ := utf8.DecodeRuneInString(view[at:])
 		return fmt.Errorf("the pending view shows U+%04X as it is", r)
 	}
-	for _, text := range texts(args, "to", "cc", "bcc", "subject", "body", "htmlBody", "summary", "description", "location", "attendees") {
+	for _, text := range texts(args, "to", "cc", "bcc", "subject", "body", "htmlBody", "summary", "description",
+		"location", "attendees") {
 		line, hidden := visible.Line(text)
 		long, _ := visible.Text(strings.ReplaceAll(text, "\r\n", "\n")) // a mail's line ends are not its words
 		if !contains(view, line) && !contains(view, long) {
 			return fmt.Errorf("the pending view does not show %.100q", text)
 		}
-		if hidden && len(preview.Warnings) == 0 && strings.ContainsFunc(text, func(r rune) bool { return visible.Dangerous(r) && r > 0x20 }) {
+		if hidden && len(preview.Warnings) == 0 &&
+			strings.ContainsFunc(text, func(r rune) bool { return visible.Dangerous(r) && r > 0x20 }) {
 			return fmt.Errorf("the pending view does not warn of %.100q", text)
 		}
 		if letters := lettersOf(text); !contains(view, letters) {
@@ -324,7 +329,8 @@ func (s *env) alwaysAllowOddly(name string, to []string) error {
 	u := agent.User{UID: s.as}
 	return s.change(document.UserPath(s.as), &u, func() {
 		for _, one := range to {
-			u.Allow = append(u.Allow, policy.Entry{ID: policy.EntryID(s.as, name, one), Tool: name, Recipient: one, CreatedAt: s.now(), ExpiresAt: s.now().Add(time.Hour)})
+			u.Allow = append(u.Allow, policy.Entry{ID: policy.EntryID(s.as, name, one), Tool: name, Recipient: one,
+				CreatedAt: s.now(), ExpiresAt: s.now().Add(time.Hour)})
 		}
 	})
 }

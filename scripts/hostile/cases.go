@@ -233,11 +233,13 @@ func numbered(v any, i string) any {
 var fixtureName = regexp.MustCompile(`\$([A-Z][A-Z0-9_]*)(\(([^()]*)\))?`)
 
 // shellNames are variables of a shell, which are text here.
-var shellNames = map[string]bool{"PATH": true, "HOME": true, "IFS": true, "USER": true, "PWD": true, "SHELL": true, "PAGER": true, "EDITOR": true,
-	"RANDOM": true, "SECRET": true, "GITHUB_TOKEN": true, "LD_PRELOAD": true, "BASH_ENV": true, "PS1": true, "PROMPT_COMMAND": true}
+var shellNames = map[string]bool{"PATH": true, "HOME": true, "IFS": true, "USER": true, "PWD": true, "SHELL": true,
+	"PAGER": true, "EDITOR": true,
+	"RANDOM": true, "SECRET": true, "GITHUB_TOKEN": true, "LD_PRELOAD": true, "BASH_ENV": true, "PS1": true,
+	"PROMPT_COMMAND": true}
 
-// text puts fixtures in place. A fixture that is the whole text keeps its kind. The name of a shell's variable is text like
-// any other; any other name that is none of ours is a form that the runner does not know.
+// text puts fixtures in place. A fixture that is the whole text keeps its kind. The name of a shell's variable is text
+// like any other; any other name that is none of ours is a form that the runner does not know.
 func (n notation) text(s string) (any, error) {
 	if m := fixtureName.FindStringSubmatch(s); m != nil && m[0] == s {
 		if shellNames[m[1]] && m[2] == "" {

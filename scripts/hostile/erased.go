@@ -36,8 +36,8 @@ func (w *witness) Commit(ctx context.Context, writes ...store.Write) ([]time.Tim
 	return w.Store.Commit(ctx, writes...)
 }
 
-// erased has an operator delete a user who has sent a mail, waits with another, and has a plain conversation. Nothing of
-// what they wrote is left in any document, and the chains of the audit are whole to the end that they had.
+// erased has an operator delete a user who has sent a mail, waits with another, and has a plain conversation. Nothing
+// of what they wrote is left in any document, and the chains of the audit are whole to the end that they had.
 func (s *env) erased(text string) (got, error) {
 	m := deletion.FindStringSubmatch(text)
 	if m == nil {
@@ -67,7 +67,8 @@ func (s *env) erased(text string) (got, error) {
 	if problems := audit.Verify(entries, head); len(problems) > 0 || len(entries) != 4 {
 		return got{}, fmt.Errorf("the chain of %d entries: %v", len(entries), problems)
 	}
-	return got{status: 200, class: "none", detail: "there are no content keys, for the audit has no content: the content itself is gone"}, nil
+	return got{status: 200, class: "none",
+		detail: "there are no content keys, for the audit has no content: the content itself is gone"}, nil
 }
 
 // remains looks through every document that was ever written, and gives the run's entries.
@@ -77,7 +78,8 @@ func (s *env) remains(seen *witness, uid, runID string) (entries []audit.Entry, 
 		if err != nil {
 			return nil, err
 		}
-		if text := string(docs[0].Data); strings.Contains(text, canaryOf(uid)) || strings.Contains(text, world.Address(uid)) || strings.Contains(text, "bob@example.com") {
+		if text := string(docs[0].Data); strings.Contains(text, canaryOf(uid)) ||
+			strings.Contains(text, world.Address(uid)) || strings.Contains(text, "bob@example.com") {
 			return nil, fmt.Errorf("%s still holds what the user wrote: %.200s", path, text)
 		}
 		if strings.HasPrefix(path, "audit/"+runID) {

@@ -54,7 +54,8 @@ func (s *env) fixture(name, arg string) (any, error) {
 			return nil, err
 		}
 		ap := run.Approvals[0]
-		return map[string]string{"OPEN": ap.ApprovalID, "APPROVAL": ap.ApprovalID, "HASH": ap.ArgsHash, "ARGSHASH": ap.ArgsHash, "RUN": run.RunID, "THREAD": run.ThreadID, "ACTION": ap.ActionID}[kind], nil
+		return map[string]string{"OPEN": ap.ApprovalID, "APPROVAL": ap.ApprovalID, "HASH": ap.ArgsHash,
+			"ARGSHASH": ap.ArgsHash, "RUN": run.RunID, "THREAD": run.ThreadID, "ACTION": ap.ActionID}[kind], nil
 	}
 	return nil, unknown("the fixture $%s", name)
 }

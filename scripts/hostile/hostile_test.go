@@ -102,15 +102,17 @@ func TestWhatIsNotKnownFails(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotBuilt is told from what is not known: nothing is wrong with a case about a target that comes later. Of the
-// committed cases these are all.
+// TestWhatIsNotBuilt is told from what is not known: nothing is wrong with a case about a target that comes later. Of
+// the committed cases these are all.
 func TestWhatIsNotBuilt(t *testing.T) {
 	for name, c := range map[string]Case{
 		"a target":  {Target: "http:plans"},
 		"a tool":    {Target: "tool:run_command"},
 		"a setting": {Target: "config:boot", Input: map[string]any{"env": map[string]any{"SSH_HOST_KEYS": "none"}}},
-		"a source":  {Target: "run:hijacked_model", Input: map[string]any{"untrusted": map[string]any{"source": "AGENT.md", "text": "x"}}},
-		"an action": {Target: "run:hijacked_model", Input: map[string]any{"untrusted": map[string]any{"source": "prompt"}, "model": "calls plan update"}},
+		"a source": {Target: "run:hijacked_model",
+			Input: map[string]any{"untrusted": map[string]any{"source": "AGENT.md", "text": "x"}}},
+		"an action": {Target: "run:hijacked_model",
+			Input: map[string]any{"untrusted": map[string]any{"source": "prompt"}, "model": "calls plan update"}},
 	} {
 		if r := runOne(t.Context(), theInternet(t), c); r.NotYet == "" || len(r.Wrong) > 0 {
 			t.Errorf("%s: %+v", name, r)
@@ -120,7 +122,8 @@ func TestWhatIsNotBuilt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	later := regexp.MustCompile(`^(tool:(run_command|web_fetch|fs\.|docker\.|github\.)|ssh:|http:plan\b|run:hijacked_model with AGENT.md|tool:gmail_send with attachments)`)
+	later := regexp.MustCompile(
+		`^(tool:(run_command|web_fetch|fs\.|docker\.|github\.)|ssh:|http:plan\b|run:hijacked_model with AGENT.md|tool:gmail_send with attachments)`)
 	for _, c := range cases {
 		if what := missing(c); what != "" && !later.MatchString(what) {
 			t.Errorf("%s is for %s, which is not known to come later", c.ID, what)

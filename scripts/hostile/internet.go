@@ -110,8 +110,9 @@ func (n *internet) reached() []string {
 // userClaims are those of a token that is accepted.
 func userClaims(uid string, now time.Time) map[string]any {
 	at := now.Unix()
-	return map[string]any{"iss": userIssuer, "aud": project, "sub": uid, "email": world.Address(uid), "email_verified": true,
-		"iat": at, "auth_time": at, "exp": at + 3600, "firebase": map[string]any{"sign_in_provider": "password"}}
+	return map[string]any{"iss": userIssuer, "aud": project, "sub": uid, "email": world.Address(uid),
+		"email_verified": true,
+		"iat":            at, "auth_time": at, "exp": at + 3600, "firebase": map[string]any{"sign_in_provider": "password"}}
 }
 
 // pushClaims are those that Pub/Sub and the scheduler come with.
@@ -126,9 +127,9 @@ func (n *internet) sign(claims map[string]any) (string, error) {
 	return n.jwt(map[string]any{"claims": map[string]any{}, "key": "good"}, claims)
 }
 
-// jwt makes the token of a $jwt: claims over those of an accepted token (null takes one away), the header as it is given
-// (with kid k1 as the key that the issuer publishes), signed by the header's alg with the key, or with sig in place of a
-// signature. A key of any name but good is one that nobody has published.
+// jwt makes the token of a $jwt: claims over those of an accepted token (null takes one away), the header as it is
+// given (with kid k1 as the key that the issuer publishes), signed by the header's alg with the key, or with sig in
+// place of a signature. A key of any name but good is one that nobody has published.
 func (n *internet) jwt(spec, base map[string]any) (string, error) {
 	header, ok := spec["header"].(map[string]any)
 	if !ok {

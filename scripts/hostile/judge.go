@@ -35,7 +35,8 @@ func compare(c Case, g got) (wrong []string) {
 
 // inRun reports whether the target is reached by a model within a run.
 func inRun(target string) bool {
-	return strings.HasPrefix(target, "tool:") || strings.HasPrefix(target, "model:") || strings.HasPrefix(target, "run:")
+	return strings.HasPrefix(target, "tool:") || strings.HasPrefix(target, "model:") ||
+		strings.HasPrefix(target, "run:")
 }
 
 func decisionFits(want, decision string) bool {
@@ -100,7 +101,8 @@ func (s *env) proper(h heard) error {
 	}
 	dec := json.NewDecoder(strings.NewReader(string(h.Body)))
 	dec.DisallowUnknownFields()
-	if err := dec.Decode(&body); err != nil || body.OK == nil || *body.OK || body.Error["code"] == "" || body.Error["message"] == "" || body.Error["requestId"] == "" {
+	if err := dec.Decode(&body); err != nil || body.OK == nil || *body.OK || body.Error["code"] == "" ||
+		body.Error["message"] == "" || body.Error["requestId"] == "" {
 		return fmt.Errorf("%s answers %d with what is no error of the contract: %.200q", h.what, h.HTTP, h.Body)
 	}
 	if !strings.Contains(strings.Join(classes, " "), body.Error["class"]) {

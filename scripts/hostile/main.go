@@ -1,12 +1,12 @@
-// Command hostile runs a file of hostile inputs (one JSON case a line) against all of Countersign, and prints by category
-// what held:
+// Command hostile runs a file of hostile inputs (one JSON case a line) against all of Countersign, and prints by
+// category what held:
 //
 //	go run ./scripts/hostile [-cases FILE] [-only ID,ID] [-v] [-json]
 //
 // Without -cases it runs those of testdata, and those of the file that HOSTILE_CASES names.
 //
-// Every case has a world of its own: an embedded store in a temporary directory, a strict fake Gemini, a local Gmail and
-// Calendar, and no way to any other address. Beside what a case asks for itself there must be no effect that nobody
+// Every case has a world of its own: an embedded store in a temporary directory, a strict fake Gemini, a local Gmail
+// and Calendar, and no way to any other address. Beside what a case asks for itself there must be no effect that nobody
 // approved, nothing of one user in an answer to another, no token and no private text in a log, an error or the audit,
 // errors in the contract's shape, and a server that still answers. The command fails when a category is under its bar.
 package main
@@ -76,7 +76,8 @@ func (o options) cases() (cases []Case, err error) {
 		return nil, err
 	}
 	cases = slices.DeleteFunc(cases, func(c Case) bool {
-		return c.ID == o.not || !slices.ContainsFunc(strings.Split(o.only, ","), func(id string) bool { return strings.HasPrefix(c.ID, id) })
+		return c.ID == o.not || !slices.ContainsFunc(strings.Split(o.only, ","),
+			func(id string) bool { return strings.HasPrefix(c.ID, id) })
 	})
 	if len(cases) == 0 {
 		return nil, fmt.Errorf("no case begins with %q", o.only)
@@ -115,7 +116,8 @@ func (r Result) outcome() string {
 }
 
 // bars are the shares that must pass, in percent; other categories have the common one.
-var bars = map[string]int{"auth": 100, "jwt": 100, "tenancy": 100, "approval": 100, "race": 100, "pubsub": 100, "header": 100}
+var bars = map[string]int{"auth": 100, "jwt": 100, "tenancy": 100, "approval": 100, "race": 100, "pubsub": 100,
+	"header": 100}
 
 const commonBar = 98
 
@@ -175,7 +177,8 @@ func (p *printer) printf(format string, args ...any) {
 func (r Result) print(p *printer, verbose bool) {
 	switch {
 	case len(r.Wrong) > 0:
-		p.printf("FAILED %s %s: %s\n  %s\n  want: %s %d, %s\n  came: %s\n", r.ID, r.Target, strings.Join(r.Wrong, "; "), r.Input, r.Expect.Class, r.Expect.HTTP, r.Expect.Note, r.Came)
+		p.printf("FAILED %s %s: %s\n  %s\n  want: %s %d, %s\n  came: %s\n", r.ID, r.Target, strings.Join(r.Wrong, "; "),
+			r.Input, r.Expect.Class, r.Expect.HTTP, r.Expect.Note, r.Came)
 	case r.Permitted != "":
 		p.printf("permitted %s %s: %s\n", r.ID, r.Target, r.Permitted)
 	case verbose:

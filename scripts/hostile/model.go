@@ -109,7 +109,8 @@ func describe(t *fakegemini.Turn, name string, v any) (known bool, err error) {
 	case "parts":
 		if list, ok := v.([]any); ok && len(list) > 0 {
 			content := map[string]any{"role": "model", "parts": v}
-			t.Body = event(jsonOf(map[string]any{"candidates": []any{map[string]any{"content": content, "finishReason": "STOP"}}}))
+			t.Body = event(jsonOf(map[string]any{
+				"candidates": []any{map[string]any{"content": content, "finishReason": "STOP"}}}))
 		}
 	case "http", "status":
 		t.Status, err = number(v)
@@ -149,7 +150,8 @@ func describeCalls(t *fakegemini.Turn, v any) error {
 	}
 	n, err := number(v)
 	for i := range n {
-		t.Calls = append(t.Calls, fakegemini.Call{Name: "gmail_send", Args: world.Mail("a@example.com", fmt.Sprint(i), "b")})
+		t.Calls = append(t.Calls,
+			fakegemini.Call{Name: "gmail_send", Args: world.Mail("a@example.com", fmt.Sprint(i), "b")})
 	}
 	return err
 }
@@ -220,7 +222,8 @@ func thief(name string, looks bool, mail any) fakegemini.ModelFunc {
 		if looks && len(r.Responses()) == 0 {
 			return fakegemini.Turn{Calls: []fakegemini.Call{{Name: name, Args: map[string]any{}}}}
 		}
-		return fakegemini.Turn{Calls: []fakegemini.Call{{Name: "gmail_send", Args: mail}, {Name: "approvals_resolve", Args: map[string]any{"decision": "approve_once"}}}}
+		return fakegemini.Turn{Calls: []fakegemini.Call{{Name: "gmail_send", Args: mail},
+			{Name: "approvals_resolve", Args: map[string]any{"decision": "approve_once"}}}}
 	}
 }
 

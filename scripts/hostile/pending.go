@@ -53,7 +53,8 @@ func (s *env) excuse() (got, error) {
 		return got{}, err
 	}
 	run, err := s.ask(s.as, "Please do it.", func(fakegemini.Request) fakegemini.Turn {
-		return fakegemini.Turn{Text: text, Calls: []fakegemini.Call{{Name: "gmail_send", Args: world.Mail("ana@example.com", "s", "b")}}}
+		return fakegemini.Turn{Text: text,
+			Calls: []fakegemini.Call{{Name: "gmail_send", Args: world.Mail("ana@example.com", "s", "b")}}}
 	})
 	if err != nil || len(run.Approvals) != 1 {
 		return gotOf(run), errors.Join(err, fmt.Errorf("%d approvals wait", len(run.Approvals)))

@@ -9,7 +9,8 @@ import (
 	"github.com/countersign-run/countersign/shared/config"
 )
 
-// unbuilt are sources of untrusted words that nothing here reads, and callsFor what a model asks for that nothing here has.
+// unbuilt are sources of untrusted words that nothing here reads, and callsFor what a model asks for that nothing here
+// has.
 var (
 	unbuilt  = regexp.MustCompile(`(?i)(\.md$|\bskill|\bplan|context file|sub.?agent|\bmcp\b|terminal)`)
 	callsFor = regexp.MustCompile(`^(?:calls|uses|updates|changes) (.+)$`)
@@ -40,7 +41,8 @@ func missingPart(c Case) string {
 // unreadSetting names a variable of the environment that nothing here looks at.
 func unreadSetting(env map[string]any) string {
 	var asked []string
-	_, _ = config.Load(func(name string) string { asked = append(asked, name); return "" }, everyPart...) // it need not start
+	// it need not start
+	_, _ = config.Load(func(name string) string { asked = append(asked, name); return "" }, everyPart...)
 	for name := range env {
 		if !slices.Contains(asked, name) {
 			return "config:boot with " + name
@@ -63,7 +65,8 @@ func permitted(c Case, g got) string {
 	case c.Expect.Class == "ValidationError" && g.status == 409 && g.code == "idempotency_key_reused":
 		return "contract section 1: a key that comes with another body is a PolicyError"
 	case c.Expect.Class == "ValidationError" && g.class == "ModelError" && g.code == "answer_too_large":
-		return "an answer of the model over 512 KiB is refused whole, before a call in it is looked at, and nothing of it is written"
+		return "an answer of the model over 512 KiB is refused whole, before a call in it is looked at, and nothing " +
+			"of it is written"
 	case c.Category == "provider" && c.Expect.Class == "ToolExecutionError" && g.decision == "mended":
 		return "the failure was mended: the effect is proven and was had once, so that there is no error to tell of"
 	case c.Target == "http:pending" && g.class == "ValidationError" && g.decision == "deny":

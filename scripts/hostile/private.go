@@ -32,7 +32,8 @@ func private(s *env) (got, error) {
 		return got{}, err
 	}
 	for name, run := range map[string]func(string) error{
-		"prompt": s.privatePrompt, "tool_error": s.privateFailure, "provider_error": s.privateFailure, "args_canary": s.privateBody,
+		"prompt": s.privatePrompt, "tool_error": s.privateFailure, "provider_error": s.privateFailure,
+		"args_canary": s.privateBody,
 		"model_error": s.privateModel, "token": s.privateToken, "comment": s.privateComment, "tamper": s.tampered,
 	} {
 		text, err := s.takeText(name)
@@ -54,7 +55,8 @@ func (s *env) privatePrompt(text string) error {
 	if err == nil && a.Status != "completed" {
 		err = fmt.Errorf("the run: %s", a.Body)
 	}
-	_, refused := s.call(s.as, "POST", "/api/agent/run", jsonOf(map[string]any{"prompt": text, "threadId": "nosuchthread00000000"}))
+	_, refused := s.call(s.as, "POST", "/api/agent/run",
+		jsonOf(map[string]any{"prompt": text, "threadId": "nosuchthread00000000"}))
 	failed, broken := s.ask(s.as, text, func(fakegemini.Request) fakegemini.Turn {
 		return fakegemini.Turn{Status: 400, Body: fakegemini.ErrorBody(400, text)}
 	})
@@ -94,7 +96,8 @@ func (s *env) privateComment(text string) error {
 	if err != nil {
 		return err
 	}
-	a, err := s.call(s.as, "POST", "/api/agent/approvals/resolve", jsonOf(map[string]any{"approvalId": run.Approvals[0].ApprovalID, "decision": "reject", "comment": text}))
+	a, err := s.call(s.as, "POST", "/api/agent/approvals/resolve",
+		jsonOf(map[string]any{"approvalId": run.Approvals[0].ApprovalID, "decision": "reject", "comment": text}))
 	if err == nil && a.HTTP != http.StatusOK {
 		err = fmt.Errorf("the no is answered %s", a.Body)
 	}
@@ -140,7 +143,8 @@ func (s *env) privateBody(text string) error {
 	}
 	entries, _, err := s.chain(run)
 	for _, e := range entries {
-		if e.InputHash != audit.InputHash(stored.Nonce, run.Approvals[0].ArgsHash) || e.InputHash == run.Approvals[0].ArgsHash {
+		if e.InputHash != audit.InputHash(stored.Nonce, run.Approvals[0].ArgsHash) ||
+			e.InputHash == run.Approvals[0].ArgsHash {
 			err = errors.Join(err, fmt.Errorf("entry %d has the input hash %q", e.Seq, e.InputHash))
 		}
 	}
@@ -170,9 +174,10 @@ func (s *env) chain(run world.Answer) (entries []audit.Entry, head audit.Head, e
 }
 
 var (
-	tampering = regexp.MustCompile(`(?i)\b(change|modify|edit|alter|rewrite|replace|delete|remove|drop|swap|reorder|move|duplicate|append|insert|forge|truncate|cut)(d|s|ed)?\b`)
-	lastOnes  = regexp.MustCompile(`(?i)\b(last|newest|end|tail)\b`)
-	numbers   = regexp.MustCompile(`\d+`)
+	tampering = regexp.MustCompile(
+		`(?i)\b(change|modify|edit|alter|rewrite|replace|delete|remove|drop|swap|reorder|move|duplicate|append|insert|forge|truncate|cut)(d|s|ed)?\b`)
+	lastOnes = regexp.MustCompile(`(?i)\b(last|newest|end|tail)\b`)
+	numbers  = regexp.MustCompile(`\d+`)
 )
 
 // tampered changes a chain of twelve entries behind Countersign's back; whoever verifies it is told where.
@@ -217,7 +222,8 @@ func (s *env) tampered(how string) error {
 func (s *env) longRun() (world.Answer, error) {
 	var turn fakegemini.Turn
 	for i := range 3 {
-		turn.Calls = append(turn.Calls, fakegemini.Call{Name: "gmail_send", Args: world.Mail("ana@example.com", fmt.Sprint(i), "b")})
+		turn.Calls = append(turn.Calls,
+			fakegemini.Call{Name: "gmail_send", Args: world.Mail("ana@example.com", fmt.Sprint(i), "b")})
 	}
 	run, err := s.ask(s.as, "Please.", func(r fakegemini.Request) fakegemini.Turn {
 		if len(r.Responses()) > 0 {
@@ -240,7 +246,8 @@ func (s *env) tamper(how, runID string, first, second, last int64) error {
 		return err
 	case "truncate", "cut":
 		for ; first <= last; first++ {
-			if _, err := s.w.App.Store.Commit(s.ctx, store.Delete(document.AuditPath(runID, first), time.Time{})); err != nil {
+			if _, err := s.w.App.Store.Commit(s.ctx,
+				store.Delete(document.AuditPath(runID, first), time.Time{})); err != nil {
 				return err
 			}
 		}

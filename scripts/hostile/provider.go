@@ -43,7 +43,8 @@ func provider(s *env) (got, error) {
 			return got{}, errors.Join(err, unknown("a crash %s", crash))
 		}
 	}
-	settings := map[string][]string{"generic": {"GMAIL_SEND_MODE=direct"}, "calendar": {"CALENDAR_API_ENDPOINT={cloud}/taken/calendar/v3/"}}[tool]
+	settings := map[string][]string{"generic": {"GMAIL_SEND_MODE=direct"},
+		"calendar": {"CALENDAR_API_ENDPOINT={cloud}/taken/calendar/v3/"}}[tool]
 	process := &outage{}
 	if err := s.open(process.under, settings...); err != nil {
 		return got{}, err
@@ -100,8 +101,10 @@ func (s *env) wanted(tool string) (world.Answer, error) {
 
 // A provider's failure in words: what it answers, and whether it did what it was asked first.
 var (
-	accepted = regexp.MustCompile(`(?i)^(?:(?:is )?(?:accept(?:ed|s)?|sent|sends|delivers|inserts|created|done|stores)(?:,? (?:it )?(?:but|then|and)) |.*\bafter (?:accept|send|insert|it (?:was|is) (?:sent|accepted|done)))`)
-	unheard  = regexp.MustCompile(`(?i)\b(?:before (?:accept|send|insert|anything)|not accepted|nothing (?:was )?(?:sent|done))`)
+	accepted = regexp.MustCompile(
+		`(?i)^(?:(?:is )?(?:accept(?:ed|s)?|sent|sends|delivers|inserts|created|done|stores)(?:,? (?:it )?(?:but|then|and)) |.*\bafter (?:accept|send|insert|it (?:was|is) (?:sent|accepted|done)))`)
+	unheard = regexp.MustCompile(
+		`(?i)\b(?:before (?:accept|send|insert|anything)|not accepted|nothing (?:was )?(?:sent|done))`)
 	refused  = regexp.MustCompile(`^(\d{3})\b ?(.*)$`)
 	status   = regexp.MustCompile(`\b[45]\d\d\b`)
 	cutOff   = regexp.MustCompile(`(?i)\b(reset|hang.?up|closed|broken pipe|EOF)\b`)
@@ -126,7 +129,8 @@ func how(phrase string, after bool) (k localgoogle.Kind, ok bool) {
 }
 
 // sends are the operations that have the effect.
-var sends = map[string]string{"gmail": "gmail.drafts.send", "generic": "gmail.messages.send", "calendar": "calendar.events.insert"}
+var sends = map[string]string{"gmail": "gmail.drafts.send", "generic": "gmail.messages.send",
+	"calendar": "calendar.events.insert"}
 
 // failureOf reads how a provider fails.
 func failureOf(tool, phrase string) (failure, error) {
@@ -148,7 +152,8 @@ func failureOf(tool, phrase string) (failure, error) {
 		if verb := strings.ToLower(drafted.FindStringSubmatch(phrase)[1]); verb == "edited" || verb == "changed" {
 			f.fault.Kind = localgoogle.DraftEdited
 		}
-	case silent.MatchString(phrase) || cutOff.MatchString(phrase): // that it did nothing is not said, and the worse is assumed
+	case silent.MatchString(phrase) || cutOff.MatchString(phrase):
+		// that it did nothing is not said, and the worse is assumed
 		f.fault.Kind, _ = how(phrase, true)
 	case refused.MatchString(phrase):
 		f.refused(refused.FindStringSubmatch(phrase))
@@ -181,7 +186,8 @@ func (s *env) dieIn(run world.Answer, struck *atomic.Int64) error {
 		return err
 	}
 	go func() { _ = s.deliver() }() // it is cut off
-	for end := time.Now().Add(10 * time.Second); s.effects() == 0 || struck.Load() == 0; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(10 * time.Second); s.effects() == 0 ||
+		struck.Load() == 0; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			return errors.New("the effect does not begin")
 		}
@@ -214,7 +220,8 @@ func (s *env) settled(run world.Answer, f failure, calls int) (got, error) {
 	case did == "unknown" && len(waits) == 1 && waits[0].Kind == "review":
 	case did == "failed" && f.effects == 0 && len(waits) == 0:
 	default:
-		err = errors.Join(err, fmt.Errorf("the record says %q, %d wait, and there were %d effects", did, len(waits), f.effects))
+		err = errors.Join(err, fmt.Errorf("the record says %q, %d wait, and there were %d effects", did, len(waits),
+			f.effects))
 	}
 	if f.always && f.fault.Status == 400 && calls != 1 {
 		err = errors.Join(err, fmt.Errorf("what was refused for good was tried %d times", calls))
@@ -252,7 +259,8 @@ func (t taken) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	id := textOf(event["id"])
-	if strings.Contains(t.how, "foreign") || strings.Contains(t.how, "other") || strings.Contains(t.how, "without our") || strings.Contains(t.how, "somebody") {
+	if strings.Contains(t.how, "foreign") || strings.Contains(t.how, "other") ||
+		strings.Contains(t.how, "without our") || strings.Contains(t.how, "somebody") {
 		delete(event, "extendedProperties")
 	}
 	t.before(r, r.URL.Path, http.MethodPost, []byte(jsonOf(event)))

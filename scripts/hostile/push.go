@@ -147,7 +147,8 @@ func (s *env) state() (want int, release func(), err error) {
 	state = strings.ToLower(state)
 	has := func(word string) bool { return strings.Contains(state, word) }
 	switch {
-	case state == "" && s.c.Category == "jwt", has("open"), has("awaiting"), has("still waits"): // nothing is to be done, whoever asks
+	case state == "" && s.c.Category == "jwt", has("open"), has("awaiting"), has("still waits"):
+		// nothing is to be done, whoever asks
 	case has("executing") && (has("lapsed") || has("expired") || has("dead")):
 		want = 1
 		err = s.abandoned(run)

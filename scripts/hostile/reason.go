@@ -20,7 +20,8 @@ func reason(c Case, g got) (wrong []string) {
 		wrong = append(wrong, fmt.Sprintf("it says %q, want %q", g.message, due.Says))
 	}
 	for _, s := range shapes {
-		if due.Says == "" && g.class == "ValidationError" && s.said.MatchString(g.message) && !s.about.MatchString(due.Note) {
+		if due.Says == "" && g.class == "ValidationError" && s.said.MatchString(g.message) &&
+			!s.about.MatchString(due.Note) {
 			wrong = append(wrong, fmt.Sprintf("refused for another reason: %s: %s", g.field, g.message))
 		}
 	}
@@ -29,10 +30,16 @@ func reason(c Case, g got) (wrong []string) {
 
 // shapes are refusals of a form, and the words in which a case says that it is about that form.
 var shapes = []struct{ said, about *regexp.Regexp }{
-	{regexp.MustCompile(`a value of another type is needed`), regexp.MustCompile(`(?i)\b(type|strings?|numbers?|arrays?|objects?|lists?|null|bool(ean)?|integer|fraction|coercion|coerced|scalar|quoted|decimal)\b`)},
-	{regexp.MustCompile(`a JSON object is needed`), regexp.MustCompile(`(?i)\b(null|strings?|numbers?|arrays?|objects?|scalar|true|bare|top[- ]level|JSON|mark|empty|body)\b`)},
-	{regexp.MustCompile(`(field|message|prompt|description|title|recipient) is needed|nothing was sent|too few`), regexp.MustCompile(`(?i)\b(missing|absent|empty|without|no|needs?|never defaults|required|blank|whitespace|zero[- ]width|invisible|bulk|left out|only|validation|invalid)\b`)},
-	{regexp.MustCompile(`not known`), regexp.MustCompile(`(?i)(unknown|argument|extra|identity|bulk|header map|never|not a field|case[- ]variant|CRLF|fold|smuggl|misspelt|proto|field of)`)},
-	{regexp.MustCompile(`not valid JSON`), regexp.MustCompile(`(?i)(JSON|quote|UTF|surrogate|byte|mark|comma|comment|NaN|infinity|trailing|truncat|cut|zero|escape|syntax|control|number)`)},
-	{regexp.MustCompile(`not one of the values|one of .* is needed`), regexp.MustCompile(`(?i)(enum|case|missing|unknown|word|value|default|spelling|space|decision|another|list|synonym)`)},
+	{regexp.MustCompile(`a value of another type is needed`),
+		regexp.MustCompile(`(?i)\b(type|strings?|numbers?|arrays?|objects?|lists?|null|bool(ean)?|integer|fraction|coercion|coerced|scalar|quoted|decimal)\b`)},
+	{regexp.MustCompile(`a JSON object is needed`),
+		regexp.MustCompile(`(?i)\b(null|strings?|numbers?|arrays?|objects?|scalar|true|bare|top[- ]level|JSON|mark|empty|body)\b`)},
+	{regexp.MustCompile(`(field|message|prompt|description|title|recipient) is needed|nothing was sent|too few`),
+		regexp.MustCompile(`(?i)\b(missing|absent|empty|without|no|needs?|never defaults|required|blank|whitespace|zero[- ]width|invisible|bulk|left out|only|validation|invalid)\b`)},
+	{regexp.MustCompile(`not known`),
+		regexp.MustCompile(`(?i)(unknown|argument|extra|identity|bulk|header map|never|not a field|case[- ]variant|CRLF|fold|smuggl|misspelt|proto|field of)`)},
+	{regexp.MustCompile(`not valid JSON`),
+		regexp.MustCompile(`(?i)(JSON|quote|UTF|surrogate|byte|mark|comma|comment|NaN|infinity|trailing|truncat|cut|zero|escape|syntax|control|number)`)},
+	{regexp.MustCompile(`not one of the values|one of .* is needed`),
+		regexp.MustCompile(`(?i)(enum|case|missing|unknown|word|value|default|spelling|space|decision|another|list|synonym)`)},
 }

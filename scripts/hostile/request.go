@@ -162,7 +162,8 @@ func (s *env) send(m message) (world.Answer, error) {
 	if unsendable(m.header) {
 		return s.hand(m, req)
 	}
-	res, err := (&http.Transport{}).RoundTrip(req) // follows nothing, and keeps no connection that a bad request has spoilt
+	// follows nothing, and keeps no connection that a bad request has spoilt
+	res, err := (&http.Transport{}).RoundTrip(req)
 	if err != nil {
 		return world.Answer{}, err
 	}
@@ -222,7 +223,8 @@ func (s *env) dribble(m message) (world.Answer, error) {
 	}
 	defer conn.Close()
 	var head bytes.Buffer
-	fmt.Fprintf(&head, "%s %s HTTP/1.1\r\nHost: countersign\r\nContent-Length: %d\r\n", m.route.method, m.route.path, total)
+	fmt.Fprintf(&head, "%s %s HTTP/1.1\r\nHost: countersign\r\nContent-Length: %d\r\n", m.route.method, m.route.path,
+		total)
 	if err := m.header.Write(&head); err != nil {
 		return world.Answer{}, err
 	}

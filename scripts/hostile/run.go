@@ -28,7 +28,8 @@ type target func(*env) (got, error)
 
 // targets are by the beginning of their name; the longest one that fits is taken.
 var targets = map[string]target{
-	"http:": web, "http:chat": chatState, "http:stream": stream, "http:resolve": resolve, "http:pending": pending, "push:resume": push, "resume": replay,
+	"http:": web, "http:chat": chatState, "http:stream": stream, "http:resolve": resolve, "http:pending": pending,
+	"push:resume": push, "resume": replay,
 	"tool:": call, "tool:side_effect": provider, "model:response": answer, "run:hijacked_model": hijack,
 	"audit": private, "config:boot": boot,
 }
@@ -76,7 +77,8 @@ func runAll(ctx context.Context, net *internet, cases []Case) []Result {
 	}
 	wg.Wait()
 	for _, addr := range net.reached() {
-		results = append(results, Result{Case: Case{ID: "-", Category: "network"}, Wrong: []string{"something tried to reach " + addr}})
+		results = append(results,
+			Result{Case: Case{ID: "-", Category: "network"}, Wrong: []string{"something tried to reach " + addr}})
 	}
 	return results
 }

@@ -124,9 +124,12 @@ func (s *env) start(change func(*loop.Loop), settings ...string) error {
 	}
 	return s.w.Start(s.ctx, world.Options{Dir: s.dir, Unlinked: s.byHand, Settings: append([]string{
 		"AUTH_ISSUER=" + userIssuer, "AUTH_AUDIENCE=" + project, "PUSH_ISSUER=", "ALLOWED_ORIGINS=https://app.example",
-		"APPROVAL_TTL=" + approvalTTL.String(), "MAX_RUNS_PER_MINUTE=0", "MAX_MODEL_CALLS_PER_DAY=0", "MAX_TOKENS_PER_DAY=0", // a case asks often
+		// a case asks often
+		"APPROVAL_TTL=" + approvalTTL.String(), "MAX_RUNS_PER_MINUTE=0", "MAX_MODEL_CALLS_PER_DAY=0",
+		"MAX_TOKENS_PER_DAY=0",
 	}, settings...), App: []app.Option{app.WithClock(s.now), app.WithLoop(func(l *loop.Loop) {
-		l.Sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() } // no case waits for a provider to recover
+		// no case waits for a provider to recover
+		l.Sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
 		l.Profile.ToolTimeout, l.Profile.ModelTimeout = 2*time.Second, 10*time.Second
 		if change != nil {
 			change(l)
@@ -178,7 +181,8 @@ func (s *env) takeText(key string) (string, error) {
 
 // keep remembers the words of a request or a call that are for its user alone: what people write, and to whom.
 func (s *env) keep(args any) {
-	for _, text := range texts(args, "prompt", "to", "cc", "bcc", "subject", "body", "summary", "description", "location", "attendees", "comment") {
+	for _, text := range texts(args, "prompt", "to", "cc", "bcc", "subject", "body", "summary", "description",
+		"location", "attendees", "comment") {
 		if len(text) >= 12 { // a short word stands anywhere
 			s.private[text] = true
 		}
@@ -224,7 +228,8 @@ func (s *env) hear(uid, what string, a world.Answer) {
 	defer s.mu.Unlock()
 	s.heard = append(s.heard, heard{uid, what, a})
 	var decided struct{ ApprovalID, Decision string }
-	if a.HTTP == http.StatusOK && json.Unmarshal(a.Body, &decided) == nil && strings.HasPrefix(decided.Decision, "approve_") {
+	if a.HTTP == http.StatusOK && json.Unmarshal(a.Body, &decided) == nil &&
+		strings.HasPrefix(decided.Decision, "approve_") {
 		s.approved[decided.ApprovalID] = true
 	}
 }
@@ -236,7 +241,8 @@ func (s *env) ask(uid, prompt string, brain fakegemini.ModelFunc) (world.Answer,
 }
 
 func (s *env) resolve(uid string, ap world.Approval, decision string) (world.Answer, error) {
-	return s.call(uid, "POST", "/api/agent/approvals/resolve", jsonOf(map[string]any{"approvalId": ap.ApprovalID, "decision": decision, "argsHash": ap.ArgsHash}))
+	return s.call(uid, "POST", "/api/agent/approvals/resolve",
+		jsonOf(map[string]any{"approvalId": ap.ApprovalID, "decision": decision, "argsHash": ap.ArgsHash}))
 }
 
 // deliver has the queue deliver what is due, as Pub/Sub would.

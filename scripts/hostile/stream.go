@@ -191,7 +191,8 @@ func (b byteByByte) Unwrap() http.ResponseWriter { return b.ResponseWriter }
 
 var (
 	leaves = regexp.MustCompile(`(?i)disconnect|closes?|leaves|abort|goes away|gone|drops|resets`)
-	slowly = regexp.MustCompile(`(?i)reads (?:1|one|a) byte|reads? (?:next to |almost )?nothing|never reads|does not read|slow`)
+	slowly = regexp.MustCompile(
+		`(?i)reads (?:1|one|a) byte|reads? (?:next to |almost )?nothing|never reads|does not read|slow`)
 )
 
 // lazy is a client that reads next to nothing, or leaves: its run has to end all the same. The model answers who leaves
@@ -212,9 +213,11 @@ func (s *env) lazy() (got, error) {
 	s.w.SetBrain(func(fakegemini.Request) fakegemini.Turn {
 		if leaves {
 			<-left
-			return fakegemini.Turn{Text: "Hello.", Pieces: 1, Delay: 100 * time.Millisecond} // so that the server has seen it
+			// so that the server has seen it
+			return fakegemini.Turn{Text: "Hello.", Pieces: 1, Delay: 100 * time.Millisecond}
 		}
-		return fakegemini.Turn{Text: strings.Repeat(strings.Repeat("x", 4<<10)+" ", 100), Pieces: 100} // less than an answer may have
+		// less than an answer may have
+		return fakegemini.Turn{Text: strings.Repeat(strings.Repeat("x", 4<<10)+" ", 100), Pieces: 100}
 	})
 	addr, stop, err := s.narrow()
 	if err != nil {
@@ -234,7 +237,8 @@ func (s *env) lazy() (got, error) {
 		return got{}, err
 	}
 	const body = `{"prompt":"Please."}`
-	_, err = fmt.Fprintf(conn, "POST /api/agent/run/stream HTTP/1.1\r\nHost: countersign\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", token, len(body), body)
+	_, err = fmt.Fprintf(conn, "POST /api/agent/run/stream HTTP/1.1\r\nHost: countersign\r\nAuthorization: Bearer "+
+		"%s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", token, len(body), body)
 	if err != nil {
 		return got{}, err
 	}
@@ -263,7 +267,8 @@ func (s *env) lazy() (got, error) {
 	return got{}, fmt.Errorf("the run does not end: %.2000s", s.w.Logs.String())
 }
 
-// narrow answers for Countersign over connections that hold next to nothing: what a client does not read cannot be written.
+// narrow answers for Countersign over connections that hold next to nothing: what a client does not read cannot be
+// written.
 func (s *env) narrow() (addr string, stop func() error, err error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -17,19 +17,24 @@ type route struct{ method, path string }
 var routes = map[string]route{
 	"any": {"POST", "/api/agent/run"}, "run": {"POST", "/api/agent/run"}, "stream": {"POST", "/api/agent/run/stream"},
 	"pending": {"GET", "/api/agent/approvals/pending"}, "resolve": {"POST", "/api/agent/approvals/resolve"},
-	"threads": {"GET", "/api/agent/threads"}, "audit": {"GET", "/api/agent/audit"}, "allowlist": {"GET", "/api/agent/allowlist"},
-	"connections": {"GET", "/api/agent/connections"}, "sweep": {"POST", "/api/agent/sweep"}, "resume": {"POST", "/api/agent/resume"},
-	"chat": {"POST", "/api/agent/chat"}, "health": {"GET", "/health"}, "runs": {"GET", "/api/agent/runs/{runId}"},
+	"threads": {"GET", "/api/agent/threads"}, "audit": {"GET", "/api/agent/audit"},
+	"allowlist":   {"GET", "/api/agent/allowlist"},
+	"connections": {"GET", "/api/agent/connections"}, "sweep": {"POST", "/api/agent/sweep"},
+	"resume": {"POST", "/api/agent/resume"},
+	"chat":   {"POST", "/api/agent/chat"}, "health": {"GET", "/health"}, "runs": {"GET", "/api/agent/runs/{runId}"},
 	"events": {"GET", "/api/agent/runs/{runId}/events"}, "cancel": {"POST", "/api/agent/runs/{runId}/cancel"},
-	"messages": {"GET", "/api/agent/threads/{threadId}/messages"}, "thread": {"DELETE", "/api/agent/threads/{threadId}"},
-	"allowed": {"DELETE", "/api/agent/allowlist/{entryId}"}, "consent": {"POST", "/api/agent/connections/google"},
+	"messages": {"GET", "/api/agent/threads/{threadId}/messages"},
+	"thread":   {"DELETE", "/api/agent/threads/{threadId}"},
+	"allowed":  {"DELETE", "/api/agent/allowlist/{entryId}"}, "consent": {"POST", "/api/agent/connections/google"},
 	"callback": {"GET", "/api/agent/connections/google/callback"},
 }
 
 // other names of the same.
 func init() {
-	for name, as := range map[string]string{"approvals": "pending", "pending_list": "pending", "approve": "resolve", "run_get": "runs", "getRun": "runs",
-		"runs/cancel": "cancel", "runs/events": "events", "threads/messages": "messages", "threads/delete": "thread", "run/stream": "stream"} {
+	for name, as := range map[string]string{"approvals": "pending", "pending_list": "pending", "approve": "resolve",
+		"run_get": "runs", "getRun": "runs",
+		"runs/cancel": "cancel", "runs/events": "events", "threads/messages": "messages", "threads/delete": "thread",
+		"run/stream": "stream"} {
 		routes[name] = routes[as]
 	}
 }
@@ -131,8 +136,8 @@ func (s *env) crowded() error {
 	return nil
 }
 
-// noEcho holds that an id of a request that is none is not taken over, and that the Host that a request names leads nowhere:
-// no header of the answer, and no word of it, has it.
+// noEcho holds that an id of a request that is none is not taken over, and that the Host that a request names leads
+// nowhere: no header of the answer, and no word of it, has it.
 func (s *env) noEcho(m message, a world.Answer) error {
 	if id := m.header.Get("X-Request-Id"); strings.ContainsAny(id, `" `) && a.Header.Get("X-Request-Id") == id {
 		return errors.New("the answer has the request id that was sent, which is none")

@@ -7,22 +7,26 @@ import (
 	"strings"
 )
 
-// A case is about one thing, and may call what stands beside it by names that are not ours: an event's start as Google's
-// API has it, people as objects with an address, a page's tool without a description. So that it is judged for what it is
-// about, the rest is put into our words first, unless the case says that just this form is to be refused.
+// A case is about one thing, and may call what stands beside it by names that are not ours: an event's start as
+// Google's API has it, people as objects with an address, a page's tool without a description. So that it is judged for
+// what it is about, the rest is put into our words first, unless the case says that just this form is to be refused.
 
 // aboutForm says that a case is about the form of what it sends.
-var aboutForm = regexp.MustCompile(`(?i)(unknown|argument|wrong type|string where|number for|array for|object for|no silent|coercion|empty args|missing|not a (string|number|list))`)
+var aboutForm = regexp.MustCompile(
+	`(?i)(unknown|argument|wrong type|string where|number for|array for|object for|no silent|coercion|empty args|missing|not a (string|number|list))`)
 
 // aboutZone says that a case is about an event's time zone, without which nothing repeats.
 var aboutZone = regexp.MustCompile(`(?i)zone`)
 
 // names are other names for our arguments, by tool.
 var names = map[string]map[string]string{
-	"gmail_send": {"recipients": "to", "recipient": "to", "title": "subject", "text": "body", "message": "body", "content": "body",
+	"gmail_send": {"recipients": "to", "recipient": "to", "title": "subject", "text": "body", "message": "body",
+		"content":   "body",
 		"html_body": "htmlBody", "bodyHtml": "htmlBody", "thread_id": "threadId", "in_reply_to": "inReplyTo"},
-	"calendar_event_create": {"title": "summary", "subject": "summary", "where": "location", "place": "location", "notes": "description",
-		"guests": "attendees", "invitees": "attendees", "zone": "timeZone", "timezone": "timeZone", "tz": "timeZone", "startTime": "start", "endTime": "end",
+	"calendar_event_create": {"title": "summary", "subject": "summary", "where": "location", "place": "location",
+		"notes":  "description",
+		"guests": "attendees", "invitees": "attendees", "zone": "timeZone", "timezone": "timeZone", "tz": "timeZone",
+		"startTime": "start", "endTime": "end",
 		"rrule": "recurrence", "all_day": "allDay", "calendar": "calendarId"},
 }
 
@@ -30,7 +34,8 @@ var names = map[string]map[string]string{
 var lists = map[string]bool{"to": true, "cc": true, "bcc": true, "attendees": true, "recurrence": true}
 
 // foreign are things that a mail or an event may have and ours have not; a case about one is not yet for us.
-var foreign = map[string]bool{"attachments": true, "attachment": true, "references": true, "replyTo": true, "reminders": true, "visibility": true,
+var foreign = map[string]bool{"attachments": true, "attachment": true, "references": true, "replyTo": true,
+	"reminders": true, "visibility": true,
 	"conferenceData": true, "guestsCanModify": true, "transparency": true, "colorId": true, "priority": true}
 
 // inOurWords puts the arguments of a call into our words.
@@ -109,7 +114,8 @@ func complete(c Case, part string, v any) any {
 	}
 	switch list, _ := v.([]any); part {
 	case "toolDefinitions":
-		return filled(list, map[string]any{"name": "click-y", "description": "Click it.", "inputSchema": map[string]any{"type": "object"}}, "inputSchema")
+		return filled(list, map[string]any{"name": "click-y", "description": "Click it.",
+			"inputSchema": map[string]any{"type": "object"}}, "inputSchema")
 	case "results":
 		return filled(list, map[string]any{"callId": "", "result": "{}"}, "")
 	case "pageState":
@@ -146,7 +152,8 @@ func filled(list []any, by map[string]any, empty string) any {
 
 // wrapped puts JSON that is nested into a request's own object, so that it is refused for its depth.
 func wrapped(c Case, body any) any {
-	if raw, ok := body.(json.RawMessage); ok && strings.HasPrefix(string(raw), "[[") && !aboutForm.MatchString(c.Expect.Note) {
+	if raw, ok := body.(json.RawMessage); ok && strings.HasPrefix(string(raw), "[[") &&
+		!aboutForm.MatchString(c.Expect.Note) {
 		return `{"prompt":"x","deep":` + string(raw) + `}`
 	}
 	return body

@@ -14,7 +14,8 @@ import (
 // status holds the fields that queries look at, and the status, to the events.
 func (c *checked) status() {
 	if f := document.RunFieldsOf(c.doc); f.Status != string(c.state.Status) || f.UID != c.run.UID {
-		c.violates(LegalEdges, "the document says %s of %s, the events say %s of %s", f.Status, f.UID, c.state.Status, c.run.UID)
+		c.violates(LegalEdges, "the document says %s of %s, the events say %s of %s", f.Status, f.UID, c.state.Status,
+			c.run.UID)
 	}
 	open := 0
 	for _, a := range c.approvals {
@@ -90,7 +91,8 @@ func (c *checked) authority(a *agent.Action, e Effect) {
 		return
 	}
 	for _, ev := range c.events {
-		if d := ev.Decided; d != nil && ev.ActionID == a.ID && approves(d.Decision) && d.By == c.run.UID && d.ArgsHash == a.ArgsHash {
+		if d := ev.Decided; d != nil && ev.ActionID == a.ID && approves(d.Decision) && d.By == c.run.UID &&
+			d.ArgsHash == a.ArgsHash {
 			return
 		}
 	}
@@ -122,7 +124,8 @@ func (c *checked) decisions() {
 		decided[id]++
 		a := c.approvals[id]
 		if decided[id] > 1 || a.Decision != e.Decided.Decision {
-			c.violates(OneDecision, "approval %s is decided %d times, now as %q, and its document says %q", id, decided[id], e.Decided.Decision, a.Decision)
+			c.violates(OneDecision, "approval %s is decided %d times, now as %q, and its document says %q", id,
+				decided[id], e.Decided.Decision, a.Decision)
 		}
 		if end, ok := asked[id]; approves(e.Decided.Decision) && (!ok || !e.At.Before(end)) {
 			c.violates(Expiry, "approval %s was given at %s, after its end at %s", id, e.At, end)
@@ -165,11 +168,13 @@ func (c *checked) chain() {
 	}
 	for _, e := range c.entries {
 		if a := c.state.Action(e.ActionID); a != nil && e.InputHash != "" && e.InputHash == a.ArgsHash {
-			c.violates(AuditChain, "entry %d holds the hash of the arguments itself, of which they can be guessed", e.Seq)
+			c.violates(AuditChain, "entry %d holds the hash of the arguments itself, of which they can be guessed",
+				e.Seq)
 		}
 	}
 	has := func(kind, action string) bool {
-		return slices.ContainsFunc(c.entries, func(e audit.Entry) bool { return e.Kind == kind && e.ActionID == action })
+		return slices.ContainsFunc(c.entries,
+			func(e audit.Entry) bool { return e.Kind == kind && e.ActionID == action })
 	}
 	for _, a := range c.state.Actions {
 		if len(c.ledger.effects[a.ID]) > 0 && !has(audit.Intent, a.ID) {

@@ -39,8 +39,9 @@ const (
 // Effect is one thing that a provider has carried out.
 type Effect struct {
 	UID      string
-	ActionID string                           // as the provider keeps it
-	Agrees   func(args json.RawMessage) error // says where what was received differs from these arguments; nil: not known
+	ActionID string // as the provider keeps it
+	// says where what was received differs from these arguments; nil: not known
+	Agrees func(args json.RawMessage) error
 }
 
 // Violation is one invariant that does not hold.
@@ -109,7 +110,8 @@ func (l *ledger) strays() (out []Violation) {
 	}
 	for id, uid := range l.entries {
 		if !l.granted[id] {
-			out = append(out, Violation{AllowGrowth, "", fmt.Sprintf("an allowlist entry of %s that no decision has made", uid)})
+			out = append(out, Violation{AllowGrowth, "",
+				fmt.Sprintf("an allowlist entry of %s that no decision has made", uid)})
 		}
 	}
 	return out

@@ -76,7 +76,8 @@ func (c *checked) take(docs []store.Doc) error {
 		if err := document.Decode(d, &a); err != nil {
 			return err
 		}
-		if f := document.ApprovalFieldsOf(d); a.UID != c.run.UID || a.RunID != c.run.ID || f.Status != string(a.Status) || f.UID != a.UID {
+		if f := document.ApprovalFieldsOf(d); a.UID != c.run.UID || a.RunID != c.run.ID ||
+			f.Status != string(a.Status) || f.UID != a.UID {
 			c.violates(NoOrphan, "approval %s is not the run's owner's, or filed wrongly", a.ID)
 		}
 		c.approvals[a.ID] = a

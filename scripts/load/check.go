@@ -110,7 +110,8 @@ func (l *ledger) hold(ctx context.Context, st store.Store) (problems []string, e
 	l.sent("") // reads the mailbox's new mails
 	for subject, n := range l.mails {
 		if n > 1 || !l.yes[subject] || !known[subject] {
-			problems = append(problems, fmt.Sprintf("the mail %q: sent %d times; its user said yes: %t; it has a run: %t", subject, n, l.yes[subject], known[subject]))
+			problems = append(problems, fmt.Sprintf("the mail %q: sent %d times; its user said yes: %t; it "+
+				"has a run: %t", subject, n, l.yes[subject], known[subject]))
 		}
 	}
 	return problems, nil

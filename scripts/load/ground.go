@@ -134,7 +134,8 @@ func (g *env) configure(m measurement) {
 // the workers too.
 func (g *env) emulate(ctx context.Context) (err error) {
 	project := "demo-load-" + strings.ToLower(rand.Text()[:8])
-	for name, value := range map[string]string{"STORE": "firestore", "QUEUE": "pubsub", "GOOGLE_CLOUD_PROJECT": project, "RESUME_TOPIC": topic} {
+	for name, value := range map[string]string{"STORE": "firestore", "QUEUE": "pubsub", "GOOGLE_CLOUD_PROJECT": project,
+		"RESUME_TOPIC": topic} {
 		g.settings[name] = value
 	}
 	if g.firestore, err = emulators.StartFirestore(ctx, g.logs); err != nil {
@@ -145,7 +146,8 @@ func (g *env) emulate(ctx context.Context) (err error) {
 		return err
 	}
 	g.closers = append(g.closers, g.pubsub.Stop)
-	for name, e := range map[string]*emulators.Emulator{"FIRESTORE_EMULATOR_HOST": g.firestore, "PUBSUB_EMULATOR_HOST": g.pubsub} {
+	for name, e := range map[string]*emulators.Emulator{"FIRESTORE_EMULATOR_HOST": g.firestore,
+		"PUBSUB_EMULATOR_HOST": g.pubsub} {
 		if err := g.setenv(name, e.Addr); err != nil {
 			return err
 		}

@@ -34,7 +34,8 @@ func hotThread(ctx context.Context, g *env, r *Report) error {
 		inOrder++
 	}
 	took := stop()
-	r.Figures["rounds"], r.Figures["runMs"], r.Figures["runsPerSecond"] = rounds, runs.summary(), round(float64(runs.count())/took.Seconds())
+	r.Figures["rounds"], r.Figures["runMs"], r.Figures["runsPerSecond"] = rounds, runs.summary(),
+		round(float64(runs.count())/took.Seconds())
 	r.atLeast("runs that ended", float64(runs.count()), float64(rounds*g.Clients))
 	r.atLeast("threads in order", float64(inOrder), float64(rounds))
 	r.atMost("p99 ms", runs.ms(0.99), 5000)
@@ -49,7 +50,8 @@ func (g *env) askAtOnce(ctx context.Context, uid, threadID string, runs *series)
 		all.Go(func() {
 			<-begin
 			start := time.Now()
-			a, err := g.send(ctx, uid, "POST", "/api/agent/run", map[string]string{"prompt": "say hello", "threadId": threadID})
+			a, err := g.send(ctx, uid, "POST", "/api/agent/run",
+				map[string]string{"prompt": "say hello", "threadId": threadID})
 			if err == nil {
 				g.ledger.asked(a.RunID, "")
 			}

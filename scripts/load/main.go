@@ -48,14 +48,19 @@ type options struct {
 
 var measurements = []measurement{
 	{"L1", "plain runs", options{For: time.Minute, Clients: 8, Store: "firestore"}, nil, plain},
-	{"L2", "plain runs on the embedded store", options{For: 30 * time.Second, Clients: 8, Store: "embedded"}, nil, plain},
+	{"L2", "plain runs on the embedded store", options{For: 30 * time.Second, Clients: 8, Store: "embedded"}, nil,
+		plain},
 	{"L3", "approval round trips", options{For: 2 * time.Minute, Clients: 8, Store: "embedded"}, nil, roundTrips},
 	{"L4", "a race of decisions about each approval", options{Clients: 100, Count: 200, Store: "embedded"}, nil, race},
-	{"L5", "approval round trips, each message delivered 5 times, 2 at once", options{For: time.Minute, Clients: 8, Store: "embedded"}, nil, storm},
-	{"L6", "runs at once on one thread of one user", options{For: 10 * time.Second, Clients: 50, Store: "embedded"}, nil, hotThread},
-	{"L7", "open streams of 20 deltas a second", options{For: time.Minute, Clients: 200, Store: "embedded"}, nil, streams},
+	{"L5", "approval round trips, each message delivered 5 times, 2 at once",
+		options{For: time.Minute, Clients: 8, Store: "embedded"}, nil, storm},
+	{"L6", "runs at once on one thread of one user", options{For: 10 * time.Second, Clients: 50, Store: "embedded"},
+		nil, hotThread},
+	{"L7", "open streams of 20 deltas a second", options{For: time.Minute, Clients: 200, Store: "embedded"}, nil,
+		streams},
 	{"L8", "a slow model", options{For: time.Minute, Clients: 100, Store: "embedded"}, nil, slowModel},
-	{"L9", "a backlog of approvals", options{For: 10 * time.Minute, Clients: 8, Count: 5000, Store: "embedded"}, sweepAsInTheCloud, backlog},
+	{"L9", "a backlog of approvals", options{For: 10 * time.Minute, Clients: 8, Count: 5000, Store: "embedded"},
+		sweepAsInTheCloud, backlog},
 	{"L10", "outages of the store", options{For: 10 * time.Minute, Clients: 8, Store: "firestore"}, nil, outages},
 	{"L11", "soak", options{For: 30 * time.Minute, Store: "embedded"}, expireSoon, soak},
 }
@@ -104,7 +109,8 @@ func parse(args []string, errs io.Writer) (m measurement, file string, err error
 	flags.DurationVar(&m.options.For, "for", m.options.For, "how long the load lasts")
 	flags.IntVar(&m.options.Clients, "clients", m.options.Clients, "how many work at once")
 	flags.IntVar(&m.options.Count, "n", m.options.Count, "how many approvals are prepared")
-	flags.StringVar(&m.options.Store, "store", m.options.Store, "embedded or firestore (the emulator, with the Pub/Sub emulator)")
+	flags.StringVar(&m.options.Store, "store", m.options.Store,
+		"embedded or firestore (the emulator, with the Pub/Sub emulator)")
 	flags.StringVar(&file, "out", "", "write the JSON object to this file, too")
 	if err := flags.Parse(args[1:]); err != nil {
 		return m, "", err

@@ -19,7 +19,8 @@ const (
 // outages is L10: the store's process is stopped for a quarter of each minute during round trips.
 func outages(ctx context.Context, g *env, r *Report) error {
 	if g.firestore == nil || g.firestore.PID() == 0 {
-		return errors.New("L10 stops the process of a Firestore emulator that it has started: it needs -store firestore and no FIRESTORE_EMULATOR_HOST")
+		return errors.New("L10 stops the process of a Firestore emulator that it has started: it needs -store " +
+			"firestore and no FIRESTORE_EMULATOR_HOST")
 	}
 	if _, err := g.begin(ctx); err != nil {
 		return err

@@ -74,7 +74,8 @@ func (g *env) trips(ctx context.Context, r *Report) (perSecond float64, err erro
 	g.crowd(ctx, func(ctx context.Context, uid string) error { return g.roundTrip(ctx, uid, &whole, &decided) })
 	took := stop()
 	perSecond = float64(whole.count()) / took.Seconds()
-	r.Figures["roundTripsPerSecond"], r.Figures["roundTripMs"], r.Figures["approveToFinalMs"] = round(perSecond), whole.summary(), decided.summary()
+	r.Figures["roundTripsPerSecond"], r.Figures["roundTripMs"], r.Figures["approveToFinalMs"] = round(perSecond),
+		whole.summary(), decided.summary()
 	r.atMost("approve to final p95 ms", decided.ms(0.95), 500)
 	r.atMost("approve to final p99 ms", decided.ms(0.99), 1500)
 	return perSecond, nil

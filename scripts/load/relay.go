@@ -33,7 +33,8 @@ type relay struct {
 }
 
 func newRelay(c *world.Cloud, base, url string) *relay {
-	r := &relay{url: url, copies: 1, cloud: c, waiting: map[string]chan struct{}{}, failures: map[string]int{}, seen: map[string]bool{}}
+	r := &relay{url: url, copies: 1, cloud: c, waiting: map[string]chan struct{}{}, failures: map[string]int{},
+		seen: map[string]bool{}}
 	r.resume = queueembedded.HTTPPush(base+"/api/agent/resume", r.token, http.DefaultClient)
 	return r
 }

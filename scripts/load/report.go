@@ -93,7 +93,8 @@ func (s *series) ms(q float64) float64 {
 }
 
 func (s *series) summary() map[string]any {
-	return map[string]any{"count": s.count(), "p50": round(s.ms(0.50)), "p95": round(s.ms(0.95)), "p99": round(s.ms(0.99)), "max": round(s.ms(1))}
+	return map[string]any{"count": s.count(), "p50": round(s.ms(0.50)), "p95": round(s.ms(0.95)),
+		"p99": round(s.ms(0.99)), "max": round(s.ms(1))}
 }
 
 // round rounds a figure to two decimals.

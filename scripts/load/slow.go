@@ -15,7 +15,8 @@ func slowModel(ctx context.Context, g *env, r *Report) error {
 	if _, err := g.begin(ctx); err != nil {
 		return err
 	}
-	third := min(20*time.Second, g.For) / 3 // the fake pauses before the answer, before its one piece, and before its end
+	// the fake pauses before the answer, before its one piece, and before its end
+	third := min(20*time.Second, g.For) / 3
 	g.SetBrain(func(fakegemini.Request) fakegemini.Turn {
 		return fakegemini.Turn{Text: "At last.", Pieces: 1, Delay: third}
 	})
@@ -42,7 +43,8 @@ func slowModel(ctx context.Context, g *env, r *Report) error {
 	done()
 	probe.Wait()
 	stop()
-	r.Figures["runMs"], r.Figures["healthMs"], r.Figures["pendingMs"] = runs.summary(), health.summary(), pending.summary()
+	r.Figures["runMs"], r.Figures["healthMs"], r.Figures["pendingMs"] = runs.summary(), health.summary(),
+		pending.summary()
 	r.atMost("health p99 ms", health.ms(0.99), 200)
 	r.atMost("pending p99 ms", pending.ms(0.99), 200)
 	r.atMost("errors", float64(g.errors.sum()+g.failed.sum()), 0)

@@ -81,7 +81,8 @@ func soak(ctx context.Context, g *env, r *Report) error {
 		return err
 	}
 	r.Figures["runs"], r.Figures["kills"], r.Figures["reviews"] = mix.counts.counts(), kills, g.reviews.counts()
-	r.Figures["faults"], r.Figures["runMs"], r.Figures["approveToFinalMs"] = mix.faults.counts(), mix.plain.summary(), mix.decided.summary()
+	r.Figures["faults"], r.Figures["runMs"], r.Figures["approveToFinalMs"] = mix.faults.counts(), mix.plain.summary(),
+		mix.decided.summary()
 	r.Figures["goroutines"] = map[string]int{"before": base, "after": after}
 	r.Figures["rssMiBOverTime"] = sampled.each(16)
 	r.atMost("runs that did not end as they should", float64(g.failed.sum()), 0)
@@ -161,7 +162,8 @@ func (m *mixture) draw() (wish, uid string) {
 
 // kinds lists the faults of a provider, in equal shares. None hangs: that would have the same result as an immediate
 // fault, after 30 seconds.
-var kinds = []localgoogle.Kind{localgoogle.StatusBefore, localgoogle.StatusAfter, localgoogle.ResetBefore, localgoogle.ResetAfter,
+var kinds = []localgoogle.Kind{localgoogle.StatusBefore, localgoogle.StatusAfter, localgoogle.ResetBefore,
+	localgoogle.ResetAfter,
 	localgoogle.EmptyAfter, localgoogle.OddAfter, localgoogle.CutAfter}
 
 // fault lets every tenth call of the provider fail.

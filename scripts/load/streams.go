@@ -59,7 +59,8 @@ func streams(ctx context.Context, g *env, r *Report) error {
 	if err != nil {
 		return err
 	}
-	r.Figures["streams"], r.Figures["deltasPerSecond"], r.Figures["firstByteMs"] = ended.Load(), round(float64(got.Load())/took.Seconds()), first.summary()
+	r.Figures["streams"], r.Figures["deltasPerSecond"], r.Figures["firstByteMs"] = ended.Load(),
+		round(float64(got.Load())/took.Seconds()), first.summary()
 	r.Figures["goroutines"] = map[string]int{"before": base, "after": after}
 	r.atMost("first byte p95 ms", first.ms(0.95), 200)
 	r.atMost("RSS of the worker MiB", sampled.max(), 300)
@@ -74,7 +75,8 @@ func (g *env) stream(ctx context.Context, uid string, first *series) (deltas int
 	if err != nil {
 		return 0, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, g.base+"/api/agent/run/stream", strings.NewReader(`{"prompt":"say much"}`))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, g.base+"/api/agent/run/stream",
+		strings.NewReader(`{"prompt":"say much"}`))
 	if err != nil {
 		return 0, err
 	}

@@ -40,7 +40,8 @@ func (o order) setting(name string) string { return o.Settings[name] }
 // hurry shortens times of a minute or more, so that they pass within a soak of a second.
 func (o order) hurry(l *loop.Loop) {
 	if o.Hurry > 0 {
-		l.Profile.ApprovalTTL, l.Profile.ModelTimeout, l.Profile.ToolTimeout, l.Profile.LeaseMargin = o.Hurry, o.Hurry, o.Hurry, o.Hurry
+		l.Profile.ApprovalTTL, l.Profile.ModelTimeout, l.Profile.ToolTimeout, l.Profile.LeaseMargin = o.Hurry, o.Hurry,
+			o.Hurry, o.Hurry
 	}
 }
 
@@ -74,7 +75,8 @@ func serve(logs io.Writer) error {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	if q, ok := a.Queue.(*queueembedded.Queue); ok && o.Relay != "" {
-		push := queueembedded.HTTPPush(o.Relay, func(context.Context) (string, error) { return "none", nil }, http.DefaultClient)
+		push := queueembedded.HTTPPush(o.Relay, func(context.Context) (string, error) { return "none", nil },
+			http.DefaultClient)
 		go func() { _ = q.Run(ctx, push) }() // it ends only with the context
 	}
 	_, err = io.Copy(io.Discard, os.Stdin) // until the parent closes it, or has ended

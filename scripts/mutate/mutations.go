@@ -72,7 +72,7 @@ var mutations = slices.Concat([]mutation{
 		[]edit{{"	if len(h.calls) == 0 {\n		return fault.Invalid", "	if h == nil {\n		return fault.Invalid"}, {"		case at < 0:\n", "		case at < 0:\n			continue\n		case at == 99:\n"}},
 		[]test{{"./scripts/gauntlet", "TestCases/18", ""}}},
 	{"the hash of the arguments in the audit", "shared/loop/draft.go",
-		[]edit{{"audit.InputHash(tx.nonce(), a.ArgsHash), a.ApprovalID", "a.ArgsHash, a.ApprovalID"}}, []test{{"./shared/api", "TestDeletedContentCannotBeGuessed", ""}}},
+		[]edit{{"audit.InputHash(tx.nonce(), a.ArgsHash),\n\t\t\ta.ApprovalID", "a.ArgsHash, a.ApprovalID"}}, []test{{"./shared/api", "TestDeletedContentCannotBeGuessed", ""}}},
 	{"read another user's run before asking whose it is", "shared/loop/start.go",
 		[]edit{{"\tif !d.Exists() || document.RunFieldsOf(d).UID != uid {\n\t\treturn fault.NotFound()\n\t}\n\tif err := ex.checkNotDeleted(ctx, d); err != nil {\n\t\treturn err\n\t}\n\treturn ex.fold(ctx)\n",
 			"\tif err := ex.fold(ctx); err != nil {\n\t\treturn err\n\t}\n\tif ex.run.ID == \"\" || ex.run.UID != uid {\n\t\treturn fault.NotFound()\n\t}\n\treturn ex.checkNotDeleted(ctx, d)\n"}},

@@ -25,7 +25,8 @@ type letters struct {
 
 func deadLetters(flags *flag.FlagSet) func(context.Context, *operator, []string) error {
 	var l letters
-	flags.StringVar(&l.subscription, "subscription", "", "where dead letters wait; terraform prints it as dead_letters (RESUME_TOPIC and -dead)")
+	flags.StringVar(&l.subscription, "subscription", "",
+		"where dead letters wait; terraform prints it as dead_letters (RESUME_TOPIC and -dead)")
 	flags.IntVar(&l.limit, "limit", 100, "how many are looked at")
 	flags.StringVar(&l.runID, "run", "", "replay or drop those of this run alone")
 	flags.BoolVar(&l.yes, "yes", false, "do it; without it, replay and drop only say what they would do")
@@ -123,7 +124,8 @@ func replay(ctx context.Context, cfg config.Config, box *pubsub.DeadLetters, pic
 	defer func() { err = errors.Join(err, q.Close()) }()
 	for i, f := range picked {
 		if err := q.Resume(ctx, f.RunID); err != nil {
-			return errors.Join(fmt.Errorf("%d of %d were replayed, and then the topic did not answer: %w", i, len(picked), err), box.Release(ctx, picked[i:]...))
+			return errors.Join(fmt.Errorf("%d of %d were replayed, and then the topic did not answer: %w", i,
+				len(picked), err), box.Release(ctx, picked[i:]...))
 		}
 		if err := box.Drop(ctx, f); err != nil {
 			return fmt.Errorf("message %s was replayed, and stays a dead letter too: %w", f.MessageID, err)

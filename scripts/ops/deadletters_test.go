@@ -49,8 +49,9 @@ func (g *graveyard) bury(data []byte, attributes map[string]string) {
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	_, err = client.Publish(g.t.Context(), &pubsubpb.PublishRequest{Topic: "projects/" + g.project + "/topics/agent-resume-dead",
-		Messages: []*pubsubpb.PubsubMessage{{Data: data, Attributes: attributes}}})
+	_, err = client.Publish(g.t.Context(),
+		&pubsubpb.PublishRequest{Topic: "projects/" + g.project + "/topics/agent-resume-dead",
+			Messages: []*pubsubpb.PubsubMessage{{Data: data, Attributes: attributes}}})
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -64,7 +65,8 @@ func (g *graveyard) ops(want []string, args ...string) string {
 	g.t.Helper()
 	env := map[string]string{"STORE": "firestore", "GOOGLE_CLOUD_PROJECT": g.project}
 	var out, errs strings.Builder
-	if err := run(g.t.Context(), append([]string{"dead-letters"}, args...), func(name string) string { return env[name] }, &out, &errs); err != nil {
+	if err := run(g.t.Context(), append([]string{"dead-letters"}, args...),
+		func(name string) string { return env[name] }, &out, &errs); err != nil {
 		g.t.Fatalf("%v: %v\n%s%s", args, err, out.String(), errs.String())
 	}
 	for _, text := range want {
@@ -85,7 +87,8 @@ func TestDeadLetters(t *testing.T) {
 	g.bury(queue.Body(stuck), map[string]string{"CloudPubSubDeadLetterSourceDeliveryCount": "20"})
 	g.bury(queue.Body(another), nil)
 	g.bury([]byte(`{"secret":"cinnamon"}`), nil)
-	out := g.ops([]string{"run " + stuck + "  attempts 20", "run " + another + "  attempts unknown", "no resume of ours", "3 dead letters"}, "list")
+	out := g.ops([]string{"run " + stuck + "  attempts 20", "run " + another + "  attempts unknown",
+		"no resume of ours", "3 dead letters"}, "list")
 	if strings.Contains(out, "cinnamon") {
 		t.Errorf("a message's content is shown:\n%s", out)
 	}
@@ -113,7 +116,8 @@ func TestDeadLetters(t *testing.T) {
 func TestNoSuchSubscription(t *testing.T) {
 	g := newGraveyard(t)
 	env := map[string]string{"STORE": "firestore", "GOOGLE_CLOUD_PROJECT": g.project}
-	err := run(t.Context(), []string{"dead-letters", "list", "-subscription", "nothing-here"}, func(name string) string { return env[name] }, io.Discard, io.Discard)
+	err := run(t.Context(), []string{"dead-letters", "list", "-subscription", "nothing-here"},
+		func(name string) string { return env[name] }, io.Discard, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "terraform makes it") {
 		t.Errorf("%v", err)
 	}

@@ -145,7 +145,8 @@ func (d *operator) people(ctx context.Context) (*person.Desk, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, err := app.New(ctx, cfg, obs.New(d.errs, cfg.Log()), app.With(pubsub.Part, tools.Part, accounts.Part), app.WithClock(time.Now))
+	a, err := app.New(ctx, cfg, obs.New(d.errs, cfg.Log()), app.With(pubsub.Part, tools.Part, accounts.Part),
+		app.WithClock(time.Now))
 	if err != nil {
 		return nil, err
 	}

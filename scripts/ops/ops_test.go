@@ -31,7 +31,8 @@ func on(t *testing.T, test func(*town)) {
 	t.Run("embedded", func(t *testing.T) { test(newTown(t)) })
 	t.Run("firestore", func(t *testing.T) {
 		t.Setenv("FIRESTORE_EMULATOR_HOST", emulators.Firestore(t))
-		test(newTown(t, "STORE=firestore", "QUEUE=embedded", "GOOGLE_CLOUD_PROJECT=demo-"+strings.ToLower(rand.Text()[:12])))
+		test(newTown(t, "STORE=firestore", "QUEUE=embedded",
+			"GOOGLE_CLOUD_PROJECT=demo-"+strings.ToLower(rand.Text()[:12])))
 	})
 }
 
@@ -102,7 +103,8 @@ func TestAStoryWithoutItsContents(t *testing.T) { on(t, storyWithoutItsContents)
 func storyWithoutItsContents(w *town) {
 	t := w.t
 	id := w.mail(true)
-	text := w.says([]string{"run " + id + " of ana: completed", "run.queued", "approve_once by ana", "execution succeeded", "outcome", "chain: whole"}, "story", id)
+	text := w.says([]string{"run " + id + " of ana: completed", "run.queued", "approve_once by ana",
+		"execution succeeded", "outcome", "chain: whole"}, "story", id)
 	asJSON := w.says(nil, "story", "-json", id)
 	for _, out := range []string{text, asJSON} {
 		if strings.Contains(out, canary) || strings.Contains(out, "bob@") {
@@ -114,11 +116,13 @@ func storyWithoutItsContents(w *town) {
 		t.Fatal(err)
 	}
 	last := s.Events[len(s.Events)-1]
-	if s.UID != "ana" || len(s.Approvals) != 1 || s.Approvals[0].DecidedBy != "ana" || last.Seq != int64(len(s.Events)) || len(s.Audit) != 4 || len(s.Chain) != 0 || !s.Vouched {
+	if s.UID != "ana" || len(s.Approvals) != 1 || s.Approvals[0].DecidedBy != "ana" ||
+		last.Seq != int64(len(s.Events)) || len(s.Audit) != 4 || len(s.Chain) != 0 || !s.Vouched {
 		t.Errorf("the story is %+v", s)
 	}
 	out, errs, err := w.ops("story", id, "-reveal")
-	if err != nil || !strings.Contains(out, canary) || !strings.Contains(out, "bob@example.com") || !strings.Contains(errs, "keep it out of tickets and logs") {
+	if err != nil || !strings.Contains(out, canary) || !strings.Contains(out, "bob@example.com") ||
+		!strings.Contains(errs, "keep it out of tickets and logs") {
 		t.Errorf("%v: revealed: %s%s", err, out, errs)
 	}
 }
@@ -131,7 +135,8 @@ func storyOfATamperedChain(w *town) {
 	if _, err := w.App.Store.Commit(t.Context(), store.Delete("audit/"+id+"_000002", time.Time{})); err != nil {
 		t.Fatal(err)
 	}
-	if out := w.says([]string{"chain: "}, "story", id); strings.Contains(out, "chain: whole") || !strings.Contains(out, "2") {
+	if out := w.says([]string{"chain: "}, "story", id); strings.Contains(out, "chain: whole") ||
+		!strings.Contains(out, "2") {
 		t.Errorf("a removed entry is not named:\n%s", out)
 	}
 }
@@ -141,16 +146,19 @@ func TestRedrive(t *testing.T) { on(t, redriven) }
 func redriven(w *town) {
 	t := w.t
 	waiting, ended := w.mail(false), w.mail(true)
-	w.says([]string{"is awaiting_confirmation", "1 of its calls wait for somebody", "a resume is published"}, "redrive", waiting)
+	w.says([]string{"is awaiting_confirmation", "1 of its calls wait for somebody", "a resume is published"}, "redrive",
+		waiting)
 	if n, err := w.Deliver(t.Context()); err != nil || n != 1 {
 		t.Fatalf("%v: %d resumes were delivered", err, n)
 	}
-	if out := w.says([]string{"is completed", "nothing to move"}, "redrive", ended); strings.Contains(out, "published") {
+	if out := w.says([]string{"is completed", "nothing to move"}, "redrive", ended); strings.Contains(out,
+		"published") {
 		t.Errorf("a run that has ended is asked for: %s", out)
 	}
 	docs, err := w.App.Store.Get(t.Context(), document.RunPath(waiting))
 	if err == nil {
-		_, err = w.App.Store.Commit(t.Context(), store.Update(docs[0].Path, docs[0].Version, docs[0].Fields, []byte(`{"id":5}`)))
+		_, err = w.App.Store.Commit(t.Context(),
+			store.Update(docs[0].Path, docs[0].Version, docs[0].Fields, []byte(`{"id":5}`)))
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -168,7 +176,8 @@ func revokedAndRestored(w *town) {
 	if got, err := w.Ask(t.Context(), "ana", "hello"); err != nil || got.HTTP != 200 {
 		t.Fatalf("%v: a dry run has shut ana out: %d", err, got.HTTP)
 	}
-	w.says([]string{"shut out (from now on)", "the account was unlinked", "run " + id + " is awaiting_confirmation, 1 approvals wait"}, "revoke", "ana", "-yes")
+	w.says([]string{"shut out (from now on)", "the account was unlinked",
+		"run " + id + " is awaiting_confirmation, 1 approvals wait"}, "revoke", "ana", "-yes")
 	if got, err := w.Ask(t.Context(), "ana", "hello"); err != nil || got.HTTP != 401 {
 		t.Fatalf("%v: %d", err, got.HTTP)
 	}
@@ -191,7 +200,8 @@ func deletedAndExported(w *town) {
 	w.says([]string{"would be shut out", "runs: 2, threads: 2"}, "delete-user", "ana")
 	w.says([]string{`"kind":"run"`}, "export", "ana") // that was a dry run
 	w.says([]string{"deleted; the account was unlinked"}, "delete-user", "ana", "-yes")
-	if out := w.says([]string{`"disabled":true`}, "export", "ana"); strings.Contains(out, canary) || strings.Contains(out, `"kind":"run"`) {
+	if out := w.says([]string{`"disabled":true`}, "export", "ana"); strings.Contains(out, canary) ||
+		strings.Contains(out, `"kind":"run"`) {
 		t.Errorf("there is still\n%s", out)
 	}
 	w.says([]string{"run " + id + " of ana: deleted", "chain: whole"}, "story", id)
@@ -231,7 +241,9 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%v: %v, want %q\n%s", args, err, want, out)
 		}
 	}
-	err := run(context.Background(), []string{"export", "ana"}, func(name string) string { return map[string]string{"DATA_DIR": w.env["DATA_DIR"] + "/none"}[name] }, &strings.Builder{}, &strings.Builder{})
+	err := run(context.Background(), []string{"export", "ana"},
+		func(name string) string { return map[string]string{"DATA_DIR": w.env["DATA_DIR"] + "/none"}[name] },
+		&strings.Builder{}, &strings.Builder{})
 	if err == nil || !strings.Contains(err.Error(), "there is no store") {
 		t.Errorf("a store that is not there: %v", err)
 	}

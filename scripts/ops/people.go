@@ -34,13 +34,15 @@ func revoke(flags *flag.FlagSet) func(context.Context, *operator, []string) erro
 			return err
 		}
 		if !*yes {
-			return d.would(ctx, p, args[0], "shut out, and their account unlinked; what waits stays, and nothing of it is carried out")
+			return d.would(ctx, p, args[0],
+				"shut out, and their account unlinked; what waits stays, and nothing of it is carried out")
 		}
 		r, err := p.Revoke(ctx, args[0])
 		if err != nil {
 			return err
 		}
-		if err := errors.Join(d.say("the user is shut out (%s); %s", changed(r.Changed), r.Link), d.waiting(r.Waiting)); err != nil {
+		if err := errors.Join(d.say("the user is shut out (%s); %s", changed(r.Changed), r.Link),
+			d.waiting(r.Waiting)); err != nil {
 			return err
 		}
 		if r.Link == person.Kept {
@@ -65,7 +67,8 @@ func restore(flags *flag.FlagSet) func(context.Context, *operator, []string) err
 			return err
 		}
 		if !*yes {
-			return d.would(ctx, p, args[0], "let in again; what was approved before and is still in time may be carried out")
+			return d.would(ctx, p, args[0],
+				"let in again; what was approved before and is still in time may be carried out")
 		}
 		was, err := p.API.Records.SetDisabled(ctx, args[0], false)
 		if err != nil {
@@ -88,7 +91,8 @@ func deleteUser(flags *flag.FlagSet) func(context.Context, *operator, []string) 
 			return err
 		}
 		if !*yes {
-			return d.would(ctx, p, args[0], "shut out, their runs cancelled, and all that is kept of them deleted but the audit, which has their id and no content")
+			return d.would(ctx, p, args[0], "shut out, their runs cancelled, and all that is kept of them deleted "+
+				"but the audit, which has their id and no content")
 		}
 		for end := time.Now().Add(*patience); ; {
 			r, err := p.Delete(ctx, args[0])
@@ -96,9 +100,11 @@ func deleteUser(flags *flag.FlagSet) func(context.Context, *operator, []string) 
 			case err != nil:
 				return fmt.Errorf("%w; ask again: it goes on where it stopped", err)
 			case r.Gone:
-				return d.say("deleted; %s; the audit and the lock on the id stay, and backups of the store hold the rest until they end", r.Link)
+				return d.say("deleted; %s; the audit and the lock on the id stay, and backups of the store hold the "+
+					"rest until they end", r.Link)
 			case !time.Now().Before(end):
-				return errors.Join(d.waiting(r.Waiting), d.say("nothing is deleted before these runs have ended; ask again"), errLeft)
+				return errors.Join(d.waiting(r.Waiting),
+					d.say("nothing is deleted before these runs have ended; ask again"), errLeft)
 			}
 			if err := wait.For(ctx, time.Second); err != nil {
 				return err

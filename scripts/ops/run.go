@@ -34,7 +34,8 @@ func redrive(*flag.FlagSet) func(context.Context, *operator, []string) error {
 		if err != nil { // the resume function may be of a release that can read it
 			err = d.say("run %s cannot be read here: %v", args[0], err)
 		} else {
-			err = d.say("run %s is %s since %s%s", run.ID, s.State.Status, run.UpdatedAt.Format(time.RFC3339), stands(run, s.State))
+			err = d.say("run %s is %s since %s%s", run.ID, s.State.Status, run.UpdatedAt.Format(time.RFC3339),
+				stands(run, s.State))
 		}
 		if err != nil || s.State != nil && s.State.End != nil {
 			return err
@@ -52,9 +53,11 @@ func stands(run agent.Run, s *agent.State) string {
 	case s.End != nil:
 		return ": there is nothing to move"
 	case open > 0:
-		return fmt.Sprintf(": %d of its calls wait for somebody, and a resume finds nothing to do before they are answered or expire", open)
+		return fmt.Sprintf(": %d of its calls wait for somebody, and a resume finds nothing to do before they are "+
+			"answered or expire", open)
 	case time.Now().Before(run.Lease.Until):
-		return fmt.Sprintf(": somebody moves it, until %s at most; a resume before that is delivered again later", run.Lease.Until.Format(time.RFC3339))
+		return fmt.Sprintf(": somebody moves it, until %s at most; a resume before that is delivered again later",
+			run.Lease.Until.Format(time.RFC3339))
 	}
 	return ": nobody moves it"
 }
@@ -67,24 +70,29 @@ func (d *operator) print(s *Story) error {
 	}
 	lines := []error{d.say("run %s of %s: %s", s.RunID, s.UID, status)}
 	if !s.CreatedAt.IsZero() {
-		lines = append(lines, d.say("began %s, last moved %s, ends by %s", clock(s.CreatedAt), clock(s.UpdatedAt), clock(s.Deadline)))
+		lines = append(lines, d.say("began %s, last moved %s, ends by %s", clock(s.CreatedAt), clock(s.UpdatedAt),
+			clock(s.Deadline)))
 	}
 	lines = append(lines, d.say("\nevents: %d", len(s.Events)))
 	for _, e := range s.Events {
-		lines = append(lines, d.say("%4d  %s  %-21s %s", e.Seq, clock(e.At), e.Type, e.Says), d.content(e.Content != nil, e.Content))
+		lines = append(lines, d.say("%4d  %s  %-21s %s", e.Seq, clock(e.At), e.Type, e.Says),
+			d.content(e.Content != nil, e.Content))
 	}
 	lines = append(lines, d.say("\napprovals: %d", len(s.Approvals)))
 	for _, a := range s.Approvals {
-		lines = append(lines, d.say("  %s  %s of %s  asked %s  %s%s", a.ApprovalID, a.Kind, a.Tool, clock(a.RequestedAt), a.Status, decided(a)), d.content(a.Content != nil, a.Content))
+		lines = append(lines, d.say("  %s  %s of %s  asked %s  %s%s", a.ApprovalID, a.Kind, a.Tool,
+			clock(a.RequestedAt), a.Status, decided(a)), d.content(a.Content != nil, a.Content))
 	}
 	lines = append(lines, d.say("\noutcomes: %d", len(s.Outcomes)))
 	for _, o := range s.Outcomes {
-		lines = append(lines, d.say("  %s  %.64q  %s, execution %s, attempts %d, handle %q %s %s", o.ActionID, o.Tool, o.Status, o.Execution, o.Attempts, o.Handle, o.Class, o.Code),
+		lines = append(lines, d.say("  %s  %.64q  %s, execution %s, attempts %d, handle %q %s %s", o.ActionID, o.Tool,
+			o.Status, o.Execution, o.Attempts, o.Handle, o.Class, o.Code),
 			d.content(o.Content != nil, o.Content))
 	}
 	lines = append(lines, d.say("\naudit: %d", len(s.Audit)))
 	for _, e := range s.Audit {
-		lines = append(lines, d.say("%4d  %s  %-9s %.64q %s %s %s", e.Seq, clock(e.At), e.Kind, e.Tool, e.Decision, e.ExecutionStatus, e.ErrorCode))
+		lines = append(lines, d.say("%4d  %s  %-9s %.64q %s %s %s", e.Seq, clock(e.At), e.Kind, e.Tool, e.Decision,
+			e.ExecutionStatus, e.ErrorCode))
 	}
 	return errors.Join(append(lines, d.verdict(s))...)
 }

@@ -74,7 +74,8 @@ type Outcome struct {
 
 func story(flags *flag.FlagSet) func(context.Context, *operator, []string) error {
 	asJSON := flags.Bool("json", false, "as JSON")
-	reveal := flags.Bool("reveal", false, "with prompts, arguments, addresses and answers, which are somebody's own: keep them out of tickets and logs")
+	reveal := flags.Bool("reveal", false,
+		"with prompts, arguments, addresses and answers, which are somebody's own: keep them out of tickets and logs")
 	return func(ctx context.Context, d *operator, args []string) error {
 		p, err := d.people(ctx)
 		if err != nil {
@@ -85,7 +86,8 @@ func story(flags *flag.FlagSet) func(context.Context, *operator, []string) error
 			return err
 		}
 		if *reveal {
-			if _, err := fmt.Fprintln(d.errs, "ops: this has somebody's own words and addresses in it: keep it out of tickets and logs"); err != nil {
+			if _, err := fmt.Fprintln(d.errs,
+				"ops: this has somebody's own words and addresses in it: keep it out of tickets and logs"); err != nil {
 				return err
 			}
 		}
@@ -132,7 +134,8 @@ func tell(ctx context.Context, r *records.Records, runID string, reveal bool) (*
 }
 
 func read(ctx context.Context, r *records.Records, runID string, run agent.Run, found, reveal bool) (*Story, error) {
-	s := &Story{RunID: runID, Events: []Happened{}, Approvals: []Asked{}, Outcomes: []Outcome{}, Audit: []audit.Entry{}, Chain: []string{}, Vouched: found}
+	s := &Story{RunID: runID, Events: []Happened{}, Approvals: []Asked{}, Outcomes: []Outcome{}, Audit: []audit.Entry{},
+		Chain: []string{}, Vouched: found}
 	entries, end, err := r.Chain(ctx, runID)
 	if err != nil {
 		return nil, err
@@ -177,7 +180,8 @@ func (s *Story) fill(run agent.Run, kept records.RunDetails, reveal bool) {
 		s.Events = append(s.Events, h)
 	}
 	for _, a := range kept.Approvals {
-		asked := Asked{a.ID, a.Kind, a.Tool, a.Status, a.RequestedAt, a.ExpiresAt, a.Decision, by[a.ID], a.DecidedAt, a.Refusals, nil}
+		asked := Asked{a.ID, a.Kind, a.Tool, a.Status, a.RequestedAt, a.ExpiresAt, a.Decision, by[a.ID], a.DecidedAt,
+			a.Refusals, nil}
 		if reveal {
 			asked.Content = &a
 		}
@@ -189,7 +193,8 @@ func (s *Story) fill(run agent.Run, kept records.RunDetails, reveal bool) {
 }
 
 func outcome(a *agent.Action, reveal bool) Outcome {
-	o := Outcome{ActionID: a.ID, Tool: a.Tool, Effect: a.SideEffect, Status: a.Status, Execution: a.Execution, Attempts: a.Started.Attempt, Handle: a.Started.Handle}
+	o := Outcome{ActionID: a.ID, Tool: a.Tool, Effect: a.SideEffect, Status: a.Status, Execution: a.Execution,
+		Attempts: a.Started.Attempt, Handle: a.Started.Handle}
 	if a.Error != nil {
 		o.Class, o.Code = a.Error.Class, a.Error.Code
 	}
@@ -205,7 +210,8 @@ func says(e agent.Event) string {
 	case e.Turn != nil:
 		return fmt.Sprintf("%s, %d calls", e.Turn.Model, e.Turn.Calls)
 	case e.Proposed != nil:
-		return fmt.Sprintf("%.64q, policy %s", e.Proposed.Tool, e.Proposed.PolicyDecision) // quoted: it comes from the model
+		// quoted: it comes from the model
+		return fmt.Sprintf("%.64q, policy %s", e.Proposed.Tool, e.Proposed.PolicyDecision)
 	case e.Wait != nil:
 		return fmt.Sprintf("%s %s until %s", e.Wait.Kind, e.Wait.ApprovalID, e.Wait.ExpiresAt.Format(time.RFC3339))
 	case e.Decided != nil:

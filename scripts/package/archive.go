@@ -51,7 +51,8 @@ func unpack(archive []byte) (files, error) {
 		return nil, fmt.Errorf("it is no zip: %w", err)
 	}
 	if len(r.File) > maxFiles || len(archive) > maxSize {
-		return nil, fmt.Errorf("it holds %d files in %d bytes; at most %d files and %d bytes are sound", len(r.File), len(archive), maxFiles, maxSize)
+		return nil, fmt.Errorf("it holds %d files in %d bytes; at most %d files and %d bytes are sound", len(r.File),
+			len(archive), maxFiles, maxSize)
 	}
 	content := files{}
 	for _, f := range r.File {

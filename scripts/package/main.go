@@ -48,7 +48,8 @@ func run(ctx context.Context, args []string, w io.Writer) error {
 	flags.StringVar(&o.out, "out", "dist", "the folder for the archives; it may hold only those of an earlier run")
 	flags.StringVar(&o.release, "release", "", "the release's name (default: the commit)")
 	flags.BoolVar(&o.verify, "verify", false, "build and start each archive as the cloud does")
-	flags.Func("with", "an operator's file or folder below the repository's folder, for the functions that read such files; may be repeated", func(path string) error {
+	flags.Func("with", "an operator's file or folder below the repository's folder, for the functions that read such "+
+		"files; may be repeated", func(path string) error {
 		o.with = append(o.with, path)
 		return nil
 	})
@@ -89,7 +90,8 @@ func verifyAll(ctx context.Context, w io.Writer, m manifest, archives map[string
 			if err != nil {
 				return fmt.Errorf("%s: %w", f.Archive, err)
 			}
-			told[i] = fmt.Sprintf("%-20s tidy and built in %.1f s, answers /health %.2f s after its start", f.Name, t.built.Seconds(), t.answered.Seconds())
+			told[i] = fmt.Sprintf("%-20s tidy and built in %.1f s, answers /health %.2f s after its start", f.Name,
+				t.built.Seconds(), t.answered.Seconds())
 			if len(t.unbound) > 0 {
 				told[i] += "; nobody carries out " + strings.Join(t.unbound, ", ")
 			}

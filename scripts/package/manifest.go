@@ -111,7 +111,8 @@ func makeOne(ctx context.Context, s sources, f infra.Function, with files) (entr
 	if readsOperatorFiles(f) {
 		for name, body := range with {
 			if _, there := content[name]; there {
-				return entry{}, nil, fmt.Errorf("-with %s would replace a file of the function: give it another name", name)
+				return entry{}, nil, fmt.Errorf("-with %s would replace a file of the function: give it another name",
+					name)
 			}
 			content[name] = body
 		}
@@ -150,12 +151,15 @@ func usable(out string) error {
 	var earlier manifest
 	data, err := os.ReadFile(filepath.Join(out, manifestName))
 	if err != nil || json.Unmarshal(data, &earlier) != nil || earlier.Format != format {
-		return fmt.Errorf("-out %s is not empty and has no %s of an earlier run: name another folder, or empty it yourself", out, manifestName)
+		return fmt.Errorf("-out %s is not empty and has no %s of an earlier run: name another folder, or empty "+
+			"it yourself", out, manifestName)
 	}
 	for _, f := range found {
-		made := f.Name() == manifestName || slices.ContainsFunc(earlier.Functions, func(e entry) bool { return e.Archive == f.Name() })
+		made := f.Name() == manifestName ||
+			slices.ContainsFunc(earlier.Functions, func(e entry) bool { return e.Archive == f.Name() })
 		if !made {
-			return fmt.Errorf("-out %s holds %s, which is not of an earlier run: move it away, or name another folder", out, f.Name())
+			return fmt.Errorf("-out %s holds %s, which is not of an earlier run: move it away, or name another folder",
+				out, f.Name())
 		}
 	}
 	return nil

@@ -50,7 +50,8 @@ func operatorFiles(root string, paths []string) (files, error) {
 			}
 			content[name] = body
 			if size += len(body); len(content) > maxOperatorFiles {
-				return fmt.Errorf("there are more than %d files: name only those that a function reads", maxOperatorFiles)
+				return fmt.Errorf("there are more than %d files: name only those that a function reads",
+					maxOperatorFiles)
 			}
 			return nil
 		})
@@ -76,7 +77,8 @@ func operatorFile(file, name string, d fs.DirEntry, room int) ([]byte, error) {
 		return nil, err
 	}
 	if info.Size() > int64(room) {
-		return nil, fmt.Errorf("with %s there are more than %d bytes: name only what a function reads", name, maxOperatorBytes)
+		return nil, fmt.Errorf("with %s there are more than %d bytes: name only what a function reads", name,
+			maxOperatorBytes)
 	}
 	body, err := os.ReadFile(file)
 	if err != nil {
@@ -86,17 +88,21 @@ func operatorFile(file, name string, d fs.DirEntry, room int) ([]byte, error) {
 }
 
 var (
-	secretName = regexp.MustCompile(`(?i)^(\.env(\..*)?|.*\.(pem|key|p12|pfx|jks)|id_(rsa|ecdsa|ed25519)|\.netrc|\.npmrc|credentials.*|.*\.tfstate.*|.*\.tfvars)$`)
+	secretName = regexp.MustCompile(
+		`(?i)^(\.env(\..*)?|.*\.(pem|key|p12|pfx|jks)|id_(rsa|ecdsa|ed25519)|\.netrc|\.npmrc|credentials.*|.*\.tfstate.*|.*\.tfvars)$`)
 	// A value may name an environment variable, as $NAME, and is no secret then.
-	secretText = regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----|AIza[0-9A-Za-z_-]{30}|GOCSPX-[0-9A-Za-z_-]{20}|ya29\.[0-9A-Za-z_-]{20}|"type":\s*"service_account"|` +
-		`(?im)^[\s-]*["']?[a-z_-]*(api_?key|secret|password|private_?key)["']?\s*:\s*["']?[^\s"'$#]{8,}`)
+	secretText = regexp.MustCompile(
+		`-----BEGIN [A-Z ]*PRIVATE KEY-----|AIza[0-9A-Za-z_-]{30}|GOCSPX-[0-9A-Za-z_-]{20}|ya29\.[0-9A-Za-z_-]{20}|"type":\s*"service_account"|` +
+			`(?im)^[\s-]*["']?[a-z_-]*(api_?key|secret|password|private_?key)["']?\s*:\s*["']?[^\s"'$#]{8,}`)
 )
 
 // forbidden returns an error for a file that must not be in an archive. The error does not show the secret.
 func forbidden(name string, body []byte) error {
 	for part := range strings.SplitSeq(name, "/") {
-		if part == ".git" || part == "testdata" || part == "vendor" || part == "node_modules" || secretName.MatchString(part) {
-			return fmt.Errorf("%s must not be in an archive: leave it out, and give a secret through Secret Manager", name)
+		if part == ".git" || part == "testdata" || part == "vendor" || part == "node_modules" ||
+			secretName.MatchString(part) {
+			return fmt.Errorf("%s must not be in an archive: leave it out, and give a secret through Secret Manager",
+				name)
 		}
 	}
 	if strings.HasSuffix(name, "_test.go") {

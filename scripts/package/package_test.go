@@ -92,7 +92,8 @@ func TestTheSameSourcesGiveTheSameBytes(t *testing.T) {
 		_, d := archivesOf(t, second)
 		var want []string
 		for _, e := range m.Functions {
-			if slices.ContainsFunc(e.Packages, func(p string) bool { return strings.HasSuffix(p, "/shared/tools/gmail") }) {
+			if slices.ContainsFunc(e.Packages,
+				func(p string) bool { return strings.HasSuffix(p, "/shared/tools/gmail") }) {
 				want = append(want, e.Archive)
 			}
 		}
@@ -127,7 +128,8 @@ func TestTheSameSourcesGiveTheSameBytes(t *testing.T) {
 			}
 		}
 		slices.Sort(want)
-		if got := changed(a, c); !slices.Contains(got, "run.zip") || slices.Contains(got, "web.zip") || !slices.Equal(got, want) {
+		if got := changed(a, c); !slices.Contains(got, "run.zip") || slices.Contains(got, "web.zip") ||
+			!slices.Equal(got, want) {
 			t.Errorf("the files changed %v, the manifest says %v", got, want)
 		}
 	})
@@ -167,7 +169,8 @@ func TestVerify(t *testing.T) {
 		}
 		if name == "web" {
 			e.EntryPoint = "no-such-function"
-			if _, err := verify(t.Context(), e, archives[e.Archive]); err == nil || !strings.Contains(err.Error(), "ends without an answer") {
+			if _, err := verify(t.Context(), e, archives[e.Archive]); err == nil ||
+				!strings.Contains(err.Error(), "ends without an answer") {
 				t.Errorf("a wrong entry point: %v", err)
 			}
 		}
@@ -194,9 +197,11 @@ func TestHandlersInGoAreDeployed(t *testing.T) {
 		unbound := []string{"shippingQuote"}
 		if plugged {
 			unbound = nil
-			put(t, plug, "package actions\n\nimport (\n\texample \"github.com/countersign-run/countersign/scripts/cookbook/actions\"\n\t\"github.com/countersign-run/countersign/shared/action\"\n)\n\n"+string(line[1])+"\n")
+			put(t, plug, "package actions\n\nimport (\n\texample "+
+				"\"github.com/countersign-run/countersign/scripts/cookbook/actions\"\n\t\"github.com/countersign-run/countersign/shared/action\"\n)\n\n"+string(line[1])+"\n")
 		}
-		f := infra.Function{Name: "actions", Folder: "functions/actions", EntryPoint: "actions", Parts: []string{"actions"}}
+		f := infra.Function{Name: "actions", Folder: "functions/actions", EntryPoint: "actions",
+			Parts: []string{"actions"}}
 		s, err := list(t.Context(), root, []infra.Function{f})
 		if err != nil {
 			t.Fatal(err)
@@ -213,7 +218,8 @@ func TestHandlersInGoAreDeployed(t *testing.T) {
 		if err != nil || !slices.Equal(got.unbound, unbound) {
 			t.Errorf("plugged in: %v: %v is left to nobody, %v", plugged, got.unbound, err)
 		}
-		if has := slices.Contains(e.Packages, "github.com/countersign-run/countersign/scripts/cookbook/actions"); has != plugged {
+		if has := slices.Contains(e.Packages,
+			"github.com/countersign-run/countersign/scripts/cookbook/actions"); has != plugged {
 			t.Errorf("plugged in: %v: the archive holds the code: %v", plugged, has)
 		}
 	}
@@ -221,7 +227,8 @@ func TestHandlersInGoAreDeployed(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	sound := func() files {
-		return files{"go.mod": []byte("module example.com/x\n"), "go.sum": []byte("x"), "LICENSE": []byte("x"), "function.go": []byte("package function\nimport _ \"" + framework + "/functions\"\n")}
+		return files{"go.mod": []byte("module example.com/x\n"), "go.sum": []byte("x"), "LICENSE": []byte("x"),
+			"function.go": []byte("package function\nimport _ \"" + framework + "/functions\"\n")}
 	}
 	if _, err := layout(sound()); err != nil {
 		t.Fatal(err)
@@ -237,13 +244,15 @@ func TestRefusals(t *testing.T) {
 		"key":            {"deploy.pem", "x", "must not be in an archive"},
 		"history":        {".git/config", "x", "must not be in an archive"},
 		"leaves":         {"../x", "x", "leaves the archive"},
-		"API key":        {"config/.gemini.yaml", "apiKey: AIzaSyCANARYCANARYCANARYCANARYCANARY123\n", "seems to hold a secret"},
-		"private key":    {"a.json", "-----BEGIN PRIVATE KEY-----", "seems to hold a secret"},
-		"client secret":  {"a.yaml", "  client_secret: CANARY-something\n", "seems to hold a secret"},
+		"API key": {"config/.gemini.yaml", "apiKey: AIzaSyCANARYCANARYCANARYCANARYCANARY123\n",
+			"seems to hold a secret"},
+		"private key":   {"a.json", "-----BEGIN PRIVATE KEY-----", "seems to hold a secret"},
+		"client secret": {"a.yaml", "  client_secret: CANARY-something\n", "seems to hold a secret"},
 	} {
 		content := sound()
 		content[c.file] = []byte(c.body)
-		if _, err := layout(content); err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "CANARY") {
+		if _, err := layout(content); err == nil || !strings.Contains(err.Error(), c.want) ||
+			strings.Contains(err.Error(), "CANARY") {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
@@ -265,7 +274,8 @@ func TestOperatorFilesAreRefused(t *testing.T) {
 	if err := os.Symlink("/etc/passwd", filepath.Join(root, "links/x")); err != nil {
 		t.Fatal(err)
 	}
-	for given, want := range map[string]string{"code": "only data", "big": "more than 1048576 bytes", "keys": "Secret Manager", "links": "is a link",
+	for given, want := range map[string]string{"code": "only data", "big": "more than 1048576 bytes",
+		"keys": "Secret Manager", "links": "is a link",
 		"../x": "must be a path below", "/etc": "must be a path below", "absent": "no such file"} {
 		if _, err := operatorFiles(root, []string{given}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", given, err, want)
@@ -281,14 +291,16 @@ func TestTheOutputFolder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if found, err := filepath.Glob(filepath.Join(out, "*.zip")); err != nil || len(found) != 1 || filepath.Base(found[0]) != "b.zip" {
+	if found, err := filepath.Glob(filepath.Join(out, "*.zip")); err != nil || len(found) != 1 ||
+		filepath.Base(found[0]) != "b.zip" {
 		t.Errorf("%v, %v: an archive of an earlier run is left", found, err)
 	}
 	put(t, filepath.Join(out, "notes.txt"), "mine")
 	if err := usable(out); err == nil || !strings.Contains(err.Error(), "notes.txt") {
 		t.Errorf("a foreign file: %v", err)
 	}
-	if err := run(t.Context(), []string{"-out", t.TempDir() + "/..", "-release", "v1"}, io.Discard); err == nil || !strings.Contains(err.Error(), "name another folder") {
+	if err := run(t.Context(), []string{"-out", t.TempDir() + "/..", "-release", "v1"}, io.Discard); err == nil ||
+		!strings.Contains(err.Error(), "name another folder") {
 		t.Errorf("a foreign folder: %v", err)
 	}
 }

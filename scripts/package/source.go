@@ -45,7 +45,8 @@ var cloudMachine = []string{"GOOS=linux", "GOARCH=amd64"}
 func goTool(ctx context.Context, dir string, env []string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
-	cmd.Env = append(append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=mod", "GOWORK=off", "GOTOOLCHAIN=local"), env...)
+	cmd.Env = append(append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=mod", "GOWORK=off", "GOTOOLCHAIN=local"),
+		env...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
@@ -86,7 +87,8 @@ func (s sources) closure(f infra.Function) ([]string, error) {
 		return nil, fmt.Errorf("%s is no package of this module: correct its folder in infra/functions.json", f.Folder)
 	}
 	if !slices.Contains(p.Imports, framework+"/functions") {
-		return nil, fmt.Errorf("%s does not import %s/functions, so it registers no function: call functions.HTTP in it", f.Folder, framework)
+		return nil, fmt.Errorf("%s does not import %s/functions, so it registers no function: call "+
+			"functions.HTTP in it", f.Folder, framework)
 	}
 	within := []string{own}
 	for _, dep := range p.Deps {

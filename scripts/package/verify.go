@@ -58,7 +58,8 @@ func verify(ctx context.Context, e entry, archive []byte) (t times, err error) {
 		return t, fmt.Errorf("the build would change go.mod or go.sum, or cannot read a module: %w", err)
 	}
 	bin := filepath.Join(dir, "main")
-	if _, err := goTool(ctx, src, nil, "build", "-trimpath", "-ldflags=-s -w", "-o", bin, "./"+path.Dir(mainFile)); err != nil {
+	if _, err := goTool(ctx, src, nil, "build", "-trimpath", "-ldflags=-s -w", "-o", bin,
+		"./"+path.Dir(mainFile)); err != nil {
 		return t, err
 	}
 	t.built = time.Since(began)
@@ -176,7 +177,8 @@ func onePackage(content files) error {
 		}
 	}
 	if !registers {
-		return fmt.Errorf("the package at the root does not import %s/functions, which the build wants to see", framework)
+		return fmt.Errorf("the package at the root does not import %s/functions, which the build wants to see",
+			framework)
 	}
 	return nil
 }
@@ -212,7 +214,8 @@ func start(ctx context.Context, dir, bin string, env []string) (time.Duration, [
 		if err == nil {
 			stop()
 			<-ended
-			return 0, nil, fmt.Errorf("started with %s, it answers /health with %d %s\n%s", target, status, body, out.Bytes())
+			return 0, nil, fmt.Errorf("started with %s, it answers /health with %d %s\n%s", target, status, body,
+				out.Bytes())
 		}
 		select {
 		case <-ended:
@@ -239,8 +242,10 @@ func health(ctx context.Context, client *http.Client, port string) (int, []byte,
 // environment returns the minimal environment of a deployed function. No server listens at its backends: a start needs
 // none.
 func environment(target string) []string {
-	return []string{"FUNCTION_TARGET=" + target, "PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "LOG_LEVEL=warn",
-		"STORE=firestore", "GOOGLE_CLOUD_PROJECT=demo-verify", "FIRESTORE_EMULATOR_HOST=127.0.0.1:9", "PUBSUB_EMULATOR_HOST=127.0.0.1:9",
+	return []string{"FUNCTION_TARGET=" + target, "PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"),
+		"LOG_LEVEL=warn",
+		"STORE=firestore", "GOOGLE_CLOUD_PROJECT=demo-verify", "FIRESTORE_EMULATOR_HOST=127.0.0.1:9",
+		"PUBSUB_EMULATOR_HOST=127.0.0.1:9",
 		"GEMINI_API_KEY=not-a-real-key-but-long-enough", "AUTH_ISSUER=http://127.0.0.1:9/issuer", "AUTH_AUDIENCE=test",
 		"PUSH_AUDIENCE=https://resume.example", "PUSH_SERVICE_ACCOUNT=push@test.iam.gserviceaccount.com"}
 }

@@ -48,10 +48,13 @@ func setup(ctx context.Context, getenv func(string) string) (said string, ready 
 	if getenv("GEMINI_API_KEY") == "" && getenv("VERTEX_AI_PROJECT_ID") == "" {
 		switch err := write(path); {
 		case err == nil:
-			return fmt.Sprintf("Wrote %s, which holds no key yet.\nNext: get a key at https://aistudio.google.com/apikey, put it there as apiKey, and run this again.\n"+
-				"(Without any key, and without that file, go run ./scripts/dev works with the offline demo model.)", path), false
+			return fmt.Sprintf("Wrote %s, which holds no key yet.\nNext: get a key at "+
+				"https://aistudio.google.com/apikey, put it there as apiKey, and run this again.\n"+
+				"(Without any key, and without that file, go run ./scripts/dev works with the offline demo model.)",
+				path), false
 		case !errors.Is(err, fs.ErrExist):
-			return fmt.Sprintf("%s cannot be written: %v\nNext: run this where its folder can be written to, or set GEMINI_API_KEY.", path, err), false
+			return fmt.Sprintf("%s cannot be written: %v\nNext: run this where its folder can be written to, or set "+
+				"GEMINI_API_KEY.", path, err), false
 		}
 	}
 	cfg, err := config.Load(getenv, config.Model)
@@ -107,14 +110,18 @@ func ask(ctx context.Context, cfg config.Config) error {
 // judge describes the service's answer.
 func judge(err error, name, source string) (said string, ready bool) {
 	if err == nil {
-		return fmt.Sprintf("Ready: the service accepts what %s says, and knows the model %s.\nNext: go run ./scripts/dev", source, name), true
+		return fmt.Sprintf("Ready: the service accepts what %s says, and knows the model %s.\nNext: go run "+
+			"./scripts/dev", source, name), true
 	}
-	next := "see that GOOGLE_GEMINI_BASE_URL, where it is set, names a service that speaks the Gemini protocol, and run this again."
+	next := "see that GOOGLE_GEMINI_BASE_URL, where it is set, names a service that speaks the Gemini protocol, and " +
+		"run this again."
 	switch fault.As(err).Code {
 	case model.CodeRefused:
-		next = "check the key and the model in " + source + "; keys are made at https://aistudio.google.com/apikey. Then run this again."
+		next = "check the key and the model in " + source +
+			"; keys are made at https://aistudio.google.com/apikey. Then run this again."
 	case model.CodeOverloaded, model.CodeDeadline:
-		next = "run this again with a connection to the service. What " + source + " says is filled in, but whether it is accepted could not be found out."
+		next = "run this again with a connection to the service. What " + source +
+			" says is filled in, but whether it is accepted could not be found out."
 	case model.CodeQuota:
 		next = "wait, or use a key with a larger quota."
 	}

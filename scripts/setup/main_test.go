@@ -27,14 +27,17 @@ func TestFromNothingToReady(t *testing.T) {
 	t.Cleanup(service.Close)
 	env := map[string]string{"GOOGLE_GEMINI_BASE_URL": service.URL}
 
-	if said, ready := try(t, env); ready || !strings.HasPrefix(said, "Wrote config/.gemini.yaml, which holds no key yet.\nNext: get a key at ") {
+	if said, ready := try(t, env); ready ||
+		!strings.HasPrefix(said, "Wrote config/.gemini.yaml, which holds no key yet.\nNext: get a key at ") {
 		t.Fatalf("on nothing it said %q", said)
 	}
 	info, err := os.Stat(config.FilePath)
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Fatalf("the file: %v, %v", info, err)
 	}
-	if said, ready := try(t, env); ready || !strings.HasPrefix(said, "config/.gemini.yaml:5: apiKey holds 21 characters that are not shown, and needs a Gemini API key from ") {
+	if said, ready := try(t, env); ready ||
+		!strings.HasPrefix(said,
+			"config/.gemini.yaml:5: apiKey holds 21 characters that are not shown, and needs a Gemini API key from ") {
 		t.Fatalf("on its own template it said %q", said)
 	}
 	text, err := os.ReadFile(config.FilePath)
@@ -46,7 +49,8 @@ func TestFromNothingToReady(t *testing.T) {
 		t.Fatal(err)
 	}
 	said, ready := try(t, env)
-	if want := "Ready: the service accepts what config/.gemini.yaml says, and knows the model gemini-flash-latest.\nNext: go run ./scripts/dev"; !ready || said != want {
+	if want := "Ready: the service accepts what config/.gemini.yaml says, and knows the model " +
+		"gemini-flash-latest.\nNext: go run ./scripts/dev"; !ready || said != want {
 		t.Fatalf("got %q, want %q", said, want)
 	}
 	if text, err = os.ReadFile(config.FilePath); err != nil || string(text) != filled {
@@ -55,7 +59,9 @@ func TestFromNothingToReady(t *testing.T) {
 	if err := os.Chmod(config.FilePath, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if said, ready := try(t, env); !ready || !strings.HasPrefix(said, "Others on this machine can read config/.gemini.yaml: chmod 600 config/.gemini.yaml\nReady") {
+	if said, ready := try(t, env); !ready ||
+		!strings.HasPrefix(said,
+			"Others on this machine can read config/.gemini.yaml: chmod 600 config/.gemini.yaml\nReady") {
 		t.Errorf("on a file for all it said %q", said)
 	}
 }
@@ -74,12 +80,15 @@ func TestWhatIsNotReady(t *testing.T) {
 	away.Close()
 	const badKey = `{"error":{"code":400,"message":"no","status":"INVALID_ARGUMENT","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"API_KEY_INVALID"}]}}`
 	for name, c := range map[string]struct{ file, url, want string }{
-		"malformed":     {"apiKey: 'AIzaCANARY", "", ":1 holds what is no YAML"},
-		"no key":        {"model: m-1", "", "GEMINI_API_KEY is not set, and needs a Gemini API key from https://aistudio.google.com/apikey (or apiKey in config/.gemini.yaml)"},
-		"key refused":   {"apiKey: AIzaCANARY", refusing(400, badKey), "Gemini did not accept the key of this service.\nNext: check the key and the model in "},
+		"malformed": {"apiKey: 'AIzaCANARY", "", ":1 holds what is no YAML"},
+		"no key": {"model: m-1", "", "GEMINI_API_KEY is not set, and needs a Gemini API key from " +
+			"https://aistudio.google.com/apikey (or apiKey in config/.gemini.yaml)"},
+		"key refused": {"apiKey: AIzaCANARY", refusing(400, badKey),
+			"Gemini did not accept the key of this service.\nNext: check the key and the model in "},
 		"unknown model": {"apiKey: AIzaCANARY\nmodel: m-1", refusing(404, "{}"), "Gemini does not know the model"},
 		"offline":       {"apiKey: AIzaCANARY", away.URL, "Gemini could not be reached."},
-		"another site":  {"apiKey: AIzaCANARY", refusing(200, "<html>"), "The model's answer could not be read.\nNext: see that GOOGLE_GEMINI_BASE_URL"},
+		"another site": {"apiKey: AIzaCANARY", refusing(200, "<html>"),
+			"The model's answer could not be read.\nNext: see that GOOGLE_GEMINI_BASE_URL"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "g.yaml")

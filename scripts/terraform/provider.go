@@ -30,7 +30,8 @@ func (w *workspace) provider(ctx context.Context) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", filepath.Join(dir, "terraform-provider-google_v"+version), ".")
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o",
+		filepath.Join(dir, "terraform-provider-google_v"+version), ".")
 	build.Dir = filepath.Join(from, "tfstub")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
@@ -79,7 +80,8 @@ func withMore(schema []byte) ([]byte, error) {
 // removed.
 func (w *workspace) only(mirror string) error {
 	rc := filepath.Join(w.dir, "terraform.rc")
-	text := fmt.Sprintf("provider_installation {\n  filesystem_mirror {\n    path = %q\n  }\n}\ndisable_checkpoint = true\n", mirror)
+	text := fmt.Sprintf("provider_installation {\n  filesystem_mirror {\n    path = %q\n  "+
+		"}\n}\ndisable_checkpoint = true\n", mirror)
 	if err := os.WriteFile(rc, []byte(text), 0o600); err != nil {
 		return err
 	}

@@ -49,7 +49,8 @@ func unlisted(kind string) bool {
 			return false
 		}
 	}
-	return strings.HasSuffix(kind, "_iam_member") || strings.HasSuffix(kind, "_iam_binding") || strings.HasSuffix(kind, "_iam_policy")
+	return strings.HasSuffix(kind, "_iam_member") || strings.HasSuffix(kind, "_iam_binding") ||
+		strings.HasSuffix(kind, "_iam_policy")
 }
 
 type account struct {

@@ -17,7 +17,8 @@ import (
 
 var (
 	update  = flag.Bool("update", false, "write the table of identities and roles into README.md")
-	overlay = flag.String("overlay", "", "a list of files to read in the place of others, in the form of go build's -overlay")
+	overlay = flag.String("overlay", "",
+		"a list of files to read in the place of others, in the form of go build's -overlay")
 )
 
 // TestTerraform runs the command's checks, and examines the states of the modules' tests.
@@ -59,7 +60,8 @@ func TestTerraform(t *testing.T) {
 	})
 	t.Run("with a key too", func(t *testing.T) { hasKey(t, runs[agent+"with_a_key_of_gemini"].State) })
 	t.Run("what was applied needs nothing more", func(t *testing.T) {
-		if p := runs[agent+"nothing_is_left_to_do"].Plan; len(p.Changes) == 0 || len(p.changed("google_cloudfunctions2_function")) != 0 {
+		if p := runs[agent+"nothing_is_left_to_do"].Plan; len(p.Changes) == 0 ||
+			len(p.changed("google_cloudfunctions2_function")) != 0 {
 			t.Errorf("%d resources, changed %v", len(p.Changes), p.changed("google_cloudfunctions2_function"))
 		}
 	})
@@ -89,7 +91,8 @@ func open(t *testing.T) *workspace {
 		absent("terraform is not installed")
 	}
 	if os.Getenv("TERRAFORM_CHECK_DIR") == "" {
-		absent("TERRAFORM_CHECK_DIR, a schema-only provider, is not set; go run ./scripts/terraform checks with the real one")
+		absent("TERRAFORM_CHECK_DIR, a schema-only provider, is not set; go run ./scripts/terraform checks with " +
+			"the real one")
 	}
 	w, err := newWorkspace(t.Context(), "../..", t.TempDir())
 	if err == nil && *overlay != "" {
@@ -172,7 +175,8 @@ func configurations(t *testing.T, s state) (byName map[string]config.Config) {
 		for variable := range secretsOf(list, f) {
 			given[variable] = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=" // any valid key
 		}
-		if byName[f.Name], err = config.Load(func(name string) string { return given[name] }, partsOf(f)...); err != nil {
+		if byName[f.Name], err =
+			config.Load(func(name string) string { return given[name] }, partsOf(f)...); err != nil {
 			t.Errorf("%s: %v", f.Name, err)
 		}
 	}

@@ -35,10 +35,12 @@ func TestWords(t *testing.T) {
 		for _, b := range block.FindAllStringSubmatch(contents(t, file), -1) {
 			kind, name, body := b[1], b[2], b[3]
 			seen++
-			if !strings.Contains(body, "  description = ") || kind == "variable" && !regexp.MustCompile(`(?m)^  type +=`).MatchString(body) {
+			if !strings.Contains(body, "  description = ") || kind == "variable" &&
+				!regexp.MustCompile(`(?m)^  type +=`).MatchString(body) {
 				t.Errorf("%s: %s %s has no description, or no type", file, kind, name)
 			}
-			if strings.Contains(body, "validation {") && !strings.Contains(refused, "expect_failures = [var."+name+"]") {
+			if strings.Contains(body, "validation {") &&
+				!strings.Contains(refused, "expect_failures = [var."+name+"]") {
 				t.Errorf("%s: no test gives %s what it must refuse", file, name)
 			}
 		}

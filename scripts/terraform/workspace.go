@@ -23,7 +23,8 @@ type workspace struct {
 
 // newWorkspace copies the configuration of the repository at root.
 func newWorkspace(ctx context.Context, root, dir string) (*workspace, error) {
-	w := &workspace{dir: dir, ready: map[string]bool{}, env: append(os.Environ(), "TF_IN_AUTOMATION=1", "CHECKPOINT_DISABLE=1", "TF_INPUT=0")}
+	w := &workspace{dir: dir, ready: map[string]bool{},
+		env: append(os.Environ(), "TF_IN_AUTOMATION=1", "CHECKPOINT_DISABLE=1", "TF_INPUT=0")}
 	for _, part := range []string{"terraform", "infra"} {
 		if err := os.CopyFS(filepath.Join(dir, part), os.DirFS(filepath.Join(root, part))); err != nil {
 			return nil, err
@@ -85,7 +86,8 @@ func (w *workspace) init(ctx context.Context, dir string) error {
 var (
 	environments = []string{"terraform/envs/dev", "terraform/envs/stage", "terraform/envs/prod"}
 	roots        = append([]string{"terraform/bootstrap"}, environments...)
-	tested       = append([]string{"terraform/bootstrap", "terraform/modules/function", "terraform/modules/agent"}, environments...)
+	tested       = append([]string{"terraform/bootstrap", "terraform/modules/function", "terraform/modules/agent"},
+		environments...)
 )
 
 // rootTest is the one test that all environments have.

@@ -28,5 +28,6 @@ func Mail(to, subject, body string) map[string]any {
 
 // Event are the arguments of an event of an hour.
 func Event(summary string, start time.Time) map[string]any {
-	return map[string]any{"summary": summary, "start": start.UTC().Format(time.RFC3339), "end": start.UTC().Add(time.Hour).Format(time.RFC3339)}
+	return map[string]any{"summary": summary, "start": start.UTC().Format(time.RFC3339),
+		"end": start.UTC().Add(time.Hour).Format(time.RFC3339)}
 }

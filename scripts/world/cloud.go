@@ -24,7 +24,8 @@ const (
 )
 
 // Scopes are what each user has granted who was given no others.
-var Scopes = []string{"https://www.googleapis.com/auth/gmail.compose", "https://www.googleapis.com/auth/gmail.send", "https://www.googleapis.com/auth/calendar.events"}
+var Scopes = []string{"https://www.googleapis.com/auth/gmail.compose", "https://www.googleapis.com/auth/gmail.send",
+	"https://www.googleapis.com/auth/calendar.events"}
 
 // Address is the mail address of a user.
 func Address(uid string) string { return uid + "@example.com" }
@@ -94,8 +95,9 @@ func (c *Cloud) Close() error { return c.server.Close() }
 func (c *Cloud) Settings() map[string]string {
 	s := map[string]string{
 		"STORE": "embedded", "PUBLIC_URL": c.URL,
-		"GEMINI_API_KEY": "a-key-of-the-fake-gemini", "GEMINI_MODEL": "fake", "GOOGLE_GEMINI_BASE_URL": c.URL + "/gemini",
-		"AUTH_ISSUER": c.Issuer.URL(), "AUTH_AUDIENCE": Audience,
+		"GEMINI_API_KEY": "a-key-of-the-fake-gemini", "GEMINI_MODEL": "fake",
+		"GOOGLE_GEMINI_BASE_URL": c.URL + "/gemini",
+		"AUTH_ISSUER":            c.Issuer.URL(), "AUTH_AUDIENCE": Audience,
 		"PUSH_ISSUER": c.Issuer.URL(), "PUSH_AUDIENCE": PushAudience, "PUSH_SERVICE_ACCOUNT": PushAccount,
 		"GMAIL_API_ENDPOINT": c.URL + "/google/", "CALENDAR_API_ENDPOINT": c.URL + "/google/calendar/v3/",
 	}

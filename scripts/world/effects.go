@@ -27,13 +27,15 @@ func (c *Cloud) effects(of func(address string) bool) (all []invariants.Effect) 
 		if !of(m.User) {
 			continue
 		}
-		all = append(all, invariants.Effect{UID: uidOf(m.User), ActionID: actionOf(m.Raw), Agrees: func(args json.RawMessage) error { return sent(m, args) }})
+		all = append(all, invariants.Effect{UID: uidOf(m.User), ActionID: actionOf(m.Raw),
+			Agrees: func(args json.RawMessage) error { return sent(m, args) }})
 	}
 	for _, e := range c.Google.Events() {
 		if !of(text(e["user"])) {
 			continue
 		}
-		all = append(all, invariants.Effect{UID: uidOf(text(e["user"])), ActionID: propertyOf(e), Agrees: func(args json.RawMessage) error { return made(e, args) }})
+		all = append(all, invariants.Effect{UID: uidOf(text(e["user"])), ActionID: propertyOf(e),
+			Agrees: func(args json.RawMessage) error { return made(e, args) }})
 	}
 	return all
 }
@@ -67,7 +69,8 @@ func sent(m localgoogle.Message, args json.RawMessage) error {
 		return err
 	}
 	same := slices.Equal(m.To, a.To) && slices.Equal(m.Cc, a.Cc) && slices.Equal(m.Bcc, a.Bcc)
-	if !same || m.Subject != a.Subject || strings.TrimSpace(strings.ReplaceAll(m.Text, "\r\n", "\n")) != strings.TrimSpace(a.Body) {
+	if !same || m.Subject != a.Subject ||
+		strings.TrimSpace(strings.ReplaceAll(m.Text, "\r\n", "\n")) != strings.TrimSpace(a.Body) {
 		return fmt.Errorf("the message %s is not the one that was approved", m.ID)
 	}
 	return nil
@@ -83,7 +86,8 @@ func made(e localgoogle.Event, args json.RawMessage) error {
 	if err := json.Unmarshal(args, &a); err != nil {
 		return err
 	}
-	same := text(e["summary"]) == a.Summary && text(e["description"]) == a.Description && text(e["location"]) == a.Location && slices.Equal(guests(e), a.Attendees)
+	same := text(e["summary"]) == a.Summary && text(e["description"]) == a.Description &&
+		text(e["location"]) == a.Location && slices.Equal(guests(e), a.Attendees)
 	if !same || !a.AllDay && (!sameTime(e["start"], a.Start) || !sameTime(e["end"], a.End)) {
 		return fmt.Errorf("the event %s is not the one that was approved", text(e["id"]))
 	}

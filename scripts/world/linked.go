@@ -13,21 +13,24 @@ import (
 
 // oauth are the settings by which users link accounts of the cloud's Google.
 func (c *Cloud) oauth() map[string]string {
-	return map[string]string{"GOOGLE_OAUTH_CLIENT_ID": "client.apps.example", "GOOGLE_OAUTH_CLIENT_SECRET": "a-secret-of-the-client",
-		"GOOGLE_OAUTH_AUTH_URL": c.URL + "/accounts/auth", "GOOGLE_OAUTH_TOKEN_URL": c.URL + "/accounts/token"}
+	return map[string]string{"GOOGLE_OAUTH_CLIENT_ID": "client.apps.example",
+		"GOOGLE_OAUTH_CLIENT_SECRET": "a-secret-of-the-client",
+		"GOOGLE_OAUTH_AUTH_URL":      c.URL + "/accounts/auth", "GOOGLE_OAUTH_TOKEN_URL": c.URL + "/accounts/token"}
 }
 
 // redeem is the token endpoint. A code and a refresh token are the account's name, and so is the access token.
 func (c *Cloud) redeem(w http.ResponseWriter, r *http.Request) {
 	account := r.PostFormValue("code") + r.PostFormValue("refresh_token")
-	id, err := c.Issuer.Sign(map[string]any{"iss": c.Issuer.URL(), "sub": "google-" + account, "email": Address(account), "exp": time.Now().Add(time.Hour).Unix()})
+	id, err := c.Issuer.Sign(map[string]any{"iss": c.Issuer.URL(), "sub": "google-" + account,
+		"email": Address(account), "exp": time.Now().Add(time.Hour).Unix()})
 	if err != nil {
 		http.Error(w, "no ID token", http.StatusInternalServerError)
 		return
 	}
 	_, scopes, _ := c.account(account)
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(map[string]any{"access_token": account, "refresh_token": account, "id_token": id, "token_type": "Bearer",
+	_ = json.NewEncoder(w).Encode(map[string]any{"access_token": account, "refresh_token": account, "id_token": id,
+		"token_type": "Bearer",
 		"expires_in": 3600, "scope": strings.Join(scopes, " ")})
 }
 
@@ -39,8 +42,8 @@ func (w *World) SignIn(ctx context.Context, uid string) (token string, err error
 	return token, w.SignedIn(ctx, uid, token)
 }
 
-// SignedIn links the Google account of the same name for a user with an ID token, unless the world is Unlinked or they have
-// linked one already. However many clients of one user sign in at once, it is linked once.
+// SignedIn links the Google account of the same name for a user with an ID token, unless the world is Unlinked or they
+// have linked one already. However many clients of one user sign in at once, it is linked once.
 func (w *World) SignedIn(ctx context.Context, uid, token string) error {
 	if w.Unlinked {
 		return nil
@@ -85,7 +88,8 @@ func (w *World) link(ctx context.Context, token, account string) error {
 	if err != nil {
 		return err
 	}
-	back := w.Base + "/api/agent/connections/google/callback?" + url.Values{"state": {u.Query().Get("state")}, "code": {account}}.Encode()
+	back := w.Base + "/api/agent/connections/google/callback?" +
+		url.Values{"state": {u.Query().Get("state")}, "code": {account}}.Encode()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, back, nil)
 	if err != nil {
 		return err
@@ -102,7 +106,8 @@ func (w *World) link(ctx context.Context, token, account string) error {
 	return nil
 }
 
-// once does something once for each user, however many ask at the same time; what failed is done again. Its zero value is ready.
+// once does something once for each user, however many ask at the same time; what failed is done again. Its zero value
+// is ready.
 type once struct {
 	mu    sync.Mutex
 	users map[string]*done

@@ -34,7 +34,8 @@ func links(t *testing.T, w *world.World) int {
 	return strings.Count(string(a.Body), `"kind":"linked"`)
 }
 
-// TestManyClientsOfOneUserLinkOneAccount: each new consent would end the access tokens of the one before, in the middle of a run.
+// TestManyClientsOfOneUserLinkOneAccount: each new consent would end the access tokens of the one before, in the middle
+// of a run.
 func TestManyClientsOfOneUserLinkOneAccount(t *testing.T) {
 	w := open(t, world.Options{})
 	var clients sync.WaitGroup
@@ -58,10 +59,12 @@ func TestManyClientsOfOneUserLinkOneAccount(t *testing.T) {
 // TestWhoUnlinksStaysUnlinked holds that no later request of theirs links the account again.
 func TestWhoUnlinksStaysUnlinked(t *testing.T) {
 	w := open(t, world.Options{})
-	if a, err := w.Call(t.Context(), "ana", "DELETE", "/api/agent/connections/google", ""); err != nil || a.HTTP != 200 {
+	if a, err := w.Call(t.Context(), "ana", "DELETE", "/api/agent/connections/google", ""); err != nil ||
+		a.HTTP != 200 {
 		t.Fatalf("%v: %d %s", err, a.HTTP, a.Body)
 	}
-	if a, err := w.Call(t.Context(), "ana", "GET", "/api/agent/connections", ""); err != nil || !strings.Contains(string(a.Body), `"connections":[]`) {
+	if a, err := w.Call(t.Context(), "ana", "GET", "/api/agent/connections", ""); err != nil ||
+		!strings.Contains(string(a.Body), `"connections":[]`) {
 		t.Errorf("%v: %s", err, a.Body)
 	}
 }

@@ -23,7 +23,8 @@ import (
 
 // Serve puts Countersign together from settings and answers for every function on the listener, until stop is called.
 // around may put something around the handler; nil puts nothing.
-func Serve(ctx context.Context, ln net.Listener, getenv func(string) string, logs io.Writer, around func(http.Handler) http.Handler, opts ...app.Option) (a *app.App, stop func() error, err error) {
+func Serve(ctx context.Context, ln net.Listener, getenv func(string) string, logs io.Writer,
+	around func(http.Handler) http.Handler, opts ...app.Option) (a *app.App, stop func() error, err error) {
 	cfg, err := config.Load(getenv)
 	if err != nil {
 		return nil, nil, err
@@ -120,7 +121,10 @@ type Answer struct {
 	RunID, ThreadID, Status, Summary, ErrorCode, ErrorReason, Message string
 	Actions                                                           []Action
 	Approvals                                                         []Approval
-	Error                                                             struct{ Class, Code, Message, Field, RequestID string }
+	Error                                                             struct {
+		Class, Code, Message, Field,
+		RequestID string
+	}
 }
 
 // Action is an action of an answer.
@@ -135,7 +139,8 @@ type Approval struct {
 	ExpiresAt                                         time.Time
 }
 
-// Call signs the user in, and sends a request as them. Its error is the connection's; what the API says is in the answer.
+// Call signs the user in, and sends a request as them. Its error is the connection's; what the API says is in the
+// answer.
 func (w *World) Call(ctx context.Context, uid, method, path, body string, header ...string) (Answer, error) {
 	token, err := w.SignIn(ctx, uid)
 	if err != nil {
@@ -145,7 +150,8 @@ func (w *World) Call(ctx context.Context, uid, method, path, body string, header
 }
 
 // Send sends a request with a token; header are further names and values.
-func Send(ctx context.Context, client *http.Client, base, token, method, path, body string, header ...string) (Answer, error) {
+func Send(ctx context.Context, client *http.Client, base, token, method, path, body string, header ...string) (Answer,
+	error) {
 	req, err := http.NewRequestWithContext(ctx, method, base+path, strings.NewReader(body))
 	if err != nil {
 		return Answer{}, err
@@ -185,7 +191,8 @@ func (w *World) Ask(ctx context.Context, uid, prompt string) (Answer, error) {
 
 // Resolve decides about an approval, with the hash that was shown.
 func (w *World) Resolve(ctx context.Context, uid string, a Approval, decision string) (Answer, error) {
-	body, err := json.Marshal(map[string]string{"approvalId": a.ApprovalID, "decision": decision, "argsHash": a.ArgsHash})
+	body, err := json.Marshal(map[string]string{"approvalId": a.ApprovalID, "decision": decision,
+		"argsHash": a.ArgsHash})
 	if err != nil {
 		return Answer{}, err
 	}

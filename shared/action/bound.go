@@ -36,7 +36,8 @@ type bound struct {
 func newClient() *http.Client {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.MaxResponseHeaderBytes = 64 << 10
-	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return &http.Client{Transport: t,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
 // execute sends the request and returns its outcome. The endpoint's answer is not shown to the user or the model unless
@@ -45,7 +46,8 @@ func (b *bound) execute(ctx context.Context, c tool.Call) (json.RawMessage, erro
 	ctx, cancel := context.WithTimeout(ctx, b.Timeout)
 	defer cancel()
 	var sent atomic.Bool // before there is a connection, nothing can have been sent
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { sent.Store(true) }})
+	ctx = httptrace.WithClientTrace(ctx,
+		&httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { sent.Store(true) }})
 	req, err := b.request(ctx, c)
 	if err != nil {
 		return nil, err
@@ -53,7 +55,8 @@ func (b *bound) execute(ctx context.Context, c tool.Call) (json.RawMessage, erro
 	res, err := b.client.Do(req)
 	switch {
 	case err != nil && !sent.Load():
-		return nil, tool.Transient(b.failure("unreachable", "The service that does this cannot be reached. Nothing was sent.", cause(err)))
+		return nil, tool.Transient(
+			b.failure("unreachable", "The service that does this cannot be reached. Nothing was sent.", cause(err)))
 	case err != nil:
 		return nil, b.unclear(cause(err))
 	}
@@ -128,7 +131,8 @@ var undecided = []int{http.StatusRequestTimeout, http.StatusConflict, http.Statu
 // the endpoint says that it was too busy. A status in the file's refusedBy is always not done.
 func (b *bound) judge(res *http.Response) error {
 	busy := res.StatusCode == http.StatusTooManyRequests ||
-		res.StatusCode == http.StatusServiceUnavailable && (!b.effect || b.Idempotent || res.Header.Get("Retry-After") != "")
+		res.StatusCode == http.StatusServiceUnavailable &&
+			(!b.effect || b.Idempotent || res.Header.Get("Retry-After") != "")
 	switch {
 	case res.StatusCode >= 200 && res.StatusCode < 300:
 		return nil
@@ -143,7 +147,8 @@ func (b *bound) judge(res *http.Response) error {
 }
 
 func (b *bound) refused(status int) error {
-	return fault.New(fault.Tool, "refused", "The service that does this refused it (HTTP %d). Nothing was done.", status)
+	return fault.New(fault.Tool, "refused", "The service that does this refused it (HTTP %d). Nothing was done.",
+		status)
 }
 
 // result reads the answer. The status has already said that the call is done: an unreadable answer does not change
@@ -202,5 +207,6 @@ func (b *bound) reconcile(context.Context, tool.Call) (tool.Outcome, error) {
 	if b.Idempotent {
 		return tool.Outcome{Verdict: tool.NotDone}, nil
 	}
-	return tool.Outcome{Verdict: tool.Unknown, Reason: "The service that does this gave no clear answer, and it cannot be asked."}, nil
+	return tool.Outcome{Verdict: tool.Unknown,
+		Reason: "The service that does this gave no clear answer, and it cannot be asked."}, nil
 }

@@ -35,7 +35,8 @@ func boundTo(t *testing.T, url, more string) *tool.Tool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := New([]Action{{Name: "search", Metadata: m}}, Options{Keys: [][]byte{key}, Issuer: "https://agent.example", Now: func() time.Time { return now }})
+	r, err := New([]Action{{Name: "search", Metadata: m}},
+		Options{Keys: [][]byte{key}, Issuer: "https://agent.example", Now: func() time.Time { return now }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,25 +75,27 @@ func TestOutcomes(t *testing.T) {
 		h                        http.HandlerFunc
 		effect, idempotent, read string // what is known afterwards, by the kind of action
 	}{
-		"done":             {answer(200, "", `{"ok":true}`), ok, ok, ok},
-		"made":             {answer(201, "Content-Type: application/problem+json; charset=utf-8", `{"ok":true}`), ok, ok, ok},
-		"bad request":      {answer(400, "", `{"error":"CANARY"}`), clean, clean, clean},
-		"not allowed":      {answer(403, "", `CANARY`), clean, clean, clean},
-		"timed out":        {answer(408, "", `CANARY`), unclear, unclear, clean},
-		"conflict":         {answer(409, "", ``), unclear, unclear, clean},
-		"too early":        {answer(425, "", ``), unclear, unclear, clean},
-		"hung up":          {answer(499, "", ``), unclear, unclear, clean},
-		"refused as said":  {answer(422, "", ``), clean, clean, clean},
-		"too many":         {answer(429, "", ``), again, again, again},
-		"busy until":       {answer(503, "Retry-After: 1", ``), again, again, again},
-		"busy":             {answer(503, "", ``), unclear, again, again},
-		"failed":           {answer(500, "", `CANARY`), unclear, unclear, clean},
-		"gateway":          {answer(502, "", ``), unclear, unclear, clean},
-		"redirect":         {answer(302, "Location: https://evil.example/", ``), unclear, unclear, clean},
-		"permanent":        {answer(308, "Location: https://evil.example/", ``), unclear, unclear, clean},
-		"a page":           {answer(200, "Content-Type: text/html", `{"ok":true}`), unread, unread, clean},
-		"broken JSON":      {answer(200, "", `{"ok":`), unread, unread, clean},
-		"too large":        {answer(200, "", `{"ok":true,"x":"`+strings.Repeat("x", 70<<10)+`"}`), unread, unread, clean},
+		"done": {answer(200, "", `{"ok":true}`), ok, ok, ok},
+		"made": {answer(201, "Content-Type: application/problem+json; charset=utf-8", `{"ok":true}`), ok,
+			ok, ok},
+		"bad request":     {answer(400, "", `{"error":"CANARY"}`), clean, clean, clean},
+		"not allowed":     {answer(403, "", `CANARY`), clean, clean, clean},
+		"timed out":       {answer(408, "", `CANARY`), unclear, unclear, clean},
+		"conflict":        {answer(409, "", ``), unclear, unclear, clean},
+		"too early":       {answer(425, "", ``), unclear, unclear, clean},
+		"hung up":         {answer(499, "", ``), unclear, unclear, clean},
+		"refused as said": {answer(422, "", ``), clean, clean, clean},
+		"too many":        {answer(429, "", ``), again, again, again},
+		"busy until":      {answer(503, "Retry-After: 1", ``), again, again, again},
+		"busy":            {answer(503, "", ``), unclear, again, again},
+		"failed":          {answer(500, "", `CANARY`), unclear, unclear, clean},
+		"gateway":         {answer(502, "", ``), unclear, unclear, clean},
+		"redirect":        {answer(302, "Location: https://evil.example/", ``), unclear, unclear, clean},
+		"permanent":       {answer(308, "Location: https://evil.example/", ``), unclear, unclear, clean},
+		"a page":          {answer(200, "Content-Type: text/html", `{"ok":true}`), unread, unread, clean},
+		"broken JSON":     {answer(200, "", `{"ok":`), unread, unread, clean},
+		"too large": {answer(200, "", `{"ok":true,"x":"`+strings.Repeat("x", 70<<10)+`"}`), unread, unread,
+			clean},
 		"another schema":   {answer(200, "", `{"ok":"CANARY"}`), unread, unread, clean},
 		"nothing, not fit": {answer(204, "", ``), unread, unread, clean},
 		"one field more":   {answer(200, "", `{"ok":true,"more":1}`), ok, ok, ok},
@@ -116,16 +119,19 @@ func TestOutcomes(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			url := serve(t, tt.h)
-			for more, want := range map[string]string{"": tt.effect, "  idempotent: true\n": tt.idempotent, "  maxResponseBytes: 65536\nsideEffect: false\n": tt.read} {
+			for more, want := range map[string]string{"": tt.effect, "  idempotent: true\n": tt.idempotent,
+				"  maxResponseBytes: 65536\nsideEffect: false\n": tt.read} {
 				result, err := boundTo(t, url, "  timeout: 500ms\n"+more+outputOK).Execute(t.Context(), aCall)
 				got := known(err)
-				if got == ok && strings.HasPrefix(string(result), `{"answer":"It was done. The answer could not be read: `) {
+				if got == ok && strings.HasPrefix(string(result),
+					`{"answer":"It was done. The answer could not be read: `) {
 					got = unread
 				}
 				if got != want {
 					t.Errorf("%q: %s (%v, %s); want %s", more, got, err, result, want)
 				}
-				if got == ok && !strings.HasPrefix(string(result), `{"ok":true`) || strings.Contains(string(result), "CANARY") {
+				if got == ok && !strings.HasPrefix(string(result), `{"ok":true`) ||
+					strings.Contains(string(result), "CANARY") {
 					t.Errorf("the result is %s", result)
 				}
 				if err != nil && strings.Contains(err.Error()+fault.As(err).Error(), "CANARY") {
@@ -210,11 +216,13 @@ func TestTheRequest(t *testing.T) {
 	if _, err := boundTo(t, url+"/api/cart", "").Execute(t.Context(), aCall); err != nil {
 		t.Fatal(err)
 	}
-	if got.Method != "POST" || got.URL.String() != "/api/cart" || string(body) != string(aCall.Args) || got.Header.Get("Idempotency-Key") != "action-1" || got.ContentLength != int64(len(body)) {
+	if got.Method != "POST" || got.URL.String() != "/api/cart" || string(body) != string(aCall.Args) ||
+		got.Header.Get("Idempotency-Key") != "action-1" || got.ContentLength != int64(len(body)) {
 		t.Errorf("the request is %s %s %s %v", got.Method, got.URL, body, got.Header)
 	}
 	id := claims(t, got.Header.Get(Header))
-	if id.Issuer != "https://agent.example" || id.Subject != "ana" || id.ID != "action-1" || id.Action != "search" || len(id.Audience) != 1 || id.Audience[0] != url {
+	if id.Issuer != "https://agent.example" || id.Subject != "ana" || id.ID != "action-1" || id.Action != "search" ||
+		len(id.Audience) != 1 || id.Audience[0] != url {
 		t.Errorf("the identity is %+v", id)
 	}
 	if !id.IssuedAt.Time().Equal(now) || !id.Expiry.Time().Equal(now.Add(time.Minute)) {
@@ -233,13 +241,15 @@ func TestADerivedKeySigns(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, `{}`)
 	})
-	text := strings.NewReplacer("https://shop.example/search", url, "binding:", "binding:\n  key: derived").Replace(whole)
+	text := strings.NewReplacer("https://shop.example/search", url, "binding:",
+		"binding:\n  key: derived").Replace(whole)
 	_, m, err := ParseMetadata("search.jay-action", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
 	a := Action{Name: "search", Metadata: m}
-	r, err := New([]Action{a}, Options{Keys: [][]byte{key, []byte("another-another-another-another-")}, Now: func() time.Time { return now }})
+	r, err := New([]Action{a},
+		Options{Keys: [][]byte{key, []byte("another-another-another-another-")}, Now: func() time.Time { return now }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -239,7 +239,8 @@ func (d *document) scalar(n *yaml.Node) (any, error) {
 	case "!!int":
 		var i int64
 		if err := n.Decode(&i); err != nil || !strictjson.Survives(strconv.FormatInt(i, 10)) {
-			return nil, d.wrong(n, "the number %s has more digits than JSON keeps exactly; a text was expected", clip(n.Value))
+			return nil, d.wrong(n, "the number %s has more digits than JSON keeps exactly; a text was expected",
+				clip(n.Value))
 		}
 		return i, nil
 	case "!!float":
@@ -248,7 +249,8 @@ func (d *document) scalar(n *yaml.Node) (any, error) {
 			return nil, d.wrong(n, "this number does not exist in JSON")
 		}
 		if !strictjson.Survives(strings.TrimPrefix(strings.ReplaceAll(n.Value, "_", ""), "+")) {
-			return nil, d.wrong(n, "the number %s has more digits than JSON keeps exactly; a text was expected", clip(n.Value))
+			return nil, d.wrong(n, "the number %s has more digits than JSON keeps exactly; a text was expected",
+				clip(n.Value))
 		}
 		return f, nil
 	}

@@ -31,7 +31,8 @@ func ParseMetadata(file string, data []byte) (name string, m *Metadata, err erro
 	if err != nil {
 		return "", nil, err
 	}
-	s, err := d.section(d.root, "name", "description", "inputSchema", "outputSchema", "readOnly", "category", "sideEffect", "approval", "preview", "binding")
+	s, err := d.section(d.root, "name", "description", "inputSchema", "outputSchema", "readOnly", "category",
+		"sideEffect", "approval", "preview", "binding")
 	if err != nil {
 		return "", nil, err
 	}
@@ -58,7 +59,8 @@ func (s section) name() (string, error) {
 
 func (d *document) actionName(n *yaml.Node) (string, error) {
 	if n.Kind != yaml.ScalarNode || !validName.MatchString(n.Value) {
-		return "", d.wrong(n, "the name %s: up to 55 letters, digits, _ and . that begin with a letter were expected", clip(n.Value))
+		return "", d.wrong(n, "the name %s: up to 55 letters, digits, _ and . that begin with a letter were expected",
+			clip(n.Value))
 	}
 	return n.Value, nil
 }
@@ -115,7 +117,8 @@ func (m *Metadata) readEffect(s section) (err error) {
 		return err
 	}
 	if reads && m.SideEffect {
-		return s.wrong(s.values["sideEffect"], "sideEffect: an action that only reads has none; false was expected, or no readOnly")
+		return s.wrong(s.values["sideEffect"],
+			"sideEffect: an action that only reads has none; false was expected, or no readOnly")
 	}
 	def := tool.NotRequired
 	if m.SideEffect {
@@ -173,7 +176,8 @@ func (m *Metadata) readBinding(s section) error {
 		return err
 	}
 	if out.Method == "GET" && m.SideEffect {
-		return s.wrong(n, "binding: GET is for what changes nothing; sideEffect: false was expected beside it, or another method")
+		return s.wrong(n, "binding: GET is for what changes nothing; sideEffect: false was expected beside it, or "+
+			"another method")
 	}
 	if out.URL, err = b.url(); err != nil {
 		return err
@@ -221,8 +225,10 @@ func (s section) url() (string, error) {
 		return "", err
 	}
 	u, err := url.Parse(n.Value)
-	if err != nil || n.Kind != yaml.ScalarNode || !plainURL(u) || len(n.Value) > 2048 || strings.ContainsAny(n.Value, "#?{}<>*\\ ") {
-		return "", s.wrong(n, "url: a fixed address with https (http only on a loopback address), without credentials, query, fragment and placeholders was expected")
+	if err != nil || n.Kind != yaml.ScalarNode || !plainURL(u) || len(n.Value) > 2048 ||
+		strings.ContainsAny(n.Value, "#?{}<>*\\ ") {
+		return "", s.wrong(n, "url: a fixed address with https (http only on a loopback address), without "+
+			"credentials, query, fragment and placeholders was expected")
 	}
 	return n.Value, nil
 }
@@ -230,7 +236,8 @@ func (s section) url() (string, error) {
 func plainURL(u *url.URL) bool {
 	port, err := strconv.Atoi(u.Port())
 	ported := u.Port() == "" && !strings.HasSuffix(u.Host, ":") || err == nil && port >= 1 && port <= 65535
-	return u.Hostname() != "" && u.User == nil && ported && (u.Scheme == "https" || u.Scheme == "http" && loopback(u.Hostname()))
+	return u.Hostname() != "" && u.User == nil && ported &&
+		(u.Scheme == "https" || u.Scheme == "http" && loopback(u.Hostname()))
 }
 
 func loopback(host string) bool {

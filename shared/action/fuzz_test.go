@@ -19,22 +19,27 @@ func FuzzMetadata(f *testing.F) {
 		}
 		f.Add(data)
 	}
-	for _, seed := range []string{"", "a: &a [*a]", "name: [", whole, whole + "preview: [{label: Q, field: query}]\n", strings.ReplaceAll(whole, "string", "array"), "? [a]\n: b", "{name: a, name: b}",
-		"name: !!binary eA==", "\ufeffname: a", "--- \n--- \n", "name: a\ninputSchema: {type: object, properties: {a: {type: number, default: .nan}}}"} {
+	for _, seed := range []string{"", "a: &a [*a]", "name: [", whole, whole + "preview: [{label: Q, field: query}]\n",
+		strings.ReplaceAll(whole, "string", "array"), "? [a]\n: b", "{name: a, name: b}",
+		"name: !!binary eA==", "\ufeffname: a", "--- \n--- \n",
+		"name: a\ninputSchema: {type: object, properties: {a: {type: number, default: .nan}}}"} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		name, m, err := ParseMetadata("x.jay-action", data)
 		if err != nil {
 			var p *Problem
-			if !errors.As(err, &p) || strings.Contains(err.Error(), "\n") || !strings.HasPrefix(err.Error(), "x.jay-action:") {
+			if !errors.As(err, &p) || strings.Contains(err.Error(), "\n") ||
+				!strings.HasPrefix(err.Error(), "x.jay-action:") {
 				t.Fatalf("%q is refused with %v", data, err)
 			}
 			return
 		}
 		a := Action{Name: name, Metadata: m}
 		none := func(json.RawMessage) (tool.Preview, error) { return tool.Preview{}, nil }
-		if _, err := tool.Declare(tool.Declaration{Name: GeminiName(name), Description: m.Description, SideEffect: m.SideEffect, Approval: m.Approval, Input: m.Input, Output: m.Output, Preview: none}); err != nil {
+		if _, err := tool.Declare(tool.Declaration{Name: GeminiName(name), Description: m.Description,
+			SideEffect: m.SideEffect, Approval: m.Approval, Input: m.Input, Output: m.Output,
+			Preview: none}); err != nil {
 			t.Fatalf("%q is taken and makes no tool: %v", data, err)
 		}
 		if _, err := a.preview(json.RawMessage(`{}`)); err != nil {

@@ -19,14 +19,19 @@ func TestLoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(list) != 3 || list[0].Name != "searchProducts" || list[1].Name != "cart.addToCart" || list[2].Name != "submitRating" || list[2].Metadata != nil {
+	if len(list) != 3 || list[0].Name != "searchProducts" || list[1].Name != "cart.addToCart" ||
+		list[2].Name != "submitRating" || list[2].Metadata != nil {
 		t.Fatalf("the actions are %+v", list)
 	}
 	search, add := list[0].Metadata, list[1].Metadata
-	if search.SideEffect || search.Approval != tool.NotRequired || !reflect.DeepEqual(search.Binding, &Binding{Method: "GET", URL: "https://shop.example/api/search", Timeout: 10 * time.Second, MaxResponseBytes: 64 << 10}) {
+	if search.SideEffect || search.Approval != tool.NotRequired ||
+		!reflect.DeepEqual(search.Binding, &Binding{Method: "GET", URL: "https://shop.example/api/search",
+			Timeout: 10 * time.Second, MaxResponseBytes: 64 << 10}) {
 		t.Errorf("the search is %+v %+v", search, search.Binding)
 	}
-	if !add.SideEffect || add.Approval != tool.Required || !reflect.DeepEqual(add.Binding, &Binding{Method: "POST", URL: "https://shop.example/api/cart", Timeout: 5 * time.Second, MaxResponseBytes: 64 << 10, Idempotent: true}) {
+	if !add.SideEffect || add.Approval != tool.Required ||
+		!reflect.DeepEqual(add.Binding, &Binding{Method: "POST", URL: "https://shop.example/api/cart",
+			Timeout: 5 * time.Second, MaxResponseBytes: 64 << 10, Idempotent: true}) {
 		t.Errorf("the cart is %+v %+v", add, add.Binding)
 	}
 	raw, err := json.Marshal(search.Input)
@@ -34,7 +39,8 @@ func TestLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = `{"type":"object","properties":{"query":{"type":"string","description":"Search query text"},"limit":{"type":"number","description":"Maximum results to return","default":10}},"required":["query"],"additionalProperties":false}`
-	if !sameJSON(t, string(raw), want) || strings.Index(string(raw), `"query":`) > strings.Index(string(raw), `"limit":`) {
+	if !sameJSON(t, string(raw), want) ||
+		strings.Index(string(raw), `"query":`) > strings.Index(string(raw), `"limit":`) {
 		t.Errorf("the schema is %s", raw)
 	}
 	if list[0].Plugin != "shop" || list[0].File != "shop/plugin.yaml" || list[0].Line != 3 {
@@ -77,61 +83,77 @@ func TestWhatIsWrongInAFile(t *testing.T) {
 		"a number for a description": {"Searches.", "7", 2, "description: a text"},
 		"a hostile name":             {"name: search", "name: ../../search", 1, "the name"},
 		"a name that is too long":    {"name: search", "name: " + strings.Repeat("a", 56), 1, "the name"},
-		"no schema":                  {"inputSchema:\n  type: object\n  properties:\n    query: {type: string}\n", "", 1, "inputSchema is missing"},
-		"a schema of a list":         {"type: object", "type: array", 4, "object was expected"},
-		"a schema that is a text":    {"inputSchema:\n  type: object\n  properties:\n    query: {type: string}\n", "inputSchema: object\n", 3, "a mapping was expected"},
-		"an unknown type":            {"{type: string}", "{type: text}", 6, "one of string, number"},
-		"a list of types":            {"{type: string}", "{type: [string, 'null']}", 6, "one of string, number"},
-		"an unknown keyword":         {"{type: string}", "{type: string, maxlength: 3}", 6, `"maxlength" is not known`},
-		"a reference":                {"{type: string}", "{$ref: 'https://x.example/'}", 6, `"$ref" is not known`},
-		"an effect that only reads":  {"binding:", "readOnly: true\nsideEffect: true\nbinding:", 8, "an action that only reads has none"},
-		"a query with an effect":     {"binding:", "category: query\nsideEffect: true\nbinding:", 8, "an action that only reads has none"},
-		"an unknown category":        {"binding:", "category: safe\nbinding:", 7, "category: one of query"},
-		"a status that is no 4xx":    {"binding:", "binding:\n  refusedBy: [409, 500]", 8, "from 400 to 499"},
-		"a status that is no list":   {"binding:", "binding:\n  refusedBy: 409", 8, "a list of 1 to 20 statuses"},
-		"an unknown key":             {"binding:", "binding:\n  key: mine", 8, "one of shared, derived"},
-		"a float that is not kept":   {"{type: string}", "{type: number, maximum: 9007199254740993.0}", 6, "digits than JSON keeps"},
-		"a default that is not kept": {"{type: string}", "{type: integer, default: 9007199254740993}", 6, "digits than JSON keeps"},
-		"items of a text":            {"{type: string}", "{type: string, items: {type: string}}", 6, "only a schema of type array"},
-		"a broken pattern":           {"{type: string}", "{type: string, pattern: '('}", 4, "a pattern of RE2"},
-		"a default of another type":  {"{type: string}", "{type: string, default: 7}", 4, "a default that fits"},
-		"an endless number":          {"{type: string}", "{type: number, maximum: .inf}", 6, "does not exist in JSON"},
-		"a huge number":              {"{type: string}", "{type: integer, maximum: 99999999999999999}", 6, "digits than JSON keeps"},
-		"a text for a number":        {"{type: string}", "{type: string, maxLength: many}", 4, "no JSON Schema"},
-		"an empty enum":              {"{type: string}", "{type: string, enum: []}", 6, "enum: a list"},
-		"a required stranger":        {"type: object", "type: object\n  required: [quary]", 5, `"quary" is none`},
-		"a hostile property":         {"query: {", "'a b': {", 6, "the property"},
-		"a prototype's property":     {"query: {", "'7up': {", 6, "the property"},
-		"sideEffect as a text":       {"binding:", "sideEffect: 'no'\nbinding:", 7, "true or false"},
-		"an unknown approval":        {"binding:", "approval: never\nbinding:", 7, "one of required, not_required"},
-		"a preview of a stranger":    {"binding:", "preview: [{label: Q, field: quary}]\nbinding:", 7, `"quary" is none`},
-		"a preview twice":            {"binding:", "preview: [{label: Q, field: query}, {label: R, field: query}]\nbinding:", 7, "twice"},
-		"a preview without a label":  {"binding:", "preview: [{field: query}]\nbinding:", 7, "label and field"},
-		"GET with a side effect":     {"binding:", "binding:\n  method: GET", 8, "GET is for what changes nothing"},
-		"an unknown method":          {"binding:", "binding:\n  method: TRACE", 8, "one of GET, POST"},
-		"no url":                     {"  url: https://shop.example/search", "  method: POST", 8, "url is missing"},
-		"http":                       {"https://shop.example/search", "http://shop.example/search", 8, "a fixed address with https"},
-		"credentials":                {"https://shop.example/search", "https://user:CANARY@shop.example/", 8, "without credentials"},
-		"a placeholder":              {"https://shop.example/search", "'https://{host}/search'", 8, "placeholders"},
-		"a query":                    {"https://shop.example/search", "https://shop.example/search?key=CANARY", 8, "query"},
-		"no host":                    {"https://shop.example/search", "https:///search", 8, "a fixed address"},
-		"a file":                     {"https://shop.example/search", "file:///etc/passwd", 8, "a fixed address"},
-		"a long timeout":             {"binding:", "binding:\n  timeout: 31s", 8, "timeout: a time from 100ms to 30s"},
-		"a timeout without a unit":   {"binding:", "binding:\n  timeout: 5", 8, "timeout: a time"},
-		"a huge answer":              {"binding:", "binding:\n  maxResponseBytes: 65537", 8, "from 1 to 65536"},
-		"a huger answer":             {"binding:", "sideEffect: false\nbinding:\n  maxResponseBytes: 1048577", 9, "from 1 to 1048576"},
-		"an alias":                   {"Searches.", "&a Searches.", 2, "anchors and aliases"},
-		"an alias to nothing":        {"Searches.", "*a", 0, "not YAML"},
-		"a merge key":                {"{type: string}", "{<<: {type: string}}", 6, "not accepted"},
-		"a tag":                      {"Searches.", "!!binary U2VhcmNo", 2, "not accepted"},
-		"a second document":          {"name: search", "name: search\n---\nname: search", 0, "more than one YAML document"},
-		"no YAML":                    {"Searches.", "[", 0, "not YAML"},
-		"a tab":                      {"  type: object", "\ttype: object", 0, "not YAML"},
-		"a list":                     {whole, "- name: search", 1, "a YAML mapping was expected"},
-		"nothing":                    {whole, "# nothing\n", 0, "the file is empty"},
-		"too large":                  {"Searches.", strings.Repeat("x", 64<<10), 0, "larger than 65536 bytes"},
-		"too deep":                   {"{type: string}", strings.Repeat("[", 30) + strings.Repeat("]", 30), 6, "nested deeper"},
-		"no text":                    {"Searches.", "\xff", 0, "not UTF-8"},
+		"no schema": {"inputSchema:\n  type: object\n  properties:\n    query: {type: string}\n", "",
+			1, "inputSchema is missing"},
+		"a schema of a list": {"type: object", "type: array", 4, "object was expected"},
+		"a schema that is a text": {"inputSchema:\n  type: object\n  properties:\n    query: {type: string}\n",
+			"inputSchema: object\n", 3, "a mapping was expected"},
+		"an unknown type":    {"{type: string}", "{type: text}", 6, "one of string, number"},
+		"a list of types":    {"{type: string}", "{type: [string, 'null']}", 6, "one of string, number"},
+		"an unknown keyword": {"{type: string}", "{type: string, maxlength: 3}", 6, `"maxlength" is not known`},
+		"a reference":        {"{type: string}", "{$ref: 'https://x.example/'}", 6, `"$ref" is not known`},
+		"an effect that only reads": {"binding:", "readOnly: true\nsideEffect: true\nbinding:", 8,
+			"an action that only reads has none"},
+		"a query with an effect": {"binding:", "category: query\nsideEffect: true\nbinding:", 8,
+			"an action that only reads has none"},
+		"an unknown category":      {"binding:", "category: safe\nbinding:", 7, "category: one of query"},
+		"a status that is no 4xx":  {"binding:", "binding:\n  refusedBy: [409, 500]", 8, "from 400 to 499"},
+		"a status that is no list": {"binding:", "binding:\n  refusedBy: 409", 8, "a list of 1 to 20 statuses"},
+		"an unknown key":           {"binding:", "binding:\n  key: mine", 8, "one of shared, derived"},
+		"a float that is not kept": {"{type: string}", "{type: number, maximum: 9007199254740993.0}", 6,
+			"digits than JSON keeps"},
+		"a default that is not kept": {"{type: string}", "{type: integer, default: 9007199254740993}", 6,
+			"digits than JSON keeps"},
+		"items of a text": {"{type: string}", "{type: string, items: {type: string}}", 6,
+			"only a schema of type array"},
+		"a broken pattern":          {"{type: string}", "{type: string, pattern: '('}", 4, "a pattern of RE2"},
+		"a default of another type": {"{type: string}", "{type: string, default: 7}", 4, "a default that fits"},
+		"an endless number":         {"{type: string}", "{type: number, maximum: .inf}", 6, "does not exist in JSON"},
+		"a huge number": {"{type: string}", "{type: integer, maximum: 99999999999999999}", 6,
+			"digits than JSON keeps"},
+		"a text for a number":    {"{type: string}", "{type: string, maxLength: many}", 4, "no JSON Schema"},
+		"an empty enum":          {"{type: string}", "{type: string, enum: []}", 6, "enum: a list"},
+		"a required stranger":    {"type: object", "type: object\n  required: [quary]", 5, `"quary" is none`},
+		"a hostile property":     {"query: {", "'a b': {", 6, "the property"},
+		"a prototype's property": {"query: {", "'7up': {", 6, "the property"},
+		"sideEffect as a text":   {"binding:", "sideEffect: 'no'\nbinding:", 7, "true or false"},
+		"an unknown approval":    {"binding:", "approval: never\nbinding:", 7, "one of required, not_required"},
+		"a preview of a stranger": {"binding:", "preview: [{label: Q, field: quary}]\nbinding:", 7,
+			`"quary" is none`},
+		"a preview twice": {"binding:",
+			"preview: [{label: Q, field: query}, {label: R, field: query}]\nbinding:", 7, "twice"},
+		"a preview without a label": {"binding:", "preview: [{field: query}]\nbinding:", 7, "label and field"},
+		"GET with a side effect":    {"binding:", "binding:\n  method: GET", 8, "GET is for what changes nothing"},
+		"an unknown method":         {"binding:", "binding:\n  method: TRACE", 8, "one of GET, POST"},
+		"no url":                    {"  url: https://shop.example/search", "  method: POST", 8, "url is missing"},
+		"http": {"https://shop.example/search", "http://shop.example/search", 8,
+			"a fixed address with https"},
+		"credentials": {"https://shop.example/search", "https://user:CANARY@shop.example/", 8,
+			"without credentials"},
+		"a placeholder": {"https://shop.example/search", "'https://{host}/search'", 8, "placeholders"},
+		"a query": {"https://shop.example/search", "https://shop.example/search?key=CANARY", 8,
+			"query"},
+		"no host":                  {"https://shop.example/search", "https:///search", 8, "a fixed address"},
+		"a file":                   {"https://shop.example/search", "file:///etc/passwd", 8, "a fixed address"},
+		"a long timeout":           {"binding:", "binding:\n  timeout: 31s", 8, "timeout: a time from 100ms to 30s"},
+		"a timeout without a unit": {"binding:", "binding:\n  timeout: 5", 8, "timeout: a time"},
+		"a huge answer":            {"binding:", "binding:\n  maxResponseBytes: 65537", 8, "from 1 to 65536"},
+		"a huger answer": {"binding:", "sideEffect: false\nbinding:\n  maxResponseBytes: 1048577", 9,
+			"from 1 to 1048576"},
+		"an alias":            {"Searches.", "&a Searches.", 2, "anchors and aliases"},
+		"an alias to nothing": {"Searches.", "*a", 0, "not YAML"},
+		"a merge key":         {"{type: string}", "{<<: {type: string}}", 6, "not accepted"},
+		"a tag":               {"Searches.", "!!binary U2VhcmNo", 2, "not accepted"},
+		"a second document": {"name: search", "name: search\n---\nname: search", 0,
+			"more than one YAML document"},
+		"no YAML":   {"Searches.", "[", 0, "not YAML"},
+		"a tab":     {"  type: object", "\ttype: object", 0, "not YAML"},
+		"a list":    {whole, "- name: search", 1, "a YAML mapping was expected"},
+		"nothing":   {whole, "# nothing\n", 0, "the file is empty"},
+		"too large": {"Searches.", strings.Repeat("x", 64<<10), 0, "larger than 65536 bytes"},
+		"too deep": {"{type: string}", strings.Repeat("[", 30) + strings.Repeat("]", 30), 6,
+			"nested deeper"},
+		"no text": {"Searches.", "\xff", 0, "not UTF-8"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -143,10 +165,12 @@ func TestWhatIsWrongInAFile(t *testing.T) {
 			if !errors.As(err, &p) {
 				t.Fatalf("the error is %v", err)
 			}
-			if tt.line != 0 && p.Line != tt.line || p.File != "a/search.jay-action" || !strings.Contains(p.Text, tt.words) {
+			if tt.line != 0 && p.Line != tt.line || p.File != "a/search.jay-action" ||
+				!strings.Contains(p.Text, tt.words) {
 				t.Errorf("%v; want %q in line %d", p, tt.words, tt.line)
 			}
-			if strings.Contains(err.Error(), "CANARY") || strings.Contains(err.Error(), "\n") || len(err.Error()) > 500 {
+			if strings.Contains(err.Error(), "CANARY") || strings.Contains(err.Error(), "\n") ||
+				len(err.Error()) > 500 {
 				t.Errorf("not one short line without secrets: %v", err)
 			}
 		})
@@ -161,9 +185,11 @@ func TestAliasBomb(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n")
 	for i := 1; i < 10; i++ {
-		fmt.Fprintf(&b, "a%d: &a%d [%s]\n", i, i, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d,", i-1), 10), ","))
+		fmt.Fprintf(&b, "a%d: &a%d [%s]\n", i, i,
+			strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d,", i-1), 10), ","))
 	}
-	if _, _, err := ParseMetadata("x", []byte(b.String())); err == nil || !strings.Contains(err.Error(), "anchors and aliases") {
+	if _, _, err := ParseMetadata("x", []byte(b.String())); err == nil ||
+		!strings.Contains(err.Error(), "anchors and aliases") {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -178,21 +204,35 @@ func TestWhatIsWrongInAFolder(t *testing.T) {
 		files map[string]string
 		want  string
 	}{
-		"no plugin":                 {map[string]string{"x/y/plugin.yaml": plugin}, "plugin.yaml: this file is in neither"},
-		"no name":                   {map[string]string{"plugin.yaml": "actions: []"}, "plugin.yaml:1: name is missing"},
-		"no actions":                {map[string]string{"p/plugin.yaml": "name: p"}, "p/plugin.yaml:1: actions is missing"},
-		"a mapping of actions":      {map[string]string{"plugin.yaml": "name: p\nactions: {a: b}"}, "plugin.yaml:2: actions: a list"},
-		"a list within the list":    {map[string]string{"plugin.yaml": plugin + "  - [a]"}, "plugin.yaml:3: a mapping was expected"},
-		"a hostile name":            {map[string]string{"plugin.yaml": plugin + "  - a-b"}, "plugin.yaml:3: the name"},
-		"a missing file":            {map[string]string{"plugin.yaml": plugin + "  - {name: a, action: ./a.jay-action}"}, "a.jay-action: the file cannot be opened"},
-		"a path that leaves":        {map[string]string{"p/plugin.yaml": plugin + "  - {name: a, action: ../a.jay-action}"}, "p/plugin.yaml:3: action: the path"},
-		"an absolute path":          {map[string]string{"plugin.yaml": plugin + "  - {name: a, action: /etc/a.jay-action}"}, "plugin.yaml:3: action: the path"},
-		"a path with backslashes":   {map[string]string{"plugin.yaml": plugin + `  - {name: a, action: '..\a.jay-action'}`}, "plugin.yaml:3: action: the path"},
-		"another kind of file":      {map[string]string{"plugin.yaml": plugin + "  - {name: a, action: ./plugin.yaml}"}, "plugin.yaml:3: action: the path"},
-		"a name that does not fit":  {map[string]string{"plugin.yaml": plugin + "  - {name: b, action: a.jay-action}", "a.jay-action": whole}, `plugin.yaml:3: the name "search" was expected`},
-		"an action twice":           {map[string]string{"a/plugin.yaml": plugin + "  - x", "b/plugin.yaml": plugin + "  - x"}, "b/plugin.yaml:3: the action x is listed twice; a/plugin.yaml:3 has it too"},
-		"too many":                  {map[string]string{"plugin.yaml": many}, "plugin.yaml:203: there are more than 200"},
-		"a broken file":             {map[string]string{"plugin.yaml": plugin + "  - {name: a, action: a.jay-action}", "a.jay-action": "name: a\nx: y"}, `a.jay-action:2: the key "x" is not known`},
+		"no plugin": {map[string]string{"x/y/plugin.yaml": plugin},
+			"plugin.yaml: this file is in neither"},
+		"no name": {map[string]string{"plugin.yaml": "actions: []"},
+			"plugin.yaml:1: name is missing"},
+		"no actions": {map[string]string{"p/plugin.yaml": "name: p"},
+			"p/plugin.yaml:1: actions is missing"},
+		"a mapping of actions": {map[string]string{"plugin.yaml": "name: p\nactions: {a: b}"},
+			"plugin.yaml:2: actions: a list"},
+		"a list within the list": {map[string]string{"plugin.yaml": plugin + "  - [a]"},
+			"plugin.yaml:3: a mapping was expected"},
+		"a hostile name": {map[string]string{"plugin.yaml": plugin + "  - a-b"}, "plugin.yaml:3: the name"},
+		"a missing file": {map[string]string{"plugin.yaml": plugin +
+			"  - {name: a, action: ./a.jay-action}"}, "a.jay-action: the file cannot be opened"},
+		"a path that leaves": {map[string]string{"p/plugin.yaml": plugin +
+			"  - {name: a, action: ../a.jay-action}"}, "p/plugin.yaml:3: action: the path"},
+		"an absolute path": {map[string]string{"plugin.yaml": plugin +
+			"  - {name: a, action: /etc/a.jay-action}"}, "plugin.yaml:3: action: the path"},
+		"a path with backslashes": {map[string]string{"plugin.yaml": plugin +
+			`  - {name: a, action: '..\a.jay-action'}`}, "plugin.yaml:3: action: the path"},
+		"another kind of file": {map[string]string{"plugin.yaml": plugin + "  - {name: a, action: ./plugin.yaml}"},
+			"plugin.yaml:3: action: the path"},
+		"a name that does not fit": {map[string]string{"plugin.yaml": plugin + "  - {name: b, action: a.jay-action}",
+			"a.jay-action": whole}, `plugin.yaml:3: the name "search" was expected`},
+		"an action twice": {map[string]string{"a/plugin.yaml": plugin + "  - x", "b/plugin.yaml": plugin +
+			"  - x"}, "b/plugin.yaml:3: the action x is listed twice; a/plugin.yaml:3 has it too"},
+		"too many": {map[string]string{"plugin.yaml": many},
+			"plugin.yaml:203: there are more than 200"},
+		"a broken file": {map[string]string{"plugin.yaml": plugin + "  - {name: a, action: a.jay-action}",
+			"a.jay-action": "name: a\nx: y"}, `a.jay-action:2: the key "x" is not known`},
 		"a folder called as a file": {map[string]string{"plugin.yaml/x": ""}, "plugin.yaml: a plain file was expected"},
 	}
 	for name, tt := range tests {

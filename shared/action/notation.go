@@ -11,7 +11,8 @@ import (
 // is its properties ("name?" is one that may be left out), a list holds what its items are, and a text names a type.
 // The nodes keep the file's lines.
 func (d *document) expanded(n *yaml.Node, input bool) (*yaml.Node, error) {
-	if n.Kind == yaml.MappingNode && isSchema(n) || n.Kind != yaml.MappingNode && input { // the latter is refused as a schema
+	// the latter is refused as a schema
+	if n.Kind == yaml.MappingNode && isSchema(n) || n.Kind != yaml.MappingNode && input {
 		return n, nil
 	}
 	return d.expand(n)
@@ -75,7 +76,8 @@ func (d *document) expandObject(n *yaml.Node) (*yaml.Node, error) {
 	if len(n.Content) == 0 {
 		return s, nil // of any properties
 	}
-	properties, required := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: n.Line}, &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Line: n.Line}
+	properties, required := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: n.Line},
+		&yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Line: n.Line}
 	for i := 0; i < len(n.Content); i += 2 {
 		name, optional := strings.CutSuffix(n.Content[i].Value, "?")
 		p, err := d.expand(n.Content[i+1])
@@ -124,7 +126,8 @@ func (d *document) expandName(n *yaml.Node, name string) (*yaml.Node, error) {
 		put(s, "enum", list)
 		return s, nil
 	}
-	return nil, d.wrong(n, "%s is no type; a JSON Schema, or one of string, number, boolean, date, enum(a | b), record(string), a list or an object was expected", clip(name))
+	return nil, d.wrong(n, "%s is no type; a JSON Schema, or one of string, number, boolean, date, enum(a | b), "+
+		"record(string), a list or an object was expected", clip(name))
 }
 
 func schemaAt(at *yaml.Node, kind string) *yaml.Node {

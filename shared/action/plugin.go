@@ -62,7 +62,8 @@ func (l *loader) folders() (found []string, err error) {
 		}
 	}
 	if len(found) == 0 {
-		return nil, &Problem{File: pluginFile, Text: "this file is in neither the folder of actions nor a folder directly below it"}
+		return nil, &Problem{File: pluginFile,
+			Text: "this file is in neither the folder of actions nor a folder directly below it"}
 	}
 	return found, nil
 }
@@ -71,7 +72,8 @@ func (l *loader) folders() (found []string, err error) {
 func (l *loader) read(name string) ([]byte, error) {
 	f, err := l.root.Open(name)
 	if err != nil {
-		return nil, &Problem{File: name, Text: "the file cannot be opened; a file within the folder of actions was expected"}
+		return nil, &Problem{File: name,
+			Text: "the file cannot be opened; a file within the folder of actions was expected"}
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
@@ -142,8 +144,10 @@ func (l *loader) entry(d *document, n *yaml.Node, folder string) (a Action, err 
 	if at == nil {
 		return a, nil
 	}
-	if at.Kind != yaml.ScalarNode || !strings.HasSuffix(at.Value, extension) || strings.Contains(at.Value, `\`) || !filepath.IsLocal(filepath.FromSlash(at.Value)) {
-		return a, d.wrong(at, "action: the path of a %s file within this folder was expected, such as ./actions/search%s", extension, extension)
+	if at.Kind != yaml.ScalarNode || !strings.HasSuffix(at.Value, extension) || strings.Contains(at.Value, `\`) ||
+		!filepath.IsLocal(filepath.FromSlash(at.Value)) {
+		return a, d.wrong(at, "action: the path of a %s file within this folder was expected, such as "+
+			"./actions/search%s", extension, extension)
 	}
 	file := path.Join(folder, at.Value)
 	data, err := l.read(file)
@@ -171,7 +175,8 @@ func (l *loader) add(d *document, n *yaml.Node, a Action) error {
 		case a.Name == b.Name:
 			return d.wrong(n, "the action %s is listed twice; %s:%d has it too", a.Name, b.File, b.Line)
 		case GeminiName(a.Name) == GeminiName(b.Name):
-			return d.wrong(n, "the actions %s and %s (%s:%d) would both be called %s by the model; another name was expected", a.Name, b.Name, b.File, b.Line, GeminiName(a.Name))
+			return d.wrong(n, "the actions %s and %s (%s:%d) would both be called %s by the model; another name "+
+				"was expected", a.Name, b.Name, b.File, b.Line, GeminiName(a.Name))
 		}
 	}
 	l.actions = append(l.actions, a)

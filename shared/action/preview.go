@@ -62,7 +62,8 @@ func show(p *tool.Preview, label string, raw json.RawMessage) {
 	}
 	value, hidden := visible.Text(text)
 	label, _ = visible.Line(label)
-	p.Fields = append(p.Fields, tool.Field{Label: label, Value: value, Long: strings.Contains(text, "\n") || len(text) > longText})
+	p.Fields = append(p.Fields,
+		tool.Field{Label: label, Value: value, Long: strings.Contains(text, "\n") || len(text) > longText})
 	if hidden {
 		warn(p, label+": it holds characters that cannot be seen; they are written out.")
 	}

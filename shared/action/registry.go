@@ -88,7 +88,8 @@ func (m *maker) tool(a Action) (*tool.Tool, error) {
 	d := tool.Declaration{Name: GeminiName(a.Name), Preview: a.preview, Summary: "Did " + a.Name + "."}
 	switch {
 	case a.Metadata == nil:
-		d.Description, d.Hidden, d.SideEffect, d.Input, d.Execute = "An action that only users call.", true, h.sideEffect, h.in, h.run
+		d.Description, d.Hidden, d.SideEffect, d.Input, d.Execute = "An action that only users call.", true,
+			h.sideEffect, h.in, h.run
 		return tool.Declare(d)
 	case handled:
 		if err := h.fits(a.Metadata); err != nil {
@@ -110,10 +111,13 @@ func (m *maker) tool(a Action) (*tool.Tool, error) {
 // unbound returns the tool for an action without handler and binding: it accepts any input and returns an error that
 // says so.
 func unbound(a Action) (*tool.Tool, error) {
-	return tool.Declare(tool.Declaration{Name: GeminiName(a.Name), Description: "An action that nobody carries out.", Hidden: true,
-		Input: &jsonschema.Schema{Type: "object"},
+	return tool.Declare(tool.Declaration{Name: GeminiName(a.Name), Description: "An action that nobody carries out.",
+		Hidden: true,
+		Input:  &jsonschema.Schema{Type: "object"},
 		Execute: func(context.Context, tool.Call) (json.RawMessage, error) {
-			return nil, fault.New(fault.Tool, fault.CodeNotBound, "This action is declared, and nobody carries it out here: it has no Go handler, and no file with a binding.")
+			return nil, fault.New(fault.Tool, fault.CodeNotBound,
+				"This action is declared, and nobody carries it out here: it has no Go handler, and no file "+
+					"with a binding.")
 		}})
 }
 
@@ -127,7 +131,8 @@ func (r *Registry) Unbound() []string {
 
 func (m *maker) bind(a Action) (*bound, error) {
 	if len(m.Keys) == 0 || len(m.Keys[0]) < MinKey {
-		return nil, fmt.Errorf("its binding needs a key that signs for whom it is called; ACTION_KEY of at least %d bytes was expected", MinKey)
+		return nil, fmt.Errorf("its binding needs a key that signs for whom it is called; ACTION_KEY of at least %d "+
+			"bytes was expected", MinKey)
 	}
 	key := m.Keys[0]
 	if a.Metadata.Binding.DerivedKey {
@@ -145,7 +150,8 @@ func (m *maker) bind(a Action) (*bound, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &bound{Binding: *a.Metadata.Binding, action: a.Name, effect: a.Metadata.SideEffect, url: u, sign: s, client: m.client}, nil
+	return &bound{Binding: *a.Metadata.Binding, action: a.Name, effect: a.Metadata.SideEffect, url: u, sign: s,
+		client: m.client}, nil
 }
 
 // Names returns the names of all actions, in the files' order.
@@ -204,7 +210,8 @@ func (r *Registry) Execute(ctx context.Context, name string, c tool.Call) (json.
 		return nil, fault.NotFound()
 	}
 	if t.SideEffect {
-		return nil, fault.New(fault.Policy, fault.CodeNotApplicable, "This action changes something and is done on the record alone.")
+		return nil, fault.New(fault.Policy, fault.CodeNotApplicable,
+			"This action changes something and is done on the record alone.")
 	}
 	args, err := t.Normalize(c.Args)
 	if err != nil {

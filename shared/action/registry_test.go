@@ -43,10 +43,12 @@ func TestRegistry(t *testing.T) {
 	if got := r.WithMetadata(); len(got) != 2 || got[1].Name != "cart.addToCart" {
 		t.Errorf("with metadata: %+v", got)
 	}
-	if got := strings.Join(r.Tools().Names(), " "); got != "action_cart_addToCart action_searchProducts action_submitRating" {
+	if got := strings.Join(r.Tools().Names(),
+		" "); got != "action_cart_addToCart action_searchProducts action_submitRating" {
 		t.Errorf("the tools are %s", got)
 	}
-	if name, ok := r.Resolve("action_cart_addToCart"); !ok || name != "cart.addToCart" || r.Tool(name).Name != "action_cart_addToCart" {
+	if name, ok := r.Resolve("action_cart_addToCart"); !ok || name != "cart.addToCart" ||
+		r.Tool(name).Name != "action_cart_addToCart" {
 		t.Errorf("the model's name is %s's", name)
 	}
 	for _, unknown := range []string{"action_cart.addToCart", "cart.addToCart", "action_x", ""} {
@@ -64,7 +66,8 @@ func TestRegistry(t *testing.T) {
 }
 
 func TestExecute(t *testing.T) {
-	r, err := New([]Action{{Name: "look"}, {Name: "rate"}}, Options{Handlers: Handlers{"look": Query(rate), "rate": Handle(rate)}})
+	r, err := New([]Action{{Name: "look"}, {Name: "rate"}},
+		Options{Handlers: Handlers{"look": Query(rate), "rate": Handle(rate)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +84,8 @@ func TestExecute(t *testing.T) {
 		"an effect":    {"rate", `{"product":"mug","stars":5}`, fault.Policy},
 		"nothing":      {"nothing", `{}`, fault.Auth},
 	} {
-		if _, err := r.Execute(t.Context(), tt.action, tool.Call{Args: json.RawMessage(tt.args)}); fault.As(err).Class != tt.class {
+		if _, err := r.Execute(t.Context(), tt.action,
+			tool.Call{Args: json.RawMessage(tt.args)}); fault.As(err).Class != tt.class {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -97,10 +101,13 @@ func TestWhatStopsTheStart(t *testing.T) {
 		o    Options
 		want string
 	}{
-		"no key":             {Options{Handlers: rating}, "shop/plugin.yaml:3: the action searchProducts: its binding needs a key"},
-		"a short key":        {Options{Handlers: rating, Keys: [][]byte{key[:31]}}, "ACTION_KEY of at least 32 bytes"},
-		"two to do it":       {Options{Handlers: Handlers{"searchProducts": Handle(rate), "submitRating": Handle(rate)}, Keys: [][]byte{key}}, "both a binding and a Go handler"},
-		"a handler for none": {Options{Handlers: Handlers{"submitRatings": Handle(rate), "submitRating": Handle(rate)}, Keys: [][]byte{key}}, "submitRatings, which no plugin.yaml lists"},
+		"no key": {Options{Handlers: rating},
+			"shop/plugin.yaml:3: the action searchProducts: its binding needs a key"},
+		"a short key": {Options{Handlers: rating, Keys: [][]byte{key[:31]}}, "ACTION_KEY of at least 32 bytes"},
+		"two to do it": {Options{Handlers: Handlers{"searchProducts": Handle(rate), "submitRating": Handle(rate)},
+			Keys: [][]byte{key}}, "both a binding and a Go handler"},
+		"a handler for none": {Options{Handlers: Handlers{"submitRatings": Handle(rate), "submitRating": Handle(rate)},
+			Keys: [][]byte{key}}, "submitRatings, which no plugin.yaml lists"},
 	} {
 		if _, err := New(list, tt.o); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v", name, err)
@@ -140,16 +147,23 @@ outputSchema:
 `
 	h := Handle(func(context.Context, tool.Call, in) (out, error) { return out{}, nil })
 	for name, tt := range map[string]struct{ from, to, want string }{
-		"it fits":                   {"", "", ""},
-		"another type":              {"id: {type: string}", "id: {type: integer}", "inputSchema/id: a Go type for integer"},
-		"a property more":           {"    id:", "    ie: {type: string}\n    id:", "inputSchema/ie: one side does not know it"},
-		"one that may be left out":  {"required: [id]", "required: [count]", "inputSchema/id: it is required on one side"},
-		"another type within":       {"colour: {type: string}", "colour: {type: boolean}", "inputSchema/items/items/colour"},
-		"a result that is required": {"required: [n]", "required: [n, at]", "outputSchema/at: it is required on one side"},
-		"a result of another type":  {"n: {type: number}", "n: {type: string}", "outputSchema/n: a Go type for string"},
-		"a result less":             {"    at: {type: array, items: {type: string}}\n", "", ""},
-		"a result less, closed":     {"    at: {type: array, items: {type: string}}\n", "  additionalProperties: false\n", "outputSchema/at: one side does not know it"},
-		"a list of anything":        {"items: {type: object, properties: {colour: {type: string}}}", "description: Items.", ""},
+		"it fits": {"", "", ""},
+		"another type": {"id: {type: string}", "id: {type: integer}",
+			"inputSchema/id: a Go type for integer"},
+		"a property more": {"    id:", "    ie: {type: string}\n    id:",
+			"inputSchema/ie: one side does not know it"},
+		"one that may be left out": {"required: [id]", "required: [count]",
+			"inputSchema/id: it is required on one side"},
+		"another type within": {"colour: {type: string}", "colour: {type: boolean}",
+			"inputSchema/items/items/colour"},
+		"a result that is required": {"required: [n]", "required: [n, at]",
+			"outputSchema/at: it is required on one side"},
+		"a result of another type": {"n: {type: number}", "n: {type: string}", "outputSchema/n: a Go type for string"},
+		"a result less":            {"    at: {type: array, items: {type: string}}\n", "", ""},
+		"a result less, closed": {"    at: {type: array, items: {type: string}}\n",
+			"  additionalProperties: false\n", "outputSchema/at: one side does not know it"},
+		"a list of anything": {"items: {type: object, properties: {colour: {type: string}}}",
+			"description: Items.", ""},
 	} {
 		_, m, err := ParseMetadata("a.jay-action", []byte(strings.Replace(file, tt.from, tt.to, 1)))
 		if err != nil {
@@ -163,11 +177,13 @@ outputSchema:
 }
 
 func TestPreview(t *testing.T) {
-	p, err := shop(t).Tool("cart.addToCart").Preview(json.RawMessage(`{"notes":["a"],"options":{"gift":true},"productId":"mug\u202e-1","quantity":2}`))
+	p, err := shop(t).Tool("cart.addToCart").Preview(
+		json.RawMessage(`{"notes":["a"],"options":{"gift":true},"productId":"mug\u202e-1","quantity":2}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []tool.Field{{Label: "Product", Value: "mug⟨U+202E⟩-1"}, {Label: "notes", Value: `["a"]`}, {Label: "options", Value: `{"gift":true}`}, {Label: "quantity", Value: "2"}}
+	want := []tool.Field{{Label: "Product", Value: "mug⟨U+202E⟩-1"}, {Label: "notes", Value: `["a"]`},
+		{Label: "options", Value: `{"gift":true}`}, {Label: "quantity", Value: "2"}}
 	if p.Title != "Puts a product into the user's cart" || !slices.Equal(p.Fields, want) || len(p.Warnings) != 1 {
 		t.Errorf("the preview is %+v", p)
 	}
@@ -175,14 +191,16 @@ func TestPreview(t *testing.T) {
 
 func TestAHandlersErrorsKeepTheirMeaning(t *testing.T) {
 	cause := errors.New("cause")
-	for _, mark := range []func(error) error{tool.Ambiguous, tool.Transient, tool.Unanswered, func(err error) error { return err }} {
+	for _, mark := range []func(
+		error) error{tool.Ambiguous, tool.Transient, tool.Unanswered, func(err error) error { return err }} {
 		h := Handle(func(context.Context, tool.Call, rating) (rated, error) { return rated{}, mark(cause) })
 		r, err := New([]Action{{Name: "a"}}, Options{Handlers: Handlers{"a": h}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, err = r.Tool("a").Execute(t.Context(), tool.Call{Args: json.RawMessage(`{"product":"x","stars":1}`)})
-		if !errors.Is(err, cause) || tool.IsAmbiguous(err) != tool.IsAmbiguous(mark(cause)) || tool.IsTransient(err) != tool.IsTransient(mark(cause)) {
+		if !errors.Is(err, cause) || tool.IsAmbiguous(err) != tool.IsAmbiguous(mark(cause)) ||
+			tool.IsTransient(err) != tool.IsTransient(mark(cause)) {
 			t.Errorf("it became %v", err)
 		}
 	}
@@ -217,7 +235,8 @@ func TestTheSeedsOwnFiles(t *testing.T) {
 }
 
 func TestAnActionThatOnlyReadsAsksNobody(t *testing.T) {
-	for more, want := range map[string]bool{"": true, "readOnly: true\n": false, "category: query\n": false, "category: read-only\n": false, "category: action\n": true,
+	for more, want := range map[string]bool{"": true, "readOnly: true\n": false, "category: query\n": false,
+		"category: read-only\n": false, "category: action\n": true,
 		"readOnly: false\ncategory: query\n": true, "sideEffect: false\n": false} {
 		_, m, err := ParseMetadata("search.jay-action", []byte(whole+more))
 		if err != nil || m.SideEffect != want || (m.Approval == tool.Required) != want {
@@ -242,11 +261,14 @@ inputSchema:
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := New([]Action{{Name: "a", Metadata: m}}, Options{Handlers: Handlers{"a": Query(func(_ context.Context, _ tool.Call, in map[string]any) (int, error) { return len(in), nil })}})
+	r, err := New([]Action{{Name: "a", Metadata: m}},
+		Options{Handlers: Handlers{
+			"a": Query(func(_ context.Context, _ tool.Call, in map[string]any) (int, error) { return len(in), nil })}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for args, ok := range map[string]bool{`{"state":{"x":1},"list":[1,"a",{}]}`: true, `{"named":{"a":"x"}}`: true, `{"named":{"b":"x"}}`: false, `{"x":1}`: false} {
+	for args, ok := range map[string]bool{`{"state":{"x":1},"list":[1,"a",{}]}`: true, `{"named":{"a":"x"}}`: true,
+		`{"named":{"b":"x"}}`: false, `{"x":1}`: false} {
 		if _, err := r.Tool("a").Normalize(json.RawMessage(args)); (err == nil) != ok {
 			t.Errorf("%s: %v", args, err)
 		}
@@ -266,7 +288,8 @@ func TestDerivedKeys(t *testing.T) {
 	if err != nil || derived != "afea4d3a5913a8edadd8e452086d8f2a4a3a41de88d1aa8cc89719e86bb76130" {
 		t.Errorf("the key is %s, %v", derived, err)
 	}
-	for _, other := range []Action{{Name: "find", Metadata: m}, {Name: "search", Metadata: &Metadata{Binding: &Binding{URL: "https://other.example/search", DerivedKey: true}}}} {
+	for _, other := range []Action{{Name: "find", Metadata: m},
+		{Name: "search", Metadata: &Metadata{Binding: &Binding{URL: "https://other.example/search", DerivedKey: true}}}} {
 		if got, err := DeriveKey(key, other); err != nil || got == derived {
 			t.Errorf("%s has %s, %v", other.Name, got, err)
 		}
@@ -321,10 +344,12 @@ outputSchema: {type: array, items: {type: object, properties: {_id: {type: strin
 	if got[0] != got[1] {
 		t.Errorf("got  %s\nwant %s", got[0], got[1])
 	}
-	for from, want := range map[string]string{"text: string": "a.jay-action:4: ", "kind: enum(a | b)": "a.jay-action:6: ", "- id: string": "a.jay-action:9: "} {
+	for from, want := range map[string]string{"text: string": "a.jay-action:4: ",
+		"kind: enum(a | b)": "a.jay-action:6: ", "- id: string": "a.jay-action:9: "} {
 		name, _, _ := strings.Cut(from, ":")
 		_, _, err := ParseMetadata("a.jay-action", []byte(strings.Replace(compact, from, name+": strnig", 1)))
-		if err == nil || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), `"strnig" is no type`) {
+		if err == nil || !strings.HasPrefix(err.Error(), want) ||
+			!strings.Contains(err.Error(), `"strnig" is no type`) {
 			t.Errorf("%s: %v", from, err)
 		}
 	}

@@ -16,8 +16,10 @@ const (
 )
 
 // keywords holds those of JSON Schema that Gemini, the validation and the generated types all support.
-var keywords = []string{"type", "title", "description", "properties", "required", "additionalProperties", "items", "enum", "default", "format", "pattern",
-	"minLength", "maxLength", "minItems", "maxItems", "uniqueItems", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}
+var keywords = []string{"type", "title", "description", "properties", "required", "additionalProperties", "items",
+	"enum", "default", "format", "pattern",
+	"minLength", "maxLength", "minItems", "maxItems", "uniqueItems", "minimum", "maximum", "exclusiveMinimum",
+	"exclusiveMaximum", "multipleOf"}
 
 var types = []string{"string", "number", "integer", "boolean", "array", "object"}
 
@@ -39,7 +41,8 @@ func (d *document) schema(n *yaml.Node, root string) (*jsonschema.Schema, error)
 		return nil, d.wrong(n, "this is no JSON Schema: %s", clip(err.Error()))
 	}
 	if _, err := s.Resolve(&jsonschema.ResolveOptions{ValidateDefaults: true}); err != nil {
-		return nil, d.wrong(n, "this is no JSON Schema that can be used: a pattern of RE2 and a default that fits its schema were expected")
+		return nil, d.wrong(n, "this is no JSON Schema that can be used: a pattern of RE2 and a default that fits "+
+			"its schema were expected")
 	}
 	return &s, nil
 }
@@ -63,13 +66,15 @@ func (d *document) schemaNode(n *yaml.Node, root string) error {
 	if _, err := s.text("description", 4096); err != nil {
 		return err
 	}
-	if e := s.values["enum"]; e != nil && (e.Kind != yaml.SequenceNode || len(e.Content) == 0 || len(e.Content) > maxEnum) {
+	if e := s.values["enum"]; e != nil &&
+		(e.Kind != yaml.SequenceNode || len(e.Content) == 0 || len(e.Content) > maxEnum) {
 		return d.wrong(e, "enum: a list of 1 to %d values was expected", maxEnum)
 	}
 	if a := s.values["additionalProperties"]; a != nil && a.ShortTag() != "!!bool" {
 		return d.wrong(a, "additionalProperties: true or false was expected")
 	}
-	for _, only := range [][2]string{{"properties", "object"}, {"required", "object"}, {"additionalProperties", "object"}, {"items", "array"}} {
+	for _, only := range [][2]string{{"properties", "object"}, {"required", "object"},
+		{"additionalProperties", "object"}, {"items", "array"}} {
 		if v := s.values[only[0]]; v != nil && kind.Value != only[1] {
 			return d.wrong(v, "%s: only a schema of type %s has it", only[0], only[1])
 		}
@@ -89,7 +94,8 @@ func (d *document) properties(s section) error {
 		for i := 0; i < len(p.Content); i += 2 {
 			name := p.Content[i]
 			if !validField.MatchString(name.Value) {
-				return d.wrong(name, "the property %s: up to 64 letters, digits, _ and $ that begin with no digit were expected", clip(name.Value))
+				return d.wrong(name, "the property %s: up to 64 letters, digits, _ and $ that begin with no digit "+
+					"were expected", clip(name.Value))
 			}
 			if err := d.schemaNode(p.Content[i+1], ""); err != nil {
 				return err

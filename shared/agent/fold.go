@@ -86,7 +86,8 @@ func (s *State) proposed(e Event) error {
 	if p == nil || p.Turn != len(s.Turns) || s.Action(e.ActionID) != nil {
 		return illegal(e, "a plan belongs to the newest turn, once")
 	}
-	s.Actions = append(s.Actions, &Action{ID: e.ActionID, ProposedCall: *p, Status: ActionPlanned, Execution: NotStarted, PlannedAt: e.At, UpdatedAt: e.At})
+	s.Actions = append(s.Actions, &Action{ID: e.ActionID, ProposedCall: *p, Status: ActionPlanned,
+		Execution: NotStarted, PlannedAt: e.At, UpdatedAt: e.At})
 	return nil
 }
 

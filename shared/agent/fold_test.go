@@ -20,15 +20,22 @@ var (
 	planned = agent.Event{Type: agent.RunStatusChange, Status: agent.Planning}
 	turn    = agent.Event{Type: agent.ModelAnswered, Turn: &agent.Turn{Calls: 1}}
 	action  = agent.Event{Type: agent.ActionProposed, ActionID: "a", Proposed: plan(1, 0)}
-	waits   = agent.Event{Type: agent.ActionWaits, ActionID: "a", Wait: &agent.Wait{ApprovalID: "p1", Kind: agent.KindApproval}}
-	yes     = agent.Event{Type: agent.ActionDecided, ActionID: "a", Decided: &agent.Decided{ApprovalID: "p1", Decision: agent.ApproveOnce, ArgsHash: "h"}}
-	no      = agent.Event{Type: agent.ActionDecided, ActionID: "a", Decided: &agent.Decided{ApprovalID: "p1", Decision: agent.Reject}}
+	waits   = agent.Event{Type: agent.ActionWaits, ActionID: "a",
+		Wait: &agent.Wait{ApprovalID: "p1", Kind: agent.KindApproval}}
+	yes = agent.Event{Type: agent.ActionDecided, ActionID: "a",
+		Decided: &agent.Decided{ApprovalID: "p1", Decision: agent.ApproveOnce, ArgsHash: "h"}}
+	no = agent.Event{Type: agent.ActionDecided, ActionID: "a",
+		Decided: &agent.Decided{ApprovalID: "p1", Decision: agent.Reject}}
 	started = agent.Event{Type: agent.ActionStarted, ActionID: "a", Started: &agent.Started{Owner: "o", Attempt: 1}}
-	done    = agent.Event{Type: agent.ActionFinished, ActionID: "a", Finished: &agent.Finished{Status: agent.ActionCompleted, Execution: agent.Succeeded}}
-	unclear = agent.Event{Type: agent.ActionFinished, ActionID: "a", Finished: &agent.Finished{Status: agent.ActionFailed, Execution: agent.UnknownState}}
-	review  = agent.Event{Type: agent.ActionWaits, ActionID: "a", Wait: &agent.Wait{ApprovalID: "p2", Kind: agent.KindReview}}
-	confirm = agent.Event{Type: agent.ActionDecided, ActionID: "a", Decided: &agent.Decided{ApprovalID: "p2", Decision: agent.ConfirmDone}}
-	ended   = agent.Event{Type: agent.RunEnded, End: &agent.End{Status: agent.Completed}}
+	done    = agent.Event{Type: agent.ActionFinished, ActionID: "a",
+		Finished: &agent.Finished{Status: agent.ActionCompleted, Execution: agent.Succeeded}}
+	unclear = agent.Event{Type: agent.ActionFinished, ActionID: "a",
+		Finished: &agent.Finished{Status: agent.ActionFailed, Execution: agent.UnknownState}}
+	review = agent.Event{Type: agent.ActionWaits, ActionID: "a",
+		Wait: &agent.Wait{ApprovalID: "p2", Kind: agent.KindReview}}
+	confirm = agent.Event{Type: agent.ActionDecided, ActionID: "a",
+		Decided: &agent.Decided{ApprovalID: "p2", Decision: agent.ConfirmDone}}
+	ended = agent.Event{Type: agent.RunEnded, End: &agent.End{Status: agent.Completed}}
 )
 
 func TestIllegalEvents(t *testing.T) {
@@ -54,12 +61,15 @@ func TestIllegalEvents(t *testing.T) {
 		"a review of what is known":           {append(asked[:4:4], started, done), review},
 		"done and done again":                 {append(asked[:4:4], started, done), done},
 		"completed by a program after all":    {append(asked[:4:4], started, unclear, review, confirm), unclear},
-		"an approval that is confirmed":       {waiting, agent.Event{Type: agent.ActionDecided, ActionID: "a", Decided: &agent.Decided{ApprovalID: "p1", Decision: agent.StartNew}}},
-		"a status that does not follow":       {begun, agent.Event{Type: agent.RunStatusChange, Status: agent.Queued}},
-		"an end as a status":                  {begun, agent.Event{Type: agent.RunStatusChange, Status: agent.Completed}},
-		"an action that is not there":         {asked, agent.Event{Type: agent.ActionStarted, ActionID: "b", Started: &agent.Started{Attempt: 1}}},
-		"anything after the end":              {append(begun[:2:2], ended), turn},
-		"an event of no kind":                 {asked, agent.Event{Type: "action.dreamt", ActionID: "a"}},
+		"an approval that is confirmed": {waiting, agent.Event{Type: agent.ActionDecided, ActionID: "a",
+			Decided: &agent.Decided{ApprovalID: "p1", Decision: agent.StartNew}}},
+		"a status that does not follow": {begun, agent.Event{Type: agent.RunStatusChange, Status: agent.Queued}},
+		"an end as a status": {begun,
+			agent.Event{Type: agent.RunStatusChange, Status: agent.Completed}},
+		"an action that is not there": {asked,
+			agent.Event{Type: agent.ActionStarted, ActionID: "b", Started: &agent.Started{Attempt: 1}}},
+		"anything after the end": {append(begun[:2:2], ended), turn},
+		"an event of no kind":    {asked, agent.Event{Type: "action.dreamt", ActionID: "a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := agent.Fold(c.before)
@@ -89,9 +99,11 @@ func snapshot(t rapid.TB, s *agent.State) string {
 // in which the invariants hold.
 func TestStateMachine(t *testing.T) {
 	all := []agent.Event{queued, planned, turn, action, waits, yes, no, started, done, unclear, review, confirm, ended,
-		{Type: agent.CancelRequested}, {Type: agent.RunStatusChange, Status: agent.Awaiting}, {Type: agent.RunStatusChange, Status: agent.Executing},
+		{Type: agent.CancelRequested}, {Type: agent.RunStatusChange, Status: agent.Awaiting},
+		{Type: agent.RunStatusChange, Status: agent.Executing},
 		{Type: agent.ActionStarted, ActionID: "a", Started: &agent.Started{Owner: "p", Attempt: 2}},
-		{Type: agent.ActionFinished, ActionID: "a", Finished: &agent.Finished{Status: agent.ActionFailed, Execution: agent.NotStarted}}}
+		{Type: agent.ActionFinished, ActionID: "a",
+			Finished: &agent.Finished{Status: agent.ActionFailed, Execution: agent.NotStarted}}}
 	rapid.Check(t, func(t *rapid.T) {
 		s := &agent.State{}
 		var taken []agent.Event

@@ -35,7 +35,8 @@ func TestIDs(t *testing.T) {
 		}
 	}
 	seen := map[string]bool{run: true}
-	for _, id := range []string{agent.KeyedRunID("eve", "k"), agent.KeyedRunID("ana", "l"), agent.KeyedRunID("an", "ak"), agent.NewThreadID(run),
+	for _, id := range []string{agent.KeyedRunID("eve", "k"), agent.KeyedRunID("ana", "l"),
+		agent.KeyedRunID("an", "ak"), agent.NewThreadID(run),
 		agent.ActionID(run, 1, 0, 0), agent.ActionID(run, 0, 1, 0), agent.ActionID(run, 1, 0, 1)} {
 		if seen[id] {
 			t.Errorf("two things are called %q", id)

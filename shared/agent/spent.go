@@ -60,20 +60,22 @@ func (s *UserUsage) CheckStart(l Limits, now time.Time) error {
 			break
 		}
 		if left -= s.Starts[i].N; left <= 0 {
-			return fault.New(fault.Policy, fault.CodeTooMany, "That was more than %d requests within a minute. Please wait a moment.", l.RunsPerMinute).
+			return fault.New(fault.Policy, fault.CodeTooMany,
+				"That was more than %d requests within a minute. Please wait a moment.", l.RunsPerMinute).
 				After(ends.Sub(now))
 		}
 	}
 	return nil
 }
 
-// CheckModelBudget returns nil if the user may call the model again today, and otherwise PolicyError budget with the time
-// until tomorrow. calls and tokens are used but not yet counted in s.
+// CheckModelBudget returns nil if the user may call the model again today, and otherwise PolicyError budget with the
+// time until tomorrow. calls and tokens are used but not yet counted in s.
 func (s *UserUsage) CheckModelBudget(l Limits, now time.Time, calls, tokens int) error {
 	today := s.on(now)
 	switch {
 	case l.CallsPerDay > 0 && today.Calls+calls >= l.CallsPerDay:
-		return overBudget(now, "The assistant has been asked %d times for you today, which is the limit.", l.CallsPerDay)
+		return overBudget(now, "The assistant has been asked %d times for you today, which is the limit.",
+			l.CallsPerDay)
 	case l.TokensPerDay > 0 && today.Tokens+tokens >= l.TokensPerDay:
 		return overBudget(now, "The assistant has used %d tokens for you today, which is the limit.", l.TokensPerDay)
 	}

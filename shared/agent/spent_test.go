@@ -23,7 +23,8 @@ func TestNoMinuteHoldsMoreRunsThanItMay(t *testing.T) {
 		now := time.Date(2027, 3, 1, 23, 59, 0, 0, time.UTC)
 		var begun []time.Time
 		for range rapid.IntRange(1, 300).Draw(t, "requests") {
-			now = now.Add(time.Duration(rapid.SampledFrom([]int{0, 1, 3, 100, 900, 2_000, 20_000}).Draw(t, "ms")) * time.Millisecond)
+			now = now.Add(time.Duration(rapid.SampledFrom([]int{0, 1, 3, 100, 900, 2_000, 20_000}).Draw(t,
+				"ms")) * time.Millisecond)
 			if err := s.CheckStart(l, now); err != nil {
 				f := fault.As(err)
 				if f.Status() != 429 || f.RetryAfter <= 0 || f.RetryAfter > time.Minute {

@@ -61,8 +61,8 @@ func (t *Thread) Add(msgs ...Message) ([]document.Chunk[Message], error) {
 	return t.Log.Append(historyMessages, tailMessages, msgs...)
 }
 
-// OwnWords returns the words of the message's speaker, without what the server added. A message of the server itself has
-// none.
+// OwnWords returns the words of the message's speaker, without what the server added. A message of the server itself
+// has none.
 func (m Message) OwnWords() string {
 	switch {
 	case m.ApprovalID != "":

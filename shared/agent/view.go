@@ -58,9 +58,11 @@ type ActionView struct {
 
 // View returns the run as its owner sees it; summary describes a run that has not ended.
 func View(r Run, s *State, summary string) *RunView {
-	v := &RunView{OK: true, RunID: r.ID, ThreadID: r.ThreadID, Status: s.Status, Summary: summary, Actions: []*ActionView{},
+	v := &RunView{OK: true, RunID: r.ID, ThreadID: r.ThreadID, Status: s.Status, Summary: summary,
+		Actions:    []*ActionView{},
 		ModelCalls: len(s.Turns), Usage: s.Usage, LastEvent: r.Log.Count,
-		TimeZone: cmp.Or(r.Region.TimeZone, timezone.UTC), Locale: r.Region.Locale, CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt, Nonce: r.Nonce}
+		TimeZone: cmp.Or(r.Region.TimeZone, timezone.UTC), Locale: r.Region.Locale, CreatedAt: r.CreatedAt,
+		UpdatedAt: r.UpdatedAt, Nonce: r.Nonce}
 	for _, a := range s.Actions {
 		v.Actions = append(v.Actions, ViewAction(r.Nonce, s, a))
 	}
@@ -75,8 +77,10 @@ func View(r Run, s *State, summary string) *RunView {
 
 // ViewAction returns the action as its owner sees it. Its input hash is the audit's, made with the run's nonce.
 func ViewAction(nonce []byte, s *State, a *Action) *ActionView {
-	v := &ActionView{ActionID: a.ID, Tool: a.Tool, ToolName: a.Tool, Status: a.Status, RequiresApproval: a.RequiresApproval, ApprovalID: a.ApprovalID, Kind: a.Kind,
-		Decision: a.Decision, Edited: a.Edited, ExecutionStatus: a.Execution, PolicyDecision: a.PolicyDecision, InputHash: audit.InputHash(nonce, a.ArgsHash),
+	v := &ActionView{ActionID: a.ID, Tool: a.Tool, ToolName: a.Tool, Status: a.Status,
+		RequiresApproval: a.RequiresApproval, ApprovalID: a.ApprovalID, Kind: a.Kind,
+		Decision: a.Decision, Edited: a.Edited, ExecutionStatus: a.Execution, PolicyDecision: a.PolicyDecision,
+		InputHash: audit.InputHash(nonce, a.ArgsHash),
 		PlannedAt: a.PlannedAt, UpdatedAt: a.UpdatedAt}
 	if a.Turn >= 1 && a.Turn <= len(s.Turns) {
 		v.ModelName = s.Turns[a.Turn-1].Model
@@ -107,7 +111,8 @@ type ApprovalView struct {
 
 // View returns the approval as its user sees it.
 func (a Approval) View() ApprovalView {
-	return ApprovalView{a.ID, a.Kind, a.RunID, a.ThreadID, a.ActionID, a.Tool, a.Args, a.ArgsHash, a.Preview, cmp.Or(a.TimeZone, timezone.UTC), a.Reason, a.Decisions, a.RequestedAt, a.ExpiresAt}
+	return ApprovalView{a.ID, a.Kind, a.RunID, a.ThreadID, a.ActionID, a.Tool, a.Args, a.ArgsHash, a.Preview,
+		cmp.Or(a.TimeZone, timezone.UTC), a.Reason, a.Decisions, a.RequestedAt, a.ExpiresAt}
 }
 
 // An EventView is a numbered event as a watching client sees it: no arguments, no model contents.

@@ -42,7 +42,8 @@ func TestNoAckBeforeTheRecord(t *testing.T) {
 		t.Fatalf("while another process moves the run: %+v", held.Response)
 	}
 	w.loop.Store = unreachable{w.store}
-	if a := w.pushBody(string(queue.Envelope(runID, "m1", 2, time.Now()))); a.StatusCode != http.StatusServiceUnavailable {
+	if a := w.pushBody(string(queue.Envelope(runID, "m1", 2,
+		time.Now()))); a.StatusCode != http.StatusServiceUnavailable {
 		t.Errorf("while the store is down: %s", a.Status)
 	}
 	w.loop.Store = w.store

@@ -66,7 +66,8 @@ func postAction(r *request) (any, error) {
 // perform carries out an action with a side effect through the loop: recorded, and once for each Idempotency-Key.
 func (r *request) perform(ctx context.Context, name, key string, input json.RawMessage) (any, error) {
 	sum := sha256.Sum256(append([]byte(name+"\x00"), input...))
-	called, err := r.api.Loop.StartCall(ctx, loop.StartRequest{UID: r.uid, Origin: r.Header.Get("Origin"), Prompt: "Called " + name + ".", Key: key, BodyHash: hex.EncodeToString(sum[:]),
+	called, err := r.api.Loop.StartCall(ctx, loop.StartRequest{UID: r.uid, Origin: r.Header.Get("Origin"),
+		Prompt: "Called " + name + ".", Key: key, BodyHash: hex.EncodeToString(sum[:]),
 		Call: &loop.Call{Tool: r.api.Actions.Tool(name).Name, Args: input, Own: true}})
 	if err != nil {
 		return nil, err
@@ -85,7 +86,8 @@ func (r *request) perform(ctx context.Context, name, key string, input json.RawM
 	case called.Approval != nil && called.Approval.Kind == agent.KindApproval: // by the operator's policy
 		return actionAnswer{OK: true, RunID: v.RunID, Status: v.Status}, nil
 	case called.Approval != nil:
-		return nil, fault.New(fault.Tool, fault.CodeUnknownOutcome, "%s It waits for you among the approvals.", called.Approval.Reason)
+		return nil, fault.New(fault.Tool, fault.CodeUnknownOutcome, "%s It waits for you among the approvals.",
+			called.Approval.Reason)
 	case v.Status == agent.Failed:
 		return nil, fault.New(v.ErrorCode, v.ErrorReason, "%s", v.Message)
 	}

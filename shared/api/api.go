@@ -211,7 +211,8 @@ func (r *request) body() ([]byte, error) {
 		return nil, fault.New(fault.Validation, fault.CodeTooLarge, "The body is larger than %d bytes.", maxBody)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		r.w.Header().Set("Connection", "close")
-		return nil, fault.New(fault.Validation, fault.CodeTimeout, "The body did not arrive within %d seconds.", int(bodyTime.Seconds()))
+		return nil, fault.New(fault.Validation, fault.CodeTimeout, "The body did not arrive within %d seconds.",
+			int(bodyTime.Seconds()))
 	case err != nil:
 		return nil, fault.New(fault.Validation, codeUnreadable, "The body could not be read.").Because(err)
 	}
@@ -256,7 +257,8 @@ func (a *API) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		if headerBytes(r.Header) > maxHeaders {
-			a.fail(w, r, fault.New(fault.Validation, fault.CodeHeadersTooLarge, "The headers are larger than %d bytes.", maxHeaders))
+			a.fail(w, r, fault.New(fault.Validation, fault.CodeHeadersTooLarge, "The headers are larger than %d bytes.",
+				maxHeaders))
 			return
 		}
 		if clean := path.Clean("/" + r.URL.Path); clean != r.URL.Path {

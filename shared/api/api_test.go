@@ -18,26 +18,31 @@ func TestRunApproveAndAudit(t *testing.T) {
 	w := newWorld(t)
 	w.wants("ten")
 	a := w.send("POST", "/api/agent/run", "ana", `{"prompt":"mail bob: ten"}`)
-	if a.StatusCode != 200 || a.at("status") != "awaiting_confirmation" || a.at("ok") != "true" || a.at("actions", "0", "requiresApproval") != "true" {
+	if a.StatusCode != 200 || a.at("status") != "awaiting_confirmation" || a.at("ok") != "true" ||
+		a.at("actions", "0", "requiresApproval") != "true" {
 		t.Fatalf("%s %s", a.Status, a.body)
 	}
 	runID, threadID := a.at("runId"), a.at("threadId")
 	p := w.send("GET", "/api/agent/approvals/pending", "ana", "")
-	if p.at("approvals", "0", "runId") != runID || p.at("approvals", "0", "args", "to", "0") != "bob@x.org" || p.at("approvals", "0", "preview", "title") == "" {
+	if p.at("approvals", "0", "runId") != runID || p.at("approvals", "0", "args", "to", "0") != "bob@x.org" ||
+		p.at("approvals", "0", "preview", "title") == "" {
 		t.Fatalf("%s", p.body)
 	}
-	resolve := `{"approvalId":"` + p.at("approvals", "0", "approvalId") + `","decision":"approve_once","argsHash":"` + p.at("approvals", "0", "argsHash") + `"}`
+	resolve := `{"approvalId":"` + p.at("approvals", "0", "approvalId") +
+		`","decision":"approve_once","argsHash":"` + p.at("approvals", "0", "argsHash") + `"}`
 	for range 2 { // a repeated decision has the same answer
 		if r := w.send("POST", "/api/agent/approvals/resolve", "ana", resolve); r.StatusCode != 200 {
 			t.Fatalf("%s %s", r.Status, r.body)
 		}
 	}
 	w.push()
-	if r := w.send("POST", "/api/agent/approvals/resolve", "ana", strings.Replace(resolve, "approve_once", "reject", 1)); r.StatusCode != 409 || r.at("error", "class") != "PolicyError" {
+	if r := w.send("POST", "/api/agent/approvals/resolve", "ana", strings.Replace(resolve, "approve_once", "reject",
+		1)); r.StatusCode != 409 || r.at("error", "class") != "PolicyError" {
 		t.Fatalf("%s %s", r.Status, r.body)
 	}
 	run := w.send("GET", "/api/agent/runs/"+runID, "ana", "")
-	if run.at("status") != "completed" || run.at("summary") != "It is sent." || run.at("actions", "0", "executionStatus") != "succeeded" || len(w.sent) != 1 {
+	if run.at("status") != "completed" || run.at("summary") != "It is sent." ||
+		run.at("actions", "0", "executionStatus") != "succeeded" || len(w.sent) != 1 {
 		t.Fatalf("%s, sent %v", run.body, w.sent)
 	}
 	m := w.send("GET", "/api/agent/threads/"+threadID+"/messages", "ana", "")
@@ -75,35 +80,60 @@ func TestRefusals(t *testing.T) {
 		}, 401, fault.Auth, ""},
 		"user token on resume": {"POST", "/api/agent/resume", "ana", `{}`, nil, 401, fault.Auth, ""},
 		"no token on sweep":    {"POST", "/api/agent/sweep", "", ``, nil, 401, fault.Auth, ""},
-		"unknown field":        {"POST", "/api/agent/run", "ana", `{"prompt":"x","uid":"eve"}`, nil, 400, fault.Validation, "uid"},
-		"invisible prompt":     {"POST", "/api/agent/run", "ana", `{"prompt":"\u200b\u2060 \ufeff\u3164"}`, nil, 400, fault.Validation, "prompt"},
-		"invisible stream":     {"POST", "/api/agent/run/stream", "ana", `{"prompt":"\u202e\u2800"}`, nil, 400, fault.Validation, "prompt"},
-		"blank prompt":         {"POST", "/api/agent/run", "ana", `{"prompt":" \n"}`, nil, 400, fault.Validation, "prompt"},
-		"long prompt":          {"POST", "/api/agent/run", "ana", `{"prompt":"` + long + `"}`, nil, 400, fault.Validation, "prompt"},
-		"huge body":            {"POST", "/api/agent/run", "ana", strings.Repeat(" ", 1<<20+1), nil, 413, fault.Validation, ""},
-		"plain text":           {"POST", "/api/agent/run", "ana", `{"prompt":"x"}`, header("Content-Type", "text/plain"), 415, fault.Validation, ""},
-		"utf-16":               {"POST", "/api/agent/run", "ana", `{"prompt":"x"}`, header("Content-Type", "application/json; charset=utf-16"), 415, fault.Validation, ""},
-		"gzip":                 {"POST", "/api/agent/run", "ana", `{"prompt":"x"}`, header("Content-Encoding", "gzip"), 415, fault.Validation, ""},
-		"GET":                  {"GET", "/api/agent/run", "ana", "", nil, 405, fault.Validation, ""},
-		"GET decides nothing":  {"GET", "/api/agent/approvals/resolve?approvalId=x&decision=approve_once", "ana", "", nil, 405, fault.Validation, ""},
-		"trailing slash":       {"POST", "/api/agent/run/", "ana", `{"prompt":"x"}`, nil, 404, fault.Validation, ""},
-		"dot segments":         {"POST", "/api/agent/approvals/../run", "ana", `{"prompt":"x"}`, nil, 404, fault.Validation, ""},
-		"pprof":                {"GET", "/debug/pprof/", "ana", "", nil, 404, fault.Validation, ""},
-		"thread is a path":     {"POST", "/api/agent/run", "ana", `{"prompt":"x","threadId":"../threads/abcdefghijklmnop"}`, nil, 400, fault.Validation, "threadId"},
-		"empty thread":         {"POST", "/api/agent/run", "ana", `{"prompt":"x","threadId":""}`, nil, 400, fault.Validation, "threadId"},
-		"no such thread":       {"POST", "/api/agent/run", "ana", `{"prompt":"x","threadId":"does-not-exist-0001"}`, nil, 404, fault.Auth, ""},
-		"no such run":          {"GET", "/api/agent/runs/does-not-exist-0001", "ana", "", nil, 404, fault.Auth, ""},
-		"no such decision":     {"POST", "/api/agent/approvals/resolve", "ana", `{"approvalId":"abcdefghijklmnop-1","decision":"APPROVE_ONCE"}`, nil, 400, fault.Validation, "decision"},
-		"no decision":          {"POST", "/api/agent/approvals/resolve", "ana", `{"approvalId":"abcdefghijklmnop-1"}`, nil, 400, fault.Validation, "decision"},
-		"list of approvals":    {"POST", "/api/agent/approvals/resolve", "ana", `{"approvalIds":["a"],"decision":"reject"}`, nil, 400, fault.Validation, "approvalIds"},
-		"two decisions":        {"POST", "/api/agent/approvals/resolve", "ana", `{"approvalId":"a","decision":"reject","DECISION":"approve_once"}`, nil, 400, fault.Validation, "DECISION"},
-		"foreign origin":       {"POST", "/api/agent/run", "ana", `{"prompt":"x"}`, header("Origin", "https://evil.example"), 403, fault.Auth, ""},
-		"null origin":          {"POST", "/api/agent/run", "ana", `{"prompt":"x"}`, header("Origin", "null"), 403, fault.Auth, ""},
-		"bad cursor":           {"GET", "/api/agent/approvals/pending?cursor=%21", "ana", "", nil, 400, fault.Validation, "cursor"},
-		"bad limit":            {"GET", "/api/agent/threads?limit=0", "ana", "", nil, 400, fault.Validation, "limit"},
-		"empty hash":           {"POST", "/api/agent/approvals/resolve", "ana", `{"approvalId":"abcdefghijklmnop-1","decision":"approve_once","argsHash":""}`, nil, 400, fault.Validation, "argsHash"},
-		"empty key":            {"POST", "/api/agent/run", "ana", `{"prompt":"x"}`, header("Idempotency-Key", ""), 400, fault.Validation, "Idempotency-Key"},
-		"odd key":              {"POST", "/api/agent/run", "ana", `{"prompt":"x"}`, header("Idempotency-Key", strings.Repeat("k", 256)), 400, fault.Validation, "Idempotency-Key"},
+		"unknown field": {"POST", "/api/agent/run", "ana", `{"prompt":"x","uid":"eve"}`, nil, 400,
+			fault.Validation, "uid"},
+		"invisible prompt": {"POST", "/api/agent/run", "ana", `{"prompt":"\u200b\u2060 \ufeff\u3164"}`, nil, 400,
+			fault.Validation, "prompt"},
+		"invisible stream": {"POST", "/api/agent/run/stream", "ana", `{"prompt":"\u202e\u2800"}`, nil, 400,
+			fault.Validation, "prompt"},
+		"blank prompt": {"POST", "/api/agent/run", "ana", `{"prompt":" \n"}`, nil, 400, fault.Validation,
+			"prompt"},
+		"long prompt": {"POST", "/api/agent/run", "ana", `{"prompt":"` + long + `"}`, nil, 400,
+			fault.Validation, "prompt"},
+		"huge body": {"POST", "/api/agent/run", "ana", strings.Repeat(" ", 1<<20+1), nil, 413,
+			fault.Validation, ""},
+		"plain text": {"POST", "/api/agent/run", "ana", `{"prompt":"x"}`,
+			header("Content-Type", "text/plain"), 415, fault.Validation, ""},
+		"utf-16": {"POST", "/api/agent/run", "ana", `{"prompt":"x"}`,
+			header("Content-Type", "application/json; charset=utf-16"), 415, fault.Validation, ""},
+		"gzip": {"POST", "/api/agent/run", "ana", `{"prompt":"x"}`, header("Content-Encoding", "gzip"),
+			415, fault.Validation, ""},
+		"GET": {"GET", "/api/agent/run", "ana", "", nil, 405, fault.Validation, ""},
+		"GET decides nothing": {"GET", "/api/agent/approvals/resolve?approvalId=x&decision=approve_once", "ana", "",
+			nil, 405, fault.Validation, ""},
+		"trailing slash": {"POST", "/api/agent/run/", "ana", `{"prompt":"x"}`, nil, 404, fault.Validation, ""},
+		"dot segments": {"POST", "/api/agent/approvals/../run", "ana", `{"prompt":"x"}`, nil, 404,
+			fault.Validation, ""},
+		"pprof": {"GET", "/debug/pprof/", "ana", "", nil, 404, fault.Validation, ""},
+		"thread is a path": {"POST", "/api/agent/run", "ana",
+			`{"prompt":"x","threadId":"../threads/abcdefghijklmnop"}`, nil, 400, fault.Validation, "threadId"},
+		"empty thread": {"POST", "/api/agent/run", "ana", `{"prompt":"x","threadId":""}`, nil, 400,
+			fault.Validation, "threadId"},
+		"no such thread": {"POST", "/api/agent/run", "ana", `{"prompt":"x","threadId":"does-not-exist-0001"}`,
+			nil, 404, fault.Auth, ""},
+		"no such run": {"GET", "/api/agent/runs/does-not-exist-0001", "ana", "", nil, 404, fault.Auth, ""},
+		"no such decision": {"POST", "/api/agent/approvals/resolve", "ana",
+			`{"approvalId":"abcdefghijklmnop-1","decision":"APPROVE_ONCE"}`, nil, 400, fault.Validation, "decision"},
+		"no decision": {"POST", "/api/agent/approvals/resolve", "ana", `{"approvalId":"abcdefghijklmnop-1"}`,
+			nil, 400, fault.Validation, "decision"},
+		"list of approvals": {"POST", "/api/agent/approvals/resolve", "ana",
+			`{"approvalIds":["a"],"decision":"reject"}`, nil, 400, fault.Validation, "approvalIds"},
+		"two decisions": {"POST", "/api/agent/approvals/resolve", "ana",
+			`{"approvalId":"a","decision":"reject","DECISION":"approve_once"}`, nil, 400, fault.Validation, "DECISION"},
+		"foreign origin": {"POST", "/api/agent/run", "ana", `{"prompt":"x"}`,
+			header("Origin", "https://evil.example"), 403, fault.Auth, ""},
+		"null origin": {"POST", "/api/agent/run", "ana", `{"prompt":"x"}`, header("Origin", "null"), 403,
+			fault.Auth, ""},
+		"bad cursor": {"GET", "/api/agent/approvals/pending?cursor=%21", "ana", "", nil, 400,
+			fault.Validation, "cursor"},
+		"bad limit": {"GET", "/api/agent/threads?limit=0", "ana", "", nil, 400, fault.Validation, "limit"},
+		"empty hash": {"POST", "/api/agent/approvals/resolve", "ana",
+			`{"approvalId":"abcdefghijklmnop-1","decision":"approve_once","argsHash":""}`, nil, 400, fault.Validation,
+			"argsHash"},
+		"empty key": {"POST", "/api/agent/run", "ana", `{"prompt":"x"}`, header("Idempotency-Key", ""), 400,
+			fault.Validation, "Idempotency-Key"},
+		"odd key": {"POST", "/api/agent/run", "ana", `{"prompt":"x"}`,
+			header("Idempotency-Key", strings.Repeat("k", 256)), 400, fault.Validation, "Idempotency-Key"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			edits := []func(*http.Request){}
@@ -111,7 +141,9 @@ func TestRefusals(t *testing.T) {
 				edits = append(edits, c.edit)
 			}
 			a := w.send(c.method, c.path, c.uid, c.body, edits...)
-			if a.StatusCode != c.status || a.at("error", "class") != string(c.class) || a.at("error", "field") != c.field || a.at("ok") != "false" || a.at("error", "code") == "" || a.at("error", "message") == "" {
+			if a.StatusCode != c.status || a.at("error", "class") != string(c.class) ||
+				a.at("error", "field") != c.field || a.at("ok") != "false" || a.at("error", "code") == "" ||
+				a.at("error", "message") == "" {
 				t.Errorf("%s %s, want %d %s %q", a.Status, a.body, c.status, c.class, c.field)
 			}
 		})
@@ -128,21 +160,29 @@ func TestForeignIsMissing(t *testing.T) {
 	run, thread, approval := a.at("runId"), a.at("threadId"), a.at("approvals", "0", "approvalId")
 	missing := "does-not-exist-0001"
 	for name, pair := range map[string][2]func() answer{
-		"run":    {func() answer { return w.send("GET", "/api/agent/runs/"+run, "eve", "") }, func() answer { return w.send("GET", "/api/agent/runs/"+missing, "eve", "") }},
-		"events": {func() answer { return w.send("GET", "/api/agent/runs/"+run+"/events", "eve", "") }, func() answer { return w.send("GET", "/api/agent/runs/"+missing+"/events", "eve", "") }},
-		"cancel": {func() answer { return w.send("POST", "/api/agent/runs/"+run+"/cancel", "eve", "") }, func() answer { return w.send("POST", "/api/agent/runs/"+missing+"/cancel", "eve", "") }},
-		"thread": {func() answer { return w.send("GET", "/api/agent/threads/"+thread+"/messages", "eve", "") }, func() answer { return w.send("GET", "/api/agent/threads/"+missing+"/messages", "eve", "") }},
-		"delete": {func() answer { return w.send("DELETE", "/api/agent/threads/"+thread, "eve", "") }, func() answer { return w.send("DELETE", "/api/agent/threads/"+missing, "eve", "") }},
-		"audit":  {func() answer { return w.send("GET", "/api/agent/audit?runId="+run, "eve", "") }, func() answer { return w.send("GET", "/api/agent/audit?runId="+missing, "eve", "") }},
+		"run": {func() answer { return w.send("GET", "/api/agent/runs/"+run, "eve", "") },
+			func() answer { return w.send("GET", "/api/agent/runs/"+missing, "eve", "") }},
+		"events": {func() answer { return w.send("GET", "/api/agent/runs/"+run+"/events", "eve", "") },
+			func() answer { return w.send("GET", "/api/agent/runs/"+missing+"/events", "eve", "") }},
+		"cancel": {func() answer { return w.send("POST", "/api/agent/runs/"+run+"/cancel", "eve", "") },
+			func() answer { return w.send("POST", "/api/agent/runs/"+missing+"/cancel", "eve", "") }},
+		"thread": {func() answer { return w.send("GET", "/api/agent/threads/"+thread+"/messages", "eve", "") },
+			func() answer { return w.send("GET", "/api/agent/threads/"+missing+"/messages", "eve", "") }},
+		"delete": {func() answer { return w.send("DELETE", "/api/agent/threads/"+thread, "eve", "") },
+			func() answer { return w.send("DELETE", "/api/agent/threads/"+missing, "eve", "") }},
+		"audit": {func() answer { return w.send("GET", "/api/agent/audit?runId="+run, "eve", "") },
+			func() answer { return w.send("GET", "/api/agent/audit?runId="+missing, "eve", "") }},
 		"write": {func() answer {
 			return w.send("POST", "/api/agent/run", "eve", `{"prompt":"x","threadId":"`+thread+`"}`)
 		}, func() answer {
 			return w.send("POST", "/api/agent/run", "eve", `{"prompt":"x","threadId":"`+missing+`"}`)
 		}},
 		"resolve": {func() answer {
-			return w.send("POST", "/api/agent/approvals/resolve", "eve", `{"approvalId":"`+approval+`","decision":"approve_once"}`)
+			return w.send("POST", "/api/agent/approvals/resolve", "eve",
+				`{"approvalId":"`+approval+`","decision":"approve_once"}`)
 		}, func() answer {
-			return w.send("POST", "/api/agent/approvals/resolve", "eve", `{"approvalId":"`+missing+`-1","decision":"approve_once"}`)
+			return w.send("POST", "/api/agent/approvals/resolve", "eve",
+				`{"approvalId":"`+missing+`-1","decision":"approve_once"}`)
 		}},
 	} {
 		foreign, none := pair[0](), pair[1]()
@@ -203,10 +243,12 @@ func TestStreamOfAFailedRun(t *testing.T) {
 	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &last); err != nil {
 		t.Fatal(err)
 	}
-	if a.StatusCode != 200 || last.Type != "error" || last.Error != "The model is busy." || last.ErrorCode != "ModelError" {
+	if a.StatusCode != 200 || last.Type != "error" || last.Error != "The model is busy." ||
+		last.ErrorCode != "ModelError" {
 		t.Fatalf("%s %s", a.Status, a.body)
 	}
-	if r := w.send("GET", "/api/agent/runs/"+last.RunID, "ana", ""); r.at("status") != "failed" || r.at("errorCode") != "ModelError" {
+	if r := w.send("GET", "/api/agent/runs/"+last.RunID, "ana", ""); r.at("status") != "failed" ||
+		r.at("errorCode") != "ModelError" {
 		t.Fatalf("%s", r.body)
 	}
 	if a := w.send("POST", "/api/agent/run/stream", "ana", `{"prompt":""}`); a.StatusCode != 400 {
@@ -227,7 +269,8 @@ func TestStreamOfAnEarlierRun(t *testing.T) {
 	if err := json.Unmarshal([]byte(lines[0]), &status); err != nil {
 		t.Fatal(err)
 	}
-	if status.Type != "status" || status.Status != "planning" || status.RunID != first.at("runId") || status.ThreadID != first.at("threadId") {
+	if status.Type != "status" || status.Status != "planning" || status.RunID != first.at("runId") ||
+		status.ThreadID != first.at("threadId") {
 		t.Errorf("the first line is %s", lines[0])
 	}
 	if len(lines) != 2 || !strings.HasPrefix(lines[1], `{"type":"result"`) {
@@ -240,10 +283,12 @@ func TestStreamOfAnEarlierRun(t *testing.T) {
 func TestOfferedDecisions(t *testing.T) {
 	for address, always := range map[string]bool{"bob@x.org": true, "bob@xn--exmple-4nf.com": false} {
 		w := newWorld(t)
-		w.model.Then(script.Turn{Calls: []script.Call{{Name: "mail", Args: mailArgs{To: []string{address}, Text: "ten"}}}})
+		w.model.Then(script.Turn{
+			Calls: []script.Call{{Name: "mail", Args: mailArgs{To: []string{address}, Text: "ten"}}}})
 		a := w.send("POST", "/api/agent/run", "ana", `{"prompt":"x"}`)
 		offered := bytes.Contains(a.body, []byte("approve_and_always_allow_recipient"))
-		r := w.send("POST", "/api/agent/approvals/resolve", "ana", `{"approvalId":"`+a.at("approvals", "0", "approvalId")+`","decision":"approve_and_always_allow_recipient"}`)
+		r := w.send("POST", "/api/agent/approvals/resolve", "ana",
+			`{"approvalId":"`+a.at("approvals", "0", "approvalId")+`","decision":"approve_and_always_allow_recipient"}`)
 		if offered != always || (r.StatusCode == 200) != always || !bytes.Contains(a.body, []byte(`"approve_once"`)) {
 			t.Errorf("%s: offered %v, answered %s: %s", address, offered, r.Status, a.body)
 		}
@@ -254,8 +299,10 @@ func TestEditedArgumentsThatDoNotFit(t *testing.T) {
 	w := newWorld(t)
 	w.wants("ten")
 	id := w.send("POST", "/api/agent/run", "ana", `{"prompt":"mail bob: ten"}`).at("approvals", "0", "approvalId")
-	for args, field := range map[string]string{`[]`: "editedArgs", `null`: "editedArgs", `{"to":["bob@x.org"],"text":"x","bcc":[]}`: "editedArgs/bcc"} {
-		a := w.send("POST", "/api/agent/approvals/resolve", "ana", `{"approvalId":"`+id+`","decision":"approve_with_edits","editedArgs":`+args+`}`)
+	for args, field := range map[string]string{`[]`: "editedArgs", `null`: "editedArgs",
+		`{"to":["bob@x.org"],"text":"x","bcc":[]}`: "editedArgs/bcc"} {
+		a := w.send("POST", "/api/agent/approvals/resolve", "ana",
+			`{"approvalId":"`+id+`","decision":"approve_with_edits","editedArgs":`+args+`}`)
 		if a.StatusCode != 400 || a.at("error", "field") != field {
 			t.Errorf("%s: %s %s, want 400 and the field %q", args, a.Status, a.body, field)
 		}
@@ -266,12 +313,14 @@ func TestEventsFromAnyNumber(t *testing.T) {
 	w := newWorld(t)
 	w.model.Then(script.Turn{Text: "Hello."})
 	run := w.send("POST", "/api/agent/run", "ana", `{"prompt":"hi"}`).at("runId")
-	all := strings.Split(strings.TrimSpace(string(w.send("GET", "/api/agent/runs/"+run+"/events", "ana", "").body)), "\n")
+	all := strings.Split(strings.TrimSpace(string(w.send("GET", "/api/agent/runs/"+run+"/events", "ana", "").body)),
+		"\n")
 	if len(all) < 4 || !strings.Contains(all[len(all)-1], "run.ended") {
 		t.Fatalf("%v", all)
 	}
 	for n := 1; n < len(all); n++ {
-		rest := strings.TrimSpace(string(w.send("GET", "/api/agent/runs/"+run+"/events?after="+string(rune('0'+n)), "ana", "").body))
+		rest := strings.TrimSpace(
+			string(w.send("GET", "/api/agent/runs/"+run+"/events?after="+string(rune('0'+n)), "ana", "").body))
 		if rest != strings.Join(all[n:], "\n") {
 			t.Errorf("after %d: %s", n, rest)
 		}
@@ -314,9 +363,11 @@ func TestCaps(t *testing.T) {
 func TestCORS(t *testing.T) {
 	w := newWorld(t)
 	pre := func(origin string) answer {
-		return w.send("OPTIONS", "/api/agent/run", "", "", header("Origin", origin), header("Access-Control-Request-Method", "POST"))
+		return w.send("OPTIONS", "/api/agent/run", "", "", header("Origin", origin),
+			header("Access-Control-Request-Method", "POST"))
 	}
-	if a := pre(webOrigin); a.StatusCode != 204 || a.Header.Get("Access-Control-Allow-Origin") != webOrigin || !strings.Contains(a.Header.Get("Vary"), "Origin") {
+	if a := pre(webOrigin); a.StatusCode != 204 || a.Header.Get("Access-Control-Allow-Origin") != webOrigin ||
+		!strings.Contains(a.Header.Get("Vary"), "Origin") {
 		t.Errorf("%s %v", a.Status, a.Header)
 	}
 	if a := pre("https://evil.example"); a.StatusCode != 403 || a.Header.Get("Access-Control-Allow-Origin") != "" {
@@ -331,14 +382,16 @@ func TestAllowlistAndDeletion(t *testing.T) {
 	if d := w.send("DELETE", "/api/agent/threads/"+run.at("threadId"), "ana", ""); d.StatusCode != 409 {
 		t.Fatalf("a thread with an open run was deleted: %s %s", d.Status, d.body)
 	}
-	w.send("POST", "/api/agent/approvals/resolve", "ana", `{"approvalId":"`+run.at("approvals", "0", "approvalId")+`","decision":"approve_and_always_allow_recipient"}`)
+	w.send("POST", "/api/agent/approvals/resolve", "ana", `{"approvalId":"`+run.at("approvals", "0", "approvalId")+
+		`","decision":"approve_and_always_allow_recipient"}`)
 	w.push()
 	list := w.send("GET", "/api/agent/allowlist", "ana", "")
 	if list.at("entries", "0", "recipient") != "bob@x.org" || list.at("entries", "0", "tool") != "mail" {
 		t.Fatalf("%s", list.body)
 	}
 	w.wants("two")
-	if a := w.send("POST", "/api/agent/run", "ana", `{"prompt":"mail bob again"}`); a.at("status") != "completed" || len(w.sent) != 2 {
+	if a := w.send("POST", "/api/agent/run", "ana", `{"prompt":"mail bob again"}`); a.at("status") != "completed" ||
+		len(w.sent) != 2 {
 		t.Fatalf("%s, sent %v", a.body, w.sent)
 	}
 	if d := w.send("DELETE", "/api/agent/allowlist/"+list.at("entries", "0", "id"), "eve", ""); d.StatusCode != 404 {
@@ -348,7 +401,8 @@ func TestAllowlistAndDeletion(t *testing.T) {
 		t.Fatalf("%s %s", d.Status, d.body)
 	}
 	w.wants("three")
-	if a := w.send("POST", "/api/agent/run", "ana", `{"prompt":"and again"}`); a.at("status") != "awaiting_confirmation" {
+	if a := w.send("POST", "/api/agent/run", "ana",
+		`{"prompt":"and again"}`); a.at("status") != "awaiting_confirmation" {
 		t.Fatalf("%s", a.body)
 	}
 	if d := w.send("DELETE", "/api/agent/threads/"+run.at("threadId"), "ana", ""); d.StatusCode != 200 {
@@ -364,21 +418,26 @@ func TestPushMessages(t *testing.T) {
 	w.wants("ten")
 	run := w.send("POST", "/api/agent/run", "ana", `{"prompt":"mail bob"}`)
 	for name, body := range map[string]string{
-		"empty": "", "not JSON": "not json", "no data": `{"message":{}}`, "no base64": `{"message":{"data":"%%%","messageId":"1"}}`,
-		"no such run":        `{"message":{"data":"eyJydW5JZCI6ImFiY2RlZmdoaWprbG1ub3AifQ==","messageId":"1"}}`,
-		"approval is open":   `{"message":{"data":"` + b64(`{"runId":"`+run.at("runId")+`"}`) + `","messageId":"1"}}`,
-		"decision inside":    `{"message":{"data":"` + b64(`{"runId":"`+run.at("runId")+`","decision":"approve_once"}`) + `","messageId":"1"}}`,
-		"attributes say who": `{"message":{"data":"` + b64(`{"runId":"`+run.at("runId")+`"}`) + `","messageId":"1","attributes":{"uid":"eve"}}}`,
+		"empty": "", "not JSON": "not json", "no data": `{"message":{}}`,
+		"no base64":        `{"message":{"data":"%%%","messageId":"1"}}`,
+		"no such run":      `{"message":{"data":"eyJydW5JZCI6ImFiY2RlZmdoaWprbG1ub3AifQ==","messageId":"1"}}`,
+		"approval is open": `{"message":{"data":"` + b64(`{"runId":"`+run.at("runId")+`"}`) + `","messageId":"1"}}`,
+		"decision inside": `{"message":{"data":"` + b64(`{"runId":"`+run.at("runId")+
+			`","decision":"approve_once"}`) + `","messageId":"1"}}`,
+		"attributes say who": `{"message":{"data":"` + b64(`{"runId":"`+run.at("runId")+`"}`) +
+			`","messageId":"1","attributes":{"uid":"eve"}}}`,
 	} {
 		if a := w.pushBody(body); a.StatusCode != 204 {
 			t.Errorf("%s: %s %s", name, a.Status, a.body)
 		}
 	}
-	if a := w.pushBody(`{"message":{"data":""}}`, func(r *http.Request) { r.Header.Del("Authorization") }); a.StatusCode != 401 {
+	if a := w.pushBody(`{"message":{"data":""}}`,
+		func(r *http.Request) { r.Header.Del("Authorization") }); a.StatusCode != 401 {
 		t.Errorf("without a token: %s", a.Status)
 	}
 	// A message that is not a damaged one of the server's own is refused, so that its sender's operator sees it.
-	valid := `{"message":{"data":"` + b64(`{"runId":"`+run.at("runId")+`"}`) + `","messageId":"1"},"subscription":"projects/p/subscriptions/`
+	valid := `{"message":{"data":"` + b64(`{"runId":"`+run.at("runId")+`"}`) +
+		`","messageId":"1"},"subscription":"projects/p/subscriptions/`
 	for _, size := range []int{queue.MaxPush, 2 << 20, 11 << 20} {
 		if a := w.pushBody(valid + `s","more":"` + strings.Repeat("x", size) + `"}`); a.StatusCode != 413 {
 			t.Errorf("%d bytes more: %s %s", size, a.Status, a.body)
@@ -411,8 +470,10 @@ func TestDisabledUser(t *testing.T) {
 	if len(w.sent) != 0 {
 		t.Errorf("sent for a disabled user: %v", w.sent)
 	}
-	for _, c := range [][3]string{{"POST", "/api/agent/run", `{"prompt":"x"}`}, {"POST", "/api/agent/approvals/resolve", resolve}, {"GET", "/api/agent/approvals/pending", ""},
-		{"GET", "/api/agent/runs/" + run.at("runId"), ""}, {"GET", "/api/agent/threads", ""}, {"GET", "/api/agent/audit", ""}, {"GET", "/api/agent/allowlist", ""}} {
+	for _, c := range [][3]string{{"POST", "/api/agent/run", `{"prompt":"x"}`},
+		{"POST", "/api/agent/approvals/resolve", resolve}, {"GET", "/api/agent/approvals/pending", ""},
+		{"GET", "/api/agent/runs/" + run.at("runId"), ""}, {"GET", "/api/agent/threads", ""},
+		{"GET", "/api/agent/audit", ""}, {"GET", "/api/agent/allowlist", ""}} {
 		if a := w.send(c[0], c[1], "ana", c[2]); a.StatusCode != 401 || a.at("error", "class") != "AuthError" {
 			t.Errorf("%s %s: %s %s", c[0], c[1], a.Status, a.body)
 		}

@@ -57,7 +57,8 @@ func postResolve(r *request) (any, error) {
 	}
 	ctx, cancel := r.working()
 	defer cancel()
-	res := loop.Resolution{UID: r.uid, ApprovalID: in.ApprovalID, Decision: d, EditedArgs: in.EditedArgs, Comment: in.Comment}
+	res := loop.Resolution{UID: r.uid, ApprovalID: in.ApprovalID, Decision: d, EditedArgs: in.EditedArgs,
+		Comment: in.Comment}
 	if in.ArgsHash != nil {
 		res.ArgsHash = *in.ArgsHash
 	}
@@ -83,7 +84,8 @@ func decision(s string) (agent.Decision, error) {
 	case agent.Reject, agent.ApproveOnce, agent.ApproveAlways, agent.ApproveEdited, agent.ConfirmDone, agent.StartNew:
 		return d, nil
 	}
-	return "", fault.Invalid("decision", "one of reject, approve_once, approve_and_always_allow_recipient, approve_with_edits, confirm_done, start_new is needed")
+	return "", fault.Invalid("decision", "one of reject, approve_once, approve_and_always_allow_recipient, "+
+		"approve_with_edits, confirm_done, start_new is needed")
 }
 
 // push reads a Pub/Sub push request.

@@ -22,7 +22,8 @@ type chatBody struct {
 
 func (r *request) chatRequest(b chatBody) (chat.Request, error) {
 	region, err := b.region()
-	return chat.Request{UID: r.uid, Origin: r.Header.Get("Origin"), Region: region, MessageID: b.MessageID, History: b.History, Tools: b.ToolDefinitions, PageState: b.PageState}, err
+	return chat.Request{UID: r.uid, Origin: r.Header.Get("Origin"), Region: region, MessageID: b.MessageID,
+		History: b.History, Tools: b.ToolDefinitions, PageState: b.PageState}, err
 }
 
 func postChat(r *request) (any, error) {
@@ -58,7 +59,8 @@ func postChatResults(r *request) (any, error) {
 }
 
 // converse answers with JSON, or with a stream of lines if the page asks for it.
-func (r *request) converse(say func(context.Context, chat.Request, loop.Sink) (*chat.Reply, error), q chat.Request) (any, error) {
+func (r *request) converse(say func(context.Context, chat.Request, loop.Sink) (*chat.Reply, error),
+	q chat.Request) (any, error) {
 	ctx, cancel := r.working()
 	defer cancel()
 	if !r.accepts("application/x-ndjson") {

@@ -12,7 +12,8 @@ import (
 // accounts returns the linked accounts, or an error if they are not configured.
 func (r *request) accounts() (*google.Accounts, error) {
 	if r.api.Accounts == nil {
-		return nil, fault.New(fault.Policy, fault.CodeNotApplicable, "No Google OAuth client is configured here; the local mailbox and calendar are used.")
+		return nil, fault.New(fault.Policy, fault.CodeNotApplicable,
+			"No Google OAuth client is configured here; the local mailbox and calendar are used.")
 	}
 	return r.api.Accounts, nil
 }
@@ -91,7 +92,8 @@ func (a *API) scopesOf(tools []string) ([]string, error) {
 // other host of the domain can set one; browsers accept the prefix only over TLS, so on loopback the name is without
 // it.
 func (a *API) browserCookie(value string, seconds int) *http.Cookie {
-	c := &http.Cookie{Name: "countersign_consent", Value: value, Path: "/", MaxAge: seconds, HttpOnly: true, SameSite: http.SameSiteLaxMode}
+	c := &http.Cookie{Name: "countersign_consent", Value: value, Path: "/", MaxAge: seconds, HttpOnly: true,
+		SameSite: http.SameSiteLaxMode}
 	if strings.HasPrefix(a.PublicURL, "https:") {
 		c.Name, c.Secure = "__Host-"+c.Name, true
 	}

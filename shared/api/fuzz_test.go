@@ -64,7 +64,8 @@ func turn(letter rune, text string) script.Turn {
 	case 'w':
 		return script.Turn{Text: text}
 	case 'c':
-		return script.Turn{Text: text, Calls: []script.Call{{Name: "mail", Args: mailArgs{To: []string{text}, Text: text}}}}
+		return script.Turn{Text: text,
+			Calls: []script.Call{{Name: "mail", Args: mailArgs{To: []string{text}, Text: text}}}}
 	case 'u':
 		return script.Turn{Thought: text, Calls: []script.Call{{Name: "none", Args: map[string]string{"x": text}}}}
 	case 'r':

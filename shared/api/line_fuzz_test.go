@@ -16,7 +16,8 @@ import (
 // the same texts are decoded.
 func FuzzLine(f *testing.F) {
 	for _, s := range []string{
-		"", "plain", "a\nb\r\n{\"type\":\"result\"}", "\u2028\u2029\u0085\ufeff", "\xff\xed\xa0\x80", "</script>&", "\x00\x1b\"\\/", "\u202e\U0010FFFF\ufffd", strings.Repeat("é", 5000),
+		"", "plain", "a\nb\r\n{\"type\":\"result\"}", "\u2028\u2029\u0085\ufeff", "\xff\xed\xa0\x80", "</script>&",
+		"\x00\x1b\"\\/", "\u202e\U0010FFFF\ufffd", strings.Repeat("é", 5000),
 	} {
 		f.Add(s)
 	}
@@ -26,8 +27,10 @@ func FuzzLine(f *testing.F) {
 		view := &agent.ActionView{Tool: text, Message: text, Field: text, ErrorReason: fault.Code(text)}
 		answer := runAnswer{RunView: &agent.RunView{Summary: text, Actions: []*agent.ActionView{view}}}
 		lines := []any{
-			statusLine{"status", agent.Planning, text, text}, deltaLine{"delta", text}, actionLine{"action", view}, pingLine,
-			resultLine{"result", answer}, errorLine{"error", text, fault.Model, fault.Code(text), text, text, &answer}, agent.EventView{Text: text, Action: view},
+			statusLine{"status", agent.Planning, text, text}, deltaLine{"delta", text}, actionLine{"action", view},
+			pingLine,
+			resultLine{"result", answer}, errorLine{"error", text, fault.Model, fault.Code(text), text, text, &answer},
+			agent.EventView{Text: text, Action: view},
 		}
 		for _, l := range lines {
 			out.write(l)

@@ -29,7 +29,8 @@ func (w *world) decide(run answer, decision string) {
 	w.t.Helper()
 	p := w.send("GET", "/api/agent/runs/"+run.at("runId"), "ana", "")
 	id := p.at("actions", "0", "approvalId")
-	if r := w.send("POST", "/api/agent/approvals/resolve", "ana", `{"approvalId":"`+id+`","decision":"`+decision+`"}`); r.StatusCode != http.StatusOK {
+	if r := w.send("POST", "/api/agent/approvals/resolve", "ana", `{"approvalId":"`+id+`","decision":"`+decision+
+		`"}`); r.StatusCode != http.StatusOK {
 		w.t.Fatalf("%s %s", r.Status, r.body)
 	}
 }
@@ -42,7 +43,8 @@ func TestTheToolsContext(t *testing.T) {
 		t.Fatalf("%d calls", len(w.calls))
 	}
 	c := w.calls[0]
-	if c.UID != "ana" || c.Origin != webOrigin || c.RunID != run.at("runId") || c.ActionID != run.at("actions", "0", "actionId") {
+	if c.UID != "ana" || c.Origin != webOrigin || c.RunID != run.at("runId") ||
+		c.ActionID != run.at("actions", "0", "actionId") {
 		t.Errorf("the tool was called with %+v", c)
 	}
 }
@@ -58,8 +60,9 @@ func TestTheRecordOfAnAction(t *testing.T) {
 	a := w.send("GET", "/api/agent/runs/"+run.at("runId"), "ana", "")
 	hash := card.at("approvals", "0", "argsHash")
 	keyed := audit.InputHash(w.stored(run.at("runId")).Nonce, hash)
-	want := map[string]string{"modelName": "script", "toolName": "mail", "tool": "mail", "inputHash": keyed, "policyDecision": "require_approval",
-		"approvalId": card.at("approvals", "0", "approvalId"), "executionStatus": "succeeded"}
+	want := map[string]string{"modelName": "script", "toolName": "mail", "tool": "mail", "inputHash": keyed,
+		"policyDecision": "require_approval",
+		"approvalId":     card.at("approvals", "0", "approvalId"), "executionStatus": "succeeded"}
 	for field, value := range want {
 		if got := a.at("actions", "0", field); got != value {
 			t.Errorf("the record has %s %q, want %q", field, got, value)
@@ -76,7 +79,8 @@ func TestTheRecordOfAnAction(t *testing.T) {
 		t.Fatalf("%v %s", err, entries.body)
 	}
 	for _, e := range page.Entries {
-		if e.Model != "script" || e.Tool != "mail" || e.InputHash != keyed || e.PolicyDecision != "require_approval" || e.ApprovalID == "" || e.ExecutionStatus == "" || e.At.IsZero() {
+		if e.Model != "script" || e.Tool != "mail" || e.InputHash != keyed || e.PolicyDecision != "require_approval" ||
+			e.ApprovalID == "" || e.ExecutionStatus == "" || e.At.IsZero() {
 			t.Errorf("entry %d is %+v", e.Seq, e)
 		}
 	}
@@ -127,7 +131,8 @@ func TestDeletedContentCannotBeGuessed(t *testing.T) {
 		}
 		hashes[e.InputHash] = e.RunID
 	}
-	for _, path := range []string{document.RunPath(before.ID), document.ApprovalPath(agent.ApprovalID(before.ID, 1)), document.ThreadPath(before.ThreadID)} {
+	for _, path := range []string{document.RunPath(before.ID), document.ApprovalPath(agent.ApprovalID(before.ID, 1)),
+		document.ThreadPath(before.ThreadID)} {
 		if docs, err := w.store.Get(context.Background(), path); err != nil || docs[0].Exists() {
 			t.Errorf("%s is left: %v", path, err)
 		}
@@ -164,7 +169,8 @@ func TestForeignIsAsQuickAsMissing(t *testing.T) {
 	} {
 		foreign := strings.NewReplacer("$RUN", run.at("runId"), "$THREAD", run.at("threadId"))
 		missing := strings.NewReplacer("$RUN", none, "$THREAD", none)
-		a, b := cost(tt.method, foreign.Replace(tt.path), foreign.Replace(tt.body)), cost(tt.method, missing.Replace(tt.path), missing.Replace(tt.body))
+		a, b := cost(tt.method, foreign.Replace(tt.path), foreign.Replace(tt.body)),
+			cost(tt.method, missing.Replace(tt.path), missing.Replace(tt.body))
 		if a != b {
 			t.Errorf("%s %s reads %+v for another user's, and %+v for none", tt.method, tt.path, a, b)
 		}
@@ -194,7 +200,8 @@ func (w *world) spill(a answer) {
 	writes := []store.Write{store.Create(document.ChunkPath(docs[0].Path, "events", 1), nil, encode(run.Log.Tail)),
 		store.Create(document.ChunkPath(docs[1].Path, "messages", 1), nil, encode(thread.Log.Tail))}
 	run.Log.Chunks, run.Log.Tail, thread.Log.Chunks, thread.Log.Tail = []int64{1}, nil, []int64{1}, nil
-	writes = append(writes, store.Update(docs[0].Path, docs[0].Version, docs[0].Fields, encode(run)), store.Update(docs[1].Path, docs[1].Version, docs[1].Fields, encode(thread)))
+	writes = append(writes, store.Update(docs[0].Path, docs[0].Version, docs[0].Fields, encode(run)),
+		store.Update(docs[1].Path, docs[1].Version, docs[1].Fields, encode(thread)))
 	if _, err := w.store.Commit(ctx, writes...); err != nil {
 		w.t.Fatal(err)
 	}
@@ -206,7 +213,8 @@ func TestForeignCursors(t *testing.T) {
 	first := w.mailed("ten")
 	w.mailed("eleven")
 	w.model.Restart()
-	lists := map[string]string{"threads": "/api/agent/threads?limit=1", "audit": "/api/agent/audit?limit=1", "a run's": "/api/agent/audit?limit=1&runId=" + first.at("runId")}
+	lists := map[string]string{"threads": "/api/agent/threads?limit=1", "audit": "/api/agent/audit?limit=1",
+		"a run's": "/api/agent/audit?limit=1&runId=" + first.at("runId")}
 	for range 2 {
 		w.asks("soon")
 		w.send("POST", "/api/agent/run", "ana", `{"prompt":"mail bob"}`)
@@ -227,7 +235,8 @@ func TestForeignCursors(t *testing.T) {
 				}
 				a := w.send("GET", path+"&cursor="+cursor, uid, "")
 				own := of == in && uid == "ana"
-				if own && a.StatusCode != http.StatusOK || !own && (a.StatusCode != http.StatusBadRequest || a.at("error", "field") != "cursor") {
+				if own && a.StatusCode != http.StatusOK || !own &&
+					(a.StatusCode != http.StatusBadRequest || a.at("error", "field") != "cursor") {
 					t.Errorf("the cursor of %s in %s of %s: %s %s", of, in, uid, a.Status, a.body)
 				}
 			}

@@ -73,12 +73,14 @@ func TestRegion(t *testing.T) {
 	}
 
 	other := w.proposes("bea", "2027-03-28T03:30:00+02:00", `,"timeZone":null`)
-	if other.at("timeZone") != "UTC" || other.at("approvals", "0", "timeZone") != "UTC" || !strings.Contains(w.told(), "zone is UTC") || strings.Contains(w.told(), "language is") {
+	if other.at("timeZone") != "UTC" || other.at("approvals", "0", "timeZone") != "UTC" ||
+		!strings.Contains(w.told(), "zone is UTC") || strings.Contains(w.told(), "language is") {
 		t.Errorf("somebody else: %s\n%s", other.body, w.told())
 	}
 
 	moved := w.proposes("ana", "2027-03-28T03:30:00+02:00", `,"timeZone":"America/New_York"`)
-	if got := moved.at("approvals", "0", "preview", "fields", "0", "value"); !strings.HasSuffix(got, "which is Saturday, 27 March 2027, 21:30 (America/New_York, UTC-04:00)") {
+	if got := moved.at("approvals", "0", "preview", "fields", "0", "value"); !strings.HasSuffix(got,
+		"which is Saturday, 27 March 2027, 21:30 (America/New_York, UTC-04:00)") {
 		t.Errorf("after a move: %q", got)
 	}
 	if moved.at("locale") != "hi-IN" {
@@ -97,7 +99,8 @@ func TestRegion(t *testing.T) {
 			t.Errorf("a run that began before the move is shown by %s", a.TimeZone)
 		}
 	}
-	if a := w.send("POST", "/api/agent/approvals/resolve", "ana", `{"approvalId":"`+approval+`","decision":"approve_once"}`); a.StatusCode != 200 {
+	if a := w.send("POST", "/api/agent/approvals/resolve", "ana",
+		`{"approvalId":"`+approval+`","decision":"approve_once"}`); a.StatusCode != 200 {
 		t.Errorf("its card has changed by the move: %s", a.body)
 	}
 }
@@ -105,13 +108,16 @@ func TestRegion(t *testing.T) {
 func TestRegionsThatAreNone(t *testing.T) {
 	w := newWorld(t)
 	for field, values := range map[string][]string{
-		"timeZone": {`""`, `"EST"`, `"MST7MDT"`, `"+01:00"`, `"Mars/Phobos"`, `"europe/berlin"`, `"Local"`, `"../../etc/passwd"`, `5`, `"Europe/Berlin\n"`},
-		"locale":   {`""`, `"de_DE"`, `"en-US@posix"`, `"german"`, `"x-ignore-the-rules"`, `"und"`, `"de-"`, `"C"`, `["de"]`, `"` + strings.Repeat("de-", 40) + `"`},
+		"timeZone": {`""`, `"EST"`, `"MST7MDT"`, `"+01:00"`, `"Mars/Phobos"`, `"europe/berlin"`, `"Local"`,
+			`"../../etc/passwd"`, `5`, `"Europe/Berlin\n"`},
+		"locale": {`""`, `"de_DE"`, `"en-US@posix"`, `"german"`, `"x-ignore-the-rules"`, `"und"`, `"de-"`, `"C"`,
+			`["de"]`, `"` + strings.Repeat("de-", 40) + `"`},
 	} {
 		for _, v := range values {
 			for _, path := range []string{"/api/agent/run", "/api/agent/run/stream"} {
 				a := w.send("POST", path, "ana", `{"prompt":"Hello.","`+field+`":`+v+`}`)
-				if a.StatusCode != 400 || a.at("error", "class") != "ValidationError" || a.at("error", "field") != field {
+				if a.StatusCode != 400 || a.at("error", "class") != "ValidationError" ||
+					a.at("error", "field") != field {
 					t.Errorf("%s %s: %s %s", path, v, a.Status, a.body)
 				}
 			}
@@ -136,10 +142,12 @@ func TestACardWithoutMomentsIsStillTheCard(t *testing.T) {
 	if old == string(docs[0].Data) {
 		t.Fatalf("no moment: %s", old)
 	}
-	if _, err := w.store.Commit(ctx, store.Update(docs[0].Path, docs[0].Version, docs[0].Fields, []byte(old))); err != nil {
+	if _, err := w.store.Commit(ctx,
+		store.Update(docs[0].Path, docs[0].Version, docs[0].Fields, []byte(old))); err != nil {
 		t.Fatal(err)
 	}
-	if a := w.send("POST", "/api/agent/approvals/resolve", "ana", `{"approvalId":"`+id+`","decision":"approve_once"}`); a.StatusCode != 200 {
+	if a := w.send("POST", "/api/agent/approvals/resolve", "ana",
+		`{"approvalId":"`+id+`","decision":"approve_once"}`); a.StatusCode != 200 {
 		t.Errorf("%s: %s", a.Status, a.body)
 	}
 }

@@ -44,7 +44,8 @@ func (r *request) ask() (loop.StartRequest, error) {
 	case err != nil:
 		return loop.StartRequest{}, err
 	}
-	q := loop.StartRequest{UID: r.uid, Origin: r.Header.Get("Origin"), Region: region, Prompt: in.Prompt, Key: key, BodyHash: hash}
+	q := loop.StartRequest{UID: r.uid, Origin: r.Header.Get("Origin"), Region: region, Prompt: in.Prompt, Key: key,
+		BodyHash: hash}
 	if in.ThreadID != nil {
 		q.ThreadID = *in.ThreadID
 	}
@@ -159,12 +160,14 @@ func postResume(r *request) (any, error) {
 		r.api.Log.ErrorContext(r.Context(), "a push message is refused", "counter", "push_refused", "error", err)
 		return nil, err // delivered again, and finally moved to the dead letters, for an operator
 	case err != nil:
-		r.api.Log.WarnContext(r.Context(), "a push message is malformed and was dropped; sending it again would not mend it", "counter", "push_malformed", "error", err)
+		r.api.Log.WarnContext(r.Context(), "a push message is malformed and was dropped; sending it again would "+
+			"not mend it", "counter", "push_malformed", "error", err)
 		r.w.WriteHeader(http.StatusNoContent)
 		return nil, nil
 	}
 	if attempt >= 4 {
-		r.api.Log.WarnContext(r.Context(), "a push message has come many times", "counter", "push_attempts", "attempt", attempt, "runId", runID)
+		r.api.Log.WarnContext(r.Context(), "a push message has come many times", "counter", "push_attempts", "attempt",
+			attempt, "runId", runID)
 	}
 	ctx, cancel := r.working()
 	defer cancel()
@@ -172,7 +175,8 @@ func postResume(r *request) (any, error) {
 	_, err = r.api.Loop.Advance(ctx, runID, nil)
 	switch {
 	case fault.Is(err, fault.Auth, fault.CodeNotFound):
-		r.api.Log.WarnContext(ctx, "a push message names a run that is not there", "counter", "push_orphan", "runId", runID)
+		r.api.Log.WarnContext(ctx, "a push message names a run that is not there", "counter", "push_orphan", "runId",
+			runID)
 	case loop.Postponed(err): // recorded and logged
 	case err != nil && fault.As(err).Status() < 500:
 		return nil, fault.New(fault.Tool, fault.CodeStoreUnavailable, "Not now; deliver again.").Because(err)
@@ -183,9 +187,9 @@ func postResume(r *request) (any, error) {
 	return nil, nil
 }
 
-// isForgettable reports whether an unreadable message should be acknowledged, because every redelivery would be the same.
-// One that did not arrive whole may arrive whole next time, and one that is too large or from another subscription is
-// not a damaged message of the server's own: an operator must look at its sender.
+// isForgettable reports whether an unreadable message should be acknowledged, because every redelivery would be the
+// same. One that did not arrive whole may arrive whole next time, and one that is too large or from another
+// subscription is not a damaged message of the server's own: an operator must look at its sender.
 func isForgettable(err error) bool {
 	f := fault.As(err)
 	whole := f.Code != codeUnreadable && f.Code != fault.CodeTimeout && f.Code != fault.CodeTooLarge
@@ -201,13 +205,16 @@ func postSweep(r *request) (any, error) {
 		return nil, fault.New(fault.Tool, fault.CodeStoreUnavailable, "The sweep could not be finished.").Because(err)
 	}
 	if n, err := google.Sweep(ctx, r.api.Loop.Store, r.api.Loop.Now()); err != nil {
-		r.api.Log.WarnContext(ctx, "consents that have ended could not be deleted, and will be by the next sweep", "deleted", n, "error", err)
+		r.api.Log.WarnContext(ctx, "consents that have ended could not be deleted, and will be by the next sweep",
+			"deleted", n, "error", err)
 	}
 	if s.Due > 0 {
-		r.api.Log.InfoContext(ctx, "the sweep found runs that were due", "counter", "sweep_due", "due", s.Due, "published", s.Published, "more", s.More)
+		r.api.Log.InfoContext(ctx, "the sweep found runs that were due", "counter", "sweep_due", "due", s.Due,
+			"published", s.Published, "more", s.More)
 	}
 	if deletions.Begun > 0 {
-		r.api.Log.InfoContext(ctx, "the sweep went on with deletions", "counter", "sweep_deletions", "begun", deletions.Begun, "gone", deletions.Gone)
+		r.api.Log.InfoContext(ctx, "the sweep went on with deletions", "counter", "sweep_deletions", "begun",
+			deletions.Begun, "gone", deletions.Gone)
 	}
 	return struct {
 		OK bool `json:"ok"`

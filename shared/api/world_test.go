@@ -73,7 +73,8 @@ func newWorld(t testing.TB) *world {
 	}
 	w.store = st
 	var h http.Handler
-	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { h.ServeHTTP(rw, r) }))
+	srv := httptest.NewUnstartedServer(
+		http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { h.ServeHTTP(rw, r) }))
 	srv.Config.MaxHeaderBytes = 64 << 10
 	srv.Start()
 	t.Cleanup(func() { srv.Close(); _ = st.Close() })
@@ -92,10 +93,13 @@ func newWorld(t testing.TB) *world {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.NewTextHandler(&syncWriter{w: w.logs}, nil))
-	w.loop = (&loop.Loop{Store: st, Queue: w, Model: w.model, Tools: tool.NewSet(w.mail()), Log: log, Profile: loop.Profile{Persona: "A test.",
-		MaxModelCalls: 3, ApprovalTTL: time.Hour, RejectOutcome: loop.RejectCompletes, Deadline: 24 * time.Hour, ModelTimeout: 20 * time.Second,
-		ToolTimeout: 10 * time.Second, MaxOpen: 3, MaxPerDay: 60}}).Init()
-	a := &api.API{Loop: w.loop, Records: rec, Users: users, Push: push, Origins: []string{webOrigin}, Log: log, Budget: time.Minute, Health: map[string]bool{"ok": true}}
+	w.loop = (&loop.Loop{Store: st, Queue: w, Model: w.model, Tools: tool.NewSet(w.mail()), Log: log,
+		Profile: loop.Profile{Persona: "A test.",
+			MaxModelCalls: 3, ApprovalTTL: time.Hour, RejectOutcome: loop.RejectCompletes, Deadline: 24 * time.Hour,
+			ModelTimeout: 20 * time.Second,
+			ToolTimeout:  10 * time.Second, MaxOpen: 3, MaxPerDay: 60}}).Init()
+	a := &api.API{Loop: w.loop, Records: rec, Users: users, Push: push, Origins: []string{webOrigin}, Log: log,
+		Budget: time.Minute, Health: map[string]bool{"ok": true}}
 	w.api = a
 	var names []string
 	for _, f := range api.Functions {
@@ -146,7 +150,8 @@ func (w *world) mail() *tool.Tool {
 		Name: "mail", Description: "Sends a mail.", SideEffect: true,
 		Recipients: func(in mailArgs) []string { return in.To },
 		Preview: func(in mailArgs) tool.Preview {
-			return tool.Preview{Title: "Mail to " + strings.Join(in.To, ", "), Fields: []tool.Field{{Label: "Text", Value: in.Text}}}
+			return tool.Preview{Title: "Mail to " + strings.Join(in.To, ", "),
+				Fields: []tool.Field{{Label: "Text", Value: in.Text}}}
 		},
 		Execute: func(_ context.Context, c tool.Call, in mailArgs) (mailResult, error) {
 			w.mu.Lock()
@@ -166,7 +171,8 @@ func (w *world) wants(text string) {
 
 // asks makes the model request a mail to bob.
 func (w *world) asks(text string) {
-	w.model.Then(script.Turn{Calls: []script.Call{{Name: "mail", Args: mailArgs{To: []string{"bob@x.org"}, Text: text}}}})
+	w.model.Then(script.Turn{
+		Calls: []script.Call{{Name: "mail", Args: mailArgs{To: []string{"bob@x.org"}, Text: text}}}})
 }
 
 func (w *world) token(uid string) string {
@@ -301,7 +307,8 @@ func (w *world) slow(body string, within time.Duration) string {
 	if err := conn.SetDeadline(time.Now().Add(within)); err != nil {
 		w.t.Fatal(err)
 	}
-	fmt.Fprintf(conn, "POST /api/agent/run HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", w.token("ana"), len(body), body[:1])
+	fmt.Fprintf(conn, "POST /api/agent/run HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: "+
+		"application/json\r\nContent-Length: %d\r\n\r\n%s", w.token("ana"), len(body), body[:1])
 	line, err := bufio.NewReader(conn).ReadString('\n')
 	if err != nil {
 		w.t.Fatal(err)

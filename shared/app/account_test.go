@@ -29,14 +29,16 @@ func onBothStores(t *testing.T, test func(*testing.T, linked)) {
 	t.Run("firestore", func(t *testing.T) {
 		host := emulators.Firestore(t)
 		t.Setenv("FIRESTORE_EMULATOR_HOST", host)
-		test(t, newLinked(t, "STORE=firestore", "QUEUE=embedded", "GOOGLE_CLOUD_PROJECT=demo-"+strings.ToLower(rand.Text()[:20]), "FIRESTORE_EMULATOR_HOST="+host))
+		test(t, newLinked(t, "STORE=firestore", "QUEUE=embedded",
+			"GOOGLE_CLOUD_PROJECT=demo-"+strings.ToLower(rand.Text()[:20]), "FIRESTORE_EMULATOR_HOST="+host))
 	})
 }
 
 func newLinked(t *testing.T, settings ...string) linked {
 	t.Helper()
 	l := linked{openWorld(t, world.Options{Settings: settings, Unlinked: true})} // the tests link by hand
-	for range 5 {                                                                // an emulator that has just started may take its time
+	// an emulator that has just started may take its time
+	for range 5 {
 		if a := l.call("GET", "/api/agent/connections", ""); a.HTTP == http.StatusOK {
 			break
 		}
@@ -69,7 +71,8 @@ func (w linked) card() card {
 			Preview tool.Preview
 		}
 	}
-	if a := w.call("GET", "/api/agent/approvals/pending", ""); json.Unmarshal(a.Body, &pending) != nil || len(pending.Approvals) != 1 {
+	if a := w.call("GET", "/api/agent/approvals/pending", ""); json.Unmarshal(a.Body, &pending) != nil ||
+		len(pending.Approvals) != 1 {
 		w.t.Fatalf("%d %s", a.HTTP, a.Body)
 	}
 	ap := pending.Approvals[0]
@@ -124,12 +127,14 @@ func TestACardShowsTheAccountAndIsBoundToIt(t *testing.T) {
 			w.link(work)
 			w.wants("a yes for another account", w.decide(old, "approve_once"), http.StatusConflict, "stale_view")
 			fresh := w.card()
-			if fresh.from != world.Address(work) || fresh.ArgsHash == old.ArgsHash || fresh.ApprovalID == old.ApprovalID {
+			if fresh.from != world.Address(work) || fresh.ArgsHash == old.ArgsHash ||
+				fresh.ApprovalID == old.ApprovalID {
 				t.Errorf("asked afresh from %q, hashed alike: %v", fresh.from, fresh.ArgsHash == old.ArgsHash)
 			}
 			echo := fresh
 			echo.ArgsHash = old.ArgsHash
-			w.wants("the echo of the other account's hash", w.decide(echo, "approve_once"), http.StatusConflict, "stale_view")
+			w.wants("the echo of the other account's hash", w.decide(echo, "approve_once"), http.StatusConflict,
+				"stale_view")
 			w.wants("a yes for this account", w.decide(fresh, "approve_once"), http.StatusOK, "")
 			w.deliver()
 			w.link(home)
@@ -148,7 +153,8 @@ func TestARelinkAfterTheYesMovesNothing(t *testing.T) {
 			w.wants("the yes", w.decide(w.card(), "approve_once"), http.StatusOK, "")
 			w.link(work)
 			w.deliver()
-			if a := w.run(r.RunID); len(a.Actions) != 1 || a.Actions[0].Status != "failed" || a.Actions[0].ErrorReason != "stale_view" {
+			if a := w.run(r.RunID); len(a.Actions) != 1 || a.Actions[0].Status != "failed" ||
+				a.Actions[0].ErrorReason != "stale_view" {
 				t.Errorf("%s", a.Body)
 			}
 			w.link(home)
@@ -248,7 +254,8 @@ func TestAnApprovalOfTheReleaseBefore(t *testing.T) {
 				t.Fatalf("%v %s", err, data)
 			}
 			data = []byte(strings.ReplaceAll(string(data), old.ArgsHash, hash))
-			if _, err := w.App.Store.Commit(t.Context(), store.Update(path, docs[0].Version, docs[0].Fields, data)); err != nil {
+			if _, err := w.App.Store.Commit(t.Context(),
+				store.Update(path, docs[0].Version, docs[0].Fields, data)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -284,7 +291,8 @@ func forgetPlace(v any) {
 	}
 }
 
-// TestAnEditOfTheTextLeavesNoOldHTML: most mail programs show the HTML, so an edit of the text beside it would reach nobody.
+// TestAnEditOfTheTextLeavesNoOldHTML: most mail programs show the HTML, so an edit of the text beside it would reach
+// nobody.
 func TestAnEditOfTheTextLeavesNoOldHTML(t *testing.T) {
 	for name, c := range map[string]struct{ change, html string }{
 		"the text":     {`"body":"new"`, ""},
@@ -294,7 +302,8 @@ func TestAnEditOfTheTextLeavesNoOldHTML(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newLinked(t)
-			w.SetBrain(world.Wants("gmail_send", map[string]any{"to": []string{"bob@example.com"}, "subject": "old", "body": "old", "htmlBody": "<p>old"}))
+			w.SetBrain(world.Wants("gmail_send", map[string]any{"to": []string{"bob@example.com"}, "subject": "old",
+				"body": "old", "htmlBody": "<p>old"}))
 			w.ask()
 			card := w.card()
 			edited := map[string]any{}
@@ -303,7 +312,8 @@ func TestAnEditOfTheTextLeavesNoOldHTML(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			body, err := json.Marshal(map[string]any{"approvalId": card.ApprovalID, "decision": "approve_with_edits", "argsHash": card.ArgsHash, "editedArgs": edited})
+			body, err := json.Marshal(map[string]any{"approvalId": card.ApprovalID, "decision": "approve_with_edits",
+				"argsHash": card.ArgsHash, "editedArgs": edited})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -311,17 +321,19 @@ func TestAnEditOfTheTextLeavesNoOldHTML(t *testing.T) {
 				w.wants("the edit", w.call("POST", "/api/agent/approvals/resolve", string(body)), http.StatusOK, "")
 			}
 			w.deliver()
-			w.wants("the edit once it is done", w.call("POST", "/api/agent/approvals/resolve", string(body)), http.StatusOK, "")
+			w.wants("the edit once it is done", w.call("POST", "/api/agent/approvals/resolve", string(body)),
+				http.StatusOK, "")
 			sent := w.Google.Messages()
-			if len(sent) != 1 || sent[0].HTML != c.html || sent[0].Text != edited["body"] || sent[0].Subject != edited["subject"] {
+			if len(sent) != 1 || sent[0].HTML != c.html || sent[0].Text != edited["body"] ||
+				sent[0].Subject != edited["subject"] {
 				t.Errorf("sent %+v", sent)
 			}
 		})
 	}
 }
 
-// TestAlwaysAllowComparesAddressesAsTheStandardDoes: what is before the @ as it is written (RFC 5321 §2.4), the domain without
-// regard to capitals; and the card says so.
+// TestAlwaysAllowComparesAddressesAsTheStandardDoes: what is before the @ as it is written (RFC 5321 §2.4), the domain
+// without regard to capitals; and the card says so.
 func TestAlwaysAllowComparesAddressesAsTheStandardDoes(t *testing.T) {
 	w := newLinked(t)
 	to := func(address string) { w.SetBrain(world.Wants("gmail_send", world.Mail(address, "s", "b"))) }

@@ -82,7 +82,8 @@ func withActions(t *testing.T, e *endpoint, settings ...string) *proved {
 		}
 	}
 	plugin := "name: shop\nactions:\n  - greet\n  - later\n"
-	for name, more := range map[string]string{"cart.add": "", "cart.note": "approval: not_required\n", "cart.strict": "  refusedBy: [409]\n", "cart.later": "", "look": "  method: GET\nsideEffect: false\n"} {
+	for name, more := range map[string]string{"cart.add": "", "cart.note": "approval: not_required\n",
+		"cart.strict": "  refusedBy: [409]\n", "cart.later": "", "look": "  method: GET\nsideEffect: false\n"} {
 		plugin += "  - {name: " + name + ", action: ./" + name + ".jay-action}\n"
 		text := strings.NewReplacer("NAME", name, "URL", e.URL+"/"+name).Replace(declared) + more
 		if name == "cart.later" {
@@ -97,8 +98,10 @@ func withActions(t *testing.T, e *endpoint, settings ...string) *proved {
 	greet := action.Handle(func(_ context.Context, c tool.Call, in greeting) (greeting, error) {
 		return greeting{c.UID + ": " + in.Text}, nil
 	})
-	w, err := world.New(t.Context(), world.Options{Dir: t.TempDir(), Settings: append(settings, "ACTIONS="+dir, "ACTION_KEY=0123456789abcdef0123456789abcdef"),
-		App: []app.Option{app.With(actions.With(action.Handlers{"greet": greet}))}})
+	w, err := world.New(t.Context(),
+		world.Options{Dir: t.TempDir(),
+			Settings: append(settings, "ACTIONS="+dir, "ACTION_KEY=0123456789abcdef0123456789abcdef"),
+			App:      []app.Option{app.With(actions.With(action.Handlers{"greet": greet}))}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +132,8 @@ func TestTheModelsActionWaitsForItsUser(t *testing.T) {
 	w := withActions(t, e)
 	w.SetBrain(world.Wants("action_cart_add", json.RawMessage(`{"id":"mug"}`)))
 	r := w.ask()
-	if r.Status != "awaiting_confirmation" || len(e.requests()) != 0 || string(r.Approvals[0].Args) != `{"count":1,"id":"mug"}` {
+	if r.Status != "awaiting_confirmation" || len(e.requests()) != 0 ||
+		string(r.Approvals[0].Args) != `{"count":1,"id":"mug"}` {
 		t.Fatalf("%s, %v", r.Body, e.requests())
 	}
 	if got := w.approve(r); got.Status != "completed" || len(e.requests()) != 1 {
@@ -145,7 +149,8 @@ func TestTheUsersOwnCallIsAskedAboutWhereAllAre(t *testing.T) {
 	if a.HTTP != 200 || !a.OK || a.Status != "awaiting_confirmation" || a.RunID == "" || len(e.requests()) != 0 {
 		t.Fatalf("%d %s, %v", a.HTTP, a.Body, e.requests())
 	}
-	if got := w.approve(w.call("GET", "/api/agent/runs/"+a.RunID, "")); got.Status != "completed" || len(e.requests()) != 1 {
+	if got := w.approve(w.call("GET", "/api/agent/runs/"+a.RunID, "")); got.Status != "completed" ||
+		len(e.requests()) != 1 {
 		t.Fatalf("%s, %v", got.Body, e.requests())
 	}
 }
@@ -155,19 +160,22 @@ func TestANumberThatJSONDoesNotKeepIsRefused(t *testing.T) {
 	e := newEndpoint(t)
 	w := withActions(t, e)
 	w.SetBrain(world.Wants("action_cart_add", json.RawMessage(`{"id":"mug","count":9007199254740993}`)))
-	if r := w.ask(); len(r.Actions) != 1 || r.Actions[0].Status != "failed" || r.Actions[0].ErrorCode != "ValidationError" {
+	if r := w.ask(); len(r.Actions) != 1 || r.Actions[0].Status != "failed" ||
+		r.Actions[0].ErrorCode != "ValidationError" {
 		t.Fatalf("%s", r.Body)
 	}
 	w.SetBrain(world.Wants("action_cart_add", json.RawMessage(`{"id":"mug","count":9007199254740992}`)))
 	ap := w.ask().Approvals[0]
-	a := w.call("POST", "/api/agent/approvals/resolve", `{"approvalId":"`+ap.ApprovalID+`","decision":"approve_with_edits","argsHash":"`+ap.ArgsHash+`","editedArgs":{"id":"mug","count":9007199254740993}}`)
+	a := w.call("POST", "/api/agent/approvals/resolve",
+		`{"approvalId":"`+ap.ApprovalID+`","decision":"approve_with_edits","argsHash":"`+ap.ArgsHash+
+			`","editedArgs":{"id":"mug","count":9007199254740993}}`)
 	if a.HTTP != http.StatusBadRequest || !strings.HasSuffix(a.Error.Field, "count") || len(e.requests()) != 0 {
 		t.Errorf("%d %s, %v", a.HTTP, a.Body, e.requests())
 	}
 }
 
-// A 409 may mean that it was done before, so nothing is told as not done and nothing is sent again: its user is asked to look.
-// Where the file says that the endpoint refuses by it, it was not done.
+// A 409 may mean that it was done before, so nothing is told as not done and nothing is sent again: its user is asked
+// to look. Where the file says that the endpoint refuses by it, it was not done.
 func TestAnEndpointThatAnswers409(t *testing.T) {
 	e := newEndpoint(t)
 	w := withActions(t, e)
@@ -176,10 +184,12 @@ func TestAnEndpointThatAnswers409(t *testing.T) {
 	if a.HTTP != http.StatusBadGateway || a.Error.Code != "unknown_outcome" || len(e.requests()) != 1 {
 		t.Errorf("%d %s, %v", a.HTTP, a.Body, e.requests())
 	}
-	if a, _ := w.act("cart.strict", `{"id":"mug"}`); a.HTTP != http.StatusBadGateway || a.Error.Code != "refused" || len(e.requests()) != 2 {
+	if a, _ := w.act("cart.strict", `{"id":"mug"}`); a.HTTP != http.StatusBadGateway || a.Error.Code != "refused" ||
+		len(e.requests()) != 2 {
 		t.Errorf("%d %s, %v", a.HTTP, a.Body, e.requests())
 	}
-	if p := w.call("GET", "/api/agent/approvals/pending", ""); len(p.Approvals) != 1 || p.Approvals[0].Kind != "review" {
+	if p := w.call("GET", "/api/agent/approvals/pending", ""); len(p.Approvals) != 1 ||
+		p.Approvals[0].Kind != "review" {
 		t.Errorf("what waits is %s", p.Body)
 	}
 }
@@ -194,7 +204,8 @@ func TestAnAnswerThatDoesNotFit(t *testing.T) {
 		`<html>`:          `{"answer":"It was done. The answer could not be read: it is not JSON.","done":true}`,
 	} {
 		e.answer = answer
-		if a, got := w.act("cart.add", `{"id":"mug"}`); a.HTTP != http.StatusOK || a.Status != "completed" || got != want {
+		if a, got := w.act("cart.add", `{"id":"mug"}`); a.HTTP != http.StatusOK || a.Status != "completed" ||
+			got != want {
 			t.Errorf("%s: %d %s", answer, a.HTTP, a.Body)
 		}
 	}
@@ -203,19 +214,22 @@ func TestAnAnswerThatDoesNotFit(t *testing.T) {
 	}
 }
 
-// An action that nobody carries out stops nothing: it is warned about, never shown to the model, and says so to who calls it.
+// An action that nobody carries out stops nothing: it is warned about, never shown to the model, and says so to who
+// calls it.
 func TestAnActionThatNobodyCarriesOut(t *testing.T) {
 	w := withActions(t, newEndpoint(t))
 	for name, body := range map[string]string{"later": `{}`, "cart.later": `{"id":"mug"}`} {
 		a, _ := w.act(name, body)
-		if a.HTTP != http.StatusNotImplemented || a.Error.Class != "ToolExecutionError" || a.Error.Code != "not_bound" || a.RunID != "" {
+		if a.HTTP != http.StatusNotImplemented || a.Error.Class != "ToolExecutionError" ||
+			a.Error.Code != "not_bound" || a.RunID != "" {
 			t.Errorf("%s: %d %s", name, a.HTTP, a.Body)
 		}
 	}
 	if a, got := w.act("look", `{"id":"mug"}`); a.HTTP != http.StatusOK || got != `{"items":1}` {
 		t.Errorf("the rest: %d %s", a.HTTP, a.Body)
 	}
-	if said := w.Logs.String(); !strings.Contains(said, `"action":"later"`) || !strings.Contains(said, `"action":"cart.later"`) || strings.Contains(said, `"action":"look"`) {
+	if said := w.Logs.String(); !strings.Contains(said, `"action":"later"`) ||
+		!strings.Contains(said, `"action":"cart.later"`) || strings.Contains(said, `"action":"look"`) {
 		t.Errorf("the start warns of\n%s", said)
 	}
 	w.SetBrain(func(r fakegemini.Request) fakegemini.Turn {
@@ -261,10 +275,12 @@ func TestAnActionByItsName(t *testing.T) {
 	if first.HTTP != http.StatusOK || got != `{"items":1}` || first.RunID == "" {
 		t.Fatalf("%d %s", first.HTTP, first.Body)
 	}
-	if again, got := w.act("cart.add", `{"id":"mug"}`, key...); again.RunID != first.RunID || got != `{"items":1}` || len(e.requests()) != 2 {
+	if again, got := w.act("cart.add", `{"id":"mug"}`, key...); again.RunID != first.RunID || got != `{"items":1}` ||
+		len(e.requests()) != 2 {
 		t.Errorf("the same key: %s, %v", again.Body, e.requests())
 	}
-	if audit := w.call("GET", "/api/agent/audit?runId="+first.RunID, ""); !strings.Contains(string(audit.Body), "action_cart_add") {
+	if audit := w.call("GET", "/api/agent/audit?runId="+first.RunID, ""); !strings.Contains(string(audit.Body),
+		"action_cart_add") {
 		t.Errorf("the audit is %s", audit.Body)
 	}
 	for name, c := range map[string]struct {
@@ -272,16 +288,17 @@ func TestAnActionByItsName(t *testing.T) {
 		status            int
 		class             string
 	}{
-		"no such action":                {"cart.remove", `{}`, "", 404, "AuthError"},
-		"the model's name":              {"action_look", `{}`, "", 404, "AuthError"},
-		"a field is missing":            {"look", `{}`, "", 400, "ValidationError"},
-		"a field is missing too":        {"cart.add", `{"count":1}`, "", 400, "ValidationError"},
-		"a field is not known":          {"cart.add", `{"id":"mug","uid":"eve"}`, "", 400, "ValidationError"},
-		"a list":                        {"cart.add", `[]`, "", 400, "ValidationError"},
-		"a number that is not kept":     {"look", `{"id":"mug","count":9007199254740993}`, "", 400, "ValidationError"},
-		"a number that is not kept too": {"cart.add", `{"id":"mug","count":9007199254740993}`, "", 400, "ValidationError"},
-		"another body":                  {"cart.add", `{"id":"cup"}`, "k-1", 409, "PolicyError"},
-		"another action":                {"cart.note", `{"id":"mug"}`, "k-1", 409, "PolicyError"},
+		"no such action":            {"cart.remove", `{}`, "", 404, "AuthError"},
+		"the model's name":          {"action_look", `{}`, "", 404, "AuthError"},
+		"a field is missing":        {"look", `{}`, "", 400, "ValidationError"},
+		"a field is missing too":    {"cart.add", `{"count":1}`, "", 400, "ValidationError"},
+		"a field is not known":      {"cart.add", `{"id":"mug","uid":"eve"}`, "", 400, "ValidationError"},
+		"a list":                    {"cart.add", `[]`, "", 400, "ValidationError"},
+		"a number that is not kept": {"look", `{"id":"mug","count":9007199254740993}`, "", 400, "ValidationError"},
+		"a number that is not kept too": {"cart.add", `{"id":"mug","count":9007199254740993}`, "", 400,
+			"ValidationError"},
+		"another body":   {"cart.add", `{"id":"cup"}`, "k-1", 409, "PolicyError"},
+		"another action": {"cart.note", `{"id":"mug"}`, "k-1", 409, "PolicyError"},
 	} {
 		var header []string
 		if c.key != "" {
@@ -305,17 +322,20 @@ func TestAnActionWhoseOutcomeIsUnknown(t *testing.T) {
 	if a.HTTP != http.StatusBadGateway || a.Error.Code != "unknown_outcome" || len(e.requests()) != 1 {
 		t.Fatalf("%d %s, %v", a.HTTP, a.Body, e.requests())
 	}
-	if again, _ := w.act("cart.add", `{"id":"mug"}`, "Idempotency-Key", "k-1"); again.Error.Code != "unknown_outcome" || len(e.requests()) != 1 {
+	if again, _ := w.act("cart.add", `{"id":"mug"}`, "Idempotency-Key", "k-1"); again.Error.Code != "unknown_outcome" ||
+		len(e.requests()) != 1 {
 		t.Errorf("again: %s, %v", again.Body, e.requests())
 	}
-	if p := w.call("GET", "/api/agent/approvals/pending", ""); len(p.Approvals) != 1 || p.Approvals[0].Kind != "review" {
+	if p := w.call("GET", "/api/agent/approvals/pending", ""); len(p.Approvals) != 1 ||
+		p.Approvals[0].Kind != "review" {
 		t.Errorf("what waits is %s", p.Body)
 	}
 }
 
 func TestABrokenFileStopsTheStart(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "plugin.yaml"), []byte("name: shop\nactions:\n  - a.b_c\n  - a_b.c\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "plugin.yaml"), []byte("name: shop\nactions:\n  - a.b_c\n  - a_b.c\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	_, err := world.New(t.Context(), world.Options{Dir: t.TempDir(), Settings: []string{"ACTIONS=" + dir}})

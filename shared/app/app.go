@@ -1,6 +1,6 @@
 // Package app puts Countersign together: it reads the configuration, opens the backends that it names, and gives each
-// function its handler. It and the packages under it alone name backends. The store and the checks of who is calling are
-// in every program; every other client is a part in a package of its own, so that a function links what it uses.
+// function its handler. It and the packages under it alone name backends. The store and the checks of who is calling
+// are in every program; every other client is a part in a package of its own, so that a function links what it uses.
 package app
 
 import (
@@ -39,14 +39,15 @@ type App struct {
 	closers []func() error
 }
 
-// Accounts says which account a user's calls act in, if it may be used with the scopes, and gives the HTTP client that acts
-// there as the user and nowhere else.
+// Accounts says which account a user's calls act in, if it may be used with the scopes, and gives the HTTP client that
+// acts there as the user and nowhere else.
 type Accounts interface {
 	Place(ctx context.Context, uid string, scopes []string) (tool.Place, error)
 	Client(ctx context.Context, uid string, in tool.Place) (*http.Client, error)
 }
 
-// readOnlyAccounts knows the accounts that are linked elsewhere and acts in none: the functions that never act need no OAuth client.
+// readOnlyAccounts knows the accounts that are linked elsewhere and acts in none: the functions that never act need no
+// OAuth client.
 type readOnlyAccounts struct{ store store.Store }
 
 func (o readOnlyAccounts) Place(ctx context.Context, uid string, scopes []string) (tool.Place, error) {
@@ -54,7 +55,8 @@ func (o readOnlyAccounts) Place(ctx context.Context, uid string, scopes []string
 }
 
 func (readOnlyAccounts) Client(context.Context, string, tool.Place) (*http.Client, error) {
-	return nil, fault.New(fault.Auth, fault.CodeReauth, "Google accounts cannot be linked here: no OAuth client is configured.")
+	return nil, fault.New(fault.Auth, fault.CodeReauth,
+		"Google accounts cannot be linked here: no OAuth client is configured.")
 }
 
 // Option changes what New opens.
@@ -70,10 +72,12 @@ type options struct {
 // WithClock has everything tell the time by this clock.
 func WithClock(now func() time.Time) Option { return func(o *options) { o.now = now } }
 
-// WithLoop changes the loop before it is used: tests and proofs put themselves between it and its store, queue and tools.
+// WithLoop changes the loop before it is used: tests and proofs put themselves between it and its store, queue and
+// tools.
 func WithLoop(change func(*loop.Loop)) Option { return func(o *options) { o.loop = change } }
 
-// New opens what the configuration names, of the parts that it is given (With). Clients are made once; none of them calls out before it is used.
+// New opens what the configuration names, of the parts that it is given (With). Clients are made once; none of them
+// calls out before it is used.
 func New(ctx context.Context, cfg config.Config, log *slog.Logger, opts ...Option) (*App, error) {
 	o := options{now: time.Now, loop: func(*loop.Loop) {}, clients: none}
 	for _, opt := range opts {
@@ -117,7 +121,8 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 	if !o.checked {
 		WarnUnbound(a.Log, actions)
 	}
-	l := &loop.Loop{Store: a.Store, Queue: a.Queue, Model: mdl, Tools: withActions(o.clients.Tools(cfg, acting, o.now), actions), Rules: cfg.Rules, Profile: profile(cfg),
+	l := &loop.Loop{Store: a.Store, Queue: a.Queue, Model: mdl,
+		Tools: withActions(o.clients.Tools(cfg, acting, o.now), actions), Rules: cfg.Rules, Profile: profile(cfg),
 		Log: a.Log, Now: o.now}
 	o.loop(l)
 	l.Init()
@@ -127,7 +132,8 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 			return err
 		}
 	}
-	a.API = &api.API{Loop: l, Chat: talk, Actions: actions, Records: rec, Accounts: linked, Users: users, Push: push, Origins: cfg.AllowedOrigins, PublicURL: cfg.PublicURL, Subscription: cfg.PushSubscription, Log: a.Log,
+	a.API = &api.API{Loop: l, Chat: talk, Actions: actions, Records: rec, Accounts: linked, Users: users, Push: push,
+		Origins: cfg.AllowedOrigins, PublicURL: cfg.PublicURL, Subscription: cfg.PushSubscription, Log: a.Log,
 		Budget: cfg.FunctionTimeout, Health: health(cfg, mdl, executableTools(l.Tools, actions))}
 	return nil
 }
@@ -156,7 +162,8 @@ func WarnUnbound(log *slog.Logger, actions api.Actions) {
 		return
 	}
 	for _, name := range actions.Unbound() {
-		log.Warn("an action is declared and nobody carries it out: it has no Go handler, and no file with a binding", "action", name)
+		log.Warn("an action is declared and nobody carries it out: it has no Go handler, and no file with a binding",
+			"action", name)
 	}
 }
 
@@ -208,8 +215,8 @@ func health(cfg config.Config, mdl model.Model, t tool.Set) Health {
 }
 
 // Function is the handler of one function, made of the parts. Where the process was started to be this function, a
-// configuration that cannot work stops it at once, with one line for each variable, and so does a broken file of actions; actions
-// that nothing carries out are logged. The clients are opened by the first request.
+// configuration that cannot work stops it at once, with one line for each variable, and so does a broken file of
+// actions; actions that nothing carries out are logged. The clients are opened by the first request.
 func Function(name string, parts ...Part) func(http.ResponseWriter, *http.Request) {
 	load := sync.OnceValues(func() (config.Config, error) {
 		cfg, err := config.Load(os.Getenv, needs(parts, os.Getenv("K_SERVICE") != "")...)
@@ -229,7 +236,8 @@ func Function(name string, parts ...Part) func(http.ResponseWriter, *http.Reques
 		if err != nil {
 			return nil, err
 		}
-		a, err := New(context.Background(), cfg, obs.New(os.Stdout, cfg.Log()), With(parts...), func(o *options) { o.checked = true })
+		a, err := New(context.Background(), cfg, obs.New(os.Stdout, cfg.Log()), With(parts...),
+			func(o *options) { o.checked = true })
 		if err != nil {
 			return nil, err
 		}
@@ -238,7 +246,8 @@ func Function(name string, parts ...Part) func(http.ResponseWriter, *http.Reques
 	return func(w http.ResponseWriter, r *http.Request) {
 		h, err := open()
 		if err != nil {
-			obs.New(os.Stdout, obs.Options{Service: name, Release: os.Getenv("RELEASE")}).Error("the function cannot start", "error", err)
+			obs.New(os.Stdout, obs.Options{Service: name, Release: os.Getenv("RELEASE")}).Error(
+				"the function cannot start", "error", err)
 			obs.Strict(w.Header(), r)
 			w.Header().Set("Content-Type", "application/json; charset=utf-8")
 			w.WriteHeader(http.StatusServiceUnavailable)

@@ -58,22 +58,38 @@ func TestProviderFaults(t *testing.T) {
 		class     string // of its error
 		kind      string // of what waits afterwards
 	}{
-		"sent, then 503":              {"draft", send, localgoogle.Fault{Kind: localgoogle.StatusAfter}, 1, "unknown", "ToolExecutionError", "review"},
-		"sent, then cut off":          {"draft", send, localgoogle.Fault{Kind: localgoogle.ResetAfter}, 1, "unknown", "ToolExecutionError", "review"},
-		"sent, empty answer":          {"draft", send, localgoogle.Fault{Kind: localgoogle.EmptyAfter}, 1, "unknown", "ToolExecutionError", "review"},
-		"503, then sent":              {"draft", send, localgoogle.Fault{Kind: localgoogle.StatusBefore}, 1, "succeeded", "", ""},
-		"cut off, then sent":          {"draft", send, localgoogle.Fault{Kind: localgoogle.ResetBefore}, 1, "succeeded", "", ""},
-		"limited, then sent":          {"draft", send, localgoogle.Fault{Kind: localgoogle.StatusBefore, Status: 429, Reason: "rateLimitExceeded"}, 1, "succeeded", "", ""},
-		"refused":                     {"draft", send, localgoogle.Fault{Kind: localgoogle.StatusBefore, Status: 400, Reason: "invalidArgument"}, 0, "failed", "ToolExecutionError", ""},
-		"not signed in":               {"draft", send, localgoogle.Fault{Kind: localgoogle.StatusBefore, Status: 401, Reason: "authError"}, 0, "failed", "AuthError", ""},
-		"draft edited":                {"draft", "gmail.drafts.get", localgoogle.Fault{Kind: localgoogle.DraftEdited}, 0, "failed", "PolicyError", ""},
-		"direct: sent, then 503":      {"direct", sendDirect, localgoogle.Fault{Kind: localgoogle.StatusAfter}, 1, "unknown", "ToolExecutionError", "review"},
-		"direct: 503":                 {"direct", sendDirect, localgoogle.Fault{Kind: localgoogle.StatusBefore}, 0, "unknown", "ToolExecutionError", "review"},
-		"event made, then 500":        {"event", insert, localgoogle.Fault{Kind: localgoogle.StatusAfter, Status: 500}, 1, "succeeded", "", ""},
-		"event made, then cut off":    {"event", insert, localgoogle.Fault{Kind: localgoogle.ResetAfter}, 1, "succeeded", "", ""},
-		"500, then the event":         {"event", insert, localgoogle.Fault{Kind: localgoogle.StatusBefore, Status: 500}, 1, "succeeded", "", ""},
-		"event refused":               {"event", insert, localgoogle.Fault{Kind: localgoogle.StatusBefore, Status: 403, Reason: "forbidden"}, 0, "failed", "ToolExecutionError", ""},
-		"a secret in an error's body": {"draft", send, localgoogle.Fault{Kind: localgoogle.StatusBefore, Status: 400, Text: "Bearer ya29.SECRET"}, 0, "failed", "ToolExecutionError", ""},
+		"sent, then 503": {"draft", send, localgoogle.Fault{Kind: localgoogle.StatusAfter}, 1, "unknown",
+			"ToolExecutionError", "review"},
+		"sent, then cut off": {"draft", send, localgoogle.Fault{Kind: localgoogle.ResetAfter}, 1, "unknown",
+			"ToolExecutionError", "review"},
+		"sent, empty answer": {"draft", send, localgoogle.Fault{Kind: localgoogle.EmptyAfter}, 1, "unknown",
+			"ToolExecutionError", "review"},
+		"503, then sent": {"draft", send, localgoogle.Fault{Kind: localgoogle.StatusBefore}, 1,
+			"succeeded", "", ""},
+		"cut off, then sent": {"draft", send, localgoogle.Fault{Kind: localgoogle.ResetBefore}, 1, "succeeded",
+			"", ""},
+		"limited, then sent": {"draft", send, localgoogle.Fault{Kind: localgoogle.StatusBefore, Status: 429,
+			Reason: "rateLimitExceeded"}, 1, "succeeded", "", ""},
+		"refused": {"draft", send, localgoogle.Fault{Kind: localgoogle.StatusBefore, Status: 400,
+			Reason: "invalidArgument"}, 0, "failed", "ToolExecutionError", ""},
+		"not signed in": {"draft", send, localgoogle.Fault{Kind: localgoogle.StatusBefore, Status: 401,
+			Reason: "authError"}, 0, "failed", "AuthError", ""},
+		"draft edited": {"draft", "gmail.drafts.get", localgoogle.Fault{Kind: localgoogle.DraftEdited},
+			0, "failed", "PolicyError", ""},
+		"direct: sent, then 503": {"direct", sendDirect, localgoogle.Fault{Kind: localgoogle.StatusAfter}, 1,
+			"unknown", "ToolExecutionError", "review"},
+		"direct: 503": {"direct", sendDirect, localgoogle.Fault{Kind: localgoogle.StatusBefore}, 0,
+			"unknown", "ToolExecutionError", "review"},
+		"event made, then 500": {"event", insert, localgoogle.Fault{Kind: localgoogle.StatusAfter, Status: 500},
+			1, "succeeded", "", ""},
+		"event made, then cut off": {"event", insert, localgoogle.Fault{Kind: localgoogle.ResetAfter}, 1,
+			"succeeded", "", ""},
+		"500, then the event": {"event", insert, localgoogle.Fault{Kind: localgoogle.StatusBefore, Status: 500},
+			1, "succeeded", "", ""},
+		"event refused": {"event", insert, localgoogle.Fault{Kind: localgoogle.StatusBefore, Status: 403,
+			Reason: "forbidden"}, 0, "failed", "ToolExecutionError", ""},
+		"a secret in an error's body": {"draft", send, localgoogle.Fault{Kind: localgoogle.StatusBefore, Status: 400,
+			Text: "Bearer ya29.SECRET"}, 0, "failed", "ToolExecutionError", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			mode := c.mode
@@ -89,7 +105,8 @@ func TestProviderFaults(t *testing.T) {
 			w.SetFault(once(c.op, c.fault))
 			got := w.approve(r)
 			a := got.Actions[0]
-			if n := len(w.Google.Messages()) + len(w.Google.Events()); n != c.effects || a.ExecutionStatus != c.execution || a.ErrorCode != c.class {
+			if n := len(w.Google.Messages()) + len(w.Google.Events()); n != c.effects ||
+				a.ExecutionStatus != c.execution || a.ErrorCode != c.class {
 				t.Errorf("%d effects, %+v", n, a)
 			}
 			if kind := pendingKind(w); kind != c.kind {
@@ -109,13 +126,14 @@ func TestASentMailIsProofEnough(t *testing.T) {
 	w.mail()
 	r := w.ask()
 	w.SetFault(once("gmail.drafts.send", localgoogle.Fault{Kind: localgoogle.ResetAfter}))
-	if got := w.approve(r); got.Status != "completed" || got.Actions[0].ExecutionStatus != "succeeded" || len(w.Google.Messages()) != 1 {
+	if got := w.approve(r); got.Status != "completed" || got.Actions[0].ExecutionStatus != "succeeded" ||
+		len(w.Google.Messages()) != 1 {
 		t.Errorf("%+v, %d messages", got, len(w.Google.Messages()))
 	}
 }
 
-// TestWhatWasApprovedIsWhatIsSent has somebody else change the mail where only Gmail can: between the look at the draft and
-// its sending, and after it was sent.
+// TestWhatWasApprovedIsWhatIsSent has somebody else change the mail where only Gmail can: between the look at the draft
+// and its sending, and after it was sent.
 func TestWhatWasApprovedIsWhatIsSent(t *testing.T) {
 	const readonly = "https://www.googleapis.com/auth/gmail.readonly"
 	for name, c := range map[string]struct {
@@ -124,8 +142,9 @@ func TestWhatWasApprovedIsWhatIsSent(t *testing.T) {
 		execution string
 		record    string // what the model was told
 	}{
-		"edited, not read back":  {localgoogle.DraftEdited, nil, "succeeded", "sent as approved, not read back"},
-		"edited, read back":      {localgoogle.DraftEdited, []string{readonly}, "succeeded", "sent as approved, and read back"},
+		"edited, not read back": {localgoogle.DraftEdited, nil, "succeeded", "sent as approved, not read back"},
+		"edited, read back": {localgoogle.DraftEdited, []string{readonly}, "succeeded",
+			"sent as approved, and read back"},
 		"altered, not read back": {localgoogle.SentAltered, nil, "succeeded", "sent as approved, not read back"},
 		"altered, read back":     {localgoogle.SentAltered, []string{readonly}, "unknown", ""},
 	} {
@@ -173,22 +192,27 @@ func TestModelAnswers(t *testing.T) {
 		turn        fakegemini.Turn
 		run, action string // error classes
 	}{
-		"unknown tool":        {call("gmail_sendd", map[string]any{}), "", "ModelError"},
-		"another case":        {call("GMAIL_SEND", mail), "", "ModelError"},
-		"no arguments":        {call("gmail_send", nil), "", "ValidationError"},
-		"null for arguments":  {call("gmail_send", json.RawMessage("null")), "", "ModelError"},
-		"empty arguments":     {call("gmail_send", map[string]any{}), "", "ValidationError"},
-		"a foreign argument":  {call("gmail_send", map[string]any{"to": []string{"a@example.com"}, "subject": "s", "body": "b", "from": "ceo@corp.com"}), "", "ValidationError"},
-		"a foreign calendar":  {call("calendar_event_create", map[string]any{"calendarId": "eve@example.com", "summary": "x", "start": "2027-01-05T10:00:00Z", "end": "2027-01-05T11:00:00Z"}), "", "PolicyError"},
-		"a header injection":  {call("gmail_send", map[string]any{"to": []string{"a@example.com"}, "subject": "hi\r\nBcc: evil@x.com", "body": "b"}), "", "ValidationError"},
-		"too many calls":      {many, "ModelError", ""},
-		"nothing":             {fakegemini.Turn{}, "ModelError", ""},
-		"blocked":             {fakegemini.Turn{Finish: "SAFETY"}, "ModelError", ""},
-		"cut":                 {fakegemini.Turn{Text: "partial", Finish: "MAX_TOKENS"}, "ModelError", ""},
-		"recitation":          {fakegemini.Turn{Finish: "RECITATION"}, "ModelError", ""},
-		"not JSON":            {fakegemini.Turn{Body: "<html>"}, "ModelError", ""},
-		"limited for an hour": {fakegemini.Turn{Status: 429, Header: http.Header{"Retry-After": {"3600"}}}, "ModelError", ""},
-		"refused":             {fakegemini.Turn{Status: 403}, "ModelError", ""},
+		"unknown tool":       {call("gmail_sendd", map[string]any{}), "", "ModelError"},
+		"another case":       {call("GMAIL_SEND", mail), "", "ModelError"},
+		"no arguments":       {call("gmail_send", nil), "", "ValidationError"},
+		"null for arguments": {call("gmail_send", json.RawMessage("null")), "", "ModelError"},
+		"empty arguments":    {call("gmail_send", map[string]any{}), "", "ValidationError"},
+		"a foreign argument": {call("gmail_send", map[string]any{"to": []string{"a@example.com"}, "subject": "s",
+			"body": "b", "from": "ceo@corp.com"}), "", "ValidationError"},
+		"a foreign calendar": {call("calendar_event_create", map[string]any{"calendarId": "eve@example.com",
+			"summary": "x", "start": "2027-01-05T10:00:00Z", "end": "2027-01-05T11:00:00Z"}), "", "PolicyError"},
+		"a header injection": {
+			call("gmail_send", map[string]any{"to": []string{"a@example.com"}, "subject": "hi\r\nBcc: evil@x.com",
+				"body": "b"}), "", "ValidationError"},
+		"too many calls": {many, "ModelError", ""},
+		"nothing":        {fakegemini.Turn{}, "ModelError", ""},
+		"blocked":        {fakegemini.Turn{Finish: "SAFETY"}, "ModelError", ""},
+		"cut":            {fakegemini.Turn{Text: "partial", Finish: "MAX_TOKENS"}, "ModelError", ""},
+		"recitation":     {fakegemini.Turn{Finish: "RECITATION"}, "ModelError", ""},
+		"not JSON":       {fakegemini.Turn{Body: "<html>"}, "ModelError", ""},
+		"limited for an hour": {fakegemini.Turn{Status: 429, Header: http.Header{"Retry-After": {"3600"}}},
+			"ModelError", ""},
+		"refused": {fakegemini.Turn{Status: 403}, "ModelError", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -203,7 +227,8 @@ func TestModelAnswers(t *testing.T) {
 			if r.ErrorCode != c.run || c.run != "" && r.Status != "failed" || c.run == "" && r.Status != "completed" {
 				t.Errorf("the run: %+v", r)
 			}
-			if c.action != "" && (len(r.Actions) != 1 || r.Actions[0].ErrorCode != c.action || r.Actions[0].Status != "failed") {
+			if c.action != "" && (len(r.Actions) != 1 || r.Actions[0].ErrorCode != c.action ||
+				r.Actions[0].Status != "failed") {
 				t.Errorf("the action: %+v", r.Actions)
 			}
 			if time.Since(began) > 50*time.Second {
@@ -220,7 +245,8 @@ func TestUnlinkedAccountIsSaidBeforeAnybodyIsAsked(t *testing.T) {
 	w := openWorld(t, world.Options{Unlinked: true})
 	w.mail()
 	r := w.ask()
-	if a := r.Actions[0]; a.ErrorCode != "AuthError" || a.Status != "failed" || !strings.Contains(a.Message, "/api/agent/connections/google") {
+	if a := r.Actions[0]; a.ErrorCode != "AuthError" || a.Status != "failed" ||
+		!strings.Contains(a.Message, "/api/agent/connections/google") {
 		t.Errorf("%+v", a)
 	}
 	if pendingKind(w) != "" {

@@ -26,8 +26,9 @@ func onEachStore(t *testing.T, test func(t *testing.T, settings ...string)) {
 	})
 }
 
-// TestEachCardStandsForItself has two mails asked for at once, and a yes to one and a no to the other in each order, with the
-// resume delivered in between or not: the mail that was approved goes out, the other does not, and the answer says which.
+// TestEachCardStandsForItself has two mails asked for at once, and a yes to one and a no to the other in each order,
+// with the resume delivered in between or not: the mail that was approved goes out, the other does not, and the answer
+// says which.
 func TestEachCardStandsForItself(t *testing.T) {
 	onEachStore(t, func(t *testing.T, settings ...string) {
 		w := newWorld(t, settings...)
@@ -36,19 +37,22 @@ func TestEachCardStandsForItself(t *testing.T) {
 				return fakegemini.Turn{Text: "That is what came of it."}
 			}
 			return fakegemini.Turn{Calls: []fakegemini.Call{
-				{Name: "gmail_send", Args: world.Mail("bob@example.com", "for Bob", "x")}, {Name: "gmail_send", Args: world.Mail("eve@example.com", "for Eve", "x")}}}
+				{Name: "gmail_send", Args: world.Mail("bob@example.com", "for Bob", "x")},
+				{Name: "gmail_send", Args: world.Mail("eve@example.com", "for Eve", "x")}}}
 		})
 		for _, order := range [][2]struct {
 			card     int
 			decision string
-		}{{{0, "approve_once"}, {1, "reject"}}, {{1, "reject"}, {0, "approve_once"}}, {{1, "approve_once"}, {0, "reject"}}, {{0, "reject"}, {1, "approve_once"}}} {
+		}{{{0, "approve_once"}, {1, "reject"}}, {{1, "reject"}, {0, "approve_once"}},
+			{{1, "approve_once"}, {0, "reject"}}, {{0, "reject"}, {1, "approve_once"}}} {
 			for _, between := range []bool{false, true} {
 				before := len(w.Google.Messages())
 				r := w.ask()
 				yes := 0
 				for _, step := range order {
 					card := r.Approvals[step.card]
-					if got, err := w.Resolve(t.Context(), "ana", card, step.decision); err != nil || got.HTTP != http.StatusOK {
+					if got, err := w.Resolve(t.Context(), "ana", card, step.decision); err != nil ||
+						got.HTTP != http.StatusOK {
 						t.Fatalf("%v, %v %s", order, err, got.Body)
 					}
 					if step.decision == "approve_once" {
@@ -65,9 +69,11 @@ func TestEachCardStandsForItself(t *testing.T) {
 				switch {
 				case len(sent) != 1 || sent[0].To[0] != to[yes]:
 					t.Errorf("%v, delivered in between: %t: %d mails went out", order, between, len(sent))
-				case got.Status != "completed" || got.Actions[yes].Status != "completed" || got.Actions[1-yes].Status != "rejected":
+				case got.Status != "completed" || got.Actions[yes].Status != "completed" ||
+					got.Actions[1-yes].Status != "rejected":
 					t.Errorf("%v, delivered in between: %t: %s", order, between, got.Body)
-				case !strings.Contains(got.Summary, "Not done, because you said no: Send an e-mail to one person (To: "+to[1-yes]) || strings.Count(got.Summary, "Not done") != 1:
+				case !strings.Contains(got.Summary, "Not done, because you said no: Send an e-mail to one person (To: "+
+					to[1-yes]) || strings.Count(got.Summary, "Not done") != 1:
 					t.Errorf("the summary is %q", got.Summary)
 				}
 			}
@@ -90,8 +96,10 @@ func TestAnExpiredApprovalIsToldAtOnce(t *testing.T) {
 	const prompt = `{"prompt":"please do it"}`
 	r := call("POST", "run", prompt)
 	forward(11 * time.Minute)
-	for path, a := range map[string]world.Answer{"runs/" + r.RunID: call("GET", "runs/"+r.RunID, ""), "run, sent again": call("POST", "run", prompt)} {
-		if a.Status != "failed" || a.ErrorReason != "expired" || a.Actions[0].Status != "failed" || len(a.Approvals) > 0 {
+	for path, a := range map[string]world.Answer{"runs/" + r.RunID: call("GET", "runs/"+r.RunID, ""),
+		"run, sent again": call("POST", "run", prompt)} {
+		if a.Status != "failed" || a.ErrorReason != "expired" || a.Actions[0].Status != "failed" ||
+			len(a.Approvals) > 0 {
 			t.Errorf("%s: %s", path, a.Body)
 		}
 	}
@@ -103,14 +111,15 @@ func TestAnExpiredApprovalIsToldAtOnce(t *testing.T) {
 	}
 }
 
-// TestUnreadableRunsDoNotStopTheSweep has more runs that cannot be read than the sweep takes in a page, and behind them one
-// whose approval has expired.
+// TestUnreadableRunsDoNotStopTheSweep has more runs that cannot be read than the sweep takes in a page, and behind them
+// one whose approval has expired.
 func TestUnreadableRunsDoNotStopTheSweep(t *testing.T) {
 	w, forward := newTimedWorld(t, "APPROVAL_TTL=10m")
 	long := time.Now().UTC().Truncate(time.Microsecond).Add(-time.Hour)
 	var writes []store.Write
 	for i := range 201 {
-		writes = append(writes, store.Create(document.RunPath(fmt.Sprintf("unreadable%016d", i)), map[string]any{"uid": "ana", "status": "planning", "due": long}, []byte("{")))
+		writes = append(writes, store.Create(document.RunPath(fmt.Sprintf("unreadable%016d", i)),
+			map[string]any{"uid": "ana", "status": "planning", "due": long}, []byte("{")))
 	}
 	if _, err := w.App.Store.Commit(t.Context(), writes...); err != nil {
 		t.Fatal(err)
@@ -142,7 +151,8 @@ func newTimedWorld(t *testing.T, settings ...string) (w *proved, forward func(ti
 	t.Helper()
 	var later atomic.Int64
 	now := func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
-	over, err := world.New(t.Context(), world.Options{Dir: t.TempDir(), Settings: settings, App: []app.Option{app.WithClock(now)}})
+	over, err := world.New(t.Context(),
+		world.Options{Dir: t.TempDir(), Settings: settings, App: []app.Option{app.WithClock(now)}})
 	if err != nil {
 		t.Fatal(err)
 	}

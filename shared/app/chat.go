@@ -35,11 +35,13 @@ func openChat(cfg config.Config, l *loop.Loop, rec *records.Records) (*chat.Chat
 			actions[name] = t
 		}
 	}
-	return &chat.Chat{Model: l.Model, Core: l, Ledger: rec, Actions: actions, Taken: chat.NamesOf(names...), Key: key, Agent: cfg.AuthAudience,
+	return &chat.Chat{Model: l.Model, Core: l, Ledger: rec, Actions: actions, Taken: chat.NamesOf(names...), Key: key,
+		Agent:  cfg.AuthAudience,
 		Prefix: cmp.Or(cfg.Persona, cfg.SystemPrompt), Profile: p, Log: l.Log, Now: l.Now, Random: l.Random}, nil
 }
 
-// chatKeyFile is the name of the key within DATA_DIR where CHAT_KEY is not set: 32 random bytes, readable by its owner alone.
+// chatKeyFile is the name of the key within DATA_DIR where CHAT_KEY is not set: 32 random bytes, readable by its owner
+// alone.
 const chatKeyFile = "chat-key"
 
 // chatKey is the configured key, or on one machine the one that is kept in the data directory.
@@ -52,7 +54,8 @@ func chatKey(cfg config.Config) (chat.Key, error) {
 		return err
 	})
 	if err == nil && len(key) < 32 {
-		err = fmt.Errorf("%s holds %d bytes and no key; delete it to have a new one made", filepath.Join(cfg.DataDir, chatKeyFile), len(key))
+		err = fmt.Errorf("%s holds %d bytes and no key; delete it to have a new one made",
+			filepath.Join(cfg.DataDir, chatKeyFile), len(key))
 	}
 	return chat.Key{key}, err
 }

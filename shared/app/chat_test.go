@@ -48,21 +48,26 @@ func (w *proved) chat(path, body string, header ...string) (world.Answer, talk) 
 func TestAPageIsAnsweredOverHTTP(t *testing.T) {
 	w := newWorld(t)
 	w.SetBrain(world.Wants("click-x", map[string]any{}))
-	a, said := w.chat("/api/agent/chat", `{"message":"click","history":[],"toolDefinitions":`+clickTool+`,"pageState":{"x":1}}`)
-	if said.Type != "tool-calls" || len(said.Calls) != 1 || said.Calls[0].Name != "click-x" || said.Calls[0].Category != "page-automation" {
+	a, said := w.chat("/api/agent/chat", `{"message":"click","history":[],"toolDefinitions":`+clickTool+
+		`,"pageState":{"x":1}}`)
+	if said.Type != "tool-calls" || len(said.Calls) != 1 || said.Calls[0].Name != "click-x" ||
+		said.Calls[0].Category != "page-automation" {
 		t.Fatalf("%d %s", a.HTTP, a.Body)
 	}
 	results := func(history string) string {
-		return `{"results":[{"callId":"` + said.Calls[0].ID + `","result":"{\"ok\":true}"}],"history":` + history + `,"toolDefinitions":` + clickTool + `,"pageState":{}}`
+		return `{"results":[{"callId":"` + said.Calls[0].ID + `","result":"{\"ok\":true}"}],"history":` + history +
+			`,"toolDefinitions":` + clickTool + `,"pageState":{}}`
 	}
 	a, _ = w.chat("/api/agent/chat/results", results(strings.Replace(string(said.History), `"click"`, `"clack"`, 1)))
 	if a.HTTP != http.StatusBadRequest || a.Error.Field != "history" {
 		t.Errorf("a changed history: %d %s", a.HTTP, a.Body)
 	}
-	if a, said = w.chat("/api/agent/chat/results", results(string(said.History))); said.Type != "response" || said.Message != "That is what came of it." {
+	if a, said = w.chat("/api/agent/chat/results", results(string(said.History))); said.Type != "response" ||
+		said.Message != "That is what came of it." {
 		t.Errorf("%d %s", a.HTTP, a.Body)
 	}
-	for body, field := range map[string]string{`{"message":"hi","prompt":"x"}`: "prompt", `{"message":""}`: "message", `{"message":" \u200b\u00ad"}`: "message", `{"message":"hi","history":{}}`: "history"} {
+	for body, field := range map[string]string{`{"message":"hi","prompt":"x"}`: "prompt", `{"message":""}`: "message",
+		`{"message":" \u200b\u00ad"}`: "message", `{"message":"hi","history":{}}`: "history"} {
 		if a, _ := w.chat("/api/agent/chat", body); a.HTTP != http.StatusBadRequest || a.Error.Field != field {
 			t.Errorf("%s: %d %s", body, a.HTTP, a.Body)
 		}
@@ -80,11 +85,13 @@ func TestAPageIsAnsweredLineByLine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	req, err := http.NewRequestWithContext(t.Context(), "POST", w.Base+"/api/agent/chat", strings.NewReader(`{"message":"hi"}`))
+	req, err := http.NewRequestWithContext(t.Context(), "POST", w.Base+"/api/agent/chat",
+		strings.NewReader(`{"message":"hi"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Header = http.Header{"Authorization": {"Bearer " + token}, "Content-Type": {"application/json"}, "Accept": {"application/x-ndjson, application/json;q=0.5"}}
+	req.Header = http.Header{"Authorization": {"Bearer " + token}, "Content-Type": {"application/json"},
+		"Accept": {"application/x-ndjson, application/json;q=0.5"}}
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +106,8 @@ func TestAPageIsAnsweredLineByLine(t *testing.T) {
 		}
 		text, last = text+line.Delta, line.Type
 	}
-	if kind := res.Header.Get("Content-Type"); lines.Err() != nil || text != "Hello there." || last != "response" || kind != "application/x-ndjson; charset=utf-8" {
+	if kind := res.Header.Get("Content-Type"); lines.Err() != nil || text != "Hello there." || last != "response" ||
+		kind != "application/x-ndjson; charset=utf-8" {
 		t.Errorf("%v, %q, %q, %q", lines.Err(), text, last, kind)
 	}
 }
@@ -124,7 +132,8 @@ func TestACallWithoutArguments(t *testing.T) {
 	for name, tt := range map[string]struct {
 		args any
 		asks bool
-	}{"left out": {nil, true}, "an empty object": {map[string]any{}, true}, "a literal null": {json.RawMessage("null"), false}} {
+	}{"left out": {nil, true}, "an empty object": {map[string]any{}, true},
+		"a literal null": {json.RawMessage("null"), false}} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.SetBrain(world.Wants("click-x", tt.args))
@@ -145,9 +154,11 @@ func TestAPageToolIsNotCalledAsTheServersAre(t *testing.T) {
 	named := func(name string) string {
 		return `{"message":"hi","toolDefinitions":` + strings.Replace(clickTool, "click-x", name, 1) + `}`
 	}
-	for _, name := range []string{"gmail_send", "calendar_event_create", "Gmail.Send", "action_anything", "cart.add", "cart_note", "greet"} {
+	for _, name := range []string{"gmail_send", "calendar_event_create", "Gmail.Send", "action_anything", "cart.add",
+		"cart_note", "greet"} {
 		a, _ := w.chat("/api/agent/chat", named(name))
-		if a.HTTP != http.StatusBadRequest || a.Error.Class != "ValidationError" || a.Error.Field != "toolDefinitions/0/name" {
+		if a.HTTP != http.StatusBadRequest || a.Error.Class != "ValidationError" ||
+			a.Error.Field != "toolDefinitions/0/name" {
 			t.Errorf("%s: %d %s", name, a.HTTP, a.Body)
 		}
 	}
@@ -156,8 +167,8 @@ func TestAPageToolIsNotCalledAsTheServersAre(t *testing.T) {
 	}
 }
 
-// The 292 bytes that ended the process, and others of their kind: what a page's schema asks for is bounded before anything
-// follows it, and the next request is answered.
+// The 292 bytes that ended the process, and others of their kind: what a page's schema asks for is bounded before
+// anything follows it, and the next request is answered.
 func TestAPagesSchemaEndsNoProcess(t *testing.T) {
 	w := newWorld(t)
 	w.SetBrain(func(fakegemini.Request) fakegemini.Turn { return fakegemini.Turn{Text: "Hello."} })
@@ -168,16 +179,21 @@ func TestAPagesSchemaEndsNoProcess(t *testing.T) {
 	for name, c := range map[string]struct{ schema, field string }{
 		"all of it within itself": {`{"type":"object","allOf":[{"$ref":"#"}]}`, "allOf/0/$ref"},
 		"a schema within itself":  {`{"type":"object","properties":{"a":{"$ref":"#"}}}`, "properties/a/$ref"},
-		"doubled by reference":    {`{"type":"object","$defs":{"a":{"allOf":[{"$ref":"#/$defs/b"},{"$ref":"#/$defs/b"}]},"b":{"allOf":[{"$ref":"#/$defs/a"}]}},"properties":{"x":{"$ref":"#/$defs/a"}}}`, "$defs/b/allOf/0/$ref"},
+		"doubled by reference": {
+			`{"type":"object","$defs":{"a":{"allOf":[{"$ref":"#/$defs/b"},{"$ref":"#/$defs/b"}]},"b":{"allOf":[{"$ref":"#/$defs/a"}]}},"properties":{"x":{"$ref":"#/$defs/a"}}}`, "$defs/b/allOf/0/$ref"},
 		"a thousand nodes and on": {`{"type":"object","properties":{"x":` + doubled + `,"y":` + doubled + `}}`, ""},
-		"a pattern":               {`{"type":"object","properties":{"x":{"type":"string","pattern":"` + strings.Repeat("(?:a.a.){1000}", 9) + `"}}}`, "properties/x/pattern"},
+		"a pattern": {`{"type":"object","properties":{"x":{"type":"string","pattern":"` + strings.Repeat(
+			"(?:a.a.){1000}", 9) + `"}}}`, "properties/x/pattern"},
 	} {
-		a, _ := w.chat("/api/agent/chat", `{"message":"hi","toolDefinitions":[{"name":"a","description":"b","inputSchema":`+c.schema+`}]}`)
-		if a.HTTP != http.StatusBadRequest || !strings.HasPrefix(a.Error.Field, "toolDefinitions/0/inputSchema") || !strings.HasSuffix(a.Error.Field, c.field) {
+		a, _ := w.chat("/api/agent/chat",
+			`{"message":"hi","toolDefinitions":[{"name":"a","description":"b","inputSchema":`+c.schema+`}]}`)
+		if a.HTTP != http.StatusBadRequest || !strings.HasPrefix(a.Error.Field, "toolDefinitions/0/inputSchema") ||
+			!strings.HasSuffix(a.Error.Field, c.field) {
 			t.Errorf("%s: %d %s", name, a.HTTP, a.Body)
 		}
 	}
-	if a, said := w.chat("/api/agent/chat", `{"message":"hi","toolDefinitions":`+clickTool+`}`); said.Message != "Hello." {
+	if a, said := w.chat("/api/agent/chat", `{"message":"hi","toolDefinitions":`+clickTool+
+		`}`); said.Message != "Hello." {
 		t.Errorf("after them: %d %s", a.HTTP, a.Body)
 	}
 }

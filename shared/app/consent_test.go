@@ -33,7 +33,8 @@ func (w linked) begin() (state string, cookie *http.Cookie) {
 func (w linked) comeBack(state, account string, header http.Header) (int, string) {
 	w.t.Helper()
 	q := url.Values{"state": {state}, "code": {account}}
-	req, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, w.Base+"/api/agent/connections/google/callback?"+q.Encode(), nil)
+	req, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet,
+		w.Base+"/api/agent/connections/google/callback?"+q.Encode(), nil)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -53,7 +54,8 @@ func (w linked) comeBack(state, account string, header http.Header) (int, string
 func (w linked) account() string {
 	w.t.Helper()
 	var list struct{ Connections []struct{ Email string } }
-	if a := w.call("GET", "/api/agent/connections", ""); json.Unmarshal(a.Body, &list) != nil || len(list.Connections) > 1 {
+	if a := w.call("GET", "/api/agent/connections", ""); json.Unmarshal(a.Body, &list) != nil ||
+		len(list.Connections) > 1 {
 		w.t.Fatalf("%s", a.Body)
 	}
 	for _, c := range list.Connections {
@@ -62,16 +64,19 @@ func (w linked) account() string {
 	return ""
 }
 
-// TestAConsentComesBackToItsBrowser has somebody else's browser finish ana's consent, which would give her their account,
-// whatever it calls itself.
+// TestAConsentComesBackToItsBrowser has somebody else's browser finish ana's consent, which would give her their
+// account, whatever it calls itself.
 func TestAConsentComesBackToItsBrowser(t *testing.T) {
 	w := newLinked(t)
 	for _, agent := range []string{
-		"Mozilla/5.0 (X11; Linux x86_64) Firefox/140.0", "Opera/9.80 (J2ME/MIDP; Opera Mini/5.1; U; en) Presto/2.8", "Lynx/2.9.2 libwww-FM/2.14", "w3m/0.5.3", "curl/8.1", "",
+		"Mozilla/5.0 (X11; Linux x86_64) Firefox/140.0", "Opera/9.80 (J2ME/MIDP; Opera Mini/5.1; U; en) Presto/2.8",
+		"Lynx/2.9.2 libwww-FM/2.14", "w3m/0.5.3", "curl/8.1", "",
 	} {
 		state, cookie := w.begin()
-		for name, header := range map[string]http.Header{"no cookie": {"User-Agent": {agent}}, "another's cookie": {"User-Agent": {agent}, "Cookie": {cookie.Name + "=" + strings.Repeat("B", 43)}}} {
-			if status, said := w.comeBack(state, "mallory", header); status != http.StatusBadRequest || !strings.HasPrefix(said, "state: ") {
+		for name, header := range map[string]http.Header{"no cookie": {"User-Agent": {agent}},
+			"another's cookie": {"User-Agent": {agent}, "Cookie": {cookie.Name + "=" + strings.Repeat("B", 43)}}} {
+			if status, said := w.comeBack(state, "mallory", header); status != http.StatusBadRequest ||
+				!strings.HasPrefix(said, "state: ") {
 				t.Errorf("%q with %s: %d %s", agent, name, status, said)
 			}
 		}
@@ -80,7 +85,9 @@ func TestAConsentComesBackToItsBrowser(t *testing.T) {
 	if _, said := w.comeBack(state, work, http.Header{}); !strings.Contains(said, "in a browser") {
 		t.Errorf("a program is told %q", said)
 	}
-	if status, said := w.comeBack(state, work, http.Header{"Cookie": {cookie.Name + "=" + cookie.Value}}); status != http.StatusSeeOther || w.account() != world.Address(work) {
+	if status, said := w.comeBack(state, work,
+		http.Header{"Cookie": {cookie.Name + "=" + cookie.Value}}); status != http.StatusSeeOther ||
+		w.account() != world.Address(work) {
 		t.Errorf("the browser itself: %d %s, linked is %q", status, said, w.account())
 	}
 }
@@ -88,18 +95,22 @@ func TestAConsentComesBackToItsBrowser(t *testing.T) {
 // TestTheConsentsCookieIsHeldToItsHost by its name, where browsers take that: over TLS.
 func TestTheConsentsCookieIsHeldToItsHost(t *testing.T) {
 	w := newLinked(t)
-	if _, c := w.begin(); c.Name != "countersign_consent" || c.Secure || c.Path != "/" || !c.HttpOnly || c.SameSite != http.SameSiteLaxMode {
+	if _, c := w.begin(); c.Name != "countersign_consent" || c.Secure || c.Path != "/" || !c.HttpOnly ||
+		c.SameSite != http.SameSiteLaxMode {
 		t.Errorf("on loopback: %v", c)
 	}
 	w.App.API.PublicURL = "https://agent.example.com"
 	state, c := w.begin()
-	if c.Name != "__Host-countersign_consent" || !c.Secure || c.Path != "/" || c.Domain != "" || !c.HttpOnly || c.SameSite != http.SameSiteLaxMode {
+	if c.Name != "__Host-countersign_consent" || !c.Secure || c.Path != "/" || c.Domain != "" || !c.HttpOnly ||
+		c.SameSite != http.SameSiteLaxMode {
 		t.Errorf("over TLS: %v", c)
 	}
-	if status, said := w.comeBack(state, work, http.Header{"Cookie": {"countersign_consent=" + c.Value}}); status != http.StatusBadRequest {
+	if status, said := w.comeBack(state, work,
+		http.Header{"Cookie": {"countersign_consent=" + c.Value}}); status != http.StatusBadRequest {
 		t.Errorf("under the name that anybody in the domain may set: %d %s", status, said)
 	}
-	if status, said := w.comeBack(state, work, http.Header{"Cookie": {c.Name + "=" + c.Value}}); status != http.StatusSeeOther {
+	if status, said := w.comeBack(state, work,
+		http.Header{"Cookie": {c.Name + "=" + c.Value}}); status != http.StatusSeeOther {
 		t.Errorf("under its own name: %d %s", status, said)
 	}
 }
@@ -114,7 +125,8 @@ func TestAShutOutUsersConsentIsNotKept(t *testing.T) {
 			if _, err := w.App.API.Records.SetDisabled(t.Context(), "ana", true); err != nil {
 				t.Fatal(err)
 			}
-			if status, said := w.comeBack(state, work, http.Header{"Cookie": {cookie.Name + "=" + cookie.Value}}); status != http.StatusUnauthorized {
+			if status, said := w.comeBack(state, work,
+				http.Header{"Cookie": {cookie.Name + "=" + cookie.Value}}); status != http.StatusUnauthorized {
 				t.Errorf("%d %s", status, said)
 			}
 			if _, err := w.App.API.Records.SetDisabled(t.Context(), "ana", false); err != nil {

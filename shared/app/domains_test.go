@@ -11,8 +11,8 @@ import (
 	"github.com/countersign-run/countersign/shared/api"
 )
 
-// TestWhoseAddressesMayCall has an issuer that lets anybody in: whoever has no verified address of the configured domains is
-// refused on every route that users have, even about what is their own, and leaves nothing behind.
+// TestWhoseAddressesMayCall has an issuer that lets anybody in: whoever has no verified address of the configured
+// domains is refused on every route that users have, even about what is their own, and leaves nothing behind.
 func TestWhoseAddressesMayCall(t *testing.T) {
 	e := newEndpoint(t)
 	w := withActions(t, e, "AUTH_ALLOWED_DOMAINS=acme.example,b.example")
@@ -28,9 +28,11 @@ func TestWhoseAddressesMayCall(t *testing.T) {
 	}
 	card := asked.Approvals[0]
 	decide := `{"approvalId":"` + card.ApprovalID + `","decision":"approve_once","argsHash":"` + card.ArgsHash + `"}`
-	bodies := map[string]string{runPath: ask, streamPath: ask, chatPath: helloPage, "/api/agent/approvals/resolve": decide,
-		"/api/agent/chat/results": `{"results":[]}`}
-	path := strings.NewReplacer("{runId}", asked.RunID, "{threadId}", asked.ThreadID, "{name}", "cart.note", "{entryId}", "an-entry")
+	bodies := map[string]string{runPath: ask, streamPath: ask, chatPath: helloPage,
+		"/api/agent/approvals/resolve": decide,
+		"/api/agent/chat/results":      `{"results":[]}`}
+	path := strings.NewReplacer("{runId}", asked.RunID, "{threadId}", asked.ThreadID, "{name}", "cart.note",
+		"{entryId}", "an-entry")
 
 	for name, claims := range map[string]map[string]any{
 		"another domain":               {"email": "ana@evil.example", "email_verified": true},
@@ -58,7 +60,8 @@ func TestWhoseAddressesMayCall(t *testing.T) {
 	}
 	w.deliver()
 	if len(w.Google.Messages()) > 0 || len(e.requests()) > 0 || len(w.Gemini.Requests()) != 1 {
-		t.Errorf("%d mails, %d calls of actions, %d of the model", len(w.Google.Messages()), len(e.requests()), len(w.Gemini.Requests()))
+		t.Errorf("%d mails, %d calls of actions, %d of the model", len(w.Google.Messages()), len(e.requests()),
+			len(w.Gemini.Requests()))
 	}
 
 	// The same user comes by any spelling of an address of either domain, whatever Google says of their Workspace.
@@ -68,10 +71,12 @@ func TestWhoseAddressesMayCall(t *testing.T) {
 		"the other domain":   {"email": "ana@b.example", "email_verified": true},
 		"the hd of a parent": {"email": "ana@b.example", "email_verified": true, "hd": "holding.example"},
 	} {
-		if a := w.with(claims, "GET", "/api/agent/approvals/pending", ""); a.HTTP != http.StatusOK || len(a.Approvals) != 1 {
+		if a := w.with(claims, "GET", "/api/agent/approvals/pending", ""); a.HTTP != http.StatusOK ||
+			len(a.Approvals) != 1 {
 			t.Errorf("%s: %d %s", name, a.HTTP, a.Body)
 		}
-		if a := w.with(claims, "GET", path.Replace("/api/agent/runs/{runId}"), ""); a.Status != "awaiting_confirmation" {
+		if a := w.with(claims, "GET", path.Replace("/api/agent/runs/{runId}"),
+			""); a.Status != "awaiting_confirmation" {
 			t.Errorf("%s: %d %s", name, a.HTTP, a.Body)
 		}
 	}
@@ -80,7 +85,8 @@ func TestWhoseAddressesMayCall(t *testing.T) {
 		t.Errorf("the yes: %d %s", a.HTTP, a.Body)
 	}
 	w.deliver()
-	if a := w.with(anas, "GET", path.Replace("/api/agent/runs/{runId}"), ""); a.Status != "completed" || len(w.Google.Messages()) != 1 {
+	if a := w.with(anas, "GET", path.Replace("/api/agent/runs/{runId}"), ""); a.Status != "completed" ||
+		len(w.Google.Messages()) != 1 {
 		t.Errorf("%s, with %d mails", a.Body, len(w.Google.Messages()))
 	}
 }
@@ -102,7 +108,8 @@ func (w *proved) with(address map[string]any, method, path, body string) world.A
 func (w *proved) token(address map[string]any) string {
 	w.t.Helper()
 	now := time.Now()
-	claims := map[string]any{"iss": w.Issuer.URL(), "aud": world.Audience, "sub": "ana", "iat": now.Unix(), "exp": now.Add(time.Hour).Unix()}
+	claims := map[string]any{"iss": w.Issuer.URL(), "aud": world.Audience, "sub": "ana", "iat": now.Unix(),
+		"exp": now.Add(time.Hour).Unix()}
 	maps.Copy(claims, address)
 	token, err := w.Issuer.Sign(claims)
 	if err != nil {

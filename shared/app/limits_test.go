@@ -117,7 +117,8 @@ const (
 func (w *timed) refused(a world.Answer, code string) time.Duration {
 	w.t.Helper()
 	after, err := strconv.Atoi(a.Header.Get("Retry-After"))
-	if a.HTTP != http.StatusTooManyRequests || a.Error.Class != "PolicyError" || string(a.Error.Code) != code || err != nil || after < 1 {
+	if a.HTTP != http.StatusTooManyRequests || a.Error.Class != "PolicyError" || string(a.Error.Code) != code ||
+		err != nil || after < 1 {
 		w.t.Fatalf("%d %s, Retry-After %q", a.HTTP, a.Body, a.Header.Get("Retry-After"))
 	}
 	return time.Duration(after) * time.Second
@@ -143,7 +144,8 @@ func TestRunsWithinAMinute(t *testing.T) {
 		w.refused(w.as("ana", runPath, hello), "too_many")
 		w.refused(w.as("ana", streamPath, hello), "too_many")
 		w.refused(w.as("ana", chatPath, helloPage), "too_many")
-		if again := w.as("ana", runPath, hello, "Idempotency-Key", "one"); again.HTTP != http.StatusOK || again.RunID != first.RunID {
+		if again := w.as("ana", runPath, hello, "Idempotency-Key", "one"); again.HTTP != http.StatusOK ||
+			again.RunID != first.RunID {
 			t.Errorf("the same request again: %d %s", again.HTTP, again.Body)
 		}
 		w.done(w.as("bob", runPath, hello))
@@ -207,7 +209,8 @@ func TestADaysCallsOfTheModel(t *testing.T) {
 		w.done(w.as("bob", runPath, hello))
 		// What was approved is carried out; then the model may not be asked any more.
 		got := w.approve(r)
-		if got.Status != "failed" || got.ErrorReason != "budget" || len(w.EffectsOf("ana")) != 1 || !strings.Contains(got.Summary, "bob@example.com") {
+		if got.Status != "failed" || got.ErrorReason != "budget" || len(w.EffectsOf("ana")) != 1 ||
+			!strings.Contains(got.Summary, "bob@example.com") {
 			t.Errorf("%s, with %d mails", got.Body, len(w.EffectsOf("ana")))
 		}
 		w.tick(w.refused(w.as("ana", runPath, hello), "budget"))
@@ -220,13 +223,15 @@ func TestADaysTokens(t *testing.T) {
 	onTimedStores(t, func(t *testing.T, open func(...string) *timed) {
 		costs := func(total int) fakegemini.ModelFunc {
 			return func(fakegemini.Request) fakegemini.Turn {
-				return fakegemini.Turn{Text: "Hello.", Usage: &fakegemini.Usage{PromptTokenCount: total - 1, CandidatesTokenCount: 1, TotalTokenCount: total}}
+				return fakegemini.Turn{Text: "Hello.", Usage: &fakegemini.Usage{PromptTokenCount: total - 1,
+					CandidatesTokenCount: 1, TotalTokenCount: total}}
 			}
 		}
 		silent := func(fakegemini.Request) fakegemini.Turn {
 			return fakegemini.Turn{Text: strings.Repeat("Hello. ", 300), Usage: &fakegemini.Usage{}}
 		}
-		for _, how := range []struct{ path, body string }{{runPath, hello}, {streamPath, hello}, {chatPath, helloPage}} {
+		for _, how := range []struct{ path, body string }{{runPath, hello}, {streamPath, hello},
+			{chatPath, helloPage}} {
 			w := open("MAX_TOKENS_PER_DAY=1000")
 			ask := func() world.Answer {
 				if how.path != streamPath {
@@ -246,7 +251,8 @@ func TestADaysTokens(t *testing.T) {
 				if a := ask(); a.HTTP == http.StatusTooManyRequests && n >= 1 {
 					break
 				} else if a.HTTP != http.StatusOK || n > 2 {
-					t.Fatalf("%s: after %d answers of 2,100 bytes that nobody counted: %d %s", how.path, n, a.HTTP, a.Body)
+					t.Fatalf("%s: after %d answers of 2,100 bytes that nobody counted: %d %s", how.path, n, a.HTTP,
+						a.Body)
 				}
 			}
 		}
@@ -290,7 +296,8 @@ func TestCalledActionsWithinAMinute(t *testing.T) {
 			t.Fatalf("%d %s", a.HTTP, a.Body)
 		}
 	}
-	if a, _ := w.act("cart.add", `{"id":"mug"}`); a.HTTP != http.StatusTooManyRequests || a.Header.Get("Retry-After") == "" {
+	if a, _ := w.act("cart.add", `{"id":"mug"}`); a.HTTP != http.StatusTooManyRequests ||
+		a.Header.Get("Retry-After") == "" {
 		t.Errorf("%d %s", a.HTTP, a.Body)
 	}
 	for range 5 {
@@ -314,7 +321,8 @@ func TestAlwaysAllowedTwentyTimesADay(t *testing.T) {
 		always := func(a world.Answer) {
 			w.t.Helper()
 			body := `{"approvalId":"` + a.Approvals[0].ApprovalID + `","decision":"approve_and_always_allow_recipient"}`
-			if got, err := world.Send(t.Context(), http.DefaultClient, w.Base, w.signIn("ana"), "POST", "/api/agent/approvals/resolve", body); err != nil || got.HTTP != http.StatusOK {
+			if got, err := world.Send(t.Context(), http.DefaultClient, w.Base, w.signIn("ana"), "POST",
+				"/api/agent/approvals/resolve", body); err != nil || got.HTTP != http.StatusOK {
 				t.Fatalf("%v %s", err, got.Body)
 			}
 			w.deliver()

@@ -12,8 +12,8 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/gmail"
 )
 
-// TestWhatALinkedAccountCosts counts what README says that a linked account adds to each step: readings of the link, each
-// before a commit or a call to Google that rests on it, and no commit.
+// TestWhatALinkedAccountCosts counts what README says that a linked account adds to each step: readings of the link,
+// each before a commit or a call to Google that rests on it, and no commit.
 func TestWhatALinkedAccountCosts(t *testing.T) {
 	var counted *storetest.Counter
 	open := app.Embedded
@@ -45,7 +45,8 @@ func TestWhatALinkedAccountCosts(t *testing.T) {
 		return costs
 	}
 	local := openWorld(t, world.Options{Unlinked: true}) // whose tool asks nobody whose account it acts in
-	local.App.API.Loop.Tools["gmail_send"] = gmail.New(localgoogle.Accounts{}, gmail.Options{Endpoint: local.URL + "/google/"})
+	local.App.API.Loop.Tools["gmail_send"] =
+		gmail.New(localgoogle.Accounts{}, gmail.Options{Endpoint: local.URL + "/google/"})
 	without := steps(local)
 	linked := newLinked(t)
 	for _, want := range []struct {
@@ -54,7 +55,8 @@ func TestWhatALinkedAccountCosts(t *testing.T) {
 	}{{"that holds no access token yet", []int{1, 1, 4}}, {"that holds one", []int{1, 1, 3}}} {
 		for i, got := range steps(linked.proved) {
 			if more := got.reads - without[i].reads; more != want.reads[i] || got.commits != without[i].commits {
-				t.Errorf("an instance %s, step %d: %d readings and %d commits more, want %d and 0", want.instance, i+1, more, got.commits-without[i].commits, want.reads[i])
+				t.Errorf("an instance %s, step %d: %d readings and %d commits more, want %d and 0", want.instance, i+1,
+					more, got.commits-without[i].commits, want.reads[i])
 			}
 		}
 	}

@@ -28,7 +28,8 @@ func TestALongAnswerIsCutInTheStream(t *testing.T) {
 		for path, body := range map[string]string{streamPath: hello, chatPath: helloPage} {
 			t.Run(c.name+" "+path, func(t *testing.T) {
 				said, last := w.deltas(path, body)
-				if len(said) > agent.MaxMessageText || c.size <= agent.MaxMessageText && said != text || !strings.HasPrefix(text, said) {
+				if len(said) > agent.MaxMessageText || c.size <= agent.MaxMessageText && said != text ||
+					!strings.HasPrefix(text, said) {
 					t.Errorf("%d bytes of %d went down the stream", len(said), c.size)
 				}
 				if last != c.last[path] {
@@ -50,7 +51,8 @@ func (w *proved) deltas(path, body string) (said, last string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	req.Header = http.Header{"Authorization": {"Bearer " + token}, "Content-Type": {"application/json"}, "Accept": {"application/x-ndjson"}}
+	req.Header = http.Header{"Authorization": {"Bearer " + token}, "Content-Type": {"application/json"},
+		"Accept": {"application/x-ndjson"}}
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		w.t.Fatal(err)

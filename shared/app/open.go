@@ -33,25 +33,31 @@ func OpenStore(ctx context.Context, cfg config.Config, now func() time.Time) (st
 	return Embedded(cfg.DataDir, now)
 }
 
-func openQueue(ctx context.Context, cfg config.Config, st store.Store, o options, log *slog.Logger) (queue.Queue, error) {
+func openQueue(ctx context.Context, cfg config.Config, st store.Store, o options, log *slog.Logger) (queue.Queue,
+	error) {
 	if cfg.Queue == "pubsub" {
 		return o.clients.Queue(ctx, cfg)
 	}
-	return queueembedded.New(st, queueembedded.Options{Now: o.now, ID: func() string { return agent.NewID(rand.Reader) }, Failed: func(f queueembedded.Failure) {
-		log.Warn("a resume was not taken and will be sent again", "runId", f.RunID, "attempt", f.Attempt, "poison", f.Poison(), "error", f.Err)
-	}}), nil
+	return queueembedded.New(st,
+		queueembedded.Options{Now: o.now, ID: func() string { return agent.NewID(rand.Reader) },
+			Failed: func(f queueembedded.Failure) {
+				log.Warn("a resume was not taken and will be sent again", "runId", f.RunID, "attempt", f.Attempt, "poison",
+					f.Poison(), "error", f.Err)
+			}}), nil
 }
 
 // openAuth makes the checks of who is calling: those that are configured.
 func openAuth(cfg config.Config, now func() time.Time) (users *auth.Verifier, push *auth.PushVerifier, err error) {
 	if cfg.AuthIssuer != "" {
-		if users, err = auth.New(auth.Config{Issuer: cfg.AuthIssuer, Audience: cfg.AuthAudience, Domains: cfg.AllowedDomains, Now: now}); err != nil {
+		if users, err = auth.New(auth.Config{Issuer: cfg.AuthIssuer, Audience: cfg.AuthAudience,
+			Domains: cfg.AllowedDomains, Now: now}); err != nil {
 			return nil, nil, err
 		}
 	}
 	if cfg.PushServiceAccount != "" {
-		push, err = auth.NewPush(auth.PushConfig{Issuer: cfg.PushIssuer, Audience: cfg.PushAudience, ServiceAccount: cfg.PushServiceAccount,
-			VerifiedBy: auth.VerifiedBy(cfg.PushVerifiedBy), OnCloudRun: cfg.OnCloudRun, Now: now})
+		push, err = auth.NewPush(auth.PushConfig{Issuer: cfg.PushIssuer, Audience: cfg.PushAudience,
+			ServiceAccount: cfg.PushServiceAccount,
+			VerifiedBy:     auth.VerifiedBy(cfg.PushVerifiedBy), OnCloudRun: cfg.OnCloudRun, Now: now})
 	}
 	return users, push, err
 }
@@ -59,9 +65,11 @@ func openAuth(cfg config.Config, now func() time.Time) (users *auth.Verifier, pu
 const persona = "You are Countersign, a careful assistant who writes e-mails and makes calendar events for one user."
 
 func profile(cfg config.Config) loop.Profile {
-	p := loop.Profile{Persona: cfg.Persona, MaxModelCalls: cfg.MaxModelCalls, ApprovalTTL: cfg.ApprovalTTL, RejectOutcome: loop.RejectOutcome(cfg.RejectOutcome),
-		Deadline: cfg.RunDeadline, MaxOpen: cfg.MaxOpenApprovals, MaxPerDay: cfg.MaxApprovalsPerDay,
-		Limits: agent.Limits{RunsPerMinute: cfg.MaxRunsPerMinute, CallsPerDay: cfg.MaxModelCallsPerDay, TokensPerDay: cfg.MaxTokensPerDay}}
+	p := loop.Profile{Persona: cfg.Persona, MaxModelCalls: cfg.MaxModelCalls, ApprovalTTL: cfg.ApprovalTTL,
+		RejectOutcome: loop.RejectOutcome(cfg.RejectOutcome),
+		Deadline:      cfg.RunDeadline, MaxOpen: cfg.MaxOpenApprovals, MaxPerDay: cfg.MaxApprovalsPerDay,
+		Limits: agent.Limits{RunsPerMinute: cfg.MaxRunsPerMinute, CallsPerDay: cfg.MaxModelCallsPerDay,
+			TokensPerDay: cfg.MaxTokensPerDay}}
 	if p.Persona == "" {
 		p.Persona = strings.TrimSpace(cfg.SystemPrompt + "\n\n" + persona)
 	}

@@ -20,7 +20,8 @@ type Part struct {
 	Needs config.Part    // empty where nothing must be
 	Link  func(*Clients) // nil where no client comes with it
 
-	// Check returns what stops the start beside a setting, and logs what is to be looked at though it does not. It may be nil.
+	// Check returns what stops the start beside a setting, and logs what is to be looked at though it does not. It may
+	// be nil.
 	Check func(cfg config.Config, log *slog.Logger) error
 }
 
@@ -33,12 +34,14 @@ var (
 
 // Clients open what the parts of a program bring.
 type Clients struct {
-	Chat     bool // whether pages are answered
-	Queue    func(ctx context.Context, cfg config.Config) (queue.Queue, error)
-	Model    func(ctx context.Context, cfg config.Config) (model.Model, error)  // nil where no model is configured
-	Actions  func(cfg config.Config, now func() time.Time) (api.Actions, error) // nil where none are declared
-	Tools    func(cfg config.Config, as Accounts, now func() time.Time) tool.Set
-	Accounts func(ctx context.Context, cfg config.Config, st store.Store, tools tool.Set, now func() time.Time) (*google.Accounts, error) // nil where no OAuth client is
+	Chat    bool // whether pages are answered
+	Queue   func(ctx context.Context, cfg config.Config) (queue.Queue, error)
+	Model   func(ctx context.Context, cfg config.Config) (model.Model, error)  // nil where no model is configured
+	Actions func(cfg config.Config, now func() time.Time) (api.Actions, error) // nil where none are declared
+	Tools   func(cfg config.Config, as Accounts, now func() time.Time) tool.Set
+	// nil where no OAuth client is
+	Accounts func(ctx context.Context, cfg config.Config, st store.Store, tools tool.Set,
+		now func() time.Time) (*google.Accounts, error)
 }
 
 // none is a program with the store alone.
@@ -84,8 +87,8 @@ func check(parts []Part, cfg config.Config, log *slog.Logger) error {
 	return nil
 }
 
-// needs are what must be configured here for a function of these parts. Where it is deployed, a function that acts needs
-// the OAuth client too; on one machine it says so to whoever asks for an effect.
+// needs are what must be configured here for a function of these parts. Where it is deployed, a function that acts
+// needs the OAuth client too; on one machine it says so to whoever asks for an effect.
 func needs(parts []Part, deployed bool) []config.Part {
 	out := []config.Part{config.Store}
 	for _, p := range parts {

@@ -7,8 +7,8 @@ import (
 	"github.com/countersign-run/countersign/shared/loop"
 )
 
-// TestOneCallMakesSeveralSteps has a function of the platform's default time carry an approved mail out and ask the model
-// again, in one delivery of the resume.
+// TestOneCallMakesSeveralSteps has a function of the platform's default time carry an approved mail out and ask the
+// model again, in one delivery of the resume.
 func TestOneCallMakesSeveralSteps(t *testing.T) {
 	w := newWorld(t, "FUNCTION_TIMEOUT=60s")
 	w.mail()

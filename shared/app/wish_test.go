@@ -36,7 +36,8 @@ func TestTheSameWishInNewConversations(t *testing.T) {
 		w := withActions(t, e, settings...)
 		w.SetBrain(world.Wants("action_cart_note", json.RawMessage(`{"id":"mug"}`)))
 		const words = "order one more blue mug"
-		for n, id := range []string{"", "", "0d1f6c3e-2f55-4a0c-9d3a-0a6f0b8f9d11", "7b0a4a52-97d1-4c61-8a57-1b6f0f3a1c22", "7b0a4a52-97d1-4c61-8a57-1b6f0f3a1c22"} {
+		for n, id := range []string{"", "", "0d1f6c3e-2f55-4a0c-9d3a-0a6f0b8f9d11",
+			"7b0a4a52-97d1-4c61-8a57-1b6f0f3a1c22", "7b0a4a52-97d1-4c61-8a57-1b6f0f3a1c22"} {
 			a, _ := w.chat("/api/agent/chat", said(id, words))
 			if want := min(n+1, 4); a.HTTP != http.StatusOK || len(e.requests()) != want {
 				t.Fatalf("message %d: %d %s, %d orders of %d", n, a.HTTP, a.Body, len(e.requests()), want)
@@ -63,13 +64,16 @@ func TestAWishThatComesSeveralTimesAtOnce(t *testing.T) {
 			for range 3 {
 				all.Go(func() {
 					// A try may be told to come again while another is at it; it may not order once more.
-					if a, err := w.Call(t.Context(), "ana", "POST", chatPath, said(id, "order a blue mug")); err != nil || a.HTTP >= http.StatusInternalServerError && a.HTTP != http.StatusServiceUnavailable {
+					if a, err := w.Call(t.Context(), "ana", "POST", chatPath,
+						said(id, "order a blue mug")); err != nil || a.HTTP >= http.StatusInternalServerError &&
+						a.HTTP != http.StatusServiceUnavailable {
 						t.Errorf("%v %d %s", err, a.HTTP, a.Body)
 					}
 				})
 			}
 			all.Wait()
-			if a, got := w.chat(chatPath, said(id, "order a blue mug")); got.Type != "response" || len(e.requests()) != n+1 {
+			if a, got := w.chat(chatPath, said(id, "order a blue mug")); got.Type != "response" ||
+				len(e.requests()) != n+1 {
 				t.Fatalf("%d %s, %d orders of %d", a.HTTP, a.Body, len(e.requests()), n+1)
 			}
 		}
@@ -79,7 +83,8 @@ func TestAWishThatComesSeveralTimesAtOnce(t *testing.T) {
 	})
 }
 
-// A no answers the card that it was given to, and no later wish; and two conversations with the same words have two cards.
+// A no answers the card that it was given to, and no later wish; and two conversations with the same words have two
+// cards.
 func TestAWishIsAskedAboutEachTime(t *testing.T) {
 	onEachStore(t, func(t *testing.T, settings ...string) {
 		e := newEndpoint(t)
@@ -93,7 +98,8 @@ func TestAWishIsAskedAboutEachTime(t *testing.T) {
 			}
 			calls = append(calls, got.Calls[0])
 			if len(calls) == 1 {
-				if got, err := w.Resolve(t.Context(), "ana", *calls[0].Approval, "reject"); err != nil || got.HTTP != http.StatusOK {
+				if got, err := w.Resolve(t.Context(), "ana", *calls[0].Approval, "reject"); err != nil ||
+					got.HTTP != http.StatusOK {
 					t.Fatalf("%v %s", err, got.Body)
 				}
 			}
@@ -124,7 +130,8 @@ func TestAPageOutlivesItsThread(t *testing.T) {
 				}
 			}
 			var a world.Answer
-			if a, got = w.chat("/api/agent/chat", saidNext(got, "order one more")); a.HTTP != http.StatusOK || len(e.requests()) != n {
+			if a, got = w.chat("/api/agent/chat", saidNext(got, "order one more")); a.HTTP != http.StatusOK ||
+				len(e.requests()) != n {
 				t.Fatalf("%d %s, %d orders", a.HTTP, a.Body, len(e.requests()))
 			}
 			if threads := w.threads(); len(threads) != 1 {
@@ -139,8 +146,8 @@ func saidNext(t talk, words string) string {
 	return `{"message":"` + words + `","history":` + string(t.History) + `}`
 }
 
-// TestWhatWasLeftBehindIsToldLater has a user write on instead of answering a card, and decide about it later in their inbox:
-// the model is told how it ended with their next message, from the record, once.
+// TestWhatWasLeftBehindIsToldLater has a user write on instead of answering a card, and decide about it later in their
+// inbox: the model is told how it ended with their next message, from the record, once.
 func TestWhatWasLeftBehindIsToldLater(t *testing.T) {
 	const record = "from the record and not from the user"
 	onEachStore(t, func(t *testing.T, settings ...string) {
@@ -180,7 +187,8 @@ func TestWhatWasLeftBehindIsToldLater(t *testing.T) {
 			if len(e.requests()) != c.orders {
 				t.Errorf("%s: %d orders", decision, len(e.requests()))
 			}
-			if texts := told("what now?"); len(texts) != 2 || !strings.Contains(texts[0], record) || !strings.Contains(texts[0], c.told) || texts[1] != "what now?" {
+			if texts := told("what now?"); len(texts) != 2 || !strings.Contains(texts[0], record) ||
+				!strings.Contains(texts[0], c.told) || texts[1] != "what now?" {
 				t.Errorf("%s: the model was told %q", decision, texts)
 			}
 			if texts := told("and now?"); !slices.Equal(texts, []string{"and now?"}) {
@@ -197,7 +205,8 @@ func (w *proved) decideLater(left waitingCall, decision string) {
 	if len(pending.Approvals) != 1 || pending.Approvals[0].ApprovalID != left.Approval.ApprovalID {
 		w.t.Fatalf("in the inbox: %s", pending.Body)
 	}
-	if got, err := w.Resolve(w.t.Context(), "ana", pending.Approvals[0], decision); err != nil || got.HTTP != http.StatusOK {
+	if got, err := w.Resolve(w.t.Context(), "ana", pending.Approvals[0], decision); err != nil ||
+		got.HTTP != http.StatusOK {
 		w.t.Fatalf("%v %s", err, got.Body)
 	}
 	w.deliver()

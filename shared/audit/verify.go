@@ -37,7 +37,8 @@ func (p Finding) String() string {
 // faults by number; nil means that all entries are as they were sealed. It goes backwards from the head, because each
 // entry's hash covers that of the entry before it. If the head itself was changed, its entry is named.
 func Verify(entries []Entry, head Head) []Finding {
-	v := &verifier{entries: entries, sums: make([]string, len(entries)), claimed: make([]bool, len(entries)), at: map[int64][]int{}}
+	v := &verifier{entries: entries, sums: make([]string, len(entries)), claimed: make([]bool, len(entries)),
+		at: map[int64][]int{}}
 	for i, e := range entries {
 		v.sums[i] = e.sum()
 		v.at[e.Seq] = append(v.at[e.Seq], i)
@@ -120,7 +121,8 @@ func (v *verifier) genuineAt(k int64, want string) (place int, found bool) {
 
 func (v *verifier) sealed(i int, k int64, want string) bool {
 	e := v.entries[i]
-	return !v.claimed[i] && e.Hash == v.sums[i] && e.Hash != "" && (want == "" || e.Hash == want) && (k > 1) == (e.PrevHash != "")
+	return !v.claimed[i] && e.Hash == v.sums[i] && e.Hash != "" && (want == "" || e.Hash == want) &&
+		(k > 1) == (e.PrevHash != "")
 }
 
 // inPlace reports whether the entry precedes all genuine entries found so far.

@@ -110,9 +110,11 @@ func (v *Verifier) admit(c claims) error {
 	case c.Firebase.Tenant != v.cfg.Tenant:
 		return fault.New(fault.Auth, fault.CodeForbidden, "This account belongs to another tenant.")
 	case len(v.cfg.Domains) > 0 && !c.emailVerified():
-		return fault.New(fault.Auth, fault.CodeForbidden, "This service needs an account with a verified e-mail address.")
+		return fault.New(fault.Auth, fault.CodeForbidden,
+			"This service needs an account with a verified e-mail address.")
 	case len(v.cfg.Domains) > 0 && !slices.Contains(v.cfg.Domains, domainOf(c.Email)):
-		return fault.New(fault.Auth, fault.CodeForbidden, "This service is not for accounts with e-mail addresses of this domain.")
+		return fault.New(fault.Auth, fault.CodeForbidden,
+			"This service is not for accounts with e-mail addresses of this domain.")
 	}
 	return nil
 }

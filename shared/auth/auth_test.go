@@ -97,8 +97,9 @@ func TestHeaders(t *testing.T) {
 		key    string
 		want   int
 	}{
-		"as it should be":        {claimSet{"alg": "RS256", "kid": kid}, "good", 200},
-		"own key brought along":  {claimSet{"alg": "RS256", "kid": kid, "jwk": claimSet{"kty": "oct", "k": "AAAA"}}, "evil", 401},
+		"as it should be": {claimSet{"alg": "RS256", "kid": kid}, "good", 200},
+		"own key brought along": {claimSet{"alg": "RS256", "kid": kid, "jwk": claimSet{"kty": "oct", "k": "AAAA"}},
+			"evil", 401},
 		"no kid":                 {claimSet{"alg": "RS256"}, "good", 401},
 		"unknown kid":            {claimSet{"alg": "RS256", "kid": "nobody"}, "good", 401},
 		"kid as a number":        {claimSet{"alg": "RS256", "kid": 1}, "good", 401},
@@ -111,7 +112,8 @@ func TestHeaders(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := w.verifier(t, nil).User(request("Bearer " + forge(t, c.header, w.userClaims(), keys()[c.key], nil)))
+			_, err := w.verifier(t, nil).User(
+				request("Bearer " + forge(t, c.header, w.userClaims(), keys()[c.key], nil)))
 			if got := status(err); got != c.want {
 				t.Errorf("got %d (%v), want %d", got, err, c.want)
 			}
@@ -125,16 +127,17 @@ func TestOneHeaderOneToken(t *testing.T) {
 	head, rest, _ := strings.Cut(good, ".")
 	payload, sig, _ := strings.Cut(rest, ".")
 	for name, values := range map[string][]string{
-		"two headers":        {"Bearer " + good, "Bearer " + good},
-		"two in one":         {"Bearer " + good + ", Bearer " + good},
-		"scheme alone":       {"Bearer"},
-		"no scheme":          {good},
-		"space behind":       {"Bearer " + good + " "},
-		"padding":            {"Bearer " + good + "="},
-		"signature missing":  {"Bearer " + head + "." + payload + "."},
-		"two parts":          {"Bearer " + head + "." + payload},
-		"four parts":         {"Bearer " + good + "." + sig},
-		"the JSON form":      {`Bearer {"payload":"` + payload + `","protected":"` + head + `","signature":"` + sig + `"}`},
+		"two headers":       {"Bearer " + good, "Bearer " + good},
+		"two in one":        {"Bearer " + good + ", Bearer " + good},
+		"scheme alone":      {"Bearer"},
+		"no scheme":         {good},
+		"space behind":      {"Bearer " + good + " "},
+		"padding":           {"Bearer " + good + "="},
+		"signature missing": {"Bearer " + head + "." + payload + "."},
+		"two parts":         {"Bearer " + head + "." + payload},
+		"four parts":        {"Bearer " + good + "." + sig},
+		"the JSON form": {`Bearer {"payload":"` + payload + `","protected":"` + head + `","signature":"` + sig +
+			`"}`},
 		"over 8 KiB":         {"Bearer " + head + "." + strings.Repeat("A", 8<<10) + "." + sig},
 		"another last bit":   {"Bearer " + good[:len(good)-1] + "_"},
 		"signature cut":      {"Bearer " + good[:len(good)-8]},
@@ -156,7 +159,8 @@ func TestMessagesHelpAndTellNothing(t *testing.T) {
 		t.Errorf("an expired token is answered by %v, which does not say so", err)
 	}
 	kid := issuer.KeyID(keys()["good"])
-	_, err = w.verifier(t, nil).User(request("Bearer " + forge(t, claimSet{"alg": "RS256", "kid": kid}, claims, keys()["evil"], nil)))
+	_, err = w.verifier(t, nil).User(
+		request("Bearer " + forge(t, claimSet{"alg": "RS256", "kid": kid}, claims, keys()["evil"], nil)))
 	if err == nil || strings.Contains(err.Error(), "expired") {
 		t.Errorf("a forged expired token is answered by %v, which tells of its claims", err)
 	}
@@ -173,12 +177,13 @@ func TestTenantAndAnonymous(t *testing.T) {
 		firebase claimSet
 		status   int
 	}{
-		"the tenant":           {func(c *auth.Config) { c.Tenant = "t1" }, claimSet{"tenant": "t1"}, 200},
-		"another tenant":       {func(c *auth.Config) { c.Tenant = "t1" }, claimSet{"tenant": "t2"}, 403},
-		"no tenant in token":   {func(c *auth.Config) { c.Tenant = "t1" }, claimSet{}, 403},
-		"no tenant wanted":     {nil, claimSet{"tenant": "t1"}, 403},
-		"anonymous":            {nil, claimSet{"sign_in_provider": "anonymous"}, 403},
-		"anonymous is allowed": {func(c *auth.Config) { c.AllowAnonymous = true }, claimSet{"sign_in_provider": "anonymous"}, 200},
+		"the tenant":         {func(c *auth.Config) { c.Tenant = "t1" }, claimSet{"tenant": "t1"}, 200},
+		"another tenant":     {func(c *auth.Config) { c.Tenant = "t1" }, claimSet{"tenant": "t2"}, 403},
+		"no tenant in token": {func(c *auth.Config) { c.Tenant = "t1" }, claimSet{}, 403},
+		"no tenant wanted":   {nil, claimSet{"tenant": "t1"}, 403},
+		"anonymous":          {nil, claimSet{"sign_in_provider": "anonymous"}, 403},
+		"anonymous is allowed": {func(c *auth.Config) { c.AllowAnonymous = true },
+			claimSet{"sign_in_provider": "anonymous"}, 200},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -199,23 +204,24 @@ func TestDomains(t *testing.T) {
 		claims claimSet
 		status int
 	}{
-		"of the domain":         {claimSet{"email": "ana@acme.example", "email_verified": true}, 200},
-		"of the other":          {claimSet{"email": "ana@b.example", "email_verified": true}, 200},
-		"in capitals":           {claimSet{"email": "Ana@ACME.example", "email_verified": true}, 200},
-		"another domain":        {claimSet{"email": "ana@evil.example", "email_verified": true}, 403},
-		"a domain below":        {claimSet{"email": "ana@mail.acme.example", "email_verified": true}, 403},
-		"a domain above":        {claimSet{"email": "ana@example", "email_verified": true}, 403},
-		"a longer domain":       {claimSet{"email": "ana@evilacme.example", "email_verified": true}, 403},
-		"a dot behind":          {claimSet{"email": "ana@acme.example.", "email_verified": true}, 403},
-		"two at signs":          {claimSet{"email": "ana@evil.example@acme.example", "email_verified": true}, 403},
-		"a quoted at sign":      {claimSet{"email": `"ana@evil.example"@acme.example`, "email_verified": true}, 403},
-		"a look-alike":          {claimSet{"email": "ana@асme.example", "email_verified": true}, 403},
-		"no name":               {claimSet{"email": "@acme.example", "email_verified": true}, 403},
-		"no address":            {claimSet{"email_verified": true}, 403},
-		"not verified":          {claimSet{"email": "ana@acme.example", "email_verified": false}, 403},
-		"nothing of verifying":  {claimSet{"email": "ana@acme.example"}, 403},
-		"verified in a string":  {claimSet{"email": "ana@acme.example", "email_verified": "true"}, 403},
-		"another domain claims": {claimSet{"email": "ana@evil.example", "email_verified": true, "hd": "acme.example"}, 403},
+		"of the domain":        {claimSet{"email": "ana@acme.example", "email_verified": true}, 200},
+		"of the other":         {claimSet{"email": "ana@b.example", "email_verified": true}, 200},
+		"in capitals":          {claimSet{"email": "Ana@ACME.example", "email_verified": true}, 200},
+		"another domain":       {claimSet{"email": "ana@evil.example", "email_verified": true}, 403},
+		"a domain below":       {claimSet{"email": "ana@mail.acme.example", "email_verified": true}, 403},
+		"a domain above":       {claimSet{"email": "ana@example", "email_verified": true}, 403},
+		"a longer domain":      {claimSet{"email": "ana@evilacme.example", "email_verified": true}, 403},
+		"a dot behind":         {claimSet{"email": "ana@acme.example.", "email_verified": true}, 403},
+		"two at signs":         {claimSet{"email": "ana@evil.example@acme.example", "email_verified": true}, 403},
+		"a quoted at sign":     {claimSet{"email": `"ana@evil.example"@acme.example`, "email_verified": true}, 403},
+		"a look-alike":         {claimSet{"email": "ana@асme.example", "email_verified": true}, 403},
+		"no name":              {claimSet{"email": "@acme.example", "email_verified": true}, 403},
+		"no address":           {claimSet{"email_verified": true}, 403},
+		"not verified":         {claimSet{"email": "ana@acme.example", "email_verified": false}, 403},
+		"nothing of verifying": {claimSet{"email": "ana@acme.example"}, 403},
+		"verified in a string": {claimSet{"email": "ana@acme.example", "email_verified": "true"}, 403},
+		"another domain claims": {claimSet{"email": "ana@evil.example", "email_verified": true, "hd": "acme.example"},
+			403},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -240,7 +246,8 @@ func TestDomains(t *testing.T) {
 func TestGoogleAsUsersIssuer(t *testing.T) {
 	w := newWorld(t)
 	v := w.verifier(t, func(c *auth.Config) { c.Issuer = "accounts.google.com" })
-	for spelling, want := range map[string]int{"https://accounts.google.com": 200, "accounts.google.com": 200, "http://accounts.google.com": 401} {
+	for spelling, want := range map[string]int{"https://accounts.google.com": 200, "accounts.google.com": 200,
+		"http://accounts.google.com": 401} {
 		claims := w.userClaims()
 		claims["iss"], claims["azp"] = spelling, project
 		if _, err := v.User(request("Bearer " + w.sign(t, w.pushers, claims))); status(err) != want {

@@ -90,8 +90,8 @@ func (c *checker) signed(ctx context.Context, raw string, key crypto.PublicKey) 
 	return got, nil
 }
 
-// checkClaims checks the claims themselves, including issuer and audience, because it is the only check of a push token whose
-// signature the platform has checked and removed.
+// checkClaims checks the claims themselves, including issuer and audience, because it is the only check of a push token
+// whose signature the platform has checked and removed.
 func (c *checker) checkClaims(got claims) error {
 	if got.Issuer != c.keys.issuer && (c.keys.issuer != google || got.Issuer != googleShort) {
 		return errInvalid()
@@ -111,7 +111,8 @@ func (c *checker) checkClaims(got claims) error {
 var errNoAudience = errors.New("auth: the audience is empty, and without one any application's token would do")
 
 func errInvalid() error {
-	return unauthenticated("The ID token is not valid here: its signature, issuer or audience is not what this service accepts.")
+	return unauthenticated("The ID token is not valid here: its signature, issuer or audience is not what this " +
+		"service accepts.")
 }
 
 func expiredError() error {
@@ -120,5 +121,6 @@ func expiredError() error {
 
 func unavailable(err error) error {
 	return fault.New(fault.Tool, "issuer_unavailable",
-		"The sign-in service cannot be reached just now; please try again in a moment.").After(5 * time.Second).Because(err)
+		"The sign-in service cannot be reached just now; please try again in a moment.").After(5 * time.Second).Because(
+		err)
 }

@@ -27,7 +27,8 @@ type header struct {
 // usable reports whether the header is that of a valid ID token. Extensions that it marks as critical are not supported
 // (RFC 7515 §4.1.11).
 func (h header) usable() bool {
-	return h.Algorithm == "RS256" && h.KeyID != "" && (h.Type == "" || strings.EqualFold(h.Type, "JWT")) && h.Critical == nil && h.B64 == nil
+	return h.Algorithm == "RS256" && h.KeyID != "" && (h.Type == "" || strings.EqualFold(h.Type, "JWT")) &&
+		h.Critical == nil && h.B64 == nil
 }
 
 // claims are the claims that are used. Names are matched exactly and must be unique; times are numbers.
@@ -75,7 +76,8 @@ func (c claims) checkTimes(now time.Time) error {
 		return errExpired
 	case *c.Expires > latest+maxLifetime.Seconds():
 		return errors.New("exp is too far away")
-	case *c.IssuedAt > latest, c.NotBefore != nil && *c.NotBefore > latest, c.SignedInAt != nil && *c.SignedInAt > latest:
+	case *c.IssuedAt > latest, c.NotBefore != nil && *c.NotBefore > latest, c.SignedInAt != nil &&
+		*c.SignedInAt > latest:
 		return errors.New("iat, nbf or auth_time is in the future")
 	}
 	return nil

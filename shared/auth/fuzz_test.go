@@ -21,7 +21,8 @@ func FuzzAuthorization(f *testing.F) {
 	user, push := w.sign(f, w.users, w.userClaims()), w.sign(f, w.pushers, w.pushClaims())
 	none := ""
 	for _, seed := range []string{
-		"", "Bearer ", "Bearer a.b.c", "Bearer ...", "Basic dXNlcjpwYXNz", "Bearer " + user, "bearer " + push, "Bearer " + user + "\n",
+		"", "Bearer ", "Bearer a.b.c", "Bearer ...", "Basic dXNlcjpwYXNz", "Bearer " + user, "bearer " + push,
+		"Bearer " + user + "\n",
 		"Bearer " + forge(f, claimSet{"alg": "none"}, w.userClaims(), nil, &none),
 		"Bearer " + forge(f, claimSet{"alg": "RS256", "kid": "x"}, w.pushClaims(), nil, &none),
 		"Bearer eyJhbGciOiJFUzI1NiIsImtpZCI6ImlhcDEifQ.e30.AAAA", `Bearer {"payload":"e30","signatures":[]}`,
@@ -52,8 +53,10 @@ func FuzzClaims(f *testing.F) {
 	w := newWorld(f)
 	at := w.now.Unix()
 	for _, change := range []claimSet{
-		{}, {"sub": 1}, {"aud": []string{project, "other"}, "azp": project}, {"exp": at + 86461}, {"exp": 1e300}, {"iat": -1.5}, {"nbf": at + 60},
-		{"email": "A@X.GSERVICEACCOUNT.COM"}, {"firebase": claimSet{"tenant": "t"}}, {"email_verified": "true"}, {"sub": strings.Repeat("u", 129)},
+		{}, {"sub": 1}, {"aud": []string{project, "other"}, "azp": project}, {"exp": at + 86461}, {"exp": 1e300},
+		{"iat": -1.5}, {"nbf": at + 60},
+		{"email": "A@X.GSERVICEACCOUNT.COM"}, {"firebase": claimSet{"tenant": "t"}}, {"email_verified": "true"},
+		{"sub": strings.Repeat("u", 129)},
 	} {
 		claims := w.userClaims()
 		maps.Copy(claims, change)
@@ -65,8 +68,10 @@ func FuzzClaims(f *testing.F) {
 	}
 	whole := fmt.Sprintf(`"iss":%q,"aud":%q,"iat":%d,"exp":%d`, firebase, project, at, at+60)
 	for _, seed := range []string{
-		"", "null", "{}", "[]", `{` + whole + `,"sub":"userA","Sub":"userB"}`, `{` + whole + `,"sub":"userA","sub":"userB"}`, `{` + whole + `,"s\u0075b":"userA"}`,
-		`{` + whole + `,"sub":"userA"}{}`, "\ufeff{" + whole + `,"sub":"userA"}`, `{` + whole + `,"sub":"user\ud800"}`, `{` + whole + `,"ſub":"userA"}`,
+		"", "null", "{}", "[]", `{` + whole + `,"sub":"userA","Sub":"userB"}`,
+		`{` + whole + `,"sub":"userA","sub":"userB"}`, `{` + whole + `,"s\u0075b":"userA"}`,
+		`{` + whole + `,"sub":"userA"}{}`, "\ufeff{" + whole + `,"sub":"userA"}`, `{` + whole + `,"sub":"user\ud800"}`,
+		`{` + whole + `,"ſub":"userA"}`,
 	} {
 		f.Add(seed)
 	}
@@ -88,10 +93,12 @@ func FuzzClaims(f *testing.F) {
 		exp, _ := read["exp"].(float64)
 		iat, dated := read["iat"].(float64)
 		now := float64(at)
-		if read["iss"] != firebase || read["sub"] != id.UID || id.UID == "" || !forUs(read["aud"]) || !dated || exp <= now || exp > now+86460 || iat > now+60 {
+		if read["iss"] != firebase || read["sub"] != id.UID || id.UID == "" || !forUs(read["aud"]) || !dated ||
+			exp <= now || exp > now+86460 || iat > now+60 {
 			t.Fatalf("%q is let in as %+v", claims, id)
 		}
-		if email, _ := read["email"].(string); id.Email != email || id.EmailVerified != (read["email_verified"] == true) || id.Issuer != firebase {
+		if email, _ := read["email"].(string); id.Email != email ||
+			id.EmailVerified != (read["email_verified"] == true) || id.Issuer != firebase {
 			t.Fatalf("%q is let in as %+v", claims, id)
 		}
 	})

@@ -64,7 +64,8 @@ func TestHostileCases(t *testing.T) {
 
 func (c hostileCase) run(t *testing.T) {
 	w := newWorld(t)
-	req := httptest.NewRequest(http.MethodPost, "/api/agent/run?"+strings.NewReplacer(" ", "%20").Replace(w.fixtures(t, c.Input.Query)), nil)
+	req := httptest.NewRequest(http.MethodPost,
+		"/api/agent/run?"+strings.NewReplacer(" ", "%20").Replace(w.fixtures(t, c.Input.Query)), nil)
 	for name, value := range c.Input.Headers {
 		req.Header[name] = []string{w.fixtures(t, value)}
 	}

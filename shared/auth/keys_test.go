@@ -54,7 +54,8 @@ func TestStrangersCannotMakeUsHammerTheIssuer(t *testing.T) {
 	}
 	// A wrong signature under a known key id must not cause a fetch.
 	w.now = w.now.Add(time.Minute)
-	forged := forge(t, claimSet{"alg": "RS256", "kid": issuer.KeyID(keys()["good"])}, w.userClaims(), keys()["evil"], nil)
+	forged := forge(t, claimSet{"alg": "RS256", "kid": issuer.KeyID(keys()["good"])}, w.userClaims(), keys()["evil"],
+		nil)
 	if _, err := v.User(request("Bearer " + forged)); status(err) != http.StatusUnauthorized || w.count(keysAt) != 1 {
 		t.Errorf("got %v after %d fetches", err, w.count(keysAt))
 	}
@@ -148,7 +149,8 @@ func TestKeySetsThatCannotBeUsed(t *testing.T) {
 		"another issuer":       `{"issuer":"https://evil.example","jwks_uri":"` + keysAt + `"}`,
 		"no keys":              `{"issuer":"` + firebase + `"}`,
 		"not JSON":             `<html>`,
-		"over 1 MiB":           `{"issuer":"` + firebase + `","jwks_uri":"` + keysAt + `","x":"` + strings.Repeat("x", 1<<20) + `"}`,
+		"over 1 MiB": `{"issuer":"` + firebase + `","jwks_uri":"` + keysAt +
+			`","x":"` + strings.Repeat("x", 1<<20) + `"}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

@@ -51,10 +51,12 @@ func NewPush(cfg PushConfig) (*PushVerifier, error) {
 		}
 	case ByPlatform:
 		if !cfg.OnCloudRun {
-			return nil, fmt.Errorf("auth: push tokens verified by %q need Cloud Run in front of this process", ByPlatform)
+			return nil, fmt.Errorf("auth: push tokens verified by %q need Cloud Run in front of this process",
+				ByPlatform)
 		}
 	default:
-		return nil, fmt.Errorf("auth: push tokens can be verified by %q or %q, not by %q", ByApp, ByPlatform, cfg.VerifiedBy)
+		return nil, fmt.Errorf("auth: push tokens can be verified by %q or %q, not by %q", ByApp, ByPlatform,
+			cfg.VerifiedBy)
 	}
 	tokens, err := newChecker(cfg.Issuer, cfg.Audience, cfg.HTTPClient, cfg.Now)
 	if err != nil {

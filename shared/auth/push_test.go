@@ -78,10 +78,11 @@ func TestPushVerifiedByThePlatform(t *testing.T) {
 		header    string
 		status    int
 	}{
-		"as Cloud Run hands it on":       {signature: "SIGNATURE_REMOVED_BY_GOOGLE", audience: pushTarget, status: 200},
-		"no signature":                   {audience: pushTarget, status: 200},
-		"audience left to Cloud Run":     {change: claimSet{"aud": "https://sweep.example"}, status: 200},
-		"another audience":               {change: claimSet{"aud": "https://sweep.example"}, audience: pushTarget, status: 401},
+		"as Cloud Run hands it on":   {signature: "SIGNATURE_REMOVED_BY_GOOGLE", audience: pushTarget, status: 200},
+		"no signature":               {audience: pushTarget, status: 200},
+		"audience left to Cloud Run": {change: claimSet{"aud": "https://sweep.example"}, status: 200},
+		"another audience": {change: claimSet{"aud": "https://sweep.example"}, audience: pushTarget,
+			status: 401},
 		"another service account":        {change: claimSet{"email": "x@evil.iam.gserviceaccount.com"}, status: 401},
 		"e-mail not verified":            {change: claimSet{"email_verified": false}, status: 401},
 		"another issuer":                 {change: claimSet{"iss": "https://evil.example"}, status: 401},

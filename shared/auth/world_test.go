@@ -114,7 +114,8 @@ func (w *world) verifier(t testing.TB, change func(*auth.Config)) *auth.Verifier
 
 func (w *world) push(t testing.TB, change func(*auth.PushConfig)) *auth.PushVerifier {
 	t.Helper()
-	cfg := auth.PushConfig{Audience: pushTarget, ServiceAccount: pushAccount, HTTPClient: &http.Client{Transport: w}, Now: w.clock}
+	cfg := auth.PushConfig{Audience: pushTarget, ServiceAccount: pushAccount, HTTPClient: &http.Client{Transport: w},
+		Now: w.clock}
 	if change != nil {
 		change(&cfg)
 	}
@@ -137,8 +138,9 @@ func (w *world) userClaims() map[string]any {
 func (w *world) pushClaims() map[string]any {
 	at := w.now.Unix()
 	return map[string]any{
-		"iss": google, "aud": pushTarget, "sub": "1234567890", "azp": "1234567890", "email": pushAccount, "email_verified": true,
-		"iat": at, "exp": at + 3600,
+		"iss": google, "aud": pushTarget, "sub": "1234567890", "azp": "1234567890", "email": pushAccount,
+		"email_verified": true,
+		"iat":            at, "exp": at + 3600,
 	}
 }
 

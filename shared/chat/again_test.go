@@ -33,7 +33,8 @@ func (w *world) send(r chat.Request) *chat.Reply {
 // Equal words are another wish in another message, be it in a new conversation, in another tab or in the same one, and
 // with or without an id of the page's.
 func TestEqualWordsAreAnotherWish(t *testing.T) {
-	for name, id := range map[string]func(n int) int{"ids of the page": func(n int) int { return n }, "ids of the server": func(int) int { return 0 }} {
+	for name, id := range map[string]func(
+		n int) int{"ids of the page": func(n int) int { return n }, "ids of the server": func(int) int { return 0 }} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			asks := func(n int, history []json.RawMessage) *chat.Reply {
@@ -72,8 +73,8 @@ func TestARejectedWishCanBeWishedAgain(t *testing.T) {
 	}
 }
 
-// A request that is sent again, because its answer was lost, has no second effect and asks no second time, though the model
-// puts it otherwise; what it wants beside that is new.
+// A request that is sent again, because its answer was lost, has no second effect and asks no second time, though the
+// model puts it otherwise; what it wants beside that is new.
 func TestARequestSentAgainHasOneEffect(t *testing.T) {
 	first := []script.Call{like(1), rate(2)}
 	for name, tt := range map[string]struct {
@@ -98,14 +99,16 @@ func TestARequestSentAgainHasOneEffect(t *testing.T) {
 			two := w.send(message(1, "like and rate it", nil))
 			w.model.Restart(script.Turn{Text: "So be it."})
 			ap := one.Calls[0].Approval
-			pending, _, err := (&records.Records{Store: w.core.Store, Now: w.chat.Now}).Pending(t.Context(), alice, "", 10)
+			pending, _, err := (&records.Records{Store: w.core.Store, Now: w.chat.Now}).Pending(t.Context(), alice, "",
+				10)
 			if err != nil || len(pending) != tt.asked || len(w.did) != tt.effects {
 				t.Fatalf("%v, %d approvals, effects %v", err, len(pending), w.did)
 			}
 			found := false
 			var done []chat.Result
 			for _, c := range two.Calls {
-				found = found || c.Approval != nil && c.Approval.ApprovalID == ap.ApprovalID && string(c.Args) == `{"stars":2}`
+				found = found || c.Approval != nil && c.Approval.ApprovalID == ap.ApprovalID &&
+					string(c.Args) == `{"stars":2}`
 				if c.Category == chat.PageAutomation {
 					done = append(done, chat.Result{CallID: c.ID, Result: "{}"})
 				}
@@ -170,8 +173,8 @@ func TestIDsOfMessages(t *testing.T) {
 	}
 }
 
-// The actions of one conversation are one thread of its user; a thread that was deleted is begun anew, and what waits in it
-// is not.
+// The actions of one conversation are one thread of its user; a thread that was deleted is begun anew, and what waits
+// in it is not.
 func TestAConversationIsOneThread(t *testing.T) {
 	w := newWorld(t)
 	rec := &records.Records{Store: w.core.Store, Now: w.chat.Now}
@@ -229,25 +232,30 @@ func TestWhatWasDeletedIsNotDoneAgain(t *testing.T) {
 	w.model.Restart(script.Turn{Calls: []script.Call{like(1)}}, script.Turn{Text: "Liked."})
 	w.send(message(1, "like it", nil))
 	told := string(w.model.Requests()[1].Contents[2])
-	if len(w.did) != 1 || !strings.Contains(told, "deleted since; it is not done again") || strings.Contains(told, "Idempotency-Key") {
+	if len(w.did) != 1 || !strings.Contains(told, "deleted since; it is not done again") ||
+		strings.Contains(told, "Idempotency-Key") {
 		t.Errorf("effects %v, the model was told %s", w.did, told)
 	}
 }
 
-// What was left behind and decided later is told with the user's next message: once, from the record, and as the user's side
-// of the conversation.
+// What was left behind and decided later is told with the user's next message: once, from the record, and as the user's
+// side of the conversation.
 func TestWhatWasLeftBehindIsToldLater(t *testing.T) {
 	for name, tt := range map[string]struct {
 		happens func(w *world, ap *agent.ApprovalView)
 		told    string
 	}{
-		"approved":      {func(w *world, ap *agent.ApprovalView) { w.decide(ap, agent.ApproveOnce) }, `[{"tool":"action_submitRating","args":{"stars":5},"output":{"ok":true}}]`},
-		"rejected":      {func(w *world, ap *agent.ApprovalView) { w.decide(ap, agent.Reject) }, `"error":"The user said no; it was not done."`},
-		"expired":       {func(w *world, ap *agent.ApprovalView) { w.expire() }, `"error":"Nobody answered in time, so what waited was not done."`},
+		"approved": {func(w *world, ap *agent.ApprovalView) { w.decide(ap, agent.ApproveOnce) },
+			`[{"tool":"action_submitRating","args":{"stars":5},"output":{"ok":true}}]`},
+		"rejected": {func(w *world, ap *agent.ApprovalView) { w.decide(ap, agent.Reject) },
+			`"error":"The user said no; it was not done."`},
+		"expired": {func(w *world, ap *agent.ApprovalView) { w.expire() },
+			`"error":"Nobody answered in time, so what waited was not done."`},
 		"still waiting": {func(*world, *agent.ApprovalView) {}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, script.Turn{Calls: []script.Call{rate(5)}}, script.Turn{Text: "All right."}, script.Turn{Text: "I see."}, script.Turn{Text: "Yes."})
+			w := newWorld(t, script.Turn{Calls: []script.Call{rate(5)}}, script.Turn{Text: "All right."},
+				script.Turn{Text: "I see."}, script.Turn{Text: "Yes."})
 			r := w.say("rate it", nil)
 			ap := r.Calls[0].Approval
 			r = w.say("never mind", r.History)
@@ -256,7 +264,8 @@ func TestWhatWasLeftBehindIsToldLater(t *testing.T) {
 			r = w.say("and now?", r.History)
 			asked := w.model.Requests()
 			told := string(asked[2].Contents[len(asked[2].Contents)-1])
-			if want := "from the record and not from the user"; strings.Contains(told, want) != (tt.told != "") || !strings.Contains(strings.ReplaceAll(told, `\"`, `"`), tt.told) {
+			if want := "from the record and not from the user"; strings.Contains(told, want) != (tt.told != "") ||
+				!strings.Contains(strings.ReplaceAll(told, `\"`, `"`), tt.told) {
 				t.Errorf("the model was told %s", told)
 			}
 			if !strings.HasPrefix(told, `{"role":"user",`) || !strings.HasSuffix(told, `{"text":"what now?"}]}`) {
@@ -268,7 +277,8 @@ func TestWhatWasLeftBehindIsToldLater(t *testing.T) {
 			if tt.told == "" {
 				w.decide(ap, agent.ApproveOnce)
 				w.model.Restart(script.Turn{Text: "Done."})
-				if w.say("done?", r.History); !strings.Contains(string(w.model.Requests()[0].Contents[len(w.model.Requests()[0].Contents)-1]), "the record") {
+				if w.say("done?", r.History); !strings.Contains(
+					string(w.model.Requests()[0].Contents[len(w.model.Requests()[0].Contents)-1]), "the record") {
 					t.Error("what was decided still later was not told")
 				}
 			}

@@ -1,8 +1,8 @@
 // Package chat is the page agent (seed 001): a conversation that the page keeps and the server does not. Each request
 // brings the history, which the server has signed, and runs the same loop as every other run, on a store in memory that
-// lives as long as the request. A page tool is a tool without a body that the page answers. A server action that changes
-// nothing runs at once; one with an effect is a run of its own in the durable core, with everything that the core
-// promises, and the chat waits for it as it waits for the page.
+// lives as long as the request. A page tool is a tool without a body that the page answers. A server action that
+// changes nothing runs at once; one with an effect is a run of its own in the durable core, with everything that the
+// core promises, and the chat waits for it as it waits for the page.
 package chat
 
 import (
@@ -27,10 +27,12 @@ const (
 	MaxDescription = 1024     // bytes of a page tool's description
 	MaxSchema      = 16 << 10 // bytes of a page tool's schema
 	MaxPageState   = 256 << 10
-	MaxResult      = 64 << 10  // bytes of what a page tool answers
-	MaxResults     = 128 << 10 // bytes of what one request's tools answered that the model is told: of more, each is cut to its share
-	MaxHistory     = 384 << 10 // bytes of contents that are kept: older answers of tools are cut, then the oldest turns are left out
-	maxContents    = 1000      // in a history
+	MaxResult      = 64 << 10 // bytes of what a page tool answers
+	// bytes of what one request's tools answered that the model is told: of more, each is cut to its share
+	MaxResults = 128 << 10
+	// bytes of contents that are kept: older answers of tools are cut, then the oldest turns are left out
+	MaxHistory  = 384 << 10
+	maxContents = 1000 // in a history
 )
 
 // Core carries out what has an effect: the durable loop.
@@ -119,9 +121,9 @@ type Pending struct {
 }
 
 // Send takes the user's message. Calls that are still open are told to the model as not done, and what became since of
-// those that an earlier message left behind, as the record has it. Errors: ValidationError that names the field; those of
-// the model and of the core; then the request may be sent again with the same MessageID and history: an action with an
-// effect is not proposed twice.
+// those that an earlier message left behind, as the record has it. Errors: ValidationError that names the field; those
+// of the model and of the core; then the request may be sent again with the same MessageID and history: an action with
+// an effect is not proposed twice.
 func (c *Chat) Send(ctx context.Context, r Request, emit loop.Sink) (*Reply, error) {
 	h, err := c.read(&r)
 	if err != nil {
@@ -146,11 +148,12 @@ func (c *Chat) Send(ctx context.Context, r Request, emit loop.Sink) (*Reply, err
 	if err := c.abandon(ctx, r.UID, h); err != nil {
 		return nil, err
 	}
-	return c.run(ctx, r, h, loop.StartRequest{Prompt: r.Message, SystemNote: news, History: &loop.ClientHistory{Contents: h.contents}}, emit)
+	return c.run(ctx, r, h, loop.StartRequest{Prompt: r.Message, SystemNote: news,
+		History: &loop.ClientHistory{Contents: h.contents}}, emit)
 }
 
-// Answer takes what the page's tools answered to the calls of the last reply, all of them at once. Where approvals still
-// wait, the reply is what waits.
+// Answer takes what the page's tools answered to the calls of the last reply, all of them at once. Where approvals
+// still wait, the reply is what waits.
 func (c *Chat) Answer(ctx context.Context, r Request, emit loop.Sink) (*Reply, error) {
 	h, err := c.read(&r)
 	if err != nil {

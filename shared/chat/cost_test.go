@@ -17,7 +17,8 @@ import (
 // cannot all be the last, and with what it used. Without limits it costs the read, since the user may be shut out.
 func TestWhatAMessageCosts(t *testing.T) {
 	type trips struct{ reads, commits int }
-	for limits, want := range map[agent.Limits]trips{{}: {1, 0}, {RunsPerMinute: 2, CallsPerDay: 100, TokensPerDay: 1000}: {1, 2}} {
+	for limits, want := range map[agent.Limits]trips{{}: {1, 0},
+		{RunsPerMinute: 2, CallsPerDay: 100, TokensPerDay: 1000}: {1, 2}} {
 		w := newWorld(t, script.Turn{Text: "Hello."})
 		counted := storetest.Count(memory.New(func() time.Time { return w.now }))
 		w.chat.Ledger = &records.Records{Store: counted, Now: func() time.Time { return w.now }}
@@ -25,7 +26,8 @@ func TestWhatAMessageCosts(t *testing.T) {
 		if _, err := w.chat.Send(context.Background(), chat.Request{UID: alice, Message: "Hi."}, nil); err != nil {
 			t.Fatal(err)
 		}
-		if c := counted.Take(); c.Get.Trips != want.reads || c.Commit.Trips != want.commits || c.Get.Docs > 1 || c.Commit.Docs != want.commits {
+		if c := counted.Take(); c.Get.Trips != want.reads || c.Commit.Trips != want.commits || c.Get.Docs > 1 ||
+			c.Commit.Docs != want.commits {
 			t.Errorf("%+v: %+v", limits, c)
 		}
 	}

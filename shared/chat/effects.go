@@ -22,12 +22,13 @@ func digest(parts ...string) string {
 	return base64.RawURLEncoding.EncodeToString(s.Sum(nil)[:16])
 }
 
-// addUser begins the user's message. Its id names a conversation that begins with it, and with the conversation's id and the
-// words it names all effects that the message asks for: equal words in another message ask for effects of their own, and
-// a message that is sent again asks for none.
+// addUser begins the user's message. Its id names a conversation that begins with it, and with the conversation's id
+// and the words it names all effects that the message asks for: equal words in another message ask for effects of their
+// own, and a message that is sent again asks for none.
 func (h *history) addUser(uid, id, words string) error {
 	if id == h.Message {
-		return fault.Invalid("messageId", "this message was answered; a new one has an id of its own, and one that is sent again the history of before")
+		return fault.Invalid("messageId", "this message was answered; a new one has an id of its own, and one that "+
+			"is sent again the history of before")
 	}
 	h.identify(uid, id)
 	h.Message, h.Stem, h.Effects = id, digest("message", h.Conversation, id, words), nil
@@ -76,7 +77,8 @@ func (e *effect) take(called *loop.CallResult, tried bool) {
 	}
 }
 
-// effectStarter has the core carry the actions of one answer of the model out, once their user agrees where that is needed.
+// effectStarter has the core carry the actions of one answer of the model out, once their user agrees where that is
+// needed.
 type effectStarter struct {
 	*Chat
 	r Request
@@ -99,14 +101,15 @@ func (p *effectStarter) all(ctx context.Context, effects []*effect) error {
 	return nil
 }
 
-// propose begins the run of the key, or finds it where it was begun for the same call. It reports whether the key stands
-// for another call, and then has done nothing.
+// propose begins the run of the key, or finds it where it was begun for the same call. It reports whether the key
+// stands for another call, and then has done nothing.
 func (p *effectStarter) propose(ctx context.Context, e *effect, n int) (reused bool, err error) {
 	for {
 		called, err := p.Core.StartCall(ctx, loop.StartRequest{
 			UID: p.r.UID, Origin: p.r.Origin, Region: p.r.Region, Prompt: asked(e.action.Tool),
-			ThreadID: agent.KeyedThreadID(p.r.UID, fmt.Sprintf("chat:%s:%d", p.h.Conversation, p.h.Threads)), Title: titleOf(p.r.Origin),
-			Key: p.h.key(n), BodyHash: digest(e.action.Tool, string(e.action.Args)),
+			ThreadID: agent.KeyedThreadID(p.r.UID, fmt.Sprintf("chat:%s:%d", p.h.Conversation, p.h.Threads)),
+			Title:    titleOf(p.r.Origin),
+			Key:      p.h.key(n), BodyHash: digest(e.action.Tool, string(e.action.Args)),
 			Call: &loop.Call{Tool: e.action.Tool, Args: e.action.Args, Model: e.model},
 		})
 		switch {
@@ -176,7 +179,8 @@ func (p *effectStarter) earlier(ctx context.Context, n int) (map[int]*loop.CallR
 }
 
 // same takes up the runs that were begun for the very same calls, and gives the calls that have none.
-func (p *effectStarter) same(ctx context.Context, effects []*effect, earlier map[int]*loop.CallResult) (rest []*effect, err error) {
+func (p *effectStarter) same(ctx context.Context, effects []*effect, earlier map[int]*loop.CallResult) (rest []*effect,
+	err error) {
 	for _, e := range effects {
 		found := false
 		for n, called := range earlier {
@@ -210,8 +214,8 @@ func alike(earlier map[int]*loop.CallResult, tool string) int {
 	return best
 }
 
-// add begins a run for a call that the first try did not make. A key whose run is gone stands for what was deleted with its
-// thread: that is not done again.
+// add begins a run for a call that the first try did not make. A key whose run is gone stands for what was deleted with
+// its thread: that is not done again.
 func (p *effectStarter) add(ctx context.Context, e *effect, n int) error {
 	n = p.h.unused(n)
 	reused, err := p.propose(ctx, e, n)

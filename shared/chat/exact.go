@@ -9,9 +9,9 @@ import (
 	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
-// verbatimModel is a model whose answers a page can keep. A browser reads 9007199254740993 as 9007199254740992: an answer with such a
-// number would come back changed, under a seal and a thought signature that it does not fit any more. The model is told so and
-// asked again.
+// verbatimModel is a model whose answers a page can keep. A browser reads 9007199254740993 as 9007199254740992: an
+// answer with such a number would come back changed, under a seal and a thought signature that it does not fit any
+// more. The model is told so and asked again.
 type verbatimModel struct{ model.Model }
 
 // Generate is the model's own, within the run's bound of calls.

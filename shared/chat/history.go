@@ -37,20 +37,22 @@ type history struct {
 // memo is what the server must know of a conversation beside its contents. It travels inside the seal. What was sealed
 // before there was one is gone on with.
 type memo struct {
-	Conversation string        `json:"conversation,omitempty"` // its id, for good
-	Message      string        `json:"message,omitempty"`      // the id of the user's newest message
-	Stem         string        `json:"stem,omitempty"`         // of the keys of that message's effects
-	Effects      []int         `json:"effects,omitempty"`      // the numbers of those that were asked for
-	Threads      int           `json:"threads,omitempty"`      // as many threads of the conversation are not written to any more
-	Left         []carriedOver `json:"left,omitempty"`         // runs that its user went on without
+	Conversation string `json:"conversation,omitempty"` // its id, for good
+	Message      string `json:"message,omitempty"`      // the id of the user's newest message
+	Stem         string `json:"stem,omitempty"`         // of the keys of that message's effects
+	Effects      []int  `json:"effects,omitempty"`      // the numbers of those that were asked for
+	// as many threads of the conversation are not written to any more
+	Threads int           `json:"threads,omitempty"`
+	Left    []carriedOver `json:"left,omitempty"` // runs that its user went on without
 }
 
 // call is what is known of one call of the last content.
 type call struct {
-	ID     string          `json:"id"` // as the page knows it
-	Page   bool            `json:"page,omitempty"`
-	RunID  string          `json:"runId,omitempty"`  // of the durable run that carries it out
-	Tried  json.RawMessage `json:"tried,omitempty"`  // the arguments of that run, where a first try of the request chose others
+	ID    string `json:"id"` // as the page knows it
+	Page  bool   `json:"page,omitempty"`
+	RunID string `json:"runId,omitempty"` // of the durable run that carries it out
+	// the arguments of that run, where a first try of the request chose others
+	Tried  json.RawMessage `json:"tried,omitempty"`
 	Result json.RawMessage `json:"result,omitempty"` // once it is known
 	Error  string          `json:"error,omitempty"`
 
@@ -66,7 +68,8 @@ func (c *call) setResponse(r model.Response) {
 	if c.Tried == nil {
 		return
 	}
-	const other = "This request came before. What it asked for then, with executedArgs, stands in the place of this call, which was not made."
+	const other = "This request came before. What it asked for then, with executedArgs, stands in the place of this " +
+		"call, which was not made."
 	if c.Error != "" {
 		c.Error = fmt.Sprintf("%s It ended so: %s executedArgs: %s", other, c.Error, c.Tried)
 		return
@@ -175,7 +178,8 @@ func (c *Chat) open(uid string, sent []json.RawMessage) (*history, error) {
 		return nil, errForged()
 	}
 	if age := c.Now().Sub(time.Unix(n.At, 0)); age > historyLife {
-		return nil, fault.Invalid("history", "this conversation is %d days old; please start a new one", int(age.Hours()/24))
+		return nil, fault.Invalid("history", "this conversation is %d days old; please start a new one",
+			int(age.Hours()/24))
 	}
 	h.memo, h.region, h.calls, h.seal = n.memo, n.Region, n.Calls, seal
 	return h, h.match()
@@ -242,7 +246,8 @@ func (h *history) answer(results []Result) error {
 	}
 	for _, c := range h.calls {
 		if c.Page && !c.known() {
-			return fault.Invalid("results", "the answer to the call %q is missing; the page answers all of its calls at once", c.ID)
+			return fault.Invalid("results",
+				"the answer to the call %q is missing; the page answers all of its calls at once", c.ID)
 		}
 	}
 	return nil
@@ -318,7 +323,8 @@ func words(content json.RawMessage) bool {
 			FunctionResponse json.RawMessage `json:"functionResponse"`
 		} `json:"parts"`
 	}
-	return json.Unmarshal(content, &c) == nil && c.Role == model.User && len(c.Parts) > 0 && c.Parts[0].FunctionResponse == nil
+	return json.Unmarshal(content, &c) == nil && c.Role == model.User && len(c.Parts) > 0 &&
+		c.Parts[0].FunctionResponse == nil
 }
 
 // waiting is a call as the page is told of it.

@@ -8,8 +8,8 @@ import (
 	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
-// interaction is what a page's state tells of one thing that can be done on the page, as much as its summary needs. A thing
-// of which a list has many has items.
+// interaction is what a page's state tells of one thing that can be done on the page, as much as its summary needs. A
+// thing of which a list has many has items.
 type interaction struct {
 	Ref       string            `json:"refName"`
 	Says      string            `json:"description"`
@@ -25,8 +25,8 @@ type interaction struct {
 // maxInteractions is how many bytes of the summary the model is told: what has no place there is in the page's state.
 const maxInteractions = 8 << 10
 
-// interactions is a summary of what can be done on the page (seed 001 Q9): a text for each kind of thing, in a list of JSON
-// in one line. A page that tells of none, or in another form, has an empty one.
+// interactions is a summary of what can be done on the page (seed 001 Q9): a text for each kind of thing, in a list of
+// JSON in one line. A page that tells of none, or in another form, has an empty one.
 func interactions(state json.RawMessage) []byte {
 	var page struct {
 		Interactions []json.RawMessage `json:"interactions"`

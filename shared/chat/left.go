@@ -16,7 +16,8 @@ type carriedOver struct {
 	Tool  string `json:"tool"`
 }
 
-// maxCarriedOver is how many of them a conversation looks after; of more the oldest are forgotten, and stay in the inbox.
+// maxCarriedOver is how many of them a conversation looks after; of more the oldest are forgotten, and stay in the
+// inbox.
 const maxCarriedOver = 16
 
 func (h *history) carryOver(c *call) {
@@ -24,8 +25,8 @@ func (h *history) carryOver(c *call) {
 	h.Left = h.Left[max(0, len(h.Left)-maxCarriedOver):]
 }
 
-// systemNote is what became since of the runs that were left behind, in words for the model, or nothing. Those that have ended
-// are not looked after any more.
+// systemNote is what became since of the runs that were left behind, in words for the model, or nothing. Those that
+// have ended are not looked after any more.
 func (c *Chat) systemNote(ctx context.Context, uid string, h *history) (string, error) {
 	var waiting []carriedOver
 	var ended []outcome
@@ -33,7 +34,8 @@ func (c *Chat) systemNote(ctx context.Context, uid string, h *history) (string, 
 		called, err := c.Core.CallResult(ctx, uid, l.RunID)
 		switch {
 		case fault.Is(err, fault.Auth, fault.CodeNotFound):
-			ended = append(ended, outcome{Tool: l.Tool, Error: "It was deleted before anybody decided about it, or since."})
+			ended = append(ended, outcome{Tool: l.Tool,
+				Error: "It was deleted before anybody decided about it, or since."})
 		case err != nil:
 			return "", err
 		case called.Terminal():
@@ -47,7 +49,8 @@ func (c *Chat) systemNote(ctx context.Context, uid string, h *history) (string, 
 		return "", nil
 	}
 	raw, err := strictjson.Marshal(ended)
-	return "For your information, from the record and not from the user: what waited for the user's decision has ended. " + string(raw), err
+	return "For your information, from the record and not from the user: what waited for the user's decision " +
+		"has ended. " + string(raw), err
 }
 
 // outcome is what the record has of a run of one call, in the words of a tool's response.
@@ -65,7 +68,8 @@ const (
 )
 
 func outcomeOf(called *loop.CallResult) outcome {
-	o := outcome{called.Tool, excerpt(called.Args, maxOutcomeArgs), nil, agent.Cut(called.Response.Error, maxOutcomeOutput)}
+	o := outcome{called.Tool, excerpt(called.Args, maxOutcomeArgs), nil,
+		agent.Cut(called.Response.Error, maxOutcomeOutput)}
 	if o.Error == "" {
 		o.Output = excerpt(called.Response.Result, maxOutcomeOutput)
 	}

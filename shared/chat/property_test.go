@@ -35,16 +35,17 @@ type tab struct {
 	open    []chat.Pending
 }
 
-// Whatever pages and their user do, no request is one that the service refuses, what waits is what the page is told, and
-// each effect takes place once for each message that asks for it, or not at all: however often a request is sent, in
-// however many conversations the same words are said, and whatever was rejected, has expired or was deleted before.
+// Whatever pages and their user do, no request is one that the service refuses, what waits is what the page is told,
+// and each effect takes place once for each message that asks for it, or not at all: however often a request is sent,
+// in however many conversations the same words are said, and whatever was rejected, has expired or was deleted before.
 func TestAnyConversation(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		u := &user{world: newWorld(t), tabs: []*tab{{}}}
 		u.rec = &records.Records{Store: u.core.Store, Now: u.chat.Now}
 		u.core.Profile.MaxOpen = 0
 		u.core.Profile.MaxPerDay = 0
-		rt.Repeat(map[string]func(*rapid.T){"say": u.says, "answer": u.answers, "decide": u.decides, "expire": u.expires, "delete": u.deletes,
+		rt.Repeat(map[string]func(
+			*rapid.T){"say": u.says, "answer": u.answers, "decide": u.decides, "expire": u.expires, "delete": u.deletes,
 			"open a tab": u.opens, "double a tab": u.doubles, "reload": u.reloads, "": u.counted})
 		for _, ap := range u.approvals {
 			u.decide(ap, agent.Reject)
@@ -145,7 +146,8 @@ func (u *user) says(t *rapid.T) {
 		q.MessageID = message(u.messages, "", nil).MessageID
 		tries = rapid.IntRange(1, 3).Draw(t, "tries")
 	}
-	u.hears(t, tab, tries, func() (*chat.Reply, error) { return u.chat.Send(u.t.Context(), q, nil) }, func() { tab.message = q.MessageID })
+	u.hears(t, tab, tries, func() (*chat.Reply, error) { return u.chat.Send(u.t.Context(), q, nil) },
+		func() { tab.message = q.MessageID })
 }
 
 // answers posts what the page's tools did.
@@ -163,7 +165,8 @@ func (u *user) answers(t *rapid.T) {
 		for _, p := range tab.open {
 			if p.Category == chat.PageAutomation {
 				q.Results = append(q.Results, chat.Result{CallID: p.ID, IsError: rapid.Bool().Draw(t, "error"),
-					Result: rapid.SampledFrom([]string{`{"ok":true}`, "", "plain", `{"a":1e400}`, `{"a":1,"a":2}`, "\xff", `"\ud800"`, `[1]`}).Draw(t, "result")})
+					Result: rapid.SampledFrom([]string{`{"ok":true}`, "", "plain", `{"a":1e400}`, `{"a":1,"a":2}`,
+						"\xff", `"\ud800"`, `[1]`}).Draw(t, "result")})
 			}
 		}
 		return u.chat.Answer(u.t.Context(), q, nil)
@@ -216,7 +219,8 @@ func (u *user) waits(t *rapid.T, r *chat.Reply, first bool) {
 			t.Fatalf("two calls are called %q", p.ID)
 		}
 		seen[p.ID] = true
-		if p.Approval == nil || slices.ContainsFunc(u.approvals, func(ap *agent.ApprovalView) bool { return ap.ApprovalID == p.Approval.ApprovalID }) {
+		if p.Approval == nil || slices.ContainsFunc(u.approvals,
+			func(ap *agent.ApprovalView) bool { return ap.ApprovalID == p.Approval.ApprovalID }) {
 			continue
 		}
 		if !first {
@@ -262,7 +266,8 @@ func (u *user) deletes(t *rapid.T) {
 		t.Fatal(err)
 	}
 	for _, th := range threads {
-		if _, err := u.rec.DeleteThread(u.t.Context(), alice, th.ThreadID); err != nil && !fault.Is(err, fault.Policy, fault.CodeBusy) {
+		if _, err := u.rec.DeleteThread(u.t.Context(), alice, th.ThreadID); err != nil &&
+			!fault.Is(err, fault.Policy, fault.CodeBusy) {
 			t.Fatal(err)
 		}
 	}

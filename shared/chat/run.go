@@ -70,16 +70,17 @@ func (c *Chat) run(ctx context.Context, r Request, h *history, q loop.StartReque
 			return nil, err
 		}
 	}
-	return nil, fault.New(fault.Model, "too_many_calls", "The assistant could not finish within the number of steps that it has.")
+	return nil, fault.New(fault.Model, "too_many_calls",
+		"The assistant could not finish within the number of steps that it has.")
 }
 
 // settle counts what the request has used of the model. That it could not be counted takes no answer from its user.
 //
-// It is a commit of its own, beside the one that let the request in, and cannot be spared. The first must be there before the
-// model is asked, or requests at once would all see the same rest of a limit and all pass. What the request uses is known only
-// afterwards, and a request keeps nothing that a later one could be relied on to count: the history is its page's, which may
-// never come back, or come back twice with the same one. To count the most that a request may use beforehand, and never to give
-// the rest back, would take a user's day in a few messages.
+// It is a commit of its own, beside the one that let the request in, and cannot be spared. The first must be there
+// before the model is asked, or requests at once would all see the same rest of a limit and all pass. What the request
+// uses is known only afterwards, and a request keeps nothing that a later one could be relied on to count: the history
+// is its page's, which may never come back, or come back twice with the same one. To count the most that a request may
+// use beforehand, and never to give the rest back, would take a user's day in a few messages.
 func (c *Chat) settle(ctx context.Context, l *loop.Loop, uid, runID string, admitted agent.Admission) {
 	used, err := l.Usage(ctx, uid, runID)
 	if err == nil {
@@ -95,8 +96,9 @@ func (c *Chat) settle(ctx context.Context, l *loop.Loop, uid, runID string, admi
 // settleTime is how long the count of a request's tokens may take, whose answer is ready.
 const settleTime = 5 * time.Second
 
-// loop is the loop on a store of this request alone, which knows of its user what they have used of the model. Whether an action with an effect needs an approval is the core's to
-// say, so here it is a call like the page's, that somebody else answers.
+// loop is the loop on a store of this request alone, which knows of its user what they have used of the model. Whether
+// an action with an effect needs an approval is the core's to say, so here it is a call like the page's, that somebody
+// else answers.
 func (c *Chat) loop(ctx context.Context, r Request, spent agent.UserUsage) (*loop.Loop, error) {
 	set := maps.Clone(r.tools)
 	maps.Copy(set, c.Actions)
@@ -116,14 +118,17 @@ func (c *Chat) loop(ctx context.Context, r Request, spent agent.UserUsage) (*loo
 	if _, err := own.Commit(ctx, store.Create(document.UserPath(r.UID), nil, user)); err != nil {
 		return nil, err
 	}
-	return (&loop.Loop{Store: own, Queue: noQueue{}, Model: verbatimModel{c.Model}, Tools: set, Profile: p, Log: c.Log, Now: c.Now, Random: c.Random}).Init(), nil
+	return (&loop.Loop{Store: own, Queue: noQueue{}, Model: verbatimModel{c.Model}, Tools: set, Profile: p, Log: c.Log,
+		Now: c.Now, Random: c.Random}).Init(), nil
 }
 
-// runsHere reports whether a call of the tool may be made at once and forgotten: it changes nothing and nobody is asked.
+// runsHere reports whether a call of the tool may be made at once and forgotten: it changes nothing and nobody is
+// asked.
 func runsHere(t *tool.Tool) bool { return !t.SideEffect && t.Approval == tool.NotRequired }
 
 // carryOut proposes the actions with an effect, and gives either the answers to all open calls or what waits.
-func (c *Chat) carryOut(ctx context.Context, r Request, h *history, talk *loop.Conversation) (answers []loop.CallAnswer, pending []Pending, err error) {
+func (c *Chat) carryOut(ctx context.Context, r Request, h *history, talk *loop.Conversation) (answers []loop.CallAnswer,
+	pending []Pending, err error) {
 	h.calls = make([]call, len(talk.Calls))
 	if err := h.name(talk.Calls); err != nil {
 		return nil, nil, err
@@ -146,7 +151,8 @@ func (c *Chat) carryOut(ctx context.Context, r Request, h *history, talk *loop.C
 	for _, e := range effects {
 		waiting[e.call] = e.called
 		if e.call.known() {
-			answers = append(answers, loop.CallAnswer{ActionID: e.action.ID, Result: e.call.Result, Error: e.call.Error})
+			answers = append(answers,
+				loop.CallAnswer{ActionID: e.action.ID, Result: e.call.Result, Error: e.call.Error})
 		}
 	}
 	for i := range h.calls {
@@ -183,5 +189,6 @@ func (c *Chat) ended(r Request, h *history, talk *loop.Conversation) (*Reply, er
 	if err := talk.Contents.Fit(MaxHistory); err != nil {
 		return nil, err
 	}
-	return c.reply(r.UID, &history{memo: h.memo, region: r.Region, contents: talk.Contents.JSON()}, &Reply{Type: "response", Message: talk.End.Summary})
+	return c.reply(r.UID, &history{memo: h.memo, region: r.Region, contents: talk.Contents.JSON()},
+		&Reply{Type: "response", Message: talk.End.Summary})
 }

@@ -18,8 +18,9 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// earlier is what the release before conversations had ids gave a page and kept, in a world such as newWorld's: a history whose
-// run had ended, the one after it, which waits for the page and for an approval, and the documents of the run that asks for that.
+// earlier is what the release before conversations had ids gave a page and kept, in a world such as newWorld's: a
+// history whose run had ended, the one after it, which waits for the page and for an approval, and the documents of the
+// run that asks for that.
 type earlier struct {
 	Ended     []json.RawMessage `json:"ended"`
 	Waiting   []json.RawMessage `json:"waiting"`
@@ -78,11 +79,13 @@ func noteOf(t *testing.T, history []json.RawMessage) map[string]any {
 	return last.Countersign
 }
 
-// TestAnEarlierHistoryGoesOn says more in a conversation that the release before sealed: it is gone on with, in its zone, and
-// becomes one conversation by what seals it, whichever message comes first. The same message sent again has one effect.
+// TestAnEarlierHistoryGoesOn says more in a conversation that the release before sealed: it is gone on with, in its
+// zone, and becomes one conversation by what seals it, whichever message comes first. The same message sent again has
+// one effect.
 func TestAnEarlierHistoryGoesOn(t *testing.T) {
 	likes := script.Turn{Calls: []script.Call{call("action_like", `{"stars":1}`)}}
-	w, e := newEarlierWorld(t, likes, script.Turn{Text: "Liked."}, likes, script.Turn{Text: "Liked."}, likes, script.Turn{Text: "Liked again."})
+	w, e := newEarlierWorld(t, likes, script.Turn{Text: "Liked."}, likes, script.Turn{Text: "Liked."}, likes,
+		script.Turn{Text: "Liked again."})
 	if n := noteOf(t, e.Ended); n["conversation"] != nil || n["seal"] == nil {
 		t.Fatalf("this is no history of before: %v", n)
 	}
@@ -104,8 +107,8 @@ func TestAnEarlierHistoryGoesOn(t *testing.T) {
 	}
 }
 
-// TestAnEarlierHistoryIsAnswered answers the call of the page that waits in it, and approves the action that does, which the
-// release before began: it is done once, and the model is told of both, also where the answer is sent again.
+// TestAnEarlierHistoryIsAnswered answers the call of the page that waits in it, and approves the action that does,
+// which the release before began: it is done once, and the model is told of both, also where the answer is sent again.
 func TestAnEarlierHistoryIsAnswered(t *testing.T) {
 	w, e := newEarlierWorld(t, script.Turn{Text: "Rated."}, script.Turn{Text: "Rated."})
 	open, _, err := w.chat.Ledger.(*records.Records).Pending(t.Context(), alice, "", 10)
@@ -122,13 +125,17 @@ func TestAnEarlierHistoryIsAnswered(t *testing.T) {
 	r := w.answer(e.Waiting, answered)
 	same(t, "what still waits", names(r.Calls), []string{"server-action action_submitRating"})
 	w.decide(&open[0], agent.ApproveOnce)
-	for i, again := range []func() *chat.Reply{func() *chat.Reply { return w.answer(r.History) }, func() *chat.Reply { return w.answer(e.Waiting, answered) }} {
+	for i, again := range []func() *chat.Reply{func() *chat.Reply {
+		return w.answer(
+			r.History)
+	}, func() *chat.Reply { return w.answer(e.Waiting, answered) }} {
 		if got := again(); got.Type != "response" || !strings.HasPrefix(got.Message, "Rated.") || len(w.did) != 1 {
 			t.Fatalf("%+v, effects %v", got, w.did)
 		}
 		contents := w.model.Requests()[i].Contents
 		rs, err := model.Responses(contents[len(contents)-1])
-		if err != nil || len(rs) != 2 || string(rs[0].Result) != `{"ok":true}` || string(rs[1].Result) != `{"found":3}` {
+		if err != nil || len(rs) != 2 || string(rs[0].Result) != `{"ok":true}` ||
+			string(rs[1].Result) != `{"found":3}` {
 			t.Errorf("%v, the model was told %+v", err, rs)
 		}
 	}
@@ -148,7 +155,8 @@ func TestAnEarlierHistoryIsStillSealed(t *testing.T) {
 		"a message":      note("message", "m1"),
 		"a stem":         note("stem", "s"),
 		"effects":        note("effects", []int{1}),
-		"a run left":     note("left", []any{map[string]any{"runId": "lmfqaj67tqyzeqh4pdfxtflrue", "tool": "action_like"}}),
+		"a run left": note("left",
+			[]any{map[string]any{"runId": "lmfqaj67tqyzeqh4pdfxtflrue", "tool": "action_like"}}),
 		"another time":   note("at", 4102444800),
 		"another zone":   note("region", map[string]any{"timeZone": "Asia/Tokyo"}),
 		"no calls":       note("calls", nil),

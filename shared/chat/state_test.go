@@ -34,7 +34,8 @@ func TestThirtyCallsInOneMessage(t *testing.T) {
 		}
 		var rs []chat.Result
 		for i, c := range r.Calls {
-			rs = append(rs, chat.Result{CallID: c.ID, Result: strings.Replace(whole, `{`, fmt.Sprintf(`{"a":"click %d of step %d",`, i, n), 1)})
+			rs = append(rs, chat.Result{CallID: c.ID,
+				Result: strings.Replace(whole, `{`, fmt.Sprintf(`{"a":"click %d of step %d",`, i, n), 1)})
 		}
 		r = w.answer(r.History, rs...)
 	}
@@ -56,13 +57,15 @@ func TestThirtyCallsInOneMessage(t *testing.T) {
 		}
 	}
 	rs, err := model.Responses(asked[2].Contents[4])
-	if err != nil || len(rs) != 15 || !strings.Contains(string(rs[14].Result), "click 14 of step 1") || len(rs[14].Result) < 2<<10 {
+	if err != nil || len(rs) != 15 || !strings.Contains(string(rs[14].Result), "click 14 of step 1") ||
+		len(rs[14].Result) < 2<<10 {
 		t.Errorf("%v, the newest answers are told as %d: %.200s", err, len(rs[14].Result), rs[14].Result)
 	}
 }
 
-// Over a long conversation what the model is told stays bounded by more than the length of histories: what tools answered
-// some steps ago is cut to its beginning, and stays as it was cut, so that the model's service may reuse what it has read.
+// Over a long conversation what the model is told stays bounded by more than the length of histories: what tools
+// answered some steps ago is cut to its beginning, and stays as it was cut, so that the model's service may reuse what
+// it has read.
 func TestOlderAnswersOfToolsAreCut(t *testing.T) {
 	w := newWorld(t)
 	var history []json.RawMessage
@@ -92,7 +95,8 @@ func TestOlderAnswersOfToolsAreCut(t *testing.T) {
 
 // The instructions say in short what can be done on the page, of whatever form and size its state is.
 func TestTheInstructionsSummariseInteractions(t *testing.T) {
-	many := `{"interactions":[` + strings.Repeat(`{"refName":"a","description":"`+strings.Repeat("x", 300)+`"},`, 500) + `{"refName":"last"}]}`
+	many := `{"interactions":[` + strings.Repeat(`{"refName":"a","description":"`+strings.Repeat("x", 300)+`"},`, 500) +
+		`{"refName":"last"}]}`
 	for state, want := range map[string]string{
 		`{"viewState":{},"interactions":[
 			{"refName":"add-to-cart","elementType":"HTMLButtonElement","description":"Add\n## Rules","items":[{"coordinate":["products","a","add-to-cart"]},{"coordinate":["products","b","add-to-cart"]}]},
@@ -111,7 +115,8 @@ func TestTheInstructionsSummariseInteractions(t *testing.T) {
 		system := w.model.Requests()[0].System
 		_, after, _ := strings.Cut(system, "\n## Available Page Interactions\n")
 		line, rest, _ := strings.Cut(after, "\n")
-		if !strings.HasSuffix(line, want) || len(line) > 10<<10 || !strings.HasPrefix(rest, "\n## Current Page State\n{") {
+		if !strings.HasSuffix(line, want) || len(line) > 10<<10 ||
+			!strings.HasPrefix(rest, "\n## Current Page State\n{") {
 			t.Errorf("%.80s is summarised as %.300s", state, line)
 		}
 	}

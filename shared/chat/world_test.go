@@ -56,14 +56,18 @@ func newWorld(t *testing.T, turns ...script.Turn) *world {
 				return done{true}, nil
 			}}),
 		tool.Define(tool.Def[rating, done]{Name: "action_submitRating", Description: "Rate.", SideEffect: true,
-			Preview: func(in rating) tool.Preview { return tool.Preview{Title: fmt.Sprintf("Rate %d", in.Stars)} }, Execute: w.rate}),
-		tool.Define(tool.Def[rating, done]{Name: "action_like", Description: "Like.", SideEffect: true, Approval: tool.NotRequired,
-			Preview: func(in rating) tool.Preview { return tool.Preview{Title: "Like"} }, Execute: w.rate}))
-	profile := loop.Profile{MaxModelCalls: 6, ApprovalTTL: 24 * time.Hour, RejectOutcome: loop.RejectCompletes, Deadline: 72 * time.Hour,
+			Preview: func(in rating) tool.Preview { return tool.Preview{Title: fmt.Sprintf("Rate %d", in.Stars)} },
+			Execute: w.rate}),
+		tool.Define(tool.Def[rating, done]{Name: "action_like", Description: "Like.", SideEffect: true,
+			Approval: tool.NotRequired,
+			Preview:  func(in rating) tool.Preview { return tool.Preview{Title: "Like"} }, Execute: w.rate}))
+	profile := loop.Profile{MaxModelCalls: 6, ApprovalTTL: 24 * time.Hour, RejectOutcome: loop.RejectCompletes,
+		Deadline:     72 * time.Hour,
 		ModelTimeout: 30 * time.Second, ToolTimeout: 10 * time.Second, MaxOpen: 3, MaxPerDay: 60}
 	st := memory.New(clock)
 	w.core = (&loop.Loop{Store: st, Queue: w, Tools: actions, Profile: profile, Now: clock, Sleep: noWait}).Init()
-	w.chat = &chat.Chat{Model: w.model, Core: w.core, Ledger: &records.Records{Store: st, Now: clock}, Actions: actions, Key: chat.Key{[]byte("0123456789abcdef0123456789abcdef")}, Agent: "shop",
+	w.chat = &chat.Chat{Model: w.model, Core: w.core, Ledger: &records.Records{Store: st, Now: clock}, Actions: actions,
+		Key: chat.Key{[]byte("0123456789abcdef0123456789abcdef")}, Agent: "shop",
 		Profile: profile, Now: clock, Random: rand.Reader}
 	return w
 }
@@ -94,7 +98,8 @@ func (w *world) deliver() {
 
 func (w *world) decide(ap *agent.ApprovalView, d agent.Decision) {
 	w.t.Helper()
-	if _, err := w.core.Resolve(w.t.Context(), loop.Resolution{UID: alice, ApprovalID: ap.ApprovalID, Decision: d, ArgsHash: ap.ArgsHash}); err != nil {
+	if _, err := w.core.Resolve(w.t.Context(),
+		loop.Resolution{UID: alice, ApprovalID: ap.ApprovalID, Decision: d, ArgsHash: ap.ArgsHash}); err != nil {
 		w.t.Fatal(err)
 	}
 	w.deliver()
@@ -112,10 +117,14 @@ func (w *world) expire() {
 
 // page is what a page sends with each request.
 func page(message string, history []json.RawMessage) chat.Request {
-	return chat.Request{UID: alice, Message: message, History: history, PageState: json.RawMessage(`{"viewState":{"cart":0}}`), Tools: []chat.ToolDefinition{
-		{Name: "click-add-to-cart", Description: "Click.", Category: chat.PageAutomation, InputSchema: json.RawMessage(`{"type":"object","properties":{"key":{"type":"string"}},"required":["key"]}`)},
-		{Name: "fill-search", Description: "Fill.", InputSchema: json.RawMessage(`{"type":"object","properties":{"value":{"type":"string"}}}`)},
-	}}
+	return chat.Request{UID: alice, Message: message, History: history,
+		PageState: json.RawMessage(`{"viewState":{"cart":0}}`), Tools: []chat.ToolDefinition{
+			{Name: "click-add-to-cart", Description: "Click.", Category: chat.PageAutomation,
+				InputSchema: json.RawMessage(
+					`{"type":"object","properties":{"key":{"type":"string"}},"required":["key"]}`)},
+			{Name: "fill-search", Description: "Fill.",
+				InputSchema: json.RawMessage(`{"type":"object","properties":{"value":{"type":"string"}}}`)},
+		}}
 }
 
 func results(history []json.RawMessage, rs ...chat.Result) chat.Request {

@@ -21,14 +21,18 @@ const chatKey = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 
 // deployed is a complete environment of a deployed function.
 var deployed = map[string]string{
-	"K_SERVICE": "run", "GEMINI_API_KEY": "AIzaSyCANARYkey", "GOOGLE_CLOUD_PROJECT": "proj-123", "RESUME_TOPIC": "agent-resume",
-	"AUTH_ISSUER": "https://securetoken.google.com/proj-123", "AUTH_AUDIENCE": "proj-123",
-	"PUSH_AUDIENCE": "https://agent.example.com/resume", "PUSH_SERVICE_ACCOUNT": "push@proj-123.iam.gserviceaccount.com",
+	"K_SERVICE": "run", "GEMINI_API_KEY": "AIzaSyCANARYkey", "GOOGLE_CLOUD_PROJECT": "proj-123",
+	"RESUME_TOPIC": "agent-resume",
+	"AUTH_ISSUER":  "https://securetoken.google.com/proj-123", "AUTH_AUDIENCE": "proj-123",
+	"PUSH_AUDIENCE":          "https://agent.example.com/resume",
+	"PUSH_SERVICE_ACCOUNT":   "push@proj-123.iam.gserviceaccount.com",
 	"GOOGLE_OAUTH_CLIENT_ID": "1-a.apps.googleusercontent.com", "GOOGLE_OAUTH_CLIENT_SECRET": "GOCSPX-CANARYsecret",
-	"TOKEN_KEY": keyset, "CHAT_KEY": chatKey, "ACTION_KEY": "CANARY-0123456789abcdef0123456789abcdef", "PUBLIC_URL": "https://agent.example.com/", "ALLOWED_ORIGINS": "https://app.example.com",
+	"TOKEN_KEY": keyset, "CHAT_KEY": chatKey, "ACTION_KEY": "CANARY-0123456789abcdef0123456789abcdef",
+	"PUBLIC_URL": "https://agent.example.com/", "ALLOWED_ORIGINS": "https://app.example.com",
 }
 
-var all = []config.Part{config.Model, config.Store, config.Queue, config.Users, config.Push, config.Accounts, config.Consent, config.Chat}
+var all = []config.Part{config.Model, config.Store, config.Queue, config.Users, config.Push, config.Accounts,
+	config.Consent, config.Chat}
 
 // load reads base with changes; an empty change unsets the variable.
 func load(base, changes map[string]string, parts ...config.Part) (config.Config, error) {
@@ -63,9 +67,11 @@ func variables(t *testing.T, err error) (names []string) {
 
 func TestDefaults(t *testing.T) {
 	c := mustLoad(t, nil, nil, config.Store, config.Queue)
-	got := []any{c.Store, c.DataDir, c.Queue, c.RejectOutcome, c.LogLevel, c.GmailSendMode, c.PushVerifiedBy, c.Rules.DenySideEffects, c.OnCloudRun, c.GeminiModel, c.FirestoreDatabase,
+	got := []any{c.Store, c.DataDir, c.Queue, c.RejectOutcome, c.LogLevel, c.GmailSendMode, c.PushVerifiedBy,
+		c.Rules.DenySideEffects, c.OnCloudRun, c.GeminiModel, c.FirestoreDatabase,
 		c.MaxModelCalls, c.ApprovalTTL, c.RunDeadline, c.MaxOpenApprovals, c.MaxApprovalsPerDay, c.FunctionTimeout}
-	want := []any{"embedded", ".data", "embedded", "completed", "info", "draft", "app", false, false, "gemini-flash-latest", "(default)",
+	want := []any{"embedded", ".data", "embedded", "completed", "info", "draft", "app", false, false,
+		"gemini-flash-latest", "(default)",
 		3, 24 * time.Hour, 7 * 24 * time.Hour, 20, 60, 5 * time.Minute}
 	if !slices.Equal(got, want) {
 		t.Errorf("defaults are %v, want %v", got, want)
@@ -80,21 +86,27 @@ func TestDeployed(t *testing.T) {
 	if c.Store != "firestore" || c.Queue != "pubsub" || c.FunctionTimeout != time.Minute || !c.OnCloudRun {
 		t.Errorf("the store is %s, the queue %s, the timeout %s", c.Store, c.Queue, c.FunctionTimeout)
 	}
-	if c.PublicURL != "https://agent.example.com" || c.GeminiAPIKey.Reveal() != "AIzaSyCANARYkey" || !c.TokenKey.IsSet() {
+	if c.PublicURL != "https://agent.example.com" || c.GeminiAPIKey.Reveal() != "AIzaSyCANARYkey" ||
+		!c.TokenKey.IsSet() {
 		t.Errorf("the public address is %s, the key %s", c.PublicURL, c.GeminiAPIKey)
 	}
 }
 
 func TestValues(t *testing.T) {
 	c := mustLoad(t, nil, map[string]string{
-		"APPROVAL_TTL": "7d", "RUN_DEADLINE": "10d", "MAX_MODEL_CALLS": "50", "MAX_OPEN_APPROVALS": "0", "CLOUD_RUN_TIMEOUT_SECONDS": "540",
-		"LOG_LEVEL": "silent", "SIDE_EFFECTS": "off", "POLICY_DENIED": "x.com, a@y.com", "REJECT_OUTCOME": "continue", "STORE": "firestore",
-		"GOOGLE_CLOUD_PROJECT": "proj-123\n", "GEMINI_API_KEY": " AIzaX\n", "ALLOWED_ORIGINS": "https://a.example, http://localhost:3000,https://a.example",
-		"FIRESTORE_EMULATOR_HOST": "127.0.0.1:8081", "AGENT_FAILPOINT": "resume.after_claim", "PERSONA": "You are kind.\nBe brief.",
+		"APPROVAL_TTL": "7d", "RUN_DEADLINE": "10d", "MAX_MODEL_CALLS": "50", "MAX_OPEN_APPROVALS": "0",
+		"CLOUD_RUN_TIMEOUT_SECONDS": "540",
+		"LOG_LEVEL":                 "silent", "SIDE_EFFECTS": "off", "POLICY_DENIED": "x.com, a@y.com", "REJECT_OUTCOME": "continue",
+		"STORE":                "firestore",
+		"GOOGLE_CLOUD_PROJECT": "proj-123\n", "GEMINI_API_KEY": " AIzaX\n",
+		"ALLOWED_ORIGINS":         "https://a.example, http://localhost:3000,https://a.example",
+		"FIRESTORE_EMULATOR_HOST": "127.0.0.1:8081", "AGENT_FAILPOINT": "resume.after_claim",
+		"PERSONA":              "You are kind.\nBe brief.",
 		"VERTEX_AI_PROJECT_ID": "proj-123", "VERTEX_AI_LOCATION": "us-central1",
 	}, config.Model, config.Store, config.Queue)
 	got := []any{c.ApprovalTTL, c.RunDeadline, c.MaxModelCalls, c.MaxOpenApprovals, c.FunctionTimeout, c.LogLevel,
-		c.Rules.DenySideEffects, c.Rules.Denied.Len(), c.RejectOutcome, c.Queue, c.Project, c.GeminiAPIKey.Reveal(), len(c.AllowedOrigins), c.Failpoint}
+		c.Rules.DenySideEffects, c.Rules.Denied.Len(), c.RejectOutcome, c.Queue, c.Project, c.GeminiAPIKey.Reveal(),
+		len(c.AllowedOrigins), c.Failpoint}
 	want := []any{7 * 24 * time.Hour, 10 * 24 * time.Hour, 50, 0, 9 * time.Minute, "silent",
 		true, 2, "continue", "pubsub", "proj-123", "AIzaX", 2, "resume.after_claim"}
 	if !slices.Equal(got, want) {
@@ -118,21 +130,33 @@ func TestPartsNeedTheirVariables(t *testing.T) {
 		env   map[string]string
 		want  []string
 	}{
-		"nothing":            {},
-		"model":              {parts: []config.Part{config.Model}, want: []string{"GEMINI_API_KEY"}},
-		"model on Vertex":    {parts: []config.Part{config.Model}, env: map[string]string{"VERTEX_AI_PROJECT_ID": "proj-123", "VERTEX_AI_LOCATION": "global"}},
-		"users":              {parts: []config.Part{config.Users}, want: []string{"AUTH_AUDIENCE", "AUTH_ISSUER"}},
-		"a console's client": {env: map[string]string{"WEB_CLIENT_ID": "123-abc.apps.googleusercontent.com"}, want: []string{"AUTH_ISSUER"}},
-		"push":               {parts: []config.Part{config.Push}, want: []string{"PUSH_AUDIENCE", "PUSH_SERVICE_ACCOUNT"}},
-		"push by platform":   {parts: []config.Part{config.Push}, env: map[string]string{"K_SERVICE": "x", "PUSH_VERIFIED_BY": "platform"}, want: []string{"PUSH_SERVICE_ACCOUNT"}},
-		"accounts":           {parts: []config.Part{config.Accounts}, want: []string{"GOOGLE_OAUTH_CLIENT_ID", "GOOGLE_OAUTH_CLIENT_SECRET"}},
-		"accounts, deployed": {parts: []config.Part{config.Accounts}, env: map[string]string{"K_SERVICE": "x"}, want: []string{"GOOGLE_OAUTH_CLIENT_ID", "GOOGLE_OAUTH_CLIENT_SECRET", "TOKEN_KEY"}},
-		"consent":            {parts: []config.Part{config.Consent}, want: []string{"GOOGLE_OAUTH_CLIENT_ID", "GOOGLE_OAUTH_CLIENT_SECRET", "PUBLIC_URL"}},
-		"store, firestore":   {parts: []config.Part{config.Store}, env: map[string]string{"STORE": "firestore"}, want: []string{"GOOGLE_CLOUD_PROJECT"}},
-		"store, deployed":    {parts: []config.Part{config.Store, config.Queue}, env: map[string]string{"K_SERVICE": "x"}, want: []string{"GOOGLE_CLOUD_PROJECT"}},
-		"chat":               {parts: []config.Part{config.Chat}},
-		"chat, deployed":     {parts: []config.Part{config.Chat}, env: map[string]string{"K_SERVICE": "x"}, want: []string{"CHAT_KEY"}},
-		"queue, pubsub":      {parts: []config.Part{config.Queue}, env: map[string]string{"QUEUE": "pubsub"}, want: []string{"GOOGLE_CLOUD_PROJECT"}},
+		"nothing": {},
+		"model":   {parts: []config.Part{config.Model}, want: []string{"GEMINI_API_KEY"}},
+		"model on Vertex": {parts: []config.Part{config.Model},
+			env: map[string]string{"VERTEX_AI_PROJECT_ID": "proj-123", "VERTEX_AI_LOCATION": "global"}},
+		"users": {parts: []config.Part{config.Users}, want: []string{"AUTH_AUDIENCE", "AUTH_ISSUER"}},
+		"a console's client": {env: map[string]string{"WEB_CLIENT_ID": "123-abc.apps.googleusercontent.com"},
+			want: []string{"AUTH_ISSUER"}},
+		"push": {parts: []config.Part{config.Push},
+			want: []string{"PUSH_AUDIENCE", "PUSH_SERVICE_ACCOUNT"}},
+		"push by platform": {parts: []config.Part{config.Push},
+			env:  map[string]string{"K_SERVICE": "x", "PUSH_VERIFIED_BY": "platform"},
+			want: []string{"PUSH_SERVICE_ACCOUNT"}},
+		"accounts": {parts: []config.Part{config.Accounts},
+			want: []string{"GOOGLE_OAUTH_CLIENT_ID", "GOOGLE_OAUTH_CLIENT_SECRET"}},
+		"accounts, deployed": {parts: []config.Part{config.Accounts}, env: map[string]string{"K_SERVICE": "x"},
+			want: []string{"GOOGLE_OAUTH_CLIENT_ID", "GOOGLE_OAUTH_CLIENT_SECRET", "TOKEN_KEY"}},
+		"consent": {parts: []config.Part{config.Consent},
+			want: []string{"GOOGLE_OAUTH_CLIENT_ID", "GOOGLE_OAUTH_CLIENT_SECRET", "PUBLIC_URL"}},
+		"store, firestore": {parts: []config.Part{config.Store}, env: map[string]string{"STORE": "firestore"},
+			want: []string{"GOOGLE_CLOUD_PROJECT"}},
+		"store, deployed": {parts: []config.Part{config.Store, config.Queue},
+			env: map[string]string{"K_SERVICE": "x"}, want: []string{"GOOGLE_CLOUD_PROJECT"}},
+		"chat": {parts: []config.Part{config.Chat}},
+		"chat, deployed": {parts: []config.Part{config.Chat}, env: map[string]string{"K_SERVICE": "x"},
+			want: []string{"CHAT_KEY"}},
+		"queue, pubsub": {parts: []config.Part{config.Queue}, env: map[string]string{"QUEUE": "pubsub"},
+			want: []string{"GOOGLE_CLOUD_PROJECT"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -156,12 +180,17 @@ func TestPartsNeedTheirVariables(t *testing.T) {
 
 func TestEverythingWrongIsReportedAtOnce(t *testing.T) {
 	_, err := load(deployed, map[string]string{
-		"GEMINI_API_KEY": "<your-gemini-api-key>", "ALLOWED_ORIGINS": "*", "PUSH_SERVICE_ACCOUNT": "*", "AUTH_AUDIENCE": "", "APPROVAL_TTL": "forever\n{\"severity\":\"ALERT\"}",
-		"FIRESTORE_EMULATOR_HOST": "127.0.0.1:8080", "MAX_MODEL_CALLS": "0", "GOOGLE_OAUTH_CLIENT_SECRET": "CANARY is not a secret", "POLICY_DENIED": "CANARY@x", "GOOGLE_OAUTH_TOKEN_URL": "https://user:CANARY@x.example/",
+		"GEMINI_API_KEY": "<your-gemini-api-key>", "ALLOWED_ORIGINS": "*", "PUSH_SERVICE_ACCOUNT": "*",
+		"AUTH_AUDIENCE": "", "APPROVAL_TTL": "forever\n{\"severity\":\"ALERT\"}",
+		"FIRESTORE_EMULATOR_HOST": "127.0.0.1:8080", "MAX_MODEL_CALLS": "0",
+		"GOOGLE_OAUTH_CLIENT_SECRET": "CANARY is not a secret", "POLICY_DENIED": "CANARY@x",
+		"GOOGLE_OAUTH_TOKEN_URL": "https://user:CANARY@x.example/",
 	}, all...)
 	got := variables(t, err)
 	slices.Sort(got)
-	want := []string{"ALLOWED_ORIGINS", "APPROVAL_TTL", "AUTH_AUDIENCE", "FIRESTORE_EMULATOR_HOST", "GEMINI_API_KEY", "GOOGLE_OAUTH_CLIENT_SECRET", "GOOGLE_OAUTH_TOKEN_URL", "MAX_MODEL_CALLS", "POLICY_DENIED", "PUSH_SERVICE_ACCOUNT"}
+	want := []string{"ALLOWED_ORIGINS", "APPROVAL_TTL", "AUTH_AUDIENCE", "FIRESTORE_EMULATOR_HOST", "GEMINI_API_KEY",
+		"GOOGLE_OAUTH_CLIENT_SECRET", "GOOGLE_OAUTH_TOKEN_URL", "MAX_MODEL_CALLS", "POLICY_DENIED",
+		"PUSH_SERVICE_ACCOUNT"}
 	if !slices.Equal(got, want) {
 		t.Errorf("reported %v, want %v", got, want)
 	}
@@ -187,7 +216,8 @@ func TestEverythingWrongIsReportedAtOnce(t *testing.T) {
 }
 
 func TestNothingPrintsASecret(t *testing.T) {
-	c := mustLoad(t, deployed, map[string]string{"POLICY_DENIED": "CANARY@example.com", "TOKEN_KEY": strings.Replace(keyset, "1}", `1,"x":"CANARY"}`, 1)}, all...)
+	c := mustLoad(t, deployed, map[string]string{"POLICY_DENIED": "CANARY@example.com",
+		"TOKEN_KEY": strings.Replace(keyset, "1}", `1,"x":"CANARY"}`, 1)}, all...)
 	var log strings.Builder
 	obs.New(&log, c.Log()).Info("starting", "config", c, "key", c.GeminiAPIKey)
 	hidden := struct{ key config.Secret }{c.GeminiAPIKey}
@@ -197,14 +227,16 @@ func TestNothingPrintsASecret(t *testing.T) {
 	}
 	texts := []string{log.String(), string(asJSON), fmt.Sprint(c.Redacted()), slog.AnyValue(c).Resolve().String()}
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
-		texts = append(texts, fmt.Sprintf(verb, c), fmt.Sprintf(verb, c.GeminiAPIKey), fmt.Sprintf(verb, &c.GeminiAPIKey), fmt.Sprintf(verb, hidden))
+		texts = append(texts, fmt.Sprintf(verb, c), fmt.Sprintf(verb, c.GeminiAPIKey),
+			fmt.Sprintf(verb, &c.GeminiAPIKey), fmt.Sprintf(verb, hidden))
 	}
 	for _, text := range texts {
 		if strings.Contains(text, "CANARY") || strings.Contains(text, fmt.Sprintf("%x", "CANARY")) {
 			t.Errorf("a secret is shown: %s", text)
 		}
 	}
-	if got := fmt.Sprint(c.Redacted()); !strings.Contains(got, "{GEMINI_API_KEY (15 characters)}") || !strings.Contains(got, "{STORE firestore}") || !strings.Contains(got, "{POLICY_DENIED (1 entries)}") {
+	if got := fmt.Sprint(c.Redacted()); !strings.Contains(got, "{GEMINI_API_KEY (15 characters)}") ||
+		!strings.Contains(got, "{STORE firestore}") || !strings.Contains(got, "{POLICY_DENIED (1 entries)}") {
 		t.Errorf("the settings are %s", got)
 	}
 	if s := config.NewSecret(""); s.IsSet() || s.Reveal() != "" || s.String() != "(not set)" {

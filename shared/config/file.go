@@ -52,7 +52,8 @@ func ReadFile(getenv func(string) string) (File, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return File{}, Problems{{"GEMINI_CONFIG", show(named, false), "the path of a file that is there"}}
 	case err != nil:
-		return File{}, Problems{{path, "what cannot be read", "to be a file that this process can read, of at most 64 KiB"}}
+		return File{}, Problems{{path, "what cannot be read",
+			"to be a file that this process can read, of at most 64 KiB"}}
 	}
 	return parseFile(path, data)
 }
@@ -139,7 +140,8 @@ func (f *fileReader) entry(key, value *yaml.Node) {
 	case "systemPrompt":
 		f.SystemPrompt = f.text(key, value, false, promptNeeds, isText)
 	default: // do not show its name: without the colon's space, the key is part of it
-		f.fail(key, "", "a key that is not known, of "+plural(len(name), "character", "characters"), "apiKey, model and systemPrompt alone")
+		f.fail(key, "", "a key that is not known, of "+plural(len(name), "character", "characters"),
+			"apiKey, model and systemPrompt alone")
 	}
 }
 

@@ -20,16 +20,20 @@ func writeFile(t *testing.T, text string) (path string) {
 	return path
 }
 
-const wholeFile = "# comment\napiKey: 'AIzaFromFile'\nmodel: gemini-from-file\nsystemPrompt: |\n  You are a shop's assistant.\n"
+const wholeFile = "# comment\napiKey: 'AIzaFromFile'\nmodel: gemini-from-file\nsystemPrompt: |\n  You are a shop's " +
+	"assistant.\n"
 
 func TestTheFileCountsWhereTheEnvironmentIsSilent(t *testing.T) {
 	env := map[string]string{"GEMINI_CONFIG": writeFile(t, wholeFile)}
 	c := mustLoad(t, env, nil, config.Model)
-	if c.GeminiAPIKey.Reveal() != "AIzaFromFile" || c.GeminiModel != "gemini-from-file" || c.SystemPrompt != "You are a shop's assistant.\n" {
+	if c.GeminiAPIKey.Reveal() != "AIzaFromFile" || c.GeminiModel != "gemini-from-file" ||
+		c.SystemPrompt != "You are a shop's assistant.\n" {
 		t.Errorf("got %s, %q, %q", c.GeminiAPIKey.Reveal(), c.GeminiModel, c.SystemPrompt)
 	}
-	c = mustLoad(t, env, map[string]string{"GEMINI_API_KEY": "AIzaFromEnv", "GEMINI_MODEL": "gemini-from-env", "PERSONA": "You are kind."}, config.Model)
-	if c.GeminiAPIKey.Reveal() != "AIzaFromEnv" || c.GeminiModel != "gemini-from-env" || c.SystemPrompt != "" || c.Persona != "You are kind." {
+	c = mustLoad(t, env, map[string]string{"GEMINI_API_KEY": "AIzaFromEnv", "GEMINI_MODEL": "gemini-from-env",
+		"PERSONA": "You are kind."}, config.Model)
+	if c.GeminiAPIKey.Reveal() != "AIzaFromEnv" || c.GeminiModel != "gemini-from-env" || c.SystemPrompt != "" ||
+		c.Persona != "You are kind." {
 		t.Errorf("the environment does not win: %s, %q, %q", c.GeminiAPIKey.Reveal(), c.GeminiModel, c.SystemPrompt)
 	}
 	for _, s := range c.Redacted() {
@@ -44,7 +48,8 @@ func TestTheFileLiesBelowTheWorkingDirectory(t *testing.T) {
 	if c := mustLoad(t, nil, nil); c.GeminiAPIKey.IsSet() {
 		t.Fatal("there is a key, and no file")
 	}
-	if err := errors.Join(os.Mkdir("config", 0o700), os.WriteFile(config.FilePath, []byte("apiKey: AIzaFromFile"), 0o600)); err != nil {
+	if err := errors.Join(os.Mkdir("config", 0o700),
+		os.WriteFile(config.FilePath, []byte("apiKey: AIzaFromFile"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	if c := mustLoad(t, nil, nil, config.Model); c.GeminiAPIKey.Reveal() != "AIzaFromFile" {
@@ -64,17 +69,25 @@ func TestAFileMaySayNothing(t *testing.T) {
 func TestRefusedFiles(t *testing.T) {
 	const key, place = "AIzaCANARY", "gemini.yaml:"
 	for name, c := range map[string]struct{ text, want string }{
-		"placeholder":     {"apiKey: '<your-gemini-api-key>'", "1: apiKey holds 21 characters that are not shown, and needs a Gemini API key from https://aistudio.google.com/apikey"},
-		"empty key":       {"apiKey: ''", "1: apiKey holds 0 characters that are not shown, and needs a Gemini API key"},
-		"no value":        {"# c\napiKey:", "2: apiKey holds no text, and needs a Gemini API key from https://aistudio.google.com/apikey, in quotes"},
-		"number":          {"model: 3.5", "1: model holds no text, and needs the name of a model"},
-		"list":            {"apiKey: [AIzaCANARY]", "1: apiKey holds no text"},
-		"key of two":      {"apiKey: AIzaCANARY and more", "1: apiKey holds 19 characters that are not shown"},
-		"unknown key":     {"model: m\nAIzaCANARY: x", "2 holds a key that is not known, of 10 characters, and needs apiKey, model and systemPrompt alone"},
-		"twice":           {"apiKey: AIzaCANARY\nmodel: m\napiKey: AIzaCANARY", "3 holds a key for the second time, and needs each key once"},
-		"no mapping":      {"- AIzaCANARY", "1 holds something else, and needs the keys apiKey, model and systemPrompt"},
-		"one word":        {"apiKey:AIzaCANARY", "1 holds something else"},
-		"broken":          {"model: m\napiKey: 'AIzaCANARY", "2 holds what is no YAML, and needs lines such as apiKey: 'the key'"},
+		"placeholder": {"apiKey: '<your-gemini-api-key>'",
+			"1: apiKey holds 21 characters that are not shown, and needs a Gemini API key from " +
+				"https://aistudio.google.com/apikey"},
+		"empty key": {"apiKey: ''",
+			"1: apiKey holds 0 characters that are not shown, and needs a Gemini API key"},
+		"no value": {"# c\napiKey:",
+			"2: apiKey holds no text, and needs a Gemini API key from https://aistudio.google.com/apikey, in quotes"},
+		"number":     {"model: 3.5", "1: model holds no text, and needs the name of a model"},
+		"list":       {"apiKey: [AIzaCANARY]", "1: apiKey holds no text"},
+		"key of two": {"apiKey: AIzaCANARY and more", "1: apiKey holds 19 characters that are not shown"},
+		"unknown key": {"model: m\nAIzaCANARY: x",
+			"2 holds a key that is not known, of 10 characters, and needs apiKey, model and systemPrompt alone"},
+		"twice": {"apiKey: AIzaCANARY\nmodel: m\napiKey: AIzaCANARY",
+			"3 holds a key for the second time, and needs each key once"},
+		"no mapping": {"- AIzaCANARY",
+			"1 holds something else, and needs the keys apiKey, model and systemPrompt"},
+		"one word": {"apiKey:AIzaCANARY", "1 holds something else"},
+		"broken": {"model: m\napiKey: 'AIzaCANARY",
+			"2 holds what is no YAML, and needs lines such as apiKey: 'the key'"},
 		"unknown anchor":  {"apiKey: *AIzaCANARY", "holds what is no YAML"},
 		"alias":           {"model: &AIzaCANARY m\napiKey: *AIzaCANARY", "2: apiKey holds no text"},
 		"merge":           {"<<: {apiKey: AIzaCANARY}", "1 holds a key that is not known"},
@@ -112,7 +125,8 @@ func TestAFileThatCannotBeRead(t *testing.T) {
 		"/nowhere/gemini.yaml":                        `GEMINI_CONFIG holds "/nowhere/gemini.yaml", and needs the path of a file that is there`,
 		"a\nb":                                        `GEMINI_CONFIG holds "a\nb", and needs the path of a file`,
 	} {
-		if _, err := load(nil, map[string]string{"GEMINI_CONFIG": path}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := load(nil, map[string]string{"GEMINI_CONFIG": path}); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: the error is %v", path, err)
 		}
 	}

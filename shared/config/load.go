@@ -33,7 +33,9 @@ func Load(getenv func(string) string, parts ...Part) (Config, error) {
 	c.OnCloudRun = c.Service != ""
 	l.deployed = c.OnCloudRun
 	l.dangers()
-	for _, read := range []func(*Config){l.process, l.limits, l.gemini, l.store, l.queue, l.users, l.web, l.push, l.actions, l.google, l.policy} {
+	for _, read := range []func(
+		*Config){l.process, l.limits, l.gemini, l.store, l.queue, l.users, l.web, l.push, l.actions, l.google,
+		l.policy} {
 		read(&c)
 	}
 	if len(l.problems) > 0 {
@@ -46,7 +48,8 @@ func Load(getenv func(string) string, parts ...Part) (Config, error) {
 // emulators holds the variables with which Google's libraries use an emulator, which does not check who is calling.
 var emulators = []string{
 	"FIREBASE_AUTH_EMULATOR_HOST", "FIRESTORE_EMULATOR_HOST", "PUBSUB_EMULATOR_HOST", "DATASTORE_EMULATOR_HOST",
-	"STORAGE_EMULATOR_HOST", "FIREBASE_STORAGE_EMULATOR_HOST", "FIREBASE_DATABASE_EMULATOR_HOST", "SPANNER_EMULATOR_HOST",
+	"STORAGE_EMULATOR_HOST", "FIREBASE_STORAGE_EMULATOR_HOST", "FIREBASE_DATABASE_EMULATOR_HOST",
+	"SPANNER_EMULATOR_HOST",
 	"BIGTABLE_EMULATOR_HOST", "CLOUD_TASKS_EMULATOR_HOST", "EVENTARC_EMULATOR", "FIREBASE_EMULATOR_HUB",
 }
 
@@ -62,8 +65,10 @@ func (l *loader) dangers() {
 }
 
 func (l *loader) process(c *Config) {
-	const public = "the address that browsers see, such as https://agent.example.com (http only on a loopback address), without a query"
-	c.Release = l.text("RELEASE", "", "a version or commit of up to 64 letters, digits, dots, hyphens, plus signs and underscores", isRelease)
+	const public = "the address that browsers see, such as https://agent.example.com (http only on a loopback " +
+		"address), without a query"
+	c.Release = l.text("RELEASE", "",
+		"a version or commit of up to 64 letters, digits, dots, hyphens, plus signs and underscores", isRelease)
 	c.LogLevel = l.oneOf("LOG_LEVEL", "info", obs.Levels...)
 	c.Failpoint = l.text("AGENT_FAILPOINT", "", "", nil)
 	c.PublicURL = strings.TrimRight(l.text("PUBLIC_URL", "", public, isBase(l.deployed)), "/")
@@ -74,7 +79,8 @@ func (l *loader) process(c *Config) {
 	c.FunctionTimeout = l.timeout()
 }
 
-const chatKeys = "up to 4 secrets of 32 to 64 bytes in base64 (head -c 32 /dev/urandom | base64) with commas between them: the first signs, all verify"
+const chatKeys = "up to 4 secrets of 32 to 64 bytes in base64 (head -c 32 /dev/urandom | base64) with commas between " +
+	"them: the first signs, all verify"
 
 // ActionKeys returns the keys of ActionKey, the bytes of their texts, or nil if none is set. The first one signs.
 func (c Config) ActionKeys() [][]byte { return splitKeys(c.ActionKey.Reveal()) }
@@ -83,7 +89,8 @@ func (c Config) ActionKeys() [][]byte { return splitKeys(c.ActionKey.Reveal()) }
 func (c Config) ChatKeys() [][]byte { return decodeKeys(c.ChatKey.Reveal()) }
 
 func (l *loader) origins() (origins []string) {
-	const needs = "exact origins with commas between them, such as https://app.example.com: https (http only on a loopback address), small letters, no *, no path and no slash at the end, no port 443"
+	const needs = "exact origins with commas between them, such as https://app.example.com: https (http only on a " +
+		"loopback address), small letters, no *, no path and no slash at the end, no port 443"
 	l.text("ALLOWED_ORIGINS", "", needs, func(v string) bool {
 		for o := range strings.SplitSeq(v, ",") {
 			o = strings.TrimSpace(o)
@@ -111,11 +118,13 @@ func (l *loader) timeout() time.Duration {
 	}
 	given := l.get("CLOUD_RUN_TIMEOUT_SECONDS") != ""
 	if given {
-		most = time.Duration(l.number("CLOUD_RUN_TIMEOUT_SECONDS", 60, int(LeastTimeout/time.Second), 3600)) * time.Second
+		most = time.Duration(l.number("CLOUD_RUN_TIMEOUT_SECONDS", 60, int(LeastTimeout/time.Second),
+			3600)) * time.Second
 	}
 	timeout := l.duration("FUNCTION_TIMEOUT", most, LeastTimeout, time.Hour)
 	if given && timeout > most {
-		l.fail("FUNCTION_TIMEOUT", show(l.get("FUNCTION_TIMEOUT"), false), "at most what CLOUD_RUN_TIMEOUT_SECONDS gives, "+span(most))
+		l.fail("FUNCTION_TIMEOUT", show(l.get("FUNCTION_TIMEOUT"), false),
+			"at most what CLOUD_RUN_TIMEOUT_SECONDS gives, "+span(most))
 	}
 	return timeout
 }
@@ -125,7 +134,8 @@ func (l *loader) limits(c *Config) {
 	c.ApprovalTTL = l.duration("APPROVAL_TTL", day, time.Minute, 30*day)
 	c.RunDeadline = l.duration("RUN_DEADLINE", max(7*day, c.ApprovalTTL+time.Hour), time.Second, 90*day)
 	if l.get("RUN_DEADLINE") != "" && c.RunDeadline < c.ApprovalTTL { // the loop would cut every approval short
-		l.fail("RUN_DEADLINE", show(l.get("RUN_DEADLINE"), false), "at least what APPROVAL_TTL gives, "+span(c.ApprovalTTL))
+		l.fail("RUN_DEADLINE", show(l.get("RUN_DEADLINE"), false),
+			"at least what APPROVAL_TTL gives, "+span(c.ApprovalTTL))
 	}
 	c.ChatMaxModelCalls = l.number("CHAT_MAX_MODEL_CALLS", 12, 1, 50)
 	c.RejectOutcome = l.oneOf("REJECT_OUTCOME", "completed", "completed", "failed", "continue")
@@ -138,7 +148,8 @@ func (l *loader) limits(c *Config) {
 
 func (l *loader) policy(c *Config) {
 	list := func(name string) policy.Patterns {
-		const needs = "addresses (a@x.com), domains (x.com) or all domains below one (*.x.com), in ASCII, with commas between them"
+		const needs = "addresses (a@x.com), domains (x.com) or all domains below one (*.x.com), in ASCII, with " +
+			"commas between them"
 		v := l.get(name)
 		p, err := policy.ParsePatterns(v)
 		if err != nil {

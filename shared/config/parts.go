@@ -5,13 +5,15 @@ import (
 	"strings"
 )
 
-const base = "an address with https (http only on a loopback address, and not where K_SERVICE is set), without credentials and query"
+const base = "an address with https (http only on a loopback address, and not where K_SERVICE is set), without " +
+	"credentials and query"
 
 // currentFlash is Google's own name for the newest Flash model (https://ai.google.dev/gemini-api/docs/models).
 const currentFlash = "gemini-flash-latest"
 
 func (l *loader) gemini(c *Config) {
-	const key = keyNeeds + " (or apiKey in " + FilePath + "), or VERTEX_AI_PROJECT_ID and VERTEX_AI_LOCATION in its place"
+	const key = keyNeeds + " (or apiKey in " + FilePath +
+		"), or VERTEX_AI_PROJECT_ID and VERTEX_AI_LOCATION in its place"
 	const location = "a location of Vertex AI, such as us-central1 or global"
 	c.GeminiAPIKey = l.secret("GEMINI_API_KEY", key, isKey)
 	c.GeminiModel = l.text("GEMINI_MODEL", currentFlash, modelNeeds, isModel)
@@ -39,12 +41,14 @@ func (l *loader) store(c *Config) {
 	c.Store = l.oneOf("STORE", kind, "embedded", "firestore")
 	c.DataDir = l.text("DATA_DIR", ".data", "a directory", func(v string) bool { return !strings.ContainsRune(v, 0) })
 	c.Project = l.text("GOOGLE_CLOUD_PROJECT", "", "the id of a Google Cloud project", isProject)
-	c.FirestoreDatabase = l.text("FIRESTORE_DATABASE", "(default)", "the id of a Firestore database, such as (default)", isDatabase)
+	c.FirestoreDatabase = l.text("FIRESTORE_DATABASE", "(default)", "the id of a Firestore database, such as (default)",
+		isDatabase)
 	c.FirestoreEmulator = l.text("FIRESTORE_EMULATOR_HOST", "", "a host and a port, such as 127.0.0.1:8081", isHostPort)
 	if l.deployed && c.Store == "embedded" {
 		l.fail("STORE", `"embedded"`, "firestore where K_SERVICE is set: an instance's disk is gone with the instance")
 	}
-	l.require(l.needs(Store) && c.Store == "firestore", "GOOGLE_CLOUD_PROJECT", "the id of the Google Cloud project, because STORE is firestore")
+	l.require(l.needs(Store) && c.Store == "firestore", "GOOGLE_CLOUD_PROJECT",
+		"the id of the Google Cloud project, because STORE is firestore")
 }
 
 func (l *loader) queue(c *Config) {
@@ -58,11 +62,13 @@ func (l *loader) queue(c *Config) {
 	if l.deployed && c.Queue == "embedded" {
 		l.fail("QUEUE", `"embedded"`, "pubsub where K_SERVICE is set: nothing delivers between two requests there")
 	}
-	l.require(l.needs(Queue) && c.Queue == "pubsub", "GOOGLE_CLOUD_PROJECT", "the id of the Google Cloud project, because QUEUE is pubsub")
+	l.require(l.needs(Queue) && c.Queue == "pubsub", "GOOGLE_CLOUD_PROJECT",
+		"the id of the Google Cloud project, because QUEUE is pubsub")
 }
 
 func (l *loader) users(c *Config) {
-	const issuer = "the issuer of users' ID tokens, such as https://securetoken.google.com/PROJECT (http only on a loopback address, and not where K_SERVICE is set)"
+	const issuer = "the issuer of users' ID tokens, such as https://securetoken.google.com/PROJECT (http only on a " +
+		"loopback address, and not where K_SERVICE is set)"
 	const audience = "the one exact audience of users' ID tokens, such as the Firebase project or the OAuth client id"
 	c.AuthIssuer = l.text("AUTH_ISSUER", "", issuer, l.isIssuer)
 	c.AuthAudience = l.text("AUTH_AUDIENCE", "", audience, isExact)
@@ -73,7 +79,8 @@ func (l *loader) users(c *Config) {
 
 // domains reads the domains that users' addresses must have, each once.
 func (l *loader) domains() (domains []string) {
-	const needs = "up to 50 exact domains of e-mail addresses with commas between them, such as example.com: small letters, no *, no @"
+	const needs = "up to 50 exact domains of e-mail addresses with commas between them, such as example.com: small " +
+		"letters, no *, no @"
 	l.text("AUTH_ALLOWED_DOMAINS", "", needs, func(v string) bool {
 		for d := range strings.SplitSeq(v, ",") {
 			d = strings.TrimSpace(d)
@@ -90,7 +97,8 @@ func (l *loader) domains() (domains []string) {
 }
 
 func (l *loader) web(c *Config) {
-	const client = "the id of a public client (one without a secret) of AUTH_ISSUER, such as 123-abc.apps.googleusercontent.com"
+	const client = "the id of a public client (one without a secret) of AUTH_ISSUER, such as " +
+		"123-abc.apps.googleusercontent.com"
 	const address = base + ", with {function} in the host where each function has an address of its own"
 	c.WebClientID = l.text("WEB_CLIENT_ID", "", client, isExact)
 	c.WebAPIURL = strings.TrimRight(l.text("WEB_API_URL", "", address, func(v string) bool {
@@ -98,20 +106,24 @@ func (l *loader) web(c *Config) {
 	}), "/")
 	l.require(c.WebClientID != "", "AUTH_ISSUER", "the issuer that WEB_CLIENT_ID is a client of")
 	if c.WebClientID != "" && c.AuthAudience != "" && c.WebClientID != c.AuthAudience {
-		l.fail("WEB_CLIENT_ID", show(c.WebClientID, false), "what AUTH_AUDIENCE gives: an ID token's audience is the client that it was made for")
+		l.fail("WEB_CLIENT_ID", show(c.WebClientID, false),
+			"what AUTH_AUDIENCE gives: an ID token's audience is the client that it was made for")
 	}
 }
 
 // actions reads the folder of actions and the key. Whether the key is needed is known only after the folder has been
 // read.
 func (l *loader) actions(c *Config) {
-	const key = "a secret of 32 to 512 printable characters (openssl rand -hex 32), which the operator's endpoints know too, or up to 4 of them with commas between"
-	c.Actions = l.text("ACTIONS", "", "a directory with a plugin.yaml in it, or in the directories directly below", func(v string) bool { return !strings.ContainsRune(v, 0) })
+	const key = "a secret of 32 to 512 printable characters (openssl rand -hex 32), which the operator's endpoints " +
+		"know too, or up to 4 of them with commas between"
+	c.Actions = l.text("ACTIONS", "", "a directory with a plugin.yaml in it, or in the directories directly below",
+		func(v string) bool { return !strings.ContainsRune(v, 0) })
 	c.ActionKey = l.secret("ACTION_KEY", key, isActionKey)
 }
 
 func (l *loader) push(c *Config) {
-	const audience = "the one exact audience of the push subscription's tokens, such as the address of the resume function"
+	const audience = "the one exact audience of the push subscription's tokens, such as the address of the " +
+		"resume function"
 	const subscription = "the one subscription whose messages resume works on, projects/P/subscriptions/S"
 	const account = "the exact e-mail address of one service account, without wildcards"
 	c.PushIssuer = l.text("PUSH_ISSUER", "", "to be unset for Google, or another issuer's address", l.isIssuer)
@@ -144,9 +156,11 @@ func (l *loader) google(c *Config) {
 	l.require(linked || l.get("GOOGLE_OAUTH_CLIENT_SECRET") != "", "GOOGLE_OAUTH_CLIENT_ID", id)
 	l.require(linked || l.get("GOOGLE_OAUTH_CLIENT_ID") != "", "GOOGLE_OAUTH_CLIENT_SECRET", secret)
 	kmsSet := l.get("TOKEN_KMS_KEY") != ""
-	l.require(linked && l.deployed && !kmsSet, "TOKEN_KEY", "a Tink keyset that encrypts refresh tokens, or TOKEN_KMS_KEY in its place")
+	l.require(linked && l.deployed && !kmsSet, "TOKEN_KEY",
+		"a Tink keyset that encrypts refresh tokens, or TOKEN_KMS_KEY in its place")
 	if kmsSet && l.get("TOKEN_KEY") != "" {
-		l.fail("TOKEN_KEY", show(l.get("TOKEN_KEY"), true), "to be unset where TOKEN_KMS_KEY is set: only one of them can be meant")
+		l.fail("TOKEN_KEY", show(l.get("TOKEN_KEY"), true),
+			"to be unset where TOKEN_KMS_KEY is set: only one of them can be meant")
 	}
 }
 
@@ -154,7 +168,8 @@ func (l *loader) google(c *Config) {
 func (l *loader) keyset(name string) Secret {
 	v := l.get(name)
 	if v != "" && !isKeyset(v) {
-		l.fail(name, show(v, true), "a Tink keyset in JSON (or that in base64): tinkey create-keyset --key-template AES256_GCM")
+		l.fail(name, show(v, true),
+			"a Tink keyset in JSON (or that in base64): tinkey create-keyset --key-template AES256_GCM")
 		return Secret{}
 	}
 	s := NewSecret(v)

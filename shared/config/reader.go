@@ -81,7 +81,8 @@ func (r *reader) secret(name, needs string, ok func(string) bool) Secret {
 }
 
 func (r *reader) oneOf(name, def string, choices ...string) string {
-	return r.text(name, def, "one of "+strings.Join(choices, ", "), func(v string) bool { return slices.Contains(choices, v) })
+	return r.text(name, def, "one of "+strings.Join(choices, ", "),
+		func(v string) bool { return slices.Contains(choices, v) })
 }
 
 func (r *reader) number(name string, def, least, most int) int {

@@ -34,20 +34,23 @@ var (
 	isDatabase     = matches(`^(\(default\)|[a-z][a-z0-9-]{2,61}[a-z0-9])$`)
 	isTopic        = matches(`^(projects/[^/\s*]+/topics/)?[A-Za-z][A-Za-z0-9._~+%-]{2,254}$`)
 	isSubscription = matches(`^projects/[^/\s*]+/subscriptions/[A-Za-z][A-Za-z0-9._~+%-]{2,254}$`)
-	isKMSKey       = matches(`^(gcp-kms://)?projects/[^/\s*]+/locations/[^/\s*]+/keyRings/[^/\s*]+/cryptoKeys/[^/\s*]+$`)
-	isRelease      = upTo(64, matches(`^[A-Za-z0-9][A-Za-z0-9._+-]*$`))
-	isAccount      = unlessFiller(matches(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+$`))
-	isExact        = unlessFiller(upTo(512, matches(`^[^\s*,;"'<>]+$`))) // an audience, not a pattern or a list
-	isDomain       = upTo(253, matches(`^([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+[a-z0-9]([a-z0-9-]*[a-z0-9])?$`))
-	isHostPort     = matches(`^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}$`)
-	isKey          = upTo(512, matches(`^[!-~]+$`)) // what fits in an HTTP header
+	isKMSKey       = matches(
+		`^(gcp-kms://)?projects/[^/\s*]+/locations/[^/\s*]+/keyRings/[^/\s*]+/cryptoKeys/[^/\s*]+$`)
+	isRelease  = upTo(64, matches(`^[A-Za-z0-9][A-Za-z0-9._+-]*$`))
+	isAccount  = unlessFiller(matches(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+$`))
+	isExact    = unlessFiller(upTo(512, matches(`^[^\s*,;"'<>]+$`))) // an audience, not a pattern or a list
+	isDomain   = upTo(253, matches(`^([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+[a-z0-9]([a-z0-9-]*[a-z0-9])?$`))
+	isHostPort = matches(`^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}$`)
+	isKey      = upTo(512, matches(`^[!-~]+$`)) // what fits in an HTTP header
 )
 
 // fillers holds the placeholders of sample files and instructions for an id or a secret. An id must match more exactly,
 // because a project may well be called "changeme-shop".
 var (
-	idFillers     = regexp.MustCompile(`(?i)[<>{}]|^\$|^your[-_ ]|^change[-_ ]?me$|^replace[-_ ]?me$|^place[-_ ]?holder$|^(todo|tbd|none|null|undefined)$`)
-	secretFillers = regexp.MustCompile(`(?i)[<>{}]|^\$|^\.{3}|^\*+$|^x{3,}$|your[-_ ]|^my[-_ ]|change[-_ ]?me|replace[-_ ]?(me|with|this)|place[-_ ]?holder|(insert|paste)[-_ ]|goes[-_ ]here|^(todo|tbd|none|null|undefined|secret|password|key|api[-_ ]?key|example)$`)
+	idFillers = regexp.MustCompile(
+		`(?i)[<>{}]|^\$|^your[-_ ]|^change[-_ ]?me$|^replace[-_ ]?me$|^place[-_ ]?holder$|^(todo|tbd|none|null|undefined)$`)
+	secretFillers = regexp.MustCompile(
+		`(?i)[<>{}]|^\$|^\.{3}|^\*+$|^x{3,}$|your[-_ ]|^my[-_ ]|change[-_ ]?me|replace[-_ ]?(me|with|this)|place[-_ ]?holder|(insert|paste)[-_ ]|goes[-_ ]here|^(todo|tbd|none|null|undefined|secret|password|key|api[-_ ]?key|example)$`)
 )
 
 // isText accepts up to 8 KiB of text for people, without control characters.
@@ -74,7 +77,8 @@ func isKeyset(v string) bool {
 // parseURL parses an absolute http or https URL without credentials, query and fragment.
 func parseURL(v string) (*url.URL, bool) {
 	u, err := url.Parse(v)
-	if err != nil || len(v) > 2048 || u.Host == "" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.ForceQuery || strings.Contains(v, "#") {
+	if err != nil || len(v) > 2048 || u.Host == "" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" ||
+		u.ForceQuery || strings.Contains(v, "#") {
 		return nil, false
 	}
 	if p := u.Port(); p != "" || strings.HasSuffix(u.Host, ":") {

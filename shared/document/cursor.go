@@ -16,8 +16,8 @@ import (
 // ErrCursor is of a text that is no cursor of the query.
 var ErrCursor = errors.New("document: this is not a cursor of this list")
 
-// FormatCursor is the place of a document in the query's order, as a text for clients: the value of its order, its id, and
-// the list that it is a place in. It is no secret and opens nothing: the query says whose documents are returned.
+// FormatCursor is the place of a document in the query's order, as a text for clients: the value of its order, its id,
+// and the list that it is a place in. It is no secret and opens nothing: the query says whose documents are returned.
 func FormatCursor(q store.Query, last store.Doc) string {
 	s := ""
 	switch v := last.Fields[q.OrderBy].(type) {
@@ -29,8 +29,8 @@ func FormatCursor(q store.Query, last store.Doc) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(s + " " + ID(last) + " " + listName(q)))
 }
 
-// ParseCursor reads what FormatCursor wrote for the same query. The error is ErrCursor; a store may refuse the place too
-// (store.ErrInvalid).
+// ParseCursor reads what FormatCursor wrote for the same query. The error is ErrCursor; a store may refuse the place
+// too (store.ErrInvalid).
 func ParseCursor(q store.Query, s string) (*store.Cursor, error) {
 	raw, err := base64.RawURLEncoding.DecodeString(s)
 	parts := strings.Split(string(raw), " ")

@@ -50,7 +50,8 @@ func TestEveryIndexServesAQuery(t *testing.T) {
 // TestFieldsReadBack has a store keep the fields of each kind, full and empty, and finds the documents by them.
 func TestFieldsReadBack(t *testing.T) {
 	st := memory.New(func() time.Time { return at })
-	run := document.RunFields{UID: "ana", ThreadID: "t", Status: "queued", CreatedAt: at, Due: at, Tries: 3, Aside: true}
+	run := document.RunFields{UID: "ana", ThreadID: "t", Status: "queued", CreatedAt: at, Due: at, Tries: 3,
+		Aside: true}
 	aside := document.RunFields{UID: "ana", ThreadID: "t", CreatedAt: at.Add(-1e9), Due: document.Never, Aside: true}
 	ended := document.RunFields{UID: "ana", ThreadID: "t", Status: "failed", CreatedAt: at}
 	approval := document.ApprovalFields{UID: "ana", RunID: "r", Status: "open", RequestedAt: at}
@@ -63,7 +64,8 @@ func TestFieldsReadBack(t *testing.T) {
 		store.Create(document.ApprovalPath("r-1"), approval.Map(), nil),
 		store.Create(document.AuditPath("r", 1), entry.Map(), nil),
 		store.Create(document.AuditHeadPath("user-1"), document.AuditHeadFields(at), nil),
-		store.Create(document.ThreadPath("t"), shown.Map(), nil), store.Create(document.ThreadPath("gone"), deleting.Map(), nil),
+		store.Create(document.ThreadPath("t"), shown.Map(), nil),
+		store.Create(document.ThreadPath("gone"), deleting.Map(), nil),
 		store.Create("oauth_states/c", document.ConsentFields(at), nil),
 		store.Create("queue/m", document.MessageFields(at), nil))
 	for _, want := range []struct {
@@ -188,8 +190,10 @@ func TestCursor(t *testing.T) {
 			t.Errorf("%s by %s: %+v, %v", q.Collection, q.OrderBy, got, err)
 		}
 	}
-	of := document.FormatCursor(document.RunsOf("ana", 2), store.Doc{Path: "runs/abc", Fields: map[string]any{"createdAt": at}})
-	for name, q := range map[string]store.Query{"another user's": document.RunsOf("eve", 2), "another list's": document.AllRuns(2)} {
+	of := document.FormatCursor(document.RunsOf("ana", 2),
+		store.Doc{Path: "runs/abc", Fields: map[string]any{"createdAt": at}})
+	for name, q := range map[string]store.Query{"another user's": document.RunsOf("eve", 2),
+		"another list's": document.AllRuns(2)} {
 		if _, err := document.ParseCursor(q, of); !errors.Is(err, document.ErrCursor) {
 			t.Errorf("%s cursor: %v", name, err)
 		}

@@ -57,7 +57,8 @@ func (f RunFields) Map() map[string]any {
 // RunFieldsOf are the fields of a document that is a run. One that is absent or of another type is zero.
 func RunFieldsOf(d store.Doc) RunFields {
 	return RunFields{
-		UID: field[string](d, fieldUID), ThreadID: field[string](d, fieldThreadID), Status: field[string](d, fieldStatus),
+		UID: field[string](d, fieldUID), ThreadID: field[string](d, fieldThreadID),
+		Status:    field[string](d, fieldStatus),
 		CreatedAt: field[time.Time](d, fieldCreatedAt), Due: field[time.Time](d, fieldDue),
 		Tries: field[int64](d, fieldTries), Aside: field[bool](d, fieldAside),
 	}
@@ -137,8 +138,8 @@ func AuditFieldsOf(d store.Doc) AuditFields {
 // AuditHeadFields are those of the end of a chain, which was last moved at that time.
 func AuditHeadFields(at time.Time) map[string]any { return map[string]any{fieldAt: at} }
 
-// ConsentFields are those of a consent that ends at that time. Firestore's TTL policy goes by expireAt, within a day; the
-// sweep goes by due, within a minute and on every store.
+// ConsentFields are those of a consent that ends at that time. Firestore's TTL policy goes by expireAt, within a day;
+// the sweep goes by due, within a minute and on every store.
 func ConsentFields(ends time.Time) map[string]any {
 	return map[string]any{fieldExpireAt: ends, fieldDue: ends}
 }

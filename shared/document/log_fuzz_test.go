@@ -90,7 +90,8 @@ func (w *written) append(t *testing.T, keep, most int, items []string) {
 func (w *written) bounded(t *testing.T, most int) {
 	t.Helper()
 	tail, err := strictjson.Marshal(w.log.Tail)
-	if err != nil || len(tail) > document.MaxTail+2 || len(w.log.Tail) > most || w.log.First() != int64(len(w.want)-len(w.log.Tail)+1) {
+	if err != nil || len(tail) > document.MaxTail+2 || len(w.log.Tail) > most ||
+		w.log.First() != int64(len(w.want)-len(w.log.Tail)+1) {
 		t.Fatalf("%v: a tail of %d items from %d on, of %d bytes", err, len(w.log.Tail), w.log.First(), len(tail))
 	}
 }

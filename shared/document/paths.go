@@ -2,8 +2,8 @@
 // use, the queries themselves, and how a list is read page by page. It knows nothing of what the documents mean: their
 // content is JSON of the packages that own them, which Decode reads.
 //
-// A document's fields repeat what queries need of its content (store.Doc); they are written and read by the Fields types
-// alone, so that a name is spelled once.
+// A document's fields repeat what queries need of its content (store.Doc); they are written and read by the Fields
+// types alone, so that a name is spelled once.
 package document
 
 import (
@@ -51,8 +51,8 @@ func AuditPath(chain string, seq int64) string { return fmt.Sprintf("%s/%s_%06d"
 // that was deleted.
 func AuditHeadPath(chain string) string { return AuditHeads + "/" + chain }
 
-// ChunkPath is the path of the older part of a log that begins with item first. The log lies in the document; collection
-// is what its items are.
+// ChunkPath is the path of the older part of a log that begins with item first. The log lies in the document;
+// collection is what its items are.
 func ChunkPath(document, collection string, first int64) string {
 	return fmt.Sprintf("%s/%s/%08d", document, collection, first)
 }

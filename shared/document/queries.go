@@ -21,7 +21,8 @@ func AllRuns(limit int) store.Query {
 
 // RunsOf are the user's runs, oldest first.
 func RunsOf(uid string, limit int) store.Query {
-	return store.Query{Collection: Runs, Where: []store.Filter{is(fieldUID, uid)}, OrderBy: fieldCreatedAt, Limit: limit}
+	return store.Query{Collection: Runs, Where: []store.Filter{is(fieldUID, uid)}, OrderBy: fieldCreatedAt,
+		Limit: limit}
 }
 
 // RunsOfThread are the runs of the user's thread, newest first.
@@ -44,7 +45,8 @@ func ApprovalsOf(uid, status string, limit int) store.Query {
 
 // ThreadsOf are the user's threads but for those that are being deleted, the last used first.
 func ThreadsOf(uid string, limit int) store.Query {
-	return store.Query{Collection: Threads, Where: []store.Filter{is(fieldUID, uid)}, OrderBy: fieldUpdatedAt, Desc: true,
+	return store.Query{Collection: Threads, Where: []store.Filter{is(fieldUID, uid)}, OrderBy: fieldUpdatedAt,
+		Desc:  true,
 		Limit: limit}
 }
 
@@ -56,7 +58,8 @@ func Deletions(by time.Time, limit int) store.Query {
 
 // DeletionsOf are the user's threads that are being deleted.
 func DeletionsOf(uid string, limit int) store.Query {
-	return store.Query{Collection: Threads, Where: []store.Filter{is(fieldUID, uid)}, OrderBy: fieldDeleting, Limit: limit}
+	return store.Query{Collection: Threads, Where: []store.Filter{is(fieldUID, uid)}, OrderBy: fieldDeleting,
+		Limit: limit}
 }
 
 // AuditOf are the audit entries of the user, newest first.
@@ -88,7 +91,8 @@ func AllAuditHeads(limit int) store.Query {
 
 // EndedConsents are the consents that have ended by a time.
 func EndedConsents(by time.Time, limit int) store.Query {
-	return store.Query{Collection: Consents, Where: []store.Filter{until(fieldDue, by)}, OrderBy: fieldDue, Limit: limit}
+	return store.Query{Collection: Consents, Where: []store.Filter{until(fieldDue, by)}, OrderBy: fieldDue,
+		Limit: limit}
 }
 
 // DueMessages are the messages of the embedded queue that are to be delivered by a time.

@@ -31,8 +31,8 @@ func Get(ctx context.Context, st store.Store, path string, into any) (store.Doc,
 	return docs[0], Decode(docs[0], into)
 }
 
-// Pages are the pages of a query, from its After on, each of q.Limit documents but for the last, which has fewer and may
-// have none. The error is the store's, or that it returns a page twice, and then the sequence ends.
+// Pages are the pages of a query, from its After on, each of q.Limit documents but for the last, which has fewer and
+// may have none. The error is the store's, or that it returns a page twice, and then the sequence ends.
 func Pages(ctx context.Context, st store.Store, q store.Query) iter.Seq2[[]store.Doc, error] {
 	return func(yield func([]store.Doc, error) bool) {
 		for {

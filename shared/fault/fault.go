@@ -114,7 +114,8 @@ func As(err error) *Error {
 	if errors.As(err, &e) {
 		return e
 	}
-	return New(Tool, CodeInternal, "Something went wrong on our side. Nothing was done twice; please try again.").Because(err)
+	return New(Tool, CodeInternal,
+		"Something went wrong on our side. Nothing was done twice; please try again.").Because(err)
 }
 
 // Is reports whether err is of the class and code.
@@ -124,13 +125,18 @@ func Is(err error, c Class, code Code) bool {
 }
 
 var statusOfCode = map[Code]int{
-	CodeTooLarge: http.StatusRequestEntityTooLarge, CodeTimeout: http.StatusRequestTimeout, CodeMethod: http.StatusMethodNotAllowed,
-	CodeMediaType: http.StatusUnsupportedMediaType, CodeHeadersTooLarge: http.StatusRequestHeaderFieldsTooLarge, CodeNoPath: http.StatusNotFound,
-	CodeScope: http.StatusForbidden, CodeReauth: http.StatusForbidden, CodeOrigin: http.StatusForbidden, CodeForbidden: http.StatusForbidden, CodeNotFound: http.StatusNotFound,
+	CodeTooLarge: http.StatusRequestEntityTooLarge, CodeTimeout: http.StatusRequestTimeout,
+	CodeMethod:    http.StatusMethodNotAllowed,
+	CodeMediaType: http.StatusUnsupportedMediaType, CodeHeadersTooLarge: http.StatusRequestHeaderFieldsTooLarge,
+	CodeNoPath: http.StatusNotFound,
+	CodeScope:  http.StatusForbidden, CodeReauth: http.StatusForbidden, CodeOrigin: http.StatusForbidden,
+	CodeForbidden: http.StatusForbidden, CodeNotFound: http.StatusNotFound,
 	CodeAlreadyResolved: http.StatusConflict, CodeStaleView: http.StatusConflict, CodeIntegrity: http.StatusConflict,
 	CodeNotApplicable: http.StatusConflict, CodeBusy: http.StatusConflict, CodeKeyReused: http.StatusConflict,
-	CodeNotBound: http.StatusNotImplemented, CodeExpired: http.StatusGone, CodeTooMany: http.StatusTooManyRequests, CodeBudget: http.StatusTooManyRequests,
-	CodeStoreUnavailable: http.StatusServiceUnavailable, CodeLeaseHeld: http.StatusServiceUnavailable, CodeInternal: http.StatusInternalServerError,
+	CodeNotBound: http.StatusNotImplemented, CodeExpired: http.StatusGone, CodeTooMany: http.StatusTooManyRequests,
+	CodeBudget:           http.StatusTooManyRequests,
+	CodeStoreUnavailable: http.StatusServiceUnavailable, CodeLeaseHeld: http.StatusServiceUnavailable,
+	CodeInternal: http.StatusInternalServerError,
 }
 
 var statusOfClass = map[Class]int{

@@ -32,6 +32,7 @@ func (a *Accounts) open(ctx context.Context, l link) (string, error) {
 // key service, so the link is not marked broken.
 func unreadable(err error) error {
 	return tool.Transient(fault.New(fault.Tool, "token_key",
-		"The linked account's access could not be decrypted or encrypted. Try again; if it stays so, link it again with %s.",
+		"The linked account's access could not be decrypted or encrypted. Try again; if it stays so, link it "+
+			"again with %s.",
 		ConnectPath).Because(errors.New(err.Error())))
 }

@@ -28,7 +28,8 @@ func TestRejectedAccessToken(t *testing.T) {
 
 	// A body that cannot be read twice is not sent twice.
 	w.provider.forgetAccess()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.provider.srv.URL+"/api", io.NopCloser(strings.NewReader("hello")))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.provider.srv.URL+"/api",
+		io.NopCloser(strings.NewReader("hello")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +132,8 @@ func TestLinksAreInTheAudit(t *testing.T) {
 	if existed, err := google.Forget(t.Context(), w.store, "u1", w.now()); err != nil || !existed {
 		t.Fatal(existed, err)
 	}
-	docs, err := w.store.Query(t.Context(), store.Query{Collection: "audit", OrderBy: "seq", Limit: 100, Where: []store.Filter{{Field: "runId", Op: "==", Value: audit.UserChain("u1")}}})
+	docs, err := w.store.Query(t.Context(), store.Query{Collection: "audit", OrderBy: "seq", Limit: 100,
+		Where: []store.Filter{{Field: "runId", Op: "==", Value: audit.UserChain("u1")}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +146,8 @@ func TestLinksAreInTheAudit(t *testing.T) {
 		}
 		entries, got = append(entries, e), got+" "+e.Kind
 	}
-	if got != " linked linked unlinked linked unlinked" || entries[0].Ref == entries[1].Ref || entries[1].Ref != entries[2].Ref {
+	if got != " linked linked unlinked linked unlinked" || entries[0].Ref == entries[1].Ref ||
+		entries[1].Ref != entries[2].Ref {
 		t.Errorf("the chain is%s: %+v", got, entries)
 	}
 	if wrong := audit.Verify(entries, audit.HeadOf(entries)); len(wrong) > 0 {

@@ -47,14 +47,16 @@ func (a *Accounts) Start(ctx context.Context, uid string, scopes []string, retur
 	}
 	for _, s := range scopes {
 		if !slices.Contains(a.cfg.Scopes, s) {
-			return Consent{}, fault.Invalid("scopes", "only these can be asked for: %s", strings.Join(a.cfg.Scopes, " "))
+			return Consent{}, fault.Invalid("scopes", "only these can be asked for: %s",
+				strings.Join(a.cfg.Scopes, " "))
 		}
 	}
 	if returnTo == "" {
 		returnTo = "/"
 	}
 	if !ownPath(returnTo) {
-		return Consent{}, fault.Invalid("returnTo", "a path on this service is needed, such as /settings, of up to %d bytes", maxReturnTo)
+		return Consent{}, fault.Invalid("returnTo",
+			"a path on this service is needed, such as /settings, of up to %d bytes", maxReturnTo)
 	}
 	before, err := a.load(ctx, uid)
 	if err != nil {
@@ -65,7 +67,8 @@ func (a *Accounts) Start(ctx context.Context, uid string, scopes []string, retur
 	if err := errors.Join(e1, e2); err != nil {
 		return Consent{}, err
 	}
-	p := pending{UID: uid, Browser: digest(browser), Scopes: scopes, ReturnTo: returnTo, ExpiresAt: a.cfg.Now().Add(consentTTL)}
+	p := pending{UID: uid, Browser: digest(browser), Scopes: scopes, ReturnTo: returnTo,
+		ExpiresAt: a.cfg.Now().Add(consentTTL)}
 	state, err := a.keep(ctx, p, verifier)
 	if err != nil {
 		return Consent{}, err
@@ -123,7 +126,8 @@ func (a *Accounts) Callback(ctx context.Context, ans Answer) (uid, returnTo stri
 		return "", "", err
 	}
 	if ans.Error != "" {
-		return p.UID, p.ReturnTo, fault.New(fault.Auth, fault.CodeForbidden, "Access to the Google account was not given.")
+		return p.UID, p.ReturnTo,
+			fault.New(fault.Auth, fault.CodeForbidden, "Access to the Google account was not given.")
 	}
 	return p.UID, p.ReturnTo, a.finish(ctx, p, ans)
 }
@@ -149,7 +153,8 @@ func (a *Accounts) finish(ctx context.Context, p pending, ans Answer) error {
 	}
 	if got.RefreshToken == "" {
 		return fault.New(fault.Tool, "no_lasting_access",
-			"Google gave no lasting access. Remove this service at https://myaccount.google.com/permissions and link the account again.")
+			"Google gave no lasting access. Remove this service at https://myaccount.google.com/permissions and link "+
+				"the account again.")
 	}
 	l := link{UID: p.UID, Scopes: p.Scopes, LinkedAt: a.cfg.Now().UTC()}
 	l.Subject, l.Email = identityOf(got)

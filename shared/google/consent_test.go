@@ -17,7 +17,8 @@ import (
 func TestLinkAndUse(t *testing.T) {
 	w := newWorld(t)
 	a := w.instance()
-	if err := check(t.Context(), a, "u1", []string{compose}); !fault.Is(err, fault.Auth, fault.CodeReauth) || !strings.Contains(err.Error(), google.ConnectPath) {
+	if err := check(t.Context(), a, "u1", []string{compose}); !fault.Is(err, fault.Auth, fault.CodeReauth) ||
+		!strings.Contains(err.Error(), google.ConnectPath) {
 		t.Fatalf("without a link: %v", err)
 	}
 	w.linked(a, "u1", "one@example.com", compose)
@@ -29,7 +30,8 @@ func TestLinkAndUse(t *testing.T) {
 		t.Fatalf("got %q, %d, %v", account, status, err)
 	}
 	list, err := a.List(t.Context(), "u1")
-	if err != nil || len(list) != 1 || list[0].Email != "one@example.com" || list[0].Status != "linked" || !list[0].LinkedAt.Equal(w.now()) {
+	if err != nil || len(list) != 1 || list[0].Email != "one@example.com" || list[0].Status != "linked" ||
+		!list[0].LinkedAt.Equal(w.now()) {
 		t.Errorf("listed as %+v (%v)", list, err)
 	}
 	if list, err := a.List(t.Context(), "u2"); err != nil || list == nil || len(list) != 0 {
@@ -43,7 +45,8 @@ func TestScopesGrow(t *testing.T) {
 	w.linked(a, "u1", "one@example.com", compose)
 	err := check(t.Context(), a, "u1", []string{compose, events})
 	w.expect(err, fault.Auth, fault.CodeScope)
-	if !strings.Contains(err.Error(), events) || strings.Contains(err.Error(), compose) || !strings.Contains(err.Error(), google.ConnectPath) {
+	if !strings.Contains(err.Error(), events) || strings.Contains(err.Error(), compose) ||
+		!strings.Contains(err.Error(), google.ConnectPath) {
 		t.Errorf("the message does not say what is missing and where to mend it: %v", err)
 	}
 	if _, err := clientOf(t.Context(), a, "u1", events); !fault.Is(err, fault.Auth, fault.CodeScope) {
@@ -106,7 +109,9 @@ func TestUserSaysNo(t *testing.T) {
 	if uid != "u1" || returnTo != "/back?x=1" || !fault.Is(err, fault.Auth, fault.CodeForbidden) {
 		t.Errorf("got %q, %q, %v", uid, returnTo, err)
 	}
-	if _, _, err := a.Callback(t.Context(), google.Answer{State: state, Code: code, Browser: consent.Browser}); !fault.Is(err, fault.Validation, "invalid") {
+	if _, _, err := a.Callback(t.Context(),
+		google.Answer{State: state, Code: code, Browser: consent.Browser}); !fault.Is(err, fault.Validation,
+		"invalid") {
 		t.Errorf("the state can be used after a no: %v", err)
 	}
 }
@@ -155,7 +160,8 @@ func TestAProgramIsSentToABrowser(t *testing.T) {
 	if w.expect(err, fault.Validation, "invalid"); !strings.Contains(err.Error(), "in a browser") {
 		t.Errorf("told %v", err)
 	}
-	if _, _, err := a.Callback(t.Context(), google.Answer{State: state, Code: code, Browser: consent.Browser}); err != nil {
+	if _, _, err := a.Callback(t.Context(),
+		google.Answer{State: state, Code: code, Browser: consent.Browser}); err != nil {
 		t.Errorf("the browser comes too late: %v", err)
 	}
 }
@@ -183,7 +189,8 @@ func TestNobodyFillsTheStoreWithConsents(t *testing.T) {
 		t.Fatal(err)
 	}
 	ends := func(i int) error {
-		_, _, err := a.Callback(t.Context(), google.Answer{State: all[i].state, Code: all[i].code, Browser: all[i].Browser})
+		_, _, err := a.Callback(t.Context(),
+			google.Answer{State: all[i].state, Code: all[i].code, Browser: all[i].Browser})
 		return err
 	}
 	for i := range 7 {
@@ -221,8 +228,8 @@ func (s *sizes) Commit(ctx context.Context, writes ...store.Write) ([]time.Time,
 	return s.Store.Commit(ctx, writes...)
 }
 
-// TestConsentsThatEndedAreSweptInPages has more users begin consents, each more than there are places for one, than a commit
-// of the sweep deletes: as many are kept as the users have places, and one sweep takes all that have ended.
+// TestConsentsThatEndedAreSweptInPages has more users begin consents, each more than there are places for one, than a
+// commit of the sweep deletes: as many are kept as the users have places, and one sweep takes all that have ended.
 func TestConsentsThatEndedAreSweptInPages(t *testing.T) {
 	const users, places, page = 90, 5, 200
 	w := newWorld(t)
@@ -240,10 +247,12 @@ func TestConsentsThatEndedAreSweptInPages(t *testing.T) {
 	w.pass(10 * time.Minute)
 	begin("late")
 	seen := &sizes{Store: w.store}
-	if n, err := google.Sweep(t.Context(), seen, w.now()); err != nil || n != users*places || !slices.Equal(seen.all, []int{page, page, users*places - 2*page}) {
+	if n, err := google.Sweep(t.Context(), seen, w.now()); err != nil || n != users*places ||
+		!slices.Equal(seen.all, []int{page, page, users*places - 2*page}) {
 		t.Errorf("swept %d in commits of %v, %v", n, seen.all, err)
 	}
-	left, err := w.store.Query(t.Context(), store.Query{Collection: "oauth_states", OrderBy: "due", Limit: store.MaxLimit})
+	left, err := w.store.Query(t.Context(),
+		store.Query{Collection: "oauth_states", OrderBy: "due", Limit: store.MaxLimit})
 	if err != nil || len(left) != 1 {
 		t.Errorf("%d are left, want the one that has not ended; %v", len(left), err)
 	}
@@ -294,7 +303,8 @@ func TestRequestsThatCannotBeStarted(t *testing.T) {
 	_, err := a.Start(t.Context(), "u1", []string{compose, "https://mail.google.com/"}, "")
 	w.expect(err, fault.Validation, "invalid")
 	for _, elsewhere := range []string{
-		"https://evil.example/", "//evil.example", "///evil.example", "/\\evil.example", "\\\\evil.example", "javascript:alert(1)", "settings",
+		"https://evil.example/", "//evil.example", "///evil.example", "/\\evil.example", "\\\\evil.example",
+		"javascript:alert(1)", "settings",
 		"/a\r\nSet-Cookie: x", "/\t/evil.example", "/ x", "/" + strings.Repeat("a", 512), "/%zz", "/\x7f", "/ä",
 	} {
 		_, err := a.Start(t.Context(), "u1", nil, elsewhere)
@@ -314,10 +324,13 @@ func TestProviderFailsAtTheCallback(t *testing.T) {
 		class fault.Class
 		code  fault.Code
 	}{
-		"down":             {func(w *world) { w.provider.set(func(p *provider) { p.status = 503 }) }, fault.Tool, "token_endpoint"},
-		"no refresh token": {func(w *world) { w.provider.set(func(p *provider) { p.quiet = true }) }, fault.Tool, "no_lasting_access"},
-		"gone":             {func(w *world) { w.provider.srv.Close() }, fault.Tool, "token_endpoint"},
-		"the store":        {func(w *world) { w.store.fail = store.ErrUnavailable }, fault.Tool, fault.CodeStoreUnavailable},
+		"down": {func(w *world) { w.provider.set(func(p *provider) { p.status = 503 }) }, fault.Tool,
+			"token_endpoint"},
+		"no refresh token": {func(w *world) { w.provider.set(func(p *provider) { p.quiet = true }) }, fault.Tool,
+			"no_lasting_access"},
+		"gone": {func(w *world) { w.provider.srv.Close() }, fault.Tool, "token_endpoint"},
+		"the store": {func(w *world) { w.store.fail = store.ErrUnavailable }, fault.Tool,
+			fault.CodeStoreUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -344,7 +357,8 @@ func TestNothingReadableIsStored(t *testing.T) {
 		t.Fatal(err)
 	}
 	state, code := w.provider.consent(consent.URL, "one@example.com")
-	if _, _, err := a.Callback(t.Context(), google.Answer{State: state, Code: code, Browser: consent.Browser}); err != nil {
+	if _, _, err := a.Callback(t.Context(),
+		google.Answer{State: state, Code: code, Browser: consent.Browser}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := clientOf(t.Context(), a, "u1"); err != nil {
@@ -359,7 +373,8 @@ func TestNothingReadableIsStored(t *testing.T) {
 			t.Errorf("%q is stored as it is", secret)
 		}
 	}
-	if !strings.Contains(seen.written.String(), "connections/u_u1") || !strings.Contains(seen.written.String(), "oauth_states/") {
+	if !strings.Contains(seen.written.String(), "connections/u_u1") ||
+		!strings.Contains(seen.written.String(), "oauth_states/") {
 		t.Error("the recorder has seen nothing")
 	}
 }

@@ -35,7 +35,8 @@ func newEmulated(t *testing.T) *emulated {
 		t.Fatal(err)
 	}
 	cfg := google.Config{
-		ClientID: emulate.ClientID, ClientSecret: emulate.ClientSecret, RedirectURL: emulate.RedirectURL, Scopes: []string{compose, events},
+		ClientID: emulate.ClientID, ClientSecret: emulate.ClientSecret, RedirectURL: emulate.RedirectURL,
+		Scopes:  []string{compose, events},
 		AuthURL: e.URL + "/o/oauth2/v2/auth", TokenURL: e.URL + "/oauth2/token", RevokeURL: e.URL + "/oauth2/revoke",
 		HTTPClient: &http.Client{Timeout: 10 * time.Second},
 	}
@@ -61,7 +62,8 @@ func (e *emulated) begin(a *google.Accounts, without ...string) google.Answer {
 
 func (e *emulated) link(a *google.Accounts) {
 	e.t.Helper()
-	if uid, returnTo, err := a.Callback(e.t.Context(), e.begin(a)); uid != "u1" || returnTo != "/settings" || err != nil {
+	if uid, returnTo, err := a.Callback(e.t.Context(), e.begin(a)); uid != "u1" || returnTo != "/settings" ||
+		err != nil {
 		e.t.Fatalf("Callback = %q, %q, %v", uid, returnTo, err)
 	}
 }
@@ -69,7 +71,8 @@ func (e *emulated) link(a *google.Accounts) {
 // use lists the calendar's events as the user.
 func (e *emulated) use(c *http.Client) error {
 	e.t.Helper()
-	svc, err := calendarapi.NewService(e.t.Context(), option.WithHTTPClient(c), option.WithEndpoint(e.URL+"/calendar/v3/"))
+	svc, err := calendarapi.NewService(e.t.Context(), option.WithHTTPClient(c),
+		option.WithEndpoint(e.URL+"/calendar/v3/"))
 	if err != nil {
 		e.t.Fatal(err)
 	}
@@ -110,7 +113,8 @@ func TestAnotherProviderRefusesAWrongCode(t *testing.T) {
 	a := e.accounts()
 	refused := func(name string, ans google.Answer) {
 		t.Helper()
-		if _, _, err := a.Callback(t.Context(), ans); err == nil || fault.As(err).Class != fault.Validation || fault.As(err).Field != "code" {
+		if _, _, err := a.Callback(t.Context(), ans); err == nil || fault.As(err).Class != fault.Validation ||
+			fault.As(err).Field != "code" {
 			t.Errorf("%s: Callback = %v; want a ValidationError of the code", name, err)
 		}
 		if list, err := a.List(t.Context(), "u1"); err != nil || len(list) != 0 {
@@ -164,7 +168,8 @@ func TestATokenEndpointThatIsDownBreaksNoLink(t *testing.T) {
 	e := newEmulated(t)
 	a := e.accounts()
 	e.link(a)
-	e.Break("token", emulate.Fault{Status: 503}, emulate.Fault{Status: 429}, emulate.Fault{}, emulate.Fault{After: true})
+	e.Break("token", emulate.Fault{Status: 503}, emulate.Fault{Status: 429}, emulate.Fault{},
+		emulate.Fault{After: true})
 	for range 4 {
 		if _, err := clientOf(t.Context(), a, "u1", compose); !fault.Is(err, fault.Tool, "token_endpoint") {
 			t.Errorf("Client = %v; want token_endpoint", err)

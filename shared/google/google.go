@@ -82,13 +82,16 @@ func New(cfg Config, st store.Store, cipher tink.AEADWithContext) (*Accounts, er
 	if cfg.TokenURL == "" {
 		cfg.TokenURL = TokenURL
 	}
-	for name, address := range map[string]string{"AuthURL": cfg.AuthURL, "TokenURL": cfg.TokenURL, "RedirectURL": cfg.RedirectURL} {
+	for name, address := range map[string]string{"AuthURL": cfg.AuthURL, "TokenURL": cfg.TokenURL,
+		"RedirectURL": cfg.RedirectURL} {
 		if !secure(address) {
-			return nil, fmt.Errorf("google: %s %q must be an https address (http only on a loopback address)", name, address)
+			return nil, fmt.Errorf("google: %s %q must be an https address (http only on a loopback address)", name,
+				address)
 		}
 	}
 	if cfg.RevokeURL != "" && !secure(cfg.RevokeURL) {
-		return nil, fmt.Errorf("google: RevokeURL %q must be an https address (http only on a loopback address)", cfg.RevokeURL)
+		return nil, fmt.Errorf("google: RevokeURL %q must be an https address (http only on a loopback address)",
+			cfg.RevokeURL)
 	}
 	a := &Accounts{cfg: withDefaults(cfg), store: st, cipher: cipher, tokens: tokens{m: map[string]token{}}}
 	a.oauth = oauth2.Config{

@@ -73,7 +73,8 @@ func usable(ctx context.Context, st store.Store, uid string, scopes []string) (l
 		return link{}, err
 	}
 	if l.version.IsZero() {
-		return link{}, fault.New(fault.Auth, fault.CodeReauth, "No Google account is linked; link one with %s.", ConnectPath)
+		return link{}, fault.New(fault.Auth, fault.CodeReauth, "No Google account is linked; link one with %s.",
+			ConnectPath)
 	}
 	if l.Broken {
 		return link{}, reauth()
@@ -96,7 +97,8 @@ func (l link) covers(scopes []string) error {
 }
 
 func reauth() *fault.Error {
-	return fault.New(fault.Auth, fault.CodeReauth, "Google no longer accepts the linked account; link it again with %s.", ConnectPath)
+	return fault.New(fault.Auth, fault.CodeReauth,
+		"Google no longer accepts the linked account; link it again with %s.", ConnectPath)
 }
 
 // Place returns the account that the user has linked, which an approval shows and hashes, if the link is not broken and
@@ -156,5 +158,6 @@ func Linked(ctx context.Context, st store.Store, uid string) ([]Connection, erro
 	if l.Broken {
 		status = "broken"
 	}
-	return []Connection{{Provider: "google", Status: status, Email: l.Email, Scopes: l.Scopes, LinkedAt: l.LinkedAt}}, nil
+	return []Connection{{Provider: "google", Status: status, Email: l.Email, Scopes: l.Scopes, LinkedAt: l.LinkedAt}},
+		nil
 }

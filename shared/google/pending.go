@@ -20,9 +20,9 @@ import (
 // bounds what a user can store; the newest consent replaces the oldest. The state names the document and contains a
 // secret, of which only a digest is stored: only the user has the state itself.
 //
-// The collection is therefore bounded by maxPending documents for each user who began a consent within consentTTL and the
-// sweep's interval of a minute. There is no bound across users, on purpose: every consent would have to win a common count,
-// and a few accounts could use it up and keep everybody else from linking theirs.
+// The collection is therefore bounded by maxPending documents for each user who began a consent within consentTTL and
+// the sweep's interval of a minute. There is no bound across users, on purpose: every consent would have to win a
+// common count, and a few accounts could use it up and keep everybody else from linking theirs.
 type pending struct {
 	UID       string    `json:"uid"`
 	State     []byte    `json:"state,omitempty"` // digest; the previous release named the document by it
@@ -118,9 +118,11 @@ func oldest(places []store.Doc) (found store.Doc) {
 // takeConsent returns the consent that the state belongs to and deletes it, so that it is never returned again.
 func (a *Accounts) takeConsent(ctx context.Context, ans Answer) (pending, error) {
 	if ans.Browser == "" {
-		return pending{}, fault.Invalid("state", "an account is linked in a browser, and in the one in which that was begun: open the address that %s answers there, with cookies allowed", ConnectPath)
+		return pending{}, fault.Invalid("state", "an account is linked in a browser, and in the one in which that "+
+			"was begun: open the address that %s answers there, with cookies allowed", ConnectPath)
 	}
-	unknown := fault.Invalid("state", "this link request is unknown, used, expired or was begun in another browser; begin it again with %s", ConnectPath)
+	unknown := fault.Invalid("state", "this link request is unknown, used, expired or was begun in another browser; "+
+		"begin it again with %s", ConnectPath)
 	path := pendingPath(ans.State)
 	docs, err := a.store.Get(ctx, path)
 	if err != nil {

@@ -51,7 +51,8 @@ type access struct {
 }
 
 func newProvider(t *testing.T, now func() time.Time) *provider {
-	p := &provider{t: t, now: now, codes: map[string]grant{}, refresh: map[string]*grant{}, access: map[string]access{}, calls: map[string]int{}, seen: map[string]bool{}}
+	p := &provider{t: t, now: now, codes: map[string]grant{}, refresh: map[string]*grant{}, access: map[string]access{},
+		calls: map[string]int{}, seen: map[string]bool{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /token", p.token)
 	mux.HandleFunc("POST /revoke", p.revoke)
@@ -88,7 +89,8 @@ func (p *provider) consent(address, account string, untick ...string) (state, co
 			p.t.Errorf("the consent address has %s=%q, want %q", name, q.Get(name), want)
 		}
 	}
-	scopes := slices.DeleteFunc(strings.Fields(q.Get("scope")), func(s string) bool { return slices.Contains(untick, s) })
+	scopes := slices.DeleteFunc(strings.Fields(q.Get("scope")),
+		func(s string) bool { return slices.Contains(untick, s) })
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, g := range p.refresh { // include_granted_scopes
@@ -98,7 +100,8 @@ func (p *provider) consent(address, account string, untick ...string) (state, co
 	}
 	slices.Sort(scopes)
 	code = p.secret("code")
-	p.codes[code] = grant{account: account, challenge: q.Get("code_challenge"), redirect: q.Get("redirect_uri"), scopes: slices.Compact(scopes)}
+	p.codes[code] = grant{account: account, challenge: q.Get("code_challenge"), redirect: q.Get("redirect_uri"),
+		scopes: slices.Compact(scopes)}
 	return q.Get("state"), code
 }
 
@@ -124,7 +127,8 @@ func (p *provider) token(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "<html>the refresh token was "+r.PostFormValue("refresh_token")+"</html>", p.status)
 		return
 	}
-	if r.Header.Get("Authorization") != "" || r.PostFormValue("client_id") != clientID || r.PostFormValue("client_secret") != clientSecret {
+	if r.Header.Get("Authorization") != "" || r.PostFormValue("client_id") != clientID ||
+		r.PostFormValue("client_secret") != clientSecret {
 		refuse(w, http.StatusUnauthorized, "invalid_client")
 		return
 	}
@@ -173,7 +177,8 @@ func (p *provider) trade(w http.ResponseWriter, r *http.Request) {
 func (p *provider) accessFor(g grant) map[string]any {
 	value := p.secret("access")
 	p.access[value] = access{account: g.account, scopes: g.scopes, until: p.now().Add(time.Hour)}
-	return map[string]any{"access_token": value, "token_type": "Bearer", "expires_in": 3600, "scope": strings.Join(g.scopes, " ")}
+	return map[string]any{"access_token": value, "token_type": "Bearer", "expires_in": 3600,
+		"scope": strings.Join(g.scopes, " ")}
 }
 
 func (p *provider) revoke(w http.ResponseWriter, r *http.Request) {

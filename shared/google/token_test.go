@@ -139,7 +139,8 @@ func TestCopiedCiphertextOpensForNobodyElse(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := w.store.Commit(t.Context(), store.Update("connections/u_thief", now[0].Version, nil, []byte(data))); err != nil {
+		if _, err := w.store.Commit(t.Context(),
+			store.Update("connections/u_thief", now[0].Version, nil, []byte(data))); err != nil {
 			t.Fatal(err)
 		}
 		// The victim's access token is in the memory of this instance.
@@ -220,7 +221,8 @@ func TestRotatingRefreshTokens(t *testing.T) {
 	a, b := w.instance(), w.instance()
 	w.linked(a, "u1", "one@example.com", compose)
 	for n := range 4 {
-		if account, _, err := w.ask(w.client([]*google.Accounts{a, b}[n%2], "u1")); err != nil || account != "one@example.com" {
+		if account, _, err := w.ask(w.client([]*google.Accounts{a, b}[n%2], "u1")); err != nil ||
+			account != "one@example.com" {
 			t.Fatalf("round %d: %q, %v", n, account, err)
 		}
 		w.pass(2 * time.Hour)
@@ -256,7 +258,8 @@ func TestRotationMeetsAnotherWrite(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := w.store.Commit(t.Context(), store.Update(docs[0].Path, docs[0].Version, nil, docs[0].Data)); err != nil {
+		if _, err := w.store.Commit(t.Context(),
+			store.Update(docs[0].Path, docs[0].Version, nil, docs[0].Data)); err != nil {
 			t.Fatal(err)
 		}
 	}

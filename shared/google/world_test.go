@@ -103,7 +103,8 @@ func (w *world) link(a *google.Accounts, uid, account string, scopes []string, u
 		w.t.Fatal(err)
 	}
 	state, code := w.provider.consent(consent.URL, account, untick...)
-	gotUID, returnTo, err := a.Callback(w.t.Context(), google.Answer{State: state, Code: code, Browser: consent.Browser})
+	gotUID, returnTo, err :=
+		a.Callback(w.t.Context(), google.Answer{State: state, Code: code, Browser: consent.Browser})
 	if gotUID != uid || returnTo != "/settings" {
 		w.t.Fatalf("the callback is for %q and leads to %q (%v)", gotUID, returnTo, err)
 	}

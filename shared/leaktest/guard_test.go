@@ -11,7 +11,8 @@ import (
 )
 
 // starters lists the packages whose use starts goroutines; a package's own go statements count too.
-var starters = []string{"net/http/httptest", "os/exec", "/scripts/dev", "/scripts/emulators", "/scripts/world", "/shared/app", "/shared/queue/embedded", "/shared/store/embedded"}
+var starters = []string{"net/http/httptest", "os/exec", "/scripts/dev", "/scripts/emulators", "/scripts/world",
+	"/shared/app", "/shared/queue/embedded", "/shared/store/embedded"}
 
 // TestEveryPackageIsAsked checks that the tests of each package that starts goroutines, or a server, end in [Main].
 func TestEveryPackageIsAsked(t *testing.T) {

@@ -14,13 +14,14 @@ import (
 // maxCallTries is how often a provider is asked in one go for something that provably did not happen.
 const maxCallTries = 3
 
-// executeCall carries out a call that is allowed. For a side effect the order is: handle, intent (durable), effect, outcome
-// (durable). A death between any two of these is settled by settle.
+// executeCall carries out a call that is allowed. For a side effect the order is: handle, intent (durable), effect,
+// outcome (durable). A death between any two of these is settled by settle.
 func (ex *execution) executeCall(ctx context.Context, id string) error {
 	a := ex.state.Action(id)
 	t := ex.Tools[a.Tool]
 	if t == nil {
-		return ex.recordOutcome(ctx, id, failedWithoutEffect(fault.New(fault.Tool, "no_such_tool", "This tool is no longer offered.")))
+		return ex.recordOutcome(ctx, id,
+			failedWithoutEffect(fault.New(fault.Tool, "no_such_tool", "This tool is no longer offered.")))
 	}
 	if err := ex.checkUnchanged(ctx, a, t); err != nil {
 		return ex.recordOutcome(ctx, id, failedWithoutEffect(err))
@@ -51,8 +52,9 @@ func (ex *execution) executeCall(ctx context.Context, id string) error {
 	return ex.callTool(ctx, t, id)
 }
 
-// claimCall claims the run to carry out the call. It reports false where another process has begun the call meanwhile: with
-// the lease of that process, which lapsed, this one has taken over an effect that is to be settled, and not a call to make.
+// claimCall claims the run to carry out the call. It reports false where another process has begun the call meanwhile:
+// with the lease of that process, which lapsed, this one has taken over an effect that is to be settled, and not a call
+// to make.
 func (ex *execution) claimCall(ctx context.Context, id string) (mine bool, err error) {
 	if err := ex.claim(ctx, ex.Profile.ToolTimeout); err != nil {
 		return false, err
@@ -64,7 +66,8 @@ func (ex *execution) claimCall(ctx context.Context, id string) (mine bool, err e
 // checkUnchanged checks what may have changed since the call was judged: the stored arguments, and where it would act.
 func (ex *execution) checkUnchanged(ctx context.Context, a *agent.Action, t *tool.Tool) error {
 	if agent.ArgsHash(ex.run.UID, t.Spec, a.Place, a.Args) != a.ArgsHash {
-		return fault.New(fault.Policy, fault.CodeIntegrity, "What is stored is not what was approved, so it was not done.")
+		return fault.New(fault.Policy, fault.CodeIntegrity,
+			"What is stored is not what was approved, so it was not done.")
 	}
 	in, err := t.Place(ctx, ex.run.UID)
 	if err != nil {
@@ -74,7 +77,8 @@ func (ex *execution) checkUnchanged(ctx context.Context, a *agent.Action, t *too
 }
 
 func (ex *execution) toolCall(a *agent.Action, handle string) tool.Call {
-	return tool.Call{UID: ex.run.UID, Origin: ex.run.Origin, RunID: ex.run.ID, ActionID: a.ID, Args: a.Args, Handle: handle, Place: a.Place}
+	return tool.Call{UID: ex.run.UID, Origin: ex.run.Origin, RunID: ex.run.ID, ActionID: a.ID, Args: a.Args,
+		Handle: handle, Place: a.Place}
 }
 
 // prepare makes the tool's handle. Whatever goes wrong, no effect has taken place.
@@ -113,7 +117,8 @@ func (ex *execution) callTool(ctx context.Context, t *tool.Tool, id string) erro
 			return ex.recordOutcome(ctx, id, succeeded(result))
 		case t.SideEffect && tool.IsAmbiguous(err):
 			begun = begun || tool.IsUnanswered(err)
-			ex.Log.WarnContext(ctx, "the outcome of an effect is not clear", "runId", ex.id, "actionId", id, "error", err)
+			ex.Log.WarnContext(ctx, "the outcome of an effect is not clear", "runId", ex.id, "actionId", id, "error",
+				err)
 			out, known := ex.reconcile(acting, t, call)
 			if !known {
 				return ex.markUnknown(ctx, id, out.Reason)
@@ -137,8 +142,8 @@ func (l *Loop) logPanic(ctx context.Context, id string, err error) {
 	}
 }
 
-// recordFailure records that the call had no effect. Of a second try that says nothing about the first, which may still arrive:
-// its process may only have been stopped, its request may only be late.
+// recordFailure records that the call had no effect. Of a second try that says nothing about the first, which may still
+// arrive: its process may only have been stopped, its request may only be late.
 func (ex *execution) recordFailure(ctx context.Context, t *tool.Tool, id string, err error, begun bool) error {
 	if begun {
 		return ex.abandonRetry(ctx, t, id, err)
@@ -156,12 +161,14 @@ func (ex *execution) reconcile(ctx context.Context, t *tool.Tool, call tool.Call
 		if err == nil {
 			return out, out.Verdict != tool.Unknown
 		}
-		ex.Log.WarnContext(ctx, "what became of an effect could not be asked", "runId", ex.id, "actionId", call.ActionID, "error", err)
+		ex.Log.WarnContext(ctx, "what became of an effect could not be asked", "runId", ex.id, "actionId",
+			call.ActionID, "error", err)
 		if try < maxCallTries && ex.backOff(ctx, try) != nil {
 			break
 		}
 	}
-	return tool.Outcome{Verdict: tool.Unknown, Reason: "The service that was asked does not say what became of it."}, false
+	return tool.Outcome{Verdict: tool.Unknown, Reason: "The service that was asked does not say what became of it."},
+		false
 }
 
 // settle finds out what became of an effect that another process has started, or an earlier life of this one.
@@ -187,7 +194,8 @@ func (ex *execution) settle(ctx context.Context, id string) error {
 	case out.Verdict == tool.Done:
 		return ex.recordOutcome(ctx, id, succeeded(out.Result))
 	case ex.ending(ex.state, ex.run, ex.now()) != nil:
-		return ex.abandonRetry(ctx, t, id, fault.New(fault.Policy, codeCancelled, "The run ended before it was tried again."))
+		return ex.abandonRetry(ctx, t, id,
+			fault.New(fault.Policy, codeCancelled, "The run ended before it was tried again."))
 	case a.Started.Attempt >= maxAttempts:
 		return ex.giveUpCall(ctx, a)
 	}
@@ -202,7 +210,8 @@ func (ex *execution) abandonRetry(ctx context.Context, t *tool.Tool, id string, 
 	return ex.markUnknown(ctx, id, begunElsewhere+" "+failedWithoutEffect(why).Error.Message)
 }
 
-// begunElsewhere is why a call is left to its user that had not happened when it was looked for, and is not to be tried again.
+// begunElsewhere is why a call is left to its user that had not happened when it was looked for, and is not to be tried
+// again.
 const begunElsewhere = "It had not been when this was looked up, but somebody had begun it."
 
 // retry takes over a call that provably had no effect. What was taken back since the first try counts as it did then.
@@ -229,20 +238,22 @@ func succeeded(result []byte) agent.Finished {
 func failedWithoutEffect(err error) agent.Finished {
 	var f *fault.Error
 	if !errors.As(err, &f) {
-		f = fault.New(fault.Tool, "failed", "The service that was asked could not do it. Nothing was sent or changed.").Because(err)
+		f = fault.New(fault.Tool, "failed",
+			"The service that was asked could not do it. Nothing was sent or changed.").Because(err)
 	}
 	return agent.Finished{Status: agent.ActionFailed, Execution: agent.FailedKnown, Error: agent.ErrorInfoOf(f)}
 }
 
-// recordOutcome records what became of a call. It is the one commit that must not be lost to the function's time, nor to a
-// store that is down for a moment.
+// recordOutcome records what became of a call. It is the one commit that must not be lost to the function's time, nor
+// to a store that is down for a moment.
 func (ex *execution) recordOutcome(ctx context.Context, id string, f agent.Finished) error {
 	ctx, cancel := detached(ctx)
 	defer cancel()
 	ex.mustCommit = true
 	defer func() { ex.mustCommit = false }()
 	if f.Error != nil {
-		ex.Log.WarnContext(ctx, "an action failed", "runId", ex.id, "actionId", id, "class", f.Error.Class, "code", f.Error.Code)
+		ex.Log.WarnContext(ctx, "an action failed", "runId", ex.id, "actionId", id, "class", f.Error.Class, "code",
+			f.Error.Code)
 	}
 	return ex.transition(ctx, func(tx *tx) error {
 		a := tx.state.Action(id)
@@ -262,8 +273,8 @@ func (ex *execution) recordOutcome(ctx context.Context, id string, f agent.Finis
 	})
 }
 
-// ownsOutcome reports whether this mover is the one who says what became of the action: it wrote the newest intent, or settles
-// it under its lease, or holds the run while no intent is there.
+// ownsOutcome reports whether this mover is the one who says what became of the action: it wrote the newest intent, or
+// settles it under its lease, or holds the run while no intent is there.
 func (tx *tx) ownsOutcome(a *agent.Action) bool {
 	if a.Terminal() || a.Waiting() || tx.run.Lease.Held(tx.ex.owner, tx.now) {
 		return false
@@ -292,7 +303,8 @@ func (ex *execution) markUnknown(ctx context.Context, id, reason string) error {
 }
 
 func (tx *tx) markUnknown(a *agent.Action, reason string) error {
-	p := agent.ErrorInfoOf(fault.New(fault.Tool, fault.CodeUnknownOutcome, "Nobody can tell from here whether this was done. %s", reason))
+	p := agent.ErrorInfoOf(fault.New(fault.Tool, fault.CodeUnknownOutcome,
+		"Nobody can tell from here whether this was done. %s", reason))
 	f := &agent.Finished{Status: agent.ActionFailed, Execution: agent.UnknownState, Error: p}
 	if err := tx.addEvent(agent.Event{Type: agent.ActionFinished, ActionID: a.ID, Finished: f}); err != nil {
 		return err

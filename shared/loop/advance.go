@@ -12,10 +12,10 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 )
 
-// Advance takes the run as far as it can go alone: until it is over, or waits, or the function's time is nearly up, when
-// it hands over through the queue. A run that another process moves is left to it (Held). It acts on what the store
-// says, never on a message's word, so a delivery that comes twice or late finds nothing to do. A run that nobody can move is
-// set back (Postponed).
+// Advance takes the run as far as it can go alone: until it is over, or waits, or the function's time is nearly up,
+// when it hands over through the queue. A run that another process moves is left to it (Held). It acts on what the
+// store says, never on a message's word, so a delivery that comes twice or late finds nothing to do. A run that nobody
+// can move is set back (Postponed).
 func (l *Loop) Advance(ctx context.Context, runID string, emit Sink) (*agent.RunView, error) {
 	ex := l.newExecution(runID, emit)
 	v, err := ex.resume(ctx)
@@ -129,7 +129,8 @@ func rejected(s *agent.State) bool {
 
 // failedWith reports whether a call of the newest turn failed with the code.
 func failedWith(s *agent.State, code fault.Code) bool {
-	return slices.ContainsFunc(s.Current(), func(a *agent.Action) bool { return a.Error != nil && a.Error.Code == code })
+	return slices.ContainsFunc(s.Current(),
+		func(a *agent.Action) bool { return a.Error != nil && a.Error.Code == code })
 }
 
 func allTerminal(s *agent.State) bool {
@@ -161,7 +162,8 @@ func (l *Loop) rejectedEnd(s *agent.State) *agent.End {
 func (l *Loop) outOfCallsEnd(s *agent.State) *agent.End {
 	for _, a := range s.Current() {
 		if a.Status != agent.ActionCompleted {
-			return failedEnd(fault.New(fault.Model, "too_many_calls", "The assistant could not finish within the number of steps that it has."))
+			return failedEnd(fault.New(fault.Model, "too_many_calls",
+				"The assistant could not finish within the number of steps that it has."))
 		}
 	}
 	if len(s.Current()) == 0 {
@@ -248,7 +250,8 @@ func (ex *execution) handOver(ctx context.Context) (*agent.RunView, error) {
 // publish asks for the run to be moved. That it failed is no failure: the run is due soon, and the sweep looks.
 func (ex *execution) publish(ctx context.Context) {
 	if err := ex.Queue.Resume(ctx, ex.id); err != nil {
-		ex.Log.WarnContext(ctx, "a resume could not be published; the sweep will find the run", "runId", ex.id, "error", err)
+		ex.Log.WarnContext(ctx, "a resume could not be published; the sweep will find the run", "runId", ex.id, "error",
+			err)
 	}
 }
 

@@ -16,8 +16,8 @@ import (
 )
 
 // TestTakenBackBeforeTheSecondTry kills a process between its intent and its effect, and takes back what allowed the
-// effect: whoever finds out that it did not happen does not do it now. Nor does it say that nothing happened: it cannot tell a
-// process that died from one that was stopped and goes on.
+// effect: whoever finds out that it did not happen does not do it now. Nor does it say that nothing happened: it cannot
+// tell a process that died from one that was stopped and goes on.
 func TestTakenBackBeforeTheSecondTry(t *testing.T) {
 	ctx := context.Background()
 	for name, takeBack := range map[string]func(*testing.T, *world){
@@ -51,7 +51,8 @@ func TestTakenBackBeforeTheSecondTry(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1), Decision: agent.ApproveAlways}); err != nil {
+			if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1),
+				Decision: agent.ApproveAlways}); err != nil {
 				t.Fatal(err)
 			}
 			if err := w.deliver(ctx); err != nil || len(w.effects) != 1 {
@@ -61,7 +62,8 @@ func TestTakenBackBeforeTheSecondTry(t *testing.T) {
 			mortalLoop.Store = &mortal{Store: w.store, n: 3, after: true} // the run, the model's answer, the intent
 			run := ""
 			died, err := mortally(func() error {
-				_, err := mortalLoop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob again"}, func(n loop.Update) { run = n.RunID })
+				_, err := mortalLoop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob again"},
+					func(n loop.Update) { run = n.RunID })
 				return err
 			})
 			if !died || err != nil || len(w.effects) != 1 {
@@ -80,8 +82,8 @@ func TestTakenBackBeforeTheSecondTry(t *testing.T) {
 	}
 }
 
-// TestALateArrivalIsNotDenied has a provider that does not answer and has done nothing yet each time it is asked: a request
-// that is still under way may arrive later, so nobody may say that it was not done.
+// TestALateArrivalIsNotDenied has a provider that does not answer and has done nothing yet each time it is asked: a
+// request that is still under way may arrive later, so nobody may say that it was not done.
 func TestALateArrivalIsNotDenied(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)
@@ -90,7 +92,8 @@ func TestALateArrivalIsNotDenied(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1), Decision: agent.ApproveOnce}); err != nil {
+	if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1),
+		Decision: agent.ApproveOnce}); err != nil {
 		t.Fatal(err)
 	}
 	w.next = []string{"hang", "hang", "hang"}
@@ -103,24 +106,27 @@ func TestALateArrivalIsNotDenied(t *testing.T) {
 	}
 }
 
-// TestCapHoldsForALateQuestion takes back the entry that a planned call rests on while its user has as much to answer as is
-// allowed: the call is refused, as it would have been when it was planned.
+// TestCapHoldsForALateQuestion takes back the entry that a planned call rests on while its user has as much to answer
+// as is allowed: the call is refused, as it would have been when it was planned.
 func TestCapHoldsForALateQuestion(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)
-	w.loop.Model, w.loop.Profile.MaxOpen = &asked{tool: "draft"}, 1 // a handle comes before the intent, and what allows it may be gone by then
+	// a handle comes before the intent, and what allows it may be gone by then
+	w.loop.Model, w.loop.Profile.MaxOpen = &asked{tool: "draft"}, 1
 	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1), Decision: agent.ApproveAlways}); err != nil {
+	if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1),
+		Decision: agent.ApproveAlways}); err != nil {
 		t.Fatal(err)
 	}
 	planned := ""
 	mortalLoop := *w.loop
 	mortalLoop.Store = &mortal{Store: w.store, n: 2, after: true} // the run, the model's answer
 	died, err := mortally(func() error {
-		_, err := mortalLoop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob again"}, func(n loop.Update) { planned = n.RunID })
+		_, err := mortalLoop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob again"},
+			func(n loop.Update) { planned = n.RunID })
 		return err
 	})
 	if !died || err != nil {
@@ -159,7 +165,8 @@ func shutOut(t *testing.T, w *world, uid string) {
 	}
 }
 
-// woken is a store before whose first commit something happens, as to a process that is stopped there and goes on later.
+// woken is a store before whose first commit something happens, as to a process that is stopped there and goes on
+// later.
 type woken struct {
 	store.Store
 	meanwhile func()
@@ -174,7 +181,8 @@ func (s *woken) Commit(ctx context.Context, w ...store.Write) ([]time.Time, erro
 }
 
 // TestWokenAfterAnothersEffect stops a process before it claims its run, and has another one carry the call out and die
-// before it says so. The first has a call to settle then, and not one that failed because it can make no handle any more.
+// before it says so. The first has a call to settle then, and not one that failed because it can make no handle any
+// more.
 func TestWokenAfterAnothersEffect(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)

@@ -16,8 +16,8 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// setAside writes over what a run's document holds, as a release that nobody here can read would, has the run tried until it
-// is put aside, and returns what was there.
+// setAside writes over what a run's document holds, as a release that nobody here can read would, has the run tried
+// until it is put aside, and returns what was there.
 func (w *world) setAside(runID, data string) (before []byte) {
 	w.t.Helper()
 	before = w.rewrite(runID, []byte(data))
@@ -62,17 +62,19 @@ func (w *world) listed() int {
 }
 
 // unreadable are documents that no run can be read from, and whose log does not add up.
-var unreadable = map[string]string{"no run": `{"id":5}`, "a log that does not add up": `{"id":"x","uid":"ana","log":{"count":3}}`}
+var unreadable = map[string]string{"no run": `{"id":5}`,
+	"a log that does not add up": `{"id":"x","uid":"ana","log":{"count":3}}`}
 
-// TestDeleteWhatWasPutAside deletes conversations with a run that nobody can move: it goes with its approvals and all parts of
-// its log, its user's open approvals are counted without it, and its chain still verifies.
+// TestDeleteWhatWasPutAside deletes conversations with a run that nobody can move: it goes with its approvals and all
+// parts of its log, its user's open approvals are counted without it, and its chain still verifies.
 func TestDeleteWhatWasPutAside(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *world) {
 		for name, data := range unreadable {
 			t.Run(name, func(t *testing.T) {
 				ctx, w := context.Background(), open(t)
 				w.loop.Model = &asked{tool: "send"}
-				v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob " + strings.Repeat("everything ", 40<<10)}, nil)
+				v, err := w.loop.Start(ctx,
+					loop.StartRequest{UID: "ana", Prompt: "tell bob " + strings.Repeat("everything ", 40<<10)}, nil)
 				if err != nil || v.Status != agent.Awaiting {
 					t.Fatalf("%v %+v", err, v)
 				}
@@ -84,7 +86,8 @@ func TestDeleteWhatWasPutAside(t *testing.T) {
 				if gone, err := w.rec.DeleteThread(ctx, "ana", v.ThreadID); err != nil || !gone {
 					t.Fatalf("%t %v", gone, err)
 				}
-				docs, err := w.store.Get(ctx, document.RunPath(v.RunID), document.ThreadPath(v.ThreadID), chunk, document.ApprovalPath(agent.ApprovalID(v.RunID, 1)))
+				docs, err := w.store.Get(ctx, document.RunPath(v.RunID), document.ThreadPath(v.ThreadID), chunk,
+					document.ApprovalPath(agent.ApprovalID(v.RunID, 1)))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -96,7 +99,8 @@ func TestDeleteWhatWasPutAside(t *testing.T) {
 				if u, err := w.rec.User(ctx, "ana"); err != nil || u.Open != 0 {
 					t.Errorf("%v: %d approvals count as open", err, u.Open)
 				}
-				if entries, head, err := w.rec.Chain(ctx, v.RunID); err != nil || head == nil || len(entries) == 0 || len(audit.Verify(entries, *head)) > 0 {
+				if entries, head, err := w.rec.Chain(ctx, v.RunID); err != nil || head == nil || len(entries) == 0 ||
+					len(audit.Verify(entries, *head)) > 0 {
 					t.Errorf("%v: the chain of %d entries is not whole", err, len(entries))
 				}
 				if _, err := w.loop.Advance(ctx, v.RunID, nil); !fault.Is(err, fault.Auth, fault.CodeNotFound) {
@@ -120,7 +124,8 @@ func (w *world) midEffect() *agent.RunView {
 	w.loop.Model = &asked{tool: "send"}
 	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 	if err == nil {
-		_, err = w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1), Decision: agent.ApproveOnce})
+		_, err = w.loop.Resolve(ctx,
+			loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1), Decision: agent.ApproveOnce})
 	}
 	if err != nil {
 		w.t.Fatal(err)
@@ -131,15 +136,16 @@ func (w *world) midEffect() *agent.RunView {
 	return v
 }
 
-// TestDeleteKeepsWhatIsUnsettled puts a run aside whose effect has no outcome: its conversation is refused before anything of
-// it is marked, until the run was mended and has settled it.
+// TestDeleteKeepsWhatIsUnsettled puts a run aside whose effect has no outcome: its conversation is refused before
+// anything of it is marked, until the run was mended and has settled it.
 func TestDeleteKeepsWhatIsUnsettled(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *world) {
 		ctx, w := context.Background(), open(t)
 		v := w.midEffect()
 		before := w.setAside(v.RunID, `{"id":5}`)
 		_, err := w.rec.DeleteThread(ctx, "ana", v.ThreadID)
-		if !fault.Is(err, fault.Policy, fault.CodeBusy) || !strings.Contains(err.Error(), "operator") || w.listed() != 1 {
+		if !fault.Is(err, fault.Policy, fault.CodeBusy) || !strings.Contains(err.Error(), "operator") ||
+			w.listed() != 1 {
 			t.Fatalf("an effect without an outcome: %v, %d conversations are listed", err, w.listed())
 		}
 		w.rewrite(v.RunID, before)
@@ -153,8 +159,9 @@ func TestDeleteKeepsWhatIsUnsettled(t *testing.T) {
 	})
 }
 
-// TestMovedWhileItIsDeleted has a run that was put aside mended and asked for while its conversation is being deleted, before
-// each commit of the deletion: what it begins is settled before it goes, and nothing is done twice or after it is gone.
+// TestMovedWhileItIsDeleted has a run that was put aside mended and asked for while its conversation is being deleted,
+// before each commit of the deletion: what it begins is settled before it goes, and nothing is done twice or after it
+// is gone.
 func TestMovedWhileItIsDeleted(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *world) {
 		for _, dies := range []bool{false, true} {
@@ -163,7 +170,8 @@ func TestMovedWhileItIsDeleted(t *testing.T) {
 				w.loop.Model = &asked{tool: "send"}
 				v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 				if err == nil {
-					_, err = w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1), Decision: agent.ApproveOnce})
+					_, err = w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1),
+						Decision: agent.ApproveOnce})
 				}
 				if err != nil {
 					t.Fatal(err)
@@ -200,7 +208,8 @@ func TestMovedWhileItIsDeleted(t *testing.T) {
 					_, err = w.rec.FinishDeletions(ctx)
 				}
 				if d := w.document(v.RunID); err != nil || d.Exists() || w.listed() != 0 || len(w.effects) != 1 {
-					t.Errorf("before commit %d, dies=%t: %v, %d listed, %d effects", n, dies, err, w.listed(), len(w.effects))
+					t.Errorf("before commit %d, dies=%t: %v, %d listed, %d effects", n, dies, err, w.listed(),
+						len(w.effects))
 				}
 			}
 		}

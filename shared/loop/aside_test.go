@@ -17,8 +17,9 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// TestRunsThatNobodyCanReadAreInNobodysWay has more runs that cannot be read than a page of the sweep holds, all due before one
-// that can: that one is moved by the first sweep, and the others are tried a few times, put aside and told of.
+// TestRunsThatNobodyCanReadAreInNobodysWay has more runs that cannot be read than a page of the sweep holds, all due
+// before one that can: that one is moved by the first sweep, and the others are tried a few times, put aside and told
+// of.
 func TestRunsThatNobodyCanReadAreInNobodysWay(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *world) {
 		ctx, w := context.Background(), open(t)
@@ -28,22 +29,26 @@ func TestRunsThatNobodyCanReadAreInNobodysWay(t *testing.T) {
 		}
 		var logs bytes.Buffer
 		w.loop.Log = slog.New(slog.NewTextHandler(&logs, nil))
-		broken := []string{`{"id":`, `{"id":5}`, `{"id":"x","log":{"count":3}}`, `{"id":"x","uid":"ana","log":{"count":1,"tail":[{"seq":1,"type":"run.ended"}]}}`}
+		broken := []string{`{"id":`, `{"id":5}`, `{"id":"x","log":{"count":3}}`,
+			`{"id":"x","uid":"ana","log":{"count":1,"tail":[{"seq":1,"type":"run.ended"}]}}`}
 		var writes []store.Write
 		ids := make([]string, many)
 		for i := range ids {
 			ids[i] = fmt.Sprintf("unreadable%016d", i)
-			fields := map[string]any{"uid": "ana", "threadId": "t", "status": "planning", "createdAt": w.clock().UTC(), "due": w.clock().UTC().Truncate(time.Microsecond)}
+			fields := map[string]any{"uid": "ana", "threadId": "t", "status": "planning", "createdAt": w.clock().UTC(),
+				"due": w.clock().UTC().Truncate(time.Microsecond)}
 			writes = append(writes, store.Create(document.RunPath(ids[i]), fields, []byte(broken[i%len(broken)])))
 		}
 		if _, err := w.store.Commit(ctx, writes...); err != nil {
 			t.Fatal(err)
 		}
 		w.tick(time.Minute)
-		w.model.Then(script.Turn{Calls: []script.Call{{Name: "send", Args: map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}}}})
+		w.model.Then(script.Turn{
+			Calls: []script.Call{{Name: "send", Args: map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}}}})
 		v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 		if err == nil {
-			_, err = w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1), Decision: agent.ApproveOnce})
+			_, err = w.loop.Resolve(ctx,
+				loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1), Decision: agent.ApproveOnce})
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -93,11 +98,12 @@ func (r *refusing) Get(ctx context.Context, paths ...string) ([]store.Doc, error
 	return r.Store.Get(ctx, paths...)
 }
 
-// TestAStoreThatRefusesIsNotTheRunsFault has a store refuse to read a run more often than a run may fail, and hold nothing
-// against the run.
+// TestAStoreThatRefusesIsNotTheRunsFault has a store refuse to read a run more often than a run may fail, and hold
+// nothing against the run.
 func TestAStoreThatRefusesIsNotTheRunsFault(t *testing.T) {
 	ctx, w := context.Background(), newWorld(t)
-	w.model.Then(script.Turn{Calls: []script.Call{{Name: "send", Args: map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}}}})
+	w.model.Then(script.Turn{
+		Calls: []script.Call{{Name: "send", Args: map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}}}})
 	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -8,15 +8,16 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 )
 
-// maxAttempts is how often a step is begun. A process that dies at one (it panics, it needs more memory than there is, the
-// platform ends it) leaves a lease that lapses, and whoever takes the run up counts that in the lease, durably, before trying
-// itself. A step that has come any further begins a new count.
+// maxAttempts is how often a step is begun. A process that dies at one (it panics, it needs more memory than there is,
+// the platform ends it) leaves a lease that lapses, and whoever takes the run up counts that in the lease, durably,
+// before trying itself. A step that has come any further begins a new count.
 const maxAttempts = 5
 
 // codeAttempts is the code of a step that was given up.
 const codeAttempts fault.Code = "too_many_attempts"
 
-var errAttempts = fault.New(fault.Tool, codeAttempts, "This was tried %d times, and each time the server failed before it was over, so it was given up.", maxAttempts)
+var errAttempts = fault.New(fault.Tool, codeAttempts,
+	"This was tried %d times, and each time the server failed before it was over, so it was given up.", maxAttempts)
 
 // lostLeases is how many owners in a row have let the run's lease lapse, up to this mover.
 func (ex *execution) lostLeases(r agent.Run) int {
@@ -26,7 +27,8 @@ func (ex *execution) lostLeases(r agent.Run) int {
 	return r.Lease.Lapsed
 }
 
-// retryDelay is how much longer the lease of a later attempt is, so that the next comes later: 0, 2, 4, 8 and 16 minutes.
+// retryDelay is how much longer the lease of a later attempt is, so that the next comes later: 0, 2, 4, 8 and 16
+// minutes.
 func retryDelay(lost int) time.Duration {
 	if lost == 0 {
 		return 0
@@ -34,7 +36,8 @@ func retryDelay(lost int) time.Duration {
 	return time.Minute << min(lost, maxAttempts)
 }
 
-// exhausted reports whether the run's next step was begun as often as it may be. An end is no such step: it is one commit.
+// exhausted reports whether the run's next step was begun as often as it may be. An end is no such step: it is one
+// commit.
 func (ex *execution) exhausted(st step) bool {
 	return ex.lostLeases(ex.run) >= maxAttempts && (st == stepExecute || st == stepSettle || st == stepCallModel)
 }
@@ -44,10 +47,12 @@ func (ex *execution) giveUpStep(ctx context.Context, st step, a *agent.Action) e
 	if err := ex.claim(ctx, ex.Profile.ToolTimeout); err != nil {
 		return err
 	}
-	ex.Log.ErrorContext(ctx, "a step was begun too often and is given up", "counter", "step_given_up", "runId", ex.id, "attempts", maxAttempts)
+	ex.Log.ErrorContext(ctx, "a step was begun too often and is given up", "counter", "step_given_up", "runId", ex.id,
+		"attempts", maxAttempts)
 	if st == stepCallModel {
 		return ex.transition(ctx, func(tx *tx) error {
-			if now, _ := ex.next(tx.state, tx.run, tx.now); now != stepCallModel || tx.run.Lease.Held(ex.owner, tx.now) {
+			if now, _ := ex.next(tx.state, tx.run, tx.now); now != stepCallModel ||
+				tx.run.Lease.Held(ex.owner, tx.now) {
 				return nil
 			}
 			return tx.endRun(failedEnd(errAttempts))
@@ -56,7 +61,8 @@ func (ex *execution) giveUpStep(ctx context.Context, st step, a *agent.Action) e
 	return ex.giveUpCall(ctx, a)
 }
 
-// giveUpCall leaves a call that was begun too often: nobody can tell what became of an effect, and of all else that it failed.
+// giveUpCall leaves a call that was begun too often: nobody can tell what became of an effect, and of all else that it
+// failed.
 func (ex *execution) giveUpCall(ctx context.Context, a *agent.Action) error {
 	if a.Status == agent.ActionExecuting && a.SideEffect {
 		return ex.markUnknown(ctx, a.ID, errAttempts.Message)

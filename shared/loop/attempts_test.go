@@ -21,7 +21,11 @@ import (
 // breaking is a tool whose function does as it is told: it panics, or takes the process with it.
 func breaking(w *world, do func()) *tool.Tool {
 	return tool.Define(tool.Def[lookupArgs, lookupResult]{Name: "break", Description: "Breaks.",
-		Execute: func(context.Context, tool.Call, lookupArgs) (lookupResult, error) { do(); return lookupResult{}, nil }})
+		Execute: func(context.Context, tool.Call, lookupArgs) (lookupResult,
+			error) {
+			do()
+			return lookupResult{}, nil
+		}})
 }
 
 var aWord = map[string]any{"word": "ten"}
@@ -31,21 +35,25 @@ func TestAPanicOfAToolIsOneFailure(t *testing.T) {
 	ctx, w := context.Background(), newWorld(t)
 	tries := 0
 	w.loop.Tools["break"] = breaking(w, func() { tries++; panic("CANARY") })
-	w.model.Then(script.Turn{Calls: []script.Call{{Name: "break", Args: aWord}}}, script.Turn{Text: "It cannot be looked up."})
+	w.model.Then(script.Turn{Calls: []script.Call{{Name: "break", Args: aWord}}},
+		script.Turn{Text: "It cannot be looked up."})
 	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "look it up"}, nil)
-	if err != nil || v.Status != agent.Completed || tries != 1 || v.Actions[0].ErrorReason != "tool_panicked" || strings.Contains(v.Actions[0].Message, "CANARY") {
+	if err != nil || v.Status != agent.Completed || tries != 1 || v.Actions[0].ErrorReason != "tool_panicked" ||
+		strings.Contains(v.Actions[0].Message, "CANARY") {
 		t.Errorf("%v, %d tries, %+v %+v", err, tries, v, v.Actions[0])
 	}
 }
 
-// TestAPanicOfAnEffectIsUnknown has a tool panic after it acted, where it cannot tell what became of it, and where it can.
+// TestAPanicOfAnEffectIsUnknown has a tool panic after it acted, where it cannot tell what became of it, and where it
+// can.
 func TestAPanicOfAnEffectIsUnknown(t *testing.T) {
 	for name, want := range map[string]agent.Execution{"send": agent.UnknownState, "draft": agent.Succeeded} {
 		ctx, w := context.Background(), newWorld(t)
 		w.loop.Model = &asked{tool: name}
 		v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 		if err == nil {
-			_, err = w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1), Decision: agent.ApproveOnce})
+			_, err = w.loop.Resolve(ctx,
+				loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1), Decision: agent.ApproveOnce})
 		}
 		w.next = []string{"panic"}
 		if err == nil {
@@ -60,7 +68,10 @@ func TestAPanicOfAnEffectIsUnknown(t *testing.T) {
 // TestAPanicOfACardIsRefused has what a card is made of panic: the call is refused, and the run goes on.
 func TestAPanicOfACardIsRefused(t *testing.T) {
 	for name, change := range map[string]func(*tool.Def[sendArgs, sendResult]){
-		"normalize":  func(d *tool.Def[sendArgs, sendResult]) { d.Normalize = func(sendArgs) (sendArgs, error) { panic(1) } },
+		"normalize": func(d *tool.Def[sendArgs,
+			sendResult]) {
+			d.Normalize = func(sendArgs) (sendArgs, error) { panic(1) }
+		},
 		"preview":    func(d *tool.Def[sendArgs, sendResult]) { d.Preview = func(sendArgs) tool.Preview { panic(1) } },
 		"recipients": func(d *tool.Def[sendArgs, sendResult]) { d.Recipients = func(sendArgs) []string { panic(1) } },
 	} {
@@ -68,7 +79,9 @@ func TestAPanicOfACardIsRefused(t *testing.T) {
 		d := w.sendDef("send")
 		change(&d)
 		w.loop.Tools["send"] = tool.Define(d)
-		w.model.Then(script.Turn{Calls: []script.Call{{Name: "send", Args: map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}}}}, script.Turn{Text: "It cannot be sent."})
+		w.model.Then(script.Turn{
+			Calls: []script.Call{{Name: "send", Args: map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}}}},
+			script.Turn{Text: "It cannot be sent."})
 		v, err := w.loop.Start(context.Background(), loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 		if err != nil || v.Status != agent.Completed || v.Actions[0].ErrorReason != "tool_panicked" {
 			t.Errorf("%s: %v %+v", name, err, v)
@@ -97,8 +110,8 @@ func dying(f func()) {
 	<-done
 }
 
-// TestAStepThatKillsEveryProcess has a step end each process that begins it, and a sweep every minute for six hours: it is
-// begun a bounded number of times, further and further apart, and then the run ends and says so.
+// TestAStepThatKillsEveryProcess has a step end each process that begins it, and a sweep every minute for six hours: it
+// is begun a bounded number of times, further and further apart, and then the run ends and says so.
 func TestAStepThatKillsEveryProcess(t *testing.T) { onEachStore(t, killsEveryProcess) }
 
 func killsEveryProcess(t *testing.T, open func(testing.TB) *world) {
@@ -115,12 +128,17 @@ func killsEveryProcess(t *testing.T, open func(testing.TB) *world) {
 		"an effect that is known not to have been": {func(w *world, do func()) {
 			d := w.sendDef("send")
 			d.Approval, d.Normalize = tool.NotRequired, nil
-			d.Execute = func(context.Context, tool.Call, sendArgs) (sendResult, error) { do(); return sendResult{}, nil }
+			d.Execute = func(context.Context, tool.Call, sendArgs) (sendResult,
+				error) {
+				do()
+				return sendResult{}, nil
+			}
 			d.Reconcile = func(context.Context, tool.Call, sendArgs) (tool.Verdict, sendResult, string, error) {
 				return tool.NotDone, sendResult{}, "", nil
 			}
 			w.loop.Tools["send"] = tool.Define(d)
-			w.model.Then(script.Turn{Calls: []script.Call{{Name: "send", Args: map[string]any{"to": []string{}, "text": "ten"}}}})
+			w.model.Then(script.Turn{
+				Calls: []script.Call{{Name: "send", Args: map[string]any{"to": []string{}, "text": "ten"}}}})
 		}, agent.Awaiting},
 		"what settles an effect": {func(w *world, do func()) {
 			d := w.sendDef("send")
@@ -134,7 +152,8 @@ func killsEveryProcess(t *testing.T, open func(testing.TB) *world) {
 				return tool.NotDone, sendResult{}, "", nil
 			}
 			w.loop.Tools["send"] = tool.Define(d)
-			w.model.Then(script.Turn{Calls: []script.Call{{Name: "send", Args: map[string]any{"to": []string{}, "text": "ten"}}}})
+			w.model.Then(script.Turn{
+				Calls: []script.Call{{Name: "send", Args: map[string]any{"to": []string{}, "text": "ten"}}}})
 		}, agent.Awaiting},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -143,7 +162,8 @@ func killsEveryProcess(t *testing.T, open func(testing.TB) *world) {
 			c.set(w, func() { begun = append(begun, w.clock()); runtime.Goexit() })
 			run := ""
 			dying(func() {
-				_, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "do it"}, func(n loop.Update) { run = n.RunID })
+				_, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "do it"},
+					func(n loop.Update) { run = n.RunID })
 				t.Errorf("it lived: %v", err)
 			})
 			for range 6 * 60 {
@@ -158,7 +178,8 @@ func killsEveryProcess(t *testing.T, open func(testing.TB) *world) {
 			if err != nil || v.Status != c.end || len(begun) < 2 || len(begun) > 5 {
 				t.Fatalf("%v, begun %d times, %+v", err, len(begun), v)
 			}
-			if v.Status == agent.Failed && (v.ErrorReason != "too_many_attempts" || !strings.Contains(v.Summary, "given up")) {
+			if v.Status == agent.Failed &&
+				(v.ErrorReason != "too_many_attempts" || !strings.Contains(v.Summary, "given up")) {
 				t.Errorf("it ended as %s: %s", v.ErrorReason, v.Summary)
 			}
 			for i := 2; i < len(begun); i++ {
@@ -183,8 +204,9 @@ func (d deadlyReads) Get(ctx context.Context, paths ...string) ([]store.Doc, err
 	return d.Store.Get(ctx, paths...)
 }
 
-// TestARunThatKillsWhoReadsIt has a run end each process that loads it, before anything could be claimed, and a sweep every
-// minute for six hours: it is tried a bounded number of times, further and further apart, and then put aside and told of.
+// TestARunThatKillsWhoReadsIt has a run end each process that loads it, before anything could be claimed, and a sweep
+// every minute for six hours: it is tried a bounded number of times, further and further apart, and then put aside and
+// told of.
 func TestARunThatKillsWhoReadsIt(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *world) {
 		ctx, w := context.Background(), open(t)
@@ -207,7 +229,8 @@ func TestARunThatKillsWhoReadsIt(t *testing.T) {
 		if len(begun) < 5 || len(begun) > 8 { // as long as it is not known to be late, none is counted
 			t.Errorf("begun %d times: %v", len(begun), begun)
 		}
-		if d := w.document(run); !document.RunFieldsOf(d).Aside || strings.Count(logs.String(), "counter=run_aside") != 1 {
+		if d := w.document(run); !document.RunFieldsOf(d).Aside ||
+			strings.Count(logs.String(), "counter=run_aside") != 1 {
 			t.Errorf("%v %s", d.Fields, &logs)
 		}
 		if v, err := w.loop.Advance(ctx, run, nil); err != nil || v.Status != agent.Completed || len(w.effects) != 1 {
@@ -216,8 +239,8 @@ func TestARunThatKillsWhoReadsIt(t *testing.T) {
 	})
 }
 
-// TestARunThatKillsEveryServer has a local server take up what its earlier process left, and one of the runs end it each time it
-// is read: it is started again a few times, and then lives.
+// TestARunThatKillsEveryServer has a local server take up what its earlier process left, and one of the runs end it
+// each time it is read: it is started again a few times, and then lives.
 func TestARunThatKillsEveryServer(t *testing.T) {
 	ctx, w := context.Background(), newWorld(t)
 	run, starts, lived := w.late(), 0, false
@@ -242,9 +265,11 @@ func (w *world) late() (runID string) {
 	w.t.Helper()
 	ctx := context.Background()
 	w.loop.Model = &asked{tool: "send"}
-	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob " + strings.Repeat("everything ", 40<<10)}, nil)
+	v, err := w.loop.Start(ctx,
+		loop.StartRequest{UID: "ana", Prompt: "tell bob " + strings.Repeat("everything ", 40<<10)}, nil)
 	if err == nil {
-		_, err = w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1), Decision: agent.ApproveOnce})
+		_, err = w.loop.Resolve(ctx,
+			loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1), Decision: agent.ApproveOnce})
 	}
 	if err != nil {
 		w.t.Fatal(err)
@@ -253,7 +278,8 @@ func (w *world) late() (runID string) {
 	return v.RunID
 }
 
-// TestAnOutageOfTheQueueIsNoAttempt offers a run for six hours and delivers nothing: when the queue works again it goes on.
+// TestAnOutageOfTheQueueIsNoAttempt offers a run for six hours and delivers nothing: when the queue works again it goes
+// on.
 func TestAnOutageOfTheQueueIsNoAttempt(t *testing.T) {
 	ctx, w := context.Background(), newWorld(t)
 	run := w.late()

@@ -41,31 +41,40 @@ type step struct {
 var steps = []step{
 	{"a plain run on a new thread", needsApproval("", ""),
 		cost{1, 1, 2, 6, 1, 0, 2}, cost{1, 1, 2, 6, 1, 0, 2},
-		"the user, who may be shut out or at a cap; run and thread before the model is asked, so that a crash loses no prompt; and again with the answer; with each the user, whose limits hold however many runs race"},
+		"the user, who may be shut out or at a cap; run and thread before the model is asked, so that a crash loses " +
+			"no prompt; and again with the answer; with each the user, whose limits hold however many runs race"},
 	{"a plain run on a thread that is there", needsApproval("", "again"),
-		cost{1, 2, 2, 6, 1, 0, 2}, cost{1, 2, 2, 6, 1, 0, 2}, "the same, and the thread with its newest messages in the same round trip"},
+		cost{1, 2, 2, 6, 1, 0, 2}, cost{1, 2, 2, 6, 1, 0, 2},
+		"the same, and the thread with its newest messages in the same round trip"},
 	{"a run with a tool that only reads", needsApproval("lookup", ""),
 		cost{1, 1, 4, 8, 2, 0, 2}, cost{1, 1, 4, 8, 2, 0, 2},
-		"what the model said is stored before it is acted upon, and what the tool said before the model is told: the run alone, twice"},
+		"what the model said is stored before it is acted upon, and what the tool said before the model is told: the " +
+			"run alone, twice"},
 	{"a run with an effect that is always allowed", allowed("send"),
 		cost{1, 1, 4, 11, 2, 0, 2}, cost{1, 1, 4, 11, 2, 0, 2},
-		"the turn with the intent (run, audit, and the user, so that an entry taken back makes it fail), then the outcome (run, audit)"},
+		"the turn with the intent (run, audit, and the user, so that an entry taken back makes it fail), then the " +
+			"outcome (run, audit)"},
 	{"the same through a handle, as a mail's draft", allowed("draft"),
 		cost{1, 1, 5, 12, 2, 0, 2}, cost{1, 1, 5, 12, 2, 0, 2},
 		"the handle is made between the turn and the intent, and the turn is stored before anything is done about it"},
 	{"a run that stops for approval", needsApproval("send", ""),
 		cost{1, 1, 2, 8, 1, 0, 2}, cost{1, 1, 2, 8, 1, 0, 2},
-		"with the turn: the approval, its audit entry, its message in the thread, and the user, whose caps hold however many runs race"},
+		"with the turn: the approval, its audit entry, its message in the thread, and the user, whose caps hold " +
+			"however many runs race"},
 	{"approve", decides(agent.ApproveOnce),
-		cost{1, 3, 1, 4, 0, 1, 0}, cost{1, 3, 1, 4, 0, 1, 0}, "run, approval and user at once; the same with the audit entry; the publish follows the commit"},
+		cost{1, 3, 1, 4, 0, 1, 0}, cost{1, 3, 1, 4, 0, 1, 0},
+		"run, approval and user at once; the same with the audit entry; the publish follows the commit"},
 	{"reject", decides(agent.Reject),
-		cost{2, 4, 1, 5, 0, 0, 0}, cost{2, 4, 1, 5, 0, 0, 0}, "the run ends in the same commit, so its thread, which the run names, is read and written too"},
+		cost{2, 4, 1, 5, 0, 0, 0}, cost{2, 4, 1, 5, 0, 0, 0},
+		"the run ends in the same commit, so its thread, which the run names, is read and written too"},
 	{"resume", resumes("send"),
 		cost{2, 3, 3, 7, 1, 0, 4}, cost{2, 3, 3, 7, 1, 0, 4},
-		"a message carries a run's id and nothing else, so user and thread are the second read; intent, outcome and end are each durable before what follows"},
+		"a message carries a run's id and nothing else, so user and thread are the second read; intent, outcome and " +
+			"end are each durable before what follows"},
 	{"resume, through a handle", resumes("draft"),
 		cost{2, 3, 4, 8, 1, 0, 5}, cost{2, 3, 3, 7, 1, 0, 4},
-		"one commit more than must be: a lease before the handle, so that two deliveries at once do not leave a draft each"},
+		"one commit more than must be: a lease before the handle, so that two deliveries at once do not leave " +
+			"a draft each"},
 }
 
 // proof is a world whose every call is counted.
@@ -111,7 +120,8 @@ func measured(w *world) *proof {
 // take gives what was counted since the last take.
 func (p *proof) take() (c cost, read, written int) {
 	rest, first := p.meter.Take(), p.meter.first
-	c = cost{reads: first.Get.Trips + rest.Get.Trips + rest.Query.Trips, read: first.Get.Docs + rest.Get.Docs + rest.Query.Docs,
+	c = cost{reads: first.Get.Trips + rest.Get.Trips + rest.Query.Trips,
+		read:    first.Get.Docs + rest.Get.Docs + rest.Query.Docs,
 		commits: first.Commit.Trips + rest.Commit.Trips, written: first.Commit.Docs + rest.Commit.Docs,
 		model: p.meter.asked, published: p.meter.published, before: first.Get.Trips + first.Commit.Trips}
 	p.meter.asked, p.meter.published, p.meter.first = 0, 0, storetest.Counts{}
@@ -136,7 +146,8 @@ func (p *proof) must(tool, thread string) *agent.RunView {
 }
 
 func (p *proof) decide(v *agent.RunView, d agent.Decision) error {
-	_, err := p.loop.Resolve(context.Background(), loop.Resolution{UID: p.uid, ApprovalID: agent.ApprovalID(v.RunID, 1), Decision: d})
+	_, err := p.loop.Resolve(context.Background(),
+		loop.Resolution{UID: p.uid, ApprovalID: agent.ApprovalID(v.RunID, 1), Decision: d})
 	return err
 }
 
@@ -201,7 +212,8 @@ func TestCost(t *testing.T) {
 		if got != s.costs {
 			t.Errorf("%s: %+v, promised %+v", s.name, got, s.costs)
 		}
-		fmt.Fprintf(w, "| %s\t| %d (%d)\t| %d (%d)\t| %d\t| %d\t| %d\t| %d (%d), %d (%d)\t| %s\t|\n", s.name, got.reads, got.read, got.commits, got.written, got.before,
+		fmt.Fprintf(w, "| %s\t| %d (%d)\t| %d (%d)\t| %d\t| %d\t| %d\t| %d (%d), %d (%d)\t| %s\t|\n", s.name, got.reads,
+			got.read, got.commits, got.written, got.before,
 			got.model, got.published, s.least.reads, s.least.read, s.least.commits, s.least.written, s.why)
 	}
 	if err := w.Flush(); err != nil {
@@ -241,16 +253,18 @@ func benchmarkSteps(b *testing.B, open func(testing.TB) *world) {
 				}
 				read, written, n = read+r, written+w, n+1
 			}
-			for unit, v := range map[string]int{"reads": s.costs.reads, "docs-read": s.costs.read, "commits": s.costs.commits, "docs-written": s.costs.written,
-				"trips-before-model": s.costs.before, "model-calls": s.costs.model, "publishes": s.costs.published, "B-read": read / n, "B-written": written / n} {
+			for unit, v := range map[string]int{"reads": s.costs.reads, "docs-read": s.costs.read,
+				"commits": s.costs.commits, "docs-written": s.costs.written,
+				"trips-before-model": s.costs.before, "model-calls": s.costs.model, "publishes": s.costs.published,
+				"B-read": read / n, "B-written": written / n} {
 				b.ReportMetric(float64(v), unit+"/op")
 			}
 		})
 	}
 }
 
-// TestCostIsIndependentOfTheThreadsLength asks, approves and resumes on threads of several lengths: the same round trips
-// and documents, and no more bytes than a thread's newest part may have.
+// TestCostIsIndependentOfTheThreadsLength asks, approves and resumes on threads of several lengths: the same round
+// trips and documents, and no more bytes than a thread's newest part may have.
 func TestCostIsIndependentOfTheThreadsLength(t *testing.T) {
 	const line = 200
 	names := []string{"ask", "approve", "resume"}
@@ -261,7 +275,10 @@ func TestCostIsIndependentOfTheThreadsLength(t *testing.T) {
 		thread := p.threadOf(n, string(bytes.Repeat([]byte("x"), line)))
 		p.take()
 		v := p.must("send", thread)
-		for i, do := range []func() error{func() error { return nil }, func() error { return p.decide(v, agent.ApproveOnce) }, p.resume} {
+		for i, do := range []func() error{func() error { return nil }, func() error {
+			return p.decide(
+				v, agent.ApproveOnce)
+		}, p.resume} {
 			if err := do(); err != nil {
 				t.Fatalf("%s, %d messages: %v", names[i], n, err)
 			}
@@ -274,7 +291,8 @@ func TestCostIsIndependentOfTheThreadsLength(t *testing.T) {
 		}
 	}
 	for i, name := range names {
-		// The newest part of a thread is 20 to 60 messages, so two long threads differ by 40 in each document that carries it.
+		// The newest part of a thread is 20 to 60 messages, so two long threads differ by 40 in each document that
+		// carries it.
 		if a, b := moved[110][i], moved[2_000][i]; b-a > 5*40*line {
 			t.Errorf("%s: %d bytes with 110 messages, %d with 2000", name, a, b)
 		}
@@ -330,5 +348,6 @@ type plain struct{}
 func (*plain) Name() string { return "plain" }
 
 func (*plain) Generate(context.Context, model.Request, func(string)) (*model.Reply, error) {
-	return &model.Reply{Content: json.RawMessage(`{"role":"model","parts":[{"text":"Hello."}]}`), Text: "Hello.", Finish: "STOP", Model: "plain"}, nil
+	return &model.Reply{Content: json.RawMessage(`{"role":"model","parts":[{"text":"Hello."}]}`), Text: "Hello.",
+		Finish: "STOP", Model: "plain"}, nil
 }

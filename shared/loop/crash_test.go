@@ -59,7 +59,8 @@ func (a *asked) Generate(_ context.Context, req model.Request, _ func(string)) (
 	a.n++
 	for _, c := range req.Contents {
 		if strings.Contains(string(c), "functionResponse") {
-			return &model.Reply{Content: json.RawMessage(`{"role":"model","parts":[{"text":"Done."}]}`), Text: "Done.", Finish: "STOP", Model: "asked"}, nil
+			return &model.Reply{Content: json.RawMessage(`{"role":"model","parts":[{"text":"Done."}]}`), Text: "Done.",
+				Finish: "STOP", Model: "asked"}, nil
 		}
 	}
 	args := `{"to":["bob@x.org"],"text":"ten"}`
@@ -67,7 +68,8 @@ func (a *asked) Generate(_ context.Context, req model.Request, _ func(string)) (
 		args = `{"word":"ten"}`
 	}
 	content := fmt.Sprintf(`{"role":"model","parts":[{"functionCall":{"id":"c1","name":%q,"args":%s},"thoughtSignature":"c2ln"}]}`, a.tool, args)
-	return &model.Reply{Content: json.RawMessage(content), Calls: []model.Call{{ID: "c1", Name: a.tool, Args: json.RawMessage(args)}}, Finish: "STOP", Model: "asked"}, nil
+	return &model.Reply{Content: json.RawMessage(content),
+		Calls: []model.Call{{ID: "c1", Name: a.tool, Args: json.RawMessage(args)}}, Finish: "STOP", Model: "asked"}, nil
 }
 
 // mortally runs f in a process that may die, and reports whether it did.
@@ -115,7 +117,8 @@ func alwaysAllow(t *testing.T, w *world, toolName string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1), Decision: agent.ApproveAlways}); err != nil {
+	if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1),
+		Decision: agent.ApproveAlways}); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.deliver(ctx); err != nil {
@@ -138,7 +141,8 @@ func killAt(t *testing.T, w *world, toolName string, n, commits int, after bool)
 			if a.Kind != agent.KindApproval {
 				continue
 			}
-			if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: a.ApprovalID, Decision: agent.ApproveOnce}); err != nil {
+			if _, err := w.loop.Resolve(ctx,
+				loop.Resolution{UID: "ana", ApprovalID: a.ApprovalID, Decision: agent.ApproveOnce}); err != nil {
 				return err
 			}
 		}
@@ -190,7 +194,8 @@ func verdict(t *testing.T, w *world, v *agent.RunView, toolName string) {
 			t.Fatalf("an unknown outcome has no review: %+v", open)
 		}
 	default:
-		t.Fatalf("the run is %s (%s), its action %s/%s, and it was done %d times", v.Status, v.Message, a.Status, a.ExecutionStatus, len(w.effects))
+		t.Fatalf("the run is %s (%s), its action %s/%s, and it was done %d times", v.Status, v.Message, a.Status,
+			a.ExecutionStatus, len(w.effects))
 	}
 }
 
@@ -227,12 +232,15 @@ func oneMoverAmongMany(t *testing.T, open func(testing.TB) *world) {
 
 func approve(t *testing.T, w *world, v *agent.RunView, n int) {
 	t.Helper()
-	if _, err := w.loop.Resolve(context.Background(), loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, n), Decision: agent.ApproveOnce}); err != nil {
+	if _, err := w.loop.Resolve(context.Background(),
+		loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, n),
+			Decision: agent.ApproveOnce}); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// TestOneDecisionAmongMany has a hundred people press yes and no at once: one decision stands, and everybody is told the same.
+// TestOneDecisionAmongMany has a hundred people press yes and no at once: one decision stands, and everybody is told
+// the same.
 func TestOneDecisionAmongMany(t *testing.T) { onEachStore(t, oneDecisionAmongMany) }
 
 func oneDecisionAmongMany(t *testing.T, open func(testing.TB) *world) {
@@ -252,7 +260,8 @@ func oneDecisionAmongMany(t *testing.T, open func(testing.TB) *world) {
 			d = agent.Reject
 		}
 		wg.Go(func() {
-			_, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1), Decision: d})
+			_, err := w.loop.Resolve(ctx,
+				loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1), Decision: d})
 			if err != nil && !fault.Is(err, fault.Policy, fault.CodeAlreadyResolved) {
 				t.Error(err)
 			}
@@ -275,7 +284,8 @@ func oneDecisionAmongMany(t *testing.T, open func(testing.TB) *world) {
 	}
 }
 
-// TestHandOver gives a function no time for another step: the run is handed over through the queue, and ends as it would have.
+// TestHandOver gives a function no time for another step: the run is handed over through the queue, and ends as it
+// would have.
 func TestHandOver(t *testing.T) {
 	w := newWorld(t)
 	w.loop.Model = &asked{tool: "lookup"}
@@ -339,7 +349,8 @@ func answersLost(t *testing.T, first int) {
 	}
 	page, err := w.rec.Messages(ctx, "ana", v.ThreadID, 1<<40, 100)
 	if err != nil || len(page.Messages) != 3 {
-		t.Fatalf("%v: %d messages, want the prompt, the request and the answer: %+v", err, len(page.Messages), page.Messages)
+		t.Fatalf("%v: %d messages, want the prompt, the request and the answer: %+v", err, len(page.Messages),
+			page.Messages)
 	}
 }
 
@@ -361,8 +372,8 @@ func (f *forgetful) Commit(ctx context.Context, w ...store.Write) ([]time.Time, 
 	return v, err
 }
 
-// TestStoreDownAfterTheEffect has the store not answer for a while just when the outcome is to be recorded: it is waited
-// for, because nobody else knows what happened.
+// TestStoreDownAfterTheEffect has the store not answer for a while just when the outcome is to be recorded: it is
+// waited for, because nobody else knows what happened.
 func TestStoreDownAfterTheEffect(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)

@@ -26,8 +26,8 @@ func (i *interrupted) Commit(ctx context.Context, w ...store.Write) ([]time.Time
 	return i.Store.Commit(ctx, w...)
 }
 
-// TestDeletedUnderItsMover stops a process for longer than its lease, has the run cancelled and its conversation deleted,
-// and lets the process go on: it finds nothing there, and leaves nothing behind.
+// TestDeletedUnderItsMover stops a process for longer than its lease, has the run cancelled and its conversation
+// deleted, and lets the process go on: it finds nothing there, and leaves nothing behind.
 func TestDeletedUnderItsMover(t *testing.T) {
 	for n := 2; n <= 4; n++ {
 		ctx := context.Background()
@@ -48,7 +48,8 @@ func TestDeletedUnderItsMover(t *testing.T) {
 				t.Fatal(err)
 			}
 		}}
-		_, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "look it up"}, func(n loop.Update) { run = n.RunID })
+		_, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "look it up"},
+			func(n loop.Update) { run = n.RunID })
 		if !fault.Is(err, fault.Auth, fault.CodeNotFound) {
 			t.Errorf("deleted before commit %d: %v", n, err)
 		}
@@ -59,7 +60,8 @@ func TestDeletedUnderItsMover(t *testing.T) {
 	}
 }
 
-// TestKeyOfADeletedRun uses a key again whose run was deleted: its audit is still there, so it is not begun a second time.
+// TestKeyOfADeletedRun uses a key again whose run was deleted: its audit is still there, so it is not begun a second
+// time.
 func TestKeyOfADeletedRun(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)
@@ -80,8 +82,8 @@ func TestKeyOfADeletedRun(t *testing.T) {
 	}
 }
 
-// TestADeletingConversationIsGone marks a conversation for deletion and stops there: from then on neither it nor its runs
-// are there for their user, nothing begins in it, and what the user decides about it is not taken.
+// TestADeletingConversationIsGone marks a conversation for deletion and stops there: from then on neither it nor its
+// runs are there for their user, nothing begins in it, and what the user decides about it is not taken.
 func TestADeletingConversationIsGone(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *world) {
 		ctx := context.Background()
@@ -110,7 +112,8 @@ func TestADeletingConversationIsGone(t *testing.T) {
 		_, talk := w.loop.Conversation(ctx, "ana", v.RunID)
 		_, begun := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "and eve", ThreadID: v.ThreadID}, nil)
 		answered := w.loop.AnswerCalls(ctx, "ana", v.RunID, loop.CallAnswer{ActionID: v.Actions[0].ActionID})
-		for name, err := range map[string]error{"get": got, "cancel": cancelled, "resolve": resolved, "conversation": talk, "a new run": begun, "answers": answered} {
+		for name, err := range map[string]error{"get": got, "cancel": cancelled, "resolve": resolved,
+			"conversation": talk, "a new run": begun, "answers": answered} {
 			if !fault.Is(err, fault.Auth, fault.CodeNotFound) {
 				t.Errorf("%s: %v", name, err)
 			}
@@ -127,8 +130,8 @@ func TestADeletingConversationIsGone(t *testing.T) {
 	})
 }
 
-// TestDeletedDuringAnEffect asks for the deletion of a conversation, and cancels its run, while the provider is at work: it
-// is refused until the effect has its outcome, which is in the audit before and after.
+// TestDeletedDuringAnEffect asks for the deletion of a conversation, and cancels its run, while the provider is at
+// work: it is refused until the effect has its outcome, which is in the audit before and after.
 func TestDeletedDuringAnEffect(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)
@@ -148,13 +151,15 @@ func TestDeletedDuringAnEffect(t *testing.T) {
 			t.Errorf("during an effect: %v", err)
 		}
 	}}
-	if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1), Decision: agent.ApproveOnce}); err != nil {
+	if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1),
+		Decision: agent.ApproveOnce}); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.deliver(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if gone, err := w.rec.DeleteThread(ctx, "ana", v.ThreadID); err != nil || !gone || meanwhile != 1 || len(w.effects) != 1 {
+	if gone, err := w.rec.DeleteThread(ctx, "ana", v.ThreadID); err != nil || !gone || meanwhile != 1 ||
+		len(w.effects) != 1 {
 		t.Fatalf("%t %v, %d times meanwhile, %d effects", gone, err, meanwhile, len(w.effects))
 	}
 	entries, head, err := w.rec.Chain(ctx, v.RunID)

@@ -107,11 +107,13 @@ func (tx *tx) appendMessage(role agent.Role, approvalID, format string, args ...
 	if len(args) > 0 {
 		text = fmt.Sprintf(format, args...)
 	}
-	tx.messages = append(tx.messages, agent.Message{Role: role, Text: text, RunID: tx.run.ID, ApprovalID: approvalID, At: tx.now})
+	tx.messages = append(tx.messages,
+		agent.Message{Role: role, Text: text, RunID: tx.run.ID, ApprovalID: approvalID, At: tx.now})
 	return nil
 }
 
-// appendLastMessage adds the message that the run ends with, and what the run came to. As many bytes of it are the model's own words.
+// appendLastMessage adds the message that the run ends with, and what the run came to. As many bytes of it are the
+// model's own words.
 func (tx *tx) appendLastMessage(end *agent.End, words int) error {
 	if err := tx.appendMessage(agent.RoleAssistant, "", "%s", end.Summary); err != nil {
 		return err
@@ -142,7 +144,8 @@ func (tx *tx) approval(id string) (*agent.Approval, error) {
 func (tx *tx) addAudit(kind string, a *agent.Action, fill func(*audit.Entry)) {
 	e := audit.Entry{RunID: tx.run.ID, UID: tx.run.UID, At: tx.now, Kind: kind}
 	if a != nil {
-		e.ActionID, e.Tool, e.InputHash, e.ApprovalID = a.ID, a.Tool, audit.InputHash(tx.nonce(), a.ArgsHash), a.ApprovalID
+		e.ActionID, e.Tool, e.InputHash, e.ApprovalID = a.ID, a.Tool, audit.InputHash(tx.nonce(), a.ArgsHash),
+			a.ApprovalID
 		e.PolicyDecision, e.Rule, e.ExecutionStatus = a.PolicyDecision, a.Rule, string(a.Execution)
 		if a.Turn >= 1 && a.Turn <= len(tx.state.Turns) {
 			e.Model = tx.state.Turns[a.Turn-1].Model
@@ -204,7 +207,8 @@ func (tx *tx) setLease() {
 	}
 	tx.run.Lease = agent.Lease{Lapsed: lost}
 	if need := tx.ex.stepTime(tx.state, tx.run, tx.now); need > 0 && !tx.dueNow {
-		tx.run.Lease.Owner, tx.run.Lease.Until = tx.ex.owner, tx.now.Add(need+tx.ex.Profile.LeaseMargin+retryDelay(lost))
+		tx.run.Lease.Owner, tx.run.Lease.Until = tx.ex.owner,
+			tx.now.Add(need+tx.ex.Profile.LeaseMargin+retryDelay(lost))
 	}
 }
 
@@ -278,7 +282,8 @@ func (tx *tx) writeThread() error {
 
 func (tx *tx) writeApprovals() error {
 	for _, a := range tx.approvals {
-		fields := document.ApprovalFields{UID: a.UID, RunID: a.RunID, Status: string(a.Status), RequestedAt: a.RequestedAt}
+		fields := document.ApprovalFields{UID: a.UID, RunID: a.RunID, Status: string(a.Status),
+			RequestedAt: a.RequestedAt}
 		if err := tx.put(document.ApprovalPath(a.ID), fields.Map(), a); err != nil {
 			return err
 		}

@@ -10,10 +10,11 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// commitIntent commits the intent: after this, and only after this, its owner may call the provider. The policy is asked again
-// in the same commit: a rule or an allowlist entry that is gone by now counts. It reports false where the call may not
-// be carried out after all.
-func (ex *execution) commitIntent(ctx context.Context, t *tool.Tool, id string, started agent.Started) (ok bool, err error) {
+// commitIntent commits the intent: after this, and only after this, its owner may call the provider. The policy is
+// asked again in the same commit: a rule or an allowlist entry that is gone by now counts. It reports false where the
+// call may not be carried out after all.
+func (ex *execution) commitIntent(ctx context.Context, t *tool.Tool, id string, started agent.Started) (ok bool,
+	err error) {
 	err = ex.transition(ctx, func(tx *tx) error {
 		ok = false
 		a := tx.state.Action(id)
@@ -47,8 +48,9 @@ func (tx *tx) recordIntent(a *agent.Action, started agent.Started) error {
 	return nil
 }
 
-// startInSameCommit puts the intent of an effect that is allowed into the commit of the turn that asks for it, where nothing
-// has to be done in between: that saves a commit. It gives the action's id, or none where the next step is another.
+// startInSameCommit puts the intent of an effect that is allowed into the commit of the turn that asks for it, where
+// nothing has to be done in between: that saves a commit. It gives the action's id, or none where the next step is
+// another.
 func (tx *tx) startInSameCommit(ctx context.Context, intent agent.Started) (id string, err error) {
 	st, a := tx.ex.next(tx.state, tx.run, tx.now)
 	if st != stepExecute || !a.SideEffect || !hasTimeFor(ctx, tx.ex.Profile.ToolTimeout) {
@@ -85,8 +87,8 @@ func decidedBy(a *agent.Action) string {
 	return a.PolicyDecision
 }
 
-// recheckPolicy asks the policy again about a call that is about to be carried out. A call that rests on the allowlist also
-// rewrites the user's document, so that an entry taken back meanwhile makes the commit fail instead of being used.
+// recheckPolicy asks the policy again about a call that is about to be carried out. A call that rests on the allowlist
+// also rewrites the user's document, so that an entry taken back meanwhile makes the commit fail instead of being used.
 func (tx *tx) recheckPolicy(a *agent.Action, t *tool.Tool) (stop bool, err error) {
 	if !a.SideEffect {
 		return false, nil
@@ -107,7 +109,8 @@ func (tx *tx) recheckPolicy(a *agent.Action, t *tool.Tool) (stop bool, err error
 	case v.Mode == policy.Deny:
 		return true, tx.block(a, v.Rule, fault.New(fault.Policy, "denied", "%s", v.Reason))
 	case asks && a.Status == agent.ActionExecuting:
-		return true, tx.block(a, v.Rule, fault.New(fault.Policy, "denied", "What allowed it was taken back before it was done."))
+		return true, tx.block(a, v.Rule,
+			fault.New(fault.Policy, "denied", "What allowed it was taken back before it was done."))
 	case asks && tx.ex.checkCaps(u, tx.now) != nil:
 		return true, tx.block(a, v.Rule, tx.ex.checkCaps(u, tx.now))
 	case asks:
@@ -123,8 +126,8 @@ func (tx *tx) recheckPolicy(a *agent.Action, t *tool.Tool) (stop bool, err error
 	return false, nil
 }
 
-// block ends an action that was allowed and may not be carried out any more. One that was begun before is left to its user:
-// that it has not happened says nothing about the process that began it, which may only have been stopped.
+// block ends an action that was allowed and may not be carried out any more. One that was begun before is left to its
+// user: that it has not happened says nothing about the process that began it, which may only have been stopped.
 func (tx *tx) block(a *agent.Action, rule string, why error) error {
 	if a.Status == agent.ActionExecuting {
 		return tx.markUnknown(a, begunElsewhere+" "+failedWithoutEffect(why).Error.Message)

@@ -9,8 +9,8 @@ import (
 	"github.com/countersign-run/countersign/shared/model"
 )
 
-// ClientHistory is a conversation that the caller keeps: a run is begun from it on a store that knows nothing, and goes on as if it
-// had never stopped. The caller answers for its being what Conversation gave.
+// ClientHistory is a conversation that the caller keeps: a run is begun from it on a store that knows nothing, and goes
+// on as if it had never stopped. The caller answers for its being what Conversation gave.
 type ClientHistory struct {
 	Contents []json.RawMessage // up to the user's last words, or all of it where Ask.Prompt brings new ones
 	Turns    []ClientTurn      // the model's answers since
@@ -82,7 +82,8 @@ func (l *Loop) AnswerCalls(ctx context.Context, uid, runID string, answers ...Ca
 			if a == nil || !a.Waiting() || a.Kind != agent.KindCall {
 				return fault.New(fault.Policy, fault.CodeAlreadyResolved, "The run does not wait for this.")
 			}
-			if err := tx.addEvent(agent.Event{Type: agent.ActionFinished, ActionID: a.ID, Finished: given.finished()}); err != nil {
+			if err := tx.addEvent(agent.Event{Type: agent.ActionFinished, ActionID: a.ID,
+				Finished: given.finished()}); err != nil {
 				return err
 			}
 		}
@@ -110,7 +111,8 @@ func (ex *execution) waitForAnswer(ctx context.Context, id string) error {
 }
 
 func (tx *tx) waitForAnswer(id string) error {
-	return tx.addEvent(agent.Event{Type: agent.ActionWaits, ActionID: id, Wait: &agent.Wait{Kind: agent.KindCall, ExpiresAt: tx.run.Deadline}})
+	return tx.addEvent(agent.Event{Type: agent.ActionWaits, ActionID: id,
+		Wait: &agent.Wait{Kind: agent.KindCall, ExpiresAt: tx.run.Deadline}})
 }
 
 // restoreHistory takes a kept conversation over as the run's own events.
@@ -140,7 +142,8 @@ func (tx *tx) restoreTurn(t ClientTurn) error {
 	}
 	for i, c := range said.Calls {
 		id := agent.ActionID(tx.run.ID, len(tx.state.Turns), i, 0)
-		plan := &agent.ProposedCall{Turn: len(tx.state.Turns), Index: i, CallID: c.ID, Tool: displayName(c.Name), Args: c.Args}
+		plan := &agent.ProposedCall{Turn: len(tx.state.Turns), Index: i, CallID: c.ID, Tool: displayName(c.Name),
+			Args: c.Args}
 		if known := tx.ex.Tools[c.Name]; known != nil {
 			plan.SideEffect = known.SideEffect
 		}
@@ -150,7 +153,8 @@ func (tx *tx) restoreTurn(t ClientTurn) error {
 		if t.Responses[i] == nil {
 			err = tx.waitForAnswer(id)
 		} else {
-			err = tx.addEvent(agent.Event{Type: agent.ActionFinished, ActionID: id, Finished: CallAnswer{Result: t.Responses[i].Result, Error: t.Responses[i].Error}.finished()})
+			err = tx.addEvent(agent.Event{Type: agent.ActionFinished, ActionID: id,
+				Finished: CallAnswer{Result: t.Responses[i].Result, Error: t.Responses[i].Error}.finished()})
 		}
 		if err != nil {
 			return err

@@ -40,7 +40,8 @@ func (tx *tx) countUsage() error {
 	if tx.ex.Profile.Limits.None() || tx.state.End == nil && !tx.userChanged {
 		return nil
 	}
-	used := agent.RunUsage{Calls: max(tx.run.Counted.Calls, tx.state.ModelCalls+tx.unrecordedCalls), Tokens: max(tx.run.Counted.Tokens, tx.state.Tokens)}
+	used := agent.RunUsage{Calls: max(tx.run.Counted.Calls, tx.state.ModelCalls+tx.unrecordedCalls),
+		Tokens: max(tx.run.Counted.Tokens, tx.state.Tokens)}
 	calls, tokens := used.Calls-tx.run.Counted.Calls, used.Tokens-tx.run.Counted.Tokens
 	if calls == 0 && tokens == 0 {
 		return nil
@@ -62,7 +63,8 @@ func (ex *execution) overBudget(ctx context.Context) (over bool, err error) {
 			return err
 		}
 		settled := tx.run.Counted
-		why := u.Usage.CheckModelBudget(ex.Profile.Limits, tx.now, tx.state.ModelCalls-settled.Calls, tx.state.Tokens-settled.Tokens)
+		why := u.Usage.CheckModelBudget(ex.Profile.Limits, tx.now, tx.state.ModelCalls-settled.Calls,
+			tx.state.Tokens-settled.Tokens)
 		if why == nil {
 			return nil
 		}
@@ -87,7 +89,8 @@ func (l *Loop) Usage(ctx context.Context, uid, runID string) (agent.RunUsage, er
 // bytesPerToken is what a token is about where nobody counted.
 const bytesPerToken = 4
 
-// estimateTokens is how many tokens a call of the model was about, by its bytes; none where the service has counted them.
+// estimateTokens is how many tokens a call of the model was about, by its bytes; none where the service has counted
+// them.
 func estimateTokens(req model.Request, reply *model.Reply) int {
 	if (agent.Turn{Usage: reply.Usage}).Tokens() > 0 {
 		return 0

@@ -56,8 +56,9 @@ type Profile struct {
 // LeastCall is how long a call of the function must be able to take, or no step of a run fits into it.
 const LeastCall = 30 * time.Second
 
-// Within gives the steps as much time as calls of a function leave them that take up to d: at the least that is given (60 s
-// on Cloud Run) a run makes several steps in one call, and where there is more, each has what it may need at most.
+// Within gives the steps as much time as calls of a function leave them that take up to d: at the least that is given
+// (60 s on Cloud Run) a run makes several steps in one call, and where there is more, each has what it may need at
+// most.
 func (p Profile) Within(d time.Duration) Profile {
 	p.ModelTimeout, p.ToolTimeout = min(time.Minute, d*2/3), min(30*time.Second, d/3)
 	return p
@@ -110,7 +111,8 @@ const (
 )
 
 // errHeld says that another process moves the run.
-var errHeld = fault.New(fault.Tool, fault.CodeLeaseHeld, "Another process is working on this run.").After(10 * time.Second)
+var errHeld = fault.New(fault.Tool, fault.CodeLeaseHeld,
+	"Another process is working on this run.").After(10 * time.Second)
 
 // Held reports whether Advance stopped because another process moves the run: deliver again later.
 func Held(err error) bool { return fault.Is(err, fault.Tool, fault.CodeLeaseHeld) }

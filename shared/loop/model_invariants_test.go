@@ -22,8 +22,8 @@ import (
 )
 
 // witness is a store that holds every commit against the invariants of the design (reliability §3), from what the
-// documents say and from what the provider saw. It keeps every document as it was last written, so nothing that stood in
-// the store for a moment escapes it. A violation is kept under the invariant's number.
+// documents say and from what the provider saw. It keeps every document as it was last written, so nothing that stood
+// in the store for a moment escapes it. A violation is kept under the invariant's number.
 type witness struct {
 	store.Store
 	tools tool.Set
@@ -117,7 +117,8 @@ type commit struct {
 }
 
 func (w *witness) saw(writes []store.Write, versions []time.Time) {
-	c := &commit{witness: w, created: map[string]bool{}, written: map[string]store.Write{}, intents: map[string]bool{}, growth: map[string][]policy.Entry{}}
+	c := &commit{witness: w, created: map[string]bool{}, written: map[string]store.Write{}, intents: map[string]bool{},
+		growth: map[string][]policy.Entry{}}
 	size := 0
 	for i, o := range writes {
 		c.at, c.created[o.Doc.Path], c.written[o.Doc.Path] = versions[i], o.Op == store.OpCreate, o
@@ -139,7 +140,8 @@ func (w *witness) saw(writes []store.Write, versions []time.Time) {
 		see        func(store.Write)
 	}{{"audit/", c.entry}, {"users/", c.user}, {"approvals/", c.approval}, {"runs/", c.run}} {
 		for _, o := range writes {
-			if o.Op != store.OpDelete && strings.HasPrefix(o.Doc.Path, look.collection) && strings.Count(o.Doc.Path, "/") == 1 {
+			if o.Op != store.OpDelete && strings.HasPrefix(o.Doc.Path, look.collection) &&
+				strings.Count(o.Doc.Path, "/") == 1 {
 				look.see(o)
 			}
 		}
@@ -213,7 +215,8 @@ func (c *commit) approval(o store.Write) {
 	switch {
 	case !known && (a.Status != agent.ApprovalOpen || !c.created[o.Doc.Path]):
 		c.broken(5, "approval %s begins %s", a.ID, a.Status)
-	case known && before.Status != agent.ApprovalOpen && !bytes.Equal(must(strictjson.Marshal(before)), must(strictjson.Marshal(a))):
+	case known && before.Status != agent.ApprovalOpen &&
+		!bytes.Equal(must(strictjson.Marshal(before)), must(strictjson.Marshal(a))):
 		c.broken(6, "approval %s was %s and is %s (%s)", a.ID, before.Status, a.Status, a.Decision)
 	case known && a.Decision != agent.ApproveEdited && before.ArgsHash != a.ArgsHash:
 		c.broken(4, "approval %s is of another call than was shown", a.ID)
@@ -294,7 +297,8 @@ func (c *commit) givenUp(r *watched, doc agent.Run, a *agent.Action, e agent.Eve
 	switch {
 	case a.Waiting() && !over && (code != fault.CodeExpired || e.At.Before(a.ExpiresAt)):
 		c.broken(31, "action %s waited until %s and was given up at %s: %s", a.ID, a.ExpiresAt, e.At, code)
-	case a.Runnable() && a.Decision != "" && !over && (code == fault.CodeExpired || code == "rejected" || code == "cancelled"):
+	case a.Runnable() && a.Decision != "" && !over &&
+		(code == fault.CodeExpired || code == "rejected" || code == "cancelled"):
 		c.broken(31, "action %s was approved and given up: %s", a.ID, code)
 	}
 }
@@ -321,7 +325,8 @@ func (c *commit) begins(r *watched, doc agent.Run, a *agent.Action, e agent.Even
 	if !c.intents[a.ID] {
 		c.broken(22, "action %s is begun without an entry of it", a.ID)
 	}
-	if c.users[r.uid].Disabled && !c.late { // one who was stopped between the look and the commit could as well be stopped after it
+	// one who was stopped between the look and the commit could as well be stopped after it
+	if c.users[r.uid].Disabled && !c.late {
 		c.broken(30, "action %s is begun for a user who is shut out", a.ID)
 	}
 	if a.Status == agent.ActionRejected || r.state.Cancelled {
@@ -330,8 +335,10 @@ func (c *commit) begins(r *watched, doc agent.Run, a *agent.Action, e agent.Even
 	if agent.ArgsHash(r.uid, t.Spec, a.Place, a.Args) != a.ArgsHash {
 		c.broken(3, "action %s is begun with other arguments than were judged", a.ID)
 	}
-	if a.RequiresApproval || a.Decision != "" { // it was asked about as soon as it was planned, or when its entry was gone
-		if yes := statusAfter(a.Decision); yes != agent.ApprovalApproved || a.DecidedBy != r.uid || c.approvals[a.ApprovalID].ArgsHash != a.ArgsHash || c.approvals[a.ApprovalID].Place != a.Place {
+	// it was asked about as soon as it was planned, or when its entry was gone
+	if a.RequiresApproval || a.Decision != "" {
+		if yes := statusAfter(a.Decision); yes != agent.ApprovalApproved || a.DecidedBy != r.uid ||
+			c.approvals[a.ApprovalID].ArgsHash != a.ArgsHash || c.approvals[a.ApprovalID].Place != a.Place {
 			c.broken(3, "action %s is begun on %q by %q", a.ID, a.Decision, a.DecidedBy)
 		}
 		return
@@ -369,7 +376,8 @@ func (c *commit) decides(r *watched, a *agent.Action, e agent.Event) {
 		c.broken(5, "approval %s is %s (%s) where %s was decided", ap.ID, ap.Status, ap.Decision, d.Decision)
 	}
 	if !e.At.Before(ap.ExpiresAt) || !c.late && !c.at.Before(ap.ExpiresAt) {
-		c.broken(18, "approval %s was decided at %s by the store's clock and had ended at %s", ap.ID, c.at, ap.ExpiresAt)
+		c.broken(18, "approval %s was decided at %s by the store's clock and had ended at %s", ap.ID, c.at,
+			ap.ExpiresAt)
 	}
 	if d.Decision == agent.ApproveAlways {
 		c.allows(r, a, e)
@@ -404,13 +412,15 @@ func (c *commit) after(r *watched, doc agent.Run, e agent.Event) {
 		c.broken(14, "action %s derives from no turn of run %s", e.ActionID, doc.ID)
 	case e.Wait != nil:
 		ap := c.approvals[e.Wait.ApprovalID]
-		if ap.RunID != doc.ID || ap.UID != doc.UID || ap.ActionID != e.ActionID || !bytes.Equal(ap.Args, a.Args) || ap.ArgsHash != a.ArgsHash {
+		if ap.RunID != doc.ID || ap.UID != doc.UID || ap.ActionID != e.ActionID || !bytes.Equal(ap.Args, a.Args) ||
+			ap.ArgsHash != a.ArgsHash {
 			c.broken(10, "approval %q does not belong to action %s", ap.ID, e.ActionID)
 		}
 		if a.PolicyDecision == string(policy.Deny) {
 			c.broken(13, "action %s was denied and has an approval", a.ID)
 		}
-		if u := c.users[doc.UID]; e.Wait.Kind == agent.KindApproval && a.Attempt == 0 && c.asked && u.Open > c.max.open {
+		if u := c.users[doc.UID]; e.Wait.Kind == agent.KindApproval && a.Attempt == 0 && c.asked &&
+			u.Open > c.max.open {
 			c.broken(27, "%s has %d approvals open", doc.UID, u.Open)
 		}
 	}
@@ -423,7 +433,8 @@ func (c *commit) standing(r *watched, doc agent.Run) {
 		c.broken(9, "run %s is %s with %d calls waiting", doc.ID, r.state.Status, len(open))
 	}
 	if doc.Audit != c.chains[doc.ID] {
-		c.broken(22, "run %s ends its chain at %d, and %d entries are there", doc.ID, doc.Audit.Seq, c.chains[doc.ID].Seq)
+		c.broken(22, "run %s ends its chain at %d, and %d entries are there", doc.ID, doc.Audit.Seq,
+			c.chains[doc.ID].Seq)
 	}
 	if doc.UID != r.uid || doc.ThreadID != r.threadID {
 		c.broken(10, "run %s has another owner or thread than before", doc.ID)
@@ -450,7 +461,8 @@ func (w *witness) did(call tool.Call, name, sent string) {
 	if call.Place != a.Place {
 		w.broken(3, "an effect of action %s in %s that was approved for %s", a.ID, call.Place.Name, a.Place.Name)
 	}
-	if shown := sentAs(call.Args); agent.ArgsHash(r.uid, w.tools[name].Spec, call.Place, call.Args) != a.ArgsHash || sent != shown {
+	if shown := sentAs(call.Args); agent.ArgsHash(r.uid, w.tools[name].Spec, call.Place, call.Args) != a.ArgsHash ||
+		sent != shown {
 		w.broken(4, "%q was sent where %q was approved", sent, shown)
 	}
 }
@@ -489,7 +501,8 @@ func (w *witness) check() []string {
 			w.truth(a)
 		}
 		for _, a := range r.state.Open() {
-			if ap := w.approvals[a.ApprovalID]; r.state.End == nil && (ap.Status != agent.ApprovalOpen || ap.RunID != id) {
+			if ap := w.approvals[a.ApprovalID]; r.state.End == nil &&
+				(ap.Status != agent.ApprovalOpen || ap.RunID != id) {
 				w.broken(9, "action %s waits for approval %q, which is %s", a.ID, a.ApprovalID, ap.Status)
 			}
 		}
@@ -500,7 +513,8 @@ func (w *witness) check() []string {
 		}
 		open[ap.UID]++
 		r := w.runs[ap.RunID]
-		if r == nil || r.state.End != nil || r.state.Action(ap.ActionID) == nil || r.state.Action(ap.ActionID).ApprovalID != ap.ID {
+		if r == nil || r.state.End != nil || r.state.Action(ap.ActionID) == nil ||
+			r.state.Action(ap.ActionID).ApprovalID != ap.ID {
 			w.broken(10, "approval %s is open and nothing waits for it", ap.ID)
 		}
 	}
@@ -532,7 +546,8 @@ func (w *witness) truth(a *agent.Action) {
 	}
 }
 
-// settled holds what must be true once nothing is left to do: every run has ended, or waits for somebody who can answer.
+// settled holds what must be true once nothing is left to do: every run has ended, or waits for somebody who can
+// answer.
 func (w *witness) settled() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -565,7 +580,8 @@ func (w *witness) tally(into map[string]int) {
 // tallyNeighbours counts the pairs of cards of one turn by how each was answered.
 func tallyNeighbours(s *agent.State, into map[string]int) {
 	answers := func(a *agent.Action) (yes, no, late bool) {
-		return a.Status == agent.ActionCompleted && a.Decision != "", a.Status == agent.ActionRejected, a.Error != nil && a.Error.Code == fault.CodeExpired
+		return a.Status == agent.ActionCompleted && a.Decision != "", a.Status == agent.ActionRejected,
+			a.Error != nil && a.Error.Code == fault.CodeExpired
 	}
 	for i, a := range s.Actions {
 		for _, b := range s.Actions[i+1:] {
@@ -580,7 +596,8 @@ func tallyNeighbours(s *agent.State, into map[string]int) {
 			case no && late2 || late && no2:
 				into["one of two rejected, the other expired"]++
 			}
-			if w, u := a.Execution == agent.UnknownState, b.Execution == agent.UnknownState; a.Turn == b.Turn && (w && (yes2 || no2) || u && (yes || no)) {
+			if w, u := a.Execution == agent.UnknownState, b.Execution == agent.UnknownState; a.Turn == b.Turn &&
+				(w && (yes2 || no2) || u && (yes || no)) {
 				into["one of two unknown, the other answered"]++
 			}
 		}

@@ -24,10 +24,11 @@ import (
 	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
-var sequences = flag.Int("sequences", 0, "how many sequences the model test plays on each store; 0 is 2,000 on the embedded one and 100 on Firestore")
+var sequences = flag.Int("sequences", 0,
+	"how many sequences the model test plays on each store; 0 is 2,000 on the embedded one and 100 on Firestore")
 
-// TestModel plays random sequences of all that users, providers, queues, clocks and deaths can do to the loop, and holds
-// every commit and every effect to the invariants of the design (model_invariants_test.go). A failure prints the
+// TestModel plays random sequences of all that users, providers, queues, clocks and deaths can do to the loop, and
+// holds every commit and every effect to the invariants of the design (model_invariants_test.go). A failure prints the
 // shortest sequence that was found, and the seed to play it again.
 //
 //	go test ./shared/loop -run TestModel                                    (as in CI)
@@ -61,8 +62,10 @@ func sequencesOn(t *testing.T, w *world, n, most int) {
 		m.witness.tally(reached)
 	})
 	t.Logf("reached: %v", reached)
-	for _, what := range []string{"begun", "begun on the allowlist", "begun again", "completed", "unknown", "rejected", "expired", "reviewed", "denied", "one of two rejected, the other done",
-		"one of two expired, the other done", "one of two rejected, the other expired", "one of two unknown, the other answered"} {
+	for _, what := range []string{"begun", "begun on the allowlist", "begun again", "completed", "unknown", "rejected",
+		"expired", "reviewed", "denied", "one of two rejected, the other done",
+		"one of two expired, the other done", "one of two rejected, the other expired",
+		"one of two unknown, the other answered"} {
 		if reached[what] == 0 && n >= 1000 && !testing.Short() && !t.Failed() {
 			t.Errorf("no sequence came to an action that was %s, so nothing was tried of it", what)
 		}
@@ -104,10 +107,14 @@ func (s *sequence) actions() map[string]func(*rapid.T) {
 		weight int
 		do     func(*rapid.T)
 	}{
-		{"answer", 7, s.resolve}, {"begin", 5, s.start}, {"deliver", 7, s.deliverOne}, {"call", 2, s.modelCalls}, {"let a process go", 3, s.zombie},
-		{"pass time", 3, s.passTime}, {"sweep", 2, s.sweep}, {"provider", 2, s.provider}, {"begin again", 1, s.startAgain}, {"say", 1, s.modelAnswers},
-		{"answer wrongly", 1, s.resolveWrongly}, {"deliver again", 1, s.deliverAgain}, {"drop a message", 1, s.dropPublish}, {"take back an entry", 1, s.removeAllow},
-		{"take back access", 1, s.access}, {"touch a draft", 1, s.touchDraft}, {"cancel", 1, s.cancel}, {"delete a thread", 1, s.deleteThread}, {"shut out", 1, s.disableUser},
+		{"answer", 7, s.resolve}, {"begin", 5, s.start}, {"deliver", 7, s.deliverOne}, {"call", 2, s.modelCalls},
+		{"let a process go", 3, s.zombie},
+		{"pass time", 3, s.passTime}, {"sweep", 2, s.sweep}, {"provider", 2, s.provider},
+		{"begin again", 1, s.startAgain}, {"say", 1, s.modelAnswers},
+		{"answer wrongly", 1, s.resolveWrongly}, {"deliver again", 1, s.deliverAgain},
+		{"drop a message", 1, s.dropPublish}, {"take back an entry", 1, s.removeAllow},
+		{"take back access", 1, s.access}, {"touch a draft", 1, s.touchDraft}, {"cancel", 1, s.cancel},
+		{"delete a thread", 1, s.deleteThread}, {"shut out", 1, s.disableUser},
 	} {
 		for i := range a.weight {
 			all[fmt.Sprintf("%s (%d)", a.name, i+1)] = func(t *rapid.T) {
@@ -132,7 +139,8 @@ func pick[T any](t *rapid.T, label string, from ...T) T {
 
 // life draws what becomes of a process: mostly nothing, and clocks are mostly right.
 func (s *sequence) life(t *rapid.T) life {
-	l := life{mishap: pick(t, "mishap", noMishap, noMishap, noMishap, noMishap, diesBefore, diesAfter, losesAnswer, losesCommit, stopsBefore, diesAtEffect, stopsAtEffect, stopsBefore)}
+	l := life{mishap: pick(t, "mishap", noMishap, noMishap, noMishap, noMishap, diesBefore, diesAfter, losesAnswer,
+		losesCommit, stopsBefore, diesAtEffect, stopsAtEffect, stopsBefore)}
 	if l.mishap != noMishap {
 		l.at = pick(t, "commit", 1, 2, 3, 4)
 	}
@@ -209,7 +217,9 @@ func (s *sequence) startAgain(t *rapid.T) {
 }
 
 func (s *sequence) modelAnswers(t *rapid.T) {
-	s.model.Then(pick(t, "answer", script.Turn{Text: "Here you are."}, script.Turn{Correction: "Call the function again."}, script.Turn{Err: fault.New(fault.Model, "busy", "The model is busy.")}))
+	s.model.Then(pick(t, "answer", script.Turn{Text: "Here you are."},
+		script.Turn{Correction: "Call the function again."},
+		script.Turn{Err: fault.New(fault.Model, "busy", "The model is busy.")}))
 }
 
 func (s *sequence) modelCalls(t *rapid.T) {
@@ -299,7 +309,8 @@ func (s *sequence) resolveWrongly(t *rapid.T) {
 	commits, events := s.witness.commits, len(s.witness.runs[runID].events)
 	_, err := s.loop.Resolve(s.ctx, r)
 	if err == nil || len(s.witness.runs[runID].events) != events || s.witness.approvals[ap.ID].Status != ap.Status {
-		t.Fatalf("invariant 5: %s (%s): %v, and %d events", r.Decision, why, err, len(s.witness.runs[runID].events)-events)
+		t.Fatalf("invariant 5: %s (%s): %v, and %d events", r.Decision, why, err,
+			len(s.witness.runs[runID].events)-events)
 	}
 	if n := s.witness.commits - commits; n > 1 || n > 0 && why == "stranger" {
 		t.Fatalf("invariant 5: %s (%s): %v, and %d commits", r.Decision, why, err, n)
@@ -360,7 +371,8 @@ func (s *sequence) passTime(t *rapid.T) {
 		d = time.Duration(rapid.IntRange(0, 25*60).Draw(t, "minutes")) * time.Minute
 	case "end":
 		if waiting := s.waiting(); len(waiting) > 0 {
-			d = max(0, waiting[0].ExpiresAt.Sub(s.moment())+time.Duration(pick(t, "from the end", 1, 300, -1, -300))*time.Second)
+			d = max(0, waiting[0].ExpiresAt.Sub(s.moment())+
+				time.Duration(pick(t, "from the end", 1, 300, -1, -300))*time.Second)
 		}
 	}
 	s.tick(d)
@@ -438,9 +450,9 @@ func (s *sequence) cancel(t *rapid.T) {
 	s.run(l, func(ctx context.Context, p *loop.Loop) (*agent.RunView, error) { return p.Cancel(ctx, uid, id) })
 }
 
-// deleteThread deletes a conversation, unless a run of it is under way. Nobody is stopped meanwhile in a start with a key:
-// one who slept through the whole life and the deletion of the run that the key names would begin it anew. No effect
-// could come of it, because its audit cannot begin a second time, but its chain is then not the run's.
+// deleteThread deletes a conversation, unless a run of it is under way. Nobody is stopped meanwhile in a start with a
+// key: one who slept through the whole life and the deletion of the run that the key names would begin it anew. No
+// effect could come of it, because its audit cannot begin a second time, but its chain is then not the run's.
 func (s *sequence) deleteThread(t *rapid.T) {
 	threads := s.threads()
 	starting := func(p *process) bool { return p.starts }

@@ -43,7 +43,8 @@ type madeDraft struct {
 }
 
 func newTrialed(t testing.TB, w *world) *trialed {
-	m := &trialed{world: w, ctx: context.Background(), witness: newWitness(w.store), random: &randReader{r: rand.New(rand.NewSource(1))}}
+	m := &trialed{world: w, ctx: context.Background(), witness: newWitness(w.store),
+		random: &randReader{r: rand.New(rand.NewSource(1))}}
 	w.store, w.rec = m.witness, &records.Records{Store: m.witness, Now: w.clock}
 	w.loop.Store, w.loop.Queue, w.loop.Random = m.witness, m, m.random
 	w.loop.Profile.MaxOpen = 4
@@ -140,7 +141,8 @@ func (m *trialed) draftDef() tool.Def[sendArgs, sendResult] {
 		case made == nil || made.gone || made.sent:
 			return sendResult{}, tool.Ambiguous(errors.New("the draft is not there"))
 		case made.text != sentAs(c.Args):
-			return sendResult{}, fault.New(fault.Policy, fault.CodeIntegrity, "The draft was changed, so it was not sent.")
+			return sendResult{}, fault.New(fault.Policy, fault.CodeIntegrity,
+				"The draft was changed, so it was not sent.")
 		}
 		return m.act(ctx, "draft", c, in, made.text)
 	}
@@ -190,8 +192,8 @@ func (m *trialed) act(ctx context.Context, name string, c tool.Call, in sendArgs
 	return out, err
 }
 
-// Generate is the scripted model, which has something to say even when the script is at its end. Nobody may ask it about
-// a run whose last answer was not dealt with.
+// Generate is the scripted model, which has something to say even when the script is at its end. Nobody may ask it
+// about a run whose last answer was not dealt with.
 func (m *trialed) Generate(ctx context.Context, req model.Request, delta func(string)) (*model.Reply, error) {
 	m.witness.asked(processOf(ctx).runID)
 	if m.model.Left() == 0 {
@@ -257,7 +259,8 @@ type life struct {
 
 // run starts a process and waits until it is over, dead or stopped. It reports whether the process came to its end.
 func (m *trialed) run(l life, f func(context.Context, *loop.Loop) (*agent.RunView, error)) (over bool) {
-	p := &process{Store: m.witness, m: m, runID: l.runID, decides: l.decides, starts: l.starts, mishap: l.mishap, left: l.at, stops: make(chan bool), goes: make(chan bool), outcome: l.outcome}
+	p := &process{Store: m.witness, m: m, runID: l.runID, decides: l.decides, starts: l.starts, mishap: l.mishap,
+		left: l.at, stops: make(chan bool), goes: make(chan bool), outcome: l.outcome}
 	its := *m.loop
 	its.Store, its.Model = p, m
 	its.Now = func() time.Time { return m.clock().Add(l.skew) }

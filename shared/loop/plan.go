@@ -22,8 +22,9 @@ import (
 	"github.com/countersign-run/countersign/shared/visible"
 )
 
-// callModel asks the model once and commits its answer with everything that follows from it: the judged calls, the approvals
-// that they need, or the end. The answer is stored before anything is done about it, and never asked for again.
+// callModel asks the model once and commits its answer with everything that follows from it: the judged calls, the
+// approvals that they need, or the end. The answer is stored before anything is done about it, and never asked for
+// again.
 func (ex *execution) callModel(ctx context.Context) error {
 	if err := ex.claim(ctx, ex.Profile.ModelTimeout); err != nil {
 		return err
@@ -43,7 +44,8 @@ func (ex *execution) callModel(ctx context.Context) error {
 	defer cancel()
 	reply, err := ex.Model.Generate(asking, req, ex.deltaSink())
 	switch {
-	case err != nil && ex.progressed && errors.Is(asking.Err(), context.DeadlineExceeded) && !hasTimeFor(ctx, ex.Profile.ModelTimeout):
+	case err != nil && ex.progressed && errors.Is(asking.Err(), context.DeadlineExceeded) &&
+		!hasTimeFor(ctx, ex.Profile.ModelTimeout):
 		return errHandOver
 	case err != nil:
 		return ex.modelFailed(ctx, err)
@@ -65,7 +67,8 @@ func (ex *execution) callModel(ctx context.Context) error {
 		return err
 	})
 	if fault.Is(err, fault.Validation, codeTooLarge) {
-		return ex.modelFailed(ctx, fault.New(fault.Model, codeTooLarge, "The model's answer is larger than can be kept.").Because(err))
+		return ex.modelFailed(ctx,
+			fault.New(fault.Model, codeTooLarge, "The model's answer is larger than can be kept.").Because(err))
 	}
 	if err != nil || begun == "" {
 		return err
@@ -73,7 +76,8 @@ func (ex *execution) callModel(ctx context.Context) error {
 	return ex.callTool(ctx, ex.Tools[ex.state.Action(begun).Tool], begun)
 }
 
-// deltaSink passes the model's text on as it comes, as much of it as is kept: what is longer than that is cut, or refused.
+// deltaSink passes the model's text on as it comes, as much of it as is kept: what is longer than that is cut, or
+// refused.
 func (ex *execution) deltaSink() func(text string) {
 	left := agent.MaxMessageText
 	return func(text string) {
@@ -102,7 +106,8 @@ func (ex *execution) request() (model.Request, error) {
 		}
 	}
 	last := len(ex.state.Turns)+1 >= ex.Profile.MaxModelCalls && ex.Profile.MaxModelCalls > 1
-	return model.Request{System: ex.instructions(), Contents: contents.JSON(), Tools: ex.toolSpecs(), NoTools: last}, nil
+	return model.Request{System: ex.instructions(), Contents: contents.JSON(), Tools: ex.toolSpecs(), NoTools: last},
+		nil
 }
 
 // toolSpecs are the tools in a fixed order, so that the service may cache the request's beginning.
@@ -116,8 +121,8 @@ func (l *Loop) toolSpecs() []tool.Spec {
 	return specs
 }
 
-// instructions are the policy and the persona (seed 000 §4), and where the user is. The time is the run's own, so that every
-// turn sees the same.
+// instructions are the policy and the persona (seed 000 §4), and where the user is. The time is the run's own, so that
+// every turn sees the same.
 func (ex *execution) instructions() string {
 	s := strings.TrimSpace(ex.Profile.Persona) + "\n\n" + rules + "\n\n" + localContext(ex.run)
 	if mark := ex.state.Input.Mark; mark != "" {
@@ -129,7 +134,8 @@ func (ex *execution) instructions() string {
 // localContext say what time it is for the user, by whose clocks their words go, and what language they use.
 func localContext(r agent.Run) string {
 	zone := r.Region.Zone()
-	s := fmt.Sprintf("The run began at %s.\nThe user's time zone is %s; there it was %s. Days and times in the user's words, such as \"tomorrow\" or \"at noon\", "+
+	s := fmt.Sprintf("The run began at %s.\nThe user's time zone is %s; there it was %s. Days and times in the "+
+		"user's words, such as \"tomorrow\" or \"at noon\", "+
 		"go by it unless they name another; give it to tools that take a time zone.",
 		r.CreatedAt.UTC().Format("Monday 2006-01-02 15:04 MST"), zone, timezone.Clock(r.CreatedAt.In(zone), ""))
 	if r.Region.Locale != "" {
@@ -185,7 +191,8 @@ func (ex *execution) placements(ctx context.Context, calls []model.Call) map[str
 
 // recordTurn takes the model's answer into the run.
 func (tx *tx) recordTurn(r *model.Reply, estimated int, places map[string]placement) error {
-	turn := &agent.Turn{Model: r.Model, Content: r.Content, Text: agent.Cut(r.Text, agent.MaxMessageText), Finish: r.Finish, Correction: r.Correction, Calls: len(r.Calls), Usage: r.Usage, Estimated: estimated}
+	turn := &agent.Turn{Model: r.Model, Content: r.Content, Text: agent.Cut(r.Text, agent.MaxMessageText),
+		Finish: r.Finish, Correction: r.Correction, Calls: len(r.Calls), Usage: r.Usage, Estimated: estimated}
 	if r.Correction != "" {
 		turn.Calls = 0
 	}
@@ -198,7 +205,8 @@ func (tx *tx) recordTurn(r *model.Reply, estimated int, places map[string]placem
 	case len(r.Calls) == 0:
 		return tx.endWithAnswer(r.Text)
 	case len(r.Calls) > maxCalls:
-		return tx.endRun(failedEnd(fault.New(fault.Model, "too_many_calls", "The model asked for %d actions at once, which is more than %d.", len(r.Calls), maxCalls)))
+		return tx.endRun(failedEnd(fault.New(fault.Model, "too_many_calls",
+			"The model asked for %d actions at once, which is more than %d.", len(r.Calls), maxCalls)))
 	}
 	for i, c := range r.Calls {
 		plan := agent.ProposedCall{Turn: len(tx.state.Turns), Index: i, CallID: c.ID, Tool: c.Name}
@@ -233,8 +241,9 @@ func displayName(name string) string {
 	return name
 }
 
-// validateCall decides what becomes of one call: refused, allowed, or asked for (seed 000 §4 to §6). Nothing that the model
-// says is trusted: the name must be known, the arguments are validated and normalised, and the policy looks at those.
+// validateCall decides what becomes of one call: refused, allowed, or asked for (seed 000 §4 to §6). Nothing that the
+// model says is trusted: the name must be known, the arguments are validated and normalised, and the policy looks at
+// those.
 func (tx *tx) validateCall(plan agent.ProposedCall, wanted json.RawMessage, at placement) error {
 	id := agent.ActionID(tx.run.ID, plan.Turn, plan.Index, 0)
 	t := tx.ex.Tools[plan.Tool]
@@ -244,7 +253,8 @@ func (tx *tx) validateCall(plan agent.ProposedCall, wanted json.RawMessage, at p
 	}
 	plan.SideEffect = t.SideEffect
 	if len(wanted) == 0 || wanted[0] != '{' {
-		return tx.rejectCall(id, plan, fault.New(fault.Model, "unreadable_arguments", "The arguments are not a JSON object."))
+		return tx.rejectCall(id, plan,
+			fault.New(fault.Model, "unreadable_arguments", "The arguments are not a JSON object."))
 	}
 	args, err := t.Normalize(wanted)
 	if err != nil {
@@ -260,7 +270,8 @@ func (tx *tx) validateCall(plan agent.ProposedCall, wanted json.RawMessage, at p
 // applyPolicy asks the policy about a call that is well-formed.
 func (tx *tx) applyPolicy(id string, plan agent.ProposedCall, t *tool.Tool) error {
 	if tx.rejectedBefore(plan.ArgsHash) {
-		return tx.rejectCall(id, plan, fault.New(fault.Policy, "rejected_before", "The user has said no to exactly this."))
+		return tx.rejectCall(id, plan,
+			fault.New(fault.Policy, "rejected_before", "The user has said no to exactly this."))
 	}
 	shown, err := previewAt(t, plan.Place, plan.Args)
 	if err != nil {
@@ -276,7 +287,8 @@ func (tx *tx) applyPolicy(id string, plan agent.ProposedCall, t *tool.Tool) erro
 	case err != nil:
 		return err
 	}
-	plan.PolicyDecision, plan.Rule, plan.Reason, plan.Allowed = string(verdict.Mode), verdict.Rule, verdict.Reason, verdict.Entries
+	plan.PolicyDecision, plan.Rule, plan.Reason, plan.Allowed = string(verdict.Mode), verdict.Rule, verdict.Reason,
+		verdict.Entries
 	plan.RequiresApproval = needsApproval(verdict, plan.UserInitiated)
 	switch {
 	case verdict.Mode == policy.Deny:
@@ -302,7 +314,8 @@ func (tx *tx) applyPolicy(id string, plan agent.ProposedCall, t *tool.Tool) erro
 	return nil
 }
 
-// needsApproval reports whether the user must be asked. Of their own call they are asked only where everybody is, of everything.
+// needsApproval reports whether the user must be asked. Of their own call they are asked only where everybody is, of
+// everything.
 func needsApproval(v policy.Decision, own bool) bool {
 	return v.Mode == policy.RequireApproval && (!own || v.Rule == policy.RuleAskedForAll)
 }
@@ -317,7 +330,8 @@ func (tx *tx) verdict(t *tool.Tool, args json.RawMessage) (policy.Decision, erro
 	if err != nil {
 		return policy.Decision{}, err
 	}
-	return tx.ex.Rules.Decide(policy.Input{UID: tx.run.UID, Tool: t.Spec, Args: args, Recipients: to, Allowlist: u.Allow, Now: tx.now}), nil
+	return tx.ex.Rules.Decide(policy.Input{UID: tx.run.UID, Tool: t.Spec, Args: args, Recipients: to,
+		Allowlist: u.Allow, Now: tx.now}), nil
 }
 
 // rejectedBefore reports whether the user has rejected exactly this in this run.
@@ -344,7 +358,8 @@ func (tx *tx) rejectCall(id string, plan agent.ProposedCall, why error) error {
 		return err
 	}
 	if plan.SideEffect {
-		tx.addAudit(audit.Denied, tx.state.Action(id), func(e *audit.Entry) { e.Decision, e.ErrorCode = plan.PolicyDecision, string(p.Class) })
+		tx.addAudit(audit.Denied, tx.state.Action(id),
+			func(e *audit.Entry) { e.Decision, e.ErrorCode = plan.PolicyDecision, string(p.Class) })
 	}
 	return nil
 }
@@ -380,7 +395,8 @@ func (tx *tx) snapshot(a *agent.Action, kind agent.Kind, reason string) (*agent.
 		return nil, err
 	}
 	ap := &agent.Approval{Kind: kind, UID: tx.run.UID, RunID: tx.run.ID, ThreadID: tx.run.ThreadID, ActionID: a.ID,
-		Tool: a.Tool, Args: a.Args, ArgsHash: a.ArgsHash, Place: a.Place, Preview: tool.Preview{Title: a.Tool}, Reason: reason, Decisions: decisions,
+		Tool: a.Tool, Args: a.Args, ArgsHash: a.ArgsHash, Place: a.Place, Preview: tool.Preview{Title: a.Tool},
+		Reason: reason, Decisions: decisions,
 		RequestedAt: tx.now, ExpiresAt: tx.expiry(kind), Status: agent.ApprovalOpen}
 	t := tx.ex.Tools[a.Tool]
 	if t == nil { // a review outlives its tool
@@ -415,7 +431,8 @@ func previewAt(t *tool.Tool, in tool.Place, args json.RawMessage) (tool.Preview,
 }
 
 // alwaysCovers says what "always allow" would store, where it is offered (policy.Entry).
-var alwaysCovers = tool.Field{Label: "Always allow covers", Value: "Exactly the addresses above, as they are written: capitals count before the @ and not after it."}
+var alwaysCovers = tool.Field{Label: "Always allow covers",
+	Value: "Exactly the addresses above, as they are written: capitals count before the @ and not after it."}
 
 // decisions are those that fit: who cannot always be allowed is not offered for it.
 func (tx *tx) decisions(a *agent.Action, kind agent.Kind) ([]agent.Decision, error) {

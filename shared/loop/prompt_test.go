@@ -48,7 +48,8 @@ func TestAStoreThatStopsIsOwnedUpToInTime(t *testing.T) {
 			return err
 		},
 		"resolve": func(l *loop.Loop, v *agent.RunView) error {
-			_, err := l.Resolve(context.Background(), loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1), Decision: agent.ApproveOnce})
+			_, err := l.Resolve(context.Background(),
+				loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1), Decision: agent.ApproveOnce})
 			return err
 		},
 		"cancel": func(l *loop.Loop, v *agent.RunView) error {
@@ -68,7 +69,8 @@ func TestAStoreThatStopsIsOwnedUpToInTime(t *testing.T) {
 				w.loop.Store = &stalled{Store: w.store}
 				start := time.Now()
 				err = ask(w.loop, v)
-				if took := time.Since(start); took >= 10*time.Second || !fault.Is(err, fault.Tool, fault.CodeStoreUnavailable) {
+				if took := time.Since(start); took >= 10*time.Second ||
+					!fault.Is(err, fault.Tool, fault.CodeStoreUnavailable) {
 					t.Errorf("answered %v after %v", err, took)
 				}
 			})

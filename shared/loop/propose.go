@@ -33,9 +33,9 @@ func (c *CallResult) Terminal() bool {
 	return c.Run.Status == agent.Completed || c.Run.Status == agent.Failed
 }
 
-// StartCall stores a run of q.Call and moves it as far as it goes alone: it is judged, approved, carried out and recorded as
-// a call of the model is, and survives what that survives. Errors before the run is stored: those of Start, AuthError
-// not_found for a tool that is not there, ValidationError for arguments that do not fit.
+// StartCall stores a run of q.Call and moves it as far as it goes alone: it is judged, approved, carried out and
+// recorded as a call of the model is, and survives what that survives. Errors before the run is stored: those of Start,
+// AuthError not_found for a tool that is not there, ValidationError for arguments that do not fit.
 func (l *Loop) StartCall(ctx context.Context, req StartRequest) (*CallResult, error) {
 	t := l.Tools[req.Call.Tool]
 	if t == nil {
@@ -112,7 +112,8 @@ func (tx *tx) addCall(c *Call, at placement) error {
 	if err := tx.setStatus(agent.Planning); err != nil {
 		return err
 	}
-	if err := tx.addEvent(agent.Event{Type: agent.ModelAnswered, Turn: &agent.Turn{Calls: 1, Model: c.Model}}); err != nil {
+	if err := tx.addEvent(agent.Event{Type: agent.ModelAnswered,
+		Turn: &agent.Turn{Calls: 1, Model: c.Model}}); err != nil {
 		return err
 	}
 	return tx.validateCall(agent.ProposedCall{Turn: 1, Tool: c.Tool, UserInitiated: c.Own}, c.Args, at)

@@ -17,7 +17,8 @@ import (
 )
 
 func sending(text string, own bool) loop.StartRequest {
-	return loop.StartRequest{UID: "ana", Prompt: "a page asks", Call: &loop.Call{Tool: "send", Args: json.RawMessage(`{"to":["bob@x.org"],"text":"` + text + `"}`), Own: own}}
+	return loop.StartRequest{UID: "ana", Prompt: "a page asks",
+		Call: &loop.Call{Tool: "send", Args: json.RawMessage(`{"to":["bob@x.org"],"text":"` + text + `"}`), Own: own}}
 }
 
 // A run of one call is judged, approved, carried out and recorded as a call of the model is, and asks no model.
@@ -39,14 +40,16 @@ func proposeWaits(t *testing.T, open func(testing.TB) *world) {
 			if err != nil || c.Terminal() || c.Approval == nil || len(w.effects) != 0 {
 				t.Fatalf("%v %+v %v", err, c, w.effects)
 			}
-			if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: c.Approval.ApprovalID, Decision: decision}); err != nil {
+			if _, err := w.loop.Resolve(ctx,
+				loop.Resolution{UID: "ana", ApprovalID: c.Approval.ApprovalID, Decision: decision}); err != nil {
 				t.Fatal(err)
 			}
 			if err := w.deliver(ctx); err != nil {
 				t.Fatal(err)
 			}
 			c, err = w.loop.CallResult(ctx, "ana", c.Run.RunID)
-			if err != nil || !c.Terminal() || c.Run.Status != want.status || len(w.effects) != want.effects || !strings.Contains(string(c.Response.Result), want.result) {
+			if err != nil || !c.Terminal() || c.Run.Status != want.status || len(w.effects) != want.effects ||
+				!strings.Contains(string(c.Response.Result), want.result) {
 				t.Fatalf("%v %+v %+v %v", err, c.Run, c.Response, w.effects)
 			}
 			if (want.effects == 0) != (c.Response.Error != "") {
@@ -72,7 +75,8 @@ func TestProposeOwn(t *testing.T) {
 			t.Fatalf("%v %+v %v", err, c, w.effects)
 		}
 		page, err := w.rec.Audit(ctx, "ana", c.Run.RunID, "", 100)
-		if err != nil || len(page.Entries) != 2 || page.Entries[0].Decision != "own_call" || page.Entries[1].Kind != audit.Outcome {
+		if err != nil || len(page.Entries) != 2 || page.Entries[0].Decision != "own_call" ||
+			page.Entries[1].Kind != audit.Outcome {
 			t.Fatalf("%v, audit %+v", err, page.Entries)
 		}
 	}
@@ -105,7 +109,8 @@ func TestProposeUnknownOutcome(t *testing.T) {
 			}
 			resolve := func(d agent.Decision) {
 				t.Helper()
-				if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: c.Approval.ApprovalID, Decision: d}); err != nil {
+				if _, err := w.loop.Resolve(ctx,
+					loop.Resolution{UID: "ana", ApprovalID: c.Approval.ApprovalID, Decision: d}); err != nil {
 					t.Fatal(err)
 				}
 				if err := w.deliver(ctx); err != nil {
@@ -181,7 +186,8 @@ func TestProposeKilledAtEveryCommit(t *testing.T) {
 			if err == nil {
 				c, err = w.loop.CallResult(ctx, "ana", c.Run.RunID)
 			}
-			if err != nil || len(w.effects) > 1 || died && !c.Terminal() && c.Approval == nil || c.Terminal() && len(w.effects) != 1 {
+			if err != nil || len(w.effects) > 1 || died && !c.Terminal() && c.Approval == nil || c.Terminal() &&
+				len(w.effects) != 1 {
 				t.Errorf("commit %d, after %v: %v, %+v, effects %v", n, after, err, c, w.effects)
 			}
 		}
@@ -205,9 +211,11 @@ func callWaits(t *testing.T, open func(testing.TB) *world) {
 	ctx := context.Background()
 	w := open(t)
 	w.loop.Tools["click"] = remote(t)
-	w.model.Then(script.Turn{Calls: []script.Call{{Name: "click", Args: map[string]any{}}, {Name: "lookup", Args: map[string]any{"word": "a"}}}}, script.Turn{Text: "Clicked."})
+	w.model.Then(script.Turn{Calls: []script.Call{{Name: "click", Args: map[string]any{}},
+		{Name: "lookup", Args: map[string]any{"word": "a"}}}}, script.Turn{Text: "Clicked."})
 	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "click"}, nil)
-	if err != nil || v.Status != agent.Awaiting || v.Actions[0].Kind != agent.KindCall || v.Actions[1].Status != agent.ActionCompleted {
+	if err != nil || v.Status != agent.Awaiting || v.Actions[0].Kind != agent.KindCall ||
+		v.Actions[1].Status != agent.ActionCompleted {
 		t.Fatalf("%v %+v", err, v)
 	}
 	if aps := w.open("ana"); len(aps) != 0 {
@@ -218,7 +226,8 @@ func callWaits(t *testing.T, open func(testing.TB) *world) {
 		t.Error("somebody else answers:", err)
 	}
 	other := loop.CallAnswer{ActionID: v.Actions[1].ActionID, Result: answer.Result}
-	if err := w.loop.AnswerCalls(ctx, "ana", v.RunID, answer, other); !fault.Is(err, fault.Policy, fault.CodeAlreadyResolved) {
+	if err := w.loop.AnswerCalls(ctx, "ana", v.RunID, answer, other); !fault.Is(err, fault.Policy,
+		fault.CodeAlreadyResolved) {
 		t.Error("what ran here is answered:", err)
 	}
 	if err := w.loop.AnswerCalls(ctx, "ana", v.RunID, answer); err != nil {
@@ -227,7 +236,8 @@ func callWaits(t *testing.T, open func(testing.TB) *world) {
 	if err := w.loop.AnswerCalls(ctx, "ana", v.RunID, answer); !fault.Is(err, fault.Policy, fault.CodeAlreadyResolved) {
 		t.Error("it is answered twice:", err)
 	}
-	if v, err = w.process().Advance(ctx, v.RunID, nil); err != nil || v.Status != agent.Completed || v.Summary != "Clicked." {
+	if v, err = w.process().Advance(ctx, v.RunID, nil); err != nil || v.Status != agent.Completed ||
+		v.Summary != "Clicked." {
 		t.Fatalf("%v %+v", err, v)
 	}
 }
@@ -268,7 +278,8 @@ func TestACallThatNobodyAnswers(t *testing.T) {
 func TestAnExpiredCallIsOver(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)
-	req := loop.StartRequest{UID: "ana", Prompt: "Called send.", Key: "k", Call: &loop.Call{Tool: "send", Args: args([]string{"bob@x.org"}, "ten")}}
+	req := loop.StartRequest{UID: "ana", Prompt: "Called send.", Key: "k",
+		Call: &loop.Call{Tool: "send", Args: args([]string{"bob@x.org"}, "ten")}}
 	called, err := w.loop.StartCall(ctx, req)
 	if err != nil || called.Terminal() || called.Approval == nil {
 		t.Fatalf("%v %+v", err, called)
@@ -304,7 +315,8 @@ func proposeShares(t *testing.T, open func(testing.TB) *world) {
 	shared := func(messages int64) {
 		t.Helper()
 		threads, _, err := w.rec.Threads(ctx, "ana", "", 10)
-		if err != nil || len(threads) != 1 || threads[0].ThreadID != id || threads[0].Title != "A page" || threads[0].Messages != messages {
+		if err != nil || len(threads) != 1 || threads[0].ThreadID != id || threads[0].Title != "A page" ||
+			threads[0].Messages != messages {
 			t.Fatalf("%v %+v", err, threads)
 		}
 	}

@@ -11,7 +11,8 @@ import (
 	"github.com/countersign-run/countersign/shared/visible"
 )
 
-// effectSummary says what was done so far, and of what nobody knows, from what is on record: never from what the model says.
+// effectSummary says what was done so far, and of what nobody knows, from what is on record: never from what the model
+// says.
 func (l *Loop) effectSummary(s *agent.State) string {
 	var lines []string
 	for _, a := range s.Actions {
@@ -92,8 +93,9 @@ var notDoneReasons = map[fault.Code]string{
 	codeDeadline:      "the run took too long",
 }
 
-// verifiedSummary says what was done where not every effect that the model asked for was, or where its words could be taken for
-// ours, and is empty elsewhere: the model may say that it is done, but a summary follows the record (hostile case MO-019).
+// verifiedSummary says what was done where not every effect that the model asked for was, or where its words could be
+// taken for ours, and is empty elsewhere: the model may say that it is done, but a summary follows the record (hostile
+// case MO-019).
 func (l *Loop) verifiedSummary(s *agent.State, said string) string {
 	missed := slices.ContainsFunc(s.Actions, func(a *agent.Action) bool {
 		mattered := a.SideEffect || l.Tools[a.Tool] == nil
@@ -108,7 +110,8 @@ func (l *Loop) verifiedSummary(s *agent.State, said string) string {
 	return "On record: nothing was sent or changed."
 }
 
-// describeCall is the action's title with the first details of its card, so that one of several can be told from the others.
+// describeCall is the action's title with the first details of its card, so that one of several can be told from the
+// others.
 func (l *Loop) describeCall(a *agent.Action) string {
 	t := l.Tools[a.Tool]
 	if t == nil {

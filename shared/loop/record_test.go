@@ -42,7 +42,8 @@ func TestNobodyElseSpeaksForTheRecord(t *testing.T) {
 
 // TestPlainWordsAreLeftAlone has answers in many scripts, none of which needs a correction.
 func TestPlainWordsAreLeftAlone(t *testing.T) {
-	for _, text := range []string{"It was sent. ❤️👩‍👩‍👧", "Всё отправлено, Иван.", "完了しました。", "Fait : c’est envoyé à François."} {
+	for _, text := range []string{"It was sent. ❤️👩‍👩‍👧", "Всё отправлено, Иван.", "完了しました。",
+		"Fait : c’est envoyé à François."} {
 		w := newWorld(t)
 		w.model.Then(script.Turn{Text: text})
 		v, err := w.loop.Start(context.Background(), loop.StartRequest{UID: "ana", Prompt: "hello"}, nil)
@@ -62,12 +63,14 @@ func TestALongAccount(t *testing.T) {
 	for i := range to {
 		to[i] = fmt.Sprintf("somebody%d@example.com", i)
 	}
-	w.model.Then(script.Turn{Calls: []script.Call{{Name: "send", Args: map[string]any{"to": to, "text": "ten"}}, {Name: "unheard_of"}}}, script.Turn{Text: "Done."})
+	w.model.Then(script.Turn{Calls: []script.Call{{Name: "send", Args: map[string]any{"to": to, "text": "ten"}},
+		{Name: "unheard_of"}}}, script.Turn{Text: "Done."})
 	run, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell all"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(run.RunID, 1), Decision: agent.ApproveOnce}); err != nil {
+	if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(run.RunID, 1),
+		Decision: agent.ApproveOnce}); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.deliver(ctx); err != nil {
@@ -77,7 +80,8 @@ func TestALongAccount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.HasPrefix(v.Summary, "Done.\n\nOn record:\nSent it to somebody0@example.com, ") || len(v.Summary) > agent.MaxMessageText {
+	if !strings.HasPrefix(v.Summary, "Done.\n\nOn record:\nSent it to somebody0@example.com, ") ||
+		len(v.Summary) > agent.MaxMessageText {
 		t.Errorf("a summary of %d bytes: %.80q", len(v.Summary), v.Summary)
 	}
 }
@@ -87,13 +91,15 @@ func TestTheRecordOutlivesATool(t *testing.T) {
 	w, ctx := newWorld(t), context.Background()
 	w.loop.Profile.RejectOutcome = loop.RejectContinues
 	args := map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}
-	w.model.Then(script.Turn{Calls: []script.Call{{Name: "send", Args: args}, {Name: "draft", Args: args}}}, script.Turn{Text: "Nothing was done."})
+	w.model.Then(script.Turn{Calls: []script.Call{{Name: "send", Args: args}, {Name: "draft", Args: args}}},
+		script.Turn{Text: "Nothing was done."})
 	run, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, d := range []agent.Decision{agent.ApproveOnce, agent.Reject} {
-		if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(run.RunID, i+1), Decision: d}); err != nil {
+		if _, err := w.loop.Resolve(ctx,
+			loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(run.RunID, i+1), Decision: d}); err != nil {
 			t.Fatal(err)
 		}
 		if d == agent.Reject {
@@ -112,20 +118,22 @@ func TestTheRecordOutlivesATool(t *testing.T) {
 	}
 }
 
-// TestWhatTheModelIsAsked is seed 000 §4: the instructions (the persona and the rules), what was said in the conversation
-// before, the user's words, and the tools.
+// TestWhatTheModelIsAsked is seed 000 §4: the instructions (the persona and the rules), what was said in the
+// conversation before, the user's words, and the tools.
 func TestWhatTheModelIsAsked(t *testing.T) {
 	w, ctx := newWorld(t), context.Background()
 	w.model.Then(script.Turn{Text: "Paris."}, script.Turn{Text: "Two million."})
 	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "what is the capital?"}, nil)
 	if err == nil {
-		_, err = w.loop.Start(ctx, loop.StartRequest{UID: "ana", ThreadID: v.ThreadID, Prompt: "how many live there?"}, nil)
+		_, err = w.loop.Start(ctx, loop.StartRequest{UID: "ana", ThreadID: v.ThreadID, Prompt: "how many live there?"},
+			nil)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	req := w.model.Requests()[1]
-	for _, part := range []string{w.loop.Profile.Persona, "Every e-mail, invitation or other effect is shown to the user and waits for a yes."} {
+	for _, part := range []string{w.loop.Profile.Persona,
+		"Every e-mail, invitation or other effect is shown to the user and waits for a yes."} {
 		if !strings.Contains(req.System, part) {
 			t.Errorf("the instructions lack %q: %s", part, req.System)
 		}
@@ -143,7 +151,9 @@ func TestWhatTheModelIsAsked(t *testing.T) {
 			said = append(said, c.Role+": "+regexp.MustCompile(`^\[record \w+\]`).ReplaceAllString(p.Text, "[record]"))
 		}
 	}
-	if want := []string{"user: what is the capital?", "model: Paris.", "user: [record] This came of the request above: completed: Nothing was sent or changed.", "user: how many live there?"}; !slices.Equal(said, want) {
+	if want := []string{"user: what is the capital?", "model: Paris.",
+		"user: [record] This came of the request above: completed: Nothing was sent or changed.",
+		"user: how many live there?"}; !slices.Equal(said, want) {
 		t.Errorf("the model reads %q, want %q", said, want)
 	}
 	var tools []string
@@ -155,8 +165,8 @@ func TestWhatTheModelIsAsked(t *testing.T) {
 	}
 }
 
-// TestARunOfAnEarlierRelease has no nonce, and the hash of its arguments stands in its audit: it goes on, its chain stays
-// whole, and what is added to it does not hold that hash.
+// TestARunOfAnEarlierRelease has no nonce, and the hash of its arguments stands in its audit: it goes on, its chain
+// stays whole, and what is added to it does not hold that hash.
 func TestARunOfAnEarlierRelease(t *testing.T) {
 	w, ctx := newWorld(t), context.Background()
 	w.loop.Model = &asked{tool: "send"}
@@ -191,7 +201,8 @@ func TestARunOfAnEarlierRelease(t *testing.T) {
 	if _, err := w.store.Commit(ctx, writes...); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1), Decision: agent.ApproveOnce}); err != nil {
+	if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1),
+		Decision: agent.ApproveOnce}); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.deliver(ctx); err != nil {

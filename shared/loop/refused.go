@@ -32,13 +32,14 @@ func staleError(code fault.Code, message string) *fault.Error {
 }
 
 // checkStale holds an approval against the card that its action would get now. They differ where the stored one was
-// tampered with, where the tool has changed or would act in another place, and where another rule of the policy asks. What
-// is denied by now is not asked for afresh: it goes on waiting, and its user may still change it.
+// tampered with, where the tool has changed or would act in another place, and where another rule of the policy asks.
+// What is denied by now is not asked for afresh: it goes on waiting, and its user may still change it.
 func (tx *tx) checkStale(ap *agent.Approval, a *agent.Action, at placement, decision agent.Decision) error {
 	t := tx.ex.Tools[a.Tool]
 	switch {
 	case t == nil || ap.Kind == agent.KindReview && t.Version() != ap.ToolVersion:
-		return errStale{why: staleError(fault.CodeStaleView, "The tool has changed since you were asked. Please reject this and ask again.")}
+		return errStale{why: staleError(fault.CodeStaleView,
+			"The tool has changed since you were asked. Please reject this and ask again.")}
 	case at.err != nil:
 		return at.err
 	case ap.Kind == agent.KindReview:
@@ -67,18 +68,20 @@ func (tx *tx) checkStale(ap *agent.Approval, a *agent.Action, at placement, deci
 	return nil
 }
 
-// revalidate is the action as the tool reads it now and for where it would act now, with the run's own arguments: the approval's
-// are a copy.
+// revalidate is the action as the tool reads it now and for where it would act now, with the run's own arguments: the
+// approval's are a copy.
 func revalidate(ap *agent.Approval, a *agent.Action, t *tool.Tool, in tool.Place) (*agent.Action, error) {
 	now := *a
 	if t.Version() == ap.ToolVersion {
 		if agent.ArgsHash(ap.UID, t.Spec, a.Place, a.Args) != a.ArgsHash {
-			return nil, errStale{why: staleError(fault.CodeIntegrity, "What is stored is not what the assistant asked for, so it cannot be approved.")}
+			return nil, errStale{why: staleError(fault.CodeIntegrity,
+				"What is stored is not what the assistant asked for, so it cannot be approved.")}
 		}
 	} else {
 		args, err := t.Normalize(a.Args)
 		if err != nil {
-			return nil, errStale{why: staleError(fault.CodeStaleView, "The tool has changed since you were asked. Please reject this and ask again.")}
+			return nil, errStale{why: staleError(fault.CodeStaleView,
+				"The tool has changed since you were asked. Please reject this and ask again.")}
 		}
 		now.Args = args
 	}
@@ -92,13 +95,17 @@ func staleReason(ap, card *agent.Approval, v policy.Decision) *fault.Error {
 	case ap.ToolVersion != card.ToolVersion:
 		return staleError(fault.CodeStaleView, "The tool has changed since you were asked. Please look at this again.")
 	case ap.Place != card.Place:
-		return staleError(fault.CodeStaleView, "What is linked now is not the account or the host that you were shown. Please look at this again.")
+		return staleError(fault.CodeStaleView,
+			"What is linked now is not the account or the host that you were shown. Please look at this again.")
 	case ap.Tool != card.Tool, ap.ArgsHash != card.ArgsHash, string(ap.Args) != string(card.Args):
-		return staleError(fault.CodeIntegrity, "What is stored is not what the assistant asked for. Please look at this again.")
+		return staleError(fault.CodeIntegrity,
+			"What is stored is not what the assistant asked for. Please look at this again.")
 	case !samePreview(ap, card):
-		return staleError(fault.CodeStaleView, "This would be shown to you in other words now. Please look at it again.")
+		return staleError(fault.CodeStaleView,
+			"This would be shown to you in other words now. Please look at it again.")
 	case v.Mode == policy.RequireApproval && ap.Rule != card.Rule:
-		return staleError(fault.CodeStaleView, "The rules have changed since you were asked. Please look at this again.")
+		return staleError(fault.CodeStaleView,
+			"The rules have changed since you were asked. Please look at this again.")
 	}
 	return nil
 }

@@ -99,14 +99,18 @@ func TestAnOutdatedApprovalIsAskedForAfresh(t *testing.T) {
 		change func(*testing.T, *world, *agent.RunView)
 		code   fault.Code
 	}{
-		"arguments": {approval(func(a *agent.Approval) { a.Args = json.RawMessage(`{"text":"ten","to":["eve@x.org"]}`) }), fault.CodeIntegrity},
+		"arguments": {approval(func(
+			a *agent.Approval) {
+			a.Args = json.RawMessage(`{"text":"ten","to":["eve@x.org"]}`)
+		}), fault.CodeIntegrity},
 		"arguments and their hash": {func(t *testing.T, w *world, v *agent.RunView) {
 			approval(func(a *agent.Approval) {
 				a.Args = json.RawMessage(`{"text":"ten","to":["eve@x.org"]}`)
 				a.ArgsHash = agent.ArgsHash("ana", w.loop.Tools["send"].Spec, a.Place, a.Args)
 			})(t, w, v)
 		}, fault.CodeIntegrity},
-		"preview":        {approval(func(a *agent.Approval) { a.Preview.Title = "Send nothing to nobody" }), fault.CodeStaleView},
+		"preview": {approval(func(a *agent.Approval) { a.Preview.Title = "Send nothing to nobody" }),
+			fault.CodeStaleView},
 		"tool":           {approval(func(a *agent.Approval) { a.Tool = "draft" }), fault.CodeIntegrity},
 		"policy version": {approval(func(a *agent.Approval) { a.Rule = policy.RuleAllowlisted }), fault.CodeStaleView},
 		"policy": {func(t *testing.T, w *world, _ *agent.RunView) {
@@ -116,7 +120,8 @@ func TestAnOutdatedApprovalIsAskedForAfresh(t *testing.T) {
 			}
 			w.loop.Rules.AlwaysAsk = p
 		}, fault.CodeStaleView},
-		"schema": {func(_ *testing.T, w *world, _ *agent.RunView) { w.loop.Tools = tool.NewSet(strict(w, false)) }, fault.CodeStaleView},
+		"schema": {func(_ *testing.T, w *world, _ *agent.RunView) { w.loop.Tools = tool.NewSet(strict(w, false)) },
+			fault.CodeStaleView},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, v := asking(t, newWorld)
@@ -134,13 +139,15 @@ func TestAnOutdatedApprovalIsAskedForAfresh(t *testing.T) {
 			if title := cards[0].Preview.Title; title != `Send "ten" to bob@x.org` && title != "Send loudly ten" {
 				t.Errorf("the new card says %s", title)
 			}
-			if _, err := w.loop.Resolve(t.Context(), loop.Resolution{UID: "ana", ApprovalID: cards[0].ApprovalID, Decision: agent.ApproveOnce, ArgsHash: cards[0].ArgsHash}); err != nil {
+			if _, err := w.loop.Resolve(t.Context(), loop.Resolution{UID: "ana", ApprovalID: cards[0].ApprovalID,
+				Decision: agent.ApproveOnce, ArgsHash: cards[0].ArgsHash}); err != nil {
 				t.Fatal(err)
 			}
 			if err := w.deliver(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			want := []string{"requested approval ", "refused approve_once " + string(c.code), "requested approval ", "refused approve_once stale_view",
+			want := []string{"requested approval ", "refused approve_once " + string(c.code), "requested approval ",
+				"refused approve_once stale_view",
 				"decided approve_once ", "intent approve_once ", "outcome  "}
 			if got := w.kinds(t, v.RunID); !slices.Equal(got, want) {
 				t.Errorf("the audit holds\n%q, want\n%q", got, want)
@@ -168,8 +175,14 @@ func TestWhatCannotBeAskedForAfreshIsRefused(t *testing.T) {
 				}
 			})
 		}, fault.CodeIntegrity},
-		"a schema that they do not fit": {func(_ *testing.T, w *world, _ *agent.RunView) { w.loop.Tools = tool.NewSet(strict(w, true)) }, fault.CodeStaleView},
-		"no such tool any more":         {func(_ *testing.T, w *world, _ *agent.RunView) { w.loop.Tools = tool.NewSet(w.lookup()) }, fault.CodeStaleView},
+		"a schema that they do not fit": {func(_ *testing.T, w *world,
+			_ *agent.RunView) {
+			w.loop.Tools = tool.NewSet(strict(w, true))
+		}, fault.CodeStaleView},
+		"no such tool any more": {func(_ *testing.T, w *world,
+			_ *agent.RunView) {
+			w.loop.Tools = tool.NewSet(w.lookup())
+		}, fault.CodeStaleView},
 		"switched off": {func(_ *testing.T, w *world, _ *agent.RunView) {
 			w.loop.Rules.DenySideEffects, w.loop.Tools = true, tool.NewSet(strict(w, false))
 		}, "denied"},
@@ -178,21 +191,23 @@ func TestWhatCannotBeAskedForAfreshIsRefused(t *testing.T) {
 			w, v := asking(t, newWorld)
 			c.change(t, w, v)
 			id := agent.ApprovalID(v.RunID, 1)
-			if _, err := w.loop.Resolve(t.Context(), loop.Resolution{UID: "ana", ApprovalID: id, Decision: agent.ApproveOnce}); !fault.Is(err, fault.Policy, c.code) {
+			if _, err := w.loop.Resolve(t.Context(), loop.Resolution{UID: "ana", ApprovalID: id,
+				Decision: agent.ApproveOnce}); !fault.Is(err, fault.Policy, c.code) {
 				t.Fatalf("%v, want %s", err, c.code)
 			}
 			if cards := w.open("ana"); len(cards) != 1 || cards[0].ApprovalID != id {
 				t.Errorf("these wait: %+v", cards)
 			}
-			if _, err := w.loop.Resolve(t.Context(), loop.Resolution{UID: "ana", ApprovalID: id, Decision: agent.Reject}); err != nil {
+			if _, err := w.loop.Resolve(t.Context(),
+				loop.Resolution{UID: "ana", ApprovalID: id, Decision: agent.Reject}); err != nil {
 				t.Errorf("it cannot be rejected: %v", err)
 			}
 		})
 	}
 }
 
-// TestRefusedDecisionsAreOnRecord has the loser of a race come back again and again: the first attempts are in the audit,
-// no more than a few, and a repetition of the winner's writes nothing.
+// TestRefusedDecisionsAreOnRecord has the loser of a race come back again and again: the first attempts are in the
+// audit, no more than a few, and a repetition of the winner's writes nothing.
 func TestRefusedDecisionsAreOnRecord(t *testing.T) { onEachStore(t, refusedAreOnRecord) }
 
 func refusedAreOnRecord(t *testing.T, open func(testing.TB) *world) {
@@ -200,7 +215,8 @@ func refusedAreOnRecord(t *testing.T, open func(testing.TB) *world) {
 	counter := storetest.Count(w.store)
 	w.loop.Store = counter
 	resolve := func(d agent.Decision) error {
-		_, err := w.loop.Resolve(t.Context(), loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1), Decision: d})
+		_, err := w.loop.Resolve(t.Context(),
+			loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1), Decision: d})
 		return err
 	}
 	if err := resolve(agent.Reject); err != nil {
@@ -220,7 +236,8 @@ func refusedAreOnRecord(t *testing.T, open func(testing.TB) *world) {
 	if n := counter.Take().Commit.Trips; n != 0 {
 		t.Errorf("repetitions made %d commits", n)
 	}
-	want := append([]string{"requested approval ", "decided reject "}, slices.Repeat([]string{"refused approve_once already_resolved"}, 10)...)
+	want := append([]string{"requested approval ", "decided reject "},
+		slices.Repeat([]string{"refused approve_once already_resolved"}, 10)...)
 	if got := w.kinds(t, v.RunID); !slices.Equal(got, want) {
 		t.Errorf("the audit holds\n%q, want\n%q", got, want)
 	}

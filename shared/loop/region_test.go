@@ -34,12 +34,14 @@ func TestARegionCostsNothing(t *testing.T) {
 	if again != without || silent != without {
 		t.Errorf("with a known zone %+v, from a client that names none %+v, want %+v", again, silent, without)
 	}
-	if first.written -= without.written; first.written > 1 || first.commits != without.commits || first.reads != without.reads {
+	if first.written -= without.written; first.written > 1 || first.commits != without.commits ||
+		first.reads != without.reads {
 		t.Errorf("with a new zone %+v, beside %+v", first, without)
 	}
 }
 
-// Runs that begin at once and name different zones go by their own each, and what is kept with their user is one of them.
+// Runs that begin at once and name different zones go by their own each, and what is kept with their user is one of
+// them.
 func TestTwoZonesAtOnce(t *testing.T) {
 	w := newWorld(t)
 	w.loop.Model = &plain{}
@@ -47,7 +49,8 @@ func TestTwoZonesAtOnce(t *testing.T) {
 	views := make(chan *agent.RunView, len(zones))
 	for _, zone := range zones {
 		go func() {
-			v, err := w.loop.Start(context.Background(), loop.StartRequest{UID: "ana", Prompt: "hello", Region: agent.Region{TimeZone: zone}}, nil)
+			v, err := w.loop.Start(context.Background(),
+				loop.StartRequest{UID: "ana", Prompt: "hello", Region: agent.Region{TimeZone: zone}}, nil)
 			if err != nil {
 				t.Error(err)
 				v = &agent.RunView{TimeZone: zone}

@@ -69,7 +69,8 @@ func (l *Loop) Resolve(ctx context.Context, r Resolution) (*agent.RunView, error
 	})
 	if refused != nil { // so it is, whether or not it could be put on record
 		if err != nil {
-			ex.Log.WarnContext(ctx, "a refused decision is not in the audit", "runId", ex.id, "approvalId", r.ApprovalID, "error", err)
+			ex.Log.WarnContext(ctx, "a refused decision is not in the audit", "runId", ex.id, "approvalId",
+				r.ApprovalID, "error", err)
 		}
 		return nil, refused
 	}
@@ -88,7 +89,8 @@ var errSameDecision = errors.New("loop: decided so before")
 // placementOfApproval asks where the waiting call would act, where a decision would have it carried out.
 func (ex *execution) placementOfApproval(ctx context.Context, r Resolution) (at placement) {
 	var ap agent.Approval
-	if document.Decode(ex.docs[document.ApprovalPath(r.ApprovalID)], &ap) != nil || ap.Status != agent.ApprovalOpen || !executes(r.Decision) {
+	if document.Decode(ex.docs[document.ApprovalPath(r.ApprovalID)], &ap) != nil || ap.Status != agent.ApprovalOpen ||
+		!executes(r.Decision) {
 		return at // checkDecision says what is wrong
 	}
 	if t := ex.Tools[ap.Tool]; t != nil {
@@ -133,7 +135,8 @@ func (ex *execution) checkDecision(tx *tx, ap *agent.Approval, r Resolution, at 
 	}
 	switch {
 	case r.ArgsHash != "" && r.ArgsHash != ap.ArgsHash:
-		return nil, fault.New(fault.Policy, fault.CodeStaleView, "This is not what you were shown. Please load it again.")
+		return nil, fault.New(fault.Policy, fault.CodeStaleView,
+			"This is not what you were shown. Please load it again.")
 	case !executes(r.Decision):
 		return ap.Args, nil
 	case err != nil:
@@ -148,8 +151,8 @@ func (ex *execution) checkDecision(tx *tx, ap *agent.Approval, r Resolution, at 
 	return args, nil
 }
 
-// decidedArgs are the arguments that the decision is about, the stored ones or the user's own with what follows from them, and the
-// hash by which the same decision is known again.
+// decidedArgs are the arguments that the decision is about, the stored ones or the user's own with what follows from
+// them, and the hash by which the same decision is known again.
 func (ex *execution) decidedArgs(t *tool.Tool, ap *agent.Approval, r Resolution) (json.RawMessage, string, error) {
 	if r.Decision != agent.ApproveEdited || t == nil {
 		return ap.Args, ap.ArgsHash, nil
@@ -172,14 +175,18 @@ func (ex *execution) closedError(ap *agent.Approval, r Resolution, hash string) 
 	switch {
 	case ap.Status == agent.ApprovalExpired:
 		return fault.New(fault.Policy, fault.CodeExpired, "This approval has expired; nothing was done.")
-	case ap.Decision != "" && ap.Decision == r.Decision && (r.Decision != agent.ApproveEdited || hash == cmp.Or(ap.EditHash, ap.ArgsHash)):
+	case ap.Decision != "" && ap.Decision == r.Decision &&
+		(r.Decision != agent.ApproveEdited || hash == cmp.Or(ap.EditHash, ap.ArgsHash)):
 		return errSameDecision
 	case ap.Status == agent.ApprovalReplaced:
-		return fault.New(fault.Policy, fault.CodeStaleView, "You have been asked for this afresh. Please load it again.")
+		return fault.New(fault.Policy, fault.CodeStaleView,
+			"You have been asked for this afresh. Please load it again.")
 	case ap.Status == agent.ApprovalCancelled:
-		return fault.New(fault.Policy, fault.CodeAlreadyResolved, "The run has ended, so this cannot be decided any more.")
+		return fault.New(fault.Policy, fault.CodeAlreadyResolved,
+			"The run has ended, so this cannot be decided any more.")
 	}
-	return fault.New(fault.Policy, fault.CodeAlreadyResolved, "This was decided before: %s, at %s.", ap.Decision, ap.DecidedAt.Format(time.RFC3339))
+	return fault.New(fault.Policy, fault.CodeAlreadyResolved, "This was decided before: %s, at %s.", ap.Decision,
+		ap.DecidedAt.Format(time.RFC3339))
 }
 
 func decisionFits(k agent.Kind, d agent.Decision) bool {
@@ -203,7 +210,8 @@ func (ex *execution) checkPolicy(tx *tx, t *tool.Tool, args json.RawMessage, dec
 	return err
 }
 
-// alwaysAllowEntries are the entries that "always allow" would store: the exact recipients, for this tool and this user.
+// alwaysAllowEntries are the entries that "always allow" would store: the exact recipients, for this tool and this
+// user.
 func (tx *tx) alwaysAllowEntries(t *tool.Tool, args json.RawMessage) ([]policy.Entry, error) {
 	to, err := t.Recipients(args)
 	if err != nil {
@@ -218,14 +226,17 @@ func (tx *tx) alwaysAllowEntries(t *tool.Tool, args json.RawMessage) ([]policy.E
 		return nil, err
 	}
 	if len(u.Allow)+len(entries) > agent.MaxAllowEntries {
-		return nil, fault.New(fault.Policy, "allowlist_full", "You always allow %d recipients, which is the limit.", agent.MaxAllowEntries)
+		return nil, fault.New(fault.Policy, "allowlist_full", "You always allow %d recipients, which is the limit.",
+			agent.MaxAllowEntries)
 	}
 	return entries, nil
 }
 
 var statusAfter = map[agent.Decision]agent.ApprovalStatus{
-	agent.Reject: agent.ApprovalRejected, agent.ApproveOnce: agent.ApprovalApproved, agent.ApproveAlways: agent.ApprovalApproved,
-	agent.ApproveEdited: agent.ApprovalApproved, agent.ConfirmDone: agent.ApprovalApproved, agent.StartNew: agent.ApprovalApproved,
+	agent.Reject: agent.ApprovalRejected, agent.ApproveOnce: agent.ApprovalApproved,
+	agent.ApproveAlways: agent.ApprovalApproved,
+	agent.ApproveEdited: agent.ApprovalApproved, agent.ConfirmDone: agent.ApprovalApproved,
+	agent.StartNew: agent.ApprovalApproved,
 }
 
 // resolve writes the decision, what it entails, and the audit entry, as one.
@@ -243,7 +254,8 @@ func (tx *tx) resolve(ap *agent.Approval, r Resolution, args json.RawMessage, in
 	if err := tx.closeApproval(ap.ID, statusAfter[r.Decision], r.Decision); err != nil {
 		return err
 	}
-	decided := &agent.Decided{ApprovalID: ap.ID, Decision: r.Decision, By: r.UID, Comment: agent.Cut(r.Comment, 2000), ArgsHash: ap.ArgsHash}
+	decided := &agent.Decided{ApprovalID: ap.ID, Decision: r.Decision, By: r.UID, Comment: agent.Cut(r.Comment, 2000),
+		ArgsHash: ap.ArgsHash}
 	if r.Decision == agent.ApproveEdited {
 		decided.EditedArgs = args
 	}
@@ -279,8 +291,8 @@ func (tx *tx) alwaysAllow(t *tool.Tool, args json.RawMessage) error {
 	return tx.updateUser(func(u *agent.User) { u.AlwaysAllow(entries, tx.now) })
 }
 
-// restartCall plans the call afresh, to be approved afresh for where it would act now, instead of the one whose outcome stays
-// unknown.
+// restartCall plans the call afresh, to be approved afresh for where it would act now, instead of the one whose outcome
+// stays unknown.
 func (tx *tx) restartCall(old *agent.Action, t *tool.Tool, in tool.Place) error {
 	plan := old.ProposedCall
 	plan.Attempt++
@@ -290,7 +302,8 @@ func (tx *tx) restartCall(old *agent.Action, t *tool.Tool, in tool.Place) error 
 	if err := tx.addEvent(agent.Event{Type: agent.ActionProposed, ActionID: id, Proposed: &plan}); err != nil {
 		return err
 	}
-	return tx.requestApproval(tx.state.Action(id), agent.KindApproval, "You asked for it to be tried again. It may have been done before: please check first.")
+	return tx.requestApproval(tx.state.Action(id), agent.KindApproval,
+		"You asked for it to be tried again. It may have been done before: please check first.")
 }
 
 // idle reports whether nobody moves the run, so that it may be ended at once.

@@ -25,8 +25,8 @@ import (
 
 var update = flag.Bool("update", false, "write what the scenarios print into their files")
 
-// TestScenarios runs the transcripts of testdata/scenarios. A line "$ command" is carried out, and the lines below it are
-// what it must print: the run's new events, then how the command ended.
+// TestScenarios runs the transcripts of testdata/scenarios. A line "$ command" is carried out, and the lines below it
+// are what it must print: the run's new events, then how the command ended.
 func TestScenarios(t *testing.T) { onEachStore(t, scenarios) }
 
 func scenarios(t *testing.T, open func(testing.TB) *world) {
@@ -70,8 +70,8 @@ func (s *scenario) compare(want, got string) {
 	s.check()
 }
 
-// TestScenariosInAMinute plays the scenarios where a call of a function may take no longer than the platform's default, and
-// the model and the providers take their time: everything goes as it does without haste, and no run is handed over.
+// TestScenariosInAMinute plays the scenarios where a call of a function may take no longer than the platform's default,
+// and the model and the providers take their time: everything goes as it does without haste, and no run is handed over.
 func TestScenariosInAMinute(t *testing.T) {
 	for name, want := range transcripts(t) {
 		t.Run(name, func(t *testing.T) {
@@ -260,7 +260,8 @@ func turn(t testing.TB, s string) script.Turn {
 	return script.Turn{}
 }
 
-// resolve takes "<n> <decision> [editedArgs]", n as "pending" counts; a number of a resolved approval is meant as of the run.
+// resolve takes "<n> <decision> [editedArgs]", n as "pending" counts; a number of a resolved approval is meant as of
+// the run.
 func (s *scenario) resolve(ctx context.Context, rest string) (*agent.RunView, error) {
 	n, rest, _ := strings.Cut(rest, " ")
 	decision, edited, _ := strings.Cut(rest, " ")

@@ -15,10 +15,11 @@ import (
 
 // StartRequest is a user's request to the agent.
 type StartRequest struct {
-	UID        string
-	Origin     string // the web origin that it came from, or empty
-	Prompt     string
-	SystemNote string         // what the model is told before the prompt: information of ours, and none of the user's words
+	UID    string
+	Origin string // the web origin that it came from, or empty
+	Prompt string
+	// what the model is told before the prompt: information of ours, and none of the user's words
+	SystemNote string
 	ThreadID   string         // empty: a new thread
 	Title      string         // of ThreadID, which is begun where it is not there; empty: it must be there
 	Key        string         // the Idempotency-Key, or empty
@@ -79,13 +80,15 @@ func (ex *execution) createRun(ctx context.Context, req StartRequest, threadID s
 		if tx.run.ID != "" { // it is there already: an earlier request's, or this one's, whose answer was lost
 			return tx.checkSameRequest(req)
 		}
-		if ex.docs[document.AuditPath(ex.id, 1)].Exists() { // its run was deleted, and its audit stays: a second chain cannot begin there
+		// its run was deleted, and its audit stays: a second chain cannot begin there
+		if ex.docs[document.AuditPath(ex.id, 1)].Exists() {
 			return errKeyOfDeleted()
 		}
 		if err := tx.checkMayStart(req); err != nil {
 			return err
 		}
-		tx.run = agent.Run{ID: ex.id, UID: req.UID, ThreadID: threadID, Origin: req.Origin, BodyHash: req.BodyHash, CreatedAt: tx.now, Deadline: tx.now.Add(ex.Profile.Deadline)}
+		tx.run = agent.Run{ID: ex.id, UID: req.UID, ThreadID: threadID, Origin: req.Origin, BodyHash: req.BodyHash,
+			CreatedAt: tx.now, Deadline: tx.now.Add(ex.Profile.Deadline)}
 		tx.run.Nonce = agent.NewNonce(ex.Random)
 		if err := tx.setRegion(req.Region); err != nil {
 			return err
@@ -113,8 +116,8 @@ func (ex *execution) createRun(ctx context.Context, req StartRequest, threadID s
 	})
 }
 
-// setRegion gives the run its region: what the client told of it, and for the rest what the user's last one did. What is new
-// is kept with the user, for the next that tells nothing.
+// setRegion gives the run its region: what the client told of it, and for the rest what the user's last one did. What
+// is new is kept with the user, for the next that tells nothing.
 func (tx *tx) setRegion(told agent.Region) error {
 	u, err := tx.user()
 	if err != nil {
@@ -141,7 +144,8 @@ func (tx *tx) input(req StartRequest) *agent.Input {
 	return question
 }
 
-// readForCreate reads the documents; the run's own, and its audit's first, are only read where a key may have named it before.
+// readForCreate reads the documents; the run's own, and its audit's first, are only read where a key may have named it
+// before.
 func (ex *execution) readForCreate(ctx context.Context, req StartRequest, paths []string) error {
 	if req.Key != "" {
 		return ex.load(ctx, append(paths, document.AuditPath(ex.id, 1))...)
@@ -153,7 +157,8 @@ func (ex *execution) readForCreate(ctx context.Context, req StartRequest, paths 
 // checkSameRequest holds a key that was used before to its first request, and to a conversation that is still there.
 func (tx *tx) checkSameRequest(req StartRequest) error {
 	if tx.run.UID != req.UID || tx.run.BodyHash != req.BodyHash {
-		return fault.New(fault.Policy, fault.CodeKeyReused, "This Idempotency-Key was used before, with another request.")
+		return fault.New(fault.Policy, fault.CodeKeyReused,
+			"This Idempotency-Key was used before, with another request.")
 	}
 	t := &agent.Thread{}
 	if tx.state.End == nil { // its conversation cannot be deleted yet
@@ -169,7 +174,8 @@ func (tx *tx) checkSameRequest(req StartRequest) error {
 }
 
 func errKeyOfDeleted() error {
-	return fault.New(fault.Policy, fault.CodeKeyReused, "This Idempotency-Key was used before, in a conversation that was deleted.")
+	return fault.New(fault.Policy, fault.CodeKeyReused,
+		"This Idempotency-Key was used before, in a conversation that was deleted.")
 }
 
 // checkMayStart turns away who was shut out, and holds the caps: nobody is asked more than they can read.
@@ -191,11 +197,13 @@ func (tx *tx) checkMayStart(req StartRequest) error {
 func (l *Loop) checkCaps(u *agent.User, now time.Time) error {
 	p := l.Profile
 	if p.MaxOpen > 0 && u.Open >= p.MaxOpen {
-		return fault.New(fault.Policy, fault.CodeTooMany, "%d approvals are waiting for you. Please answer some of them first.", u.Open).After(time.Minute)
+		return fault.New(fault.Policy, fault.CodeTooMany,
+			"%d approvals are waiting for you. Please answer some of them first.", u.Open).After(time.Minute)
 	}
 	if p.MaxPerDay > 0 && u.ApprovalsOn(now) >= p.MaxPerDay {
 		tomorrow := now.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour)
-		return fault.New(fault.Policy, fault.CodeTooMany, "You have been asked for %d approvals today, which is the limit.", p.MaxPerDay).After(tomorrow.Sub(now))
+		return fault.New(fault.Policy, fault.CodeTooMany,
+			"You have been asked for %d approvals today, which is the limit.", p.MaxPerDay).After(tomorrow.Sub(now))
 	}
 	return nil
 }
@@ -219,7 +227,8 @@ func (tx *tx) openThread(req StartRequest, id string) error {
 		return fault.NotFound()
 	}
 	if t.Log.Count >= agent.MaxMessages {
-		return fault.New(fault.Policy, CodeThreadFull, "This conversation has %d messages, which is the limit. Please start a new one.", t.Log.Count)
+		return fault.New(fault.Policy, CodeThreadFull,
+			"This conversation has %d messages, which is the limit. Please start a new one.", t.Log.Count)
 	}
 	tx.thread = t
 	return nil
@@ -241,8 +250,8 @@ func (l *Loop) Get(ctx context.Context, uid, runID string) (*agent.RunView, []ag
 	return v, ex.events, err
 }
 
-// loadOwned reads the run, which must be the user's, and whose conversation must still be there. Whose it is is asked before
-// anything else of it is read, so that another user's run takes as long as none.
+// loadOwned reads the run, which must be the user's, and whose conversation must still be there. Whose it is is asked
+// before anything else of it is read, so that another user's run takes as long as none.
 func (ex *execution) loadOwned(ctx context.Context, uid string, also ...string) error {
 	if err := ex.read(ctx, append([]string{document.RunPath(ex.id)}, also...)...); err != nil {
 		return err
@@ -281,8 +290,8 @@ func (ex *execution) checkNotDeleted(ctx context.Context, run store.Doc) error {
 	return nil
 }
 
-// currentView is the run as its owner sees it by the clock: what an expired approval or a deadline makes of a run is told at
-// once, as the sweep will have it written, and is not written here. The mover must not move the run any more.
+// currentView is the run as its owner sees it by the clock: what an expired approval or a deadline makes of a run is
+// told at once, as the sweep will have it written, and is not written here. The mover must not move the run any more.
 func (ex *execution) currentView(ctx context.Context) (*agent.RunView, error) {
 	st, _ := ex.next(ex.state, ex.run, ex.now())
 	if st != stepEnd && st != stepExpire || ex.run.Lease.Held(ex.owner, ex.now()) {

@@ -25,8 +25,8 @@ const (
 )
 
 // Sweep asks for every run that is overdue to be moved: its worker died, its resume was lost, its approval expired. It
-// changes nothing itself, so two sweeps do what one does: a resume that finds nothing to do does nothing. What nobody can
-// move is in nobody's way: the sweep goes on behind it, page by page.
+// changes nothing itself, so two sweeps do what one does: a resume that finds nothing to do does nothing. What nobody
+// can move is in nobody's way: the sweep goes on behind it, page by page.
 func (l *Loop) Sweep(ctx context.Context) (s SweepResult, err error) {
 	pages := 0
 	for docs, err := range document.Pages(ctx, l.Store, document.DueRuns(l.Now(), sweepPage)) {
@@ -57,7 +57,8 @@ func (l *Loop) republish(ctx context.Context, docs []store.Doc, s *SweepResult) 
 		s.Published++
 	}
 	if len(failed) > 0 {
-		return fmt.Errorf("loop: %d of %d resumes could not be published: %w", len(failed), s.Due, errors.Join(failed...))
+		return fmt.Errorf("loop: %d of %d resumes could not be published: %w", len(failed), s.Due,
+			errors.Join(failed...))
 	}
 	return nil
 }

@@ -20,7 +20,9 @@ func TestTheModelIsToldOfEdits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, ctx := newWorld(t), context.Background()
-			w.model.Then(script.Turn{Calls: []script.Call{{Name: "send", Args: map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}}}}, script.Turn{Text: "Well."})
+			w.model.Then(script.Turn{
+				Calls: []script.Call{{Name: "send", Args: map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}}}},
+				script.Turn{Text: "Well."})
 			w.next = []string{"lost"}
 			run, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 			if err != nil {
@@ -40,7 +42,8 @@ func TestTheModelIsToldOfEdits(t *testing.T) {
 			}
 			requests := w.model.Requests()
 			last := requests[len(requests)-1].Contents
-			if told := string(last[len(last)-1]); !strings.Contains(told, `"executedArgs":{"text":"eleven","to":["eve@x.org"]}`) {
+			if told := string(last[len(last)-1]); !strings.Contains(told,
+				`"executedArgs":{"text":"eleven","to":["eve@x.org"]}`) {
 				t.Errorf("the model is told %s", told)
 			}
 		})
@@ -52,14 +55,17 @@ func TestTheModelIsToldOfEdits(t *testing.T) {
 func TestTheModelIsToldOfADoubt(t *testing.T) {
 	w, ctx := newWorld(t), context.Background()
 	w.loop.Profile.RejectOutcome = loop.RejectContinues
-	w.model.Then(script.Turn{Calls: []script.Call{{Name: "send", Args: map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}}}}, script.Turn{Text: "Well."})
+	w.model.Then(script.Turn{
+		Calls: []script.Call{{Name: "send", Args: map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}}}},
+		script.Turn{Text: "Well."})
 	w.next = []string{"ambiguous"}
 	run, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, d := range []agent.Decision{agent.ApproveOnce, agent.StartNew, agent.Reject} {
-		if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(run.RunID, i+1), Decision: d}); err != nil {
+		if _, err := w.loop.Resolve(ctx,
+			loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(run.RunID, i+1), Decision: d}); err != nil {
 			t.Fatal(err)
 		}
 		if err := w.deliver(ctx); err != nil {
@@ -68,7 +74,8 @@ func TestTheModelIsToldOfADoubt(t *testing.T) {
 	}
 	requests := w.model.Requests()
 	last := requests[len(requests)-1].Contents
-	if told := string(last[len(last)-1]); !strings.Contains(told, "The user said no") || !strings.Contains(told, "earlier try") {
+	if told := string(last[len(last)-1]); !strings.Contains(told, "The user said no") ||
+		!strings.Contains(told, "earlier try") {
 		t.Errorf("the model is told %s", told)
 	}
 	v, _, err := w.loop.Get(ctx, "ana", run.RunID)
@@ -84,13 +91,16 @@ func TestTheModelIsToldOfADoubt(t *testing.T) {
 // all the same.
 func TestTheModelIsToldWhatBecameOfALongEdit(t *testing.T) {
 	w, ctx := newWorld(t), context.Background()
-	w.model.Then(script.Turn{Calls: []script.Call{{Name: "send", Args: map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}}}}, script.Turn{Text: "Well."})
+	w.model.Then(script.Turn{
+		Calls: []script.Call{{Name: "send", Args: map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}}}},
+		script.Turn{Text: "Well."})
 	run, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	long := []byte(`{"to":["eve@x.org"],"text":"` + strings.Repeat("eleven ", 12_000) + `"}`)
-	if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(run.RunID, 1), Decision: agent.ApproveEdited, EditedArgs: long}); err != nil {
+	if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(run.RunID, 1),
+		Decision: agent.ApproveEdited, EditedArgs: long}); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.deliver(ctx); err != nil {
@@ -98,7 +108,8 @@ func TestTheModelIsToldWhatBecameOfALongEdit(t *testing.T) {
 	}
 	requests := w.model.Requests()
 	last := requests[len(requests)-1].Contents
-	if told := string(last[len(last)-1]); !strings.Contains(told, `{\"result\":{\"id\":\"`) || !strings.Contains(told, `\"editedBy\":\"user\"`) {
+	if told := string(last[len(last)-1]); !strings.Contains(told, `{\"result\":{\"id\":\"`) ||
+		!strings.Contains(told, `\"editedBy\":\"user\"`) {
 		t.Errorf("the model is told %.300s", told)
 	}
 }

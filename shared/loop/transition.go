@@ -125,8 +125,8 @@ const (
 	maxOutage = 4
 )
 
-// answerTimeout is how long somebody who waits for the answer is kept waiting by a store that does not: what they asked for
-// can be asked for again, and what was committed after all is found by the sweep.
+// answerTimeout is how long somebody who waits for the answer is kept waiting by a store that does not: what they asked
+// for can be asked for again, and what was committed after all is found by the sweep.
 const answerTimeout = 9 * time.Second
 
 func withAnswerTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -225,8 +225,8 @@ func (ex *execution) reload(ctx context.Context) error {
 	return ex.fold(ctx)
 }
 
-// backOffCommit waits before try n: a random part of a time that grows to half a second, so that racers spread and a store
-// that is down is not hammered.
+// backOffCommit waits before try n: a random part of a time that grows to half a second, so that racers spread and a
+// store that is down is not hammered.
 func (ex *execution) backOffCommit(ctx context.Context, n int) error {
 	limit := min(500*time.Millisecond, time.Duration(n)*4*time.Millisecond)
 	return ex.Sleep(ctx, ex.jitter(limit))
@@ -249,8 +249,11 @@ func storeError(err error) error {
 		return err
 	case errors.Is(err, store.ErrTooLarge):
 		return fault.New(fault.Validation, codeTooLarge, "This is more than can be stored at once.").Because(err)
-	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrConflict), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return fault.New(fault.Tool, fault.CodeStoreUnavailable, "The store does not answer just now. Nothing was lost; please try again.").After(5 * time.Second).Because(err)
+	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrConflict),
+		errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return fault.New(fault.Tool, fault.CodeStoreUnavailable,
+			"The store does not answer just now. Nothing was lost; please try again.").After(5 * time.Second).Because(
+			err)
 	case errors.Is(err, store.ErrInvalid):
 		return err
 	}

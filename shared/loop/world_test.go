@@ -92,10 +92,13 @@ func (w *world) on(st store.Store, forward func(time.Duration)) *world {
 
 // process is another process over the same store.
 func (w *world) process() *loop.Loop {
-	return (&loop.Loop{Store: w.store, Queue: w, Model: w.model, Now: w.clock, Random: lockedRand(w.t), Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
+	return (&loop.Loop{Store: w.store, Queue: w, Model: w.model, Now: w.clock, Random: lockedRand(w.t),
+		Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
 		Tools: tool.NewSet(w.send("send"), w.draft(), w.lookup()),
-		Profile: loop.Profile{Persona: "You are a test.", MaxModelCalls: 3, ApprovalTTL: 24 * time.Hour, RejectOutcome: loop.RejectCompletes,
-			Deadline: 72 * time.Hour, ModelTimeout: 30 * time.Second, ToolTimeout: 10 * time.Second, MaxOpen: 20, MaxPerDay: 60}}).Init()
+		Profile: loop.Profile{Persona: "You are a test.", MaxModelCalls: 3, ApprovalTTL: 24 * time.Hour,
+			RejectOutcome: loop.RejectCompletes,
+			Deadline:      72 * time.Hour, ModelTimeout: 30 * time.Second, ToolTimeout: 10 * time.Second, MaxOpen: 20,
+			MaxPerDay: 60}}).Init()
 }
 
 func (w *world) clock() time.Time {

@@ -84,7 +84,8 @@ func Parse(raw json.RawMessage) (*Parsed, error) {
 		}
 	}
 	if len(p.Calls) > MaxCalls {
-		return nil, fault.New(fault.Model, CodeTooLarge, "The model asked for %d actions at once; %d are allowed.", len(p.Calls), MaxCalls)
+		return nil, fault.New(fault.Model, CodeTooLarge, "The model asked for %d actions at once; %d are allowed.",
+			len(p.Calls), MaxCalls)
 	}
 	p.Text = text.String()
 	return p, nil

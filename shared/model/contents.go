@@ -221,7 +221,8 @@ func (c *Contents) Bound(maxBytes int) error {
 	for size > max(0, maxBytes) {
 		next := 1 + slices.IndexFunc(kept.entries[1:], func(e entry) bool { return e.words })
 		if next == 0 {
-			return fault.New(fault.Model, CodeTooLarge, "The conversation has become too long for the model. Please start a new one.")
+			return fault.New(fault.Model, CodeTooLarge,
+				"The conversation has become too long for the model. Please start a new one.")
 		}
 		for _, e := range kept.entries[:next] {
 			size -= len(e.raw)
@@ -264,7 +265,8 @@ func encode(v any) json.RawMessage {
 	return b
 }
 
-// errMisuse returns the error for a caller that broke the order of a conversation: a bug of the caller, not of the model.
+// errMisuse returns the error for a caller that broke the order of a conversation: a bug of the caller, not of the
+// model.
 func errMisuse(format string, args ...any) error {
 	cause := fault.New(fault.Tool, fault.CodeInternal, format, args...)
 	return fault.New(fault.Tool, fault.CodeInternal, "The conversation could not be continued.").Because(cause)

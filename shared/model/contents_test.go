@@ -72,7 +72,8 @@ func TestHistoryIsBounded(t *testing.T) {
 		t.Fatalf("%d contents", n)
 	}
 	long := strings.Repeat("x", model.MaxHistoryBytes/2+1)
-	c := fresh(t, model.Message{Role: model.User, Text: long}, model.Message{Role: model.Answer, Text: "a"}, model.Message{Role: model.User, Text: long})
+	c := fresh(t, model.Message{Role: model.User, Text: long}, model.Message{Role: model.Answer, Text: "a"},
+		model.Message{Role: model.User, Text: long})
 	if n := len(c.JSON()); n != 1 {
 		t.Fatalf("%d contents, want the last one alone", n)
 	}
@@ -83,7 +84,8 @@ func TestCallsAndResponses(t *testing.T) {
 	c := fresh(t)
 	must(t, c.AddUser("go"), c.AddModel(raw), c.AddUser("and hurry"))
 	open := c.Open()
-	if len(open) != 2 || open[0].ID != "1" || string(open[0].Args) != "{}" || open[1].Name != "g" || string(open[1].Args) != "{}" {
+	if len(open) != 2 || open[0].ID != "1" || string(open[0].Args) != "{}" || open[1].Name != "g" ||
+		string(open[1].Args) != "{}" {
 		t.Fatalf("open calls: %+v", open)
 	}
 	for name, rs := range map[string][]model.Response{
@@ -101,7 +103,8 @@ func TestCallsAndResponses(t *testing.T) {
 	if err := c.AddModel(raw); err == nil {
 		t.Error("a model turn was taken while calls are open")
 	}
-	must(t, c.AddResponses([]model.Response{{ID: "1", Name: "f", Result: json.RawMessage(`{"n":1}`)}, {Name: "g", Error: "Refused by the user."}}))
+	must(t, c.AddResponses([]model.Response{{ID: "1", Name: "f", Result: json.RawMessage(`{"n":1}`)},
+		{Name: "g", Error: "Refused by the user."}}))
 	want(t, c,
 		`{"role":"user","parts":[{"text":"go"}]}`,
 		string(raw),
@@ -116,8 +119,9 @@ func TestCallsAndResponses(t *testing.T) {
 // TestArguments: absent arguments are empty, null stays null, and anything but an object is not a call.
 func TestArguments(t *testing.T) {
 	for call, want := range map[string]string{
-		`{"name":"f"}`: "{}", `{"name":"f","args":{}}`: "{}", `{"name":"f","args":{"a":1}}`: `{"a":1}`, `{"name":"f","args":null}`: "null",
-		`{"name":"f","args":[]}`: "", `{"name":"f","args":"{}"}`: "",
+		`{"name":"f"}`: "{}", `{"name":"f","args":{}}`: "{}", `{"name":"f","args":{"a":1}}`: `{"a":1}`,
+		`{"name":"f","args":null}`: "null",
+		`{"name":"f","args":[]}`:   "", `{"name":"f","args":"{}"}`: "",
 	} {
 		said, err := model.Parse(json.RawMessage(`{"role":"model","parts":[{"functionCall":` + call + `}]}`))
 		switch {
@@ -130,12 +134,15 @@ func TestArguments(t *testing.T) {
 }
 
 func TestBigOutputIsCut(t *testing.T) {
-	for name, result := range map[string]string{"text": `"` + strings.Repeat("é", model.MaxResponse) + `"`, "object": `{"a":"` + strings.Repeat("é", model.MaxResponse) + `"}`} {
+	for name, result := range map[string]string{"text": `"` + strings.Repeat("é", model.MaxResponse) + `"`,
+		"object": `{"a":"` + strings.Repeat("é", model.MaxResponse) + `"}`} {
 		c := fresh(t)
-		must(t, c.AddUser("go"), c.AddModel(json.RawMessage(`{"role":"model","parts":[{"functionCall":{"name":"f"}}]}`)))
+		must(t, c.AddUser("go"),
+			c.AddModel(json.RawMessage(`{"role":"model","parts":[{"functionCall":{"name":"f"}}]}`)))
 		must(t, c.AddResponses([]model.Response{{Name: "f", Result: json.RawMessage(result)}}))
 		last := c.JSON()[2]
-		if len(last) > model.MaxResponse+1000 || !bytes.Contains(last, []byte(`[cut: these are the first 6553`)) || bytes.Contains(last, []byte("\uFFFD")) {
+		if len(last) > model.MaxResponse+1000 || !bytes.Contains(last, []byte(`[cut: these are the first 6553`)) ||
+			bytes.Contains(last, []byte("\uFFFD")) {
 			t.Errorf("%s: %d bytes, ending in %s", name, len(last), last[len(last)-120:])
 		}
 	}
@@ -183,17 +190,26 @@ func TestParse(t *testing.T) {
 		{"an empty part", `{"role":"model","parts":[{}]}`, model.CodeUnreadable},
 		{"a part of null", `{"role":"model","parts":[null]}`, model.CodeUnreadable},
 		{"the user's", `{"role":"user","parts":[{"text":"a"}]}`, model.CodeUnreadable},
-		{"a response", `{"role":"model","parts":[{"functionResponse":{"name":"f","response":{}}}]}`, model.CodeUnreadable},
+		{"a response", `{"role":"model","parts":[{"functionResponse":{"name":"f","response":{}}}]}`,
+			model.CodeUnreadable},
 		{"no name", `{"role":"model","parts":[{"functionCall":{"name":"","args":{}}}]}`, model.CodeUnreadable},
-		{"a name that no function may have", `{"role":"model","parts":[{"functionCall":{"name":"send mail!","args":{}}}]}`, model.CodeUnreadable},
-		{"a name of 129 letters", `{"role":"model","parts":[{"functionCall":{"name":"` + strings.Repeat("f", 129) + `"}}]}`, model.CodeUnreadable},
-		{"arguments in a list", `{"role":"model","parts":[{"functionCall":{"name":"f","args":[]}}]}`, model.CodeUnreadable},
-		{"arguments in pieces", `{"role":"model","parts":[{"functionCall":{"name":"f","willContinue":true}}]}`, model.CodeUnreadable},
+		{"a name that no function may have",
+			`{"role":"model","parts":[{"functionCall":{"name":"send mail!","args":{}}}]}`, model.CodeUnreadable},
+		{"a name of 129 letters", `{"role":"model","parts":[{"functionCall":{"name":"` + strings.Repeat("f", 129) +
+			`"}}]}`, model.CodeUnreadable},
+		{"arguments in a list", `{"role":"model","parts":[{"functionCall":{"name":"f","args":[]}}]}`,
+			model.CodeUnreadable},
+		{"arguments in pieces", `{"role":"model","parts":[{"functionCall":{"name":"f","willContinue":true}}]}`,
+			model.CodeUnreadable},
 		{"two names", `{"role":"model","parts":[{"functionCall":{"name":"f","name":"g"}}]}`, model.CodeUnreadable},
-		{"a name in another case", `{"role":"model","parts":[{"FunctionCall":{"name":"f"},"text":"b"},{"text":"c"}]}`, ""},
-		{"as many calls as are allowed", `{"role":"model","parts":[` + strings.Repeat(call, model.MaxCalls) + `{"text":"bc"}]}`, ""},
-		{"one call more", `{"role":"model","parts":[` + strings.Repeat(call, model.MaxCalls+1) + `{"text":"b"}]}`, model.CodeTooLarge},
-		{"too many bytes", `{"role":"model","parts":[{"text":"` + strings.Repeat("x", model.MaxContent) + `"}]}`, model.CodeTooLarge},
+		{"a name in another case", `{"role":"model","parts":[{"FunctionCall":{"name":"f"},"text":"b"},{"text":"c"}]}`,
+			""},
+		{"as many calls as are allowed", `{"role":"model","parts":[` + strings.Repeat(call, model.MaxCalls) +
+			`{"text":"bc"}]}`, ""},
+		{"one call more", `{"role":"model","parts":[` + strings.Repeat(call, model.MaxCalls+1) + `{"text":"b"}]}`,
+			model.CodeTooLarge},
+		{"too many bytes", `{"role":"model","parts":[{"text":"` + strings.Repeat("x", model.MaxContent) + `"}]}`,
+			model.CodeTooLarge},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p, err := model.Parse(json.RawMessage(c.raw))
@@ -215,7 +231,8 @@ func TestAnyOrderIsAccepted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		gen := rapid.SampledFrom([]fakegemini.Generation{fakegemini.Gemini3, fakegemini.Gemini2}).Draw(t, "generation")
 		c, err := model.NewContents(rapid.SliceOfN(rapid.Custom(func(t *rapid.T) model.Message {
-			return model.Message{Role: rapid.SampledFrom([]model.Role{model.User, model.Answer}).Draw(t, "role"), Text: rapid.String().Draw(t, "text")}
+			return model.Message{Role: rapid.SampledFrom([]model.Role{model.User, model.Answer}).Draw(t, "role"),
+				Text: rapid.String().Draw(t, "text")}
 		}), 0, 5).Draw(t, "history"))
 		if err != nil {
 			t.Fatal(err)
@@ -270,7 +287,8 @@ func TestAnyOrderIsAccepted(t *testing.T) {
 					t.Fatal("what the model said was changed")
 				}
 				again, err := model.Load(raw)
-				if err != nil || !slices.EqualFunc(again.JSON(), raw, slices.Equal) || len(again.Open()) != len(c.Open()) {
+				if err != nil || !slices.EqualFunc(again.JSON(), raw, slices.Equal) ||
+					len(again.Open()) != len(c.Open()) {
 					t.Fatalf("Load: %v", err)
 				}
 			},
@@ -286,7 +304,8 @@ func turn(t *rapid.T) fakegemini.Turn {
 		Calls: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) fakegemini.Call {
 			return fakegemini.Call{
 				Name: rapid.StringMatching(`[a-z]{1,3}`).Draw(t, "name"),
-				Args: rapid.SampledFrom([]any{nil, map[string]any{}, map[string]any{"x": "<&>", "n": 1e21}}).Draw(t, "args"),
+				Args: rapid.SampledFrom([]any{nil, map[string]any{}, map[string]any{"x": "<&>", "n": 1e21}}).Draw(t,
+					"args"),
 			}
 		}), 0, 4).Draw(t, "calls"),
 	}

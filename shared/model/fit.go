@@ -81,7 +81,8 @@ func truncateResult(result json.RawMessage, limit int) json.RawMessage {
 		for n > 0 && n < len(text) && !utf8.RuneStart(text[n]) {
 			n--
 		}
-		out := encode(strings.ToValidUTF8(text[:n], "\uFFFD") + fmt.Sprintf(" [cut: the first %d of %d bytes]", n, len(text)))
+		out := encode(strings.ToValidUTF8(text[:n], "\uFFFD") +
+			fmt.Sprintf(" [cut: the first %d of %d bytes]", n, len(text)))
 		if len(out) <= limit {
 			return out
 		}

@@ -18,12 +18,14 @@ func TestFit(t *testing.T) {
 	c := fresh(t, model.Message{Role: model.User, Text: "go"})
 	var said []string
 	for n := range 6 {
-		content := fakegemini.Turn{Calls: []fakegemini.Call{{Name: "f"}, {Name: "f"}}}.Content(fmt.Append(nil, n), fakegemini.Gemini3)
+		content := fakegemini.Turn{Calls: []fakegemini.Call{{Name: "f"}, {Name: "f"}}}.Content(fmt.Append(nil, n),
+			fakegemini.Gemini3)
 		said = append(said, string(content))
 		must(t, c.AddModel(content))
 		var rs []model.Response
 		for i, call := range c.Open() {
-			rs = append(rs, model.Response{ID: call.ID, Name: call.Name, Result: json.RawMessage(`{"n":"` + strings.Repeat(`é\"`, 8<<10) + `"}`)})
+			rs = append(rs, model.Response{ID: call.ID, Name: call.Name,
+				Result: json.RawMessage(`{"n":"` + strings.Repeat(`é\"`, 8<<10) + `"}`)})
 			if i == 1 {
 				rs[i].Result, rs[i].Error = nil, "It failed."
 			}
@@ -42,7 +44,8 @@ func TestFit(t *testing.T) {
 				t.Errorf("the model's content %d was changed", i)
 			}
 		}
-		if len(raw[2]) > 5<<10 || !strings.Contains(string(raw[2]), "[cut: the first ") || !strings.Contains(string(raw[2]), "It failed.") || len(raw[12]) < newest {
+		if len(raw[2]) > 5<<10 || !strings.Contains(string(raw[2]), "[cut: the first ") ||
+			!strings.Contains(string(raw[2]), "It failed.") || len(raw[12]) < newest {
 			t.Errorf("%d: the oldest answer has %d bytes, the newest %d", most, len(raw[2]), len(raw[12]))
 		}
 		again, err := model.Load(raw)

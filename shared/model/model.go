@@ -35,15 +35,18 @@ type Usage struct {
 
 // Add returns the sum of u and v.
 func (u Usage) Add(v Usage) Usage {
-	return Usage{u.Prompt + v.Prompt, u.Cached + v.Cached, u.Output + v.Output, u.Thoughts + v.Thoughts, u.Total + v.Total}
+	return Usage{u.Prompt + v.Prompt, u.Cached + v.Cached, u.Output + v.Output, u.Thoughts + v.Thoughts,
+		u.Total + v.Total}
 }
 
 // A Reply is one whole answer of the model.
 type Reply struct {
-	Content json.RawMessage // the candidate's content, verbatim: {"role":"model","parts":[…]}; nil when Correction is set and nothing may be replayed
-	Text    string          // the visible text, without thoughts
-	Calls   []Call          // in the model's order
-	Finish  string          // STOP, or the service's other finish reason
+	// the candidate's content, verbatim: {"role":"model","parts":[…]}; nil when Correction is set and nothing may be
+	// replayed
+	Content json.RawMessage
+	Text    string // the visible text, without thoughts
+	Calls   []Call // in the model's order
+	Finish  string // STOP, or the service's other finish reason
 	Usage   Usage
 	Model   string // the version of the model that answered
 

@@ -135,7 +135,8 @@ func (e edge) panicked(w *response, r *http.Request, v any) {
 	f := fault.As(nil)
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(f.Status())
-	_, _ = fmt.Fprintf(w, `{"ok":false,"error":{"class":%q,"code":%q,"message":%q,"requestId":%q}}`+"\n", f.Class, f.Code, f.Message, RequestID(r.Context()))
+	_, _ = fmt.Fprintf(w, `{"ok":false,"error":{"class":%q,"code":%q,"message":%q,"requestId":%q}}`+"\n", f.Class,
+		f.Code, f.Message, RequestID(r.Context()))
 }
 
 func (e edge) line(r *http.Request, about *request, w *response, took time.Duration) {
@@ -167,7 +168,8 @@ func (e edge) line(r *http.Request, about *request, w *response, took time.Durat
 // method returns a name for the log in place of an unknown method, which may be of any length.
 func method(m string) string {
 	switch m {
-	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions, http.MethodConnect, http.MethodTrace:
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
+		http.MethodOptions, http.MethodConnect, http.MethodTrace:
 		return m
 	}
 	return "other"

@@ -62,7 +62,8 @@ func TestStrictTransportSecurity(t *testing.T) {
 			}
 		}
 	}
-	if _, w := edge(t, httptest.NewRequest("GET", "https://agent.example.com/", nil), ok); w.Header().Get("Strict-Transport-Security") == "" {
+	if _, w := edge(t, httptest.NewRequest("GET", "https://agent.example.com/", nil),
+		ok); w.Header().Get("Strict-Transport-Security") == "" {
 		t.Error("by TLS of our own: none")
 	}
 }
@@ -88,7 +89,8 @@ func TestOneLineForARequest(t *testing.T) {
 	}
 	line := lines[0]
 	request, _ := line["httpRequest"].(map[string]any)
-	want := map[string]any{"requestMethod": "POST", "requestUrl": "POST /api/agent/runs/{runId}/cancel", "status": 409.0, "responseSize": "5", "latency": "0.250000s"}
+	want := map[string]any{"requestMethod": "POST", "requestUrl": "POST /api/agent/runs/{runId}/cancel",
+		"status": 409.0, "responseSize": "5", "latency": "0.250000s"}
 	for k, v := range want {
 		if request[k] != v {
 			t.Errorf("%s is %v, want %v", k, request[k], v)
@@ -98,7 +100,8 @@ func TestOneLineForARequest(t *testing.T) {
 		t.Errorf("the line is %v", line)
 	}
 	if line["logging.googleapis.com/trace"] != "projects/p1/traces/4bf92f3577b34da6a3ce929d0e0e4736" ||
-		line["logging.googleapis.com/spanId"] != "00f067aa0ba902b7" || line["logging.googleapis.com/trace_sampled"] != true {
+		line["logging.googleapis.com/spanId"] != "00f067aa0ba902b7" ||
+		line["logging.googleapis.com/trace_sampled"] != true {
 		t.Errorf("the trace is not in %v", line)
 	}
 	id := w.Header().Get("X-Request-Id")
@@ -146,10 +149,11 @@ func TestRequestIDs(t *testing.T) {
 func TestTraces(t *testing.T) {
 	const id, span = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 	tests := map[string]struct{ parent, cloud, id, span string }{
-		"none":                              {},
-		"W3C":                               {parent: "00-" + id + "-" + span + "-00", id: id, span: span},
-		"W3C, later version":                {parent: "01-" + id + "-" + span + "-00-more", id: id, span: span},
-		"W3C wins":                          {parent: "00-" + id + "-" + span + "-00", cloud: strings.Repeat("a", 32) + "/1", id: id, span: span},
+		"none":               {},
+		"W3C":                {parent: "00-" + id + "-" + span + "-00", id: id, span: span},
+		"W3C, later version": {parent: "01-" + id + "-" + span + "-00-more", id: id, span: span},
+		"W3C wins": {parent: "00-" + id + "-" + span + "-00",
+			cloud: strings.Repeat("a", 32) + "/1", id: id, span: span},
 		"W3C, more in version 00":           {parent: "00-" + id + "-" + span + "-00-more"},
 		"W3C, version ff":                   {parent: "ff-" + id + "-" + span + "-00"},
 		"W3C, zero trace":                   {parent: "00-" + strings.Repeat("0", 32) + "-" + span + "-00"},
@@ -190,15 +194,18 @@ func TestPanics(t *testing.T) {
 			OK    bool
 			Error struct{ Class, Code, Message, RequestID string }
 		}
-		if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil || w.Code != 500 || body.Error.Code != "internal" || body.Error.RequestID != w.Header().Get("X-Request-Id") {
+		if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil || w.Code != 500 || body.Error.Code != "internal" ||
+			body.Error.RequestID != w.Header().Get("X-Request-Id") {
 			t.Errorf("answered %d %q", w.Code, w.Body)
 		}
-		if text, err := json.Marshal(lines); err != nil || strings.Contains(string(text), canary) || !strings.Contains(string(text), "TestPanics") {
+		if text, err := json.Marshal(lines); err != nil || strings.Contains(string(text), canary) ||
+			!strings.Contains(string(text), "TestPanics") {
 			t.Errorf("%s %v", text, err)
 		}
 	})
 	for name, v := range map[string]any{
-		"string": canary, "*fmt.wrapError": fmt.Errorf("of %w", errors.New(canary)), "obs_test.private": private{Name: canary},
+		"string": canary, "*fmt.wrapError": fmt.Errorf("of %w", errors.New(canary)),
+		"obs_test.private":    private{Name: canary},
 		"*errors.errorString": errors.New("they wrote: " + canary), "int": 7,
 	} {
 		t.Run("no words of a "+name, func(t *testing.T) {
@@ -206,7 +213,8 @@ func TestPanics(t *testing.T) {
 			if text := fmt.Sprint(lines); strings.Contains(text, canary) || lines[0]["panic"] != name {
 				t.Error(text)
 			}
-			if trace := fmt.Sprint(lines[0]["stack"]); !strings.Contains(trace, "obs_test.bearer(edge_test.go:") || strings.Contains(trace, "0x") || strings.Contains(trace, "[redacted]") {
+			if trace := fmt.Sprint(lines[0]["stack"]); !strings.Contains(trace, "obs_test.bearer(edge_test.go:") ||
+				strings.Contains(trace, "0x") || strings.Contains(trace, "[redacted]") {
 				t.Errorf("the stack is %s", trace)
 			}
 		})
@@ -244,7 +252,8 @@ func TestStreamsFlow(t *testing.T) {
 
 func TestMadeUpMethods(t *testing.T) {
 	lines, _ := edge(t, httptest.NewRequest(strings.Repeat("X", 1000), "/", nil), ok)
-	if request, _ := lines[0]["httpRequest"].(map[string]any); request["requestMethod"] != "other" || request["status"] != 200.0 {
+	if request, _ := lines[0]["httpRequest"].(map[string]any); request["requestMethod"] != "other" ||
+		request["status"] != 200.0 {
 		t.Errorf("the request is %v", request)
 	}
 }

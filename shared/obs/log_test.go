@@ -47,7 +47,8 @@ func TestFields(t *testing.T) {
 	if labels["release"] != "r1" || labels["service"] != "run" {
 		t.Errorf("the labels are %v, and must be at the top, outside the group", labels)
 	}
-	for level, want := range map[slog.Level]string{slog.LevelDebug: "DEBUG", slog.LevelInfo: "INFO", slog.LevelError: "ERROR", 12: "ERROR"} {
+	for level, want := range map[slog.Level]string{slog.LevelDebug: "DEBUG", slog.LevelInfo: "INFO",
+		slog.LevelError: "ERROR", 12: "ERROR"} {
 		if line, _ := logged(t, func(l *slog.Logger) { l.Log(context.Background(), level, "m") }); line["severity"] != want {
 			t.Errorf("level %v is %v, want %s", level, line["severity"], want)
 		}
@@ -55,7 +56,8 @@ func TestFields(t *testing.T) {
 }
 
 func TestLevels(t *testing.T) {
-	for name, want := range map[string]string{"silent": "", "error": "E", "warn": "WE", "info": "IWE", "debug": "DIWE", "": "IWE"} {
+	for name, want := range map[string]string{"silent": "", "error": "E", "warn": "WE", "info": "IWE", "debug": "DIWE",
+		"": "IWE"} {
 		var out bytes.Buffer
 		l := obs.New(&out, obs.Options{Level: name})
 		l.Debug("m")
@@ -90,16 +92,19 @@ func (n *nobody) String() string { return n.name }
 
 func TestPrivateValuesStayOut(t *testing.T) {
 	tests := map[string][]any{
-		"by key":                   {"subject", canary, "Bcc", canary, "access_token", canary, "prompt", canary, "edited-args", canary, "E-Mail", canary},
-		"of a link":                {"code", canary, "state", canary, "callback", map[string]string{"code": canary, "state": canary}},
-		"a code that is not ours":  {"code", fault.Code("ya29." + canary)},
-		"by look":                  {"note", "ya29." + canary},
-		"an error":                 {"error", fmt.Errorf("call: %w", errors.New("lookup user:"+canary+"@host"))},
-		"an error under a key":     {"secret", errors.New(canary)},
-		"in a group":               {slog.Group("outer", slog.Group("inner", slog.String("body", canary)))},
-		"in a group with a key":    {slog.Group("args", slog.String("x", canary), slog.Any("y", []string{canary}))},
-		"in a struct":              {"user", private{"n", canary}},
-		"in a map":                 {"m", map[string]any{"list": []any{map[string]any{"cc": canary}}, "k ghp_" + canary: "v"}},
+		"by key": {"subject", canary, "Bcc", canary, "access_token", canary, "prompt", canary,
+			"edited-args", canary, "E-Mail", canary},
+		"of a link": {"code", canary, "state", canary, "callback",
+			map[string]string{"code": canary, "state": canary}},
+		"a code that is not ours": {"code", fault.Code("ya29." + canary)},
+		"by look":                 {"note", "ya29." + canary},
+		"an error":                {"error", fmt.Errorf("call: %w", errors.New("lookup user:"+canary+"@host"))},
+		"an error under a key":    {"secret", errors.New(canary)},
+		"in a group":              {slog.Group("outer", slog.Group("inner", slog.String("body", canary)))},
+		"in a group with a key":   {slog.Group("args", slog.String("x", canary), slog.Any("y", []string{canary}))},
+		"in a struct":             {"user", private{"n", canary}},
+		"in a map": {"m",
+			map[string]any{"list": []any{map[string]any{"cc": canary}}, "k ghp_" + canary: "v"}},
 		"in a list under a key":    {"recipients", []string{canary, canary}},
 		"bytes":                    {"b", []byte(canary), "r", json.RawMessage(`"` + canary + `"`)},
 		"a LogValuer":              {"v", valuer{}},
@@ -121,12 +126,16 @@ func TestPrivateValuesStayOut(t *testing.T) {
 		})
 	}
 	t.Run("a sensitive group around the line", func(t *testing.T) {
-		if _, text := logged(t, func(l *slog.Logger) { l.WithGroup("args").Info("m", "x", canary) }); strings.Contains(text, canary) {
+		if _, text := logged(t, func(l *slog.Logger) { l.WithGroup("args").Info("m", "x", canary) }); strings.Contains(
+			text, canary) {
 			t.Error(text)
 		}
 	})
 	t.Run("the message", func(t *testing.T) {
-		if _, text := logged(t, func(l *slog.Logger) { l.Info("mail to " + canary + "@example.com") }); strings.Contains(text, canary) {
+		if _, text := logged(t, func(
+			l *slog.Logger) {
+			l.Info("mail to " + canary + "@example.com")
+		}); strings.Contains(text, canary) {
 			t.Error(text)
 		}
 	})
@@ -142,9 +151,11 @@ func deep(n int) slog.Attr {
 
 func TestUsefulValuesStay(t *testing.T) {
 	line, text := logged(t, func(l *slog.Logger) {
-		l.Info("m", "runId", "r-1", "promptTokens", 12, "emailVerified", true, "v", valuer{}, "n", nil, "none", (*nobody)(nil), "bad", func() {}, "f", 1.5, "code", fault.CodeStaleView, "m", map[string]int{"a": 1})
+		l.Info("m", "runId", "r-1", "promptTokens", 12, "emailVerified", true, "v", valuer{}, "n", nil, "none",
+			(*nobody)(nil), "bad", func() {}, "f", 1.5, "code", fault.CodeStaleView, "m", map[string]int{"a": 1})
 	})
-	if line["runId"] != "r-1" || line["promptTokens"] != 12.0 || line["emailVerified"] != true || line["f"] != 1.5 || line["code"] != "stale_view" || line["n"] != nil {
+	if line["runId"] != "r-1" || line["promptTokens"] != 12.0 || line["emailVerified"] != true || line["f"] != 1.5 ||
+		line["code"] != "stale_view" || line["n"] != nil {
 		t.Error(text)
 	}
 	if line["none"] != "[*obs_test.nobody cannot be logged]" || line["bad"] != "[func() cannot be logged]" {
@@ -158,7 +169,8 @@ func TestNobodyForgesAField(t *testing.T) {
 			"severity", "CRITICAL", "message", "forged", "msg", "forged", "level", "forged", "time", "never",
 			"logging.googleapis.com/labels", "forged", "httpRequest", "forged", "x", "\",\"severity\":\"ALERT")
 	})
-	if line["severity"] != "INFO" || !strings.HasPrefix(fmt.Sprint(line["message"]), "line1\n{") || line["severity_"] != "CRITICAL" {
+	if line["severity"] != "INFO" || !strings.HasPrefix(fmt.Sprint(line["message"]), "line1\n{") ||
+		line["severity_"] != "CRITICAL" {
 		t.Error(text)
 	}
 	if _, ok := line["logging.googleapis.com/labels"].(map[string]any); !ok || line["httpRequest"] != nil {
@@ -183,7 +195,8 @@ func FuzzLine(f *testing.F) {
 		}
 		for name, secret := range map[string]string{"look": "ya29." + canary, "header": "Bearer " + canary} {
 			_, text := logged(t, func(l *slog.Logger) {
-				l.WithGroup(key).With(key, value+secret).Error(message+secret, key+secret, value, "error", errors.New(value+secret), "map", map[string]string{key + secret: value + secret})
+				l.WithGroup(key).With(key, value+secret).Error(message+secret, key+secret, value, "error",
+					errors.New(value+secret), "map", map[string]string{key + secret: value + secret})
 			})
 			if strings.Contains(text, canary) {
 				t.Errorf("%s came through: %s", name, text)

@@ -24,7 +24,8 @@ const silent = slog.Level(math.MaxInt32)
 var Levels = []string{"silent", "error", "warn", "info", "debug"}
 
 var levels = map[string]slog.Level{
-	"silent": silent, "error": slog.LevelError, "warn": slog.LevelWarn, "info": slog.LevelInfo, "debug": slog.LevelDebug,
+	"silent": silent, "error": slog.LevelError, "warn": slog.LevelWarn, "info": slog.LevelInfo,
+	"debug": slog.LevelDebug,
 }
 
 // Options configures a logger.
@@ -41,7 +42,8 @@ func New(w io.Writer, o Options) *slog.Logger {
 	if o.Release == "" {
 		o.Release = BuildRelease()
 	}
-	base := slog.NewJSONHandler(w, &slog.HandlerOptions{Level: levels[o.Level], ReplaceAttr: rename}) // info is the zero level
+	// info is the zero level
+	base := slog.NewJSONHandler(w, &slog.HandlerOptions{Level: levels[o.Level], ReplaceAttr: rename})
 	return slog.New(&handler{base: base, options: o, nest: func(a []slog.Attr) []slog.Attr { return a }})
 }
 
@@ -71,7 +73,8 @@ func (h *handler) Enabled(ctx context.Context, l slog.Level) bool { return h.bas
 
 func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	outer := *h
-	return &handler{h.base, h.options, func(inner []slog.Attr) []slog.Attr { return outer.nest(append(slices.Clip(attrs), inner...)) }}
+	return &handler{h.base, h.options,
+		func(inner []slog.Attr) []slog.Attr { return outer.nest(append(slices.Clip(attrs), inner...)) }}
 }
 
 func (h *handler) WithGroup(name string) slog.Handler {
@@ -103,7 +106,8 @@ func (h *handler) Handle(ctx context.Context, r slog.Record) error {
 
 // reserved holds the top-level keys that a caller must not set.
 var reserved = map[string]bool{
-	slog.TimeKey: true, slog.LevelKey: true, slog.MessageKey: true, slog.SourceKey: true, "severity": true, "message": true, "httpRequest": true,
+	slog.TimeKey: true, slog.LevelKey: true, slog.MessageKey: true, slog.SourceKey: true, "severity": true,
+	"message": true, "httpRequest": true,
 }
 
 // context returns the attributes of the line's context: labels, the trace, and at the end of a request httpRequest.

@@ -29,7 +29,8 @@ var secrets = []struct {
 	{regexp.MustCompile(`(?i)(pass(word|wd|phrase)\s+(is\s+)?["']?)\S*\d\S*`), "${1}" + redacted},
 	{regexp.MustCompile(`(?i)([?&](key|code|state|sig|signature)=)[^\s&]+`), "${1}" + redacted},
 	{regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://)[^\s/?#]*@`), "${1}" + redacted}, // user:password@ of an address
-	{regexp.MustCompile(`(?i)\S*(@|%40)\S*`), redacted},                               // e-mail addresses, and user:password@host without a scheme
+	// e-mail addresses, and user:password@host without a scheme
+	{regexp.MustCompile(`(?i)\S*(@|%40)\S*`), redacted},
 }
 
 // Redact removes from a text what must not be logged: tokens and keys by their form (Google, GitHub, AWS, Slack, JWT,
@@ -71,15 +72,20 @@ func printable(r rune) rune {
 
 // sensitive holds the keys whose text is never logged, in lower case and without punctuation.
 var sensitive = map[string]bool{
-	"body": true, "subject": true, "to": true, "cc": true, "bcc": true, "from": true, "recipient": true, "recipients": true,
-	"attendees": true, "address": true, "addresses": true, "args": true, "arguments": true, "editedargs": true, "prompt": true,
-	"system": true, "contents": true, "content": true, "text": true, "html": true, "raw": true, "preview": true, "comment": true,
-	"persona": true, "query": true, "params": true, "description": true, "location": true, "displayname": true, "handle": true,
-	"code": true, "state": true, // of an OAuth link; a fault.Code is kept, by its type
+	"body": true, "subject": true, "to": true, "cc": true, "bcc": true, "from": true, "recipient": true,
+	"recipients": true,
+	"attendees":  true, "address": true, "addresses": true, "args": true, "arguments": true, "editedargs": true,
+	"prompt": true,
+	"system": true, "contents": true, "content": true, "text": true, "html": true, "raw": true, "preview": true,
+	"comment": true,
+	"persona": true, "query": true, "params": true, "description": true, "location": true, "displayname": true,
+	"handle": true,
+	"code":   true, "state": true, // of an OAuth link; a fault.Code is kept, by its type
 }
 
 // within holds words that make a key sensitive wherever they occur in it.
-var within = []string{"token", "secret", "password", "passwd", "passphrase", "authorization", "cookie", "apikey", "credential", "privatekey", "verifier", "email", "assertion"}
+var within = []string{"token", "secret", "password", "passwd", "passphrase", "authorization", "cookie", "apikey",
+	"credential", "privatekey", "verifier", "email", "assertion"}
 
 // isSensitive reports whether texts under the key are never logged. Numbers are: token counts are useful and harmless.
 func isSensitive(key string) bool {

@@ -43,7 +43,8 @@ var planted = map[string]string{
 func TestRedact(t *testing.T) {
 	for name, secret := range planted {
 		t.Run(name, func(t *testing.T) {
-			for _, s := range []string{secret, "before " + secret + " after", "x" + secret, "\n" + secret + "\r\n", `{"error":"` + secret + `"}`} {
+			for _, s := range []string{secret, "before " + secret + " after", "x" + secret, "\n" + secret + "\r\n",
+				`{"error":"` + secret + `"}`} {
 				if got := obs.Redact(s); strings.Contains(got, canary) || !strings.Contains(got, "[redacted]") {
 					t.Errorf("%q became %q", s, got)
 				}
@@ -56,9 +57,11 @@ func TestRedactKeepsWhatHelps(t *testing.T) {
 	for _, s := range []string{
 		"",
 		"ToolExecutionError store_unavailable: The store does not answer for now.",
-		"AuthError unauthenticated: The ID token is not valid here: its signature, issuer or audience is not what this service accepts.",
+		"AuthError unauthenticated: The ID token is not valid here: its signature, issuer or audience is not what " +
+			"this service accepts.",
 		"rpc error: code = DeadlineExceeded desc = context deadline exceeded",
-		"Post \"https://gmail.googleapis.com/gmail/v1/users/me/drafts\": dial tcp 127.0.0.1:443: connect: connection refused",
+		"Post \"https://gmail.googleapis.com/gmail/v1/users/me/drafts\": dial tcp 127.0.0.1:443: connect: " +
+			"connection refused",
 		"task-17 of run 4f9c1b took 1.5 s (3 tokens)",
 		"Grüße, 世界\tand\nanother line",
 	} {
@@ -66,7 +69,8 @@ func TestRedactKeepsWhatHelps(t *testing.T) {
 			t.Errorf("%q became %q", s, got)
 		}
 	}
-	if got, want := obs.Redact("get https://user:pw@host.example/x: refused"), "get https://[redacted]host.example/x: refused"; got != want {
+	if got, want := obs.Redact("get https://user:pw@host.example/x: refused"),
+		"get https://[redacted]host.example/x: refused"; got != want {
 		t.Errorf("the host is lost: %q", got)
 	}
 }
@@ -87,17 +91,21 @@ func TestRedactIsBounded(t *testing.T) {
 
 func TestRedactDropsWhatItCutInHalf(t *testing.T) {
 	head := "-----BEGIN X-----" + strings.Repeat("M ", 8<<10-60) + "-----END X-----"
-	if got := obs.Redact(head + " " + canary + "." + strings.Repeat("x", 1<<10) + "@example.com"); strings.Contains(got, canary) {
+	if got := obs.Redact(head + " " + canary + "." + strings.Repeat("x", 1<<10) + "@example.com"); strings.Contains(got,
+		canary) {
 		t.Errorf("half an address came through: %q", got)
 	}
 }
 
 // No token is logged, whatever text is around it.
 func FuzzRedact(f *testing.F) {
-	for _, around := range [][2]string{{"", ""}, {"Bearer ", ""}, {"token=", "&x"}, {"https://u:", "@h"}, {"-----BEGIN ", "-----END X-----"}, {"a@b ", " c@d"}, {"\xff", "\xff"}, {"password is ", "\n"}, {"Authorization:", "\r\n"}, {"?code=", "@"}} {
+	for _, around := range [][2]string{{"", ""}, {"Bearer ", ""}, {"token=", "&x"}, {"https://u:", "@h"},
+		{"-----BEGIN ", "-----END X-----"}, {"a@b ", " c@d"}, {"\xff", "\xff"}, {"password is ", "\n"},
+		{"Authorization:", "\r\n"}, {"?code=", "@"}} {
 		f.Add(around[0], around[1])
 	}
-	tokens := []string{"ya29.", "AIza", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "GOCSPX-", "Bearer ", "eyJ"}
+	tokens := []string{"ya29.", "AIza", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "GOCSPX-", "Bearer ",
+		"eyJ"}
 	f.Fuzz(func(t *testing.T, before, after string) {
 		if len(before)+len(after) > 1<<10 || strings.Contains(before+after, canary) {
 			return

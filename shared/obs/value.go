@@ -15,7 +15,8 @@ const maxNested = 16
 func clean(attrs []slog.Attr, secret bool, depth int) []slog.Attr {
 	out := make([]slog.Attr, 0, len(attrs))
 	for _, a := range attrs {
-		out = append(out, slog.Attr{Key: Redact(a.Key), Value: cleanValue(a.Value, secret || isSensitive(a.Key), depth)})
+		out = append(out, slog.Attr{Key: Redact(a.Key),
+			Value: cleanValue(a.Value, secret || isSensitive(a.Key), depth)})
 	}
 	return out
 }

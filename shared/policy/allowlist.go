@@ -64,9 +64,11 @@ func (r Rules) Entries(uid, tool string, recipients []string, now time.Time) ([]
 	entries := make([]Entry, 0, len(people))
 	for _, a := range people {
 		if malformed(a) || punycode(a) || r.AskSideEffects || r.AlwaysAsk.Match(a) || r.forbids(a) {
-			return nil, notApplicable("At least one recipient's address needs your approval each time. Approve it once instead.")
+			return nil, notApplicable(
+				"At least one recipient's address needs your approval each time. Approve it once instead.")
 		}
-		entries = append(entries, Entry{ID: EntryID(uid, tool, a), Tool: tool, Recipient: a, CreatedAt: now, ExpiresAt: now.Add(EntryLife)})
+		entries = append(entries,
+			Entry{ID: EntryID(uid, tool, a), Tool: tool, Recipient: a, CreatedAt: now, ExpiresAt: now.Add(EntryLife)})
 	}
 	return entries, nil
 }

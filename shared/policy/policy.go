@@ -82,7 +82,8 @@ func (r Rules) deny(spec tool.Spec, people []string) (Decision, bool) {
 		return Decision{Mode: Deny, Rule: rule, Reason: reason}, true
 	}
 	if r.DenySideEffects && spec.SideEffect {
-		return deny(RuleSwitchedOff, "The operator of this service has switched off everything that has an effect outside it.")
+		return deny(RuleSwitchedOff,
+			"The operator of this service has switched off everything that has an effect outside it.")
 	}
 	if n := count(people, malformed); n > 0 {
 		return deny(RuleMalformed, reaches(people, n, "an address that cannot be used"))
@@ -101,19 +102,22 @@ func (r Rules) ask(in Input, people []string) Decision {
 		return Decision{Mode: RequireApproval, Rule: rule, Reason: reason}
 	}
 	if r.AskSideEffects && in.Tool.SideEffect {
-		return ask(RuleAskedForAll, "The operator of this service has your approval asked for everything that has an effect outside it.")
+		return ask(RuleAskedForAll,
+			"The operator of this service has your approval asked for everything that has an effect outside it.")
 	}
 	if len(people) == 0 && in.Tool.Approval == tool.NotRequired {
 		return Decision{Mode: Allow, Rule: RuleNotRequired, Reason: "This service does not ask for it."}
 	}
 	if len(people) == 0 && in.Tool.SideEffect {
-		return ask(RuleNoRecipient, "It has an effect outside this conversation, and that needs your approval each time.")
+		return ask(RuleNoRecipient,
+			"It has an effect outside this conversation, and that needs your approval each time.")
 	}
 	if len(people) == 0 {
 		return ask(RuleNoRecipient, "This needs your approval each time.")
 	}
 	if n := count(people, punycode); n > 0 {
-		return ask(RulePunycode, reaches(people, n, "a domain name that may be made to look like another one, and that needs your approval each time"))
+		return ask(RulePunycode, reaches(people, n, "a domain name that may be made to look like another one, and "+
+			"that needs your approval each time"))
 	}
 	if n := count(people, r.AlwaysAsk.Match); n > 0 {
 		return ask(RuleAlwaysAsk, reaches(people, n, "an address for which your approval is needed each time"))
@@ -122,12 +126,14 @@ func (r Rules) ask(in Input, people []string) Decision {
 	if n := count(people, func(a string) bool { return held[a].ID == "" }); n > 0 {
 		reason := notAllowed(people, n)
 		if count(people, func(a string) bool { return held[a].ID == "" && otherwiseWritten(held, a) }) > 0 {
-			reason += " You always allow an address that is written with other capitals, and that may be somebody else's."
+			reason += " You always allow an address that is written with other capitals, and that may be " +
+				"somebody else's."
 		}
 		return ask(RuleNotAllowlisted, reason)
 	}
 	if n := count(people, func(a string) bool { return held[a].UsedOn(in.Now) >= UsedPerDay }); n > 0 {
-		return ask(RuleUsedUp, reaches(people, n, fmt.Sprintf("an address that you always allow and that this has reached %d times today", UsedPerDay)))
+		return ask(RuleUsedUp, reaches(people, n,
+			fmt.Sprintf("an address that you always allow and that this has reached %d times today", UsedPerDay)))
 	}
 	d := Decision{Mode: Allow, Rule: RuleAllowlisted, Reason: "You have always allowed this for everybody it reaches."}
 	for _, a := range people {

@@ -24,7 +24,8 @@ func allow(recipients ...string) []policy.Entry { return allowAs(uid, mail.Name,
 
 func allowAs(uid, toolName string, at time.Time, recipients ...string) (entries []policy.Entry) {
 	for _, r := range recipients {
-		entries = append(entries, policy.Entry{ID: policy.EntryID(uid, toolName, r), Tool: toolName, Recipient: r, CreatedAt: at, ExpiresAt: at.Add(policy.EntryLife)})
+		entries = append(entries, policy.Entry{ID: policy.EntryID(uid, toolName, r), Tool: toolName, Recipient: r,
+			CreatedAt: at, ExpiresAt: at.Add(policy.EntryLife)})
 	}
 	return entries
 }
@@ -52,44 +53,89 @@ func TestDecide(t *testing.T) {
 		mode  policy.Mode
 		rule  string
 	}{
-		"reading":                                  {tool: lookup, mode: policy.Allow, rule: policy.RuleReadOnly},
-		"reading that asks by default":             {tool: tool.Spec{Name: "x", Approval: tool.Required}, mode: policy.RequireApproval, rule: policy.RuleNoRecipient},
-		"an effect declared to need no approval":   {tool: tool.Spec{Name: "x", SideEffect: true, Approval: tool.NotRequired}, mode: policy.Allow, rule: policy.RuleNotRequired},
-		"an effect that asks for no approval":      {tool: tool.Spec{Name: "x", SideEffect: true, Approval: tool.NotRequired}, to: []string{"a@example.com"}, mode: policy.RequireApproval, rule: policy.RuleNotAllowlisted},
-		"mail, nobody allowed":                     {to: []string{"a@example.com"}, mode: policy.RequireApproval, rule: policy.RuleNotAllowlisted},
-		"mail, allowed":                            {to: []string{"a@example.com"}, list: allow("a@example.com"), mode: policy.Allow, rule: policy.RuleAllowlisted},
-		"AP-019, AP-020: one of two not allowed":   {to: []string{"a@example.com", "evil@x.com"}, list: allow("a@example.com"), mode: policy.RequireApproval, rule: policy.RuleNotAllowlisted},
-		"AP-022: a plus-address is another":        {to: []string{"a+tag@example.com"}, list: allow("a@example.com"), mode: policy.RequireApproval, rule: policy.RuleNotAllowlisted},
-		"the same name elsewhere":                  {to: []string{"a@example.org"}, list: allow("a@example.com"), mode: policy.RequireApproval, rule: policy.RuleNotAllowlisted},
-		"a domain below":                           {to: []string{"a@mail.example.com"}, list: allow("a@example.com"), mode: policy.RequireApproval, rule: policy.RuleNotAllowlisted},
-		"another spelling of the local part":       {to: []string{"A@example.com"}, list: allow("a@example.com"), mode: policy.RequireApproval, rule: policy.RuleNotAllowlisted},
-		"allowed for another tool":                 {tool: event, to: []string{"a@example.com"}, list: allow("a@example.com"), mode: policy.RequireApproval, rule: policy.RuleNotAllowlisted},
-		"allowed by another user":                  {to: []string{"a@example.com"}, list: allowAs("user-b", mail.Name, now, "a@example.com"), mode: policy.RequireApproval, rule: policy.RuleNotAllowlisted},
-		"an entry whose recipient was changed":     {to: []string{"evil@x.com"}, list: forged, mode: policy.RequireApproval, rule: policy.RuleNotAllowlisted},
-		"AP-023: the entry is gone":                {to: []string{"a@example.com"}, list: allow("b@example.com"), mode: policy.RequireApproval, rule: policy.RuleNotAllowlisted},
-		"a moment before the entry ends":           {to: []string{"a@example.com"}, list: allow("a@example.com"), after: policy.EntryLife - 1, mode: policy.Allow, rule: policy.RuleAllowlisted},
-		"when the entry ends":                      {to: []string{"a@example.com"}, list: allow("a@example.com"), after: policy.EntryLife, mode: policy.RequireApproval, rule: policy.RuleNotAllowlisted},
-		"an entry that claims to last ten years":   {to: []string{"a@example.com"}, list: longer, after: policy.EntryLife, mode: policy.RequireApproval, rule: policy.RuleNotAllowlisted},
-		"punycode, with an entry all the same":     {to: []string{"a@xn--exmple-4nf.com"}, list: allow("a@xn--exmple-4nf.com"), mode: policy.RequireApproval, rule: policy.RulePunycode},
-		"an event without attendees":               {tool: event, mode: policy.RequireApproval, rule: policy.RuleNoRecipient},
-		"an event without attendees, some allowed": {tool: event, list: allowAs(uid, event.Name, now, "a@example.com"), mode: policy.RequireApproval, rule: policy.RuleNoRecipient},
-		"not in normal form":                       {to: []string{"a@EXAMPLE.com"}, list: allow("a@EXAMPLE.com"), mode: policy.Deny, rule: policy.RuleMalformed},
-		"not an address":                           {to: []string{"a@example.com, b@x.com"}, mode: policy.Deny, rule: policy.RuleMalformed},
-		"denied address":                           {rules: policy.Rules{Denied: patterns(t, "a@example.com")}, to: []string{"a@example.com"}, list: allow("a@example.com"), mode: policy.Deny, rule: policy.RuleDenied},
-		"denied address, other letters":            {rules: policy.Rules{Denied: patterns(t, "a@example.com")}, to: []string{"A@example.com"}, mode: policy.Deny, rule: policy.RuleDenied},
-		"denied domain among others":               {rules: policy.Rules{Denied: patterns(t, "x.com, y.com")}, to: []string{"a@example.com", "b@y.com"}, list: allow("a@example.com", "b@y.com"), mode: policy.Deny, rule: policy.RuleDenied},
-		"a domain below a denied one":              {rules: policy.Rules{Denied: patterns(t, "x.com")}, to: []string{"a@mail.x.com"}, mode: policy.RequireApproval, rule: policy.RuleNotAllowlisted},
-		"denied with all below":                    {rules: policy.Rules{Denied: patterns(t, "*.x.com")}, to: []string{"a@b.mail.x.com"}, mode: policy.Deny, rule: policy.RuleDenied},
-		"all below leaves the domain":              {rules: policy.Rules{Denied: patterns(t, "*.x.com")}, to: []string{"a@x.com"}, mode: policy.RequireApproval, rule: policy.RuleNotAllowlisted},
-		"all below is no suffix of a name":         {rules: policy.Rules{Denied: patterns(t, "*.x.com")}, to: []string{"a@evilx.com"}, mode: policy.RequireApproval, rule: policy.RuleNotAllowlisted},
-		"outside what is permitted":                {rules: policy.Rules{Permitted: patterns(t, "corp.example")}, to: []string{"a@corp.example", "a@example.com"}, list: allow("a@corp.example", "a@example.com"), mode: policy.Deny, rule: policy.RuleNotPermitted},
-		"permitted is not allowed":                 {rules: policy.Rules{Permitted: patterns(t, "corp.example")}, to: []string{"a@corp.example"}, mode: policy.RequireApproval, rule: policy.RuleNotAllowlisted},
-		"permitted and denied":                     {rules: policy.Rules{Permitted: patterns(t, "corp.example"), Denied: patterns(t, "a@corp.example")}, to: []string{"a@corp.example"}, mode: policy.Deny, rule: policy.RuleDenied},
-		"always asked, though allowed":             {rules: policy.Rules{AlwaysAsk: patterns(t, "bank.example")}, to: []string{"a@bank.example"}, list: allow("a@bank.example"), mode: policy.RequireApproval, rule: policy.RuleAlwaysAsk},
-		"kill switch":                              {rules: policy.Rules{DenySideEffects: true}, to: []string{"a@example.com"}, list: allow("a@example.com"), mode: policy.Deny, rule: policy.RuleSwitchedOff},
-		"kill switch at half, though allowed":      {rules: policy.Rules{AskSideEffects: true}, to: []string{"a@example.com"}, list: allow("a@example.com"), mode: policy.RequireApproval, rule: policy.RuleAskedForAll},
-		"kill switch at half leaves reading":       {rules: policy.Rules{AskSideEffects: true}, tool: lookup, mode: policy.Allow, rule: policy.RuleReadOnly},
-		"kill switch leaves reading":               {rules: policy.Rules{DenySideEffects: true}, tool: lookup, mode: policy.Allow, rule: policy.RuleReadOnly},
+		"reading": {tool: lookup, mode: policy.Allow, rule: policy.RuleReadOnly},
+		"reading that asks by default": {tool: tool.Spec{Name: "x", Approval: tool.Required},
+			mode: policy.RequireApproval, rule: policy.RuleNoRecipient},
+		"an effect declared to need no approval": {tool: tool.Spec{Name: "x", SideEffect: true,
+			Approval: tool.NotRequired}, mode: policy.Allow, rule: policy.RuleNotRequired},
+		"an effect that asks for no approval": {tool: tool.Spec{Name: "x", SideEffect: true,
+			Approval: tool.NotRequired}, to: []string{"a@example.com"}, mode: policy.RequireApproval,
+			rule: policy.RuleNotAllowlisted},
+		"mail, nobody allowed": {to: []string{"a@example.com"}, mode: policy.RequireApproval,
+			rule: policy.RuleNotAllowlisted},
+		"mail, allowed": {to: []string{"a@example.com"}, list: allow("a@example.com"),
+			mode: policy.Allow, rule: policy.RuleAllowlisted},
+		"AP-019, AP-020: one of two not allowed": {to: []string{"a@example.com", "evil@x.com"},
+			list: allow("a@example.com"), mode: policy.RequireApproval, rule: policy.RuleNotAllowlisted},
+		"AP-022: a plus-address is another": {to: []string{"a+tag@example.com"}, list: allow("a@example.com"),
+			mode: policy.RequireApproval, rule: policy.RuleNotAllowlisted},
+		"the same name elsewhere": {to: []string{"a@example.org"}, list: allow("a@example.com"),
+			mode: policy.RequireApproval, rule: policy.RuleNotAllowlisted},
+		"a domain below": {to: []string{"a@mail.example.com"}, list: allow("a@example.com"),
+			mode: policy.RequireApproval, rule: policy.RuleNotAllowlisted},
+		"another spelling of the local part": {to: []string{"A@example.com"}, list: allow("a@example.com"),
+			mode: policy.RequireApproval, rule: policy.RuleNotAllowlisted},
+		"allowed for another tool": {tool: event, to: []string{"a@example.com"},
+			list: allow("a@example.com"), mode: policy.RequireApproval, rule: policy.RuleNotAllowlisted},
+		"allowed by another user": {to: []string{"a@example.com"},
+			list: allowAs("user-b", mail.Name, now, "a@example.com"), mode: policy.RequireApproval,
+			rule: policy.RuleNotAllowlisted},
+		"an entry whose recipient was changed": {to: []string{"evil@x.com"}, list: forged,
+			mode: policy.RequireApproval, rule: policy.RuleNotAllowlisted},
+		"AP-023: the entry is gone": {to: []string{"a@example.com"}, list: allow("b@example.com"),
+			mode: policy.RequireApproval, rule: policy.RuleNotAllowlisted},
+		"a moment before the entry ends": {to: []string{"a@example.com"}, list: allow("a@example.com"),
+			after: policy.EntryLife - 1, mode: policy.Allow, rule: policy.RuleAllowlisted},
+		"when the entry ends": {to: []string{"a@example.com"}, list: allow("a@example.com"),
+			after: policy.EntryLife, mode: policy.RequireApproval, rule: policy.RuleNotAllowlisted},
+		"an entry that claims to last ten years": {to: []string{"a@example.com"}, list: longer,
+			after: policy.EntryLife, mode: policy.RequireApproval, rule: policy.RuleNotAllowlisted},
+		"punycode, with an entry all the same": {to: []string{"a@xn--exmple-4nf.com"},
+			list: allow("a@xn--exmple-4nf.com"), mode: policy.RequireApproval, rule: policy.RulePunycode},
+		"an event without attendees": {tool: event, mode: policy.RequireApproval,
+			rule: policy.RuleNoRecipient},
+		"an event without attendees, some allowed": {tool: event, list: allowAs(uid, event.Name, now, "a@example.com"),
+			mode: policy.RequireApproval, rule: policy.RuleNoRecipient},
+		"not in normal form": {to: []string{"a@EXAMPLE.com"}, list: allow("a@EXAMPLE.com"),
+			mode: policy.Deny, rule: policy.RuleMalformed},
+		"not an address": {to: []string{"a@example.com, b@x.com"}, mode: policy.Deny,
+			rule: policy.RuleMalformed},
+		"denied address": {rules: policy.Rules{Denied: patterns(t, "a@example.com")},
+			to: []string{"a@example.com"}, list: allow("a@example.com"), mode: policy.Deny, rule: policy.RuleDenied},
+		"denied address, other letters": {rules: policy.Rules{Denied: patterns(t, "a@example.com")},
+			to: []string{"A@example.com"}, mode: policy.Deny, rule: policy.RuleDenied},
+		"denied domain among others": {rules: policy.Rules{Denied: patterns(t, "x.com, y.com")},
+			to: []string{"a@example.com", "b@y.com"}, list: allow("a@example.com", "b@y.com"), mode: policy.Deny,
+			rule: policy.RuleDenied},
+		"a domain below a denied one": {rules: policy.Rules{Denied: patterns(t, "x.com")},
+			to: []string{"a@mail.x.com"}, mode: policy.RequireApproval, rule: policy.RuleNotAllowlisted},
+		"denied with all below": {rules: policy.Rules{Denied: patterns(t, "*.x.com")},
+			to: []string{"a@b.mail.x.com"}, mode: policy.Deny, rule: policy.RuleDenied},
+		"all below leaves the domain": {rules: policy.Rules{Denied: patterns(t, "*.x.com")},
+			to: []string{"a@x.com"}, mode: policy.RequireApproval, rule: policy.RuleNotAllowlisted},
+		"all below is no suffix of a name": {rules: policy.Rules{Denied: patterns(t, "*.x.com")},
+			to: []string{"a@evilx.com"}, mode: policy.RequireApproval, rule: policy.RuleNotAllowlisted},
+		"outside what is permitted": {rules: policy.Rules{Permitted: patterns(t, "corp.example")},
+			to: []string{"a@corp.example", "a@example.com"}, list: allow("a@corp.example", "a@example.com"),
+			mode: policy.Deny, rule: policy.RuleNotPermitted},
+		"permitted is not allowed": {rules: policy.Rules{Permitted: patterns(t, "corp.example")},
+			to: []string{"a@corp.example"}, mode: policy.RequireApproval, rule: policy.RuleNotAllowlisted},
+		"permitted and denied": {rules: policy.Rules{Permitted: patterns(t, "corp.example"),
+			Denied: patterns(t, "a@corp.example")}, to: []string{"a@corp.example"}, mode: policy.Deny,
+			rule: policy.RuleDenied},
+		"always asked, though allowed": {rules: policy.Rules{AlwaysAsk: patterns(t, "bank.example")},
+			to: []string{"a@bank.example"}, list: allow("a@bank.example"), mode: policy.RequireApproval,
+			rule: policy.RuleAlwaysAsk},
+		"kill switch": {rules: policy.Rules{DenySideEffects: true},
+			to: []string{"a@example.com"}, list: allow("a@example.com"), mode: policy.Deny,
+			rule: policy.RuleSwitchedOff},
+		"kill switch at half, though allowed": {rules: policy.Rules{AskSideEffects: true},
+			to: []string{"a@example.com"}, list: allow("a@example.com"), mode: policy.RequireApproval,
+			rule: policy.RuleAskedForAll},
+		"kill switch at half leaves reading": {rules: policy.Rules{AskSideEffects: true}, tool: lookup,
+			mode: policy.Allow, rule: policy.RuleReadOnly},
+		"kill switch leaves reading": {rules: policy.Rules{DenySideEffects: true}, tool: lookup,
+			mode: policy.Allow, rule: policy.RuleReadOnly},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -122,16 +168,22 @@ func TestReasonsCountPeople(t *testing.T) {
 	}{
 		{policy.Rules{}, people[:1], nil, "It reaches one person, whom you have not always allowed for this."},
 		{policy.Rules{}, people[:2], nil, "It reaches 2 people, none of whom you have always allowed for this."},
-		{policy.Rules{}, people[:2], allow(people[0]), "It reaches 2 people, one of whom you have not always allowed for this."},
-		{policy.Rules{}, people, allow(people[0]), "It reaches 3 people, 2 of whom you have not always allowed for this."},
-		{policy.Rules{}, []string{people[0], people[0]}, nil, "It reaches one person, whom you have not always allowed for this."},
+		{policy.Rules{}, people[:2], allow(people[0]),
+			"It reaches 2 people, one of whom you have not always allowed for this."},
+		{policy.Rules{}, people, allow(people[0]),
+			"It reaches 3 people, 2 of whom you have not always allowed for this."},
+		{policy.Rules{}, []string{people[0], people[0]}, nil,
+			"It reaches one person, whom you have not always allowed for this."},
 		{denied, people[1:2], nil, "It reaches one person, who has an address that this service must not write to."},
-		{denied, people[1:], nil, "It reaches 2 people, each of whom has an address that this service must not write to."},
-		{denied, people[:2], nil, "It reaches 2 people, one of whom has an address that this service must not write to."},
+		{denied, people[1:], nil,
+			"It reaches 2 people, each of whom has an address that this service must not write to."},
+		{denied, people[:2], nil,
+			"It reaches 2 people, one of whom has an address that this service must not write to."},
 		{denied, people, nil, "It reaches 3 people, 2 of whom have an address that this service must not write to."},
 	}
 	for _, tt := range tests {
-		if got := tt.rules.Decide(policy.Input{UID: uid, Tool: mail, Recipients: tt.to, Allowlist: tt.list, Now: now}).Reason; got != tt.want {
+		if got := tt.rules.Decide(policy.Input{UID: uid, Tool: mail, Recipients: tt.to, Allowlist: tt.list,
+			Now: now}).Reason; got != tt.want {
 			t.Errorf("the reason is %q, want %q", got, tt.want)
 		}
 	}
@@ -148,11 +200,13 @@ func TestEntries(t *testing.T) {
 		if want := allow("a@example.com", "b@example.com", "c@example.com"); !slices.Equal(entries, want) {
 			t.Errorf("entries are %v, want %v", entries, want)
 		}
-		if d := rules.Decide(policy.Input{UID: uid, Tool: mail, Recipients: people, Allowlist: entries, Now: now}); d.Mode != policy.Allow {
+		if d := rules.Decide(policy.Input{UID: uid, Tool: mail, Recipients: people, Allowlist: entries,
+			Now: now}); d.Mode != policy.Allow {
 			t.Errorf("what was just allowed is decided %s by %s", d.Mode, d.Rule)
 		}
 	})
-	if _, err := (policy.Rules{AskSideEffects: true}).Entries(uid, mail.Name, []string{"a@example.com"}, now); err == nil {
+	if _, err := (policy.Rules{AskSideEffects: true}).Entries(uid, mail.Name, []string{"a@example.com"},
+		now); err == nil {
 		t.Error("an always allow is stored while everything is asked about")
 	}
 	for name, people := range map[string][]string{
@@ -173,7 +227,8 @@ func TestEntries(t *testing.T) {
 
 func TestEntryID(t *testing.T) {
 	seen := map[string]bool{}
-	for _, x := range [][3]string{{"u", "t", "r"}, {"ut", "", "r"}, {"u", "tr", ""}, {"v", "t", "r"}, {"u", "s", "r"}, {"u", "t", "R"}} {
+	for _, x := range [][3]string{{"u", "t", "r"}, {"ut", "", "r"}, {"u", "tr", ""}, {"v", "t", "r"}, {"u", "s", "r"},
+		{"u", "t", "R"}} {
 		id := policy.EntryID(x[0], x[1], x[2])
 		if len(id) != 32 || seen[id] || id != policy.EntryID(x[0], x[1], x[2]) {
 			t.Errorf("the id of %q is %q", x, id)
@@ -185,7 +240,8 @@ func TestEntryID(t *testing.T) {
 func TestParsePatterns(t *testing.T) {
 	p := patterns(t, " A@X.com , y.com,\n*.z.com,xn--exmple-4nf.com ")
 	for a, want := range map[string]bool{
-		"a@x.com": true, "b@x.com": false, "b@y.com": true, "b@a.y.com": false, "b@a.z.com": true, "b@z.com": false, "b@xn--exmple-4nf.com": true,
+		"a@x.com": true, "b@x.com": false, "b@y.com": true, "b@a.y.com": false, "b@a.z.com": true, "b@z.com": false,
+		"b@xn--exmple-4nf.com": true,
 	} {
 		if p.Match(a) != want {
 			t.Errorf("%s matches: %v, want %v", a, !want, want)
@@ -194,7 +250,8 @@ func TestParsePatterns(t *testing.T) {
 	if p.Len() != 4 || p.Empty() || !patterns(t, " ").Empty() {
 		t.Error("the number of entries is wrong")
 	}
-	for _, bad := range []string{"*", "*.*", "*.com@", "a@b", "x.com,", ",", "com", "x.com y.com", "*.*.x.com", "a@*.x.com", "exämple.com", "<a@x.com>", "http://x.com", strings.Repeat("x.com,", 1000) + "x.com"} {
+	for _, bad := range []string{"*", "*.*", "*.com@", "a@b", "x.com,", ",", "com", "x.com y.com", "*.*.x.com",
+		"a@*.x.com", "exämple.com", "<a@x.com>", "http://x.com", strings.Repeat("x.com,", 1000) + "x.com"} {
 		if _, err := policy.ParsePatterns(bad); err == nil || strings.Contains(err.Error(), bad) && len(bad) > 3 {
 			t.Errorf("%.40q gives %v", bad, err)
 		}

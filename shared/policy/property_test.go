@@ -14,9 +14,11 @@ import (
 
 // Few values, so that lists and recipients often overlap.
 var (
-	addresses = []string{"a@x.com", "b@x.com", "a+tag@x.com", "a@mail.x.com", "a@y.com", "c@y.com", "a@xn--exmple-4nf.com", "A@x.com"}
-	lists     = []string{"", "", "a@x.com", "x.com", "*.x.com", "y.com", "x.com, y.com", "c@y.com, *.x.com"}
-	specs     = []tool.Spec{mail, event, lookup, {Name: "x", Approval: tool.Required}, {Name: "y", SideEffect: true, Approval: tool.NotRequired}}
+	addresses = []string{"a@x.com", "b@x.com", "a+tag@x.com", "a@mail.x.com", "a@y.com", "c@y.com",
+		"a@xn--exmple-4nf.com", "A@x.com"}
+	lists = []string{"", "", "a@x.com", "x.com", "*.x.com", "y.com", "x.com, y.com", "c@y.com, *.x.com"}
+	specs = []tool.Spec{mail, event, lookup, {Name: "x", Approval: tool.Required},
+		{Name: "y", SideEffect: true, Approval: tool.NotRequired}}
 )
 
 func drawRules(t *rapid.T) policy.Rules {
@@ -28,7 +30,8 @@ func drawRules(t *rapid.T) policy.Rules {
 		return p
 	}
 	return policy.Rules{Denied: list("denied"), Permitted: list("permitted"), AlwaysAsk: list("ask"),
-		AskSideEffects: rapid.IntRange(0, 9).Draw(t, "half") == 0, DenySideEffects: rapid.IntRange(0, 9).Draw(t, "switch") == 0}
+		AskSideEffects:  rapid.IntRange(0, 9).Draw(t, "half") == 0,
+		DenySideEffects: rapid.IntRange(0, 9).Draw(t, "switch") == 0}
 }
 
 func drawInput(t *rapid.T) policy.Input {
@@ -40,7 +43,8 @@ func drawInput(t *rapid.T) policy.Input {
 		age := time.Duration(rapid.IntRange(0, 100).Draw(t, "age")) * 24 * time.Hour
 		user := rapid.SampledFrom([]string{uid, uid, uid, "user-b"}).Draw(t, "user")
 		name := rapid.SampledFrom([]string{in.Tool.Name, in.Tool.Name, in.Tool.Name, "other"}).Draw(t, "for")
-		in.Allowlist = append(in.Allowlist, allowAs(user, name, now.Add(-age), rapid.SampledFrom(addresses).Draw(t, "allowed"))...)
+		in.Allowlist = append(in.Allowlist,
+			allowAs(user, name, now.Add(-age), rapid.SampledFrom(addresses).Draw(t, "allowed"))...)
 	}
 	return in
 }
@@ -69,11 +73,13 @@ func TestAnAllowCoversEverybody(t *testing.T) {
 			return
 		}
 		if len(in.Recipients) == 0 && in.Tool.Approval != tool.NotRequired || rules.AskSideEffects {
-			t.Fatal("an effect was allowed that reaches nobody, and nobody declared that it may be, or that all are asked about")
+			t.Fatal("an effect was allowed that reaches nobody, and nobody declared that it may be, or that all are " +
+				"asked about")
 		}
 		for _, a := range in.Recipients {
 			id := policy.EntryID(uid, in.Tool.Name, a)
-			held := slices.ContainsFunc(in.Allowlist, func(e policy.Entry) bool { return e.ID == id && now.Before(e.ExpiresAt) })
+			held := slices.ContainsFunc(in.Allowlist,
+				func(e policy.Entry) bool { return e.ID == id && now.Before(e.ExpiresAt) })
 			if !held || !slices.Contains(d.Entries, id) || a == "a@xn--exmple-4nf.com" {
 				t.Fatalf("%s was reached on %v", a, d.Entries)
 			}
@@ -112,7 +118,8 @@ func TestOrderMakesNoDifference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rules, in := drawRules(t), drawInput(t)
 		shuffled := in
-		shuffled.Recipients = rapid.Permutation(append(slices.Clone(in.Recipients), in.Recipients...)).Draw(t, "recipients, twice")
+		shuffled.Recipients = rapid.Permutation(append(slices.Clone(in.Recipients), in.Recipients...)).Draw(t,
+			"recipients, twice")
 		shuffled.Allowlist = rapid.Permutation(in.Allowlist).Draw(t, "allowlist, shuffled")
 		recipients := slices.Clone(in.Recipients)
 		if a, b := rules.Decide(in), rules.Decide(shuffled); !reflect.DeepEqual(a, b) {

@@ -53,7 +53,8 @@ func ParsePatterns(text string) (Patterns, error) {
 			continue
 		}
 		if strings.Contains(entry, "@") || malformed("x@"+domain) {
-			return Patterns{}, fmt.Errorf("policy: entry %d is not an address (a@x.com), a domain (x.com) or the domains below one (*.x.com), in ASCII", i+1)
+			return Patterns{}, fmt.Errorf("policy: entry %d is not an address (a@x.com), a domain (x.com) or the "+
+				"domains below one (*.x.com), in ASCII", i+1)
 		}
 		if below {
 			p.suffixes = append(p.suffixes, "."+domain)

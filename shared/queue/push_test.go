@@ -18,12 +18,14 @@ var seenOnTheWire = map[string]struct {
 	body    string
 	attempt int
 }{
-	"emulator": {`{"subscription":"projects/demo/subscriptions/resume","message":{"data":"` + b64(`{"runId":"`+run+`"}`) + `","messageId":"7","message_id":"7",` +
+	"emulator": {`{"subscription":"projects/demo/subscriptions/resume","message":{"data":"` + b64(`{"runId":"`+run+
+		`"}`) + `","messageId":"7","message_id":"7",` +
 		`"publishTime":"2026-11-02T10:00:00.123Z","publish_time":"2026-11-02T10:00:00.123Z","attributes":{}}}`, 0},
 	"Google": {`{"deliveryAttempt":5,"message":{"attributes":{"uid":"userB","googclient_schemaencoding":"JSON"},"data":"` + b64(`{"runId":"`+run+`"}`) + `",` +
 		`"messageId":"2070443601311540","message_id":"2070443601311540","orderingKey":"k","publishTime":"2021-02-26T19:13:55.749Z"},"subscription":"projects/p/subscriptions/s"}`, 5},
-	"a name that is new": {`{"message":{"data":"` + b64(` {"runId": "`+run+`"} `) + `","messageId":"1","shiny":{"a":[1]}},"another":null}`, 0},
-	"no message id":      {`{"message":{"data":"` + b64(`{"runId":"`+run+`"}`) + `"}}`, 0},
+	"a name that is new": {`{"message":{"data":"` + b64(` {"runId": "`+run+`"} `) +
+		`","messageId":"1","shiny":{"a":[1]}},"another":null}`, 0},
+	"no message id": {`{"message":{"data":"` + b64(`{"runId":"`+run+`"}`) + `"}}`, 0},
 }
 
 func TestParsePushTakesWhatPubSubSends(t *testing.T) {
@@ -39,42 +41,48 @@ func TestParsePushTakesWhatPubSubSends(t *testing.T) {
 
 // malformed holds category pubsub of the hostile set (PS-...) and similar cases.
 var malformed = map[string]string{
-	"PS-001 empty":                   "",
-	"PS-002 not JSON":                "not json",
-	"PS-004 no data":                 `{"message":{}}`,
-	"PS-005 not base64":              `{"message":{"data":"%%%","messageId":"1"}}`,
-	"PS-007 short run id":            wrap(`{"runId":"r1"}`),
-	"PS-008 path in the id":          wrap(`{"runId":"../../../../../etc/passwd","actionId":"a"}`),
-	"PS-010 decision and arguments":  wrap(`{"runId":"` + run + `","decision":"approve_once","args":{"to":["evil@x.com"]}}`),
-	"PS-022 CloudEvent":              `{"specversion":"1.0","type":"google.cloud.pubsub.topic.v1.messagePublished","id":"1","data":{"message":{"data":"` + b64(`{"runId":"`+run+`"}`) + `"}}}`,
-	"path of valid length":           wrap(`{"runId":"../runs/0123456789abcdef"}`),
-	"slash":                          wrap(`{"runId":"0123456789abcdef/events"}`),
-	"newline behind the id":          wrap(`{"runId":"` + run + `\n"}`),
-	"run id of 65":                   wrap(`{"runId":"` + strings.Repeat("a", 65) + `"}`),
-	"run id is a number":             wrap(`{"runId":1234567890123456}`),
-	"run id is null":                 wrap(`{"runId":null}`),
-	"no run id":                      wrap(`{}`),
-	"case variant":                   wrap(`{"RunId":"` + run + `"}`),
-	"run id twice":                   wrap(`{"runId":"` + run + `","runId":"` + run + `"}`),
-	"two objects in data":            wrap(`{"runId":"` + run + `"}{}`),
-	"data is an array":               wrap(`["` + run + `"]`),
-	"data is the bare id":            wrap(run),
-	"data is an object":              `{"message":{"data":{"runId":"` + run + `"}}}`,
-	"data is null":                   `{"message":{"data":null}}`,
-	"base64 without padding":         `{"message":{"data":"` + strings.TrimRight(b64(`{"runId":"`+run+`"}`), "=") + `"}}`,
-	"message is a string":            `{"message":"` + b64(`{"runId":"`+run+`"}`) + `"}`,
-	"message is null":                `{"message":null}`,
-	"message twice":                  `{"message":{"data":"` + b64(`{"runId":"`+run+`"}`) + `"},"message":{"data":"` + b64(`{"runId":"`+run+`x"}`) + `"}}`,
-	"Message with a capital":         `{"Message":{"data":"` + b64(`{"runId":"`+run+`"}`) + `"}}`,
-	"array around":                   `[` + wrap(`{"runId":"`+run+`"}`) + `]`,
-	"trailing text":                  wrap(`{"runId":"`+run+`"}`) + "x",
-	"attempt is a string":            `{"deliveryAttempt":"5","message":{"data":"` + b64(`{"runId":"`+run+`"}`) + `"}}`,
-	"attempt is negative":            `{"deliveryAttempt":-1,"message":{"data":"` + b64(`{"runId":"`+run+`"}`) + `"}}`,
-	"attributes nested without end":  `{"message":{"attributes":` + strings.Repeat(`{"a":`, 100) + `1` + strings.Repeat(`}`, 100) + `}}`,
-	"unwrapped payload":              `{"runId":"` + run + `"}`,
-	"one byte over the limit":        wrap(`{"runId":"`+run+`"}`) + strings.Repeat(" ", queue.MaxPush),
-	"bad UTF-8 in an attribute":      `{"message":{"attributes":{"a":"` + "\xff" + `"},"data":"` + b64(`{"runId":"`+run+`"}`) + `"}}`,
-	"lone surrogate in an attribute": `{"message":{"attributes":{"a":"\ud800"},"data":"` + b64(`{"runId":"`+run+`"}`) + `"}}`,
+	"PS-001 empty":          "",
+	"PS-002 not JSON":       "not json",
+	"PS-004 no data":        `{"message":{}}`,
+	"PS-005 not base64":     `{"message":{"data":"%%%","messageId":"1"}}`,
+	"PS-007 short run id":   wrap(`{"runId":"r1"}`),
+	"PS-008 path in the id": wrap(`{"runId":"../../../../../etc/passwd","actionId":"a"}`),
+	"PS-010 decision and arguments": wrap(`{"runId":"` + run +
+		`","decision":"approve_once","args":{"to":["evil@x.com"]}}`),
+	"PS-022 CloudEvent":     `{"specversion":"1.0","type":"google.cloud.pubsub.topic.v1.messagePublished","id":"1","data":{"message":{"data":"` + b64(`{"runId":"`+run+`"}`) + `"}}}`,
+	"path of valid length":  wrap(`{"runId":"../runs/0123456789abcdef"}`),
+	"slash":                 wrap(`{"runId":"0123456789abcdef/events"}`),
+	"newline behind the id": wrap(`{"runId":"` + run + `\n"}`),
+	"run id of 65":          wrap(`{"runId":"` + strings.Repeat("a", 65) + `"}`),
+	"run id is a number":    wrap(`{"runId":1234567890123456}`),
+	"run id is null":        wrap(`{"runId":null}`),
+	"no run id":             wrap(`{}`),
+	"case variant":          wrap(`{"RunId":"` + run + `"}`),
+	"run id twice":          wrap(`{"runId":"` + run + `","runId":"` + run + `"}`),
+	"two objects in data":   wrap(`{"runId":"` + run + `"}{}`),
+	"data is an array":      wrap(`["` + run + `"]`),
+	"data is the bare id":   wrap(run),
+	"data is an object":     `{"message":{"data":{"runId":"` + run + `"}}}`,
+	"data is null":          `{"message":{"data":null}}`,
+	"base64 without padding": `{"message":{"data":"` + strings.TrimRight(b64(`{"runId":"`+run+`"}`), "=") +
+		`"}}`,
+	"message is a string": `{"message":"` + b64(`{"runId":"`+run+`"}`) + `"}`,
+	"message is null":     `{"message":null}`,
+	"message twice": `{"message":{"data":"` + b64(`{"runId":"`+run+`"}`) +
+		`"},"message":{"data":"` + b64(`{"runId":"`+run+`x"}`) + `"}}`,
+	"Message with a capital": `{"Message":{"data":"` + b64(`{"runId":"`+run+`"}`) + `"}}`,
+	"array around":           `[` + wrap(`{"runId":"`+run+`"}`) + `]`,
+	"trailing text":          wrap(`{"runId":"`+run+`"}`) + "x",
+	"attempt is a string":    `{"deliveryAttempt":"5","message":{"data":"` + b64(`{"runId":"`+run+`"}`) + `"}}`,
+	"attempt is negative":    `{"deliveryAttempt":-1,"message":{"data":"` + b64(`{"runId":"`+run+`"}`) + `"}}`,
+	"attributes nested without end": `{"message":{"attributes":` + strings.Repeat(`{"a":`, 100) +
+		`1` + strings.Repeat(`}`, 100) + `}}`,
+	"unwrapped payload":       `{"runId":"` + run + `"}`,
+	"one byte over the limit": wrap(`{"runId":"`+run+`"}`) + strings.Repeat(" ", queue.MaxPush),
+	"bad UTF-8 in an attribute": `{"message":{"attributes":{"a":"` + "\xff" +
+		`"},"data":"` + b64(`{"runId":"`+run+`"}`) + `"}}`,
+	"lone surrogate in an attribute": `{"message":{"attributes":{"a":"\ud800"},"data":"` + b64(`{"runId":"`+run+`"}`) +
+		`"}}`,
 }
 
 func TestParsePushRefuses(t *testing.T) {

@@ -12,8 +12,9 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// A run that nobody could move was put aside (loop.Postponed). Often its document cannot be read, so what its deletion needs
-// to know is found without it: the audit tells whether an effect is under way, and the keys of its parts follow from its id.
+// A run that nobody could move was put aside (loop.Postponed). Often its document cannot be read, so what its deletion
+// needs to know is found without it: the audit tells whether an effect is under way, and the keys of its parts follow
+// from its id.
 
 // remains is what goes with a run's document.
 type remains struct {
@@ -25,8 +26,8 @@ type remains struct {
 // aside reports whether the run of the document was put aside.
 func aside(d store.Doc) bool { return document.RunFieldsOf(d).Aside }
 
-// remains says what is to be deleted with the run. It refuses a run that has not ended (PolicyError busy), unless that was put
-// aside and is between two effects.
+// remains says what is to be deleted with the run. It refuses a run that has not ended (PolicyError busy), unless that
+// was put aside and is between two effects.
 func (r *Records) remains(ctx context.Context, d store.Doc) (left remains, err error) {
 	switch {
 	case aside(d):
@@ -55,7 +56,8 @@ func (r *Records) remainsFound(ctx context.Context, d store.Doc) (left remains, 
 	}
 	if underWay(entries) {
 		return left, fault.New(fault.Policy, fault.CodeBusy,
-			"A run of this conversation stopped while it was doing something, and it isn't on record yet whether that was done. The operator of this service has to look at it first.")
+			"A run of this conversation stopped while it was doing something, and it isn't on record yet whether "+
+				"that was done. The operator of this service has to look at it first.")
 	}
 	left.chain = audit.HeadOf(entries)
 	paths, open, err := r.approvalsOf(ctx, id)
@@ -80,7 +82,8 @@ func (r *Records) remainsFound(ctx context.Context, d store.Doc) (left remains, 
 	return left, err
 }
 
-// underWay reports whether an effect of the chain was begun and has no outcome; an entry that cannot be read may be such a one.
+// underWay reports whether an effect of the chain was begun and has no outcome; an entry that cannot be read may be
+// such a one.
 func underWay(entries []audit.Entry) bool {
 	begun := map[string]bool{}
 	for _, e := range entries {
@@ -116,8 +119,8 @@ func (r *Records) approvalsOf(ctx context.Context, runID string) (paths []string
 	}
 }
 
-// partsOf finds the older parts of a run's log: each is called by the number of its first event, and the next by the one after
-// its last.
+// partsOf finds the older parts of a run's log: each is called by the number of its first event, and the next by the
+// one after its last.
 func (r *Records) partsOf(ctx context.Context, runPath string) (paths []string, err error) {
 	for first := int64(1); ; {
 		docs, err := r.get(ctx, document.ChunkPath(runPath, "events", first))

@@ -17,8 +17,8 @@ import (
 )
 
 // A deletion is made of commits that each take a bounded number of documents away, and may be cut off between any two.
-// What it is about is marked in the first, or shut out before it, so that nobody sees half of it; what leads to the rest
-// goes last.
+// What it is about is marked in the first, or shut out before it, so that nobody sees half of it; what leads to the
+// rest goes last.
 
 const (
 	runPage      = 20               // runs that are read at a time to be deleted
@@ -40,15 +40,17 @@ func outOfTime(ctx context.Context) error {
 }
 
 // DeleteThread deletes a conversation with its runs and approvals; their audit entries stay. A conversation with a run
-// that has not ended is refused (PolicyError busy), unless that run was put aside and nothing that it began is without an
-// outcome. With the first commit the conversation is gone for its user; gone is false where the rest is left to the sweep,
-// because time was short, the store did not answer, or a run that was put aside moves again. Asking again goes on with it.
+// that has not ended is refused (PolicyError busy), unless that run was put aside and nothing that it began is without
+// an outcome. With the first commit the conversation is gone for its user; gone is false where the rest is left to the
+// sweep, because time was short, the store did not answer, or a run that was put aside moves again. Asking again goes
+// on with it.
 func (r *Records) DeleteThread(ctx context.Context, uid, id string) (gone bool, err error) {
 	if err := r.markThread(ctx, uid, id); err != nil {
 		return false, err
 	}
 	err = r.eraseThread(ctx, document.ThreadPath(id))
-	if errors.Is(err, errOutOfTime) || errors.Is(err, store.ErrUnavailable) || fault.Is(err, fault.Policy, fault.CodeBusy) || ctx.Err() != nil {
+	if errors.Is(err, errOutOfTime) || errors.Is(err, store.ErrUnavailable) ||
+		fault.Is(err, fault.Policy, fault.CodeBusy) || ctx.Err() != nil {
 		return false, nil
 	}
 	return err == nil, storeError(err)
@@ -87,7 +89,8 @@ func (r *Records) atRest(ctx context.Context, uid, id string) error {
 }
 
 func errBusy() error {
-	return fault.New(fault.Policy, fault.CodeBusy, "A run of this conversation has not ended yet. Cancel it or answer it first.")
+	return fault.New(fault.Policy, fault.CodeBusy,
+		"A run of this conversation has not ended yet. Cancel it or answer it first.")
 }
 
 // eraseThread deletes a thread that was marked, page by page, its own document last. Two at once do what one does.
@@ -169,8 +172,8 @@ func ended(d store.Doc) bool {
 }
 
 // deleteRun deletes a run with its events and approvals, all in one commit unless they are more than one takes. The end
-// of its audit chain stays, or nobody could tell later whether entries were cut off. A run that moves meanwhile is looked at
-// again: either the deletion is first, and its mover finds nothing, or what it has begun is settled first.
+// of its audit chain stays, or nobody could tell later whether entries were cut off. A run that moves meanwhile is
+// looked at again: either the deletion is first, and its mover finds nothing, or what it has begun is settled first.
 func (r *Records) deleteRun(ctx context.Context, d store.Doc) error {
 	for try := 0; ; try++ {
 		left, err := r.remains(ctx, d)
@@ -186,7 +189,8 @@ func (r *Records) deleteRun(ctx context.Context, d store.Doc) error {
 			if err != nil {
 				return err
 			}
-			writes = append(writes, store.Create(document.AuditHeadPath(document.ID(d)), document.AuditHeadFields(r.now()), head))
+			writes = append(writes, store.Create(document.AuditHeadPath(document.ID(d)),
+				document.AuditHeadFields(r.now()), head))
 		}
 		_, err = r.Store.Commit(ctx, append(append(writes, left.user...), store.Delete(d.Path, d.Version))...)
 		if !errors.Is(err, store.ErrConflict) || try == maxRaces {
@@ -206,8 +210,8 @@ type Deletions struct {
 	Gone  int // of those, deleted to the end
 }
 
-// FinishDeletions goes on with deletions of conversations that were cut off, as far as ctx's time reaches. One that fails
-// does not stop the others; it is tried again later.
+// FinishDeletions goes on with deletions of conversations that were cut off, as far as ctx's time reaches. One that
+// fails does not stop the others; it is tried again later.
 func (r *Records) FinishDeletions(ctx context.Context) (d Deletions, err error) {
 	docs, err := r.Store.Query(ctx, document.Deletions(r.now(), sweptThreads))
 	if err != nil {
@@ -240,12 +244,13 @@ func (r *Records) postpone(ctx context.Context, d store.Doc) error {
 }
 
 // Erase deletes what is kept of a user who has been shut out: runs with their events and approvals, threads with their
-// messages, the allowlist. A run that has not ended stops it with PolicyError busy. It may be cut off anywhere and asked
-// for again.
+// messages, the allowlist. A run that has not ended stops it with PolicyError busy. It may be cut off anywhere and
+// asked for again.
 //
-// The audit stays, or it would not be one: its entries hold the user's id, keyed hashes and outcomes, and no content, and
-// the keys (nonces) are deleted. The user's own document stays as well, with the id and the lock and nothing else, so that
-// whatever of theirs was still on its way finds the door shut, and an ID token that is still good opens nothing.
+// The audit stays, or it would not be one: its entries hold the user's id, keyed hashes and outcomes, and no content,
+// and the keys (nonces) are deleted. The user's own document stays as well, with the id and the lock and nothing else,
+// so that whatever of theirs was still on its way finds the door shut, and an ID token that is still good opens
+// nothing.
 func (r *Records) Erase(ctx context.Context, uid string) error {
 	u, err := r.User(ctx, uid)
 	if err != nil {
@@ -253,7 +258,8 @@ func (r *Records) Erase(ctx context.Context, uid string) error {
 	}
 	bare := agent.User{UID: uid, Disabled: true}
 	if !u.Disabled {
-		return fault.New(fault.Policy, fault.CodeBusy, "This user has not been shut out, so that more could be kept of them at any time.")
+		return fault.New(fault.Policy, fault.CodeBusy,
+			"This user has not been shut out, so that more could be kept of them at any time.")
 	}
 	if reflect.DeepEqual(u, bare) {
 		if left, err := r.hasLeft(ctx, uid); err != nil || !left {

@@ -138,7 +138,8 @@ const (
 	endless = 900 // parts of the messages of a long conversation: more than one commit deletes, and one read gives
 )
 
-// converseAtLength writes a conversation of ana's with n parts, and two runs of it that have ended, one with an approval.
+// converseAtLength writes a conversation of ana's with n parts, and two runs of it that have ended, one with an
+// approval.
 func converseAtLength(t testing.TB, w *witness, n int) {
 	t.Helper()
 	th := &agent.Thread{ID: long, UID: "ana", Title: "t", CreatedAt: began, UpdatedAt: began}
@@ -160,17 +161,20 @@ func converseAtLength(t testing.TB, w *witness, n int) {
 	th.Log.Tail, th.Log.Count = []agent.Message{message(n + 1)}, int64(n+1)
 	add(document.ThreadPath(long), map[string]any{"uid": "ana", "updatedAt": began}, th)
 	for i := 1; i <= 2; i++ {
-		run := agent.Run{ID: fmt.Sprintf("run-00000000000%d", i), UID: "ana", ThreadID: long, CreatedAt: began, Approvals: i - 1}
+		run := agent.Run{ID: fmt.Sprintf("run-00000000000%d", i), UID: "ana", ThreadID: long, CreatedAt: began,
+			Approvals: i - 1}
 		var e audit.Entry
 		e, run.Audit = audit.Seal(run.Audit, audit.Entry{RunID: run.ID, UID: "ana", At: began, Kind: audit.Requested})
 		add(document.AuditPath(run.ID, 1), e.Fields(), e)
 		for a := range run.Approvals {
 			id := agent.ApprovalID(run.ID, a+1)
-			add(document.ApprovalPath(id), map[string]any{"uid": "ana", "status": "approved", "requestedAt": began}, agent.Approval{ID: id, UID: "ana", RunID: run.ID})
+			add(document.ApprovalPath(id), map[string]any{"uid": "ana", "status": "approved", "requestedAt": began},
+				agent.Approval{ID: id, UID: "ana", RunID: run.ID})
 		}
 		queued := agent.Event{Seq: 1, At: began, Type: agent.RunQueued, Queued: &agent.Input{Prompt: "secret"}}
 		run.Log = document.Log[agent.Event]{Tail: []agent.Event{queued}, Count: 1}
-		add(document.RunPath(run.ID), map[string]any{"uid": "ana", "threadId": long, "status": "completed", "createdAt": began}, run)
+		add(document.RunPath(run.ID),
+			map[string]any{"uid": "ana", "threadId": long, "status": "completed", "createdAt": began}, run)
 	}
 	for page := range slices.Chunk(writes, 100) {
 		if _, err := w.Commit(t.Context(), page...); err != nil {
@@ -203,7 +207,8 @@ func TestALongConversation(t *testing.T) {
 	})
 }
 
-// onlyAudit checks that nothing but the audit is left, and that ana's own chain is whole and has entries of these kinds.
+// onlyAudit checks that nothing but the audit is left, and that ana's own chain is whole and has entries of these
+// kinds.
 func onlyAudit(t *testing.T, w *witness, kinds ...string) {
 	t.Helper()
 	for _, p := range w.left(t) {
@@ -233,7 +238,8 @@ func ownChain(t *testing.T, w *witness, uid string, kinds ...string) []audit.Ent
 	var got []string
 	for _, e := range entries {
 		got = append(got, e.Kind)
-		if b, err := json.Marshal(e); err != nil || strings.Contains(string(b), "secret") || strings.Contains(string(b), "@") || e.UID != uid {
+		if b, err := json.Marshal(e); err != nil || strings.Contains(string(b), "secret") ||
+			strings.Contains(string(b), "@") || e.UID != uid {
 			t.Errorf("entry %s, %v", b, err)
 		}
 	}
@@ -307,8 +313,8 @@ func seen(t *testing.T, w *witness, want bool) {
 	}
 }
 
-// TestADeletionIsTakenUp asks again for one that was cut off, has two processes at it at once, and has one that cannot be
-// read stand before it.
+// TestADeletionIsTakenUp asks again for one that was cut off, has two processes at it at once, and has one that cannot
+// be read stand before it.
 func TestADeletionIsTakenUp(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *witness) {
 		w := open(t)
@@ -319,11 +325,13 @@ func TestADeletionIsTakenUp(t *testing.T) {
 			t.Fatalf("without time: %t %v", gone, err)
 		}
 		seen(t, w, false)
-		if _, err := w.records().DeleteThread(t.Context(), "eve", long); !fault.Is(err, fault.Auth, fault.CodeNotFound) {
+		if _, err := w.records().DeleteThread(t.Context(), "eve", long); !fault.Is(err, fault.Auth,
+			fault.CodeNotFound) {
 			t.Errorf("a stranger is told %v", err)
 		}
 		broken := map[string]any{"uid": "eve", "deleting": time.Now().Add(-time.Hour)}
-		if _, err := w.Commit(t.Context(), store.Create(document.ThreadPath("thread-of-nobody-1"), broken, []byte(`[]`))); err != nil {
+		if _, err := w.Commit(t.Context(),
+			store.Create(document.ThreadPath("thread-of-nobody-1"), broken, []byte(`[]`))); err != nil {
 			t.Fatal(err)
 		}
 		var swept records.Deletions
@@ -338,15 +346,17 @@ func TestADeletionIsTakenUp(t *testing.T) {
 		if d, err := w.records().FinishDeletions(t.Context()); err != nil || d.Begun != 0 {
 			t.Errorf("what cannot be read is tried at once again: %+v %v", d, err)
 		}
-		if _, err := w.Commit(t.Context(), store.Delete(document.ThreadPath("thread-of-nobody-1"), time.Time{})); err != nil {
+		if _, err := w.Commit(t.Context(),
+			store.Delete(document.ThreadPath("thread-of-nobody-1"), time.Time{})); err != nil {
 			t.Fatal(err)
 		}
 		onlyAudit(t, w, audit.Deletion, audit.Deleted)
 	})
 }
 
-// TestErasureKilledAtEveryCommit deletes a user who has a long conversation, and one whose deletion was begun, in a process
-// that is killed before and after each commit: once it is asked for again all is gone but the audit and the lock.
+// TestErasureKilledAtEveryCommit deletes a user who has a long conversation, and one whose deletion was begun, in a
+// process that is killed before and after each commit: once it is asked for again all is gone but the audit and the
+// lock.
 func TestErasureKilledAtEveryCommit(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *witness) {
 		for _, after := range []bool{false, true} {
@@ -355,14 +365,16 @@ func TestErasureKilledAtEveryCommit(t *testing.T) {
 				t.Run(fmt.Sprintf("after=%t/%d", after, n), func(t *testing.T) {
 					w := open(t)
 					converseAtLength(t, w, 450)
-					put(t, w, document.ThreadPath("thread-0000000002"), map[string]any{"uid": "ana", "deleting": began}, agent.Thread{ID: "thread-0000000002", UID: "ana", Deleting: true})
+					put(t, w, document.ThreadPath("thread-0000000002"), map[string]any{"uid": "ana", "deleting": began},
+						agent.Thread{ID: "thread-0000000002", UID: "ana", Deleting: true})
 					if changed, err := w.records().SetDisabled(t.Context(), "ana", true); err != nil || !changed {
 						t.Fatal(changed, err)
 					}
 					w.n, w.after = n, after
 					died = die(func() { _ = w.records().Erase(t.Context(), "ana") })
 					w.mu, w.n = sync.Mutex{}, 0
-					if err := w.records().Each(t.Context(), "ana", func(records.Item) error { return nil }); err != nil {
+					if err := w.records().Each(t.Context(), "ana",
+						func(records.Item) error { return nil }); err != nil {
 						t.Errorf("the export in between: %v", err)
 					}
 					for range 2 {
@@ -393,7 +405,8 @@ func TestOwnChain(t *testing.T) {
 		w := open(t)
 		r := w.records()
 		id := policy.EntryID("ana", "mail", "bob@x.org")
-		put(t, w, document.UserPath("ana"), nil, agent.User{UID: "ana", Allow: []policy.Entry{{ID: id, Tool: "mail", Recipient: "bob@x.org"}}})
+		put(t, w, document.UserPath("ana"), nil,
+			agent.User{UID: "ana", Allow: []policy.Entry{{ID: id, Tool: "mail", Recipient: "bob@x.org"}}})
 		if err := r.Disallow(t.Context(), "ana", id); err != nil {
 			t.Fatal(err)
 		}
@@ -413,7 +426,8 @@ func TestOwnChain(t *testing.T) {
 		if err != nil || len(page.Entries) != 4 || page.Head == nil || len(audit.Verify(page.Entries, *page.Head)) > 0 {
 			t.Errorf("her own page of it: %+v %v", page, err)
 		}
-		if _, err := r.Audit(t.Context(), "eve", audit.UserChain("ana"), "", 10); !fault.Is(err, fault.Auth, fault.CodeNotFound) {
+		if _, err := r.Audit(t.Context(), "eve", audit.UserChain("ana"), "", 10); !fault.Is(err, fault.Auth,
+			fault.CodeNotFound) {
 			t.Errorf("a stranger is told %v", err)
 		}
 		if page, err := r.Audit(t.Context(), "ana", "", "", 10); err != nil || len(page.Entries) != 4 {

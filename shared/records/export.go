@@ -48,7 +48,8 @@ func (r *Records) Export(ctx context.Context, uid string, each func(Item) error)
 
 // Each gives everything that is kept of the user but linked accounts, in an order that is the same as long as nothing
 // changes: the user, threads with their messages, runs with their events and approvals, and the audit. What is deleted
-// meanwhile, or half deleted, is left out as far as it is gone. A run that cannot be read is given as it is stored (RawRun).
+// meanwhile, or half deleted, is left out as far as it is gone. A run that cannot be read is given as it is stored
+// (RawRun).
 func (r *Records) Each(ctx context.Context, uid string, each func(Item) error) error {
 	u, err := r.User(ctx, uid)
 	if err != nil {
@@ -57,7 +58,8 @@ func (r *Records) Each(ctx context.Context, uid string, each func(Item) error) e
 	if err := each(Item{Kind: ItemUser, Data: u}); err != nil {
 		return err
 	}
-	err = r.eachPage(ctx, document.ThreadsOf(uid, userPage), func(d store.Doc) error { return r.exportThread(ctx, d, u.Deleting, each) })
+	err = r.eachPage(ctx, document.ThreadsOf(uid, userPage),
+		func(d store.Doc) error { return r.exportThread(ctx, d, u.Deleting, each) })
 	if err != nil {
 		return err
 	}
@@ -221,7 +223,8 @@ func (r *Records) Chain(ctx context.Context, runID string) (entries []audit.Entr
 	err = r.eachPage(ctx, q, func(d store.Doc) error {
 		e, err := audit.Decode(d.Data)
 		if err != nil {
-			e = audit.Entry{Seq: document.AuditFieldsOf(d).Seq, RunID: runID} // it matches no hash, and so is named as changed
+			// it matches no hash, and so is named as changed
+			e = audit.Entry{Seq: document.AuditFieldsOf(d).Seq, RunID: runID}
 		}
 		entries = append(entries, e)
 		return nil

@@ -241,7 +241,8 @@ func errBadCursor() error {
 // storeError turns a store's error into the one that callers may show.
 func storeError(err error) error {
 	if errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrConflict) {
-		return fault.New(fault.Tool, fault.CodeStoreUnavailable, "The store does not answer just now; please try again.").After(5 * time.Second).Because(err)
+		return fault.New(fault.Tool, fault.CodeStoreUnavailable,
+			"The store does not answer just now; please try again.").After(5 * time.Second).Because(err)
 	}
 	return err
 }

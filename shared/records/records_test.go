@@ -46,7 +46,8 @@ func converse(t testing.TB, st store.Store, id string, n, size int) {
 	t.Helper()
 	th := &agent.Thread{ID: id, UID: "ana", Title: "t", CreatedAt: began}
 	for i := 1; i <= n; i++ {
-		chunks, err := th.Add(agent.Message{Role: agent.RoleUser, Text: fmt.Sprintf("%d %s", i, strings.Repeat("x", size)), At: began})
+		chunks, err := th.Add(agent.Message{Role: agent.RoleUser,
+			Text: fmt.Sprintf("%d %s", i, strings.Repeat("x", size)), At: began})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,13 +103,15 @@ func TestDeletedThreadLeavesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Store.Commit(ctx, store.Update(docs[0].Path, docs[0].Version, fields(agent.Completed), docs[0].Data)); err != nil {
+	if _, err := r.Store.Commit(ctx,
+		store.Update(docs[0].Path, docs[0].Version, fields(agent.Completed), docs[0].Data)); err != nil {
 		t.Fatal(err)
 	}
 	if gone, err := r.DeleteThread(ctx, "ana", run.ThreadID); err != nil || !gone {
 		t.Fatal(gone, err)
 	}
-	left, err := r.Store.Get(ctx, document.ThreadPath(run.ThreadID), document.RunPath(run.ID), document.ApprovalPath(agent.ApprovalID(run.ID, 1)),
+	left, err := r.Store.Get(ctx, document.ThreadPath(run.ThreadID), document.RunPath(run.ID),
+		document.ApprovalPath(agent.ApprovalID(run.ID, 1)),
 		document.ChunkPath(document.ThreadPath(run.ThreadID), "messages", 1))
 	if err != nil {
 		t.Fatal(err)
@@ -123,7 +126,8 @@ func TestDeletedThreadLeavesNothing(t *testing.T) {
 func TestDisallow(t *testing.T) {
 	ctx := context.Background()
 	r := newRecords(t)
-	entry := policy.Entry{ID: policy.EntryID("ana", "mail", "bob@x.org"), Tool: "mail", Recipient: "bob@x.org", CreatedAt: began, ExpiresAt: began.Add(time.Hour)}
+	entry := policy.Entry{ID: policy.EntryID("ana", "mail", "bob@x.org"), Tool: "mail", Recipient: "bob@x.org",
+		CreatedAt: began, ExpiresAt: began.Add(time.Hour)}
 	put(t, r.Store, document.UserPath("ana"), nil, agent.User{UID: "ana", Allow: []policy.Entry{entry}, Open: 2})
 	if err := r.Disallow(ctx, "eve", entry.ID); !fault.Is(err, fault.Auth, fault.CodeNotFound) {
 		t.Fatalf("another user's entry: %v", err)
@@ -160,8 +164,10 @@ func TestStoreDown(t *testing.T) {
 	_, allow := r.Allowlist(ctx, "ana")
 	_, deleted := r.DeleteThread(ctx, "ana", "thread-0000000001")
 	_, swept := r.FinishDeletions(ctx)
-	for name, err := range map[string]error{"pending": pending, "threads": threads, "messages": messages, "audit": audit, "allowlist": allow,
-		"delete": deleted, "sweep": swept, "export": r.Export(ctx, "ana", func(records.Item) error { return nil }), "disallow": r.Disallow(ctx, "ana", "x"), "read": r.CheckReader(ctx, "ana")} {
+	for name, err := range map[string]error{"pending": pending, "threads": threads, "messages": messages,
+		"audit": audit, "allowlist": allow,
+		"delete": deleted, "sweep": swept, "export": r.Export(ctx, "ana", func(records.Item) error { return nil }),
+		"disallow": r.Disallow(ctx, "ana", "x"), "read": r.CheckReader(ctx, "ana")} {
 		if f := fault.As(err); f.Status() != 503 || f.RetryAfter == 0 {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -169,7 +175,8 @@ func TestStoreDown(t *testing.T) {
 }
 
 func FuzzCursor(f *testing.F) {
-	for _, s := range []string{"", "!", "dDIwMjctMDMtMDFUMDk6MDA6MDBaIGFiYw", "bjEgYWJj", "dCA", "bjk5OTk5OTk5OTk5OTk5OTk5OTk5IGE"} {
+	for _, s := range []string{"", "!", "dDIwMjctMDMtMDFUMDk6MDA6MDBaIGFiYw", "bjEgYWJj", "dCA",
+		"bjk5OTk5OTk5OTk5OTk5OTk5OTk5IGE"} {
 		f.Add(s)
 	}
 	r := newRecords(f)

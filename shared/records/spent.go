@@ -13,7 +13,8 @@ import (
 // today before it, how to count what the request uses beyond its first call, and the user's region, of which what the
 // request told is kept. Errors: AuthError unauthenticated for
 // a user who was shut out; PolicyError too_many and budget for the limits, with the time after which to ask again.
-func (r *Records) Admit(ctx context.Context, uid string, l agent.Limits, begins bool, told agent.Region) (agent.Admission, error) {
+func (r *Records) Admit(ctx context.Context, uid string, l agent.Limits, begins bool,
+	told agent.Region) (agent.Admission, error) {
 	a := agent.Admission{Use: func(context.Context, int, int) error { return nil }}
 	doc, err := r.updateUserFrom(ctx, uid, store.Doc{}, func(u *agent.User, now time.Time) (bool, error) {
 		a.Region = told.Or(u.Region)

@@ -77,11 +77,14 @@ func (r *Records) Messages(ctx context.Context, uid, threadID string, before int
 // errGone says that a part of a thread is not there any more.
 var errGone = errors.New("records: a part of a conversation is gone")
 
-// chunkPage is how many chunks of a log are read at a time: a page of messages needs no more, a whole thread many times that.
+// chunkPage is how many chunks of a log are read at a time: a page of messages needs no more, a whole thread many times
+// that.
 const chunkPage = 250
 
-// messages gives the thread's messages from the first number to the one before before, and reads only the chunks that hold them.
-func (r *Records) messages(ctx context.Context, t agent.Thread, first, before int64, each func(agent.Message) error) error {
+// messages gives the thread's messages from the first number to the one before before, and reads only the chunks that
+// hold them.
+func (r *Records) messages(ctx context.Context, t agent.Thread, first, before int64,
+	each func(agent.Message) error) error {
 	within := func(all []agent.Message) error {
 		for _, m := range all {
 			if m.Seq < first || m.Seq >= before {
@@ -133,7 +136,8 @@ func (r *Records) thread(ctx context.Context, uid, id string) (agent.Thread, err
 	return t, err
 }
 
-// ownThread reads the user's thread, also one that is being deleted. Whose it is is asked before anything of it is read.
+// ownThread reads the user's thread, also one that is being deleted. Whose it is is asked before anything of it is
+// read.
 func (r *Records) ownThread(ctx context.Context, uid, id string) (store.Doc, agent.Thread, error) {
 	var t agent.Thread
 	docs, err := r.get(ctx, document.ThreadPath(id))

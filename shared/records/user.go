@@ -21,8 +21,8 @@ func (r *Records) User(ctx context.Context, uid string) (agent.User, error) {
 	return u, err
 }
 
-// SetDisabled shuts the user out, or lets them in again: from its return on nothing more is begun for a user who is shut out,
-// whatever was approved. It reports whether anything changed.
+// SetDisabled shuts the user out, or lets them in again: from its return on nothing more is begun for a user who is
+// shut out, whatever was approved. It reports whether anything changed.
 func (r *Records) SetDisabled(ctx context.Context, uid string, out bool) (changed bool, err error) {
 	err = r.updateUser(ctx, uid, func(u *agent.User) (*audit.Entry, bool) {
 		changed = u.Disabled != out
@@ -35,8 +35,8 @@ func (r *Records) SetDisabled(ctx context.Context, uid string, out bool) (change
 	return changed, err
 }
 
-// updateUser changes the user's document under the version that was read, together with an entry in the user's own chain;
-// change reports whether it did anything.
+// updateUser changes the user's document under the version that was read, together with an entry in the user's own
+// chain; change reports whether it did anything.
 func (r *Records) updateUser(ctx context.Context, uid string, change func(*agent.User) (*audit.Entry, bool)) error {
 	for try := 0; ; try++ {
 		doc, u, err := r.user(ctx, uid)
@@ -59,10 +59,11 @@ func (r *Records) updateUser(ctx context.Context, uid string, change func(*agent
 	}
 }
 
-// updateUserFrom changes the user's document by what is no entry of the audit, from a document that is known already, or
-// else (a Doc without a path) is read first: change learns the store's time, and may refuse. It returns the document as
-// it stands then.
-func (r *Records) updateUserFrom(ctx context.Context, uid string, doc store.Doc, change func(*agent.User, time.Time) (bool, error)) (store.Doc, error) {
+// updateUserFrom changes the user's document by what is no entry of the audit, from a document that is known already,
+// or else (a Doc without a path) is read first: change learns the store's time, and may refuse. It returns the document
+// as it stands then.
+func (r *Records) updateUserFrom(ctx context.Context, uid string, doc store.Doc,
+	change func(*agent.User, time.Time) (bool, error)) (store.Doc, error) {
 	for try := 0; ; try++ {
 		u := agent.User{UID: uid}
 		var err error

@@ -19,11 +19,13 @@ func FuzzImport(f *testing.F) {
 	for _, s := range []string{
 		`{"type":"object","properties":{"a":{"$ref":"#"}}}`,
 		`{"type":"object","$defs":{"a":{"allOf":[{"$ref":"#/$defs/a"},{"$ref":"#/$defs/a"}]}},"properties":{"x":{"$ref":"#/$defs/a"}}}`,
-		`{"type":"object","properties":{"x":{"type":"string","pattern":"` + strings.Repeat("(?:a.a.){1000}", 10) + `"}}}`,
+		`{"type":"object","properties":{"x":{"type":"string","pattern":"` + strings.Repeat("(?:a.a.){1000}", 10) +
+			`"}}}`,
 		`{"allOf":[{"type":"object","properties":{"a":{"type":"number"}}},{"properties":{"a":{"type":"integer","maximum":9}},"required":["a"]}]}`,
 		`{"type":["object","null"],"anyOf":[{"required":["a"]},{"oneOf":[{"const":1},{"enum":[1,"a",null]}]}],"nullable":true}`,
 		`{"definitions":{"a":{"type":"array","items":true}},"$ref":"#/definitions/a","minItems":1,"maxItems":2,"title":"t","default":[1]}`,
-		nested(16), nested(17), `{"$ref":"#/$ref"}`, `{"properties":{"":{"$ref":"#/properties/~01"},"~1":{}}}`, `{"minimum":9007199254740993}`,
+		nested(16), nested(17), `{"$ref":"#/$ref"}`, `{"properties":{"":{"$ref":"#/properties/~01"},"~1":{}}}`,
+		`{"minimum":9007199254740993}`,
 	} {
 		f.Add([]byte(s))
 	}

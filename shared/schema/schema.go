@@ -115,7 +115,8 @@ func (i *importer) node(at place, v any, depth int) (*jsonschema.Schema, error) 
 }
 
 // keyword adds one keyword to s, or returns schemas that must hold in addition to s.
-func (i *importer) keyword(s *jsonschema.Schema, at place, key string, v any, depth int) (parts []*jsonschema.Schema, err error) {
+func (i *importer) keyword(s *jsonschema.Schema, at place, key string, v any, depth int) (parts []*jsonschema.Schema,
+	err error) {
 	switch {
 	case slices.Contains(dropped, key), key == "$defs", key == "definitions":
 		// Definitions are read where a reference names them.

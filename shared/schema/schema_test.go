@@ -20,18 +20,29 @@ func TestImport(t *testing.T) {
 		"what is dropped": {
 			`{"$schema":"https://json-schema.org/draft/2020-12/schema","title":"t","type":"object","examples":[{"pattern":1}],"additionalProperties":{"not":{}},"properties":{"title":{"type":"string","format":"date"}}}`,
 			`{"type":"object","properties":{"title":{"type":"string"}}}`},
-		"nullable":                           {`{"type":"string","nullable":true}`, `{"type":["string","null"]}`},
-		"nullable beside a reference":        {`{"$defs":{"a":{"type":"string"}},"$ref":"#/$defs/a","nullable":true}`, `{"type":["string","null"]}`},
-		"not nullable":                       {`{"type":"string","nullable":false}`, `{"type":"string"}`},
-		"a list of types":                    {`{"type":["string","null"]}`, `{"type":["string","null"]}`},
-		"anything":                           {`{"type":"object","properties":{"a":true,"b":{}}}`, `{"type":"object","properties":{"a":true,"b":true}}`},
-		"a reference":                        {`{"type":"object","$defs":{"x/y~z":{"type":"string"}},"properties":{"a":{"$ref":"#/$defs/x~1y~0z","description":"mine"},"b":{"$ref":"#/$defs/x~1y~0z"}}}`, `{"type":"object","properties":{"a":{"type":"string","description":"mine"},"b":{"type":"string"}}}`},
-		"a reference to a neighbour":         {`{"type":"object","properties":{"a":{"type":"array","items":{"type":"string"}},"b":{"$ref":"#/properties/a/items"}}}`, `{"type":"object","properties":{"a":{"type":"array","items":{"type":"string"}},"b":{"type":"string"}}}`},
-		"all of them":                        {`{"allOf":[{"type":"object","properties":{"a":{"type":"number","minimum":1}},"required":["a"]},{"properties":{"a":{"type":"integer","minimum":2,"maximum":9},"b":{"type":"string"}},"required":["a","b"]}]}`, `{"type":"object","required":["a","b"],"properties":{"a":{"type":"integer","minimum":2,"maximum":9},"b":{"type":"string"}}}`},
-		"values that both allow":             {`{"enum":["a","b",{"x":1,"y":2}],"allOf":[{"enum":["b","c",{"y":2,"x":1}]}]}`, `{"enum":["b",{"x":1,"y":2}]}`},
-		"any and one of them":                {`{"anyOf":[{"type":"string"},{"type":"null"}],"allOf":[{"anyOf":[{"const":"a"},{"const":null}]},{"oneOf":[{"const":"a"},{"const":"b"}]}]}`, `{"anyOf":[{"type":"string"},{"type":"null"}],"oneOf":[{"const":"a"},{"const":"b"}],"allOf":[{"anyOf":[{"const":"a"},{"const":null}]}]}`},
-		"a definition that nobody refers to": {`{"type":"string","$defs":{"x":{"$ref":"#/$defs/x","pattern":"a"}},"definitions":{"y":{"not":{}}}}`, `{"type":"string"}`},
-		"properties that are called like keywords": {`{"type":"object","properties":{"$ref":{"type":"string"},"pattern":{"type":"string"},"not":{"type":"string"}}}`,
+		"nullable": {`{"type":"string","nullable":true}`, `{"type":["string","null"]}`},
+		"nullable beside a reference": {`{"$defs":{"a":{"type":"string"}},"$ref":"#/$defs/a","nullable":true}`,
+			`{"type":["string","null"]}`},
+		"not nullable":    {`{"type":"string","nullable":false}`, `{"type":"string"}`},
+		"a list of types": {`{"type":["string","null"]}`, `{"type":["string","null"]}`},
+		"anything": {`{"type":"object","properties":{"a":true,"b":{}}}`,
+			`{"type":"object","properties":{"a":true,"b":true}}`},
+		"a reference": {
+			`{"type":"object","$defs":{"x/y~z":{"type":"string"}},"properties":{"a":{"$ref":"#/$defs/x~1y~0z","description":"mine"},"b":{"$ref":"#/$defs/x~1y~0z"}}}`, `{"type":"object","properties":{"a":{"type":"string","description":"mine"},"b":{"type":"string"}}}`},
+		"a reference to a neighbour": {
+			`{"type":"object","properties":{"a":{"type":"array","items":{"type":"string"}},"b":{"$ref":"#/properties/a/items"}}}`, `{"type":"object","properties":{"a":{"type":"array","items":{"type":"string"}},"b":{"type":"string"}}}`},
+		"all of them": {
+			`{"allOf":[{"type":"object","properties":{"a":{"type":"number","minimum":1}},"required":["a"]},{"properties":{"a":{"type":"integer","minimum":2,"maximum":9},"b":{"type":"string"}},"required":["a","b"]}]}`, `{"type":"object","required":["a","b"],"properties":{"a":{"type":"integer","minimum":2,"maximum":9},"b":{"type":"string"}}}`},
+		"values that both allow": {
+			`{"enum":["a","b",{"x":1,"y":2}],"allOf":[{"enum":["b","c",{"y":2,"x":1}]}]}`,
+			`{"enum":["b",{"x":1,"y":2}]}`},
+		"any and one of them": {
+			`{"anyOf":[{"type":"string"},{"type":"null"}],"allOf":[{"anyOf":[{"const":"a"},{"const":null}]},{"oneOf":[{"const":"a"},{"const":"b"}]}]}`, `{"anyOf":[{"type":"string"},{"type":"null"}],"oneOf":[{"const":"a"},{"const":"b"}],"allOf":[{"anyOf":[{"const":"a"},{"const":null}]}]}`},
+		"a definition that nobody refers to": {
+			`{"type":"string","$defs":{"x":{"$ref":"#/$defs/x","pattern":"a"}},"definitions":{"y":{"not":{}}}}`,
+			`{"type":"string"}`},
+		"properties that are called like keywords": {
+			`{"type":"object","properties":{"$ref":{"type":"string"},"pattern":{"type":"string"},"not":{"type":"string"}}}`,
 			`{"type":"object","properties":{"$ref":{"type":"string"},"pattern":{"type":"string"},"not":{"type":"string"}}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -79,26 +90,37 @@ func TestImportRefuses(t *testing.T) {
 		if i == 1 {
 			m = "a0"
 		}
-		chain += `,"` + n + `":{"type":"object","properties":{"x":{"$ref":"#/$defs/` + m + `"},"y":{"$ref":"#/$defs/` + m + `"}}}`
+		chain += `,"` + n + `":{"type":"object","properties":{"x":{"$ref":"#/$defs/` + m +
+			`"},"y":{"$ref":"#/$defs/` + m + `"}}}`
 	}
 	chain += `},"properties":{"z":{"$ref":"#/$defs/l"}}}`
 	for name, c := range map[string]struct{ in, field, says string }{
-		"itself":                        {`{"type":"object","properties":{"a":{"$ref":"#"}}}`, "properties/a/$ref", "recursion"},
-		"itself at once":                {`{"$ref":"#"}`, "$ref", "recursion"},
-		"itself in all of them":         {`{"type":"object","allOf":[{"$ref":"#"}]}`, "allOf/0/$ref", "recursion"},
-		"itself by another":             {`{"$defs":{"a":{"$ref":"#/$defs/b"},"b":{"items":{"$ref":"#/$defs/a"}}},"$ref":"#/$defs/a"}`, "$defs/b/items/$ref", "recursion"},
-		"what it stands in":             {`{"type":"object","properties":{"a":{"type":"object","properties":{"b":{"$ref":"#/properties/a"}}}}}`, "properties/a/properties/b/$ref", "recursion"},
-		"a foreign reference":           {`{"$ref":"https://evil.example/s#/a"}`, "$ref", "within the schema"},
-		"an anchor":                     {`{"$ref":"#a"}`, "$ref", "within the schema"},
-		"a reference to nothing":        {`{"$ref":"#/$defs/a"}`, "$ref", "nowhere"},
-		"a reference into a list":       {`{"anyOf":[{"type":"string"}],"items":{"$ref":"#/anyOf/00"}}`, "items/$ref", "nowhere"},
-		"a pattern":                     {`{"type":"object","properties":{"a/b":{"type":"string","pattern":"(?:a.a.){1000}"}}}`, "properties/a~1b/pattern", `"pattern"`},
-		"patterns of names":             {`{"type":"object","patternProperties":{"^a":{}}}`, "patternProperties", `"patternProperties"`},
-		"a dynamic reference":           {`{"$dynamicRef":"#a"}`, "$dynamicRef", `"$dynamicRef"`},
-		"a condition":                   {`{"if":{"type":"string"},"then":{}}`, "if", `"if"`},
-		"a not":                         {`{"items":{"not":{}}}`, "items/not", `"not"`},
-		"what depends":                  {`{"dependentSchemas":{"a":{}}}`, "dependentSchemas", `"dependentSchemas"`},
-		"a keyword that nobody knows":   {`{"anyOf":[{"x-` + strings.Repeat("y", 300) + `":1}]}`, "anyOf/0/x-" + strings.Repeat("y", 190) + "…", `"x-y`},
+		"itself": {`{"type":"object","properties":{"a":{"$ref":"#"}}}`, "properties/a/$ref",
+			"recursion"},
+		"itself at once":        {`{"$ref":"#"}`, "$ref", "recursion"},
+		"itself in all of them": {`{"type":"object","allOf":[{"$ref":"#"}]}`, "allOf/0/$ref", "recursion"},
+		"itself by another": {
+			`{"$defs":{"a":{"$ref":"#/$defs/b"},"b":{"items":{"$ref":"#/$defs/a"}}},"$ref":"#/$defs/a"}`,
+			"$defs/b/items/$ref", "recursion"},
+		"what it stands in": {
+			`{"type":"object","properties":{"a":{"type":"object","properties":{"b":{"$ref":"#/properties/a"}}}}}`,
+			"properties/a/properties/b/$ref", "recursion"},
+		"a foreign reference":    {`{"$ref":"https://evil.example/s#/a"}`, "$ref", "within the schema"},
+		"an anchor":              {`{"$ref":"#a"}`, "$ref", "within the schema"},
+		"a reference to nothing": {`{"$ref":"#/$defs/a"}`, "$ref", "nowhere"},
+		"a reference into a list": {`{"anyOf":[{"type":"string"}],"items":{"$ref":"#/anyOf/00"}}`, "items/$ref",
+			"nowhere"},
+		"a pattern": {
+			`{"type":"object","properties":{"a/b":{"type":"string","pattern":"(?:a.a.){1000}"}}}`,
+			"properties/a~1b/pattern", `"pattern"`},
+		"patterns of names": {`{"type":"object","patternProperties":{"^a":{}}}`, "patternProperties",
+			`"patternProperties"`},
+		"a dynamic reference": {`{"$dynamicRef":"#a"}`, "$dynamicRef", `"$dynamicRef"`},
+		"a condition":         {`{"if":{"type":"string"},"then":{}}`, "if", `"if"`},
+		"a not":               {`{"items":{"not":{}}}`, "items/not", `"not"`},
+		"what depends":        {`{"dependentSchemas":{"a":{}}}`, "dependentSchemas", `"dependentSchemas"`},
+		"a keyword that nobody knows": {`{"anyOf":[{"x-` + strings.Repeat("y", 300) + `":1}]}`,
+			"anyOf/0/x-" + strings.Repeat("y", 190) + "…", `"x-y`},
 		"false":                         {`{"properties":{"a":false}}`, "properties/a", "an object"},
 		"no type":                       {`{"type":"text"}`, "type", "string"},
 		"two types in none":             {`{"type":[]}`, "type", "type"},
@@ -111,21 +133,24 @@ func TestImportRefuses(t *testing.T) {
 		"nothing of both values":        {`{"const":1,"allOf":[{"const":2}]}`, "", "value"},
 		"17 levels":                     {nested(17), strings.TrimSuffix(strings.Repeat("items/", 17), "/"), "16"},
 		"a thousand nodes from a dozen": {chain, "", "1000"},
-		"a number that is not kept":     {`{"properties":{"a":{"default":9007199254740993}}}`, "properties/a/default", "digits"},
-		"such a value":                  {`{"enum":[1,9007199254740993]}`, "enum/1", "digits"},
-		"such a constant":               {`{"const":{"id":-9007199254740993}}`, "const/id", "digits"},
-		"a number of no range":          {`{"minimum":1e400}`, "minimum", "range"},
-		"a list":                        {`[]`, "", "object"},
-		"true":                          {`true`, "", "object"},
-		"nothing":                       {``, "", "object"},
-		"a keyword twice":               {`{"type":"string","type":"object"}`, "type", "twice"},
-		"64 KiB and a byte":             {`{"description":"` + strings.Repeat("x", schema.MaxBytes) + `"}`, "", "65536"},
+		"a number that is not kept": {`{"properties":{"a":{"default":9007199254740993}}}`, "properties/a/default",
+			"digits"},
+		"such a value":         {`{"enum":[1,9007199254740993]}`, "enum/1", "digits"},
+		"such a constant":      {`{"const":{"id":-9007199254740993}}`, "const/id", "digits"},
+		"a number of no range": {`{"minimum":1e400}`, "minimum", "range"},
+		"a list":               {`[]`, "", "object"},
+		"true":                 {`true`, "", "object"},
+		"nothing":              {``, "", "object"},
+		"a keyword twice":      {`{"type":"string","type":"object"}`, "type", "twice"},
+		"64 KiB and a byte": {`{"description":"` + strings.Repeat("x", schema.MaxBytes) + `"}`, "",
+			"65536"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			began := time.Now()
 			s, err := schema.Import(json.RawMessage(c.in))
 			f := fault.As(err)
-			if err == nil || f.Class != fault.Validation || !strings.Contains(f.Message, c.says) || f.Field != c.field && c.says != "1000" {
+			if err == nil || f.Class != fault.Validation || !strings.Contains(f.Message, c.says) ||
+				f.Field != c.field && c.says != "1000" {
 				t.Fatalf("gives %v, %v; want an error of %q with %q", s, err, c.field, c.says)
 			}
 			if took := time.Since(began); took > time.Second {

@@ -13,17 +13,21 @@ import (
 // "..".
 func FuzzValidPath(f *testing.F) {
 	for _, seed := range []string{
-		"runs/a", "runs/a/events/000001", "", "runs", "runs/", "/runs/a", "runs//a", "runs/../a", "../threads/x", "threads%2Fx/y", "runs/a\x00b", "runs/__x__",
-		"runs/\xff", "runs/ana@example.com", "runs/" + strings.Repeat("x", 1501), strings.Repeat("a/b/", 101), "runs/😀", "runs/____", "runs/___", `runs\a/b`,
+		"runs/a", "runs/a/events/000001", "", "runs", "runs/", "/runs/a", "runs//a", "runs/../a", "../threads/x",
+		"threads%2Fx/y", "runs/a\x00b", "runs/__x__",
+		"runs/\xff", "runs/ana@example.com", "runs/" + strings.Repeat("x", 1501), strings.Repeat("a/b/", 101), "runs/😀",
+		"runs/____", "runs/___", `runs\a/b`,
 	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, path string) {
 		err := store.ValidPath(path)
 		segments := strings.Split(path, "/")
-		bad := len(segments)%2 != 0 || len(segments) > 200 || len(path) > 5<<10 || !utf8.ValidString(path) || strings.Contains(path, "\x00")
+		bad := len(segments)%2 != 0 || len(segments) > 200 || len(path) > 5<<10 || !utf8.ValidString(path) ||
+			strings.Contains(path, "\x00")
 		for _, s := range segments {
-			bad = bad || s == "" || s == "." || s == ".." || len(s) > 1500 || len(s) > 3 && s[:2] == "__" && s[len(s)-2:] == "__"
+			bad = bad || s == "" || s == "." || s == ".." || len(s) > 1500 || len(s) > 3 && s[:2] == "__" &&
+				s[len(s)-2:] == "__"
 		}
 		if bad != (err != nil) {
 			t.Fatalf("%q gave %v", path, err)

@@ -46,10 +46,12 @@ func checkFilters(q Query) (equal []string, err error) {
 		case (f.Op == "<=" || f.Op == ">=") && f.Field == q.OrderBy:
 			ranges = append(ranges, f)
 		default:
-			return nil, fmt.Errorf("%w: a filter must be == on a field of the index, or <= or >= on its order", ErrInvalid)
+			return nil, fmt.Errorf("%w: a filter must be == on a field of the index, or <= or >= on its order",
+				ErrInvalid)
 		}
 	}
-	if len(ranges) > 2 || len(ranges) == 2 && (ranges[0].Op == ranges[1].Op || reflect.TypeOf(ranges[0].Value) != reflect.TypeOf(ranges[1].Value)) {
+	if len(ranges) > 2 || len(ranges) == 2 &&
+		(ranges[0].Op == ranges[1].Op || reflect.TypeOf(ranges[0].Value) != reflect.TypeOf(ranges[1].Value)) {
 		return nil, fmt.Errorf("%w: at most one <= and one >=, of one type", ErrInvalid)
 	}
 	return equal, nil

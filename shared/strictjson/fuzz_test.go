@@ -15,9 +15,12 @@ import (
 // names in their exact case, and a refused input is refused with a ValidationError that can be shown.
 func FuzzDecode(f *testing.F) {
 	for _, s := range []string{
-		`{"prompt":"x","list":["a"]}`, `{"prompt":"\ud83d\ude00"}`, `{"prompt":"\ud800"}`, `{"prompt":"a","prompt":"b"}`, `{"Prompt":"a"}`,
-		`{"prompt":"x"} {}`, "\ufeff{}", `{"p\u0072ompt":"a","prompt":"b"}`, `{"prompt":null,"list":null}`, `{"list":[{"a":1,"a":2}]}`, " {\"prompt\":\"\xff\"}",
-		`{"` + strings.Repeat("a", 79) + `é":1}`, `{"a/b~c":{"d":[1]}}`, `{"list":` + strings.Repeat("[", 63) + strings.Repeat("]", 63) + "}", `{"list":` + strings.Repeat("[", 64) + strings.Repeat("]", 64) + "}",
+		`{"prompt":"x","list":["a"]}`, `{"prompt":"\ud83d\ude00"}`, `{"prompt":"\ud800"}`,
+		`{"prompt":"a","prompt":"b"}`, `{"Prompt":"a"}`,
+		`{"prompt":"x"} {}`, "\ufeff{}", `{"p\u0072ompt":"a","prompt":"b"}`, `{"prompt":null,"list":null}`,
+		`{"list":[{"a":1,"a":2}]}`, " {\"prompt\":\"\xff\"}",
+		`{"` + strings.Repeat("a", 79) + `é":1}`, `{"a/b~c":{"d":[1]}}`, `{"list":` + strings.Repeat("[", 63) +
+			strings.Repeat("]", 63) + "}", `{"list":` + strings.Repeat("[", 64) + strings.Repeat("]", 64) + "}",
 	} {
 		f.Add([]byte(s))
 	}

@@ -51,7 +51,8 @@ func Exact(object []byte) error {
 		case tooLarge(number):
 			return fault.Invalid(field(dec.StackPointer()), "a number is out of range")
 		case !Survives(number):
-			return fault.Invalid(field(dec.StackPointer()), "this number has more digits than JSON keeps exactly; send it as a text")
+			return fault.Invalid(field(dec.StackPointer()),
+				"this number has more digits than JSON keeps exactly; send it as a text")
 		}
 	}
 }

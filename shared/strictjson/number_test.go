@@ -77,9 +77,11 @@ func TestPortable(t *testing.T) {
 		` null `:                    ` null `,
 		`not JSON 9007199254740993`: `not JSON 9007199254740993`,
 		``:                          ``,
-		strings.Repeat("[", 32) + strings.Repeat("]", 32):         strings.Repeat("[", 32) + strings.Repeat("]", 32),
-		strings.Repeat("[", 33) + `"a"` + strings.Repeat("]", 33): `"` + strings.Repeat("[", 33) + `\"a\"` + strings.Repeat("]", 33) + `"`,
-		strings.Repeat("[", 3000) + strings.Repeat("]", 3000):     `"` + strings.Repeat("[", 3000) + strings.Repeat("]", 3000) + `"`,
+		strings.Repeat("[", 32) + strings.Repeat("]", 32): strings.Repeat("[", 32) + strings.Repeat("]", 32),
+		strings.Repeat("[", 33) + `"a"` + strings.Repeat("]", 33): `"` + strings.Repeat("[", 33) +
+			`\"a\"` + strings.Repeat("]", 33) + `"`,
+		strings.Repeat("[", 3000) + strings.Repeat("]", 3000): `"` + strings.Repeat("[", 3000) +
+			strings.Repeat("]", 3000) + `"`,
 	} {
 		if got := strictjson.Portable(json.RawMessage(in)); string(got) != want {
 			t.Errorf("%.80s gives %.80s", in, got)

@@ -45,7 +45,8 @@ func Load(field, name string) (*time.Location, error) {
 	}
 	zone, err := time.LoadLocation(name)
 	if err != nil {
-		return nil, fault.Invalid(field, "there is no such time zone; one is named by its area and city, such as Europe/Berlin, or is UTC")
+		return nil, fault.Invalid(field,
+			"there is no such time zone; one is named by its area and city, such as Europe/Berlin, or is UTC")
 	}
 	return zone, nil
 }

@@ -12,7 +12,8 @@ import (
 
 func TestLoad(t *testing.T) {
 	for _, name := range []string{
-		"UTC", "Europe/Berlin", "America/Argentina/Buenos_Aires", "America/Port-au-Prince", "Africa/Dar_es_Salaam", "Asia/Ho_Chi_Minh",
+		"UTC", "Europe/Berlin", "America/Argentina/Buenos_Aires", "America/Port-au-Prince", "Africa/Dar_es_Salaam",
+		"Asia/Ho_Chi_Minh",
 		"US/Eastern", "Etc/UTC", "Etc/GMT+5", // names that browsers report on some machines
 	} {
 		if zone, err := timezone.Load("timeZone", name); err != nil || zone.String() != name {
@@ -20,9 +21,12 @@ func TestLoad(t *testing.T) {
 		}
 	}
 	for _, name := range []string{
-		"", "EST", "MST", "HST", "EST5EDT", "MST7MDT", "CET", "WET", "GMT", "GMT+1", "Zulu", "Japan", "Cuba", "Local", "utc", "+01:00", "Europe", "Europe/",
-		"/Europe/Berlin", "America/Argentina", "Europe/Atlantis", "europe/berlin", "../../etc/passwd", "Europe/../Europe/Berlin", "right/Europe/Berlin",
-		"posix/Europe/Berlin", "Europe/Berlin ", "Europe/Berlin\n", "Europe/Berlin\x00", "Eurоpe/Berlin", strings.Repeat("A", 40) + "/" + strings.Repeat("B", 40),
+		"", "EST", "MST", "HST", "EST5EDT", "MST7MDT", "CET", "WET", "GMT", "GMT+1", "Zulu", "Japan", "Cuba", "Local",
+		"utc", "+01:00", "Europe", "Europe/",
+		"/Europe/Berlin", "America/Argentina", "Europe/Atlantis", "europe/berlin", "../../etc/passwd",
+		"Europe/../Europe/Berlin", "right/Europe/Berlin",
+		"posix/Europe/Berlin", "Europe/Berlin ", "Europe/Berlin\n", "Europe/Berlin\x00", "Eurоpe/Berlin",
+		strings.Repeat("A", 40) + "/" + strings.Repeat("B", 40),
 	} {
 		_, err := timezone.Load("timeZone", name)
 		var f *fault.Error
@@ -33,7 +37,8 @@ func TestLoad(t *testing.T) {
 }
 
 func FuzzLoad(f *testing.F) {
-	for _, name := range []string{"UTC", "Europe/Berlin", "EST", "Local", "../../etc/passwd", "right/Europe/Berlin", "Europe//Berlin"} {
+	for _, name := range []string{"UTC", "Europe/Berlin", "EST", "Local", "../../etc/passwd", "right/Europe/Berlin",
+		"Europe//Berlin"} {
 		f.Add(name)
 	}
 	f.Fuzz(func(t *testing.T, name string) {

@@ -16,12 +16,13 @@ func TestCallsAtOnceDoNotMeet(t *testing.T) {
 	type in struct {
 		N int `json:"n"`
 	}
-	tl := tool.Define(tool.Def[in, struct{}]{Name: "even", Description: "Takes even numbers.", Normalize: func(v in) (in, error) {
-		if v.N%2 == 1 {
-			return v, fault.Invalid("n", "it is odd")
-		}
-		return v, nil
-	}})
+	tl := tool.Define(tool.Def[in, struct{}]{Name: "even", Description: "Takes even numbers.",
+		Normalize: func(v in) (in, error) {
+			if v.N%2 == 1 {
+				return v, fault.Invalid("n", "it is odd")
+			}
+			return v, nil
+		}})
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {

@@ -35,7 +35,8 @@ type Declaration struct {
 // schemas.
 func Declare(d Declaration) (*Tool, error) {
 	if !validName.MatchString(d.Name) || d.Description == "" || d.SideEffect && d.Preview == nil {
-		return nil, fmt.Errorf("tool.Declare(%q): a name of %s, a description, and a preview for a side effect are needed", d.Name, validName)
+		return nil, fmt.Errorf("tool.Declare(%q): a name of %s, a description, and a preview for a side "+
+			"effect are needed", d.Name, validName)
 	}
 	in, err := objectSchema(d.Input, true)
 	if err != nil {
@@ -45,7 +46,8 @@ func Declare(d Declaration) (*Tool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the arguments: %w", err)
 	}
-	t := newBare(Spec{Name: d.Name, Description: d.Description, Schema: raw, SideEffect: d.SideEffect, Approval: d.Approval.or(d.SideEffect), UserOnly: d.Hidden})
+	t := newBare(Spec{Name: d.Name, Description: d.Description, Schema: raw, SideEffect: d.SideEffect,
+		Approval: d.Approval.or(d.SideEffect), UserOnly: d.Hidden})
 	t.normalize = func(args json.RawMessage) (json.RawMessage, error) { return in.normalize(args, true) }
 	if d.Preview != nil {
 		t.preview = d.Preview
@@ -61,7 +63,8 @@ func Declare(d Declaration) (*Tool, error) {
 	return t, nil
 }
 
-// setAnswerChecks sets the tool's functions to the declared ones, whose results are checked against the schema of the result.
+// setAnswerChecks sets the tool's functions to the declared ones, whose results are checked against the schema of the
+// result.
 func (t *Tool) setAnswerChecks(d Declaration, out *checker) {
 	if d.Execute != nil {
 		t.execute = func(ctx context.Context, c Call) (json.RawMessage, error) {
@@ -95,7 +98,8 @@ func (t *Tool) panicError(err error) error {
 	case t.SideEffect:
 		return Unread(fmt.Errorf("tool %s answered what its own schema forbids: %w", t.Name, err))
 	}
-	return fault.New(fault.Tool, "unusable_answer", "The service that was asked answered what it must not answer.").Because(err)
+	return fault.New(fault.Tool, "unusable_answer",
+		"The service that was asked answered what it must not answer.").Because(err)
 }
 
 // newBare returns a tool without recipients, whose preview is its name and whose calls are answered from outside.
@@ -129,12 +133,14 @@ func objectSchema(s *jsonschema.Schema, defaults bool) (checker, error) {
 	}
 	r, err := s.Resolve(&jsonschema.ResolveOptions{ValidateDefaults: defaults})
 	if err != nil {
-		return checker{}, errors.New("a JSON Schema that refers to nothing outside of itself, with patterns of RE2 and defaults that fit it, is needed")
+		return checker{}, errors.New("a JSON Schema that refers to nothing outside of itself, with patterns of RE2 " +
+			"and defaults that fit it, is needed")
 	}
 	return checker{r}, nil
 }
 
-// exactNumbers refuses a schema with a number that canonical JSON does not preserve: a default, an allowed value, a limit.
+// exactNumbers refuses a schema with a number that canonical JSON does not preserve: a default, an allowed value, a
+// limit.
 func exactNumbers(s *jsonschema.Schema) error {
 	raw, err := json.Marshal(s)
 	if err != nil {
@@ -153,7 +159,8 @@ func resolved(s *jsonschema.Schema) (*checker, error) {
 	}
 	r, err := s.Resolve(nil)
 	if err != nil {
-		return nil, errors.New("a JSON Schema that refers to nothing outside of itself, with patterns of RE2, is needed")
+		return nil, errors.New("a JSON Schema that refers to nothing outside of itself, with patterns of " +
+			"RE2, is needed")
 	}
 	return &checker{r}, nil
 }
@@ -183,8 +190,8 @@ func (s checker) normalize(args json.RawMessage, defaults bool) (json.RawMessage
 	return strictjson.Canonical(args)
 }
 
-// fillDefaults sets the fields that an object leaves out to their defaults. Unlike the library's ApplyDefaults it creates no
-// object that was left out itself, because that object may require fields that have no default.
+// fillDefaults sets the fields that an object leaves out to their defaults. Unlike the library's ApplyDefaults it
+// creates no object that was left out itself, because that object may require fields that have no default.
 func fillDefaults(s *jsonschema.Schema, v any) error {
 	switch v := v.(type) {
 	case map[string]any:

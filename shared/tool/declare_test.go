@@ -28,7 +28,8 @@ func schemaOf(t *testing.T, text string) *jsonschema.Schema {
 
 func declare(t *testing.T, change func(*tool.Declaration)) *tool.Tool {
 	t.Helper()
-	d := tool.Declaration{Name: "action_searchProducts", Description: "Searches.", Input: schemaOf(t, searchInput), Output: schemaOf(t, `{"type":"array","items":{"type":"string"}}`),
+	d := tool.Declaration{Name: "action_searchProducts", Description: "Searches.", Input: schemaOf(t, searchInput),
+		Output:  schemaOf(t, `{"type":"array","items":{"type":"string"}}`),
 		Execute: func(context.Context, tool.Call) (json.RawMessage, error) { return json.RawMessage(` [ "a" ]`), nil }}
 	if change != nil {
 		change(&d)
@@ -57,8 +58,10 @@ func TestADeclaredToolFillsInDefaults(t *testing.T) {
 func TestADeclaredToolRefuses(t *testing.T) {
 	tl := declare(t, nil)
 	for in, field := range map[string]string{
-		`{}`: "query", `{"query":1}`: "query", `{"query":"a","page":"x"}`: "page", `{"query":"a","page":{"size":"x"}}`: "page/size",
-		`{"query":"a","SECRET":1}`: "", `{"query":"a","query":"b"}`: "query", `[]`: "", `{"query":"a","limit":null}`: "limit", ``: "",
+		`{}`: "query", `{"query":1}`: "query", `{"query":"a","page":"x"}`: "page",
+		`{"query":"a","page":{"size":"x"}}`: "page/size",
+		`{"query":"a","SECRET":1}`:          "", `{"query":"a","query":"b"}`: "query", `[]`: "",
+		`{"query":"a","limit":null}`: "limit", ``: "",
 	} {
 		_, err := tl.Normalize(json.RawMessage(in))
 		var f *fault.Error
@@ -84,7 +87,8 @@ func TestADeclaredResultFitsItsSchema(t *testing.T) {
 	}
 	got, err := declare(t, func(d *tool.Declaration) {
 		wrong(d)
-		d.SideEffect, d.Preview = true, func(json.RawMessage) (tool.Preview, error) { return tool.Preview{Title: "x"}, nil }
+		d.SideEffect, d.Preview = true,
+			func(json.RawMessage) (tool.Preview, error) { return tool.Preview{Title: "x"}, nil }
 	}).Execute(t.Context(), call)
 	if err != nil || !strings.Contains(string(got), `"done":true`) || strings.Contains(string(got), "SECRET") {
 		t.Errorf("an effect that answers what its schema forbids: %s, %v", got, err)
@@ -98,7 +102,10 @@ func TestDeclareRefuses(t *testing.T) {
 		"an effect without a preview": func(d *tool.Declaration) { d.SideEffect = true },
 		"no schema":                   func(d *tool.Declaration) { d.Input = nil },
 		"a schema of a string":        func(d *tool.Declaration) { d.Input = schemaOf(t, `{"type":"string"}`) },
-		"a schema elsewhere":          func(d *tool.Declaration) { d.Input = schemaOf(t, `{"type":"object","$ref":"https://x.example/s"}`) },
+		"a schema elsewhere": func(
+			d *tool.Declaration) {
+			d.Input = schemaOf(t, `{"type":"object","$ref":"https://x.example/s"}`)
+		},
 		"a default that its schema forbids": func(d *tool.Declaration) {
 			d.Input = schemaOf(t, `{"type":"object","properties":{"a":{"type":"string","default":1}}}`)
 		},

@@ -73,7 +73,8 @@ var validName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]{0,62}$`)
 // invalid one must not start.
 func Define[In, Out any](d Def[In, Out]) *Tool {
 	if !validName.MatchString(d.Name) || d.Description == "" || d.SideEffect && d.Preview == nil {
-		panic(fmt.Sprintf("tool.Define(%q): a name of %s, a description, and a preview for a side effect are needed", d.Name, validName))
+		panic(fmt.Sprintf("tool.Define(%q): a name of %s, a description, and a preview for a side effect are needed",
+			d.Name, validName))
 	}
 	in := schemaOf[In](d.Name, d.Refine)
 	out := schemaOf[Out](d.Name, nil)
@@ -81,7 +82,8 @@ func Define[In, Out any](d Def[In, Out]) *Tool {
 	if err != nil {
 		panic(fmt.Sprintf("tool.Define(%q): %v", d.Name, err))
 	}
-	t := &Tool{Spec: Spec{Name: d.Name, Description: d.Description, Schema: raw, SideEffect: d.SideEffect, Approval: d.Approval.or(d.SideEffect), UserOnly: d.Hidden, Scopes: d.Scopes}}
+	t := &Tool{Spec: Spec{Name: d.Name, Description: d.Description, Schema: raw, SideEffect: d.SideEffect,
+		Approval: d.Approval.or(d.SideEffect), UserOnly: d.Hidden, Scopes: d.Scopes}}
 	decode := func(args json.RawMessage) (v In, err error) {
 		err = json.Unmarshal(args, &v)
 		return v, err

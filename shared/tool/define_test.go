@@ -60,16 +60,17 @@ func TestNormalizeGivesOneCanonicalForm(t *testing.T) {
 
 func TestNormalizeNamesTheFieldAndNeverTheValue(t *testing.T) {
 	for name, c := range map[string]struct{ in, field, word string }{
-		"string for a list":  {`{"to":"SECRET","text":"x"}`, "to", "type"},
-		"number in a list":   {`{"to":[7],"text":"x"}`, "to/0", "type"},
-		"null list":          {`{"to":null,"text":"x"}`, "to", "type"},
-		"empty list":         {`{"to":[],"text":"x"}`, "to", "too few"},
-		"missing":            {`{"to":["a"]}`, "text", "needed"},
-		"nothing":            {`{}`, "to", "needed"},
-		"missing within":     {`{"to":["a"],"text":"x","place":{}}`, "place/city", "needed"},
-		"not in the enum":    {`{"to":["a"],"text":"x","level":"SECRET"}`, "level", "not one of"},
-		"too long":           {`{"to":["a"],"text":"` + strings.Repeat("SECRET ", 10) + `"}`, "text", "too long"},
-		"forged rule":        {`{"to":["a"],"text":"x","level":"validating /properties/to: SECRET"}`, "level", "not one of"},
+		"string for a list": {`{"to":"SECRET","text":"x"}`, "to", "type"},
+		"number in a list":  {`{"to":[7],"text":"x"}`, "to/0", "type"},
+		"null list":         {`{"to":null,"text":"x"}`, "to", "type"},
+		"empty list":        {`{"to":[],"text":"x"}`, "to", "too few"},
+		"missing":           {`{"to":["a"]}`, "text", "needed"},
+		"nothing":           {`{}`, "to", "needed"},
+		"missing within":    {`{"to":["a"],"text":"x","place":{}}`, "place/city", "needed"},
+		"not in the enum":   {`{"to":["a"],"text":"x","level":"SECRET"}`, "level", "not one of"},
+		"too long":          {`{"to":["a"],"text":"` + strings.Repeat("SECRET ", 10) + `"}`, "text", "too long"},
+		"forged rule": {`{"to":["a"],"text":"x","level":"validating /properties/to: SECRET"}`, "level",
+			"not one of"},
 		"unknown field":      {`{"to":["a"],"text":"x","SECRET":1}`, "SECRET", "not known"},
 		"a name twice":       {`{"to":["a"],"to":["b"],"text":"x"}`, "to", "twice"},
 		"a name in capitals": {`{"To":["a"],"text":"x"}`, "To", "not known"},
@@ -134,7 +135,8 @@ func TestAnEffectWhoseAnswerItsOwnSchemaForbidsIsDone(t *testing.T) {
 		Execute: func(context.Context, tool.Call, args) (odd, error) { return odd{}, nil },
 	})
 	got, err := tl.Execute(t.Context(), tool.Call{Args: json.RawMessage(`{"to":["a"],"text":"x"}`)})
-	if err != nil || string(got) != `{"answer":"It was done. The answer could not be read: ids: a value of another type is needed here.","done":true}` {
+	if err != nil || string(
+		got) != `{"answer":"It was done. The answer could not be read: ids: a value of another type is needed here.","done":true}` {
 		t.Errorf("Execute = %s, %v", got, err)
 	}
 }
@@ -165,7 +167,8 @@ func TestADefinitionThatCannotWorkPanics(t *testing.T) {
 func TestMarks(t *testing.T) {
 	cause := errors.New("cause")
 	amb, tra := fmt.Errorf("x: %w", tool.Ambiguous(cause)), fmt.Errorf("x: %w", tool.Transient(cause))
-	if !tool.IsAmbiguous(amb) || tool.IsAmbiguous(tra) || !tool.IsTransient(tra) || tool.IsTransient(amb) || !errors.Is(amb, cause) {
+	if !tool.IsAmbiguous(amb) || tool.IsAmbiguous(tra) || !tool.IsTransient(tra) || tool.IsTransient(amb) ||
+		!errors.Is(amb, cause) {
 		t.Error("the marks do not hold through wrapping")
 	}
 	if !tool.IsAmbiguous(context.DeadlineExceeded) || tool.IsAmbiguous(cause) {

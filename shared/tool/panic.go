@@ -22,8 +22,8 @@ func IsPanic(err error) bool {
 	return errors.As(err, &p)
 }
 
-// recoverPanic converts a panic of the tool's function to its error: one call must not end the process, and with it the calls
-// of others. An effect that panicked may have taken place.
+// recoverPanic converts a panic of the tool's function to its error: one call must not end the process, and with it the
+// calls of others. An effect that panicked may have taken place.
 func (t *Tool) recoverPanic(err *error, effect bool) {
 	r := recover()
 	if r == nil {

@@ -17,7 +17,8 @@ import (
 // the place in the schema (see [schema.Import]).
 func Remote(name, description string, raw json.RawMessage) (*Tool, error) {
 	if !validName.MatchString(name) {
-		return nil, errors.New("a name of up to 63 letters, digits, '_', '.' and '-' that begins with a letter is needed")
+		return nil, errors.New("a name of up to 63 letters, digits, '_', '.' and '-' that begins with a " +
+			"letter is needed")
 	}
 	s, err := schema.Import(raw)
 	if err != nil {

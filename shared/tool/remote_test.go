@@ -14,12 +14,15 @@ import (
 // stay cheap.
 func TestARemoteToolIsCheapToCheck(t *testing.T) {
 	list := func(item string, n int) string { return strings.TrimSuffix(strings.Repeat(item+",", n), ",") }
-	tl, err := tool.Remote("x", "x", json.RawMessage(`{"type":"object","properties":{"a":{"type":"array","items":{"anyOf":[`+list(`{"const":"x"}`, 900)+`,{"type":"integer"}]}}}}`))
+	tl, err := tool.Remote("x", "x",
+		json.RawMessage(`{"type":"object","properties":{"a":{"type":"array","items":{"anyOf":[`+list(`{"const":"x"}`,
+			900)+`,{"type":"integer"}]}}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	if _, err := tl.Normalize(json.RawMessage(`{"a":[` + list("1", 100_000) + `]}`)); err == nil || fault.As(err).Class != fault.Validation {
+	if _, err := tl.Normalize(json.RawMessage(`{"a":[` + list("1", 100_000) + `]}`)); err == nil ||
+		fault.As(err).Class != fault.Validation {
 		t.Errorf("%v", err)
 	}
 	if took := time.Since(began); took > time.Second {
@@ -39,7 +42,8 @@ func TestARemoteToolIsToldPlainly(t *testing.T) {
 	}
 	const anything = `{"anyOf":[{"type":"string"},{"type":"number"},{"type":"boolean"},{"type":"object"}]}`
 	want := `{"properties":{"any":{"anyOf":[{"type":"string"},{"type":"number"},{"type":"boolean"},{"type":"object"}],"description":"d"},` +
-		`"list":{"items":` + anything + `,"type":"array"},"rows":{"items":{"items":` + anything + `,"type":"array"},"type":["array","null"]}},"required":["list"],"type":"object"}`
+		`"list":{"items":` + anything + `,"type":"array"},"rows":{"items":{"items":` + anything +
+		`,"type":"array"},"type":["array","null"]}},"required":["list"],"type":"object"}`
 	if string(tl.Schema) != want {
 		t.Errorf("got  %s\nwant %s", tl.Schema, want)
 	}

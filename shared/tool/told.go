@@ -7,9 +7,9 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// declaredSchema returns a schema as the model sees it. Gemini accepts fewer schemas than exist: a value must have a type or be
-// one of several schemas, a list must have items, a required property must be described. What it does not accept is
-// left out here; arguments are checked against the original schema.
+// declaredSchema returns a schema as the model sees it. Gemini accepts fewer schemas than exist: a value must have a
+// type or be one of several schemas, a list must have items, a required property must be described. What it does not
+// accept is left out here; arguments are checked against the original schema.
 func declaredSchema(s *jsonschema.Schema) (json.RawMessage, error) {
 	raw, err := json.Marshal(s)
 	if err != nil {
@@ -55,7 +55,8 @@ func simplify(s map[string]any) (changed bool) {
 		changed = mapSchemas(s["items"], func(v any) { s["items"] = v }) || changed
 	}
 	if required, ok := s["required"].([]any); ok {
-		known := slices.DeleteFunc(slices.Clone(required), func(name any) bool { return properties[name.(string)] == nil })
+		known := slices.DeleteFunc(slices.Clone(required),
+			func(name any) bool { return properties[name.(string)] == nil })
 		if len(known) < len(required) {
 			s["required"], changed = known, true
 		}

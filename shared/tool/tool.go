@@ -70,7 +70,8 @@ func SamePlace(approved, now Place) error {
 		return nil
 	}
 	return fault.New(fault.Policy, fault.CodeStaleView,
-		"What is linked now is not the account or the host that was shown when this was asked for, so it was not done. Please ask for it again.")
+		"What is linked now is not the account or the host that was shown when this was asked for, so it was not "+
+			"done. Please ask for it again.")
 }
 
 // Verdict is what Reconcile found out about a call whose outcome was not recorded.
@@ -158,14 +159,15 @@ func (u unread) Unwrap() error { return u.error }
 // error like any other.
 func Unread(err error) error { return unread{err} }
 
-// unreadableResult returns the result of a completed call whose answer could not be used. It names the place in the answer
-// that is invalid, and contains nothing of its content.
+// unreadableResult returns the result of a completed call whose answer could not be used. It names the place in the
+// answer that is invalid, and contains nothing of its content.
 func unreadableResult(err error) json.RawMessage {
 	why := "it is not what was expected"
 	if f := (*fault.Error)(nil); errors.As(err, &f) {
 		why = strings.TrimPrefix(f.Field+": "+f.Message, ": ")
 	}
-	out, err := strictjson.Marshal(map[string]any{"done": true, "answer": "It was done. The answer could not be read: " + why + "."})
+	out, err := strictjson.Marshal(
+		map[string]any{"done": true, "answer": "It was done. The answer could not be read: " + why + "."})
 	if err != nil {
 		panic(err) // unreachable: two values that are JSON
 	}

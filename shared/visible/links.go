@@ -34,13 +34,17 @@ var (
 	conditional = regexp.MustCompile(`(?is)^\s*\[if\b[^\]]*\]>(.*)$`)
 	refresh     = regexp.MustCompile(`(?is)^[^;,]*[;,\s]\s*(?:url\s*=\s*)?["']?([^"'>\s]+)`)
 	// leads are the attributes whose address is opened by a click, loads those whose address is fetched at once.
-	leads = map[string]bool{"href": true, "longdesc": true, "action": true, "formaction": true, "cite": true, "ping": true, "xlink:href": true}
-	loads = map[string]bool{"src": true, "background": true, "poster": true, "data": true, "srcset": true, "imagesrcset": true, "lowsrc": true, "dynsrc": true, "codebase": true, "classid": true, "archive": true, "manifest": true}
+	leads = map[string]bool{"href": true, "longdesc": true, "action": true, "formaction": true, "cite": true,
+		"ping": true, "xlink:href": true}
+	loads = map[string]bool{"src": true, "background": true, "poster": true, "data": true, "srcset": true,
+		"imagesrcset": true, "lowsrc": true, "dynsrc": true, "codebase": true, "classid": true, "archive": true,
+		"manifest": true}
 	// fetched are the elements whose href is fetched.
 	fetched = map[string]bool{"link": true, "image": true, "use": true, "feimage": true}
 	// rawText are elements whose content is text according to the standard, but HTML for programs that drop the
 	// element.
-	rawText = map[string]bool{"iframe": true, "noembed": true, "noframes": true, "noscript": true, "xmp": true, "plaintext": true}
+	rawText = map[string]bool{"iframe": true, "noembed": true, "noframes": true, "noscript": true, "xmp": true,
+		"plaintext": true}
 )
 
 // maxNesting is the maximum depth of sources in sources: a conditional comment, the document of a frame.

@@ -31,7 +31,8 @@ var scripts = []struct {
 // reports.
 func Suspicious(s string) []string {
 	var out []string
-	words := strings.FieldsFunc(s, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.Is(unicode.M, r) && !unicode.IsDigit(r) })
+	words := strings.FieldsFunc(s,
+		func(r rune) bool { return !unicode.IsLetter(r) && !unicode.Is(unicode.M, r) && !unicode.IsDigit(r) })
 	for _, w := range words {
 		if found := scriptsOf(w); len(found) > 1 {
 			out = append(out, fmt.Sprintf("The word “%s” mixes %s letters.", quote(w), strings.Join(found, " and ")))
@@ -48,9 +49,11 @@ func Suspicious(s string) []string {
 		out = append(out, "Marks are piled up on a letter and may cover the text around it.")
 	}
 	if !norm.NFC.IsNormalString(s) {
-		out = append(out, "Some letters are composed in an unusual way: the text may differ from one that looks the same.")
+		out = append(out, "Some letters are composed in an unusual way: the text may differ from one that "+
+			"looks the same.")
 	}
-	if longest(strings.NewReplacer("\r", "", " ", "", "\t", "").Replace(s), func(r rune) bool { return r == '\n' }) > blankLines ||
+	if longest(strings.NewReplacer("\r", "", " ", "", "\t", "").Replace(s),
+		func(r rune) bool { return r == '\n' }) > blankLines ||
 		longest(s, func(r rune) bool { return r == ' ' || r == '\t' || r == '\u00A0' || r == '\u3000' }) > blankSpace {
 		out = append(out, "There is a long blank stretch, and the text goes on behind it: read to the end.")
 	}

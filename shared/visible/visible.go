@@ -44,7 +44,8 @@ func looksEscaped(s string) bool {
 
 // blanks are letters and symbols that Unicode classifies as visible and that no font draws: the braille blank, the
 // Hangul fillers, and Khmer and Mongolian vowel signs of old encodings.
-var blanks = map[rune]bool{'\u2800': true, '\u115F': true, '\u1160': true, '\u3164': true, '\uFFA0': true, '\u17B4': true, '\u17B5': true}
+var blanks = map[rune]bool{'\u2800': true, '\u115F': true, '\u1160': true, '\u3164': true, '\uFFA0': true,
+	'\u17B4': true, '\u17B5': true}
 
 // Dangerous reports whether r is invisible or misleads a reader: control and format characters (bidi, zero width, tags,
 // soft hyphen, interlinear), variation selectors, private use, unassigned code points, line separators, and blanks

@@ -35,8 +35,10 @@ func TestLineWritesOutWhatHasNoShape(t *testing.T) {
 
 func TestTextLeavesOrdinaryTextAlone(t *testing.T) {
 	for _, s := range []string{
-		"", "Hello,\n\tworld", "Grüße, 你好, مرحبا, שלום, 👍", "<details><summary>safe</summary>x</details>", "![x](https://evil.example/leak)",
-		"&lt;b&gt;", "{{constructor}}", "2\u00a0kg", "全角\u3000空白", "\uFFFD", "Please confirm **[Approve](https://evil.example/a)** or ignore",
+		"", "Hello,\n\tworld", "Grüße, 你好, مرحبا, שלום, 👍", "<details><summary>safe</summary>x</details>",
+		"![x](https://evil.example/leak)",
+		"&lt;b&gt;", "{{constructor}}", "2\u00a0kg", "全角\u3000空白", "\uFFFD",
+		"Please confirm **[Approve](https://evil.example/a)** or ignore",
 		"<!-- to: boss@corp.com -->", strings.Repeat("\n", 200) + "hidden tail", "⟨angle⟩",
 	} {
 		if got, hidden := Text(s); got != s || hidden {
@@ -77,13 +79,16 @@ func TestSuspicious(t *testing.T) {
 }
 
 func TestBlank(t *testing.T) {
-	for _, s := range []string{"", " ", "\n\t\r\v\f", "\u200b", "\u200b\u200c\u200d\u2060\ufeff", "\u00a0\u3000\u2003", "\u202e\u202c\u2066\u2069", "\u00ad", "\u2800", "\u3164\uffa0",
-		"\ufe0f", "\U000E0041\U000E007F", "\U000E0100", "\u180e", "\u2028\u2029", "\u0085", "\u034f", "\u061c", "\u115f\u1160", "\x00\x1b", " \u200b \u2064\n"} {
+	for _, s := range []string{"", " ", "\n\t\r\v\f", "\u200b", "\u200b\u200c\u200d\u2060\ufeff", "\u00a0\u3000\u2003",
+		"\u202e\u202c\u2066\u2069", "\u00ad", "\u2800", "\u3164\uffa0",
+		"\ufe0f", "\U000E0041\U000E007F", "\U000E0100", "\u180e", "\u2028\u2029", "\u0085", "\u034f", "\u061c",
+		"\u115f\u1160", "\x00\x1b", " \u200b \u2064\n"} {
 		if !Blank(s) {
 			t.Errorf("%+q is taken for visible", s)
 		}
 	}
-	for _, s := range []string{"a", ".", "\u200bhi\u200b", "日本", "👍", "👩\u200d🚀", "❤\ufe0f", "\ue000", "\U0001FAE9", "\u0301", "\ufffd", "ก"} {
+	for _, s := range []string{"a", ".", "\u200bhi\u200b", "日本", "👍", "👩\u200d🚀", "❤\ufe0f", "\ue000", "\U0001FAE9",
+		"\u0301", "\ufffd", "ก"} {
 		if Blank(s) {
 			t.Errorf("%+q is taken for blank", s)
 		}
@@ -92,7 +97,8 @@ func TestBlank(t *testing.T) {
 
 // FuzzText checks that no dangerous character is shown unescaped by Text, Line or a warning.
 func FuzzText(f *testing.F) {
-	for _, s := range []string{"plain", "a\u202eb", "\U000E0041", "x\xff", "⟨U+202E⟩", "\x1b[2J", "a\u2800", "\ue000", "\u0085", "p\u0430y"} {
+	for _, s := range []string{"plain", "a\u202eb", "\U000E0041", "x\xff", "⟨U+202E⟩", "\x1b[2J", "a\u2800", "\ue000",
+		"\u0085", "p\u0430y"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -105,7 +111,8 @@ func FuzzText(f *testing.F) {
 				if r == '\n' || r == '\t' {
 					continue
 				}
-				if Dangerous(r) || unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Bidi_Control, r) {
+				if Dangerous(r) || unicode.IsControl(r) || unicode.Is(unicode.Cf, r) ||
+					unicode.Is(unicode.Bidi_Control, r) {
 					t.Fatalf("%U is shown raw", r)
 				}
 			}

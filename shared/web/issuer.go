@@ -82,7 +82,8 @@ func (i *issuer) discover(ctx context.Context) (*endpoints, error) {
 		Types         []string `json:"response_types_supported"`
 	}
 	if err := i.read(ctx, &d); err != nil {
-		return nil, fault.New(fault.Tool, fault.CodeStoreUnavailable, "The sign-in service does not answer just now; please try again.").After(failureKept).Because(err)
+		return nil, fault.New(fault.Tool, fault.CodeStoreUnavailable,
+			"The sign-in service does not answer just now; please try again.").After(failureKept).Because(err)
 	}
 	e := &endpoints{Authorization: d.Authorization}
 	switch {
@@ -107,11 +108,13 @@ func unusable(why string) error {
 // secure accepts https, and http where the issuer itself is on this machine.
 func (i *issuer) secure(address string) bool {
 	u, err := url.Parse(address)
-	return err == nil && u.Host != "" && (u.Scheme == "https" || u.Scheme == "http" && strings.HasPrefix(i.url, "http://"))
+	return err == nil && u.Host != "" &&
+		(u.Scheme == "https" || u.Scheme == "http" && strings.HasPrefix(i.url, "http://"))
 }
 
 func (i *issuer) read(ctx context.Context, v any) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(i.url, "/")+"/.well-known/openid-configuration", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet,
+		strings.TrimSuffix(i.url, "/")+"/.well-known/openid-configuration", nil)
 	if err != nil {
 		return err
 	}

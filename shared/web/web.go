@@ -105,12 +105,15 @@ func (s *Site) policy(r *http.Request, f file) string {
 	connect := []string{"'self'"}
 	connect = append(connect, apiOrigins(s.options.APIBase)...)
 	if s.issuer != nil {
-		if e, err := s.issuer.endpoints(r.Context()); err == nil && origin(e.Token) != "" { // the console shows an error
+		// the console shows an error
+		if e, err := s.issuer.endpoints(r.Context()); err == nil && origin(e.Token) != "" {
 			connect = append(connect, origin(e.Token))
 		}
 	}
-	return "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src " + strings.Join(connect, " ") +
-		"; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+	return "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src " +
+		strings.Join(connect, " ") +
+		"; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; " +
+		"trusted-types 'none'"
 }
 
 // own sets the headers of the console's files.
@@ -130,7 +133,8 @@ func foreign(h http.Header) {
 }
 
 // functions lists the functions that the console calls.
-var functions = []string{"stream", "approvals-pending", "approvals-resolve", "runs", "threads", "audit", "allowlist", "connections"}
+var functions = []string{"stream", "approvals-pending", "approvals-resolve", "runs", "threads", "audit", "allowlist",
+	"connections"}
 
 func apiOrigins(base string) (origins []string) {
 	if !strings.Contains(base, "{function}") {

@@ -42,7 +42,8 @@ var widget = fstest.MapFS{"gemini-chat.js": {Data: []byte("export {};")}, "parts
 func TestTheConsoleIsServedUnderAStrictPolicy(t *testing.T) {
 	s := site(t, web.Options{})
 	for target, kind := range map[string]string{
-		"/": "text/html; charset=utf-8", "/app.js": "text/javascript; charset=utf-8", "/style.css": "text/css; charset=utf-8", "/favicon.svg": "image/svg+xml",
+		"/": "text/html; charset=utf-8", "/app.js": "text/javascript; charset=utf-8",
+		"/style.css": "text/css; charset=utf-8", "/favicon.svg": "image/svg+xml",
 	} {
 		w := get(s, "GET", target)
 		if w.Code != 200 || w.Body.Len() == 0 || w.Header().Get("Content-Type") != kind {
@@ -58,7 +59,8 @@ func TestTheConsoleIsServedUnderAStrictPolicy(t *testing.T) {
 				t.Errorf("%s: the policy lacks %s", target, part)
 			}
 		}
-		if strings.Contains(csp, "unsafe") || w.Header().Get("Access-Control-Allow-Origin") != "" || w.Header().Get("X-Content-Type-Options") != "nosniff" {
+		if strings.Contains(csp, "unsafe") || w.Header().Get("Access-Control-Allow-Origin") != "" ||
+			w.Header().Get("X-Content-Type-Options") != "nosniff" {
 			t.Errorf("%s: %v", target, w.Header())
 		}
 	}
@@ -136,9 +138,11 @@ func TestAnIssuerThatIsAwayIsAskedOnce(t *testing.T) {
 
 func TestTheWidgetIsForPagesOfAnyOrigin(t *testing.T) {
 	s := site(t, web.Options{Widget: widget})
-	for target, kind := range map[string]string{"/widget/gemini-chat.js": "text/javascript; charset=utf-8", "/widget/parts/style.css": "text/css; charset=utf-8"} {
+	for target, kind := range map[string]string{"/widget/gemini-chat.js": "text/javascript; charset=utf-8",
+		"/widget/parts/style.css": "text/css; charset=utf-8"} {
 		h := get(s, "GET", target, "Origin", "https://shop.example").Header()
-		if h.Get("Content-Type") != kind || h.Get("Access-Control-Allow-Origin") != "*" || h.Get("Cross-Origin-Resource-Policy") != "cross-origin" ||
+		if h.Get("Content-Type") != kind || h.Get("Access-Control-Allow-Origin") != "*" ||
+			h.Get("Cross-Origin-Resource-Policy") != "cross-origin" ||
 			h.Get("X-Content-Type-Options") != "nosniff" || h.Get("ETag") == "" {
 			t.Errorf("%s: %v", target, h)
 		}
@@ -150,8 +154,10 @@ func TestTheWidgetIsForPagesOfAnyOrigin(t *testing.T) {
 
 func TestEverythingElseIsNotThere(t *testing.T) {
 	s := site(t, web.Options{Widget: widget})
-	for _, target := range []string{"/nothing", "/site/app.js", "/site", "/..", "/index.html/", "/web.go", "/widget", "/widget/", "/widget/parts/", "/widget/../app.js", "/App.js", "/app.js/"} {
-		if w := get(s, "GET", target); w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), "no_such_path") {
+	for _, target := range []string{"/nothing", "/site/app.js", "/site", "/..", "/index.html/", "/web.go", "/widget",
+		"/widget/", "/widget/parts/", "/widget/../app.js", "/App.js", "/app.js/"} {
+		if w := get(s, "GET", target); w.Code != http.StatusNotFound ||
+			!strings.Contains(w.Body.String(), "no_such_path") {
 			t.Errorf("%s: %d, want 404", target, w.Code)
 		}
 	}
@@ -195,34 +201,41 @@ func TestTheConfigurationSaysHowToSignIn(t *testing.T) {
 		status   int
 		says     string
 	}{
-		"code":           {okDiscovery, 200, `"flow":"code"`},
-		"id_token":       {`{"issuer":"ISSUER","authorization_endpoint":"ISSUER/a","response_types_supported":["id_token"]}`, 200, `"flow":"id_token"`},
-		"no page":        {`{"issuer":"ISSUER","response_types_supported":["id_token"]}`, 401, "no page to sign in at"},
-		"neither":        {`{"issuer":"ISSUER","authorization_endpoint":"ISSUER/a","token_endpoint":"ISSUER/t","response_types_supported":["code"]}`, 401, "neither an authorization code"},
-		"another":        {`{"issuer":"https://evil.example","authorization_endpoint":"ISSUER/a"}`, 401, "names another issuer"},
-		"a script":       {`{"issuer":"ISSUER","authorization_endpoint":"javascript:alert(1)"}`, 401, "no page to sign in at"},
+		"code":     {okDiscovery, 200, `"flow":"code"`},
+		"id_token": {`{"issuer":"ISSUER","authorization_endpoint":"ISSUER/a","response_types_supported":["id_token"]}`, 200, `"flow":"id_token"`},
+		"no page":  {`{"issuer":"ISSUER","response_types_supported":["id_token"]}`, 401, "no page to sign in at"},
+		"neither":  {`{"issuer":"ISSUER","authorization_endpoint":"ISSUER/a","token_endpoint":"ISSUER/t","response_types_supported":["code"]}`, 401, "neither an authorization code"},
+		"another": {`{"issuer":"https://evil.example","authorization_endpoint":"ISSUER/a"}`, 401,
+			"names another issuer"},
+		"a script": {`{"issuer":"ISSUER","authorization_endpoint":"javascript:alert(1)"}`, 401,
+			"no page to sign in at"},
 		"not there":      {"", 503, "does not answer just now"},
 		"not a document": {"<html>", 503, "does not answer just now"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := get(site(t, web.Options{Release: "r1", Issuer: discovery(t, c.document), ClientID: "client"}), "GET", "/config.json")
-			if w.Code != c.status || !strings.Contains(w.Body.String(), c.says) || !json.Valid(w.Body.Bytes()) || w.Header().Get("Cache-Control") != "no-store" {
+			w := get(site(t, web.Options{Release: "r1", Issuer: discovery(t, c.document), ClientID: "client"}), "GET",
+				"/config.json")
+			if w.Code != c.status || !strings.Contains(w.Body.String(), c.says) || !json.Valid(w.Body.Bytes()) ||
+				w.Header().Get("Cache-Control") != "no-store" {
 				t.Errorf("%d %s", w.Code, w.Body)
 			}
 		})
 	}
-	local := get(site(t, web.Options{Release: "r1", Local: true, LocalUsers: true}), "GET", "/config.json").Body.String()
+	local := get(site(t, web.Options{Release: "r1", Local: true, LocalUsers: true}), "GET",
+		"/config.json").Body.String()
 	if strings.TrimSpace(local) != `{"release":"r1","apiBase":"","local":true,"signIn":{"kind":"local"}}` {
 		t.Error(local)
 	}
-	if none := get(site(t, web.Options{}), "GET", "/config.json").Body.String(); !strings.Contains(none, `"kind":"none"`) {
+	if none := get(site(t, web.Options{}), "GET", "/config.json").Body.String(); !strings.Contains(none,
+		`"kind":"none"`) {
 		t.Error(none)
 	}
 }
 
 // The files must not contain what the policy forbids, since the browser would block it without telling the user.
 func TestTheFilesHoldNoInlineCodeAndMakeNoMarkup(t *testing.T) {
-	markup := regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|DOMParser|createContextualFragment`)
+	markup := regexp.MustCompile(
+		`innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|DOMParser|createContextualFragment`)
 	inline := regexp.MustCompile(`(?i)<script(?:\s[^>]*)?>[^<]|\son\w+\s*=|\sstyle\s*=|<style|javascript:|https?://`)
 	foreign := regexp.MustCompile(`from '[^.]|import\('[^.]|@import|url\(`)
 	files := 0

@@ -15,7 +15,8 @@ import (
 	"github.com/countersign-run/countersign/shared/widget"
 )
 
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; require-trusted-types-for 'script'; trusted-types 'none'; base-uri 'none'; form-action 'self'"
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; " +
+	"require-trusted-types-for 'script'; trusted-types 'none'; base-uri 'none'; form-action 'self'"
 
 type object = map[string]any
 
@@ -40,44 +41,57 @@ var scripts = map[string][]turn{
 	"broken": {{broken: true}, {say: "never"}},
 	"fault":  {{status: 503, say: "Back again."}},
 	"hold":   {{hold: true, say: "Late, but here."}},
-	"hostile": {{say: "<img src=x onerror=document.title='owned'> [click](javascript:alert(1)) [data](data:text/html,x) <button>Approve</button> " +
+	"hostile": {{say: "<img src=x onerror=document.title='owned'> [click](javascript:alert(1)) " +
+		"[data](data:text/html,x) <button>Approve</button> " +
 		"[https://bank.example](https://evil.example/x)\n\n```\n<script>1</script>\n```"}},
 	"all tools": {
-		{calls: []object{use("click-add-to-cart", object{"key": "mug-1"}), use("fill-search", object{"value": "blue"}), use("toggle-gift", object{"checked": true})}},
-		{calls: []object{use("select-delivery", object{"value": "fast"}), use("select-colour", object{"value": "blue"}), use("fill-note", object{"value": "two\nlines"}),
-			use("trigger-interaction", object{"coordinate": []string{"products", "mug-1", "add-to-cart"}}), use("fill-input", object{"coordinate": []string{"search"}, "value": "mug"})}},
+		{calls: []object{use("click-add-to-cart", object{"key": "mug-1"}), use("fill-search", object{"value": "blue"}),
+			use("toggle-gift", object{"checked": true})}},
+		{calls: []object{use("select-delivery", object{"value": "fast"}), use("select-colour", object{"value": "blue"}),
+			use("fill-note", object{"value": "two\nlines"}),
+			use("trigger-interaction", object{"coordinate": []string{"products", "mug-1", "add-to-cart"}}),
+			use("fill-input", object{"coordinate": []string{"search"}, "value": "mug"})}},
 		{say: "All done."},
 	},
-	"refused": {{calls: []object{use("click-add-to-cart", object{"key": "mug-2"}), use("click-ghost", object{}), use("fill-input", object{"coordinate": []string{"password"}, "value": "x"}),
+	"refused": {{calls: []object{use("click-add-to-cart", object{"key": "mug-2"}), use("click-ghost", object{}),
+		use("fill-input", object{"coordinate": []string{"password"}, "value": "x"}),
 		use("no-such-tool", object{}), use("select-colour", object{"value": "green"})}}, {say: "I could not."}},
 	"order":  {{calls: []object{use("click-order", object{})}}, {say: "It is ordered."}},
 	"reload": {{calls: []object{use("click-order", object{})}}, {say: "After the reload."}},
 	"mail":   {{calls: []object{asked("yes")}}, {say: "The mail is sent."}},
-	"policy": {{calls: []object{use("click-add-to-cart", object{"key": "mug-1"}), use("fill-note", object{"value": "two\nlines"}), use("click-order", object{})}}, {say: "As you said."}},
-	"odd":    {{calls: []object{use("trigger-interaction", object{"coordinate": []string{oddRef}}), use("fill-note", object{"value": "\u202egnp.exe\u200b<i>x</i>"})}}, {say: "It was odd."}},
+	"policy": {{calls: []object{use("click-add-to-cart", object{"key": "mug-1"}),
+		use("fill-note", object{"value": "two\nlines"}), use("click-order", object{})}}, {say: "As you said."}},
+	"odd": {{calls: []object{use("trigger-interaction", object{"coordinate": []string{oddRef}}),
+		use("fill-note", object{"value": "\u202egnp.exe\u200b<i>x</i>"})}}, {say: "It was odd."}},
 	"gift":   {{calls: []object{use("toggle-gift", object{"checked": true})}}, {say: "It is a gift."}},
 	"search": {{calls: []object{use("fill-search", object{"value": "blue"})}}, {say: "I looked."}},
 	"when":   {{calls: []object{asked("when")}}, {say: "It is in the calendar."}},
 	"late":   {{calls: []object{asked("late")}}, {say: "That has expired."}},
 	"pair":   {{calls: []object{asked("first"), asked("second")}}, {say: "Both were decided."}},
-	"mixed":  {{calls: []object{use("click-add-to-cart", object{"key": "mug-1"}), asked("mixed")}}, {calls: []object{asked("mixed")}}, {say: "Both are done."}},
-	"loop":   {{calls: []object{use("toggle-gift", object{"checked": true})}}},
+	"mixed": {{calls: []object{use("click-add-to-cart", object{"key": "mug-1"}), asked("mixed")}},
+		{calls: []object{asked("mixed")}}, {say: "Both are done."}},
+	"loop": {{calls: []object{use("toggle-gift", object{"checked": true})}}},
 }
 
 // oddRef is the name of one of the page's buttons.
 const oddRef = "<img src=x onerror=document.title='owned'>\u202e"
 
 func asked(name string) object {
-	fields := []object{{"label": "To", "value": "ana@example.com"}, {"label": "Message", "value": strings.Repeat("The demo is at ten. ", 20), "long": true}}
+	fields := []object{{"label": "To", "value": "ana@example.com"},
+		{"label": "Message", "value": strings.Repeat("The demo is at ten. ", 20), "long": true}}
 	if name == "when" {
-		fields = []object{{"label": "Starts", "value": "Tuesday, 5 January 2027, 12:00 (Europe/Berlin, UTC+01:00)", "at": "2027-01-05T12:00:00+01:00"}}
+		fields = []object{{"label": "Starts", "value": "Tuesday, 5 January 2027, 12:00 (Europe/Berlin, UTC+01:00)",
+			"at": "2027-01-05T12:00:00+01:00"}}
 	}
-	return object{"id": "call-" + name, "name": "gmail_send", "args": object{}, "category": "server-action", "approval": object{
-		"approvalId": name + "-1", "runId": name, "kind": "approval", "tool": "gmail_send", "args": object{}, "argsHash": "hash-" + name, "reason": "Mail to a new address is asked about.",
-		"preview": object{"title": "Send an e-mail", "fields": fields,
-			"warnings": []string{"This address was never written to."}},
-		"timeZone": "Europe/Berlin", "decisions": []string{"approve_once", "reject"}, "requestedAt": time.Now(), "expiresAt": time.Now().Add(time.Hour),
-	}}
+	return object{"id": "call-" + name, "name": "gmail_send", "args": object{}, "category": "server-action",
+		"approval": object{
+			"approvalId": name + "-1", "runId": name, "kind": "approval", "tool": "gmail_send", "args": object{},
+			"argsHash": "hash-" + name, "reason": "Mail to a new address is asked about.",
+			"preview": object{"title": "Send an e-mail", "fields": fields,
+				"warnings": []string{"This address was never written to."}},
+			"timeZone": "Europe/Berlin", "decisions": []string{"approve_once", "reject"}, "requestedAt": time.Now(),
+			"expiresAt": time.Now().Add(time.Hour),
+		}}
 }
 
 // chatServer implements the HTTP contract with the scripted answers, and records what was wrong or secret in the
@@ -98,7 +112,8 @@ type chatServer struct {
 }
 
 func newServer(t *testing.T) *chatServer {
-	s := &chatServer{failed: map[string]bool{}, messages: map[string]string{}, lost: map[string]string{}, runs: map[string]string{}}
+	s := &chatServer{failed: map[string]bool{}, messages: map[string]string{}, lost: map[string]string{},
+		runs: map[string]string{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Security-Policy", policy)
@@ -114,7 +129,8 @@ func newServer(t *testing.T) *chatServer {
 	mux.HandleFunc("GET /seen", func(w http.ResponseWriter, _ *http.Request) {
 		s.Lock()
 		defer s.Unlock()
-		reply(w, 200, object{"results": s.results, "resolved": s.resolved, "problems": s.problems, "region": s.region, "pageState": s.pageState})
+		reply(w, 200, object{"results": s.results, "resolved": s.resolved, "problems": s.problems, "region": s.region,
+			"pageState": s.pageState})
 		s.results, s.resolved = nil, nil
 	})
 	server := httptest.NewServer(mux)
@@ -150,7 +166,8 @@ func (s *chatServer) chat(w http.ResponseWriter, r *http.Request) {
 	s.region, s.pageState = in.TimeZone+" "+in.Locale, in.PageState
 	s.Unlock()
 	if in.TimeZone == "Antarctica/Troll" { // unknown to this server
-		reply(w, 400, object{"ok": false, "error": object{"class": "ValidationError", "code": "invalid", "message": "there is no such time zone", "field": "timeZone", "requestId": "r"}})
+		reply(w, 400, object{"ok": false, "error": object{"class": "ValidationError", "code": "invalid",
+			"message": "there is no such time zone", "field": "timeZone", "requestId": "r"}})
 		return
 	}
 	script, step := in.Message, 0
@@ -224,12 +241,14 @@ func (s *chatServer) check(in request) {
 	}
 	names := map[any]bool{}
 	for _, d := range in.ToolDefinitions {
-		if name, _ := d["name"].(string); !toolName.MatchString(name) || names[name] || d["category"] != "page-automation" || len(d) != 4 {
+		if name, _ := d["name"].(string); !toolName.MatchString(name) || names[name] ||
+			d["category"] != "page-automation" || len(d) != 4 {
 			s.problem("the definition %v", d)
 		}
 		names[d["name"]] = true
 	}
-	if len(in.ToolDefinitions) > 128 || in.PageState["viewState"] == nil || in.PageState["interactions"] == nil || in.PageState["customEvents"] == nil {
+	if len(in.ToolDefinitions) > 128 || in.PageState["viewState"] == nil || in.PageState["interactions"] == nil ||
+		in.PageState["customEvents"] == nil {
 		s.problem("%d tools, page state %v", len(in.ToolDefinitions), in.PageState)
 	}
 }
@@ -248,7 +267,8 @@ func (s *chatServer) answer(w http.ResponseWriter, r *http.Request, script strin
 			a["expiresAt"] = time.Now().Add(2 * time.Second)
 		}
 	}
-	last := object{"role": "model", "parts": []object{{"text": t.say}}, "script": script, "step": step, "calls": t.calls, "messageId": in.MessageID}
+	last := object{"role": "model", "parts": []object{{"text": t.say}}, "script": script, "step": step,
+		"calls": t.calls, "messageId": in.MessageID}
 	out := object{"type": "response", "message": t.say, "history": append(in.History, last)}
 	if t.calls != nil {
 		out = object{"type": "tool-calls", "calls": t.calls, "history": append(in.History, last)}
@@ -311,7 +331,8 @@ func (s *chatServer) problem(format string, args ...any) {
 }
 
 func refuse(w http.ResponseWriter, status int, code, message string) {
-	reply(w, status, object{"ok": false, "error": object{"class": "ModelError", "code": code, "message": message, "requestId": "r"}})
+	reply(w, status, object{"ok": false,
+		"error": object{"class": "ModelError", "code": code, "message": message, "requestId": "r"}})
 }
 
 func reply(w http.ResponseWriter, status int, body object) {

@@ -43,7 +43,8 @@ func (b bare) Open(name string) (fs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	code := comment.ReplaceAllFunc(source, func(text []byte) []byte { return bytes.Repeat([]byte("\n"), bytes.Count(text, []byte("\n"))) })
+	code := comment.ReplaceAllFunc(source,
+		func(text []byte) []byte { return bytes.Repeat([]byte("\n"), bytes.Count(text, []byte("\n"))) })
 	code = indentation.ReplaceAll(code, nil)
 	return &module{bytes.NewReader(code), info}, file.Close()
 }

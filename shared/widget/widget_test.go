@@ -71,7 +71,8 @@ func TestTypes(t *testing.T) {
 	compiler := filepath.Join(browsertest.Modules(t, "typescript"), "node_modules", "typescript", "bin", "tsc")
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	if out, err := exec.CommandContext(ctx, browsertest.Node(t), compiler, "--project", ".").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(ctx, browsertest.Node(t), compiler, "--project",
+		".").CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}
 }

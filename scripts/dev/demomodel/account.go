@@ -165,7 +165,9 @@ func (s state) inCart() string {
 			things = append(things, strings.TrimSpace(counted(i)+i.name()+priced(i)))
 		}
 		if text := scalar(parts[name]); text != "" && !slices.Contains(wordsOf(name), "count") {
-			others = append(others, strings.TrimSpace(strings.Join(slices.DeleteFunc(wordsOf(name), func(w string) bool { return w == "cart" }), " ")+" "+text))
+			others = append(others, strings.TrimSpace(
+				strings.Join(slices.DeleteFunc(wordsOf(name), func(w string) bool { return w == "cart" }), " ")+" "+
+					text))
 		}
 	}
 	if len(things) == 0 {
@@ -189,7 +191,8 @@ func counted(i item) string {
 func (s state) answer(word string) string {
 	parts := s.named(word)
 	for _, name := range slices.Sorted(maps.Keys(parts)) {
-		if text := scalar(parts[name]); slices.Contains([]string{word, word + " answer"}, strings.Join(wordsOf(name), " ")) && strings.Contains(text, " ") {
+		if text := scalar(parts[name]); slices.Contains([]string{word, word + " answer"},
+			strings.Join(wordsOf(name), " ")) && strings.Contains(text, " ") {
 			return "The page says: “" + excerpt(text) + "”"
 		}
 	}

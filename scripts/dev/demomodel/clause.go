@@ -28,10 +28,12 @@ var (
 	connector = regexp.MustCompile(`(?i)[\s,;.]*(?:\b(?:and|then|also|plus|please)\b[\s,]*)*$`)
 
 	// A request for a mail: the address follows the verb, perhaps after a word for a mail.
-	mailOutright = regexp.MustCompile(`(?i)^(?:(?:` + mailVerb + `)\s+(?:to\s+)?<?` + addressLike + `|(?:send|write|draft|compose)\s+(?:[^\s@]+\s+){0,3}(?:e-?mail|mail|message|note|copy|it|this)\b)`)
+	mailOutright = regexp.MustCompile(`(?i)^(?:(?:` + mailVerb + `)\s+(?:to\s+)?<?` + addressLike +
+		`|(?:send|write|draft|compose)\s+(?:[^\s@]+\s+){0,3}(?:e-?mail|mail|message|note|copy|it|this)\b)`)
 	// A request for an event: a word for it near the verb, or a verb that means nothing else and a time.
-	eventOutright = regexp.MustCompile(`(?i)^(?:(?:` + eventVerb + `)\s+(?:\S+\s+){0,5}?\S*\b(?:` + eventNoun + `)\b|invite\s+<?` + addressLike + `)`)
-	schedules     = regexp.MustCompile(`(?i)^(?:schedule|book|plan|arrange|organi[sz]e)\b`)
+	eventOutright = regexp.MustCompile(`(?i)^(?:(?:` + eventVerb + `)\s+(?:\S+\s+){0,5}?\S*\b(?:` + eventNoun +
+		`)\b|invite\s+<?` + addressLike + `)`)
+	schedules = regexp.MustCompile(`(?i)^(?:schedule|book|plan|arrange|organi[sz]e)\b`)
 
 	myCalendar = regexp.MustCompile(`(?i)\b(?:calendar|diary|agenda)\b`)
 
@@ -39,9 +41,10 @@ var (
 	emailing = regexp.MustCompile(`(?i)^(?:e-?mail|mail)\b`)
 
 	// Questions, prohibitions, and requests that the model does not serve.
-	question = regexp.MustCompile(`(?i)^\W*(?:what|who|whom|whose|when|where|why|how|which|is|are|am|was|were|do|does|did|have|has|should|show|list|read|search|find|cancel|delete|remove|move|reschedule|reply|forward)\b`)
-	negated  = regexp.MustCompile(`(?i)\b(?:don['’]?t|do\s+not|never|without|not\s+to)\s+(?:\w+\s+)?$`)
-	told     = regexp.MustCompile(`(?i)^\W*(?:i|we|you|he|she|it|they|my|this|that|there)\b`)
+	question = regexp.MustCompile(
+		`(?i)^\W*(?:what|who|whom|whose|when|where|why|how|which|is|are|am|was|were|do|does|did|have|has|should|show|list|read|search|find|cancel|delete|remove|move|reschedule|reply|forward)\b`)
+	negated = regexp.MustCompile(`(?i)\b(?:don['’]?t|do\s+not|never|without|not\s+to)\s+(?:\w+\s+)?$`)
+	told    = regexp.MustCompile(`(?i)^\W*(?:i|we|you|he|she|it|they|my|this|that|there)\b`)
 )
 
 var courteous = regexp.MustCompile(`(?i)^\W*(?:can|could|would|will)\s+you\b`)
@@ -65,7 +68,8 @@ func split(t text) []text {
 	var out []text
 	start := 0
 	for _, m := range verb.FindAllStringIndex(t.mask, maxVerbs) {
-		if m[0] == 0 || len(out) == maxClauses || !connected.MatchString(tail(t.mask[:m[0]])) || !t.from(m[0]).near().outright() {
+		if m[0] == 0 || len(out) == maxClauses || !connected.MatchString(tail(t.mask[:m[0]])) ||
+			!t.from(m[0]).near().outright() {
 			continue
 		}
 		end := m[0] - len(connector.FindString(tail(t.mask[start:m[0]])))
@@ -98,7 +102,8 @@ func (t text) kind() (kind, int) {
 		switch {
 		case negated.MatchString(tail(t.mask[:m[0]])):
 			return noClause, 0
-		case m[2] >= 0 && mailOutright.MatchString(rest.mask), m[2] >= 0 && emailing.MatchString(rest.mask) && m[0] == firstWord(t.mask):
+		case m[2] >= 0 && mailOutright.MatchString(rest.mask), m[2] >= 0 && emailing.MatchString(rest.mask) &&
+			m[0] == firstWord(t.mask):
 			return mailClause, m[0]
 		case m[4] >= 0 && (eventOutright.MatchString(rest.mask) || hasTime(rest)):
 			return eventClause, m[0]
@@ -120,7 +125,8 @@ func (t text) bareEvent() bool {
 	return title(t, findWhen(t, time.Unix(0, 0).UTC()).leftover) != ""
 }
 
-var politeness = regexp.MustCompile(`(?i)^\W*(?:(?:please|kindly|hi|hello|hey|ok|okay|now|can|could|would|will|you|i|want|need|to|['’]d|like|a|an|new)\b\W*)*`)
+var politeness = regexp.MustCompile(
+	`(?i)^\W*(?:(?:please|kindly|hi|hello|hey|ok|okay|now|can|could|would|will|you|i|want|need|to|['’]d|like|a|an|new)\b\W*)*`)
 
 // firstWord returns where a request begins after words of courtesy.
 func firstWord(s string) int { return len(politeness.FindString(s)) }

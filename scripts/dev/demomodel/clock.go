@@ -15,10 +15,12 @@ type clock struct {
 const (
 	hourWords = `one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve`
 	half      = `(?:\s*(?:o['’]?clock|a\.?m|p\.?m|h|uhr)\b\.?|\b)`
-	aClock    = `(?:noon|midday|midnight|(?:half\s+past|quarter\s+past|quarter\s+to)\s+(?:\d{1,2}|` + hourWords + `)\b|(?:\d{1,2}[:.h]\d{2}|\d{1,2}|` + hourWords + `)(?:\s+(?:thirty|fifteen|forty-five))?` + half + `)`
+	aClock    = `(?:noon|midday|midnight|(?:half\s+past|quarter\s+past|quarter\s+to)\s+(?:\d{1,2}|` + hourWords +
+		`)\b|(?:\d{1,2}[:.h]\d{2}|\d{1,2}|` + hourWords + `)(?:\s+(?:thirty|fifteen|forty-five))?` + half + `)`
 	// plain matches a clock that cannot be another number.
-	plain = `(?:noon|midday|midnight|\d{1,2}:\d{2}` + half + `|\d{1,2}(?:[:.]\d{2})?\s*(?:a\.?m\b\.?|p\.?m\b\.?|o['’]?clock\b))`
-	upTo  = `\s*(?:-|–|—|\bto\b|\buntil\b|\btill\b|\band\b)\s*`
+	plain = `(?:noon|midday|midnight|\d{1,2}:\d{2}` + half +
+		`|\d{1,2}(?:[:.]\d{2})?\s*(?:a\.?m\b\.?|p\.?m\b\.?|o['’]?clock\b))`
+	upTo = `\s*(?:-|–|—|\bto\b|\buntil\b|\btill\b|\band\b)\s*`
 )
 
 var (
@@ -30,7 +32,8 @@ var (
 	untilOne = regexp.MustCompile(`(?i)\b(?:until|till|to|ending\s+at|ends\s+at)\s+(` + aClock + `)`)
 
 	partOfDay = regexp.MustCompile(`(?i)\b(?:in\s+the\s+)?(morning|afternoon|evening|tonight)\b`)
-	clockBits = regexp.MustCompile(`(?i)^(?:(half\s+past|quarter\s+past|quarter\s+to)\s+)?(\d{1,2}|` + hourWords + `)(?:[:.h](\d{2}))?(?:\s+(thirty|fifteen|forty-five))?\s*(a|p)?`)
+	clockBits = regexp.MustCompile(`(?i)^(?:(half\s+past|quarter\s+past|quarter\s+to)\s+)?(\d{1,2}|` + hourWords +
+		`)(?:[:.h](\d{2}))?(?:\s+(thirty|fifteen|forty-five))?\s*(a|p)?`)
 )
 
 // takeClocks finds the start and the end, and returns the text without them.

@@ -65,7 +65,8 @@ func think(r fakegemini.Request, now time.Time) fakegemini.Turn {
 	case len(intents) == 0:
 		return words(join(smallTalk(r.User()), readSurface(r).abilities()))
 	case r.NoTools:
-		return words("I understood what you want, but I may call no tools in this answer, so nothing was done. Please ask again.")
+		return words("I understood what you want, but I may call no tools in this answer, so nothing was done. " +
+			"Please ask again.")
 	}
 	var calls []fakegemini.Call
 	var lacking []string

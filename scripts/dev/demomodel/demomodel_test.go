@@ -29,11 +29,13 @@ func newChat(t *testing.T) *chat {
 
 func (c *chat) body() []byte {
 	declare := func(name string) map[string]any {
-		return map[string]any{"name": name, "description": name, "parametersJsonSchema": map[string]any{"type": "object"}}
+		return map[string]any{"name": name, "description": name,
+			"parametersJsonSchema": map[string]any{"type": "object"}}
 	}
 	b, err := json.Marshal(map[string]any{
-		"contents":   c.contents,
-		"tools":      []any{map[string]any{"functionDeclarations": []any{declare("gmail_send"), declare("calendar_event_create")}}},
+		"contents": c.contents,
+		"tools": []any{map[string]any{"functionDeclarations": []any{declare("gmail_send"),
+			declare("calendar_event_create")}}},
 		"toolConfig": map[string]any{"functionCallingConfig": map[string]any{"mode": c.mode}},
 	})
 	if err != nil {
@@ -44,7 +46,8 @@ func (c *chat) body() []byte {
 
 func (c *chat) post(method string) *http.Response {
 	c.t.Helper()
-	req, err := http.NewRequestWithContext(c.t.Context(), "POST", c.url+"/v1beta/models/demo:"+method, bytes.NewReader(c.body()))
+	req, err := http.NewRequestWithContext(c.t.Context(), "POST", c.url+"/v1beta/models/demo:"+method,
+		bytes.NewReader(c.body()))
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -95,7 +98,8 @@ func (c *chat) respond(calls fakegemini.Content, responses ...string) string {
 	var parts []any
 	for i, r := range responses {
 		call := calls.Parts[i].FunctionCall
-		parts = append(parts, map[string]any{"functionResponse": map[string]any{"id": call.ID, "name": call.Name, "response": json.RawMessage(r)}})
+		parts = append(parts, map[string]any{"functionResponse": map[string]any{"id": call.ID, "name": call.Name,
+			"response": json.RawMessage(r)}})
 	}
 	return textOf(c.ask(map[string]any{"role": "user", "parts": parts}))
 }
@@ -127,32 +131,43 @@ func TestBothRequestsAreCallsOfOneTurn(t *testing.T) {
 	if got := strings.Join(names(answer), " "); got != "gmail_send calendar_event_create" {
 		t.Fatalf("called %q", got)
 	}
-	if got, want := string(answer.Parts[0].FunctionCall.Args), `{"to":["ana@example.com"],"subject":"The demo is at ten","body":"The demo is at ten."}`; got != want {
+	if got, want := string(answer.Parts[0].FunctionCall.Args),
+		`{"to":["ana@example.com"],"subject":"The demo is at ten","body":"The demo is at ten."}`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if got, want := c.respond(answer, `{"output":{"messageId":"m1"}}`, `{"error":"The user said no; it was not done. The user says: too early"}`),
-		"The mail to ana@example.com was sent. The event “The demo is at ten” on 2026-11-19 at 10:00:00 was not created: you said no. The user says: too early"; got != want {
+	if got, want := c.respond(answer, `{"output":{"messageId":"m1"}}`,
+		`{"error":"The user said no; it was not done. The user says: too early"}`),
+		"The mail to ana@example.com was sent. The event “The demo is at ten” on 2026-11-19 at 10:00:00 was not "+
+			"created: you said no. The user says: too early"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
 
 func TestItSaysWhatHappened(t *testing.T) {
 	for name, c := range map[string]struct{ response, want string }{
-		"done":               {`{"output":{"messageId":"m1","threadId":"t1"}}`, "The mail to ana@example.com was sent."},
+		"done": {`{"output":{"messageId":"m1","threadId":"t1"}}`,
+			"The mail to ana@example.com was sent."},
 		"done, another form": {`{"messageId":"m1"}`, "The mail to ana@example.com was sent."},
-		"done, inferred":     {`{"output":{"inferred":true}}`, "The mail to ana@example.com was sent, as far as can be told: its draft is gone."},
+		"done, inferred": {`{"output":{"inferred":true}}`,
+			"The mail to ana@example.com was sent, as far as can be told: its draft is gone."},
 		"edited": {`{"output":{"result":{"messageId":"m1"},"executedArgs":{"to":["bob@x.com"],"subject":"s","body":"b"},"editedBy":"user"}}`,
 			"The mail to bob@x.com was sent, with your changes."},
-		"confirmed": {`{"output":"The user confirmed that it was done."}`, "The mail to ana@example.com was sent, as you confirmed."},
-		"rejected":  {`{"error":"The user said no; it was not done."}`, "The mail to ana@example.com was not sent: you said no."},
-		"failed":    {`{"error":"to/0: this is no address"}`, "The mail to ana@example.com was not sent. to/0: this is no address"},
+		"confirmed": {`{"output":"The user confirmed that it was done."}`,
+			"The mail to ana@example.com was sent, as you confirmed."},
+		"rejected": {`{"error":"The user said no; it was not done."}`,
+			"The mail to ana@example.com was not sent: you said no."},
+		"failed": {`{"error":"to/0: this is no address"}`,
+			"The mail to ana@example.com was not sent. to/0: this is no address"},
 		"unknown": {`{"error":"Nobody can tell from here whether this was done."}`,
-			"It is not known whether the mail to ana@example.com was sent. Nobody can tell from here whether this was done."},
-		"unreadable": {`{"output":[1]}`, "It is not known whether the mail to ana@example.com was sent. The tool's answer is unclear."},
+			"It is not known whether the mail to ana@example.com was sent. Nobody can tell from here whether " +
+				"this was done."},
+		"unreadable": {`{"output":[1]}`,
+			"It is not known whether the mail to ana@example.com was sent. The tool's answer is unclear."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			chat := newChat(t)
-			if got := chat.respond(chat.say("email ana@example.com that the demo is at ten"), c.response); got != c.want {
+			if got := chat.respond(chat.say("email ana@example.com that the demo is at ten"),
+				c.response); got != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
 		})
@@ -170,9 +185,12 @@ func TestInModeNoneItAnswersInWords(t *testing.T) {
 
 func TestAnAnswerCompletesTheRequestBefore(t *testing.T) {
 	for name, c := range map[string]struct{ prompt, question, answer, args string }{
-		"who":  {"email Ana that the demo is at ten", "Who should get", "ana@example.com", `{"to":["ana@example.com"],"subject":"The demo is at ten","body":"The demo is at ten."}`},
-		"what": {"email ana@example.com", "What should", "the demo is at ten", `{"to":["ana@example.com"],"subject":"The demo is at ten","body":"The demo is at ten."}`},
-		"when": {"schedule lunch with ana@example.com", "When should", "tomorrow at noon", `{"summary":"Lunch","start":"2026-11-19T12:00:00","end":"2026-11-19T13:00:00","timeZone":"UTC","attendees":["ana@example.com"]}`},
+		"who": {"email Ana that the demo is at ten", "Who should get", "ana@example.com",
+			`{"to":["ana@example.com"],"subject":"The demo is at ten","body":"The demo is at ten."}`},
+		"what": {"email ana@example.com", "What should", "the demo is at ten",
+			`{"to":["ana@example.com"],"subject":"The demo is at ten","body":"The demo is at ten."}`},
+		"when": {"schedule lunch with ana@example.com", "When should", "tomorrow at noon",
+			`{"summary":"Lunch","start":"2026-11-19T12:00:00","end":"2026-11-19T13:00:00","timeZone":"UTC","attendees":["ana@example.com"]}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			chat := newChat(t)
@@ -193,7 +211,8 @@ func TestAnAnswerCompletesTheRequestBefore(t *testing.T) {
 func TestSmallTalkSaysWhatItIs(t *testing.T) {
 	for _, prompt := range []string{"hello", "what can you do?", "write a poem", "the weather is fine"} {
 		c := newChat(t)
-		if got := textOf(c.say(prompt)); !strings.Contains(got, "offline demo model") || !strings.Contains(got, "email ana@example.com") {
+		if got := textOf(c.say(prompt)); !strings.Contains(got, "offline demo model") ||
+			!strings.Contains(got, "email ana@example.com") {
 			t.Errorf("%q: answered %q", prompt, got)
 		}
 	}
@@ -206,7 +225,8 @@ func TestSmallTalkSaysWhatItIs(t *testing.T) {
 		t.Errorf("answered %q", got)
 	}
 	c = newChat(t)
-	if got := textOf(c.say("email ana@example.com that " + strings.Repeat("very ", 2000) + "long")); !strings.HasPrefix(got, "That is longer") {
+	if got := textOf(c.say("email ana@example.com that " + strings.Repeat("very ", 2000) + "long")); !strings.HasPrefix(
+		got, "That is longer") {
 		t.Errorf("answered %.100q", got)
 	}
 }

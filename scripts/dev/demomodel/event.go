@@ -11,10 +11,12 @@ import (
 const usual = time.Hour
 
 var (
-	named     = regexp.MustCompile(`(?i)\b(?:called|named|titled|entitled)\s+`)
-	inviting  = regexp.MustCompile(`(?i)(?:,\s*)?(?:\b(?:and\s+)?(?:with|invite|inviting|for)\s+)?<?` + addressLike + `>?(?:\s*(?:,\s*and\s|,|;|&|\band\b)\s*<?` + addressLike + `>?)*`)
-	withThem  = regexp.MustCompile(`(?i)\bwith\s+(?:them|her|him|both|everyone|everybody)\b`)
-	inMine    = regexp.MustCompile(`(?i)\b(?:in|into|to|on)\s+(?:my|the|our)\s+(?:google\s+)?(?:calendar|diary|agenda)\b`)
+	named    = regexp.MustCompile(`(?i)\b(?:called|named|titled|entitled)\s+`)
+	inviting = regexp.MustCompile(`(?i)(?:,\s*)?(?:\b(?:and\s+)?(?:with|invite|inviting|for)\s+)?<?` + addressLike +
+		`>?(?:\s*(?:,\s*and\s|,|;|&|\band\b)\s*<?` + addressLike + `>?)*`)
+	withThem = regexp.MustCompile(`(?i)\bwith\s+(?:them|her|him|both|everyone|everybody)\b`)
+	inMine   = regexp.MustCompile(
+		`(?i)\b(?:in|into|to|on)\s+(?:my|the|our)\s+(?:google\s+)?(?:calendar|diary|agenda)\b`)
 	startVerb = regexp.MustCompile(`(?i)^\s*(?:` + eventVerb + `)\b`)
 	articles  = regexp.MustCompile(`(?i)^(?:(?:me|us|a|an|the|new|my|to|for|calendar|(?:event|entry|slot)\s+for)\s+)+`)
 	dangling  = regexp.MustCompile(`(?i)(?:^|[\s,;]+)(?:on|at|for|with|and|from|to|in|by|of|please|starting)$`)

@@ -14,14 +14,16 @@ var marker = regexp.MustCompile(`(?i)(?:^|[\s,;(])(?:` +
 	`)(?:\s*:|\b|\s|$)\s*|(?P<colon>:)\s+`)
 
 var (
-	trailingCopy = regexp.MustCompile(`(?i)[\s,;.]+\(?(?:(?:and|please|with)\s+)*(bcc|cc)\s*:?\s+(<?` + addressLike + `>?(?:[\s,;&]+(?:and\s+)?<?` + addressLike + `>?)*)\)?[.\s]*$`)
-	filler       = regexp.MustCompile(`(?i)^\W*(?:(?:(?:(?:a|an|the|my|another|short|quick|brief|new)\s+)*(?:e-?mail|mail|message|note|letter)|it|him|her|them|out|off|over|know|please|and)\b\W*)+`)
-	leading      = regexp.MustCompile(`(?i)^\W*(?:that|saying|say|to\s+say|with)\b\s*`)
-	asking       = regexp.MustCompile(`(?i)^(ask|remind)\b`)
-	toDo         = regexp.MustCompile(`(?i)^\s*to\s+`)
-	wondering    = regexp.MustCompile(`(?i)^\s*(?:if|whether)\s+`)
-	sentence     = regexp.MustCompile(`[.!?](?:\s|$)`)
-	punctuated   = regexp.MustCompile(`[.!?…:)\]]$`)
+	trailingCopy = regexp.MustCompile(`(?i)[\s,;.]+\(?(?:(?:and|please|with)\s+)*(bcc|cc)\s*:?\s+(<?` + addressLike +
+		`>?(?:[\s,;&]+(?:and\s+)?<?` + addressLike + `>?)*)\)?[.\s]*$`)
+	filler = regexp.MustCompile(
+		`(?i)^\W*(?:(?:(?:(?:a|an|the|my|another|short|quick|brief|new)\s+)*(?:e-?mail|mail|message|note|letter)|it|him|her|them|out|off|over|know|please|and)\b\W*)+`)
+	leading    = regexp.MustCompile(`(?i)^\W*(?:that|saying|say|to\s+say|with)\b\s*`)
+	asking     = regexp.MustCompile(`(?i)^(ask|remind)\b`)
+	toDo       = regexp.MustCompile(`(?i)^\s*to\s+`)
+	wondering  = regexp.MustCompile(`(?i)^\s*(?:if|whether)\s+`)
+	sentence   = regexp.MustCompile(`[.!?](?:\s|$)`)
+	punctuated = regexp.MustCompile(`[.!?…:)\]]$`)
 )
 
 // understandMail parses a clause that begins with its verb.

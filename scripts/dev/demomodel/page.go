@@ -27,7 +27,8 @@ func onPage(r fakegemini.Request) (fakegemini.Turn, bool) {
 	p := page{s, w, stepsOf(r.Contents), r.NoTools}
 	turn, ok := p.decide()
 	if p.noTools && len(turn.Calls) > 0 {
-		return words(join(p.failures(), "I may call no tools in this answer, so I stopped here. Please ask again.")), true
+		return words(join(p.failures(), "I may call no tools in this answer, so I stopped here. Please ask again.")),
+			true
 	}
 	return turn, ok
 }
@@ -101,11 +102,13 @@ func (p page) put() fakegemini.Turn {
 		return *first
 	}
 	if p.acted() {
-		return words(join(p.account(fmt.Sprintf("I put %d × %s into the cart.", p.wish.n, found.name())), p.state.inCart()))
+		return words(join(p.account(fmt.Sprintf("I put %d × %s into the cart.", p.wish.n, found.name())),
+			p.state.inCart()))
 	}
 	click, ok := p.press(clickKind, found, "", "add", "cart")
 	if !ok {
-		return words("I found " + found.name() + priced(found) + ", but this page has no button that puts it into the cart.")
+		return words("I found " + found.name() + priced(found) +
+			", but this page has no button that puts it into the cart.")
 	}
 	calls := p.bringOut(found)
 	if fill, ok := p.press(fillKind, found, strconv.Itoa(p.wish.n), "quantity"); ok {
@@ -187,7 +190,8 @@ func (p page) mood() (fakegemini.Turn, bool) {
 	options := form.fields["value"].Enum
 	feeling, ok := among(options, p.wish.what)
 	if !ok && len(options) > 0 {
-		return words("The form takes these moods: " + strings.Join(options, ", ") + ". Which is nearest to “" + p.wish.what + "”?"), true
+		return words("The form takes these moods: " + strings.Join(options, ", ") + ". Which is nearest to “" +
+			p.wish.what + "”?"), true
 	}
 	if !ok {
 		feeling = strings.ToLower(p.wish.what)

@@ -26,9 +26,11 @@ const (
 )
 
 var shopTools = map[string]string{
-	"fill-search": value, "fill-quantity": keyedValue, "fill-cart-quantity": keyedValue, "click-add-to-cart": keyed, "click-remove": keyed,
-	"select-mood": mood, "fill-mood-note": value, "click-submit-mood": nothing, "click-checkout": nothing,
-	"action_searchProducts": search, "action_submitRating": rating, "gmail_send": nothing, "calendar_event_create": nothing,
+	"fill-search": value, "fill-quantity": keyedValue, "fill-cart-quantity": keyedValue, "click-add-to-cart": keyed,
+	"click-remove": keyed,
+	"select-mood":  mood, "fill-mood-note": value, "click-submit-mood": nothing, "click-checkout": nothing,
+	"action_searchProducts": search, "action_submitRating": rating, "gmail_send": nothing,
+	"calendar_event_create": nothing,
 }
 
 const shopState = `{"viewState":{"search":"","cart-count":"2","cart-total":"€24.00",
@@ -59,7 +61,8 @@ func newTalk(t *testing.T, tools map[string]string, state string) *talk {
 	})
 	s := httptest.NewServer(model)
 	t.Cleanup(s.Close)
-	return &talk{t: t, server: model, url: s.URL, tools: tools, mode: "AUTO", system: "You help with this page.\n{not json}\n## Current page state\n" + state + "\nUse the tools."}
+	return &talk{t: t, server: model, url: s.URL, tools: tools, mode: "AUTO",
+		system: "You help with this page.\n{not json}\n## Current page state\n" + state + "\nUse the tools."}
 }
 
 // add appends a content and returns the model's answer: its calls or its words.
@@ -72,7 +75,8 @@ func (c *talk) add(role string, parts ...any) (calls []fakegemini.FunctionCall, 
 	c.contents = append(c.contents, content)
 	var declared []any
 	for name, schema := range c.tools {
-		declared = append(declared, map[string]any{"name": name, "description": name, "parametersJsonSchema": json.RawMessage(schema)})
+		declared = append(declared,
+			map[string]any{"name": name, "description": name, "parametersJsonSchema": json.RawMessage(schema)})
 	}
 	body, err := json.Marshal(map[string]any{
 		"contents": c.contents, "tools": []any{map[string]any{"functionDeclarations": declared}},
@@ -82,7 +86,8 @@ func (c *talk) add(role string, parts ...any) (calls []fakegemini.FunctionCall, 
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	req, err := http.NewRequestWithContext(c.t.Context(), http.MethodPost, c.url+"/v1beta/models/demo:generateContent", strings.NewReader(string(body)))
+	req, err := http.NewRequestWithContext(c.t.Context(), http.MethodPost, c.url+"/v1beta/models/demo:generateContent",
+		strings.NewReader(string(body)))
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -131,7 +136,8 @@ func (c *talk) play(prompt string, responses map[string]string) (made []string, 
 			if response == "" {
 				response = `{"output":"{\"ok\":true}"}`
 			}
-			parts = append(parts, map[string]any{"functionResponse": map[string]any{"id": call.ID, "name": call.Name, "response": json.RawMessage(response)}})
+			parts = append(parts, map[string]any{"functionResponse": map[string]any{"id": call.ID, "name": call.Name,
+				"response": json.RawMessage(response)}})
 		}
 		calls, words = c.add("user", parts...)
 	}
@@ -161,52 +167,83 @@ func TestWhatItDoesOnAPage(t *testing.T) {
 		words     string
 	}{
 		"search, quantity, cart": {shopTools, "find a blue mug and put two in the cart", found,
-			[]string{`action_searchProducts {"query":"blue mug"}`, `fill-quantity {"key":"mug-blue","value":"2"}`, `click-add-to-cart {"key":"mug-blue"}`},
+			[]string{`action_searchProducts {"query":"blue mug"}`, `fill-quantity {"key":"mug-blue","value":"2"}`,
+				`click-add-to-cart {"key":"mug-blue"}`},
 			"I put 2 × Blue Mug into the cart. " + inCart},
 		"in other words": {shopTools, "Please add 3 blue mugs to my cart!", found,
-			[]string{`action_searchProducts {"query":"blue mugs"}`, `fill-quantity {"key":"mug-blue","value":"3"}`, `click-add-to-cart {"key":"mug-blue"}`},
+			[]string{`action_searchProducts {"query":"blue mugs"}`, `fill-quantity {"key":"mug-blue","value":"3"}`,
+				`click-add-to-cart {"key":"mug-blue"}`},
 			"I put 3 × Blue Mug into the cart. " + inCart},
-		"without a quantity field it clicks twice": {without(shopTools, "fill-quantity", "fill-cart-quantity"), "find a blue mug and put two in the cart", found,
-			[]string{`action_searchProducts {"query":"blue mug"}`, `click-add-to-cart {"key":"mug-blue"}`, `click-add-to-cart {"key":"mug-blue"}`},
+		"without a quantity field it clicks twice": {without(shopTools, "fill-quantity", "fill-cart-quantity"),
+			"find a blue mug and put two in the cart", found,
+			[]string{`action_searchProducts {"query":"blue mug"}`, `click-add-to-cart {"key":"mug-blue"}`,
+				`click-add-to-cart {"key":"mug-blue"}`},
 			"I put 2 × Blue Mug into the cart. " + inCart},
 		"without a search it looks": {without(shopTools, "action_searchProducts"), "put a red mug in the cart", nil,
 			[]string{`fill-quantity {"key":"mug-red","value":"1"}`, `click-add-to-cart {"key":"mug-red"}`},
 			"I put 1 × Red Mug into the cart. " + inCart},
 		"with the generic tools": {onlyGeneric, "put two red mugs in the cart", nil,
-			[]string{`fill-input {"coordinate":["products","mug-red","quantity"],"value":"2"}`, `trigger-interaction {"coordinate":["products","mug-red","add-to-cart"],"event":"click"}`},
+			[]string{`fill-input {"coordinate":["products","mug-red","quantity"],"value":"2"}`,
+				`trigger-interaction {"coordinate":["products","mug-red","add-to-cart"],"event":"click"}`},
 			"I put 2 × Red Mug into the cart. " + inCart},
-		"nothing is found": {shopTools, "find a unicorn and put it in the cart", map[string]string{"action_searchProducts": `{"output":{"products":[],"total":0}}`},
+		"nothing is found": {shopTools, "find a unicorn and put it in the cart",
+			map[string]string{"action_searchProducts": `{"output":{"products":[],"total":0}}`},
 			[]string{`action_searchProducts {"query":"unicorn"}`}, "I searched for “unicorn” and found nothing."},
 		"found, but not on the page": {shopTools, "find a travel mug and put one in the cart", found,
-			[]string{`action_searchProducts {"query":"travel mug"}`}, "I found Steel Travel Mug (€24.00), but this page has no button that puts it into the cart."},
-		"the search fails": {shopTools, "find a blue mug and put two in the cart", map[string]string{"action_searchProducts": `{"error":"The shop is closed."}`},
+			[]string{`action_searchProducts {"query":"travel mug"}`},
+			"I found Steel Travel Mug (€24.00), but this page has no button that puts it into the cart."},
+		"the search fails": {shopTools, "find a blue mug and put two in the cart",
+			map[string]string{"action_searchProducts": `{"error":"The shop is closed."}`},
 			[]string{`action_searchProducts {"query":"blue mug"}`}, "The search did not work. The shop is closed."},
 		"the page fails": {shopTools, "find a blue mug and put two in the cart",
-			map[string]string{"action_searchProducts": twoMugs, "click-add-to-cart": `{"output":"{\"ok\":false,\"error\":\"The button is not there.\"}"}`},
-			[]string{`action_searchProducts {"query":"blue mug"}`, `fill-quantity {"key":"mug-blue","value":"2"}`, `click-add-to-cart {"key":"mug-blue"}`},
+			map[string]string{"action_searchProducts": twoMugs,
+				"click-add-to-cart": `{"output":"{\"ok\":false,\"error\":\"The button is not there.\"}"}`},
+			[]string{`action_searchProducts {"query":"blue mug"}`, `fill-quantity {"key":"mug-blue","value":"2"}`,
+				`click-add-to-cart {"key":"mug-blue"}`},
 			"“click-add-to-cart” was not done: The button is not there. " + inCart},
-		"the page fails, in a sentence about it": {shopTools, "check out", map[string]string{"click-checkout": `{"error":"The page could not do it: {\"ok\":false,\"error\":\"Check out is disabled.\"}"}`},
+		"the page fails, in a sentence about it": {shopTools, "check out",
+			map[string]string{"click-checkout": `{"error":"The page could not do it: {\"ok\":false,\"error\":\"Check out is disabled.\"}"}`},
 			[]string{`click-checkout {}`}, "“click-checkout” was not done: Check out is disabled."},
-		"the fresh state counts": {shopTools, "put a blue mug in the cart", map[string]string{"action_searchProducts": twoMugs,
-			"click-add-to-cart": `{"output":"{\"ok\":true,\"pageState\":{\"viewState\":{\"cart\":[{\"name\":\"Blue Mug\",\"quantity\":\"3\"}]}}}"}`},
-			[]string{`action_searchProducts {"query":"blue mug"}`, `fill-quantity {"key":"mug-blue","value":"1"}`, `click-add-to-cart {"key":"mug-blue"}`},
+		"the fresh state counts": {shopTools, "put a blue mug in the cart",
+			map[string]string{"action_searchProducts": twoMugs,
+				"click-add-to-cart": `{"output":"{\"ok\":true,\"pageState\":{\"viewState\":{\"cart\":[{\"name\":\"Blue Mug\",\"quantity\":\"3\"}]}}}"}`},
+			[]string{`action_searchProducts {"query":"blue mug"}`, `fill-quantity {"key":"mug-blue","value":"1"}`,
+				`click-add-to-cart {"key":"mug-blue"}`},
 			"I put 1 × Blue Mug into the cart. In the cart: 3 × Blue Mug."},
-		"out of the cart":   {shopTools, "remove the blue mug from my cart", nil, []string{`click-remove {"key":"mug-blue"}`}, "I took “blue mug” out of the cart. " + inCart},
-		"not in the cart":   {shopTools, "take the red mug out of the cart", nil, nil, "I see no “red mug” in the cart that I could take out. " + inCart},
-		"what is in it":     {shopTools, "What is in my cart?", nil, nil, inCart},
-		"what is found":     {shopTools, "find mugs", found, []string{`action_searchProducts {"query":"mugs"}`}, "I found Blue Mug (€12.00), Steel Travel Mug (€24.00)."},
-		"fill in":           {shopTools, "type teapot into the search field", nil, []string{`fill-search {"value":"teapot"}`}, "I put “teapot” into “search”."},
-		"click on an item":  {shopTools, "click add to cart for the red mug", nil, []string{`click-add-to-cart {"key":"mug-red"}`}, "I clicked “add to cart for the red mug”."},
-		"check out":         {shopTools, "check out", map[string]string{"click-checkout": `{"output":"{\"ok\":false,\"error\":\"Only the user may click this.\"}"}`}, []string{`click-checkout {}`}, "“click-checkout” was not done: Only the user may click this."},
-		"the mood":          {shopTools, "I feel great today", nil, []string{`select-mood {"value":"great"}`, `click-submit-mood {}`}, "I told the form that you feel great. The page says: “You feel great. Keep it up!”"},
-		"the mood, and why": {shopTools, "I'm exhausted because it is late", nil, []string{`select-mood {"value":"tired"}`, `fill-mood-note {"value":"it is late"}`, `click-submit-mood {}`}, "I told the form that you feel tired. The page says: “You feel great. Keep it up!”"},
-		"no such mood":      {shopTools, "I feel purple today", nil, nil, "The form takes these moods: great, fine, tired, sad. Which is nearest to “purple”?"},
-		"a rating": {shopTools, "rate the blue mug 5 stars", map[string]string{"action_submitRating": `{"output":{"productId":"mug-blue","stars":5,"ratings":1}}`},
-			[]string{`action_submitRating {"productId":"mug-blue","stars":5}`}, "The rating of blue mug with 5 stars was submitted."},
-		"a rating with a comment": {shopTools, "give the red mug four out of five stars, lovely colour", map[string]string{"action_submitRating": `{"error":"The user said no; it was not done."}`},
-			[]string{`action_submitRating {"comment":"lovely colour","productId":"mug-red","stars":4}`}, "The rating of red mug with 4 stars was not submitted: you said no."},
+		"out of the cart": {shopTools, "remove the blue mug from my cart", nil,
+			[]string{`click-remove {"key":"mug-blue"}`}, "I took “blue mug” out of the cart. " + inCart},
+		"not in the cart": {shopTools, "take the red mug out of the cart", nil, nil,
+			"I see no “red mug” in the cart that I could take out. " + inCart},
+		"what is in it": {shopTools, "What is in my cart?", nil, nil, inCart},
+		"what is found": {shopTools, "find mugs", found, []string{`action_searchProducts {"query":"mugs"}`},
+			"I found Blue Mug (€12.00), Steel Travel Mug (€24.00)."},
+		"fill in": {shopTools, "type teapot into the search field", nil,
+			[]string{`fill-search {"value":"teapot"}`}, "I put “teapot” into “search”."},
+		"click on an item": {shopTools, "click add to cart for the red mug", nil,
+			[]string{`click-add-to-cart {"key":"mug-red"}`}, "I clicked “add to cart for the red mug”."},
+		"check out": {shopTools, "check out",
+			map[string]string{"click-checkout": `{"output":"{\"ok\":false,\"error\":\"Only the user may click this.\"}"}`}, []string{`click-checkout {}`},
+			"“click-checkout” was not done: Only the user may click this."},
+		"the mood": {shopTools, "I feel great today", nil,
+			[]string{`select-mood {"value":"great"}`, `click-submit-mood {}`},
+			"I told the form that you feel great. The page says: “You feel great. Keep it up!”"},
+		"the mood, and why": {shopTools, "I'm exhausted because it is late", nil,
+			[]string{`select-mood {"value":"tired"}`, `fill-mood-note {"value":"it is late"}`, `click-submit-mood {}`},
+			"I told the form that you feel tired. The page says: “You feel great. Keep it up!”"},
+		"no such mood": {shopTools, "I feel purple today", nil, nil,
+			"The form takes these moods: great, fine, tired, sad. Which is nearest to “purple”?"},
+		"a rating": {shopTools, "rate the blue mug 5 stars",
+			map[string]string{"action_submitRating": `{"output":{"productId":"mug-blue","stars":5,"ratings":1}}`},
+			[]string{`action_submitRating {"productId":"mug-blue","stars":5}`},
+			"The rating of blue mug with 5 stars was submitted."},
+		"a rating with a comment": {shopTools, "give the red mug four out of five stars, lovely colour",
+			map[string]string{"action_submitRating": `{"error":"The user said no; it was not done."}`},
+			[]string{`action_submitRating {"comment":"lovely colour","productId":"mug-red","stars":4}`},
+			"The rating of red mug with 4 stars was not submitted: you said no."},
 		"a rating of what is not on the page": {shopTools, "rate the travel mug two stars", found,
-			[]string{`action_searchProducts {"query":"travel mug"}`, `action_submitRating {"productId":"mug-travel","stars":2}`}, "The rating of travel mug with 2 stars was submitted."},
+			[]string{`action_searchProducts {"query":"travel mug"}`,
+				`action_submitRating {"productId":"mug-travel","stars":2}`},
+			"The rating of travel mug with 2 stars was submitted."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			made, words := newTalk(t, c.tools, shopState).play(c.prompt, c.responses)
@@ -221,7 +258,8 @@ func TestWhatItDoesOnAPage(t *testing.T) {
 }
 
 func TestItBringsOutWhatThePageHides(t *testing.T) {
-	state := strings.Replace(shopState, `{"coordinate":["products","mug-red","add-to-cart"]}`, `{"refName":"add-to-cart","items":[{"coordinate":["products","mug-red","add-to-cart"],"hidden":true}]}`, 1)
+	state := strings.Replace(shopState, `{"coordinate":["products","mug-red","add-to-cart"]}`,
+		`{"refName":"add-to-cart","items":[{"coordinate":["products","mug-red","add-to-cart"],"hidden":true}]}`, 1)
 	made, _ := newTalk(t, without(shopTools, "action_searchProducts"), state).play("put a red mug in the cart", nil)
 	want := `fill-search {"value":"Red Mug"}, fill-quantity {"key":"mug-red","value":"1"}, click-add-to-cart {"key":"mug-red"}`
 	if got := strings.Join(made, ", "); got != want {
@@ -232,11 +270,13 @@ func TestItBringsOutWhatThePageHides(t *testing.T) {
 // On a page the model still writes mail, and says what it cannot do.
 func TestOnAPageItKeepsItsOtherTrades(t *testing.T) {
 	for prompt, want := range map[string]string{
-		"email ana@example.com that the demo is at ten": "gmail_send", "schedule a meeting 'standup' tomorrow at 10": "calendar_event_create",
+		"email ana@example.com that the demo is at ten":  "gmail_send",
+		"schedule a meeting 'standup' tomorrow at 10":    "calendar_event_create",
 		"put the standup in my calendar tomorrow at ten": "calendar_event_create", "delete my account": "", "hello": "",
 	} {
 		calls, words := newTalk(t, shopTools, shopState).say(prompt)
-		if want == "" && (len(calls) > 0 || !strings.Contains(words, "What I can do here: ")) || want != "" && (len(calls) != 1 || calls[0].Name != want) {
+		if want == "" && (len(calls) > 0 || !strings.Contains(words, "What I can do here: ")) || want != "" &&
+			(len(calls) != 1 || calls[0].Name != want) {
 			t.Errorf("%q: called %v and said %q", prompt, calls, words)
 		}
 	}
@@ -244,7 +284,8 @@ func TestOnAPageItKeepsItsOtherTrades(t *testing.T) {
 
 func TestWithoutAPageItKnowsNoCart(t *testing.T) {
 	tools := map[string]string{"gmail_send": nothing}
-	if calls, words := newTalk(t, tools, "{}").say("put two blue mugs in the cart"); len(calls) > 0 || !strings.Contains(words, "I did nothing about it") {
+	if calls, words := newTalk(t, tools, "{}").say("put two blue mugs in the cart"); len(calls) > 0 ||
+		!strings.Contains(words, "I did nothing about it") {
 		t.Errorf("called %v and said %q", calls, words)
 	}
 }
@@ -252,7 +293,8 @@ func TestWithoutAPageItKnowsNoCart(t *testing.T) {
 func TestOnAPageInModeNoneItAnswersInWords(t *testing.T) {
 	c := newTalk(t, shopTools, shopState)
 	c.mode = "NONE"
-	if calls, words := c.say("find a blue mug and put two in the cart"); len(calls) > 0 || !strings.Contains(words, "I may call no tools in this answer") {
+	if calls, words := c.say("find a blue mug and put two in the cart"); len(calls) > 0 ||
+		!strings.Contains(words, "I may call no tools in this answer") {
 		t.Errorf("called %v and said %q", calls, words)
 	}
 }
@@ -261,7 +303,8 @@ func TestOnAPageInModeNoneItAnswersInWords(t *testing.T) {
 func TestEachWishIsItsOwn(t *testing.T) {
 	c := newTalk(t, shopTools, shopState)
 	for range 2 {
-		if made, _ := c.play("find a blue mug and put two in the cart", map[string]string{"action_searchProducts": twoMugs}); len(made) != 3 {
+		if made, _ := c.play("find a blue mug and put two in the cart",
+			map[string]string{"action_searchProducts": twoMugs}); len(made) != 3 {
 			t.Errorf("called %q", made)
 		}
 	}
@@ -271,12 +314,15 @@ func TestEachWishIsItsOwn(t *testing.T) {
 func FuzzPage(f *testing.F) {
 	f.Add("find a blue mug and put two in the cart", shopState)
 	f.Add(strings.Repeat("put ", 2000)+"in the cart", strings.Repeat(`{"viewState":`, 3000))
-	f.Add("I feel "+strings.Repeat("so ", 2000)+"great", `{"viewState":[{"name":{}},1],"interactions":{"coordinate":[""]}}`)
+	f.Add("I feel "+strings.Repeat("so ", 2000)+"great",
+		`{"viewState":[{"name":{}},1],"interactions":{"coordinate":[""]}}`)
 	brain := demomodel.Model(func() time.Time { return now })
 	f.Fuzz(func(t *testing.T, prompt, state string) {
-		r := fakegemini.Request{System: state, Contents: []fakegemini.Content{{Role: "user", Parts: []fakegemini.Part{{Text: &prompt}}}}}
+		r := fakegemini.Request{System: state,
+			Contents: []fakegemini.Content{{Role: "user", Parts: []fakegemini.Part{{Text: &prompt}}}}}
 		for name, schema := range shopTools {
-			r.Tools = append(r.Tools, fakegemini.Declaration{Name: name, Description: name, Parameters: json.RawMessage(schema)})
+			r.Tools = append(r.Tools,
+				fakegemini.Declaration{Name: name, Description: name, Parameters: json.RawMessage(schema)})
 		}
 		if turn := brain(r); turn.Text == "" && len(turn.Calls) == 0 {
 			t.Errorf("nothing to say to %q", prompt)

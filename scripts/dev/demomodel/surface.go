@@ -166,7 +166,8 @@ func (s surface) press(kind string, item item, value string, wanted ...string) (
 	if kind == clickKind && s.has(triggerTool) {
 		return fakegemini.Call{Name: triggerTool, Args: map[string]any{"coordinate": at, "event": "click"}}, true
 	}
-	return fakegemini.Call{Name: fillTool, Args: map[string]any{"coordinate": at, "value": value}}, kind != clickKind && s.has(fillTool)
+	return fakegemini.Call{Name: fillTool, Args: map[string]any{"coordinate": at, "value": value}}, kind != clickKind &&
+		s.has(fillTool)
 }
 
 func (s surface) has(kind string) bool {

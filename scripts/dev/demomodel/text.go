@@ -15,7 +15,8 @@ const hidden = '\x01'
 
 // quotation matches quoted words. A single straight quote opens only after white space, and closes only before a
 // character that is not a letter, so that apostrophes do not match.
-var quotation = regexp.MustCompile(`"([^"]*)"|“([^”]*)”|„([^“”]*)[“”]|«([^»]*)»|‘([^’]*)’|(?:^|[\s(:])'([^']+(?:'\w[^']*)*)'`)
+var quotation = regexp.MustCompile(
+	`"([^"]*)"|“([^”]*)”|„([^“”]*)[“”]|«([^»]*)»|‘([^’]*)’|(?:^|[\s(:])'([^']+(?:'\w[^']*)*)'`)
 
 // maxPrompt is the longest prompt that is parsed, in bytes. A longer one is not parsed at all: a truncated mail would
 // be worse than none.
@@ -116,7 +117,8 @@ const addressLike = `[^\s<>,;:"'()\x01]+@[^\s<>,;:"'()\x01]*[^\s<>,;:"'()\x01.!?
 var (
 	anAddress = regexp.MustCompile(addressLike)
 	// addressRun matches a list of addresses at the beginning.
-	addressRun = regexp.MustCompile(`(?i)^\s*<?` + addressLike + `>?(?:\s*(?:,\s*and\s|,|;|&|\band\b|\bplus\b)\s*<?` + addressLike + `>?)*`)
+	addressRun = regexp.MustCompile(`(?i)^\s*<?` + addressLike +
+		`>?(?:\s*(?:,\s*and\s|,|;|&|\band\b|\bplus\b)\s*<?` + addressLike + `>?)*`)
 )
 
 // addresses returns all addresses outside quotations.

@@ -36,16 +36,22 @@ var (
 	isoTime   = regexp.MustCompile(`\d{4}-\d{2}-\d{2}(T)\d{2}:\d{2}`)
 	isoDay    = regexp.MustCompile(`(?i)(?:\bon\s+)?\b(\d{4})-(\d{2})-(\d{2})\b`)
 	dottedDay = regexp.MustCompile(`(?i)(?:\bon\s+)?\b(\d{1,2})\.(\d{1,2})\.(\d{4})\b`)
-	dayMonth  = regexp.MustCompile(`(?i)(?:\bon\s+)?(?:the\s+)?\b(\d{1,2})(?:st|nd|rd|th)?\.?\s+(?:of\s+)?(` + months + `)\b\.?(?:,?\s+(\d{4})\b)?`)
-	monthDay  = regexp.MustCompile(`(?i)(?:\bon\s+)?\b(` + months + `)\.?\s+(\d{1,2})(?:st|nd|rd|th)?\b(?:,?\s+(\d{4})\b)?`)
-	relative  = regexp.MustCompile(`(?i)(?:\bon\s+)?\b(?:the\s+)?(day\s+after\s+tomorrow|tomorrow|today|tonight)\b(?:['’]s)?`)
-	weekday   = regexp.MustCompile(`(?i)(?:\b(?:on|this|next|coming)\s+)+(` + weekdays + `)\b|\b(monday|tuesday|wednesday|thursday|friday|saturday|sunday)\b`)
-	inDays    = regexp.MustCompile(`(?i)\bin\s+(\d{1,3}|` + numbers + `)\s+(day|week)s?\b`)
-	fromNow   = regexp.MustCompile(`(?i)\bin\s+(half\s+an|\d{1,3}|` + numbers + `)\s+(minute|min|hour)s?\b`)
-	lasting   = regexp.MustCompile(`(?i)(?:\bfor\s+|,\s*)?\b(half\s+an|\d{1,3}(?:[.,]5)?|` + numbers + `)(?:\s+and\s+a\s+half)?[\s-]*(minutes?|mins?|min|hours?|hrs?|h)\b(?:\s+long)?`)
+	dayMonth  = regexp.MustCompile(`(?i)(?:\bon\s+)?(?:the\s+)?\b(\d{1,2})(?:st|nd|rd|th)?\.?\s+(?:of\s+)?(` + months +
+		`)\b\.?(?:,?\s+(\d{4})\b)?`)
+	monthDay = regexp.MustCompile(`(?i)(?:\bon\s+)?\b(` + months +
+		`)\.?\s+(\d{1,2})(?:st|nd|rd|th)?\b(?:,?\s+(\d{4})\b)?`)
+	relative = regexp.MustCompile(
+		`(?i)(?:\bon\s+)?\b(?:the\s+)?(day\s+after\s+tomorrow|tomorrow|today|tonight)\b(?:['’]s)?`)
+	weekday = regexp.MustCompile(`(?i)(?:\b(?:on|this|next|coming)\s+)+(` + weekdays +
+		`)\b|\b(monday|tuesday|wednesday|thursday|friday|saturday|sunday)\b`)
+	inDays  = regexp.MustCompile(`(?i)\bin\s+(\d{1,3}|` + numbers + `)\s+(day|week)s?\b`)
+	fromNow = regexp.MustCompile(`(?i)\bin\s+(half\s+an|\d{1,3}|` + numbers + `)\s+(minute|min|hour)s?\b`)
+	lasting = regexp.MustCompile(`(?i)(?:\bfor\s+|,\s*)?\b(half\s+an|\d{1,3}(?:[.,]5)?|` + numbers +
+		`)(?:\s+and\s+a\s+half)?[\s-]*(minutes?|mins?|min|hours?|hrs?|h)\b(?:\s+long)?`)
 	wholeDay  = regexp.MustCompile(`(?i)\b(?:all|whole)[\s-]+day\b`)
 	repeating = regexp.MustCompile(`(?i)\b(?:every|each|daily|weekly|monthly|yearly|fortnightly)\b`)
-	zoned     = regexp.MustCompile(`(?:\(|\bin\s+|,\s*)?\b((?:Africa|America|Antarctica|Arctic|Asia|Atlantic|Australia|Europe|Indian|Pacific)/[A-Za-z_]+(?:/[A-Za-z_]+)?|UTC|GMT)\b\)?(?:\s+time)?`)
+	zoned     = regexp.MustCompile(
+		`(?:\(|\bin\s+|,\s*)?\b((?:Africa|America|Antarctica|Arctic|Asia|Atlantic|Australia|Europe|Indian|Pacific)/[A-Za-z_]+(?:/[A-Za-z_]+)?|UTC|GMT)\b\)?(?:\s+time)?`)
 )
 
 // maxTimes is the number of times of one kind that are parsed; two are used.
@@ -162,8 +168,10 @@ func length(n, unit string) time.Duration {
 	return time.Duration(number(n)) * d
 }
 
-var spelled = map[string]int{"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9,
-	"ten": 10, "eleven": 11, "twelve": 12, "fifteen": 15, "twenty": 20, "thirty": 30, "forty-five": 45, "sixty": 60, "ninety": 90}
+var spelled = map[string]int{"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6,
+	"seven": 7, "eight": 8, "nine": 9,
+	"ten": 10, "eleven": 11, "twelve": 12, "fifteen": 15, "twenty": 20, "thirty": 30, "forty-five": 45, "sixty": 60,
+	"ninety": 90}
 
 // number parses digits or a word; the patterns above match nothing else.
 func number(s string) int {

@@ -41,18 +41,31 @@ var phrases = []struct {
 	kind wishKind
 	re   *regexp.Regexp
 }{
-	{putWish, regexp.MustCompile(`(?i)` + please + `(?:find|look\s+for|search\s+for|get|take|pick|choose)\s+(?:me\s+)?` + article + `(?P<what>.+?)[,;]?\s+(?:and|then)\s+(?:then\s+)?(?:put|add|place)\s+(?:(?P<n>` + aNumber + `)\b\s*)?(?:of\s+(?:it|them|those|these)\s+)?(?:(?:it|them|those|these)\s+)?(?:in|into|to)\s+` + theCart)},
-	{putWish, regexp.MustCompile(`(?i)` + please + `(?:put|add|place)\s+(?:(?P<n>` + aNumber + `)\s+)?(?:of\s+)?(?:the\s+|more\s+)?(?P<what>.+?)\s+(?:in|into|to)\s+` + theCart)},
-	{removeWish, regexp.MustCompile(`(?i)` + please + `(?:remove|take|delete)\s+` + article + `(?P<what>.+?)\s+(?:out\s+of|from)\s+` + theCart)},
+	{putWish, regexp.MustCompile(`(?i)` + please +
+		`(?:find|look\s+for|search\s+for|get|take|pick|choose)\s+(?:me\s+)?` + article +
+		`(?P<what>.+?)[,;]?\s+(?:and|then)\s+(?:then\s+)?(?:put|add|place)\s+(?:(?P<n>` + aNumber +
+		`)\b\s*)?(?:of\s+(?:it|them|those|these)\s+)?(?:(?:it|them|those|these)\s+)?(?:in|into|to)\s+` + theCart)},
+	{putWish, regexp.MustCompile(`(?i)` + please + `(?:put|add|place)\s+(?:(?P<n>` + aNumber +
+		`)\s+)?(?:of\s+)?(?:the\s+|more\s+)?(?P<what>.+?)\s+(?:in|into|to)\s+` + theCart)},
+	{removeWish, regexp.MustCompile(`(?i)` + please + `(?:remove|take|delete)\s+` + article +
+		`(?P<what>.+?)\s+(?:out\s+of|from)\s+` + theCart)},
 	{cartWish, regexp.MustCompile(`(?i)^\W*(?:what|show|how|is|are|list|tell|do)\b.*\b(?:cart|basket)\b`)},
-	{rateWish, regexp.MustCompile(`(?i)` + please + `(?:rate|give)\s+` + article + `(?P<what>.+?)\s+(?:with\s+|at\s+)?(?P<n>\d|one|two|three|four|five)(?:\s+(?:out\s+)?of\s+(?:5|five))?\s*stars?\b(?:\s*(?:,|:|and\s+say|saying|because|with\s+the\s+comment)\s*(?P<value>.+))?`)},
-	{moodWish, regexp.MustCompile(`(?i)^\W*(?:today[\s,]+)?(?:i\s+(?:feel|am\s+feeling|am)|i['’]m(?:\s+feeling)?|feeling)\s+(?:(?:so|very|really|pretty|quite|a\s+bit|a\s+little|just)\s+)?(?P<what>\p{L}+)(?:\s+today)?(?:\W+(?:because(?:\s+of)?|and|but|,)\s*(?P<value>.+))?`)},
-	{fillWish, regexp.MustCompile(`(?i)` + please + `fill\s+(?:in\s+|out\s+)?(?:the\s+)?(?P<what>.+?)\s+(?:with|as|by)\s+(?P<value>.+)$`)},
-	{fillWish, regexp.MustCompile(`(?i)` + please + `(?:type|enter)\s+(?P<value>.+?)\s+(?:into|in)\s+(?:the\s+)?(?P<what>.+?)(?:\s+(?:field|box|input))?[.!]?$`)},
-	{clickWish, regexp.MustCompile(`(?i)` + please + `(?:click|press|push|tap)\s+(?:on\s+)?(?:the\s+)?(?P<what>.+?)(?:\s+button)?[.!]?$`)},
+	{rateWish, regexp.MustCompile(`(?i)` + please + `(?:rate|give)\s+` + article +
+		`(?P<what>.+?)\s+(?:with\s+|at\s+)?(?P<n>\d|one|two|three|four|five)(?:\s+(?:out\s+)?of\s+(?:5|five))?\s*stars?\b(?:\s*(?:,|:|and\s+say|saying|because|with\s+the\s+comment)\s*(?P<value>.+))?`)},
+	{moodWish, regexp.MustCompile(
+		`(?i)^\W*(?:today[\s,]+)?(?:i\s+(?:feel|am\s+feeling|am)|i['’]m(?:\s+feeling)?|feeling)\s+(?:(?:so|very|really|pretty|quite|a\s+bit|a\s+little|just)\s+)?(?P<what>\p{L}+)(?:\s+today)?(?:\W+(?:because(?:\s+of)?|and|but|,)\s*(?P<value>.+))?`)},
+	{fillWish, regexp.MustCompile(`(?i)` + please +
+		`fill\s+(?:in\s+|out\s+)?(?:the\s+)?(?P<what>.+?)\s+(?:with|as|by)\s+(?P<value>.+)$`)},
+	{fillWish, regexp.MustCompile(`(?i)` + please +
+		`(?:type|enter)\s+(?P<value>.+?)\s+(?:into|in)\s+(?:the\s+)?(?P<what>.+?)(?:\s+(?:field|box|input))?[.!]?$`)},
+	{clickWish, regexp.MustCompile(`(?i)` + please +
+		`(?:click|press|push|tap)\s+(?:on\s+)?(?:the\s+)?(?P<what>.+?)(?:\s+button)?[.!]?$`)},
 	{clickWish, regexp.MustCompile(`(?i)` + please + `(?P<what>check\s*out)\b`)},
-	{selectWish, regexp.MustCompile(`(?i)` + please + `(?:select|choose)\s+(?P<value>.+?)\s+(?:for|as|in)\s+(?:the\s+|my\s+)?(?P<what>.+?)[.!]?$`)},
-	{findWish, regexp.MustCompile(`(?i)` + please + `(?:find|look\s+for|search(?:\s+for)?|show\s+me|do\s+you\s+(?:have|sell))\s+` + article + `(?P<what>.+?)[.!?]*$`)},
+	{selectWish, regexp.MustCompile(`(?i)` + please +
+		`(?:select|choose)\s+(?P<value>.+?)\s+(?:for|as|in)\s+(?:the\s+|my\s+)?(?P<what>.+?)[.!]?$`)},
+	{findWish, regexp.MustCompile(`(?i)` + please +
+		`(?:find|look\s+for|search(?:\s+for)?|show\s+me|do\s+you\s+(?:have|sell))\s+` + article +
+		`(?P<what>.+?)[.!?]*$`)},
 }
 
 // wishOf parses a prompt that wants something of the page.

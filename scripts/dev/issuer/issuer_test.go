@@ -44,7 +44,8 @@ func TestTokensPassDiscovery(t *testing.T) {
 				t.Fatal(err)
 			}
 			for audience, token := range map[string]string{"app": user, "resume": push} {
-				if _, err := provider.Verifier(&oidc.Config{ClientID: audience}).Verify(t.Context(), token); err != nil {
+				if _, err := provider.Verifier(&oidc.Config{ClientID: audience}).Verify(t.Context(),
+					token); err != nil {
 					t.Errorf("the token for %s: %v", audience, err)
 				}
 			}

@@ -63,7 +63,8 @@ type request struct {
 
 // read validates what must be right before a browser may be redirected.
 func (i *Issuer) read(r *http.Request) (request, error) {
-	q := request{r.FormValue("client_id"), r.FormValue("redirect_uri"), r.FormValue("response_type"), r.FormValue("state"), r.FormValue("nonce"),
+	q := request{r.FormValue("client_id"), r.FormValue("redirect_uri"), r.FormValue("response_type"),
+		r.FormValue("state"), r.FormValue("nonce"),
 		r.FormValue("code_challenge"), r.FormValue("uid"), r.FormValue("email"), ""}
 	switch {
 	case q.ClientID != i.signIn.ID:
@@ -150,8 +151,10 @@ func (i *Issuer) redeem(w http.ResponseWriter, r *http.Request) {
 	g := i.signIn.take(r.PostFormValue("code"))
 	sum := sha256.Sum256([]byte(r.PostFormValue("code_verifier")))
 	challenge := base64.RawURLEncoding.EncodeToString(sum[:])
-	proven := g.uid != "" && !i.now().After(g.until) && subtle.ConstantTimeCompare([]byte(challenge), []byte(g.challenge)) == 1
-	if !proven || r.PostFormValue("grant_type") != "authorization_code" || r.PostFormValue("client_id") != i.signIn.ID || r.PostFormValue("redirect_uri") != g.redirect {
+	proven := g.uid != "" && !i.now().After(g.until) &&
+		subtle.ConstantTimeCompare([]byte(challenge), []byte(g.challenge)) == 1
+	if !proven || r.PostFormValue("grant_type") != "authorization_code" ||
+		r.PostFormValue("client_id") != i.signIn.ID || r.PostFormValue("redirect_uri") != g.redirect {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusBadRequest)
 		_, _ = w.Write([]byte(`{"error":"invalid_grant"}`)) // a client that disconnected is not an error
@@ -162,12 +165,14 @@ func (i *Issuer) redeem(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "no token could be made", http.StatusInternalServerError)
 		return
 	}
-	answer(w, map[string]any{"id_token": token, "access_token": rand.Text(), "token_type": "Bearer", "expires_in": int(tokenLifetime.Seconds())})
+	answer(w, map[string]any{"id_token": token, "access_token": rand.Text(), "token_type": "Bearer",
+		"expires_in": int(tokenLifetime.Seconds())})
 }
 
 func (i *Issuer) idToken(g grant) (string, error) {
 	now := i.now()
-	return i.Sign(map[string]any{"iss": i.url, "aud": i.signIn.ID, "sub": g.uid, "email": g.email, "email_verified": true, "nonce": g.nonce,
+	return i.Sign(map[string]any{"iss": i.url, "aud": i.signIn.ID, "sub": g.uid, "email": g.email,
+		"email_verified": true, "nonce": g.nonce,
 		"iat": now.Unix(), "auth_time": now.Unix(), "exp": now.Add(tokenLifetime).Unix()})
 }
 

@@ -47,8 +47,10 @@ func signInServer(t *testing.T) (*httptest.Server, *issuer.Issuer) {
 
 func question(changes ...string) url.Values {
 	sum := sha256.Sum256([]byte(verifier))
-	q := url.Values{"client_id": {"console"}, "redirect_uri": {redirect}, "response_type": {"code"}, "state": {"s1"}, "nonce": {"n1"},
-		"code_challenge": {base64.RawURLEncoding.EncodeToString(sum[:])}, "code_challenge_method": {"S256"}, "uid": {"ana"}, "email": {"ana@example.com"}}
+	q := url.Values{"client_id": {"console"}, "redirect_uri": {redirect}, "response_type": {"code"}, "state": {"s1"},
+		"nonce":          {"n1"},
+		"code_challenge": {base64.RawURLEncoding.EncodeToString(sum[:])}, "code_challenge_method": {"S256"},
+		"uid": {"ana"}, "email": {"ana@example.com"}}
 	for i := 0; i+1 < len(changes); i += 2 {
 		q.Set(changes[i], changes[i+1])
 	}
@@ -78,10 +80,12 @@ func TestACodeIsGoodOnceAndForItsVerifier(t *testing.T) {
 	_, iss := signInServer(t)
 	redeem := func(changes ...string) (int, map[string]any) {
 		status, to, _ := post(t, iss.URL()+"/authorize", question())
-		if status != http.StatusSeeOther || to.Query().Get("state") != "s1" || !strings.HasPrefix(to.String(), redirect+"?") {
+		if status != http.StatusSeeOther || to.Query().Get("state") != "s1" ||
+			!strings.HasPrefix(to.String(), redirect+"?") {
 			t.Fatalf("%d to %s", status, to)
 		}
-		form := url.Values{"grant_type": {"authorization_code"}, "client_id": {"console"}, "redirect_uri": {redirect}, "code": {to.Query().Get("code")}, "code_verifier": {verifier}}
+		form := url.Values{"grant_type": {"authorization_code"}, "client_id": {"console"}, "redirect_uri": {redirect},
+			"code": {to.Query().Get("code")}, "code_verifier": {verifier}}
 		for i := 0; i+1 < len(changes); i += 2 {
 			form.Set(changes[i], changes[i+1])
 		}
@@ -103,7 +107,8 @@ func TestACodeIsGoodOnceAndForItsVerifier(t *testing.T) {
 	if err != nil || token.Subject != "ana" || token.Nonce != "n1" {
 		t.Errorf("%+v %v", token, err)
 	}
-	for _, wrong := range [][]string{{"code_verifier", "another"}, {"client_id", "another"}, {"redirect_uri", "https://evil.example/"}, {"grant_type", "password"}, {"code", "x"}} {
+	for _, wrong := range [][]string{{"code_verifier", "another"}, {"client_id", "another"},
+		{"redirect_uri", "https://evil.example/"}, {"grant_type", "password"}, {"code", "x"}} {
 		if status, _ := redeem(wrong...); status != http.StatusBadRequest {
 			t.Errorf("%v: %d", wrong, status)
 		}
@@ -114,7 +119,8 @@ func TestATokenInTheFragment(t *testing.T) {
 	_, iss := signInServer(t)
 	status, to, _ := post(t, iss.URL()+"/authorize", question("response_type", "id_token"))
 	fragment, err := url.ParseQuery(to.EscapedFragment())
-	if status != http.StatusSeeOther || err != nil || fragment.Get("state") != "s1" || strings.Count(fragment.Get("id_token"), ".") != 2 || to.RawQuery != "" {
+	if status != http.StatusSeeOther || err != nil || fragment.Get("state") != "s1" ||
+		strings.Count(fragment.Get("id_token"), ".") != 2 || to.RawQuery != "" {
 		t.Errorf("%d to %s, %v", status, to, err)
 	}
 }
@@ -122,11 +128,14 @@ func TestATokenInTheFragment(t *testing.T) {
 func TestNobodyIsSentElsewhere(t *testing.T) {
 	_, iss := signInServer(t)
 	for name, changes := range map[string][]string{
-		"another client": {"client_id", "x"}, "another address": {"redirect_uri", "https://evil.example/"}, "a longer address": {"redirect_uri", redirect + "x"},
-		"no challenge": {"code_challenge", ""}, "a plain challenge": {"code_challenge_method", "plain"}, "no nonce": {"nonce", ""}, "another type": {"response_type", "token"},
+		"another client": {"client_id", "x"}, "another address": {"redirect_uri", "https://evil.example/"},
+		"a longer address": {"redirect_uri", redirect + "x"},
+		"no challenge":     {"code_challenge", ""}, "a plain challenge": {"code_challenge_method", "plain"},
+		"no nonce": {"nonce", ""}, "another type": {"response_type", "token"},
 		"a refused user": {"uid", "<nobody>"},
 	} {
-		if status, to, _ := post(t, iss.URL()+"/authorize", question(changes...)); status != http.StatusBadRequest || to.String() != "" {
+		if status, to, _ := post(t, iss.URL()+"/authorize", question(changes...)); status != http.StatusBadRequest ||
+			to.String() != "" {
 			t.Errorf("%s: %d to %q", name, status, to)
 		}
 	}

@@ -55,9 +55,11 @@ func (s *Server) insertEvent(r request) (any, *apiError) {
 func (s *Server) complete(ev *event, conferences bool) {
 	now := s.opts.Now().UTC().Format(time.RFC3339Nano)
 	maps.Copy(ev.Resource, map[string]any{
-		"kind": "calendar#event", "id": ev.ID, "status": "confirmed", "created": now, "updated": now, "etag": `"` + s.id("") + `"`,
+		"kind": "calendar#event", "id": ev.ID, "status": "confirmed", "created": now, "updated": now,
+		"etag":     `"` + s.id("") + `"`,
 		"htmlLink": "https://www.google.com/calendar/event?eid=" + ev.ID, "iCalUID": ev.ID + "@google.com",
-		"organizer": map[string]any{"email": ev.User, "self": true}, "creator": map[string]any{"email": ev.User, "self": true},
+		"organizer": map[string]any{"email": ev.User, "self": true},
+		"creator":   map[string]any{"email": ev.User, "self": true},
 	})
 	conference, _ := ev.Resource["conferenceData"].(map[string]any)
 	delete(ev.Resource, "conferenceData")
@@ -87,7 +89,8 @@ func checkTimes(in map[string]any) *apiError {
 	case start.IsZero() || end.IsZero() || allDay != endAllDay:
 		return &apiError{status: 400, reason: "invalid", message: "Invalid start or end time."}
 	case end.Before(start):
-		return &apiError{status: 400, reason: "timeRangeEmpty", message: "The specified time range is empty.", domain: "calendar"}
+		return &apiError{status: 400, reason: "timeRangeEmpty", message: "The specified time range is empty.",
+			domain: "calendar"}
 	case len(recurrence) > 0 && !allDay && startZone == "":
 		return &apiError{status: 400, reason: "required", message: "Missing time zone definition for start time."}
 	}
@@ -127,7 +130,8 @@ func (s *Server) listEvents(r request) (any, *apiError) {
 	items := []any{}
 	for _, key := range s.state.order {
 		ev := s.state.events[key]
-		if ev.User != r.email || ev.cancelled() && r.FormValue("showDeleted") != "true" || !ev.has(r.URL.Query()["privateExtendedProperty"]) {
+		if ev.User != r.email || ev.cancelled() && r.FormValue("showDeleted") != "true" ||
+			!ev.has(r.URL.Query()["privateExtendedProperty"]) {
 			continue
 		}
 		items = append(items, ev.Resource)

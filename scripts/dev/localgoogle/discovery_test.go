@@ -96,7 +96,8 @@ func (d *discovery) methods() map[*apiMethod]*regexp.Regexp {
 // check returns what in a request is not in the document.
 func (d *discovery) check(r *http.Request, body []byte) (id string, problems []string) {
 	for m, path := range d.methods() {
-		if m.HTTPMethod != r.Method || !path.MatchString(r.URL.Path) || strings.HasSuffix(r.URL.Path, "/send") != strings.HasSuffix(m.Path, "/send") {
+		if m.HTTPMethod != r.Method || !path.MatchString(r.URL.Path) ||
+			strings.HasSuffix(r.URL.Path, "/send") != strings.HasSuffix(m.Path, "/send") {
 			continue
 		}
 		for name := range r.URL.Query() {
@@ -123,7 +124,8 @@ func (d *discovery) fits(v any, s *schema, at string) (problems []string) {
 	if s == nil {
 		return []string{at + " is not known"}
 	}
-	kinds := map[string]string{"map[string]interface {}": "object", "[]interface {}": "array", "string": "string", "float64": "integer", "bool": "boolean"}
+	kinds := map[string]string{"map[string]interface {}": "object", "[]interface {}": "array", "string": "string",
+		"float64": "integer", "bool": "boolean"}
 	if kind := kinds[fmt.Sprintf("%T", v)]; kind != s.Type {
 		return []string{fmt.Sprintf("%s is of type %s, not %s", at, kind, s.Type)}
 	}
@@ -174,13 +176,15 @@ func TestEveryRequestFitsGooglesOwnDocument(t *testing.T) {
 	now := func() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }
 	carryOut(t, gmail.New(localgoogle.Accounts{}, gmail.Options{Endpoint: srv.URL + "/"}), "me:"+compose+" "+metadata,
 		`{"to":["a@example.com"],"subject":"s","body":"b","htmlBody":"<p>b","threadId":"18c0","inReplyTo":"<x@y.example>"}`)
-	carryOut(t, gmail.New(localgoogle.Accounts{}, gmail.Options{Endpoint: srv.URL + "/", Mode: gmail.Direct}), "me:"+sendOnly, `{"to":["a@example.com"],"subject":"s","body":"b"}`)
+	carryOut(t, gmail.New(localgoogle.Accounts{}, gmail.Options{Endpoint: srv.URL + "/", Mode: gmail.Direct}),
+		"me:"+sendOnly, `{"to":["a@example.com"],"subject":"s","body":"b"}`)
 	ct := calendar.New(localgoogle.Accounts{}, calendar.Options{Endpoint: srv.URL + "/calendar/v3/", Now: now})
 	args := `{"summary":"x","start":"2027-01-05T10:00:00","end":"2027-01-05T11:00:00","timeZone":"Europe/Berlin","attendees":["a@example.com"],"location":"l","description":"d","recurrence":["RRULE:FREQ=WEEKLY;COUNT=3"],"meet":true}`
 	carryOut(t, ct, "me:"+events, args)
 
 	for _, id := range []string{
-		"gmail.users.drafts.create", "gmail.users.drafts.get", "gmail.users.drafts.send", "gmail.users.messages.send", "gmail.users.threads.get",
+		"gmail.users.drafts.create", "gmail.users.drafts.get", "gmail.users.drafts.send", "gmail.users.messages.send",
+		"gmail.users.threads.get",
 		"calendar.events.insert", "calendar.events.get",
 	} {
 		if !asked[id] {

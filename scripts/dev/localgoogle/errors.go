@@ -24,7 +24,8 @@ func notFound() *apiError {
 }
 
 func duplicate() *apiError {
-	return &apiError{status: http.StatusConflict, reason: "duplicate", message: "The requested identifier already exists."}
+	return &apiError{status: http.StatusConflict, reason: "duplicate",
+		message: "The requested identifier already exists."}
 }
 
 func forbidden(message string) *apiError {
@@ -33,15 +34,17 @@ func forbidden(message string) *apiError {
 
 func unauthenticated() *apiError {
 	return &apiError{
-		status: http.StatusUnauthorized, reason: "authError", message: "Request had invalid authentication credentials.", location: "Authorization",
+		status: http.StatusUnauthorized, reason: "authError",
+		message: "Request had invalid authentication credentials.", location: "Authorization",
 		header: http.Header{"Www-Authenticate": {`Bearer realm="https://accounts.google.com/", error="invalid_token"`}},
 	}
 }
 
 func scopeMissing() *apiError {
 	return &apiError{
-		status: http.StatusForbidden, reason: "insufficientPermissions", message: "Request had insufficient authentication scopes.",
-		header: http.Header{"Www-Authenticate": {`Bearer realm="https://accounts.google.com/", error="insufficient_scope"`}},
+		status: http.StatusForbidden, reason: "insufficientPermissions",
+		message: "Request had insufficient authentication scopes.",
+		header:  http.Header{"Www-Authenticate": {`Bearer realm="https://accounts.google.com/", error="insufficient_scope"`}},
 	}
 }
 

@@ -44,7 +44,8 @@ type wireDraft struct {
 func (s *Server) getProfile(r request) (any, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return map[string]any{"emailAddress": r.email, "messagesTotal": len(s.sentBy(r.email)), "threadsTotal": len(s.sentBy(r.email)), "historyId": s.id("")}, nil
+	return map[string]any{"emailAddress": r.email, "messagesTotal": len(s.sentBy(r.email)),
+		"threadsTotal": len(s.sentBy(r.email)), "historyId": s.id("")}, nil
 }
 
 func (s *Server) createDraft(r request) (any, *apiError) {
@@ -139,7 +140,8 @@ func (s *Server) sendMessage(r request) (any, *apiError) {
 	var in wireMessage
 	if strings.HasPrefix(r.URL.Path, "/upload/") {
 		raw, err := io.ReadAll(r.Body)
-		if err != nil || r.Header.Get("Content-Type") != "message/rfc822" || r.URL.Query().Get("uploadType") != "media" {
+		if err != nil || r.Header.Get("Content-Type") != "message/rfc822" ||
+			r.URL.Query().Get("uploadType") != "media" {
 			return nil, badRequest("Only a simple upload of message/rfc822 is served locally.")
 		}
 		in.Raw = base64.URLEncoding.EncodeToString(raw)
@@ -179,7 +181,8 @@ func (s *Server) newMessage(r request, in *wireMessage, label string) (*message,
 	if err != nil {
 		return nil, badRequest("The message is not valid by RFC 822.")
 	}
-	return &message{ID: id, User: r.email, Thread: cmp.Or(in.ThreadID, id), Label: label, Raw: stamped, At: s.opts.Now().UTC()}, nil
+	return &message{ID: id, User: r.email, Thread: cmp.Or(in.ThreadID, id), Label: label, Raw: stamped,
+		At: s.opts.Now().UTC()}, nil
 }
 
 // count returns a new number. The caller holds the lock and commits.
@@ -226,7 +229,8 @@ func (s *Server) alterSent() {
 func decode(r request, into any) *apiError {
 	b, err := io.ReadAll(r.Body)
 	if err != nil {
-		return &apiError{status: http.StatusRequestEntityTooLarge, reason: "uploadTooLarge", message: "The request is too large."}
+		return &apiError{status: http.StatusRequestEntityTooLarge, reason: "uploadTooLarge",
+			message: "The request is too large."}
 	}
 	if err := json.Unmarshal(b, into); err != nil {
 		return badRequest("Invalid JSON payload received.")

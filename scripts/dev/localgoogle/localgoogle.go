@@ -128,15 +128,18 @@ func (s *Server) routes() {
 	eventWrite := []string{scopeCalendar, scopeEvents}
 
 	const user = "/gmail/v1/users/{userId}"
-	s.handle("GET "+user+"/profile", "gmail.getProfile", []string{scopeAll, scopeModify, scopeCompose, scopeReadonly, scopeMetadata}, s.getProfile)
+	s.handle("GET "+user+"/profile", "gmail.getProfile",
+		[]string{scopeAll, scopeModify, scopeCompose, scopeReadonly, scopeMetadata}, s.getProfile)
 	s.handle("POST "+user+"/drafts", "gmail.drafts.create", draftWrite, s.createDraft)
 	s.handle("GET "+user+"/drafts", "gmail.drafts.list", draftRead, s.listDrafts)
 	s.handle("GET "+user+"/drafts/{id}", "gmail.drafts.get", draftRead, s.getDraft)
 	s.handle("PUT "+user+"/drafts/{id}", "gmail.drafts.update", draftWrite, s.updateDraft)
 	s.handle("DELETE "+user+"/drafts/{id}", "gmail.drafts.delete", draftWrite, s.deleteDraft)
 	s.handle("POST "+user+"/drafts/send", "gmail.drafts.send", draftWrite, s.sendDraft)
-	s.handle("POST "+user+"/messages/send", "gmail.messages.send", []string{scopeAll, scopeModify, scopeCompose, scopeSend}, s.sendMessage)
-	s.handle("POST /upload"+user+"/messages/send", "gmail.messages.send", []string{scopeAll, scopeModify, scopeCompose, scopeSend}, s.sendMessage)
+	s.handle("POST "+user+"/messages/send", "gmail.messages.send",
+		[]string{scopeAll, scopeModify, scopeCompose, scopeSend}, s.sendMessage)
+	s.handle("POST /upload"+user+"/messages/send", "gmail.messages.send",
+		[]string{scopeAll, scopeModify, scopeCompose, scopeSend}, s.sendMessage)
 	s.handle("GET "+user+"/messages", "gmail.messages.list", gmailRead, s.listMessages)
 	s.handle("GET "+user+"/messages/{id}", "gmail.messages.get", gmailRead, s.getMessage)
 	s.handle("GET "+user+"/threads/{id}", "gmail.threads.get", gmailRead, s.getThread)

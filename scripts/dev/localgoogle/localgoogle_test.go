@@ -40,7 +40,8 @@ func users(bearer string) (string, []string, bool) {
 
 func open(t *testing.T, dir string) (*localgoogle.Server, string) {
 	t.Helper()
-	s, err := localgoogle.New(localgoogle.Options{User: users, Dir: dir, Now: func() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }})
+	s, err := localgoogle.New(localgoogle.Options{User: users, Dir: dir,
+		Now: func() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +52,8 @@ func open(t *testing.T, dir string) (*localgoogle.Server, string) {
 
 func mailOf(t *testing.T, url, token string) *gmailapi.Service {
 	t.Helper()
-	svc, err := gmailapi.NewService(t.Context(), option.WithHTTPClient(localgoogle.Bearer(token)), option.WithEndpoint(url+"/"))
+	svc, err := gmailapi.NewService(t.Context(), option.WithHTTPClient(localgoogle.Bearer(token)),
+		option.WithEndpoint(url+"/"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +62,8 @@ func mailOf(t *testing.T, url, token string) *gmailapi.Service {
 
 func calendarOf(t *testing.T, url, token string) *calendarapi.Service {
 	t.Helper()
-	svc, err := calendarapi.NewService(t.Context(), option.WithHTTPClient(localgoogle.Bearer(token)), option.WithEndpoint(url+"/calendar/v3/"))
+	svc, err := calendarapi.NewService(t.Context(), option.WithHTTPClient(localgoogle.Bearer(token)),
+		option.WithEndpoint(url+"/calendar/v3/"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +74,9 @@ func raw(s string) *gmailapi.Message {
 	return &gmailapi.Message{Raw: base64.URLEncoding.EncodeToString([]byte(strings.ReplaceAll(s, "\n", "\r\n")))}
 }
 
-const letter = "To: a@example.com, b@example.com\nCc: c@example.com\nBcc: d@example.com\nSubject: =?utf-8?B?R3LDvMOfZQ==?=\nFrom: Boss <ceo@corp.com>\nMessage-ID: <mine@here>\nX-Own: 1\nContent-Type: text/plain; charset=utf-8\n\nHello\n"
+const letter = "To: a@example.com, b@example.com\nCc: c@example.com\nBcc: d@example.com\nSubject: " +
+	"=?utf-8?B?R3LDvMOfZQ==?=\nFrom: Boss <ceo@corp.com>\nMessage-ID: <mine@here>\nX-Own: 1\nContent-Type: " +
+	"text/plain; charset=utf-8\n\nHello\n"
 
 // refused checks that err is Google's error with the status and reason.
 func refused(t *testing.T, what string, err error, code int, reason string) {
@@ -102,11 +107,14 @@ func TestADraftIsSentOnce(t *testing.T) {
 	refused(t, "get after send", err, 404, "notFound")
 
 	got := s.Messages()
-	if len(got) != 1 || got[0].ID != m.Id || got[0].User != "me@example.com" || got[0].From != "me@example.com" || strings.Join(got[0].To, " ") != "a@example.com b@example.com" ||
-		got[0].Cc[0] != "c@example.com" || got[0].Bcc[0] != "d@example.com" || got[0].Subject != "Grüße" || got[0].Text != "Hello\n" || got[0].SentAt.IsZero() {
+	if len(got) != 1 || got[0].ID != m.Id || got[0].User != "me@example.com" || got[0].From != "me@example.com" ||
+		strings.Join(got[0].To, " ") != "a@example.com b@example.com" ||
+		got[0].Cc[0] != "c@example.com" || got[0].Bcc[0] != "d@example.com" || got[0].Subject != "Grüße" ||
+		got[0].Text != "Hello\n" || got[0].SentAt.IsZero() {
 		t.Errorf("Messages = %+v", got)
 	}
-	if r := got[0].Raw; strings.Contains(r, "mine@here") || strings.Contains(r, "ceo@corp.com") || !strings.Contains(r, "X-Own: 1") {
+	if r := got[0].Raw; strings.Contains(r, "mine@here") || strings.Contains(r, "ceo@corp.com") ||
+		!strings.Contains(r, "X-Own: 1") {
 		t.Errorf("the sender and the Message-ID are not Gmail's own:\n%s", r)
 	}
 	list, err := svc.Users.Messages.List("me").LabelIds("SENT").Do()
@@ -199,21 +207,24 @@ func TestSendingInOneCall(t *testing.T) {
 	if err != nil || got.Raw == "" {
 		t.Errorf("get = %+v, %v", got, err)
 	}
-	for q, want := range map[string]int{"in:sent": 1, "rfc822msgid:mine@here": 0, "rfc822msgid:" + m.Id + "@mail.gmail.com": 1} {
+	for q, want := range map[string]int{"in:sent": 1, "rfc822msgid:mine@here": 0,
+		"rfc822msgid:" + m.Id + "@mail.gmail.com": 1} {
 		if list, err := svc.Users.Messages.List("me").Q(q).Do(); err != nil || len(list.Messages) != want {
 			t.Errorf("%s found %d, %v; want %d", q, len(list.Messages), err, want)
 		}
 	}
 	_, err = svc.Users.Messages.List("me").Q("has:attachment").Do()
 	refused(t, "a search that is not served", err, 400, "invalidArgument")
-	if p, err := svc.Users.GetProfile("me").Do(); err != nil || p.EmailAddress != "me@example.com" || p.MessagesTotal != 1 {
+	if p, err := svc.Users.GetProfile("me").Do(); err != nil || p.EmailAddress != "me@example.com" ||
+		p.MessagesTotal != 1 {
 		t.Errorf("profile = %+v, %v", p, err)
 	}
 }
 
 func event(id string) *calendarapi.Event {
 	return &calendarapi.Event{
-		Id: id, Summary: "x", Start: &calendarapi.EventDateTime{DateTime: "2027-01-05T10:00:00Z"}, End: &calendarapi.EventDateTime{DateTime: "2027-01-05T11:00:00Z"},
+		Id: id, Summary: "x", Start: &calendarapi.EventDateTime{DateTime: "2027-01-05T10:00:00Z"},
+		End:                &calendarapi.EventDateTime{DateTime: "2027-01-05T11:00:00Z"},
 		ExtendedProperties: &calendarapi.EventExtendedProperties{Private: map[string]string{"k": id}},
 	}
 }
@@ -230,7 +241,8 @@ func TestAnEventsIdStaysTaken(t *testing.T) {
 	if _, err := calendarOf(t, url, "other:"+events).Events.Insert("primary", event("abcde")).Do(); err != nil {
 		t.Errorf("the id is taken in this calendar alone: %v", err)
 	}
-	if got, err := svc.Patch("primary", "abcde", &calendarapi.Event{Summary: "y"}).Do(); err != nil || got.Summary != "y" || got.Start == nil {
+	if got, err := svc.Patch("primary", "abcde", &calendarapi.Event{Summary: "y"}).Do(); err != nil ||
+		got.Summary != "y" || got.Start == nil {
 		t.Errorf("patch = %+v, %v", got, err)
 	}
 	if list, err := svc.List("primary").PrivateExtendedProperty("k=abcde").Do(); err != nil || len(list.Items) != 1 {
@@ -264,13 +276,16 @@ func TestTheCalendarRefusesWhatGoogleRefuses(t *testing.T) {
 		change func(*calendarapi.Event)
 		reason string
 	}{
-		"an id in capitals":           {func(e *calendarapi.Event) { e.Id = "ABCDE" }, "invalid"},
-		"a short id":                  {func(e *calendarapi.Event) { e.Id = "abcd" }, "invalid"},
-		"no start":                    {func(e *calendarapi.Event) { e.Start = nil }, "required"},
-		"no end":                      {func(e *calendarapi.Event) { e.End = nil }, "required"},
-		"a date and a time":           {func(e *calendarapi.Event) { e.Start = &calendarapi.EventDateTime{Date: "2027-01-05"} }, "invalid"},
-		"end before start":            {func(e *calendarapi.Event) { e.End.DateTime = "2027-01-05T09:00:00Z" }, "timeRangeEmpty"},
-		"recurring without time zone": {func(e *calendarapi.Event) { e.Recurrence = []string{"RRULE:FREQ=DAILY;COUNT=2"} }, "required"},
+		"an id in capitals": {func(e *calendarapi.Event) { e.Id = "ABCDE" }, "invalid"},
+		"a short id":        {func(e *calendarapi.Event) { e.Id = "abcd" }, "invalid"},
+		"no start":          {func(e *calendarapi.Event) { e.Start = nil }, "required"},
+		"no end":            {func(e *calendarapi.Event) { e.End = nil }, "required"},
+		"a date and a time": {
+			func(e *calendarapi.Event) { e.Start = &calendarapi.EventDateTime{Date: "2027-01-05"} }, "invalid"},
+		"end before start": {func(e *calendarapi.Event) { e.End.DateTime = "2027-01-05T09:00:00Z" },
+			"timeRangeEmpty"},
+		"recurring without time zone": {
+			func(e *calendarapi.Event) { e.Recurrence = []string{"RRULE:FREQ=DAILY;COUNT=2"} }, "required"},
 	} {
 		e := event("abcde")
 		c.change(e)
@@ -278,7 +293,8 @@ func TestTheCalendarRefusesWhatGoogleRefuses(t *testing.T) {
 		refused(t, name, err, 400, c.reason)
 	}
 	ask := event("")
-	ask.ConferenceData = &calendarapi.ConferenceData{CreateRequest: &calendarapi.CreateConferenceRequest{RequestId: "1"}}
+	ask.ConferenceData = &calendarapi.ConferenceData{
+		CreateRequest: &calendarapi.CreateConferenceRequest{RequestId: "1"}}
 	if got, err := svc.Insert("primary", ask).Do(); err != nil || got.HangoutLink != "" || len(got.Id) < 5 {
 		t.Errorf("without conferenceDataVersion: %+v, %v; want an event without a call", got, err)
 	}
@@ -329,7 +345,8 @@ func TestAFileThatCannotBeReadStopsTheStart(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "google.jsonl"), []byte("rubbish\n{}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := localgoogle.New(localgoogle.Options{User: users, Dir: dir}); err == nil || !strings.Contains(err.Error(), "line 1") {
+	if _, err := localgoogle.New(localgoogle.Options{User: users, Dir: dir}); err == nil ||
+		!strings.Contains(err.Error(), "line 1") {
 		t.Errorf("New = %v; want an error that names the line", err)
 	}
 }

@@ -161,7 +161,8 @@ func (s *Server) Messages() []Message {
 
 // public decodes a message that deliverable has accepted. A field that cannot be decoded is empty; Raw has everything.
 func (m *message) public() Message {
-	p := Message{ID: m.ID, User: m.User, From: m.User, To: []string{}, Cc: []string{}, Bcc: []string{}, Raw: string(m.Raw), SentAt: m.At}
+	p := Message{ID: m.ID, User: m.User, From: m.User, To: []string{}, Cc: []string{}, Bcc: []string{},
+		Raw: string(m.Raw), SentAt: m.At}
 	if parsed, err := mail.ReadMessage(bytes.NewReader(m.Raw)); err == nil {
 		for name, into := range map[string]*[]string{"To": &p.To, "Cc": &p.Cc, "Bcc": &p.Bcc} {
 			if list, err := addresses(parsed.Header, name); err == nil && list != nil {

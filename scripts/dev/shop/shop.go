@@ -23,12 +23,14 @@ var site embed.FS
 
 // policy permits the page's own scripts, styles, pictures and requests, and nothing else.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
-	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; " +
+	"trusted-types 'none'"
 
 var page = template.Must(template.ParseFS(site, "site/index.html"))
 
 // types holds the media types of the files; the machine's own table may differ.
-var types = map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+var types = map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",
+	".svg": "image/svg+xml"}
 
 // Handler returns a handler for the page at /shop and its files below.
 func (s *Shop) Handler() http.Handler {

@@ -25,14 +25,16 @@ func get(s *Shop, path string) *httptest.ResponseRecorder {
 
 func TestThePageAndItsFilesAreServedUnderAStrictPolicy(t *testing.T) {
 	s := New()
-	kinds := map[string]string{"/shop": "text/html; charset=utf-8", "/shop/shop.js": "text/javascript; charset=utf-8", "/shop/style.css": "text/css; charset=utf-8"}
+	kinds := map[string]string{"/shop": "text/html; charset=utf-8", "/shop/shop.js": "text/javascript; charset=utf-8",
+		"/shop/style.css": "text/css; charset=utf-8"}
 	for _, p := range products {
 		kinds["/shop/pictures/"+p.ID+".svg"] = "image/svg+xml"
 	}
 	for path, kind := range kinds {
 		w := get(s, path)
 		csp := w.Header().Get("Content-Security-Policy")
-		if w.Code != 200 || w.Body.Len() == 0 || w.Header().Get("Content-Type") != kind || !strings.Contains(csp, "script-src 'self';") || strings.Contains(csp, "unsafe") {
+		if w.Code != 200 || w.Body.Len() == 0 || w.Header().Get("Content-Type") != kind ||
+			!strings.Contains(csp, "script-src 'self';") || strings.Contains(csp, "unsafe") {
 			t.Errorf("%s: %d, %s, %s", path, w.Code, w.Header().Get("Content-Type"), csp)
 		}
 	}
@@ -48,7 +50,8 @@ func TestThePageAndItsFilesAreServedUnderAStrictPolicy(t *testing.T) {
 
 // The policy would block inline code without telling the user, and nothing may come from another origin.
 func TestTheFilesHoldNoInlineCodeAndNothingForeign(t *testing.T) {
-	bad := regexp.MustCompile(`(?i)<script(?:\s[^>]*)?>[^<]|\son[a-z]+\s*=\s*"|\sstyle\s*=|<style|javascript:|innerHTML|\beval\(|https?://`)
+	bad := regexp.MustCompile(
+		`(?i)<script(?:\s[^>]*)?>[^<]|\son[a-z]+\s*=\s*"|\sstyle\s*=|<style|javascript:|innerHTML|\beval\(|https?://`)
 	files := os.DirFS("site")
 	n := 0
 	err := fs.WalkDir(files, ".", func(path string, d fs.DirEntry, err error) error {
@@ -73,7 +76,8 @@ func TestWithoutScriptsTheSearchIsAForm(t *testing.T) {
 		t.Error("the query is not escaped, or finds something")
 	}
 	body = get(New(), "/shop?q=blue+mug").Body.String()
-	if strings.Count(body, "<li class=\"product\"") != len(products) || strings.Count(body, " hidden>") != len(products)-1 || !strings.Contains(body, ">1 product<") {
+	if strings.Count(body, "<li class=\"product\"") != len(products) ||
+		strings.Count(body, " hidden>") != len(products)-1 || !strings.Contains(body, ">1 product<") {
 		t.Error("one product of them all should be seen")
 	}
 	if w := get(New(), "/shop?q="+strings.Repeat("x", 201)); w.Code != http.StatusBadRequest {
@@ -84,7 +88,8 @@ func TestWithoutScriptsTheSearchIsAForm(t *testing.T) {
 func TestSearch(t *testing.T) {
 	s := New()
 	for query, want := range map[string]string{
-		"blue mug": "mug-blue", "Mugs": "mug-blue mug-red mug-green mug-white-large mug-travel", "teapots": "teapot-blue", "blue": "mug-blue teapot-blue",
+		"blue mug": "mug-blue", "Mugs": "mug-blue mug-red mug-green mug-white-large mug-travel",
+		"teapots": "teapot-blue", "blue": "mug-blue teapot-blue",
 		"soup": "bowl-green", "green": "mug-green bowl-green", "unicorn": "",
 	} {
 		out, err := s.SearchProducts(t.Context(), tool.Call{}, SearchIn{Query: query})
@@ -96,10 +101,12 @@ func TestSearch(t *testing.T) {
 			t.Errorf("%q finds %q (%d), %v; want %q", query, got, out.Total, err, want)
 		}
 	}
-	if out, err := s.SearchProducts(t.Context(), tool.Call{}, SearchIn{Query: "mug", Limit: 2}); err != nil || len(out.Products) != 2 || out.Total != 5 {
+	if out, err := s.SearchProducts(t.Context(), tool.Call{}, SearchIn{Query: "mug", Limit: 2}); err != nil ||
+		len(out.Products) != 2 || out.Total != 5 {
 		t.Errorf("two of five: %v, %v", out, err)
 	}
-	if raw, err := json.Marshal(SearchOut{Products: []Found{}}); err != nil || string(raw) != `{"products":[],"total":0}` {
+	if raw, err := json.Marshal(SearchOut{Products: []Found{}}); err != nil ||
+		string(raw) != `{"products":[],"total":0}` {
 		t.Errorf("nothing is %s, %v", raw, err)
 	}
 }
@@ -110,11 +117,13 @@ func TestRatings(t *testing.T) {
 		uid   string
 		stars int
 	}{{"ana", 2}, {"bob", 4}, {"ana", 5}} {
-		if _, err := s.SubmitRating(t.Context(), tool.Call{UID: r.uid}, RatingIn{ProductID: "mug-blue", Stars: r.stars}); err != nil {
+		if _, err := s.SubmitRating(t.Context(), tool.Call{UID: r.uid},
+			RatingIn{ProductID: "mug-blue", Stars: r.stars}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if p, err := s.GetProduct(t.Context(), tool.Call{}, GetIn{"mug-blue"}); err != nil || p.Stars != 4.5 || p.Price != "€12.00" {
+	if p, err := s.GetProduct(t.Context(), tool.Call{}, GetIn{"mug-blue"}); err != nil || p.Stars != 4.5 ||
+		p.Price != "€12.00" {
 		t.Errorf("got %v, %v", p, err)
 	}
 	if body := get(s, "/shop").Body.String(); strings.Count(body, "4.5 of 5 stars, 2 ratings") != 1 {
@@ -128,7 +137,8 @@ func TestWhatTheActionsRefuse(t *testing.T) {
 	_, noRated := s.SubmitRating(t.Context(), tool.Call{}, RatingIn{ProductID: "x", Stars: 5})
 	_, noStars := s.SubmitRating(t.Context(), tool.Call{}, RatingIn{ProductID: "mug-blue", Stars: 6})
 	_, tooMany := s.SearchProducts(t.Context(), tool.Call{}, SearchIn{Query: "mug", Limit: 51})
-	for field, err := range map[string]error{"id": noProduct, "productId": noRated, "stars": noStars, "limit": tooMany} {
+	for field, err := range map[string]error{"id": noProduct, "productId": noRated, "stars": noStars,
+		"limit": tooMany} {
 		if f := fault.As(err); err == nil || f.Class != fault.Validation || f.Field != field {
 			t.Errorf("%s: %v", field, err)
 		}

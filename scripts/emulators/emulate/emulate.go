@@ -77,7 +77,8 @@ func Start(t testing.TB) *Emulator {
 			absent(t)
 		}
 	}
-	e := &Emulator{t: t, grants: map[string]grant{}, faults: map[string][]Fault{}, calls: map[string]int{}, events: map[string]event{}}
+	e := &Emulator{t: t, grants: map[string]grant{}, faults: map[string][]Fault{}, calls: map[string]int{},
+		events: map[string]event{}}
 	proxy := httptest.NewUnstartedServer(e.routes())
 	t.Cleanup(proxy.Close)
 	e.URL = "http://" + proxy.Listener.Addr().String()

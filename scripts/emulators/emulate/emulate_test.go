@@ -128,7 +128,8 @@ func TestAFaultStrikesOnceAndAfterTheDeed(t *testing.T) {
 		}
 		return len(list.Messages)
 	}
-	e.Break("gmail.messages.send", emulate.Fault{Status: 429, Reason: "rateLimitExceeded"}, emulate.Fault{Status: 500, After: true}, emulate.Fault{}, emulate.Fault{After: true})
+	e.Break("gmail.messages.send", emulate.Fault{Status: 429, Reason: "rateLimitExceeded"},
+		emulate.Fault{Status: 500, After: true}, emulate.Fault{}, emulate.Fault{After: true})
 	for i, want := range []struct {
 		sent int
 		what string
@@ -138,7 +139,8 @@ func TestAFaultStrikesOnceAndAfterTheDeed(t *testing.T) {
 			t.Errorf("call %d: %v with %d sent; want %s with %d", i, err, sent(), want.what, want.sent)
 		}
 	}
-	if _, err := svc.Users.Messages.Send("me", m).Do(); err != nil || sent() != 3 || e.Calls("gmail.messages.send") != 5 {
+	if _, err := svc.Users.Messages.Send("me", m).Do(); err != nil || sent() != 3 ||
+		e.Calls("gmail.messages.send") != 5 {
 		t.Errorf("afterwards: %v with %d sent in %d calls", err, sent(), e.Calls("gmail.messages.send"))
 	}
 }

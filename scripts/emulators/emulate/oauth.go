@@ -92,7 +92,8 @@ var (
 // to RedirectURL.
 func (e *Emulator) Consent(t testing.TB, page string, without ...string) (state, code string) {
 	t.Helper()
-	client := &http.Client{Timeout: 10 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := &http.Client{Timeout: 10 * time.Second,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	res, err := client.Get(page)
 	if err != nil {
 		t.Fatal(err)
@@ -140,7 +141,8 @@ func (e *Emulator) Client(t testing.TB, scopes ...string) *http.Client {
 	t.Helper()
 	cfg := oauth2.Config{
 		ClientID: ClientID, ClientSecret: ClientSecret, RedirectURL: RedirectURL, Scopes: scopes,
-		Endpoint: oauth2.Endpoint{AuthURL: e.URL + "/o/oauth2/v2/auth", TokenURL: e.URL + "/oauth2/token", AuthStyle: oauth2.AuthStyleInParams},
+		Endpoint: oauth2.Endpoint{AuthURL: e.URL + "/o/oauth2/v2/auth", TokenURL: e.URL + "/oauth2/token",
+			AuthStyle: oauth2.AuthStyleInParams},
 	}
 	verifier := oauth2.GenerateVerifier()
 	_, code := e.Consent(t, cfg.AuthCodeURL("s", oauth2.S256ChallengeOption(verifier)))

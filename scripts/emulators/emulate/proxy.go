@@ -125,7 +125,8 @@ func replay(w http.ResponseWriter, rec *httptest.ResponseRecorder) {
 // refuse answers with an error in the shape of Google's JSON APIs.
 func refuse(w http.ResponseWriter, status int, reason string) {
 	answer(w, status, map[string]any{"error": map[string]any{
-		"code": status, "message": "refused by the test", "errors": []any{map[string]string{"domain": "global", "reason": reason, "message": "refused by the test"}},
+		"code": status, "message": "refused by the test",
+		"errors": []any{map[string]string{"domain": "global", "reason": reason, "message": "refused by the test"}},
 	}})
 }
 

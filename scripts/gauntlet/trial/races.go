@@ -43,7 +43,8 @@ func twentyYeses(ctx context.Context, s *session) (string, error) {
 		a, err := s.resolve(ctx, First, card, "approve_once")
 		mu.Lock()
 		defer mu.Unlock()
-		if a.HTTP == http.StatusOK && len(a.Actions) == 1 && strings.Contains(string(a.Body), `"decision":"approve_once"`) {
+		if a.HTTP == http.StatusOK && len(a.Actions) == 1 &&
+			strings.Contains(string(a.Body), `"decision":"approve_once"`) {
 			answered++
 		}
 		return err
@@ -65,7 +66,8 @@ func yesAgainstNo(ctx context.Context, s *session) (string, error) {
 			return odd, err
 		}
 	}
-	return "one wins each time; the loser gets 409 already_resolved with what was decided and when; both are in the audit", nil
+	return "one wins each time; the loser gets 409 already_resolved with what was decided and when; both are " +
+		"in the audit", nil
 }
 
 func (s *session) race(ctx context.Context, n int) (odd string, err error) {
@@ -87,7 +89,8 @@ func (s *session) race(ctx context.Context, n int) (odd string, err error) {
 		return fmt.Sprintf("nobody wins: %s %s", answers[0].Body, answers[1].Body), nil
 	}
 	loser := answers[1-winner]
-	if loser.HTTP != http.StatusConflict || loser.Error.Code != "already_resolved" || !strings.Contains(loser.Error.Message, decisions[winner]+", at 20") {
+	if loser.HTTP != http.StatusConflict || loser.Error.Code != "already_resolved" ||
+		!strings.Contains(loser.Error.Message, decisions[winner]+", at 20") {
 		return fmt.Sprintf("the loser is told %d %s", loser.HTTP, loser.Body), nil
 	}
 	if _, err := s.ended(ctx, First, run.RunID); err != nil {

@@ -43,7 +43,8 @@ func (d devServer) URL() string { return string(d) }
 // Token implements Server.
 func (d devServer) Token(ctx context.Context, user string) (string, error) {
 	var got struct{ Token string }
-	err := fetch(ctx, http.MethodPost, string(d)+"/dev/token", fmt.Sprintf(`{"uid":%q,"email":"%s@example.com"}`, user, user), &got)
+	err := fetch(ctx, http.MethodPost, string(d)+"/dev/token",
+		fmt.Sprintf(`{"uid":%q,"email":"%s@example.com"}`, user, user), &got)
 	return got.Token, err
 }
 
@@ -54,7 +55,8 @@ func (d devServer) Mails(ctx context.Context) ([]Mail, error) {
 	return got.Messages, err
 }
 
-// deployed is a Countersign anywhere, with tokens of two of its users. Nobody can be signed in there, and no mailbox seen.
+// deployed is a Countersign anywhere, with tokens of two of its users. Nobody can be signed in there, and no mailbox
+// seen.
 type deployed struct{ base, ana, eve string }
 
 // URL implements Server.

@@ -1,5 +1,5 @@
-// Package trial has a running Countersign go through the cases at which agents with approvals fail, from outside, as its
-// users do.
+// Package trial has a running Countersign go through the cases at which agents with approvals fail, from outside, as
+// its users do.
 package trial
 
 import (
@@ -83,9 +83,11 @@ func run(ctx context.Context, at Server, cases []Case, out io.Writer) bool {
 		if r.Verdict == Passed {
 			r.Got = "as expected"
 		}
-		fmt.Fprintf(out, "| %s | %s | %s | %s | %s | %s |\n", r.Number, r.Name, r.Want, strings.ReplaceAll(r.Got, "|", "/"), r.Verdict, r.Peers)
+		fmt.Fprintf(out, "| %s | %s | %s | %s | %s | %s |\n", r.Number, r.Name, r.Want,
+			strings.ReplaceAll(r.Got, "|", "/"), r.Verdict, r.Peers)
 	}
-	fmt.Fprintf(out, "\n%d pass, %d fail, %d are held by tests alone, %d need the local server, %d need a second user, %d concern what does not exist here.\n",
+	fmt.Fprintf(out, "\n%d pass, %d fail, %d are held by tests alone, %d need the local server, %d need a second "+
+		"user, %d concern what does not exist here.\n",
 		count[Passed], count[failed], count[byTests], count[unseen], count[alone], count[notThere])
 	return count[failed] == 0
 }

@@ -33,7 +33,8 @@ func oldYes(ctx context.Context, s *session) (string, error) {
 // edited decides with arguments of the user's own.
 func (s *session) edited(ctx context.Context, card world.Approval, to, subject string) (world.Answer, error) {
 	args := map[string]any{"to": []string{to}, "subject": subject, "body": "hello"}
-	return s.call(ctx, First, "POST", "/approvals/resolve", Object("approvalId", card.ApprovalID, "decision", "approve_with_edits", "argsHash", card.ArgsHash, "editedArgs", args))
+	return s.call(ctx, First, "POST", "/approvals/resolve", Object("approvalId", card.ApprovalID, "decision",
+		"approve_with_edits", "argsHash", card.ArgsHash, "editedArgs", args))
 }
 
 func editsThatFail(ctx context.Context, s *session) (string, error) {
@@ -88,7 +89,8 @@ func editedRecipient(ctx context.Context, s *session) (string, error) {
 	if strings.Contains(string(done.Body), card.ArgsHash) {
 		hash = "has the old hash"
 	}
-	return fmt.Sprintf("1 mail, to the new recipient; the approval %s, and the old yes is %d %s", hash, old.HTTP, old.Error.Code), nil
+	return fmt.Sprintf("1 mail, to the new recipient; the approval %s, and the old yes is %d %s", hash, old.HTTP,
+		old.Error.Code), nil
 }
 
 func writesWhileWaiting(ctx context.Context, s *session) (string, error) {
@@ -125,7 +127,8 @@ func writesWhileWaiting(ctx context.Context, s *session) (string, error) {
 	if len(m) != 5 || m[2].Text != words || m[3].Text != between.Summary || m[4].Text != done.Summary {
 		order = fmt.Sprintf("otherwise: %+v", m)
 	}
-	return fmt.Sprintf("answered at once; after the yes %d mail, and the thread holds all words %s", len(mails), order), nil
+	return fmt.Sprintf("answered at once; after the yes %d mail, and the thread holds all words %s", len(mails), order),
+		nil
 }
 
 // events reads the run's events after a number, at most so many; 0 is until the stream ends.
@@ -134,7 +137,8 @@ func (s *session) events(ctx context.Context, runID string, after, most int) (li
 	if err != nil {
 		return nil, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s/api/agent/runs/%s/events?after=%d", s.URL(), runID, after), nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet,
+		fmt.Sprintf("%s/api/agent/runs/%s/events?after=%d", s.URL(), runID, after), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -202,7 +206,8 @@ func readers(ctx context.Context, s *session) (string, error) {
 		}
 	}
 	if len(late) < 6 || !slices.Equal(live[0], late) || !slices.Equal(live[1], late) || !slices.Equal(dropped, late) {
-		return fmt.Sprintf("%d events after the end; live %d and %d, dropped %d", len(late), len(live[0]), len(live[1]), len(dropped)), nil
+		return fmt.Sprintf("%d events after the end; live %d and %d, dropped %d", len(late), len(live[0]), len(live[1]),
+			len(dropped)), nil
 	}
 	return "the same sequence, no gap, no repeat", nil
 }
@@ -231,7 +236,8 @@ func stoppedWhileWaiting(ctx context.Context, s *session) (string, error) {
 	if slices.ContainsFunc(pending.Approvals, func(a world.Approval) bool { return a.RunID == run.RunID }) {
 		waiting = "it waits"
 	}
-	return fmt.Sprintf("%s %s; a yes is %d %s; %s", end.Status, end.ErrorReason, late.HTTP, late.Error.Code, waiting), nil
+	return fmt.Sprintf("%s %s; a yes is %d %s; %s", end.Status, end.ErrorReason, late.HTTP, late.Error.Code, waiting),
+		nil
 }
 
 func foreigner(ctx context.Context, s *session) (string, error) {
@@ -248,7 +254,8 @@ func foreigner(ctx context.Context, s *session) (string, error) {
 		{"GET", "/threads/" + run.ThreadID + "/messages", ""},
 		{"POST", "/runs/" + run.RunID + "/cancel", ""},
 		{"POST", "/run", Object("prompt", "hello", "threadId", run.ThreadID)},
-		{"POST", "/approvals/resolve", Object("approvalId", card.ApprovalID, "decision", "approve_once", "argsHash", card.ArgsHash)},
+		{"POST", "/approvals/resolve",
+			Object("approvalId", card.ApprovalID, "decision", "approve_once", "argsHash", card.ArgsHash)},
 		{"POST", "/approvals/resolve", Object("approvalId", card.ApprovalID, "decision", "reject")},
 	} {
 		foreign, err := s.call(ctx, Second, c[0], c[1], c[2])
@@ -260,7 +267,8 @@ func foreigner(ctx context.Context, s *session) (string, error) {
 			return "", err
 		}
 		if foreign.HTTP != http.StatusNotFound || sansRequest(foreign) != sansRequest(none) {
-			return fmt.Sprintf("%s %s is %d %s, and %s for what is not there", c[0], c[1], foreign.HTTP, foreign.Body, none.Body), nil
+			return fmt.Sprintf("%s %s is %d %s, and %s for what is not there", c[0], c[1], foreign.HTTP, foreign.Body,
+				none.Body), nil
 		}
 	}
 	waits, err := s.waits(ctx, run.RunID)

@@ -32,7 +32,8 @@ func midway(t *testing.T) (w *town, forward func(time.Duration)) {
 	clock := func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 	w = newTown(t, nil, app.WithClock(clock))
 	w.seen.before = speechless(&dies)
-	w.SetScopes("ana", append(world.Scopes, "https://www.googleapis.com/auth/gmail.readonly")...) // the sent mail is the proof
+	// the sent mail is the proof
+	w.SetScopes("ana", append(world.Scopes, "https://www.googleapis.com/auth/gmail.readonly")...)
 	w.link(t, "ana", "ana")
 	w.SetBrain(world.Wants("gmail_send", world.Mail("bob@example.com", canary, canary)))
 	run, err := w.Ask(t.Context(), "ana", "mail "+canary)
@@ -101,7 +102,8 @@ func (w *town) outcome(t *testing.T, want string) {
 	}
 	n := 0
 	for _, d := range docs {
-		if bytes.Contains(d.Data, []byte(`"kind":"outcome"`)) && bytes.Contains(d.Data, []byte(`"executionStatus":"`+want+`"`)) {
+		if bytes.Contains(d.Data, []byte(`"kind":"outcome"`)) &&
+			bytes.Contains(d.Data, []byte(`"executionStatus":"`+want+`"`)) {
 			n++
 		}
 	}

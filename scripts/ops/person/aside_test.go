@@ -20,7 +20,8 @@ func (w *town) spoil(t *testing.T, runID string) {
 		t.Fatal(err)
 	}
 	d := docs[0]
-	if _, err := w.seen.Commit(t.Context(), store.Update(d.Path, d.Version, d.Fields, []byte(`{"id":5,"note":"`+canary+`"}`))); err != nil {
+	if _, err := w.seen.Commit(t.Context(),
+		store.Update(d.Path, d.Version, d.Fields, []byte(`{"id":5,"note":"`+canary+`"}`))); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -36,7 +37,8 @@ func TestARunThatCannotBeRead(t *testing.T) {
 	if got := w.exported(t, "ana"); !strings.Contains(got, `"raw":"{\"id\":5`) {
 		t.Error("the export lacks the run that cannot be read")
 	}
-	if got, err := w.desk(w.seen).Delete(t.Context(), "ana"); err == nil || got.Gone || !strings.Contains(err.Error(), "cannot be read") {
+	if got, err := w.desk(w.seen).Delete(t.Context(), "ana"); err == nil || got.Gone ||
+		!strings.Contains(err.Error(), "cannot be read") {
 		t.Fatalf("before it was put aside: %v %+v", err, got)
 	}
 	w.putAside(t, func() { ahead.Add(int64(10 * time.Minute)) })
@@ -63,7 +65,8 @@ func TestARunThatCannotBeReadInTheMiddleOfAnEffect(t *testing.T) {
 	w.spoil(t, w.runs(t, "ana")[0])
 	w.putAside(t, func() { forward(10 * time.Minute) })
 	got, err := w.desk(w.seen).Delete(t.Context(), "ana")
-	if err != nil || got.Gone || len(got.Waiting) != 1 || !got.Waiting[0].Aside || len(person.Acting(got.Waiting)) != 1 {
+	if err != nil || got.Gone || len(got.Waiting) != 1 || !got.Waiting[0].Aside ||
+		len(person.Acting(got.Waiting)) != 1 {
 		t.Fatalf("%v %+v", err, got)
 	}
 }

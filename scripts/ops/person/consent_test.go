@@ -45,9 +45,13 @@ func consent(t *testing.T, w *world.World) (finish func() (status int)) {
 	cookie, _, _ := strings.Cut(got.Header.Get("Set-Cookie"), ";")
 	return func() int {
 		q := url.Values{"state": {u.Query().Get("state")}, "code": {"c"}}
-		client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+		client := &http.Client{CheckRedirect: func(*http.Request,
+			[]*http.Request) error {
+			return http.ErrUseLastResponse
+		}}
 		defer client.CloseIdleConnections()
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.Base+"/api/agent/connections/google/callback?"+q.Encode(), nil)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+			w.Base+"/api/agent/connections/google/callback?"+q.Encode(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

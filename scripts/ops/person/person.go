@@ -43,7 +43,8 @@ const (
 	NotLinked Link = "no account was linked"
 	Kept      Link = "the linked account stays until the effect that is under way has its outcome"
 	Unlinked  Link = "the account was unlinked, and Google has taken the access back"
-	Forgotten Link = "the account was unlinked, but Google was not told: the user can take the access back at https://myaccount.google.com/permissions"
+	Forgotten Link = "the account was unlinked, but Google was not told: the user can take the access back at " +
+		"https://myaccount.google.com/permissions"
 )
 
 // Revoked is the result of Revoke.

@@ -119,7 +119,8 @@ func TestExportIsStableAndComplete(t *testing.T) {
 				t.Errorf("%d lines of kind %s, want %d", n, kind, want)
 			}
 		}
-		for _, want := range []string{`"kind":"message"`, `"kind":"event"`, `"kind":"audit"`, "mail " + canary, "say " + canary, "about " + canary} {
+		for _, want := range []string{`"kind":"message"`, `"kind":"event"`, `"kind":"audit"`, "mail " + canary,
+			"say " + canary, "about " + canary} {
 			if !strings.Contains(first, want) {
 				t.Errorf("the export lacks %s", want)
 			}

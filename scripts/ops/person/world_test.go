@@ -61,7 +61,8 @@ func on(t *testing.T, test func(t *testing.T, settings ...string)) {
 	t.Run("firestore", func(t *testing.T) {
 		host := emulators.Firestore(t)
 		t.Setenv("FIRESTORE_EMULATOR_HOST", host)
-		test(t, "STORE=firestore", "QUEUE=embedded", "GOOGLE_CLOUD_PROJECT=demo-person", "FIRESTORE_EMULATOR_HOST="+host)
+		test(t, "STORE=firestore", "QUEUE=embedded", "GOOGLE_CLOUD_PROJECT=demo-person",
+			"FIRESTORE_EMULATOR_HOST="+host)
 	})
 }
 
@@ -79,7 +80,8 @@ func newTown(t *testing.T, settings []string, opts ...app.Option) *town {
 		l.Store = w.seen
 	}))
 	var err error
-	if w.World, err = world.New(t.Context(), world.Options{Dir: t.TempDir(), Settings: settings, App: opts}); err != nil {
+	if w.World, err = world.New(t.Context(),
+		world.Options{Dir: t.TempDir(), Settings: settings, App: opts}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -128,7 +130,8 @@ func (w *town) link(t *testing.T, uid, account string) {
 		t.Fatal(err)
 	}
 	own := audit.UserChain(uid)
-	entries, err := w.seen.Query(t.Context(), store.Query{Collection: "audit", OrderBy: "seq", Limit: store.MaxLimit, Where: []store.Filter{{Field: "runId", Op: "==", Value: own}}})
+	entries, err := w.seen.Query(t.Context(), store.Query{Collection: "audit", OrderBy: "seq", Limit: store.MaxLimit,
+		Where: []store.Filter{{Field: "runId", Op: "==", Value: own}}})
 	if err != nil || len(entries) == 0 {
 		t.Fatal(len(entries), err)
 	}
@@ -142,7 +145,8 @@ func (w *town) link(t *testing.T, uid, account string) {
 
 func (w *town) runs(t *testing.T, uid string) (ids []string) {
 	t.Helper()
-	docs, err := w.App.Store.Query(t.Context(), store.Query{Collection: "runs", OrderBy: "createdAt", Limit: 100, Where: []store.Filter{{Field: "uid", Op: "==", Value: uid}}})
+	docs, err := w.App.Store.Query(t.Context(), store.Query{Collection: "runs", OrderBy: "createdAt", Limit: 100,
+		Where: []store.Filter{{Field: "uid", Op: "==", Value: uid}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +244,8 @@ func (w *town) gone(t *testing.T) {
 func (w *town) exported(t *testing.T, uid string) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := w.App.API.Records.Each(t.Context(), uid, func(i records.Item) error { return json.NewEncoder(&b).Encode(i) }); err != nil {
+	if err := w.App.API.Records.Each(t.Context(), uid,
+		func(i records.Item) error { return json.NewEncoder(&b).Encode(i) }); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()

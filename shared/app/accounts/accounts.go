@@ -25,7 +25,8 @@ var (
 func link(c *app.Clients) { c.Accounts = open }
 
 // open opens the users' linked accounts, or none where no OAuth client is configured.
-func open(ctx context.Context, cfg config.Config, st store.Store, tools tool.Set, now func() time.Time) (*google.Accounts, error) {
+func open(ctx context.Context, cfg config.Config, st store.Store, tools tool.Set,
+	now func() time.Time) (*google.Accounts, error) {
 	if cfg.OAuthClientID == "" {
 		return nil, nil
 	}
@@ -37,7 +38,8 @@ func open(ctx context.Context, cfg config.Config, st store.Store, tools tool.Set
 	for _, t := range tools {
 		scopes = append(scopes, t.Scopes...)
 	}
-	return google.New(google.Config{ClientID: cfg.OAuthClientID, ClientSecret: cfg.OAuthClientSecret.Reveal(), AuthURL: cfg.OAuthAuthURL, TokenURL: cfg.OAuthTokenURL,
+	return google.New(google.Config{ClientID: cfg.OAuthClientID, ClientSecret: cfg.OAuthClientSecret.Reveal(),
+		AuthURL: cfg.OAuthAuthURL, TokenURL: cfg.OAuthTokenURL,
 		RedirectURL: cfg.PublicURL + "/api/agent/connections/google/callback", Scopes: scopes, Now: now}, st, key)
 }
 

@@ -1,5 +1,5 @@
-// Package actions is the part of the functions that know the operator's declared actions: to offer them to the model, to check
-// and show what is asked of them, and to carry them out.
+// Package actions is the part of the functions that know the operator's declared actions: to offer them to the model,
+// to check and show what is asked of them, and to carry them out.
 package actions
 
 import (
@@ -23,7 +23,8 @@ func With(handlers action.Handlers) app.Part {
 		if cfg.Actions == "" {
 			return nil, nil
 		}
-		r, err := action.Open(cfg.Actions, action.Options{Handlers: handlers, Keys: cfg.ActionKeys(), Issuer: cmp.Or(cfg.PublicURL, "countersign"), Now: now})
+		r, err := action.Open(cfg.Actions, action.Options{Handlers: handlers, Keys: cfg.ActionKeys(),
+			Issuer: cmp.Or(cfg.PublicURL, "countersign"), Now: now})
 		if err != nil {
 			return nil, fmt.Errorf("ACTIONS: %w", err)
 		}

@@ -2,12 +2,13 @@ package actions
 
 import "github.com/countersign-run/countersign/shared/action"
 
-// own are the actions that Go code of yours carries out, by their names, in every function that knows the declared actions. This
-// is the place to plug it in: scripts/actiongen writes the types of a folder's actions and a struct Does of functions, and
-// what it returns here is built into the archives (see scripts/cookbook/actions, which is plugged in so):
+// own are the actions that Go code of yours carries out, by their names, in every function that knows the declared
+// actions. This is the place to plug it in: scripts/actiongen writes the types of a folder's actions and a struct Does
+// of functions, and what it returns here is built into the archives (see scripts/cookbook/actions, which is plugged in
+// so):
 //
 //	func own() action.Handlers { return example.Handlers() }
 //
-// An action that is listed in ACTIONS and that neither code nor an endpoint carries out is warned about at the start; a handler
-// that no plugin.yaml lists stops it.
+// An action that is listed in ACTIONS and that neither code nor an endpoint carries out is warned about at the start; a
+// handler that no plugin.yaml lists stops it.
 func own() action.Handlers { return nil }

@@ -23,6 +23,7 @@ func open(ctx context.Context, cfg config.Config) (model.Model, error) {
 
 // New makes the model that the configuration names.
 func New(ctx context.Context, cfg config.Config) (*gemini.Model, error) {
-	return gemini.New(ctx, gemini.Config{APIKey: cfg.GeminiAPIKey.Reveal(), Model: cfg.GeminiModel, BaseURL: cfg.GeminiBaseURL,
+	return gemini.New(ctx, gemini.Config{APIKey: cfg.GeminiAPIKey.Reveal(), Model: cfg.GeminiModel,
+		BaseURL:       cfg.GeminiBaseURL,
 		VertexProject: cfg.VertexProject, VertexLocation: cfg.VertexLocation, VertexEndpoint: cfg.VertexEndpoint})
 }

@@ -18,14 +18,16 @@ import (
 
 // Options are what the configuration says of the site.
 func Options(cfg config.Config) web.Options {
-	o := web.Options{Release: cfg.Release, APIBase: cfg.WebAPIURL, Issuer: cfg.AuthIssuer, ClientID: cfg.WebClientID, Widget: widget.Files()}
+	o := web.Options{Release: cfg.Release, APIBase: cfg.WebAPIURL, Issuer: cfg.AuthIssuer, ClientID: cfg.WebClientID,
+		Widget: widget.Files()}
 	if o.Release == "" {
 		o.Release = obs.BuildRelease()
 	}
 	return o
 }
 
-// Function is the handler of the function. As with the others, a configuration that cannot work stops its process at once.
+// Function is the handler of the function. As with the others, a configuration that cannot work stops its process at
+// once.
 func Function(name string) func(http.ResponseWriter, *http.Request) {
 	load := sync.OnceValues(func() (http.Handler, error) {
 		cfg, err := config.Load(os.Getenv)

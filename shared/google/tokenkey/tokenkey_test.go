@@ -94,7 +94,8 @@ func TestParse(t *testing.T) {
 		}
 	}
 	const hmac = `{"primaryKeyId":1,"key":[{"keyData":{"typeUrl":"type.googleapis.com/google.crypto.tink.HmacKey","keyMaterialType":"SYMMETRIC","value":"EgQIAxAQGiCbFI+JlHbDqCdcTdwWTfTDPDYt0VfmpHe8SpQc5hTNjg=="},"outputPrefixType":"RAW","keyId":1,"status":"ENABLED"}]}`
-	for name, bad := range map[string]string{"empty": "", "a password": "hunter2hunter2", "half": string(text[:len(text)/2]), "no keys": `{"primaryKeyId":1,"key":[]}`, "not for AEAD": hmac} {
+	for name, bad := range map[string]string{"empty": "", "a password": "hunter2hunter2",
+		"half": string(text[:len(text)/2]), "no keys": `{"primaryKeyId":1,"key":[]}`, "not for AEAD": hmac} {
 		_, err := tokenkey.Parse(bad)
 		if err == nil {
 			t.Errorf("%s: is accepted", name)
@@ -169,7 +170,8 @@ func TestCloudKMS(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := c.DecryptWithContext(t.Context(), sealed, []byte("u1|google")); err != nil || string(got) != "secret" {
+		if got, err := c.DecryptWithContext(t.Context(), sealed, []byte("u1|google")); err != nil ||
+			string(got) != "secret" {
 			t.Errorf("got %q, %v", got, err)
 		}
 		if _, err := c.DecryptWithContext(t.Context(), sealed, []byte("u2|google")); err == nil {
@@ -183,7 +185,8 @@ func TestCloudKMS(t *testing.T) {
 		cancel()
 		service.hang.Store(false)
 	}
-	for _, bad := range []string{"", "projects/p", "gcp-kms://", "aws-kms://arn:aws:kms:x", strings.Replace(kmsKey, "cryptoKeys", "keys", 1)} {
+	for _, bad := range []string{"", "projects/p", "gcp-kms://", "aws-kms://arn:aws:kms:x",
+		strings.Replace(kmsKey, "cryptoKeys", "keys", 1)} {
 		if _, err := tokenkey.KMS(t.Context(), bad, here); err == nil {
 			t.Errorf("%q is accepted as a key's name", bad)
 		}

@@ -43,7 +43,8 @@ func Check(raw []json.RawMessage, gen Generation) ([]Content, error) {
 		return nil, invalid("contents[0]: Please ensure that the conversation starts with a user role.")
 	}
 	if contents[len(contents)-1].Role != "user" {
-		return nil, invalid("contents[%d]: Please ensure that requests end with a user role or a function response turn.", len(contents)-1)
+		return nil, invalid("contents[%d]: Please ensure that requests end with a user role or a function "+
+			"response turn.", len(contents)-1)
 	}
 	if err := checkTurns(contents); err != nil {
 		return nil, err
@@ -59,7 +60,8 @@ func checkTurns(contents []Content) error {
 	for i, c := range contents {
 		calls, responses := c.calls(), c.responses()
 		if len(calls) > 0 && contents[i-1].Role != "user" {
-			return invalid("contents[%d]: Please ensure that function call turn comes immediately after a user turn or after a function response turn.", i)
+			return invalid("contents[%d]: Please ensure that function call turn comes immediately after a user turn "+
+				"or after a function response turn.", i)
 		}
 		if i > 0 && contents[i-1].Role == c.Role && (c.Role == "model" || len(contents[i-1].responses()) == 0) {
 			return invalid("contents[%d]: Please ensure that multiturn requests alternate between user and model.", i)
@@ -70,15 +72,18 @@ func checkTurns(contents []Content) error {
 		}
 		switch {
 		case len(asked) == 0 && len(responses) > 0:
-			return invalid("contents[%d]: Please ensure that function response turn comes immediately after a function call turn.", i)
+			return invalid("contents[%d]: Please ensure that function response turn comes immediately after a "+
+				"function call turn.", i)
 		case len(asked) != len(responses):
-			return invalid("contents[%d]: Please ensure that the number of function response parts is equal to the number of function call parts of the function call turn.", i)
+			return invalid("contents[%d]: Please ensure that the number of function response parts is equal to the "+
+				"number of function call parts of the function call turn.", i)
 		case len(responses) > 0 && len(responses) != len(c.Parts):
 			return invalid("contents[%d]: a function response turn holds function responses only.", i)
 		}
 		for n := range responses {
 			if asked[n].Name != responses[n].Name || asked[n].ID != responses[n].ID {
-				return invalid("contents[%d].parts[%d].function_response: it answers %q (id %q), but the call there was %q (id %q).",
+				return invalid("contents[%d].parts[%d].function_response: it answers %q (id %q), but the call there "+
+					"was %q (id %q).",
 					i, n, responses[n].Name, responses[n].ID, asked[n].Name, asked[n].ID)
 			}
 		}
@@ -101,7 +106,9 @@ func checkSignatures(contents []Content) error {
 		}
 		p := contents[i].Parts[first]
 		if p.ThoughtSignature == "" {
-			return invalid("Function call is missing a thought_signature in functionCall parts. This is required for tools to work correctly. Additional data, function call `default_api:%s` , position %d.", p.FunctionCall.Name, i+1)
+			return invalid("Function call is missing a thought_signature in functionCall parts. This is required for "+
+				"tools to work correctly. Additional data, function call `default_api:%s` , position %d.",
+				p.FunctionCall.Name, i+1)
 		}
 		if p.ThoughtSignature != sign(contents[i].Parts) {
 			return invalid("contents[%d].parts[%d]: Thought signature is not valid.", i, first)
@@ -174,7 +181,8 @@ func decodePart(at, role string, fields map[string]json.RawMessage) (Part, error
 		}
 	}
 	if len(kinds) != 1 {
-		return p, invalid("* GenerateContentRequest.%s.data: required oneof field 'data' must have one initialized field", at)
+		return p, invalid("* GenerateContentRequest.%s.data: required oneof field 'data' must have one "+
+			"initialized field", at)
 	}
 	if err := json.Unmarshal(encode(fields), &p); err != nil {
 		return p, invalid("Invalid value at '%s': %v", at, err)
@@ -191,7 +199,8 @@ var plainBase64 = strings.NewReplacer("-", "+", "_", "/", "=", "")
 func (p Part) check(at, role string) error {
 	switch {
 	case p.Text == nil && p.FunctionCall == nil && p.FunctionResponse == nil && p.Other == "":
-		return invalid("* GenerateContentRequest.%s.data: required oneof field 'data' must have one initialized field", at)
+		return invalid("* GenerateContentRequest.%s.data: required oneof field 'data' must have one initialized field",
+			at)
 	case p.Text != nil && *p.Text == "" && role == "user":
 		return invalid("%s: the text is empty.", at)
 	case p.FunctionCall != nil && role != "model":
@@ -207,7 +216,8 @@ func (p Part) check(at, role string) error {
 	case p.FunctionResponse != nil && p.FunctionResponse.Name == "":
 		return invalid("* GenerateContentRequest.%s.function_response.name: Name cannot be empty.", at)
 	case p.FunctionResponse != nil && !isObject(p.FunctionResponse.Response, false):
-		return invalid("Invalid value at '%s.function_response.response' (type.googleapis.com/google.protobuf.Struct)", at)
+		return invalid("Invalid value at '%s.function_response.response' (type.googleapis.com/google.protobuf.Struct)",
+			at)
 	}
 	return nil
 }

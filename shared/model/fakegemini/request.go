@@ -105,7 +105,8 @@ func (b body) generation(r *Request) error {
 		}
 	}
 	if t := r.Temperature; t != nil && (*t < 0 || *t > 2) {
-		return invalid("* GenerateContentRequest.generation_config.temperature: temperature must be in the range [0.0, 2.0].")
+		return invalid("* GenerateContentRequest.generation_config.temperature: temperature must be in the range " +
+			"[0.0, 2.0].")
 	}
 	return nil
 }
@@ -118,7 +119,8 @@ func declarations(groups []toolGroup) ([]Declaration, error) {
 	for _, group := range groups {
 		for _, d := range group.FunctionDeclarations {
 			if d.Parameters != nil && d.ParametersJSONSchema != nil {
-				return nil, invalid("function_declarations[%d]: parameters and parameters_json_schema are mutually exclusive.", len(out))
+				return nil, invalid("function_declarations[%d]: parameters and parameters_json_schema are "+
+					"mutually exclusive.", len(out))
 			}
 			schema := d.ParametersJSONSchema
 			if schema == nil {
@@ -138,7 +140,9 @@ func CheckDeclarations(ds []Declaration) error {
 		at := fmt.Sprintf("tools[0].function_declarations[%d]", i)
 		switch {
 		case !validName.MatchString(d.Name):
-			return invalid("* GenerateContentRequest.%s.name: Invalid function name. Must start with a letter or an underscore. Must be alphameric (a-z, A-Z, 0-9), underscores (_), dots (.), colons (:) or dashes (-), with a maximum length of 64.", at)
+			return invalid("* GenerateContentRequest.%s.name: Invalid function name. Must start with a letter or an "+
+				"underscore. Must be alphameric (a-z, A-Z, 0-9), underscores (_), dots (.), colons (:) or dashes "+
+				"(-), with a maximum length of 64.", at)
 		case seen[d.Name]:
 			return invalid("Duplicate function declaration found: %s", d.Name)
 		case d.Description == "":

@@ -54,7 +54,8 @@ func (s *Server) Refused() []string {
 	return append([]string(nil), s.refused...)
 }
 
-var path = regexp.MustCompile(`^/v1(beta|beta1)?/(projects/[^/]+/locations/[^/]+/publishers/google/)?models/([^/:]+):(generateContent|streamGenerateContent)$`)
+var path = regexp.MustCompile(
+	`^/v1(beta|beta1)?/(projects/[^/]+/locations/[^/]+/publishers/google/)?models/([^/:]+):(generateContent|streamGenerateContent)$`)
 
 var modelPath = regexp.MustCompile(`^/v1(?:beta|beta1)?/((?:publishers/google/)?models/[^/:]+)$`)
 
@@ -95,7 +96,8 @@ func registered(w http.ResponseWriter, r *http.Request) bool {
 	if r.Header.Get("x-goog-api-key") != "" || r.URL.Query().Get("key") != "" {
 		return true
 	}
-	writeError(w, http.StatusForbidden, "Method doesn't allow unregistered callers (callers without established identity). Please use API Key or other form of API consumer identity to call this API.")
+	writeError(w, http.StatusForbidden, "Method doesn't allow unregistered callers (callers without established "+
+		"identity). Please use API Key or other form of API consumer identity to call this API.")
 	return false
 }
 
@@ -106,7 +108,8 @@ func describe(w http.ResponseWriter, r *http.Request, name string) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json; charset=UTF-8")
-	w.Write(encode(map[string]any{"name": name, "version": "1", "displayName": "The fake", "supportedGenerationMethods": []string{"generateContent"}}))
+	w.Write(encode(map[string]any{"name": name, "version": "1", "displayName": "The fake",
+		"supportedGenerationMethods": []string{"generateContent"}}))
 }
 
 func (s *Server) remember(req Request) {
@@ -135,7 +138,8 @@ var statusNames = map[int]string{
 
 // ErrorBody returns an error in Google's shape (AIP-193).
 func ErrorBody(status int, message string) string {
-	return string(encode(map[string]any{"error": map[string]any{"code": status, "message": message, "status": statusNames[status]}}))
+	return string(encode(map[string]any{"error": map[string]any{"code": status, "message": message,
+		"status": statusNames[status]}}))
 }
 
 func writeError(w http.ResponseWriter, status int, message string) {

@@ -46,7 +46,8 @@ func TestRules(t *testing.T) {
 	for _, c := range []struct{ name, contents, refused string }{
 		{"one message", user, ""},
 		{"a call and its response", user + "," + call + "," + turn(resp("a", "f")), ""},
-		{"the same bytes escaped otherwise", user + "," + strings.ReplaceAll(call, "<", `\u003c`) + "," + turn(resp("a", "f")), ""},
+		{"the same bytes escaped otherwise", user + "," + strings.ReplaceAll(call, "<", `\u003c`) + "," +
+			turn(resp("a", "f")), ""},
 		{"two calls and their responses", user + "," + two + "," + turn(resp("a", "f"), resp("b", "g")), ""},
 		{"new words after the responses", user + "," + call + "," + turn(resp("a", "f")) + "," + user, ""},
 		{"no signature in an earlier turn", user + "," + unsigned + "," + turn(resp("a", "f")) + "," + user, ""},
@@ -64,18 +65,27 @@ func TestRules(t *testing.T) {
 		{"responses in another order", user + "," + two + "," + turn(resp("b", "g"), resp("a", "f")), "it answers"},
 		{"a response of another name", user + "," + call + "," + turn(resp("a", "g")), "it answers"},
 		{"a response without the id", user + "," + call + "," + turn(resp("", "f")), "it answers"},
-		{"words among the responses", user + "," + call + "," + turn(resp("a", "f"), `{"text":"hi"}`), "responses only"},
+		{"words among the responses", user + "," + call + "," + turn(resp("a", "f"), `{"text":"hi"}`),
+			"responses only"},
 		{"a response without a call", turn(resp("a", "f")), "function call turn"},
-		{"a response that is a list", user + "," + call + "," + turn(`{"functionResponse":{"id":"a","name":"f","response":[]}}`), "Struct"},
-		{"a call after a model turn", user + `,{"role":"model","parts":[{"text":"so"}]},` + call + "," + turn(resp("a", "f")), "immediately after a user turn"},
-		{"two answers in a row", user + `,{"role":"model","parts":[{"text":"so"}]},{"role":"model","parts":[{"text":"and so"}]},` + user, "alternate"},
+		{"a response that is a list",
+			user + "," + call + "," + turn(`{"functionResponse":{"id":"a","name":"f","response":[]}}`), "Struct"},
+		{"a call after a model turn", user + `,{"role":"model","parts":[{"text":"so"}]},` + call + "," +
+			turn(resp("a", "f")), "immediately after a user turn"},
+		{"two answers in a row",
+			user + `,{"role":"model","parts":[{"text":"so"}]},{"role":"model","parts":[{"text":"and so"}]},` + user,
+			"alternate"},
 		{"words in two contents", user + "," + user, "alternate"},
 		{"words after responses", user + "," + call + "," + turn(resp("a", "f")) + "," + user, ""},
-		{"a call of a name that no function may have", user + "," + signed(t, fakegemini.Call{Name: "send mail!", ID: "a"}) + "," + turn(resp("a", "send mail!")), "Invalid function name"},
+		{"a call of a name that no function may have",
+			user + "," + signed(t, fakegemini.Call{Name: "send mail!", ID: "a"}) + "," + turn(resp("a", "send mail!")),
+			"Invalid function name"},
 		{"a call by the user", `{"role":"user","parts":[{"functionCall":{"name":"f"}}]}`, "turn of the user"},
 		{"a missing signature", user + "," + unsigned + "," + turn(resp("a", "f")), "thought_signature"},
-		{"changed arguments under the signature", user + "," + strings.Replace(call, "<1>", "2", 1) + "," + turn(resp("a", "f")), "not valid"},
-		{"a signature that is not Base64", user + "," + strings.Replace(call, `"thoughtSignature":"`, `"thoughtSignature":"!`, 1) + "," + turn(resp("a", "f")), "Base64"},
+		{"changed arguments under the signature", user + "," + strings.Replace(call, "<1>", "2", 1) + "," +
+			turn(resp("a", "f")), "not valid"},
+		{"a signature that is not Base64", user + "," + strings.Replace(call, `"thoughtSignature":"`,
+			`"thoughtSignature":"!`, 1) + "," + turn(resp("a", "f")), "Base64"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := fakegemini.New(func(fakegemini.Request) fakegemini.Turn { return fakegemini.Turn{Text: "ok"} })
@@ -100,13 +110,18 @@ func TestDeclarations(t *testing.T) {
 	for _, c := range []struct{ name, rest, refused string }{
 		{"plain", `"tools":[{"functionDeclarations":[{"name":"f","description":"d","parametersJsonSchema":{"type":"object","properties":{"a":{"type":"array","items":{"type":"string"}}},"required":["a"],"additionalProperties":false}}]}]`, ""},
 		{"OpenAPI words", `"tools":[{"functionDeclarations":[{"name":"f","description":"d","parameters":{"type":"OBJECT"}}]}],"toolConfig":{"functionCallingConfig":{"mode":"NONE"}}`, ""},
-		{"a name with a space", `"tools":[{"functionDeclarations":[{"name":"f f","description":"d"}]}]`, "Invalid function name"},
-		{"twice", `"tools":[{"functionDeclarations":[{"name":"f","description":"d"},{"name":"f","description":"d"}]}]`, "Duplicate"},
+		{"a name with a space", `"tools":[{"functionDeclarations":[{"name":"f f","description":"d"}]}]`,
+			"Invalid function name"},
+		{"twice", `"tools":[{"functionDeclarations":[{"name":"f","description":"d"},{"name":"f","description":"d"}]}]`,
+			"Duplicate"},
 		{"not an object", `"tools":[{"functionDeclarations":[{"name":"f","description":"d","parameters":{"type":"STRING"}}]}]`, "OBJECT"},
 		{"a list of nothing", `"tools":[{"functionDeclarations":[{"name":"f","description":"d","parameters":{"type":"OBJECT","properties":{"a":{"type":"ARRAY"}}}}]}]`, "items"},
-		{"required and not described", `"tools":[{"functionDeclarations":[{"name":"f","description":"d","parameters":{"type":"OBJECT","required":["a"]}}]}]`, "not defined"},
-		{"a mode without tools", `"toolConfig":{"functionCallingConfig":{"mode":"NONE"}}`, "without function_declarations"},
-		{"a mode of another name", `"tools":[{"functionDeclarations":[{"name":"f","description":"d"}]}],"toolConfig":{"functionCallingConfig":{"mode":"OFF"}}`, "mode"},
+		{"required and not described",
+			`"tools":[{"functionDeclarations":[{"name":"f","description":"d","parameters":{"type":"OBJECT","required":["a"]}}]}]`, "not defined"},
+		{"a mode without tools", `"toolConfig":{"functionCallingConfig":{"mode":"NONE"}}`,
+			"without function_declarations"},
+		{"a mode of another name",
+			`"tools":[{"functionDeclarations":[{"name":"f","description":"d"}]}],"toolConfig":{"functionCallingConfig":{"mode":"OFF"}}`, "mode"},
 		{"an empty instruction", `"systemInstruction":{"parts":[]}`, "system_instruction"},
 		{"a field of another name", `"tool":[]`, "unknown field"},
 		{"too hot", `"generationConfig":{"temperature":3}`, "temperature"},
@@ -127,7 +142,8 @@ func TestGoogleClient(t *testing.T) {
 		if rs := r.Responses(); len(rs) > 0 {
 			return fakegemini.Turn{Text: "It is " + string(rs[0].Response)}
 		}
-		return fakegemini.Turn{Thought: "hm", Text: "Let me look.", Calls: []fakegemini.Call{{Name: "look", Args: map[string]any{"at": r.User()}}}}
+		return fakegemini.Turn{Thought: "hm", Text: "Let me look.",
+			Calls: []fakegemini.Call{{Name: "look", Args: map[string]any{"at": r.User()}}}}
 	})
 	ts := httptest.NewServer(s)
 	defer ts.Close()
@@ -144,7 +160,8 @@ func TestGoogleClient(t *testing.T) {
 			history := []*genai.Content{genai.NewContentFromText("the sky", "user")}
 			var content genai.Content
 			content.Role = "model"
-			for chunk, err := range client.Models.GenerateContentStream(context.Background(), "gemini-x", history, nil) {
+			for chunk, err := range client.Models.GenerateContentStream(context.Background(), "gemini-x", history,
+				nil) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -152,12 +169,14 @@ func TestGoogleClient(t *testing.T) {
 					content.Parts = append(content.Parts, c.Parts...)
 				}
 			}
-			if len(content.Parts) != 5 || content.Parts[4].FunctionCall.ID == "" || len(content.Parts[4].ThoughtSignature) == 0 {
+			if len(content.Parts) != 5 || content.Parts[4].FunctionCall.ID == "" ||
+				len(content.Parts[4].ThoughtSignature) == 0 {
 				t.Fatalf("streamed parts: %+v", content.Parts)
 			}
 			fc := content.Parts[4].FunctionCall
 			history = append(history, &content, &genai.Content{Role: "user", Parts: []*genai.Part{
-				{FunctionResponse: &genai.FunctionResponse{ID: fc.ID, Name: fc.Name, Response: map[string]any{"output": "blue"}}}}})
+				{FunctionResponse: &genai.FunctionResponse{ID: fc.ID, Name: fc.Name,
+					Response: map[string]any{"output": "blue"}}}}})
 			res, err := client.Models.GenerateContent(context.Background(), "gemini-x", history, nil)
 			if err != nil {
 				t.Fatal(err)
@@ -186,7 +205,8 @@ func TestFailures(t *testing.T) {
 		t.Fatalf("%d %s", status, body)
 	}
 	turn = fakegemini.Turn{Block: "SAFETY"}
-	if status, body = post(t, s, unary, hello); status != 200 || !strings.Contains(body, `"blockReason":"SAFETY"`) || strings.Contains(body, `"candidates"`) {
+	if status, body = post(t, s, unary, hello); status != 200 || !strings.Contains(body, `"blockReason":"SAFETY"`) ||
+		strings.Contains(body, `"candidates"`) {
 		t.Fatalf("%d %s", status, body)
 	}
 	if status, _ = post(t, s, "/v1beta/models/x:countTokens", hello); status != 404 {

@@ -115,7 +115,8 @@ func (t Turn) usage(prompt int) *Usage {
 	if t.Usage != nil {
 		return t.Usage
 	}
-	u := &Usage{PromptTokenCount: prompt/4 + 1, CandidatesTokenCount: len(t.Text)/4 + 8*len(t.Calls) + 1, ThoughtsTokenCount: len(t.Thought) / 4}
+	u := &Usage{PromptTokenCount: prompt/4 + 1, CandidatesTokenCount: len(t.Text)/4 + 8*len(t.Calls) + 1,
+		ThoughtsTokenCount: len(t.Thought) / 4}
 	u.TotalTokenCount = u.PromptTokenCount + u.CandidatesTokenCount + u.ThoughtsTokenCount
 	return u
 }

@@ -24,13 +24,15 @@ func TestCheck(t *testing.T) {
 		handler http.Handler
 		want    string
 	}{
-		"accepted":      {fakegemini.New(nil), ""},
-		"bad key":       {saying(400, badKey), "Gemini did not accept the key of this service."},
-		"forbidden":     {saying(403, fakegemini.ErrorBody(403, "no")), "Gemini did not accept the key or the account of this service."},
-		"unknown model": {saying(404, fakegemini.ErrorBody(404, "no")), "Gemini does not know the model that this service asks for, or the address is wrong."},
-		"overloaded":    {saying(503, "down"), "Gemini is overloaded or out of order. Please try again in a moment."},
-		"other shape":   {saying(200, "null"), "The model's answer could not be read."},
-		"no JSON":       {saying(200, "<html>"), "The model's answer could not be read."},
+		"accepted": {fakegemini.New(nil), ""},
+		"bad key":  {saying(400, badKey), "Gemini did not accept the key of this service."},
+		"forbidden": {saying(403, fakegemini.ErrorBody(403, "no")),
+			"Gemini did not accept the key or the account of this service."},
+		"unknown model": {saying(404, fakegemini.ErrorBody(404, "no")),
+			"Gemini does not know the model that this service asks for, or the address is wrong."},
+		"overloaded":  {saying(503, "down"), "Gemini is overloaded or out of order. Please try again in a moment."},
+		"other shape": {saying(200, "null"), "The model's answer could not be read."},
+		"no JSON":     {saying(200, "<html>"), "The model's answer could not be read."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := newRig(t, c.handler, nil).Check(t.Context())
@@ -40,7 +42,8 @@ func TestCheck(t *testing.T) {
 		})
 	}
 	t.Run("vertex", func(t *testing.T) {
-		if err := newRig(t, fakegemini.New(nil), func(c *gemini.Config) { c.VertexProject = "p" }).Check(t.Context()); err != nil {
+		if err := newRig(t, fakegemini.New(nil),
+			func(c *gemini.Config) { c.VertexProject = "p" }).Check(t.Context()); err != nil {
 			t.Error(err)
 		}
 	})

@@ -38,7 +38,8 @@ func (m *Model) explain(ctx context.Context, ex *exchange, err error, shown bool
 	case ex.status == 0:
 		return &failure{fault: busy("Gemini could not be reached.").Because(err), again: true}
 	case ex.broken != nil || errors.Is(err, context.DeadlineExceeded):
-		return &failure{fault: busy("The connection to Gemini broke off.").Because(errors.Join(ex.broken, ctx.Err())), again: !shown}
+		return &failure{fault: busy("The connection to Gemini broke off.").Because(errors.Join(ex.broken, ctx.Err())),
+			again: !shown}
 	case ex.status < 200 || ex.status > 299:
 		return m.refusal(parseStatus(ex.status, ex.body.Bytes()), ex.retryAfter)
 	case errors.As(err, &api): // in the middle of a stream
@@ -82,9 +83,11 @@ func (m *Model) refusal(s status, retryAfter string) *failure {
 	case http.StatusTooManyRequests:
 		f.again, f.fault = true, busy("Gemini is asked too much at the moment.")
 		if s.detail("QuotaFailure") != nil {
-			f.fault = fault.New(fault.Model, model.CodeQuota, "The quota for Gemini is used up. Please try again later.")
+			f.fault = fault.New(fault.Model, model.CodeQuota,
+				"The quota for Gemini is used up. Please try again later.")
 		}
-	case http.StatusRequestTimeout, http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout, 499:
+	case http.StatusRequestTimeout, http.StatusInternalServerError, http.StatusBadGateway,
+		http.StatusServiceUnavailable, http.StatusGatewayTimeout, 499:
 		f.again, f.fault = true, busy("Gemini is overloaded or out of order.")
 	case http.StatusUnauthorized, http.StatusForbidden:
 		f.fault = refused("Gemini did not accept the key or the account of this service.")

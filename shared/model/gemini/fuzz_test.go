@@ -35,8 +35,10 @@ func FuzzResponse(f *testing.F) {
 		`{"promptFeedback":{"blockReason":"SAFETY"}}`,
 		`{"error":{"code":429,"details":[{"@type":"google.rpc.RetryInfo","retryDelay":"1s"}]}}`,
 		`[{"error":{"code":429}}]`,
-		"data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"h\"}]}}]}\n\ndata: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"i\"}]},\"finishReason\":\"STOP\"}]}\r\n\r\n",
-		"data: null\n\n", "data:\n\n", "null", "", "<html>", `{"candidates":7}`, `{"candidates":[null]}`, `{"candidates":[{"content":[]}]}`,
+		"data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"h\"}]}}]}\n\ndata: " +
+			"{\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"i\"}]},\"finishReason\":\"STOP\"}]}\r\n\r\n",
+		"data: null\n\n", "data:\n\n", "null", "", "<html>", `{"candidates":7}`, `{"candidates":[null]}`,
+		`{"candidates":[{"content":[]}]}`,
 	} {
 		f.Add([]byte(s), uint16(200), true)
 		f.Add([]byte(s), uint16(429), false)

@@ -81,7 +81,8 @@ func New(ctx context.Context, cfg Config) (*Model, error) {
 	cc := clientConfig(cfg)
 	client, err := genai.NewClient(ctx, cc)
 	if err != nil {
-		return nil, fault.Invalid("VERTEX_AI_PROJECT_ID", "the client for Gemini could not be made; are there Application Default Credentials?").Because(err)
+		return nil, fault.Invalid("VERTEX_AI_PROJECT_ID",
+			"the client for Gemini could not be made; are there Application Default Credentials?").Because(err)
 	}
 	// If cc.HTTPClient was nil, genai has made one with the credentials in its transport.
 	cc.HTTPClient.Transport = &wire{base: cmp.Or[http.RoundTripper](cc.HTTPClient.Transport, http.DefaultTransport)}
@@ -91,7 +92,8 @@ func New(ctx context.Context, cfg Config) (*Model, error) {
 }
 
 func clientConfig(cfg Config) *genai.ClientConfig {
-	cc := &genai.ClientConfig{Backend: genai.BackendGeminiAPI, APIKey: cfg.APIKey, HTTPOptions: genai.HTTPOptions{BaseURL: cfg.BaseURL}}
+	cc := &genai.ClientConfig{Backend: genai.BackendGeminiAPI, APIKey: cfg.APIKey,
+		HTTPOptions: genai.HTTPOptions{BaseURL: cfg.BaseURL}}
 	if cfg.HTTPClient != nil {
 		own := *cfg.HTTPClient
 		cc.HTTPClient = &own
@@ -191,11 +193,13 @@ func (m *Model) config(req model.Request) *genai.GenerateContentConfig {
 	}
 	group := &genai.Tool{}
 	for _, t := range req.Tools {
-		group.FunctionDeclarations = append(group.FunctionDeclarations, &genai.FunctionDeclaration{Name: t.Name, Description: t.Description, ParametersJsonSchema: t.Schema})
+		group.FunctionDeclarations = append(group.FunctionDeclarations,
+			&genai.FunctionDeclaration{Name: t.Name, Description: t.Description, ParametersJsonSchema: t.Schema})
 	}
 	c.Tools = []*genai.Tool{group}
 	if req.NoTools {
-		c.ToolConfig = &genai.ToolConfig{FunctionCallingConfig: &genai.FunctionCallingConfig{Mode: genai.FunctionCallingConfigModeNone}}
+		c.ToolConfig = &genai.ToolConfig{
+			FunctionCallingConfig: &genai.FunctionCallingConfig{Mode: genai.FunctionCallingConfigModeNone}}
 	}
 	return c
 }

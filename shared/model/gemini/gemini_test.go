@@ -56,10 +56,13 @@ func answering(turn fakegemini.Turn) *fakegemini.Server {
 
 var hello = []json.RawMessage{json.RawMessage(`{"role":"user","parts":[{"text":"hello"}]}`)}
 
-var weather = tool.Spec{Name: "weather", Description: "The weather.", Schema: json.RawMessage(`{"type":"object","properties":{"city":{"type":"string","pattern":"^[A-Z]"}},"required":["city"],"additionalProperties":false}`)}
+var weather = tool.Spec{Name: "weather", Description: "The weather.",
+	Schema: json.RawMessage(
+		`{"type":"object","properties":{"city":{"type":"string","pattern":"^[A-Z]"}},"required":["city"],"additionalProperties":false}`)}
 
 // modes runs a test with whole answers and with streams.
-func modes(t *testing.T, f func(t *testing.T, ask func(*rig, context.Context, model.Request) (*model.Reply, string, error))) {
+func modes(t *testing.T,
+	f func(t *testing.T, ask func(*rig, context.Context, model.Request) (*model.Reply, string, error))) {
 	t.Run("whole", func(t *testing.T) {
 		f(t, func(r *rig, ctx context.Context, req model.Request) (*model.Reply, string, error) {
 			reply, err := r.Generate(ctx, req, nil)
@@ -89,8 +92,9 @@ func TestConversation(t *testing.T) {
 					if rs := r.Responses(); len(rs) > 0 {
 						return fakegemini.Turn{Text: string(rs[0].Response) + " and " + string(rs[1].Response)}
 					}
-					return fakegemini.Turn{Thought: "secret", Text: "Let me see <that> & this.", Calls: []fakegemini.Call{
-						{Name: "weather", Args: map[string]any{"city": "Köln <&>"}}, {Name: "weather"}}}
+					return fakegemini.Turn{Thought: "secret", Text: "Let me see <that> & this.",
+						Calls: []fakegemini.Call{
+							{Name: "weather", Args: map[string]any{"city": "Köln <&>"}}, {Name: "weather"}}}
 				})
 				r := newRig(t, s, change)
 				c, err := model.NewContents(nil)
@@ -108,16 +112,19 @@ func TestConversation(t *testing.T) {
 				if shown != "Let me see <that> & this." || reply.Text != shown {
 					t.Fatalf("shown %q, text %q", shown, reply.Text)
 				}
-				if len(reply.Calls) != 2 || string(reply.Calls[0].Args) != `{"city":"Köln <&>"}` || string(reply.Calls[1].Args) != "{}" || reply.Calls[0].ID == "" {
+				if len(reply.Calls) != 2 || string(reply.Calls[0].Args) != `{"city":"Köln <&>"}` ||
+					string(reply.Calls[1].Args) != "{}" || reply.Calls[0].ID == "" {
 					t.Fatalf("calls %+v", reply.Calls)
 				}
-				if reply.Finish != "STOP" || reply.Usage.Total == 0 || reply.Model != gemini.DefaultModel || !strings.Contains(string(reply.Content), `"thoughtSignature"`) {
+				if reply.Finish != "STOP" || reply.Usage.Total == 0 || reply.Model != gemini.DefaultModel ||
+					!strings.Contains(string(reply.Content), `"thoughtSignature"`) {
 					t.Fatalf("reply %+v", reply)
 				}
 				if err := c.AddModel(reply.Content); err != nil {
 					t.Fatal(err)
 				}
-				rs := []model.Response{{ID: reply.Calls[0].ID, Name: "weather", Result: json.RawMessage(`"sun"`)}, {ID: reply.Calls[1].ID, Name: "weather", Error: "no city"}}
+				rs := []model.Response{{ID: reply.Calls[0].ID, Name: "weather", Result: json.RawMessage(`"sun"`)},
+					{ID: reply.Calls[1].ID, Name: "weather", Error: "no city"}}
 				if err := c.AddResponses(rs); err != nil {
 					t.Fatal(err)
 				}
@@ -136,7 +143,8 @@ func TestConversation(t *testing.T) {
 				if !slices.EqualFunc(seen[1].Raw, c.JSON(), slices.Equal) {
 					t.Fatalf("sent %s\nwant %s", seen[1].Raw, c.JSON())
 				}
-				if seen[0].System != "Be kind." || seen[0].NoTools || !seen[1].NoTools || !seen[1].Has("weather") || seen[1].Vertex != (name == "vertex") || seen[1].Stream != (t.Name()[len(t.Name())-6:] == "stream") {
+				if seen[0].System != "Be kind." || seen[0].NoTools || !seen[1].NoTools || !seen[1].Has("weather") ||
+					seen[1].Vertex != (name == "vertex") || seen[1].Stream != (t.Name()[len(t.Name())-6:] == "stream") {
 					t.Fatalf("request %+v", seen[1])
 				}
 				if !strings.Contains(string(seen[0].Tools[0].Parameters), `"pattern":"^[A-Z]"`) {
@@ -155,7 +163,8 @@ func TestSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := s.Requests()[0]
-	if got.Temperature == nil || *got.Temperature != 0.25 || got.MaxOutputTokens != 99 || got.Model != "gemini-other" || r.Name() != "gemini-other" {
+	if got.Temperature == nil || *got.Temperature != 0.25 || got.MaxOutputTokens != 99 || got.Model != "gemini-other" ||
+		r.Name() != "gemini-other" {
 		t.Fatalf("%+v", got)
 	}
 	if _, err := gemini.New(context.Background(), gemini.Config{}); !fault.Is(err, fault.Validation, "invalid") {
@@ -189,12 +198,14 @@ func TestUnusable(t *testing.T) {
 		{"too many calls", fakegemini.Turn{Calls: many}, model.CodeTooLarge},
 		{"too long", fakegemini.Turn{Text: strings.Repeat("x", model.MaxContent), Pieces: 1}, model.CodeTooLarge},
 		{"a call without a name", fakegemini.Turn{Calls: []fakegemini.Call{{}}}, model.CodeUnreadable},
-		{"arguments in a list", fakegemini.Turn{Calls: []fakegemini.Call{{Name: "weather", Args: []int{1}}}}, model.CodeUnreadable},
+		{"arguments in a list", fakegemini.Turn{Calls: []fakegemini.Call{{Name: "weather", Args: []int{1}}}},
+			model.CodeUnreadable},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			modes(t, func(t *testing.T, ask func(*rig, context.Context, model.Request) (*model.Reply, string, error)) {
 				s := answering(c.turn)
-				reply, _, err := ask(newRig(t, s, nil), context.Background(), model.Request{Contents: hello, Tools: []tool.Spec{weather}})
+				reply, _, err := ask(newRig(t, s, nil), context.Background(),
+					model.Request{Contents: hello, Tools: []tool.Spec{weather}})
 				if !fault.Is(err, fault.Model, c.code) {
 					t.Fatalf("reply %+v, error %v, want %s", reply, err, c.code)
 				}
@@ -217,10 +228,15 @@ func TestBodies(t *testing.T) {
 		{"nothing", "", "", ""},
 		{"a list", `[{"candidates":[]}]`, "data: [1]\n\n", model.CodeUnreadable},
 		{"no candidates", `{"candidates":[]}`, "data: {\"candidates\":[]}\n\n", model.CodeEmpty},
-		{"candidates of another shape", `{"candidates":"secret"}`, "data: {\"candidates\":\"secret\"}\n\n", model.CodeUnreadable},
-		{"parts of another shape", `{"candidates":[{"content":{"parts":[7]},"finishReason":"STOP"}]}`, "data: {\"candidates\":[{\"content\":{\"parts\":[7]},\"finishReason\":\"STOP\"}]}\n\n", model.CodeUnreadable},
+		{"candidates of another shape", `{"candidates":"secret"}`, "data: {\"candidates\":\"secret\"}\n\n",
+			model.CodeUnreadable},
+		{"parts of another shape", `{"candidates":[{"content":{"parts":[7]},"finishReason":"STOP"}]}`,
+			"data: {\"candidates\":[{\"content\":{\"parts\":[7]},\"finishReason\":\"STOP\"}]}\n\n",
+			model.CodeUnreadable},
 		{"half an object", `{"candidates":[`, "data: {\"candidates\":[\n\n", model.CodeUnreadable},
-		{"a lone surrogate", `{"candidates":[{"content":{"parts":[{"text":"\ud800"}]},"finishReason":"STOP"}]}`, "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"\\ud800\"}]},\"finishReason\":\"STOP\"}]}\n\n", model.CodeUnreadable},
+		{"a lone surrogate", `{"candidates":[{"content":{"parts":[{"text":"\ud800"}]},"finishReason":"STOP"}]}`,
+			"data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"\\ud800\"}]},\"finishReason\":\"STOP\"}]}\n\n",
+			model.CodeUnreadable},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, stream := range []bool{false, true} {
@@ -253,12 +269,14 @@ func TestContentIsVerbatim(t *testing.T) {
 	}
 	stop := `,"finishReason":"STOP"`
 	whole := chunk(stop, one, `{}`, three, `{"text":""}`, two)
-	stream := "data: " + chunk("", one, `{}`) + "\r\n\r\ndata: " + chunk("", three) + "\r\n\r\ndata: " + chunk(stop, `{"text":""}`, two) + "\r\n\r\n"
+	stream := "data: " + chunk("", one, `{}`) + "\r\n\r\ndata: " + chunk("", three) + "\r\n\r\ndata: " +
+		chunk(stop, `{"text":""}`, two) + "\r\n\r\n"
 	for _, c := range []struct {
 		body  string
 		delta func(string)
 	}{{whole, nil}, {stream, func(string) {}}} {
-		reply, err := newRig(t, answering(fakegemini.Turn{Body: c.body}), nil).Generate(context.Background(), model.Request{Contents: hello}, c.delta)
+		reply, err := newRig(t, answering(fakegemini.Turn{Body: c.body}), nil).Generate(context.Background(),
+			model.Request{Contents: hello}, c.delta)
 		if err != nil || string(reply.Content) != want || reply.Text != "a é" {
 			t.Errorf("%v, content\n%s\nwant\n%s", err, reply.Content, want)
 		}
@@ -272,7 +290,8 @@ func TestEndlessBody(t *testing.T) {
 			for _, err := w.Write(block); err == nil; _, err = w.Write(block) {
 			}
 		})
-		if _, _, err := ask(newRig(t, h, nil), context.Background(), model.Request{Contents: hello}); !fault.Is(err, fault.Model, model.CodeTooLarge) {
+		if _, _, err := ask(newRig(t, h, nil), context.Background(), model.Request{Contents: hello}); !fault.Is(err,
+			fault.Model, model.CodeTooLarge) {
 			t.Fatalf("error %v", err)
 		}
 	})
@@ -292,11 +311,13 @@ func TestCorrections(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			modes(t, func(t *testing.T, ask func(*rig, context.Context, model.Request) (*model.Reply, string, error)) {
-				reply, shown, err := ask(newRig(t, answering(c.turn), nil), context.Background(), model.Request{Contents: hello, Tools: []tool.Spec{weather}, NoTools: c.noTools})
+				reply, shown, err := ask(newRig(t, answering(c.turn), nil), context.Background(),
+					model.Request{Contents: hello, Tools: []tool.Spec{weather}, NoTools: c.noTools})
 				if err != nil {
 					t.Fatal(err)
 				}
-				if reply.Correction == "" || reply.Content != nil || reply.Calls != nil || reply.Text != c.turn.Text || shown != c.turn.Text {
+				if reply.Correction == "" || reply.Content != nil || reply.Calls != nil || reply.Text != c.turn.Text ||
+					shown != c.turn.Text {
 					t.Fatalf("reply %+v", reply)
 				}
 			})

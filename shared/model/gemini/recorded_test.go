@@ -97,7 +97,8 @@ func TestRecorded(t *testing.T) {
 			if rec.Kind == "sse" {
 				delta = func(s string) { shown.WriteString(s) }
 			}
-			reply, err := r.Generate(context.Background(), model.Request{Contents: hello, Tools: []tool.Spec{weather}}, delta)
+			reply, err := r.Generate(context.Background(), model.Request{Contents: hello, Tools: []tool.Spec{weather}},
+				delta)
 			got := compare(t, want, reply, err, body)
 			if reply != nil && delta != nil && shown.String() != reply.Text {
 				t.Errorf("shown %q, text %q", shown.String(), reply.Text)
@@ -302,7 +303,8 @@ func compare(t *testing.T, want expected, reply *model.Reply, err error, body []
 
 func sameCall(a, b model.Call) bool {
 	var x, y any
-	return a.ID == b.ID && a.Name == b.Name && json.Unmarshal(a.Args, &x) == nil && json.Unmarshal(b.Args, &y) == nil && fmt.Sprint(x) == fmt.Sprint(y)
+	return a.ID == b.ID && a.Name == b.Name && json.Unmarshal(a.Args, &x) == nil && json.Unmarshal(b.Args, &y) == nil &&
+		fmt.Sprint(x) == fmt.Sprint(y)
 }
 
 var messages = regexp.MustCompile(`"(?:message|finishMessage|blockReasonMessage|text)": *"((?:[^"\\]|\\.)*)"`)
@@ -328,7 +330,8 @@ func TestRecordedRequests(t *testing.T) {
 		if !rec.Req {
 			continue
 		}
-		file := filepath.Join(dir, regexp.MustCompile(`\.\d+\.(json|sse\.txt)$`).ReplaceAllString(rec.File, ".request.json"))
+		file := filepath.Join(dir,
+			regexp.MustCompile(`\.\d+\.(json|sse\.txt)$`).ReplaceAllString(rec.File, ".request.json"))
 		data, err := os.ReadFile(file)
 		if err != nil {
 			continue // INDEX.json names some files that are not there
@@ -364,7 +367,8 @@ func TestRecordedRequests(t *testing.T) {
 			counts["carried whole"]++
 		}
 		if refusal != nil && rec.Status == 200 {
-			counts["the fake is stricter: "+regexp.MustCompile(`\[\d+\]|'.*'|".*"`).ReplaceAllString(refusal.Error(), "")]++
+			counts["the fake is stricter: "+regexp.MustCompile(`\[\d+\]|'.*'|".*"`).ReplaceAllString(refusal.Error(),
+				"")]++
 		}
 	}
 	if counts["model contents"] < 50 {

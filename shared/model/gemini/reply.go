@@ -67,7 +67,8 @@ func (a *answer) reply(ex *exchange, req model.Request) (*model.Reply, *fault.Er
 	if err := a.stopped(); err != nil {
 		return nil, err
 	}
-	r := &model.Reply{Text: a.text.String(), Finish: string(a.finish), Usage: a.usage, Model: a.version, Correction: corrections[a.finish]}
+	r := &model.Reply{Text: a.text.String(), Finish: string(a.finish), Usage: a.usage, Model: a.version,
+		Correction: corrections[a.finish]}
 	if r.Correction != "" {
 		return r, nil
 	}
@@ -98,15 +99,19 @@ func (a *answer) reply(ex *exchange, req model.Request) (*model.Reply, *fault.Er
 
 // corrections holds the model's message for each finish reason whose answer is not used.
 var corrections = map[genai.FinishReason]string{
-	genai.FinishReasonMalformedFunctionCall: "Your last answer held a function call that could not be read. Nothing was done. Call the function again with plain JSON arguments, or answer in words.",
-	genai.FinishReasonUnexpectedToolCall:    "Your last answer called a function that may not be called now. Nothing was done. Answer in words.",
-	genai.FinishReasonTooManyToolCalls:      "Your last answer called too many functions. Nothing was done. Call fewer at once, or answer in words.",
+	genai.FinishReasonMalformedFunctionCall: "Your last answer held a function call that could not be read. Nothing " +
+		"was done. Call the function again with plain JSON arguments, or answer in words.",
+	genai.FinishReasonUnexpectedToolCall: "Your last answer called a function that may not be called now. Nothing " +
+		"was done. Answer in words.",
+	genai.FinishReasonTooManyToolCalls: "Your last answer called too many functions. Nothing was done. Call " +
+		"fewer at once, or answer in words.",
 }
 
 // blocking holds the finish reasons with which the service withholds an answer.
 var blocking = []genai.FinishReason{
 	genai.FinishReasonSafety, genai.FinishReasonRecitation, genai.FinishReasonLanguage, genai.FinishReasonBlocklist,
-	genai.FinishReasonProhibitedContent, genai.FinishReasonSPII, genai.FinishReasonImageSafety, genai.FinishReasonImageProhibitedContent,
+	genai.FinishReasonProhibitedContent, genai.FinishReasonSPII, genai.FinishReasonImageSafety,
+	genai.FinishReasonImageProhibitedContent,
 	genai.FinishReasonImageRecitation, genai.FinishReasonNoImage, genai.FinishReasonImageOther, "MODEL_ARMOR",
 }
 
@@ -129,11 +134,13 @@ func (a *answer) stopped() *fault.Error {
 	case a.finish == "":
 		return fault.New(fault.Model, model.CodeCut, "The model's answer broke off.")
 	}
-	return fault.New(fault.Model, model.CodeCut, "The model stopped before the end of its answer%s.", reason(string(a.finish)))
+	return fault.New(fault.Model, model.CodeCut, "The model stopped before the end of its answer%s.",
+		reason(string(a.finish)))
 }
 
 func blocked(why string) *fault.Error {
-	return fault.New(fault.Model, model.CodeBlocked, "Gemini withheld the answer%s. Please put it in other words.", reason(why))
+	return fault.New(fault.Model, model.CodeBlocked, "Gemini withheld the answer%s. Please put it in other words.",
+		reason(why))
 }
 
 func empty() *fault.Error {

@@ -28,7 +28,8 @@ func failing(turns ...fakegemini.Turn) *fakegemini.Server {
 }
 
 func status(code int, details string) fakegemini.Turn {
-	return fakegemini.Turn{Status: code, Body: `{"error":{"code":1,"message":"secret words","status":"INVALID_ARGUMENT","details":[` + details + `]}}`}
+	return fakegemini.Turn{Status: code,
+		Body: `{"error":{"code":1,"message":"secret words","status":"INVALID_ARGUMENT","details":[` + details + `]}}`}
 }
 
 const (
@@ -42,7 +43,8 @@ func header(name, value string) http.Header { return http.Header{name: {value}} 
 
 func TestFailures(t *testing.T) {
 	const half = 500 * time.Millisecond // the first wait, with the rig's jitter
-	list := fakegemini.Turn{Status: 429, Body: `[{"error":{"code":429,"message":"secret words","status":"RESOURCE_EXHAUSTED"}}]`}
+	list := fakegemini.Turn{Status: 429,
+		Body: `[{"error":{"code":429,"message":"secret words","status":"RESOURCE_EXHAUSTED"}}]`}
 	for _, c := range []struct {
 		name  string
 		turns []fakegemini.Turn
@@ -50,14 +52,20 @@ func TestFailures(t *testing.T) {
 		slept []time.Duration
 	}{
 		{"503 once", []fakegemini.Turn{status(503, "")}, "", []time.Duration{half}},
-		{"500 thrice", slices.Repeat([]fakegemini.Turn{status(500, "")}, 3), "", []time.Duration{half, 2 * half, 4 * half}},
-		{"503 for ever", slices.Repeat([]fakegemini.Turn{status(503, "")}, 4), model.CodeOverloaded, []time.Duration{half, 2 * half, 4 * half}},
+		{"500 thrice", slices.Repeat([]fakegemini.Turn{status(500, "")}, 3), "",
+			[]time.Duration{half, 2 * half, 4 * half}},
+		{"503 for ever", slices.Repeat([]fakegemini.Turn{status(503, "")}, 4), model.CodeOverloaded,
+			[]time.Duration{half, 2 * half, 4 * half}},
 		{"429 with RetryInfo", []fakegemini.Turn{status(429, retryIn3)}, "", []time.Duration{3*time.Second + half}},
-		{"429 with Retry-After", []fakegemini.Turn{{Status: 429, Header: header("Retry-After", "7")}}, "", []time.Duration{7*time.Second + half}},
-		{"429 with a date", []fakegemini.Turn{{Status: 429, Header: header("Retry-After", "Sun, 01 Nov 2026 00:00:09 GMT")}}, "", []time.Duration{9*time.Second + half}},
-		{"429 as a list", slices.Repeat([]fakegemini.Turn{list}, 4), model.CodeOverloaded, []time.Duration{half, 2 * half, 4 * half}},
+		{"429 with Retry-After", []fakegemini.Turn{{Status: 429, Header: header("Retry-After", "7")}}, "",
+			[]time.Duration{7*time.Second + half}},
+		{"429 with a date", []fakegemini.Turn{{Status: 429, Header: header("Retry-After", "Sun, 01 Nov 2026 "+
+			"00:00:09 GMT")}}, "", []time.Duration{9*time.Second + half}},
+		{"429 as a list", slices.Repeat([]fakegemini.Turn{list}, 4), model.CodeOverloaded,
+			[]time.Duration{half, 2 * half, 4 * half}},
 		{"a long wait", []fakegemini.Turn{status(429, retryIn1h)}, model.CodeOverloaded, nil},
-		{"a long Retry-After", []fakegemini.Turn{{Status: 429, Header: header("Retry-After", "99999999999")}}, model.CodeOverloaded, nil},
+		{"a long Retry-After", []fakegemini.Turn{{Status: 429, Header: header("Retry-After", "99999999999")}},
+			model.CodeOverloaded, nil},
 		{"the quota, for long", []fakegemini.Turn{status(429, overQuota+","+retryIn1h)}, model.CodeQuota, nil},
 		{"hung up", []fakegemini.Turn{{Hangup: true}}, "", []time.Duration{half}},
 		{"400", []fakegemini.Turn{status(400, "")}, model.CodeRefused, nil},
@@ -109,12 +117,14 @@ func TestContextEnds(t *testing.T) {
 		r := newRig(t, answering(fakegemini.Turn{Text: "late", Delay: 5 * time.Second}), nil)
 		ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 		defer cancel()
-		if _, _, err := ask(r, ctx, model.Request{Contents: hello}); !fault.Is(err, fault.Model, model.CodeDeadline) || !errors.Is(err, context.DeadlineExceeded) {
+		if _, _, err := ask(r, ctx, model.Request{Contents: hello}); !fault.Is(err, fault.Model, model.CodeDeadline) ||
+			!errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("error %v", err)
 		}
 		ctx, cancel = context.WithCancel(context.Background())
 		time.AfterFunc(50*time.Millisecond, cancel)
-		if _, _, err := ask(r, ctx, model.Request{Contents: hello}); !fault.Is(err, fault.Model, model.CodeCancelled) || !errors.Is(err, context.Canceled) {
+		if _, _, err := ask(r, ctx, model.Request{Contents: hello}); !fault.Is(err, fault.Model, model.CodeCancelled) ||
+			!errors.Is(err, context.Canceled) {
 			t.Fatalf("error %v", err)
 		}
 	})
@@ -138,16 +148,21 @@ func TestShownWordsAreNotTriedAgain(t *testing.T) {
 		code fault.Code
 	}{
 		{"hung up", fakegemini.Turn{Text: "half of an answer", Hangup: true}, model.CodeOverloaded},
-		{"an error without data:", fakegemini.Turn{Body: chunk + `{"error":{"code":503,"message":"secret","status":"UNAVAILABLE"}}`}, model.CodeOverloaded},
-		{"an error with data:", fakegemini.Turn{Body: chunk + `data: {"error":{"code":499,"message":"secret","status":"CANCELLED"}}` + "\n\n"}, model.CodeOverloaded},
+		{"an error without data:",
+			fakegemini.Turn{Body: chunk + `{"error":{"code":503,"message":"secret","status":"UNAVAILABLE"}}`},
+			model.CodeOverloaded},
+		{"an error with data:", fakegemini.Turn{Body: chunk +
+			`data: {"error":{"code":499,"message":"secret","status":"CANCELLED"}}` + "\n\n"}, model.CodeOverloaded},
 		{"the end without a reason", fakegemini.Turn{Body: chunk}, model.CodeCut},
 		{"a page", fakegemini.Turn{Body: chunk + "<html>secret"}, model.CodeUnreadable},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := failing(c.turn)
 			var shown string
-			_, err := newRig(t, s, nil).Generate(context.Background(), model.Request{Contents: hello}, func(text string) { shown += text })
-			if !fault.Is(err, fault.Model, c.code) || !strings.HasPrefix(shown, "half ") || len(s.Requests()) != 1 || strings.Contains(err.Error(), "secret") {
+			_, err := newRig(t, s, nil).Generate(context.Background(), model.Request{Contents: hello},
+				func(text string) { shown += text })
+			if !fault.Is(err, fault.Model, c.code) || !strings.HasPrefix(shown, "half ") || len(s.Requests()) != 1 ||
+				strings.Contains(err.Error(), "secret") {
 				t.Fatalf("error %v, shown %q, %d requests", err, shown, len(s.Requests()))
 			}
 		})
@@ -155,7 +170,8 @@ func TestShownWordsAreNotTriedAgain(t *testing.T) {
 	t.Run("nothing was shown", func(t *testing.T) {
 		s := failing(fakegemini.Turn{Body: `{"error":{"code":503,"message":"secret","status":"UNAVAILABLE"}}`})
 		var shown string
-		if _, err := newRig(t, s, nil).Generate(context.Background(), model.Request{Contents: hello}, func(text string) { shown += text }); err != nil || shown != "hi" {
+		if _, err := newRig(t, s, nil).Generate(context.Background(), model.Request{Contents: hello},
+			func(text string) { shown += text }); err != nil || shown != "hi" {
 			t.Fatalf("error %v, shown %q", err, shown)
 		}
 	})
@@ -163,7 +179,8 @@ func TestShownWordsAreNotTriedAgain(t *testing.T) {
 
 func TestUnreachable(t *testing.T) {
 	r := newRig(t, answering(fakegemini.Turn{}), func(c *gemini.Config) { c.BaseURL = "http://127.0.0.1:1" })
-	if _, err := r.Generate(context.Background(), model.Request{Contents: hello}, nil); !fault.Is(err, fault.Model, model.CodeOverloaded) || len(r.slept) != 3 {
+	if _, err := r.Generate(context.Background(), model.Request{Contents: hello}, nil); !fault.Is(err, fault.Model,
+		model.CodeOverloaded) || len(r.slept) != 3 {
 		t.Fatalf("error %v, slept %v", err, r.slept)
 	}
 }
@@ -187,5 +204,6 @@ func TestDeltaMayPanic(t *testing.T) {
 			t.Fatal("the caller's panic was lost")
 		}
 	}()
-	newRig(t, answering(fakegemini.Turn{Text: "hi"}), nil).Generate(context.Background(), model.Request{Contents: hello}, func(string) { panic("mine") })
+	newRig(t, answering(fakegemini.Turn{Text: "hi"}), nil).Generate(context.Background(),
+		model.Request{Contents: hello}, func(string) { panic("mine") })
 }

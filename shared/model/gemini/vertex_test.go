@@ -38,7 +38,8 @@ func TestVertexCredentials(t *testing.T) {
 	defer ts.Close()
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", serviceAccount(t, ts.URL+"/token"))
 
-	m, err := gemini.New(context.Background(), gemini.Config{APIKey: "not-used", VertexProject: "p-1", VertexLocation: "europe-west1", VertexEndpoint: ts.URL})
+	m, err := gemini.New(context.Background(),
+		gemini.Config{APIKey: "not-used", VertexProject: "p-1", VertexLocation: "europe-west1", VertexEndpoint: ts.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +51,8 @@ func TestVertexCredentials(t *testing.T) {
 
 func TestVertexWithoutCredentials(t *testing.T) {
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", filepath.Join(t.TempDir(), "none.json"))
-	if _, err := gemini.New(context.Background(), gemini.Config{VertexProject: "p"}); !fault.Is(err, fault.Validation, "invalid") {
+	if _, err := gemini.New(context.Background(), gemini.Config{VertexProject: "p"}); !fault.Is(err, fault.Validation,
+		"invalid") {
 		t.Fatal(err)
 	}
 }
@@ -66,7 +68,8 @@ func serviceAccount(t *testing.T, tokenURL string) string {
 		t.Fatal(err)
 	}
 	data, err := json.Marshal(map[string]string{
-		"type": "service_account", "project_id": "p-1", "private_key_id": "1", "client_email": "agent@p-1.iam.gserviceaccount.com", "client_id": "1",
+		"type": "service_account", "project_id": "p-1", "private_key_id": "1",
+		"client_email": "agent@p-1.iam.gserviceaccount.com", "client_id": "1",
 		"private_key": string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})), "token_uri": tokenURL,
 	})
 	if err != nil {

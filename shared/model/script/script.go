@@ -143,7 +143,8 @@ func refused(message string, cause error) error {
 func (t Turn) reply(seed []byte, noTools bool) (*model.Reply, error) {
 	r := &model.Reply{Text: t.Text, Finish: "STOP", Usage: t.Usage, Model: "script", Correction: t.Correction}
 	if noTools && len(t.Calls) > 0 && r.Correction == "" {
-		r.Finish, r.Correction = "UNEXPECTED_TOOL_CALL", "Your last answer called a function that may not be called now. Answer in words."
+		r.Finish, r.Correction = "UNEXPECTED_TOOL_CALL",
+			"Your last answer called a function that may not be called now. Answer in words."
 	}
 	if r.Correction != "" {
 		return r, nil

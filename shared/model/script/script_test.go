@@ -25,7 +25,8 @@ func contents(t *testing.T) *model.Contents {
 func TestTurns(t *testing.T) {
 	var hooked bool
 	m := script.New(
-		script.Turn{Thought: "hm", Text: "Let me see.", Calls: []script.Call{{Name: "f", Args: map[string]any{"a": 1}}}, Hook: func(context.Context, model.Request) { hooked = true }},
+		script.Turn{Thought: "hm", Text: "Let me see.", Calls: []script.Call{{Name: "f", Args: map[string]any{"a": 1}}},
+			Hook: func(context.Context, model.Request) { hooked = true }},
 		script.Turn{Err: fault.New(fault.Model, model.CodeOverloaded, "Busy.")},
 		script.Turn{Correction: "Again.", Calls: []script.Call{{Name: "f"}}},
 		script.Turn{Calls: []script.Call{{Name: "f"}}},
@@ -35,10 +36,12 @@ func TestTurns(t *testing.T) {
 	var shown string
 	ask := func(noTools bool) (*model.Reply, error) {
 		shown = ""
-		return m.Generate(context.Background(), model.Request{Contents: c.JSON(), NoTools: noTools}, func(s string) { shown += s })
+		return m.Generate(context.Background(), model.Request{Contents: c.JSON(), NoTools: noTools},
+			func(s string) { shown += s })
 	}
 	reply, err := ask(false)
-	if err != nil || !hooked || shown != "Let me see." || reply.Text != shown || len(reply.Calls) != 1 || reply.Calls[0].ID == "" || string(reply.Calls[0].Args) != `{"a":1}` {
+	if err != nil || !hooked || shown != "Let me see." || reply.Text != shown || len(reply.Calls) != 1 ||
+		reply.Calls[0].ID == "" || string(reply.Calls[0].Args) != `{"a":1}` {
 		t.Fatalf("%+v, %v, shown %q", reply, err, shown)
 	}
 	if err := c.AddModel(reply.Content); err != nil {
@@ -53,7 +56,8 @@ func TestTurns(t *testing.T) {
 	if _, err := ask(false); !fault.Is(err, fault.Model, model.CodeOverloaded) {
 		t.Fatalf("scripted error: %v", err)
 	}
-	if reply, err = ask(false); err != nil || reply.Correction != "Again." || reply.Calls != nil || reply.Content != nil {
+	if reply, err = ask(false); err != nil || reply.Correction != "Again." || reply.Calls != nil ||
+		reply.Content != nil {
 		t.Fatalf("correction: %+v, %v", reply, err)
 	}
 	if reply, err = ask(true); err != nil || reply.Correction == "" || reply.Calls != nil {
@@ -78,7 +82,8 @@ func TestItIsStrict(t *testing.T) {
 			json.RawMessage(`{"role":"user","parts":[{"text":"go"}]}`),
 			json.RawMessage(`{"role":"model","parts":[{"functionCall":{"name":"f"}}]}`),
 			json.RawMessage(`{"role":"user","parts":[{"functionResponse":{"name":"f","response":{}}}]}`)}},
-		"a bad schema": {Contents: contents(t).JSON(), Tools: []tool.Spec{{Name: "f", Description: "d", Schema: json.RawMessage(`{"type":"string"}`)}}},
+		"a bad schema": {Contents: contents(t).JSON(),
+			Tools: []tool.Spec{{Name: "f", Description: "d", Schema: json.RawMessage(`{"type":"string"}`)}}},
 	} {
 		m := script.New(script.Turn{Text: "hi"})
 		_, err := m.Generate(context.Background(), req, nil)
@@ -91,7 +96,8 @@ func TestItIsStrict(t *testing.T) {
 func TestContextEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	m := script.New(script.Turn{Text: "late", Hook: func(context.Context, model.Request) { cancel() }})
-	if _, err := m.Generate(ctx, model.Request{Contents: contents(t).JSON()}, nil); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), string(model.CodeCancelled)) {
+	if _, err := m.Generate(ctx, model.Request{Contents: contents(t).JSON()}, nil); !errors.Is(err, context.Canceled) ||
+		!strings.Contains(err.Error(), string(model.CodeCancelled)) {
 		t.Fatal(err)
 	}
 }

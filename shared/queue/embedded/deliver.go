@@ -42,7 +42,8 @@ func (q *Queue) Run(ctx context.Context, push Push) error {
 }
 
 // dispatch claims one page of due messages, oldest first, each when there is a slot for its push.
-func (q *Queue) dispatch(ctx context.Context, slots chan struct{}, pushes *sync.WaitGroup, push Push) (claimed int, err error) {
+func (q *Queue) dispatch(ctx context.Context, slots chan struct{}, pushes *sync.WaitGroup, push Push) (claimed int,
+	err error) {
 	docs, err := q.due(ctx)
 	if err != nil {
 		return 0, err

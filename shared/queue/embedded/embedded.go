@@ -95,7 +95,8 @@ func (q *Queue) Resume(ctx context.Context, runID string) error {
 	if err != nil {
 		return fault.New(fault.Tool, fault.CodeInternal, "The message could not be written down.").Because(err)
 	}
-	if _, err := q.store.Commit(ctx, store.Create(document.MessagePath(q.opt.ID()), document.MessageFields(now), data)); err != nil {
+	if _, err := q.store.Commit(ctx,
+		store.Create(document.MessagePath(q.opt.ID()), document.MessageFields(now), data)); err != nil {
 		return unavailable(err)
 	}
 	select {

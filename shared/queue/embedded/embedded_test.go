@@ -32,7 +32,8 @@ func acks(context.Context, []byte) error { return nil }
 func TestBackoffIsThatOfPubSub(t *testing.T) {
 	c := newClock()
 	var failures []embedded.Failure
-	q := embedded.New(newMemory(t), embedded.Options{Now: c.now, ID: counter(), Failed: func(f embedded.Failure) { failures = append(failures, f) }})
+	q := embedded.New(newMemory(t), embedded.Options{Now: c.now, ID: counter(),
+		Failed: func(f embedded.Failure) { failures = append(failures, f) }})
 	if err := q.Resume(t.Context(), run); err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +131,8 @@ func TestOldestFirst(t *testing.T) {
 func TestAnUnreadableDocumentDoesNotHoldUpTheRest(t *testing.T) {
 	c, st := newClock(), newMemory(t)
 	q := embedded.New(st, embedded.Options{Now: c.now, ID: counter()})
-	if _, err := st.Commit(t.Context(), store.Create("queue/a", map[string]any{"due": c.now()}, []byte(`[]`))); err != nil {
+	if _, err := st.Commit(t.Context(),
+		store.Create("queue/a", map[string]any{"due": c.now()}, []byte(`[]`))); err != nil {
 		t.Fatal(err)
 	}
 	if err := q.Resume(t.Context(), run); err != nil {

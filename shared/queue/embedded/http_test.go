@@ -30,14 +30,16 @@ func TestHTTPPushPostsAsPubSubDoes(t *testing.T) {
 	if err := embedded.HTTPPush(srv.URL+"/resume", token, srv.Client())(t.Context(), sent); err != nil {
 		t.Fatal(err)
 	}
-	if got.Method != http.MethodPost || got.URL.Path != "/resume" || got.Header.Get("Authorization") != "Bearer t0ken" ||
+	if got.Method != http.MethodPost || got.URL.Path != "/resume" ||
+		got.Header.Get("Authorization") != "Bearer t0ken" ||
 		got.Header.Get("Content-Type") != "application/json" || string(body) != string(sent) {
 		t.Errorf("got %s %s %v %s", got.Method, got.URL, got.Header, body)
 	}
 }
 
 func TestHTTPPushAcknowledgesByStatus(t *testing.T) {
-	for status, acks := range map[int]bool{200: true, 201: true, 202: true, 204: true, 301: false, 307: false, 400: false, 401: false, 404: false, 429: false, 500: false, 503: false} {
+	for status, acks := range map[int]bool{200: true, 201: true, 202: true, 204: true, 301: false, 307: false,
+		400: false, 401: false, 404: false, 429: false, 500: false, 503: false} {
 		var elsewhere bool
 		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/elsewhere" {
@@ -73,7 +75,8 @@ func TestHTTPPushFails(t *testing.T) {
 		"not a URL":      {"http://a b", token, nil},
 	} {
 		err := embedded.HTTPPush(c.url, c.token, http.DefaultClient)(t.Context(), nil)
-		if err == nil || fault.As(err).Class != fault.Tool || (c.cause != nil && !errors.Is(err, c.cause)) || strings.Contains(err.Error(), "t0ken") {
+		if err == nil || fault.As(err).Class != fault.Tool || (c.cause != nil && !errors.Is(err, c.cause)) ||
+			strings.Contains(err.Error(), "t0ken") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

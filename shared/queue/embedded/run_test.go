@@ -35,7 +35,8 @@ func TestRunPollsForOtherProcesses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newMemory(t)
 		arrived := make(chan time.Time)
-		start(t, embedded.New(st, embedded.Options{}), func(context.Context, []byte) error { arrived <- time.Now(); return nil })
+		start(t, embedded.New(st, embedded.Options{}),
+			func(context.Context, []byte) error { arrived <- time.Now(); return nil })
 		synctest.Wait()
 		asked := time.Now()
 		if err := embedded.New(st, embedded.Options{}).Resume(t.Context(), run); err != nil {
@@ -107,7 +108,8 @@ func TestRunDrainsABacklogWithoutPause(t *testing.T) {
 			}
 		}
 		var pushes atomic.Int32
-		start(t, embedded.New(st, embedded.Options{}), func(context.Context, []byte) error { pushes.Add(1); return nil })
+		start(t, embedded.New(st, embedded.Options{}),
+			func(context.Context, []byte) error { pushes.Add(1); return nil })
 		synctest.Wait() // no time passes
 		if n := pushes.Load(); n != 250 {
 			t.Errorf("%d of 250 were pushed before the first pause", n)
@@ -152,7 +154,8 @@ func TestRunOutlivesItsStoresSilence(t *testing.T) {
 			t.Fatal(err)
 		}
 		st.cut.Store(true)
-		if err := q.Resume(t.Context(), run); !fault.Is(err, fault.Tool, fault.CodeStoreUnavailable) || !errors.Is(err, store.ErrUnavailable) {
+		if err := q.Resume(t.Context(), run); !fault.Is(err, fault.Tool, fault.CodeStoreUnavailable) ||
+			!errors.Is(err, store.ErrUnavailable) {
 			t.Errorf("Resume without a store: %v", err)
 		}
 		time.Sleep(10 * time.Second)

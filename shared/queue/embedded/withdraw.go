@@ -9,7 +9,8 @@ import (
 
 // Withdraw deletes the waiting messages about the runs for which drop returns true, and returns their number. drop is
 // called with the runs of one page at a time. A message that is being delivered, or was changed meanwhile, stays.
-func (q *Queue) Withdraw(ctx context.Context, drop func(ctx context.Context, runIDs []string) (map[string]bool, error)) (n int, err error) {
+func (q *Queue) Withdraw(ctx context.Context,
+	drop func(ctx context.Context, runIDs []string) (map[string]bool, error)) (n int, err error) {
 	for docs, err := range document.Pages(ctx, q.store, document.AllMessages(pageSize)) {
 		if err != nil {
 			return n, unavailable(err)
@@ -23,7 +24,8 @@ func (q *Queue) Withdraw(ctx context.Context, drop func(ctx context.Context, run
 	return n, nil
 }
 
-func (q *Queue) withdraw(ctx context.Context, docs []store.Doc, drop func(context.Context, []string) (map[string]bool, error)) (n int, err error) {
+func (q *Queue) withdraw(ctx context.Context, docs []store.Doc,
+	drop func(context.Context, []string) (map[string]bool, error)) (n int, err error) {
 	var runIDs []string
 	about := make([]content, len(docs))
 	for i, d := range docs {

@@ -80,7 +80,8 @@ func (d *DeadLetters) pull(ctx context.Context, patience time.Duration, limit in
 	case bounded.Err() != nil || status.Code(err) == codes.DeadlineExceeded:
 		return nil, nil // no message came
 	case status.Code(err) == codes.NotFound:
-		return nil, fmt.Errorf("there is no subscription %s: terraform makes it, and prints its name as dead_letters", d.name)
+		return nil, fmt.Errorf("there is no subscription %s: terraform makes it, and prints its name as dead_letters",
+			d.name)
 	case err != nil:
 		return nil, fmt.Errorf("the subscription %s cannot be read: %w", d.name, err)
 	}
@@ -108,7 +109,8 @@ func (d *DeadLetters) Release(ctx context.Context, letters ...DeadLetter) error 
 	if len(letters) == 0 {
 		return nil
 	}
-	return d.client.ModifyAckDeadline(ctx, &pubsubpb.ModifyAckDeadlineRequest{Subscription: d.name, AckIds: acks(letters), AckDeadlineSeconds: 0})
+	return d.client.ModifyAckDeadline(ctx,
+		&pubsubpb.ModifyAckDeadlineRequest{Subscription: d.name, AckIds: acks(letters), AckDeadlineSeconds: 0})
 }
 
 func acks(letters []DeadLetter) []string {

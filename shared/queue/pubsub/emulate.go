@@ -48,14 +48,16 @@ func Emulate(ctx context.Context, projectID, topic, pushURL string) (err error) 
 	defer func() { err = errors.Join(err, subs.Close()) }()
 
 	for _, id := range []string{topic, topic + deadLetters} {
-		if _, err := topics.CreateTopic(ctx, &pubsubpb.Topic{Name: topicName(projectID, id)}); err != nil && !exists(err) {
+		if _, err := topics.CreateTopic(ctx, &pubsubpb.Topic{Name: topicName(projectID, id)}); err != nil &&
+			!exists(err) {
 			return fmt.Errorf("create the topic %s: %w", id, unavailable(err))
 		}
 	}
 	for _, sub := range subscriptions(projectID, topic, pushURL) {
 		_, err := subs.CreateSubscription(ctx, sub)
 		if exists(err) && sub.PushConfig != nil {
-			err = subs.ModifyPushConfig(ctx, &pubsubpb.ModifyPushConfigRequest{Subscription: sub.Name, PushConfig: sub.PushConfig})
+			err = subs.ModifyPushConfig(ctx,
+				&pubsubpb.ModifyPushConfigRequest{Subscription: sub.Name, PushConfig: sub.PushConfig})
 		}
 		if err != nil && !exists(err) {
 			return fmt.Errorf("create the subscription %s: %w", sub.Name, unavailable(err))
@@ -81,8 +83,10 @@ func subscriptions(projectID, topic, pushURL string) []*pubsubpb.Subscription {
 		PushConfig:               &pubsubpb.PushConfig{PushEndpoint: pushURL},
 		AckDeadlineSeconds:       int32(ackDeadline / time.Second),
 		MessageRetentionDuration: durationpb.New(retention),
-		RetryPolicy:              &pubsubpb.RetryPolicy{MinimumBackoff: durationpb.New(minBackoff), MaximumBackoff: durationpb.New(maxBackoff)},
-		DeadLetterPolicy:         &pubsubpb.DeadLetterPolicy{DeadLetterTopic: topicName(projectID, topic+deadLetters), MaxDeliveryAttempts: maxAttempts},
+		RetryPolicy: &pubsubpb.RetryPolicy{MinimumBackoff: durationpb.New(minBackoff),
+			MaximumBackoff: durationpb.New(maxBackoff)},
+		DeadLetterPolicy: &pubsubpb.DeadLetterPolicy{DeadLetterTopic: topicName(projectID, topic+deadLetters),
+			MaxDeliveryAttempts: maxAttempts},
 	}}
 }
 

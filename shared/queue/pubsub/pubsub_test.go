@@ -31,7 +31,8 @@ func TestResumePublishesTheRunIDAndNothingElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := srv.Messages()
-	if len(all) != 1 || string(all[0].Data) != `{"runId":"`+run+`"}` || len(all[0].Attributes) != 0 || all[0].OrderingKey != "" {
+	if len(all) != 1 || string(all[0].Data) != `{"runId":"`+run+`"}` || len(all[0].Attributes) != 0 ||
+		all[0].OrderingKey != "" {
 		t.Errorf("published %+v", all)
 	}
 }

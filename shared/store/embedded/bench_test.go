@@ -33,14 +33,16 @@ func benchCommit(b *testing.B, st store.Store) {
 	}
 	b.ReportAllocs()
 	for n := 0; b.Loop(); n++ {
-		if v, err = st.Commit(b.Context(), store.Update("runs/a", v[0], due, body), store.Create(fmt.Sprintf("runs/a/events/%06d", n), nil, body)); err != nil {
+		if v, err = st.Commit(b.Context(), store.Update("runs/a", v[0], due, body),
+			store.Create(fmt.Sprintf("runs/a/events/%06d", n), nil, body)); err != nil {
 			b.Fatal(err)
 		}
 	}
 }
 
 func benchGet(b *testing.B, st store.Store) {
-	if _, err := st.Commit(b.Context(), store.Create("runs/a", nil, body), store.Create("runs/b", nil, body)); err != nil {
+	if _, err := st.Commit(b.Context(), store.Create("runs/a", nil, body),
+		store.Create("runs/b", nil, body)); err != nil {
 		b.Fatal(err)
 	}
 	b.ReportAllocs()
@@ -63,7 +65,8 @@ func benchQuery(b *testing.B, st store.Store, size int) {
 			b.Fatal(err)
 		}
 	}
-	q := store.Query{Collection: "approvals", OrderBy: "requestedAt", Desc: true, Limit: 20, After: &store.Cursor{Value: time.UnixMicro(int64(size / 2)), ID: "x"},
+	q := store.Query{Collection: "approvals", OrderBy: "requestedAt", Desc: true, Limit: 20,
+		After: &store.Cursor{Value: time.UnixMicro(int64(size / 2)), ID: "x"},
 		Where: []store.Filter{{Field: "uid", Op: "==", Value: "1"}, {Field: "status", Op: "==", Value: "pending"}}}
 	b.ReportAllocs()
 	for b.Loop() {

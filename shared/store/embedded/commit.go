@@ -46,7 +46,8 @@ func (s *Store) Commit(ctx context.Context, writes ...store.Write) ([]time.Time,
 
 func (s *Store) commitIn(ctx context.Context, tx *sql.Tx, writes []store.Write) ([]time.Time, error) {
 	var version int64
-	if err := tx.StmtContext(ctx, s.tick).QueryRowContext(ctx, max(micros(s.now()), s.seen.Load()+1)).Scan(&version); err != nil {
+	if err := tx.StmtContext(ctx, s.tick).QueryRowContext(ctx,
+		max(micros(s.now()), s.seen.Load()+1)).Scan(&version); err != nil {
 		return nil, err
 	}
 	versions := make([]time.Time, len(writes))

@@ -85,7 +85,8 @@ func OpenMemory(now func() time.Time) (*Store, error) {
 }
 
 func dsn(file string, busy time.Duration, pragmas ...string) string {
-	q := url.Values{"_txlock": {"immediate"}, "_pragma": append(pragmas, fmt.Sprintf("busy_timeout(%d)", busy.Milliseconds()))}
+	q := url.Values{"_txlock": {"immediate"},
+		"_pragma": append(pragmas, fmt.Sprintf("busy_timeout(%d)", busy.Milliseconds()))}
 	path := "/" + strings.TrimPrefix(filepath.ToSlash(file), "/")
 	return (&url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: q.Encode()}).String()
 }

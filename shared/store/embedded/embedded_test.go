@@ -109,14 +109,16 @@ func TestOpenRefused(t *testing.T) {
 	file(t, later, time.Now)
 	otherProgram(t, later, "PRAGMA user_version = 99")
 	garbage := t.TempDir()
-	if err := os.WriteFile(filepath.Join(garbage, "countersign.db"), []byte("This is no database at all, and long enough to be seen as none."), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(garbage, "countersign.db"),
+		[]byte("This is no database at all, and long enough to be seen as none."), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	occupied := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(occupied, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for name, dir := range map[string]string{"file of a later release": later, "not a database": garbage, "a file in the directory's place": occupied} {
+	for name, dir := range map[string]string{"file of a later release": later, "not a database": garbage,
+		"a file in the directory's place": occupied} {
 		t.Run(name, func(t *testing.T) {
 			if st, err := embedded.Open(dir, time.Now); err == nil {
 				t.Fatal(errors.Join(errors.New("opened"), st.Close()))
@@ -132,7 +134,8 @@ func TestLocked(t *testing.T) {
 	unlock := otherProgram(t, dir, "BEGIN IMMEDIATE")
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := st.Commit(ctx, store.Create("runs/a", nil, nil)); !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := st.Commit(ctx, store.Create("runs/a", nil, nil)); !errors.Is(err, store.ErrUnavailable) ||
+		!errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("a commit on a locked file gave %v", err)
 	}
 	docs, err := st.Get(t.Context(), "runs/a")

@@ -23,7 +23,8 @@ func wrap(ctx context.Context, method string, err error) error {
 		return store.Interrupted(method, cause)
 	}
 	switch code(err) {
-	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOMEM:
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN,
+		sqlite3.SQLITE_NOMEM:
 		return fmt.Errorf("embedded store: %s: %w: %w", method, store.ErrUnavailable, err)
 	}
 	return fmt.Errorf("embedded store: %s: %w", method, err)

@@ -46,10 +46,13 @@ func TestPlans(t *testing.T) {
 				plan = append(plan, step)
 			}
 			text := strings.Join(plan, "\n")
-			if strings.Contains(text, "SCAN d") || strings.Contains(text, "TEMP B-TREE") || !strings.Contains(text, s.index) || !strings.Contains(text, "SEARCH d") {
+			if strings.Contains(text, "SCAN d") || strings.Contains(text, "TEMP B-TREE") ||
+				!strings.Contains(text, s.index) || !strings.Contains(text, "SEARCH d") {
 				t.Fatalf("the plan is not a seek in %s:\n%s", s.index, text)
 			}
-			if strings.HasPrefix(name, "query_") && (!strings.Contains(text, "<expr>>?") || !strings.Contains(text, "<expr><?") || strings.Count(text, "<expr>=?") != s.args-5) {
+			if strings.HasPrefix(name, "query_") &&
+				(!strings.Contains(text, "<expr>>?") || !strings.Contains(text, "<expr><?") ||
+					strings.Count(text, "<expr>=?") != s.args-5) {
 				t.Fatalf("the plan does not seek by all equalities and both bounds:\n%s", text)
 			}
 		})
@@ -93,7 +96,8 @@ func FuzzKey(f *testing.F) {
 		for _, c := range []struct {
 			a, b any
 			want int
-		}{{n1, n2, sign(n1 < n2, n1 > n2)}, {s1, s2, strings.Compare(s1, s2)}, {at1, at2, at1.Compare(at2)}, {n1, at1, -1}, {at1, s1, -1}, {true, n1, -1}} {
+		}{{n1, n2, sign(n1 < n2, n1 > n2)}, {s1, s2, strings.Compare(s1, s2)}, {at1, at2, at1.Compare(at2)},
+			{n1, at1, -1}, {at1, s1, -1}, {true, n1, -1}} {
 			a, errA := key(c.a)
 			b, errB := key(c.b)
 			if errA != nil || errB != nil {

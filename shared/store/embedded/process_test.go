@@ -51,7 +51,8 @@ func child(t *testing.T, job, dir string) *exec.Cmd {
 func appendForever(st store.Store) error {
 	for n := 0; ; n++ {
 		_, err := st.Commit(context.Background(),
-			store.Create(fmt.Sprintf("runs/%d", n), map[string]any{"due": time.UnixMicro(int64(n))}, []byte(strconv.Itoa(n))),
+			store.Create(fmt.Sprintf("runs/%d", n), map[string]any{"due": time.UnixMicro(int64(n))},
+				[]byte(strconv.Itoa(n))),
 			store.Create(fmt.Sprintf("runs/%d/events/1", n), nil, []byte(strconv.Itoa(n))))
 		if err != nil {
 			return err
@@ -99,7 +100,8 @@ func checkAppended(t *testing.T, st store.Store, last int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if docs[0].Exists() != docs[1].Exists() || n <= last && string(docs[0].Data)+string(docs[1].Data) != fmt.Sprintf("%d%d", n, n) {
+		if docs[0].Exists() != docs[1].Exists() || n <= last &&
+			string(docs[0].Data)+string(docs[1].Data) != fmt.Sprintf("%d%d", n, n) {
 			t.Fatalf("commit %d of %d acknowledged: %+v", n, last, docs)
 		}
 	}

@@ -163,7 +163,8 @@ func (s *Store) read(ctx context.Context, st *sql.Stmt, args ...any) (docs []sto
 		if err != nil {
 			return nil, time.Time{}, err
 		}
-		docs = append(docs, store.Doc{Path: path.String, Fields: decoded, Data: data, Version: time.UnixMicro(version.Int64).UTC()})
+		docs = append(docs, store.Doc{Path: path.String, Fields: decoded, Data: data,
+			Version: time.UnixMicro(version.Int64).UTC()})
 	}
 	s.remember(at)
 	return docs, time.UnixMicro(at).UTC(), rows.Err()

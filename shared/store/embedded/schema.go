@@ -50,7 +50,8 @@ func migrateIn(ctx context.Context, tx *sql.Tx) error {
 		return err
 	}
 	if version > schemaVersion {
-		return fmt.Errorf("the file has schema %d, this release knows %d: it was written by a later release", version, schemaVersion)
+		return fmt.Errorf("the file has schema %d, this release knows %d: it was written by a later release", version,
+			schemaVersion)
 	}
 	text := schema
 	for _, x := range store.Indexes {

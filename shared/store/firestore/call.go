@@ -93,7 +93,8 @@ func wrap(ctx, limited context.Context, method string, err error, repeated bool)
 		return store.Interrupted(method, ctx.Err())
 	case code == codes.DeadlineExceeded && isCallersLimit(ctx, limited):
 		return store.Interrupted(method, context.DeadlineExceeded)
-	case slices.Contains([]codes.Code{codes.Unavailable, codes.DeadlineExceeded, codes.ResourceExhausted, codes.Internal, codes.Canceled}, code):
+	case slices.Contains([]codes.Code{codes.Unavailable, codes.DeadlineExceeded, codes.ResourceExhausted,
+		codes.Internal, codes.Canceled}, code):
 		failed.sentinel = store.ErrUnavailable
 	}
 	return failed

@@ -61,7 +61,8 @@ func precondition(w store.Write) *pb.Precondition {
 
 func versions(writes []store.Write, res *pb.CommitResponse) ([]time.Time, error) {
 	if len(res.GetWriteResults()) != len(writes) {
-		return nil, fmt.Errorf("firestore store: commit: %d results for %d writes", len(res.GetWriteResults()), len(writes))
+		return nil, fmt.Errorf("firestore store: commit: %d results for %d writes", len(res.GetWriteResults()),
+			len(writes))
 	}
 	out := make([]time.Time, len(writes))
 	for i, r := range res.GetWriteResults() {

@@ -61,12 +61,14 @@ func (f *faulty) Commit(ctx context.Context, req *pb.CommitRequest) (*pb.CommitR
 	return res, f.answer(ctx)
 }
 
-func (f *faulty) BatchGetDocuments(req *pb.BatchGetDocumentsRequest, stream pb.Firestore_BatchGetDocumentsServer) error {
+func (f *faulty) BatchGetDocuments(req *pb.BatchGetDocumentsRequest,
+	stream pb.Firestore_BatchGetDocumentsServer) error {
 	if err := f.answer(stream.Context()); err != nil {
 		return err
 	}
 	for _, name := range req.Documents {
-		res := &pb.BatchGetDocumentsResponse{Result: &pb.BatchGetDocumentsResponse_Missing{Missing: name}, ReadTime: timestamppb.Now()}
+		res := &pb.BatchGetDocumentsResponse{Result: &pb.BatchGetDocumentsResponse_Missing{Missing: name},
+			ReadTime: timestamppb.Now()}
 		if err := stream.Send(res); err != nil {
 			return err
 		}
@@ -120,11 +122,13 @@ func TestFaults(t *testing.T) {
 		{"failed precondition", []error{fails(codes.FailedPrecondition)}, store.ErrConflict, errOther, 1},
 		{"not found", []error{fails(codes.NotFound)}, store.ErrConflict, errOther, 1},
 		{"aborted", []error{fails(codes.Aborted)}, store.ErrConflict, errOther, 1},
-		{"later version", []error{status.Error(codes.InvalidArgument, "Invalid base version, it is greater than the stored version")}, store.ErrConflict, errOther, 1},
+		{"later version", []error{status.Error(codes.InvalidArgument,
+			"Invalid base version, it is greater than the stored version")}, store.ErrConflict, errOther, 1},
 		{"unavailable", []error{fails(codes.Unavailable)}, store.ErrUnavailable, store.ErrUnavailable, attempts},
 		{"unavailable once", []error{fails(codes.Unavailable), nil}, nil, nil, 2},
 		{"unavailable twice", []error{fails(codes.Unavailable), fails(codes.Unavailable), nil}, nil, nil, 3},
-		{"conflict with what may be our own commit", []error{fails(codes.Unavailable), fails(codes.AlreadyExists)}, store.ErrUnavailable, errOther, 2},
+		{"conflict with what may be our own commit", []error{fails(codes.Unavailable), fails(codes.AlreadyExists)},
+			store.ErrUnavailable, errOther, 2},
 		{"deadline", []error{fails(codes.DeadlineExceeded)}, store.ErrUnavailable, store.ErrUnavailable, 1},
 		{"exhausted", []error{fails(codes.ResourceExhausted)}, store.ErrUnavailable, store.ErrUnavailable, 1},
 		{"internal", []error{fails(codes.Internal)}, store.ErrUnavailable, store.ErrUnavailable, 1},
@@ -226,7 +230,8 @@ func TestNamedDatabase(t *testing.T) {
 	if got := f.headers.Get("google-cloud-resource-prefix"); len(got) != 1 || got[0] != root {
 		t.Errorf("resource prefix %q", got)
 	}
-	if got := strings.Join(f.headers.Get("x-goog-request-params"), "&"); !strings.Contains(got, "project_id=demo-faults&database_id=named") {
+	if got := strings.Join(f.headers.Get("x-goog-request-params"), "&"); !strings.Contains(got,
+		"project_id=demo-faults&database_id=named") {
 		t.Errorf("request parameters %q", got)
 	}
 	if _, err := Open(t.Context(), "", "named"); err == nil {

@@ -139,7 +139,8 @@ func TestRulesDenyAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	allows := regexp.MustCompile(`(?m)^\s*allow .*$`).FindAllString(string(text), -1)
-	if len(allows) != 1 || strings.TrimSpace(allows[0]) != "allow read, write: if false;" || !strings.Contains(string(text), "match /{document=**}") {
+	if len(allows) != 1 || strings.TrimSpace(allows[0]) != "allow read, write: if false;" ||
+		!strings.Contains(string(text), "match /{document=**}") {
 		t.Fatalf("the rules allow %q", allows)
 	}
 }

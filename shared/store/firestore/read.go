@@ -37,7 +37,8 @@ func (s *Store) Get(ctx context.Context, paths ...string) ([]store.Doc, error) {
 	for i, p := range paths {
 		d, ok := found[p]
 		if !ok {
-			return nil, fmt.Errorf("firestore store: get: %w: a document is missing in the answer", store.ErrUnavailable)
+			return nil, fmt.Errorf("firestore store: get: %w: a document is missing in the answer",
+				store.ErrUnavailable)
 		}
 		docs[i] = d
 	}
@@ -83,7 +84,8 @@ func (s *Store) Query(ctx context.Context, q store.Query) ([]store.Doc, error) {
 	if err != nil {
 		return nil, err
 	}
-	req := &pb.RunQueryRequest{Parent: s.root + "/documents", QueryType: &pb.RunQueryRequest_StructuredQuery{StructuredQuery: structured}}
+	req := &pb.RunQueryRequest{Parent: s.root + "/documents",
+		QueryType: &pb.RunQueryRequest_StructuredQuery{StructuredQuery: structured}}
 	var docs []store.Doc
 	err = s.call(ctx, "query", func(ctx context.Context) (err error) {
 		docs, err = s.runQuery(ctx, req)
@@ -130,9 +132,10 @@ func (s *Store) structured(q store.Query) (*pb.StructuredQuery, error) {
 		direction = pb.StructuredQuery_DESCENDING
 	}
 	out := &pb.StructuredQuery{
-		From:    []*pb.StructuredQuery_CollectionSelector{{CollectionId: q.Collection}},
-		OrderBy: []*pb.StructuredQuery_Order{{Field: field(q.OrderBy), Direction: direction}, {Field: field("__name__"), Direction: direction}},
-		Limit:   wrapperspb.Int32(int32(q.Limit)),
+		From: []*pb.StructuredQuery_CollectionSelector{{CollectionId: q.Collection}},
+		OrderBy: []*pb.StructuredQuery_Order{{Field: field(q.OrderBy), Direction: direction},
+			{Field: field("__name__"), Direction: direction}},
+		Limit: wrapperspb.Int32(int32(q.Limit)),
 	}
 	var all []*pb.StructuredQuery_Filter
 	for _, f := range q.Where {
@@ -146,7 +149,8 @@ func (s *Store) structured(q store.Query) (*pb.StructuredQuery, error) {
 	}
 	if len(all) > 0 {
 		out.Where = &pb.StructuredQuery_Filter{FilterType: &pb.StructuredQuery_Filter_CompositeFilter{
-			CompositeFilter: &pb.StructuredQuery_CompositeFilter{Op: pb.StructuredQuery_CompositeFilter_AND, Filters: all},
+			CompositeFilter: &pb.StructuredQuery_CompositeFilter{Op: pb.StructuredQuery_CompositeFilter_AND,
+				Filters: all},
 		}}
 	}
 	if q.After != nil {

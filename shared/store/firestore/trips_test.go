@@ -37,11 +37,13 @@ func (r *rpcs) take() map[string]int {
 }
 
 func (r *rpcs) options() []option.ClientOption {
-	unary := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, next grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	unary := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, next grpc.UnaryInvoker,
+		opts ...grpc.CallOption) error {
 		r.count(method)
 		return next(ctx, method, req, reply, cc, opts...)
 	}
-	stream := func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, next grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	stream := func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, next grpc.Streamer,
+		opts ...grpc.CallOption) (grpc.ClientStream, error) {
 		r.count(method)
 		return next(ctx, desc, cc, method, opts...)
 	}
@@ -68,15 +70,21 @@ func TestRoundTrips(t *testing.T) {
 		err  error
 	}{
 		{"commit", func() error {
-			return commit(store.Create("runs/a", due, nil), store.Create("runs/a/events/1", nil, nil), store.Delete("runs/x", time.Time{}))
+			return commit(store.Create("runs/a", due, nil), store.Create("runs/a/events/1", nil, nil),
+				store.Delete("runs/x", time.Time{}))
 		}, map[string]int{"Commit": 1}, nil},
-		{"conflict", func() error { return commit(store.Create("runs/b", nil, nil), store.Create("runs/a", nil, nil)) }, map[string]int{"Commit": 1}, store.ErrConflict},
-		{"get", func() error { return get("runs/a", "runs/none", "runs/a/events/1", "runs/a") }, map[string]int{"BatchGetDocuments": 1}, nil},
-		{"query", func() error { return query(store.Query{Collection: "runs", OrderBy: "due", Limit: 20}) }, map[string]int{"RunQuery": 1}, nil},
+		{"conflict", func() error { return commit(store.Create("runs/b", nil, nil), store.Create("runs/a", nil, nil)) },
+			map[string]int{"Commit": 1}, store.ErrConflict},
+		{"get", func() error { return get("runs/a", "runs/none", "runs/a/events/1", "runs/a") },
+			map[string]int{"BatchGetDocuments": 1}, nil},
+		{"query", func() error { return query(store.Query{Collection: "runs", OrderBy: "due", Limit: 20}) },
+			map[string]int{"RunQuery": 1}, nil},
 		{"get of nothing", func() error { return get() }, map[string]int{}, nil},
 		{"bad path", func() error { return get("runs/..") }, map[string]int{}, store.ErrBadPath},
-		{"too large", func() error { return commit(store.Create("runs/c", nil, make([]byte, store.MaxDoc))) }, map[string]int{}, store.ErrTooLarge},
-		{"no such index", func() error { return query(store.Query{Collection: "runs", OrderBy: "uid", Limit: 20}) }, map[string]int{}, store.ErrInvalid},
+		{"too large", func() error { return commit(store.Create("runs/c", nil, make([]byte, store.MaxDoc))) },
+			map[string]int{}, store.ErrTooLarge},
+		{"no such index", func() error { return query(store.Query{Collection: "runs", OrderBy: "uid", Limit: 20}) },
+			map[string]int{}, store.ErrInvalid},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			wire.take()

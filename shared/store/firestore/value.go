@@ -67,7 +67,8 @@ func (s *Store) decode(doc *pb.Document) (store.Doc, error) {
 		case *pb.Value_StringValue:
 			d.Fields[name] = v.StringValue
 		default:
-			return store.Doc{}, fmt.Errorf("firestore store: the field %s is of a type that the store never writes", name)
+			return store.Doc{}, fmt.Errorf("firestore store: the field %s is of a type that the store never writes",
+				name)
 		}
 	}
 	delete(d.Fields, store.DataField)

@@ -88,18 +88,24 @@ func testCounts(t *testing.T, st store.Store) {
 
 func testBadPaths(t *testing.T, st store.Store) {
 	for name, path := range map[string]string{
-		"empty": "", "one segment": "runs", "three segments": "runs/a/events", "only a slash": "/", "slash first": "/runs/a",
-		"slash last": "runs/a/", "slash last, even": "runs/a/events/", "empty segment": "runs//a", "empty collection": "/a", "empty id": "runs/",
-		"dot": "runs/.", "dots": "runs/..", "climbing": "runs/a/../b", "dots as collection": "../a", "backslash": `runs\a`, "percent slash": "runs%2Fa",
-		"NUL": "runs/a\x00b", "reserved": "runs/__x__", "reserved, shortest": "runs/____", "reserved collection": "__runs__/a",
-		"not UTF-8": "runs/\xff", "half a rune": "runs/\xe2\x82", "id too long": "runs/" + strings.Repeat("x", 1501),
-		"too deep": strings.Repeat("a/b/", 100) + "a/b", "too long": strings.Repeat(strings.Repeat("x", 1000)+"/", 7) + "x",
+		"empty": "", "one segment": "runs", "three segments": "runs/a/events", "only a slash": "/",
+		"slash first": "/runs/a",
+		"slash last":  "runs/a/", "slash last, even": "runs/a/events/", "empty segment": "runs//a",
+		"empty collection": "/a", "empty id": "runs/",
+		"dot": "runs/.", "dots": "runs/..", "climbing": "runs/a/../b", "dots as collection": "../a",
+		"backslash": `runs\a`, "percent slash": "runs%2Fa",
+		"NUL": "runs/a\x00b", "reserved": "runs/__x__", "reserved, shortest": "runs/____",
+		"reserved collection": "__runs__/a",
+		"not UTF-8":           "runs/\xff", "half a rune": "runs/\xe2\x82", "id too long": "runs/" + strings.Repeat("x", 1501),
+		"too deep": strings.Repeat("a/b/", 100) + "a/b", "too long": strings.Repeat(strings.Repeat("x", 1000)+"/", 7) +
+			"x",
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := st.Get(t.Context(), "runs/good", path); !errors.Is(err, store.ErrBadPath) {
 				t.Errorf("get gave %v", err)
 			}
-			for _, w := range []store.Write{store.Create(path, nil, nil), store.Update(path, epoch, nil, nil), store.Delete(path, time.Time{}), store.Delete(path, epoch)} {
+			for _, w := range []store.Write{store.Create(path, nil, nil), store.Update(path, epoch, nil, nil),
+				store.Delete(path, time.Time{}), store.Delete(path, epoch)} {
 				refused(t, st, store.ErrBadPath, store.Create("runs/good", nil, nil), w)
 			}
 			if get(t, st, "runs/good").Exists() {
@@ -112,8 +118,10 @@ func testBadPaths(t *testing.T, st store.Store) {
 // Unusual names are valid, and all of them differ.
 func testGoodPaths(t *testing.T, st store.Store) {
 	ids := []string{
-		"a", "A", "ä", "a\u0308", "...", ".a", "__", "___", "__a", "a__", "_", " ", "a b", "%2F", "%2e%2e", "a%b", "a'b", `a"b`, "a`b", "a\\b", "a;b",
-		"*", "?", "#", "a:b", "a@example.com", "😀", "\u202ea", "\u2215", "\uff0f", "a\nb", "a\tb", "\x7f", "0", "00", "-1", strings.Repeat("x", 1500),
+		"a", "A", "ä", "a\u0308", "...", ".a", "__", "___", "__a", "a__", "_", " ", "a b", "%2F", "%2e%2e", "a%b",
+		"a'b", `a"b`, "a`b", "a\\b", "a;b",
+		"*", "?", "#", "a:b", "a@example.com", "😀", "\u202ea", "\u2215", "\uff0f", "a\nb", "a\tb", "\x7f", "0", "00",
+		"-1", strings.Repeat("x", 1500),
 	}
 	var writes []store.Write
 	var names []string

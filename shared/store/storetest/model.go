@@ -17,7 +17,8 @@ import (
 )
 
 // universe is small, so that commits often touch the same documents.
-var universe = []string{"runs/a", "runs/b", "runs/c", "runs/a/events/1", "threads/a", "threads/b", "approvals/a", "approvals/b", "audit/a", "audit/b", "audit/c", "queue/a"}
+var universe = []string{"runs/a", "runs/b", "runs/c", "runs/a/events/1", "threads/a", "threads/b", "approvals/a",
+	"approvals/b", "audit/a", "audit/b", "audit/c", "queue/a"}
 
 // model is a store in a map, with every version that each path has had. It never uses the version of one path for
 // another, which no program can have read; the emulator would take the version of a commit's other document for that of
@@ -117,7 +118,8 @@ func (m *model) holds(w store.Write) bool {
 
 var (
 	anyName  = rapid.SampledFrom([]string{"v", "w"})
-	anyOrder = rapid.SampledFrom([]any{false, int64(-1), int64(1), int64(1), epoch, epoch, epoch.Add(time.Microsecond), epoch.Add(time.Hour), "v", "w"})
+	anyOrder = rapid.SampledFrom([]any{false, int64(-1), int64(1), int64(1), epoch, epoch, epoch.Add(time.Microsecond),
+		epoch.Add(time.Hour), "v", "w"})
 )
 
 func drawFields(t *rapid.T) fields {
@@ -150,14 +152,16 @@ func (m *model) get(t *rapid.T) {
 }
 
 func (m *model) same(t *rapid.T, got, want store.Doc) {
-	if !got.Version.Equal(want.Version) || string(got.Data) != string(want.Data) || !reflect.DeepEqual(got.Fields, want.Fields) {
+	if !got.Version.Equal(want.Version) || string(got.Data) != string(want.Data) ||
+		!reflect.DeepEqual(got.Fields, want.Fields) {
 		t.Fatalf("got  %+v\nwant %+v", got, want)
 	}
 }
 
 func (m *model) query(t *rapid.T) {
 	x := rapid.SampledFrom(store.Indexes).Draw(t, "index")
-	q := store.Query{Collection: x.Collection, OrderBy: x.OrderBy, Desc: x.Desc, Limit: rapid.IntRange(1, 4).Draw(t, "limit")}
+	q := store.Query{Collection: x.Collection, OrderBy: x.OrderBy, Desc: x.Desc,
+		Limit: rapid.IntRange(1, 4).Draw(t, "limit")}
 	for _, f := range x.Equal {
 		q.Where = append(q.Where, store.Filter{Field: f, Op: "==", Value: anyName.Draw(t, f)})
 	}
@@ -165,7 +169,8 @@ func (m *model) query(t *rapid.T) {
 		q.Where = append(q.Where, store.Filter{Field: x.OrderBy, Op: op, Value: anyOrder.Draw(t, "bound")})
 	}
 	if rapid.Bool().Draw(t, "after") {
-		q.After = &store.Cursor{Value: anyOrder.Draw(t, "cursor"), ID: rapid.SampledFrom([]string{"a", "aa", "b"}).Draw(t, "id")}
+		q.After = &store.Cursor{Value: anyOrder.Draw(t, "cursor"),
+			ID: rapid.SampledFrom([]string{"a", "aa", "b"}).Draw(t, "id")}
 	}
 	docs, err := m.st.Query(t.Context(), q)
 	if err != nil {
@@ -191,7 +196,8 @@ func (m *model) answer(q store.Query) []store.Doc {
 	}
 	matches := func(d store.Doc) bool {
 		collection, _ := store.SplitPath(d.Path)
-		if collection != q.Collection || d.Fields[q.OrderBy] == nil || q.After != nil && order(d, q.After.Value, q.After.ID) <= 0 {
+		if collection != q.Collection || d.Fields[q.OrderBy] == nil || q.After != nil &&
+			order(d, q.After.Value, q.After.ID) <= 0 {
 			return false
 		}
 		return !slices.ContainsFunc(q.Where, func(f store.Filter) bool {
@@ -217,7 +223,8 @@ func (m *model) answer(q store.Query) []store.Doc {
 }
 
 func rank(v any) int {
-	return slices.Index([]reflect.Type{reflect.TypeFor[bool](), reflect.TypeFor[int64](), reflect.TypeFor[time.Time](), reflect.TypeFor[string]()}, reflect.TypeOf(v))
+	return slices.Index([]reflect.Type{reflect.TypeFor[bool](), reflect.TypeFor[int64](), reflect.TypeFor[time.Time](),
+		reflect.TypeFor[string]()}, reflect.TypeOf(v))
 }
 
 func compare(a, b any) int {

@@ -39,15 +39,18 @@ func testPages(t *testing.T, st store.Store) {
 		at := epoch.Add(time.Duration(i/7) * time.Second)
 		path := fmt.Sprintf("%02d", (i*37)%60)
 		writes = append(writes,
-			store.Create("runs/"+path, fields{"uid": "u", "threadId": "t", "createdAt": at, "due": at}, []byte(`{"n":1}`)),
+			store.Create("runs/"+path, fields{"uid": "u", "threadId": "t", "createdAt": at, "due": at},
+				[]byte(`{"n":1}`)),
 			store.Create("approvals/"+path, fields{"uid": "u", "status": "pending", "requestedAt": at}, nil))
 	}
 	commit(t, st, writes...)
 	for _, q := range []store.Query{
 		{Collection: "runs", OrderBy: "due"},
 		{Collection: "runs", OrderBy: "due", Where: []store.Filter{filter("due", "<=", epoch.Add(4*time.Second))}},
-		{Collection: "runs", OrderBy: "createdAt", Desc: true, Where: []store.Filter{filter("uid", "==", "u"), filter("threadId", "==", "t")}},
-		{Collection: "approvals", OrderBy: "requestedAt", Desc: true, Where: []store.Filter{filter("status", "==", "pending"), filter("uid", "==", "u")}},
+		{Collection: "runs", OrderBy: "createdAt", Desc: true,
+			Where: []store.Filter{filter("uid", "==", "u"), filter("threadId", "==", "t")}},
+		{Collection: "approvals", OrderBy: "requestedAt", Desc: true,
+			Where: []store.Filter{filter("status", "==", "pending"), filter("uid", "==", "u")}},
 	} {
 		q.Limit = store.MaxLimit
 		want := paths(query(t, st, q))
@@ -91,29 +94,35 @@ func testMissingField(t *testing.T, st store.Store) {
 func testCollections(t *testing.T, st store.Store) {
 	var writes []store.Write
 	for _, path := range []string{
-		"runs/x", "runs/x/events/1", "runs/x/runs/1", "queue/x", "other/x", "other/x/runs/2", "Runs/x", "runs2/x", "run/x",
+		"runs/x", "runs/x/events/1", "runs/x/runs/1", "queue/x", "other/x", "other/x/runs/2", "Runs/x", "runs2/x",
+		"run/x",
 	} {
 		writes = append(writes, store.Create(path, fields{"due": epoch}, nil))
 	}
 	commit(t, st, writes...)
-	if got := paths(query(t, st, store.Query{Collection: "runs", OrderBy: "due", Limit: 100})); !slices.Equal(got, []string{"runs/x"}) {
+	if got := paths(query(t, st, store.Query{Collection: "runs", OrderBy: "due", Limit: 100})); !slices.Equal(got,
+		[]string{"runs/x"}) {
 		t.Fatalf("a query on runs found %v", got)
 	}
-	if got := paths(query(t, st, store.Query{Collection: "queue", OrderBy: "due", Limit: 100})); !slices.Equal(got, []string{"queue/x"}) {
+	if got := paths(query(t, st, store.Query{Collection: "queue", OrderBy: "due", Limit: 100})); !slices.Equal(got,
+		[]string{"queue/x"}) {
 		t.Fatalf("a query on queue found %v", got)
 	}
 }
 
 // A query that follows a commit finds what it wrote, and not what it changed or deleted.
 func testQueryFollows(t *testing.T, st store.Store) {
-	q := store.Query{Collection: "approvals", OrderBy: "requestedAt", Desc: true, Limit: 10, Where: []store.Filter{filter("uid", "==", "u"), filter("status", "==", "pending")}}
+	q := store.Query{Collection: "approvals", OrderBy: "requestedAt", Desc: true, Limit: 10,
+		Where: []store.Filter{filter("uid", "==", "u"), filter("status", "==", "pending")}}
 	pending := fields{"uid": "u", "status": "pending", "requestedAt": epoch}
 	for range 5 {
 		v := commit(t, st, store.Create("approvals/a", pending, []byte(`{}`)))[0]
-		if docs := query(t, st, q); len(docs) != 1 || !docs[0].Version.Equal(v) || docs[0].Fields["status"] != "pending" {
+		if docs := query(t, st, q); len(docs) != 1 || !docs[0].Version.Equal(v) ||
+			docs[0].Fields["status"] != "pending" {
 			t.Fatalf("after the create: %+v", docs)
 		}
-		v = commit(t, st, store.Update("approvals/a", v, fields{"uid": "u", "status": "approved", "requestedAt": epoch}, nil))[0]
+		v = commit(t, st, store.Update("approvals/a", v, fields{"uid": "u", "status": "approved", "requestedAt": epoch},
+			nil))[0]
 		if docs := query(t, st, q); len(docs) != 0 {
 			t.Fatalf("after the update: %+v", docs)
 		}

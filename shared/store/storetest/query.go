@@ -48,7 +48,8 @@ func testEveryIndex(t *testing.T, st store.Store) {
 			}
 			commit(t, st, writes...)
 			q := asked(x)
-			q.Where = append(q.Where, store.Filter{Field: x.OrderBy, Op: ">=", Value: value(1)}, store.Filter{Field: x.OrderBy, Op: "<=", Value: value(2)})
+			q.Where = append(q.Where, store.Filter{Field: x.OrderBy, Op: ">=", Value: value(1)},
+				store.Filter{Field: x.OrderBy, Op: "<=", Value: value(2)})
 			want := []string{path(1), path(2)}
 			if x.Desc {
 				slices.Reverse(want)
@@ -81,14 +82,21 @@ func testQueriesRefused(t *testing.T, st store.Store) {
 			q.OrderBy, q.Desc, q.Where = "createdAt", true, []store.Filter{filter("uid", "==", "u")}
 		},
 		"one equality twice": func(q *store.Query) {
-			q.OrderBy, q.Desc, q.Where = "createdAt", true, []store.Filter{filter("uid", "==", "u"), filter("uid", "==", "u")}
+			q.OrderBy, q.Desc, q.Where = "createdAt", true,
+				[]store.Filter{filter("uid", "==", "u"), filter("uid", "==", "u")}
 		},
-		"range on another field":  func(q *store.Query) { q.Where = []store.Filter{filter("uid", ">=", "u")} },
-		"equality on the order":   func(q *store.Query) { q.Where = []store.Filter{filter("due", "==", epoch)} },
-		"strict range":            func(q *store.Query) { q.Where = []store.Filter{filter("due", "<", epoch)} },
-		"unequal":                 func(q *store.Query) { q.Where = []store.Filter{filter("due", "!=", epoch)} },
-		"two upper bounds":        func(q *store.Query) { q.Where = []store.Filter{filter("due", "<=", epoch), filter("due", "<=", epoch)} },
-		"bounds of two types":     func(q *store.Query) { q.Where = []store.Filter{filter("due", ">=", epoch), filter("due", "<=", "x")} },
+		"range on another field": func(q *store.Query) { q.Where = []store.Filter{filter("uid", ">=", "u")} },
+		"equality on the order":  func(q *store.Query) { q.Where = []store.Filter{filter("due", "==", epoch)} },
+		"strict range":           func(q *store.Query) { q.Where = []store.Filter{filter("due", "<", epoch)} },
+		"unequal":                func(q *store.Query) { q.Where = []store.Filter{filter("due", "!=", epoch)} },
+		"two upper bounds": func(
+			q *store.Query) {
+			q.Where = []store.Filter{filter("due", "<=", epoch), filter("due", "<=", epoch)}
+		},
+		"bounds of two types": func(
+			q *store.Query) {
+			q.Where = []store.Filter{filter("due", ">=", epoch), filter("due", "<=", "x")}
+		},
 		"filter of another type":  func(q *store.Query) { q.Where = []store.Filter{filter("due", "<=", 1.5)} },
 		"cursor of another type":  func(q *store.Query) { q.After = &store.Cursor{Value: 1, ID: "a"} },
 		"cursor without a value":  func(q *store.Query) { q.After = &store.Cursor{ID: "a"} },
@@ -114,7 +122,8 @@ func testQueriesRefused(t *testing.T, st store.Store) {
 var ordered = []any{
 	false, true,
 	int64(math.MinInt64), int64(-2), int64(-1), int64(0), int64(1), int64(9), int64(10), int64(math.MaxInt64),
-	time.Time{}, time.Date(1969, 12, 31, 0, 0, 0, 0, time.UTC), epoch, epoch.Add(time.Microsecond), epoch.Add(time.Second),
+	time.Time{}, time.Date(1969, 12, 31, 0, 0, 0, 0, time.UTC), epoch, epoch.Add(time.Microsecond),
+	epoch.Add(time.Second),
 	"", "\x00", "A", "a", "a\x00", "aa", "b", "z", "é", "日", "\ufeff", "😀",
 }
 
@@ -133,7 +142,8 @@ func testOrder(t *testing.T, st store.Store) {
 		t.Fatalf("got  %v\nwant %v", got, want)
 	}
 	slices.Reverse(want)
-	down := store.Query{Collection: "audit", OrderBy: "at", Desc: true, Limit: 100, Where: []store.Filter{filter("uid", "==", "u")}}
+	down := store.Query{Collection: "audit", OrderBy: "at", Desc: true, Limit: 100,
+		Where: []store.Filter{filter("uid", "==", "u")}}
 	if got := paths(query(t, st, down)); !slices.Equal(got, want) {
 		t.Fatalf("descending got  %v\nwant %v", got, want)
 	}
@@ -145,12 +155,14 @@ func testTies(t *testing.T, st store.Store) {
 	var writes []store.Write
 	for i := range ids {
 		id := ids[(i*7)%len(ids)]
-		writes = append(writes, store.Create("threads/"+id, fields{"uid": "u", "updatedAt": epoch}, nil), store.Create("queue/"+id, fields{"due": epoch}, nil))
+		writes = append(writes, store.Create("threads/"+id, fields{"uid": "u", "updatedAt": epoch}, nil),
+			store.Create("queue/"+id, fields{"due": epoch}, nil))
 	}
 	commit(t, st, writes...)
 	for _, q := range []store.Query{
 		{Collection: "queue", OrderBy: "due", Limit: 100},
-		{Collection: "threads", OrderBy: "updatedAt", Desc: true, Limit: 100, Where: []store.Filter{filter("uid", "==", "u")}},
+		{Collection: "threads", OrderBy: "updatedAt", Desc: true, Limit: 100,
+			Where: []store.Filter{filter("uid", "==", "u")}},
 	} {
 		want := slices.Clone(ids)
 		if q.Desc {

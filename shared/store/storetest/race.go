@@ -41,7 +41,8 @@ func testRaceUpdate(t *testing.T, st store.Store) {
 	for round := range 3 {
 		mark := func(i int) string { return fmt.Sprintf("runs/a/events/%d-%d", round, i) }
 		winner := race(t, st, func(i int) []store.Write {
-			return []store.Write{store.Create(mark(i), nil, nil), store.Update("runs/a", version, nil, []byte(strconv.Itoa(i)))}
+			return []store.Write{store.Create(mark(i), nil, nil),
+				store.Update("runs/a", version, nil, []byte(strconv.Itoa(i)))}
 		})
 		d := get(t, st, "runs/a")
 		if string(d.Data) != strconv.Itoa(winner) {

@@ -12,7 +12,8 @@ import (
 )
 
 func testGet(t *testing.T, st store.Store) {
-	commit(t, st, store.Create("runs/a", nil, []byte(`1`)), store.Create("runs/b", nil, []byte(`2`)), store.Create("runs/a/events/1", nil, []byte(`3`)))
+	commit(t, st, store.Create("runs/a", nil, []byte(`1`)), store.Create("runs/b", nil, []byte(`2`)),
+		store.Create("runs/a/events/1", nil, []byte(`3`)))
 	want := []string{"runs/b", "runs/none", "runs/a/events/1", "runs/a", "runs/b", "none/none"}
 	docs, err := st.Get(t.Context(), want...)
 	if err != nil {
@@ -23,7 +24,8 @@ func testGet(t *testing.T, st store.Store) {
 	}
 	for i, data := range []string{"2", "", "3", "1", "2", ""} {
 		d := docs[i]
-		if string(d.Data) != data || d.Exists() != (data != "") || d.ReadTime.IsZero() || d.ReadTime.Location() != time.UTC {
+		if string(d.Data) != data || d.Exists() != (data != "") || d.ReadTime.IsZero() ||
+			d.ReadTime.Location() != time.UTC {
 			t.Errorf("document %d: %+v", i, d)
 		}
 		if !d.Exists() && d.Fields != nil {
@@ -57,7 +59,8 @@ func testTimes(t *testing.T, st store.Store) {
 		}
 	}
 	v := commit(t, st, store.Create("queue/a", fields{"due": epoch}, nil))[0]
-	if d := query(t, st, store.Query{Collection: "queue", OrderBy: "due", Limit: 1})[0]; d.ReadTime.Before(v) || !d.Version.Equal(v) {
+	if d := query(t, st, store.Query{Collection: "queue", OrderBy: "due", Limit: 1})[0]; d.ReadTime.Before(v) ||
+		!d.Version.Equal(v) {
 		t.Fatalf("query read at %v version %v, committed at %v", d.ReadTime, d.Version, v)
 	}
 }
@@ -88,8 +91,9 @@ func testFields(t *testing.T, st store.Store) {
 	in := fields{
 		"empty": "", "text": "Grüße 😀 \x00 \\ \" ' %", "_long9": strings.Repeat("x", 1500),
 		"yes": true, "no": false, "zero": int64(0), "most": int64(math.MaxInt64), "least": int64(math.MinInt64),
-		"exact": epoch.Add(123456 * time.Microsecond), "nanos": epoch.Add(999999999), "before1970": time.Date(1969, 12, 31, 23, 59, 59, 999999999, time.UTC),
-		"first": time.Time{}, "final": time.Date(9999, 12, 31, 23, 59, 59, 999999000, time.UTC),
+		"exact": epoch.Add(123456 * time.Microsecond), "nanos": epoch.Add(999999999),
+		"before1970": time.Date(1969, 12, 31, 23, 59, 59, 999999999, time.UTC),
+		"first":      time.Time{}, "final": time.Date(9999, 12, 31, 23, 59, 59, 999999000, time.UTC),
 		"elsewhere": epoch.In(time.FixedZone("x", 3600)),
 	}
 	want := fields{}
@@ -111,11 +115,15 @@ func testFields(t *testing.T, st store.Store) {
 func testFieldsRefused(t *testing.T, st store.Store) {
 	for name, f := range map[string]fields{
 		"int": {"n": 1}, "int32": {"n": int32(1)}, "uint64": {"n": uint64(1)}, "float": {"n": 1.0}, "nil": {"n": nil},
-		"bytes": {"n": []byte("x")}, "slice": {"n": []string{"x"}}, "map": {"n": map[string]any{}}, "pointer": {"n": new(string)},
-		"duration": {"n": time.Second}, "named string": {"n": store.ErrConflict}, "year 10000": {"n": time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)},
+		"bytes": {"n": []byte("x")}, "slice": {"n": []string{"x"}}, "map": {"n": map[string]any{}},
+		"pointer":  {"n": new(string)},
+		"duration": {"n": time.Second}, "named string": {"n": store.ErrConflict},
+		"year 10000":         {"n": time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)},
 		"text over an index": {"n": strings.Repeat("x", 1501)}, "text not UTF-8": {"n": "\xff"},
-		"no name": {"": "x"}, "data": {store.DataField: "x"}, "previous": {store.PreviousField: "x"}, "reserved": {"__x__": "x"},
-		"dot": {"a.b": "x"}, "digit first": {"1a": "x"}, "quote": {"a'b": "x"}, "letter beyond ASCII": {"é": "x"}, "name too long": {strings.Repeat("n", 101): "x"},
+		"no name": {"": "x"}, "data": {store.DataField: "x"}, "previous": {store.PreviousField: "x"},
+		"reserved": {"__x__": "x"},
+		"dot":      {"a.b": "x"}, "digit first": {"1a": "x"}, "quote": {"a'b": "x"}, "letter beyond ASCII": {"é": "x"},
+		"name too long": {strings.Repeat("n", 101): "x"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			refused(t, st, store.ErrInvalid, store.Create("runs/a", f, nil))

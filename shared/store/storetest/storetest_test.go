@@ -69,12 +69,14 @@ func TestShift(t *testing.T) {
 
 func TestCount(t *testing.T) {
 	st := storetest.Count(memory(t, frozen))
-	must(st.Commit(t.Context(), store.Create("runs/a", map[string]any{"due": noon}, []byte(`{}`)), store.Create("runs/b", nil, []byte(`[1]`))))
+	must(st.Commit(t.Context(), store.Create("runs/a", map[string]any{"due": noon}, []byte(`{}`)),
+		store.Create("runs/b", nil, []byte(`[1]`))))
 	_, conflict := st.Commit(t.Context(), store.Create("runs/a", nil, nil))
 	must(st.Get(t.Context(), "runs/a", "runs/b", "runs/none"))
 	must(st.Get(t.Context()))
 	must(st.Query(t.Context(), store.Query{Collection: "runs", OrderBy: "due", Limit: 5}))
-	want := storetest.Counts{Get: storetest.Calls{Trips: 1, Docs: 3, Bytes: 5}, Query: storetest.Calls{Trips: 1, Docs: 1, Bytes: 2}, Commit: storetest.Calls{Trips: 2, Docs: 2, Bytes: 5}}
+	want := storetest.Counts{Get: storetest.Calls{Trips: 1, Docs: 3, Bytes: 5},
+		Query: storetest.Calls{Trips: 1, Docs: 1, Bytes: 2}, Commit: storetest.Calls{Trips: 2, Docs: 2, Bytes: 5}}
 	if got := st.Take(); got != want || conflict == nil {
 		t.Fatalf("got  %+v\nwant %+v", got, want)
 	}

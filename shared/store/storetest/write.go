@@ -28,7 +28,8 @@ func testUpdate(t *testing.T, st store.Store) {
 		t.Fatalf("version %v is not after %v", v2, v1)
 	}
 	for name, stale := range map[string]time.Time{
-		"the version before": v1, "a little later": v2.Add(time.Microsecond), "a little earlier": v2.Add(-time.Microsecond),
+		"the version before": v1, "a little later": v2.Add(time.Microsecond),
+		"a little earlier": v2.Add(-time.Microsecond),
 	} {
 		t.Log(name)
 		refused(t, st, store.ErrConflict, store.Update("runs/a", stale, nil, []byte(`3`)))
@@ -112,13 +113,15 @@ func testAtomic(t *testing.T, st store.Store) {
 			}
 			refused(t, st, c.want, append(append([]store.Write{}, good...), c.bad)...)
 			refused(t, st, c.want, append([]store.Write{c.bad}, good...)...)
-			if get(t, st, "runs/new").Exists() || string(get(t, st, "runs/old").Data) != `"old"` || !get(t, st, "runs/gone").Exists() {
+			if get(t, st, "runs/new").Exists() || string(get(t, st, "runs/old").Data) != `"old"` ||
+				!get(t, st, "runs/gone").Exists() {
 				t.Fatal("a part of a refused commit is true")
 			}
 		})
 	}
 	commit(t, st, good...)
-	if !get(t, st, "runs/new").Exists() || string(get(t, st, "runs/old").Data) != `"changed"` || get(t, st, "runs/gone").Exists() {
+	if !get(t, st, "runs/new").Exists() || string(get(t, st, "runs/old").Data) != `"changed"` ||
+		get(t, st, "runs/gone").Exists() {
 		t.Fatal("a part of a good commit is missing")
 	}
 }

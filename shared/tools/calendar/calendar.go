@@ -71,18 +71,22 @@ func New(accounts google.Accounts, o Options) *tool.Tool {
 	c := &creator{accounts: accounts, endpoint: o.Endpoint, timeout: cmp.Or(o.Timeout, google.Timeout)}
 	scopes := []string{calendarapi.CalendarEventsScope}
 	return tool.Define(tool.Def[Args, Created]{
-		Name:        Name,
-		Description: "Creates one event in the user's own Google Calendar and can invite people. The user sees it in full and approves it first.",
-		SideEffect:  true,
-		Scopes:      scopes,
-		Place:       func(ctx context.Context, uid string) (tool.Place, error) { return accounts.Place(ctx, uid, scopes) },
-		Refine:      refine,
-		Normalize:   func(a Args) (Args, error) { return normalize(a, o.Now()) },
-		Recipients:  func(a Args) []string { return a.Attendees },
-		Preview:     func(a Args) tool.Preview { return preview(a, o.Now()) },
-		Summary:     summary,
-		Execute:     c.insert,
-		Reconcile:   c.settle,
+		Name: Name,
+		Description: "Creates one event in the user's own Google Calendar and can invite people. The user sees it in " +
+			"full and approves it first.",
+		SideEffect: true,
+		Scopes:     scopes,
+		Place: func(ctx context.Context, uid string) (tool.Place,
+			error) {
+			return accounts.Place(ctx, uid, scopes)
+		},
+		Refine:     refine,
+		Normalize:  func(a Args) (Args, error) { return normalize(a, o.Now()) },
+		Recipients: func(a Args) []string { return a.Attendees },
+		Preview:    func(a Args) tool.Preview { return preview(a, o.Now()) },
+		Summary:    summary,
+		Execute:    c.insert,
+		Reconcile:  c.settle,
 	})
 }
 
@@ -90,7 +94,8 @@ func refine(s *jsonschema.Schema) {
 	p := s.Properties
 	p["summary"].MinLength = jsonschema.Ptr(1)
 	for name, most := range map[string]int{
-		"summary": MaxSummary, "location": MaxLocation, "description": MaxDescription, "start": 40, "end": 40, "timeZone": 64, "calendarId": 254,
+		"summary": MaxSummary, "location": MaxLocation, "description": MaxDescription, "start": 40, "end": 40,
+		"timeZone": 64, "calendarId": 254,
 	} {
 		p[name].MaxLength = jsonschema.Ptr(most)
 	}

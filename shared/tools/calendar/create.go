@@ -70,14 +70,16 @@ func (c *creator) insert(ctx context.Context, call tool.Call, a Args) (Created, 
 		return c.failed(ctx, svc, id, call.ActionID, google.Read(err))
 	}
 	if ev == nil || ev.Id != id {
-		return Created{}, tool.Ambiguous(fault.New(fault.Tool, "provider_failed", "Google Calendar's answer could not be read. The event may have been created."))
+		return Created{}, tool.Ambiguous(fault.New(fault.Tool, "provider_failed",
+			"Google Calendar's answer could not be read. The event may have been created."))
 	}
 	return created(ev), nil
 }
 
 // failed evaluates a failed insert. A second insert of the same id creates no second event, but settle decides whether
 // to try again, unless the failure itself proves that nothing happened.
-func (c *creator) failed(ctx context.Context, svc *calendarapi.Service, id, action string, f google.Failure) (Created, error) {
+func (c *creator) failed(ctx context.Context, svc *calendarapi.Service, id, action string, f google.Failure) (Created,
+	error) {
 	const call = "calendar.events.insert"
 	switch f.Proof {
 	case google.Conflict:
@@ -85,11 +87,13 @@ func (c *creator) failed(ctx context.Context, svc *calendarapi.Service, id, acti
 		if err == nil && own(ev, id, action) {
 			return created(ev), nil
 		}
-		return Created{}, tool.Ambiguous(f.Fault(call, "The event's id is taken in your calendar, and not by this event."))
+		return Created{}, tool.Ambiguous(
+			f.Fault(call, "The event's id is taken in your calendar, and not by this event."))
 	case google.Refused, google.Missing, google.NoAccess:
 		return Created{}, f.Fault(call, "Google Calendar refused the event. Nothing was created.")
 	case google.NotSent, google.Limited:
-		return Created{}, tool.Transient(f.Fault(call, "Google Calendar could not take the event now. Nothing was created."))
+		return Created{}, tool.Transient(
+			f.Fault(call, "Google Calendar could not take the event now. Nothing was created."))
 	}
 	return Created{}, f.Unclear(call, "Google Calendar did not say whether the event was created.")
 }
@@ -110,11 +114,13 @@ func (c *creator) settle(ctx context.Context, call tool.Call, _ Args) (tool.Verd
 	case err != nil:
 		return cannotAsk(err)
 	case ev == nil || ev.Id == "":
-		return "", Created{}, "", tool.Transient(fault.New(fault.Tool, "provider_failed", "Google Calendar's answer could not be read."))
+		return "", Created{}, "",
+			tool.Transient(fault.New(fault.Tool, "provider_failed", "Google Calendar's answer could not be read."))
 	case own(ev, id, call.ActionID):
 		return tool.Done, created(ev), "", nil
 	}
-	return tool.Unknown, Created{}, "Your calendar holds another event under the id of this one. Please look into your calendar.", nil
+	return tool.Unknown, Created{},
+		"Your calendar holds another event under the id of this one. Please look into your calendar.", nil
 }
 
 // cannotAsk returns the verdict if the calendar did not answer: unknown if only the user can resolve that, else an
@@ -122,9 +128,13 @@ func (c *creator) settle(ctx context.Context, call tool.Call, _ Args) (tool.Verd
 func cannotAsk(err error) (tool.Verdict, Created, string, error) {
 	f := google.Read(err)
 	if f.Proof == google.NoAccess || f.Proof == google.Refused {
-		return tool.Unknown, Created{}, "We can no longer look at the calendar that this event was approved for, so we cannot tell whether it was created.", nil
+		return tool.Unknown, Created{},
+			"We can no longer look at the calendar that this event was approved for, so we cannot tell whether it " +
+				"was created.", nil
 	}
-	return "", Created{}, "", tool.Transient(f.Fault("calendar.events.get", "Google Calendar could not be asked whether the event was created."))
+	return "", Created{}, "",
+		tool.Transient(f.Fault("calendar.events.get",
+			"Google Calendar could not be asked whether the event was created."))
 }
 
 // own reports whether the event is the action's. Of a deleted event only the id is guaranteed to be there, and no other

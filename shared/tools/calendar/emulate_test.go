@@ -32,7 +32,8 @@ func emulated(t *testing.T, e *emulate.Emulator, scopes ...string) *world {
 	w := &world{tool: calendar.New(owner{c},
 		calendar.Options{Endpoint: endpoint, Timeout: 10 * time.Second, Now: func() time.Time { return today }})}
 	var err error
-	if w.owner, err = calendarapi.NewService(t.Context(), option.WithHTTPClient(e.Client(t, calendarapi.CalendarScope)), option.WithEndpoint(endpoint)); err != nil {
+	if w.owner, err = calendarapi.NewService(t.Context(), option.WithHTTPClient(e.Client(t, calendarapi.CalendarScope)),
+		option.WithEndpoint(endpoint)); err != nil {
 		t.Fatal(err)
 	}
 	return w
@@ -41,7 +42,8 @@ func emulated(t *testing.T, e *emulate.Emulator, scopes ...string) *world {
 // titled returns a call that creates an event of this title.
 func titled(t *testing.T, w *world, title string) tool.Call {
 	t.Helper()
-	args, err := w.tool.Normalize(with(map[string]any{"summary": title, "attendees": []string{"a@example.com"}, "location": "Room 1"}))
+	args, err := w.tool.Normalize(
+		with(map[string]any{"summary": title, "attendees": []string{"a@example.com"}, "location": "Room 1"}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,10 +77,12 @@ func TestAnotherCalendarTakesWhatWasApproved(t *testing.T) {
 		t.Fatalf("%d events", len(got))
 	}
 	ev := got[0]
-	if ev.Start.DateTime != "2027-01-05T10:00:00Z" || ev.End.DateTime != "2027-01-05T11:00:00Z" || ev.Location != "Room 1" || len(ev.Attendees) != 1 || ev.Attendees[0].Email != "a@example.com" {
+	if ev.Start.DateTime != "2027-01-05T10:00:00Z" || ev.End.DateTime != "2027-01-05T11:00:00Z" ||
+		ev.Location != "Room 1" || len(ev.Attendees) != 1 || ev.Attendees[0].Email != "a@example.com" {
 		t.Errorf("the event is %+v from %+v to %+v with %+v", ev, ev.Start, ev.End, ev.Attendees)
 	}
-	if again, err := w.tool.Execute(t.Context(), c); err != nil || string(again) != string(out) || len(made(t, w, "Breakfast")) != 1 {
+	if again, err := w.tool.Execute(t.Context(), c); err != nil || string(again) != string(out) ||
+		len(made(t, w, "Breakfast")) != 1 {
 		t.Errorf("again = %s, %v with %d events; want %s and 1", again, err, len(made(t, w, "Breakfast")), out)
 	}
 }
@@ -99,14 +103,18 @@ func TestAnotherCalendarsFaultsAreSettled(t *testing.T) {
 	}{
 		"401":               {scope, insert, []emulate.Fault{{Status: 401}}, "failed", 0, fault.Auth, fault.CodeReauth},
 		"scope not granted": {readonly, "", nil, "failed", 0, fault.Auth, fault.CodeScope},
-		"400":               {scope, insert, []emulate.Fault{{Status: 400, Reason: "invalid"}}, "failed", 0, fault.Tool, "provider_refused"},
-		"429 before":        {scope, insert, []emulate.Fault{{Status: 429, Reason: "rateLimitExceeded"}}, "completed", 1, "", ""},
-		"503 before":        {scope, insert, []emulate.Fault{{Status: 503}}, "completed", 1, "", ""},
-		"cut before":        {scope, insert, []emulate.Fault{{}}, "completed", 1, "", ""},
-		"500 after":         {scope, insert, []emulate.Fault{{Status: 500, After: true}}, "completed", 1, "", ""},
-		"cut after":         {scope, insert, []emulate.Fault{{After: true}}, "completed", 1, "", ""},
-		"409 after":         {scope, insert, []emulate.Fault{{Status: 409, Reason: "duplicate", After: true}}, "completed", 1, "", ""},
-		"down":              {scope, insert, []emulate.Fault{{Status: 503}, {Status: 503}, {Status: 503}}, "failed", 0, fault.Tool, "provider_failed"},
+		"400": {scope, insert, []emulate.Fault{{Status: 400, Reason: "invalid"}}, "failed", 0, fault.Tool,
+			"provider_refused"},
+		"429 before": {scope, insert, []emulate.Fault{{Status: 429, Reason: "rateLimitExceeded"}}, "completed",
+			1, "", ""},
+		"503 before": {scope, insert, []emulate.Fault{{Status: 503}}, "completed", 1, "", ""},
+		"cut before": {scope, insert, []emulate.Fault{{}}, "completed", 1, "", ""},
+		"500 after":  {scope, insert, []emulate.Fault{{Status: 500, After: true}}, "completed", 1, "", ""},
+		"cut after":  {scope, insert, []emulate.Fault{{After: true}}, "completed", 1, "", ""},
+		"409 after": {scope, insert, []emulate.Fault{{Status: 409, Reason: "duplicate", After: true}},
+			"completed", 1, "", ""},
+		"down": {scope, insert, []emulate.Fault{{Status: 503}, {Status: 503}, {Status: 503}}, "failed", 0,
+			fault.Tool, "provider_failed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := emulated(t, e, c.scope)

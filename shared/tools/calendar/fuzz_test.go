@@ -18,12 +18,17 @@ import (
 func FuzzNormalize(f *testing.F) {
 	f.Add("2027-01-05T10:00:00", "2027-01-05T11:00:00", "Europe/Berlin", "RRULE:FREQ=WEEKLY;COUNT=3", false)
 	f.Add("2027-01-05", "2027-01-06", "", "RRULE:FREQ=YEARLY;UNTIL=20300105", true)
-	f.Add("2027-10-31T02:30:00", "2027-10-31T02:45:00", "Europe/Berlin", "RRULE:FREQ=MONTHLY;BYDAY=-1FR,2MO;BYSETPOS=-1;COUNT=9", false)
-	f.Add("2027-03-28T02:30:00Z", "2027-03-28T03:30:00+14:00", "Pacific/Apia", "RRULE:FREQ=DAILY;BYMONTH=2;BYMONTHDAY=30;COUNT=1", false)
+	f.Add("2027-10-31T02:30:00", "2027-10-31T02:45:00", "Europe/Berlin",
+		"RRULE:FREQ=MONTHLY;BYDAY=-1FR,2MO;BYSETPOS=-1;COUNT=9", false)
+	f.Add("2027-03-28T02:30:00Z", "2027-03-28T03:30:00+14:00", "Pacific/Apia",
+		"RRULE:FREQ=DAILY;BYMONTH=2;BYMONTHDAY=30;COUNT=1", false)
 	f.Add("2027-10-31T02:30:00+01:00", "2027-10-31T02:45:00.000+01:00", "Europe/Berlin", "", false)
-	f.Add("2027-04-04T01:45:00", "2027-04-04T02:15:00", "Australia/Lord_Howe", "RRULE:FREQ=DAILY;INTERVAL=7;UNTIL=20270501T000000Z;WKST=SU", false)
-	f.Add("2028-02-29T23:59:59-12:00", "2028-03-14T23:59:59+14:00", "Asia/Kathmandu", "RRULE:FREQ=YEARLY;COUNT=2", false)
-	f.Add("2026-11-21T12:00:00", "2026-11-21T12:00:01", "Etc/GMT+12", "RRULE:FREQ=DAILY;BYDAY=MO,TU,SU;COUNT=400", false)
+	f.Add("2027-04-04T01:45:00", "2027-04-04T02:15:00", "Australia/Lord_Howe",
+		"RRULE:FREQ=DAILY;INTERVAL=7;UNTIL=20270501T000000Z;WKST=SU", false)
+	f.Add("2028-02-29T23:59:59-12:00", "2028-03-14T23:59:59+14:00", "Asia/Kathmandu", "RRULE:FREQ=YEARLY;COUNT=2",
+		false)
+	f.Add("2026-11-21T12:00:00", "2026-11-21T12:00:01", "Etc/GMT+12", "RRULE:FREQ=DAILY;BYDAY=MO,TU,SU;COUNT=400",
+		false)
 	f.Fuzz(func(t *testing.T, start, end, zone, rule string, allDay bool) {
 		tl := newTool()
 		change := map[string]any{"start": start, "end": end, "timeZone": zone, "allDay": allDay}
@@ -42,7 +47,8 @@ func FuzzNormalize(f *testing.F) {
 			t.Fatal(err)
 		}
 		from, to := meant(t, start, a.Start, a), meant(t, end, a.End, a)
-		if long := to.Sub(from); long <= 0 || long > calendar.MaxLength || from.Before(today.Add(-calendar.MaxPast)) || from.After(today.Add(calendar.MaxFuture)) {
+		if long := to.Sub(from); long <= 0 || long > calendar.MaxLength || from.Before(today.Add(-calendar.MaxPast)) ||
+			from.After(today.Add(calendar.MaxFuture)) {
 			t.Fatalf("%s is taken", args)
 		}
 		p, err := tl.Preview(args)
@@ -77,10 +83,12 @@ func meant(t *testing.T, in, canonical string, a calendar.Args) time.Time {
 	if err != nil || at.In(zone).Format(time.RFC3339) != canonical {
 		t.Fatalf("%q became %q in %q: %v", in, canonical, a.TimeZone, err)
 	}
-	if clock, err := time.Parse("2006-01-02T15:04:05", in); err == nil && clock.Format(time.DateTime) != at.In(zone).Format(time.DateTime) {
+	if clock, err := time.Parse("2006-01-02T15:04:05", in); err == nil &&
+		clock.Format(time.DateTime) != at.In(zone).Format(time.DateTime) {
 		t.Fatalf("the clock of %q became %q", in, canonical)
 	}
-	if again := at.Add(-time.Hour).In(zone); !strings.ContainsAny(in[len(time.DateOnly):], "Z+-") && again.Format(time.DateTime) == at.In(zone).Format(time.DateTime) {
+	if again := at.Add(-time.Hour).In(zone); !strings.ContainsAny(in[len(time.DateOnly):], "Z+-") &&
+		again.Format(time.DateTime) == at.In(zone).Format(time.DateTime) {
 		t.Fatalf("%q became %q, the second time that the clocks show it", in, canonical)
 	}
 	return at.In(zone)

@@ -40,7 +40,8 @@ func normalize(a Args, now time.Time) (Args, error) {
 		return a, nil
 	}
 	if !a.AllDay && a.TimeZone == "" {
-		return a, fault.Invalid("timeZone", "a recurring event needs a time zone, or its time would move with daylight saving")
+		return a, fault.Invalid("timeZone",
+			"a recurring event needs a time zone, or its time would move with daylight saving")
 	}
 	_, err = expand(a.Recurrence[0], s.start, a.AllDay)
 	return a, err
@@ -51,11 +52,13 @@ func normalizeTexts(a *Args) error {
 	for _, t := range []struct {
 		field, value, allowed string
 		most                  int
-	}{{"summary", a.Summary, "", MaxSummary}, {"location", a.Location, "", MaxLocation}, {"description", a.Description, "\n\t", MaxDescription}} {
+	}{{"summary", a.Summary, "", MaxSummary}, {"location", a.Location, "", MaxLocation},
+		{"description", a.Description, "\n\t", MaxDescription}} {
 		if len(t.value) > t.most {
 			return fault.Invalid(t.field, "at most %d octets may stand here", t.most)
 		}
-		if strings.ContainsFunc(t.value, func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune(t.allowed, r) }) {
+		if strings.ContainsFunc(t.value,
+			func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune(t.allowed, r) }) {
 			return fault.Invalid(t.field, "control characters may not stand here")
 		}
 	}

@@ -53,7 +53,8 @@ func (v *view) text(label, s string, long bool) {
 	shown, hidden := show(s)
 	v.Fields = append(v.Fields, tool.Field{Label: label, Value: shown, Long: long})
 	if hidden {
-		v.warn("%s: there are characters that cannot be seen or that change the reading direction. They are written out as ⟨U+…⟩.", label)
+		v.warn("%s: there are characters that cannot be seen or that change the reading direction. They are written "+
+			"out as ⟨U+…⟩.", label)
 	}
 	for _, w := range visible.Suspicious(s) {
 		v.warn("%s: %s", label, w)
@@ -101,7 +102,8 @@ func (v *view) doubled(what string, t time.Time, zone string) {
 	if err != nil || loc == nil || len(occurrences(t, loc)) < 2 {
 		return
 	}
-	v.warn("The clocks of %s show the time of the %s twice on that day. The one at UTC%s is meant.", zone, what, t.Format("-07:00"))
+	v.warn("The clocks of %s show the time of the %s twice on that day. The one at UTC%s is meant.", zone, what,
+		t.Format("-07:00"))
 }
 
 func (v *view) repeats(a Args, s span) {
@@ -113,7 +115,8 @@ func (v *view) repeats(a Args, s span) {
 	}
 	v.field("Repeats", all.words(longDay)+"\n"+rule)
 	if !all.dates[0].Equal(s.start) {
-		v.warn("The first day is not one that the rule names: the event takes place on that day, and on those of the rule.")
+		v.warn("The first day is not one that the rule names: the event takes place on that day, and on those " +
+			"of the rule.")
 	}
 }
 
@@ -127,7 +130,8 @@ func (v *view) people(a Args) {
 		if u, puny := address.Unicode(at); puny {
 			u, _ = visible.Line(u)
 			shown[i] = fmt.Sprintf("%s (shown as %s)", at, u)
-			v.warn("The domain of %s is written with letters from outside ASCII. It may only look like one that you know.", at)
+			v.warn("The domain of %s is written with letters from outside ASCII. It may only look like one "+
+				"that you know.", at)
 		}
 	}
 	v.field("Invited", strings.Join(shown, "\n"))

@@ -15,9 +15,12 @@ import (
 // addresses are separated by commas.
 func FuzzPreview(f *testing.F) {
 	f.Add("x", "", "", "", "")
-	f.Add("a\u202eb", "Room\u200b1", "<a href='https://e.example/\u2066'>Join</a>", "a@example.com,b@xn--exmple-4nf.com", "none")
-	f.Add("⟨U+202E⟩\u2800", "https://e.example/\u00ad", "x\r\n\t\u2028\ufe0f\U000E0041", "A@Example.com,A@EXAMPLE.com", "externalOnly")
-	f.Add("\u0440\u0430ypal", "\ufeff", "<img srcset='//e.example/\n\u061c 1x'>", "a@xn--80ak6aa92e.com,b@xn--ab-g4t.com", "all")
+	f.Add("a\u202eb", "Room\u200b1", "<a href='https://e.example/\u2066'>Join</a>",
+		"a@example.com,b@xn--exmple-4nf.com", "none")
+	f.Add("⟨U+202E⟩\u2800", "https://e.example/\u00ad", "x\r\n\t\u2028\ufe0f\U000E0041", "A@Example.com,A@EXAMPLE.com",
+		"externalOnly")
+	f.Add("\u0440\u0430ypal", "\ufeff", "<img srcset='//e.example/\n\u061c 1x'>",
+		"a@xn--80ak6aa92e.com,b@xn--ab-g4t.com", "all")
 	tl := newTool()
 	f.Fuzz(func(t *testing.T, title, place, description, attendees, tell string) {
 		change := map[string]any{"summary": title, "location": place, "description": description}
@@ -39,7 +42,8 @@ func FuzzPreview(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		previewtest.Check(t, p, "Title", "Starts", "Ends", "Invited", "Invitations", "Location", "Description", "Links lead to")
+		previewtest.Check(t, p, "Title", "Starts", "Ends", "Invited", "Invitations", "Location", "Description",
+			"Links lead to")
 		previewtest.Lists(t, p, "Invited", a.Attendees)
 		previewtest.Shows(t, p, "Title", a.Summary)
 		for label, text := range map[string]string{"Location": a.Location, "Description": a.Description} {

@@ -123,7 +123,8 @@ func parseRule(line string) (map[string]string, string) {
 
 var (
 	units    = map[string]string{"DAILY": "day", "WEEKLY": "week", "MONTHLY": "month", "YEARLY": "year"}
-	weekdays = map[string]string{"MO": "Monday", "TU": "Tuesday", "WE": "Wednesday", "TH": "Thursday", "FR": "Friday", "SA": "Saturday", "SU": "Sunday"}
+	weekdays = map[string]string{"MO": "Monday", "TU": "Tuesday", "WE": "Wednesday", "TH": "Thursday", "FR": "Friday",
+		"SA": "Saturday", "SU": "Sunday"}
 )
 
 // words describes the rule in a sentence, with its dates.

@@ -52,7 +52,8 @@ func newWorld(t *testing.T, scopes ...string) *world {
 	endpoint := srv.URL + "/calendar/v3/"
 	w.tool = calendar.New(localgoogle.Accounts{},
 		calendar.Options{Endpoint: endpoint, Timeout: 300 * time.Millisecond, Now: func() time.Time { return today }})
-	if w.owner, err = calendarapi.NewService(t.Context(), option.WithHTTPClient(localgoogle.Bearer("good")), option.WithEndpoint(endpoint)); err != nil {
+	if w.owner, err = calendarapi.NewService(t.Context(), option.WithHTTPClient(localgoogle.Bearer("good")),
+		option.WithEndpoint(endpoint)); err != nil {
 		t.Fatal(err)
 	}
 	return w
@@ -116,28 +117,39 @@ func TestEveryFaultIsSettled(t *testing.T) {
 		class       fault.Class
 		code        fault.Code
 	}{
-		"nothing breaks":           {nil, nil, "completed", 1, "", ""},
-		"503 before":               {[]localgoogle.Fault{status(503, "")}, nil, "completed", 1, "", ""},
-		"500 after (PR-014)":       {[]localgoogle.Fault{{Kind: localgoogle.StatusAfter, Status: 500}}, nil, "completed", 1, "", ""},
-		"reset before":             {[]localgoogle.Fault{kind(localgoogle.ResetBefore)}, nil, "completed", 1, "", ""},
-		"reset after":              {[]localgoogle.Fault{kind(localgoogle.ResetAfter)}, nil, "completed", 1, "", ""},
-		"hangs before":             {[]localgoogle.Fault{kind(localgoogle.HangBefore)}, nil, "completed", 1, "", ""},
-		"hangs after":              {[]localgoogle.Fault{kind(localgoogle.HangAfter)}, nil, "completed", 1, "", ""},
-		"empty 200":                {[]localgoogle.Fault{kind(localgoogle.EmptyAfter)}, nil, "completed", 1, "", ""},
-		"200 without an id":        {[]localgoogle.Fault{kind(localgoogle.OddAfter)}, nil, "completed", 1, "", ""},
-		"answer cut":               {[]localgoogle.Fault{kind(localgoogle.CutAfter)}, nil, "completed", 1, "", ""},
-		"redirected":               {[]localgoogle.Fault{kind(localgoogle.Redirect)}, nil, "completed", 1, "", ""},
-		"429":                      {[]localgoogle.Fault{status(429, "rateLimitExceeded")}, nil, "completed", 1, "", ""},
-		"403 for the rate":         {[]localgoogle.Fault{status(403, "userRateLimitExceeded")}, nil, "completed", 1, "", ""},
-		"lost, then get 503":       {[]localgoogle.Fault{kind(localgoogle.ResetAfter)}, []localgoogle.Fault{status(503, "")}, "completed", 1, "", ""},
-		"lost, then get odd":       {[]localgoogle.Fault{kind(localgoogle.ResetAfter)}, []localgoogle.Fault{kind(localgoogle.OddAfter)}, "completed", 1, "", ""},
-		"lost, then access is":     {[]localgoogle.Fault{kind(localgoogle.ResetAfter)}, []localgoogle.Fault{status(401, "authError")}, "needs_review", 1, fault.Tool, "provider_failed"},
-		"400":                      {[]localgoogle.Fault{status(400, "invalid")}, nil, "failed", 0, fault.Tool, "provider_refused"},
-		"401":                      {[]localgoogle.Fault{status(401, "authError")}, nil, "failed", 0, fault.Auth, fault.CodeReauth},
-		"403 for the scope":        {[]localgoogle.Fault{status(403, "insufficientPermissions")}, nil, "failed", 0, fault.Auth, fault.CodeScope},
-		"down for the whole time":  {[]localgoogle.Fault{status(503, ""), status(503, ""), status(503, "")}, nil, "failed", 0, fault.Tool, "provider_failed"},
-		"slow but well":            {[]localgoogle.Fault{{Delay: 20 * time.Millisecond}}, nil, "completed", 1, "", ""},
-		"before, then after again": {[]localgoogle.Fault{status(503, ""), kind(localgoogle.ResetAfter)}, nil, "completed", 1, "", ""},
+		"nothing breaks": {nil, nil, "completed", 1, "", ""},
+		"503 before":     {[]localgoogle.Fault{status(503, "")}, nil, "completed", 1, "", ""},
+		"500 after (PR-014)": {[]localgoogle.Fault{{Kind: localgoogle.StatusAfter, Status: 500}}, nil,
+			"completed", 1, "", ""},
+		"reset before":      {[]localgoogle.Fault{kind(localgoogle.ResetBefore)}, nil, "completed", 1, "", ""},
+		"reset after":       {[]localgoogle.Fault{kind(localgoogle.ResetAfter)}, nil, "completed", 1, "", ""},
+		"hangs before":      {[]localgoogle.Fault{kind(localgoogle.HangBefore)}, nil, "completed", 1, "", ""},
+		"hangs after":       {[]localgoogle.Fault{kind(localgoogle.HangAfter)}, nil, "completed", 1, "", ""},
+		"empty 200":         {[]localgoogle.Fault{kind(localgoogle.EmptyAfter)}, nil, "completed", 1, "", ""},
+		"200 without an id": {[]localgoogle.Fault{kind(localgoogle.OddAfter)}, nil, "completed", 1, "", ""},
+		"answer cut":        {[]localgoogle.Fault{kind(localgoogle.CutAfter)}, nil, "completed", 1, "", ""},
+		"redirected":        {[]localgoogle.Fault{kind(localgoogle.Redirect)}, nil, "completed", 1, "", ""},
+		"429": {[]localgoogle.Fault{status(429, "rateLimitExceeded")}, nil, "completed", 1, "",
+			""},
+		"403 for the rate": {[]localgoogle.Fault{status(403, "userRateLimitExceeded")}, nil, "completed", 1, "",
+			""},
+		"lost, then get 503": {[]localgoogle.Fault{kind(localgoogle.ResetAfter)},
+			[]localgoogle.Fault{status(503, "")}, "completed", 1, "", ""},
+		"lost, then get odd": {[]localgoogle.Fault{kind(localgoogle.ResetAfter)},
+			[]localgoogle.Fault{kind(localgoogle.OddAfter)}, "completed", 1, "", ""},
+		"lost, then access is": {[]localgoogle.Fault{kind(localgoogle.ResetAfter)},
+			[]localgoogle.Fault{status(401, "authError")}, "needs_review", 1, fault.Tool, "provider_failed"},
+		"400": {[]localgoogle.Fault{status(400, "invalid")}, nil, "failed", 0, fault.Tool,
+			"provider_refused"},
+		"401": {[]localgoogle.Fault{status(401, "authError")}, nil, "failed", 0, fault.Auth,
+			fault.CodeReauth},
+		"403 for the scope": {[]localgoogle.Fault{status(403, "insufficientPermissions")}, nil, "failed", 0,
+			fault.Auth, fault.CodeScope},
+		"down for the whole time": {[]localgoogle.Fault{status(503, ""), status(503, ""), status(503, "")}, nil,
+			"failed", 0, fault.Tool, "provider_failed"},
+		"slow but well": {[]localgoogle.Fault{{Delay: 20 * time.Millisecond}}, nil, "completed", 1, "", ""},
+		"before, then after again": {[]localgoogle.Fault{status(503, ""), kind(localgoogle.ResetAfter)}, nil,
+			"completed", 1, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, scope)
@@ -146,7 +158,8 @@ func TestEveryFaultIsSettled(t *testing.T) {
 			if got != c.want || len(w.Events()) != c.events {
 				t.Errorf("%s with %d events (%v); want %s with %d", got, len(w.Events()), err, c.want, c.events)
 			}
-			if got == "completed" && (!strings.Contains(string(out), `"eventId":"`+w.Events()[0]["id"].(string)) || !strings.Contains(string(out), "meet.google.com")) {
+			if got == "completed" && (!strings.Contains(string(out), `"eventId":"`+w.Events()[0]["id"].(string)) ||
+				!strings.Contains(string(out), "meet.google.com")) {
 				t.Errorf("the answer is %s", out)
 			}
 			var e *fault.Error
@@ -189,7 +202,8 @@ func TestADeletedEventIsDoneAndNotMadeAgain(t *testing.T) {
 	if err != nil || out.Verdict != tool.Done || !strings.Contains(string(out.Result), `"cancelled":true`) {
 		t.Errorf("Reconcile = %+v, %v; want done and cancelled", out, err)
 	}
-	if res, err := w.tool.Execute(t.Context(), c); err != nil || !strings.Contains(string(res), `"cancelled":true`) || len(w.Events()) != 1 {
+	if res, err := w.tool.Execute(t.Context(), c); err != nil || !strings.Contains(string(res), `"cancelled":true`) ||
+		len(w.Events()) != 1 {
 		t.Errorf("Execute = %s, %v with %d events; want the cancelled one (PR-013)", res, err, len(w.Events()))
 	}
 }
@@ -220,7 +234,8 @@ func TestAReadOnlyScopeIsToldApart(t *testing.T) {
 func TestWhatIsApprovedIsWhatIsStored(t *testing.T) {
 	w := newWorld(t, scope)
 	change := rule("RRULE:FREQ=WEEKLY;COUNT=3")
-	change["attendees"], change["location"], change["description"], change["sendUpdates"] = []string{"a@example.com"}, "Room 1", "Agenda\nall", "externalOnly"
+	change["attendees"], change["location"], change["description"], change["sendUpdates"] = []string{"a@example.com"},
+		"Room 1", "Agenda\nall", "externalOnly"
 	args, err := w.tool.Normalize(with(change))
 	if err != nil {
 		t.Fatal(err)
@@ -230,8 +245,10 @@ func TestWhatIsApprovedIsWhatIsStored(t *testing.T) {
 	}
 	got, _ := json.Marshal(w.Events()[0])
 	for _, want := range []string{
-		`"start":{"dateTime":"2027-01-05T10:00:00+01:00","timeZone":"Europe/Berlin"}`, `"recurrence":["RRULE:FREQ=WEEKLY;COUNT=3"]`,
-		`"attendees":[{"email":"a@example.com"}]`, `"location":"Room 1"`, `"description":"Agenda\nall"`, `"sendUpdates":"externalOnly"`, `"user":"me@example.com"`,
+		`"start":{"dateTime":"2027-01-05T10:00:00+01:00","timeZone":"Europe/Berlin"}`,
+		`"recurrence":["RRULE:FREQ=WEEKLY;COUNT=3"]`,
+		`"attendees":[{"email":"a@example.com"}]`, `"location":"Room 1"`, `"description":"Agenda\nall"`,
+		`"sendUpdates":"externalOnly"`, `"user":"me@example.com"`,
 	} {
 		if !strings.Contains(string(got), want) {
 			t.Errorf("the event lacks %s:\n%s", want, got)

@@ -81,7 +81,8 @@ func parsed(field, layout, s string) (time.Time, error) {
 func inZone(field string, t time.Time, zone *time.Location) (time.Time, error) {
 	found := occurrences(t, zone)
 	if len(found) == 0 {
-		return time.Time{}, fault.Invalid(field, "this time does not exist in the time zone: the clocks are put forward over it")
+		return time.Time{}, fault.Invalid(field,
+			"this time does not exist in the time zone: the clocks are put forward over it")
 	}
 	return found[0], nil
 }
@@ -108,7 +109,8 @@ func occurrences(t time.Time, zone *time.Location) []time.Time {
 func (s span) check(now time.Time) error {
 	switch {
 	case !s.end.After(s.start) && s.allDay:
-		return fault.Invalid("end", "the end of an all-day event is the first day after it, and has to be later than its start")
+		return fault.Invalid("end",
+			"the end of an all-day event is the first day after it, and has to be later than its start")
 	case !s.end.After(s.start):
 		return fault.Invalid("end", "the end has to be later than the start")
 	case s.end.Sub(s.start) > MaxLength:

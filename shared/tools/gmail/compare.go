@@ -78,7 +78,8 @@ func read(raw []byte) (m meaning, err error) {
 	m.Headers = map[string][]string{}
 	for f := e.Header.Fields(); f.Next(); {
 		key := strings.ToLower(f.Key())
-		if slices.Contains(stamps, key) || strings.HasPrefix(key, "content-") || slices.ContainsFunc(ownedByThem, func(p string) bool { return strings.HasPrefix(key, p) }) {
+		if slices.Contains(stamps, key) || strings.HasPrefix(key, "content-") ||
+			slices.ContainsFunc(ownedByThem, func(p string) bool { return strings.HasPrefix(key, p) }) {
 			continue
 		}
 		said, err := headerSays(key, f.Value())

@@ -43,10 +43,12 @@ func (s *sender) createDraft(ctx context.Context, c tool.Call, a Args) (string, 
 	defer cancel()
 	d, err := svc.Users.Drafts.Create("me", &gmailapi.Draft{Message: encode(raw, a)}).Context(ctx).Do()
 	if err != nil {
-		return "", retriable(google.Read(err), "gmail.drafts.create", "The mail could not be prepared in Gmail. Nothing was sent.")
+		return "", retriable(google.Read(err), "gmail.drafts.create",
+			"The mail could not be prepared in Gmail. Nothing was sent.")
 	}
 	if d == nil || d.Id == "" {
-		return "", tool.Transient(fault.New(fault.Tool, "provider_failed", "Gmail's answer could not be used. Nothing was sent."))
+		return "", tool.Transient(fault.New(fault.Tool, "provider_failed",
+			"Gmail's answer could not be used. Nothing was sent."))
 	}
 	h := handle{Draft: d.Id, SHA256: digest(raw)}
 	if d.Message != nil {
@@ -86,12 +88,14 @@ func (s *sender) sendDraft(ctx context.Context, c tool.Call, a Args) (Sent, erro
 	if err != nil {
 		f := google.Read(err)
 		if f.Proof == google.Missing {
-			return Sent{}, tool.Ambiguous(f.Fault("gmail.drafts.get", "The draft of this mail is gone: it may have been sent or deleted."))
+			return Sent{}, tool.Ambiguous(
+				f.Fault("gmail.drafts.get", "The draft of this mail is gone: it may have been sent or deleted."))
 		}
 		return Sent{}, retriable(f, "gmail.drafts.get", "Gmail could not be asked for the draft. Nothing was sent.")
 	}
 	if !sameFrom(accountOf(c), raw, stored) {
-		return Sent{}, fault.New(fault.Policy, fault.CodeIntegrity, "The draft was changed after it was made, so it was not sent. It is still among your drafts.")
+		return Sent{}, fault.New(fault.Policy, fault.CodeIntegrity,
+			"The draft was changed after it was made, so it was not sent. It is still among your drafts.")
 	}
 	sending, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -106,13 +110,15 @@ func (s *sender) sendDraft(ctx context.Context, c tool.Call, a Args) (Sent, erro
 // approved returns the recorded handle and the approved message that it identifies.
 func approved(c tool.Call, a Args) (h handle, raw []byte, err error) {
 	if err := json.Unmarshal([]byte(c.Handle), &h); err != nil || h.Draft == "" {
-		return h, nil, fault.New(fault.Policy, fault.CodeIntegrity, "There is no draft on record for this mail. Nothing was sent.")
+		return h, nil, fault.New(fault.Policy, fault.CodeIntegrity,
+			"There is no draft on record for this mail. Nothing was sent.")
 	}
 	if raw, err = build(a, c); err != nil {
 		return h, nil, err
 	}
 	if digest(raw) != h.SHA256 {
-		return h, nil, fault.New(fault.Policy, fault.CodeIntegrity, "The mail on record is not the one that was drafted. Nothing was sent.")
+		return h, nil, fault.New(fault.Policy, fault.CodeIntegrity,
+			"The mail on record is not the one that was drafted. Nothing was sent.")
 	}
 	return h, raw, nil
 }

@@ -40,7 +40,8 @@ func emulated(t *testing.T, e *emulate.Emulator, endpoint string, mode gmail.Mod
 // mailbox returns the messages with the label that carry the action's id, as the emulator stores them.
 func mailbox(t *testing.T, e *emulate.Emulator, label, action string) (found [][]byte) {
 	t.Helper()
-	svc, err := gmailapi.NewService(t.Context(), option.WithHTTPClient(e.Client(t, all)), option.WithEndpoint(e.URL+"/"))
+	svc, err := gmailapi.NewService(t.Context(), option.WithHTTPClient(e.Client(t, all)),
+		option.WithEndpoint(e.URL+"/"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +92,8 @@ func TestAnotherGmailTakesWhatWasApproved(t *testing.T) {
 				t.Fatal(err)
 			}
 			var sent gmail.Sent
-			if err := json.Unmarshal(out, &sent); err != nil || sent.MessageID == "" || sent.ThreadID == "" || sent.Inferred {
+			if err := json.Unmarshal(out, &sent); err != nil || sent.MessageID == "" || sent.ThreadID == "" ||
+				sent.Inferred {
 				t.Errorf("Execute = %s, %v", out, err)
 			}
 			got := mailbox(t, e, "SENT", action.ActionID)
@@ -110,7 +112,8 @@ func TestAnotherGmailTakesWhatWasApproved(t *testing.T) {
 // TestAnotherGmailsFaultsAreSettled implements reliability §2, the table "How C18-C20 are settled", both columns of
 // Gmail.
 func TestAnotherGmailsFaultsAreSettled(t *testing.T) {
-	const create, get, draftSend, messageSend = "gmail.drafts.create", "gmail.drafts.get", "gmail.drafts.send", "gmail.messages.send"
+	const create, get, draftSend, messageSend = "gmail.drafts.create", "gmail.drafts.get", "gmail.drafts.send",
+		"gmail.messages.send"
 	e := emulate.Start(t)
 	for name, c := range map[string]struct {
 		mode   gmail.Mode
@@ -122,25 +125,44 @@ func TestAnotherGmailsFaultsAreSettled(t *testing.T) {
 		class  fault.Class
 		code   fault.Code
 	}{
-		"draft: 401":                        {gmail.Draft, []string{compose}, create, []emulate.Fault{{Status: 401}}, failed, 0, fault.Auth, fault.CodeReauth},
-		"draft: 401 at the sending":         {gmail.Draft, []string{compose}, draftSend, []emulate.Fault{{Status: 401}}, failed, 0, fault.Auth, fault.CodeReauth},
-		"draft: scope not granted":          {gmail.Draft, []string{metadata}, "", nil, failed, 0, fault.Auth, fault.CodeScope},
-		"draft: 403 by policy":              {gmail.Draft, []string{compose}, draftSend, []emulate.Fault{{Status: 403, Reason: "domainPolicy"}}, failed, 0, fault.Tool, "provider_refused"},
-		"draft: 429 before, at the draft":   {gmail.Draft, []string{compose}, create, []emulate.Fault{{Status: 429, Reason: "rateLimitExceeded"}}, completed, 1, "", ""},
-		"draft: 429 before":                 {gmail.Draft, []string{compose}, draftSend, []emulate.Fault{{Status: 429, Reason: "rateLimitExceeded"}}, completed, 1, "", ""},
-		"draft: 503 before":                 {gmail.Draft, []string{compose}, draftSend, []emulate.Fault{{Status: 503}}, completed, 1, "", ""},
-		"draft: cut before":                 {gmail.Draft, []string{compose}, draftSend, []emulate.Fault{{}}, completed, 1, "", ""},
-		"draft: cut at the look":            {gmail.Draft, []string{compose}, get, []emulate.Fault{{}}, completed, 1, "", ""},
-		"draft: 503 after, sent is read":    {gmail.Draft, []string{compose, metadata}, draftSend, []emulate.Fault{{Status: 503, After: true}}, completed, 1, "", ""},
-		"draft: 503 after, no sent is read": {gmail.Draft, []string{compose}, draftSend, []emulate.Fault{{Status: 503, After: true}}, review, 1, fault.Tool, "provider_failed"},
-		"draft: cut after, sent is read":    {gmail.Draft, []string{compose, metadata}, draftSend, []emulate.Fault{{After: true}}, completed, 1, "", ""},
-		"draft: cut after, at the draft":    {gmail.Draft, []string{compose}, create, []emulate.Fault{{After: true}}, completed, 1, "", ""},
-		"direct: 401":                       {gmail.Direct, []string{send}, messageSend, []emulate.Fault{{Status: 401}}, failed, 0, fault.Auth, fault.CodeReauth},
-		"direct: scope not granted":         {gmail.Direct, []string{metadata}, "", nil, failed, 0, fault.Auth, fault.CodeScope},
-		"direct: 429 before":                {gmail.Direct, []string{send}, messageSend, []emulate.Fault{{Status: 429, Reason: "rateLimitExceeded"}}, completed, 1, "", ""},
-		"direct: 503 before":                {gmail.Direct, []string{send}, messageSend, []emulate.Fault{{Status: 503}}, review, 0, fault.Tool, "provider_failed"},
-		"direct: 503 after":                 {gmail.Direct, []string{send}, messageSend, []emulate.Fault{{Status: 503, After: true}}, review, 1, fault.Tool, "provider_failed"},
-		"direct: cut after":                 {gmail.Direct, []string{send}, messageSend, []emulate.Fault{{After: true}}, review, 1, fault.Tool, "provider_failed"},
+		"draft: 401": {gmail.Draft, []string{compose}, create, []emulate.Fault{{Status: 401}},
+			failed, 0, fault.Auth, fault.CodeReauth},
+		"draft: 401 at the sending": {gmail.Draft, []string{compose}, draftSend, []emulate.Fault{{Status: 401}},
+			failed, 0, fault.Auth, fault.CodeReauth},
+		"draft: scope not granted": {gmail.Draft, []string{metadata}, "", nil, failed, 0, fault.Auth,
+			fault.CodeScope},
+		"draft: 403 by policy": {gmail.Draft, []string{compose}, draftSend,
+			[]emulate.Fault{{Status: 403, Reason: "domainPolicy"}}, failed, 0, fault.Tool, "provider_refused"},
+		"draft: 429 before, at the draft": {gmail.Draft, []string{compose}, create,
+			[]emulate.Fault{{Status: 429, Reason: "rateLimitExceeded"}}, completed, 1, "", ""},
+		"draft: 429 before": {gmail.Draft, []string{compose}, draftSend,
+			[]emulate.Fault{{Status: 429, Reason: "rateLimitExceeded"}}, completed, 1, "", ""},
+		"draft: 503 before": {gmail.Draft, []string{compose}, draftSend, []emulate.Fault{{Status: 503}},
+			completed, 1, "", ""},
+		"draft: cut before": {gmail.Draft, []string{compose}, draftSend, []emulate.Fault{{}}, completed,
+			1, "", ""},
+		"draft: cut at the look": {gmail.Draft, []string{compose}, get, []emulate.Fault{{}}, completed, 1,
+			"", ""},
+		"draft: 503 after, sent is read": {gmail.Draft, []string{compose, metadata}, draftSend,
+			[]emulate.Fault{{Status: 503, After: true}}, completed, 1, "", ""},
+		"draft: 503 after, no sent is read": {gmail.Draft, []string{compose}, draftSend,
+			[]emulate.Fault{{Status: 503, After: true}}, review, 1, fault.Tool, "provider_failed"},
+		"draft: cut after, sent is read": {gmail.Draft, []string{compose, metadata}, draftSend,
+			[]emulate.Fault{{After: true}}, completed, 1, "", ""},
+		"draft: cut after, at the draft": {gmail.Draft, []string{compose}, create, []emulate.Fault{{After: true}},
+			completed, 1, "", ""},
+		"direct: 401": {gmail.Direct, []string{send}, messageSend, []emulate.Fault{{Status: 401}},
+			failed, 0, fault.Auth, fault.CodeReauth},
+		"direct: scope not granted": {gmail.Direct, []string{metadata}, "", nil, failed, 0, fault.Auth,
+			fault.CodeScope},
+		"direct: 429 before": {gmail.Direct, []string{send}, messageSend,
+			[]emulate.Fault{{Status: 429, Reason: "rateLimitExceeded"}}, completed, 1, "", ""},
+		"direct: 503 before": {gmail.Direct, []string{send}, messageSend, []emulate.Fault{{Status: 503}},
+			review, 0, fault.Tool, "provider_failed"},
+		"direct: 503 after": {gmail.Direct, []string{send}, messageSend,
+			[]emulate.Fault{{Status: 503, After: true}}, review, 1, fault.Tool, "provider_failed"},
+		"direct: cut after": {gmail.Direct, []string{send}, messageSend, []emulate.Fault{{After: true}},
+			review, 1, fault.Tool, "provider_failed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := emulated(t, e, e.URL+"/", c.mode, c.scopes...)
@@ -148,7 +170,8 @@ func TestAnotherGmailsFaultsAreSettled(t *testing.T) {
 			action.ActionID = "action_" + key(name)
 			e.Break(c.op, c.faults...)
 			got, err := w.carryOut(t, &action)
-			if got != c.want || c.code != "" && !fault.Is(err, c.class, c.code) || c.want == completed && err != nil && !tool.IsAmbiguous(err) {
+			if got != c.want || c.code != "" && !fault.Is(err, c.class, c.code) || c.want == completed && err != nil &&
+				!tool.IsAmbiguous(err) {
 				t.Errorf("it ended as %s: %v; want %s %s %s", got, err, c.want, c.class, c.code)
 			}
 			if n := len(mailbox(t, e, "SENT", action.ActionID)); n != c.sent {

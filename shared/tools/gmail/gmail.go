@@ -74,17 +74,19 @@ const (
 
 // New returns the tool. It panics if the mode is unknown.
 func New(accounts google.Accounts, o Options) *tool.Tool {
-	s := &sender{accounts: accounts, endpoint: o.Endpoint, timeout: cmp.Or(o.Timeout, google.Timeout), inferSent: o.InferSent}
+	s := &sender{accounts: accounts, endpoint: o.Endpoint, timeout: cmp.Or(o.Timeout, google.Timeout),
+		inferSent: o.InferSent}
 	d := tool.Def[Args, Sent]{
-		Name:        Name,
-		Description: "Sends one e-mail from the user's own Gmail account. The user sees it in full and approves it first.",
-		SideEffect:  true,
-		Refine:      refine,
-		Normalize:   normalize,
-		Revise:      revise,
-		Recipients:  Args.recipients,
-		Preview:     preview,
-		Summary:     summary,
+		Name: Name,
+		Description: "Sends one e-mail from the user's own Gmail account. The user sees it in full and " +
+			"approves it first.",
+		SideEffect: true,
+		Refine:     refine,
+		Normalize:  normalize,
+		Revise:     revise,
+		Recipients: Args.recipients,
+		Preview:    preview,
+		Summary:    summary,
 	}
 	switch cmp.Or(o.Mode, Draft) {
 	case Draft:

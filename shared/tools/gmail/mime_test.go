@@ -89,28 +89,37 @@ func mustBuild(t *testing.T, a Args) []byte {
 func TestTheMessageReadsBackAsItWasApproved(t *testing.T) {
 	long := strings.Repeat("a", 64) + "@" + strings.Repeat("b", 60) + "." + strings.Repeat("c", 60) + ".example"
 	for name, a := range map[string]Args{
-		"plain":                      {To: []string{"a@example.com"}, Subject: "s", Body: "b"},
-		"everybody":                  {To: []string{"a@example.com", "b@example.com"}, Cc: []string{"c@example.com"}, Bcc: []string{"d@example.com"}, Subject: "s", Body: "b"},
-		"20 long addresses":          {To: slices.Repeat([]string{long}, 20), Subject: "s", Body: "b"},
-		"an encoded word is text":    {To: []string{"a@example.com"}, Subject: "=?utf-8?q?x=0D=0ABcc:_evil=40x.com?=", Body: "b"},
-		"half an encoded word":       {To: []string{"a@example.com"}, Subject: "=?x", Body: "b"},
-		"a long subject":             {To: []string{"a@example.com"}, Subject: strings.Repeat("s", 998), Body: "b"},
-		"a long subject of words":    {To: []string{"a@example.com"}, Subject: strings.TrimSpace(strings.Repeat("word ", 199)), Body: "b"},
-		"letters of four octets":     {To: []string{"a@example.com"}, Subject: strings.Repeat("😀", 200), Body: "😀"},
-		"spaces at the ends":         {To: []string{"a@example.com"}, Subject: "  two  spaces  ", Body: "  b  "},
-		"no subject":                 {To: []string{"a@example.com"}, Body: "b"},
-		"hidden characters":          {To: []string{"a@example.com"}, Subject: "\ufeffa\u202eb", Body: "a\u200bb"},
-		"a boundary in the body":     {To: []string{"a@example.com"}, Subject: "s", Body: "--boundary\nContent-Type: text/html\n\n<script>"},
-		"our own boundary":           {To: []string{"a@example.com"}, Subject: "s", Body: "x\n--" + boundary("action_1") + "--\ny", HTMLBody: "x\n--" + boundary("action_1") + "\ny"},
-		"headers in the body":        {To: []string{"a@example.com"}, Subject: "s", Body: "Bcc: evil@x.com\n\nx"},
-		"a dot, From and long lines": {To: []string{"a@example.com"}, Subject: "s", Body: ".\nFrom x\n" + strings.Repeat("x", 5000) + "\ntab\t \n=20="},
-		"with HTML":                  {To: []string{"a@example.com"}, Subject: "s", Body: "b", HTMLBody: "<p>Grüße</p>\n"},
-		"an answer":                  {To: []string{"a@example.com"}, Subject: "s", Body: "b", InReplyTo: "<x@y.example>"},
+		"plain": {To: []string{"a@example.com"}, Subject: "s", Body: "b"},
+		"everybody": {To: []string{"a@example.com", "b@example.com"}, Cc: []string{"c@example.com"},
+			Bcc: []string{"d@example.com"}, Subject: "s", Body: "b"},
+		"20 long addresses": {To: slices.Repeat([]string{long}, 20), Subject: "s", Body: "b"},
+		"an encoded word is text": {To: []string{"a@example.com"}, Subject: "=?utf-8?q?x=0D=0ABcc:_evil=40x.com?=",
+			Body: "b"},
+		"half an encoded word": {To: []string{"a@example.com"}, Subject: "=?x", Body: "b"},
+		"a long subject":       {To: []string{"a@example.com"}, Subject: strings.Repeat("s", 998), Body: "b"},
+		"a long subject of words": {To: []string{"a@example.com"},
+			Subject: strings.TrimSpace(strings.Repeat("word ", 199)), Body: "b"},
+		"letters of four octets": {To: []string{"a@example.com"}, Subject: strings.Repeat("😀", 200), Body: "😀"},
+		"spaces at the ends":     {To: []string{"a@example.com"}, Subject: "  two  spaces  ", Body: "  b  "},
+		"no subject":             {To: []string{"a@example.com"}, Body: "b"},
+		"hidden characters":      {To: []string{"a@example.com"}, Subject: "\ufeffa\u202eb", Body: "a\u200bb"},
+		"a boundary in the body": {To: []string{"a@example.com"}, Subject: "s",
+			Body: "--boundary\nContent-Type: text/html\n\n<script>"},
+		"our own boundary": {To: []string{"a@example.com"}, Subject: "s",
+			Body: "x\n--" + boundary("action_1") + "--\ny", HTMLBody: "x\n--" + boundary("action_1") + "\ny"},
+		"headers in the body": {To: []string{"a@example.com"}, Subject: "s", Body: "Bcc: evil@x.com\n\nx"},
+		"a dot, From and long lines": {To: []string{"a@example.com"}, Subject: "s",
+			Body: ".\nFrom x\n" + strings.Repeat("x", 5000) + "\ntab\t \n=20="},
+		"with HTML": {To: []string{"a@example.com"}, Subject: "s", Body: "b",
+			HTMLBody: "<p>Grüße</p>\n"},
+		"an answer": {To: []string{"a@example.com"}, Subject: "s", Body: "b",
+			InReplyTo: "<x@y.example>"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			raw := mustBuild(t, a)
 			p := parse(t, raw)
-			if !slices.Equal(p.to, a.To) || !slices.Equal(p.cc, a.Cc) || !slices.Equal(p.bcc, a.Bcc) || p.subject != a.Subject {
+			if !slices.Equal(p.to, a.To) || !slices.Equal(p.cc, a.Cc) || !slices.Equal(p.bcc, a.Bcc) ||
+				p.subject != a.Subject {
 				t.Errorf("to %q, cc %q, bcc %q, subject %q", p.to, p.cc, p.bcc, p.subject)
 			}
 			kinds, bodies := []string{"text/plain"}, []string{a.Body}
@@ -163,13 +172,15 @@ func TestAnActionIdIsNoHeaderInjection(t *testing.T) {
 }
 
 func TestSameSeesEveryChangeThatMatters(t *testing.T) {
-	base := Args{To: []string{"a@example.com"}, Cc: []string{"c@example.com"}, Bcc: []string{"d@example.com"}, Subject: "s", Body: "b\n", HTMLBody: "<p>b"}
+	base := Args{To: []string{"a@example.com"}, Cc: []string{"c@example.com"}, Bcc: []string{"d@example.com"},
+		Subject: "s", Body: "b\n", HTMLBody: "<p>b"}
 	built, err := build(base, tool.Call{ActionID: "action_1", Place: tool.Place{Name: "me@example.com"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	raw := string(built)
-	stored := "Received: by google\r\nX-Google-Id: 1\r\nDate: Mon, 02 Jan 2006 15:04:05 -0700\r\nMessage-ID: <1@mail.gmail.com>\r\n" + raw
+	stored := "Received: by google\r\nX-Google-Id: 1\r\nDate: Mon, 02 Jan 2006 15:04:05 -0700\r\nMessage-ID: " +
+		"<1@mail.gmail.com>\r\n" + raw
 	for name, ok := range map[string]string{
 		"headers added":         stored,
 		"the mark dropped":      strings.Replace(stored, "X-Countersign-Action: action_1\r\n", "", 1),
@@ -194,8 +205,10 @@ func TestSameSeesEveryChangeThatMatters(t *testing.T) {
 		"another subject":    strings.Replace(stored, "Subject: s", "Subject: t", 1),
 		"another body":       strings.Replace(stored, "\r\n\r\nb", "\r\n\r\nc", 1),
 		"another HTML":       strings.Replace(stored, "<p>b", "<p>c", 1),
-		"one more part":      strings.Replace(stored, end, "--"+boundary("action_1")+"\r\nContent-Type: text/plain\r\n\r\nx\r\n"+end, 1),
-		"an attachment":      strings.Replace(stored, "Content-Type: text/html", "Content-Disposition: attachment\r\nContent-Type: text/html", 1),
+		"one more part": strings.Replace(stored, end,
+			"--"+boundary("action_1")+"\r\nContent-Type: text/plain\r\n\r\nx\r\n"+end, 1),
+		"an attachment": strings.Replace(stored, "Content-Type: text/html",
+			"Content-Disposition: attachment\r\nContent-Type: text/html", 1),
 		"answers elsewhere":  "Reply-To: e@x.com\r\n" + stored,
 		"another action":     strings.Replace(stored, "action_1", "action_2", 1),
 		"another sender":     strings.Replace(stored, "From: me@", "From: you@", 1),
@@ -216,15 +229,22 @@ func TestSameSeesEveryChangeThatMatters(t *testing.T) {
 		"mixed":              strings.Replace(stored, "multipart/alternative", "multipart/mixed", 1),
 		"related":            strings.Replace(stored, "multipart/alternative", "multipart/related", 1),
 		"HTML as text":       strings.Replace(stored, "text/html", "text/plain", 1),
-		"a file name":        strings.Replace(stored, "Content-Type: text/html;", "Content-Type: text/html; name=\"x.html\";", 1),
-		"a name for a file":  strings.Replace(stored, "Content-Type: text/html", "Content-Disposition: inline; filename=x.html\r\nContent-Type: text/html", 1),
-		"inline":             strings.Replace(stored, "Content-Type: text/html", "Content-Disposition: inline\r\nContent-Type: text/html", 1),
-		"an id for a part":   strings.Replace(stored, "Content-Type: text/html", "Content-Id: <x>\r\nContent-Type: text/html", 1),
-		"a place for a part": strings.Replace(stored, "Content-Type: text/html", "Content-Location: https://x.com\r\nContent-Type: text/html", 1),
-		"a second type":      strings.Replace(stored, "Content-Type: text/html", "Content-Type: text/plain\r\nContent-Type: text/html", 1),
-		"a form of lines":    strings.Replace(stored, "Content-Type: text/plain;", "Content-Type: text/plain; format=flowed;", 1),
-		"the whole a file":   "Content-Disposition: attachment; filename=x\r\n" + stored,
-		"no message":         "x",
+		"a file name": strings.Replace(stored, "Content-Type: text/html;",
+			"Content-Type: text/html; name=\"x.html\";", 1),
+		"a name for a file": strings.Replace(stored, "Content-Type: text/html",
+			"Content-Disposition: inline; filename=x.html\r\nContent-Type: text/html", 1),
+		"inline": strings.Replace(stored, "Content-Type: text/html",
+			"Content-Disposition: inline\r\nContent-Type: text/html", 1),
+		"an id for a part": strings.Replace(stored, "Content-Type: text/html",
+			"Content-Id: <x>\r\nContent-Type: text/html", 1),
+		"a place for a part": strings.Replace(stored, "Content-Type: text/html",
+			"Content-Location: https://x.com\r\nContent-Type: text/html", 1),
+		"a second type": strings.Replace(stored, "Content-Type: text/html",
+			"Content-Type: text/plain\r\nContent-Type: text/html", 1),
+		"a form of lines": strings.Replace(stored, "Content-Type: text/plain;",
+			"Content-Type: text/plain; format=flowed;", 1),
+		"the whole a file": "Content-Disposition: attachment; filename=x\r\n" + stored,
+		"no message":       "x",
 	} {
 		if bad == stored {
 			t.Fatalf("%s: the test changes nothing", name)
@@ -241,13 +261,15 @@ func TestAnUnknownAddressIsGmailsToSet(t *testing.T) {
 	raw := mustBuild(t, Args{To: []string{"a@example.com"}, Body: "b"})
 	from := func(s string) []byte { return slices.Concat([]byte(s), raw) }
 	one, two := from("From: me@example.com\r\n"), from("From: me@example.com\r\nFrom: you@example.com\r\n")
-	if !sameFrom("", raw, one) || sameFrom("", raw, two) || sameFrom("", raw, from("Sender: me@example.com\r\n")) || same(raw, one) {
+	if !sameFrom("", raw, one) || sameFrom("", raw, two) || sameFrom("", raw, from("Sender: me@example.com\r\n")) ||
+		same(raw, one) {
 		t.Error("a sender of Gmail's is taken wrongly")
 	}
 }
 
 // ours are the only headers of a message that the tool builds.
-var ours = []string{"Bcc", "Cc", "Content-Transfer-Encoding", "Content-Type", "Mime-Version", "Subject", "To", "X-Countersign-Action"}
+var ours = []string{"Bcc", "Cc", "Content-Transfer-Encoding", "Content-Type", "Mime-Version", "Subject", "To",
+	"X-Countersign-Action"}
 
 // FuzzBuild checks that every message that normalize accepts parses to the same recipients, subject and parts, without
 // any other header or part.
@@ -256,8 +278,10 @@ func FuzzBuild(f *testing.F) {
 	f.Add("a@example.com", "c@example.com,d@example.com", "A@Example.com", "=?utf-8?q?x?=", "--b\r\n\r\n.\r\n", "<p>")
 	f.Add("a@example.com", "", "", strings.Repeat("s", 998), "b", "")
 	f.Add("x+y@sub.example.org", "", "", strings.Repeat("ü ", 300), "\u202e\u2028", "=_countersign_\n--=_countersign_")
-	f.Add("a@example.com", "", "", "s\u0085", "x\n--"+boundary("action_1")+"--\nBcc: e@x.com\n\n=\n=20\n \n.", "--"+boundary("action_1")+"\nContent-Type: text/html\n\n<script>")
-	f.Add(strings.Repeat("a", 64)+"@"+strings.Repeat("b.", 90)+"example", "=x@example.com", "", " s ", "From x\n"+strings.Repeat("é", 600)+"\t\n", "")
+	f.Add("a@example.com", "", "", "s\u0085", "x\n--"+boundary("action_1")+"--\nBcc: e@x.com\n\n=\n=20\n \n.",
+		"--"+boundary("action_1")+"\nContent-Type: text/html\n\n<script>")
+	f.Add(strings.Repeat("a", 64)+"@"+strings.Repeat("b.", 90)+"example", "=x@example.com", "", " s ",
+		"From x\n"+strings.Repeat("é", 600)+"\t\n", "")
 	tl := New(nil, Options{})
 	f.Fuzz(func(t *testing.T, to, cc, bcc, subject, body, html string) {
 		in := map[string]any{"to": strings.Split(to, ","), "subject": subject, "body": body}
@@ -286,7 +310,8 @@ func FuzzBuild(f *testing.F) {
 		}
 		raw := mustBuild(t, a)
 		p := parse(t, raw)
-		if !slices.Equal(p.to, a.To) || !slices.Equal(p.cc, a.Cc) || !slices.Equal(p.bcc, a.Bcc) || p.subject != a.Subject {
+		if !slices.Equal(p.to, a.To) || !slices.Equal(p.cc, a.Cc) || !slices.Equal(p.bcc, a.Bcc) ||
+			p.subject != a.Subject {
 			t.Fatalf("%+v became\n%s", a, raw)
 		}
 		kinds, bodies := []string{"text/plain"}, []string{a.Body}

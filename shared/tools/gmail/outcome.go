@@ -32,7 +32,8 @@ func (s *sender) sendDirectly(ctx context.Context, c tool.Call, a Args) (Sent, e
 
 // proven reads the sent message back, if the scopes allow it, and records in the result whether it could. Gmail has
 // accepted the approved message by now, so no error here makes the outcome unknown except a message with other content.
-func (s *sender) proven(ctx context.Context, svc *gmailapi.Service, c tool.Call, approved []byte, sent Sent) (Sent, error) {
+func (s *sender) proven(ctx context.Context, svc *gmailapi.Service, c tool.Call, approved []byte, sent Sent) (Sent,
+	error) {
 	sent.Proof = NotReadBack
 	raw, err := s.getSent(ctx, svc, sent.MessageID)
 	switch {
@@ -65,7 +66,8 @@ func outcome(m *gmailapi.Message, err error, call string, limited func(error) er
 		return Sent{MessageID: m.Id, ThreadID: m.ThreadId}, nil
 	}
 	if err == nil {
-		return Sent{}, tool.Ambiguous(fault.New(fault.Tool, "provider_failed", "Gmail's answer could not be read. The mail may have been sent."))
+		return Sent{}, tool.Ambiguous(fault.New(fault.Tool, "provider_failed",
+			"Gmail's answer could not be read. The mail may have been sent."))
 	}
 	switch f := google.Read(err); f.Proof {
 	case google.Refused, google.NoAccess:
@@ -81,5 +83,7 @@ func outcome(m *gmailapi.Message, err error, call string, limited func(error) er
 
 // settleDirect returns Unknown: the scope for sending alone allows no reading.
 func (s *sender) settleDirect(context.Context, tool.Call, Args) (tool.Verdict, Sent, string, error) {
-	return tool.Unknown, Sent{}, "Gmail was asked to send this mail, and its answer was lost or what it sent is not what was approved. Please look into your Sent folder.", nil
+	return tool.Unknown, Sent{},
+		"Gmail was asked to send this mail, and its answer was lost or what it sent is not what was approved. Please " +
+			"look into your Sent folder.", nil
 }

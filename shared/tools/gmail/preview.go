@@ -19,11 +19,13 @@ func preview(a Args) tool.Preview {
 	v.text("Message", a.Body, true)
 	if a.HTMLBody != "" {
 		v.text("The same as HTML (source)", a.HTMLBody, true)
-		v.warn("There is an HTML version too: most mail programs show it instead of the plain one. Check that both say the same.")
+		v.warn("There is an HTML version too: most mail programs show it instead of the plain one. Check that both " +
+			"say the same.")
 	}
 	v.links(a)
 	if a.ThreadID != "" || a.InReplyTo != "" {
-		v.Fields = append(v.Fields, tool.Field{Label: "Answers", Value: strings.TrimSpace(a.ThreadID + " " + a.InReplyTo)})
+		v.Fields = append(v.Fields,
+			tool.Field{Label: "Answers", Value: strings.TrimSpace(a.ThreadID + " " + a.InReplyTo)})
 	}
 	if strings.TrimSpace(a.Subject) == "" {
 		v.warn("There is no subject.")
@@ -56,7 +58,8 @@ func (v *view) addresses(label string, list []string) {
 		if u, puny := address.Unicode(a); puny {
 			u, _ = visible.Line(u)
 			shown[i] = fmt.Sprintf("%s (shown as %s)", a, u)
-			v.warn("%s: the domain of %s is written with letters from outside ASCII. It may only look like one that you know.", label, a)
+			v.warn("%s: the domain of %s is written with letters from outside ASCII. It may only look like one "+
+				"that you know.", label, a)
 		}
 	}
 	v.Fields = append(v.Fields, tool.Field{Label: label, Value: strings.Join(shown, "\n"), Long: len(list) > 1})
@@ -70,7 +73,8 @@ func (v *view) text(label, s string, long bool) {
 	shown, hidden := show(s)
 	v.Fields = append(v.Fields, tool.Field{Label: label, Value: shown, Long: long})
 	if hidden {
-		v.warn("%s: there are characters that cannot be seen or that change the reading direction. They are written out as ⟨U+…⟩.", label)
+		v.warn("%s: there are characters that cannot be seen or that change the reading direction. They are written "+
+			"out as ⟨U+…⟩.", label)
 	}
 	for _, w := range visible.Suspicious(s) {
 		v.warn("%s: %s", label, w)
@@ -88,10 +92,13 @@ func (v *view) links(a Args) {
 		}
 	}
 	if len(lead) > 0 {
-		v.Fields = append(v.Fields, tool.Field{Label: "Links in the HTML lead to", Value: strings.Join(lead, "\n"), Long: true})
+		v.Fields = append(v.Fields,
+			tool.Field{Label: "Links in the HTML lead to", Value: strings.Join(lead, "\n"), Long: true})
 	}
 	if len(load) > 0 {
-		v.Fields = append(v.Fields, tool.Field{Label: "Fetched from outside when the mail is opened", Value: strings.Join(load, "\n"), Long: true})
-		v.warn("The HTML fetches images or other things from outside: their servers see who opens the mail, and can be told more by the addresses above.")
+		v.Fields = append(v.Fields, tool.Field{Label: "Fetched from outside when the mail is opened",
+			Value: strings.Join(load, "\n"), Long: true})
+		v.warn("The HTML fetches images or other things from outside: their servers see who opens the mail, and can " +
+			"be told more by the addresses above.")
 	}
 }

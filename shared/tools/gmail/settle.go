@@ -14,11 +14,14 @@ import (
 
 // The reasons for a verdict of unknown, for the user.
 const (
-	goneUnread = "The draft of this mail is gone: it was either sent or deleted, and we may not read your mailbox to see which. Please look into your Sent folder."
-	goneUnseen = "The draft of this mail is gone, and no sent mail carries its mark. It may have been deleted, or sent without the mark. Please look into your Sent folder."
-	noAccess   = "We can no longer look at the Gmail account that this mail was approved for, so we cannot tell whether it was sent. Please look into its Sent folder."
-	sentOther  = "A mail was sent for this, and it does not say what was approved. Please look into your Sent folder."
-	noRecord   = "What was recorded about the draft of this mail cannot be read. Please look into your Sent folder."
+	goneUnread = "The draft of this mail is gone: it was either sent or deleted, and we may not read your mailbox to " +
+		"see which. Please look into your Sent folder."
+	goneUnseen = "The draft of this mail is gone, and no sent mail carries its mark. It may have been deleted, or " +
+		"sent without the mark. Please look into your Sent folder."
+	noAccess = "We can no longer look at the Gmail account that this mail was approved for, so we cannot tell " +
+		"whether it was sent. Please look into its Sent folder."
+	sentOther = "A mail was sent for this, and it does not say what was approved. Please look into your Sent folder."
+	noRecord  = "What was recorded about the draft of this mail cannot be read. Please look into your Sent folder."
 )
 
 // newest is the number of sent messages that are searched.
@@ -59,7 +62,8 @@ func cannotAsk(err error, call string) (tool.Verdict, Sent, string, error) {
 	return "", Sent{}, "", tool.Transient(f.Fault(call, "Gmail could not be asked what became of the mail."))
 }
 
-func (s *sender) searchSent(ctx context.Context, svc *gmailapi.Service, c tool.Call, h handle, raw []byte) (tool.Verdict, Sent, string, error) {
+func (s *sender) searchSent(ctx context.Context, svc *gmailapi.Service, c tool.Call, h handle,
+	raw []byte) (tool.Verdict, Sent, string, error) {
 	searching, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	found, err := findSent(searching, svc, c.ActionID, h.Thread)
@@ -116,7 +120,8 @@ func sentBy(m *gmailapi.Message, action string) bool {
 	if m == nil || m.Payload == nil {
 		return false
 	}
-	return slices.Contains(m.LabelIds, "SENT") && slices.ContainsFunc(m.Payload.Headers, func(h *gmailapi.MessagePartHeader) bool {
-		return strings.EqualFold(h.Name, actionHeader) && h.Value == action
-	})
+	return slices.Contains(m.LabelIds, "SENT") &&
+		slices.ContainsFunc(m.Payload.Headers, func(h *gmailapi.MessagePartHeader) bool {
+			return strings.EqualFold(h.Name, actionHeader) && h.Value == action
+		})
 }

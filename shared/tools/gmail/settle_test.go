@@ -61,7 +61,8 @@ func (w *world) breaks(op string, f ...localgoogle.Fault) { w.faults[op] = f }
 
 func call(t *testing.T, w *world) tool.Call {
 	t.Helper()
-	args, err := w.tool.Normalize(json.RawMessage(`{"to":["a@example.com"],"bcc":["b@example.com"],"subject":"Grüße","body":"Hello\nworld\n"}`))
+	args, err := w.tool.Normalize(
+		json.RawMessage(`{"to":["a@example.com"],"bcc":["b@example.com"],"subject":"Grüße","body":"Hello\nworld\n"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,39 +150,68 @@ func TestDraftModeSettlesEveryFault(t *testing.T) {
 		class  fault.Class
 		code   fault.Code
 	}{
-		"nothing breaks":                    {"", nil, completed, 1, "", ""},
-		"create 503, then well":             {create, []localgoogle.Fault{status(503, "")}, completed, 1, "", ""},
-		"create answer lost":                {create, []localgoogle.Fault{kind(localgoogle.ResetAfter)}, completed, 1, "", ""},
-		"create without an id":              {create, []localgoogle.Fault{kind(localgoogle.OddAfter)}, completed, 1, "", ""},
-		"create empty":                      {create, []localgoogle.Fault{kind(localgoogle.EmptyAfter)}, completed, 1, "", ""},
-		"create hangs":                      {create, []localgoogle.Fault{kind(localgoogle.HangAfter)}, completed, 1, "", ""},
-		"create 400":                        {create, []localgoogle.Fault{status(400, "invalidArgument")}, failed, 0, fault.Tool, "provider_refused"},
-		"create 401":                        {create, []localgoogle.Fault{status(401, "authError")}, failed, 0, fault.Auth, fault.CodeReauth},
-		"create 403 scope":                  {create, []localgoogle.Fault{status(403, "insufficientPermissions")}, failed, 0, fault.Auth, fault.CodeScope},
-		"get 503, then well":                {get, []localgoogle.Fault{status(503, "")}, completed, 1, "", ""},
-		"get cut":                           {get, []localgoogle.Fault{kind(localgoogle.CutAfter)}, completed, 1, "", ""},
-		"get hangs":                         {get, []localgoogle.Fault{kind(localgoogle.HangBefore)}, completed, 1, "", ""},
-		"draft edited by its owner":         {get, []localgoogle.Fault{kind(localgoogle.DraftEdited)}, failed, 0, fault.Policy, fault.CodeIntegrity},
-		"draft deleted before the send":     {get, []localgoogle.Fault{kind(localgoogle.DraftDeleted)}, review, 0, fault.Tool, "provider_refused"},
-		"send 503 before":                   {sendOp, []localgoogle.Fault{status(503, "")}, completed, 1, "", ""},
-		"send 503 after (PR-001)":           {sendOp, []localgoogle.Fault{kind(localgoogle.StatusAfter)}, review, 1, fault.Tool, "provider_failed"},
-		"send reset before":                 {sendOp, []localgoogle.Fault{kind(localgoogle.ResetBefore)}, completed, 1, "", ""},
-		"send reset after (PR-002)":         {sendOp, []localgoogle.Fault{kind(localgoogle.ResetAfter)}, review, 1, fault.Tool, "provider_failed"},
-		"send hangs before":                 {sendOp, []localgoogle.Fault{kind(localgoogle.HangBefore)}, completed, 1, "", ""},
-		"send hangs after":                  {sendOp, []localgoogle.Fault{kind(localgoogle.HangAfter)}, review, 1, fault.Tool, "provider_failed"},
-		"send empty 200":                    {sendOp, []localgoogle.Fault{kind(localgoogle.EmptyAfter)}, review, 1, fault.Tool, "provider_failed"},
-		"send 200 without an id":            {sendOp, []localgoogle.Fault{kind(localgoogle.OddAfter)}, review, 1, fault.Tool, "provider_failed"},
-		"send answer cut":                   {sendOp, []localgoogle.Fault{kind(localgoogle.CutAfter)}, review, 1, fault.Tool, "provider_failed"},
-		"send redirected":                   {sendOp, []localgoogle.Fault{kind(localgoogle.Redirect)}, completed, 1, "", ""},
-		"send 429 before (PR-004)":          {sendOp, []localgoogle.Fault{status(429, "rateLimitExceeded")}, completed, 1, "", ""},
-		"send 429 without a reason":         {sendOp, []localgoogle.Fault{status(429, "quota")}, completed, 1, "", ""},
-		"send 400 (PR-007)":                 {sendOp, []localgoogle.Fault{status(400, "invalidArgument")}, failed, 0, fault.Tool, "provider_refused"},
-		"send 401 (PR-005)":                 {sendOp, []localgoogle.Fault{status(401, "authError")}, failed, 0, fault.Auth, fault.CodeReauth},
-		"send 403 policy":                   {sendOp, []localgoogle.Fault{status(403, "domainPolicy")}, failed, 0, fault.Tool, "provider_refused"},
-		"draft deleted during the send":     {sendOp, []localgoogle.Fault{kind(localgoogle.DraftDeleted)}, review, 0, fault.Tool, "provider_refused"},
-		"slow but well":                     {sendOp, []localgoogle.Fault{{Delay: 20 * time.Millisecond}}, completed, 1, "", ""},
-		"down for the whole time":           {sendOp, []localgoogle.Fault{status(503, ""), status(503, ""), status(503, "")}, failed, 0, fault.Tool, "provider_failed"},
-		"send 503 before, then answer lost": {sendOp, []localgoogle.Fault{status(503, ""), kind(localgoogle.ResetAfter)}, review, 1, fault.Tool, "provider_failed"},
+		"nothing breaks":        {"", nil, completed, 1, "", ""},
+		"create 503, then well": {create, []localgoogle.Fault{status(503, "")}, completed, 1, "", ""},
+		"create answer lost": {create, []localgoogle.Fault{kind(localgoogle.ResetAfter)}, completed, 1,
+			"", ""},
+		"create without an id": {create, []localgoogle.Fault{kind(localgoogle.OddAfter)}, completed, 1, "",
+			""},
+		"create empty": {create, []localgoogle.Fault{kind(localgoogle.EmptyAfter)}, completed, 1,
+			"", ""},
+		"create hangs": {create, []localgoogle.Fault{kind(localgoogle.HangAfter)}, completed, 1,
+			"", ""},
+		"create 400": {create, []localgoogle.Fault{status(400, "invalidArgument")}, failed, 0,
+			fault.Tool, "provider_refused"},
+		"create 401": {create, []localgoogle.Fault{status(401, "authError")}, failed, 0,
+			fault.Auth, fault.CodeReauth},
+		"create 403 scope": {create, []localgoogle.Fault{status(403, "insufficientPermissions")},
+			failed, 0, fault.Auth, fault.CodeScope},
+		"get 503, then well": {get, []localgoogle.Fault{status(503, "")}, completed, 1, "", ""},
+		"get cut": {get, []localgoogle.Fault{kind(localgoogle.CutAfter)}, completed, 1, "",
+			""},
+		"get hangs": {get, []localgoogle.Fault{kind(localgoogle.HangBefore)}, completed, 1, "",
+			""},
+		"draft edited by its owner": {get, []localgoogle.Fault{kind(localgoogle.DraftEdited)}, failed, 0,
+			fault.Policy, fault.CodeIntegrity},
+		"draft deleted before the send": {get, []localgoogle.Fault{kind(localgoogle.DraftDeleted)}, review, 0,
+			fault.Tool, "provider_refused"},
+		"send 503 before": {sendOp, []localgoogle.Fault{status(503, "")}, completed, 1, "", ""},
+		"send 503 after (PR-001)": {sendOp, []localgoogle.Fault{kind(localgoogle.StatusAfter)}, review, 1,
+			fault.Tool, "provider_failed"},
+		"send reset before": {sendOp, []localgoogle.Fault{kind(localgoogle.ResetBefore)}, completed, 1,
+			"", ""},
+		"send reset after (PR-002)": {sendOp, []localgoogle.Fault{kind(localgoogle.ResetAfter)}, review, 1,
+			fault.Tool, "provider_failed"},
+		"send hangs before": {sendOp, []localgoogle.Fault{kind(localgoogle.HangBefore)}, completed, 1,
+			"", ""},
+		"send hangs after": {sendOp, []localgoogle.Fault{kind(localgoogle.HangAfter)}, review, 1,
+			fault.Tool, "provider_failed"},
+		"send empty 200": {sendOp, []localgoogle.Fault{kind(localgoogle.EmptyAfter)}, review, 1,
+			fault.Tool, "provider_failed"},
+		"send 200 without an id": {sendOp, []localgoogle.Fault{kind(localgoogle.OddAfter)}, review, 1,
+			fault.Tool, "provider_failed"},
+		"send answer cut": {sendOp, []localgoogle.Fault{kind(localgoogle.CutAfter)}, review, 1,
+			fault.Tool, "provider_failed"},
+		"send redirected": {sendOp, []localgoogle.Fault{kind(localgoogle.Redirect)}, completed, 1, "",
+			""},
+		"send 429 before (PR-004)": {sendOp, []localgoogle.Fault{status(429, "rateLimitExceeded")}, completed,
+			1, "", ""},
+		"send 429 without a reason": {sendOp, []localgoogle.Fault{status(429, "quota")}, completed, 1, "", ""},
+		"send 400 (PR-007)": {sendOp, []localgoogle.Fault{status(400, "invalidArgument")}, failed, 0,
+			fault.Tool, "provider_refused"},
+		"send 401 (PR-005)": {sendOp, []localgoogle.Fault{status(401, "authError")}, failed, 0,
+			fault.Auth, fault.CodeReauth},
+		"send 403 policy": {sendOp, []localgoogle.Fault{status(403, "domainPolicy")}, failed, 0,
+			fault.Tool, "provider_refused"},
+		"draft deleted during the send": {sendOp, []localgoogle.Fault{kind(localgoogle.DraftDeleted)}, review, 0,
+			fault.Tool, "provider_refused"},
+		"slow but well": {sendOp, []localgoogle.Fault{{Delay: 20 * time.Millisecond}}, completed, 1,
+			"", ""},
+		"down for the whole time": {sendOp, []localgoogle.Fault{status(503, ""), status(503, ""),
+			status(503, "")}, failed, 0, fault.Tool, "provider_failed"},
+		"send 503 before, then answer lost": {sendOp,
+			[]localgoogle.Fault{status(503, ""), kind(localgoogle.ResetAfter)}, review, 1, fault.Tool,
+			"provider_failed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, gmail.Options{}, compose)
@@ -197,7 +227,8 @@ func TestDraftModeSettlesEveryFault(t *testing.T) {
 			if c.class != "" && (!errors.As(err, &e) || e.Class != c.class || e.Code != c.code) {
 				t.Errorf("error %v; want %s %s", err, c.class, c.code)
 			}
-			if err != nil && strings.Contains(err.Error(), "SECRET") || e != nil && e.Err != nil && strings.Contains(e.Err.Error(), "SECRET") {
+			if err != nil && strings.Contains(err.Error(), "SECRET") || e != nil && e.Err != nil &&
+				strings.Contains(e.Err.Error(), "SECRET") {
 				t.Errorf("the provider's words are repeated: %v", err)
 			}
 		})
@@ -258,7 +289,8 @@ func TestTheProofOfASentMailIsItsMark(t *testing.T) {
 	executed(t, w, &tc)
 	out, err := w.tool.Reconcile(t.Context(), tc)
 	var sent gmail.Sent
-	if err != nil || out.Verdict != tool.Done || json.Unmarshal(out.Result, &sent) != nil || sent.MessageID != w.Messages()[0].ID || sent.Inferred {
+	if err != nil || out.Verdict != tool.Done || json.Unmarshal(out.Result, &sent) != nil ||
+		sent.MessageID != w.Messages()[0].ID || sent.Inferred {
 		t.Fatalf("Reconcile = %+v, %v; want Done with the message's id", out, err)
 	}
 	other := tc
@@ -294,10 +326,12 @@ func TestInferenceIsOptInAndSaysSo(t *testing.T) {
 
 func TestWithoutARecordedDraftNothingIsSent(t *testing.T) {
 	w := newWorld(t, gmail.Options{}, compose)
-	for name, h := range map[string]string{"empty": "", "no id": `{"sha256":"00"}`, "rubbish": "r1", "another mail's": `{"draft":"r2","sha256":"00"}`} {
+	for name, h := range map[string]string{"empty": "", "no id": `{"sha256":"00"}`, "rubbish": "r1",
+		"another mail's": `{"draft":"r2","sha256":"00"}`} {
 		tc := call(t, w)
 		tc.Handle = h
-		if _, err := w.tool.Execute(t.Context(), tc); !fault.Is(err, fault.Policy, fault.CodeIntegrity) || len(w.Messages()) != 0 {
+		if _, err := w.tool.Execute(t.Context(), tc); !fault.Is(err, fault.Policy, fault.CodeIntegrity) ||
+			len(w.Messages()) != 0 {
 			t.Errorf("%s: Execute = %v with %d sent; want an integrity error and none", name, err, len(w.Messages()))
 		}
 	}

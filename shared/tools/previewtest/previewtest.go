@@ -18,7 +18,8 @@ import (
 // Unseen reports whether r is invisible, or changes how its neighbours are read.
 func Unseen(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Cs, unicode.Zl, unicode.Zp, unicode.Bidi_Control,
-		unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) || strings.ContainsRune("\u2800\u115F\u1160\u3164\uFFA0", r)
+		unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) ||
+		strings.ContainsRune("\u2800\u115F\u1160\u3164\uFFA0", r)
 }
 
 // Clean checks that a text is UTF-8 and entirely visible, except for the line feeds and tabs of a long one.
@@ -59,7 +60,8 @@ func Shows(t *testing.T, p tool.Preview, label, text string) {
 		t.Fatalf("%s shows %q, and %q is meant", label, value(t, p, label), text)
 	}
 	hidden := strings.ContainsFunc(text, func(r rune) bool { return Unseen(r) && r != '\n' && r != '\t' })
-	if warned := slices.ContainsFunc(p.Warnings, func(w string) bool { return strings.HasPrefix(w, label+": ") }); hidden && !warned {
+	if warned := slices.ContainsFunc(p.Warnings,
+		func(w string) bool { return strings.HasPrefix(w, label+": ") }); hidden && !warned {
 		t.Fatalf("%s hides something in %q, and no warning says so", label, text)
 	}
 }

@@ -77,7 +77,8 @@ func readAnswer(e *googleapi.Error) Failure {
 		f.Proof, f.access = NoAccess, reauth()
 	case e.Code == http.StatusForbidden && scopeMissing(e, f.Reason):
 		f.Proof = NoAccess
-		f.access = fault.New(fault.Auth, fault.CodeScope, "Your Google account has not granted what this needs. Please link it again and allow it.")
+		f.access = fault.New(fault.Auth, fault.CodeScope,
+			"Your Google account has not granted what this needs. Please link it again and allow it.")
 	case (e.Code == http.StatusForbidden || e.Code == http.StatusTooManyRequests) && limits[f.Reason]:
 		f.Proof = Limited
 	case e.Code == http.StatusNotFound || e.Code == http.StatusGone:
@@ -97,7 +98,8 @@ func reauth() *fault.Error {
 }
 
 func scopeMissing(e *googleapi.Error, reason string) bool {
-	return reason == "insufficientPermissions" || strings.Contains(e.Header.Get("Www-Authenticate"), "insufficient_scope")
+	return reason == "insufficientPermissions" ||
+		strings.Contains(e.Header.Get("Www-Authenticate"), "insufficient_scope")
 }
 
 func reason(e *googleapi.Error) string {

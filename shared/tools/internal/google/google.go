@@ -42,7 +42,8 @@ func Client(ctx context.Context, a Accounts, c tool.Call) (*http.Client, error) 
 			return nil, err
 		}
 		// The cause is kept as text: a wrapped context error would make the error ambiguous.
-		return nil, tool.Transient(fault.New(fault.Tool, "provider_unavailable", "Your Google account could not be reached.").Because(fmt.Errorf("client: %v", err)))
+		return nil, tool.Transient(fault.New(fault.Tool, "provider_unavailable",
+			"Your Google account could not be reached.").Because(fmt.Errorf("client: %v", err)))
 	}
 	once := *given
 	once.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

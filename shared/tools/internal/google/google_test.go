@@ -22,7 +22,8 @@ import (
 )
 
 func answer(code int, reason string, h http.Header) error {
-	return fmt.Errorf("wrapped: %w", &googleapi.Error{Code: code, Header: h, Body: "Bearer ya29.SECRET", Message: "SECRET", Errors: []googleapi.ErrorItem{{Reason: reason, Message: "SECRET"}}})
+	return fmt.Errorf("wrapped: %w", &googleapi.Error{Code: code, Header: h, Body: "Bearer ya29.SECRET",
+		Message: "SECRET", Errors: []googleapi.ErrorItem{{Reason: reason, Message: "SECRET"}}})
 }
 
 func TestReadSaysWhatAFailureProves(t *testing.T) {
@@ -33,27 +34,33 @@ func TestReadSaysWhatAFailureProves(t *testing.T) {
 		class fault.Class
 		code  fault.Code
 	}{
-		"400":                    {answer(400, "invalidArgument", nil), Refused, fault.Tool, "provider_refused"},
-		"401":                    {answer(401, "authError", nil), NoAccess, fault.Auth, fault.CodeReauth},
-		"403 scope":              {answer(403, "insufficientPermissions", nil), NoAccess, fault.Auth, fault.CodeScope},
-		"403 scope in a header":  {answer(403, "", http.Header{"Www-Authenticate": {`Bearer error="insufficient_scope"`}}), NoAccess, fault.Auth, fault.CodeScope},
-		"403 rate":               {answer(403, "userRateLimitExceeded", nil), Limited, fault.Tool, "provider_limited"},
-		"403 domain policy":      {answer(403, "domainPolicy", nil), Refused, fault.Tool, "provider_refused"},
-		"404":                    {answer(404, "notFound", nil), Missing, fault.Tool, "provider_refused"},
-		"408":                    {answer(408, "", nil), Nothing, fault.Tool, "provider_failed"},
-		"409":                    {answer(409, "duplicate", nil), Conflict, fault.Tool, "provider_refused"},
-		"429 with a reason":      {answer(429, "rateLimitExceeded", nil), Limited, fault.Tool, "provider_limited"},
-		"429 without one":        {answer(429, "", nil), Nothing, fault.Tool, "provider_failed"},
-		"307":                    {answer(307, "", nil), Nothing, fault.Tool, "provider_failed"},
-		"500":                    {answer(500, "backendError", nil), Nothing, fault.Tool, "provider_failed"},
-		"503":                    {answer(503, "", nil), Nothing, fault.Tool, "provider_failed"},
-		"reset":                  {broken(&net.OpError{Op: "read", Err: syscall.ECONNRESET}), Nothing, fault.Tool, "provider_failed"},
-		"end of file":            {broken(io.EOF), Nothing, fault.Tool, "provider_failed"},
-		"deadline":               {broken(context.DeadlineExceeded), Nothing, fault.Tool, "provider_failed"},
-		"no connection":          {broken(&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}), NotSent, fault.Tool, "provider_failed"},
-		"refresh token revoked":  {broken(&oauth2.RetrieveError{ErrorCode: "invalid_grant"}), NoAccess, fault.Auth, fault.CodeReauth},
+		"400":       {answer(400, "invalidArgument", nil), Refused, fault.Tool, "provider_refused"},
+		"401":       {answer(401, "authError", nil), NoAccess, fault.Auth, fault.CodeReauth},
+		"403 scope": {answer(403, "insufficientPermissions", nil), NoAccess, fault.Auth, fault.CodeScope},
+		"403 scope in a header": {
+			answer(403, "", http.Header{"Www-Authenticate": {`Bearer error="insufficient_scope"`}}), NoAccess,
+			fault.Auth, fault.CodeScope},
+		"403 rate":          {answer(403, "userRateLimitExceeded", nil), Limited, fault.Tool, "provider_limited"},
+		"403 domain policy": {answer(403, "domainPolicy", nil), Refused, fault.Tool, "provider_refused"},
+		"404":               {answer(404, "notFound", nil), Missing, fault.Tool, "provider_refused"},
+		"408":               {answer(408, "", nil), Nothing, fault.Tool, "provider_failed"},
+		"409":               {answer(409, "duplicate", nil), Conflict, fault.Tool, "provider_refused"},
+		"429 with a reason": {answer(429, "rateLimitExceeded", nil), Limited, fault.Tool, "provider_limited"},
+		"429 without one":   {answer(429, "", nil), Nothing, fault.Tool, "provider_failed"},
+		"307":               {answer(307, "", nil), Nothing, fault.Tool, "provider_failed"},
+		"500":               {answer(500, "backendError", nil), Nothing, fault.Tool, "provider_failed"},
+		"503":               {answer(503, "", nil), Nothing, fault.Tool, "provider_failed"},
+		"reset": {broken(&net.OpError{Op: "read", Err: syscall.ECONNRESET}), Nothing, fault.Tool,
+			"provider_failed"},
+		"end of file": {broken(io.EOF), Nothing, fault.Tool, "provider_failed"},
+		"deadline":    {broken(context.DeadlineExceeded), Nothing, fault.Tool, "provider_failed"},
+		"no connection": {broken(&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}), NotSent, fault.Tool,
+			"provider_failed"},
+		"refresh token revoked": {broken(&oauth2.RetrieveError{ErrorCode: "invalid_grant"}), NoAccess, fault.Auth,
+			fault.CodeReauth},
 		"token endpoint is down": {broken(&oauth2.RetrieveError{}), NotSent, fault.Tool, "provider_failed"},
-		"client says so":         {broken(fault.New(fault.Auth, fault.CodeReauth, "Link it again.")), NoAccess, fault.Auth, fault.CodeReauth},
+		"client says so": {broken(fault.New(fault.Auth, fault.CodeReauth, "Link it again.")), NoAccess,
+			fault.Auth, fault.CodeReauth},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := Read(c.err)
@@ -93,7 +100,8 @@ func TestAClientFollowsNoRedirectAndReadsNoEndlessAnswer(t *testing.T) {
 		_, _ = w.Write(make([]byte, maxAnswer+100))
 	}))
 	defer srv.Close()
-	c, err := Client(t.Context(), linked(func() (*http.Client, error) { return srv.Client(), nil }), tool.Call{UID: "u"})
+	c, err := Client(t.Context(), linked(func() (*http.Client, error) { return srv.Client(), nil }),
+		tool.Call{UID: "u"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,11 +126,13 @@ func TestWithoutAClientNothingHappened(t *testing.T) {
 	fail := func(err error) Accounts {
 		return linked(func() (*http.Client, error) { return nil, err })
 	}
-	if _, err := Client(t.Context(), fail(errors.New("store down")), tool.Call{UID: "u"}); !tool.IsTransient(err) || tool.IsAmbiguous(err) {
+	if _, err := Client(t.Context(), fail(errors.New("store down")), tool.Call{UID: "u"}); !tool.IsTransient(err) ||
+		tool.IsAmbiguous(err) {
 		t.Errorf("Client = %v; want a transient error", err)
 	}
 	reauth := fault.New(fault.Auth, fault.CodeReauth, "Link it.")
-	if _, err := Client(t.Context(), fail(reauth), tool.Call{UID: "u"}); !fault.Is(err, fault.Auth, fault.CodeReauth) || tool.IsTransient(err) {
+	if _, err := Client(t.Context(), fail(reauth), tool.Call{UID: "u"}); !fault.Is(err, fault.Auth, fault.CodeReauth) ||
+		tool.IsTransient(err) {
 		t.Errorf("Client = %v; want the AuthError", err)
 	}
 }
