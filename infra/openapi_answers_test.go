@@ -90,7 +90,8 @@ func (s *stand) resolve(t *testing.T, status int, uid string, a world.Approval, 
 	t.Helper()
 	return s.want(t, status,
 		ask{op: "resolveApproval", uid: uid,
-			body: inJSON(t, map[string]string{"approvalId": a.ApprovalID, "decision": decision, "argsHash": a.ArgsHash})})
+			body: inJSON(t, map[string]string{"approvalId": a.ApprovalID, "decision": decision,
+				"argsHash": a.ArgsHash})})
 }
 
 // deliver delivers the queue's messages, so that decisions are carried out.

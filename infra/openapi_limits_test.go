@@ -19,7 +19,8 @@ var limits = map[string]string{"Ask/prompt": "api.maxPrompt", "Resolution/commen
 	"ToolDefinition/inputSchema": "chat.MaxSchema",
 	"Ask/timeZone":               "timezone.MaxName", "ChatMessage/timeZone": "timezone.MaxName",
 	"ChatResults/timeZone": "timezone.MaxName",
-	"Ask/locale":           "api.maxLocale", "ChatMessage/locale": "api.maxLocale", "ChatResults/locale": "api.maxLocale"}
+	"Ask/locale":           "api.maxLocale", "ChatMessage/locale": "api.maxLocale",
+	"ChatResults/locale": "api.maxLocale"}
 
 // TestDescribedLimits checks every limit of a field, and those in the description's text, against the constants.
 func TestDescribedLimits(t *testing.T) {
@@ -56,7 +57,8 @@ func TestDescribedLimits(t *testing.T) {
 			constant(t, "queue.MaxPush")>>10): doc.Components.Schemas["Push"].Value.Description,
 		fmt.Sprintf("more than %d MiB",
 			constant(t, "api.maxBody")>>20): *doc.Components.Responses["TooLarge"].Value.Description,
-		fmt.Sprintf("more than %d KiB", constant(t, "api.maxHeaders")>>10): *doc.Components.Responses["HeadersTooLarge"].Value.Description,
+		fmt.Sprintf("more than %d KiB",
+			constant(t, "api.maxHeaders")>>10): *doc.Components.Responses["HeadersTooLarge"].Value.Description,
 	} {
 		if !strings.Contains(words, sentence) {
 			t.Errorf("%q does not say: %s", words, sentence)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 const module = "github.com/countersign-run/countersign/"
@@ -149,6 +150,33 @@ func TestDocumentsAreKnownInOnePlace(t *testing.T) {
 			text, err := os.ReadFile(path)
 			if found := byHand.Find(text); found != nil {
 				t.Errorf("%s has %q; package document knows of that", path, found)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestLinesFitOnAScreen keeps code and comments within 120 columns, a tab being four. A text that cannot be broken is
+// exempt: raw strings, and the tables of scripts/mutate, whose rows quote code; so is generated code.
+func TestLinesFitOnAScreen(t *testing.T) {
+	for _, dir := range []string{".", "../scripts", "../functions", "../infra"} {
+		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasPrefix(path, "../scripts/mutate/") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			generated := strings.HasPrefix(string(text), "// Code generated ")
+			raw := false
+			for i, line := range strings.Split(string(text), "\n") {
+				quotes := strings.Count(line, "`")
+				wide := utf8.RuneCountInString(strings.ReplaceAll(line, "\t", "    ")) > 120
+				if wide && quotes == 0 && !raw && !generated {
+					t.Errorf("%s:%d is wider than 120 columns", path, i+1)
+				}
+				raw = raw != (quotes%2 == 1)
 			}
 			return err
 		})

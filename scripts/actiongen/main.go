@@ -1,7 +1,7 @@
 // Command actiongen generates types for the code of a folder's declared actions:
 //
-//	go run ./scripts/actiongen DIR          beside each .jay-action its types for TypeScript, in DIR actions.go and actions-index.yaml
-//	go run ./scripts/actiongen -check DIR   fails where one of these is not what would be written, or a handler does not fit
+//	go run ./scripts/actiongen DIR          types beside each .jay-action, in DIR actions.go and actions-index.yaml
+//	go run ./scripts/actiongen -check DIR   fails if one of these is out of date, or a handler does not fit
 //
 // The Go file has a struct Does with one function for each action without an endpoint. Handlers of other types do not
 // compile; -check compiles the Go code of the folder, and compares each handler in TypeScript, which is exported under

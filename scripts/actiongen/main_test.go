@@ -100,7 +100,8 @@ func TestTypes(t *testing.T) {
 		"  type: object\n  properties:\n    b: {type: array, items: {type: array, items: {type: string, enum: [x, " +
 			"'y\"z']}}}\n    a: {type: integer}\n  required: [b]": "export interface AInput {\n    b: " +
 			"Array<Array<\"x\" | \"y\\\"z\">>;\n    a?: number;\n}",
-		"  type: object\n  properties:\n    o: {type: object, properties: {$p_1: {type: boolean}}}": "export interface AInput {\n    o?: {\n        $p_1?: boolean;\n    };\n}",
+		"  type: object\n  properties:\n    o: {type: object, properties: {$p_1: {type: boolean}}}": "export " +
+			"interface AInput {\n    o?: {\n        $p_1?: boolean;\n    };\n}",
 	} {
 		name, m, err := action.ParseMetadata("a.jay-action", []byte(head+schema))
 		if err != nil {
@@ -144,7 +145,8 @@ func TestTypeScriptCompiles(t *testing.T) {
 		"?? 1) + i.productId.length });\n"); err != nil {
 		t.Errorf("tsc: %v\n%s", err, out)
 	}
-	if out, err := compile("export const f = (i: CartAddToCartInput): CartAddToCartOutput => ({ items: i.colour });\n"); err == nil || !strings.Contains(out, "colour") {
+	out, err := compile("export const f = (i: CartAddToCartInput): CartAddToCartOutput => ({ items: i.colour });\n")
+	if err == nil || !strings.Contains(out, "colour") {
 		t.Errorf("a handler of other types compiles: %s", out)
 	}
 }

@@ -92,11 +92,12 @@ func (w *walk) compare(call json.RawMessage, t tried, a answer) {
 	d := w.decided[last.ApprovalID]
 	switch confirmed := d.decision == agent.ConfirmDone; {
 	case d.decision == agent.Reject:
-		w.want(strings.HasPrefix(a.Error, "The user said no") && strings.Contains(a.Error, d.comment),
+		w.want(strings.HasPrefix(a.Error, "The user rejected this") && strings.Contains(a.Error, d.comment),
 			"a rejection is told as %+v", a)
-		w.want(len(done) == 0 || strings.Contains(a.Error, "earlier try"), "an earlier effect is told as %+v", a)
+		w.want(len(done) == 0 || strings.Contains(a.Error, "earlier attempt"), "an earlier effect is told as %+v", a)
 	case a.Error != "":
-		w.want(len(done) == 0 || len(t) > 1 && strings.Contains(a.Error, "earlier try"), "what was done is told as %+v",
+		w.want(len(done) == 0 || len(t) > 1 && strings.Contains(a.Error, "earlier attempt"),
+			"what was done is told as %+v",
 			a)
 		w.want(!confirmed, "what the user confirmed is told as %+v", a)
 	case confirmed:

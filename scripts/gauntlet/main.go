@@ -3,7 +3,7 @@
 //
 //	go run ./scripts/gauntlet                       at a local server of its own
 //	go run ./scripts/gauntlet -base URL             at a local server that runs already
-//	go run ./scripts/gauntlet -base URL -quick      the short part, which sends nothing: the smoke test of a deployment
+//	go run ./scripts/gauntlet -base URL -quick      the part that sends nothing: a smoke test
 //
 // A deployed server signs in nobody here: -token and -token2, or GAUNTLET_TOKEN and GAUNTLET_TOKEN2, are ID tokens of
 // two of its users, whose Google accounts are linked. There, only cases that carry nothing out are tried: each ends in

@@ -57,7 +57,8 @@ var labels = map[string]string{"to": "To", "cc": "Cc", "bcc": "Bcc", "attendees"
 // said are the arguments that a card says in words of its own.
 var said = map[string][]string{"start": {"Starts", "Day", "Days", "Time"}, "end": {"Ends", "Day", "Days", "Time"},
 	"sendUpdates": {"Invitations"},
-	"timeZone":    {"Starts", "Days", "Day"}, "allDay": {"Day", "Days"}, "recurrence": {"Repeats"}, "meet": {"Video call"},
+	"timeZone":    {"Starts", "Days", "Day"}, "allDay": {"Day", "Days"}, "recurrence": {"Repeats"},
+	"meet":     {"Video call"},
 	"threadId": {"Answers"}, "inReplyTo": {"Answers"}}
 
 func checkArgument(name string, v any, p tool.Preview, fail func(string, ...any)) {

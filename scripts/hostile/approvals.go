@@ -382,7 +382,8 @@ func replay(s *env) (got, error) {
 		return got{}, err
 	}
 	s.w.SetBrain(func(fakegemini.Request) fakegemini.Turn {
-		return fakegemini.Turn{Calls: []fakegemini.Call{{Name: "gmail_send", Args: world.Mail("evil@x.com", "other", "other")}}}
+		return fakegemini.Turn{Calls: []fakegemini.Call{{Name: "gmail_send",
+			Args: world.Mail("evil@x.com", "other", "other")}}}
 	})
 	if err := s.decided(s.as, run, "approve_once"); err != nil {
 		return got{}, err

@@ -112,7 +112,8 @@ func userClaims(uid string, now time.Time) map[string]any {
 	at := now.Unix()
 	return map[string]any{"iss": userIssuer, "aud": project, "sub": uid, "email": world.Address(uid),
 		"email_verified": true,
-		"iat":            at, "auth_time": at, "exp": at + 3600, "firebase": map[string]any{"sign_in_provider": "password"}}
+		"iat":            at, "auth_time": at, "exp": at + 3600,
+		"firebase": map[string]any{"sign_in_provider": "password"}}
 }
 
 // pushClaims are those that Pub/Sub and the scheduler come with.

@@ -22,7 +22,8 @@ func think(r fakegemini.Request) fakegemini.Turn {
 	if !asked || r.NoTools || len(r.Responses()) > 0 {
 		return fakegemini.Turn{Text: "That is what came of it."}
 	}
-	return fakegemini.Turn{Calls: []fakegemini.Call{{Name: "gmail_send", Args: world.Mail("ana@example.com", subject, "The demo is at ten.")}}}
+	return fakegemini.Turn{Calls: []fakegemini.Call{{Name: "gmail_send",
+		Args: world.Mail("ana@example.com", subject, "The demo is at ten.")}}}
 }
 
 // token returns the user's ID token, signed once, when their Google account is linked too: it is valid for an hour.

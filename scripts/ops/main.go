@@ -7,9 +7,9 @@
 //	go run ./scripts/ops story RUN [-json] [-reveal]       all that is known of a run
 //	go run ./scripts/ops revoke USER -yes                  shut a user out and unlink their account
 //	go run ./scripts/ops restore USER -yes                 let them in again
-//	go run ./scripts/ops delete-user USER -yes             delete all that is kept of a user; the audit stays and verifies
+//	go run ./scripts/ops delete-user USER -yes             delete a user's data; the audit stays and verifies
 //	go run ./scripts/ops export USER                       all that is kept of a user, as lines of JSON
-//	go run ./scripts/ops action-key NAME                   the key of the endpoint of an action whose binding has key: derived
+//	go run ./scripts/ops action-key NAME                   the key of an endpoint (binding key: derived)
 //	go run ./scripts/ops smoke BASE -token T [-token2 T]   try a deployment, sending nothing
 //
 // It reads the environment as the functions do, and works on the store and the queue that it names; the embedded ones

@@ -198,7 +198,9 @@ func TestHandlersInGoAreDeployed(t *testing.T) {
 		if plugged {
 			unbound = nil
 			put(t, plug, "package actions\n\nimport (\n\texample "+
-				"\"github.com/countersign-run/countersign/scripts/cookbook/actions\"\n\t\"github.com/countersign-run/countersign/shared/action\"\n)\n\n"+string(line[1])+"\n")
+				"\"github.com/countersign-run/countersign/scripts/cookbook/actions\"\n"+
+				"\t\"github.com/countersign-run/countersign/shared/action\"\n"+
+				")\n\n"+string(line[1])+"\n")
 		}
 		f := infra.Function{Name: "actions", Folder: "functions/actions", EntryPoint: "actions",
 			Parts: []string{"actions"}}

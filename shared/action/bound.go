@@ -147,7 +147,7 @@ func (b *bound) judge(res *http.Response) error {
 }
 
 func (b *bound) refused(status int) error {
-	return fault.New(fault.Tool, "refused", "The service that does this refused it (HTTP %d). Nothing was done.",
+	return fault.New(fault.Tool, "refused", "The service refused this (HTTP %d). Nothing was done.",
 		status)
 }
 

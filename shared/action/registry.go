@@ -203,7 +203,7 @@ func (r *Registry) Resolve(geminiName string) (name string, ok bool) {
 }
 
 // Execute carries out an action without a side effect, for c's user, with c.Args as its input. An action with a side
-// effect is a PolicyError: it goes through the loop (loop.Propose), which records it and carries it out once.
+// effect is a PolicyError: it goes through the loop (loop.StartCall), which records it and carries it out once.
 func (r *Registry) Execute(ctx context.Context, name string, c tool.Call) (json.RawMessage, error) {
 	t := r.Tool(name)
 	if t == nil {

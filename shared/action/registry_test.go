@@ -289,7 +289,8 @@ func TestDerivedKeys(t *testing.T) {
 		t.Errorf("the key is %s, %v", derived, err)
 	}
 	for _, other := range []Action{{Name: "find", Metadata: m},
-		{Name: "search", Metadata: &Metadata{Binding: &Binding{URL: "https://other.example/search", DerivedKey: true}}}} {
+		{Name: "search", Metadata: &Metadata{
+			Binding: &Binding{URL: "https://other.example/search", DerivedKey: true}}}} {
 		if got, err := DeriveKey(key, other); err != nil || got == derived {
 			t.Errorf("%s has %s, %v", other.Name, got, err)
 		}

@@ -267,7 +267,7 @@ func (a *API) guard(next http.Handler) http.Handler {
 		}
 		if origin := r.Header.Get("Origin"); origin != "" {
 			if !slices.Contains(a.Origins, origin) {
-				a.fail(w, r, fault.New(fault.Auth, fault.CodeOrigin, "This web origin may not call here."))
+				a.fail(w, r, fault.New(fault.Auth, fault.CodeOrigin, "This origin is not allowed."))
 				return
 			}
 			allowOrigin(w.Header(), origin)
@@ -301,7 +301,7 @@ func headerBytes(h http.Header) int {
 }
 
 func errNoSuchPath() error {
-	return fault.New(fault.Validation, fault.CodeNoPath, "There is nothing at this path.")
+	return fault.New(fault.Validation, fault.CodeNoPath, "Not found.")
 }
 
 // line returns one line of NDJSON, with its line feed.

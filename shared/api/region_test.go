@@ -65,7 +65,9 @@ func TestRegion(t *testing.T) {
 	// New York is on daylight saving time on 28 March, and Berlin changes to it on that day.
 	later := w.proposes("ana", "2027-03-28T03:30:00+02:00", ``)
 	const want = "2027-03-28T03:30:00+02:00\nwhich is Sunday, 28 March 2027, 07:00 (Asia/Kolkata, UTC+05:30)"
-	if field := later.json["approvals"].([]any)[0].(map[string]any)["preview"].(map[string]any)["fields"].([]any)[0].(map[string]any); field["value"] != want || field["at"] != "2027-03-28T03:30:00+02:00" {
+	card := later.json["approvals"].([]any)[0].(map[string]any)["preview"].(map[string]any)
+	field := card["fields"].([]any)[0].(map[string]any)
+	if field["value"] != want || field["at"] != "2027-03-28T03:30:00+02:00" {
 		t.Errorf("the card of a client that names no zone: %v", field)
 	}
 	if !strings.Contains(w.told(), "Asia/Kolkata") || !strings.Contains(w.told(), "hi-IN") {

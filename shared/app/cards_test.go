@@ -72,8 +72,9 @@ func TestEachCardStandsForItself(t *testing.T) {
 				case got.Status != "completed" || got.Actions[yes].Status != "completed" ||
 					got.Actions[1-yes].Status != "rejected":
 					t.Errorf("%v, delivered in between: %t: %s", order, between, got.Body)
-				case !strings.Contains(got.Summary, "Not done, because you said no: Send an e-mail to one person (To: "+
-					to[1-yes]) || strings.Count(got.Summary, "Not done") != 1:
+				case !strings.Contains(got.Summary,
+					"Not done, because you rejected it: Send an e-mail to one person (To: "+
+						to[1-yes]) || strings.Count(got.Summary, "Not done") != 1:
 					t.Errorf("the summary is %q", got.Summary)
 				}
 			}

@@ -92,7 +92,8 @@ func TestWhoseAddressesMayCall(t *testing.T) {
 }
 
 // calledWithoutAUser are the routes that Google's services call, and a browser that comes back from Google's consent.
-var calledWithoutAUser = map[string]bool{"/api/agent/resume": true, "/api/agent/sweep": true, "/api/agent/connections/google/callback": true}
+var calledWithoutAUser = map[string]bool{"/api/agent/resume": true, "/api/agent/sweep": true,
+	"/api/agent/connections/google/callback": true}
 
 // with sends a request as ana, of whose address the issuer says this much.
 func (w *proved) with(address map[string]any, method, path, body string) world.Answer {

@@ -41,7 +41,8 @@ func openQueue(ctx context.Context, cfg config.Config, st store.Store, o options
 	return queueembedded.New(st,
 		queueembedded.Options{Now: o.now, ID: func() string { return agent.NewID(rand.Reader) },
 			Failed: func(f queueembedded.Failure) {
-				log.Warn("a resume was not taken and will be sent again", "runId", f.RunID, "attempt", f.Attempt, "poison",
+				log.Warn("a resume was not taken and will be sent again", "runId", f.RunID, "attempt", f.Attempt,
+					"poison",
 					f.Poison(), "error", f.Err)
 			}}), nil
 }

@@ -156,7 +156,7 @@ func TestWhatWasLeftBehindIsToldLater(t *testing.T) {
 			told   string
 		}{
 			"approve_once": {1, `"output":{"items":1}`},
-			"reject":       {0, `"error":"The user said no; it was not done."`},
+			"reject":       {0, `"error":"The user rejected this; it was not done."`},
 		} {
 			e := newEndpoint(t)
 			w := withActions(t, e, settings...)

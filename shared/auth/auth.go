@@ -114,7 +114,7 @@ func (v *Verifier) admit(c claims) error {
 			"This service needs an account with a verified e-mail address.")
 	case len(v.cfg.Domains) > 0 && !slices.Contains(v.cfg.Domains, domainOf(c.Email)):
 		return fault.New(fault.Auth, fault.CodeForbidden,
-			"This service is not for accounts with e-mail addresses of this domain.")
+			"Accounts of this e-mail domain cannot use this service.")
 	}
 	return nil
 }

@@ -248,9 +248,9 @@ func TestWhatWasLeftBehindIsToldLater(t *testing.T) {
 		"approved": {func(w *world, ap *agent.ApprovalView) { w.decide(ap, agent.ApproveOnce) },
 			`[{"tool":"action_submitRating","args":{"stars":5},"output":{"ok":true}}]`},
 		"rejected": {func(w *world, ap *agent.ApprovalView) { w.decide(ap, agent.Reject) },
-			`"error":"The user said no; it was not done."`},
+			`"error":"The user rejected this; it was not done."`},
 		"expired": {func(w *world, ap *agent.ApprovalView) { w.expire() },
-			`"error":"Nobody answered in time, so what waited was not done."`},
+			`"error":"The approval expired, so this was not done."`},
 		"still waiting": {func(*world, *agent.ApprovalView) {}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -79,7 +79,7 @@ func TestAnActionWaitsForItsApproval(t *testing.T) {
 		effects  int
 		says     string
 	}{{agent.ApproveOnce, 1, `{"output":{"ok":true}}`},
-		{agent.Reject, 0, `{"error":"The user said no; it was not done."}`}} {
+		{agent.Reject, 0, `{"error":"The user rejected this; it was not done."}`}} {
 		t.Run(string(tt.decision), func(t *testing.T) {
 			w := newWorld(t, script.Turn{Calls: []script.Call{call("action_submitRating", `{"stars":5}`),
 				call("click-add-to-cart", `{"key":"m1"}`)}}, script.Turn{Text: "So be it."})

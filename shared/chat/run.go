@@ -50,7 +50,7 @@ func (c *Chat) run(ctx context.Context, r Request, h *history, q loop.StartReque
 		case talk.End != nil:
 			return c.ended(r, h, talk)
 		case len(talk.Calls) == 0:
-			return nil, fault.New(fault.Tool, "out_of_time", "This took longer than one request may. Please try again.")
+			return nil, fault.New(fault.Tool, "out_of_time", "The request timed out. Please try again.")
 		}
 		if err := talk.Contents.Fit(MaxHistory); err != nil {
 			return nil, err
@@ -71,7 +71,7 @@ func (c *Chat) run(ctx context.Context, r Request, h *history, q loop.StartReque
 		}
 	}
 	return nil, fault.New(fault.Model, "too_many_calls",
-		"The assistant could not finish within the number of steps that it has.")
+		"The assistant reached its step limit before it could finish.")
 }
 
 // settle counts what the request has used of the model. That it could not be counted takes no answer from its user.

@@ -96,7 +96,8 @@ func TestValues(t *testing.T) {
 	c := mustLoad(t, nil, map[string]string{
 		"APPROVAL_TTL": "7d", "RUN_DEADLINE": "10d", "MAX_MODEL_CALLS": "50", "MAX_OPEN_APPROVALS": "0",
 		"CLOUD_RUN_TIMEOUT_SECONDS": "540",
-		"LOG_LEVEL":                 "silent", "SIDE_EFFECTS": "off", "POLICY_DENIED": "x.com, a@y.com", "REJECT_OUTCOME": "continue",
+		"LOG_LEVEL":                 "silent", "SIDE_EFFECTS": "off", "POLICY_DENIED": "x.com, a@y.com",
+		"REJECT_OUTCOME":       "continue",
 		"STORE":                "firestore",
 		"GOOGLE_CLOUD_PROJECT": "proj-123\n", "GEMINI_API_KEY": " AIzaX\n",
 		"ALLOWED_ORIGINS":         "https://a.example, http://localhost:3000,https://a.example",

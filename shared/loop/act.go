@@ -21,7 +21,7 @@ func (ex *execution) executeCall(ctx context.Context, id string) error {
 	t := ex.Tools[a.Tool]
 	if t == nil {
 		return ex.recordOutcome(ctx, id,
-			failedWithoutEffect(fault.New(fault.Tool, "no_such_tool", "This tool is no longer offered.")))
+			failedWithoutEffect(fault.New(fault.Tool, "no_such_tool", "This tool is no longer available.")))
 	}
 	if err := ex.checkUnchanged(ctx, a, t); err != nil {
 		return ex.recordOutcome(ctx, id, failedWithoutEffect(err))
@@ -67,7 +67,7 @@ func (ex *execution) claimCall(ctx context.Context, id string) (mine bool, err e
 func (ex *execution) checkUnchanged(ctx context.Context, a *agent.Action, t *tool.Tool) error {
 	if agent.ArgsHash(ex.run.UID, t.Spec, a.Place, a.Args) != a.ArgsHash {
 		return fault.New(fault.Policy, fault.CodeIntegrity,
-			"What is stored is not what was approved, so it was not done.")
+			"The stored action does not match what was approved, so it was not done.")
 	}
 	in, err := t.Place(ctx, ex.run.UID)
 	if err != nil {
@@ -167,7 +167,7 @@ func (ex *execution) reconcile(ctx context.Context, t *tool.Tool, call tool.Call
 			break
 		}
 	}
-	return tool.Outcome{Verdict: tool.Unknown, Reason: "The service that was asked does not say what became of it."},
+	return tool.Outcome{Verdict: tool.Unknown, Reason: "The service does not say what happened."},
 		false
 }
 
@@ -182,7 +182,7 @@ func (ex *execution) settle(ctx context.Context, id string) error {
 	}
 	t := ex.Tools[a.Tool]
 	if t == nil || t.Waits() {
-		return ex.markUnknown(ctx, id, "The tool that did it is no longer offered.")
+		return ex.markUnknown(ctx, id, "The tool is no longer available.")
 	}
 	out, known := tool.Outcome{Verdict: tool.NotDone}, true
 	if t.SideEffect {
@@ -212,7 +212,7 @@ func (ex *execution) abandonRetry(ctx context.Context, t *tool.Tool, id string, 
 
 // begunElsewhere is why a call is left to its user that had not happened when it was looked for, and is not to be tried
 // again.
-const begunElsewhere = "It had not been when this was looked up, but somebody had begun it."
+const begunElsewhere = "It had not been done when this was checked, but an earlier attempt may still be under way."
 
 // retry takes over a call that provably had no effect. What was taken back since the first try counts as it did then.
 func (ex *execution) retry(ctx context.Context, t *tool.Tool, a *agent.Action) error {
@@ -239,7 +239,7 @@ func failedWithoutEffect(err error) agent.Finished {
 	var f *fault.Error
 	if !errors.As(err, &f) {
 		f = fault.New(fault.Tool, "failed",
-			"The service that was asked could not do it. Nothing was sent or changed.").Because(err)
+			"The service could not do this. Nothing was sent or changed.").Because(err)
 	}
 	return agent.Finished{Status: agent.ActionFailed, Execution: agent.FailedKnown, Error: agent.ErrorInfoOf(f)}
 }
@@ -304,7 +304,7 @@ func (ex *execution) markUnknown(ctx context.Context, id, reason string) error {
 
 func (tx *tx) markUnknown(a *agent.Action, reason string) error {
 	p := agent.ErrorInfoOf(fault.New(fault.Tool, fault.CodeUnknownOutcome,
-		"Nobody can tell from here whether this was done. %s", reason))
+		"It is not known whether this was done. %s", reason))
 	f := &agent.Finished{Status: agent.ActionFailed, Execution: agent.UnknownState, Error: p}
 	if err := tx.addEvent(agent.Event{Type: agent.ActionFinished, ActionID: a.ID, Finished: f}); err != nil {
 		return err

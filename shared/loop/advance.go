@@ -94,7 +94,7 @@ func (l *Loop) ending(s *agent.State, r agent.Run, now time.Time) *agent.End {
 	case s.Cancelled:
 		return failedEnd(fault.New(fault.Policy, codeCancelled, "The run was cancelled."))
 	case !now.Before(r.Deadline):
-		return failedEnd(fault.New(fault.Policy, codeDeadline, "The run took longer than it may and was ended."))
+		return failedEnd(fault.New(fault.Policy, codeDeadline, "The run reached its deadline and was ended."))
 	case !allTerminal(s):
 		return nil
 	case failedWith(s, fault.CodeExpired):
@@ -111,7 +111,7 @@ func (l *Loop) ending(s *agent.State, r agent.Run, now time.Time) *agent.End {
 	return nil
 }
 
-var errExpired = fault.New(fault.Policy, fault.CodeExpired, "Nobody answered in time, so what waited was not done.")
+var errExpired = fault.New(fault.Policy, fault.CodeExpired, "The approval expired, so this was not done.")
 
 // expired are the calls whose approval nobody gave in time.
 func expired(s *agent.State, now time.Time) (out []*agent.Action) {
@@ -148,9 +148,9 @@ func failedEnd(f *fault.Error) *agent.End {
 
 // rejectedEnd ends a run whose user said no to one of its calls or more.
 func (l *Loop) rejectedEnd(s *agent.State) *agent.End {
-	no := "You said no, so it was not done."
+	no := "You rejected this, so it was not done."
 	if l.effectSummary(s) != "" {
-		no = "You said no to a part of it."
+		no = "You rejected part of this."
 	}
 	if l.Profile.RejectOutcome == RejectFails {
 		return failedEnd(fault.New(fault.Policy, "rejected", "%s", no))
@@ -163,11 +163,11 @@ func (l *Loop) outOfCallsEnd(s *agent.State) *agent.End {
 	for _, a := range s.Current() {
 		if a.Status != agent.ActionCompleted {
 			return failedEnd(fault.New(fault.Model, "too_many_calls",
-				"The assistant could not finish within the number of steps that it has."))
+				"The assistant reached its step limit before it could finish."))
 		}
 	}
 	if len(s.Current()) == 0 {
-		return failedEnd(fault.New(fault.Model, "too_many_calls", "The assistant gave no answer that could be used."))
+		return failedEnd(fault.New(fault.Model, "too_many_calls", "The assistant gave no usable answer."))
 	}
 	return &agent.End{Status: agent.Completed, Summary: "Done."}
 }

@@ -17,7 +17,7 @@ const maxAttempts = 5
 const codeAttempts fault.Code = "too_many_attempts"
 
 var errAttempts = fault.New(fault.Tool, codeAttempts,
-	"This was tried %d times, and each time the server failed before it was over, so it was given up.", maxAttempts)
+	"The server failed %d times while doing this, so it was given up.", maxAttempts)
 
 // lostLeases is how many owners in a row have let the run's lease lapse, up to this mover.
 func (ex *execution) lostLeases(r agent.Run) int {

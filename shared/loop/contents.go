@@ -123,7 +123,7 @@ func (ex *execution) response(a *agent.Action) model.Response {
 	case a.Status == agent.ActionCompleted:
 		r.Result = completedResult(a)
 	case a.Status == agent.ActionRejected:
-		r.Error = "The user said no; it was not done."
+		r.Error = "The user rejected this; it was not done."
 		if a.Comment != "" {
 			r.Error += " The user says: " + a.Comment
 		}
@@ -136,7 +136,7 @@ func (ex *execution) response(a *agent.Action) model.Response {
 		r.Error = "It was not done."
 	}
 	if r.Error != "" && a.Attempt > 0 {
-		r.Error += " Whether it was done at an earlier try, nobody can tell."
+		r.Error += " It is not known whether an earlier attempt was carried out."
 	}
 	return r
 }

@@ -110,7 +110,7 @@ func (tx *tx) recheckPolicy(a *agent.Action, t *tool.Tool) (stop bool, err error
 		return true, tx.block(a, v.Rule, fault.New(fault.Policy, "denied", "%s", v.Reason))
 	case asks && a.Status == agent.ActionExecuting:
 		return true, tx.block(a, v.Rule,
-			fault.New(fault.Policy, "denied", "What allowed it was taken back before it was done."))
+			fault.New(fault.Policy, "denied", "The permission for this was withdrawn before it was done."))
 	case asks && tx.ex.checkCaps(u, tx.now) != nil:
 		return true, tx.block(a, v.Rule, tx.ex.checkCaps(u, tx.now))
 	case asks:

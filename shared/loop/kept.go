@@ -80,7 +80,7 @@ func (l *Loop) AnswerCalls(ctx context.Context, uid, runID string, answers ...Ca
 		for _, given := range answers {
 			a := tx.state.Action(given.ActionID)
 			if a == nil || !a.Waiting() || a.Kind != agent.KindCall {
-				return fault.New(fault.Policy, fault.CodeAlreadyResolved, "The run does not wait for this.")
+				return fault.New(fault.Policy, fault.CodeAlreadyResolved, "This is not waiting for an answer.")
 			}
 			if err := tx.addEvent(agent.Event{Type: agent.ActionFinished, ActionID: a.ID,
 				Finished: given.finished()}); err != nil {

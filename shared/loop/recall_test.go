@@ -102,8 +102,8 @@ func TestLaterRunsAreToldWhatEarlierOnesDid(t *testing.T) {
 		if len(words) != 1 || words[0] != "Bob was told." {
 			t.Errorf("the model's own words are %q", words)
 		}
-		for i, want := range []string{"completed: Sent it to bob@x.org. Not done, because you said no: Send",
-			"completed: Not done, because you said no: Send", "is not known yet: Waiting for your approval: Send"} {
+		for i, want := range []string{"completed: Sent it to bob@x.org. Not done, because you rejected it: Send",
+			"completed: Not done, because you rejected it: Send", "is not known yet: Waiting for your approval: Send"} {
 			if i >= len(lines) || !strings.Contains(lines[i], want) {
 				t.Fatalf("the record is %q", lines)
 			}

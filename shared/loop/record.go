@@ -23,7 +23,7 @@ func (l *Loop) effectSummary(s *agent.State) string {
 		case a.Status == agent.ActionCompleted:
 			lines = append(lines, t.Summary(a.Args))
 		case a.Execution == agent.UnknownState:
-			lines = append(lines, "Nobody could tell whether this was done: "+l.title(a)+". Please look for yourself.")
+			lines = append(lines, "It is not known whether this was done: "+l.title(a)+". Please check.")
 		}
 	}
 	return strings.Join(lines, "\n")
@@ -76,7 +76,7 @@ func (l *Loop) outcomeLines(s *agent.State) (lines []string, wanted int) {
 func (l *Loop) notDoneLine(a *agent.Action) string {
 	switch {
 	case a.Status == agent.ActionRejected:
-		return "Not done, because you said no: " + l.describeCall(a) + "."
+		return "Not done, because you rejected it: " + l.describeCall(a) + "."
 	case a.Status != agent.ActionFailed || a.Execution == agent.UnknownState || a.Error == nil:
 		return ""
 	}
@@ -88,7 +88,7 @@ func (l *Loop) notDoneLine(a *agent.Action) string {
 
 // notDoneReasons says why the loop itself gives an action up.
 var notDoneReasons = map[fault.Code]string{
-	fault.CodeExpired: "nobody answered in time",
+	fault.CodeExpired: "the approval expired",
 	codeCancelled:     "the run was cancelled",
 	codeDeadline:      "the run took too long",
 }

@@ -113,7 +113,8 @@ func TestTheRecordOutlivesATool(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "Nothing was done.\n\nOn record:\nDid send.\nNot done, because you said no: Send \"ten\" to bob@x.org."; v.Summary != want || len(w.effects) != 1 {
+	if want := "Nothing was done.\n\nOn record:\nDid send.\nNot done, because you rejected it: Send \"ten\" " +
+		"to bob@x.org."; v.Summary != want || len(w.effects) != 1 {
 		t.Errorf("%d effects, and the summary is %q", len(w.effects), v.Summary)
 	}
 }

@@ -75,7 +75,7 @@ func revalidate(ap *agent.Approval, a *agent.Action, t *tool.Tool, in tool.Place
 	if t.Version() == ap.ToolVersion {
 		if agent.ArgsHash(ap.UID, t.Spec, a.Place, a.Args) != a.ArgsHash {
 			return nil, errStale{why: staleError(fault.CodeIntegrity,
-				"What is stored is not what the assistant asked for, so it cannot be approved.")}
+				"The stored request does not match what the assistant asked for, so it cannot be approved.")}
 		}
 	} else {
 		args, err := t.Normalize(a.Args)
@@ -93,19 +93,19 @@ func revalidate(ap *agent.Approval, a *agent.Action, t *tool.Tool, in tool.Place
 func staleReason(ap, card *agent.Approval, v policy.Decision) *fault.Error {
 	switch {
 	case ap.ToolVersion != card.ToolVersion:
-		return staleError(fault.CodeStaleView, "The tool has changed since you were asked. Please look at this again.")
+		return staleError(fault.CodeStaleView, "The tool has changed since you were asked. Please review this again.")
 	case ap.Place != card.Place:
 		return staleError(fault.CodeStaleView,
-			"What is linked now is not the account or the host that you were shown. Please look at this again.")
+			"The linked account or host has changed since you were asked. Please review this again.")
 	case ap.Tool != card.Tool, ap.ArgsHash != card.ArgsHash, string(ap.Args) != string(card.Args):
 		return staleError(fault.CodeIntegrity,
-			"What is stored is not what the assistant asked for. Please look at this again.")
+			"The stored request does not match what the assistant asked for. Please review it again.")
 	case !samePreview(ap, card):
 		return staleError(fault.CodeStaleView,
-			"This would be shown to you in other words now. Please look at it again.")
+			"The preview has changed since you were asked. Please review it again.")
 	case v.Mode == policy.RequireApproval && ap.Rule != card.Rule:
 		return staleError(fault.CodeStaleView,
-			"The rules have changed since you were asked. Please look at this again.")
+			"The rules have changed since you were asked. Please review this again.")
 	}
 	return nil
 }

@@ -124,9 +124,9 @@ func (ex *execution) checkDecision(tx *tx, ap *agent.Approval, r Resolution, at 
 	case !tx.now.Before(ap.ExpiresAt):
 		return nil, fault.New(fault.Policy, fault.CodeExpired, "This approval has expired; nothing was done.")
 	case a == nil || !a.Waiting() || a.ApprovalID != ap.ID:
-		return nil, fault.New(fault.Policy, fault.CodeAlreadyResolved, "The run does not wait for this any more.")
+		return nil, fault.New(fault.Policy, fault.CodeAlreadyResolved, "This is no longer waiting for a decision.")
 	case !decisionFits(ap.Kind, r.Decision):
-		return nil, fault.New(fault.Policy, fault.CodeNotApplicable, "This decision does not fit what is asked.")
+		return nil, fault.New(fault.Policy, fault.CodeNotApplicable, "This decision does not apply here.")
 	}
 	if executes(r.Decision) {
 		if err := tx.checkStale(ap, a, at, r.Decision); err != nil {
@@ -136,7 +136,7 @@ func (ex *execution) checkDecision(tx *tx, ap *agent.Approval, r Resolution, at 
 	switch {
 	case r.ArgsHash != "" && r.ArgsHash != ap.ArgsHash:
 		return nil, fault.New(fault.Policy, fault.CodeStaleView,
-			"This is not what you were shown. Please load it again.")
+			"This has changed since you saw it. Please reload.")
 	case !executes(r.Decision):
 		return ap.Args, nil
 	case err != nil:
@@ -180,12 +180,12 @@ func (ex *execution) closedError(ap *agent.Approval, r Resolution, hash string) 
 		return errSameDecision
 	case ap.Status == agent.ApprovalReplaced:
 		return fault.New(fault.Policy, fault.CodeStaleView,
-			"You have been asked for this afresh. Please load it again.")
+			"This was replaced by a new request. Please reload.")
 	case ap.Status == agent.ApprovalCancelled:
 		return fault.New(fault.Policy, fault.CodeAlreadyResolved,
-			"The run has ended, so this cannot be decided any more.")
+			"The run has ended; this can no longer be decided.")
 	}
-	return fault.New(fault.Policy, fault.CodeAlreadyResolved, "This was decided before: %s, at %s.", ap.Decision,
+	return fault.New(fault.Policy, fault.CodeAlreadyResolved, "Already decided: %s, at %s.", ap.Decision,
 		ap.DecidedAt.Format(time.RFC3339))
 }
 
@@ -226,7 +226,8 @@ func (tx *tx) alwaysAllowEntries(t *tool.Tool, args json.RawMessage) ([]policy.E
 		return nil, err
 	}
 	if len(u.Allow)+len(entries) > agent.MaxAllowEntries {
-		return nil, fault.New(fault.Policy, "allowlist_full", "You always allow %d recipients, which is the limit.",
+		return nil, fault.New(fault.Policy, "allowlist_full",
+			"You have reached the limit of %d always-allowed recipients.",
 			agent.MaxAllowEntries)
 	}
 	return entries, nil
@@ -303,7 +304,7 @@ func (tx *tx) restartCall(old *agent.Action, t *tool.Tool, in tool.Place) error 
 		return err
 	}
 	return tx.requestApproval(tx.state.Action(id), agent.KindApproval,
-		"You asked for it to be tried again. It may have been done before: please check first.")
+		"You asked to try this again. It may already have been done; please check first.")
 }
 
 // idle reports whether nobody moves the run, so that it may be ended at once.

@@ -74,15 +74,15 @@ func TestTheModelIsToldOfADoubt(t *testing.T) {
 	}
 	requests := w.model.Requests()
 	last := requests[len(requests)-1].Contents
-	if told := string(last[len(last)-1]); !strings.Contains(told, "The user said no") ||
-		!strings.Contains(told, "earlier try") {
+	if told := string(last[len(last)-1]); !strings.Contains(told, "The user rejected this") ||
+		!strings.Contains(told, "earlier attempt") {
 		t.Errorf("the model is told %s", told)
 	}
 	v, _, err := w.loop.Get(ctx, "ana", run.RunID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(v.Summary, "Nobody could tell whether this was done") {
+	if !strings.Contains(v.Summary, "It is not known whether this was done") {
 		t.Errorf("the user is told %q", v.Summary)
 	}
 }

@@ -252,7 +252,8 @@ func storeError(err error) error {
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrConflict),
 		errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return fault.New(fault.Tool, fault.CodeStoreUnavailable,
-			"The store does not answer just now. Nothing was lost; please try again.").After(5 * time.Second).Because(
+			"The service is temporarily unavailable. Nothing was lost; please try again.").After(
+			5 * time.Second).Because(
 			err)
 	case errors.Is(err, store.ErrInvalid):
 		return err

@@ -24,7 +24,7 @@ const (
 // FromContext returns the error for a context that ended before the answer came. It wraps ctx's error.
 func FromContext(ctx context.Context) *fault.Error {
 	if errors.Is(ctx.Err(), context.Canceled) {
-		return fault.New(fault.Model, CodeCancelled, "The question to the model was cancelled.").Because(ctx.Err())
+		return fault.New(fault.Model, CodeCancelled, "The model call was cancelled.").Because(ctx.Err())
 	}
 	return fault.New(fault.Model, CodeDeadline, "The model did not answer in time.").Because(ctx.Err())
 }

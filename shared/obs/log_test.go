@@ -49,7 +49,8 @@ func TestFields(t *testing.T) {
 	}
 	for level, want := range map[slog.Level]string{slog.LevelDebug: "DEBUG", slog.LevelInfo: "INFO",
 		slog.LevelError: "ERROR", 12: "ERROR"} {
-		if line, _ := logged(t, func(l *slog.Logger) { l.Log(context.Background(), level, "m") }); line["severity"] != want {
+		line, _ := logged(t, func(l *slog.Logger) { l.Log(context.Background(), level, "m") })
+		if line["severity"] != want {
 			t.Errorf("level %v is %v, want %s", level, line["severity"], want)
 		}
 	}

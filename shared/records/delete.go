@@ -259,7 +259,7 @@ func (r *Records) Erase(ctx context.Context, uid string) error {
 	bare := agent.User{UID: uid, Disabled: true}
 	if !u.Disabled {
 		return fault.New(fault.Policy, fault.CodeBusy,
-			"This user has not been shut out, so that more could be kept of them at any time.")
+			"This user is not disabled; disable them first, or more data could be stored meanwhile.")
 	}
 	if reflect.DeepEqual(u, bare) {
 		if left, err := r.hasLeft(ctx, uid); err != nil || !left {

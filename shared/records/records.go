@@ -242,7 +242,7 @@ func errBadCursor() error {
 func storeError(err error) error {
 	if errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrConflict) {
 		return fault.New(fault.Tool, fault.CodeStoreUnavailable,
-			"The store does not answer just now; please try again.").After(5 * time.Second).Because(err)
+			"The service is temporarily unavailable. Please try again.").After(5 * time.Second).Because(err)
 	}
 	return err
 }

@@ -99,7 +99,7 @@ func (t *Tool) panicError(err error) error {
 		return Unread(fmt.Errorf("tool %s answered what its own schema forbids: %w", t.Name, err))
 	}
 	return fault.New(fault.Tool, "unusable_answer",
-		"The service that was asked answered what it must not answer.").Because(err)
+		"The service returned an invalid response.").Because(err)
 }
 
 // newBare returns a tool without recipients, whose preview is its name and whose calls are answered from outside.

@@ -38,5 +38,5 @@ func (t *Tool) recoverPanic(err *error, effect bool) {
 		*err = Ambiguous(died)
 		return
 	}
-	*err = fault.New(fault.Tool, "tool_panicked", "This tool has a fault of its own and could not do it.").Because(died)
+	*err = fault.New(fault.Tool, "tool_panicked", "The tool failed with an internal error.").Because(died)
 }

@@ -83,7 +83,7 @@ func (i *issuer) discover(ctx context.Context) (*endpoints, error) {
 	}
 	if err := i.read(ctx, &d); err != nil {
 		return nil, fault.New(fault.Tool, fault.CodeStoreUnavailable,
-			"The sign-in service does not answer just now; please try again.").After(failureKept).Because(err)
+			"The sign-in service is temporarily unavailable. Please try again.").After(failureKept).Because(err)
 	}
 	e := &endpoints{Authorization: d.Authorization}
 	switch {

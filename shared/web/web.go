@@ -69,7 +69,7 @@ func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	serve := s.find(r.URL.Path)
 	switch {
 	case serve == nil:
-		refuse(w, r, fault.New(fault.Validation, fault.CodeNoPath, "There is nothing at this path."))
+		refuse(w, r, fault.New(fault.Validation, fault.CodeNoPath, "Not found."))
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		w.Header().Set("Allow", "GET, HEAD")
 		refuse(w, r, fault.New(fault.Validation, fault.CodeMethod, "This path takes GET and HEAD."))

@@ -87,7 +87,8 @@ func TestThePluginIsHeldByItsFramework(t *testing.T) {
 	node := browsertest.Node(t)
 	jay := os.Getenv("JAY_DIR")
 	if jay == "" {
-		browsertest.Absent(t, "jay-stack's packages (JAY_DIR names where compiler-jay-html, compiler-shared, fullstack-component and typescript are installed)")
+		browsertest.Absent(t, "jay-stack's packages (JAY_DIR names where compiler-jay-html, compiler-shared, "+
+			"fullstack-component and typescript are installed)")
 	}
 	var mu sync.Mutex
 	var asked []string
@@ -157,8 +158,10 @@ func TestThePluginsTypes(t *testing.T) {
 		t.Fatal(err)
 	}
 	project, err := json.Marshal(map[string]any{
-		"compilerOptions": map[string]any{"noEmit": true, "strict": true, "skipLibCheck": true, "allowJs": true, "target": "ES2023", "module": "ES2022", "moduleResolution": "bundler",
-			"lib": []string{"ES2024", "DOM", "DOM.Iterable"}, "types": []string{}, "paths": map[string]any{"@jay-framework/*": []string{filepath.Join(jay, "node_modules/@jay-framework/*")}}},
+		"compilerOptions": map[string]any{"noEmit": true, "strict": true, "skipLibCheck": true, "allowJs": true,
+			"target": "ES2023", "module": "ES2022", "moduleResolution": "bundler",
+			"lib": []string{"ES2024", "DOM", "DOM.Iterable"}, "types": []string{},
+			"paths": map[string]any{"@jay-framework/*": []string{filepath.Join(jay, "node_modules/@jay-framework/*")}}},
 		"files": []string{filepath.Join(here, "gemini-agent/index.ts"), filepath.Join(here, "site/types.d.ts")},
 	})
 	if err != nil {
@@ -168,7 +171,8 @@ func TestThePluginsTypes(t *testing.T) {
 	if err := os.WriteFile(file, project, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.CommandContext(t.Context(), node, filepath.Join(jay, "node_modules/typescript/bin/tsc"), "-p", file).CombinedOutput(); err != nil {
+	tsc := filepath.Join(jay, "node_modules/typescript/bin/tsc")
+	if out, err := exec.CommandContext(t.Context(), node, tsc, "-p", file).CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -137,7 +137,7 @@ await run({
 
   'the server is busy, and there is no network': async (page) => {
     await newThread(page);
-    const busy = { class: 'ToolExecutionError', code: 'store_unavailable', message: 'The store does not answer just now; please try again.', requestId: 'r1' };
+    const busy = { class: 'ToolExecutionError', code: 'store_unavailable', message: 'The service is temporarily unavailable. Please try again.', requestId: 'r1' };
     await page.route('**/api/agent/audit*', (r) => r.fulfill({ status: 503, json: { ok: false, error: busy } }), { times: 1 });
     await view(page, 'Audit');
     await page.getByText('The store does not answer just now').waitFor();
@@ -227,7 +227,7 @@ await run({
     const review = {
       approvalId: 'review0000000000-1', kind: 'review', runId: 'review0000000000', threadId: 't', actionId: 'a', tool: 'gmail_send', args: { to: ['ana@example.com'] },
       argsHash: 'abc', preview: { title: 'Send an e-mail', fields: [{ label: 'Message', value: 'two\nlines', long: true }], warnings: ['Look at the address.'] },
-      reason: 'Nobody can tell from here whether this was done.', decisions: ['confirm_done', 'start_new'],
+      reason: 'It is not known whether this was done.', decisions: ['confirm_done', 'start_new'],
       requestedAt: new Date().toISOString(), expiresAt: new Date(Date.now() + 3e6).toISOString(),
     };
     let answer;

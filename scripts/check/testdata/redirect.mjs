@@ -111,7 +111,7 @@ await run({
   },
 
   'an issuer that is away is said plainly': async (page) => {
-    const away = { class: 'ToolExecutionError', code: 'store_unavailable', message: 'The sign-in service does not answer just now; please try again.', requestId: 'r1' };
+    const away = { class: 'ToolExecutionError', code: 'store_unavailable', message: 'The sign-in service is temporarily unavailable. Please try again.', requestId: 'r1' };
     await page.route('**/config.json', (r) => r.fulfill({ status: 503, json: { ok: false, error: away } }), { times: 1 });
     await page.reload();
     await page.getByText('The sign-in service does not answer just now').waitFor();

@@ -79,7 +79,7 @@ const steps = {
     await chat(page).getByText('The rating of blue mug with 5 stars was submitted.').waitFor();
     await ask(page, 'rate the red mug 1 star');
     await chat(page).getByRole('button', { name: 'Reject' }).click();
-    await chat(page).getByText('The rating of red mug with 1 stars was not submitted: you said no.').waitFor();
+    await chat(page).getByText('The rating of red mug with 1 stars was not submitted: you rejected it.').waitFor();
     await open(page);
     expect('one rating is on the page', (await page.getByText('5.0 of 5 stars, 1 rating').count()) === 1 && (await page.getByText('not rated yet').count()) === 11);
   },

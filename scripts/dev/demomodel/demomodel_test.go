@@ -136,9 +136,9 @@ func TestBothRequestsAreCallsOfOneTurn(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if got, want := c.respond(answer, `{"output":{"messageId":"m1"}}`,
-		`{"error":"The user said no; it was not done. The user says: too early"}`),
+		`{"error":"The user rejected this; it was not done. The user says: too early"}`),
 		"The mail to ana@example.com was sent. The event “The demo is at ten” on 2026-11-19 at 10:00:00 was not "+
-			"created: you said no. The user says: too early"; got != want {
+			"created: you rejected it. The user says: too early"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
@@ -154,13 +154,12 @@ func TestItSaysWhatHappened(t *testing.T) {
 			"The mail to bob@x.com was sent, with your changes."},
 		"confirmed": {`{"output":"The user confirmed that it was done."}`,
 			"The mail to ana@example.com was sent, as you confirmed."},
-		"rejected": {`{"error":"The user said no; it was not done."}`,
-			"The mail to ana@example.com was not sent: you said no."},
+		"rejected": {`{"error":"The user rejected this; it was not done."}`,
+			"The mail to ana@example.com was not sent: you rejected it."},
 		"failed": {`{"error":"to/0: this is no address"}`,
 			"The mail to ana@example.com was not sent. to/0: this is no address"},
-		"unknown": {`{"error":"Nobody can tell from here whether this was done."}`,
-			"It is not known whether the mail to ana@example.com was sent. Nobody can tell from here whether " +
-				"this was done."},
+		"unknown": {`{"error":"It is not known whether this was done. Gmail does not answer."}`,
+			"It is not known whether the mail to ana@example.com was sent. Gmail does not answer."},
 		"unreadable": {`{"output":[1]}`,
 			"It is not known whether the mail to ana@example.com was sent. The tool's answer is unclear."},
 	} {

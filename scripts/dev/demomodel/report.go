@@ -53,8 +53,9 @@ func readResponse(raw json.RawMessage) response {
 }
 
 var (
-	saidNo  = regexp.MustCompile(`(?i)^the user said no\b[^.]*\.?\s*`)
-	unknown = regexp.MustCompile(`(?i)\b(?:nobody can tell|unknown|not known|cannot be known|unclear)\b`)
+	rejected = regexp.MustCompile(`(?i)^the user rejected this\b[^.]*\.?\s*`)
+	notKnown = regexp.MustCompile(`(?i)^it is not known whether this was done\.\s*`)
+	unknown  = regexp.MustCompile(`(?i)\b(?:nobody can tell|unknown|not known|cannot be known|unclear)\b`)
 )
 
 func outcome(c fakegemini.FunctionCall, raw json.RawMessage) string {
@@ -70,11 +71,11 @@ func outcome(c fakegemini.FunctionCall, raw json.RawMessage) string {
 // sayOutcome describes whether it was done.
 func sayOutcome(what, done string, r response) string {
 	switch {
-	case r.Error != "" && saidNo.MatchString(r.Error):
-		comment := r.Error[len(saidNo.FindString(r.Error)):]
-		return join(capitalise(what)+" was not "+done+": you said no.", comment)
+	case r.Error != "" && rejected.MatchString(r.Error):
+		comment := r.Error[len(rejected.FindString(r.Error)):]
+		return join(capitalise(what)+" was not "+done+": you rejected it.", comment)
 	case r.Error != "" && unknown.MatchString(r.Error):
-		return "It is not known whether " + what + " was " + done + ". " + r.Error
+		return join("It is not known whether "+what+" was "+done+".", r.Error[len(notKnown.FindString(r.Error)):])
 	case r.Error != "":
 		return capitalise(what) + " was not " + done + ". " + r.Error
 	case r.Cancelled:

@@ -7,8 +7,9 @@
 //     with 403; the emulator accepts any token as its first user's, and revoked ones too
 //   - a historyId is cut to 18 digits; the emulator's 21 do not fit the uint64 of Google's clients
 //   - an event keeps the id and the extended properties of its insert, a second one with that id is refused with 409,
-//     and events.get returns a deleted event as cancelled; the emulator has no events.get, assigns its own ids and drops
-//     the properties. It also drops time zones, recurrence and the request for a Meet link, so a test cannot check them
+//     and events.get returns a deleted event as cancelled; the emulator has no events.get, assigns its own ids and
+//     drops the properties. It also drops time zones, recurrence and the request for a Meet link, so a test cannot
+//     check them
 //   - messages.get and threads.get return, with format=metadata, all requested header fields; the emulator knows only
 //     some
 //   - other methods than the tools' are answered with 404

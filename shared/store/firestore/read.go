@@ -158,7 +158,8 @@ func (s *Store) structured(q store.Query) (*pb.StructuredQuery, error) {
 		if err != nil {
 			return nil, err
 		}
-		name := &pb.Value{ValueType: &pb.Value_ReferenceValue{ReferenceValue: s.documentName(q.Collection + "/" + q.After.ID)}}
+		id := s.documentName(q.Collection + "/" + q.After.ID)
+		name := &pb.Value{ValueType: &pb.Value_ReferenceValue{ReferenceValue: id}}
 		out.StartAt = &pb.Cursor{Values: []*pb.Value{v, name}, Before: false}
 	}
 	return out, nil

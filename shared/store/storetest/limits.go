@@ -96,8 +96,10 @@ func testBadPaths(t *testing.T, st store.Store) {
 		"backslash": `runs\a`, "percent slash": "runs%2Fa",
 		"NUL": "runs/a\x00b", "reserved": "runs/__x__", "reserved, shortest": "runs/____",
 		"reserved collection": "__runs__/a",
-		"not UTF-8":           "runs/\xff", "half a rune": "runs/\xe2\x82", "id too long": "runs/" + strings.Repeat("x", 1501),
-		"too deep": strings.Repeat("a/b/", 100) + "a/b", "too long": strings.Repeat(strings.Repeat("x", 1000)+"/", 7) +
+		"not UTF-8":           "runs/\xff", "half a rune": "runs/\xe2\x82",
+		"id too long": "runs/" + strings.Repeat("x", 1501),
+		"too deep":    strings.Repeat("a/b/", 100) + "a/b",
+		"too long": strings.Repeat(strings.Repeat("x", 1000)+"/", 7) +
 			"x",
 	} {
 		t.Run(name, func(t *testing.T) {

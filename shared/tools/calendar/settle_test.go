@@ -214,7 +214,8 @@ func TestAForeignEventUnderTheIdIsForAPerson(t *testing.T) {
 	if _, err := w.tool.Execute(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	ev := &calendarapi.Event{ExtendedProperties: &calendarapi.EventExtendedProperties{Private: map[string]string{"countersignAction": "other"}}}
+	ev := &calendarapi.Event{ExtendedProperties: &calendarapi.EventExtendedProperties{
+		Private: map[string]string{"countersignAction": "other"}}}
 	if _, err := w.owner.Events.Patch("primary", w.Events()[0]["id"].(string), ev).Do(); err != nil {
 		t.Fatal(err)
 	}

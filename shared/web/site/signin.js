@@ -55,7 +55,7 @@ export async function arrive() {
   trip.clear();
   history.replaceState(null, '', location.pathname + (t?.hash ?? ''));
   if (!t || q.get('state') !== t.state) throw new ApiError(400, { message: 'This sign-in was not begun here, or was begun twice. Please sign in again.' });
-  if (q.has('error')) throw new ApiError(400, { message: `The sign-in service said no: ${q.get('error_description') ?? q.get('error')}` });
+  if (q.has('error')) throw new ApiError(400, { message: `The sign-in service refused: ${q.get('error_description') ?? q.get('error')}` });
   const token = q.get('id_token') ?? (await redeem(q.get('code') ?? '', t.verifier));
   const claims = claimsOf(token);
   if (claims.nonce !== t.nonce) throw new ApiError(400, { message: 'The sign-in service answered another question (its nonce differs). Please sign in again.' });

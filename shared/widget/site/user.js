@@ -43,7 +43,7 @@ export function questions() {
         ...(data.value === undefined ? [] : [{ label: 'Value', value: visible([data.value].flat().join('\n')) }]),
         ...(coordinate.length > 1 ? [{ label: 'Where', value: visible(coordinate.slice(0, -1).join(', ')) }] : []),
       ];
-      if (!(await listener({ title, fields, signal }))) return 'The user said no; it was not done.';
+      if (!(await listener({ title, fields, signal }))) return 'The user rejected this; it was not done.';
       return find() === el && titleOf(el, eventType, data) === title ? '' : 'The page has changed since the user was asked; it was not done.';
     },
   };

@@ -372,7 +372,7 @@ const steps = {
     });
     expect(`its tools: ${found.names}`, found.names.join() === 'trigger-interaction,fill-input,click-add,click-order' && found.private === null);
     expect('it is used', found.heard.join() === 'click add' && found.clicked.ok && !('pageState' in found.clicked) && JSON.stringify(found.clicked.changed) === '{}');
-    expect(`the policy of the page holds there too (${found.asked})`, found.asked.join() === 'Click “Add to cart”' && /said no/.test(found.refused.error));
+    expect(`the policy of the page holds there too (${found.asked})`, found.asked.join() === 'Click “Add to cart”' && /rejected/.test(found.refused.error));
     expect('the click of the user was waited for, for a while', /did not use/.test(found.ordered.error));
     await page.context().close();
   },
@@ -399,7 +399,7 @@ const steps = {
     await page.getByRole('button', { name: 'Place order' }).click();
     await log(page).getByText('As you said.').waitFor();
     const { results } = await seen(page);
-    expect(`the model is told ${JSON.stringify(results[1])}`, results.length === 3 && results[1].isError && /said no/.test(results[1].result) && (await value('note')) === '');
+    expect(`the model is told ${JSON.stringify(results[1])}`, results.length === 3 && results[1].isError && /rejected/.test(results[1].result) && (await value('note')) === '');
     await ask(page, 'search');
     await card('Fill in “Search”').waitFor();
     await page.reload(); // this also removes the policy, unlike a real page's
@@ -479,7 +479,7 @@ const steps = {
     await card('Fill in “Search”').waitFor();
     await reload();
     await decide('Fill in “Search”', 'Reject');
-    expect('a no after a reload is a no', /said no/.test(await told(0)) && (await value('query')) === '');
+    expect('a no after a reload is a no', /rejected/.test(await told(0)) && (await value('query')) === '');
 
     await ask(page, 'search');
     await card('Fill in “Search”').waitFor();

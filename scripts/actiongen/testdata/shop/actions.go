@@ -9,8 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// Does holds the functions that carry out the actions without an endpoint. The action of a nil function cannot be
-// called.
+// Does holds the functions that carry out the actions without an endpoint. The action of a nil function cannot be called.
 type Does struct {
 	CartAddToCart func(context.Context, tool.Call, CartAddToCartInput) (CartAddToCartOutput, error) // cart.addToCart
 }

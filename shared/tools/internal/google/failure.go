@@ -94,7 +94,7 @@ func readAnswer(e *googleapi.Error) Failure {
 }
 
 func reauth() *fault.Error {
-	return fault.New(fault.Auth, fault.CodeReauth, "Your Google account no longer lets us in. Please link it again.")
+	return fault.New(fault.Auth, fault.CodeReauth, "Access to your Google account has expired. Please link it again.")
 }
 
 func scopeMissing(e *googleapi.Error, reason string) bool {
