@@ -56,7 +56,7 @@ var mutations = slices.Concat([]mutation{
 	{"ask the model without instructions", "shared/loop/plan.go",
 		[]edit{{"System: ex.instructions(), ", ""}}, []test{{"./shared/loop", "TestWhatTheModelIsAsked", ""}}},
 	{"ask the model without history", "shared/loop/start.go",
-		[]edit{{"\t\tquestion.History = tx.thread.History()\n", ""}}, []test{{"./shared/loop", "TestWhatTheModelIsAsked", ""}}},
+		[]edit{{"\t\tinput.History = tx.thread.History()\n", ""}}, []test{{"./shared/loop", "TestWhatTheModelIsAsked", ""}}},
 	{"a record without toolName", "shared/agent/view.go",
 		[]edit{{"ToolName: a.Tool, ", ""}}, []test{{"./shared/api", "TestTheRecordOfAnAction", ""}}},
 	{"an audit without policyDecision", "shared/loop/draft.go",

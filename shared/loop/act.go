@@ -11,11 +11,11 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// maxCallTries is how often a provider is asked in one go for something that provably did not happen.
+// maxCallTries is how often one execution calls a provider for something that provably did not happen.
 const maxCallTries = 3
 
 // executeCall carries out a call that is allowed. For a side effect the order is: handle, intent (durable), effect,
-// outcome (durable). A death between any two of these is settled by settle.
+// outcome (durable). After a death between any two of these, settle takes over.
 func (ex *execution) executeCall(ctx context.Context, id string) error {
 	a := ex.state.Action(id)
 	t := ex.Tools[a.Tool]
@@ -45,16 +45,15 @@ func (ex *execution) executeCall(ctx context.Context, id string) error {
 		}
 		return ex.callTool(ctx, t, id)
 	}
-	begun, err := ex.commitIntent(ctx, t, id, agent.Started{Owner: ex.owner, Attempt: 1, Handle: handle})
-	if err != nil || !begun {
+	ok, err := ex.commitIntent(ctx, t, id, agent.Started{Owner: ex.owner, Attempt: 1, Handle: handle})
+	if err != nil || !ok {
 		return err
 	}
 	return ex.callTool(ctx, t, id)
 }
 
-// claimCall claims the run to carry out the call. It reports false where another process has begun the call meanwhile:
-// with the lease of that process, which lapsed, this one has taken over an effect that is to be settled, and not a call
-// to make.
+// claimCall claims the run to carry out the call. It reports false where another process has started the call
+// meanwhile: with that process's lapsed lease this one has taken over an effect to settle, not a call to make.
 func (ex *execution) claimCall(ctx context.Context, id string) (mine bool, err error) {
 	if err := ex.claim(ctx, ex.Profile.ToolTimeout); err != nil {
 		return false, err
@@ -63,7 +62,8 @@ func (ex *execution) claimCall(ctx context.Context, id string) (mine bool, err e
 	return st == stepExecute && next.ID == id, nil
 }
 
-// checkUnchanged checks what may have changed since the call was judged: the stored arguments, and where it would act.
+// checkUnchanged checks what may have changed since the call was validated: the stored arguments, and the place where
+// it would act.
 func (ex *execution) checkUnchanged(ctx context.Context, a *agent.Action, t *tool.Tool) error {
 	if agent.ArgsHash(ex.run.UID, t.Spec, a.Place, a.Args) != a.ArgsHash {
 		return fault.New(fault.Policy, fault.CodeIntegrity,
@@ -81,7 +81,7 @@ func (ex *execution) toolCall(a *agent.Action, handle string) tool.Call {
 		Handle: handle, Place: a.Place}
 }
 
-// prepare makes the tool's handle. Whatever goes wrong, no effect has taken place.
+// prepare returns the handle that the tool prepares. Whatever goes wrong, no effect has taken place.
 func (ex *execution) prepare(ctx context.Context, t *tool.Tool, a *agent.Action) (handle string, err error) {
 	ctx, cancel := withStepTimeout(ctx, ex.Profile.ToolTimeout)
 	defer cancel()
@@ -102,13 +102,13 @@ func (ex *execution) backOff(ctx context.Context, try int) error {
 	return ex.Sleep(ctx, ex.jitter(time.Second<<(try-1)))
 }
 
-// callTool calls the provider until it is known what happened, or known that this cannot be known here.
+// callTool calls the tool until its outcome is known, or is known to be unknowable here, and records it.
 func (ex *execution) callTool(ctx context.Context, t *tool.Tool, id string) error {
 	a := ex.state.Action(id)
 	call := ex.toolCall(a, a.Started.Handle)
 	acting, cancel := withStepTimeout(ctx, ex.Profile.ToolTimeout)
 	defer cancel()
-	begun := a.Started.Attempt > 1 // somebody else may still be at it
+	underWay := a.Started.Attempt > 1 // an earlier attempt may be
 	for try := 1; ; try++ {
 		result, err := t.Execute(acting, call)
 		ex.logPanic(ctx, id, err)
@@ -116,7 +116,7 @@ func (ex *execution) callTool(ctx context.Context, t *tool.Tool, id string) erro
 		case err == nil:
 			return ex.recordOutcome(ctx, id, succeeded(result))
 		case t.SideEffect && tool.IsAmbiguous(err):
-			begun = begun || tool.IsUnanswered(err)
+			underWay = underWay || tool.IsUnanswered(err)
 			ex.Log.WarnContext(ctx, "the outcome of an effect is not clear", "runId", ex.id, "actionId", id, "error",
 				err)
 			out, known := ex.reconcile(acting, t, call)
@@ -127,31 +127,31 @@ func (ex *execution) callTool(ctx context.Context, t *tool.Tool, id string) erro
 				return ex.recordOutcome(ctx, id, succeeded(out.Result))
 			}
 		case !tool.IsTransient(err):
-			return ex.recordFailure(ctx, t, id, err, begun)
+			return ex.recordFailure(ctx, t, id, err, underWay)
 		}
 		if try == maxCallTries || ex.backOff(acting, try) != nil {
-			return ex.recordFailure(ctx, t, id, err, begun)
+			return ex.recordFailure(ctx, t, id, err, underWay)
 		}
 	}
 }
 
-// logPanic logs what a tool's function died of: to the user it is one failure among others.
+// logPanic logs a panic of a tool's function: its user sees a failure like any other.
 func (l *Loop) logPanic(ctx context.Context, id string, err error) {
 	if tool.IsPanic(err) {
 		l.Log.ErrorContext(ctx, "a tool panicked", "counter", "tool_panic", "actionId", id, "error", err)
 	}
 }
 
-// recordFailure records that the call had no effect. Of a second try that says nothing about the first, which may still
-// arrive: its process may only have been stopped, its request may only be late.
-func (ex *execution) recordFailure(ctx context.Context, t *tool.Tool, id string, err error, begun bool) error {
-	if begun {
+// recordFailure records that the call had no effect. With an earlier attempt that may still be under way, the failure
+// says nothing about that one: its process may only have been stopped, its request may only be late.
+func (ex *execution) recordFailure(ctx context.Context, t *tool.Tool, id string, err error, underWay bool) error {
+	if underWay {
 		return ex.abandonRetry(ctx, t, id, err)
 	}
 	return ex.recordOutcome(ctx, id, failedWithoutEffect(err))
 }
 
-// reconcile asks the tool what became of a call, a few times if need be; known is false where it cannot tell.
+// reconcile asks the tool what became of a call, up to maxCallTries times; known is false where the tool cannot tell.
 func (ex *execution) reconcile(ctx context.Context, t *tool.Tool, call tool.Call) (out tool.Outcome, known bool) {
 	ctx, cancel := detached(ctx)
 	defer cancel()
@@ -171,7 +171,7 @@ func (ex *execution) reconcile(ctx context.Context, t *tool.Tool, call tool.Call
 		false
 }
 
-// settle finds out what became of an effect that another process has started, or an earlier life of this one.
+// settle finds out what became of an effect that an earlier execution started.
 func (ex *execution) settle(ctx context.Context, id string) error {
 	if err := ex.claim(ctx, ex.Profile.ToolTimeout); err != nil {
 		return err
@@ -202,26 +202,26 @@ func (ex *execution) settle(ctx context.Context, id string) error {
 	return ex.retry(ctx, t, a)
 }
 
-// abandonRetry leaves a call that had not happened and is not to be tried again.
+// abandonRetry records the outcome of a call that had not happened when it was checked and is not tried again.
 func (ex *execution) abandonRetry(ctx context.Context, t *tool.Tool, id string, why error) error {
 	if !t.SideEffect {
 		return ex.recordOutcome(ctx, id, failedWithoutEffect(why))
 	}
-	return ex.markUnknown(ctx, id, begunElsewhere+" "+failedWithoutEffect(why).Error.Message)
+	return ex.markUnknown(ctx, id, startedElsewhere+" "+failedWithoutEffect(why).Error.Message)
 }
 
-// begunElsewhere is why a call is left to its user that had not happened when it was looked for, and is not to be tried
-// again.
-const begunElsewhere = "It had not been done when this was checked, but an earlier attempt may still be under way."
+// startedElsewhere is why such a call is left to its user.
+const startedElsewhere = "It had not been done when this was checked, but an earlier attempt may still be under way."
 
-// retry takes over a call that provably had no effect. What was taken back since the first try counts as it did then.
+// retry takes over a call that provably had no effect. A permission that was withdrawn since the first attempt counts
+// as withdrawn.
 func (ex *execution) retry(ctx context.Context, t *tool.Tool, a *agent.Action) error {
 	if err := ex.checkUnchanged(ctx, a, t); err != nil {
 		return ex.abandonRetry(ctx, t, a.ID, err)
 	}
 	started := agent.Started{Owner: ex.owner, Attempt: a.Started.Attempt + 1, Handle: a.Started.Handle}
-	begun, err := ex.commitIntent(ctx, t, a.ID, started)
-	if err != nil || !begun {
+	ok, err := ex.commitIntent(ctx, t, a.ID, started)
+	if err != nil || !ok {
 		return err
 	}
 	return ex.callTool(ctx, t, a.ID)
@@ -234,7 +234,7 @@ func succeeded(result []byte) agent.Finished {
 	return agent.Finished{Status: agent.ActionCompleted, Execution: agent.Succeeded, Result: result}
 }
 
-// failedWithoutEffect is the outcome of a call that had no effect.
+// failedWithoutEffect returns the outcome of a call that had no effect.
 func failedWithoutEffect(err error) agent.Finished {
 	var f *fault.Error
 	if !errors.As(err, &f) {
@@ -244,8 +244,8 @@ func failedWithoutEffect(err error) agent.Finished {
 	return agent.Finished{Status: agent.ActionFailed, Execution: agent.FailedKnown, Error: agent.ErrorInfoOf(f)}
 }
 
-// recordOutcome records what became of a call. It is the one commit that must not be lost to the function's time, nor
-// to a store that is down for a moment.
+// recordOutcome records what became of a call. It is the one commit that must not be lost, be it that the function's
+// time is up or that the store is down for a moment.
 func (ex *execution) recordOutcome(ctx context.Context, id string, f agent.Finished) error {
 	ctx, cancel := detached(ctx)
 	defer cancel()
@@ -273,8 +273,8 @@ func (ex *execution) recordOutcome(ctx context.Context, id string, f agent.Finis
 	})
 }
 
-// ownsOutcome reports whether this mover is the one who says what became of the action: it wrote the newest intent, or
-// settles it under its lease, or holds the run while no intent is there.
+// ownsOutcome reports whether this execution is the one to record the action's outcome: it wrote the newest intent, or
+// settles it under its lease, or holds the run while there is no intent.
 func (tx *tx) ownsOutcome(a *agent.Action) bool {
 	if a.Terminal() || a.Waiting() || tx.run.Lease.Held(tx.ex.owner, tx.now) {
 		return false
@@ -288,7 +288,7 @@ func setErrorInfo(e *audit.Entry, p *agent.ErrorInfo) {
 	}
 }
 
-// markUnknown leaves a call whose outcome nobody here can know to its user.
+// markUnknown records that the outcome of a call is unknown, and asks its user for a review.
 func (ex *execution) markUnknown(ctx context.Context, id, reason string) error {
 	ctx, cancel := detached(ctx)
 	defer cancel()

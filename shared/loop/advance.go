@@ -12,10 +12,10 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 )
 
-// Advance takes the run as far as it can go alone: until it is over, or waits, or the function's time is nearly up,
-// when it hands over through the queue. A run that another process moves is left to it (Held). It acts on what the
-// store says, never on a message's word, so a delivery that comes twice or late finds nothing to do. A run that nobody
-// can move is set back (Postponed).
+// Advance moves the run until it has ended, or waits, or the function's time is nearly up, when it hands the run over
+// through the queue. A run that another process moves is left to that process ([Held]). Advance acts on what the store
+// says, never on the content of a message, so a message that is delivered twice or late finds nothing to do. A run that
+// no process can move is postponed ([Postponed]).
 func (l *Loop) Advance(ctx context.Context, runID string, emit Sink) (*agent.RunView, error) {
 	ex := l.newExecution(runID, emit)
 	v, err := ex.resume(ctx)
@@ -40,15 +40,16 @@ type step int
 
 const (
 	stepDone      step = iota // it has ended
-	stepWait                  // somebody must answer
-	stepEnd                   // it must be ended without anything else being done
+	stepWait                  // a user or a client must answer
+	stepEnd                   // it must be ended, and nothing else is carried out
 	stepSettle                // an effect was started and has no outcome
 	stepExpire                // an approval has expired, and others are left
 	stepExecute               // a call may be carried out
-	stepCallModel             // the model is to be asked
+	stepCallModel             // the model must be called
 )
 
-// next decides what the run needs. It is a pure function of the run and the time.
+// next returns what the run needs next, and the action concerned, if any. It is a pure function of the run and the
+// time.
 func (l *Loop) next(s *agent.State, r agent.Run, now time.Time) (step, *agent.Action) {
 	if s.End != nil {
 		return stepDone, nil
@@ -75,7 +76,7 @@ func (l *Loop) next(s *agent.State, r agent.Run, now time.Time) (step, *agent.Ac
 	return stepCallModel, nil
 }
 
-// stepTime is how long the run's next step may take, zero when there is none for this process.
+// stepTime returns how long the run's next step may take, or zero when there is none for this process.
 func (l *Loop) stepTime(s *agent.State, r agent.Run, now time.Time) time.Duration {
 	switch st, _ := l.next(s, r, now); st {
 	case stepDone, stepWait:
@@ -87,7 +88,7 @@ func (l *Loop) stepTime(s *agent.State, r agent.Run, now time.Time) time.Duratio
 	}
 }
 
-// ending says how a run must end that may not go on, or nil. Each call of a turn stands for itself: what was allowed is
+// ending returns how a run must end that may not go on, or nil. Each call of a turn is independent: what was allowed is
 // carried out and what is open stays open, whatever became of the others, and the run ends when nothing is left.
 func (l *Loop) ending(s *agent.State, r agent.Run, now time.Time) *agent.End {
 	switch {
@@ -113,7 +114,7 @@ func (l *Loop) ending(s *agent.State, r agent.Run, now time.Time) *agent.End {
 
 var errExpired = fault.New(fault.Policy, fault.CodeExpired, "The approval expired, so this was not done.")
 
-// expired are the calls whose approval nobody gave in time.
+// expired returns the calls whose approval was not decided in time.
 func expired(s *agent.State, now time.Time) (out []*agent.Action) {
 	for _, a := range s.Current() {
 		if a.Waiting() && a.Kind == agent.KindApproval && !now.Before(a.ExpiresAt) {
@@ -146,7 +147,7 @@ func failedEnd(f *fault.Error) *agent.End {
 	return &agent.End{Status: agent.Failed, Summary: f.Message, Error: agent.ErrorInfoOf(f)}
 }
 
-// rejectedEnd ends a run whose user said no to one of its calls or more.
+// rejectedEnd returns the end of a run whose user rejected one or more of its calls.
 func (l *Loop) rejectedEnd(s *agent.State) *agent.End {
 	no := "You rejected this, so it was not done."
 	if l.effectSummary(s) != "" {
@@ -158,7 +159,8 @@ func (l *Loop) rejectedEnd(s *agent.State) *agent.End {
 	return &agent.End{Status: agent.Completed, Summary: no}
 }
 
-// outOfCallsEnd ends a run that has asked the model as often as it may: in our words, from what is on record.
+// outOfCallsEnd returns the end of a run that has called the model as often as it may, in the server's words and from
+// the recorded events.
 func (l *Loop) outOfCallsEnd(s *agent.State) *agent.End {
 	for _, a := range s.Current() {
 		if a.Status != agent.ActionCompleted {
@@ -172,7 +174,7 @@ func (l *Loop) outOfCallsEnd(s *agent.State) *agent.End {
 	return &agent.End{Status: agent.Completed, Summary: "Done."}
 }
 
-// advance makes steps until there is none left for this process.
+// advance makes steps until none is left for this process.
 func (ex *execution) advance(ctx context.Context) (*agent.RunView, error) {
 	for {
 		st, a := ex.next(ex.state, ex.run, ex.now())
@@ -207,16 +209,17 @@ func (ex *execution) advance(ctx context.Context) (*agent.RunView, error) {
 	}
 }
 
-// errHandOver says that the step was cut short by the function's time, not by its own.
+// errHandOver means that a step was cut short because the function's time ran out, not the step's own.
 var errHandOver = errors.New("loop: out of time")
 
-// hasTimeFor reports whether the step fits into what is left of the function's time.
+// hasTimeFor reports whether a step that may take need fits into what is left of the function's time.
 func hasTimeFor(ctx context.Context, need time.Duration) bool {
 	end, ok := ctx.Deadline()
 	return !ok || time.Until(end) >= need+reserve
 }
 
-// withStepTimeout gives a step its own time, within the function's less what the last commit needs.
+// withStepTimeout returns a context for a step: it ends after limit, or earlier so that the function's time suffices
+// for a last commit.
 func withStepTimeout(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	if end, ok := ctx.Deadline(); ok {
 		limit = max(time.Second, min(limit, time.Until(end)-reserve))
@@ -224,13 +227,14 @@ func withStepTimeout(ctx context.Context, limit time.Duration) (context.Context,
 	return context.WithTimeout(ctx, limit)
 }
 
-// detached gives a commit that must not be lost time of its own, even where the caller's has run out.
+// detached returns a context with time of its own for a commit that must not be lost, even when the caller's time has
+// run out.
 func detached(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
 }
 
-// handOver lets the run go and asks for it to be taken up by another call of the function. If the request is lost, the
-// sweep finds the run.
+// handOver releases the run's lease and asks for the run to be moved by another call of the function. If the request is
+// lost, the sweep finds the run.
 func (ex *execution) handOver(ctx context.Context) (*agent.RunView, error) {
 	ctx, cancel := detached(ctx)
 	defer cancel()
@@ -247,7 +251,7 @@ func (ex *execution) handOver(ctx context.Context) (*agent.RunView, error) {
 	return ex.view(), nil
 }
 
-// publish asks for the run to be moved. That it failed is no failure: the run is due soon, and the sweep looks.
+// publish asks for the run to be moved. A failure is only logged: the run is due soon, and the sweep finds it.
 func (ex *execution) publish(ctx context.Context) {
 	if err := ex.Queue.Resume(ctx, ex.id); err != nil {
 		ex.Log.WarnContext(ctx, "a resume could not be published; the sweep will find the run", "runId", ex.id, "error",
@@ -255,7 +259,7 @@ func (ex *execution) publish(ctx context.Context) {
 	}
 }
 
-// claim makes sure, durably, that this process moves the run for the length of a step.
+// claim makes sure, durably, that this process holds the run for at least need.
 func (ex *execution) claim(ctx context.Context, need time.Duration) error {
 	mine := func(r agent.Run) bool {
 		return r.Lease.Owner == ex.owner && r.Lease.Until.Sub(ex.now()) >= need
@@ -272,7 +276,8 @@ func (ex *execution) claim(ctx context.Context, need time.Duration) error {
 	})
 }
 
-// endOrExpire closes what has expired and ends the run where it must end, with all that hangs on it, in one commit.
+// endOrExpire closes what has expired and ends the run where it must end, with everything that follows from it, in one
+// commit.
 func (ex *execution) endOrExpire(ctx context.Context) error {
 	return ex.transition(ctx, func(tx *tx) error {
 		if tx.run.Lease.Held(ex.owner, tx.now) {
@@ -282,8 +287,8 @@ func (ex *execution) endOrExpire(ctx context.Context) error {
 	})
 }
 
-// applyClock does what the clock, a cancel or the last answer alone makes of the run, if anything: approvals that have
-// expired are closed, and a run that must end is ended.
+// applyClock does what follows from the time, a cancel or the last answer alone, if anything: it closes approvals that
+// have expired and ends a run that must end.
 func (tx *tx) applyClock() error {
 	st, _ := tx.ex.next(tx.state, tx.run, tx.now)
 	if st == stepExpire {
@@ -300,7 +305,7 @@ func (tx *tx) applyClock() error {
 	return tx.endRun(tx.ex.ending(tx.state, tx.run, tx.now))
 }
 
-// endRun closes what is open, says how it ended, and ends the run.
+// endRun closes what is open, records how the run ended, and adds the last message.
 func (tx *tx) endRun(end *agent.End) error {
 	for _, a := range tx.state.Actions {
 		if err := tx.closeAction(a, end); err != nil {
@@ -320,7 +325,7 @@ func (tx *tx) endRun(end *agent.End) error {
 	return tx.appendLastMessage(&out, 0)
 }
 
-// closeAction closes an action that will not be carried out any more.
+// closeAction closes an action that will no longer be carried out.
 func (tx *tx) closeAction(a *agent.Action, end *agent.End) error {
 	waiting := a.Waiting()
 	if waiting && a.Kind != agent.KindCall {
@@ -329,7 +334,7 @@ func (tx *tx) closeAction(a *agent.Action, end *agent.End) error {
 		}
 	}
 	if !waiting && !a.Runnable() || a.Kind == agent.KindReview && waiting {
-		return nil // it has its outcome; an unknown one stays unknown
+		return nil // it has its outcome already; an unknown one stays unknown
 	}
 	p := &agent.ErrorInfo{Class: fault.Policy, Code: codeCancelled, Message: "It was not done."}
 	if end.Error != nil {
@@ -356,7 +361,7 @@ func closedStatus(end *agent.End) agent.ApprovalStatus {
 	return agent.ApprovalCancelled
 }
 
-// closeApproval takes an approval out of the open ones.
+// closeApproval gives an open approval its final status and counts it out of its user's open ones.
 func (tx *tx) closeApproval(id string, to agent.ApprovalStatus, decision agent.Decision) error {
 	a, err := tx.approval(id)
 	if err != nil {

@@ -10,20 +10,21 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// maxDeliveries is how often a run is offered that cannot be read or moved, or that ends whoever reads it: at once, and
-// after 1, 2, 4 and 8 minutes. Then it is put aside: nobody is offered it any more until somebody asks for it (ops
-// redrive) or its owner decides something.
+// maxDeliveries is how often a run is delivered that cannot be read or moved, or that kills the process that reads it:
+// at once, and after 1, 2, 4 and 8 minutes. Then it is put aside: it is not delivered again until an operator redrives
+// it (ops redrive) or its owner decides something.
 const maxDeliveries = 5
 
-// errPostponed says that a run cannot be moved by anybody, and that this is on record: delivering again will not mend
-// it.
+// errPostponed means that no process can move the run, and that this is recorded: delivering it again at once would not
+// help.
 var errPostponed = errors.New("loop: the run cannot be read or moved, and was set back")
 
-// Postponed reports whether Advance found a run that nobody can move, and has put its next try off or put it aside.
+// Postponed reports whether [Loop.Advance] found a run that no process can move, and has put its next try off or put
+// the run aside.
 func Postponed(err error) bool { return errors.Is(err, errPostponed) }
 
-// stuck reports whether the error is the run's own: a document that cannot be read, events that do not fit together, or
-// more than the store takes. It is met again whoever tries.
+// stuck reports whether the error lies in the run: a document that cannot be read, events that contradict each other,
+// or more than the store takes. Every process that tries meets it again.
 func stuck(err error) bool {
 	var f *fault.Error
 	if !errors.As(err, &f) {
@@ -33,13 +34,12 @@ func stuck(err error) bool {
 	return f.Code == fault.CodeInternal || f.Class == fault.Validation && f.Code == codeTooLarge
 }
 
-// lateAfter is how late a run may come to a process without that telling of anything: the sweep's minute, and what the
-// queue needs.
+// lateAfter is how late a run may normally reach a process: the sweep's minute, and what the queue needs.
 const lateAfter = 3 * time.Minute
 
-// loadCounted loads the run. A process that dies of what it reads leaves no lease behind, so where the run comes so
-// late that an earlier one may have died of it, or was set back already, the attempt is counted before anything is made
-// of the documents. A run that comes in time, as all do but for an outage, costs no commit for that.
+// loadCounted loads the run. A process that is killed by what it reads leaves no lease behind. So where the run comes
+// so late that an earlier process may have died of it, or was postponed before, the attempt is counted before the
+// documents are decoded. A run that comes in time, as all do except after an outage, needs no commit for this.
 func (ex *execution) loadCounted(ctx context.Context) error {
 	path := document.RunPath(ex.id)
 	if err := ex.read(ctx, path); err != nil {
@@ -52,15 +52,15 @@ func (ex *execution) loadCounted(ctx context.Context) error {
 		return ex.fold(ctx)
 	}
 	tries := f.Tries
-	given := tries >= maxDeliveries // as many died of it
-	fields := postponedFields(d, min(tries+1, maxDeliveries), given)
+	exhausted := tries >= maxDeliveries // each of them killed its process
+	fields := postponedFields(d, min(tries+1, maxDeliveries), exhausted)
 	versions, err := ex.Store.Commit(ctx, store.Update(path, d.Version, fields, d.Data))
 	switch {
 	case errors.Is(err, store.ErrConflict):
-		return errHeld // another process was here just now
+		return errHeld // another process has just changed the run
 	case err != nil:
 		return storeError(err)
-	case given:
+	case exhausted:
 		ex.Log.ErrorContext(ctx, "a run ended every process that read it and was put aside", "counter", "run_aside",
 			"runId", ex.id, "tries", tries)
 		return errPostponed
@@ -71,7 +71,8 @@ func (ex *execution) loadCounted(ctx context.Context) error {
 	return ex.fold(ctx)
 }
 
-// postponedFields are the fields of a run that was tried as many times: it is due later and later, and put aside never.
+// postponedFields returns the fields of a run that was tried tries times: it is due later each time, and never once it
+// is put aside.
 func postponedFields(d store.Doc, tries int64, asideNow bool) map[string]any {
 	f := document.RunFieldsOf(d)
 	f.Tries, f.Due = tries, d.ReadTime.UTC().Truncate(time.Microsecond).Add(time.Minute<<(tries-1))
@@ -81,8 +82,8 @@ func postponedFields(d store.Doc, tries int64, asideNow bool) map[string]any {
 	return f.Map()
 }
 
-// postpone puts the next try off, or after the last the run aside, so that what nobody can move stands in nobody's way.
-// It changes only what the sweep looks at: the document may be one that cannot be read.
+// postpone puts the next try off, or after the last try the run aside, so that a run that no process can move does not
+// hold up others. It changes only the fields that the sweep looks at, because the document may be unreadable.
 func (ex *execution) postpone(ctx context.Context, cause error) error {
 	ctx, cancel := detached(ctx)
 	defer cancel()
@@ -98,7 +99,7 @@ func (ex *execution) postpone(ctx context.Context, cause error) error {
 	}
 	if _, err := ex.Store.Commit(ctx,
 		store.Update(path, d.Version, postponedFields(d, tries, tries >= maxDeliveries), d.Data)); err != nil {
-		return cause // somebody else was here, or the store is down: it is offered again
+		return cause // another process changed it, or the store is down: it is delivered again
 	}
 	if tries < maxDeliveries {
 		ex.Log.WarnContext(ctx, "a run cannot be read or moved and is tried again later", "counter", "run_set_back",

@@ -8,9 +8,9 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 )
 
-// maxAttempts is how often a step is begun. A process that dies at one (it panics, it needs more memory than there is,
-// the platform ends it) leaves a lease that lapses, and whoever takes the run up counts that in the lease, durably,
-// before trying itself. A step that has come any further begins a new count.
+// maxAttempts is how often a step is started. A process that dies in one (it panics, it needs more memory than there
+// is, the platform ends it) leaves a lease that lapses; the process that takes the run up counts that in the lease,
+// durably, before it tries. A step that makes any progress starts a new count.
 const maxAttempts = 5
 
 // codeAttempts is the code of a step that was given up.
@@ -19,7 +19,7 @@ const codeAttempts fault.Code = "too_many_attempts"
 var errAttempts = fault.New(fault.Tool, codeAttempts,
 	"The server failed %d times while doing this, so it was given up.", maxAttempts)
 
-// lostLeases is how many owners in a row have let the run's lease lapse, up to this mover.
+// lostLeases returns how many owners in a row, before this execution, have let the run's lease lapse.
 func (ex *execution) lostLeases(r agent.Run) int {
 	if r.Lease.Owner != "" && r.Lease.Owner != ex.owner {
 		return r.Lease.Lapsed + 1
@@ -27,8 +27,8 @@ func (ex *execution) lostLeases(r agent.Run) int {
 	return r.Lease.Lapsed
 }
 
-// retryDelay is how much longer the lease of a later attempt is, so that the next comes later: 0, 2, 4, 8 and 16
-// minutes.
+// retryDelay returns by how much the lease of a later attempt is longer, so that the next attempt comes later: 0, 2, 4,
+// 8 and 16 minutes.
 func retryDelay(lost int) time.Duration {
 	if lost == 0 {
 		return 0
@@ -36,13 +36,13 @@ func retryDelay(lost int) time.Duration {
 	return time.Minute << min(lost, maxAttempts)
 }
 
-// exhausted reports whether the run's next step was begun as often as it may be. An end is no such step: it is one
-// commit.
+// exhausted reports whether the run's next step was started as often as it may be. Ending a run does not count: it is
+// one commit.
 func (ex *execution) exhausted(st step) bool {
 	return ex.lostLeases(ex.run) >= maxAttempts && (st == stepExecute || st == stepSettle || st == stepCallModel)
 }
 
-// giveUpStep ends the step that was begun too often; the run goes on to what else is left of it, and then ends.
+// giveUpStep gives up a step that was started too often. The run continues with what else is left, and then ends.
 func (ex *execution) giveUpStep(ctx context.Context, st step, a *agent.Action) error {
 	if err := ex.claim(ctx, ex.Profile.ToolTimeout); err != nil {
 		return err
@@ -61,8 +61,7 @@ func (ex *execution) giveUpStep(ctx context.Context, st step, a *agent.Action) e
 	return ex.giveUpCall(ctx, a)
 }
 
-// giveUpCall leaves a call that was begun too often: nobody can tell what became of an effect, and of all else that it
-// failed.
+// giveUpCall records the outcome of a call that was started too often: unknown for an effect, failed for anything else.
 func (ex *execution) giveUpCall(ctx context.Context, a *agent.Action) error {
 	if a.Status == agent.ActionExecuting && a.SideEffect {
 		return ex.markUnknown(ctx, a.ID, errAttempts.Message)

@@ -12,7 +12,7 @@ import (
 	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
-// tx is a transition in the making: the run as it will be, and what else is written with it.
+// tx is a transition in the making: the run as it will be, and the other documents that are written with it.
 type tx struct {
 	ex     *execution
 	now    time.Time
@@ -26,11 +26,11 @@ type tx struct {
 	userChanged bool
 	approvals   map[string]*agent.Approval // as they will be
 	audits      []audit.Entry
-	changed     bool // the run's document changes even without an event (a lease)
-	keepLease   bool // the transition is not the mover's: the lease stays as it is
-	dueNow      bool // somebody must look at the run at once, though nobody moves it
+	changed     bool // the run's document changes even without an event (its lease)
+	keepLease   bool // the transition does not move the run: the lease stays as it is
+	dueNow      bool // the run must be moved at once, by a process that does not have it yet
 
-	unrecordedCalls int // calls of the model that were made and that no event tells of
+	unrecordedCalls int // calls of the model that were made and that no event records
 
 	writes  []store.Write
 	updates []Update
@@ -46,7 +46,7 @@ func (ex *execution) newTx() (*tx, error) {
 
 func (tx *tx) empty() bool { return len(tx.events) == 0 && !tx.changed }
 
-// doc gives a cached document, or asks for it.
+// doc decodes a cached document into a value and returns it. The error is errMissingDocs where it was not read yet.
 func (tx *tx) doc(path string, into any) (store.Doc, error) {
 	doc, ok := tx.ex.docs[path]
 	if !ok {
@@ -58,7 +58,7 @@ func (tx *tx) doc(path string, into any) (store.Doc, error) {
 	return doc, document.Decode(doc, into)
 }
 
-// addEvent adds one event, which the state machine must permit.
+// addEvent adds one event. It is an error where the state machine does not permit it.
 func (tx *tx) addEvent(e agent.Event) error {
 	e.Seq, e.At = tx.run.Log.Count+int64(len(tx.events))+1, tx.now
 	if err := tx.state.Apply(e); err != nil {
@@ -71,7 +71,7 @@ func (tx *tx) addEvent(e agent.Event) error {
 	return nil
 }
 
-// user gives the user's document for reading.
+// user returns the user's document for reading.
 func (tx *tx) user() (*agent.User, error) {
 	if tx.userDoc == nil {
 		u := &agent.User{UID: tx.run.UID}
@@ -83,7 +83,7 @@ func (tx *tx) user() (*agent.User, error) {
 	return tx.userDoc, nil
 }
 
-// updateUser changes the user's document, and with it makes sure that nobody else did since it was read.
+// updateUser changes the user's document; the commit then fails where another process has changed it since it was read.
 func (tx *tx) updateUser(change func(*agent.User)) error {
 	u, err := tx.user()
 	if err != nil {
@@ -94,7 +94,7 @@ func (tx *tx) updateUser(change func(*agent.User)) error {
 	return nil
 }
 
-// appendMessage adds a message to the thread. A thread that was deleted meanwhile, or is being deleted, hears nothing.
+// appendMessage adds a message to the thread. A thread that was deleted meanwhile, or is being deleted, gets none.
 func (tx *tx) appendMessage(role agent.Role, approvalID, format string, args ...any) error {
 	if tx.thread == nil {
 		t := &agent.Thread{}
@@ -112,8 +112,8 @@ func (tx *tx) appendMessage(role agent.Role, approvalID, format string, args ...
 	return nil
 }
 
-// appendLastMessage adds the message that the run ends with, and what the run came to. As many bytes of it are the
-// model's own words.
+// appendLastMessage adds the message that the run ends with, and the run's outcome. The first words bytes of it are the
+// model's own.
 func (tx *tx) appendLastMessage(end *agent.End, words int) error {
 	if err := tx.appendMessage(agent.RoleAssistant, "", "%s", end.Summary); err != nil {
 		return err
@@ -123,7 +123,7 @@ func (tx *tx) appendLastMessage(end *agent.End, words int) error {
 	return nil
 }
 
-// approval gives an approval for changing.
+// approval returns an approval for changing.
 func (tx *tx) approval(id string) (*agent.Approval, error) {
 	if a := tx.approvals[id]; a != nil {
 		return a, nil
@@ -157,7 +157,7 @@ func (tx *tx) addAudit(kind string, a *agent.Action, fill func(*audit.Entry)) {
 	tx.audits = append(tx.audits, e)
 }
 
-// nonce is the run's. One that an earlier release began gets its own with its next entry.
+// nonce returns the run's nonce. A run that an earlier release started gets one with its next entry.
 func (tx *tx) nonce() []byte {
 	if len(tx.run.Nonce) == 0 {
 		tx.run.Nonce = agent.NewNonce(tx.ex.Random)
@@ -165,7 +165,7 @@ func (tx *tx) nonce() []byte {
 	return tx.run.Nonce
 }
 
-// prepareWrites brings status, lease and due time in line with the state, and lays out the writes.
+// prepareWrites sets status, lease and due time to what follows from the state, and builds the writes.
 func (tx *tx) prepareWrites() error {
 	if tx.empty() {
 		return nil
@@ -179,15 +179,15 @@ func (tx *tx) prepareWrites() error {
 	if err := tx.countUsage(); err != nil {
 		return err
 	}
-	for _, lay := range []func() error{tx.writeAudit, tx.writeRun, tx.writeThread, tx.writeApprovals, tx.writeUser} {
-		if err := lay(); err != nil {
+	for _, write := range []func() error{tx.writeAudit, tx.writeRun, tx.writeThread, tx.writeApprovals, tx.writeUser} {
+		if err := write(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// setStatus brings the run's status in line with what follows from the rest of it.
+// setStatus records the run's new status, unless it has that status already or has ended.
 func (tx *tx) setStatus(to agent.RunStatus) error {
 	if tx.state.End != nil || to == tx.state.Status {
 		return nil
@@ -199,7 +199,7 @@ func (tx *tx) setStatus(to agent.RunStatus) error {
 	return nil
 }
 
-// setLease keeps the run for the step that this mover makes next, or lets it go.
+// setLease extends the lease for the step that this process makes next, or releases it.
 func (tx *tx) setLease() {
 	lost := tx.ex.lostLeases(tx.run)
 	if len(tx.events) > 0 {
@@ -212,12 +212,12 @@ func (tx *tx) setLease() {
 	}
 }
 
-// due is when the run must be looked at again, or zero where it need not be.
+// due returns when the run must be looked at again, or zero where it need not be.
 func (tx *tx) due() time.Time {
 	switch {
 	case tx.state.End != nil:
 		return time.Time{}
-	case tx.keepLease && len(tx.events) == 0: // the run itself does not move
+	case tx.keepLease && len(tx.events) == 0: // the run itself does not change
 		return document.RunFieldsOf(tx.ex.docs[document.RunPath(tx.run.ID)]).Due
 	case tx.run.Lease.Owner != "":
 		return tx.run.Lease.Until
@@ -309,7 +309,7 @@ func (tx *tx) writeAudit() error {
 	return nil
 }
 
-// commit makes the draft true and takes it over into the mover.
+// commit writes the tx in one atomic commit, and then makes its run, state and events those of the execution.
 func (tx *tx) commit(ctx context.Context) error {
 	versions, err := tx.ex.Store.Commit(ctx, tx.writes...)
 	if err != nil {
@@ -326,7 +326,7 @@ func (tx *tx) commit(ctx context.Context) error {
 	return nil
 }
 
-// notifyUpdates tells the sink, after the commit.
+// notifyUpdates sends the updates to the sink, after the commit.
 func (tx *tx) notifyUpdates() {
 	for _, n := range tx.updates {
 		tx.ex.notify(n)

@@ -8,8 +8,8 @@ import (
 	"github.com/countersign-run/countersign/shared/visible"
 )
 
-// spoofsSummary reports whether a text of the model's could be read as our own account: it has the account's first
-// words, however they are spaced or hidden, or words that are put together from the letters of several scripts.
+// spoofsSummary reports whether a text of the model's could be taken for the server's own summary: it has the summary's
+// first words, however they are spaced or hidden, or words that mix the letters of several scripts.
 func spoofsSummary(text string) bool {
 	plain := strings.Map(func(r rune) rune {
 		if r != '\n' && r != '\t' && visible.Dangerous(r) {

@@ -11,8 +11,8 @@ import (
 )
 
 // commitIntent commits the intent: after this, and only after this, its owner may call the provider. The policy is
-// asked again in the same commit: a rule or an allowlist entry that is gone by now counts. It reports false where the
-// call may not be carried out after all.
+// evaluated again in the same commit, so that a rule or an allowlist entry that has been withdrawn no longer allows the
+// call. It reports false where the call may not be carried out after all.
 func (ex *execution) commitIntent(ctx context.Context, t *tool.Tool, id string, started agent.Started) (ok bool,
 	err error) {
 	err = ex.transition(ctx, func(tx *tx) error {
@@ -39,7 +39,7 @@ func (ex *execution) commitIntent(ctx context.Context, t *tool.Tool, id string, 
 	return ok, err
 }
 
-// recordIntent adds the intent: who carries the call out.
+// recordIntent adds the intent, which names who carries the call out.
 func (tx *tx) recordIntent(a *agent.Action, started agent.Started) error {
 	if err := tx.addEvent(agent.Event{Type: agent.ActionStarted, ActionID: a.ID, Started: &started}); err != nil {
 		return err
@@ -49,7 +49,7 @@ func (tx *tx) recordIntent(a *agent.Action, started agent.Started) error {
 }
 
 // startInSameCommit puts the intent of an effect that is allowed into the commit of the turn that asks for it, where
-// nothing has to be done in between: that saves a commit. It gives the action's id, or none where the next step is
+// nothing has to be done in between: that saves a commit. It returns the action's id, or "" where the next step is
 // another.
 func (tx *tx) startInSameCommit(ctx context.Context, intent agent.Started) (id string, err error) {
 	st, a := tx.ex.next(tx.state, tx.run, tx.now)
@@ -66,7 +66,7 @@ func (tx *tx) startInSameCommit(ctx context.Context, intent agent.Started) (id s
 	return a.ID, tx.recordIntent(a, intent)
 }
 
-// actionOfIntent gives the action that has this intent and no outcome yet.
+// actionOfIntent returns the id of the action that has this intent and no outcome yet, or "".
 func (tx *tx) actionOfIntent(intent agent.Started) string {
 	for _, a := range tx.state.Actions {
 		if a.Status == agent.ActionExecuting && a.Started == intent {
@@ -76,7 +76,7 @@ func (tx *tx) actionOfIntent(intent agent.Started) string {
 	return ""
 }
 
-// decidedBy says in the audit what an effect rests on: its user's decision, or the policy's.
+// decidedBy returns, for the audit, what permits an effect: its user's decision or the policy's.
 func decidedBy(a *agent.Action) string {
 	switch {
 	case a.Decision != "":
@@ -87,8 +87,8 @@ func decidedBy(a *agent.Action) string {
 	return a.PolicyDecision
 }
 
-// recheckPolicy asks the policy again about a call that is about to be carried out. A call that rests on the allowlist
-// also rewrites the user's document, so that an entry taken back meanwhile makes the commit fail instead of being used.
+// recheckPolicy evaluates the policy again for a call that is about to be carried out. A call that the allowlist
+// permits also rewrites the user's document, so that the commit fails where the entry was withdrawn meanwhile.
 func (tx *tx) recheckPolicy(a *agent.Action, t *tool.Tool) (stop bool, err error) {
 	if !a.SideEffect {
 		return false, nil
@@ -126,11 +126,11 @@ func (tx *tx) recheckPolicy(a *agent.Action, t *tool.Tool) (stop bool, err error
 	return false, nil
 }
 
-// block ends an action that was allowed and may not be carried out any more. One that was begun before is left to its
-// user: that it has not happened says nothing about the process that began it, which may only have been stopped.
+// block closes an action that was allowed and may no longer be carried out. One that was started before is left to its
+// user: that it has not happened says nothing about the process that started it, which may only have been stopped.
 func (tx *tx) block(a *agent.Action, rule string, why error) error {
 	if a.Status == agent.ActionExecuting {
-		return tx.markUnknown(a, begunElsewhere+" "+failedWithoutEffect(why).Error.Message)
+		return tx.markUnknown(a, startedElsewhere+" "+failedWithoutEffect(why).Error.Message)
 	}
 	finished := failedWithoutEffect(why)
 	finished.Execution = agent.NotStarted

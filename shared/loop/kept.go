@@ -9,34 +9,34 @@ import (
 	"github.com/countersign-run/countersign/shared/model"
 )
 
-// ClientHistory is a conversation that the caller keeps: a run is begun from it on a store that knows nothing, and goes
-// on as if it had never stopped. The caller answers for its being what Conversation gave.
+// ClientHistory is a conversation that the client keeps: a run starts from it on an empty store, and continues as if it
+// had never stopped. The caller guarantees that it is what [Loop.Conversation] returned.
 type ClientHistory struct {
-	Contents []json.RawMessage // up to the user's last words, or all of it where Ask.Prompt brings new ones
-	Turns    []ClientTurn      // the model's answers since
+	Contents []json.RawMessage // up to the user's last message, or all of it where StartRequest.Prompt brings a new one
+	Turns    []ClientTurn      // the model's answers since then
 }
 
-// ClientTurn is one answer of the model and what is known of its calls.
+// ClientTurn is one answer of the model and the known responses to its calls.
 type ClientTurn struct {
 	Content   json.RawMessage
-	Responses []*model.Response // one for each call, in order; nil where it waits
+	Responses []*model.Response // one for each call, in order; nil for a call that waits
 }
 
-// Conversation is a run in the form of Kept.
+// Conversation is a run in the form from which a [ClientHistory] is made.
 type Conversation struct {
-	Contents *model.Contents // verbatim; where calls wait, the last content is the model's that asks for them
-	Calls    []TurnCall      // of that content, all of them; nil where nothing waits
-	End      *agent.End      // nil while something waits
+	Contents *model.Contents // verbatim; where calls wait, the last content is the one that asks for them
+	Calls    []TurnCall      // all calls of that content; nil where nothing waits
+	End      *agent.End      // nil while a call waits
 }
 
 // TurnCall is a call of a turn of which at least one waits.
 type TurnCall struct {
 	Action   *agent.Action
-	Response *model.Response // nil where it waits
-	Model    string          // that asks for it
+	Response *model.Response // nil while it waits
+	Model    string          // the name of the model that asked for it
 }
 
-// Conversation gives the user's run in a form that can be kept.
+// Conversation returns the user's run in a form that a client can keep.
 func (l *Loop) Conversation(ctx context.Context, uid, runID string) (*Conversation, error) {
 	ex := l.newExecution(runID, nil)
 	if err := ex.loadOwned(ctx, uid); err != nil {
@@ -61,15 +61,15 @@ func (l *Loop) Conversation(ctx context.Context, uid, runID string) (*Conversati
 	return c, nil
 }
 
-// CallAnswer is what somebody else says became of a call that waits for them (agent.KindCall).
+// CallAnswer is what a client reports about a call that waits for it ([agent.KindCall]).
 type CallAnswer struct {
 	ActionID string
-	Result   json.RawMessage // where it was done
-	Error    string          // where it was not; a sentence for the model
+	Result   json.RawMessage // of a call that was done
+	Error    string          // of one that was not; a sentence for the model
 }
 
-// AnswerCalls records what became of waiting calls, and runs nothing. Errors: AuthError not_found; PolicyError
-// already_resolved where one does not wait, and then nothing is recorded.
+// AnswerCalls records the outcomes of waiting calls, and runs nothing. Errors: AuthError not_found; PolicyError
+// already_resolved where one of them does not wait, and then nothing is recorded.
 func (l *Loop) AnswerCalls(ctx context.Context, uid, runID string, answers ...CallAnswer) error {
 	ex := l.newExecution(runID, nil)
 	if err := ex.loadOwned(ctx, uid); err != nil {
@@ -100,7 +100,7 @@ func (a CallAnswer) finished() *agent.Finished {
 	return &f
 }
 
-// waitForAnswer leaves a call to whoever answers it.
+// waitForAnswer records that a call waits for a client's answer.
 func (ex *execution) waitForAnswer(ctx context.Context, id string) error {
 	return ex.transition(ctx, func(tx *tx) error {
 		if a := tx.state.Action(id); !a.Runnable() || tx.run.Lease.Held(ex.owner, tx.now) {
@@ -115,7 +115,7 @@ func (tx *tx) waitForAnswer(id string) error {
 		Wait: &agent.Wait{Kind: agent.KindCall, ExpiresAt: tx.run.Deadline}})
 }
 
-// restoreHistory takes a kept conversation over as the run's own events.
+// restoreHistory adds a client's conversation to the run as the run's own events.
 func (tx *tx) restoreHistory(k *ClientHistory) error {
 	if len(k.Turns) == 0 {
 		return nil
@@ -142,12 +142,12 @@ func (tx *tx) restoreTurn(t ClientTurn) error {
 	}
 	for i, c := range said.Calls {
 		id := agent.ActionID(tx.run.ID, len(tx.state.Turns), i, 0)
-		plan := &agent.ProposedCall{Turn: len(tx.state.Turns), Index: i, CallID: c.ID, Tool: displayName(c.Name),
+		call := &agent.ProposedCall{Turn: len(tx.state.Turns), Index: i, CallID: c.ID, Tool: displayName(c.Name),
 			Args: c.Args}
 		if known := tx.ex.Tools[c.Name]; known != nil {
-			plan.SideEffect = known.SideEffect
+			call.SideEffect = known.SideEffect
 		}
-		if err := tx.addEvent(agent.Event{Type: agent.ActionProposed, ActionID: id, Proposed: plan}); err != nil {
+		if err := tx.addEvent(agent.Event{Type: agent.ActionProposed, ActionID: id, Proposed: call}); err != nil {
 			return err
 		}
 		if t.Responses[i] == nil {

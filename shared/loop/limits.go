@@ -9,8 +9,8 @@ import (
 	"github.com/countersign-run/countersign/shared/model"
 )
 
-// checkLimits holds the limits of what a user may use before anything is begun for them; the day's share of the model
-// matters only where the model will be asked.
+// checkLimits checks the limits on what a user may use before anything is started for them. The day's share of the
+// model matters only where the model will be called.
 func (l *Loop) checkLimits(u *agent.User, asksModel bool, now time.Time) error {
 	if err := u.Usage.CheckStart(l.Profile.Limits, now); err != nil || !asksModel {
 		return err
@@ -18,7 +18,7 @@ func (l *Loop) checkLimits(u *agent.User, asksModel bool, now time.Time) error {
 	return u.Usage.CheckModelBudget(l.Profile.Limits, now, 0, 0)
 }
 
-// countStart counts the run, and with it its first call of the model, so that two runs that begin at once cannot both
+// countStart counts the run, and with it its first call of the model, so that two runs that start at once cannot both
 // be the day's last.
 func (tx *tx) countStart(req StartRequest) error {
 	limits := tx.ex.Profile.Limits
@@ -50,8 +50,8 @@ func (tx *tx) countUsage() error {
 	return tx.updateUser(func(u *agent.User) { u.Usage.CountUse(tx.now, calls, tokens) })
 }
 
-// overBudget ends a run whose user has no share of the model left for its next call: what was done before stays done
-// and is told.
+// overBudget ends a run whose user has no share of the model left for its next call. What was done before stays done,
+// and the summary says so.
 func (ex *execution) overBudget(ctx context.Context) (over bool, err error) {
 	if ex.Profile.Limits.None() {
 		return false, nil
@@ -62,9 +62,9 @@ func (ex *execution) overBudget(ctx context.Context) (over bool, err error) {
 		if err != nil {
 			return err
 		}
-		settled := tx.run.Counted
-		why := u.Usage.CheckModelBudget(ex.Profile.Limits, tx.now, tx.state.ModelCalls-settled.Calls,
-			tx.state.Tokens-settled.Tokens)
+		counted := tx.run.Counted
+		why := u.Usage.CheckModelBudget(ex.Profile.Limits, tx.now, tx.state.ModelCalls-counted.Calls,
+			tx.state.Tokens-counted.Tokens)
 		if why == nil {
 			return nil
 		}
@@ -77,7 +77,7 @@ func (ex *execution) overBudget(ctx context.Context) (over bool, err error) {
 	return over, err
 }
 
-// Usage is what the user's run has used of the model so far.
+// Usage returns what the user's run has used of the model so far.
 func (l *Loop) Usage(ctx context.Context, uid, runID string) (agent.RunUsage, error) {
 	ex := l.newExecution(runID, nil)
 	if err := ex.loadOwned(ctx, uid); err != nil {
@@ -86,18 +86,18 @@ func (l *Loop) Usage(ctx context.Context, uid, runID string) (agent.RunUsage, er
 	return agent.RunUsage{Calls: ex.state.ModelCalls, Tokens: ex.state.Tokens}, nil
 }
 
-// bytesPerToken is what a token is about where nobody counted.
+// bytesPerToken is the estimated size of a token where the service has not counted them.
 const bytesPerToken = 4
 
-// estimateTokens is how many tokens a call of the model was about, by its bytes; none where the service has counted
-// them.
+// estimateTokens returns about how many tokens a call of the model took, by its bytes, or 0 where the service has
+// counted them.
 func estimateTokens(req model.Request, reply *model.Reply) int {
 	if (agent.Turn{Usage: reply.Usage}).Tokens() > 0 {
 		return 0
 	}
 	n := len(req.System) + len(reply.Content) + len(reply.Text)
 	if len(reply.Content) > 0 {
-		n -= len(reply.Text) // it is in the content
+		n -= len(reply.Text) // it is part of the content
 	}
 	for _, c := range req.Contents {
 		n += len(c)

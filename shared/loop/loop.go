@@ -1,13 +1,14 @@
-// Package loop moves runs. Start, Advance, Resolve, Cancel and Sweep are all there is; each ends in transitions, and a
-// transition is decided in memory and made true by one atomic commit (see transition.go), so a process may die between
-// any two instructions and the next one reads the events and goes on.
+// Package loop moves runs: [Loop.Start], [Loop.Advance], [Loop.Resolve], [Loop.Cancel] and [Loop.Sweep]. Each consists
+// of transitions. A transition is decided in memory and made durable by one atomic commit (see transition.go), so a
+// process may die between any two instructions, and the next one reads the events and continues.
 //
-//   - A run is moved by the holder of its lease alone. Lease times are the store's, so workers' clocks do not matter.
-//   - An effect happens only after a commit that says who does it (Started). An effect found started and without an
-//     outcome is never repeated on a guess: the tool settles it (Reconcile), or a person does (a review).
-//   - What somebody else must answer waits in an approval; Resolve records the answer and does nothing else.
-//   - The run document's field "due" says when somebody should look at it again. It is the outbox: Sweep asks for what
-//     is overdue, whether a publish was lost, a worker died, or an approval expired.
+//   - Only the holder of a run's lease moves it. Lease times are the store's, so workers' clocks do not matter.
+//   - An effect takes place only after a commit that records who carries it out ([agent.Started]). An effect that has
+//     started and has no outcome is never repeated on a guess: the tool settles it (Reconcile), or its user does (a
+//     review).
+//   - A call that needs its user's decision waits in an approval; Resolve records the decision and does nothing else.
+//   - The field "due" of a run's document says when the run must be looked at again. It is the outbox: Sweep publishes
+//     a resume for whatever is overdue, whether a publish was lost, a worker died or an approval expired.
 package loop
 
 import (
@@ -27,44 +28,44 @@ import (
 	"github.com/countersign-run/countersign/shared/wait"
 )
 
-// RejectOutcome says how a run ends whose user said no (contract §3, REJECT_OUTCOME).
+// RejectOutcome says how a run ends after its user rejected a call (contract §3, REJECT_OUTCOME).
 type RejectOutcome string
 
 // The outcomes.
 const (
 	RejectCompletes RejectOutcome = "completed"
 	RejectFails     RejectOutcome = "failed"
-	RejectContinues RejectOutcome = "continue" // the model is told, and finishes
+	RejectContinues RejectOutcome = "continue" // the model gets the rejection as the call's response, and finishes
 )
 
 // Profile is what differs from one kind of agent to another.
 type Profile struct {
-	Persona       string        // who the assistant is; the rules are added to it
+	Persona       string        // who the assistant is; the rules are appended to it
 	MaxModelCalls int           // in one run; on the last one tools are switched off
 	ApprovalTTL   time.Duration // how long an approval may wait
 	RejectOutcome RejectOutcome
 	Deadline      time.Duration // how long a run may take in all, waiting included
-	MaxContents   int           // bytes of the conversation that the model is told (model.Contents.Fit); 0 is no bound
+	MaxContents   int           // bytes of the conversation that the model gets (model.Contents.Fit); 0 means no bound
 	ModelTimeout  time.Duration // of one model call, retries included
 	ToolTimeout   time.Duration // of one effect
-	LeaseMargin   time.Duration // a lease outlives the step that it covers by this; 0 is 15 seconds
-	MaxOpen       int           // approvals a user may have open; 0 is no cap
-	MaxPerDay     int           // approvals a user may be asked for a day (UTC); 0 is no cap
+	LeaseMargin   time.Duration // how long a lease outlives the step that it covers; 0 means 15 seconds
+	MaxOpen       int           // approvals a user may have open; 0 means no cap
+	MaxPerDay     int           // approvals a user may be asked for in a day (UTC); 0 means no cap
 	Limits        agent.Limits  // what a user may use
 }
 
-// LeastCall is how long a call of the function must be able to take, or no step of a run fits into it.
+// LeastCall is the shortest timeout of a function in which a step of a run fits.
 const LeastCall = 30 * time.Second
 
-// Within gives the steps as much time as calls of a function leave them that take up to d: at the least that is given
-// (60 s on Cloud Run) a run makes several steps in one call, and where there is more, each has what it may need at
-// most.
+// Within returns p with the timeouts of model calls and effects set so that they fit into an invocation of a function
+// that may take up to d. With the shortest timeout in use (60 s on Cloud Run) one invocation makes several steps; a
+// longer one raises each timeout to at most what a step needs.
 func (p Profile) Within(d time.Duration) Profile {
 	p.ModelTimeout, p.ToolTimeout = min(time.Minute, d*2/3), min(30*time.Second, d/3)
 	return p
 }
 
-// Loop moves runs of one profile. The fields from Log on may be left out.
+// Loop moves runs of one profile. The fields from Log on are optional.
 type Loop struct {
 	Store   store.Store
 	Queue   queue.Queue
@@ -74,16 +75,17 @@ type Loop struct {
 	Profile Profile
 
 	Log    *slog.Logger
-	Now    func() time.Time // for durations and, corrected by the store's clock, for leases
-	Random io.Reader        // for ids and the spread of retries
+	Now    func() time.Time // for durations and, adjusted to the store's clock, for leases
+	Random io.Reader        // for ids and the jitter of retries
 	Sleep  func(context.Context, time.Duration) error
 }
 
-// Sink hears what happens while a run moves: after it was committed, in order, on the mover's goroutine. A sink must
-// not block for long; nothing that it does stops the run.
+// Sink receives what happens while a run moves, in order, after it was committed, on the goroutine that moves the run.
+// A sink must not block for long, and it cannot stop the run.
 type Sink func(Update)
 
-// Update is one thing that a sink hears of a run: a status, a piece of the model's text, or an action as it stands now.
+// Update is what a reader of a moving run gets: a status, a piece of the model's text, or an action in its present
+// state.
 type Update struct {
 	RunID, ThreadID string
 	Status          agent.RunStatus
@@ -93,31 +95,32 @@ type Update struct {
 
 // Maintenance bounds of the loop.
 const (
-	leaseMargin  = 15 * time.Second // where the profile gives none
-	publishGrace = 20 * time.Second // after which the sweep takes a publish for lost
-	reserve      = 5 * time.Second  // of the function's time is kept for a last commit
+	leaseMargin  = 15 * time.Second // unless the profile sets one
+	publishGrace = 20 * time.Second // after this the sweep takes a publish for lost
+	reserve      = 5 * time.Second  // of the function's time that is kept for a last commit
 	maxCalls     = 16               // function calls in one turn of the model
 	maxOutput    = 64 << 10         // bytes of a tool's result that are kept
-	maxSnapshot  = 800 << 10        // bytes of an approval's arguments and preview, which are one document
+	maxSnapshot  = 800 << 10        // bytes of an approval's arguments and preview, which share one document
 )
 
-// Codes of the loop itself: of what does not fit into the store, and of what was cancelled or ended before it was done.
+// Codes of the loop itself: for what does not fit into the store, and for what was cancelled or ended before it was
+// done.
 const (
 	codeTooLarge fault.Code = "too_large"
-	// CodeThreadFull is of a thread that takes no more messages.
+	// CodeThreadFull is the code for a thread that takes no more messages.
 	CodeThreadFull fault.Code = "thread_full"
 	codeCancelled  fault.Code = "cancelled"
 	codeDeadline   fault.Code = "deadline"
 )
 
-// errHeld says that another process moves the run.
+// errHeld means that another process holds the run's lease.
 var errHeld = fault.New(fault.Tool, fault.CodeLeaseHeld,
 	"Another process is working on this run.").After(10 * time.Second)
 
-// Held reports whether Advance stopped because another process moves the run: deliver again later.
+// Held reports whether [Loop.Advance] stopped because another process moves the run: deliver again later.
 func Held(err error) bool { return fault.Is(err, fault.Tool, fault.CodeLeaseHeld) }
 
-// Init fills what was left out. It must be called once before use.
+// Init sets the optional fields to their defaults. It must be called once before use.
 func (l *Loop) Init() *Loop {
 	if l.Profile.LeaseMargin == 0 {
 		l.Profile.LeaseMargin = leaseMargin

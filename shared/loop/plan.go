@@ -22,7 +22,7 @@ import (
 	"github.com/countersign-run/countersign/shared/visible"
 )
 
-// callModel asks the model once and commits its answer with everything that follows from it: the judged calls, the
+// callModel calls the model once and commits its answer with everything that follows from it: the validated calls, the
 // approvals that they need, or the end. The answer is stored before anything is done about it, and never asked for
 // again.
 func (ex *execution) callModel(ctx context.Context) error {
@@ -51,11 +51,11 @@ func (ex *execution) callModel(ctx context.Context) error {
 		return ex.modelFailed(ctx, err)
 	}
 	places := ex.placements(ctx, reply.Calls)
-	intent, begun := agent.Started{Owner: ex.owner, Attempt: 1}, ""
+	intent, started := agent.Started{Owner: ex.owner, Attempt: 1}, ""
 	err = ex.transition(ctx, func(tx *tx) error {
-		begun = tx.actionOfIntent(intent) // here already where the commit's answer was lost
+		started = tx.actionOfIntent(intent) // here already where the commit's answer was lost
 		if len(tx.state.Turns) != turn-1 || tx.run.Lease.Owner != ex.owner {
-			return nil // stored already, or somebody else's by now
+			return nil // stored already, or another process has taken the run over
 		}
 		if st, _ := ex.next(tx.state, tx.run, tx.now); st != stepCallModel {
 			return nil // cancelled or out of time meanwhile: what the model wants does not matter any more
@@ -63,21 +63,20 @@ func (ex *execution) callModel(ctx context.Context) error {
 		if err := tx.recordTurn(reply, estimateTokens(req, reply), places); err != nil {
 			return err
 		}
-		begun, err = tx.startInSameCommit(ctx, intent)
+		started, err = tx.startInSameCommit(ctx, intent)
 		return err
 	})
 	if fault.Is(err, fault.Validation, codeTooLarge) {
 		return ex.modelFailed(ctx,
 			fault.New(fault.Model, codeTooLarge, "The model's answer is larger than can be kept.").Because(err))
 	}
-	if err != nil || begun == "" {
+	if err != nil || started == "" {
 		return err
 	}
-	return ex.callTool(ctx, ex.Tools[ex.state.Action(begun).Tool], begun)
+	return ex.callTool(ctx, ex.Tools[ex.state.Action(started).Tool], started)
 }
 
-// deltaSink passes the model's text on as it comes, as much of it as is kept: what is longer than that is cut, or
-// refused.
+// deltaSink returns a function that passes the model's text on as it comes, up to the length that is kept.
 func (ex *execution) deltaSink() func(text string) {
 	left := agent.MaxMessageText
 	return func(text string) {
@@ -94,7 +93,7 @@ func (ex *execution) deltaSink() func(text string) {
 	}
 }
 
-// request lays out what the model is asked: instructions, history, prompt, and this run's own turns, verbatim.
+// request builds the request to the model: instructions, history, prompt, and this run's own turns, verbatim.
 func (ex *execution) request() (model.Request, error) {
 	contents, err := ex.contents()
 	if err != nil {
@@ -110,7 +109,8 @@ func (ex *execution) request() (model.Request, error) {
 		nil
 }
 
-// toolSpecs are the tools in a fixed order, so that the service may cache the request's beginning.
+// toolSpecs returns the tools that the model may call, in a fixed order, so that the service may cache the request's
+// beginning.
 func (l *Loop) toolSpecs() []tool.Spec {
 	var specs []tool.Spec
 	for _, name := range l.Tools.Names() {
@@ -121,8 +121,8 @@ func (l *Loop) toolSpecs() []tool.Spec {
 	return specs
 }
 
-// instructions are the policy and the persona (seed 000 §4), and where the user is. The time is the run's own, so that
-// every turn sees the same.
+// instructions returns the persona and the rules (seed 000 §4), and what time it is for the user. The time is the
+// run's, so that every turn gets the same text.
 func (ex *execution) instructions() string {
 	s := strings.TrimSpace(ex.Profile.Persona) + "\n\n" + rules + "\n\n" + localContext(ex.run)
 	if mark := ex.state.Input.Mark; mark != "" {
@@ -131,7 +131,7 @@ func (ex *execution) instructions() string {
 	return s
 }
 
-// localContext say what time it is for the user, by whose clocks their words go, and what language they use.
+// localContext returns sentences about the user's time, time zone and language.
 func localContext(r agent.Run) string {
 	zone := r.Region.Zone()
 	s := fmt.Sprintf("The run began at %s.\nThe user's time zone is %s; there it was %s. Days and times in the "+
@@ -151,7 +151,7 @@ const rules = `Rules:
 - If a tool's response says that the user rejected it, accept that and do not try again.
 - Answer in the user's language, briefly.`
 
-// modelFailed ends the run: what was done before stays done and is told.
+// modelFailed ends the run. What was done before stays done, and the summary says so.
 func (ex *execution) modelFailed(ctx context.Context, err error) error {
 	ctx, cancel := detached(ctx)
 	defer cancel()
@@ -169,13 +169,13 @@ func (ex *execution) modelFailed(ctx context.Context, err error) error {
 	})
 }
 
-// placement is where a tool's calls would act now, or why they may not.
+// placement is where a tool's calls would act now, or the error that says why they cannot.
 type placement struct {
 	tool.Place
 	err error
 }
 
-// placements asks, once for each tool that is called, where it would act.
+// placements returns, for each tool that is called, where it would act.
 func (ex *execution) placements(ctx context.Context, calls []model.Call) map[string]placement {
 	out := map[string]placement{}
 	for _, c := range calls {
@@ -189,7 +189,7 @@ func (ex *execution) placements(ctx context.Context, calls []model.Call) map[str
 	return out
 }
 
-// recordTurn takes the model's answer into the run.
+// recordTurn adds the model's answer to the run.
 func (tx *tx) recordTurn(r *model.Reply, estimated int, places map[string]placement) error {
 	turn := &agent.Turn{Model: r.Model, Content: r.Content, Text: agent.Cut(r.Text, agent.MaxMessageText),
 		Finish: r.Finish, Correction: r.Correction, Calls: len(r.Calls), Usage: r.Usage, Estimated: estimated}
@@ -201,7 +201,7 @@ func (tx *tx) recordTurn(r *model.Reply, estimated int, places map[string]placem
 	}
 	switch {
 	case r.Correction != "":
-		return nil // the model is told, within the bound
+		return nil // the model gets the correction, within the bound on its calls
 	case len(r.Calls) == 0:
 		return tx.endWithAnswer(r.Text)
 	case len(r.Calls) > maxCalls:
@@ -209,15 +209,16 @@ func (tx *tx) recordTurn(r *model.Reply, estimated int, places map[string]placem
 			"The model asked for %d actions at once, which is more than %d.", len(r.Calls), maxCalls)))
 	}
 	for i, c := range r.Calls {
-		plan := agent.ProposedCall{Turn: len(tx.state.Turns), Index: i, CallID: c.ID, Tool: c.Name}
-		if err := tx.validateCall(plan, c.Args, places[c.Name]); err != nil {
+		call := agent.ProposedCall{Turn: len(tx.state.Turns), Index: i, CallID: c.ID, Tool: c.Name}
+		if err := tx.validateCall(call, c.Args, places[c.Name]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// endWithAnswer ends the run in the model's words, and in ours where they may claim what did not happen.
+// endWithAnswer ends the run with the model's words, followed by the server's own where the model's may claim what did
+// not happen.
 func (tx *tx) endWithAnswer(text string) error {
 	note := tx.ex.verifiedSummary(tx.state, text)
 	if note != "" {
@@ -233,7 +234,7 @@ func (tx *tx) endWithAnswer(text string) error {
 
 var validDisplayName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
-// displayName is the tool's name as it may be stored and shown.
+// displayName returns a tool's name as it may be stored and shown.
 func displayName(name string) string {
 	if !validDisplayName.MatchString(name) {
 		return "unknown"
@@ -241,86 +242,86 @@ func displayName(name string) string {
 	return name
 }
 
-// validateCall decides what becomes of one call: refused, allowed, or asked for (seed 000 §4 to §6). Nothing that the
-// model says is trusted: the name must be known, the arguments are validated and normalised, and the policy looks at
-// those.
-func (tx *tx) validateCall(plan agent.ProposedCall, wanted json.RawMessage, at placement) error {
-	id := agent.ActionID(tx.run.ID, plan.Turn, plan.Index, 0)
-	t := tx.ex.Tools[plan.Tool]
-	plan.Tool = displayName(plan.Tool)
-	if t == nil || t.UserOnly && !plan.UserInitiated {
-		return tx.rejectCall(id, plan, fault.New(fault.Model, "unknown_tool", "There is no such tool."))
+// validateCall decides what becomes of one call: rejected, allowed, or waiting for approval (seed 000 §4 to §6).
+// Nothing that the model says is trusted: the name must be known, the arguments are validated and normalised, and the
+// policy sees the normalised ones.
+func (tx *tx) validateCall(call agent.ProposedCall, wanted json.RawMessage, at placement) error {
+	id := agent.ActionID(tx.run.ID, call.Turn, call.Index, 0)
+	t := tx.ex.Tools[call.Tool]
+	call.Tool = displayName(call.Tool)
+	if t == nil || t.UserOnly && !call.UserInitiated {
+		return tx.rejectCall(id, call, fault.New(fault.Model, "unknown_tool", "There is no such tool."))
 	}
-	plan.SideEffect = t.SideEffect
+	call.SideEffect = t.SideEffect
 	if len(wanted) == 0 || wanted[0] != '{' {
-		return tx.rejectCall(id, plan,
+		return tx.rejectCall(id, call,
 			fault.New(fault.Model, "unreadable_arguments", "The arguments are not a JSON object."))
 	}
 	args, err := t.Normalize(wanted)
 	if err != nil {
-		return tx.rejectCall(id, plan, err)
+		return tx.rejectCall(id, call, err)
 	}
-	plan.Args, plan.Place, plan.ArgsHash = args, at.Place, agent.ArgsHash(tx.run.UID, t.Spec, at.Place, args)
+	call.Args, call.Place, call.ArgsHash = args, at.Place, agent.ArgsHash(tx.run.UID, t.Spec, at.Place, args)
 	if at.err != nil {
-		return tx.rejectCall(id, plan, at.err)
+		return tx.rejectCall(id, call, at.err)
 	}
-	return tx.applyPolicy(id, plan, t)
+	return tx.applyPolicy(id, call, t)
 }
 
-// applyPolicy asks the policy about a call that is well-formed.
-func (tx *tx) applyPolicy(id string, plan agent.ProposedCall, t *tool.Tool) error {
-	if tx.rejectedBefore(plan.ArgsHash) {
-		return tx.rejectCall(id, plan,
+// applyPolicy evaluates the policy for a call that is well-formed, and records the call.
+func (tx *tx) applyPolicy(id string, call agent.ProposedCall, t *tool.Tool) error {
+	if tx.rejectedBefore(call.ArgsHash) {
+		return tx.rejectCall(id, call,
 			fault.New(fault.Policy, "rejected_before", "The user has already rejected exactly this."))
 	}
-	shown, err := previewAt(t, plan.Place, plan.Args)
+	shown, err := previewAt(t, call.Place, call.Args)
 	if err != nil {
-		return tx.rejectCall(id, plan, err)
+		return tx.rejectCall(id, call, err)
 	}
-	if b, err := strictjson.Marshal(shown); err != nil || len(b)+len(plan.Args) > maxSnapshot {
-		return tx.rejectCall(id, plan, fault.Invalid("", "this is more than can be shown to the user for approval"))
+	if b, err := strictjson.Marshal(shown); err != nil || len(b)+len(call.Args) > maxSnapshot {
+		return tx.rejectCall(id, call, fault.Invalid("", "this is more than can be shown to the user for approval"))
 	}
-	verdict, err := tx.verdict(t, plan.Args)
+	verdict, err := tx.verdict(t, call.Args)
 	switch {
 	case tool.IsPanic(err):
-		return tx.rejectCall(id, plan, err)
+		return tx.rejectCall(id, call, err)
 	case err != nil:
 		return err
 	}
-	plan.PolicyDecision, plan.Rule, plan.Reason, plan.Allowed = string(verdict.Mode), verdict.Rule, verdict.Reason,
+	call.PolicyDecision, call.Rule, call.Reason, call.Allowed = string(verdict.Mode), verdict.Rule, verdict.Reason,
 		verdict.Entries
-	plan.RequiresApproval = needsApproval(verdict, plan.UserInitiated)
+	call.RequiresApproval = needsApproval(verdict, call.UserInitiated)
 	switch {
 	case verdict.Mode == policy.Deny:
-		return tx.rejectCall(id, plan, fault.New(fault.Policy, "denied", "%s", verdict.Reason))
-	case plan.RequiresApproval:
+		return tx.rejectCall(id, call, fault.New(fault.Policy, "denied", "%s", verdict.Reason))
+	case call.RequiresApproval:
 		u, err := tx.user()
 		if err != nil {
 			return err
 		}
 		if err := tx.ex.checkCaps(u, tx.now); err != nil {
-			return tx.rejectCall(id, plan, err)
+			return tx.rejectCall(id, call, err)
 		}
 	}
-	if err := tx.addEvent(agent.Event{Type: agent.ActionProposed, ActionID: id, Proposed: &plan}); err != nil {
+	if err := tx.addEvent(agent.Event{Type: agent.ActionProposed, ActionID: id, Proposed: &call}); err != nil {
 		return err
 	}
 	switch {
-	case plan.RequiresApproval:
-		return tx.requestApproval(tx.state.Action(id), agent.KindApproval, plan.Reason)
+	case call.RequiresApproval:
+		return tx.requestApproval(tx.state.Action(id), agent.KindApproval, call.Reason)
 	case t.Waits():
 		return tx.waitForAnswer(id)
 	}
 	return nil
 }
 
-// needsApproval reports whether the user must be asked. Of their own call they are asked only where everybody is, of
-// everything.
-func needsApproval(v policy.Decision, own bool) bool {
-	return v.Mode == policy.RequireApproval && (!own || v.Rule == policy.RuleAskedForAll)
+// needsApproval reports whether the user must approve the call. A call that users make themselves needs it only where
+// the policy asks for every call.
+func needsApproval(v policy.Decision, userInitiated bool) bool {
+	return v.Mode == policy.RequireApproval && (!userInitiated || v.Rule == policy.RuleAskedForAll)
 }
 
-// verdict asks the policy, with the user's own allowlist.
+// verdict evaluates the policy, with the user's own allowlist.
 func (tx *tx) verdict(t *tool.Tool, args json.RawMessage) (policy.Decision, error) {
 	u, err := tx.user()
 	if err != nil {
@@ -344,27 +345,27 @@ func (tx *tx) rejectedBefore(hash string) bool {
 	return false
 }
 
-// rejectCall answers a call with the reason why it is not done; the model reads it, within the bound.
-func (tx *tx) rejectCall(id string, plan agent.ProposedCall, why error) error {
+// rejectCall records a call as not carried out, and why; the model gets the reason, within the bound on its calls.
+func (tx *tx) rejectCall(id string, call agent.ProposedCall, why error) error {
 	p := agent.ErrorInfoOf(why)
-	if plan.PolicyDecision == "" {
-		plan.PolicyDecision = string(policy.Deny)
+	if call.PolicyDecision == "" {
+		call.PolicyDecision = string(policy.Deny)
 	}
-	if err := tx.addEvent(agent.Event{Type: agent.ActionProposed, ActionID: id, Proposed: &plan}); err != nil {
+	if err := tx.addEvent(agent.Event{Type: agent.ActionProposed, ActionID: id, Proposed: &call}); err != nil {
 		return err
 	}
 	finished := &agent.Finished{Status: agent.ActionFailed, Execution: agent.NotStarted, Error: p}
 	if err := tx.addEvent(agent.Event{Type: agent.ActionFinished, ActionID: id, Finished: finished}); err != nil {
 		return err
 	}
-	if plan.SideEffect {
+	if call.SideEffect {
 		tx.addAudit(audit.Denied, tx.state.Action(id),
-			func(e *audit.Entry) { e.Decision, e.ErrorCode = plan.PolicyDecision, string(p.Class) })
+			func(e *audit.Entry) { e.Decision, e.ErrorCode = call.PolicyDecision, string(p.Class) })
 	}
 	return nil
 }
 
-// requestApproval opens an approval, or a review, for the action.
+// requestApproval opens an approval or a review for the action.
 func (tx *tx) requestApproval(a *agent.Action, kind agent.Kind, reason string) error {
 	ap, err := tx.snapshot(a, kind, reason)
 	if err != nil {
@@ -388,7 +389,7 @@ func (tx *tx) requestApproval(a *agent.Action, kind agent.Kind, reason string) e
 	return tx.appendMessage(agent.RoleAssistant, ap.ID, "%s", tx.ex.waitingFor(a))
 }
 
-// snapshot is what the user is shown of the action if they are asked now.
+// snapshot returns the approval as the user would see it if they were asked now.
 func (tx *tx) snapshot(a *agent.Action, kind agent.Kind, reason string) (*agent.Approval, error) {
 	decisions, err := tx.decisions(a, kind)
 	if err != nil {
@@ -419,7 +420,7 @@ func (tx *tx) snapshot(a *agent.Action, kind agent.Kind, reason string) (*agent.
 	return ap, nil
 }
 
-// previewAt is what a person reads before deciding: where the call acts, and then what the tool shows of it.
+// previewAt returns what a user reads before deciding: where the call acts, and then what the tool shows of it.
 func previewAt(t *tool.Tool, in tool.Place, args json.RawMessage) (tool.Preview, error) {
 	p, err := t.Preview(args)
 	if err != nil || in == (tool.Place{}) {
@@ -430,11 +431,12 @@ func previewAt(t *tool.Tool, in tool.Place, args json.RawMessage) (tool.Preview,
 	return p, nil
 }
 
-// alwaysCovers says what "always allow" would store, where it is offered (policy.Entry).
+// alwaysCovers tells what "always allow" would store, where it is offered (policy.Entry).
 var alwaysCovers = tool.Field{Label: "Always allow covers",
 	Value: "Exactly the addresses above, as they are written: capitals count before the @ and not after it."}
 
-// decisions are those that fit: who cannot always be allowed is not offered for it.
+// decisions returns the decisions that are offered. "Always allow" is left out where the policy would not store the
+// recipients.
 func (tx *tx) decisions(a *agent.Action, kind agent.Kind) ([]agent.Decision, error) {
 	if kind == agent.KindReview {
 		return []agent.Decision{agent.ConfirmDone, agent.StartNew}, nil
@@ -449,7 +451,7 @@ func (tx *tx) decisions(a *agent.Action, kind agent.Kind) ([]agent.Decision, err
 	return []agent.Decision{agent.ApproveOnce, agent.ApproveAlways, agent.ApproveEdited, agent.Reject}, nil
 }
 
-// expiry is when a waiting call is given up: an approval after its time, a review with the run.
+// expiry returns when a waiting call is given up: an approval after its time, a review with the run.
 func (tx *tx) expiry(kind agent.Kind) time.Time {
 	if at := tx.now.Add(tx.ex.Profile.ApprovalTTL); kind == agent.KindApproval && at.Before(tx.run.Deadline) {
 		return at

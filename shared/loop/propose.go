@@ -10,22 +10,22 @@ import (
 	"github.com/countersign-run/countersign/shared/model"
 )
 
-// Call is a call of a tool that a run consists of: no model is asked.
+// Call is a call of a tool that is a whole run: no model is called.
 type Call struct {
 	Tool string
 	Args json.RawMessage
-	Own  bool // the user makes it themselves, so nobody need be asked; what the policy denies stays denied
+	Own  bool // the user makes it themselves, so it needs no approval; what the policy denies stays denied
 
-	Model string // that asked for it, for the record; empty for a call of the user's own
+	Model string // the model that asked for it, for the record; empty for a call of the user's own
 }
 
 // CallResult is a run of one call as its caller sees it.
 type CallResult struct {
 	Run      *agent.RunView
 	Tool     string
-	Args     json.RawMessage     // canonical, as they are or would be carried out
-	Approval *agent.ApprovalView // what waits for the user, or nil
-	Response model.Response      // what became of the call, once the run is over
+	Args     json.RawMessage     // canonical, as the call is or would be carried out
+	Approval *agent.ApprovalView // the approval that waits for the user, or nil
+	Response model.Response      // what became of the call, once the run has ended
 }
 
 // Terminal reports whether the call has its outcome.
@@ -33,9 +33,9 @@ func (c *CallResult) Terminal() bool {
 	return c.Run.Status == agent.Completed || c.Run.Status == agent.Failed
 }
 
-// StartCall stores a run of q.Call and moves it as far as it goes alone: it is judged, approved, carried out and
-// recorded as a call of the model is, and survives what that survives. Errors before the run is stored: those of Start,
-// AuthError not_found for a tool that is not there, ValidationError for arguments that do not fit.
+// StartCall stores a run of req.Call and moves it as far as it goes alone. The call is validated, approved, carried out
+// and recorded like a call of the model, and survives the same crashes. Errors before the run is stored: those of
+// [Loop.Start], AuthError not_found for a tool that does not exist, ValidationError for arguments that do not fit.
 func (l *Loop) StartCall(ctx context.Context, req StartRequest) (*CallResult, error) {
 	t := l.Tools[req.Call.Tool]
 	if t == nil {
@@ -55,7 +55,7 @@ func (l *Loop) StartCall(ctx context.Context, req StartRequest) (*CallResult, er
 	return ex.callResult(ctx)
 }
 
-// CallResult gives a run that Propose began. The error is AuthError not_found for every other one.
+// CallResult returns a run that [Loop.StartCall] started. The error is AuthError not_found for every other run.
 func (l *Loop) CallResult(ctx context.Context, uid, runID string) (*CallResult, error) {
 	ex := l.newExecution(runID, nil)
 	if err := ex.loadOwned(ctx, uid); err != nil {
@@ -99,7 +99,7 @@ func (ex *execution) callResult(ctx context.Context) (*CallResult, error) {
 	return c, nil
 }
 
-// placementOfCall asks where the call that the run begins with would act.
+// placementOfCall returns where the call that the run starts with would act.
 func (ex *execution) placementOfCall(ctx context.Context, req StartRequest) (at placement) {
 	if req.Call != nil {
 		at.Place, at.err = ex.Tools[req.Call.Tool].Place(ctx, req.UID)
@@ -107,7 +107,7 @@ func (ex *execution) placementOfCall(ctx context.Context, req StartRequest) (at 
 	return at
 }
 
-// addCall puts the call in the place of the model's first answer.
+// addCall adds the call as if it were the model's first answer.
 func (tx *tx) addCall(c *Call, at placement) error {
 	if err := tx.setStatus(agent.Planning); err != nil {
 		return err
@@ -119,7 +119,7 @@ func (tx *tx) addCall(c *Call, at placement) error {
 	return tx.validateCall(agent.ProposedCall{Turn: 1, Tool: c.Tool, UserInitiated: c.Own}, c.Args, at)
 }
 
-// singleCallEnd ends a run of one call with what became of it.
+// singleCallEnd returns the end of a run of one call: what became of it.
 func (l *Loop) singleCallEnd(s *agent.State) *agent.End {
 	switch a := s.Current()[0]; {
 	case a.Status == agent.ActionCompleted:

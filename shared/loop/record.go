@@ -11,14 +11,14 @@ import (
 	"github.com/countersign-run/countersign/shared/visible"
 )
 
-// effectSummary says what was done so far, and of what nobody knows, from what is on record: never from what the model
-// says.
+// effectSummary tells which effects took place so far, and which are unknown. It is made from the recorded events,
+// never from what the model says.
 func (l *Loop) effectSummary(s *agent.State) string {
 	var lines []string
 	for _, a := range s.Actions {
 		switch t := l.Tools[a.Tool]; {
 		case !a.SideEffect:
-		case a.Status == agent.ActionCompleted && t == nil: // it was withdrawn since
+		case a.Status == agent.ActionCompleted && t == nil: // the tool was removed since
 			lines = append(lines, "Did "+a.Tool+".")
 		case a.Status == agent.ActionCompleted:
 			lines = append(lines, t.Summary(a.Args))
@@ -29,7 +29,8 @@ func (l *Loop) effectSummary(s *agent.State) string {
 	return strings.Join(lines, "\n")
 }
 
-// outcomeSummary is the account, and where the run was to do several things, what of them was not done and why.
+// outcomeSummary returns the summary of effects and, where the run was to have several, those that were not done and
+// why.
 func (l *Loop) outcomeSummary(s *agent.State) string {
 	lines, wanted := l.outcomeLines(s)
 	if wanted < 2 {
@@ -38,7 +39,7 @@ func (l *Loop) outcomeSummary(s *agent.State) string {
 	return strings.Join(lines, "\n")
 }
 
-// outcomeLine says in one line what a run has come to, for the model of later ones.
+// outcomeLine tells in one line how a run ended, for the model in later runs of the thread.
 func (l *Loop) outcomeLine(s *agent.State, end *agent.End) string {
 	lines, _ := l.outcomeLines(s)
 	if len(lines) == 0 {
@@ -52,17 +53,18 @@ func (l *Loop) outcomeLine(s *agent.State, end *agent.End) string {
 	return agent.Cut(line, maxOutcome)
 }
 
-// maxOutcome is how long the outcome of an earlier run may be, in bytes.
+// maxOutcome is the length of an outcome line, in bytes.
 const maxOutcome = 600
 
-// outcomeLines are the account's lines, and those of what was not done; wanted is how many effects the run was to have.
+// outcomeLines returns the lines of the summary of effects, and those of what was not done; wanted is how many effects
+// the run was to have.
 func (l *Loop) outcomeLines(s *agent.State) (lines []string, wanted int) {
 	if done := l.effectSummary(s); done != "" {
 		lines = append(lines, done)
 	}
 	for _, a := range s.Actions {
 		if !a.SideEffect || a.PolicyDecision == string(policy.Deny) && a.ApprovalID == "" {
-			continue // the model asked for what it may not, and was told
+			continue // the policy denied it, and the model got that as the response
 		}
 		wanted++
 		if line := l.notDoneLine(a); line != "" {
@@ -72,7 +74,8 @@ func (l *Loop) outcomeLines(s *agent.State) (lines []string, wanted int) {
 	return lines, wanted
 }
 
-// notDoneLine says that the action was not done and why, and nothing of one that was or of which nobody knows.
+// notDoneLine returns the line that says that the action was not done and why, or "" for one that was done or whose
+// outcome is unknown.
 func (l *Loop) notDoneLine(a *agent.Action) string {
 	switch {
 	case a.Status == agent.ActionRejected:
@@ -86,22 +89,22 @@ func (l *Loop) notDoneLine(a *agent.Action) string {
 	return "Not done: " + l.describeCall(a) + ". " + a.Error.Message
 }
 
-// notDoneReasons says why the loop itself gives an action up.
+// notDoneReasons tells why the loop itself gives an action up.
 var notDoneReasons = map[fault.Code]string{
 	fault.CodeExpired: "the approval expired",
 	codeCancelled:     "the run was cancelled",
 	codeDeadline:      "the run took too long",
 }
 
-// verifiedSummary says what was done where not every effect that the model asked for was, or where its words could be
-// taken for ours, and is empty elsewhere: the model may say that it is done, but a summary follows the record (hostile
-// case MO-019).
-func (l *Loop) verifiedSummary(s *agent.State, said string) string {
+// verifiedSummary returns the summary of what was done where an effect that the model asked for did not take place, or
+// where the model's words could be taken for the server's own. It is empty otherwise. The model may claim that
+// something was done; the verified summary follows the recorded events (hostile case MO-019).
+func (l *Loop) verifiedSummary(s *agent.State, answer string) string {
 	missed := slices.ContainsFunc(s.Actions, func(a *agent.Action) bool {
 		mattered := a.SideEffect || l.Tools[a.Tool] == nil
 		return mattered && (a.Status == agent.ActionFailed || a.Status == agent.ActionRejected)
 	})
-	if !missed && !spoofsSummary(said) {
+	if !missed && !spoofsSummary(answer) {
 		return ""
 	}
 	if l.effectSummary(s) != "" {
@@ -110,8 +113,8 @@ func (l *Loop) verifiedSummary(s *agent.State, said string) string {
 	return "On record: nothing was sent or changed."
 }
 
-// describeCall is the action's title with the first details of its card, so that one of several can be told from the
-// others.
+// describeCall returns the action's title with the first details of its preview, so that one of several can be told
+// from the others.
 func (l *Loop) describeCall(a *agent.Action) string {
 	t := l.Tools[a.Tool]
 	if t == nil {

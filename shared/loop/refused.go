@@ -14,14 +14,15 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// maxRefusals is how many refused decisions about one approval go to the audit, so that nobody grows it without end.
+// maxRefusals is how many refused decisions about one approval go to the audit, so that it cannot be made to grow
+// without end.
 const maxRefusals = 10
 
-// errStale says that an approval is not what its user would be shown now.
+// errStale means that an approval is not what its user would be shown now.
 type errStale struct {
 	why    *fault.Error
-	fresh  *agent.Action // as it is asked for instead, or nil where it cannot be
-	reason string        // why it is asked for
+	fresh  *agent.Action // the action to ask for instead, or nil where there is none
+	reason string        // why approval is needed
 }
 
 func (e errStale) Error() string { return e.why.Error() }
@@ -31,9 +32,10 @@ func staleError(code fault.Code, message string) *fault.Error {
 	return fault.New(fault.Policy, code, "%s", message)
 }
 
-// checkStale holds an approval against the card that its action would get now. They differ where the stored one was
-// tampered with, where the tool has changed or would act in another place, and where another rule of the policy asks.
-// What is denied by now is not asked for afresh: it goes on waiting, and its user may still change it.
+// checkStale compares an approval with the snapshot that its action would get now. They differ where the stored one was
+// tampered with, where the tool has changed or would act in another place, and where another rule of the policy
+// requires the approval. An action that the policy denies by now is not asked for again: it continues to wait, and its
+// user may still edit it.
 func (tx *tx) checkStale(ap *agent.Approval, a *agent.Action, at placement, decision agent.Decision) error {
 	t := tx.ex.Tools[a.Tool]
 	switch {
@@ -43,7 +45,7 @@ func (tx *tx) checkStale(ap *agent.Approval, a *agent.Action, at placement, deci
 	case at.err != nil:
 		return at.err
 	case ap.Kind == agent.KindReview:
-		return nil // what is started anew is asked for anew
+		return nil // start_new requests a new approval
 	}
 	now, err := revalidate(ap, a, t, at.Place)
 	if err != nil {
@@ -58,18 +60,18 @@ func (tx *tx) checkStale(ap *agent.Approval, a *agent.Action, at placement, deci
 	case verdict.Mode == policy.Deny:
 		return fault.New(fault.Policy, "denied", "%s", verdict.Reason)
 	}
-	card, err := tx.snapshot(now, ap.Kind, verdict.Reason)
+	current, err := tx.snapshot(now, ap.Kind, verdict.Reason)
 	if err != nil {
 		return err
 	}
-	if why := staleReason(ap, card, verdict); why != nil {
+	if why := staleReason(ap, current, verdict); why != nil {
 		return errStale{why, now, verdict.Reason}
 	}
 	return nil
 }
 
-// revalidate is the action as the tool reads it now and for where it would act now, with the run's own arguments: the
-// approval's are a copy.
+// revalidate returns the action as the tool reads it now, in the place where it would act now, with the run's own
+// arguments, of which the approval's are a copy.
 func revalidate(ap *agent.Approval, a *agent.Action, t *tool.Tool, in tool.Place) (*agent.Action, error) {
 	now := *a
 	if t.Version() == ap.ToolVersion {
@@ -89,32 +91,32 @@ func revalidate(ap *agent.Approval, a *agent.Action, t *tool.Tool, in tool.Place
 	return &now, nil
 }
 
-// staleReason says in what the approval is not the card, or nil.
-func staleReason(ap, card *agent.Approval, v policy.Decision) *fault.Error {
+// staleReason returns in what respect the approval differs from the current snapshot, or nil.
+func staleReason(ap, current *agent.Approval, v policy.Decision) *fault.Error {
 	switch {
-	case ap.ToolVersion != card.ToolVersion:
+	case ap.ToolVersion != current.ToolVersion:
 		return staleError(fault.CodeStaleView, "The tool has changed since you were asked. Please review this again.")
-	case ap.Place != card.Place:
+	case ap.Place != current.Place:
 		return staleError(fault.CodeStaleView,
 			"The linked account or host has changed since you were asked. Please review this again.")
-	case ap.Tool != card.Tool, ap.ArgsHash != card.ArgsHash, string(ap.Args) != string(card.Args):
+	case ap.Tool != current.Tool, ap.ArgsHash != current.ArgsHash, string(ap.Args) != string(current.Args):
 		return staleError(fault.CodeIntegrity,
 			"The stored request does not match what the assistant asked for. Please review it again.")
-	case !samePreview(ap, card):
+	case !samePreview(ap, current):
 		return staleError(fault.CodeStaleView,
 			"The preview has changed since you were asked. Please review it again.")
-	case v.Mode == policy.RequireApproval && ap.Rule != card.Rule:
+	case v.Mode == policy.RequireApproval && ap.Rule != current.Rule:
 		return staleError(fault.CodeStaleView,
 			"The rules have changed since you were asked. Please review this again.")
 	}
 	return nil
 }
 
-// samePreview compares what was stored with what would be: as it reads back. One that was stored before previews named
-// their moments shows the same without them.
-func samePreview(ap, card *agent.Approval) bool {
+// samePreview reports whether the stored preview equals the current one as it would read back from the store. A preview
+// that was stored by a release whose previews had no times (Field.At) is compared without them.
+func samePreview(ap, current *agent.Approval) bool {
 	var back tool.Preview
-	b, err := strictjson.Marshal(card.Preview)
+	b, err := strictjson.Marshal(current.Preview)
 	if err != nil || json.Unmarshal(b, &back) != nil {
 		return false
 	}
@@ -126,7 +128,7 @@ func samePreview(ap, card *agent.Approval) bool {
 	return reflect.DeepEqual(ap.Preview, back)
 }
 
-// recordRefusal puts a refused decision into the audit, and asks afresh in the place of an approval that is outdated.
+// recordRefusal adds a refused decision to the audit, and replaces a stale approval by a new one.
 func (tx *tx) recordRefusal(ap *agent.Approval, r Resolution, why error) error {
 	if ap.Refusals < maxRefusals {
 		ap.Refusals++

@@ -21,15 +21,15 @@ type Resolution struct {
 	UID        string
 	ApprovalID string
 	Decision   agent.Decision
-	ArgsHash   string          // as the user saw it; optional
+	ArgsHash   string          // of the snapshot that the user saw; optional
 	EditedArgs json.RawMessage // with approve_with_edits
-	Comment    string          // told to the model with a rejection; optional
+	Comment    string          // given to the model with a rejection; optional
 }
 
-// Resolve records what was decided about a waiting call, and runs nothing: the run is moved by whoever gets the resume.
-// The same decision again is answered as the first was. Errors: AuthError not_found; PolicyError already_resolved,
-// expired, stale_view, integrity, not_applicable, denied; ValidationError for edited arguments that do not fit. A
-// PolicyError is in the audit too, unless the store does not take it (see recordRefusal).
+// Resolve records the decision about a waiting call, and runs nothing: whichever process gets the resume moves the run.
+// The same decision again gets the same answer. Errors: AuthError not_found; PolicyError already_resolved, expired,
+// stale_view, integrity, not_applicable, denied; ValidationError for edited arguments that do not fit. A PolicyError is
+// recorded in the audit too, unless the store does not take it (see recordRefusal).
 func (l *Loop) Resolve(ctx context.Context, r Resolution) (*agent.RunView, error) {
 	runID, ok := agent.RunOfApproval(r.ApprovalID)
 	if !ok {
@@ -46,7 +46,7 @@ func (l *Loop) Resolve(ctx context.Context, r Resolution) (*agent.RunView, error
 		return nil, fault.NotFound()
 	}
 	at := ex.placementOfApproval(soon, r)
-	decided := false // stays true when the commit's answer was lost, and the next look finds it decided so
+	decided := false // stays true when the commit's answer was lost, and the next read finds the decision there
 	var refused error
 	err := ex.transition(soon, func(tx *tx) error {
 		ap, err := tx.approval(r.ApprovalID)
@@ -67,7 +67,7 @@ func (l *Loop) Resolve(ctx context.Context, r Resolution) (*agent.RunView, error
 		decided = true
 		return tx.resolve(ap, r, args, at.Place)
 	})
-	if refused != nil { // so it is, whether or not it could be put on record
+	if refused != nil { // whether or not the audit has it
 		if err != nil {
 			ex.Log.WarnContext(ctx, "a refused decision is not in the audit", "runId", ex.id, "approvalId",
 				r.ApprovalID, "error", err)
@@ -83,10 +83,10 @@ func (l *Loop) Resolve(ctx context.Context, r Resolution) (*agent.RunView, error
 	return ex.currentView(ctx)
 }
 
-// errSameDecision says that exactly this was decided before.
+// errSameDecision means that the same decision was recorded before.
 var errSameDecision = errors.New("loop: decided so before")
 
-// placementOfApproval asks where the waiting call would act, where a decision would have it carried out.
+// placementOfApproval returns where the waiting call would act, for a decision that would have it carried out.
 func (ex *execution) placementOfApproval(ctx context.Context, r Resolution) (at placement) {
 	var ap agent.Approval
 	if document.Decode(ex.docs[document.ApprovalPath(r.ApprovalID)], &ap) != nil || ap.Status != agent.ApprovalOpen ||
@@ -99,10 +99,10 @@ func (ex *execution) placementOfApproval(ctx context.Context, r Resolution) (at 
 	return at
 }
 
-// executes reports whether the decision has something done.
+// executes reports whether the decision causes the call to be carried out.
 func executes(d agent.Decision) bool { return d != agent.Reject && d != agent.ConfirmDone }
 
-// checkDecision checks a decision against the approval as it stands, and gives the arguments that it approves.
+// checkDecision checks a decision against the approval's present state, and returns the arguments that it approves.
 func (ex *execution) checkDecision(tx *tx, ap *agent.Approval, r Resolution, at placement) (json.RawMessage, error) {
 	if ap.UID != r.UID {
 		return nil, fault.NotFound()
@@ -151,8 +151,8 @@ func (ex *execution) checkDecision(tx *tx, ap *agent.Approval, r Resolution, at 
 	return args, nil
 }
 
-// decidedArgs are the arguments that the decision is about, the stored ones or the user's own with what follows from
-// them, and the hash by which the same decision is known again.
+// decidedArgs returns the arguments that the decision is about, which are the stored ones or the user's own with what
+// the tool derives from them, and the hash by which a repeated decision is recognised.
 func (ex *execution) decidedArgs(t *tool.Tool, ap *agent.Approval, r Resolution) (json.RawMessage, string, error) {
 	if r.Decision != agent.ApproveEdited || t == nil {
 		return ap.Args, ap.ArgsHash, nil
@@ -170,7 +170,7 @@ func (ex *execution) decidedArgs(t *tool.Tool, ap *agent.Approval, r Resolution)
 	return args, hash, err
 }
 
-// closedError is the answer to a decision that comes after the first.
+// closedError returns the answer to a decision about an approval that is no longer open.
 func (ex *execution) closedError(ap *agent.Approval, r Resolution, hash string) error {
 	switch {
 	case ap.Status == agent.ApprovalExpired:
@@ -194,7 +194,7 @@ func decisionFits(k agent.Kind, d agent.Decision) bool {
 	return review == (k == agent.KindReview)
 }
 
-// checkPolicy asks the policy about what the user is about to approve: a deny dominates the user's own yes.
+// checkPolicy evaluates the policy for what the user is about to approve: a deny overrules the user's approval.
 func (ex *execution) checkPolicy(tx *tx, t *tool.Tool, args json.RawMessage, decision agent.Decision) error {
 	v, err := tx.verdict(t, args)
 	if err != nil {
@@ -210,7 +210,7 @@ func (ex *execution) checkPolicy(tx *tx, t *tool.Tool, args json.RawMessage, dec
 	return err
 }
 
-// alwaysAllowEntries are the entries that "always allow" would store: the exact recipients, for this tool and this
+// alwaysAllowEntries returns the entries that "always allow" would store: the exact recipients, for this tool and this
 // user.
 func (tx *tx) alwaysAllowEntries(t *tool.Tool, args json.RawMessage) ([]policy.Entry, error) {
 	to, err := t.Recipients(args)
@@ -240,7 +240,7 @@ var statusAfter = map[agent.Decision]agent.ApprovalStatus{
 	agent.StartNew: agent.ApprovalApproved,
 }
 
-// resolve writes the decision, what it entails, and the audit entry, as one.
+// resolve adds the decision, what follows from it, and the audit entry.
 func (tx *tx) resolve(ap *agent.Approval, r Resolution, args json.RawMessage, in tool.Place) error {
 	a := tx.state.Action(ap.ActionID)
 	t := tx.ex.Tools[ap.Tool]
@@ -280,10 +280,11 @@ func (tx *tx) resolve(ap *agent.Approval, r Resolution, args json.RawMessage, in
 	return nil
 }
 
-// minTimeAfterApproval is how long a run has at least after a yes, so that one in its last moments is carried out.
+// minTimeAfterApproval is how long a run has at least after an approval, so that a call approved in the run's last
+// moments is still carried out.
 const minTimeAfterApproval = time.Hour
 
-// alwaysAllow stores the exact recipients.
+// alwaysAllow adds the exact recipients to the user's allowlist.
 func (tx *tx) alwaysAllow(t *tool.Tool, args json.RawMessage) error {
 	entries, err := tx.alwaysAllowEntries(t, args)
 	if err != nil {
@@ -292,22 +293,22 @@ func (tx *tx) alwaysAllow(t *tool.Tool, args json.RawMessage) error {
 	return tx.updateUser(func(u *agent.User) { u.AlwaysAllow(entries, tx.now) })
 }
 
-// restartCall plans the call afresh, to be approved afresh for where it would act now, instead of the one whose outcome
-// stays unknown.
+// restartCall proposes the call again, to be approved again for where it would act now, in place of the one whose
+// outcome stays unknown.
 func (tx *tx) restartCall(old *agent.Action, t *tool.Tool, in tool.Place) error {
-	plan := old.ProposedCall
-	plan.Attempt++
-	plan.Place, plan.ArgsHash = in, agent.ArgsHash(tx.run.UID, t.Spec, in, plan.Args)
-	plan.RequiresApproval, plan.UserInitiated = true, false
-	id := agent.ActionID(tx.run.ID, plan.Turn, plan.Index, plan.Attempt)
-	if err := tx.addEvent(agent.Event{Type: agent.ActionProposed, ActionID: id, Proposed: &plan}); err != nil {
+	call := old.ProposedCall
+	call.Attempt++
+	call.Place, call.ArgsHash = in, agent.ArgsHash(tx.run.UID, t.Spec, in, call.Args)
+	call.RequiresApproval, call.UserInitiated = true, false
+	id := agent.ActionID(tx.run.ID, call.Turn, call.Index, call.Attempt)
+	if err := tx.addEvent(agent.Event{Type: agent.ActionProposed, ActionID: id, Proposed: &call}); err != nil {
 		return err
 	}
 	return tx.requestApproval(tx.state.Action(id), agent.KindApproval,
 		"You asked to try this again. It may already have been done; please check first.")
 }
 
-// idle reports whether nobody moves the run, so that it may be ended at once.
+// idle reports whether no process moves the run, so that it may be ended at once.
 func (tx *tx) idle() bool {
 	if tx.run.Lease.Held("", tx.now) {
 		return false
@@ -320,8 +321,8 @@ func (tx *tx) idle() bool {
 	return true
 }
 
-// Cancel stops the run at the next safe point: at once when nobody moves it, otherwise after what its mover is doing.
-// A run that has ended stays as it is.
+// Cancel stops the run at the next safe point: at once when no process moves it, otherwise after the step that is under
+// way. A run that has ended stays as it is.
 func (l *Loop) Cancel(ctx context.Context, uid, runID string) (*agent.RunView, error) {
 	ex := l.newExecution(runID, nil)
 	soon, cancel := withAnswerTimeout(ctx)
@@ -335,7 +336,7 @@ func (l *Loop) Cancel(ctx context.Context, uid, runID string) (*agent.RunView, e
 			return nil
 		}
 		tx.keepLease = true
-		if tx.idle() { // what time has made of the run comes first
+		if tx.idle() { // what follows from the time comes first
 			if err := tx.applyClock(); err != nil || tx.state.End != nil {
 				return err
 			}
@@ -350,7 +351,7 @@ func (l *Loop) Cancel(ctx context.Context, uid, runID string) (*agent.RunView, e
 		return nil
 	})
 	if err == nil && asked && ex.state.End == nil {
-		ex.publish(ctx) // whoever moves it may die before it sees this
+		ex.publish(ctx) // the process that moves it may die before it sees this
 	}
 	if err != nil {
 		return nil, err

@@ -18,21 +18,21 @@ type StartRequest struct {
 	UID    string
 	Origin string // the web origin that it came from, or empty
 	Prompt string
-	// what the model is told before the prompt: information of ours, and none of the user's words
+	// what the model gets before the prompt: information from the server, not the user's words
 	SystemNote string
 	ThreadID   string         // empty: a new thread
-	Title      string         // of ThreadID, which is begun where it is not there; empty: it must be there
+	Title      string         // of ThreadID, which is created if it does not exist; empty: it must exist
 	Key        string         // the Idempotency-Key, or empty
 	BodyHash   string         // of the request, compared where the key was used before
-	Region     agent.Region   // of the user, as far as the client told of it
-	History    *ClientHistory // the conversation, where the caller keeps it and not the store
-	Call       *Call          // what is to be done without asking the model (Propose)
+	Region     agent.Region   // of the user, as far as the client sent it
+	History    *ClientHistory // the conversation, where the client keeps it and not the store
+	Call       *Call          // what is to be done without calling the model (StartCall)
 }
 
-// Start stores a run and moves it as far as it goes alone. A key that was used before gives the run that it started,
-// and starts nothing. Errors before the run is stored: AuthError not_found for a thread that is not the user's,
-// PolicyError too_many for the caps, idempotency_key_reused for a key with another body or of a run
-// that was deleted; after that the run tells.
+// Start stores a run and moves it as far as it goes alone. For a key that was used before it returns the run that the
+// key started, and starts nothing. Errors before the run is stored: AuthError not_found for a thread that is not the
+// user's, PolicyError too_many for the caps, idempotency_key_reused for a key with another body or of a run that was
+// deleted. After that, errors are recorded in the run.
 func (l *Loop) Start(ctx context.Context, req StartRequest, emit Sink) (*agent.RunView, error) {
 	id := agent.NewID(l.Random)
 	if req.Key != "" {
@@ -54,7 +54,7 @@ func (ex *execution) start(ctx context.Context, req StartRequest) error {
 	if err := ex.createRun(ctx, req, threadID); err != nil {
 		return err
 	}
-	if ex.run.Lease.Owner != ex.owner { // the key's first request moves it, or has moved it
+	if ex.run.Lease.Owner != ex.owner { // the key's first request moves the run, or has moved it
 		return nil
 	}
 	_, err := ex.advance(ctx)
@@ -77,10 +77,10 @@ func (ex *execution) createRun(ctx context.Context, req StartRequest, threadID s
 	}
 	at := ex.placementOfCall(ctx, req)
 	return ex.transition(ctx, func(tx *tx) error {
-		if tx.run.ID != "" { // it is there already: an earlier request's, or this one's, whose answer was lost
+		if tx.run.ID != "" { // it exists: from an earlier request, or from this one, whose commit's answer was lost
 			return tx.checkSameRequest(req)
 		}
-		// its run was deleted, and its audit stays: a second chain cannot begin there
+		// the key's run was deleted, and its audit stays: a second chain cannot begin there
 		if ex.docs[document.AuditPath(ex.id, 1)].Exists() {
 			return errKeyOfDeleted()
 		}
@@ -116,14 +116,14 @@ func (ex *execution) createRun(ctx context.Context, req StartRequest, threadID s
 	})
 }
 
-// setRegion gives the run its region: what the client told of it, and for the rest what the user's last one did. What
-// is new is kept with the user, for the next that tells nothing.
-func (tx *tx) setRegion(told agent.Region) error {
+// setRegion sets the run's region: what the client sent, completed by the user's last known one. A region that is new
+// is stored with the user, for later requests that send none.
+func (tx *tx) setRegion(sent agent.Region) error {
 	u, err := tx.user()
 	if err != nil {
 		return err
 	}
-	tx.run.Region = told.Or(u.Region)
+	tx.run.Region = sent.Or(u.Region)
 	if tx.run.Region == u.Region {
 		return nil
 	}
@@ -131,21 +131,21 @@ func (tx *tx) setRegion(told agent.Region) error {
 }
 
 func (tx *tx) input(req StartRequest) *agent.Input {
-	question := &agent.Input{Prompt: req.Prompt, SystemNote: req.SystemNote, SingleCall: req.Call != nil}
-	if !question.SingleCall { // a run of one call asks no model that would want to know
-		question.History = tx.thread.History()
-		if len(question.History) > 0 {
-			question.Mark = tx.ex.mark
+	input := &agent.Input{Prompt: req.Prompt, SystemNote: req.SystemNote, SingleCall: req.Call != nil}
+	if !input.SingleCall { // a run of one call has no model to tell
+		input.History = tx.thread.History()
+		if len(input.History) > 0 {
+			input.Mark = tx.ex.mark
 		}
 	}
 	if req.History != nil {
-		question.Contents = req.History.Contents
+		input.Contents = req.History.Contents
 	}
-	return question
+	return input
 }
 
-// readForCreate reads the documents; the run's own, and its audit's first, are only read where a key may have named it
-// before.
+// readForCreate reads the documents. The run's own, and the first of its audit, are read only where a key may have
+// named the run before.
 func (ex *execution) readForCreate(ctx context.Context, req StartRequest, paths []string) error {
 	if req.Key != "" {
 		return ex.load(ctx, append(paths, document.AuditPath(ex.id, 1))...)
@@ -154,14 +154,15 @@ func (ex *execution) readForCreate(ctx context.Context, req StartRequest, paths 
 	return ex.read(ctx, paths...)
 }
 
-// checkSameRequest holds a key that was used before to its first request, and to a conversation that is still there.
+// checkSameRequest checks that a key that was used before comes with its first request again, and that its conversation
+// still exists.
 func (tx *tx) checkSameRequest(req StartRequest) error {
 	if tx.run.UID != req.UID || tx.run.BodyHash != req.BodyHash {
 		return fault.New(fault.Policy, fault.CodeKeyReused,
 			"This Idempotency-Key was used before, with another request.")
 	}
 	t := &agent.Thread{}
-	if tx.state.End == nil { // its conversation cannot be deleted yet
+	if tx.state.End == nil { // its conversation cannot be deleted before it ends
 		return nil
 	}
 	if _, err := tx.doc(document.ThreadPath(tx.run.ThreadID), t); err != nil {
@@ -178,7 +179,8 @@ func errKeyOfDeleted() error {
 		"This Idempotency-Key was used before, in a conversation that was deleted.")
 }
 
-// checkMayStart turns away who was shut out, and holds the caps: nobody is asked more than they can read.
+// checkMayStart refuses a disabled user, and checks the limits and the caps: users are not asked for more approvals
+// than they can read.
 func (tx *tx) checkMayStart(req StartRequest) error {
 	tx.run.UID = req.UID
 	u, err := tx.user()
@@ -208,7 +210,7 @@ func (l *Loop) checkCaps(u *agent.User, now time.Time) error {
 	return nil
 }
 
-// openThread brings the user's thread, or a new one, into the draft.
+// openThread puts the user's thread, or a new one, into the tx.
 func (tx *tx) openThread(req StartRequest, id string) error {
 	if req.ThreadID == "" {
 		tx.thread = &agent.Thread{ID: id, UID: req.UID, Title: title(req.Prompt), CreatedAt: tx.now}
@@ -234,13 +236,13 @@ func (tx *tx) openThread(req StartRequest, id string) error {
 	return nil
 }
 
-// title is the first line of the first prompt, cut.
+// title returns the first line of a prompt, cut to 80 bytes.
 func title(prompt string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(prompt), "\n")
 	return agent.Cut(line, 80)
 }
 
-// Get returns a run of the user as it stands by the clock (see standing), and its stored events.
+// Get returns a run of the user as it is by the clock (see currentView), and its stored events.
 func (l *Loop) Get(ctx context.Context, uid, runID string) (*agent.RunView, []agent.Event, error) {
 	ex := l.newExecution(runID, nil)
 	if err := ex.loadOwned(ctx, uid); err != nil {
@@ -250,8 +252,8 @@ func (l *Loop) Get(ctx context.Context, uid, runID string) (*agent.RunView, []ag
 	return v, ex.events, err
 }
 
-// loadOwned reads the run, which must be the user's, and whose conversation must still be there. Whose it is is asked
-// before anything else of it is read, so that another user's run takes as long as none.
+// loadOwned reads the run, which must be the user's, and whose conversation must still exist. Its owner is checked
+// before anything else of it is read, so that the answer for another user's run takes as long as for none.
 func (ex *execution) loadOwned(ctx context.Context, uid string, also ...string) error {
 	if err := ex.read(ctx, append([]string{document.RunPath(ex.id)}, also...)...); err != nil {
 		return err
@@ -266,7 +268,8 @@ func (ex *execution) loadOwned(ctx context.Context, uid string, also ...string) 
 	return ex.fold(ctx)
 }
 
-// checkNotDeleted refuses a run whose conversation is being deleted. That of a run that has not ended cannot be.
+// checkNotDeleted refuses a run whose conversation is being deleted. The conversation of a run that has not ended
+// cannot be.
 func (ex *execution) checkNotDeleted(ctx context.Context, run store.Doc) error {
 	f := document.RunFieldsOf(run)
 	if f.Status != string(agent.Completed) && f.Status != string(agent.Failed) {
@@ -290,8 +293,9 @@ func (ex *execution) checkNotDeleted(ctx context.Context, run store.Doc) error {
 	return nil
 }
 
-// currentView is the run as its owner sees it by the clock: what an expired approval or a deadline makes of a run is
-// told at once, as the sweep will have it written, and is not written here. The mover must not move the run any more.
+// currentView returns the run as its owner sees it by the clock: what follows from an expired approval or a deadline is
+// shown at once, as the sweep will have it written, and is not written here. The execution must not be used for moving
+// the run afterwards.
 func (ex *execution) currentView(ctx context.Context) (*agent.RunView, error) {
 	st, _ := ex.next(ex.state, ex.run, ex.now())
 	if st != stepEnd && st != stepExpire || ex.run.Lease.Held(ex.owner, ex.now()) {
@@ -305,12 +309,12 @@ func (ex *execution) currentView(ctx context.Context) (*agent.RunView, error) {
 	return ex.view(), nil
 }
 
-// view is the run as its owner sees it, with a summary in our words until the run has its own.
+// view returns the run as its owner sees it, with a summary in the server's words until the run has its own.
 func (ex *execution) view() *agent.RunView {
 	return agent.View(ex.run, ex.state, ex.progressSummary())
 }
 
-// progressSummary says where a run stands that has not ended.
+// progressSummary describes the progress of a run that has not ended.
 func (ex *execution) progressSummary() string {
 	open := ex.state.Open()
 	switch {
@@ -326,7 +330,7 @@ func (ex *execution) progressSummary() string {
 	return strings.Join(lines, "\n")
 }
 
-// waitingFor says what a waiting action waits for.
+// waitingFor describes what a waiting action waits for.
 func (l *Loop) waitingFor(a *agent.Action) string {
 	switch a.Kind {
 	case agent.KindReview:
@@ -337,7 +341,7 @@ func (l *Loop) waitingFor(a *agent.Action) string {
 	return "Waiting for your approval: " + l.title(a)
 }
 
-// title is what the action does, in our own words.
+// title describes the action in the server's words.
 func (l *Loop) title(a *agent.Action) string {
 	if t := l.Tools[a.Tool]; t != nil {
 		if p, err := t.Preview(a.Args); err == nil {
@@ -347,7 +351,7 @@ func (l *Loop) title(a *agent.Action) string {
 	return "an action of " + a.Tool
 }
 
-// jsonString is a JSON string, for results that are words.
+// jsonString returns s as a JSON string, for results that are text.
 func jsonString(s string) json.RawMessage {
 	b, err := strictjson.Marshal(s)
 	if err != nil {

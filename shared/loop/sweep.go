@@ -12,21 +12,21 @@ import (
 
 // SweepResult counts what a sweep found.
 type SweepResult struct {
-	Due       int  `json:"due"`       // runs that somebody should have looked at by now
-	Published int  `json:"published"` // of those, handed to resume
-	More      bool `json:"more"`      // there may be more: the sweep's time was up
+	Due       int  `json:"due"`       // runs that are overdue
+	Published int  `json:"published"` // of those, the ones whose resume was published
+	More      bool `json:"more"`      // there may be more: the sweep's time or page limit was reached
 }
 
 // The bounds of a sweep.
 const (
 	sweepPage = 200              // runs in one query
 	sweepMost = 50               // pages of one sweep
-	pageTime  = 20 * time.Second // a page is not begun with less than that left
+	pageTime  = 20 * time.Second // no page is started with less time than this left
 )
 
 // Sweep asks for every run that is overdue to be moved: its worker died, its resume was lost, its approval expired. It
-// changes nothing itself, so two sweeps do what one does: a resume that finds nothing to do does nothing. What nobody
-// can move is in nobody's way: the sweep goes on behind it, page by page.
+// changes nothing itself, so two sweeps do no more than one: a resume that finds nothing to do does nothing. A run that
+// no process can move does not hold up the others: the sweep continues behind it, page by page.
 func (l *Loop) Sweep(ctx context.Context) (s SweepResult, err error) {
 	pages := 0
 	for docs, err := range document.Pages(ctx, l.Store, document.DueRuns(l.Now(), sweepPage)) {
@@ -45,7 +45,7 @@ func (l *Loop) Sweep(ctx context.Context) (s SweepResult, err error) {
 	return s, nil
 }
 
-// republish hands a page of runs to resume. A queue that takes none of one page is not asked about the next.
+// republish publishes a resume for each run of a page. If one fails, the sweep ends with this page.
 func (l *Loop) republish(ctx context.Context, docs []store.Doc, s *SweepResult) error {
 	var failed []error
 	for _, d := range docs {
@@ -63,9 +63,9 @@ func (l *Loop) republish(ctx context.Context, docs []store.Doc, s *SweepResult) 
 	return nil
 }
 
-// Reclaim takes up what an earlier process left: it ends every lease and asks for the runs to be moved. It is for a
-// process that knows that no other is alive, such as a local server that holds its data directory's lock; elsewhere a
-// lease is waited out.
+// Reclaim takes up what an earlier process left: it ends every lease and asks for the runs to be moved. It may only be
+// called by a process that knows that no other is alive, such as a local server that holds its data directory's lock;
+// elsewhere leases are waited out.
 func (l *Loop) Reclaim(ctx context.Context) (runs int, err error) {
 	for d, err := range document.All(ctx, l.Store, document.WaitingRuns(sweepPage)) {
 		if err != nil {

@@ -15,23 +15,23 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// execution is one process's hold on one run: the documents it has read, and what they say.
+// execution is one process's hold on one run: the documents that it has read, and what they say.
 type execution struct {
 	*Loop
 	id         string // the run's
-	owner      string // this invocation's name in leases and intents
-	mark       string // of a run that it starts (agent.Input)
+	owner      string // this execution's name in leases and intents
+	mark       string // for a run that it starts (agent.Input.Mark)
 	sink       Sink
-	mustCommit bool // what is to be committed is known nowhere else: a store that is down is waited for
-	counted    bool // this attempt stands in the run's document (attempt)
-	progressed bool // a step was made in this invocation, so handing over makes progress
+	mustCommit bool // what is to be committed is known nowhere else: wait for a store that is down
+	counted    bool // this attempt is counted in the run's document (loadCounted)
+	progressed bool // a step was made by this execution, so handing over makes progress
 
 	docs   map[string]store.Doc
 	run    agent.Run
 	events []agent.Event
 	state  *agent.State
 
-	storeTime, localTime time.Time // one moment on both clocks
+	storeTime, localTime time.Time // the same moment by both clocks
 }
 
 func (l *Loop) newExecution(runID string, emit Sink) *execution {
@@ -41,7 +41,7 @@ func (l *Loop) newExecution(runID string, emit Sink) *execution {
 	return &execution{Loop: l, id: runID, owner: agent.NewID(l.Random), sink: emit, docs: map[string]store.Doc{}}
 }
 
-// now is the store's time.
+// now returns the time by the store's clock.
 func (ex *execution) now() time.Time {
 	return ex.storeTime.Add(max(0, ex.Now().Sub(ex.localTime))).UTC().Truncate(time.Microsecond)
 }
@@ -52,7 +52,7 @@ func (ex *execution) observeTime(t time.Time) {
 	}
 }
 
-// read brings documents into the cache, in one round trip, over what was there.
+// read reads documents into the cache, in one round trip, replacing what was there.
 func (ex *execution) read(ctx context.Context, paths ...string) error {
 	docs, err := ex.Store.Get(ctx, paths...)
 	if err != nil {
@@ -65,7 +65,7 @@ func (ex *execution) read(ctx context.Context, paths ...string) error {
 	return nil
 }
 
-// load reads the run, and whatever else is asked for with it, and folds its events.
+// load reads the run and the documents named with it, and folds its events.
 func (ex *execution) load(ctx context.Context, also ...string) error {
 	if err := ex.read(ctx, append([]string{document.RunPath(ex.id)}, also...)...); err != nil {
 		return err
@@ -94,7 +94,7 @@ func (ex *execution) fold(ctx context.Context) error {
 	return err
 }
 
-// readChunks gives the older parts of the log, reading only what is not yet here: they never change.
+// readChunks returns the older parts of the log, reading only those that are not cached: they never change.
 func (ex *execution) readChunks(ctx context.Context, paths []string) ([]json.RawMessage, error) {
 	var missing []string
 	for _, p := range paths {
@@ -114,29 +114,29 @@ func (ex *execution) readChunks(ctx context.Context, paths []string) ([]json.Raw
 	return out, nil
 }
 
-// errMissingDocs is how a decision asks for a document that was not read yet.
+// errMissingDocs is how a decision asks for documents that were not read yet.
 type errMissingDocs []string
 
-func (e errMissingDocs) Error() string { return "loop: a document is needed first" }
+func (e errMissingDocs) Error() string { return "loop: a document must be read first" }
 
-// The bounds of one transition: how often a lost race is tried again, and how often a store that does not answer is.
+// Bounds of one transition: how often a lost race is tried again, and how often a store that does not answer.
 const (
 	maxRaces  = 200
 	maxOutage = 4
 )
 
-// answerTimeout is how long somebody who waits for the answer is kept waiting by a store that does not: what they asked
-// for can be asked for again, and what was committed after all is found by the sweep.
+// answerTimeout is how long a caller is kept waiting by a store that does not answer. The caller can ask again, and
+// what was committed nevertheless is found by the sweep.
 const answerTimeout = 9 * time.Second
 
 func withAnswerTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, answerTimeout)
 }
 
-// transition makes a decision true. decide looks at the run as it stands and drafts what follows; it does nothing else,
-// for it is called again whenever the commit lost a race: read again, decide again. A decision that drafts nothing
-// costs nothing. A commit whose answer was lost is settled in the same way: the run is read again, and a decision that
-// has become true drafts nothing.
+// transition decides what follows from the run's present state and commits it. decide looks at the run and fills the
+// tx; it must do nothing else, because it is called again, on fresh documents, whenever the commit loses a race. A
+// decision that leaves the tx empty costs no commit. A commit whose answer was lost is settled in the same way: the run
+// is read again, and a decision that was committed already leaves the tx empty.
 func (ex *execution) transition(ctx context.Context, decide func(*tx) error) error {
 	races, outages := 0, 0
 	for {
@@ -175,7 +175,7 @@ func (ex *execution) transition(ctx context.Context, decide func(*tx) error) err
 	}
 }
 
-// decide drafts, reading what the decision asks for.
+// decide fills a tx, reading the documents that the decision asks for.
 func (ex *execution) decide(ctx context.Context, decide func(*tx) error) (*tx, error) {
 	for {
 		tx, err := ex.newTx()
@@ -196,8 +196,8 @@ func (ex *execution) decide(ctx context.Context, decide func(*tx) error) (*tx, e
 	}
 }
 
-// prefetch adds to what is needed what the run's later steps will need, so that it is one round trip and not two: the
-// user's document and the thread.
+// prefetch adds to the documents that are needed those that the run's later steps will need, the user's document and
+// the thread, so that one round trip serves for both.
 func (ex *execution) prefetch(need []string) []string {
 	for _, p := range []string{document.UserPath(ex.run.UID), document.ThreadPath(ex.run.ThreadID)} {
 		if _, ok := ex.docs[p]; !ok && ex.run.ID != "" && !slices.Contains(need, p) {
@@ -207,7 +207,7 @@ func (ex *execution) prefetch(need []string) []string {
 	return need
 }
 
-// reload reads all mutable documents of the cache again.
+// reload reads all mutable documents of the cache again, and folds the run's events.
 func (ex *execution) reload(ctx context.Context) error {
 	chunks := map[string]bool{}
 	for _, p := range ex.run.Log.ChunkPaths(document.RunPath(ex.id), "events") {
@@ -225,14 +225,14 @@ func (ex *execution) reload(ctx context.Context) error {
 	return ex.fold(ctx)
 }
 
-// backOffCommit waits before try n: a random part of a time that grows to half a second, so that racers spread and a
-// store that is down is not hammered.
+// backOffCommit waits before try n: a random part of a time that grows to half a second, so that racing processes
+// spread and a store that is down is not hammered.
 func (ex *execution) backOffCommit(ctx context.Context, n int) error {
 	limit := min(500*time.Millisecond, time.Duration(n)*4*time.Millisecond)
 	return ex.Sleep(ctx, ex.jitter(limit))
 }
 
-// jitter is a random duration up to limit.
+// jitter returns a random duration below limit.
 func (l *Loop) jitter(limit time.Duration) time.Duration {
 	var b [8]byte
 	if _, err := l.Random.Read(b[:]); err != nil || limit <= 0 {
@@ -241,7 +241,8 @@ func (l *Loop) jitter(limit time.Duration) time.Duration {
 	return time.Duration(binary.LittleEndian.Uint64(b[:]) % uint64(limit))
 }
 
-// storeError turns a store's error into the one that callers may show; errors that are ours already stay.
+// storeError turns a store's error into one that callers may show. An error that is a *fault.Error already is returned
+// unchanged.
 func storeError(err error) error {
 	var f *fault.Error
 	switch {
@@ -261,5 +262,5 @@ func storeError(err error) error {
 	return fmt.Errorf("%w: %w", errStore, err)
 }
 
-// errStore wraps a store's error that no retry mends and that says nothing about the run, such as a missing permission.
+// errStore wraps a store's error that no retry mends and that does not depend on the run, such as a missing permission.
 var errStore = errors.New("loop: the store failed")
