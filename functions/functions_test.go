@@ -38,7 +38,7 @@ func TestOneFolderForEachFunction(t *testing.T) {
 		t.Fatal(err)
 	}
 	registers := regexp.MustCompile(
-		`functions\.HTTP\("([a-z-]+)", (?:app\.Function\("([a-z-]+)", [A-Za-z., ]+\)|web\.Function\("(web)"\))\)`)
+		`functions\.HTTP\("([a-z-]+)",\s(?:\s*app\.Function\("([a-z-]+)", [A-Za-z.,\s]+\)|web\.Function\("(web)"\))\)`)
 	var found []string
 	for _, file := range dirs {
 		src, err := os.ReadFile(file)

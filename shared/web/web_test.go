@@ -209,8 +209,8 @@ func TestTheConfigurationSaysHowToSignIn(t *testing.T) {
 			"names another issuer"},
 		"a script": {`{"issuer":"ISSUER","authorization_endpoint":"javascript:alert(1)"}`, 401,
 			"no page to sign in at"},
-		"not there":      {"", 503, "does not answer just now"},
-		"not a document": {"<html>", 503, "does not answer just now"},
+		"not there":      {"", 503, "temporarily unavailable"},
+		"not a document": {"<html>", 503, "temporarily unavailable"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := get(site(t, web.Options{Release: "r1", Issuer: discovery(t, c.document), ClientID: "client"}), "GET",

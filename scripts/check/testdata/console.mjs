@@ -140,7 +140,7 @@ await run({
     const busy = { class: 'ToolExecutionError', code: 'store_unavailable', message: 'The service is temporarily unavailable. Please try again.', requestId: 'r1' };
     await page.route('**/api/agent/audit*', (r) => r.fulfill({ status: 503, json: { ok: false, error: busy } }), { times: 1 });
     await view(page, 'Audit');
-    await page.getByText('The store does not answer just now').waitFor();
+    await page.getByText('The service is temporarily unavailable').waitFor();
     await page.getByRole('button', { name: 'Try again' }).click();
     await page.getByRole('cell', { name: 'Outcome' }).first().waitFor();
     await page.context().setOffline(true);
@@ -241,7 +241,7 @@ await run({
     await page.reload();
     const card = cards(page).first();
     await card.getByText('Was this done?').waitFor();
-    await card.getByText('nobody here can tell').waitFor();
+    await card.getByText('it is not known whether this happened').waitFor();
     await card.getByText('Look at the address.').waitFor();
     await accessible(page, 'a review');
     await shot(page, 'review');

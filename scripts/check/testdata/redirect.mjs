@@ -114,7 +114,7 @@ await run({
     const away = { class: 'ToolExecutionError', code: 'store_unavailable', message: 'The sign-in service is temporarily unavailable. Please try again.', requestId: 'r1' };
     await page.route('**/config.json', (r) => r.fulfill({ status: 503, json: { ok: false, error: away } }), { times: 1 });
     await page.reload();
-    await page.getByText('The sign-in service does not answer just now').waitFor();
+    await page.getByText('The sign-in service is temporarily unavailable').waitFor();
     await page.getByRole('button', { name: 'Try again' }).click();
     await settled('it goes on', () => page.getByText('gil · gil@example.com').isVisible());
   },

@@ -30,7 +30,7 @@ export function card(a, done) {
   const node = el('article', { class: `card ${review ? 'review' : 'wait'}`, 'data-version': version(a), 'aria-label': `${review ? 'Was this done? ' : ''}${title}` },
     el('header', { class: 'card-head' }, icon(toolIcon(a.tool)), el('h2', {}, review ? `Was this done? ${title}` : title),
       el('span', { class: 'chip' }, review ? 'Review' : 'Waits for you')),
-    review && el('p', {}, 'The service was asked, and its answer was lost: nobody here can tell whether this happened. It is not tried again on a guess. Look for it where it would be (sent mail, calendar), and say what you found.'),
+    review && el('p', {}, 'The service was asked, and its answer was lost: it is not known whether this happened. It is not tried again on a guess. Look for it where it would be (sent mail, calendar), and say what you found.'),
     warnings(preview.warnings),
     el('dl', { class: 'fields' }, ...(preview.fields ?? []).flatMap((f) => [el('dt', {}, f.label), el('dd', {}, f.long ? long(f) : f.value, own(f, a.timeZone))])),
     a.reason && el('p', { class: 'quiet' }, `Why you are asked: ${a.reason}`),

@@ -31,7 +31,7 @@ export function actionState(a) {
     case 'executing': return { kind: 'work', words: 'Being carried out' };
     case 'completed': return { kind: 'done', words: a.edited ? 'Done, with your changes' : 'Done' };
     case 'rejected': return { kind: 'off', words: 'Rejected, nothing was done' };
-    case 'failed': return { kind: 'fail', words: a.executionStatus === 'unknown' ? 'Nobody knows whether it was done' : 'Failed, nothing was done' };
+    case 'failed': return { kind: 'fail', words: a.executionStatus === 'unknown' ? 'Not known whether it was done' : 'Failed, nothing was done' };
     default: return { kind: 'plan', words: sentence(String(a.status)) };
   }
 }

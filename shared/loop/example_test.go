@@ -1,0 +1,70 @@
+package loop_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/model/script"
+	"github.com/countersign-run/countersign/shared/store/memory"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// inbox is a queue that keeps the runs to be resumed in memory.
+type inbox struct{ runs []string }
+
+func (q *inbox) Resume(_ context.Context, runID string) error {
+	q.runs = append(q.runs, runID)
+	return nil
+}
+
+func (q *inbox) Close() error { return nil }
+
+// A run from its prompt to its end: the model asks for an effect, which waits for its user's decision and is then
+// carried out by whoever gets the resume.
+func ExampleLoop() {
+	type mail struct {
+		To string `json:"to"`
+	}
+	send := tool.Define(tool.Def[mail, struct{}]{
+		Name: "send", Description: "Sends a mail.", SideEffect: true,
+		Preview: func(m mail) tool.Preview { return tool.Preview{Title: "A mail to " + m.To} },
+		Summary: func(m mail) string { return "Sent a mail to " + m.To + "." },
+		Execute: func(_ context.Context, _ tool.Call, m mail) (struct{}, error) {
+			fmt.Println("sending to", m.To)
+			return struct{}{}, nil
+		},
+	})
+	ctx, resumes := context.Background(), &inbox{}
+	l := (&loop.Loop{
+		Store: memory.New(time.Now), Queue: resumes, Tools: tool.NewSet(send),
+		Model: script.New(
+			script.Turn{Calls: []script.Call{{Name: "send", Args: mail{"bob@example.com"}}}},
+			script.Turn{Text: "Bob has your mail."}),
+		Profile: loop.Profile{MaxModelCalls: 3, ApprovalTTL: time.Hour, Deadline: 24 * time.Hour}.Within(time.Minute),
+	}).Init()
+
+	run, err := l.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "Tell Bob."}, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(run.Status, "-", run.Summary)
+
+	_, err = l.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: run.Actions[0].ApprovalID, Decision: agent.ApproveOnce})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, id := range resumes.runs { // as the function resume does with a message
+		if run, err = l.Advance(ctx, id, nil); err != nil {
+			log.Fatal(err)
+		}
+	}
+	fmt.Println(run.Status, "-", run.Summary)
+	// Output:
+	// awaiting_confirmation - Waiting for your approval: A mail to bob@example.com
+	// sending to bob@example.com
+	// completed - Bob has your mail.
+}
