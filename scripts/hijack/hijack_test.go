@@ -290,11 +290,16 @@ func (s *siege) decide(card agent.ApprovalView, d agent.Decision, comment, edit 
 	if d == agent.ApproveEdited {
 		send = args
 	}
-	switch d {
-	case agent.Reject:
+	if d == agent.Reject {
 		s.count["rejected"]++
 		s.say("ana", card.ApprovalID, d, nil, comment)
 		return
+	}
+	if !s.say("ana", card.ApprovalID, d, send, "") {
+		s.count["asked afresh"]++
+		return
+	}
+	switch d {
 	case agent.ApproveAlways:
 		s.count["always allowed"]++
 		to, err := s.tools[card.Tool].Recipients(args)
@@ -308,7 +313,6 @@ func (s *siege) decide(card agent.ApprovalView, d agent.Decision, comment, edit 
 		s.count["approved"]++
 	}
 	s.grants = append(s.grants, grant{tool: card.Tool, args: args})
-	s.say("ana", card.ApprovalID, d, send, "")
 }
 
 // edited are arguments of Ana's own, which may quote the attacker.
@@ -364,8 +368,8 @@ func (s *siege) ask(uid, prompt, thread string) world.Answer {
 	return a
 }
 
-// say decides.
-func (s *siege) say(uid, approval string, d agent.Decision, edited json.RawMessage, comment string) {
+// say decides. It reports false where a decision beside it has changed the rule that asks: then the user is asked afresh.
+func (s *siege) say(uid, approval string, d agent.Decision, edited json.RawMessage, comment string) bool {
 	s.t.Helper()
 	body := map[string]any{"approvalId": approval, "decision": d, "comment": comment}
 	if edited != nil {
@@ -375,9 +379,14 @@ func (s *siege) say(uid, approval string, d agent.Decision, edited json.RawMessa
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if a := s.call(uid, "POST", "/api/agent/approvals/resolve", string(b)); a.HTTP != 200 {
+	a := s.call(uid, "POST", "/api/agent/approvals/resolve", string(b))
+	if a.HTTP == 409 && strings.Contains(string(a.Body), `"stale_view"`) {
+		return false
+	}
+	if a.HTTP != 200 {
 		s.t.Fatalf("%s: %s answered %d %s", s.where, b, a.HTTP, a.Body)
 	}
+	return true
 }
 
 // deliver has what was decided carried out.
