@@ -28,7 +28,7 @@ var may = map[string]string{
 	"shared/auth":  "shared/fault",
 	"shared/chat": "shared/agent shared/document shared/fault shared/loop shared/model shared/store " +
 		"shared/store/memory shared/strictjson shared/tool shared/visible",
-	"shared/config":          "shared/fault shared/obs shared/policy",
+	"shared/config":          "shared/address shared/fault shared/obs shared/policy",
 	"shared/document":        "shared/store shared/strictjson",
 	"shared/google/tokenkey": "shared/keyfile",
 	"shared/google":          "shared/audit shared/document shared/fault shared/store shared/tool",
@@ -39,7 +39,7 @@ var may = map[string]string{
 	"shared/model/gemini":    "shared/fault shared/model shared/wait",
 	"shared/model/script":    "shared/fault shared/model shared/model/fakegemini",
 	"shared/obs":             "shared/fault",
-	"shared/policy":          "shared/address shared/fault shared/tool",
+	"shared/policy":          "shared/fault shared/tool",
 	"shared/queue":           "shared/fault shared/strictjson",
 	"shared/queue/embedded":  "shared/document shared/fault shared/queue shared/store",
 	"shared/queue/pubsub":    "shared/fault shared/queue",
@@ -53,7 +53,7 @@ var may = map[string]string{
 	"shared/store/storetest": "shared/store",
 	"shared/strictjson":      "shared/fault",
 	"shared/timezone":        "shared/fault",
-	"shared/tool":            "shared/fault shared/schema shared/strictjson shared/timezone",
+	"shared/tool":            "shared/address shared/fault shared/schema shared/strictjson shared/timezone",
 	"shared/tools/calendar": "shared/address shared/fault shared/timezone shared/tool " +
 		"shared/tools/internal/google shared/visible",
 	"shared/tools/gmail": "shared/address shared/fault shared/tool shared/tools/internal/google " +

@@ -46,10 +46,10 @@ func (p *provider) tools() tool.Set {
 			}
 			return in, nil
 		},
-		Recipients: func(in args) []string { return in.To },
-		Preview:    func(in args) tool.Preview { return tool.Preview{Title: "Send " + in.Text} },
-		Summary:    func(in args) string { return "Sent " + in.Text + "." },
-		Execute:    p.execute,
+		Targets: func(in args) []tool.Target { return tool.Addresses(in.To) },
+		Preview: func(in args) tool.Preview { return tool.Preview{Title: "Send " + in.Text} },
+		Summary: func(in args) string { return "Sent " + in.Text + "." },
+		Execute: p.execute,
 		Reconcile: func(_ context.Context, c tool.Call, in args) (tool.Verdict, result, string, error) {
 			return p.reconcile(c, in, true)
 		},

@@ -302,11 +302,13 @@ func (s *siege) decide(card agent.ApprovalView, d agent.Decision, comment, edit 
 	switch d {
 	case agent.ApproveAlways:
 		s.count["always allowed"]++
-		to, err := s.tools[card.Tool].Recipients(args)
+		to, err := s.tools[card.Tool].Targets(args)
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		s.allow[card.Tool] = append(s.allow[card.Tool], to...)
+		for _, target := range to {
+			s.allow[card.Tool] = append(s.allow[card.Tool], target.Value)
+		}
 	case agent.ApproveEdited:
 		s.count["edited"]++
 	default:

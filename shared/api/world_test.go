@@ -148,7 +148,7 @@ type mailResult struct {
 func (w *world) mail() *tool.Tool {
 	return tool.Define(tool.Def[mailArgs, mailResult]{
 		Name: "mail", Description: "Sends a mail.", SideEffect: true,
-		Recipients: func(in mailArgs) []string { return in.To },
+		Targets: func(in mailArgs) []tool.Target { return tool.Addresses(in.To) },
 		Preview: func(in mailArgs) tool.Preview {
 			return tool.Preview{Title: "Mail to " + strings.Join(in.To, ", "),
 				Fields: []tool.Field{{Label: "Text", Value: in.Text}}}

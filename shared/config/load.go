@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/address"
 	"github.com/countersign-run/countersign/shared/obs"
 	"github.com/countersign-run/countersign/shared/policy"
 )
@@ -147,11 +148,11 @@ func (l *loader) limits(c *Config) {
 }
 
 func (l *loader) policy(c *Config) {
-	list := func(name string) policy.Patterns {
+	list := func(name string) address.Patterns {
 		const needs = "addresses (a@x.com), domains (x.com) or all domains below one (*.x.com), in ASCII, with " +
 			"commas between them"
 		v := l.get(name)
-		p, err := policy.ParsePatterns(v)
+		p, err := address.ParsePatterns(v)
 		if err != nil {
 			l.fail(name, show(v, false), needs)
 		} else if !p.Empty() {

@@ -72,8 +72,8 @@ func TestAPanicOfACardIsRefused(t *testing.T) {
 			sendResult]) {
 			d.Normalize = func(sendArgs) (sendArgs, error) { panic(1) }
 		},
-		"preview":    func(d *tool.Def[sendArgs, sendResult]) { d.Preview = func(sendArgs) tool.Preview { panic(1) } },
-		"recipients": func(d *tool.Def[sendArgs, sendResult]) { d.Recipients = func(sendArgs) []string { panic(1) } },
+		"preview": func(d *tool.Def[sendArgs, sendResult]) { d.Preview = func(sendArgs) tool.Preview { panic(1) } },
+		"targets": func(d *tool.Def[sendArgs, sendResult]) { d.Targets = func(sendArgs) []tool.Target { panic(1) } },
 	} {
 		w := newWorld(t)
 		d := w.sendDef("send")

@@ -343,15 +343,15 @@ func (c *commit) begins(r *watched, doc agent.Run, a *agent.Action, e agent.Even
 		}
 		return
 	}
-	to, err := t.Recipients(a.Args)
+	to, err := t.Targets(a.Args)
 	if err != nil || len(to) == 0 {
 		c.broken(3, "action %s reaches nobody and was not asked about (%v)", a.ID, err)
 	}
 	for _, person := range to {
-		id := policy.EntryID(r.uid, a.Tool, person)
+		id := policy.EntryID(r.uid, a.Tool, person.Value)
 		stands := func(e policy.Entry) bool { return e.ID == id && c.at.Before(e.ExpiresAt) }
 		if !slices.ContainsFunc(c.users[r.uid].Allow, stands) {
-			c.broken(17, "action %s is begun for %s, whom no entry names any more", a.ID, person)
+			c.broken(17, "action %s is begun for %s, whom no entry names any more", a.ID, person.Value)
 		}
 	}
 }
@@ -386,13 +386,14 @@ func (c *commit) decides(r *watched, a *agent.Action, e agent.Event) {
 
 // allows holds what an "always allow" has added to the exact recipients of the call.
 func (c *commit) allows(r *watched, a *agent.Action, e agent.Event) {
-	to, err := c.tools[a.Tool].Recipients(a.Args)
+	to, err := c.tools[a.Tool].Targets(a.Args)
 	if err != nil {
 		c.broken(16, "action %s: %v", a.ID, err)
 	}
 	var wrong []policy.Entry
 	for _, n := range c.growth[r.uid] {
-		if n.Tool != a.Tool || !slices.Contains(to, n.Recipient) || n.ID != policy.EntryID(r.uid, a.Tool, n.Recipient) {
+		reached := slices.Contains(to, tool.Target{Kind: tool.TargetAddress, Value: n.Recipient})
+		if n.Tool != a.Tool || !reached || n.ID != policy.EntryID(r.uid, a.Tool, n.Recipient) {
 			wrong = append(wrong, n)
 		}
 	}

@@ -11,13 +11,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/address"
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/model/script"
-	"github.com/countersign-run/countersign/shared/policy"
 	"github.com/countersign-run/countersign/shared/records"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/tool"
@@ -48,7 +48,7 @@ func newTrialed(t testing.TB, w *world) *trialed {
 	w.store, w.rec = m.witness, &records.Records{Store: m.witness, Now: w.clock}
 	w.loop.Store, w.loop.Queue, w.loop.Random = m.witness, m, m.random
 	w.loop.Profile.MaxOpen = 4
-	denied, err := policy.ParsePatterns("denied.org")
+	denied, err := address.ParsePatterns("denied.org")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -327,11 +327,11 @@ func (tx *tx) verdict(t *tool.Tool, args json.RawMessage) (policy.Decision, erro
 	if err != nil {
 		return policy.Decision{}, err
 	}
-	to, err := t.Recipients(args)
+	targets, err := t.Targets(args)
 	if err != nil {
 		return policy.Decision{}, err
 	}
-	return tx.ex.Rules.Decide(policy.Input{UID: tx.run.UID, Tool: t.Spec, Args: args, Recipients: to,
+	return tx.ex.Rules.Decide(policy.Input{UID: tx.run.UID, Tool: t.Spec, Args: args, Targets: targets,
 		Allowlist: u.Allow, Now: tx.now}), nil
 }
 
@@ -441,11 +441,11 @@ func (tx *tx) decisions(a *agent.Action, kind agent.Kind) ([]agent.Decision, err
 	if kind == agent.KindReview {
 		return []agent.Decision{agent.ConfirmDone, agent.StartNew}, nil
 	}
-	to, err := tx.ex.Tools[a.Tool].Recipients(a.Args)
+	targets, err := tx.ex.Tools[a.Tool].Targets(a.Args)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := tx.ex.Rules.Entries(tx.run.UID, a.Tool, to, tx.now); err != nil {
+	if _, err := tx.ex.Rules.Entries(tx.run.UID, a.Tool, targets, tx.now); err != nil {
 		return []agent.Decision{agent.ApproveOnce, agent.ApproveEdited, agent.Reject}, nil
 	}
 	return []agent.Decision{agent.ApproveOnce, agent.ApproveAlways, agent.ApproveEdited, agent.Reject}, nil

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/address"
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
@@ -78,9 +79,9 @@ func strict(w *world, refusesOld bool) *tool.Tool {
 			}
 			return in, nil
 		},
-		Recipients: func(in args) []string { return in.To },
-		Preview:    func(in args) tool.Preview { return tool.Preview{Title: "Send loudly " + in.Text} },
-		Summary:    func(args) string { return "Sent it." },
+		Targets: func(in args) []tool.Target { return tool.Addresses(in.To) },
+		Preview: func(in args) tool.Preview { return tool.Preview{Title: "Send loudly " + in.Text} },
+		Summary: func(args) string { return "Sent it." },
 		Execute: func(_ context.Context, c tool.Call, in args) (sendResult, error) {
 			return w.effect(c, sendArgs{To: in.To, Text: in.Text})
 		},
@@ -114,7 +115,7 @@ func TestAnOutdatedApprovalIsAskedForAfresh(t *testing.T) {
 		"tool":           {approval(func(a *agent.Approval) { a.Tool = "draft" }), fault.CodeIntegrity},
 		"policy version": {approval(func(a *agent.Approval) { a.Rule = policy.RuleAllowlisted }), fault.CodeStaleView},
 		"policy": {func(t *testing.T, w *world, _ *agent.RunView) {
-			p, err := policy.ParsePatterns("x.org")
+			p, err := address.ParsePatterns("x.org")
 			if err != nil {
 				t.Fatal(err)
 			}

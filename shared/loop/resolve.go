@@ -210,14 +210,14 @@ func (ex *execution) checkPolicy(tx *tx, t *tool.Tool, args json.RawMessage, dec
 	return err
 }
 
-// alwaysAllowEntries returns the entries that "always allow" would store: the exact recipients, for this tool and this
+// alwaysAllowEntries returns the entries that "always allow" would store: the exact addresses, for this tool and this
 // user.
 func (tx *tx) alwaysAllowEntries(t *tool.Tool, args json.RawMessage) ([]policy.Entry, error) {
-	to, err := t.Recipients(args)
+	targets, err := t.Targets(args)
 	if err != nil {
 		return nil, err
 	}
-	entries, err := tx.ex.Rules.Entries(tx.run.UID, t.Name, to, tx.now)
+	entries, err := tx.ex.Rules.Entries(tx.run.UID, t.Name, targets, tx.now)
 	if err != nil {
 		return nil, err
 	}

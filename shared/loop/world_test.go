@@ -235,8 +235,8 @@ func (w *world) sendDef(name string) tool.Def[sendArgs, sendResult] {
 			}
 			return in, nil
 		},
-		Recipients: func(in sendArgs) []string { return in.To },
-		Place:      func(context.Context, string) (tool.Place, error) { return w.account() },
+		Targets: func(in sendArgs) []tool.Target { return tool.Addresses(in.To) },
+		Place:   func(context.Context, string) (tool.Place, error) { return w.account() },
 		Preview: func(in sendArgs) tool.Preview {
 			return tool.Preview{Title: fmt.Sprintf("Send %q to %s", in.Text, strings.Join(in.To, ", "))}
 		},

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/tool"
 )
 
 // EntryLife is how long an "always allow" lasts (reliability §4: a permission that its user has forgotten should end).
@@ -53,22 +54,26 @@ func (e Entry) counts(uid, tool string, now time.Time) bool {
 		now.Before(e.ExpiresAt) && now.Before(e.CreatedAt.Add(EntryLife))
 }
 
-// Entries returns what "approve and always allow" stores: an entry for each recipient. It returns all or none; the
-// error is PolicyError not_applicable (409) if an entry would never count: no recipients, a recipient in punycode, or
-// one that configuration denies or asks about each time.
-func (r Rules) Entries(uid, tool string, recipients []string, now time.Time) ([]Entry, error) {
-	people := distinct(recipients)
+// Entries returns what "approve and always allow" stores: an entry for each address that the call reaches. It returns
+// all or none; the error is PolicyError not_applicable (409) if an entry would never count: no addresses, a target of
+// another kind, an address in punycode, or one that configuration denies or asks about each time.
+func (r Rules) Entries(uid, name string, targets []tool.Target, now time.Time) ([]Entry, error) {
+	people, others := split(targets)
+	if others > 0 {
+		return nil, notApplicable("This action reaches more than people, and that needs your approval each time. " +
+			"Approve it once instead.")
+	}
 	if len(people) == 0 {
 		return nil, notApplicable("This action reaches nobody who could always be allowed. Approve it once instead.")
 	}
 	entries := make([]Entry, 0, len(people))
 	for _, a := range people {
-		if malformed(a) || punycode(a) || r.AskSideEffects || r.AlwaysAsk.Match(a) || r.forbids(a) {
+		if malformed(a) || punycode(a) || r.AskSideEffects || listed(r.AlwaysAsk)(a) || r.forbids(a) {
 			return nil, notApplicable(
 				"At least one recipient's address needs your approval each time. Approve it once instead.")
 		}
 		entries = append(entries,
-			Entry{ID: EntryID(uid, tool, a), Tool: tool, Recipient: a, CreatedAt: now, ExpiresAt: now.Add(EntryLife)})
+			Entry{ID: EntryID(uid, name, a), Tool: name, Recipient: a, CreatedAt: now, ExpiresAt: now.Add(EntryLife)})
 	}
 	return entries, nil
 }

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/address"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
@@ -37,7 +36,7 @@ const (
 	RuleAskedForAll  = "side_effects_ask"        // the operator requires approval of every side effect
 	// RuleNotRequired: the operator declared that an effect which reaches no address needs no approval.
 	RuleNotRequired    = "declared_not_required"
-	RuleNoRecipient    = "no_recipient"           // an effect without a recipient that an allowlist could name
+	RuleNoRecipient    = "no_recipient"           // it reaches nothing, or something, that no allowlist can name
 	RulePunycode       = "recipient_punycode"     // an internationalised domain may look like another one
 	RuleAlwaysAsk      = "recipient_always_asked" // configuration asks each time, whatever the allowlist says
 	RuleNotAllowlisted = "recipient_not_allowlisted"
@@ -57,24 +56,24 @@ type Decision struct {
 
 // Input is everything on which a decision depends.
 type Input struct {
-	UID        string
-	Tool       tool.Spec
-	Args       json.RawMessage // canonical (tool.Tool.Normalize); whom they reach is in Recipients
-	Recipients []string        // tool.Tool.Recipients of Args: every to, cc, bcc and attendee
-	Allowlist  []Entry         // the user's entries; those of another user or tool do not count
-	Now        time.Time       // by the store's clock
+	UID       string
+	Tool      tool.Spec
+	Args      json.RawMessage // canonical (tool.Tool.Normalize); whom they reach is in Targets
+	Targets   []tool.Target   // tool.Tool.Targets of Args: every to, cc, bcc and attendee
+	Allowlist []Entry         // the user's entries; those of another user or tool do not count
+	Now       time.Time       // by the store's clock
 }
 
-// Decide decides about one call. The order of recipients and entries, and duplicates among them, make no difference.
+// Decide decides about one call. The order of targets and entries, and duplicates among them, make no difference.
 func (r Rules) Decide(in Input) Decision {
-	people := distinct(in.Recipients)
+	people, others := split(in.Targets)
 	if d, denied := r.deny(in.Tool, people); denied {
 		return d
 	}
 	if !in.Tool.SideEffect && (in.Tool.Approval == tool.NotRequired || in.Tool.Approval == "") {
 		return Decision{Mode: Allow, Rule: RuleReadOnly, Reason: "It only looks something up and changes nothing."}
 	}
-	return r.ask(in, people)
+	return r.ask(in, people, others)
 }
 
 func (r Rules) deny(spec tool.Spec, people []string) (Decision, bool) {
@@ -88,16 +87,17 @@ func (r Rules) deny(spec tool.Spec, people []string) (Decision, bool) {
 	if n := count(people, malformed); n > 0 {
 		return deny(RuleMalformed, reaches(people, n, "an address that cannot be used"))
 	}
-	if n := count(people, r.Denied.Match); n > 0 {
+	if n := count(people, listed(r.Denied)); n > 0 {
 		return deny(RuleDenied, reaches(people, n, "an address that this service must not write to"))
 	}
-	if n := count(people, func(a string) bool { return !r.Permitted.Match(a) }); n > 0 && !r.Permitted.Empty() {
+	if n := count(people, r.notPermitted); n > 0 {
 		return deny(RuleNotPermitted, reaches(people, n, "an address outside those that this service may write to"))
 	}
 	return Decision{}, false
 }
 
-func (r Rules) ask(in Input, people []string) Decision {
+// ask decides about a call that is not denied. others is the number of its targets that are not addresses.
+func (r Rules) ask(in Input, people []string, others int) Decision {
 	ask := func(rule, reason string) Decision {
 		return Decision{Mode: RequireApproval, Rule: rule, Reason: reason}
 	}
@@ -115,11 +115,14 @@ func (r Rules) ask(in Input, people []string) Decision {
 	if len(people) == 0 {
 		return ask(RuleNoRecipient, "This needs your approval each time.")
 	}
+	if others > 0 {
+		return ask(RuleNoRecipient, "It reaches more than people, and that needs your approval each time.")
+	}
 	if n := count(people, punycode); n > 0 {
 		return ask(RulePunycode, reaches(people, n, "a domain name that may be made to look like another one, and "+
 			"that needs your approval each time"))
 	}
-	if n := count(people, r.AlwaysAsk.Match); n > 0 {
+	if n := count(people, listed(r.AlwaysAsk)); n > 0 {
 		return ask(RuleAlwaysAsk, reaches(people, n, "an address for which your approval is needed each time"))
 	}
 	held := in.entries()
@@ -164,15 +167,9 @@ func otherwiseWritten(held map[string]Entry, a string) bool {
 	return false
 }
 
-func malformed(a string) bool {
-	normal, err := address.Normalize(a)
-	return err != nil || normal != a
-}
+func malformed(a string) bool { return tool.Target{Kind: tool.TargetAddress, Value: a}.Malformed() }
 
-func punycode(a string) bool {
-	_, is := address.Unicode(a)
-	return is
-}
+func punycode(a string) bool { return tool.Target{Kind: tool.TargetAddress, Value: a}.Lookalike() }
 
 func count(people []string, holds func(string) bool) (n int) {
 	for _, a := range people {
@@ -183,8 +180,15 @@ func count(people []string, holds func(string) bool) (n int) {
 	return n
 }
 
-func distinct(in []string) []string {
-	out := slices.Clone(in)
-	slices.Sort(out)
-	return slices.Compact(out)
+// split returns the addresses among the targets, each once and sorted, and the number of all others.
+func split(targets []tool.Target) (people []string, others int) {
+	for _, t := range targets {
+		if t.Kind != tool.TargetAddress {
+			others++
+			continue
+		}
+		people = append(people, t.Value)
+	}
+	slices.Sort(people)
+	return slices.Compact(people), others
 }

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/countersign-run/countersign/shared/address"
 	"github.com/countersign-run/countersign/shared/policy"
 	"github.com/countersign-run/countersign/shared/tool"
 )
@@ -22,8 +23,8 @@ var (
 )
 
 func drawRules(t *rapid.T) policy.Rules {
-	list := func(label string) policy.Patterns {
-		p, err := policy.ParsePatterns(rapid.SampledFrom(lists).Draw(t, label))
+	list := func(label string) address.Patterns {
+		p, err := address.ParsePatterns(rapid.SampledFrom(lists).Draw(t, label))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -37,7 +38,10 @@ func drawRules(t *rapid.T) policy.Rules {
 func drawInput(t *rapid.T) policy.Input {
 	in := policy.Input{
 		UID: uid, Tool: rapid.SampledFrom(specs).Draw(t, "tool"), Now: now,
-		Recipients: rapid.SliceOfN(rapid.SampledFrom(addresses), 0, 5).Draw(t, "recipients"),
+		Targets: tool.Addresses(rapid.SliceOfN(rapid.SampledFrom(addresses), 0, 5).Draw(t, "recipients")),
+	}
+	if rapid.IntRange(0, 4).Draw(t, "others") == 0 { // what has the look of an address, and is none
+		in.Targets = append(in.Targets, tool.Target{Kind: "host", Value: rapid.SampledFrom(addresses).Draw(t, "host")})
 	}
 	for range rapid.IntRange(0, 12).Draw(t, "entries") {
 		age := time.Duration(rapid.IntRange(0, 100).Draw(t, "age")) * 24 * time.Hour
@@ -49,6 +53,16 @@ func drawInput(t *rapid.T) policy.Input {
 	return in
 }
 
+// people returns the addresses among the targets.
+func people(in policy.Input) (out []string) {
+	for _, target := range in.Targets {
+		if target.Kind == tool.TargetAddress {
+			out = append(out, target.Value)
+		}
+	}
+	return out
+}
+
 // strictness orders the modes: a change that removes rights must not lower it.
 var strictness = map[policy.Mode]int{policy.Allow: 0, policy.RequireApproval: 1, policy.Deny: 2}
 
@@ -56,8 +70,8 @@ func TestDenyDominates(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rules, in := drawRules(t), drawInput(t)
 		denied := rules.DenySideEffects && in.Tool.SideEffect
-		for _, a := range in.Recipients {
-			denied = denied || rules.Denied.Match(a) || !rules.Permitted.Empty() && !rules.Permitted.Match(a)
+		for _, a := range people(in) {
+			denied = denied || rules.Denied.Match(a) || rules.Permitted.Len() > 0 && !rules.Permitted.Match(a)
 		}
 		if d := rules.Decide(in); (d.Mode == policy.Deny) != denied {
 			t.Fatalf("%s by %s, and denied is %v", d.Mode, d.Rule, denied)
@@ -72,11 +86,14 @@ func TestAnAllowCoversEverybody(t *testing.T) {
 		if d.Mode != policy.Allow || !in.Tool.SideEffect {
 			return
 		}
-		if len(in.Recipients) == 0 && in.Tool.Approval != tool.NotRequired || rules.AskSideEffects {
+		if len(people(in)) == 0 && in.Tool.Approval != tool.NotRequired || rules.AskSideEffects {
 			t.Fatal("an effect was allowed that reaches nobody, and nobody declared that it may be, or that all are " +
 				"asked about")
 		}
-		for _, a := range in.Recipients {
+		if len(people(in)) > 0 && len(people(in)) < len(in.Targets) {
+			t.Fatalf("%v was allowed on entries that name addresses only", in.Targets)
+		}
+		for _, a := range people(in) {
 			id := policy.EntryID(uid, in.Tool.Name, a)
 			held := slices.ContainsFunc(in.Allowlist,
 				func(e policy.Entry) bool { return e.ID == id && now.Before(e.ExpiresAt) })
@@ -99,9 +116,10 @@ func TestTakingAwayNeverAllows(t *testing.T) {
 				t.Fatalf("without an entry %s became %s", before.Mode, after.Mode)
 			}
 		}
-		if len(in.Recipients) > 0 {
+		if len(people(in)) > 0 {
 			more := in
-			more.Recipients = append(slices.Clone(in.Recipients), rapid.SampledFrom(addresses).Draw(t, "added"))
+			more.Targets = append(slices.Clone(in.Targets),
+				tool.Addresses([]string{rapid.SampledFrom(addresses).Draw(t, "added")})...)
 			if after := rules.Decide(more); strictness[after.Mode] < strictness[before.Mode] {
 				t.Fatalf("with a further recipient %s became %s", before.Mode, after.Mode)
 			}
@@ -118,14 +136,13 @@ func TestOrderMakesNoDifference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rules, in := drawRules(t), drawInput(t)
 		shuffled := in
-		shuffled.Recipients = rapid.Permutation(append(slices.Clone(in.Recipients), in.Recipients...)).Draw(t,
-			"recipients, twice")
+		shuffled.Targets = rapid.Permutation(append(slices.Clone(in.Targets), in.Targets...)).Draw(t, "targets, twice")
 		shuffled.Allowlist = rapid.Permutation(in.Allowlist).Draw(t, "allowlist, shuffled")
-		recipients := slices.Clone(in.Recipients)
+		targets := slices.Clone(in.Targets)
 		if a, b := rules.Decide(in), rules.Decide(shuffled); !reflect.DeepEqual(a, b) {
 			t.Fatalf("%+v, and in another order %+v", a, b)
 		}
-		if !slices.Equal(recipients, in.Recipients) {
+		if !slices.Equal(targets, in.Targets) {
 			t.Fatal("the input was changed")
 		}
 	})

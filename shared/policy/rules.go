@@ -1,15 +1,10 @@
 package policy
 
-import (
-	"fmt"
-	"strings"
-)
-
 // Rules are set by the operator: they come from configuration and apply to all users. The zero value restricts no call.
 type Rules struct {
-	Denied    Patterns // must not be written to
-	Permitted Patterns // if not empty, all other addresses must not be written to
-	AlwaysAsk Patterns // approved each time; the allowlist does not count
+	Denied    Addresses // must not be written to
+	Permitted Addresses // if not empty, all other addresses must not be written to
+	AlwaysAsk Addresses // approved each time; the allowlist does not count
 	// AskSideEffects, the kill switch at half, requires approval of every side effect each time; the allowlist does not
 	// count.
 	AskSideEffects bool
@@ -17,75 +12,21 @@ type Rules struct {
 	DenySideEffects bool
 }
 
+// Addresses are those that an operator lists, such as the Patterns of package address. Nil lists none.
+type Addresses interface {
+	Match(normal string) bool // reports whether the address, in its normal form, is listed
+	Len() int                 // the number of entries
+}
+
+// listed returns a function that reports whether an address is on the list.
+func listed(in Addresses) func(a string) bool {
+	return func(a string) bool { return in != nil && in.Match(a) }
+}
+
+// notPermitted reports whether a list of permitted addresses is set, and the address is not on it.
+func (r Rules) notPermitted(a string) bool {
+	return r.Permitted != nil && r.Permitted.Len() > 0 && !r.Permitted.Match(a)
+}
+
 // forbids reports whether the address must not be written to.
-func (r Rules) forbids(a string) bool {
-	return r.Denied.Match(a) || !r.Permitted.Empty() && !r.Permitted.Match(a)
-}
-
-// maxPatterns limits the length of one list.
-const maxPatterns = 1000
-
-// Patterns are addresses (a@x.com), domains (x.com, without its subdomains) and all subdomains of a domain (*.x.com,
-// without x.com). Letter case makes no difference, not even in the local part: another spelling of a mailbox must not
-// evade a list. A plus-address is a different address; to deny them all, deny the domain.
-type Patterns struct {
-	exact    map[string]bool // addresses and domains, in lower case
-	suffixes []string        // ".x.com"
-}
-
-// ParsePatterns parses a list separated by commas; white space around an entry, and an empty list, are accepted. The
-// error says which entry is invalid and does not repeat it, because it may be a person's address.
-func ParsePatterns(text string) (Patterns, error) {
-	var p Patterns
-	if strings.TrimSpace(text) == "" {
-		return p, nil
-	}
-	entries := strings.Split(strings.ToLower(text), ",")
-	if len(entries) > maxPatterns {
-		return p, fmt.Errorf("policy: at most %d entries may stand in one list", maxPatterns)
-	}
-	p.exact = make(map[string]bool, len(entries))
-	for i, entry := range entries {
-		entry = strings.TrimSpace(entry)
-		domain, below := strings.CutPrefix(entry, "*.")
-		if strings.Contains(entry, "@") && !malformed(entry) {
-			p.exact[entry] = true
-			continue
-		}
-		if strings.Contains(entry, "@") || malformed("x@"+domain) {
-			return Patterns{}, fmt.Errorf("policy: entry %d is not an address (a@x.com), a domain (x.com) or the "+
-				"domains below one (*.x.com), in ASCII", i+1)
-		}
-		if below {
-			p.suffixes = append(p.suffixes, "."+domain)
-			continue
-		}
-		p.exact[domain] = true
-	}
-	return p, nil
-}
-
-// Empty reports whether the list has no entries and therefore matches nothing.
-func (p Patterns) Empty() bool { return len(p.exact) == 0 && len(p.suffixes) == 0 }
-
-// Len returns the number of entries, without duplicates of addresses and domains.
-func (p Patterns) Len() int { return len(p.exact) + len(p.suffixes) }
-
-// String returns the number of entries and none of them: they may be people's addresses, and a configuration with
-// Patterns may be printed.
-func (p Patterns) String() string { return fmt.Sprintf("(%d entries)", p.Len()) }
-
-// Match reports whether the normalised address matches one of the patterns.
-func (p Patterns) Match(normal string) bool {
-	normal = strings.ToLower(normal)
-	_, domain, _ := strings.Cut(normal, "@")
-	if p.exact[normal] || p.exact[domain] {
-		return true
-	}
-	for _, s := range p.suffixes {
-		if strings.HasSuffix(domain, s) {
-			return true
-		}
-	}
-	return false
-}
+func (r Rules) forbids(a string) bool { return listed(r.Denied)(a) || r.notPermitted(a) }

@@ -102,13 +102,13 @@ func (t *Tool) panicError(err error) error {
 		"The service returned an invalid response.").Because(err)
 }
 
-// newBare returns a tool without recipients, whose preview is its name and whose calls are answered from outside.
+// newBare returns a tool without targets, whose preview is its name and whose calls are answered from outside.
 func newBare(s Spec) *Tool {
 	return &Tool{
-		Spec:       s,
-		recipients: func(json.RawMessage) ([]string, error) { return nil, nil },
-		preview:    func(json.RawMessage) (Preview, error) { return Preview{Title: s.Name}, nil },
-		summary:    func(json.RawMessage) string { return "Did " + s.Name + "." },
+		Spec:    s,
+		targets: func(json.RawMessage) ([]Target, error) { return nil, nil },
+		preview: func(json.RawMessage) (Preview, error) { return Preview{Title: s.Name}, nil },
+		summary: func(json.RawMessage) string { return "Did " + s.Name + "." },
 	}
 }
 

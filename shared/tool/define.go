@@ -33,8 +33,8 @@ type Def[In, Out any] struct {
 	// Revise returns the user's edited arguments with changes to the fields that the user did not edit, where the edit
 	// requires them. Optional.
 	Revise func(before, edited In) In
-	// Recipients returns the people whom the call reaches, as normalised addresses, each once. Optional.
-	Recipients func(In) []string
+	// Targets returns whom and what the call reaches, each once. Optional.
+	Targets func(In) []Target
 	// Preview returns what a person reads before deciding. Required for a side effect.
 	Preview func(In) Preview
 	// Summary returns one sentence, for the thread, about what was done; it must not contain a body or a secret.
@@ -56,15 +56,15 @@ type Def[In, Out any] struct {
 // Tool is a tool with its types erased. It is made by [Define], [Declare] or [Remote].
 type Tool struct {
 	Spec
-	normalize  func(json.RawMessage) (json.RawMessage, error)
-	revise     func(before, edited json.RawMessage) (json.RawMessage, error)
-	recipients func(json.RawMessage) ([]string, error)
-	preview    func(json.RawMessage) (Preview, error)
-	summary    func(json.RawMessage) string
-	place      func(ctx context.Context, uid string) (Place, error)
-	prepare    func(context.Context, Call) (string, error)
-	execute    func(context.Context, Call) (json.RawMessage, error)
-	reconcile  func(context.Context, Call) (Outcome, error)
+	normalize func(json.RawMessage) (json.RawMessage, error)
+	revise    func(before, edited json.RawMessage) (json.RawMessage, error)
+	targets   func(json.RawMessage) ([]Target, error)
+	preview   func(json.RawMessage) (Preview, error)
+	summary   func(json.RawMessage) string
+	place     func(ctx context.Context, uid string) (Place, error)
+	prepare   func(context.Context, Call) (string, error)
+	execute   func(context.Context, Call) (json.RawMessage, error)
+	reconcile func(context.Context, Call) (Outcome, error)
 }
 
 var validName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]{0,62}$`)
@@ -121,12 +121,12 @@ func Define[In, Out any](d Def[In, Out]) *Tool {
 			return strictjson.Canonical(revised)
 		}
 	}
-	t.recipients = func(args json.RawMessage) ([]string, error) {
+	t.targets = func(args json.RawMessage) ([]Target, error) {
 		v, err := decode(args)
-		if err != nil || d.Recipients == nil {
+		if err != nil || d.Targets == nil {
 			return nil, err
 		}
-		return d.Recipients(v), nil
+		return d.Targets(v), nil
 	}
 	t.preview = func(args json.RawMessage) (Preview, error) {
 		v, err := decode(args)
@@ -212,11 +212,11 @@ func (t *Tool) Revise(before, edited json.RawMessage) (json.RawMessage, error) {
 	return t.revise(before, edited)
 }
 
-// Recipients returns the normalised addresses of all people whom the call reaches, each once, or nil if it reaches
-// none.
-func (t *Tool) Recipients(args json.RawMessage) (_ []string, err error) {
+// Targets returns whom and what the call reaches, each once, or nil if it reaches neither. The policy, the allowlist
+// and the approval go by it.
+func (t *Tool) Targets(args json.RawMessage) (_ []Target, err error) {
 	defer t.recoverPanic(&err, false)
-	return t.recipients(args)
+	return t.targets(args)
 }
 
 // Preview returns what a person reads before deciding.

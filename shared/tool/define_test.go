@@ -37,9 +37,9 @@ func define(change func(*tool.Def[args, answer])) *tool.Tool {
 			s.Properties["text"].MaxLength = jsonschema.Ptr(20)
 			s.Properties["to"].MinItems = jsonschema.Ptr(1)
 		},
-		Preview:    func(a args) tool.Preview { return tool.Preview{Title: "Tell " + a.Text} },
-		Recipients: func(a args) []string { return a.To },
-		Execute:    func(context.Context, tool.Call, args) (answer, error) { return answer{ID: "1"}, nil },
+		Preview: func(a args) tool.Preview { return tool.Preview{Title: "Tell " + a.Text} },
+		Targets: func(a args) []tool.Target { return tool.Addresses(a.To) },
+		Execute: func(context.Context, tool.Call, args) (answer, error) { return answer{ID: "1"}, nil },
 	}
 	if change != nil {
 		change(&d)

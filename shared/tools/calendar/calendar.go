@@ -80,13 +80,13 @@ func New(accounts google.Accounts, o Options) *tool.Tool {
 			error) {
 			return accounts.Place(ctx, uid, scopes)
 		},
-		Refine:     refine,
-		Normalize:  func(a Args) (Args, error) { return normalize(a, o.Now()) },
-		Recipients: func(a Args) []string { return a.Attendees },
-		Preview:    func(a Args) tool.Preview { return preview(a, o.Now()) },
-		Summary:    summary,
-		Execute:    c.insert,
-		Reconcile:  c.settle,
+		Refine:    refine,
+		Normalize: func(a Args) (Args, error) { return normalize(a, o.Now()) },
+		Targets:   func(a Args) []tool.Target { return tool.Addresses(a.Attendees) },
+		Preview:   func(a Args) tool.Preview { return preview(a, o.Now()) },
+		Summary:   summary,
+		Execute:   c.insert,
+		Reconcile: c.settle,
 	})
 }
 

@@ -271,14 +271,14 @@ func TestThePreviewSaysWhenWhoAndWhere(t *testing.T) {
 	}
 }
 
-func TestRecipientsAndSummary(t *testing.T) {
+func TestTargetsAndSummary(t *testing.T) {
 	tl := newTool()
 	args, err := tl.Normalize(with(map[string]any{"attendees": []string{"a@example.com"}, "description": "SECRET"}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r, err := tl.Recipients(args); err != nil || len(r) != 1 || r[0] != "a@example.com" {
-		t.Errorf("Recipients = %v, %v", r, err)
+	if r, err := tl.Targets(args); err != nil || len(r) != 1 || r[0] != tool.Addresses([]string{"a@example.com"})[0] {
+		t.Errorf("Targets = %v, %v", r, err)
 	}
 	if s := tl.Summary(args); s != "Created the event “x” on 2027-01-05T10:00:00Z with a@example.com." {
 		t.Errorf("Summary = %q", s)

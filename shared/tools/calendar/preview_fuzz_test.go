@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign-run/countersign/shared/tool"
 	"github.com/countersign-run/countersign/shared/tools/calendar"
 	"github.com/countersign-run/countersign/shared/tools/previewtest"
 )
@@ -51,8 +52,8 @@ func FuzzPreview(f *testing.F) {
 				previewtest.Shows(t, p, label, text)
 			}
 		}
-		all, err := tl.Recipients(args)
-		if err != nil || !slices.Equal(all, a.Attendees) {
+		all, err := tl.Targets(args)
+		if err != nil || !slices.Equal(all, tool.Addresses(a.Attendees)) {
 			t.Fatalf("the policy judges %q, %v; invited are %q", all, err, a.Attendees)
 		}
 		previewtest.Clean(t, "the summary", tl.Summary(args), false)

@@ -84,7 +84,7 @@ func New(accounts google.Accounts, o Options) *tool.Tool {
 		Refine:     refine,
 		Normalize:  normalize,
 		Revise:     revise,
-		Recipients: Args.recipients,
+		Targets:    func(a Args) []tool.Target { return tool.Addresses(a.recipients()) },
 		Preview:    preview,
 		Summary:    summary,
 	}

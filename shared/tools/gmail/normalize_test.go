@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -95,9 +96,9 @@ func TestEachPersonIsReachedOnce(t *testing.T) {
 	if again, err := tl.Normalize(args); err != nil || string(again) != string(args) {
 		t.Errorf("once more = %s, %v", again, err)
 	}
-	r, err := tl.Recipients(args)
-	if err != nil || strings.Join(r, " ") != "a@example.com A@example.com c@example.com" {
-		t.Errorf("Recipients = %v, %v", r, err)
+	r, err := tl.Targets(args)
+	if err != nil || !slices.Equal(r, tool.Addresses([]string{"a@example.com", "A@example.com", "c@example.com"})) {
+		t.Errorf("Targets = %v, %v", r, err)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign-run/countersign/shared/tool"
 	"github.com/countersign-run/countersign/shared/tools/gmail"
 	"github.com/countersign-run/countersign/shared/tools/previewtest"
 )
@@ -59,8 +60,8 @@ func FuzzPreview(f *testing.F) {
 		if a.HTMLBody != "" {
 			previewtest.Shows(t, p, "The same as HTML (source)", a.HTMLBody)
 		}
-		all, err := tl.Recipients(args)
-		if err != nil || !slices.Equal(all, slices.Concat(a.To, a.Cc, a.Bcc)) {
+		all, err := tl.Targets(args)
+		if err != nil || !slices.Equal(all, tool.Addresses(slices.Concat(a.To, a.Cc, a.Bcc))) {
 			t.Fatalf("the policy judges %q, %v; the mail goes to %+v", all, err, a)
 		}
 		previewtest.Clean(t, "the summary", tl.Summary(args), false)
