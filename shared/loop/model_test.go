@@ -109,7 +109,7 @@ func (s *sequence) actions() map[string]func(*rapid.T) {
 	}{
 		{"answer", 7, s.resolve}, {"begin", 5, s.start}, {"deliver", 7, s.deliverOne}, {"call", 2, s.modelCalls},
 		{"let a process go", 3, s.zombie},
-		{"pass time", 3, s.passTime}, {"sweep", 2, s.sweep}, {"provider", 2, s.provider},
+		{"pass time", 3, s.passTime}, {"outlast", 1, s.outlast}, {"sweep", 2, s.sweep}, {"provider", 2, s.provider},
 		{"begin again", 1, s.startAgain}, {"say", 1, s.modelAnswers},
 		{"answer wrongly", 1, s.resolveWrongly}, {"deliver again", 1, s.deliverAgain},
 		{"drop a message", 1, s.dropPublish}, {"take back an entry", 1, s.removeAllow},
@@ -376,6 +376,19 @@ func (s *sequence) passTime(t *rapid.T) {
 		}
 	}
 	s.tick(d)
+}
+
+// outlast lets an approval expire whose sibling was decided: chance alone comes to that too seldom.
+func (s *sequence) outlast(*rapid.T) {
+	for _, ap := range s.waiting() {
+		for n := 1; n <= 2; n++ {
+			sibling, there := s.witness.approvals[agent.ApprovalID(ap.RunID, n)]
+			if there && sibling.ID != ap.ID && sibling.Status != agent.ApprovalOpen {
+				s.tick(max(0, ap.ExpiresAt.Sub(s.moment())+time.Second))
+				return
+			}
+		}
+	}
 }
 
 func (s *sequence) sweep(t *rapid.T) {
