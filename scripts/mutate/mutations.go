@@ -19,7 +19,7 @@ type test struct{ pkg, run, flags string }
 const quietly = "-rapid.nofailfile -rapid.shrinktime=1s -rapid.seed=1"
 
 // model is the model test and what stands beside it; a few hundred sequences are enough for a mechanism that is gone.
-var model = []test{{"./shared/loop", "Test(Model|Scenarios|KilledAtEveryCommit|OneMoverAmongMany|OneDecisionAmongMany)/embedded", quietly + " -sequences=500"}}
+var model = []test{{"./shared/loop", "Test(Model|Scenarios|KilledAtEveryCommit|OneProcessAmongMany|OneDecisionAmongMany)/embedded", quietly + " -sequences=500"}}
 
 // mutations are the ten of the design (reliability §3), in its order, each as this code would have it, the first once for
 // each store; and those of what is deployed.

@@ -15,9 +15,9 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// TestTakenBackBeforeTheSecondTry kills a process between its intent and its effect, and takes back what allowed the
-// effect: whoever finds out that it did not happen does not do it now. Nor does it say that nothing happened: it cannot
-// tell a process that died from one that was stopped and goes on.
+// TestTakenBackBeforeTheSecondTry kills a process between its intent and its effect, and withdraws what allowed the
+// effect: the process that finds out that it did not happen does not do it now. Nor does it say that nothing happened,
+// because it cannot tell a process that died from one that was stopped and continues.
 func TestTakenBackBeforeTheSecondTry(t *testing.T) {
 	ctx := context.Background()
 	for name, takeBack := range map[string]func(*testing.T, *world){
@@ -30,7 +30,7 @@ func TestTakenBackBeforeTheSecondTry(t *testing.T) {
 				t.Fatal(err)
 			}
 		},
-		"the user": func(t *testing.T, w *world) { shutOut(t, w, "ana") },
+		"the user": func(t *testing.T, w *world) { disable(t, w, "ana") },
 		"the account": func(_ *testing.T, w *world) {
 			w.account = func() (tool.Place, error) {
 				return tool.Place{}, fault.New(fault.Auth, fault.CodeReauth, "Please link your account again.")
@@ -83,7 +83,7 @@ func TestTakenBackBeforeTheSecondTry(t *testing.T) {
 }
 
 // TestALateArrivalIsNotDenied has a provider that does not answer and has done nothing yet each time it is asked: a
-// request that is still under way may arrive later, so nobody may say that it was not done.
+// request that is still under way may arrive later, so the run must not say that it was not done.
 func TestALateArrivalIsNotDenied(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)
@@ -106,12 +106,12 @@ func TestALateArrivalIsNotDenied(t *testing.T) {
 	}
 }
 
-// TestCapHoldsForALateQuestion takes back the entry that a planned call rests on while its user has as much to answer
-// as is allowed: the call is refused, as it would have been when it was planned.
+// TestCapHoldsForALateQuestion withdraws the entry that allows a proposed call while its user has as many approvals
+// open as they may: the call is refused, as it would have been when it was proposed.
 func TestCapHoldsForALateQuestion(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)
-	// a handle comes before the intent, and what allows it may be gone by then
+	// the handle comes before the intent, and what allows the call may be gone by then
 	w.loop.Model, w.loop.Profile.MaxOpen = &asked{tool: "draft"}, 1
 	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 	if err != nil {
@@ -121,12 +121,12 @@ func TestCapHoldsForALateQuestion(t *testing.T) {
 		Decision: agent.ApproveAlways}); err != nil {
 		t.Fatal(err)
 	}
-	planned := ""
+	proposed := ""
 	mortalLoop := *w.loop
 	mortalLoop.Store = &mortal{Store: w.store, n: 2, after: true} // the run, the model's answer
 	died, err := mortally(func() error {
 		_, err := mortalLoop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob again"},
-			func(n loop.Update) { planned = n.RunID })
+			func(n loop.Update) { proposed = n.RunID })
 		return err
 	})
 	if !died || err != nil {
@@ -143,14 +143,14 @@ func TestCapHoldsForALateQuestion(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.tick(time.Hour)
-	got, err := w.loop.Advance(ctx, planned, nil)
+	got, err := w.loop.Advance(ctx, proposed, nil)
 	if err != nil || len(w.open("ana")) != 1 || got.Actions[0].Status != agent.ActionFailed {
 		t.Errorf("%v, %d approvals open, the action is %s", err, len(w.open("ana")), got.Actions[0].Status)
 	}
 }
 
-// shutOut disables a user.
-func shutOut(t *testing.T, w *world, uid string) {
+// disable disables a user.
+func disable(t *testing.T, w *world, uid string) {
 	t.Helper()
 	docs, err := w.store.Get(context.Background(), document.UserPath(uid))
 	if err != nil {
@@ -165,7 +165,7 @@ func shutOut(t *testing.T, w *world, uid string) {
 	}
 }
 
-// woken is a store before whose first commit something happens, as to a process that is stopped there and goes on
+// woken is a store before whose first commit something happens, as for a process that is stopped there and continues
 // later.
 type woken struct {
 	store.Store
@@ -181,8 +181,8 @@ func (s *woken) Commit(ctx context.Context, w ...store.Write) ([]time.Time, erro
 }
 
 // TestWokenAfterAnothersEffect stops a process before it claims its run, and has another one carry the call out and die
-// before it says so. The first has a call to settle then, and not one that failed because it can make no handle any
-// more.
+// before it records the outcome. The first process then has a call to settle, and not one that failed because its
+// handle can no longer be made.
 func TestWokenAfterAnothersEffect(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)

@@ -16,7 +16,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// setAside writes over what a run's document holds, as a release that nobody here can read would, has the run tried
+// setAside overwrites a run's document, as a release would whose documents this one cannot read, has the run tried
 // until it is put aside, and returns what was there.
 func (w *world) setAside(runID, data string) (before []byte) {
 	w.t.Helper()
@@ -51,7 +51,7 @@ func (w *world) rewrite(runID string, data []byte) (before []byte) {
 	return d.Data
 }
 
-// listed is how many conversations ana sees.
+// listed returns how many conversations ana sees.
 func (w *world) listed() int {
 	w.t.Helper()
 	threads, _, err := w.rec.Threads(context.Background(), "ana", "", 10)
@@ -61,12 +61,12 @@ func (w *world) listed() int {
 	return len(threads)
 }
 
-// unreadable are documents that no run can be read from, and whose log does not add up.
+// unreadable are documents from which no run can be read: broken ones, and one whose log does not add up.
 var unreadable = map[string]string{"no run": `{"id":5}`,
 	"a log that does not add up": `{"id":"x","uid":"ana","log":{"count":3}}`}
 
-// TestDeleteWhatWasPutAside deletes conversations with a run that nobody can move: it goes with its approvals and all
-// parts of its log, its user's open approvals are counted without it, and its chain still verifies.
+// TestDeleteWhatWasPutAside deletes conversations with a run that no process can move: it goes with its approvals and
+// all parts of its log, its user's open approvals are counted without it, and its chain still verifies.
 func TestDeleteWhatWasPutAside(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *world) {
 		for name, data := range unreadable {
@@ -111,7 +111,7 @@ func TestDeleteWhatWasPutAside(t *testing.T) {
 	})
 }
 
-// midEffect is a run whose process died between its intent and its outcome.
+// midEffect makes a run whose process died between its intent and its outcome.
 func (w *world) midEffect() *agent.RunView {
 	w.t.Helper()
 	ctx, d := context.Background(), w.sendDef("send")
@@ -159,8 +159,8 @@ func TestDeleteKeepsWhatIsUnsettled(t *testing.T) {
 	})
 }
 
-// TestMovedWhileItIsDeleted has a run that was put aside mended and asked for while its conversation is being deleted,
-// before each commit of the deletion: what it begins is settled before it goes, and nothing is done twice or after it
+// TestMovedWhileItIsDeleted has a run that was put aside mended and redriven while its conversation is being deleted,
+// before each commit of the deletion: what it starts is settled before it goes, and nothing is done twice or after it
 // is gone.
 func TestMovedWhileItIsDeleted(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *world) {

@@ -17,14 +17,13 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// TestRunsThatNobodyCanReadAreInNobodysWay has more runs that cannot be read than a page of the sweep holds, all due
-// before one that can: that one is moved by the first sweep, and the others are tried a few times, put aside and told
-// of.
+// TestRunsThatNobodyCanReadAreInNobodysWay has more unreadable runs than a page of the sweep holds, all due before a
+// readable one: the first sweep has that one moved, and the others are tried a few times, put aside and logged.
 func TestRunsThatNobodyCanReadAreInNobodysWay(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *world) {
 		ctx, w := context.Background(), open(t)
 		many := 250
-		if strings.HasSuffix(t.Name(), "firestore") { // the emulator is slow, and the pages are the other's
+		if strings.HasSuffix(t.Name(), "firestore") { // the emulator is slow; embedded covers the pages
 			many = 8
 		}
 		var logs bytes.Buffer
@@ -77,7 +76,7 @@ func TestRunsThatNobodyCanReadAreInNobodysWay(t *testing.T) {
 			t.Errorf("%v, after %d rounds: %v", err, rounds, docs[0])
 		}
 		if n := strings.Count(logs.String(), "counter=run_aside"); n != len(ids) {
-			t.Errorf("%d of %d are told of", n, len(ids))
+			t.Errorf("%d of %d are logged", n, len(ids))
 		}
 		if runs, err := w.loop.Reclaim(ctx); err != nil || runs != 0 {
 			t.Errorf("taken up: %d, %v", runs, err)
@@ -98,8 +97,8 @@ func (r *refusing) Get(ctx context.Context, paths ...string) ([]store.Doc, error
 	return r.Store.Get(ctx, paths...)
 }
 
-// TestAStoreThatRefusesIsNotTheRunsFault has a store refuse to read a run more often than a run may fail, and hold
-// nothing against the run.
+// TestAStoreThatRefusesIsNotTheRunsFault has a store refuse to read a run more often than a run may fail: none of that
+// counts against the run.
 func TestAStoreThatRefusesIsNotTheRunsFault(t *testing.T) {
 	ctx, w := context.Background(), newWorld(t)
 	w.model.Then(script.Turn{

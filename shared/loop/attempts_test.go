@@ -18,7 +18,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// breaking is a tool whose function does as it is told: it panics, or takes the process with it.
+// breaking is a tool whose function fails as the test says: it panics, or kills its process.
 func breaking(w *world, do func()) *tool.Tool {
 	return tool.Define(tool.Def[lookupArgs, lookupResult]{Name: "break", Description: "Breaks.",
 		Execute: func(context.Context, tool.Call, lookupArgs) (lookupResult,
@@ -30,7 +30,7 @@ func breaking(w *world, do func()) *tool.Tool {
 
 var aWord = map[string]any{"word": "ten"}
 
-// TestAPanicOfAToolIsOneFailure has a tool that reads panic: the model is told, once, and the process lives.
+// TestAPanicOfAToolIsOneFailure has a tool that reads panic: the model gets one failure, and the process lives.
 func TestAPanicOfAToolIsOneFailure(t *testing.T) {
 	ctx, w := context.Background(), newWorld(t)
 	tries := 0
@@ -44,8 +44,8 @@ func TestAPanicOfAToolIsOneFailure(t *testing.T) {
 	}
 }
 
-// TestAPanicOfAnEffectIsUnknown has a tool panic after it acted, where it cannot tell what became of it, and where it
-// can.
+// TestAPanicOfAnEffectIsUnknown has a tool panic after it acted, once where it cannot tell what became of the effect
+// and once where it can.
 func TestAPanicOfAnEffectIsUnknown(t *testing.T) {
 	for name, want := range map[string]agent.Execution{"send": agent.UnknownState, "draft": agent.Succeeded} {
 		ctx, w := context.Background(), newWorld(t)
@@ -65,7 +65,7 @@ func TestAPanicOfAnEffectIsUnknown(t *testing.T) {
 	}
 }
 
-// TestAPanicOfACardIsRefused has what a card is made of panic: the call is refused, and the run goes on.
+// TestAPanicOfACardIsRefused has the functions that make a snapshot panic: the call is rejected, and the run continues.
 func TestAPanicOfACardIsRefused(t *testing.T) {
 	for name, change := range map[string]func(*tool.Def[sendArgs, sendResult]){
 		"normalize": func(d *tool.Def[sendArgs,
@@ -89,7 +89,7 @@ func TestAPanicOfACardIsRefused(t *testing.T) {
 	}
 }
 
-// deadly is a model that takes the process with it.
+// deadly is a model that kills its process.
 type deadly struct {
 	*script.Model
 	do func()
@@ -110,8 +110,8 @@ func dying(f func()) {
 	<-done
 }
 
-// TestAStepThatKillsEveryProcess has a step end each process that begins it, and a sweep every minute for six hours: it
-// is begun a bounded number of times, further and further apart, and then the run ends and says so.
+// TestAStepThatKillsEveryProcess has a step kill each process that starts it, and a sweep every minute for six hours:
+// it is started a bounded number of times, further and further apart, and then the run ends and says so.
 func TestAStepThatKillsEveryProcess(t *testing.T) { onEachStore(t, killsEveryProcess) }
 
 func killsEveryProcess(t *testing.T, open func(testing.TB) *world) {
@@ -158,8 +158,8 @@ func killsEveryProcess(t *testing.T, open func(testing.TB) *world) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := open(t)
-			var begun []time.Time
-			c.set(w, func() { begun = append(begun, w.clock()); runtime.Goexit() })
+			var starts []time.Time
+			c.set(w, func() { starts = append(starts, w.clock()); runtime.Goexit() })
 			run := ""
 			dying(func() {
 				_, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "do it"},
@@ -175,23 +175,23 @@ func killsEveryProcess(t *testing.T, open func(testing.TB) *world) {
 				w.queue = nil
 			}
 			v, _, err := w.loop.Get(ctx, "ana", run)
-			if err != nil || v.Status != c.end || len(begun) < 2 || len(begun) > 5 {
-				t.Fatalf("%v, begun %d times, %+v", err, len(begun), v)
+			if err != nil || v.Status != c.end || len(starts) < 2 || len(starts) > 5 {
+				t.Fatalf("%v, started %d times, %+v", err, len(starts), v)
 			}
 			if v.Status == agent.Failed &&
 				(v.ErrorReason != "too_many_attempts" || !strings.Contains(v.Summary, "given up")) {
 				t.Errorf("it ended as %s: %s", v.ErrorReason, v.Summary)
 			}
-			for i := 2; i < len(begun); i++ {
-				if begun[i].Sub(begun[i-1]) < begun[i-1].Sub(begun[i-2]) {
-					t.Errorf("begun at %v", begun)
+			for i := 2; i < len(starts); i++ {
+				if starts[i].Sub(starts[i-1]) < starts[i-1].Sub(starts[i-2]) {
+					t.Errorf("started at %v", starts)
 				}
 			}
 		})
 	}
 }
 
-// deadlyReads is a store at which a process dies that reads an older part of a run's log.
+// deadlyReads is a store that kills a process that reads an older part of a run's log.
 type deadlyReads struct {
 	store.Store
 	do func()
@@ -204,9 +204,9 @@ func (d deadlyReads) Get(ctx context.Context, paths ...string) ([]store.Doc, err
 	return d.Store.Get(ctx, paths...)
 }
 
-// TestARunThatKillsWhoReadsIt has a run end each process that loads it, before anything could be claimed, and a sweep
+// TestARunThatKillsWhoReadsIt has a run kill each process that loads it, before anything could be claimed, and a sweep
 // every minute for six hours: it is tried a bounded number of times, further and further apart, and then put aside and
-// told of.
+// logged.
 func TestARunThatKillsWhoReadsIt(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *world) {
 		ctx, w := context.Background(), open(t)
@@ -214,8 +214,8 @@ func TestARunThatKillsWhoReadsIt(t *testing.T) {
 		run := w.late()
 		other := w.process()
 		other.Log = slog.New(slog.NewTextHandler(&logs, nil))
-		var begun []time.Time
-		other.Store = deadlyReads{w.store, func() { begun = append(begun, w.clock()); runtime.Goexit() }}
+		var starts []time.Time
+		other.Store = deadlyReads{w.store, func() { starts = append(starts, w.clock()); runtime.Goexit() }}
 		for range 6 * 60 {
 			w.tick(time.Minute)
 			if _, err := w.loop.Sweep(ctx); err != nil {
@@ -226,8 +226,8 @@ func TestARunThatKillsWhoReadsIt(t *testing.T) {
 			}
 			w.queue = nil
 		}
-		if len(begun) < 5 || len(begun) > 8 { // as long as it is not known to be late, none is counted
-			t.Errorf("begun %d times: %v", len(begun), begun)
+		if len(starts) < 5 || len(starts) > 8 { // tries are not counted until the run is late
+			t.Errorf("started %d times: %v", len(starts), starts)
 		}
 		if d := w.document(run); !document.RunFieldsOf(d).Aside ||
 			strings.Count(logs.String(), "counter=run_aside") != 1 {
@@ -239,8 +239,8 @@ func TestARunThatKillsWhoReadsIt(t *testing.T) {
 	})
 }
 
-// TestARunThatKillsEveryServer has a local server take up what its earlier process left, and one of the runs end it
-// each time it is read: it is started again a few times, and then lives.
+// TestARunThatKillsEveryServer has a local server take up what its earlier process left, and one of the runs kill it
+// each time the run is read: after a few restarts it lives.
 func TestARunThatKillsEveryServer(t *testing.T) {
 	ctx, w := context.Background(), newWorld(t)
 	run, starts, lived := w.late(), 0, false
@@ -260,7 +260,7 @@ func TestARunThatKillsEveryServer(t *testing.T) {
 	}
 }
 
-// late is a run whose mail was approved and whose resume was lost, with an older part of its log.
+// late makes a run whose mail was approved and whose resume was lost, with an older part of its log.
 func (w *world) late() (runID string) {
 	w.t.Helper()
 	ctx := context.Background()
@@ -278,8 +278,8 @@ func (w *world) late() (runID string) {
 	return v.RunID
 }
 
-// TestAnOutageOfTheQueueIsNoAttempt offers a run for six hours and delivers nothing: when the queue works again it goes
-// on.
+// TestAnOutageOfTheQueueIsNoAttempt publishes a run for six hours and delivers nothing: when the queue works again the
+// run continues.
 func TestAnOutageOfTheQueueIsNoAttempt(t *testing.T) {
 	ctx, w := context.Background(), newWorld(t)
 	run := w.late()

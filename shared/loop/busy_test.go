@@ -15,12 +15,12 @@ import (
 // patience is how long a store may take to answer at all.
 const patience = 2 * time.Minute
 
-// steady is a store that waits a busy machine out, on which an emulator takes longer for an answer than a client waits.
-// What became of a commit without an answer is looked up. So whoever stands above it hears of the outages that a test
-// makes, and of no other.
+// steady is a store that retries on a busy machine, where an emulator may take longer for an answer than a client
+// waits. It looks up what became of a commit without an answer. So its callers see the outages that a test makes, and
+// no others.
 type steady struct{ store.Store }
 
-// outlast makes a call until the store has answered it. Where its caller went away it is not made again.
+// outlast repeats a call until the store has answered it, or its caller has gone away.
 func outlast(ctx context.Context, call func(context.Context) error) error {
 	err := call(ctx)
 	if !errors.Is(err, store.ErrUnavailable) {
@@ -66,7 +66,7 @@ func (s steady) Commit(ctx context.Context, writes ...store.Write) (versions []t
 	return versions, err
 }
 
-// became returns the versions of a commit that is true already, and ErrConflict where it is not.
+// became returns the versions of a commit that has taken place already, and ErrConflict where it has not.
 func (s steady) became(ctx context.Context, writes []store.Write) ([]time.Time, error) {
 	paths := make([]string, len(writes))
 	for i, w := range writes {
@@ -89,8 +89,8 @@ func (s steady) became(ctx context.Context, writes []store.Write) ([]time.Time, 
 	return versions, nil
 }
 
-// busy is a store of a busy machine: each 13th answer does not come, and of the commits without one every other is true
-// all the same.
+// busy is a store of a busy machine: each 13th answer is lost, and of the commits among those every other one takes
+// place.
 type busy struct {
 	store.Store
 	calls, lost int
@@ -117,8 +117,8 @@ func (b *busy) Query(ctx context.Context, q store.Query) ([]store.Doc, error) {
 	return b.Store.Query(ctx, q)
 }
 
-// Commit is the store's. One that clears the store away begins the count anew, so that a sequence is the same each time
-// that it is played.
+// Commit is the store's. One that empties the store restarts the count, so that a sequence is the same each time it is
+// played.
 func (b *busy) Commit(ctx context.Context, writes ...store.Write) ([]time.Time, error) {
 	if !slices.ContainsFunc(writes, func(w store.Write) bool { return w.Op != store.OpDelete }) {
 		b.calls, b.lost = 0, 0
@@ -134,8 +134,8 @@ func (b *busy) Commit(ctx context.Context, writes ...store.Write) ([]time.Time, 
 	return nil, store.ErrUnavailable
 }
 
-// newBusyWorld is a world on a machine that is as busy as the emulator's may be: answers fail to come, and the store's
-// clock runs on while ours stands still.
+// newBusyWorld is a world on a machine as busy as the emulator's may be: answers are lost, and the store's clock runs
+// on while the test's stands still.
 func newBusyWorld(t testing.TB) *world {
 	w := &world{t: t, now: began}
 	stores := began

@@ -20,24 +20,24 @@ import (
 	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
-// cost is what a step asks for. A round trip to the store is one RPC of Firestore, which that store's own tests hold.
+// cost is what a step takes. A round trip to the store is one RPC of Firestore, which that store's own tests hold.
 type cost struct {
 	reads, read      int // round trips that read, and documents in them
 	commits, written int
 	model, published int // calls of the model, messages to the queue
-	before           int // of the round trips, those that are over before the model is first asked
+	before           int // the round trips made before the model is first called
 }
 
 // step is one thing that Countersign does.
 type step struct {
 	name  string
-	ready func(p *proof) func() error // brings the world to where the step begins, and gives the step
+	ready func(p *proof) func() error // prepares the world for the step, and returns the step
 	costs cost
-	least cost   // that our promises allow
-	why   string // no less is possible, or no less is taken
+	least cost   // the least that the promises allow
+	why   string // why no less is possible, or why no less is taken
 }
 
-// steps are what is promised. A round trip or a document more wants a reason.
+// steps are the promised costs. One more round trip or document needs a reason.
 var steps = []step{
 	{"a plain run on a new thread", needsApproval("", ""),
 		cost{1, 1, 2, 6, 1, 0, 2}, cost{1, 1, 2, 6, 1, 0, 2},
@@ -84,13 +84,13 @@ type proof struct {
 	meter *meter
 }
 
-// meter stands between the loop and what it calls.
+// meter counts the calls between the loop and its store, queue and model.
 type meter struct {
 	*storetest.Counter
 	queue.Queue
 	model.Model
 	asked, published int
-	first            storetest.Counts // what was counted before the model was first asked
+	first            storetest.Counts // what was counted before the model was first called
 }
 
 func (m *meter) Generate(ctx context.Context, req model.Request, delta func(string)) (*model.Reply, error) {
@@ -108,7 +108,7 @@ func (m *meter) Resume(ctx context.Context, runID string) error {
 // Close closes nothing: the world does.
 func (m *meter) Close() error { return nil }
 
-// measured puts a meter into the world.
+// measured connects the world's loop through a meter.
 func measured(w *world) *proof {
 	p := &proof{world: w, uid: "ana", meter: &meter{Counter: storetest.Count(w.store), Queue: w}}
 	w.loop.Store, w.loop.Queue, w.loop.Model = p.meter.Counter, p.meter, p.meter
@@ -117,7 +117,7 @@ func measured(w *world) *proof {
 	return p
 }
 
-// take gives what was counted since the last take.
+// take returns what was counted since the last take.
 func (p *proof) take() (c cost, read, written int) {
 	rest, first := p.meter.Take(), p.meter.first
 	c = cost{reads: first.Get.Trips + rest.Get.Trips + rest.Query.Trips,
@@ -151,7 +151,7 @@ func (p *proof) decide(v *agent.RunView, d agent.Decision) error {
 	return err
 }
 
-// approved is a run that was approved and waits to be resumed.
+// approved makes a run that was approved and waits to be resumed.
 func (p *proof) approved(tool string, d agent.Decision) {
 	p.t.Helper()
 	if err := p.decide(p.must(tool, ""), d); err != nil {
@@ -263,8 +263,8 @@ func benchmarkSteps(b *testing.B, open func(testing.TB) *world) {
 	}
 }
 
-// TestCostIsIndependentOfTheThreadsLength asks, approves and resumes on threads of several lengths: the same round
-// trips and documents, and no more bytes than a thread's newest part may have.
+// TestCostIsIndependentOfTheThreadsLength starts, approves and resumes runs on threads of several lengths: the same
+// round trips and documents, and no more bytes than a thread's newest part may have.
 func TestCostIsIndependentOfTheThreadsLength(t *testing.T) {
 	const line = 200
 	names := []string{"ask", "approve", "resume"}
@@ -299,7 +299,7 @@ func TestCostIsIndependentOfTheThreadsLength(t *testing.T) {
 	}
 }
 
-// threadOf makes a thread of n messages and gives its id.
+// threadOf makes a thread of n messages and returns its id.
 func (p *proof) threadOf(n int, text string) string {
 	p.t.Helper()
 	ctx := context.Background()
@@ -342,7 +342,7 @@ func (p *proof) marshal(v any) []byte {
 	return b
 }
 
-// plain is a model that answers in words.
+// plain is a model that answers with text.
 type plain struct{}
 
 func (*plain) Name() string { return "plain" }

@@ -17,10 +17,10 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// killed is what a process says when it dies in a test.
+// killed is the value with which a process panics when it dies in a test.
 type killed struct{}
 
-// mortal is a store that kills its process at the n-th commit, before or after it has become true.
+// mortal is a store that kills its process at the n-th commit, before or after the commit takes place.
 type mortal struct {
 	store.Store
 	mu    sync.Mutex
@@ -44,7 +44,7 @@ func (m *mortal) Commit(ctx context.Context, w ...store.Write) ([]time.Time, err
 	return v, err
 }
 
-// asked answers from what it is asked, as a model does: it calls the tool until it sees its response.
+// asked answers from its request alone, as a model does: it calls the tool until it sees its response.
 type asked struct {
 	tool string
 	mu   sync.Mutex
@@ -85,8 +85,8 @@ func mortally(f func() error) (died bool, err error) {
 	return false, f()
 }
 
-// TestKilledAtEveryCommit kills the process before and after each commit of start, approve and resume, lets another one
-// take the run up, and looks at what the provider really did.
+// TestKilledAtEveryCommit kills the process before and after each commit of start, approve and resume, has another
+// process take the run up, and looks at what the provider really did.
 func TestKilledAtEveryCommit(t *testing.T) { onEachStore(t, killedAtEveryCommit) }
 
 func killedAtEveryCommit(t *testing.T, open func(testing.TB) *world) {
@@ -108,7 +108,7 @@ func killedAtEveryCommit(t *testing.T, open func(testing.TB) *world) {
 	}
 }
 
-// alwaysAllow has ana always allow what the model will ask for, by doing it once.
+// alwaysAllow has ana always allow the recipients of the model's call, by approving one that way.
 func alwaysAllow(t *testing.T, w *world, toolName string) {
 	t.Helper()
 	ctx := context.Background()
@@ -179,7 +179,7 @@ func killAt(t *testing.T, w *world, toolName string, n, commits int, after bool)
 	verdict(t, w, v, toolName)
 }
 
-// verdict holds what is on record against what the provider did.
+// verdict compares the recorded events with what the provider did.
 func verdict(t *testing.T, w *world, v *agent.RunView, toolName string) {
 	t.Helper()
 	a := v.Actions[0]
@@ -199,10 +199,10 @@ func verdict(t *testing.T, w *world, v *agent.RunView, toolName string) {
 	}
 }
 
-// TestOneMoverAmongMany has many processes take up one approved run at once: one carries it out.
-func TestOneMoverAmongMany(t *testing.T) { onEachStore(t, oneMoverAmongMany) }
+// TestOneProcessAmongMany has many processes take up one approved run at once: one carries it out.
+func TestOneProcessAmongMany(t *testing.T) { onEachStore(t, oneProcessAmongMany) }
 
-func oneMoverAmongMany(t *testing.T, open func(testing.TB) *world) {
+func oneProcessAmongMany(t *testing.T, open func(testing.TB) *world) {
 	for _, toolName := range []string{"send", "draft"} {
 		t.Run(toolName, func(t *testing.T) {
 			ctx := context.Background()
@@ -239,8 +239,8 @@ func approve(t *testing.T, w *world, v *agent.RunView, n int) {
 	}
 }
 
-// TestOneDecisionAmongMany has a hundred people press yes and no at once: one decision stands, and everybody is told
-// the same.
+// TestOneDecisionAmongMany approves and rejects from a hundred clients at once: one decision is recorded, and every
+// client gets the same answer.
 func TestOneDecisionAmongMany(t *testing.T) { onEachStore(t, oneDecisionAmongMany) }
 
 func oneDecisionAmongMany(t *testing.T, open func(testing.TB) *world) {
@@ -285,7 +285,7 @@ func oneDecisionAmongMany(t *testing.T, open func(testing.TB) *world) {
 }
 
 // TestHandOver gives a function no time for another step: the run is handed over through the queue, and ends as it
-// would have.
+// would have otherwise.
 func TestHandOver(t *testing.T) {
 	w := newWorld(t)
 	w.loop.Model = &asked{tool: "lookup"}
@@ -308,7 +308,8 @@ func TestHandOver(t *testing.T) {
 	}
 }
 
-// TestStoreAnswersLost has the store carry out each commit and then lose the answer: nothing is done twice for it.
+// TestStoreAnswersLost has the store carry out each commit and then lose the answer: nothing is done twice because of
+// it.
 func TestStoreAnswersLost(t *testing.T) {
 	for first := range 2 {
 		t.Run(fmt.Sprintf("from commit %d", first+1), func(t *testing.T) { answersLost(t, first) })
@@ -372,8 +373,8 @@ func (f *forgetful) Commit(ctx context.Context, w ...store.Write) ([]time.Time, 
 	return v, err
 }
 
-// TestStoreDownAfterTheEffect has the store not answer for a while just when the outcome is to be recorded: it is
-// waited for, because nobody else knows what happened.
+// TestStoreDownAfterTheEffect has the store not answer for a while just when the outcome is to be recorded: the process
+// waits for it, because no other process knows what happened.
 func TestStoreDownAfterTheEffect(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)
@@ -392,7 +393,7 @@ func TestStoreDownAfterTheEffect(t *testing.T) {
 	}
 }
 
-// outage does not answer a number of times once something was done.
+// outage is a store that does not answer a number of times once an effect took place.
 type outage struct {
 	store.Store
 	w    *world

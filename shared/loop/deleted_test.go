@@ -12,7 +12,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// interrupted lets something happen before its n-th commit.
+// interrupted is a store before whose n-th commit something happens.
 type interrupted struct {
 	store.Store
 	n      int
@@ -26,9 +26,9 @@ func (i *interrupted) Commit(ctx context.Context, w ...store.Write) ([]time.Time
 	return i.Store.Commit(ctx, w...)
 }
 
-// TestDeletedUnderItsMover stops a process for longer than its lease, has the run cancelled and its conversation
-// deleted, and lets the process go on: it finds nothing there, and leaves nothing behind.
-func TestDeletedUnderItsMover(t *testing.T) {
+// TestDeletedWhileItMoves stops a process for longer than its lease, has the run cancelled and its conversation
+// deleted, and lets the process continue: it finds nothing there, and leaves nothing behind.
+func TestDeletedWhileItMoves(t *testing.T) {
 	for n := 2; n <= 4; n++ {
 		ctx := context.Background()
 		w := newWorld(t)
@@ -60,8 +60,8 @@ func TestDeletedUnderItsMover(t *testing.T) {
 	}
 }
 
-// TestKeyOfADeletedRun uses a key again whose run was deleted: its audit is still there, so it is not begun a second
-// time.
+// TestKeyOfADeletedRun uses a key again whose run was deleted: its audit is still there, so the run is not started a
+// second time.
 func TestKeyOfADeletedRun(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)
@@ -83,7 +83,7 @@ func TestKeyOfADeletedRun(t *testing.T) {
 }
 
 // TestADeletingConversationIsGone marks a conversation for deletion and stops there: from then on neither it nor its
-// runs are there for their user, nothing begins in it, and what the user decides about it is not taken.
+// runs exist for their user, nothing starts in it, and decisions about its approvals are refused.
 func TestADeletingConversationIsGone(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *world) {
 		ctx := context.Background()
@@ -101,7 +101,7 @@ func TestADeletingConversationIsGone(t *testing.T) {
 		if _, err := w.loop.Cancel(ctx, "ana", v.RunID); err != nil {
 			t.Fatal(err)
 		}
-		short, cancel := context.WithTimeout(ctx, 3*time.Second) // less than a deletion keeps for its answer
+		short, cancel := context.WithTimeout(ctx, 3*time.Second) // less than a deletion needs for its answer
 		defer cancel()
 		if gone, err := w.rec.DeleteThread(short, "ana", v.ThreadID); err != nil || gone {
 			t.Fatalf("%t %v", gone, err)
@@ -131,7 +131,7 @@ func TestADeletingConversationIsGone(t *testing.T) {
 }
 
 // TestDeletedDuringAnEffect asks for the deletion of a conversation, and cancels its run, while the provider is at
-// work: it is refused until the effect has its outcome, which is in the audit before and after.
+// work: the deletion is refused until the effect has its outcome, which is in the audit before and after.
 func TestDeletedDuringAnEffect(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)
@@ -141,7 +141,7 @@ func TestDeletedDuringAnEffect(t *testing.T) {
 		t.Fatal(err)
 	}
 	meanwhile := 0
-	w.loop.Store = &interrupted{w.store, 3, func() { // the decision, the intent, and now the outcome: the mail is out
+	w.loop.Store = &interrupted{w.store, 3, func() { // the decision, the intent, and now the outcome: the mail is sent
 		meanwhile++
 		other := w.process()
 		if _, err := other.Cancel(ctx, "ana", v.RunID); err != nil {

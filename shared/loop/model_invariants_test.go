@@ -21,9 +21,9 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// witness is a store that holds every commit against the invariants of the design (reliability §3), from what the
-// documents say and from what the provider saw. It keeps every document as it was last written, so nothing that stood
-// in the store for a moment escapes it. A violation is kept under the invariant's number.
+// witness is a store that checks every commit against the invariants of the design (reliability §3), by what the
+// documents say and by what the provider saw. It keeps every document as it was last written, so nothing that was in
+// the store for a moment escapes it. A violation is kept under the invariant's number.
 type witness struct {
 	store.Store
 	tools tool.Set
@@ -43,10 +43,10 @@ type witness struct {
 	violations []string
 }
 
-// loopBounds are those of the profile that the invariants name.
+// loopBounds are the bounds of the profile that the invariants name.
 type loopBounds struct{ turns, open int }
 
-// watched is a run as its commits have told it.
+// watched is a run as its commits have shown it.
 type watched struct {
 	uid, threadID string
 	state         *agent.State
@@ -66,7 +66,7 @@ func newWitness(st store.Store) *witness {
 	return w
 }
 
-// forget begins a new sequence.
+// forget starts a new sequence.
 func (w *witness) forget() {
 	w.docs, w.runs, w.ended = map[string]store.Doc{}, map[string]*watched{}, map[string]*watched{}
 	w.effects, w.users, w.approvals = map[string][]effect{}, map[string]agent.User{}, map[string]agent.Approval{}
@@ -92,7 +92,7 @@ func (w *witness) broken(invariant int, format string, args ...any) {
 	w.violations = append(w.violations, fmt.Sprintf("invariant %d: ", invariant)+fmt.Sprintf(format, args...))
 }
 
-// Commit is the store's, watched.
+// Commit is the store's, checked.
 func (w *witness) Commit(ctx context.Context, writes ...store.Write) ([]time.Time, error) {
 	versions, err := w.Store.Commit(ctx, writes...)
 	if err != nil {
@@ -105,13 +105,13 @@ func (w *witness) Commit(ctx context.Context, writes ...store.Write) ([]time.Tim
 	return versions, nil
 }
 
-// commit is one commit that has become true.
+// commit is one commit that took place.
 type commit struct {
 	*witness
 	at      time.Time
 	created map[string]bool
 	written map[string]store.Write
-	asked   bool                      // its user has more to answer than before; a card that is renewed adds none
+	asked   bool                      // its user has more approvals open; one that replaces another adds none
 	intents map[string]bool           // actions with an audit entry of their intent in this commit
 	growth  map[string][]policy.Entry // entries that a user's document has gained, by user
 }
@@ -151,7 +151,7 @@ func (w *witness) saw(writes []store.Write, versions []time.Time) {
 	}
 }
 
-// deleted is a document that its user took away: never one of the audit, and never a run under way.
+// deleted checks a document that its user deleted: it is never one of the audit, and never a run under way.
 func (w *witness) deleted(p string) {
 	delete(w.docs, p)
 	id := path.Base(p)
@@ -176,7 +176,7 @@ func read[T any](w *witness, o store.Write) (v T) {
 	return v
 }
 
-// entry holds an audit entry to the chain.
+// entry checks an audit entry against its chain.
 func (c *commit) entry(o store.Write) {
 	e := read[audit.Entry](c.witness, o)
 	sealed, head := audit.Seal(c.chains[e.RunID], e)
@@ -198,15 +198,15 @@ func (c *commit) user(o store.Write) {
 		case before < 0:
 			c.growth[u.UID] = append(c.growth[u.UID], e)
 		case c.users[u.UID].Allow[before] != e && len(c.intents) == 0:
-			c.broken(16, "an effect is counted for the entry %s, and none is begun", e.ID)
+			c.broken(16, "an effect is counted for the entry %s, and none is started", e.ID)
 		}
 	}
 	c.asked = u.Open > c.users[u.UID].Open
 	c.users[u.UID] = u
 }
 
-// approval holds an approval to the one before: it is decided once, and says the same for ever, but for how many
-// decisions about it were refused.
+// approval compares an approval with its earlier form: it is decided once, and never changes but for the number of
+// refused decisions.
 func (c *commit) approval(o store.Write) {
 	a := read[agent.Approval](c.witness, o)
 	before, known := c.approvals[a.ID]
@@ -233,7 +233,7 @@ func must(b []byte, err error) []byte {
 	return b
 }
 
-// run takes a run's new events in, one after the other.
+// run applies a run's new events, one after the other.
 func (c *commit) run(o store.Write) {
 	doc := read[struct {
 		agent.Run
@@ -274,7 +274,7 @@ func (c *commit) run(o store.Write) {
 	c.standing(r, doc.Run)
 }
 
-// before holds an event to the state that it meets.
+// before checks an event against the state that it meets.
 func (c *commit) before(r *watched, doc agent.Run, e agent.Event) {
 	a := r.state.Action(e.ActionID)
 	switch {
@@ -291,7 +291,8 @@ func (c *commit) before(r *watched, doc agent.Run, e agent.Event) {
 	}
 }
 
-// givenUp holds every call to its own answer: neither what was allowed nor what is open ends because of its neighbours.
+// givenUp checks that each call is closed only for its own reasons: neither what was allowed nor what is open ends
+// because of the other calls.
 func (c *commit) givenUp(r *watched, doc agent.Run, a *agent.Action, e agent.Event) {
 	code, over := e.Finished.Error.Code, r.state.Cancelled || !e.At.Before(doc.Deadline)
 	switch {
@@ -303,7 +304,7 @@ func (c *commit) givenUp(r *watched, doc agent.Run, a *agent.Action, e agent.Eve
 	}
 }
 
-// ends holds the end of a run to its calls: none is left, unless its user cancels it or its time is up.
+// ends checks the end of a run against its calls: none is left, unless its user cancels it or its time is up.
 func (c *commit) ends(r *watched, doc agent.Run, e agent.Event) {
 	for _, a := range r.state.Current() {
 		if !a.Terminal() && !r.state.Cancelled && e.At.Before(doc.Deadline) {
@@ -312,46 +313,46 @@ func (c *commit) ends(r *watched, doc agent.Run, e agent.Event) {
 	}
 }
 
-// begins is the intent, the one moment at which an effect is permitted.
+// begins checks an intent, the one moment at which an effect is permitted.
 func (c *commit) begins(r *watched, doc agent.Run, a *agent.Action, e agent.Event) {
 	t := c.tools[a.Tool]
 	r.handles[a.ID] = append(r.handles[a.ID], e.Started.Handle)
 	if doc.Lease.Owner != e.Started.Owner {
-		c.broken(7, "action %s is begun by another than holds the run", a.ID)
+		c.broken(7, "action %s is started by another process than the one that holds the run", a.ID)
 	}
 	if !a.SideEffect {
 		return
 	}
 	if !c.intents[a.ID] {
-		c.broken(22, "action %s is begun without an entry of it", a.ID)
+		c.broken(22, "action %s is started without an audit entry of it", a.ID)
 	}
-	// one who was stopped between the look and the commit could as well be stopped after it
+	// a process that was stopped between reading the clock and the commit could as well be stopped after it
 	if c.users[r.uid].Disabled && !c.late {
-		c.broken(30, "action %s is begun for a user who is shut out", a.ID)
+		c.broken(30, "action %s is started for a disabled user", a.ID)
 	}
 	if a.Status == agent.ActionRejected || r.state.Cancelled {
-		c.broken(15, "action %s is begun after a no or a cancel", a.ID)
+		c.broken(15, "action %s is started after a rejection or a cancel", a.ID)
 	}
 	if agent.ArgsHash(r.uid, t.Spec, a.Place, a.Args) != a.ArgsHash {
-		c.broken(3, "action %s is begun with other arguments than were judged", a.ID)
+		c.broken(3, "action %s is started with other arguments than were validated", a.ID)
 	}
-	// it was asked about as soon as it was planned, or when its entry was gone
+	// it waited as soon as it was proposed, or when its allowlist entry was gone
 	if a.RequiresApproval || a.Decision != "" {
 		if yes := statusAfter(a.Decision); yes != agent.ApprovalApproved || a.DecidedBy != r.uid ||
 			c.approvals[a.ApprovalID].ArgsHash != a.ArgsHash || c.approvals[a.ApprovalID].Place != a.Place {
-			c.broken(3, "action %s is begun on %q by %q", a.ID, a.Decision, a.DecidedBy)
+			c.broken(3, "action %s is started on %q by %q", a.ID, a.Decision, a.DecidedBy)
 		}
 		return
 	}
 	to, err := t.Targets(a.Args)
 	if err != nil || len(to) == 0 {
-		c.broken(3, "action %s reaches nobody and was not asked about (%v)", a.ID, err)
+		c.broken(3, "action %s has no target and was not approved (%v)", a.ID, err)
 	}
 	for _, person := range to {
 		id := policy.EntryID(r.uid, a.Tool, person.Value)
-		stands := func(e policy.Entry) bool { return e.ID == id && c.at.Before(e.ExpiresAt) }
-		if !slices.ContainsFunc(c.users[r.uid].Allow, stands) {
-			c.broken(17, "action %s is begun for %s, whom no entry names any more", a.ID, person.Value)
+		valid := func(e policy.Entry) bool { return e.ID == id && c.at.Before(e.ExpiresAt) }
+		if !slices.ContainsFunc(c.users[r.uid].Allow, valid) {
+			c.broken(17, "action %s is started for %s, whom no entry names any more", a.ID, person.Value)
 		}
 	}
 }
@@ -366,7 +367,7 @@ func statusAfter(d agent.Decision) agent.ApprovalStatus {
 	return agent.ApprovalApproved
 }
 
-// decides is a person's answer.
+// decides checks a user's decision.
 func (c *commit) decides(r *watched, a *agent.Action, e agent.Event) {
 	d, ap := e.Decided, c.approvals[e.Decided.ApprovalID]
 	if d.By != r.uid || ap.UID != r.uid {
@@ -384,7 +385,7 @@ func (c *commit) decides(r *watched, a *agent.Action, e agent.Event) {
 	}
 }
 
-// allows holds what an "always allow" has added to the exact recipients of the call.
+// allows compares what an "always allow" has added with the exact recipients of the call.
 func (c *commit) allows(r *watched, a *agent.Action, e agent.Event) {
 	to, err := c.tools[a.Tool].Targets(a.Args)
 	if err != nil {
@@ -403,7 +404,7 @@ func (c *commit) allows(r *watched, a *agent.Action, e agent.Event) {
 	}
 }
 
-// after holds an event to the state that it leaves.
+// after checks an event against the state that it leaves.
 func (c *commit) after(r *watched, doc agent.Run, e agent.Event) {
 	a := r.state.Action(e.ActionID)
 	switch {
@@ -427,7 +428,7 @@ func (c *commit) after(r *watched, doc agent.Run, e agent.Event) {
 	}
 }
 
-// standing holds a run as a commit leaves it.
+// standing checks a run as a commit leaves it.
 func (c *commit) standing(r *watched, doc agent.Run) {
 	open := r.state.Open()
 	if awaiting := r.state.Status == agent.Awaiting; awaiting != (len(open) > 0 && r.state.End == nil) {
@@ -442,7 +443,7 @@ func (c *commit) standing(r *watched, doc agent.Run) {
 	}
 }
 
-// did takes down what the provider did, and holds it to what is on record by then.
+// did notes what the provider did, and compares it with the recorded events so far.
 func (w *witness) did(call tool.Call, name, sent string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -452,12 +453,12 @@ func (w *witness) did(call tool.Call, name, sent string) {
 		r = w.ended[call.RunID]
 	}
 	if r == nil || r.state.Action(call.ActionID) == nil {
-		w.broken(3, "an effect of action %s, which is not on record", call.ActionID)
+		w.broken(3, "an effect of action %s, which is not recorded", call.ActionID)
 		return
 	}
 	a := r.state.Action(call.ActionID)
 	if !slices.Contains(r.handles[a.ID], call.Handle) || call.UID != r.uid {
-		w.broken(3, "an effect of action %s for %s with a handle that is not on record", a.ID, call.UID)
+		w.broken(3, "an effect of action %s for %s with a handle that is not recorded", a.ID, call.UID)
 	}
 	if call.Place != a.Place {
 		w.broken(3, "an effect of action %s in %s that was approved for %s", a.ID, call.Place.Name, a.Place.Name)
@@ -468,7 +469,7 @@ func (w *witness) did(call tool.Call, name, sent string) {
 	}
 }
 
-// asked holds a question to the model to the run that it is about: its last answer was dealt with.
+// asked checks a call of the model against its run: its last answer was dealt with.
 func (w *witness) asked(runID string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -483,7 +484,7 @@ func (w *witness) asked(runID string) {
 	}
 }
 
-// published holds a message that follows a decision to the decision.
+// published checks a message that follows a decision against the decision.
 func (w *witness) published(approvalID string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -492,7 +493,7 @@ func (w *witness) published(approvalID string) {
 	}
 }
 
-// check holds every action and approval as they stand between two steps, and gives what has been found so far.
+// check checks every action and approval between two steps, and returns what has been found so far.
 func (w *witness) check() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -527,7 +528,7 @@ func (w *witness) check() []string {
 	return w.violations
 }
 
-// truth holds what is said of an action to what the provider did.
+// truth compares what is said of an action with what the provider did.
 func (w *witness) truth(a *agent.Action) {
 	if !a.SideEffect {
 		return
@@ -547,25 +548,25 @@ func (w *witness) truth(a *agent.Action) {
 	}
 }
 
-// settled holds what must be true once nothing is left to do: every run has ended, or waits for somebody who can
-// answer.
+// settled checks what must be true once nothing is left to do: every run has ended, or waits for a user or client who
+// can answer.
 func (w *witness) settled() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for id, r := range w.runs {
 		if s := r.state.Status; s != agent.Awaiting && r.state.End == nil {
-			w.broken(11, "run %s is %s and nobody moves it", id, s)
+			w.broken(11, "run %s is %s and no process moves it", id, s)
 		}
 		for _, a := range r.state.Actions {
 			if a.Runnable() || a.Status == agent.ActionExecuting {
-				w.broken(12, "action %s is %s (%q) and nobody carries it out", a.ID, a.Status, a.Decision)
+				w.broken(12, "action %s is %s (%q) and no process carries it out", a.ID, a.Status, a.Decision)
 			}
 		}
 	}
 	return w.violations
 }
 
-// tally counts what a sequence has come to, so that a test of nothing shows.
+// tally counts what a sequence did, so that a test of nothing is noticed.
 func (w *witness) tally(into map[string]int) {
 	for _, runs := range []map[string]*watched{w.runs, w.ended} {
 		for _, r := range runs {
@@ -578,7 +579,7 @@ func (w *witness) tally(into map[string]int) {
 	}
 }
 
-// tallyNeighbours counts the pairs of cards of one turn by how each was answered.
+// tallyNeighbours counts the pairs of approvals of one turn by how each was decided.
 func tallyNeighbours(s *agent.State, into map[string]int) {
 	answers := func(a *agent.Action) (yes, no, late bool) {
 		return a.Status == agent.ActionCompleted && a.Decision != "", a.Status == agent.ActionRejected,
@@ -607,15 +608,15 @@ func tallyNeighbours(s *agent.State, into map[string]int) {
 
 func (w *witness) tallyAction(a *agent.Action, into map[string]int) {
 	for what, is := range map[string]bool{
-		"begun":                  a.SideEffect && a.Started.Attempt > 0,
-		"begun on the allowlist": a.SideEffect && a.Started.Attempt > 0 && a.Decision == "",
-		"begun again":            a.SideEffect && a.Started.Attempt > 1,
-		"completed":              a.SideEffect && a.Status == agent.ActionCompleted,
-		"unknown":                a.Execution == agent.UnknownState,
-		"rejected":               a.Status == agent.ActionRejected,
-		"expired":                a.Error != nil && a.Error.Code == fault.CodeExpired,
-		"reviewed":               a.Decision == agent.ConfirmDone || a.Decision == agent.StartNew,
-		"denied":                 a.PolicyDecision == string(policy.Deny),
+		"started":                  a.SideEffect && a.Started.Attempt > 0,
+		"started on the allowlist": a.SideEffect && a.Started.Attempt > 0 && a.Decision == "",
+		"started again":            a.SideEffect && a.Started.Attempt > 1,
+		"completed":                a.SideEffect && a.Status == agent.ActionCompleted,
+		"unknown":                  a.Execution == agent.UnknownState,
+		"rejected":                 a.Status == agent.ActionRejected,
+		"expired":                  a.Error != nil && a.Error.Code == fault.CodeExpired,
+		"reviewed":                 a.Decision == agent.ConfirmDone || a.Decision == agent.StartNew,
+		"denied":                   a.PolicyDecision == string(policy.Deny),
 	} {
 		if is {
 			into[what]++

@@ -27,9 +27,9 @@ import (
 var sequences = flag.Int("sequences", 0,
 	"how many sequences the model test plays on each store; 0 is 2,000 on the embedded one and 100 on Firestore")
 
-// TestModel plays random sequences of all that users, providers, queues, clocks and deaths can do to the loop, and
-// holds every commit and every effect to the invariants of the design (model_invariants_test.go). A failure prints the
-// shortest sequence that was found, and the seed to play it again.
+// TestModel plays random sequences of all that users, providers, queues, clocks and crashes can do to the loop, and
+// checks every commit and every effect against the invariants of the design (model_invariants_test.go). A failure
+// prints the shortest sequence that was found, and the seed to play it again.
 //
 //	go test ./shared/loop -run TestModel                                    (as in CI)
 //	go test ./shared/loop -run TestModel/embedded -sequences 100000 -timeout 0
@@ -62,8 +62,8 @@ func sequencesOn(t *testing.T, w *world, n, most int) {
 		m.witness.tally(reached)
 	})
 	t.Logf("reached: %v", reached)
-	for _, what := range []string{"begun", "begun on the allowlist", "begun again", "completed", "unknown", "rejected",
-		"expired", "reviewed", "denied", "one of two rejected, the other done",
+	for _, what := range []string{"started", "started on the allowlist", "started again", "completed", "unknown",
+		"rejected", "expired", "reviewed", "denied", "one of two rejected, the other done",
 		"one of two expired, the other done", "one of two rejected, the other expired",
 		"one of two unknown, the other answered"} {
 		if reached[what] == 0 && n >= 1000 && !testing.Short() && !t.Failed() {
@@ -84,7 +84,7 @@ func rapidly(t *testing.T, name string, n int) {
 	t.Cleanup(func() { set(before) })
 }
 
-// The people: the user whose runs these are, and one who must never learn of them.
+// The users: the one whose runs these are, and a stranger who must never learn of them.
 const (
 	ana = "ana"
 	eve = "eve"
@@ -95,11 +95,11 @@ type sequence struct {
 	*trialed
 	most, steps int
 	prompts     int
-	keys        map[string]string // the run that each Idempotency-Key has begun
-	yes         []string          // approvals of which somebody was told that they are approved
+	keys        map[string]string // the run that each Idempotency-Key started
+	yes         []string          // approvals that a client was told are approved
 }
 
-// actions are what may happen, each as often as its weight: nothing much happens without the first few.
+// actions are what may happen, each as often as its weight: little happens without the first few.
 func (s *sequence) actions() map[string]func(*rapid.T) {
 	all := map[string]func(*rapid.T){"": func(t *rapid.T) { report(t, s.witness.check()) }}
 	for _, a := range []struct {
@@ -137,7 +137,7 @@ func pick[T any](t *rapid.T, label string, from ...T) T {
 	return rapid.SampledFrom(from).Draw(t, label)
 }
 
-// life draws what becomes of a process: mostly nothing, and clocks are mostly right.
+// life draws what happens to a process: mostly nothing, and clocks are mostly right.
 func (s *sequence) life(t *rapid.T) life {
 	l := life{mishap: pick(t, "mishap", noMishap, noMishap, noMishap, noMishap, diesBefore, diesAfter, losesAnswer,
 		losesCommit, stopsBefore, diesAtEffect, stopsAtEffect, stopsBefore)}
@@ -167,7 +167,7 @@ func (s *sequence) ask(t *rapid.T, key, body string) (v *agent.RunView, err erro
 	return v, err
 }
 
-// threads are those of the user's runs, oldest first.
+// threads returns the threads of the user's runs, oldest first.
 func (s *sequence) threads() (out []string) {
 	seen := map[string]bool{}
 	for _, id := range s.witness.order {
@@ -179,7 +179,7 @@ func (s *sequence) threads() (out []string) {
 	return out
 }
 
-// start begins a run, on a new thread or on one that is there, with a key or without.
+// start starts a run, on a new thread or an existing one, with a key or without.
 func (s *sequence) start(t *rapid.T) {
 	key := ""
 	if pick(t, "key", false, true) {
@@ -212,7 +212,7 @@ func (s *sequence) startAgain(t *rapid.T) {
 	case body != "body" && (!fault.Is(err, fault.Policy, fault.CodeKeyReused) || s.witness.commits != commits):
 		t.Fatalf("invariant 20: key %s with another body: %v, and %d commits", key, err, s.witness.commits-commits)
 	case body == "body" && err == nil && v.RunID != s.keys[key]:
-		t.Fatalf("invariant 20: key %s gives run %s and not %s", key, v.RunID, s.keys[key])
+		t.Fatalf("invariant 20: key %s returns run %s and not %s", key, v.RunID, s.keys[key])
 	}
 }
 
@@ -230,7 +230,7 @@ func (s *sequence) modelCalls(t *rapid.T) {
 	s.model.Then(script.Turn{Calls: calls})
 }
 
-// aCall is one that is asked about, allowed, denied, or not to be understood.
+// aCall draws a call that needs approval, is allowed, is denied, or is not valid.
 func (s *sequence) aCall(t *rapid.T) script.Call {
 	name := pick(t, "tool", "draft", "send", "draft", "send", "lookup")
 	text := pick(t, "text", "ten", "eleven")
@@ -252,7 +252,7 @@ var decisions = map[agent.Kind][]agent.Decision{
 	agent.KindReview:   {agent.StartNew, agent.ConfirmDone},
 }
 
-// resolve is the owner's answer to what waits.
+// resolve is the owner's decision about an open approval.
 func (s *sequence) resolve(t *rapid.T) {
 	waiting := s.waiting()
 	if len(waiting) == 0 {
@@ -276,8 +276,8 @@ func (s *sequence) resolve(t *rapid.T) {
 	s.run(l, func(ctx context.Context, p *loop.Loop) (*agent.RunView, error) { return p.Resolve(ctx, r) })
 }
 
-// resolveWrongly is an answer that must decide nothing: a stranger's, one to something else than was shown, one that
-// does not fit, and one that comes after another. That it was refused may be put on record, but for a stranger's.
+// resolveWrongly is a decision that must have no effect: a stranger's, one about something else than was shown, one
+// that does not fit, and one that comes after another. Its refusal may be recorded in the audit, except a stranger's.
 func (s *sequence) resolveWrongly(t *rapid.T) {
 	if len(s.witness.order) == 0 {
 		return
@@ -292,7 +292,7 @@ func (s *sequence) resolveWrongly(t *rapid.T) {
 	switch {
 	case why == "stranger":
 		r.UID = eve
-	case why == "hash" && ap.Status == agent.ApprovalOpen && ap.Place == s.linked(): // elsewhere it is asked for afresh
+	case why == "hash" && ap.Status == agent.ApprovalOpen && ap.Place == s.linked(): // elsewhere it is requested anew
 		r.ArgsHash = "00" + ap.ArgsHash[2:]
 		if r.ArgsHash == ap.ArgsHash {
 			r.ArgsHash = "11" + ap.ArgsHash[2:]
@@ -320,11 +320,11 @@ func (s *sequence) resolveWrongly(t *rapid.T) {
 	}
 	r.ApprovalID = agent.ApprovalID(agent.KeyedRunID(eve, "none"), 1)
 	if _, missing := s.loop.Resolve(s.ctx, r); missing == nil || missing.Error() != err.Error() {
-		t.Fatalf("invariant 19: a stranger is told %v of what is there, and %v of what is not", err, missing)
+		t.Fatalf("invariant 19: a stranger gets %v for what is there, and %v for what is not", err, missing)
 	}
 }
 
-// deliverOne delivers any of the queued messages. One that is not acknowledged comes again.
+// deliverOne delivers any of the queued messages. One that is not acknowledged is queued again.
 func (s *sequence) deliverOne(t *rapid.T) {
 	if len(s.queue) == 0 {
 		return
@@ -354,14 +354,14 @@ func (s *sequence) dropPublish(*rapid.T) {
 	}
 }
 
-// zombie lets a stopped process go on, or ends it.
+// zombie lets a stopped process continue, or ends it.
 func (s *sequence) zombie(t *rapid.T) {
 	if len(s.stopped) > 0 {
 		s.release(rapid.IntRange(0, len(s.stopped)-1).Draw(t, "process"), pick(t, "lives", true, true, false))
 	}
 }
 
-// passTime lets time go by: a moment, a lease, up to 25 hours, or until shortly before or after something ends.
+// passTime lets time pass: a moment, a lease, up to 25 hours, or until shortly before or after something ends.
 func (s *sequence) passTime(t *rapid.T) {
 	d := time.Duration(rapid.IntRange(0, 59).Draw(t, "seconds")) * time.Second
 	switch pick(t, "span", "seconds", "lease", "hours", "end") {
@@ -398,7 +398,7 @@ func (s *sequence) sweep(t *rapid.T) {
 	})
 }
 
-// provider says how the next effect goes, and how the question after it is answered.
+// provider draws how the next effect goes, and how the reconcile after it is answered.
 func (s *sequence) provider(t *rapid.T) {
 	s.next = append(s.next, pick(t, "effect", "ok", "ambiguous", "lost", "transient", "refuse", "reauth", "hang"))
 	s.settleWith(pick(t, "settle", "", "done", "down", "unknown"))
@@ -421,7 +421,7 @@ func (s *sequence) removeAllow(t *rapid.T) {
 	}
 }
 
-// access is taken back or given again, or another account is linked in the place of the one that was.
+// access withdraws the account's permission or grants it again, or links another account in its place.
 func (s *sequence) access(t *rapid.T) {
 	switch pick(t, "access", "give", "take back", "relink") {
 	case "give":
@@ -446,7 +446,7 @@ func (s *sequence) touchDraft(t *rapid.T) {
 	made.text += " and more"
 }
 
-// cancel is the owner's, or a stranger's, who is told nothing.
+// cancel is the owner's, or a stranger's, who must learn nothing.
 func (s *sequence) cancel(t *rapid.T) {
 	if len(s.witness.order) == 0 {
 		return
@@ -463,9 +463,9 @@ func (s *sequence) cancel(t *rapid.T) {
 	s.run(l, func(ctx context.Context, p *loop.Loop) (*agent.RunView, error) { return p.Cancel(ctx, uid, id) })
 }
 
-// deleteThread deletes a conversation, unless a run of it is under way. Nobody is stopped meanwhile in a start with a
-// key: one who slept through the whole life and the deletion of the run that the key names would begin it anew. No
-// effect could come of it, because its audit cannot begin a second time, but its chain is then not the run's.
+// deleteThread deletes a conversation, unless a run of it is under way. No process is stopped meanwhile in a start with
+// a key: one that slept through the whole life and the deletion of the run that the key names would start it anew. No
+// effect could come of it, because its audit cannot begin a second time, but its chain would then not be the run's.
 func (s *sequence) deleteThread(t *rapid.T) {
 	threads := s.threads()
 	starting := func(p *process) bool { return p.starts }
@@ -478,7 +478,7 @@ func (s *sequence) deleteThread(t *rapid.T) {
 	}
 }
 
-// disableUser shuts the user out, or lets the user in again, as an administrator does.
+// disableUser disables the user, or enables the user again, as an operator does.
 func (s *sequence) disableUser(t *rapid.T) {
 	docs, err := s.store.Get(s.ctx, document.UserPath(ana))
 	if err != nil || !docs[0].Exists() {
@@ -502,7 +502,7 @@ func (s *sequence) endProcesses() {
 	}
 }
 
-// settle takes the faults away: everything must come to its end, and then nothing may move it any more.
+// settle removes all faults: everything must come to its end, and then nothing may move it any more.
 func (s *sequence) settle(t *rapid.T) {
 	for len(s.stopped) > 0 {
 		s.release(0, true)
@@ -537,7 +537,7 @@ func (s *sequence) redeliver(t *rapid.T) {
 	}
 }
 
-// asStored holds what the witness believes to what the store says.
+// asStored compares what the witness knows with what the store says.
 func (s *sequence) asStored(t *rapid.T) {
 	for p, want := range s.witness.docs {
 		docs, err := s.store.Get(s.ctx, p)

@@ -30,13 +30,13 @@ type trialed struct {
 	witness *witness
 	past    []string // all messages that were ever published
 	drafts  map[string]*madeDraft
-	revoked bool // the user has taken the account's permission back
-	links   int  // as many accounts as were linked so far, one after the other; what is linked now is the last
+	revoked bool // the user has withdrawn the account's permission
+	links   int  // the number of accounts linked so far, one after the other; the last is the one linked now
 	stopped []*process
 	random  *randReader
 }
 
-// madeDraft is what the provider of the tool with a handle keeps.
+// madeDraft is a draft at the provider of the tool with a handle.
 type madeDraft struct {
 	action, text string
 	gone, sent   bool
@@ -64,12 +64,12 @@ func newTrialed(t testing.TB, w *world) *trialed {
 	return m
 }
 
-// linked is the account that is linked now.
+// linked returns the account that is linked now.
 func (m *trialed) linked() tool.Place {
 	return tool.Place{Label: "From", Name: fmt.Sprintf("ana%d@example.com", m.links), ID: fmt.Sprint(m.links)}
 }
 
-// begin empties the world for a new sequence, which starts in the morning of a later day.
+// begin empties the world for a new sequence, which starts on the morning of a later day.
 func (m *trialed) begin() error {
 	if err := m.witness.wipe(m.ctx); err != nil {
 		return err
@@ -77,12 +77,12 @@ func (m *trialed) begin() error {
 	m.queue, m.past, m.stopped, m.drafts, m.revoked = nil, nil, nil, map[string]*madeDraft{}, false
 	m.effects, m.next, m.settle = nil, nil, nil
 	m.model = script.New()
-	m.now = m.moment() // the emulator's clock runs on while ours stands still, and the sweep goes by ours
+	m.now = m.moment() // the emulator's clock runs on while the test's stands still, and the sweep goes by the test's
 	m.tick(m.now.Truncate(24 * time.Hour).Add(33 * time.Hour).Sub(m.now))
 	return nil
 }
 
-// moment is the store's time.
+// moment returns the store's time.
 func (m *trialed) moment() time.Time {
 	docs, err := m.store.Get(m.ctx, document.UserPath(ana))
 	if err != nil {
@@ -91,7 +91,7 @@ func (m *trialed) moment() time.Time {
 	return docs[0].ReadTime
 }
 
-// Resume takes a message that must be moved by somebody: what it tells of is committed before it is sent.
+// Resume queues a message. What it tells of must have been committed before.
 func (m *trialed) Resume(ctx context.Context, runID string) error {
 	m.past = append(m.past, runID)
 	if p := processOf(ctx); p != nil && p.decides != "" {
@@ -100,10 +100,10 @@ func (m *trialed) Resume(ctx context.Context, runID string) error {
 	return m.world.Resume(ctx, runID)
 }
 
-// sentAs is what the provider is to be told for a call.
+// sentAs is what the provider gets for a call.
 func sentAs(args json.RawMessage) string { return string(args) }
 
-// sendDef is the world's tool without a handle. It may find out that it acted, and never that it did not.
+// sendDef is the world's tool without a handle. It may find out that it acted, but never that it did not.
 func (m *trialed) sendDef() tool.Def[sendArgs, sendResult] {
 	d := m.world.sendDef("send")
 	d.Execute = func(ctx context.Context, c tool.Call, in sendArgs) (sendResult, error) {
@@ -163,7 +163,7 @@ func (m *trialed) draftDef() tool.Def[sendArgs, sendResult] {
 	return d
 }
 
-// answers is how the provider answers when it is asked what became of a call.
+// answers returns how the provider answers a reconcile.
 func (m *trialed) answers() string {
 	if len(m.settle) == 0 {
 		return ""
@@ -173,7 +173,7 @@ func (m *trialed) answers() string {
 	return s
 }
 
-// act is the provider, which the process may not live to hear from.
+// act is the provider, whose answer the process may not live to see.
 func (m *trialed) act(ctx context.Context, name string, c tool.Call, in sendArgs, text string) (sendResult, error) {
 	p := processOf(ctx)
 	p.beforeEffect()
@@ -192,8 +192,8 @@ func (m *trialed) act(ctx context.Context, name string, c tool.Call, in sendArgs
 	return out, err
 }
 
-// Generate is the scripted model, which has something to say even when the script is at its end. Nobody may ask it
-// about a run whose last answer was not dealt with.
+// Generate is the scripted model, which still answers when the script is at its end. It must not be called for a run
+// whose last answer was not dealt with.
 func (m *trialed) Generate(ctx context.Context, req model.Request, delta func(string)) (*model.Reply, error) {
 	m.witness.asked(processOf(ctx).runID)
 	if m.model.Left() == 0 {
@@ -223,19 +223,19 @@ const (
 	stopsAtEffect mishap = "is stopped before the effect"
 )
 
-// process is one invocation of a function. It runs on a goroutine of its own, so that it can be stopped and left; only
-// one process runs at any time, so a sequence is the same each time that it is played.
+// process is one invocation of a function. It runs on a goroutine of its own, so that it can be stopped and abandoned.
+// Only one process runs at any time, so a sequence is the same each time it is played.
 type process struct {
 	store.Store
 	m        *trialed
 	runID    string // where it is known beforehand
-	decides  string // the approval that it answers
+	decides  string // the approval that it decides
 	starts   bool   // with a key
 	mishap   mishap
 	left     int       // commits until the mishap
-	stops    chan bool // to the test: true that it is stopped, false that it is over
-	goes     chan bool // from the test: to go on, or to die
-	panicked any       // what it died of, when that was not the test's doing
+	stops    chan bool // to the test: true when it is stopped, false when it is over
+	goes     chan bool // from the test: true to continue, false to die
+	panicked any       // the value of a panic that the test did not cause
 	outcome  func(v *agent.RunView, err error)
 	wasLate  bool // it was stopped once, so its clock stood still
 }
@@ -254,7 +254,7 @@ type life struct {
 	mishap         mishap
 	at             int // the commit
 	skew           time.Duration
-	outcome        func(v *agent.RunView, err error) // of a process that lived to tell
+	outcome        func(v *agent.RunView, err error) // gets the result of a process that did not die
 }
 
 // run starts a process and waits until it is over, dead or stopped. It reports whether the process came to its end.
@@ -279,7 +279,7 @@ func (m *trialed) run(l life, f func(context.Context, *loop.Loop) (*agent.RunVie
 	return p.wait() && finished
 }
 
-// hear takes the answer. An error that is the program's own is none that anybody may see.
+// hear checks the result. No user may see an internal error.
 func (p *process) hear(v *agent.RunView, err error) {
 	if err != nil && fault.As(err).Code == fault.CodeInternal {
 		p.m.witness.broken(8, "run %s: %v", p.runID, err)
@@ -301,7 +301,7 @@ func (p *process) wait() bool {
 	return true
 }
 
-// release lets a stopped process go on, or ends it.
+// release lets a stopped process continue, or ends it.
 func (m *trialed) release(i int, lives bool) {
 	p := m.stopped[i]
 	m.stopped = append(m.stopped[:i:i], m.stopped[i+1:]...)
@@ -366,7 +366,7 @@ func (m *trialed) advance(l life) (acknowledged bool) {
 	return acknowledged
 }
 
-// drain delivers what is queued until nothing is left, or until the rest is held by the living.
+// drain delivers what is queued until nothing is left, or until the rest is held by live processes.
 func (m *trialed) drain() {
 	for tries := 0; len(m.queue) > 0 && tries < 200; tries++ {
 		id := m.queue[0]
@@ -377,7 +377,7 @@ func (m *trialed) drain() {
 	}
 }
 
-// rest takes all faults away and lets everything come to its end. within is how long that may take.
+// rest removes all faults and lets everything come to its end. within is how long that may take.
 func (m *trialed) rest(within time.Duration) {
 	for range 2 {
 		m.tick(within / 2)
@@ -388,7 +388,7 @@ func (m *trialed) rest(within time.Duration) {
 	}
 }
 
-// waiting gives the approvals that can be decided, oldest first.
+// waiting returns the approvals that can be decided, oldest first.
 func (m *trialed) waiting() (out []agent.Approval) {
 	for _, id := range m.witness.order {
 		if r := m.witness.runs[id]; r != nil && r.state.End == nil {

@@ -40,7 +40,7 @@ func (s *stalled) Commit(ctx context.Context, _ ...store.Write) ([]time.Time, er
 	return nil, s.wait(ctx, "commit")
 }
 
-// Who asks at the moment at which the store stops is told so within ten seconds, as is everybody who asks later.
+// A client whose request is under way when the store stops gets its answer within ten seconds, as does every later one.
 func TestAStoreThatStopsIsOwnedUpToInTime(t *testing.T) {
 	asks := map[string]func(l *loop.Loop, waiting *agent.RunView) error{
 		"start": func(l *loop.Loop, _ *agent.RunView) error {

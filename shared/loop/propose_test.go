@@ -21,7 +21,7 @@ func sending(text string, own bool) loop.StartRequest {
 		Call: &loop.Call{Tool: "send", Args: json.RawMessage(`{"to":["bob@x.org"],"text":"` + text + `"}`), Own: own}}
 }
 
-// A run of one call is judged, approved, carried out and recorded as a call of the model is, and asks no model.
+// A run of one call is validated, approved, carried out and recorded like a call of the model, and calls no model.
 func TestProposeWaitsForApproval(t *testing.T) { onEachStore(t, proposeWaits) }
 
 func proposeWaits(t *testing.T, open func(testing.TB) *world) {
@@ -63,7 +63,7 @@ func proposeWaits(t *testing.T, open func(testing.TB) *world) {
 	}
 }
 
-// The user's own call asks nobody, is on the record, and is stopped by what stops everything.
+// The user's own call needs no approval, is in the audit, and is stopped by whatever stops every effect.
 func TestProposeOwn(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)
@@ -96,7 +96,7 @@ func TestProposeOwn(t *testing.T) {
 	}
 }
 
-// An outcome that nobody can know waits for its user, and what they say of it ends the run.
+// An outcome that is unknown waits for its user, whose review ends the run.
 func TestProposeUnknownOutcome(t *testing.T) {
 	ctx := context.Background()
 	for decision, effects := range map[agent.Decision]int{agent.ConfirmDone: 1, agent.StartNew: 2} {
@@ -121,7 +121,7 @@ func TestProposeUnknownOutcome(t *testing.T) {
 				}
 			}
 			resolve(decision)
-			if decision == agent.StartNew { // it is asked afresh, even of the user's own call
+			if decision == agent.StartNew { // it is approved anew, even the user's own call
 				if c.Terminal() || c.Approval.Kind != agent.KindApproval {
 					t.Fatalf("%+v", c)
 				}
@@ -164,7 +164,8 @@ func TestProposeRefuses(t *testing.T) {
 	}
 }
 
-// Whatever commit a process dies before or after, what the user's own call does is done once or left to them.
+// Whichever commit a process dies before or after, the effect of the user's own call takes place once or is left to a
+// review.
 func TestProposeKilledAtEveryCommit(t *testing.T) {
 	ctx := context.Background()
 	for n := 1; n <= 3; n++ {
@@ -179,7 +180,7 @@ func TestProposeKilledAtEveryCommit(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.tick(time.Hour)
-			c, err := w.loop.StartCall(ctx, req) // as its caller does who got no answer
+			c, err := w.loop.StartCall(ctx, req) // as a caller does that got no answer
 			if err == nil && !c.Terminal() && c.Approval == nil {
 				_, err = w.loop.Advance(ctx, c.Run.RunID, nil)
 			}
@@ -194,7 +195,7 @@ func TestProposeKilledAtEveryCommit(t *testing.T) {
 	}
 }
 
-// remote is a tool that somebody else answers.
+// remote is a tool that a client answers.
 func remote(t *testing.T) *tool.Tool {
 	t.Helper()
 	r, err := tool.Remote("click", "Clicks.", json.RawMessage(`{"type":"object"}`))
@@ -204,7 +205,8 @@ func remote(t *testing.T) *tool.Tool {
 	return r
 }
 
-// A call of a tool without a body waits, on any store and over processes, until somebody says what came of it.
+// A call of a tool without a function waits, on any store and across processes, until its client reports what came of
+// it.
 func TestACallWaitsForItsAnswer(t *testing.T) { onEachStore(t, callWaits) }
 
 func callWaits(t *testing.T, open func(testing.TB) *world) {
@@ -242,7 +244,7 @@ func callWaits(t *testing.T, open func(testing.TB) *world) {
 	}
 }
 
-// Nobody is waited for without end, and nobody who cancels waits.
+// No client is waited for without end, and a cancel does not wait for one.
 func TestACallThatNobodyAnswers(t *testing.T) {
 	ctx := context.Background()
 	for name, end := range map[string]func(*world, *agent.RunView) error{
@@ -274,7 +276,7 @@ func TestACallThatNobodyAnswers(t *testing.T) {
 	}
 }
 
-// TestAnExpiredCallIsOver asks what became of a proposed call whose approval has expired, before anybody has swept.
+// TestAnExpiredCallIsOver asks what became of a call whose approval has expired, before any sweep.
 func TestAnExpiredCallIsOver(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)
@@ -297,7 +299,7 @@ func TestAnExpiredCallIsOver(t *testing.T) {
 	}
 }
 
-// Runs that name one thread share it, whichever comes first begins it, and a thread that was deleted is begun anew.
+// Runs that name one thread share it, whichever comes first creates it, and a thread that was deleted is created anew.
 func TestProposeSharesAThread(t *testing.T) { onEachStore(t, proposeShares) }
 
 func proposeShares(t *testing.T, open func(testing.TB) *world) {

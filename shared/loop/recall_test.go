@@ -12,11 +12,11 @@ import (
 	"github.com/countersign-run/countersign/shared/model/script"
 )
 
-// told is a part of what the model is told, by whom it seems to be.
-type told struct{ role, text string }
+// part is a part of a request to the model, and its role.
+type part struct{ role, text string }
 
-// recalled plays a conversation and gives what the model is told with the last request, and the mark of our own lines.
-func recalled(t *testing.T, w *world) (all []told, mark string) {
+// recalled plays a conversation and returns the parts of the last request, and the mark of the server's own lines.
+func recalled(t *testing.T, w *world) (all []part, mark string) {
 	t.Helper()
 	requests := w.model.Requests()
 	last := requests[len(requests)-1]
@@ -29,7 +29,7 @@ func recalled(t *testing.T, w *world) (all []told, mark string) {
 			t.Fatal(err)
 		}
 		for _, p := range c.Parts {
-			all = append(all, told{c.Role, p.Text})
+			all = append(all, part{c.Role, p.Text})
 		}
 	}
 	if found := regexp.MustCompile(`\[record (\w+)\]`).FindStringSubmatch(last.System); found != nil {
@@ -38,9 +38,9 @@ func recalled(t *testing.T, w *world) (all []told, mark string) {
 	return all, mark
 }
 
-// TestLaterRunsAreToldWhatEarlierOnesDid has a conversation of several runs: what came of each is told as the record,
-// with a mark that nobody could have known, and neither our requests for approval nor our own sentences are the model's
-// words.
+// TestLaterRunsAreToldWhatEarlierOnesDid has a conversation of several runs: the outcome of each is given to the model
+// as the record, with a mark that no user could have guessed, and neither requests for approval nor the server's own
+// sentences count as the model's words.
 func TestLaterRunsAreToldWhatEarlierOnesDid(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *world) {
 		ctx, w := context.Background(), open(t)
@@ -108,21 +108,21 @@ func TestLaterRunsAreToldWhatEarlierOnesDid(t *testing.T) {
 				t.Fatalf("the record is %q", lines)
 			}
 		}
-		if len(lines) != 3 || all[len(all)-1] != (told{"user", "what did you do?"}) {
-			t.Errorf("the model is told %q", all)
+		if len(lines) != 3 || all[len(all)-1] != (part{"user", "what did you do?"}) {
+			t.Errorf("the model gets %q", all)
 		}
 	})
 }
 
 // TestAnOldConversationIsTold has messages that were stored before there were outcomes: words stay words, and a request
-// for approval is nobody's.
+// for approval is attributed to no role.
 func TestAnOldConversationIsTold(t *testing.T) {
 	old := agent.Message{Role: agent.RoleAssistant, Text: "It was sent."}
 	asked := agent.Message{Role: agent.RoleAssistant, Text: "Waiting for your approval: Send", ApprovalID: "a-1"}
 	ended := agent.Message{Role: agent.RoleAssistant, Text: "Well.\n\nOn record: nothing",
 		Outcome: "completed: Nothing.", Words: 5}
-	ours := agent.Message{Role: agent.RoleAssistant, Text: "You said no.", Outcome: "completed: Nothing."}
-	for m, want := range map[*agent.Message]string{&old: "It was sent.", &asked: "", &ended: "Well.", &ours: ""} {
+	stored := agent.Message{Role: agent.RoleAssistant, Text: "You said no.", Outcome: "completed: Nothing."}
+	for m, want := range map[*agent.Message]string{&old: "It was sent.", &asked: "", &ended: "Well.", &stored: ""} {
 		if got := m.OwnWords(); got != want {
 			t.Errorf("%q says %q", m.Text, got)
 		}

@@ -19,7 +19,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// asking is a world in which a run has asked for an approval.
+// asking returns a world in which a run has requested an approval.
 func asking(t *testing.T, open func(testing.TB) *world) (*world, *agent.RunView) {
 	t.Helper()
 	w := open(t)
@@ -52,7 +52,7 @@ func edit[T any](t *testing.T, w *world, path string, change func(*T)) {
 	}
 }
 
-// kinds are the entries of a run's audit, in order, with what a decision was.
+// kinds returns the kinds of a run's audit entries, in order, with the decision of each.
 func (w *world) kinds(t *testing.T, runID string) (kinds []string) {
 	t.Helper()
 	page, err := w.rec.Audit(t.Context(), "ana", runID, "", 100)
@@ -88,8 +88,8 @@ func strict(w *world, refusesOld bool) *tool.Tool {
 	})
 }
 
-// TestAnOutdatedApprovalIsAskedForAfresh changes, behind an approval that waits, what it stands for. A yes is refused,
-// the card that would be shown now takes its place in the same commit, and a yes to that one carries it out.
+// TestAnOutdatedApprovalIsAskedForAfresh changes, behind an approval that waits, what it is about. Approving it is
+// refused, the snapshot of now takes its place in the same commit, and approving that one carries it out.
 func TestAnOutdatedApprovalIsAskedForAfresh(t *testing.T) {
 	approval := func(change func(*agent.Approval)) func(*testing.T, *world, *agent.RunView) {
 		return func(t *testing.T, w *world, v *agent.RunView) {
@@ -128,7 +128,7 @@ func TestAnOutdatedApprovalIsAskedForAfresh(t *testing.T) {
 			w, v := asking(t, newWorld)
 			c.change(t, w, v)
 			first := loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1), Decision: agent.ApproveOnce}
-			for _, want := range []fault.Code{c.code, fault.CodeStaleView} { // then it is closed
+			for _, want := range []fault.Code{c.code, fault.CodeStaleView} { // after the first it is closed
 				if _, err := w.loop.Resolve(t.Context(), first); !fault.Is(err, fault.Policy, want) {
 					t.Fatalf("%v, want %s", err, want)
 				}
@@ -160,8 +160,8 @@ func TestAnOutdatedApprovalIsAskedForAfresh(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeAskedForAfreshIsRefused holds that there is no fresh card where nobody knows what it should show, and
-// none for what the policy denies: that waits.
+// TestWhatCannotBeAskedForAfreshIsRefused holds that there is no new approval where it is unclear what it should show,
+// and none for what the policy denies: that one waits.
 func TestWhatCannotBeAskedForAfreshIsRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*testing.T, *world, *agent.RunView)
@@ -208,7 +208,7 @@ func TestWhatCannotBeAskedForAfreshIsRefused(t *testing.T) {
 }
 
 // TestRefusedDecisionsAreOnRecord has the loser of a race come back again and again: the first attempts are in the
-// audit, no more than a few, and a repetition of the winner's writes nothing.
+// audit, no more than a few, and a repetition of the winner's decision writes nothing.
 func TestRefusedDecisionsAreOnRecord(t *testing.T) { onEachStore(t, refusedAreOnRecord) }
 
 func refusedAreOnRecord(t *testing.T, open func(testing.TB) *world) {
@@ -244,7 +244,7 @@ func refusedAreOnRecord(t *testing.T, open func(testing.TB) *world) {
 	}
 }
 
-// TestARefusalIsToldThoughItCannotBeRecorded has the store take nothing more: the answer is still the right one.
+// TestARefusalIsToldThoughItCannotBeRecorded has the store accept no more writes: the answer is still the right one.
 func TestARefusalIsToldThoughItCannotBeRecorded(t *testing.T) {
 	w, v := asking(t, newWorld)
 	r := loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1), Decision: agent.Reject}
@@ -258,7 +258,7 @@ func TestARefusalIsToldThoughItCannotBeRecorded(t *testing.T) {
 	}
 }
 
-// full is a store that can be read and takes nothing.
+// full is a store that can be read and accepts no writes.
 type full struct{ store.Store }
 
 func (full) Commit(context.Context, ...store.Write) ([]time.Time, error) {

@@ -40,8 +40,7 @@ func TestARegionCostsNothing(t *testing.T) {
 	}
 }
 
-// Runs that begin at once and name different zones go by their own each, and what is kept with their user is one of
-// them.
+// Runs that start at once with different zones use their own each, and one of the zones is stored with their user.
 func TestTwoZonesAtOnce(t *testing.T) {
 	w := newWorld(t)
 	w.loop.Model = &plain{}

@@ -45,7 +45,7 @@ func scenarios(t *testing.T, open func(testing.TB) *world) {
 	}
 }
 
-// transcripts are the texts of the scenarios by their names.
+// transcripts returns the texts of the scenarios by their names.
 func transcripts(t *testing.T) map[string]string {
 	files, err := filepath.Glob("testdata/scenarios/*.txt")
 	if err != nil || len(files) == 0 {
@@ -71,7 +71,7 @@ func (s *scenario) compare(want, got string) {
 }
 
 // TestScenariosInAMinute plays the scenarios where a call of a function may take no longer than the platform's default,
-// and the model and the providers take their time: everything goes as it does without haste, and no run is handed over.
+// and the model and the providers are slow: the results are the same, and no run is handed over.
 func TestScenariosInAMinute(t *testing.T) {
 	for name, want := range transcripts(t) {
 		t.Run(name, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestScenariosInAMinute(t *testing.T) {
 	}
 }
 
-// slow is a model that takes its time.
+// slow is a model that takes time to answer.
 type slow struct {
 	*script.Model
 	takes time.Duration
@@ -118,7 +118,7 @@ type scenario struct {
 	out    strings.Builder
 }
 
-// play carries out the commands of a transcript and gives it as it is then.
+// play carries out the commands of a transcript and returns it with the output that it gets now.
 func (s *scenario) play(text string) string {
 	for _, line := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
 		switch {
@@ -132,7 +132,7 @@ func (s *scenario) play(text string) string {
 	return s.out.String()
 }
 
-// moment is a time in a message, which is another on each store.
+// moment matches a time in a message, which differs between stores.
 var moment = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z`)
 
 func (s *scenario) say(format string, args ...any) {
@@ -260,8 +260,7 @@ func turn(t testing.TB, s string) script.Turn {
 	return script.Turn{}
 }
 
-// resolve takes "<n> <decision> [editedArgs]", n as "pending" counts; a number of a resolved approval is meant as of
-// the run.
+// resolve takes "<n> <decision> [editedArgs]"; n is the approval's number within the run, as "pending" prints it.
 func (s *scenario) resolve(ctx context.Context, rest string) (*agent.RunView, error) {
 	n, rest, _ := strings.Cut(rest, " ")
 	decision, edited, _ := strings.Cut(rest, " ")
@@ -278,7 +277,7 @@ func (s *scenario) resolve(ctx context.Context, rest string) (*agent.RunView, er
 	return s.loop.Resolve(ctx, r)
 }
 
-// version is that of the run's document.
+// version returns the version of the run's document.
 func (s *scenario) version(ctx context.Context) string {
 	docs, err := s.store.Get(ctx, document.RunPath(s.run))
 	if err != nil {
@@ -330,7 +329,7 @@ func setErrorInfo(v agent.EventView, e agent.Event) string {
 	return strings.Join(parts, " ")
 }
 
-// check holds what must be true at the end of every scenario: no request was one that Gemini would refuse.
+// check checks what must be true at the end of every scenario: Gemini would have accepted every request.
 func (s *scenario) check() {
 	for _, id := range s.runs {
 		_, events, err := s.loop.Get(context.Background(), s.uid, id)

@@ -11,7 +11,7 @@ import (
 )
 
 // TestTheModelIsToldOfEdits has the user edit a call whose outcome is lost: whether they then confirm it or start it
-// anew, the model is told which arguments it was done with.
+// anew, the model gets the arguments with which it was done.
 func TestTheModelIsToldOfEdits(t *testing.T) {
 	for name, decisions := range map[string][]agent.Decision{
 		"confirmed":     {agent.ConfirmDone},
@@ -50,8 +50,8 @@ func TestTheModelIsToldOfEdits(t *testing.T) {
 	}
 }
 
-// TestTheModelIsToldOfADoubt has the user start anew what may have been done, and then say no: that nothing was done is
-// more than anybody knows.
+// TestTheModelIsToldOfADoubt has the user restart a call that may have been done, and then reject it: the model must
+// not be told that nothing was done, because that is not known.
 func TestTheModelIsToldOfADoubt(t *testing.T) {
 	w, ctx := newWorld(t), context.Background()
 	w.loop.Profile.RejectOutcome = loop.RejectContinues
@@ -87,8 +87,8 @@ func TestTheModelIsToldOfADoubt(t *testing.T) {
 	}
 }
 
-// TestTheModelIsToldWhatBecameOfALongEdit has the user write more than a response may hold: what became of it is told
-// all the same.
+// TestTheModelIsToldWhatBecameOfALongEdit has the user write more than a response may hold: the model still gets the
+// outcome.
 func TestTheModelIsToldWhatBecameOfALongEdit(t *testing.T) {
 	w, ctx := newWorld(t), context.Background()
 	w.model.Then(script.Turn{

@@ -7,7 +7,8 @@ import (
 	"github.com/countersign-run/countersign/shared/loop"
 )
 
-// TestStepsFitIntoACall holds the steps' times to those of the call, with five seconds for its last commit.
+// TestStepsFitIntoACall compares the steps' timeouts with the function's, of which five seconds are for the last
+// commit.
 func TestStepsFitIntoACall(t *testing.T) {
 	for d := loop.LeastCall; d <= time.Hour; d += time.Second {
 		p := loop.Profile{}.Within(d)

@@ -31,15 +31,15 @@ type world struct {
 	store store.Store
 	loop  *loop.Loop
 
-	forward func(time.Duration) // sets the store's clock, where it is not ours
+	forward func(time.Duration) // sets the store's clock, where it is not the test's
 
 	account func() (tool.Place, error) // where the tools that send act now
 
 	model *script.Model
 	rec   *records.Records
 
-	call time.Duration // that one call of a function may take; 0 is no limit
-	slow time.Duration // that an effect takes
+	call time.Duration // how long one call of a function may take; 0 means no limit
+	slow time.Duration // how long an effect takes
 
 	mu      sync.Mutex
 	queue   []string
@@ -80,7 +80,7 @@ func onEachStore(t *testing.T, test func(t *testing.T, open func(testing.TB) *wo
 	})
 }
 
-// on sets the world up over a store, whose clock forward sets.
+// on makes the world over a store, whose clock forward sets.
 func (w *world) on(st store.Store, forward func(time.Duration)) *world {
 	w.store, w.forward = st, forward
 	w.account = func() (tool.Place, error) { return tool.Place{}, nil }
@@ -90,7 +90,7 @@ func (w *world) on(st store.Store, forward func(time.Duration)) *world {
 	return w
 }
 
-// process is another process over the same store.
+// process returns the loop of another process over the same store.
 func (w *world) process() *loop.Loop {
 	return (&loop.Loop{Store: w.store, Queue: w, Model: w.model, Now: w.clock, Random: lockedRand(w.t),
 		Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
@@ -144,7 +144,7 @@ func (w *world) deliver(ctx context.Context) error {
 	}
 }
 
-// calling is the context of one call of a function.
+// calling returns the context of one call of a function.
 func (w *world) calling(ctx context.Context) (context.Context, context.CancelFunc) {
 	if w.call == 0 {
 		return context.WithCancel(ctx)
@@ -178,7 +178,7 @@ type sendResult struct {
 
 func (w *world) behave() string {
 	if w.slow > 0 {
-		time.Sleep(w.slow) // in a bubble, where that takes no time
+		time.Sleep(w.slow) // in a synctest bubble, where that takes no time
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -316,7 +316,7 @@ func (w *world) lookup() *tool.Tool {
 	})
 }
 
-// open gives the user's pending approvals, oldest first.
+// open returns the user's pending approvals, oldest first.
 func (w *world) open(uid string) []agent.ApprovalView {
 	w.t.Helper()
 	aps, _, err := w.rec.Pending(context.Background(), uid, "", 100)

@@ -29,7 +29,7 @@ const (
 var Cases = []Case{
 	{Number: "1", Name: "20 concurrent approve_once on one approval",
 		Want: "1 mail; 20 of 20 answered with one outcome", Try: twentyYeses, Effect: true,
-		Tests: []string{"shared/loop: TestOneDecisionAmongMany", "shared/loop: TestOneMoverAmongMany"},
+		Tests: []string{"shared/loop: TestOneDecisionAmongMany", "shared/loop: TestOneProcessAmongMany"},
 		Peers: allOfThem},
 	{Number: "2", Name: "approve and reject race, 10 times",
 		Want: "one wins each time; the loser gets 409 already_resolved with what was decided and when; both are " +
@@ -40,7 +40,7 @@ var Cases = []Case{
 		Tests: []string{here + ": TestOldApprovalAfterRestartAndDeploy"},
 		Peers: "adk-go runs the tool again each time"},
 	{Number: "4", Name: "resume delivered twice, late and out of order", Want: "1 effect, 1 continuation of the model",
-		Tests: []string{here + ": TestDeliveriesTwiceLateAndOutOfOrder", "shared/loop: TestOneMoverAmongMany"}},
+		Tests: []string{here + ": TestDeliveriesTwiceLateAndOutOfOrder", "shared/loop: TestOneProcessAmongMany"}},
 	{Number: "5", Name: "killed after the effect, before its record, for each tool",
 		Want: "1 effect, or unknown and a review; never 2",
 		Tests: []string{"shared/loop: TestKilledAtEveryCommit", "shared/tools/gmail: TestACrashAtAnyPointSendsOnce",
