@@ -370,7 +370,8 @@ func (s *siege) ask(uid, prompt, thread string) world.Answer {
 	return a
 }
 
-// say decides. It reports false where a decision beside it has changed the rule that asks: then the user is asked afresh.
+// say decides. It reports false where another decision has changed the rule that requires the approval, which is then
+// requested anew.
 func (s *siege) say(uid, approval string, d agent.Decision, edited json.RawMessage, comment string) bool {
 	s.t.Helper()
 	body := map[string]any{"approvalId": approval, "decision": d, "comment": comment}

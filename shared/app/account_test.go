@@ -20,7 +20,7 @@ import (
 // Two Google accounts of ana.
 const home, work = "ana-home", "ana-work"
 
-// linked is a world in which ana has linked her account at home.
+// linked is a world in which ana has linked her home account.
 type linked struct{ *proved }
 
 // onBothStores runs a test over HTTP on the embedded store, and on Firestore's emulator.
@@ -54,7 +54,7 @@ func (w linked) link(account string) {
 	}
 }
 
-// card is the one approval that waits, with the account that it shows.
+// card returns the one approval that waits, with the account that it shows.
 type card struct {
 	world.Approval
 	Reason  string
@@ -99,7 +99,7 @@ func (w linked) run(id string) world.Answer {
 	return w.call("GET", "/api/agent/runs/"+id, "")
 }
 
-// executableTools are the accounts in which something was done, once for each mail and event.
+// carriedOut returns the accounts in which something was done, once for each mail and event.
 func (w linked) carriedOut() string {
 	var in []string
 	for _, e := range w.Effects() {
@@ -210,7 +210,7 @@ func TestARelinkWhileAnEffectIsSettledDoesNothingTwice(t *testing.T) {
 	}
 }
 
-// TestAnotherConsentForTheSameAccountKeepsTheYes: a scope that is added is no reason to ask everything again.
+// TestAnotherConsentForTheSameAccountKeepsTheYes: an added scope is no reason to request every approval anew.
 func TestAnotherConsentForTheSameAccountKeepsTheYes(t *testing.T) {
 	w := newLinked(t)
 	w.mail()
@@ -232,7 +232,7 @@ func TestAnotherConsentForTheSameAccountKeepsTheYes(t *testing.T) {
 	w.wants("a yes for a link that was given up", w.decide(c, "approve_once"), http.StatusConflict, "stale_view")
 }
 
-// TestAnApprovalOfTheReleaseBefore has no account on record: it is asked for afresh, with one.
+// TestAnApprovalOfTheReleaseBefore has an approval without an account: it is requested anew, with one.
 func TestAnApprovalOfTheReleaseBefore(t *testing.T) {
 	onBothStores(t, func(t *testing.T, w linked) {
 		w.mail()
@@ -273,7 +273,7 @@ func TestAnApprovalOfTheReleaseBefore(t *testing.T) {
 	})
 }
 
-// forgetPlace takes out of a document what the release before did not write.
+// forgetPlace removes from a document what the release before did not write.
 func forgetPlace(v any) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -291,8 +291,8 @@ func forgetPlace(v any) {
 	}
 }
 
-// TestAnEditOfTheTextLeavesNoOldHTML: most mail programs show the HTML, so an edit of the text beside it would reach
-// nobody.
+// TestAnEditOfTheTextLeavesNoOldHTML: most mail programs show the HTML, so an edit of the text beside it would reach no
+// reader.
 func TestAnEditOfTheTextLeavesNoOldHTML(t *testing.T) {
 	for name, c := range map[string]struct{ change, html string }{
 		"the text":     {`"body":"new"`, ""},
@@ -317,7 +317,7 @@ func TestAnEditOfTheTextLeavesNoOldHTML(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for range 2 { // the same decision again is answered as the first was
+			for range 2 { // the same decision again gets the same answer
 				w.wants("the edit", w.call("POST", "/api/agent/approvals/resolve", string(body)), http.StatusOK, "")
 			}
 			w.deliver()
@@ -332,8 +332,8 @@ func TestAnEditOfTheTextLeavesNoOldHTML(t *testing.T) {
 	}
 }
 
-// TestAlwaysAllowComparesAddressesAsTheStandardDoes: what is before the @ as it is written (RFC 5321 §2.4), the domain
-// without regard to capitals; and the card says so.
+// TestAlwaysAllowComparesAddressesAsTheStandardDoes: the part before the @ is compared as it is written (RFC 5321
+// §2.4), the domain without regard to case; and the approval says so.
 func TestAlwaysAllowComparesAddressesAsTheStandardDoes(t *testing.T) {
 	w := newLinked(t)
 	to := func(address string) { w.SetBrain(world.Wants("gmail_send", world.Mail(address, "s", "b"))) }
@@ -358,7 +358,7 @@ func TestAlwaysAllowComparesAddressesAsTheStandardDoes(t *testing.T) {
 	}
 }
 
-// field is what the one card that waits shows under the label.
+// field returns what the one approval that waits shows under the label.
 func (w linked) field(label string) string {
 	w.t.Helper()
 	for _, f := range w.card().preview.Fields {

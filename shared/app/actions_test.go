@@ -26,7 +26,7 @@ type endpoint struct {
 	*httptest.Server
 	mu    sync.Mutex
 	asked []string // method, path and Idempotency-Key of each request
-	fails int      // so many requests are answered 500
+	fails int      // how many requests are answered with 500
 
 	status int    // of every answer; 0 is 200
 	answer string // its body; empty is one item
@@ -72,7 +72,7 @@ binding:
   url: URL
 `
 
-// withActions is a world with three actions at the endpoint, and one that Go code does.
+// withActions returns a world with three actions at the endpoint, and one that Go code carries out.
 func withActions(t *testing.T, e *endpoint, settings ...string) *proved {
 	t.Helper()
 	dir := t.TempDir()
@@ -141,7 +141,7 @@ func TestTheModelsActionWaitsForItsUser(t *testing.T) {
 	}
 }
 
-// Where the operator has everything asked about, the user's own call waits for them too, and is no failure.
+// Where the operator requires approval of everything, the user's own call waits for approval too, and is no failure.
 func TestTheUsersOwnCallIsAskedAboutWhereAllAre(t *testing.T) {
 	e := newEndpoint(t)
 	w := withActions(t, e, "SIDE_EFFECTS=ask")
@@ -155,7 +155,7 @@ func TestTheUsersOwnCallIsAskedAboutWhereAllAre(t *testing.T) {
 	}
 }
 
-// A count of 2^53+1 would reach the endpoint as 2^53: neither the model nor who edits what it asked for can say it.
+// A count of 2^53+1 would reach the endpoint as 2^53: neither the model nor a user who edits the call can send it.
 func TestANumberThatJSONDoesNotKeepIsRefused(t *testing.T) {
 	e := newEndpoint(t)
 	w := withActions(t, e)
@@ -174,8 +174,8 @@ func TestANumberThatJSONDoesNotKeepIsRefused(t *testing.T) {
 	}
 }
 
-// A 409 may mean that it was done before, so nothing is told as not done and nothing is sent again: its user is asked
-// to look. Where the file says that the endpoint refuses by it, it was not done.
+// A 409 may mean that it was done before, so it is neither reported as not done nor sent again: its user gets a review.
+// Where the file says that the endpoint refuses with a 409, it was not done.
 func TestAnEndpointThatAnswers409(t *testing.T) {
 	e := newEndpoint(t)
 	w := withActions(t, e)
@@ -194,7 +194,7 @@ func TestAnEndpointThatAnswers409(t *testing.T) {
 	}
 }
 
-// What was done is done, whatever the endpoint says of it: nothing waits for anybody, and nothing invites a second try.
+// What was done is done, whatever the endpoint says about it: nothing waits, and nothing invites a second try.
 func TestAnAnswerThatDoesNotFit(t *testing.T) {
 	e := newEndpoint(t)
 	w := withActions(t, e)
@@ -214,8 +214,8 @@ func TestAnAnswerThatDoesNotFit(t *testing.T) {
 	}
 }
 
-// An action that nobody carries out stops nothing: it is warned about, never shown to the model, and says so to who
-// calls it.
+// An action that nothing carries out does not stop the start: it is warned about, never shown to the model, and says so
+// to its caller.
 func TestAnActionThatNobodyCarriesOut(t *testing.T) {
 	w := withActions(t, newEndpoint(t))
 	for name, body := range map[string]string{"later": `{}`, "cart.later": `{"id":"mug"}`} {
@@ -252,7 +252,7 @@ func TestAnActionThatNeedsNoApproval(t *testing.T) {
 	}
 }
 
-// An action without metadata is not the model's to call, even where it knows the name.
+// An action without metadata cannot be called by the model, even where it knows the name.
 func TestTheModelDoesNotReachWhatItIsNotShown(t *testing.T) {
 	w := withActions(t, newEndpoint(t))
 	w.SetBrain(world.Wants("action_greet", json.RawMessage(`{"text":"hello"}`)))
@@ -313,7 +313,7 @@ func TestAnActionByItsName(t *testing.T) {
 	}
 }
 
-// Nobody knows after a 500 whether it was done: it is not done again, and its user is asked to look.
+// After a 500 it is unknown whether it was done: it is not done again, and its user gets a review.
 func TestAnActionWhoseOutcomeIsUnknown(t *testing.T) {
 	e := newEndpoint(t)
 	w := withActions(t, e)

@@ -29,7 +29,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// App is Countersign put together.
+// App is Countersign with its store, queue and API.
 type App struct {
 	API     *api.API
 	Store   store.Store
@@ -39,15 +39,15 @@ type App struct {
 	closers []func() error
 }
 
-// Accounts says which account a user's calls act in, if it may be used with the scopes, and gives the HTTP client that
-// acts there as the user and nowhere else.
+// Accounts tells which account a user's calls act in, if it may be used with the scopes, and returns the HTTP client
+// that acts there as the user and nowhere else.
 type Accounts interface {
 	Place(ctx context.Context, uid string, scopes []string) (tool.Place, error)
 	Client(ctx context.Context, uid string, in tool.Place) (*http.Client, error)
 }
 
-// readOnlyAccounts knows the accounts that are linked elsewhere and acts in none: the functions that never act need no
-// OAuth client.
+// readOnlyAccounts knows the accounts that are linked and acts in none: the functions that never act need no OAuth
+// client.
 type readOnlyAccounts struct{ store store.Store }
 
 func (o readOnlyAccounts) Place(ctx context.Context, uid string, scopes []string) (tool.Place, error) {
@@ -69,15 +69,14 @@ type options struct {
 	checked bool // each part's Check was called with this configuration
 }
 
-// WithClock has everything tell the time by this clock.
+// WithClock makes now the clock of everything.
 func WithClock(now func() time.Time) Option { return func(o *options) { o.now = now } }
 
-// WithLoop changes the loop before it is used: tests and proofs put themselves between it and its store, queue and
-// tools.
+// WithLoop changes the loop before it is used: tests and proofs wrap its store, queue and tools with it.
 func WithLoop(change func(*loop.Loop)) Option { return func(o *options) { o.loop = change } }
 
-// New opens what the configuration names, of the parts that it is given (With). Clients are made once; none of them
-// calls out before it is used.
+// New opens what the configuration names, with the parts that it is given ([With]). Clients are made once; none of them
+// makes a request before it is used.
 func New(ctx context.Context, cfg config.Config, log *slog.Logger, opts ...Option) (*App, error) {
 	o := options{now: time.Now, loop: func(*loop.Loop) {}, clients: none}
 	for _, opt := range opts {
@@ -138,7 +137,7 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 	return nil
 }
 
-// chooseAccounts are the accounts that the tools act in: those of an OAuth client, else none.
+// chooseAccounts returns the accounts that the tools act in: those of an OAuth client, or readOnlyAccounts without one.
 func chooseAccounts(linked *google.Accounts, st store.Store) Accounts {
 	if linked == nil {
 		return readOnlyAccounts{st}
@@ -162,7 +161,7 @@ func WarnUnbound(log *slog.Logger, actions api.Actions) {
 		return
 	}
 	for _, name := range actions.Unbound() {
-		log.Warn("an action is declared and nobody carries it out: it has no Go handler, and no file with a binding",
+		log.Warn("an action is declared and nothing carries it out: it has no Go handler, and no file with a binding",
 			"action", name)
 	}
 }
@@ -191,7 +190,7 @@ type Health struct {
 	Tools   []string `json:"tools,omitempty"`
 }
 
-// executableTools leaves out the actions that nobody carries out.
+// executableTools returns the tools without the actions that nothing carries out.
 func executableTools(tools tool.Set, actions api.Actions) tool.Set {
 	if actions == nil {
 		return tools
@@ -214,7 +213,7 @@ func health(cfg config.Config, mdl model.Model, t tool.Set) Health {
 	return h
 }
 
-// Function is the handler of one function, made of the parts. Where the process was started to be this function, a
+// Function returns the handler of one function, made of the parts. Where the process was started to be this function, a
 // configuration that cannot work stops it at once, with one line for each variable, and so does a broken file of
 // actions; actions that nothing carries out are logged. The clients are opened by the first request.
 func Function(name string, parts ...Part) func(http.ResponseWriter, *http.Request) {

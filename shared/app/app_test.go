@@ -35,7 +35,7 @@ func TestAMailGoesOutOnceApproved(t *testing.T) {
 	}
 }
 
-// once is a fault that strikes the first time that the operation is asked for.
+// once is a fault that occurs the first time the operation is called.
 func once(op string, f localgoogle.Fault) func(string) localgoogle.Fault {
 	struck := false
 	return func(asked string) localgoogle.Fault {
@@ -47,7 +47,8 @@ func once(op string, f localgoogle.Fault) func(string) localgoogle.Fault {
 	}
 }
 
-// TestProviderFaults has Gmail and Calendar fail around the effect, and holds what is on record against what they did.
+// TestProviderFaults has Gmail and Calendar fail around the effect, and compares the recorded events with what they
+// did.
 func TestProviderFaults(t *testing.T) {
 	const send, sendDirect, insert = "gmail.drafts.send", "gmail.messages.send", "calendar.events.insert"
 	for name, c := range map[string]struct {
@@ -119,7 +120,7 @@ func TestProviderFaults(t *testing.T) {
 	}
 }
 
-// TestASentMailIsProofEnough is the same loss of an answer on an account that may be read.
+// TestASentMailIsProofEnough loses the same answer, with an account that may be read.
 func TestASentMailIsProofEnough(t *testing.T) {
 	w := newWorld(t)
 	w.SetScopes("ana", append(slices.Clone(world.Scopes), "https://www.googleapis.com/auth/gmail.readonly")...)
@@ -132,15 +133,15 @@ func TestASentMailIsProofEnough(t *testing.T) {
 	}
 }
 
-// TestWhatWasApprovedIsWhatIsSent has somebody else change the mail where only Gmail can: between the look at the draft
-// and its sending, and after it was sent.
+// TestWhatWasApprovedIsWhatIsSent has another client change the mail where only Gmail can tell: between the check of
+// the draft and its sending, and after it was sent.
 func TestWhatWasApprovedIsWhatIsSent(t *testing.T) {
 	const readonly = "https://www.googleapis.com/auth/gmail.readonly"
 	for name, c := range map[string]struct {
 		fault     localgoogle.Kind
 		scopes    []string
 		execution string
-		record    string // what the model was told
+		record    string // what the model gets
 	}{
 		"edited, not read back": {localgoogle.DraftEdited, nil, "succeeded", "sent as approved, not read back"},
 		"edited, read back": {localgoogle.DraftEdited, []string{readonly}, "succeeded",
@@ -178,7 +179,7 @@ func pendingKind(w *proved) string {
 	return p.Approvals[0].Kind
 }
 
-// TestModelAnswers has the model answer what cannot be used.
+// TestModelAnswers has the model give answers that cannot be used.
 func TestModelAnswers(t *testing.T) {
 	mail := map[string]any{"to": []string{"a@example.com"}, "subject": "s", "body": "b"}
 	call := func(name string, args any) fakegemini.Turn {

@@ -26,9 +26,8 @@ func onEachStore(t *testing.T, test func(t *testing.T, settings ...string)) {
 	})
 }
 
-// TestEachCardStandsForItself has two mails asked for at once, and a yes to one and a no to the other in each order,
-// with the resume delivered in between or not: the mail that was approved goes out, the other does not, and the answer
-// says which.
+// TestEachCardStandsForItself has two mails proposed at once, approves one and rejects the other in each order, with
+// the resume delivered in between or not: the approved mail goes out, the other does not, and the answer says which.
 func TestEachCardStandsForItself(t *testing.T) {
 	onEachStore(t, func(t *testing.T, settings ...string) {
 		w := newWorld(t, settings...)
@@ -82,7 +81,7 @@ func TestEachCardStandsForItself(t *testing.T) {
 	})
 }
 
-// TestAnExpiredApprovalIsToldAtOnce reads a run whose approval has expired and that no sweep has seen yet.
+// TestAnExpiredApprovalIsToldAtOnce reads a run whose approval has expired, before any sweep.
 func TestAnExpiredApprovalIsToldAtOnce(t *testing.T) {
 	w, forward := newTimedWorld(t, "APPROVAL_TTL=10m")
 	call := func(method, path, body string) world.Answer {
@@ -112,8 +111,8 @@ func TestAnExpiredApprovalIsToldAtOnce(t *testing.T) {
 	}
 }
 
-// TestUnreadableRunsDoNotStopTheSweep has more runs that cannot be read than the sweep takes in a page, and behind them
-// one whose approval has expired.
+// TestUnreadableRunsDoNotStopTheSweep has more unreadable runs than the sweep takes in a page, and behind them one
+// whose approval has expired.
 func TestUnreadableRunsDoNotStopTheSweep(t *testing.T) {
 	w, forward := newTimedWorld(t, "APPROVAL_TTL=10m")
 	long := time.Now().UTC().Truncate(time.Microsecond).Add(-time.Hour)
@@ -147,7 +146,7 @@ func TestUnreadableRunsDoNotStopTheSweep(t *testing.T) {
 	}
 }
 
-// newTimedWorld is a world whose clock can be set forward, by less than the hour that a token is good for.
+// newTimedWorld returns a world whose clock can be set forward, by less than the hour that a token is valid.
 func newTimedWorld(t *testing.T, settings ...string) (w *proved, forward func(time.Duration)) {
 	t.Helper()
 	var later atomic.Int64

@@ -16,11 +16,11 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// BuiltIn are the names of the tools that Countersign brings. The functions that answer pages do not link them, but
-// know that no page's tool may have such a name.
+// BuiltIn are the names of the tools that Countersign brings. The functions that answer pages do not link these tools,
+// but must refuse page tools of such names.
 var BuiltIn = []string{"calendar_event_create", "gmail_send"}
 
-// openChat makes the page agent over the loop, which carries out its actions.
+// openChat returns the page agent over the loop, which carries out its actions.
 func openChat(cfg config.Config, l *loop.Loop, rec *records.Records) (*chat.Chat, error) {
 	key, err := chatKey(cfg)
 	if err != nil {
@@ -40,11 +40,11 @@ func openChat(cfg config.Config, l *loop.Loop, rec *records.Records) (*chat.Chat
 		Prefix: cmp.Or(cfg.Persona, cfg.SystemPrompt), Profile: p, Log: l.Log, Now: l.Now, Random: l.Random}, nil
 }
 
-// chatKeyFile is the name of the key within DATA_DIR where CHAT_KEY is not set: 32 random bytes, readable by its owner
-// alone.
+// chatKeyFile is the name of the key's file in DATA_DIR where CHAT_KEY is not set: 32 random bytes, readable by their
+// owner alone.
 const chatKeyFile = "chat-key"
 
-// chatKey is the configured key, or on one machine the one that is kept in the data directory.
+// chatKey returns the configured key, or on one machine the one in the data directory, which it makes if there is none.
 func chatKey(cfg config.Config) (chat.Key, error) {
 	if cfg.ChatKey.IsSet() {
 		return cfg.ChatKeys(), nil

@@ -126,8 +126,8 @@ func TestAnyInstanceAnswersAPage(t *testing.T) {
 	}
 }
 
-// Gemini leaves the arguments of a tool without parameters out (recording google-stream-no-args-tool-call): that is an
-// empty object. A literal null is no object, so the model is told and the page is not asked.
+// Gemini omits the arguments of a tool without parameters (recording google-stream-no-args-tool-call): that is an empty
+// object. A literal null is not an object, so the model gets a correction and the page is not called.
 func TestACallWithoutArguments(t *testing.T) {
 	for name, tt := range map[string]struct {
 		args any
@@ -148,7 +148,7 @@ func TestACallWithoutArguments(t *testing.T) {
 	}
 }
 
-// The deployment's tools keep their names to themselves: a page's tool that could be taken for one is refused.
+// No page tool may have a name that could be taken for one of the deployment's tools.
 func TestAPageToolIsNotCalledAsTheServersAre(t *testing.T) {
 	w := withActions(t, newEndpoint(t))
 	named := func(name string) string {
@@ -167,8 +167,8 @@ func TestAPageToolIsNotCalledAsTheServersAre(t *testing.T) {
 	}
 }
 
-// The 292 bytes that ended the process, and others of their kind: what a page's schema asks for is bounded before
-// anything follows it, and the next request is answered.
+// The 292 bytes that killed the process, and others of their kind: a page's schema is bounded before anything is made
+// of it, and the next request is answered.
 func TestAPagesSchemaEndsNoProcess(t *testing.T) {
 	w := newWorld(t)
 	w.SetBrain(func(fakegemini.Request) fakegemini.Turn { return fakegemini.Turn{Text: "Hello."} })
@@ -198,7 +198,7 @@ func TestAPagesSchemaEndsNoProcess(t *testing.T) {
 	}
 }
 
-// oncePerMessage wants a tool for each message of the user.
+// oncePerMessage calls a tool for each message of the user.
 func oncePerMessage(tool string, args any) fakegemini.ModelFunc {
 	return func(r fakegemini.Request) fakegemini.Turn {
 		if last := r.Contents[len(r.Contents)-1]; last.Parts[0].FunctionResponse != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-run/countersign/scripts/world"
 )
 
-// begin begins to link an account of ana's, and returns the state that Google sends back and the cookie that was set.
+// begin starts to link an account of ana's, and returns the state that Google sends back and the cookie that was set.
 func (w linked) begin() (state string, cookie *http.Cookie) {
 	w.t.Helper()
 	a := w.call("POST", "/api/agent/connections/google", `{}`)
@@ -29,7 +29,7 @@ func (w linked) begin() (state string, cookie *http.Cookie) {
 	return u.Query().Get("state"), set
 }
 
-// comeBack is a browser, or what says so, that Google sends back.
+// comeBack is a browser, or a client that poses as one, that Google sends back.
 func (w linked) comeBack(state, account string, header http.Header) (int, string) {
 	w.t.Helper()
 	q := url.Values{"state": {state}, "code": {account}}
@@ -64,8 +64,8 @@ func (w linked) account() string {
 	return ""
 }
 
-// TestAConsentComesBackToItsBrowser has somebody else's browser finish ana's consent, which would give her their
-// account, whatever it calls itself.
+// TestAConsentComesBackToItsBrowser has another user's browser finish ana's consent, which would link that user's
+// account to her, whatever the browser sends along.
 func TestAConsentComesBackToItsBrowser(t *testing.T) {
 	w := newLinked(t)
 	for _, agent := range []string{
@@ -92,7 +92,7 @@ func TestAConsentComesBackToItsBrowser(t *testing.T) {
 	}
 }
 
-// TestTheConsentsCookieIsHeldToItsHost by its name, where browsers take that: over TLS.
+// TestTheConsentsCookieIsHeldToItsHost: by its name, where browsers check that, which is over TLS.
 func TestTheConsentsCookieIsHeldToItsHost(t *testing.T) {
 	w := newLinked(t)
 	if _, c := w.begin(); c.Name != "countersign_consent" || c.Secure || c.Path != "/" || !c.HttpOnly ||
@@ -115,8 +115,8 @@ func TestTheConsentsCookieIsHeldToItsHost(t *testing.T) {
 	}
 }
 
-// TestAShutOutUsersConsentIsNotKept where less was granted than was asked for, either.
-func TestAShutOutUsersConsentIsNotKept(t *testing.T) {
+// TestADisabledUsersConsentIsNotKept: nor where less was granted than was asked for.
+func TestADisabledUsersConsentIsNotKept(t *testing.T) {
 	for name, scopes := range map[string][]string{"all": world.Scopes, "less": world.Scopes[:1]} {
 		t.Run(name, func(t *testing.T) {
 			w := newLinked(t)

@@ -11,8 +11,8 @@ import (
 	"github.com/countersign-run/countersign/shared/api"
 )
 
-// TestWhoseAddressesMayCall has an issuer that lets anybody in: whoever has no verified address of the configured
-// domains is refused on every route that users have, even about what is their own, and leaves nothing behind.
+// TestWhoseAddressesMayCall has an issuer that accepts every user: one without a verified address of the configured
+// domains is refused on every route that users have, even for what is their own, and leaves nothing behind.
 func TestWhoseAddressesMayCall(t *testing.T) {
 	e := newEndpoint(t)
 	w := withActions(t, e, "AUTH_ALLOWED_DOMAINS=acme.example,b.example")
@@ -91,11 +91,12 @@ func TestWhoseAddressesMayCall(t *testing.T) {
 	}
 }
 
-// calledWithoutAUser are the routes that Google's services call, and a browser that comes back from Google's consent.
+// calledWithoutAUser are the routes that Google's services call, and the one for a browser that comes back from
+// Google's consent.
 var calledWithoutAUser = map[string]bool{"/api/agent/resume": true, "/api/agent/sweep": true,
 	"/api/agent/connections/google/callback": true}
 
-// with sends a request as ana, of whose address the issuer says this much.
+// with sends a request as ana, with these claims about her address.
 func (w *proved) with(address map[string]any, method, path, body string) world.Answer {
 	w.t.Helper()
 	a, err := world.Send(w.t.Context(), http.DefaultClient, w.Base, w.token(address), method, path, body)
@@ -105,7 +106,7 @@ func (w *proved) with(address map[string]any, method, path, body string) world.A
 	return a
 }
 
-// token returns one of ana's that says this much of her address.
+// token returns a token of ana's with these claims about her address.
 func (w *proved) token(address map[string]any) string {
 	w.t.Helper()
 	now := time.Now()

@@ -22,7 +22,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store/storetest"
 )
 
-// timed is a world whose clock a test sets forward, the store's too.
+// timed is a world whose clock a test sets forward, and the store's with it.
 type timed struct {
 	*proved
 	ahead   atomic.Int64
@@ -207,7 +207,7 @@ func TestADaysCallsOfTheModel(t *testing.T) {
 			}
 		}
 		w.done(w.as("bob", runPath, hello))
-		// What was approved is carried out; then the model may not be asked any more.
+		// What was approved is carried out; then the model may not be called any more.
 		got := w.approve(r)
 		if got.Status != "failed" || got.ErrorReason != "budget" || len(w.EffectsOf("ana")) != 1 ||
 			!strings.Contains(got.Summary, "bob@example.com") {
@@ -259,7 +259,7 @@ func TestADaysTokens(t *testing.T) {
 	})
 }
 
-// stream asks for lines, and takes the status for all of them where there are some.
+// stream requests a stream; where lines come, it takes the status from them.
 func (w *timed) stream(uid, body string) world.Answer {
 	w.t.Helper()
 	req, err := http.NewRequestWithContext(w.t.Context(), "POST", w.Base+streamPath, strings.NewReader(body))
@@ -288,7 +288,7 @@ func (w *timed) stream(uid, body string) world.Answer {
 	return a
 }
 
-// A user's own call of an action with an effect is a run; one that only looks is the operator's to limit.
+// A user's own call of an action with an effect is a run; a call that only reads is for the operator to limit.
 func TestCalledActionsWithinAMinute(t *testing.T) {
 	w := withActions(t, newEndpoint(t), "MAX_RUNS_PER_MINUTE=2", "MAX_MODEL_CALLS_PER_DAY=1")
 	for range 2 {
@@ -307,7 +307,8 @@ func TestCalledActionsWithinAMinute(t *testing.T) {
 	}
 }
 
-// Who is always allowed is written to 20 times a day without a question; then it is asked again, until tomorrow.
+// An always-allowed recipient is written to 20 times a day without an approval; after that one is required, until
+// tomorrow.
 func TestAlwaysAllowedTwentyTimesADay(t *testing.T) {
 	onTimedStores(t, func(t *testing.T, open func(...string) *timed) {
 		w := open("MAX_RUNS_PER_MINUTE=0")
@@ -337,7 +338,7 @@ func TestAlwaysAllowedTwentyTimesADay(t *testing.T) {
 		if a.Status != "awaiting_confirmation" || !strings.Contains(string(a.Body), "20 times today") {
 			t.Fatalf("the 21st: %s", a.Body)
 		}
-		always(a) // that it was always allowed once more makes the day no longer
+		always(a) // allowing it always once more does not raise the day's limit
 		if a := sends(); a.Status != "awaiting_confirmation" {
 			t.Fatalf("after another always: %s", a.Body)
 		}
@@ -345,7 +346,7 @@ func TestAlwaysAllowedTwentyTimesADay(t *testing.T) {
 			t.Errorf("%d mails were sent, want 22", n)
 		}
 		w.tick(24 * time.Hour / 2)
-		w.tick(24*time.Hour/2 - time.Minute) // the tokens are good for a day
+		w.tick(24*time.Hour/2 - time.Minute) // the tokens are valid for a day
 		if a := sends(); a.Status != "completed" {
 			t.Errorf("the next day: %s", a.Body)
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/gmail"
 )
 
-// TestWhatALinkedAccountCosts counts what README says that a linked account adds to each step: readings of the link,
-// each before a commit or a call to Google that rests on it, and no commit.
+// TestWhatALinkedAccountCosts counts what README says that a linked account adds to each step: reads of the link, each
+// before a commit or a call to Google that depends on it, and no commit.
 func TestWhatALinkedAccountCosts(t *testing.T) {
 	var counted *storetest.Counter
 	open := app.Embedded
@@ -44,14 +44,14 @@ func TestWhatALinkedAccountCosts(t *testing.T) {
 		}
 		return costs
 	}
-	local := openWorld(t, world.Options{Unlinked: true}) // whose tool asks nobody whose account it acts in
+	local := openWorld(t, world.Options{Unlinked: true}) // whose tool reads no account
 	local.App.API.Loop.Tools["gmail_send"] =
 		gmail.New(localgoogle.Accounts{}, gmail.Options{Endpoint: local.URL + "/google/"})
 	without := steps(local)
 	linked := newLinked(t)
 	for _, want := range []struct {
 		instance string
-		reads    []int // more than without a link, for a run that asks, approve, and resume through a handle
+		reads    []int // more than without a link, for a run that waits, approve, and resume through a handle
 	}{{"that holds no access token yet", []int{1, 1, 4}}, {"that holds one", []int{1, 1, 3}}} {
 		for i, got := range steps(linked.proved) {
 			if more := got.reads - without[i].reads; more != want.reads[i] || got.commits != without[i].commits {

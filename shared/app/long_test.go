@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/model/fakegemini"
 )
 
-// However much the model says, a stream carries no more of it than is kept, and its last line comes.
+// However much the model says, a stream carries no more of it than is kept, and its last line arrives.
 func TestALongAnswerIsCutInTheStream(t *testing.T) {
 	w := newWorld(t)
 	for _, c := range []struct {
@@ -40,7 +40,7 @@ func TestALongAnswerIsCutInTheStream(t *testing.T) {
 	}
 }
 
-// deltas is what a stream says, and the kind of its last line.
+// deltas returns the text of a stream, and the kind of its last line.
 func (w *proved) deltas(path, body string) (said, last string) {
 	w.t.Helper()
 	token, err := w.Token("ana")

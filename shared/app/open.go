@@ -47,7 +47,7 @@ func openQueue(ctx context.Context, cfg config.Config, st store.Store, o options
 			}}), nil
 }
 
-// openAuth makes the checks of who is calling: those that are configured.
+// openAuth returns the checks of callers' tokens: those that are configured.
 func openAuth(cfg config.Config, now func() time.Time) (users *auth.Verifier, push *auth.PushVerifier, err error) {
 	if cfg.AuthIssuer != "" {
 		if users, err = auth.New(auth.Config{Issuer: cfg.AuthIssuer, Audience: cfg.AuthAudience,

@@ -15,31 +15,31 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// Part is something that a function is made of: what must be configured for it, and the client that comes with it.
+// Part is a part of a function: what must be configured for it, and the client that comes with it.
 type Part struct {
-	Needs config.Part    // empty where nothing must be
+	Needs config.Part    // empty where nothing must be configured
 	Link  func(*Clients) // nil where no client comes with it
 
-	// Check returns what stops the start beside a setting, and logs what is to be looked at though it does not. It may
-	// be nil.
+	// Check returns an error that stops the start beside a wrong setting, and logs what an operator should look at. It
+	// may be nil.
 	Check func(cfg config.Config, log *slog.Logger) error
 }
 
-// Who calls a function. The store is in every function and need not be named.
+// The parts that say who calls a function. The store is in every function and need not be named.
 var (
 	Users = Part{Needs: config.Users}
 	Push  = Part{Needs: config.Push}
 	Chat  = Part{Needs: config.Chat, Link: func(c *Clients) { c.Chat = true }}
 )
 
-// Clients open what the parts of a program bring.
+// Clients opens the clients of a program's parts.
 type Clients struct {
 	Chat    bool // whether pages are answered
 	Queue   func(ctx context.Context, cfg config.Config) (queue.Queue, error)
 	Model   func(ctx context.Context, cfg config.Config) (model.Model, error)  // nil where no model is configured
 	Actions func(cfg config.Config, now func() time.Time) (api.Actions, error) // nil where none are declared
 	Tools   func(cfg config.Config, as Accounts, now func() time.Time) tool.Set
-	// nil where no OAuth client is
+	// nil where no OAuth client is configured
 	Accounts func(ctx context.Context, cfg config.Config, st store.Store, tools tool.Set,
 		now func() time.Time) (*google.Accounts, error)
 }
@@ -63,7 +63,7 @@ func (noQueue) Resume(context.Context, string) error {
 }
 func (noQueue) Close() error { return nil }
 
-// With adds parts to what New opens. What it is not given it leaves out; app/all has everything.
+// With adds parts to what [New] opens. Parts that are not given are left out; app/all has every part.
 func With(parts ...Part) Option {
 	return func(o *options) {
 		for _, p := range parts {
@@ -74,7 +74,7 @@ func With(parts ...Part) Option {
 	}
 }
 
-// check asks each part whether it can work with the configuration.
+// check returns the error of the first part that cannot work with the configuration.
 func check(parts []Part, cfg config.Config, log *slog.Logger) error {
 	for _, p := range parts {
 		if p.Check == nil {
@@ -87,8 +87,8 @@ func check(parts []Part, cfg config.Config, log *slog.Logger) error {
 	return nil
 }
 
-// needs are what must be configured here for a function of these parts. Where it is deployed, a function that acts
-// needs the OAuth client too; on one machine it says so to whoever asks for an effect.
+// needs returns what must be configured here for a function of these parts. Where it is deployed, a function that acts
+// needs the OAuth client too; on one machine its absence is reported to the user who asks for an effect.
 func needs(parts []Part, deployed bool) []config.Part {
 	out := []config.Part{config.Store}
 	for _, p := range parts {

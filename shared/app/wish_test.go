@@ -11,13 +11,13 @@ import (
 	"github.com/countersign-run/countersign/scripts/world"
 )
 
-// said is a page's first message in a new conversation, with an id where there is one.
+// said sends a page's first message in a new conversation, with an id if it has one.
 func said(id, words string) string {
 	b, _ := json.Marshal(map[string]any{"message": words, "messageId": id})
 	return string(b)
 }
 
-// threads are the titles of the user's conversations.
+// threads returns the titles of the user's conversations.
 func (w *proved) threads() (list []struct{ ThreadID, Title string }) {
 	w.t.Helper()
 	var page struct {
@@ -29,7 +29,7 @@ func (w *proved) threads() (list []struct{ ThreadID, Title string }) {
 	return page.Threads
 }
 
-// The same wish in a new conversation is done again, and the same request is not.
+// The same words in a new conversation have another effect, and the same request has not.
 func TestTheSameWishInNewConversations(t *testing.T) {
 	onEachStore(t, func(t *testing.T, settings ...string) {
 		e := newEndpoint(t)
@@ -53,7 +53,7 @@ func TestTheSameWishInNewConversations(t *testing.T) {
 	})
 }
 
-// One message that comes several times at once, as from two tabs and an impatient retry, is one wish.
+// One message that arrives several times at once, as from two tabs and an impatient retry, has one effect.
 func TestAWishThatComesSeveralTimesAtOnce(t *testing.T) {
 	onEachStore(t, func(t *testing.T, settings ...string) {
 		e := newEndpoint(t)
@@ -63,7 +63,7 @@ func TestAWishThatComesSeveralTimesAtOnce(t *testing.T) {
 			var all sync.WaitGroup
 			for range 3 {
 				all.Go(func() {
-					// A try may be told to come again while another is at it; it may not order once more.
+					// A try may be told to come again while another is under way; it may not order once more.
 					if a, err := w.Call(t.Context(), "ana", "POST", chatPath,
 						said(id, "order a blue mug")); err != nil || a.HTTP >= http.StatusInternalServerError &&
 						a.HTTP != http.StatusServiceUnavailable {
@@ -83,8 +83,8 @@ func TestAWishThatComesSeveralTimesAtOnce(t *testing.T) {
 	})
 }
 
-// A no answers the card that it was given to, and no later wish; and two conversations with the same words have two
-// cards.
+// A rejection counts for the approval that it answers, and for no later one; and two conversations with the same words
+// have two approvals.
 func TestAWishIsAskedAboutEachTime(t *testing.T) {
 	onEachStore(t, func(t *testing.T, settings ...string) {
 		e := newEndpoint(t)
@@ -116,7 +116,8 @@ func TestAWishIsAskedAboutEachTime(t *testing.T) {
 	})
 }
 
-// What the chat did is one conversation of its user. When they delete it the page goes on, and so does the next wish.
+// What the chat did is one conversation of its user. When they delete it the page continues, and later messages have
+// effects.
 func TestAPageOutlivesItsThread(t *testing.T) {
 	onEachStore(t, func(t *testing.T, settings ...string) {
 		e := newEndpoint(t)
@@ -141,13 +142,13 @@ func TestAPageOutlivesItsThread(t *testing.T) {
 	})
 }
 
-// saidNext is the page's next message in a conversation.
+// saidNext sends the page's next message in a conversation.
 func saidNext(t talk, words string) string {
 	return `{"message":"` + words + `","history":` + string(t.History) + `}`
 }
 
-// TestWhatWasLeftBehindIsToldLater has a user write on instead of answering a card, and decide about it later in their
-// inbox: the model is told how it ended with their next message, from the record, once.
+// TestWhatWasLeftBehindIsToldLater has a user write on instead of deciding, and decide later in their inbox: with their
+// next message the model gets the recorded outcome, once.
 func TestWhatWasLeftBehindIsToldLater(t *testing.T) {
 	const record = "from the record and not from the user"
 	onEachStore(t, func(t *testing.T, settings ...string) {
@@ -198,7 +199,7 @@ func TestWhatWasLeftBehindIsToldLater(t *testing.T) {
 	})
 }
 
-// decideLater decides about a card that waits in the inbox, and has its run moved.
+// decideLater decides about an approval in the inbox, and has its run moved.
 func (w *proved) decideLater(left waitingCall, decision string) {
 	w.t.Helper()
 	pending := w.call("GET", "/api/agent/approvals/pending", "")

@@ -60,7 +60,7 @@ func (w *proved) ask() world.Answer {
 	return a
 }
 
-// approve says yes to everything that waits, and has the run moved as Pub/Sub would.
+// approve approves everything that waits, and has the run moved as Pub/Sub would.
 func (w *proved) approve(r world.Answer) world.Answer {
 	w.t.Helper()
 	for _, a := range r.Approvals {

@@ -30,8 +30,8 @@ func (w *world) send(r chat.Request) *chat.Reply {
 	return w.reply(w.chat.Send(w.t.Context(), r, nil))
 }
 
-// Equal words are another wish in another message, be it in a new conversation, in another tab or in the same one, and
-// with or without an id of the page's.
+// The same words in another message ask for another effect, be it in a new conversation, in another tab or in the same
+// one, and with or without an id of the page's.
 func TestEqualWordsAreAnotherWish(t *testing.T) {
 	for name, id := range map[string]func(
 		n int) int{"ids of the page": func(n int) int { return n }, "ids of the server": func(int) int { return 0 }} {
@@ -55,7 +55,7 @@ func TestEqualWordsAreAnotherWish(t *testing.T) {
 	}
 }
 
-// A reject counts for the one message that it answers.
+// A rejection counts for the one message that it answers.
 func TestARejectedWishCanBeWishedAgain(t *testing.T) {
 	w := newWorld(t)
 	var runs []string
@@ -73,15 +73,15 @@ func TestARejectedWishCanBeWishedAgain(t *testing.T) {
 	}
 }
 
-// A request that is sent again, because its answer was lost, has no second effect and asks no second time, though the
-// model puts it otherwise; what it wants beside that is new.
+// A request that is sent again, because its answer was lost, has no second effect and requests no second approval,
+// though the model phrases it differently; what it asks for beyond that is new.
 func TestARequestSentAgainHasOneEffect(t *testing.T) {
 	first := []script.Call{like(1), rate(2)}
 	for name, tt := range map[string]struct {
 		again   []script.Call
 		effects int
 		asked   int    // approvals
-		told    string // the model
+		told    string // what the model gets
 	}{
 		"the same":                {first, 1, 1, `"ok":true`},
 		"in another order":        {[]script.Call{rate(2), like(1)}, 1, 1, `"ok":true`},
@@ -127,7 +127,7 @@ func TestARequestSentAgainHasOneEffect(t *testing.T) {
 	}
 }
 
-// So has what follows the page's answers, though the page may answer otherwise when it is asked to again.
+// The same holds for what follows the page's results, though the page may answer differently when it is called again.
 func TestResultsSentAgainHaveOneEffect(t *testing.T) {
 	w := newWorld(t, script.Turn{Calls: []script.Call{like(1), call("fill-search", `{}`)}})
 	r := w.send(message(1, "like it twice", nil))
@@ -145,7 +145,7 @@ func TestResultsSentAgainHaveOneEffect(t *testing.T) {
 	refused(t, err, fault.Validation, "messageId")
 }
 
-// Two tabs that go on from one message, because one was doubled, are two tries of one wish.
+// Two tabs that continue from one message, because one was duplicated, are two tries of one request.
 func TestTwoTabsOfOneMessage(t *testing.T) {
 	w := newWorld(t, script.Turn{Calls: []script.Call{call("fill-search", `{}`)}})
 	r := w.send(message(1, "find and rate it", nil))
@@ -159,7 +159,7 @@ func TestTwoTabsOfOneMessage(t *testing.T) {
 	}
 }
 
-// An id is one message's.
+// An id names one message.
 func TestIDsOfMessages(t *testing.T) {
 	w := newWorld(t, script.Turn{Text: "Hello!"})
 	r := w.send(message(1, "hi", nil))
@@ -173,7 +173,7 @@ func TestIDsOfMessages(t *testing.T) {
 	}
 }
 
-// The actions of one conversation are one thread of its user; a thread that was deleted is begun anew, and what waits
+// The actions of one conversation share one thread of its user. A thread that was deleted is created anew; what waited
 // in it is not.
 func TestAConversationIsOneThread(t *testing.T) {
 	w := newWorld(t)
@@ -217,7 +217,7 @@ func TestAConversationIsOneThread(t *testing.T) {
 	threads("The assistant on https://shop.example.com", "The assistant on https://shop.example.com")
 }
 
-// A request whose answer was lost and whose thread was deleted since does nothing when it is sent again.
+// A request whose answer was lost and whose thread was deleted since has no effect when it is sent again.
 func TestWhatWasDeletedIsNotDoneAgain(t *testing.T) {
 	w := newWorld(t, script.Turn{Calls: []script.Call{like(1)}}, script.Turn{Text: "Liked."})
 	w.send(message(1, "like it", nil))
@@ -238,8 +238,8 @@ func TestWhatWasDeletedIsNotDoneAgain(t *testing.T) {
 	}
 }
 
-// What was left behind and decided later is told with the user's next message: once, from the record, and as the user's
-// side of the conversation.
+// The outcome of a run that was left behind and decided later is given to the model with the user's next message: once,
+// from the recorded events, and in the user's role.
 func TestWhatWasLeftBehindIsToldLater(t *testing.T) {
 	for name, tt := range map[string]struct {
 		happens func(w *world, ap *agent.ApprovalView)

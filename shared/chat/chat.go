@@ -1,7 +1,7 @@
 // Package chat is the page agent (seed 001): a conversation that the page keeps and the server does not. Each request
-// brings the history, which the server has signed, and runs the same loop as every other run, on a store in memory that
-// lives as long as the request. A page tool is a tool without a body that the page answers. A server action that
-// changes nothing runs at once; one with an effect is a run of its own in the durable core, with everything that the
+// brings the history, which the server has sealed, and runs the same loop as every other run, on a store in memory that
+// lives as long as the request. A page tool is a tool without a function, which the page answers. A server action
+// without an effect runs at once; one with an effect is a run of its own in the durable core, with everything that the
 // core promises, and the chat waits for it as it waits for the page.
 package chat
 
@@ -22,30 +22,31 @@ import (
 
 // The limits of a request; its body is bounded by the API (1 MiB).
 const (
-	MaxMessage     = 32 << 10 // bytes of what the user says
+	MaxMessage     = 32 << 10 // bytes of the user's message
 	MaxTools       = 128      // page tools
 	MaxDescription = 1024     // bytes of a page tool's description
 	MaxSchema      = 16 << 10 // bytes of a page tool's schema
 	MaxPageState   = 256 << 10
-	MaxResult      = 64 << 10 // bytes of what a page tool answers
-	// bytes of what one request's tools answered that the model is told: of more, each is cut to its share
+	MaxResult      = 64 << 10 // bytes of a page tool's result
+	// bytes of the results of one request that the model gets: above that, each is cut to its share
 	MaxResults = 128 << 10
-	// bytes of contents that are kept: older answers of tools are cut, then the oldest turns are left out
+	// bytes of contents that are kept: above that, older results of tools are cut, then the oldest turns are left out
 	MaxHistory  = 384 << 10
 	maxContents = 1000 // in a history
 )
 
-// Core carries out what has an effect: the durable loop.
+// Core carries out effects: the durable loop.
 type Core interface {
-	StartCall(ctx context.Context, q loop.StartRequest) (*loop.CallResult, error)
+	StartCall(ctx context.Context, req loop.StartRequest) (*loop.CallResult, error)
 	CallResult(ctx context.Context, uid, runID string) (*loop.CallResult, error)
 }
 
-// Ledger keeps what users have used of the model (shared/records).
+// Ledger counts what users have used of the model (shared/records).
 type Ledger interface {
-	// Admit counts a request with its first call of the model, and keeps what it told of its user's region; begins is
-	// whether it begins something. What it uses beyond that is counted by another commit (Chat.settle says why).
-	Admit(ctx context.Context, uid string, l agent.Limits, begins bool, told agent.Region) (agent.Admission, error)
+	// Admit counts a request with its first call of the model, and stores the user's region if the request brought a
+	// new one; starts tells whether the request starts a message. What the request uses beyond its first call is
+	// counted by another commit (see Chat.settle).
+	Admit(ctx context.Context, uid string, l agent.Limits, starts bool, sent agent.Region) (agent.Admission, error)
 }
 
 // Chat answers requests of pages. It keeps nothing between them.
@@ -53,11 +54,11 @@ type Chat struct {
 	Model   model.Model
 	Core    Core
 	Ledger  Ledger
-	Actions tool.Set // the declared actions that the model may call, under the names that it calls them by
-	Taken   Names    // of the deployment's tools, which no page's tool may have
+	Actions tool.Set // the declared actions that the model may call, by the names that it uses
+	Taken   Names    // names of the deployment's tools, which no page tool may have
 	Key     Key
-	Agent   string // what a history is bound to beside its user: another agent's is refused
-	Prefix  string // what the system prompt begins with; empty: a sentence of ours
+	Agent   string // the agent to which a history is bound beside its user: another agent's is refused
+	Prefix  string // the beginning of the system prompt; empty: a default sentence
 	Profile loop.Profile
 	Log     *slog.Logger
 	Now     func() time.Time
@@ -67,9 +68,9 @@ type Chat struct {
 // Request is a request of a page.
 type Request struct {
 	UID, Origin string
-	Region      agent.Region // of the user, as far as the page told of it
+	Region      agent.Region // of the user, as far as the page sent it
 	Message     string       // POST /chat
-	MessageID   string       // of the message; empty: one is made, and what is sent again is another message
+	MessageID   string       // of the message; empty: one is made, so that a repeated request is another message
 	Results     []Result     // POST /chat/results
 	History     []json.RawMessage
 	Tools       []ToolDefinition
@@ -78,10 +79,10 @@ type Request struct {
 	tools tool.Set // of Tools
 }
 
-// Result is what a page tool answered (seed 001, ToolCallResult).
+// Result is a page tool's result (seed 001, ToolCallResult).
 type Result struct {
 	CallID  string `json:"callId"`
-	Result  string `json:"result"` // JSON, or words
+	Result  string `json:"result"` // JSON, or plain text
 	IsError bool   `json:"isError"`
 }
 
@@ -120,10 +121,10 @@ type Pending struct {
 	RunID    string              `json:"runId,omitempty"`    // the durable run that carries a server action out
 }
 
-// Send takes the user's message. Calls that are still open are told to the model as not done, and what became since of
-// those that an earlier message left behind, as the record has it. Errors: ValidationError that names the field; those
-// of the model and of the core; then the request may be sent again with the same MessageID and history: an action with
-// an effect is not proposed twice.
+// Send answers the user's message. Calls that are still open are closed, with a response that tells the model what is
+// known of them; it also gets the recorded outcomes of calls that an earlier message left behind. Errors: a
+// ValidationError that names the field, and those of the model and of the core. After those the request may be sent
+// again with the same MessageID and history: an action with an effect is not started twice.
 func (c *Chat) Send(ctx context.Context, r Request, emit loop.Sink) (*Reply, error) {
 	h, err := c.read(&r)
 	if err != nil {
@@ -141,18 +142,18 @@ func (c *Chat) Send(ctx context.Context, r Request, emit loop.Sink) (*Reply, err
 	if err := h.addUser(r.UID, r.MessageID, r.Message); err != nil {
 		return nil, err
 	}
-	news, err := c.systemNote(ctx, r.UID, h)
+	systemNote, err := c.systemNote(ctx, r.UID, h)
 	if err != nil {
 		return nil, err
 	}
 	if err := c.abandon(ctx, r.UID, h); err != nil {
 		return nil, err
 	}
-	return c.run(ctx, r, h, loop.StartRequest{Prompt: r.Message, SystemNote: news,
+	return c.run(ctx, r, h, loop.StartRequest{Prompt: r.Message, SystemNote: systemNote,
 		History: &loop.ClientHistory{Contents: h.contents}}, emit)
 }
 
-// Answer takes what the page's tools answered to the calls of the last reply, all of them at once. Where approvals
+// Answer takes the results of the page's tools for the calls of the last reply, all of them at once. Where approvals
 // still wait, the reply is what waits.
 func (c *Chat) Answer(ctx context.Context, r Request, emit loop.Sink) (*Reply, error) {
 	h, err := c.read(&r)
@@ -180,7 +181,7 @@ func (c *Chat) Answer(ctx context.Context, r Request, emit loop.Sink) (*Reply, e
 	return c.run(ctx, r, h, loop.StartRequest{History: kept}, emit)
 }
 
-// abandon answers what is open for a user who goes on without it.
+// abandon answers the open calls of a user who continues without them.
 func (c *Chat) abandon(ctx context.Context, uid string, h *history) error {
 	if len(h.calls) == 0 {
 		return nil
@@ -201,7 +202,7 @@ func (c *Chat) abandon(ctx context.Context, uid string, h *history) error {
 	return h.close()
 }
 
-// ask asks the core what became of the actions that wait for it, and gives those that still do.
+// ask reads from the core what became of the actions that wait there, and returns those that still wait.
 func (c *Chat) ask(ctx context.Context, uid string, h *history) ([]Pending, error) {
 	var pending []Pending
 	for i := range h.calls {
@@ -226,7 +227,7 @@ func (c *Chat) ask(ctx context.Context, uid string, h *history) ([]Pending, erro
 	return pending, nil
 }
 
-// reply signs the history into the reply.
+// reply returns r with the sealed history.
 func (c *Chat) reply(uid string, h *history, r *Reply) (*Reply, error) {
 	signed, err := c.sign(uid, h)
 	if err != nil {

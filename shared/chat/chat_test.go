@@ -104,7 +104,7 @@ func TestAnActionWaitsForItsApproval(t *testing.T) {
 	}
 }
 
-// An effect that nobody need be asked for is on the record of the core too, before the model is told.
+// An effect that needs no approval is in the core's audit too, before the model gets its result.
 func TestAnActionWithoutApprovalIsOnTheRecord(t *testing.T) {
 	w := newWorld(t, script.Turn{Calls: []script.Call{call("action_like", `{"stars":1}`)}}, script.Turn{Text: "Liked."})
 	if r := w.say("like it", nil); r.Message != "Liked." || len(w.did) != 1 {
@@ -144,7 +144,7 @@ func TestTheRecordNamesTheModel(t *testing.T) {
 	}
 }
 
-// What the record says is not left to the model.
+// The summary of what was done is not left to the model.
 func TestAFailedEffectIsNotClaimed(t *testing.T) {
 	w := newWorld(t, script.Turn{Calls: []script.Call{call("action_like", `{"stars":1}`), call("fill-search", `{}`)}},
 		script.Turn{Text: "I liked it."})
@@ -401,7 +401,7 @@ func TestALongConversationIsCut(t *testing.T) {
 	}
 }
 
-// A model that cannot be asked leaves the page with the history that it had.
+// When the model fails, the page keeps the history that it had.
 func TestAModelThatFails(t *testing.T) {
 	w := newWorld(t, script.Turn{Err: fault.New(fault.Model, "overloaded", "The model is busy.")},
 		script.Turn{Text: "Hello!"})
@@ -414,7 +414,7 @@ func TestAModelThatFails(t *testing.T) {
 	}
 }
 
-// A call that cannot be is told to the model and reaches neither the page nor the core.
+// A call that is not valid goes back to the model and reaches neither the page nor the core.
 func TestCallsThatDoNotFit(t *testing.T) {
 	w := newWorld(t, script.Turn{Calls: []script.Call{call("click-add-to-cart", `{}`), call("nothing", `{}`),
 		call("action_submitRating", `{"stars":"five"}`)}}, script.Turn{Text: "Sorry."})
@@ -427,7 +427,7 @@ func TestCallsThatDoNotFit(t *testing.T) {
 	}
 }
 
-// Caps on approvals hold for pages too: the model is told, and nothing breaks.
+// Caps on approvals hold for pages too: the model gets the message, and nothing breaks.
 func TestCapsHold(t *testing.T) {
 	w := newWorld(t)
 	var history []json.RawMessage
@@ -448,7 +448,7 @@ func TestCapsHold(t *testing.T) {
 }
 
 // A double holds 9007199254740993 as 9007199254740992, and so does a seal over canonical JSON: neither a history nor a
-// call may say such a number, and the model is told a page's as the text that it is.
+// call may hold such a number, and a page's result with one is given to the model as text.
 func TestNumbersThatJSONDoesNotKeep(t *testing.T) {
 	w := newWorld(t,
 		script.Turn{Calls: []script.Call{{ID: "a", Name: "click-add-to-cart",
@@ -479,7 +479,7 @@ func TestNumbersThatJSONDoesNotKeep(t *testing.T) {
 	refused(t, err, fault.Validation, "history/2/parts/0/functionResponse/response/output/n/0")
 }
 
-// A page's answer that is nested beyond what a history may hold is told as words, and the conversation goes on.
+// A page's result that is nested deeper than a history may hold is given as text, and the conversation continues.
 func TestADeepAnswerEndsNoConversation(t *testing.T) {
 	w := newWorld(t, script.Turn{Calls: []script.Call{{ID: "a", Name: "fill-search", Args: map[string]any{}}}},
 		script.Turn{Text: "Done."}, script.Turn{Text: "Again."})

@@ -13,8 +13,9 @@ import (
 	"github.com/countersign-run/countersign/shared/store/storetest"
 )
 
-// A message costs one read and two commits of its user's document: before the model is asked, so that messages at once
-// cannot all be the last, and with what it used. Without limits it costs the read, since the user may be shut out.
+// A message costs one read and two commits of its user's document: one before the model is called, so that concurrent
+// messages cannot all be the last, and one with what it used. Without limits it costs the read, since the user may be
+// disabled.
 func TestWhatAMessageCosts(t *testing.T) {
 	type trips struct{ reads, commits int }
 	for limits, want := range map[agent.Limits]trips{{}: {1, 0},

@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/loop"
 )
 
-// digest is a short name for the parts: 128 bits of SHA-256 over their lengths and bytes.
+// digest returns a short name for the parts: 128 bits of SHA-256 over their lengths and bytes.
 func digest(parts ...string) string {
 	s := sha256.New()
 	for _, p := range parts {
@@ -22,9 +22,9 @@ func digest(parts ...string) string {
 	return base64.RawURLEncoding.EncodeToString(s.Sum(nil)[:16])
 }
 
-// addUser begins the user's message. Its id names a conversation that begins with it, and with the conversation's id
-// and the words it names all effects that the message asks for: equal words in another message ask for effects of their
-// own, and a message that is sent again asks for none.
+// addUser starts the user's message. The id of a conversation's first message names the conversation. With the
+// conversation's id and the text, a message's id names all effects that the message asks for: the same text in another
+// message asks for effects of its own, and a message that is sent again asks for none.
 func (h *history) addUser(uid, id, words string) error {
 	if id == h.Message {
 		return fault.Invalid("messageId", "this message was answered; a new one has an id of its own, and one that "+
@@ -35,7 +35,8 @@ func (h *history) addUser(uid, id, words string) error {
 	return nil
 }
 
-// identify gives a conversation its id, where it has none: it is new, or was sealed before conversations had one.
+// identify sets the conversation's id where it has none: it is new, or was sealed by a release whose conversations had
+// none.
 func (h *history) identify(uid, first string) {
 	switch {
 	case h.Conversation != "":
@@ -47,10 +48,10 @@ func (h *history) identify(uid, first string) {
 	h.Stem = digest("message", h.Conversation)
 }
 
-// key of the message's n-th effect.
+// key returns the idempotency key of the message's n-th effect.
 func (h *history) key(n int) string { return fmt.Sprintf("chat:%s:%d", h.Stem, n) }
 
-// unused is the least number from n on that no effect of the message has.
+// unused returns the least number from n on that no effect of the message has.
 func (h *history) unused(n int) int {
 	for slices.Contains(h.Effects, n) {
 		n++
@@ -62,11 +63,12 @@ func (h *history) unused(n int) int {
 type effect struct {
 	*call
 	action *agent.Action
-	model  string // that asks for it
+	model  string // the name of the model that asked for it
 	called *loop.CallResult
 }
 
-// take has the run stand for the call.
+// take sets the call's run, and its response if the run has ended. tried tells that an earlier request started the run
+// with arguments of its own.
 func (e *effect) take(called *loop.CallResult, tried bool) {
 	e.called, e.RunID = called, called.Run.RunID
 	if tried {
@@ -77,20 +79,19 @@ func (e *effect) take(called *loop.CallResult, tried bool) {
 	}
 }
 
-// effectStarter has the core carry the actions of one answer of the model out, once their user agrees where that is
-// needed.
+// effectStarter starts the runs that carry out the effects of one answer of the model.
 type effectStarter struct {
 	*Chat
 	r Request
 	h *history
 }
 
-// all gives each effect the next key of its message. In a request that came before, the keys have their runs: the calls
-// are then matched with those.
-func (p *effectStarter) all(ctx context.Context, effects []*effect) error {
+// startAll starts each effect under the next key of its message. If an earlier try of the same request has used the
+// keys, the calls are matched with the runs that it started.
+func (p *effectStarter) startAll(ctx context.Context, effects []*effect) error {
 	for i, e := range effects {
 		n := p.h.unused(0)
-		reused, err := p.propose(ctx, e, n)
+		reused, err := p.start(ctx, e, n)
 		if err != nil {
 			return err
 		}
@@ -101,9 +102,9 @@ func (p *effectStarter) all(ctx context.Context, effects []*effect) error {
 	return nil
 }
 
-// propose begins the run of the key, or finds it where it was begun for the same call. It reports whether the key
-// stands for another call, and then has done nothing.
-func (p *effectStarter) propose(ctx context.Context, e *effect, n int) (reused bool, err error) {
+// start starts the run of the n-th key, or finds it where it was started for the same call. It reports whether the key
+// belongs to another call, and has then done nothing.
+func (p *effectStarter) start(ctx context.Context, e *effect, n int) (reused bool, err error) {
 	for {
 		called, err := p.Core.StartCall(ctx, loop.StartRequest{
 			UID: p.r.UID, Origin: p.r.Origin, Region: p.r.Region, Prompt: asked(e.action.Tool),
@@ -122,7 +123,7 @@ func (p *effectStarter) propose(ctx context.Context, e *effect, n int) (reused b
 			p.h.Threads++
 			continue
 		case fault.As(err).Class == fault.Policy:
-			e.Error = fault.As(err).Message // a cap; the model is told
+			e.Error = fault.As(err).Message // a cap; the model gets the message
 		default:
 			return false, err
 		}
@@ -130,16 +131,18 @@ func (p *effectStarter) propose(ctx context.Context, e *effect, n int) (reused b
 	}
 }
 
-// maxThreads is how many threads one conversation may have filled or lost.
+// maxThreads is how many threads one conversation may have, counting full and deleted ones.
 const maxThreads = 100
 
-// closed reports whether the conversation's thread takes no more: it is full, or is being deleted.
+// closed reports whether the error means that the conversation's thread takes no more messages: it is full, or is being
+// deleted.
 func closed(err error) bool {
 	return fault.Is(err, fault.Auth, fault.CodeNotFound) || fault.Is(err, fault.Policy, loop.CodeThreadFull)
 }
 
-// match finds for each call the run that the request's first try began for it: for the very same call, or else for the
-// same action with other arguments, since the model may put it otherwise. Only what is left of the calls is new.
+// match finds for each call the run that the first try of the request started for it: for exactly the same call, or
+// else for the same action with other arguments, since the model may phrase it differently. Only calls that are left
+// over are new.
 func (p *effectStarter) match(ctx context.Context, effects []*effect, from int) error {
 	earlier, end, err := p.earlier(ctx, from)
 	if err != nil {
@@ -163,7 +166,7 @@ func (p *effectStarter) match(ctx context.Context, effects []*effect, from int) 
 	return nil
 }
 
-// earlier are the runs of a first try whose numbers no call has yet, and the number after the last.
+// earlier returns the runs of a first try whose numbers no call has yet, and the number after the last.
 func (p *effectStarter) earlier(ctx context.Context, n int) (map[int]*loop.CallResult, int, error) {
 	runs := map[int]*loop.CallResult{}
 	for ; ; n = p.h.unused(n + 1) {
@@ -178,7 +181,7 @@ func (p *effectStarter) earlier(ctx context.Context, n int) (map[int]*loop.CallR
 	}
 }
 
-// same takes up the runs that were begun for the very same calls, and gives the calls that have none.
+// same matches the runs that were started for exactly the same calls, and returns the calls that have none.
 func (p *effectStarter) same(ctx context.Context, effects []*effect, earlier map[int]*loop.CallResult) (rest []*effect,
 	err error) {
 	for _, e := range effects {
@@ -187,7 +190,7 @@ func (p *effectStarter) same(ctx context.Context, effects []*effect, earlier map
 			if called.Tool != e.action.Tool {
 				continue
 			}
-			reused, err := p.propose(ctx, e, n)
+			reused, err := p.start(ctx, e, n)
 			if err != nil {
 				return nil, err
 			}
@@ -203,7 +206,7 @@ func (p *effectStarter) same(ctx context.Context, effects []*effect, earlier map
 	return rest, nil
 }
 
-// alike is the least number of an earlier run of the action, or -1.
+// alike returns the least number of an earlier run of the action, or -1.
 func alike(earlier map[int]*loop.CallResult, tool string) int {
 	best := -1
 	for n, called := range earlier {
@@ -214,11 +217,11 @@ func alike(earlier map[int]*loop.CallResult, tool string) int {
 	return best
 }
 
-// add begins a run for a call that the first try did not make. A key whose run is gone stands for what was deleted with
-// its thread: that is not done again.
+// add starts a run for a call that the first try did not make. A key whose run no longer exists belongs to a call that
+// was deleted with its thread: that is not done again.
 func (p *effectStarter) add(ctx context.Context, e *effect, n int) error {
 	n = p.h.unused(n)
-	reused, err := p.propose(ctx, e, n)
+	reused, err := p.start(ctx, e, n)
 	if err == nil && reused {
 		p.h.Effects = append(p.h.Effects, n)
 		e.Error = "This request came before, and what it asked for was deleted since; it is not done again."
@@ -226,12 +229,12 @@ func (p *effectStarter) add(ctx context.Context, e *effect, n int) error {
 	return err
 }
 
-// asked is what the durable run's part of the conversation begins with.
+// asked returns the prompt of the durable run.
 func asked(tool string) string {
 	return "The assistant on a page asked for " + strings.TrimPrefix(tool, ActionPrefix) + "."
 }
 
-// titleOf is the title of a conversation's thread.
+// titleOf returns the title of a conversation's thread.
 func titleOf(origin string) string {
 	if origin == "" {
 		return "The assistant on a page"

@@ -10,11 +10,11 @@ import (
 )
 
 // verbatimModel is a model whose answers a page can keep. A browser reads 9007199254740993 as 9007199254740992: an
-// answer with such a number would come back changed, under a seal and a thought signature that it does not fit any
-// more. The model is told so and asked again.
+// answer with such a number would come back changed, and no longer match its seal and thought signature. The model gets
+// a correction instead and is called again.
 type verbatimModel struct{ model.Model }
 
-// Generate is the model's own, within the run's bound of calls.
+// Generate calls the model, within the run's bound of calls.
 func (m verbatimModel) Generate(ctx context.Context, req model.Request, delta func(string)) (*model.Reply, error) {
 	r, err := m.Model.Generate(ctx, req, delta)
 	if err != nil || r.Correction != "" {

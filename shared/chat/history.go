@@ -18,40 +18,40 @@ import (
 	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
-// historyLife is how long a history may be gone on with.
+// historyLife is how long a conversation may be continued after its last answer.
 const historyLife = 30 * 24 * time.Hour
 
 // Key signs histories: the first secret signs, all verify, so that it can be rotated. Each has at least 32 bytes.
 type Key [][]byte
 
-// history is a conversation as the page keeps it: Gemini contents, verbatim. The last of them carries the server's
-// signature over all, and beside it what the server must know of calls that wait.
+// history is a conversation as the page keeps it: Gemini contents, verbatim. The last of them carries the server's seal
+// over all, and beside it what the server must know of calls that wait.
 type history struct {
 	memo
 	contents []json.RawMessage
-	region   agent.Region // of its user, as the page told of it last
-	calls    []call       // of the last content, all of them, where any waits
-	seal     string       // that it came with; empty for a new conversation
+	region   agent.Region // of its user, as the page last sent it
+	calls    []call       // all calls of the last content, where any of them waits
+	seal     string       // the seal that it came with; empty for a new conversation
 }
 
-// memo is what the server must know of a conversation beside its contents. It travels inside the seal. What was sealed
-// before there was one is gone on with.
+// memo is what the server must know of a conversation beside its contents. It travels inside the seal. Conversations
+// that were sealed by a release without a memo can be continued.
 type memo struct {
-	Conversation string `json:"conversation,omitempty"` // its id, for good
+	Conversation string `json:"conversation,omitempty"` // its id, which never changes
 	Message      string `json:"message,omitempty"`      // the id of the user's newest message
-	Stem         string `json:"stem,omitempty"`         // of the keys of that message's effects
-	Effects      []int  `json:"effects,omitempty"`      // the numbers of those that were asked for
-	// as many threads of the conversation are not written to any more
+	Stem         string `json:"stem,omitempty"`         // the common part of the keys of that message's effects
+	Effects      []int  `json:"effects,omitempty"`      // the numbers of those that were started
+	// how many threads of the conversation are full or deleted
 	Threads int           `json:"threads,omitempty"`
-	Left    []carriedOver `json:"left,omitempty"` // runs that its user went on without
+	Left    []carriedOver `json:"left,omitempty"` // runs that its user did not wait for
 }
 
 // call is what is known of one call of the last content.
 type call struct {
 	ID    string `json:"id"` // as the page knows it
 	Page  bool   `json:"page,omitempty"`
-	RunID string `json:"runId,omitempty"` // of the durable run that carries it out
-	// the arguments of that run, where a first try of the request chose others
+	RunID string `json:"runId,omitempty"` // the durable run that carries it out
+	// the arguments of that run, where a first try of the request had others
 	Tried  json.RawMessage `json:"tried,omitempty"`
 	Result json.RawMessage `json:"result,omitempty"` // once it is known
 	Error  string          `json:"error,omitempty"`
@@ -74,13 +74,13 @@ func (c *call) setResponse(r model.Response) {
 		c.Error = fmt.Sprintf("%s It ended so: %s executedArgs: %s", other, c.Error, c.Tried)
 		return
 	}
-	told, err := strictjson.Marshal(struct {
+	noted, err := strictjson.Marshal(struct {
 		Result json.RawMessage `json:"result"`
 		Note   string          `json:"note"`
 		Args   json.RawMessage `json:"executedArgs"`
 	}{c.Result, other, c.Tried})
 	if err == nil {
-		c.Result = told
+		c.Result = noted
 	}
 }
 
@@ -109,7 +109,7 @@ type signed struct {
 // noteName is the field of the last content that holds the note.
 const noteName = "countersign"
 
-// sign gives the history as the page keeps it.
+// sign returns the history as the page keeps it, sealed.
 func (c *Chat) sign(uid string, h *history) ([]json.RawMessage, error) {
 	n := note{memo: h.memo, At: c.Now().Unix(), Region: h.region, Calls: h.calls}
 	out := slices.Clone(h.contents)
@@ -189,7 +189,7 @@ func errForged() error {
 	return fault.Invalid("history", "this is not the history that the last answer gave, unchanged and to this user")
 }
 
-// split takes the note out of the last content, whose other fields it leaves as they are.
+// split separates the note from the last content, whose other fields it leaves as they are.
 func split(raw json.RawMessage) (json.RawMessage, note, error) {
 	var fields map[string]json.RawMessage
 	var n note
@@ -204,22 +204,22 @@ func split(raw json.RawMessage) (json.RawMessage, note, error) {
 	return rest, n, err
 }
 
-// match puts the model's calls beside what is known of them.
+// match sets the model's part of each call of the last content.
 func (h *history) match() error {
 	if len(h.calls) == 0 {
 		return nil
 	}
-	said, err := model.Parse(h.contents[len(h.contents)-1])
-	if err != nil || len(said.Calls) != len(h.calls) {
+	reply, err := model.Parse(h.contents[len(h.contents)-1])
+	if err != nil || len(reply.Calls) != len(h.calls) {
 		return errForged()
 	}
 	for i := range h.calls {
-		h.calls[i].model = said.Calls[i]
+		h.calls[i].model = reply.Calls[i]
 	}
 	return nil
 }
 
-// answer takes what the page answered: to each of its open calls, and to nothing else.
+// answer takes the page's results: one for each of its open calls, and no others.
 func (h *history) answer(results []Result) error {
 	if len(h.calls) == 0 {
 		return fault.Invalid("history", "nothing in it waits for an answer")
@@ -253,7 +253,7 @@ func (h *history) answer(results []Result) error {
 	return nil
 }
 
-// take keeps a page's answer: as JSON where it is JSON that can be signed, else as words.
+// take stores a page's result: as JSON where it is JSON that can be sealed, else as text.
 func (c *call) take(r Result) {
 	text := strings.ToValidUTF8(r.Result, "\uFFFD")
 	if r.IsError {
@@ -270,7 +270,7 @@ func (c *call) take(r Result) {
 	}
 }
 
-// close answers the open calls in the contents.
+// close adds the responses to the open calls to the contents.
 func (h *history) close() error {
 	c, err := model.Load(h.contents)
 	if err != nil {
@@ -287,7 +287,8 @@ func (h *history) close() error {
 	return nil
 }
 
-// clientHistory is the history as a run that goes on: up to the user's last words, and the turns since.
+// clientHistory returns the history in the form that a run continues: up to the user's last message, and the turns
+// since.
 func (h *history) clientHistory() (*loop.ClientHistory, error) {
 	first := len(h.contents)
 	for first > 0 && !words(h.contents[first-1]) {
@@ -315,7 +316,7 @@ func (h *history) clientHistory() (*loop.ClientHistory, error) {
 	return k, nil
 }
 
-// words reports whether a content is what the user said.
+// words reports whether a content is a message of the user's.
 func words(content json.RawMessage) bool {
 	var c struct {
 		Role  model.Role `json:"role"`
@@ -327,7 +328,7 @@ func words(content json.RawMessage) bool {
 		c.Parts[0].FunctionResponse == nil
 }
 
-// waiting is a call as the page is told of it.
+// waiting returns a waiting call in the form that the page gets.
 func (h *history) waiting(i int, called *loop.CallResult) Pending {
 	c := h.calls[i]
 	p := Pending{ID: c.ID, Name: c.model.Name, Args: c.model.Args, Category: PageAutomation}

@@ -8,8 +8,8 @@ import (
 	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
-// interaction is what a page's state tells of one thing that can be done on the page, as much as its summary needs. A
-// thing of which a list has many has items.
+// interaction is what a page's state says about one thing that can be done on the page, as far as the summary needs it.
+// A thing that occurs many times in a list has items.
 type interaction struct {
 	Ref       string            `json:"refName"`
 	Says      string            `json:"description"`
@@ -22,11 +22,12 @@ type interaction struct {
 	NeedsUser bool              `json:"needsUser"`
 }
 
-// maxInteractions is how many bytes of the summary the model is told: what has no place there is in the page's state.
+// maxInteractions is the length in bytes of the summary that the model gets. What does not fit is still in the page's
+// state.
 const maxInteractions = 8 << 10
 
-// interactions is a summary of what can be done on the page (seed 001 Q9): a text for each kind of thing, in a list of
-// JSON in one line. A page that tells of none, or in another form, has an empty one.
+// interactions returns a summary of what can be done on the page (seed 001 Q9): a text for each kind of thing, as a
+// JSON list in one line. It is an empty list for a page that names none, or names them in another form.
 func interactions(state json.RawMessage) []byte {
 	var page struct {
 		Interactions []json.RawMessage `json:"interactions"`
@@ -54,7 +55,7 @@ func interactions(state json.RawMessage) []byte {
 	return b
 }
 
-// String is the interaction in some words: what it is called, of what kind it is, and how it stands.
+// String returns the interaction in a few words: its name, its kind, and its present state.
 func (in interaction) String() string {
 	s := agent.Cut(in.Ref, 80)
 	if in.Says != "" && in.Says != in.Ref {

@@ -10,14 +10,14 @@ import (
 	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
-// carriedOver is a run that its user went on without: it waits in their inbox.
+// carriedOver is a run that its user did not wait for: it waits in their inbox.
 type carriedOver struct {
 	RunID string `json:"runId"`
 	Tool  string `json:"tool"`
 }
 
-// maxCarriedOver is how many of them a conversation looks after; of more the oldest are forgotten, and stay in the
-// inbox.
+// maxCarriedOver is how many of them a conversation follows. Above that the oldest are no longer followed, and stay in
+// the inbox.
 const maxCarriedOver = 16
 
 func (h *history) carryOver(c *call) {
@@ -25,8 +25,8 @@ func (h *history) carryOver(c *call) {
 	h.Left = h.Left[max(0, len(h.Left)-maxCarriedOver):]
 }
 
-// systemNote is what became since of the runs that were left behind, in words for the model, or nothing. Those that
-// have ended are not looked after any more.
+// systemNote returns, in words for the model, what became of the runs that were carried over, or "". Those that have
+// ended are no longer followed.
 func (c *Chat) systemNote(ctx context.Context, uid string, h *history) (string, error) {
 	var waiting []carriedOver
 	var ended []outcome
@@ -53,7 +53,7 @@ func (c *Chat) systemNote(ctx context.Context, uid string, h *history) (string, 
 		"has ended. " + string(raw), err
 }
 
-// outcome is what the record has of a run of one call, in the words of a tool's response.
+// outcome is the recorded outcome of a run of one call, in the form of a tool's response.
 type outcome struct {
 	Tool   string          `json:"tool"`
 	Args   json.RawMessage `json:"args,omitempty"`
@@ -61,7 +61,7 @@ type outcome struct {
 	Error  string          `json:"error,omitempty"`
 }
 
-// The bounds of an outcome, in bytes: more is cut, since the record keeps it.
+// The bounds of an outcome, in bytes: more is cut, since the run has it whole.
 const (
 	maxOutcomeArgs   = 2 << 10
 	maxOutcomeOutput = 4 << 10

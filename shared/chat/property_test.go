@@ -21,10 +21,10 @@ type user struct {
 	*world
 	rec       *records.Records
 	tabs      []*tab
-	expired   int                   // so many times all approvals have
+	expired   int                   // how many times all approvals have expired
 	messages  int                   // with an id of the page's
 	approvals []*agent.ApprovalView // that wait
-	asked     int                   // effects that the model asked for and nobody need approve
+	asked     int                   // effects that the model asked for and that need no approval
 	approved  int                   // effects that their user approved
 }
 
@@ -35,9 +35,9 @@ type tab struct {
 	open    []chat.Pending
 }
 
-// Whatever pages and their user do, no request is one that the service refuses, what waits is what the page is told,
-// and each effect takes place once for each message that asks for it, or not at all: however often a request is sent,
-// in however many conversations the same words are said, and whatever was rejected, has expired or was deleted before.
+// Whatever pages and their user do, the service refuses no request, the page is told what waits, and each effect takes
+// place once for each message that asks for it, or not at all: however often a request is sent, in however many
+// conversations the same words are used, and whatever was rejected, has expired or was deleted before.
 func TestAnyConversation(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		u := &user{world: newWorld(t), tabs: []*tab{{}}}
@@ -65,7 +65,7 @@ func (u *user) tab(t *rapid.T) *tab { return u.tabs[rapid.IntRange(0, len(u.tabs
 
 func (u *user) opens(*rapid.T) { u.tabs = append(u.tabs, &tab{}) }
 
-// doubles opens a tab that goes on from where another one is. What is open there is answered in one of them: see
+// doubles opens a tab that continues from where another one is. What is open there is answered in one of them: see
 // TestTwoTabsOfOneMessage.
 func (u *user) doubles(t *rapid.T) {
 	u.tabs = append(u.tabs, &tab{history: u.tab(t).history})
@@ -74,7 +74,7 @@ func (u *user) doubles(t *rapid.T) {
 // reloads is a page that has forgotten everything.
 func (u *user) reloads(t *rapid.T) { *u.tab(t) = tab{} }
 
-// plan draws what the model says until it ends in words: some turns of calls.
+// plan draws what the model answers until it ends in words: some turns of calls.
 func (u *user) plan(t *rapid.T) []script.Turn {
 	var turns []script.Turn
 	for range rapid.IntRange(0, 2).Draw(t, "turns") {
@@ -124,7 +124,7 @@ func reworded(t *rapid.T, plan []script.Turn) []script.Turn {
 	return plan
 }
 
-// likes counts the effects that nobody need approve in those turns of the plan that were asked for.
+// likes counts the effects that need no approval in those turns of the plan that were asked for.
 func (u *user) likes(plan []script.Turn) (n int) {
 	asked := u.model.Requests()
 	for i, turn := range plan[:len(plan)-u.model.Left()] {
@@ -173,7 +173,7 @@ func (u *user) answers(t *rapid.T) {
 	}, func() {})
 }
 
-// hears sends a request as often as its answers are lost. Only the first has effects, and only it asks.
+// hears sends a request as often as its answers are lost. Only the first has effects, and only it requests approvals.
 func (u *user) hears(t *rapid.T, tab *tab, tries int, send func() (*chat.Reply, error), heard func()) {
 	plan := u.plan(t)
 	var last *chat.Reply
@@ -203,7 +203,7 @@ func (u *user) hears(t *rapid.T, tab *tab, tries int, send func() (*chat.Reply, 
 			last = r
 		}
 	}
-	if last == nil { // the model had no more patience; what is asked from here would be another try
+	if last == nil { // the model's script has ended; what is asked from here would be another try
 		tab.history, tab.open = nil, nil
 		return
 	}
@@ -211,7 +211,7 @@ func (u *user) hears(t *rapid.T, tab *tab, tries int, send func() (*chat.Reply, 
 	tab.history, tab.open = roundTrip(u.t, last.History), last.Calls
 }
 
-// waits looks at what a page is told to wait for: of a request that is sent again it is what waited before.
+// waits checks what a page is told to wait for: for a request that is sent again, it is what waited before.
 func (u *user) waits(t *rapid.T, r *chat.Reply, first bool) {
 	seen := map[string]bool{}
 	for _, p := range r.Calls {
@@ -230,7 +230,7 @@ func (u *user) waits(t *rapid.T, r *chat.Reply, first bool) {
 	}
 }
 
-// sound holds an error to be the model's end of patience, and nothing that the service refuses.
+// sound checks that an error is the end of the model's script, and not a request that the service refuses.
 func (u *user) sound(t *rapid.T, err error) {
 	if f := fault.As(err); f.Class != fault.Model || f.Code != "too_many_calls" {
 		t.Fatalf("%v: %+v", err, f.Err)
@@ -250,7 +250,7 @@ func (u *user) decides(t *rapid.T) {
 	u.approvals = append(u.approvals[:i], u.approvals[i+1:]...)
 }
 
-// expires lets the time of all approvals pass, and not so often that a history is too old.
+// expires lets all approvals expire, but not so often that a history is too old.
 func (u *user) expires(t *rapid.T) {
 	if u.expired++; u.expired > 20 {
 		t.Skip("a month has passed")
@@ -259,7 +259,7 @@ func (u *user) expires(t *rapid.T) {
 	u.approvals = nil
 }
 
-// deletes deletes the user's threads but those where something waits.
+// deletes deletes the user's threads except those where something waits.
 func (u *user) deletes(t *rapid.T) {
 	threads, _, err := u.rec.Threads(u.t.Context(), alice, "", 100)
 	if err != nil {

@@ -14,13 +14,13 @@ import (
 	"github.com/countersign-run/countersign/shared/visible"
 )
 
-// ActionPrefix is what the names of server actions begin with, and no page tool's.
+// ActionPrefix begins the names of server actions, and of no page tool.
 const ActionPrefix = "action_"
 
-// Names are names of tools, told apart by their letters and digits alone: gmail_send is Gmail.Send.
+// Names are names of tools, compared by their letters and digits alone: gmail_send equals Gmail.Send.
 type Names map[string]bool
 
-// NamesOf are the tools' names. A server action's counts without its prefix too, as its users write it.
+// NamesOf returns the tools' names. A server action's name is added without its prefix too, as users write it.
 func NamesOf(tools ...string) Names {
 	n := Names{}
 	for _, name := range tools {
@@ -36,7 +36,7 @@ func plainName(name string) string {
 	return strings.ToLower(strings.NewReplacer("_", "", ".", "", "-", "").Replace(name))
 }
 
-// read checks what both requests bring.
+// read checks what both kinds of request bring.
 func (c *Chat) read(r *Request) (_ *history, err error) {
 	if r.tools, err = c.pageTools(r.Tools); err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func (c *Chat) read(r *Request) (_ *history, err error) {
 	return h, nil
 }
 
-// pageTools makes tools of the page's definitions.
+// pageTools returns tools made of the page's definitions.
 func (c *Chat) pageTools(defs []ToolDefinition) (tool.Set, error) {
 	if len(defs) > MaxTools {
 		return nil, fault.Invalid("toolDefinitions", "there are %d of them; %d are the limit", len(defs), MaxTools)
@@ -97,12 +97,12 @@ func (c *Chat) pageTools(defs []ToolDefinition) (tool.Set, error) {
 	return set, nil
 }
 
-// defaultPrefix is what the system prompt begins with where nothing else is configured (seed 001).
+// defaultPrefix begins the system prompt where nothing else is configured (seed 001).
 const defaultPrefix = "You are a helpful assistant for this web application."
 
-// persona is the system prompt of a request (seed 001 Q9): what the page shows is part of it and renewed each time, and
-// no tool. It is JSON in two lines, a summary of what can be done on the page and its state, that stand last, so that
-// no text of the page can pass for anything else.
+// persona returns the system prompt of a request (seed 001 Q9). What the page shows is part of it, renewed each time,
+// and is not a tool. It is JSON in two lines, a summary of what can be done on the page and its state; they come last,
+// so that no text of the page can pass for anything else.
 func (c *Chat) persona(state json.RawMessage) string {
 	var b strings.Builder
 	b.WriteString(c.Prefix)
@@ -126,10 +126,10 @@ func (c *Chat) persona(state json.RawMessage) string {
 	return b.String()
 }
 
-// maxState is how many bytes of a page's state the model is told.
+// maxState is how many bytes of a page's state the model gets.
 const maxState = 32 << 10
 
-// renderState is a page's state in one line, as much of it as the model is told.
+// renderState returns a page's state in one line, as far as the model gets it.
 func renderState(state json.RawMessage) []byte {
 	if visible.Blank(string(state)) {
 		return []byte("{}")
@@ -144,8 +144,8 @@ func renderState(state json.RawMessage) []byte {
 	return []byte(`{"unreadable":"The page shows more than can be told."}`)
 }
 
-// shortened brings JSON under a number of bytes by cutting its longest texts and lists first, and says where it did. It
-// reports whether that was enough.
+// shortened cuts JSON down to most bytes, the longest texts and lists first, and marks where it cut. It reports whether
+// that was enough.
 func shortened(raw json.RawMessage, most int) (json.RawMessage, bool) {
 	for _, limit := range []struct{ text, items int }{{2000, 100}, {500, 30}, {200, 10}, {100, 3}, {40, 1}} {
 		if len(raw) <= most {
@@ -164,12 +164,12 @@ func shortened(raw json.RawMessage, most int) (json.RawMessage, bool) {
 	return raw, len(raw) <= most
 }
 
-// excerpt is as much of JSON as fits into a number of bytes: shortened, or else the beginning of its text.
+// excerpt returns at most most bytes of JSON: shortened, or else the beginning of its text.
 func excerpt(raw json.RawMessage, most int) json.RawMessage {
 	if short, ok := shortened(raw, most); ok {
 		return short
 	}
-	text, err := strictjson.Marshal(agent.Cut(string(raw), most/8)) // a byte is six at most in JSON
+	text, err := strictjson.Marshal(agent.Cut(string(raw), most/8)) // a byte takes at most six in JSON
 	if err != nil {
 		return json.RawMessage(`"unreadable"`)
 	}

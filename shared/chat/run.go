@@ -25,9 +25,9 @@ func (noQueue) Resume(context.Context, string) error {
 }
 func (noQueue) Close() error { return nil }
 
-// run takes the conversation as far as it goes without the page and without anybody's approval.
-func (c *Chat) run(ctx context.Context, r Request, h *history, q loop.StartRequest, emit loop.Sink) (*Reply, error) {
-	admitted, err := c.Ledger.Admit(ctx, r.UID, c.Profile.Limits, q.Prompt != "", r.Region)
+// run moves the conversation as far as it goes without the page and without an approval.
+func (c *Chat) run(ctx context.Context, r Request, h *history, req loop.StartRequest, emit loop.Sink) (*Reply, error) {
+	admitted, err := c.Ledger.Admit(ctx, r.UID, c.Profile.Limits, req.Prompt != "", r.Region)
 	if err != nil {
 		return nil, err
 	}
@@ -36,27 +36,27 @@ func (c *Chat) run(ctx context.Context, r Request, h *history, q loop.StartReque
 	if err != nil {
 		return nil, err
 	}
-	q.UID, q.Origin, q.Region = r.UID, r.Origin, r.Region
-	v, err := l.Start(ctx, q, emit)
+	req.UID, req.Origin, req.Region = r.UID, r.Origin, r.Region
+	v, err := l.Start(ctx, req, emit)
 	if err != nil {
 		return nil, err
 	}
 	defer c.settle(ctx, l, r.UID, v.RunID, admitted)
 	for range c.Profile.MaxModelCalls + 1 {
-		talk, err := l.Conversation(ctx, r.UID, v.RunID)
+		conv, err := l.Conversation(ctx, r.UID, v.RunID)
 		switch {
 		case err != nil:
 			return nil, err
-		case talk.End != nil:
-			return c.ended(r, h, talk)
-		case len(talk.Calls) == 0:
+		case conv.End != nil:
+			return c.ended(r, h, conv)
+		case len(conv.Calls) == 0:
 			return nil, fault.New(fault.Tool, "out_of_time", "The request timed out. Please try again.")
 		}
-		if err := talk.Contents.Fit(MaxHistory); err != nil {
+		if err := conv.Contents.Fit(MaxHistory); err != nil {
 			return nil, err
 		}
-		h.contents = talk.Contents.JSON()
-		answers, pending, err := c.carryOut(ctx, r, h, talk)
+		h.contents = conv.Contents.JSON()
+		answers, pending, err := c.carryOut(ctx, r, h, conv)
 		if err != nil {
 			return nil, err
 		}
@@ -74,13 +74,13 @@ func (c *Chat) run(ctx context.Context, r Request, h *history, q loop.StartReque
 		"The assistant reached its step limit before it could finish.")
 }
 
-// settle counts what the request has used of the model. That it could not be counted takes no answer from its user.
+// settle counts what the request has used of the model. A failure is only logged: the user still gets the answer.
 //
-// It is a commit of its own, beside the one that let the request in, and cannot be spared. The first must be there
-// before the model is asked, or requests at once would all see the same rest of a limit and all pass. What the request
-// uses is known only afterwards, and a request keeps nothing that a later one could be relied on to count: the history
-// is its page's, which may never come back, or come back twice with the same one. To count the most that a request may
-// use beforehand, and never to give the rest back, would take a user's day in a few messages.
+// It is a commit of its own, beside the one that admitted the request, and cannot be spared. The first must be there
+// before the model is called, or concurrent requests would all see the same rest of a limit and all pass. What the
+// request uses is known only afterwards, and a request keeps nothing that a later one could be relied on to count: the
+// history is its page's, which may never come back, or come back twice with the same one. Counting beforehand the most
+// that a request may use, without ever giving the rest back, would use up a user's day in a few messages.
 func (c *Chat) settle(ctx context.Context, l *loop.Loop, uid, runID string, admitted agent.Admission) {
 	used, err := l.Usage(ctx, uid, runID)
 	if err == nil {
@@ -93,12 +93,12 @@ func (c *Chat) settle(ctx context.Context, l *loop.Loop, uid, runID string, admi
 	}
 }
 
-// settleTime is how long the count of a request's tokens may take, whose answer is ready.
+// settleTime is how long the count of a request's tokens may delay its answer.
 const settleTime = 5 * time.Second
 
-// loop is the loop on a store of this request alone, which knows of its user what they have used of the model. Whether
-// an action with an effect needs an approval is the core's to say, so here it is a call like the page's, that somebody
-// else answers.
+// loop returns a loop on a store of this request alone, which holds what its user has used of the model. The core
+// decides whether an action with an effect needs an approval, so here such an action is a call that is answered from
+// outside, like the page's.
 func (c *Chat) loop(ctx context.Context, r Request, spent agent.UserUsage) (*loop.Loop, error) {
 	set := maps.Clone(r.tools)
 	maps.Copy(set, c.Actions)
@@ -109,7 +109,7 @@ func (c *Chat) loop(ctx context.Context, r Request, spent agent.UserUsage) (*loo
 	}
 	p := c.Profile
 	p.Persona, p.MaxContents = c.persona(r.PageState), MaxHistory
-	p.Limits.RunsPerMinute = 0 // the ledger has held it
+	p.Limits.RunsPerMinute = 0 // the ledger has checked it
 	user, err := strictjson.Marshal(agent.User{UID: r.UID, Usage: spent})
 	if err != nil {
 		return nil, err
@@ -122,19 +122,19 @@ func (c *Chat) loop(ctx context.Context, r Request, spent agent.UserUsage) (*loo
 		Now: c.Now, Random: c.Random}).Init(), nil
 }
 
-// runsHere reports whether a call of the tool may be made at once and forgotten: it changes nothing and nobody is
-// asked.
+// runsHere reports whether a call of the tool may be made at once and without a record: it has no effect and needs no
+// approval.
 func runsHere(t *tool.Tool) bool { return !t.SideEffect && t.Approval == tool.NotRequired }
 
-// carryOut proposes the actions with an effect, and gives either the answers to all open calls or what waits.
-func (c *Chat) carryOut(ctx context.Context, r Request, h *history, talk *loop.Conversation) (answers []loop.CallAnswer,
+// carryOut starts the actions with an effect, and returns either the answers to all open calls or what waits.
+func (c *Chat) carryOut(ctx context.Context, r Request, h *history, conv *loop.Conversation) (answers []loop.CallAnswer,
 	pending []Pending, err error) {
-	h.calls = make([]call, len(talk.Calls))
-	if err := h.name(talk.Calls); err != nil {
+	h.calls = make([]call, len(conv.Calls))
+	if err := h.name(conv.Calls); err != nil {
 		return nil, nil, err
 	}
 	var effects []*effect
-	for i, open := range talk.Calls {
+	for i, open := range conv.Calls {
 		switch k := &h.calls[i]; {
 		case open.Response != nil:
 			k.setResponse(*open.Response)
@@ -144,7 +144,7 @@ func (c *Chat) carryOut(ctx context.Context, r Request, h *history, talk *loop.C
 			effects = append(effects, &effect{call: k, action: open.Action, model: open.Model})
 		}
 	}
-	if err := (&effectStarter{c, r, h}).all(ctx, effects); err != nil {
+	if err := (&effectStarter{c, r, h}).startAll(ctx, effects); err != nil {
 		return nil, nil, err
 	}
 	waiting := map[*call]*loop.CallResult{}
@@ -163,7 +163,7 @@ func (c *Chat) carryOut(ctx context.Context, r Request, h *history, talk *loop.C
 	return answers, pending, nil
 }
 
-// name gives each call an id that the page may use: the model's own where that tells them apart.
+// name sets an id for each call that the page may use: the model's own where those are distinct.
 func (h *history) name(calls []loop.TurnCall) error {
 	taken := map[string]bool{}
 	for i, c := range calls {
@@ -177,18 +177,18 @@ func (h *history) name(calls []loop.TurnCall) error {
 	return h.match()
 }
 
-// ended is the reply at the end of a run.
-func (c *Chat) ended(r Request, h *history, talk *loop.Conversation) (*Reply, error) {
-	if p := talk.End.Error; p != nil {
+// ended returns the reply at the end of a run.
+func (c *Chat) ended(r Request, h *history, conv *loop.Conversation) (*Reply, error) {
+	if p := conv.End.Error; p != nil {
 		failed := fault.New(p.Class, p.Code, "%s", p.Message)
 		if p.Code == fault.CodeBudget {
 			failed = failed.After(agent.UntilTomorrow(c.Now()))
 		}
 		return nil, failed
 	}
-	if err := talk.Contents.Fit(MaxHistory); err != nil {
+	if err := conv.Contents.Fit(MaxHistory); err != nil {
 		return nil, err
 	}
-	return c.reply(r.UID, &history{memo: h.memo, region: r.Region, contents: talk.Contents.JSON()},
-		&Reply{Type: "response", Message: talk.End.Summary})
+	return c.reply(r.UID, &history{memo: h.memo, region: r.Region, contents: conv.Contents.JSON()},
+		&Reply{Type: "response", Message: conv.End.Summary})
 }

@@ -18,9 +18,9 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// earlier is what the release before conversations had ids gave a page and kept, in a world such as newWorld's: a
+// earlier is what the release before conversations had ids gave a page and stored, in a world such as newWorld's: a
 // history whose run had ended, the one after it, which waits for the page and for an approval, and the documents of the
-// run that asks for that.
+// run that waits for that approval.
 type earlier struct {
 	Ended     []json.RawMessage `json:"ended"`
 	Waiting   []json.RawMessage `json:"waiting"`
@@ -33,7 +33,7 @@ type earlier struct {
 	} `json:"documents"`
 }
 
-// newEarlierWorld is a world of this release over what the one before kept.
+// newEarlierWorld is a world of this release over what the one before stored.
 func newEarlierWorld(t *testing.T, turns ...script.Turn) (*world, earlier) {
 	t.Helper()
 	w := newWorld(t, turns...)
@@ -79,9 +79,8 @@ func noteOf(t *testing.T, history []json.RawMessage) map[string]any {
 	return last.Countersign
 }
 
-// TestAnEarlierHistoryGoesOn says more in a conversation that the release before sealed: it is gone on with, in its
-// zone, and becomes one conversation by what seals it, whichever message comes first. The same message sent again has
-// one effect.
+// TestAnEarlierHistoryGoesOn continues a conversation that the release before sealed: it keeps its zone, and gets an id
+// from its seal, whichever message comes first. The same message sent again has one effect.
 func TestAnEarlierHistoryGoesOn(t *testing.T) {
 	likes := script.Turn{Calls: []script.Call{call("action_like", `{"stars":1}`)}}
 	w, e := newEarlierWorld(t, likes, script.Turn{Text: "Liked."}, likes, script.Turn{Text: "Liked."}, likes,
@@ -107,8 +106,8 @@ func TestAnEarlierHistoryGoesOn(t *testing.T) {
 	}
 }
 
-// TestAnEarlierHistoryIsAnswered answers the call of the page that waits in it, and approves the action that does,
-// which the release before began: it is done once, and the model is told of both, also where the answer is sent again.
+// TestAnEarlierHistoryIsAnswered answers the page's call that waits in it, and approves the action that does, which the
+// release before started: it is done once, and the model gets both results, also where the answer is sent again.
 func TestAnEarlierHistoryIsAnswered(t *testing.T) {
 	w, e := newEarlierWorld(t, script.Turn{Text: "Rated."}, script.Turn{Text: "Rated."})
 	open, _, err := w.chat.Ledger.(*records.Records).Pending(t.Context(), alice, "", 10)
@@ -141,7 +140,7 @@ func TestAnEarlierHistoryIsAnswered(t *testing.T) {
 	}
 }
 
-// TestAnEarlierHistoryIsStillSealed changes one thing of it at a time, also what its release did not know of.
+// TestAnEarlierHistoryIsStillSealed changes one part of it at a time, also parts that its release did not have.
 func TestAnEarlierHistoryIsStillSealed(t *testing.T) {
 	note := func(field string, v any) func(*testing.T, []json.RawMessage) {
 		return func(t *testing.T, h []json.RawMessage) {

@@ -23,8 +23,8 @@ func clicks(n int) script.Turn {
 	return t
 }
 
-// A page that is called thirty times for one message, and answers with its whole state each time, stays within what a
-// conversation may have, and so does what the model is asked with: the newest answers are told best.
+// A page that is called thirty times for one message, and returns its whole state each time, stays within what a
+// conversation may hold, and so does the request to the model: the newest results are kept best.
 func TestThirtyCallsInOneMessage(t *testing.T) {
 	w := newWorld(t, clicks(15), clicks(15), script.Turn{Text: "All thirty."}, script.Turn{Text: "Still here."})
 	r := w.say("click it thirty times", nil)
@@ -63,9 +63,9 @@ func TestThirtyCallsInOneMessage(t *testing.T) {
 	}
 }
 
-// Over a long conversation what the model is told stays bounded by more than the length of histories: what tools
-// answered some steps ago is cut to its beginning, and stays as it was cut, so that the model's service may reuse what
-// it has read.
+// Over a long conversation the request to the model is bounded by more than the length of histories: the results of
+// some steps ago are cut to their beginning, and stay as they were cut, so that the model's service may reuse what it
+// has read.
 func TestOlderAnswersOfToolsAreCut(t *testing.T) {
 	w := newWorld(t)
 	var history []json.RawMessage
@@ -93,7 +93,7 @@ func TestOlderAnswersOfToolsAreCut(t *testing.T) {
 	}
 }
 
-// The instructions say in short what can be done on the page, of whatever form and size its state is.
+// The instructions summarise what can be done on the page, of whatever form and size its state is.
 func TestTheInstructionsSummariseInteractions(t *testing.T) {
 	many := `{"interactions":[` + strings.Repeat(`{"refName":"a","description":"`+strings.Repeat("x", 300)+`"},`, 500) +
 		`{"refName":"last"}]}`

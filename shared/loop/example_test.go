@@ -53,7 +53,8 @@ func ExampleLoop() {
 	}
 	fmt.Println(run.Status, "-", run.Summary)
 
-	_, err = l.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: run.Actions[0].ApprovalID, Decision: agent.ApproveOnce})
+	_, err = l.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: run.Actions[0].ApprovalID,
+		Decision: agent.ApproveOnce})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -12,11 +12,11 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// A run that nobody could move was put aside (loop.Postponed). Often its document cannot be read, so what its deletion
-// needs to know is found without it: the audit tells whether an effect is under way, and the keys of its parts follow
-// from its id.
+// A run that no process could move was put aside ([loop.Postponed]). Often its document cannot be read, so what its
+// deletion must know is found without it: the audit tells whether an effect is under way, and the keys of its parts
+// follow from its id.
 
-// remains is what goes with a run's document.
+// remains is what is deleted with a run's document.
 type remains struct {
 	paths []string      // its approvals and the older parts of its log
 	chain audit.Head    // the end of its audit chain, which stays
@@ -26,8 +26,8 @@ type remains struct {
 // aside reports whether the run of the document was put aside.
 func aside(d store.Doc) bool { return document.RunFieldsOf(d).Aside }
 
-// remains says what is to be deleted with the run. It refuses a run that has not ended (PolicyError busy), unless that
-// was put aside and is between two effects.
+// remains returns what is to be deleted with the run. It refuses a run that has not ended (PolicyError busy), unless
+// that was put aside and is between two effects.
 func (r *Records) remains(ctx context.Context, d store.Doc) (left remains, err error) {
 	switch {
 	case aside(d):
@@ -82,21 +82,21 @@ func (r *Records) remainsFound(ctx context.Context, d store.Doc) (left remains, 
 	return left, err
 }
 
-// underWay reports whether an effect of the chain was begun and has no outcome; an entry that cannot be read may be
+// underWay reports whether an effect of the chain was started and has no outcome; an entry that cannot be read may be
 // such a one.
 func underWay(entries []audit.Entry) bool {
-	begun := map[string]bool{}
+	open := map[string]bool{}
 	for _, e := range entries {
 		switch e.Kind {
 		case audit.Intent:
-			begun[e.ActionID] = true
+			open[e.ActionID] = true
 		case audit.Outcome:
-			delete(begun, e.ActionID)
+			delete(open, e.ActionID)
 		case "":
 			return true
 		}
 	}
-	return len(begun) > 0
+	return len(open) > 0
 }
 
 // approvalsOf finds a run's approvals, which are numbered from 1, and counts the open ones.
@@ -119,8 +119,8 @@ func (r *Records) approvalsOf(ctx context.Context, runID string) (paths []string
 	}
 }
 
-// partsOf finds the older parts of a run's log: each is called by the number of its first event, and the next by the
-// one after its last.
+// partsOf finds the older parts of a run's log: each is named by the number of its first event, and the next by the
+// number after its last.
 func (r *Records) partsOf(ctx context.Context, runPath string) (paths []string, err error) {
 	for first := int64(1); ; {
 		docs, err := r.get(ctx, document.ChunkPath(runPath, "events", first))
@@ -143,9 +143,9 @@ func (r *Records) partsOf(ctx context.Context, runPath string) (paths []string, 
 type Unended struct {
 	RunID     string          `json:"runId"`
 	Status    agent.RunStatus `json:"status"`
-	Approvals int             `json:"approvals"` // that wait for the user, reviews included
-	Acting    bool            `json:"acting"`    // an effect was begun and has no outcome yet
-	Aside     bool            `json:"aside"`     // nobody could move it, and nobody is offered it any more
+	Approvals int             `json:"approvals"` // approvals and reviews that wait for the user
+	Acting    bool            `json:"acting"`    // an effect was started and has no outcome yet
+	Aside     bool            `json:"aside"`     // no process could move it, and it is no longer delivered
 }
 
 // Unended returns the user's runs that have not ended, oldest first, also those that cannot be read.
@@ -167,7 +167,7 @@ func (r *Records) Unended(ctx context.Context, uid string) (all []Unended, err e
 	return all, err
 }
 
-// RunOwner says whose a run is, also one that cannot be read; found is false where there is none.
+// RunOwner returns the id of a run's user, also for a run that cannot be read; found is false where there is none.
 func (r *Records) RunOwner(ctx context.Context, id string) (uid string, found bool, err error) {
 	docs, err := r.get(ctx, document.RunPath(id))
 	if err != nil || !docs[0].Exists() {

@@ -16,20 +16,20 @@ import (
 	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
-// A deletion is made of commits that each take a bounded number of documents away, and may be cut off between any two.
-// What it is about is marked in the first, or shut out before it, so that nobody sees half of it; what leads to the
-// rest goes last.
+// A deletion is made of commits that each delete a bounded number of documents, and may be interrupted between any two.
+// The first one marks the conversation (or the user was disabled before), so that no user sees half of it; the
+// documents that lead to the rest are deleted last.
 
 const (
-	runPage      = 20               // runs that are read at a time to be deleted
-	deletePage   = 400              // documents that one commit takes away
-	sweptThreads = 100              // deletions that one sweep takes up
-	deleteLater  = 10 * time.Minute // after which a deletion that failed is tried again
-	reserve      = 5 * time.Second  // of the caller's time is kept for its answer
-	maxRaces     = 20               // lost to others before a caller is told to try again
+	runPage      = 20               // runs that are read and deleted at a time
+	deletePage   = 400              // documents that one commit deletes
+	sweptThreads = 100              // deletions that one sweep continues
+	deleteLater  = 10 * time.Minute // after this a deletion that failed is tried again
+	reserve      = 5 * time.Second  // of the caller's time that is kept for its answer
+	maxRaces     = 20               // commits lost to others before the caller has to try again
 )
 
-// errOutOfTime says that the caller's time is nearly up: the sweep does the rest.
+// errOutOfTime means that the caller's time is nearly up: the sweep does the rest.
 var errOutOfTime = errors.New("records: out of time")
 
 func outOfTime(ctx context.Context) error {
@@ -40,10 +40,10 @@ func outOfTime(ctx context.Context) error {
 }
 
 // DeleteThread deletes a conversation with its runs and approvals; their audit entries stay. A conversation with a run
-// that has not ended is refused (PolicyError busy), unless that run was put aside and nothing that it began is without
-// an outcome. With the first commit the conversation is gone for its user; gone is false where the rest is left to the
-// sweep, because time was short, the store did not answer, or a run that was put aside moves again. Asking again goes
-// on with it.
+// that has not ended is refused (PolicyError busy), unless that run was put aside and everything that it started has an
+// outcome. After the first commit the conversation no longer exists for its user; gone is false where the rest is left
+// to the sweep, because time was short, the store did not answer, or a run that was put aside moves again. A repeated
+// call continues the deletion.
 func (r *Records) DeleteThread(ctx context.Context, uid, id string) (gone bool, err error) {
 	if err := r.markThread(ctx, uid, id); err != nil {
 		return false, err
@@ -56,8 +56,8 @@ func (r *Records) DeleteThread(ctx context.Context, uid, id string) (gone bool, 
 	return err == nil, storeError(err)
 }
 
-// markThread takes the conversation away from its user. Its fields are no more those by which conversations are listed,
-// but those by which deletions are found.
+// markThread makes the conversation inaccessible to its user. Its fields are no longer those by which conversations are
+// listed, but those by which deletions are found.
 func (r *Records) markThread(ctx context.Context, uid, id string) error {
 	for try := 0; ; try++ {
 		doc, t, err := r.ownThread(ctx, uid, id)
@@ -74,13 +74,13 @@ func (r *Records) markThread(ctx context.Context, uid, id string) error {
 		}
 		marked := store.Update(doc.Path, doc.Version, document.ThreadFields{UID: uid, Deleting: r.now()}.Map(), data)
 		err = r.record(ctx, audit.Entry{UID: uid, Kind: audit.Deletion, Ref: id}, marked)
-		if !errors.Is(err, store.ErrConflict) || try == maxRaces { // a run that began meanwhile has moved the thread
+		if !errors.Is(err, store.ErrConflict) || try == maxRaces { // a new run has changed the thread
 			return storeError(err)
 		}
 	}
 }
 
-// atRest refuses a conversation with a run that may not be deleted: any that has not ended is due at some time.
+// atRest refuses a conversation with a run that may not be deleted.
 func (r *Records) atRest(ctx context.Context, uid, id string) error {
 	return r.eachPage(ctx, document.UnendedRunsOfThread(uid, id, runPage), func(d store.Doc) error {
 		_, err := r.remains(ctx, d)
@@ -93,7 +93,7 @@ func errBusy() error {
 		"A run of this conversation has not ended yet. Cancel it or answer it first.")
 }
 
-// eraseThread deletes a thread that was marked, page by page, its own document last. Two at once do what one does.
+// eraseThread deletes a thread that was marked, page by page, its own document last. Two at once do no more than one.
 func (r *Records) eraseThread(ctx context.Context, threadPath string) error {
 	for try := 0; ; try++ {
 		var t agent.Thread
@@ -120,7 +120,8 @@ func (r *Records) eraseThread(ctx context.Context, threadPath string) error {
 	}
 }
 
-// deletePages deletes the documents but for the last page, which is given back to go with what leads to it.
+// deletePages deletes the documents except the last page, whose writes it returns, to be committed with the document
+// that leads to them.
 func (r *Records) deletePages(ctx context.Context, paths []string) (last []store.Write, err error) {
 	for page := range slices.Chunk(paths, deletePage) {
 		if len(last) > 0 {
@@ -165,15 +166,16 @@ func (r *Records) deleteRuns(ctx context.Context, q store.Query) error {
 	}
 }
 
-// ended reports whether the run of the document is over.
+// ended reports whether the document's run has ended.
 func ended(d store.Doc) bool {
 	s := agent.RunStatus(document.RunFieldsOf(d).Status)
 	return s == agent.Completed || s == agent.Failed
 }
 
 // deleteRun deletes a run with its events and approvals, all in one commit unless they are more than one takes. The end
-// of its audit chain stays, or nobody could tell later whether entries were cut off. A run that moves meanwhile is
-// looked at again: either the deletion is first, and its mover finds nothing, or what it has begun is settled first.
+// of its audit chain stays, or it could not be told later whether entries were cut off. A run that moves meanwhile is
+// read again: either the deletion comes first, and the process that moves the run finds nothing, or what that has
+// started is settled first.
 func (r *Records) deleteRun(ctx context.Context, d store.Doc) error {
 	for try := 0; ; try++ {
 		left, err := r.remains(ctx, d)
@@ -206,12 +208,12 @@ func (r *Records) deleteRun(ctx context.Context, d store.Doc) error {
 
 // Deletions counts what FinishDeletions found.
 type Deletions struct {
-	Begun int // conversations whose deletion was cut off, as far as there was time to look
-	Gone  int // of those, deleted to the end
+	Begun int // interrupted deletions of conversations, as far as there was time to look
+	Gone  int // of those, completed
 }
 
-// FinishDeletions goes on with deletions of conversations that were cut off, as far as ctx's time reaches. One that
-// fails does not stop the others; it is tried again later.
+// FinishDeletions continues interrupted deletions of conversations, as far as ctx's time reaches. One that fails does
+// not stop the others; it is tried again later.
 func (r *Records) FinishDeletions(ctx context.Context) (d Deletions, err error) {
 	docs, err := r.Store.Query(ctx, document.Deletions(r.now(), sweptThreads))
 	if err != nil {
@@ -233,24 +235,23 @@ func (r *Records) FinishDeletions(ctx context.Context) (d Deletions, err error) 
 	return d, errors.Join(failed...)
 }
 
-// postpone lets other deletions come before one that failed.
+// postpone puts a deletion that failed behind the others.
 func (r *Records) postpone(ctx context.Context, d store.Doc) error {
 	fields := document.ThreadFields{UID: document.ThreadFieldsOf(d).UID, Deleting: r.now().Add(deleteLater)}
 	_, err := r.Store.Commit(ctx, store.Update(d.Path, d.Version, fields.Map(), d.Data))
-	if errors.Is(err, store.ErrConflict) { // somebody else has gone on with it
+	if errors.Is(err, store.ErrConflict) { // another process has continued it
 		return nil
 	}
 	return err
 }
 
-// Erase deletes what is kept of a user who has been shut out: runs with their events and approvals, threads with their
-// messages, the allowlist. A run that has not ended stops it with PolicyError busy. It may be cut off anywhere and
-// asked for again.
+// Erase deletes what is stored of a disabled user: runs with their events and approvals, threads with their messages,
+// the allowlist. A run that has not ended stops it with PolicyError busy. It may be interrupted anywhere and called
+// again.
 //
 // The audit stays, or it would not be one: its entries hold the user's id, keyed hashes and outcomes, and no content,
-// and the keys (nonces) are deleted. The user's own document stays as well, with the id and the lock and nothing else,
-// so that whatever of theirs was still on its way finds the door shut, and an ID token that is still good opens
-// nothing.
+// and the keys (nonces) are deleted. The user's own document stays as well, with nothing but the id and that the user
+// is disabled, so that whatever of theirs was still under way is refused, and so is an ID token that is still valid.
 func (r *Records) Erase(ctx context.Context, uid string) error {
 	u, err := r.User(ctx, uid)
 	if err != nil {
@@ -267,9 +268,9 @@ func (r *Records) Erase(ctx context.Context, uid string) error {
 		}
 	}
 	err = r.updateUser(ctx, uid, func(u *agent.User) (*audit.Entry, bool) {
-		begins := !u.Deleting
+		starts := !u.Deleting
 		u.Deleting = true
-		return &audit.Entry{Kind: audit.Deletion}, begins
+		return &audit.Entry{Kind: audit.Deletion}, starts
 	})
 	if err != nil {
 		return err

@@ -67,7 +67,7 @@ type witness struct {
 	paths map[string]bool
 }
 
-// killed is what a process says when it dies in a test.
+// killed is the value with which a process panics when it dies in a test.
 type killed struct{}
 
 func newWitness(t testing.TB, st store.Store, err error) *witness {
@@ -95,7 +95,7 @@ func (w *witness) Commit(ctx context.Context, writes ...store.Write) ([]time.Tim
 	return v, err
 }
 
-// left are the documents that were written and are still there.
+// left returns the documents that were written and still exist.
 func (w *witness) left(t testing.TB) (paths []string) {
 	t.Helper()
 	var all []string
@@ -135,7 +135,7 @@ func die(f func()) (died bool) {
 
 const (
 	long    = "thread-0000000001"
-	endless = 900 // parts of the messages of a long conversation: more than one commit deletes, and one read gives
+	endless = 900 // parts of the messages of a long conversation: more than one commit deletes and one read returns
 )
 
 // converseAtLength writes a conversation of ana's with n parts, and two runs of it that have ended, one with an
@@ -225,7 +225,8 @@ func onlyAudit(t *testing.T, w *witness, kinds ...string) {
 	}
 }
 
-// ownChain gives the user's own chain, which must be whole, hold no content, and have entries of these kinds, in order.
+// ownChain returns the user's own chain, which must be whole, hold no content, and have entries of these kinds, in
+// order.
 func ownChain(t *testing.T, w *witness, uid string, kinds ...string) []audit.Entry {
 	t.Helper()
 	entries, head, err := w.records().Chain(t.Context(), audit.UserChain(uid))
@@ -249,8 +250,8 @@ func ownChain(t *testing.T, w *witness, uid string, kinds ...string) []audit.Ent
 	return entries
 }
 
-// TestDeletionKilledAtEveryCommit kills a deletion before and after each of its commits. Once it was begun the
-// conversation is gone for its user, and the sweep finishes it; until then it is as it was.
+// TestDeletionKilledAtEveryCommit kills a deletion before and after each of its commits. Once it has started the
+// conversation no longer exists for its user, and the sweep finishes it; until then it is as it was.
 func TestDeletionKilledAtEveryCommit(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *witness) {
 		for _, after := range []bool{false, true} {
@@ -313,8 +314,8 @@ func seen(t *testing.T, w *witness, want bool) {
 	}
 }
 
-// TestADeletionIsTakenUp asks again for one that was cut off, has two processes at it at once, and has one that cannot
-// be read stand before it.
+// TestADeletionIsTakenUp repeats an interrupted deletion, has two processes at it at once, and puts one before it whose
+// documents cannot be read.
 func TestADeletionIsTakenUp(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *witness) {
 		w := open(t)
@@ -354,9 +355,9 @@ func TestADeletionIsTakenUp(t *testing.T) {
 	})
 }
 
-// TestErasureKilledAtEveryCommit deletes a user who has a long conversation, and one whose deletion was begun, in a
-// process that is killed before and after each commit: once it is asked for again all is gone but the audit and the
-// lock.
+// TestErasureKilledAtEveryCommit deletes a user who has a long conversation, and one whose deletion has started, in a
+// process that is killed before and after each commit: once it is called again everything is gone except the audit and
+// that the user is disabled.
 func TestErasureKilledAtEveryCommit(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *witness) {
 		for _, after := range []bool{false, true} {
@@ -386,7 +387,7 @@ func TestErasureKilledAtEveryCommit(t *testing.T) {
 					if err != nil || !reflect.DeepEqual(u, agent.User{UID: "ana", Disabled: true}) {
 						t.Errorf("the lock is %+v, %v", u, err)
 					}
-					if died == (n > 7) { // the mark, two runs, a page of messages, two threads, the lock
+					if died == (n > 7) { // the mark, two runs, a page of messages, two threads, the user's document
 						t.Fatalf("commit %d: killed: %t", n, died)
 					}
 					onlyAudit(t, w, audit.Disabled, audit.Deletion, audit.Deleted, audit.Deleted)
@@ -399,7 +400,7 @@ func TestErasureKilledAtEveryCommit(t *testing.T) {
 	})
 }
 
-// TestOwnChain puts everything that happens outside of runs on record, without an address.
+// TestOwnChain has everything that happens outside of runs recorded, without an address.
 func TestOwnChain(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *witness) {
 		w := open(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// Item is one thing that is kept of a user.
+// Item is one thing that is stored of a user.
 type Item struct {
 	Kind string `json:"kind"` // user, thread, message, run, event, approval or audit
 	In   string `json:"in,omitempty"`
@@ -32,8 +32,8 @@ const (
 	ItemAudit    = "audit"    // In is its run
 )
 
-// Export hands out everything that is kept of the user but linked accounts, as Each gives it, and puts that into the
-// user's own chain first.
+// Export passes everything that is stored of the user except linked accounts to each, as [Records.Each] does, and
+// records that in the user's own chain first.
 func (r *Records) Export(ctx context.Context, uid string, each func(Item) error) error {
 	for try := 0; ; try++ {
 		err := r.record(ctx, audit.Entry{UID: uid, Kind: audit.Exported})
@@ -46,10 +46,10 @@ func (r *Records) Export(ctx context.Context, uid string, each func(Item) error)
 	}
 }
 
-// Each gives everything that is kept of the user but linked accounts, in an order that is the same as long as nothing
-// changes: the user, threads with their messages, runs with their events and approvals, and the audit. What is deleted
-// meanwhile, or half deleted, is left out as far as it is gone. A run that cannot be read is given as it is stored
-// (RawRun).
+// Each passes everything that is stored of the user except linked accounts to each, in an order that is the same as
+// long as nothing changes: the user, threads with their messages, runs with their events and approvals, and the audit.
+// What is deleted meanwhile, or half deleted, is left out as far as it is gone. A run that cannot be read comes as it
+// is stored (RawRun).
 func (r *Records) Each(ctx context.Context, uid string, each func(Item) error) error {
 	u, err := r.User(ctx, uid)
 	if err != nil {
@@ -137,14 +137,14 @@ func (r *Records) exportRun(ctx context.Context, d store.Doc, each func(Item) er
 	return nil
 }
 
-// RunDetails is all that is kept of one run but its audit.
+// RunDetails is all that is stored of one run except its audit.
 type RunDetails struct {
 	Events    []agent.Event
 	State     *agent.State // what they add up to
 	Approvals []agent.Approval
 }
 
-// Run reads a run's document, whoever's it is: it is for those who operate Countersign, and no user's door.
+// Run reads the document of any user's run: it is for operators, not for users' requests.
 func (r *Records) Run(ctx context.Context, id string) (run agent.Run, found bool, err error) {
 	docs, err := r.get(ctx, document.RunPath(id))
 	if err != nil || !docs[0].Exists() {
@@ -156,7 +156,7 @@ func (r *Records) Run(ctx context.Context, id string) (run agent.Run, found bool
 	return run, true, nil
 }
 
-// RunDetails reads what belongs to the run, as its document says.
+// RunDetails reads what belongs to the run, by its document.
 func (r *Records) RunDetails(ctx context.Context, run agent.Run) (s RunDetails, err error) {
 	chunks, err := r.getFound(ctx, run.Log.ChunkPaths(document.RunPath(run.ID), "events"))
 	if err != nil {
@@ -190,7 +190,7 @@ func (r *Records) RunDetails(ctx context.Context, run agent.Run) (s RunDetails, 
 	return s, nil
 }
 
-// getFound reads those of the documents that are there, a page at a time.
+// getFound reads those of the documents that exist, a page at a time.
 func (r *Records) getFound(ctx context.Context, paths []string) (found []store.Doc, err error) {
 	for page := range slices.Chunk(paths, userPage) {
 		docs, err := r.get(ctx, page...)
@@ -206,8 +206,8 @@ func (r *Records) getFound(ctx context.Context, paths []string) (found []store.D
 	return found, nil
 }
 
-// Chain gives the audit entries of a run, whoever's it is, in their order, and the end that was kept where the run was
-// deleted: nil where none was.
+// Chain returns the audit entries of any user's run, in their order, and the end of the chain that was kept where the
+// run was deleted, or else nil.
 func (r *Records) Chain(ctx context.Context, runID string) (entries []audit.Entry, kept *audit.Head, err error) {
 	docs, err := r.get(ctx, document.AuditHeadPath(runID))
 	if err != nil {
@@ -223,7 +223,7 @@ func (r *Records) Chain(ctx context.Context, runID string) (entries []audit.Entr
 	err = r.eachPage(ctx, q, func(d store.Doc) error {
 		e, err := audit.Decode(d.Data)
 		if err != nil {
-			// it matches no hash, and so is named as changed
+			// it matches no hash, and so it is reported as changed
 			e = audit.Entry{Seq: document.AuditFieldsOf(d).Seq, RunID: runID}
 		}
 		entries = append(entries, e)

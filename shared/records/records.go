@@ -1,5 +1,5 @@
-// Package records is what users may read of their own things, and what they may take back: approvals that wait,
-// threads, audit entries, the allowlist. Another user's id behaves like one that does not exist.
+// Package records is what users may read and withdraw of their own: approvals that wait, threads, audit entries, the
+// allowlist. Another user's id behaves like one that does not exist.
 package records
 
 import (
@@ -19,15 +19,15 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// Records reads over a store.
+// Records reads and changes users' documents in a store.
 type Records struct {
 	Store  store.Store
 	Now    func() time.Time
-	Random io.Reader // for nonces; nil is crypto/rand
+	Random io.Reader // for nonces; nil means crypto/rand
 }
 
-// Pending gives the user's open approvals and reviews, newest first. An approval past its time is not shown, though the
-// sweep has not closed it yet.
+// Pending returns the user's open approvals and reviews, newest first. An approval past its time is not included, even
+// if the sweep has not closed it yet.
 func (r *Records) Pending(ctx context.Context, uid, cursor string, limit int) ([]agent.ApprovalView, string, error) {
 	docs, next, err := r.page(ctx, document.ApprovalsOf(uid, string(agent.ApprovalOpen), limit), cursor)
 	if err != nil {
@@ -37,7 +37,7 @@ func (r *Records) Pending(ctx context.Context, uid, cursor string, limit int) ([
 	return views, next, err
 }
 
-// Approvals gives those of the ids that are open and the user's.
+// Approvals returns those of the ids that are open and the user's.
 func (r *Records) Approvals(ctx context.Context, uid string, ids []string) ([]agent.ApprovalView, error) {
 	paths := make([]string, len(ids))
 	for i, id := range ids {
@@ -76,7 +76,7 @@ type AllowView struct {
 	ExpiresAt time.Time `json:"expiresAt"`
 }
 
-// Allowlist gives what the user always allows.
+// Allowlist returns what the user always allows.
 func (r *Records) Allowlist(ctx context.Context, uid string) ([]AllowView, error) {
 	_, u, err := r.user(ctx, uid)
 	if err != nil {
@@ -89,7 +89,8 @@ func (r *Records) Allowlist(ctx context.Context, uid string) ([]AllowView, error
 	return views, nil
 }
 
-// Disallow takes an entry back. Once it has returned, nothing is carried out on that entry's strength any more.
+// Disallow removes an entry from the allowlist. Once it has returned, nothing is carried out on that entry's authority
+// any more.
 func (r *Records) Disallow(ctx context.Context, uid, id string) error {
 	found := false
 	err := r.updateUser(ctx, uid, func(u *agent.User) (*audit.Entry, bool) {
@@ -107,7 +108,7 @@ func (r *Records) Disallow(ctx context.Context, uid, id string) error {
 	return err
 }
 
-// nonce is the user's own, made when it is first needed: the id of an always-allow follows from its address.
+// nonce returns the user's own nonce, made when it is first needed: the id of an always-allow follows from its address.
 func (r *Records) nonce(u *agent.User) []byte {
 	if len(u.Nonce) == 0 {
 		u.Nonce = agent.NewNonce(cmp.Or(r.Random, rand.Reader))
@@ -127,7 +128,7 @@ func (r *Records) user(ctx context.Context, uid string) (store.Doc, agent.User, 
 	return docs[0], u, document.Decode(docs[0], &u)
 }
 
-// CheckReader turns away a user who has been shut out.
+// CheckReader refuses a disabled user.
 func (r *Records) CheckReader(ctx context.Context, uid string) error {
 	_, u, err := r.user(ctx, uid)
 	if err != nil {
@@ -143,7 +144,7 @@ type AuditPage struct {
 	NextCursor string        `json:"nextCursor,omitempty"`
 }
 
-// Audit gives the user's own entries: of one run in their order, or of all runs, newest first. The error is AuthError
+// Audit returns the user's own entries: of one run in their order, or of all runs, newest first. The error is AuthError
 // not_found for a run that is not the user's.
 func (r *Records) Audit(ctx context.Context, uid, runID, cursor string, limit int) (AuditPage, error) {
 	page := AuditPage{Entries: []audit.Entry{}}
@@ -178,8 +179,8 @@ func (r *Records) Audit(ctx context.Context, uid, runID, cursor string, limit in
 	return page, nil
 }
 
-// head is the end of a chain: in the run's document, or kept beside it where that is gone or never was. Only the user's
-// own is given; of a run that is gone the entries say whose it was.
+// head returns the end of a chain: from the run's document, or where that was deleted or never existed, from the
+// document kept beside it. For another user's run it returns nil; of a deleted run the entries tell whose it was.
 func (r *Records) head(ctx context.Context, uid, runID string) (head *audit.Head, own bool, err error) {
 	if !agent.ValidID(runID) {
 		return nil, false, fault.Invalid("runId", "this is not an id")
@@ -212,7 +213,7 @@ func (r *Records) get(ctx context.Context, paths ...string) ([]store.Doc, error)
 	return docs, storeError(err)
 }
 
-// page runs a query from a cursor that an earlier page gave.
+// page runs a query from a cursor that an earlier page returned.
 func (r *Records) page(ctx context.Context, q store.Query, cursor string) ([]store.Doc, string, error) {
 	if cursor != "" {
 		after, err := document.ParseCursor(q, cursor)
@@ -238,7 +239,7 @@ func errBadCursor() error {
 	return fault.Invalid("cursor", "this is not a cursor of an earlier page of this list")
 }
 
-// storeError turns a store's error into the one that callers may show.
+// storeError turns a store's error into one that callers may show.
 func storeError(err error) error {
 	if errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrConflict) {
 		return fault.New(fault.Tool, fault.CodeStoreUnavailable,

@@ -8,22 +8,22 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// Admit counts a request that asks the model and has no run in the store, as a page's conversation has none: its first
-// call of the model, and, where it begins something, its beginning. It returns what its user had used of the model
-// today before it, how to count what the request uses beyond its first call, and the user's region, of which what the
-// request told is kept. Errors: AuthError unauthenticated for
-// a user who was shut out; PolicyError too_many and budget for the limits, with the time after which to ask again.
-func (r *Records) Admit(ctx context.Context, uid string, l agent.Limits, begins bool,
-	told agent.Region) (agent.Admission, error) {
+// Admit counts a request that calls the model and has no run in the store, as a page's conversation has none: its first
+// call of the model, and, where it starts a message, its start. It returns what its user had used of the model today
+// before it, how to count what the request uses beyond its first call, and the user's region, which is updated from
+// what the request sent. Errors: AuthError unauthenticated for a disabled user; PolicyError too_many and budget for the
+// limits, with the time after which to ask again.
+func (r *Records) Admit(ctx context.Context, uid string, l agent.Limits, starts bool,
+	sent agent.Region) (agent.Admission, error) {
 	a := agent.Admission{Use: func(context.Context, int, int) error { return nil }}
 	doc, err := r.updateUserFrom(ctx, uid, store.Doc{}, func(u *agent.User, now time.Time) (bool, error) {
-		a.Region = told.Or(u.Region)
-		moved := a.Region != u.Region
+		a.Region = sent.Or(u.Region)
+		changed := a.Region != u.Region
 		u.Region = a.Region
 		if err := u.CheckEnabled(); err != nil || l.None() {
-			return moved, err
+			return changed, err
 		}
-		if begins {
+		if starts {
 			if err := u.Usage.CheckStart(l, now); err != nil {
 				return false, err
 			}
@@ -32,7 +32,7 @@ func (r *Records) Admit(ctx context.Context, uid string, l agent.Limits, begins 
 			return false, err
 		}
 		a.Usage = agent.UserUsage{Day: u.Usage.Day, Calls: u.Usage.Calls, Tokens: u.Usage.Tokens}
-		if begins {
+		if starts {
 			u.Usage.CountStart(l, now)
 		}
 		u.Usage.CountUse(now, 1, 0)

@@ -26,7 +26,7 @@ func viewThread(t agent.Thread) ThreadView {
 	return ThreadView{t.ID, t.Title, t.Log.Count, t.CreatedAt, t.UpdatedAt}
 }
 
-// Threads gives the user's conversations, the newest first.
+// Threads returns the user's conversations, the newest first.
 func (r *Records) Threads(ctx context.Context, uid, cursor string, limit int) ([]ThreadView, string, error) {
 	docs, next, err := r.page(ctx, document.ThreadsOf(uid, limit), cursor)
 	if err != nil {
@@ -49,7 +49,7 @@ type MessagePage struct {
 	Before   int64           `json:"before,omitempty"`
 }
 
-// Messages gives the newest messages that come before the number.
+// Messages returns the newest messages before the given number.
 func (r *Records) Messages(ctx context.Context, uid, threadID string, before int64, limit int) (MessagePage, error) {
 	page := MessagePage{Messages: []agent.Message{}}
 	t, err := r.thread(ctx, uid, threadID)
@@ -74,15 +74,15 @@ func (r *Records) Messages(ctx context.Context, uid, threadID string, before int
 	return page, nil
 }
 
-// errGone says that a part of a thread is not there any more.
+// errGone means that a part of a thread no longer exists.
 var errGone = errors.New("records: a part of a conversation is gone")
 
-// chunkPage is how many chunks of a log are read at a time: a page of messages needs no more, a whole thread many times
-// that.
+// chunkPage is how many chunks of a log are read at a time: a page of messages needs no more, a whole thread needs many
+// pages of them.
 const chunkPage = 250
 
-// messages gives the thread's messages from the first number to the one before before, and reads only the chunks that
-// hold them.
+// messages passes the thread's messages from number first up to, but not including, before to each, and reads only the
+// chunks that hold them.
 func (r *Records) messages(ctx context.Context, t agent.Thread, first, before int64,
 	each func(agent.Message) error) error {
 	within := func(all []agent.Message) error {
@@ -127,7 +127,7 @@ func (r *Records) messages(ctx context.Context, t agent.Thread, first, before in
 	return within(t.Log.Tail)
 }
 
-// thread reads a conversation that is there for its user.
+// thread reads a conversation that exists for its user.
 func (r *Records) thread(ctx context.Context, uid, id string) (agent.Thread, error) {
 	_, t, err := r.ownThread(ctx, uid, id)
 	if err == nil && t.Deleting {
@@ -136,7 +136,7 @@ func (r *Records) thread(ctx context.Context, uid, id string) (agent.Thread, err
 	return t, err
 }
 
-// ownThread reads the user's thread, also one that is being deleted. Whose it is is asked before anything of it is
+// ownThread reads the user's thread, also one that is being deleted. Its owner is checked before anything else of it is
 // read.
 func (r *Records) ownThread(ctx context.Context, uid, id string) (store.Doc, agent.Thread, error) {
 	var t agent.Thread

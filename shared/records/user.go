@@ -15,19 +15,19 @@ import (
 // userPage is how many documents of a user are read at a time.
 const userPage = 100
 
-// User gives what is kept of the user alone; the zero User where nothing is.
+// User returns the user's document, or the zero User where there is none.
 func (r *Records) User(ctx context.Context, uid string) (agent.User, error) {
 	_, u, err := r.user(ctx, uid)
 	return u, err
 }
 
-// SetDisabled shuts the user out, or lets them in again: from its return on nothing more is begun for a user who is
-// shut out, whatever was approved. It reports whether anything changed.
-func (r *Records) SetDisabled(ctx context.Context, uid string, out bool) (changed bool, err error) {
+// SetDisabled disables the user, or enables them again. Once it has returned nothing more is started for a disabled
+// user, whatever was approved. It reports whether anything changed.
+func (r *Records) SetDisabled(ctx context.Context, uid string, disabled bool) (changed bool, err error) {
 	err = r.updateUser(ctx, uid, func(u *agent.User) (*audit.Entry, bool) {
-		changed = u.Disabled != out
-		u.Disabled = out
-		if out {
+		changed = u.Disabled != disabled
+		u.Disabled = disabled
+		if disabled {
 			return &audit.Entry{Kind: audit.Disabled}, changed
 		}
 		return &audit.Entry{Kind: audit.Enabled}, changed
@@ -59,9 +59,9 @@ func (r *Records) updateUser(ctx context.Context, uid string, change func(*agent
 	}
 }
 
-// updateUserFrom changes the user's document by what is no entry of the audit, from a document that is known already,
-// or else (a Doc without a path) is read first: change learns the store's time, and may refuse. It returns the document
-// as it stands then.
+// updateUserFrom changes the user's document in a way that is not audited, starting from a document that is known
+// already, or (given a Doc without a path) reading it first. change gets the store's time, and may refuse. It returns
+// the document as it is afterwards.
 func (r *Records) updateUserFrom(ctx context.Context, uid string, doc store.Doc,
 	change func(*agent.User, time.Time) (bool, error)) (store.Doc, error) {
 	for try := 0; ; try++ {
@@ -94,7 +94,7 @@ func (r *Records) updateUserFrom(ctx context.Context, uid string, doc store.Doc,
 	}
 }
 
-// userWrite writes the user over the document that was read.
+// userWrite returns the write that replaces the document that was read.
 func userWrite(uid string, doc store.Doc, u agent.User) (store.Write, error) {
 	data, err := strictjson.Marshal(u)
 	if err != nil || !doc.Exists() {
@@ -103,7 +103,7 @@ func userWrite(uid string, doc store.Doc, u agent.User) (store.Write, error) {
 	return store.Update(doc.Path, doc.Version, doc.Fields, data), nil
 }
 
-// record commits writes together with the entry in its user's own chain that says what they are.
+// record commits writes together with the entry in their user's own chain that says what they are.
 func (r *Records) record(ctx context.Context, e audit.Entry, writes ...store.Write) error {
 	e.At = r.now()
 	entry, err := audit.Append(ctx, r.Store, e)
@@ -114,7 +114,7 @@ func (r *Records) record(ctx context.Context, e audit.Entry, writes ...store.Wri
 	return err
 }
 
-// now is the time as a store keeps it.
+// now returns the time as a store keeps it.
 func (r *Records) now() time.Time { return r.Now().UTC().Truncate(time.Microsecond) }
 
 // eachPage calls each for all documents of a query.

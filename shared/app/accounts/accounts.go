@@ -24,7 +24,7 @@ var (
 
 func link(c *app.Clients) { c.Accounts = open }
 
-// open opens the users' linked accounts, or none where no OAuth client is configured.
+// open opens the users' linked accounts, or returns nil where no OAuth client is configured.
 func open(ctx context.Context, cfg config.Config, st store.Store, tools tool.Set,
 	now func() time.Time) (*google.Accounts, error) {
 	if cfg.OAuthClientID == "" {

@@ -1,5 +1,5 @@
 // Package actions is the part of the functions that know the operator's declared actions: to offer them to the model,
-// to check and show what is asked of them, and to carry them out.
+// to validate and show their calls, and to carry them out.
 package actions
 
 import (
@@ -17,7 +17,7 @@ import (
 // Part has the actions of the folder ACTIONS, carried out by endpoints and by the Go code of handlers.go.
 var Part = With(own())
 
-// With is Part with other Go code.
+// With returns Part with other Go code.
 func With(handlers action.Handlers) app.Part {
 	open := func(cfg config.Config, now func() time.Time) (api.Actions, error) {
 		if cfg.Actions == "" {

@@ -2,10 +2,10 @@ package actions
 
 import "github.com/countersign-run/countersign/shared/action"
 
-// own are the actions that Go code of yours carries out, by their names, in every function that knows the declared
-// actions. This is the place to plug it in: scripts/actiongen writes the types of a folder's actions and a struct Does
-// of functions, and what it returns here is built into the archives (see scripts/cookbook/actions, which is plugged in
-// so):
+// own returns the actions that Go code of the deployment carries out, by their names, in every function that knows the
+// declared actions. This is the place to plug it in: scripts/actiongen writes the types of a folder's actions and a
+// struct Does of functions, and what that returns here is built into the archives (scripts/cookbook/actions is plugged
+// in this way):
 //
 //	func own() action.Handlers { return example.Handlers() }
 //

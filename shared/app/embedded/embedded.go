@@ -1,4 +1,4 @@
-// Package embedded gives the program that imports it the embedded store, as a database driver does.
+// Package embedded links the embedded store into the program that imports it, as a database driver does.
 package embedded
 
 import (

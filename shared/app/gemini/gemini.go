@@ -1,4 +1,4 @@
-// Package gemini is the part of the functions that ask the model.
+// Package gemini is the part of the functions that call the model.
 package gemini
 
 import (
@@ -10,10 +10,11 @@ import (
 	"github.com/countersign-run/countersign/shared/model/gemini"
 )
 
-// Part asks Gemini.
+// Part calls Gemini.
 var Part = app.Part{Needs: config.Model, Link: func(c *app.Clients) { c.Model = open }}
 
-// open opens the model, or none where none is configured: config.Load has seen to it that who needs one has one.
+// open opens the model, or returns nil where none is configured: config.Load has made sure that a function that needs
+// one has one.
 func open(ctx context.Context, cfg config.Config) (model.Model, error) {
 	if !cfg.GeminiAPIKey.IsSet() && cfg.VertexProject == "" {
 		return nil, nil
@@ -21,7 +22,7 @@ func open(ctx context.Context, cfg config.Config) (model.Model, error) {
 	return New(ctx, cfg)
 }
 
-// New makes the model that the configuration names.
+// New returns the model that the configuration names.
 func New(ctx context.Context, cfg config.Config) (*gemini.Model, error) {
 	return gemini.New(ctx, gemini.Config{APIKey: cfg.GeminiAPIKey.Reveal(), Model: cfg.GeminiModel,
 		BaseURL:       cfg.GeminiBaseURL,

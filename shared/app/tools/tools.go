@@ -1,5 +1,5 @@
-// Package tools is the part of the functions that know the tools: to offer them to the model, to check and show what is
-// asked of them, and to carry it out.
+// Package tools is the part of the functions that know the built-in tools: to offer them to the model, to validate and
+// show their calls, and to carry them out.
 package tools
 
 import (
