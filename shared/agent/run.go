@@ -156,6 +156,9 @@ func (a *Action) Waiting() bool {
 	return a.Status == ActionAwaiting || a.Status == ActionFailed && a.Execution == UnknownState && a.Kind == KindReview
 }
 
+// WaitsForClient reports whether the call waits for the client to carry it out.
+func (a *Action) WaitsForClient() bool { return a.Waiting() && a.Kind == KindCall }
+
 // A State is the result of folding a run's events.
 type State struct {
 	Status     RunStatus

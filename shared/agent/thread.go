@@ -39,6 +39,7 @@ type Thread struct {
 	CreatedAt time.Time             `json:"createdAt"`
 	UpdatedAt time.Time             `json:"updatedAt"`
 	Deleting  bool                  `json:"deleting,omitempty"` // being deleted: hidden, and no run begins in it
+	Waiting   []string              `json:"waiting,omitempty"`  // runs with a call that waits for the client, or that did
 	Log       document.Log[Message] `json:"log"`
 }
 
@@ -50,6 +51,20 @@ const (
 	historyBytes    = 48 << 10
 	tailMessages    = 60
 )
+
+// maxWaiting is the number of runs that a thread names in Waiting. The calls of one that is left out end with their
+// time.
+const maxWaiting = 16
+
+// AddWaiting records that a call of the run waits for the client, and reports whether the thread has changed.
+func (t *Thread) AddWaiting(runID string) bool {
+	if slices.Contains(t.Waiting, runID) {
+		return false
+	}
+	t.Waiting = append(slices.Clone(t.Waiting), runID) // not into the array of a copy whose commit failed
+	t.Waiting = t.Waiting[max(0, len(t.Waiting)-maxWaiting):]
+	return true
+}
 
 // Add appends messages and returns the chunks that must be written with the thread.
 func (t *Thread) Add(msgs ...Message) ([]document.Chunk[Message], error) {

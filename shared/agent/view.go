@@ -20,6 +20,7 @@ type RunView struct {
 	Status      RunStatus     `json:"status"`
 	Summary     string        `json:"summary"`
 	Actions     []*ActionView `json:"actions"`
+	Calls       []CallView    `json:"calls,omitempty"` // that wait for the client
 	ErrorCode   fault.Class   `json:"errorCode,omitempty"`
 	ErrorReason fault.Code    `json:"errorReason,omitempty"`
 	Message     string        `json:"message,omitempty"`
@@ -56,6 +57,14 @@ type ActionView struct {
 	UpdatedAt        time.Time    `json:"updatedAt"`
 }
 
+// A CallView is a call that waits for its client, which carries it out and sends what became of it.
+type CallView struct {
+	CallID    string          `json:"callId"` // the action's id
+	Tool      string          `json:"tool"`
+	Args      json.RawMessage `json:"args"`
+	ExpiresAt time.Time       `json:"expiresAt"` // from then on an answer is refused
+}
+
 // View returns the run as its owner sees it; summary describes a run that has not ended.
 func View(r Run, s *State, summary string) *RunView {
 	v := &RunView{OK: true, RunID: r.ID, ThreadID: r.ThreadID, Status: s.Status, Summary: summary,
@@ -65,6 +74,9 @@ func View(r Run, s *State, summary string) *RunView {
 		UpdatedAt: r.UpdatedAt, Nonce: r.Nonce}
 	for _, a := range s.Actions {
 		v.Actions = append(v.Actions, ViewAction(r.Nonce, s, a))
+		if a.WaitsForClient() && s.End == nil {
+			v.Calls = append(v.Calls, CallView{a.ID, a.Tool, a.Args, a.ExpiresAt})
+		}
 	}
 	if s.End != nil {
 		v.Summary = s.End.Summary

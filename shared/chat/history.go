@@ -255,19 +255,27 @@ func (h *history) answer(results []Result) error {
 
 // take stores a page's result: as JSON where it is JSON that can be sealed, else as text.
 func (c *call) take(r Result) {
-	text := strings.ToValidUTF8(r.Result, "\uFFFD")
 	if r.IsError {
-		c.Error = "The page could not do it: " + agent.Cut(text, 4<<10)
+		c.Error = "The page could not do it: " + agent.Cut(r.Words(), 4<<10)
 		return
 	}
-	c.Result = strictjson.Portable(json.RawMessage(text))
-	if strictjson.Check([]byte(`{"r":`+string(c.Result)+`}`)) != nil {
-		words, err := strictjson.Marshal(text)
-		if err != nil {
-			words = []byte(`""`)
-		}
-		c.Result = words
+	c.Result = r.Value()
+}
+
+// Words returns the result as it is written, in UTF-8.
+func (r Result) Words() string { return strings.ToValidUTF8(r.Result, "\uFFFD") }
+
+// Value returns the result as JSON: words become a string.
+func (r Result) Value() json.RawMessage {
+	value := strictjson.Portable(json.RawMessage(r.Words()))
+	if strictjson.Check([]byte(`{"r":`+string(value)+`}`)) == nil {
+		return value
 	}
+	words, err := strictjson.Marshal(r.Words())
+	if err != nil {
+		return json.RawMessage(`""`)
+	}
+	return words
 }
 
 // close adds the responses to the open calls to the contents.

@@ -110,6 +110,7 @@ func (c *Chat) loop(ctx context.Context, r Request, spent agent.UserUsage) (*loo
 	p := c.Profile
 	p.Persona, p.MaxContents = c.persona(r.PageState), MaxHistory
 	p.Limits.RunsPerMinute = 0 // the ledger has checked it
+	p.AnswerTTL = p.Deadline   // the page answers in another request, and thereby in another run
 	user, err := strictjson.Marshal(agent.User{UID: r.UID, Usage: spent})
 	if err != nil {
 		return nil, err

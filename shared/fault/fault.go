@@ -52,6 +52,7 @@ const (
 	CodeReauth           Code = "reauth_required"
 	CodeUnknownOutcome   Code = "unknown_outcome"
 	CodeNotBound         Code = "not_bound"
+	CodeNotWaiting       Code = "not_waiting"
 	CodeInternal         Code = "internal"
 )
 
@@ -133,7 +134,8 @@ var statusOfCode = map[Code]int{
 	CodeForbidden: http.StatusForbidden, CodeNotFound: http.StatusNotFound,
 	CodeAlreadyResolved: http.StatusConflict, CodeStaleView: http.StatusConflict, CodeIntegrity: http.StatusConflict,
 	CodeNotApplicable: http.StatusConflict, CodeBusy: http.StatusConflict, CodeKeyReused: http.StatusConflict,
-	CodeNotBound: http.StatusNotImplemented, CodeExpired: http.StatusGone, CodeTooMany: http.StatusTooManyRequests,
+	CodeNotBound: http.StatusNotImplemented, CodeExpired: http.StatusGone, CodeNotWaiting: http.StatusGone,
+	CodeTooMany:          http.StatusTooManyRequests,
 	CodeBudget:           http.StatusTooManyRequests,
 	CodeStoreUnavailable: http.StatusServiceUnavailable, CodeLeaseHeld: http.StatusServiceUnavailable,
 	CodeInternal: http.StatusInternalServerError,

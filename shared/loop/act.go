@@ -27,7 +27,7 @@ func (ex *execution) executeCall(ctx context.Context, id string) error {
 		return ex.recordOutcome(ctx, id, failedWithoutEffect(err))
 	}
 	if t.Waits() {
-		return ex.waitForAnswer(ctx, id)
+		return ex.waitForAnswer(ctx, id, t)
 	}
 	handle := ""
 	if t.Prepares() {

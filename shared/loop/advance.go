@@ -43,7 +43,7 @@ const (
 	stepWait                  // a user or a client must answer
 	stepEnd                   // it must be ended, and nothing else is carried out
 	stepSettle                // an effect was started and has no outcome
-	stepExpire                // an approval has expired, and others are left
+	stepExpire                // an approval or an answer came too late, and others are left
 	stepExecute               // a call may be carried out
 	stepCallModel             // the model must be called
 )
@@ -114,10 +114,10 @@ func (l *Loop) ending(s *agent.State, r agent.Run, now time.Time) *agent.End {
 
 var errExpired = fault.New(fault.Policy, fault.CodeExpired, "The approval expired, so this was not done.")
 
-// expired returns the calls whose approval was not decided in time.
+// expired returns the calls that were neither decided nor answered in time.
 func expired(s *agent.State, now time.Time) (out []*agent.Action) {
 	for _, a := range s.Current() {
-		if a.Waiting() && a.Kind == agent.KindApproval && !now.Before(a.ExpiresAt) {
+		if a.Waiting() && a.Kind != agent.KindReview && !now.Before(a.ExpiresAt) {
 			out = append(out, a)
 		}
 	}
@@ -293,7 +293,7 @@ func (tx *tx) applyClock() error {
 	st, _ := tx.ex.next(tx.state, tx.run, tx.now)
 	if st == stepExpire {
 		for _, a := range expired(tx.state, tx.now) {
-			if err := tx.closeAction(a, failedEnd(errExpired)); err != nil {
+			if err := tx.closeExpired(a); err != nil {
 				return err
 			}
 		}
@@ -303,6 +303,14 @@ func (tx *tx) applyClock() error {
 		return nil
 	}
 	return tx.endRun(tx.ex.ending(tx.state, tx.run, tx.now))
+}
+
+// closeExpired closes a call whose time is up: its approval, or the wait for its client, which the run outlives.
+func (tx *tx) closeExpired(a *agent.Action) error {
+	if a.WaitsForClient() {
+		return tx.leaveUnanswered(a, "This was not answered in time")
+	}
+	return tx.closeAction(a, failedEnd(errExpired))
 }
 
 // endRun closes what is open, records how the run ended, and adds the last message.

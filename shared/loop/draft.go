@@ -226,7 +226,7 @@ func (tx *tx) due() time.Time {
 	}
 	at := tx.run.Deadline
 	for _, a := range tx.state.Open() {
-		if a.Kind == agent.KindApproval && a.ExpiresAt.Before(at) { // whatever else waits ends with the run
+		if a.Kind != agent.KindReview && a.ExpiresAt.Before(at) { // a review ends with the run
 			at = a.ExpiresAt
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 
 	"github.com/countersign-run/countersign/shared/agent"
-	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/model"
 )
 
@@ -61,60 +60,6 @@ func (l *Loop) Conversation(ctx context.Context, uid, runID string) (*Conversati
 	return c, nil
 }
 
-// CallAnswer is what a client reports about a call that waits for it ([agent.KindCall]).
-type CallAnswer struct {
-	ActionID string
-	Result   json.RawMessage // of a call that was done
-	Error    string          // of one that was not; a sentence for the model
-}
-
-// AnswerCalls records the outcomes of waiting calls, and runs nothing. Errors: AuthError not_found; PolicyError
-// already_resolved where one of them does not wait, and then nothing is recorded.
-func (l *Loop) AnswerCalls(ctx context.Context, uid, runID string, answers ...CallAnswer) error {
-	ex := l.newExecution(runID, nil)
-	if err := ex.loadOwned(ctx, uid); err != nil {
-		return err
-	}
-	return ex.transition(ctx, func(tx *tx) error {
-		tx.keepLease = true
-		for _, given := range answers {
-			a := tx.state.Action(given.ActionID)
-			if a == nil || !a.Waiting() || a.Kind != agent.KindCall {
-				return fault.New(fault.Policy, fault.CodeAlreadyResolved, "This is not waiting for an answer.")
-			}
-			if err := tx.addEvent(agent.Event{Type: agent.ActionFinished, ActionID: a.ID,
-				Finished: given.finished()}); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-func (a CallAnswer) finished() *agent.Finished {
-	if a.Error != "" {
-		f := failedWithoutEffect(fault.New(fault.Tool, "failed", "%s", a.Error))
-		return &f
-	}
-	f := succeeded(a.Result)
-	return &f
-}
-
-// waitForAnswer records that a call waits for a client's answer.
-func (ex *execution) waitForAnswer(ctx context.Context, id string) error {
-	return ex.transition(ctx, func(tx *tx) error {
-		if a := tx.state.Action(id); !a.Runnable() || tx.run.Lease.Held(ex.owner, tx.now) {
-			return nil
-		}
-		return tx.waitForAnswer(id)
-	})
-}
-
-func (tx *tx) waitForAnswer(id string) error {
-	return tx.addEvent(agent.Event{Type: agent.ActionWaits, ActionID: id,
-		Wait: &agent.Wait{Kind: agent.KindCall, ExpiresAt: tx.run.Deadline}})
-}
-
 // restoreHistory adds a client's conversation to the run as the run's own events.
 func (tx *tx) restoreHistory(k *ClientHistory) error {
 	if len(k.Turns) == 0 {
@@ -151,7 +96,7 @@ func (tx *tx) restoreTurn(t ClientTurn) error {
 			return err
 		}
 		if t.Responses[i] == nil {
-			err = tx.waitForAnswer(id)
+			err = tx.waitForAnswer(id, tx.ex.Tools[c.Name])
 		} else {
 			err = tx.addEvent(agent.Event{Type: agent.ActionFinished, ActionID: id,
 				Finished: CallAnswer{Result: t.Responses[i].Result, Error: t.Responses[i].Error}.finished()})

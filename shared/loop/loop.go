@@ -43,6 +43,7 @@ type Profile struct {
 	Persona       string        // who the assistant is; the rules are appended to it
 	MaxModelCalls int           // in one run; on the last one tools are switched off
 	ApprovalTTL   time.Duration // how long an approval may wait
+	AnswerTTL     time.Duration // how long a call waits for its client, where its tool does not say; 0 is 5 minutes
 	RejectOutcome RejectOutcome
 	Deadline      time.Duration // how long a run may take in all, waiting included
 	MaxContents   int           // bytes of the conversation that the model gets (model.Contents.Fit); 0 means no bound
@@ -97,6 +98,7 @@ type Update struct {
 const (
 	leaseMargin  = 15 * time.Second // unless the profile sets one
 	publishGrace = 20 * time.Second // after this the sweep takes a publish for lost
+	answerTTL    = 5 * time.Minute  // unless the profile sets one
 	reserve      = 5 * time.Second  // of the function's time that is kept for a last commit
 	maxCalls     = 16               // function calls in one turn of the model
 	maxOutput    = 64 << 10         // bytes of a tool's result that are kept
@@ -124,6 +126,9 @@ func Held(err error) bool { return fault.Is(err, fault.Tool, fault.CodeLeaseHeld
 func (l *Loop) Init() *Loop {
 	if l.Profile.LeaseMargin == 0 {
 		l.Profile.LeaseMargin = leaseMargin
+	}
+	if l.Profile.AnswerTTL == 0 {
+		l.Profile.AnswerTTL = answerTTL
 	}
 	if l.Log == nil {
 		l.Log = slog.New(slog.DiscardHandler)

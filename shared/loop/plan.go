@@ -310,7 +310,7 @@ func (tx *tx) applyPolicy(id string, call agent.ProposedCall, t *tool.Tool) erro
 	case call.RequiresApproval:
 		return tx.requestApproval(tx.state.Action(id), agent.KindApproval, call.Reason)
 	case t.Waits():
-		return tx.waitForAnswer(id)
+		return tx.waitForAnswer(id, t)
 	}
 	return nil
 }

@@ -83,6 +83,9 @@ func (ex *execution) callResult(ctx context.Context) (*CallResult, error) {
 		return c, nil
 	}
 	for _, a := range ex.state.Open() {
+		if a.WaitsForClient() {
+			continue
+		}
 		path := document.ApprovalPath(a.ApprovalID)
 		if _, ok := ex.docs[path]; !ok {
 			if err := ex.read(ctx, path); err != nil {

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/jsonschema-go/jsonschema"
+
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/fault"
@@ -205,6 +207,19 @@ func remote(t *testing.T) *tool.Tool {
 	return r
 }
 
+// sign is a side effect that somebody else carries out, once its user has approved it.
+func sign(t *testing.T) *tool.Tool {
+	t.Helper()
+	s, err := tool.Declare(tool.Declaration{Name: "sign", Description: "Signs on the client's machine.",
+		SideEffect: true,
+		Wait:       time.Hour, Input: &jsonschema.Schema{Type: "object"}, Summary: "Signed it.",
+		Preview: func(json.RawMessage) (tool.Preview, error) { return tool.Preview{Title: "Sign it"}, nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
 // A call of a tool without a function waits, on any store and across processes, until its client reports what came of
 // it.
 func TestACallWaitsForItsAnswer(t *testing.T) { onEachStore(t, callWaits) }
@@ -229,13 +244,18 @@ func callWaits(t *testing.T, open func(testing.TB) *world) {
 	}
 	other := loop.CallAnswer{ActionID: v.Actions[1].ActionID, Result: answer.Result}
 	if err := w.loop.AnswerCalls(ctx, "ana", v.RunID, answer, other); !fault.Is(err, fault.Policy,
-		fault.CodeAlreadyResolved) {
+		fault.CodeNotWaiting) {
 		t.Error("what ran here is answered:", err)
 	}
 	if err := w.loop.AnswerCalls(ctx, "ana", v.RunID, answer); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.loop.AnswerCalls(ctx, "ana", v.RunID, answer); !fault.Is(err, fault.Policy, fault.CodeAlreadyResolved) {
+	if err := w.loop.AnswerCalls(ctx, "ana", v.RunID, answer); err != nil {
+		t.Error("the same answer again:", err)
+	}
+	another := loop.CallAnswer{ActionID: answer.ActionID, Error: "It broke."}
+	if err := w.loop.AnswerCalls(ctx, "ana", v.RunID, another); !fault.Is(err, fault.Policy,
+		fault.CodeAlreadyResolved) {
 		t.Error("it is answered twice:", err)
 	}
 	if v, err = w.process().Advance(ctx, v.RunID, nil); err != nil || v.Status != agent.Completed ||

@@ -32,7 +32,7 @@ func TestScenarios(t *testing.T) { onEachStore(t, scenarios) }
 func scenarios(t *testing.T, open func(testing.TB) *world) {
 	for name, want := range transcripts(t) {
 		t.Run(name, func(t *testing.T) {
-			s := &scenario{world: open(t), uid: "ana", seen: map[string]int{}}
+			s := newScenario(t, open(t))
 			got := s.play(want)
 			if *update {
 				if err := os.WriteFile("testdata/scenarios/"+name+".txt", []byte(got), 0o644); err != nil {
@@ -80,7 +80,7 @@ func TestScenariosInAMinute(t *testing.T) {
 				w.on(memory.New(w.clock), func(time.Duration) {})
 				w.call, w.slow = time.Minute, 2*time.Second
 				w.loop.Profile, w.loop.Model = w.loop.Profile.Within(w.call), slow{w.model, 4 * time.Second}
-				s := &scenario{world: w, uid: "ana", seen: map[string]int{}}
+				s := newScenario(t, w)
 				s.compare(want, s.play(want))
 			})
 		})
@@ -116,6 +116,12 @@ type scenario struct {
 	runs   []string
 	seen   map[string]int // events printed, by run
 	out    strings.Builder
+}
+
+// newScenario adds to the world the tools that a client carries out.
+func newScenario(t *testing.T, w *world) *scenario {
+	w.loop.Tools["click"], w.loop.Tools["sign"] = remote(t), sign(t)
+	return &scenario{world: w, uid: "ana", seen: map[string]int{}}
 }
 
 // play carries out the commands of a transcript and returns it with the output that it gets now.
@@ -169,6 +175,21 @@ func (s *scenario) do(line string) {
 		v, err = s.loop.Advance(ctx, s.run, nil)
 	case "deliver":
 		err = s.deliver(ctx)
+	case "answer":
+		v, err = s.answer(ctx, rest)
+	case "calls":
+		v, _, err = s.loop.Get(ctx, s.uid, s.run)
+		for i, c := range v.Calls {
+			s.say("#%d %s %s, for another %s", i+1, c.Tool, c.Args, c.ExpiresAt.Sub(s.clock()).Round(time.Minute))
+		}
+		return
+	case "run": // that the commands are about from now on
+		n, perr := strconv.Atoi(rest)
+		if perr != nil {
+			s.t.Fatal(perr)
+		}
+		s.run = s.runs[n-1]
+		return
 	case "cancel":
 		v, err = s.loop.Cancel(ctx, s.uid, s.run)
 	case "sweep":
@@ -275,6 +296,24 @@ func (s *scenario) resolve(ctx context.Context, rest string) (*agent.RunView, er
 		r.Comment = edited
 	}
 	return s.loop.Resolve(ctx, r)
+}
+
+// answer takes "<n> <result>" or "<n> error <words>", n as the run's actions count.
+func (s *scenario) answer(ctx context.Context, rest string) (*agent.RunView, error) {
+	n, rest, _ := strings.Cut(rest, " ")
+	i, err := strconv.Atoi(n)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	v, _, err := s.loop.Get(ctx, s.uid, s.run)
+	if err != nil {
+		return nil, err
+	}
+	given := loop.CallAnswer{ActionID: v.Actions[i-1].ActionID, Result: json.RawMessage(rest)}
+	if words, failed := strings.CutPrefix(rest, "error "); failed {
+		given.Result, given.Error = nil, words
+	}
+	return s.loop.Answer(ctx, s.uid, s.run, given)
 }
 
 // version returns the version of the run's document.

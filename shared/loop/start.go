@@ -54,6 +54,7 @@ func (ex *execution) start(ctx context.Context, req StartRequest) error {
 	if err := ex.createRun(ctx, req, threadID); err != nil {
 		return err
 	}
+	ex.leaveEarlierCalls(ctx)
 	if ex.run.Lease.Owner != ex.owner { // the key's first request moves the run, or has moved it
 		return nil
 	}
@@ -231,6 +232,9 @@ func (tx *tx) openThread(req StartRequest, id string) error {
 	if t.Log.Count >= agent.MaxMessages {
 		return fault.New(fault.Policy, CodeThreadFull,
 			"This conversation has %d messages, which is the limit. Please start a new one.", t.Log.Count)
+	}
+	if req.Call == nil && req.History == nil { // its user writes on
+		tx.ex.earlier, t.Waiting = t.Waiting, nil
 	}
 	tx.thread = t
 	return nil

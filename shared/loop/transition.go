@@ -18,9 +18,10 @@ import (
 // execution is one process's hold on one run: the documents that it has read, and what they say.
 type execution struct {
 	*Loop
-	id         string // the run's
-	owner      string // this execution's name in leases and intents
-	mark       string // for a run that it starts (agent.Input.Mark)
+	id         string   // the run's
+	owner      string   // this execution's name in leases and intents
+	mark       string   // for a run that it starts (agent.Input.Mark)
+	earlier    []string // runs whose waiting calls the user gives up by starting this one
 	sink       Sink
 	mustCommit bool // what is to be committed is known nowhere else: wait for a store that is down
 	counted    bool // this attempt is counted in the run's document (loadCounted)

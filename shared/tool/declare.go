@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -28,8 +29,11 @@ type Declaration struct {
 	Preview   func(json.RawMessage) (Preview, error)
 	Summary   string // what was done, in one sentence
 	Execute   func(context.Context, Call) (json.RawMessage, error)
+	Wait      time.Duration // see Spec
 	Reconcile func(context.Context, Call) (Outcome, error)
 }
+
+var errWait = errors.New("Wait is a positive time, of a tool without an Execute function")
 
 // Declare returns a tool that is defined by data, as [Define] does for types. The error says what is wrong with the
 // schemas.
@@ -37,6 +41,9 @@ func Declare(d Declaration) (*Tool, error) {
 	if !validName.MatchString(d.Name) || d.Description == "" || d.SideEffect && d.Preview == nil {
 		return nil, fmt.Errorf("tool.Declare(%q): a name of %s, a description, and a preview for a side "+
 			"effect are needed", d.Name, validName)
+	}
+	if d.Wait < 0 || d.Wait > 0 && d.Execute != nil {
+		return nil, fmt.Errorf("tool.Declare(%q): %w", d.Name, errWait)
 	}
 	in, err := objectSchema(d.Input, true)
 	if err != nil {
@@ -47,7 +54,7 @@ func Declare(d Declaration) (*Tool, error) {
 		return nil, fmt.Errorf("the arguments: %w", err)
 	}
 	t := newBare(Spec{Name: d.Name, Description: d.Description, Schema: raw, SideEffect: d.SideEffect,
-		Approval: d.Approval.or(d.SideEffect), UserOnly: d.Hidden})
+		Approval: d.Approval.or(d.SideEffect), UserOnly: d.Hidden, Wait: d.Wait})
 	t.normalize = func(args json.RawMessage) (json.RawMessage, error) { return in.normalize(args, true) }
 	if d.Preview != nil {
 		t.preview = d.Preview

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -49,6 +50,8 @@ type Def[In, Out any] struct {
 	// Execute carries the call out. See Ambiguous and Transient for its errors. Nil means that the call is answered
 	// from outside: by a page or a person.
 	Execute func(context.Context, Call, In) (Out, error)
+	// Wait is how long a call that is answered from outside waits; see Spec.
+	Wait time.Duration
 	// Reconcile settles a call that was started and has no recorded outcome. Nil means Unknown.
 	Reconcile func(context.Context, Call, In) (Verdict, Out, string, error)
 }
@@ -76,6 +79,9 @@ func Define[In, Out any](d Def[In, Out]) *Tool {
 		panic(fmt.Sprintf("tool.Define(%q): a name of %s, a description, and a preview for a side effect are needed",
 			d.Name, validName))
 	}
+	if d.Wait < 0 || d.Wait > 0 && d.Execute != nil {
+		panic(fmt.Sprintf("tool.Define(%q): %s", d.Name, errWait))
+	}
 	in := schemaOf[In](d.Name, d.Refine)
 	out := schemaOf[Out](d.Name, nil)
 	raw, err := json.Marshal(in.Schema())
@@ -83,7 +89,7 @@ func Define[In, Out any](d Def[In, Out]) *Tool {
 		panic(fmt.Sprintf("tool.Define(%q): %v", d.Name, err))
 	}
 	t := &Tool{Spec: Spec{Name: d.Name, Description: d.Description, Schema: raw, SideEffect: d.SideEffect,
-		Approval: d.Approval.or(d.SideEffect), UserOnly: d.Hidden, Scopes: d.Scopes}}
+		Approval: d.Approval.or(d.SideEffect), UserOnly: d.Hidden, Scopes: d.Scopes, Wait: d.Wait}}
 	decode := func(args json.RawMessage) (v In, err error) {
 		err = json.Unmarshal(args, &v)
 		return v, err

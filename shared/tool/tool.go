@@ -36,6 +36,9 @@ type Spec struct {
 	Approval    Approval
 	UserOnly    bool     // called only by its user, by name: the model neither sees nor reaches it
 	Scopes      []string // OAuth scopes of the user's account that the tool needs
+	// Wait is how long a call that is answered from outside waits; zero means as long as the agent's calls do. No call
+	// waits for longer than its run.
+	Wait time.Duration
 }
 
 // Version identifies the schema: a call that was approved under one version is not carried out under another.

@@ -1,0 +1,226 @@
+package loop
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/strictjson"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// CallAnswer is what the client says became of a call that waits for it (agent.KindCall).
+type CallAnswer struct {
+	ActionID string
+	Result   json.RawMessage // where it was done
+	Error    string          // where it was not; a sentence for the model
+}
+
+// codeNotAnswered is of a call that its client did not answer.
+const codeNotAnswered fault.Code = "not_answered"
+
+// Answer records what became of calls that wait for the client, all or none, and runs nothing: the run is moved by
+// whoever receives the resume. The same answer again is answered as the first was. Errors: AuthError not_found;
+// ValidationError for a call that the run does not have, which names its place in results; PolicyError already_resolved
+// for another answer to an answered call, not_waiting where the run or the call does not wait for its client.
+func (l *Loop) Answer(ctx context.Context, uid, runID string, answers ...CallAnswer) (*agent.RunView, error) {
+	ex := l.newExecution(runID, nil)
+	soon, cancel := withAnswerTimeout(ctx)
+	defer cancel()
+	if err := ex.answer(soon, uid, answers); err != nil {
+		return nil, err
+	}
+	if st, _ := ex.next(ex.state, ex.run, ex.now()); st != stepDone && st != stepWait { // again too: it may be lost
+		ex.publish(ctx)
+	}
+	return ex.currentView(ctx)
+}
+
+// AnswerCalls is Answer for a caller that moves the run itself.
+func (l *Loop) AnswerCalls(ctx context.Context, uid, runID string, answers ...CallAnswer) error {
+	return l.newExecution(runID, nil).answer(ctx, uid, answers)
+}
+
+func (ex *execution) answer(ctx context.Context, uid string, answers []CallAnswer) error {
+	if err := ex.loadOwned(ctx, uid); err != nil {
+		return err
+	}
+	return ex.transition(ctx, func(tx *tx) error {
+		tx.keepLease = true
+		waiting := tx.waitingForClient()
+		for i, given := range answers {
+			a := tx.state.Action(given.ActionID)
+			f := given.finished()
+			again, err := checkAnswer(a, f, waiting, i)
+			if err != nil {
+				return err
+			}
+			if again {
+				continue
+			}
+			if err := tx.finishWaiting(a, f); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// checkAnswer checks the answer with that number against the call and those that are waiting, and reports whether
+// exactly this was answered before.
+func checkAnswer(a *agent.Action, f *agent.Finished, waiting []*agent.Action, number int) (again bool, err error) {
+	switch {
+	case a == nil && len(waiting) > 0:
+		return false, fault.Invalid(fmt.Sprintf("results/%d/callId", number), "the run has no such call")
+	case a == nil:
+		return false, fault.New(fault.Policy, fault.CodeNotWaiting, "This run is not waiting for an answer.")
+	case answered(a) && sameAnswer(a, f):
+		return true, nil
+	case answered(a):
+		return false, fault.New(fault.Policy, fault.CodeAlreadyResolved,
+			"This call was answered before, in another way.")
+	}
+	if !slices.Contains(waiting, a) {
+		return false, fault.New(fault.Policy, fault.CodeNotWaiting, "This call is not waiting for an answer.")
+	}
+	return false, nil
+}
+
+// waitingForClient are the calls that may still be answered.
+func (tx *tx) waitingForClient() (out []*agent.Action) {
+	if tx.state.End != nil || tx.state.Cancelled || !tx.now.Before(tx.run.Deadline) {
+		return nil
+	}
+	for _, a := range tx.state.Actions {
+		if a.WaitsForClient() && tx.now.Before(a.ExpiresAt) {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// answered reports whether the client has answered the call. One that the run ended or went on without has another
+// execution state.
+func answered(a *agent.Action) bool {
+	return a.Kind == agent.KindCall && (a.Execution == agent.Succeeded || a.Execution == agent.FailedKnown)
+}
+
+func sameAnswer(a *agent.Action, f *agent.Finished) bool {
+	if a.Execution != f.Execution || !bytes.Equal(a.Result, f.Result) {
+		return false
+	}
+	return f.Error == nil || a.Error != nil && *a.Error == *f.Error
+}
+
+func (a CallAnswer) finished() *agent.Finished {
+	if a.Error != "" {
+		f := failedWithoutEffect(fault.New(fault.Tool, "failed", "%s", a.Error))
+		return &f
+	}
+	result, err := strictjson.Marshal(a.Result) // as the store keeps it, so that the same answer is the same bytes
+	if err != nil {
+		result = jsonString(string(a.Result))
+	}
+	f := succeeded(result)
+	return &f
+}
+
+// finishWaiting records what became of a call that waited for its client.
+func (tx *tx) finishWaiting(a *agent.Action, f *agent.Finished) error {
+	if err := tx.addEvent(agent.Event{Type: agent.ActionFinished, ActionID: a.ID, Finished: f}); err != nil {
+		return err
+	}
+	if a.SideEffect {
+		tx.addAudit(audit.Outcome, a, func(e *audit.Entry) { setErrorInfo(e, f.Error) })
+	}
+	return nil
+}
+
+// leaveUnanswered ends the wait for a client that did not answer. It may have carried the call out.
+func (tx *tx) leaveUnanswered(a *agent.Action, why string) error {
+	f := &agent.Finished{Status: agent.ActionFailed, Execution: agent.NotStarted,
+		Error: agent.ErrorInfoOf(fault.New(fault.Tool, codeNotAnswered, "%s; it is not known whether it was done.",
+			why))}
+	if a.SideEffect {
+		f.Execution = agent.UnknownState
+	}
+	return tx.finishWaiting(a, f)
+}
+
+// waitForAnswer leaves a call to the client.
+func (ex *execution) waitForAnswer(ctx context.Context, id string, t *tool.Tool) error {
+	return ex.transition(ctx, func(tx *tx) error {
+		if a := tx.state.Action(id); !a.Runnable() || tx.run.Lease.Held(ex.owner, tx.now) {
+			return nil
+		}
+		return tx.waitForAnswer(id, t)
+	})
+}
+
+// waitForAnswer leaves a call to the client, until its time or the run's is up or its user writes on: the thread names
+// the run for that.
+func (tx *tx) waitForAnswer(id string, t *tool.Tool) error {
+	wait := &agent.Wait{Kind: agent.KindCall, ExpiresAt: tx.run.Deadline}
+	ttl := tx.ex.Profile.AnswerTTL
+	if t != nil && t.Wait > 0 {
+		ttl = t.Wait
+	}
+	if at := tx.now.Add(ttl); at.Before(wait.ExpiresAt) {
+		wait.ExpiresAt = at
+	}
+	if err := tx.addEvent(agent.Event{Type: agent.ActionWaits, ActionID: id, Wait: wait}); err != nil {
+		return err
+	}
+	thread := tx.thread
+	if thread == nil {
+		thread = &agent.Thread{}
+		if _, err := tx.doc(document.ThreadPath(tx.run.ThreadID), thread); err != nil {
+			return err
+		}
+	}
+	if thread.AddWaiting(tx.run.ID) {
+		tx.thread = thread
+	}
+	return nil
+}
+
+// leaveEarlierCalls ends the wait for the client in the earlier runs of a thread whose user writes on, and asks for
+// them to be moved. The run that was started comes first: what cannot be done here is left to the calls' own time.
+func (ex *execution) leaveEarlierCalls(ctx context.Context) {
+	ctx, cancel := withAnswerTimeout(ctx)
+	defer cancel()
+	for _, id := range ex.earlier {
+		if err := ex.leaveCallsOf(ctx, id); err != nil {
+			ex.Log.WarnContext(ctx, "the calls of an earlier run go on waiting until their time is up", "runId", id,
+				"error", err)
+		}
+	}
+}
+
+func (ex *execution) leaveCallsOf(ctx context.Context, runID string) error {
+	other := ex.newExecution(runID, nil)
+	if err := other.loadOwned(ctx, ex.run.UID); err != nil {
+		return err
+	}
+	left := false
+	err := other.transition(ctx, func(tx *tx) error {
+		tx.keepLease, left = true, false
+		for _, a := range tx.waitingForClient() {
+			left = true
+			if err := tx.leaveUnanswered(a, "The user went on without it"); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil && left {
+		other.publish(ctx)
+	}
+	return err
+}

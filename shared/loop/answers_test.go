@@ -1,0 +1,172 @@
+package loop_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/model/script"
+)
+
+// TestKilledWhileAClientAnswers kills the process before and after each commit of a run whose call the client carries
+// out: of its start, of the answer, and of what follows. The client sends its answer again until it is taken.
+func TestKilledWhileAClientAnswers(t *testing.T) {
+	onEachStore(t, func(t *testing.T, open func(testing.TB) *world) {
+		for _, after := range []bool{false, true} {
+			for n := 1; n <= 4; n++ {
+				t.Run(fmt.Sprintf("after=%v/%d", after, n), func(t *testing.T) {
+					v := killedWithClient(t, open(t), n, after, (*world).answerAgain)
+					if a := v.Actions[0]; v.Status != agent.Completed || a.Status != agent.ActionCompleted {
+						t.Errorf("the run is %s (%s), and its call %s", v.Status, v.Message, a.Status)
+					}
+				})
+			}
+		}
+	})
+}
+
+// TestKilledWhileNobodyAnswers does the same to a run whose client does not answer.
+func TestKilledWhileNobodyAnswers(t *testing.T) {
+	onEachStore(t, func(t *testing.T, open func(testing.TB) *world) {
+		for _, after := range []bool{false, true} {
+			for n := 1; n <= 4; n++ {
+				t.Run(fmt.Sprintf("after=%v/%d", after, n), func(t *testing.T) {
+					v := killedWithClient(t, open(t), n, after, func(w *world, _ *agent.RunView) error {
+						w.tick(6 * time.Minute)
+						_, err := w.loop.Sweep(context.Background())
+						return err
+					})
+					if a := v.Actions[0]; v.Status != agent.Completed || a.ErrorReason != "not_answered" {
+						t.Errorf("the run is %s (%s), and its call %s %s", v.Status, v.Message, a.Status, a.ErrorReason)
+					}
+				})
+			}
+		}
+	})
+}
+
+func (w *world) answerAgain(v *agent.RunView) error {
+	if len(v.Actions) == 0 { // it does not wait yet
+		return nil
+	}
+	_, err := w.loop.Answer(context.Background(), "ana", v.RunID,
+		loop.CallAnswer{ActionID: v.Actions[0].ActionID, Result: json.RawMessage(`{"ok":true}`)})
+	return err
+}
+
+func killedWithClient(t *testing.T, w *world, n int, after bool,
+	then func(*world, *agent.RunView) error) *agent.RunView {
+	t.Helper()
+	ctx := context.Background()
+	w.loop.Tools["click"] = remote(t)
+	w.loop.Store, w.loop.Model = &mortal{Store: w.store, n: n, after: after}, &asked{tool: "click"}
+	life := func() error {
+		v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "click", Key: "k1", BodyHash: "h"}, nil)
+		if err != nil {
+			return err
+		}
+		if err := then(w, v); err != nil {
+			return err
+		}
+		return w.deliver(ctx)
+	}
+	if died, err := mortally(life); err != nil || !died {
+		t.Fatalf("%v, and the kill happened: %v", err, died)
+	}
+	for range 3 { // other processes, later, with everything delivered again
+		w.tick(3 * time.Minute)
+		if _, err := w.loop.Sweep(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.deliver(ctx); err != nil && !loop.Held(err) {
+			t.Fatal(err)
+		}
+		if err := life(); err != nil && !fault.Is(err, fault.Policy, fault.CodeNotWaiting) {
+			t.Fatal(err)
+		}
+	}
+	v, _, err := w.loop.Get(ctx, "ana", agent.KeyedRunID("ana", "k1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// TestKilledWhereTheUserWritesOn kills the process at each commit of a run whose user goes on without an earlier one's
+// call: whatever is lost, the earlier run does not wait beyond its call's own time.
+func TestKilledWhereTheUserWritesOn(t *testing.T) {
+	onEachStore(t, func(t *testing.T, open func(testing.TB) *world) {
+		for _, after := range []bool{false, true} {
+			for n := 1; n <= 3; n++ {
+				t.Run(fmt.Sprintf("after=%v/%d", after, n),
+					func(t *testing.T) { killedWritingOn(t, open(t), n, after) })
+			}
+		}
+	})
+}
+
+func killedWritingOn(t *testing.T, w *world, n int, after bool) {
+	ctx := context.Background()
+	w.loop.Tools["click"] = remote(t)
+	w.loop.Model = &asked{tool: "click"}
+	first, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "click"}, nil)
+	if err != nil || len(first.Calls) != 1 {
+		t.Fatalf("%v %+v", err, first)
+	}
+	w.loop.Store = &mortal{Store: w.store, n: n, after: after}
+	w.loop.Tools["lookup"], w.loop.Model = w.lookup(), &asked{tool: "lookup"}
+	on := loop.StartRequest{UID: "ana", Prompt: "and?", ThreadID: first.ThreadID, Key: "k2", BodyHash: "h"}
+	died, err := mortally(func() error { _, err := w.loop.Start(ctx, on, nil); return err })
+	if err != nil || !died {
+		t.Fatalf("%v, and the kill happened: %v", err, died)
+	}
+	if _, err := w.loop.Start(ctx, on, nil); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		w.tick(6 * time.Minute)
+		if _, err := w.loop.Sweep(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.deliver(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, id := range []string{first.RunID, agent.KeyedRunID("ana", "k2")} {
+		if v, _, err := w.loop.Get(ctx, "ana", id); err != nil || v.Status != agent.Completed {
+			t.Errorf("%v, and the run is %s (%s)", err, v.Status, v.Message)
+		}
+	}
+	if v, _, _ := w.loop.Get(ctx, "ana", first.RunID); v.Actions[0].ErrorReason != "not_answered" {
+		t.Errorf("the call is %+v", v.Actions[0])
+	}
+}
+
+// TestOnlyWritingOnLeavesCalls holds a run of another thread, and an action of the same, to leaving what waits alone.
+func TestOnlyWritingOnLeavesCalls(t *testing.T) {
+	ctx := context.Background()
+	w := newWorld(t)
+	w.loop.Tools["click"] = remote(t)
+	w.model.Then(script.Turn{Calls: []script.Call{{Name: "click", Args: map[string]any{}}}},
+		script.Turn{Text: "Hello."})
+	first, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "click"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := sending("ten", true)
+	call.ThreadID = first.ThreadID
+	if _, err := w.loop.StartCall(ctx, call); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "hello"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if v, _, err := w.loop.Get(ctx, "ana", first.RunID); err != nil || len(v.Calls) != 1 {
+		t.Errorf("%v %+v", err, v)
+	}
+}
