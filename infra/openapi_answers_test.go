@@ -1,6 +1,7 @@
 package infra_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/model/fakegemini"
 	"github.com/countersign-run/countersign/shared/queue/embedded"
+	"github.com/countersign-run/countersign/shared/tool"
 )
 
 const nobody = "aaaaaaaaaaaaaaaaaaaaaaaaaa" // an id that does not exist
@@ -22,7 +24,8 @@ func TestDescribedAnswers(t *testing.T) {
 		name string
 		test func(*testing.T, *described)
 	}{
-		{"runs", runs}, {"approvals", approvals}, {"chat", chats}, {"actions", actions}, {"records", ownRecords},
+		{"runs", runs}, {"clients", clients}, {"approvals", approvals}, {"chat", chats}, {"actions", actions},
+		{"records", ownRecords},
 		{"connections", connections},
 		{"internal", internal}, {"configuration", configuration}, {"refused by all", refusedByAll},
 		{"bodies", refusedBodies}, {"parameters", parameters}, {"limits", atLimits}, {"slow", slowBodies},
@@ -138,6 +141,36 @@ func runs(t *testing.T, d *described) {
 	})
 	// a run that fails, with refused actions
 	s.want(t, 200, ask{op: "runStream", uid: "cy", body: `{"prompt":"Please."}`})
+}
+
+// clients carries out calls of a stored run, with a tool that no release has of its own.
+func clients(t *testing.T, d *described) {
+	s := d.open(t, nil)
+	scan, err := tool.Remote("scan", "Scans a page.", json.RawMessage(`{"type":"object"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.app.API.Loop.Tools["scan"] = scan
+	s.SetBrain(func(fakegemini.Request) fakegemini.Turn {
+		return fakegemini.Turn{Calls: []fakegemini.Call{{Name: "scan", Args: map[string]any{"page": 1}}}}
+	})
+	r := s.asked(t, "ada")
+	var waiting struct{ Calls []struct{ CallID string } }
+	s.want(t, 200, ask{op: "getRun", params: []string{r.RunID}}).into(t, &waiting)
+	of := func(result string) ask {
+		return ask{op: "answerCalls", params: []string{r.RunID}, body: inJSON(t,
+			map[string]any{"results": []any{map[string]string{"callId": waiting.Calls[0].CallID, "result": result}}})}
+	}
+	s.want(t, 200, of(`{"text":"one"}`))
+	s.want(t, 200, of(`{"text":"one"}`))
+	s.want(t, 409, of(`{"text":"two"}`))
+	stranger := of("three")
+	stranger.uid = "eve"
+	s.want(t, 404, stranger)
+	s.want(t, 200, ask{op: "cancelRun", params: []string{r.RunID}})
+	late := ask{op: "answerCalls", params: []string{r.RunID},
+		body: inJSON(t, map[string]any{"results": []any{map[string]string{"callId": nobody}}})}
+	s.want(t, 410, late)
 }
 
 func approvals(t *testing.T, d *described) {

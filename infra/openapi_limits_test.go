@@ -17,6 +17,7 @@ var limits = map[string]string{"Ask/prompt": "api.maxPrompt", "Resolution/commen
 	"ChatResults/pageState": "chat.MaxPageState",
 	"ChatResult/result":     "chat.MaxResult", "ToolDefinition/description": "chat.MaxDescription",
 	"ToolDefinition/inputSchema": "chat.MaxSchema",
+	"CallAnswers/results":        "api.maxAnswers",
 	"Ask/timeZone":               "timezone.MaxName", "ChatMessage/timeZone": "timezone.MaxName",
 	"ChatResults/timeZone": "timezone.MaxName",
 	"Ask/locale":           "api.maxLocale", "ChatMessage/locale": "api.maxLocale",
@@ -98,6 +99,16 @@ func atLimits(t *testing.T, d *described) {
 		{"resolveApproval", "comment", "Resolution/comment", func(n int) map[string]any {
 			return map[string]any{"approvalId": nobody + "-1", "decision": "reject", "comment": x(n)}
 		}},
+		{"answerCalls", "results/0/result", "ChatResult/result", func(n int) map[string]any {
+			return map[string]any{"results": []any{map[string]string{"callId": nobody, "result": x(n)}}}
+		}},
+		{"answerCalls", "results", "CallAnswers/results", func(n int) map[string]any {
+			var results []any
+			for i := range n {
+				results = append(results, map[string]string{"callId": fmt.Sprint(nobody, i), "result": "1"})
+			}
+			return map[string]any{"results": results}
+		}},
 		{"chat", "message", "ChatMessage/message",
 			func(n int) map[string]any { return map[string]any{"message": x(n)} }},
 		{"chat", "toolDefinitions", "ChatMessage/toolDefinitions", func(n int) map[string]any {
@@ -114,8 +125,12 @@ func atLimits(t *testing.T, d *described) {
 		}},
 	} {
 		n := constant(t, limits[c.limit])
+		var params []string
+		if c.op == "answerCalls" {
+			params = []string{nobody}
+		}
 		for _, one := range []int{n, n + 1} {
-			a := s.call(t, ask{op: c.op, body: inJSON(t, c.body(one))})
+			a := s.call(t, ask{op: c.op, params: params, body: inJSON(t, c.body(one))})
 			refused := a.status == 400 && strings.HasSuffix(a.field(t), c.field)
 			if refused != (one > n) || a.status == 400 && !refused {
 				t.Errorf("%s: %s of %d answered %d %s", c.op, c.field, one, a.status, cut(a.body))

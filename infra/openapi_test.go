@@ -55,7 +55,7 @@ var (
 		"AuditEntry": "audit.Entry", "AuditHead": "audit.Head", "Allowed": "records.AllowView",
 		"Connection": "google.Connection", "ChatCall": "chat.Pending", "Configuration": "web.configuration",
 		"Run": "api.runAnswer", "ResolvedRun": "api.postResolve", "Swept": "api.postSweep", "Problem": "api.errorBody",
-		"Failure": "api.fail", "Ok": "api.ok", "ActionResult": "api.actionAnswer",
+		"Failure": "api.fail", "Ok": "api.ok", "ActionResult": "api.actionAnswer", "WaitingCall": "agent.CallView",
 		"Approvals": "api.getPending", "Threads": "api.getThreads", "Messages": "api.getMessages",
 		"Audit": "api.getAudit", "Allowlist": "api.getAllowlist",
 		"Consent": "api.postConnection", "Unlinked": "api.deleteConnection", "Deleting": "api.deleteThread",
@@ -63,7 +63,8 @@ var (
 		"ActionLine": "api.actionLine", "ResultLine": "api.resultLine", "ErrorLine": "api.errorLine",
 		"ChatStatusLine": "api.chatStatusLine"}
 	namesOf = map[string]string{"Ask": "api.ask/in", "Resolution": "api.postResolve/in",
-		"Connect": "api.postConnection/in", "ChatMessage": "api.postChat/in", "ChatResults": "api.postChatResults/in",
+		"CallAnswers": "api.postAnswers/in",
+		"Connect":     "api.postConnection/in", "ChatMessage": "api.postChat/in", "ChatResults": "api.postChatResults/in",
 		"ChatResult": "chat.Result", "ToolDefinition": "chat.ToolDefinition", "Health": "app.Health"}
 	// apart lists the schemas without a single struct.
 	apart = map[string]string{"Push": "Google's envelope", "ChatResponse": "half of chat.Reply",

@@ -1,4 +1,5 @@
-// Package runs is the function that shows a run, sends its numbered events, and cancels it: /api/agent/runs/{runId}.
+// Package runs is the function that shows a run, sends its numbered events, takes the answers of its client, and
+// cancels it: /api/agent/runs/{runId}.
 package runs
 
 import (

@@ -158,7 +158,7 @@ func TestForeignIsMissing(t *testing.T) {
 	w.wants("ten")
 	a := w.send("POST", "/api/agent/run", "ana", `{"prompt":"mail bob"}`)
 	run, thread, approval := a.at("runId"), a.at("threadId"), a.at("approvals", "0", "approvalId")
-	missing := "does-not-exist-0001"
+	missing, results := "does-not-exist-0001", `{"results":[{"callId":"does-not-exist-0002","result":"1"}]}`
 	for name, pair := range map[string][2]func() answer{
 		"run": {func() answer { return w.send("GET", "/api/agent/runs/"+run, "eve", "") },
 			func() answer { return w.send("GET", "/api/agent/runs/"+missing, "eve", "") }},
@@ -166,6 +166,8 @@ func TestForeignIsMissing(t *testing.T) {
 			func() answer { return w.send("GET", "/api/agent/runs/"+missing+"/events", "eve", "") }},
 		"cancel": {func() answer { return w.send("POST", "/api/agent/runs/"+run+"/cancel", "eve", "") },
 			func() answer { return w.send("POST", "/api/agent/runs/"+missing+"/cancel", "eve", "") }},
+		"answers": {func() answer { return w.send("POST", "/api/agent/runs/"+run+"/answers", "eve", results) },
+			func() answer { return w.send("POST", "/api/agent/runs/"+missing+"/answers", "eve", results) }},
 		"thread": {func() answer { return w.send("GET", "/api/agent/threads/"+thread+"/messages", "eve", "") },
 			func() answer { return w.send("GET", "/api/agent/threads/"+missing+"/messages", "eve", "") }},
 		"delete": {func() answer { return w.send("DELETE", "/api/agent/threads/"+thread, "eve", "") },

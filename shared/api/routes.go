@@ -40,6 +40,7 @@ var Functions = []Function{
 	{"runs", []Route{
 		{"GET", "/api/agent/runs/{runId}", func(a *API) http.Handler { return a.reading(getRun) }},
 		{"GET", "/api/agent/runs/{runId}/events", func(a *API) http.Handler { return a.reading(getEvents) }},
+		{"POST", "/api/agent/runs/{runId}/answers", func(a *API) http.Handler { return a.reading(postAnswers) }},
 		{"POST", "/api/agent/runs/{runId}/cancel", func(a *API) http.Handler { return a.reading(postCancel) }},
 	}},
 	{"threads", []Route{

@@ -66,12 +66,17 @@ type world struct {
 }
 
 func newWorld(t testing.TB) *world {
-	w := &world{t: t, model: script.New(), logs: &bytes.Buffer{}}
 	st, err := embedded.OpenMemory(time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.store = st
+	return newWorldOn(t, st)
+}
+
+// newWorldOn is a world over a store, which it closes.
+func newWorldOn(t testing.TB, st store.Store) *world {
+	var err error
+	w := &world{t: t, model: script.New(), logs: &bytes.Buffer{}, store: st}
 	var h http.Handler
 	srv := httptest.NewUnstartedServer(
 		http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { h.ServeHTTP(rw, r) }))

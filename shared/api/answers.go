@@ -1,0 +1,71 @@
+package api
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/chat"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/obs"
+)
+
+// The bounds of a client's answers.
+const (
+	maxAnswers     = 16      // in one request: a turn of the model has no more calls
+	maxClientError = 4 << 10 // bytes of why the client could not do something
+)
+
+// postAnswers takes what the client of a stored run says became of its calls, some of them or all.
+func postAnswers(r *request) (any, error) {
+	id, err := r.id("runId")
+	if err != nil {
+		return nil, err
+	}
+	var in struct {
+		Results []chat.Result `json:"results"`
+	}
+	if _, err := r.decode(&in); err != nil {
+		return nil, err
+	}
+	answers, err := callAnswers(in.Results)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := r.working()
+	defer cancel()
+	obs.SetRun(ctx, id)
+	v, err := r.api.Loop.Answer(ctx, r.uid, id, answers...)
+	if err != nil {
+		return nil, err
+	}
+	return r.api.withApprovals(ctx, r.uid, v)
+}
+
+// callAnswers checks the results, as far as that can be done without the run.
+func callAnswers(results []chat.Result) ([]loop.CallAnswer, error) {
+	if len(results) == 0 || len(results) > maxAnswers {
+		return nil, fault.Invalid("results", "the results of 1 to %d calls are needed", maxAnswers)
+	}
+	answers := make([]loop.CallAnswer, len(results))
+	for i, res := range results {
+		field := fmt.Sprintf("results/%d/", i)
+		same := func(earlier chat.Result) bool { return earlier.CallID == res.CallID }
+		switch {
+		case !agent.ValidID(res.CallID):
+			return nil, fault.Invalid(field+"callId", "this is not an id")
+		case slices.ContainsFunc(results[:i], same):
+			return nil, fault.Invalid(field+"callId", "an earlier result is of the same call")
+		case len(res.Result) > chat.MaxResult:
+			return nil, fault.Invalid(field+"result", "it is longer than %d bytes", chat.MaxResult)
+		}
+		answers[i].ActionID = res.CallID
+		if res.IsError {
+			answers[i].Error = "The client could not do it: " + agent.Cut(res.Words(), maxClientError)
+		} else {
+			answers[i].Result = res.Value()
+		}
+	}
+	return answers, nil
+}
