@@ -15,14 +15,14 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// CallAnswer is what the client says became of a call that waits for it (agent.KindCall).
+// CallAnswer is what a client reports about a call that waits for it ([agent.KindCall]).
 type CallAnswer struct {
 	ActionID string
-	Result   json.RawMessage // where it was done
-	Error    string          // where it was not; a sentence for the model
+	Result   json.RawMessage // of a call that was done
+	Error    string          // of one that was not; a sentence for the model
 }
 
-// codeNotAnswered is of a call that its client did not answer.
+// codeNotAnswered is the code of a call that its client did not answer.
 const codeNotAnswered fault.Code = "not_answered"
 
 // Answer records what became of calls that wait for the client, all or none, and runs nothing: the run is moved by
@@ -42,7 +42,7 @@ func (l *Loop) Answer(ctx context.Context, uid, runID string, answers ...CallAns
 	return ex.currentView(ctx)
 }
 
-// AnswerCalls is Answer for a caller that moves the run itself.
+// AnswerCalls is [Loop.Answer] for a caller that moves the run itself.
 func (l *Loop) AnswerCalls(ctx context.Context, uid, runID string, answers ...CallAnswer) error {
 	return l.newExecution(runID, nil).answer(ctx, uid, answers)
 }
@@ -92,7 +92,7 @@ func checkAnswer(a *agent.Action, f *agent.Finished, waiting []*agent.Action, nu
 	return false, nil
 }
 
-// waitingForClient are the calls that may still be answered.
+// waitingForClient returns the calls that may still be answered.
 func (tx *tx) waitingForClient() (out []*agent.Action) {
 	if tx.state.End != nil || tx.state.Cancelled || !tx.now.Before(tx.run.Deadline) {
 		return nil
