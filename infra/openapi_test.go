@@ -64,8 +64,9 @@ var (
 		"ChatStatusLine": "api.chatStatusLine"}
 	namesOf = map[string]string{"Ask": "api.ask/in", "Resolution": "api.postResolve/in",
 		"CallAnswers": "api.postAnswers/in",
-		"Connect":     "api.postConnection/in", "ChatMessage": "api.postChat/in", "ChatResults": "api.postChatResults/in",
-		"ChatResult": "chat.Result", "ToolDefinition": "chat.ToolDefinition", "Health": "app.Health"}
+		"Connect":     "api.postConnection/in", "ChatMessage": "api.postChat/in",
+		"ChatResults": "api.postChatResults/in",
+		"ChatResult":  "chat.Result", "ToolDefinition": "chat.ToolDefinition", "Health": "app.Health"}
 	// apart lists the schemas without a single struct.
 	apart = map[string]string{"Push": "Google's envelope", "ChatResponse": "half of chat.Reply",
 		"ChatCalls": "the other half", "Connections": "two structs, with and without local",
