@@ -153,7 +153,7 @@ func TestImportRefuses(t *testing.T) {
 				f.Field != c.field && c.says != "1000" {
 				t.Fatalf("gives %v, %v; want an error of %q with %q", s, err, c.field, c.says)
 			}
-			if took := time.Since(began); took > time.Second {
+			if took := time.Since(began); took > 10*time.Second { // one that expands takes minutes
 				t.Errorf("it took %v", took)
 			}
 		})
