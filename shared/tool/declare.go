@@ -21,11 +21,17 @@ type Declaration struct {
 	Name        string
 	Description string
 	SideEffect  bool
+	Class       Class    // if empty: ClassChange for a side effect, otherwise ClassRead
 	Approval    Approval // if empty: Required for a side effect, otherwise NotRequired
 	Hidden      bool
+	Timeout     time.Duration // see Spec
+	Final       bool          // see Spec
+	Untrusted   bool          // see Spec
 
 	Input     *jsonschema.Schema // of type object; its defaults are filled in
 	Output    *jsonschema.Schema // nil means any JSON
+	Targets   func(json.RawMessage) ([]Target, error)
+	Bound     func(json.RawMessage) (json.RawMessage, error)
 	Preview   func(json.RawMessage) (Preview, error)
 	Summary   string // what was done, in one sentence
 	Execute   func(context.Context, Call) (json.RawMessage, error)
@@ -53,9 +59,20 @@ func Declare(d Declaration) (*Tool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the arguments: %w", err)
 	}
-	t := newBare(Spec{Name: d.Name, Description: d.Description, Schema: raw, SideEffect: d.SideEffect,
-		Approval: d.Approval.or(d.SideEffect), UserOnly: d.Hidden, Wait: d.Wait})
+	spec, err := Spec{Name: d.Name, Description: d.Description, Schema: raw, SideEffect: d.SideEffect, Class: d.Class,
+		Approval: d.Approval, UserOnly: d.Hidden, Wait: d.Wait, Timeout: d.Timeout, Final: d.Final,
+		Untrusted: d.Untrusted}.complete()
+	if err != nil {
+		return nil, fmt.Errorf("tool.Declare(%q): %w", d.Name, err)
+	}
+	t := newBare(spec)
 	t.normalize = func(args json.RawMessage) (json.RawMessage, error) { return in.normalize(args, true) }
+	if d.Targets != nil {
+		t.targets = d.Targets
+	}
+	if d.Bound != nil {
+		t.bound = d.Bound
+	}
 	if d.Preview != nil {
 		t.preview = d.Preview
 	}
@@ -109,25 +126,16 @@ func (t *Tool) panicError(err error) error {
 		"The service returned an invalid response.").Because(err)
 }
 
-// newBare returns a tool without targets, whose preview is its name and whose calls are answered from outside.
+// newBare returns a tool without targets and free text, whose preview is its name and whose calls are answered from
+// outside.
 func newBare(s Spec) *Tool {
 	return &Tool{
 		Spec:    s,
 		targets: func(json.RawMessage) ([]Target, error) { return nil, nil },
+		bound:   func(args json.RawMessage) (json.RawMessage, error) { return args, nil },
 		preview: func(json.RawMessage) (Preview, error) { return Preview{Title: s.Name}, nil },
 		summary: func(json.RawMessage) string { return "Did " + s.Name + "." },
 	}
-}
-
-// or returns the approval or, if it is empty, the safe default.
-func (a Approval) or(sideEffect bool) Approval {
-	switch {
-	case a != "":
-		return a
-	case sideEffect:
-		return Required
-	}
-	return NotRequired
 }
 
 // objectSchema resolves the schema of arguments, which must be that of an object.

@@ -22,9 +22,13 @@ type Def[In, Out any] struct {
 	Name        string
 	Description string
 	SideEffect  bool
+	Class       Class    // if empty: ClassChange for a side effect, otherwise ClassRead
 	Approval    Approval // if empty: Required for a side effect, otherwise NotRequired
 	Hidden      bool     // see Spec
 	Scopes      []string
+	Timeout     time.Duration // see Spec
+	Final       bool          // see Spec
+	Untrusted   bool          // see Spec
 
 	// Refine may narrow the schema that was derived from In (enum, pattern, limits). Optional.
 	Refine func(*jsonschema.Schema)
@@ -36,6 +40,9 @@ type Def[In, Out any] struct {
 	Revise func(before, edited In) In
 	// Targets returns whom and what the call reaches, each once. Optional.
 	Targets func(In) []Target
+	// Bound returns the arguments that are not free text, as a value with a JSON form: a user who allows calls in
+	// advance fixes these. Nil means all arguments.
+	Bound func(In) any
 	// Preview returns what a person reads before deciding. Required for a side effect.
 	Preview func(In) Preview
 	// Summary returns one sentence, for the thread, about what was done; it must not contain a body or a secret.
@@ -62,6 +69,7 @@ type Tool struct {
 	normalize func(json.RawMessage) (json.RawMessage, error)
 	revise    func(before, edited json.RawMessage) (json.RawMessage, error)
 	targets   func(json.RawMessage) ([]Target, error)
+	bound     func(json.RawMessage) (json.RawMessage, error)
 	preview   func(json.RawMessage) (Preview, error)
 	summary   func(json.RawMessage) string
 	place     func(ctx context.Context, uid string) (Place, error)
@@ -88,8 +96,13 @@ func Define[In, Out any](d Def[In, Out]) *Tool {
 	if err != nil {
 		panic(fmt.Sprintf("tool.Define(%q): %v", d.Name, err))
 	}
-	t := &Tool{Spec: Spec{Name: d.Name, Description: d.Description, Schema: raw, SideEffect: d.SideEffect,
-		Approval: d.Approval.or(d.SideEffect), UserOnly: d.Hidden, Scopes: d.Scopes, Wait: d.Wait}}
+	spec, err := Spec{Name: d.Name, Description: d.Description, Schema: raw, SideEffect: d.SideEffect, Class: d.Class,
+		Approval: d.Approval, UserOnly: d.Hidden, Scopes: d.Scopes, Timeout: d.Timeout, Final: d.Final,
+		Untrusted: d.Untrusted, Wait: d.Wait}.complete()
+	if err != nil {
+		panic(fmt.Sprintf("tool.Define(%q): %v", d.Name, err))
+	}
+	t := &Tool{Spec: spec}
 	decode := func(args json.RawMessage) (v In, err error) {
 		err = json.Unmarshal(args, &v)
 		return v, err
@@ -133,6 +146,20 @@ func Define[In, Out any](d Def[In, Out]) *Tool {
 			return nil, err
 		}
 		return d.Targets(v), nil
+	}
+	t.bound = func(args json.RawMessage) (json.RawMessage, error) {
+		if d.Bound == nil {
+			return args, nil
+		}
+		v, err := decode(args)
+		if err != nil {
+			return nil, err
+		}
+		b, err := strictjson.Marshal(d.Bound(v))
+		if err != nil {
+			return nil, err
+		}
+		return strictjson.Canonical(b)
 	}
 	t.preview = func(args json.RawMessage) (Preview, error) {
 		v, err := decode(args)
@@ -225,10 +252,26 @@ func (t *Tool) Targets(args json.RawMessage) (_ []Target, err error) {
 	return t.targets(args)
 }
 
-// Preview returns what a person reads before deciding.
+// Bound returns the canonical form of the arguments that are not free text. The arguments must come from Normalize.
+func (t *Tool) Bound(args json.RawMessage) (_ json.RawMessage, err error) {
+	defer t.recoverPanic(&err, false)
+	return t.bound(args)
+}
+
+// classWarnings are what a person is warned of before approving any call of a tool of the class.
+var classWarnings = map[Class]string{
+	ClassDestructive: "This deletes or overwrites something that cannot be restored.",
+	ClassOpaque:      "What this changes cannot be told in advance.",
+}
+
+// Preview returns what a person reads before deciding. The first warning is that of the tool's class.
 func (t *Tool) Preview(args json.RawMessage) (_ Preview, err error) {
 	defer t.recoverPanic(&err, false)
-	return t.preview(args)
+	p, err := t.preview(args)
+	if warning := classWarnings[t.Class]; warning != "" {
+		p.Warnings = append([]string{warning}, p.Warnings...)
+	}
+	return p, err
 }
 
 // Summary returns one sentence about what was done.

@@ -32,7 +32,8 @@ func Remote(name, description string, raw json.RawMessage) (*Tool, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := newBare(Spec{Name: name, Description: description, Schema: shown, Approval: NotRequired})
+	t := newBare(Spec{Name: name, Description: description, Schema: shown, Class: ClassRead,
+		Approval: NotRequired})
 	each := 1 + countChoices(s)
 	t.normalize = func(args json.RawMessage) (json.RawMessage, error) {
 		if countValues(args)*each > maxChecks {

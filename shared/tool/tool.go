@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -27,18 +28,33 @@ const (
 	NotRequired Approval = "not_required"
 )
 
-// Spec is the part of a tool that the model and the policy see (seed 000 §5).
+// Class says what a call can do to what is outside of this system.
+type Class string
+
+// The values of Class. An approval of a call of one of the last two warns of it.
+const (
+	ClassRead        Class = "read"        // nothing: the tool has no side effect
+	ClassChange      Class = "change"      // what its preview says
+	ClassDestructive Class = "destructive" // it deletes or overwrites what cannot be restored
+	ClassOpaque      Class = "opaque"      // its arguments do not tell: a command, a program
+)
+
+// Spec is the part of a tool that the model, the policy and the loop see (seed 000 §5).
 type Spec struct {
 	Name        string          // ^[A-Za-z][A-Za-z0-9_.-]{0,62}$
 	Description string          // for the model
 	Schema      json.RawMessage // JSON Schema of the arguments
 	SideEffect  bool            // whether a call changes anything outside of this system
+	Class       Class           // ClassRead if and only if there is no side effect
 	Approval    Approval
-	UserOnly    bool     // called only by its user, by name: the model neither sees nor reaches it
-	Scopes      []string // OAuth scopes of the user's account that the tool needs
+	UserOnly    bool          // called only by its user, by name: the model neither sees nor reaches it
+	Scopes      []string      // OAuth scopes of the user's account that the tool needs
+	Timeout     time.Duration // of one call, as far as a call of the function allows; 0 means the agent's
 	// Wait is how long a call that is answered from outside waits; zero means as long as the agent's calls do. No call
 	// waits for longer than its run.
-	Wait time.Duration
+	Wait      time.Duration
+	Final     bool // a call that is carried out ends the run; the model is not asked again
+	Untrusted bool // its results are text from strangers, and the model is told so with each
 }
 
 // Version identifies the schema: a call that was approved under one version is not carried out under another.
@@ -47,10 +63,42 @@ func (s Spec) Version() string {
 	return hex.EncodeToString(sum[:4])
 }
 
+// complete returns the spec with its defaults. The error says what is wrong with it.
+func (s Spec) complete() (Spec, error) {
+	if s.Approval == "" {
+		s.Approval = NotRequired
+		if s.SideEffect {
+			s.Approval = Required
+		}
+	}
+	if s.Class == "" {
+		s.Class = ClassRead
+		if s.SideEffect {
+			s.Class = ClassChange
+		}
+	}
+	switch s.Class {
+	case ClassRead, ClassChange, ClassDestructive, ClassOpaque:
+	default:
+		return s, fmt.Errorf("the class %q is not one of read, change, destructive and opaque", s.Class)
+	}
+	switch {
+	case s.SideEffect && s.Class == ClassRead:
+		return s, errors.New("a tool of the class read has no side effect")
+	case !s.SideEffect && s.Class != ClassRead:
+		return s, fmt.Errorf("a tool of the class %s has a side effect", s.Class)
+	case s.Timeout < 0:
+		return s, errors.New("the timeout is negative")
+	}
+	return s, nil
+}
+
 // Call is one call as a tool's functions see it (seed 000 §5, ToolExecutionContext).
 type Call struct {
 	UID      string          // whose account is used: the run's owner, never an argument
 	Origin   string          // the web origin that started the run, or empty
+	Agent    string          // the name of the agent that carries out the run
+	ThreadID string          // the conversation; empty outside of one
 	RunID    string          //
 	ActionID string          // the same across crashes and retries; handles are derived from it
 	Args     json.RawMessage // canonical, as approved
@@ -175,6 +223,32 @@ func unreadableResult(err error) json.RawMessage {
 		panic(err) // unreachable: two values that are JSON
 	}
 	return out
+}
+
+// partial is an error of a call that had returned something before it failed.
+type partial struct {
+	error
+	result json.RawMessage
+}
+
+func (p partial) Unwrap() error { return p.error }
+
+// Partial returns err, an error of Execute, with what the call returned before it failed, such as the output of a
+// command that ran out of time. The result is recorded with the outcome, and the model reads it beside the error; what
+// the error says of the effect stays as it is. The result must be JSON or have a JSON form.
+func Partial(result any, err error) error {
+	b, marshalErr := strictjson.Marshal(result)
+	if marshalErr != nil {
+		return errors.Join(err, fmt.Errorf("the partial result has no JSON form: %w", marshalErr))
+	}
+	return partial{err, b}
+}
+
+// PartialResult returns what the call returned before it failed with err, or nil.
+func PartialResult(err error) json.RawMessage {
+	var p partial
+	errors.As(err, &p)
+	return p.result
 }
 
 // transient marks an error after which the same call may be tried again.

@@ -83,11 +83,18 @@ func New(accounts google.Accounts, o Options) *tool.Tool {
 		Refine:    refine,
 		Normalize: func(a Args) (Args, error) { return normalize(a, o.Now()) },
 		Targets:   func(a Args) []tool.Target { return tool.Addresses(a.Attendees) },
+		Bound:     bound,
 		Preview:   func(a Args) tool.Preview { return preview(a, o.Now()) },
 		Summary:   summary,
 		Execute:   c.insert,
 		Reconcile: c.settle,
 	})
+}
+
+// bound returns an event without its title and its other texts.
+func bound(a Args) any {
+	a.Summary, a.Location, a.Description = "", "", ""
+	return a
 }
 
 func refine(s *jsonschema.Schema) {

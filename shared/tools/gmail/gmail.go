@@ -85,6 +85,7 @@ func New(accounts google.Accounts, o Options) *tool.Tool {
 		Normalize:  normalize,
 		Revise:     revise,
 		Targets:    func(a Args) []tool.Target { return tool.Addresses(a.recipients()) },
+		Bound:      bound,
 		Preview:    preview,
 		Summary:    summary,
 	}
@@ -100,6 +101,12 @@ func New(accounts google.Accounts, o Options) *tool.Tool {
 	}
 	d.Place = func(ctx context.Context, uid string) (tool.Place, error) { return accounts.Place(ctx, uid, d.Scopes) }
 	return tool.Define(d)
+}
+
+// bound returns a mail without its subject and its words.
+func bound(a Args) any {
+	a.Subject, a.Body, a.HTMLBody = "", "", ""
+	return a
 }
 
 func refine(s *jsonschema.Schema) {
