@@ -122,6 +122,8 @@ type ProposedCall struct {
 	Place            tool.Place      `json:"place,omitzero"`   // the account or host that the call acts on, if any
 	Edited           bool            `json:"edited,omitempty"` // the user edited the arguments
 	SideEffect       bool            `json:"sideEffect,omitempty"`
+	Final            bool            `json:"final,omitempty"`     // its success ends the run
+	Untrusted        bool            `json:"untrusted,omitempty"` // its result is text from strangers
 	RequiresApproval bool            `json:"requiresApproval,omitempty"`
 	UserInitiated    bool            `json:"own,omitempty"` // the user's call, not the model's: no approval
 	PolicyDecision   string          `json:"policyDecision,omitempty"`
@@ -161,7 +163,7 @@ type Started struct {
 type Finished struct {
 	Status    ActionStatus    `json:"status"`
 	Execution Execution       `json:"execution"`
-	Result    json.RawMessage `json:"result,omitempty"`
+	Result    json.RawMessage `json:"result,omitempty"` // beside an error: what the call returned before it failed
 	Error     *ErrorInfo      `json:"error,omitempty"`
 }
 

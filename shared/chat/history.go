@@ -55,6 +55,8 @@ type call struct {
 	Tried  json.RawMessage `json:"tried,omitempty"`
 	Result json.RawMessage `json:"result,omitempty"` // once it is known
 	Error  string          `json:"error,omitempty"`
+	// Untrusted says that the result is text from strangers.
+	Untrusted bool `json:"untrusted,omitempty"`
 
 	model model.Call
 }
@@ -62,6 +64,7 @@ type call struct {
 func (c *call) known() bool { return c.Result != nil || c.Error != "" }
 
 func (c *call) setResponse(r model.Response) {
+	c.Untrusted = r.Untrusted
 	if c.Result, c.Error = strictjson.Portable(r.Result), r.Error; !c.known() {
 		c.Result = json.RawMessage("null")
 	}
@@ -85,7 +88,8 @@ func (c *call) setResponse(r model.Response) {
 }
 
 func (c *call) response() model.Response {
-	return model.Response{ID: c.model.ID, Name: c.model.Name, Result: c.Result, Error: c.Error}
+	return model.Response{ID: c.model.ID, Name: c.model.Name, Result: c.Result, Error: c.Error,
+		Untrusted: c.Untrusted}
 }
 
 // note is what the server adds to the last content.

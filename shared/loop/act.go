@@ -2,6 +2,7 @@ package loop
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"time"
 
@@ -55,11 +56,16 @@ func (ex *execution) executeCall(ctx context.Context, id string) error {
 // claimCall claims the run to carry out the call. It reports false where another process has started the call
 // meanwhile: with that process's lapsed lease this one has taken over an effect to settle, not a call to make.
 func (ex *execution) claimCall(ctx context.Context, id string) (mine bool, err error) {
-	if err := ex.claim(ctx, ex.Profile.ToolTimeout); err != nil {
+	if err := ex.claim(ctx, ex.timeoutOf(id)); err != nil {
 		return false, err
 	}
 	st, next := ex.next(ex.state, ex.run, ex.now())
 	return st == stepExecute && next.ID == id, nil
+}
+
+// timeoutOf returns how long the call may take.
+func (ex *execution) timeoutOf(id string) time.Duration {
+	return ex.Profile.toolTimeout(ex.Tools[ex.state.Action(id).Tool])
 }
 
 // checkUnchanged checks what may have changed since the call was validated: the stored arguments, and the place where
@@ -77,13 +83,16 @@ func (ex *execution) checkUnchanged(ctx context.Context, a *agent.Action, t *too
 }
 
 func (ex *execution) toolCall(a *agent.Action, handle string) tool.Call {
-	return tool.Call{UID: ex.run.UID, Origin: ex.run.Origin, RunID: ex.run.ID, ActionID: a.ID, Args: a.Args,
-		Handle: handle, Place: a.Place}
+	return tool.Call{UID: ex.run.UID, Origin: ex.run.Origin, Agent: assistant, ThreadID: ex.run.ThreadID,
+		RunID: ex.run.ID, ActionID: a.ID, Args: a.Args, Handle: handle, Place: a.Place}
 }
+
+// assistant is the name of the agent that carries out runs that name none.
+const assistant = "assistant"
 
 // prepare returns the handle that the tool prepares. Whatever goes wrong, no effect has taken place.
 func (ex *execution) prepare(ctx context.Context, t *tool.Tool, a *agent.Action) (handle string, err error) {
-	ctx, cancel := withStepTimeout(ctx, ex.Profile.ToolTimeout)
+	ctx, cancel := withStepTimeout(ctx, ex.Profile.toolTimeout(t))
 	defer cancel()
 	for try := 1; ; try++ {
 		handle, err = t.Prepare(ctx, ex.toolCall(a, ""))
@@ -106,7 +115,7 @@ func (ex *execution) backOff(ctx context.Context, try int) error {
 func (ex *execution) callTool(ctx context.Context, t *tool.Tool, id string) error {
 	a := ex.state.Action(id)
 	call := ex.toolCall(a, a.Started.Handle)
-	acting, cancel := withStepTimeout(ctx, ex.Profile.ToolTimeout)
+	acting, cancel := withStepTimeout(ctx, ex.Profile.toolTimeout(t))
 	defer cancel()
 	underWay := a.Started.Attempt > 1 // an earlier attempt may be
 	for try := 1; ; try++ {
@@ -121,7 +130,7 @@ func (ex *execution) callTool(ctx context.Context, t *tool.Tool, id string) erro
 				err)
 			out, known := ex.reconcile(acting, t, call)
 			if !known {
-				return ex.markUnknown(ctx, id, out.Reason)
+				return ex.markUnknown(ctx, id, out.Reason, tool.PartialResult(err))
 			}
 			if out.Verdict == tool.Done {
 				return ex.recordOutcome(ctx, id, succeeded(out.Result))
@@ -173,7 +182,7 @@ func (ex *execution) reconcile(ctx context.Context, t *tool.Tool, call tool.Call
 
 // settle finds out what became of an effect that an earlier execution started.
 func (ex *execution) settle(ctx context.Context, id string) error {
-	if err := ex.claim(ctx, ex.Profile.ToolTimeout); err != nil {
+	if err := ex.claim(ctx, ex.timeoutOf(id)); err != nil {
 		return err
 	}
 	a := ex.state.Action(id)
@@ -182,7 +191,7 @@ func (ex *execution) settle(ctx context.Context, id string) error {
 	}
 	t := ex.Tools[a.Tool]
 	if t == nil || t.Waits() {
-		return ex.markUnknown(ctx, id, "The tool is no longer available.")
+		return ex.markUnknown(ctx, id, "The tool is no longer available.", nil)
 	}
 	out, known := tool.Outcome{Verdict: tool.NotDone}, true
 	if t.SideEffect {
@@ -190,7 +199,7 @@ func (ex *execution) settle(ctx context.Context, id string) error {
 	}
 	switch {
 	case !known:
-		return ex.markUnknown(ctx, id, out.Reason)
+		return ex.markUnknown(ctx, id, out.Reason, nil)
 	case out.Verdict == tool.Done:
 		return ex.recordOutcome(ctx, id, succeeded(out.Result))
 	case ex.ending(ex.state, ex.run, ex.now()) != nil:
@@ -207,7 +216,7 @@ func (ex *execution) abandonRetry(ctx context.Context, t *tool.Tool, id string, 
 	if !t.SideEffect {
 		return ex.recordOutcome(ctx, id, failedWithoutEffect(why))
 	}
-	return ex.markUnknown(ctx, id, startedElsewhere+" "+failedWithoutEffect(why).Error.Message)
+	return ex.markUnknown(ctx, id, startedElsewhere+" "+failedWithoutEffect(why).Error.Message, tool.PartialResult(why))
 }
 
 // startedElsewhere is why such a call is left to its user.
@@ -228,20 +237,27 @@ func (ex *execution) retry(ctx context.Context, t *tool.Tool, a *agent.Action) e
 }
 
 func succeeded(result []byte) agent.Finished {
-	if len(result) > maxOutput {
-		result = jsonString(agent.Cut(string(result), maxOutput))
-	}
-	return agent.Finished{Status: agent.ActionCompleted, Execution: agent.Succeeded, Result: result}
+	return agent.Finished{Status: agent.ActionCompleted, Execution: agent.Succeeded, Result: boundedResult(result)}
 }
 
-// failedWithoutEffect returns the outcome of a call that had no effect.
+// boundedResult returns the result, or the beginning of its text where it is longer than maxOutput.
+func boundedResult(result json.RawMessage) json.RawMessage {
+	if len(result) > maxOutput {
+		return jsonString(agent.Cut(string(result), maxOutput))
+	}
+	return result
+}
+
+// failedWithoutEffect returns the outcome of a call that had no effect, with the partial result of the error if it has
+// one.
 func failedWithoutEffect(err error) agent.Finished {
 	var f *fault.Error
 	if !errors.As(err, &f) {
 		f = fault.New(fault.Tool, "failed",
 			"The service could not do this. Nothing was sent or changed.").Because(err)
 	}
-	return agent.Finished{Status: agent.ActionFailed, Execution: agent.FailedKnown, Error: agent.ErrorInfoOf(f)}
+	return agent.Finished{Status: agent.ActionFailed, Execution: agent.FailedKnown, Error: agent.ErrorInfoOf(f),
+		Result: boundedResult(tool.PartialResult(err))}
 }
 
 // recordOutcome records what became of a call. It is the one commit that must not be lost, be it that the function's
@@ -288,8 +304,9 @@ func setErrorInfo(e *audit.Entry, p *agent.ErrorInfo) {
 	}
 }
 
-// markUnknown records that the outcome of a call is unknown, and asks its user for a review.
-func (ex *execution) markUnknown(ctx context.Context, id, reason string) error {
+// markUnknown records that the outcome of a call is unknown, with what it returned before if it did, and asks its user
+// for a review.
+func (ex *execution) markUnknown(ctx context.Context, id, reason string, partial json.RawMessage) error {
 	ctx, cancel := detached(ctx)
 	defer cancel()
 	ex.Log.ErrorContext(ctx, "an outcome is unknown and waits for its user", "runId", ex.id, "actionId", id)
@@ -298,14 +315,15 @@ func (ex *execution) markUnknown(ctx context.Context, id, reason string) error {
 		if !tx.ownsOutcome(a) {
 			return nil
 		}
-		return tx.markUnknown(a, reason)
+		return tx.markUnknown(a, reason, partial)
 	})
 }
 
-func (tx *tx) markUnknown(a *agent.Action, reason string) error {
+func (tx *tx) markUnknown(a *agent.Action, reason string, partial json.RawMessage) error {
 	p := agent.ErrorInfoOf(fault.New(fault.Tool, fault.CodeUnknownOutcome,
 		"It is not known whether this was done. %s", reason))
-	f := &agent.Finished{Status: agent.ActionFailed, Execution: agent.UnknownState, Error: p}
+	f := &agent.Finished{Status: agent.ActionFailed, Execution: agent.UnknownState, Error: p,
+		Result: boundedResult(partial)}
 	if err := tx.addEvent(agent.Event{Type: agent.ActionFinished, ActionID: a.ID, Finished: f}); err != nil {
 		return err
 	}

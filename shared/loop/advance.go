@@ -78,11 +78,13 @@ func (l *Loop) next(s *agent.State, r agent.Run, now time.Time) (step, *agent.Ac
 
 // stepTime returns how long the run's next step may take, or zero when there is none for this process.
 func (l *Loop) stepTime(s *agent.State, r agent.Run, now time.Time) time.Duration {
-	switch st, _ := l.next(s, r, now); st {
+	switch st, a := l.next(s, r, now); st {
 	case stepDone, stepWait:
 		return 0
 	case stepCallModel:
 		return l.Profile.ModelTimeout
+	case stepSettle, stepExecute:
+		return l.Profile.toolTimeout(l.Tools[a.Tool])
 	default:
 		return l.Profile.ToolTimeout
 	}
@@ -106,6 +108,8 @@ func (l *Loop) ending(s *agent.State, r agent.Run, now time.Time) *agent.End {
 		return l.rejectedEnd(s)
 	case s.Input.SingleCall && len(s.Turns) > 0:
 		return l.singleCallEnd(s)
+	case finalCall(s) != nil:
+		return l.finalEnd(s)
 	case len(s.Turns) >= l.Profile.MaxModelCalls:
 		return l.outOfCallsEnd(s)
 	}
@@ -330,7 +334,7 @@ func (tx *tx) endRun(end *agent.End) error {
 	if err := tx.addEvent(agent.Event{Type: agent.RunEnded, End: &out}); err != nil {
 		return err
 	}
-	return tx.appendLastMessage(&out, 0)
+	return tx.appendLastMessage(&out, finalLength(tx.state, out.Summary))
 }
 
 // closeAction closes an action that will no longer be carried out.

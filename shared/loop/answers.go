@@ -18,8 +18,8 @@ import (
 // CallAnswer is what a client reports about a call that waits for it ([agent.KindCall]).
 type CallAnswer struct {
 	ActionID string
-	Result   json.RawMessage // of a call that was done
-	Error    string          // of one that was not; a sentence for the model
+	Result   json.RawMessage // of a call that was done, or what one returned before it failed
+	Error    string          // of one that was not done; a sentence for the model
 }
 
 // codeNotAnswered is the code of a call that its client did not answer.
@@ -119,15 +119,18 @@ func sameAnswer(a *agent.Action, f *agent.Finished) bool {
 }
 
 func (a CallAnswer) finished() *agent.Finished {
-	if a.Error != "" {
-		f := failedWithoutEffect(fault.New(fault.Tool, "failed", "%s", a.Error))
-		return &f
-	}
 	result, err := strictjson.Marshal(a.Result) // as the store keeps it, so that the same answer is the same bytes
 	if err != nil {
 		result = jsonString(string(a.Result))
 	}
-	f := succeeded(result)
+	if a.Error == "" {
+		f := succeeded(result)
+		return &f
+	}
+	f := failedWithoutEffect(fault.New(fault.Tool, "failed", "%s", a.Error))
+	if a.Result != nil {
+		f.Result = boundedResult(result)
+	}
 	return &f
 }
 

@@ -64,7 +64,7 @@ func (ex *execution) giveUpStep(ctx context.Context, st step, a *agent.Action) e
 // giveUpCall records the outcome of a call that was started too often: unknown for an effect, failed for anything else.
 func (ex *execution) giveUpCall(ctx context.Context, a *agent.Action) error {
 	if a.Status == agent.ActionExecuting && a.SideEffect {
-		return ex.markUnknown(ctx, a.ID, errAttempts.Message)
+		return ex.markUnknown(ctx, a.ID, errAttempts.Message, nil)
 	}
 	return ex.recordOutcome(ctx, a.ID, failedWithoutEffect(errAttempts))
 }

@@ -128,7 +128,7 @@ func (ex *execution) response(a *agent.Action) model.Response {
 			r.Error += " The user says: " + a.Comment
 		}
 	case a.Error != nil:
-		r.Error = a.Error.Message
+		r.Error, r.Result = a.Error.Message, a.Result
 		if a.Error.Class == fault.Validation && a.Error.Field != "" {
 			r.Error = a.Error.Field + ": " + r.Error
 		}
@@ -138,14 +138,32 @@ func (ex *execution) response(a *agent.Action) model.Response {
 	if r.Error != "" && a.Attempt > 0 {
 		r.Error += " It is not known whether an earlier attempt was carried out."
 	}
+	r.Untrusted = a.Untrusted
 	return r
+}
+
+// confirmedResult returns the result of a call that the user says was carried out, with what it returned before its
+// outcome was lost, if anything.
+func confirmedResult(partial json.RawMessage) json.RawMessage {
+	said := jsonString("The user confirmed that it was done.")
+	if partial == nil {
+		return said
+	}
+	b, err := strictjson.Marshal(struct {
+		Result  json.RawMessage `json:"result"`
+		Partial json.RawMessage `json:"returnedBefore"`
+	}{said, partial})
+	if err != nil {
+		return said
+	}
+	return b
 }
 
 // completedResult returns the result of a call that was carried out, or that its user confirmed as done.
 func completedResult(a *agent.Action) json.RawMessage {
 	result := a.Result
 	if a.Decision == agent.ConfirmDone {
-		result = jsonString("The user confirmed that it was done.")
+		result = confirmedResult(a.Result)
 	}
 	if !a.Edited {
 		return result

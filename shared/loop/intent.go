@@ -53,11 +53,11 @@ func (tx *tx) recordIntent(a *agent.Action, started agent.Started) error {
 // another.
 func (tx *tx) startInSameCommit(ctx context.Context, intent agent.Started) (id string, err error) {
 	st, a := tx.ex.next(tx.state, tx.run, tx.now)
-	if st != stepExecute || !a.SideEffect || !hasTimeFor(ctx, tx.ex.Profile.ToolTimeout) {
+	if st != stepExecute || !a.SideEffect {
 		return "", nil
 	}
 	t := tx.ex.Tools[a.Tool]
-	if t.Prepares() {
+	if t.Prepares() || !hasTimeFor(ctx, tx.ex.Profile.toolTimeout(t)) {
 		return "", nil
 	}
 	if stop, err := tx.recheckPolicy(a, t); stop || err != nil {
@@ -130,7 +130,7 @@ func (tx *tx) recheckPolicy(a *agent.Action, t *tool.Tool) (stop bool, err error
 // user: that it has not happened says nothing about the process that started it, which may only have been stopped.
 func (tx *tx) block(a *agent.Action, rule string, why error) error {
 	if a.Status == agent.ActionExecuting {
-		return tx.markUnknown(a, startedElsewhere+" "+failedWithoutEffect(why).Error.Message)
+		return tx.markUnknown(a, startedElsewhere+" "+failedWithoutEffect(why).Error.Message, nil)
 	}
 	finished := failedWithoutEffect(why)
 	finished.Execution = agent.NotStarted

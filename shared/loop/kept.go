@@ -90,7 +90,7 @@ func (tx *tx) restoreTurn(t ClientTurn) error {
 		call := &agent.ProposedCall{Turn: len(tx.state.Turns), Index: i, CallID: c.ID, Tool: displayName(c.Name),
 			Args: c.Args}
 		if known := tx.ex.Tools[c.Name]; known != nil {
-			call.SideEffect = known.SideEffect
+			call.SideEffect, call.Untrusted = known.SideEffect, known.Untrusted
 		}
 		if err := tx.addEvent(agent.Event{Type: agent.ActionProposed, ActionID: id, Proposed: call}); err != nil {
 			return err

@@ -48,7 +48,8 @@ type Profile struct {
 	Deadline      time.Duration // how long a run may take in all, waiting included
 	MaxContents   int           // bytes of the conversation that the model gets (model.Contents.Fit); 0 means no bound
 	ModelTimeout  time.Duration // of one model call, retries included
-	ToolTimeout   time.Duration // of one effect
+	ToolTimeout   time.Duration // of one effect, unless its tool has a timeout of its own
+	LongestTool   time.Duration // that a tool's own timeout may be; 0 means no limit
 	LeaseMargin   time.Duration // how long a lease outlives the step that it covers; 0 means 15 seconds
 	MaxOpen       int           // approvals a user may have open; 0 means no cap
 	MaxPerDay     int           // approvals a user may be asked for in a day (UTC); 0 means no cap
@@ -63,7 +64,19 @@ const LeastCall = 30 * time.Second
 // longer one raises each timeout to at most what a step needs.
 func (p Profile) Within(d time.Duration) Profile {
 	p.ModelTimeout, p.ToolTimeout = min(time.Minute, d*2/3), min(30*time.Second, d/3)
+	p.LongestTool = d - 2*reserve
 	return p
+}
+
+// toolTimeout returns how long one call of the tool may take. The tool may be nil, where it is gone or there is none.
+func (p Profile) toolTimeout(t *tool.Tool) time.Duration {
+	switch {
+	case t == nil || t.Timeout == 0:
+		return p.ToolTimeout
+	case p.LongestTool > 0:
+		return min(t.Timeout, p.LongestTool)
+	}
+	return t.Timeout
 }
 
 // Loop moves runs of one profile. The fields from Log on are optional.

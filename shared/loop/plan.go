@@ -252,7 +252,7 @@ func (tx *tx) validateCall(call agent.ProposedCall, wanted json.RawMessage, at p
 	if t == nil || t.UserOnly && !call.UserInitiated {
 		return tx.rejectCall(id, call, fault.New(fault.Model, "unknown_tool", "There is no such tool."))
 	}
-	call.SideEffect = t.SideEffect
+	call.SideEffect, call.Final, call.Untrusted = t.SideEffect, t.Final, t.Untrusted
 	if len(wanted) == 0 || wanted[0] != '{' {
 		return tx.rejectCall(id, call,
 			fault.New(fault.Model, "unreadable_arguments", "The arguments are not a JSON object."))

@@ -118,9 +118,12 @@ type scenario struct {
 	out    strings.Builder
 }
 
-// newScenario adds to the world the tools that a client carries out.
+// newScenario adds to the world the tools that a client carries out, and those that declare more than others.
 func newScenario(t *testing.T, w *world) *scenario {
 	w.loop.Tools["click"], w.loop.Tools["sign"] = remote(t), sign(t)
+	for _, declared := range w.declared() {
+		w.loop.Tools[declared.Name] = declared
+	}
 	return &scenario{world: w, uid: "ana", seen: map[string]int{}}
 }
 
@@ -225,6 +228,9 @@ func (s *scenario) do(line string) {
 	case "pending":
 		for i, a := range s.open(s.uid) {
 			s.say("#%d %s: %s", i+1, a.Kind, a.Preview.Title)
+			for _, warning := range a.Preview.Warnings {
+				s.say("   careful: %s", warning)
+			}
 		}
 		return
 	case "thread":
@@ -235,6 +241,9 @@ func (s *scenario) do(line string) {
 		for _, m := range page.Messages {
 			s.say("%s: %s", m.Role, strings.ReplaceAll(m.Text, "\n", " / "))
 		}
+		return
+	case "told": // what the newest request tells the model, without its own calls and the records of earlier runs
+		s.told()
 		return
 	case "effects":
 		for _, e := range s.effects {
@@ -252,6 +261,31 @@ func (s *scenario) do(line string) {
 		s.say("! %s %s: %s", f.Class, f.Code, f.Message)
 	} else if v != nil {
 		s.say("= %s: %s", v.Status, strings.ReplaceAll(v.Summary, "\n", " / "))
+	}
+}
+
+// told prints the words and the responses of the model's newest request.
+func (s *scenario) told() {
+	requests := s.model.Requests()
+	for _, raw := range requests[len(requests)-1].Contents {
+		var c struct {
+			Role  string
+			Parts []struct {
+				Text             string
+				FunctionResponse struct{ Response json.RawMessage }
+			}
+		}
+		if err := json.Unmarshal(raw, &c); err != nil {
+			s.t.Fatal(err)
+		}
+		for _, p := range c.Parts {
+			switch {
+			case p.Text != "" && !strings.HasPrefix(p.Text, "[record "):
+				s.say("%s: %s", c.Role, p.Text)
+			case p.FunctionResponse.Response != nil:
+				s.say("%s", p.FunctionResponse.Response)
+			}
+		}
 	}
 }
 
@@ -361,6 +395,9 @@ func setErrorInfo(v agent.EventView, e agent.Event) string {
 		parts = append(parts, v.Action.Tool, string(e.Finished.Status), string(e.Finished.Execution))
 		if p := e.Finished.Error; p != nil {
 			parts = append(parts, string(p.Class), string(p.Code))
+			if e.Finished.Result != nil {
+				parts = append(parts, "with "+string(e.Finished.Result))
+			}
 		}
 	case v.Status != "":
 		parts = append(parts, string(v.Status))

@@ -12,7 +12,8 @@ import (
 func TestStepsFitIntoACall(t *testing.T) {
 	for d := loop.LeastCall; d <= time.Hour; d += time.Second {
 		p := loop.Profile{}.Within(d)
-		if longest := max(p.ModelTimeout, p.ToolTimeout) + 5*time.Second; longest > d ||
+		if longest := max(p.ModelTimeout, p.ToolTimeout, p.LongestTool) + 5*time.Second; longest > d ||
+			p.LongestTool < p.ToolTimeout ||
 			p.ToolTimeout < 10*time.Second || p.ModelTimeout < 20*time.Second {
 			t.Fatalf("in a call of %s a model call takes %s and an effect %s", d, p.ModelTimeout, p.ToolTimeout)
 		}

@@ -1,0 +1,64 @@
+package loop
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/countersign-run/countersign/shared/agent"
+)
+
+// finalCall returns the call of the newest turn whose success ends the run ([tool.Spec]), or nil.
+func finalCall(s *agent.State) *agent.Action {
+	for _, a := range s.Current() {
+		if a.Final && a.Status == agent.ActionCompleted {
+			return a
+		}
+	}
+	return nil
+}
+
+// finalEnd ends the run by the success of a final call: in the words of its result, and otherwise in those that the
+// tool has for what was done. As with the model's words, what is on record follows words that may claim something else.
+func (l *Loop) finalEnd(s *agent.State) *agent.End {
+	a, words := finalCall(s), finalWords(s)
+	switch t := l.Tools[a.Tool]; {
+	case words != "" && l.effectSummary(s) == "":
+		if note := l.verifiedSummary(s, words); note != "" {
+			words += "\n\n" + note
+		}
+	case words != "" || a.SideEffect: // endRun says what was done
+	case t == nil:
+		words = "Done."
+	default:
+		words = t.Summary(a.Args)
+	}
+	return &agent.End{Status: agent.Completed, Summary: words}
+}
+
+// finalWords returns the words of the final call's result: the result itself if it is a string, or else its field
+// "text". A stranger's words, and those of a result that the user has vouched for without seeing it, do not count.
+func finalWords(s *agent.State) string {
+	a := finalCall(s)
+	if a == nil || a.Untrusted || a.Decision == agent.ConfirmDone {
+		return ""
+	}
+	var text string
+	if json.Unmarshal(a.Result, &text) != nil {
+		var object struct {
+			Text string `json:"text"`
+		}
+		if json.Unmarshal(a.Result, &object) == nil {
+			text = object.Text
+		}
+	}
+	return agent.Cut(strings.TrimSpace(text), agent.MaxMessageText/2)
+}
+
+// finalLength returns how many bytes at the beginning of the summary are the final call's words.
+func finalLength(s *agent.State, summary string) int {
+	words := finalWords(s)
+	if !strings.HasPrefix(summary, words) {
+		return 0
+	}
+	return len(words)
+}
