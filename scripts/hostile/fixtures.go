@@ -10,7 +10,9 @@ import (
 	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/queue"
+	"github.com/countersign-run/countersign/shared/tool"
 )
 
 // fixture gives what a name of the notation stands for. What must be there for it is made the first time.
@@ -41,6 +43,12 @@ func (s *env) fixture(name, arg string) (any, error) {
 		return s.openCall(arg)
 	case "HISTORY":
 		return s.keptHistory(arg)
+	case "CLIENTRUN", "CLIENTCALL":
+		run, err := s.clientRun(cmp.Or(arg, s.as))
+		if err != nil {
+			return nil, err
+		}
+		return map[string]string{"CLIENTRUN": run.RunID, "CLIENTCALL": run.Actions[0].ActionID}[kind], nil
 	case "OPEN", "APPROVAL", "RUN", "THREAD", "ACTION", "HASH", "ARGSHASH":
 		if s.w == nil {
 			return nil, unknown("$%s before there is a world", name)
@@ -130,6 +138,43 @@ func (s *env) opened(uid, tool string, args any) (world.Answer, error) {
 		err = fmt.Errorf("the fixture's run waits for nothing: %s", run.Body)
 	}
 	return run, err
+}
+
+// clientTool adds a tool that the user's client carries out: no release has one of its own.
+func clientTool(l *loop.Loop) {
+	t, err := tool.Remote("scan", "Scans a page.", json.RawMessage(`{"type":"object"}`))
+	if err != nil {
+		panic(err) // unreachable: it is fine
+	}
+	l.Tools["scan"] = t
+}
+
+// clientRun is a run of the user that waits for the user's client.
+func (s *env) clientRun(uid string) (world.Answer, error) {
+	key := "CLIENT/" + uid
+	if run, ok := s.runs[key]; ok {
+		return run, nil
+	}
+	run, err := s.ask(uid, "Please scan it. "+canaryOf(uid), world.Wants("scan", map[string]any{}))
+	if err == nil && (len(run.Actions) != 1 || run.Actions[0].Status != "awaiting_confirmation") {
+		err = fmt.Errorf("the fixture's run waits for no client: %s", run.Body)
+	}
+	s.runs[key] = run
+	return run, err
+}
+
+// answered has the user's client answer.
+func (s *env) answered() error {
+	run, err := s.clientRun(s.as)
+	if err != nil {
+		return err
+	}
+	a, err := s.call(s.as, "POST", "/api/agent/runs/"+run.RunID+"/answers",
+		`{"results":[{"callId":"`+run.Actions[0].ActionID+`","result":"first"}]}`)
+	if err == nil && a.HTTP != 200 {
+		err = fmt.Errorf("the fixture's answer: %s", a.Body)
+	}
+	return err
 }
 
 // decided has the user of the run decide, and the run go on.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/loop"
 )
 
 // route is where a target of the form http:name is reached.
@@ -23,6 +24,7 @@ var routes = map[string]route{
 	"resume": {"POST", "/api/agent/resume"},
 	"chat":   {"POST", "/api/agent/chat"}, "health": {"GET", "/health"}, "runs": {"GET", "/api/agent/runs/{runId}"},
 	"events": {"GET", "/api/agent/runs/{runId}/events"}, "cancel": {"POST", "/api/agent/runs/{runId}/cancel"},
+	"answers":  {"POST", "/api/agent/runs/{runId}/answers"},
 	"messages": {"GET", "/api/agent/threads/{threadId}/messages"},
 	"thread":   {"DELETE", "/api/agent/threads/{threadId}"},
 	"allowed":  {"DELETE", "/api/agent/allowlist/{entryId}"}, "consent": {"POST", "/api/agent/connections/google"},
@@ -70,7 +72,11 @@ func classOf(a world.Answer) string {
 
 // web runs a case of the form http:name that no other target takes.
 func web(s *env) (got, error) {
-	if err := s.open(nil); err != nil {
+	var change func(*loop.Loop)
+	if s.c.Target == "http:answers" {
+		change = clientTool
+	}
+	if err := s.open(change); err != nil {
 		return got{}, err
 	}
 	for _, uid := range []string{"userA", "userB"} { // there is always something of others to be found
@@ -118,6 +124,9 @@ func (s *env) crowded() error {
 	setup, err := s.takeText("setup")
 	if err != nil || setup == "" {
 		return err
+	}
+	if setup == "answered" {
+		return s.answered()
 	}
 	m := crowdSetup.FindStringSubmatch(setup)
 	if m == nil {

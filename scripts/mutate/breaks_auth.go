@@ -61,6 +61,7 @@ var identity = []breach{
 
 	{"another's run may be read", []patch{{"shared/loop/start.go", "\tif err := ex.loadOwned(ctx, uid); err != nil {\n\t\treturn nil, nil, err", "\tif err := ex.load(ctx); err != nil {\n\t\treturn nil, nil, err"}}},
 	{"another's run may be cancelled", []patch{{"shared/loop/resolve.go", "\tif err := ex.loadOwned(soon, uid); err != nil {", "\tif err := ex.load(soon); err != nil {"}}},
+	{"another's calls may be answered", []patch{{"shared/loop/answers.go", "\tif err := ex.loadOwned(ctx, uid); err != nil {", "\tif err := ex.load(ctx); err != nil {"}}},
 	{"another's approval may be decided", []patch{{"shared/loop/start.go", `if !d.Exists() || document.RunFieldsOf(d).UID != uid {`, `if !d.Exists() {`}, {"shared/loop/resolve.go", "if ap.UID != r.UID {", "if ap.UID == \"\" {"}}},
 	{"another's thread may be gone on with", []patch{{"shared/loop/start.go", `if t.ID == "" || t.UID != req.UID || t.Deleting {`, `if t.ID == "" {`}}},
 	{"a thread that is not there is begun", []patch{{"shared/loop/start.go", "\tif t.ID == \"\" || t.UID != req.UID || t.Deleting {", "\tif t.ID == \"\" {\n\t\t*t = agent.Thread{ID: id, UID: req.UID, Title: title(req.Prompt), CreatedAt: tx.now}\n\t}\n\tif t.UID != req.UID {"}}},

@@ -15,6 +15,8 @@ var runs = []breach{
 	{"a decided approval is decided again", []patch{{"shared/loop/resolve.go", "	if ap.Status != agent.ApprovalOpen {", "	if ap.Status == \"-\" {"}}},
 	{"a later decision is answered like the first", []patch{{"shared/loop/resolve.go", `	case ap.Decision != "" && ap.Decision == r.Decision &&
 		(`, `	case ap.Decision != "" && (r.Decision != "" || `}}},
+	{"a later answer is answered like the first", []patch{{"shared/loop/answers.go", "\tcase answered(a) && sameAnswer(a, f):", "\tcase answered(a) && f != nil:"}}},
+	{"a client answers for its user", []patch{{"shared/loop/answers.go", "\t\tif a.WaitsForClient() && tx.now", "\t\tif a.Waiting() && tx.now"}}},
 	{"the same decision again is refused", []patch{{"shared/loop/resolve.go", `	case ap.Decision != "" && ap.Decision == r.Decision &&
 		(`, `	case ap.Decision == "-" && (`}}},
 	{"an approval does not expire", []patch{{"shared/loop/resolve.go", "\tcase !tx.now.Before(ap.ExpiresAt):", "	case ap.ExpiresAt.IsZero():"}}},
