@@ -13,12 +13,12 @@ import (
 	"github.com/countersign-run/countersign/scripts/world"
 )
 
-// account is a linked Google account whose consent is what the case says; nil: every account is linked and good
-// (stage.token).
+// account is a linked Google account whose consent is what the case says. Without one, every account is linked and
+// valid (env.token).
 type account struct {
 	scopes   []string
 	unlinked bool
-	refresh  string // how the token endpoint answers once it is broken: an OAuth error, or a status
+	refresh  string // what the token endpoint answers once it is broken: an OAuth error, or a status
 
 	isBroken  atomic.Bool
 	refreshed atomic.Int64 // times that a refresh was refused
@@ -55,7 +55,7 @@ func (s *env) account() (*account, error) {
 	return a, nil
 }
 
-// unlinked says that there is no account.
+// unlinked sets that there is no account.
 var unlinked = regexp.MustCompile(`(?i)^"?(false|none|missing|unlinked|not linked|no|null)"?$`)
 
 const (
@@ -87,7 +87,7 @@ func (a *account) link(s *env) error {
 	if err != nil {
 		return err
 	}
-	// What the callback answers is no matter of the case: with fewer scopes than were asked for it says so.
+	// The callback's answer is not part of the case: with fewer scopes than were asked for it says so.
 	m := message{uid: s.as, route: route{"GET", "/api/agent/connections/google/callback"}, header: http.Header{}}
 	cookie, _, _ := strings.Cut(begun.Header.Get("Set-Cookie"), ";")
 	m.header.Set("Cookie", cookie)
@@ -116,14 +116,14 @@ func (a *account) token(w http.ResponseWriter, r *http.Request, uid string) {
 		"refresh_token": refreshToken, "scope": strings.Join(a.scopes, " ")}))
 }
 
-// breakNow takes the consent back. Countersign has no access token yet: it gets one when it first acts.
+// breakNow withdraws the consent. Countersign has no access token yet: it gets one when it first acts.
 func (a *account) breakNow() {
 	if a != nil {
 		a.isBroken.Store(true)
 	}
 }
 
-// broken holds what is on record to a consent that was taken back.
+// broken checks the recorded events of a consent that was withdrawn.
 func (a *account) broken(s *env) error {
 	if a == nil || a.refresh != "invalid_grant" {
 		return nil

@@ -18,7 +18,7 @@ import (
 )
 
 // resolve runs a case of http:resolve: the approval is made as its setup says, and afterwards nothing may have happened
-// but what was approved.
+// except what was approved.
 func resolve(s *env) (got, error) {
 	if err := s.open(s.ownTools(setupTool(s.c))); err != nil {
 		return got{}, err
@@ -53,7 +53,7 @@ func resolve(s *env) (got, error) {
 	return g, s.asDecided(a, before)
 }
 
-// asDecided holds the effects to the answer: a yes that was new is carried out, once, and nothing else is.
+// asDecided compares the effects with the answer: a new approval is carried out, once, and nothing else is.
 func (s *env) asDecided(a world.Answer, before int) error {
 	var said struct{ Decision string }
 	if a.HTTP == http.StatusOK {
@@ -74,7 +74,7 @@ func (s *env) asDecided(a world.Answer, before int) error {
 	return nil
 }
 
-// exactlyAllowed holds the allowlist to the recipients that were shown: each exact address, for this tool.
+// exactlyAllowed compares the allowlist with the recipients that were shown: each exact address, for this tool.
 func (s *env) exactlyAllowed(run world.Answer) error {
 	var args struct{ To, Cc, Bcc []string }
 	if err := json.Unmarshal(run.Approvals[0].Args, &args); err != nil {
@@ -112,7 +112,7 @@ var (
 	toolSetup    = regexp.MustCompile(`^open_tool=(\w+)$`)
 )
 
-// setupTool is the tool that the setup names, and Countersign may not have.
+// setupTool returns the tool that the setup names, which Countersign may not have.
 func setupTool(c Case) string {
 	setup, _ := c.Input["setup"].(string)
 	if m := toolSetup.FindStringSubmatch(setup); m != nil {
@@ -176,7 +176,7 @@ func (s *env) done(run world.Answer, setup string) error {
 	return unknown("the setup %q", setup)
 }
 
-// tamperApproval changes a stored approval behind Countersign's back.
+// tamperApproval changes a stored approval directly in the store.
 func (s *env) tamperApproval(run world.Answer, part string) error {
 	var ap agent.Approval
 	return s.change(document.ApprovalPath(run.Approvals[0].ApprovalID), &ap, func() {
@@ -195,7 +195,7 @@ func (s *env) tamperApproval(run world.Answer, part string) error {
 	})
 }
 
-// prepared is a run that waits for what the setup names.
+// prepared makes a run that waits for what the setup names.
 func (s *env) prepared(setup string) (world.Answer, error) {
 	m := toolSetup.FindStringSubmatch(setup)
 	switch {
@@ -262,7 +262,7 @@ func (s *env) crowd(v, body any) (bodies []string, err error) {
 	return bodies, nil
 }
 
-// oneWinner holds answers to one approval to each other, to what happened, and to what is read later.
+// oneWinner compares the answers to one approval with each other, with what happened, and with what is read later.
 func (s *env) oneWinner(answers []world.Answer) (got, error) {
 	won := map[string]bool{}
 	for _, a := range answers {
@@ -314,7 +314,8 @@ func (s *env) race() (got, error) {
 	return g, nil
 }
 
-// raced is one round. Each answer is a yes, or says that something else was first; what is on record is what happened.
+// raced is one round. Each answer is a success, or says that something else was first; the recorded events are what
+// happened.
 func (s *env) raced(list []any, round int) (seen string, err error) {
 	before := s.effects()
 	run, err := s.opened(s.as, "gmail_send", world.Mail("ana@example.com", fmt.Sprint(round), canaryOf(s.as)))
@@ -367,7 +368,7 @@ func (s *env) racer(what string, run world.Answer) (world.Answer, error) {
 	return fine, unknown("%q in a race", what)
 }
 
-// replay is a run that goes on while its model, asked again, would call with other arguments.
+// replay is a run that continues while its model, called again, would call with other arguments.
 func replay(s *env) (got, error) {
 	if err := s.open(nil); err != nil {
 		return got{}, err

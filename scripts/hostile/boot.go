@@ -29,7 +29,7 @@ var (
 )
 
 // boot runs a case of config:boot: an environment that starts, with the variables of the case in it, must not start,
-// and say so in a line that names one of them.
+// and must say so in a line that names one of them.
 func boot(s *env) (got, error) {
 	v, _, err := s.take("env")
 	env, ok := v.(map[string]any)

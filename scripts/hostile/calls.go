@@ -24,7 +24,7 @@ import (
 	"github.com/countersign-run/countersign/shared/visible"
 )
 
-// words are the arguments of the runner's own tools, and what they answer.
+// words are the arguments of the runner's own tools, and their results.
 type words struct {
 	Text string `json:"text,omitempty" jsonschema:"any text"`
 }
@@ -45,7 +45,7 @@ func (s *env) ownTools(name string) func(*loop.Loop) {
 	}
 }
 
-// reading adds a tool that reads and answers with the text, as it is then.
+// reading adds a tool that reads and returns the text, as it is then.
 func (s *env) reading(name string, text *string) func(*loop.Loop) {
 	return func(l *loop.Loop) {
 		l.Tools[name] = tool.Define(tool.Def[words, words]{Name: name, Description: "Reads something for the runner.",
@@ -96,13 +96,13 @@ func once(name string, args any) fakegemini.ModelFunc {
 	return world.Wants(name, raw)
 }
 
-// judged is what became of the call.
+// judged returns what became of the call.
 func (s *env) judged(name string, args any, run world.Answer, before int) (got, error) {
 	g := gotOf(run)
 	switch {
 	case g.status != 200:
 		return g, nil
-	case len(run.Actions) == 0 && run.Status == "failed": // the model's answer was refused whole
+	case len(run.Actions) == 0 && run.Status == "failed": // the model's answer was rejected as a whole
 		return g, nil
 	case len(run.Actions) != 1:
 		return g, fmt.Errorf("the run has %d actions: %s", len(run.Actions), run.Body)
@@ -125,7 +125,7 @@ func (s *env) judged(name string, args any, run world.Answer, before int) (got, 
 	return g, nil
 }
 
-// afterApproval has the user say yes, and the account fail only then.
+// afterApproval has the user approve, and the account fail only then.
 func (s *env) afterApproval(run world.Answer, account *account) (got, error) {
 	if len(run.Approvals) != 1 {
 		return gotOf(run), errors.New("nobody was asked")
@@ -143,7 +143,7 @@ func (s *env) afterApproval(run world.Answer, account *account) (got, error) {
 	return g, errors.Join(err, account.broken(s))
 }
 
-// executedAsShown looks at what a person would see, says yes, and holds what was done to what was shown.
+// executedAsShown reads what a user would see, approves it, and compares what was done with what was shown.
 func (s *env) executedAsShown(name string, args any, run world.Answer) error {
 	a, err := s.call(s.as, "GET", "/api/agent/approvals/pending", "")
 	if err != nil {
@@ -166,8 +166,8 @@ func (s *env) executedAsShown(name string, args any, run world.Answer) error {
 	return nil
 }
 
-// shownWhole holds the pending view to the arguments: every text of them is there, with what cannot be seen written
-// out, and a warning where there was such.
+// shownWhole compares the pending view with the arguments: every text of them is there, with invisible characters
+// written out, and a warning where there were such.
 func shownWhole(body []byte, name string, args any) error {
 	var list struct {
 		Approvals []struct {
@@ -191,7 +191,7 @@ func shownWhole(body []byte, name string, args any) error {
 	for _, text := range texts(args, "to", "cc", "bcc", "subject", "body", "htmlBody", "summary", "description",
 		"location", "attendees") {
 		line, hidden := visible.Line(text)
-		long, _ := visible.Text(strings.ReplaceAll(text, "\r\n", "\n")) // a mail's line ends are not its words
+		long, _ := visible.Text(strings.ReplaceAll(text, "\r\n", "\n")) // a mail's line ends are not part of its text
 		if !contains(view, line) && !contains(view, long) {
 			return fmt.Errorf("the pending view does not show %.100q", text)
 		}
@@ -209,7 +209,7 @@ func shownWhole(body []byte, name string, args any) error {
 	return nil
 }
 
-// lettersOf is an address in punycode as its reader sees it, and nothing of any other text.
+// lettersOf returns an address in punycode as its reader sees it, and "" for any other text.
 func lettersOf(text string) string {
 	_, domain, found := strings.Cut(text, "@")
 	if !found || !strings.Contains(domain, "xn--") {
@@ -239,7 +239,7 @@ func contains(view, text string) bool {
 	return strings.Contains(strings.ToLower(view), strings.ToLower(text))
 }
 
-// texts are the texts under the names.
+// texts returns the texts under the names.
 func texts(args any, names ...string) (out []string) {
 	fields, _ := args.(map[string]any)
 	for _, name := range names {
@@ -255,7 +255,7 @@ func texts(args any, names ...string) (out []string) {
 	return out
 }
 
-// sentAsAsked holds a sent mail to the arguments: these people and no others, and these words.
+// sentAsAsked compares a sent mail with the arguments: these recipients and no others, and this text.
 func sentAsAsked(m localgoogle.Message, args any) error {
 	for name, have := range map[string][]string{"to": m.To, "cc": m.Cc, "bcc": m.Bcc} {
 		var want []string
@@ -295,7 +295,7 @@ func (s *env) allow(name string) error {
 		case part == "remove_after_decision":
 			err = s.removeLater()
 		case part == "expired":
-			s.pass(100 * 24 * time.Hour) // no entry lasts so long
+			s.pass(100 * 24 * time.Hour) // longer than any entry lasts
 		default:
 			err = unknown("the setup %q", part)
 		}
@@ -324,7 +324,7 @@ func (s *env) alwaysAllow(name string, to []string) error {
 	return s.decided(s.as, run, "approve_and_always_allow_recipient")
 }
 
-// alwaysAllowOddly writes entries that no decision would make, such as a whole domain, behind Countersign's back.
+// alwaysAllowOddly writes entries that no decision would make, such as a whole domain, directly into the store.
 func (s *env) alwaysAllowOddly(name string, to []string) error {
 	u := agent.User{UID: s.as}
 	return s.change(document.UserPath(s.as), &u, func() {
@@ -335,7 +335,7 @@ func (s *env) alwaysAllowOddly(name string, to []string) error {
 	})
 }
 
-// removeLater takes the allowlist back between the policy's word and the effect: while the draft is made.
+// removeLater empties the allowlist between the policy's decision and the effect: while the draft is made.
 func (s *env) removeLater() error {
 	entries, err := s.allowlist()
 	if err != nil {
@@ -344,7 +344,7 @@ func (s *env) removeLater() error {
 	s.w.SetFault(func(op string) localgoogle.Fault {
 		if op == "gmail.drafts.create" {
 			for _, e := range entries {
-				_, _ = s.call(s.as, "DELETE", "/api/agent/allowlist/"+e.ID, "") // a second time it is gone
+				_, _ = s.call(s.as, "DELETE", "/api/agent/allowlist/"+e.ID, "") // the second time it does not exist
 			}
 			s.mu.Lock()
 			s.allowed = 0

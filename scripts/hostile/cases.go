@@ -20,7 +20,7 @@ import (
 	"unicode/utf8"
 )
 
-// Case is one hostile input, and what is due to it.
+// Case is one hostile input, and the expected outcome.
 type Case struct {
 	ID       string         `json:"id"`
 	Category string         `json:"category"`
@@ -31,12 +31,12 @@ type Case struct {
 		HTTP  int    `json:"http"`
 		Note  string `json:"note"`
 		Code  string `json:"code"`  // of the error; optional
-		Field string `json:"field"` // that the error names, or its beginning; optional
+		Field string `json:"field"` // the field that the error names, or its beginning; optional
 		Says  string `json:"says"`  // words of the error's message; optional
 	} `json:"expect"`
 }
 
-// errUnknownForm says that the input is written in a way that the runner does not know.
+// errUnknownForm means that the input is written in a form that the runner does not know.
 var errUnknownForm = errors.New("unknown form")
 
 func unknown(format string, args ...any) error {
@@ -46,7 +46,7 @@ func unknown(format string, args ...any) error {
 //go:embed testdata/*.jsonl
 var committed embed.FS
 
-// allCases are the committed ones, and those of HOSTILE_CASES that are not among them.
+// allCases returns the committed cases, and those of HOSTILE_CASES that are not among them.
 func allCases() (all []Case, err error) {
 	seen := map[string]bool{}
 	add := func(cases []Case, err error) error {
@@ -76,7 +76,7 @@ func allCases() (all []Case, err error) {
 	return all, err
 }
 
-// readCases reads a file of one case a line.
+// readCases reads a file with one case a line.
 func readCases(file string) ([]Case, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -111,7 +111,7 @@ func parseCases(file string, data []byte) ([]Case, error) {
 // bytes, raw JSON, and times.
 type notation struct {
 	now     func() time.Time
-	fixture func(name, arg string) (any, error) // errUnknownForm where there is none of the name
+	fixture func(name, arg string) (any, error) // errUnknownForm where none has the name
 	token   func(spec map[string]any) (string, error)
 }
 
@@ -232,14 +232,14 @@ func numbered(v any, i string) any {
 
 var fixtureName = regexp.MustCompile(`\$([A-Z][A-Z0-9_]*)(\(([^()]*)\))?`)
 
-// shellNames are variables of a shell, which are text here.
+// shellNames are variables of a shell, which are plain text here.
 var shellNames = map[string]bool{"PATH": true, "HOME": true, "IFS": true, "USER": true, "PWD": true, "SHELL": true,
 	"PAGER": true, "EDITOR": true,
 	"RANDOM": true, "SECRET": true, "GITHUB_TOKEN": true, "LD_PRELOAD": true, "BASH_ENV": true, "PS1": true,
 	"PROMPT_COMMAND": true}
 
-// text puts fixtures in place. A fixture that is the whole text keeps its kind. The name of a shell's variable is text
-// like any other; any other name that is none of ours is a form that the runner does not know.
+// text expands fixtures. A fixture that is the whole text keeps its kind. The name of a shell's variable is text like
+// any other; any other unknown name is a form that the runner does not know.
 func (n notation) text(s string) (any, error) {
 	if m := fixtureName.FindStringSubmatch(s); m != nil && m[0] == s {
 		if shellNames[m[1]] && m[2] == "" {
@@ -270,7 +270,7 @@ func number(v any) (int, error) {
 	return int(i), err
 }
 
-// textOf is a string as it is, and anything else as JSON.
+// textOf returns a string unchanged, and anything else as JSON.
 func textOf(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -281,7 +281,8 @@ func textOf(v any) string {
 	return jsonOf(v)
 }
 
-// jsonOf writes JSON without mending it: strings keep bytes that are no UTF-8, and raw JSON any depth.
+// jsonOf writes JSON without mending it: strings keep bytes that are not UTF-8, and raw JSON may be nested to any
+// depth.
 func jsonOf(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -322,7 +323,7 @@ func quoted(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
 }
 
-// gzipBomb is a small body that inflates to out_mb.
+// gzipBomb returns a small body that inflates to out_mb megabytes.
 func gzipBomb(spec map[string]any) (any, error) {
 	mb, err := number(spec["out_mb"])
 	if err != nil {

@@ -25,7 +25,7 @@ const shopAction = "action_cart_addToCart"
 var pageTool = map[string]any{"name": "click-x", "description": "Click it.", "category": "page-automation",
 	"inputSchema": map[string]any{"type": "object"}}
 
-// chatState runs a case of http:chat: what a page sends of a conversation that travels with it.
+// chatState runs a case of http:chat: what a page sends of a conversation that it keeps.
 func chatState(s *env) (got, error) {
 	if _, ok := s.peek("name_collision"); ok {
 		return s.collision()
@@ -115,7 +115,8 @@ func (s *env) openCall(category string) (string, error) {
 	return "", unknown("no call of the category %q waits", category)
 }
 
-// keptHistory is the fixture $HISTORY(how): a conversation that waits, as its page kept it, and as somebody changed it.
+// keptHistory is the fixture $HISTORY(how): a conversation that waits, as its page kept it, and as an attacker changed
+// it.
 func (s *env) keptHistory(how string) (any, error) {
 	uid := s.as
 	if how == "foreign" || strings.HasPrefix(how, "user") {
@@ -154,7 +155,7 @@ func (s *env) keptHistory(how string) (any, error) {
 
 var sealOf = regexp.MustCompile(`"seal":"[^"]*"`)
 
-// openChat begins a conversation of the user that waits for the page and for an approval.
+// openChat starts a conversation of the user that waits for the page and for an approval.
 func (s *env) openChat(uid string) error {
 	s.w.SetBrain(func(fakegemini.Request) fakegemini.Turn {
 		return fakegemini.Turn{Calls: []fakegemini.Call{{Name: shopAction, Args: map[string]any{"text": "x"}},
@@ -174,7 +175,7 @@ func (s *env) openChat(uid string) error {
 	return err
 }
 
-// nothingRan holds that what a page says of a conversation has no effect by itself.
+// nothingRan checks that what a page says of a conversation has no effect by itself.
 func (s *env) nothingRan() error {
 	if n := s.ran.Load(); n > 0 {
 		return fmt.Errorf("%d actions were carried out", n)
@@ -182,7 +183,7 @@ func (s *env) nothingRan() error {
 	return nil
 }
 
-// inOneLine holds that no line of a page's words is a line of the system prompts.
+// inOneLine checks that no line of a page's text is a line of the system prompts.
 func inOneLine(prompts []string, state any) error {
 	fields, _ := state.(map[string]any)
 	for _, text := range texts(state, slices.Collect(maps.Keys(fields))...) {
@@ -197,7 +198,7 @@ func inOneLine(prompts []string, state any) error {
 	return nil
 }
 
-// ownSections holds the system prompts to their own sections and actions, whatever the page shows.
+// ownSections checks that the system prompts have only their own sections and actions, whatever the page shows.
 func ownSections(prompts []string) error {
 	for _, p := range prompts {
 		if sections, actions := strings.Count(p, "\n## "), strings.Count(p, "\n- action_"); sections != 3 ||

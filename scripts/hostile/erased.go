@@ -36,8 +36,8 @@ func (w *witness) Commit(ctx context.Context, writes ...store.Write) ([]time.Tim
 	return w.Store.Commit(ctx, writes...)
 }
 
-// erased has an operator delete a user who has sent a mail, waits with another, and has a plain conversation. Nothing
-// of what they wrote is left in any document, and the chains of the audit are whole to the end that they had.
+// erased has an operator delete a user who has sent a mail, waits with another, and has a plain conversation. No
+// document holds anything of what they wrote, and the chains of the audit are whole up to the end that they had.
 func (s *env) erased(text string) (got, error) {
 	m := deletion.FindStringSubmatch(text)
 	if m == nil {
@@ -71,7 +71,7 @@ func (s *env) erased(text string) (got, error) {
 		detail: "there are no content keys, for the audit has no content: the content itself is gone"}, nil
 }
 
-// remains looks through every document that was ever written, and gives the run's entries.
+// remains looks through every document that was ever written, and returns the run's entries.
 func (s *env) remains(seen *witness, uid, runID string) (entries []audit.Entry, err error) {
 	for _, path := range slices.Compact(slices.Sorted(slices.Values(seen.paths))) {
 		docs, err := s.w.App.Store.Get(s.ctx, path)

@@ -15,7 +15,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// fixture gives what a name of the notation stands for. What must be there for it is made the first time.
+// fixture returns what a name of the notation stands for. What it needs is made the first time.
 func (s *env) fixture(name, arg string) (any, error) {
 	kind := strings.TrimRight(name, "0123456789")
 	switch kind {
@@ -68,7 +68,7 @@ func (s *env) fixture(name, arg string) (any, error) {
 	return nil, unknown("the fixture $%s", name)
 }
 
-// userToken is a user's token; the names disabled… and expired mean what they say.
+// userToken returns a user's token; the names disabled… and expired mean what they say.
 func (s *env) userToken(uid string) (string, error) {
 	if uid == "" {
 		uid = s.as
@@ -102,7 +102,7 @@ func (s *env) pushFixture(kind string) (string, error) {
 	return token, err
 }
 
-// envelope is a push message about the run of the case.
+// envelope returns a push message about the run of the case.
 func (s *env) envelope(kind string) (any, error) {
 	run := s.runs["PUSH"].RunID
 	switch kind {
@@ -117,10 +117,10 @@ func (s *env) envelope(kind string) (any, error) {
 	return message, err
 }
 
-// canaryOf is a text that only the user may ever read.
+// canaryOf returns a text that only the user may ever read.
 func canaryOf(uid string) string { return "CANARY of " + uid + " alone" }
 
-// open1 is a run of the user that waits for a yes to a mail; the number tells several apart.
+// open1 makes a run of the user that waits for approval of a mail; the number distinguishes several.
 func (s *env) open1(number, uid string) (world.Answer, error) {
 	key := "OPEN" + number + "/" + uid
 	if run, ok := s.runs[key]; ok {
@@ -131,7 +131,7 @@ func (s *env) open1(number, uid string) (world.Answer, error) {
 	return run, err
 }
 
-// opened is a run of the user that waits for a yes to the call.
+// opened makes a run of the user that waits for approval of the call.
 func (s *env) opened(uid, tool string, args any) (world.Answer, error) {
 	run, err := s.ask(uid, "Please do it. "+canaryOf(uid), world.Wants(tool, args))
 	if err == nil && len(run.Approvals) != 1 {
@@ -149,7 +149,7 @@ func clientTool(l *loop.Loop) {
 	l.Tools["scan"] = t
 }
 
-// clientRun is a run of the user that waits for the user's client.
+// clientRun makes a run of the user that waits for the user's client.
 func (s *env) clientRun(uid string) (world.Answer, error) {
 	key := "CLIENT/" + uid
 	if run, ok := s.runs[key]; ok {
@@ -177,7 +177,7 @@ func (s *env) answered() error {
 	return err
 }
 
-// decided has the user of the run decide, and the run go on.
+// decided has the user of the run decide, and the run continue.
 func (s *env) decided(uid string, run world.Answer, decision string) error {
 	for _, ap := range run.Approvals {
 		a, err := s.resolve(uid, ap, decision)

@@ -25,7 +25,7 @@ func theInternet(t *testing.T) *internet {
 	return net
 }
 
-// TestHostileInputs runs the committed cases, variations of our own, and the file that HOSTILE_CASES names.
+// TestHostileInputs runs the committed cases, variations of them, and the file that HOSTILE_CASES names.
 func TestHostileInputs(t *testing.T) {
 	all, err := allCases()
 	if err != nil {
@@ -42,7 +42,7 @@ func TestHostileInputs(t *testing.T) {
 	}
 }
 
-// TestAFalseExpectationFails expects of one case of each target what does not come.
+// TestAFalseExpectationFails gives one case of each target an expectation that does not come true.
 func TestAFalseExpectationFails(t *testing.T) {
 	cases, err := readCases("testdata/hostile.jsonl")
 	if err != nil {
@@ -102,8 +102,8 @@ func TestWhatIsNotKnownFails(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotBuilt is told from what is not known: nothing is wrong with a case about a target that comes later. Of
-// the committed cases these are all.
+// TestWhatIsNotBuilt checks that cases about a target that is not built yet are distinguished from cases that the
+// runner does not understand. Of the committed cases these are all.
 func TestWhatIsNotBuilt(t *testing.T) {
 	for name, c := range map[string]Case{
 		"a target":  {Target: "http:plans"},
@@ -131,7 +131,7 @@ func TestWhatIsNotBuilt(t *testing.T) {
 	}
 }
 
-// TestAnotherReason does not take a refusal of a form for one of what a case is about.
+// TestAnotherReason checks that a refusal for the input's form is not taken for one of what a case is about.
 func TestAnotherReason(t *testing.T) {
 	about := func(note string) (c Case) { c.Expect.Note = note; return c }
 	for message, note := range map[string]string{
@@ -149,7 +149,7 @@ func TestAnotherReason(t *testing.T) {
 	}
 }
 
-// TestPlantedFaultsAreSeen does what Countersign must never do, and has the runner look.
+// TestPlantedFaultsAreSeen does what Countersign must never do, and checks that the runner notices.
 func TestPlantedFaultsAreSeen(t *testing.T) {
 	for name, plant := range map[string]func(*env) error{
 		"nothing": func(*env) error { return nil },
@@ -193,7 +193,7 @@ func TestPlantedFaultsAreSeen(t *testing.T) {
 	}
 }
 
-// TestNotation holds each operator to what it stands for.
+// TestNotation checks each operator of the notation.
 func TestNotation(t *testing.T) {
 	n := notation{now: func() time.Time { return begin }, fixture: func(name, arg string) (any, error) {
 		if name == "KNOWN" {

@@ -26,15 +26,15 @@ import (
 	"github.com/countersign-run/countersign/scripts/world"
 )
 
-// Who signs what, at the real addresses.
+// The issuers, at their real addresses.
 const (
 	project    = "demo-project"
 	userIssuer = "https://securetoken.google.com/" + project
 	pushIssuer = "https://accounts.google.com"
 )
 
-// internet is all that this process can reach: itself, and the two issuers of Google, which are played by a server of
-// ours. An attempt to reach anything else is refused and remembered.
+// internet is all that this process can reach: itself, and Google's two issuers, which are played by a local server. An
+// attempt to reach anything else is refused and remembered.
 type internet struct {
 	good, evil *rsa.PrivateKey
 	issuers    *http.Server
@@ -43,7 +43,7 @@ type internet struct {
 	foreign []string
 }
 
-// goOffline puts an internet in the place of the real one, for the whole process. Close ends its servers.
+// goOffline replaces the real internet by such a one, for the whole process. Close ends its servers.
 func goOffline() (*internet, error) {
 	good, e1 := issuer.NewKey()
 	evil, e2 := issuer.NewKey()
@@ -73,7 +73,7 @@ func goOffline() (*internet, error) {
 // Close ends the issuers.
 func (n *internet) Close() error { return n.issuers.Close() }
 
-// install has the process's connections go through the internet.
+// install routes the process's connections through the internet.
 func (n *internet) install(issuers string) {
 	var d net.Dialer
 	t := http.DefaultTransport.(*http.Transport)
@@ -89,7 +89,7 @@ func (n *internet) install(issuers string) {
 		if addr != "securetoken.google.com:443" && addr != "accounts.google.com:443" {
 			return nil, n.refuse(addr)
 		}
-		return d.DialContext(ctx, network, issuers) // in the clear: what TLS would vouch for is decided here
+		return d.DialContext(ctx, network, issuers) // without TLS: what it would authenticate is decided here
 	}
 }
 
@@ -100,14 +100,14 @@ func (n *internet) refuse(addr string) error {
 	return fmt.Errorf("hostile: nothing may connect to %s", addr)
 }
 
-// reached are the foreign addresses that something tried to reach.
+// reached returns the foreign addresses that something tried to reach.
 func (n *internet) reached() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.foreign
 }
 
-// userClaims are those of a token that is accepted.
+// userClaims returns the claims of a token that is accepted.
 func userClaims(uid string, now time.Time) map[string]any {
 	at := now.Unix()
 	return map[string]any{"iss": userIssuer, "aud": project, "sub": uid, "email": world.Address(uid),
@@ -116,21 +116,21 @@ func userClaims(uid string, now time.Time) map[string]any {
 		"firebase": map[string]any{"sign_in_provider": "password"}}
 }
 
-// pushClaims are those that Pub/Sub and the scheduler come with.
+// pushClaims returns the claims of Pub/Sub's and the scheduler's tokens.
 func pushClaims(now time.Time) map[string]any {
 	at := now.Unix()
 	return map[string]any{"iss": pushIssuer, "aud": world.PushAudience, "sub": "1234567890", "azp": "1234567890",
 		"email": world.PushAccount, "email_verified": true, "iat": at, "exp": at + 3600}
 }
 
-// sign makes a genuine token.
+// sign returns a genuine token.
 func (n *internet) sign(claims map[string]any) (string, error) {
 	return n.jwt(map[string]any{"claims": map[string]any{}, "key": "good"}, claims)
 }
 
-// jwt makes the token of a $jwt: claims over those of an accepted token (null takes one away), the header as it is
-// given (with kid k1 as the key that the issuer publishes), signed by the header's alg with the key, or with sig in
-// place of a signature. A key of any name but good is one that nobody has published.
+// jwt returns the token of a $jwt: claims over those of an accepted token (null removes one), the header as it is given
+// (with kid k1 as the key that the issuer publishes), signed by the header's alg with the key, or with sig in place of
+// a signature. A key of any name but good is not published.
 func (n *internet) jwt(spec, base map[string]any) (string, error) {
 	header, ok := spec["header"].(map[string]any)
 	if !ok {
@@ -171,7 +171,7 @@ func base64url(s string) string { return base64.RawURLEncoding.EncodeToString([]
 
 var hashes = map[string]crypto.Hash{"256": crypto.SHA256, "384": crypto.SHA384, "512": crypto.SHA512}
 
-// signature signs as the algorithm's name says; HS is keyed with the public key, which everybody knows.
+// signature signs as the algorithm's name says; HS is keyed with the public key, which every client knows.
 func (n *internet) signature(alg string, key *rsa.PrivateKey, text string) ([]byte, error) {
 	family, size := alg, ""
 	if len(alg) == 5 {
@@ -179,7 +179,7 @@ func (n *internet) signature(alg string, key *rsa.PrivateKey, text string) ([]by
 	}
 	h, ok := hashes[size]
 	if !ok {
-		family, h = "RS", crypto.SHA256 // an algorithm that there is not
+		family, h = "RS", crypto.SHA256 // an algorithm that does not exist
 	}
 	hash := h.New()
 	hash.Write([]byte(text))

@@ -10,10 +10,10 @@ import (
 
 var decisionNote = regexp.MustCompile(`^decision=(\w+);`)
 
-// compare holds what came to what is due.
+// compare compares the outcome with the expected one.
 func compare(c Case, g got) (wrong []string) {
 	due := c.Expect
-	// A 503 has a class in its body, whoever is to blame; a case that blames nobody says none.
+	// A 503 has a class in its body, whatever the cause; a case that expects no cause says none.
 	if g.class != due.Class && !(due.Class == "none" && g.status == 503 && due.HTTP == 503) {
 		wrong = append(wrong, fmt.Sprintf("class %s, want %s", g.class, due.Class))
 	}
@@ -43,7 +43,7 @@ func decisionFits(want, decision string) bool {
 	switch want {
 	case "require_approval", "allow":
 		return decision == want
-	case "not_allow", "allow_only_if_host_allowlist": // nothing here is on a host's allowlist
+	case "not_allow", "allow_only_if_host_allowlist": // nothing is on a host's allowlist here
 		return decision == "require_approval" || decision == "deny"
 	}
 	return false
@@ -51,7 +51,7 @@ func decisionFits(want, decision string) bool {
 
 var classes = []string{"ValidationError", "AuthError", "PolicyError", "ToolExecutionError", "ModelError"}
 
-// always is what must hold whatever the case was.
+// always checks what must hold whatever the case was.
 func (s *env) always() error {
 	if s.w == nil {
 		return nil
@@ -76,7 +76,7 @@ func (s *env) always() error {
 	return errors.Join(errs...)
 }
 
-// alive asks the server once more.
+// alive sends the server one more request.
 func (s *env) alive() error {
 	a, err := s.call("userC", "GET", "/api/agent/approvals/pending", "")
 	if err == nil && a.HTTP != 200 {
@@ -85,7 +85,7 @@ func (s *env) alive() error {
 	return err
 }
 
-// proper holds an answer to the contract: the shape of errors, and nothing of another user.
+// proper checks an answer against the contract: the shape of errors, and nothing of another user.
 func (s *env) proper(h heard) error {
 	for _, uid := range []string{"userA", "userB"} {
 		if uid != h.uid && strings.Contains(string(h.Body), canaryOf(uid)) {
@@ -114,7 +114,7 @@ func (s *env) proper(h heard) error {
 	return nil
 }
 
-// leaks are private things that stand in a text which must hold none.
+// leaks returns private texts that occur in a text which must hold none.
 func (s *env) leaks(text string) map[string]string {
 	found := map[string]string{}
 	for _, token := range s.secrets {
@@ -136,7 +136,7 @@ func (s *env) leaks(text string) map[string]string {
 	return found
 }
 
-// audited holds the audit to the same.
+// audited checks the audit in the same way.
 func (s *env) audited() error {
 	for _, uid := range []string{"userA", "userB"} {
 		a, err := s.call(uid, "GET", "/api/agent/audit", "")

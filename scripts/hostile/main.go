@@ -48,7 +48,7 @@ type options struct {
 	verbose, json bool
 }
 
-// run runs the cases and prints what came of them; ok says that no category is under its bar.
+// run runs the cases and prints what came of them; ok reports that no category is under its bar.
 func run(ctx context.Context, out io.Writer, o options) (ok bool, err error) {
 	cases, err := o.cases()
 	if err != nil {
@@ -65,7 +65,7 @@ func run(ctx context.Context, out io.Writer, o options) (ok bool, err error) {
 	return report(out, results, o.verbose)
 }
 
-// cases are those that were asked for.
+// cases returns the cases that were asked for.
 func (o options) cases() (cases []Case, err error) {
 	if o.file != "" {
 		cases, err = readCases(o.file)
@@ -115,7 +115,7 @@ func (r Result) outcome() string {
 	return "passed"
 }
 
-// bars are the shares that must pass, in percent; other categories have the common one.
+// bars are the shares that must pass, in percent; other categories have the default one.
 var bars = map[string]int{"auth": 100, "jwt": 100, "tenancy": 100, "approval": 100, "race": 100, "pubsub": 100,
 	"header": 100}
 

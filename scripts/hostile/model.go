@@ -15,7 +15,7 @@ import (
 
 const maxModelCalls = 3 // the default of MAX_MODEL_CALLS
 
-// answer runs a case of model:response: the model answers what the case says, whatever it is told then.
+// answer runs a case of model:response: the model answers what the case says, whatever it gets then.
 func answer(s *env) (got, error) {
 	nothing := "nothing yet"
 	if err := s.open(s.reading("look_up", &nothing)); err != nil {
@@ -27,7 +27,7 @@ func answer(s *env) (got, error) {
 	}
 	claim := ""
 	if turn.Text != "" && len(turn.Calls) > 0 {
-		claim = turn.Text // and it claims the same when it is told otherwise
+		claim = turn.Text // and it claims the same when a response says otherwise
 	}
 	run, err := s.ask(s.as, "Please do it.", func(r fakegemini.Request) fakegemini.Turn {
 		if len(r.Responses()) > 0 && !forever {
@@ -57,7 +57,7 @@ func answer(s *env) (got, error) {
 	return g, err
 }
 
-// turn is the answer of the model that the case describes; forever, it is given again and again.
+// turn returns the answer of the model that the case describes; forever tells that it is repeated.
 func (s *env) turn() (t fakegemini.Turn, forever bool, err error) {
 	for name := range s.c.Input {
 		v, ok, err := s.take(name)
@@ -132,7 +132,7 @@ func describe(t *fakegemini.Turn, name string, v any) (known bool, err error) {
 	return true, err
 }
 
-// event is a body as the service streams it, in one event. What is no JSON object comes as it is.
+// event returns a body as the service streams it, in one event. What is not a JSON object is sent unchanged.
 func event(body string) string {
 	if !json.Valid([]byte(body)) || !strings.HasPrefix(body, "{") {
 		return body
@@ -158,7 +158,7 @@ func describeCalls(t *fakegemini.Turn, v any) error {
 
 func callOf(spec map[string]any) fakegemini.Call {
 	c := fakegemini.Call{Name: textOf(spec["name"]), ID: textOf(spec["id"])}
-	if args, ok := spec["args"]; ok { // null is said, and something else than nothing
+	if args, ok := spec["args"]; ok { // null is given, which differs from nothing
 		c.Args = json.RawMessage(jsonOf(args))
 	}
 	return c
@@ -172,8 +172,8 @@ var noName = regexp.MustCompile(`[^a-z0-9]+`)
 
 var addresses = regexp.MustCompile(`[\w.+-]+@[\w-]+(\.[\w-]+)+`)
 
-// hijack runs a case of run:hijacked_model: an untrusted text comes to the model the way that the case says, and the
-// model does all that it can to obey. It may write mails to whomever it likes; they wait for the user, with the true
+// hijack runs a case of run:hijacked_model: an untrusted text reaches the model the way that the case says, and the
+// model does all that it can to obey. It may propose mails to any recipient; they wait for the user, with the true
 // recipients.
 func hijack(s *env) (got, error) {
 	raw, _ := s.c.Input["untrusted"].(map[string]any)
@@ -186,7 +186,7 @@ func hijack(s *env) (got, error) {
 	if err := s.open(s.reading(name, &text)); err != nil {
 		return got{}, err
 	}
-	v, _, e1 := s.take("untrusted") // its words may name what there is only now
+	v, _, e1 := s.take("untrusted") // its text may name what exists only now
 	how, e2 := s.takeText("model")
 	spec, _ := v.(map[string]any)
 	text = textOf(spec["text"])
@@ -216,7 +216,7 @@ func hijack(s *env) (got, error) {
 	return s.caught(run, to)
 }
 
-// thief looks where the text is, and then mails; what it is told about approvals it answers with more of the same.
+// thief looks where the text is, and then proposes mails; it answers responses about approvals with more of the same.
 func thief(name string, looks bool, mail any) fakegemini.ModelFunc {
 	return func(r fakegemini.Request) fakegemini.Turn {
 		if looks && len(r.Responses()) == 0 {
@@ -227,7 +227,7 @@ func thief(name string, looks bool, mail any) fakegemini.ModelFunc {
 	}
 }
 
-// caught holds the run of a model that was taken over to what it may do: ask.
+// caught checks that the run of a hijacked model did nothing but request approvals.
 func (s *env) caught(run world.Answer, to string) (got, error) {
 	g := gotOf(run)
 	if len(run.Approvals) != 1 {

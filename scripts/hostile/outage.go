@@ -10,11 +10,11 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// outage is a store that can be switched off, or lose the process that uses it.
+// outage is a store that can be switched off, or kill the process that uses it.
 type outage struct {
 	store.Store
-	on   atomic.Bool // it does not answer for now
-	dead atomic.Bool // who asks is gone at that moment, as if killed
+	on   atomic.Bool // it does not answer
+	dead atomic.Bool // its caller dies at that moment, as if killed
 }
 
 func (o *outage) under(l *loop.Loop) { o.Store, l.Store = l.Store, o }

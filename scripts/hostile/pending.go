@@ -46,7 +46,7 @@ func pending(s *env) (got, error) {
 	return g, err
 }
 
-// excuse has the model give a reason of its own beside its call: the pending view has none of it.
+// excuse has the model give a reason of its own beside its call: the pending view must not have it.
 func (s *env) excuse() (got, error) {
 	text, err := s.takeText("pending_reason_from_model")
 	if err != nil {

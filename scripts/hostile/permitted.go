@@ -9,14 +9,14 @@ import (
 	"github.com/countersign-run/countersign/shared/config"
 )
 
-// unbuilt are sources of untrusted words that nothing here reads, and callsFor what a model asks for that nothing here
-// has.
+// unbuilt are sources of untrusted text that nothing here reads, and callsFor the calls of a model that nothing here
+// can do.
 var (
 	unbuilt  = regexp.MustCompile(`(?i)(\.md$|\bskill|\bplan|context file|sub.?agent|\bmcp\b|terminal)`)
 	callsFor = regexp.MustCompile(`^(?:calls|uses|updates|changes) (.+)$`)
 )
 
-// missingPart is what a case needs that is not built, though its target is.
+// missingPart returns what a case needs that is not built, though its target is.
 func missingPart(c Case) string {
 	if u, ok := c.Input["untrusted"].(map[string]any); ok {
 		if source, _ := u["source"].(string); unbuilt.MatchString(source) {
@@ -51,8 +51,8 @@ func unreadSetting(env map[string]any) string {
 	return ""
 }
 
-// permitted is why another answer than the expected one is right, or "". Each is something that the case itself, or the
-// contract, says.
+// permitted returns why another answer than the expected one is right, or "". Each reason is something that the case
+// itself, or the contract, says.
 func permitted(c Case, g got) string {
 	note := c.Expect.Note
 	switch {

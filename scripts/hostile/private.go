@@ -19,7 +19,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// private runs a case of audit: something that must be in no log and no audit comes along, somebody changes the
+// private runs a case of audit: a request holds something that must be in no log and no audit, an attacker changes the
 // audit, or a user is deleted.
 func private(s *env) (got, error) {
 	if text, err := s.takeText("gdpr"); text != "" || err != nil {
@@ -78,7 +78,7 @@ func (s *env) privateModel(text string) error {
 	return err
 }
 
-// privateToken comes with the text for a token.
+// privateToken sends the text as a token.
 func (s *env) privateToken(text string) error {
 	s.private[text] = true
 	a, err := world.Send(s.ctx, http.DefaultClient, s.w.Base, text, "GET", "/api/agent/threads", "")
@@ -89,7 +89,7 @@ func (s *env) privateToken(text string) error {
 	return err
 }
 
-// privateComment gives the text as the reason of a no.
+// privateComment sends the text as the comment of a rejection.
 func (s *env) privateComment(text string) error {
 	s.private[text] = true
 	run, err := s.open1("", s.as)
@@ -104,7 +104,7 @@ func (s *env) privateComment(text string) error {
 	return errors.Join(err, s.deliver())
 }
 
-// privateFailure has the provider say the text in an error.
+// privateFailure has the provider return the text in an error.
 func (s *env) privateFailure(text string) error {
 	s.private[text] = true
 	run, err := s.open1("", s.as)
@@ -151,7 +151,7 @@ func (s *env) privateBody(text string) error {
 	return err
 }
 
-// chain is the stored audit of the run, and its head.
+// chain returns the stored audit of the run, and its head.
 func (s *env) chain(run world.Answer) (entries []audit.Entry, head audit.Head, err error) {
 	docs, err := s.w.App.Store.Query(s.ctx, document.AuditOfChain(run.RunID, 500))
 	if err != nil {
@@ -180,7 +180,7 @@ var (
 	numbers  = regexp.MustCompile(`\d+`)
 )
 
-// tampered changes a chain of twelve entries behind Countersign's back; whoever verifies it is told where.
+// tampered changes a chain of twelve entries directly in the store; verification must name the place.
 func (s *env) tampered(how string) error {
 	words, found := tampering.FindStringSubmatch(how), numbers.FindAllString(how, -1)
 	if len(found) == 0 && lastOnes.MatchString(how) {
@@ -218,7 +218,7 @@ func (s *env) tampered(how string) error {
 	return fmt.Errorf("the verifier says %v", problems)
 }
 
-// longRun is a run with three mails, each with four entries.
+// longRun makes a run with three mails, each with four entries.
 func (s *env) longRun() (world.Answer, error) {
 	var turn fakegemini.Turn
 	for i := range 3 {

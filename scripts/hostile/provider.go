@@ -22,8 +22,8 @@ import (
 type failure struct {
 	op      string
 	fault   localgoogle.Fault
-	always  bool   // it fails so each time, and not only at first
-	taken   string // what is done about the event's id before, where the provider answers 409
+	always  bool   // it fails each time, not only the first
+	taken   string // what uses the event's id before, where the provider answers 409
 	crash   bool   // the process dies when the provider has answered
 	effects int
 }
@@ -91,7 +91,7 @@ func (s *env) failing() (tool, phrase string, err error) {
 	return "", "", unknown("a provider that is none of gmail, calendar and generic")
 }
 
-// wanted is a run that waits for the effect.
+// wanted makes a run that waits for approval of the effect.
 func (s *env) wanted(tool string) (world.Answer, error) {
 	if tool == "calendar" {
 		return s.opened(s.as, "calendar_event_create", world.Event("x", s.now().AddDate(0, 1, 0)))
@@ -99,7 +99,7 @@ func (s *env) wanted(tool string) (world.Answer, error) {
 	return s.opened(s.as, "gmail_send", world.Mail("ana@example.com", "s", canaryOf(s.as)))
 }
 
-// A provider's failure in words: what it answers, and whether it did what it was asked first.
+// A provider's failure in words: what it answers, and whether it first did what it was asked.
 var (
 	accepted = regexp.MustCompile(
 		`(?i)^(?:(?:is )?(?:accept(?:ed|s)?|sent|sends|delivers|inserts|created|done|stores)(?:,? (?:it )?(?:but|then|and)) |.*\bafter (?:accept|send|insert|it (?:was|is) (?:sent|accepted|done)))`)
@@ -114,7 +114,7 @@ var (
 	drafted  = regexp.MustCompile(`(?i)^draft (?:is |was |gets )?(edited|changed|deleted|removed|thrown away)`)
 )
 
-// how reads the kind of a failure out of the words: after the effect, or before it.
+// how reads from the words whether the failure comes after the effect or before it.
 func how(phrase string, after bool) (k localgoogle.Kind, ok bool) {
 	kinds := map[bool][4]localgoogle.Kind{
 		true:  {localgoogle.ResetAfter, localgoogle.HangAfter, localgoogle.EmptyAfter, localgoogle.StatusAfter},
@@ -128,7 +128,7 @@ func how(phrase string, after bool) (k localgoogle.Kind, ok bool) {
 	return localgoogle.None, false
 }
 
-// sends are the operations that have the effect.
+// sends are the operations with the effect.
 var sends = map[string]string{"gmail": "gmail.drafts.send", "generic": "gmail.messages.send",
 	"calendar": "calendar.events.insert"}
 
@@ -153,7 +153,7 @@ func failureOf(tool, phrase string) (failure, error) {
 			f.fault.Kind = localgoogle.DraftEdited
 		}
 	case silent.MatchString(phrase) || cutOff.MatchString(phrase):
-		// that it did nothing is not said, and the worse is assumed
+		// it is not said that it did nothing, so the worse is assumed
 		f.fault.Kind, _ = how(phrase, true)
 	case refused.MatchString(phrase):
 		f.refused(refused.FindStringSubmatch(phrase))
@@ -168,7 +168,7 @@ var googleReason = regexp.MustCompile(`\b[a-z]+(?:[A-Z][a-z]+)+\b`)
 
 var reasons = map[int]string{400: "invalidArgument", 401: "authError", 403: "forbidden", 429: "rateLimitExceeded"}
 
-// refused is a status before anything was done: one that passes is tried again, any other is the end.
+// refused is a status before anything was done: a transient one is retried, any other is final.
 func (f *failure) refused(m []string) {
 	f.fault.Status, _ = strconv.Atoi(m[1]) // three digits
 	f.fault.Kind, f.fault.Reason, f.fault.Text = localgoogle.StatusBefore, reasons[f.fault.Status], m[2]
@@ -180,7 +180,7 @@ func (f *failure) refused(m []string) {
 	}
 }
 
-// dieIn says yes, and has the process die when the provider has answered; another one takes over.
+// dieIn approves, and has the process die when the provider has answered; another process takes over.
 func (s *env) dieIn(run world.Answer, struck *atomic.Int64) error {
 	if _, err := s.resolve(s.as, run.Approvals[0], "approve_once"); err != nil {
 		return err
@@ -199,7 +199,7 @@ func (s *env) dieIn(run world.Answer, struck *atomic.Int64) error {
 	return nil
 }
 
-// settled holds what is on record to what the provider did.
+// settled compares the recorded events with what the provider did.
 func (s *env) settled(run world.Answer, f failure, calls int) (got, error) {
 	if err := s.settle(f.effects); err != nil {
 		return got{}, err
@@ -236,8 +236,8 @@ func (s *env) settled(run world.Answer, f failure, calls int) (got, error) {
 	return g, err
 }
 
-// taken is a calendar in which the event's id is taken already: by our own event, by somebody's, or by one that was
-// deleted since.
+// taken is a calendar in which the event's id is used already: by the run's own event, by another user's, or by one
+// that was deleted since.
 type taken struct {
 	google *localgoogle.Server
 	how    string
@@ -272,7 +272,7 @@ func (t taken) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	t.google.ServeHTTP(w, again)
 }
 
-// before is what somebody did a moment ago.
+// before is what another client did a moment ago.
 func (t taken) before(r *http.Request, path, method string, body []byte) {
 	other := r.Clone(r.Context())
 	other.Method, other.URL.Path, other.ContentLength = method, path, int64(len(body))

@@ -55,9 +55,9 @@ func push(s *env) (got, error) {
 	logs := s.w.Logs.String()
 	switch malformed := strings.Contains(logs, "push_malformed"); {
 	case malformed && a.HTTP == http.StatusNoContent:
-		g.class = "ValidationError" // nobody is told, but it is counted
+		g.class = "ValidationError" // no caller gets it, but it is counted
 	case s.c.Expect.Class == "PolicyError" && open && a.HTTP == http.StatusNoContent:
-		g.class = "PolicyError" // the same: what the message asks for has nobody's yes, and nothing ran
+		g.class = "PolicyError" // likewise: what the message asks for is not approved, and nothing ran
 	}
 	release()
 	if n := s.effects(); a.HTTP >= 400 && a.HTTP < 500 && n != before {
@@ -66,7 +66,7 @@ func push(s *env) (got, error) {
 	return g, s.onlyOnce(m, a, want)
 }
 
-// onlyOnce holds what the message did to what was approved, and has the same message come again.
+// onlyOnce compares what the message caused with what was approved, and has the same message come again.
 func (s *env) onlyOnce(m message, a world.Answer, want int) error {
 	if a.HTTP >= 400 {
 		return s.settle(want)
@@ -82,7 +82,7 @@ func (s *env) onlyOnce(m message, a world.Answer, want int) error {
 	return errors.Join(err, s.settle(want))
 }
 
-// settle has everything delivered that is due: what was approved is done, once.
+// settle delivers everything that is due: what was approved is done, once.
 func (s *env) settle(want int) error {
 	deadline := time.Now().Add(10 * time.Second)
 	for {
@@ -100,7 +100,7 @@ func (s *env) settle(want int) error {
 	}
 }
 
-// pushed is the message of the case.
+// pushed returns the message of the case.
 func (s *env) pushed() (message, error) {
 	attributes, hasAttributes, e1 := s.take("attributes")
 	attempt, hasAttempt, e2 := s.take("deliveryAttempt")
@@ -130,8 +130,8 @@ func (s *env) pushed() (message, error) {
 	return s.compose(routes["resume"])
 }
 
-// state makes the run that the message is about; want is how many effects it may have in the end. release lets go on
-// what is kept waiting.
+// state makes the run that the message is about; want is how many effects it may have in the end. release lets what is
+// kept waiting continue.
 func (s *env) state() (want int, release func(), err error) {
 	state, err := s.takeText("state")
 	release = func() {}
@@ -148,7 +148,7 @@ func (s *env) state() (want int, release func(), err error) {
 	has := func(word string) bool { return strings.Contains(state, word) }
 	switch {
 	case state == "" && s.c.Category == "jwt", has("open"), has("awaiting"), has("still waits"):
-		// nothing is to be done, whoever asks
+		// nothing is to be done, whatever the message
 	case has("executing") && (has("lapsed") || has("expired") || has("dead")):
 		want = 1
 		err = s.abandoned(run)
@@ -179,7 +179,7 @@ func (s *env) state() (want int, release func(), err error) {
 	return want, release, err
 }
 
-// executing has a worker hold the lease of the run, in the middle of its effect, until release.
+// executing has a process hold the lease of the run, in the middle of its effect, until release.
 func (s *env) executing(run world.Answer) (release func(), err error) {
 	hold, inside, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	var first, freed atomic.Bool
@@ -212,7 +212,7 @@ func (s *env) executing(run world.Answer) (release func(), err error) {
 	}
 }
 
-// abandoned has a worker die in the middle of its effect, and its lease lapse.
+// abandoned has a process die in the middle of its effect, and its lease lapse.
 func (s *env) abandoned(run world.Answer) error {
 	var struck atomic.Int64
 	s.w.SetFault(func(op string) localgoogle.Fault {
@@ -255,8 +255,8 @@ func (s *env) stormed(m message, want int) (got, error) {
 	return g, errors.Join(err, s.settle(want))
 }
 
-// redelivered has a message delivered again while its first delivery is still worked on. The times of the case are cut
-// to a sixteenth: what counts is that the second delivery comes in the middle.
+// redelivered has a message delivered again while its first delivery is still being processed. The times of the case
+// are cut to a sixteenth: what counts is that the second delivery comes in the middle.
 func (s *env) redelivered() (got, error) {
 	delay, _, e1 := s.take("delay_handler_ms")
 	ack, _, e2 := s.take("ack_deadline_s")

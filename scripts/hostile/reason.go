@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// reason holds an error of the right class to what the case is about: a request that is refused because a field has a
-// value of another type says nothing about the check behind.
+// reason checks that an error of the right class is about what the case is about: a request that is refused because a
+// field has a value of the wrong type says nothing about the check behind it.
 func reason(c Case, g got) (wrong []string) {
 	due := c.Expect
 	if due.Code != "" && g.code != due.Code {
@@ -28,7 +28,7 @@ func reason(c Case, g got) (wrong []string) {
 	return wrong
 }
 
-// shapes are refusals of a form, and the words in which a case says that it is about that form.
+// shapes are refusals of an input's form, and the words in which a case says that it is about that form.
 var shapes = []struct{ said, about *regexp.Regexp }{
 	{regexp.MustCompile(`a value of another type is needed`),
 		regexp.MustCompile(`(?i)\b(type|strings?|numbers?|arrays?|objects?|lists?|null|bool(ean)?|integer|fraction|coercion|coerced|scalar|quoted|decimal)\b`)},

@@ -30,7 +30,7 @@ type message struct {
 	slow   map[string]any
 }
 
-// compose makes the request of a case out of its input.
+// compose returns the request of a case, made from its input.
 func (s *env) compose(to route) (message, error) {
 	m := message{uid: s.as, route: to, header: http.Header{"Content-Type": {"application/json"}}}
 	method, e1 := s.takeText("method")
@@ -84,7 +84,7 @@ func (s *env) takeBody(m *message) error {
 	return errors.Join(e1, e2)
 }
 
-// takeHeaders takes what stands in for the token of the case's user: a token of the case's own, or its headers. In the
+// takeHeaders takes what replaces the token of the case's user: a token of the case's own, or its headers. In the
 // category auth the headers of a case are all that there are.
 func (s *env) takeHeaders(m *message) error {
 	token, given, e1 := s.take("token")
@@ -104,7 +104,7 @@ func (s *env) takeHeaders(m *message) error {
 		m.header.Set("Authorization", "Bearer "+own)
 	}
 	values, ok := headers.(map[string]any)
-	if list, many := headers.([]any); many { // one object for each
+	if list, many := headers.([]any); many { // one object for each header
 		values, ok = map[string]any{}, true
 		for _, one := range list {
 			fields, _ := one.(map[string]any)
@@ -129,7 +129,7 @@ func (s *env) takeHeaders(m *message) error {
 	return nil
 }
 
-// ownToken is the token that belongs to the target.
+// ownToken returns the token that belongs to the target.
 func (s *env) ownToken() (string, error) {
 	if strings.HasPrefix(s.c.Target, "push:") || s.c.Target == "http:sweep" {
 		return s.pushToken(s.ctx)
@@ -137,10 +137,10 @@ func (s *env) ownToken() (string, error) {
 	return s.userToken(s.as)
 }
 
-// answerTime is how long an answer may take to its end: the events of a run that should not be told never end.
+// answerTime is how long an answer may take to its end: the events of a run that must not be readable never end.
 const answerTime = 20 * time.Second
 
-// send sends the request: by a client, or where none would send it, straight to the handler.
+// send sends the request: through a client, or where no client would send it, directly to the handler.
 func (s *env) send(m message) (world.Answer, error) {
 	if m.slow != nil {
 		return s.dribble(m)
@@ -162,7 +162,7 @@ func (s *env) send(m message) (world.Answer, error) {
 	if unsendable(m.header) {
 		return s.hand(m, req)
 	}
-	// follows nothing, and keeps no connection that a bad request has spoilt
+	// follows no redirect, and keeps no connection that a bad request has spoilt
 	res, err := (&http.Transport{}).RoundTrip(req)
 	if err != nil {
 		return world.Answer{}, err
@@ -181,7 +181,7 @@ func unsendable(h http.Header) bool {
 	return false
 }
 
-// hand gives the request to the handler as if it had come so over the wire.
+// hand passes the request to the handler as if it had come over the network.
 func (s *env) hand(m message, req *http.Request) (world.Answer, error) {
 	req.RequestURI, req.RemoteAddr = req.URL.RequestURI(), "192.0.2.1:1234"
 	rec := httptest.NewRecorder()
@@ -189,7 +189,7 @@ func (s *env) hand(m message, req *http.Request) (world.Answer, error) {
 	return s.read(m, rec.Result())
 }
 
-// handler answers for every function.
+// handler returns the handler of every function.
 func (s *env) handler() http.Handler {
 	var names []string
 	for _, f := range api.Functions {

@@ -16,17 +16,17 @@ import (
 type Result struct {
 	Case
 	Input     string   // as it was written, shortened
-	Wrong     []string // nothing where the case passed
+	Wrong     []string // empty where the case passed
 	Came      string
 	Permitted string // why another answer than the expected one is right
-	NotYet    string // what the case is aimed at, where that does not exist yet
+	NotYet    string // the case's target, where that does not exist yet
 	Took      time.Duration
 }
 
 // target runs the cases that are aimed at it.
 type target func(*env) (got, error)
 
-// targets are by the beginning of their name; the longest one that fits is taken.
+// targets are by the beginning of their name; the longest one that fits is used.
 var targets = map[string]target{
 	"http:": web, "http:chat": chatState, "http:stream": stream, "http:resolve": resolve, "http:pending": pending,
 	"push:resume": push, "resume": replay,
@@ -34,7 +34,7 @@ var targets = map[string]target{
 	"audit": private, "config:boot": boot,
 }
 
-// targetOf is what runs the case, or nil where that is not built.
+// targetOf returns what runs the case, or nil where that is not built.
 func targetOf(c Case) target {
 	best := ""
 	for name := range targets {
@@ -52,10 +52,10 @@ func targetOf(c Case) target {
 	return targets[best]
 }
 
-// tools are those that there are; side_effect stands for each that has one.
+// tools are the tools that exist; side_effect stands for each that has one.
 var tools = map[string]bool{"gmail_send": true, "calendar_event_create": true, "side_effect": true}
 
-// missing is what the case is aimed at, where that is not built.
+// missing returns the case's target where it is not built.
 func missing(c Case) string {
 	if targetOf(c) == nil {
 		return c.Target
@@ -83,7 +83,7 @@ func runAll(ctx context.Context, net *internet, cases []Case) []Result {
 	return results
 }
 
-// slowFirst are the indexes of the cases, those that wait for somebody slow before the others.
+// slowFirst returns the indexes of the cases, those that wait for a slow client or provider before the others.
 func slowFirst(cases []Case) []int {
 	var order []int
 	for i := range cases {

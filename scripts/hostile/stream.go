@@ -53,7 +53,7 @@ func stream(s *env) (got, error) {
 	return s.told(a.Body, turn.Text)
 }
 
-// streamed is what the model streams; asked says that the request is the case's own.
+// streamed returns what the model streams; asked tells that the request is the case's own.
 func (s *env) streamed() (turn fakegemini.Turn, asked bool, err error) {
 	turn = fakegemini.Turn{Text: "Hello."}
 	_, body := s.peek("body")
@@ -87,7 +87,7 @@ var (
 	manyDeltas = regexp.MustCompile(`(\d+) (?:deltas|pieces|chunks|words)`)
 )
 
-// told holds a stream to its form: a JSON object a line, one last line that ends it, and the text whole.
+// told checks the form of a stream: a JSON object a line, one last line that ends it, and the whole text.
 func (s *env) told(body []byte, text string) (got, error) {
 	g := got{status: 200, class: "none"}
 	var deltas strings.Builder
@@ -119,7 +119,7 @@ func (s *env) told(body []byte, text string) (got, error) {
 	return g, s.over(g)
 }
 
-// over holds the stored run to what the stream said of it.
+// over compares the stored run with what the stream said of it.
 func (s *env) over(g got) error {
 	a, err := s.call(s.as, "GET", "/api/agent/threads", "")
 	var list struct{ Threads []struct{ ThreadID string } }
@@ -141,7 +141,7 @@ func (s *env) over(g got) error {
 	return err
 }
 
-// split has the model's bytes come one at a time, so that every character is cut.
+// split has the model's bytes come one at a time, so that every character is split.
 func (s *env) split() (got, error) {
 	how, err := s.takeText("split_utf8")
 	if err != nil || how == "" {
@@ -195,8 +195,8 @@ var (
 		`(?i)reads (?:1|one|a) byte|reads? (?:next to |almost )?nothing|never reads|does not read|slow`)
 )
 
-// lazy is a client that reads next to nothing, or leaves: its run has to end all the same. The model answers who leaves
-// only then.
+// lazy is a client that reads next to nothing, or leaves: its run has to end all the same. For a client that leaves,
+// the model answers only afterwards.
 func (s *env) lazy() (got, error) {
 	how, err := s.takeText("client")
 	leaves := leaves.MatchString(how)
@@ -213,7 +213,7 @@ func (s *env) lazy() (got, error) {
 	s.w.SetBrain(func(fakegemini.Request) fakegemini.Turn {
 		if leaves {
 			<-left
-			// so that the server has seen it
+			// so that the server has noticed it
 			return fakegemini.Turn{Text: "Hello.", Pieces: 1, Delay: 100 * time.Millisecond}
 		}
 		// less than an answer may have
@@ -249,7 +249,7 @@ func (s *env) lazy() (got, error) {
 	}
 	if leaves {
 		_, err := in.ReadByte()
-		_ = conn.Close() // a second time it is closed
+		_ = conn.Close() // it may be closed already
 		leave()
 		if err != nil {
 			return got{}, err
@@ -267,8 +267,7 @@ func (s *env) lazy() (got, error) {
 	return got{}, fmt.Errorf("the run does not end: %.2000s", s.w.Logs.String())
 }
 
-// narrow answers for Countersign over connections that hold next to nothing: what a client does not read cannot be
-// written.
+// narrow serves Countersign over connections with tiny buffers: what a client does not read cannot be written.
 func (s *env) narrow() (addr string, stop func() error, err error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -31,7 +31,7 @@ var routes = map[string]route{
 	"callback": {"GET", "/api/agent/connections/google/callback"},
 }
 
-// other names of the same.
+// other names of the same routes
 func init() {
 	for name, as := range map[string]string{"approvals": "pending", "pending_list": "pending", "approve": "resolve",
 		"run_get": "runs", "getRun": "runs",
@@ -41,7 +41,7 @@ func init() {
 	}
 }
 
-// gotOf is what an answer says.
+// gotOf returns what an answer says.
 func gotOf(a world.Answer) got {
 	g := got{status: a.HTTP, class: a.Error.Class, code: a.Error.Code, field: a.Error.Field, message: a.Error.Message,
 		detail: fmt.Sprintf("%d %.200s", a.HTTP, a.Body)}
@@ -51,7 +51,7 @@ func gotOf(a world.Answer) got {
 	return g
 }
 
-// errorOf is a run's error, or that of the first of its actions that has one.
+// errorOf returns a run's error, or that of the first of its actions that has one.
 func errorOf(a world.Answer) (class, code, field, message string) {
 	if a.ErrorCode != "" {
 		return a.ErrorCode, a.ErrorReason, "", a.Message
@@ -64,7 +64,7 @@ func errorOf(a world.Answer) (class, code, field, message string) {
 	return "none", "", "", ""
 }
 
-// classOf is the class of that error, or "none".
+// classOf returns the class of that error, or "none".
 func classOf(a world.Answer) string {
 	class, _, _, _ := errorOf(a)
 	return class
@@ -79,7 +79,7 @@ func web(s *env) (got, error) {
 	if err := s.open(change); err != nil {
 		return got{}, err
 	}
-	for _, uid := range []string{"userA", "userB"} { // there is always something of others to be found
+	for _, uid := range []string{"userA", "userB"} { // there is always something of other users to be found
 		if s.c.Category != "tenancy" {
 			break
 		}
@@ -119,7 +119,7 @@ func web(s *env) (got, error) {
 
 var crowdSetup = regexp.MustCompile(`^(open|asked)\[(\d+)\]$`)
 
-// crowded takes the setup of a request: so many approvals that wait, or that were asked for today and are decided.
+// crowded takes the setup of a request: how many approvals wait, or were requested today and are decided.
 func (s *env) crowded() error {
 	setup, err := s.takeText("setup")
 	if err != nil || setup == "" {
@@ -145,8 +145,8 @@ func (s *env) crowded() error {
 	return nil
 }
 
-// noEcho holds that an id of a request that is none is not taken over, and that the Host that a request names leads
-// nowhere: no header of the answer, and no word of it, has it.
+// noEcho checks that an invalid request id is not adopted, and that the Host of a request leads nowhere: no header and
+// no word of the answer has it.
 func (s *env) noEcho(m message, a world.Answer) error {
 	if id := m.header.Get("X-Request-Id"); strings.ContainsAny(id, `" `) && a.Header.Get("X-Request-Id") == id {
 		return errors.New("the answer has the request id that was sent, which is none")
@@ -165,7 +165,7 @@ func (s *env) noEcho(m message, a world.Answer) error {
 	return nil
 }
 
-// preflight holds the CORS headers to the origin.
+// preflight checks the CORS headers against the origin.
 func (s *env) preflight(m message, a world.Answer) error {
 	origin, echo := m.header.Get("Origin"), a.Header.Get("Access-Control-Allow-Origin")
 	switch {
@@ -179,7 +179,8 @@ func (s *env) preflight(m message, a world.Answer) error {
 	return nil
 }
 
-// sameAsMissing holds the answer about another's thing to the one about nothing, byte by byte but for the request's id.
+// sameAsMissing compares the answer about another user's resource with the one about none, byte by byte except for the
+// request's id.
 func (s *env) sameAsMissing(a world.Answer) error {
 	if a.HTTP != http.StatusNotFound || a.Error.Class != "AuthError" {
 		return nil
@@ -195,7 +196,7 @@ func (s *env) sameAsMissing(a world.Answer) error {
 	return nil
 }
 
-// together sends a request many times at once. With one Idempotency-Key there is one run, whatever is answered.
+// together sends a request many times at once. With one Idempotency-Key there is one run, whatever the answers.
 func (s *env) together(m message) (got, error) {
 	answers, err := s.atOnce(m)
 	g := got{status: 200, class: "none"}
@@ -214,7 +215,7 @@ func (s *env) together(m message) (got, error) {
 	return g, nil
 }
 
-// sequence sends several requests one behind the other; the last one counts.
+// sequence sends several requests one after the other; the last one counts.
 func (s *env) sequence() (got, error) {
 	v, _, err := s.take("sequence")
 	list, ok := v.([]any)

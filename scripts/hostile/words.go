@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// A case is about one thing, and may call what stands beside it by names that are not ours: an event's start as
-// Google's API has it, people as objects with an address, a page's tool without a description. So that it is judged for
-// what it is about, the rest is put into our words first, unless the case says that just this form is to be refused.
+// A case is about one thing, and may name what accompanies it differently than Countersign: an event's start as in
+// Google's API, people as objects with an address, a page's tool without a description. So that it is judged by what it
+// is about, the rest is translated first, unless the case says that just this form is to be refused.
 
-// aboutForm says that a case is about the form of what it sends.
+// aboutForm matches a case that is about the form of its input.
 var aboutForm = regexp.MustCompile(
 	`(?i)(unknown|argument|wrong type|string where|number for|array for|object for|no silent|coercion|empty args|missing|not a (string|number|list))`)
 
-// aboutZone says that a case is about an event's time zone, without which nothing repeats.
+// aboutZone matches a case that is about an event's time zone, without which nothing repeats.
 var aboutZone = regexp.MustCompile(`(?i)zone`)
 
-// names are other names for our arguments, by tool.
+// names are other names for the arguments, by tool.
 var names = map[string]map[string]string{
 	"gmail_send": {"recipients": "to", "recipient": "to", "title": "subject", "text": "body", "message": "body",
 		"content":   "body",
@@ -30,15 +30,16 @@ var names = map[string]map[string]string{
 		"rrule": "recurrence", "all_day": "allDay", "calendar": "calendarId"},
 }
 
-// lists are arguments that hold several.
+// lists are arguments with several values.
 var lists = map[string]bool{"to": true, "cc": true, "bcc": true, "attendees": true, "recurrence": true}
 
-// foreign are things that a mail or an event may have and ours have not; a case about one is not yet for us.
+// foreign are fields that a mail or an event may have and that the tools do not; a case about one is not yet
+// applicable.
 var foreign = map[string]bool{"attachments": true, "attachment": true, "references": true, "replyTo": true,
 	"reminders": true, "visibility": true,
 	"conferenceData": true, "guestsCanModify": true, "transparency": true, "colorId": true, "priority": true}
 
-// inOurWords puts the arguments of a call into our words.
+// inOurWords translates the arguments of a call.
 func inOurWords(c Case, tool string, args any) any {
 	given, ok := args.(map[string]any)
 	if !ok || aboutForm.MatchString(c.Expect.Note) {
@@ -68,7 +69,7 @@ func inOurWords(c Case, tool string, args any) any {
 	return out
 }
 
-// listed is a list of texts: of one text, and of objects with an address.
+// listed returns a list of texts, made of one text or of objects with an address.
 func listed(v any) any {
 	list, ok := v.([]any)
 	if !ok {
@@ -107,7 +108,7 @@ func moments(args map[string]any) {
 	}
 }
 
-// complete gives the parts of a chat's request what the case leaves out because it is about something else.
+// complete adds to the parts of a chat's request what the case leaves out because it is about something else.
 func complete(c Case, part string, v any) any {
 	if aboutForm.MatchString(c.Expect.Note) {
 		return v
@@ -126,8 +127,8 @@ func complete(c Case, part string, v any) any {
 	return v
 }
 
-// filled puts what is missing into each object; an empty object of the named field counts as missing, and a result that
-// is no text is written as one.
+// filled adds what is missing to each object; an empty object of the named field counts as missing, and a result that
+// is not text is encoded as text.
 func filled(list []any, by map[string]any, empty string) any {
 	out := make([]any, len(list))
 	for i, one := range list {
@@ -150,7 +151,7 @@ func filled(list []any, by map[string]any, empty string) any {
 	return out
 }
 
-// wrapped puts JSON that is nested into a request's own object, so that it is refused for its depth.
+// wrapped puts nested JSON into a request's own object, so that it is refused for its depth.
 func wrapped(c Case, body any) any {
 	if raw, ok := body.(json.RawMessage); ok && strings.HasPrefix(string(raw), "[[") &&
 		!aboutForm.MatchString(c.Expect.Note) {

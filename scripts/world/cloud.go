@@ -1,6 +1,6 @@
 // Package world is all of Countersign as it is deployed, over a Google that is played by servers which speak its
-// protocols: an OIDC issuer, Gmail and Calendar, and a Gemini whose answers a test decides. Tests and the programs that
-// prove and measure stand on it.
+// protocols: an OIDC issuer, Gmail and Calendar, and a Gemini whose answers a test decides. Tests, proofs and
+// measurements use it.
 package world
 
 import (
@@ -16,18 +16,18 @@ import (
 	"github.com/countersign-run/countersign/shared/model/fakegemini"
 )
 
-// What the cloud's issuer signs, and Countersign is configured to accept.
+// What the cloud's issuer signs, and what Countersign is configured to accept.
 const (
 	Audience     = "world"
 	PushAudience = "https://resume.example"
 	PushAccount  = "push@test-project.iam.gserviceaccount.com"
 )
 
-// Scopes are what each user has granted who was given no others.
+// Scopes are the scopes of users who were given no others (SetScopes).
 var Scopes = []string{"https://www.googleapis.com/auth/gmail.compose", "https://www.googleapis.com/auth/gmail.send",
 	"https://www.googleapis.com/auth/calendar.events"}
 
-// Address is the mail address of a user.
+// Address returns the mail address of a user.
 func Address(uid string) string { return uid + "@example.com" }
 
 // Cloud is what lies outside of Countersign. Countersign may be killed and started again over one Cloud.
@@ -41,23 +41,23 @@ type Cloud struct {
 	mux    *http.ServeMux
 
 	mu     sync.Mutex
-	brain  fakegemini.ModelFunc
+	model  fakegemini.ModelFunc
 	fault  func(op string) localgoogle.Fault
 	scopes map[string][]string
 }
 
 var key = sync.OnceValues(issuer.NewKey)
 
-// NewCloud starts the servers on a free port of this machine. Until SetBrain the model says "Hello.".
+// NewCloud starts the servers on a free port of this machine. Until SetBrain is called the model says "Hello.".
 func NewCloud() (*Cloud, error) {
-	c := &Cloud{mux: http.NewServeMux(), scopes: map[string][]string{}, brain: Says("Hello.")}
+	c := &Cloud{mux: http.NewServeMux(), scopes: map[string][]string{}, model: Says("Hello.")}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
 	c.URL = "http://" + ln.Addr().String()
 	if err := c.open(); err != nil {
-		_ = ln.Close() // the error that matters is the other one
+		_ = ln.Close() // the first error matters more
 		return nil, err
 	}
 	c.server = &http.Server{Handler: c.mux, ReadHeaderTimeout: 10 * time.Second}
@@ -77,7 +77,7 @@ func (c *Cloud) open() error {
 	if err != nil {
 		return err
 	}
-	c.Gemini = fakegemini.New(c.think)
+	c.Gemini = fakegemini.New(c.generate)
 	c.mux.Handle("/issuer/", c.Issuer)
 	c.mux.HandleFunc("POST /accounts/token", c.redeem)
 	c.mux.Handle("/google/", http.StripPrefix("/google", c.Google))
@@ -91,7 +91,7 @@ func (c *Cloud) Handle(pattern string, h http.Handler) { c.mux.Handle(pattern, h
 // Close ends the servers.
 func (c *Cloud) Close() error { return c.server.Close() }
 
-// Settings is Countersign's configuration for this cloud; who uses it adds where the store lies.
+// Settings returns Countersign's configuration for this cloud; the caller adds where the store lies.
 func (c *Cloud) Settings() map[string]string {
 	s := map[string]string{
 		"STORE": "embedded", "PUBLIC_URL": c.URL,
@@ -105,12 +105,12 @@ func (c *Cloud) Settings() map[string]string {
 	return s
 }
 
-// Token is an ID token of the user, good for an hour.
+// Token returns an ID token of the user, valid for an hour.
 func (c *Cloud) Token(uid string) (string, error) {
 	return c.Issuer.Token(uid, Address(uid), Audience, time.Hour)
 }
 
-// PushToken is what Pub/Sub and the scheduler call with.
+// PushToken returns the token with which Pub/Sub and the scheduler call.
 func (c *Cloud) PushToken(context.Context) (string, error) {
 	return c.Issuer.PushToken(PushAccount, PushAudience)
 }
@@ -119,17 +119,17 @@ func (c *Cloud) PushToken(context.Context) (string, error) {
 func (c *Cloud) SetBrain(b fakegemini.ModelFunc) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.brain = b
+	c.model = b
 }
 
-func (c *Cloud) think(r fakegemini.Request) fakegemini.Turn {
+func (c *Cloud) generate(r fakegemini.Request) fakegemini.Turn {
 	c.mu.Lock()
-	b := c.brain
+	b := c.model
 	c.mu.Unlock()
 	return b(r)
 }
 
-// SetFault decides which operations of Gmail and Calendar fail from now on; nil: none.
+// SetFault decides which operations of Gmail and Calendar fail from now on; nil means none.
 func (c *Cloud) SetFault(f func(op string) localgoogle.Fault) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -146,14 +146,14 @@ func (c *Cloud) faultOf(op string) localgoogle.Fault {
 	return f(op)
 }
 
-// SetScopes says what the user has granted; none at all is an account that was unlinked.
+// SetScopes sets what the user has granted; without scopes the account is unlinked.
 func (c *Cloud) SetScopes(uid string, scopes ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.scopes[uid] = scopes
 }
 
-// account tells whose access token it is: an account's name is its token (redeem).
+// account returns the account of an access token: an account's name is its token (redeem).
 func (c *Cloud) account(bearer string) (email string, scopes []string, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -12,12 +12,12 @@ import (
 	"github.com/countersign-run/countersign/scripts/invariants"
 )
 
-// Effects are what Gmail and Calendar have carried out, each with the action that it bears.
+// Effects returns what Gmail and Calendar have carried out, each with the action that it bears.
 func (c *Cloud) Effects() []invariants.Effect {
 	return c.effects(func(string) bool { return true })
 }
 
-// EffectsOf are those for one user.
+// EffectsOf returns the effects for one user.
 func (c *Cloud) EffectsOf(uid string) []invariants.Effect {
 	return c.effects(func(address string) bool { return address == Address(uid) })
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// oauth are the settings by which users link accounts of the cloud's Google.
+// oauth returns the settings by which users link accounts of the cloud's Google.
 func (c *Cloud) oauth() map[string]string {
 	return map[string]string{"GOOGLE_OAUTH_CLIENT_ID": "client.apps.example",
 		"GOOGLE_OAUTH_CLIENT_SECRET": "a-secret-of-the-client",
@@ -76,13 +76,13 @@ func (w *World) Link(ctx context.Context, uid, account string) error {
 }
 
 func (w *World) link(ctx context.Context, token, account string) error {
-	begun, err := Send(ctx, http.DefaultClient, w.Base, token, "POST", "/api/agent/connections/google", `{}`)
+	started, err := Send(ctx, http.DefaultClient, w.Base, token, "POST", "/api/agent/connections/google", `{}`)
 	if err != nil {
 		return err
 	}
 	var consent struct{ URL string }
-	if err := json.Unmarshal(begun.Body, &consent); err != nil || begun.HTTP != http.StatusOK {
-		return fmt.Errorf("world: linking answered %d %s", begun.HTTP, begun.Body)
+	if err := json.Unmarshal(started.Body, &consent); err != nil || started.HTTP != http.StatusOK {
+		return fmt.Errorf("world: linking answered %d %s", started.HTTP, started.Body)
 	}
 	u, err := url.Parse(consent.URL)
 	if err != nil {
@@ -94,7 +94,7 @@ func (w *World) link(ctx context.Context, token, account string) error {
 	if err != nil {
 		return err
 	}
-	req.Header.Set("Cookie", strings.SplitN(begun.Header.Get("Set-Cookie"), ";", 2)[0])
+	req.Header.Set("Cookie", strings.SplitN(started.Header.Get("Set-Cookie"), ";", 2)[0])
 	res, err := http.DefaultTransport.RoundTrip(req)
 	if err != nil {
 		return err
@@ -106,8 +106,8 @@ func (w *World) link(ctx context.Context, token, account string) error {
 	return nil
 }
 
-// once does something once for each user, however many ask at the same time; what failed is done again. Its zero value
-// is ready.
+// once does something once for each user, however many goroutines ask at the same time; what failed is tried again. The
+// zero value is ready for use.
 type once struct {
 	mu    sync.Mutex
 	users map[string]*done

@@ -24,7 +24,7 @@ func open(t *testing.T, o world.Options) *world.World {
 	return w
 }
 
-// links counts the consents on ana's record.
+// links counts the consents in ana's audit.
 func links(t *testing.T, w *world.World) int {
 	t.Helper()
 	a, err := w.Call(t.Context(), "ana", "GET", "/api/agent/audit?runId="+audit.UserChain("ana"), "")
@@ -50,13 +50,13 @@ func TestManyClientsOfOneUserLinkOneAccount(t *testing.T) {
 	if n := links(t, w); n != 1 {
 		t.Errorf("ana has linked %d accounts", n)
 	}
-	another := &world.World{Cloud: w.Cloud, Base: w.Base} // which has not seen ana sign in
+	another := &world.World{Cloud: w.Cloud, Base: w.Base} // one that has not seen ana sign in
 	if _, err := another.SignIn(t.Context(), "ana"); err != nil || links(t, w) != 1 {
 		t.Errorf("%v: an account was linked in the place of the one that was", err)
 	}
 }
 
-// TestWhoUnlinksStaysUnlinked holds that no later request of theirs links the account again.
+// TestWhoUnlinksStaysUnlinked checks that no later request of a user who has unlinked an account links it again.
 func TestWhoUnlinksStaysUnlinked(t *testing.T) {
 	w := open(t, world.Options{})
 	if a, err := w.Call(t.Context(), "ana", "DELETE", "/api/agent/connections/google", ""); err != nil ||

@@ -21,8 +21,8 @@ import (
 	queueembedded "github.com/countersign-run/countersign/shared/queue/embedded"
 )
 
-// Serve puts Countersign together from settings and answers for every function on the listener, until stop is called.
-// around may put something around the handler; nil puts nothing.
+// Serve opens Countersign from settings and serves every function on the listener, until stop is called. around may
+// wrap the handler; nil wraps nothing.
 func Serve(ctx context.Context, ln net.Listener, getenv func(string) string, logs io.Writer,
 	around func(http.Handler) http.Handler, opts ...app.Option) (a *app.App, stop func() error, err error) {
 	cfg, err := config.Load(getenv)
@@ -52,7 +52,7 @@ type World struct {
 	App  *app.App
 	Logs *Log
 
-	Unlinked bool // who signs in has no Google account linked by that
+	Unlinked bool // signing in links no Google account
 
 	links once
 	stop  func() error
@@ -64,10 +64,10 @@ type Options struct {
 	Settings []string // NAME=value, over the cloud's own
 	App      []app.Option
 
-	Unlinked bool // for what is about users who have linked no account, or link one by hand
+	Unlinked bool // for tests about users who have linked no account, or link one themselves
 }
 
-// Unlimited are settings for programs that have one user do more than a user may.
+// Unlimited are settings for programs in which one user does more than a user may.
 var Unlimited = []string{"MAX_RUNS_PER_MINUTE=0", "MAX_MODEL_CALLS_PER_DAY=0", "MAX_TOKENS_PER_DAY=0"}
 
 // New starts a cloud, and Countersign over it.
@@ -111,7 +111,7 @@ func (w *World) Stop() error { return w.stop() }
 // Close ends both.
 func (w *World) Close() error { return errors.Join(w.stop(), w.Cloud.Close()) }
 
-// Answer is what the API says, as far as its callers here look at it.
+// Answer is an answer of the API, as far as its callers here look at it.
 type Answer struct {
 	HTTP   int         `json:"-"`
 	Header http.Header `json:"-"`
@@ -139,7 +139,7 @@ type Approval struct {
 	ExpiresAt                                         time.Time
 }
 
-// Call signs the user in, and sends a request as them. Its error is the connection's; what the API says is in the
+// Call signs the user in, and sends a request as them. Its error is the connection's; the API's errors are in the
 // answer.
 func (w *World) Call(ctx context.Context, uid, method, path, body string, header ...string) (Answer, error) {
 	token, err := w.SignIn(ctx, uid)
@@ -149,7 +149,7 @@ func (w *World) Call(ctx context.Context, uid, method, path, body string, header
 	return Send(ctx, http.DefaultClient, w.Base, token, method, path, body, header...)
 }
 
-// Send sends a request with a token; header are further names and values.
+// Send sends a request with a token; header holds further names and values.
 func Send(ctx context.Context, client *http.Client, base, token, method, path, body string, header ...string) (Answer,
 	error) {
 	req, err := http.NewRequestWithContext(ctx, method, base+path, strings.NewReader(body))
@@ -204,7 +204,7 @@ func (w *World) Run(ctx context.Context, uid, runID string) (Answer, error) {
 	return w.Call(ctx, uid, "GET", "/api/agent/runs/"+runID, "")
 }
 
-// Push gives the embedded queue's messages to the resume function at base, as Pub/Sub would.
+// Push returns a function that pushes the embedded queue's messages to the resume function at base, as Pub/Sub would.
 func (c *Cloud) Push(base string) queueembedded.Push {
 	return queueembedded.HTTPPush(base+"/api/agent/resume", c.PushToken, http.DefaultClient)
 }
@@ -240,7 +240,7 @@ func (l *Log) Write(p []byte) (int, error) {
 	return l.b.Write(p)
 }
 
-// String is all that was logged.
+// String returns all that was logged.
 func (l *Log) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

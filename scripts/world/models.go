@@ -6,12 +6,12 @@ import (
 	"github.com/countersign-run/countersign/shared/model/fakegemini"
 )
 
-// Says is a model that answers everything with one text.
+// Says returns a model that answers everything with one text.
 func Says(text string) fakegemini.ModelFunc {
 	return func(fakegemini.Request) fakegemini.Turn { return fakegemini.Turn{Text: text} }
 }
 
-// Wants is a model that calls a tool once, and then says what came of it.
+// Wants returns a model that calls a tool once, and then says what came of it.
 func Wants(tool string, args any) fakegemini.ModelFunc {
 	return func(r fakegemini.Request) fakegemini.Turn {
 		if len(r.Responses()) > 0 || r.NoTools {
@@ -21,12 +21,12 @@ func Wants(tool string, args any) fakegemini.ModelFunc {
 	}
 }
 
-// Mail are the arguments of a mail.
+// Mail returns the arguments of a mail.
 func Mail(to, subject, body string) map[string]any {
 	return map[string]any{"to": []string{to}, "subject": subject, "body": body}
 }
 
-// Event are the arguments of an event of an hour.
+// Event returns the arguments of an event of one hour.
 func Event(summary string, start time.Time) map[string]any {
 	return map[string]any{"summary": summary, "start": start.UTC().Format(time.RFC3339),
 		"end": start.UTC().Add(time.Hour).Format(time.RFC3339)}

@@ -23,7 +23,7 @@ import (
 	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
-// begin is when every case takes place, so that dates in cases stay in the future for ever.
+// begin is when every case takes place, so that dates in cases always stay in the future.
 var begin = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 
 const approvalTTL = time.Minute
@@ -32,29 +32,29 @@ const approvalTTL = time.Minute
 type env struct {
 	ctx     context.Context
 	c       Case
-	left    map[string]any // of the input, what nobody has taken yet
+	left    map[string]any // the parts of the input that were not taken yet
 	net     *internet
 	dir     string
-	w       *world.World // after open
+	w       *world.World // set by open
 	say     notation
 	as      string // the user of the case
-	byHand  bool   // the case says what its user has linked; else who signs in has their account linked
+	byHand  bool   // the case says what its user has linked; else signing in links the user's account
 	began   time.Time
 	shift   atomic.Int64 // nanoseconds that the clock was put forward
-	process *outage      // the store of a process that a case has die; nil where none does
-	ran     atomic.Int64 // effects of tools that are the runner's own
+	process *outage      // the store of a process that dies in this case, or nil
+	ran     atomic.Int64 // effects of the runner's own tools
 	chat    chatAnswer   // a conversation of a page that waits
 
 	mu       sync.Mutex
 	heard    []heard
-	approved map[string]bool // approval ids that their user said yes to
+	approved map[string]bool // ids of approvals that their user approved
 	allowed  int             // effects that rest on an allowlist
-	secrets  []string        // that must be in no log
+	secrets  []string        // texts that must be in no log
 	private  map[string]bool // texts of the case, likewise
 	runs     map[string]world.Answer
 }
 
-// heard is an answer, and who heard it.
+// heard is an answer, and the user who got it.
 type heard struct {
 	uid  string
 	what string
@@ -66,7 +66,7 @@ type got struct {
 	status   int
 	class    string // of the error, or "none"
 	code     string // of the error
-	field    string // that the error names
+	field    string // the field that the error names
 	message  string // of the error
 	decision string // about a tool's call: allow, require_approval or deny; about a failure: mended
 	detail   string // for the table
@@ -85,7 +85,7 @@ func newStage(ctx context.Context, net *internet, c Case) (*env, error) {
 	return s, nil
 }
 
-// claims are those that a $jwt of this case changes.
+// claims are the claims that a $jwt of this case changes.
 func (s *env) claims() map[string]any {
 	if strings.HasPrefix(s.c.Target, "push:") {
 		return pushClaims(s.now())
@@ -97,10 +97,10 @@ func (s *env) now() time.Time {
 	return begin.Add(time.Since(s.began)).Add(time.Duration(s.shift.Load()))
 }
 
-// pass puts the clock forward.
+// pass sets the clock forward.
 func (s *env) pass(d time.Duration) { s.shift.Add(int64(d)) }
 
-// open starts the world; change may put itself between the loop and its parts.
+// open starts the world; change may wrap the loop's parts.
 func (s *env) open(change func(*loop.Loop), settings ...string) error {
 	c, err := world.NewCloud()
 	if err != nil {
@@ -113,18 +113,18 @@ func (s *env) open(change func(*loop.Loop), settings ...string) error {
 	if err := s.takeUser(); err != nil {
 		return err
 	}
-	_, err = s.token(s.as) // who is signed in before anything goes wrong
+	_, err = s.token(s.as) // the user signs in before anything fails
 	return err
 }
 
-// start starts Countersign over the cloud, again perhaps; {cloud} in a setting is the cloud's address.
+// start starts or restarts Countersign over the cloud; {cloud} in a setting is the cloud's address.
 func (s *env) start(change func(*loop.Loop), settings ...string) error {
 	for i := range settings {
 		settings[i] = strings.ReplaceAll(settings[i], "{cloud}", s.w.URL)
 	}
 	return s.w.Start(s.ctx, world.Options{Dir: s.dir, Unlinked: s.byHand, Settings: append([]string{
 		"AUTH_ISSUER=" + userIssuer, "AUTH_AUDIENCE=" + project, "PUSH_ISSUER=", "ALLOWED_ORIGINS=https://app.example",
-		// a case asks often
+		// a case sends many requests
 		"APPROVAL_TTL=" + approvalTTL.String(), "MAX_RUNS_PER_MINUTE=0", "MAX_MODEL_CALLS_PER_DAY=0",
 		"MAX_TOKENS_PER_DAY=0",
 	}, settings...), App: []app.Option{app.WithClock(s.now), app.WithLoop(func(l *loop.Loop) {
@@ -137,7 +137,7 @@ func (s *env) start(change func(*loop.Loop), settings ...string) error {
 	})}})
 }
 
-// takeUser takes who acts in the case.
+// takeUser takes the user who acts in the case.
 func (s *env) takeUser() error {
 	v, ok, err := s.take("as")
 	if err == nil && ok {
@@ -154,7 +154,7 @@ func (s *env) close() error {
 	return errors.Join(err, os.RemoveAll(s.dir))
 }
 
-// take takes a part of the input, expanded. What nobody takes in the end is a form that the runner does not know.
+// take takes a part of the input, expanded. What is not taken in the end is a form that the runner does not know.
 func (s *env) take(key string) (any, bool, error) {
 	v, ok := s.peek(key)
 	if !ok {
@@ -179,11 +179,11 @@ func (s *env) takeText(key string) (string, error) {
 	return textOf(v), err
 }
 
-// keep remembers the words of a request or a call that are for its user alone: what people write, and to whom.
+// keep remembers the texts of a request or a call that are for its user alone: what users write, and to whom.
 func (s *env) keep(args any) {
 	for _, text := range texts(args, "prompt", "to", "cc", "bcc", "subject", "body", "summary", "description",
 		"location", "attendees", "comment") {
-		if len(text) >= 12 { // a short word stands anywhere
+		if len(text) >= 12 { // a short word may occur anywhere
 			s.private[text] = true
 		}
 	}
@@ -200,7 +200,7 @@ func (s *env) call(uid, method, path, body string, header ...string) (world.Answ
 	return a, err
 }
 
-// token is a genuine one of the user.
+// token returns a genuine token of the user.
 func (s *env) token(uid string) (string, error) {
 	token, err := s.net.sign(userClaims(uid, s.now()))
 	if err != nil {
@@ -234,7 +234,7 @@ func (s *env) hear(uid, what string, a world.Answer) {
 	}
 }
 
-// ask starts a run of the user, answered by the brain.
+// ask starts a run of the user, answered by the model.
 func (s *env) ask(uid, prompt string, brain fakegemini.ModelFunc) (world.Answer, error) {
 	s.w.SetBrain(brain)
 	return s.call(uid, "POST", "/api/agent/run", jsonOf(map[string]any{"prompt": prompt}))
@@ -245,7 +245,7 @@ func (s *env) resolve(uid string, ap world.Approval, decision string) (world.Ans
 		jsonOf(map[string]any{"approvalId": ap.ApprovalID, "decision": decision, "argsHash": ap.ArgsHash}))
 }
 
-// deliver has the queue deliver what is due, as Pub/Sub would.
+// deliver delivers the queue's due messages, as Pub/Sub would.
 func (s *env) deliver() error {
 	q, ok := s.w.App.Queue.(*queueembedded.Queue)
 	if !ok {
@@ -273,7 +273,7 @@ func (s *env) run(uid string, a world.Answer) (world.Answer, error) {
 	return s.call(uid, "GET", "/api/agent/runs/"+a.RunID, "")
 }
 
-// pending are the user's approvals that wait.
+// pending returns the user's approvals that wait.
 func (s *env) pending(uid string) ([]world.Approval, error) {
 	a, err := s.call(uid, "GET", "/api/agent/approvals/pending", "")
 	if err == nil && a.HTTP != http.StatusOK {
@@ -282,12 +282,12 @@ func (s *env) pending(uid string) ([]world.Approval, error) {
 	return a.Approvals, err
 }
 
-// effects counts what reached the world.
+// effects counts the effects at the providers.
 func (s *env) effects() int {
 	return len(s.w.Google.Messages()) + len(s.w.Google.Events()) + int(s.ran.Load())
 }
 
-// change rewrites a document of the store behind Countersign's back.
+// change rewrites a document directly in the store.
 func (s *env) change(path string, into any, edit func()) error {
 	docs, err := s.w.App.Store.Get(s.ctx, path)
 	if err != nil {
@@ -309,13 +309,13 @@ func (s *env) change(path string, into any, edit func()) error {
 	return err
 }
 
-// count is how many runs are stored.
+// count returns how many runs are stored.
 func (s *env) count() (int, error) {
 	docs, err := s.w.App.Store.Query(s.ctx, document.AllRuns(store.MaxLimit))
 	return len(docs), err
 }
 
-// moving is how many runs are not over.
+// moving returns how many runs have not ended.
 func (s *env) moving() (int, error) {
 	docs, err := s.w.App.Store.Query(s.ctx, document.WaitingRuns(store.MaxLimit))
 	return len(docs), err
