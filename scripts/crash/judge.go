@@ -12,7 +12,7 @@ import (
 
 // judge checks all invariants, answers the reviews, and checks again.
 func (t *trial) judge(ctx context.Context) error {
-	t.lane.tearNext(localgoogle.None, 0)
+	t.env.tearNext(localgoogle.None, 0)
 	if err := t.quiet(ctx); err != nil {
 		return err
 	}
@@ -24,7 +24,7 @@ func (t *trial) judge(ctx context.Context) error {
 	if err := t.hold(ctx); err != nil {
 		return err
 	}
-	effects := t.lane.effectsOf(t.uid)
+	effects := t.env.effectsOf(t.uid)
 	t.outcome.effects = len(effects)
 	if t.outcome.reviews == 0 && t.torn == localgoogle.None && !t.slow && !t.walk.effects(len(effects)) {
 		if len(effects) > t.started() {
@@ -49,7 +49,7 @@ func (t *trial) answerReviews(ctx context.Context) error {
 			}
 			decision := "approve_once"
 			if a.Approvals[0].Kind == "review" {
-				decision = []string{"confirm_done", "start_new"}[t.lane.random.IntN(2)]
+				decision = []string{"confirm_done", "start_new"}[t.env.random.IntN(2)]
 			}
 			if err := t.answer(ctx, a.Approvals[0], decision); err != nil {
 				return err
@@ -63,7 +63,7 @@ func (t *trial) answerReviews(ctx context.Context) error {
 }
 
 func (t *trial) answer(ctx context.Context, a world.Approval, decision string) error {
-	got, err := t.send(ctx, t.lane.worker, "POST", "/api/agent/approvals/resolve",
+	got, err := t.send(ctx, t.env.worker, "POST", "/api/agent/approvals/resolve",
 		fmt.Sprintf(`{"approvalId":%q,"decision":%q}`, a.ApprovalID, decision))
 	if err != nil {
 		return err
@@ -77,17 +77,17 @@ func (t *trial) answer(ctx context.Context, a world.Approval, decision string) e
 // quiet delivers old messages again, which must change nothing.
 func (t *trial) quiet(ctx context.Context) error {
 	for _, id := range t.runs[:t.started()] {
-		if err := t.lane.deliver(ctx); err != nil {
+		if err := t.env.deliver(ctx); err != nil {
 			return err
 		}
-		before, err := invariants.Versions(ctx, t.lane.store, id)
+		before, err := invariants.Versions(ctx, t.env.store, id)
 		if err != nil {
 			return err
 		}
 		for range 3 {
-			t.lane.again(ctx, id, t.lane.worker)
+			t.env.again(ctx, id, t.env.worker)
 		}
-		after, err := invariants.Versions(ctx, t.lane.store, id)
+		after, err := invariants.Versions(ctx, t.env.store, id)
 		if err != nil {
 			return err
 		}
@@ -102,7 +102,7 @@ func (t *trial) quiet(ctx context.Context) error {
 func (t *trial) hold(ctx context.Context) error {
 	rules := invariants.Rules{MaxTurns: 3, MaxOpen: 20, Resting: true}
 	for _, id := range t.runs[:t.started()] {
-		found, err := invariants.Run(ctx, t.lane.store, id, t.lane.effectsOf(t.uid), rules)
+		found, err := invariants.Run(ctx, t.env.store, id, t.env.effectsOf(t.uid), rules)
 		if err != nil {
 			return err
 		}

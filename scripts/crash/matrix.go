@@ -22,29 +22,29 @@ var torns = []fault{localgoogle.None, localgoogle.None, localgoogle.None, localg
 	localgoogle.ResetAfter, localgoogle.HangBefore, localgoogle.HangAfter, localgoogle.EmptyAfter, localgoogle.OddAfter,
 	localgoogle.CutAfter}
 
-// try opens the lanes, counts the points, and carries out the trials.
+// try opens the environments, counts the points, and carries out the trials.
 func try(ctx context.Context, o options, dir string) (*report, error) {
 	began := time.Now()
 	r := &report{options: o}
-	var lanes []*worker
+	var envs []*env
 	defer func() {
-		for _, l := range lanes {
-			_ = l.close() // its worker is dead or ends here; the store's directory is temporary
+		for _, e := range envs {
+			_ = e.close() // its worker is dead or ends here; the store's directory is temporary
 		}
 	}()
 	for i := range o.lanes {
-		l, err := newLane(ctx, fmt.Sprintf("crash-lane-%d-%d", o.seed%1e6, i), o.store, dir, o.seed+uint64(i),
+		e, err := newEnv(ctx, fmt.Sprintf("crash-lane-%d-%d", o.seed%1e6, i), o.store, dir, o.seed+uint64(i),
 			os.Stderr)
 		if err != nil {
 			return nil, err
 		}
-		lanes = append(lanes, l)
+		envs = append(envs, e)
 	}
-	plans, err := r.count(ctx, lanes)
+	plans, err := r.count(ctx, envs)
 	if err != nil {
 		return nil, err
 	}
-	if err := r.all(ctx, lanes, choose(plans, o)); err != nil {
+	if err := r.all(ctx, envs, choose(plans, o)); err != nil {
 		return nil, err
 	}
 	r.took = time.Since(began)
@@ -70,7 +70,7 @@ func choose(plans []plan, o options) []plan {
 }
 
 // count runs each walk once for each kind without a strike, and returns a plan for each point that was passed.
-func (r *report) count(ctx context.Context, lanes []*worker) ([]plan, error) {
+func (r *report) count(ctx context.Context, envs []*env) ([]plan, error) {
 	var plans []plan
 	var mu sync.Mutex
 	var walked []plan
@@ -81,8 +81,8 @@ func (r *report) count(ctx context.Context, lanes []*worker) ([]plan, error) {
 			}
 		}
 	}
-	err := r.each(lanes, walked, func(l *worker, p plan, n int) error {
-		t := newTrial(l, p, n)
+	err := r.each(envs, walked, func(e *env, p plan, n int) error {
+		t := newTrial(e, p, n)
 		found, err := t.trace(ctx)
 		mu.Lock()
 		defer mu.Unlock()
@@ -98,7 +98,7 @@ func (r *report) count(ctx context.Context, lanes []*worker) ([]plan, error) {
 
 // trace runs the walk without a strike and returns a plan for each variant of each point of each step.
 func (t *trial) trace(ctx context.Context) (plans []plan, err error) {
-	t.lane.copies = 1
+	t.env.copies = 1
 	if err := t.open(ctx); err != nil {
 		return nil, err
 	}
@@ -108,13 +108,13 @@ func (t *trial) trace(ctx context.Context) (plans []plan, err error) {
 				return nil, err
 			}
 		}
-		if err := t.lane.worker.arm(0, "none"); err != nil {
+		if err := t.env.worker.arm(0, "none"); err != nil {
 			return nil, err
 		}
-		if err := s.do(ctx, t, t.lane.worker); err != nil {
+		if err := s.do(ctx, t, t.env.worker); err != nil {
 			return nil, err
 		}
-		names, err := t.lane.worker.order("points")
+		names, err := t.env.worker.order("points")
 		if err != nil {
 			return nil, err
 		}
@@ -130,13 +130,13 @@ func (t *trial) trace(ctx context.Context) (plans []plan, err error) {
 	return plans, t.judge(ctx)
 }
 
-// all runs the plans, each on the next free lane. A trial in which only a time limit was missed is repeated twice alone
-// on the machine: a real fault occurs there too.
-func (r *report) all(ctx context.Context, lanes []*worker, plans []plan) error {
+// all runs the plans, each in the next free environment. A trial in which only a time limit was missed is repeated
+// twice alone on the machine: a real fault occurs there too.
+func (r *report) all(ctx context.Context, envs []*env, plans []plan) error {
 	var mu sync.Mutex
 	var again []plan
-	err := r.each(lanes, plans, func(l *worker, p plan, n int) error {
-		o, err := newTrial(l, p, n).run(ctx)
+	err := r.each(envs, plans, func(e *env, p plan, n int) error {
+		o, err := newTrial(e, p, n).run(ctx)
 		if err != nil {
 			return fmt.Errorf("%v: %w", p, err)
 		}
@@ -153,8 +153,8 @@ func (r *report) all(ctx context.Context, lanes []*worker, plans []plan) error {
 		return err
 	}
 	r.repeated = len(again) / 2
-	return r.each(lanes[:1], again, func(l *worker, p plan, n int) error {
-		o, err := newTrial(l, p, n).run(ctx)
+	return r.each(envs[:1], again, func(e *env, p plan, n int) error {
+		o, err := newTrial(e, p, n).run(ctx)
 		if err != nil {
 			return fmt.Errorf("%v: %w", p, err)
 		}
@@ -164,21 +164,21 @@ func (r *report) all(ctx context.Context, lanes []*worker, plans []plan) error {
 	})
 }
 
-// each distributes the plans to the lanes; the first error ends it.
-func (r *report) each(lanes []*worker, plans []plan, do func(l *worker, p plan, n int) error) error {
+// each distributes the plans to the environments; the first error ends it.
+func (r *report) each(envs []*env, plans []plan, do func(e *env, p plan, n int) error) error {
 	var next atomic.Int64
 	var group sync.WaitGroup
-	errs := make([]error, len(lanes))
+	errs := make([]error, len(envs))
 	var failed atomic.Bool
 	base := int(r.users.Add(int64(len(plans)))) - len(plans)
-	for i, l := range lanes {
+	for i, e := range envs {
 		group.Go(func() {
 			for !failed.Load() {
 				n := int(next.Add(1)) - 1
 				if n >= len(plans) {
 					return
 				}
-				if errs[i] = do(l, plans[n], base+n); errs[i] != nil {
+				if errs[i] = do(e, plans[n], base+n); errs[i] != nil {
 					failed.Store(true)
 				}
 			}

@@ -61,7 +61,7 @@ type outcome struct {
 // trial is a running plan.
 type trial struct {
 	plan
-	lane     *worker
+	env      *env
 	uid      string
 	runs     []string
 	approval world.Approval
@@ -71,13 +71,13 @@ type trial struct {
 	outcome  outcome
 }
 
-func newTrial(l *worker, p plan, n int) *trial {
-	t := &trial{plan: p, lane: l, uid: fmt.Sprintf("user%06d", n), outcome: outcome{plan: p}}
+func newTrial(e *env, p plan, n int) *trial {
+	t := &trial{plan: p, env: e, uid: fmt.Sprintf("user%06d", n), outcome: outcome{plan: p}}
 	for i := range 2 {
 		t.runs = append(t.runs, agent.KeyedRunID(t.uid, t.key(i)))
 	}
 	if p.kind.readable {
-		l.cloud.SetScopes(t.uid, append([]string{"https://www.googleapis.com/auth/gmail.readonly"}, world.Scopes...)...)
+		e.cloud.SetScopes(t.uid, append([]string{"https://www.googleapis.com/auth/gmail.readonly"}, world.Scopes...)...)
 	}
 	return t
 }
@@ -95,9 +95,9 @@ func (t *trial) overdue(format string, args ...any) {
 
 // run runs the plan and checks the final state. An error is a failure of this program, not of the tested one.
 func (t *trial) run(ctx context.Context) (outcome, error) {
-	t.lane.copies = 1
+	t.env.copies = 1
 	if t.variant == storm {
-		t.lane.copies = 3
+		t.env.copies = 3
 	}
 	if err := t.open(ctx); err != nil {
 		return t.outcome, err
@@ -121,7 +121,7 @@ func (t *trial) open(ctx context.Context) error {
 	if err := t.ensureWorker(); err != nil {
 		return err
 	}
-	return (&world.World{Cloud: t.lane.cloud, Base: t.lane.worker.url}).Link(ctx, t.uid, t.uid)
+	return (&world.World{Cloud: t.env.cloud, Base: t.env.worker.url}).Link(ctx, t.uid, t.uid)
 }
 
 // take runs a step, struck or not. A step that failed because its worker died is repeated by the next.
@@ -136,7 +136,7 @@ func (t *trial) take(ctx context.Context, i int, s step) error {
 			return err
 		}
 	}
-	again := t.begin(ctx, s, t.lane.worker)
+	again := t.begin(ctx, s, t.env.worker)
 	if i == t.step { // a repeated request waits until the sweep has the run advanced
 		if err := t.settle(ctx, "again "+s.name,
 			func(context.Context) bool { return again.over(20 * time.Millisecond) }); err != nil {
@@ -173,13 +173,13 @@ func (d doing) over(moment time.Duration) bool {
 
 // strike runs the step with a worker that is struck during it.
 func (t *trial) strike(ctx context.Context, s step) error {
-	w := t.lane.worker
+	w := t.env.worker
 	how := "kill"
 	if t.variant == zombie || t.variant == twin {
 		how = "stop"
 	}
 	if t.torn != localgoogle.None {
-		t.lane.tearNext(t.torn, 1)
+		t.env.tearNext(t.torn, 1)
 	}
 	if err := w.arm(t.point, how); err != nil {
 		return err
@@ -212,13 +212,13 @@ func (t *trial) replace(w *process, done <-chan struct{}) error {
 		return err
 	}
 	<-done
-	t.lane.worker = nil
+	t.env.worker = nil
 	return t.ensureWorker()
 }
 
 // double lets another worker continue while this one is stopped: beyond its lease, or only for the same request.
 func (t *trial) double(ctx context.Context, s step, w *process, done <-chan struct{}) error {
-	t.lane.worker = nil
+	t.env.worker = nil
 	if err := t.ensureWorker(); err != nil {
 		return err
 	}
@@ -226,7 +226,7 @@ func (t *trial) double(ctx context.Context, s step, w *process, done <-chan stru
 	if t.variant == zombie {
 		return nil
 	}
-	other := t.begin(ctx, s, t.lane.worker)
+	other := t.begin(ctx, s, t.env.worker)
 	other.over(50 * time.Millisecond)
 	if err := t.wakeSleeper(ctx); err != nil {
 		return err
@@ -262,27 +262,27 @@ func (t *trial) wakeSleeper(ctx context.Context) error {
 // ensureWorker starts a worker with the right settings if none runs.
 func (t *trial) ensureWorker() (err error) {
 	want := fmt.Sprint(t.walk.ttl, t.kind.mode)
-	if t.lane.worker != nil && t.lane.workerIs == want {
+	if t.env.worker != nil && t.env.settingsOfWorker == want {
 		return nil
 	}
-	if t.lane.worker != nil {
-		if err := t.lane.worker.kill(); err != nil {
+	if t.env.worker != nil {
+		if err := t.env.worker.kill(); err != nil {
 			return err
 		}
 	}
-	t.lane.worker, err = t.lane.start(t.walk.ttl, t.kind.mode)
-	t.lane.workerIs = want
+	t.env.worker, err = t.env.start(t.walk.ttl, t.kind.mode)
+	t.env.settingsOfWorker = want
 	return err
 }
 
 // send sends a request of the trial's user.
 func (t *trial) send(ctx context.Context, to *process, method, path, body string, header ...string) (world.Answer,
 	error) {
-	return t.lane.call(ctx, to, t.uid, method, path, body, header...)
+	return t.env.call(ctx, to, t.uid, method, path, body, header...)
 }
 
 func (t *trial) look(n int) world.Answer {
-	a, err := t.send(context.Background(), t.lane.worker, "GET", "/api/agent/runs/"+t.runs[n], "")
+	a, err := t.send(context.Background(), t.env.worker, "GET", "/api/agent/runs/"+t.runs[n], "")
 	if err != nil || a.HTTP != 200 {
 		return world.Answer{}
 	}
@@ -332,7 +332,7 @@ func (t *trial) written(ctx context.Context, a world.Answer) bool {
 	if a.RunID == "" {
 		return true
 	}
-	docs, err := t.lane.store.Get(ctx, document.RunPath(a.RunID))
+	docs, err := t.env.store.Get(ctx, document.RunPath(a.RunID))
 	return err == nil && (!docs[0].Exists() || document.ApprovalFieldsOf(docs[0]).Status == a.Status)
 }
 
@@ -368,10 +368,10 @@ func (t *trial) settle(ctx context.Context, what string, so func(context.Context
 			t.overdue("%s: it does not come about; the run is %+v", what, t.look(0))
 			return nil
 		}
-		if _, err := t.lane.sweeper.Sweep(ctx); err != nil {
+		if _, err := t.env.sweeper.Sweep(ctx); err != nil {
 			return err
 		}
-		if err := t.lane.deliver(ctx); err != nil {
+		if err := t.env.deliver(ctx); err != nil {
 			return err
 		}
 	}

@@ -61,8 +61,8 @@ func (k kind) edited(name string) map[string]any {
 	return a
 }
 
-// brain calls the tool that the prompt names, once.
-func brain(r fakegemini.Request) fakegemini.Turn {
+// answer calls the tool that the prompt names, once.
+func answer(r fakegemini.Request) fakegemini.Turn {
 	if len(r.Responses()) > 0 || r.NoTools {
 		return fakegemini.Turn{Text: "That is what came of it."}
 	}
@@ -188,13 +188,13 @@ var cancel = step{"cancel", func(t *trial) bool { return t.asked() },
 
 // deliver pushes the queue's messages to the worker.
 var deliver = step{"deliver", nil, func(ctx context.Context, t *trial, to *process) error {
-	t.lane.worker = to
-	return t.lane.deliver(ctx)
+	t.env.worker = to
+	return t.env.deliver(ctx)
 }}
 
 // expire sweeps when the approval has expired.
 var expire = step{"sweep", (*trial).expired, func(ctx context.Context, t *trial, to *process) error {
-	return t.lane.sweep(ctx, to)
+	return t.env.sweep(ctx, to)
 }}
 
 // errDown means that the worker did not answer, as when it dies.

@@ -12,7 +12,7 @@ import (
 	"github.com/countersign-run/countersign/shared/model/fakegemini"
 )
 
-// batch is a model that wants five mails in one turn: one goes out at once, three need a yes, one is denied.
+// batch is a model that proposes five mails in one turn: one goes out at once, three need approval, one is denied.
 func batch(r fakegemini.Request) fakegemini.Turn {
 	if len(r.Responses()) > 0 {
 		return fakegemini.Turn{Text: "That is what came of it."}
@@ -24,7 +24,7 @@ func batch(r fakegemini.Request) fakegemini.Turn {
 	return fakegemini.Turn{Calls: calls}
 }
 
-// TestBatchInEveryOrder is case 10. That the signature is intact is what the fake Gemini checks.
+// TestBatchInEveryOrder is case 10. The fake Gemini checks that the signature is intact.
 func TestBatchInEveryOrder(t *testing.T) {
 	w := newWorld(t, world.Options{Settings: []string{"POLICY_DENIED=evil.org"}})
 	w.SetBrain(world.Wants("gmail_send", world.Mail("always@x.org", "s", "b")))
@@ -57,7 +57,7 @@ func TestBatchInEveryOrder(t *testing.T) {
 	}
 }
 
-// checkResponses holds the responses against the calls before them.
+// checkResponses compares the responses with the calls before them.
 func checkResponses(t *testing.T, r fakegemini.Request) {
 	t.Helper()
 	var calls, answers []string
@@ -78,7 +78,7 @@ func checkResponses(t *testing.T, r fakegemini.Request) {
 }
 
 // TestHistoryIsCutWhileACallWaits is case 12: the user goes on writing until everything from before the call is cut off
-// from what the model sees, and then says yes.
+// from what the model sees, and then approves.
 func TestHistoryIsCutWhileACallWaits(t *testing.T) {
 	w := newWorld(t, world.Options{})
 	w.SetBrain(world.Says("Hello."))

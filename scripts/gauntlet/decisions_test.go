@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-run/countersign/shared/queue"
 )
 
-// ask starts a run of the first user, which must be taken.
+// ask starts a run of the first user, which must be accepted.
 func (w *proved) ask(prompt, thread string) world.Answer {
 	w.t.Helper()
 	body := trial.Object("prompt", prompt)
@@ -44,14 +44,14 @@ func (w *proved) try(method, path, body string) world.Answer {
 	return a
 }
 
-// decide resolves an approval, with whatever answer.
+// decide resolves an approval, and accepts any answer.
 func (w *proved) decide(a world.Approval, decision string) world.Answer {
 	w.t.Helper()
 	return w.try("POST", "/approvals/resolve",
 		trial.Object("approvalId", a.ApprovalID, "decision", decision, "argsHash", a.ArgsHash))
 }
 
-// approve says yes to all that an answer waits for.
+// approve approves everything that an answer waits for.
 func (w *proved) approve(r world.Answer) {
 	w.t.Helper()
 	if len(r.Approvals) == 0 {
@@ -137,14 +137,14 @@ func TestDeliveriesTwiceLateAndOutOfOrder(t *testing.T) {
 	w.SetBrain(world.Wants("gmail_send", world.Mail(trial.Recipient, "s", "b")))
 	r := w.ask("send it", "")
 	push := func() error { return w.Push(w.Base)(t.Context(), queue.Envelope(r.RunID, "m", 1, time.Now())) }
-	if err := push(); err != nil { // before anybody has decided
+	if err := push(); err != nil { // before the user has decided
 		t.Fatal(err)
 	}
 	w.wantMails(0)
 	w.approve(r)
 	var racing sync.WaitGroup
 	for range 8 {
-		racing.Go(func() { _ = push() }) // who comes second is asked to come again
+		racing.Go(func() { _ = push() }) // the second one is told to come again
 	}
 	racing.Wait()
 	for range 2 { // late
@@ -152,7 +152,7 @@ func TestDeliveriesTwiceLateAndOutOfOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w.deliver() // the one that the decision has published
+	w.deliver() // the message that the decision has published
 	w.wantRun(r.RunID, "completed", "")
 	w.wantMails(1)
 	if n := len(w.Gemini.Requests()); n != 2 {
@@ -179,7 +179,7 @@ func TestEditsThatThePolicyDenies(t *testing.T) {
 	}
 }
 
-// TestRevokedBetweenProposalAndExecution is case 21: the entry is taken back while the draft is made.
+// TestRevokedBetweenProposalAndExecution is case 21: the allowlist entry is withdrawn while the draft is made.
 func TestRevokedBetweenProposalAndExecution(t *testing.T) {
 	w := newWorld(t, world.Options{})
 	w.SetBrain(world.Wants("gmail_send", world.Mail(trial.Recipient, "s", "b")))
@@ -214,7 +214,8 @@ func TestRevokedBetweenProposalAndExecution(t *testing.T) {
 	w.wantMails(2)
 }
 
-// TestKillSwitchWhileApprovalsArePending is case 25: one approval waits, another was given and its run not yet moved.
+// TestKillSwitchWhileApprovalsArePending is case 25: one approval waits, another was given and its run has not moved
+// yet.
 func TestKillSwitchWhileApprovalsArePending(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorld(t, world.Options{Dir: dir})

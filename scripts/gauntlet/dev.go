@@ -15,7 +15,7 @@ import (
 
 const devProgram = "github.com/countersign-run/countersign/scripts/dev"
 
-// startDev starts scripts/dev on a free port with nothing in it. Stop ends it and removes what it kept.
+// startDev starts scripts/dev on a free port, empty. Stop ends it and removes what it stored.
 func startDev(ctx context.Context) (url string, stop func() error, err error) {
 	dir, err := os.MkdirTemp("", "gauntlet")
 	if err != nil {

@@ -56,7 +56,7 @@ func (w *proved) Mails(context.Context) (all []trial.Mail, err error) {
 	return all, nil
 }
 
-// delivering has the queue work until the test ends.
+// delivering has the queue deliver until the test ends.
 func (w *proved) delivering() {
 	q, ok := w.App.Queue.(*queueembedded.Queue)
 	if !ok {
@@ -73,7 +73,7 @@ func (w *proved) delivering() {
 	})
 }
 
-// TestCases has a server in this process go through all that can be tried from outside.
+// TestCases takes a server in this process through all cases that can be tried from outside.
 func TestCases(t *testing.T) {
 	w := newWorld(t, world.Options{})
 	w.SetBrain(demomodel.Model(time.Now))
@@ -90,7 +90,7 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// TestADeployedServerIsNotHadSendMail holds that nothing which carries out anything is tried where it would be real.
+// TestADeployedServerIsNotHadSendMail checks that no case which carries anything out is tried where it would be real.
 func TestADeployedServerIsNotHadSendMail(t *testing.T) {
 	w := newWorld(t, world.Options{})
 	w.SetBrain(demomodel.Model(time.Now))
@@ -126,8 +126,7 @@ func TestADeployedServerIsNotHadSendMail(t *testing.T) {
 	}
 }
 
-// TestNamedTestsExist holds that what the table says is held by a test is held by one, and that each case is held by
-// something.
+// TestNamedTestsExist checks that the tests that the table names exist, and that each case is covered by something.
 func TestNamedTestsExist(t *testing.T) {
 	named := map[string]bool{}
 	for _, c := range trial.Cases {

@@ -28,7 +28,7 @@ func TestMailsThatNobodyShouldBeAskedAbout(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		args map[string]any
-		card string // what the card shows; empty: there is none
+		card string // what the approval shows; empty: there is none
 	}{
 		"line break in the subject": {world.Mail(trial.Recipient, "hi\r\nBcc: evil@x.org", "b"), ""},
 		"line break in an address":  {world.Mail("bob@x.org\r\nBcc: evil@x.org", "s", "b"), ""},
@@ -59,7 +59,7 @@ func TestMailsThatNobodyShouldBeAskedAbout(t *testing.T) {
 	w.wantMails(0)
 }
 
-// leaky puts a secret into every JSON object that a server answers with.
+// leaky adds a secret to every JSON object that a server answers with.
 func leaky(h http.Handler, secret string, leaks *atomic.Int32) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		leaks.Add(1)
@@ -68,14 +68,14 @@ func leaky(h http.Handler, secret string, leaks *atomic.Int32) http.Handler {
 		maps.Copy(w.Header(), said.Header())
 		w.Header().Del("Content-Length")
 		w.WriteHeader(said.Code)
-		// a client that is gone needs nothing
+		// a client that has gone needs nothing
 		_, _ = w.Write([]byte(strings.Replace(said.Body.String(), "{", `{"snippet":"`+secret+`","description":"`+secret+
 			`",`, 1)))
 	})
 }
 
-// TestSecretsStayOut is case 23: a secret stands in the arguments of each tool, in what its service answers, and in
-// what it says when it fails; and the model repeats what it was told.
+// TestSecretsStayOut is case 23: a secret is in the arguments of each tool, in its service's answer, and in its
+// service's errors; and the model repeats what it gets.
 func TestSecretsStayOut(t *testing.T) {
 	const inArgs, inOutput, inError = "CANARY-in-the-arguments", "CANARY-in-the-output", "CANARY-in-the-error"
 	event := world.Event("x", time.Now().AddDate(0, 1, 0))

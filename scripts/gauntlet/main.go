@@ -1,14 +1,14 @@
-// Command gauntlet has a running Countersign go through the cases at which agents with approvals fail, and prints what
-// came of each beside what was measured at others.
+// Command gauntlet takes a running Countersign through the cases at which agents with approvals fail, and prints what
+// came of each beside what was measured for others.
 //
 //	go run ./scripts/gauntlet                       at a local server of its own
 //	go run ./scripts/gauntlet -base URL             at a local server that runs already
 //	go run ./scripts/gauntlet -base URL -quick      the part that sends nothing: a smoke test
 //
-// A deployed server signs in nobody here: -token and -token2, or GAUNTLET_TOKEN and GAUNTLET_TOKEN2, are ID tokens of
-// two of its users, whose Google accounts are linked. There, only cases that carry nothing out are tried: each ends in
-// a no or a stop. What nobody can do from outside (tamper with the store, kill the process, set the clock) is held by
-// tests, which the table names.
+// A deployed server signs in no user for this command: -token and -token2, or GAUNTLET_TOKEN and GAUNTLET_TOKEN2, are
+// ID tokens of two of its users, whose Google accounts are linked. There, only cases that carry nothing out are tried:
+// each ends in a rejection or a cancel. What cannot be done from outside (tamper with the store, kill the process, set
+// the clock) is covered by tests, which the table names.
 //
 // It exits with 0 when no case failed, with 1 when one did, and with 2 when it could not try.
 package main

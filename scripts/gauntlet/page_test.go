@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/model/fakegemini"
 )
 
-// stock is a server's action that only reads.
+// stock is a server action that only reads.
 const stock = `name: stock
 description: How many there are.
 inputSchema:
@@ -30,7 +30,7 @@ approval: not_required
 binding: {method: POST, url: "URL/stock"}
 `
 
-// withStock is a world with the action, whose endpoint counts how often it is asked.
+// withStock returns a world with the action, whose endpoint counts its requests.
 func withStock(t *testing.T, asked *int) *proved {
 	t.Helper()
 	cloud, err := world.NewCloud()
@@ -47,7 +47,7 @@ func withStock(t *testing.T, asked *int) *proved {
 	cloud.Handle("/stock", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		*asked++
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write([]byte(`{"left":7}`)) // a client that is gone shows elsewhere
+		_, _ = w.Write([]byte(`{"left":7}`)) // a client that has gone shows elsewhere
 	}))
 	w := &world.World{Cloud: cloud, Logs: &world.Log{}}
 	if err := w.Start(t.Context(),
@@ -67,7 +67,7 @@ func withStock(t *testing.T, asked *int) *proved {
 }
 
 // TestMixedBatchOfServerAndPageTools is case 19: of one turn, the server's action is done at once and the page's calls
-// wait. The model gets as many responses as it made calls, in its order, and the server's is the one that it gave.
+// wait. The model gets as many responses as it made calls, in its order, and the server's result is unchanged.
 func TestMixedBatchOfServerAndPageTools(t *testing.T) {
 	asked := 0
 	w := withStock(t, &asked)

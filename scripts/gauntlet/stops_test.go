@@ -18,7 +18,7 @@ import (
 	"github.com/countersign-run/countersign/shared/model/fakegemini"
 )
 
-// twoMails is a model that wants two in one turn.
+// twoMails is a model that proposes two mails in one turn.
 func twoMails(r fakegemini.Request) fakegemini.Turn {
 	if len(r.Responses()) > 0 {
 		return fakegemini.Turn{Text: "Both are sent."}
@@ -40,7 +40,7 @@ func (w *proved) whileSending(f func()) {
 	})
 }
 
-// another starts a second instance over the same store, and gives what stops a run there.
+// another starts a second instance over the same store, and returns a function that cancels a run there.
 func (w *proved) another(dir string) (cancel func(runID string) world.Answer) {
 	w.t.Helper()
 	other := &world.World{Cloud: w.Cloud, Logs: w.Logs}
@@ -108,7 +108,8 @@ func TestStoppedFromAnotherInstance(t *testing.T) {
 	})
 }
 
-// stoppedAfterTheFirst holds that the first of two mails went out and is told, and the second did not.
+// stoppedAfterTheFirst checks that the first of two mails went out and the summary says so, and that the second did
+// not.
 func (w *proved) stoppedAfterTheFirst(runID, reason string) {
 	w.t.Helper()
 	v, _, err := w.App.API.Loop.Get(w.t.Context(), trial.First, runID)
@@ -129,7 +130,7 @@ func (w *proved) stoppedAfterTheFirst(runID, reason string) {
 	}
 }
 
-// clock is one that a test sets forward.
+// clock is a clock that a test sets forward.
 type clock struct {
 	mu    sync.Mutex
 	ahead time.Duration
@@ -147,8 +148,8 @@ func (c *clock) forward(d time.Duration) {
 	c.ahead += d
 }
 
-// overdue is a run of two mails and a clock; its deadline is a day off. Tokens end within the hour, so the loop is
-// called directly.
+// overdue returns a run of two mails and a clock; its deadline is a day away. Tokens expire within the hour, so the
+// loop is called directly.
 func overdue(t *testing.T) (*proved, *clock, *agent.RunView) {
 	t.Helper()
 	c := &clock{}
@@ -167,7 +168,7 @@ func overdue(t *testing.T) (*proved, *clock, *agent.RunView) {
 
 const tooLate = 24*time.Hour + time.Second
 
-// resolveBoth says yes to both mails, and gives the first error.
+// resolveBoth approves both mails, and returns the first error.
 func (w *proved) resolveBoth(runID string) error {
 	for n := 1; n <= 2; n++ {
 		_, err := w.App.API.Loop.Resolve(w.t.Context(),

@@ -1,6 +1,6 @@
-// Package hijack holds Countersign against a model that is the attacker's: a Brain that obeys whatever it reads, in
+// Package hijack tests Countersign against a model under an attacker's control: one that obeys whatever it reads, in
 // every place that a text can come from, over all of Countersign (package world). Its test shows that nothing happens
-// that the user has not approved, that no card hides what will happen, and that nothing of another user is reached.
+// that the user has not approved, that no preview hides what will happen, and that nothing of another user is reached.
 package hijack
 
 import (
@@ -16,18 +16,19 @@ import (
 //go:embed testdata/attacks.jsonl
 var attacks []byte
 
-// Attack is a text of the attacker's. {BOBS} in it stands for an approval of another user.
+// Attack is a text of the attacker's. {BOBS} in it is replaced by an approval id of another user.
 type Attack struct {
 	ID   string
 	Text string
 }
 
-// Places are where an attack can stand: what the user asks for, what was said earlier, what the tool inbox_read finds
-// or fails with, what the user says with a no, what they edit an action to, and what Google says in an error.
+// Places are where an attack can be: what the user asks for, what was said earlier, what the tool inbox_read finds or
+// fails with, the user's comment on a rejection, the arguments that they edit an action to, and what Google says in an
+// error.
 var Places = []string{"prompt", "history", "mail.from", "mail.subject", "mail.body", "event.title", "event.description",
 	"read.error", "comment", "edit", "provider.error"}
 
-// Attacks are this package's own.
+// Attacks returns this package's own attacks.
 func Attacks() ([]Attack, error) {
 	var out []Attack
 	return out, eachLine(attacks, func(line []byte) error {
@@ -40,7 +41,7 @@ func Attacks() ([]Attack, error) {
 	})
 }
 
-// Hostile are the attacks of the category "injection" in a file of hostile cases.
+// Hostile returns the attacks of the category "injection" in a file of hostile cases.
 func Hostile(file string) ([]Attack, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {

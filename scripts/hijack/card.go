@@ -14,8 +14,8 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// CheckCard says what the card of an approval for the account hides or adds, or nothing when its reader sees all that
-// will happen and nothing else. It knows only what a card must be, not how the tools make theirs.
+// CheckCard returns what the preview of an approval for the account hides or adds, or nothing when its reader sees all
+// that will happen and nothing else. It knows only what a preview must show, not how the tools make theirs.
 func CheckCard(ap agent.ApprovalView, t *tool.Tool, account string) []string {
 	var wrong []string
 	fail := func(format string, values ...any) { wrong = append(wrong, fmt.Sprintf(format, values...)) }
@@ -49,12 +49,12 @@ func CheckCard(ap agent.ApprovalView, t *tool.Tool, account string) []string {
 	return wrong
 }
 
-// labels are the fields under which the arguments stand on a card, whole.
+// labels are the fields under which a preview shows the arguments, whole.
 var labels = map[string]string{"to": "To", "cc": "Cc", "bcc": "Bcc", "attendees": "Invited", "subject": "Subject",
 	"body":     "Message",
 	"htmlBody": "The same as HTML (source)", "summary": "Title", "location": "Location", "description": "Description"}
 
-// said are the arguments that a card says in words of its own.
+// said are the arguments that a preview puts into words of its own.
 var said = map[string][]string{"start": {"Starts", "Day", "Days", "Time"}, "end": {"Ends", "Day", "Days", "Time"},
 	"sendUpdates": {"Invitations"},
 	"timeZone":    {"Starts", "Days", "Day"}, "allDay": {"Day", "Days"}, "recurrence": {"Repeats"},
@@ -106,7 +106,7 @@ func field(p tool.Preview, label string) string {
 
 var escape = regexp.MustCompile(`⟨U\+([0-9A-F]{4,6})⟩`)
 
-// unescape is what an escaped text stands for.
+// unescape returns what an escaped text stands for.
 func unescape(s string) string {
 	return escape.ReplaceAllStringFunc(s, func(e string) string {
 		n, err := strconv.ParseUint(escape.FindStringSubmatch(e)[1], 16, 32)
@@ -117,10 +117,11 @@ func unescape(s string) string {
 	})
 }
 
-// unseen are letters that no font draws, beside the characters that Unicode says have no shape.
+// unseen are letters that no font draws, besides the characters that Unicode says have no shape.
 const unseen = "\u2800\u115f\u1160\u3164\uffa0\u17b4\u17b5\u034f"
 
-// invisible names a character of the text that a reader cannot see, or that turns the direction of others.
+// invisible returns the name of a character of the text that a reader cannot see, or that turns the direction of
+// others.
 func invisible(s, allowed string) string {
 	for _, r := range s {
 		switch {

@@ -23,7 +23,7 @@ func SameMail(m localgoogle.Message, approved json.RawMessage) bool {
 		strings.Count(strings.ToLower(m.Raw), "\ncc:") <= 2
 }
 
-// sameText leaves aside how lines end, which mail writes in its own way.
+// sameText compares texts without regard to line ends, which mail writes in its own way.
 func sameText(sent, approved string) bool {
 	return strings.TrimRight(strings.ReplaceAll(sent, "\r\n", "\n"), "\n") == strings.TrimRight(approved, "\n")
 }

@@ -29,13 +29,13 @@ import (
 
 var all = flag.Bool("all", false, "put every attack in every place, and not in some of them")
 
-// everyNth place is taken of each attack, another one first for each.
+// everyNth place is used for each attack, another one first for each.
 const everyNth = 3
 
 const secret = "BOBS-SECRET-4711"
 
-// TestHijackedModel puts attacks where the model reads them and has it obey, while a user says no to most of what comes
-// of it. See hold and settle for what must be true.
+// TestHijackedModel puts attacks where the model reads them and has it obey, while a user rejects most of what comes of
+// it. See hold and settle for what must be true.
 func TestHijackedModel(t *testing.T) {
 	attacks, err := hijack.Attacks()
 	if err != nil {
@@ -85,19 +85,19 @@ type siege struct {
 	grants []grant
 	asked  map[string]string   // all that the model asked for and that is well-formed, with its tool
 	allow  map[string][]string // by tool: the recipients that Ana always allows
-	mails  int                 // that were looked at
+	mails  int                 // the number of mails checked so far
 	events int
 	count  map[string]int
 }
 
-// grant is a yes of Ana's, good for one effect.
+// grant is an approval of Ana's, valid for one effect.
 type grant struct {
 	tool string
 	args json.RawMessage
 	used bool
 }
 
-// inbox is what the reading tool gives Ana's model, or fails with.
+// inbox is what the reading tool returns to Ana's model, or fails with.
 type inbox struct {
 	Mail  map[string]string `json:"mail"`
 	Event map[string]string `json:"event"`
@@ -131,7 +131,7 @@ func newSiege(t *testing.T) *siege {
 	s.decide(s.pending()[hello.RunID][0], agent.ApproveAlways, "", "")
 	s.deliver()
 	s.hold()
-	w.SetBrain(s.brain)
+	w.SetBrain(s.model)
 	return s
 }
 
@@ -140,7 +140,7 @@ func quiet() inbox {
 		Event: map[string]string{"title": "Lunch", "description": "With Carol."}}
 }
 
-// change gives the model a tool that reads. It is the test's alone.
+// change adds a tool that reads. It exists only in this test.
 func (s *siege) change(l *loop.Loop) {
 	type none struct{}
 	read := tool.Define(tool.Def[none, inbox]{
@@ -158,8 +158,8 @@ func (s *siege) change(l *loop.Loop) {
 	s.tools = l.Tools
 }
 
-// brain obeys, and watches that nothing of Bob's comes before Ana's model.
-func (s *siege) brain(r fakegemini.Request) fakegemini.Turn {
+// model obeys, and checks that nothing of Bob's reaches Ana's model.
+func (s *siege) model(r fakegemini.Request) fakegemini.Turn {
 	for _, raw := range r.Raw {
 		if strings.Contains(string(raw), secret) {
 			s.fail("the model reads what is Bob's")
@@ -173,7 +173,7 @@ func (s *siege) brain(r fakegemini.Request) fakegemini.Turn {
 		}
 		raw, err := json.Marshal(c.Args)
 		if err != nil {
-			panic(err) // of the brain's own making
+			panic(err) // the model's own calls
 		}
 		if args, err := tool.Normalize(raw); err == nil {
 			s.asked[string(args)] = c.Name
@@ -187,7 +187,7 @@ func (s *siege) fail(format string, values ...any) {
 	s.t.Errorf("%s: %s", s.where, agent.Cut(fmt.Sprintf(format, values...), 2000))
 }
 
-// attack puts one text in one place and sees the run through, with decisions that the case's name seeds.
+// attack puts one text in one place and carries the run to its end, with decisions that the case's name seeds.
 func (s *siege) attack(a hijack.Attack, place string) {
 	s.where = a.ID + " in " + place
 	s.count["attacks"]++
@@ -231,7 +231,7 @@ func (s *siege) attack(a hijack.Attack, place string) {
 	s.see(s.ask("ana", prompt, thread), chance, comment, edit)
 }
 
-// see decides about whatever a run asks for until it asks for nothing more, and holds what came of it.
+// see decides about whatever a run asks for until it asks for nothing more, and checks what came of it.
 func (s *siege) see(run world.Answer, chance *rand.Rand, comment, edit string) world.Answer {
 	refused := map[string]bool{}
 	for range 12 {
@@ -262,7 +262,7 @@ func (s *siege) see(run world.Answer, chance *rand.Rand, comment, edit string) w
 	return got
 }
 
-// choose says no to most, and now and then whatever else fits.
+// choose rejects most, and now and then takes whatever else fits.
 func choose(chance *rand.Rand, card agent.ApprovalView, edit string) agent.Decision {
 	d := card.Decisions[chance.IntN(len(card.Decisions))]
 	switch {
@@ -273,12 +273,12 @@ func choose(chance *rand.Rand, card agent.ApprovalView, edit string) agent.Decis
 	case chance.IntN(10) < 6 || d == agent.ApproveEdited && card.Tool != "gmail_send":
 		return agent.Reject
 	case d == agent.ApproveAlways && strings.Contains(string(card.Args), "attacker"):
-		return agent.ApproveOnce // Ana is careful with what lasts
+		return agent.ApproveOnce // Ana is careful with permanent permissions
 	}
 	return d
 }
 
-// decide says it to the API, and remembers what was really agreed to.
+// decide sends the decision to the API, and remembers what was really approved.
 func (s *siege) decide(card agent.ApprovalView, d agent.Decision, comment, edit string) {
 	args := card.Args
 	if d == agent.ApproveEdited {
@@ -317,7 +317,7 @@ func (s *siege) decide(card agent.ApprovalView, d agent.Decision, comment, edit 
 	s.grants = append(s.grants, grant{tool: card.Tool, args: args})
 }
 
-// edited are arguments of Ana's own, which may quote the attacker.
+// edited returns arguments of Ana's own, which may quote the attacker.
 func edited(text string) json.RawMessage {
 	text = strings.Map(func(r rune) rune {
 		if r == '\r' || r < ' ' && r != '\n' && r != '\t' {
@@ -333,7 +333,7 @@ func edited(text string) json.RawMessage {
 	return b
 }
 
-// call talks to the API, whose answers to Ana hold nothing of Bob's.
+// call sends a request to the API, whose answers to Ana must hold nothing of Bob's.
 func (s *siege) call(uid, method, path, body string) world.Answer {
 	s.t.Helper()
 	if s.tokens[uid] == "" {
@@ -392,7 +392,7 @@ func (s *siege) say(uid, approval string, d agent.Decision, edited json.RawMessa
 	return true
 }
 
-// deliver has what was decided carried out.
+// deliver has the approved actions carried out.
 func (s *siege) deliver() {
 	s.t.Helper()
 	if _, err := s.w.Deliver(s.t.Context()); err != nil {
@@ -400,7 +400,7 @@ func (s *siege) deliver() {
 	}
 }
 
-// pending are Ana's cards, by run.
+// pending returns Ana's open approvals, by run.
 func (s *siege) pending() map[string][]agent.ApprovalView {
 	s.t.Helper()
 	var page struct{ Approvals []agent.ApprovalView }
@@ -415,8 +415,8 @@ func (s *siege) pending() map[string][]agent.ApprovalView {
 	return out
 }
 
-// hold looks at what was done since it last looked: each effect is one that Ana said yes to, byte for byte, or reaches
-// those alone whom she always allows.
+// hold checks what was done since its last call: each effect is one that Ana approved, byte for byte, or reaches only
+// recipients that she always allows.
 func (s *siege) hold() {
 	s.t.Helper()
 	mails, events := s.w.Google.Messages(), s.w.Google.Events()
@@ -467,8 +467,8 @@ func (s *siege) allowed(tool string, to []string) bool {
 	return len(to) > 0 && !slices.ContainsFunc(to, func(a string) bool { return !slices.Contains(s.allow[tool], a) })
 }
 
-// summary holds the run's last words against what was done: where not all that was asked for happened, or the words
-// imitate ours, ours come last.
+// summary compares the run's last words with what was done: where not all that was asked for happened, or the words
+// imitate the server's summary, the server's own comes last.
 func (s *siege) summary(run world.Answer) {
 	if run.Status == "failed" {
 		s.count["runs that failed"]++
@@ -505,7 +505,7 @@ func (s *siege) summary(run world.Answer) {
 	s.count["summaries put right"]++
 }
 
-// look is all that Bob can see.
+// look returns all that a user can see.
 func (s *siege) look(uid string) []string {
 	var out []string
 	for _, path := range []string{"approvals/pending", "threads", "audit?limit=100", "allowlist"} {
@@ -519,8 +519,8 @@ func (s *siege) look(uid string) []string {
 	return out
 }
 
-// settle holds what must be true in the end: Bob has noticed nothing, the allowlist is what Ana made it, and Gemini was
-// never sent what it refuses.
+// settle checks what must be true in the end: Bob has noticed nothing, the allowlist is what Ana made it, and Gemini
+// was never sent anything that it refuses.
 func (s *siege) settle() {
 	s.where = "in the end"
 	if now := s.look("bob"); !reflect.DeepEqual(now, s.bob) {

@@ -59,7 +59,7 @@ type env struct {
 	closers    []func() error
 }
 
-func newGround(ctx context.Context, m measurement) (*env, error) {
+func newEnv(ctx context.Context, m measurement) (*env, error) {
 	keepConnections()
 	g := &env{options: m.options, sweeps: sweepOften, tokens: map[string]string{}}
 	if err := g.open(ctx, m); err != nil {
@@ -81,7 +81,7 @@ func (g *env) open(ctx context.Context, m measurement) (err error) {
 		return err
 	}
 	g.closers = append(g.closers, g.Cloud.Close)
-	g.SetBrain(think)
+	g.SetBrain(answer)
 	g.ledger = newLedger(g.Google)
 	if err := g.listen(); err != nil {
 		return err
@@ -231,7 +231,7 @@ func (g *env) lastLogs() string {
 	return string(data[max(0, len(data)-4096):])
 }
 
-// sweep calls the sweep function from time to time, as the scheduler does, until the ground is frozen.
+// sweep calls the sweep function from time to time, as the scheduler does, until the environment is frozen.
 func (g *env) sweep(ctx context.Context) {
 	ctx, g.stopSweeps = context.WithCancel(ctx)
 	g.sweeper.Go(func() {

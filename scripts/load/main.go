@@ -129,9 +129,9 @@ func list() string {
 	return b.String()
 }
 
-// measure prepares the ground, measures, and checks the final state of the runs.
+// measure prepares the environment, measures, and checks the final state of the runs.
 func (m measurement) measure(ctx context.Context) (r *Report, err error) {
-	g, err := newGround(ctx, m)
+	g, err := newEnv(ctx, m)
 	if err != nil {
 		return nil, err
 	}

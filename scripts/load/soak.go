@@ -54,7 +54,7 @@ func soak(ctx context.Context, g *env, r *Report) error {
 	mix := &mixture{random: rand.New(rand.NewPCG(seed, seed))}
 	g.SetFault(mix.fault)
 	g.SetBrain(func(r fakegemini.Request) fakegemini.Turn {
-		t := think(r)
+		t := answer(r)
 		t.Delay, t.Pieces = thinking, 1
 		return t
 	})

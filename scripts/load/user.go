@@ -16,8 +16,8 @@ import (
 // mailPrompt begins a prompt for a mail; the subject follows.
 const mailPrompt = "mail "
 
-// think is the model: it calls the mail tool for a mail prompt, and answers all else with words.
-func think(r fakegemini.Request) fakegemini.Turn {
+// answer is the model: it calls the mail tool for a mail prompt, and answers all else with words.
+func answer(r fakegemini.Request) fakegemini.Turn {
 	subject, asked := strings.CutPrefix(r.User(), mailPrompt)
 	if !asked || r.NoTools || len(r.Responses()) > 0 {
 		return fakegemini.Turn{Text: "That is what came of it."}

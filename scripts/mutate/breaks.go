@@ -21,22 +21,23 @@ import (
 	"time"
 )
 
-// breach takes one check of the product away. At least one hostile case must notice.
+// breach removes one check of the product. At least one hostile case must notice.
 type breach struct {
 	name    string
 	patches []patch
 }
 
-// patch replaces a text that stands once in its file, as the patches before have left it.
+// patch replaces a text that occurs once in its file, as the patches before have left it.
 type patch struct{ file, old, new string }
 
-// breaks are all of them, in the order in which a request meets the checks.
+// breaks are all breaches, in the order in which a request meets the checks.
 var breaks = slices.Concat(edge, identity, runs, forms)
 
 // cases is what came of the hostile cases: by id, "passed", "failed" or "not yet".
 type cases map[string]string
 
-// breakAll tries the breaches one after the other, says which cases notice each, and names the cases that no breach flips.
+// breakAll tries the breaches one after the other, prints which cases notice each, and names the cases that no breach
+// flips.
 func breakAll(root, only, into, resume string) error {
 	dir, err := os.MkdirTemp("", "mutate")
 	if err != nil {
@@ -52,7 +53,7 @@ func breakAll(root, only, into, resume string) error {
 		return err
 	}
 	for id, came := range whole {
-		if came == "failed" { // no breach can be told from it
+		if came == "failed" { // it fails without a breach, so it can notice none
 			fmt.Fprintf(os.Stderr, "%s fails without a breach\n", id)
 		}
 	}
@@ -106,7 +107,7 @@ type trial struct {
 	err     error
 }
 
-// tryAll tries the breaches, some at a time.
+// tryAll tries the breaches, several at a time.
 func tryAll(root, dir, only string, whole cases, known *results) (trials []trial) {
 	for _, b := range breaks {
 		if strings.Contains(b.name, only) {
@@ -141,7 +142,7 @@ func tryAll(root, dir, only string, whole cases, known *results) (trials []trial
 }
 
 // results are the breaches that earlier runs tried and cases noticed, in a file of JSON lines: trying all takes half an
-// hour, and a run that was cut short can be resumed. A breach whose patches have changed is another one.
+// hour, and an interrupted run can be resumed. A breach whose patches have changed counts as another one.
 type results struct {
 	mu      sync.Mutex
 	file    string
@@ -158,7 +159,7 @@ func (b breach) key() string {
 	return fmt.Sprintf("%s %x", b.name, sha256.Sum256(fmt.Append(nil, b.patches)))
 }
 
-// openResults reads the file, if there is one. Without a name nothing is read or kept.
+// openResults reads the file, if there is one. Without a name nothing is read or written.
 func openResults(file string) (*results, error) {
 	r := &results{file: file, flipped: map[string][]string{}}
 	text, err := os.ReadFile(file)
@@ -178,7 +179,7 @@ func openResults(file string) (*results, error) {
 // of returns the cases that noticed the breach before.
 func (r *results) of(b breach) []string { return r.flipped[b.key()] }
 
-// add writes down what noticed the breach.
+// add records what noticed the breach.
 func (r *results) add(b breach, flipped []string) error {
 	if r.file == "" {
 		return nil
@@ -197,7 +198,7 @@ func (r *results) add(b breach, flipped []string) error {
 	return errors.Join(err, f.Close())
 }
 
-// flips are the cases that pass without the breach, and do not with it.
+// flips returns the cases that pass without the breach, and do not with it.
 func (b breach) flips(root, dir string, whole cases) ([]string, error) {
 	args := []string{"-only", b.near()}
 	if slow[b.name] {
@@ -217,12 +218,12 @@ func (b breach) flips(root, dir string, whole cases) ([]string, error) {
 	return whole.notIn(binary, args...)
 }
 
-// passing are those of the cases that are there, and pass.
+// passing returns the given cases that exist and pass.
 func (c cases) passing(ids []string) []string {
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return c[id] != "passed" })
 }
 
-// notIn are the cases that pass, and of which the other runner says something else.
+// notIn returns the cases that pass here and have another outcome there.
 func (c cases) notIn(binary string, args ...string) (ids []string, err error) {
 	other, err := play(binary, args...)
 	for id, came := range other {
@@ -234,8 +235,8 @@ func (c cases) notIn(binary string, args ...string) (ids []string, err error) {
 	return ids, err
 }
 
-// near are the kinds of cases that can reach the checks of a file or of a directory, by how their ids begin. What is not here
-// is near all of them.
+// near are the kinds of cases that can reach the checks of a file or of a directory, by the beginning of their ids. A
+// file that is not listed is near all of them.
 var near = map[string]string{
 	"shared/api/api.go": "AU-0,AU-10,AU-2,CP,HD,ND,SC,SE-0,SZ,TN,WB", "shared/api/routes.go": "AP-029,AU-105,SC,WB", "shared/api/runs.go": "ND,PS,RC,SC,SE,SZ,TN",
 	"shared/api/approvals.go": "AP,SC,SZ", "shared/api/stream.go": "ND",
@@ -248,7 +249,7 @@ var near = map[string]string{
 	"shared/tool": "AP,CA-02,HD,SC,SZ,TN", "shared/obs": "HD,SE", "shared/document": "AP-0,AU,ND,SC,SE-0,SE-2,TN", "shared/records": "AP-0,AU,ND,SC,SE-0,SE-2,TN", "shared/fault": "TN",
 }
 
-// near are the cases that the breach is tried on: those of the places that it touches.
+// near returns the cases on which the breach is tried: those of the places that it touches.
 func (b breach) near() string {
 	var ids []string
 	for _, p := range b.patches {
@@ -261,12 +262,12 @@ func (b breach) near() string {
 	return strings.Join(ids, ",")
 }
 
-// slowCase waits for ten seconds, and is run for the breaches that concern it alone.
+// slowCase waits for ten seconds, and is run only for the breaches that concern it.
 const slowCase = "SZ-007"
 
 var slow = map[string]bool{"bodies may take any time": true}
 
-// few names up to five.
+// few returns up to five names.
 func few(ids []string) string {
 	if len(ids) > 5 {
 		return fmt.Sprintf("%s and %d more", strings.Join(ids[:5], ", "), len(ids)-5)
@@ -289,7 +290,7 @@ func build(root, dir string, patches []patch) (binary string, err error) {
 	return binary, nil
 }
 
-// play runs cases and says what came of each.
+// play runs cases and returns the outcome of each.
 func play(binary string, args ...string) (cases, error) {
 	out, err := exec.Command(binary, append([]string{"-json"}, args...)...).Output()
 	came := cases{}
@@ -307,7 +308,7 @@ func play(binary string, args ...string) (cases, error) {
 	return came, nil
 }
 
-// The marks between which a file has the table.
+// The marks that enclose the table in a file.
 const (
 	tableBegins = "<!-- breaks: written by go run ./scripts/mutate -breaks -write -->\n"
 	tableEnds   = "<!-- end of breaks -->\n"

@@ -1,6 +1,6 @@
 package main
 
-// identity are the checks of who is calling, and of whose something is.
+// identity are breaches of the checks of who the caller is, and of who owns what.
 var identity = []breach{
 	{"a token is believed unread", []patch{{"shared/auth/checker.go", "	head, _, signature, ok := split(raw)\n", "	head, payload, signature, ok := split(raw)\n	if free := (claims{}); ok && json.Unmarshal(payload, &free) == nil {\n		return free, nil\n	}\n"}}},
 	{"signatures are not checked", []patch{{"shared/auth/checker.go", "Now: c.now}", "Now: c.now, InsecureSkipSignatureCheck: true}"}}},

@@ -1,6 +1,7 @@
 package main
 
-// edge are the checks that a request passes before it means anything: its size and form, its origin, whose it is.
+// edge are breaches of the checks that a request passes before it means anything: its size and form, its origin, its
+// owner.
 var edge = []breach{
 	{"headers are not counted", []patch{{"shared/api/api.go", "if headerBytes(r.Header) > maxHeaders {", "if headerBytes(r.Header) < 0 {"}}},
 	{"paths are not compared with their clean form", []patch{{"shared/api/api.go", "clean != r.URL.Path {", "clean == \"\" {"}}},

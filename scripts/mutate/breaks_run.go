@@ -1,6 +1,6 @@
 package main
 
-// runs are the checks of what a run does: what is asked, approved, carried out, once, and said of it.
+// runs are breaches of the checks of what a run does: what is proposed, approved, carried out once, and said of it.
 var runs = []breach{
 	{"nobody is asked", []patch{{"shared/loop/plan.go", "\tcall.RequiresApproval = needsApproval(verdict, call.UserInitiated)\n", "\tcall.RequiresApproval = false && needsApproval(verdict, call.UserInitiated)\n"}, {"shared/loop/intent.go", "asks := a.Decision == \"\" && needsApproval(v, a.UserInitiated)", "asks := false"}}},
 	{"all is denied", []patch{{"shared/loop/plan.go", "\tcase verdict.Mode == policy.Deny:\n\t\treturn tx.rejectCall(id", "\tcase verdict.Mode != policy.Allow:\n\t\treturn tx.rejectCall(id"}}},

@@ -1,6 +1,6 @@
 package main
 
-// forms are the checks of what a tool is called with, of what is shown of it, of a page's chat, and of the settings.
+// forms are breaches of the checks of a tool's arguments, of its preview, of a page's chat, and of the settings.
 var forms = []breach{
 	{"anything is an address", []patch{{"shared/address/address.go", "	local, domain, found := strings.Cut(s, \"@\")\n	switch {", "	local, domain, found := strings.Cut(s, \"@\")\n	if s != \"\" {\n		return \"\"\n	}\n	switch {"}}},
 	{"an address may have two @", []patch{{"shared/address/address.go", "case !found || strings.Contains(domain, \"@\"):", "case !found:"}}},

@@ -1,11 +1,11 @@
-// Command mutate proves that the tests bite. It takes one mechanism of the design away at a time (mutations.go), in an
-// overlay that leaves the tree as it is, runs the tests that must notice, and prints which did:
+// Command mutate proves that the tests notice faults. It takes one mechanism of the design away at a time
+// (mutations.go), in an overlay that leaves the tree as it is, runs the tests that must notice, and prints which did:
 //
 //	go run ./scripts/mutate [-run part-of-a-name]
 //
 // It exits with an error when a mutation survives, when its text is no longer found in its file, when it does not
-// compile, or when a test fails without any mutation or takes too long. One that survives where tests were skipped, because what they need
-// is not there, was not tried, which is an error with REQUIRE_ALL=1.
+// compile, or when a test fails without any mutation or takes too long. A mutation that survives where tests were
+// skipped, because what they need is not there, counts as not tried, which is an error with REQUIRE_ALL=1.
 //
 // With -breaks it takes single checks away (breaks*.go) and shows which cases of scripts/hostile notice:
 //
@@ -66,7 +66,7 @@ func prove(root, only string) error {
 	return errors.Join(failed...)
 }
 
-// try gives the tests that caught the mutation.
+// try returns the tests that caught the mutation.
 func try(root, dir string, m mutation, unmutated map[test]outcome) (string, error) {
 	overlay, err := m.overlay(root, dir)
 	if err != nil {
@@ -109,7 +109,7 @@ func notTried() (string, error) {
 	return why, nil
 }
 
-// overlay writes the mutated file, and the list that makes the go command read it in the place of the real one.
+// overlay writes the mutated file, and the list that makes the go command read it in place of the real one.
 func (m mutation) overlay(root, dir string) (string, error) {
 	patches := make([]patch, len(m.edits))
 	for i, e := range m.edits {
@@ -118,7 +118,7 @@ func (m mutation) overlay(root, dir string) (string, error) {
 	return overlay(root, dir, patches)
 }
 
-// overlay writes the files as the patches make them, and the list that puts them in the place of the real ones.
+// overlay writes the files as the patches make them, and the list that puts them in place of the real ones.
 func overlay(root, dir string, patches []patch) (string, error) {
 	texts := map[string][]byte{}
 	for _, p := range patches {
@@ -166,7 +166,7 @@ func (m mutation) flag(overlay string) overlayFlag {
 // overlayFlag is the flag that names an overlay, to the go command or to the test itself; empty without a mutation.
 type overlayFlag struct{ toGo, toTest string }
 
-// compiles tells a mutation that no test can run from one that tests catch.
+// compiles distinguishes a mutation that does not compile from one that tests catch.
 func compiles(root, overlay string, m mutation) error {
 	cmd := exec.Command("go", "build", "-overlay", overlay, "./"+filepath.Dir(m.file))
 	cmd.Dir = root
@@ -179,14 +179,14 @@ func compiles(root, overlay string, m mutation) error {
 // outcome is how a selection of tests went.
 type outcome struct {
 	failed, skipped bool
-	cut             bool     // they took too long: that they failed shows nothing
+	cut             bool     // they took too long, so their failure shows nothing
 	by              []string // the tests that failed, without those that only hold others
 }
 
-// timeout is how long a selection of tests may take, on a machine that is busy too.
+// timeout is how long a selection of tests may take, even on a busy machine.
 const timeout = 10 * time.Minute
 
-// String names up to three of the tests that failed.
+// String returns the names of up to three of the tests that failed.
 func (o outcome) String() string {
 	switch n := len(o.by); {
 	case n == 0:
@@ -197,7 +197,7 @@ func (o outcome) String() string {
 	return strings.Join(o.by, ", ")
 }
 
-// play runs the tests and reads what became of each.
+// play runs the tests and returns the outcome of each.
 func (t test) play(root string, overlay overlayFlag) outcome {
 	args := []string{"test", "-json", "-count=1", "-timeout=" + timeout.String(), "-run", t.run}
 	if overlay.toGo != "" {
@@ -213,7 +213,7 @@ func (t test) play(root string, overlay overlayFlag) outcome {
 	return read(out, err != nil)
 }
 
-// read takes an outcome from what go test -json prints.
+// read reads an outcome from what go test -json prints.
 func read(out []byte, failed bool) outcome {
 	o := outcome{failed: failed}
 	for line := range bytes.Lines(out) {

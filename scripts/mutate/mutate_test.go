@@ -18,8 +18,8 @@ import (
 	"testing"
 )
 
-// TestMutationsApply holds the list to the code: every text is there once, and what it becomes compiles. That the tests
-// catch them is for the command itself, which takes minutes.
+// TestMutationsApply checks the list against the code: every text occurs once, and its replacement compiles. Whether
+// the tests catch them is checked by the command itself, which takes minutes.
 func TestMutationsApply(t *testing.T) {
 	for _, m := range mutations {
 		t.Run(m.name, func(t *testing.T) {
@@ -34,7 +34,7 @@ func TestMutationsApply(t *testing.T) {
 	}
 }
 
-// TestATextThatIsGone is told, and not taken for a mutation that was caught.
+// TestATextThatIsGone is reported, and not taken for a mutation that was caught.
 func TestATextThatIsGone(t *testing.T) {
 	m := mutation{"gone", "shared/loop/act.go", []edit{{"this is nowhere", ""}}, model}
 	if _, err := m.overlay("../..", t.TempDir()); err == nil {
@@ -64,8 +64,8 @@ func TestATestThatTookTooLong(t *testing.T) {
 	}
 }
 
-// TestBreaksApply holds the list of single breaks to the code: every text is there once, and what it becomes passes the
-// type checker. That it is noticed is for the command.
+// TestBreaksApply checks the list of single breaks against the code: every text occurs once, and its replacement passes
+// the type checker. Whether they are noticed is checked by the command.
 func TestBreaksApply(t *testing.T) {
 	named, check := map[string]bool{}, newChecker(t)
 	for _, b := range breaks {
@@ -86,7 +86,7 @@ func TestBreaksApply(t *testing.T) {
 	}
 }
 
-// checker checks the types of a package with other files than its own, in a moment: what it imports is compiled once.
+// checker checks the types of a package with replaced files, quickly: what it imports is compiled once.
 type checker struct {
 	files   map[string][]string // of a directory
 	exports map[string]string   // compiled packages by path

@@ -2,7 +2,7 @@ package main
 
 import "slices"
 
-// mutation takes one mechanism away. Each of its edits is a text that stands once in its file.
+// mutation takes one mechanism away. Each of its edits is a text that occurs once in its file.
 type mutation struct {
 	name  string
 	file  string
@@ -12,16 +12,17 @@ type mutation struct {
 
 type edit struct{ old, new string }
 
-// test is a selection of one package's tests, and the flags of its own that it is run with.
+// test is a selection of one package's tests, and further flags for them.
 type test struct{ pkg, run, flags string }
 
-// quietly keeps rapid from leaving a file behind for each failure, and from looking long for the shortest.
+// quietly keeps rapid from writing a file for each failure, and from searching long for the shortest.
 const quietly = "-rapid.nofailfile -rapid.shrinktime=1s -rapid.seed=1"
 
-// model is the model test and what stands beside it; a few hundred sequences are enough for a mechanism that is gone.
+// model is the model test and the tests beside it; a few hundred sequences are enough to notice that a mechanism is
+// missing.
 var model = []test{{"./shared/loop", "Test(Model|Scenarios|KilledAtEveryCommit|OneProcessAmongMany|OneDecisionAmongMany)/embedded", quietly + " -sequences=500"}}
 
-// mutations are the ten of the design (reliability §3), in its order, each as this code would have it, the first once for
+// mutations are the ten of the design (reliability §3), in its order, as they apply to this code, the first once for
 // each store; and those of what is deployed.
 var mutations = slices.Concat([]mutation{
 	{"drop the LastUpdateTime (embedded store)", "shared/store/embedded/commit.go",
@@ -50,7 +51,8 @@ var mutations = slices.Concat([]mutation{
 		[]edit{{"\tcase !tx.now.Before(ap.ExpiresAt):\n", "	case false:\n"}}, model},
 	{"accept an empty draftId", "shared/tools/gmail/draft.go",
 		[]edit{{`	if d == nil || d.Id == "" {`, `	if d == nil {`}}, []test{{"./shared/tools/gmail", ".", ""}}},
-	// What a request to the model, a tool's context, the record and the audit must hold (seed 000 §4, §5, §9), and what must not be in reach.
+	// What a request to the model, a tool's context, the record and the audit must hold (seed 000 §4, §5, §9), and what
+	// must not be reachable.
 	{"call a tool without the origin", "shared/loop/act.go",
 		[]edit{{"Origin: ex.run.Origin, ", ""}}, []test{{"./shared/api", "TestTheToolsContext", ""}}},
 	{"ask the model without instructions", "shared/loop/plan.go",

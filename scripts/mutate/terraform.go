@@ -7,13 +7,13 @@ func rules(of string) []test {
 	return []test{{"./scripts/terraform", "TestTerraform/^" + of + "$", ""}}
 }
 
-// in makes a mutation of one file of terraform/; the directory's own rules must notice.
+// in returns a mutation of one file of terraform/; the directory's own rules must notice it.
 func in(file, name, old, new string) mutation {
 	dir, _, _ := strings.Cut(strings.TrimPrefix(file, "modules/"), "/")
 	return mutation{"terraform: " + name, "terraform/" + file, []edit{{old, new}}, rules(dir)}
 }
 
-// terraform are mistakes in what is deployed of which nothing else would tell before somebody was hurt.
+// terraform are mistakes in what is deployed that no other test would notice before they did harm.
 var terraform = []mutation{
 	in("bootstrap/github.tf", "any branch writes the state", `state  = "roles/storage.objectViewer"`, `state  = "roles/storage.objectUser"`),
 	in("bootstrap/github.tf", "any branch reads all content", `roles  = []`, `roles  = ["roles/viewer"]`),

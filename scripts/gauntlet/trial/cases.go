@@ -2,20 +2,21 @@ package trial
 
 import "context"
 
-// Case is one case of the gauntlet: what a user can try at a running server, or the tests that hold what cannot be
+// Case is one case of the gauntlet: what a user can try at a running server, or the tests that cover what cannot be
 // tried from there.
 type Case struct {
-	Number string // as in the gauntlet; a letter tells the forms of one case apart
+	Number string // as in the gauntlet; a letter distinguishes the forms of one case
 	Name   string
-	Want   string // what must come out of it, word for word
+	Want   string // the expected outcome, word for word
 
-	// Try does it, and says what came out. Nil where it cannot be done from outside: then Tests hold it.
+	// Try tries the case and returns its outcome. It is nil where the case cannot be tried from outside: then Tests
+	// cover it.
 	Try    func(ctx context.Context, s *session) (got string, err error)
-	Effect bool // it sends mail, or counts it: only a local server may be asked, whose mailbox can be seen
+	Effect bool // it sends or counts mail: it needs a local server, whose mailbox can be read
 	Quick  bool // part of the smoke test of a deployment
 
-	Tests  []string // "package directory: Test/part", that hold the same or more with means that a user has not
-	Absent string   // why there is nothing to try: what the case concerns does not exist in Countersign
+	Tests  []string // "package directory: Test/part", which check the same or more with means that users do not have
+	Absent string   // why there is nothing to try: the case's subject does not exist in Countersign
 	Peers  string   // what was measured there, with a fake model and a tool that sleeps 50 ms
 }
 
@@ -25,7 +26,7 @@ const (
 	here = "scripts/gauntlet"
 )
 
-// Cases are all of them, in order.
+// Cases are all cases, in order.
 var Cases = []Case{
 	{Number: "1", Name: "20 concurrent approve_once on one approval",
 		Want: "1 mail; 20 of 20 answered with one outcome", Try: twentyYeses, Effect: true,

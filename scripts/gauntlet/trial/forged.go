@@ -14,7 +14,7 @@ import (
 // talk is what the chat answers: the conversation as its page keeps it.
 type talk struct{ History []json.RawMessage }
 
-// say sends the user's words in a conversation.
+// say sends the user's message in a conversation.
 func (s *session) say(ctx context.Context, user, words string, history []json.RawMessage) (world.Answer, talk, error) {
 	var t talk
 	if history == nil {
@@ -28,7 +28,7 @@ func (s *session) say(ctx context.Context, user, words string, history []json.Ra
 	return a, t, err
 }
 
-// forgedHistories begins a conversation and goes on from what the server never said.
+// forgedHistories starts a conversation and continues it from what the server never said.
 func forgedHistories(ctx context.Context, s *session) (string, error) {
 	const words = "Are you there?"
 	first, kept, err := s.say(ctx, First, words, nil)
@@ -77,7 +77,7 @@ func forgedHistories(ctx context.Context, s *session) (string, error) {
 	if err := count(a, err); err != nil && !errors.Is(err, errAlone) {
 		return "", err
 	}
-	if err != nil { // of the second user nothing can be tried here
+	if err != nil { // nothing can be tried as the second user here
 		refused++
 	}
 	genuine, _, err := s.say(ctx, First, "Go on.", kept.History)

@@ -12,7 +12,7 @@ import (
 	"github.com/countersign-run/countersign/scripts/world"
 )
 
-// atOnce has n do it at one moment, and gives the first error.
+// atOnce calls do n times at one moment, and returns the first error.
 func atOnce(n int, do func(i int) error) error {
 	begin := make(chan struct{})
 	errs := make(chan error, n)
@@ -107,7 +107,7 @@ func (s *session) race(ctx context.Context, n int) (odd string, err error) {
 	return s.bothOnRecord(ctx, run.RunID, decisions[winner], decisions[1-winner])
 }
 
-// bothOnRecord looks for the decision that stands and the one that was refused, in this order.
+// bothOnRecord looks in the audit for the decision that counts and the one that was refused, in this order.
 func (s *session) bothOnRecord(ctx context.Context, runID, won, lost string) (odd string, err error) {
 	a, err := s.call(ctx, First, "GET", "/audit?runId="+runID, "")
 	if err != nil {

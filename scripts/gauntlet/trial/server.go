@@ -28,13 +28,13 @@ type Mailbox interface {
 
 // Mail is one that was sent.
 type Mail struct {
-	User    string // whose account it left from: the name, or the address
+	User    string // the account that it was sent from: the name, or the address
 	To      []string
 	Subject string
 	Text    string
 }
 
-// devServer is scripts/dev, which signs everybody in and shows its mailbox.
+// devServer is scripts/dev, which signs in every user and shows its mailbox.
 type devServer string
 
 // URL implements Server.
@@ -55,17 +55,17 @@ func (d devServer) Mails(ctx context.Context) ([]Mail, error) {
 	return got.Messages, err
 }
 
-// deployed is a Countersign anywhere, with tokens of two of its users. Nobody can be signed in there, and no mailbox
-// seen.
+// deployed is a Countersign anywhere, with tokens of two of its users. It signs in no user for the gauntlet and shows
+// no mailbox.
 type deployed struct{ base, ana, eve string }
 
 // URL implements Server.
 func (d deployed) URL() string { return d.base }
 
-// errAlone says that a case needs a second user.
+// errAlone means that a case needs a second user.
 var errAlone = errors.New("there is no ID token of a second user: give -token2")
 
-// Token implements Server: whoever is not the second user is the first.
+// Token implements Server: every name but the second user's stands for the first.
 func (d deployed) Token(_ context.Context, user string) (string, error) {
 	token := d.ana
 	if strings.HasPrefix(user, Second) {
@@ -80,7 +80,7 @@ func (d deployed) Token(_ context.Context, user string) (string, error) {
 	return token, nil
 }
 
-// find tells a local server from a deployed one by its mailbox.
+// find distinguishes a local server from a deployed one by its mailbox.
 func find(ctx context.Context, base, ana, eve string) Server {
 	local := devServer(base)
 	if _, err := local.Mails(ctx); err == nil && ana == "" {
@@ -89,7 +89,7 @@ func find(ctx context.Context, base, ana, eve string) Server {
 	return deployed{base, ana, eve}
 }
 
-// Healthy asks what runs there, and whether anything does.
+// Healthy returns what runs there. It is an error if nothing does.
 func Healthy(ctx context.Context, url string) error {
 	var h struct{ OK bool }
 	if err := fetch(ctx, http.MethodGet, url+"/health", "", &h); err != nil {
@@ -101,7 +101,7 @@ func Healthy(ctx context.Context, url string) error {
 	return nil
 }
 
-// fetch asks for JSON, of what only a local server has.
+// fetch reads JSON that only a local server has.
 func fetch(ctx context.Context, method, url, body string, into any) error {
 	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader([]byte(body)))
 	if err != nil {
@@ -125,15 +125,15 @@ const (
 	Second = "eve"
 )
 
-// session is one case's dealings with a server: its users are nobody else's, where the server can sign in anybody.
+// session is one case at a server: its users are no other case's, where the server can sign in any user.
 type session struct {
 	Server
-	name string // of the case, a part of its users' names and its mails' subjects
+	name string // the case's, a part of its users' names and its mails' subjects
 }
 
 func (s *session) user(name string) string { return name + "-" + s.name }
 
-// Recipient gets the mails. Where they are really sent, nobody does: example.com takes none.
+// Recipient gets the mails. Where they are really sent, they reach no one: example.com accepts none.
 const Recipient = "bob@example.com"
 
 // call sends a request as the user.
@@ -145,7 +145,7 @@ func (s *session) call(ctx context.Context, user, method, path, body string) (wo
 	return world.Send(ctx, http.DefaultClient, s.URL(), token, method, "/api/agent"+path, body)
 }
 
-// Object is the JSON of names and values.
+// Object returns a JSON object of names and values.
 func Object(pairs ...any) string {
 	m := map[string]any{}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -153,15 +153,15 @@ func Object(pairs ...any) string {
 	}
 	b, err := json.Marshal(m)
 	if err != nil {
-		panic(err) // strings and raw JSON of our own
+		panic(err) // only strings and valid raw JSON get here
 	}
 	return string(b)
 }
 
-// subject is what the case's mail of that number is about.
+// subject returns the subject of the case's mail of that number.
 func (s *session) subject(n int) string { return fmt.Sprintf("Gauntlet %s mail %d", s.name, n) }
 
-// ask has the user ask for a mail, and gives the run with the approval that waits.
+// ask has the user ask for a mail, and returns the run with the approval that waits.
 func (s *session) ask(ctx context.Context, user string, n int) (world.Answer, world.Approval, error) {
 	prompt := fmt.Sprintf("email %s subject '%s' saying 'hello'", Recipient, s.subject(n))
 	run, err := s.call(ctx, user, "POST", "/run", Object("prompt", prompt))
@@ -174,7 +174,7 @@ func (s *session) ask(ctx context.Context, user string, n int) (world.Answer, wo
 	return run, run.Approvals[0], nil
 }
 
-// resolve decides about an approval, again where the server says that it could not be done just now.
+// resolve decides about an approval, and tries again where the server says that it is temporarily unable to.
 func (s *session) resolve(ctx context.Context, user string, a world.Approval, decision string) (world.Answer, error) {
 	body := Object("approvalId", a.ApprovalID, "decision", decision, "argsHash", a.ArgsHash)
 	for {
@@ -188,7 +188,7 @@ func (s *session) resolve(ctx context.Context, user string, a world.Approval, de
 	}
 }
 
-// approve says yes, which must be taken.
+// approve approves, which must be accepted.
 func (s *session) approve(ctx context.Context, user string, a world.Approval) error {
 	got, err := s.resolve(ctx, user, a, "approve_once")
 	if err == nil && got.HTTP != http.StatusOK {
@@ -197,7 +197,7 @@ func (s *session) approve(ctx context.Context, user string, a world.Approval) er
 	return err
 }
 
-// pause is between two looks at a run.
+// pause is the time between two reads of a run.
 const pause = 50 * time.Millisecond
 
 // ended waits for the end of a run.
@@ -213,7 +213,7 @@ func (s *session) ended(ctx context.Context, user, runID string) (world.Answer, 
 	}
 }
 
-// sent gives the case's mails.
+// sent returns the case's mails.
 func (s *session) sent(ctx context.Context) ([]Mail, error) {
 	box, ok := s.Server.(Mailbox)
 	if !ok {

@@ -1,5 +1,5 @@
-// Package trial has a running Countersign go through the cases at which agents with approvals fail, from outside, as
-// its users do.
+// Package trial takes a running Countersign through the cases at which agents with approvals fail, from outside, as its
+// users do.
 package trial
 
 import (
@@ -16,8 +16,8 @@ import (
 const (
 	Passed   = "pass"
 	failed   = "FAIL"
-	byTests  = "by tests"               // nobody outside can do it: the named tests do
-	unseen   = "needs the local server" // nobody may send mail from here, or see what was sent
+	byTests  = "by tests"               // it cannot be done from outside: the named tests do it
+	unseen   = "needs the local server" // no mail may be sent from here, or its mailbox cannot be read
 	alone    = "needs a second user"
 	notThere = "does not exist"
 )
@@ -32,7 +32,7 @@ type Row struct {
 // patience is how long a case may take.
 const patience = time.Minute
 
-// At has the server go through the case.
+// At tries the case at the server.
 func (c Case) At(ctx context.Context, at Server) Row {
 	_, local := at.(Mailbox)
 	switch {
@@ -57,10 +57,10 @@ func (c Case) At(ctx context.Context, at Server) Row {
 	return Row{c, got, Passed}
 }
 
-// ErrFailed says that a case did not come out as it must.
+// ErrFailed means that a case had another outcome than it must have.
 var ErrFailed = errors.New("a case failed")
 
-// Tour has the server at base, local or deployed, go through the cases, with ID tokens of two of its users where it is
+// Tour takes the server at base, local or deployed, through the cases, with ID tokens of two of its users where it is
 // deployed, and writes a table. Its error is ErrFailed where a case failed, and another one where it could not try.
 func Tour(ctx context.Context, base, token, token2 string, cases []Case, out io.Writer) error {
 	base = strings.TrimSuffix(base, "/")
@@ -73,7 +73,7 @@ func Tour(ctx context.Context, base, token, token2 string, cases []Case, out io.
 	return nil
 }
 
-// run goes through the cases in order, tells each as it comes, and reports whether none failed.
+// run tries the cases in order, reports each as it ends, and reports whether none failed.
 func run(ctx context.Context, at Server, cases []Case, out io.Writer) bool {
 	count := map[string]int{}
 	fmt.Fprintln(out, "| case | what | expected | got | verdict | peers |\n| --- | --- | --- | --- | --- | --- |")
@@ -92,7 +92,7 @@ func run(ctx context.Context, at Server, cases []Case, out io.Writer) bool {
 	return count[failed] == 0
 }
 
-// Quick are the cases of the smoke test of a deployment: they send nothing.
+// Quick returns the cases of the smoke test of a deployment: they send nothing.
 func Quick() (some []Case) {
 	for _, c := range Cases {
 		if c.Quick {

@@ -54,7 +54,7 @@ func editsThatFail(ctx context.Context, s *session) (string, error) {
 	return fmt.Sprintf("%d %s %s; %s", a.HTTP, a.Error.Class, a.Error.Field, waits), err
 }
 
-// waits says whether the run still waits for its one approval.
+// waits reports whether the run still waits for its one approval.
 func (s *session) waits(ctx context.Context, runID string) (string, error) {
 	run, err := s.call(ctx, First, "GET", "/runs/"+runID, "")
 	if run.Status == "awaiting_confirmation" && len(run.Approvals) == 1 {
@@ -131,7 +131,7 @@ func writesWhileWaiting(ctx context.Context, s *session) (string, error) {
 		nil
 }
 
-// events reads the run's events after a number, at most so many; 0 is until the stream ends.
+// events reads at most so many of the run's events after a number; 0 means until the stream ends.
 func (s *session) events(ctx context.Context, runID string, after, most int) (lines []string, err error) {
 	token, err := s.Token(ctx, s.user(First))
 	if err != nil {
@@ -147,7 +147,7 @@ func (s *session) events(ctx context.Context, runID string, after, most int) (li
 	if err != nil {
 		return nil, err
 	}
-	defer res.Body.Close() // in the middle, where most says so: the reader is gone
+	defer res.Body.Close() // possibly in the middle, where most says so: the reader has gone
 	for in := bufio.NewScanner(res.Body); in.Scan(); {
 		if !strings.Contains(in.Text(), `"seq":`) {
 			continue // a ping
@@ -159,7 +159,7 @@ func (s *session) events(ctx context.Context, runID string, after, most int) (li
 	return lines, nil
 }
 
-// readers reads one run in every way. Its user says no, so that nothing is done for it.
+// readers reads one run in every way. Its user rejects the call, so that it is not carried out.
 func readers(ctx context.Context, s *session) (string, error) {
 	run, card, err := s.ask(ctx, First, 1)
 	if err != nil {

@@ -28,16 +28,16 @@ import (
 
 // worker is one environment in which trials run one after the other: a cloud and a store that persist, and workers that
 // die.
-type worker struct {
-	cloud    *world.Cloud
-	store    store.Store
-	queue    *queueembedded.Queue
-	sweeper  *loop.Loop
-	settings map[string]string
-	log      io.Writer
-	random   *rand.Rand
-	worker   *process
-	workerIs string // the settings that the worker was started with
+type env struct {
+	cloud            *world.Cloud
+	store            store.Store
+	queue            *queueembedded.Queue
+	sweeper          *loop.Loop
+	settings         map[string]string
+	log              io.Writer
+	random           *rand.Rand
+	worker           *process
+	settingsOfWorker string // the ones that the worker was started with
 
 	ahead atomic.Int64 // how far the queue's clock is ahead: postponed messages are due again at each delivery
 
@@ -51,90 +51,90 @@ type worker struct {
 	copies int               // how often each message is delivered
 }
 
-// newLane opens a lane. The Firestore emulator, where one is used, is named by FIRESTORE_EMULATOR_HOST; each lane has
-// its own project.
-func newLane(ctx context.Context, name, kind, dir string, seed uint64, log io.Writer) (*worker, error) {
-	l := &worker{random: rand.New(rand.NewPCG(seed, 1)), log: log, pushed: map[string][]byte{}, copies: 1}
+// newEnv opens an environment. The Firestore emulator, where one is used, is named by FIRESTORE_EMULATOR_HOST; each
+// environment has its own project.
+func newEnv(ctx context.Context, name, kind, dir string, seed uint64, log io.Writer) (*env, error) {
+	e := &env{random: rand.New(rand.NewPCG(seed, 1)), log: log, pushed: map[string][]byte{}, copies: 1}
 	var err error
 	if kind == "firestore" {
-		l.store, err = firestore.Open(ctx, name, "(default)")
+		e.store, err = firestore.Open(ctx, name, "(default)")
 	} else {
-		l.store, err = storeembedded.Open(filepath.Join(dir, name), time.Now)
+		e.store, err = storeembedded.Open(filepath.Join(dir, name), time.Now)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if l.cloud, err = world.NewCloud(); err != nil {
-		return nil, errors.Join(err, l.store.Close())
+	if e.cloud, err = world.NewCloud(); err != nil {
+		return nil, errors.Join(err, e.store.Close())
 	}
-	l.cloud.Handle("POST /notes", http.HandlerFunc(l.takeNote))
-	l.cloud.SetFault(l.tear)
-	l.cloud.SetBrain(brain)
-	l.queue = queueembedded.New(l.store,
-		queueembedded.Options{Now: func() time.Time { return time.Now().Add(time.Duration(l.ahead.Load())) }})
-	l.sweeper = (&loop.Loop{Store: l.store, Queue: l.queue,
+	e.cloud.Handle("POST /notes", http.HandlerFunc(e.takeNote))
+	e.cloud.SetFault(e.tear)
+	e.cloud.SetBrain(answer)
+	e.queue = queueembedded.New(e.store,
+		queueembedded.Options{Now: func() time.Time { return time.Now().Add(time.Duration(e.ahead.Load())) }})
+	e.sweeper = (&loop.Loop{Store: e.store, Queue: e.queue,
 		Now: func() time.Time { return time.Now().Add(time.Hour) }}).Init()
-	l.settings = l.cloud.Settings()
-	maps.Copy(l.settings, map[string]string{"STORE": kind, "QUEUE": "embedded", "DATA_DIR": filepath.Join(dir, name),
+	e.settings = e.cloud.Settings()
+	maps.Copy(e.settings, map[string]string{"STORE": kind, "QUEUE": "embedded", "DATA_DIR": filepath.Join(dir, name),
 		"GOOGLE_CLOUD_PROJECT": name,
 		// the other limits are not reached
 		"REJECT_OUTCOME": "completed", "MAX_APPROVALS_PER_DAY": "0", "MAX_RUNS_PER_MINUTE": "0",
 		"MAX_MODEL_CALLS_PER_DAY": "1000000", "MAX_TOKENS_PER_DAY": "10000000000",
-		"LOG_LEVEL": "silent", notesURL: l.cloud.URL + "/notes"})
-	return l, nil
+		"LOG_LEVEL": "silent", notesURL: e.cloud.URL + "/notes"})
+	return e, nil
 }
 
-func (l *worker) close() error {
+func (e *env) close() error {
 	var err error
-	if l.worker != nil {
-		err = l.worker.kill()
+	if e.worker != nil {
+		err = e.worker.kill()
 	}
-	return errors.Join(err, l.cloud.Close(), l.store.Close())
+	return errors.Join(err, e.cloud.Close(), e.store.Close())
 }
 
-// start starts a new worker of the lane, whose clock has a random error.
-func (l *worker) start(ttl time.Duration, gmailMode string) (*process, error) {
-	s := maps.Clone(l.settings)
-	s[approvalTTL], s["GMAIL_SEND_MODE"], s[clockSkew] = ttl.String(), gmailMode, skewed(l.random).String()
-	return spawn(s, l.log)
+// start starts a new worker of the environment, whose clock has a random error.
+func (e *env) start(ttl time.Duration, gmailMode string) (*process, error) {
+	s := maps.Clone(e.settings)
+	s[approvalTTL], s["GMAIL_SEND_MODE"], s[clockSkew] = ttl.String(), gmailMode, skewed(e.random).String()
+	return spawn(s, e.log)
 }
 
 // fault is a fault of a provider.
 type fault = localgoogle.Kind
 
 // tear is the cloud's fault hook: it makes calls with an effect fail.
-func (l *worker) tear(op string) localgoogle.Fault {
+func (e *env) tear(op string) localgoogle.Fault {
 	switch op {
 	case "gmail.drafts.send", "gmail.messages.send", "calendar.events.insert", "gmail.drafts.create":
-		return localgoogle.Fault{Kind: l.nextTear()}
+		return localgoogle.Fault{Kind: e.nextTear()}
 	}
 	return localgoogle.Fault{}
 }
 
-func (l *worker) nextTear() fault {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.tears == 0 {
+func (e *env) nextTear() fault {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.tears == 0 {
 		return localgoogle.None
 	}
-	l.tears--
-	return l.torn
+	e.tears--
+	return e.torn
 }
 
-func (l *worker) tearNext(f fault, n int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.torn, l.tears = f, n
+func (e *env) tearNext(f fault, n int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.torn, e.tears = f, n
 }
 
 // takeNote serves the provider without a handle.
-func (l *worker) takeNote(w http.ResponseWriter, r *http.Request) {
+func (e *env) takeNote(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, 1<<16))
 	if err != nil {
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
-	torn := l.nextTear()
+	torn := e.nextTear()
 	switch torn {
 	case localgoogle.StatusBefore, localgoogle.ResetBefore:
 		w.WriteHeader(http.StatusServiceUnavailable)
@@ -143,10 +143,10 @@ func (l *worker) takeNote(w http.ResponseWriter, r *http.Request) {
 		<-r.Context().Done()
 		return
 	}
-	l.mu.Lock()
-	l.notes = append(l.notes, invariants.Effect{UID: strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "),
+	e.mu.Lock()
+	e.notes = append(e.notes, invariants.Effect{UID: strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "),
 		ActionID: r.Header.Get("X-Action"), Agrees: equal(body)})
-	l.mu.Unlock()
+	e.mu.Unlock()
 	switch torn {
 	case localgoogle.StatusAfter, localgoogle.ResetAfter, localgoogle.OddAfter, localgoogle.CutAfter:
 		w.WriteHeader(http.StatusServiceUnavailable)
@@ -169,62 +169,62 @@ func equal(body []byte) func(json.RawMessage) error {
 }
 
 // effectsOf returns the effects that the providers have carried out for the user.
-func (l *worker) effectsOf(uid string) []invariants.Effect {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	mine := l.cloud.EffectsOf(uid)
-	for _, e := range l.notes {
-		if e.UID == uid {
-			mine = append(mine, e)
+func (e *env) effectsOf(uid string) []invariants.Effect {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	mine := e.cloud.EffectsOf(uid)
+	for _, note := range e.notes {
+		if note.UID == uid {
+			mine = append(mine, note)
 		}
 	}
 	return mine
 }
 
-// deliver pushes the queue's messages to the worker, each as often as this lane delivers one. A push may fail: its
-// message stays in the queue.
-func (l *worker) deliver(ctx context.Context) error {
-	l.ahead.Add(int64(time.Hour))
-	_, err := l.queue.Deliver(ctx,
-		func(ctx context.Context, envelope []byte) error { return l.push(ctx, l.worker, envelope) })
+// deliver pushes the queue's messages to the worker, each as often as copies says. A push may fail: its message stays
+// in the queue.
+func (e *env) deliver(ctx context.Context) error {
+	e.ahead.Add(int64(time.Hour))
+	_, err := e.queue.Deliver(ctx,
+		func(ctx context.Context, envelope []byte) error { return e.push(ctx, e.worker, envelope) })
 	return err
 }
 
-func (l *worker) push(ctx context.Context, to *process, envelope []byte) error {
+func (e *env) push(ctx context.Context, to *process, envelope []byte) error {
 	if runID, _, err := queue.ParsePush(envelope, ""); err == nil {
-		l.pushMu.Lock()
-		l.pushed[runID] = envelope
-		l.pushMu.Unlock()
+		e.pushMu.Lock()
+		e.pushed[runID] = envelope
+		e.pushMu.Unlock()
 	}
-	push := queueembedded.HTTPPush(to.url+"/api/agent/resume", l.cloud.PushToken, to.client)
-	errs := make(chan error, l.copies)
-	for range l.copies {
+	push := queueembedded.HTTPPush(to.url+"/api/agent/resume", e.cloud.PushToken, to.client)
+	errs := make(chan error, e.copies)
+	for range e.copies {
 		go func() { errs <- push(ctx, envelope) }()
 	}
 	var all []error
-	for range l.copies {
+	for range e.copies {
 		all = append(all, <-errs)
 	}
 	return errors.Join(all...)
 }
 
 // again pushes a message of the run that was delivered before; false if there was none.
-func (l *worker) again(ctx context.Context, runID string, to *process) bool {
-	l.pushMu.Lock()
-	envelope := l.pushed[runID]
-	l.pushMu.Unlock()
+func (e *env) again(ctx context.Context, runID string, to *process) bool {
+	e.pushMu.Lock()
+	envelope := e.pushed[runID]
+	e.pushMu.Unlock()
 	if envelope == nil {
 		return false
 	}
 	// Whatever the answer is, nothing may change.
-	_ = queueembedded.HTTPPush(to.url+"/api/agent/resume", l.cloud.PushToken, to.client)(ctx, envelope)
+	_ = queueembedded.HTTPPush(to.url+"/api/agent/resume", e.cloud.PushToken, to.client)(ctx, envelope)
 	return true
 }
 
 // call sends a request of the user to a worker.
-func (l *worker) call(ctx context.Context, to *process, uid, method, path, body string, header ...string) (world.Answer,
+func (e *env) call(ctx context.Context, to *process, uid, method, path, body string, header ...string) (world.Answer,
 	error) {
-	token, err := l.cloud.Token(uid)
+	token, err := e.cloud.Token(uid)
 	if err != nil {
 		return world.Answer{}, err
 	}
@@ -236,8 +236,8 @@ func (l *worker) call(ctx context.Context, to *process, uid, method, path, body 
 }
 
 // sweep calls the worker's sweep function, as the scheduler does.
-func (l *worker) sweep(ctx context.Context, to *process) error {
-	token, err := l.cloud.PushToken(ctx)
+func (e *env) sweep(ctx context.Context, to *process) error {
+	token, err := e.cloud.PushToken(ctx)
 	if err != nil {
 		return err
 	}
