@@ -99,7 +99,7 @@ func (e *env) start(ttl time.Duration, gmailMode string) (*process, error) {
 	return spawn(s, e.log)
 }
 
-// fault is a fault of a provider.
+// fault is a kind of fault of a provider.
 type fault = localgoogle.Kind
 
 // tear is the cloud's fault hook: it makes calls with an effect fail.

@@ -15,12 +15,12 @@ import (
 
 // process is a worker, for its parent.
 type process struct {
-	cmd    *exec.Cmd
-	orders io.WriteCloser
-	said   chan string // the answers to orders
-	hits   chan string // the points at which it was struck; closed when it has ended
-	url    string
-	client *http.Client
+	cmd     *exec.Cmd
+	orders  io.WriteCloser
+	replies chan string // the replies to orders
+	hits    chan string // the points at which it was struck; closed when it has ended
+	url     string
+	client  *http.Client
 }
 
 // patience is the time limit of a worker for any order.
@@ -32,7 +32,7 @@ func spawn(settings map[string]string, log io.Writer) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &process{cmd: exec.Command(self), said: make(chan string, 4), hits: make(chan string, 4),
+	p := &process{cmd: exec.Command(self), replies: make(chan string, 4), hits: make(chan string, 4),
 		client: &http.Client{Transport: &http.Transport{}, Timeout: patience}}
 	p.cmd.Env = append(os.Environ(), asWorker+"=1")
 	for name, value := range settings {
@@ -61,21 +61,21 @@ func spawn(settings map[string]string, log io.Writer) (*process, error) {
 
 func (p *process) listen(out io.Reader) {
 	defer close(p.hits)
-	defer close(p.said)
+	defer close(p.replies)
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		if name, ok := strings.CutPrefix(lines.Text(), "hit "); ok {
 			p.hits <- name
 		} else {
-			p.said <- lines.Text()
+			p.replies <- lines.Text()
 		}
 	}
 }
 
 func (p *process) answer() (string, error) {
 	select {
-	case line, alive := <-p.said:
+	case line, alive := <-p.replies:
 		if !alive {
 			return "", errors.New("it is gone")
 		}

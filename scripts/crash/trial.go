@@ -61,14 +61,14 @@ type outcome struct {
 // trial is a running plan.
 type trial struct {
 	plan
-	env      *env
-	uid      string
-	runs     []string
-	approval world.Approval
-	slow     bool            // the run ended before it requested approval: the machine was too slow
-	sleeper  *process        // a stopped worker
-	dreams   <-chan struct{} // closed when its request has ended
-	outcome  outcome
+	env         *env
+	uid         string
+	runs        []string
+	approval    world.Approval
+	slow        bool            // the run ended before it requested approval: the machine was too slow
+	sleeper     *process        // a stopped worker
+	sleeperDone <-chan struct{} // closed when its request has ended
+	outcome     outcome
 }
 
 func newTrial(e *env, p plan, n int) *trial {
@@ -222,7 +222,7 @@ func (t *trial) double(ctx context.Context, s step, w *process, done <-chan stru
 	if err := t.ensureWorker(); err != nil {
 		return err
 	}
-	t.sleeper, t.dreams = w, done
+	t.sleeper, t.sleeperDone = w, done
 	if t.variant == zombie {
 		return nil
 	}
@@ -246,7 +246,7 @@ func (t *trial) wakeSleeper(ctx context.Context) error {
 		return err
 	}
 	select {
-	case <-t.dreams:
+	case <-t.sleeperDone:
 	case <-time.After(patience):
 		t.problem("a woken worker does not come to an end")
 	}

@@ -6,9 +6,10 @@
 // Without -cases it runs those of testdata, and those of the file that HOSTILE_CASES names.
 //
 // Every case has a world of its own: an embedded store in a temporary directory, a strict fake Gemini, a local Gmail
-// and Calendar, and no way to any other address. Beside what a case asks for itself there must be no effect that nobody
-// approved, nothing of one user in an answer to another, no token and no private text in a log, an error or the audit,
-// errors in the contract's shape, and a server that still answers. The command fails when a category is under its bar.
+// and Calendar, and no way to any other address. In addition to what a case asks for itself, each checks that there is
+// no unapproved effect, nothing of one user in an answer to another, no token and no private text in a log, an error or
+// the audit, that errors have the contract's shape, and that the server still answers. The command fails when a
+// category is under its bar.
 package main
 
 import (

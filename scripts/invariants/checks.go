@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/policy"
 )
 
-// status holds the fields that queries look at, and the status, to the events.
+// status compares the fields that queries use, and the status, with the events.
 func (c *checked) status() {
 	if f := document.RunFieldsOf(c.doc); f.Status != string(c.state.Status) || f.UID != c.run.UID {
 		c.violates(LegalEdges, "the document says %s of %s, the events say %s of %s", f.Status, f.UID, c.state.Status,
@@ -52,7 +52,7 @@ func (c *checked) turns() {
 	}
 }
 
-// action holds one action to its effects.
+// action compares one action with its effects.
 func (c *checked) action(a *agent.Action) {
 	c.ledger.claimed[a.ID] = true
 	effects := c.ledger.effects[a.ID]
@@ -77,7 +77,7 @@ func (c *checked) action(a *agent.Action) {
 	}
 }
 
-// authority looks for the yes that an effect rests on.
+// authority looks for the approval or allowlist entry that permits an effect.
 func (c *checked) authority(a *agent.Action, e Effect) {
 	if e.UID != c.run.UID {
 		c.violates(Authority, "action %s was carried out as %s", a.ID, e.UID)
@@ -106,7 +106,7 @@ func approves(d agent.Decision) bool {
 	return d == agent.ApproveOnce || d == agent.ApproveAlways || d == agent.ApproveEdited
 }
 
-// decisions holds the approvals' documents to the events, and each yes to the approval's time.
+// decisions compares the approvals' documents with the events, and each approval's decision with its time.
 func (c *checked) decisions() {
 	decided := map[string]int{}
 	asked := map[string]time.Time{}
@@ -144,7 +144,7 @@ func (c *checked) decisions() {
 	}
 }
 
-// rejects looks for what was begun after a no.
+// rejects looks for what was started after a rejection.
 func (c *checked) rejects() {
 	if c.rules.Goes {
 		return
@@ -186,7 +186,7 @@ func (c *checked) chain() {
 	}
 }
 
-// messages counts what the thread says of the run; only the newest part of a long thread is looked at.
+// messages counts the run's messages in the thread; of a long thread only the newest part is read.
 func (c *checked) messages() {
 	if c.thread.ID == "" || len(c.thread.Log.Chunks) > 0 {
 		return

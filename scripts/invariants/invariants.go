@@ -1,4 +1,4 @@
-// Package invariants holds what the store says against what the providers did. The numbers are those of the list of
+// Package invariants compares what the store says with what the providers did. The numbers are those of the list of
 // invariants that Countersign promises (README, "What we promise"): each is checked for one run at a time, from the
 // stored documents and the providers' own records, never from an answer of the API.
 package invariants
@@ -17,30 +17,30 @@ import (
 // The numbers of the invariants.
 const (
 	EffectBound  = 1  // at most one effect for an action
-	Truth        = 2  // completed: exactly one effect; rejected, refused, expired: none
-	Authority    = 3  // each effect rests on its owner's yes, in time, or on the owner's allowlist
+	Truth        = 2  // completed: exactly one effect; rejected, denied, expired: none
+	Authority    = 3  // each effect was approved by its owner, in time, or is covered by the owner's allowlist
 	ByteIdentity = 4  // what the provider received is what was approved
-	OneDecision  = 5  // an approval is decided once, and all documents say the same of it
+	OneDecision  = 5  // an approval is decided once, and all documents agree about it
 	LegalEdges   = 8  // the recorded events are a path of the state machine (6, 7 and 25 with it)
 	AwaitingOpen = 9  // a run awaits exactly while something of it is open
-	NoOrphan     = 10 // run, approval, thread and audit are one owner's and exist together
+	NoOrphan     = 10 // run, approval, thread and audit have one owner and exist together
 	Liveness     = 11 // at rest nothing is queued, planning, executing, leased or due
-	NoLostYes    = 12 // a yes leads to completed, failed or a review
+	NoLostYes    = 12 // an approval leads to completed, failed or a review
 	DenyRules    = 13 // what was denied has no approval and no effect
-	OneAnswer    = 14 // a stored answer of the model for each turn, within the bound
-	RejectStops  = 15 // after a no nothing of that turn is begun
+	OneAnswer    = 14 // each turn has one stored answer of the model, within the bound
+	RejectStops  = 15 // after a rejection nothing of that turn is started
 	AllowGrowth  = 16 // an allowlist entry comes from its owner's decision about that recipient
-	Expiry       = 18 // a yes comes before the approval's end
+	Expiry       = 18 // a decision comes before the approval expires
 	AuditChain   = 22 // the chain verifies; an intent before each effect, an outcome after it
-	OneMessage   = 23 // the thread holds the question once and the answer once
+	OneMessage   = 23 // the thread holds the prompt once and the answer once
 	Bounds       = 27 // documents, open approvals and turns stay within their limits
 )
 
 // Effect is one thing that a provider has carried out.
 type Effect struct {
 	UID      string
-	ActionID string // as the provider keeps it
-	// says where what was received differs from these arguments; nil: not known
+	ActionID string // as the provider stores it
+	// returns how what was received differs from these arguments; nil: not known
 	Agrees func(args json.RawMessage) error
 }
 
@@ -55,10 +55,10 @@ func (v Violation) String() string {
 	return fmt.Sprintf("invariant %d, run %s: %s", v.Number, v.RunID, v.Text)
 }
 
-// Rules are what the checks must know of the configuration.
+// Rules is what the checks must know of the configuration.
 type Rules struct {
 	MaxTurns int  // MAX_MODEL_CALLS
-	MaxOpen  int  // MAX_OPEN_APPROVALS; 0 is no cap
+	MaxOpen  int  // MAX_OPEN_APPROVALS; 0 means no cap
 	Goes     bool // REJECT_OUTCOME=continue
 	Resting  bool // everything was delivered and swept: nothing may be under way any more
 }
@@ -80,7 +80,7 @@ func All(ctx context.Context, st store.Store, effects []Effect, r Rules) ([]Viol
 	return append(all, l.strays()...), nil
 }
 
-// Run checks one run against the effects of its actions; effects of others are not looked at.
+// Run checks one run against the effects of its actions; effects of other runs are ignored.
 func Run(ctx context.Context, st store.Store, runID string, effects []Effect, r Rules) ([]Violation, error) {
 	return check(ctx, st, runID, newLedger(effects), r)
 }
@@ -90,7 +90,7 @@ type ledger struct {
 	effects map[string][]Effect // by action
 	claimed map[string]bool     // the actions that some run has
 	granted map[string]bool     // the ids of the allowlist entries that some decision has made
-	entries map[string]string   // the ids of the entries there are, and their users
+	entries map[string]string   // the ids of the existing entries, and their users
 }
 
 func newLedger(effects []Effect) *ledger {
@@ -101,7 +101,7 @@ func newLedger(effects []Effect) *ledger {
 	return l
 }
 
-// strays are effects that belong to no action of any run, and allowlist entries that no decision has made.
+// strays returns effects that belong to no action of any run, and allowlist entries that no decision has made.
 func (l *ledger) strays() (out []Violation) {
 	for id := range l.effects {
 		if !l.claimed[id] {
@@ -117,7 +117,7 @@ func (l *ledger) strays() (out []Violation) {
 	return out
 }
 
-// checked is one run with all that belongs to it.
+// checked is one run with everything that belongs to it.
 type checked struct {
 	rules     Rules
 	doc       store.Doc

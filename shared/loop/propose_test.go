@@ -207,7 +207,7 @@ func remote(t *testing.T) *tool.Tool {
 	return r
 }
 
-// sign is a side effect that somebody else carries out, once its user has approved it.
+// sign is a side effect that a client carries out, once its user has approved it.
 func sign(t *testing.T) *tool.Tool {
 	t.Helper()
 	s, err := tool.Declare(tool.Declaration{Name: "sign", Description: "Signs on the client's machine.",
