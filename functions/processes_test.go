@@ -143,7 +143,7 @@ func (p *processes) ask(base, method, path, body string) world.Answer {
 // story requests, approves and sends a mail; deliver pushes the queue's messages to the resume function.
 func (p *processes) story(deliver func(resume string)) {
 	p.t.Helper()
-	p.cloud.SetBrain(world.Wants("gmail_send", world.Mail("bob@example.com", "ten", "At ten.")))
+	p.cloud.SetModel(world.Wants("gmail_send", world.Mail("bob@example.com", "ten", "At ten.")))
 	p.during("connections", func(base string) {
 		if err := (&world.World{Cloud: p.cloud, Base: base}).Link(p.t.Context(), "ana", "ana.at.work"); err != nil {
 			p.t.Fatal(err)

@@ -81,7 +81,7 @@ func (s *stand) asked(t *testing.T, uid string) (r run) {
 // waits starts a run of the user that waits for an approval of a mail.
 func (s *stand) waits(t *testing.T, uid string) run {
 	t.Helper()
-	s.SetBrain(world.Wants("gmail_send", world.Mail("bob@example.com", "Lunch", "At noon?")))
+	s.SetModel(world.Wants("gmail_send", world.Mail("bob@example.com", "Lunch", "At noon?")))
 	r := s.asked(t, uid)
 	if len(r.Approvals) != 1 {
 		t.Fatalf("nothing waits: %v", r)
@@ -136,7 +136,7 @@ func runs(t *testing.T, d *described) {
 	s.want(t, 200, ask{op: "getRun", params: []string{waiting.RunID}})
 	s.want(t, 200, ask{op: "cancelRun", params: []string{waiting.RunID}})
 	s.want(t, 200, ask{op: "runStream", uid: "bea", body: `{"prompt":"Please."}`}) // its result waits for an approval
-	s.SetBrain(func(fakegemini.Request) fakegemini.Turn {
+	s.SetModel(func(fakegemini.Request) fakegemini.Turn {
 		return fakegemini.Turn{Calls: []fakegemini.Call{{Name: "calendar_event_create", Args: map[string]any{}}}}
 	})
 	// a run that fails, with refused actions
@@ -151,7 +151,7 @@ func clients(t *testing.T, d *described) {
 		t.Fatal(err)
 	}
 	s.app.API.Loop.Tools["scan"] = scan
-	s.SetBrain(func(fakegemini.Request) fakegemini.Turn {
+	s.SetModel(func(fakegemini.Request) fakegemini.Turn {
 		return fakegemini.Turn{Calls: []fakegemini.Call{{Name: "scan", Args: map[string]any{"page": 1}}}}
 	})
 	r := s.asked(t, "ada")

@@ -68,7 +68,7 @@ func chats(t *testing.T, d *described) {
 	p := &page{stand: s, t: t, says: "Once more."}
 	p.post(400, "chatResults", map[string]any{"results": []any{}}) // nothing waits
 	goneBehind(p)
-	s.SetBrain(func(fakegemini.Request) fakegemini.Turn {
+	s.SetModel(func(fakegemini.Request) fakegemini.Turn {
 		return fakegemini.Turn{Calls: []fakegemini.Call{{Name: "no_such_tool", Args: map[string]any{}}}}
 	})
 	// it ends in an error
@@ -79,7 +79,7 @@ func chats(t *testing.T, d *described) {
 // usedUp makes a page exhaust its user's daily budget of the model.
 func usedUp(t *testing.T, d *described) {
 	s := d.open(t, nil, "MAX_MODEL_CALLS_PER_DAY=1")
-	s.SetBrain(world.Wants("basket", map[string]any{}))
+	s.SetModel(world.Wants("basket", map[string]any{}))
 	p := &page{stand: s, t: t, says: "Please."}
 	r := p.say(200)
 	done := []any{map[string]any{"callId": r.Calls[0].ID, "result": `{"ok":true}`, "isError": false}}
@@ -90,7 +90,7 @@ func usedUp(t *testing.T, d *described) {
 // goneBehind deletes the run of an action while the page waits for it, sends its message again, and exhausts the cap of
 // open approvals. The model gets all of these as results; the conversation does not fail.
 func goneBehind(p *page) {
-	p.SetBrain(world.Wants("action_cart_add", map[string]any{"id": "mug"}))
+	p.SetModel(world.Wants("action_cart_add", map[string]any{"id": "mug"}))
 	before := p.history
 	message := map[string]any{"message": p.says, "messageId": "0d1f6c3e-2f55-4a0c-9d3a-0a6f0b8f9d11"}
 	r := p.post(200, "chat", message)
@@ -102,7 +102,7 @@ func goneBehind(p *page) {
 	p.post(200, "chat", message)
 	p.says = "Another."
 	p.waits(p.t, "ada")
-	p.SetBrain(world.Wants("action_cart_add", map[string]any{"id": "mug"}))
+	p.SetModel(world.Wants("action_cart_add", map[string]any{"id": "mug"}))
 	if r := p.say(200); r.Type != "response" {
 		p.t.Errorf("more waits than may: %v", r)
 	}
@@ -110,7 +110,7 @@ func goneBehind(p *page) {
 
 // pageTool makes the model call a tool of the page, which answers it.
 func pageTool(p *page) {
-	p.SetBrain(world.Wants("basket", map[string]any{}))
+	p.SetModel(world.Wants("basket", map[string]any{}))
 	r := p.say(200)
 	if r.Type != "tool-calls" || len(r.Calls) != 1 || r.Calls[0].Category != "page-automation" {
 		p.t.Fatalf("the page is asked for %v", r)
@@ -123,7 +123,7 @@ func pageTool(p *page) {
 
 // serverAction makes the model call an action that waits for its user, who polls once more, and approves.
 func serverAction(p *page) {
-	p.SetBrain(world.Wants("action_cart_add", map[string]any{"id": "mug"}))
+	p.SetModel(world.Wants("action_cart_add", map[string]any{"id": "mug"}))
 	r := p.say(200)
 	if len(r.Calls) != 1 || r.Calls[0].Approval == nil {
 		p.t.Fatalf("no approval waits: %v", r)

@@ -69,7 +69,7 @@ func newEnv(ctx context.Context, name, kind, dir string, seed uint64, log io.Wri
 	}
 	e.cloud.Handle("POST /notes", http.HandlerFunc(e.takeNote))
 	e.cloud.SetFault(e.tear)
-	e.cloud.SetBrain(answer)
+	e.cloud.SetModel(answer)
 	e.queue = queueembedded.New(e.store,
 		queueembedded.Options{Now: func() time.Time { return time.Now().Add(time.Duration(e.ahead.Load())) }})
 	e.sweeper = (&loop.Loop{Store: e.store, Queue: e.queue,

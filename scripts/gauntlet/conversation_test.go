@@ -27,13 +27,13 @@ func batch(r fakegemini.Request) fakegemini.Turn {
 // TestBatchInEveryOrder is case 10. The fake Gemini checks that the signature is intact.
 func TestBatchInEveryOrder(t *testing.T) {
 	w := newWorld(t, world.Options{Settings: []string{"POLICY_DENIED=evil.org"}})
-	w.SetBrain(world.Wants("gmail_send", world.Mail("always@x.org", "s", "b")))
+	w.SetModel(world.Wants("gmail_send", world.Mail("always@x.org", "s", "b")))
 	if got := w.decide(w.ask("send it", "").Approvals[0],
 		"approve_and_always_allow_recipient"); got.HTTP != http.StatusOK {
 		t.Fatalf("%d %s", got.HTTP, got.Body)
 	}
 	w.deliver()
-	w.SetBrain(batch)
+	w.SetModel(batch)
 	for _, order := range [][3]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
 		t.Run(fmt.Sprint(order), func(t *testing.T) {
 			asked, sent := len(w.Gemini.Requests()), len(w.Google.Messages())
@@ -81,12 +81,12 @@ func checkResponses(t *testing.T, r fakegemini.Request) {
 // from what the model sees, and then approves.
 func TestHistoryIsCutWhileACallWaits(t *testing.T) {
 	w := newWorld(t, world.Options{})
-	w.SetBrain(world.Says("Hello."))
+	w.SetModel(world.Says("Hello."))
 	thread := w.ask("word 0", "").ThreadID
-	w.SetBrain(world.Wants("gmail_send", world.Mail(trial.Recipient, "s", "b")))
+	w.SetModel(world.Wants("gmail_send", world.Mail(trial.Recipient, "s", "b")))
 	waiting := w.ask("send it", thread)
 	long := strings.Repeat("Words of the model. ", 200)
-	w.SetBrain(func(fakegemini.Request) fakegemini.Turn { return fakegemini.Turn{Text: long, Pieces: 1} })
+	w.SetModel(func(fakegemini.Request) fakegemini.Turn { return fakegemini.Turn{Text: long, Pieces: 1} })
 	for n := 1; n <= 25; n++ {
 		if r := w.ask(fmt.Sprintf("word %d", n), thread); r.Status != "completed" {
 			t.Fatalf("%s", r.Body)

@@ -116,7 +116,7 @@ func (w *proved) decode(a world.Answer, into any) {
 func TestOldApprovalAfterRestartAndDeploy(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorld(t, world.Options{Dir: dir, Settings: []string{"RELEASE=one"}})
-	w.SetBrain(world.Wants("gmail_send", world.Mail(trial.Recipient, "s", "b")))
+	w.SetModel(world.Wants("gmail_send", world.Mail(trial.Recipient, "s", "b")))
 	r := w.ask("send it", "")
 	w.approve(r)
 	w.deliver()
@@ -134,7 +134,7 @@ func TestOldApprovalAfterRestartAndDeploy(t *testing.T) {
 // TestDeliveriesTwiceLateAndOutOfOrder is case 4.
 func TestDeliveriesTwiceLateAndOutOfOrder(t *testing.T) {
 	w := newWorld(t, world.Options{})
-	w.SetBrain(world.Wants("gmail_send", world.Mail(trial.Recipient, "s", "b")))
+	w.SetModel(world.Wants("gmail_send", world.Mail(trial.Recipient, "s", "b")))
 	r := w.ask("send it", "")
 	push := func() error { return w.Push(w.Base)(t.Context(), queue.Envelope(r.RunID, "m", 1, time.Now())) }
 	if err := push(); err != nil { // before the user has decided
@@ -163,7 +163,7 @@ func TestDeliveriesTwiceLateAndOutOfOrder(t *testing.T) {
 // TestEditsThatThePolicyDenies is case 7b.
 func TestEditsThatThePolicyDenies(t *testing.T) {
 	w := newWorld(t, world.Options{Settings: []string{"POLICY_DENIED=evil.org"}})
-	w.SetBrain(world.Wants("gmail_send", world.Mail(trial.Recipient, "s", "b")))
+	w.SetModel(world.Wants("gmail_send", world.Mail(trial.Recipient, "s", "b")))
 	r := w.ask("send it", "")
 	card := r.Approvals[0]
 	got := w.try("POST", "/approvals/resolve", trial.Object("approvalId", card.ApprovalID, "decision",
@@ -182,7 +182,7 @@ func TestEditsThatThePolicyDenies(t *testing.T) {
 // TestRevokedBetweenProposalAndExecution is case 21: the allowlist entry is withdrawn while the draft is made.
 func TestRevokedBetweenProposalAndExecution(t *testing.T) {
 	w := newWorld(t, world.Options{})
-	w.SetBrain(world.Wants("gmail_send", world.Mail(trial.Recipient, "s", "b")))
+	w.SetModel(world.Wants("gmail_send", world.Mail(trial.Recipient, "s", "b")))
 	r := w.ask("send it", "")
 	if got := w.decide(r.Approvals[0], "approve_and_always_allow_recipient"); got.HTTP != http.StatusOK {
 		t.Fatalf("%d %s", got.HTTP, got.Body)
@@ -219,7 +219,7 @@ func TestRevokedBetweenProposalAndExecution(t *testing.T) {
 func TestKillSwitchWhileApprovalsArePending(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorld(t, world.Options{Dir: dir})
-	w.SetBrain(world.Wants("gmail_send", world.Mail(trial.Recipient, "s", "b")))
+	w.SetModel(world.Wants("gmail_send", world.Mail(trial.Recipient, "s", "b")))
 	waiting, given := w.ask("send it", ""), w.ask("send it", "")
 	w.approve(given)
 	w.restart(world.Options{Dir: dir, Settings: []string{"SIDE_EFFECTS=off"}})

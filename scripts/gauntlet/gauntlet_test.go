@@ -76,7 +76,7 @@ func (w *proved) delivering() {
 // TestCases takes a server in this process through all cases that can be tried from outside.
 func TestCases(t *testing.T) {
 	w := newWorld(t, world.Options{})
-	w.SetBrain(demomodel.Model(time.Now))
+	w.SetModel(demomodel.Model(time.Now))
 	w.delivering()
 	for _, c := range trial.Cases {
 		if c.Try == nil {
@@ -93,7 +93,7 @@ func TestCases(t *testing.T) {
 // TestADeployedServerIsNotHadSendMail checks that no case which carries anything out is tried where it would be real.
 func TestADeployedServerIsNotHadSendMail(t *testing.T) {
 	w := newWorld(t, world.Options{})
-	w.SetBrain(demomodel.Model(time.Now))
+	w.SetModel(demomodel.Model(time.Now))
 	w.delivering()
 	tokens := [2]string{}
 	for i, user := range []string{trial.First, trial.Second} {
@@ -119,7 +119,7 @@ func TestADeployedServerIsNotHadSendMail(t *testing.T) {
 		&out); err != nil || strings.Contains(out.String(), "| 1 |") {
 		t.Errorf("the short part: %v\n%s", err, out.String())
 	}
-	w.SetBrain(world.Says("I would rather not."))
+	w.SetModel(world.Says("I would rather not."))
 	if err := start(t.Context(), []string{"-base", w.Base, "-quick", "-token", tokens[0], "-token2", tokens[1]},
 		&out); !errors.Is(err, trial.ErrFailed) {
 		t.Errorf("a model that calls nothing passes: %v", err)

@@ -41,7 +41,7 @@ func TestMailsThatNobodyShouldBeAskedAbout(t *testing.T) {
 		"a self-loop":        {world.Mail(world.Address(trial.First), "s", "b"), world.Address(trial.First)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w.SetBrain(world.Wants("gmail_send", c.args))
+			w.SetModel(world.Wants("gmail_send", c.args))
 			r := w.ask("send it", "")
 			if c.card != "" {
 				if len(r.Approvals) != 1 || !strings.Contains(string(r.Body), c.card) {
@@ -101,7 +101,7 @@ func TestSecretsStayOut(t *testing.T) {
 				w.restart(world.Options{Dir: dir, App: []app.Option{atOnce}, Settings: []string{"LOG_LEVEL=debug",
 					"GMAIL_API_ENDPOINT=" + w.Cloud.URL + "/leaky/",
 					"CALENDAR_API_ENDPOINT=" + w.Cloud.URL + "/leaky/calendar/v3/"}})
-				w.SetBrain(func(r fakegemini.Request) fakegemini.Turn {
+				w.SetModel(func(r fakegemini.Request) fakegemini.Turn {
 					if told := r.Responses(); len(told) > 0 {
 						return fakegemini.Turn{Text: "I was told: " + string(told[0].Response)}
 					}

@@ -71,7 +71,7 @@ func withStock(t *testing.T, asked *int) *proved {
 func TestMixedBatchOfServerAndPageTools(t *testing.T) {
 	asked := 0
 	w := withStock(t, &asked)
-	w.SetBrain(func(r fakegemini.Request) fakegemini.Turn {
+	w.SetModel(func(r fakegemini.Request) fakegemini.Turn {
 		if len(r.Responses()) > 0 {
 			return fakegemini.Turn{Text: "That is what came of it."}
 		}

@@ -68,7 +68,7 @@ func TestStoppedFromAnotherInstance(t *testing.T) {
 		w := newWorld(t, world.Options{Dir: dir})
 		cancel := w.another(dir)
 		asked, answer := make(chan struct{}), make(chan struct{})
-		w.SetBrain(func(r fakegemini.Request) fakegemini.Turn {
+		w.SetModel(func(r fakegemini.Request) fakegemini.Turn {
 			close(asked)
 			<-answer
 			return twoMails(r)
@@ -99,7 +99,7 @@ func TestStoppedFromAnotherInstance(t *testing.T) {
 		dir := t.TempDir()
 		w := newWorld(t, world.Options{Dir: dir})
 		cancel := w.another(dir)
-		w.SetBrain(twoMails)
+		w.SetModel(twoMails)
 		r := w.ask("send both", "")
 		w.approve(r)
 		w.whileSending(func() { cancel(r.RunID) })
@@ -155,7 +155,7 @@ func overdue(t *testing.T) (*proved, *clock, *agent.RunView) {
 	c := &clock{}
 	w := newWorld(t, world.Options{Settings: []string{"APPROVAL_TTL=24h", "RUN_DEADLINE=24h"},
 		App: []app.Option{app.WithClock(c.now)}})
-	w.SetBrain(twoMails)
+	w.SetModel(twoMails)
 	if _, err := w.SignIn(t.Context(), trial.First); err != nil {
 		t.Fatal(err)
 	}

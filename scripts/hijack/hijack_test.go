@@ -119,19 +119,19 @@ func newSiege(t *testing.T) *siege {
 			t.Error(err)
 		}
 	})
-	w.SetBrain(world.Wants("gmail_send", world.Mail("dave@example.com", secret, secret)))
+	w.SetModel(world.Wants("gmail_send", world.Mail("dave@example.com", secret, secret)))
 	first := s.ask("bob", "Keep "+secret+" for me.", "")
 	s.say("bob", first.Approvals[0].ApprovalID, "approve_once", nil, "")
 	s.deliver()
 	s.bobs = s.ask("bob", "And once more.", "").Approvals[0].ApprovalID
 	s.bob = s.look("bob")
 	s.mails = len(w.Google.Messages())
-	w.SetBrain(world.Wants("gmail_send", world.Mail("carol@example.com", "Hello", "Hello.")))
+	w.SetModel(world.Wants("gmail_send", world.Mail("carol@example.com", "Hello", "Hello.")))
 	hello := s.ask("ana", "Say hello to Carol.", "")
 	s.decide(s.pending()[hello.RunID][0], agent.ApproveAlways, "", "")
 	s.deliver()
 	s.hold()
-	w.SetBrain(s.model)
+	w.SetModel(s.model)
 	return s
 }
 

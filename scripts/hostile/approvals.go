@@ -382,7 +382,7 @@ func replay(s *env) (got, error) {
 	if err != nil {
 		return got{}, err
 	}
-	s.w.SetBrain(func(fakegemini.Request) fakegemini.Turn {
+	s.w.SetModel(func(fakegemini.Request) fakegemini.Turn {
 		return fakegemini.Turn{Calls: []fakegemini.Call{{Name: "gmail_send",
 			Args: world.Mail("evil@x.com", "other", "other")}}}
 	})

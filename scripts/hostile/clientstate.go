@@ -57,7 +57,7 @@ func chatState(s *env) (got, error) {
 		}
 	}
 	var prompts []string // one request is made at a time
-	s.w.SetBrain(func(r fakegemini.Request) fakegemini.Turn {
+	s.w.SetModel(func(r fakegemini.Request) fakegemini.Turn {
 		prompts = append(prompts, r.System)
 		return fakegemini.Turn{Text: "Hello."}
 	})
@@ -157,7 +157,7 @@ var sealOf = regexp.MustCompile(`"seal":"[^"]*"`)
 
 // openChat starts a conversation of the user that waits for the page and for an approval.
 func (s *env) openChat(uid string) error {
-	s.w.SetBrain(func(fakegemini.Request) fakegemini.Turn {
+	s.w.SetModel(func(fakegemini.Request) fakegemini.Turn {
 		return fakegemini.Turn{Calls: []fakegemini.Call{{Name: shopAction, Args: map[string]any{"text": "x"}},
 			{Name: "click-x", Args: map[string]any{}}}}
 	})

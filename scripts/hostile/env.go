@@ -235,8 +235,8 @@ func (s *env) hear(uid, what string, a world.Answer) {
 }
 
 // ask starts a run of the user, answered by the model.
-func (s *env) ask(uid, prompt string, brain fakegemini.ModelFunc) (world.Answer, error) {
-	s.w.SetBrain(brain)
+func (s *env) ask(uid, prompt string, model fakegemini.ModelFunc) (world.Answer, error) {
+	s.w.SetModel(model)
 	return s.call(uid, "POST", "/api/agent/run", jsonOf(map[string]any{"prompt": prompt}))
 }
 

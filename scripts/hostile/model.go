@@ -208,7 +208,7 @@ func hijack(s *env) (got, error) {
 	default:
 		fromTool = true // whatever it is, the model has read it
 	}
-	s.w.SetBrain(thief(name, fromTool, world.Mail(to, "as you wish", text)))
+	s.w.SetModel(thief(name, fromTool, world.Mail(to, "as you wish", text)))
 	run, err := s.call(s.as, "POST", "/api/agent/run", jsonOf(ask))
 	if err != nil {
 		return got{}, err

@@ -35,7 +35,7 @@ func stream(s *env) (got, error) {
 	if err != nil {
 		return got{}, err
 	}
-	s.w.SetBrain(func(fakegemini.Request) fakegemini.Turn { return turn })
+	s.w.SetModel(func(fakegemini.Request) fakegemini.Turn { return turn })
 	if !asked {
 		s.left["body"] = map[string]any{"prompt": "Please."}
 	}
@@ -154,7 +154,7 @@ func (s *env) split() (got, error) {
 		s.w.Gemini.ServeHTTP(byteByByte{w, http.NewResponseController(w)}, r)
 	})))
 	const text = "Grüße 😀 aus Köln – 日本語"
-	s.w.SetBrain(world.Says(text))
+	s.w.SetModel(world.Says(text))
 	s.left["body"] = map[string]any{"prompt": "Please."}
 	m, err := s.compose(routes["stream"])
 	if err != nil {
@@ -210,7 +210,7 @@ func (s *env) lazy() (got, error) {
 	left := make(chan struct{})
 	leave := sync.OnceFunc(func() { close(left) })
 	defer leave()
-	s.w.SetBrain(func(fakegemini.Request) fakegemini.Turn {
+	s.w.SetModel(func(fakegemini.Request) fakegemini.Turn {
 		if leaves {
 			<-left
 			// so that the server has noticed it

@@ -97,7 +97,7 @@ func web(s *env) (got, error) {
 	if err != nil {
 		return got{}, err
 	}
-	s.w.SetBrain(world.Says("Hello."))
+	s.w.SetModel(world.Says("Hello."))
 	if _, ok := s.peek("concurrent"); ok {
 		return s.together(m)
 	}
@@ -222,7 +222,7 @@ func (s *env) sequence() (got, error) {
 	if err != nil || !ok || len(list) == 0 {
 		return got{}, errors.Join(err, unknown("sequence: %v", v))
 	}
-	s.w.SetBrain(world.Says("Hello."))
+	s.w.SetModel(world.Says("Hello."))
 	to := routes[strings.TrimPrefix(s.c.Target, "http:")]
 	var a world.Answer
 	for _, one := range list {

@@ -81,7 +81,7 @@ func (g *env) open(ctx context.Context, m measurement) (err error) {
 		return err
 	}
 	g.closers = append(g.closers, g.Cloud.Close)
-	g.SetBrain(answer)
+	g.SetModel(answer)
 	g.ledger = newLedger(g.Google)
 	if err := g.listen(); err != nil {
 		return err

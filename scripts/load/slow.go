@@ -17,7 +17,7 @@ func slowModel(ctx context.Context, g *env, r *Report) error {
 	}
 	// the fake pauses before the answer, before its one piece, and before its end
 	third := min(20*time.Second, g.For) / 3
-	g.SetBrain(func(fakegemini.Request) fakegemini.Turn {
+	g.SetModel(func(fakegemini.Request) fakegemini.Turn {
 		return fakegemini.Turn{Text: "At last.", Pieces: 1, Delay: third}
 	})
 	var runs, health, pending series

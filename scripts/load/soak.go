@@ -53,7 +53,7 @@ func soak(ctx context.Context, g *env, r *Report) error {
 	r.Settings["seed"] = seed
 	mix := &mixture{random: rand.New(rand.NewPCG(seed, seed))}
 	g.SetFault(mix.fault)
-	g.SetBrain(func(r fakegemini.Request) fakegemini.Turn {
+	g.SetModel(func(r fakegemini.Request) fakegemini.Turn {
 		t := answer(r)
 		t.Delay, t.Pieces = thinking, 1
 		return t

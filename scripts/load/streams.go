@@ -32,7 +32,7 @@ func streams(ctx context.Context, g *env, r *Report) error {
 	}
 	length := min(longestWords, g.For)
 	deltas := int(length / deltaEvery)
-	g.SetBrain(func(fakegemini.Request) fakegemini.Turn {
+	g.SetModel(func(fakegemini.Request) fakegemini.Turn {
 		return fakegemini.Turn{Text: strings.Repeat("word ", deltas), Pieces: deltas, Delay: deltaEvery}
 	})
 	var first series

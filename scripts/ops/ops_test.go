@@ -81,7 +81,7 @@ func (w *town) says(want []string, args ...string) string {
 // mail makes ana request a mail; approve carries it out.
 func (w *town) mail(approve bool) (runID string) {
 	w.t.Helper()
-	w.SetBrain(world.Wants("gmail_send", world.Mail("bob@example.com", canary, canary)))
+	w.SetModel(world.Wants("gmail_send", world.Mail("bob@example.com", canary, canary)))
 	run, err := w.Ask(w.t.Context(), "ana", "mail "+canary)
 	if err != nil || len(run.Approvals) != 1 {
 		w.t.Fatalf("%v: %s", err, run.Body)
@@ -184,7 +184,7 @@ func revokedAndRestored(w *town) {
 	w.says([]string{"would be let in again", "shut out: true"}, "restore", "ana")
 	w.says([]string{"is let in again"}, "restore", "ana", "-yes")
 	w.says([]string{"was not shut out"}, "restore", "-yes", "ana")
-	w.SetBrain(world.Says("Hello."))
+	w.SetModel(world.Says("Hello."))
 	if got, err := w.Ask(t.Context(), "ana", "hello"); err != nil || got.Status != "completed" {
 		t.Fatalf("%v: %s", err, got.Body)
 	}
@@ -209,7 +209,7 @@ func deletedAndExported(w *town) {
 
 func TestSmoke(t *testing.T) {
 	w := newTown(t)
-	w.SetBrain(demomodel.Model(time.Now))
+	w.SetModel(demomodel.Model(time.Now))
 	token, err := w.SignIn(t.Context(), "ana")
 	if err != nil {
 		t.Fatal(err)
@@ -218,7 +218,7 @@ func TestSmoke(t *testing.T) {
 	if n := len(w.Google.Messages()); n != 0 {
 		t.Errorf("%d mails were sent", n)
 	}
-	w.SetBrain(world.Says("I would rather not."))
+	w.SetModel(world.Says("I would rather not."))
 	if out, _, err := w.ops("smoke", w.Base, "-token", token); !errors.Is(err, errLeft) {
 		t.Errorf("a model that calls nothing passes: %v\n%s", err, out)
 	}

@@ -48,7 +48,7 @@ type Cloud struct {
 
 var key = sync.OnceValues(issuer.NewKey)
 
-// NewCloud starts the servers on a free port of this machine. Until SetBrain is called the model says "Hello.".
+// NewCloud starts the servers on a free port of this machine. Until SetModel is called the model says "Hello.".
 func NewCloud() (*Cloud, error) {
 	c := &Cloud{mux: http.NewServeMux(), scopes: map[string][]string{}, model: Says("Hello.")}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -115,8 +115,8 @@ func (c *Cloud) PushToken(context.Context) (string, error) {
 	return c.Issuer.PushToken(PushAccount, PushAudience)
 }
 
-// SetBrain decides what the model answers from now on.
-func (c *Cloud) SetBrain(b fakegemini.ModelFunc) {
+// SetModel decides what the model answers from now on.
+func (c *Cloud) SetModel(b fakegemini.ModelFunc) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.model = b

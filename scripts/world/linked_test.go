@@ -71,7 +71,7 @@ func TestWhoUnlinksStaysUnlinked(t *testing.T) {
 
 func TestAWorldOfTheUnlinked(t *testing.T) {
 	w := open(t, world.Options{Unlinked: true})
-	w.SetBrain(world.Wants("gmail_send", world.Mail("bob@example.com", "s", "b")))
+	w.SetModel(world.Wants("gmail_send", world.Mail("bob@example.com", "s", "b")))
 	a, err := w.Ask(t.Context(), "ana", "write to bob")
 	if err != nil || len(a.Actions) != 1 || a.Actions[0].ErrorReason != "reauth_required" || links(t, w) != 0 {
 		t.Errorf("%v: %s", err, a.Body)

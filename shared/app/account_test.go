@@ -302,7 +302,7 @@ func TestAnEditOfTheTextLeavesNoOldHTML(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newLinked(t)
-			w.SetBrain(world.Wants("gmail_send", map[string]any{"to": []string{"bob@example.com"}, "subject": "old",
+			w.SetModel(world.Wants("gmail_send", map[string]any{"to": []string{"bob@example.com"}, "subject": "old",
 				"body": "old", "htmlBody": "<p>old"}))
 			w.ask()
 			card := w.card()
@@ -336,7 +336,7 @@ func TestAnEditOfTheTextLeavesNoOldHTML(t *testing.T) {
 // §2.4), the domain without regard to case; and the approval says so.
 func TestAlwaysAllowComparesAddressesAsTheStandardDoes(t *testing.T) {
 	w := newLinked(t)
-	to := func(address string) { w.SetBrain(world.Wants("gmail_send", world.Mail(address, "s", "b"))) }
+	to := func(address string) { w.SetModel(world.Wants("gmail_send", world.Mail(address, "s", "b"))) }
 	to("Bob@Example.COM")
 	w.ask()
 	first := w.card()

@@ -130,7 +130,7 @@ func (w *proved) act(name, body string, header ...string) (world.Answer, string)
 func TestTheModelsActionWaitsForItsUser(t *testing.T) {
 	e := newEndpoint(t)
 	w := withActions(t, e)
-	w.SetBrain(world.Wants("action_cart_add", json.RawMessage(`{"id":"mug"}`)))
+	w.SetModel(world.Wants("action_cart_add", json.RawMessage(`{"id":"mug"}`)))
 	r := w.ask()
 	if r.Status != "awaiting_confirmation" || len(e.requests()) != 0 ||
 		string(r.Approvals[0].Args) != `{"count":1,"id":"mug"}` {
@@ -159,12 +159,12 @@ func TestTheUsersOwnCallIsAskedAboutWhereAllAre(t *testing.T) {
 func TestANumberThatJSONDoesNotKeepIsRefused(t *testing.T) {
 	e := newEndpoint(t)
 	w := withActions(t, e)
-	w.SetBrain(world.Wants("action_cart_add", json.RawMessage(`{"id":"mug","count":9007199254740993}`)))
+	w.SetModel(world.Wants("action_cart_add", json.RawMessage(`{"id":"mug","count":9007199254740993}`)))
 	if r := w.ask(); len(r.Actions) != 1 || r.Actions[0].Status != "failed" ||
 		r.Actions[0].ErrorCode != "ValidationError" {
 		t.Fatalf("%s", r.Body)
 	}
-	w.SetBrain(world.Wants("action_cart_add", json.RawMessage(`{"id":"mug","count":9007199254740992}`)))
+	w.SetModel(world.Wants("action_cart_add", json.RawMessage(`{"id":"mug","count":9007199254740992}`)))
 	ap := w.ask().Approvals[0]
 	a := w.call("POST", "/api/agent/approvals/resolve",
 		`{"approvalId":"`+ap.ApprovalID+`","decision":"approve_with_edits","argsHash":"`+ap.ArgsHash+
@@ -232,7 +232,7 @@ func TestAnActionThatNobodyCarriesOut(t *testing.T) {
 		!strings.Contains(said, `"action":"cart.later"`) || strings.Contains(said, `"action":"look"`) {
 		t.Errorf("the start warns of\n%s", said)
 	}
-	w.SetBrain(func(r fakegemini.Request) fakegemini.Turn {
+	w.SetModel(func(r fakegemini.Request) fakegemini.Turn {
 		for _, d := range r.Tools {
 			if strings.HasSuffix(d.Name, "later") {
 				t.Errorf("the model is shown %s", d.Name)
@@ -246,7 +246,7 @@ func TestAnActionThatNobodyCarriesOut(t *testing.T) {
 func TestAnActionThatNeedsNoApproval(t *testing.T) {
 	e := newEndpoint(t)
 	w := withActions(t, e)
-	w.SetBrain(world.Wants("action_cart_note", json.RawMessage(`{"id":"mug"}`)))
+	w.SetModel(world.Wants("action_cart_note", json.RawMessage(`{"id":"mug"}`)))
 	if r := w.ask(); r.Status != "completed" || len(e.requests()) != 1 {
 		t.Fatalf("%s, %v", r.Body, e.requests())
 	}
@@ -255,7 +255,7 @@ func TestAnActionThatNeedsNoApproval(t *testing.T) {
 // An action without metadata cannot be called by the model, even where it knows the name.
 func TestTheModelDoesNotReachWhatItIsNotShown(t *testing.T) {
 	w := withActions(t, newEndpoint(t))
-	w.SetBrain(world.Wants("action_greet", json.RawMessage(`{"text":"hello"}`)))
+	w.SetModel(world.Wants("action_greet", json.RawMessage(`{"text":"hello"}`)))
 	if r := w.ask(); len(r.Actions) == 0 || r.Actions[0].ErrorReason != "unknown_tool" {
 		t.Fatalf("%s", r.Body)
 	}

@@ -217,7 +217,7 @@ func TestModelAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.SetBrain(func(r fakegemini.Request) fakegemini.Turn {
+			w.SetModel(func(r fakegemini.Request) fakegemini.Turn {
 				if len(r.Responses()) > 0 {
 					return fakegemini.Turn{Text: "I could not do it."}
 				}

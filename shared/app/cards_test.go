@@ -31,7 +31,7 @@ func onEachStore(t *testing.T, test func(t *testing.T, settings ...string)) {
 func TestEachCardStandsForItself(t *testing.T) {
 	onEachStore(t, func(t *testing.T, settings ...string) {
 		w := newWorld(t, settings...)
-		w.SetBrain(func(r fakegemini.Request) fakegemini.Turn {
+		w.SetModel(func(r fakegemini.Request) fakegemini.Turn {
 			if len(r.Responses()) > 0 || r.NoTools {
 				return fakegemini.Turn{Text: "That is what came of it."}
 			}
@@ -92,7 +92,7 @@ func TestAnExpiredApprovalIsToldAtOnce(t *testing.T) {
 		}
 		return a
 	}
-	w.SetBrain(world.Wants("gmail_send", world.Mail("bob@example.com", "s", "x")))
+	w.SetModel(world.Wants("gmail_send", world.Mail("bob@example.com", "s", "x")))
 	const prompt = `{"prompt":"please do it"}`
 	r := call("POST", "run", prompt)
 	forward(11 * time.Minute)

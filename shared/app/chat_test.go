@@ -47,7 +47,7 @@ func (w *proved) chat(path, body string, header ...string) (world.Answer, talk) 
 
 func TestAPageIsAnsweredOverHTTP(t *testing.T) {
 	w := newWorld(t)
-	w.SetBrain(world.Wants("click-x", map[string]any{}))
+	w.SetModel(world.Wants("click-x", map[string]any{}))
 	a, said := w.chat("/api/agent/chat", `{"message":"click","history":[],"toolDefinitions":`+clickTool+
 		`,"pageState":{"x":1}}`)
 	if said.Type != "tool-calls" || len(said.Calls) != 1 || said.Calls[0].Name != "click-x" ||
@@ -80,7 +80,7 @@ func TestAPageIsAnsweredOverHTTP(t *testing.T) {
 
 func TestAPageIsAnsweredLineByLine(t *testing.T) {
 	w := newWorld(t)
-	w.SetBrain(func(fakegemini.Request) fakegemini.Turn { return fakegemini.Turn{Text: "Hello there.", Pieces: 3} })
+	w.SetModel(func(fakegemini.Request) fakegemini.Turn { return fakegemini.Turn{Text: "Hello there.", Pieces: 3} })
 	token, err := w.Token("ana")
 	if err != nil {
 		t.Fatal(err)
@@ -136,7 +136,7 @@ func TestACallWithoutArguments(t *testing.T) {
 		"a literal null": {json.RawMessage("null"), false}} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.SetBrain(world.Wants("click-x", tt.args))
+			w.SetModel(world.Wants("click-x", tt.args))
 			a, said := w.chat("/api/agent/chat", `{"message":"click","toolDefinitions":`+clickTool+`}`)
 			if asks := said.Type == "tool-calls"; asks != tt.asks {
 				t.Fatalf("%d %s", a.HTTP, a.Body)
@@ -171,7 +171,7 @@ func TestAPageToolIsNotCalledAsTheServersAre(t *testing.T) {
 // of it, and the next request is answered.
 func TestAPagesSchemaEndsNoProcess(t *testing.T) {
 	w := newWorld(t)
-	w.SetBrain(func(fakegemini.Request) fakegemini.Turn { return fakegemini.Turn{Text: "Hello."} })
+	w.SetModel(func(fakegemini.Request) fakegemini.Turn { return fakegemini.Turn{Text: "Hello."} })
 	doubled := `{"type":"string"}`
 	for range 9 {
 		doubled = `{"allOf":[` + doubled + `,` + doubled + `]}`

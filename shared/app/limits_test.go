@@ -198,7 +198,7 @@ func TestADaysCallsOfTheModel(t *testing.T) {
 		w := open("MAX_MODEL_CALLS_PER_DAY=3")
 		w.mail()
 		r := w.ask() // the first call
-		w.SetBrain(world.Says("Hello."))
+		w.SetModel(world.Says("Hello."))
 		w.done(w.as("ana", runPath, hello))
 		w.done(w.as("ana", chatPath, helloPage))
 		for path, body := range map[string]string{runPath: hello, streamPath: hello, chatPath: helloPage} {
@@ -239,14 +239,14 @@ func TestADaysTokens(t *testing.T) {
 				}
 				return w.stream("ana", how.body)
 			}
-			w.SetBrain(costs(400))
+			w.SetModel(costs(400))
 			for range 3 { // 400, 800, 1200
 				w.done(ask())
 			}
 			w.refused(ask(), "budget")
 			w.done(w.as("bob", runPath, hello))
 			w.tick(w.refused(ask(), "budget"))
-			w.SetBrain(silent)
+			w.SetModel(silent)
 			for n := 0; ; n++ { // about 2,100 bytes of answer, and some of the question
 				if a := ask(); a.HTTP == http.StatusTooManyRequests && n >= 1 {
 					break

@@ -24,7 +24,7 @@ func TestALongAnswerIsCutInTheStream(t *testing.T) {
 		{"longer than is read", 11 << 20, map[string]string{streamPath: "error", chatPath: "error"}},
 	} {
 		text := "aaaa" + strings.Repeat("Längeres ", (c.size-4)/10) // the bound falls into the middle of an ä
-		w.SetBrain(func(fakegemini.Request) fakegemini.Turn { return fakegemini.Turn{Text: text, Pieces: 50} })
+		w.SetModel(func(fakegemini.Request) fakegemini.Turn { return fakegemini.Turn{Text: text, Pieces: 50} })
 		for path, body := range map[string]string{streamPath: hello, chatPath: helloPage} {
 			t.Run(c.name+" "+path, func(t *testing.T) {
 				said, last := w.deltas(path, body)

@@ -34,7 +34,7 @@ func TestTheSameWishInNewConversations(t *testing.T) {
 	onEachStore(t, func(t *testing.T, settings ...string) {
 		e := newEndpoint(t)
 		w := withActions(t, e, settings...)
-		w.SetBrain(world.Wants("action_cart_note", json.RawMessage(`{"id":"mug"}`)))
+		w.SetModel(world.Wants("action_cart_note", json.RawMessage(`{"id":"mug"}`)))
 		const words = "order one more blue mug"
 		for n, id := range []string{"", "", "0d1f6c3e-2f55-4a0c-9d3a-0a6f0b8f9d11",
 			"7b0a4a52-97d1-4c61-8a57-1b6f0f3a1c22", "7b0a4a52-97d1-4c61-8a57-1b6f0f3a1c22"} {
@@ -58,7 +58,7 @@ func TestAWishThatComesSeveralTimesAtOnce(t *testing.T) {
 	onEachStore(t, func(t *testing.T, settings ...string) {
 		e := newEndpoint(t)
 		w := withActions(t, e, settings...)
-		w.SetBrain(oncePerMessage("action_cart_note", json.RawMessage(`{"id":"mug"}`)))
+		w.SetModel(oncePerMessage("action_cart_note", json.RawMessage(`{"id":"mug"}`)))
 		for n, id := range []string{"0d1f6c3e-2f55-4a0c-9d3a-0a6f0b8f9d11", "7b0a4a52-97d1-4c61-8a57-1b6f0f3a1c22"} {
 			var all sync.WaitGroup
 			for range 3 {
@@ -89,7 +89,7 @@ func TestAWishIsAskedAboutEachTime(t *testing.T) {
 	onEachStore(t, func(t *testing.T, settings ...string) {
 		e := newEndpoint(t)
 		w := withActions(t, e, settings...)
-		w.SetBrain(world.Wants("action_cart_add", json.RawMessage(`{"id":"mug"}`)))
+		w.SetModel(world.Wants("action_cart_add", json.RawMessage(`{"id":"mug"}`)))
 		var calls []waitingCall
 		for range 3 {
 			a, got := w.chat("/api/agent/chat", said("", "order one more blue mug"))
@@ -122,7 +122,7 @@ func TestAPageOutlivesItsThread(t *testing.T) {
 	onEachStore(t, func(t *testing.T, settings ...string) {
 		e := newEndpoint(t)
 		w := withActions(t, e, settings...)
-		w.SetBrain(oncePerMessage("action_cart_note", json.RawMessage(`{"id":"mug"}`)))
+		w.SetModel(oncePerMessage("action_cart_note", json.RawMessage(`{"id":"mug"}`)))
 		_, got := w.chat("/api/agent/chat", said("", "order a blue mug"))
 		for n := 2; n <= 3; n++ {
 			if n == 3 {
@@ -161,7 +161,7 @@ func TestWhatWasLeftBehindIsToldLater(t *testing.T) {
 		} {
 			e := newEndpoint(t)
 			w := withActions(t, e, settings...)
-			w.SetBrain(world.Wants("action_cart_add", json.RawMessage(`{"id":"mug"}`)))
+			w.SetModel(world.Wants("action_cart_add", json.RawMessage(`{"id":"mug"}`)))
 			a, got := w.chat(chatPath, said("", "order a blue mug"))
 			if len(got.Calls) != 1 || got.Calls[0].Approval == nil {
 				t.Fatalf("%d %s", a.HTTP, a.Body)
@@ -179,7 +179,7 @@ func TestWhatWasLeftBehindIsToldLater(t *testing.T) {
 				}
 				return texts
 			}
-			w.SetBrain(world.Says("All right."))
+			w.SetModel(world.Says("All right."))
 			told("never mind")
 			if texts := told("still there?"); !slices.Equal(texts, []string{"still there?"}) {
 				t.Errorf("before the decision the model was told %q", texts)

@@ -35,11 +35,11 @@ func openWorld(t *testing.T, o world.Options) *proved {
 }
 
 func (w *proved) mail() {
-	w.SetBrain(world.Wants("gmail_send", world.Mail("bob@example.com", "s", "CANARY-body")))
+	w.SetModel(world.Wants("gmail_send", world.Mail("bob@example.com", "s", "CANARY-body")))
 }
 
 func (w *proved) event() {
-	w.SetBrain(world.Wants("calendar_event_create", world.Event("x", time.Now().AddDate(0, 1, 0))))
+	w.SetModel(world.Wants("calendar_event_create", world.Event("x", time.Now().AddDate(0, 1, 0))))
 }
 
 func (w *proved) call(method, path, body string) world.Answer {

@@ -317,7 +317,7 @@ func FuzzPage(f *testing.F) {
 	f.Add(strings.Repeat("put ", 2000)+"in the cart", strings.Repeat(`{"viewState":`, 3000))
 	f.Add("I feel "+strings.Repeat("so ", 2000)+"great",
 		`{"viewState":[{"name":{}},1],"interactions":{"coordinate":[""]}}`)
-	brain := demomodel.Model(func() time.Time { return now })
+	answer := demomodel.Model(func() time.Time { return now })
 	f.Fuzz(func(t *testing.T, prompt, state string) {
 		r := fakegemini.Request{System: state,
 			Contents: []fakegemini.Content{{Role: "user", Parts: []fakegemini.Part{{Text: &prompt}}}}}
@@ -325,7 +325,7 @@ func FuzzPage(f *testing.F) {
 			r.Tools = append(r.Tools,
 				fakegemini.Declaration{Name: name, Description: name, Parameters: json.RawMessage(schema)})
 		}
-		if turn := brain(r); turn.Text == "" && len(turn.Calls) == 0 {
+		if turn := answer(r); turn.Text == "" && len(turn.Calls) == 0 {
 			t.Errorf("nothing to say to %q", prompt)
 		}
 	})

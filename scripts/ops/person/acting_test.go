@@ -35,7 +35,7 @@ func midway(t *testing.T) (w *town, forward func(time.Duration)) {
 	// the sent mail is the proof
 	w.SetScopes("ana", append(world.Scopes, "https://www.googleapis.com/auth/gmail.readonly")...)
 	w.link(t, "ana", "ana")
-	w.SetBrain(world.Wants("gmail_send", world.Mail("bob@example.com", canary, canary)))
+	w.SetModel(world.Wants("gmail_send", world.Mail("bob@example.com", canary, canary)))
 	run, err := w.Ask(t.Context(), "ana", "mail "+canary)
 	if err != nil || len(run.Approvals) != 1 {
 		t.Fatalf("%v: %s", err, run.Body)

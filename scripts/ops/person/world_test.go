@@ -98,7 +98,7 @@ func (w *town) live(t *testing.T, uid, word string) {
 	t.Helper()
 	ctx := t.Context()
 	w.link(t, uid, word)
-	w.SetBrain(world.Wants("gmail_send", world.Mail("bob@example.com", word, word)))
+	w.SetModel(world.Wants("gmail_send", world.Mail("bob@example.com", word, word)))
 	for _, decision := range []string{"approve_and_always_allow_recipient", ""} {
 		run, err := w.Ask(ctx, uid, "mail "+word)
 		if err != nil || run.HTTP != 200 {
@@ -111,10 +111,10 @@ func (w *town) live(t *testing.T, uid, word string) {
 			if _, err := w.Deliver(ctx); err != nil {
 				t.Fatal(err)
 			}
-			w.SetBrain(world.Wants("gmail_send", world.Mail("eve@example.com", word, word))) // not always allowed
+			w.SetModel(world.Wants("gmail_send", world.Mail("eve@example.com", word, word))) // not always allowed
 		}
 	}
-	w.SetBrain(world.Says("about " + word))
+	w.SetModel(world.Says("about " + word))
 	if run, err := w.Ask(ctx, uid, "say "+word); err != nil || run.Status != "completed" {
 		t.Fatalf("%v: %s", err, run.Body)
 	}

@@ -1,7 +1,7 @@
 // Package fakegemini is a server that speaks the wire protocol of the Gemini API and of Vertex AI, for tests and for
 // work without a key. It checks each request by the published rules and answers one that breaks them with 400
-// INVALID_ARGUMENT in Google's error shape; a Brain makes the answer to any other. Like Gemini 3 it adds an id to every
-// call and a thought signature to the first call of a turn, and refuses a history that lacks or alters them.
+// INVALID_ARGUMENT in Google's error shape; a [ModelFunc] answers any other. Like Gemini 3 it adds an id to every call
+// and a thought signature to the first call of a turn, and refuses a history that lacks or alters them.
 package fakegemini
 
 import (
@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// A Brain returns the answer to a request that passed every check. It must be safe for concurrent use.
+// A ModelFunc returns the answer to a request that passed every check. It must be safe for concurrent use.
 type ModelFunc func(Request) Turn
 
 // Server is an http.Handler for
@@ -27,7 +27,7 @@ type ModelFunc func(Request) Turn
 //	POST /v1beta1/projects/{project}/locations/{location}/publishers/google/models/{model}:…
 type Server struct {
 	Generation Generation // set before use; Gemini3 when not set
-	brain      ModelFunc
+	model      ModelFunc
 
 	mu       sync.Mutex
 	requests []Request
@@ -37,8 +37,8 @@ type Server struct {
 // keep is the number of latest requests that a Server remembers.
 const keep = 1000
 
-// New returns a server that answers with brain.
-func New(brain ModelFunc) *Server { return &Server{brain: brain} }
+// New returns a server that answers with model.
+func New(model ModelFunc) *Server { return &Server{model: model} }
 
 // Requests returns the last thousand requests that passed the checks, oldest first.
 func (s *Server) Requests() []Request {
@@ -88,7 +88,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	req.Model, req.Stream, req.Vertex = m[3], stream, vertex
 	s.remember(req)
-	answer{s.brain(req), req, s.Generation, len(data)}.write(w, r)
+	answer{s.model(req), req, s.Generation, len(data)}.write(w, r)
 }
 
 // registered reports whether the caller sent a key, and answers 403 if not.

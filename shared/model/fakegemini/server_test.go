@@ -100,7 +100,7 @@ func TestRules(t *testing.T) {
 				t.Fatalf("status %d, want 400 with %q: %s", status, c.refused, body)
 			}
 			if len(s.Requests()) != 0 || len(s.Refused()) != 1 {
-				t.Fatal("a refused request must not reach the brain")
+				t.Fatal("a refused request must not reach the model")
 			}
 		})
 	}

@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// A Call is a function call made by a Brain.
+// A Call is a function call made by a ModelFunc.
 type Call struct {
 	Name string
 	Args any    // marshalled to an object; a json.RawMessage is sent as it is; nil sends no args
 	ID   string // empty: made up, as Gemini 3 does
 }
 
-// A Turn is the answer of a Brain. The zero Turn is a candidate without parts and finish reason STOP.
+// A Turn is the answer of a ModelFunc. The zero Turn is a candidate without parts and finish reason STOP.
 type Turn struct {
 	Thought string // a thought part before everything else
 	Text    string

@@ -41,7 +41,7 @@ type Declaration struct {
 	Parameters  json.RawMessage
 }
 
-// A Request is the input of a Brain: one request that passed every check.
+// A Request is the input of a ModelFunc: one request that passed every check.
 type Request struct {
 	Model           string
 	Stream          bool
