@@ -25,10 +25,11 @@ func (ex *execution) executeCall(ctx context.Context, id string) error {
 			failedWithoutEffect(fault.New(fault.Tool, "no_such_tool", "This tool is no longer available.")))
 	}
 	if err := ex.checkUnchanged(ctx, a, t); err != nil {
+		ex.logPanic(ctx, id, err)
 		return ex.recordOutcome(ctx, id, failedWithoutEffect(err))
 	}
 	if t.Waits() {
-		return ex.waitForAnswer(ctx, id, t)
+		return ex.leaveToClient(ctx, id, t)
 	}
 	handle := ""
 	if t.Prepares() {

@@ -156,18 +156,31 @@ func (tx *tx) leaveUnanswered(a *agent.Action, why string) error {
 	return tx.finishWaiting(a, f)
 }
 
-// waitForAnswer leaves a call to the client.
-func (ex *execution) waitForAnswer(ctx context.Context, id string, t *tool.Tool) error {
+// leaveToClient leaves a call that is allowed to the client.
+func (ex *execution) leaveToClient(ctx context.Context, id string, t *tool.Tool) error {
 	return ex.transition(ctx, func(tx *tx) error {
 		if a := tx.state.Action(id); !a.Runnable() || tx.run.Lease.Held(ex.owner, tx.now) {
 			return nil
 		}
-		return tx.waitForAnswer(id, t)
+		return tx.leaveToClient(id, t)
 	})
 }
 
-// waitForAnswer leaves a call to the client, until its time or the run's is up or its user writes on: the thread names
-// the run for that.
+// leaveToClient leaves a call to the client. For an effect the policy is asked again, as before any other, and the
+// audit says what it rests on.
+func (tx *tx) leaveToClient(id string, t *tool.Tool) error {
+	a := tx.state.Action(id)
+	if stop, err := tx.recheckPolicy(a, t); stop || err != nil {
+		return err
+	}
+	if a.SideEffect {
+		tx.addAudit(audit.Intent, a, func(e *audit.Entry) { e.Decision = decidedBy(a) })
+	}
+	return tx.waitForAnswer(id, t)
+}
+
+// waitForAnswer has a call wait for the client, until its time or the run's is up or its user writes on: the thread
+// names the run for that.
 func (tx *tx) waitForAnswer(id string, t *tool.Tool) error {
 	wait := &agent.Wait{Kind: agent.KindCall, ExpiresAt: tx.run.Deadline}
 	ttl := tx.ex.Profile.AnswerTTL

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model/script"
@@ -168,5 +169,39 @@ func TestOnlyWritingOnLeavesCalls(t *testing.T) {
 	}
 	if v, _, err := w.loop.Get(ctx, "ana", first.RunID); err != nil || len(v.Calls) != 1 {
 		t.Errorf("%v %+v", err, v)
+	}
+}
+
+// TestAClientsEffectIsOnRecord has the client carry out what its user approved: the audit says who allowed it, that it
+// was handed over, and what came of it.
+func TestAClientsEffectIsOnRecord(t *testing.T) {
+	for outcome, given := range map[string]loop.CallAnswer{"": {Result: json.RawMessage(`{}`)},
+		"failed": {Error: "No."}} {
+		ctx := context.Background()
+		w := newWorld(t)
+		w.loop.Tools["sign"] = sign(t)
+		w.model.Then(script.Turn{Calls: []script.Call{{Name: "sign", Args: map[string]any{}}}})
+		v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "sign it"}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		approve(t, w, v, 1)
+		if err := w.deliver(ctx); err != nil {
+			t.Fatal(err)
+		}
+		given.ActionID = v.Actions[0].ActionID
+		if _, err := w.loop.Answer(ctx, "ana", v.RunID, given); err != nil {
+			t.Fatal(err)
+		}
+		page, err := w.rec.Audit(ctx, "ana", v.RunID, "", 100)
+		if err != nil || len(page.Entries) != 4 {
+			t.Fatalf("%v, %+v", err, page.Entries)
+		}
+		for i, kind := range []string{audit.Requested, audit.Decided, audit.Intent, audit.Outcome} {
+			if e := page.Entries[i]; e.Kind != kind || e.ActionID != given.ActionID ||
+				i == 2 && e.Decision != string(agent.ApproveOnce) || i == 3 && e.Message != outcome {
+				t.Errorf("entry %d is %+v, want %s", i+1, e, kind)
+			}
+		}
 	}
 }

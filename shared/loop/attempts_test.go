@@ -11,6 +11,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/model/script"
@@ -73,6 +74,9 @@ func TestAPanicOfACardIsRefused(t *testing.T) {
 			d.Normalize = func(sendArgs) (sendArgs, error) { panic(1) }
 		},
 		"preview": func(d *tool.Def[sendArgs, sendResult]) { d.Preview = func(sendArgs) tool.Preview { panic(1) } },
+		"place": func(d *tool.Def[sendArgs, sendResult]) {
+			d.Place = func(context.Context, string) (tool.Place, error) { panic(1) }
+		},
 		"targets": func(d *tool.Def[sendArgs, sendResult]) { d.Targets = func(sendArgs) []tool.Target { panic(1) } },
 	} {
 		w := newWorld(t)
@@ -294,5 +298,35 @@ func TestAnOutageOfTheQueueIsNoAttempt(t *testing.T) {
 	}
 	if v, _, err := w.loop.Get(ctx, "ana", run); err != nil || v.Status != agent.Completed || len(w.effects) != 1 {
 		t.Errorf("%v %+v", err, v)
+	}
+}
+
+// TestAPanicAfterTheYes has functions of a tool panic that are called once its user decides, and once the approved call
+// is to be carried out: nothing is done, and the process lives.
+func TestAPanicAfterTheYes(t *testing.T) {
+	ctx := context.Background()
+	w := newWorld(t)
+	d := w.sendDef("send")
+	d.Revise = func(sendArgs, sendArgs) sendArgs { panic("CANARY") }
+	w.loop.Tools["send"] = tool.Define(d)
+	w.model.Then(script.Turn{Calls: []script.Call{{Name: "send", Args: args([]string{"bob@x.org"}, "ten")}}},
+		script.Turn{Text: "It was not sent."})
+	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	edit := loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1), Decision: agent.ApproveEdited,
+		EditedArgs: args([]string{"bob@x.org"}, "eleven")}
+	if _, err := w.loop.Resolve(ctx, edit); !tool.IsPanic(err) || fault.As(err).Code != "tool_panicked" {
+		t.Errorf("the edit is answered %v", err)
+	}
+	approve(t, w, v, 1)
+	w.account = func() (tool.Place, error) { panic("CANARY") }
+	if err := w.deliver(ctx); err != nil {
+		t.Fatal(err)
+	}
+	v, _, err = w.loop.Get(ctx, "ana", v.RunID)
+	if err != nil || v.Status != agent.Completed || v.Actions[0].ErrorReason != "tool_panicked" || len(w.effects) != 0 {
+		t.Errorf("%v, %+v, done %d times", err, v, len(w.effects))
 	}
 }

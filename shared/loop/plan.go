@@ -184,6 +184,7 @@ func (ex *execution) placements(ctx context.Context, calls []model.Call) map[str
 			continue
 		}
 		in, err := t.Place(ctx, ex.run.UID)
+		ex.logPanic(ctx, "", err)
 		out[c.Name] = placement{in, err}
 	}
 	return out
@@ -310,7 +311,7 @@ func (tx *tx) applyPolicy(id string, call agent.ProposedCall, t *tool.Tool) erro
 	case call.RequiresApproval:
 		return tx.requestApproval(tx.state.Action(id), agent.KindApproval, call.Reason)
 	case t.Waits():
-		return tx.waitForAnswer(id, t)
+		return tx.leaveToClient(id, t)
 	}
 	return nil
 }

@@ -238,7 +238,8 @@ func (t *Tool) Normalize(args json.RawMessage) (_ json.RawMessage, err error) {
 
 // Revise returns the user's edited arguments with the changes that follow from the edit. Both arguments and the result
 // are canonical.
-func (t *Tool) Revise(before, edited json.RawMessage) (json.RawMessage, error) {
+func (t *Tool) Revise(before, edited json.RawMessage) (_ json.RawMessage, err error) {
+	defer t.recoverPanic(&err, false)
 	if t.revise == nil {
 		return edited, nil
 	}
@@ -289,7 +290,8 @@ func (t *Tool) Placed() bool { return t.place != nil }
 
 // Place returns where a call of the user would act now, or the zero Place if the tool's calls act in no particular
 // place. Its error says why the place cannot be used.
-func (t *Tool) Place(ctx context.Context, uid string) (Place, error) {
+func (t *Tool) Place(ctx context.Context, uid string) (_ Place, err error) {
+	defer t.recoverPanic(&err, false)
 	if t.place == nil {
 		return Place{}, nil
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -143,9 +144,11 @@ func TestAnEffectWhoseAnswerItsOwnSchemaForbidsIsDone(t *testing.T) {
 
 func TestADefinitionThatCannotWorkPanics(t *testing.T) {
 	for name, change := range map[string]func(*tool.Def[args, answer]){
-		"bad name":       func(d *tool.Def[args, answer]) { d.Name = "Tell me" },
-		"no description": func(d *tool.Def[args, answer]) { d.Description = "" },
-		"no preview":     func(d *tool.Def[args, answer]) { d.Preview = nil },
+		"bad name":                       func(d *tool.Def[args, answer]) { d.Name = "Tell me" },
+		"no description":                 func(d *tool.Def[args, answer]) { d.Description = "" },
+		"no preview":                     func(d *tool.Def[args, answer]) { d.Preview = nil },
+		"a wait of a tool that executes": func(d *tool.Def[args, answer]) { d.Wait = time.Minute },
+		"a wait of less than nothing":    func(d *tool.Def[args, answer]) { d.Execute, d.Wait = nil, -time.Minute },
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {
