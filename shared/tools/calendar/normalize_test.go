@@ -284,3 +284,30 @@ func TestTargetsAndSummary(t *testing.T) {
 		t.Errorf("Summary = %q", s)
 	}
 }
+
+func TestBoundIsAllButTheTexts(t *testing.T) {
+	tl := newTool()
+	bound := func(change map[string]any) string {
+		args, err := tl.Normalize(with(change))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := tl.Bound(args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	event := bound(nil)
+	for _, words := range []map[string]any{{"summary": "another"}, {"description": "another"},
+		{"location": "another"}} {
+		if got := bound(words); got != event {
+			t.Errorf("with %v it is %s, and without %s", words, got, event)
+		}
+	}
+	for _, other := range []map[string]any{{"attendees": []string{"b@example.com"}}, {"meet": true}} {
+		if got := bound(other); got == event {
+			t.Errorf("%v is not part of %s", other, got)
+		}
+	}
+}

@@ -186,3 +186,31 @@ func TestTheScopeFollowsTheMode(t *testing.T) {
 		}
 	}
 }
+
+func TestBoundIsWhomAMailReaches(t *testing.T) {
+	tl := newTool()
+	bound := func(change map[string]any) string {
+		args, err := tl.Normalize(with(change))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := tl.Bound(args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	mail := bound(nil)
+	for _, words := range []map[string]any{{"subject": "another"}, {"body": "another"},
+		{"htmlBody": "<p>another</p>"}} {
+		if got := bound(words); got != mail {
+			t.Errorf("with %v it is %s, and without %s", words, got, mail)
+		}
+	}
+	for _, other := range []map[string]any{{"to": []string{"b@example.com"}}, {"cc": []string{"b@example.com"}},
+		{"bcc": []string{"b@example.com"}}, {"threadId": "18c0ffee"}} {
+		if got := bound(other); got == mail {
+			t.Errorf("%v is not part of %s", other, got)
+		}
+	}
+}
