@@ -407,6 +407,9 @@ func (tx *tx) snapshot(a *agent.Action, kind agent.Kind, reason string) (*agent.
 	if ap.Preview, err = previewAt(t, a.Place, a.Args); err != nil {
 		return nil, err
 	}
+	if kind == agent.KindReview && a.Result != nil {
+		ap.Preview.Fields = append(ap.Preview.Fields, returnedBefore(a.Result))
+	}
 	if slices.Contains(decisions, agent.ApproveAlways) {
 		ap.Preview.Fields = append(ap.Preview.Fields, alwaysCovers)
 	}
@@ -430,6 +433,14 @@ func previewAt(t *tool.Tool, in tool.Place, args json.RawMessage) (tool.Preview,
 	name, _ := visible.Line(in.Name)
 	p.Fields = append([]tool.Field{{Label: in.Label, Value: name}}, p.Fields...)
 	return p, nil
+}
+
+// returnedBefore returns the field for what a call returned before its outcome was lost, by which its user may tell.
+func returnedBefore(result json.RawMessage) tool.Field {
+	text := string(result)
+	_ = json.Unmarshal(result, &text) // what is not a string is shown as JSON
+	shown, _ := visible.Text(agent.Cut(text, maxShown))
+	return tool.Field{Label: "It returned before", Value: shown, Long: true}
 }
 
 // alwaysCovers tells what "always allow" would store, where it is offered (policy.Entry).

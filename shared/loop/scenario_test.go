@@ -231,6 +231,11 @@ func (s *scenario) do(line string) {
 			for _, warning := range a.Preview.Warnings {
 				s.say("   careful: %s", warning)
 			}
+			for _, f := range a.Preview.Fields {
+				if a.Kind == agent.KindReview {
+					s.say("   %s: %s", f.Label, f.Value)
+				}
+			}
 		}
 		return
 	case "thread":

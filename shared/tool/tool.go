@@ -97,7 +97,7 @@ func (s Spec) complete() (Spec, error) {
 type Call struct {
 	UID      string          // whose account is used: the run's owner, never an argument
 	Origin   string          // the web origin that started the run, or empty
-	Agent    string          // the name of the agent that carries out the run
+	Agent    string          // the name of the agent that carries out the run; empty outside of one
 	ThreadID string          // the conversation; empty outside of one
 	RunID    string          //
 	ActionID string          // the same across crashes and retries; handles are derived from it
