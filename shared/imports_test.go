@@ -19,7 +19,7 @@ const module = "github.com/countersign-run/countersign/"
 
 // may says what each room may import of this module. A room that is not here may import nothing of it.
 var may = map[string]string{
-	"shared/action":  "shared/fault shared/strictjson shared/tool shared/visible",
+	"shared/action":  "shared/fault shared/outbound shared/strictjson shared/tool shared/visible",
 	"shared/address": "shared/fault",
 	"shared/agent": "shared/audit shared/document shared/fault shared/model shared/policy " +
 		"shared/strictjson shared/timezone shared/tool",
@@ -27,13 +27,13 @@ var may = map[string]string{
 		"shared/obs shared/queue shared/records shared/strictjson shared/timezone shared/tool shared/visible " +
 		"shared/wait",
 	"shared/audit": "shared/document shared/obs shared/store shared/strictjson",
-	"shared/auth":  "shared/fault",
+	"shared/auth":  "shared/fault shared/outbound",
 	"shared/chat": "shared/agent shared/document shared/fault shared/loop shared/model shared/store " +
 		"shared/store/memory shared/strictjson shared/tool shared/visible",
-	"shared/config":          "shared/address shared/fault shared/obs shared/policy",
+	"shared/config":          "shared/address shared/fault shared/obs shared/outbound shared/policy",
 	"shared/document":        "shared/store shared/strictjson",
 	"shared/google/tokenkey": "shared/keyfile",
-	"shared/google":          "shared/audit shared/document shared/fault shared/store shared/tool",
+	"shared/google":          "shared/audit shared/document shared/fault shared/outbound shared/store shared/tool",
 	"shared/loop": "shared/agent shared/audit shared/document shared/fault shared/model " +
 		"shared/policy shared/queue shared/store shared/strictjson shared/timezone shared/tool shared/visible " +
 		"shared/wait",
@@ -60,7 +60,7 @@ var may = map[string]string{
 		"shared/tools/internal/google shared/visible",
 	"shared/tools/gmail": "shared/address shared/fault shared/tool shared/tools/internal/google " +
 		"shared/visible",
-	"shared/tools/internal/google": "shared/fault shared/tool",
+	"shared/tools/internal/google": "shared/fault shared/outbound shared/tool",
 	"shared/tools/previewtest":     "shared/tool",
 	"shared/web":                   "shared/fault shared/obs",
 }

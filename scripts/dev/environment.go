@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/countersign-run/countersign/shared/config"
+	"github.com/countersign-run/countersign/shared/outbound"
 	"github.com/countersign-run/countersign/shared/queue"
 )
 
@@ -113,7 +114,5 @@ func localHost(hostport string) bool {
 	if err != nil {
 		host = hostport
 	}
-	host = strings.Trim(host, "[]")
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
+	return outbound.Loopback(strings.Trim(host, "[]"))
 }

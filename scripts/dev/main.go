@@ -21,6 +21,8 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"github.com/countersign-run/countersign/shared/outbound"
 )
 
 func main() {
@@ -94,7 +96,7 @@ func listen(addr string) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("-addr %q: a host and a port are needed, such as 127.0.0.1:8080", addr)
 	}
-	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+	if !outbound.Loopback(host) {
 		return nil, fmt.Errorf("-addr %q: only a loopback address is served, because anybody who reaches it "+
 			"may sign in", addr)
 	}

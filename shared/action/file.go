@@ -2,7 +2,6 @@ package action
 
 import (
 	"fmt"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
@@ -11,6 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/countersign-run/countersign/shared/outbound"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
@@ -236,13 +236,7 @@ func (s section) url() (string, error) {
 func plainURL(u *url.URL) bool {
 	port, err := strconv.Atoi(u.Port())
 	ported := u.Port() == "" && !strings.HasSuffix(u.Host, ":") || err == nil && port >= 1 && port <= 65535
-	return u.Hostname() != "" && u.User == nil && ported &&
-		(u.Scheme == "https" || u.Scheme == "http" && loopback(u.Hostname()))
-}
-
-func loopback(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.IsLoopback()
+	return ported && outbound.Secure(u)
 }
 
 func (s section) timeout() (time.Duration, error) {

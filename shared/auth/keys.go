@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"sync"
 	"time"
@@ -16,6 +15,8 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 	"github.com/go-jose/go-jose/v4"
 	"golang.org/x/sync/singleflight"
+
+	"github.com/countersign-run/countersign/shared/outbound"
 )
 
 const (
@@ -50,7 +51,7 @@ func newKeyring(issuer string, client *http.Client, now func() time.Time) *keyri
 		client = &http.Client{Timeout: fetchTimeout}
 	}
 	bounded := *client
-	bounded.Transport = limited{client.Transport}
+	bounded.Transport = outbound.Limit(client.Transport, fetchLimit)
 	return &keyring{issuer: issuer, client: &bounded, now: now}
 }
 
@@ -185,30 +186,5 @@ func readKeys(body io.Reader) (map[string]*rsa.PublicKey, error) {
 // isSecure reports whether a response from the address can be trusted to come from it.
 func isSecure(address string) bool {
 	u, err := url.Parse(address)
-	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return false
-	}
-	ip, err := netip.ParseAddr(u.Hostname())
-	loopback := u.Hostname() == "localhost" || err == nil && ip.IsLoopback()
-	return u.Scheme == "https" || u.Scheme == "http" && loopback
-}
-
-// limited limits the size of the responses that a transport returns.
-type limited struct{ base http.RoundTripper }
-
-// RoundTrip sends the request.
-func (l limited) RoundTrip(r *http.Request) (*http.Response, error) {
-	base := l.base
-	if base == nil {
-		base = http.DefaultTransport
-	}
-	resp, err := base.RoundTrip(r)
-	if err != nil {
-		return nil, err
-	}
-	resp.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.LimitReader(resp.Body, fetchLimit), resp.Body}
-	return resp, nil
+	return err == nil && outbound.Secure(u) && u.RawQuery == "" && u.Fragment == ""
 }

@@ -3,13 +3,14 @@ package config
 import (
 	"encoding/base64"
 	"encoding/json"
-	"net/netip"
 	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/countersign-run/countersign/shared/outbound"
 )
 
 // The shapes of values. Each function reports whether a text has the shape.
@@ -93,7 +94,7 @@ func parseURL(v string) (*url.URL, bool) {
 func isBase(deployed bool) func(string) bool {
 	return func(v string) bool {
 		u, ok := parseURL(v)
-		return ok && (u.Scheme == "https" || !deployed && loopback(u.Hostname()))
+		return ok && (u.Scheme == "https" || !deployed && outbound.Loopback(u.Hostname()))
 	}
 }
 
@@ -107,16 +108,11 @@ func isOrigin(v string) bool {
 	if u.Scheme == "https" {
 		return u.Port() != "443"
 	}
-	return loopback(u.Hostname()) && u.Port() != "80"
+	return outbound.Loopback(u.Hostname()) && u.Port() != "80"
 }
 
 func ascii(v string) bool {
 	return !strings.ContainsFunc(v, func(r rune) bool { return r > unicode.MaxASCII })
-}
-
-func loopback(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
 // decodeKeys decodes comma-separated secrets in base64. It returns nil if one is invalid.

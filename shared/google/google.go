@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"time"
 
@@ -22,6 +21,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/outbound"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/tool"
 )
@@ -111,12 +111,7 @@ func (a *Accounts) calls(ctx context.Context) (context.Context, context.CancelFu
 
 func secure(address string) bool {
 	u, err := url.Parse(address)
-	if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" {
-		return false
-	}
-	ip, err := netip.ParseAddr(u.Hostname())
-	loopback := u.Hostname() == "localhost" || err == nil && ip.IsLoopback()
-	return u.Scheme == "https" || u.Scheme == "http" && loopback
+	return err == nil && outbound.Secure(u) && u.Fragment == ""
 }
 
 // storeDown returns the error of a store that failed before anything was asked of Google. The cause is kept as text: a

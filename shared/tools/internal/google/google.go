@@ -6,11 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/outbound"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
@@ -47,24 +47,6 @@ func Client(ctx context.Context, a Accounts, c tool.Call) (*http.Client, error) 
 	}
 	once := *given
 	once.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	once.Transport = bounded{once.Transport}
+	once.Transport = outbound.Limit(once.Transport, maxAnswer)
 	return &once, nil
-}
-
-// bounded truncates an answer that is longer than any that a tool expects.
-type bounded struct{ next http.RoundTripper }
-
-func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
-	next := b.next
-	if next == nil {
-		next = http.DefaultTransport
-	}
-	res, err := next.RoundTrip(r)
-	if err == nil {
-		res.Body = struct {
-			io.Reader
-			io.Closer
-		}{io.LimitReader(res.Body, maxAnswer), res.Body}
-	}
-	return res, err
 }

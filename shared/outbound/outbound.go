@@ -1,0 +1,49 @@
+// Package outbound holds what all calls to other services have in common: which addresses may be called, and how much
+// of a response is read.
+package outbound
+
+import (
+	"io"
+	"net/http"
+	"net/netip"
+	"net/url"
+)
+
+// Loopback reports whether the host, without a port and brackets, is this machine: localhost, or a loopback address.
+func Loopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
+}
+
+// Secure reports whether a response from the URL can be trusted to come from its host: the scheme is https, or http on
+// a loopback address. A URL without a host or with credentials is not secure.
+func Secure(u *url.URL) bool {
+	return u.Hostname() != "" && u.User == nil &&
+		(u.Scheme == "https" || u.Scheme == "http" && Loopback(u.Hostname()))
+}
+
+// Limit returns a transport that sends with base, or with [http.DefaultTransport] if base is nil, and of each response
+// reads the first max bytes as if they were all.
+func Limit(base http.RoundTripper, max int64) http.RoundTripper {
+	if base == nil {
+		base = http.DefaultTransport
+	}
+	return limited{base, max}
+}
+
+type limited struct {
+	base http.RoundTripper
+	max  int64
+}
+
+func (l limited) RoundTrip(r *http.Request) (*http.Response, error) {
+	res, err := l.base.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	res.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.LimitReader(res.Body, l.max), res.Body}
+	return res, nil
+}

@@ -1,0 +1,65 @@
+package outbound_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/outbound"
+)
+
+func TestSecure(t *testing.T) {
+	for address, want := range map[string]bool{
+		"https://example.com/x":       true,
+		"https://127.0.0.1":           true,
+		"http://localhost:8080":       true,
+		"http://127.9.9.9/":           true,
+		"http://[::1]:80/":            true,
+		"http://example.com":          false,
+		"http://localhost.example":    false,
+		"http://127.0.0.1.example":    false,
+		"http://0.0.0.0":              false,
+		"http://10.0.0.1":             false,
+		"https://user@example.com":    false,
+		"https://user:pw@example.com": false,
+		"https:///path":               false,
+		"https://:443":                false,
+		"ftp://localhost":             false,
+		"example.com":                 false,
+		"":                            false,
+	} {
+		u, err := url.Parse(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := outbound.Secure(u); got != want {
+			t.Errorf("Secure(%q) = %v, want %v", address, got, want)
+		}
+	}
+}
+
+func TestLimit(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		io.WriteString(w, strings.Repeat("x", 100))
+	}))
+	defer s.Close()
+	for _, base := range []http.RoundTripper{nil, http.DefaultTransport} {
+		res, err := (&http.Client{Transport: outbound.Limit(base, 10)}).Get(s.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(res.Body)
+		if err != nil || len(body) != 10 {
+			t.Errorf("got %d bytes and %v, want 10", len(body), err)
+		}
+		if err := res.Body.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := (&http.Client{Transport: outbound.Limit(nil, 10)}).Get("http://127.0.0.1:1"); err == nil {
+		t.Error("no error where nothing listens")
+	}
+}
