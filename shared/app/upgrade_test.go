@@ -1,0 +1,137 @@
+package app_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/store"
+)
+
+// beforeMend has the documents that the release before calls had a place (tool.Place) made of three runs of one user: a
+// mail and an action of the operator's that wait for approval, and an action that needed none. Their deadlines are far.
+const beforeMend = "testdata/before-mend.json"
+
+// load stores the documents of a file. Fields that are times are {"time": …}.
+func (w *proved) load(file string) {
+	w.t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var docs []struct {
+		Path   string
+		Fields map[string]json.RawMessage
+		Data   json.RawMessage
+	}
+	if err := json.Unmarshal(text, &docs); err != nil {
+		w.t.Fatal(err)
+	}
+	var writes []store.Write
+	for _, d := range docs {
+		fields := map[string]any{}
+		for name, raw := range d.Fields {
+			var at struct{ Time time.Time }
+			var number int64
+			var word string
+			switch {
+			case json.Unmarshal(raw, &word) == nil:
+				fields[name] = word
+			case json.Unmarshal(raw, &number) == nil:
+				fields[name] = number
+			case json.Unmarshal(raw, &at) == nil:
+				fields[name] = at.Time
+			default:
+				w.t.Fatalf("%s: %s is %s", d.Path, name, raw)
+			}
+		}
+		var data bytes.Buffer
+		if err := json.Compact(&data, d.Data); err != nil {
+			w.t.Fatal(err)
+		}
+		writes = append(writes, store.Create(d.Path, fields, data.Bytes()))
+	}
+	if _, err := w.App.Store.Commit(w.t.Context(), writes...); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// TestDocumentsOfTheReleaseBefore opens what the release before stored. The card of the mail does not say from which
+// account it is sent, so it is asked for afresh; the action's is approved as it is. Both are carried out once.
+func TestDocumentsOfTheReleaseBefore(t *testing.T) {
+	onEachStore(t, func(t *testing.T, settings ...string) {
+		e := newEndpoint(t)
+		w := withActions(t, e, settings...)
+		w.load(beforeMend)
+		mail, act := w.waiting()["gmail_send"], w.waiting()["action_cart_add"]
+		if got, err := w.Resolve(t.Context(), "ana", mail, "approve_once"); err != nil || got.HTTP != 409 ||
+			got.Error.Code != "stale_view" {
+			t.Fatalf("a card without an account was approved: %v %s", err, got.Body)
+		}
+		afresh := w.waiting()["gmail_send"]
+		if afresh.ApprovalID == mail.ApprovalID || !bytes.Equal(afresh.Args, mail.Args) {
+			t.Fatalf("asked afresh: %+v, was %+v", afresh, mail)
+		}
+		w.SetModel(world.Says("It is done."))
+		for _, a := range []world.Approval{afresh, act} {
+			if got, err := w.Resolve(t.Context(), "ana", a, "approve_once"); err != nil || got.HTTP != 200 {
+				t.Fatalf("%s: %v %s", a.Tool, err, got.Body)
+			}
+			w.deliver()
+			run := w.call("GET", "/api/agent/runs/"+a.RunID, "")
+			if run.Status != "completed" || run.Summary != "It is done." {
+				t.Errorf("%s: %s %s", a.Tool, run.Status, run.Summary)
+			}
+			w.verifies(a.RunID)
+		}
+		if n := len(w.Google.Messages()); n != 1 || len(e.requests()) != 1 {
+			t.Errorf("%d mails, requests %v", n, e.requests())
+		}
+		if left := w.waiting(); len(left) > 0 {
+			t.Errorf("still waiting: %+v", left)
+		}
+		page := w.call("GET", "/api/agent/threads", "")
+		if n := strings.Count(string(page.Body), `"threadId"`); n != 3 {
+			t.Errorf("%d conversations are listed: %s", n, page.Body)
+		}
+	})
+}
+
+// waiting returns what waits for the user, by tool.
+func (w *proved) waiting() map[string]world.Approval {
+	w.t.Helper()
+	out := map[string]world.Approval{}
+	for _, a := range w.call("GET", "/api/agent/approvals/pending", "").Approvals {
+		out[a.Tool] = a
+	}
+	return out
+}
+
+// verifies checks the run's audit chain.
+func (w *proved) verifies(runID string) {
+	w.t.Helper()
+	var run struct{ Audit audit.Head }
+	if _, err := document.Get(w.t.Context(), w.App.Store, document.RunPath(runID), &run); err != nil {
+		w.t.Fatal(err)
+	}
+	var entries []audit.Entry
+	for d, err := range document.All(w.t.Context(), w.App.Store, document.AuditOfChain(runID, 50)) {
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		entry, err := audit.Decode(d.Data)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		entries = append(entries, entry)
+	}
+	for _, f := range audit.Verify(entries, run.Audit) {
+		w.t.Errorf("run %s: %s", runID, f)
+	}
+}
