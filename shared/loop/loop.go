@@ -1,5 +1,5 @@
-// Package loop moves runs: [Loop.Start], [Loop.Advance], [Loop.Resolve], [Loop.Cancel] and [Loop.Sweep]. Each consists
-// of transitions. A transition is decided in memory and made durable by one atomic commit (see transition.go), so a
+// Package loop moves runs: [Loop.Start], [Loop.Advance], [Loop.Resolve], [Loop.Answer], [Loop.Cancel] and [Loop.Sweep].
+// Each consists of transitions. A transition is decided in memory and made durable by one atomic commit (see transition.go), so a
 // process may die between any two instructions, and the next one reads the events and continues.
 //
 //   - Only the holder of a run's lease moves it. Lease times are the store's, so workers' clocks do not matter.
@@ -7,8 +7,10 @@
 //     started and has no outcome is never repeated on a guess: the tool settles it (Reconcile), or its user does (a
 //     review).
 //   - A call that needs its user's decision waits in an approval; Resolve records the decision and does nothing else.
+//   - A call that the client carries out waits for its answer, for a bounded time; Answer records it likewise.
 //   - The field "due" of a run's document says when the run must be looked at again. It is the outbox: Sweep publishes
-//     a resume for whatever is overdue, whether a publish was lost, a worker died or an approval expired.
+//     a resume for whatever is overdue, whether a publish was lost, a worker died, or an approval or an answer did not
+//     come in time.
 package loop
 
 import (
