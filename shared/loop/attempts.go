@@ -47,7 +47,7 @@ func (ex *execution) giveUpStep(ctx context.Context, st step, a *agent.Action) e
 	if err := ex.claim(ctx, ex.Profile.ToolTimeout); err != nil {
 		return err
 	}
-	ex.Log.ErrorContext(ctx, "a step was begun too often and is given up", "counter", "step_given_up", "runId", ex.id,
+	ex.Log.ErrorContext(ctx, "a step was started too often and is given up", "counter", "step_given_up", "runId", ex.id,
 		"attempts", maxAttempts)
 	if st == stepCallModel {
 		return ex.transition(ctx, func(tx *tx) error {

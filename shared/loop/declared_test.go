@@ -22,7 +22,7 @@ func (w *world) declared() []*tool.Tool {
 	return []*tool.Tool{w.slowSend(), w.wipe(), w.command(), w.answer(), w.finish(), w.page(), w.restart()}
 }
 
-// TestATimeoutStaysWithinACall holds a tool's own timeout to what a call of the function leaves it.
+// TestATimeoutStaysWithinACall compares a tool's own timeout with what a call of the function leaves it.
 func TestATimeoutStaysWithinACall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, now: began}
@@ -65,7 +65,7 @@ func (w *world) slowSend() *tool.Tool {
 	return tool.Define(d)
 }
 
-// wipe is a destructive effect. It breaks off with what it had found, and nobody can tell whether it went on.
+// wipe is a destructive effect. It breaks off with what it had found, and its outcome is unknown.
 func (w *world) wipe() *tool.Tool {
 	d := w.sendDef("wipe")
 	d.Class = tool.ClassDestructive

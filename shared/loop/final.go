@@ -17,8 +17,9 @@ func finalCall(s *agent.State) *agent.Action {
 	return nil
 }
 
-// finalEnd ends the run by the success of a final call: in the words of its result, and otherwise in those that the
-// tool has for what was done. As with the model's words, what is on record follows words that may claim something else.
+// finalEnd returns the end of a run by the success of a final call: in the words of its result, or else in those that
+// the tool has for what was done. As with the model's words, the verified summary follows words that may claim
+// something else.
 func (l *Loop) finalEnd(s *agent.State) *agent.End {
 	a, words := finalCall(s), finalWords(s)
 	switch t := l.Tools[a.Tool]; {

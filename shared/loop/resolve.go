@@ -84,7 +84,7 @@ func (l *Loop) Resolve(ctx context.Context, r Resolution) (*agent.RunView, error
 }
 
 // errSameDecision means that the same decision was recorded before.
-var errSameDecision = errors.New("loop: decided so before")
+var errSameDecision = errors.New("loop: the same decision was recorded before")
 
 // placementOfApproval returns where the waiting call would act, for a decision that would have it carried out.
 func (ex *execution) placementOfApproval(ctx context.Context, r Resolution) (at placement) {
