@@ -41,6 +41,7 @@ var may = map[string]string{
 	"shared/model/gemini":    "shared/fault shared/model shared/wait",
 	"shared/model/script":    "shared/fault shared/model shared/model/fakegemini",
 	"shared/obs":             "shared/fault",
+	"shared/offboard":        "shared/fault shared/google shared/loop shared/queue shared/records",
 	"shared/policy":          "shared/fault shared/tool",
 	"shared/queue":           "shared/fault shared/strictjson",
 	"shared/queue/embedded":  "shared/document shared/fault shared/queue shared/store",

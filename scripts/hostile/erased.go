@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/countersign-run/countersign/scripts/ops/person"
 	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/document"
@@ -56,7 +55,7 @@ func (s *env) erased(text string) (got, error) {
 	if err := errors.Join(e1, e2, e3, e4, e5); err != nil {
 		return got{}, err
 	}
-	done, err := person.Desk{App: s.w.App}.Delete(s.ctx, uid)
+	done, err := s.w.App.Offboard().Delete(s.ctx, uid)
 	if err != nil || !done.Gone {
 		return got{}, errors.Join(err, fmt.Errorf("the deletion: %+v", done))
 	}

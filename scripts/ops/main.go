@@ -32,7 +32,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign-run/countersign/scripts/ops/person"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/app/accounts"
 	_ "github.com/countersign-run/countersign/shared/app/embedded"
@@ -81,7 +80,7 @@ type operator struct {
 	getenv func(string) string
 	out    io.Writer
 	errs   io.Writer
-	open   *person.Desk // see people
+	open   *app.App // see people
 }
 
 func (d *operator) say(format string, args ...any) error {
@@ -140,7 +139,7 @@ func (d *operator) config(parts ...config.Part) (config.Config, error) {
 }
 
 // people opens the store, the queue and the linked accounts. It has no model, and carries out no effects.
-func (d *operator) people(ctx context.Context) (*person.Desk, error) {
+func (d *operator) people(ctx context.Context) (*app.App, error) {
 	cfg, err := d.config(config.Store, config.Queue)
 	if err != nil {
 		return nil, err
@@ -150,6 +149,6 @@ func (d *operator) people(ctx context.Context) (*person.Desk, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.open = &person.Desk{App: a}
-	return d.open, nil
+	d.open = a
+	return a, nil
 }

@@ -8,16 +8,17 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/countersign-run/countersign/scripts/ops/person"
+	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/google"
+	"github.com/countersign-run/countersign/shared/offboard"
 	"github.com/countersign-run/countersign/shared/records"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/wait"
 )
 
-// user opens the desk for a command about a user, and refuses an invalid user id.
-func (d *operator) user(ctx context.Context, uid string) (*person.Desk, error) {
+// user opens the deployment for a command about a user, and refuses an invalid user id.
+func (d *operator) user(ctx context.Context, uid string) (*app.App, error) {
 	if store.ValidPath(document.UserPath(uid)) != nil {
 		return nil, errors.New("USER is the subject of the user's ID tokens, and this is none")
 	}
@@ -37,7 +38,7 @@ func revoke(flags *flag.FlagSet) func(context.Context, *operator, []string) erro
 			return d.would(ctx, p, args[0],
 				"shut out, and their account unlinked; what waits stays, and nothing of it is carried out")
 		}
-		r, err := p.Revoke(ctx, args[0])
+		r, err := p.Offboard().Revoke(ctx, args[0])
 		if err != nil {
 			return err
 		}
@@ -45,7 +46,7 @@ func revoke(flags *flag.FlagSet) func(context.Context, *operator, []string) erro
 			d.waiting(r.Waiting)); err != nil {
 			return err
 		}
-		if r.Link == person.Kept {
+		if r.Link == offboard.Kept {
 			return errors.Join(d.say("ask again when it has its outcome"), errLeft)
 		}
 		return nil
@@ -95,7 +96,7 @@ func deleteUser(flags *flag.FlagSet) func(context.Context, *operator, []string) 
 				"but the audit, which has their id and no content")
 		}
 		for end := time.Now().Add(*patience); ; {
-			r, err := p.Delete(ctx, args[0])
+			r, err := p.Offboard().Delete(ctx, args[0])
 			switch {
 			case err != nil:
 				return fmt.Errorf("%w; ask again: it goes on where it stopped", err)
@@ -114,12 +115,12 @@ func deleteUser(flags *flag.FlagSet) func(context.Context, *operator, []string) 
 }
 
 // would prints what a command would do, and to how much data.
-func (d *operator) would(ctx context.Context, p *person.Desk, uid, what string) error {
+func (d *operator) would(ctx context.Context, p *app.App, uid, what string) error {
 	u, err := p.API.Records.User(ctx, uid)
 	if err != nil {
 		return err
 	}
-	open, err := p.Waiting(ctx, uid)
+	open, err := p.API.Records.Unended(ctx, uid)
 	if err != nil {
 		return err
 	}
@@ -142,7 +143,7 @@ func (d *operator) would(ctx context.Context, p *person.Desk, uid, what string) 
 }
 
 // waiting prints the runs that have not ended.
-func (d *operator) waiting(all []person.Waiting) (err error) {
+func (d *operator) waiting(all []records.Unended) (err error) {
 	for _, w := range all {
 		acting := ""
 		if w.Acting {

@@ -23,6 +23,7 @@ import (
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/obs"
+	"github.com/countersign-run/countersign/shared/offboard"
 	"github.com/countersign-run/countersign/shared/queue"
 	"github.com/countersign-run/countersign/shared/records"
 	"github.com/countersign-run/countersign/shared/store"
@@ -169,6 +170,11 @@ func WarnUnbound(log *slog.Logger, actions api.Actions) {
 // Handler serves the named functions with everything around them.
 func (a *App) Handler(names ...string) http.Handler {
 	return obs.Middleware(a.Log, rand.Reader, time.Now, a.API.Handler(names...))
+}
+
+// Offboard returns what takes a user's access away and deletes their data.
+func (a *App) Offboard() offboard.Users {
+	return offboard.Users{Records: a.API.Records, Loop: a.API.Loop, Queue: a.Queue, Accounts: a.API.Accounts}
 }
 
 // Close closes what was opened, in the reverse order.

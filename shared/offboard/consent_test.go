@@ -1,4 +1,4 @@
-package person_test
+package offboard_test
 
 import (
 	"encoding/json"
@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign-run/countersign/scripts/ops/person"
 	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/google"
+	"github.com/countersign-run/countersign/shared/offboard"
 )
 
 // linkable is a world whose users link Google accounts by hand.
@@ -83,8 +83,8 @@ func TestAConsentThatIsOnItsWay(t *testing.T) {
 		t.Fatalf("a link is answered %d", status)
 	}
 	late := consent(t, w)
-	got, err := person.Desk{App: w.App}.Delete(t.Context(), "ana")
-	if err != nil || !got.Gone || got.Link != person.Forgotten || linked(t, w) != 0 {
+	got, err := w.App.Offboard().Delete(t.Context(), "ana")
+	if err != nil || !got.Gone || got.Link != offboard.Forgotten || linked(t, w) != 0 {
 		t.Fatalf("%v: %+v, %d links", err, got, linked(t, w))
 	}
 	if status := late(); status != http.StatusUnauthorized || linked(t, w) != 0 {

@@ -1,4 +1,4 @@
-package person_test
+package offboard_test
 
 import (
 	"bytes"
@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/scripts/ops/person"
 	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/offboard"
 	"github.com/countersign-run/countersign/shared/store"
 )
 
@@ -56,8 +56,8 @@ func midway(t *testing.T) (w *town, forward func(time.Duration)) {
 // TestAnEffectUnderWayIsSettledFirst deletes a user whose mail has been sent, and whose run has not recorded it.
 func TestAnEffectUnderWayIsSettledFirst(t *testing.T) {
 	w, forward := midway(t)
-	got, err := w.desk(w.seen).Delete(t.Context(), "ana")
-	if err != nil || got.Gone || len(person.Acting(got.Waiting)) != 1 || got.Link != "" {
+	got, err := w.users(w.seen).Delete(t.Context(), "ana")
+	if err != nil || got.Gone || len(offboard.Acting(got.Waiting)) != 1 || got.Link != "" {
 		t.Fatalf("%v: %+v, want a run that is waited for", err, got)
 	}
 	if len(w.runs(t, "ana")) != 1 {
@@ -67,7 +67,7 @@ func TestAnEffectUnderWayIsSettledFirst(t *testing.T) {
 	if _, err := w.Deliver(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	w.delete(t, w.desk(w.seen))
+	w.delete(t, w.users(w.seen))
 	if n := len(w.EffectsOf("ana")); n != 1 {
 		t.Fatalf("the mail was sent %d times", n)
 	}
@@ -77,9 +77,9 @@ func TestAnEffectUnderWayIsSettledFirst(t *testing.T) {
 // TestRevokeKeepsTheAccountThatAnEffectNeeds disables ana at the same moment.
 func TestRevokeKeepsTheAccountThatAnEffectNeeds(t *testing.T) {
 	w, forward := midway(t)
-	d := w.desk(w.seen)
+	d := w.users(w.seen)
 	first, err := d.Revoke(t.Context(), "ana")
-	if err != nil || !first.Changed || first.Link != person.Kept || len(first.Waiting) != 1 {
+	if err != nil || !first.Changed || first.Link != offboard.Kept || len(first.Waiting) != 1 {
 		t.Fatalf("%v: %+v", err, first)
 	}
 	forward(3 * time.Minute)
@@ -87,7 +87,7 @@ func TestRevokeKeepsTheAccountThatAnEffectNeeds(t *testing.T) {
 		t.Fatal(err)
 	}
 	second, err := d.Revoke(t.Context(), "ana")
-	if err != nil || second.Changed || second.Link != person.Forgotten || len(person.Acting(second.Waiting)) != 0 {
+	if err != nil || second.Changed || second.Link != offboard.Forgotten || len(offboard.Acting(second.Waiting)) != 0 {
 		t.Fatalf("%v: %+v", err, second)
 	}
 	w.outcome(t, "succeeded")

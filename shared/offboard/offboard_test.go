@@ -1,4 +1,4 @@
-package person_test
+package offboard_test
 
 import (
 	"context"
@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/scripts/ops/person"
+	"github.com/countersign-run/countersign/shared/offboard"
 	"github.com/countersign-run/countersign/shared/store"
 )
 
@@ -43,16 +43,24 @@ func dies(t *testing.T, w *town, n int, after bool) (died bool) {
 			died = true
 		}
 	}()
-	w.delete(t, w.desk(&mortal{Store: w.seen, n: n, after: after}))
+	w.delete(t, w.users(&mortal{Store: w.seen, n: n, after: after}))
 	return false
 }
 
 // delete deletes ana, which must succeed at once: no effect is in progress.
-func (w *town) delete(t *testing.T, d person.Desk) {
+func (w *town) delete(t *testing.T, u offboard.Users) {
 	t.Helper()
-	got, err := d.Delete(t.Context(), "ana")
+	got, err := u.Delete(t.Context(), "ana")
 	if err != nil || !got.Gone {
 		t.Fatalf("%v: %+v", err, got)
+	}
+}
+
+// enqueue leaves a message about the user's first run undelivered.
+func (w *town) enqueue(t *testing.T, uid string) {
+	t.Helper()
+	if err := w.App.Queue.Resume(t.Context(), w.runs(t, uid)[0]); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -67,11 +75,12 @@ func TestKilledAtEveryCommit(t *testing.T) {
 					w := newTown(t, settings)
 					w.live(t, "ana", canary)
 					w.live(t, "eve", "else")
+					w.enqueue(t, "ana") // the first one was delivered with eve's
 					before := w.exported(t, "eve")
 					died = dies(t, w, n, after)
-					w.delete(t, w.desk(w.seen))
+					w.delete(t, w.users(w.seen))
 					w.gone(t)
-					w.delete(t, w.desk(w.seen)) // and once more, when there is nothing left
+					w.delete(t, w.users(w.seen)) // and once more, when there is nothing left
 					if now := w.exported(t, "eve"); now != before {
 						t.Errorf("eve had\n%s\nand has\n%s", before, now)
 					}
@@ -91,7 +100,7 @@ func TestKilledAtEveryCommit(t *testing.T) {
 func TestDeletedIsShutOut(t *testing.T) {
 	w := newTown(t, nil)
 	w.live(t, "ana", canary)
-	w.delete(t, w.desk(w.seen))
+	w.delete(t, w.users(w.seen))
 	if got, err := w.Ask(t.Context(), "ana", "again"); err != nil || got.HTTP != 401 {
 		t.Fatalf("%v: %d %s", err, got.HTTP, got.Body)
 	}

@@ -1,4 +1,4 @@
-package person_test
+package offboard_test
 
 import (
 	"strings"
@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/scripts/ops/person"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/offboard"
 	"github.com/countersign-run/countersign/shared/store"
 )
 
@@ -37,12 +37,12 @@ func TestARunThatCannotBeRead(t *testing.T) {
 	if got := w.exported(t, "ana"); !strings.Contains(got, `"raw":"{\"id\":5`) {
 		t.Error("the export lacks the run that cannot be read")
 	}
-	if got, err := w.desk(w.seen).Delete(t.Context(), "ana"); err == nil || got.Gone ||
+	if got, err := w.users(w.seen).Delete(t.Context(), "ana"); err == nil || got.Gone ||
 		!strings.Contains(err.Error(), "cannot be read") {
 		t.Fatalf("before it was put aside: %v %+v", err, got)
 	}
 	w.putAside(t, func() { ahead.Add(int64(10 * time.Minute)) })
-	w.delete(t, w.desk(w.seen))
+	w.delete(t, w.users(w.seen))
 	w.gone(t)
 }
 
@@ -64,9 +64,9 @@ func TestARunThatCannotBeReadInTheMiddleOfAnEffect(t *testing.T) {
 	w, forward := midway(t)
 	w.spoil(t, w.runs(t, "ana")[0])
 	w.putAside(t, func() { forward(10 * time.Minute) })
-	got, err := w.desk(w.seen).Delete(t.Context(), "ana")
+	got, err := w.users(w.seen).Delete(t.Context(), "ana")
 	if err != nil || got.Gone || len(got.Waiting) != 1 || !got.Waiting[0].Aside ||
-		len(person.Acting(got.Waiting)) != 1 {
+		len(offboard.Acting(got.Waiting)) != 1 {
 		t.Fatalf("%v %+v", err, got)
 	}
 }

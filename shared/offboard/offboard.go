@@ -1,32 +1,28 @@
-// Package person implements an operator's commands about one user: disable, enable, and delete all stored data.
-package person
+// Package offboard takes a user's access away, and deletes all that is stored about a user.
+package offboard
 
 import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
-	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/google"
-	"github.com/countersign-run/countersign/shared/queue/embedded"
+	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/queue"
 	"github.com/countersign-run/countersign/shared/records"
 )
 
-// A Desk gives an operator access to the store, the queue and the linked accounts of one deployment.
-type Desk struct{ *app.App }
-
-// Waiting is a run of the user that has not ended.
-type Waiting = records.Unended
-
-// Waiting returns the user's runs that have not ended.
-func (d Desk) Waiting(ctx context.Context, uid string) ([]Waiting, error) {
-	return d.API.Records.Unended(ctx, uid)
+// Users is where one deployment keeps what it knows about its users. All but Accounts are required.
+type Users struct {
+	Records  *records.Records
+	Loop     *loop.Loop // cancels their runs; it needs neither a model nor tools
+	Queue    queue.Queue
+	Accounts *google.Accounts // nil where no OAuth client is configured: links are deleted, and Google is not told
 }
 
 // Acting returns the runs with an effect in progress.
-func Acting(all []Waiting) (some []Waiting) {
+func Acting(all []records.Unended) (some []records.Unended) {
 	for _, w := range all {
 		if w.Acting {
 			some = append(some, w)
@@ -49,42 +45,42 @@ const (
 
 // Revoked is the result of Revoke.
 type Revoked struct {
-	Changed bool      `json:"changed"` // false if the user was already disabled
-	Link    Link      `json:"link"`
-	Waiting []Waiting `json:"waiting"` // they stay, and are not carried out
+	Changed bool              `json:"changed"` // false if the user was already disabled
+	Link    Link              `json:"link"`
+	Waiting []records.Unended `json:"waiting"` // they stay, and are not carried out
 }
 
 // Revoke disables the user and unlinks their account. Runs and approvals stay as they are: none is carried out any
 // more, and they expire. An effect in progress needs the account to learn its outcome, so the account stays linked
 // until then, and Revoke must be called again.
-func (d Desk) Revoke(ctx context.Context, uid string) (r Revoked, err error) {
-	if r.Changed, err = d.API.Records.SetDisabled(ctx, uid, true); err != nil {
+func (u Users) Revoke(ctx context.Context, uid string) (r Revoked, err error) {
+	if r.Changed, err = u.Records.SetDisabled(ctx, uid, true); err != nil {
 		return r, err
 	}
-	if r.Waiting, err = d.Waiting(ctx, uid); err != nil {
+	if r.Waiting, err = u.Records.Unended(ctx, uid); err != nil {
 		return r, err
 	}
 	if r.Link = Kept; len(Acting(r.Waiting)) == 0 {
-		r.Link, err = d.unlink(ctx, uid)
+		r.Link, err = u.unlink(ctx, uid)
 	}
 	return r, err
 }
 
 // unlink revokes the access at Google if an OAuth client is configured, and deletes the link in any case.
-func (d Desk) unlink(ctx context.Context, uid string) (Link, error) {
-	var u google.Unlinked
+func (u Users) unlink(ctx context.Context, uid string) (Link, error) {
+	var done google.Unlinked
 	var err error
-	if d.API.Accounts != nil {
-		u, err = d.API.Accounts.Unlink(ctx, uid)
+	if u.Accounts != nil {
+		done, err = u.Accounts.Unlink(ctx, uid)
 	} else {
-		u.Existed, err = google.Forget(ctx, d.Store, uid, time.Now())
+		done.Existed, err = google.Forget(ctx, u.Records.Store, uid, u.Records.Now())
 	}
 	switch {
 	case err != nil:
 		return "", err
-	case !u.Existed:
+	case !done.Existed:
 		return NotLinked, nil
-	case u.Revoked:
+	case done.Revoked:
 		return Unlinked, nil
 	}
 	return Forgotten, nil
@@ -92,9 +88,9 @@ func (d Desk) unlink(ctx context.Context, uid string) (Link, error) {
 
 // Deleted is the result of Delete.
 type Deleted struct {
-	Gone    bool      `json:"gone"`
-	Link    Link      `json:"link,omitempty"`
-	Waiting []Waiting `json:"waiting,omitempty"` // runs that are ending; nothing has been deleted yet
+	Gone    bool              `json:"gone"`
+	Link    Link              `json:"link,omitempty"`
+	Waiting []records.Unended `json:"waiting,omitempty"` // runs that are ending; nothing has been deleted yet
 }
 
 // Delete deletes the user's stored data. Each step may be interrupted and repeated:
@@ -106,35 +102,35 @@ type Deleted struct {
 //  3. The linked account, the queued messages about the runs, the runs, the threads and the allowlist are deleted.
 //
 // The audit stays, whose entries have the user's id and no content, and so does the lock on that id (records.Erase).
-func (d Desk) Delete(ctx context.Context, uid string) (r Deleted, err error) {
-	if _, err := d.API.Records.SetDisabled(ctx, uid, true); err != nil {
+func (u Users) Delete(ctx context.Context, uid string) (r Deleted, err error) {
+	if _, err := u.Records.SetDisabled(ctx, uid, true); err != nil {
 		return r, err
 	}
-	open, err := d.Waiting(ctx, uid)
+	open, err := u.Records.Unended(ctx, uid)
 	if err != nil {
 		return r, err
 	}
 	for _, w := range open {
-		if err := d.cancel(ctx, uid, w); err != nil {
+		if err := u.cancel(ctx, uid, w); err != nil {
 			return r, err
 		}
 	}
 	if len(open) > 0 {
-		if r.Waiting, err = d.Waiting(ctx, uid); err != nil {
+		if r.Waiting, err = u.Records.Unended(ctx, uid); err != nil {
 			return r, err
 		}
-		r.Waiting = slices.DeleteFunc(r.Waiting, func(w Waiting) bool { return w.Aside && !w.Acting })
+		r.Waiting = slices.DeleteFunc(r.Waiting, func(w records.Unended) bool { return w.Aside && !w.Acting })
 		if len(r.Waiting) > 0 {
 			return r, nil
 		}
 	}
-	if r.Link, err = d.unlink(ctx, uid); err != nil {
+	if r.Link, err = u.unlink(ctx, uid); err != nil {
 		return r, err
 	}
-	if err := d.withdraw(ctx, uid); err != nil {
+	if err := u.withdraw(ctx, uid); err != nil {
 		return r, err
 	}
-	if err := d.API.Records.Erase(ctx, uid); err != nil {
+	if err := u.Records.Erase(ctx, uid); err != nil {
 		return r, err
 	}
 	r.Gone = true
@@ -142,28 +138,34 @@ func (d Desk) Delete(ctx context.Context, uid string) (r Deleted, err error) {
 }
 
 // cancel ends a run. One that cannot be advanced is passed to the resume function, which puts it aside.
-func (d Desk) cancel(ctx context.Context, uid string, w Waiting) error {
+func (u Users) cancel(ctx context.Context, uid string, w records.Unended) error {
 	if w.Aside {
 		return nil
 	}
-	_, err := d.API.Loop.Cancel(ctx, uid, w.RunID)
+	_, err := u.Loop.Cancel(ctx, uid, w.RunID)
 	if err == nil || fault.Is(err, fault.Auth, fault.CodeNotFound) {
 		return nil
 	}
-	return errors.Join(err, d.Queue.Resume(ctx, w.RunID))
+	return errors.Join(err, u.Queue.Resume(ctx, w.RunID))
 }
 
-// withdraw removes the embedded queue's messages about the user's runs. A message about a missing run is about one that
-// was deleted, here or earlier. Pub/Sub cannot withdraw a message; there resume finds no run and does nothing.
-func (d Desk) withdraw(ctx context.Context, uid string) error {
-	q, ok := d.Queue.(*embedded.Queue)
+// withdrawer is a queue that can take messages back: the embedded one. Pub/Sub cannot; there resume finds no run and
+// does nothing.
+type withdrawer interface {
+	Withdraw(ctx context.Context, drop func(ctx context.Context, runIDs []string) (map[string]bool, error)) (int, error)
+}
+
+// withdraw removes the queue's messages about the user's runs. A message about a missing run is about one that was
+// deleted, here or earlier.
+func (u Users) withdraw(ctx context.Context, uid string) error {
+	q, ok := u.Queue.(withdrawer)
 	if !ok {
 		return nil
 	}
 	_, err := q.Withdraw(ctx, func(ctx context.Context, runIDs []string) (map[string]bool, error) {
 		drop := map[string]bool{}
 		for _, id := range runIDs {
-			owner, found, err := d.API.Records.RunOwner(ctx, id)
+			owner, found, err := u.Records.RunOwner(ctx, id)
 			if err != nil {
 				return nil, err
 			}

@@ -1,4 +1,4 @@
-package person_test
+package offboard_test
 
 import (
 	"bytes"
@@ -13,14 +13,13 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/scripts/emulators"
-	"github.com/countersign-run/countersign/scripts/ops/person"
 	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/agent"
-	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/offboard"
 	"github.com/countersign-run/countersign/shared/queue/embedded"
 	"github.com/countersign-run/countersign/shared/records"
 	"github.com/countersign-run/countersign/shared/store"
@@ -61,7 +60,7 @@ func on(t *testing.T, test func(t *testing.T, settings ...string)) {
 	t.Run("firestore", func(t *testing.T) {
 		host := emulators.Firestore(t)
 		t.Setenv("FIRESTORE_EMULATOR_HOST", host)
-		test(t, "STORE=firestore", "QUEUE=embedded", "GOOGLE_CLOUD_PROJECT=demo-person",
+		test(t, "STORE=firestore", "QUEUE=embedded", "GOOGLE_CLOUD_PROJECT=demo-offboard",
 			"FIRESTORE_EMULATOR_HOST="+host)
 	})
 }
@@ -118,9 +117,7 @@ func (w *town) live(t *testing.T, uid, word string) {
 	if run, err := w.Ask(ctx, uid, "say "+word); err != nil || run.Status != "completed" {
 		t.Fatalf("%v: %s", err, run.Body)
 	}
-	if err := w.App.Queue.Resume(ctx, w.runs(t, uid)[0]); err != nil { // a message not delivered yet
-		t.Fatal(err)
-	}
+	w.enqueue(t, uid)
 }
 
 // link has the user link a Google account, and the witness know what that has written: it does not look on there.
@@ -156,12 +153,11 @@ func (w *town) runs(t *testing.T, uid string) (ids []string) {
 	return ids
 }
 
-// desk returns another process over the store, like an operator's, without the model and the tools.
-func (w *town) desk(st store.Store) person.Desk {
+// users returns those of another process over the store, like an operator's, without the model and the tools.
+func (w *town) users(st store.Store) offboard.Users {
 	q := embedded.New(st, embedded.Options{})
-	l := (&loop.Loop{Store: st, Queue: q, Log: w.App.Log}).Init()
-	rec := &records.Records{Store: st, Now: time.Now}
-	return person.Desk{App: &app.App{API: &api.API{Loop: l, Records: rec}, Store: st, Queue: q, Log: w.App.Log}}
+	return offboard.Users{Records: &records.Records{Store: st, Now: time.Now}, Queue: q,
+		Loop: (&loop.Loop{Store: st, Queue: q, Log: w.App.Log}).Init()}
 }
 
 // kept returns all written documents that still exist.
