@@ -1,6 +1,6 @@
 // Package loop moves runs: [Loop.Start], [Loop.Advance], [Loop.Resolve], [Loop.Answer], [Loop.Cancel] and [Loop.Sweep].
-// Each consists of transitions. A transition is decided in memory and made durable by one atomic commit (see transition.go), so a
-// process may die between any two instructions, and the next one reads the events and continues.
+// Each consists of transitions. A transition is decided in memory and made durable by one atomic commit (see
+// transition.go), so a process may die between any two instructions, and the next one reads the events and continues.
 //
 //   - Only the holder of a run's lease moves it. Lease times are the store's, so workers' clocks do not matter.
 //   - An effect takes place only after a commit that records who carries it out ([agent.Started]). An effect that has
