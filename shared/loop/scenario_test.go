@@ -181,8 +181,11 @@ func (s *scenario) do(line string) {
 	case "answer":
 		v, err = s.answer(ctx, rest)
 	case "calls":
-		v, _, err = s.loop.Get(ctx, s.uid, s.run)
-		for i, c := range v.Calls {
+		waiting, _, err := s.loop.Get(ctx, s.uid, s.run)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		for i, c := range waiting.Calls {
 			s.say("#%d %s %s, for another %s", i+1, c.Tool, c.Args, c.ExpiresAt.Sub(s.clock()).Round(time.Minute))
 		}
 		return

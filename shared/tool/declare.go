@@ -39,7 +39,7 @@ type Declaration struct {
 	Reconcile func(context.Context, Call) (Outcome, error)
 }
 
-var errWait = errors.New("Wait is a positive time, of a tool without an Execute function")
+var errWait = errors.New("a Wait is a positive time, of a tool without an Execute function")
 
 // Declare returns a tool that is defined by data, as [Define] does for types. The error says what is wrong with the
 // schemas.
