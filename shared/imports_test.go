@@ -19,28 +19,28 @@ const module = "github.com/countersign-run/countersign/"
 
 // may says what each room may import of this module. A room that is not here may import nothing of it.
 var may = map[string]string{
-	"shared/action":  "shared/fault shared/outbound shared/strictjson shared/tool shared/visible",
+	"shared/action":  "shared/clip shared/fault shared/outbound shared/strictjson shared/tool shared/visible",
 	"shared/address": "shared/fault",
-	"shared/agent": "shared/audit shared/document shared/fault shared/model shared/policy " +
+	"shared/agent": "shared/audit shared/clip shared/document shared/fault shared/model shared/policy " +
 		"shared/strictjson shared/timezone shared/tool",
-	"shared/api": "shared/agent shared/auth shared/chat shared/fault shared/google shared/loop " +
+	"shared/api": "shared/agent shared/auth shared/chat shared/clip shared/fault shared/google shared/loop " +
 		"shared/obs shared/queue shared/records shared/strictjson shared/timezone shared/tool shared/visible " +
 		"shared/wait",
-	"shared/audit": "shared/document shared/obs shared/store shared/strictjson",
+	"shared/audit": "shared/clip shared/document shared/obs shared/store shared/strictjson",
 	"shared/auth":  "shared/fault shared/outbound",
-	"shared/chat": "shared/agent shared/document shared/fault shared/loop shared/model shared/store " +
-		"shared/store/memory shared/strictjson shared/tool shared/visible",
+	"shared/chat": "shared/agent shared/clip shared/document shared/fault shared/loop shared/model " +
+		"shared/store shared/store/memory shared/strictjson shared/tool shared/visible",
 	"shared/config":          "shared/address shared/fault shared/obs shared/outbound shared/policy",
 	"shared/document":        "shared/store shared/strictjson",
 	"shared/google/tokenkey": "shared/keyfile",
 	"shared/google":          "shared/audit shared/document shared/fault shared/outbound shared/store shared/tool",
-	"shared/loop": "shared/agent shared/audit shared/document shared/fault shared/model " +
+	"shared/loop": "shared/agent shared/audit shared/clip shared/document shared/fault shared/model " +
 		"shared/policy shared/queue shared/store shared/strictjson shared/timezone shared/tool shared/visible " +
 		"shared/wait",
-	"shared/model":           "shared/fault shared/strictjson shared/tool",
+	"shared/model":           "shared/clip shared/fault shared/strictjson shared/tool",
 	"shared/model/gemini":    "shared/fault shared/model shared/wait",
 	"shared/model/script":    "shared/fault shared/model shared/model/fakegemini",
-	"shared/obs":             "shared/fault",
+	"shared/obs":             "shared/clip shared/fault",
 	"shared/offboard":        "shared/fault shared/google shared/loop shared/queue shared/records",
 	"shared/policy":          "shared/fault shared/tool",
 	"shared/queue":           "shared/fault shared/strictjson",
@@ -49,17 +49,17 @@ var may = map[string]string{
 	"shared/queue/queuetest": "shared/fault shared/queue",
 	"shared/records": "shared/agent shared/audit shared/document shared/fault shared/policy " +
 		"shared/store shared/strictjson",
-	"shared/schema":          "shared/fault shared/strictjson",
+	"shared/schema":          "shared/clip shared/fault shared/strictjson",
 	"shared/store/embedded":  "shared/store",
 	"shared/store/memory":    "shared/store",
 	"shared/store/firestore": "shared/store",
 	"shared/store/storetest": "shared/store",
-	"shared/strictjson":      "shared/fault",
+	"shared/strictjson":      "shared/clip shared/fault",
 	"shared/timezone":        "shared/fault",
 	"shared/tool":            "shared/address shared/fault shared/schema shared/strictjson shared/timezone",
 	"shared/tools/calendar": "shared/address shared/fault shared/timezone shared/tool " +
 		"shared/tools/internal/google shared/visible",
-	"shared/tools/gmail": "shared/address shared/fault shared/tool shared/tools/internal/google " +
+	"shared/tools/gmail": "shared/address shared/clip shared/fault shared/tool shared/tools/internal/google " +
 		"shared/visible",
 	"shared/tools/internal/google": "shared/fault shared/outbound shared/tool",
 	"shared/tools/previewtest":     "shared/tool",

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/clip"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
@@ -69,7 +70,7 @@ func (w *walk) clock() time.Time { return w.now }
 func (w *walk) flaky() (fails, done bool) { return w.r.IntN(60) == 0, w.r.IntN(2) == 0 }
 
 func (w *walk) fault(format string, values ...any) {
-	w.faults = append(w.faults, agent.Cut(fmt.Sprintf(format, values...), 1000))
+	w.faults = append(w.faults, clip.Text(fmt.Sprintf(format, values...), 1000))
 }
 
 // Resume makes the walk its own queue.

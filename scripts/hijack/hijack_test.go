@@ -20,6 +20,7 @@ import (
 	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/clip"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model/fakegemini"
@@ -184,7 +185,7 @@ func (s *siege) model(r fakegemini.Request) fakegemini.Turn {
 
 func (s *siege) fail(format string, values ...any) {
 	s.t.Helper()
-	s.t.Errorf("%s: %s", s.where, agent.Cut(fmt.Sprintf(format, values...), 2000))
+	s.t.Errorf("%s: %s", s.where, clip.Text(fmt.Sprintf(format, values...), 2000))
 }
 
 // attack puts one text in one place and carries the run to its end, with decisions that the case's name seeds.
@@ -223,7 +224,7 @@ func (s *siege) attack(a hijack.Attack, place string) {
 	s.mu.Unlock()
 	comment, edit := "", ""
 	if place == "comment" {
-		comment = agent.Cut(text, 1900)
+		comment = clip.Text(text, 1900)
 	}
 	if place == "edit" {
 		edit = text

@@ -14,6 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/countersign-run/countersign/shared/clip"
 	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
@@ -108,7 +109,7 @@ func (d *document) plain(n *yaml.Node, depth int) error {
 	case n.Kind == yaml.AliasNode || n.Anchor != "":
 		return d.wrong(n, "anchors and aliases (& and *) are not accepted; write the value out")
 	case !slices.Contains(tags, n.ShortTag()):
-		return d.wrong(n, "the tag or merge key %s is not accepted", clip(n.ShortTag()))
+		return d.wrong(n, "the tag or merge key %s is not accepted", quoted(n.ShortTag()))
 	}
 	seen := map[string]bool{}
 	for i, c := range n.Content {
@@ -117,7 +118,7 @@ func (d *document) plain(n *yaml.Node, depth int) error {
 			case c.Kind != yaml.ScalarNode:
 				return d.wrong(c, "a key must be a text")
 			case seen[c.Value]:
-				return d.wrong(c, "the key %s stands twice", clip(c.Value))
+				return d.wrong(c, "the key %s stands twice", quoted(c.Value))
 			}
 			seen[c.Value] = true
 		}
@@ -128,13 +129,8 @@ func (d *document) plain(n *yaml.Node, depth int) error {
 	return nil
 }
 
-// clip returns the start of a text in quotes, on one line.
-func clip(s string) string {
-	if len(s) > 60 {
-		s = strings.ToValidUTF8(s[:60], "") + "…"
-	}
-	return strconv.Quote(s)
-}
+// quoted returns the start of a text in quotes, on one line.
+func quoted(s string) string { return strconv.Quote(clip.Text(s, 60)) }
 
 // section is a mapping whose keys are known.
 type section struct {
@@ -152,7 +148,8 @@ func (d *document) section(n *yaml.Node, keys ...string) (section, error) {
 	for i := 0; i < len(n.Content); i += 2 {
 		k := n.Content[i]
 		if !slices.Contains(keys, k.Value) {
-			return s, d.wrong(k, "the key %s is not known here; expected: %s", clip(k.Value), strings.Join(keys, ", "))
+			return s, d.wrong(k, "the key %s is not known here; expected: %s", quoted(k.Value),
+				strings.Join(keys, ", "))
 		}
 		s.values[k.Value] = n.Content[i+1]
 	}
@@ -240,7 +237,7 @@ func (d *document) scalar(n *yaml.Node) (any, error) {
 		var i int64
 		if err := n.Decode(&i); err != nil || !strictjson.Survives(strconv.FormatInt(i, 10)) {
 			return nil, d.wrong(n, "the number %s has more digits than JSON keeps exactly; a text was expected",
-				clip(n.Value))
+				quoted(n.Value))
 		}
 		return i, nil
 	case "!!float":
@@ -250,7 +247,7 @@ func (d *document) scalar(n *yaml.Node) (any, error) {
 		}
 		if !strictjson.Survives(strings.TrimPrefix(strings.ReplaceAll(n.Value, "_", ""), "+")) {
 			return nil, d.wrong(n, "the number %s has more digits than JSON keeps exactly; a text was expected",
-				clip(n.Value))
+				quoted(n.Value))
 		}
 		return f, nil
 	}

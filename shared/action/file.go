@@ -60,7 +60,7 @@ func (s section) name() (string, error) {
 func (d *document) actionName(n *yaml.Node) (string, error) {
 	if n.Kind != yaml.ScalarNode || !validName.MatchString(n.Value) {
 		return "", d.wrong(n, "the name %s: up to 55 letters, digits, _ and . that begin with a letter were expected",
-			clip(n.Value))
+			quoted(n.Value))
 	}
 	return n.Value, nil
 }
@@ -153,9 +153,9 @@ func (m *Metadata) readPreview(s section) error {
 		case shown.Label == "" || shown.Field == "":
 			return s.wrong(n, "preview: label and field were expected")
 		case m.Input.Properties[shown.Field] == nil:
-			return s.wrong(n, "preview: %s is none of inputSchema's properties", clip(shown.Field))
+			return s.wrong(n, "preview: %s is none of inputSchema's properties", quoted(shown.Field))
 		case slices.ContainsFunc(m.Preview, func(p Shown) bool { return p.Field == shown.Field }):
-			return s.wrong(n, "preview: %s stands there twice", clip(shown.Field))
+			return s.wrong(n, "preview: %s stands there twice", quoted(shown.Field))
 		}
 		m.Preview = append(m.Preview, shown)
 	}

@@ -127,7 +127,7 @@ func (d *document) expandName(n *yaml.Node, name string) (*yaml.Node, error) {
 		return s, nil
 	}
 	return nil, d.wrong(n, "%s is no type; a JSON Schema, or one of string, number, boolean, date, enum(a | b), "+
-		"record(string), a list or an object was expected", clip(name))
+		"record(string), a list or an object was expected", quoted(name))
 }
 
 func schemaAt(at *yaml.Node, kind string) *yaml.Node {

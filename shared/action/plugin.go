@@ -159,7 +159,7 @@ func (l *loader) entry(d *document, n *yaml.Node, folder string) (a Action, err 
 		return a, err
 	}
 	if name != a.Name {
-		return a, d.wrong(n, "the name %s was expected, as %s says", clip(name), file)
+		return a, d.wrong(n, "the name %s was expected, as %s says", quoted(name), file)
 	}
 	a.Metadata = m
 	return a, nil

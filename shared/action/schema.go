@@ -38,7 +38,7 @@ func (d *document) schema(n *yaml.Node, root string) (*jsonschema.Schema, error)
 	}
 	var s jsonschema.Schema
 	if err := json.Unmarshal(raw, &s); err != nil {
-		return nil, d.wrong(n, "this is no JSON Schema: %s", clip(err.Error()))
+		return nil, d.wrong(n, "this is no JSON Schema: %s", quoted(err.Error()))
 	}
 	if _, err := s.Resolve(&jsonschema.ResolveOptions{ValidateDefaults: true}); err != nil {
 		return nil, d.wrong(n, "this is no JSON Schema that can be used: a pattern of RE2 and a default that fits "+
@@ -95,7 +95,7 @@ func (d *document) properties(s section) error {
 			name := p.Content[i]
 			if !validField.MatchString(name.Value) {
 				return d.wrong(name, "the property %s: up to 64 letters, digits, _ and $ that begin with no digit "+
-					"were expected", clip(name.Value))
+					"were expected", quoted(name.Value))
 			}
 			if err := d.schemaNode(p.Content[i+1], ""); err != nil {
 				return err
@@ -112,7 +112,7 @@ func (d *document) properties(s section) error {
 	}
 	for _, n := range r.Content {
 		if !slices.Contains(names, n.Value) {
-			return d.wrong(n, "required: %s is none of the properties", clip(n.Value))
+			return d.wrong(n, "required: %s is none of the properties", quoted(n.Value))
 		}
 	}
 	return nil

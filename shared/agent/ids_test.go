@@ -2,22 +2,9 @@ package agent_test
 
 import (
 	"testing"
-	"unicode/utf8"
-
-	"pgregory.net/rapid"
 
 	"github.com/countersign-run/countersign/shared/agent"
 )
-
-func TestCut(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s, n := rapid.String().Draw(t, "s"), rapid.IntRange(10, 50).Draw(t, "n")
-		got := agent.Cut(s, n)
-		if len(got) > n || !utf8.ValidString(got) || len(s) <= n && got != s {
-			t.Fatalf("%q cut to %d is %q", s, n, got)
-		}
-	})
-}
 
 func TestIDs(t *testing.T) {
 	run := agent.KeyedRunID("ana", "k")

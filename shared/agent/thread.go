@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/clip"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/policy"
@@ -70,7 +71,7 @@ func (t *Thread) AddWaiting(runID string) bool {
 func (t *Thread) Add(msgs ...Message) ([]document.Chunk[Message], error) {
 	for i := range msgs {
 		msgs[i].Seq = t.Log.Count + int64(i) + 1
-		msgs[i].Text = Cut(msgs[i].Text, MaxMessageText)
+		msgs[i].Text = clip.Text(msgs[i].Text, MaxMessageText)
 		t.UpdatedAt = msgs[i].At
 	}
 	return t.Log.Append(historyMessages, tailMessages, msgs...)
@@ -99,19 +100,6 @@ func (t *Thread) History() []Message {
 		from--
 	}
 	return append([]Message(nil), t.Log.Tail[from:]...)
-}
-
-// Cut shortens s to at most n bytes without splitting a character, and marks the cut.
-func Cut(s string, n int) string {
-	const mark = " […]"
-	if len(s) <= n {
-		return s
-	}
-	n -= len(mark)
-	for n > 0 && s[n]&0xC0 == 0x80 {
-		n--
-	}
-	return s[:n] + mark
 }
 
 // A User is the stored document of a user: what they always allow, and how many approvals they have been asked for.

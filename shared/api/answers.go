@@ -6,6 +6,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/chat"
+	"github.com/countersign-run/countersign/shared/clip"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/obs"
@@ -62,7 +63,7 @@ func callAnswers(results []chat.Result) ([]loop.CallAnswer, error) {
 		}
 		answers[i].ActionID = res.CallID
 		if res.IsError {
-			answers[i].Error = "The client could not do it: " + agent.Cut(res.Words(), maxClientError)
+			answers[i].Error = "The client could not do it: " + clip.Text(res.Words(), maxClientError)
 		} else {
 			answers[i].Result = res.Value()
 		}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/gowebpki/jcs"
 
+	"github.com/countersign-run/countersign/shared/clip"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/obs"
 	"github.com/countersign-run/countersign/shared/strictjson"
@@ -108,7 +109,7 @@ func InputHash(nonce []byte, hash string) string {
 func Seal(h Head, e Entry) (Entry, Head) {
 	e.Seq = h.Seq + 1
 	e.At = e.At.UTC().Truncate(time.Microsecond) // truncated as a store does, so that it reads back as the same bytes
-	e.Message = obs.Shorten(obs.Redact(e.Message), maxMessage)
+	e.Message = clip.Text(obs.Redact(e.Message), maxMessage)
 	e.PrevHash = h.Hash
 	e.Hash = e.sum()
 	return e, Head{e.Seq, e.Hash}

@@ -64,7 +64,7 @@ func TestSeal(t *testing.T) {
 func TestSealRedactsTheMessage(t *testing.T) {
 	e, _ := audit.Seal(audit.Head{},
 		audit.Entry{Message: "sent to CANARY@example.com with Bearer CANARY " + strings.Repeat("x ", 1000)})
-	if strings.Contains(e.Message, "CANARY") || len(e.Message) > 500+len("…") {
+	if strings.Contains(e.Message, "CANARY") || len(e.Message) > 500 {
 		t.Errorf("the message is %q", e.Message)
 	}
 	if p := problems(t, []audit.Entry{e}, audit.HeadOf([]audit.Entry{e})); p != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/clip"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model"
@@ -260,7 +261,7 @@ func (h *history) answer(results []Result) error {
 // take stores a page's result: as JSON where it is JSON that can be sealed, else as text.
 func (c *call) take(r Result) {
 	if r.IsError {
-		c.Error = "The page could not do it: " + agent.Cut(r.Words(), 4<<10)
+		c.Error = "The page could not do it: " + clip.Text(r.Words(), 4<<10)
 		return
 	}
 	c.Result = r.Value()

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/clip"
 	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
@@ -57,12 +57,12 @@ func interactions(state json.RawMessage) []byte {
 
 // String returns the interaction in a few words: its name, its kind, and its present state.
 func (in interaction) String() string {
-	s := agent.Cut(in.Ref, 80)
+	s := clip.Text(in.Ref, 80)
 	if in.Says != "" && in.Says != in.Ref {
-		s += ": " + agent.Cut(in.Says, 80)
+		s += ": " + clip.Text(in.Says, 80)
 	}
 	if in.Type != "" {
-		s += ", " + agent.Cut(in.Type, 40)
+		s += ", " + clip.Text(in.Type, 40)
 	}
 	if len(in.Items) > 0 {
 		s += fmt.Sprintf(", %d in a list", len(in.Items))
@@ -71,7 +71,7 @@ func (in interaction) String() string {
 		s += fmt.Sprintf(", %d options", len(in.Options))
 	}
 	if len(in.Value) > 0 && string(in.Value) != "null" {
-		s += ", now " + agent.Cut(string(in.Value), 60)
+		s += ", now " + clip.Text(string(in.Value), 60)
 	}
 	for _, is := range []struct {
 		so   bool

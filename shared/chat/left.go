@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/clip"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/strictjson"
@@ -69,7 +69,7 @@ const (
 
 func outcomeOf(called *loop.CallResult) outcome {
 	o := outcome{called.Tool, excerpt(called.Args, maxOutcomeArgs), nil,
-		agent.Cut(called.Response.Error, maxOutcomeOutput)}
+		clip.Text(called.Response.Error, maxOutcomeOutput)}
 	if o.Error == "" {
 		o.Output = excerpt(called.Response.Result, maxOutcomeOutput)
 	}

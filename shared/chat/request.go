@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/clip"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/strictjson"
 	"github.com/countersign-run/countersign/shared/tool"
@@ -169,7 +170,7 @@ func excerpt(raw json.RawMessage, most int) json.RawMessage {
 	if short, ok := shortened(raw, most); ok {
 		return short
 	}
-	text, err := strictjson.Marshal(agent.Cut(string(raw), most/8)) // a byte takes at most six in JSON
+	text, err := strictjson.Marshal(clip.Text(string(raw), most/8)) // a byte takes at most six in JSON
 	if err != nil {
 		return json.RawMessage(`"unreadable"`)
 	}
@@ -182,7 +183,7 @@ func shorten(v any, text, items int) any {
 		if len(v) <= text+32 {
 			return v
 		}
-		kept := agent.Cut(v, text)
+		kept := clip.Text(v, text)
 		return fmt.Sprintf("%s [%d more bytes]", kept, len(v)-len(kept))
 	case []any:
 		var out []any

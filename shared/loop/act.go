@@ -8,6 +8,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/clip"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/tool"
 )
@@ -244,7 +245,7 @@ func succeeded(result []byte) agent.Finished {
 // boundedResult returns the result, or the beginning of its text where it is longer than maxOutput.
 func boundedResult(result json.RawMessage) json.RawMessage {
 	if len(result) > maxOutput {
-		return jsonString(agent.Cut(string(result), maxOutput))
+		return jsonString(clip.Text(string(result), maxOutput))
 	}
 	return result
 }

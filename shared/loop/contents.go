@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/clip"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/strictjson"
@@ -60,7 +61,7 @@ func (ex *execution) history() (*model.Contents, error) {
 // or the model could write. Gemini gets it in the user's role, as it gets tool responses.
 func recordMessage(mark, text string) model.Message {
 	line, _ := visible.Line(strings.Join(strings.Fields(text), " "))
-	return model.Message{Role: model.User, Text: "[record " + mark + "] " + agent.Cut(line, maxOutcome+100)}
+	return model.Message{Role: model.User, Text: "[record " + mark + "] " + clip.Text(line, maxOutcome+100)}
 }
 
 // recordInstructions returns the instruction by which the model recognises such a line.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/clip"
 )
 
 // finalCall returns the call of the newest turn whose success ends the run ([tool.Spec]), or nil.
@@ -52,7 +53,7 @@ func finalWords(s *agent.State) string {
 			text = object.Text
 		}
 	}
-	return agent.Cut(strings.TrimSpace(text), agent.MaxMessageText/2)
+	return clip.Text(strings.TrimSpace(text), agent.MaxMessageText/2)
 }
 
 // finalLength returns how many bytes at the beginning of the summary are the final call's words.

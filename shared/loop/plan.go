@@ -9,10 +9,10 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/clip"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/policy"
@@ -81,10 +81,8 @@ func (ex *execution) deltaSink() func(text string) {
 	left := agent.MaxMessageText
 	return func(text string) {
 		if len(text) > left {
-			for left > 0 && !utf8.RuneStart(text[left]) {
-				left--
-			}
-			text = text[:left]
+			text = clip.Prefix(text, left)
+			left = len(text) // nothing after it
 		}
 		left -= len(text)
 		if text != "" {
@@ -192,7 +190,7 @@ func (ex *execution) placements(ctx context.Context, calls []model.Call) map[str
 
 // recordTurn adds the model's answer to the run.
 func (tx *tx) recordTurn(r *model.Reply, estimated int, places map[string]placement) error {
-	turn := &agent.Turn{Model: r.Model, Content: r.Content, Text: agent.Cut(r.Text, agent.MaxMessageText),
+	turn := &agent.Turn{Model: r.Model, Content: r.Content, Text: clip.Text(r.Text, agent.MaxMessageText),
 		Finish: r.Finish, Correction: r.Correction, Calls: len(r.Calls), Usage: r.Usage, Estimated: estimated}
 	if r.Correction != "" {
 		turn.Calls = 0
@@ -225,7 +223,7 @@ func (tx *tx) endWithAnswer(text string) error {
 	if note != "" {
 		note = "\n\n" + note
 	}
-	text = agent.Cut(text, agent.MaxMessageText-len(note))
+	text = clip.Text(text, agent.MaxMessageText-len(note))
 	end := &agent.End{Status: agent.Completed, Summary: text + note}
 	if err := tx.addEvent(agent.Event{Type: agent.RunEnded, End: end}); err != nil {
 		return err
@@ -439,7 +437,7 @@ func previewAt(t *tool.Tool, in tool.Place, args json.RawMessage) (tool.Preview,
 func returnedBefore(result json.RawMessage) tool.Field {
 	text := string(result)
 	_ = json.Unmarshal(result, &text) // what is not a string is shown as JSON
-	shown, _ := visible.Text(agent.Cut(text, maxShown))
+	shown, _ := visible.Text(clip.Text(text, maxShown))
 	return tool.Field{Label: "It returned before", Value: shown, Long: true}
 }
 

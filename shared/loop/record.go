@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/clip"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/policy"
 	"github.com/countersign-run/countersign/shared/tool"
@@ -50,7 +51,7 @@ func (l *Loop) outcomeLine(s *agent.State, end *agent.End) string {
 		status += " (" + string(end.Error.Code) + ")"
 	}
 	line, _ := visible.Line(strings.Join(strings.Fields(status+": "+strings.Join(lines, " ")), " "))
-	return agent.Cut(line, maxOutcome)
+	return clip.Text(line, maxOutcome)
 }
 
 // maxOutcome is the length of an outcome line, in bytes.
@@ -108,7 +109,7 @@ func (l *Loop) verifiedSummary(s *agent.State, answer string) string {
 		return ""
 	}
 	if l.effectSummary(s) != "" {
-		return agent.Cut("On record:\n"+l.outcomeSummary(s), agent.MaxMessageText/2)
+		return clip.Text("On record:\n"+l.outcomeSummary(s), agent.MaxMessageText/2)
 	}
 	return "On record: nothing was sent or changed."
 }
@@ -127,7 +128,7 @@ func (l *Loop) describeCall(a *agent.Action) string {
 	var details []string
 	for _, f := range p.Fields {
 		if len(details) < 2 && !multiline(f) {
-			details = append(details, f.Label+": "+agent.Cut(f.Value, 80))
+			details = append(details, f.Label+": "+clip.Text(f.Value, 80))
 		}
 	}
 	if len(details) == 0 {

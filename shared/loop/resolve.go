@@ -10,6 +10,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/clip"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/policy"
@@ -255,7 +256,7 @@ func (tx *tx) resolve(ap *agent.Approval, r Resolution, args json.RawMessage, in
 	if err := tx.closeApproval(ap.ID, statusAfter[r.Decision], r.Decision); err != nil {
 		return err
 	}
-	decided := &agent.Decided{ApprovalID: ap.ID, Decision: r.Decision, By: r.UID, Comment: agent.Cut(r.Comment, 2000),
+	decided := &agent.Decided{ApprovalID: ap.ID, Decision: r.Decision, By: r.UID, Comment: clip.Text(r.Comment, 2000),
 		ArgsHash: ap.ArgsHash}
 	if r.Decision == agent.ApproveEdited {
 		decided.EditedArgs = args

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/clip"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/store"
@@ -243,7 +244,7 @@ func (tx *tx) openThread(req StartRequest, id string) error {
 // title returns the first line of a prompt, cut to 80 bytes.
 func title(prompt string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(prompt), "\n")
-	return agent.Cut(line, 80)
+	return clip.Text(line, 80)
 }
 
 // Get returns a run of the user as it is by the clock (see currentView), and its stored events.

@@ -4,7 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/countersign-run/countersign/shared/clip"
 )
 
 // The bytes that Fit leaves of each output of a tool.
@@ -78,11 +79,9 @@ func truncateResult(result json.RawMessage, limit int) json.RawMessage {
 		text = s
 	}
 	for n := min(limit, len(text)); n > 0; n = n * 3 / 4 {
-		for n > 0 && n < len(text) && !utf8.RuneStart(text[n]) {
-			n--
-		}
-		out := encode(strings.ToValidUTF8(text[:n], "\uFFFD") +
-			fmt.Sprintf(" [cut: the first %d of %d bytes]", n, len(text)))
+		kept := clip.Prefix(text, n)
+		out := encode(strings.ToValidUTF8(kept, "\uFFFD") +
+			fmt.Sprintf(" [cut: the first %d of %d bytes]", len(kept), len(text)))
 		if len(out) <= limit {
 			return out
 		}

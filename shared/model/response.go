@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
+	"github.com/countersign-run/countersign/shared/clip"
 	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
@@ -71,11 +71,8 @@ func cut(s string) string {
 	if len(s) <= MaxResponse {
 		return s
 	}
-	n := MaxResponse
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n] + fmt.Sprintf("\n[cut: these are the first %d of %d bytes]", n, len(s))
+	kept := clip.Prefix(s, MaxResponse)
+	return kept + fmt.Sprintf("\n[cut: these are the first %d of %d bytes]", len(kept), len(s))
 }
 
 // Responses decodes a content of responses made by [Contents]. Its errors are of class Model.

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/countersign-run/countersign/shared/clip"
 )
 
 // Bounds of one text, in bytes: the part that is examined, and the part that is kept.
@@ -44,18 +46,7 @@ func Redact(s string) string {
 	for _, x := range secrets {
 		s = x.pattern.ReplaceAllString(s, x.with)
 	}
-	return strings.Map(printable, Shorten(s, maxKept))
-}
-
-// Shorten cuts a text to n bytes, between two characters, and marks the cut with an ellipsis.
-func Shorten(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n] + "…"
+	return strings.Map(printable, clip.Text(s, maxKept))
 }
 
 // printable replaces characters that a terminal or a line reader would not show as text. Newline and tab stay: JSON

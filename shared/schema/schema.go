@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"github.com/countersign-run/countersign/shared/clip"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/strictjson"
 )
@@ -64,11 +65,7 @@ func (p place) pointer() string {
 }
 
 func refused(at place, format string, args ...any) error {
-	field := at.pointer()
-	if len(field) > 200 {
-		field = strings.ToValidUTF8(field[:200], "") + "…"
-	}
-	return fault.Invalid(field, format, args...)
+	return fault.Invalid(clip.Text(at.pointer(), 200), format, args...)
 }
 
 type importer struct {
@@ -171,12 +168,7 @@ func (i *importer) keyword(s *jsonschema.Schema, at place, key string, v any, de
 }
 
 // shown quotes a keyword for a message.
-func shown(key string) string {
-	if len(key) > 40 {
-		key = strings.ToValidUTF8(key[:40], "") + "…"
-	}
-	return strconv.QuoteToASCII(key)
-}
+func shown(key string) string { return strconv.QuoteToASCII(clip.Text(key, 40)) }
 
 func (i *importer) properties(at place, v any, depth int) (map[string]*jsonschema.Schema, error) {
 	fields, ok := v.(map[string]any)

@@ -8,11 +8,11 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/countersign-run/countersign/shared/clip"
 	"github.com/countersign-run/countersign/shared/fault"
 )
 
@@ -73,8 +73,5 @@ func field(p jsontext.Pointer) string {
 	if len(s) > 0 {
 		s = s[1:]
 	}
-	if len(s) > 80 {
-		s = strings.ToValidUTF8(s[:80], "") + "…" // the cut may split a character
-	}
-	return s
+	return clip.Text(s, 80)
 }

@@ -9,11 +9,11 @@ import (
 	"io"
 	"regexp"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/emersion/go-message"
 
 	"github.com/countersign-run/countersign/shared/address"
+	"github.com/countersign-run/countersign/shared/clip"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/tool"
 )
@@ -147,12 +147,9 @@ func encodeSubject(s string) string {
 	const octets = 45
 	var words []string
 	for len(s) > 0 {
-		n := min(octets, len(s))
-		for n < len(s) && !utf8.RuneStart(s[n]) {
-			n--
-		}
-		words = append(words, "=?utf-8?B?"+base64.StdEncoding.EncodeToString([]byte(s[:n]))+"?=")
-		s = s[n:]
+		word := clip.Prefix(s, octets)
+		words = append(words, "=?utf-8?B?"+base64.StdEncoding.EncodeToString([]byte(word))+"?=")
+		s = s[len(word):]
 	}
 	return strings.Join(words, " ")
 }
