@@ -15,7 +15,29 @@ type Request struct {
 	Contents []json.RawMessage // Gemini contents, verbatim, oldest first (Contents.JSON)
 	Tools    []tool.Spec       // the tools that the model may call
 	NoTools  bool              // function-calling mode NONE: the tools stay declared, and the answer must be words
+	Settings Settings          // how the model is asked
 }
+
+// Settings are how a model is asked. What is zero is left to the client, or to the service.
+type Settings struct {
+	Name            string   // of the model; empty: [Model.Name]
+	Temperature     *float32 // 0 to 2; Flash models since 3.6 take no notice of it
+	MaxOutputTokens int32    // of one answer
+	Calling         Calling  // empty: CallingAuto
+	Allowed         []string // tools that may be called, with CallingAny and CallingValidated; empty: all
+	Forced          string   // the tool that the answer must call; it takes the place of Calling and Allowed
+	Search          bool     // Google Search may be used; models before Gemini 3 take no functions beside it
+}
+
+// Calling is the function-calling mode (ai.google.dev/gemini-api/docs/function-calling).
+type Calling string
+
+// The modes. None is not among them: see Request.NoTools.
+const (
+	CallingAuto      Calling = "AUTO"      // words or calls, as the model sees fit
+	CallingAny       Calling = "ANY"       // calls only
+	CallingValidated Calling = "VALIDATED" // words or calls; calls keep to the schemas
+)
 
 // A Call is a function call requested by the model.
 type Call struct {

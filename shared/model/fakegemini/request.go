@@ -42,6 +42,7 @@ type toolGroup struct {
 		Response             json.RawMessage `json:"response"`
 		ResponseJSONSchema   json.RawMessage `json:"responseJsonSchema"`
 	} `json:"functionDeclarations"`
+	GoogleSearch *struct{} `json:"googleSearch"`
 }
 
 // parse checks a request's body.
@@ -70,6 +71,12 @@ func parse(data []byte, gen Generation) (Request, error) {
 			return r, invalid("* GenerateContentRequest.system_instruction.parts: contents.parts must not be empty.")
 		}
 	}
+	for _, group := range b.Tools {
+		r.Search = r.Search || group.GoogleSearch != nil
+	}
+	if r.Search && len(r.Tools) > 0 && gen == Gemini2 {
+		return r, invalid("Tool use with function calling is unsupported")
+	}
 	if err := b.calling(&r); err != nil {
 		return r, err
 	}
@@ -92,7 +99,7 @@ func (b body) calling(r *Request) error {
 			return invalid("allowed_function_names: %q is not declared, or the mode is not ANY.", name)
 		}
 	}
-	r.NoTools = c.Mode == "NONE"
+	r.NoTools, r.Mode, r.Allowed = c.Mode == "NONE", c.Mode, c.AllowedFunctionNames
 	return nil
 }
 

@@ -50,7 +50,10 @@ type Request struct {
 	Contents        []Content
 	Raw             []json.RawMessage // the contents byte for byte
 	Tools           []Declaration
-	NoTools         bool // function-calling mode NONE
+	NoTools         bool     // function-calling mode NONE
+	Mode            string   // the function-calling mode as it was sent; empty: none was
+	Allowed         []string // the functions that may be called, where they were named
+	Search          bool     // Google Search may be used
 	Temperature     *float64
 	MaxOutputTokens int
 }

@@ -34,16 +34,14 @@ const (
 // Config configures a [Model]. Either APIKey or VertexProject is needed; VertexProject wins.
 type Config struct {
 	APIKey  string
-	Model   string // empty: DefaultModel
+	Model   string // of requests that name none; empty: DefaultModel
 	BaseURL string // of another endpoint that speaks the Gemini protocol; empty: Google's
 
 	VertexProject  string
 	VertexLocation string // empty: global
 	VertexEndpoint string // a host or a URL; empty: the location's
 
-	Temperature     *float32 // nil: the service's. Flash models since 3.6 take no notice of it
-	MaxOutputTokens int32    // 0: the service's
-	AttemptTimeout  time.Duration
+	AttemptTimeout time.Duration
 
 	// HTTPClient sends the requests. Nil: the default transport, on Vertex AI with Application Default Credentials. A
 	// client set for Vertex AI must add the credentials itself.
@@ -110,8 +108,11 @@ func clientConfig(cfg Config) *genai.ClientConfig {
 	return cc
 }
 
-// Name returns the name of the model.
+// Name returns the name of the model that answers requests that name none.
 func (m *Model) Name() string { return m.cfg.Model }
+
+// named returns the name of the model that answers the request.
+func (m *Model) named(req model.Request) string { return cmp.Or(req.Settings.Name, m.cfg.Model) }
 
 // Generate implements [model.Model]; the codes of its errors are those of package model. Overload, a quota and a broken
 // connection are retried within ctx's deadline, unless a piece of the answer has been shown already.
@@ -144,7 +145,7 @@ func (m *Model) attempt(ctx context.Context, req model.Request, delta func(strin
 	if fail != nil {
 		return nil, &failure{fault: fail}
 	}
-	reply.Model = cmp.Or(reply.Model, m.cfg.Model)
+	reply.Model = cmp.Or(reply.Model, m.named(req))
 	return reply, nil
 }
 
@@ -161,7 +162,7 @@ func (m *Model) ask(ctx context.Context, req model.Request, out *answer, delta f
 		}
 	}()
 	if delta == nil {
-		res, err := m.client.Models.GenerateContent(ctx, m.cfg.Model, nil, m.config(req))
+		res, err := m.client.Models.GenerateContent(ctx, m.named(req), nil, config(req))
 		if err != nil {
 			return err
 		}
@@ -169,7 +170,7 @@ func (m *Model) ask(ctx context.Context, req model.Request, out *answer, delta f
 		return nil
 	}
 	out.stream = true
-	for res, err := range m.client.Models.GenerateContentStream(ctx, m.cfg.Model, nil, m.config(req)) {
+	for res, err := range m.client.Models.GenerateContentStream(ctx, m.named(req), nil, config(req)) {
 		if err != nil {
 			return err
 		}
@@ -179,27 +180,43 @@ func (m *Model) ask(ctx context.Context, req model.Request, out *answer, delta f
 }
 
 // config returns the request's settings, with thinking and safety left at the service's defaults.
-func (m *Model) config(req model.Request) *genai.GenerateContentConfig {
+func config(req model.Request) *genai.GenerateContentConfig {
 	c := &genai.GenerateContentConfig{
-		Temperature:           m.cfg.Temperature,
-		MaxOutputTokens:       m.cfg.MaxOutputTokens,
+		Temperature:           req.Settings.Temperature,
+		MaxOutputTokens:       req.Settings.MaxOutputTokens,
 		AutomaticContinuation: genai.Ptr(false),
 	}
 	if req.System != "" {
 		c.SystemInstruction = &genai.Content{Parts: []*genai.Part{{Text: req.System}}}
 	}
-	if len(req.Tools) == 0 {
-		return c
+	if len(req.Tools) > 0 {
+		group := &genai.Tool{}
+		for _, t := range req.Tools {
+			group.FunctionDeclarations = append(group.FunctionDeclarations,
+				&genai.FunctionDeclaration{Name: t.Name, Description: t.Description, ParametersJsonSchema: t.Schema})
+		}
+		c.Tools = []*genai.Tool{group}
+		if calling := calling(req); calling != nil {
+			c.ToolConfig = &genai.ToolConfig{FunctionCallingConfig: calling}
+		}
 	}
-	group := &genai.Tool{}
-	for _, t := range req.Tools {
-		group.FunctionDeclarations = append(group.FunctionDeclarations,
-			&genai.FunctionDeclaration{Name: t.Name, Description: t.Description, ParametersJsonSchema: t.Schema})
-	}
-	c.Tools = []*genai.Tool{group}
-	if req.NoTools {
-		c.ToolConfig = &genai.ToolConfig{
-			FunctionCallingConfig: &genai.FunctionCallingConfig{Mode: genai.FunctionCallingConfigModeNone}}
+	if req.Settings.Search {
+		c.Tools = append(c.Tools, &genai.Tool{GoogleSearch: &genai.GoogleSearch{}})
 	}
 	return c
+}
+
+// calling says whether functions may be called and which, or returns nil where the service's default does.
+func calling(req model.Request) *genai.FunctionCallingConfig {
+	switch set := req.Settings; {
+	case req.NoTools:
+		return &genai.FunctionCallingConfig{Mode: genai.FunctionCallingConfigModeNone}
+	case set.Forced != "":
+		return &genai.FunctionCallingConfig{Mode: genai.FunctionCallingConfigModeAny,
+			AllowedFunctionNames: []string{set.Forced}}
+	case set.Calling != "":
+		return &genai.FunctionCallingConfig{Mode: genai.FunctionCallingConfigMode(set.Calling),
+			AllowedFunctionNames: set.Allowed}
+	}
+	return nil
 }

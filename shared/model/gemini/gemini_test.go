@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -155,17 +156,48 @@ func TestConversation(t *testing.T) {
 	}
 }
 
+// TestSettings sends settings with a request, which the next request of the same client knows nothing of.
 func TestSettings(t *testing.T) {
 	s := answering(fakegemini.Turn{Text: "hi"})
-	warm := float32(0.25)
-	r := newRig(t, s, func(c *gemini.Config) { c.Temperature, c.MaxOutputTokens, c.Model = &warm, 99, "gemini-other" })
-	if _, err := r.Generate(context.Background(), model.Request{Contents: hello}, nil); err != nil {
-		t.Fatal(err)
+	r := newRig(t, s, func(c *gemini.Config) { c.Model = "gemini-other" })
+	warm, plain := float32(0.25), fakegemini.Request{Model: "gemini-other"}
+	for i, c := range []struct {
+		name    string
+		set     model.Settings
+		tools   []tool.Spec
+		noTools bool
+		want    fakegemini.Request
+	}{
+		{"a name, a temperature, a bound", model.Settings{Name: "gemini-pro", Temperature: &warm, MaxOutputTokens: 99},
+			nil, false, fakegemini.Request{Model: "gemini-pro", MaxOutputTokens: 99}},
+		{"none", model.Settings{}, []tool.Spec{weather}, false, plain},
+		{"a mode", model.Settings{Calling: model.CallingValidated, Allowed: []string{"weather"}}, []tool.Spec{weather},
+			false, fakegemini.Request{Model: "gemini-other", Mode: "VALIDATED", Allowed: []string{"weather"}}},
+		{"a forced tool", model.Settings{Calling: model.CallingAuto, Forced: "weather"}, []tool.Spec{weather}, false,
+			fakegemini.Request{Model: "gemini-other", Mode: "ANY", Allowed: []string{"weather"}}},
+		{"the last call", model.Settings{Forced: "weather"}, []tool.Spec{weather}, true,
+			fakegemini.Request{Model: "gemini-other", Mode: "NONE"}},
+		{"a mode without tools", model.Settings{Forced: "weather"}, nil, false, plain},
+		{"search", model.Settings{Search: true}, nil, false, fakegemini.Request{Model: "gemini-other", Search: true}},
+		{"search beside a tool", model.Settings{Search: true}, []tool.Spec{weather}, false,
+			fakegemini.Request{Model: "gemini-other", Search: true}},
+	} {
+		req := model.Request{Contents: hello, Tools: c.tools, NoTools: c.noTools, Settings: c.set}
+		if _, err := r.Generate(context.Background(), req, nil); err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		got := s.Requests()[i]
+		if (got.Temperature != nil) != (c.set.Temperature != nil) || got.Temperature != nil && *got.Temperature != 0.25 {
+			t.Errorf("%s: the temperature is %v", c.name, got.Temperature)
+		}
+		said := fakegemini.Request{Model: got.Model, MaxOutputTokens: got.MaxOutputTokens, Mode: got.Mode,
+			Allowed: got.Allowed, Search: got.Search}
+		if !reflect.DeepEqual(said, c.want) {
+			t.Errorf("%s: sent %+v\nwant %+v", c.name, said, c.want)
+		}
 	}
-	got := s.Requests()[0]
-	if got.Temperature == nil || *got.Temperature != 0.25 || got.MaxOutputTokens != 99 || got.Model != "gemini-other" ||
-		r.Name() != "gemini-other" {
-		t.Fatalf("%+v", got)
+	if r.Name() != "gemini-other" {
+		t.Errorf("the client's model is %s", r.Name())
 	}
 	if _, err := gemini.New(context.Background(), gemini.Config{}); !fault.Is(err, fault.Validation, "invalid") {
 		t.Fatalf("no key: %v", err)
