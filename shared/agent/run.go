@@ -11,6 +11,12 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
+// The names of the built-in agents (package agents).
+const (
+	Assistant = "assistant" // of a run that names none
+	Page      = "page"      // answers the messages of web pages
+)
+
 // Kind says what a waiting call waits for.
 type Kind string
 

@@ -1,0 +1,102 @@
+// Package agents is the registry of agents. What differs from one agent to another is data here, and no code anywhere
+// else: what it is told, the tools that it is offered, how the model is asked, and its limits. A run names its agent
+// (agent.Run), and whoever moves the run looks it up.
+package agents
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// An Agent is instructions, tools, a model and limits.
+type Agent struct {
+	Name         string // [a-z][a-z0-9-]{0,31}
+	Description  string // for the people who choose among agents; at most 1 KiB
+	Instructions Instructions
+	Tools        []string // names of tools that it is offered; nil: all that the deployment has
+	Model        model.Settings
+	Limits       Limits
+	History      History
+	OnReject     OnReject
+
+	// Page reports that its runs begin with a web page's message, which brings tools of the page's own. No other
+	// request begins one.
+	Page bool
+}
+
+// Limits bound an agent's runs.
+type Limits struct {
+	ModelCalls   int           // in one run; on the last one tools are switched off
+	Contents     int           // bytes of the conversation that the model is told (model.Contents.Fit); 0: no bound
+	Deadline     time.Duration // of a run in all, waiting included
+	ApprovalTTL  time.Duration // how long an approval may wait
+	ModelTimeout time.Duration // of one model call, retries included
+	ToolTimeout  time.Duration // of one effect
+	MaxOpen      int           // approvals a user may have open; 0: no cap
+	MaxPerDay    int           // approvals a user may be asked for in a day (UTC); 0: no cap
+}
+
+// Within returns the limits for a function whose calls may take up to d. At the least d that is possible (60 s on Cloud
+// Run) a run makes several steps in one call; where there is more, each step has the most that it may need.
+func (l Limits) Within(d time.Duration) Limits {
+	l.ModelTimeout, l.ToolTimeout = min(time.Minute, d*2/3), min(30*time.Second, d/3)
+	return l
+}
+
+// History is what the model is told of the conversation before a run.
+type History string
+
+// The kinds of history.
+const (
+	HistoryWords History = "words" // the words of the newest messages, and what came of the runs between them
+	HistoryNone  History = "none"
+)
+
+// OnReject is what becomes of a run whose user rejected one of its calls (REJECT_OUTCOME).
+type OnReject string
+
+// The outcomes.
+const (
+	RejectCompletes OnReject = "completed"
+	RejectFails     OnReject = "failed"
+	RejectContinues OnReject = "continue" // the model is told, and finishes
+)
+
+// Has reports whether the agent may call the tool with the name.
+func (a *Agent) Has(name string) bool { return a.Tools == nil || slices.Contains(a.Tools, name) }
+
+// Specs returns those of the tools that the agent's model is offered, in a fixed order, so that the service may cache
+// the beginning of a request.
+func (a *Agent) Specs(tools tool.Set) []tool.Spec {
+	var specs []tool.Spec
+	for _, name := range tools.Names() {
+		if t := tools[name]; !t.UserOnly && a.Has(name) {
+			specs = append(specs, t.Spec)
+		}
+	}
+	return specs
+}
+
+// Set has agents by their names.
+type Set map[string]*Agent
+
+// Get returns the agent with the name, the assistant for the empty one, or nil.
+func (s Set) Get(name string) *Agent { return s[cmp.Or(name, agent.Assistant)] }
+
+// Names returns the agents' names in sorted order.
+func (s Set) Names() []string { return slices.Sorted(maps.Keys(s)) }
+
+// Limits returns those of the agent with the name. Of an agent that is not here it returns what settling a call, or
+// ending the run, may take.
+func (s Set) Limits(name string) Limits {
+	if a := s.Get(name); a != nil {
+		return a.Limits
+	}
+	return Limits{ApprovalTTL: 24 * time.Hour}.Within(time.Minute)
+}

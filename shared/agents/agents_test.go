@@ -1,0 +1,146 @@
+package agents_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/agents"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/leaktest"
+	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
+
+func named(name string, userOnly bool) *tool.Tool {
+	return &tool.Tool{Spec: tool.Spec{Name: name, UserOnly: userOnly}}
+}
+
+var tools = tool.NewSet(named("book", false), named("cancel", true), named("look", false))
+
+func concierge(change func(*agents.Agent)) agents.Agent {
+	a := agents.Agent{Name: "concierge", Instructions: agents.Text("Book."), Tools: []string{"book"},
+		Limits:  agents.Limits{ModelCalls: 3, Deadline: time.Hour, ApprovalTTL: time.Hour}.Within(time.Minute),
+		History: agents.HistoryWords, OnReject: agents.RejectCompletes}
+	if change != nil {
+		change(&a)
+	}
+	return a
+}
+
+func TestGet(t *testing.T) {
+	assistant := concierge(func(a *agents.Agent) { a.Name, a.Tools = agent.Assistant, nil })
+	s, err := agents.New(tools, []agents.Agent{assistant}, []agents.Agent{concierge(nil)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Get("") != s["assistant"] || s.Get("concierge") == nil || s.Get("nobody") != nil {
+		t.Errorf("%v", s.Names())
+	}
+	if got := s.Get("").Specs(tools); len(got) != 2 || got[0].Name != "book" || got[1].Name != "look" {
+		t.Errorf("the assistant is offered %v", got)
+	}
+	if got := s.Get("concierge").Specs(tools); len(got) != 1 || got[0].Name != "book" {
+		t.Errorf("the concierge is offered %v", got)
+	}
+	none := concierge(func(a *agents.Agent) { a.Tools = []string{} })
+	if none.Has("book") || len(none.Specs(tools)) != 0 {
+		t.Error("an agent with an empty list of tools has some")
+	}
+	if s.Limits("concierge").ModelCalls != 3 || s.Limits("nobody").ToolTimeout <= 0 {
+		t.Errorf("limits: %+v", s.Limits("nobody"))
+	}
+}
+
+// TestWrong holds each setting to what it may be, and all that is wrong is said at once.
+func TestWrong(t *testing.T) {
+	hot := float32(2.5)
+	cases := map[string]func(*agents.Agent){
+		"x.name":                          func(a *agents.Agent) { a.Name = "Concierge" },
+		".name":                           func(a *agents.Agent) { a.Name = "" },
+		"-a.name":                         func(a *agents.Agent) { a.Name = "-a" },
+		"assistant.name":                  func(a *agents.Agent) { a.Name = "assistant" },
+		"page.name":                       func(a *agents.Agent) { a.Name = "page" },
+		"concierge.description":           func(a *agents.Agent) { a.Description = strings.Repeat("x", 1025) },
+		"concierge.instructions":          func(a *agents.Agent) { a.Instructions = nil },
+		"concierge.tools":                 func(a *agents.Agent) { a.Tools = []string{"fly"} },
+		"concierge.tools ":                func(a *agents.Agent) { a.Tools = []string{"book", "book"} },
+		"concierge.model.name":            func(a *agents.Agent) { a.Model.Name = "a model" },
+		"concierge.model.temperature":     func(a *agents.Agent) { a.Model.Temperature = &hot },
+		"concierge.model.maxOutputTokens": func(a *agents.Agent) { a.Model.MaxOutputTokens = -1 },
+		"concierge.model.calling":         func(a *agents.Agent) { a.Model.Calling = "NONE" },
+		"concierge.model.allowed":         func(a *agents.Agent) { a.Model.Allowed = []string{"book"} },
+		"concierge.model.allowed ": func(a *agents.Agent) {
+			a.Model.Calling, a.Model.Allowed = model.CallingAny, []string{"look"}
+		},
+		"concierge.model.forced": func(a *agents.Agent) { a.Model.Forced = "look" },
+		"concierge.model.forced ": func(a *agents.Agent) {
+			a.Tools, a.Model.Forced = nil, "cancel" // which its user alone calls
+		},
+		"concierge.limits.modelCalls":   func(a *agents.Agent) { a.Limits.ModelCalls = 0 },
+		"concierge.limits.modelCalls ":  func(a *agents.Agent) { a.Limits.ModelCalls = 51 },
+		"concierge.limits.contents":     func(a *agents.Agent) { a.Limits.Contents = -1 },
+		"concierge.limits.deadline":     func(a *agents.Agent) { a.Limits.Deadline = 0 },
+		"concierge.limits.approvalTTL":  func(a *agents.Agent) { a.Limits.ApprovalTTL = -time.Hour },
+		"concierge.limits.modelTimeout": func(a *agents.Agent) { a.Limits.ModelTimeout = time.Hour },
+		"concierge.limits.toolTimeout":  func(a *agents.Agent) { a.Limits.ToolTimeout = 0 },
+		"concierge.limits.maxOpen":      func(a *agents.Agent) { a.Limits.MaxOpen = -1 },
+		"concierge.limits.maxPerDay":    func(a *agents.Agent) { a.Limits.MaxPerDay = 1 << 20 },
+		"concierge.history":             func(a *agents.Agent) { a.History = "" },
+		"concierge.onReject":            func(a *agents.Agent) { a.OnReject = "maybe" },
+	}
+	for name, change := range cases {
+		bad := concierge(change)
+		field := strings.TrimSpace(strings.Replace(name, "x.name", "Concierge.name", 1))
+		_, err := agents.New(tools, nil, []agents.Agent{bad})
+		if !fault.Is(err, fault.Validation, "invalid") || !strings.Contains(err.Error(), "("+field+")") {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+	_, err := agents.New(tools, nil, []agents.Agent{concierge(nil), concierge(nil),
+		concierge(func(a *agents.Agent) { a.Name, a.History, a.Limits.ModelCalls = "other", "", 99 })})
+	for _, field := range []string{"concierge.name", "other.history", "other.limits.modelCalls"} {
+		if err == nil || !strings.Contains(err.Error(), "("+field+")") {
+			t.Errorf("%s is not said: %v", field, err)
+		}
+	}
+}
+
+func FuzzNames(f *testing.F) {
+	for _, name := range []string{"a", "assistant", "a-1", "A", "", "a/b", strings.Repeat("a", 32), "ä"} {
+		f.Add(name)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		s, err := agents.New(tools, nil, []agents.Agent{concierge(func(a *agents.Agent) { a.Name = name })})
+		if err != nil {
+			return
+		}
+		plain := strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
+		if !plain || len(name) == 0 || len(name) > 32 || s.Get(name) == nil ||
+			slices.Contains([]string{agent.Assistant, agent.Page}, name) {
+			t.Errorf("%q was taken", name)
+		}
+	})
+}
+
+// TestWithRules has the assistant told of its rules, its user's clocks and their language, and nothing else.
+func TestWithRules(t *testing.T) {
+	s := agents.State{CreatedAt: time.Date(2027, 3, 1, 9, 0, 0, 0, time.UTC),
+		Region: agent.Region{TimeZone: "Europe/Berlin", Locale: "de"}}
+	got, err := agents.WithRules(agents.Text(" You are X.\n"))(t.Context(), s)
+	if err != nil || !strings.HasPrefix(got, "You are X.\n\nRules:\n- Use a tool only") ||
+		!strings.HasSuffix(got, "\nThe user's language is de (BCP 47), unless they write in another.") ||
+		!strings.Contains(got, "\n\nThe run began at Monday 2027-03-01 09:00 UTC.\nThe user's time zone is Europe/Berlin;") {
+		t.Errorf("%v\n%s", err, got)
+	}
+	failing := func(context.Context, agents.State) (string, error) { return "", fmt.Errorf("no") }
+	if _, err := agents.WithRules(failing)(t.Context(), s); err == nil {
+		t.Error("instructions that fail are used")
+	}
+}

@@ -1,0 +1,118 @@
+package agents
+
+import (
+	"errors"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// reserved are the names of the built-in agents.
+var reserved = []string{agent.Assistant, agent.Page}
+
+var (
+	validName  = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
+	validModel = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/@-]{0,127}$`)
+)
+
+// New returns the registry of the built-in agents and of those that are declared, over the tools of the deployment. Its
+// error joins a ValidationError for each setting that is wrong, with the agent's name and the setting as its field.
+func New(tools tool.Set, builtIn, declared []Agent) (Set, error) {
+	s := Set{}
+	var wrong []error
+	for i, a := range slices.Concat(builtIn, declared) {
+		c := checker{agent: a.Name, tools: tools}
+		switch {
+		case !validName.MatchString(a.Name):
+			c.fail("name", "a name is a small letter and up to 31 small letters, digits and hyphens")
+		case i >= len(builtIn) && slices.Contains(reserved, a.Name):
+			c.fail("name", "this is the name of a built-in agent")
+		case s[a.Name] != nil:
+			c.fail("name", "two agents have this name")
+		}
+		c.check(a)
+		s[a.Name] = &a
+		wrong = append(wrong, c.wrong...)
+	}
+	if len(wrong) > 0 {
+		return nil, errors.Join(wrong...)
+	}
+	return s, nil
+}
+
+// checker gathers what is wrong with one agent.
+type checker struct {
+	agent string
+	tools tool.Set
+	wrong []error
+}
+
+func (c *checker) fail(field, format string, args ...any) {
+	c.wrong = append(c.wrong, fault.Invalid(c.agent+"."+field, format, args...))
+}
+
+// needs fails unless ok.
+func (c *checker) needs(ok bool, field, format string, args ...any) {
+	if !ok {
+		c.fail(field, format, args...)
+	}
+}
+
+func (c *checker) check(a Agent) {
+	c.needs(len(a.Description) <= 1<<10, "description", "it has %d bytes, and 1024 are the most", len(a.Description))
+	c.needs(a.Instructions != nil, "instructions", "instructions are needed")
+	for i, name := range a.Tools {
+		c.needs(c.tools[name] != nil, "tools", "there is no tool %q", name)
+		c.needs(!slices.Contains(a.Tools[:i], name), "tools", "%q stands there twice", name)
+	}
+	c.model(a)
+	c.limits(a.Limits)
+	c.needs(slices.Contains([]History{HistoryWords, HistoryNone}, a.History), "history", "words or none, and not %q",
+		string(a.History))
+	c.needs(slices.Contains([]OnReject{RejectCompletes, RejectFails, RejectContinues}, a.OnReject), "onReject",
+		"completed, failed or continue, and not %q", string(a.OnReject))
+}
+
+func (c *checker) model(a Agent) {
+	m := a.Model
+	callable := func(name string) bool {
+		t := c.tools[name]
+		return t != nil && !t.UserOnly && a.Has(name)
+	}
+	c.needs(m.Name == "" || validModel.MatchString(m.Name), "model.name", "%q is no name of a model", m.Name)
+	c.needs(m.Temperature == nil || *m.Temperature >= 0 && *m.Temperature <= 2, "model.temperature", "0 to 2")
+	c.needs(m.MaxOutputTokens >= 0 && m.MaxOutputTokens <= 1<<20, "model.maxOutputTokens", "1 to %d tokens, or none",
+		1<<20)
+	modes := []model.Calling{"", model.CallingAuto, model.CallingAny, model.CallingValidated}
+	c.needs(slices.Contains(modes, m.Calling), "model.calling", "AUTO, ANY or VALIDATED, and not %q",
+		string(m.Calling))
+	c.needs(len(m.Allowed) == 0 || m.Calling == model.CallingAny || m.Calling == model.CallingValidated,
+		"model.allowed", "names are allowed where model.calling is ANY or VALIDATED")
+	for _, name := range m.Allowed {
+		c.needs(callable(name), "model.allowed", "%q is none of the agent's tools", name)
+	}
+	c.needs(m.Forced == "" || callable(m.Forced), "model.forced", "%q is none of the agent's tools", m.Forced)
+}
+
+func (c *checker) limits(l Limits) {
+	number := func(field string, n, least, most int) {
+		c.needs(n >= least && n <= most, "limits."+field, "%d to %d, and not %d", least, most, n)
+	}
+	span := func(field string, d, least, most time.Duration) {
+		c.needs(d >= least && d <= most, "limits."+field, "%s to %s, and not %s", least, most, d)
+	}
+	const day = 24 * time.Hour
+	number("modelCalls", l.ModelCalls, 1, 50)
+	number("contents", l.Contents, 0, 8<<20)
+	number("maxOpen", l.MaxOpen, 0, 10_000)
+	number("maxPerDay", l.MaxPerDay, 0, 10_000)
+	span("deadline", l.Deadline, time.Second, 90*day)
+	span("approvalTTL", l.ApprovalTTL, time.Second, 30*day)
+	span("modelTimeout", l.ModelTimeout, time.Second, 10*time.Minute)
+	span("toolTimeout", l.ToolTimeout, time.Second, 10*time.Minute)
+}
