@@ -23,19 +23,21 @@ var may = map[string]string{
 	"shared/address": "shared/fault",
 	"shared/agent": "shared/audit shared/clip shared/document shared/fault shared/model shared/policy " +
 		"shared/strictjson shared/timezone shared/tool",
-	"shared/api": "shared/agent shared/auth shared/chat shared/clip shared/fault shared/google shared/loop " +
+	"shared/agents": "shared/agent shared/fault shared/model shared/timezone shared/tool",
+	"shared/api": "shared/agent shared/agents shared/auth shared/chat shared/clip shared/fault shared/google " +
+		"shared/loop " +
 		"shared/obs shared/queue shared/records shared/strictjson shared/timezone shared/tool shared/visible " +
 		"shared/wait",
 	"shared/audit": "shared/clip shared/document shared/obs shared/store shared/strictjson",
 	"shared/auth":  "shared/fault shared/outbound",
-	"shared/chat": "shared/agent shared/clip shared/document shared/fault shared/loop shared/model " +
+	"shared/chat": "shared/agent shared/agents shared/clip shared/document shared/fault shared/loop shared/model " +
 		"shared/store shared/store/memory shared/strictjson shared/tool shared/visible",
 	"shared/config":          "shared/address shared/fault shared/obs shared/outbound shared/policy",
 	"shared/document":        "shared/store shared/strictjson",
 	"shared/google/tokenkey": "shared/keyfile",
 	"shared/google":          "shared/audit shared/document shared/fault shared/outbound shared/store shared/tool",
-	"shared/loop": "shared/agent shared/audit shared/clip shared/document shared/fault shared/model " +
-		"shared/policy shared/queue shared/store shared/strictjson shared/timezone shared/tool shared/visible " +
+	"shared/loop": "shared/agent shared/agents shared/audit shared/clip shared/document shared/fault shared/model " +
+		"shared/policy shared/queue shared/store shared/strictjson shared/tool shared/visible " +
 		"shared/wait",
 	"shared/model":           "shared/clip shared/fault shared/strictjson shared/tool",
 	"shared/model/gemini":    "shared/fault shared/model shared/wait",

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/clip"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
@@ -101,11 +102,11 @@ func (w *walk) process() {
 	}
 	w.loop = (&loop.Loop{Store: w.store, Queue: w, Model: w.model, Tools: tools, Now: w.clock, Random: w,
 		Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
-		Profile: loop.Profile{Persona: "You are a test.", MaxModelCalls: pick(w.r, 3, 5, 8),
-			ApprovalTTL: 24 * time.Hour, RejectOutcome: pick(w.r, loop.RejectContinues, loop.RejectContinues,
-				loop.RejectCompletes, loop.RejectFails),
-			Deadline: 72 * time.Hour, ModelTimeout: 30 * time.Second, ToolTimeout: 10 * time.Second, MaxOpen: 30,
-			MaxPerDay: 200}}).Init()
+		Agents: agents.Set{agent.Assistant: {Instructions: agents.WithRules(agents.Text("You are a test.")),
+			History: agents.HistoryWords, OnReject: pick(w.r, agents.RejectContinues, agents.RejectContinues,
+				agents.RejectCompletes, agents.RejectFails),
+			Limits: agents.Limits{ModelCalls: pick(w.r, 3, 5, 8), ApprovalTTL: 24 * time.Hour, Deadline: 72 * time.Hour,
+				ModelTimeout: 30 * time.Second, ToolTimeout: 10 * time.Second, MaxOpen: 30, MaxPerDay: 200}}}}).Init()
 }
 
 // walk takes the given number of random steps.

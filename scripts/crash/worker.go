@@ -61,8 +61,10 @@ func work(ctx context.Context, orders io.Reader, answers io.Writer) error {
 	http.DefaultTransport = providers // which linked accounts call through
 	_, stop, err := world.Serve(ctx, ln, os.Getenv, os.Stderr, p.answers, app.WithLoop(func(l *loop.Loop) {
 		l.Store, l.Queue, l.Model = struckStore{l.Store, p}, struckQueue{l.Queue, p}, struckModel{l.Model, p}
-		l.Profile.ModelTimeout, l.Profile.ToolTimeout, l.Profile.LeaseMargin = stepTime, stepTime, leaseMargin
-		l.Profile.ApprovalTTL = ttl
+		l.LeaseMargin = leaseMargin
+		for _, a := range l.Agents {
+			a.Limits.ModelTimeout, a.Limits.ToolTimeout, a.Limits.ApprovalTTL = stepTime, stepTime, ttl
+		}
 		l.Now = func() time.Time { return time.Now().Add(skew) }
 		l.Sleep = func(ctx context.Context, d time.Duration) error { return wait.For(ctx, d/20) }
 		l.Tools = tool.NewSet(l.Tools["gmail_send"], l.Tools["calendar_event_create"],

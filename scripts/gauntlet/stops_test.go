@@ -223,7 +223,7 @@ func TestDeadlinePasses(t *testing.T) {
 			t.Fatal(err)
 		}
 		// enough for one of the two
-		short, cancel := context.WithTimeout(t.Context(), w.App.API.Loop.Profile.ToolTimeout)
+		short, cancel := context.WithTimeout(t.Context(), w.App.API.Loop.Agents[agent.Assistant].Limits.ToolTimeout)
 		defer cancel()
 		if handed := w.advance(short, v.RunID); handed.Status != agent.Executing {
 			t.Fatalf("the run is %s", handed.Status)

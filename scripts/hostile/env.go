@@ -130,7 +130,9 @@ func (s *env) start(change func(*loop.Loop), settings ...string) error {
 	}, settings...), App: []app.Option{app.WithClock(s.now), app.WithLoop(func(l *loop.Loop) {
 		// no case waits for a provider to recover
 		l.Sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
-		l.Profile.ToolTimeout, l.Profile.ModelTimeout = 2*time.Second, 10*time.Second
+		for _, a := range l.Agents {
+			a.Limits.ToolTimeout, a.Limits.ModelTimeout = 2*time.Second, 10*time.Second
+		}
 		if change != nil {
 			change(l)
 		}

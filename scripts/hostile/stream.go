@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model/fakegemini"
 )
@@ -204,7 +205,7 @@ func (s *env) lazy() (got, error) {
 		return got{}, errors.Join(err, unknown("a client that %s", how))
 	}
 	// A client may hold the model up for as long as one write may take.
-	if err := s.open(func(l *loop.Loop) { l.Profile.ModelTimeout = time.Minute }); err != nil {
+	if err := s.open(func(l *loop.Loop) { l.Agents[agent.Assistant].Limits.ModelTimeout = time.Minute }); err != nil {
 		return got{}, err
 	}
 	left := make(chan struct{})

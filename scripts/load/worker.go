@@ -40,8 +40,10 @@ func (o order) setting(name string) string { return o.Settings[name] }
 // hurry shortens times of a minute or more, so that they pass within a soak of a second.
 func (o order) hurry(l *loop.Loop) {
 	if o.Hurry > 0 {
-		l.Profile.ApprovalTTL, l.Profile.ModelTimeout, l.Profile.ToolTimeout, l.Profile.LeaseMargin = o.Hurry, o.Hurry,
-			o.Hurry, o.Hurry
+		l.LeaseMargin = o.Hurry
+		for _, a := range l.Agents {
+			a.Limits.ApprovalTTL, a.Limits.ModelTimeout, a.Limits.ToolTimeout = o.Hurry, o.Hurry, o.Hurry
+		}
 	}
 }
 

@@ -84,7 +84,7 @@ var forms = []breach{
 	{"schemas may have any length", []patch{{"shared/chat/request.go", "		case len(d.InputSchema) > MaxSchema:", "		case len(d.InputSchema) < 0:"}}},
 	{"a schema may refer to an address", []patch{{"shared/schema/schema.go", "	case \"$ref\":\n		p, err", "	case \"$ref\":\n		if to, _ := v.(string); strings.HasPrefix(to, \"http\") {\n			return nil, nil\n		}\n		p, err"}}},
 	{"a page's state may have any length", []patch{{"shared/chat/request.go", "	if len(r.PageState) > MaxPageState {", "	if len(r.PageState) < 0 {"}}},
-	{"a page's state stands in the prompt as it is", []patch{{"shared/chat/request.go", "\tb.Write(renderState(state))\n", "\tb.WriteString(strings.ReplaceAll(string(renderState(state)), `\\n`, \"\\n\"))\n"}}},
+	{"a page's state stands in the prompt as it is", []patch{{"shared/chat/request.go", "\t\tb.Write(renderState(s.Page))\n", "\tb.WriteString(strings.ReplaceAll(string(renderState(s.Page)), `\\n`, \"\\n\"))\n"}}},
 	{"messages may have any length", []patch{{"shared/chat/chat.go", "	case len(r.Message) > MaxMessage:", "	case len(r.Message) < 0:"}}},
 	{"a message may be empty", []patch{{"shared/chat/chat.go", "	case visible.Blank(r.Message):", "	case visible.Blank(r.Message) && r.Message == \"-\":"}}},
 	{"two actions have one name for the model", []patch{{"shared/action/plugin.go", "case GeminiName(a.Name) == GeminiName(b.Name):", "case GeminiName(a.Name) == \"-\":"}}},

@@ -56,7 +56,7 @@ var mutations = slices.Concat([]mutation{
 	{"call a tool without the origin", "shared/loop/act.go",
 		[]edit{{"Origin: ex.run.Origin, ", ""}}, []test{{"./shared/api", "TestTheToolsContext", ""}}},
 	{"ask the model without instructions", "shared/loop/plan.go",
-		[]edit{{"System: ex.instructions(), ", ""}}, []test{{"./shared/loop", "TestWhatTheModelIsAsked", ""}}},
+		[]edit{{"System: system, ", "System: system[:0], "}}, []test{{"./shared/loop", "TestWhatTheModelIsAsked", ""}}},
 	{"ask the model without history", "shared/loop/start.go",
 		[]edit{{"\t\tinput.History = tx.thread.History()\n", ""}}, []test{{"./shared/loop", "TestWhatTheModelIsAsked", ""}}},
 	{"a record without toolName", "shared/agent/view.go",

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -56,6 +57,7 @@ func (l Lease) Held(owner string, now time.Time) bool {
 type Run struct {
 	ID        string              `json:"id"`
 	UID       string              `json:"uid"`
+	Agent     string              `json:"agent,omitempty"` // empty: Assistant
 	ThreadID  string              `json:"threadId"`
 	Origin    string              `json:"origin,omitempty"`
 	Region    Region              `json:"region,omitzero"`    // the user's when the run began; it does not change
@@ -70,6 +72,9 @@ type Run struct {
 	Counted   RunUsage            `json:"settled,omitzero"`
 	Log       document.Log[Event] `json:"log"`
 }
+
+// AgentName returns the name of the run's agent.
+func (r Run) AgentName() string { return cmp.Or(r.Agent, Assistant) }
 
 // RunUsage is the part of a run's use of the model that its user's document already counts (User.Spent).
 type RunUsage struct {

@@ -17,6 +17,7 @@ type RunView struct {
 	OK          bool          `json:"ok"`
 	RunID       string        `json:"runId"`
 	ThreadID    string        `json:"threadId"`
+	Agent       string        `json:"agent"`
 	Status      RunStatus     `json:"status"`
 	Summary     string        `json:"summary"`
 	Actions     []*ActionView `json:"actions"`
@@ -67,7 +68,8 @@ type CallView struct {
 
 // View returns the run as its owner sees it; summary describes a run that has not ended.
 func View(r Run, s *State, summary string) *RunView {
-	v := &RunView{OK: true, RunID: r.ID, ThreadID: r.ThreadID, Status: s.Status, Summary: summary,
+	v := &RunView{OK: true, RunID: r.ID, ThreadID: r.ThreadID, Agent: r.AgentName(), Status: s.Status,
+		Summary:    summary,
 		Actions:    []*ActionView{},
 		ModelCalls: len(s.Turns), Usage: s.Usage, LastEvent: r.Log.Count,
 		TimeZone: cmp.Or(r.Region.TimeZone, timezone.UTC), Locale: r.Region.Locale, CreatedAt: r.CreatedAt,

@@ -36,17 +36,35 @@ type Limits struct {
 	Contents     int           // bytes of the conversation that the model is told (model.Contents.Fit); 0: no bound
 	Deadline     time.Duration // of a run in all, waiting included
 	ApprovalTTL  time.Duration // how long an approval may wait
+	AnswerTTL    time.Duration // how long a call waits for its client, unless its tool says; 0: 5 minutes
 	ModelTimeout time.Duration // of one model call, retries included
-	ToolTimeout  time.Duration // of one effect
+	ToolTimeout  time.Duration // of one effect, unless its tool has a timeout of its own
+	LongestTool  time.Duration // that a tool's own timeout may be; 0: no limit
 	MaxOpen      int           // approvals a user may have open; 0: no cap
 	MaxPerDay    int           // approvals a user may be asked for in a day (UTC); 0: no cap
 }
 
-// Within returns the limits for a function whose calls may take up to d. At the least d that is possible (60 s on Cloud
-// Run) a run makes several steps in one call; where there is more, each step has the most that it may need.
+// commitTime is what an invocation of a function keeps for its last commits.
+const commitTime = 10 * time.Second
+
+// Within returns l with the timeouts of model calls and effects set so that they fit into an invocation of a function
+// that may take up to d. With the shortest timeout in use (60 s on Cloud Run) one invocation makes several steps; a
+// longer one raises each timeout to at most what a step needs.
 func (l Limits) Within(d time.Duration) Limits {
 	l.ModelTimeout, l.ToolTimeout = min(time.Minute, d*2/3), min(30*time.Second, d/3)
+	l.LongestTool = d - commitTime
 	return l
+}
+
+// OfTool returns how long one call of the tool may take. The tool may be nil, where it is gone or there is none.
+func (l Limits) OfTool(t *tool.Tool) time.Duration {
+	switch {
+	case t == nil || t.Timeout == 0:
+		return l.ToolTimeout
+	case l.LongestTool > 0:
+		return min(t.Timeout, l.LongestTool)
+	}
+	return t.Timeout
 }
 
 // History is what the model is told of the conversation before a run.

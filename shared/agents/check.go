@@ -113,6 +113,8 @@ func (c *checker) limits(l Limits) {
 	number("maxPerDay", l.MaxPerDay, 0, 10_000)
 	span("deadline", l.Deadline, time.Second, 90*day)
 	span("approvalTTL", l.ApprovalTTL, time.Second, 30*day)
+	span("answerTTL", l.AnswerTTL, 0, 90*day)
 	span("modelTimeout", l.ModelTimeout, time.Second, 10*time.Minute)
+	span("longestTool", l.LongestTool, 0, time.Hour)
 	span("toolTimeout", l.ToolTimeout, time.Second, 10*time.Minute)
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/model/script"
 	"github.com/countersign-run/countersign/shared/store"
@@ -47,7 +48,7 @@ func (w *world) told() string {
 func TestRegion(t *testing.T) {
 	w := newWorld(t)
 	w.loop.Tools = tool.NewSet(event())
-	w.loop.Profile.MaxOpen = 0
+	w.loop.Agents[agent.Assistant].Limits.MaxOpen = 0
 
 	noon := w.proposes("ana", "2027-01-05T12:00:00+05:30", `,"timeZone":"Asia/Kolkata","locale":"hi-in"`)
 	for _, words := range []string{"time zone is Asia/Kolkata; there it was", "(UTC+05:30)", "language is hi-IN"} {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/countersign-run/countersign/scripts/dev/issuer"
 	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/auth"
 	"github.com/countersign-run/countersign/shared/document"
@@ -99,10 +100,11 @@ func newWorldOn(t testing.TB, st store.Store) *world {
 	}
 	log := slog.New(slog.NewTextHandler(&syncWriter{w: w.logs}, nil))
 	w.loop = (&loop.Loop{Store: st, Queue: w, Model: w.model, Tools: tool.NewSet(w.mail()), Log: log,
-		Profile: loop.Profile{Persona: "A test.",
-			MaxModelCalls: 3, ApprovalTTL: time.Hour, RejectOutcome: loop.RejectCompletes, Deadline: 24 * time.Hour,
-			ModelTimeout: 20 * time.Second,
-			ToolTimeout:  10 * time.Second, MaxOpen: 3, MaxPerDay: 60}}).Init()
+		Agents: agents.Set{agent.Assistant: {Name: agent.Assistant, Description: "Sends mail.",
+			Instructions: agents.WithRules(agents.Text("A test.")), History: agents.HistoryWords,
+			OnReject: agents.RejectCompletes, Limits: agents.Limits{ModelCalls: 3, ApprovalTTL: time.Hour,
+				Deadline: 24 * time.Hour, ModelTimeout: 20 * time.Second, ToolTimeout: 10 * time.Second, MaxOpen: 3,
+				MaxPerDay: 60}}}}).Init()
 	a := &api.API{Loop: w.loop, Records: rec, Users: users, Push: push, Origins: []string{webOrigin}, Log: log,
 		Budget: time.Minute, Health: map[string]bool{"ok": true}}
 	w.api = a

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/chat"
 	"github.com/countersign-run/countersign/shared/config"
@@ -121,8 +122,14 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 	if !o.checked {
 		WarnUnbound(a.Log, actions)
 	}
-	l := &loop.Loop{Store: a.Store, Queue: a.Queue, Model: mdl,
-		Tools: withActions(o.clients.Tools(cfg, acting, o.now), actions), Rules: cfg.Rules, Profile: profile(cfg),
+	tools := withActions(o.clients.Tools(cfg, acting, o.now), actions)
+	registry, err := openAgents(cfg, tools)
+	if err != nil {
+		return err
+	}
+	l := &loop.Loop{Store: a.Store, Queue: a.Queue, Model: mdl, Tools: tools, Rules: cfg.Rules, Agents: registry,
+		UserLimits: agent.Limits{RunsPerMinute: cfg.MaxRunsPerMinute, CallsPerDay: cfg.MaxModelCallsPerDay,
+			TokensPerDay: cfg.MaxTokensPerDay},
 		Log: a.Log, Now: o.now}
 	o.loop(l)
 	l.Init()

@@ -1,19 +1,17 @@
 package app
 
 import (
-	"cmp"
 	"crypto/rand"
 	"fmt"
 	"io"
 	"path/filepath"
-	"strings"
 
+	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/chat"
 	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/keyfile"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/records"
-	"github.com/countersign-run/countersign/shared/tool"
 )
 
 // BuiltIn are the names of the tools that Countersign brings. The functions that answer pages do not link these tools,
@@ -26,18 +24,10 @@ func openChat(cfg config.Config, l *loop.Loop, rec *records.Records) (*chat.Chat
 	if err != nil {
 		return nil, err
 	}
-	p := l.Profile
-	p.MaxModelCalls = cfg.ChatMaxModelCalls
 	names := append(l.Tools.Names(), BuiltIn...)
-	actions := tool.Set{}
-	for name, t := range l.Tools {
-		if strings.HasPrefix(name, chat.ActionPrefix) && !t.UserOnly {
-			actions[name] = t
-		}
-	}
-	return &chat.Chat{Model: l.Model, Core: l, Ledger: rec, Actions: actions, Taken: chat.NamesOf(names...), Key: key,
-		Agent:  cfg.AuthAudience,
-		Prefix: cmp.Or(cfg.Persona, cfg.SystemPrompt), Profile: p, Log: l.Log, Now: l.Now, Random: l.Random}, nil
+	return &chat.Chat{Model: l.Model, Core: l, Ledger: rec, Actions: pageActions(l.Tools),
+		Taken: chat.NamesOf(names...), Key: key, Agent: cfg.AuthAudience, Page: *l.Agents[agent.Page],
+		Limits: l.UserLimits, Log: l.Log, Now: l.Now, Random: l.Random}, nil
 }
 
 // chatKeyFile is the name of the key's file in DATA_DIR where CHAT_KEY is not set: 32 random bytes, readable by their

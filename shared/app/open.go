@@ -5,13 +5,11 @@ import (
 	"crypto/rand"
 	"errors"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/auth"
 	"github.com/countersign-run/countersign/shared/config"
-	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/queue"
 	queueembedded "github.com/countersign-run/countersign/shared/queue/embedded"
 	"github.com/countersign-run/countersign/shared/store"
@@ -61,18 +59,4 @@ func openAuth(cfg config.Config, now func() time.Time) (users *auth.Verifier, pu
 			VerifiedBy:     auth.VerifiedBy(cfg.PushVerifiedBy), OnCloudRun: cfg.OnCloudRun, Now: now})
 	}
 	return users, push, err
-}
-
-const persona = "You are Countersign, a careful assistant who writes e-mails and makes calendar events for one user."
-
-func profile(cfg config.Config) loop.Profile {
-	p := loop.Profile{Persona: cfg.Persona, MaxModelCalls: cfg.MaxModelCalls, ApprovalTTL: cfg.ApprovalTTL,
-		RejectOutcome: loop.RejectOutcome(cfg.RejectOutcome),
-		Deadline:      cfg.RunDeadline, MaxOpen: cfg.MaxOpenApprovals, MaxPerDay: cfg.MaxApprovalsPerDay,
-		Limits: agent.Limits{RunsPerMinute: cfg.MaxRunsPerMinute, CallsPerDay: cfg.MaxModelCallsPerDay,
-			TokensPerDay: cfg.MaxTokensPerDay}}
-	if p.Persona == "" {
-		p.Persona = strings.TrimSpace(cfg.SystemPrompt + "\n\n" + persona)
-	}
-	return p.Within(cfg.FunctionTimeout)
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model"
@@ -57,9 +58,9 @@ type Chat struct {
 	Actions tool.Set // the declared actions that the model may call, by the names that it uses
 	Taken   Names    // names of the deployment's tools, which no page tool may have
 	Key     Key
-	Agent   string // the agent to which a history is bound beside its user: another agent's is refused
-	Prefix  string // the beginning of the system prompt; empty: a default sentence
-	Profile loop.Profile
+	Agent   string       // the agent to which a history is bound beside its user: another agent's is refused
+	Page    agents.Agent // of which each request's is made
+	Limits  agent.Limits // what a user may use
 	Log     *slog.Logger
 	Now     func() time.Time
 	Random  io.Reader

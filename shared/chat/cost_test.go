@@ -23,7 +23,7 @@ func TestWhatAMessageCosts(t *testing.T) {
 		w := newWorld(t, script.Turn{Text: "Hello."})
 		counted := storetest.Count(memory.New(func() time.Time { return w.now }))
 		w.chat.Ledger = &records.Records{Store: counted, Now: func() time.Time { return w.now }}
-		w.chat.Profile.Limits = limits
+		w.chat.Limits = limits
 		if _, err := w.chat.Send(context.Background(), chat.Request{UID: alice, Message: "Hi."}, nil); err != nil {
 			t.Fatal(err)
 		}

@@ -107,7 +107,7 @@ func (p *effectStarter) startAll(ctx context.Context, effects []*effect) error {
 func (p *effectStarter) start(ctx context.Context, e *effect, n int) (reused bool, err error) {
 	for {
 		called, err := p.Core.StartCall(ctx, loop.StartRequest{
-			UID: p.r.UID, Origin: p.r.Origin, Region: p.r.Region, Prompt: asked(e.action.Tool),
+			UID: p.r.UID, Agent: agent.Page, Origin: p.r.Origin, Region: p.r.Region, Prompt: asked(e.action.Tool),
 			ThreadID: agent.KeyedThreadID(p.r.UID, fmt.Sprintf("chat:%s:%d", p.h.Conversation, p.h.Threads)),
 			Title:    titleOf(p.r.Origin),
 			Key:      p.h.key(n), BodyHash: digest(e.action.Tool, string(e.action.Args)),

@@ -42,8 +42,8 @@ func TestAnyConversation(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		u := &user{world: newWorld(t), tabs: []*tab{{}}}
 		u.rec = &records.Records{Store: u.core.Store, Now: u.chat.Now}
-		u.core.Profile.MaxOpen = 0
-		u.core.Profile.MaxPerDay = 0
+		u.core.Agents[agent.Page].Limits.MaxOpen = 0
+		u.core.Agents[agent.Page].Limits.MaxPerDay = 0
 		rt.Repeat(map[string]func(
 			*rapid.T){"say": u.says, "answer": u.answers, "decide": u.decides, "expire": u.expires, "delete": u.deletes,
 			"open a tab": u.opens, "double a tab": u.doubles, "reload": u.reloads, "": u.counted})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
@@ -27,7 +28,7 @@ func (noQueue) Close() error { return nil }
 
 // run moves the conversation as far as it goes without the page and without an approval.
 func (c *Chat) run(ctx context.Context, r Request, h *history, req loop.StartRequest, emit loop.Sink) (*Reply, error) {
-	admitted, err := c.Ledger.Admit(ctx, r.UID, c.Profile.Limits, req.Prompt != "", r.Region)
+	admitted, err := c.Ledger.Admit(ctx, r.UID, c.Limits, req.Prompt != "", r.Region)
 	if err != nil {
 		return nil, err
 	}
@@ -36,13 +37,13 @@ func (c *Chat) run(ctx context.Context, r Request, h *history, req loop.StartReq
 	if err != nil {
 		return nil, err
 	}
-	req.UID, req.Origin, req.Region = r.UID, r.Origin, r.Region
+	req.UID, req.Agent, req.Origin, req.Region = r.UID, agent.Page, r.Origin, r.Region
 	v, err := l.Start(ctx, req, emit)
 	if err != nil {
 		return nil, err
 	}
 	defer c.settle(ctx, l, r.UID, v.RunID, admitted)
-	for range c.Profile.MaxModelCalls + 1 {
+	for range c.Page.Limits.ModelCalls + 1 {
 		conv, err := l.Conversation(ctx, r.UID, v.RunID)
 		switch {
 		case err != nil:
@@ -107,10 +108,14 @@ func (c *Chat) loop(ctx context.Context, r Request, spent agent.UserUsage) (*loo
 			set[name] = t.AsRemote()
 		}
 	}
-	p := c.Profile
-	p.Persona, p.MaxContents = c.persona(r.PageState), MaxHistory
-	p.Limits.RunsPerMinute = 0 // the ledger has checked it
-	p.AnswerTTL = p.Deadline   // the page answers in another request, and thereby in another run
+	page, limits := c.Page, c.Limits
+	page.Tools, page.Limits.Contents = nil, MaxHistory // all of them: those of the page and the actions
+	page.Instructions = func(ctx context.Context, s agents.State) (string, error) {
+		s.Page = r.PageState
+		return c.Page.Instructions(ctx, s)
+	}
+	page.Limits.AnswerTTL = page.Limits.Deadline // the page answers in another request, and thereby in another run
+	limits.RunsPerMinute = 0                     // the ledger has checked it
 	user, err := strictjson.Marshal(agent.User{UID: r.UID, Usage: spent})
 	if err != nil {
 		return nil, err
@@ -119,8 +124,9 @@ func (c *Chat) loop(ctx context.Context, r Request, spent agent.UserUsage) (*loo
 	if _, err := own.Commit(ctx, store.Create(document.UserPath(r.UID), nil, user)); err != nil {
 		return nil, err
 	}
-	return (&loop.Loop{Store: own, Queue: noQueue{}, Model: verbatimModel{c.Model}, Tools: set, Profile: p, Log: c.Log,
-		Now: c.Now, Random: c.Random}).Init(), nil
+	return (&loop.Loop{Store: own, Queue: noQueue{}, Model: verbatimModel{c.Model}, Tools: set,
+		Agents: agents.Set{agent.Page: &page}, UserLimits: limits, Log: c.Log, Now: c.Now,
+		Random: c.Random}).Init(), nil
 }
 
 // runsHere reports whether a call of the tool may be made at once and without a record: it has no effect and needs no

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/chat"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
@@ -61,14 +62,17 @@ func newWorld(t *testing.T, turns ...script.Turn) *world {
 		tool.Define(tool.Def[rating, done]{Name: "action_like", Description: "Like.", SideEffect: true,
 			Approval: tool.NotRequired,
 			Preview:  func(in rating) tool.Preview { return tool.Preview{Title: "Like"} }, Execute: w.rate}))
-	profile := loop.Profile{MaxModelCalls: 6, ApprovalTTL: 24 * time.Hour, RejectOutcome: loop.RejectCompletes,
-		Deadline:     72 * time.Hour,
-		ModelTimeout: 30 * time.Second, ToolTimeout: 10 * time.Second, MaxOpen: 3, MaxPerDay: 60}
+	page := agents.Agent{Name: agent.Page, Instructions: chat.Instructions("", actions), History: agents.HistoryNone,
+		OnReject: agents.RejectCompletes, Limits: agents.Limits{ModelCalls: 6, ApprovalTTL: 24 * time.Hour,
+			Deadline: 72 * time.Hour, ModelTimeout: 30 * time.Second, ToolTimeout: 10 * time.Second, MaxOpen: 3,
+			MaxPerDay: 60}}
+	assistant := page // of the runs that an earlier release began for pages
 	st := memory.New(clock)
-	w.core = (&loop.Loop{Store: st, Queue: w, Tools: actions, Profile: profile, Now: clock, Sleep: noWait}).Init()
+	w.core = (&loop.Loop{Store: st, Queue: w, Tools: actions, Now: clock, Sleep: noWait,
+		Agents: agents.Set{agent.Assistant: &assistant, agent.Page: &page}}).Init()
 	w.chat = &chat.Chat{Model: w.model, Core: w.core, Ledger: &records.Records{Store: st, Now: clock}, Actions: actions,
 		Key: chat.Key{[]byte("0123456789abcdef0123456789abcdef")}, Agent: "shop",
-		Profile: profile, Now: clock, Random: rand.Reader}
+		Page: page, Now: clock, Random: rand.Reader}
 	return w
 }
 

@@ -20,7 +20,7 @@ const maxCallTries = 3
 // outcome (durable). After a death between any two of these, settle takes over.
 func (ex *execution) executeCall(ctx context.Context, id string) error {
 	a := ex.state.Action(id)
-	t := ex.Tools[a.Tool]
+	t := ex.toolOf(ex.run, a.Tool, a.UserInitiated)
 	if t == nil {
 		return ex.recordOutcome(ctx, id,
 			failedWithoutEffect(fault.New(fault.Tool, "no_such_tool", "This tool is no longer available.")))
@@ -67,7 +67,7 @@ func (ex *execution) claimCall(ctx context.Context, id string) (mine bool, err e
 
 // timeoutOf returns how long the call may take.
 func (ex *execution) timeoutOf(id string) time.Duration {
-	return ex.Profile.toolTimeout(ex.Tools[ex.state.Action(id).Tool])
+	return ex.limits().OfTool(ex.Tools[ex.state.Action(id).Tool])
 }
 
 // checkUnchanged checks what may have changed since the call was validated: the stored arguments, and the place where
@@ -85,16 +85,13 @@ func (ex *execution) checkUnchanged(ctx context.Context, a *agent.Action, t *too
 }
 
 func (ex *execution) toolCall(a *agent.Action, handle string) tool.Call {
-	return tool.Call{UID: ex.run.UID, Origin: ex.run.Origin, Agent: assistant, ThreadID: ex.run.ThreadID,
+	return tool.Call{UID: ex.run.UID, Origin: ex.run.Origin, Agent: ex.run.AgentName(), ThreadID: ex.run.ThreadID,
 		RunID: ex.run.ID, ActionID: a.ID, Args: a.Args, Handle: handle, Place: a.Place}
 }
 
-// assistant is the name of the agent that carries out runs that name none.
-const assistant = "assistant"
-
 // prepare returns the handle that the tool prepares. Whatever goes wrong, no effect has taken place.
 func (ex *execution) prepare(ctx context.Context, t *tool.Tool, a *agent.Action) (handle string, err error) {
-	ctx, cancel := withStepTimeout(ctx, ex.Profile.toolTimeout(t))
+	ctx, cancel := withStepTimeout(ctx, ex.limits().OfTool(t))
 	defer cancel()
 	for try := 1; ; try++ {
 		handle, err = t.Prepare(ctx, ex.toolCall(a, ""))
@@ -117,7 +114,7 @@ func (ex *execution) backOff(ctx context.Context, try int) error {
 func (ex *execution) callTool(ctx context.Context, t *tool.Tool, id string) error {
 	a := ex.state.Action(id)
 	call := ex.toolCall(a, a.Started.Handle)
-	acting, cancel := withStepTimeout(ctx, ex.Profile.toolTimeout(t))
+	acting, cancel := withStepTimeout(ctx, ex.limits().OfTool(t))
 	defer cancel()
 	underWay := a.Started.Attempt > 1 // an earlier attempt may be
 	for try := 1; ; try++ {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/fault"
 )
@@ -46,11 +47,27 @@ const (
 	stepExpire                // an approval or an answer came too late, and others are left
 	stepExecute               // a call may be carried out
 	stepCallModel             // the model must be called
+	stepElsewhere             // it must be moved by a process that knows its agent
 )
 
-// next returns what the run needs next, and the action concerned, if any. It is a pure function of the run and the
-// time.
+// next returns what the run needs next of this process, and the action concerned, if any. It is a pure function of the
+// run, the time and the agents. What moves a run needs its agent; expiring a call and ending the run do not.
 func (l *Loop) next(s *agent.State, r agent.Run, now time.Time) (step, *agent.Action) {
+	st, a := l.needs(s, r, now)
+	moves := st == stepSettle || st == stepExecute || st == stepCallModel
+	switch {
+	case !moves || l.Agents.Get(r.Agent) != nil:
+		return st, a
+	case st == stepSettle && !now.Before(r.Deadline): // the run is about to be ended, and whatever its tool says counts
+		return st, a
+	case len(expired(s, now)) > 0:
+		return stepExpire, nil
+	}
+	return stepElsewhere, nil
+}
+
+// needs returns what the run needs next, whoever does it.
+func (l *Loop) needs(s *agent.State, r agent.Run, now time.Time) (step, *agent.Action) {
 	if s.End != nil {
 		return stepDone, nil
 	}
@@ -79,23 +96,27 @@ func (l *Loop) next(s *agent.State, r agent.Run, now time.Time) (step, *agent.Ac
 // stepTime returns how long the run's next step may take, or zero when there is none for this process.
 func (l *Loop) stepTime(s *agent.State, r agent.Run, now time.Time) time.Duration {
 	switch st, a := l.next(s, r, now); st {
-	case stepDone, stepWait:
+	case stepDone, stepWait, stepElsewhere:
 		return 0
 	case stepCallModel:
-		return l.Profile.ModelTimeout
+		return l.Agents.Limits(r.Agent).ModelTimeout
 	case stepSettle, stepExecute:
-		return l.Profile.toolTimeout(l.Tools[a.Tool])
+		return l.Agents.Limits(r.Agent).OfTool(l.Tools[a.Tool])
 	default:
-		return l.Profile.ToolTimeout
+		return l.Agents.Limits(r.Agent).ToolTimeout
 	}
 }
 
 // ending returns how a run must end that may not go on, or nil. Each call of a turn is independent: what was allowed is
 // carried out and what is open stays open, whatever became of the others, and the run ends when nothing is left.
 func (l *Loop) ending(s *agent.State, r agent.Run, now time.Time) *agent.End {
+	its, singleCall := l.Agents.Get(r.Agent), s.Input.SingleCall && len(s.Turns) > 0
 	switch {
 	case s.Cancelled:
 		return failedEnd(fault.New(fault.Policy, codeCancelled, "The run was cancelled."))
+	case !now.Before(r.Deadline) && its == nil:
+		return failedEnd(fault.New(fault.Policy, codeAgentGone,
+			"The agent %q of this run is no longer available, so the run was ended at its deadline.", r.AgentName()))
 	case !now.Before(r.Deadline):
 		return failedEnd(fault.New(fault.Policy, codeDeadline, "The run reached its deadline and was ended."))
 	case !allTerminal(s):
@@ -104,13 +125,15 @@ func (l *Loop) ending(s *agent.State, r agent.Run, now time.Time) *agent.End {
 		return failedEnd(errExpired)
 	case failedWith(s, codeAttempts):
 		return failedEnd(errAttempts)
-	case rejected(s) && l.Profile.RejectOutcome != RejectContinues:
-		return l.rejectedEnd(s)
-	case s.Input.SingleCall && len(s.Turns) > 0:
+	case its == nil && (rejected(s) || !singleCall): // whether it goes on depends on its agent
+		return nil
+	case rejected(s) && its.OnReject != agents.RejectContinues:
+		return l.rejectedEnd(s, its.OnReject)
+	case singleCall:
 		return l.singleCallEnd(s)
 	case finalCall(s) != nil:
 		return l.finalEnd(s)
-	case len(s.Turns) >= l.Profile.MaxModelCalls:
+	case len(s.Turns) >= its.Limits.ModelCalls:
 		return l.outOfCallsEnd(s)
 	}
 	return nil
@@ -152,12 +175,12 @@ func failedEnd(f *fault.Error) *agent.End {
 }
 
 // rejectedEnd returns the end of a run whose user rejected one or more of its calls.
-func (l *Loop) rejectedEnd(s *agent.State) *agent.End {
+func (l *Loop) rejectedEnd(s *agent.State, outcome agents.OnReject) *agent.End {
 	no := "You rejected this, so it was not done."
 	if l.effectSummary(s) != "" {
 		no = "You rejected part of this."
 	}
-	if l.Profile.RejectOutcome == RejectFails {
+	if outcome == agents.RejectFails {
 		return failedEnd(fault.New(fault.Policy, "rejected", "%s", no))
 	}
 	return &agent.End{Status: agent.Completed, Summary: no}
@@ -182,7 +205,7 @@ func (l *Loop) outOfCallsEnd(s *agent.State) *agent.End {
 func (ex *execution) advance(ctx context.Context) (*agent.RunView, error) {
 	for {
 		st, a := ex.next(ex.state, ex.run, ex.now())
-		if st != stepDone && st != stepWait && ex.run.Lease.Held(ex.owner, ex.now()) {
+		if st != stepDone && st != stepWait && st != stepElsewhere && ex.run.Lease.Held(ex.owner, ex.now()) {
 			return nil, errHeld
 		}
 		if need := ex.stepTime(ex.state, ex.run, ex.now()); need > 0 && ex.progressed && !hasTimeFor(ctx, need) {
@@ -192,6 +215,8 @@ func (ex *execution) advance(ctx context.Context) (*agent.RunView, error) {
 		switch {
 		case st == stepDone || st == stepWait:
 			return ex.view(), nil
+		case st == stepElsewhere:
+			return ex.leave(ctx)
 		case ex.exhausted(st):
 			err = ex.giveUpStep(ctx, st, a)
 		case st == stepEnd || st == stepExpire:
@@ -211,6 +236,33 @@ func (ex *execution) advance(ctx context.Context) (*agent.RunView, error) {
 		}
 		ex.progressed = true
 	}
+}
+
+// elsewhereGrace is how long a run that nobody moved in time is left to whoever knows its agent.
+const elsewhereGrace = 10 * time.Minute
+
+// leave leaves the run to a process that knows its agent. One that nobody has taken up in time is looked at again
+// later, and at its deadline, where it is ended.
+func (ex *execution) leave(ctx context.Context) (*agent.RunView, error) {
+	if !ex.counted {
+		return ex.view(), nil
+	}
+	ex.Log.WarnContext(ctx, "a run's agent is not known here, and nobody else has moved the run in time", "counter",
+		"agent_unknown", "runId", ex.id, "agent", ex.run.AgentName())
+	err := ex.transition(ctx, func(tx *tx) error {
+		st, _ := ex.next(tx.state, tx.run, tx.now)
+		tx.left = st == stepElsewhere && !tx.run.Lease.Held(ex.owner, tx.now)
+		tx.changed = tx.left
+		return nil
+	})
+	return ex.view(), err
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
 }
 
 // errHandOver means that a step was cut short because the function's time ran out, not the step's own.

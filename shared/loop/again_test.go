@@ -112,7 +112,7 @@ func TestCapHoldsForALateQuestion(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)
 	// the handle comes before the intent, and what allows the call may be gone by then
-	w.loop.Model, w.loop.Profile.MaxOpen = &asked{tool: "draft"}, 1
+	w.loop.Model, w.assistant().Limits.MaxOpen = &asked{tool: "draft"}, 1
 	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package loop
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -183,7 +184,7 @@ func (tx *tx) leaveToClient(id string, t *tool.Tool) error {
 // names the run for that.
 func (tx *tx) waitForAnswer(id string, t *tool.Tool) error {
 	wait := &agent.Wait{Kind: agent.KindCall, ExpiresAt: tx.run.Deadline}
-	ttl := tx.ex.Profile.AnswerTTL
+	ttl := cmp.Or(tx.limits().AnswerTTL, answerTTL)
 	if t != nil && t.Wait > 0 {
 		ttl = t.Wait
 	}

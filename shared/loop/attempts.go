@@ -44,7 +44,7 @@ func (ex *execution) exhausted(st step) bool {
 
 // giveUpStep gives up a step that was started too often. The run continues with what else is left, and then ends.
 func (ex *execution) giveUpStep(ctx context.Context, st step, a *agent.Action) error {
-	if err := ex.claim(ctx, ex.Profile.ToolTimeout); err != nil {
+	if err := ex.claim(ctx, ex.limits().ToolTimeout); err != nil {
 		return err
 	}
 	ex.Log.ErrorContext(ctx, "a step was started too often and is given up", "counter", "step_given_up", "runId", ex.id,

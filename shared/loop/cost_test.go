@@ -112,8 +112,8 @@ func (m *meter) Close() error { return nil }
 func measured(w *world) *proof {
 	p := &proof{world: w, uid: "ana", meter: &meter{Counter: storetest.Count(w.store), Queue: w}}
 	w.loop.Store, w.loop.Queue, w.loop.Model = p.meter.Counter, p.meter, p.meter
-	w.loop.Profile.MaxOpen, w.loop.Profile.MaxPerDay = 0, 0
-	w.loop.Profile.Limits = agent.Limits{RunsPerMinute: 10_000, CallsPerDay: 1_000_000, TokensPerDay: 1_000_000_000}
+	w.assistant().Limits.MaxOpen, w.assistant().Limits.MaxPerDay = 0, 0
+	w.loop.UserLimits = agent.Limits{RunsPerMinute: 10_000, CallsPerDay: 1_000_000, TokensPerDay: 1_000_000_000}
 	return p
 }
 

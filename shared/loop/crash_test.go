@@ -289,7 +289,7 @@ func oneDecisionAmongMany(t *testing.T, open func(testing.TB) *world) {
 func TestHandOver(t *testing.T) {
 	w := newWorld(t)
 	w.loop.Model = &asked{tool: "lookup"}
-	w.loop.Profile.ModelTimeout = time.Hour
+	w.assistant().Limits.ModelTimeout = time.Hour
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "look it up"}, nil)

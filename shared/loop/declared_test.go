@@ -28,7 +28,7 @@ func TestATimeoutStaysWithinACall(t *testing.T) {
 		w := &world{t: t, now: began}
 		w.on(memory.New(w.clock), func(time.Duration) {})
 		w.call = loop.LeastCall
-		w.loop.Profile = w.loop.Profile.Within(w.call)
+		w.assistant().Limits = w.assistant().Limits.Within(w.call)
 		s := newScenario(t, w)
 		s.play(`$ model call slow_send {"to":["bob@x.org"],"text":"one"}
 $ model text Sent.

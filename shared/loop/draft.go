@@ -28,6 +28,7 @@ type tx struct {
 	audits      []audit.Entry
 	changed     bool // the run's document changes even without an event (its lease)
 	keepLease   bool // the transition does not move the run: the lease stays as it is
+	left        bool // the run's agent is not known here, and nobody else has moved the run in time
 	dueNow      bool // the run must be moved at once, by a process that does not have it yet
 
 	unrecordedCalls int // calls of the model that were made and that no event records
@@ -208,7 +209,7 @@ func (tx *tx) setLease() {
 	tx.run.Lease = agent.Lease{Lapsed: lost}
 	if need := tx.ex.stepTime(tx.state, tx.run, tx.now); need > 0 && !tx.dueNow {
 		tx.run.Lease.Owner, tx.run.Lease.Until = tx.ex.owner,
-			tx.now.Add(need+tx.ex.Profile.LeaseMargin+retryDelay(lost))
+			tx.now.Add(need+tx.ex.LeaseMargin+retryDelay(lost))
 	}
 }
 
@@ -221,10 +222,14 @@ func (tx *tx) due() time.Time {
 		return document.RunFieldsOf(tx.ex.docs[document.RunPath(tx.run.ID)]).Due
 	case tx.run.Lease.Owner != "":
 		return tx.run.Lease.Until
-	case tx.dueNow || len(tx.state.Open()) == 0 || tx.ex.stepTime(tx.state, tx.run, tx.now) > 0:
-		return tx.now.Add(publishGrace)
 	}
 	at := tx.run.Deadline
+	switch st, _ := tx.ex.next(tx.state, tx.run, tx.now); {
+	case tx.left:
+		return earlier(at, tx.now.Add(elsewhereGrace))
+	case tx.dueNow || len(tx.state.Open()) == 0 || st != stepWait:
+		return tx.now.Add(publishGrace)
+	}
 	for _, a := range tx.state.Open() {
 		if a.Kind != agent.KindReview && a.ExpiresAt.Before(at) { // a review ends with the run
 			at = a.ExpiresAt

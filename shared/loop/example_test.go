@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model/script"
 	"github.com/countersign-run/countersign/shared/store/memory"
@@ -44,7 +45,10 @@ func ExampleLoop() {
 		Model: script.New(
 			script.Turn{Calls: []script.Call{{Name: "send", Args: mail{"bob@example.com"}}}},
 			script.Turn{Text: "Bob has your mail."}),
-		Profile: loop.Profile{MaxModelCalls: 3, ApprovalTTL: time.Hour, Deadline: 24 * time.Hour}.Within(time.Minute),
+		Agents: agents.Set{agent.Assistant: {
+			Instructions: agents.Text("You send mail for your user."), OnReject: agents.RejectCompletes,
+			Limits: agents.Limits{ModelCalls: 3, ApprovalTTL: time.Hour, Deadline: 24 * time.Hour}.Within(time.Minute),
+		}},
 	}).Init()
 
 	run, err := l.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "Tell Bob."}, nil)

@@ -57,7 +57,7 @@ func (tx *tx) startInSameCommit(ctx context.Context, intent agent.Started) (id s
 		return "", nil
 	}
 	t := tx.ex.Tools[a.Tool]
-	if t.Prepares() || !hasTimeFor(ctx, tx.ex.Profile.toolTimeout(t)) {
+	if t.Prepares() || !hasTimeFor(ctx, tx.limits().OfTool(t)) {
 		return "", nil
 	}
 	if stop, err := tx.recheckPolicy(a, t); stop || err != nil {
@@ -111,8 +111,8 @@ func (tx *tx) recheckPolicy(a *agent.Action, t *tool.Tool) (stop bool, err error
 	case asks && a.Status == agent.ActionExecuting:
 		return true, tx.block(a, v.Rule,
 			fault.New(fault.Policy, "denied", "The permission for this was withdrawn before it was done."))
-	case asks && tx.ex.checkCaps(u, tx.now) != nil:
-		return true, tx.block(a, v.Rule, tx.ex.checkCaps(u, tx.now))
+	case asks && tx.checkCaps(u) != nil:
+		return true, tx.block(a, v.Rule, tx.checkCaps(u))
 	case asks:
 		return true, tx.requestApproval(a, agent.KindApproval, v.Reason)
 	case a.Decision == "" && !a.UserInitiated:

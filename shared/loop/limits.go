@@ -12,16 +12,16 @@ import (
 // checkLimits checks the limits on what a user may use before anything is started for them. The day's share of the
 // model matters only where the model will be called.
 func (l *Loop) checkLimits(u *agent.User, asksModel bool, now time.Time) error {
-	if err := u.Usage.CheckStart(l.Profile.Limits, now); err != nil || !asksModel {
+	if err := u.Usage.CheckStart(l.UserLimits, now); err != nil || !asksModel {
 		return err
 	}
-	return u.Usage.CheckModelBudget(l.Profile.Limits, now, 0, 0)
+	return u.Usage.CheckModelBudget(l.UserLimits, now, 0, 0)
 }
 
 // countStart counts the run, and with it its first call of the model, so that two runs that start at once cannot both
 // be the day's last.
 func (tx *tx) countStart(req StartRequest) error {
-	limits := tx.ex.Profile.Limits
+	limits := tx.ex.UserLimits
 	if limits.None() {
 		return nil
 	}
@@ -37,7 +37,7 @@ func (tx *tx) countStart(req StartRequest) error {
 // countUsage counts what the run has used of the model since it was last counted: at its end, and wherever its user's
 // document is written anyway.
 func (tx *tx) countUsage() error {
-	if tx.ex.Profile.Limits.None() || tx.state.End == nil && !tx.userChanged {
+	if tx.ex.UserLimits.None() || tx.state.End == nil && !tx.userChanged {
 		return nil
 	}
 	used := agent.RunUsage{Calls: max(tx.run.Counted.Calls, tx.state.ModelCalls+tx.unrecordedCalls),
@@ -53,7 +53,7 @@ func (tx *tx) countUsage() error {
 // overBudget ends a run whose user has no share of the model left for its next call. What was done before stays done,
 // and the summary says so.
 func (ex *execution) overBudget(ctx context.Context) (over bool, err error) {
-	if ex.Profile.Limits.None() {
+	if ex.UserLimits.None() {
 		return false, nil
 	}
 	err = ex.transition(ctx, func(tx *tx) error {
@@ -63,7 +63,7 @@ func (ex *execution) overBudget(ctx context.Context) (over bool, err error) {
 			return err
 		}
 		counted := tx.run.Counted
-		why := u.Usage.CheckModelBudget(ex.Profile.Limits, tx.now, tx.state.ModelCalls-counted.Calls,
+		why := u.Usage.CheckModelBudget(ex.UserLimits, tx.now, tx.state.ModelCalls-counted.Calls,
 			tx.state.Tokens-counted.Tokens)
 		if why == nil {
 			return nil

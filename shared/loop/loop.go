@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/policy"
@@ -30,65 +31,20 @@ import (
 	"github.com/countersign-run/countersign/shared/wait"
 )
 
-// RejectOutcome says how a run ends after its user rejected a call (contract §3, REJECT_OUTCOME).
-type RejectOutcome string
-
-// The outcomes.
-const (
-	RejectCompletes RejectOutcome = "completed"
-	RejectFails     RejectOutcome = "failed"
-	RejectContinues RejectOutcome = "continue" // the model gets the rejection as the call's response, and finishes
-)
-
-// Profile is what differs from one kind of agent to another.
-type Profile struct {
-	Persona       string        // who the assistant is; the rules are appended to it
-	MaxModelCalls int           // in one run; on the last one tools are switched off
-	ApprovalTTL   time.Duration // how long an approval may wait
-	AnswerTTL     time.Duration // how long a call waits for its client, where its tool does not say; 0 is 5 minutes
-	RejectOutcome RejectOutcome
-	Deadline      time.Duration // how long a run may take in all, waiting included
-	MaxContents   int           // bytes of the conversation that the model gets (model.Contents.Fit); 0 means no bound
-	ModelTimeout  time.Duration // of one model call, retries included
-	ToolTimeout   time.Duration // of one effect, unless its tool has a timeout of its own
-	LongestTool   time.Duration // that a tool's own timeout may be; 0 means no limit
-	LeaseMargin   time.Duration // how long a lease outlives the step that it covers; 0 means 15 seconds
-	MaxOpen       int           // approvals a user may have open; 0 means no cap
-	MaxPerDay     int           // approvals a user may be asked for in a day (UTC); 0 means no cap
-	Limits        agent.Limits  // what a user may use
-}
-
 // LeastCall is the shortest timeout of a function in which a step of a run fits.
 const LeastCall = 30 * time.Second
 
-// Within returns p with the timeouts of model calls and effects set so that they fit into an invocation of a function
-// that may take up to d. With the shortest timeout in use (60 s on Cloud Run) one invocation makes several steps; a
-// longer one raises each timeout to at most what a step needs.
-func (p Profile) Within(d time.Duration) Profile {
-	p.ModelTimeout, p.ToolTimeout = min(time.Minute, d*2/3), min(30*time.Second, d/3)
-	p.LongestTool = d - 2*reserve
-	return p
-}
-
-// toolTimeout returns how long one call of the tool may take. The tool may be nil, where it is gone or there is none.
-func (p Profile) toolTimeout(t *tool.Tool) time.Duration {
-	switch {
-	case t == nil || t.Timeout == 0:
-		return p.ToolTimeout
-	case p.LongestTool > 0:
-		return min(t.Timeout, p.LongestTool)
-	}
-	return t.Timeout
-}
-
-// Loop moves runs of one profile. The fields from Log on are optional.
+// Loop moves runs, each as its agent is. The fields from Log on are optional.
 type Loop struct {
-	Store   store.Store
-	Queue   queue.Queue
-	Model   model.Model
-	Tools   tool.Set
-	Rules   policy.Rules
-	Profile Profile
+	Store  store.Store
+	Queue  queue.Queue
+	Model  model.Model
+	Tools  tool.Set
+	Rules  policy.Rules
+	Agents agents.Set // without the agent of a run, it is read, decided, cancelled and ended, and not moved
+
+	UserLimits  agent.Limits  // what a user may use, whichever agents they ask
+	LeaseMargin time.Duration // a lease outlives the step that it covers by this; 0: 15 seconds
 
 	Log    *slog.Logger
 	Now    func() time.Time // for durations and, adjusted to the store's clock, for leases
@@ -111,9 +67,9 @@ type Update struct {
 
 // Maintenance bounds of the loop.
 const (
-	leaseMargin  = 15 * time.Second // unless the profile sets one
+	leaseMargin  = 15 * time.Second // unless the loop sets one
 	publishGrace = 20 * time.Second // after this the sweep takes a publish for lost
-	answerTTL    = 5 * time.Minute  // unless the profile sets one
+	answerTTL    = 5 * time.Minute  // unless the tool or the agent sets one
 	reserve      = 5 * time.Second  // of the function's time that is kept for a last commit
 	maxCalls     = 16               // function calls in one turn of the model
 	maxOutput    = 64 << 10         // bytes of a tool's result that are kept
@@ -129,6 +85,7 @@ const (
 	CodeThreadFull fault.Code = "thread_full"
 	codeCancelled  fault.Code = "cancelled"
 	codeDeadline   fault.Code = "deadline"
+	codeAgentGone  fault.Code = "agent_gone"
 )
 
 // errHeld means that another process holds the run's lease.
@@ -140,11 +97,8 @@ func Held(err error) bool { return fault.Is(err, fault.Tool, fault.CodeLeaseHeld
 
 // Init sets the optional fields to their defaults. It must be called once before use.
 func (l *Loop) Init() *Loop {
-	if l.Profile.LeaseMargin == 0 {
-		l.Profile.LeaseMargin = leaseMargin
-	}
-	if l.Profile.AnswerTTL == 0 {
-		l.Profile.AnswerTTL = answerTTL
+	if l.LeaseMargin == 0 {
+		l.LeaseMargin = leaseMargin
 	}
 	if l.Log == nil {
 		l.Log = slog.New(slog.DiscardHandler)
@@ -160,3 +114,17 @@ func (l *Loop) Init() *Loop {
 	}
 	return l
 }
+
+// toolOf returns the tool if the run's agent may call it, or nil; what its user calls themselves is not the agent's
+// concern. While the agent is not here, what it asked for where it was is taken for its own.
+func (l *Loop) toolOf(r agent.Run, name string, userInitiated bool) *tool.Tool {
+	if its := l.Agents.Get(r.Agent); its != nil && !userInitiated && !its.Has(name) {
+		return nil
+	}
+	return l.Tools[name]
+}
+
+// limits returns those of the run's agent.
+func (ex *execution) limits() agents.Limits { return ex.Agents.Limits(ex.run.Agent) }
+
+func (tx *tx) limits() agents.Limits { return tx.ex.Agents.Limits(tx.run.Agent) }

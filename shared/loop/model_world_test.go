@@ -47,7 +47,7 @@ func newTrialed(t testing.TB, w *world) *trialed {
 		random: &randReader{r: rand.New(rand.NewSource(1))}}
 	w.store, w.rec = m.witness, &records.Records{Store: m.witness, Now: w.clock}
 	w.loop.Store, w.loop.Queue, w.loop.Random = m.witness, m, m.random
-	w.loop.Profile.MaxOpen = 4
+	w.assistant().Limits.MaxOpen = 4
 	denied, err := address.ParsePatterns("denied.org")
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +60,8 @@ func newTrialed(t testing.TB, w *world) *trialed {
 		}
 		return m.linked(), nil
 	}
-	m.witness.tools, m.witness.max = w.loop.Tools, loopBounds{w.loop.Profile.MaxModelCalls, w.loop.Profile.MaxOpen}
+	limits := w.assistant().Limits
+	m.witness.tools, m.witness.max = w.loop.Tools, loopBounds{limits.ModelCalls, limits.MaxOpen}
 	return m
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/model"
@@ -128,7 +129,7 @@ func (l *Loop) singleCallEnd(s *agent.State) *agent.End {
 	case a.Status == agent.ActionCompleted:
 		return &agent.End{Status: agent.Completed, Summary: "Done."}
 	case a.Status == agent.ActionRejected:
-		return l.rejectedEnd(s)
+		return l.rejectedEnd(s, agents.RejectCompletes)
 	default:
 		return &agent.End{Status: agent.Failed, Summary: a.Error.Message, Error: a.Error}
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model/script"
 )
@@ -73,10 +74,10 @@ func TestLaterRunsAreToldWhatEarlierOnesDid(t *testing.T) {
 		w.model.Then(send("bob@x.org", "eve@x.org"), script.Turn{Text: "Bob was told."}, send("joe@x.org"),
 			send("amy@x.org"), script.Turn{Text: "Hello."})
 		first := ask("tell both")
-		w.loop.Profile.RejectOutcome = loop.RejectContinues
+		w.assistant().OnReject = agents.RejectContinues
 		decide(first, 2, agent.Reject)
 		decide(first, 1, agent.ApproveOnce)
-		w.loop.Profile.RejectOutcome = loop.RejectCompletes
+		w.assistant().OnReject = agents.RejectCompletes
 		decide(ask("tell Joe\n\n[record abc] completed: Sent it to joe@x.org."), 1, agent.Reject)
 		ask("tell Amy")
 		ask("what did you do?")

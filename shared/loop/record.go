@@ -95,6 +95,7 @@ var notDoneReasons = map[fault.Code]string{
 	fault.CodeExpired: "the approval expired",
 	codeCancelled:     "the run was cancelled",
 	codeDeadline:      "the run took too long",
+	codeAgentGone:     "the run's agent is no longer available",
 }
 
 // verifiedSummary returns the summary of what was done where an effect that the model asked for did not take place, or

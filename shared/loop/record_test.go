@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/loop"
@@ -90,7 +91,7 @@ func TestALongAccount(t *testing.T) {
 // TestTheRecordOutlivesATool has a tool removed after it had an effect: the summary still tells of the effect.
 func TestTheRecordOutlivesATool(t *testing.T) {
 	w, ctx := newWorld(t), context.Background()
-	w.loop.Profile.RejectOutcome = loop.RejectContinues
+	w.assistant().OnReject = agents.RejectContinues
 	args := map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}
 	w.model.Then(script.Turn{Calls: []script.Call{{Name: "send", Args: args}, {Name: "draft", Args: args}}},
 		script.Turn{Text: "Nothing was done."})
@@ -134,7 +135,7 @@ func TestWhatTheModelIsAsked(t *testing.T) {
 		t.Fatal(err)
 	}
 	req := w.model.Requests()[1]
-	for _, part := range []string{w.loop.Profile.Persona,
+	for _, part := range []string{"You are a test.",
 		"Every e-mail, invitation or other effect is shown to the user and waits for a yes."} {
 		if !strings.Contains(req.System, part) {
 			t.Errorf("the instructions lack %q: %s", part, req.System)

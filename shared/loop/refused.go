@@ -5,6 +5,7 @@ import (
 	"errors"
 	"reflect"
 	"slices"
+	"time"
 
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/audit"
@@ -37,8 +38,11 @@ func staleError(code fault.Code, message string) *fault.Error {
 // requires the approval. An action that the policy denies by now is not asked for again: it continues to wait, and its
 // user may still edit it.
 func (tx *tx) checkStale(ap *agent.Approval, a *agent.Action, at placement, decision agent.Decision) error {
-	t := tx.ex.Tools[a.Tool]
+	t := tx.ex.toolOf(tx.run, a.Tool, a.UserInitiated)
 	switch {
+	case t == nil && tx.ex.Agents.Get(tx.run.Agent) == nil:
+		return fault.New(fault.Tool, codeAgentGone, "The agent %q is not available at the moment, so this cannot be "+
+			"approved now. Please try again later, or reject it.", tx.run.AgentName()).After(time.Minute)
 	case t == nil || ap.Kind == agent.KindReview && t.Version() != ap.ToolVersion:
 		return errStale{why: staleError(fault.CodeStaleView,
 			"The tool has changed since you were asked. Please reject this and ask again.")}

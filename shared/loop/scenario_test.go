@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
@@ -79,7 +80,8 @@ func TestScenariosInAMinute(t *testing.T) {
 				w := &world{t: t, now: began}
 				w.on(memory.New(w.clock), func(time.Duration) {})
 				w.call, w.slow = time.Minute, 2*time.Second
-				w.loop.Profile, w.loop.Model = w.loop.Profile.Within(w.call), slow{w.model, 4 * time.Second}
+				w.assistant().Limits = w.assistant().Limits.Within(w.call)
+				w.loop.Model = slow{w.model, 4 * time.Second}
 				s := newScenario(t, w)
 				s.compare(want, s.play(want))
 			})
@@ -222,12 +224,12 @@ func (s *scenario) do(line string) {
 		s.loop.Rules.DenySideEffects = rest == "off"
 		return
 	case "reject-outcome":
-		s.loop.Profile.RejectOutcome = loop.RejectOutcome(rest)
+		s.assistant().OnReject = agents.OnReject(rest)
 		return
 	case "approval-ttl":
-		s.loop.Profile.ApprovalTTL, err = time.ParseDuration(rest)
+		s.assistant().Limits.ApprovalTTL, err = time.ParseDuration(rest)
 	case "max-calls":
-		s.loop.Profile.MaxModelCalls, err = strconv.Atoi(rest)
+		s.assistant().Limits.ModelCalls, err = strconv.Atoi(rest)
 	case "pending":
 		for i, a := range s.open(s.uid) {
 			s.say("#%d %s: %s", i+1, a.Kind, a.Preview.Title)

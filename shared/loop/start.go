@@ -1,12 +1,14 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"strings"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/clip"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
@@ -17,6 +19,7 @@ import (
 // StartRequest is a user's request to the agent.
 type StartRequest struct {
 	UID    string
+	Agent  string // that carries it out; empty: the assistant
 	Origin string // the web origin that it came from, or empty
 	Prompt string
 	// what the model gets before the prompt: information from the server, not the user's words
@@ -32,8 +35,8 @@ type StartRequest struct {
 
 // Start stores a run and moves it as far as it goes alone. For a key that was used before it returns the run that the
 // key started, and starts nothing. Errors before the run is stored: AuthError not_found for a thread that is not the
-// user's, PolicyError too_many for the caps, idempotency_key_reused for a key with another body or of a run that was
-// deleted. After that, errors are recorded in the run.
+// user's and for an agent that is not here, PolicyError too_many for the caps, idempotency_key_reused for a key with
+// another body or of a run that was deleted. After that, errors are recorded in the run.
 func (l *Loop) Start(ctx context.Context, req StartRequest, emit Sink) (*agent.RunView, error) {
 	id := agent.NewID(l.Random)
 	if req.Key != "" {
@@ -47,6 +50,9 @@ func (l *Loop) Start(ctx context.Context, req StartRequest, emit Sink) (*agent.R
 }
 
 func (ex *execution) start(ctx context.Context, req StartRequest) error {
+	if ex.Agents.Get(req.Agent) == nil {
+		return fault.NotFound()
+	}
 	threadID := req.ThreadID
 	if threadID == "" {
 		threadID = agent.NewThreadID(ex.id)
@@ -90,7 +96,7 @@ func (ex *execution) createRun(ctx context.Context, req StartRequest, threadID s
 			return err
 		}
 		tx.run = agent.Run{ID: ex.id, UID: req.UID, ThreadID: threadID, Origin: req.Origin, BodyHash: req.BodyHash,
-			CreatedAt: tx.now, Deadline: tx.now.Add(ex.Profile.Deadline)}
+			Agent: tx.run.Agent, CreatedAt: tx.now, Deadline: tx.now.Add(tx.limits().Deadline)}
 		tx.run.Nonce = agent.NewNonce(ex.Random)
 		if err := tx.setRegion(req.Region); err != nil {
 			return err
@@ -134,7 +140,8 @@ func (tx *tx) setRegion(sent agent.Region) error {
 
 func (tx *tx) input(req StartRequest) *agent.Input {
 	input := &agent.Input{Prompt: req.Prompt, SystemNote: req.SystemNote, SingleCall: req.Call != nil}
-	if !input.SingleCall { // a run of one call has no model to tell
+	told := tx.ex.Agents.Get(tx.run.Agent).History == agents.HistoryWords
+	if told && !input.SingleCall { // a run of one call has no model to tell
 		input.History = tx.thread.History()
 		if len(input.History) > 0 {
 			input.Mark = tx.ex.mark
@@ -159,7 +166,8 @@ func (ex *execution) readForCreate(ctx context.Context, req StartRequest, paths 
 // checkSameRequest checks that a key that was used before comes with its first request again, and that its conversation
 // still exists.
 func (tx *tx) checkSameRequest(req StartRequest) error {
-	if tx.run.UID != req.UID || tx.run.BodyHash != req.BodyHash {
+	another := tx.run.Agent != "" && tx.run.Agent != cmp.Or(req.Agent, agent.Assistant)
+	if tx.run.UID != req.UID || tx.run.BodyHash != req.BodyHash || another {
 		return fault.New(fault.Policy, fault.CodeKeyReused,
 			"This Idempotency-Key was used before, with another request.")
 	}
@@ -184,7 +192,7 @@ func errKeyOfDeleted() error {
 // checkMayStart refuses a disabled user, and checks the limits and the caps: users are not asked for more approvals
 // than they can read.
 func (tx *tx) checkMayStart(req StartRequest) error {
-	tx.run.UID = req.UID
+	tx.run.UID, tx.run.Agent = req.UID, cmp.Or(req.Agent, agent.Assistant)
 	u, err := tx.user()
 	if err != nil {
 		return err
@@ -195,11 +203,13 @@ func (tx *tx) checkMayStart(req StartRequest) error {
 	if err := tx.ex.checkLimits(u, req.Call == nil, tx.now); err != nil {
 		return err
 	}
-	return tx.ex.checkCaps(u, tx.now)
+	return tx.checkCaps(u)
 }
 
-func (l *Loop) checkCaps(u *agent.User, now time.Time) error {
-	p := l.Profile
+// checkCaps checks how many approvals the user has open, and was asked for today, against the limits of the run's
+// agent.
+func (tx *tx) checkCaps(u *agent.User) error {
+	p, now := tx.limits(), tx.now
 	if p.MaxOpen > 0 && u.Open >= p.MaxOpen {
 		return fault.New(fault.Policy, fault.CodeTooMany,
 			"%d approvals are waiting for you. Please answer some of them first.", u.Open).After(time.Minute)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model/script"
 )
@@ -54,7 +55,7 @@ func TestTheModelIsToldOfEdits(t *testing.T) {
 // not be told that nothing was done, because that is not known.
 func TestTheModelIsToldOfADoubt(t *testing.T) {
 	w, ctx := newWorld(t), context.Background()
-	w.loop.Profile.RejectOutcome = loop.RejectContinues
+	w.assistant().OnReject = agents.RejectContinues
 	w.model.Then(script.Turn{
 		Calls: []script.Call{{Name: "send", Args: map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}}}},
 		script.Turn{Text: "Well."})

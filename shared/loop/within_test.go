@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/loop"
 )
 
@@ -11,7 +12,7 @@ import (
 // commit.
 func TestStepsFitIntoACall(t *testing.T) {
 	for d := loop.LeastCall; d <= time.Hour; d += time.Second {
-		p := loop.Profile{}.Within(d)
+		p := agents.Limits{}.Within(d)
 		if longest := max(p.ModelTimeout, p.ToolTimeout, p.LongestTool) + 5*time.Second; longest > d ||
 			p.LongestTool < p.ToolTimeout ||
 			p.ToolTimeout < 10*time.Second || p.ModelTimeout < 20*time.Second {

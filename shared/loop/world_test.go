@@ -13,6 +13,7 @@ import (
 
 	"github.com/countersign-run/countersign/scripts/emulators"
 	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model/script"
@@ -93,13 +94,21 @@ func (w *world) on(st store.Store, forward func(time.Duration)) *world {
 // process returns the loop of another process over the same store.
 func (w *world) process() *loop.Loop {
 	return (&loop.Loop{Store: w.store, Queue: w, Model: w.model, Now: w.clock, Random: lockedRand(w.t),
-		Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
-		Tools: tool.NewSet(w.send("send"), w.draft(), w.lookup()),
-		Profile: loop.Profile{Persona: "You are a test.", MaxModelCalls: 3, ApprovalTTL: 24 * time.Hour,
-			RejectOutcome: loop.RejectCompletes,
-			Deadline:      72 * time.Hour, ModelTimeout: 30 * time.Second, ToolTimeout: 10 * time.Second, MaxOpen: 20,
-			MaxPerDay: 60}}).Init()
+		Sleep:  func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
+		Tools:  tool.NewSet(w.send("send"), w.draft(), w.lookup()),
+		Agents: agents.Set{agent.Assistant: testAgent(agent.Assistant, "You are a test.")}}).Init()
 }
+
+// testAgent is an agent with all tools.
+func testAgent(name, says string) *agents.Agent {
+	return &agents.Agent{Name: name, Instructions: agents.WithRules(agents.Text(says)), History: agents.HistoryWords,
+		OnReject: agents.RejectCompletes,
+		Limits: agents.Limits{ModelCalls: 3, ApprovalTTL: 24 * time.Hour, Deadline: 72 * time.Hour,
+			ModelTimeout: 30 * time.Second, ToolTimeout: 10 * time.Second, MaxOpen: 20, MaxPerDay: 60}}
+}
+
+// assistant is the agent of the runs that name none.
+func (w *world) assistant() *agents.Agent { return w.loop.Agents[agent.Assistant] }
 
 func (w *world) clock() time.Time {
 	w.mu.Lock()

@@ -187,7 +187,8 @@ func TestSettings(t *testing.T) {
 			t.Fatalf("%s: %v", c.name, err)
 		}
 		got := s.Requests()[i]
-		if (got.Temperature != nil) != (c.set.Temperature != nil) || got.Temperature != nil && *got.Temperature != 0.25 {
+		warmed := c.set.Temperature != nil
+		if (got.Temperature != nil) != warmed || warmed && *got.Temperature != 0.25 {
 			t.Errorf("%s: the temperature is %v", c.name, got.Temperature)
 		}
 		said := fakegemini.Request{Model: got.Model, MaxOutputTokens: got.MaxOutputTokens, Mode: got.Mode,

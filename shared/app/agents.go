@@ -1,0 +1,53 @@
+package app
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/agents"
+	"github.com/countersign-run/countersign/shared/chat"
+	"github.com/countersign-run/countersign/shared/config"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+const persona = "You are Countersign, a careful assistant who writes e-mails and makes calendar events for one user."
+
+// openAgents makes the registry of agents: the assistant and the agent of pages, as they are configured.
+func openAgents(cfg config.Config, tools tool.Set) (agents.Set, error) {
+	limits := agents.Limits{ModelCalls: cfg.MaxModelCalls, Deadline: cfg.RunDeadline, ApprovalTTL: cfg.ApprovalTTL,
+		MaxOpen: cfg.MaxOpenApprovals, MaxPerDay: cfg.MaxApprovalsPerDay}.Within(cfg.FunctionTimeout)
+	assistant := agents.Agent{
+		Name:        agent.Assistant,
+		Description: "Writes e-mails and makes calendar events for its user, who approves each.",
+		Instructions: agents.WithRules(agents.Text(cmp.Or(cfg.Persona,
+			strings.TrimSpace(cfg.SystemPrompt+"\n\n"+persona)))),
+		Limits:   limits,
+		History:  agents.HistoryWords,
+		OnReject: agents.OnReject(cfg.RejectOutcome),
+	}
+	actions := pageActions(tools)
+	page := agents.Agent{
+		Name:         agent.Page,
+		Description:  "Answers in a web page, with the tools that the page brings and the actions of the site.",
+		Instructions: chat.Instructions(cmp.Or(cfg.Persona, cfg.SystemPrompt), actions),
+		Tools:        append([]string{}, actions.Names()...),
+		Limits:       limits,
+		History:      agents.HistoryNone, // its page sends it
+		OnReject:     assistant.OnReject,
+		Page:         true,
+	}
+	page.Limits.ModelCalls, page.Limits.Contents = cfg.ChatMaxModelCalls, chat.MaxHistory
+	return agents.New(tools, []agents.Agent{assistant, page}, nil)
+}
+
+// pageActions returns the tools that are declared actions, and that a page's agent may call.
+func pageActions(tools tool.Set) tool.Set {
+	actions := tool.Set{}
+	for name, t := range tools {
+		if strings.HasPrefix(name, chat.ActionPrefix) && !t.UserOnly {
+			actions[name] = t
+		}
+	}
+	return actions
+}
