@@ -113,6 +113,12 @@ func runs(t *testing.T, d *described) {
 	s := d.open(t, nil, "MAX_OPEN_APPROVALS=1")
 	r := s.asked(t, "ada")
 	s.want(t, 200, ask{op: "getRun", params: []string{r.RunID}})
+	s.want(t, 200, ask{op: "agents"})
+	s.want(t, 200, ask{op: "run", body: `{"prompt":"Please.","agent":"assistant"}`})
+	for name, status := range map[string]int{"nobody": 404, "page": 404, "No Name": 400, "": 400} {
+		s.want(t, status, ask{op: "run", body: inJSON(t, map[string]string{"prompt": "Please.", "agent": name})})
+		s.want(t, status, ask{op: "runStream", body: inJSON(t, map[string]string{"prompt": "x", "agent": name})})
+	}
 	s.want(t, 200, ask{op: "runEvents", params: []string{r.RunID}})
 	s.want(t, 200, ask{op: "runEvents", params: []string{r.RunID}, query: "after=2"})
 	s.want(t, 200, ask{op: "cancelRun", params: []string{r.RunID}})

@@ -84,6 +84,7 @@ type Event struct {
 // Input is the input that a run was started with: the user's words and the bounded conversation before them, which
 // is the thread's history at that time, or the contents that the client keeps itself.
 type Input struct {
+	Agent      string            `json:"agent,omitempty"` // the run's; empty: Assistant
 	Prompt     string            `json:"prompt"`
 	SystemNote string            `json:"news,omitempty"` // what the server tells the model before the user's words
 	History    []Message         `json:"history,omitempty"`

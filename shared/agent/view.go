@@ -135,6 +135,7 @@ type EventView struct {
 	Type     EventType   `json:"type"`
 	At       time.Time   `json:"at"`
 	Status   RunStatus   `json:"status,omitempty"`
+	Agent    string      `json:"agent,omitempty"` // the run's, in its first event
 	Text     string      `json:"text,omitempty"`
 	Action   *ActionView `json:"action,omitempty"`
 	Decision Decision    `json:"decision,omitempty"`
@@ -154,6 +155,8 @@ func ViewEvents(nonce []byte, events []Event, after int64) ([]EventView, error) 
 		}
 		v := EventView{Seq: e.Seq, Type: e.Type, At: e.At, Status: e.Status}
 		switch {
+		case e.Queued != nil:
+			v.Agent = cmp.Or(e.Queued.Agent, Assistant)
 		case e.Turn != nil && e.Turn.Calls == 0:
 			v.Text = e.Turn.Text
 		case e.Decided != nil:

@@ -20,6 +20,9 @@ var (
 	validModel = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/@-]{0,127}$`)
 )
 
+// ValidName reports whether an agent may have the name.
+func ValidName(name string) bool { return validName.MatchString(name) }
+
 // New returns the registry of the built-in agents and of those that are declared, over the tools of the deployment. Its
 // error joins a ValidationError for each setting that is wrong, with the agent's name and the setting as its field.
 func New(tools tool.Set, builtIn, declared []Agent) (Set, error) {
@@ -28,7 +31,7 @@ func New(tools tool.Set, builtIn, declared []Agent) (Set, error) {
 	for i, a := range slices.Concat(builtIn, declared) {
 		c := checker{agent: a.Name, tools: tools}
 		switch {
-		case !validName.MatchString(a.Name):
+		case !ValidName(a.Name):
 			c.fail("name", "a name is a small letter and up to 31 small letters, digits and hyphens")
 		case i >= len(builtIn) && slices.Contains(reserved, a.Name):
 			c.fail("name", "this is the name of a built-in agent")

@@ -38,6 +38,7 @@ var Functions = []Function{
 	{"resume", []Route{{"POST", "/api/agent/resume", func(a *API) http.Handler { return a.private(postResume) }}}},
 	{"sweep", []Route{{"POST", "/api/agent/sweep", func(a *API) http.Handler { return a.private(postSweep) }}}},
 	{"runs", []Route{
+		{"GET", "/api/agent/agents", func(a *API) http.Handler { return a.reading(getAgents) }},
 		{"GET", "/api/agent/runs/{runId}", func(a *API) http.Handler { return a.reading(getRun) }},
 		{"GET", "/api/agent/runs/{runId}/events", func(a *API) http.Handler { return a.reading(getEvents) }},
 		{"POST", "/api/agent/runs/{runId}/answers", func(a *API) http.Handler { return a.reading(postAnswers) }},

@@ -22,6 +22,7 @@ const maxPrompt = 32 << 10
 // ask decodes the request of POST /run and /run/stream.
 func (r *request) ask() (loop.StartRequest, error) {
 	var in struct {
+		Agent    *string `json:"agent"`
 		Prompt   string  `json:"prompt"`
 		ThreadID *string `json:"threadId"`
 		regionBody
@@ -44,8 +45,12 @@ func (r *request) ask() (loop.StartRequest, error) {
 	case err != nil:
 		return loop.StartRequest{}, err
 	}
-	q := loop.StartRequest{UID: r.uid, Origin: r.Header.Get("Origin"), Region: region, Prompt: in.Prompt, Key: key,
-		BodyHash: hash}
+	its, err := chosen(r.api.Loop.Agents, in.Agent)
+	if err != nil {
+		return loop.StartRequest{}, err
+	}
+	q := loop.StartRequest{UID: r.uid, Agent: its, Origin: r.Header.Get("Origin"), Region: region, Prompt: in.Prompt,
+		Key: key, BodyHash: hash}
 	if in.ThreadID != nil {
 		q.ThreadID = *in.ThreadID
 	}

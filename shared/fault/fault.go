@@ -49,6 +49,7 @@ const (
 	CodeBudget           Code = "budget"
 	CodeStoreUnavailable Code = "store_unavailable"
 	CodeLeaseHeld        Code = "lease_held"
+	CodeAgentGone        Code = "agent_gone"
 	CodeReauth           Code = "reauth_required"
 	CodeUnknownOutcome   Code = "unknown_outcome"
 	CodeNotBound         Code = "not_bound"
@@ -138,7 +139,8 @@ var statusOfCode = map[Code]int{
 	CodeTooMany:          http.StatusTooManyRequests,
 	CodeBudget:           http.StatusTooManyRequests,
 	CodeStoreUnavailable: http.StatusServiceUnavailable, CodeLeaseHeld: http.StatusServiceUnavailable,
-	CodeInternal: http.StatusInternalServerError,
+	CodeAgentGone: http.StatusServiceUnavailable,
+	CodeInternal:  http.StatusInternalServerError,
 }
 
 var statusOfClass = map[Class]int{

@@ -115,7 +115,7 @@ func (l *Loop) ending(s *agent.State, r agent.Run, now time.Time) *agent.End {
 	case s.Cancelled:
 		return failedEnd(fault.New(fault.Policy, codeCancelled, "The run was cancelled."))
 	case !now.Before(r.Deadline) && its == nil:
-		return failedEnd(fault.New(fault.Policy, codeAgentGone,
+		return failedEnd(fault.New(fault.Policy, fault.CodeAgentGone,
 			"The agent %q of this run is no longer available, so the run was ended at its deadline.", r.AgentName()))
 	case !now.Before(r.Deadline):
 		return failedEnd(fault.New(fault.Policy, codeDeadline, "The run reached its deadline and was ended."))

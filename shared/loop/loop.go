@@ -85,7 +85,6 @@ const (
 	CodeThreadFull fault.Code = "thread_full"
 	codeCancelled  fault.Code = "cancelled"
 	codeDeadline   fault.Code = "deadline"
-	codeAgentGone  fault.Code = "agent_gone"
 )
 
 // errHeld means that another process holds the run's lease.

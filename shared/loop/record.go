@@ -92,10 +92,10 @@ func (l *Loop) notDoneLine(a *agent.Action) string {
 
 // notDoneReasons tells why the loop itself gives an action up.
 var notDoneReasons = map[fault.Code]string{
-	fault.CodeExpired: "the approval expired",
-	codeCancelled:     "the run was cancelled",
-	codeDeadline:      "the run took too long",
-	codeAgentGone:     "the run's agent is no longer available",
+	fault.CodeExpired:   "the approval expired",
+	codeCancelled:       "the run was cancelled",
+	codeDeadline:        "the run took too long",
+	fault.CodeAgentGone: "the run's agent is no longer available",
 }
 
 // verifiedSummary returns the summary of what was done where an effect that the model asked for did not take place, or

@@ -41,8 +41,9 @@ func (tx *tx) checkStale(ap *agent.Approval, a *agent.Action, at placement, deci
 	t := tx.ex.toolOf(tx.run, a.Tool, a.UserInitiated)
 	switch {
 	case t == nil && tx.ex.Agents.Get(tx.run.Agent) == nil:
-		return fault.New(fault.Tool, codeAgentGone, "The agent %q is not available at the moment, so this cannot be "+
-			"approved now. Please try again later, or reject it.", tx.run.AgentName()).After(time.Minute)
+		return fault.New(fault.Tool, fault.CodeAgentGone,
+			"The agent %q is not available at the moment, so this cannot be approved now. Please try again later, "+
+				"or reject it.", tx.run.AgentName()).After(time.Minute)
 	case t == nil || ap.Kind == agent.KindReview && t.Version() != ap.ToolVersion:
 		return errStale{why: staleError(fault.CodeStaleView,
 			"The tool has changed since you were asked. Please reject this and ask again.")}

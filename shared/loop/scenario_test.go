@@ -22,6 +22,7 @@ import (
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/model/script"
 	"github.com/countersign-run/countersign/shared/store/memory"
+	"github.com/countersign-run/countersign/shared/tool"
 )
 
 var update = flag.Bool("update", false, "write what the scenarios print into their files")
@@ -113,11 +114,16 @@ func diff(want, got string) string {
 type scenario struct {
 	*world
 	uid    string
+	agent  string // whom ask asks
 	thread string
 	run    string // the newest run
 	runs   []string
 	seen   map[string]int // events printed, by run
 	out    strings.Builder
+	all    struct { // that there are
+		Agents agents.Set
+		Tools  tool.Set
+	}
 }
 
 // newScenario adds to the world the tools that a client carries out, and those that declare more than others.
@@ -126,6 +132,8 @@ func newScenario(t *testing.T, w *world) *scenario {
 	for _, declared := range w.declared() {
 		w.loop.Tools[declared.Name] = declared
 	}
+	w.loop.Agents["clerk"] = testAgent("clerk", "You are a clerk.")
+	w.loop.Agents["clerk"].Tools = []string{"draft", "lookup"}
 	return &scenario{world: w, uid: "ana", seen: map[string]int{}}
 }
 
@@ -141,6 +149,26 @@ func (s *scenario) play(text string) string {
 		}
 	}
 	return s.out.String()
+}
+
+// restart kills the process and starts another: "assistant; send lookup" says which agents and which tools it has;
+// without tools it has all.
+func (s *scenario) restart(has string) {
+	if s.all.Agents == nil {
+		s.all.Agents, s.all.Tools = s.loop.Agents, s.loop.Tools
+	}
+	names, tools, some := strings.Cut(has, "; ")
+	s.loop = s.process()
+	s.loop.Agents, s.loop.Tools = agents.Set{}, s.all.Tools
+	for _, name := range strings.Fields(names) {
+		s.loop.Agents[name] = s.all.Agents[name]
+	}
+	if some {
+		s.loop.Tools = tool.Set{}
+		for _, name := range strings.Fields(tools) {
+			s.loop.Tools[name] = s.all.Tools[name]
+		}
+	}
 }
 
 // moment matches a time in a message, which differs between stores.
@@ -163,8 +191,14 @@ func (s *scenario) do(line string) {
 	case "as":
 		s.uid = rest
 		return
+	case "agent":
+		s.agent = rest
+		return
+	case "process": // the one before is killed; this one knows these agents, and has these tools
+		s.restart(rest)
+		return
 	case "ask":
-		v, err = s.loop.Start(ctx, loop.StartRequest{UID: s.uid, Prompt: rest, ThreadID: s.thread}, nil)
+		v, err = s.loop.Start(ctx, loop.StartRequest{UID: s.uid, Agent: s.agent, Prompt: rest, ThreadID: s.thread}, nil)
 		if err == nil {
 			s.run, s.thread, s.runs = v.RunID, v.ThreadID, append(s.runs, v.RunID)
 		}
@@ -180,6 +214,15 @@ func (s *scenario) do(line string) {
 		v, err = s.loop.Advance(ctx, s.run, nil)
 	case "deliver":
 		err = s.deliver(ctx)
+	case "kill": // the process that the queue delivers to, in the middle of its first effect
+		s.next = append(s.next, "die")
+		dead := make(chan struct{})
+		go func() {
+			defer close(dead)
+			err := s.deliver(ctx)
+			s.t.Errorf("the process lives on: %v", err)
+		}()
+		<-dead
 	case "answer":
 		v, err = s.answer(ctx, rest)
 	case "calls":

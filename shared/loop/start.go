@@ -139,7 +139,8 @@ func (tx *tx) setRegion(sent agent.Region) error {
 }
 
 func (tx *tx) input(req StartRequest) *agent.Input {
-	input := &agent.Input{Prompt: req.Prompt, SystemNote: req.SystemNote, SingleCall: req.Call != nil}
+	input := &agent.Input{Agent: tx.run.Agent, Prompt: req.Prompt, SystemNote: req.SystemNote,
+		SingleCall: req.Call != nil}
 	told := tx.ex.Agents.Get(tx.run.Agent).History == agents.HistoryWords
 	if told && !input.SingleCall { // a run of one call has no model to tell
 		input.History = tx.thread.History()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -223,6 +224,9 @@ func (w *world) effect(c tool.Call, in sendArgs) (sendResult, error) {
 	case "panic":
 		w.did(what)
 		panic("the tool's own")
+	case "die":
+		w.did(what)
+		runtime.Goexit()
 	case "hang":
 		return sendResult{}, tool.Ambiguous(context.DeadlineExceeded)
 	}

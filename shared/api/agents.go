@@ -1,0 +1,46 @@
+package api
+
+import (
+	"github.com/countersign-run/countersign/shared/agents"
+	"github.com/countersign-run/countersign/shared/fault"
+)
+
+// agentView is an agent as those who choose among agents see it.
+type agentView struct {
+	Name        string   `json:"name"`
+	Description string   `json:"description"`
+	Tools       []string `json:"tools"`
+	Page        bool     `json:"page,omitempty"` // it answers web pages, which bring more tools, and takes no run
+}
+
+func getAgents(r *request) (any, error) {
+	out := struct {
+		ok
+		Agents []agentView `json:"agents"`
+	}{ok{true}, []agentView{}}
+	l := r.api.Loop
+	for _, name := range l.Agents.Names() {
+		a := l.Agents[name]
+		v := agentView{Name: name, Description: a.Description, Tools: []string{}, Page: a.Page}
+		for _, spec := range a.Specs(l.Tools) {
+			v.Tools = append(v.Tools, spec.Name)
+		}
+		out.Agents = append(out.Agents, v)
+	}
+	return out, nil
+}
+
+// chosen returns the name of the agent that a request asks for, the empty one where it names none, or the error of one
+// that is not there. An agent of web pages is not there for it.
+func chosen(all agents.Set, name *string) (string, error) {
+	switch {
+	case name == nil:
+		return "", nil
+	case !agents.ValidName(*name):
+		return "", fault.Invalid("agent", "this is not the name of an agent")
+	}
+	if a := all[*name]; a == nil || a.Page {
+		return "", fault.NotFound()
+	}
+	return *name, nil
+}
