@@ -1,0 +1,58 @@
+package api_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/agents"
+	"github.com/countersign-run/countersign/shared/model/script"
+)
+
+// TestAgents lists who can be asked, has a run carried out by the one that it names, and answers for any other as for
+// what is not there.
+func TestAgents(t *testing.T) {
+	w := newWorld(t)
+	clerk, page := *w.loop.Agents[agent.Assistant], *w.loop.Agents[agent.Assistant]
+	clerk.Name, clerk.Description, clerk.Tools = "clerk", "Looks things up.", []string{}
+	page.Name, page.Page = agent.Page, true
+	w.loop.Agents = agents.Set{agent.Assistant: w.loop.Agents[agent.Assistant], "clerk": &clerk, agent.Page: &page}
+	got := w.send("GET", "/api/agent/agents", "ana", "")
+	want := `{"ok":true,"agents":[{"name":"assistant","description":"Sends mail.","tools":["mail"]},` +
+		`{"name":"clerk","description":"Looks things up.","tools":[]},` +
+		`{"name":"page","description":"Sends mail.","tools":["mail"],"page":true}]}`
+	if got.StatusCode != 200 || strings.TrimSpace(string(got.body)) != want {
+		t.Errorf("%d %s\nwant %s", got.StatusCode, got.body, want)
+	}
+	if got := w.send("GET", "/api/agent/agents", "", ""); got.StatusCode != 401 {
+		t.Errorf("without a token: %d", got.StatusCode)
+	}
+	key := header("Idempotency-Key", "k1")
+	w.model.Then(script.Turn{Text: "Hello."})
+	run := w.send("POST", "/api/agent/run", "ana", `{"prompt":"hello","agent":"clerk"}`, key)
+	if run.StatusCode != 200 || run.at("agent") != "clerk" {
+		t.Fatalf("%d %s", run.StatusCode, run.body)
+	}
+	if got := w.send("GET", "/api/agent/runs/"+run.at("runId"), "ana", ""); got.at("agent") != "clerk" {
+		t.Errorf("the run reads %s", got.body)
+	}
+	events := w.send("GET", "/api/agent/runs/"+run.at("runId")+"/events", "ana", "")
+	if first, _, _ := strings.Cut(string(events.body), "\n"); !strings.Contains(first, `"agent":"clerk"`) {
+		t.Errorf("the first event is %s", first)
+	}
+	for body, status := range map[string]int{
+		`{"prompt":"hello","agent":"clerk"}`:     200, // the same request
+		`{"prompt":"hello","agent":"assistant"}`: 409,
+		`{"prompt":"hello"}`:                     409,
+		`{"prompt":"hello","agent":"nobody"}`:    404,
+		`{"prompt":"hello","agent":"page"}`:      404,
+		`{"prompt":"hello","agent":"No name"}`:   400,
+	} {
+		if got := w.send("POST", "/api/agent/run", "ana", body, key); got.StatusCode != status {
+			t.Errorf("%s: %d %s", body, got.StatusCode, got.body)
+		}
+		if got := w.send("POST", "/api/agent/run/stream", "ana", body, key); got.StatusCode != status {
+			t.Errorf("%s, streamed: %d %s", body, got.StatusCode, got.body)
+		}
+	}
+}
