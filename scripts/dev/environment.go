@@ -94,7 +94,7 @@ func (e *environment) parts(emulated bool) [][2]string {
 	}
 	model := "Gemini, " + cmp.Or(e.get("GEMINI_MODEL"), e.file.Model, "the current Flash model")
 	if e.demoModel() {
-		model = "offline demo model, no Gemini (go run ./scripts/setup, or GEMINI_API_KEY, for the real one)"
+		model = "offline demo model, no Gemini (go run ./scripts/ops setup, or GEMINI_API_KEY, for the real one)"
 	}
 	google := "Google, for accounts that users link"
 	if e.localGoogle() {

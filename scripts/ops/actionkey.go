@@ -13,9 +13,9 @@ import (
 
 // actionKey prints the key of one endpoint, for the operator: with it the endpoint verifies the caller's identity,
 // and cannot sign for another endpoint. Nothing else is printed, so that it can be piped into a secret.
-func actionKey(*flag.FlagSet) func(context.Context, *operator, []string) error {
-	return func(_ context.Context, d *operator, args []string) error {
-		cfg, err := config.Load(d.getenv)
+func actionKey(*flag.FlagSet) runFunc {
+	return func(_ context.Context, o *operator, args []string) error {
+		cfg, err := config.Load(o.getenv)
 		switch {
 		case err != nil:
 			return err
@@ -36,6 +36,6 @@ func actionKey(*flag.FlagSet) func(context.Context, *operator, []string) error {
 		if err != nil {
 			return err
 		}
-		return d.say("%s", key)
+		return o.printf("%s", key)
 	}
 }

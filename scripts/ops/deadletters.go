@@ -23,24 +23,24 @@ type letters struct {
 	yes          bool
 }
 
-func deadLetters(flags *flag.FlagSet) func(context.Context, *operator, []string) error {
+func deadLetters(flags *flag.FlagSet) runFunc {
 	var l letters
 	flags.StringVar(&l.subscription, "subscription", "",
 		"where dead letters wait; terraform prints it as dead_letters (RESUME_TOPIC and -dead)")
 	flags.IntVar(&l.limit, "limit", 100, "how many are looked at")
 	flags.StringVar(&l.runID, "run", "", "replay or drop those of this run alone")
 	flags.BoolVar(&l.yes, "yes", false, "do it; without it, replay and drop only say what they would do")
-	return func(ctx context.Context, d *operator, args []string) error { return l.do(ctx, d, args[0]) }
+	return func(ctx context.Context, o *operator, args []string) error { return l.do(ctx, o, args[0]) }
 }
 
-func (l letters) do(ctx context.Context, d *operator, what string) (err error) {
+func (l letters) do(ctx context.Context, o *operator, what string) (err error) {
 	if what != "list" && what != "replay" && what != "drop" {
 		return fmt.Errorf("dead-letters can list, replay and drop, and not %q", what)
 	}
 	if l.limit < 1 || l.limit > maxLetters {
 		return fmt.Errorf("-limit is %d, and must be 1 to %d", l.limit, maxLetters)
 	}
-	cfg, err := d.config(config.Queue)
+	cfg, err := o.config(config.Queue)
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (l letters) do(ctx context.Context, d *operator, what string) (err error) {
 		return err
 	}
 	picked, left := l.pick(what, found)
-	if err := l.tell(d, what, found, picked); err != nil || what == "list" || !l.yes {
+	if err := l.list(o, what, found, picked); err != nil || what == "list" || !l.yes {
 		return errors.Join(err, box.Release(ctx, found...))
 	}
 	if err := box.Release(ctx, left...); err != nil {
@@ -84,7 +84,7 @@ func (l letters) pick(what string, found []pubsub.DeadLetter) (picked, left []pu
 	return picked, left
 }
 
-func (l letters) tell(d *operator, what string, found, picked []pubsub.DeadLetter) error {
+func (l letters) list(o *operator, what string, found, picked []pubsub.DeadLetter) error {
 	for _, f := range found {
 		run, attempts := f.RunID, fmt.Sprint(f.Attempts)
 		if run == "" {
@@ -94,17 +94,17 @@ func (l letters) tell(d *operator, what string, found, picked []pubsub.DeadLette
 			attempts = "unknown"
 		}
 		age := time.Since(f.Published).Truncate(time.Second)
-		if err := d.say("message %s  run %s  attempts %s  age %s", f.MessageID, run, attempts, age); err != nil {
+		if err := o.printf("message %s  run %s  attempts %s  age %s", f.MessageID, run, attempts, age); err != nil {
 			return err
 		}
 	}
 	switch {
 	case what == "list":
-		return d.say("%d dead letters%s", len(found), more(found, l.limit))
+		return o.printf("%d dead letters%s", len(found), more(found, l.limit))
 	case l.yes:
-		return d.say("%s: %d of %d dead letters%s", what, len(picked), len(found), more(found, l.limit))
+		return o.printf("%s: %d of %d dead letters%s", what, len(picked), len(found), more(found, l.limit))
 	}
-	return d.say("would %s %d of %d dead letters%s; -yes does it", what, len(picked), len(found), more(found, l.limit))
+	return o.printf("would %s %d of %d dead letters%s; -yes does it", what, len(picked), len(found), more(found, l.limit))
 }
 
 func more(found []pubsub.DeadLetter, limit int) string {

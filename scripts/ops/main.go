@@ -1,22 +1,25 @@
-// Command ops has the commands for operating Countersign.
+// Command ops has the commands for setting up, operating and checking Countersign.
 //
+//	go run ./scripts/ops setup                             prepare a checkout to call Gemini, and say what is next
+//	go run ./scripts/ops verify [-run RUN]                 check the audit of a run, or of every run
 //	go run ./scripts/ops dead-letters list                 what resume refused as often as it is delivered
 //	go run ./scripts/ops dead-letters replay -yes          ask for those runs once more
 //	go run ./scripts/ops dead-letters drop -yes            forget those messages; the sweep still finds what is due
 //	go run ./scripts/ops redrive RUN                       ask for a run to be moved, and say where it stands
 //	go run ./scripts/ops story RUN [-json] [-reveal]       all that is known of a run
-//	go run ./scripts/ops revoke USER -yes                  shut a user out and unlink their account
+//	go run ./scripts/ops revoke USER -yes                  disable a user and unlink their account
 //	go run ./scripts/ops restore USER -yes                 let them in again
 //	go run ./scripts/ops delete-user USER -yes             delete a user's data; the audit stays and verifies
 //	go run ./scripts/ops export USER                       all that is kept of a user, as lines of JSON
 //	go run ./scripts/ops action-key NAME                   the key of an endpoint (binding key: derived)
 //	go run ./scripts/ops smoke BASE -token T [-token2 T]   try a deployment, sending nothing
 //
-// It reads the environment as the functions do, and works on the store and the queue that it names; the embedded ones
-// too, while scripts/dev runs. A command that deletes or disables only prints what it would do, unless -yes is set.
+// Each command prints its usage and flags with -h. They read the environment as the functions do, and work on the store
+// and the queue that it names; the embedded ones too, while scripts/dev runs. A command that deletes or disables only
+// prints what it would do, unless -yes is set.
 //
-// It exits with 0 on success, with 1 when something is left to do or a case of the smoke test failed, and with 2 when
-// it could not read the store or the queue.
+// Ops exits with 0 on success; with 1 if the answer is no and has been printed: something is left to do, the audit was
+// tampered with, a case of the smoke test failed, or Gemini is not set up; and with 2 if it could not find out.
 package main
 
 import (
@@ -41,38 +44,50 @@ import (
 	"github.com/countersign-run/countersign/shared/obs"
 )
 
-// errLeft means that something is left to do, which has been printed.
-var errLeft = errors.New("something is left to do")
+// errFailed means that the answer of a command is no, which has been printed. It is returned as it is, never wrapped.
+var errFailed = errors.New("not all is well, which has been printed")
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr)
 	stop()
-	switch {
-	case errors.Is(err, errLeft):
-		os.Exit(1)
-	case err != nil:
-		fmt.Fprintln(os.Stderr, "ops:", err)
-		os.Exit(2)
+	os.Exit(status(err, os.Stderr))
+}
+
+// status returns the exit status for the result of run, and prints an error that has not been printed.
+func status(err error, errs io.Writer) int {
+	switch err {
+	case nil:
+		return 0
+	case errFailed:
+		return 1
 	}
+	fmt.Fprintln(errs, "ops:", err)
+	return 2
 }
 
 // command is one command. It takes flags before and after its arguments.
 type command struct {
-	args string // the names of its arguments
-	make func(*flag.FlagSet) func(context.Context, *operator, []string) error
+	args  string // the names of its arguments
+	short string // what it does, for its usage
+	make  func(*flag.FlagSet) runFunc
 }
 
+// runFunc carries out a command with its arguments, whose number has been checked.
+type runFunc func(context.Context, *operator, []string) error
+
 var commands = map[string]command{
-	"action-key":   {"NAME", actionKey},
-	"dead-letters": {"list|replay|drop", deadLetters},
-	"redrive":      {"RUN", redrive},
-	"story":        {"RUN", story},
-	"revoke":       {"USER", revoke},
-	"restore":      {"USER", restore},
-	"delete-user":  {"USER", deleteUser},
-	"export":       {"USER", export},
-	"smoke":        {"BASE", smoke},
+	"setup":        {"", "Prepare a checkout to call Gemini, check its key, and say what is next.", setup},
+	"verify":       {"", "Check that no entry of the audit was changed, removed, moved, inserted or cut off.", verify},
+	"dead-letters": {"list|replay|drop", "Look after the messages that resume has refused too often.", deadLetters},
+	"redrive":      {"RUN", "Ask for a run to be moved, and say where it stands.", redrive},
+	"story":        {"RUN", "Tell all that is known of a run.", story},
+	"revoke":       {"USER", "Disable a user and unlink their account.", revoke},
+	"restore":      {"USER", "Let a disabled user in again.", restore},
+	"delete-user":  {"USER", "Delete a user's data; the audit stays and verifies.", deleteUser},
+	"export":       {"USER", "Print all that is kept of a user, as lines of JSON.", export},
+	"action-key":   {"NAME", "Print the key of the endpoint of a declared action (binding key: derived).", actionKey},
+	"smoke":        {"BASE", "Try a deployment, sending nothing.", smoke},
 }
 
 // operator is the environment of a command.
@@ -80,33 +95,43 @@ type operator struct {
 	getenv func(string) string
 	out    io.Writer
 	errs   io.Writer
-	open   *app.App // see people
+	open   *app.App // see app
 }
 
-func (d *operator) say(format string, args ...any) error {
-	_, err := fmt.Fprintf(d.out, format+"\n", args...)
+func (o *operator) printf(format string, args ...any) error {
+	_, err := fmt.Fprintf(o.out, format+"\n", args...)
 	return err
 }
 
+// run carries out the command that args name. A request for help writes its usage to out, and does nothing else.
 func run(ctx context.Context, args []string, getenv func(string) string, out, errs io.Writer) error {
-	if len(args) == 0 || commands[args[0]].make == nil {
-		return fmt.Errorf("the commands are %s", strings.Join(slices.Sorted(maps.Keys(commands)), ", "))
+	if len(args) > 0 && slices.Contains([]string{"-h", "-help", "--help", "help"}, args[0]) {
+		return usage(out)
 	}
-	c := commands[args[0]]
-	flags := flag.NewFlagSet("ops "+args[0], flag.ContinueOnError)
-	flags.SetOutput(errs)
+	if len(args) == 0 || commands[args[0]].make == nil {
+		return fmt.Errorf("the commands are %s; -h says what each does",
+			strings.Join(slices.Sorted(maps.Keys(commands)), ", "))
+	}
+	name, c := args[0], commands[args[0]]
+	flags := flag.NewFlagSet(name, flag.ContinueOnError)
+	flags.SetOutput(io.Discard) // an error is returned, and help goes to out
 	do := c.make(flags)
 	given, err := parse(flags, args[1:])
-	if err != nil {
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return c.usage(out, name, flags)
+	case err != nil:
+		return fmt.Errorf("%s: %w; -h prints its usage", name, err)
+	case len(given) != len(strings.Fields(c.args)):
+		return fmt.Errorf("%s takes %s; -h prints its usage", name, c.takes(flags))
+	}
+	o := &operator{getenv: getenv, out: out, errs: errs}
+	err = do(ctx, o, given)
+	if o.open == nil {
 		return err
 	}
-	if want := len(strings.Fields(c.args)); len(given) != want {
-		return fmt.Errorf("%s takes %s and flags, and nothing else", args[0], c.args)
-	}
-	d := &operator{getenv: getenv, out: out, errs: errs}
-	err = do(ctx, d, given)
-	if d.open != nil {
-		err = errors.Join(err, d.open.Close())
+	if closing := o.open.Close(); closing != nil {
+		return errors.Join(err, closing)
 	}
 	return err
 }
@@ -125,8 +150,8 @@ func parse(flags *flag.FlagSet, args []string) (given []string, err error) {
 }
 
 // config reads the environment for the parts that a command needs.
-func (d *operator) config(parts ...config.Part) (config.Config, error) {
-	cfg, err := config.Load(d.getenv, parts...)
+func (o *operator) config(parts ...config.Part) (config.Config, error) {
+	cfg, err := config.Load(o.getenv, parts...)
 	if err != nil {
 		return cfg, err
 	}
@@ -138,17 +163,17 @@ func (d *operator) config(parts ...config.Part) (config.Config, error) {
 	return cfg, nil
 }
 
-// people opens the store, the queue and the linked accounts. It has no model, and carries out no effects.
-func (d *operator) people(ctx context.Context) (*app.App, error) {
-	cfg, err := d.config(config.Store, config.Queue)
+// app opens the store, the queue and the linked accounts. It has no model, and carries out no effects.
+func (o *operator) app(ctx context.Context) (*app.App, error) {
+	cfg, err := o.config(config.Store, config.Queue)
 	if err != nil {
 		return nil, err
 	}
-	a, err := app.New(ctx, cfg, obs.New(d.errs, cfg.Log()), app.With(pubsub.Part, tools.Part, accounts.Part),
+	a, err := app.New(ctx, cfg, obs.New(o.errs, cfg.Log()), app.With(pubsub.Part, tools.Part, accounts.Part),
 		app.WithClock(time.Now))
 	if err != nil {
 		return nil, err
 	}
-	d.open = a
+	o.open = a
 	return a, nil
 }

@@ -219,7 +219,7 @@ func TestSmoke(t *testing.T) {
 		t.Errorf("%d mails were sent", n)
 	}
 	w.SetModel(world.Says("I would rather not."))
-	if out, _, err := w.ops("smoke", w.Base, "-token", token); !errors.Is(err, errLeft) {
+	if out, _, err := w.ops("smoke", w.Base, "-token", token); !errors.Is(err, errFailed) {
 		t.Errorf("a model that calls nothing passes: %v\n%s", err, out)
 	}
 }
@@ -228,7 +228,9 @@ func TestRefused(t *testing.T) {
 	w := newTown(t)
 	for want, args := range map[string][]string{
 		"the commands are action-key, dead-letters, ": {"delete"},
-		"redrive takes RUN and flags":                 {"redrive"},
+		"story takes RUN and flags, and nothing else": {"story"},
+		"setup takes no arguments":                    {"setup", "x"},
+		"redrive takes RUN, and nothing else":         {"redrive"},
 		"RUN is the id of a run":                      {"story", "../x"},
 		"there is no run":                             {"story", "abcdefghijklmnop"},
 		"USER is the subject":                         {"revoke", "a/b", "-yes"},

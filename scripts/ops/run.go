@@ -14,36 +14,36 @@ import (
 )
 
 // redrive publishes a resume of a run. That is always safe: the resume function acts on the stored run.
-func redrive(*flag.FlagSet) func(context.Context, *operator, []string) error {
-	return func(ctx context.Context, d *operator, args []string) error {
+func redrive(*flag.FlagSet) runFunc {
+	return func(ctx context.Context, o *operator, args []string) error {
 		if !agent.ValidID(args[0]) {
 			return errors.New("RUN is the id of a run, and this is none")
 		}
-		p, err := d.people(ctx)
+		a, err := o.app(ctx)
 		if err != nil {
 			return err
 		}
-		run, found, err := p.API.Records.Run(ctx, args[0])
+		run, found, err := a.API.Records.Run(ctx, args[0])
 		if !found {
 			return cmp.Or(err, fmt.Errorf("there is no run %s", args[0]))
 		}
 		var s records.RunDetails
 		if err == nil {
-			s, err = p.API.Records.RunDetails(ctx, run)
+			s, err = a.API.Records.RunDetails(ctx, run)
 		}
 		if err != nil { // the resume function may be of a release that can read it
-			err = d.say("run %s cannot be read here: %v", args[0], err)
+			err = o.printf("run %s cannot be read here: %v", args[0], err)
 		} else {
-			err = d.say("run %s is %s since %s%s", run.ID, s.State.Status, run.UpdatedAt.Format(time.RFC3339),
+			err = o.printf("run %s is %s since %s%s", run.ID, s.State.Status, run.UpdatedAt.Format(time.RFC3339),
 				stands(run, s.State))
 		}
 		if err != nil || s.State != nil && s.State.End != nil {
 			return err
 		}
-		if err := p.Queue.Resume(ctx, args[0]); err != nil {
+		if err := a.Queue.Resume(ctx, args[0]); err != nil {
 			return err
 		}
-		return d.say("a resume is published")
+		return o.printf("a resume is published")
 	}
 }
 
@@ -63,51 +63,51 @@ func stands(run agent.Run, s *agent.State) string {
 }
 
 // print writes a story for people.
-func (d *operator) print(s *Story) error {
+func (o *operator) print(s *Story) error {
 	status := s.Status
 	if status == "" {
 		status = "deleted"
 	}
-	lines := []error{d.say("run %s of %s: %s", s.RunID, s.UID, status)}
+	lines := []error{o.printf("run %s of %s: %s", s.RunID, s.UID, status)}
 	if !s.CreatedAt.IsZero() {
-		lines = append(lines, d.say("began %s, last moved %s, ends by %s", clock(s.CreatedAt), clock(s.UpdatedAt),
+		lines = append(lines, o.printf("began %s, last moved %s, ends by %s", clock(s.CreatedAt), clock(s.UpdatedAt),
 			clock(s.Deadline)))
 	}
-	lines = append(lines, d.say("\nevents: %d", len(s.Events)))
+	lines = append(lines, o.printf("\nevents: %d", len(s.Events)))
 	for _, e := range s.Events {
-		lines = append(lines, d.say("%4d  %s  %-21s %s", e.Seq, clock(e.At), e.Type, e.Says),
-			d.content(e.Content != nil, e.Content))
+		lines = append(lines, o.printf("%4d  %s  %-21s %s", e.Seq, clock(e.At), e.Type, e.Says),
+			o.content(e.Content != nil, e.Content))
 	}
-	lines = append(lines, d.say("\napprovals: %d", len(s.Approvals)))
+	lines = append(lines, o.printf("\napprovals: %d", len(s.Approvals)))
 	for _, a := range s.Approvals {
-		lines = append(lines, d.say("  %s  %s of %s  asked %s  %s%s", a.ApprovalID, a.Kind, a.Tool,
-			clock(a.RequestedAt), a.Status, decided(a)), d.content(a.Content != nil, a.Content))
+		lines = append(lines, o.printf("  %s  %s of %s  asked %s  %s%s", a.ApprovalID, a.Kind, a.Tool,
+			clock(a.RequestedAt), a.Status, decided(a)), o.content(a.Content != nil, a.Content))
 	}
-	lines = append(lines, d.say("\noutcomes: %d", len(s.Outcomes)))
-	for _, o := range s.Outcomes {
-		lines = append(lines, d.say("  %s  %.64q  %s, execution %s, attempts %d, handle %q %s %s", o.ActionID, o.Tool,
-			o.Status, o.Execution, o.Attempts, o.Handle, o.Class, o.Code),
-			d.content(o.Content != nil, o.Content))
+	lines = append(lines, o.printf("\noutcomes: %d", len(s.Outcomes)))
+	for _, c := range s.Outcomes {
+		lines = append(lines, o.printf("  %s  %.64q  %s, execution %s, attempts %d, handle %q %s %s", c.ActionID, c.Tool,
+			c.Status, c.Execution, c.Attempts, c.Handle, c.Class, c.Code),
+			o.content(c.Content != nil, c.Content))
 	}
-	lines = append(lines, d.say("\naudit: %d", len(s.Audit)))
+	lines = append(lines, o.printf("\naudit: %d", len(s.Audit)))
 	for _, e := range s.Audit {
-		lines = append(lines, d.say("%4d  %s  %-9s %.64q %s %s %s", e.Seq, clock(e.At), e.Kind, e.Tool, e.Decision,
+		lines = append(lines, o.printf("%4d  %s  %-9s %.64q %s %s %s", e.Seq, clock(e.At), e.Kind, e.Tool, e.Decision,
 			e.ExecutionStatus, e.ErrorCode))
 	}
-	return errors.Join(append(lines, d.verdict(s))...)
+	return errors.Join(append(lines, o.verdict(s))...)
 }
 
-func (d *operator) verdict(s *Story) (err error) {
+func (o *operator) verdict(s *Story) (err error) {
 	for _, problem := range s.Chain {
-		err = errors.Join(err, d.say("chain: %s", problem))
+		err = errors.Join(err, o.printf("chain: %s", problem))
 	}
 	switch {
 	case len(s.Chain) > 0:
 		return err
 	case s.Vouched:
-		return d.say("chain: whole")
+		return o.printf("chain: whole")
 	}
-	return d.say("chain: whole as far as it goes; the run is gone, and nothing vouches for its end")
+	return o.printf("chain: whole as far as it goes; the run is gone, and nothing vouches for its end")
 }
 
 func decided(a Asked) string {
@@ -118,7 +118,7 @@ func decided(a Asked) string {
 }
 
 // content prints revealed contents, on a line of their own.
-func (d *operator) content(is bool, v any) error {
+func (o *operator) content(is bool, v any) error {
 	if !is {
 		return nil
 	}
@@ -126,7 +126,7 @@ func (d *operator) content(is bool, v any) error {
 	if err != nil {
 		return err
 	}
-	return d.say("      %s", text)
+	return o.printf("      %s", text)
 }
 
 func clock(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }

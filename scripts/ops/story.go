@@ -72,48 +72,48 @@ type Outcome struct {
 	Content   json.RawMessage    `json:"content,omitempty"` // the provider's answer
 }
 
-func story(flags *flag.FlagSet) func(context.Context, *operator, []string) error {
+func story(flags *flag.FlagSet) runFunc {
 	asJSON := flags.Bool("json", false, "as JSON")
 	reveal := flags.Bool("reveal", false,
 		"with prompts, arguments, addresses and answers, which are somebody's own: keep them out of tickets and logs")
-	return func(ctx context.Context, d *operator, args []string) error {
-		p, err := d.people(ctx)
+	return func(ctx context.Context, o *operator, args []string) error {
+		a, err := o.app(ctx)
 		if err != nil {
 			return err
 		}
-		s, err := tell(ctx, p.API.Records, args[0], *reveal)
+		s, err := readStory(ctx, a.API.Records, args[0], *reveal)
 		if err != nil {
 			return err
 		}
 		if *reveal {
-			if _, err := fmt.Fprintln(d.errs,
+			if _, err := fmt.Fprintln(o.errs,
 				"ops: this has somebody's own words and addresses in it: keep it out of tickets and logs"); err != nil {
 				return err
 			}
 		}
 		if *asJSON {
-			return indented(d, s)
+			return indented(o, s)
 		}
-		return d.print(s)
+		return o.print(s)
 	}
 }
 
-func indented(d *operator, v any) error {
-	e := json.NewEncoder(d.out)
+func indented(o *operator, v any) error {
+	e := json.NewEncoder(o.out)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
 	return e.Encode(v)
 }
 
-// looks is how often a run that changes meanwhile is read again.
-const looks = 5
+// attempts is how often a run that changes meanwhile is read again.
+const attempts = 5
 
-// tell reads a run until it did not change while it was read.
-func tell(ctx context.Context, r *records.Records, runID string, reveal bool) (*Story, error) {
+// readStory reads a run until it did not change while it was read.
+func readStory(ctx context.Context, r *records.Records, runID string, reveal bool) (*Story, error) {
 	if !agent.ValidID(runID) {
 		return nil, errors.New("RUN is the id of a run, and this is none")
 	}
-	for range looks {
+	for range attempts {
 		run, found, err := r.Run(ctx, runID)
 		if err != nil {
 			return nil, err
@@ -170,7 +170,7 @@ func (s *Story) fill(run agent.Run, kept records.RunDetails, reveal bool) {
 	s.CreatedAt, s.UpdatedAt, s.Deadline, s.LeasedTo = run.CreatedAt, run.UpdatedAt, run.Deadline, run.Lease.Until
 	by := map[string]string{}
 	for _, e := range kept.Events {
-		h := Happened{Seq: e.Seq, At: e.At, Type: e.Type, ActionID: e.ActionID, Says: says(e)}
+		h := Happened{Seq: e.Seq, At: e.At, Type: e.Type, ActionID: e.ActionID, Says: describe(e)}
 		if reveal {
 			h.Content = &e
 		}
@@ -204,8 +204,8 @@ func outcome(a *agent.Action, reveal bool) Outcome {
 	return o
 }
 
-// says describes an event, without texts of the user or the model.
-func says(e agent.Event) string {
+// describe describes an event, without texts of the user or the model.
+func describe(e agent.Event) string {
 	switch {
 	case e.Turn != nil:
 		return fmt.Sprintf("%s, %d calls", e.Turn.Model, e.Turn.Calls)

@@ -126,7 +126,7 @@ type Index struct {
 // Indexes lists all queries that Countersign makes. Every backend refuses any other.
 var Indexes = []Index{
 	{Collection: "runs", OrderBy: "due"},
-	{Collection: "runs", OrderBy: "createdAt"}, // scripts/audit verifies the chain of every run
+	{Collection: "runs", OrderBy: "createdAt"}, // ops verify checks the chain of every run
 	{Collection: "runs", Equal: []string{"uid", "threadId"}, OrderBy: "createdAt", Desc: true},
 	{Collection: "runs", Equal: []string{"uid"}, OrderBy: "createdAt"},       // everything stored for one user
 	{Collection: "runs", Equal: []string{"uid", "threadId"}, OrderBy: "due"}, // a thread's runs that have not ended

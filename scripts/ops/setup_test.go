@@ -9,16 +9,17 @@ import (
 	"testing"
 
 	"github.com/countersign-run/countersign/shared/config"
-	"github.com/countersign-run/countersign/shared/leaktest"
 	"github.com/countersign-run/countersign/shared/model/fakegemini"
 )
-
-func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // try runs setup in the environment.
 func try(t *testing.T, env map[string]string) (said string, ready bool) {
 	t.Helper()
-	return setup(t.Context(), func(name string) string { return env[name] })
+	code, out, errs := exec(t, env, "setup")
+	if code > 1 || errs != "" {
+		t.Fatalf("status %d: %s", code, errs)
+	}
+	return strings.TrimSuffix(out, "\n"), code == 0
 }
 
 func TestFromNothingToReady(t *testing.T) {

@@ -10,10 +10,8 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-const (
-	pageSize = 300
-	attempts = 5 // to read a run that does not change
-)
+// pageSize is how many documents are read at once.
+const pageSize = 300
 
 // checker checks the audit and writes a line for each problem.
 type checker struct {

@@ -1,11 +1,3 @@
-// Command setup prepares a new checkout to call Gemini, and prints what to do next.
-//
-//	go run ./scripts/setup
-//
-// If neither the environment nor config/.gemini.yaml (or the file that GEMINI_CONFIG names) has a configuration, it
-// writes the file as a template, and never overwrites one. Otherwise it checks that the configuration is readable,
-// filled in, and accepted by the service, with one request that costs nothing. It exits with 0 if everything is ready,
-// and otherwise with 1. It never shows the key.
 package main
 
 import (
@@ -13,10 +5,10 @@ import (
 	"context"
 	_ "embed"
 	"errors"
+	"flag"
 	"fmt"
 	"io/fs"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"time"
 
@@ -29,24 +21,28 @@ import (
 //go:embed template.yaml
 var template []byte
 
-// patience is how long the service may take to answer.
-const patience = 20 * time.Second
+// checkTimeout is how long the service may take to answer.
+const checkTimeout = 20 * time.Second
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	said, ready := setup(ctx, os.Getenv)
-	fmt.Println(said)
-	if !ready {
-		os.Exit(1)
+// setup needs neither store nor queue. If neither the environment nor config/.gemini.yaml (or the file that
+// GEMINI_CONFIG names) has a configuration, it writes the file as a template, and never overwrites one. Otherwise it
+// checks that the configuration is readable, filled in, and accepted by the service, with one request that costs
+// nothing. It never shows the key.
+func setup(*flag.FlagSet) runFunc {
+	return func(ctx context.Context, o *operator, _ []string) error {
+		said, ready := prepare(ctx, o.getenv)
+		if err := o.printf("%s", said); err != nil || ready {
+			return err
+		}
+		return errFailed
 	}
 }
 
-// setup returns the text to print: what was found, and what to do next.
-func setup(ctx context.Context, getenv func(string) string) (said string, ready bool) {
+// prepare returns the text to print: what was found, and what to do next.
+func prepare(ctx context.Context, getenv func(string) string) (said string, ready bool) {
 	path := cmp.Or(getenv("GEMINI_CONFIG"), config.FilePath)
 	if getenv("GEMINI_API_KEY") == "" && getenv("VERTEX_AI_PROJECT_ID") == "" {
-		switch err := write(path); {
+		switch err := writeTemplate(path); {
 		case err == nil:
 			return fmt.Sprintf("Wrote %s, which holds no key yet.\nNext: get a key at "+
 				"https://aistudio.google.com/apikey, put it there as apiKey, and run this again.\n"+
@@ -61,12 +57,12 @@ func setup(ctx context.Context, getenv func(string) string) (said string, ready 
 	if err != nil {
 		return fmt.Sprintf("%v\nNext: mend this and run it again. Nothing was asked of the service.", err), false
 	}
-	said, ready = judge(ask(ctx, cfg), cfg.GeminiModel, source(getenv, path))
-	return warning(path) + said, ready
+	said, ready = advise(checkKey(ctx, cfg), cfg.GeminiModel, keySource(getenv, path))
+	return permissionWarning(path) + said, ready
 }
 
-// write creates the file. It never changes an existing file, or the target of a link.
-func write(path string) (err error) {
+// writeTemplate creates the file. It never changes an existing file, or the target of a link.
+func writeTemplate(path string) (err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
@@ -78,16 +74,16 @@ func write(path string) (err error) {
 	return errors.Join(err, f.Close())
 }
 
-// warning returns a warning if other users of this machine can read the file.
-func warning(path string) string {
+// permissionWarning returns a warning if other users of this machine can read the file.
+func permissionWarning(path string) string {
 	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o077 != 0 {
 		return fmt.Sprintf("Others on this machine can read %s: chmod 600 %[1]s\n", path)
 	}
 	return ""
 }
 
-// source returns where the key comes from.
-func source(getenv func(string) string, path string) string {
+// keySource returns where the key comes from.
+func keySource(getenv func(string) string, path string) string {
 	switch {
 	case getenv("VERTEX_AI_PROJECT_ID") != "":
 		return "VERTEX_AI_PROJECT_ID"
@@ -97,8 +93,8 @@ func source(getenv func(string) string, path string) string {
 	return path
 }
 
-func ask(ctx context.Context, cfg config.Config) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+func checkKey(ctx context.Context, cfg config.Config) error {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	service, err := gemini.New(ctx, cfg)
 	if err != nil {
@@ -107,8 +103,8 @@ func ask(ctx context.Context, cfg config.Config) error {
 	return service.Check(ctx)
 }
 
-// judge describes the service's answer.
-func judge(err error, name, source string) (said string, ready bool) {
+// advise describes the service's answer, and what to do next.
+func advise(err error, name, source string) (said string, ready bool) {
 	if err == nil {
 		return fmt.Sprintf("Ready: the service accepts what %s says, and knows the model %s.\nNext: go run "+
 			"./scripts/dev", source, name), true

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+)
+
+const program = "go run ./scripts/ops"
+
+// usage prints the commands.
+func usage(out io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "usage: %s COMMAND\n\n", program)
+	for _, name := range slices.Sorted(maps.Keys(commands)) {
+		c := commands[name]
+		fmt.Fprintf(&b, "  %-30s  %s\n", strings.TrimSpace(name+" "+c.args), c.short)
+	}
+	b.WriteString("\nCOMMAND -h prints its flags.\n")
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// usage prints what a command does, its arguments and its flags.
+func (c command) usage(out io.Writer, name string, flags *flag.FlagSet) error {
+	var b strings.Builder
+	line := strings.Join(strings.Fields(program+" "+name+" "+c.args), " ")
+	if hasFlags(flags) {
+		line += " [flags]"
+	}
+	fmt.Fprintf(&b, "usage: %s\n\n%s\n", line, c.short)
+	if hasFlags(flags) {
+		b.WriteString("\n")
+		flags.SetOutput(&b)
+		flags.PrintDefaults()
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// takes says what a command takes.
+func (c command) takes(flags *flag.FlagSet) string {
+	switch {
+	case c.args != "" && hasFlags(flags):
+		return c.args + " and flags, and nothing else"
+	case c.args != "":
+		return c.args + ", and nothing else"
+	case hasFlags(flags):
+		return "flags, and nothing else"
+	}
+	return "no arguments"
+}
+
+func hasFlags(flags *flag.FlagSet) (has bool) {
+	flags.VisitAll(func(*flag.Flag) { has = true })
+	return has
+}

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/google"
+	"github.com/countersign-run/countersign/shared/offboard"
+	"github.com/countersign-run/countersign/shared/records"
+	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/wait"
+)
+
+// user opens the deployment for a command about a user, and refuses an invalid user id.
+func (o *operator) user(ctx context.Context, uid string) (*app.App, error) {
+	if store.ValidPath(document.UserPath(uid)) != nil {
+		return nil, errors.New("USER is the subject of the user's ID tokens, and this is none")
+	}
+	return o.app(ctx)
+}
+
+const yesText = "do it; without it, say what would be done"
+
+func revoke(flags *flag.FlagSet) runFunc {
+	yes := flags.Bool("yes", false, yesText)
+	return func(ctx context.Context, o *operator, args []string) error {
+		a, err := o.user(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		if !*yes {
+			return o.dryRun(ctx, a, args[0],
+				"shut out, and their account unlinked; what waits stays, and nothing of it is carried out")
+		}
+		r, err := a.Offboard().Revoke(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(o.printf("the user is shut out (%s); %s", changed(r.Changed), r.Link),
+			o.printRuns(r.Waiting)); err != nil {
+			return err
+		}
+		if r.Link == offboard.Kept {
+			return cmp.Or(o.printf("ask again when it has its outcome"), errFailed)
+		}
+		return nil
+	}
+}
+
+func changed(is bool) string {
+	if is {
+		return "from now on"
+	}
+	return "as before"
+}
+
+func restore(flags *flag.FlagSet) runFunc {
+	yes := flags.Bool("yes", false, yesText)
+	return func(ctx context.Context, o *operator, args []string) error {
+		a, err := o.user(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		if !*yes {
+			return o.dryRun(ctx, a, args[0],
+				"let in again; what was approved before and is still in time may be carried out")
+		}
+		was, err := a.API.Records.SetDisabled(ctx, args[0], false)
+		if err != nil {
+			return err
+		}
+		if !was {
+			return o.printf("the user was not shut out")
+		}
+		return o.printf("the user is let in again; their account has to be linked anew")
+	}
+}
+
+// deleteUser waits for effects in progress: the resume function settles them, not this command.
+func deleteUser(flags *flag.FlagSet) runFunc {
+	yes := flags.Bool("yes", false, yesText)
+	within := flags.Duration("wait", 2*time.Minute, "how long to wait for runs that are ending")
+	return func(ctx context.Context, o *operator, args []string) error {
+		a, err := o.user(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		if !*yes {
+			return o.dryRun(ctx, a, args[0], "shut out, their runs cancelled, and all that is kept of them deleted "+
+				"but the audit, which has their id and no content")
+		}
+		for end := time.Now().Add(*within); ; {
+			r, err := a.Offboard().Delete(ctx, args[0])
+			switch {
+			case err != nil:
+				return fmt.Errorf("%w; ask again: it goes on where it stopped", err)
+			case r.Gone:
+				return o.printf("deleted; %s; the audit and the lock on the id stay, and backups of the "+
+					"store hold the "+
+					"rest until they end", r.Link)
+			case !time.Now().Before(end):
+				return cmp.Or(errors.Join(o.printRuns(r.Waiting),
+					o.printf("nothing is deleted before these runs have ended; ask again")), errFailed)
+			}
+			if err := wait.For(ctx, time.Second); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// dryRun prints what a command would do, and to how much data.
+func (o *operator) dryRun(ctx context.Context, a *app.App, uid, what string) error {
+	u, err := a.API.Records.User(ctx, uid)
+	if err != nil {
+		return err
+	}
+	open, err := a.API.Records.Unended(ctx, uid)
+	if err != nil {
+		return err
+	}
+	runs, threads := 0, 0
+	err = a.API.Records.Each(ctx, uid, func(i records.Item) error {
+		switch i.Kind {
+		case records.ItemRun:
+			runs++
+		case records.ItemThread:
+			threads++
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return errors.Join(o.printf("the user would be %s", what),
+		o.printf("now: shut out: %t, runs: %d, threads: %d, always allowed: %d", u.Disabled, runs, threads,
+			len(u.Allow)),
+		o.printRuns(open), o.printf("-yes does it"))
+}
+
+// printRuns prints the runs that have not ended.
+func (o *operator) printRuns(all []records.Unended) (err error) {
+	for _, w := range all {
+		acting := ""
+		if w.Acting {
+			acting = ", an effect is under way"
+		}
+		if w.Aside {
+			acting += ", nobody could move it and it was put aside (runbook run-aside)"
+		}
+		err = errors.Join(err, o.printf("run %s is %s, %d approvals wait%s", w.RunID, w.Status, w.Approvals, acting))
+	}
+	return err
+}
+
+func export(*flag.FlagSet) runFunc {
+	return func(ctx context.Context, o *operator, args []string) error {
+		a, err := o.user(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		lines := json.NewEncoder(o.out)
+		lines.SetEscapeHTML(false)
+		links, err := google.Linked(ctx, a.Store, args[0])
+		if err != nil {
+			return err
+		}
+		for _, l := range links {
+			if err := lines.Encode(records.Item{Kind: "connection", Data: l}); err != nil {
+				return err
+			}
+		}
+		return a.API.Records.Export(ctx, args[0], func(i records.Item) error { return lines.Encode(i) })
+	}
+}

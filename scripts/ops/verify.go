@@ -1,0 +1,51 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/config"
+)
+
+// verify checks the audit: it needs no more than the store, reads it and writes nothing to it, and may be used while
+// the functions run. Each problem is one line that names the run and the entry.
+func verify(flags *flag.FlagSet) runFunc {
+	runID := flags.String("run", "", "check the chain of this `RUN` alone")
+	return func(ctx context.Context, o *operator, _ []string) error {
+		if *runID != "" && !agent.ValidID(*runID) {
+			return errors.New("-run takes the id of a run, and this is none")
+		}
+		found, err := o.verify(ctx, *runID)
+		if found && err == nil {
+			return errFailed
+		}
+		return err
+	}
+}
+
+// verify opens the store, checks it, and prints the result.
+func (o *operator) verify(ctx context.Context, runID string) (found bool, err error) {
+	cfg, err := o.config(config.Store)
+	if err != nil {
+		return false, err
+	}
+	st, err := app.OpenStore(ctx, cfg, time.Now)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, st.Close()) }()
+	c := checker{store: st, out: o.out}
+	if runID != "" {
+		err = c.one(ctx, runID)
+	} else {
+		err = c.all(ctx)
+	}
+	if err != nil {
+		return false, err
+	}
+	return c.problems > 0, c.summary()
+}
