@@ -17,7 +17,7 @@ var limits = map[string]string{"Ask/prompt": "api.maxPrompt", "Resolution/commen
 	"ChatResults/pageState": "chat.MaxPageState",
 	"ChatResult/result":     "chat.MaxResult", "ToolDefinition/description": "chat.MaxDescription",
 	"ToolDefinition/inputSchema": "chat.MaxSchema",
-	"CallAnswers/results":        "api.maxAnswers",
+	"CallAnswers/results":        "model.MaxCalls",
 	"Ask/timeZone":               "timezone.MaxName", "ChatMessage/timeZone": "timezone.MaxName",
 	"ChatResults/timeZone": "timezone.MaxName",
 	"Ask/locale":           "api.maxLocale", "ChatMessage/locale": "api.maxLocale",

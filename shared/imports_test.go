@@ -25,7 +25,7 @@ var may = map[string]string{
 		"shared/strictjson shared/timezone shared/tool",
 	"shared/agents": "shared/agent shared/fault shared/model shared/timezone shared/tool",
 	"shared/api": "shared/agent shared/agents shared/auth shared/chat shared/clip shared/fault shared/google " +
-		"shared/loop " +
+		"shared/loop shared/model " +
 		"shared/obs shared/queue shared/records shared/strictjson shared/timezone shared/tool shared/visible " +
 		"shared/wait",
 	"shared/audit": "shared/clip shared/document shared/obs shared/store shared/strictjson",

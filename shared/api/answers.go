@@ -9,14 +9,11 @@ import (
 	"github.com/countersign-run/countersign/shared/clip"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/obs"
 )
 
-// The bounds of a client's answers.
-const (
-	maxAnswers     = 16      // in one request: a turn of the model has no more calls
-	maxClientError = 4 << 10 // bytes of why the client could not do something
-)
+const maxClientError = 4 << 10 // bytes of why the client could not do something
 
 // postAnswers takes what the client of a stored run says became of its calls, some of them or all.
 func postAnswers(r *request) (any, error) {
@@ -46,8 +43,8 @@ func postAnswers(r *request) (any, error) {
 
 // callAnswers checks the results, as far as that can be done without the run.
 func callAnswers(results []chat.Result) ([]loop.CallAnswer, error) {
-	if len(results) == 0 || len(results) > maxAnswers {
-		return nil, fault.Invalid("results", "the results of 1 to %d calls are needed", maxAnswers)
+	if len(results) == 0 || len(results) > model.MaxCalls {
+		return nil, fault.Invalid("results", "the results of 1 to %d calls are needed", model.MaxCalls)
 	}
 	answers := make([]loop.CallAnswer, len(results))
 	for i, res := range results {

@@ -71,7 +71,6 @@ const (
 	publishGrace = 20 * time.Second // after this the sweep takes a publish for lost
 	answerTTL    = 5 * time.Minute  // unless the tool or the agent sets one
 	reserve      = 5 * time.Second  // of the function's time that is kept for a last commit
-	maxCalls     = 16               // function calls in one turn of the model
 	maxOutput    = 64 << 10         // bytes of a tool's result that are kept
 	maxShown     = 8 << 10          // bytes of a result that a review shows
 	maxSnapshot  = 800 << 10        // bytes of an approval's arguments and preview, which share one document

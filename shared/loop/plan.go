@@ -179,9 +179,9 @@ func (tx *tx) recordTurn(r *model.Reply, estimated int, places map[string]placem
 		return nil // the model gets the correction, within the bound on its calls
 	case len(r.Calls) == 0:
 		return tx.endWithAnswer(r.Text)
-	case len(r.Calls) > maxCalls:
+	case len(r.Calls) > model.MaxCalls:
 		return tx.endRun(failedEnd(fault.New(fault.Model, "too_many_calls",
-			"The model asked for %d actions at once, which is more than %d.", len(r.Calls), maxCalls)))
+			"The model asked for %d actions at once, which is more than %d.", len(r.Calls), model.MaxCalls)))
 	}
 	for i, c := range r.Calls {
 		call := agent.ProposedCall{Turn: len(tx.state.Turns), Index: i, CallID: c.ID, Tool: c.Name}
