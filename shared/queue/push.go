@@ -2,11 +2,11 @@ package queue
 
 import (
 	"fmt"
-	"regexp"
 	"time"
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/strictjson"
 )
@@ -14,12 +14,10 @@ import (
 // MaxPush is the maximum size of a push request in bytes. The server's own have about 300.
 const MaxPush = 64 << 10
 
-var runID = regexp.MustCompile(`^[A-Za-z0-9_-]{16,64}$`)
-
 // CheckRunID returns nil if a message about the run can be sent: the id has 16 to 64 characters, each of A-Z, a-z, 0-9,
 // _ or -. ParsePush would refuse any other id, when no caller is left to be told. The error is a ValidationError.
 func CheckRunID(id string) error {
-	if !runID.MatchString(id) {
+	if !agent.ValidID(id) {
 		return fault.Invalid("runId", "a run id has 16 to 64 letters, digits, _ or -")
 	}
 	return nil
