@@ -18,6 +18,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
 // Case is one hostile input, and the expected outcome.
@@ -313,11 +315,8 @@ func jsonOf(v any) string {
 
 func quoted(s string) string {
 	if utf8.ValidString(s) {
-		var b bytes.Buffer
-		enc := json.NewEncoder(&b)
-		enc.SetEscapeHTML(false)
-		if enc.Encode(s) == nil { // a string always is
-			return strings.TrimSuffix(b.String(), "\n")
+		if b, err := strictjson.Marshal(s); err == nil { // as it always is
+			return string(b)
 		}
 	}
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`

@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
 // A Call is a function call made by a ModelFunc.
@@ -152,11 +154,9 @@ func canonical(c *FunctionCall) []byte {
 
 // encode is json.Marshal without escapes for HTML, for values of this package's own making.
 func encode(v any) json.RawMessage {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
+	b, err := strictjson.Marshal(v)
+	if err != nil {
 		panic(fmt.Sprintf("fakegemini: a turn that is no JSON: %v", err))
 	}
-	return bytes.TrimSpace(b.Bytes())
+	return b
 }
