@@ -76,7 +76,7 @@ var edge = []breach{
 	{"a client that does not read is waited for", []patch{{"shared/api/stream.go", "rc.SetWriteDeadline(time.Now().Add(writeTime))", "rc.SetWriteDeadline(time.Now().Add(time.Hour))"}}},
 
 	{"push messages may have any size", []patch{{"shared/queue/push.go", "if len(body) > MaxPush {", "if len(body) < 0 {"}}},
-	{"a message may name any run", []patch{{"shared/queue/push.go", "if !agent.ValidID(id) {", "if id == \"-\" {"}}},
+	{"a message may name any run", []patch{{"shared/queue/push.go", "if !agent.ValidID(id) {", "if id == \"-\" && !agent.ValidID(id) {"}}},
 	{"a message's data may say more", []patch{{"shared/queue/push.go", "strictjson.Decode(data, &o)", "json.Unmarshal(data, &o)"}}},
 	{"a malformed message is answered 500", []patch{{"shared/api/runs.go", `"counter", "push_malformed", "error", err)
 		r.w.WriteHeader(http.StatusNoContent)`, `"counter", "push_malformed", "error", err)

@@ -47,7 +47,7 @@ var runs = []breach{
 	{"a failure is a success", []patch{{"shared/loop/act.go", "func failedWithoutEffect(err error) agent.Finished {", "func failedWithoutEffect(err error) agent.Finished {\n\tif fault.As(err).Class != \"-\" {\n\t\treturn succeeded([]byte(\"{}\"))\n\t}"}}},
 	{"a draft that was changed is sent", []patch{{"shared/tools/gmail/draft.go", "	if !sameFrom(accountOf(c), raw, stored) {", "	if len(stored) < 0 {"}}},
 
-	{"the audit keeps what was sent", []patch{{"shared/loop/draft.go", "		e.ActionID, e.Tool, e.InputHash, e.ApprovalID = ", "		e.Message = string(a.Args)\n		e.ActionID, e.Tool, e.InputHash, e.ApprovalID = "}, {"shared/audit/audit.go", "clip.Text(obs.Redact(e.Message), maxMessage)", "clip.Text(e.Message, maxMessage)"}}},
+	{"the audit keeps what was sent", []patch{{"shared/loop/draft.go", "		e.ActionID, e.Tool, e.InputHash, e.ApprovalID = ", "		e.Message = string(a.Args)\n		e.ActionID, e.Tool, e.InputHash, e.ApprovalID = "}, {"shared/audit/audit.go", "clip.Text(obs.Redact(e.Message), maxMessage)", "clip.Text(e.Message+obs.Redact(\"\"), maxMessage)"}}},
 	{"an entry's hash is not compared", []patch{{"shared/audit/verify.go", "return !v.claimed[i] && e.Hash == v.sums[i] && e.Hash != \"\" &&", "return !v.claimed[i] && e.Hash != \"\" &&"}}},
 	{"a gap in the audit is passed over", []patch{{"shared/audit/verify.go", "		v.report(missing, next+1, k)\n", "		_ = missing\n"}}},
 	{"the audit's order is not looked at", []patch{{"shared/audit/verify.go", "	v.order()\n", ""}, {"shared/audit/verify.go", "			v.report(Moved, k, k)\n", ""}, {"shared/audit/verify.go", "			v.report(Changed, k, k)\n", ""}}},
