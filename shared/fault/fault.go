@@ -96,6 +96,12 @@ func Invalid(field, format string, args ...any) *Error {
 // for both.
 func NotFound() *Error { return New(Auth, CodeNotFound, "There is no such thing, or it is not yours.") }
 
+// Unavailable returns the error for a store or queue that does not answer just now, because of err: nothing was done,
+// and the same request may succeed in some seconds.
+func Unavailable(message string, err error) *Error {
+	return New(Tool, CodeStoreUnavailable, "%s", message).After(5 * time.Second).Because(err)
+}
+
 // Because returns a copy of e with the cause err, which is logged and never shown.
 func (e *Error) Because(err error) *Error {
 	c := *e

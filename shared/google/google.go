@@ -117,8 +117,8 @@ func secure(address string) bool {
 // storeDown returns the error of a store that failed before anything was asked of Google. The cause is kept as text: a
 // deadline of the store must not be taken for a call to Google with an unknown outcome.
 func storeDown(err error) error {
-	return tool.Transient(fault.New(fault.Tool, fault.CodeStoreUnavailable,
-		"The linked accounts cannot be read or written just now; please try again.").Because(errors.New(err.Error())))
+	return tool.Transient(fault.Unavailable("The linked accounts cannot be read or written just now; please try again.",
+		errors.New(err.Error())))
 }
 
 // providerDown returns the error of Google's token endpoint; nothing was done with the account.

@@ -253,10 +253,7 @@ func storeError(err error) error {
 		return fault.New(fault.Validation, codeTooLarge, "This is more than can be stored at once.").Because(err)
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrConflict),
 		errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return fault.New(fault.Tool, fault.CodeStoreUnavailable,
-			"The service is temporarily unavailable. Nothing was lost; please try again.").After(
-			5 * time.Second).Because(
-			err)
+		return fault.Unavailable("The service is temporarily unavailable. Nothing was lost; please try again.", err)
 	case errors.Is(err, store.ErrInvalid):
 		return err
 	}

@@ -3,11 +3,20 @@
 // Messages reach the resume function as Pub/Sub push requests ([Envelope]), whichever backend sends them.
 package queue
 
-import "context"
+import (
+	"context"
+
+	"github.com/countersign-run/countersign/shared/fault"
+)
 
 // Queue is the port; its backends are shared/queue/pubsub in the cloud and shared/queue/embedded on one machine.
 type Queue interface {
 	// Resume requests that the run be resumed. When it returns nil, the message is durable.
 	Resume(ctx context.Context, runID string) error
 	Close() error
+}
+
+// Unavailable returns the error of a backend that could not keep or deliver messages, because of err.
+func Unavailable(err error) error {
+	return fault.Unavailable("The queue does not answer for now.", err)
 }

@@ -242,8 +242,7 @@ func errBadCursor() error {
 // storeError turns a store's error into one that callers may show.
 func storeError(err error) error {
 	if errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrConflict) {
-		return fault.New(fault.Tool, fault.CodeStoreUnavailable,
-			"The service is temporarily unavailable. Please try again.").After(5 * time.Second).Because(err)
+		return fault.Unavailable("The service is temporarily unavailable. Please try again.", err)
 	}
 	return err
 }

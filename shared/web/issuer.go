@@ -82,8 +82,8 @@ func (i *issuer) discover(ctx context.Context) (*endpoints, error) {
 		Types         []string `json:"response_types_supported"`
 	}
 	if err := i.read(ctx, &d); err != nil {
-		return nil, fault.New(fault.Tool, fault.CodeStoreUnavailable,
-			"The sign-in service is temporarily unavailable. Please try again.").After(failureKept).Because(err)
+		return nil, fault.Unavailable("The sign-in service is temporarily unavailable. Please try again.",
+			err).After(failureKept)
 	}
 	e := &endpoints{Authorization: d.Authorization}
 	switch {

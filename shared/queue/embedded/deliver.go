@@ -101,7 +101,7 @@ func (q *Queue) Deliver(ctx context.Context, push Push) (n int, err error) {
 func (q *Queue) due(ctx context.Context) ([]store.Doc, error) {
 	docs, err := q.store.Query(ctx, document.DueMessages(q.now(), pageSize))
 	if err != nil {
-		return nil, unavailable(err)
+		return nil, queue.Unavailable(err)
 	}
 	return docs, nil
 }
@@ -120,7 +120,7 @@ func (q *Queue) claim(ctx context.Context, doc store.Doc) (*claim, error) {
 	if err := document.Decode(doc, &c.content); err != nil {
 		// Only this package writes there, so this does not happen; if it does, one such document must not block the
 		// others. It is pushed without a run id, and the resume function refuses, counts and acknowledges it.
-		q.opt.Failed(Failure{Err: unavailable(err)})
+		q.opt.Failed(Failure{Err: queue.Unavailable(err)})
 		c.content = content{}
 	}
 	c.Attempts++
@@ -131,7 +131,7 @@ func (q *Queue) claim(ctx context.Context, doc store.Doc) (*claim, error) {
 	case lost(err):
 		return nil, nil
 	}
-	return nil, unavailable(err)
+	return nil, queue.Unavailable(err)
 }
 
 // attempt pushes a claimed message and records the result. Its error is the store's.
@@ -154,7 +154,7 @@ func (q *Queue) attempt(ctx context.Context, c *claim, push Push) error {
 	if err == nil || lost(err) { // lost: the claim had expired, and another process has the message
 		return nil
 	}
-	return unavailable(err)
+	return queue.Unavailable(err)
 }
 
 func (q *Queue) push(ctx context.Context, c *claim, push Push) error {

@@ -97,7 +97,7 @@ func (q *Queue) Resume(ctx context.Context, runID string) error {
 	}
 	if _, err := q.store.Commit(ctx,
 		store.Create(document.MessagePath(q.opt.ID()), document.MessageFields(now), data)); err != nil {
-		return unavailable(err)
+		return queue.Unavailable(err)
 	}
 	select {
 	case q.wake <- struct{}{}:
@@ -111,10 +111,6 @@ func (q *Queue) Close() error { return nil }
 
 // now truncates the time to microseconds, as the store does.
 func (q *Queue) now() time.Time { return q.opt.Now().UTC().Truncate(time.Microsecond) }
-
-func unavailable(err error) error {
-	return fault.New(fault.Tool, fault.CodeStoreUnavailable, "The queue does not answer for now.").Because(err)
-}
 
 // lost reports whether another process has taken the message, which is no failure.
 func lost(err error) bool { return errors.Is(err, store.ErrConflict) }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/queue"
 	"github.com/countersign-run/countersign/shared/store"
 )
 
@@ -13,7 +14,7 @@ func (q *Queue) Withdraw(ctx context.Context,
 	drop func(ctx context.Context, runIDs []string) (map[string]bool, error)) (n int, err error) {
 	for docs, err := range document.Pages(ctx, q.store, document.AllMessages(pageSize)) {
 		if err != nil {
-			return n, unavailable(err)
+			return n, queue.Unavailable(err)
 		}
 		withdrawn, err := q.withdraw(ctx, docs, drop)
 		n += withdrawn
@@ -30,7 +31,7 @@ func (q *Queue) withdraw(ctx context.Context, docs []store.Doc,
 	about := make([]content, len(docs))
 	for i, d := range docs {
 		if err := document.Decode(d, &about[i]); err != nil {
-			return 0, unavailable(err)
+			return 0, queue.Unavailable(err)
 		}
 		runIDs = append(runIDs, about[i].RunID)
 	}
@@ -44,7 +45,7 @@ func (q *Queue) withdraw(ctx context.Context, docs []store.Doc,
 		}
 		_, err := q.store.Commit(ctx, store.Delete(d.Path, d.Version))
 		if err != nil && !lost(err) {
-			return n, unavailable(err)
+			return n, queue.Unavailable(err)
 		}
 		if err == nil {
 			n++

@@ -45,7 +45,7 @@ type DeadLetters struct {
 func OpenDeadLetters(ctx context.Context, projectID, subscription string) (*DeadLetters, error) {
 	client, err := pubsub.NewSubscriptionAdminClient(ctx)
 	if err != nil {
-		return nil, unavailable(err)
+		return nil, queue.Unavailable(err)
 	}
 	name := subscription
 	if !strings.HasPrefix(name, "projects/") {

@@ -38,19 +38,19 @@ func Emulate(ctx context.Context, projectID, topic, pushURL string) (err error) 
 	}
 	topics, err := pubsub.NewTopicAdminClient(ctx)
 	if err != nil {
-		return unavailable(err)
+		return queue.Unavailable(err)
 	}
 	defer func() { err = errors.Join(err, topics.Close()) }()
 	subs, err := pubsub.NewSubscriptionAdminClient(ctx)
 	if err != nil {
-		return unavailable(err)
+		return queue.Unavailable(err)
 	}
 	defer func() { err = errors.Join(err, subs.Close()) }()
 
 	for _, id := range []string{topic, topic + deadLetters} {
 		if _, err := topics.CreateTopic(ctx, &pubsubpb.Topic{Name: topicName(projectID, id)}); err != nil &&
 			!exists(err) {
-			return fmt.Errorf("create the topic %s: %w", id, unavailable(err))
+			return fmt.Errorf("create the topic %s: %w", id, queue.Unavailable(err))
 		}
 	}
 	for _, sub := range subscriptions(projectID, topic, pushURL) {
@@ -60,7 +60,7 @@ func Emulate(ctx context.Context, projectID, topic, pushURL string) (err error) 
 				&pubsubpb.ModifyPushConfigRequest{Subscription: sub.Name, PushConfig: sub.PushConfig})
 		}
 		if err != nil && !exists(err) {
-			return fmt.Errorf("create the subscription %s: %w", sub.Name, unavailable(err))
+			return fmt.Errorf("create the subscription %s: %w", sub.Name, queue.Unavailable(err))
 		}
 	}
 	return nil

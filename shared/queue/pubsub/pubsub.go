@@ -11,7 +11,6 @@ import (
 	pubsub "cloud.google.com/go/pubsub/v2/apiv1"
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 
-	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/queue"
 )
 
@@ -34,7 +33,7 @@ var _ queue.Queue = (*Queue)(nil)
 func Open(ctx context.Context, projectID, topic string) (*Queue, error) {
 	client, err := pubsub.NewTopicAdminClient(ctx)
 	if err != nil {
-		return nil, unavailable(err)
+		return nil, queue.Unavailable(err)
 	}
 	return &Queue{client: client, topic: topicName(projectID, topic)}, nil
 }
@@ -51,7 +50,7 @@ func (q *Queue) Resume(ctx context.Context, runID string) error {
 		Messages: []*pubsubpb.PubsubMessage{{Data: queue.Body(runID)}},
 	})
 	if err != nil {
-		return unavailable(err)
+		return queue.Unavailable(err)
 	}
 	return nil
 }
@@ -59,15 +58,11 @@ func (q *Queue) Resume(ctx context.Context, runID string) error {
 // Close closes the connection.
 func (q *Queue) Close() error {
 	if err := q.client.Close(); err != nil {
-		return unavailable(err)
+		return queue.Unavailable(err)
 	}
 	return nil
 }
 
 func topicName(projectID, topic string) string {
 	return fmt.Sprintf("projects/%s/topics/%s", projectID, topic)
-}
-
-func unavailable(err error) error {
-	return fault.New(fault.Tool, fault.CodeStoreUnavailable, "The queue does not answer for now.").Because(err)
 }

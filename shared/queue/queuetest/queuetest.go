@@ -178,8 +178,8 @@ func deadContext(t *testing.T, _ Suite, b Backend) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	err := b.Queue.Resume(ctx, runID(1))
-	if !fault.Is(err, fault.Tool, fault.CodeStoreUnavailable) {
-		t.Fatalf("got %v, want store_unavailable", err)
+	if !fault.Is(err, fault.Tool, fault.CodeStoreUnavailable) || fault.As(err).RetryAfter <= 0 {
+		t.Fatalf("got %v, want store_unavailable and when to try again", err)
 	}
 }
 
