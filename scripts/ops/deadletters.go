@@ -104,7 +104,8 @@ func (l letters) list(o *operator, what string, found, picked []pubsub.DeadLette
 	case l.yes:
 		return o.printf("%s: %d of %d dead letters%s", what, len(picked), len(found), more(found, l.limit))
 	}
-	return o.printf("would %s %d of %d dead letters%s; -yes does it", what, len(picked), len(found), more(found, l.limit))
+	return o.printf("would %s %d of %d dead letters%s; -yes does it", what, len(picked), len(found),
+		more(found, l.limit))
 }
 
 func more(found []pubsub.DeadLetter, limit int) string {

@@ -85,8 +85,8 @@ func (o *operator) print(s *Story) error {
 	}
 	lines = append(lines, o.printf("\noutcomes: %d", len(s.Outcomes)))
 	for _, c := range s.Outcomes {
-		lines = append(lines, o.printf("  %s  %.64q  %s, execution %s, attempts %d, handle %q %s %s", c.ActionID, c.Tool,
-			c.Status, c.Execution, c.Attempts, c.Handle, c.Class, c.Code),
+		lines = append(lines, o.printf("  %s  %.64q  %s, execution %s, attempts %d, handle %q %s %s", c.ActionID,
+			c.Tool, c.Status, c.Execution, c.Attempts, c.Handle, c.Class, c.Code),
 			o.content(c.Content != nil, c.Content))
 	}
 	lines = append(lines, o.printf("\naudit: %d", len(s.Audit)))

@@ -102,9 +102,8 @@ func deleteUser(flags *flag.FlagSet) runFunc {
 			case err != nil:
 				return fmt.Errorf("%w; ask again: it goes on where it stopped", err)
 			case r.Gone:
-				return o.printf("deleted; %s; the audit and the lock on the id stay, and backups of the "+
-					"store hold the "+
-					"rest until they end", r.Link)
+				return o.printf("deleted; %s; the audit and the lock on the id stay, and backups of the store hold "+
+					"the rest until they end", r.Link)
 			case !time.Now().Before(end):
 				return cmp.Or(errors.Join(o.printRuns(r.Waiting),
 					o.printf("nothing is deleted before these runs have ended; ask again")), errFailed)
