@@ -33,7 +33,7 @@ func TestTheKeyOfAnEndpoint(t *testing.T) {
 		"no folder":  {"", first, "search", "", "ACTIONS is not set"},
 		"wrong keys": {dir, first + ",short", "search", "", "ACTION_KEY"},
 	} {
-		w := &town{t: t, env: map[string]string{"STORE": "embedded", "ACTIONS": tt.actions, "ACTION_KEY": tt.key}}
+		w := &deployment{t: t, env: map[string]string{"STORE": "embedded", "ACTIONS": tt.actions, "ACTION_KEY": tt.key}}
 		out, errs, err := w.ops("action-key", tt.action)
 		if out != tt.out || (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) ||
 			strings.Contains(out+errs, first) {

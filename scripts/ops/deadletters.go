@@ -15,8 +15,8 @@ import (
 // deadline.
 const maxLetters = 1000
 
-// letters is the command dead-letters with its flags.
-type letters struct {
+// deadLettersCommand is the command dead-letters with its flags.
+type deadLettersCommand struct {
 	subscription string
 	limit        int
 	runID        string
@@ -24,7 +24,7 @@ type letters struct {
 }
 
 func deadLetters(flags *flag.FlagSet) runFunc {
-	var l letters
+	var l deadLettersCommand
 	flags.StringVar(&l.subscription, "subscription", "",
 		"where dead letters wait; terraform prints it as dead_letters (RESUME_TOPIC and -dead)")
 	flags.IntVar(&l.limit, "limit", 100, "how many are looked at")
@@ -33,7 +33,7 @@ func deadLetters(flags *flag.FlagSet) runFunc {
 	return func(ctx context.Context, o *operator, args []string) error { return l.do(ctx, o, args[0]) }
 }
 
-func (l letters) do(ctx context.Context, o *operator, what string) (err error) {
+func (l deadLettersCommand) do(ctx context.Context, o *operator, what string) (err error) {
 	if what != "list" && what != "replay" && what != "drop" {
 		return fmt.Errorf("dead-letters can list, replay and drop, and not %q", what)
 	}
@@ -73,7 +73,7 @@ func (l letters) do(ctx context.Context, o *operator, what string) (err error) {
 }
 
 // pick selects the command's messages from those found: a message without a run cannot be replayed.
-func (l letters) pick(what string, found []pubsub.DeadLetter) (picked, left []pubsub.DeadLetter) {
+func (l deadLettersCommand) pick(what string, found []pubsub.DeadLetter) (picked, left []pubsub.DeadLetter) {
 	for _, f := range found {
 		if (l.runID == "" || f.RunID == l.runID) && (what == "drop" || f.RunID != "") {
 			picked = append(picked, f)
@@ -84,7 +84,7 @@ func (l letters) pick(what string, found []pubsub.DeadLetter) (picked, left []pu
 	return picked, left
 }
 
-func (l letters) list(o *operator, what string, found, picked []pubsub.DeadLetter) error {
+func (l deadLettersCommand) list(o *operator, what string, found, picked []pubsub.DeadLetter) error {
 	for _, f := range found {
 		run, attempts := f.RunID, fmt.Sprint(f.Attempts)
 		if run == "" {

@@ -16,17 +16,17 @@ import (
 	"github.com/countersign-run/countersign/shared/queue/pubsub"
 )
 
-// graveyard is a project of the emulator with dead letters, whose resumes arrive in pushed.
-type graveyard struct {
+// deadLetterTopic is a project of the emulator with dead letters, whose resumes arrive in pushed.
+type deadLetterTopic struct {
 	t       *testing.T
 	project string
 	pushed  chan string
 }
 
-func newGraveyard(t *testing.T) *graveyard {
+func newDeadLetterTopic(t *testing.T) *deadLetterTopic {
 	t.Helper()
 	t.Setenv("PUBSUB_EMULATOR_HOST", emulators.PubSub(t))
-	g := &graveyard{t, "demo-" + strings.ToLower(rand.Text()[:12]), make(chan string, 100)}
+	g := &deadLetterTopic{t, "demo-" + strings.ToLower(rand.Text()[:12]), make(chan string, 100)}
 	resume := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		runID, _, parsed := queue.ParsePush(body, "")
@@ -42,8 +42,8 @@ func newGraveyard(t *testing.T) *graveyard {
 	return g
 }
 
-// bury makes a dead letter, as Pub/Sub does.
-func (g *graveyard) bury(data []byte, attributes map[string]string) {
+// publishDeadLetter makes a dead letter, as Pub/Sub does.
+func (g *deadLetterTopic) publishDeadLetter(data []byte, attributes map[string]string) {
 	g.t.Helper()
 	client, err := apiv1.NewTopicAdminClient(g.t.Context())
 	if err != nil {
@@ -61,7 +61,7 @@ func (g *graveyard) bury(data []byte, attributes map[string]string) {
 }
 
 // ops runs dead-letters, which must succeed and say all of it.
-func (g *graveyard) ops(want []string, args ...string) string {
+func (g *deadLetterTopic) ops(want []string, args ...string) string {
 	g.t.Helper()
 	env := map[string]string{"STORE": "firestore", "GOOGLE_CLOUD_PROJECT": g.project}
 	var out, errs strings.Builder
@@ -83,10 +83,10 @@ const (
 )
 
 func TestDeadLetters(t *testing.T) {
-	g := newGraveyard(t)
-	g.bury(queue.Body(stuck), map[string]string{"CloudPubSubDeadLetterSourceDeliveryCount": "20"})
-	g.bury(queue.Body(another), nil)
-	g.bury([]byte(`{"secret":"cinnamon"}`), nil)
+	g := newDeadLetterTopic(t)
+	g.publishDeadLetter(queue.Body(stuck), map[string]string{"CloudPubSubDeadLetterSourceDeliveryCount": "20"})
+	g.publishDeadLetter(queue.Body(another), nil)
+	g.publishDeadLetter([]byte(`{"secret":"cinnamon"}`), nil)
 	out := g.ops([]string{"run " + stuck + "  attempts 20", "run " + another + "  attempts unknown",
 		"no resume of ours", "3 dead letters"}, "list")
 	if strings.Contains(out, "cinnamon") {
@@ -114,7 +114,7 @@ func TestDeadLetters(t *testing.T) {
 }
 
 func TestNoSuchSubscription(t *testing.T) {
-	g := newGraveyard(t)
+	g := newDeadLetterTopic(t)
 	env := map[string]string{"STORE": "firestore", "GOOGLE_CLOUD_PROJECT": g.project}
 	err := run(t.Context(), []string{"dead-letters", "list", "-subscription", "nothing-here"},
 		func(name string) string { return env[name] }, io.Discard, io.Discard)

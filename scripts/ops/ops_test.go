@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -10,102 +9,19 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/scripts/dev/demomodel"
-	"github.com/countersign-run/countersign/scripts/emulators"
 	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// canary is in all that ana writes.
-const canary = "cinnamon-tern-4411"
+func TestAStoryWithoutItsContents(t *testing.T) { onBothStores(t, storyWithoutItsContents) }
 
-// town is a Countersign, and an operator beside it.
-type town struct {
-	*world.World
-	t   *testing.T
-	env map[string]string
-}
-
-// on runs a test on both stores.
-func on(t *testing.T, test func(*town)) {
-	t.Run("embedded", func(t *testing.T) { test(newTown(t)) })
-	t.Run("firestore", func(t *testing.T) {
-		t.Setenv("FIRESTORE_EMULATOR_HOST", emulators.Firestore(t))
-		test(newTown(t, "STORE=firestore", "QUEUE=embedded",
-			"GOOGLE_CLOUD_PROJECT=demo-"+strings.ToLower(rand.Text()[:12])))
-	})
-}
-
-func newTown(t *testing.T, settings ...string) *town {
-	t.Helper()
-	dir := t.TempDir()
-	env := map[string]string{"STORE": "embedded", "DATA_DIR": dir}
-	for _, s := range settings {
-		name, value, _ := strings.Cut(s, "=")
-		env[name] = value
-	}
-	w, err := world.New(t.Context(), world.Options{Dir: dir, Settings: settings})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := w.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return &town{w, t, env}
-}
-
-// ops runs the command as an operator does.
-func (w *town) ops(args ...string) (out, errs string, err error) {
-	var o, e strings.Builder
-	err = run(w.t.Context(), args, func(name string) string { return w.env[name] }, &o, &e)
-	return o.String(), e.String(), err
-}
-
-// says runs a command that must succeed and print all of want, and returns its output.
-func (w *town) says(want []string, args ...string) string {
-	w.t.Helper()
-	out, errs, err := w.ops(args...)
-	if err != nil {
-		w.t.Fatalf("%v: %v\n%s%s", args, err, out, errs)
-	}
-	for _, text := range want {
-		if !strings.Contains(out, text) {
-			w.t.Errorf("%v does not say %q:\n%s", args, text, out)
-		}
-	}
-	return out
-}
-
-// mail makes ana request a mail; approve carries it out.
-func (w *town) mail(approve bool) (runID string) {
-	w.t.Helper()
-	w.SetModel(world.Wants("gmail_send", world.Mail("bob@example.com", canary, canary)))
-	run, err := w.Ask(w.t.Context(), "ana", "mail "+canary)
-	if err != nil || len(run.Approvals) != 1 {
-		w.t.Fatalf("%v: %s", err, run.Body)
-	}
-	if !approve {
-		return run.RunID
-	}
-	if _, err := w.Resolve(w.t.Context(), "ana", run.Approvals[0], "approve_once"); err != nil {
-		w.t.Fatal(err)
-	}
-	if _, err := w.Deliver(w.t.Context()); err != nil {
-		w.t.Fatal(err)
-	}
-	return run.RunID
-}
-
-func TestAStoryWithoutItsContents(t *testing.T) { on(t, storyWithoutItsContents) }
-
-func storyWithoutItsContents(w *town) {
+func storyWithoutItsContents(w *deployment) {
 	t := w.t
 	id := w.mail(true)
-	text := w.says([]string{"run " + id + " of ana: completed", "run.queued", "approve_once by ana",
+	text := w.prints([]string{"run " + id + " of ana: completed", "run.queued", "approve_once by ana",
 		"execution succeeded", "outcome", "chain: whole"}, "story", id)
-	asJSON := w.says(nil, "story", "-json", id)
+	asJSON := w.prints(nil, "story", "-json", id)
 	for _, out := range []string{text, asJSON} {
 		if strings.Contains(out, canary) || strings.Contains(out, "bob@") {
 			t.Errorf("the story reveals what nobody asked it to:\n%s", out)
@@ -127,31 +43,32 @@ func storyWithoutItsContents(w *town) {
 	}
 }
 
-func TestAStoryNamesTheEntryThatWasTamperedWith(t *testing.T) { on(t, storyOfATamperedChain) }
+func TestAStoryNamesTheEntryThatWasTamperedWith(t *testing.T) { onBothStores(t, storyOfATamperedChain) }
 
-func storyOfATamperedChain(w *town) {
+func storyOfATamperedChain(w *deployment) {
 	t := w.t
 	id := w.mail(true)
 	if _, err := w.App.Store.Commit(t.Context(), store.Delete("audit/"+id+"_000002", time.Time{})); err != nil {
 		t.Fatal(err)
 	}
-	if out := w.says([]string{"chain: "}, "story", id); strings.Contains(out, "chain: whole") ||
+	if out := w.prints([]string{"chain: "}, "story", id); strings.Contains(out, "chain: whole") ||
 		!strings.Contains(out, "2") {
 		t.Errorf("a removed entry is not named:\n%s", out)
 	}
 }
 
-func TestRedrive(t *testing.T) { on(t, redriven) }
+func TestRedrive(t *testing.T) { onBothStores(t, redriven) }
 
-func redriven(w *town) {
+func redriven(w *deployment) {
 	t := w.t
 	waiting, ended := w.mail(false), w.mail(true)
-	w.says([]string{"is awaiting_confirmation", "1 of its calls wait for somebody", "a resume is published"}, "redrive",
+	w.prints([]string{"is awaiting_confirmation", "1 of its calls wait for somebody", "a resume is published"},
+		"redrive",
 		waiting)
 	if n, err := w.Deliver(t.Context()); err != nil || n != 1 {
 		t.Fatalf("%v: %d resumes were delivered", err, n)
 	}
-	if out := w.says([]string{"is completed", "nothing to move"}, "redrive", ended); strings.Contains(out,
+	if out := w.prints([]string{"is completed", "nothing to move"}, "redrive", ended); strings.Contains(out,
 		"published") {
 		t.Errorf("a run that has ended is asked for: %s", out)
 	}
@@ -163,58 +80,59 @@ func redriven(w *town) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.says([]string{"cannot be read here", "a resume is published"}, "redrive", waiting)
-	w.says([]string{"runs: 2", "run " + waiting + " is awaiting_confirmation, 1 approvals wait"}, "delete-user", "ana")
+	w.prints([]string{"cannot be read here", "a resume is published"}, "redrive", waiting)
+	w.prints([]string{"runs: 2", "run " + waiting + " is awaiting_confirmation, 1 approvals wait"}, "delete-user",
+		"ana")
 }
 
-func TestRevokeAndRestore(t *testing.T) { on(t, revokedAndRestored) }
+func TestRevokeAndRestore(t *testing.T) { onBothStores(t, revokedAndRestored) }
 
-func revokedAndRestored(w *town) {
+func revokedAndRestored(w *deployment) {
 	t := w.t
 	id := w.mail(false)
-	w.says([]string{"would be shut out", "1 approvals wait", "-yes does it"}, "revoke", "ana")
+	w.prints([]string{"would be shut out", "1 approvals wait", "-yes does it"}, "revoke", "ana")
 	if got, err := w.Ask(t.Context(), "ana", "hello"); err != nil || got.HTTP != 200 {
 		t.Fatalf("%v: a dry run has shut ana out: %d", err, got.HTTP)
 	}
-	w.says([]string{"shut out (from now on)", "the account was unlinked",
+	w.prints([]string{"shut out (from now on)", "the account was unlinked",
 		"run " + id + " is awaiting_confirmation, 1 approvals wait"}, "revoke", "ana", "-yes")
 	if got, err := w.Ask(t.Context(), "ana", "hello"); err != nil || got.HTTP != 401 {
 		t.Fatalf("%v: %d", err, got.HTTP)
 	}
-	w.says([]string{"would be let in again", "shut out: true"}, "restore", "ana")
-	w.says([]string{"is let in again"}, "restore", "ana", "-yes")
-	w.says([]string{"was not shut out"}, "restore", "-yes", "ana")
+	w.prints([]string{"would be let in again", "shut out: true"}, "restore", "ana")
+	w.prints([]string{"is let in again"}, "restore", "ana", "-yes")
+	w.prints([]string{"was not shut out"}, "restore", "-yes", "ana")
 	w.SetModel(world.Says("Hello."))
 	if got, err := w.Ask(t.Context(), "ana", "hello"); err != nil || got.Status != "completed" {
 		t.Fatalf("%v: %s", err, got.Body)
 	}
 }
 
-func TestDeleteAndExport(t *testing.T) { on(t, deletedAndExported) }
+func TestDeleteAndExport(t *testing.T) { onBothStores(t, deletedAndExported) }
 
-func deletedAndExported(w *town) {
+func deletedAndExported(w *deployment) {
 	t := w.t
 	id := w.mail(true)
 	w.mail(false)
-	w.says([]string{`{"kind":"user"`, "mail " + canary, `"kind":"audit"`}, "export", "ana")
-	w.says([]string{"would be shut out", "runs: 2, threads: 2"}, "delete-user", "ana")
-	w.says([]string{`"kind":"run"`}, "export", "ana") // that was a dry run
-	w.says([]string{"deleted; the account was unlinked"}, "delete-user", "ana", "-yes")
-	if out := w.says([]string{`"disabled":true`}, "export", "ana"); strings.Contains(out, canary) ||
+	w.prints([]string{`{"kind":"user"`, "mail " + canary, `"kind":"audit"`}, "export", "ana")
+	w.prints([]string{"would be shut out", "runs: 2, threads: 2"}, "delete-user", "ana")
+	w.prints([]string{`"kind":"run"`}, "export", "ana") // that was a dry run
+	w.prints([]string{"deleted; the account was unlinked"}, "delete-user", "ana", "-yes")
+	if out := w.prints([]string{`"disabled":true`}, "export", "ana"); strings.Contains(out, canary) ||
 		strings.Contains(out, `"kind":"run"`) {
 		t.Errorf("there is still\n%s", out)
 	}
-	w.says([]string{"run " + id + " of ana: deleted", "chain: whole"}, "story", id)
+	w.prints([]string{"run " + id + " of ana: deleted", "chain: whole"}, "story", id)
 }
 
 func TestSmoke(t *testing.T) {
-	w := newTown(t)
+	w := newDeployment(t)
 	w.SetModel(demomodel.Model(time.Now))
 	token, err := w.SignIn(t.Context(), "ana")
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.says([]string{"0 fail", "1 need a second user"}, "smoke", w.Base, "-token", token)
+	w.prints([]string{"0 fail", "1 need a second user"}, "smoke", w.Base, "-token", token)
 	if n := len(w.Google.Messages()); n != 0 {
 		t.Errorf("%d mails were sent", n)
 	}
@@ -225,7 +143,7 @@ func TestSmoke(t *testing.T) {
 }
 
 func TestRefused(t *testing.T) {
-	w := newTown(t)
+	w := newDeployment(t)
 	for want, args := range map[string][]string{
 		"the commands are action-key, dead-letters, ": {"delete"},
 		"story takes RUN and flags, and nothing else": {"story"},

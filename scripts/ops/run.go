@@ -35,7 +35,7 @@ func redrive(*flag.FlagSet) runFunc {
 			err = o.printf("run %s cannot be read here: %v", args[0], err)
 		} else {
 			err = o.printf("run %s is %s since %s%s", run.ID, s.State.Status, run.UpdatedAt.Format(time.RFC3339),
-				stands(run, s.State))
+				waitsFor(run, s.State))
 		}
 		if err != nil || s.State != nil && s.State.End != nil {
 			return err
@@ -47,8 +47,8 @@ func redrive(*flag.FlagSet) runFunc {
 	}
 }
 
-// stands returns what a run waits for.
-func stands(run agent.Run, s *agent.State) string {
+// waitsFor returns what a run waits for.
+func waitsFor(run agent.Run, s *agent.State) string {
 	switch open := len(s.Open()); {
 	case s.End != nil:
 		return ": there is nothing to move"
@@ -110,7 +110,7 @@ func (o *operator) verdict(s *Story) (err error) {
 	return o.printf("chain: whole as far as it goes; the run is gone, and nothing vouches for its end")
 }
 
-func decided(a Asked) string {
+func decided(a StoryApproval) string {
 	if a.Decision == "" {
 		return ""
 	}

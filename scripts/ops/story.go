@@ -25,16 +25,16 @@ type Story struct {
 	UpdatedAt time.Time       `json:"updatedAt,omitzero"`
 	Deadline  time.Time       `json:"deadline,omitzero"`
 	LeasedTo  time.Time       `json:"leasedUntil,omitzero"` // the end of the lease of the process that advances it
-	Events    []Happened      `json:"events"`
-	Approvals []Asked         `json:"approvals"`
-	Outcomes  []Outcome       `json:"outcomes"`
+	Events    []StoryEvent    `json:"events"`
+	Approvals []StoryApproval `json:"approvals"`
+	Outcomes  []StoryOutcome  `json:"outcomes"`
 	Audit     []audit.Entry   `json:"audit"`
 	Chain     []string        `json:"chain"`   // what is wrong with the audit's chain; empty: nothing
 	Vouched   bool            `json:"vouched"` // the chain's head is stored, so that truncation is detected
 }
 
-// Happened is an event without its contents.
-type Happened struct {
+// StoryEvent is an event without its contents.
+type StoryEvent struct {
 	Seq      int64           `json:"seq"`
 	At       time.Time       `json:"at"`
 	Type     agent.EventType `json:"type"`
@@ -43,8 +43,8 @@ type Happened struct {
 	Content  *agent.Event    `json:"content,omitempty"`
 }
 
-// Asked is an approval without its contents.
-type Asked struct {
+// StoryApproval is an approval without its contents.
+type StoryApproval struct {
 	ApprovalID  string               `json:"approvalId"`
 	Kind        agent.Kind           `json:"kind"`
 	Tool        string               `json:"tool"`
@@ -58,8 +58,8 @@ type Asked struct {
 	Content     *agent.Approval      `json:"content,omitempty"`
 }
 
-// Outcome is the recorded outcome of a call, with the provider's answer.
-type Outcome struct {
+// StoryOutcome is the recorded outcome of a call, with the provider's answer.
+type StoryOutcome struct {
 	ActionID  string             `json:"actionId"`
 	Tool      string             `json:"tool"`
 	Effect    bool               `json:"effect"`
@@ -134,8 +134,8 @@ func readStory(ctx context.Context, r *records.Records, runID string, reveal boo
 }
 
 func read(ctx context.Context, r *records.Records, runID string, run agent.Run, found, reveal bool) (*Story, error) {
-	s := &Story{RunID: runID, Events: []Happened{}, Approvals: []Asked{}, Outcomes: []Outcome{}, Audit: []audit.Entry{},
-		Chain: []string{}, Vouched: found}
+	s := &Story{RunID: runID, Events: []StoryEvent{}, Approvals: []StoryApproval{}, Outcomes: []StoryOutcome{},
+		Audit: []audit.Entry{}, Chain: []string{}, Vouched: found}
 	entries, end, err := r.Chain(ctx, runID)
 	if err != nil {
 		return nil, err
@@ -170,7 +170,7 @@ func (s *Story) fill(run agent.Run, kept records.RunDetails, reveal bool) {
 	s.CreatedAt, s.UpdatedAt, s.Deadline, s.LeasedTo = run.CreatedAt, run.UpdatedAt, run.Deadline, run.Lease.Until
 	by := map[string]string{}
 	for _, e := range kept.Events {
-		h := Happened{Seq: e.Seq, At: e.At, Type: e.Type, ActionID: e.ActionID, Says: describe(e)}
+		h := StoryEvent{Seq: e.Seq, At: e.At, Type: e.Type, ActionID: e.ActionID, Says: describe(e)}
 		if reveal {
 			h.Content = &e
 		}
@@ -180,8 +180,8 @@ func (s *Story) fill(run agent.Run, kept records.RunDetails, reveal bool) {
 		s.Events = append(s.Events, h)
 	}
 	for _, a := range kept.Approvals {
-		asked := Asked{a.ID, a.Kind, a.Tool, a.Status, a.RequestedAt, a.ExpiresAt, a.Decision, by[a.ID], a.DecidedAt,
-			a.Refusals, nil}
+		asked := StoryApproval{a.ID, a.Kind, a.Tool, a.Status, a.RequestedAt, a.ExpiresAt, a.Decision, by[a.ID],
+			a.DecidedAt, a.Refusals, nil}
 		if reveal {
 			asked.Content = &a
 		}
@@ -192,8 +192,8 @@ func (s *Story) fill(run agent.Run, kept records.RunDetails, reveal bool) {
 	}
 }
 
-func outcome(a *agent.Action, reveal bool) Outcome {
-	o := Outcome{ActionID: a.ID, Tool: a.Tool, Effect: a.SideEffect, Status: a.Status, Execution: a.Execution,
+func outcome(a *agent.Action, reveal bool) StoryOutcome {
+	o := StoryOutcome{ActionID: a.ID, Tool: a.Tool, Effect: a.SideEffect, Status: a.Status, Execution: a.Execution,
 		Attempts: a.Started.Attempt, Handle: a.Started.Handle}
 	if a.Error != nil {
 		o.Class, o.Code = a.Error.Class, a.Error.Code
@@ -219,14 +219,14 @@ func describe(e agent.Event) string {
 	case e.Started != nil:
 		return fmt.Sprintf("attempt %d", e.Started.Attempt)
 	case e.Finished != nil:
-		return fmt.Sprintf("%s, execution %s%s", e.Finished.Status, e.Finished.Execution, because(e.Finished.Error))
+		return fmt.Sprintf("%s, execution %s%s", e.Finished.Status, e.Finished.Execution, errorText(e.Finished.Error))
 	case e.End != nil:
-		return string(e.End.Status) + because(e.End.Error)
+		return string(e.End.Status) + errorText(e.End.Error)
 	}
 	return string(e.Status)
 }
 
-func because(p *agent.ErrorInfo) string {
+func errorText(p *agent.ErrorInfo) string {
 	if p == nil {
 		return ""
 	}

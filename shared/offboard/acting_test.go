@@ -13,25 +13,25 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// speechless kills a process, once, before an effect's outcome is recorded.
-func speechless(dies *atomic.Bool) func([]store.Write) {
+// killBeforeOutcome kills a process, once, before an effect's outcome is recorded.
+func killBeforeOutcome(armed *atomic.Bool) func([]store.Write) {
 	return func(writes []store.Write) {
 		for _, w := range writes {
-			if bytes.Contains(w.Doc.Data, []byte(`"kind":"outcome"`)) && dies.CompareAndSwap(true, false) {
+			if bytes.Contains(w.Doc.Data, []byte(`"kind":"outcome"`)) && armed.CompareAndSwap(true, false) {
 				panic(killed{})
 			}
 		}
 	}
 }
 
-// midway returns a town in which ana's mail has been sent and its outcome is not recorded, and a function that advances
-// the clock.
-func midway(t *testing.T) (w *town, forward func(time.Duration)) {
-	var dies atomic.Bool
+// withUnrecordedEffect returns a deployment in which ana's mail has been sent and its outcome is not recorded, and a
+// function that advances the clock.
+func withUnrecordedEffect(t *testing.T) (w *deployment, forward func(time.Duration)) {
+	var armed atomic.Bool
 	var ahead atomic.Int64
 	clock := func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
-	w = newTown(t, nil, app.WithClock(clock))
-	w.seen.before = speechless(&dies)
+	w = newDeployment(t, nil, app.WithClock(clock))
+	w.seen.before = killBeforeOutcome(&armed)
 	// the sent mail is the proof
 	w.SetScopes("ana", append(world.Scopes, "https://www.googleapis.com/auth/gmail.readonly")...)
 	w.link(t, "ana", "ana")
@@ -43,11 +43,11 @@ func midway(t *testing.T) (w *town, forward func(time.Duration)) {
 	if _, err := w.Resolve(t.Context(), "ana", run.Approvals[0], "approve_once"); err != nil {
 		t.Fatal(err)
 	}
-	dies.Store(true)
+	armed.Store(true)
 	if _, err := w.Deliver(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if dies.Load() || len(w.EffectsOf("ana")) != 1 {
+	if armed.Load() || len(w.EffectsOf("ana")) != 1 {
 		t.Fatal("the mail was to leave, and its outcome to be lost")
 	}
 	return w, func(d time.Duration) { ahead.Add(int64(d)) }
@@ -55,7 +55,7 @@ func midway(t *testing.T) (w *town, forward func(time.Duration)) {
 
 // TestAnEffectUnderWayIsSettledFirst deletes a user whose mail has been sent, and whose run has not recorded it.
 func TestAnEffectUnderWayIsSettledFirst(t *testing.T) {
-	w, forward := midway(t)
+	w, forward := withUnrecordedEffect(t)
 	got, err := w.users(w.seen).Delete(t.Context(), "ana")
 	if err != nil || got.Gone || len(offboard.Acting(got.Waiting)) != 1 || got.Link != "" {
 		t.Fatalf("%v: %+v, want a run that is waited for", err, got)
@@ -76,7 +76,7 @@ func TestAnEffectUnderWayIsSettledFirst(t *testing.T) {
 
 // TestRevokeKeepsTheAccountThatAnEffectNeeds disables ana at the same moment.
 func TestRevokeKeepsTheAccountThatAnEffectNeeds(t *testing.T) {
-	w, forward := midway(t)
+	w, forward := withUnrecordedEffect(t)
 	d := w.users(w.seen)
 	first, err := d.Revoke(t.Context(), "ana")
 	if err != nil || !first.Changed || first.Link != offboard.Kept || len(first.Waiting) != 1 {
@@ -94,7 +94,7 @@ func TestRevokeKeepsTheAccountThatAnEffectNeeds(t *testing.T) {
 }
 
 // outcome checks the one outcome that the audit has.
-func (w *town) outcome(t *testing.T, want string) {
+func (w *deployment) outcome(t *testing.T, want string) {
 	t.Helper()
 	docs, err := w.App.Store.Query(t.Context(), document.AllAudit(100))
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// spoil makes the run's document unreadable.
-func (w *town) spoil(t *testing.T, runID string) {
+// corrupt makes the run's document unreadable.
+func (w *deployment) corrupt(t *testing.T, runID string) {
 	t.Helper()
 	docs, err := w.seen.Get(t.Context(), document.RunPath(runID))
 	if err != nil {
@@ -31,9 +31,9 @@ func (w *town) spoil(t *testing.T, runID string) {
 // it has one.
 func TestARunThatCannotBeRead(t *testing.T) {
 	var ahead atomic.Int64
-	w := newTown(t, nil, app.WithClock(func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }))
-	w.live(t, "ana", canary)
-	w.spoil(t, w.runs(t, "ana")[1]) // it waits for ana
+	w := newDeployment(t, nil, app.WithClock(func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }))
+	w.populate(t, "ana", canary)
+	w.corrupt(t, w.runs(t, "ana")[1]) // it waits for ana
 	if got := w.exported(t, "ana"); !strings.Contains(got, `"raw":"{\"id\":5`) {
 		t.Error("the export lacks the run that cannot be read")
 	}
@@ -43,11 +43,11 @@ func TestARunThatCannotBeRead(t *testing.T) {
 	}
 	w.putAside(t, func() { ahead.Add(int64(10 * time.Minute)) })
 	w.delete(t, w.users(w.seen))
-	w.gone(t)
+	w.checkGone(t)
 }
 
 // putAside runs the resume function's attempts until the run is put aside.
-func (w *town) putAside(t *testing.T, forward func()) {
+func (w *deployment) putAside(t *testing.T, forward func()) {
 	t.Helper()
 	for range 6 {
 		if _, err := w.Deliver(t.Context()); err != nil {
@@ -61,8 +61,8 @@ func (w *town) putAside(t *testing.T, forward func()) {
 }
 
 func TestARunThatCannotBeReadInTheMiddleOfAnEffect(t *testing.T) {
-	w, forward := midway(t)
-	w.spoil(t, w.runs(t, "ana")[0])
+	w, forward := withUnrecordedEffect(t)
+	w.corrupt(t, w.runs(t, "ana")[0])
 	w.putAside(t, func() { forward(10 * time.Minute) })
 	got, err := w.users(w.seen).Delete(t.Context(), "ana")
 	if err != nil || got.Gone || len(got.Waiting) != 1 || !got.Waiting[0].Aside ||

@@ -14,14 +14,14 @@ import (
 // killed is the panic value of a process that dies in a test.
 type killed struct{}
 
-// mortal is a store that kills its process at the n-th commit, before or after it is stored.
-type mortal struct {
+// killingStore is a store that kills its process at the n-th commit, before or after it is stored.
+type killingStore struct {
 	store.Store
 	n, count int
 	after    bool
 }
 
-func (m *mortal) Commit(ctx context.Context, w ...store.Write) ([]time.Time, error) {
+func (m *killingStore) Commit(ctx context.Context, w ...store.Write) ([]time.Time, error) {
 	m.count++
 	if m.count == m.n && !m.after {
 		panic(killed{})
@@ -33,8 +33,8 @@ func (m *mortal) Commit(ctx context.Context, w ...store.Write) ([]time.Time, err
 	return v, err
 }
 
-// dies runs a deletion in a process that is killed at its n-th commit, and reports whether it was.
-func dies(t *testing.T, w *town, n int, after bool) (died bool) {
+// killedAt runs a deletion in a process that is killed at its n-th commit, and reports whether it was.
+func killedAt(t *testing.T, w *deployment, n int, after bool) (died bool) {
 	defer func() {
 		if r := recover(); r != nil {
 			if _, ok := r.(killed); !ok {
@@ -43,12 +43,12 @@ func dies(t *testing.T, w *town, n int, after bool) (died bool) {
 			died = true
 		}
 	}()
-	w.delete(t, w.users(&mortal{Store: w.seen, n: n, after: after}))
+	w.delete(t, w.users(&killingStore{Store: w.seen, n: n, after: after}))
 	return false
 }
 
 // delete deletes ana, which must succeed at once: no effect is in progress.
-func (w *town) delete(t *testing.T, u offboard.Users) {
+func (w *deployment) delete(t *testing.T, u offboard.Users) {
 	t.Helper()
 	got, err := u.Delete(t.Context(), "ana")
 	if err != nil || !got.Gone {
@@ -57,7 +57,7 @@ func (w *town) delete(t *testing.T, u offboard.Users) {
 }
 
 // enqueue leaves a message about the user's first run undelivered.
-func (w *town) enqueue(t *testing.T, uid string) {
+func (w *deployment) enqueue(t *testing.T, uid string) {
 	t.Helper()
 	if err := w.App.Queue.Resume(t.Context(), w.runs(t, uid)[0]); err != nil {
 		t.Fatal(err)
@@ -67,19 +67,19 @@ func (w *town) enqueue(t *testing.T, uid string) {
 // TestKilledAtEveryCommit kills a deletion before and after each of its commits, on both stores: when it is repeated,
 // all is deleted, the audit verifies, and another user has lost nothing.
 func TestKilledAtEveryCommit(t *testing.T) {
-	on(t, func(t *testing.T, settings ...string) {
+	onBothStores(t, func(t *testing.T, settings ...string) {
 		for _, after := range []bool{false, true} {
 			n := 1
 			for died := true; died; n++ {
 				t.Run(fmt.Sprintf("after=%v/%d", after, n), func(t *testing.T) {
-					w := newTown(t, settings)
-					w.live(t, "ana", canary)
-					w.live(t, "eve", "else")
+					w := newDeployment(t, settings)
+					w.populate(t, "ana", canary)
+					w.populate(t, "eve", "else")
 					w.enqueue(t, "ana") // the first one was delivered with eve's
 					before := w.exported(t, "eve")
-					died = dies(t, w, n, after)
+					died = killedAt(t, w, n, after)
 					w.delete(t, w.users(w.seen))
-					w.gone(t)
+					w.checkGone(t)
 					w.delete(t, w.users(w.seen)) // and once more, when there is nothing left
 					if now := w.exported(t, "eve"); now != before {
 						t.Errorf("eve had\n%s\nand has\n%s", before, now)
@@ -98,13 +98,13 @@ func TestKilledAtEveryCommit(t *testing.T) {
 
 // TestDeletedIsShutOut sends requests with a deleted user's token.
 func TestDeletedIsShutOut(t *testing.T) {
-	w := newTown(t, nil)
-	w.live(t, "ana", canary)
+	w := newDeployment(t, nil)
+	w.populate(t, "ana", canary)
 	w.delete(t, w.users(w.seen))
 	if got, err := w.Ask(t.Context(), "ana", "again"); err != nil || got.HTTP != 401 {
 		t.Fatalf("%v: %d %s", err, got.HTTP, got.Body)
 	}
-	w.gone(t)
+	w.checkGone(t)
 	if changed, err := w.App.API.Records.SetDisabled(t.Context(), "ana", false); err != nil || !changed {
 		t.Fatalf("%v: the lock was not taken off", err)
 	}
@@ -115,10 +115,10 @@ func TestDeletedIsShutOut(t *testing.T) {
 
 // TestExportIsStableAndComplete exports twice: the same bytes, with all that the user wrote, and nothing of another's.
 func TestExportIsStableAndComplete(t *testing.T) {
-	on(t, func(t *testing.T, settings ...string) {
-		w := newTown(t, settings)
-		w.live(t, "ana", canary)
-		w.live(t, "eve", "else")
+	onBothStores(t, func(t *testing.T, settings ...string) {
+		w := newDeployment(t, settings)
+		w.populate(t, "ana", canary)
+		w.populate(t, "eve", "else")
 		first, second := w.exported(t, "ana"), w.exported(t, "ana")
 		if first != second {
 			t.Fatalf("two exports differ:\n%s\n%s", first, second)

@@ -28,8 +28,8 @@ import (
 // canary is in all that ana writes, and in nothing else.
 const canary = "cinnamon-tern-4411"
 
-// town is a deployment with two users, which records every written document.
-type town struct {
+// deployment is Countersign with two users, which records the path of every written document.
+type deployment struct {
 	*world.World
 	seen *witness
 }
@@ -54,8 +54,8 @@ func (w *witness) Commit(ctx context.Context, writes ...store.Write) ([]time.Tim
 	return w.Store.Commit(ctx, writes...)
 }
 
-// on runs a test on both stores.
-func on(t *testing.T, test func(t *testing.T, settings ...string)) {
+// onBothStores runs a test on both stores.
+func onBothStores(t *testing.T, test func(t *testing.T, settings ...string)) {
 	t.Run("embedded", func(t *testing.T) { test(t) })
 	t.Run("firestore", func(t *testing.T) {
 		host := emulators.Firestore(t)
@@ -65,15 +65,15 @@ func on(t *testing.T, test func(t *testing.T, settings ...string)) {
 	})
 }
 
-func newTown(t *testing.T, settings []string, opts ...app.Option) *town {
+func newDeployment(t *testing.T, settings []string, opts ...app.Option) *deployment {
 	t.Helper()
 	for i, s := range settings {
-		if strings.HasPrefix(s, "GOOGLE_CLOUD_PROJECT=") { // each town has its own documents
+		if strings.HasPrefix(s, "GOOGLE_CLOUD_PROJECT=") { // each deployment has its own documents
 			settings = slices.Clone(settings)
 			settings[i] = s + "-" + strings.ToLower(rand.Text()[:12])
 		}
 	}
-	w := &town{seen: &witness{}}
+	w := &deployment{seen: &witness{}}
 	opts = append(opts, app.WithLoop(func(l *loop.Loop) {
 		w.seen.Store = l.Store
 		l.Store = w.seen
@@ -91,9 +91,9 @@ func newTown(t *testing.T, settings []string, opts ...app.Option) *town {
 	return w
 }
 
-// live does everything as the user that stores data: a mail that was approved for always, a plain conversation, a mail
-// that still waits, and a linked account.
-func (w *town) live(t *testing.T, uid, word string) {
+// populate does everything as the user that stores data: a mail that was approved for always, a plain conversation, a
+// mail that still waits, and a linked account.
+func (w *deployment) populate(t *testing.T, uid, word string) {
 	t.Helper()
 	ctx := t.Context()
 	w.link(t, uid, word)
@@ -121,7 +121,7 @@ func (w *town) live(t *testing.T, uid, word string) {
 }
 
 // link has the user link a Google account, and the witness know what that has written: it does not look on there.
-func (w *town) link(t *testing.T, uid, account string) {
+func (w *deployment) link(t *testing.T, uid, account string) {
 	t.Helper()
 	if err := w.Link(t.Context(), uid, account); err != nil {
 		t.Fatal(err)
@@ -140,7 +140,7 @@ func (w *town) link(t *testing.T, uid, account string) {
 	}
 }
 
-func (w *town) runs(t *testing.T, uid string) (ids []string) {
+func (w *deployment) runs(t *testing.T, uid string) (ids []string) {
 	t.Helper()
 	docs, err := w.App.Store.Query(t.Context(), store.Query{Collection: "runs", OrderBy: "createdAt", Limit: 100,
 		Where: []store.Filter{{Field: "uid", Op: "==", Value: uid}}})
@@ -154,14 +154,14 @@ func (w *town) runs(t *testing.T, uid string) (ids []string) {
 }
 
 // users returns those of another process over the store, like an operator's, without the model and the tools.
-func (w *town) users(st store.Store) offboard.Users {
+func (w *deployment) users(st store.Store) offboard.Users {
 	q := embedded.New(st, embedded.Options{})
 	return offboard.Users{Records: &records.Records{Store: st, Now: time.Now}, Queue: q,
 		Loop: (&loop.Loop{Store: st, Queue: q, Log: w.App.Log}).Init()}
 }
 
 // kept returns all written documents that still exist.
-func (w *town) kept(t *testing.T) (docs []store.Doc) {
+func (w *deployment) kept(t *testing.T) (docs []store.Doc) {
 	t.Helper()
 	w.seen.mu.Lock()
 	paths := slices.Compact(slices.Sorted(slices.Values(w.seen.paths)))
@@ -176,8 +176,8 @@ func (w *town) kept(t *testing.T) (docs []store.Doc) {
 	return slices.DeleteFunc(docs, func(d store.Doc) bool { return !d.Exists() })
 }
 
-// gone checks that nothing of ana's is left except the audit and the lock, and that the audit is intact.
-func (w *town) gone(t *testing.T) {
+// checkGone checks that nothing of ana's is left except the audit and the lock, and that the audit is intact.
+func (w *deployment) checkGone(t *testing.T) {
 	t.Helper()
 	chains, heads := map[string][]audit.Entry{}, map[string]audit.Head{}
 	for _, d := range w.kept(t) {
@@ -237,7 +237,7 @@ func (w *town) gone(t *testing.T) {
 }
 
 // exported returns the user's export as text.
-func (w *town) exported(t *testing.T, uid string) string {
+func (w *deployment) exported(t *testing.T, uid string) string {
 	t.Helper()
 	var b bytes.Buffer
 	if err := w.App.API.Records.Each(t.Context(), uid,

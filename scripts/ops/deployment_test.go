@@ -1,0 +1,92 @@
+package main
+
+import (
+	"crypto/rand"
+	"strings"
+	"testing"
+
+	"github.com/countersign-run/countersign/scripts/emulators"
+	"github.com/countersign-run/countersign/scripts/world"
+)
+
+// canary is in all that ana writes.
+const canary = "cinnamon-tern-4411"
+
+// deployment is Countersign with a user, and the environment of its operator.
+type deployment struct {
+	*world.World
+	t   *testing.T
+	env map[string]string
+}
+
+// onBothStores runs a test on both stores.
+func onBothStores(t *testing.T, test func(*deployment)) {
+	t.Run("embedded", func(t *testing.T) { test(newDeployment(t)) })
+	t.Run("firestore", func(t *testing.T) {
+		t.Setenv("FIRESTORE_EMULATOR_HOST", emulators.Firestore(t))
+		test(newDeployment(t, "STORE=firestore", "QUEUE=embedded",
+			"GOOGLE_CLOUD_PROJECT=demo-"+strings.ToLower(rand.Text()[:12])))
+	})
+}
+
+func newDeployment(t *testing.T, settings ...string) *deployment {
+	t.Helper()
+	dir := t.TempDir()
+	env := map[string]string{"STORE": "embedded", "DATA_DIR": dir}
+	for _, s := range settings {
+		name, value, _ := strings.Cut(s, "=")
+		env[name] = value
+	}
+	w, err := world.New(t.Context(), world.Options{Dir: dir, Settings: settings})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &deployment{w, t, env}
+}
+
+// ops runs the command as an operator does.
+func (w *deployment) ops(args ...string) (out, errs string, err error) {
+	var o, e strings.Builder
+	err = run(w.t.Context(), args, func(name string) string { return w.env[name] }, &o, &e)
+	return o.String(), e.String(), err
+}
+
+// prints runs a command that must succeed and print all of want, and returns its output.
+func (w *deployment) prints(want []string, args ...string) string {
+	w.t.Helper()
+	out, errs, err := w.ops(args...)
+	if err != nil {
+		w.t.Fatalf("%v: %v\n%s%s", args, err, out, errs)
+	}
+	for _, text := range want {
+		if !strings.Contains(out, text) {
+			w.t.Errorf("%v does not say %q:\n%s", args, text, out)
+		}
+	}
+	return out
+}
+
+// mail makes ana request a mail; approve carries it out.
+func (w *deployment) mail(approve bool) (runID string) {
+	w.t.Helper()
+	w.SetModel(world.Wants("gmail_send", world.Mail("bob@example.com", canary, canary)))
+	run, err := w.Ask(w.t.Context(), "ana", "mail "+canary)
+	if err != nil || len(run.Approvals) != 1 {
+		w.t.Fatalf("%v: %s", err, run.Body)
+	}
+	if !approve {
+		return run.RunID
+	}
+	if _, err := w.Resolve(w.t.Context(), "ana", run.Approvals[0], "approve_once"); err != nil {
+		w.t.Fatal(err)
+	}
+	if _, err := w.Deliver(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+	return run.RunID
+}
