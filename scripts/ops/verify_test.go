@@ -148,7 +148,7 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-func TestOneRun(t *testing.T) {
+func TestVerifyOneRun(t *testing.T) {
 	onLedgers(t, func(l ledger) {
 		const one = "run-0000000000000001"
 		l.commit(store.Delete(document.AuditPath("run-0000000000000002", 5), time.Time{}))
@@ -162,8 +162,8 @@ func TestOneRun(t *testing.T) {
 	})
 }
 
-// TestPages has more than a page of runs and of entries.
-func TestPages(t *testing.T) {
+// TestVerifyPages has more than a page of runs and of entries.
+func TestVerifyPages(t *testing.T) {
 	l := ledger{T: t, env: map[string]string{"DATA_DIR": t.TempDir()}}
 	st, err := app.OpenStore(t.Context(), config.Config{Store: "embedded", DataDir: l.env["DATA_DIR"]},
 		func() time.Time { return began })
@@ -185,7 +185,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-func TestUnable(t *testing.T) {
+func TestVerifyUnable(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "none")
 	tests := map[string]struct {
 		args []string
