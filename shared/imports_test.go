@@ -59,7 +59,8 @@ var may = map[string]string{
 	"shared/store/storetest": "shared/store",
 	"shared/strictjson":      "shared/clip shared/fault",
 	"shared/timezone":        "shared/fault",
-	"shared/tool":            "shared/address shared/fault shared/schema shared/strictjson shared/timezone",
+	"shared/tool": "shared/address shared/fault shared/schema shared/strictjson shared/timezone " +
+		"shared/visible",
 	"shared/tools/calendar": "shared/address shared/fault shared/timezone shared/tool " +
 		"shared/tools/internal/google shared/visible",
 	"shared/tools/gmail": "shared/address shared/clip shared/fault shared/tool shared/tools/internal/google " +

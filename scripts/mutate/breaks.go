@@ -246,7 +246,7 @@ var near = map[string]string{
 	"shared/schema": "CS", "shared/tools/calendar": "AP-1,CA,SZ-1,TN-01,UN", "shared/timezone": "CA",
 	"shared/auth": "AU,JW,PS-0,SE-202", "shared/chat": "CS,SZ", "shared/config": "CF", "shared/action": "CS-0", "shared/queue": "PS", "shared/model": "MO,ND,SZ",
 	"shared/model/gemini": "MO,ND,SE-2,SZ", "shared/audit": "SE", "shared/strictjson": "AP,AU,MO,PS,SC,SZ", "shared/policy": "AD-04,AP,PI,UN-00", "shared/visible": "HD,UN",
-	"shared/tool": "AP,CA-02,HD,SC,SZ,TN", "shared/obs": "HD,SE", "shared/document": "AP-0,AU,ND,SC,SE-0,SE-2,TN", "shared/records": "AP-0,AU,ND,SC,SE-0,SE-2,TN", "shared/fault": "TN",
+	"shared/tool/preview.go": "AD-04,AP,HD,UN", "shared/tool": "AP,CA-02,HD,SC,SZ,TN", "shared/obs": "HD,SE", "shared/document": "AP-0,AU,ND,SC,SE-0,SE-2,TN", "shared/records": "AP-0,AU,ND,SC,SE-0,SE-2,TN", "shared/fault": "TN",
 }
 
 // near returns the cases on which the breach is tried: those of the places that it touches.

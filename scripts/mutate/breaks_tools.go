@@ -56,11 +56,11 @@ var forms = []breach{
 	{"a repetition need not have a time zone", []patch{{"shared/tools/calendar/normalize.go", `	if !a.AllDay && a.TimeZone == "" {`, `	if a.TimeZone == "-" {`}}},
 
 	{"what cannot be seen is shown as it is", []patch{{"shared/visible/visible.go", "strings.ContainsRune(allowed, r) || !Dangerous(r):", "strings.ContainsRune(allowed, r) || r > 0:"}}},
-	{"what cannot be seen is not warned of", []patch{{"shared/tools/gmail/preview.go", "	if hidden {\n", "	if hidden && label == \"\" {\n"}}},
-	{"a preview leaves out the blind copies", []patch{{"shared/tools/gmail/preview.go", "	v.addresses(\"Bcc\", a.Bcc)\n", ""}}},
-	{"a preview leaves out the body", []patch{{"shared/tools/gmail/preview.go", "	v.text(\"Message\", a.Body, true)\n", "	v.text(\"Message\", a.Body[:min(40, len(a.Body))], true)\n"}}},
+	{"what cannot be seen is not warned of", []patch{{"shared/tool/preview.go", "	if hidden {\n", "	if hidden && s == \"\" {\n"}}},
+	{"a preview leaves out the blind copies", []patch{{"shared/tools/gmail/preview.go", "	p.AddAddresses(\"Bcc\", a.Bcc)\n", ""}}},
+	{"a preview leaves out the body", []patch{{"shared/tools/gmail/preview.go", "	p.AddText(\"Message\", a.Body)\n", "	p.AddText(\"Message\", a.Body[:min(40, len(a.Body))])\n"}}},
 	{"a preview leaves out the HTML", []patch{{"shared/tools/gmail/preview.go", "	if a.HTMLBody != \"\" {\n", "	if a.HTMLBody == \"-\" {\n"}}},
-	{"a preview leaves out the event's words", []patch{{"shared/tools/calendar/preview.go", "	v.text(\"Description\", a.Description, true)\n", ""}}},
+	{"a preview leaves out the event's words", []patch{{"shared/tools/calendar/preview.go", "		v.AddText(\"Description\", a.Description)\n", ""}}},
 	{"a mail has other words than were shown", []patch{{"shared/tools/gmail/mime.go", "	bodies := []part{{\"text/plain\", a.Body}}", "	bodies := []part{{\"text/plain\", strings.ReplaceAll(a.Body, \"--boundary\", \"\") + \"\\n\\nSent by an assistant.\"}}"}}},
 	{"the model's reason is shown", []patch{{"shared/loop/plan.go", "\tverdict, err := tx.verdict(t, a.Args)\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tap.ToolVersion", "\tif n := len(tx.state.Turns); n > 0 && tx.state.Turns[n-1].Text != \"\" {\n\t\tap.Reason = tx.state.Turns[n-1].Text\n\t}\n\tverdict, err := tx.verdict(t, a.Args)\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tap.ToolVersion"}}},
 

@@ -37,6 +37,7 @@ func (a Action) preview(args json.RawMessage) (tool.Preview, error) {
 			show(&p, s.Label, raw)
 		}
 	}
+	p.Warnings = p.Warnings[:min(maxWarnings, len(p.Warnings))]
 	return p, nil
 }
 
@@ -60,20 +61,9 @@ func show(p *tool.Preview, label string, raw json.RawMessage) {
 	if json.Unmarshal(raw, &s) == nil {
 		text = s
 	}
-	value, hidden := visible.Text(text)
-	label, _ = visible.Line(label)
-	p.Fields = append(p.Fields,
-		tool.Field{Label: label, Value: value, Long: strings.Contains(text, "\n") || len(text) > longText})
-	if hidden {
-		warn(p, label+": it holds characters that cannot be seen; they are written out.")
-	}
-	for _, w := range visible.Suspicious(text) {
-		warn(p, label+": "+w)
-	}
-}
-
-func warn(p *tool.Preview, w string) {
-	if len(p.Warnings) < maxWarnings {
-		p.Warnings = append(p.Warnings, w)
+	if strings.ContainsAny(text, "\n\t") || len(text) > longText {
+		p.AddText(label, text)
+	} else {
+		p.AddLine(label, text)
 	}
 }

@@ -252,7 +252,7 @@ func TestThePreviewSaysWhenWhoAndWhere(t *testing.T) {
 				"Invitations: Google mails an invitation to everyone invited"}},
 		"punycode": {map[string]any{"attendees": []string{"u@xn--exmple-4nf.com"}},
 			[]string{"u@xn--exmple-4nf.com (shown as u@",
-				"! The domain of u@xn--exmple-4nf.com is written with letters from outside ASCII"}},
+				"! Invited: the domain of u@xn--exmple-4nf.com is written with letters from outside ASCII"}},
 		"a link's target": {map[string]any{"description": "<a href='https://evil.example'>Join Meet</a>"},
 			[]string{"Links lead to: https://evil.example", "<a href='https://evil.example'>Join Meet</a>"}},
 		"hidden characters": {map[string]any{"summary": "a\u202eb"},

@@ -1,0 +1,62 @@
+package tool
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/countersign-run/countersign/shared/address"
+	"github.com/countersign-run/countersign/shared/visible"
+)
+
+// AddField adds a value that the server has made, such as a time.
+func (p *Preview) AddField(label, value string) {
+	p.Fields = append(p.Fields, Field{Label: label, Value: value, Long: strings.Contains(value, "\n")})
+}
+
+// AddLine adds a text of one line in visible form ([visible.Line]), with warnings of what it hides.
+func (p *Preview) AddLine(label, s string) {
+	shown, hidden := visible.Line(s)
+	p.addText(Field{Label: label, Value: shown}, s, hidden)
+}
+
+// AddText adds a text of several lines in visible form ([visible.Text]), with warnings of what it hides.
+func (p *Preview) AddText(label, s string) {
+	shown, hidden := visible.Text(s)
+	p.addText(Field{Label: label, Value: shown, Long: true}, s, hidden)
+}
+
+func (p *Preview) addText(f Field, s string, hidden bool) {
+	f.Label, _ = visible.Line(f.Label)
+	p.Fields = append(p.Fields, f)
+	if hidden {
+		p.Warn("%s: there are characters that cannot be seen or that change the reading direction. They are written "+
+			"out as ⟨U+…⟩.", f.Label)
+	}
+	for _, w := range visible.Suspicious(s) {
+		p.Warn("%s: %s", f.Label, w)
+	}
+}
+
+// AddAddresses adds e-mail addresses, if there are any, one a line. A punycode domain is shown in both forms, the one
+// that is used and the one that a reader would see, with a warning.
+func (p *Preview) AddAddresses(label string, list []string) {
+	if len(list) == 0 {
+		return
+	}
+	shown := make([]string, len(list))
+	for i, a := range list {
+		shown[i] = a
+		if u, puny := address.Unicode(a); puny {
+			u, _ = visible.Line(u)
+			shown[i] = fmt.Sprintf("%s (shown as %s)", a, u)
+			p.Warn("%s: the domain of %s is written with letters from outside ASCII. It may only look like one "+
+				"that you know.", label, a)
+		}
+	}
+	p.AddField(label, strings.Join(shown, "\n"))
+}
+
+// Warn adds a sentence about what a careful reader should look at twice.
+func (p *Preview) Warn(format string, args ...any) {
+	p.Warnings = append(p.Warnings, fmt.Sprintf(format, args...))
+}
