@@ -152,7 +152,7 @@ type Field struct {
 }
 
 // Preview is what a person reads before deciding. It is made from the stored arguments by the server's code, never by
-// the model.
+// the model. [Preview.AddLine] and [Preview.AddText] add texts so that nothing in them is hidden.
 type Preview struct {
 	Title    string   `json:"title"`
 	Fields   []Field  `json:"fields"`
