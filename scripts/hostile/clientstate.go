@@ -14,8 +14,11 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/action"
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/chat"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model/fakegemini"
+	"github.com/countersign-run/countersign/shared/tool"
 )
 
 // shopAction is an action with an effect that a page's agent may ask for.
@@ -30,7 +33,7 @@ func chatState(s *env) (got, error) {
 	if _, ok := s.peek("name_collision"); ok {
 		return s.collision()
 	}
-	if err := s.open(func(l *loop.Loop) { s.ownTools(shopAction)(l) }); err != nil {
+	if err := s.open(s.offerAction); err != nil {
 		return got{}, err
 	}
 	body, path := map[string]any{"toolDefinitions": []any{pageTool}, "pageState": map[string]any{}}, "/api/agent/chat"
@@ -154,6 +157,14 @@ func (s *env) keptHistory(how string) (any, error) {
 }
 
 var sealOf = regexp.MustCompile(`"seal":"[^"]*"`)
+
+// offerAction has the agent of pages offer the action.
+func (s *env) offerAction(l *loop.Loop) {
+	s.ownTools(shopAction)(l)
+	page := l.Agents[agent.Page]
+	page.Tools = []string{shopAction}
+	page.Instructions = chat.Instructions("", tool.Set{shopAction: l.Tools[shopAction]})
+}
 
 // openChat starts a conversation of the user that waits for the page and for an approval.
 func (s *env) openChat(uid string) error {
