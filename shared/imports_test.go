@@ -19,11 +19,13 @@ const module = "github.com/countersign-run/countersign/"
 
 // may says what each room may import of this module. A room that is not here may import nothing of it.
 var may = map[string]string{
-	"shared/action":  "shared/clip shared/fault shared/outbound shared/strictjson shared/tool shared/visible",
+	"shared/action": "shared/clip shared/fault shared/outbound shared/strictjson shared/strictyaml shared/tool " +
+		"shared/visible",
 	"shared/address": "shared/fault",
 	"shared/agent": "shared/audit shared/clip shared/document shared/fault shared/model shared/policy " +
 		"shared/strictjson shared/timezone shared/tool",
-	"shared/agents": "shared/agent shared/fault shared/model shared/timezone shared/tool",
+	"shared/agents":       "shared/agent shared/fault shared/model shared/timezone shared/tool",
+	"shared/agents/files": "shared/agents shared/fault shared/model shared/strictyaml shared/tool",
 	"shared/api": "shared/agent shared/agents shared/auth shared/chat shared/clip shared/fault shared/google " +
 		"shared/loop shared/model " +
 		"shared/obs shared/queue shared/records shared/strictjson shared/timezone shared/tool shared/visible " +
@@ -58,6 +60,7 @@ var may = map[string]string{
 	"shared/store/firestore": "shared/store",
 	"shared/store/storetest": "shared/store",
 	"shared/strictjson":      "shared/clip shared/fault",
+	"shared/strictyaml":      "shared/clip shared/strictjson",
 	"shared/timezone":        "shared/fault",
 	"shared/tool": "shared/address shared/fault shared/schema shared/strictjson shared/timezone " +
 		"shared/visible",

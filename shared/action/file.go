@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/countersign-run/countersign/shared/outbound"
+	"github.com/countersign-run/countersign/shared/strictyaml"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
@@ -31,7 +32,7 @@ func ParseMetadata(file string, data []byte) (name string, m *Metadata, err erro
 	if err != nil {
 		return "", nil, err
 	}
-	s, err := d.section(d.root, "name", "description", "inputSchema", "outputSchema", "readOnly", "category",
+	s, err := d.section(d.Root, "name", "description", "inputSchema", "outputSchema", "readOnly", "category",
 		"sideEffect", "approval", "preview", "binding")
 	if err != nil {
 		return "", nil, err
@@ -50,7 +51,7 @@ func ParseMetadata(file string, data []byte) (name string, m *Metadata, err erro
 
 // name returns the required key name.
 func (s section) name() (string, error) {
-	n, err := s.required("name")
+	n, err := s.Required("name")
 	if err != nil {
 		return "", err
 	}
@@ -59,22 +60,22 @@ func (s section) name() (string, error) {
 
 func (d *document) actionName(n *yaml.Node) (string, error) {
 	if n.Kind != yaml.ScalarNode || !validName.MatchString(n.Value) {
-		return "", d.wrong(n, "the name %s: up to 55 letters, digits, _ and . that begin with a letter were expected",
-			quoted(n.Value))
+		return "", d.Wrong(n, "the name %s: up to 55 letters, digits, _ and . that begin with a letter were expected",
+			strictyaml.Quoted(n.Value))
 	}
 	return n.Value, nil
 }
 
 func (m *Metadata) readWords(s section) (err error) {
-	if _, err = s.required("description"); err != nil {
+	if _, err = s.Required("description"); err != nil {
 		return err
 	}
-	m.Description, err = s.text("description", maxDescription)
+	m.Description, err = s.Text("description", maxDescription)
 	return err
 }
 
 func (m *Metadata) readSchemas(s section) error {
-	in, err := s.required("inputSchema")
+	in, err := s.Required("inputSchema")
 	if err != nil {
 		return err
 	}
@@ -86,7 +87,7 @@ func (m *Metadata) readSchemas(s section) error {
 	}
 	finish(m.Input, in)
 	closeObjects(m.Input, true)
-	if out := s.values["outputSchema"]; out != nil {
+	if out := s.Values["outputSchema"]; out != nil {
 		if out, err = s.expanded(out, false); err != nil {
 			return err
 		}
@@ -105,37 +106,37 @@ var (
 
 // readEffect reads the settings of the effect. An absent one has the safer value.
 func (m *Metadata) readEffect(s section) (err error) {
-	category, err := s.oneOf("category", "", slices.Concat(queries, commands)...)
+	category, err := s.OneOf("category", "", slices.Concat(queries, commands)...)
 	if err != nil {
 		return err
 	}
-	reads, err := s.flag("readOnly", slices.Contains(queries, category))
+	reads, err := s.Flag("readOnly", slices.Contains(queries, category))
 	if err != nil {
 		return err
 	}
-	if m.SideEffect, err = s.flag("sideEffect", !reads); err != nil {
+	if m.SideEffect, err = s.Flag("sideEffect", !reads); err != nil {
 		return err
 	}
 	if reads && m.SideEffect {
-		return s.wrong(s.values["sideEffect"],
+		return s.Wrong(s.Values["sideEffect"],
 			"sideEffect: an action that only reads has none; false was expected, or no readOnly")
 	}
 	def := tool.NotRequired
 	if m.SideEffect {
 		def = tool.Required
 	}
-	approval, err := s.oneOf("approval", string(def), string(tool.Required), string(tool.NotRequired))
+	approval, err := s.OneOf("approval", string(def), string(tool.Required), string(tool.NotRequired))
 	m.Approval = tool.Approval(approval)
 	return err
 }
 
 func (m *Metadata) readPreview(s section) error {
-	list := s.values["preview"]
+	list := s.Values["preview"]
 	if list == nil {
 		return nil
 	}
 	if list.Kind != yaml.SequenceNode || len(list.Content) > maxShown {
-		return s.wrong(list, "preview: a list of at most %d entries {label, field} was expected", maxShown)
+		return s.Wrong(list, "preview: a list of at most %d entries {label, field} was expected", maxShown)
 	}
 	for _, n := range list.Content {
 		e, err := s.section(n, "label", "field")
@@ -143,19 +144,19 @@ func (m *Metadata) readPreview(s section) error {
 			return err
 		}
 		shown := Shown{}
-		if shown.Label, err = e.text("label", 100); err != nil {
+		if shown.Label, err = e.Text("label", 100); err != nil {
 			return err
 		}
-		if shown.Field, err = e.text("field", 64); err != nil {
+		if shown.Field, err = e.Text("field", 64); err != nil {
 			return err
 		}
 		switch {
 		case shown.Label == "" || shown.Field == "":
-			return s.wrong(n, "preview: label and field were expected")
+			return s.Wrong(n, "preview: label and field were expected")
 		case m.Input.Properties[shown.Field] == nil:
-			return s.wrong(n, "preview: %s is none of inputSchema's properties", quoted(shown.Field))
+			return s.Wrong(n, "preview: %s is none of inputSchema's properties", strictyaml.Quoted(shown.Field))
 		case slices.ContainsFunc(m.Preview, func(p Shown) bool { return p.Field == shown.Field }):
-			return s.wrong(n, "preview: %s stands there twice", quoted(shown.Field))
+			return s.Wrong(n, "preview: %s stands there twice", strictyaml.Quoted(shown.Field))
 		}
 		m.Preview = append(m.Preview, shown)
 	}
@@ -163,7 +164,7 @@ func (m *Metadata) readPreview(s section) error {
 }
 
 func (m *Metadata) readBinding(s section) error {
-	n := s.values["binding"]
+	n := s.Values["binding"]
 	if n == nil {
 		return nil
 	}
@@ -172,11 +173,11 @@ func (m *Metadata) readBinding(s section) error {
 		return err
 	}
 	out := &Binding{}
-	if out.Method, err = b.oneOf("method", "POST", "GET", "POST", "PUT", "PATCH", "DELETE"); err != nil {
+	if out.Method, err = b.OneOf("method", "POST", "GET", "POST", "PUT", "PATCH", "DELETE"); err != nil {
 		return err
 	}
 	if out.Method == "GET" && m.SideEffect {
-		return s.wrong(n, "binding: GET is for what changes nothing; sideEffect: false was expected beside it, or "+
+		return s.Wrong(n, "binding: GET is for what changes nothing; sideEffect: false was expected beside it, or "+
 			"another method")
 	}
 	if out.URL, err = b.url(); err != nil {
@@ -188,13 +189,13 @@ func (m *Metadata) readBinding(s section) error {
 	if out.MaxResponseBytes, err = b.size("maxResponseBytes", m.SideEffect); err != nil {
 		return err
 	}
-	if out.Idempotent, err = b.flag("idempotent", false); err != nil {
+	if out.Idempotent, err = b.Flag("idempotent", false); err != nil {
 		return err
 	}
 	if out.RefusedBy, err = b.statuses("refusedBy"); err != nil {
 		return err
 	}
-	key, err := b.oneOf("key", "shared", "shared", "derived")
+	key, err := b.OneOf("key", "shared", "shared", "derived")
 	out.DerivedKey = key == "derived"
 	m.Binding = out
 	return err
@@ -202,17 +203,17 @@ func (m *Metadata) readBinding(s section) error {
 
 // statuses returns a list of 4xx statuses.
 func (s section) statuses(key string) (out []int, err error) {
-	n := s.values[key]
+	n := s.Values[key]
 	if n == nil {
 		return nil, nil
 	}
 	if n.Kind != yaml.SequenceNode || len(n.Content) == 0 || len(n.Content) > 20 {
-		return nil, s.wrong(n, "%s: a list of 1 to 20 statuses was expected, such as [409]", key)
+		return nil, s.Wrong(n, "%s: a list of 1 to 20 statuses was expected, such as [409]", key)
 	}
 	for _, c := range n.Content {
 		status, err := strconv.Atoi(c.Value)
 		if err != nil || status < 400 || status > 499 {
-			return nil, s.wrong(c, "%s: a status from 400 to 499 was expected", key)
+			return nil, s.Wrong(c, "%s: a status from 400 to 499 was expected", key)
 		}
 		out = append(out, status)
 	}
@@ -220,14 +221,14 @@ func (s section) statuses(key string) (out []int, err error) {
 }
 
 func (s section) url() (string, error) {
-	n, err := s.required("url")
+	n, err := s.Required("url")
 	if err != nil {
 		return "", err
 	}
 	u, err := url.Parse(n.Value)
 	if err != nil || n.Kind != yaml.ScalarNode || !plainURL(u) || len(n.Value) > 2048 ||
 		strings.ContainsAny(n.Value, "#?{}<>*\\ ") {
-		return "", s.wrong(n, "url: a fixed address with https (http only on a loopback address), without "+
+		return "", s.Wrong(n, "url: a fixed address with https (http only on a loopback address), without "+
 			"credentials, query, fragment and placeholders was expected")
 	}
 	return n.Value, nil
@@ -240,19 +241,19 @@ func plainURL(u *url.URL) bool {
 }
 
 func (s section) timeout() (time.Duration, error) {
-	n := s.values["timeout"]
+	n := s.Values["timeout"]
 	if n == nil {
 		return defaultTimeout, nil
 	}
 	d, err := time.ParseDuration(n.Value)
 	if err != nil || d < 100*time.Millisecond || d > maxTimeout {
-		return 0, s.wrong(n, "timeout: a time from 100ms to %s was expected, such as 5s", maxTimeout)
+		return 0, s.Wrong(n, "timeout: a time from 100ms to %s was expected, such as 5s", maxTimeout)
 	}
 	return d, nil
 }
 
 func (s section) size(key string, effect bool) (int64, error) {
-	n, most, why := s.values[key], int64(maxResponse), ""
+	n, most, why := s.Values[key], int64(maxResponse), ""
 	if effect {
 		most, why = maxKept, ", because the result of an action with a side effect stays on the record"
 	}
@@ -261,7 +262,7 @@ func (s section) size(key string, effect bool) (int64, error) {
 	}
 	size, err := strconv.ParseInt(n.Value, 10, 64)
 	if err != nil || size < 1 || size > most {
-		return 0, s.wrong(n, "%s", fmt.Sprintf("%s: a number of bytes from 1 to %d was expected%s", key, most, why))
+		return 0, s.Wrong(n, "%s", fmt.Sprintf("%s: a number of bytes from 1 to %d was expected%s", key, most, why))
 	}
 	return size, nil
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/countersign-run/countersign/shared/strictyaml"
 )
 
 // expanded returns a schema as JSON Schema if the file has it in the notation of jay-stack's later releases: an object
@@ -58,7 +60,7 @@ func (d *document) expand(n *yaml.Node) (*yaml.Node, error) {
 
 func (d *document) expandList(n *yaml.Node) (*yaml.Node, error) {
 	if len(n.Content) > 1 {
-		return nil, d.wrong(n.Content[1], "a list has one entry here: what its items are")
+		return nil, d.Wrong(n.Content[1], "a list has one entry here: what its items are")
 	}
 	s := schemaAt(n, "array")
 	if len(n.Content) == 1 {
@@ -126,8 +128,8 @@ func (d *document) expandName(n *yaml.Node, name string) (*yaml.Node, error) {
 		put(s, "enum", list)
 		return s, nil
 	}
-	return nil, d.wrong(n, "%s is no type; a JSON Schema, or one of string, number, boolean, date, enum(a | b), "+
-		"record(string), a list or an object was expected", quoted(name))
+	return nil, d.Wrong(n, "%s is no type; a JSON Schema, or one of string, number, boolean, date, enum(a | b), "+
+		"record(string), a list or an object was expected", strictyaml.Quoted(name))
 }
 
 func schemaAt(at *yaml.Node, kind string) *yaml.Node {

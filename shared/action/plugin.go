@@ -2,7 +2,6 @@ package action
 
 import (
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -10,6 +9,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/countersign-run/countersign/shared/strictyaml"
 )
 
 const (
@@ -68,27 +69,9 @@ func (l *loader) folders() (found []string, err error) {
 	return found, nil
 }
 
-// read returns a file of bounded size.
-func (l *loader) read(name string) ([]byte, error) {
-	f, err := l.root.Open(name)
-	if err != nil {
-		return nil, &Problem{File: name,
-			Text: "the file cannot be opened; a file within the folder of actions was expected"}
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, &Problem{File: name, Text: "a plain file was expected"}
-	}
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil {
-		return nil, &Problem{File: name, Text: "the file cannot be read"}
-	}
-	return data, nil
-}
-
 func (l *loader) plugin(folder string) error {
 	file := path.Join(folder, pluginFile)
-	data, err := l.read(file)
+	data, err := strictyaml.Read(l.root, file)
 	if err != nil {
 		return err
 	}
@@ -96,23 +79,23 @@ func (l *loader) plugin(folder string) error {
 	if err != nil {
 		return err
 	}
-	s, err := d.section(d.root, "name", "version", "description", "module", "global", "contracts", "setup", "actions")
+	s, err := d.section(d.Root, "name", "version", "description", "module", "global", "contracts", "setup", "actions")
 	if err != nil {
 		return err
 	}
-	if _, err := s.required("name"); err != nil {
+	if _, err := s.Required("name"); err != nil {
 		return err
 	}
-	name, err := s.text("name", 100)
+	name, err := s.Text("name", 100)
 	if err != nil {
 		return err
 	}
-	list, err := s.required("actions")
+	list, err := s.Required("actions")
 	if err != nil {
 		return err
 	}
 	if list.Kind != yaml.SequenceNode {
-		return d.wrong(list, "actions: a list of names, or of entries {name, action}, was expected")
+		return d.Wrong(list, "actions: a list of names, or of entries {name, action}, was expected")
 	}
 	for _, n := range list.Content {
 		a, err := l.entry(d, n, folder)
@@ -140,17 +123,17 @@ func (l *loader) entry(d *document, n *yaml.Node, folder string) (a Action, err 
 	if a.Name, err = s.name(); err != nil {
 		return a, err
 	}
-	at := s.values["action"]
+	at := s.Values["action"]
 	if at == nil {
 		return a, nil
 	}
 	if at.Kind != yaml.ScalarNode || !strings.HasSuffix(at.Value, extension) || strings.Contains(at.Value, `\`) ||
 		!filepath.IsLocal(filepath.FromSlash(at.Value)) {
-		return a, d.wrong(at, "action: the path of a %s file within this folder was expected, such as "+
+		return a, d.Wrong(at, "action: the path of a %s file within this folder was expected, such as "+
 			"./actions/search%s", extension, extension)
 	}
 	file := path.Join(folder, at.Value)
-	data, err := l.read(file)
+	data, err := strictyaml.Read(l.root, file)
 	if err != nil {
 		return a, err
 	}
@@ -159,7 +142,7 @@ func (l *loader) entry(d *document, n *yaml.Node, folder string) (a Action, err 
 		return a, err
 	}
 	if name != a.Name {
-		return a, d.wrong(n, "the name %s was expected, as %s says", quoted(name), file)
+		return a, d.Wrong(n, "the name %s was expected, as %s says", strictyaml.Quoted(name), file)
 	}
 	a.Metadata = m
 	return a, nil
@@ -168,14 +151,14 @@ func (l *loader) entry(d *document, n *yaml.Node, folder string) (a Action, err 
 // add adds an action. It refuses one whose name is taken, here or for the model.
 func (l *loader) add(d *document, n *yaml.Node, a Action) error {
 	if len(l.actions) == maxActions {
-		return d.wrong(n, "there are more than %d actions", maxActions)
+		return d.Wrong(n, "there are more than %d actions", maxActions)
 	}
 	for _, b := range l.actions {
 		switch {
 		case a.Name == b.Name:
-			return d.wrong(n, "the action %s is listed twice; %s:%d has it too", a.Name, b.File, b.Line)
+			return d.Wrong(n, "the action %s is listed twice; %s:%d has it too", a.Name, b.File, b.Line)
 		case GeminiName(a.Name) == GeminiName(b.Name):
-			return d.wrong(n, "the actions %s and %s (%s:%d) would both be called %s by the model; another name "+
+			return d.Wrong(n, "the actions %s and %s (%s:%d) would both be called %s by the model; another name "+
 				"was expected", a.Name, b.Name, b.File, b.Line, GeminiName(a.Name))
 		}
 	}

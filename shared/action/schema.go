@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/countersign-run/countersign/shared/strictyaml"
 )
 
 // The bounds of one schema.
@@ -28,20 +30,20 @@ func (d *document) schema(n *yaml.Node, root string) (*jsonschema.Schema, error)
 	if err := d.schemaNode(n, root); err != nil {
 		return nil, err
 	}
-	v, err := d.value(n)
+	v, err := d.Value(n)
 	if err != nil {
 		return nil, err
 	}
 	raw, err := json.Marshal(v)
 	if err != nil {
-		return nil, d.wrong(n, "this cannot be written as JSON")
+		return nil, d.Wrong(n, "this cannot be written as JSON")
 	}
 	var s jsonschema.Schema
 	if err := json.Unmarshal(raw, &s); err != nil {
-		return nil, d.wrong(n, "this is no JSON Schema: %s", quoted(err.Error()))
+		return nil, d.Wrong(n, "this is no JSON Schema: %s", strictyaml.Quoted(err.Error()))
 	}
 	if _, err := s.Resolve(&jsonschema.ResolveOptions{ValidateDefaults: true}); err != nil {
-		return nil, d.wrong(n, "this is no JSON Schema that can be used: a pattern of RE2 and a default that fits "+
+		return nil, d.Wrong(n, "this is no JSON Schema that can be used: a pattern of RE2 and a default that fits "+
 			"its schema were expected")
 	}
 	return &s, nil
@@ -53,33 +55,33 @@ func (d *document) schemaNode(n *yaml.Node, root string) error {
 	if err != nil {
 		return err
 	}
-	kind, err := s.required("type")
+	kind, err := s.Required("type")
 	if err != nil {
 		return err
 	}
 	switch {
 	case root != "" && kind.Value != root:
-		return d.wrong(kind, "type: %s was expected here", root)
+		return d.Wrong(kind, "type: %s was expected here", root)
 	case kind.Kind != yaml.ScalarNode || !slices.Contains(types, kind.Value):
-		return d.wrong(kind, "type: one of %s was expected", strings.Join(types, ", "))
+		return d.Wrong(kind, "type: one of %s was expected", strings.Join(types, ", "))
 	}
-	if _, err := s.text("description", 4096); err != nil {
+	if _, err := s.Text("description", 4096); err != nil {
 		return err
 	}
-	if e := s.values["enum"]; e != nil &&
+	if e := s.Values["enum"]; e != nil &&
 		(e.Kind != yaml.SequenceNode || len(e.Content) == 0 || len(e.Content) > maxEnum) {
-		return d.wrong(e, "enum: a list of 1 to %d values was expected", maxEnum)
+		return d.Wrong(e, "enum: a list of 1 to %d values was expected", maxEnum)
 	}
-	if a := s.values["additionalProperties"]; a != nil && a.ShortTag() != "!!bool" {
-		return d.wrong(a, "additionalProperties: true or false was expected")
+	if a := s.Values["additionalProperties"]; a != nil && a.ShortTag() != "!!bool" {
+		return d.Wrong(a, "additionalProperties: true or false was expected")
 	}
 	for _, only := range [][2]string{{"properties", "object"}, {"required", "object"},
 		{"additionalProperties", "object"}, {"items", "array"}} {
-		if v := s.values[only[0]]; v != nil && kind.Value != only[1] {
-			return d.wrong(v, "%s: only a schema of type %s has it", only[0], only[1])
+		if v := s.Values[only[0]]; v != nil && kind.Value != only[1] {
+			return d.Wrong(v, "%s: only a schema of type %s has it", only[0], only[1])
 		}
 	}
-	if items := s.values["items"]; items != nil {
+	if items := s.Values["items"]; items != nil {
 		return d.schemaNode(items, "")
 	}
 	return d.properties(s)
@@ -87,15 +89,15 @@ func (d *document) schemaNode(n *yaml.Node, root string) error {
 
 func (d *document) properties(s section) error {
 	names := []string{}
-	if p := s.values["properties"]; p != nil {
+	if p := s.Values["properties"]; p != nil {
 		if p.Kind != yaml.MappingNode || len(p.Content) > 2*maxProperties {
-			return d.wrong(p, "properties: a mapping of at most %d names to schemas was expected", maxProperties)
+			return d.Wrong(p, "properties: a mapping of at most %d names to schemas was expected", maxProperties)
 		}
 		for i := 0; i < len(p.Content); i += 2 {
 			name := p.Content[i]
 			if !validField.MatchString(name.Value) {
-				return d.wrong(name, "the property %s: up to 64 letters, digits, _ and $ that begin with no digit "+
-					"were expected", quoted(name.Value))
+				return d.Wrong(name, "the property %s: up to 64 letters, digits, _ and $ that begin with no digit "+
+					"were expected", strictyaml.Quoted(name.Value))
 			}
 			if err := d.schemaNode(p.Content[i+1], ""); err != nil {
 				return err
@@ -103,16 +105,16 @@ func (d *document) properties(s section) error {
 			names = append(names, name.Value)
 		}
 	}
-	r := s.values["required"]
+	r := s.Values["required"]
 	if r == nil {
 		return nil
 	}
 	if r.Kind != yaml.SequenceNode {
-		return d.wrong(r, "required: a list of names was expected")
+		return d.Wrong(r, "required: a list of names was expected")
 	}
 	for _, n := range r.Content {
 		if !slices.Contains(names, n.Value) {
-			return d.wrong(n, "required: %s is none of the properties", quoted(n.Value))
+			return d.Wrong(n, "required: %s is none of the properties", strictyaml.Quoted(n.Value))
 		}
 	}
 	return nil
