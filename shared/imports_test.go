@@ -25,7 +25,7 @@ var may = map[string]string{
 	"shared/agent": "shared/audit shared/clip shared/document shared/fault shared/model shared/policy " +
 		"shared/strictjson shared/timezone shared/tool",
 	"shared/agents":       "shared/agent shared/fault shared/model shared/timezone shared/tool",
-	"shared/agents/files": "shared/agents shared/fault shared/model shared/strictyaml shared/tool",
+	"shared/agents/files": "shared/agents shared/config shared/fault shared/strictyaml shared/tool",
 	"shared/api": "shared/agent shared/agents shared/auth shared/chat shared/clip shared/fault shared/google " +
 		"shared/loop shared/model " +
 		"shared/obs shared/queue shared/records shared/strictjson shared/timezone shared/tool shared/visible " +

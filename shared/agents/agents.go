@@ -20,6 +20,7 @@ type Agent struct {
 	Description  string // for the people who choose among agents; at most 1 KiB
 	Instructions Instructions
 	Tools        []string // names of tools that it is offered; nil: all that the deployment has
+	Ask          []string // those of Tools whose calls need an approval even if the tool's own do not
 	Model        model.Settings
 	Limits       Limits
 	History      History
@@ -99,6 +100,15 @@ func (a *Agent) Specs(tools tool.Set) []tool.Spec {
 		}
 	}
 	return specs
+}
+
+// Spec returns the tool's with the approval that the agent's calls need. The agent may be nil, where it is gone.
+func (a *Agent) Spec(t *tool.Tool) tool.Spec {
+	spec := t.Spec
+	if a != nil && slices.Contains(a.Ask, t.Name) {
+		spec.Approval = tool.Required
+	}
+	return spec
 }
 
 // Set has agents by their names.

@@ -71,6 +71,7 @@ func TestWrong(t *testing.T) {
 		"concierge.instructions":          func(a *agents.Agent) { a.Instructions = nil },
 		"concierge.tools":                 func(a *agents.Agent) { a.Tools = []string{"fly"} },
 		"concierge.tools ":                func(a *agents.Agent) { a.Tools = []string{"book", "book"} },
+		"concierge.ask":                   func(a *agents.Agent) { a.Ask = []string{"look"} },
 		"concierge.model.name":            func(a *agents.Agent) { a.Model.Name = "a model" },
 		"concierge.model.temperature":     func(a *agents.Agent) { a.Model.Temperature = &hot },
 		"concierge.model.maxOutputTokens": func(a *agents.Agent) { a.Model.MaxOutputTokens = -1 },

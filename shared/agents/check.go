@@ -73,6 +73,9 @@ func (c *checker) check(a Agent) {
 		c.needs(c.tools[name] != nil, "tools", "there is no tool %q", name)
 		c.needs(!slices.Contains(a.Tools[:i], name), "tools", "%q stands there twice", name)
 	}
+	for _, name := range a.Ask {
+		c.needs(a.Has(name), "ask", "%q is none of the agent's tools", name)
+	}
 	c.model(a)
 	c.limits(a.Limits)
 	c.needs(slices.Contains([]History{HistoryWords, HistoryNone}, a.History), "history", "words or none, and not %q",

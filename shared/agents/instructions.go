@@ -37,6 +37,14 @@ func WithRules(first Instructions) Instructions {
 	}
 }
 
+// Located returns instructions that begin as first does and go on with where and when the user is.
+func Located(first Instructions) Instructions {
+	return func(ctx context.Context, s State) (string, error) {
+		text, err := first(ctx, s)
+		return strings.TrimSpace(text) + "\n\n" + s.Here(), err
+	}
+}
+
 // Here says what time it is for the user, by whose clocks their words go, and what language they use.
 func (s State) Here() string {
 	zone := s.Region.Zone()

@@ -13,8 +13,9 @@ import (
 
 const persona = "You are Countersign, a careful assistant who writes e-mails and makes calendar events for one user."
 
-// openAgents makes the registry of agents: the assistant and the agent of pages, as they are configured.
-func openAgents(cfg config.Config, tools tool.Set) (agents.Set, error) {
+// openAgents makes the registry of agents: the assistant and the agent of pages, as they are configured, and those that
+// declare returns, whose limits are the assistant's unless they say otherwise.
+func openAgents(cfg config.Config, tools tool.Set, declare DeclaredAgents) (agents.Set, error) {
 	limits := agents.Limits{ModelCalls: cfg.MaxModelCalls, Deadline: cfg.RunDeadline, ApprovalTTL: cfg.ApprovalTTL,
 		MaxOpen: cfg.MaxOpenApprovals, MaxPerDay: cfg.MaxApprovalsPerDay}.Within(cfg.FunctionTimeout)
 	assistant := agents.Agent{
@@ -38,7 +39,11 @@ func openAgents(cfg config.Config, tools tool.Set) (agents.Set, error) {
 		Page:         true,
 	}
 	page.Limits.ModelCalls, page.Limits.Contents = cfg.ChatMaxModelCalls, chat.MaxHistory
-	return agents.New(tools, []agents.Agent{assistant, page}, nil)
+	declared, err := declare(cfg, tools, assistant)
+	if err != nil {
+		return nil, err
+	}
+	return agents.New(tools, []agents.Agent{assistant, page}, declared)
 }
 
 // pageActions returns the tools that are declared actions, and that a page's agent may call.

@@ -123,7 +123,7 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 		WarnUnbound(a.Log, actions)
 	}
 	tools := withActions(o.clients.Tools(cfg, acting, o.now), actions)
-	registry, err := openAgents(cfg, tools)
+	registry, err := openAgents(cfg, tools, o.clients.Agents)
 	if err != nil {
 		return err
 	}
@@ -228,7 +228,7 @@ func health(cfg config.Config, mdl model.Model, t tool.Set) Health {
 
 // Function returns the handler of one function, made of the parts. Where the process was started to be this function, a
 // configuration that cannot work stops it at once, with one line for each variable, and so does a broken file of
-// actions; actions that nothing carries out are logged. The clients are opened by the first request.
+// actions or agents; actions that nothing carries out are logged. The clients are opened by the first request.
 func Function(name string, parts ...Part) func(http.ResponseWriter, *http.Request) {
 	load := sync.OnceValues(func() (config.Config, error) {
 		cfg, err := config.Load(os.Getenv, needs(parts, os.Getenv("K_SERVICE") != "")...)

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/google"
@@ -39,10 +40,14 @@ type Clients struct {
 	Model   func(ctx context.Context, cfg config.Config) (model.Model, error)  // nil where no model is configured
 	Actions func(cfg config.Config, now func() time.Time) (api.Actions, error) // nil where none are declared
 	Tools   func(cfg config.Config, as Accounts, now func() time.Time) tool.Set
+	Agents  DeclaredAgents
 	// nil where no OAuth client is configured
 	Accounts func(ctx context.Context, cfg config.Config, st store.Store, tools tool.Set,
 		now func() time.Time) (*google.Accounts, error)
 }
+
+// DeclaredAgents returns the agents that the operator declares over the tools. What they do not say is the assistant's.
+type DeclaredAgents func(cfg config.Config, tools tool.Set, assistant agents.Agent) ([]agents.Agent, error)
 
 // none is a program with the store alone.
 var none = Clients{
@@ -50,6 +55,7 @@ var none = Clients{
 	Model:   func(context.Context, config.Config) (model.Model, error) { return nil, nil },
 	Actions: func(config.Config, func() time.Time) (api.Actions, error) { return nil, nil },
 	Tools:   func(config.Config, Accounts, func() time.Time) tool.Set { return nil },
+	Agents:  func(config.Config, tool.Set, agents.Agent) ([]agents.Agent, error) { return nil, nil },
 	Accounts: func(context.Context, config.Config, store.Store, tool.Set, func() time.Time) (*google.Accounts, error) {
 		return nil, nil
 	},
@@ -74,7 +80,8 @@ func With(parts ...Part) Option {
 	}
 }
 
-// check returns the error of the first part that cannot work with the configuration.
+// check returns the error of the first part that cannot work with the configuration, or of the agents that are declared
+// over all parts.
 func check(parts []Part, cfg config.Config, log *slog.Logger) error {
 	for _, p := range parts {
 		if p.Check == nil {
@@ -84,7 +91,23 @@ func check(parts []Part, cfg config.Config, log *slog.Logger) error {
 			return err
 		}
 	}
-	return nil
+	if cfg.Agents == "" {
+		return nil
+	}
+	return checkAgents(parts, cfg)
+}
+
+// checkAgents returns what is wrong with the files of agents, which name the tools of all parts.
+func checkAgents(parts []Part, cfg config.Config) error {
+	o := options{clients: none}
+	With(parts...)(&o)
+	declared, err := o.clients.Actions(cfg, time.Now)
+	if err != nil {
+		return err
+	}
+	_, err = openAgents(cfg, withActions(o.clients.Tools(cfg, readOnlyAccounts{}, time.Now), declared),
+		o.clients.Agents)
+	return err
 }
 
 // needs returns what must be configured here for a function of these parts. Where it is deployed, a function that acts

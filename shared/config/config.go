@@ -80,6 +80,9 @@ type Config struct {
 	Actions   string // ACTIONS: the folder that declares them; empty where there are none
 	ActionKey Secret // ACTION_KEY: signs the caller's identity for the operator's endpoints; the bytes of the text
 
+	// Declared agents.
+	Agents string // AGENTS: the folder that declares them; empty where there are none
+
 	// Users' Google accounts, and the APIs that use them.
 	OAuthClientID     string // GOOGLE_OAUTH_CLIENT_ID; empty where no account can be linked
 	OAuthClientSecret Secret // GOOGLE_OAUTH_CLIENT_SECRET; set where the id is

@@ -111,14 +111,15 @@ func (l *loader) web(c *Config) {
 	}
 }
 
-// actions reads the folder of actions and the key. Whether the key is needed is known only after the folder has been
-// read.
+// actions reads the folders of actions and agents, and the key. Whether the key is needed is known only after the
+// folder has been read.
 func (l *loader) actions(c *Config) {
 	const key = "a secret of 32 to 512 printable characters (openssl rand -hex 32), which the operator's endpoints " +
 		"know too, or up to 4 of them with commas between"
 	c.Actions = l.text("ACTIONS", "", "a directory with a plugin.yaml in it, or in the directories directly below",
-		func(v string) bool { return !strings.ContainsRune(v, 0) })
+		isPath)
 	c.ActionKey = l.secret("ACTION_KEY", key, isActionKey)
+	c.Agents = l.text("AGENTS", "", "a directory with a file NAME.agent.yaml for each agent", isPath)
 }
 
 func (l *loader) push(c *Config) {

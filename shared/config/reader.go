@@ -101,18 +101,18 @@ func (r *reader) number(name string, def, least, most int) int {
 func (r *reader) duration(name string, def, least, most time.Duration) time.Duration {
 	needs := "a time from " + span(least) + " to " + span(most) + ", such as 90s, 15m, 24h or 7d"
 	v := r.text(name, span(def), needs, func(v string) bool {
-		d, err := parseSpan(v)
+		d, err := ParseDuration(v)
 		return err == nil && d >= least && d <= most
 	})
-	d, err := parseSpan(v)
+	d, err := ParseDuration(v)
 	if err != nil { // already a problem
 		return def
 	}
 	return d
 }
 
-// parseSpan reads Go's notation, and whole days with d.
-func parseSpan(v string) (time.Duration, error) {
+// ParseDuration reads Go's notation, and whole days with d.
+func ParseDuration(v string) (time.Duration, error) {
 	if days, ok := strings.CutSuffix(v, "d"); ok {
 		n, err := strconv.ParseUint(days, 10, 16)
 		return time.Duration(n) * 24 * time.Hour, err

@@ -54,6 +54,8 @@ var (
 		`(?i)[<>{}]|^\$|^\.{3}|^\*+$|^x{3,}$|your[-_ ]|^my[-_ ]|change[-_ ]?me|replace[-_ ]?(me|with|this)|place[-_ ]?holder|(insert|paste)[-_ ]|goes[-_ ]here|^(todo|tbd|none|null|undefined|secret|password|key|api[-_ ]?key|example)$`)
 )
 
+func isPath(v string) bool { return !strings.ContainsRune(v, 0) }
+
 // isText accepts up to 8 KiB of text for people, without control characters.
 func isText(v string) bool {
 	return len(v) <= 8<<10 && utf8.ValidString(v) && !strings.ContainsFunc(v, func(r rune) bool {

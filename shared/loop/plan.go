@@ -306,8 +306,8 @@ func (tx *tx) verdict(t *tool.Tool, args json.RawMessage) (policy.Decision, erro
 	if err != nil {
 		return policy.Decision{}, err
 	}
-	return tx.ex.Rules.Decide(policy.Input{UID: tx.run.UID, Tool: t.Spec, Args: args, Targets: targets,
-		Allowlist: u.Allow, Now: tx.now}), nil
+	return tx.ex.Rules.Decide(policy.Input{UID: tx.run.UID, Tool: tx.ex.Agents.Get(tx.run.Agent).Spec(t),
+		Args: args, Targets: targets, Allowlist: u.Allow, Now: tx.now}), nil
 }
 
 // rejectedBefore reports whether the user has rejected exactly this in this run.

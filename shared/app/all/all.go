@@ -5,6 +5,7 @@ import (
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/app/accounts"
 	"github.com/countersign-run/countersign/shared/app/actions"
+	"github.com/countersign-run/countersign/shared/app/agents"
 	_ "github.com/countersign-run/countersign/shared/app/embedded"
 	"github.com/countersign-run/countersign/shared/app/gemini"
 	"github.com/countersign-run/countersign/shared/app/pubsub"
@@ -12,4 +13,5 @@ import (
 )
 
 // Parts are all of them.
-var Parts = app.With(app.Chat, pubsub.Part, gemini.Part, tools.Part, actions.Part, accounts.Part)
+var Parts = app.With(app.Chat, pubsub.Part, gemini.Part, tools.Part, actions.Part, agents.Part,
+	accounts.Part)
