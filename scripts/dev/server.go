@@ -99,6 +99,9 @@ func (s *server) build(ctx context.Context, emulated bool) error {
 	if err != nil {
 		return err
 	}
+	if err := s.agents(dir); err != nil {
+		return err
+	}
 	cfg, err := config.Load(s.env.get, config.Model, config.Store, config.Queue, config.Users, config.Push)
 	if err != nil {
 		return err

@@ -52,6 +52,19 @@ func TestAKeyInTheFileIsGeminis(t *testing.T) {
 	}
 }
 
+// TestExampleAgents has the examples be agents of the server, the shop's only beside the shop's actions.
+func TestExampleAgents(t *testing.T) {
+	for actions, want := range map[string]string{"": "assistant concierge page shop-support",
+		"../cookbook/actions": "assistant concierge page"} {
+		t.Setenv("ACTIONS", actions)
+		t.Setenv("ACTION_KEY", strings.Repeat("0123456789abcdef", 2))
+		s := startTestServer(t)
+		if got := strings.Join(s.app.API.Loop.Agents.Names(), " "); got != want {
+			t.Errorf("with ACTIONS=%s there are %s", actions, got)
+		}
+	}
+}
+
 func TestPortIsNamed(t *testing.T) {
 	for port, ok := range map[string]bool{"": true, "8081": true, "0": true, "abc": false, "70000": false,
 		"-1": false} {

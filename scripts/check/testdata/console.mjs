@@ -167,6 +167,32 @@ await run({
     await page.getByLabel('Your request').fill('');
   },
 
+  'another agent, by its link and by choice': async (page) => {
+    const agents = page.getByLabel('Agent', { exact: true });
+    await page.goto(page.url().replace(/#.*/, '#/new?agent=concierge'));
+    await settled('the link chooses', async () => (await agents.inputValue()) === 'concierge');
+    await agents.selectOption('assistant');
+    expect('the choice is the address', page.url().endsWith('#/'));
+    await agents.selectOption('concierge');
+    expect('the choice can be linked', page.url().endsWith('#/new?agent=concierge'));
+    await accessible(page, 'the choice of an agent');
+    await shot(page, 'agents');
+    await ask(page, 'email ida@example.org that this has no tool');
+    await page.locator('.message.assistant').getByText('no tool called gmail_send').waitFor();
+    await ended(page);
+    expect('there is nothing to choose any more', (await agents.count()) === 0 || !(await agents.isVisible()));
+    await page.reload();
+    await page.getByText('with concierge').waitFor();
+    const again = page.waitForRequest('**/run/stream');
+    await ask(page, 'schedule lunch with ida@example.org tomorrow at noon');
+    expect('the conversation stays with its agent', (await again).postDataJSON().agent === 'concierge');
+    await cards(page).first().getByRole('button', { name: 'Reject' }).click();
+    await ended(page);
+    await page.goto(page.url().replace(/#.*/, '#/new?agent=butler'));
+    await page.getByText('There is no agent called butler here.').waitFor();
+    await newThread(page);
+  },
+
   'always allowed, until it is taken back': async (page) => {
     await newThread(page);
     const before = (await mails(page)).length;

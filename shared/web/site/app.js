@@ -21,7 +21,8 @@ const id = '([A-Za-z0-9_-]{16,64})';
 /** @type {[RegExp, string, (main: HTMLElement, arg: string, signal: AbortSignal) => Promise<void>][]} */
 const routes = [
   [/^#?\/?$/, 'Conversation', (main, _, signal) => chat(main, '', signal)],
-  [new RegExp(`^#/t/${id}$`), 'Conversation', chat],
+  [/^#\/new(?:\?agent=([a-z][a-z0-9-]{0,31}))?$/, 'Conversation', (main, agent, signal) => chat(main, '', signal, agent)],
+  [new RegExp(`^#/t/${id}$`), 'Conversation', (main, threadId, signal) => chat(main, threadId, signal)],
   [/^#\/inbox$/, 'Inbox', (main, _, signal) => inbox(main, signal)],
   [new RegExp(`^#/run/${id}$`), 'Run', runView],
   [new RegExp(`^#/audit(?:/${id})?$`), 'Audit', audit],
@@ -32,6 +33,8 @@ const routes = [
 
 /** @type {[string, Parameters<typeof icon>[0], string][]} */
 const views = [['#/inbox', 'inbox', 'Inbox'], ['#/audit', 'record', 'Audit'], ['#/accounts', 'link', 'Linked accounts'], ['#/allowed', 'star', 'Always allowed']];
+
+const fresh = () => /^#?\/?$|^#\/new\b/.test(location.hash); // a conversation that has not begun
 
 let leave = new AbortController();
 let title = '';
@@ -130,7 +133,7 @@ function listen() {
     menu(false);
     byId('menu').focus();
   });
-  byId('new').addEventListener('click', () => /^#?\/?$/.test(location.hash) && byId('prompt').focus());
+  byId('new').addEventListener('click', () => fresh() && byId('prompt').focus());
   byId('sign-out').addEventListener('click', signOut);
   byId('threads-more').addEventListener('click', () => threads.load(true));
   window.addEventListener('offline', () => notice('You are offline. What is under way goes on; this page catches up when you are back.'));
@@ -160,7 +163,7 @@ async function begin() {
     return;
   }
   // A reload that began before the question had a conversation has no address of it.
-  if (begun.get() && /^#?\/?$/.test(location.hash)) history.replaceState(null, '', `#/t/${begun.get()}`);
+  if (begun.get() && fresh()) history.replaceState(null, '', `#/t/${begun.get()}`);
   enter();
 }
 

@@ -11,14 +11,17 @@ import * as threads from './threads.js';
 import { when } from './time.js';
 
 const recent = 5; // runs of a conversation whose actions are shown with it
+const assistant = 'assistant';
+const page = 'page'; // answers web pages, and takes no run
 const examples = ['email ana@example.com that the demo is at ten', 'schedule lunch with ana@example.com tomorrow at noon'];
 
 /**
  * chat shows a conversation, or an empty one.
  * @param {HTMLElement} main @param {string} threadId @param {AbortSignal} signal
+ * @param {string} [agent] whom an empty one is with; absent: the assistant
  */
-export async function chat(main, threadId, signal) {
-  const talk = new Conversation(main, threadId, signal);
+export async function chat(main, threadId, signal, agent) {
+  const talk = new Conversation(main, threadId, signal, agent || assistant);
   signal.addEventListener('abort', () => talk.leave());
   await talk.enter();
 }
@@ -36,13 +39,17 @@ class Conversation {
   #remove = button('', () => this.#delete(), 'icon', { 'aria-label': 'Delete this conversation', title: 'Delete this conversation', hidden: true });
   #prompt = /** @type {HTMLTextAreaElement} */ (el('textarea', { id: 'prompt', rows: 1, maxlength: 32768, placeholder: 'What should be done?', 'aria-label': 'Your request', 'aria-describedby': 'prompt-help' }));
   #send = /** @type {HTMLButtonElement} */ (el('button', { class: 'primary' }, 'Send'));
+  #agents = /** @type {HTMLSelectElement} */ (el('select', { class: 'agents', 'aria-label': 'Agent', hidden: true }));
+  #with = el('span', { class: 'quiet small-text' });
 
-  constructor(main, threadId, signal) {
+  constructor(main, threadId, signal, agent) {
     this.threadId = threadId;
+    this.agent = agent;
     this.signal = signal;
     this.#remove.append(icon('bin'));
     const form = el('form', { class: 'composer', onsubmit: (e) => this.#submit(e) }, this.#prompt,
-      el('div', { class: 'row' }, el('span', { id: 'prompt-help', class: 'quiet small-text' }, 'Enter sends, Shift and Enter starts a new line.'), this.#send));
+      el('div', { class: 'row' }, el('span', { id: 'prompt-help', class: 'quiet small-text' }, 'Enter sends, Shift and Enter starts a new line.'), this.#agents, this.#send));
+    this.#agents.addEventListener('change', () => this.#choose(this.#agents.value));
     this.#prompt.addEventListener('input', () => drafts.set(this.threadId, this.#prompt.value));
     this.#prompt.addEventListener('keydown', (key) => {
       if (key.key !== 'Enter' || key.shiftKey || key.isComposing) return;
@@ -50,7 +57,7 @@ class Conversation {
       /** @type {HTMLFormElement} */ (form).requestSubmit();
     });
     this.#scroll.append(this.#earlier, this.#list);
-    main.replaceChildren(el('div', { class: 'chat' }, el('header', { class: 'head' }, this.#title, this.#remove), this.#scroll, this.#error, form));
+    main.replaceChildren(el('div', { class: 'chat' }, el('header', { class: 'head' }, this.#title, this.#with, this.#remove), this.#scroll, this.#error, form));
     threads.onThreads((all) => this.#named(all), signal);
   }
 
@@ -61,6 +68,30 @@ class Conversation {
     if (this.threadId) await this.#load();
     const question = asked.get(this.threadId);
     if (question && !this.signal.aborted) this.#pose(question);
+    else if (!this.threadId) await this.#offer();
+  }
+
+  // offer shows the agents, of whom there may be only one, to choose from before the first request.
+  async #offer() {
+    try {
+      const { agents } = await call('GET', '/api/agent/agents', { signal: this.signal });
+      if (this.threadId || this.#sending()) return; // it has begun meanwhile
+      const all = agents.filter((a) => !a.page);
+      if (!all.some((a) => a.name === this.agent)) {
+        trouble(this.#error, new Error(`There is no agent called ${this.agent} here.`));
+        this.#choose(assistant);
+      }
+      this.#agents.replaceChildren(...all.map((a) => el('option', { value: a.name, title: a.description }, a.name)));
+      this.#agents.value = this.agent;
+      this.#agents.hidden = all.length < 2;
+    } catch (err) {
+      if (!this.signal.aborted) trouble(this.#error, err, passing(err) ? () => this.#offer() : undefined);
+    }
+  }
+
+  #choose(name) {
+    this.agent = name;
+    history.replaceState(null, '', name === assistant ? '#/' : `#/new?agent=${name}`);
   }
 
   leave() {
@@ -102,6 +133,8 @@ class Conversation {
     const ids = [...new Set(this.#messages.map((m) => m.runId).filter(Boolean))].slice(-recent).filter((id) => !known.has(id));
     const runs = await Promise.all(ids.map((id) => call('GET', `/api/agent/runs/${encodeURIComponent(id)}`, { signal: this.signal })));
     for (const run of runs) this.#take(new Live({ run }, this.#on));
+    const last = runs.at(-1)?.agent;
+    if (last && last !== page) this.agent = last; // who goes on with it
   }
 
   #on = {
@@ -158,12 +191,13 @@ class Conversation {
     trouble(this.#error);
     this.#prompt.value = '';
     drafts.set(this.threadId, undefined);
-    const question = { prompt, threadId: this.threadId, key: crypto.randomUUID(), region: region() };
+    const question = { prompt, threadId: this.threadId, agent: this.agent === assistant ? undefined : this.agent, key: crypto.randomUUID(), region: region() };
     asked.set(this.threadId, question);
     this.#pose(question);
   }
 
   #pose(question) {
+    this.#agents.hidden = true;
     this.#take(new Live({ question }, this.#on));
     this.#render();
     this.#scroll.scrollTop = this.#scroll.scrollHeight;
@@ -193,6 +227,7 @@ class Conversation {
     }
     arrange(this.#list, nodes.length ? nodes : [this.#empty()]);
     this.#send.disabled = this.#sending();
+    this.#with.textContent = this.threadId && this.agent !== assistant ? `with ${this.agent}` : '';
     if (low) this.#scroll.scrollTop = this.#scroll.scrollHeight;
   }
 

@@ -27,6 +27,7 @@ export const over = (status) => status === 'completed' || status === 'failed';
  * @property {string} prompt
  * @property {string} threadId
  * @property {string} key
+ * @property {string} [agent] who is asked; absent: the assistant
  * @property {{timeZone?: string, locale?: string}} [region] the reader's region when they asked
  */
 
@@ -35,7 +36,7 @@ export const over = (status) => status === 'completed' || status === 'failed';
  * @param {Question} question @param {Note} note @param {AbortSignal} signal
  */
 export async function ask(question, note, signal) {
-  const body = { prompt: question.prompt, threadId: question.threadId || undefined, ...question.region };
+  const body = { prompt: question.prompt, threadId: question.threadId || undefined, agent: question.agent || undefined, ...question.region };
   for (let wait = 500, runId = ''; ; wait = Math.min(wait * 2, 5000)) {
     try {
       const res = await send('POST', '/api/agent/run/stream', { body, key: question.key, signal });
