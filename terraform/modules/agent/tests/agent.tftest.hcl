@@ -130,7 +130,7 @@ run "prod" {
     error_message = "Archives are versioned and never public."
   }
   assert {
-    condition     = [for t in google_compute_url_map.edge["this"].test : t.path if t.service == google_compute_backend_service.function["runs"].id] == ["/api/agent/runs/x"]
+    condition     = [for t in google_compute_url_map.edge["this"].test : t.path if t.service == google_compute_backend_service.function["runs"].id] == ["/api/agent/agents", "/api/agent/runs/x"]
     error_message = "A path with a variable part leads to its function."
   }
   assert {
