@@ -105,6 +105,7 @@ func TestEachFunctionAlone(t *testing.T) {
 		}
 	})
 	t.Run("what nobody carries out is told at start", func(t *testing.T) { warnsAtStart(t, bin) })
+	t.Run("a broken file of an agent stops it", func(t *testing.T) { brokenAgent(t, bin) })
 	t.Run("a wrong setting stops it", func(t *testing.T) {
 		cmd := exec.Command(bin)
 		cmd.Env = append(environment(t, "run", "0"), "MAX_MODEL_CALLS=many")
@@ -113,6 +114,27 @@ func TestEachFunctionAlone(t *testing.T) {
 			t.Errorf("%v: %s", err, out)
 		}
 	})
+}
+
+// brokenAgent starts functions with the file of an agent that has a tool which is nowhere, and a wrong limit. Who moves
+// runs is stopped by both; who only ends them knows no tools.
+func brokenAgent(t *testing.T, bin string) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "shop.agent.yaml"),
+		[]byte("name: shop\ninstruction: Sell.\ntools:\n  - fly\nlimits:\n  maxOpen: -1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"run": "shop.agent.yaml:4: ", "resume": "shop.agent.yaml:4: ",
+		"approvals-resolve": "shop.agent.yaml:4: ", "sweep": "AGENTS: shop.agent.yaml:6: "} {
+		ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
+		defer stop()
+		cmd := exec.CommandContext(ctx, bin)
+		cmd.Env = append(environment(t, name, freePort(t)), "AGENTS="+dir)
+		if out, err := cmd.CombinedOutput(); err == nil || ctx.Err() != nil ||
+			!strings.Contains(string(out), want) || !strings.Contains(string(out), "shop.agent.yaml:6: ") {
+			t.Errorf("%s: %v: %s", name, err, out)
+		}
+	}
 }
 
 // warnsAtStart starts a function with an action that has no handler: it logs one warning, before its first request.
@@ -267,10 +289,11 @@ func TestAFunctionLinksOnlyItsClients(t *testing.T) {
 		"google.golang.org/api/gmail/v1":                              "tools",
 		"github.com/tink-crypto/tink-go-gcpkms/v2/integration/gcpkms": "accounts",
 		"modernc.org/sqlite":                                          "embedded store",
-		"github.com/countersign-run/countersign/shared/action":        "actions"}
-	acting := "accounts actions gemini pubsub tools"
-	want := map[string]string{"run": acting, "stream": acting, "resume": acting, "sweep": "pubsub",
-		"approvals-resolve": "actions pubsub tools", "runs": "actions pubsub tools",
+		"github.com/countersign-run/countersign/shared/action":        "actions",
+		"github.com/countersign-run/countersign/shared/agents/files":  "agents"}
+	acting := "accounts actions agents gemini pubsub tools"
+	want := map[string]string{"run": acting, "stream": acting, "resume": acting, "sweep": "agents pubsub",
+		"approvals-resolve": "actions agents pubsub tools", "runs": "actions agents pubsub tools",
 		"approvals-pending": "", "threads": "", "audit": "", "allowlist": "", "connections": "accounts tools",
 		"chat": "actions gemini pubsub", "chat-results": "actions gemini pubsub",
 		"actions": "actions pubsub", "web": ""}

@@ -7,11 +7,12 @@ import (
 
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/app/actions"
+	"github.com/countersign-run/countersign/shared/app/agents"
 	"github.com/countersign-run/countersign/shared/app/pubsub"
 	"github.com/countersign-run/countersign/shared/app/tools"
 )
 
 func init() {
 	functions.HTTP("approvals-resolve",
-		app.Function("approvals-resolve", app.Users, pubsub.Part, tools.Part, actions.Part))
+		app.Function("approvals-resolve", app.Users, pubsub.Part, tools.Part, actions.Part, agents.Part))
 }

@@ -7,10 +7,11 @@ import (
 
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/app/actions"
+	"github.com/countersign-run/countersign/shared/app/agents"
 	"github.com/countersign-run/countersign/shared/app/pubsub"
 	"github.com/countersign-run/countersign/shared/app/tools"
 )
 
 func init() {
-	functions.HTTP("runs", app.Function("runs", app.Users, pubsub.Part, tools.Part, actions.Part))
+	functions.HTTP("runs", app.Function("runs", app.Users, pubsub.Part, tools.Part, actions.Part, agents.Part))
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/app/accounts"
 	"github.com/countersign-run/countersign/shared/app/actions"
+	"github.com/countersign-run/countersign/shared/app/agents"
 	"github.com/countersign-run/countersign/shared/app/gemini"
 	"github.com/countersign-run/countersign/shared/app/pubsub"
 	"github.com/countersign-run/countersign/shared/app/tools"
@@ -15,5 +16,6 @@ import (
 
 func init() {
 	functions.HTTP("stream",
-		app.Function("stream", app.Users, pubsub.Part, gemini.Part, tools.Part, actions.Part, accounts.Part))
+		app.Function("stream", app.Users, pubsub.Part, gemini.Part, tools.Part, actions.Part, agents.Part,
+			accounts.Part))
 }

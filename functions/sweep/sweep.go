@@ -6,9 +6,10 @@ import (
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 
 	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/app/agents"
 	"github.com/countersign-run/countersign/shared/app/pubsub"
 )
 
 func init() {
-	functions.HTTP("sweep", app.Function("sweep", app.Push, pubsub.Part))
+	functions.HTTP("sweep", app.Function("sweep", app.Push, pubsub.Part, agents.Ending))
 }

@@ -19,9 +19,11 @@ const (
 	maxOperatorBytes = 1 << 20
 )
 
-// readsOperatorFiles reports whether a function reads declared actions or the model's configuration.
+// readsOperatorFiles reports whether a function reads declared actions or agents, or the model's configuration.
 func readsOperatorFiles(f infra.Function) bool {
-	return slices.Contains(f.Parts, "actions") || slices.Contains(f.Parts, "model")
+	return slices.ContainsFunc(f.Parts, func(part string) bool {
+		return part == "actions" || part == "agents" || part == "model"
+	})
 }
 
 // operatorFiles reads the files and folders of -with, by their paths below the root.

@@ -118,6 +118,16 @@ func TestTheSameSourcesGiveTheSameBytes(t *testing.T) {
 			}
 		}
 	})
+	t.Run("and an operator's agents are where they are read", func(t *testing.T) {
+		put(t, filepath.Join(first, "agents/x.agent.yaml"), "name: x\ninstruction: Help.\n")
+		with, _ := archivesOf(t, first, "agents")
+		for _, name := range []string{"approvals-resolve", "resume", "run", "runs", "stream", "sweep"} {
+			i := slices.IndexFunc(with.Functions, func(e entry) bool { return e.Name == name })
+			if !slices.Equal(with.Functions[i].With, []string{"agents/x.agent.yaml"}) {
+				t.Errorf("%s has %v", name, with.Functions[i].With)
+			}
+		}
+	})
 	t.Run("and an operator's files are where they are read", func(t *testing.T) {
 		put(t, filepath.Join(first, "actions/plugin.yaml"), "name: crm\n")
 		with, c := archivesOf(t, first, "actions")
@@ -224,6 +234,13 @@ func TestHandlersInGoAreDeployed(t *testing.T) {
 			"github.com/countersign-run/countersign/scripts/cookbook/actions"); has != plugged {
 			t.Errorf("plugged in: %v: the archive holds the code: %v", plugged, has)
 		}
+	}
+}
+
+func TestDeclaredIn(t *testing.T) {
+	d, err := declaredIn(t.TempDir(), []string{"config/.gemini.yaml", "own/agents/x.agent.yaml"})
+	if err != nil || !slices.Equal(d.settings(), []string{"AGENTS=" + sourceFolder + "/own/agents"}) {
+		t.Errorf("%v %v", d.settings(), err)
 	}
 }
 

@@ -63,7 +63,7 @@ func verify(ctx context.Context, e entry, archive []byte) (t times, err error) {
 		return t, err
 	}
 	t.built = time.Since(began)
-	declared, err := declaredActions(filepath.Join(dir, sourceFolder), e.With)
+	declared, err := declaredIn(filepath.Join(dir, sourceFolder), e.With)
 	if err != nil {
 		return t, err
 	}
@@ -76,15 +76,19 @@ func verify(ctx context.Context, e entry, archive []byte) (t times, err error) {
 	return t, err
 }
 
-// declared holds the operator's actions in an archive.
+// declared holds the operator's actions and agents in an archive.
 type declared struct {
-	folder string // within the archive; empty without actions
+	agents string // the folder of agents within the archive; empty without agents
+	folder string // of the actions, likewise
 	list   []action.Action
 }
 
-// declaredActions finds the outermost folder of actions among the operator's files.
-func declaredActions(src string, with []string) (d declared, err error) {
+// declaredIn finds the outermost folder of actions, and the folder of agents, among the operator's files.
+func declaredIn(src string, with []string) (d declared, err error) {
 	for _, name := range with {
+		if strings.HasSuffix(name, ".agent.yaml") {
+			d.agents = path.Dir(name)
+		}
 		if path.Base(name) != "plugin.yaml" {
 			continue
 		}
@@ -102,11 +106,15 @@ func declaredActions(src string, with []string) (d declared, err error) {
 	return d, err
 }
 
-func (d declared) settings() []string {
-	if d.folder == "" {
-		return nil
+func (d declared) settings() (settings []string) {
+	if d.agents != "" {
+		settings = append(settings, "AGENTS="+sourceFolder+"/"+d.agents)
 	}
-	return []string{"ACTIONS=" + sourceFolder + "/" + d.folder, "ACTION_KEY=" + strings.Repeat("0123456789abcdef", 4)}
+	if d.folder != "" {
+		settings = append(settings, "ACTIONS="+sourceFolder+"/"+d.folder,
+			"ACTION_KEY="+strings.Repeat("0123456789abcdef", 4))
+	}
+	return settings
 }
 
 // unbound returns the actions that the function does not carry out, according to its answer to /health.

@@ -165,6 +165,16 @@ variable "actions" {
   }
 }
 
+variable "agents" {
+  type        = string
+  default     = null
+  description = "The folder with your declared agents, where the deployed function finds it; null for none."
+  validation {
+    condition     = var.agents == null ? true : can(regex("^[A-Za-z0-9_./-]+$", var.agents)) && !strcontains(var.agents, "..")
+    error_message = "agents is the path of a folder, such as serverless_function_source_code/agents, without .. in it."
+  }
+}
+
 variable "side_effects" {
   type        = string
   default     = "on"

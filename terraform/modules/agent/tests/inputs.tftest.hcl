@@ -248,3 +248,11 @@ run "a_way_out_of_the_archive_is_refused" {
   }
   expect_failures = [var.actions]
 }
+
+run "agents_outside_the_archive_are_refused" {
+  command = plan
+  variables {
+    agents = "../agents"
+  }
+  expect_failures = [var.agents]
+}

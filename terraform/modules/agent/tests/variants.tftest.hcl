@@ -65,3 +65,13 @@ run "with_declared_actions" {
     error_message = "Whoever declares actions pins the key that their callers are signed with."
   }
 }
+
+run "with_declared_agents" {
+  variables {
+    agents = "serverless_function_source_code/agents"
+  }
+  assert {
+    condition     = toset([for name, parts in local.parts_of : name if contains(flatten([for p in parts : try(p.environment, [])]), "AGENTS")]) == toset(["approvals-resolve", "resume", "run", "runs", "stream", "sweep"])
+    error_message = "The functions that begin runs, move them, decide, list and end them know the agents."
+  }
+}
