@@ -359,6 +359,7 @@ await run({
     await cards(page).first().waitFor();
     await key('Control+Home');
     await tabTo('Approve once');
+    await page.locator('.card [data-decision]:not([aria-disabled])').first().waitFor(); // a card that has just come decides nothing yet
     await key('Enter');
     await ended(page);
     await settled('the mail was sent', async () => (await mails(page)).length === before + 1);

@@ -1,0 +1,9 @@
+package outbound_test
+
+import (
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/leaktest"
+)
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
