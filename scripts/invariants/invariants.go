@@ -1,5 +1,5 @@
 // Package invariants compares what the store says with what the providers did. The numbers are those of the list of
-// invariants that Countersign promises (README, "What we promise"): each is checked for one run at a time, from the
+// invariants that Countersign promises (scripts/prove/README.md): each is checked for one run at a time, from the
 // stored documents and the providers' own records, never from an answer of the API.
 package invariants
 

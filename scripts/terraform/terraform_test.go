@@ -16,7 +16,7 @@ import (
 )
 
 var (
-	update  = flag.Bool("update", false, "write the table of identities and roles into README.md")
+	update  = flag.Bool("update", false, "write the table of identities and roles into terraform/README.md")
 	overlay = flag.String("overlay", "",
 		"a list of files to read in the place of others, in the form of go build's -overlay")
 )
@@ -72,7 +72,7 @@ func TestTerraform(t *testing.T) {
 		}
 	})
 	t.Run("planning reads each type that is deployed", func(t *testing.T) { canPlan(t, runs[agent+"prod"].State) })
-	t.Run("README has the roles", func(t *testing.T) {
+	t.Run("terraform/README.md has the roles", func(t *testing.T) {
 		holdTable(t, runs["terraform/bootstrap everything"].State, runs[agent+"prod"].State)
 	})
 }
@@ -276,7 +276,7 @@ func holdTable(t *testing.T, states ...state) {
 		}
 		all = append(all, g...)
 	}
-	const file = "../../README.md"
+	const file = "../../terraform/README.md"
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

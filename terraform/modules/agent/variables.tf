@@ -188,7 +188,7 @@ variable "side_effects" {
 variable "settings" {
   type        = map(string)
   default     = {}
-  description = "More of README's variables for all functions, such as { MAX_MODEL_CALLS = \"5\" }."
+  description = "More variables of shared/config/README.md for all functions, such as { MAX_MODEL_CALLS = \"5\" }."
   validation {
     condition = alltrue([for name in keys(var.settings) : contains([
       "APPROVAL_TTL", "CHAT_MAX_MODEL_CALLS", "LOG_LEVEL", "MAX_APPROVALS_PER_DAY", "MAX_MODEL_CALLS",
