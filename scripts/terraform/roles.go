@@ -108,7 +108,8 @@ func name(known map[string]string, text string) string {
 	return text
 }
 
-// table returns the grants as the table of terraform/README.md. Identities with the same roles on the same resources share a row.
+// table returns the grants as the table of terraform/README.md. Identities with the same roles on the same resources
+// share a row.
 func table(all []grant) string {
 	roles := map[string]map[string][]string{} // identity, role: on what
 	for _, g := range all {

@@ -12,8 +12,8 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/gmail"
 )
 
-// TestWhatALinkedAccountCosts counts what scripts/prove/README.md says that a linked account adds to each step: reads of the link, each
-// before a commit or a call to Google that depends on it, and no commit.
+// TestWhatALinkedAccountCosts counts what scripts/prove/README.md says that a linked account adds to each step: reads
+// of the link, each before a commit or a call to Google that depends on it, and no commit.
 func TestWhatALinkedAccountCosts(t *testing.T) {
 	var counted *storetest.Counter
 	open := app.Embedded
