@@ -88,7 +88,7 @@ func (m *maker) tool(a Action) (*tool.Tool, error) {
 	d := tool.Declaration{Name: GeminiName(a.Name), Preview: a.preview, Summary: "Did " + a.Name + "."}
 	switch {
 	case a.Metadata == nil:
-		d.Description, d.Hidden, d.SideEffect, d.Input, d.Execute = "An action that only users call.", true,
+		d.Description, d.UserOnly, d.SideEffect, d.Input, d.Execute = "An action that only users call.", true,
 			h.sideEffect, h.in, h.run
 		return tool.Declare(d)
 	case handled:
@@ -112,8 +112,8 @@ func (m *maker) tool(a Action) (*tool.Tool, error) {
 // says so.
 func unbound(a Action) (*tool.Tool, error) {
 	return tool.Declare(tool.Declaration{Name: GeminiName(a.Name), Description: "An action that nobody carries out.",
-		Hidden: true,
-		Input:  &jsonschema.Schema{Type: "object"},
+		UserOnly: true,
+		Input:    &jsonschema.Schema{Type: "object"},
 		Execute: func(context.Context, tool.Call) (json.RawMessage, error) {
 			return nil, fault.New(fault.Tool, fault.CodeNotBound,
 				"This action is declared, and nobody carries it out here: it has no Go handler, and no file "+

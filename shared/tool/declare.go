@@ -23,7 +23,7 @@ type Declaration struct {
 	SideEffect  bool
 	Class       Class    // if empty: ClassChange for a side effect, otherwise ClassRead
 	Approval    Approval // if empty: Required for a side effect, otherwise NotRequired
-	Hidden      bool
+	UserOnly    bool
 	Timeout     time.Duration // see Spec
 	Final       bool          // see Spec
 	Untrusted   bool          // see Spec
@@ -60,7 +60,7 @@ func Declare(d Declaration) (*Tool, error) {
 		return nil, fmt.Errorf("the arguments: %w", err)
 	}
 	spec, err := Spec{Name: d.Name, Description: d.Description, Schema: raw, SideEffect: d.SideEffect, Class: d.Class,
-		Approval: d.Approval, UserOnly: d.Hidden, Wait: d.Wait, Timeout: d.Timeout, Final: d.Final,
+		Approval: d.Approval, UserOnly: d.UserOnly, Wait: d.Wait, Timeout: d.Timeout, Final: d.Final,
 		Untrusted: d.Untrusted}.complete()
 	if err != nil {
 		return nil, fmt.Errorf("tool.Declare(%q): %w", d.Name, err)

@@ -24,7 +24,7 @@ type Def[In, Out any] struct {
 	SideEffect  bool
 	Class       Class    // if empty: ClassChange for a side effect, otherwise ClassRead
 	Approval    Approval // if empty: Required for a side effect, otherwise NotRequired
-	Hidden      bool     // see Spec
+	UserOnly    bool     // see Spec
 	Scopes      []string
 	Timeout     time.Duration // see Spec
 	Final       bool          // see Spec
@@ -97,7 +97,7 @@ func Define[In, Out any](d Def[In, Out]) *Tool {
 		panic(fmt.Sprintf("tool.Define(%q): %v", d.Name, err))
 	}
 	spec, err := Spec{Name: d.Name, Description: d.Description, Schema: raw, SideEffect: d.SideEffect, Class: d.Class,
-		Approval: d.Approval, UserOnly: d.Hidden, Scopes: d.Scopes, Timeout: d.Timeout, Final: d.Final,
+		Approval: d.Approval, UserOnly: d.UserOnly, Scopes: d.Scopes, Timeout: d.Timeout, Final: d.Final,
 		Untrusted: d.Untrusted, Wait: d.Wait}.complete()
 	if err != nil {
 		panic(fmt.Sprintf("tool.Define(%q): %v", d.Name, err))
