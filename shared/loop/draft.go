@@ -218,8 +218,6 @@ func (tx *tx) due() time.Time {
 	switch {
 	case tx.state.End != nil:
 		return time.Time{}
-	case tx.keepLease && len(tx.events) == 0: // the run itself does not change
-		return document.RunFieldsOf(tx.ex.docs[document.RunPath(tx.run.ID)]).Due
 	case tx.run.Lease.Owner != "":
 		return tx.run.Lease.Until
 	}
@@ -264,7 +262,13 @@ func (tx *tx) writeRun() error {
 		}
 	}
 	fields := document.RunFields{UID: tx.run.UID, ThreadID: tx.run.ThreadID, Status: string(tx.state.Status),
-		CreatedAt: tx.run.CreatedAt, Due: tx.due()}
+		CreatedAt: tx.run.CreatedAt}
+	if tx.keepLease && len(tx.events) == 0 { // the run does not move: it is as due, or as aside, as it was
+		stored := document.RunFieldsOf(tx.ex.docs[path])
+		fields.Due, fields.Tries, fields.Aside = stored.Due, stored.Tries, stored.Aside
+	} else {
+		fields.Due = tx.due()
+	}
 	return tx.put(path, fields.Map(), tx.run)
 }
 

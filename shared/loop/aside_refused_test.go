@@ -1,0 +1,34 @@
+package loop_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/loop"
+)
+
+// TestARefusedDecisionLeavesARunAside refuses a decision about a run that was put aside and can be read again: what is
+// recorded of it does not move the run, so the run stays aside.
+func TestARefusedDecisionLeavesARunAside(t *testing.T) {
+	onEachStore(t, func(t *testing.T, open func(testing.TB) *world) {
+		ctx, w := context.Background(), open(t)
+		w.loop.Model = &asked{tool: "send"}
+		v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
+		if err != nil || v.Status != agent.Awaiting {
+			t.Fatalf("%v %+v", err, v)
+		}
+		w.rewrite(v.RunID, w.setAside(v.RunID, unreadable["no run"]))
+		_, err = w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1),
+			Decision: agent.ConfirmDone})
+		if !fault.Is(err, fault.Policy, fault.CodeNotApplicable) {
+			t.Fatalf("%v", err)
+		}
+		f := document.RunFieldsOf(w.document(v.RunID))
+		if !f.Aside || f.Tries == 0 || !f.Due.Equal(document.Never) {
+			t.Errorf("after a refused decision: %+v", f)
+		}
+	})
+}
