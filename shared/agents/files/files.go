@@ -85,7 +85,8 @@ func list(root *os.Root) (names []string, err error) {
 	case len(names) == 0:
 		return nil, errors.New("the folder of agents has none; a file NAME" + extension + " was expected")
 	case len(names) > maxFiles:
-		return nil, &strictyaml.Problem{File: names[maxFiles], Text: fmt.Sprintf("there are more than %d agents", maxFiles)}
+		return nil, &strictyaml.Problem{File: names[maxFiles],
+			Text: fmt.Sprintf("there are more than %d agents", maxFiles)}
 	}
 	return names, nil
 }
