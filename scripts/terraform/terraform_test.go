@@ -104,7 +104,7 @@ func open(t *testing.T) *workspace {
 	return w
 }
 
-// replace puts the files of an overlay into the workspace (scripts/mutate tries the rules so).
+// replace puts the files of an overlay into the workspace (scripts/prove/mutate tries the rules so).
 func replace(w *workspace, overlay string) error {
 	root, err := filepath.Abs("../..")
 	if err != nil {

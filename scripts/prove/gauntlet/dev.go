@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/countersign-run/countersign/scripts/gauntlet/trial"
+	"github.com/countersign-run/countersign/scripts/prove/gauntlet/trial"
 )
 
 const devProgram = "github.com/countersign-run/countersign/scripts/dev"

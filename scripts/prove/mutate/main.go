@@ -1,15 +1,15 @@
 // Command mutate proves that the tests notice faults. It takes one mechanism of the design away at a time
 // (mutations.go), in an overlay that leaves the tree as it is, runs the tests that must notice, and prints which did:
 //
-//	go run ./scripts/mutate [-run part-of-a-name]
+//	go run ./scripts/prove/mutate [-run part-of-a-name]
 //
 // It exits with an error when a mutation survives, when its text is no longer found in its file, when it does not
 // compile, or when a test fails without any mutation or takes too long. A mutation that survives where tests were
 // skipped, because what they need is not there, counts as not tried, which is an error with REQUIRE_ALL=1.
 //
-// With -breaks it takes single checks away (breaks*.go) and shows which cases of scripts/hostile notice:
+// With -breaks it takes single checks away (breaks*.go) and shows which cases of scripts/prove/hostile notice:
 //
-//	go run ./scripts/mutate -breaks [-run part-of-a-name] [-write scripts/hostile/README.md] [-resume breaks.jsonl]
+//	go run ./scripts/prove/mutate -breaks [-run part-of-a-name] [-write scripts/prove/hostile/README.md] [-resume breaks.jsonl]
 package main
 
 import (

@@ -1,7 +1,7 @@
 // Command hostile runs a file of hostile inputs (one JSON case a line) against all of Countersign, and prints by
 // category what held:
 //
-//	go run ./scripts/hostile [-cases FILE] [-only ID,ID] [-v] [-json]
+//	go run ./scripts/prove/hostile [-cases FILE] [-only ID,ID] [-v] [-json]
 //
 // Without -cases it runs those of testdata, and those of the file that HOSTILE_CASES names.
 //

@@ -282,7 +282,7 @@ func build(root, dir string, patches []patch) (binary string, err error) {
 	if err != nil {
 		return "", err
 	}
-	build := exec.Command("go", "build", "-ldflags=-s -w", "-overlay", list, "-o", binary, "./scripts/hostile")
+	build := exec.Command("go", "build", "-ldflags=-s -w", "-overlay", list, "-o", binary, "./scripts/prove/hostile")
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("does not compile: %s", bytes.ReplaceAll(bytes.TrimSpace(out), []byte("\n"), []byte(" ")))
@@ -310,7 +310,7 @@ func play(binary string, args ...string) (cases, error) {
 
 // The marks that enclose the table in a file.
 const (
-	tableBegins = "<!-- breaks: written by go run ./scripts/mutate -breaks -write -->\n"
+	tableBegins = "<!-- breaks: written by go run ./scripts/prove/mutate -breaks -write -->\n"
 	tableEnds   = "<!-- end of breaks -->\n"
 )
 

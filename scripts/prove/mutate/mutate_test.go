@@ -23,9 +23,9 @@ import (
 func TestMutationsApply(t *testing.T) {
 	for _, m := range mutations {
 		t.Run(m.name, func(t *testing.T) {
-			overlay, err := m.overlay("../..", t.TempDir())
+			overlay, err := m.overlay("../../..", t.TempDir())
 			if err == nil && m.isGo() {
-				err = compiles("../..", overlay, m)
+				err = compiles("../../..", overlay, m)
 			}
 			if err != nil {
 				t.Error(err)
@@ -37,7 +37,7 @@ func TestMutationsApply(t *testing.T) {
 // TestATextThatIsGone is reported, and not taken for a mutation that was caught.
 func TestATextThatIsGone(t *testing.T) {
 	m := mutation{"gone", "shared/loop/act.go", []edit{{"this is nowhere", ""}}, model}
-	if _, err := m.overlay("../..", t.TempDir()); err == nil {
+	if _, err := m.overlay("../../..", t.TempDir()); err == nil {
 		t.Error("a text that is not in the file was replaced")
 	}
 }
@@ -73,7 +73,7 @@ func TestBreaksApply(t *testing.T) {
 			t.Errorf("two are called %q", b.name)
 		}
 		named[b.name] = true
-		list, err := overlay("../..", t.TempDir(), b.patches)
+		list, err := overlay("../../..", t.TempDir(), b.patches)
 		if err == nil {
 			err = check.overlay(list)
 		}
@@ -93,8 +93,8 @@ type checker struct {
 }
 
 func newChecker(t *testing.T) checker {
-	cmd := exec.Command("go", "list", "-export", "-deps", "-json=Dir,GoFiles,ImportPath,Export", "./scripts/hostile")
-	cmd.Dir = "../.."
+	cmd := exec.Command("go", "list", "-export", "-deps", "-json=Dir,GoFiles,ImportPath,Export", "./scripts/prove/hostile")
+	cmd.Dir = "../../.."
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatal(err)
@@ -162,7 +162,7 @@ func TestABreachIsNoticed(t *testing.T) {
 	}
 	const name = "a history need not be sealed"
 	b, dir := breaks[slices.IndexFunc(breaks, func(b breach) bool { return b.name == name })], t.TempDir()
-	binary, err := build("../..", dir, nil)
+	binary, err := build("../../..", dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +170,7 @@ func TestABreachIsNoticed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if flipped, err := b.flips("../..", dir, whole); err != nil || len(flipped) == 0 {
+	if flipped, err := b.flips("../../..", dir, whole); err != nil || len(flipped) == 0 {
 		t.Errorf("%v notice it (%v)", flipped, err)
 	}
 }

@@ -1,8 +1,8 @@
 // Command contents checks that Gemini would refuse no request, and that what the model is told is true.
 //
-//	go run ./scripts/contents                               100,000 requests, without a wire
-//	go run ./scripts/contents -requests 1000000 -seed 7
-//	go run ./scripts/contents -requests 20000 -wire         through Google's client, over HTTP
+//	go run ./scripts/prove/contents                               100,000 requests, without a wire
+//	go run ./scripts/prove/contents -requests 1000000 -seed 7
+//	go run ./scripts/prove/contents -requests 20000 -wire         through Google's client, over HTTP
 //
 // It walks through random stories: a user asks, writes again while something waits, approves, edits, rejects, confirms,
 // starts anew, lets approvals expire and cancels; the model makes parallel calls, calls what does not exist, repeats

@@ -1,9 +1,9 @@
 // Command gauntlet takes a running Countersign through the cases at which agents with approvals fail, and prints what
 // came of each beside what was measured for others.
 //
-//	go run ./scripts/gauntlet                       at a local server of its own
-//	go run ./scripts/gauntlet -base URL             at a local server that runs already
-//	go run ./scripts/gauntlet -base URL -quick      the part that sends nothing: a smoke test
+//	go run ./scripts/prove/gauntlet                       at a local server of its own
+//	go run ./scripts/prove/gauntlet -base URL             at a local server that runs already
+//	go run ./scripts/prove/gauntlet -base URL -quick      the part that sends nothing: a smoke test
 //
 // A deployed server signs in no user for this command: -token and -token2, or GAUNTLET_TOKEN and GAUNTLET_TOKEN2, are
 // ID tokens of two of its users, whose Google accounts are linked. There, only cases that carry nothing out are tried:
@@ -23,7 +23,7 @@ import (
 	"os"
 	"os/signal"
 
-	"github.com/countersign-run/countersign/scripts/gauntlet/trial"
+	"github.com/countersign-run/countersign/scripts/prove/gauntlet/trial"
 )
 
 func main() {

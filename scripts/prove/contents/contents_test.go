@@ -16,7 +16,7 @@ var kinds = []string{
 }
 
 // TestContents makes well over a thousand requests, none of which is refused or has false content. A fault names the
-// seed that repeats it: go run ./scripts/contents -seed N -stories 1.
+// seed that repeats it: go run ./scripts/prove/contents -seed N -stories 1.
 func TestContents(t *testing.T) {
 	got := series(context.Background(), 2000, 0, 1500, nil, os.Stdout)
 	if got.faults > 0 {

@@ -23,7 +23,7 @@ type Case struct {
 const (
 	allOfThem = "20 runs of the tool: adk-go 2.2.0 in memory, genkit-go 1.11, openai-agents 0.20, langchain 1.5.6, " +
 		"ai 7.0.173; adk-go on SQLite: 5, and 19 errors"
-	here = "scripts/gauntlet"
+	here = "scripts/prove/gauntlet"
 )
 
 // Cases are all cases, in order.

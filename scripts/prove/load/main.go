@@ -1,7 +1,7 @@
 // Command load measures Countersign as it is deployed: a separate worker process that answers over HTTP, with real
 // tokens, over the fakes of scripts/world.
 //
-//	go run ./scripts/load NAME [-for 2m] [-clients 8] [-n 200] [-store embedded|firestore] [-out file.json]
+//	go run ./scripts/prove/load NAME [-for 2m] [-clients 8] [-n 200] [-store embedded|firestore] [-out file.json]
 //
 // It prints one JSON object: what was measured, the figures, the target and whether it was met, and what limited it.
 // Without a name it lists the measurements. It exits with 0 when the target was met, with 1 when it was not or when

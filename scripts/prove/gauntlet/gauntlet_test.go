@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/scripts/dev/demomodel"
-	"github.com/countersign-run/countersign/scripts/gauntlet/trial"
+	"github.com/countersign-run/countersign/scripts/prove/gauntlet/trial"
 	"github.com/countersign-run/countersign/scripts/world"
 	queueembedded "github.com/countersign-run/countersign/shared/queue/embedded"
 )
@@ -140,13 +140,13 @@ func TestNamedTestsExist(t *testing.T) {
 	for name := range named {
 		dir, test, _ := strings.Cut(name, ": ")
 		test, part, _ := strings.Cut(test, "/")
-		if !hasTest(t, filepath.Join("../..", dir), test) {
+		if !hasTest(t, filepath.Join("../../..", dir), test) {
 			t.Errorf("there is no %s", name)
 		}
 		if part == "" {
 			continue
 		}
-		if _, err := os.Stat(filepath.Join("../..", dir, "testdata/scenarios", part+".txt")); err != nil {
+		if _, err := os.Stat(filepath.Join("../../..", dir, "testdata/scenarios", part+".txt")); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

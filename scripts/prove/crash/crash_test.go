@@ -79,7 +79,7 @@ func TestRandomMoments(t *testing.T) {
 
 // TestNothingOfThisIsDeployed checks that no function links this package.
 func TestNothingOfThisIsDeployed(t *testing.T) {
-	out, err := exec.Command("go", "list", "-deps", "../../functions/...").Output()
+	out, err := exec.Command("go", "list", "-deps", "../../../functions/...").Output()
 	if err != nil {
 		t.Fatal(err)
 	}

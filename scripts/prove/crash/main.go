@@ -1,8 +1,8 @@
 // Command crash kills Countersign at every point at which it can die, and checks what is left.
 //
-//	go run ./scripts/crash -kills 7200                    the whole matrix on the embedded store
-//	go run ./scripts/crash -kills 2000 -store firestore   on the Firestore emulator
-//	go run ./scripts/crash -kills 2000 -anywhen           at random moments instead of at the known points
+//	go run ./scripts/prove/crash -kills 7200                    the whole matrix on the embedded store
+//	go run ./scripts/prove/crash -kills 2000 -store firestore   on the Firestore emulator
+//	go run ./scripts/prove/crash -kills 2000 -anywhen           at random moments instead of at the known points
 //
 // Workers are processes of their own, with all functions on one address; Gmail, Calendar, the model and the store's
 // file or emulator outlive them. A first walk of each kind counts the points at which a worker calls something outside

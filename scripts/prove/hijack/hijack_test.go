@@ -16,7 +16,7 @@ import (
 	"testing"
 
 	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
-	"github.com/countersign-run/countersign/scripts/hijack"
+	"github.com/countersign-run/countersign/scripts/prove/hijack"
 	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/app"
