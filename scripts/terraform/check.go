@@ -38,7 +38,8 @@ type plan struct {
 		Address string `json:"address"`
 		Type    string `json:"type"`
 		Change  struct {
-			Actions []string `json:"actions"`
+			Actions []string        `json:"actions"`
+			After   json.RawMessage `json:"after"` // without what is known after an apply only
 		} `json:"change"`
 	} `json:"resource_changes"`
 }

@@ -49,6 +49,9 @@ func TestTerraform(t *testing.T) {
 				}
 				runs[dir+" "+r.Name] = r
 			}
+			if slices.Contains(environments, dir) {
+				passesOn(t, runs[dir+" plan"].Plan, runs[dir+" declared"].Plan)
+			}
 		})
 	}
 	const agent = "terraform/modules/agent "
@@ -138,9 +141,49 @@ func replace(w *workspace, overlay string) error {
 type deployed struct {
 	Name    string
 	Service []struct {
-		Environment map[string]string `json:"environment_variables"`
-		Secrets     []struct{ Key, Version string }
+		Environment map[string]string               `json:"environment_variables"`
+		Secrets     []struct{ Key, Version string } `json:"secret_environment_variables"`
 	} `json:"service_config"`
+}
+
+// environment returns a variable of the function, or "" if it has none.
+func (d deployed) environment(variable string) string {
+	if len(d.Service) == 0 {
+		return ""
+	}
+	return d.Service[0].Environment[variable]
+}
+
+// version returns the pinned version of a secret that the function reads from the variable, or "".
+func (d deployed) version(variable string) string {
+	for _, service := range d.Service {
+		for _, secret := range service.Secrets {
+			if secret.Key == variable {
+				return secret.Version
+			}
+		}
+	}
+	return ""
+}
+
+// planned returns the functions of a plan by name.
+func planned(t *testing.T, p plan) (byName map[string]deployed) {
+	t.Helper()
+	byName = map[string]deployed{}
+	for _, c := range p.Changes {
+		if c.Type != "google_cloudfunctions2_function" {
+			continue
+		}
+		var f deployed
+		if err := json.Unmarshal(c.Change.After, &f); err != nil {
+			t.Fatal(err)
+		}
+		byName[strings.TrimPrefix(f.Name, "agent-")] = f
+	}
+	if len(byName) == 0 {
+		t.Fatal("the plan has no functions")
+	}
+	return byName
 }
 
 func functions(t *testing.T, s state) (byName map[string]deployed) {
@@ -191,6 +234,39 @@ func partsOf(f infra.Function) (parts []config.Part) {
 		parts = append(parts, config.Part(p))
 	}
 	return parts
+}
+
+// passesOn checks that an environment's own actions and agents, and the pinned version of a secret, reach each function
+// that reads them, and that none is named where there are none.
+func passesOn(t *testing.T, without, with plan) {
+	t.Helper()
+	list, err := infra.Functions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const folder = "serverless_function_source_code/"
+	bare, declared := planned(t, without), planned(t, with)
+	for _, f := range list.Functions {
+		for part, variable := range map[string]string{"actions": "ACTIONS", "agents": "AGENTS"} {
+			want := ""
+			if slices.Contains(f.Parts, part) {
+				want = folder + part
+			}
+			if got := declared[f.Name].environment(variable); got != want {
+				t.Errorf("%s is given %s=%q, want %q", f.Name, variable, got, want)
+			}
+			if got := bare[f.Name].environment(variable); got != "" {
+				t.Errorf("without any, %s is given %s=%q", f.Name, variable, got)
+			}
+		}
+		want := ""
+		if slices.Contains(f.Parts, "actions") {
+			want = "7"
+		}
+		if got := declared[f.Name].version("ACTION_KEY"); got != want || bare[f.Name].version("ACTION_KEY") != "" {
+			t.Errorf("%s reads version %q of the actions' key, want %q", f.Name, got, want)
+		}
+	}
 }
 
 // canStart checks that every function starts, and knows its release.

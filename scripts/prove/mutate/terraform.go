@@ -1,6 +1,6 @@
 package main
 
-import "strings"
+import "path"
 
 // rules are the tests of one directory of terraform/, by the last part of its name.
 func rules(of string) []test {
@@ -9,7 +9,7 @@ func rules(of string) []test {
 
 // in returns a mutation of one file of terraform/; the directory's own rules must notice it.
 func in(file, name, old, new string) mutation {
-	dir, _, _ := strings.Cut(strings.TrimPrefix(file, "modules/"), "/")
+	dir := path.Base(path.Dir(file))
 	return mutation{"terraform: " + name, "terraform/" + file, []edit{{old, new}}, rules(dir)}
 }
 
@@ -48,5 +48,8 @@ var terraform = []mutation{
   role    = "roles/pubsub.publisher"
   member  = google_service_account.push.member`),
 	in("modules/agent/store.tf", "a database that cannot go back", `POINT_IN_TIME_RECOVERY_ENABLED`, `POINT_IN_TIME_RECOVERY_DISABLED`),
+	in("envs/dev/main.tf", "declared agents that are not passed on", `agents              = var.agents`, `agents              = null`),
+	in("envs/stage/main.tf", "declared actions that are not passed on", `actions         = var.actions`, `actions         = null`),
+	in("envs/prod/main.tf", "a pinned version that is not passed on", `"1" }, var.secret_versions)`, `"1", action-key = "1" }, {})`),
 	in("modules/agent/redirect.tf", "plain http", `https_redirect         = true`, `https_redirect         = false`),
 }

@@ -21,3 +21,12 @@ run "plan" {
     error_message = "The functions are planned."
   }
 }
+
+run "declared" {
+  command = plan
+  variables {
+    actions         = "serverless_function_source_code/actions"
+    agents          = "serverless_function_source_code/agents"
+    secret_versions = { action-key = "7" }
+  }
+}

@@ -37,6 +37,24 @@ variable "alert_emails" {
   description = "Who is told."
 }
 
+variable "secret_versions" {
+  type        = map(string)
+  default     = {}
+  description = "Versions of secrets that are not the first, or that only some need, such as { action-key = \"1\" } where actions are declared."
+}
+
+variable "actions" {
+  type        = string
+  default     = null
+  description = "Your declared actions, in the archives through scripts/package -with: serverless_function_source_code/actions. Null for none."
+}
+
+variable "agents" {
+  type        = string
+  default     = null
+  description = "Your declared agents, likewise: serverless_function_source_code/agents. Null for none."
+}
+
 module "agent" {
   source = "../../modules/agent"
 
@@ -46,7 +64,9 @@ module "agent" {
   archives        = "${path.root}/../../../dist"
   auth            = { issuer = "https://securetoken.google.com/${var.project_id}", audience = var.project_id }
   oauth_client_id = var.oauth_client_id
-  secret_versions = { chat-key = "1", oauth-client-secret = "1" }
+  secret_versions = merge({ chat-key = "1", oauth-client-secret = "1" }, var.secret_versions)
+  actions         = var.actions
+  agents          = var.agents
   domain          = var.domain
   alert_emails    = var.alert_emails
 }
