@@ -5,6 +5,7 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -14,6 +15,8 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/infra"
+	"github.com/countersign-run/countersign/scripts/emulators"
+	"github.com/countersign-run/countersign/scripts/world"
 )
 
 // checkout copies the packaged sources into a new folder, with other dates.
@@ -119,14 +122,15 @@ func TestTheSameSourcesGiveTheSameBytes(t *testing.T) {
 		}
 	})
 	t.Run("and an operator's agents are where they are read", func(t *testing.T) {
-		put(t, filepath.Join(first, "agents/x.agent.yaml"), "name: x\ninstruction: Help.\n")
-		with, _ := archivesOf(t, first, "agents")
+		put(t, filepath.Join(first, "agents/x.agent.yaml"), "name: x\ndescription: Helps.\ninstruction: Help.\n"+
+			"tools: [calendar_event_create]\n")
+		with, archives := archivesOf(t, first, "agents")
 		for _, name := range []string{"approvals-resolve", "resume", "run", "runs", "stream", "sweep"} {
-			i := slices.IndexFunc(with.Functions, func(e entry) bool { return e.Name == name })
-			if !slices.Equal(with.Functions[i].With, []string{"agents/x.agent.yaml"}) {
-				t.Errorf("%s has %v", name, with.Functions[i].With)
+			if got := with.function(name).With; !slices.Equal(got, []string{"agents/x.agent.yaml"}) {
+				t.Errorf("%s has %v", name, got)
 			}
 		}
+		t.Run("and are listed", func(t *testing.T) { listsAgents(t, with.function("runs"), archives["runs.zip"]) })
 	})
 	t.Run("and an operator's files are where they are read", func(t *testing.T) {
 		put(t, filepath.Join(first, "actions/plugin.yaml"), "name: crm\n")
@@ -143,6 +147,40 @@ func TestTheSameSourcesGiveTheSameBytes(t *testing.T) {
 			t.Errorf("the files changed %v, the manifest says %v", got, want)
 		}
 	})
+}
+
+// listsAgents builds and starts the function runs as the cloud does, and finds the operator's agent in GET /agents.
+func listsAgents(t *testing.T, e entry, archive []byte) {
+	if testing.Short() {
+		t.Skip("builds and starts a function")
+	}
+	firestore := emulators.Firestore(t)
+	cloud, err := world.NewCloud()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cloud.Close()
+	p, err := build(t.Context(), e, archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.remove()
+	f, err := p.start(t.Context(), "FIRESTORE_EMULATOR_HOST="+firestore, "AUTH_ISSUER="+cloud.Issuer.URL(),
+		"AUTH_AUDIENCE="+world.Audience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.stop()
+	a, err := (&world.World{Cloud: cloud, Base: f.base, Unlinked: true}).Call(t.Context(), "ana", "GET",
+		"/api/agent/agents", "")
+	const want = `{"name":"x","description":"Helps.","tools":["calendar_event_create"]}`
+	if err != nil || a.HTTP != http.StatusOK || !strings.Contains(string(a.Body), want) {
+		t.Errorf("%v, %d %s, want %s in it", err, a.HTTP, a.Body, want)
+	}
+}
+
+func (m manifest) function(name string) entry {
+	return m.Functions[slices.IndexFunc(m.Functions, func(e entry) bool { return e.Name == name })]
 }
 
 func changed(before, after map[string][]byte) []string {
@@ -172,8 +210,7 @@ func TestVerify(t *testing.T) {
 	}
 	m, archives := archivesOf(t, "../..")
 	for _, name := range []string{"web", "resume"} {
-		i := slices.IndexFunc(m.Functions, func(e entry) bool { return e.Name == name })
-		e := m.Functions[i]
+		e := m.function(name)
 		if _, err := verify(t.Context(), e, archives[e.Archive]); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}

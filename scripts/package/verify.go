@@ -33,48 +33,68 @@ type times struct {
 	unbound         []string // actions of the operator's with neither an endpoint nor Go code
 }
 
-// verify treats an archive as the cloud does: it checks the layout, tidies, builds, starts it and requests its health.
-// A change that the cloud would make is an error, because the deployed code would differ from the tested code.
+// verify treats an archive as the cloud does: it builds it, starts it and requests its health.
 func verify(ctx context.Context, e entry, archive []byte) (t times, err error) {
-	content, err := unpack(archive)
+	p, err := build(ctx, e, archive)
 	if err != nil {
 		return t, err
+	}
+	defer func() { err = errors.Join(err, p.remove()) }()
+	f, err := p.start(ctx)
+	if err != nil {
+		return t, err
+	}
+	f.stop()
+	t = times{built: p.built, answered: f.answered}
+	t.unbound, err = p.declared.unbound(f.health)
+	return t, err
+}
+
+// program is an archive that was built, in a folder of its own.
+type program struct {
+	dir, bin, entryPoint string
+	declared             declared
+	built                time.Duration
+}
+
+// build checks the archive's layout, tidies and builds it. A change that the cloud would make is an error, because the
+// deployed code would differ from the tested code.
+func build(ctx context.Context, e entry, archive []byte) (p program, err error) {
+	content, err := unpack(archive)
+	if err != nil {
+		return p, err
 	}
 	module, err := layout(content)
 	if err != nil {
-		return t, err
+		return p, err
 	}
-	dir, err := os.MkdirTemp("", "verify")
-	if err != nil {
-		return t, err
+	if p.dir, err = os.MkdirTemp("", "verify"); err != nil {
+		return p, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	src := filepath.Join(dir, sourceFolder)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, p.remove())
+		}
+	}()
+	p.bin, p.entryPoint = filepath.Join(p.dir, "main"), e.EntryPoint
+	src := filepath.Join(p.dir, sourceFolder)
 	if err := content.writeTo(src, module); err != nil {
-		return t, err
+		return p, err
 	}
 	began := time.Now()
 	if _, err := goTool(ctx, src, nil, "mod", "tidy", "-diff"); err != nil {
-		return t, fmt.Errorf("the build would change go.mod or go.sum, or cannot read a module: %w", err)
+		return p, fmt.Errorf("the build would change go.mod or go.sum, or cannot read a module: %w", err)
 	}
-	bin := filepath.Join(dir, "main")
-	if _, err := goTool(ctx, src, nil, "build", "-trimpath", "-ldflags=-s -w", "-o", bin,
+	if _, err := goTool(ctx, src, nil, "build", "-trimpath", "-ldflags=-s -w", "-o", p.bin,
 		"./"+path.Dir(mainFile)); err != nil {
-		return t, err
+		return p, err
 	}
-	t.built = time.Since(began)
-	declared, err := declaredIn(filepath.Join(dir, sourceFolder), e.With)
-	if err != nil {
-		return t, err
-	}
-	var body []byte
-	t.answered, body, err = start(ctx, dir, bin, append(environment(e.EntryPoint), declared.settings()...))
-	if err != nil {
-		return t, err
-	}
-	t.unbound, err = declared.unbound(body)
-	return t, err
+	p.built = time.Since(began)
+	p.declared, err = declaredIn(src, e.With)
+	return p, err
 }
+
+func (p program) remove() error { return os.RemoveAll(p.dir) }
 
 // declared holds the operator's actions and agents in an archive.
 type declared struct {
@@ -191,50 +211,74 @@ func onePackage(content files) error {
 	return nil
 }
 
-// start starts the function, waits until it answers that it is well, and ends it.
-func start(ctx context.Context, dir, bin string, env []string) (time.Duration, []byte, error) {
+// function is a program that runs.
+type function struct {
+	base     string // its address
+	health   []byte // its answer to /health
+	answered time.Duration
+	stop     func()
+}
+
+// start starts the program as its function, with settings in addition to the minimal ones, and returns once it answers
+// that it is well.
+func (p program) start(ctx context.Context, settings ...string) (f function, err error) {
 	port, err := freePort()
 	if err != nil {
-		return 0, nil, err
+		return f, err
 	}
-	env = append(env, "PORT="+port, "PUBLIC_URL=http://127.0.0.1:"+port)
-	target := env[0]
-	ctx, stop := context.WithTimeout(ctx, answerWithin)
-	defer stop()
+	f.base = "http://127.0.0.1:" + port
 	var out bytes.Buffer
-	cmd := exec.CommandContext(ctx, bin)
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, env, &out, &out
+	cmd := exec.CommandContext(ctx, p.bin)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = p.dir, &out, &out
+	cmd.Env = slices.Concat(environment(p.entryPoint), p.declared.settings(),
+		[]string{"PORT=" + port, "PUBLIC_URL=" + f.base}, settings)
 	began := time.Now()
 	if err := cmd.Start(); err != nil {
-		return 0, nil, err
+		return f, err
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
+	ended := make(chan struct{})
+	go func() {
+		_ = cmd.Wait() // it is killed, or its output says why it ended
+		close(ended)
+	}()
+	f.stop = func() {
+		_ = cmd.Process.Kill() // it may have ended
+		<-ended
+	}
+	f.health, err = awaitHealth(ctx, f.base, ended)
+	f.answered = time.Since(began)
+	if err != nil {
+		f.stop()
+		return f, fmt.Errorf("started with FUNCTION_TARGET=%s, %w\n%s", p.entryPoint, err, out.Bytes())
+	}
+	return f, nil
+}
+
+// awaitHealth requests a function's health until it answers or has ended.
+func awaitHealth(ctx context.Context, base string, ended <-chan struct{}) ([]byte, error) {
+	ctx, stop := context.WithTimeout(ctx, answerWithin)
+	defer stop()
 	client := &http.Client{Timeout: answerWithin, Transport: &http.Transport{DisableKeepAlives: true}}
 	for {
-		status, body, err := health(ctx, client, port)
+		status, body, err := health(ctx, client, base)
 		if err == nil && status == http.StatusOK {
-			took := time.Since(began)
-			stop()
-			<-ended // it was killed
-			return took, body, nil
+			return body, nil
 		}
 		if err == nil {
-			stop()
-			<-ended
-			return 0, nil, fmt.Errorf("started with %s, it answers /health with %d %s\n%s", target, status, body,
-				out.Bytes())
+			return nil, fmt.Errorf("it answers /health with %d %s", status, body)
 		}
 		select {
 		case <-ended:
-			return 0, nil, fmt.Errorf("started with %s, it ends without an answer\n%s", target, out.Bytes())
+			return nil, errors.New("it ends without an answer")
+		case <-ctx.Done():
+			return nil, fmt.Errorf("it does not answer /health: %w", err)
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
 }
 
-func health(ctx context.Context, client *http.Client, port string) (int, []byte, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1:"+port+"/health", nil)
+func health(ctx context.Context, client *http.Client, base string) (int, []byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/health", nil)
 	if err != nil {
 		return 0, nil, err
 	}
