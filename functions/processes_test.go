@@ -17,12 +17,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/scripts/emulators"
-	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/queue"
 	queueembedded "github.com/countersign-run/countersign/shared/queue/embedded"
 	"github.com/countersign-run/countersign/shared/queue/pubsub"
 	storeembedded "github.com/countersign-run/countersign/shared/store/embedded"
+	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/emulators"
 )
 
 // TestOneRunInSeveralProcesses links an account in one process, starts a run in another, resolves its approval in a
@@ -73,13 +73,13 @@ func buildFunctions(t *testing.T) string {
 type processes struct {
 	t        *testing.T
 	bin      string
-	cloud    *world.Cloud
+	cloud    *testkit.Cloud
 	settings map[string]string
 }
 
 func newProcesses(t *testing.T, bin string, settings map[string]string) *processes {
 	t.Helper()
-	c, err := world.NewCloud()
+	c, err := testkit.NewCloud()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,9 +130,9 @@ func (p *processes) during(function string, do func(base string)) {
 }
 
 // ask sends ana's request and expects it to be carried out.
-func (p *processes) ask(base, method, path, body string) world.Answer {
+func (p *processes) ask(base, method, path, body string) testkit.Answer {
 	p.t.Helper()
-	w := &world.World{Cloud: p.cloud, Base: base, Unlinked: true} // the story links by hand
+	w := &testkit.Deployment{Cloud: p.cloud, Base: base, Unlinked: true} // the story links by hand
 	a, err := w.Call(p.t.Context(), "ana", method, path, body)
 	if err != nil || a.HTTP != http.StatusOK {
 		p.t.Fatalf("%s %s: %v, %d %s", method, path, err, a.HTTP, a.Body)
@@ -143,13 +143,14 @@ func (p *processes) ask(base, method, path, body string) world.Answer {
 // story requests, approves and sends a mail; deliver pushes the queue's messages to the resume function.
 func (p *processes) story(deliver func(resume string)) {
 	p.t.Helper()
-	p.cloud.SetModel(world.Wants("gmail_send", world.Mail("bob@example.com", "ten", "At ten.")))
+	p.cloud.SetModel(testkit.Wants("gmail_send", testkit.Mail("bob@example.com", "ten", "At ten.")))
 	p.during("connections", func(base string) {
-		if err := (&world.World{Cloud: p.cloud, Base: base}).Link(p.t.Context(), "ana", "ana.at.work"); err != nil {
+		if err := (&testkit.Deployment{Cloud: p.cloud, Base: base}).Link(p.t.Context(), "ana",
+			"ana.at.work"); err != nil {
 			p.t.Fatal(err)
 		}
 	})
-	var run world.Answer
+	var run testkit.Answer
 	p.during("run", func(base string) { run = p.ask(base, "POST", "/api/agent/run", `{"prompt":"please do it"}`) })
 	if run.Status != "awaiting_confirmation" || len(run.Approvals) != 1 {
 		p.t.Fatalf("%s", run.Body)
@@ -163,7 +164,7 @@ func (p *processes) story(deliver func(resume string)) {
 		p.t.Fatalf("%d mails were sent before the run was resumed", n)
 	}
 	p.during("resume", deliver)
-	var ended world.Answer
+	var ended testkit.Answer
 	p.during("runs", func(base string) { ended = p.ask(base, "GET", "/api/agent/runs/"+run.RunID, "") })
 	if ended.Status != "completed" {
 		p.t.Errorf("%s", ended.Body)

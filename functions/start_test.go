@@ -17,11 +17,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/scripts/dev/issuer"
-	"github.com/countersign-run/countersign/scripts/emulators"
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/api"
-	"github.com/countersign-run/countersign/shared/model/fakegemini"
+	"github.com/countersign-run/countersign/shared/testkit/emulators"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
+	"github.com/countersign-run/countersign/shared/testkit/issuer"
 )
 
 // BenchmarkStart measures the cold start of each function's binary as it is deployed, over the Firestore emulator: its

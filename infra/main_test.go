@@ -3,8 +3,8 @@ package infra_test
 import (
 	"testing"
 
-	"github.com/countersign-run/countersign/scripts/emulators"
-	"github.com/countersign-run/countersign/shared/leaktest"
+	"github.com/countersign-run/countersign/shared/testkit/emulators"
+	"github.com/countersign-run/countersign/shared/testkit/leaktest"
 )
 
 func TestMain(m *testing.M) { leaktest.Main(m, emulators.End) }

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/scripts/world"
-	"github.com/countersign-run/countersign/shared/model/fakegemini"
 	"github.com/countersign-run/countersign/shared/queue/embedded"
+	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
@@ -68,7 +68,7 @@ var unprovoked = map[string]string{
 // run has the fields used of an answer about a run.
 type run struct {
 	RunID, ThreadID, Status string
-	Approvals               []world.Approval
+	Approvals               []testkit.Approval
 }
 
 // asked starts a run of the user and returns it.
@@ -81,7 +81,7 @@ func (s *stand) asked(t *testing.T, uid string) (r run) {
 // waits starts a run of the user that waits for an approval of a mail.
 func (s *stand) waits(t *testing.T, uid string) run {
 	t.Helper()
-	s.SetModel(world.Wants("gmail_send", world.Mail("bob@example.com", "Lunch", "At noon?")))
+	s.SetModel(testkit.Wants("gmail_send", testkit.Mail("bob@example.com", "Lunch", "At noon?")))
 	r := s.asked(t, uid)
 	if len(r.Approvals) != 1 {
 		t.Fatalf("nothing waits: %v", r)
@@ -89,7 +89,7 @@ func (s *stand) waits(t *testing.T, uid string) run {
 	return r
 }
 
-func (s *stand) resolve(t *testing.T, status int, uid string, a world.Approval, decision string) answer {
+func (s *stand) resolve(t *testing.T, status int, uid string, a testkit.Approval, decision string) answer {
 	t.Helper()
 	return s.want(t, status,
 		ask{op: "resolveApproval", uid: uid,
@@ -196,7 +196,7 @@ func approvals(t *testing.T, d *described) {
 	r := s.waits(t, "eda")
 	edited := map[string]any{"approvalId": r.Approvals[0].ApprovalID, "decision": "approve_with_edits",
 		"argsHash":   r.Approvals[0].ArgsHash,
-		"editedArgs": world.Mail("bob@example.com", "Dinner", "At eight?"), "comment": "Later."}
+		"editedArgs": testkit.Mail("bob@example.com", "Dinner", "At eight?"), "comment": "Later."}
 	s.want(t, 200, ask{op: "resolveApproval", uid: "eda", body: inJSON(t, edited)})
 	late := s.waits(t, "lea")
 	s.shift.Add(int64(2 * time.Minute))
@@ -204,7 +204,7 @@ func approvals(t *testing.T, d *described) {
 }
 
 func actions(t *testing.T, d *described) {
-	s := d.open(t, func(c *world.Cloud) { c.Handle("/shop/", http.HandlerFunc(shop)) })
+	s := d.open(t, func(c *testkit.Cloud) { c.Handle("/shop/", http.HandlerFunc(shop)) })
 	key := []string{"Idempotency-Key", "once"}
 	s.want(t, 200, ask{op: "callAction", params: []string{"look"}, body: `{"id":"mug"}`})
 	s.want(t, 200, ask{op: "callAction", params: []string{"cart.add"}, body: `{"id":"mug"}`, header: key})

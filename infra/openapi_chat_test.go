@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/countersign-run/countersign/scripts/world"
-	"github.com/countersign-run/countersign/shared/model/fakegemini"
+	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
 // page is a page that talks with the agent: it sends back the history of the last answer.
@@ -25,7 +25,7 @@ type reply struct {
 	History []json.RawMessage
 	Calls   []struct {
 		ID, Category, RunID string
-		Approval            *world.Approval
+		Approval            *testkit.Approval
 	}
 }
 
@@ -60,7 +60,7 @@ func (p *page) say(status int) reply {
 }
 
 func chats(t *testing.T, d *described) {
-	s := d.open(t, func(c *world.Cloud) { c.Handle("/shop/", http.HandlerFunc(shop)) }, "MAX_OPEN_APPROVALS=1")
+	s := d.open(t, func(c *testkit.Cloud) { c.Handle("/shop/", http.HandlerFunc(shop)) }, "MAX_OPEN_APPROVALS=1")
 	for says, lines := range map[string]bool{"Please.": false, "In lines, please.": true} {
 		pageTool(&page{stand: s, t: t, says: says, lines: lines})
 		serverAction(&page{stand: s, t: t, says: says, lines: lines})
@@ -79,7 +79,7 @@ func chats(t *testing.T, d *described) {
 // usedUp makes a page exhaust its user's daily budget of the model.
 func usedUp(t *testing.T, d *described) {
 	s := d.open(t, nil, "MAX_MODEL_CALLS_PER_DAY=1")
-	s.SetModel(world.Wants("basket", map[string]any{}))
+	s.SetModel(testkit.Wants("basket", map[string]any{}))
 	p := &page{stand: s, t: t, says: "Please."}
 	r := p.say(200)
 	done := []any{map[string]any{"callId": r.Calls[0].ID, "result": `{"ok":true}`, "isError": false}}
@@ -90,7 +90,7 @@ func usedUp(t *testing.T, d *described) {
 // goneBehind deletes the run of an action while the page waits for it, sends its message again, and exhausts the cap of
 // open approvals. The model gets all of these as results; the conversation does not fail.
 func goneBehind(p *page) {
-	p.SetModel(world.Wants("action_cart_add", map[string]any{"id": "mug"}))
+	p.SetModel(testkit.Wants("action_cart_add", map[string]any{"id": "mug"}))
 	before := p.history
 	message := map[string]any{"message": p.says, "messageId": "0d1f6c3e-2f55-4a0c-9d3a-0a6f0b8f9d11"}
 	r := p.post(200, "chat", message)
@@ -102,7 +102,7 @@ func goneBehind(p *page) {
 	p.post(200, "chat", message)
 	p.says = "Another."
 	p.waits(p.t, "ada")
-	p.SetModel(world.Wants("action_cart_add", map[string]any{"id": "mug"}))
+	p.SetModel(testkit.Wants("action_cart_add", map[string]any{"id": "mug"}))
 	if r := p.say(200); r.Type != "response" {
 		p.t.Errorf("more waits than may: %v", r)
 	}
@@ -110,7 +110,7 @@ func goneBehind(p *page) {
 
 // pageTool makes the model call a tool of the page, which answers it.
 func pageTool(p *page) {
-	p.SetModel(world.Wants("basket", map[string]any{}))
+	p.SetModel(testkit.Wants("basket", map[string]any{}))
 	r := p.say(200)
 	if r.Type != "tool-calls" || len(r.Calls) != 1 || r.Calls[0].Category != "page-automation" {
 		p.t.Fatalf("the page is asked for %v", r)
@@ -123,7 +123,7 @@ func pageTool(p *page) {
 
 // serverAction makes the model call an action that waits for its user, who polls once more, and approves.
 func serverAction(p *page) {
-	p.SetModel(world.Wants("action_cart_add", map[string]any{"id": "mug"}))
+	p.SetModel(testkit.Wants("action_cart_add", map[string]any{"id": "mug"}))
 	r := p.say(200)
 	if len(r.Calls) != 1 || r.Calls[0].Approval == nil {
 		p.t.Fatalf("no approval waits: %v", r)

@@ -15,9 +15,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/obs"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/web"
 )
 
@@ -35,7 +35,7 @@ func connections(t *testing.T, d *described) {
 		local.want(t, 409, d.ops[id].plain(t))
 	}
 	var down atomic.Bool
-	s := d.open(t, func(c *world.Cloud) {
+	s := d.open(t, func(c *testkit.Cloud) {
 		c.Handle("/oauth/token", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			if down.Load() {
@@ -44,7 +44,7 @@ func connections(t *testing.T, d *described) {
 			}
 			_, _ = io.WriteString(w,
 				inJSON(t, map[string]any{"access_token": "ada", "token_type": "Bearer", "expires_in": 3600,
-					"refresh_token": "1//refresh", "scope": strings.Join(world.Scopes, " ")}))
+					"refresh_token": "1//refresh", "scope": strings.Join(testkit.Scopes, " ")}))
 		}))
 	}, oauth...)
 	back := func(more string) ask {

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/testkit"
 )
 
 // plain returns a valid request for the operation, of a resource that does not exist.
@@ -50,7 +50,7 @@ func refusedByAll(t *testing.T, d *described) {
 			s.takesNothingElse(t, op)
 		}
 	}
-	silent := d.open(t, func(c *world.Cloud) {
+	silent := d.open(t, func(c *testkit.Cloud) {
 		c.Handle("/issuer/.well-known/",
 			http.HandlerFunc(func(w http.ResponseWriter,
 				_ *http.Request) {

@@ -15,7 +15,6 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
-	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/app/all"
@@ -24,6 +23,7 @@ import (
 	"github.com/countersign-run/countersign/shared/obs"
 	"github.com/countersign-run/countersign/shared/records"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/testkit"
 )
 
 // described is the description, and the statuses of it that occurred.
@@ -83,12 +83,12 @@ func (o operation) at(params ...string) string {
 // stand is all of Countersign over its own cloud, with a clock that can be advanced and a store that can fail.
 type stand struct {
 	*described
-	*world.Cloud
+	*testkit.Cloud
 	base  string
 	app   *app.App
 	store *faulty
-	users world.World  // who sign in there
-	shift atomic.Int64 // nanoseconds that the clock was advanced
+	users testkit.Deployment // who sign in there
+	shift atomic.Int64       // nanoseconds that the clock was advanced
 }
 
 // settingsOf holds the settings of every stand; {cloud} is the cloud's URL.
@@ -96,9 +96,9 @@ var settingsOf = []string{"ALLOWED_ORIGINS=https://app.example", "APPROVAL_TTL=1
 	"ACTION_KEY=0123456789abcdef0123456789abcdef"}
 
 // open starts a stand; before may change its cloud.
-func (d *described) open(t *testing.T, before func(*world.Cloud), settings ...string) *stand {
+func (d *described) open(t *testing.T, before func(*testkit.Cloud), settings ...string) *stand {
 	t.Helper()
-	c, err := world.NewCloud()
+	c, err := testkit.NewCloud()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/scripts/emulators"
+	"github.com/countersign-run/countersign/shared/testkit/emulators"
 )
 
 // database is a Firestore emulator as a browser sees it: over REST, with a user's token and under rules.

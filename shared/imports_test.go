@@ -41,17 +41,15 @@ var may = map[string]string{
 	"shared/loop": "shared/agent shared/agents shared/audit shared/clip shared/document shared/fault shared/model " +
 		"shared/policy shared/queue shared/store shared/strictjson shared/tool shared/visible " +
 		"shared/wait",
-	"shared/model":            "shared/clip shared/fault shared/strictjson shared/tool",
-	"shared/model/fakegemini": "shared/strictjson",
-	"shared/model/gemini":     "shared/fault shared/model shared/wait",
-	"shared/model/script":     "shared/fault shared/model shared/model/fakegemini",
-	"shared/obs":              "shared/clip shared/fault",
-	"shared/offboard":         "shared/fault shared/google shared/loop shared/queue shared/records",
-	"shared/policy":           "shared/fault shared/tool",
-	"shared/queue":            "shared/agent shared/fault shared/strictjson",
-	"shared/queue/embedded":   "shared/document shared/fault shared/queue shared/store",
-	"shared/queue/pubsub":     "shared/fault shared/queue",
-	"shared/queue/queuetest":  "shared/fault shared/queue",
+	"shared/model":           "shared/clip shared/fault shared/strictjson shared/tool",
+	"shared/model/gemini":    "shared/fault shared/model shared/wait",
+	"shared/obs":             "shared/clip shared/fault",
+	"shared/offboard":        "shared/fault shared/google shared/loop shared/queue shared/records",
+	"shared/policy":          "shared/fault shared/tool",
+	"shared/queue":           "shared/agent shared/fault shared/strictjson",
+	"shared/queue/embedded":  "shared/document shared/fault shared/queue shared/store",
+	"shared/queue/pubsub":    "shared/fault shared/queue",
+	"shared/queue/queuetest": "shared/fault shared/queue",
 	"shared/records": "shared/agent shared/audit shared/document shared/fault shared/policy " +
 		"shared/store shared/strictjson",
 	"shared/schema":          "shared/clip shared/fault shared/strictjson",
@@ -91,6 +89,10 @@ func TestImports(t *testing.T) {
 		for _, imp := range imports {
 			own, ours := strings.CutPrefix(imp, module)
 			switch {
+			case ours && under(room, testkit):
+				if !strings.HasPrefix(own, "shared/") {
+					t.Errorf("%s imports %s; testkit stands on shared alone", room, own)
+				}
 			case ours && strings.HasPrefix(room, "functions/"):
 				if own != "shared/app" && !strings.HasPrefix(own, "shared/app/") {
 					t.Errorf("%s imports %s; a function is a handler of shared/app and its parts", room, own)
@@ -103,12 +105,12 @@ func TestImports(t *testing.T) {
 					t.Errorf("%s imports %s; the code of an action has no use for it", room, own)
 				}
 			case ours && (room == "shared/app" || strings.HasPrefix(room, "shared/app/")):
-				if !strings.HasPrefix(own, "shared/") {
+				if !strings.HasPrefix(own, "shared/") || under(own, testkit) {
 					t.Errorf("%s imports %s", room, own)
 				}
 			case ours && !slices.Contains(strings.Fields(may[room]), own):
 				t.Errorf("%s imports %s; may it?", room, own)
-			case !ours:
+			case !ours && !under(room, testkit):
 				named(t, room, imp)
 			}
 		}
@@ -126,11 +128,43 @@ func named(t *testing.T, room, imp string) {
 	}
 }
 
-// rooms gives the packages that are deployed, with what each imports; tests are not among them.
+// testkit is the folder of what only tests and the local server use.
+const testkit = "shared/testkit"
+
+// under reports whether a package is in a folder.
+func under(room, folder string) bool { return room == folder || strings.HasPrefix(room, folder+"/") }
+
+// TestTestsImportNothingOfScripts keeps tests, too, from what stands on shared.
+func TestTestsImportNothingOfScripts(t *testing.T) {
+	for room, imports := range list(t, `{{.ImportPath}} {{join .TestImports " "}} {{join .XTestImports " "}}`,
+		"./...", "../functions/...", "../infra/...") {
+		for _, imp := range imports {
+			if own, ours := strings.CutPrefix(imp, module); ours && under(own, "scripts") {
+				t.Errorf("the tests of %s import %s; what a test needs is in %s", room, own, testkit)
+			}
+		}
+	}
+}
+
+// TestOnlyTheProductIsDeployed checks that no function links a part of testkit or of scripts.
+func TestOnlyTheProductIsDeployed(t *testing.T) {
+	for room := range list(t, "{{.ImportPath}}", "-deps", "../functions/...") {
+		if under(room, testkit) || under(room, "scripts") {
+			t.Errorf("the functions contain %s", room)
+		}
+	}
+}
+
+// rooms returns the packages of shared and functions, with what each imports; tests are not among them.
 func rooms(t *testing.T) map[string][]string {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-f", "{{.ImportPath}} {{join .Imports \" \"}}", "./...",
-		"../functions/...").Output()
+	return list(t, `{{.ImportPath}} {{join .Imports " "}}`, "./...", "../functions/...")
+}
+
+// list returns for each package what go list prints behind its path.
+func list(t *testing.T, format string, args ...string) map[string][]string {
+	t.Helper()
+	out, err := exec.Command("go", append([]string{"list", "-f", format}, args...)...).Output()
 	if err != nil {
 		t.Fatal(err)
 	}

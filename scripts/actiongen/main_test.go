@@ -12,8 +12,8 @@ import (
 
 	"github.com/countersign-run/countersign/scripts/actiongen/testdata/shop"
 	"github.com/countersign-run/countersign/shared/action"
-	"github.com/countersign-run/countersign/shared/browsertest"
-	"github.com/countersign-run/countersign/shared/leaktest"
+	"github.com/countersign-run/countersign/shared/testkit/browsertest"
+	"github.com/countersign-run/countersign/shared/testkit/leaktest"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 

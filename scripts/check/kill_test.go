@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/scripts/emulators"
-	"github.com/countersign-run/countersign/shared/browsertest"
+	"github.com/countersign-run/countersign/shared/testkit/browsertest"
+	"github.com/countersign-run/countersign/shared/testkit/emulators"
 )
 
 // TestKilledInEachStep kills the local server with -9 at many moments of the walk (while the model is asked, while the

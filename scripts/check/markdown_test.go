@@ -4,7 +4,7 @@ import (
 	"os/exec"
 	"testing"
 
-	"github.com/countersign-run/countersign/shared/browsertest"
+	"github.com/countersign-run/countersign/shared/testkit/browsertest"
 )
 
 // What strangers bring the model to write is shown in the chat: the cost of it grows with its length and no faster.

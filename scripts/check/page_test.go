@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/browsertest"
+	"github.com/countersign-run/countersign/shared/testkit/browsertest"
 )
 
 // TestConsole uses the console in Chromium (testdata/console.mjs), kills the server with -9 while an approval waits,

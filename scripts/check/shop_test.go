@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/browsertest"
+	"github.com/countersign-run/countersign/shared/testkit/browsertest"
 )
 
 // TestShop uses the example shop in Chromium (testdata/shop.mjs): as a plain shop, and through the assistant

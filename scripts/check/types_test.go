@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/countersign-run/countersign/shared/browsertest"
+	"github.com/countersign-run/countersign/shared/testkit/browsertest"
 )
 
 // TestConsoleTypes has the TypeScript compiler check the console's modules by their JSDoc types.

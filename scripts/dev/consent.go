@@ -18,9 +18,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/countersign-run/countersign/scripts/dev/issuer"
 	"github.com/countersign-run/countersign/shared/google"
 	"github.com/countersign-run/countersign/shared/keyfile"
+	"github.com/countersign-run/countersign/shared/testkit/issuer"
 )
 
 // The local Google's OAuth client and its endpoints.

@@ -10,10 +10,10 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/countersign-run/countersign/scripts/emulators"
 	"github.com/countersign-run/countersign/shared/agent"
 	queueembedded "github.com/countersign-run/countersign/shared/queue/embedded"
 	"github.com/countersign-run/countersign/shared/queue/pubsub"
+	"github.com/countersign-run/countersign/shared/testkit/emulators"
 )
 
 const (

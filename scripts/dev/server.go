@@ -16,8 +16,6 @@ import (
 
 	"github.com/countersign-run/countersign/infra"
 	"github.com/countersign-run/countersign/scripts/dev/demomodel"
-	"github.com/countersign-run/countersign/scripts/dev/issuer"
-	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
 	"github.com/countersign-run/countersign/scripts/dev/shop"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/app/actions"
@@ -25,6 +23,8 @@ import (
 	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/obs"
 	queueembedded "github.com/countersign-run/countersign/shared/queue/embedded"
+	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
+	"github.com/countersign-run/countersign/shared/testkit/issuer"
 	"github.com/countersign-run/countersign/shared/web"
 )
 
@@ -34,7 +34,7 @@ type server struct {
 	env    *environment
 	app    *app.App
 	issuer *issuer.Issuer
-	google *localgoogle.Server
+	google *fakegoogle.Server
 	people *people
 
 	consents *consents
@@ -113,7 +113,7 @@ func (s *server) build(ctx context.Context, emulated bool) error {
 	if s.consents, err = openConsents(dir, cfg.PublicURL, s.issuer); err != nil {
 		return err
 	}
-	if s.google, err = localgoogle.New(localgoogle.Options{Dir: dir, User: s.consents.account}); err != nil {
+	if s.google, err = fakegoogle.New(fakegoogle.Options{Dir: dir, User: s.consents.account}); err != nil {
 		return err
 	}
 	s.closers = append(s.closers, s.google.Close)

@@ -1,9 +1,9 @@
 package main
 
 import (
-	"github.com/countersign-run/countersign/scripts/dev/issuer"
 	"github.com/countersign-run/countersign/shared/app/web"
 	"github.com/countersign-run/countersign/shared/config"
+	"github.com/countersign-run/countersign/shared/testkit/issuer"
 	site "github.com/countersign-run/countersign/shared/web"
 )
 

@@ -11,9 +11,9 @@ import (
 	apiv1 "cloud.google.com/go/pubsub/v2/apiv1"
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 
-	"github.com/countersign-run/countersign/scripts/emulators"
 	"github.com/countersign-run/countersign/shared/queue"
 	"github.com/countersign-run/countersign/shared/queue/pubsub"
+	"github.com/countersign-run/countersign/shared/testkit/emulators"
 )
 
 // deadLetterTopic is a project of the emulator with dead letters, whose resumes arrive in pushed.

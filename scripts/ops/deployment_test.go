@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign-run/countersign/scripts/emulators"
-	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/emulators"
 )
 
 // canary is in all that ana writes.
@@ -14,7 +14,7 @@ const canary = "cinnamon-tern-4411"
 
 // deployment is Countersign with a user, and the environment of its operator.
 type deployment struct {
-	*world.World
+	*testkit.Deployment
 	t   *testing.T
 	env map[string]string
 }
@@ -37,7 +37,7 @@ func newDeployment(t *testing.T, settings ...string) *deployment {
 		name, value, _ := strings.Cut(s, "=")
 		env[name] = value
 	}
-	w, err := world.New(t.Context(), world.Options{Dir: dir, Settings: settings})
+	w, err := testkit.New(t.Context(), testkit.Options{Dir: dir, Settings: settings})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func (w *deployment) prints(want []string, args ...string) string {
 // mail makes ana request a mail; approve carries it out.
 func (w *deployment) mail(approve bool) (runID string) {
 	w.t.Helper()
-	w.SetModel(world.Wants("gmail_send", world.Mail("bob@example.com", canary, canary)))
+	w.SetModel(testkit.Wants("gmail_send", testkit.Mail("bob@example.com", canary, canary)))
 	run, err := w.Ask(w.t.Context(), "ana", "mail "+canary)
 	if err != nil || len(run.Approvals) != 1 {
 		w.t.Fatalf("%v: %s", err, run.Body)

@@ -8,13 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/scripts/emulators"
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/testkit/emulators"
 )
 
 var began = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

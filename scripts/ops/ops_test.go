@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/scripts/dev/demomodel"
-	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/testkit"
 )
 
 func TestAStoryWithoutItsContents(t *testing.T) { onBothStores(t, storyWithoutItsContents) }
@@ -102,7 +102,7 @@ func revokedAndRestored(w *deployment) {
 	w.prints([]string{"would be let in again", "shut out: true"}, "restore", "ana")
 	w.prints([]string{"is let in again"}, "restore", "ana", "-yes")
 	w.prints([]string{"was not shut out"}, "restore", "-yes", "ana")
-	w.SetModel(world.Says("Hello."))
+	w.SetModel(testkit.Says("Hello."))
 	if got, err := w.Ask(t.Context(), "ana", "hello"); err != nil || got.Status != "completed" {
 		t.Fatalf("%v: %s", err, got.Body)
 	}
@@ -136,7 +136,7 @@ func TestSmoke(t *testing.T) {
 	if n := len(w.Google.Messages()); n != 0 {
 		t.Errorf("%d mails were sent", n)
 	}
-	w.SetModel(world.Says("I would rather not."))
+	w.SetModel(testkit.Says("I would rather not."))
 	if out, _, err := w.ops("smoke", w.Base, "-token", token); !errors.Is(err, errFailed) {
 		t.Errorf("a model that calls nothing passes: %v\n%s", err, out)
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/countersign-run/countersign/shared/config"
-	"github.com/countersign-run/countersign/shared/model/fakegemini"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
 // try runs setup in the environment.

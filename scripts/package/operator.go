@@ -110,6 +110,9 @@ func forbidden(name string, body []byte) error {
 	if strings.HasSuffix(name, "_test.go") {
 		return fmt.Errorf("%s is a test, which is not deployed: leave it out", name)
 	}
+	if strings.HasPrefix(name, "shared/testkit/") {
+		return fmt.Errorf("%s is for tests, which are not deployed: import nothing of shared/testkit", name)
+	}
 	if path.Ext(name) != ".go" && secretText.Match(body) {
 		return fmt.Errorf("%s seems to hold a secret: take it out, and give it through Secret Manager", name)
 	}

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/infra"
-	"github.com/countersign-run/countersign/scripts/emulators"
-	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/emulators"
 )
 
 // checkout copies the packaged sources into a new folder, with other dates.
@@ -155,7 +155,7 @@ func listsAgents(t *testing.T, e entry, archive []byte) {
 		t.Skip("builds and starts a function")
 	}
 	firestore := emulators.Firestore(t)
-	cloud, err := world.NewCloud()
+	cloud, err := testkit.NewCloud()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,12 +166,12 @@ func listsAgents(t *testing.T, e entry, archive []byte) {
 	}
 	defer p.remove()
 	f, err := p.start(t.Context(), "FIRESTORE_EMULATOR_HOST="+firestore, "AUTH_ISSUER="+cloud.Issuer.URL(),
-		"AUTH_AUDIENCE="+world.Audience)
+		"AUTH_AUDIENCE="+testkit.Audience)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.stop()
-	a, err := (&world.World{Cloud: cloud, Base: f.base, Unlinked: true}).Call(t.Context(), "ana", "GET",
+	a, err := (&testkit.Deployment{Cloud: cloud, Base: f.base, Unlinked: true}).Call(t.Context(), "ana", "GET",
 		"/api/agent/agents", "")
 	const want = `{"name":"x","description":"Helps.","tools":["calendar_event_create"]}`
 	if err != nil || a.HTTP != http.StatusOK || !strings.Contains(string(a.Body), want) {
@@ -296,6 +296,7 @@ func TestRefusals(t *testing.T) {
 		"no dot":         {"go.mod", "module agent\n", "wants a dot"},
 		"no license":     {"LICENSE", "", "LICENSE is missing"},
 		"test":           {"shared/x_test.go", "package x", "is a test"},
+		"testkit":        {"shared/testkit/issuer/key.go", "package issuer", "is for tests"},
 		"environment":    {"config/.env", "A=1", "must not be in an archive"},
 		"key":            {"deploy.pem", "x", "must not be in an archive"},
 		"history":        {".git/config", "x", "must not be in an archive"},

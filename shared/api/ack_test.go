@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/model"
-	"github.com/countersign-run/countersign/shared/model/script"
 	"github.com/countersign-run/countersign/shared/queue"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
 // unreachable is a store that does not answer.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/agents"
-	"github.com/countersign-run/countersign/shared/model/script"
+	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
 // TestAgents lists who can be asked, has a run carried out by the one that it names, and answers for any other as for

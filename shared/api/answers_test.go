@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/scripts/emulators"
-	"github.com/countersign-run/countersign/shared/model/script"
 	"github.com/countersign-run/countersign/shared/store/firestore"
+	"github.com/countersign-run/countersign/shared/testkit/emulators"
+	"github.com/countersign-run/countersign/shared/testkit/script"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/model/script"
 	"github.com/countersign-run/countersign/shared/queue"
+	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
 func TestRunApproveAndAudit(t *testing.T) {

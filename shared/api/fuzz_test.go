@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/model/script"
 	"github.com/countersign-run/countersign/shared/strictjson"
+	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
 // grammar is the order of a stream's lines (contract §1).

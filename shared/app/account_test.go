@@ -7,13 +7,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
-	"github.com/countersign-run/countersign/scripts/emulators"
-	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/strictjson"
+	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/emulators"
+	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
@@ -36,7 +36,7 @@ func onBothStores(t *testing.T, test func(*testing.T, linked)) {
 
 func newLinked(t *testing.T, settings ...string) linked {
 	t.Helper()
-	l := linked{openWorld(t, world.Options{Settings: settings, Unlinked: true})} // the tests link by hand
+	l := linked{openWorld(t, testkit.Options{Settings: settings, Unlinked: true})} // the tests link by hand
 	// an emulator that has just started may take its time
 	for range 5 {
 		if a := l.call("GET", "/api/agent/connections", ""); a.HTTP == http.StatusOK {
@@ -56,7 +56,7 @@ func (w linked) link(account string) {
 
 // card returns the one approval that waits, with the account that it shows.
 type card struct {
-	world.Approval
+	testkit.Approval
 	Reason  string
 	from    string
 	preview tool.Preview
@@ -66,7 +66,7 @@ func (w linked) card() card {
 	w.t.Helper()
 	var pending struct {
 		Approvals []struct {
-			world.Approval
+			testkit.Approval
 			Reason  string
 			Preview tool.Preview
 		}
@@ -85,7 +85,7 @@ func (w linked) card() card {
 	return c
 }
 
-func (w linked) decide(c card, decision string) world.Answer {
+func (w linked) decide(c card, decision string) testkit.Answer {
 	w.t.Helper()
 	a, err := w.Resolve(w.t.Context(), "ana", c.Approval, decision)
 	if err != nil {
@@ -94,7 +94,7 @@ func (w linked) decide(c card, decision string) world.Answer {
 	return a
 }
 
-func (w linked) run(id string) world.Answer {
+func (w linked) run(id string) testkit.Answer {
 	w.t.Helper()
 	return w.call("GET", "/api/agent/runs/"+id, "")
 }
@@ -108,7 +108,7 @@ func (w linked) carriedOut() string {
 	return strings.Join(in, " ")
 }
 
-func (w linked) wants(what string, a world.Answer, status int, code string) {
+func (w linked) wants(what string, a testkit.Answer, status int, code string) {
 	w.t.Helper()
 	if a.HTTP != status || a.Error.Code != code {
 		w.t.Errorf("%s: %d %s, want %d %s", what, a.HTTP, a.Body, status, code)
@@ -121,13 +121,13 @@ func TestACardShowsTheAccountAndIsBoundToIt(t *testing.T) {
 			ask()
 			w.ask()
 			old := w.card()
-			if old.from != world.Address(home) {
+			if old.from != testkit.Address(home) {
 				t.Fatalf("the card is from %q", old.from)
 			}
 			w.link(work)
 			w.wants("a yes for another account", w.decide(old, "approve_once"), http.StatusConflict, "stale_view")
 			fresh := w.card()
-			if fresh.from != world.Address(work) || fresh.ArgsHash == old.ArgsHash ||
+			if fresh.from != testkit.Address(work) || fresh.ArgsHash == old.ArgsHash ||
 				fresh.ApprovalID == old.ApprovalID {
 				t.Errorf("asked afresh from %q, hashed alike: %v", fresh.from, fresh.ArgsHash == old.ArgsHash)
 			}
@@ -169,26 +169,26 @@ func TestARelinkWhileAnEffectIsSettledDoesNothingTwice(t *testing.T) {
 	for name, c := range map[string]struct {
 		op   string
 		ask  func(linked)
-		kind localgoogle.Kind
+		kind fakegoogle.Kind
 		done string
 	}{
-		"the event was made":     {"calendar.events.insert", linked.event, localgoogle.ResetAfter, home},
-		"the event was not made": {"calendar.events.insert", linked.event, localgoogle.ResetBefore, ""},
-		"the mail was sent":      {"gmail.drafts.send", linked.mail, localgoogle.ResetAfter, home},
-		"the mail was not sent":  {"gmail.drafts.send", linked.mail, localgoogle.ResetBefore, ""},
+		"the event was made":     {"calendar.events.insert", linked.event, fakegoogle.ResetAfter, home},
+		"the event was not made": {"calendar.events.insert", linked.event, fakegoogle.ResetBefore, ""},
+		"the mail was sent":      {"gmail.drafts.send", linked.mail, fakegoogle.ResetAfter, home},
+		"the mail was not sent":  {"gmail.drafts.send", linked.mail, fakegoogle.ResetBefore, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onBothStores(t, func(t *testing.T, w linked) {
 				c.ask(w)
 				r := w.ask()
 				w.wants("the yes", w.decide(w.card(), "approve_once"), http.StatusOK, "")
-				w.SetFault(func(op string) localgoogle.Fault {
+				w.SetFault(func(op string) fakegoogle.Fault {
 					if op != c.op {
-						return localgoogle.Fault{}
+						return fakegoogle.Fault{}
 					}
 					w.SetFault(nil)
 					w.link(work)
-					return localgoogle.Fault{Kind: c.kind}
+					return fakegoogle.Fault{Kind: c.kind}
 				})
 				w.deliver()
 				if a := w.run(r.RunID); len(a.Actions) != 1 || a.Actions[0].ExecutionStatus != "unknown" {
@@ -198,11 +198,11 @@ func TestARelinkWhileAnEffectIsSettledDoesNothingTwice(t *testing.T) {
 					t.Errorf("done in %q", got)
 				}
 				review := w.card()
-				if review.Kind != "review" || review.from != world.Address(home) {
+				if review.Kind != "review" || review.from != testkit.Address(home) {
 					t.Errorf("the review is a %s from %q", review.Kind, review.from)
 				}
 				w.wants("starting anew", w.decide(review, "start_new"), http.StatusOK, "")
-				if again := w.card(); again.from != world.Address(work) || again.Kind != "approval" {
+				if again := w.card(); again.from != testkit.Address(work) || again.Kind != "approval" {
 					t.Errorf("asked for again as a %s from %q", again.Kind, again.from)
 				}
 			})
@@ -262,7 +262,7 @@ func TestAnApprovalOfTheReleaseBefore(t *testing.T) {
 		old.ArgsHash = hash
 		w.wants("a yes to what shows no account", w.decide(old, "approve_once"), http.StatusConflict, "stale_view")
 		fresh := w.card()
-		if fresh.from != world.Address(home) || fresh.ArgsHash == hash {
+		if fresh.from != testkit.Address(home) || fresh.ArgsHash == hash {
 			t.Errorf("asked afresh from %q", fresh.from)
 		}
 		w.wants("the yes", w.decide(fresh, "approve_once"), http.StatusOK, "")
@@ -302,7 +302,7 @@ func TestAnEditOfTheTextLeavesNoOldHTML(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newLinked(t)
-			w.SetModel(world.Wants("gmail_send", map[string]any{"to": []string{"bob@example.com"}, "subject": "old",
+			w.SetModel(testkit.Wants("gmail_send", map[string]any{"to": []string{"bob@example.com"}, "subject": "old",
 				"body": "old", "htmlBody": "<p>old"}))
 			w.ask()
 			card := w.card()
@@ -336,7 +336,7 @@ func TestAnEditOfTheTextLeavesNoOldHTML(t *testing.T) {
 // §2.4), the domain without regard to case; and the approval says so.
 func TestAlwaysAllowComparesAddressesAsTheStandardDoes(t *testing.T) {
 	w := newLinked(t)
-	to := func(address string) { w.SetModel(world.Wants("gmail_send", world.Mail(address, "s", "b"))) }
+	to := func(address string) { w.SetModel(testkit.Wants("gmail_send", testkit.Mail(address, "s", "b"))) }
 	to("Bob@Example.COM")
 	w.ask()
 	first := w.card()

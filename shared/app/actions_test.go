@@ -13,11 +13,11 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/action"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/app/actions"
-	"github.com/countersign-run/countersign/shared/model/fakegemini"
+	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
@@ -98,8 +98,8 @@ func withActions(t *testing.T, e *endpoint, settings ...string) *proved {
 	greet := action.Handle(func(_ context.Context, c tool.Call, in greeting) (greeting, error) {
 		return greeting{c.UID + ": " + in.Text}, nil
 	})
-	w, err := world.New(t.Context(),
-		world.Options{Dir: t.TempDir(),
+	w, err := testkit.New(t.Context(),
+		testkit.Options{Dir: t.TempDir(),
 			Settings: append(settings, "ACTIONS="+dir, "ACTION_KEY=0123456789abcdef0123456789abcdef"),
 			App:      []app.Option{app.With(actions.With(action.Handlers{"greet": greet}))}})
 	if err != nil {
@@ -114,7 +114,7 @@ func withActions(t *testing.T, e *endpoint, settings ...string) *proved {
 }
 
 // act calls an action by its name.
-func (w *proved) act(name, body string, header ...string) (world.Answer, string) {
+func (w *proved) act(name, body string, header ...string) (testkit.Answer, string) {
 	w.t.Helper()
 	a, err := w.Call(w.t.Context(), "ana", "POST", "/api/agent/actions/"+name, body, header...)
 	if err != nil {
@@ -130,7 +130,7 @@ func (w *proved) act(name, body string, header ...string) (world.Answer, string)
 func TestTheModelsActionWaitsForItsUser(t *testing.T) {
 	e := newEndpoint(t)
 	w := withActions(t, e)
-	w.SetModel(world.Wants("action_cart_add", json.RawMessage(`{"id":"mug"}`)))
+	w.SetModel(testkit.Wants("action_cart_add", json.RawMessage(`{"id":"mug"}`)))
 	r := w.ask()
 	if r.Status != "awaiting_confirmation" || len(e.requests()) != 0 ||
 		string(r.Approvals[0].Args) != `{"count":1,"id":"mug"}` {
@@ -159,12 +159,12 @@ func TestTheUsersOwnCallIsAskedAboutWhereAllAre(t *testing.T) {
 func TestANumberThatJSONDoesNotKeepIsRefused(t *testing.T) {
 	e := newEndpoint(t)
 	w := withActions(t, e)
-	w.SetModel(world.Wants("action_cart_add", json.RawMessage(`{"id":"mug","count":9007199254740993}`)))
+	w.SetModel(testkit.Wants("action_cart_add", json.RawMessage(`{"id":"mug","count":9007199254740993}`)))
 	if r := w.ask(); len(r.Actions) != 1 || r.Actions[0].Status != "failed" ||
 		r.Actions[0].ErrorCode != "ValidationError" {
 		t.Fatalf("%s", r.Body)
 	}
-	w.SetModel(world.Wants("action_cart_add", json.RawMessage(`{"id":"mug","count":9007199254740992}`)))
+	w.SetModel(testkit.Wants("action_cart_add", json.RawMessage(`{"id":"mug","count":9007199254740992}`)))
 	ap := w.ask().Approvals[0]
 	a := w.call("POST", "/api/agent/approvals/resolve",
 		`{"approvalId":"`+ap.ApprovalID+`","decision":"approve_with_edits","argsHash":"`+ap.ArgsHash+
@@ -246,7 +246,7 @@ func TestAnActionThatNobodyCarriesOut(t *testing.T) {
 func TestAnActionThatNeedsNoApproval(t *testing.T) {
 	e := newEndpoint(t)
 	w := withActions(t, e)
-	w.SetModel(world.Wants("action_cart_note", json.RawMessage(`{"id":"mug"}`)))
+	w.SetModel(testkit.Wants("action_cart_note", json.RawMessage(`{"id":"mug"}`)))
 	if r := w.ask(); r.Status != "completed" || len(e.requests()) != 1 {
 		t.Fatalf("%s, %v", r.Body, e.requests())
 	}
@@ -255,7 +255,7 @@ func TestAnActionThatNeedsNoApproval(t *testing.T) {
 // An action without metadata cannot be called by the model, even where it knows the name.
 func TestTheModelDoesNotReachWhatItIsNotShown(t *testing.T) {
 	w := withActions(t, newEndpoint(t))
-	w.SetModel(world.Wants("action_greet", json.RawMessage(`{"text":"hello"}`)))
+	w.SetModel(testkit.Wants("action_greet", json.RawMessage(`{"text":"hello"}`)))
 	if r := w.ask(); len(r.Actions) == 0 || r.Actions[0].ErrorReason != "unknown_tool" {
 		t.Fatalf("%s", r.Body)
 	}
@@ -338,7 +338,7 @@ func TestABrokenFileStopsTheStart(t *testing.T) {
 		0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := world.New(t.Context(), world.Options{Dir: t.TempDir(), Settings: []string{"ACTIONS=" + dir}})
+	_, err := testkit.New(t.Context(), testkit.Options{Dir: t.TempDir(), Settings: []string{"ACTIONS=" + dir}})
 	if err == nil || !strings.Contains(err.Error(), "plugin.yaml:4: ") {
 		t.Errorf("the start gives %v", err)
 	}

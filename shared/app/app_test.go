@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
-	"github.com/countersign-run/countersign/scripts/world"
-	"github.com/countersign-run/countersign/shared/model/fakegemini"
+	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
+	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 )
 
 func TestAMailGoesOutOnceApproved(t *testing.T) {
@@ -36,11 +36,11 @@ func TestAMailGoesOutOnceApproved(t *testing.T) {
 }
 
 // once is a fault that occurs the first time the operation is called.
-func once(op string, f localgoogle.Fault) func(string) localgoogle.Fault {
+func once(op string, f fakegoogle.Fault) func(string) fakegoogle.Fault {
 	struck := false
-	return func(asked string) localgoogle.Fault {
+	return func(asked string) fakegoogle.Fault {
 		if asked != op || struck {
-			return localgoogle.Fault{}
+			return fakegoogle.Fault{}
 		}
 		struck = true
 		return f
@@ -53,43 +53,43 @@ func TestProviderFaults(t *testing.T) {
 	const send, sendDirect, insert = "gmail.drafts.send", "gmail.messages.send", "calendar.events.insert"
 	for name, c := range map[string]struct {
 		mode, op  string
-		fault     localgoogle.Fault
+		fault     fakegoogle.Fault
 		effects   int
 		execution string // of the action
 		class     string // of its error
 		kind      string // of what waits afterwards
 	}{
-		"sent, then 503": {"draft", send, localgoogle.Fault{Kind: localgoogle.StatusAfter}, 1, "unknown",
+		"sent, then 503": {"draft", send, fakegoogle.Fault{Kind: fakegoogle.StatusAfter}, 1, "unknown",
 			"ToolExecutionError", "review"},
-		"sent, then cut off": {"draft", send, localgoogle.Fault{Kind: localgoogle.ResetAfter}, 1, "unknown",
+		"sent, then cut off": {"draft", send, fakegoogle.Fault{Kind: fakegoogle.ResetAfter}, 1, "unknown",
 			"ToolExecutionError", "review"},
-		"sent, empty answer": {"draft", send, localgoogle.Fault{Kind: localgoogle.EmptyAfter}, 1, "unknown",
+		"sent, empty answer": {"draft", send, fakegoogle.Fault{Kind: fakegoogle.EmptyAfter}, 1, "unknown",
 			"ToolExecutionError", "review"},
-		"503, then sent": {"draft", send, localgoogle.Fault{Kind: localgoogle.StatusBefore}, 1,
+		"503, then sent": {"draft", send, fakegoogle.Fault{Kind: fakegoogle.StatusBefore}, 1,
 			"succeeded", "", ""},
-		"cut off, then sent": {"draft", send, localgoogle.Fault{Kind: localgoogle.ResetBefore}, 1, "succeeded",
+		"cut off, then sent": {"draft", send, fakegoogle.Fault{Kind: fakegoogle.ResetBefore}, 1, "succeeded",
 			"", ""},
-		"limited, then sent": {"draft", send, localgoogle.Fault{Kind: localgoogle.StatusBefore, Status: 429,
+		"limited, then sent": {"draft", send, fakegoogle.Fault{Kind: fakegoogle.StatusBefore, Status: 429,
 			Reason: "rateLimitExceeded"}, 1, "succeeded", "", ""},
-		"refused": {"draft", send, localgoogle.Fault{Kind: localgoogle.StatusBefore, Status: 400,
+		"refused": {"draft", send, fakegoogle.Fault{Kind: fakegoogle.StatusBefore, Status: 400,
 			Reason: "invalidArgument"}, 0, "failed", "ToolExecutionError", ""},
-		"not signed in": {"draft", send, localgoogle.Fault{Kind: localgoogle.StatusBefore, Status: 401,
+		"not signed in": {"draft", send, fakegoogle.Fault{Kind: fakegoogle.StatusBefore, Status: 401,
 			Reason: "authError"}, 0, "failed", "AuthError", ""},
-		"draft edited": {"draft", "gmail.drafts.get", localgoogle.Fault{Kind: localgoogle.DraftEdited},
+		"draft edited": {"draft", "gmail.drafts.get", fakegoogle.Fault{Kind: fakegoogle.DraftEdited},
 			0, "failed", "PolicyError", ""},
-		"direct: sent, then 503": {"direct", sendDirect, localgoogle.Fault{Kind: localgoogle.StatusAfter}, 1,
+		"direct: sent, then 503": {"direct", sendDirect, fakegoogle.Fault{Kind: fakegoogle.StatusAfter}, 1,
 			"unknown", "ToolExecutionError", "review"},
-		"direct: 503": {"direct", sendDirect, localgoogle.Fault{Kind: localgoogle.StatusBefore}, 0,
+		"direct: 503": {"direct", sendDirect, fakegoogle.Fault{Kind: fakegoogle.StatusBefore}, 0,
 			"unknown", "ToolExecutionError", "review"},
-		"event made, then 500": {"event", insert, localgoogle.Fault{Kind: localgoogle.StatusAfter, Status: 500},
+		"event made, then 500": {"event", insert, fakegoogle.Fault{Kind: fakegoogle.StatusAfter, Status: 500},
 			1, "succeeded", "", ""},
-		"event made, then cut off": {"event", insert, localgoogle.Fault{Kind: localgoogle.ResetAfter}, 1,
+		"event made, then cut off": {"event", insert, fakegoogle.Fault{Kind: fakegoogle.ResetAfter}, 1,
 			"succeeded", "", ""},
-		"500, then the event": {"event", insert, localgoogle.Fault{Kind: localgoogle.StatusBefore, Status: 500},
+		"500, then the event": {"event", insert, fakegoogle.Fault{Kind: fakegoogle.StatusBefore, Status: 500},
 			1, "succeeded", "", ""},
-		"event refused": {"event", insert, localgoogle.Fault{Kind: localgoogle.StatusBefore, Status: 403,
+		"event refused": {"event", insert, fakegoogle.Fault{Kind: fakegoogle.StatusBefore, Status: 403,
 			Reason: "forbidden"}, 0, "failed", "ToolExecutionError", ""},
-		"a secret in an error's body": {"draft", send, localgoogle.Fault{Kind: localgoogle.StatusBefore, Status: 400,
+		"a secret in an error's body": {"draft", send, fakegoogle.Fault{Kind: fakegoogle.StatusBefore, Status: 400,
 			Text: "Bearer ya29.SECRET"}, 0, "failed", "ToolExecutionError", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -123,10 +123,10 @@ func TestProviderFaults(t *testing.T) {
 // TestASentMailIsProofEnough loses the same answer, with an account that may be read.
 func TestASentMailIsProofEnough(t *testing.T) {
 	w := newWorld(t)
-	w.SetScopes("ana", append(slices.Clone(world.Scopes), "https://www.googleapis.com/auth/gmail.readonly")...)
+	w.SetScopes("ana", append(slices.Clone(testkit.Scopes), "https://www.googleapis.com/auth/gmail.readonly")...)
 	w.mail()
 	r := w.ask()
-	w.SetFault(once("gmail.drafts.send", localgoogle.Fault{Kind: localgoogle.ResetAfter}))
+	w.SetFault(once("gmail.drafts.send", fakegoogle.Fault{Kind: fakegoogle.ResetAfter}))
 	if got := w.approve(r); got.Status != "completed" || got.Actions[0].ExecutionStatus != "succeeded" ||
 		len(w.Google.Messages()) != 1 {
 		t.Errorf("%+v, %d messages", got, len(w.Google.Messages()))
@@ -138,29 +138,29 @@ func TestASentMailIsProofEnough(t *testing.T) {
 func TestWhatWasApprovedIsWhatIsSent(t *testing.T) {
 	const readonly = "https://www.googleapis.com/auth/gmail.readonly"
 	for name, c := range map[string]struct {
-		fault     localgoogle.Kind
+		fault     fakegoogle.Kind
 		scopes    []string
 		execution string
 		record    string // what the model gets
 	}{
-		"edited, not read back": {localgoogle.DraftEdited, nil, "succeeded", "sent as approved, not read back"},
-		"edited, read back": {localgoogle.DraftEdited, []string{readonly}, "succeeded",
+		"edited, not read back": {fakegoogle.DraftEdited, nil, "succeeded", "sent as approved, not read back"},
+		"edited, read back": {fakegoogle.DraftEdited, []string{readonly}, "succeeded",
 			"sent as approved, and read back"},
-		"altered, not read back": {localgoogle.SentAltered, nil, "succeeded", "sent as approved, not read back"},
-		"altered, read back":     {localgoogle.SentAltered, []string{readonly}, "unknown", ""},
+		"altered, not read back": {fakegoogle.SentAltered, nil, "succeeded", "sent as approved, not read back"},
+		"altered, read back":     {fakegoogle.SentAltered, []string{readonly}, "unknown", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.SetScopes("ana", append(slices.Clone(world.Scopes), c.scopes...)...)
+			w.SetScopes("ana", append(slices.Clone(testkit.Scopes), c.scopes...)...)
 			w.mail()
 			r := w.ask()
-			w.SetFault(once("gmail.drafts.send", localgoogle.Fault{Kind: c.fault}))
+			w.SetFault(once("gmail.drafts.send", fakegoogle.Fault{Kind: c.fault}))
 			got := w.approve(r)
 			sent := w.Google.Messages()
 			if len(sent) != 1 || got.Actions[0].ExecutionStatus != c.execution {
 				t.Fatalf("%d sent, %s", len(sent), got.Body)
 			}
-			if c.fault == localgoogle.DraftEdited && sent[0].Text != "CANARY-body" {
+			if c.fault == fakegoogle.DraftEdited && sent[0].Text != "CANARY-body" {
 				t.Errorf("sent %q", sent[0].Text)
 			}
 			docs, err := w.App.Store.Get(t.Context(), "runs/"+r.RunID)
@@ -243,7 +243,7 @@ func TestModelAnswers(t *testing.T) {
 }
 
 func TestUnlinkedAccountIsSaidBeforeAnybodyIsAsked(t *testing.T) {
-	w := openWorld(t, world.Options{Unlinked: true})
+	w := openWorld(t, testkit.Options{Unlinked: true})
 	w.mail()
 	r := w.ask()
 	if a := r.Actions[0]; a.ErrorCode != "AuthError" || a.Status != "failed" ||

@@ -9,12 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/scripts/emulators"
-	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/document"
-	"github.com/countersign-run/countersign/shared/model/fakegemini"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/emulators"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
 // onEachStore runs a test over HTTP on both stores.
@@ -36,8 +36,8 @@ func TestEachCardStandsForItself(t *testing.T) {
 				return fakegemini.Turn{Text: "That is what came of it."}
 			}
 			return fakegemini.Turn{Calls: []fakegemini.Call{
-				{Name: "gmail_send", Args: world.Mail("bob@example.com", "for Bob", "x")},
-				{Name: "gmail_send", Args: world.Mail("eve@example.com", "for Eve", "x")}}}
+				{Name: "gmail_send", Args: testkit.Mail("bob@example.com", "for Bob", "x")},
+				{Name: "gmail_send", Args: testkit.Mail("eve@example.com", "for Eve", "x")}}}
 		})
 		for _, order := range [][2]struct {
 			card     int
@@ -84,7 +84,7 @@ func TestEachCardStandsForItself(t *testing.T) {
 // TestAnExpiredApprovalIsToldAtOnce reads a run whose approval has expired, before any sweep.
 func TestAnExpiredApprovalIsToldAtOnce(t *testing.T) {
 	w, forward := newTimedWorld(t, "APPROVAL_TTL=10m")
-	call := func(method, path, body string) world.Answer {
+	call := func(method, path, body string) testkit.Answer {
 		t.Helper()
 		a, err := w.Call(t.Context(), "ana", method, "/api/agent/"+path, body, "Idempotency-Key", "k")
 		if err != nil || a.HTTP != http.StatusOK {
@@ -92,11 +92,11 @@ func TestAnExpiredApprovalIsToldAtOnce(t *testing.T) {
 		}
 		return a
 	}
-	w.SetModel(world.Wants("gmail_send", world.Mail("bob@example.com", "s", "x")))
+	w.SetModel(testkit.Wants("gmail_send", testkit.Mail("bob@example.com", "s", "x")))
 	const prompt = `{"prompt":"please do it"}`
 	r := call("POST", "run", prompt)
 	forward(11 * time.Minute)
-	for path, a := range map[string]world.Answer{"runs/" + r.RunID: call("GET", "runs/"+r.RunID, ""),
+	for path, a := range map[string]testkit.Answer{"runs/" + r.RunID: call("GET", "runs/"+r.RunID, ""),
 		"run, sent again": call("POST", "run", prompt)} {
 		if a.Status != "failed" || a.ErrorReason != "expired" || a.Actions[0].Status != "failed" ||
 			len(a.Approvals) > 0 {
@@ -151,8 +151,8 @@ func newTimedWorld(t *testing.T, settings ...string) (w *proved, forward func(ti
 	t.Helper()
 	var later atomic.Int64
 	now := func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
-	over, err := world.New(t.Context(),
-		world.Options{Dir: t.TempDir(), Settings: settings, App: []app.Option{app.WithClock(now)}})
+	over, err := testkit.New(t.Context(),
+		testkit.Options{Dir: t.TempDir(), Settings: settings, App: []app.Option{app.WithClock(now)}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign-run/countersign/scripts/world"
-	"github.com/countersign-run/countersign/shared/model/fakegemini"
+	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
 // talk is what the chat answers, and what the page sends back of it.
@@ -25,12 +25,12 @@ type talk struct {
 type waitingCall struct {
 	ID, Name, Category, RunID string
 	Args                      json.RawMessage
-	Approval                  *world.Approval
+	Approval                  *testkit.Approval
 }
 
 const clickTool = `[{"name":"click-x","description":"Clicks.","inputSchema":{"type":"object"},"category":"page-automation"}]`
 
-func (w *proved) chat(path, body string, header ...string) (world.Answer, talk) {
+func (w *proved) chat(path, body string, header ...string) (testkit.Answer, talk) {
 	w.t.Helper()
 	a, err := w.Call(w.t.Context(), "ana", "POST", path, body, header...)
 	if err != nil {
@@ -47,7 +47,7 @@ func (w *proved) chat(path, body string, header ...string) (world.Answer, talk) 
 
 func TestAPageIsAnsweredOverHTTP(t *testing.T) {
 	w := newWorld(t)
-	w.SetModel(world.Wants("click-x", map[string]any{}))
+	w.SetModel(testkit.Wants("click-x", map[string]any{}))
 	a, said := w.chat("/api/agent/chat", `{"message":"click","history":[],"toolDefinitions":`+clickTool+
 		`,"pageState":{"x":1}}`)
 	if said.Type != "tool-calls" || len(said.Calls) != 1 || said.Calls[0].Name != "click-x" ||
@@ -136,7 +136,7 @@ func TestACallWithoutArguments(t *testing.T) {
 		"a literal null": {json.RawMessage("null"), false}} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.SetModel(world.Wants("click-x", tt.args))
+			w.SetModel(testkit.Wants("click-x", tt.args))
 			a, said := w.chat("/api/agent/chat", `{"message":"click","toolDefinitions":`+clickTool+`}`)
 			if asks := said.Type == "tool-calls"; asks != tt.asks {
 				t.Fatalf("%d %s", a.HTTP, a.Body)

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/testkit"
 )
 
 // begin starts to link an account of ana's, and returns the state that Google sends back and the cookie that was set.
@@ -87,7 +87,7 @@ func TestAConsentComesBackToItsBrowser(t *testing.T) {
 	}
 	if status, said := w.comeBack(state, work,
 		http.Header{"Cookie": {cookie.Name + "=" + cookie.Value}}); status != http.StatusSeeOther ||
-		w.account() != world.Address(work) {
+		w.account() != testkit.Address(work) {
 		t.Errorf("the browser itself: %d %s, linked is %q", status, said, w.account())
 	}
 }
@@ -117,7 +117,7 @@ func TestTheConsentsCookieIsHeldToItsHost(t *testing.T) {
 
 // TestADisabledUsersConsentIsNotKept: nor where less was granted than was asked for.
 func TestADisabledUsersConsentIsNotKept(t *testing.T) {
-	for name, scopes := range map[string][]string{"all": world.Scopes, "less": world.Scopes[:1]} {
+	for name, scopes := range map[string][]string{"all": testkit.Scopes, "less": testkit.Scopes[:1]} {
 		t.Run(name, func(t *testing.T) {
 			w := newLinked(t)
 			w.SetScopes(work, scopes...)

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign-run/countersign/scripts/world"
-	"github.com/countersign-run/countersign/shared/model/fakegemini"
+	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
 // agentFiles returns a folder with two agents: one who books and one of the shop.
@@ -30,7 +30,7 @@ func agentFiles(t *testing.T) string {
 }
 
 // askOf begins a run of the agent.
-func (w *proved) askOf(name string) world.Answer {
+func (w *proved) askOf(name string) testkit.Answer {
 	w.t.Helper()
 	a := w.call("POST", "/api/agent/run", `{"prompt":"please do it","agent":"`+name+`"}`)
 	if a.HTTP != http.StatusOK {
@@ -58,7 +58,7 @@ func TestAgentsInFiles(t *testing.T) {
 		})
 		for tool, sent := range map[string]int{"action_look": 1, "action_cart_note": 1} {
 			t.Run("stricter approval of "+tool, func(t *testing.T) {
-				w.SetModel(world.Wants(tool, map[string]any{"id": "mug"}))
+				w.SetModel(testkit.Wants(tool, map[string]any{"id": "mug"}))
 				before := len(e.requests())
 				r := w.askOf("shop")
 				if r.Status != "awaiting_confirmation" || len(e.requests()) != before {
@@ -73,7 +73,7 @@ func TestAgentsInFiles(t *testing.T) {
 			})
 		}
 		t.Run("a no", func(t *testing.T) {
-			w.SetModel(world.Wants("action_cart_add", map[string]any{"id": "mug"}))
+			w.SetModel(testkit.Wants("action_cart_add", map[string]any{"id": "mug"}))
 			r := w.askOf("shop")
 			if _, err := w.Resolve(t.Context(), "ana", r.Approvals[0], "reject"); err != nil {
 				t.Fatal(err)
@@ -112,7 +112,7 @@ func TestABrokenAgentStopsTheStart(t *testing.T) {
 		[]byte("name: shop\ninstruction: Sell.\ntools:\n  - fly\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := world.New(t.Context(), world.Options{Dir: t.TempDir(), Settings: []string{"AGENTS=" + dir}})
+	_, err := testkit.New(t.Context(), testkit.Options{Dir: t.TempDir(), Settings: []string{"AGENTS=" + dir}})
 	if err == nil || !strings.Contains(err.Error(), "AGENTS: shop.agent.yaml:4: tools: there is no tool \"fly\"; "+
 		"expected: calendar_event_create, gmail_send") {
 		t.Errorf("the start gives %v", err)

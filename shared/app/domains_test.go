@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/api"
+	"github.com/countersign-run/countersign/shared/testkit"
 )
 
 // TestWhoseAddressesMayCall has an issuer that accepts every user: one without a verified address of the configured
@@ -97,9 +97,9 @@ var calledWithoutAUser = map[string]bool{"/api/agent/resume": true, "/api/agent/
 	"/api/agent/connections/google/callback": true}
 
 // with sends a request as ana, with these claims about her address.
-func (w *proved) with(address map[string]any, method, path, body string) world.Answer {
+func (w *proved) with(address map[string]any, method, path, body string) testkit.Answer {
 	w.t.Helper()
-	a, err := world.Send(w.t.Context(), http.DefaultClient, w.Base, w.token(address), method, path, body)
+	a, err := testkit.Send(w.t.Context(), http.DefaultClient, w.Base, w.token(address), method, path, body)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func (w *proved) with(address map[string]any, method, path, body string) world.A
 func (w *proved) token(address map[string]any) string {
 	w.t.Helper()
 	now := time.Now()
-	claims := map[string]any{"iss": w.Issuer.URL(), "aud": world.Audience, "sub": "ana", "iat": now.Unix(),
+	claims := map[string]any{"iss": w.Issuer.URL(), "aud": testkit.Audience, "sub": "ana", "iat": now.Unix(),
 		"exp": now.Add(time.Hour).Unix()}
 	maps.Copy(claims, address)
 	token, err := w.Issuer.Sign(claims)

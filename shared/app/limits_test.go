@@ -11,15 +11,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/scripts/emulators"
-	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/loop"
-	"github.com/countersign-run/countersign/shared/model/fakegemini"
 	"github.com/countersign-run/countersign/shared/records"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/storetest"
+	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/emulators"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
 // timed is a world whose clock a test sets forward, and the store's with it.
@@ -72,7 +72,7 @@ func (w *timed) open(t *testing.T, change func(*loop.Loop), settings ...string) 
 	if change != nil {
 		opts = append(opts, app.WithLoop(change))
 	}
-	in, err := world.New(t.Context(), world.Options{Dir: t.TempDir(), Settings: settings, App: opts})
+	in, err := testkit.New(t.Context(), testkit.Options{Dir: t.TempDir(), Settings: settings, App: opts})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func (w *timed) open(t *testing.T, change func(*loop.Loop), settings ...string) 
 // signIn returns a token that outlasts the test's day.
 func (w *timed) signIn(uid string) string {
 	w.t.Helper()
-	token, err := w.Issuer.Token(uid, world.Address(uid), world.Audience, 24*time.Hour)
+	token, err := w.Issuer.Token(uid, testkit.Address(uid), testkit.Audience, 24*time.Hour)
 	if err == nil {
 		err = w.SignedIn(w.t.Context(), uid, token)
 	}
@@ -97,9 +97,9 @@ func (w *timed) signIn(uid string) string {
 	return token
 }
 
-func (w *timed) as(uid, path, body string, header ...string) world.Answer {
+func (w *timed) as(uid, path, body string, header ...string) testkit.Answer {
 	w.t.Helper()
-	a, err := world.Send(w.t.Context(), http.DefaultClient, w.Base, w.signIn(uid), "POST", path, body, header...)
+	a, err := testkit.Send(w.t.Context(), http.DefaultClient, w.Base, w.signIn(uid), "POST", path, body, header...)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ const (
 )
 
 // refused expects a 429 of the code, and returns when to come back.
-func (w *timed) refused(a world.Answer, code string) time.Duration {
+func (w *timed) refused(a testkit.Answer, code string) time.Duration {
 	w.t.Helper()
 	after, err := strconv.Atoi(a.Header.Get("Retry-After"))
 	if a.HTTP != http.StatusTooManyRequests || a.Error.Class != "PolicyError" || string(a.Error.Code) != code ||
@@ -124,7 +124,7 @@ func (w *timed) refused(a world.Answer, code string) time.Duration {
 	return time.Duration(after) * time.Second
 }
 
-func (w *timed) done(a world.Answer) {
+func (w *timed) done(a testkit.Answer) {
 	w.t.Helper()
 	if a.HTTP != http.StatusOK {
 		w.t.Fatalf("%d %s", a.HTTP, a.Body)
@@ -198,7 +198,7 @@ func TestADaysCallsOfTheModel(t *testing.T) {
 		w := open("MAX_MODEL_CALLS_PER_DAY=3")
 		w.mail()
 		r := w.ask() // the first call
-		w.SetModel(world.Says("Hello."))
+		w.SetModel(testkit.Says("Hello."))
 		w.done(w.as("ana", runPath, hello))
 		w.done(w.as("ana", chatPath, helloPage))
 		for path, body := range map[string]string{runPath: hello, streamPath: hello, chatPath: helloPage} {
@@ -233,7 +233,7 @@ func TestADaysTokens(t *testing.T) {
 		for _, how := range []struct{ path, body string }{{runPath, hello}, {streamPath, hello},
 			{chatPath, helloPage}} {
 			w := open("MAX_TOKENS_PER_DAY=1000")
-			ask := func() world.Answer {
+			ask := func() testkit.Answer {
 				if how.path != streamPath {
 					return w.as("ana", how.path, how.body)
 				}
@@ -260,7 +260,7 @@ func TestADaysTokens(t *testing.T) {
 }
 
 // stream requests a stream; where lines come, it takes the status from them.
-func (w *timed) stream(uid, body string) world.Answer {
+func (w *timed) stream(uid, body string) testkit.Answer {
 	w.t.Helper()
 	req, err := http.NewRequestWithContext(w.t.Context(), "POST", w.Base+streamPath, strings.NewReader(body))
 	if err != nil {
@@ -272,7 +272,7 @@ func (w *timed) stream(uid, body string) world.Answer {
 		w.t.Fatal(err)
 	}
 	defer res.Body.Close()
-	a := world.Answer{HTTP: res.StatusCode, Header: res.Header}
+	a := testkit.Answer{HTTP: res.StatusCode, Header: res.Header}
 	for dec := json.NewDecoder(res.Body); dec.More(); {
 		var line json.RawMessage
 		if err := dec.Decode(&line); err != nil {
@@ -313,16 +313,16 @@ func TestAlwaysAllowedTwentyTimesADay(t *testing.T) {
 	onTimedStores(t, func(t *testing.T, open func(...string) *timed) {
 		w := open("MAX_RUNS_PER_MINUTE=0")
 		w.mail()
-		sends := func() world.Answer {
+		sends := func() testkit.Answer {
 			w.t.Helper()
 			a := w.as("ana", runPath, hello)
 			w.done(a)
 			return a
 		}
-		always := func(a world.Answer) {
+		always := func(a testkit.Answer) {
 			w.t.Helper()
 			body := `{"approvalId":"` + a.Approvals[0].ApprovalID + `","decision":"approve_and_always_allow_recipient"}`
-			if got, err := world.Send(t.Context(), http.DefaultClient, w.Base, w.signIn("ana"), "POST",
+			if got, err := testkit.Send(t.Context(), http.DefaultClient, w.Base, w.signIn("ana"), "POST",
 				"/api/agent/approvals/resolve", body); err != nil || got.HTTP != http.StatusOK {
 				t.Fatalf("%v %s", err, got.Body)
 			}

@@ -4,11 +4,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
-	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/storetest"
+	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 	"github.com/countersign-run/countersign/shared/tools/gmail"
 )
 
@@ -44,9 +44,9 @@ func TestWhatALinkedAccountCosts(t *testing.T) {
 		}
 		return costs
 	}
-	local := openWorld(t, world.Options{Unlinked: true}) // whose tool reads no account
+	local := openWorld(t, testkit.Options{Unlinked: true}) // whose tool reads no account
 	local.App.API.Loop.Tools["gmail_send"] =
-		gmail.New(localgoogle.Accounts{}, gmail.Options{Endpoint: local.URL + "/google/"})
+		gmail.New(fakegoogle.Accounts{}, gmail.Options{Endpoint: local.URL + "/google/"})
 	without := steps(local)
 	linked := newLinked(t)
 	for _, want := range []struct {

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/countersign-run/countersign/shared/agent"
-	"github.com/countersign-run/countersign/shared/model/fakegemini"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
 // However much the model says, a stream carries no more of it than is kept, and its last line arrives.

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/testkit"
 )
 
 // beforeMend has the documents that the release before calls had a place (tool.Place) made of three runs of one user: a
@@ -78,8 +78,8 @@ func TestDocumentsOfTheReleaseBefore(t *testing.T) {
 		if afresh.ApprovalID == mail.ApprovalID || !bytes.Equal(afresh.Args, mail.Args) {
 			t.Fatalf("asked afresh: %+v, was %+v", afresh, mail)
 		}
-		w.SetModel(world.Says("It is done."))
-		for _, a := range []world.Approval{afresh, act} {
+		w.SetModel(testkit.Says("It is done."))
+		for _, a := range []testkit.Approval{afresh, act} {
 			if got, err := w.Resolve(t.Context(), "ana", a, "approve_once"); err != nil || got.HTTP != 200 {
 				t.Fatalf("%s: %v %s", a.Tool, err, got.Body)
 			}
@@ -104,9 +104,9 @@ func TestDocumentsOfTheReleaseBefore(t *testing.T) {
 }
 
 // waiting returns what waits for the user, by tool.
-func (w *proved) waiting() map[string]world.Approval {
+func (w *proved) waiting() map[string]testkit.Approval {
 	w.t.Helper()
-	out := map[string]world.Approval{}
+	out := map[string]testkit.Approval{}
 	for _, a := range w.call("GET", "/api/agent/approvals/pending", "").Approvals {
 		out[a.Tool] = a
 	}

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/testkit"
 )
 
 // said sends a page's first message in a new conversation, with an id if it has one.
@@ -34,7 +34,7 @@ func TestTheSameWishInNewConversations(t *testing.T) {
 	onEachStore(t, func(t *testing.T, settings ...string) {
 		e := newEndpoint(t)
 		w := withActions(t, e, settings...)
-		w.SetModel(world.Wants("action_cart_note", json.RawMessage(`{"id":"mug"}`)))
+		w.SetModel(testkit.Wants("action_cart_note", json.RawMessage(`{"id":"mug"}`)))
 		const words = "order one more blue mug"
 		for n, id := range []string{"", "", "0d1f6c3e-2f55-4a0c-9d3a-0a6f0b8f9d11",
 			"7b0a4a52-97d1-4c61-8a57-1b6f0f3a1c22", "7b0a4a52-97d1-4c61-8a57-1b6f0f3a1c22"} {
@@ -89,7 +89,7 @@ func TestAWishIsAskedAboutEachTime(t *testing.T) {
 	onEachStore(t, func(t *testing.T, settings ...string) {
 		e := newEndpoint(t)
 		w := withActions(t, e, settings...)
-		w.SetModel(world.Wants("action_cart_add", json.RawMessage(`{"id":"mug"}`)))
+		w.SetModel(testkit.Wants("action_cart_add", json.RawMessage(`{"id":"mug"}`)))
 		var calls []waitingCall
 		for range 3 {
 			a, got := w.chat("/api/agent/chat", said("", "order one more blue mug"))
@@ -108,7 +108,7 @@ func TestAWishIsAskedAboutEachTime(t *testing.T) {
 			t.Error("two conversations share one approval")
 		}
 		for _, c := range calls[1:] {
-			w.approve(world.Answer{RunID: c.RunID, Approvals: []world.Approval{*c.Approval}})
+			w.approve(testkit.Answer{RunID: c.RunID, Approvals: []testkit.Approval{*c.Approval}})
 		}
 		if n := len(e.requests()); n != 2 {
 			t.Errorf("%d orders of two that were approved", n)
@@ -130,7 +130,7 @@ func TestAPageOutlivesItsThread(t *testing.T) {
 					t.Fatalf("%d %s", a.HTTP, a.Body)
 				}
 			}
-			var a world.Answer
+			var a testkit.Answer
 			if a, got = w.chat("/api/agent/chat", saidNext(got, "order one more")); a.HTTP != http.StatusOK ||
 				len(e.requests()) != n {
 				t.Fatalf("%d %s, %d orders", a.HTTP, a.Body, len(e.requests()))
@@ -161,7 +161,7 @@ func TestWhatWasLeftBehindIsToldLater(t *testing.T) {
 		} {
 			e := newEndpoint(t)
 			w := withActions(t, e, settings...)
-			w.SetModel(world.Wants("action_cart_add", json.RawMessage(`{"id":"mug"}`)))
+			w.SetModel(testkit.Wants("action_cart_add", json.RawMessage(`{"id":"mug"}`)))
 			a, got := w.chat(chatPath, said("", "order a blue mug"))
 			if len(got.Calls) != 1 || got.Calls[0].Approval == nil {
 				t.Fatalf("%d %s", a.HTTP, a.Body)
@@ -179,7 +179,7 @@ func TestWhatWasLeftBehindIsToldLater(t *testing.T) {
 				}
 				return texts
 			}
-			w.SetModel(world.Says("All right."))
+			w.SetModel(testkit.Says("All right."))
 			told("never mind")
 			if texts := told("still there?"); !slices.Equal(texts, []string{"still there?"}) {
 				t.Errorf("before the decision the model was told %q", texts)

@@ -5,24 +5,24 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/testkit"
 )
 
 // proved is a world whose failures end the test.
 type proved struct {
-	*world.World
+	*testkit.Deployment
 	t *testing.T
 }
 
 func newWorld(t *testing.T, settings ...string) *proved {
 	t.Helper()
-	return openWorld(t, world.Options{Settings: settings})
+	return openWorld(t, testkit.Options{Settings: settings})
 }
 
-func openWorld(t *testing.T, o world.Options) *proved {
+func openWorld(t *testing.T, o testkit.Options) *proved {
 	t.Helper()
 	o.Dir = t.TempDir()
-	w, err := world.New(t.Context(), o)
+	w, err := testkit.New(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,14 +35,14 @@ func openWorld(t *testing.T, o world.Options) *proved {
 }
 
 func (w *proved) mail() {
-	w.SetModel(world.Wants("gmail_send", world.Mail("bob@example.com", "s", "CANARY-body")))
+	w.SetModel(testkit.Wants("gmail_send", testkit.Mail("bob@example.com", "s", "CANARY-body")))
 }
 
 func (w *proved) event() {
-	w.SetModel(world.Wants("calendar_event_create", world.Event("x", time.Now().AddDate(0, 1, 0))))
+	w.SetModel(testkit.Wants("calendar_event_create", testkit.Event("x", time.Now().AddDate(0, 1, 0))))
 }
 
-func (w *proved) call(method, path, body string) world.Answer {
+func (w *proved) call(method, path, body string) testkit.Answer {
 	w.t.Helper()
 	a, err := w.Call(w.t.Context(), "ana", method, path, body)
 	if err != nil {
@@ -51,7 +51,7 @@ func (w *proved) call(method, path, body string) world.Answer {
 	return a
 }
 
-func (w *proved) ask() world.Answer {
+func (w *proved) ask() testkit.Answer {
 	w.t.Helper()
 	a := w.call("POST", "/api/agent/run", `{"prompt":"please do it"}`)
 	if a.HTTP != http.StatusOK {
@@ -61,7 +61,7 @@ func (w *proved) ask() world.Answer {
 }
 
 // approve approves everything that waits, and has the run moved as Pub/Sub would.
-func (w *proved) approve(r world.Answer) world.Answer {
+func (w *proved) approve(r testkit.Answer) testkit.Answer {
 	w.t.Helper()
 	for _, a := range r.Approvals {
 		if got, err := w.Resolve(w.t.Context(), "ana", a, "approve_once"); err != nil || got.HTTP != http.StatusOK {

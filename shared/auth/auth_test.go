@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign-run/countersign/scripts/dev/issuer"
 	"github.com/countersign-run/countersign/shared/auth"
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/testkit/issuer"
 )
 
 type claimSet = map[string]any

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign-run/countersign/scripts/dev/issuer"
 	"github.com/countersign-run/countersign/shared/auth"
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/testkit/issuer"
 )
 
 // FuzzAuthorization checks that no header makes the verifier panic, that every refusal is an AuthError, and that the

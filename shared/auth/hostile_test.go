@@ -15,7 +15,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign-run/countersign/scripts/dev/issuer"
+	"github.com/countersign-run/countersign/shared/testkit/issuer"
 )
 
 // hostileCase is one line of testdata/hostile.jsonl, the hostile inputs of the categories auth and jwt.

@@ -9,8 +9,8 @@ import (
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/chat"
 	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/model/script"
 	"github.com/countersign-run/countersign/shared/records"
+	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
 func like(stars int) script.Call { return call("action_like", fmt.Sprintf(`{"stars":%d}`, stars)) }

@@ -12,8 +12,8 @@ import (
 	"github.com/countersign-run/countersign/shared/chat"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/model"
-	"github.com/countersign-run/countersign/shared/model/script"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
 func call(name, args string) script.Call { return script.Call{Name: name, Args: json.RawMessage(args)} }

@@ -12,8 +12,8 @@ import (
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/chat"
 	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/model/script"
 	"github.com/countersign-run/countersign/shared/records"
+	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
 // user is one with some tabs, who does anything that a user may do, in any order. They always use the same words.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/chat"
 	"github.com/countersign-run/countersign/shared/model"
-	"github.com/countersign-run/countersign/shared/model/script"
+	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
 // whole is what a page answers that tells its whole state with each result.

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/document"
-	"github.com/countersign-run/countersign/shared/leaktest"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/memory"
+	"github.com/countersign-run/countersign/shared/testkit/leaktest"
 )
 
 func TestMain(m *testing.M) { leaktest.Main(m) }

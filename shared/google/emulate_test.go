@@ -8,11 +8,11 @@ import (
 	calendarapi "google.golang.org/api/calendar/v3"
 	"google.golang.org/api/option"
 
-	"github.com/countersign-run/countersign/scripts/emulators/emulate"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/google"
 	"github.com/countersign-run/countersign/shared/google/tokenkey"
 	"github.com/countersign-run/countersign/shared/store/embedded"
+	"github.com/countersign-run/countersign/shared/testkit/emulate"
 )
 
 // emulated is the accounts of one or several processes, on one store, with a third-party OAuth server.

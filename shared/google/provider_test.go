@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/scripts/dev/issuer"
+	"github.com/countersign-run/countersign/shared/testkit/issuer"
 )
 
 // provider is an OAuth 2 server with an API: form posts, PKCE, single-use codes, rotation, revocation and scopes

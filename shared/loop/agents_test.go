@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model"
-	"github.com/countersign-run/countersign/shared/model/script"
+	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
 // TestAnAgentIsWhatItsRequestsSay has an agent's whole text, its tools and its settings in each request to the model,

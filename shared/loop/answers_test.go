@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
-	"github.com/countersign-run/countersign/shared/model/script"
+	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
 // TestKilledWhileAClientAnswers kills the process before and after each commit of a run whose call the client carries

@@ -13,8 +13,8 @@ import (
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/loop"
-	"github.com/countersign-run/countersign/shared/model/script"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
 // TestRunsThatNobodyCanReadAreInNobodysWay has more unreadable runs than a page of the sweep holds, all due before a

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"text/tabwriter"
 
-	"github.com/countersign-run/countersign/scripts/emulators"
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/loop"
@@ -18,6 +17,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/storetest"
 	"github.com/countersign-run/countersign/shared/strictjson"
+	"github.com/countersign-run/countersign/shared/testkit/emulators"
 )
 
 // cost is what a step takes. A round trip to the store is one RPC of Firestore, which that store's own tests hold.

@@ -9,8 +9,8 @@ import (
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/loop"
-	"github.com/countersign-run/countersign/shared/model/script"
 	"github.com/countersign-run/countersign/shared/store/memory"
+	"github.com/countersign-run/countersign/shared/testkit/script"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 

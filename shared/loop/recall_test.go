@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/loop"
-	"github.com/countersign-run/countersign/shared/model/script"
+	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
 // part is a part of a request to the model, and its role.

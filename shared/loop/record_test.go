@@ -15,9 +15,9 @@ import (
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/loop"
-	"github.com/countersign-run/countersign/shared/model/script"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/strictjson"
+	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
 // TestNobodyElseSpeaksForTheRecord has the model end in words that imitate the server's summary: the true one follows

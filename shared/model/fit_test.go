@@ -9,7 +9,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/model"
-	"github.com/countersign-run/countersign/shared/model/fakegemini"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
 // TestFit: Fit cuts outputs of tools, older ones more, and nothing else: the model's own contents are unchanged, each

@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/offboard"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/testkit"
 )
 
 // killBeforeOutcome kills a process, once, before an effect's outcome is recorded.
@@ -33,9 +33,9 @@ func withUnrecordedEffect(t *testing.T) (w *deployment, forward func(time.Durati
 	w = newDeployment(t, nil, app.WithClock(clock))
 	w.seen.before = killBeforeOutcome(&armed)
 	// the sent mail is the proof
-	w.SetScopes("ana", append(world.Scopes, "https://www.googleapis.com/auth/gmail.readonly")...)
+	w.SetScopes("ana", append(testkit.Scopes, "https://www.googleapis.com/auth/gmail.readonly")...)
 	w.link(t, "ana", "ana")
-	w.SetModel(world.Wants("gmail_send", world.Mail("bob@example.com", canary, canary)))
+	w.SetModel(testkit.Wants("gmail_send", testkit.Mail("bob@example.com", canary, canary)))
 	run, err := w.Ask(t.Context(), "ana", "mail "+canary)
 	if err != nil || len(run.Approvals) != 1 {
 		t.Fatalf("%v: %s", err, run.Body)

@@ -7,15 +7,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/google"
 	"github.com/countersign-run/countersign/shared/offboard"
+	"github.com/countersign-run/countersign/shared/testkit"
 )
 
 // linkable is a world whose users link Google accounts by hand.
-func linkable(t *testing.T) *world.World {
+func linkable(t *testing.T) *testkit.Deployment {
 	t.Helper()
-	w, err := world.New(t.Context(), world.Options{Dir: t.TempDir(), Unlinked: true})
+	w, err := testkit.New(t.Context(), testkit.Options{Dir: t.TempDir(), Unlinked: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +28,7 @@ func linkable(t *testing.T) *world.World {
 }
 
 // consent begins a link, and returns the function that finishes it.
-func consent(t *testing.T, w *world.World) (finish func() (status int)) {
+func consent(t *testing.T, w *testkit.Deployment) (finish func() (status int)) {
 	t.Helper()
 	got, err := w.Call(t.Context(), "ana", "POST", "/api/agent/connections/google", `{}`)
 	if err != nil || got.HTTP != 200 {
@@ -67,7 +67,7 @@ func consent(t *testing.T, w *world.World) (finish func() (status int)) {
 	}
 }
 
-func linked(t *testing.T, w *world.World) int {
+func linked(t *testing.T, w *testkit.Deployment) int {
 	t.Helper()
 	links, err := google.Linked(t.Context(), w.App.Store, "ana")
 	if err != nil {

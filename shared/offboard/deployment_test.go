@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/scripts/emulators"
-	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/audit"
@@ -23,6 +21,8 @@ import (
 	"github.com/countersign-run/countersign/shared/queue/embedded"
 	"github.com/countersign-run/countersign/shared/records"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/emulators"
 )
 
 // canary is in all that ana writes, and in nothing else.
@@ -30,7 +30,7 @@ const canary = "cinnamon-tern-4411"
 
 // deployment is Countersign with two users, which records the path of every written document.
 type deployment struct {
-	*world.World
+	*testkit.Deployment
 	seen *witness
 }
 
@@ -79,8 +79,8 @@ func newDeployment(t *testing.T, settings []string, opts ...app.Option) *deploym
 		l.Store = w.seen
 	}))
 	var err error
-	if w.World, err = world.New(t.Context(),
-		world.Options{Dir: t.TempDir(), Settings: settings, App: opts}); err != nil {
+	if w.Deployment, err = testkit.New(t.Context(),
+		testkit.Options{Dir: t.TempDir(), Settings: settings, App: opts}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -97,7 +97,7 @@ func (w *deployment) populate(t *testing.T, uid, word string) {
 	t.Helper()
 	ctx := t.Context()
 	w.link(t, uid, word)
-	w.SetModel(world.Wants("gmail_send", world.Mail("bob@example.com", word, word)))
+	w.SetModel(testkit.Wants("gmail_send", testkit.Mail("bob@example.com", word, word)))
 	for _, decision := range []string{"approve_and_always_allow_recipient", ""} {
 		run, err := w.Ask(ctx, uid, "mail "+word)
 		if err != nil || run.HTTP != 200 {
@@ -110,10 +110,10 @@ func (w *deployment) populate(t *testing.T, uid, word string) {
 			if _, err := w.Deliver(ctx); err != nil {
 				t.Fatal(err)
 			}
-			w.SetModel(world.Wants("gmail_send", world.Mail("eve@example.com", word, word))) // not always allowed
+			w.SetModel(testkit.Wants("gmail_send", testkit.Mail("eve@example.com", word, word))) // not always allowed
 		}
 	}
-	w.SetModel(world.Says("about " + word))
+	w.SetModel(testkit.Says("about " + word))
 	if run, err := w.Ask(ctx, uid, "say "+word); err != nil || run.Status != "completed" {
 		t.Fatalf("%v: %s", err, run.Body)
 	}

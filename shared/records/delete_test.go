@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/scripts/emulators"
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/document"
@@ -23,6 +22,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store/embedded"
 	"github.com/countersign-run/countersign/shared/store/firestore"
 	"github.com/countersign-run/countersign/shared/strictjson"
+	"github.com/countersign-run/countersign/shared/testkit/emulators"
 )
 
 // onEachStore runs a test on both stores; open makes an empty one.

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/countersign-run/countersign/shared/action"
-	"github.com/countersign-run/countersign/shared/browsertest"
+	"github.com/countersign-run/countersign/shared/testkit/browsertest"
 )
 
 // The plugin for jay-stack is also read by this project's loader; its actions have no handlers here.

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/browsertest"
-	"github.com/countersign-run/countersign/shared/leaktest"
+	"github.com/countersign-run/countersign/shared/testkit/browsertest"
+	"github.com/countersign-run/countersign/shared/testkit/leaktest"
 	"github.com/countersign-run/countersign/shared/widget"
 )
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/countersign-run/countersign/shared/model/fakegemini"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
 // step is a call since the user's last words, and its outcome.

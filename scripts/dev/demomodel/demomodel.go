@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/model/fakegemini"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
 // The tools that the model calls if they are declared.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/scripts/dev/demomodel"
-	"github.com/countersign-run/countersign/shared/model/fakegemini"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
 // chat is a conversation with the model over HTTP, in the form of the Gemini API.

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/countersign-run/countersign/shared/model/fakegemini"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
 // page is the input for one decision about a page: what is offered, and what was done since the user's last words.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/scripts/dev/demomodel"
-	"github.com/countersign-run/countersign/shared/model/fakegemini"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
 // The tools of a shop's page as a widget declares them, and the shop's actions.

@@ -5,7 +5,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/countersign-run/countersign/shared/model/fakegemini"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
 // report describes the outcomes of the calls, from their responses alone.

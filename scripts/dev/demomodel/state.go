@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/countersign-run/countersign/shared/model/fakegemini"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
 // state is the state of the page: {viewState, interactions, …}. Its shape depends on the page, so it is searched by

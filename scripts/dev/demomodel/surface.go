@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/countersign-run/countersign/shared/model/fakegemini"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
 // surface is what a request offers beside mail and calendar: the controls of the page that its user has open, declared

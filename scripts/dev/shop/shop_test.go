@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/leaktest"
+	"github.com/countersign-run/countersign/shared/testkit/leaktest"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 

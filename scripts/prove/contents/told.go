@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/countersign-run/countersign/shared/agent"
-	"github.com/countersign-run/countersign/shared/model/fakegemini"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
 // promptOf returns the prompt of the conversation: the last words that begin as prompts do.

@@ -6,12 +6,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 
-	"github.com/countersign-run/countersign/scripts/emulators"
-	"github.com/countersign-run/countersign/shared/leaktest"
+	"github.com/countersign-run/countersign/shared/testkit/emulators"
+	"github.com/countersign-run/countersign/shared/testkit/leaktest"
 )
 
 // TestMain runs a worker if this test binary was started as one.
@@ -74,22 +73,5 @@ func TestRandomMoments(t *testing.T) {
 	}
 	for _, d := range r.details {
 		t.Error(d)
-	}
-}
-
-// TestNothingOfThisIsDeployed checks that no function links this package.
-func TestNothingOfThisIsDeployed(t *testing.T) {
-	out, err := exec.Command("go", "list", "-deps", "../../../functions/...").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	packages := strings.Fields(string(out))
-	if len(packages) < 100 {
-		t.Fatalf("only %d packages", len(packages))
-	}
-	for _, p := range packages {
-		if strings.Contains(p, "countersign/scripts/") {
-			t.Errorf("the functions contain %s", p)
-		}
 	}
 }

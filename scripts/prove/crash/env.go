@@ -15,21 +15,21 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
-	"github.com/countersign-run/countersign/scripts/invariants"
-	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/queue"
 	queueembedded "github.com/countersign-run/countersign/shared/queue/embedded"
 	"github.com/countersign-run/countersign/shared/store"
 	storeembedded "github.com/countersign-run/countersign/shared/store/embedded"
 	"github.com/countersign-run/countersign/shared/store/firestore"
+	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
+	"github.com/countersign-run/countersign/shared/testkit/invariants"
 )
 
 // worker is one environment in which trials run one after the other: a cloud and a store that persist, and workers that
 // die.
 type env struct {
-	cloud            *world.Cloud
+	cloud            *testkit.Cloud
 	store            store.Store
 	queue            *queueembedded.Queue
 	sweeper          *loop.Loop
@@ -64,7 +64,7 @@ func newEnv(ctx context.Context, name, kind, dir string, seed uint64, log io.Wri
 	if err != nil {
 		return nil, err
 	}
-	if e.cloud, err = world.NewCloud(); err != nil {
+	if e.cloud, err = testkit.NewCloud(); err != nil {
 		return nil, errors.Join(err, e.store.Close())
 	}
 	e.cloud.Handle("POST /notes", http.HandlerFunc(e.takeNote))
@@ -100,22 +100,22 @@ func (e *env) start(ttl time.Duration, gmailMode string) (*process, error) {
 }
 
 // fault is a kind of fault of a provider.
-type fault = localgoogle.Kind
+type fault = fakegoogle.Kind
 
 // tear is the cloud's fault hook: it makes calls with an effect fail.
-func (e *env) tear(op string) localgoogle.Fault {
+func (e *env) tear(op string) fakegoogle.Fault {
 	switch op {
 	case "gmail.drafts.send", "gmail.messages.send", "calendar.events.insert", "gmail.drafts.create":
-		return localgoogle.Fault{Kind: e.nextTear()}
+		return fakegoogle.Fault{Kind: e.nextTear()}
 	}
-	return localgoogle.Fault{}
+	return fakegoogle.Fault{}
 }
 
 func (e *env) nextTear() fault {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.tears == 0 {
-		return localgoogle.None
+		return fakegoogle.None
 	}
 	e.tears--
 	return e.torn
@@ -136,10 +136,10 @@ func (e *env) takeNote(w http.ResponseWriter, r *http.Request) {
 	}
 	torn := e.nextTear()
 	switch torn {
-	case localgoogle.StatusBefore, localgoogle.ResetBefore:
+	case fakegoogle.StatusBefore, fakegoogle.ResetBefore:
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return
-	case localgoogle.HangBefore:
+	case fakegoogle.HangBefore:
 		<-r.Context().Done()
 		return
 	}
@@ -148,11 +148,11 @@ func (e *env) takeNote(w http.ResponseWriter, r *http.Request) {
 		ActionID: r.Header.Get("X-Action"), Agrees: equal(body)})
 	e.mu.Unlock()
 	switch torn {
-	case localgoogle.StatusAfter, localgoogle.ResetAfter, localgoogle.OddAfter, localgoogle.CutAfter:
+	case fakegoogle.StatusAfter, fakegoogle.ResetAfter, fakegoogle.OddAfter, fakegoogle.CutAfter:
 		w.WriteHeader(http.StatusServiceUnavailable)
-	case localgoogle.EmptyAfter:
+	case fakegoogle.EmptyAfter:
 		w.WriteHeader(http.StatusOK)
-	case localgoogle.HangAfter:
+	case fakegoogle.HangAfter:
 		<-r.Context().Done()
 	default:
 		w.WriteHeader(http.StatusNoContent)
@@ -222,13 +222,13 @@ func (e *env) again(ctx context.Context, runID string, to *process) bool {
 }
 
 // call sends a request of the user to a worker.
-func (e *env) call(ctx context.Context, to *process, uid, method, path, body string, header ...string) (world.Answer,
+func (e *env) call(ctx context.Context, to *process, uid, method, path, body string, header ...string) (testkit.Answer,
 	error) {
 	token, err := e.cloud.Token(uid)
 	if err != nil {
-		return world.Answer{}, err
+		return testkit.Answer{}, err
 	}
-	a, err := world.Send(ctx, to.client, to.url, token, method, path, body, header...)
+	a, err := testkit.Send(ctx, to.client, to.url, token, method, path, body, header...)
 	if err != nil {
 		return a, fmt.Errorf("%w: %w", errDown, err)
 	}
@@ -241,7 +241,7 @@ func (e *env) sweep(ctx context.Context, to *process) error {
 	if err != nil {
 		return err
 	}
-	a, err := world.Send(ctx, to.client, to.url, token, "POST", "/api/agent/sweep", "")
+	a, err := testkit.Send(ctx, to.client, to.url, token, "POST", "/api/agent/sweep", "")
 	if err != nil || a.HTTP == http.StatusOK {
 		return err
 	}

@@ -5,14 +5,14 @@ import (
 	"fmt"
 	"maps"
 
-	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
-	"github.com/countersign-run/countersign/scripts/invariants"
-	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
+	"github.com/countersign-run/countersign/shared/testkit/invariants"
 )
 
 // judge checks all invariants, answers the reviews, and checks again.
 func (t *trial) judge(ctx context.Context) error {
-	t.env.tearNext(localgoogle.None, 0)
+	t.env.tearNext(fakegoogle.None, 0)
 	if err := t.quiet(ctx); err != nil {
 		return err
 	}
@@ -26,14 +26,14 @@ func (t *trial) judge(ctx context.Context) error {
 	}
 	effects := t.env.effectsOf(t.uid)
 	t.outcome.effects = len(effects)
-	if t.outcome.reviews == 0 && t.torn == localgoogle.None && !t.slow && !t.walk.effects(len(effects)) {
+	if t.outcome.reviews == 0 && t.torn == fakegoogle.None && !t.slow && !t.walk.effects(len(effects)) {
 		if len(effects) > t.started() {
 			t.problem("%d effects; %s", len(effects), t.ends())
 		} else {
 			t.overdue("%d effects; %s", len(effects), t.ends())
 		}
 	}
-	if t.outcome.reviews > 0 && t.kind.proves() && t.torn == localgoogle.None && !t.walk.ends {
+	if t.outcome.reviews > 0 && t.kind.proves() && t.torn == fakegoogle.None && !t.walk.ends {
 		t.overdue("somebody is asked about what could be found out")
 	}
 	return t.answerReviews(ctx)
@@ -62,7 +62,7 @@ func (t *trial) answerReviews(ctx context.Context) error {
 	return t.hold(ctx)
 }
 
-func (t *trial) answer(ctx context.Context, a world.Approval, decision string) error {
+func (t *trial) answer(ctx context.Context, a testkit.Approval, decision string) error {
 	got, err := t.send(ctx, t.env.worker, "POST", "/api/agent/approvals/resolve",
 		fmt.Sprintf(`{"approvalId":%q,"decision":%q}`, a.ApprovalID, decision))
 	if err != nil {

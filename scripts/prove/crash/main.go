@@ -23,7 +23,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/countersign-run/countersign/scripts/emulators"
+	"github.com/countersign-run/countersign/shared/testkit/emulators"
 )
 
 // options are the flags.

@@ -13,14 +13,14 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
+	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 )
 
 // torns lists the provider's faults in addition to the strike; most trials have none, so that the loss has one cause.
-var torns = []fault{localgoogle.None, localgoogle.None, localgoogle.None, localgoogle.StatusBefore,
-	localgoogle.StatusAfter, localgoogle.ResetBefore,
-	localgoogle.ResetAfter, localgoogle.HangBefore, localgoogle.HangAfter, localgoogle.EmptyAfter, localgoogle.OddAfter,
-	localgoogle.CutAfter}
+var torns = []fault{fakegoogle.None, fakegoogle.None, fakegoogle.None, fakegoogle.StatusBefore,
+	fakegoogle.StatusAfter, fakegoogle.ResetBefore,
+	fakegoogle.ResetAfter, fakegoogle.HangBefore, fakegoogle.HangAfter, fakegoogle.EmptyAfter, fakegoogle.OddAfter,
+	fakegoogle.CutAfter}
 
 // try opens the environments, counts the points, and carries out the trials.
 func try(ctx context.Context, o options, dir string) (*report, error) {

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
-	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 )
 
 // variant is how a worker is struck.
@@ -42,7 +42,7 @@ func (p plan) String() string {
 		where = p.after.String()
 	}
 	s := fmt.Sprintf("%s, %s, %s at %s, %s", p.walk.name, p.kind.name, p.walk.steps[p.step].name, where, p.variant)
-	if p.torn != localgoogle.None {
+	if p.torn != fakegoogle.None {
 		s += ", the provider: " + string(p.torn)
 	}
 	return s
@@ -64,7 +64,7 @@ type trial struct {
 	env         *env
 	uid         string
 	runs        []string
-	approval    world.Approval
+	approval    testkit.Approval
 	slow        bool            // the run ended before it requested approval: the machine was too slow
 	sleeper     *process        // a stopped worker
 	sleeperDone <-chan struct{} // closed when its request has ended
@@ -77,7 +77,8 @@ func newTrial(e *env, p plan, n int) *trial {
 		t.runs = append(t.runs, agent.KeyedRunID(t.uid, t.key(i)))
 	}
 	if p.kind.readable {
-		e.cloud.SetScopes(t.uid, append([]string{"https://www.googleapis.com/auth/gmail.readonly"}, world.Scopes...)...)
+		e.cloud.SetScopes(t.uid,
+			append([]string{"https://www.googleapis.com/auth/gmail.readonly"}, testkit.Scopes...)...)
 	}
 	return t
 }
@@ -121,7 +122,7 @@ func (t *trial) open(ctx context.Context) error {
 	if err := t.ensureWorker(); err != nil {
 		return err
 	}
-	return (&world.World{Cloud: t.env.cloud, Base: t.env.worker.url}).Link(ctx, t.uid, t.uid)
+	return (&testkit.Deployment{Cloud: t.env.cloud, Base: t.env.worker.url}).Link(ctx, t.uid, t.uid)
 }
 
 // take runs a step, struck or not. A step that failed because its worker died is repeated by the next.
@@ -178,7 +179,7 @@ func (t *trial) strike(ctx context.Context, s step) error {
 	if t.variant == zombie || t.variant == twin {
 		how = "stop"
 	}
-	if t.torn != localgoogle.None {
+	if t.torn != fakegoogle.None {
 		t.env.tearNext(t.torn, 1)
 	}
 	if err := w.arm(t.point, how); err != nil {
@@ -276,15 +277,15 @@ func (t *trial) ensureWorker() (err error) {
 }
 
 // send sends a request of the trial's user.
-func (t *trial) send(ctx context.Context, to *process, method, path, body string, header ...string) (world.Answer,
+func (t *trial) send(ctx context.Context, to *process, method, path, body string, header ...string) (testkit.Answer,
 	error) {
 	return t.env.call(ctx, to, t.uid, method, path, body, header...)
 }
 
-func (t *trial) look(n int) world.Answer {
+func (t *trial) look(n int) testkit.Answer {
 	a, err := t.send(context.Background(), t.env.worker, "GET", "/api/agent/runs/"+t.runs[n], "")
 	if err != nil || a.HTTP != 200 {
-		return world.Answer{}
+		return testkit.Answer{}
 	}
 	return a
 }
@@ -328,7 +329,7 @@ func (t *trial) rested(ctx context.Context) bool {
 }
 
 // written reports whether the stored run has the state that was answered: an expiry is answered before it is stored.
-func (t *trial) written(ctx context.Context, a world.Answer) bool {
+func (t *trial) written(ctx context.Context, a testkit.Answer) bool {
 	if a.RunID == "" {
 		return true
 	}

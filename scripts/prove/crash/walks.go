@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/agent"
-	"github.com/countersign-run/countersign/shared/model/fakegemini"
+	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
 // kind is a tool, with how much its provider reveals afterwards.
@@ -38,11 +38,11 @@ var eventStart = time.Now().AddDate(0, 2, 0).Truncate(time.Hour)
 func (k kind) args(name string) map[string]any {
 	switch k.tool {
 	case "gmail_send":
-		return world.Mail("bob@example.org", name, "hello")
+		return testkit.Mail("bob@example.org", name, "hello")
 	case "note":
 		return map[string]any{"text": name}
 	}
-	e := world.Event(name, eventStart)
+	e := testkit.Event(name, eventStart)
 	e["attendees"] = []string{"bob@example.org"}
 	return e
 }

@@ -15,9 +15,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/tool"
 	"github.com/countersign-run/countersign/shared/wait"
 )
@@ -59,7 +59,7 @@ func work(ctx context.Context, orders io.Reader, answers io.Writer) error {
 	}
 	providers := struckCalls{http.DefaultTransport, p}
 	http.DefaultTransport = providers // which linked accounts call through
-	_, stop, err := world.Serve(ctx, ln, os.Getenv, os.Stderr, p.answers, app.WithLoop(func(l *loop.Loop) {
+	_, stop, err := testkit.Serve(ctx, ln, os.Getenv, os.Stderr, p.answers, app.WithLoop(func(l *loop.Loop) {
 		l.Store, l.Queue, l.Model = struckStore{l.Store, p}, struckQueue{l.Queue, p}, struckModel{l.Model, p}
 		l.LeaseMargin = leaseMargin
 		for _, a := range l.Agents {

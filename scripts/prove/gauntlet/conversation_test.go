@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/countersign-run/countersign/scripts/prove/gauntlet/trial"
-	"github.com/countersign-run/countersign/scripts/world"
-	"github.com/countersign-run/countersign/shared/model/fakegemini"
+	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
 // batch is a model that proposes five mails in one turn: one goes out at once, three need approval, one is denied.
@@ -19,15 +19,15 @@ func batch(r fakegemini.Request) fakegemini.Turn {
 	}
 	var calls []fakegemini.Call
 	for _, to := range []string{"bob@x.org", "always@x.org", "dan@x.org", "eve@evil.org", "fay@x.org"} {
-		calls = append(calls, fakegemini.Call{Name: "gmail_send", Args: world.Mail(to, "s", "b")})
+		calls = append(calls, fakegemini.Call{Name: "gmail_send", Args: testkit.Mail(to, "s", "b")})
 	}
 	return fakegemini.Turn{Calls: calls}
 }
 
 // TestBatchInEveryOrder is case 10. The fake Gemini checks that the signature is intact.
 func TestBatchInEveryOrder(t *testing.T) {
-	w := newWorld(t, world.Options{Settings: []string{"POLICY_DENIED=evil.org"}})
-	w.SetModel(world.Wants("gmail_send", world.Mail("always@x.org", "s", "b")))
+	w := newWorld(t, testkit.Options{Settings: []string{"POLICY_DENIED=evil.org"}})
+	w.SetModel(testkit.Wants("gmail_send", testkit.Mail("always@x.org", "s", "b")))
 	if got := w.decide(w.ask("send it", "").Approvals[0],
 		"approve_and_always_allow_recipient"); got.HTTP != http.StatusOK {
 		t.Fatalf("%d %s", got.HTTP, got.Body)
@@ -80,10 +80,10 @@ func checkResponses(t *testing.T, r fakegemini.Request) {
 // TestHistoryIsCutWhileACallWaits is case 12: the user goes on writing until everything from before the call is cut off
 // from what the model sees, and then approves.
 func TestHistoryIsCutWhileACallWaits(t *testing.T) {
-	w := newWorld(t, world.Options{})
-	w.SetModel(world.Says("Hello."))
+	w := newWorld(t, testkit.Options{})
+	w.SetModel(testkit.Says("Hello."))
 	thread := w.ask("word 0", "").ThreadID
-	w.SetModel(world.Wants("gmail_send", world.Mail(trial.Recipient, "s", "b")))
+	w.SetModel(testkit.Wants("gmail_send", testkit.Mail(trial.Recipient, "s", "b")))
 	waiting := w.ask("send it", thread)
 	long := strings.Repeat("Words of the model. ", 200)
 	w.SetModel(func(fakegemini.Request) fakegemini.Turn { return fakegemini.Turn{Text: long, Pieces: 1} })

@@ -8,14 +8,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
 	"github.com/countersign-run/countersign/scripts/prove/gauntlet/trial"
-	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/queue"
+	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 )
 
 // ask starts a run of the first user, which must be accepted.
-func (w *proved) ask(prompt, thread string) world.Answer {
+func (w *proved) ask(prompt, thread string) testkit.Answer {
 	w.t.Helper()
 	body := trial.Object("prompt", prompt)
 	if thread != "" {
@@ -25,7 +25,7 @@ func (w *proved) ask(prompt, thread string) world.Answer {
 }
 
 // call sends a request of the first user, which must be answered with 200.
-func (w *proved) call(method, path, body string) world.Answer {
+func (w *proved) call(method, path, body string) testkit.Answer {
 	w.t.Helper()
 	a := w.try(method, path, body)
 	if a.HTTP != http.StatusOK {
@@ -35,7 +35,7 @@ func (w *proved) call(method, path, body string) world.Answer {
 }
 
 // try is call with any answer.
-func (w *proved) try(method, path, body string) world.Answer {
+func (w *proved) try(method, path, body string) testkit.Answer {
 	w.t.Helper()
 	a, err := w.Call(w.t.Context(), trial.First, method, "/api/agent"+path, body)
 	if err != nil {
@@ -45,14 +45,14 @@ func (w *proved) try(method, path, body string) world.Answer {
 }
 
 // decide resolves an approval, and accepts any answer.
-func (w *proved) decide(a world.Approval, decision string) world.Answer {
+func (w *proved) decide(a testkit.Approval, decision string) testkit.Answer {
 	w.t.Helper()
 	return w.try("POST", "/approvals/resolve",
 		trial.Object("approvalId", a.ApprovalID, "decision", decision, "argsHash", a.ArgsHash))
 }
 
 // approve approves everything that an answer waits for.
-func (w *proved) approve(r world.Answer) {
+func (w *proved) approve(r testkit.Answer) {
 	w.t.Helper()
 	if len(r.Approvals) == 0 {
 		w.t.Fatalf("nothing waits: %s", r.Body)
@@ -79,7 +79,7 @@ func (w *proved) deliver() {
 }
 
 // restart stops Countersign and starts it anew over the same store, with other settings.
-func (w *proved) restart(o world.Options) {
+func (w *proved) restart(o testkit.Options) {
 	w.t.Helper()
 	if err := w.Stop(); err != nil {
 		w.t.Fatal(err)
@@ -96,7 +96,7 @@ func (w *proved) wantMails(n int) {
 	}
 }
 
-func (w *proved) wantRun(id, status, reason string) world.Answer {
+func (w *proved) wantRun(id, status, reason string) testkit.Answer {
 	w.t.Helper()
 	r := w.call("GET", "/runs/"+id, "")
 	if r.Status != status || r.ErrorReason != reason {
@@ -105,7 +105,7 @@ func (w *proved) wantRun(id, status, reason string) world.Answer {
 	return r
 }
 
-func (w *proved) decode(a world.Answer, into any) {
+func (w *proved) decode(a testkit.Answer, into any) {
 	w.t.Helper()
 	if err := json.Unmarshal(a.Body, into); err != nil {
 		w.t.Fatal(err)
@@ -115,14 +115,14 @@ func (w *proved) decode(a world.Answer, into any) {
 // TestOldApprovalAfterRestartAndDeploy is case 3.
 func TestOldApprovalAfterRestartAndDeploy(t *testing.T) {
 	dir := t.TempDir()
-	w := newWorld(t, world.Options{Dir: dir, Settings: []string{"RELEASE=one"}})
-	w.SetModel(world.Wants("gmail_send", world.Mail(trial.Recipient, "s", "b")))
+	w := newWorld(t, testkit.Options{Dir: dir, Settings: []string{"RELEASE=one"}})
+	w.SetModel(testkit.Wants("gmail_send", testkit.Mail(trial.Recipient, "s", "b")))
 	r := w.ask("send it", "")
 	w.approve(r)
 	w.deliver()
 	w.wantRun(r.RunID, "completed", "")
 	for _, release := range []string{"one", "two"} {
-		w.restart(world.Options{Dir: dir, Settings: []string{"RELEASE=" + release}})
+		w.restart(testkit.Options{Dir: dir, Settings: []string{"RELEASE=" + release}})
 		if got := w.decide(r.Approvals[0], "approve_once"); got.HTTP != http.StatusOK || got.Status != "completed" {
 			t.Errorf("release %s: %d %s", release, got.HTTP, got.Body)
 		}
@@ -133,8 +133,8 @@ func TestOldApprovalAfterRestartAndDeploy(t *testing.T) {
 
 // TestDeliveriesTwiceLateAndOutOfOrder is case 4.
 func TestDeliveriesTwiceLateAndOutOfOrder(t *testing.T) {
-	w := newWorld(t, world.Options{})
-	w.SetModel(world.Wants("gmail_send", world.Mail(trial.Recipient, "s", "b")))
+	w := newWorld(t, testkit.Options{})
+	w.SetModel(testkit.Wants("gmail_send", testkit.Mail(trial.Recipient, "s", "b")))
 	r := w.ask("send it", "")
 	push := func() error { return w.Push(w.Base)(t.Context(), queue.Envelope(r.RunID, "m", 1, time.Now())) }
 	if err := push(); err != nil { // before the user has decided
@@ -162,12 +162,12 @@ func TestDeliveriesTwiceLateAndOutOfOrder(t *testing.T) {
 
 // TestEditsThatThePolicyDenies is case 7b.
 func TestEditsThatThePolicyDenies(t *testing.T) {
-	w := newWorld(t, world.Options{Settings: []string{"POLICY_DENIED=evil.org"}})
-	w.SetModel(world.Wants("gmail_send", world.Mail(trial.Recipient, "s", "b")))
+	w := newWorld(t, testkit.Options{Settings: []string{"POLICY_DENIED=evil.org"}})
+	w.SetModel(testkit.Wants("gmail_send", testkit.Mail(trial.Recipient, "s", "b")))
 	r := w.ask("send it", "")
 	card := r.Approvals[0]
 	got := w.try("POST", "/approvals/resolve", trial.Object("approvalId", card.ApprovalID, "decision",
-		"approve_with_edits", "editedArgs", world.Mail("eve@evil.org", "s", "b")))
+		"approve_with_edits", "editedArgs", testkit.Mail("eve@evil.org", "s", "b")))
 	if got.HTTP != http.StatusForbidden || got.Error.Class != "PolicyError" || got.Error.Code != "denied" {
 		t.Errorf("%d %s", got.HTTP, got.Body)
 	}
@@ -181,8 +181,8 @@ func TestEditsThatThePolicyDenies(t *testing.T) {
 
 // TestRevokedBetweenProposalAndExecution is case 21: the allowlist entry is withdrawn while the draft is made.
 func TestRevokedBetweenProposalAndExecution(t *testing.T) {
-	w := newWorld(t, world.Options{})
-	w.SetModel(world.Wants("gmail_send", world.Mail(trial.Recipient, "s", "b")))
+	w := newWorld(t, testkit.Options{})
+	w.SetModel(testkit.Wants("gmail_send", testkit.Mail(trial.Recipient, "s", "b")))
 	r := w.ask("send it", "")
 	if got := w.decide(r.Approvals[0], "approve_and_always_allow_recipient"); got.HTTP != http.StatusOK {
 		t.Fatalf("%d %s", got.HTTP, got.Body)
@@ -198,11 +198,11 @@ func TestRevokedBetweenProposalAndExecution(t *testing.T) {
 		}
 		w.call("DELETE", "/allowlist/"+list.Entries[0].ID, "")
 	})
-	w.SetFault(func(op string) localgoogle.Fault {
+	w.SetFault(func(op string) fakegoogle.Fault {
 		if op == "gmail.drafts.create" {
 			revoke()
 		}
-		return localgoogle.Fault{}
+		return fakegoogle.Fault{}
 	})
 	r = w.ask("send it again", "")
 	if r.Status != "awaiting_confirmation" || len(r.Approvals) != 1 {
@@ -218,11 +218,11 @@ func TestRevokedBetweenProposalAndExecution(t *testing.T) {
 // yet.
 func TestKillSwitchWhileApprovalsArePending(t *testing.T) {
 	dir := t.TempDir()
-	w := newWorld(t, world.Options{Dir: dir})
-	w.SetModel(world.Wants("gmail_send", world.Mail(trial.Recipient, "s", "b")))
+	w := newWorld(t, testkit.Options{Dir: dir})
+	w.SetModel(testkit.Wants("gmail_send", testkit.Mail(trial.Recipient, "s", "b")))
 	waiting, given := w.ask("send it", ""), w.ask("send it", "")
 	w.approve(given)
-	w.restart(world.Options{Dir: dir, Settings: []string{"SIDE_EFFECTS=off"}})
+	w.restart(testkit.Options{Dir: dir, Settings: []string{"SIDE_EFFECTS=off"}})
 	w.deliver()
 	done := w.wantRun(given.RunID, "completed", "")
 	if a := done.Actions[0]; a.Status != "failed" || a.ErrorReason != "denied" || a.ExecutionStatus != "not_started" {
@@ -236,10 +236,10 @@ func TestKillSwitchWhileApprovalsArePending(t *testing.T) {
 	}
 	w.deliver()
 	w.wantMails(0)
-	w.restart(world.Options{Dir: dir})
+	w.restart(testkit.Options{Dir: dir})
 	pending := w.call("GET", "/approvals/pending", "").Approvals
 	if !slices.EqualFunc(pending, waiting.Approvals,
-		func(a, b world.Approval) bool { return a.ApprovalID == b.ApprovalID && a.ArgsHash == b.ArgsHash }) {
+		func(a, b testkit.Approval) bool { return a.ApprovalID == b.ApprovalID && a.ArgsHash == b.ArgsHash }) {
 		t.Errorf("these wait: %+v", pending)
 	}
 	w.approve(waiting)

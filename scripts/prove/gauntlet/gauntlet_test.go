@@ -12,22 +12,22 @@ import (
 
 	"github.com/countersign-run/countersign/scripts/dev/demomodel"
 	"github.com/countersign-run/countersign/scripts/prove/gauntlet/trial"
-	"github.com/countersign-run/countersign/scripts/world"
 	queueembedded "github.com/countersign-run/countersign/shared/queue/embedded"
+	"github.com/countersign-run/countersign/shared/testkit"
 )
 
 // proved is a world whose failures end the test.
 type proved struct {
-	*world.World
+	*testkit.Deployment
 	t *testing.T
 }
 
-func newWorld(t *testing.T, o world.Options) *proved {
+func newWorld(t *testing.T, o testkit.Options) *proved {
 	t.Helper()
 	if o.Dir == "" {
 		o.Dir = t.TempDir()
 	}
-	w, err := world.New(t.Context(), o)
+	w, err := testkit.New(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func (w *proved) delivering() {
 
 // TestCases takes a server in this process through all cases that can be tried from outside.
 func TestCases(t *testing.T) {
-	w := newWorld(t, world.Options{})
+	w := newWorld(t, testkit.Options{})
 	w.SetModel(demomodel.Model(time.Now))
 	w.delivering()
 	for _, c := range trial.Cases {
@@ -92,7 +92,7 @@ func TestCases(t *testing.T) {
 
 // TestADeployedServerIsNotHadSendMail checks that no case which carries anything out is tried where it would be real.
 func TestADeployedServerIsNotHadSendMail(t *testing.T) {
-	w := newWorld(t, world.Options{})
+	w := newWorld(t, testkit.Options{})
 	w.SetModel(demomodel.Model(time.Now))
 	w.delivering()
 	tokens := [2]string{}
@@ -119,7 +119,7 @@ func TestADeployedServerIsNotHadSendMail(t *testing.T) {
 		&out); err != nil || strings.Contains(out.String(), "| 1 |") {
 		t.Errorf("the short part: %v\n%s", err, out.String())
 	}
-	w.SetModel(world.Says("I would rather not."))
+	w.SetModel(testkit.Says("I would rather not."))
 	if err := start(t.Context(), []string{"-base", w.Base, "-quick", "-token", tokens[0], "-token2", tokens[1]},
 		&out); !errors.Is(err, trial.ErrFailed) {
 		t.Errorf("a model that calls nothing passes: %v", err)

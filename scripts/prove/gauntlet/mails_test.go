@@ -11,17 +11,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
 	"github.com/countersign-run/countersign/scripts/prove/gauntlet/trial"
-	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/loop"
-	"github.com/countersign-run/countersign/shared/model/fakegemini"
+	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
+	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 )
 
 // TestMailsThatNobodyShouldBeAskedAbout is case 20.
 func TestMailsThatNobodyShouldBeAskedAbout(t *testing.T) {
-	w := newWorld(t, world.Options{})
+	w := newWorld(t, testkit.Options{})
 	var crowd []string
 	for i := range 500 {
 		crowd = append(crowd, fmt.Sprintf("p%d@x.org", i))
@@ -30,18 +30,18 @@ func TestMailsThatNobodyShouldBeAskedAbout(t *testing.T) {
 		args map[string]any
 		card string // what the approval shows; empty: there is none
 	}{
-		"line break in the subject": {world.Mail(trial.Recipient, "hi\r\nBcc: evil@x.org", "b"), ""},
-		"line break in an address":  {world.Mail("bob@x.org\r\nBcc: evil@x.org", "s", "b"), ""},
+		"line break in the subject": {testkit.Mail(trial.Recipient, "hi\r\nBcc: evil@x.org", "b"), ""},
+		"line break in an address":  {testkit.Mail("bob@x.org\r\nBcc: evil@x.org", "s", "b"), ""},
 		"free headers": {map[string]any{"to": []string{trial.Recipient}, "subject": "s", "body": "b",
 			"headers": map[string]string{"Bcc": "evil@x.org"}}, ""},
 		"500 recipients":     {map[string]any{"to": crowd, "subject": "s", "body": "b"}, ""},
-		"an empty body":      {world.Mail(trial.Recipient, "s", ""), ""},
-		"a homoglyph domain": {world.Mail("bob@ex\u0430mple.com", "s", "b"), ""},
-		"the same in ASCII":  {world.Mail("bob@xn--exmple-4nf.com", "s", "b"), "letters from outside ASCII"},
-		"a self-loop":        {world.Mail(world.Address(trial.First), "s", "b"), world.Address(trial.First)},
+		"an empty body":      {testkit.Mail(trial.Recipient, "s", ""), ""},
+		"a homoglyph domain": {testkit.Mail("bob@ex\u0430mple.com", "s", "b"), ""},
+		"the same in ASCII":  {testkit.Mail("bob@xn--exmple-4nf.com", "s", "b"), "letters from outside ASCII"},
+		"a self-loop":        {testkit.Mail(testkit.Address(trial.First), "s", "b"), testkit.Address(trial.First)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w.SetModel(world.Wants("gmail_send", c.args))
+			w.SetModel(testkit.Wants("gmail_send", c.args))
 			r := w.ask("send it", "")
 			if c.card != "" {
 				if len(r.Approvals) != 1 || !strings.Contains(string(r.Body), c.card) {
@@ -78,7 +78,7 @@ func leaky(h http.Handler, secret string, leaks *atomic.Int32) http.Handler {
 // service's errors; and the model repeats what it gets.
 func TestSecretsStayOut(t *testing.T) {
 	const inArgs, inOutput, inError = "CANARY-in-the-arguments", "CANARY-in-the-output", "CANARY-in-the-error"
-	event := world.Event("x", time.Now().AddDate(0, 1, 0))
+	event := testkit.Event("x", time.Now().AddDate(0, 1, 0))
 	event["description"] = inArgs
 	atOnce := app.WithLoop(func(
 		l *loop.Loop) {
@@ -88,17 +88,17 @@ func TestSecretsStayOut(t *testing.T) {
 		tool, op string
 		args     map[string]any
 	}{
-		"gmail_send":            {"gmail_send", "gmail.drafts.send", world.Mail(trial.Recipient, "s", inArgs)},
-		"a draft":               {"gmail_send", "gmail.drafts.create", world.Mail(trial.Recipient, "s", inArgs)},
+		"gmail_send":            {"gmail_send", "gmail.drafts.send", testkit.Mail(trial.Recipient, "s", inArgs)},
+		"a draft":               {"gmail_send", "gmail.drafts.create", testkit.Mail(trial.Recipient, "s", inArgs)},
 		"calendar_event_create": {"calendar_event_create", "calendar.events.insert", event},
 	} {
 		for _, status := range []int{0, 400, 403, 503} {
 			t.Run(fmt.Sprintf("%s answers %d", name, status), func(t *testing.T) {
 				dir := t.TempDir()
-				w := newWorld(t, world.Options{Dir: dir})
+				w := newWorld(t, testkit.Options{Dir: dir})
 				var leaks atomic.Int32
 				w.Handle("/leaky/", http.StripPrefix("/leaky", leaky(w.Google, inOutput, &leaks)))
-				w.restart(world.Options{Dir: dir, App: []app.Option{atOnce}, Settings: []string{"LOG_LEVEL=debug",
+				w.restart(testkit.Options{Dir: dir, App: []app.Option{atOnce}, Settings: []string{"LOG_LEVEL=debug",
 					"GMAIL_API_ENDPOINT=" + w.Cloud.URL + "/leaky/",
 					"CALENDAR_API_ENDPOINT=" + w.Cloud.URL + "/leaky/calendar/v3/"}})
 				w.SetModel(func(r fakegemini.Request) fakegemini.Turn {
@@ -110,13 +110,13 @@ func TestSecretsStayOut(t *testing.T) {
 				r := w.ask("do it", "")
 				w.approve(r)
 				if status != 0 {
-					fault := localgoogle.Fault{Kind: localgoogle.StatusBefore, Status: status,
+					fault := fakegoogle.Fault{Kind: fakegoogle.StatusBefore, Status: status,
 						Reason: "CANARYinTheReason", Text: inError + " Bearer ya29.CANARY"}
-					w.SetFault(func(op string) localgoogle.Fault {
+					w.SetFault(func(op string) fakegoogle.Fault {
 						if op == c.op {
 							return fault
 						}
-						return localgoogle.Fault{}
+						return fakegoogle.Fault{}
 					})
 				}
 				w.deliver()

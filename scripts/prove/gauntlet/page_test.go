@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/countersign-run/countersign/scripts/prove/gauntlet/trial"
-	"github.com/countersign-run/countersign/scripts/world"
-	"github.com/countersign-run/countersign/shared/model/fakegemini"
+	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
 // stock is a server action that only reads.
@@ -33,7 +33,7 @@ binding: {method: POST, url: "URL/stock"}
 // withStock returns a world with the action, whose endpoint counts its requests.
 func withStock(t *testing.T, asked *int) *proved {
 	t.Helper()
-	cloud, err := world.NewCloud()
+	cloud, err := testkit.NewCloud()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,9 +49,9 @@ func withStock(t *testing.T, asked *int) *proved {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write([]byte(`{"left":7}`)) // a client that has gone shows elsewhere
 	}))
-	w := &world.World{Cloud: cloud, Logs: &world.Log{}}
+	w := &testkit.Deployment{Cloud: cloud, Logs: &testkit.Log{}}
 	if err := w.Start(t.Context(),
-		world.Options{Dir: t.TempDir(),
+		testkit.Options{Dir: t.TempDir(),
 			Settings: []string{"ACTIONS=" + actions, "ACTION_KEY=" + strings.Repeat("k", 40)}}); err != nil {
 		t.Fatal(err)
 	}

@@ -8,14 +8,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
 	"github.com/countersign-run/countersign/scripts/prove/gauntlet/trial"
-	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
-	"github.com/countersign-run/countersign/shared/model/fakegemini"
+	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
+	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 )
 
 // twoMails is a model that proposes two mails in one turn.
@@ -24,27 +24,27 @@ func twoMails(r fakegemini.Request) fakegemini.Turn {
 		return fakegemini.Turn{Text: "Both are sent."}
 	}
 	return fakegemini.Turn{Calls: []fakegemini.Call{
-		{Name: "gmail_send", Args: world.Mail("bob@x.org", "first", "b")},
-		{Name: "gmail_send", Args: world.Mail("dan@x.org", "second", "b")},
+		{Name: "gmail_send", Args: testkit.Mail("bob@x.org", "first", "b")},
+		{Name: "gmail_send", Args: testkit.Mail("dan@x.org", "second", "b")},
 	}}
 }
 
 // whileSending runs f once, right before a draft is sent.
 func (w *proved) whileSending(f func()) {
 	once := sync.OnceFunc(f)
-	w.SetFault(func(op string) localgoogle.Fault {
+	w.SetFault(func(op string) fakegoogle.Fault {
 		if op == "gmail.drafts.send" {
 			once()
 		}
-		return localgoogle.Fault{}
+		return fakegoogle.Fault{}
 	})
 }
 
 // another starts a second instance over the same store, and returns a function that cancels a run there.
-func (w *proved) another(dir string) (cancel func(runID string) world.Answer) {
+func (w *proved) another(dir string) (cancel func(runID string) testkit.Answer) {
 	w.t.Helper()
-	other := &world.World{Cloud: w.Cloud, Logs: w.Logs}
-	if err := other.Start(w.t.Context(), world.Options{Dir: dir}); err != nil {
+	other := &testkit.Deployment{Cloud: w.Cloud, Logs: w.Logs}
+	if err := other.Start(w.t.Context(), testkit.Options{Dir: dir}); err != nil {
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(func() {
@@ -52,7 +52,7 @@ func (w *proved) another(dir string) (cancel func(runID string) world.Answer) {
 			w.t.Error(err)
 		}
 	})
-	return func(runID string) world.Answer {
+	return func(runID string) testkit.Answer {
 		a, err := other.Call(w.t.Context(), trial.First, "POST", "/api/agent/runs/"+runID+"/cancel", "")
 		if err != nil || a.HTTP != http.StatusOK {
 			w.t.Errorf("the other instance does not stop it: %v %d %s", err, a.HTTP, a.Body)
@@ -65,7 +65,7 @@ func (w *proved) another(dir string) (cancel func(runID string) world.Answer) {
 func TestStoppedFromAnotherInstance(t *testing.T) {
 	t.Run("during the model call", func(t *testing.T) {
 		dir := t.TempDir()
-		w := newWorld(t, world.Options{Dir: dir})
+		w := newWorld(t, testkit.Options{Dir: dir})
 		cancel := w.another(dir)
 		asked, answer := make(chan struct{}), make(chan struct{})
 		w.SetModel(func(r fakegemini.Request) fakegemini.Turn {
@@ -73,7 +73,7 @@ func TestStoppedFromAnotherInstance(t *testing.T) {
 			<-answer
 			return twoMails(r)
 		})
-		ended := make(chan world.Answer)
+		ended := make(chan testkit.Answer)
 		go func() {
 			a, err := w.Ask(t.Context(), trial.First, "send both")
 			if err != nil {
@@ -97,7 +97,7 @@ func TestStoppedFromAnotherInstance(t *testing.T) {
 	})
 	t.Run("during a tool", func(t *testing.T) {
 		dir := t.TempDir()
-		w := newWorld(t, world.Options{Dir: dir})
+		w := newWorld(t, testkit.Options{Dir: dir})
 		cancel := w.another(dir)
 		w.SetModel(twoMails)
 		r := w.ask("send both", "")
@@ -153,7 +153,7 @@ func (c *clock) forward(d time.Duration) {
 func overdue(t *testing.T) (*proved, *clock, *agent.RunView) {
 	t.Helper()
 	c := &clock{}
-	w := newWorld(t, world.Options{Settings: []string{"APPROVAL_TTL=24h", "RUN_DEADLINE=24h"},
+	w := newWorld(t, testkit.Options{Settings: []string{"APPROVAL_TTL=24h", "RUN_DEADLINE=24h"},
 		App: []app.Option{app.WithClock(c.now)}})
 	w.SetModel(twoMails)
 	if _, err := w.SignIn(t.Context(), trial.First); err != nil {

@@ -6,13 +6,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
+	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 	"github.com/countersign-run/countersign/shared/tools/calendar"
 	"github.com/countersign-run/countersign/shared/tools/gmail"
 )
 
 // SameMail reports whether a sent message is exactly the approved one.
-func SameMail(m localgoogle.Message, approved json.RawMessage) bool {
+func SameMail(m fakegoogle.Message, approved json.RawMessage) bool {
 	var a gmail.Args
 	if err := json.Unmarshal(approved, &a); err != nil {
 		return false
@@ -29,7 +29,7 @@ func sameText(sent, approved string) bool {
 }
 
 // SameEvent reports whether an event is exactly the approved one.
-func SameEvent(e localgoogle.Event, approved json.RawMessage) bool {
+func SameEvent(e fakegoogle.Event, approved json.RawMessage) bool {
 	var a calendar.Args
 	if err := json.Unmarshal(approved, &a); err != nil {
 		return false

@@ -15,16 +15,16 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
 	"github.com/countersign-run/countersign/scripts/prove/hijack"
-	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/clip"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
-	"github.com/countersign-run/countersign/shared/model/fakegemini"
 	"github.com/countersign-run/countersign/shared/policy"
+	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
+	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
@@ -73,7 +73,7 @@ func TestHijackedModel(t *testing.T) {
 // siege is a world in which a user is under attack, and another one must not notice.
 type siege struct {
 	t     *testing.T
-	w     *world.World
+	w     *testkit.Deployment
 	tools tool.Set
 	bobs  string // an approval of Bob's
 	bob   []string
@@ -108,9 +108,9 @@ type inbox struct {
 func newSiege(t *testing.T) *siege {
 	s := &siege{t: t, asked: map[string]string{}, tokens: map[string]string{}, allow: map[string][]string{},
 		count: map[string]int{}, inbox: quiet()}
-	w, err := world.New(t.Context(), world.Options{Dir: t.TempDir(), App: []app.Option{app.WithLoop(s.change)},
+	w, err := testkit.New(t.Context(), testkit.Options{Dir: t.TempDir(), App: []app.Option{app.WithLoop(s.change)},
 		Settings: append([]string{"REJECT_OUTCOME=continue", "MAX_MODEL_CALLS=3", "MAX_OPEN_APPROVALS=0",
-			"MAX_APPROVALS_PER_DAY=0"}, world.Unlimited...)})
+			"MAX_APPROVALS_PER_DAY=0"}, testkit.Unlimited...)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,14 +120,14 @@ func newSiege(t *testing.T) *siege {
 			t.Error(err)
 		}
 	})
-	w.SetModel(world.Wants("gmail_send", world.Mail("dave@example.com", secret, secret)))
+	w.SetModel(testkit.Wants("gmail_send", testkit.Mail("dave@example.com", secret, secret)))
 	first := s.ask("bob", "Keep "+secret+" for me.", "")
 	s.say("bob", first.Approvals[0].ApprovalID, "approve_once", nil, "")
 	s.deliver()
 	s.bobs = s.ask("bob", "And once more.", "").Approvals[0].ApprovalID
 	s.bob = s.look("bob")
 	s.mails = len(w.Google.Messages())
-	w.SetModel(world.Wants("gmail_send", world.Mail("carol@example.com", "Hello", "Hello.")))
+	w.SetModel(testkit.Wants("gmail_send", testkit.Mail("carol@example.com", "Hello", "Hello.")))
 	hello := s.ask("ana", "Say hello to Carol.", "")
 	s.decide(s.pending()[hello.RunID][0], agent.ApproveAlways, "", "")
 	s.deliver()
@@ -211,11 +211,11 @@ func (s *siege) attack(a hijack.Attack, place string) {
 	case kind == "event":
 		box.Event[name] = text
 	case place == "provider.error":
-		s.w.SetFault(func(op string) localgoogle.Fault {
+		s.w.SetFault(func(op string) fakegoogle.Fault {
 			if op != "gmail.drafts.send" && op != "calendar.events.insert" {
-				return localgoogle.Fault{}
+				return fakegoogle.Fault{}
 			}
-			return localgoogle.Fault{Kind: localgoogle.StatusBefore, Status: 400, Reason: text, Text: text}
+			return fakegoogle.Fault{Kind: fakegoogle.StatusBefore, Status: 400, Reason: text, Text: text}
 		})
 		defer s.w.SetFault(nil)
 	}
@@ -233,7 +233,7 @@ func (s *siege) attack(a hijack.Attack, place string) {
 }
 
 // see decides about whatever a run asks for until it asks for nothing more, and checks what came of it.
-func (s *siege) see(run world.Answer, chance *rand.Rand, comment, edit string) world.Answer {
+func (s *siege) see(run testkit.Answer, chance *rand.Rand, comment, edit string) testkit.Answer {
 	refused := map[string]bool{}
 	for range 12 {
 		cards := s.pending()[run.RunID]
@@ -241,7 +241,7 @@ func (s *siege) see(run world.Answer, chance *rand.Rand, comment, edit string) w
 			break
 		}
 		for _, card := range cards {
-			for _, wrong := range hijack.CheckCard(card, s.tools[card.Tool], world.Address("ana")) {
+			for _, wrong := range hijack.CheckCard(card, s.tools[card.Tool], testkit.Address("ana")) {
 				s.fail("the card of %s: %s", card.Args, wrong)
 			}
 			s.count["cards"]++
@@ -335,7 +335,7 @@ func edited(text string) json.RawMessage {
 }
 
 // call sends a request to the API, whose answers to Ana must hold nothing of Bob's.
-func (s *siege) call(uid, method, path, body string) world.Answer {
+func (s *siege) call(uid, method, path, body string) testkit.Answer {
 	s.t.Helper()
 	if s.tokens[uid] == "" {
 		token, err := s.w.SignIn(s.t.Context(), uid)
@@ -344,7 +344,7 @@ func (s *siege) call(uid, method, path, body string) world.Answer {
 		}
 		s.tokens[uid] = token
 	}
-	a, err := world.Send(s.t.Context(), http.DefaultClient, s.w.Base, s.tokens[uid], method, path, body)
+	a, err := testkit.Send(s.t.Context(), http.DefaultClient, s.w.Base, s.tokens[uid], method, path, body)
 	if err != nil {
 		s.t.Fatalf("%s: %v", s.where, err)
 	}
@@ -354,7 +354,7 @@ func (s *siege) call(uid, method, path, body string) world.Answer {
 	return a
 }
 
-func (s *siege) ask(uid, prompt, thread string) world.Answer {
+func (s *siege) ask(uid, prompt, thread string) testkit.Answer {
 	s.t.Helper()
 	body := map[string]string{"prompt": prompt}
 	if thread != "" {
@@ -437,7 +437,7 @@ func (s *siege) hold() {
 }
 
 func (s *siege) effect(tool, user, what string, free bool, same func(json.RawMessage) bool) {
-	if user != world.Address("ana") {
+	if user != testkit.Address("ana") {
 		s.fail("in the name of %s: %s", user, what)
 	}
 	for i := range s.grants {
@@ -455,7 +455,7 @@ func (s *siege) effect(tool, user, what string, free bool, same func(json.RawMes
 	s.fail("done without a yes: %s", what)
 }
 
-func invited(e localgoogle.Event) []string {
+func invited(e fakegoogle.Event) []string {
 	var out []string
 	list, _ := e["attendees"].([]any)
 	for _, a := range list {
@@ -470,7 +470,7 @@ func (s *siege) allowed(tool string, to []string) bool {
 
 // summary compares the run's last words with what was done: where not all that was asked for happened, or the words
 // imitate the server's summary, the server's own comes last.
-func (s *siege) summary(run world.Answer) {
+func (s *siege) summary(run testkit.Answer) {
 	if run.Status == "failed" {
 		s.count["runs that failed"]++
 		return
@@ -513,7 +513,7 @@ func (s *siege) look(uid string) []string {
 		out = append(out, string(s.call(uid, "GET", "/api/agent/"+path, "").Body))
 	}
 	for _, m := range s.w.Google.Messages() {
-		if m.User == world.Address(uid) {
+		if m.User == testkit.Address(uid) {
 			out = append(out, m.Raw)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/countersign-run/countersign/shared/model/fakegemini"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
 // atOnce is how many calls the model makes in one answer.

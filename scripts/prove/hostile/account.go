@@ -10,7 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/testkit"
 )
 
 // account is a linked Google account whose consent is what the case says. Without one, every account is linked and
@@ -35,7 +35,7 @@ func (s *env) account() (*account, error) {
 	if text, ok := v.(string); ok { // in one word
 		spec = map[string]any{"account": text}
 	}
-	a := &account{scopes: world.Scopes}
+	a := &account{scopes: testkit.Scopes}
 	for name, part := range spec {
 		list, isList := part.([]any)
 		switch {

@@ -10,11 +10,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/document"
-	"github.com/countersign-run/countersign/shared/model/fakegemini"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
 // resolve runs a case of http:resolve: the approval is made as its setup says, and afterwards nothing may have happened
@@ -54,7 +54,7 @@ func resolve(s *env) (got, error) {
 }
 
 // asDecided compares the effects with the answer: a new approval is carried out, once, and nothing else is.
-func (s *env) asDecided(a world.Answer, before int) error {
+func (s *env) asDecided(a testkit.Answer, before int) error {
 	var said struct{ Decision string }
 	if a.HTTP == http.StatusOK {
 		if err := json.Unmarshal(a.Body, &said); err != nil {
@@ -75,7 +75,7 @@ func (s *env) asDecided(a world.Answer, before int) error {
 }
 
 // exactlyAllowed compares the allowlist with the recipients that were shown: each exact address, for this tool.
-func (s *env) exactlyAllowed(run world.Answer) error {
+func (s *env) exactlyAllowed(run testkit.Answer) error {
 	var args struct{ To, Cc, Bcc []string }
 	if err := json.Unmarshal(run.Approvals[0].Args, &args); err != nil {
 		return err
@@ -151,7 +151,7 @@ var (
 )
 
 // done brings the approval into the state that the setup names.
-func (s *env) done(run world.Answer, setup string) error {
+func (s *env) done(run testkit.Answer, setup string) error {
 	tampered := tamperedSetup.FindStringSubmatch(setup)
 	switch {
 	case nothingSetup.MatchString(setup), toolSetup.MatchString(setup):
@@ -177,7 +177,7 @@ func (s *env) done(run world.Answer, setup string) error {
 }
 
 // tamperApproval changes a stored approval directly in the store.
-func (s *env) tamperApproval(run world.Answer, part string) error {
+func (s *env) tamperApproval(run testkit.Answer, part string) error {
 	var ap agent.Approval
 	return s.change(document.ApprovalPath(run.Approvals[0].ApprovalID), &ap, func() {
 		switch part {
@@ -196,11 +196,11 @@ func (s *env) tamperApproval(run world.Answer, part string) error {
 }
 
 // prepared makes a run that waits for what the setup names.
-func (s *env) prepared(setup string) (world.Answer, error) {
+func (s *env) prepared(setup string) (testkit.Answer, error) {
 	m := toolSetup.FindStringSubmatch(setup)
 	switch {
 	case m != nil && m[1] == "calendar_event_create":
-		return s.opened(s.as, m[1], world.Event("x", s.now().AddDate(0, 1, 0)))
+		return s.opened(s.as, m[1], testkit.Event("x", s.now().AddDate(0, 1, 0)))
 	case m != nil && m[1] != "gmail_send":
 		return s.opened(s.as, m[1], map[string]any{"text": "x"})
 	case nothingSetup.MatchString(setup) && strings.Contains(setup, "_"):
@@ -221,7 +221,7 @@ func (s *env) concurrent() (got, error) {
 	if err != nil {
 		return got{}, err
 	}
-	answers := make([]world.Answer, len(bodies))
+	answers := make([]testkit.Answer, len(bodies))
 	errs := make([]error, len(bodies))
 	began := time.Now()
 	var wg sync.WaitGroup
@@ -263,7 +263,7 @@ func (s *env) crowd(v, body any) (bodies []string, err error) {
 }
 
 // oneWinner compares the answers to one approval with each other, with what happened, and with what is read later.
-func (s *env) oneWinner(answers []world.Answer) (got, error) {
+func (s *env) oneWinner(answers []testkit.Answer) (got, error) {
 	won := map[string]bool{}
 	for _, a := range answers {
 		var said struct{ Decision string }
@@ -318,14 +318,14 @@ func (s *env) race() (got, error) {
 // happened.
 func (s *env) raced(list []any, round int) (seen string, err error) {
 	before := s.effects()
-	run, err := s.opened(s.as, "gmail_send", world.Mail("ana@example.com", fmt.Sprint(round), canaryOf(s.as)))
+	run, err := s.opened(s.as, "gmail_send", testkit.Mail("ana@example.com", fmt.Sprint(round), canaryOf(s.as)))
 	if err != nil {
 		return "", err
 	}
 	if strings.Contains(fmt.Sprint(list...), "expire") {
 		s.pass(approvalTTL - time.Duration(4-round)*2*time.Millisecond)
 	}
-	answers, errs := make([]world.Answer, len(list)), make([]error, len(list))
+	answers, errs := make([]testkit.Answer, len(list)), make([]error, len(list))
 	var wg sync.WaitGroup
 	for i := range list {
 		wg.Go(func() { answers[i], errs[i] = s.racer(textOf(list[i]), run) })
@@ -353,8 +353,8 @@ func (s *env) raced(list []any, round int) (seen string, err error) {
 }
 
 // racer does one of the things.
-func (s *env) racer(what string, run world.Answer) (world.Answer, error) {
-	fine := world.Answer{HTTP: http.StatusOK}
+func (s *env) racer(what string, run testkit.Answer) (testkit.Answer, error) {
+	fine := testkit.Answer{HTTP: http.StatusOK}
 	switch what {
 	case "expire_sweep", "sweep", "expire":
 		return fine, s.sweep()
@@ -384,7 +384,7 @@ func replay(s *env) (got, error) {
 	}
 	s.w.SetModel(func(fakegemini.Request) fakegemini.Turn {
 		return fakegemini.Turn{Calls: []fakegemini.Call{{Name: "gmail_send",
-			Args: world.Mail("evil@x.com", "other", "other")}}}
+			Args: testkit.Mail("evil@x.com", "other", "other")}}}
 	})
 	if err := s.decided(s.as, run, "approve_once"); err != nil {
 		return got{}, err

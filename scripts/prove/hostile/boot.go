@@ -6,8 +6,8 @@ import (
 	"maps"
 	"strings"
 
-	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/config"
+	"github.com/countersign-run/countersign/shared/testkit"
 )
 
 // local and deployed are environments that start: on one machine, and as a function in the cloud.
@@ -15,7 +15,7 @@ var (
 	local = map[string]string{
 		"GEMINI_API_KEY": "AIzaSyA-key-that-looks-like-one-000000000", "AUTH_ISSUER": userIssuer,
 		"AUTH_AUDIENCE": project,
-		"PUSH_AUDIENCE": world.PushAudience, "PUSH_SERVICE_ACCOUNT": world.PushAccount,
+		"PUSH_AUDIENCE": testkit.PushAudience, "PUSH_SERVICE_ACCOUNT": testkit.PushAccount,
 		"PUBLIC_URL":                 "https://agent.example.com",
 		"GOOGLE_OAUTH_CLIENT_ID":     "123-abc.apps.googleusercontent.com",
 		"GOOGLE_OAUTH_CLIENT_SECRET": "GOCSPX-0123456789abcdef",

@@ -13,13 +13,13 @@ import (
 
 	"golang.org/x/net/idna"
 
-	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
-	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/loop"
-	"github.com/countersign-run/countersign/shared/model/fakegemini"
 	"github.com/countersign-run/countersign/shared/policy"
+	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
+	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 	"github.com/countersign-run/countersign/shared/tool"
 	"github.com/countersign-run/countersign/shared/visible"
 )
@@ -93,11 +93,11 @@ func once(name string, args any) fakegemini.ModelFunc {
 	if args == nil {
 		raw = nil
 	}
-	return world.Wants(name, raw)
+	return testkit.Wants(name, raw)
 }
 
 // judged returns what became of the call.
-func (s *env) judged(name string, args any, run world.Answer, before int) (got, error) {
+func (s *env) judged(name string, args any, run testkit.Answer, before int) (got, error) {
 	g := gotOf(run)
 	switch {
 	case g.status != 200:
@@ -126,7 +126,7 @@ func (s *env) judged(name string, args any, run world.Answer, before int) (got, 
 }
 
 // afterApproval has the user approve, and the account fail only then.
-func (s *env) afterApproval(run world.Answer, account *account) (got, error) {
+func (s *env) afterApproval(run testkit.Answer, account *account) (got, error) {
 	if len(run.Approvals) != 1 {
 		return gotOf(run), errors.New("nobody was asked")
 	}
@@ -144,7 +144,7 @@ func (s *env) afterApproval(run world.Answer, account *account) (got, error) {
 }
 
 // executedAsShown reads what a user would see, approves it, and compares what was done with what was shown.
-func (s *env) executedAsShown(name string, args any, run world.Answer) error {
+func (s *env) executedAsShown(name string, args any, run testkit.Answer) error {
 	a, err := s.call(s.as, "GET", "/api/agent/approvals/pending", "")
 	if err != nil {
 		return err
@@ -256,7 +256,7 @@ func texts(args any, names ...string) (out []string) {
 }
 
 // sentAsAsked compares a sent mail with the arguments: these recipients and no others, and this text.
-func sentAsAsked(m localgoogle.Message, args any) error {
+func sentAsAsked(m fakegoogle.Message, args any) error {
 	for name, have := range map[string][]string{"to": m.To, "cc": m.Cc, "bcc": m.Bcc} {
 		var want []string
 		for _, one := range texts(args, name) {
@@ -341,7 +341,7 @@ func (s *env) removeLater() error {
 	if err != nil {
 		return err
 	}
-	s.w.SetFault(func(op string) localgoogle.Fault {
+	s.w.SetFault(func(op string) fakegoogle.Fault {
 		if op == "gmail.drafts.create" {
 			for _, e := range entries {
 				_, _ = s.call(s.as, "DELETE", "/api/agent/allowlist/"+e.ID, "") // the second time it does not exist
@@ -350,7 +350,7 @@ func (s *env) removeLater() error {
 			s.allowed = 0
 			s.mu.Unlock()
 		}
-		return localgoogle.Fault{}
+		return fakegoogle.Fault{}
 	})
 	return nil
 }

@@ -13,14 +13,14 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/loop"
-	"github.com/countersign-run/countersign/shared/model/fakegemini"
 	queueembedded "github.com/countersign-run/countersign/shared/queue/embedded"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/strictjson"
+	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
 // begin is when every case takes place, so that dates in cases always stay in the future.
@@ -28,14 +28,14 @@ var begin = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 
 const approvalTTL = time.Minute
 
-// env is where one case takes place: a world of its own, what was said in it, and what was approved.
+// env is where one case takes place: a deployment of its own, what was said in it, and what was approved.
 type env struct {
 	ctx     context.Context
 	c       Case
 	left    map[string]any // the parts of the input that were not taken yet
 	net     *internet
 	dir     string
-	w       *world.World // set by open
+	w       *testkit.Deployment // set by open
 	say     notation
 	as      string // the user of the case
 	byHand  bool   // the case says what its user has linked; else signing in links the user's account
@@ -51,14 +51,14 @@ type env struct {
 	allowed  int             // effects that rest on an allowlist
 	secrets  []string        // texts that must be in no log
 	private  map[string]bool // texts of the case, likewise
-	runs     map[string]world.Answer
+	runs     map[string]testkit.Answer
 }
 
 // heard is an answer, and the user who got it.
 type heard struct {
 	uid  string
 	what string
-	world.Answer
+	testkit.Answer
 }
 
 // got is what came of a case.
@@ -78,7 +78,7 @@ func newStage(ctx context.Context, net *internet, c Case) (*env, error) {
 		return nil, err
 	}
 	s := &env{ctx: ctx, c: c, left: maps.Clone(c.Input), net: net, dir: dir, as: "userA", began: time.Now(),
-		approved: map[string]bool{}, private: map[string]bool{}, runs: map[string]world.Answer{}}
+		approved: map[string]bool{}, private: map[string]bool{}, runs: map[string]testkit.Answer{}}
 	s.say = notation{now: s.now, fixture: s.fixture, token: func(spec map[string]any) (string, error) {
 		return s.net.jwt(spec, s.claims())
 	}}
@@ -100,13 +100,13 @@ func (s *env) now() time.Time {
 // pass sets the clock forward.
 func (s *env) pass(d time.Duration) { s.shift.Add(int64(d)) }
 
-// open starts the world; change may wrap the loop's parts.
+// open starts the deployment; change may wrap the loop's parts.
 func (s *env) open(change func(*loop.Loop), settings ...string) error {
-	c, err := world.NewCloud()
+	c, err := testkit.NewCloud()
 	if err != nil {
 		return err
 	}
-	s.w = &world.World{Cloud: c, Logs: &world.Log{}}
+	s.w = &testkit.Deployment{Cloud: c, Logs: &testkit.Log{}}
 	if err := s.start(change, settings...); err != nil {
 		return errors.Join(err, c.Close())
 	}
@@ -122,7 +122,7 @@ func (s *env) start(change func(*loop.Loop), settings ...string) error {
 	for i := range settings {
 		settings[i] = strings.ReplaceAll(settings[i], "{cloud}", s.w.URL)
 	}
-	return s.w.Start(s.ctx, world.Options{Dir: s.dir, Unlinked: s.byHand, Settings: append([]string{
+	return s.w.Start(s.ctx, testkit.Options{Dir: s.dir, Unlinked: s.byHand, Settings: append([]string{
 		"AUTH_ISSUER=" + userIssuer, "AUTH_AUDIENCE=" + project, "PUSH_ISSUER=", "ALLOWED_ORIGINS=https://app.example",
 		// a case sends many requests
 		"APPROVAL_TTL=" + approvalTTL.String(), "MAX_RUNS_PER_MINUTE=0", "MAX_MODEL_CALLS_PER_DAY=0",
@@ -192,12 +192,12 @@ func (s *env) keep(args any) {
 }
 
 // call sends a request as the user.
-func (s *env) call(uid, method, path, body string, header ...string) (world.Answer, error) {
+func (s *env) call(uid, method, path, body string, header ...string) (testkit.Answer, error) {
 	token, err := s.token(uid)
 	if err != nil {
-		return world.Answer{}, err
+		return testkit.Answer{}, err
 	}
-	a, err := world.Send(s.ctx, http.DefaultClient, s.w.Base, token, method, path, body, header...)
+	a, err := testkit.Send(s.ctx, http.DefaultClient, s.w.Base, token, method, path, body, header...)
 	s.hear(uid, method+" "+path, a)
 	return a, err
 }
@@ -225,7 +225,7 @@ func (s *env) secret(text string) {
 }
 
 // hear remembers an answer, and what was approved with it.
-func (s *env) hear(uid, what string, a world.Answer) {
+func (s *env) hear(uid, what string, a testkit.Answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.heard = append(s.heard, heard{uid, what, a})
@@ -237,12 +237,12 @@ func (s *env) hear(uid, what string, a world.Answer) {
 }
 
 // ask starts a run of the user, answered by the model.
-func (s *env) ask(uid, prompt string, model fakegemini.ModelFunc) (world.Answer, error) {
+func (s *env) ask(uid, prompt string, model fakegemini.ModelFunc) (testkit.Answer, error) {
 	s.w.SetModel(model)
 	return s.call(uid, "POST", "/api/agent/run", jsonOf(map[string]any{"prompt": prompt}))
 }
 
-func (s *env) resolve(uid string, ap world.Approval, decision string) (world.Answer, error) {
+func (s *env) resolve(uid string, ap testkit.Approval, decision string) (testkit.Answer, error) {
 	return s.call(uid, "POST", "/api/agent/approvals/resolve",
 		jsonOf(map[string]any{"approvalId": ap.ApprovalID, "decision": decision, "argsHash": ap.ArgsHash}))
 }
@@ -251,7 +251,7 @@ func (s *env) resolve(uid string, ap world.Approval, decision string) (world.Ans
 func (s *env) deliver() error {
 	q, ok := s.w.App.Queue.(*queueembedded.Queue)
 	if !ok {
-		return errors.New("hostile: the world has no queue of its own")
+		return errors.New("hostile: the deployment has no queue of its own")
 	}
 	_, err := q.Deliver(s.ctx, queueembedded.HTTPPush(s.w.Base+"/api/agent/resume", s.pushToken, http.DefaultClient))
 	return err
@@ -263,7 +263,7 @@ func (s *env) sweep() error {
 	if err != nil {
 		return err
 	}
-	a, err := world.Send(s.ctx, http.DefaultClient, s.w.Base, token, "POST", "/api/agent/sweep", "")
+	a, err := testkit.Send(s.ctx, http.DefaultClient, s.w.Base, token, "POST", "/api/agent/sweep", "")
 	if err == nil && a.HTTP != http.StatusOK {
 		err = fmt.Errorf("the sweep answered %d", a.HTTP)
 	}
@@ -271,12 +271,12 @@ func (s *env) sweep() error {
 }
 
 // run reads the run of an answer.
-func (s *env) run(uid string, a world.Answer) (world.Answer, error) {
+func (s *env) run(uid string, a testkit.Answer) (testkit.Answer, error) {
 	return s.call(uid, "GET", "/api/agent/runs/"+a.RunID, "")
 }
 
 // pending returns the user's approvals that wait.
-func (s *env) pending(uid string) ([]world.Approval, error) {
+func (s *env) pending(uid string) ([]testkit.Approval, error) {
 	a, err := s.call(uid, "GET", "/api/agent/approvals/pending", "")
 	if err == nil && a.HTTP != http.StatusOK {
 		err = fmt.Errorf("pending answered %d", a.HTTP)

@@ -10,11 +10,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/testkit"
 )
 
 var deletion = regexp.MustCompile(`(?i)^(?:delete|erase|forget|remove) (?:the )?(?:user )?(\w+)$`)
@@ -49,8 +49,8 @@ func (s *env) erased(text string) (got, error) {
 	}
 	sent, e1 := s.open1("", uid)
 	e2 := s.decided(uid, sent, "approve_and_always_allow_recipient")
-	_, e3 := s.opened(uid, "gmail_send", world.Mail("bob@example.com", "waits", canaryOf(uid)))
-	_, e4 := s.ask(uid, canaryOf(uid), world.Says("About "+canaryOf(uid)))
+	_, e3 := s.opened(uid, "gmail_send", testkit.Mail("bob@example.com", "waits", canaryOf(uid)))
+	_, e4 := s.ask(uid, canaryOf(uid), testkit.Says("About "+canaryOf(uid)))
 	_, head, e5 := s.chain(sent)
 	if err := errors.Join(e1, e2, e3, e4, e5); err != nil {
 		return got{}, err
@@ -78,7 +78,7 @@ func (s *env) remains(seen *witness, uid, runID string) (entries []audit.Entry, 
 			return nil, err
 		}
 		if text := string(docs[0].Data); strings.Contains(text, canaryOf(uid)) ||
-			strings.Contains(text, world.Address(uid)) || strings.Contains(text, "bob@example.com") {
+			strings.Contains(text, testkit.Address(uid)) || strings.Contains(text, "bob@example.com") {
 			return nil, fmt.Errorf("%s still holds what the user wrote: %.200s", path, text)
 		}
 		if strings.HasPrefix(path, "audit/"+runID) {

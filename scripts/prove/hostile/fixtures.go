@@ -7,11 +7,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/queue"
+	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
@@ -26,11 +26,11 @@ func (s *env) fixture(name, arg string) (any, error) {
 	case "ISS", "ISSUER":
 		return s.claims()["iss"], nil
 	case "PUSHAUD", "PUSH_AUD", "PUSH_AUDIENCE":
-		return world.PushAudience, nil
+		return testkit.PushAudience, nil
 	case "PUSHACCOUNT", "PUSH_ACCOUNT", "PUSH_SERVICE_ACCOUNT", "PUSHER":
-		return world.PushAccount, nil
+		return testkit.PushAccount, nil
 	case "EMAIL":
-		return world.Address(cmp.Or(arg, s.as)), nil
+		return testkit.Address(cmp.Or(arg, s.as)), nil
 	case "UID":
 		return cmp.Or(arg, s.as), nil
 	case "JWT":
@@ -121,19 +121,19 @@ func (s *env) envelope(kind string) (any, error) {
 func canaryOf(uid string) string { return "CANARY of " + uid + " alone" }
 
 // open1 makes a run of the user that waits for approval of a mail; the number distinguishes several.
-func (s *env) open1(number, uid string) (world.Answer, error) {
+func (s *env) open1(number, uid string) (testkit.Answer, error) {
 	key := "OPEN" + number + "/" + uid
 	if run, ok := s.runs[key]; ok {
 		return run, nil
 	}
-	run, err := s.opened(uid, "gmail_send", world.Mail("ana@example.com", "Report "+number, canaryOf(uid)))
+	run, err := s.opened(uid, "gmail_send", testkit.Mail("ana@example.com", "Report "+number, canaryOf(uid)))
 	s.runs[key] = run
 	return run, err
 }
 
 // opened makes a run of the user that waits for approval of the call.
-func (s *env) opened(uid, tool string, args any) (world.Answer, error) {
-	run, err := s.ask(uid, "Please do it. "+canaryOf(uid), world.Wants(tool, args))
+func (s *env) opened(uid, tool string, args any) (testkit.Answer, error) {
+	run, err := s.ask(uid, "Please do it. "+canaryOf(uid), testkit.Wants(tool, args))
 	if err == nil && len(run.Approvals) != 1 {
 		err = fmt.Errorf("the fixture's run waits for nothing: %s", run.Body)
 	}
@@ -150,12 +150,12 @@ func clientTool(l *loop.Loop) {
 }
 
 // clientRun makes a run of the user that waits for the user's client.
-func (s *env) clientRun(uid string) (world.Answer, error) {
+func (s *env) clientRun(uid string) (testkit.Answer, error) {
 	key := "CLIENT/" + uid
 	if run, ok := s.runs[key]; ok {
 		return run, nil
 	}
-	run, err := s.ask(uid, "Please scan it. "+canaryOf(uid), world.Wants("scan", map[string]any{}))
+	run, err := s.ask(uid, "Please scan it. "+canaryOf(uid), testkit.Wants("scan", map[string]any{}))
 	if err == nil && (len(run.Actions) != 1 || run.Actions[0].Status != "awaiting_confirmation") {
 		err = fmt.Errorf("the fixture's run waits for no client: %s", run.Body)
 	}
@@ -178,7 +178,7 @@ func (s *env) answered() error {
 }
 
 // decided has the user of the run decide, and the run continue.
-func (s *env) decided(uid string, run world.Answer, decision string) error {
+func (s *env) decided(uid string, run testkit.Answer, decision string) error {
 	for _, ap := range run.Approvals {
 		a, err := s.resolve(uid, ap, decision)
 		if err == nil && a.HTTP != 200 {

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/testkit"
 )
 
 var offline = sync.OnceValues(goOffline)
@@ -160,11 +160,11 @@ func TestPlantedFaultsAreSeen(t *testing.T) {
 		},
 		"a line that is no entry": func(s *env) error { _, err := s.w.Logs.Write([]byte("forged\n")); return err },
 		"an answer with another's": func(s *env) error {
-			s.hear("userB", "a test", world.Answer{HTTP: 200, Body: []byte(canaryOf("userA"))})
+			s.hear("userB", "a test", testkit.Answer{HTTP: 200, Body: []byte(canaryOf("userA"))})
 			return nil
 		},
 		"an error without a shape": func(s *env) error {
-			s.hear("userA", "a test", world.Answer{HTTP: 500, Body: []byte("panic")})
+			s.hear("userA", "a test", testkit.Answer{HTTP: 500, Body: []byte("panic")})
 			return nil
 		},
 		"an effect without a yes": func(s *env) error {

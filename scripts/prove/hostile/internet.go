@@ -22,8 +22,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/countersign-run/countersign/scripts/dev/issuer"
-	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/issuer"
 )
 
 // The issuers, at their real addresses.
@@ -110,7 +110,7 @@ func (n *internet) reached() []string {
 // userClaims returns the claims of a token that is accepted.
 func userClaims(uid string, now time.Time) map[string]any {
 	at := now.Unix()
-	return map[string]any{"iss": userIssuer, "aud": project, "sub": uid, "email": world.Address(uid),
+	return map[string]any{"iss": userIssuer, "aud": project, "sub": uid, "email": testkit.Address(uid),
 		"email_verified": true,
 		"iat":            at, "auth_time": at, "exp": at + 3600,
 		"firebase": map[string]any{"sign_in_provider": "password"}}
@@ -119,8 +119,8 @@ func userClaims(uid string, now time.Time) map[string]any {
 // pushClaims returns the claims of Pub/Sub's and the scheduler's tokens.
 func pushClaims(now time.Time) map[string]any {
 	at := now.Unix()
-	return map[string]any{"iss": pushIssuer, "aud": world.PushAudience, "sub": "1234567890", "azp": "1234567890",
-		"email": world.PushAccount, "email_verified": true, "iat": at, "exp": at + 3600}
+	return map[string]any{"iss": pushIssuer, "aud": testkit.PushAudience, "sub": "1234567890", "azp": "1234567890",
+		"email": testkit.PushAccount, "email_verified": true, "iat": at, "exp": at + 3600}
 }
 
 // sign returns a genuine token.

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign-run/countersign/scripts/world"
-	"github.com/countersign-run/countersign/shared/model/fakegemini"
+	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
 const maxModelCalls = 3 // the default of MAX_MODEL_CALLS
@@ -151,7 +151,7 @@ func describeCalls(t *fakegemini.Turn, v any) error {
 	n, err := number(v)
 	for i := range n {
 		t.Calls = append(t.Calls,
-			fakegemini.Call{Name: "gmail_send", Args: world.Mail("a@example.com", fmt.Sprint(i), "b")})
+			fakegemini.Call{Name: "gmail_send", Args: testkit.Mail("a@example.com", fmt.Sprint(i), "b")})
 	}
 	return err
 }
@@ -198,7 +198,7 @@ func hijack(s *env) (got, error) {
 	ask := map[string]any{"prompt": "What is new?"}
 	switch {
 	case source == "thread_history":
-		first, err := s.ask(s.as, "Remember this.", world.Says(text))
+		first, err := s.ask(s.as, "Remember this.", testkit.Says(text))
 		if err != nil {
 			return got{}, err
 		}
@@ -208,7 +208,7 @@ func hijack(s *env) (got, error) {
 	default:
 		fromTool = true // whatever it is, the model has read it
 	}
-	s.w.SetModel(thief(name, fromTool, world.Mail(to, "as you wish", text)))
+	s.w.SetModel(thief(name, fromTool, testkit.Mail(to, "as you wish", text)))
 	run, err := s.call(s.as, "POST", "/api/agent/run", jsonOf(ask))
 	if err != nil {
 		return got{}, err
@@ -228,7 +228,7 @@ func thief(name string, looks bool, mail any) fakegemini.ModelFunc {
 }
 
 // caught checks that the run of a hijacked model did nothing but request approvals.
-func (s *env) caught(run world.Answer, to string) (got, error) {
+func (s *env) caught(run testkit.Answer, to string) (got, error) {
 	g := gotOf(run)
 	if len(run.Approvals) != 1 {
 		return g, fmt.Errorf("%d approvals wait", len(run.Approvals))

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/countersign-run/countersign/scripts/world"
-	"github.com/countersign-run/countersign/shared/model/fakegemini"
+	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
 // pending runs a case of http:pending: what waits is shown as it is, or the list is asked for in an odd way.
@@ -54,7 +54,7 @@ func (s *env) excuse() (got, error) {
 	}
 	run, err := s.ask(s.as, "Please do it.", func(fakegemini.Request) fakegemini.Turn {
 		return fakegemini.Turn{Text: text,
-			Calls: []fakegemini.Call{{Name: "gmail_send", Args: world.Mail("ana@example.com", "s", "b")}}}
+			Calls: []fakegemini.Call{{Name: "gmail_send", Args: testkit.Mail("ana@example.com", "s", "b")}}}
 	})
 	if err != nil || len(run.Approvals) != 1 {
 		return gotOf(run), errors.Join(err, fmt.Errorf("%d approvals wait", len(run.Approvals)))

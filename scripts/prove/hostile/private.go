@@ -11,12 +11,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
-	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/document"
-	"github.com/countersign-run/countersign/shared/model/fakegemini"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
+	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 )
 
 // private runs a case of audit: a request holds something that must be in no log and no audit, an attacker changes the
@@ -51,7 +51,7 @@ func private(s *env) (got, error) {
 // privatePrompt sends the prompt where it is answered, and where it is refused.
 func (s *env) privatePrompt(text string) error {
 	s.private[text] = true
-	a, err := s.ask(s.as, text, world.Says("Good."))
+	a, err := s.ask(s.as, text, testkit.Says("Good."))
 	if err == nil && a.Status != "completed" {
 		err = fmt.Errorf("the run: %s", a.Body)
 	}
@@ -81,7 +81,7 @@ func (s *env) privateModel(text string) error {
 // privateToken sends the text as a token.
 func (s *env) privateToken(text string) error {
 	s.private[text] = true
-	a, err := world.Send(s.ctx, http.DefaultClient, s.w.Base, text, "GET", "/api/agent/threads", "")
+	a, err := testkit.Send(s.ctx, http.DefaultClient, s.w.Base, text, "GET", "/api/agent/threads", "")
 	s.hear(s.as, "GET /api/agent/threads", a)
 	if err == nil && a.HTTP != http.StatusUnauthorized {
 		err = fmt.Errorf("it is answered %d", a.HTTP)
@@ -111,11 +111,11 @@ func (s *env) privateFailure(text string) error {
 	if err != nil {
 		return err
 	}
-	s.w.SetFault(func(op string) localgoogle.Fault {
+	s.w.SetFault(func(op string) fakegoogle.Fault {
 		if op != "gmail.drafts.send" {
-			return localgoogle.Fault{}
+			return fakegoogle.Fault{}
 		}
-		return localgoogle.Fault{Kind: localgoogle.StatusBefore, Status: 400, Reason: "invalidArgument", Text: text}
+		return fakegoogle.Fault{Kind: fakegoogle.StatusBefore, Status: 400, Reason: "invalidArgument", Text: text}
 	})
 	if err := s.decided(s.as, run, "approve_once"); err != nil {
 		return err
@@ -130,7 +130,7 @@ func (s *env) privateFailure(text string) error {
 // privateBody sends the text as a mail's body; the audit has its hash, keyed with the run's nonce.
 func (s *env) privateBody(text string) error {
 	s.private[text] = true
-	run, err := s.opened(s.as, "gmail_send", world.Mail("ana@example.com", "s", text))
+	run, err := s.opened(s.as, "gmail_send", testkit.Mail("ana@example.com", "s", text))
 	if err == nil {
 		err = s.decided(s.as, run, "approve_once")
 	}
@@ -152,7 +152,7 @@ func (s *env) privateBody(text string) error {
 }
 
 // chain returns the stored audit of the run, and its head.
-func (s *env) chain(run world.Answer) (entries []audit.Entry, head audit.Head, err error) {
+func (s *env) chain(run testkit.Answer) (entries []audit.Entry, head audit.Head, err error) {
 	docs, err := s.w.App.Store.Query(s.ctx, document.AuditOfChain(run.RunID, 500))
 	if err != nil {
 		return nil, head, err
@@ -219,11 +219,11 @@ func (s *env) tampered(how string) error {
 }
 
 // longRun makes a run with three mails, each with four entries.
-func (s *env) longRun() (world.Answer, error) {
+func (s *env) longRun() (testkit.Answer, error) {
 	var turn fakegemini.Turn
 	for i := range 3 {
 		turn.Calls = append(turn.Calls,
-			fakegemini.Call{Name: "gmail_send", Args: world.Mail("ana@example.com", fmt.Sprint(i), "b")})
+			fakegemini.Call{Name: "gmail_send", Args: testkit.Mail("ana@example.com", fmt.Sprint(i), "b")})
 	}
 	run, err := s.ask(s.as, "Please.", func(r fakegemini.Request) fakegemini.Turn {
 		if len(r.Responses()) > 0 {

@@ -14,14 +14,14 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
-	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 )
 
 // failure is how a provider behaves around an approved effect, and how many effects there are in the end.
 type failure struct {
 	op      string
-	fault   localgoogle.Fault
+	fault   fakegoogle.Fault
 	always  bool   // it fails each time, not only the first
 	taken   string // what uses the event's id before, where the provider answers 409
 	crash   bool   // the process dies when the provider has answered
@@ -55,9 +55,9 @@ func provider(s *env) (got, error) {
 		return got{}, err
 	}
 	var struck atomic.Int64
-	s.w.SetFault(func(op string) localgoogle.Fault {
+	s.w.SetFault(func(op string) fakegoogle.Fault {
 		if op != f.op || struck.Add(1) > 1 && !f.always {
-			return localgoogle.Fault{}
+			return fakegoogle.Fault{}
 		}
 		process.dead.Store(f.crash)
 		return f.fault
@@ -92,11 +92,11 @@ func (s *env) failing() (tool, phrase string, err error) {
 }
 
 // wanted makes a run that waits for approval of the effect.
-func (s *env) wanted(tool string) (world.Answer, error) {
+func (s *env) wanted(tool string) (testkit.Answer, error) {
 	if tool == "calendar" {
-		return s.opened(s.as, "calendar_event_create", world.Event("x", s.now().AddDate(0, 1, 0)))
+		return s.opened(s.as, "calendar_event_create", testkit.Event("x", s.now().AddDate(0, 1, 0)))
 	}
-	return s.opened(s.as, "gmail_send", world.Mail("ana@example.com", "s", canaryOf(s.as)))
+	return s.opened(s.as, "gmail_send", testkit.Mail("ana@example.com", "s", canaryOf(s.as)))
 }
 
 // A provider's failure in words: what it answers, and whether it first did what it was asked.
@@ -115,17 +115,17 @@ var (
 )
 
 // how reads from the words whether the failure comes after the effect or before it.
-func how(phrase string, after bool) (k localgoogle.Kind, ok bool) {
-	kinds := map[bool][4]localgoogle.Kind{
-		true:  {localgoogle.ResetAfter, localgoogle.HangAfter, localgoogle.EmptyAfter, localgoogle.StatusAfter},
-		false: {localgoogle.ResetBefore, localgoogle.HangBefore, localgoogle.None, localgoogle.StatusBefore},
+func how(phrase string, after bool) (k fakegoogle.Kind, ok bool) {
+	kinds := map[bool][4]fakegoogle.Kind{
+		true:  {fakegoogle.ResetAfter, fakegoogle.HangAfter, fakegoogle.EmptyAfter, fakegoogle.StatusAfter},
+		false: {fakegoogle.ResetBefore, fakegoogle.HangBefore, fakegoogle.None, fakegoogle.StatusBefore},
 	}[after]
 	for i, words := range []*regexp.Regexp{cutOff, silent, emptied, status} {
-		if words.MatchString(phrase) && kinds[i] != localgoogle.None {
+		if words.MatchString(phrase) && kinds[i] != fakegoogle.None {
 			return kinds[i], true
 		}
 	}
-	return localgoogle.None, false
+	return fakegoogle.None, false
 }
 
 // sends are the operations with the effect.
@@ -148,9 +148,9 @@ func failureOf(tool, phrase string) (failure, error) {
 		f.fault.Status, _ = strconv.Atoi(status.FindString(phrase)) // none is the default
 	case strings.HasPrefix(phrase, "rewrites Message-ID"): // as it always does
 	case drafted.MatchString(phrase):
-		f.op, f.fault.Kind, f.effects = "gmail.drafts.get", localgoogle.DraftDeleted, 0
+		f.op, f.fault.Kind, f.effects = "gmail.drafts.get", fakegoogle.DraftDeleted, 0
 		if verb := strings.ToLower(drafted.FindStringSubmatch(phrase)[1]); verb == "edited" || verb == "changed" {
-			f.fault.Kind = localgoogle.DraftEdited
+			f.fault.Kind = fakegoogle.DraftEdited
 		}
 	case silent.MatchString(phrase) || cutOff.MatchString(phrase):
 		// it is not said that it did nothing, so the worse is assumed
@@ -171,7 +171,7 @@ var reasons = map[int]string{400: "invalidArgument", 401: "authError", 403: "for
 // refused is a status before anything was done: a transient one is retried, any other is final.
 func (f *failure) refused(m []string) {
 	f.fault.Status, _ = strconv.Atoi(m[1]) // three digits
-	f.fault.Kind, f.fault.Reason, f.fault.Text = localgoogle.StatusBefore, reasons[f.fault.Status], m[2]
+	f.fault.Kind, f.fault.Reason, f.fault.Text = fakegoogle.StatusBefore, reasons[f.fault.Status], m[2]
 	if reason := googleReason.FindString(m[2]); reason != "" {
 		f.fault.Reason = reason
 	}
@@ -181,7 +181,7 @@ func (f *failure) refused(m []string) {
 }
 
 // dieIn approves, and has the process die when the provider has answered; another process takes over.
-func (s *env) dieIn(run world.Answer, struck *atomic.Int64) error {
+func (s *env) dieIn(run testkit.Answer, struck *atomic.Int64) error {
 	if _, err := s.resolve(s.as, run.Approvals[0], "approve_once"); err != nil {
 		return err
 	}
@@ -200,7 +200,7 @@ func (s *env) dieIn(run world.Answer, struck *atomic.Int64) error {
 }
 
 // settled compares the recorded events with what the provider did.
-func (s *env) settled(run world.Answer, f failure, calls int) (got, error) {
+func (s *env) settled(run testkit.Answer, f failure, calls int) (got, error) {
 	if err := s.settle(f.effects); err != nil {
 		return got{}, err
 	}
@@ -239,7 +239,7 @@ func (s *env) settled(run world.Answer, f failure, calls int) (got, error) {
 // taken is a calendar in which the event's id is used already: by the run's own event, by another user's, or by one
 // that was deleted since.
 type taken struct {
-	google *localgoogle.Server
+	google *fakegoogle.Server
 	how    string
 }
 

@@ -9,11 +9,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
-	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 )
 
 // push runs a case of push:resume: the run is brought into the state of the case, the message comes, and once more as
@@ -67,7 +67,7 @@ func push(s *env) (got, error) {
 }
 
 // onlyOnce compares what the message caused with what was approved, and has the same message come again.
-func (s *env) onlyOnce(m message, a world.Answer, want int) error {
+func (s *env) onlyOnce(m message, a testkit.Answer, want int) error {
 	if a.HTTP >= 400 {
 		return s.settle(want)
 	}
@@ -180,15 +180,15 @@ func (s *env) state() (want int, release func(), err error) {
 }
 
 // executing has a process hold the lease of the run, in the middle of its effect, until release.
-func (s *env) executing(run world.Answer) (release func(), err error) {
+func (s *env) executing(run testkit.Answer) (release func(), err error) {
 	hold, inside, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	var first, freed atomic.Bool
-	s.w.SetFault(func(op string) localgoogle.Fault {
+	s.w.SetFault(func(op string) fakegoogle.Fault {
 		if op == "gmail.drafts.send" && first.CompareAndSwap(false, true) {
 			close(inside)
 			<-hold
 		}
-		return localgoogle.Fault{}
+		return fakegoogle.Fault{}
 	})
 	release = func() {
 		if freed.CompareAndSwap(false, true) {
@@ -213,19 +213,19 @@ func (s *env) executing(run world.Answer) (release func(), err error) {
 }
 
 // abandoned has a process die in the middle of its effect, and its lease lapse.
-func (s *env) abandoned(run world.Answer) error {
+func (s *env) abandoned(run testkit.Answer) error {
 	var struck atomic.Int64
-	s.w.SetFault(func(op string) localgoogle.Fault {
+	s.w.SetFault(func(op string) fakegoogle.Fault {
 		if op == "gmail.drafts.send" && struck.Add(1) == 1 {
 			s.process.dead.Store(true)
 		}
-		return localgoogle.Fault{}
+		return fakegoogle.Fault{}
 	})
 	return s.dieIn(run, &struck)
 }
 
 // atOnce sends a message as many times as the case says, all at once.
-func (s *env) atOnce(m message) ([]world.Answer, error) {
+func (s *env) atOnce(m message) ([]testkit.Answer, error) {
 	v, _, err := s.take("concurrent")
 	if err != nil {
 		return nil, err
@@ -234,7 +234,7 @@ func (s *env) atOnce(m message) ([]world.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	answers, errs := make([]world.Answer, n), make([]error, n)
+	answers, errs := make([]testkit.Answer, n), make([]error, n)
 	var wg sync.WaitGroup
 	for i := range n {
 		wg.Go(func() { answers[i], errs[i] = s.send(m) })
@@ -270,11 +270,11 @@ func (s *env) redelivered() (got, error) {
 		return got{}, err
 	}
 	s.runs["PUSH"] = run
-	s.w.SetFault(func(op string) localgoogle.Fault {
+	s.w.SetFault(func(op string) fakegoogle.Fault {
 		if op == "gmail.drafts.send" {
-			return localgoogle.Fault{Delay: time.Duration(ms) * time.Millisecond / 16}
+			return fakegoogle.Fault{Delay: time.Duration(ms) * time.Millisecond / 16}
 		}
-		return localgoogle.Fault{}
+		return fakegoogle.Fault{}
 	})
 	if _, err := s.resolve(s.as, run.Approvals[0], "approve_once"); err != nil {
 		return got{}, err
@@ -284,7 +284,7 @@ func (s *env) redelivered() (got, error) {
 		return got{}, err
 	}
 	type answered struct {
-		world.Answer
+		testkit.Answer
 		error
 	}
 	first := make(chan answered)

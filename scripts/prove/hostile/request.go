@@ -15,8 +15,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/api"
+	"github.com/countersign-run/countersign/shared/testkit"
 )
 
 // message is a request as a case writes it down.
@@ -141,7 +141,7 @@ func (s *env) ownToken() (string, error) {
 const answerTime = 20 * time.Second
 
 // send sends the request: through a client, or where no client would send it, directly to the handler.
-func (s *env) send(m message) (world.Answer, error) {
+func (s *env) send(m message) (testkit.Answer, error) {
 	if m.slow != nil {
 		return s.dribble(m)
 	}
@@ -153,7 +153,7 @@ func (s *env) send(m message) (world.Answer, error) {
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, m.route.method, url, strings.NewReader(m.body))
 	if err != nil {
-		return world.Answer{}, err
+		return testkit.Answer{}, err
 	}
 	req.Header = m.header
 	if m.host != "" {
@@ -165,7 +165,7 @@ func (s *env) send(m message) (world.Answer, error) {
 	// follows no redirect, and keeps no connection that a bad request has spoilt
 	res, err := (&http.Transport{}).RoundTrip(req)
 	if err != nil {
-		return world.Answer{}, err
+		return testkit.Answer{}, err
 	}
 	return s.read(m, res)
 }
@@ -182,7 +182,7 @@ func unsendable(h http.Header) bool {
 }
 
 // hand passes the request to the handler as if it had come over the network.
-func (s *env) hand(m message, req *http.Request) (world.Answer, error) {
+func (s *env) hand(m message, req *http.Request) (testkit.Answer, error) {
 	req.RequestURI, req.RemoteAddr = req.URL.RequestURI(), "192.0.2.1:1234"
 	rec := httptest.NewRecorder()
 	s.handler().ServeHTTP(rec, req)
@@ -198,10 +198,10 @@ func (s *env) handler() http.Handler {
 	return s.w.App.Handler(names...)
 }
 
-func (s *env) read(m message, res *http.Response) (world.Answer, error) {
+func (s *env) read(m message, res *http.Response) (testkit.Answer, error) {
 	defer res.Body.Close()
 	body, err := io.ReadAll(res.Body)
-	a := world.Answer{HTTP: res.StatusCode, Header: res.Header, Body: body}
+	a := testkit.Answer{HTTP: res.StatusCode, Header: res.Header, Body: body}
 	if strings.HasPrefix(res.Header.Get("Content-Type"), "application/json") {
 		err = errors.Join(err, json.Unmarshal(body, &a))
 		a.HTTP, a.Header, a.Body = res.StatusCode, res.Header, body
@@ -211,35 +211,35 @@ func (s *env) read(m message, res *http.Response) (world.Answer, error) {
 }
 
 // dribble sends a body byte by byte, over a connection of its own.
-func (s *env) dribble(m message) (world.Answer, error) {
+func (s *env) dribble(m message) (testkit.Answer, error) {
 	rate, e1 := number(m.slow["bytes_per_s"])
 	total, e2 := number(m.slow["total"])
 	if err := errors.Join(e1, e2); err != nil || rate < 1 {
-		return world.Answer{}, unknown("slow: %v", m.slow)
+		return testkit.Answer{}, unknown("slow: %v", m.slow)
 	}
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.w.Base, "http://"))
 	if err != nil {
-		return world.Answer{}, err
+		return testkit.Answer{}, err
 	}
 	defer conn.Close()
 	var head bytes.Buffer
 	fmt.Fprintf(&head, "%s %s HTTP/1.1\r\nHost: countersign\r\nContent-Length: %d\r\n", m.route.method, m.route.path,
 		total)
 	if err := m.header.Write(&head); err != nil {
-		return world.Answer{}, err
+		return testkit.Answer{}, err
 	}
 	if _, err := conn.Write(append(head.Bytes(), "\r\n"...)); err != nil {
-		return world.Answer{}, err
+		return testkit.Answer{}, err
 	}
 	ctx, stop := context.WithCancel(s.ctx)
 	defer stop()
 	go trickle(ctx, conn, rate, total)
 	if err := conn.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
-		return world.Answer{}, err
+		return testkit.Answer{}, err
 	}
 	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
-		return world.Answer{}, err
+		return testkit.Answer{}, err
 	}
 	return s.read(m, res)
 }

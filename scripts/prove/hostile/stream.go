@@ -15,10 +15,10 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/loop"
-	"github.com/countersign-run/countersign/shared/model/fakegemini"
+	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
 // stream runs a case of http:stream.
@@ -96,7 +96,7 @@ func (s *env) told(body []byte, text string) (got, error) {
 	for i, l := range lines {
 		var part struct {
 			Type, Delta, ErrorCode, Error string
-			Result                        *world.Answer
+			Result                        *testkit.Answer
 		}
 		if err := json.Unmarshal([]byte(l), &part); err != nil || !strings.HasPrefix(l, "{") {
 			return g, fmt.Errorf("line %d is no JSON object: %.100q", i+1, l)
@@ -135,7 +135,7 @@ func (s *env) over(g got) error {
 	if err := errors.Join(err, json.Unmarshal(messages.Body, &page)); err != nil {
 		return err
 	}
-	run, err := s.run(s.as, world.Answer{RunID: page.Messages[0].RunID})
+	run, err := s.run(s.as, testkit.Answer{RunID: page.Messages[0].RunID})
 	if failed := run.Status == "failed"; failed != (g.class != "none") {
 		err = errors.Join(err, fmt.Errorf("the stream ends with %s, and the run is %s", g.class, run.Status))
 	}
@@ -155,7 +155,7 @@ func (s *env) split() (got, error) {
 		s.w.Gemini.ServeHTTP(byteByByte{w, http.NewResponseController(w)}, r)
 	})))
 	const text = "Grüße 😀 aus Köln – 日本語"
-	s.w.SetModel(world.Says(text))
+	s.w.SetModel(testkit.Says(text))
 	s.left["body"] = map[string]any{"prompt": "Please."}
 	m, err := s.compose(routes["stream"])
 	if err != nil {

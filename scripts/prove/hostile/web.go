@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/testkit"
 )
 
 // route is where a target of the form http:name is reached.
@@ -42,7 +42,7 @@ func init() {
 }
 
 // gotOf returns what an answer says.
-func gotOf(a world.Answer) got {
+func gotOf(a testkit.Answer) got {
 	g := got{status: a.HTTP, class: a.Error.Class, code: a.Error.Code, field: a.Error.Field, message: a.Error.Message,
 		detail: fmt.Sprintf("%d %.200s", a.HTTP, a.Body)}
 	if g.class == "" {
@@ -52,7 +52,7 @@ func gotOf(a world.Answer) got {
 }
 
 // errorOf returns a run's error, or that of the first of its actions that has one.
-func errorOf(a world.Answer) (class, code, field, message string) {
+func errorOf(a testkit.Answer) (class, code, field, message string) {
 	if a.ErrorCode != "" {
 		return a.ErrorCode, a.ErrorReason, "", a.Message
 	}
@@ -65,7 +65,7 @@ func errorOf(a world.Answer) (class, code, field, message string) {
 }
 
 // classOf returns the class of that error, or "none".
-func classOf(a world.Answer) string {
+func classOf(a testkit.Answer) string {
 	class, _, _, _ := errorOf(a)
 	return class
 }
@@ -97,7 +97,7 @@ func web(s *env) (got, error) {
 	if err != nil {
 		return got{}, err
 	}
-	s.w.SetModel(world.Says("Hello."))
+	s.w.SetModel(testkit.Says("Hello."))
 	if _, ok := s.peek("concurrent"); ok {
 		return s.together(m)
 	}
@@ -134,7 +134,7 @@ func (s *env) crowded() error {
 	}
 	n, _ := strconv.Atoi(m[2]) // digits
 	for i := range n {
-		run, err := s.opened(s.as, "gmail_send", world.Mail("ana@example.com", fmt.Sprint(i), "b"))
+		run, err := s.opened(s.as, "gmail_send", testkit.Mail("ana@example.com", fmt.Sprint(i), "b"))
 		if err == nil && m[1] == "asked" {
 			err = s.decided(s.as, run, "reject")
 		}
@@ -147,7 +147,7 @@ func (s *env) crowded() error {
 
 // noEcho checks that an invalid request id is not adopted, and that the Host of a request leads nowhere: no header and
 // no word of the answer has it.
-func (s *env) noEcho(m message, a world.Answer) error {
+func (s *env) noEcho(m message, a testkit.Answer) error {
 	if id := m.header.Get("X-Request-Id"); strings.ContainsAny(id, `" `) && a.Header.Get("X-Request-Id") == id {
 		return errors.New("the answer has the request id that was sent, which is none")
 	}
@@ -166,7 +166,7 @@ func (s *env) noEcho(m message, a world.Answer) error {
 }
 
 // preflight checks the CORS headers against the origin.
-func (s *env) preflight(m message, a world.Answer) error {
+func (s *env) preflight(m message, a testkit.Answer) error {
 	origin, echo := m.header.Get("Origin"), a.Header.Get("Access-Control-Allow-Origin")
 	switch {
 	case origin == "":
@@ -181,7 +181,7 @@ func (s *env) preflight(m message, a world.Answer) error {
 
 // sameAsMissing compares the answer about another user's resource with the one about none, byte by byte except for the
 // request's id.
-func (s *env) sameAsMissing(a world.Answer) error {
+func (s *env) sameAsMissing(a testkit.Answer) error {
 	if a.HTTP != http.StatusNotFound || a.Error.Class != "AuthError" {
 		return nil
 	}
@@ -189,7 +189,7 @@ func (s *env) sameAsMissing(a world.Answer) error {
 	if err != nil {
 		return err
 	}
-	blank := func(a world.Answer) string { return strings.ReplaceAll(string(a.Body), a.Error.RequestID, "") }
+	blank := func(a testkit.Answer) string { return strings.ReplaceAll(string(a.Body), a.Error.RequestID, "") }
 	if blank(a) != blank(none) {
 		return fmt.Errorf("what is another's is told apart from what is not there: %s, %s", a.Body, none.Body)
 	}
@@ -222,9 +222,9 @@ func (s *env) sequence() (got, error) {
 	if err != nil || !ok || len(list) == 0 {
 		return got{}, errors.Join(err, unknown("sequence: %v", v))
 	}
-	s.w.SetModel(world.Says("Hello."))
+	s.w.SetModel(testkit.Says("Hello."))
 	to := routes[strings.TrimPrefix(s.c.Target, "http:")]
-	var a world.Answer
+	var a testkit.Answer
 	for _, one := range list {
 		body, ok := one.(map[string]any)
 		if !ok {

@@ -9,17 +9,17 @@ import (
 	"sync"
 	"time"
 
-	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
-	"github.com/countersign-run/countersign/scripts/invariants"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
+	"github.com/countersign-run/countersign/shared/testkit/invariants"
 )
 
 // ledger is the users' knowledge: the runs that they requested and the mails that they approved.
 type ledger struct {
-	google *localgoogle.Server
+	google *fakegoogle.Server
 
 	mu       sync.Mutex
 	subjects int
@@ -29,7 +29,7 @@ type ledger struct {
 	read     int
 }
 
-func newLedger(google *localgoogle.Server) *ledger {
+func newLedger(google *fakegoogle.Server) *ledger {
 	return &ledger{google: google, runs: map[string]string{}, yes: map[string]bool{}, mails: map[string]int{}}
 }
 

@@ -13,10 +13,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/countersign-run/countersign/scripts/emulators"
-	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/queue/pubsub"
+	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/emulators"
 	"github.com/countersign-run/countersign/shared/wait"
 )
 
@@ -28,9 +28,9 @@ const (
 // env is the environment of a measurement: the cloud in this process, and the workers that run Countersign.
 type env struct {
 	options
-	*world.Cloud
-	base      string      // URL of the functions
-	users     world.World // who sign in there
+	*testkit.Cloud
+	base      string             // URL of the functions
+	users     testkit.Deployment // who sign in there
 	settings  map[string]string
 	dir       string
 	logs      *os.File
@@ -77,7 +77,7 @@ func (g *env) open(ctx context.Context, m measurement) (err error) {
 		return err
 	}
 	g.closers = append(g.closers, g.logs.Close)
-	if g.Cloud, err = world.NewCloud(); err != nil {
+	if g.Cloud, err = testkit.NewCloud(); err != nil {
 		return err
 	}
 	g.closers = append(g.closers, g.Cloud.Close)
@@ -121,7 +121,7 @@ func (g *env) configure(m measurement) {
 	g.settings = g.Settings()
 	g.settings["DATA_DIR"], g.settings["PUBLIC_URL"] = g.dir, g.base
 	g.settings["MAX_OPEN_APPROVALS"], g.settings["MAX_APPROVALS_PER_DAY"] = "0", "0"
-	for _, s := range world.Unlimited {
+	for _, s := range testkit.Unlimited {
 		name, value, _ := strings.Cut(s, "=")
 		g.settings[name] = value
 	}
@@ -238,7 +238,7 @@ func (g *env) sweep(ctx context.Context) {
 		for wait.For(ctx, g.sweeps) == nil {
 			token, err := g.relay.token(ctx)
 			if err == nil {
-				_, err = world.Send(ctx, http.DefaultClient, g.base, token, "POST", "/api/agent/sweep", "")
+				_, err = testkit.Send(ctx, http.DefaultClient, g.base, token, "POST", "/api/agent/sweep", "")
 			}
 			if err != nil && ctx.Err() == nil {
 				g.errors.add("sweep: connection")

@@ -1,5 +1,5 @@
 // Command load measures Countersign as it is deployed: a separate worker process that answers over HTTP, with real
-// tokens, over the fakes of scripts/world.
+// tokens, over the fakes of shared/testkit.
 //
 //	go run ./scripts/prove/load NAME [-for 2m] [-clients 8] [-n 200] [-store embedded|firestore] [-out file.json]
 //

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
+	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 )
 
 // crowd makes each client call do repeatedly until the time is over; calls in progress finish.
@@ -68,7 +68,7 @@ func roundTrips(ctx context.Context, g *env, r *Report) error {
 
 // trips measures round trips over a Gmail that needs 5 ms.
 func (g *env) trips(ctx context.Context, r *Report) (perSecond float64, err error) {
-	g.SetFault(func(string) localgoogle.Fault { return localgoogle.Fault{Delay: 5 * time.Millisecond} })
+	g.SetFault(func(string) fakegoogle.Fault { return fakegoogle.Fault{Delay: 5 * time.Millisecond} })
 	var whole, decided series
 	stop := g.watch(r)
 	g.crowd(ctx, func(ctx context.Context, uid string) error { return g.roundTrip(ctx, uid, &whole, &decided) })

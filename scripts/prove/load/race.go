@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/testkit"
 )
 
 // race is L4: many decisions about one approval at the same moment, half of them yes and half no, approval after
@@ -47,7 +47,7 @@ func race(ctx context.Context, g *env, r *Report) error {
 }
 
 // decideAtOnce returns the decisions that were answered with 200.
-func (g *env) decideAtOnce(ctx context.Context, uid string, p world.Approval, answers *series) map[string]bool {
+func (g *env) decideAtOnce(ctx context.Context, uid string, p testkit.Approval, answers *series) map[string]bool {
 	var mu sync.Mutex
 	won := map[string]bool{}
 	begin := make(chan struct{})

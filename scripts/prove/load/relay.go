@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/queue"
 	queueembedded "github.com/countersign-run/countersign/shared/queue/embedded"
+	"github.com/countersign-run/countersign/shared/testkit"
 )
 
 // relay is the part of Pub/Sub that calls the resume function: it pushes a queue's messages with Google's token, and
@@ -18,7 +18,7 @@ import (
 type relay struct {
 	url    string // URL that queues push to
 	copies int    // of each message; set before use
-	cloud  *world.Cloud
+	cloud  *testkit.Cloud
 	resume queueembedded.Push
 
 	mu       sync.Mutex
@@ -32,7 +32,7 @@ type relay struct {
 	seen     map[string]bool
 }
 
-func newRelay(c *world.Cloud, base, url string) *relay {
+func newRelay(c *testkit.Cloud, base, url string) *relay {
 	r := &relay{url: url, copies: 1, cloud: c, waiting: map[string]chan struct{}{}, failures: map[string]int{},
 		seen: map[string]bool{}}
 	r.resume = queueembedded.HTTPPush(base+"/api/agent/resume", r.token, http.DefaultClient)

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/model/fakegemini"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 	"github.com/countersign-run/countersign/shared/wait"
 )
 

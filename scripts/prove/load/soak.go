@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
-	"github.com/countersign-run/countersign/scripts/world"
-	"github.com/countersign-run/countersign/shared/model/fakegemini"
+	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
+	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 	"github.com/countersign-run/countersign/shared/wait"
 )
 
@@ -47,7 +47,7 @@ func soak(ctx context.Context, g *env, r *Report) error {
 		return err
 	}
 	for i := 0; i < soakUsers; i += 2 { // every second user's mailbox is readable
-		g.SetScopes(fmt.Sprintf("user-%d", i), append([]string{readonly}, world.Scopes...)...)
+		g.SetScopes(fmt.Sprintf("user-%d", i), append([]string{readonly}, testkit.Scopes...)...)
 	}
 	seed := rand.Uint64N(1 << 32)
 	r.Settings["seed"] = seed
@@ -162,20 +162,20 @@ func (m *mixture) draw() (wish, uid string) {
 
 // kinds lists the faults of a provider, in equal shares. None hangs: that would have the same result as an immediate
 // fault, after 30 seconds.
-var kinds = []localgoogle.Kind{localgoogle.StatusBefore, localgoogle.StatusAfter, localgoogle.ResetBefore,
-	localgoogle.ResetAfter,
-	localgoogle.EmptyAfter, localgoogle.OddAfter, localgoogle.CutAfter}
+var kinds = []fakegoogle.Kind{fakegoogle.StatusBefore, fakegoogle.StatusAfter, fakegoogle.ResetBefore,
+	fakegoogle.ResetAfter,
+	fakegoogle.EmptyAfter, fakegoogle.OddAfter, fakegoogle.CutAfter}
 
 // fault lets every tenth call of the provider fail.
-func (m *mixture) fault(string) localgoogle.Fault {
+func (m *mixture) fault(string) fakegoogle.Fault {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.random.Float64() >= faults {
-		return localgoogle.Fault{Delay: mailing}
+		return fakegoogle.Fault{Delay: mailing}
 	}
 	k := kinds[m.random.IntN(len(kinds))]
 	m.faults.add(string(k))
-	return localgoogle.Fault{Kind: k, Delay: mailing}
+	return fakegoogle.Fault{Kind: k, Delay: mailing}
 }
 
 // live drives one run from the prompt to its end.

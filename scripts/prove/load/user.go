@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign-run/countersign/scripts/world"
-	"github.com/countersign-run/countersign/shared/model/fakegemini"
+	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 	"github.com/countersign-run/countersign/shared/wait"
 )
 
@@ -23,7 +23,7 @@ func answer(r fakegemini.Request) fakegemini.Turn {
 		return fakegemini.Turn{Text: "That is what came of it."}
 	}
 	return fakegemini.Turn{Calls: []fakegemini.Call{{Name: "gmail_send",
-		Args: world.Mail("ana@example.com", subject, "The demo is at ten.")}}}
+		Args: testkit.Mail("ana@example.com", subject, "The demo is at ten.")}}}
 }
 
 // token returns the user's ID token, signed once, when their Google account is linked too: it is valid for an hour.
@@ -45,19 +45,19 @@ func (g *env) token(ctx context.Context, uid string) (string, error) {
 }
 
 // send sends a request once. Any status but 200 is counted by its class and returned as an error.
-func (g *env) send(ctx context.Context, uid, method, path string, body any, header ...string) (world.Answer, error) {
+func (g *env) send(ctx context.Context, uid, method, path string, body any, header ...string) (testkit.Answer, error) {
 	token, err := g.token(ctx, uid)
 	if err != nil {
-		return world.Answer{}, err
+		return testkit.Answer{}, err
 	}
 	var data []byte
 	if body != nil {
 		if data, err = json.Marshal(body); err != nil {
-			return world.Answer{}, err
+			return testkit.Answer{}, err
 		}
 	}
 	start := time.Now()
-	a, err := world.Send(ctx, http.DefaultClient, g.base, token, method, path, string(data), header...)
+	a, err := testkit.Send(ctx, http.DefaultClient, g.base, token, method, path, string(data), header...)
 	g.answers.since(start)
 	if time.Since(start) > answerDue {
 		g.slow.add(fmt.Sprintf("%s %s %d", method, route(path), a.HTTP))
@@ -90,7 +90,8 @@ func route(path string) string {
 }
 
 // insist retries a request after a broken connection or "not now", as a good client does.
-func (g *env) insist(ctx context.Context, uid, method, path string, body any, header ...string) (world.Answer, error) {
+func (g *env) insist(ctx context.Context, uid, method, path string, body any, header ...string) (testkit.Answer,
+	error) {
 	for {
 		a, err := g.send(ctx, uid, method, path, body, header...)
 		if err == nil || a.HTTP != 0 && a.HTTP < 500 {
@@ -103,7 +104,7 @@ func (g *env) insist(ctx context.Context, uid, method, path string, body any, he
 }
 
 // ask starts a run with an Idempotency-Key, so that it may be retried.
-func (g *env) ask(ctx context.Context, uid, prompt, key string) (world.Answer, error) {
+func (g *env) ask(ctx context.Context, uid, prompt, key string) (testkit.Answer, error) {
 	return g.insist(ctx, uid, "POST", "/api/agent/run", map[string]string{"prompt": prompt}, "Idempotency-Key", key)
 }
 
@@ -123,14 +124,14 @@ func (g *env) plain(ctx context.Context, uid string) (time.Duration, error) {
 }
 
 // mail requests a mail, and returns the run with its waiting approval.
-func (g *env) mail(ctx context.Context, uid string) (subject string, a world.Answer, err error) {
+func (g *env) mail(ctx context.Context, uid string) (subject string, a testkit.Answer, err error) {
 	subject = g.ledger.subject()
 	if a, err = g.ask(ctx, uid, mailPrompt+subject, subject); err != nil {
 		return subject, a, err
 	}
 	g.ledger.asked(a.RunID, subject)
 	if !waiting(a) {
-		a, err = g.until(ctx, uid, a.RunID, func(a world.Answer) bool { return waiting(a) || ended(a) })
+		a, err = g.until(ctx, uid, a.RunID, func(a testkit.Answer) bool { return waiting(a) || ended(a) })
 	}
 	if err == nil && !waiting(a) {
 		err = fmt.Errorf("run %s is %s instead of waiting: %s", a.RunID, a.Status, a.Message)
@@ -138,19 +139,19 @@ func (g *env) mail(ctx context.Context, uid string) (subject string, a world.Ans
 	return subject, a, err
 }
 
-func waiting(a world.Answer) bool {
+func waiting(a testkit.Answer) bool {
 	return a.Status == "awaiting_confirmation" && len(a.Approvals) > 0
 }
-func ended(a world.Answer) bool { return a.Status == "completed" || a.Status == "failed" }
+func ended(a testkit.Answer) bool { return a.Status == "completed" || a.Status == "failed" }
 
 // decide answers an approval.
-func (g *env) decide(ctx context.Context, uid string, p world.Approval, decision string) (world.Answer, error) {
+func (g *env) decide(ctx context.Context, uid string, p testkit.Approval, decision string) (testkit.Answer, error) {
 	body := map[string]string{"approvalId": p.ApprovalID, "decision": decision, "argsHash": p.ArgsHash}
 	return g.insist(ctx, uid, "POST", "/api/agent/approvals/resolve", body)
 }
 
 // until reads a run after each acknowledged message about it, and now and then, until enough reports true.
-func (g *env) until(ctx context.Context, uid, runID string, enough func(world.Answer) bool) (world.Answer, error) {
+func (g *env) until(ctx context.Context, uid, runID string, enough func(testkit.Answer) bool) (testkit.Answer, error) {
 	for tick := 250 * time.Millisecond; ; tick = min(2*tick, 4*time.Second) {
 		taken := g.relay.next(runID)
 		a, err := g.send(ctx, uid, "GET", "/api/agent/runs/"+runID, nil)
@@ -188,9 +189,9 @@ func (g *env) roundTrip(ctx context.Context, uid string, whole, decided *series)
 }
 
 // finish waits for the end of a run, and answers a review as its user, who knows whether the mail is in the mailbox.
-func (g *env) finish(ctx context.Context, uid, runID, subject string) (world.Answer, error) {
+func (g *env) finish(ctx context.Context, uid, runID, subject string) (testkit.Answer, error) {
 	for {
-		a, err := g.until(ctx, uid, runID, func(a world.Answer) bool { return ended(a) || reviewed(a) })
+		a, err := g.until(ctx, uid, runID, func(a testkit.Answer) bool { return ended(a) || reviewed(a) })
 		if err != nil || ended(a) {
 			return a, err
 		}
@@ -205,4 +206,4 @@ func (g *env) finish(ctx context.Context, uid, runID, subject string) (world.Ans
 	}
 }
 
-func reviewed(a world.Answer) bool { return waiting(a) && a.Approvals[0].Kind == "review" }
+func reviewed(a testkit.Answer) bool { return waiting(a) && a.Approvals[0].Kind == "review" }

@@ -17,10 +17,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/countersign-run/countersign/scripts/world"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/loop"
 	queueembedded "github.com/countersign-run/countersign/shared/queue/embedded"
+	"github.com/countersign-run/countersign/shared/testkit"
 )
 
 const (
@@ -71,7 +71,7 @@ func serve(logs io.Writer) error {
 	}
 	go func() { _ = http.Serve(profile, nil) }() // it ends with the process
 	keepConnections()
-	a, stop, err := world.Serve(context.Background(), functions, o.setting, logs, nil, app.WithLoop(o.hurry))
+	a, stop, err := testkit.Serve(context.Background(), functions, o.setting, logs, nil, app.WithLoop(o.hurry))
 	if err != nil {
 		return err
 	}

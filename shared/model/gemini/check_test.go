@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign-run/countersign/shared/model/fakegemini"
 	"github.com/countersign-run/countersign/shared/model/gemini"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
 func saying(status int, body string) http.Handler {

@@ -16,8 +16,8 @@ import (
 
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/model"
-	"github.com/countersign-run/countersign/shared/model/fakegemini"
 	"github.com/countersign-run/countersign/shared/model/gemini"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
 // TestVertexCredentials authenticates as a deployment does: Application Default Credentials of a service account, a

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/scripts/emulators"
 	"github.com/countersign-run/countersign/shared/queue/pubsub"
 	"github.com/countersign-run/countersign/shared/queue/queuetest"
+	"github.com/countersign-run/countersign/shared/testkit/emulators"
 )
 
 func TestConformanceOnTheEmulator(t *testing.T) {

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/leaktest"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/embedded"
+	"github.com/countersign-run/countersign/shared/testkit/leaktest"
 )
 
 // The tests of several processes run this binary again as a child that does one job on the directory.

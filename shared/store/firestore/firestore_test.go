@@ -8,10 +8,10 @@ import (
 
 	"google.golang.org/api/option"
 
-	"github.com/countersign-run/countersign/scripts/emulators"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/firestore"
 	"github.com/countersign-run/countersign/shared/store/storetest"
+	"github.com/countersign-run/countersign/shared/testkit/emulators"
 )
 
 func TestEmulator(t *testing.T) {

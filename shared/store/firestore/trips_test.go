@@ -12,8 +12,8 @@ import (
 	"google.golang.org/api/option"
 	"google.golang.org/grpc"
 
-	"github.com/countersign-run/countersign/scripts/emulators"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/testkit/emulators"
 )
 
 // rpcs counts the calls on the wire by method.

@@ -12,8 +12,8 @@ import (
 	calendarapi "google.golang.org/api/calendar/v3"
 	"google.golang.org/api/option"
 
-	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 	"github.com/countersign-run/countersign/shared/tool"
 	"github.com/countersign-run/countersign/shared/tools/calendar"
 )
@@ -22,20 +22,20 @@ const scope = "https://www.googleapis.com/auth/calendar.events"
 
 // world is a local Calendar with a tool that uses it, and a client of its owner.
 type world struct {
-	*localgoogle.Server
+	*fakegoogle.Server
 	tool   *tool.Tool
 	owner  *calendarapi.Service
-	mu     sync.Mutex                     // an abandoned call may still be on its way when the next one comes
-	faults map[string][]localgoogle.Fault // by operation, used up in order
+	mu     sync.Mutex                    // an abandoned call may still be on its way when the next one comes
+	faults map[string][]fakegoogle.Fault // by operation, used up in order
 }
 
 func newWorld(t *testing.T, scopes ...string) *world {
 	t.Helper()
-	w := &world{faults: map[string][]localgoogle.Fault{}}
+	w := &world{faults: map[string][]fakegoogle.Fault{}}
 	var err error
-	w.Server, err = localgoogle.New(localgoogle.Options{
+	w.Server, err = fakegoogle.New(fakegoogle.Options{
 		User: func(b string) (string, []string, bool) { return "me@example.com", scopes, b == "good" },
-		Fault: func(op string) (f localgoogle.Fault) {
+		Fault: func(op string) (f fakegoogle.Fault) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			if q := w.faults[op]; len(q) > 0 {
@@ -50,9 +50,9 @@ func newWorld(t *testing.T, scopes ...string) *world {
 	srv := httptest.NewServer(w)
 	t.Cleanup(srv.Close)
 	endpoint := srv.URL + "/calendar/v3/"
-	w.tool = calendar.New(localgoogle.Accounts{},
+	w.tool = calendar.New(fakegoogle.Accounts{},
 		calendar.Options{Endpoint: endpoint, Timeout: 300 * time.Millisecond, Now: func() time.Time { return today }})
-	if w.owner, err = calendarapi.NewService(t.Context(), option.WithHTTPClient(localgoogle.Bearer("good")),
+	if w.owner, err = calendarapi.NewService(t.Context(), option.WithHTTPClient(fakegoogle.Bearer("good")),
 		option.WithEndpoint(endpoint)); err != nil {
 		t.Fatal(err)
 	}
@@ -101,54 +101,54 @@ func (w *world) carryOut(t *testing.T, c tool.Call) (string, json.RawMessage, er
 	return "failed", nil, err
 }
 
-func status(code int, reason string) localgoogle.Fault {
-	return localgoogle.Fault{Kind: localgoogle.StatusBefore, Status: code, Reason: reason, Text: "Bearer ya29.SECRET"}
+func status(code int, reason string) fakegoogle.Fault {
+	return fakegoogle.Fault{Kind: fakegoogle.StatusBefore, Status: code, Reason: reason, Text: "Bearer ya29.SECRET"}
 }
 
-func kind(k localgoogle.Kind) localgoogle.Fault { return localgoogle.Fault{Kind: k} }
+func kind(k fakegoogle.Kind) fakegoogle.Fault { return fakegoogle.Fault{Kind: k} }
 
 // TestEveryFaultIsSettled implements reliability §2, the table "How C18-C20 are settled", column "Calendar".
 func TestEveryFaultIsSettled(t *testing.T) {
 	const insert, get = "calendar.events.insert", "calendar.events.get"
 	for name, c := range map[string]struct {
-		insert, get []localgoogle.Fault
+		insert, get []fakegoogle.Fault
 		want        string
 		events      int
 		class       fault.Class
 		code        fault.Code
 	}{
 		"nothing breaks": {nil, nil, "completed", 1, "", ""},
-		"503 before":     {[]localgoogle.Fault{status(503, "")}, nil, "completed", 1, "", ""},
-		"500 after (PR-014)": {[]localgoogle.Fault{{Kind: localgoogle.StatusAfter, Status: 500}}, nil,
+		"503 before":     {[]fakegoogle.Fault{status(503, "")}, nil, "completed", 1, "", ""},
+		"500 after (PR-014)": {[]fakegoogle.Fault{{Kind: fakegoogle.StatusAfter, Status: 500}}, nil,
 			"completed", 1, "", ""},
-		"reset before":      {[]localgoogle.Fault{kind(localgoogle.ResetBefore)}, nil, "completed", 1, "", ""},
-		"reset after":       {[]localgoogle.Fault{kind(localgoogle.ResetAfter)}, nil, "completed", 1, "", ""},
-		"hangs before":      {[]localgoogle.Fault{kind(localgoogle.HangBefore)}, nil, "completed", 1, "", ""},
-		"hangs after":       {[]localgoogle.Fault{kind(localgoogle.HangAfter)}, nil, "completed", 1, "", ""},
-		"empty 200":         {[]localgoogle.Fault{kind(localgoogle.EmptyAfter)}, nil, "completed", 1, "", ""},
-		"200 without an id": {[]localgoogle.Fault{kind(localgoogle.OddAfter)}, nil, "completed", 1, "", ""},
-		"answer cut":        {[]localgoogle.Fault{kind(localgoogle.CutAfter)}, nil, "completed", 1, "", ""},
-		"redirected":        {[]localgoogle.Fault{kind(localgoogle.Redirect)}, nil, "completed", 1, "", ""},
-		"429": {[]localgoogle.Fault{status(429, "rateLimitExceeded")}, nil, "completed", 1, "",
+		"reset before":      {[]fakegoogle.Fault{kind(fakegoogle.ResetBefore)}, nil, "completed", 1, "", ""},
+		"reset after":       {[]fakegoogle.Fault{kind(fakegoogle.ResetAfter)}, nil, "completed", 1, "", ""},
+		"hangs before":      {[]fakegoogle.Fault{kind(fakegoogle.HangBefore)}, nil, "completed", 1, "", ""},
+		"hangs after":       {[]fakegoogle.Fault{kind(fakegoogle.HangAfter)}, nil, "completed", 1, "", ""},
+		"empty 200":         {[]fakegoogle.Fault{kind(fakegoogle.EmptyAfter)}, nil, "completed", 1, "", ""},
+		"200 without an id": {[]fakegoogle.Fault{kind(fakegoogle.OddAfter)}, nil, "completed", 1, "", ""},
+		"answer cut":        {[]fakegoogle.Fault{kind(fakegoogle.CutAfter)}, nil, "completed", 1, "", ""},
+		"redirected":        {[]fakegoogle.Fault{kind(fakegoogle.Redirect)}, nil, "completed", 1, "", ""},
+		"429": {[]fakegoogle.Fault{status(429, "rateLimitExceeded")}, nil, "completed", 1, "",
 			""},
-		"403 for the rate": {[]localgoogle.Fault{status(403, "userRateLimitExceeded")}, nil, "completed", 1, "",
+		"403 for the rate": {[]fakegoogle.Fault{status(403, "userRateLimitExceeded")}, nil, "completed", 1, "",
 			""},
-		"lost, then get 503": {[]localgoogle.Fault{kind(localgoogle.ResetAfter)},
-			[]localgoogle.Fault{status(503, "")}, "completed", 1, "", ""},
-		"lost, then get odd": {[]localgoogle.Fault{kind(localgoogle.ResetAfter)},
-			[]localgoogle.Fault{kind(localgoogle.OddAfter)}, "completed", 1, "", ""},
-		"lost, then access is": {[]localgoogle.Fault{kind(localgoogle.ResetAfter)},
-			[]localgoogle.Fault{status(401, "authError")}, "needs_review", 1, fault.Tool, "provider_failed"},
-		"400": {[]localgoogle.Fault{status(400, "invalid")}, nil, "failed", 0, fault.Tool,
+		"lost, then get 503": {[]fakegoogle.Fault{kind(fakegoogle.ResetAfter)},
+			[]fakegoogle.Fault{status(503, "")}, "completed", 1, "", ""},
+		"lost, then get odd": {[]fakegoogle.Fault{kind(fakegoogle.ResetAfter)},
+			[]fakegoogle.Fault{kind(fakegoogle.OddAfter)}, "completed", 1, "", ""},
+		"lost, then access is": {[]fakegoogle.Fault{kind(fakegoogle.ResetAfter)},
+			[]fakegoogle.Fault{status(401, "authError")}, "needs_review", 1, fault.Tool, "provider_failed"},
+		"400": {[]fakegoogle.Fault{status(400, "invalid")}, nil, "failed", 0, fault.Tool,
 			"provider_refused"},
-		"401": {[]localgoogle.Fault{status(401, "authError")}, nil, "failed", 0, fault.Auth,
+		"401": {[]fakegoogle.Fault{status(401, "authError")}, nil, "failed", 0, fault.Auth,
 			fault.CodeReauth},
-		"403 for the scope": {[]localgoogle.Fault{status(403, "insufficientPermissions")}, nil, "failed", 0,
+		"403 for the scope": {[]fakegoogle.Fault{status(403, "insufficientPermissions")}, nil, "failed", 0,
 			fault.Auth, fault.CodeScope},
-		"down for the whole time": {[]localgoogle.Fault{status(503, ""), status(503, ""), status(503, "")}, nil,
+		"down for the whole time": {[]fakegoogle.Fault{status(503, ""), status(503, ""), status(503, "")}, nil,
 			"failed", 0, fault.Tool, "provider_failed"},
-		"slow but well": {[]localgoogle.Fault{{Delay: 20 * time.Millisecond}}, nil, "completed", 1, "", ""},
-		"before, then after again": {[]localgoogle.Fault{status(503, ""), kind(localgoogle.ResetAfter)}, nil,
+		"slow but well": {[]fakegoogle.Fault{{Delay: 20 * time.Millisecond}}, nil, "completed", 1, "", ""},
+		"before, then after again": {[]fakegoogle.Fault{status(503, ""), kind(fakegoogle.ResetAfter)}, nil,
 			"completed", 1, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/scripts/dev/localgoogle"
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 	"github.com/countersign-run/countersign/shared/tool"
 	"github.com/countersign-run/countersign/shared/tools/gmail"
 )
@@ -23,21 +23,21 @@ const (
 
 // world is a local Gmail with a tool that uses it.
 type world struct {
-	*localgoogle.Server
+	*fakegoogle.Server
 	tool *tool.Tool
 
 	mu     sync.Mutex
-	faults map[string][]localgoogle.Fault // by operation, used up in order
+	faults map[string][]fakegoogle.Fault // by operation, used up in order
 	calls  map[string]int
 }
 
 func newWorld(t *testing.T, o gmail.Options, scopes ...string) *world {
 	t.Helper()
-	w := &world{faults: map[string][]localgoogle.Fault{}, calls: map[string]int{}}
+	w := &world{faults: map[string][]fakegoogle.Fault{}, calls: map[string]int{}}
 	var err error
-	w.Server, err = localgoogle.New(localgoogle.Options{
+	w.Server, err = fakegoogle.New(fakegoogle.Options{
 		User: func(b string) (string, []string, bool) { return "me@example.com", scopes, b == "good" },
-		Fault: func(op string) (f localgoogle.Fault) {
+		Fault: func(op string) (f fakegoogle.Fault) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.calls[op]++
@@ -53,11 +53,11 @@ func newWorld(t *testing.T, o gmail.Options, scopes ...string) *world {
 	srv := httptest.NewServer(w)
 	t.Cleanup(srv.Close)
 	o.Endpoint, o.Timeout = srv.URL+"/", 300*time.Millisecond
-	w.tool = gmail.New(localgoogle.Accounts{}, o)
+	w.tool = gmail.New(fakegoogle.Accounts{}, o)
 	return w
 }
 
-func (w *world) breaks(op string, f ...localgoogle.Fault) { w.faults[op] = f }
+func (w *world) breaks(op string, f ...fakegoogle.Fault) { w.faults[op] = f }
 
 func call(t *testing.T, w *world) tool.Call {
 	t.Helper()
@@ -132,11 +132,11 @@ func (w *world) reconcile(t *testing.T, c *tool.Call) (over bool, verdict end) {
 	return true, review
 }
 
-func status(code int, reason string) localgoogle.Fault {
-	return localgoogle.Fault{Kind: localgoogle.StatusBefore, Status: code, Reason: reason, Text: "Bearer ya29.SECRET"}
+func status(code int, reason string) fakegoogle.Fault {
+	return fakegoogle.Fault{Kind: fakegoogle.StatusBefore, Status: code, Reason: reason, Text: "Bearer ya29.SECRET"}
 }
 
-func kind(k localgoogle.Kind) localgoogle.Fault { return localgoogle.Fault{Kind: k} }
+func kind(k fakegoogle.Kind) fakegoogle.Fault { return fakegoogle.Fault{Kind: k} }
 
 // TestDraftModeSettlesEveryFault implements reliability §2, the table "How C18-C20 are settled", column "Gmail (compose
 // scope)".
@@ -144,73 +144,73 @@ func TestDraftModeSettlesEveryFault(t *testing.T) {
 	const create, get, sendOp = "gmail.drafts.create", "gmail.drafts.get", "gmail.drafts.send"
 	for name, c := range map[string]struct {
 		op     string
-		faults []localgoogle.Fault
+		faults []fakegoogle.Fault
 		want   end
 		sent   int
 		class  fault.Class
 		code   fault.Code
 	}{
 		"nothing breaks":        {"", nil, completed, 1, "", ""},
-		"create 503, then well": {create, []localgoogle.Fault{status(503, "")}, completed, 1, "", ""},
-		"create answer lost": {create, []localgoogle.Fault{kind(localgoogle.ResetAfter)}, completed, 1,
+		"create 503, then well": {create, []fakegoogle.Fault{status(503, "")}, completed, 1, "", ""},
+		"create answer lost": {create, []fakegoogle.Fault{kind(fakegoogle.ResetAfter)}, completed, 1,
 			"", ""},
-		"create without an id": {create, []localgoogle.Fault{kind(localgoogle.OddAfter)}, completed, 1, "",
+		"create without an id": {create, []fakegoogle.Fault{kind(fakegoogle.OddAfter)}, completed, 1, "",
 			""},
-		"create empty": {create, []localgoogle.Fault{kind(localgoogle.EmptyAfter)}, completed, 1,
+		"create empty": {create, []fakegoogle.Fault{kind(fakegoogle.EmptyAfter)}, completed, 1,
 			"", ""},
-		"create hangs": {create, []localgoogle.Fault{kind(localgoogle.HangAfter)}, completed, 1,
+		"create hangs": {create, []fakegoogle.Fault{kind(fakegoogle.HangAfter)}, completed, 1,
 			"", ""},
-		"create 400": {create, []localgoogle.Fault{status(400, "invalidArgument")}, failed, 0,
+		"create 400": {create, []fakegoogle.Fault{status(400, "invalidArgument")}, failed, 0,
 			fault.Tool, "provider_refused"},
-		"create 401": {create, []localgoogle.Fault{status(401, "authError")}, failed, 0,
+		"create 401": {create, []fakegoogle.Fault{status(401, "authError")}, failed, 0,
 			fault.Auth, fault.CodeReauth},
-		"create 403 scope": {create, []localgoogle.Fault{status(403, "insufficientPermissions")},
+		"create 403 scope": {create, []fakegoogle.Fault{status(403, "insufficientPermissions")},
 			failed, 0, fault.Auth, fault.CodeScope},
-		"get 503, then well": {get, []localgoogle.Fault{status(503, "")}, completed, 1, "", ""},
-		"get cut": {get, []localgoogle.Fault{kind(localgoogle.CutAfter)}, completed, 1, "",
+		"get 503, then well": {get, []fakegoogle.Fault{status(503, "")}, completed, 1, "", ""},
+		"get cut": {get, []fakegoogle.Fault{kind(fakegoogle.CutAfter)}, completed, 1, "",
 			""},
-		"get hangs": {get, []localgoogle.Fault{kind(localgoogle.HangBefore)}, completed, 1, "",
+		"get hangs": {get, []fakegoogle.Fault{kind(fakegoogle.HangBefore)}, completed, 1, "",
 			""},
-		"draft edited by its owner": {get, []localgoogle.Fault{kind(localgoogle.DraftEdited)}, failed, 0,
+		"draft edited by its owner": {get, []fakegoogle.Fault{kind(fakegoogle.DraftEdited)}, failed, 0,
 			fault.Policy, fault.CodeIntegrity},
-		"draft deleted before the send": {get, []localgoogle.Fault{kind(localgoogle.DraftDeleted)}, review, 0,
+		"draft deleted before the send": {get, []fakegoogle.Fault{kind(fakegoogle.DraftDeleted)}, review, 0,
 			fault.Tool, "provider_refused"},
-		"send 503 before": {sendOp, []localgoogle.Fault{status(503, "")}, completed, 1, "", ""},
-		"send 503 after (PR-001)": {sendOp, []localgoogle.Fault{kind(localgoogle.StatusAfter)}, review, 1,
+		"send 503 before": {sendOp, []fakegoogle.Fault{status(503, "")}, completed, 1, "", ""},
+		"send 503 after (PR-001)": {sendOp, []fakegoogle.Fault{kind(fakegoogle.StatusAfter)}, review, 1,
 			fault.Tool, "provider_failed"},
-		"send reset before": {sendOp, []localgoogle.Fault{kind(localgoogle.ResetBefore)}, completed, 1,
+		"send reset before": {sendOp, []fakegoogle.Fault{kind(fakegoogle.ResetBefore)}, completed, 1,
 			"", ""},
-		"send reset after (PR-002)": {sendOp, []localgoogle.Fault{kind(localgoogle.ResetAfter)}, review, 1,
+		"send reset after (PR-002)": {sendOp, []fakegoogle.Fault{kind(fakegoogle.ResetAfter)}, review, 1,
 			fault.Tool, "provider_failed"},
-		"send hangs before": {sendOp, []localgoogle.Fault{kind(localgoogle.HangBefore)}, completed, 1,
+		"send hangs before": {sendOp, []fakegoogle.Fault{kind(fakegoogle.HangBefore)}, completed, 1,
 			"", ""},
-		"send hangs after": {sendOp, []localgoogle.Fault{kind(localgoogle.HangAfter)}, review, 1,
+		"send hangs after": {sendOp, []fakegoogle.Fault{kind(fakegoogle.HangAfter)}, review, 1,
 			fault.Tool, "provider_failed"},
-		"send empty 200": {sendOp, []localgoogle.Fault{kind(localgoogle.EmptyAfter)}, review, 1,
+		"send empty 200": {sendOp, []fakegoogle.Fault{kind(fakegoogle.EmptyAfter)}, review, 1,
 			fault.Tool, "provider_failed"},
-		"send 200 without an id": {sendOp, []localgoogle.Fault{kind(localgoogle.OddAfter)}, review, 1,
+		"send 200 without an id": {sendOp, []fakegoogle.Fault{kind(fakegoogle.OddAfter)}, review, 1,
 			fault.Tool, "provider_failed"},
-		"send answer cut": {sendOp, []localgoogle.Fault{kind(localgoogle.CutAfter)}, review, 1,
+		"send answer cut": {sendOp, []fakegoogle.Fault{kind(fakegoogle.CutAfter)}, review, 1,
 			fault.Tool, "provider_failed"},
-		"send redirected": {sendOp, []localgoogle.Fault{kind(localgoogle.Redirect)}, completed, 1, "",
+		"send redirected": {sendOp, []fakegoogle.Fault{kind(fakegoogle.Redirect)}, completed, 1, "",
 			""},
-		"send 429 before (PR-004)": {sendOp, []localgoogle.Fault{status(429, "rateLimitExceeded")}, completed,
+		"send 429 before (PR-004)": {sendOp, []fakegoogle.Fault{status(429, "rateLimitExceeded")}, completed,
 			1, "", ""},
-		"send 429 without a reason": {sendOp, []localgoogle.Fault{status(429, "quota")}, completed, 1, "", ""},
-		"send 400 (PR-007)": {sendOp, []localgoogle.Fault{status(400, "invalidArgument")}, failed, 0,
+		"send 429 without a reason": {sendOp, []fakegoogle.Fault{status(429, "quota")}, completed, 1, "", ""},
+		"send 400 (PR-007)": {sendOp, []fakegoogle.Fault{status(400, "invalidArgument")}, failed, 0,
 			fault.Tool, "provider_refused"},
-		"send 401 (PR-005)": {sendOp, []localgoogle.Fault{status(401, "authError")}, failed, 0,
+		"send 401 (PR-005)": {sendOp, []fakegoogle.Fault{status(401, "authError")}, failed, 0,
 			fault.Auth, fault.CodeReauth},
-		"send 403 policy": {sendOp, []localgoogle.Fault{status(403, "domainPolicy")}, failed, 0,
+		"send 403 policy": {sendOp, []fakegoogle.Fault{status(403, "domainPolicy")}, failed, 0,
 			fault.Tool, "provider_refused"},
-		"draft deleted during the send": {sendOp, []localgoogle.Fault{kind(localgoogle.DraftDeleted)}, review, 0,
+		"draft deleted during the send": {sendOp, []fakegoogle.Fault{kind(fakegoogle.DraftDeleted)}, review, 0,
 			fault.Tool, "provider_refused"},
-		"slow but well": {sendOp, []localgoogle.Fault{{Delay: 20 * time.Millisecond}}, completed, 1,
+		"slow but well": {sendOp, []fakegoogle.Fault{{Delay: 20 * time.Millisecond}}, completed, 1,
 			"", ""},
-		"down for the whole time": {sendOp, []localgoogle.Fault{status(503, ""), status(503, ""),
+		"down for the whole time": {sendOp, []fakegoogle.Fault{status(503, ""), status(503, ""),
 			status(503, "")}, failed, 0, fault.Tool, "provider_failed"},
 		"send 503 before, then answer lost": {sendOp,
-			[]localgoogle.Fault{status(503, ""), kind(localgoogle.ResetAfter)}, review, 1, fault.Tool,
+			[]fakegoogle.Fault{status(503, ""), kind(fakegoogle.ResetAfter)}, review, 1, fault.Tool,
 			"provider_failed"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -304,7 +304,7 @@ func TestADeletedDraftIsNeverTakenAsSentWithoutProof(t *testing.T) {
 	w := newWorld(t, gmail.Options{}, compose, metadata)
 	tc := call(t, w)
 	prepared(t, w, &tc)
-	w.breaks("gmail.drafts.get", kind(localgoogle.DraftDeleted))
+	w.breaks("gmail.drafts.get", kind(fakegoogle.DraftDeleted))
 	if out, err := w.tool.Reconcile(t.Context(), tc); err != nil || out.Verdict != tool.Unknown {
 		t.Errorf("Reconcile = %+v, %v; want unknown", out, err)
 	}
@@ -340,22 +340,22 @@ func TestWithoutARecordedDraftNothingIsSent(t *testing.T) {
 func TestDirectModeNeverRepeatsWhatMayHaveBeenSent(t *testing.T) {
 	const op = "gmail.messages.send"
 	for name, c := range map[string]struct {
-		faults []localgoogle.Fault
+		faults []fakegoogle.Fault
 		want   end
 		sent   int
 	}{
 		"nothing breaks":             {nil, completed, 1},
-		"503 before":                 {[]localgoogle.Fault{status(503, "")}, review, 0},
-		"503 after":                  {[]localgoogle.Fault{kind(localgoogle.StatusAfter)}, review, 1},
-		"reset after":                {[]localgoogle.Fault{kind(localgoogle.ResetAfter)}, review, 1},
-		"hangs after":                {[]localgoogle.Fault{kind(localgoogle.HangAfter)}, review, 1},
-		"empty 200":                  {[]localgoogle.Fault{kind(localgoogle.EmptyAfter)}, review, 1},
-		"200 without an id":          {[]localgoogle.Fault{kind(localgoogle.OddAfter)}, review, 1},
-		"redirected":                 {[]localgoogle.Fault{kind(localgoogle.Redirect)}, review, 0},
-		"429 that says not accepted": {[]localgoogle.Fault{status(429, "userRateLimitExceeded")}, completed, 1},
-		"429 that does not":          {[]localgoogle.Fault{status(429, "quota")}, review, 0},
-		"400":                        {[]localgoogle.Fault{status(400, "invalidArgument")}, failed, 0},
-		"401":                        {[]localgoogle.Fault{status(401, "authError")}, failed, 0},
+		"503 before":                 {[]fakegoogle.Fault{status(503, "")}, review, 0},
+		"503 after":                  {[]fakegoogle.Fault{kind(fakegoogle.StatusAfter)}, review, 1},
+		"reset after":                {[]fakegoogle.Fault{kind(fakegoogle.ResetAfter)}, review, 1},
+		"hangs after":                {[]fakegoogle.Fault{kind(fakegoogle.HangAfter)}, review, 1},
+		"empty 200":                  {[]fakegoogle.Fault{kind(fakegoogle.EmptyAfter)}, review, 1},
+		"200 without an id":          {[]fakegoogle.Fault{kind(fakegoogle.OddAfter)}, review, 1},
+		"redirected":                 {[]fakegoogle.Fault{kind(fakegoogle.Redirect)}, review, 0},
+		"429 that says not accepted": {[]fakegoogle.Fault{status(429, "userRateLimitExceeded")}, completed, 1},
+		"429 that does not":          {[]fakegoogle.Fault{status(429, "quota")}, review, 0},
+		"400":                        {[]fakegoogle.Fault{status(400, "invalidArgument")}, failed, 0},
+		"401":                        {[]fakegoogle.Fault{status(401, "authError")}, failed, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, gmail.Options{Mode: gmail.Direct}, send)
@@ -395,7 +395,7 @@ func TestAMissingScopeIsToldApart(t *testing.T) {
 
 func TestNoServerNoMail(t *testing.T) {
 	for _, mode := range []gmail.Mode{gmail.Draft, gmail.Direct} {
-		tl := gmail.New(localgoogle.Accounts{},
+		tl := gmail.New(fakegoogle.Accounts{},
 			gmail.Options{Mode: mode, Endpoint: "http://127.0.0.1:1/"})
 		c := call(t, &world{tool: tl})
 		var err error

@@ -8,14 +8,15 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/testkit"
 )
 
 // talk is what the chat answers: the conversation as its page keeps it.
 type talk struct{ History []json.RawMessage }
 
 // say sends the user's message in a conversation.
-func (s *session) say(ctx context.Context, user, words string, history []json.RawMessage) (world.Answer, talk, error) {
+func (s *session) say(ctx context.Context, user, words string, history []json.RawMessage) (testkit.Answer, talk,
+	error) {
 	var t talk
 	if history == nil {
 		history = []json.RawMessage{}
@@ -39,7 +40,7 @@ func forgedHistories(ctx context.Context, s *session) (string, error) {
 		return "", err
 	}
 	refused, tried := 0, 0
-	count := func(a world.Answer, err error) error {
+	count := func(a testkit.Answer, err error) error {
 		if tried++; a.HTTP == http.StatusBadRequest && a.Error.Class == "ValidationError" {
 			refused++
 		}

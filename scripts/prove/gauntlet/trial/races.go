@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/testkit"
 )
 
 // atOnce calls do n times at one moment, and returns the first error.
@@ -76,7 +76,7 @@ func (s *session) race(ctx context.Context, n int) (odd string, err error) {
 		return "", err
 	}
 	decisions := []string{"approve_once", "reject"}
-	answers := make([]world.Answer, 2)
+	answers := make([]testkit.Answer, 2)
 	err = atOnce(2, func(i int) (err error) {
 		answers[i], err = s.resolve(ctx, First, card, decisions[i])
 		return err
@@ -84,7 +84,7 @@ func (s *session) race(ctx context.Context, n int) (odd string, err error) {
 	if err != nil {
 		return "", err
 	}
-	winner := slices.IndexFunc(answers, func(a world.Answer) bool { return a.HTTP == http.StatusOK })
+	winner := slices.IndexFunc(answers, func(a testkit.Answer) bool { return a.HTTP == http.StatusOK })
 	if winner < 0 {
 		return fmt.Sprintf("nobody wins: %s %s", answers[0].Body, answers[1].Body), nil
 	}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/wait"
 )
 
@@ -137,12 +137,12 @@ func (s *session) user(name string) string { return name + "-" + s.name }
 const Recipient = "bob@example.com"
 
 // call sends a request as the user.
-func (s *session) call(ctx context.Context, user, method, path, body string) (world.Answer, error) {
+func (s *session) call(ctx context.Context, user, method, path, body string) (testkit.Answer, error) {
 	token, err := s.Token(ctx, s.user(user))
 	if err != nil {
-		return world.Answer{}, err
+		return testkit.Answer{}, err
 	}
-	return world.Send(ctx, http.DefaultClient, s.URL(), token, method, "/api/agent"+path, body)
+	return testkit.Send(ctx, http.DefaultClient, s.URL(), token, method, "/api/agent"+path, body)
 }
 
 // Object returns a JSON object of names and values.
@@ -162,20 +162,21 @@ func Object(pairs ...any) string {
 func (s *session) subject(n int) string { return fmt.Sprintf("Gauntlet %s mail %d", s.name, n) }
 
 // ask has the user ask for a mail, and returns the run with the approval that waits.
-func (s *session) ask(ctx context.Context, user string, n int) (world.Answer, world.Approval, error) {
+func (s *session) ask(ctx context.Context, user string, n int) (testkit.Answer, testkit.Approval, error) {
 	prompt := fmt.Sprintf("email %s subject '%s' saying 'hello'", Recipient, s.subject(n))
 	run, err := s.call(ctx, user, "POST", "/run", Object("prompt", prompt))
 	if err != nil {
-		return run, world.Approval{}, err
+		return run, testkit.Approval{}, err
 	}
 	if len(run.Approvals) != 1 {
-		return run, world.Approval{}, fmt.Errorf("a mail was asked for, and this came: %d %s", run.HTTP, run.Body)
+		return run, testkit.Approval{}, fmt.Errorf("a mail was asked for, and this came: %d %s", run.HTTP, run.Body)
 	}
 	return run, run.Approvals[0], nil
 }
 
 // resolve decides about an approval, and tries again where the server says that it is temporarily unable to.
-func (s *session) resolve(ctx context.Context, user string, a world.Approval, decision string) (world.Answer, error) {
+func (s *session) resolve(ctx context.Context, user string, a testkit.Approval, decision string) (testkit.Answer,
+	error) {
 	body := Object("approvalId", a.ApprovalID, "decision", decision, "argsHash", a.ArgsHash)
 	for {
 		got, err := s.call(ctx, user, "POST", "/approvals/resolve", body)
@@ -189,7 +190,7 @@ func (s *session) resolve(ctx context.Context, user string, a world.Approval, de
 }
 
 // approve approves, which must be accepted.
-func (s *session) approve(ctx context.Context, user string, a world.Approval) error {
+func (s *session) approve(ctx context.Context, user string, a testkit.Approval) error {
 	got, err := s.resolve(ctx, user, a, "approve_once")
 	if err == nil && got.HTTP != http.StatusOK {
 		err = fmt.Errorf("a yes is answered %d %s", got.HTTP, got.Body)
@@ -201,7 +202,7 @@ func (s *session) approve(ctx context.Context, user string, a world.Approval) er
 const pause = 50 * time.Millisecond
 
 // ended waits for the end of a run.
-func (s *session) ended(ctx context.Context, user, runID string) (world.Answer, error) {
+func (s *session) ended(ctx context.Context, user, runID string) (testkit.Answer, error) {
 	for {
 		run, err := s.call(ctx, user, "GET", "/runs/"+runID, "")
 		if err != nil || run.Status == "completed" || run.Status == "failed" || run.HTTP != http.StatusOK {

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/countersign-run/countersign/scripts/world"
+	"github.com/countersign-run/countersign/shared/testkit"
 )
 
 func oldYes(ctx context.Context, s *session) (string, error) {
@@ -31,7 +31,7 @@ func oldYes(ctx context.Context, s *session) (string, error) {
 }
 
 // edited decides with arguments of the user's own.
-func (s *session) edited(ctx context.Context, card world.Approval, to, subject string) (world.Answer, error) {
+func (s *session) edited(ctx context.Context, card testkit.Approval, to, subject string) (testkit.Answer, error) {
 	args := map[string]any{"to": []string{to}, "subject": subject, "body": "hello"}
 	return s.call(ctx, First, "POST", "/approvals/resolve", Object("approvalId", card.ApprovalID, "decision",
 		"approve_with_edits", "argsHash", card.ArgsHash, "editedArgs", args))
@@ -233,7 +233,7 @@ func stoppedWhileWaiting(ctx context.Context, s *session) (string, error) {
 		return "", err
 	}
 	waiting := "nothing waits"
-	if slices.ContainsFunc(pending.Approvals, func(a world.Approval) bool { return a.RunID == run.RunID }) {
+	if slices.ContainsFunc(pending.Approvals, func(a testkit.Approval) bool { return a.RunID == run.RunID }) {
 		waiting = "it waits"
 	}
 	return fmt.Sprintf("%s %s; a yes is %d %s; %s", end.Status, end.ErrorReason, late.HTTP, late.Error.Code, waiting),
@@ -280,7 +280,7 @@ func foreigner(ctx context.Context, s *session) (string, error) {
 }
 
 // sansRequest is an answer without the id of its request.
-func sansRequest(a world.Answer) string {
+func sansRequest(a testkit.Answer) string {
 	return strings.ReplaceAll(string(a.Body), a.Error.RequestID, "")
 }
 

@@ -3,7 +3,7 @@ package google_test
 import (
 	"testing"
 
-	"github.com/countersign-run/countersign/shared/leaktest"
+	"github.com/countersign-run/countersign/shared/testkit/leaktest"
 )
 
 func TestMain(m *testing.M) { leaktest.Main(m) }

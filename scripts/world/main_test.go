@@ -1,9 +1,0 @@
-package world_test
-
-import (
-	"testing"
-
-	"github.com/countersign-run/countersign/shared/leaktest"
-)
-
-func TestMain(m *testing.M) { leaktest.Main(m) }

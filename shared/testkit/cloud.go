@@ -1,0 +1,165 @@
+// Package testkit is all of Countersign as it is deployed, over a Google that is played by servers which speak its
+// protocols: an OIDC issuer, Gmail and Calendar, and a Gemini whose answers a test decides. Tests, proofs and
+// measurements use it.
+package testkit
+
+import (
+	"context"
+	"maps"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
+	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
+	"github.com/countersign-run/countersign/shared/testkit/issuer"
+)
+
+// What the cloud's issuer signs, and what Countersign is configured to accept.
+const (
+	Audience     = "countersign"
+	PushAudience = "https://resume.example"
+	PushAccount  = "push@test-project.iam.gserviceaccount.com"
+)
+
+// Scopes are the scopes of users who were given no others (SetScopes).
+var Scopes = []string{"https://www.googleapis.com/auth/gmail.compose", "https://www.googleapis.com/auth/gmail.send",
+	"https://www.googleapis.com/auth/calendar.events"}
+
+// Address returns the mail address of a user.
+func Address(uid string) string { return uid + "@example.com" }
+
+// Cloud is what lies outside of Countersign. Countersign may be killed and started again over one Cloud.
+type Cloud struct {
+	URL    string
+	Google *fakegoogle.Server
+	Gemini *fakegemini.Server
+	Issuer *issuer.Issuer
+
+	server *http.Server
+	mux    *http.ServeMux
+
+	mu     sync.Mutex
+	model  fakegemini.ModelFunc
+	fault  func(op string) fakegoogle.Fault
+	scopes map[string][]string
+}
+
+var key = sync.OnceValues(issuer.NewKey)
+
+// NewCloud starts the servers on a free port of this machine. Until SetModel is called the model says "Hello.".
+func NewCloud() (*Cloud, error) {
+	c := &Cloud{mux: http.NewServeMux(), scopes: map[string][]string{}, model: Says("Hello.")}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	c.URL = "http://" + ln.Addr().String()
+	if err := c.open(); err != nil {
+		_ = ln.Close() // the first error matters more
+		return nil, err
+	}
+	c.server = &http.Server{Handler: c.mux, ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = c.server.Serve(ln) }() // it ends with Close
+	return c, nil
+}
+
+func (c *Cloud) open() error {
+	k, err := key()
+	if err != nil {
+		return err
+	}
+	if c.Issuer, err = issuer.New(c.URL+"/issuer", k, time.Now); err != nil {
+		return err
+	}
+	c.Google, err = fakegoogle.New(fakegoogle.Options{User: c.account, Fault: c.faultOf})
+	if err != nil {
+		return err
+	}
+	c.Gemini = fakegemini.New(c.generate)
+	c.mux.Handle("/issuer/", c.Issuer)
+	c.mux.HandleFunc("POST /accounts/token", c.redeem)
+	c.mux.Handle("/google/", http.StripPrefix("/google", c.Google))
+	c.mux.Handle("/gemini/", http.StripPrefix("/gemini", c.Gemini))
+	return nil
+}
+
+// Handle adds a server of the test's own to the cloud.
+func (c *Cloud) Handle(pattern string, h http.Handler) { c.mux.Handle(pattern, h) }
+
+// Close ends the servers.
+func (c *Cloud) Close() error { return c.server.Close() }
+
+// Settings returns Countersign's configuration for this cloud; the caller adds where the store lies.
+func (c *Cloud) Settings() map[string]string {
+	s := map[string]string{
+		"STORE": "embedded", "PUBLIC_URL": c.URL,
+		"GEMINI_API_KEY": "a-key-of-the-fake-gemini", "GEMINI_MODEL": "fake",
+		"GOOGLE_GEMINI_BASE_URL": c.URL + "/gemini",
+		"AUTH_ISSUER":            c.Issuer.URL(), "AUTH_AUDIENCE": Audience,
+		"PUSH_ISSUER": c.Issuer.URL(), "PUSH_AUDIENCE": PushAudience, "PUSH_SERVICE_ACCOUNT": PushAccount,
+		"GMAIL_API_ENDPOINT": c.URL + "/google/", "CALENDAR_API_ENDPOINT": c.URL + "/google/calendar/v3/",
+	}
+	maps.Copy(s, c.oauth())
+	return s
+}
+
+// Token returns an ID token of the user, valid for an hour.
+func (c *Cloud) Token(uid string) (string, error) {
+	return c.Issuer.Token(uid, Address(uid), Audience, time.Hour)
+}
+
+// PushToken returns the token with which Pub/Sub and the scheduler call.
+func (c *Cloud) PushToken(context.Context) (string, error) {
+	return c.Issuer.PushToken(PushAccount, PushAudience)
+}
+
+// SetModel decides what the model answers from now on.
+func (c *Cloud) SetModel(b fakegemini.ModelFunc) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.model = b
+}
+
+func (c *Cloud) generate(r fakegemini.Request) fakegemini.Turn {
+	c.mu.Lock()
+	b := c.model
+	c.mu.Unlock()
+	return b(r)
+}
+
+// SetFault decides which operations of Gmail and Calendar fail from now on; nil means none.
+func (c *Cloud) SetFault(f func(op string) fakegoogle.Fault) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.fault = f
+}
+
+func (c *Cloud) faultOf(op string) fakegoogle.Fault {
+	c.mu.Lock()
+	f := c.fault
+	c.mu.Unlock()
+	if f == nil {
+		return fakegoogle.Fault{}
+	}
+	return f(op)
+}
+
+// SetScopes sets what the user has granted; without scopes the account is unlinked.
+func (c *Cloud) SetScopes(uid string, scopes ...string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.scopes[uid] = scopes
+}
+
+// account returns the account of an access token: an account's name is its token (redeem).
+func (c *Cloud) account(bearer string) (email string, scopes []string, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	scopes, set := c.scopes[bearer]
+	if !set {
+		scopes = Scopes
+	}
+	return Address(bearer), scopes, len(scopes) > 0
+}

@@ -1,0 +1,248 @@
+package testkit
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/api"
+	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/app/all"
+	"github.com/countersign-run/countersign/shared/config"
+	"github.com/countersign-run/countersign/shared/obs"
+	queueembedded "github.com/countersign-run/countersign/shared/queue/embedded"
+)
+
+// Serve opens Countersign from settings and serves every function on the listener, until stop is called. around may
+// wrap the handler; nil wraps nothing.
+func Serve(ctx context.Context, ln net.Listener, getenv func(string) string, logs io.Writer,
+	around func(http.Handler) http.Handler, opts ...app.Option) (a *app.App, stop func() error, err error) {
+	cfg, err := config.Load(getenv)
+	if err != nil {
+		return nil, nil, err
+	}
+	if a, err = app.New(ctx, cfg, obs.New(logs, cfg.Log()), append([]app.Option{all.Parts}, opts...)...); err != nil {
+		return nil, nil, err
+	}
+	var names []string
+	for _, f := range api.Functions {
+		names = append(names, f.Name)
+	}
+	h := a.Handler(names...)
+	if around != nil {
+		h = around(h)
+	}
+	web := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 4 << 20}
+	go func() { _ = web.Serve(ln) }() // it ends with stop
+	return a, func() error { return errors.Join(web.Close(), a.Close()) }, nil
+}
+
+// Deployment is a Cloud with Countersign over it, in this process.
+type Deployment struct {
+	*Cloud
+	Base string // where the functions answer
+	App  *app.App
+	Logs *Log
+
+	Unlinked bool // signing in links no Google account
+
+	links once
+	stop  func() error
+}
+
+// Options of a Deployment.
+type Options struct {
+	Dir      string   // of the embedded store; needed where STORE is embedded
+	Settings []string // NAME=value, over the cloud's own
+	App      []app.Option
+
+	Unlinked bool // for tests about users who have linked no account, or link one themselves
+}
+
+// Unlimited are settings for programs in which one user does more than a user may.
+var Unlimited = []string{"MAX_RUNS_PER_MINUTE=0", "MAX_MODEL_CALLS_PER_DAY=0", "MAX_TOKENS_PER_DAY=0"}
+
+// New starts a cloud, and Countersign over it.
+func New(ctx context.Context, o Options) (*Deployment, error) {
+	c, err := NewCloud()
+	if err != nil {
+		return nil, err
+	}
+	d := &Deployment{Cloud: c, Logs: &Log{}}
+	if err := d.Start(ctx, o); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return d, nil
+}
+
+// Start starts Countersign over the cloud, after New or Stop.
+func (d *Deployment) Start(ctx context.Context, o Options) error {
+	d.Unlinked, d.links = o.Unlinked, once{}
+	settings := d.Settings()
+	settings["DATA_DIR"] = o.Dir
+	for _, s := range o.Settings {
+		name, value, _ := strings.Cut(s, "=")
+		settings[name] = value
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	d.Base = "http://" + ln.Addr().String()
+	settings["PUBLIC_URL"] = d.Base
+	d.App, d.stop, err = Serve(ctx, ln, func(name string) string { return settings[name] }, d.Logs, nil, o.App...)
+	if err != nil {
+		return errors.Join(err, ln.Close())
+	}
+	return nil
+}
+
+// Stop ends Countersign and leaves the cloud.
+func (d *Deployment) Stop() error { return d.stop() }
+
+// Close ends both.
+func (d *Deployment) Close() error { return errors.Join(d.stop(), d.Cloud.Close()) }
+
+// Answer is an answer of the API, as far as its callers here look at it.
+type Answer struct {
+	HTTP   int         `json:"-"`
+	Header http.Header `json:"-"`
+	Body   []byte      `json:"-"`
+
+	OK                                                                bool
+	RunID, ThreadID, Status, Summary, ErrorCode, ErrorReason, Message string
+	Actions                                                           []Action
+	Approvals                                                         []Approval
+	Error                                                             struct {
+		Class, Code, Message, Field,
+		RequestID string
+	}
+}
+
+// Action is an action of an answer.
+type Action struct {
+	ActionID, Tool, Status, ErrorCode, ErrorReason, ExecutionStatus, ApprovalID, Message, Field string
+}
+
+// Approval is an approval of an answer.
+type Approval struct {
+	ApprovalID, RunID, ActionID, Tool, ArgsHash, Kind string
+	Args                                              json.RawMessage
+	ExpiresAt                                         time.Time
+}
+
+// Call signs the user in, and sends a request as them. Its error is the connection's; the API's errors are in the
+// answer.
+func (d *Deployment) Call(ctx context.Context, uid, method, path, body string, header ...string) (Answer, error) {
+	token, err := d.SignIn(ctx, uid)
+	if err != nil {
+		return Answer{}, err
+	}
+	return Send(ctx, http.DefaultClient, d.Base, token, method, path, body, header...)
+}
+
+// Send sends a request with a token; header holds further names and values.
+func Send(ctx context.Context, client *http.Client, base, token, method, path, body string, header ...string) (Answer,
+	error) {
+	req, err := http.NewRequestWithContext(ctx, method, base+path, strings.NewReader(body))
+	if err != nil {
+		return Answer{}, err
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	req.Header.Set("Content-Type", "application/json")
+	for i := 0; i+1 < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		return Answer{}, err
+	}
+	defer res.Body.Close()
+	data, err := io.ReadAll(res.Body)
+	if err != nil {
+		return Answer{}, err
+	}
+	a := Answer{}
+	if len(data) > 0 {
+		if err := json.Unmarshal(data, &a); err != nil {
+			return a, fmt.Errorf("%s %s answered %d with what is no JSON: %w", method, path, res.StatusCode, err)
+		}
+	}
+	a.HTTP, a.Body, a.Header = res.StatusCode, data, res.Header
+	return a, nil
+}
+
+// Ask starts a run.
+func (d *Deployment) Ask(ctx context.Context, uid, prompt string) (Answer, error) {
+	body, err := json.Marshal(map[string]string{"prompt": prompt})
+	if err != nil {
+		return Answer{}, err
+	}
+	return d.Call(ctx, uid, "POST", "/api/agent/run", string(body))
+}
+
+// Resolve decides about an approval, with the hash that was shown.
+func (d *Deployment) Resolve(ctx context.Context, uid string, a Approval, decision string) (Answer, error) {
+	body, err := json.Marshal(map[string]string{"approvalId": a.ApprovalID, "decision": decision,
+		"argsHash": a.ArgsHash})
+	if err != nil {
+		return Answer{}, err
+	}
+	return d.Call(ctx, uid, "POST", "/api/agent/approvals/resolve", string(body))
+}
+
+// Run reads a run.
+func (d *Deployment) Run(ctx context.Context, uid, runID string) (Answer, error) {
+	return d.Call(ctx, uid, "GET", "/api/agent/runs/"+runID, "")
+}
+
+// Push returns a function that pushes the embedded queue's messages to the resume function at base, as Pub/Sub would.
+func (c *Cloud) Push(base string) queueembedded.Push {
+	return queueembedded.HTTPPush(base+"/api/agent/resume", c.PushToken, http.DefaultClient)
+}
+
+// Deliver pushes what the embedded queue has due, once.
+func (d *Deployment) Deliver(ctx context.Context) (int, error) {
+	q, ok := d.App.Queue.(*queueembedded.Queue)
+	if !ok {
+		return 0, errors.New("testkit: the queue delivers by itself")
+	}
+	return q.Deliver(ctx, d.Push(d.Base))
+}
+
+// Sweep calls the sweep function as the scheduler does.
+func (d *Deployment) Sweep(ctx context.Context) (Answer, error) {
+	token, err := d.PushToken(ctx)
+	if err != nil {
+		return Answer{}, err
+	}
+	return Send(ctx, http.DefaultClient, d.Base, token, "POST", "/api/agent/sweep", "")
+}
+
+// Log is what Countersign has logged.
+type Log struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (l *Log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+// String returns all that was logged.
+func (l *Log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}

@@ -1,0 +1,219 @@
+package fakegoogle
+
+import (
+	"cmp"
+	"maps"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// event is the resource as it was sent, with the fields that the service adds.
+type event struct {
+	User        string         `json:"user"`
+	ID          string         `json:"id"`
+	SendUpdates string         `json:"sendUpdates,omitempty"`
+	Resource    map[string]any `json:"resource"`
+}
+
+func (e *event) key() string { return e.User + "\n" + e.ID }
+
+func (e *event) cancelled() bool { return e.Resource["status"] == "cancelled" }
+
+var eventID = regexp.MustCompile(`^[a-v0-9]+$`)
+
+// insertEvent accepts an id of the client's, and refuses one that is taken, also by a deleted event.
+func (s *Server) insertEvent(r request) (any, *apiError) {
+	var in map[string]any
+	if e := decode(r, &in); e != nil {
+		return nil, e
+	}
+	id, given := in["id"].(string)
+	if given && (len(id) < 5 || len(id) > 1024 || !eventID.MatchString(id)) {
+		return nil, &apiError{status: 400, reason: "invalid", message: "Invalid resource id value."}
+	}
+	if e := checkTimes(in); e != nil {
+		return nil, e
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !given {
+		id = strings.Map(func(c rune) rune { return min(c, 'v') }, s.id("ev"))
+	}
+	ev := &event{User: r.email, ID: id, SendUpdates: cmp.Or(r.FormValue("sendUpdates"), "none"), Resource: in}
+	if s.state.events[ev.key()] != nil {
+		return nil, duplicate()
+	}
+	s.complete(ev, r.FormValue("conferenceDataVersion") == "1")
+	if e := s.commit(record{PutEvent: ev}); e != nil {
+		return nil, e
+	}
+	return ev.Resource, nil
+}
+
+// complete sets the fields of an event that the service sets.
+func (s *Server) complete(ev *event, conferences bool) {
+	now := s.opts.Now().UTC().Format(time.RFC3339Nano)
+	maps.Copy(ev.Resource, map[string]any{
+		"kind": "calendar#event", "id": ev.ID, "status": "confirmed", "created": now, "updated": now,
+		"etag":     `"` + s.id("") + `"`,
+		"htmlLink": "https://www.google.com/calendar/event?eid=" + ev.ID, "iCalUID": ev.ID + "@google.com",
+		"organizer": map[string]any{"email": ev.User, "self": true},
+		"creator":   map[string]any{"email": ev.User, "self": true},
+	})
+	conference, _ := ev.Resource["conferenceData"].(map[string]any)
+	delete(ev.Resource, "conferenceData")
+	request, _ := conference["createRequest"].(map[string]any)
+	if !conferences || request == nil {
+		return
+	}
+	link := "https://meet.google.com/" + ev.ID[:3] + "-" + ev.ID[1:5] + "-" + ev.ID[2:5]
+	request["status"] = map[string]any{"statusCode": "success"}
+	ev.Resource["hangoutLink"] = link
+	ev.Resource["conferenceData"] = map[string]any{
+		"createRequest": request, "conferenceId": strings.TrimPrefix(link, "https://meet.google.com/"),
+		"entryPoints": []any{map[string]any{"entryPointType": "video", "uri": link}},
+	}
+}
+
+// checkTimes refuses the times that the reference of events.insert refuses.
+func checkTimes(in map[string]any) *apiError {
+	start, startZone, allDay := point(in["start"])
+	end, _, endAllDay := point(in["end"])
+	recurrence, _ := in["recurrence"].([]any)
+	switch {
+	case in["start"] == nil:
+		return &apiError{status: 400, reason: "required", message: "Missing start time."}
+	case in["end"] == nil:
+		return &apiError{status: 400, reason: "required", message: "Missing end time."}
+	case start.IsZero() || end.IsZero() || allDay != endAllDay:
+		return &apiError{status: 400, reason: "invalid", message: "Invalid start or end time."}
+	case end.Before(start):
+		return &apiError{status: 400, reason: "timeRangeEmpty", message: "The specified time range is empty.",
+			domain: "calendar"}
+	case len(recurrence) > 0 && !allDay && startZone == "":
+		return &apiError{status: 400, reason: "required", message: "Missing time zone definition for start time."}
+	}
+	return nil
+}
+
+// point reads an EventDateTime; the zero time means that it is invalid.
+func point(v any) (at time.Time, zone string, allDay bool) {
+	m, _ := v.(map[string]any)
+	zone, _ = m["timeZone"].(string)
+	if date, ok := m["date"].(string); ok {
+		at, _ = time.Parse(time.DateOnly, date)
+		return at, zone, true
+	}
+	text, _ := m["dateTime"].(string)
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil && zone != "" {
+		if loc, zoneErr := time.LoadLocation(zone); zoneErr == nil {
+			at, _ = time.ParseInLocation("2006-01-02T15:04:05", text, loc)
+		}
+	}
+	return at, zone, false
+}
+
+func (s *Server) getEvent(r request) (any, *apiError) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if ev := s.eventOf(r); ev != nil {
+		return ev.Resource, nil
+	}
+	return nil, notFound()
+}
+
+func (s *Server) listEvents(r request) (any, *apiError) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	items := []any{}
+	for _, key := range s.state.order {
+		ev := s.state.events[key]
+		if ev.User != r.email || ev.cancelled() && r.FormValue("showDeleted") != "true" ||
+			!ev.has(r.URL.Query()["privateExtendedProperty"]) {
+			continue
+		}
+		items = append(items, ev.Resource)
+	}
+	return map[string]any{"kind": "calendar#events", "summary": r.email, "items": items}, nil
+}
+
+func (e *event) has(properties []string) bool {
+	extended, _ := e.Resource["extendedProperties"].(map[string]any)
+	private, _ := extended["private"].(map[string]any)
+	for _, p := range properties {
+		name, value, _ := strings.Cut(p, "=")
+		if private[name] != value {
+			return false
+		}
+	}
+	return true
+}
+
+// patchEvent merges the top-level fields; a deleted event cannot be changed.
+func (s *Server) patchEvent(r request) (any, *apiError) {
+	var in map[string]any
+	if e := decode(r, &in); e != nil {
+		return nil, e
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ev := s.eventOf(r)
+	if ev == nil {
+		return nil, notFound()
+	}
+	if ev.cancelled() {
+		return nil, forbidden("Forbidden")
+	}
+	changed := *ev
+	changed.Resource = maps.Clone(ev.Resource)
+	for k, v := range in {
+		if k != "id" {
+			changed.Resource[k] = v
+		}
+	}
+	if e := checkTimes(changed.Resource); e != nil {
+		return nil, e
+	}
+	return changed.Resource, s.commit(record{PutEvent: &changed})
+}
+
+// deleteEvent cancels: the id stays taken.
+func (s *Server) deleteEvent(r request) (any, *apiError) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ev := s.eventOf(r)
+	if ev == nil {
+		return nil, notFound()
+	}
+	if ev.cancelled() {
+		return nil, &apiError{status: 410, reason: "deleted", message: "Resource has been deleted"}
+	}
+	changed := *ev
+	changed.Resource = maps.Clone(ev.Resource)
+	changed.Resource["status"] = "cancelled"
+	return nil, s.commit(record{PutEvent: &changed})
+}
+
+func (s *Server) eventOf(r request) *event {
+	return s.state.events[(&event{User: r.email, ID: r.PathValue("id")}).key()]
+}
+
+// Event is an event as GET /dev/calendar shows it: the fields of the resource as the Calendar API has them, and the
+// owner's address as "user" and, as "sendUpdates", who would have been notified by mail.
+type Event map[string]any
+
+// Events returns the events of all users, oldest first, including deleted ones.
+func (s *Server) Events() []Event {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := []Event{}
+	for _, key := range s.state.order {
+		ev := s.state.events[key]
+		e := Event(maps.Clone(ev.Resource))
+		e["user"], e["sendUpdates"] = ev.User, ev.SendUpdates
+		out = append(out, e)
+	}
+	return out
+}

@@ -1,0 +1,214 @@
+package fakegoogle_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
+	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/tools/calendar"
+	"github.com/countersign-run/countersign/shared/tools/gmail"
+)
+
+// discovery has the fields used of Google's discovery documents, which are part of its Go module.
+type discovery struct {
+	ServicePath string                `json:"servicePath"`
+	Parameters  map[string]any        `json:"parameters"`
+	Schemas     map[string]*schema    `json:"schemas"`
+	Resources   map[string]*resources `json:"resources"`
+}
+
+type resources struct {
+	Methods   map[string]*apiMethod `json:"methods"`
+	Resources map[string]*resources `json:"resources"`
+}
+
+type apiMethod struct {
+	ID         string         `json:"id"`
+	Path       string         `json:"path"`
+	HTTPMethod string         `json:"httpMethod"`
+	Parameters map[string]any `json:"parameters"`
+	Request    *schema        `json:"request"`
+	Scopes     []string       `json:"scopes"`
+}
+
+type schema struct {
+	Ref                  string             `json:"$ref"`
+	Type                 string             `json:"type"`
+	Properties           map[string]*schema `json:"properties"`
+	Items                *schema            `json:"items"`
+	AdditionalProperties *schema            `json:"additionalProperties"`
+}
+
+func load(t *testing.T, file string) *discovery {
+	t.Helper()
+	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "google.golang.org/api").Output()
+	if err != nil {
+		absent(t, "the go command")
+	}
+	b, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), file))
+	if err != nil {
+		absent(t, "Google's discovery document "+file)
+	}
+	var d discovery
+	if err := json.Unmarshal(b, &d); err != nil {
+		t.Fatal(err)
+	}
+	return &d
+}
+
+func absent(t *testing.T, part string) {
+	t.Helper()
+	if os.Getenv("REQUIRE_ALL") == "1" {
+		t.Fatal(part + " is not there")
+	}
+	t.Skip(part + " is not there")
+}
+
+// methods returns all methods of a document, with the patterns of their paths.
+func (d *discovery) methods() map[*apiMethod]*regexp.Regexp {
+	out := map[*apiMethod]*regexp.Regexp{}
+	variable := regexp.MustCompile(`\{[^}]+\}`)
+	var walk func(map[string]*resources)
+	walk = func(rs map[string]*resources) {
+		for _, r := range rs {
+			for _, m := range r.Methods {
+				out[m] = regexp.MustCompile("^/" + d.ServicePath + variable.ReplaceAllString(m.Path, `[^/]+`) + "$")
+			}
+			walk(r.Resources)
+		}
+	}
+	walk(d.Resources)
+	return out
+}
+
+// check returns what in a request is not in the document.
+func (d *discovery) check(r *http.Request, body []byte) (id string, problems []string) {
+	for m, path := range d.methods() {
+		if m.HTTPMethod != r.Method || !path.MatchString(r.URL.Path) ||
+			strings.HasSuffix(r.URL.Path, "/send") != strings.HasSuffix(m.Path, "/send") {
+			continue
+		}
+		for name := range r.URL.Query() {
+			if m.Parameters[name] == nil && d.Parameters[name] == nil {
+				problems = append(problems, "unknown parameter "+name)
+			}
+		}
+		if len(body) > 0 {
+			var v any
+			if err := json.Unmarshal(body, &v); err != nil {
+				problems = append(problems, err.Error())
+			}
+			problems = append(problems, d.fits(v, m.Request, "body")...)
+		}
+		return m.ID, problems
+	}
+	return "", []string{"no such method"}
+}
+
+func (d *discovery) fits(v any, s *schema, at string) (problems []string) {
+	for s != nil && s.Ref != "" {
+		s = d.Schemas[s.Ref]
+	}
+	if s == nil {
+		return []string{at + " is not known"}
+	}
+	kinds := map[string]string{"map[string]interface {}": "object", "[]interface {}": "array", "string": "string",
+		"float64": "integer", "bool": "boolean"}
+	if kind := kinds[fmt.Sprintf("%T", v)]; kind != s.Type {
+		return []string{fmt.Sprintf("%s is of type %s, not %s", at, kind, s.Type)}
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		for name, child := range v {
+			of := s.Properties[name]
+			if of == nil {
+				of = s.AdditionalProperties
+			}
+			problems = append(problems, d.fits(child, of, at+"."+name)...)
+		}
+	case []any:
+		for _, child := range v {
+			problems = append(problems, d.fits(child, s.Items, at+"[]")...)
+		}
+	}
+	return problems
+}
+
+// TestEveryRequestFitsGooglesOwnDocument uses both tools, and checks each request that they send against the document,
+// and that none has the header that would make net/http repeat it.
+func TestEveryRequestFitsGooglesOwnDocument(t *testing.T) {
+	mailAPI, calendarAPI := load(t, "gmail/v1/gmail-api.json"), load(t, "calendar/v3/calendar-api.json")
+	s, _ := open(t, "")
+	asked := map[string]bool{}
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		d := mailAPI
+		if strings.HasPrefix(r.URL.Path, "/calendar/") {
+			d = calendarAPI
+		}
+		id, problems := d.check(r, body)
+		asked[id] = true
+		for _, p := range problems {
+			t.Errorf("%s %s: %s", r.Method, r.URL.Path, p)
+		}
+		for name := range r.Header {
+			if strings.Contains(strings.ToLower(name), "idempotency") {
+				t.Errorf("%s has the header %s", id, name)
+			}
+		}
+		s.ServeHTTP(w, r)
+	}))
+	defer srv.Close()
+
+	now := func() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }
+	carryOut(t, gmail.New(fakegoogle.Accounts{}, gmail.Options{Endpoint: srv.URL + "/"}), "me:"+compose+" "+metadata,
+		`{"to":["a@example.com"],"subject":"s","body":"b","htmlBody":"<p>b","threadId":"18c0","inReplyTo":"<x@y.example>"}`)
+	carryOut(t, gmail.New(fakegoogle.Accounts{}, gmail.Options{Endpoint: srv.URL + "/", Mode: gmail.Direct}),
+		"me:"+sendOnly, `{"to":["a@example.com"],"subject":"s","body":"b"}`)
+	ct := calendar.New(fakegoogle.Accounts{}, calendar.Options{Endpoint: srv.URL + "/calendar/v3/", Now: now})
+	args := `{"summary":"x","start":"2027-01-05T10:00:00","end":"2027-01-05T11:00:00","timeZone":"Europe/Berlin","attendees":["a@example.com"],"location":"l","description":"d","recurrence":["RRULE:FREQ=WEEKLY;COUNT=3"],"meet":true}`
+	carryOut(t, ct, "me:"+events, args)
+
+	for _, id := range []string{
+		"gmail.users.drafts.create", "gmail.users.drafts.get", "gmail.users.drafts.send", "gmail.users.messages.send",
+		"gmail.users.threads.get",
+		"calendar.events.insert", "calendar.events.get",
+	} {
+		if !asked[id] {
+			t.Errorf("%s was not asked: the test lost its subject (asked: %v)", id, asked)
+		}
+	}
+}
+
+func carryOut(t *testing.T, tl *tool.Tool, uid, args string) {
+	t.Helper()
+	canonical, err := tl.Normalize(json.RawMessage(args))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := tool.Call{UID: uid, ActionID: "action_" + tl.Version(), Args: canonical}
+	if tl.Prepares() {
+		if c.Handle, err = tl.Prepare(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := tl.Execute(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := tl.Reconcile(t.Context(), c); err != nil || tl.Prepares() && out.Verdict != tool.Done {
+		t.Fatalf("Reconcile = %+v, %v", out, err)
+	}
+}

@@ -1,0 +1,239 @@
+package fakegoogle
+
+import (
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// draft is an unsent message. Its message has its own id, a new one after each change.
+type draft struct {
+	ID      string  `json:"id"`
+	Message message `json:"message"`
+}
+
+// message is a stored message, with the blind copies, which its owner may read.
+type message struct {
+	ID     string    `json:"id"`
+	User   string    `json:"user"`
+	Thread string    `json:"thread"`
+	Label  string    `json:"label"` // DRAFT or SENT
+	Raw    []byte    `json:"raw"`
+	At     time.Time `json:"at"`
+}
+
+// wireMessage and wireDraft are a client's request bodies.
+type wireMessage struct {
+	Raw      string `json:"raw"`
+	ThreadID string `json:"threadId"`
+}
+
+type wireDraft struct {
+	ID      string       `json:"id"`
+	Message *wireMessage `json:"message"`
+}
+
+func (s *Server) getProfile(r request) (any, *apiError) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return map[string]any{"emailAddress": r.email, "messagesTotal": len(s.sentBy(r.email)),
+		"threadsTotal": len(s.sentBy(r.email)), "historyId": s.id("")}, nil
+}
+
+func (s *Server) createDraft(r request) (any, *apiError) {
+	var in wireDraft
+	if e := decode(r, &in); e != nil {
+		return nil, e
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := &draft{ID: "r" + strconv.FormatUint(s.count(), 10)}
+	return s.putDraft(r, d, in.Message)
+}
+
+func (s *Server) updateDraft(r request) (any, *apiError) {
+	var in wireDraft
+	if e := decode(r, &in); e != nil {
+		return nil, e
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := s.draftOf(r.email, r.PathValue("id"))
+	if d == nil {
+		return nil, notFound()
+	}
+	return s.putDraft(r, &draft{ID: d.ID}, in.Message)
+}
+
+func (s *Server) putDraft(r request, d *draft, in *wireMessage) (any, *apiError) {
+	m, e := s.newMessage(r, in, "DRAFT")
+	if e != nil {
+		return nil, e
+	}
+	d.Message = *m
+	if e := s.commit(record{PutDraft: d}); e != nil {
+		return nil, e
+	}
+	return d.answer("minimal", nil)
+}
+
+func (s *Server) getDraft(r request) (any, *apiError) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := s.draftOf(r.email, r.PathValue("id"))
+	if d == nil {
+		return nil, notFound()
+	}
+	return d.answer(cmp.Or(r.FormValue("format"), "full"), r.Form["metadataHeaders"])
+}
+
+func (s *Server) listDrafts(r request) (any, *apiError) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := []any{}
+	for _, id := range slices.Sorted(maps.Keys(s.state.drafts)) {
+		if d := s.draftOf(r.email, id); d != nil {
+			list = append(list, map[string]any{"id": id, "message": d.Message.reference()})
+		}
+	}
+	return map[string]any{"drafts": list, "resultSizeEstimate": len(list)}, nil
+}
+
+func (s *Server) deleteDraft(r request) (any, *apiError) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := s.draftOf(r.email, r.PathValue("id"))
+	if d == nil {
+		return nil, notFound()
+	}
+	return nil, s.commit(record{DropDraft: d.ID})
+}
+
+// sendDraft replaces the draft by a sent message with its own id, in one change.
+func (s *Server) sendDraft(r request) (any, *apiError) {
+	var in wireDraft
+	if e := decode(r, &in); e != nil {
+		return nil, e
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := s.draftOf(r.email, in.ID)
+	if d == nil {
+		return nil, notFound()
+	}
+	w := &wireMessage{Raw: base64.URLEncoding.EncodeToString(d.Message.Raw), ThreadID: d.Message.Thread}
+	if in.Message != nil && in.Message.Raw != "" {
+		w = in.Message
+	}
+	return s.deliver(r, w, d.ID)
+}
+
+func (s *Server) sendMessage(r request) (any, *apiError) {
+	var in wireMessage
+	if strings.HasPrefix(r.URL.Path, "/upload/") {
+		raw, err := io.ReadAll(r.Body)
+		if err != nil || r.Header.Get("Content-Type") != "message/rfc822" ||
+			r.URL.Query().Get("uploadType") != "media" {
+			return nil, badRequest("Only a simple upload of message/rfc822 is served locally.")
+		}
+		in.Raw = base64.URLEncoding.EncodeToString(raw)
+	} else if e := decode(r, &in); e != nil {
+		return nil, e
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.deliver(r, &in, "")
+}
+
+func (s *Server) deliver(r request, in *wireMessage, draftID string) (any, *apiError) {
+	m, e := s.newMessage(r, in, "SENT")
+	if e != nil {
+		return nil, e
+	}
+	if e := deliverable(m.Raw); e != nil {
+		return nil, e
+	}
+	if e := s.commit(record{PutMessage: m, DropDraft: draftID}); e != nil {
+		return nil, e
+	}
+	return m.reference(), nil
+}
+
+// newMessage returns the message with the headers that Gmail writes, and a new id.
+func (s *Server) newMessage(r request, in *wireMessage, label string) (*message, *apiError) {
+	if in == nil || in.Raw == "" {
+		return nil, badRequest("'raw' RFC822 payload message string or uploading message via /upload/* URL required")
+	}
+	raw, err := base64.URLEncoding.WithPadding(base64.NoPadding).DecodeString(strings.TrimRight(in.Raw, "="))
+	if err != nil {
+		return nil, badRequest("Invalid value for ByteString: raw")
+	}
+	id := s.id("18c")
+	stamped, err := stamp(raw, r.email, "<"+id+"@mail.gmail.com>", s.opts.Now())
+	if err != nil {
+		return nil, badRequest("The message is not valid by RFC 822.")
+	}
+	return &message{ID: id, User: r.email, Thread: cmp.Or(in.ThreadID, id), Label: label, Raw: stamped,
+		At: s.opts.Now().UTC()}, nil
+}
+
+// count returns a new number. The caller holds the lock and commits.
+func (s *Server) count() uint64 {
+	s.state.next++
+	return s.state.next
+}
+
+// id returns 16 hexadecimal digits, like Gmail's ids; without a prefix it only reads the counter.
+func (s *Server) id(prefix string) string {
+	if prefix == "" {
+		return strconv.FormatUint(s.state.next, 10)
+	}
+	return fmt.Sprintf("%s%0*x", prefix, 16-len(prefix), s.count())
+}
+
+// meddle acts as the draft's owner, who has the newest draft open in another window.
+func (s *Server) meddle(k Kind) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, d := range s.state.drafts {
+		if k == DraftDeleted {
+			_ = s.commit(record{DropDraft: id})
+			continue
+		}
+		edited := *d
+		edited.Message.ID = s.id("18c")
+		edited.Message.Raw = append(slices.Clone(d.Message.Raw), "PS: one more line\r\n"...)
+		_ = s.commit(record{PutDraft: &edited})
+	}
+}
+
+// alterSent makes Gmail send something else than the draft.
+func (s *Server) alterSent() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if last := len(s.state.messages) - 1; last >= 0 {
+		altered := *s.state.messages[last]
+		altered.Raw = append(slices.Clone(altered.Raw), "PS: one more line\r\n"...)
+		s.state.messages[last] = &altered
+	}
+}
+
+func decode(r request, into any) *apiError {
+	b, err := io.ReadAll(r.Body)
+	if err != nil {
+		return &apiError{status: http.StatusRequestEntityTooLarge, reason: "uploadTooLarge",
+			message: "The request is too large."}
+	}
+	if err := json.Unmarshal(b, into); err != nil {
+		return badRequest("Invalid JSON payload received.")
+	}
+	return nil
+}

@@ -1,0 +1,138 @@
+package fakegoogle
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// record is one atomic change: a sent draft is removed and becomes a message in the same record, so that no crash can
+// separate the two.
+type record struct {
+	PutDraft    *draft   `json:"putDraft,omitempty"`
+	DropDraft   string   `json:"dropDraft,omitempty"`
+	PutMessage  *message `json:"putMessage,omitempty"`
+	PutEvent    *event   `json:"putEvent,omitempty"`
+	NextCounter uint64   `json:"next"`
+}
+
+// state is the result of all records.
+type state struct {
+	next     uint64 // the counter for ids
+	drafts   map[string]*draft
+	messages []*message
+	events   map[string]*event // by owner and id
+	order    []string          // keys of events, oldest first
+}
+
+func newState() state {
+	return state{next: 1, drafts: map[string]*draft{}, events: map[string]*event{}}
+}
+
+func (st *state) apply(r record) {
+	st.next = max(st.next, r.NextCounter)
+	if r.DropDraft != "" {
+		delete(st.drafts, r.DropDraft)
+	}
+	if r.PutDraft != nil {
+		st.drafts[r.PutDraft.ID] = r.PutDraft
+	}
+	if r.PutMessage != nil {
+		st.messages = append(st.messages, r.PutMessage)
+	}
+	if r.PutEvent != nil {
+		key := r.PutEvent.key()
+		if st.events[key] == nil {
+			st.order = append(st.order, key)
+		}
+		st.events[key] = r.PutEvent
+	}
+}
+
+// commit writes a change to the journal and then applies it. The caller holds the lock.
+func (s *Server) commit(r record) *apiError {
+	r.NextCounter = s.state.next
+	if s.journal != nil {
+		if err := s.journal.write(r); err != nil {
+			return &apiError{status: 503, reason: "backendError", message: "The local mailbox cannot be written."}
+		}
+	}
+	s.state.apply(r)
+	return nil
+}
+
+// journal is an append-only file of JSON lines, synced at each line: an answered change survives a kill -9.
+type journal struct {
+	f    *os.File
+	size int64 // of the complete lines
+}
+
+// openJournal reads the file and passes each record to apply. An incomplete last line was never answered, and is
+// removed.
+func openJournal(dir string, apply func(record)) (*journal, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "google.jsonl"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	j := &journal{f: f}
+	if err := j.replay(apply); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return j, nil
+}
+
+func (j *journal) replay(apply func(record)) error {
+	in := bufio.NewReader(j.f)
+	for n := 1; ; n++ {
+		line, err := in.ReadBytes('\n')
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		var r record
+		if err := json.Unmarshal(bytes.TrimSpace(line), &r); err != nil {
+			return fmt.Errorf("%s: line %d cannot be read: %w", j.f.Name(), n, err)
+		}
+		apply(r)
+		j.size += int64(len(line))
+	}
+	return j.rewind()
+}
+
+// rewind removes an incomplete last line and seeks to the end.
+func (j *journal) rewind() error {
+	if err := j.f.Truncate(j.size); err != nil {
+		return err
+	}
+	_, err := j.f.Seek(j.size, io.SeekStart)
+	return err
+}
+
+func (j *journal) write(r record) error {
+	b, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	b = append(b, '\n')
+	_, err = j.f.Write(b)
+	if err == nil {
+		err = j.f.Sync()
+	}
+	if err != nil {
+		return errors.Join(err, j.rewind())
+	}
+	j.size += int64(len(b))
+	return nil
+}
+
+func (j *journal) close() error { return j.f.Close() }

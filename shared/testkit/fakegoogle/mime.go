@@ -1,0 +1,193 @@
+package fakegoogle
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/base64"
+	"io"
+	"mime"
+	"net/mail"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	gomessage "github.com/emersion/go-message"
+	"github.com/emersion/go-message/textproto"
+)
+
+// stamp sets the headers that Gmail sets itself: the sender is always the account, the date is now, and a Message-ID of
+// the client is replaced.
+func stamp(raw []byte, email, messageID string, now time.Time) ([]byte, error) {
+	in := bufio.NewReader(bytes.NewReader(raw))
+	h, err := textproto.ReadHeader(in)
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range []string{"From", "Sender", "Date", "Message-Id"} {
+		h.Del(k)
+	}
+	h.Set("From", email)
+	h.Set("Message-ID", messageID)
+	h.Set("Date", now.UTC().Format(time.RFC1123Z))
+	var out bytes.Buffer
+	if err := textproto.WriteHeader(&out, h); err != nil {
+		return nil, err
+	}
+	_, err = io.Copy(&out, in)
+	return out.Bytes(), err
+}
+
+// deliverable refuses what Gmail refuses to send: no recipient, or an invalid one.
+func deliverable(raw []byte) *apiError {
+	m, err := mail.ReadMessage(bytes.NewReader(raw))
+	if err != nil {
+		return badRequest("The message is not valid by RFC 822.")
+	}
+	found := 0
+	for _, name := range []string{"To", "Cc", "Bcc"} {
+		list, err := addresses(m.Header, name)
+		if err != nil {
+			return badRequest("Invalid " + name + " header")
+		}
+		found += len(list)
+	}
+	if found == 0 {
+		return badRequest("Recipient address required")
+	}
+	return nil
+}
+
+func addresses(h mail.Header, name string) (out []string, err error) {
+	if h.Get(name) == "" {
+		return nil, nil
+	}
+	list, err := h.AddressList(name)
+	for _, a := range list {
+		out = append(out, a.Address)
+	}
+	return out, err
+}
+
+func (m *message) reference() map[string]any {
+	return map[string]any{"id": m.ID, "threadId": m.Thread, "labelIds": []string{m.Label}}
+}
+
+func (d *draft) answer(format string, only []string) (any, *apiError) {
+	m, e := d.Message.answer(format, only)
+	if e != nil {
+		return nil, e
+	}
+	return map[string]any{"id": d.ID, "message": m}, nil
+}
+
+// answer returns the message in one of Gmail's formats; only lists the headers of the format metadata.
+func (m *message) answer(format string, only []string) (any, *apiError) {
+	a := m.reference()
+	a["internalDate"] = strconv.FormatInt(m.At.UnixMilli(), 10)
+	a["sizeEstimate"] = len(m.Raw)
+	a["historyId"] = strconv.FormatInt(m.At.Unix(), 10)
+	switch format {
+	case "minimal":
+	case "raw":
+		a["raw"] = base64.URLEncoding.EncodeToString(m.Raw)
+	case "metadata", "full":
+		e, err := gomessage.Read(bytes.NewReader(m.Raw))
+		if err != nil {
+			return nil, badRequest("The message cannot be read.")
+		}
+		p := payload(e, format == "full")
+		if format == "metadata" && len(only) > 0 {
+			p["headers"] = slices.DeleteFunc(p["headers"].([]map[string]string), func(h map[string]string) bool {
+				return !slices.ContainsFunc(only, func(n string) bool { return strings.EqualFold(n, h["name"]) })
+			})
+		}
+		a["payload"] = p
+	default:
+		return nil, badRequest("Invalid value for format")
+	}
+	return a, nil
+}
+
+// payload returns the tree of parts of the formats metadata and full.
+func payload(e *gomessage.Entity, bodies bool) map[string]any {
+	kind, _, _ := e.Header.ContentType()
+	headers := []map[string]string{}
+	for f := e.Header.Fields(); f.Next(); {
+		headers = append(headers, map[string]string{"name": f.Key(), "value": f.Value()})
+	}
+	p := map[string]any{"mimeType": kind, "headers": headers, "filename": ""}
+	if !bodies {
+		return p
+	}
+	if parts := e.MultipartReader(); parts != nil {
+		var list []any
+		for child, err := parts.NextPart(); err == nil; child, err = parts.NextPart() {
+			list = append(list, payload(child, true))
+		}
+		p["parts"] = list
+		return p
+	}
+	b, _ := io.ReadAll(e.Body)
+	p["body"] = map[string]any{"size": len(b), "data": base64.URLEncoding.EncodeToString(b)}
+	return p
+}
+
+// Message is a sent message as GET /dev/mailbox shows it.
+type Message struct {
+	ID      string    `json:"id"`
+	User    string    `json:"user"` // the e-mail address of the account that sent it
+	From    string    `json:"from"`
+	To      []string  `json:"to"`
+	Cc      []string  `json:"cc"`
+	Bcc     []string  `json:"bcc"`
+	Subject string    `json:"subject"`
+	Text    string    `json:"text"`
+	HTML    string    `json:"html,omitempty"`
+	Raw     string    `json:"raw"`
+	SentAt  time.Time `json:"sentAt"`
+}
+
+// Messages returns the sent messages of all users, oldest first.
+func (s *Server) Messages() []Message {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := []Message{}
+	for _, m := range s.state.messages {
+		out = append(out, m.public())
+	}
+	return out
+}
+
+// public decodes a message that deliverable has accepted. A field that cannot be decoded is empty; Raw has everything.
+func (m *message) public() Message {
+	p := Message{ID: m.ID, User: m.User, From: m.User, To: []string{}, Cc: []string{}, Bcc: []string{},
+		Raw: string(m.Raw), SentAt: m.At}
+	if parsed, err := mail.ReadMessage(bytes.NewReader(m.Raw)); err == nil {
+		for name, into := range map[string]*[]string{"To": &p.To, "Cc": &p.Cc, "Bcc": &p.Bcc} {
+			if list, err := addresses(parsed.Header, name); err == nil && list != nil {
+				*into = list
+			}
+		}
+		p.Subject, _ = new(mime.WordDecoder).DecodeHeader(parsed.Header.Get("Subject"))
+	}
+	e, err := gomessage.Read(bytes.NewReader(m.Raw))
+	if err != nil {
+		return p
+	}
+	_ = e.Walk(func(_ []int, leaf *gomessage.Entity, err error) error {
+		if err != nil || leaf.MultipartReader() != nil {
+			return err
+		}
+		kind, _, _ := leaf.Header.ContentType()
+		b, err := io.ReadAll(leaf.Body)
+		body := strings.ReplaceAll(string(b), "\r\n", "\n")
+		if kind == "text/html" {
+			p.HTML = body
+		} else if p.Text == "" {
+			p.Text = body
+		}
+		return err
+	})
+	return p
+}

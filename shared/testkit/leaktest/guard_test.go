@@ -1,0 +1,61 @@
+package leaktest_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// starters lists the packages whose use starts goroutines; a package's own go statements count too.
+var starters = []string{"net/http/httptest", "os/exec", "/scripts/dev", "/shared/app", "/shared/queue/embedded",
+	"/shared/store/embedded", "/shared/testkit\"", "/shared/testkit/emulators", "/shared/testkit/fakegoogle",
+	"/shared/testkit/issuer"}
+
+// TestEveryPackageIsAsked checks that the tests of each package that starts goroutines, or a server, end in [Main].
+func TestEveryPackageIsAsked(t *testing.T) {
+	tested, starts, asked := map[string]bool{}, map[string]string{}, map[string]bool{}
+	err := filepath.WalkDir("../../..", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".go" {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		dir := filepath.Dir(path)
+		tested[dir] = tested[dir] || strings.HasSuffix(path, "_test.go")
+		for _, imp := range file.Imports {
+			for _, s := range starters {
+				if strings.Contains(imp.Path.Value, s) {
+					starts[dir] = path + " imports " + imp.Path.Value
+				}
+			}
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.GoStmt:
+				starts[dir] = path + " has a go statement"
+			case *ast.SelectorExpr:
+				pkg, _ := n.X.(*ast.Ident)
+				asked[dir] = asked[dir] || pkg != nil && pkg.Name == "leaktest" && n.Sel.Name == "Main"
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(starts) < 20 {
+		t.Fatalf("only %d packages start goroutines", len(starts))
+	}
+	for dir, why := range starts {
+		if tested[dir] && !asked[dir] {
+			t.Errorf("the tests of %s do not end in leaktest.Main: %s", dir, why)
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package testkit
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+)
+
+// oauth returns the settings by which users link accounts of the cloud's Google.
+func (c *Cloud) oauth() map[string]string {
+	return map[string]string{"GOOGLE_OAUTH_CLIENT_ID": "client.apps.example",
+		"GOOGLE_OAUTH_CLIENT_SECRET": "a-secret-of-the-client",
+		"GOOGLE_OAUTH_AUTH_URL":      c.URL + "/accounts/auth", "GOOGLE_OAUTH_TOKEN_URL": c.URL + "/accounts/token"}
+}
+
+// redeem is the token endpoint. A code and a refresh token are the account's name, and so is the access token.
+func (c *Cloud) redeem(w http.ResponseWriter, r *http.Request) {
+	account := r.PostFormValue("code") + r.PostFormValue("refresh_token")
+	id, err := c.Issuer.Sign(map[string]any{"iss": c.Issuer.URL(), "sub": "google-" + account,
+		"email": Address(account), "exp": time.Now().Add(time.Hour).Unix()})
+	if err != nil {
+		http.Error(w, "no ID token", http.StatusInternalServerError)
+		return
+	}
+	_, scopes, _ := c.account(account)
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(map[string]any{"access_token": account, "refresh_token": account, "id_token": id,
+		"token_type": "Bearer",
+		"expires_in": 3600, "scope": strings.Join(scopes, " ")})
+}
+
+// SignIn returns an ID token of the user, whose Google account is linked from then on (SignedIn).
+func (d *Deployment) SignIn(ctx context.Context, uid string) (token string, err error) {
+	if token, err = d.Token(uid); err != nil {
+		return "", err
+	}
+	return token, d.SignedIn(ctx, uid, token)
+}
+
+// SignedIn links the Google account of the same name for a user with an ID token, unless the deployment is Unlinked or
+// they have linked one already. However many clients of one user sign in at once, it is linked once.
+func (d *Deployment) SignedIn(ctx context.Context, uid, token string) error {
+	if d.Unlinked {
+		return nil
+	}
+	return d.links.do(uid, func() error { return d.linkFirst(ctx, uid, token) })
+}
+
+func (d *Deployment) linkFirst(ctx context.Context, account, token string) error {
+	got, err := Send(ctx, http.DefaultClient, d.Base, token, "GET", "/api/agent/connections", "")
+	if err != nil {
+		return err
+	}
+	var has struct{ Connections []json.RawMessage }
+	if err := json.Unmarshal(got.Body, &has); err != nil || got.HTTP != http.StatusOK {
+		return fmt.Errorf("testkit: asked for the linked accounts it answered %d %s", got.HTTP, got.Body)
+	}
+	if len(has.Connections) > 0 {
+		return nil
+	}
+	return d.link(ctx, token, account)
+}
+
+// Link has the user link the Google account of this name, in the place of any other, as their browser would.
+func (d *Deployment) Link(ctx context.Context, uid, account string) error {
+	token, err := d.Token(uid)
+	if err != nil {
+		return err
+	}
+	return d.link(ctx, token, account)
+}
+
+func (d *Deployment) link(ctx context.Context, token, account string) error {
+	started, err := Send(ctx, http.DefaultClient, d.Base, token, "POST", "/api/agent/connections/google", `{}`)
+	if err != nil {
+		return err
+	}
+	var consent struct{ URL string }
+	if err := json.Unmarshal(started.Body, &consent); err != nil || started.HTTP != http.StatusOK {
+		return fmt.Errorf("testkit: linking answered %d %s", started.HTTP, started.Body)
+	}
+	u, err := url.Parse(consent.URL)
+	if err != nil {
+		return err
+	}
+	back := d.Base + "/api/agent/connections/google/callback?" +
+		url.Values{"state": {u.Query().Get("state")}, "code": {account}}.Encode()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, back, nil)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Cookie", strings.SplitN(started.Header.Get("Set-Cookie"), ";", 2)[0])
+	res, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusSeeOther {
+		return fmt.Errorf("testkit: the callback answered %d", res.StatusCode)
+	}
+	return nil
+}
+
+// once does something once for each user, however many goroutines ask at the same time; what failed is tried again. The
+// zero value is ready for use.
+type once struct {
+	mu    sync.Mutex
+	users map[string]*done
+}
+
+type done struct {
+	mu  sync.Mutex
+	yes bool
+}
+
+func (o *once) do(uid string, what func() error) error {
+	d := o.of(uid)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.yes {
+		return nil
+	}
+	err := what()
+	d.yes = err == nil
+	return err
+}
+
+func (o *once) of(uid string) *done {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.users == nil {
+		o.users = map[string]*done{}
+	}
+	if o.users[uid] == nil {
+		o.users[uid] = &done{}
+	}
+	return o.users[uid]
+}

@@ -1,0 +1,33 @@
+package testkit
+
+import (
+	"time"
+
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
+)
+
+// Says returns a model that answers everything with one text.
+func Says(text string) fakegemini.ModelFunc {
+	return func(fakegemini.Request) fakegemini.Turn { return fakegemini.Turn{Text: text} }
+}
+
+// Wants returns a model that calls a tool once, and then says what came of it.
+func Wants(tool string, args any) fakegemini.ModelFunc {
+	return func(r fakegemini.Request) fakegemini.Turn {
+		if len(r.Responses()) > 0 || r.NoTools {
+			return fakegemini.Turn{Text: "That is what came of it."}
+		}
+		return fakegemini.Turn{Calls: []fakegemini.Call{{Name: tool, Args: args}}}
+	}
+}
+
+// Mail returns the arguments of a mail.
+func Mail(to, subject, body string) map[string]any {
+	return map[string]any{"to": []string{to}, "subject": subject, "body": body}
+}
+
+// Event returns the arguments of an event of one hour.
+func Event(summary string, start time.Time) map[string]any {
+	return map[string]any{"summary": summary, "start": start.UTC().Format(time.RFC3339),
+		"end": start.UTC().Add(time.Hour).Format(time.RFC3339)}
+}

@@ -1,0 +1,162 @@
+// Package script provides a Model with scripted answers, for tests of its callers. It is as strict as the service: each
+// request is checked by the rules of package fakegemini, and its answers carry ids and signatures that must come back
+// unchanged.
+package script
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
+)
+
+// Call is a function call of a Turn: a name and arguments; the id is made up where it is empty.
+type Call = fakegemini.Call
+
+// Turn is one scripted answer.
+type Turn struct {
+	Text       string
+	Thought    string // never shown
+	Calls      []Call
+	Usage      model.Usage
+	Err        error  // the answer is this error
+	Correction string // the answer is this correction; Text may have been shown
+
+	// Hook runs when the turn is requested, before the answer: it may inspect the request, block, or end ctx.
+	Hook func(ctx context.Context, req model.Request)
+}
+
+// Model answers with its turns in order. It is safe for concurrent use.
+type Model struct {
+	mu       sync.Mutex
+	turns    []Turn
+	requests []model.Request
+}
+
+var _ model.Model = (*Model)(nil)
+
+// New returns a Model with these turns.
+func New(turns ...Turn) *Model { return &Model{turns: turns} }
+
+// Then adds turns.
+func (m *Model) Then(turns ...Turn) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.turns = append(m.turns, turns...)
+}
+
+// Restart drops the recorded requests and the remaining turns, and continues with these turns.
+func (m *Model) Restart(turns ...Turn) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.turns, m.requests = turns, nil
+}
+
+// Name returns "script".
+func (m *Model) Name() string { return "script" }
+
+// Requests returns all requests, oldest first, including refused ones.
+func (m *Model) Requests() []model.Request {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.requests)
+}
+
+// Left returns the number of turns that were not requested: 0 at the end of a test that used its whole script.
+func (m *Model) Left() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.turns)
+}
+
+// Generate returns the next turn. A request that the service would refuse is an error of code refused and uses no turn;
+// so is one that comes when no turn is left. The cause says which rule was broken.
+func (m *Model) Generate(ctx context.Context, req model.Request, delta func(text string)) (*model.Reply, error) {
+	t, seed, err := m.next(req)
+	if err != nil {
+		return nil, err
+	}
+	if t.Hook != nil {
+		t.Hook(ctx, req)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return nil, model.FromContext(ctx)
+	case t.Err != nil:
+		return nil, t.Err
+	}
+	if delta != nil {
+		for _, word := range strings.SplitAfter(t.Text, " ") {
+			if word != "" {
+				delta(word)
+			}
+		}
+	}
+	return t.reply(seed, req.NoTools)
+}
+
+func (m *Model) next(req model.Request) (Turn, []byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	req.Contents = slices.Clone(req.Contents)
+	m.requests = append(m.requests, req)
+	if err := check(req); err != nil {
+		return Turn{}, nil, refused("The scripted model refuses the request: the service would answer 400.", err)
+	}
+	if len(m.turns) == 0 {
+		return Turn{}, nil, refused("The scripted model has no turn left.", nil)
+	}
+	t := m.turns[0]
+	m.turns = m.turns[1:]
+	return t, seed(req), nil
+}
+
+// seed returns a seed that makes the ids of a conversation's turns differ.
+func seed(req model.Request) []byte {
+	var b []byte
+	for _, c := range req.Contents {
+		b = append(b, c...)
+	}
+	return b
+}
+
+func check(req model.Request) error {
+	if _, err := fakegemini.Check(req.Contents, fakegemini.Gemini3); err != nil {
+		return err
+	}
+	var ds []fakegemini.Declaration
+	for _, t := range req.Tools {
+		ds = append(ds, fakegemini.Declaration{Name: t.Name, Description: t.Description, Parameters: t.Schema})
+	}
+	return fakegemini.CheckDeclarations(ds)
+}
+
+func refused(message string, cause error) error {
+	return fault.New(fault.Model, model.CodeRefused, "%s", message).Because(cause)
+}
+
+// reply returns what a client of Gemini would return for the turn.
+func (t Turn) reply(seed []byte, noTools bool) (*model.Reply, error) {
+	r := &model.Reply{Text: t.Text, Finish: "STOP", Usage: t.Usage, Model: "script", Correction: t.Correction}
+	if noTools && len(t.Calls) > 0 && r.Correction == "" {
+		r.Finish, r.Correction = "UNEXPECTED_TOOL_CALL",
+			"Your last answer called a function that may not be called now. Answer in words."
+	}
+	if r.Correction != "" {
+		return r, nil
+	}
+	if t.Text == "" && len(t.Calls) == 0 {
+		return nil, fault.New(fault.Model, model.CodeEmpty, "The model gave an empty answer.")
+	}
+	r.Content = fakegemini.Turn{Thought: t.Thought, Text: t.Text, Calls: t.Calls}.Content(seed, fakegemini.Gemini3)
+	p, err := model.Parse(r.Content)
+	if err != nil {
+		return nil, err
+	}
+	r.Calls = p.Calls
+	return r, nil
+}
