@@ -31,81 +31,139 @@ const (
 	Chat     Part = "chat"     // signs the histories that pages keep
 )
 
-// Config is the whole validated configuration. Each comment names the variable, and says if a text may be empty.
+// Config is the whole validated configuration. A comment names each variable and says what it sets; README.md is made
+// of these comments (page_test.go).
 type Config struct {
 	// The process.
-	Service         string        // K_SERVICE: the Cloud Run service's name; empty on any other machine
-	OnCloudRun      bool          // whether K_SERVICE is set
-	Release         string        // RELEASE: names the build; empty: the build's own name
-	LogLevel        string        // LOG_LEVEL: one of obs.Levels
-	Failpoint       string        // AGENT_FAILPOINT: where a test makes the process exit; always empty on Cloud Run
-	FunctionTimeout time.Duration // FUNCTION_TIMEOUT, or CLOUD_RUN_TIMEOUT_SECONDS: when the platform ends a call
 
-	// The model. Vertex AI is used when its project is set, and wins over the key.
-	GeminiAPIKey   Secret // GEMINI_API_KEY
-	GeminiModel    string // GEMINI_MODEL
-	GeminiBaseURL  string // GOOGLE_GEMINI_BASE_URL; empty is the SDK's
-	VertexProject  string // VERTEX_AI_PROJECT_ID; may be empty
-	VertexLocation string // VERTEX_AI_LOCATION; set where VertexProject is
-	VertexEndpoint string // VERTEX_AI_ENDPOINT; empty is the location's
-	Persona        string // PERSONA: instructions beside the policy's; at most 8 KiB, may be empty
-	SystemPrompt   string // systemPrompt of the file: precedes the agent's instructions; empty with Persona
+	// K_SERVICE: set by Cloud Run alone: this process is deployed
+	Service    string
+	OnCloudRun bool // whether K_SERVICE is set
+	// RELEASE: the release in `/health` and in logs; by default the build's commit
+	Release  string
+	LogLevel string // LOG_LEVEL: the least important entries that are logged
+	// AGENT_FAILPOINT: where a test makes the process exit
+	Failpoint string
+	// FUNCTION_TIMEOUT: how long a call may take before its run is handed over: a call of the model takes at most two
+	// thirds of it and 60s, an effect one third and 30s
+	//
+	// CLOUD_RUN_TIMEOUT_SECONDS: when the platform ends a call; FUNCTION_TIMEOUT is at most as long
+	FunctionTimeout time.Duration
+
+	// The model.
+
+	// GEMINI_API_KEY: the key for the Gemini Developer API
+	GeminiAPIKey Secret
+	GeminiModel  string // GEMINI_MODEL: the model of agents that name none
+	// GOOGLE_GEMINI_BASE_URL: another server that speaks the Gemini protocol
+	GeminiBaseURL string
+	// VERTEX_AI_PROJECT_ID: the project in which Vertex AI is asked instead of the Developer API, whether or not there
+	// is a key
+	VertexProject  string
+	VertexLocation string // VERTEX_AI_LOCATION: where Vertex AI is asked
+	VertexEndpoint string // VERTEX_AI_ENDPOINT: another server that speaks its protocol; by default the location's
+	// PERSONA: what the instructions of the assistant and of a page's agent begin with; by default a short one
+	Persona string
+	// GEMINI_CONFIG: a file with the keys `apiKey`, `model` and `systemPrompt`, each of which counts where
+	// GEMINI_API_KEY, GEMINI_MODEL or PERSONA is not set; the file may be absent where this is not set
+	SystemPrompt string // systemPrompt of the file; empty with Persona
 
 	// Store and queue.
-	Store             string // STORE: embedded or firestore
-	DataDir           string // DATA_DIR
-	Project           string // GOOGLE_CLOUD_PROJECT, for the queue and the traces too; may be empty
-	FirestoreDatabase string // FIRESTORE_DATABASE
-	FirestoreEmulator string // FIRESTORE_EMULATOR_HOST, which Google's library reads by itself; may be empty
-	Queue             string // QUEUE: embedded or pubsub
-	ResumeTopic       string // RESUME_TOPIC: an id, or projects/P/topics/T
-	PubSubEmulator    string // PUBSUB_EMULATOR_HOST, which Google's library reads by itself; may be empty
+
+	// STORE: where runs are stored: one SQLite file, or Firestore
+	Store   string
+	DataDir string // DATA_DIR: the directory of the embedded store, and of keys that are made on one machine
+	// GOOGLE_CLOUD_PROJECT: the project of Firestore, Pub/Sub and traces
+	Project           string
+	FirestoreDatabase string // FIRESTORE_DATABASE: the database in that project
+	// FIRESTORE_EMULATOR_HOST: Firestore's emulator, as Google's library reads it
+	FirestoreEmulator string
+	// QUEUE: what carries the messages that resume runs; by default `pubsub` where STORE is `firestore`
+	Queue       string
+	ResumeTopic string // RESUME_TOPIC: the topic of those messages
+	// PUBSUB_EMULATOR_HOST: Pub/Sub's emulator, as Google's library reads it
+	PubSubEmulator string
 
 	// Who may call.
-	AuthIssuer         string   // AUTH_ISSUER
-	AuthAudience       string   // AUTH_AUDIENCE
-	WebClientID        string   // WEB_CLIENT_ID: the console's public client; empty: no sign-in there
-	WebAPIURL          string   // WEB_API_URL, with {function} or without; empty: the console's origin
-	PushIssuer         string   // PUSH_ISSUER; empty is Google
-	PushAudience       string   // PUSH_AUDIENCE
-	PushServiceAccount string   // PUSH_SERVICE_ACCOUNT: one exact address
-	PushVerifiedBy     string   // PUSH_VERIFIED_BY: app or platform
-	PushSubscription   string   // PUSH_SUBSCRIPTION: projects/P/subscriptions/S; empty: any
-	AllowedDomains     []string // AUTH_ALLOWED_DOMAINS: of users' verified e-mail addresses; empty: any
-	AllowedOrigins     []string // ALLOWED_ORIGINS: exact origins of web apps, each once
-	PublicURL          string   // PUBLIC_URL: the address that browsers see, without a slash at its end
-	ChatKey            Secret   // CHAT_KEY: signs pages' histories; empty, but not on Cloud Run: a key in DataDir
 
-	// Declared actions.
-	Actions   string // ACTIONS: the folder that declares them; empty where there are none
-	ActionKey Secret // ACTION_KEY: signs the caller's identity for the operator's endpoints; the bytes of the text
+	AuthIssuer   string // AUTH_ISSUER: whose ID tokens users send; `scripts/dev` has an issuer of its own
+	AuthAudience string // AUTH_AUDIENCE: for whom those tokens are made
+	// AUTH_ALLOWED_DOMAINS: for an issuer at which anyone can sign up: a token without a verified e-mail address of one
+	// of these domains is refused; by default none is
+	AllowedDomains []string
+	// ALLOWED_ORIGINS: web apps of other origins that may call the API from a browser
+	AllowedOrigins []string // each once
+	// PUBLIC_URL: the address at which browsers find these functions
+	PublicURL string // without a slash at its end
+	// WEB_CLIENT_ID: the console's client at AUTH_ISSUER (authorization code with PKCE; with Google the ID token);
+	// the same as AUTH_AUDIENCE; without it users cannot sign in there
+	WebClientID string
+	// WEB_API_URL: where the console finds the API, if not at its own origin, which has to be in ALLOWED_ORIGINS then
+	WebAPIURL string
+	// PUSH_ISSUER: who signs the tokens of Pub/Sub and Cloud Scheduler
+	PushIssuer         string
+	PushAudience       string // PUSH_AUDIENCE: for whom those tokens are made; not needed with `platform`
+	PushServiceAccount string // PUSH_SERVICE_ACCOUNT: the account in whose name resume and sweep are called
+	// PUSH_VERIFIED_BY: who checks the tokens of those calls: `app` is this process; `platform` is Cloud Run, in front
+	// of a private function, after which only the account is compared
+	PushVerifiedBy string
+	// PUSH_SUBSCRIPTION: whose messages resume works on; by default those of any subscription that has the account's
+	// token
+	PushSubscription string
+	// CHAT_KEY: the secrets that seal the histories of pages; except on Cloud Run, a key in DATA_DIR by default
+	ChatKey Secret
 
-	// Declared agents.
-	Agents string // AGENTS: the folder that declares them; empty where there are none
+	// Declared actions and agents.
+
+	Actions string // ACTIONS: the folder of declared actions
+	// ACTION_KEY: the secrets with which endpoints of declared actions are told, under a signature, for whom they are
+	// called: the first signs
+	ActionKey Secret // the bytes of the text
+	Agents    string // AGENTS: the folder of declared agents
 
 	// Users' Google accounts, and the APIs that use them.
-	OAuthClientID     string // GOOGLE_OAUTH_CLIENT_ID; empty where no account can be linked
-	OAuthClientSecret Secret // GOOGLE_OAUTH_CLIENT_SECRET; set where the id is
-	OAuthAuthURL      string // GOOGLE_OAUTH_AUTH_URL; empty is Google's, as with the next three
-	OAuthTokenURL     string // GOOGLE_OAUTH_TOKEN_URL
-	GmailEndpoint     string // GMAIL_API_ENDPOINT
-	CalendarEndpoint  string // CALENDAR_API_ENDPOINT
-	GmailSendMode     string // GMAIL_SEND_MODE: draft or direct
-	TokenKey          Secret // TOKEN_KEY: a Tink keyset
-	TokenKMSKey       string // TOKEN_KMS_KEY; with neither, and not on Cloud Run, a key in DataDir
+
+	OAuthClientID     string // GOOGLE_OAUTH_CLIENT_ID: the client to which users link their accounts
+	OAuthClientSecret Secret // GOOGLE_OAUTH_CLIENT_SECRET: its secret
+	OAuthAuthURL      string // GOOGLE_OAUTH_AUTH_URL: another server that asks for consent; by default Google's
+	OAuthTokenURL     string // GOOGLE_OAUTH_TOKEN_URL: another server that issues tokens; by default Google's
+	GmailEndpoint     string // GMAIL_API_ENDPOINT: another server that speaks Gmail's API; by default Google's
+	CalendarEndpoint  string // CALENDAR_API_ENDPOINT: another server that speaks Calendar's API; by default Google's
+	// GMAIL_SEND_MODE: `draft` (the scope gmail.compose) sends exactly once; `direct` (gmail.send) leaves an outcome
+	// that is not clear to a review
+	GmailSendMode string
+	// TOKEN_KEY: the key that encrypts refresh tokens; except on Cloud Run, one in DATA_DIR by default
+	TokenKey    Secret
+	TokenKMSKey string // TOKEN_KMS_KEY: a key of Cloud KMS in its place
 
 	// Limits of a run and its user.
-	MaxModelCalls       int           // MAX_MODEL_CALLS of one run, 1 to 50
-	ApprovalTTL         time.Duration // APPROVAL_TTL, 1 minute to 30 days
-	RunDeadline         time.Duration // RUN_DEADLINE of a run with its waiting, at least ApprovalTTL; by default 7 days
-	RejectOutcome       string        // REJECT_OUTCOME: completed, failed or continue
-	MaxOpenApprovals    int           // MAX_OPEN_APPROVALS of one user; 0 is no cap
-	MaxApprovalsPerDay  int           // MAX_APPROVALS_PER_DAY of one user; 0 is no cap
-	MaxRunsPerMinute    int           // MAX_RUNS_PER_MINUTE of one user; 0 is no limit, as with the next two
-	MaxModelCallsPerDay int           // MAX_MODEL_CALLS_PER_DAY of one user (UTC)
-	MaxTokensPerDay     int           // MAX_TOKENS_PER_DAY of the model, of one user (UTC)
-	ChatMaxModelCalls   int           // CHAT_MAX_MODEL_CALLS for one message to a page agent, 1 to 50
-	Rules               policy.Rules  // POLICY_DENIED, POLICY_PERMITTED, POLICY_ALWAYS_ASK, SIDE_EFFECTS
+
+	MaxModelCalls int           // MAX_MODEL_CALLS: how often a run of the assistant may ask the model
+	ApprovalTTL   time.Duration // APPROVAL_TTL: how long an approval may wait
+	// RUN_DEADLINE: how long a run of the assistant may take in all, at least APPROVAL_TTL; by default 7 days, or an
+	// hour more than APPROVAL_TTL
+	RunDeadline time.Duration
+	// REJECT_OUTCOME: how a run of the assistant ends whose call its user rejected; with `continue` the model is told
+	// and goes on
+	RejectOutcome      string
+	MaxOpenApprovals   int // MAX_OPEN_APPROVALS: how many approvals of one user and agent may wait at a time; 0: any
+	MaxApprovalsPerDay int // MAX_APPROVALS_PER_DAY: for how many approvals one user and agent may ask in a day; 0: any
+	// MAX_RUNS_PER_MINUTE: what one user may begin in 60 seconds: runs, messages to a page's agent, and called actions
+	// with an effect; 0: any number
+	MaxRunsPerMinute int
+	// MAX_MODEL_CALLS_PER_DAY: how often one user may have the model asked in a day (UTC); 0: any
+	MaxModelCallsPerDay int
+	// MAX_TOKENS_PER_DAY: how many of the model's tokens one user may use in a day (UTC); 0: any
+	MaxTokensPerDay   int
+	ChatMaxModelCalls int // CHAT_MAX_MODEL_CALLS: how often one message to a page's agent may ask the model
+	// POLICY_DENIED: who is never written to
+	//
+	// POLICY_PERMITTED: the only ones who are written to; by default everyone is whom POLICY_DENIED does not name
+	//
+	// POLICY_ALWAYS_ASK: who is written to only with an approval, whatever its user always allows
+	//
+	// SIDE_EFFECTS: `ask` has every side effect approved, whatever its user always allows; `off` denies them all
+	Rules policy.Rules
 
 	settings []Setting
 }

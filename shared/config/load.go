@@ -29,8 +29,17 @@ func Load(getenv func(string) string, parts ...Part) (Config, error) {
 	file, wrong := ReadFile(getenv)
 	l := &loader{reader{getenv: file.under(getenv)}, parts, file, wrong != nil}
 	errors.As(wrong, &l.problems)
-	var c Config
-	c.Service = l.text("K_SERVICE", "", "the name that Cloud Run gave it", nil)
+	c := l.load()
+	if len(l.problems) > 0 {
+		return Config{}, l.problems
+	}
+	c.settings = l.shown
+	return c, nil
+}
+
+// load reads all variables and collects what is wrong with them.
+func (l *loader) load() (c Config) {
+	c.Service = l.text("K_SERVICE", "", "the name of the Cloud Run service", nil)
 	c.OnCloudRun = c.Service != ""
 	l.deployed = c.OnCloudRun
 	l.dangers()
@@ -39,11 +48,7 @@ func Load(getenv func(string) string, parts ...Part) (Config, error) {
 		l.policy} {
 		read(&c)
 	}
-	if len(l.problems) > 0 {
-		return Config{}, l.problems
-	}
-	c.settings = l.shown
-	return c, nil
+	return c
 }
 
 // emulators holds the variables with which Google's libraries use an emulator, which does not check who is calling.
@@ -71,7 +76,7 @@ func (l *loader) process(c *Config) {
 	c.Release = l.text("RELEASE", "",
 		"a version or commit of up to 64 letters, digits, dots, hyphens, plus signs and underscores", isRelease)
 	c.LogLevel = l.oneOf("LOG_LEVEL", "info", obs.Levels...)
-	c.Failpoint = l.text("AGENT_FAILPOINT", "", "", nil)
+	c.Failpoint = l.text("AGENT_FAILPOINT", "", "the name of a place in the code", nil)
 	c.PublicURL = strings.TrimRight(l.text("PUBLIC_URL", "", public, isBase(l.deployed)), "/")
 	l.require(l.needs(Consent), "PUBLIC_URL", public)
 	c.ChatKey = l.secret("CHAT_KEY", chatKeys, isChatKey)
@@ -151,6 +156,7 @@ func (l *loader) policy(c *Config) {
 	list := func(name string) address.Patterns {
 		const needs = "addresses (a@x.com), domains (x.com) or all domains below one (*.x.com), in ASCII, with " +
 			"commas between them"
+		l.declare(variable{name: name, needs: needs})
 		v := l.get(name)
 		p, err := address.ParsePatterns(v)
 		if err != nil {

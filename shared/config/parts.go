@@ -25,6 +25,7 @@ func (l *loader) gemini(c *Config) {
 	if c.Persona == "" {
 		c.SystemPrompt = l.file.SystemPrompt
 	}
+	l.declare(variable{name: "GEMINI_CONFIG", def: FilePath, needs: "the path of a file of at most 64 KiB"})
 	l.keep("GEMINI_CONFIG", l.file.Path)
 	vertex := l.get("VERTEX_AI_PROJECT_ID") != ""
 	l.require(l.needs(Model) && !vertex && !l.fileWrong, "GEMINI_API_KEY", key)
@@ -167,10 +168,11 @@ func (l *loader) google(c *Config) {
 
 // keyset reads a secret that may contain the braces of JSON, which in other values look like a placeholder's.
 func (l *loader) keyset(name string) Secret {
+	const needs = "a Tink keyset in JSON (or that in base64): tinkey create-keyset --key-template AES256_GCM"
+	l.declare(variable{name: name, needs: needs, secret: true})
 	v := l.get(name)
 	if v != "" && !isKeyset(v) {
-		l.fail(name, show(v, true),
-			"a Tink keyset in JSON (or that in base64): tinkey create-keyset --key-template AES256_GCM")
+		l.fail(name, show(v, true), needs)
 		return Secret{}
 	}
 	s := NewSecret(v)

@@ -14,7 +14,18 @@ type reader struct {
 	deployed bool
 	problems Problems
 	shown    []Setting
+
+	declared []variable
+	refused  []Problem // in this environment, whatever they hold
 }
+
+// A variable is what README.md says of one beside what it sets.
+type variable struct {
+	name, def, needs string
+	secret           bool
+}
+
+func (r *reader) declare(v variable) { r.declared = append(r.declared, v) }
 
 // A Setting is a variable and the part of its value that is safe to show.
 type Setting struct{ Variable, Value string }
@@ -37,6 +48,9 @@ func (r *reader) require(needed bool, name, needs string) {
 
 // refuse adds a problem if the variable must not be set.
 func (r *reader) refuse(bad bool, name, needs string) {
+	if bad {
+		r.refused = append(r.refused, Problem{Variable: name, Needs: needs})
+	}
 	if v := r.get(name); bad && v != "" {
 		r.fail(name, show(v, false), needs)
 	}
@@ -54,6 +68,7 @@ func (r *reader) keep(name, value string) {
 
 // text returns the value or the default; a value must satisfy ok, if it is not nil.
 func (r *reader) text(name, def, needs string, ok func(string) bool) string {
+	r.declare(variable{name: name, def: def, needs: needs})
 	v := r.get(name)
 	if v == "" {
 		r.keep(name, def)
@@ -68,6 +83,7 @@ func (r *reader) text(name, def, needs string, ok func(string) bool) string {
 }
 
 func (r *reader) secret(name, needs string, ok func(string) bool) Secret {
+	r.declare(variable{name: name, needs: needs, secret: true})
 	v := r.get(name)
 	if v != "" && (secretFillers.MatchString(v) || ok != nil && !ok(v)) {
 		r.fail(name, show(v, true), needs)

@@ -1,0 +1,267 @@
+package config
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/countersign-run/countersign/infra"
+)
+
+var update = flag.Bool("update", false, "write the tables of variables into README.md")
+
+const begin, end = "<!-- variables, written by go test ./shared/config -update -->\n", "<!-- end of variables -->\n"
+
+// TestPage compares README.md with the code: what each variable sets is its comment in Config, its values and its
+// default are what Load asks for, and the functions that get it are those of infra/functions.json.
+func TestPage(t *testing.T) {
+	const file = "README.md"
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, found := strings.Cut(string(text), begin)
+	got, after, closed := strings.Cut(rest, end)
+	if !found || !closed {
+		t.Fatalf("%s has no place for the variables: %s%s", file, begin, end)
+	}
+	want := page(t)
+	if got == want {
+		return
+	}
+	if !*update {
+		t.Fatalf("%s differs from the code (go test ./shared/config -update writes it): it has\n%s\nand the code\n%s",
+			file, except(got, want), except(want, got))
+	}
+	if err := os.WriteFile(file, []byte(before+begin+want+end+after), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// except returns the lines of a that b has not.
+func except(a, b string) string {
+	lines := strings.Split(b, "\n")
+	return strings.Join(slices.DeleteFunc(strings.Split(a, "\n"),
+		func(l string) bool { return slices.Contains(lines, l) }), "\n")
+}
+
+// described is a heading of Config's comments, with its variables.
+type described struct {
+	heading string
+	names   []string
+}
+
+var (
+	isHeading = regexp.MustCompile(`^[A-Z][^:]+\.$`)
+	isMeaning = regexp.MustCompile(`^([A-Z][A-Z0-9_]+): ((?s).+)$`)
+)
+
+// comments returns what each variable sets, and in which order they are declared, from the comments of Config.
+func comments(t *testing.T) (sections []described, meanings map[string]string) {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "config.go", nil, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var config ast.Node = file.Scope.Lookup("Config").Decl.(*ast.TypeSpec)
+	meanings = map[string]string{}
+	for _, group := range file.Comments {
+		if group.Pos() < config.Pos() || group.End() > config.End() {
+			continue
+		}
+		for paragraph := range strings.SplitSeq(strings.TrimSpace(group.Text()), "\n\n") {
+			one := strings.Join(strings.Fields(paragraph), " ")
+			if m := isMeaning.FindStringSubmatch(one); m != nil && meanings[m[1]] == "" {
+				last := &sections[len(sections)-1]
+				last.names, meanings[m[1]] = append(last.names, m[1]), m[2]
+			} else if m != nil {
+				t.Errorf("%s is described twice", m[1])
+			} else if isHeading.MatchString(one) {
+				sections = append(sections, described{heading: strings.TrimSuffix(one, ".")})
+			}
+		}
+	}
+	return sections, meanings
+}
+
+// read returns the variables that Load reads and refuses with the parts.
+func read(env map[string]string, parts ...Part) *loader {
+	l := &loader{reader: reader{getenv: func(name string) string { return env[name] }}, parts: parts}
+	l.load()
+	return l
+}
+
+// cloudRun is what Cloud Run sets.
+var cloudRun = map[string]string{"K_SERVICE": "run", "CLOUD_RUN_TIMEOUT_SECONDS": "60"}
+
+// page returns the tables.
+func page(t *testing.T) string {
+	sections, meanings := comments(t)
+	here, deployed := read(nil), read(cloudRun)
+	given, functions := uses(t)
+	var b strings.Builder
+	seen := map[string]bool{}
+	for _, s := range sections {
+		fmt.Fprintf(&b, "\n## %s\n\n%s", s.heading,
+			"| variable | what it sets | its value | default | given to |\n| --- | --- | --- | --- | --- |\n")
+		for _, name := range s.names {
+			v, ok := deployed.find(name)
+			if !ok {
+				t.Errorf("Config describes %s, which Load does not read", name)
+			}
+			seen[name] = true
+			local, _ := here.find(name)
+			value := append([]string{v.needs}, deployed.refusals(name)...)
+			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", name, upper(meanings[name]),
+				strings.ReplaceAll(strings.Join(value, "; "), "|", `\|`), defaults(v, local),
+				strings.Join(given[name], ", "))
+		}
+	}
+	for _, v := range deployed.declared {
+		if !seen[v.name] {
+			t.Errorf("Load reads %s, which no comment in Config describes", v.name)
+		}
+	}
+	for name := range given {
+		if !seen[name] {
+			t.Errorf("%v gives %s, which Load does not read", given[name], name)
+		}
+	}
+	b.WriteString("\n## Refused\n\n")
+	byReason := map[string][]string{}
+	var reasons []string
+	for _, p := range deployed.refused {
+		if seen[p.Variable] {
+			continue
+		}
+		if byReason[p.Needs] == nil {
+			reasons = append(reasons, p.Needs)
+		}
+		byReason[p.Needs] = append(byReason[p.Needs], p.Variable)
+	}
+	for _, reason := range reasons {
+		fmt.Fprintf(&b, "- %s need %s.\n", strings.Join(byReason[reason], ", "), reason)
+	}
+	b.WriteString("\n## Parts\n\n| part | the functions that have it |\n| --- | --- |\n")
+	return b.String() + functions + "\n"
+}
+
+func (r *reader) find(name string) (variable, bool) {
+	i := slices.IndexFunc(r.declared, func(v variable) bool { return v.name == name })
+	if i < 0 {
+		return variable{}, false
+	}
+	return r.declared[i], true
+}
+
+// refusals returns why the variable must not be set in this environment.
+func (r *reader) refusals(name string) (reasons []string) {
+	for _, p := range r.refused {
+		if p.Variable == name {
+			reasons = append(reasons, p.Needs)
+		}
+	}
+	return reasons
+}
+
+func defaults(deployed, local variable) string {
+	switch {
+	case deployed.secret:
+		return "none; secret"
+	case deployed.def == local.def || local.name == "":
+		return deployed.def
+	}
+	return cmp.Or(local.def, "none") + "; on Cloud Run " + deployed.def
+}
+
+// uses returns the parts that get each variable, those in bold that do not start without it, and a table of the parts'
+// functions.
+func uses(t *testing.T) (given map[string][]string, functions string) {
+	t.Helper()
+	list, err := infra.Functions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	given = map[string][]string{}
+	parts := map[string][]string{}
+	for _, f := range list.Functions {
+		for _, p := range f.Parts {
+			parts[p] = append(parts[p], f.Name)
+		}
+	}
+	for _, name := range sorted(list.Parts) {
+		p := list.Parts[name]
+		missing := required(name)
+		variables := slices.Concat(p.Environment, sorted(p.Secrets), missing)
+		slices.Sort(variables)
+		for _, v := range slices.Compact(variables) {
+			shown := name
+			if slices.Contains(missing, v) {
+				shown = "**" + name + "**"
+			}
+			given[v] = append(given[v], shown)
+		}
+		if len(variables) > 0 {
+			functions += "| " + name + " | " +
+				cmp.Or(strings.Join(parts[name], ", "), "none, unless Terraform puts it in the place of another") +
+				" |\n"
+		}
+	}
+	for _, v := range settings(t) {
+		given[v] = append(given[v], "`settings`")
+	}
+	return given, functions
+}
+
+var isSetting = regexp.MustCompile(`"([A-Z_]+)"`)
+
+// settings returns the variables that Terraform takes for all functions.
+func settings(t *testing.T) (names []string) {
+	t.Helper()
+	text, err := os.ReadFile("../../terraform/modules/agent/variables.tf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, variable, _ := strings.Cut(string(text), `variable "settings" {`)
+	_, list, _ := strings.Cut(variable, "contains([")
+	list, _, found := strings.Cut(list, "]")
+	if !found {
+		t.Fatal("Terraform's settings have no list of variables")
+	}
+	for _, m := range isSetting.FindAllStringSubmatch(list, -1) {
+		names = append(names, m[1])
+	}
+	return names
+}
+
+// required returns the variables without which a function with the part does not start on Cloud Run.
+func required(part string) (names []string) {
+	if part == "reading" {
+		part = string(Store)
+	}
+	for _, p := range read(cloudRun, Part(part)).problems {
+		if p.Holds == "" {
+			names = append(names, p.Variable)
+		}
+	}
+	return names
+}
+
+func sorted[V any](m map[string]V) []string {
+	names := make([]string, 0, len(m))
+	for name := range m {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func upper(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
