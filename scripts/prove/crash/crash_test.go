@@ -1,51 +1,50 @@
-package main
+package crash
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"strings"
 	"testing"
 
+	"github.com/countersign-run/countersign/scripts/prove/proof"
 	"github.com/countersign-run/countersign/shared/testkit/emulators"
 	"github.com/countersign-run/countersign/shared/testkit/leaktest"
 )
 
-// TestMain runs a worker if this test binary was started as one.
 func TestMain(m *testing.M) {
-	if os.Getenv(asWorker) != "" {
-		if err := work(context.Background(), os.Stdin, os.Stdout); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
+	if proof.Worked(Proof()) {
 		return
 	}
 	leaktest.Main(m)
 }
 
-func matrix(t *testing.T, store string, kills int) {
+// prove carries out so many trials, and returns the report.
+func prove(t *testing.T, o options) *proof.Run {
+	t.Helper()
+	var out strings.Builder
+	r := proof.Trial("crash", 20261121, &out)
+	if err := try(t.Context(), o, r, t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
+	t.Log("\n" + out.String())
+	if r.Findings() > 0 {
+		t.Errorf("%d findings", r.Findings())
+	}
+	return r
+}
+
+func matrixOn(t *testing.T, store string, kills int) {
 	if testing.Short() {
 		kills /= 10
 	}
-	var out strings.Builder
-	o := options{kills: kills, store: store, lanes: 8, seed: 20261121}
-	r, err := try(t.Context(), o, t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.print(&out)
-	t.Log("\n" + out.String())
-	if r.violations > 0 {
-		t.Errorf("%d violations", r.violations)
-	}
-	if r.struck < kills*8/10 || r.points < 500 {
-		t.Errorf("%d of %d were struck at %d points: too few to say anything", r.struck, kills, r.points)
+	r := prove(t, options{kills: kills, store: store, workers: 8})
+	if n, points := r.Counted(countStruck), r.Counted(countPoints); n < kills*8/10 || points < 500 {
+		t.Errorf("%d of %d were struck at %d points: too few to say anything", n, kills, points)
 	}
 }
 
-func TestMatrix(t *testing.T) { matrix(t, "embedded", 240) }
+func TestMatrix(t *testing.T) { matrixOn(t, "embedded", 240) }
 
 func TestMatrixOnFirestore(t *testing.T) {
 	e, err := emulators.StartFirestore(t.Context(), io.Discard)
@@ -61,17 +60,10 @@ func TestMatrixOnFirestore(t *testing.T) {
 		}
 	})
 	t.Setenv("FIRESTORE_EMULATOR_HOST", e.Addr)
-	matrix(t, "firestore", 60)
+	matrixOn(t, "firestore", 60)
 }
 
 // TestRandomMoments kills at random moments.
 func TestRandomMoments(t *testing.T) {
-	r, err := try(t.Context(), options{kills: 40, store: "embedded", lanes: 8, seed: 20261122, anywhen: true},
-		t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, d := range r.details {
-		t.Error(d)
-	}
+	prove(t, options{kills: 40, store: "embedded", workers: 8, anywhen: true})
 }

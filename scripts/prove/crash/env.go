@@ -1,4 +1,4 @@
-package main
+package crash
 
 import (
 	"context"
@@ -80,7 +80,7 @@ func newEnv(ctx context.Context, name, kind, dir string, seed uint64, log io.Wri
 		// the other limits are not reached
 		"REJECT_OUTCOME": "completed", "MAX_APPROVALS_PER_DAY": "0", "MAX_RUNS_PER_MINUTE": "0",
 		"MAX_MODEL_CALLS_PER_DAY": "1000000", "MAX_TOKENS_PER_DAY": "10000000000",
-		"LOG_LEVEL": "silent", notesURL: e.cloud.URL + "/notes"})
+		"LOG_LEVEL": "silent"})
 	return e, nil
 }
 
@@ -95,8 +95,8 @@ func (e *env) close() error {
 // start starts a new worker of the environment, whose clock has a random error.
 func (e *env) start(ttl time.Duration, gmailMode string) (*process, error) {
 	s := maps.Clone(e.settings)
-	s[approvalTTL], s["GMAIL_SEND_MODE"], s[clockSkew] = ttl.String(), gmailMode, skewed(e.random).String()
-	return spawn(s, e.log)
+	s["GMAIL_SEND_MODE"] = gmailMode
+	return spawn(order{s, e.cloud.URL + "/notes", ttl, skewed(e.random)}, e.log)
 }
 
 // fault is a kind of fault of a provider.

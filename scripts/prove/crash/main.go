@@ -1,8 +1,4 @@
-// Command crash kills Countersign at every point at which it can die, and checks what is left.
-//
-//	go run ./scripts/prove/crash -kills 7200                    the whole matrix on the embedded store
-//	go run ./scripts/prove/crash -kills 2000 -store firestore   on the Firestore emulator
-//	go run ./scripts/prove/crash -kills 2000 -anywhen           at random moments instead of at the known points
+// Package crash kills Countersign at every point at which it can die, and checks what is left.
 //
 // Workers are processes of their own, with all functions on one address; Gmail, Calendar, the model and the store's
 // file or emulator outlive them. A first walk of each kind counts the points at which a worker calls something outside
@@ -10,7 +6,7 @@
 // trial takes a fresh user through a walk (approve, edit, always allow, reject, cancel, expire), strikes one worker at
 // one point, with or without a fault of the provider at the same time, lets the client, the queue and the sweep retry
 // as they would, and compares the documents with what the providers received.
-package main
+package crash
 
 import (
 	"context"
@@ -19,10 +15,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
-	"time"
+	"strings"
 
+	"github.com/countersign-run/countersign/scripts/prove/proof"
 	"github.com/countersign-run/countersign/shared/testkit/emulators"
 )
 
@@ -30,38 +25,63 @@ import (
 type options struct {
 	kills   int
 	store   string
-	lanes   int
-	seed    uint64
+	workers int
 	anywhen bool
 }
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if os.Getenv(asWorker) != "" {
-		exit(work(ctx, os.Stdin, os.Stdout))
-		return
-	}
-	var o options
-	flag.IntVar(&o.kills, "kills", 7200, "how many workers to strike")
-	flag.StringVar(&o.store, "store", "embedded", "embedded, or firestore for the emulator")
-	flag.IntVar(&o.lanes, "lanes", 8, "how many trials at a time")
-	flag.Uint64Var(&o.seed, "seed", uint64(time.Now().UnixNano()), "of the trials' choice and order")
-	flag.BoolVar(&o.anywhen, "anywhen", false, "kill at random moments instead of at the known points")
-	flag.Parse()
-	exit(run(ctx, o, os.Stdout))
-}
-
-func exit(err error) {
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "crash:", err)
-		os.Exit(1)
+// Proof is the proof.
+func Proof() proof.Proof {
+	o := options{kills: 7200, store: "embedded", workers: 8}
+	return proof.Proof{
+		Name: "crash", Chance: true, Only: "walks", Work: work, List: list,
+		Tries: "a worker killed, stopped or doubled at each point at which it can die",
+		Takes: "8 minutes; with -kills 240 it is a sample of 20 s",
+		About: `It strikes one worker in each trial, at a known point or with -anywhen at any moment, lets the client, the queue and
+the sweep retry as they would, and compares the stored documents with what the providers received.`,
+		Flags: func(f *flag.FlagSet) {
+			f.IntVar(&o.kills, "kills", o.kills, "how many workers to strike")
+			f.StringVar(&o.store, "store", o.store, "embedded, or firestore for the emulator")
+			f.IntVar(&o.workers, "workers", o.workers, "how many trials at a time")
+			f.BoolVar(&o.anywhen, "anywhen", o.anywhen, "kill at random moments instead of at the known points")
+		},
+		Run: func(ctx context.Context, r *proof.Run) error { return run(ctx, o, r) },
 	}
 }
 
-func run(ctx context.Context, o options, out io.Writer) (err error) {
-	if o.kills < 1 || o.lanes < 1 || o.store != "embedded" && o.store != "firestore" {
-		return errors.New("-kills and -lanes must be at least 1, and -store embedded or firestore")
+func list() ([]proof.Count, error) {
+	var named, ofKind, how, torn []string
+	pairs := 0
+	for _, w := range walks {
+		named = append(named, w.name)
+		for _, k := range kinds {
+			if w.fits(k) {
+				pairs++
+			}
+		}
+	}
+	for _, k := range kinds {
+		ofKind = append(ofKind, k.name)
+	}
+	for _, v := range variants {
+		how = append(how, string(v))
+	}
+	for _, f := range faults {
+		torn = append(torn, string(f))
+	}
+	all := func(names []string) string { return strings.Join(names, "; ") }
+	return []proof.Count{
+		{N: len(walks), What: "walks: " + all(named)},
+		{N: len(kinds), What: "kinds of provider: " + all(ofKind)},
+		{N: pairs, What: "walks with a kind that fits, each of whose points is counted by a walk without a blow"},
+		{N: len(variants), What: "ways to strike at each point: " + all(how)},
+		{N: len(faults), What: "faults of the provider beside the blow, in some three quarters of the trials: " + all(torn)},
+		{N: 7200, What: "trials, unless -kills says otherwise"},
+	}, nil
+}
+
+func run(ctx context.Context, o options, r *proof.Run) (err error) {
+	if o.kills < 1 || o.workers < 1 || o.store != "embedded" && o.store != "firestore" {
+		return fmt.Errorf("%w: -kills and -workers must be at least 1, and -store embedded or firestore", proof.ErrUsage)
 	}
 	dir, err := os.MkdirTemp("", "crash")
 	if err != nil {
@@ -78,13 +98,5 @@ func run(ctx context.Context, o options, out io.Writer) (err error) {
 			return err
 		}
 	}
-	r, err := try(ctx, o, dir)
-	if err != nil {
-		return err
-	}
-	r.print(out)
-	if r.violations > 0 {
-		return fmt.Errorf("%d violations; -seed %d repeats the choice", r.violations, o.seed)
-	}
-	return nil
+	return try(ctx, o, r, dir)
 }

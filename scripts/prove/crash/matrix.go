@@ -1,98 +1,119 @@
-package main
+package crash
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"text/tabwriter"
 	"time"
 
+	"github.com/countersign-run/countersign/scripts/prove/proof"
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 )
 
-// torns lists the provider's faults in addition to the strike; most trials have none, so that the loss has one cause.
-var torns = []fault{fakegoogle.None, fakegoogle.None, fakegoogle.None, fakegoogle.StatusBefore,
-	fakegoogle.StatusAfter, fakegoogle.ResetBefore,
-	fakegoogle.ResetAfter, fakegoogle.HangBefore, fakegoogle.HangAfter, fakegoogle.EmptyAfter, fakegoogle.OddAfter,
-	fakegoogle.CutAfter}
+// faults are the provider's faults beside the blow. A quarter of the trials has none, so that the loss has one cause.
+var faults = []fault{fakegoogle.StatusBefore, fakegoogle.StatusAfter, fakegoogle.ResetBefore, fakegoogle.ResetAfter,
+	fakegoogle.HangBefore, fakegoogle.HangAfter, fakegoogle.EmptyAfter, fakegoogle.OddAfter, fakegoogle.CutAfter}
+
+// matrix is a run of the proof: the environments that its trials take place in, and what came of them.
+type matrix struct {
+	*proof.Run
+	options options
+	envs    []*env
+	users   atomic.Int64
+
+	mu    sync.Mutex
+	rows  map[string]*row
+	order []string
+}
+
+// The counts of the report.
+const (
+	countPoints   = "points"
+	countStruck   = "workers struck"
+	countMissed   = "trials that ended before their point"
+	countRepeated = "trials that were too slow, and were repeated alone"
+)
 
 // try opens the environments, counts the points, and carries out the trials.
-func try(ctx context.Context, o options, dir string) (*report, error) {
-	began := time.Now()
-	r := &report{options: o}
-	var envs []*env
+func try(ctx context.Context, o options, r *proof.Run, dir string) error {
+	m := &matrix{Run: r, options: o, rows: map[string]*row{}}
 	defer func() {
-		for _, e := range envs {
+		for _, e := range m.envs {
 			_ = e.close() // its worker is dead or ends here; the store's directory is temporary
 		}
 	}()
-	for i := range o.lanes {
-		e, err := newEnv(ctx, fmt.Sprintf("crash-lane-%d-%d", o.seed%1e6, i), o.store, dir, o.seed+uint64(i),
-			os.Stderr)
+	for i := range o.workers {
+		name := fmt.Sprintf("crash-env-%d-%d", r.Seed%1e6, i)
+		e, err := newEnv(ctx, name, o.store, dir, r.Seed+uint64(i), os.Stderr)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		envs = append(envs, e)
+		m.envs = append(m.envs, e)
 	}
-	plans, err := r.count(ctx, envs)
+	plans, err := m.count(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if err := r.all(ctx, envs, choose(plans, o)); err != nil {
-		return nil, err
+	if err := m.all(ctx, m.choose(plans)); err != nil {
+		return err
 	}
-	r.took = time.Since(began)
-	return r, nil
+	m.table()
+	return nil
 }
 
 // choose returns the requested number of plans: each once, in a random order, and then again with other faults.
-func choose(plans []plan, o options) []plan {
-	random := rand.New(rand.NewPCG(o.seed, 0))
+func (m *matrix) choose(plans []plan) []plan {
+	random := rand.New(rand.NewPCG(m.Seed, 0))
 	var out []plan
-	for len(out) < o.kills {
+	for len(out) < m.options.kills {
 		for _, i := range random.Perm(len(plans)) {
 			p := plans[i]
-			p.torn = torns[random.IntN(len(torns))]
-			if o.anywhen {
+			if random.IntN(4) > 0 {
+				p.torn = faults[random.IntN(len(faults))]
+			}
+			if m.options.anywhen {
 				p.point, p.variant, p.after = 0, variants[random.IntN(2)],
 					time.Duration(random.Int64N(int64(40*time.Millisecond)))
 			}
 			out = append(out, p)
 		}
 	}
-	return out[:o.kills]
+	return out[:m.options.kills]
 }
 
 // count runs each walk once for each kind without a strike, and returns a plan for each point that was passed.
-func (r *report) count(ctx context.Context, envs []*env) ([]plan, error) {
-	var plans []plan
-	var mu sync.Mutex
+func (m *matrix) count(ctx context.Context) ([]plan, error) {
 	var walked []plan
 	for _, w := range walks {
 		for _, k := range kinds {
-			if w.fits(k) {
+			if w.fits(k) && m.Selects(w.name) {
 				walked = append(walked, plan{walk: w, kind: k, variant: plain, step: -1})
 			}
 		}
 	}
-	err := r.each(envs, walked, func(e *env, p plan, n int) error {
-		t := newTrial(e, p, n)
-		found, err := t.trace(ctx)
-		mu.Lock()
-		defer mu.Unlock()
-		plans = append(plans, found...)
-		for _, problem := range append(t.outcome.problems, t.outcome.late...) {
-			err = errors.Join(err, fmt.Errorf("%s, %s, without a blow: %s", p.walk.name, p.kind.name, problem))
+	found := make([][]plan, len(walked))
+	err := m.each(m.envs, walked, func(e *env, i, user int) (err error) {
+		t := newTrial(e, walked[i], user)
+		if found[i], err = t.trace(ctx); err != nil {
+			return err
 		}
-		return err
+		for _, problem := range append(t.outcome.problems, t.outcome.late...) {
+			m.Finding(t.walk.name, "%s, without a blow: %s", t.kind.name, problem)
+		}
+		return nil
 	})
-	r.points = len(plans) / len(variants)
+	if len(walked) == 0 {
+		return nil, fmt.Errorf("%w: -only names no walk", proof.ErrUsage)
+	}
+	plans := slices.Concat(found...)
+	m.Count(countPoints, len(plans)/len(variants))
 	return plans, err
 }
 
@@ -132,53 +153,57 @@ func (t *trial) trace(ctx context.Context) (plans []plan, err error) {
 
 // all runs the plans, each in the next free environment. A trial in which only a time limit was missed is repeated
 // twice alone on the machine: a real fault occurs there too.
-func (r *report) all(ctx context.Context, envs []*env, plans []plan) error {
+func (m *matrix) all(ctx context.Context, plans []plan) error {
 	var mu sync.Mutex
 	var again []plan
-	err := r.each(envs, plans, func(e *env, p plan, n int) error {
-		o, err := newTrial(e, p, n).run(ctx)
+	trial := func(e *env, p plan, user int) (outcome, error) {
+		o, err := newTrial(e, p, user).run(ctx)
 		if err != nil {
-			return fmt.Errorf("%v: %w", p, err)
+			return o, fmt.Errorf("%v: %w", p, err)
 		}
-		if len(o.late) > 0 && len(o.problems) == 0 {
+		return o, ctx.Err()
+	}
+	err := m.each(m.envs, plans, func(e *env, i, user int) error {
+		o, err := trial(e, plans[i], user)
+		if err == nil && len(o.late) > 0 && len(o.problems) == 0 {
 			mu.Lock()
 			defer mu.Unlock()
-			again = append(again, p, p)
-			return ctx.Err()
+			again = append(again, plans[i], plans[i])
+			return nil
 		}
-		r.add(o)
-		return ctx.Err()
+		if err == nil {
+			m.add(o)
+		}
+		return err
 	})
 	if err != nil {
 		return err
 	}
-	r.repeated = len(again) / 2
-	return r.each(envs[:1], again, func(e *env, p plan, n int) error {
-		o, err := newTrial(e, p, n).run(ctx)
-		if err != nil {
-			return fmt.Errorf("%v: %w", p, err)
+	m.Count(countRepeated, len(again)/2)
+	return m.each(m.envs[:1], again, func(e *env, i, user int) error {
+		o, err := trial(e, again[i], user)
+		if o.problems = append(o.problems, o.late...); err == nil {
+			m.add(o)
 		}
-		o.problems = append(o.problems, o.late...)
-		r.add(o)
-		return ctx.Err()
+		return err
 	})
 }
 
-// each distributes the plans to the environments; the first error ends it.
-func (r *report) each(envs []*env, plans []plan, do func(e *env, p plan, n int) error) error {
+// each distributes the plans to the environments, each with a user of its own; the first error ends it.
+func (m *matrix) each(envs []*env, plans []plan, do func(e *env, i, user int) error) error {
 	var next atomic.Int64
 	var group sync.WaitGroup
 	errs := make([]error, len(envs))
 	var failed atomic.Bool
-	base := int(r.users.Add(int64(len(plans)))) - len(plans)
-	for i, e := range envs {
+	base := int(m.users.Add(int64(len(plans)))) - len(plans)
+	for lane, e := range envs {
 		group.Go(func() {
 			for !failed.Load() {
-				n := int(next.Add(1)) - 1
-				if n >= len(plans) {
+				i := int(next.Add(1)) - 1
+				if i >= len(plans) {
 					return
 				}
-				if errs[i] = do(e, plans[n], base+n); errs[i] != nil {
+				if errs[lane] = do(e, i, base+i); errs[lane] != nil {
 					failed.Store(true)
 				}
 			}
@@ -188,48 +213,31 @@ func (r *report) each(envs []*env, plans []plan, do func(e *env, p plan, n int) 
 	return errors.Join(errs...)
 }
 
-// report is the result of the trials.
-type report struct {
-	options options
-	points  int
-	took    time.Duration
-	users   atomic.Int64
+// row is a line of the table of what came of the trials.
+type row struct{ struck, none, one, two, reviews, violations int }
 
-	repeated int // trials in which a time limit was missed
-
-	mu         sync.Mutex
-	struck     int
-	missed     int // the point was not passed
-	violations int
-	rows       map[string]*row
-	order      []string
-	details    []string
-}
-
-type row struct{ struck, none, one, two, more, reviews, violations int }
-
-func (r *report) add(o outcome) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.rows == nil {
-		r.rows = map[string]*row{}
-	}
+// add reports a trial.
+func (m *matrix) add(o outcome) {
 	if o.point == "" {
-		r.missed++
+		m.Count(countMissed, 1)
 	} else {
-		r.struck++
+		m.Count(countStruck, 1)
 	}
+	for _, p := range o.problems {
+		m.Finding(o.plan.walk.name, "%v (%s): %s", o.plan, o.point, p)
+	}
+	if len(o.problems) == 0 {
+		m.Held(o.plan.walk.name, "%v (%s)", o.plan, o.point)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	for _, name := range []string{"walk: " + o.plan.walk.name, "kind: " + o.plan.kind.name,
 		"how: " + string(o.plan.variant), "all"} {
-		if r.rows[name] == nil {
-			r.rows[name] = &row{}
-			r.order = append(r.order, name)
+		if m.rows[name] == nil {
+			m.rows[name] = &row{}
+			m.order = append(m.order, name)
 		}
-		r.rows[name].add(o)
-	}
-	r.violations += len(o.problems)
-	for _, p := range o.problems {
-		r.details = append(r.details, fmt.Sprintf("%v (%s): %s", o.plan, o.point, p))
+		m.rows[name].add(o)
 	}
 }
 
@@ -242,35 +250,26 @@ func (w *row) add(o outcome) {
 		w.none++
 	case 1:
 		w.one++
-	case 2:
-		w.two++
 	default:
-		w.more++
+		w.two++
 	}
 	w.reviews += o.reviews
 	w.violations += len(o.problems)
 }
 
-func (r *report) print(out io.Writer) {
-	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+// table prints what came of the trials, by walk, kind and way of striking.
+func (m *matrix) table() {
+	var b strings.Builder
+	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "\tstruck\tno effect\tone\ttwo (two runs)\treviews\tviolations\t")
 	for _, prefix := range []string{"walk: ", "kind: ", "how: ", "all"} {
-		for _, name := range r.order {
-			if w := r.rows[name]; strings.HasPrefix(name, prefix) {
-				fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t\n", name, w.struck, w.none, w.one, w.two+w.more, w.reviews,
+		for _, name := range m.order {
+			if w := m.rows[name]; strings.HasPrefix(name, prefix) {
+				fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t\n", name, w.struck, w.none, w.one, w.two, w.reviews,
 					w.violations)
 			}
 		}
 	}
-	_ = t.Flush() // a closed terminal is not an error
-	for i, d := range r.details {
-		if i == 40 {
-			fmt.Fprintf(out, "and %d more\n", len(r.details)-i)
-			break
-		}
-		fmt.Fprintln(out, d)
-	}
-	fmt.Fprintf(out, "%d points, %d struck, %d not reached, %d repeated alone, %d violations on the %s store in %s "+
-		"(%.0f a second), seed %d\n", r.points, r.struck, r.missed, r.repeated, r.violations,
-		r.options.store, r.took.Round(time.Second), float64(r.struck)/r.took.Seconds(), r.options.seed)
+	_ = t.Flush() // into memory
+	m.Note("%s", b.String())
 }

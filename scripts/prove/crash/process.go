@@ -1,22 +1,20 @@
-package main
+package crash
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"os/exec"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/countersign-run/countersign/scripts/prove/proof"
 )
 
 // process is a worker, for its parent.
 type process struct {
-	cmd     *exec.Cmd
-	orders  io.WriteCloser
+	*proof.Worker
 	replies chan string // the replies to orders
 	hits    chan string // the points at which it was struck; closed when it has ended
 	url     string
@@ -26,32 +24,15 @@ type process struct {
 // patience is the time limit of a worker for any order.
 const patience = 20 * time.Second
 
-// spawn starts this program again as a worker, with settings as its environment.
-func spawn(settings map[string]string, log io.Writer) (*process, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	p := &process{cmd: exec.Command(self), replies: make(chan string, 4), hits: make(chan string, 4),
+// spawn starts a worker.
+func spawn(o order, log io.Writer) (p *process, err error) {
+	p = &process{replies: make(chan string, 4), hits: make(chan string, 4),
 		client: &http.Client{Transport: &http.Transport{}, Timeout: patience}}
-	p.cmd.Env = append(os.Environ(), asWorker+"=1")
-	for name, value := range settings {
-		p.cmd.Env = append(p.cmd.Env, name+"="+value)
-	}
-	p.cmd.Stderr = log
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if p.orders, err = p.cmd.StdinPipe(); err != nil {
+	if p.Worker, err = proof.Start("crash", o, log, p.hear); err != nil {
 		return nil, err
 	}
-	out, err := p.cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := p.cmd.Start(); err != nil {
-		return nil, err
-	}
-	go p.listen(out)
-	ready, err := p.answer()
+	go func() { <-p.Ended(); close(p.hits); close(p.replies) }()
+	ready, err := p.reply()
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("a worker does not start: %w", err), p.kill())
 	}
@@ -59,21 +40,15 @@ func spawn(settings map[string]string, log io.Writer) (*process, error) {
 	return p, nil
 }
 
-func (p *process) listen(out io.Reader) {
-	defer close(p.hits)
-	defer close(p.replies)
-	lines := bufio.NewScanner(out)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		if name, ok := strings.CutPrefix(lines.Text(), "hit "); ok {
-			p.hits <- name
-		} else {
-			p.replies <- lines.Text()
-		}
+func (p *process) hear(line string) {
+	if name, ok := strings.CutPrefix(line, "hit "); ok {
+		p.hits <- name
+		return
 	}
+	p.replies <- line
 }
 
-func (p *process) answer() (string, error) {
+func (p *process) reply() (string, error) {
 	select {
 	case line, alive := <-p.replies:
 		if !alive {
@@ -86,10 +61,10 @@ func (p *process) answer() (string, error) {
 }
 
 func (p *process) order(format string, args ...any) (string, error) {
-	if _, err := fmt.Fprintf(p.orders, format+"\n", args...); err != nil {
+	if err := p.Tell(format, args...); err != nil {
 		return "", err
 	}
-	answer, err := p.answer()
+	answer, err := p.reply()
 	return strings.TrimSpace(strings.TrimPrefix(answer, "ok")), err
 }
 
@@ -115,7 +90,7 @@ func (p *process) struck(done <-chan struct{}) (name string, ok bool) {
 
 // wake continues a stopped worker.
 func (p *process) wake() error {
-	if err := p.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+	if err := p.Signal(syscall.SIGCONT); err != nil {
 		return err
 	}
 	_, err := p.order("wake")
@@ -125,12 +100,5 @@ func (p *process) wake() error {
 // kill ends the worker with SIGKILL, and waits until it has ended.
 func (p *process) kill() error {
 	p.client.CloseIdleConnections()
-	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return err
-	}
-	var exit *exec.ExitError
-	if err := p.cmd.Wait(); err != nil && !errors.As(err, &exit) {
-		return err
-	}
-	return nil
+	return p.Kill()
 }

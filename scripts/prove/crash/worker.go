@@ -1,4 +1,4 @@
-package main
+package crash
 
 import (
 	"bufio"
@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/countersign-run/countersign/scripts/prove/proof"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/testkit"
@@ -22,13 +23,13 @@ import (
 	"github.com/countersign-run/countersign/shared/wait"
 )
 
-// The parent's settings for a worker, beside Countersign's own.
-const (
-	asWorker    = "CRASH_WORKER"
-	notesURL    = "CRASH_NOTES"
-	approvalTTL = "CRASH_APPROVAL_TTL"
-	clockSkew   = "CRASH_CLOCK_SKEW" // of this worker's clock against the machine's
-)
+// order is what a worker is told when it starts.
+type order struct {
+	Settings    map[string]string
+	Notes       string // URL of the provider without a handle
+	ApprovalTTL time.Duration
+	Skew        time.Duration // of this worker's clock against the machine's
+}
 
 // stepTime is what a model call, and an effect, may take: short, so that a dead worker's lease lapses soon.
 const (
@@ -43,38 +44,35 @@ const (
 //	wake                   go on, after SIGCONT
 //
 // It prints its address, then answers each order with a line; "hit NAME" is printed without an order.
-func work(ctx context.Context, orders io.Reader, answers io.Writer) error {
-	p := &points{}
+func work(ctx context.Context, first proof.Order) error {
+	var o order
+	if err := first.Read(&o); err != nil {
+		return err
+	}
+	p, answers := &points{}, os.Stdout
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	skew, err := time.ParseDuration(os.Getenv(clockSkew))
-	if err != nil {
-		return err
-	}
-	ttl, err := time.ParseDuration(os.Getenv(approvalTTL))
 	if err != nil {
 		return err
 	}
 	providers := struckCalls{http.DefaultTransport, p}
 	http.DefaultTransport = providers // which linked accounts call through
-	_, stop, err := testkit.Serve(ctx, ln, os.Getenv, os.Stderr, p.answers, app.WithLoop(func(l *loop.Loop) {
+	getenv := func(name string) string { return o.Settings[name] }
+	_, stop, err := testkit.Serve(ctx, ln, getenv, os.Stderr, p.answers, app.WithLoop(func(l *loop.Loop) {
 		l.Store, l.Queue, l.Model = struckStore{l.Store, p}, struckQueue{l.Queue, p}, struckModel{l.Model, p}
 		l.LeaseMargin = leaseMargin
 		for _, a := range l.Agents {
-			a.Limits.ModelTimeout, a.Limits.ToolTimeout, a.Limits.ApprovalTTL = stepTime, stepTime, ttl
+			a.Limits.ModelTimeout, a.Limits.ToolTimeout, a.Limits.ApprovalTTL = stepTime, stepTime, o.ApprovalTTL
 		}
-		l.Now = func() time.Time { return time.Now().Add(skew) }
+		l.Now = func() time.Time { return time.Now().Add(o.Skew) }
 		l.Sleep = func(ctx context.Context, d time.Duration) error { return wait.For(ctx, d/20) }
 		l.Tools = tool.NewSet(l.Tools["gmail_send"], l.Tools["calendar_event_create"],
-			note(providers, os.Getenv(notesURL)))
+			note(providers, o.Notes))
 	}))
 	if err != nil {
 		return err
 	}
 	fmt.Fprintln(answers, "ready", "http://"+ln.Addr().String())
-	return errors.Join(obey(p, orders, answers), stop())
+	return errors.Join(obey(p, os.Stdin, answers), stop())
 }
 
 func obey(p *points, orders io.Reader, answers io.Writer) error {

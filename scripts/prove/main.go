@@ -1,0 +1,18 @@
+// Command prove runs a proof of what Countersign promises:
+//
+//	go run ./scripts/prove NAME [flags]
+//
+// Without a name it lists the proofs; NAME -h says what one tries and how long that takes.
+package main
+
+import (
+	"os"
+
+	"github.com/countersign-run/countersign/scripts/prove/crash"
+	"github.com/countersign-run/countersign/scripts/prove/proof"
+)
+
+// proofs are all, in the order of the promises that they are for.
+var proofs = []proof.Proof{crash.Proof()}
+
+func main() { os.Exit(proof.Main(os.Args[1:], os.Stdout, os.Stderr, proofs...)) }
