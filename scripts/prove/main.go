@@ -8,11 +8,14 @@ package main
 import (
 	"os"
 
+	"github.com/countersign-run/countersign/scripts/prove/contents"
 	"github.com/countersign-run/countersign/scripts/prove/crash"
+	"github.com/countersign-run/countersign/scripts/prove/hostile"
+	"github.com/countersign-run/countersign/scripts/prove/mutate"
 	"github.com/countersign-run/countersign/scripts/prove/proof"
 )
 
 // proofs are all, in the order of the promises that they are for.
-var proofs = []proof.Proof{crash.Proof()}
+var proofs = []proof.Proof{crash.Proof(), hostile.Proof(), contents.Proof(), mutate.Proof()}
 
 func main() { os.Exit(proof.Main(os.Args[1:], os.Stdout, os.Stderr, proofs...)) }

@@ -1,33 +1,25 @@
-package main
+package contents
 
 import (
-	"context"
 	"os"
 	"testing"
+
+	"github.com/countersign-run/countersign/scripts/prove/proof"
 )
 
-// kinds lists the cases that a series must have met to prove anything.
-var kinds = []string{
-	"requests", "responses compared", "parallel calls", "correction", "model error", "call made again",
-	"asked while something waits", "long thread",
-	"expired", "cancelled", "process died", "tool withdrawn", "edits told", "decided approve_once",
-	"decided approve_and_always_allow_recipient",
-	"decided approve_with_edits", "decided reject", "decided confirm_done", "decided start_new",
-}
-
-// TestContents makes well over a thousand requests, none of which is refused or has false content. A fault names the
-// seed that repeats it: go run ./scripts/prove/contents -seed N -stories 1.
+// TestContents makes well over a thousand requests, none of which is refused or has false content. A finding names the
+// seed that repeats it: go run ./scripts/prove contents -seed N -stories 1.
 func TestContents(t *testing.T) {
-	got := series(context.Background(), 2000, 0, 1500, nil, os.Stdout)
-	if got.faults > 0 {
-		t.Errorf("%d faults", got.faults)
+	r := proof.Trial("contents", 2000, os.Stdout)
+	series(t.Context(), options{requests: 1500}, r, nil)
+	if n := r.Findings(); n > 0 {
+		t.Errorf("%d findings", n)
 	}
-	for _, k := range kinds {
-		if got.count[k] == 0 {
-			t.Errorf("no story had: %s", k)
+	for _, what := range met {
+		if r.Counted(what) == 0 {
+			t.Errorf("no story had: %s", what)
 		}
 	}
-	t.Logf("%d requests in %s", got.count["requests"], got.took)
 }
 
 // TestContentsOverTheWire sends the requests of a few stories through Google's client.
@@ -37,9 +29,10 @@ func TestContentsOverTheWire(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer over.server.Close()
-	got := series(context.Background(), 1_000_000, 0, 200, over, os.Stdout)
-	if got.faults > 0 {
-		t.Errorf("%d faults", got.faults)
+	r := proof.Trial("contents", 1_000_000, os.Stdout)
+	series(t.Context(), options{requests: 200}, r, over)
+	if n := r.Findings(); n > 0 {
+		t.Errorf("%d findings", n)
 	}
 	if n := len(over.fake.Requests()); n < 200 {
 		t.Errorf("%d requests came over the wire", n)

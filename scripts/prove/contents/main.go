@@ -1,83 +1,97 @@
-// Command contents checks that Gemini would refuse no request, and that what the model is told is true.
-//
-//	go run ./scripts/prove/contents                               100,000 requests, without a wire
-//	go run ./scripts/prove/contents -requests 1000000 -seed 7
-//	go run ./scripts/prove/contents -requests 20000 -wire         through Google's client, over HTTP
+// Package contents checks that Gemini would refuse no request, and that what the model is told is true.
 //
 // It walks through random stories: a user asks, writes again while something waits, approves, edits, rejects, confirms,
 // starts anew, lets approvals expire and cancels; the model makes parallel calls, calls what does not exist, repeats
 // itself, writes what cannot be read and fails; the provider loses answers; processes die before and behind their
 // commits and others go on. Each request is checked by the strict fake, and each response in it against the user's
-// decisions and the provider's effects. A fault is printed with the seed of its story, which repeats it with -seed and
-// -stories 1. It exits with 1 when there was one.
-package main
+// decisions and the provider's effects.
+package contents
 
 import (
 	"context"
 	"flag"
 	"fmt"
-	"io"
-	"maps"
-	"os"
-	"os/signal"
-	"slices"
-	"time"
+	"strings"
+
+	"github.com/countersign-run/countersign/scripts/prove/proof"
 )
+
+// options are the flags.
+type options struct {
+	requests, stories int
+	wire              bool
+}
 
 // steps of one story.
 const steps = 120
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	requests := flag.Int("requests", 100_000, "how many requests to make")
-	seed := flag.Uint64("seed", 1, "the first story's seed")
-	stories := flag.Int("stories", 0, "how many stories to walk through at most; 0 is no limit")
-	overWire := flag.Bool("wire", false, "send the requests through Google's client over HTTP")
-	flag.Parse()
+// met lists what stories must have met to prove anything.
+var met = []string{"requests", "responses compared", "parallel calls", "correction", "model error", "call made again",
+	"asked while something waits", "long thread", "expired", "cancelled", "process died", "tool withdrawn",
+	"edits told", "decided approve_once", "decided approve_and_always_allow_recipient", "decided approve_with_edits",
+	"decided reject", "decided confirm_done", "decided start_new"}
+
+// Proof is the proof.
+func Proof() proof.Proof {
+	o := options{requests: 100_000}
+	return proof.Proof{
+		Name: "contents", Chance: true, List: list,
+		Tries: "random stories, whose every request to Gemini is held to its rules and to the truth",
+		Takes: "3 minutes; with -requests 2000 it is a sample of 5 s",
+		About: `A finding names the seed of its story, which repeats it with -seed and -stories 1.`,
+		Flags: func(f *flag.FlagSet) {
+			f.IntVar(&o.requests, "requests", o.requests, "how many requests to make")
+			f.IntVar(&o.stories, "stories", 0, "how many stories to walk through at most; 0 is no limit")
+			f.BoolVar(&o.wire, "wire", false, "send the requests through Google's client over HTTP, which takes longer")
+		},
+		Run: func(ctx context.Context, r *proof.Run) error { return run(ctx, o, r) },
+	}
+}
+
+func list() ([]proof.Count, error) {
+	return []proof.Count{
+		{N: 100_000, What: "requests to the model, unless -requests says otherwise"},
+		{N: steps, What: "steps of each story"},
+		{N: len(met), What: "things that stories must have met: " + strings.Join(met, "; ")},
+	}, nil
+}
+
+func run(ctx context.Context, o options, r *proof.Run) error {
 	var over *wire
-	if *overWire {
+	if o.wire {
 		var err error
 		if over, err = newWire(); err != nil {
-			fmt.Fprintln(os.Stderr, "contents:", err)
-			os.Exit(2)
+			return err
 		}
 		defer over.server.Close()
 	}
-	total := series(ctx, *seed, *stories, *requests, over, os.Stdout)
-	total.print(os.Stdout)
-	if total.faults > 0 {
-		os.Exit(1)
+	series(ctx, o, r, over)
+	for _, what := range met {
+		if o.stories == 0 && o.requests >= 1500 && ctx.Err() == nil && r.Counted(what) == 0 {
+			r.Finding("the stories", "none had: %s", what)
+		}
 	}
+	return nil
 }
 
-// tally is the result of a series of stories.
-type tally struct {
-	stories, faults int
-	count           map[string]int
-	took            time.Duration
-}
-
-// series walks through stories until enough requests were made, and prints each fault with its story's seed.
-func series(ctx context.Context, seed uint64, stories, requests int, over *wire, out io.Writer) tally {
-	t := tally{count: map[string]int{}}
-	began := time.Now()
-	for t.count["requests"] < requests && (stories == 0 || t.stories < stories) && ctx.Err() == nil {
-		w := tell(ctx, seed+uint64(t.stories), over)
+// series walks through stories until enough requests were made.
+func series(ctx context.Context, o options, r *proof.Run, over *wire) {
+	for n := 0; r.Counted("requests") < o.requests && (o.stories == 0 || n < o.stories) && ctx.Err() == nil; n++ {
+		seed := r.Seed + uint64(n)
+		name, w := fmt.Sprintf("the story of seed %d", seed), tell(ctx, seed, over)
 		for _, f := range w.faults {
-			fmt.Fprintf(out, "seed %d: %s\n", seed+uint64(t.stories), f)
+			r.Finding(name, "%s", f)
 		}
-		t.faults += len(w.faults)
-		for k, n := range w.count {
-			t.count[k] += n
+		if len(w.faults) == 0 {
+			r.Held(name, "%d requests", w.count["requests"])
 		}
-		if t.stories++; t.stories%500 == 0 {
-			fmt.Fprintf(out, "%d requests, %d faults, %s\n", t.count["requests"], t.faults,
-				time.Since(began).Round(time.Second))
+		for what, times := range w.count {
+			r.Count(what, times)
+		}
+		if (n+1)%500 == 0 {
+			r.Note("%d stories, %d requests, %d findings", n+1, r.Counted("requests"), r.Findings())
 		}
 	}
-	t.took = time.Since(began)
-	return t
 }
 
 // tell walks through one story. A panic in it is a fault.
@@ -90,13 +104,4 @@ func tell(ctx context.Context, seed uint64, over *wire) *walk {
 	}()
 	w.walk(ctx, steps)
 	return w
-}
-
-func (t tally) print(out io.Writer) {
-	fmt.Fprintf(out, "%d requests in %d stories, %d faults, %s, %.0f requests a second\n",
-		t.count["requests"], t.stories, t.faults, t.took.Round(time.Second),
-		float64(t.count["requests"])/t.took.Seconds())
-	for _, k := range slices.Sorted(maps.Keys(t.count)) {
-		fmt.Fprintf(out, "%9d %s\n", t.count[k], k)
-	}
 }

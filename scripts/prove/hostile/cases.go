@@ -1,4 +1,4 @@
-package main
+package hostile
 
 import (
 	"bufio"
@@ -48,17 +48,8 @@ func unknown(format string, args ...any) error {
 //go:embed testdata/*.jsonl
 var committed embed.FS
 
-// allCases returns the committed cases, and those of HOSTILE_CASES that are not among them.
-func allCases() (all []Case, err error) {
-	seen := map[string]bool{}
-	add := func(cases []Case, err error) error {
-		for _, c := range cases {
-			if key := c.ID + jsonOf(c.Input); !seen[key] { // the file may be a copy of a committed one
-				seen[key], all = true, append(all, c)
-			}
-		}
-		return err
-	}
+// committedCases returns the cases of testdata.
+func committedCases() (all []Case, err error) {
 	files, err := committed.ReadDir("testdata")
 	if err != nil {
 		return nil, err
@@ -68,12 +59,31 @@ func allCases() (all []Case, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := add(parseCases(f.Name(), data)); err != nil {
+		cases, err := parseCases(f.Name(), data)
+		if err != nil {
 			return nil, err
 		}
+		all = append(all, cases...)
 	}
-	if more := os.Getenv("HOSTILE_CASES"); more != "" {
-		err = add(readCases(more))
+	return all, nil
+}
+
+// allCases returns the committed cases, and those of HOSTILE_CASES that are not among them.
+func allCases() ([]Case, error) {
+	all, err := committedCases()
+	more := os.Getenv("HOSTILE_CASES")
+	if err != nil || more == "" {
+		return all, err
+	}
+	seen := map[string]bool{}
+	for _, c := range all {
+		seen[c.ID+jsonOf(c.Input)] = true
+	}
+	others, err := readCases(more)
+	for _, c := range others {
+		if !seen[c.ID+jsonOf(c.Input)] { // the file may be a copy of a committed one
+			all = append(all, c)
+		}
 	}
 	return all, err
 }

@@ -1,13 +1,13 @@
-package main
+package mutate
 
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -19,6 +19,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/countersign-run/countersign/scripts/prove/proof"
 )
 
 // breach removes one check of the product. At least one hostile case must notice.
@@ -33,12 +35,11 @@ type patch struct{ file, old, new string }
 // breaks are all breaches, in the order in which a request meets the checks.
 var breaks = slices.Concat(edge, identity, runs, forms)
 
-// cases is what came of the hostile cases: by id, "passed", "failed" or "not yet".
+// cases is what came of the hostile cases, by id: a kind of proof.Line.
 type cases map[string]string
 
-// breakAll tries the breaches one after the other, prints which cases notice each, and names the cases that no breach
-// flips.
-func breakAll(root, only, into, resume string) error {
+// breakAll tries the breaches, several at a time, and prints which cases notice each, and which cases no breach flips.
+func breakAll(ctx context.Context, r *proof.Run, root, into string) error {
 	dir, err := os.MkdirTemp("", "mutate")
 	if err != nil {
 		return err
@@ -53,51 +54,51 @@ func breakAll(root, only, into, resume string) error {
 		return err
 	}
 	for id, came := range whole {
-		if came == "failed" { // it fails without a breach, so it can notice none
-			fmt.Fprintf(os.Stderr, "%s fails without a breach\n", id)
+		if came == proof.KindFinding { // so it can notice none
+			r.Finding(id, "it fails without a breach")
 		}
 	}
-	known, err := openResults(resume)
-	if err != nil {
-		return err
+	trials := tryAll(ctx, r, root, dir, whole)
+	table := tabulate(trials, whole)
+	r.Note("%s", table)
+	if into == "" {
+		return ctx.Err()
 	}
-	trials := tryAll(root, dir, only, whole, known)
+	return errors.Join(ctx.Err(), insert(filepath.Join(root, into), table))
+}
+
+// tabulate returns the table of what noticed each breach, and the cases that notice none.
+func tabulate(trials []trial, whole cases) string {
 	var table strings.Builder
-	var failed []error
-	noticed := map[string]bool{}
-	say := func(format string, args ...any) {
-		fmt.Printf(format, args...)
-		fmt.Fprintf(&table, format, args...)
-	}
-	say("| what is broken | file | cases that notice |\n|---|---|---|\n")
+	noticed, missed := map[string]bool{}, 0
+	table.WriteString("| what is broken | file | cases that notice |\n|---|---|---|\n")
 	for _, t := range trials {
 		verdict := few(t.flipped)
 		if t.err != nil {
-			verdict, failed = "**"+t.err.Error()+"**", append(failed, fmt.Errorf("%s: %w", t.name, t.err))
+			missed++
+			verdict = "**" + t.err.Error() + "**"
 		}
 		for _, id := range t.flipped {
 			noticed[id] = true
 		}
-		say("| %s | %s | %s |\n", t.name, strings.TrimPrefix(t.patches[0].file, "shared/"), verdict)
+		fmt.Fprintf(&table, "| %s | %s | %s |\n", t.name, strings.TrimPrefix(t.patches[0].file, "shared/"), verdict)
 	}
 	var never []string
 	ran := 0
 	for _, id := range slices.Sorted(maps.Keys(whole)) {
-		if whole[id] != "not yet" {
-			ran++
+		if whole[id] == proof.KindSkipped {
+			continue
 		}
-		if whole[id] != "not yet" && !noticed[id] {
+		if ran++; !noticed[id] {
 			never = append(never, id)
 		}
 	}
-	say("\n%d breaches, %d of them noticed; %d cases can be run, %d of them notice a breach.\n", len(trials), len(trials)-len(failed), ran, ran-len(never))
+	fmt.Fprintf(&table, "\n%d breaches, %d of them noticed; %d cases can be run, %d of them notice a breach.\n",
+		len(trials), len(trials)-missed, ran, ran-len(never))
 	if len(never) > 0 {
-		say("\nNo breach flips: %s.\n", strings.Join(never, ", "))
+		fmt.Fprintf(&table, "\nNo breach flips: %s.\n", strings.Join(never, ", "))
 	}
-	if into != "" {
-		failed = append(failed, insert(filepath.Join(root, into), table.String()))
-	}
-	return errors.Join(failed...)
+	return table.String()
 }
 
 // trial is a breach and what came of it.
@@ -107,10 +108,10 @@ type trial struct {
 	err     error
 }
 
-// tryAll tries the breaches, several at a time.
-func tryAll(root, dir, only string, whole cases, known *results) (trials []trial) {
+// tryAll tries the breaches that are selected.
+func tryAll(ctx context.Context, r *proof.Run, root, dir string, whole cases) (trials []trial) {
 	for _, b := range breaks {
-		if strings.Contains(b.name, only) {
+		if r.Selects(b.name) {
 			trials = append(trials, trial{breach: b})
 		}
 	}
@@ -120,87 +121,55 @@ func tryAll(root, dir, only string, whole cases, known *results) (trials []trial
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			t, from, own := &trials[i], time.Now(), filepath.Join(dir, strconv.Itoa(i))
-			if t.flipped = whole.passing(known.of(t.breach)); len(t.flipped) > 0 {
-				return
+			if t := &trials[i]; ctx.Err() == nil {
+				t.try(r, root, filepath.Join(dir, strconv.Itoa(i)), whole)
 			}
-			if t.err = os.Mkdir(own, 0o700); t.err != nil {
-				return
-			}
-			if t.flipped, t.err = t.flips(root, own, whole); t.err == nil && len(t.flipped) == 0 {
-				t.err = errors.New("no case notices")
-			}
-			if t.err == nil {
-				t.err = known.add(t.breach, t.flipped)
-			}
-			fmt.Fprintf(os.Stderr, "%s: %s (%v) in %.0f s\n", t.name, few(t.flipped), t.err, time.Since(from).Seconds())
-			_ = os.RemoveAll(own) // the whole directory goes in the end
 		})
 	}
 	wg.Wait()
 	return trials
 }
 
-// results are the breaches that earlier runs tried and cases noticed, in a file of JSON lines: trying all takes half an
-// hour, and an interrupted run can be resumed. A breach whose patches have changed counts as another one.
-type results struct {
-	mu      sync.Mutex
-	file    string
-	flipped map[string][]string
+// try tries the breach in a directory of its own, unless cases that still pass noticed it before.
+func (t *trial) try(r *proof.Run, root, own string, whole cases) {
+	var before []string
+	if r.Before(t.key(), &before) {
+		if t.flipped = whole.passing(before); len(t.flipped) > 0 {
+			r.Held(t.name, "%s noticed before", few(t.flipped))
+			return
+		}
+	}
+	from := time.Now()
+	if t.err = os.Mkdir(own, 0o700); t.err == nil {
+		t.flipped, t.err = t.flips(root, own, whole)
+	}
+	if t.err == nil && len(t.flipped) == 0 {
+		t.err = errors.New("no case notices")
+	}
+	if t.err == nil {
+		t.err = r.Keep(t.key(), t.flipped)
+	}
+	if t.err != nil {
+		r.Finding(t.name, "%v", t.err)
+	} else {
+		r.Held(t.name, "%s notice in %.0f s", few(t.flipped), time.Since(from).Seconds())
+	}
+	_ = os.RemoveAll(own) // the whole directory goes in the end
 }
 
-// result is a line of the file.
-type result struct {
-	Breach  string   `json:"breach"`
-	Flipped []string `json:"flipped"`
-}
-
+// key names the breach as it is now.
 func (b breach) key() string {
 	return fmt.Sprintf("%s %x", b.name, sha256.Sum256(fmt.Append(nil, b.patches)))
 }
 
-// openResults reads the file, if there is one. Without a name nothing is read or written.
-func openResults(file string) (*results, error) {
-	r := &results{file: file, flipped: map[string][]string{}}
-	text, err := os.ReadFile(file)
-	if err != nil && file != "" && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	for line := range bytes.Lines(text) {
-		var l result
-		if err := json.Unmarshal(line, &l); err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
-		}
-		r.flipped[l.Breach] = l.Flipped
-	}
-	return r, nil
-}
-
-// of returns the cases that noticed the breach before.
-func (r *results) of(b breach) []string { return r.flipped[b.key()] }
-
-// add records what noticed the breach.
-func (r *results) add(b breach, flipped []string) error {
-	if r.file == "" {
-		return nil
-	}
-	line, err := json.Marshal(result{b.key(), flipped})
-	if err != nil {
-		return err
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	f, err := os.OpenFile(r.file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(append(line, '\n'))
-	return errors.Join(err, f.Close())
+// passing returns the given cases that exist and pass.
+func (c cases) passing(ids []string) []string {
+	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return c[id] != proof.KindHeld })
 }
 
 // flips returns the cases that pass without the breach, and do not with it.
 func (b breach) flips(root, dir string, whole cases) ([]string, error) {
-	args := []string{"-only", b.near()}
+	args := []string{"-only", starred(b.near())}
 	if slow[b.name] {
 		args = append(args, "-not", "")
 	} else {
@@ -218,16 +187,11 @@ func (b breach) flips(root, dir string, whole cases) ([]string, error) {
 	return whole.notIn(binary, args...)
 }
 
-// passing returns the given cases that exist and pass.
-func (c cases) passing(ids []string) []string {
-	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return c[id] != "passed" })
-}
-
 // notIn returns the cases that pass here and have another outcome there.
 func (c cases) notIn(binary string, args ...string) (ids []string, err error) {
 	other, err := play(binary, args...)
 	for id, came := range other {
-		if c[id] == "passed" && came != "passed" {
+		if c[id] == proof.KindHeld && came != proof.KindHeld {
 			ids = append(ids, id)
 		}
 	}
@@ -275,14 +239,14 @@ func few(ids []string) string {
 	return strings.Join(ids, ", ")
 }
 
-// build builds the runner with the patches.
+// build builds scripts/prove with the patches.
 func build(root, dir string, patches []patch) (binary string, err error) {
-	binary = filepath.Join(dir, "hostile")
+	binary = filepath.Join(dir, "prove")
 	list, err := overlay(root, dir, patches)
 	if err != nil {
 		return "", err
 	}
-	build := exec.Command("go", "build", "-ldflags=-s -w", "-overlay", list, "-o", binary, "./scripts/prove/hostile")
+	build := exec.Command("go", "build", "-ldflags=-s -w", "-overlay", list, "-o", binary, "./scripts/prove")
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("does not compile: %s", bytes.ReplaceAll(bytes.TrimSpace(out), []byte("\n"), []byte(" ")))
@@ -290,16 +254,26 @@ func build(root, dir string, patches []patch) (binary string, err error) {
 	return binary, nil
 }
 
+// starred returns the beginnings of ids as -only takes them.
+func starred(beginnings string) string {
+	if beginnings == "" {
+		return ""
+	}
+	return strings.ReplaceAll(beginnings, ",", "*,") + "*"
+}
+
 // play runs cases and returns the outcome of each.
 func play(binary string, args ...string) (cases, error) {
-	out, err := exec.Command(binary, append([]string{"-json"}, args...)...).Output()
+	out, err := exec.Command(binary, append([]string{"hostile", "-json"}, args...)...).Output()
 	came := cases{}
 	for line := range bytes.Lines(out) {
-		var r struct{ ID, Came string }
-		if err := json.Unmarshal(line, &r); err != nil {
+		var l proof.Line
+		if err := json.Unmarshal(line, &l); err != nil {
 			return nil, fmt.Errorf("the runner says %q: %w", line, err)
 		}
-		came[r.ID] = cmp.Or(map[bool]string{true: "failed"}[came[r.ID] == "failed"], r.Came)
+		if l.Of != "" && came[l.Of] != proof.KindFinding {
+			came[l.Of] = l.Kind
+		}
 	}
 	var exit *exec.ExitError
 	if err != nil && (!errors.As(err, &exit) || len(came) == 0) {
@@ -310,7 +284,7 @@ func play(binary string, args ...string) (cases, error) {
 
 // The marks that enclose the table in a file.
 const (
-	tableBegins = "<!-- breaks: written by go run ./scripts/prove/mutate -breaks -write -->\n"
+	tableBegins = "<!-- breaks: written by go run ./scripts/prove mutate -breaks -write -->\n"
 	tableEnds   = "<!-- end of breaks -->\n"
 )
 

@@ -1,4 +1,4 @@
-package main
+package mutate
 
 // identity are breaches of the checks of who the caller is, and of who owns what.
 var identity = []breach{

@@ -1,4 +1,4 @@
-package main
+package mutate
 
 // edge are breaches of the checks that a request passes before it means anything: its size and form, its origin, its
 // owner.

@@ -1,4 +1,4 @@
-package main
+package mutate
 
 // runs are breaches of the checks of what a run does: what is proposed, approved, carried out once, and said of it.
 var runs = []breach{

@@ -1,4 +1,4 @@
-package main
+package mutate
 
 // forms are breaches of the checks of a tool's arguments, of its preview, of a page's chat, and of the settings.
 var forms = []breach{

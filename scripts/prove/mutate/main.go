@@ -1,19 +1,14 @@
-// Command mutate proves that the tests notice faults. It takes one mechanism of the design away at a time
-// (mutations.go), in an overlay that leaves the tree as it is, runs the tests that must notice, and prints which did:
-//
-//	go run ./scripts/prove/mutate [-run part-of-a-name]
-//
-// It exits with an error when a mutation survives, when its text is no longer found in its file, when it does not
-// compile, or when a test fails without any mutation or takes too long. A mutation that survives where tests were
-// skipped, because what they need is not there, counts as not tried, which is an error with REQUIRE_ALL=1.
-//
-// With -breaks it takes single checks away (breaks*.go) and shows which cases of scripts/prove/hostile notice:
-//
-//	go run ./scripts/prove/mutate -breaks [-run part-of-a-name] [-write scripts/prove/hostile/README.md] [-resume breaks.jsonl]
-package main
+// Package mutate proves that the tests notice faults. It takes one mechanism of the design away at a time
+// (mutations.go), in an overlay that leaves the tree as it is, and runs the tests that must notice. A mutation that
+// survives is a finding, and so is one whose text is no longer found in its file or that does not compile, and a test
+// that fails without any mutation or takes too long. With -breaks it takes single checks away (breaks*.go) and runs the
+// cases of scripts/prove/hostile.
+package mutate
 
 import (
 	"bytes"
+	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -24,47 +19,85 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/countersign-run/countersign/scripts/prove/proof"
 )
 
-func main() {
-	only := flag.String("run", "", "only the mutations with this in their name")
-	hostile := flag.Bool("breaks", false, "take single checks away, and look which hostile cases notice")
-	into := flag.String("write", "", "with -breaks: put the table into this file, between its marks")
-	resume := flag.String("resume", "", "with -breaks: a file that keeps what cases noticed, so that it is not tried again")
-	flag.Parse()
-	do := prove
-	if *hostile {
-		do = func(root, only string) error { return breakAll(root, only, *into, *resume) }
-	}
-	if err := do(".", *only); err != nil {
-		fmt.Fprintln(os.Stderr, "mutate:", err)
-		os.Exit(1)
+// Proof is the proof.
+func Proof() proof.Proof {
+	var breaks bool
+	var into string
+	return proof.Proof{
+		Name: "mutate", Only: "mutations or breaks", Resumes: true, Each: true, List: list,
+		Tries: "mechanisms, rules of the deployment and single checks taken away: a test or a hostile case must notice",
+		Takes: "20 minutes, and with -breaks half an hour or more",
+		About: `A mutation that survives where tests were skipped, because what they need is not there, is skipped too, and is a
+finding with REQUIRE_ALL=1.`,
+		Flags: func(f *flag.FlagSet) {
+			f.BoolVar(&breaks, "breaks", false, "take single checks away, and look which hostile cases notice")
+			f.StringVar(&into, "write", "", "with -breaks: put the table into this `file`, between its marks")
+		},
+		Run: func(ctx context.Context, r *proof.Run) error {
+			if breaks {
+				return breakAll(ctx, r, ".", into)
+			}
+			return mutateAll(ctx, r, ".")
+		},
 	}
 }
 
-// prove tries the mutations one after the other and prints a line of the table for each.
-func prove(root, only string) error {
+func list() ([]proof.Count, error) {
+	rules := 0
+	for _, m := range mutations {
+		if !m.isGo() {
+			rules++
+		}
+	}
+	return []proof.Count{{N: len(mutations) - rules, What: "mechanisms taken away"},
+		{N: rules, What: "rules of the deployment changed"},
+		{N: len(breaks), What: "single checks taken away (-breaks)"}}, nil
+}
+
+// mutateAll tries the mutations one after the other.
+func mutateAll(ctx context.Context, r *proof.Run, root string) error {
 	dir, err := os.MkdirTemp("", "mutate")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	unmutated := map[test]outcome{}
-	var failed []error
-	fmt.Printf("| mutation | file | caught by | seconds |\n|---|---|---|---|\n")
 	for _, m := range mutations {
-		if !strings.Contains(m.name, only) {
+		var by string
+		if !r.Selects(m.name) || ctx.Err() != nil {
+			continue
+		}
+		if r.Before(m.key(), &by) {
+			r.Held(m.name, "%s was caught by %s before", m.file, by)
 			continue
 		}
 		from := time.Now()
-		verdict, err := try(root, dir, m, unmutated)
-		if err != nil {
-			verdict, failed = "**"+err.Error()+"**", append(failed, fmt.Errorf("%s: %w", m.name, err))
+		switch by, err = try(root, dir, m, unmutated); {
+		case errors.Is(err, errNotTried) && os.Getenv("REQUIRE_ALL") != "1":
+			r.Skipped(m.name, "%v", err)
+		case err != nil:
+			r.Finding(m.name, "%s: %v", m.file, err)
+		default:
+			r.Held(m.name, "%s is caught by %s in %.0f s", m.file, by, time.Since(from).Seconds())
+			if err := r.Keep(m.key(), by); err != nil {
+				return err
+			}
 		}
-		fmt.Printf("| %s | %s | %s | %.0f |\n", m.name, m.file, verdict, time.Since(from).Seconds())
 	}
-	return errors.Join(failed...)
+	return nil
 }
+
+// key names the mutation as it is now.
+func (m mutation) key() string {
+	return fmt.Sprintf("%s %x", m.name, sha256.Sum256(fmt.Append(nil, m.edits)))
+}
+
+// errNotTried means that a mutation survives only because tests were skipped.
+var errNotTried = errors.New("a test that needs more than is there was skipped")
 
 // try returns the tests that caught the mutation.
 func try(root, dir string, m mutation, unmutated map[test]outcome) (string, error) {
@@ -96,17 +129,9 @@ func try(root, dir string, m mutation, unmutated map[test]outcome) (string, erro
 		}
 	}
 	if skipped {
-		return notTried()
+		return "", errNotTried
 	}
 	return "", errors.New("survives")
-}
-
-func notTried() (string, error) {
-	const why = "not tried: a test that needs more than is there was skipped"
-	if os.Getenv("REQUIRE_ALL") == "1" {
-		return "", errors.New(why)
-	}
-	return why, nil
 }
 
 // overlay writes the mutated file, and the list that makes the go command read it in place of the real one.

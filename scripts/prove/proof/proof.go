@@ -34,6 +34,7 @@ type Proof struct {
 	Chance  bool   // chance takes part in it: it has -seed
 	Only    string // what -only selects, in the plural; empty: it has none
 	Resumes bool   // it has -resume, by Run.Before and Run.Keep
+	Each    bool   // each try is worth a line, as with -v
 
 	Flags func(*flag.FlagSet)                      // registers its own flags; may be nil
 	List  func() ([]Count, error)                  // what it tries, counted
@@ -171,7 +172,9 @@ func (p Proof) flagSet(f *flags, errs io.Writer) *flag.FlagSet {
 	set.StringVar(&f.report, "report", "", "write the report to this `file` too, a JSON object a line")
 	set.BoolVar(&f.json, "json", false, "print the report as a JSON object a line")
 	set.BoolVar(&f.list, "list", false, "only count what it tries")
-	set.BoolVar(&f.verbose, "v", false, "print what held and what was skipped, too")
+	if !p.Each {
+		set.BoolVar(&f.verbose, "v", false, "print what held and what was skipped, too")
+	}
 	if p.Flags != nil {
 		p.Flags(set)
 	}
@@ -179,7 +182,7 @@ func (p Proof) flagSet(f *flags, errs io.Writer) *flag.FlagSet {
 }
 
 func (p Proof) open(f flags, out io.Writer) (*Run, error) {
-	r := &Run{Seed: f.seed, Verbose: f.verbose, proof: p.Name, out: out, json: f.json, began: time.Now()}
+	r := &Run{Seed: f.seed, Verbose: f.verbose || p.Each, proof: p.Name, out: out, json: f.json, began: time.Now()}
 	if p.Chance && r.Seed == 0 {
 		r.Seed = rand.Uint64N(1<<32) + 1
 	}
