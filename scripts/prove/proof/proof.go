@@ -85,7 +85,8 @@ func usage(proofs []Proof) string {
 	for _, p := range proofs {
 		fmt.Fprintf(&b, "  %-9s %s\n", p.Name, p.Tries)
 	}
-	b.WriteString("\nIt exits with 0 when that is proven, 1 with a finding, 2 after wrong usage, 3 where it could not be run.\n")
+	b.WriteString("\nIt exits with 0 when that is proven, 1 with a finding, 2 after wrong usage, 3 where it could " +
+		"not be run.\n")
 	return b.String()
 }
 
@@ -161,10 +162,12 @@ func (p Proof) flagSet(f *flags, errs io.Writer) *flag.FlagSet {
 		set.PrintDefaults()
 	}
 	if p.Chance {
-		set.Uint64Var(&f.seed, "seed", 0, "repeat what chance chose in the run that printed this `number`; 0: choose anew")
+		set.Uint64Var(&f.seed, "seed", 0,
+			"repeat what chance chose in the run that printed this `number`; 0: choose anew")
 	}
 	if p.Only != "" {
-		set.StringVar(&f.only, "only", "", "try only these "+p.Only+": `names`, with commas between them and * for any text")
+		set.StringVar(&f.only, "only", "",
+			"try only these "+p.Only+": `names`, with commas between them and * for any text")
 	}
 	if p.Resumes {
 		set.StringVar(&f.resume, "resume", "", "keep what came of each try in this `file`, and do not try it again")

@@ -182,7 +182,8 @@ func (r *Run) summarize(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := &r.summary
-	s.Proof, s.Commit, s.Seed, s.Seconds = r.proof, commit, r.Seed, time.Since(r.began).Round(time.Millisecond).Seconds()
+	s.Proof, s.Commit, s.Seed = r.proof, commit, r.Seed
+	s.Seconds = time.Since(r.began).Round(time.Millisecond).Seconds()
 	var b strings.Builder
 	for _, what := range slices.Sorted(maps.Keys(s.Counts)) {
 		fmt.Fprintf(&b, "%9d %s\n", s.Counts[what], what)
@@ -192,7 +193,8 @@ func (r *Run) summarize(err error) {
 		r.keep(err)
 		fmt.Fprintf(&b, "%s: %s\n", name, value)
 	}
-	fmt.Fprintf(&b, "%s: %d findings, %d held, %d skipped, in %.0f s", s.Proof, s.Findings, s.Held, s.Skipped, s.Seconds)
+	fmt.Fprintf(&b, "%s: %d findings, %d held, %d skipped, in %.0f s", s.Proof, s.Findings, s.Held, s.Skipped,
+		s.Seconds)
 	if s.Seed != 0 {
 		fmt.Fprintf(&b, ", seed %d", s.Seed)
 	}
