@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/obs"
-	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/faulty"
 	"github.com/countersign-run/countersign/shared/web"
 )
 
@@ -58,8 +58,8 @@ func connections(t *testing.T, d *described) {
 	s.want(t, 400, ask{op: "connectGoogle", body: `{"tools":["no_such_tool"]}`})
 	s.want(t, 403, back("error=access_denied"))
 	unavailable, broken := back("code=a-code"), back("code=a-code")
-	s.store.while(store.ErrUnavailable, func() { s.want(t, 503, unavailable) })
-	s.store.while(errors.New("broken"), func() { s.want(t, 500, broken) })
+	s.store.While(faulty.Down, func() { s.want(t, 503, unavailable) })
+	s.store.While(faulty.Fail(errors.New("broken")), func() { s.want(t, 500, broken) })
 	down.Store(true)
 	s.want(t, 502, back("code=a-code"))
 	down.Store(false)

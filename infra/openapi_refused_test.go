@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
 // plain returns a valid request for the operation, of a resource that does not exist.
@@ -42,8 +42,8 @@ func refusedByAll(t *testing.T, d *described) {
 	s.each(t, 401, func(q *ask) { q.bare = true }, ofSite, "googleCallback")
 	s.each(t, 403, func(q *ask) { q.header = []string{"Origin", "https://evil.example"} })
 	s.each(t, 431, func(q *ask) { q.header = []string{"X-Filler", strings.Repeat("x", 64<<10)} })
-	s.store.while(store.ErrUnavailable, func() { s.each(t, 503, func(*ask) {}, ofSite, "googleCallback") })
-	s.store.while(errors.New("broken"),
+	s.store.While(faulty.Down, func() { s.each(t, 503, func(*ask) {}, ofSite, "googleCallback") })
+	s.store.While(faulty.Fail(errors.New("broken")),
 		func() { s.each(t, 500, func(*ask) {}, ofSite, "googleCallback", "health", "sweep") })
 	for id, op := range d.ops {
 		if id != ofSite && id != "health" { // which accept every method

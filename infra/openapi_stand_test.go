@@ -22,8 +22,8 @@ import (
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/obs"
 	"github.com/countersign-run/countersign/shared/records"
-	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
 // described is the description, and the statuses of it that occurred.
@@ -86,7 +86,7 @@ type stand struct {
 	*testkit.Cloud
 	base  string
 	app   *app.App
-	store *faulty
+	store *faulty.Store
 	users testkit.Deployment // who sign in there
 	shift atomic.Int64       // nanoseconds that the clock was advanced
 }
@@ -106,7 +106,7 @@ func (d *described) open(t *testing.T, before func(*testkit.Cloud), settings ...
 	if before != nil {
 		before(c)
 	}
-	s := &stand{described: d, Cloud: c, store: &faulty{}}
+	s := &stand{described: d, Cloud: c}
 	web := httptest.NewUnstartedServer(nil)
 	t.Cleanup(web.Close)
 	s.base = "http://" + web.Listener.Addr().String()
@@ -152,7 +152,8 @@ func (s *stand) now() time.Time { return time.Now().Add(time.Duration(s.shift.Lo
 
 // between puts the store that can fail under the loop, which then tries again without waiting.
 func (s *stand) between(l *loop.Loop) {
-	s.store.Store, l.Store = l.Store, s.store
+	s.store = faulty.Wrap(l.Store)
+	l.Store = s.store
 	l.Sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
 }
 
@@ -181,48 +182,4 @@ func declare(t *testing.T, cloud string) string {
 func shop(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = io.WriteString(w, `{"items":1}`)
-}
-
-// faulty is a store that fails on demand.
-type faulty struct {
-	store.Store
-	fault atomic.Pointer[error]
-}
-
-// while makes the store fail while f runs.
-func (s *faulty) while(err error, f func()) {
-	s.fault.Store(&err)
-	defer s.fault.Store(nil)
-	f()
-}
-
-func (s *faulty) fails() error {
-	if err := s.fault.Load(); err != nil {
-		return *err
-	}
-	return nil
-}
-
-// Get implements store.Store.
-func (s *faulty) Get(ctx context.Context, paths ...string) ([]store.Doc, error) {
-	if err := s.fails(); err != nil {
-		return nil, err
-	}
-	return s.Store.Get(ctx, paths...)
-}
-
-// Query implements store.Store.
-func (s *faulty) Query(ctx context.Context, q store.Query) ([]store.Doc, error) {
-	if err := s.fails(); err != nil {
-		return nil, err
-	}
-	return s.Store.Query(ctx, q)
-}
-
-// Commit implements store.Store.
-func (s *faulty) Commit(ctx context.Context, writes ...store.Write) ([]time.Time, error) {
-	if err := s.fails(); err != nil {
-		return nil, err
-	}
-	return s.Store.Commit(ctx, writes...)
 }

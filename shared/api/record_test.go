@@ -11,8 +11,8 @@ import (
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/store"
-	"github.com/countersign-run/countersign/shared/store/storetest"
 	"github.com/countersign-run/countersign/shared/strictjson"
+	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
 // mailed has ana send a mail from the web app's origin, and returns the run.
@@ -146,9 +146,9 @@ func TestForeignIsAsQuickAsMissing(t *testing.T) {
 	run := w.mailed("ten")
 	w.spill(run)
 	none := "aaaaaaaaaaaaaaaaaaaaaaaaaa"
-	counted := storetest.Count(w.store)
+	counted := faulty.Count(w.store)
 	w.rec.Store, w.loop.Store = counted, counted
-	cost := func(method, path, body string) storetest.Counts {
+	cost := func(method, path, body string) faulty.Counts {
 		counted.Take()
 		if a := w.send(method, path, "eve", body); a.StatusCode != http.StatusNotFound {
 			t.Fatalf("%s %s: %s %s", method, path, a.Status, a.body)

@@ -16,10 +16,10 @@ import (
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/records"
 	"github.com/countersign-run/countersign/shared/store"
-	"github.com/countersign-run/countersign/shared/store/storetest"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/emulators"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
+	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
 // timed is a world whose clock a test sets forward, and the store's with it.
@@ -52,7 +52,7 @@ func onTimedStores(t *testing.T, test func(t *testing.T, open func(settings ...s
 			var shifted store.Store
 			project := fmt.Sprintf("demo-limits-%d", time.Now().UnixNano())
 			w.open(t, func(l *loop.Loop) {
-				shifted, w.forward = storetest.Shift(l.Store)
+				shifted, w.forward = faulty.Shift(l.Store)
 				l.Store = shifted
 			}, append(settings, "STORE=firestore", "QUEUE=embedded", "GOOGLE_CLOUD_PROJECT="+project[:30])...)
 			warm := document.UserPath("warm") // the emulator's first commit takes seconds

@@ -6,20 +6,20 @@ import (
 
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/store"
-	"github.com/countersign-run/countersign/shared/store/storetest"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
+	"github.com/countersign-run/countersign/shared/testkit/faulty"
 	"github.com/countersign-run/countersign/shared/tools/gmail"
 )
 
 // TestWhatALinkedAccountCosts counts what scripts/prove/README.md says that a linked account adds to each step: reads
 // of the link, each before a commit or a call to Google that depends on it, and no commit.
 func TestWhatALinkedAccountCosts(t *testing.T) {
-	var counted *storetest.Counter
+	var counted *faulty.Counter
 	open := app.Embedded
 	app.Embedded = func(dir string, now func() time.Time) (store.Store, error) {
 		st, err := open(dir, now)
-		counted = storetest.Count(st)
+		counted = faulty.Count(st)
 		return counted, err
 	}
 	t.Cleanup(func() { app.Embedded = open })

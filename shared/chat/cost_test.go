@@ -9,7 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/chat"
 	"github.com/countersign-run/countersign/shared/records"
 	"github.com/countersign-run/countersign/shared/store/memory"
-	"github.com/countersign-run/countersign/shared/store/storetest"
+	"github.com/countersign-run/countersign/shared/testkit/faulty"
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
@@ -21,7 +21,7 @@ func TestWhatAMessageCosts(t *testing.T) {
 	for limits, want := range map[agent.Limits]trips{{}: {1, 0},
 		{RunsPerMinute: 2, CallsPerDay: 100, TokensPerDay: 1000}: {1, 2}} {
 		w := newWorld(t, script.Turn{Text: "Hello."})
-		counted := storetest.Count(memory.New(func() time.Time { return w.now }))
+		counted := faulty.Count(memory.New(func() time.Time { return w.now }))
 		w.chat.Ledger = &records.Records{Store: counted, Now: func() time.Time { return w.now }}
 		w.chat.Limits = limits
 		if _, err := w.chat.Send(context.Background(), chat.Request{UID: alice, Message: "Hi."}, nil); err != nil {

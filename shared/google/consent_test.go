@@ -1,7 +1,6 @@
 package google_test
 
 import (
-	"context"
 	"fmt"
 	"net/url"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/google"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
 func TestLinkAndUse(t *testing.T) {
@@ -217,17 +217,6 @@ func TestNobodyFillsTheStoreWithConsents(t *testing.T) {
 	sweep(0)
 }
 
-// sizes is a store that remembers how many documents each commit wrote or deleted.
-type sizes struct {
-	store.Store
-	all []int
-}
-
-func (s *sizes) Commit(ctx context.Context, writes ...store.Write) ([]time.Time, error) {
-	s.all = append(s.all, len(writes))
-	return s.Store.Commit(ctx, writes...)
-}
-
 // TestConsentsThatEndedAreSweptInPages has more users begin consents, each more than there are places for one, than a
 // commit of the sweep deletes: as many are kept as the users have places, and one sweep takes all that have ended.
 func TestConsentsThatEndedAreSweptInPages(t *testing.T) {
@@ -246,10 +235,12 @@ func TestConsentsThatEndedAreSweptInPages(t *testing.T) {
 	}
 	w.pass(10 * time.Minute)
 	begin("late")
-	seen := &sizes{Store: w.store}
+	var sizes []int
+	seen := faulty.Wrap(w.store, faulty.Commits(faulty.Before(
+		func(c *faulty.Call) { sizes = append(sizes, len(c.Writes)) })))
 	if n, err := google.Sweep(t.Context(), seen, w.now()); err != nil || n != users*places ||
-		!slices.Equal(seen.all, []int{page, page, users*places - 2*page}) {
-		t.Errorf("swept %d in commits of %v, %v", n, seen.all, err)
+		!slices.Equal(sizes, []int{page, page, users*places - 2*page}) {
+		t.Errorf("swept %d in commits of %v, %v", n, sizes, err)
 	}
 	left, err := w.store.Query(t.Context(),
 		store.Query{Collection: "oauth_states", OrderBy: "due", Limit: store.MaxLimit})
@@ -329,7 +320,7 @@ func TestProviderFailsAtTheCallback(t *testing.T) {
 		"no refresh token": {func(w *world) { w.provider.set(func(p *provider) { p.quiet = true }) }, fault.Tool,
 			"no_lasting_access"},
 		"gone": {func(w *world) { w.provider.srv.Close() }, fault.Tool, "token_endpoint"},
-		"the store": {func(w *world) { w.store.fail = store.ErrUnavailable }, fault.Tool,
+		"the store": {func(w *world) { w.store.Set(faulty.Down) }, fault.Tool,
 			fault.CodeStoreUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -350,8 +341,12 @@ func TestProviderFailsAtTheCallback(t *testing.T) {
 // TestNothingReadableIsStored reads everything that the store holds during a consent and after it.
 func TestNothingReadableIsStored(t *testing.T) {
 	w := newWorld(t)
-	seen := &recordingStore{Store: w.store}
-	a := w.on(seen)
+	var seen strings.Builder
+	a := w.on(faulty.Wrap(w.store, faulty.Commits(faulty.Before(func(c *faulty.Call) {
+		for _, w := range c.Writes {
+			seen.WriteString(w.Doc.Path + "\n" + string(w.Doc.Data) + "\n")
+		}
+	}))))
 	consent, err := a.Start(t.Context(), "u1", nil, "")
 	if err != nil {
 		t.Fatal(err)
@@ -369,12 +364,12 @@ func TestNothingReadableIsStored(t *testing.T) {
 		secrets[s] = true
 	}
 	for secret := range secrets {
-		if strings.Contains(seen.written.String(), secret) {
+		if strings.Contains(seen.String(), secret) {
 			t.Errorf("%q is stored as it is", secret)
 		}
 	}
-	if !strings.Contains(seen.written.String(), "connections/u_u1") ||
-		!strings.Contains(seen.written.String(), "oauth_states/") {
+	if !strings.Contains(seen.String(), "connections/u_u1") ||
+		!strings.Contains(seen.String(), "oauth_states/") {
 		t.Error("the recorder has seen nothing")
 	}
 }

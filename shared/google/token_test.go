@@ -10,6 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/google"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/testkit/faulty"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
@@ -162,7 +163,8 @@ func TestRevokedByItsUser(t *testing.T) {
 	if err := check(t.Context(), a, "u1", []string{compose}); err != nil {
 		t.Fatalf("nobody can know yet: %v", err)
 	}
-	before := w.store.commits
+	marked := 0
+	w.store.Set(faulty.Commits(faulty.After(func(*faulty.Call) { marked++ })))
 	_, err := clientOf(t.Context(), a, "u1", compose)
 	w.expect(err, fault.Auth, fault.CodeReauth)
 	if tool.IsTransient(err) || tool.IsAmbiguous(err) {
@@ -176,8 +178,8 @@ func TestRevokedByItsUser(t *testing.T) {
 	if n := w.provider.count("refresh_token"); n != 1 {
 		t.Errorf("the dead refresh token was tried %d times", n)
 	}
-	if w.store.commits != before+1 {
-		t.Errorf("the link was marked %d times", w.store.commits-before)
+	if marked != 1 {
+		t.Errorf("the link was marked %d times", marked)
 	}
 	if list, err := a.List(t.Context(), "u1"); err != nil || list[0].Status != "broken" {
 		t.Errorf("listed as %+v (%v)", list, err)
@@ -195,7 +197,7 @@ func TestTokenEndpointFails(t *testing.T) {
 		"invalid_client": func(w *world) { w.provider.set(func(p *provider) { p.status = 401 }) },
 		"a redirect":     func(w *world) { w.provider.set(func(p *provider) { p.status = 307 }) },
 		"no connection":  func(w *world) { w.provider.srv.Close() },
-		"the store":      func(w *world) { w.store.fail = store.ErrUnavailable },
+		"the store":      func(w *world) { w.store.Set(faulty.Down) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -207,7 +209,7 @@ func TestTokenEndpointFails(t *testing.T) {
 				t.Errorf("got %v, want a ToolExecutionError that a retry may mend", err)
 			}
 			w.keepsSecrets(err)
-			w.store.fail = nil
+			w.store.Set()
 			if err := check(t.Context(), a, "u1", nil); err != nil {
 				t.Errorf("an outage has broken the link: %v", err)
 			}

@@ -18,6 +18,7 @@ import (
 	"github.com/countersign-run/countersign/shared/google/tokenkey"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/embedded"
+	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
 const (
@@ -33,7 +34,7 @@ const (
 type world struct {
 	t        *testing.T
 	provider *provider
-	store    *countingStore
+	store    *faulty.Store
 	cipher   tink.AEADWithContext
 
 	mu sync.Mutex
@@ -48,7 +49,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = st.Close() })
-	w.store = &countingStore{Store: st}
+	w.store = faulty.Wrap(st)
 	if w.cipher, err = tokenkey.Local(t.TempDir()); err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +75,7 @@ func (w *world) instance(change ...func(*google.Config)) *google.Accounts {
 
 // overtaken returns an instance that calls overtake right after its nth read.
 func (w *world) overtaken(nth int, overtake func()) *google.Accounts {
-	return w.on(&overtakenStore{Store: w.store, at: nth, overtake: overtake})
+	return w.on(faulty.Wrap(w.store, faulty.Gets(faulty.Nth(nth, faulty.After(func(*faulty.Call) { overtake() })))))
 }
 
 func (w *world) on(st store.Store, change ...func(*google.Config)) *google.Accounts {
@@ -184,62 +185,7 @@ func (w *world) keepsSecrets(err error) {
 	}
 }
 
-// countingStore counts commits, and fails on demand.
-type countingStore struct {
-	store.Store
-	mu      sync.Mutex
-	commits int
-	fail    error
-}
-
-func (s *countingStore) Get(ctx context.Context, paths ...string) ([]store.Doc, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.fail != nil {
-		return nil, s.fail
-	}
-	return s.Store.Get(ctx, paths...)
-}
-
-func (s *countingStore) Commit(ctx context.Context, writes ...store.Write) ([]time.Time, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.fail != nil {
-		return nil, s.fail
-	}
-	s.commits++
-	return s.Store.Commit(ctx, writes...)
-}
-
 // failingReader is a source of randomness that always fails.
 type failingReader struct{}
 
 func (failingReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
-
-// recordingStore records everything that is written.
-type recordingStore struct {
-	store.Store
-	written strings.Builder
-}
-
-func (s *recordingStore) Commit(ctx context.Context, writes ...store.Write) ([]time.Time, error) {
-	for _, w := range writes {
-		s.written.WriteString(w.Doc.Path + "\n" + string(w.Doc.Data) + "\n")
-	}
-	return s.Store.Commit(ctx, writes...)
-}
-
-// overtakenStore calls a function right after one of its reads.
-type overtakenStore struct {
-	store.Store
-	at       int
-	overtake func()
-}
-
-func (s *overtakenStore) Get(ctx context.Context, paths ...string) ([]store.Doc, error) {
-	docs, err := s.Store.Get(ctx, paths...)
-	if s.at--; s.at == 0 {
-		s.overtake()
-	}
-	return docs, err
-}

@@ -15,9 +15,9 @@ import (
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/queue"
 	"github.com/countersign-run/countersign/shared/store"
-	"github.com/countersign-run/countersign/shared/store/storetest"
 	"github.com/countersign-run/countersign/shared/strictjson"
 	"github.com/countersign-run/countersign/shared/testkit/emulators"
+	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
 // cost is what a step takes. A round trip to the store is one RPC of Firestore, which that store's own tests hold.
@@ -86,11 +86,11 @@ type proof struct {
 
 // meter counts the calls between the loop and its store, queue and model.
 type meter struct {
-	*storetest.Counter
+	*faulty.Counter
 	queue.Queue
 	model.Model
 	asked, published int
-	first            storetest.Counts // what was counted before the model was first called
+	first            faulty.Counts // what was counted before the model was first called
 }
 
 func (m *meter) Generate(ctx context.Context, req model.Request, delta func(string)) (*model.Reply, error) {
@@ -110,7 +110,7 @@ func (m *meter) Close() error { return nil }
 
 // measured connects the world's loop through a meter.
 func measured(w *world) *proof {
-	p := &proof{world: w, uid: "ana", meter: &meter{Counter: storetest.Count(w.store), Queue: w}}
+	p := &proof{world: w, uid: "ana", meter: &meter{Counter: faulty.Count(w.store), Queue: w}}
 	w.loop.Store, w.loop.Queue, w.loop.Model = p.meter.Counter, p.meter, p.meter
 	w.assistant().Limits.MaxOpen, w.assistant().Limits.MaxPerDay = 0, 0
 	w.loop.UserLimits = agent.Limits{RunsPerMinute: 10_000, CallsPerDay: 1_000_000, TokensPerDay: 1_000_000_000}
@@ -124,7 +124,7 @@ func (p *proof) take() (c cost, read, written int) {
 		read:    first.Get.Docs + rest.Get.Docs + rest.Query.Docs,
 		commits: first.Commit.Trips + rest.Commit.Trips, written: first.Commit.Docs + rest.Commit.Docs,
 		model: p.meter.asked, published: p.meter.published, before: first.Get.Trips + first.Commit.Trips}
-	p.meter.asked, p.meter.published, p.meter.first = 0, 0, storetest.Counts{}
+	p.meter.asked, p.meter.published, p.meter.first = 0, 0, faulty.Counts{}
 	return c, first.Get.Bytes + rest.Get.Bytes, first.Commit.Bytes + rest.Commit.Bytes
 }
 

@@ -14,8 +14,8 @@ import (
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/policy"
 	"github.com/countersign-run/countersign/shared/store"
-	"github.com/countersign-run/countersign/shared/store/storetest"
 	"github.com/countersign-run/countersign/shared/strictjson"
+	"github.com/countersign-run/countersign/shared/testkit/faulty"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
@@ -213,7 +213,7 @@ func TestRefusedDecisionsAreOnRecord(t *testing.T) { onEachStore(t, refusedAreOn
 
 func refusedAreOnRecord(t *testing.T, open func(testing.TB) *world) {
 	w, v := asking(t, open)
-	counter := storetest.Count(w.store)
+	counter := faulty.Count(w.store)
 	w.loop.Store = counter
 	resolve := func(d agent.Decision) error {
 		_, err := w.loop.Resolve(t.Context(),

@@ -20,8 +20,8 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/embedded"
 	"github.com/countersign-run/countersign/shared/store/firestore"
-	"github.com/countersign-run/countersign/shared/store/storetest"
 	"github.com/countersign-run/countersign/shared/testkit/emulators"
+	"github.com/countersign-run/countersign/shared/testkit/faulty"
 	"github.com/countersign-run/countersign/shared/testkit/script"
 	"github.com/countersign-run/countersign/shared/tool"
 )
@@ -69,7 +69,7 @@ func newFirestoreWorld(t testing.TB) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = st.Close() })
-	shifted, forward := storetest.Shift(steady{st})
+	shifted, forward := faulty.Shift(steady{st})
 	return (&world{t: t, now: time.Now()}).on(shifted, forward)
 }
 

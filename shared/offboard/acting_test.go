@@ -2,6 +2,7 @@ package offboard_test
 
 import (
 	"bytes"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -11,17 +12,16 @@ import (
 	"github.com/countersign-run/countersign/shared/offboard"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
 // killBeforeOutcome kills a process, once, before an effect's outcome is recorded.
-func killBeforeOutcome(armed *atomic.Bool) func([]store.Write) {
-	return func(writes []store.Write) {
-		for _, w := range writes {
-			if bytes.Contains(w.Doc.Data, []byte(`"kind":"outcome"`)) && armed.CompareAndSwap(true, false) {
-				panic(killed{})
-			}
-		}
-	}
+func killBeforeOutcome(armed *atomic.Bool) faulty.Hook {
+	return faulty.Of(func(c *faulty.Call) bool {
+		return slices.ContainsFunc(c.Writes,
+			func(w store.Write) bool { return bytes.Contains(w.Doc.Data, []byte(`"kind":"outcome"`)) }) &&
+			armed.CompareAndSwap(true, false)
+	}, faulty.KillBefore)
 }
 
 // withUnrecordedEffect returns a deployment in which ana's mail has been sent and its outcome is not recorded, and a
@@ -31,7 +31,7 @@ func withUnrecordedEffect(t *testing.T) (w *deployment, forward func(time.Durati
 	var ahead atomic.Int64
 	clock := func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 	w = newDeployment(t, nil, app.WithClock(clock))
-	w.seen.before = killBeforeOutcome(&armed)
+	w.seen.Set(killBeforeOutcome(&armed))
 	// the sent mail is the proof
 	w.SetScopes("ana", append(testkit.Scopes, "https://www.googleapis.com/auth/gmail.readonly")...)
 	w.link(t, "ana", "ana")

@@ -2,13 +2,11 @@ package offboard_test
 
 import (
 	"bytes"
-	"context"
 	"crypto/rand"
 	"encoding/json"
 	"path"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -23,6 +21,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/emulators"
+	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
 // canary is in all that ana writes, and in nothing else.
@@ -31,27 +30,7 @@ const canary = "cinnamon-tern-4411"
 // deployment is Countersign with two users, which records the path of every written document.
 type deployment struct {
 	*testkit.Deployment
-	seen *witness
-}
-
-// witness is a store that records which documents were written.
-type witness struct {
-	store.Store
-	before func([]store.Write) // each commit; may be nil
-	mu     sync.Mutex
-	paths  []string
-}
-
-func (w *witness) Commit(ctx context.Context, writes ...store.Write) ([]time.Time, error) {
-	w.mu.Lock()
-	for _, write := range writes {
-		w.paths = append(w.paths, write.Doc.Path)
-	}
-	w.mu.Unlock()
-	if w.before != nil {
-		w.before(writes)
-	}
-	return w.Store.Commit(ctx, writes...)
+	seen *faulty.Recorder
 }
 
 // onBothStores runs a test on both stores.
@@ -73,9 +52,9 @@ func newDeployment(t *testing.T, settings []string, opts ...app.Option) *deploym
 			settings[i] = s + "-" + strings.ToLower(rand.Text()[:12])
 		}
 	}
-	w := &deployment{seen: &witness{}}
+	w := &deployment{}
 	opts = append(opts, app.WithLoop(func(l *loop.Loop) {
-		w.seen.Store = l.Store
+		w.seen = faulty.Record(l.Store)
 		l.Store = w.seen
 	}))
 	var err error
@@ -120,7 +99,7 @@ func (w *deployment) populate(t *testing.T, uid, word string) {
 	w.enqueue(t, uid)
 }
 
-// link has the user link a Google account, and the witness know what that has written: it does not look on there.
+// link has the user link a Google account, and the recorder know what that has written: it does not look on there.
 func (w *deployment) link(t *testing.T, uid, account string) {
 	t.Helper()
 	if err := w.Link(t.Context(), uid, account); err != nil {
@@ -132,11 +111,9 @@ func (w *deployment) link(t *testing.T, uid, account string) {
 	if err != nil || len(entries) == 0 {
 		t.Fatal(len(entries), err)
 	}
-	w.seen.mu.Lock()
-	defer w.seen.mu.Unlock()
-	w.seen.paths = append(w.seen.paths, "connections/u_"+uid)
+	w.seen.Add("connections/u_" + uid)
 	for _, e := range entries {
-		w.seen.paths = append(w.seen.paths, e.Path)
+		w.seen.Add(e.Path)
 	}
 }
 
@@ -161,19 +138,13 @@ func (w *deployment) users(st store.Store) offboard.Users {
 }
 
 // kept returns all written documents that still exist.
-func (w *deployment) kept(t *testing.T) (docs []store.Doc) {
+func (w *deployment) kept(t *testing.T) []store.Doc {
 	t.Helper()
-	w.seen.mu.Lock()
-	paths := slices.Compact(slices.Sorted(slices.Values(w.seen.paths)))
-	w.seen.mu.Unlock()
-	for page := range slices.Chunk(paths, 200) {
-		got, err := w.seen.Get(t.Context(), page...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		docs = append(docs, got...)
+	docs, err := w.seen.Left(t.Context())
+	if err != nil {
+		t.Fatal(err)
 	}
-	return slices.DeleteFunc(docs, func(d store.Doc) bool { return !d.Exists() })
+	return docs
 }
 
 // checkGone checks that nothing of ana's is left except the audit and the lock, and that the audit is intact.

@@ -1,50 +1,19 @@
 package offboard_test
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/countersign-run/countersign/shared/offboard"
-	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
-
-// killed is the panic value of a process that dies in a test.
-type killed struct{}
-
-// killingStore is a store that kills its process at the n-th commit, before or after it is stored.
-type killingStore struct {
-	store.Store
-	n, count int
-	after    bool
-}
-
-func (m *killingStore) Commit(ctx context.Context, w ...store.Write) ([]time.Time, error) {
-	m.count++
-	if m.count == m.n && !m.after {
-		panic(killed{})
-	}
-	v, err := m.Store.Commit(ctx, w...)
-	if m.count == m.n {
-		panic(killed{})
-	}
-	return v, err
-}
 
 // killedAt runs a deletion in a process that is killed at its n-th commit, and reports whether it was.
 func killedAt(t *testing.T, w *deployment, n int, after bool) (died bool) {
-	defer func() {
-		if r := recover(); r != nil {
-			if _, ok := r.(killed); !ok {
-				panic(r)
-			}
-			died = true
-		}
-	}()
-	w.delete(t, w.users(&killingStore{Store: w.seen, n: n, after: after}))
-	return false
+	return faulty.Dies(func() {
+		w.delete(t, w.users(faulty.Wrap(w.seen, faulty.Commits(faulty.Nth(n, faulty.Kill(after))))))
+	})
 }
 
 // delete deletes ana, which must succeed at once: no effect is in progress.

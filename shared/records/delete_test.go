@@ -23,21 +23,22 @@ import (
 	"github.com/countersign-run/countersign/shared/store/firestore"
 	"github.com/countersign-run/countersign/shared/strictjson"
 	"github.com/countersign-run/countersign/shared/testkit/emulators"
+	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
 // onEachStore runs a test on both stores; open makes an empty one.
-func onEachStore(t *testing.T, test func(t *testing.T, open func(testing.TB) *witness)) {
+func onEachStore(t *testing.T, test func(t *testing.T, open func(testing.TB) *recorder)) {
 	t.Run("embedded", func(t *testing.T) {
-		test(t, func(t testing.TB) *witness {
+		test(t, func(t testing.TB) *recorder {
 			st, err := embedded.OpenMemory(time.Now)
-			return newWitness(t, st, err)
+			return record(t, st, err)
 		})
 	})
 	t.Run("firestore", func(t *testing.T) {
 		t.Setenv("FIRESTORE_EMULATOR_HOST", emulators.Firestore(t))
-		test(t, func(t testing.TB) *witness {
+		test(t, func(t testing.TB) *recorder {
 			st, err := firestore.Open(t.Context(), "demo-"+strings.ToLower(rand.Text()), "")
-			w := newWitness(t, st, err)
+			w := record(t, st, err)
 			w.warm(t)
 			return w
 		})
@@ -45,7 +46,7 @@ func onEachStore(t *testing.T, test func(t *testing.T, open func(testing.TB) *wi
 }
 
 // warm waits for an emulator whose first commits take longer than the store's clients wait.
-func (w *witness) warm(t testing.TB) {
+func (w *recorder) warm(t testing.TB) {
 	t.Helper()
 	for try := 0; ; try++ {
 		_, err := w.Store.Commit(t.Context(), store.Delete("warm/up", time.Time{}))
@@ -58,80 +59,18 @@ func (w *witness) warm(t testing.TB) {
 	}
 }
 
-// witness is a store that knows which documents were written, and kills its process at a commit.
-type witness struct {
-	store.Store
-	n     int // commits until the process dies; 0 never
-	after bool
-	mu    sync.Mutex
-	paths map[string]bool
-}
+// recorder is a store that knows which documents were written.
+type recorder struct{ *faulty.Recorder }
 
-// killed is the value with which a process panics when it dies in a test.
-type killed struct{}
-
-func newWitness(t testing.TB, st store.Store, err error) *witness {
+func record(t testing.TB, st store.Store, err error) *recorder {
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = st.Close() })
-	return &witness{Store: st, paths: map[string]bool{}}
+	return &recorder{faulty.Record(st)}
 }
 
-func (w *witness) Commit(ctx context.Context, writes ...store.Write) ([]time.Time, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, write := range writes {
-		w.paths[write.Doc.Path] = true
-	}
-	w.n--
-	if w.n == 0 && !w.after {
-		panic(killed{})
-	}
-	v, err := w.Store.Commit(ctx, writes...)
-	if w.n == 0 {
-		panic(killed{})
-	}
-	return v, err
-}
-
-// left returns the documents that were written and still exist.
-func (w *witness) left(t testing.TB) (paths []string) {
-	t.Helper()
-	var all []string
-	for p := range w.paths {
-		all = append(all, p)
-	}
-	slices.Sort(all)
-	for page := range slices.Chunk(all, store.MaxReads) {
-		docs, err := w.Get(t.Context(), page...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, d := range docs {
-			if d.Exists() {
-				paths = append(paths, d.Path)
-			}
-		}
-	}
-	return paths
-}
-
-func (w *witness) records() *records.Records { return &records.Records{Store: w, Now: time.Now} }
-
-// die runs f in a process that may be killed, and reports whether it was.
-func die(f func()) (died bool) {
-	defer func() {
-		if r := recover(); r != nil {
-			if _, ok := r.(killed); !ok {
-				panic(r)
-			}
-			died = true
-		}
-	}()
-	f()
-	return false
-}
+func (w *recorder) records() *records.Records { return &records.Records{Store: w, Now: time.Now} }
 
 const (
 	long    = "thread-0000000001"
@@ -140,7 +79,7 @@ const (
 
 // converseAtLength writes a conversation of ana's with n parts, and two runs of it that have ended, one with an
 // approval.
-func converseAtLength(t testing.TB, w *witness, n int) {
+func converseAtLength(t testing.TB, w *recorder, n int) {
 	t.Helper()
 	th := &agent.Thread{ID: long, UID: "ana", Title: "t", CreatedAt: began, UpdatedAt: began}
 	var writes []store.Write
@@ -185,7 +124,7 @@ func converseAtLength(t testing.TB, w *witness, n int) {
 
 // TestALongConversation reads, exports and deletes one that has more parts than one read or commit takes.
 func TestALongConversation(t *testing.T) {
-	onEachStore(t, func(t *testing.T, open func(testing.TB) *witness) {
+	onEachStore(t, func(t *testing.T, open func(testing.TB) *recorder) {
 		w := open(t)
 		converseAtLength(t, w, endless)
 		r := w.records()
@@ -209,9 +148,14 @@ func TestALongConversation(t *testing.T) {
 
 // onlyAudit checks that nothing but the audit is left, and that ana's own chain is whole and has entries of these
 // kinds.
-func onlyAudit(t *testing.T, w *witness, kinds ...string) {
+func onlyAudit(t *testing.T, w *recorder, kinds ...string) {
 	t.Helper()
-	for _, p := range w.left(t) {
+	left, err := w.Left(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range left {
+		p := d.Path
 		if !strings.HasPrefix(p, "audit/") && !strings.HasPrefix(p, "audit_heads/") && p != document.UserPath("ana") {
 			t.Errorf("%s is left", p)
 		}
@@ -227,7 +171,7 @@ func onlyAudit(t *testing.T, w *witness, kinds ...string) {
 
 // ownChain returns the user's own chain, which must be whole, hold no content, and have entries of these kinds, in
 // order.
-func ownChain(t *testing.T, w *witness, uid string, kinds ...string) []audit.Entry {
+func ownChain(t *testing.T, w *recorder, uid string, kinds ...string) []audit.Entry {
 	t.Helper()
 	entries, head, err := w.records().Chain(t.Context(), audit.UserChain(uid))
 	if err != nil || head == nil {
@@ -253,19 +197,19 @@ func ownChain(t *testing.T, w *witness, uid string, kinds ...string) []audit.Ent
 // TestDeletionKilledAtEveryCommit kills a deletion before and after each of its commits. Once it has started the
 // conversation no longer exists for its user, and the sweep finishes it; until then it is as it was.
 func TestDeletionKilledAtEveryCommit(t *testing.T) {
-	onEachStore(t, func(t *testing.T, open func(testing.TB) *witness) {
+	onEachStore(t, func(t *testing.T, open func(testing.TB) *recorder) {
 		for _, after := range []bool{false, true} {
 			for n, died := 1, true; died; n++ {
 				died = false
 				t.Run(fmt.Sprintf("after=%t/%d", after, n), func(t *testing.T) {
 					w := open(t)
 					converseAtLength(t, w, endless)
-					w.n, w.after = n, after
-					died = die(func() { _, _ = w.records().DeleteThread(t.Context(), "ana", long) })
+					w.Set(faulty.Commits(faulty.Nth(n, faulty.Kill(after))))
+					died = faulty.Dies(func() { _, _ = w.records().DeleteThread(t.Context(), "ana", long) })
 					if died == (n > 6) { // the mark, two runs, two pages of messages, the thread
 						t.Fatalf("commit %d: killed: %t", n, died)
 					}
-					w.mu, w.n = sync.Mutex{}, 0
+					w.Set()
 					begun := n > 1 || after
 					seen(t, w, !begun)
 					d, err := w.records().FinishDeletions(t.Context())
@@ -285,7 +229,7 @@ func TestDeletionKilledAtEveryCommit(t *testing.T) {
 	})
 }
 
-func ask(t *testing.T, w *witness) {
+func ask(t *testing.T, w *recorder) {
 	t.Helper()
 	if gone, err := w.records().DeleteThread(t.Context(), "ana", long); err != nil || !gone {
 		t.Fatalf("%t %v", gone, err)
@@ -293,7 +237,7 @@ func ask(t *testing.T, w *witness) {
 }
 
 // seen checks whether ana can see her conversation.
-func seen(t *testing.T, w *witness, want bool) {
+func seen(t *testing.T, w *recorder, want bool) {
 	t.Helper()
 	r := w.records()
 	threads, _, err := r.Threads(t.Context(), "ana", "", 10)
@@ -317,7 +261,7 @@ func seen(t *testing.T, w *witness, want bool) {
 // TestADeletionIsTakenUp repeats an interrupted deletion, has two processes at it at once, and puts one before it whose
 // documents cannot be read.
 func TestADeletionIsTakenUp(t *testing.T) {
-	onEachStore(t, func(t *testing.T, open func(testing.TB) *witness) {
+	onEachStore(t, func(t *testing.T, open func(testing.TB) *recorder) {
 		w := open(t)
 		converseAtLength(t, w, endless)
 		short, cancel := context.WithTimeout(t.Context(), 3*time.Second) // less than is kept for the answer
@@ -359,7 +303,7 @@ func TestADeletionIsTakenUp(t *testing.T) {
 // process that is killed before and after each commit: once it is called again everything is gone except the audit and
 // that the user is disabled.
 func TestErasureKilledAtEveryCommit(t *testing.T) {
-	onEachStore(t, func(t *testing.T, open func(testing.TB) *witness) {
+	onEachStore(t, func(t *testing.T, open func(testing.TB) *recorder) {
 		for _, after := range []bool{false, true} {
 			for n, died := 1, true; died; n++ {
 				died = false
@@ -371,9 +315,9 @@ func TestErasureKilledAtEveryCommit(t *testing.T) {
 					if changed, err := w.records().SetDisabled(t.Context(), "ana", true); err != nil || !changed {
 						t.Fatal(changed, err)
 					}
-					w.n, w.after = n, after
-					died = die(func() { _ = w.records().Erase(t.Context(), "ana") })
-					w.mu, w.n = sync.Mutex{}, 0
+					w.Set(faulty.Commits(faulty.Nth(n, faulty.Kill(after))))
+					died = faulty.Dies(func() { _ = w.records().Erase(t.Context(), "ana") })
+					w.Set()
 					if err := w.records().Each(t.Context(), "ana",
 						func(records.Item) error { return nil }); err != nil {
 						t.Errorf("the export in between: %v", err)
@@ -402,7 +346,7 @@ func TestErasureKilledAtEveryCommit(t *testing.T) {
 
 // TestOwnChain has everything that happens outside of runs recorded, without an address.
 func TestOwnChain(t *testing.T) {
-	onEachStore(t, func(t *testing.T, open func(testing.TB) *witness) {
+	onEachStore(t, func(t *testing.T, open func(testing.TB) *recorder) {
 		w := open(t)
 		r := w.records()
 		id := policy.EntryID("ana", "mail", "bob@x.org")

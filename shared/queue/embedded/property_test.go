@@ -11,6 +11,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/queue"
 	"github.com/countersign-run/countersign/shared/queue/embedded"
+	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
 // TestNothingIsLost runs random histories of two processes on one store that send, succeed, fail and die in the middle
@@ -20,8 +21,8 @@ func TestNothingIsLost(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, st := newClock(), newMemory(t)
 		ids := counter()
-		open := func() (*embedded.Queue, *severed) {
-			mine := &severed{Store: st}
+		open := func() (*embedded.Queue, *faulty.Store) {
+			mine := faulty.Wrap(st)
 			return embedded.New(mine, embedded.Options{Now: c.now, ID: ids}), mine
 		}
 		owed := map[string]bool{}
@@ -41,6 +42,7 @@ func TestNothingIsLost(t *testing.T) {
 			},
 			"deliver": func(t *rapid.T) {
 				q, wire := open()
+				died := false
 				_, err := q.Deliver(context.Background(), func(_ context.Context, envelope []byte) error {
 					id, _, err := queue.ParsePush(envelope, "")
 					if err != nil {
@@ -53,13 +55,14 @@ func TestNothingIsLost(t *testing.T) {
 					case "fails":
 						return errors.New("failed")
 					case "dies":
-						wire.cut.Store(true)
+						died = true
+						cut(wire)
 						return nil
 					}
 					delete(owed, id)
 					return nil
 				})
-				if err != nil && !wire.cut.Load() {
+				if err != nil && !died {
 					t.Fatal(err)
 				}
 			},

@@ -13,6 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/queue"
 	"github.com/countersign-run/countersign/shared/queue/embedded"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
 func TestRunWakesAtOnce(t *testing.T) {
@@ -141,7 +142,7 @@ func TestRunGivesBackWhatItHasWhenItEnds(t *testing.T) {
 
 func TestRunOutlivesItsStoresSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		st := &severed{Store: newMemory(t)}
+		st := faulty.Wrap(newMemory(t))
 		var silent atomic.Int32
 		q := embedded.New(st, embedded.Options{Failed: func(f embedded.Failure) {
 			if f.RunID == "" && errors.Is(f.Err, store.ErrUnavailable) {
@@ -153,7 +154,7 @@ func TestRunOutlivesItsStoresSilence(t *testing.T) {
 		if err := q.Resume(t.Context(), run); err != nil {
 			t.Fatal(err)
 		}
-		st.cut.Store(true)
+		cut(st)
 		if err := q.Resume(t.Context(), run); !fault.Is(err, fault.Tool, fault.CodeStoreUnavailable) ||
 			!errors.Is(err, store.ErrUnavailable) {
 			t.Errorf("Resume without a store: %v", err)
@@ -162,7 +163,7 @@ func TestRunOutlivesItsStoresSilence(t *testing.T) {
 		if silent.Load() == 0 {
 			t.Error("nobody was told")
 		}
-		st.cut.Store(false)
+		st.Set()
 		time.Sleep(2 * embedded.AckDeadline)
 		if pushes.Load() == 0 {
 			t.Error("nothing came after the store was back")

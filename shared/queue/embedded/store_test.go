@@ -1,13 +1,12 @@
 package embedded_test
 
 import (
-	"context"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/store"
 	storeembedded "github.com/countersign-run/countersign/shared/store/embedded"
+	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
 // opener is implemented by testing.T and rapid.T.
@@ -43,23 +42,7 @@ func closing(t opener, st store.Store, err error) store.Store {
 	return st
 }
 
-// severed is a process's connection to the store, which can be cut: the writes of a process that was killed do not
-// happen.
-type severed struct {
-	store.Store
-	cut atomic.Bool
-}
-
-func (s *severed) Query(ctx context.Context, q store.Query) ([]store.Doc, error) {
-	if s.cut.Load() {
-		return nil, store.ErrUnavailable
-	}
-	return s.Store.Query(ctx, q)
-}
-
-func (s *severed) Commit(ctx context.Context, writes ...store.Write) ([]time.Time, error) {
-	if s.cut.Load() {
-		return nil, store.ErrUnavailable
-	}
-	return s.Store.Commit(ctx, writes...)
+// cut severs a process from the store: the queries and commits of a process that was killed do not happen.
+func cut(s *faulty.Store) {
+	s.Set(faulty.Of(func(c *faulty.Call) bool { return c.Method != faulty.Get }, faulty.Down))
 }

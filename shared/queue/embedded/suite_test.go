@@ -9,6 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/queue/embedded"
 	"github.com/countersign-run/countersign/shared/queue/queuetest"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
 func TestConformance(t *testing.T) {
@@ -32,12 +33,12 @@ func backend(st store.Store) queuetest.Backend {
 	return queuetest.Backend{
 		Queue: embedded.New(st, embedded.Options{}),
 		Consume: func(t *testing.T, push queuetest.Push) func() {
-			mine := &severed{Store: st}
+			mine := faulty.Wrap(st)
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan error)
 			go func() { ended <- embedded.New(mine, embedded.Options{}).Run(ctx, push); close(ended) }()
 			kill := func() {
-				mine.cut.Store(true)
+				cut(mine)
 				cancel()
 				if err := <-ended; err != nil {
 					t.Error(err)

@@ -12,6 +12,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store/firestore"
 	"github.com/countersign-run/countersign/shared/store/storetest"
 	"github.com/countersign-run/countersign/shared/testkit/emulators"
+	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
 func TestEmulator(t *testing.T) {
@@ -37,7 +38,7 @@ func open(t testing.TB, opts ...option.ClientOption) *firestore.Store {
 // A decorator moves the emulator's clock forward: existing versions stay, later ones are later.
 func TestShiftedClock(t *testing.T) {
 	t.Setenv("FIRESTORE_EMULATOR_HOST", emulators.Firestore(t))
-	st, forward := storetest.Shift(open(t))
+	st, forward := faulty.Shift(open(t))
 	before, err := st.Commit(t.Context(), store.Create("runs/a", nil, nil))
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,5 @@
 // Package storetest defines the contract of [store.Store] as tests. [Run] tests a backend through its methods alone, so
-// that what passes on one backend passes on the others. [Shift] and [Count] are decorators for the tests of packages
-// that use a store.
+// that what passes on one backend passes on the others.
 package storetest
 
 import (

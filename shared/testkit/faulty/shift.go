@@ -1,4 +1,4 @@
-package storetest
+package faulty
 
 import (
 	"context"
@@ -12,13 +12,14 @@ import (
 // store whose clock the test does not control, such as the Firestore emulator's. The func adds d (0 or more) to
 // ReadTime and to later versions; earlier versions stay as they were. Only the returned store sees the shift, and after
 // the first shift all commits must go through it.
-func Shift(st store.Store) (store.Store, func(d time.Duration)) {
-	s := &shifted{Store: st}
-	return s, s.forward
+func Shift(st store.Store) (*Store, func(d time.Duration)) {
+	s := &shifted{}
+	s.st = Wrap(st, s.shift)
+	return s.st, s.forward
 }
 
 type shifted struct {
-	store.Store
+	st    *Store
 	mu    sync.RWMutex
 	total time.Duration
 	steps []step
@@ -33,11 +34,11 @@ type step struct {
 
 func (s *shifted) forward(d time.Duration) {
 	if d < 0 {
-		panic("storetest: a store's clock never goes back")
+		panic("faulty: a store's clock never goes back")
 	}
 	// A read brings the underlying clock up to now: every commit from here on is later.
-	if _, err := s.Get(context.Background(), "shift/now"); err != nil {
-		panic("storetest: shift: " + err.Error())
+	if _, err := s.st.Get(context.Background(), "shift/now"); err != nil {
+		panic("faulty: shift: " + err.Error())
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -45,37 +46,28 @@ func (s *shifted) forward(d time.Duration) {
 	s.steps = append(s.steps, step{s.last, s.total})
 }
 
-// Get calls the underlying store and shifts the times.
-func (s *shifted) Get(ctx context.Context, paths ...string) ([]store.Doc, error) {
-	docs, err := s.Store.Get(ctx, paths...)
-	return s.show(docs), err
-}
-
-// Query calls the underlying store and shifts the times. Times in fields are the caller's and stay.
-func (s *shifted) Query(ctx context.Context, q store.Query) ([]store.Doc, error) {
-	docs, err := s.Store.Query(ctx, q)
-	return s.show(docs), err
-}
-
-// Commit calls the underlying store and shifts the versions.
-func (s *shifted) Commit(ctx context.Context, writes ...store.Write) ([]time.Time, error) {
-	if err := store.CheckCommit(writes); err != nil {
-		return nil, err
+// shift hands the underlying store its own times and the caller the shifted ones. Times in fields are the caller's and
+// stay.
+func (s *shifted) shift(ctx context.Context, c *Call, next Next) error {
+	if err := store.CheckCommit(c.Writes); err != nil && c.Method == Commit {
+		return err
 	}
-	below := make([]store.Write, len(writes))
-	for i, w := range writes {
+	below := make([]store.Write, len(c.Writes))
+	for i, w := range c.Writes {
 		w.Doc.Version = s.below(w.Doc.Version)
 		below[i] = w
 	}
-	versions, err := s.Store.Commit(ctx, below...)
-	for i, v := range versions {
+	c.Writes = below
+	err := next(ctx)
+	s.show(c.Docs)
+	for i, v := range c.Versions {
 		s.saw(v) // the zero time, of a delete, stays zero
-		versions[i] = s.above(v)
+		c.Versions[i] = s.above(v)
 	}
-	return versions, err
+	return err
 }
 
-func (s *shifted) show(docs []store.Doc) []store.Doc {
+func (s *shifted) show(docs []store.Doc) {
 	for i := range docs {
 		d := &docs[i]
 		s.saw(d.ReadTime)
@@ -84,7 +76,6 @@ func (s *shifted) show(docs []store.Doc) []store.Doc {
 		d.ReadTime = d.ReadTime.Add(s.total)
 		s.mu.RUnlock()
 	}
-	return docs
 }
 
 func (s *shifted) saw(t time.Time) {

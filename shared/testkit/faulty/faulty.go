@@ -1,0 +1,115 @@
+// Package faulty wraps a [store.Store] so that a test sees its calls and decides what becomes of each: that it fails,
+// that its answer is lost, that it takes long, that its process dies before it or after it. [Hook] is the one idea; the
+// others are hooks, choose the calls that a hook is for ([Commits], [Nth], …), or keep what their hook has seen
+// ([Count], [Record]).
+//
+//	st := faulty.Wrap(st, faulty.Commits(faulty.Nth(3, faulty.KillAfter)))
+package faulty
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/store"
+)
+
+// Method is a method of a store.
+type Method string
+
+// The methods of a store.
+const (
+	Get    Method = "get"
+	Query  Method = "query"
+	Commit Method = "commit"
+)
+
+// Call is one call of a store. A hook may replace what goes in before it calls next, and what has come out after that.
+type Call struct {
+	Method Method
+	Paths  []string      // of a Get
+	Query  store.Query   // of a Query
+	Writes []store.Write // of a Commit
+
+	Docs     []store.Doc // read by a Get or a Query
+	Versions []time.Time // of a Commit
+}
+
+// Next makes a call.
+type Next func(ctx context.Context) error
+
+// Hook stands around a call: the call takes place when it calls next, and its error is what the caller gets. Stores are
+// called concurrently, and so are hooks.
+type Hook func(ctx context.Context, c *Call, next Next) error
+
+// Store is a store with hooks around its calls.
+type Store struct {
+	store.Store
+	hooks atomic.Pointer[[]Hook]
+}
+
+// Wrap returns st with hooks, of which the first is the outermost.
+func Wrap(st store.Store, hooks ...Hook) *Store {
+	s := &Store{Store: st}
+	s.Set(hooks...)
+	return s
+}
+
+// Set replaces the hooks. Without any the store is as it was before it was wrapped.
+func (s *Store) Set(hooks ...Hook) { s.hooks.Store(&hooks) }
+
+// call makes a call through the hooks.
+func (s *Store) call(ctx context.Context, c *Call, do Next) error {
+	hooks := *s.hooks.Load()
+	for i := len(hooks) - 1; i >= 0; i-- {
+		hook, next := hooks[i], do
+		do = func(ctx context.Context) error { return hook(ctx, c, next) }
+	}
+	return do(ctx)
+}
+
+// Get implements [store.Store].
+func (s *Store) Get(ctx context.Context, paths ...string) ([]store.Doc, error) {
+	c := &Call{Method: Get, Paths: paths}
+	err := s.call(ctx, c, func(ctx context.Context) (err error) {
+		c.Docs, err = s.Store.Get(ctx, c.Paths...)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c.Docs, nil
+}
+
+// Query implements [store.Store].
+func (s *Store) Query(ctx context.Context, q store.Query) ([]store.Doc, error) {
+	c := &Call{Method: Query, Query: q}
+	err := s.call(ctx, c, func(ctx context.Context) (err error) {
+		c.Docs, err = s.Store.Query(ctx, c.Query)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c.Docs, nil
+}
+
+// Commit implements [store.Store].
+func (s *Store) Commit(ctx context.Context, writes ...store.Write) ([]time.Time, error) {
+	c := &Call{Method: Commit, Writes: writes}
+	err := s.call(ctx, c, func(ctx context.Context) (err error) {
+		c.Versions, err = s.Store.Commit(ctx, c.Writes...)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c.Versions, nil
+}
+
+// While has the store alone behind the hook while f runs.
+func (s *Store) While(h Hook, f func()) {
+	s.Set(h)
+	defer s.Set()
+	f()
+}
