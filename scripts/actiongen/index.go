@@ -7,6 +7,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/countersign-run/countersign/shared/action"
+	"github.com/countersign-run/countersign/shared/tool"
 )
 
 // entry is one action, for coding agents.
@@ -18,7 +19,11 @@ type entry struct {
 	Types       string     `yaml:"types,omitempty"`     // for TypeScript
 	Model       string     `yaml:"modelName,omitempty"` // the model's name for it; absent if the model never sees it
 	SideEffect  *bool      `yaml:"sideEffect,omitempty"`
+	Class       string     `yaml:"class,omitempty"` // absent if it follows from the side effect
 	Approval    string     `yaml:"approval,omitempty"`
+	Timeout     string     `yaml:"timeout,omitempty"`
+	Final       bool       `yaml:"final,omitempty"`
+	Untrusted   bool       `yaml:"untrusted,omitempty"`
 	DoneBy      string     `yaml:"doneBy"`
 	Input       *yaml.Node `yaml:"inputSchema,omitempty"`
 	Output      *yaml.Node `yaml:"outputSchema,omitempty"`
@@ -56,7 +61,13 @@ func index(list []action.Action) ([]byte, error) {
 		e := entry{Name: a.Name, Plugin: a.Plugin, DoneBy: "a Go handler"}
 		if m := a.Metadata; m != nil {
 			e.Description, e.Path, e.Types, e.Model = m.Description, m.File, m.File+".d.ts", action.GeminiName(a.Name)
-			e.SideEffect, e.Approval = &m.SideEffect, string(m.Approval)
+			e.SideEffect, e.Approval, e.Final, e.Untrusted = &m.SideEffect, string(m.Approval), m.Final, m.Untrusted
+			if m.Class == tool.ClassDestructive || m.Class == tool.ClassOpaque {
+				e.Class = string(m.Class)
+			}
+			if m.Timeout > 0 {
+				e.Timeout = m.Timeout.String()
+			}
 			if m.Binding != nil {
 				e.DoneBy = m.Binding.Method + " " + m.Binding.URL
 			}

@@ -39,9 +39,21 @@ type Metadata struct {
 	Input       *jsonschema.Schema // of type object
 	Output      *jsonschema.Schema // nil: any JSON
 	SideEffect  bool
+	Class       tool.Class
 	Approval    tool.Approval
-	Preview     []Shown  // the arguments to show; others follow under their own names
-	Binding     *Binding // nil: a Go handler carries it out
+	Timeout     time.Duration // of one call; 0: the agent's
+	Final       bool          // a call that is carried out ends the run
+	Untrusted   bool          // its results are text from strangers
+	Targets     []Reached     // the arguments that name whom and what a call reaches
+	Bound       []string      // the arguments that are not free text; nil: all
+	Preview     []Shown       // the arguments to show; others follow under their own names
+	Binding     *Binding      // nil: a Go handler carries it out
+}
+
+// Reached is an argument whose value, or each of whose values, is a target of the kind.
+type Reached struct {
+	Kind  tool.TargetKind
+	Field string
 }
 
 // Shown is an argument in a preview, with the label that people read.

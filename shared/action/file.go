@@ -12,7 +12,6 @@ import (
 
 	"github.com/countersign-run/countersign/shared/outbound"
 	"github.com/countersign-run/countersign/shared/strictyaml"
-	"github.com/countersign-run/countersign/shared/tool"
 )
 
 // The bounds of a file's contents.
@@ -20,7 +19,9 @@ const (
 	maxDescription  = 4096
 	maxShown        = 50
 	defaultTimeout  = 10 * time.Second
-	maxTimeout      = 30 * time.Second
+	maxTimeout      = 30 * time.Second // of an endpoint
+	maxCall         = 10 * time.Minute // of a call, as of the tools of agents' files
+	maxTargets      = 20
 	defaultResponse = 64 << 10
 	maxResponse     = 1 << 20
 	maxKept         = 64 << 10 // of an action with a side effect, whose result is recorded
@@ -33,7 +34,7 @@ func ParseMetadata(file string, data []byte) (name string, m *Metadata, err erro
 		return "", nil, err
 	}
 	s, err := d.section(d.Root, "name", "description", "inputSchema", "outputSchema", "readOnly", "category",
-		"sideEffect", "approval", "preview", "binding")
+		"sideEffect", "class", "approval", "timeout", "final", "untrusted", "targets", "bound", "preview", "binding")
 	if err != nil {
 		return "", nil, err
 	}
@@ -41,7 +42,8 @@ func ParseMetadata(file string, data []byte) (name string, m *Metadata, err erro
 	if name, err = s.name(); err != nil {
 		return "", nil, err
 	}
-	for _, read := range []func(section) error{m.readWords, m.readSchemas, m.readEffect, m.readPreview, m.readBinding} {
+	for _, read := range []func(section) error{m.readWords, m.readSchemas, m.readEffect, m.readCall, m.readTargets,
+		m.readBound, m.readPreview, m.readBinding} {
 		if err := read(s); err != nil {
 			return "", nil, err
 		}
@@ -87,6 +89,9 @@ func (m *Metadata) readSchemas(s section) error {
 	}
 	finish(m.Input, in)
 	closeObjects(m.Input, true)
+	if err := s.usable(in, m.Input); err != nil { // a default may fit the open object alone
+		return err
+	}
 	if out := s.Values["outputSchema"]; out != nil {
 		if out, err = s.expanded(out, false); err != nil {
 			return err
@@ -95,38 +100,6 @@ func (m *Metadata) readSchemas(s section) error {
 			finish(m.Output, out)
 		}
 	}
-	return err
-}
-
-// Categories of an action: queries change nothing.
-var (
-	queries  = []string{"query", "read", "read-only"}
-	commands = []string{"action", "mutation", "server-action"}
-)
-
-// readEffect reads the settings of the effect. An absent one has the safer value.
-func (m *Metadata) readEffect(s section) (err error) {
-	category, err := s.OneOf("category", "", slices.Concat(queries, commands)...)
-	if err != nil {
-		return err
-	}
-	reads, err := s.Flag("readOnly", slices.Contains(queries, category))
-	if err != nil {
-		return err
-	}
-	if m.SideEffect, err = s.Flag("sideEffect", !reads); err != nil {
-		return err
-	}
-	if reads && m.SideEffect {
-		return s.Wrong(s.Values["sideEffect"],
-			"sideEffect: an action that only reads has none; false was expected, or no readOnly")
-	}
-	def := tool.NotRequired
-	if m.SideEffect {
-		def = tool.Required
-	}
-	approval, err := s.OneOf("approval", string(def), string(tool.Required), string(tool.NotRequired))
-	m.Approval = tool.Approval(approval)
 	return err
 }
 
@@ -154,7 +127,7 @@ func (m *Metadata) readPreview(s section) error {
 		case shown.Label == "" || shown.Field == "":
 			return s.Wrong(n, "preview: label and field were expected")
 		case m.Input.Properties[shown.Field] == nil:
-			return s.Wrong(n, "preview: %s is none of inputSchema's properties", strictyaml.Quoted(shown.Field))
+			return s.noProperty(n, "preview", shown.Field)
 		case slices.ContainsFunc(m.Preview, func(p Shown) bool { return p.Field == shown.Field }):
 			return s.Wrong(n, "preview: %s stands there twice", strictyaml.Quoted(shown.Field))
 		}
@@ -183,8 +156,14 @@ func (m *Metadata) readBinding(s section) error {
 	if out.URL, err = b.url(); err != nil {
 		return err
 	}
-	if out.Timeout, err = b.timeout(); err != nil {
+	if out.Timeout, err = b.duration("timeout", defaultTimeout, 100*time.Millisecond, maxTimeout); err != nil {
 		return err
+	}
+	if m.Timeout > 0 && out.Timeout > m.Timeout {
+		if b.Values["timeout"] != nil {
+			return s.Wrong(b.Values["timeout"], "timeout: no more than the action's own, %s, was expected", m.Timeout)
+		}
+		out.Timeout = m.Timeout
 	}
 	if out.MaxResponseBytes, err = b.size("maxResponseBytes", m.SideEffect); err != nil {
 		return err
@@ -240,14 +219,15 @@ func plainURL(u *url.URL) bool {
 	return ported && outbound.Secure(u)
 }
 
-func (s section) timeout() (time.Duration, error) {
-	n := s.Values["timeout"]
+// duration returns a time within bounds, or def if the key is absent.
+func (s section) duration(key string, def, least, most time.Duration) (time.Duration, error) {
+	n := s.Values[key]
 	if n == nil {
-		return defaultTimeout, nil
+		return def, nil
 	}
 	d, err := time.ParseDuration(n.Value)
-	if err != nil || d < 100*time.Millisecond || d > maxTimeout {
-		return 0, s.Wrong(n, "timeout: a time from 100ms to %s was expected, such as 5s", maxTimeout)
+	if err != nil || d < least || d > most {
+		return 0, s.Wrong(n, "%s: a time from %s to %s was expected, such as 5s", key, least, most)
 	}
 	return d, nil
 }

@@ -20,6 +20,9 @@ func FuzzMetadata(f *testing.F) {
 		f.Add(data)
 	}
 	for _, seed := range []string{"", "a: &a [*a]", "name: [", whole, whole + "preview: [{label: Q, field: query}]\n",
+		whole + "class: destructive\nfinal: true\nuntrusted: true\ntimeout: 1m\n",
+		whole + "class: read\ntargets: [{kind: address, field: query}]\nbound: [query]\n",
+		whole + "class: opaque\napproval: not_required\n",
 		strings.ReplaceAll(whole, "string", "array"), "? [a]\n: b", "{name: a, name: b}",
 		"name: !!binary eA==", "\ufeffname: a", "--- \n--- \n",
 		"name: a\ninputSchema: {type: object, properties: {a: {type: number, default: .nan}}}"} {
@@ -37,10 +40,19 @@ func FuzzMetadata(f *testing.F) {
 		}
 		a := Action{Name: name, Metadata: m}
 		none := func(json.RawMessage) (tool.Preview, error) { return tool.Preview{}, nil }
-		if _, err := tool.Declare(tool.Declaration{Name: GeminiName(name), Description: m.Description,
-			SideEffect: m.SideEffect, Approval: m.Approval, Input: m.Input, Output: m.Output,
-			Preview: none}); err != nil {
+		d := tool.Declaration{Name: GeminiName(name), Preview: none}
+		m.declare(&d)
+		made, err := tool.Declare(d)
+		if err != nil {
 			t.Fatalf("%q is taken and makes no tool: %v", data, err)
+		}
+		for _, read := range []func(json.RawMessage) error{
+			func(args json.RawMessage) error { _, err := made.Targets(args); return err },
+			func(args json.RawMessage) error { _, err := made.Bound(args); return err },
+		} {
+			if err := read(json.RawMessage(`{}`)); err != nil {
+				t.Fatal(err)
+			}
 		}
 		if _, err := a.preview(json.RawMessage(`{}`)); err != nil {
 			t.Fatal(err)

@@ -96,7 +96,43 @@ func TestWhatIsWrongInAFile(t *testing.T) {
 			"an action that only reads has none"},
 		"a query with an effect": {"binding:", "category: query\nsideEffect: true\nbinding:", 8,
 			"an action that only reads has none"},
-		"an unknown category":      {"binding:", "category: safe\nbinding:", 7, "category: one of query"},
+		"an unknown category": {"binding:", "category: safe\nbinding:", 7, "category: one of query"},
+		"a change that only reads": {"binding:", "class: read\nsideEffect: true\nbinding:", 8,
+			"an action that only reads has none"},
+		"a read with an effect": {"binding:", "readOnly: false\nclass: read\nbinding:", 8,
+			"class: an action with a side effect is no read; one of change, destructive, opaque was expected"},
+		"a destructive query": {"binding:", "readOnly: true\nclass: destructive\nbinding:", 8, "read was expected"},
+		"an unknown class":    {"binding:", "class: dangerous\nbinding:", 7, "class: one of read, change"},
+		"a class that nobody is warned of": {"binding:", "class: opaque\napproval: not_required\nbinding:", 8,
+			"approval: required was expected, because its user must be warned of an action of the class opaque"},
+		"a call without an end":  {"binding:", "timeout: 11m\nbinding:", 7, "timeout: a time from 1s to 10m0s"},
+		"a call of no time":      {"binding:", "timeout: 5\nbinding:", 7, "timeout: a time from 1s"},
+		"an end that is a text":  {"binding:", "final: 'yes'\nbinding:", 7, "final: true or false"},
+		"a trust that is a list": {"binding:", "untrusted: [true]\nbinding:", 7, "untrusted: true or false"},
+		"an endpoint that outlasts": {"binding:", "timeout: 4s\nbinding:\n  timeout: 5s", 9,
+			"no more than the action's"},
+		"targets that are no list": {"binding:", "targets: query\nbinding:", 7, "targets: a list of 1 to 20"},
+		"a target of nothing":      {"binding:", "targets: [{kind: address}]\nbinding:", 7, "field is missing"},
+		"a target without a kind":  {"binding:", "targets: [{field: query}]\nbinding:", 7, "kind is missing"},
+		"a target of a hostile kind": {"binding:", "targets: [{kind: 'E mail', field: query}]\nbinding:", 7,
+			"a kind was expected"},
+		"a target of a stranger": {"binding:", "targets: [{kind: address, field: quary}]\nbinding:", 7,
+			`targets: "quary" is none of inputSchema's properties`},
+		"a target twice": {"binding:",
+			"targets:\n  - {kind: a, field: query}\n  - {kind: b, field: query}\nbinding:", 9, "stands there twice"},
+		"a target that is a number": {"query: {type: string}",
+			"query: {type: number}\ntargets: [{kind: a, field: query}]",
+			7, `"query" cannot name a target`},
+		"an address that is a number": {"query: {type: string}",
+			"query: {type: array, items: {type: integer}}\ntargets: [{kind: address, field: query}]", 7,
+			`"query" cannot name a target`},
+		"a target of anything": {"query: {type: string}", "query: {type: array}\ntargets: [{kind: a, field: query}]", 7,
+			`"query" cannot name a target`},
+		"a bound stranger": {"binding:", "bound: [quary]\nbinding:", 7, `bound: "quary" is none of`},
+		"bound twice":      {"binding:", "bound: [query, query]\nbinding:", 7, "stands there twice"},
+		"a bound text":     {"binding:", "bound: query\nbinding:", 7, "bound: a list of the arguments"},
+		"a target that is free text": {"binding:", "targets: [{kind: a, field: query}]\nbound: []\nbinding:", 8,
+			`bound: "query" names a target`},
 		"a status that is no 4xx":  {"binding:", "binding:\n  refusedBy: [409, 500]", 8, "from 400 to 499"},
 		"a status that is no list": {"binding:", "binding:\n  refusedBy: 409", 8, "a list of 1 to 20 statuses"},
 		"an unknown key":           {"binding:", "binding:\n  key: mine", 8, "one of shared, derived"},
@@ -108,7 +144,10 @@ func TestWhatIsWrongInAFile(t *testing.T) {
 			"only a schema of type array"},
 		"a broken pattern":          {"{type: string}", "{type: string, pattern: '('}", 4, "a pattern of RE2"},
 		"a default of another type": {"{type: string}", "{type: string, default: 7}", 4, "a default that fits"},
-		"an endless number":         {"{type: string}", "{type: number, maximum: .inf}", 6, "does not exist in JSON"},
+		"a default that names a stranger": {"type: object", "type: object\n  default: {quary: a}", 4,
+			"a default that fits"},
+		"an endless number": {"{type: string}", "{type: number, maximum: .inf}", 6,
+			"does not exist in JSON"},
 		"a huge number": {"{type: string}", "{type: integer, maximum: 99999999999999999}", 6,
 			"digits than JSON keeps"},
 		"a text for a number":    {"{type: string}", "{type: string, maxLength: many}", 4, "no JSON Schema"},
@@ -282,4 +321,61 @@ func folder(t *testing.T, files map[string]string) string {
 		}
 	}
 	return dir
+}
+
+// TestWhatAToolDeclares compares what a file says of its action with the tool that is made of it.
+func TestWhatAToolDeclares(t *testing.T) {
+	const file = `name: order.cancel
+description: Cancels orders.
+inputSchema:
+  type: object
+  required: [orders]
+  properties:
+    orders: {type: array, items: {type: integer}}
+    tell: {type: string}
+    copy: {type: array, items: {type: string}}
+    reason: {type: string}
+class: destructive
+timeout: 4s
+final: true
+untrusted: true
+targets:
+  - {kind: order, field: orders}
+  - {kind: address, field: tell}
+  - {kind: address, field: copy}
+bound: [orders, tell, copy]
+binding:
+  url: https://shop.example/cancel
+`
+	dir := folder(t, map[string]string{"cancel.jay-action": file,
+		"plugin.yaml": "name: shop\nactions:\n  - {name: order.cancel, action: ./cancel.jay-action}\n"})
+	r, err := Open(dir, Options{Keys: [][]byte{key}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := r.Tool("order.cancel")
+	if !made.SideEffect || made.Class != tool.ClassDestructive || made.Approval != tool.Required ||
+		made.Timeout != 4*time.Second || !made.Final || !made.Untrusted {
+		t.Errorf("it is %+v", made.Spec)
+	}
+	if got := r.WithMetadata()[0].Metadata.Binding.Timeout; got != 4*time.Second {
+		t.Errorf("the endpoint may take %s", got)
+	}
+	args := json.RawMessage(`{"copy":["no address","Eve@EXAMPLE.com"],"orders":[7,8,7],"reason":"r",` +
+		`"tell":"Eve@example.com"}`)
+	targets, err := made.Targets(args)
+	want := []tool.Target{{Kind: "order", Value: "7"}, {Kind: "order", Value: "8"},
+		{Kind: tool.TargetAddress, Value: "Eve@example.com"}, {Kind: tool.TargetAddress, Value: "no address"}}
+	if err != nil || !reflect.DeepEqual(targets, want) || !targets[3].Malformed() {
+		t.Errorf("it reaches %v, %v", targets, err)
+	}
+	bound, err := made.Bound(args)
+	if err != nil || string(
+		bound) != `{"copy":["no address","Eve@EXAMPLE.com"],"orders":[7,8,7],"tell":"Eve@example.com"}` {
+		t.Errorf("bound are %s, %v", bound, err)
+	}
+	p, err := made.Preview(args)
+	if err != nil || len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], "cannot be restored") {
+		t.Errorf("its card warns of %q, %v", p.Warnings, err)
+	}
 }

@@ -103,8 +103,7 @@ func (m *maker) tool(a Action) (*tool.Tool, error) {
 		}
 		d.Execute, d.Reconcile = b.execute, b.reconcile
 	}
-	d.Description, d.SideEffect, d.Approval = a.Metadata.Description, a.Metadata.SideEffect, a.Metadata.Approval
-	d.Input, d.Output = a.Metadata.Input, a.Metadata.Output
+	a.Metadata.declare(&d)
 	return tool.Declare(d)
 }
 

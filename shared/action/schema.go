@@ -42,11 +42,16 @@ func (d *document) schema(n *yaml.Node, root string) (*jsonschema.Schema, error)
 	if err := json.Unmarshal(raw, &s); err != nil {
 		return nil, d.Wrong(n, "this is no JSON Schema: %s", strictyaml.Quoted(err.Error()))
 	}
+	return &s, d.usable(n, &s)
+}
+
+// usable returns an error for a schema that nothing can be checked against.
+func (d *document) usable(n *yaml.Node, s *jsonschema.Schema) error {
 	if _, err := s.Resolve(&jsonschema.ResolveOptions{ValidateDefaults: true}); err != nil {
-		return nil, d.Wrong(n, "this is no JSON Schema that can be used: a pattern of RE2 and a default that fits "+
+		return d.Wrong(n, "this is no JSON Schema that can be used: a pattern of RE2 and a default that fits "+
 			"its schema were expected")
 	}
-	return &s, nil
+	return nil
 }
 
 // schemaNode checks what the library does not: unknown keywords, and required names that are not properties.

@@ -24,6 +24,16 @@ func Addresses(addresses []string) []Target {
 	return out
 }
 
+// Normal returns the target with its value in the normal form of its kind, or unchanged if the value has none.
+func (t Target) Normal() Target {
+	if t.Kind == TargetAddress {
+		if normal, err := address.Normalize(t.Value); err == nil {
+			t.Value = normal
+		}
+	}
+	return t
+}
+
 // Malformed reports whether the value is not in the normal form of its kind. Of a kind that is not known here, only the
 // empty value is malformed.
 func (t Target) Malformed() bool {
