@@ -89,7 +89,7 @@ type direct struct{ w *walk }
 func (d direct) Name() string { return "direct" }
 
 func (d direct) Generate(ctx context.Context, req model.Request, _ func(string)) (*model.Reply, error) {
-	if d.w.store.dead {
+	if d.w.life.dead {
 		return nil, errDied
 	}
 	contents, err := fakegemini.Check(req.Contents, fakegemini.Gemini3)
@@ -135,7 +135,7 @@ func newWire() (*wire, error) {
 func (w *wire) Name() string { return "wire" }
 
 func (w *wire) Generate(ctx context.Context, req model.Request, delta func(string)) (*model.Reply, error) {
-	if w.walk.store.dead {
+	if w.walk.life.dead {
 		return nil, errDied
 	}
 	before := len(w.fake.Refused())

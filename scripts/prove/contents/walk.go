@@ -19,6 +19,8 @@ import (
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/store/memory"
+	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
 const uid = "ana"
@@ -31,12 +33,14 @@ type decision struct {
 
 // walk is one random story: a user, their threads, and processes that die.
 type walk struct {
-	r        *rand.Rand
-	now      time.Time
-	store    *memory
-	provider *provider
-	model    model.Model
-	loop     *loop.Loop // the process that is alive
+	r         *rand.Rand
+	now       time.Time
+	store     store.Store
+	life      process
+	approvals map[string]store.Doc // as they are stored
+	provider  *provider
+	model     model.Model
+	loop      *loop.Loop // the process that is alive
 
 	queue   []string
 	threads []string
@@ -57,7 +61,8 @@ func newWalk(seed uint64, over *wire) *walk {
 	w := &walk{r: r, now: time.Date(2027, 3, 1, 9, 0, 0, 0, time.UTC), runs: map[string]string{},
 		decided: map[string]decision{}, edits: map[string]args{}, count: map[string]int{}}
 	w.provider = &provider{r: r, did: map[string]args{}}
-	w.store = &memory{docs: map[string]store.Doc{}, now: w.clock, flaky: w.flaky}
+	w.approvals = map[string]store.Doc{}
+	w.store = faulty.Wrap(memory.New(w.clock), w.stored, faulty.Commits(faulty.After(w.sawApprovals)))
 	w.model = direct{w}
 	if over != nil {
 		over.walk, w.model = w, over
@@ -94,7 +99,7 @@ func (w *walk) Read(b []byte) (int, error) {
 // process starts a process, perhaps of another release: how a no ends a run, how often the model is asked, and whether
 // one of the tools is still offered.
 func (w *walk) process() {
-	w.store.dead, w.store.fuse = false, 0
+	w.life = process{}
 	tools := w.provider.tools()
 	if w.r.IntN(6) == 0 {
 		w.count["tool withdrawn"]++
@@ -113,7 +118,7 @@ func (w *walk) process() {
 func (w *walk) walk(ctx context.Context, steps int) {
 	for range steps {
 		w.step(ctx)
-		if w.store.dead {
+		if w.life.dead {
 			w.count["process died"]++
 			w.process()
 		}
@@ -137,7 +142,7 @@ func (w *walk) step(ctx context.Context) {
 	case n < 89:
 		w.cancel(ctx)
 	case n < 96:
-		w.store.fuse, w.store.after = 1+w.r.IntN(6), w.r.IntN(2) == 0
+		w.life.fuse, w.life.after = 1+w.r.IntN(6), w.r.IntN(2) == 0
 	case n < 98:
 		w.process()
 	default:
@@ -184,18 +189,16 @@ func (w *walk) chat(ctx context.Context) {
 // open returns the waiting approvals of one thread or of all.
 func (w *walk) open(thread string) []agent.Approval {
 	var out []agent.Approval
-	for _, p := range slices.Sorted(maps.Keys(w.store.docs)) {
-		if strings.HasPrefix(p, "approvals/") {
-			if a := w.approval(p); a.Status == agent.ApprovalOpen && (thread == "" || a.ThreadID == thread) {
-				out = append(out, a)
-			}
+	for _, p := range slices.Sorted(maps.Keys(w.approvals)) {
+		if a := w.approval(p); a.Status == agent.ApprovalOpen && (thread == "" || a.ThreadID == thread) {
+			out = append(out, a)
 		}
 	}
 	return out
 }
 
 func (w *walk) approval(path string) (a agent.Approval) {
-	if err := document.Decode(w.store.docs[path], &a); err != nil {
+	if err := document.Decode(w.approvals[path], &a); err != nil {
 		w.fault("%s cannot be read: %v", path, err)
 	}
 	return a
@@ -271,7 +274,7 @@ func (w *walk) tick(d time.Duration) {
 
 func (w *walk) sweep(ctx context.Context) {
 	_, err := w.loop.Sweep(ctx)
-	if !w.store.dead {
+	if !w.life.dead {
 		w.check("sweep", err)
 	}
 	for range len(w.queue) {

@@ -7,13 +7,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/queue"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
 // points are the places at which a worker can die: before and after each call that leaves the process. They wrap the
@@ -60,24 +60,21 @@ func (p *points) around(name string) (after func()) {
 	return func() { p.pass("after " + name) }
 }
 
-type struckStore struct {
-	store.Store
-	*points
+// stored puts points around a call of the store.
+func (p *points) stored(ctx context.Context, c *faulty.Call, next faulty.Next) error {
+	defer p.around(called(c))()
+	return next(ctx)
 }
 
-func (s struckStore) Get(ctx context.Context, paths ...string) ([]store.Doc, error) {
-	defer s.around("read of " + collection(paths[0]))()
-	return s.Store.Get(ctx, paths...)
-}
-
-func (s struckStore) Query(ctx context.Context, q store.Query) ([]store.Doc, error) {
-	defer s.around("query of " + q.Collection)()
-	return s.Store.Query(ctx, q)
-}
-
-func (s struckStore) Commit(ctx context.Context, w ...store.Write) ([]time.Time, error) {
-	defer s.around("commit of " + saying(w))()
-	return s.Store.Commit(ctx, w...)
+func called(c *faulty.Call) string {
+	switch c.Method {
+	case faulty.Get:
+		return "read of " + collection(c.Paths[0])
+	case faulty.Query:
+		return "query of " + c.Query.Collection
+	default:
+		return "commit of " + saying(c.Writes)
+	}
 }
 
 func collection(path string) string {

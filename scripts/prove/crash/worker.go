@@ -19,6 +19,7 @@ import (
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/faulty"
 	"github.com/countersign-run/countersign/shared/tool"
 	"github.com/countersign-run/countersign/shared/wait"
 )
@@ -58,7 +59,7 @@ func work(ctx context.Context, first proof.Order) error {
 	http.DefaultTransport = providers // which linked accounts call through
 	getenv := func(name string) string { return o.Settings[name] }
 	_, stop, err := testkit.Serve(ctx, ln, getenv, os.Stderr, p.answers, app.WithLoop(func(l *loop.Loop) {
-		l.Store, l.Queue, l.Model = struckStore{l.Store, p}, struckQueue{l.Queue, p}, struckModel{l.Model, p}
+		l.Store, l.Queue, l.Model = faulty.Wrap(l.Store, p.stored), struckQueue{l.Queue, p}, struckModel{l.Model, p}
 		l.LeaseMargin = leaseMargin
 		for _, a := range l.Agents {
 			a.Limits.ModelTimeout, a.Limits.ToolTimeout, a.Limits.ApprovalTTL = stepTime, stepTime, o.ApprovalTTL

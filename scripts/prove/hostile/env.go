@@ -21,6 +21,7 @@ import (
 	"github.com/countersign-run/countersign/shared/strictjson"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
+	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
 // begin is when every case takes place, so that dates in cases always stay in the future.
@@ -30,20 +31,20 @@ const approvalTTL = time.Minute
 
 // env is where one case takes place: a deployment of its own, what was said in it, and what was approved.
 type env struct {
-	ctx     context.Context
-	c       Case
-	left    map[string]any // the parts of the input that were not taken yet
-	net     *internet
-	dir     string
-	w       *testkit.Deployment // set by open
-	say     notation
-	as      string // the user of the case
-	byHand  bool   // the case says what its user has linked; else signing in links the user's account
-	began   time.Time
-	shift   atomic.Int64 // nanoseconds that the clock was put forward
-	process *outage      // the store of a process that dies in this case, or nil
-	ran     atomic.Int64 // effects of the runner's own tools
-	chat    chatAnswer   // a conversation of a page that waits
+	ctx    context.Context
+	c      Case
+	left   map[string]any // the parts of the input that were not taken yet
+	net    *internet
+	dir    string
+	w      *testkit.Deployment // set by open
+	say    notation
+	as     string // the user of the case
+	byHand bool   // the case says what its user has linked; else signing in links the user's account
+	began  time.Time
+	shift  atomic.Int64  // nanoseconds that the clock was put forward
+	store  *faulty.Store // what the loop stores in, where the case may have it fail (openFaulty), or nil
+	ran    atomic.Int64  // effects of the runner's own tools
+	chat   chatAnswer    // a conversation of a page that waits
 
 	mu       sync.Mutex
 	heard    []heard
@@ -115,6 +116,14 @@ func (s *env) open(change func(*loop.Loop), settings ...string) error {
 	}
 	_, err = s.token(s.as) // the user signs in before anything fails
 	return err
+}
+
+// openFaulty starts the deployment over a store that the case may have fail, or kill the process that calls it.
+func (s *env) openFaulty(settings ...string) error {
+	return s.open(func(l *loop.Loop) {
+		s.store = faulty.Wrap(l.Store)
+		l.Store = s.store
+	}, settings...)
 }
 
 // start starts or restarts Countersign over the cloud; {cloud} in a setting is the cloud's address.

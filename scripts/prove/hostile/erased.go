@@ -1,39 +1,19 @@
 package hostile
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/loop"
-	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
 var deletion = regexp.MustCompile(`(?i)^(?:delete|erase|forget|remove) (?:the )?(?:user )?(\w+)$`)
-
-// witness is a store that remembers which documents were written.
-type witness struct {
-	store.Store
-	mu    sync.Mutex
-	paths []string
-}
-
-func (w *witness) Commit(ctx context.Context, writes ...store.Write) ([]time.Time, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, write := range writes {
-		w.paths = append(w.paths, write.Doc.Path)
-	}
-	return w.Store.Commit(ctx, writes...)
-}
 
 // erased has an operator delete a user who has sent a mail, waits with another, and has a plain conversation. No
 // document holds anything of what they wrote, and the chains of the audit are whole up to the end that they had.
@@ -43,8 +23,11 @@ func (s *env) erased(text string) (got, error) {
 		return got{}, unknown("gdpr: %s", text)
 	}
 	uid := m[1]
-	seen := &witness{}
-	if err := s.open(func(l *loop.Loop) { seen.Store, l.Store = l.Store, seen }); err != nil {
+	var seen *faulty.Recorder
+	if err := s.open(func(l *loop.Loop) {
+		seen = faulty.Record(l.Store)
+		l.Store = seen
+	}); err != nil {
 		return got{}, err
 	}
 	sent, e1 := s.open1("", uid)
@@ -70,20 +53,20 @@ func (s *env) erased(text string) (got, error) {
 		detail: "there are no content keys, for the audit has no content: the content itself is gone"}, nil
 }
 
-// remains looks through every document that was ever written, and returns the run's entries.
-func (s *env) remains(seen *witness, uid, runID string) (entries []audit.Entry, err error) {
-	for _, path := range slices.Compact(slices.Sorted(slices.Values(seen.paths))) {
-		docs, err := s.w.App.Store.Get(s.ctx, path)
-		if err != nil {
-			return nil, err
-		}
-		if text := string(docs[0].Data); strings.Contains(text, canaryOf(uid)) ||
+// remains looks through every document that was written and exists, and returns the run's entries.
+func (s *env) remains(seen *faulty.Recorder, uid, runID string) (entries []audit.Entry, err error) {
+	left, err := seen.Left(s.ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range left {
+		if text := string(d.Data); strings.Contains(text, canaryOf(uid)) ||
 			strings.Contains(text, testkit.Address(uid)) || strings.Contains(text, "bob@example.com") {
-			return nil, fmt.Errorf("%s still holds what the user wrote: %.200s", path, text)
+			return nil, fmt.Errorf("%s still holds what the user wrote: %.200s", d.Path, text)
 		}
-		if strings.HasPrefix(path, "audit/"+runID) {
+		if strings.HasPrefix(d.Path, "audit/"+runID) {
 			e := audit.Entry{}
-			if err := document.Decode(docs[0], &e); err != nil {
+			if err := document.Decode(d, &e); err != nil {
 				return nil, err
 			}
 			entries = append(entries, e)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
+	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
 // failure is how a provider behaves around an approved effect, and how many effects there are in the end.
@@ -45,8 +46,7 @@ func provider(s *env) (got, error) {
 	}
 	settings := map[string][]string{"generic": {"GMAIL_SEND_MODE=direct"},
 		"calendar": {"CALENDAR_API_ENDPOINT={cloud}/taken/calendar/v3/"}}[tool]
-	process := &outage{}
-	if err := s.open(process.under, settings...); err != nil {
+	if err := s.openFaulty(settings...); err != nil {
 		return got{}, err
 	}
 	s.w.Handle("/taken/", http.StripPrefix("/taken", taken{s.w.Google, f.taken}))
@@ -59,7 +59,9 @@ func provider(s *env) (got, error) {
 		if op != f.op || struck.Add(1) > 1 && !f.always {
 			return fakegoogle.Fault{}
 		}
-		process.dead.Store(f.crash)
+		if f.crash {
+			s.store.Set(faulty.Exit)
+		}
 		return f.fault
 	})
 	if f.crash {

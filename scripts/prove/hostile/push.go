@@ -14,14 +14,13 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
+	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
 // push runs a case of push:resume: the run is brought into the state of the case, the message comes, and once more as
 // Pub/Sub may send it.
 func push(s *env) (got, error) {
-	down := &outage{}
-	s.process = down
-	if err := s.open(down.under); err != nil {
+	if err := s.openFaulty(); err != nil {
 		return got{}, err
 	}
 	if _, ok := s.peek("delay_handler_ms"); ok {
@@ -43,11 +42,13 @@ func push(s *env) (got, error) {
 	if err != nil {
 		return got{}, err
 	}
-	down.on.Store(unavailable != "")
+	if unavailable != "" {
+		s.store.Set(faulty.Down)
+	}
 	open := s.c.Input["state"] != nil && s.effects() == 0
 	before := s.effects()
 	a, err := s.send(m)
-	down.on.Store(false)
+	s.store.Set()
 	if err != nil {
 		return got{}, err
 	}
@@ -217,7 +218,7 @@ func (s *env) abandoned(run testkit.Answer) error {
 	var struck atomic.Int64
 	s.w.SetFault(func(op string) fakegoogle.Fault {
 		if op == "gmail.drafts.send" && struck.Add(1) == 1 {
-			s.process.dead.Store(true)
+			s.store.Set(faulty.Exit)
 		}
 		return fakegoogle.Fault{}
 	})

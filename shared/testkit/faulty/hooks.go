@@ -2,6 +2,7 @@ package faulty
 
 import (
 	"context"
+	"runtime"
 	"sync/atomic"
 
 	"github.com/countersign-run/countersign/shared/store"
@@ -17,6 +18,12 @@ func KillBefore(context.Context, *Call, Next) error { panic(Killed{}) }
 func KillAfter(ctx context.Context, _ *Call, next Next) error {
 	_ = next(ctx) // no process is left that hears of it
 	panic(Killed{})
+}
+
+// Exit ends the goroutine that calls, before the call takes place: a process that dies where a panic would be recovered.
+func Exit(context.Context, *Call, Next) error {
+	runtime.Goexit()
+	return nil
 }
 
 // Kill is KillAfter or KillBefore.
