@@ -132,7 +132,7 @@ func TestSmoke(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.prints([]string{"0 fail", "1 need a second user"}, "smoke", w.Base, "-token", token)
+	w.prints([]string{"0 findings", "it needs a second user"}, "smoke", w.Base, "-token", token)
 	if n := len(w.Google.Messages()); n != 0 {
 		t.Errorf("%d mails were sent", n)
 	}

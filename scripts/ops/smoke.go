@@ -8,7 +8,8 @@ import (
 	"fmt"
 	"net/url"
 
-	"github.com/countersign-run/countersign/scripts/prove/gauntlet/trial"
+	"github.com/countersign-run/countersign/scripts/prove/gauntlet"
+	"github.com/countersign-run/countersign/scripts/prove/proof"
 )
 
 // smoke is the quick part of the gauntlet.
@@ -22,11 +23,14 @@ func smoke(flags *flag.FlagSet) runFunc {
 			return fmt.Errorf("BASE is %q, and must be where the functions answer, such as https://agent.example.com",
 				args[0])
 		}
-		err = trial.Tour(ctx, args[0], cmp.Or(*token, o.getenv("GAUNTLET_TOKEN")),
-			cmp.Or(*token2, o.getenv("GAUNTLET_TOKEN2")), trial.Quick(), o.out)
-		if errors.Is(err, trial.ErrFailed) {
+		switch gauntlet.Proof().Main(ctx, []string{"-base", args[0], "-quick",
+			"-token", cmp.Or(*token, o.getenv("GAUNTLET_TOKEN")),
+			"-token2", cmp.Or(*token2, o.getenv("GAUNTLET_TOKEN2"))}, o.out, o.out) {
+		case proof.Proven:
+			return nil
+		case proof.Found:
 			return errFailed
 		}
-		return err
+		return errors.New("it could not be tried")
 	}
 }

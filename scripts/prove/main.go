@@ -10,12 +10,15 @@ import (
 
 	"github.com/countersign-run/countersign/scripts/prove/contents"
 	"github.com/countersign-run/countersign/scripts/prove/crash"
+	"github.com/countersign-run/countersign/scripts/prove/gauntlet"
 	"github.com/countersign-run/countersign/scripts/prove/hostile"
+	"github.com/countersign-run/countersign/scripts/prove/load"
 	"github.com/countersign-run/countersign/scripts/prove/mutate"
 	"github.com/countersign-run/countersign/scripts/prove/proof"
 )
 
 // proofs are all, in the order of the promises that they are for.
-var proofs = []proof.Proof{crash.Proof(), hostile.Proof(), contents.Proof(), mutate.Proof()}
+var proofs = []proof.Proof{crash.Proof(), hostile.Proof(), gauntlet.Proof(), contents.Proof(), load.Proof(),
+	mutate.Proof()}
 
 func main() { os.Exit(proof.Main(os.Args[1:], os.Stdout, os.Stderr, proofs...)) }

@@ -74,14 +74,16 @@ func list() ([]proof.Count, error) {
 		{N: len(kinds), What: "kinds of provider: " + all(ofKind)},
 		{N: pairs, What: "walks with a kind that fits, each of whose points is counted by a walk without a blow"},
 		{N: len(variants), What: "ways to strike at each point: " + all(how)},
-		{N: len(faults), What: "faults of the provider beside the blow, in some three quarters of the trials: " + all(torn)},
+		{N: len(faults), What: "faults of the provider beside the blow, in some three quarters of the trials: " +
+			all(torn)},
 		{N: 7200, What: "trials, unless -kills says otherwise"},
 	}, nil
 }
 
 func run(ctx context.Context, o options, r *proof.Run) (err error) {
 	if o.kills < 1 || o.workers < 1 || o.store != "embedded" && o.store != "firestore" {
-		return fmt.Errorf("%w: -kills and -workers must be at least 1, and -store embedded or firestore", proof.ErrUsage)
+		return fmt.Errorf("%w: -kills and -workers must be at least 1, and -store embedded or firestore",
+			proof.ErrUsage)
 	}
 	dir, err := os.MkdirTemp("", "crash")
 	if err != nil {

@@ -1,4 +1,4 @@
-package main
+package gauntlet
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/countersign-run/countersign/scripts/dev/demomodel"
 	"github.com/countersign-run/countersign/scripts/prove/gauntlet/trial"
+	"github.com/countersign-run/countersign/scripts/prove/proof"
 	queueembedded "github.com/countersign-run/countersign/shared/queue/embedded"
 	"github.com/countersign-run/countersign/shared/testkit"
 )
@@ -102,27 +103,25 @@ func TestADeployedServerIsNotHadSendMail(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var out strings.Builder
-	if err := start(t.Context(), []string{"-base", w.Base + "/", "-token", tokens[0], "-token2", tokens[1]},
-		&out); err != nil {
-		t.Fatalf("%v\n%s", err, out.String())
+	prove := func(args ...string) (code int, said string) {
+		var out strings.Builder
+		args = append([]string{"-base", w.Base + "/", "-token", tokens[0], "-token2", tokens[1]}, args...)
+		return Proof().Main(t.Context(), args, &out, &out), out.String()
+	}
+	code, said := prove()
+	if code != proof.Proven || !strings.Contains(said, "0 findings, 5 held") ||
+		strings.Count(said, "needs the local server") != 6 {
+		t.Errorf("exit code %d: %s", code, said)
 	}
 	if n := len(w.Google.Messages()); n != 0 {
 		t.Errorf("%d mails were sent", n)
 	}
-	if !strings.Contains(out.String(), "\n5 pass, 0 fail, ") ||
-		!strings.Contains(out.String(), "6 need the local server") {
-		t.Errorf("%s", out.String())
-	}
-	out.Reset()
-	if err := start(t.Context(), []string{"-base", w.Base, "-quick", "-token", tokens[0], "-token2", tokens[1]},
-		&out); err != nil || strings.Contains(out.String(), "| 1 |") {
-		t.Errorf("the short part: %v\n%s", err, out.String())
+	if code, said = prove("-quick"); code != proof.Proven || strings.Contains(said, " 1: ") {
+		t.Errorf("the short part: exit code %d: %s", code, said)
 	}
 	w.SetModel(testkit.Says("I would rather not."))
-	if err := start(t.Context(), []string{"-base", w.Base, "-quick", "-token", tokens[0], "-token2", tokens[1]},
-		&out); !errors.Is(err, trial.ErrFailed) {
-		t.Errorf("a model that calls nothing passes: %v", err)
+	if code, said = prove("-quick"); code != proof.Found {
+		t.Errorf("a model that calls nothing passes: exit code %d: %s", code, said)
 	}
 }
 

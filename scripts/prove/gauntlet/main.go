@@ -1,64 +1,72 @@
-// Command gauntlet takes a running Countersign through the cases at which agents with approvals fail, and prints what
-// came of each beside what was measured for others.
-//
-//	go run ./scripts/prove/gauntlet                       at a local server of its own
-//	go run ./scripts/prove/gauntlet -base URL             at a local server that runs already
-//	go run ./scripts/prove/gauntlet -base URL -quick      the part that sends nothing: a smoke test
-//
-// A deployed server signs in no user for this command: -token and -token2, or GAUNTLET_TOKEN and GAUNTLET_TOKEN2, are
-// ID tokens of two of its users, whose Google accounts are linked. There, only cases that carry nothing out are tried:
-// each ends in a rejection or a cancel. What cannot be done from outside (tamper with the store, kill the process, set
-// the clock) is covered by tests, which the table names.
-//
-// It exits with 0 when no case failed, with 1 when one did, and with 2 when it could not try.
-package main
+// Package gauntlet takes a running Countersign through the cases at which agents with approvals fail.
+package gauntlet
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"flag"
-	"fmt"
-	"io"
 	"os"
-	"os/signal"
 
 	"github.com/countersign-run/countersign/scripts/prove/gauntlet/trial"
+	"github.com/countersign-run/countersign/scripts/prove/proof"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := start(ctx, os.Args[1:], os.Stdout)
-	stop()
-	switch {
-	case errors.Is(err, trial.ErrFailed):
-		os.Exit(1)
-	case err != nil:
-		fmt.Fprintln(os.Stderr, "gauntlet:", err)
-		os.Exit(2)
+// options are the flags.
+type options struct {
+	base, token, token2 string
+	quick               bool
+}
+
+// Proof is the proof.
+func Proof() proof.Proof {
+	o := options{token: os.Getenv("GAUNTLET_TOKEN"), token2: os.Getenv("GAUNTLET_TOKEN2")}
+	return proof.Proof{
+		Name: "gauntlet", Only: "cases, by their numbers", Each: true, List: list,
+		Tries: "the cases at which agents with approvals fail, at a local server or a deployed one",
+		Takes: "half a minute",
+		About: `Without -base it starts a local server of its own. A deployed server signs in no user for this command: -token and
+-token2, or GAUNTLET_TOKEN and GAUNTLET_TOKEN2, are ID tokens of two of its users, whose Google accounts are linked.
+There, only cases that carry nothing out are tried: each ends in a rejection or a cancel. What cannot be done from
+outside (tamper with the store, kill the process, set the clock) is covered by tests, which are named.`,
+		Flags: func(f *flag.FlagSet) {
+			f.StringVar(&o.base, "base", "", "the `URL` where the server answers; none: start a local one")
+			f.BoolVar(&o.quick, "quick", false, "the smoke test of a deployment: cases that send nothing")
+			f.StringVar(&o.token, "token", o.token, "ID `token` of a user of a deployed server")
+			f.StringVar(&o.token2, "token2", o.token2, "ID `token` of another one")
+		},
+		Run: func(ctx context.Context, r *proof.Run) error { return run(ctx, o, r) },
 	}
 }
 
-func start(ctx context.Context, args []string, out io.Writer) (err error) {
-	flags := flag.NewFlagSet("gauntlet", flag.ContinueOnError)
-	base := flags.String("base", "", "where the server answers; none: start a local one")
-	short := flags.Bool("quick", false, "the smoke test: cases that send nothing")
-	ana := flags.String("token", os.Getenv("GAUNTLET_TOKEN"), "ID token of a user of a deployed server")
-	eve := flags.String("token2", os.Getenv("GAUNTLET_TOKEN2"), "ID token of another one")
-	if err := flags.Parse(args); err != nil {
-		return err
+func list() ([]proof.Count, error) {
+	outside, tests, absent := 0, 0, 0
+	for _, c := range trial.Cases {
+		switch {
+		case c.Absent != "":
+			absent++
+		case c.Try == nil:
+			tests++
+		default:
+			outside++
+		}
 	}
-	url := *base
-	if url == "" {
+	return []proof.Count{{N: len(trial.Cases), What: "cases"}, {N: outside, What: "of them tried from outside"},
+		{N: tests, What: "held by named tests alone, which go test runs"},
+		{N: absent, What: "about what does not exist here"},
+		{N: len(trial.Quick()), What: "in the smoke test of a deployment (-quick)"}}, nil
+}
+
+func run(ctx context.Context, o options, r *proof.Run) (err error) {
+	if o.base == "" {
 		var stop func() error
-		if url, stop, err = startDev(ctx); err != nil {
+		if o.base, stop, err = startDev(ctx); err != nil {
 			return err
 		}
-		defer func() { err = cmp.Or(err, stop()) }()
+		defer func() { err = errors.Join(err, stop()) }()
 	}
 	cases := trial.Cases
-	if *short {
+	if o.quick {
 		cases = trial.Quick()
 	}
-	return trial.Tour(ctx, url, *ana, *eve, cases, out)
+	return trial.Tour(ctx, o.base, o.token, o.token2, cases, r)
 }

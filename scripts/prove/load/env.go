@@ -1,4 +1,4 @@
-package main
+package load
 
 import (
 	"context"
@@ -255,7 +255,7 @@ func (g *env) freeze() error {
 	defer g.mu.Unlock()
 	var errs []error
 	for _, p := range g.workers {
-		if err := p.stop(); err != nil {
+		if err := p.Stop(); err != nil {
 			errs = append(errs, fmt.Errorf("a worker ended badly: %w\n%s", err, g.lastLogs()))
 		}
 	}

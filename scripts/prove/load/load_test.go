@@ -1,48 +1,45 @@
-package main
+package load
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/countersign-run/countersign/scripts/prove/proof"
 	"github.com/countersign-run/countersign/shared/testkit/emulators"
 	"github.com/countersign-run/countersign/shared/testkit/leaktest"
 )
 
-// TestMain runs the worker if a measurement has started this test binary again.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == workerCommand {
-		os.Exit(worker(os.Stderr))
+	if proof.Worked(Proof()) {
+		return
 	}
 	leaktest.Main(m)
 }
 
 // TestEachMeasurement runs each measurement for a second. Its speed does not matter here; the invariants must hold.
 func TestEachMeasurement(t *testing.T) {
-	tests := map[string][]string{
-		"L1":  {"-store", "embedded", "-for", "1s", "-clients", "2"},
-		"L2":  {"-for", "1s", "-clients", "2"},
-		"L3":  {"-for", "1s", "-clients", "2"},
-		"L4":  {"-clients", "10", "-n", "2"},
-		"L5":  {"-for", "1s", "-clients", "2"},
-		"L6":  {"-for", "1s", "-clients", "5"},
-		"L7":  {"-for", "1s", "-clients", "5"},
-		"L8":  {"-for", "1s", "-clients", "3"},
-		"L9":  {"-for", "1s", "-clients", "2", "-n", "5"},
-		"L11": {"-for", "1s"},
+	short := map[string]options{
+		"L1": {Store: "embedded", Clients: 2}, "L2": {Clients: 2}, "L3": {Clients: 2}, "L4": {Clients: 10, Count: 2},
+		"L5": {Clients: 2}, "L6": {Clients: 5}, "L7": {Clients: 5}, "L8": {Clients: 3}, "L9": {Clients: 2, Count: 5},
+		"L11": {},
 	}
 	for _, m := range slices.Backward(measurements) { // the soak waits most, so it begins first
-		args, ok := tests[m.name]
+		o, ok := short[m.name]
 		if !ok {
 			continue
 		}
+		o.For = time.Second
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
-			holds(t, report(t, append([]string{m.name}, args...)))
+			r, err := m.with(o, 20261121).measure(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			holds(t, r)
 		})
 	}
 }
@@ -53,11 +50,8 @@ func TestAnOutage(t *testing.T) {
 		t.Skip("FIRESTORE_EMULATOR_HOST names a store that is not this test's to stop")
 	}
 	t.Parallel()
-	m, _, err := parse([]string{"L10", "-for", "4s", "-clients", "2"}, os.Stderr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := m.measure(t.Context())
+	at := slices.IndexFunc(measurements, func(m measurement) bool { return m.name == "L10" })
+	r, err := measurements[at].with(options{For: 4 * time.Second, Clients: 2}, 20261121).measure(t.Context())
 	if errors.Is(err, emulators.ErrAbsent) && os.Getenv("REQUIRE_ALL") != "1" {
 		t.Skip(err)
 	}
@@ -74,19 +68,6 @@ var speed = []string{"runs/s", "p50 ms", "p99 ms", "approve to final p95 ms", "a
 	"RSS slope MiB/min",
 	"out of order by more than 10 % of the backlog, %", "slowest 503 s", "slowest recovery s", "answers of 503"}
 
-// report is what the program prints.
-func report(t *testing.T, args []string) *Report {
-	var out, errs bytes.Buffer
-	if code := run(t.Context(), args, &out, &errs); code == unable {
-		t.Fatal(errs.String())
-	}
-	r := new(Report)
-	if err := json.Unmarshal(out.Bytes(), r); err != nil {
-		t.Fatal(err)
-	}
-	return r
-}
-
 func holds(t *testing.T, r *Report) {
 	for _, p := range r.Problems {
 		t.Error(p)
@@ -101,12 +82,15 @@ func holds(t *testing.T, r *Report) {
 	}
 }
 
-func TestWrongArguments(t *testing.T) {
-	for _, args := range [][]string{nil, {"L99"}, {"L1", "-store", "paper"}, {"L1", "more"}, {"L1", "-for", "long"}} {
-		var out, errs bytes.Buffer
-		if code := run(t.Context(), args, &out, &errs); code != unable || errs.Len() == 0 || out.Len() > 0 {
-			t.Errorf("%q: status %d, %q, %q", args, code, out.String(), errs.String())
-		}
+func TestAReport(t *testing.T) {
+	var out strings.Builder
+	r := proof.Trial("load", 1, &out)
+	rep := &Report{Name: "L0", Problems: []string{"a mail was sent twice"}, Figures: map[string]any{"runs": 3}}
+	rep.atLeast("runs/s", 3, 2)
+	rep.atMost("errors", 3, 0)
+	rep.to(r)
+	if r.Findings() != 2 || !strings.Contains(out.String(), "L0: errors: 3, want <= 0") {
+		t.Errorf("%d findings: %s", r.Findings(), out.String())
 	}
 }
 

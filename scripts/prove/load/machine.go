@@ -1,4 +1,4 @@
-package main
+package load
 
 import (
 	"cmp"
@@ -33,7 +33,7 @@ func (g *env) usage() usage {
 	g.mu.Lock()
 	u[partWorker] = g.spent
 	for _, p := range g.workers {
-		u[partWorker] += processSeconds(p.cmd.Process.Pid)
+		u[partWorker] += processSeconds(p.PID())
 	}
 	g.mu.Unlock()
 	if g.firestore != nil {
@@ -83,7 +83,7 @@ func (g *env) memory() map[string]float64 {
 	m := map[string]float64{partLoad: rss(os.Getpid())}
 	g.mu.Lock()
 	for i, p := range g.workers {
-		m[fmt.Sprintf("%s %d", partWorker, i+1)] = rss(p.cmd.Process.Pid)
+		m[fmt.Sprintf("%s %d", partWorker, i+1)] = rss(p.PID())
 	}
 	g.mu.Unlock()
 	if g.firestore != nil {

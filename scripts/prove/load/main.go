@@ -1,33 +1,16 @@
-// Command load measures Countersign as it is deployed: a separate worker process that answers over HTTP, with real
+// Package load measures Countersign as it is deployed: a separate worker process that answers over HTTP, with real
 // tokens, over the fakes of shared/testkit.
-//
-//	go run ./scripts/prove/load NAME [-for 2m] [-clients 8] [-n 200] [-store embedded|firestore] [-out file.json]
-//
-// It prints one JSON object: what was measured, the figures, the target and whether it was met, and what limited it.
-// Without a name it lists the measurements. It exits with 0 when the target was met, with 1 when it was not or when
-// something is wrong in what the runs left behind, and with 2 when it could not measure.
-package main
+package load
 
 import (
-	"bytes"
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
-	"io"
-	"os"
-	"os/signal"
-	"slices"
-	"strings"
 	"time"
-)
 
-// The exit statuses.
-const (
-	met = iota
-	missed
-	unable
+	"github.com/countersign-run/countersign/scripts/prove/proof"
 )
 
 // measurement is one line of the table of targets.
@@ -44,6 +27,7 @@ type options struct {
 	Clients int           // at once
 	Count   int           // of prepared runs
 	Store   string
+	Seed    uint64
 }
 
 var measurements = []measurement{
@@ -65,68 +49,62 @@ var measurements = []measurement{
 	{"L11", "soak", options{For: 30 * time.Minute, Store: "embedded"}, expireSoon, soak},
 }
 
-func main() {
-	if len(os.Args) == 2 && os.Args[1] == workerCommand {
-		os.Exit(worker(os.Stderr))
+// Proof is the proof.
+func Proof() proof.Proof {
+	var o options
+	return proof.Proof{
+		Name: "load", Chance: true, Only: "measurements (L1 to L11)", Each: true, List: list, Work: work,
+		Tries: "speed and correctness under load: backlogs, races, a slow model, a store that stops, killed workers",
+		Takes: "an hour and a quarter; -only L3 -for 10s is one of them, shortened",
+		About: `A finding is a target that was missed, or something that is wrong in what the runs left behind. It prints the figures,
+and what limited each measurement.`,
+		Flags: func(f *flag.FlagSet) {
+			f.DurationVar(&o.For, "for", 0, "how long each load lasts; the default is the measurement's")
+			f.IntVar(&o.Clients, "clients", 0, "how many work at once; the default is the measurement's")
+			f.IntVar(&o.Count, "n", 0, "how many approvals are prepared; the default is the measurement's")
+			f.StringVar(&o.Store, "store", "",
+				"embedded or firestore (the emulator, with the Pub/Sub emulator); the default is the measurement's")
+		},
+		Run: func(ctx context.Context, r *proof.Run) error { return run(ctx, o, r) },
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-func run(ctx context.Context, args []string, out, errs io.Writer) int {
-	m, file, err := parse(args, errs)
-	if err != nil {
-		fmt.Fprintln(errs, "load:", err)
-		return unable
-	}
-	r, err := m.measure(ctx)
-	if err != nil {
-		fmt.Fprintln(errs, "load:", err)
-		return unable
-	}
-	if err := r.print(out, file); err != nil {
-		fmt.Fprintln(errs, "load:", err)
-		return unable
-	}
-	if !r.Met {
-		return missed
-	}
-	return met
-}
-
-func parse(args []string, errs io.Writer) (m measurement, file string, err error) {
-	if len(args) == 0 {
-		return m, "", errors.New("which one?\n" + list())
-	}
-	i := slices.IndexFunc(measurements, func(m measurement) bool { return m.name == args[0] })
-	if i < 0 {
-		return m, "", fmt.Errorf("there is no %q\n%s", args[0], list())
-	}
-	m = measurements[i]
-	flags := flag.NewFlagSet("load "+m.name, flag.ContinueOnError)
-	flags.SetOutput(errs)
-	flags.DurationVar(&m.options.For, "for", m.options.For, "how long the load lasts")
-	flags.IntVar(&m.options.Clients, "clients", m.options.Clients, "how many work at once")
-	flags.IntVar(&m.options.Count, "n", m.options.Count, "how many approvals are prepared")
-	flags.StringVar(&m.options.Store, "store", m.options.Store,
-		"embedded or firestore (the emulator, with the Pub/Sub emulator)")
-	flags.StringVar(&file, "out", "", "write the JSON object to this file, too")
-	if err := flags.Parse(args[1:]); err != nil {
-		return m, "", err
-	}
-	if flags.NArg() > 0 || m.options.Store != "embedded" && m.options.Store != "firestore" {
-		return m, "", errors.New("after the name come flags alone, and the store is embedded or firestore")
-	}
-	return m, file, nil
-}
-
-func list() string {
-	var b strings.Builder
+func list() (counts []proof.Count, err error) {
+	counts = append(counts, proof.Count{N: len(measurements), What: "measurements:"})
 	for _, m := range measurements {
-		fmt.Fprintf(&b, "  %-4s %s\n", m.name, m.what)
+		counts = append(counts, proof.Count{N: 1, What: m.name + " " + m.what})
 	}
-	return b.String()
+	return counts, nil
+}
+
+func run(ctx context.Context, o options, r *proof.Run) error {
+	if o.Store != "" && o.Store != "embedded" && o.Store != "firestore" {
+		return fmt.Errorf("%w: -store is embedded or firestore", proof.ErrUsage)
+	}
+	tried := 0
+	for _, m := range measurements {
+		if !r.Selects(m.name) || ctx.Err() != nil {
+			continue
+		}
+		tried++
+		report, err := m.with(o, r.Seed).measure(ctx)
+		if err != nil {
+			return fmt.Errorf("%s: %w", m.name, err)
+		}
+		report.to(r)
+	}
+	if tried == 0 && ctx.Err() == nil {
+		return fmt.Errorf("%w: -only names no measurement", proof.ErrUsage)
+	}
+	return nil
+}
+
+// with returns the measurement with the options that are set.
+func (m measurement) with(o options, seed uint64) measurement {
+	own := m.options
+	m.options = options{cmp.Or(o.For, own.For), cmp.Or(o.Clients, own.Clients), cmp.Or(o.Count, own.Count),
+		cmp.Or(o.Store, own.Store), seed}
+	return m
 }
 
 // measure prepares the environment, measures, and checks the final state of the runs.
@@ -146,22 +124,4 @@ func (m measurement) measure(ctx context.Context) (r *Report, err error) {
 	r.Problems, err = g.check(ctx)
 	r.conclude(g)
 	return r, err
-}
-
-// print writes the report.
-func (r *Report) print(out io.Writer, file string) error {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(r); err != nil {
-		return err
-	}
-	if file != "" {
-		if err := os.WriteFile(file, b.Bytes(), 0o644); err != nil {
-			return err
-		}
-	}
-	_, err := out.Write(b.Bytes())
-	return err
 }

@@ -1,4 +1,4 @@
-package main
+package load
 
 import (
 	"fmt"
@@ -7,26 +7,44 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/countersign-run/countersign/scripts/prove/proof"
 )
 
-// Report is the output of a measurement.
+// Report is what a measurement found.
 type Report struct {
-	Name     string         `json:"name"`
-	What     string         `json:"what"`
-	Settings map[string]any `json:"settings"`
-	Figures  map[string]any `json:"figures"`
-	Targets  []Target       `json:"targets"`
-	Met      bool           `json:"met"`
-	Problems []string       `json:"problems,omitempty"` // in the final state: each is a fault of Countersign
-	Limited  string         `json:"limitedBy"`
+	Name     string
+	Settings map[string]any
+	Figures  map[string]any
+	Targets  []Target
+	Problems []string // in the final state: each is a fault of Countersign
+	Limited  string   // by what
 }
 
 // Target is one figure with its target.
 type Target struct {
-	What string  `json:"what"`
-	Want string  `json:"want"`
-	Got  float64 `json:"got"`
-	Met  bool    `json:"met"`
+	What, Want string
+	Got        float64
+	Met        bool
+}
+
+// to adds the measurement to the proof's report.
+func (rep *Report) to(r *proof.Run) {
+	for _, p := range rep.Problems {
+		r.Finding(rep.Name, "%s", p)
+	}
+	for _, t := range rep.Targets {
+		if t.Met {
+			r.Held(rep.Name, "%s: %v, %s", t.What, t.Got, t.Want)
+		} else {
+			r.Finding(rep.Name, "%s: %v, want %s", t.What, t.Got, t.Want)
+		}
+	}
+	r.Figure(rep.Name+" settings", rep.Settings)
+	r.Figure(rep.Name+" limited by", rep.Limited)
+	for name, f := range rep.Figures {
+		r.Figure(rep.Name+" "+name, f)
+	}
 }
 
 func newReport(m measurement) *Report {
@@ -40,7 +58,7 @@ func newReport(m measurement) *Report {
 	if m.options.Count > 0 {
 		s["n"] = m.options.Count
 	}
-	return &Report{Name: m.name, What: m.what, Settings: s, Figures: map[string]any{}}
+	return &Report{Name: m.name, Settings: s, Figures: map[string]any{}}
 }
 
 // atLeast and atMost compare a figure with its target.
@@ -57,7 +75,6 @@ func (r *Report) conclude(g *env) {
 	r.Figures["errors"], r.Figures["failures"] = g.errors.counts(), g.failed.counts()
 	r.Figures["deliveries"], r.Figures["deliveriesNotTaken"] = g.relay.counts()
 	r.Figures["deadLetters"] = g.relay.deadLetters()
-	r.Met = len(r.Problems) == 0 && !slices.ContainsFunc(r.Targets, func(t Target) bool { return !t.Met })
 }
 
 // series is a list of durations, added by many goroutines.

@@ -1,4 +1,4 @@
-package main
+package load
 
 import (
 	"context"
@@ -24,7 +24,7 @@ func sample(ctx context.Context, p *process) *sampler {
 	ctx, s.end = context.WithCancel(ctx)
 	s.done.Go(func() {
 		for wait.For(ctx, time.Second) == nil {
-			s.mib, s.at = append(s.mib, rss(p.cmd.Process.Pid)), append(s.at, time.Since(s.began).Minutes())
+			s.mib, s.at = append(s.mib, rss(p.PID())), append(s.at, time.Since(s.began).Minutes())
 		}
 	})
 	return s

@@ -1,4 +1,4 @@
-package main
+package load
 
 import (
 	"context"
@@ -49,9 +49,7 @@ func soak(ctx context.Context, g *env, r *Report) error {
 	for i := 0; i < soakUsers; i += 2 { // every second user's mailbox is readable
 		g.SetScopes(fmt.Sprintf("user-%d", i), append([]string{readonly}, testkit.Scopes...)...)
 	}
-	seed := rand.Uint64N(1 << 32)
-	r.Settings["seed"] = seed
-	mix := &mixture{random: rand.New(rand.NewPCG(seed, seed))}
+	mix := &mixture{random: rand.New(rand.NewPCG(g.Seed, g.Seed))}
 	g.SetFault(mix.fault)
 	g.SetModel(func(r fakegemini.Request) fakegemini.Turn {
 		t := answer(r)

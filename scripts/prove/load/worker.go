@@ -1,31 +1,24 @@
-package main
+package load
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
 	_ "net/http/pprof" // a worker shows its profile beside the functions
 	"os"
-	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/countersign-run/countersign/scripts/prove/proof"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/loop"
 	queueembedded "github.com/countersign-run/countersign/shared/queue/embedded"
 	"github.com/countersign-run/countersign/shared/testkit"
-)
-
-const (
-	workerCommand = "worker"      // this program, started again to run Countersign only
-	workerOrder   = "LOAD_WORKER" // the environment variable with its order
 )
 
 // order is the configuration of a worker.
@@ -47,35 +40,27 @@ func (o order) hurry(l *loop.Loop) {
 	}
 }
 
-// worker runs Countersign as a process: it serves on the inherited listener, and ends when its parent does.
-func worker(errs io.Writer) int {
-	if err := serve(errs); err != nil {
-		fmt.Fprintln(errs, "worker:", err)
-		return unable
-	}
-	return met
-}
-
-func serve(logs io.Writer) error {
+// work runs Countersign: it serves on the inherited listener, and ends when its parent does.
+func work(ctx context.Context, first proof.Order) error {
 	var o order
-	if err := json.Unmarshal([]byte(os.Getenv(workerOrder)), &o); err != nil {
+	if err := first.Read(&o); err != nil {
 		return err
 	}
-	functions, err := net.FileListener(os.NewFile(3, "functions"))
+	functions, err := net.FileListener(first.File(0))
 	if err != nil {
 		return err
 	}
-	profile, err := net.FileListener(os.NewFile(4, "profile"))
+	profile, err := net.FileListener(first.File(1))
 	if err != nil {
 		return err
 	}
 	go func() { _ = http.Serve(profile, nil) }() // it ends with the process
 	keepConnections()
-	a, stop, err := testkit.Serve(context.Background(), functions, o.setting, logs, nil, app.WithLoop(o.hurry))
+	a, stop, err := testkit.Serve(ctx, functions, o.setting, os.Stderr, nil, app.WithLoop(o.hurry))
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(ctx)
 	if q, ok := a.Queue.(*queueembedded.Queue); ok && o.Relay != "" {
 		push := queueembedded.HTTPPush(o.Relay, func(context.Context) (string, error) { return "none", nil },
 			http.DefaultClient)
@@ -96,18 +81,13 @@ var keepConnections = sync.OnceFunc(func() {
 
 // process is a worker, for its parent.
 type process struct {
-	cmd     *exec.Cmd
-	stdin   io.Closer
+	*proof.Worker
 	profile string // URL of its profile
 }
 
-// startWorker starts this program again. The listener stays open in the parent, so that a client that connects while no
-// worker runs waits instead of being refused.
+// startWorker starts a worker. The listener stays open in the parent, so that a client that connects while no worker
+// runs waits instead of being refused.
 func startWorker(functions *os.File, o order, logs io.Writer) (*process, error) {
-	data, err := json.Marshal(o)
-	if err != nil {
-		return nil, err
-	}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
@@ -118,39 +98,21 @@ func startWorker(functions *os.File, o order, logs io.Writer) (*process, error) 
 		return nil, err
 	}
 	defer profile.Close()
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	cmd := exec.Command(self, workerCommand)
-	cmd.Env = append(os.Environ(), workerOrder+"="+string(data))
-	cmd.ExtraFiles = []*os.File{functions, profile}
-	cmd.Stdout, cmd.Stderr = logs, logs
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	return &process{cmd, stdin, "http://" + ln.Addr().String() + "/debug/pprof/"}, nil
+	w, err := proof.Start("load", o, logs, nil, functions, profile)
+	return &process{w, "http://" + ln.Addr().String() + "/debug/pprof/"}, err
 }
 
 // kill is kill -9.
 func (g *env) kill(p *process) error {
-	if err := p.cmd.Process.Kill(); err != nil {
+	if err := p.Kill(); err != nil {
 		return err
 	}
-	_ = p.cmd.Wait() // it was killed
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.workers = slices.DeleteFunc(g.workers, func(other *process) bool { return other == p })
-	g.spent += (p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime()).Seconds()
+	g.spent += p.Seconds()
 	return nil
 }
-
-// stop ends the worker in good order.
-func (p *process) stop() error { return errors.Join(p.stdin.Close(), p.cmd.Wait()) }
 
 // goroutines returns the worker's number of goroutines.
 func (p *process) goroutines(ctx context.Context) (int, error) {

@@ -72,7 +72,7 @@ func Main(args []string, out, errs io.Writer, proofs ...Proof) int {
 	}
 	for _, p := range proofs {
 		if p.Name == args[0] {
-			return p.main(ctx, args[1:], out, errs)
+			return p.Main(ctx, args[1:], out, errs)
 		}
 	}
 	fmt.Fprintf(errs, "prove: there is no proof %q\n%s", args[0], usage(proofs))
@@ -110,7 +110,8 @@ type flags struct {
 	json, list, verbose bool
 }
 
-func (p Proof) main(ctx context.Context, args []string, out, errs io.Writer) int {
+// Main runs the proof with its flags, and returns the exit code.
+func (p Proof) Main(ctx context.Context, args []string, out, errs io.Writer) int {
 	var f flags
 	set := p.flagSet(&f, errs)
 	switch err := set.Parse(args); {

@@ -6,17 +6,17 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
-	"io"
 	"strings"
 	"time"
+
+	"github.com/countersign-run/countersign/scripts/prove/proof"
 )
 
 // The verdicts of a row.
 const (
 	Passed   = "pass"
 	failed   = "FAIL"
-	byTests  = "by tests"               // it cannot be done from outside: the named tests do it
+	byTests  = "is held by tests"       // it cannot be done from outside: the named tests do it
 	unseen   = "needs the local server" // no mail may be sent from here, or its mailbox cannot be read
 	alone    = "needs a second user"
 	notThere = "does not exist"
@@ -57,39 +57,36 @@ func (c Case) At(ctx context.Context, at Server) Row {
 	return Row{c, got, Passed}
 }
 
-// ErrFailed means that a case had another outcome than it must have.
-var ErrFailed = errors.New("a case failed")
-
-// Tour takes the server at base, local or deployed, through the cases, with ID tokens of two of its users where it is
-// deployed, and writes a table. Its error is ErrFailed where a case failed, and another one where it could not try.
-func Tour(ctx context.Context, base, token, token2 string, cases []Case, out io.Writer) error {
+// Tour takes the server at base, local or deployed, through the cases that r selects, with ID tokens of two of its users
+// where it is deployed, and reports each as it ends. Its error means that it could not try.
+func Tour(ctx context.Context, base, token, token2 string, cases []Case, r *proof.Run) error {
 	base = strings.TrimSuffix(base, "/")
 	if err := Healthy(ctx, base); err != nil {
 		return err
 	}
-	if !run(ctx, find(ctx, base, token, token2), cases, out) {
-		return ErrFailed
+	at := find(ctx, base, token, token2)
+	for _, c := range cases {
+		if !r.Selects(c.Number) || ctx.Err() != nil {
+			continue
+		}
+		switch row := c.At(ctx, at); row.Verdict {
+		case Passed:
+			r.Held(c.Number, "%s: %s%s", c.Name, c.Want, peers(c))
+		case failed:
+			r.Finding(c.Number, "%s: %s; want %s", c.Name, row.Got, c.Want)
+		default:
+			r.Skipped(c.Number, "%s: it %s", c.Name, strings.TrimSuffix(row.Verdict+": "+row.Got, ": "))
+		}
 	}
 	return nil
 }
 
-// run tries the cases in order, reports each as it ends, and reports whether none failed.
-func run(ctx context.Context, at Server, cases []Case, out io.Writer) bool {
-	count := map[string]int{}
-	fmt.Fprintln(out, "| case | what | expected | got | verdict | peers |\n| --- | --- | --- | --- | --- | --- |")
-	for _, c := range cases {
-		r := c.At(ctx, at)
-		count[r.Verdict]++
-		if r.Verdict == Passed {
-			r.Got = "as expected"
-		}
-		fmt.Fprintf(out, "| %s | %s | %s | %s | %s | %s |\n", r.Number, r.Name, r.Want,
-			strings.ReplaceAll(r.Got, "|", "/"), r.Verdict, r.Peers)
+// peers tells what was measured for others.
+func peers(c Case) string {
+	if c.Peers == "" {
+		return ""
 	}
-	fmt.Fprintf(out, "\n%d pass, %d fail, %d are held by tests alone, %d need the local server, %d need a second "+
-		"user, %d concern what does not exist here.\n",
-		count[Passed], count[failed], count[byTests], count[unseen], count[alone], count[notThere])
-	return count[failed] == 0
+	return " (others: " + c.Peers + ")"
 }
 
 // Quick returns the cases of the smoke test of a deployment: they send nothing.
