@@ -11,6 +11,7 @@ import (
 	"github.com/countersign-run/countersign/scripts/prove/contents"
 	"github.com/countersign-run/countersign/scripts/prove/crash"
 	"github.com/countersign-run/countersign/scripts/prove/gauntlet"
+	"github.com/countersign-run/countersign/scripts/prove/hijack"
 	"github.com/countersign-run/countersign/scripts/prove/hostile"
 	"github.com/countersign-run/countersign/scripts/prove/load"
 	"github.com/countersign-run/countersign/scripts/prove/mutate"
@@ -18,7 +19,7 @@ import (
 )
 
 // proofs are all, in the order of the promises that they are for.
-var proofs = []proof.Proof{crash.Proof(), hostile.Proof(), gauntlet.Proof(), contents.Proof(), load.Proof(),
+var proofs = []proof.Proof{hijack.Proof(), crash.Proof(), hostile.Proof(), gauntlet.Proof(), contents.Proof(), load.Proof(),
 	mutate.Proof()}
 
 func main() { os.Exit(proof.Main(os.Args[1:], os.Stdout, os.Stderr, proofs...)) }

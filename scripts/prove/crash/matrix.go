@@ -61,6 +61,9 @@ func try(ctx context.Context, o options, r *proof.Run, dir string) error {
 	if err != nil {
 		return err
 	}
+	if len(plans) == 0 {
+		return nil
+	}
 	if err := m.all(ctx, m.choose(plans)); err != nil {
 		return err
 	}
@@ -109,9 +112,6 @@ func (m *matrix) count(ctx context.Context) ([]plan, error) {
 		}
 		return nil
 	})
-	if len(walked) == 0 {
-		return nil, fmt.Errorf("%w: -only names no walk", proof.ErrUsage)
-	}
 	plans := slices.Concat(found...)
 	m.Count(countPoints, len(plans)/len(variants))
 	return plans, err

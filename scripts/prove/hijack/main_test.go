@@ -1,4 +1,4 @@
-package hijack_test
+package hijack
 
 import (
 	"testing"

@@ -10,7 +10,6 @@ package hostile
 import (
 	"context"
 	"flag"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -81,11 +80,7 @@ func (o options) cases(r *proof.Run) (cases []Case, err error) {
 	if err != nil {
 		return nil, err
 	}
-	cases = slices.DeleteFunc(cases, func(c Case) bool { return c.ID == o.not || !r.Selects(c.ID) })
-	if len(cases) == 0 {
-		return nil, fmt.Errorf("%w: -only names no case", proof.ErrUsage)
-	}
-	return cases, nil
+	return slices.DeleteFunc(cases, func(c Case) bool { return c.ID == o.not || !r.Selects(c.ID) }), nil
 }
 
 // report reports each case, and a table of the categories.

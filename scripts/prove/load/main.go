@@ -81,20 +81,15 @@ func run(ctx context.Context, o options, r *proof.Run) error {
 	if o.Store != "" && o.Store != "embedded" && o.Store != "firestore" {
 		return fmt.Errorf("%w: -store is embedded or firestore", proof.ErrUsage)
 	}
-	tried := 0
 	for _, m := range measurements {
 		if !r.Selects(m.name) || ctx.Err() != nil {
 			continue
 		}
-		tried++
 		report, err := m.with(o, r.Seed).measure(ctx)
 		if err != nil {
 			return fmt.Errorf("%s: %w", m.name, err)
 		}
 		report.to(r)
-	}
-	if tried == 0 && ctx.Err() == nil {
-		return fmt.Errorf("%w: -only names no measurement", proof.ErrUsage)
 	}
 	return nil
 }

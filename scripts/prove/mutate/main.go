@@ -16,7 +16,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -65,7 +64,7 @@ func mutateAll(ctx context.Context, r *proof.Run, root string) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	unmutated := map[test]outcome{}
+	unmutated := map[test]proof.Tested{}
 	for _, m := range mutations {
 		var by string
 		if !r.Selects(m.name) || ctx.Err() != nil {
@@ -76,7 +75,7 @@ func mutateAll(ctx context.Context, r *proof.Run, root string) error {
 			continue
 		}
 		from := time.Now()
-		switch by, err = try(root, dir, m, unmutated); {
+		switch by, err = try(ctx, root, dir, m, unmutated); {
 		case errors.Is(err, errNotTried) && os.Getenv("REQUIRE_ALL") != "1":
 			r.Skipped(m.name, "%v", err)
 		case err != nil:
@@ -100,7 +99,7 @@ func (m mutation) key() string {
 var errNotTried = errors.New("a test that needs more than is there was skipped")
 
 // try returns the tests that caught the mutation.
-func try(root, dir string, m mutation, unmutated map[test]outcome) (string, error) {
+func try(ctx context.Context, root, dir string, m mutation, unmutated map[test]proof.Tested) (string, error) {
 	overlay, err := m.overlay(root, dir)
 	if err != nil {
 		return "", err
@@ -113,18 +112,18 @@ func try(root, dir string, m mutation, unmutated map[test]outcome) (string, erro
 	skipped := false
 	for _, t := range m.tests {
 		if _, known := unmutated[t]; !known {
-			unmutated[t] = t.play(root, overlayFlag{})
+			unmutated[t] = t.play(ctx, root, overlayFlag{})
 		}
 		before := unmutated[t]
-		if before.failed {
+		if before.Failed {
 			return "", fmt.Errorf("%s fails without a mutation: %s", t.pkg, before)
 		}
-		skipped = skipped || before.skipped
-		after := t.play(root, m.flag(overlay))
-		if after.cut {
-			return "", fmt.Errorf("%s took longer than %s, so nothing is known of it", t.pkg, timeout)
+		skipped = skipped || before.Skipped
+		after := t.play(ctx, root, m.flag(overlay))
+		if after.Cut {
+			return "", fmt.Errorf("%s took longer than %s, so nothing is known of it", t.pkg, proof.TestTime)
 		}
-		if after.failed {
+		if after.Failed {
 			return after.String(), nil
 		}
 	}
@@ -201,30 +200,9 @@ func compiles(root, overlay string, m mutation) error {
 	return nil
 }
 
-// outcome is how a selection of tests went.
-type outcome struct {
-	failed, skipped bool
-	cut             bool     // they took too long, so their failure shows nothing
-	by              []string // the tests that failed, without those that only hold others
-}
-
-// timeout is how long a selection of tests may take, even on a busy machine.
-const timeout = 10 * time.Minute
-
-// String returns the names of up to three of the tests that failed.
-func (o outcome) String() string {
-	switch n := len(o.by); {
-	case n == 0:
-		return "the whole package"
-	case n > 3:
-		return fmt.Sprintf("%s and %d more", strings.Join(o.by[:3], ", "), n-3)
-	}
-	return strings.Join(o.by, ", ")
-}
-
-// play runs the tests and returns the outcome of each.
-func (t test) play(root string, overlay overlayFlag) outcome {
-	args := []string{"test", "-json", "-count=1", "-timeout=" + timeout.String(), "-run", t.run}
+// play runs the tests.
+func (t test) play(ctx context.Context, root string, overlay overlayFlag) proof.Tested {
+	args := []string{"-run", t.run}
 	if overlay.toGo != "" {
 		args = append(args, overlay.toGo)
 	}
@@ -232,31 +210,5 @@ func (t test) play(root string, overlay overlayFlag) outcome {
 	if overlay.toTest != "" {
 		args = append(args, "-args", overlay.toTest)
 	}
-	cmd := exec.Command("go", args...)
-	cmd.Dir = root
-	out, err := cmd.Output()
-	return read(out, err != nil)
-}
-
-// read reads an outcome from what go test -json prints.
-func read(out []byte, failed bool) outcome {
-	o := outcome{failed: failed}
-	for line := range bytes.Lines(out) {
-		var e struct{ Action, Test, Output string }
-		if json.Unmarshal(line, &e) != nil {
-			continue
-		}
-		o.cut = o.cut || strings.HasPrefix(e.Output, "panic: test timed out after ")
-		if e.Test == "" {
-			continue
-		}
-		o.skipped = o.skipped || e.Action == "skip"
-		if e.Action == "fail" {
-			o.by = append(slices.DeleteFunc(o.by, func(n string) bool { return n == e.Test }), e.Test)
-		}
-	}
-	o.by = slices.DeleteFunc(o.by, func(n string) bool {
-		return slices.ContainsFunc(o.by, func(other string) bool { return strings.HasPrefix(other, n+"/") })
-	})
-	return o
+	return proof.GoTest(ctx, root, args...)
 }

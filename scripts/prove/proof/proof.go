@@ -130,8 +130,11 @@ func (p Proof) Main(ctx context.Context, args []string, out, errs io.Writer) int
 		return code(errs, err)
 	}
 	err = p.Run(ctx, r)
-	if err == nil {
+	switch {
+	case err == nil && ctx.Err() != nil:
 		err = ctx.Err()
+	case err == nil && f.only != "" && !r.tried():
+		err = fmt.Errorf("%w: -only names none of its %s", ErrUsage, p.Only)
 	}
 	if !errors.Is(err, ErrUsage) {
 		r.summarize(err)

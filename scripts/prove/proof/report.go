@@ -125,6 +125,9 @@ func (r *Run) Findings() int {
 	return r.summary.Findings
 }
 
+// tried reports whether anything was.
+func (r *Run) tried() bool { return r.summary.Held+r.summary.Findings+r.summary.Skipped > 0 }
+
 func (r *Run) line(kind, of, format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

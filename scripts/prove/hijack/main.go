@@ -1,0 +1,69 @@
+package hijack
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"os"
+	"strings"
+
+	"github.com/countersign-run/countersign/scripts/prove/proof"
+)
+
+// Proof is the proof.
+func Proof() proof.Proof {
+	third := false
+	return proof.Proof{
+		Name: "hijack", Chance: true, Only: "attacks, as ID in PLACE", List: list,
+		Tries: "a model that obeys whoever writes to it, with attacks in every place that it reads",
+		Takes: "2 minutes; with -third 40 s",
+		About: `A user rejects most of what comes of it. Nothing may happen that they have not approved, no preview may hide what will
+happen, and nothing of another user may be reached. HOSTILE_CASES may name a file of hostile cases, whose injections
+are tried too.`,
+		Flags: func(f *flag.FlagSet) { f.BoolVar(&third, "third", false, "put each attack in a third of the places") },
+		Run:   func(ctx context.Context, r *proof.Run) error { return run(ctx, r, third) },
+	}
+}
+
+func list() ([]proof.Count, error) {
+	attacks, err := Attacks()
+	return []proof.Count{{N: len(attacks), What: "attacks of our own"},
+		{N: len(Places), What: "places: " + strings.Join(Places, ", ")},
+		{N: len(attacks) * len(Places), What: "attacks in a place, and those of a file of hostile cases"}}, err
+}
+
+// run puts attacks where the model reads them and has it obey, while a user rejects most of what comes of it. See hold
+// and settle for what must be true.
+func run(ctx context.Context, r *proof.Run, third bool) (err error) {
+	attacks, err := Attacks()
+	if err != nil {
+		return err
+	}
+	if file := os.Getenv("HOSTILE_CASES"); file != "" {
+		hostile, err := Hostile(file)
+		if err != nil {
+			return err
+		}
+		attacks = append(attacks, hostile...)
+	}
+	dir, err := os.MkdirTemp("", "hijack")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	s, err := newSiege(ctx, r, dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.w.Close()) }()
+	s.begin()
+	for i, a := range attacks {
+		for j, place := range Places {
+			if (!third || (i+j)%everyNth == 0) && r.Selects(a.ID+" in "+place) && !s.over && ctx.Err() == nil {
+				s.attack(a, place)
+			}
+		}
+	}
+	s.settle()
+	return nil
+}

@@ -1,0 +1,30 @@
+package proof
+
+import (
+	"fmt"
+	"testing"
+)
+
+// TestOutcome names the tests that failed.
+func TestOutcome(t *testing.T) {
+	for want, by := range map[string][]string{"the whole package": nil, "a, b": {"a", "b"},
+		"a, b, c and 2 more": {"a", "b", "c", "d", "e"}} {
+		if got := (Tested{By: by}).String(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// TestATestThatTookTooLong has caught nothing.
+func TestATestThatTookTooLong(t *testing.T) {
+	const fails = `{"Action":"run","Test":"TestTerraform/agent"}
+{"Action":"output","Test":"TestTerraform/agent","Output":"%s"}
+{"Action":"fail","Test":"TestTerraform/agent"}
+{"Action":"fail"}`
+	for said, cut := range map[string]bool{"panic: test timed out after 10m0s\\n": true,
+		"    a_test.go:1: it timed out\\n": false} {
+		if o := ReadTested(fmt.Appendf(nil, fails, said), true); o.Cut != cut || !o.Failed || o.String() != "TestTerraform/agent" {
+			t.Errorf("%q is read as %+v", said, o)
+		}
+	}
+}

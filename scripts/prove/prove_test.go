@@ -1,0 +1,45 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/countersign-run/countersign/scripts/prove/proof"
+)
+
+// TestNothingIsProvenLess holds what the proofs try to a list. A line that says less than before needs a reason.
+func TestNothingIsProvenLess(t *testing.T) {
+	var out, errs strings.Builder
+	if code := proof.Main([]string{"-list"}, &out, &errs, proofs...); code != proof.Proven {
+		t.Fatal(errs.String())
+	}
+	const file = "testdata/list.txt"
+	if os.Getenv("UPDATE") == "1" {
+		if err := os.WriteFile(file, []byte(out.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := out.String(); got != string(want) {
+		t.Errorf("go run ./scripts/prove -list prints\n%s\nand %s says\n%s", got, file, want)
+	}
+}
+
+// TestEachProofSaysWhatItTries, how long that takes, and the flags that all have.
+func TestEachProofSaysWhatItTries(t *testing.T) {
+	for _, p := range proofs {
+		var out, errs strings.Builder
+		if code := proof.Main([]string{p.Name, "-h"}, &out, &errs, proofs...); code != proof.Proven {
+			t.Errorf("%s -h: exit code %d", p.Name, code)
+		}
+		for _, want := range []string{p.Tries, "It takes " + p.Takes, "-json", "-report file", "-list"} {
+			if !strings.Contains(errs.String(), want) {
+				t.Errorf("%s -h does not say %q:\n%s", p.Name, want, errs.String())
+			}
+		}
+	}
+}
