@@ -23,7 +23,8 @@ func TestATestThatTookTooLong(t *testing.T) {
 {"Action":"fail"}`
 	for said, cut := range map[string]bool{"panic: test timed out after 10m0s\\n": true,
 		"    a_test.go:1: it timed out\\n": false} {
-		if o := ReadTested(fmt.Appendf(nil, fails, said), true); o.Cut != cut || !o.Failed || o.String() != "TestTerraform/agent" {
+		if o := ReadTested(fmt.Appendf(nil, fails, said), true); o.Cut != cut || !o.Failed ||
+			o.String() != "TestTerraform/agent" {
 			t.Errorf("%q is read as %+v", said, o)
 		}
 	}
