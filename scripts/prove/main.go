@@ -19,8 +19,8 @@ import (
 )
 
 // proofs are all, in the order of the promises that they are for.
-var proofs = []proof.Proof{hijack.Proof(), crash.Proof(), hostile.Proof(), gauntlet.Proof(), contents.Proof(),
-	load.Proof(),
-	mutate.Proof()}
+var proofs = []proof.Proof{
+	hijack.Proof(), crash.Proof(), hostile.Proof(), gauntlet.Proof(), contents.Proof(), load.Proof(), mutate.Proof(),
+}
 
 func main() { os.Exit(proof.Main(os.Args[1:], os.Stdout, os.Stderr, proofs...)) }

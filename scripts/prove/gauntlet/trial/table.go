@@ -57,8 +57,8 @@ func (c Case) At(ctx context.Context, at Server) Row {
 	return Row{c, got, Passed}
 }
 
-// Tour takes the server at base, local or deployed, through the cases that r selects, with ID tokens of two of its users
-// where it is deployed, and reports each as it ends. Its error means that it could not try.
+// Tour takes the server at base, local or deployed, through the cases that r selects, with ID tokens of two of its
+// users where it is deployed, and reports each as it ends. Its error means that it could not try.
 func Tour(ctx context.Context, base, token, token2 string, cases []Case, r *proof.Run) error {
 	base = strings.TrimSuffix(base, "/")
 	if err := Healthy(ctx, base); err != nil {
