@@ -1,26 +1,32 @@
 // Package demomodel implements the offline demo model of the local server. It speaks the Gemini protocol, so that the
-// real client and the whole runtime work without a key, and it understands plain requests in English to write mail, to
-// create calendar events, and to use the page that its user has open. It is not a language model: it looks for verbs,
-// addresses and times, says what it did not find, and answers everything else with a description of itself.
+// real client and the whole runtime work without a key. It is not a language model but a list of rules, a file for each
+// domain (mail.go, calendar.go, page.go, talk.go): which phrases a rule takes, which tool it calls for them, and what
+// it says of the result. What no rule knows, anytool.go calls by its name and schema alone.
 //
-// Understand reads a prompt; report.go describes function responses in words; page.go decides what to do on a page;
-// this file connects them to the protocol.
+// [Model] is the whole of it; rule.go has what a rule is, dialogue.go how one is found for a request.
 package demomodel
 
 import (
 	"net/http"
 	"regexp"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// The tools that the model calls if they are declared.
-const (
-	mailTool  = "gmail_send"
-	eventTool = "calendar_event_create"
-)
+// rulebook has the rules in the order in which they are tried. A further domain is a further file and an entry here.
+type rulebook struct {
+	tasks    []rule // of several calls; tried first, on the whole prompt
+	requests []rule // of one call each, several of them in one prompt
+	talk     []rule // of words alone
+}
+
+var everything = rulebook{
+	tasks:    pageRules,
+	requests: slices.Concat(namedToolRules, mailRules, calendarRules, wordedToolRules),
+	talk:     talkRules,
+}
 
 // pace is the pause before each word of a streamed answer, so that the stream is visible.
 const pace = 12 * time.Millisecond
@@ -32,7 +38,8 @@ func New(now func() time.Time) http.Handler { return fakegemini.New(Model(now)) 
 // Model returns the model behind [New].
 func Model(now func() time.Time) fakegemini.ModelFunc {
 	return func(r fakegemini.Request) fakegemini.Turn {
-		turn := think(r, forUser(r.System, now()))
+		d := newDialogue(r, everything, forUser(r.System, now()))
+		turn := d.permitted(d.answer())
 		turn.Delay = pace
 		return turn
 	}
@@ -51,85 +58,4 @@ func forUser(system string, now time.Time) time.Time {
 		return now
 	}
 	return now.In(zone)
-}
-
-func think(r fakegemini.Request, now time.Time) fakegemini.Turn {
-	if turn, ok := onPage(r); ok {
-		return turn
-	}
-	if responses := r.Responses(); responses != nil {
-		return words(report(callsBefore(r), responses))
-	}
-	intents := intend(r, now)
-	switch {
-	case len(intents) == 0:
-		return words(join(smallTalk(r.User()), readSurface(r).abilities()))
-	case r.NoTools:
-		return words("I understood what you want, but I may call no tools in this answer, so nothing was done. " +
-			"Please ask again.")
-	}
-	var calls []fakegemini.Call
-	var lacking []string
-	for _, i := range intents {
-		switch name, args := i.call(); {
-		case i.Missing != "":
-			lacking = append(lacking, i.ask())
-		case !r.Has(name):
-			lacking = append(lacking, "I have no tool called "+name+" here.")
-		default:
-			calls = append(calls, fakegemini.Call{Name: name, Args: args})
-		}
-	}
-	if len(lacking) > 0 {
-		return words(strings.Join(lacking, " "))
-	}
-	return fakegemini.Turn{Calls: calls}
-}
-
-func words(s string) fakegemini.Turn { return fakegemini.Turn{Text: s} }
-
-// intend parses the newest prompt, or takes it as the answer to what was missing in the one before.
-func intend(r fakegemini.Request, now time.Time) []Intent {
-	said := userWords(r.Contents)
-	if len(said) == 0 {
-		return nil
-	}
-	last := said[len(said)-1]
-	intents := Understand(last, now)
-	if len(said) == 1 || len(intents) > 0 && intents[0].Missing == "" {
-		return intents
-	}
-	before := Understand(said[len(said)-2], now)
-	completed := false
-	for i := range before {
-		if before[i].Missing != "" && !completed {
-			before[i], completed = before[i].complete(last, now)
-		}
-	}
-	if completed {
-		return before
-	}
-	return intents
-}
-
-// userWords returns the user's texts, oldest first.
-func userWords(contents []fakegemini.Content) (said []string) {
-	for _, c := range contents {
-		for _, p := range c.Parts {
-			if c.Role == "user" && p.Text != nil {
-				said = append(said, *p.Text)
-			}
-		}
-	}
-	return said
-}
-
-// callsBefore returns the calls that the request's responses answer.
-func callsBefore(r fakegemini.Request) (calls []fakegemini.FunctionCall) {
-	for _, p := range r.Contents[len(r.Contents)-2].Parts {
-		if p.FunctionCall != nil {
-			calls = append(calls, *p.FunctionCall)
-		}
-	}
-	return calls
 }

@@ -2,20 +2,52 @@ package demomodel_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 	_ "time/tzdata"
 
 	"github.com/countersign-run/countersign/scripts/dev/demomodel"
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
 // now is a Wednesday.
 var now = time.Date(2026, 11, 18, 9, 30, 0, 0, time.UTC)
 
+// mail and event are the arguments of the two tools.
 type (
-	mail  = demomodel.Mail
-	event = demomodel.Event
+	mail struct {
+		To      []string `json:"to"`
+		Cc      []string `json:"cc,omitempty"`
+		Bcc     []string `json:"bcc,omitempty"`
+		Subject string   `json:"subject"`
+		Body    string   `json:"body"`
+	}
+	event struct {
+		Summary   string   `json:"summary"`
+		Start     string   `json:"start"`
+		End       string   `json:"end"`
+		TimeZone  string   `json:"timeZone,omitempty"`
+		AllDay    bool     `json:"allDay,omitempty"`
+		Attendees []string `json:"attendees,omitempty"`
+	}
+)
+
+// asked returns the answer to a prompt where mail and calendar are offered.
+func asked(prompt string, now time.Time) fakegemini.Turn {
+	return demomodel.Model(func() time.Time { return now })(fakegemini.Request{
+		Contents: []fakegemini.Content{{Role: "user", Parts: []fakegemini.Part{{Text: &prompt}}}},
+		Tools:    []fakegemini.Declaration{{Name: "gmail_send"}, {Name: "calendar_event_create"}},
+	})
+}
+
+// The beginnings of the questions.
+const (
+	missingRecipient = "Who should get the mail?"
+	missingText      = "What should the mail to "
+	missingTime      = "When should “"
+	onceOnly         = "I am the offline demo model and can make single events only."
 )
 
 func to(addresses ...string) []string { return addresses }
@@ -89,7 +121,7 @@ func TestMail(t *testing.T) {
 		"email bob@x.com that it works (bcc eve@y.org).": {
 			To: to("bob@x.com"), Bcc: to("eve@y.org"), Subject: "It works", Body: "It works."},
 	} {
-		t.Run(prompt, func(t *testing.T) { check(t, prompt, demomodel.Intent{Mail: want}) })
+		t.Run(prompt, func(t *testing.T) { check(t, prompt, want) })
 	}
 }
 
@@ -142,47 +174,46 @@ func TestEvents(t *testing.T) {
 		"I'd like to schedule a meeting with ana@example.com in one week at quarter to four": at("Meeting",
 			"2026-11-25T15:45:00", "2026-11-25T16:45:00", ana),
 	} {
-		t.Run(prompt, func(t *testing.T) { check(t, prompt, demomodel.Intent{Event: want}) })
+		t.Run(prompt, func(t *testing.T) { check(t, prompt, want) })
 	}
 }
 
 func TestSeveralRequestsInOnePrompt(t *testing.T) {
 	const ana = "ana@example.com"
 	demo := mailTo(ana, "The demo is at ten", "The demo is at ten.")
-	for prompt, want := range map[string][]demomodel.Intent{
+	for prompt, want := range map[string][]any{
 		"email ana@example.com that the demo is at ten and put it in my calendar tomorrow at ten": {
-			{Mail: demo}, {Event: at("The demo is at ten", "2026-11-19T10:00:00", "2026-11-19T11:00:00")}},
+			demo, at("The demo is at ten", "2026-11-19T10:00:00", "2026-11-19T11:00:00")},
 		"Email ana@example.com that the demo is at ten. Then schedule a demo tomorrow at ten with ana@example.com.": {
-			{Mail: demo}, {Event: at("Demo", "2026-11-19T10:00:00", "2026-11-19T11:00:00", ana)}},
+			demo, at("Demo", "2026-11-19T10:00:00", "2026-11-19T11:00:00", ana)},
 		"schedule a demo tomorrow at ten and email ana@example.com that the demo is at ten": {
-			{Event: at("Demo", "2026-11-19T10:00:00", "2026-11-19T11:00:00")}, {Mail: demo}},
+			at("Demo", "2026-11-19T10:00:00", "2026-11-19T11:00:00"), demo},
 		"email ana@example.com that the demo is tomorrow at ten and add it to my calendar": {
-			{Mail: mailTo(ana, "The demo is tomorrow at ten", "The demo is tomorrow at ten.")},
-			{Event: at("The demo is tomorrow at ten", "2026-11-19T10:00:00", "2026-11-19T11:00:00")}},
+			mailTo(ana, "The demo is tomorrow at ten", "The demo is tomorrow at ten."),
+			at("The demo is tomorrow at ten", "2026-11-19T10:00:00", "2026-11-19T11:00:00")},
 		"email ana@example.com that lunch is on me, and schedule lunch tomorrow from 12 to 1 with her": {
-			{Mail: mailTo(ana, "Lunch is on me", "Lunch is on me.")},
-			{Event: at("Lunch", "2026-11-19T12:00:00", "2026-11-19T13:00:00", ana)}},
+			mailTo(ana, "Lunch is on me", "Lunch is on me."),
+			at("Lunch", "2026-11-19T12:00:00", "2026-11-19T13:00:00", ana)},
 		"tell ana@example.com that I am late and tell bob@x.com that he is early": {
-			{Mail: mailTo(ana, "I am late", "I am late.")}, {Mail: mailTo("bob@x.com", "He is early", "He is early.")}},
+			mailTo(ana, "I am late", "I am late."), mailTo("bob@x.com", "He is early", "He is early.")},
 	} {
 		t.Run(prompt, func(t *testing.T) { check(t, prompt, want...) })
 	}
 }
 
 func TestWhatIsMissingIsNamed(t *testing.T) {
-	for prompt, want := range map[string]demomodel.Missing{
-		"email Ana that the demo is at ten":                  demomodel.MissingRecipient,
-		"send a mail":                                        demomodel.MissingRecipient,
-		"email ana@example.com":                              demomodel.MissingText,
-		"schedule a meeting with ana@example.com":            demomodel.MissingTime,
-		"schedule a meeting tomorrow":                        demomodel.MissingTime,
-		"schedule a standup every Monday at 10":              demomodel.OnceOnly,
-		"email ana@example.com hi and put it in my calendar": demomodel.MissingTime,
+	for prompt, want := range map[string]string{
+		"email Ana that the demo is at ten":                  missingRecipient,
+		"send a mail":                                        missingRecipient,
+		"email ana@example.com":                              missingText,
+		"schedule a meeting with ana@example.com":            missingTime,
+		"schedule a meeting tomorrow":                        missingTime,
+		"schedule a standup every Monday at 10":              onceOnly,
+		"email ana@example.com hi and put it in my calendar": missingTime,
 	} {
 		t.Run(prompt, func(t *testing.T) {
-			got := demomodel.Understand(prompt, now)
-			if len(got) == 0 || got[len(got)-1].Missing != want {
-				t.Errorf("got %s, want %q missing", show(got), want)
+			if got := asked(prompt, now); !strings.HasPrefix(got.Text, want) || len(got.Calls) > 0 {
+				t.Errorf("got %q, want %q", got.Text, want)
 			}
 		})
 	}
@@ -199,8 +230,11 @@ func TestEverythingElseIsNoRequest(t *testing.T) {
 		"forward it to bob@x.com", "'email ana@example.com that the demo is at ten'",
 	} {
 		t.Run(prompt, func(t *testing.T) {
-			if got := demomodel.Understand(prompt, now); len(got) > 0 {
-				t.Errorf("understood %s", show(got))
+			got := asked(prompt, now)
+			for _, question := range []string{missingRecipient, missingText, missingTime, onceOnly} {
+				if len(got.Calls) > 0 || strings.HasPrefix(got.Text, question) {
+					t.Errorf("understood %s: %s", show(got), got.Text)
+				}
 			}
 		})
 	}
@@ -208,16 +242,14 @@ func TestEverythingElseIsNoRequest(t *testing.T) {
 
 func TestTimesWithoutANamedZoneHaveTheirOffset(t *testing.T) {
 	local := now.In(time.FixedZone("Local", 3600))
-	check1(t, demomodel.Understand("schedule lunch tomorrow at noon", local),
-		demomodel.Intent{Event: &event{Summary: "Lunch", Start: "2026-11-19T12:00:00+01:00",
-			End: "2026-11-19T13:00:00+01:00"}})
+	check1(t, asked("schedule lunch tomorrow at noon", local), &event{Summary: "Lunch",
+		Start: "2026-11-19T12:00:00+01:00", End: "2026-11-19T13:00:00+01:00"})
 }
 
 func TestTodayIsTheDayInTheNamedZone(t *testing.T) {
 	late := time.Date(2026, 11, 18, 23, 30, 0, 0, time.UTC)
-	check1(t, demomodel.Understand("schedule lunch tomorrow at noon Asia/Tokyo", late),
-		demomodel.Intent{Event: &event{Summary: "Lunch", Start: "2026-11-20T12:00:00", End: "2026-11-20T13:00:00",
-			TimeZone: "Asia/Tokyo"}})
+	check1(t, asked("schedule lunch tomorrow at noon Asia/Tokyo", late), &event{Summary: "Lunch",
+		Start: "2026-11-20T12:00:00", End: "2026-11-20T13:00:00", TimeZone: "Asia/Tokyo"})
 }
 
 // BenchmarkUnderstand parses prompts of the maximal length that make the parser backtrack.
@@ -227,7 +259,7 @@ func BenchmarkUnderstand(b *testing.B) {
 		b.Run(strings.TrimSpace(unit), func(b *testing.B) {
 			prompt := strings.Repeat(unit, (8<<10)/len(unit))
 			for b.Loop() {
-				demomodel.Understand(prompt, now)
+				asked(prompt, now)
 			}
 		})
 	}
@@ -243,39 +275,51 @@ func FuzzUnderstand(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, prompt string) {
-		for _, i := range demomodel.Understand(prompt, now) {
-			if (i.Mail == nil) == (i.Event == nil) {
-				t.Fatalf("%q: exactly one of mail and event is due: %+v", prompt, i)
+		turn := asked(prompt, now)
+		if (turn.Text == "") == (len(turn.Calls) == 0) {
+			t.Fatalf("%q: words or calls are due: %+v", prompt, turn)
+		}
+		for _, c := range turn.Calls {
+			var got struct {
+				To, Attendees                      []string
+				Subject, Body, Summary, Start, End string
 			}
-			if i.Missing != "" {
-				continue
+			if raw, err := json.Marshal(c.Args); err != nil || json.Unmarshal(raw, &got) != nil {
+				t.Fatalf("%q: %s, %v", prompt, raw, err)
 			}
-			if i.Mail != nil && (len(i.Mail.To) == 0 || i.Mail.Body == "") || i.Event != nil &&
-				(i.Event.Summary == "" || i.Event.Start == "" || i.Event.End == "") {
-				t.Fatalf("%q: %s lacks what it needs", prompt, show([]demomodel.Intent{i}))
+			if c.Name == "gmail_send" && (len(got.To) == 0 || got.Body == "") ||
+				c.Name == "calendar_event_create" && (got.Summary == "" || got.Start == "" || got.End == "") {
+				t.Fatalf("%q: %s lacks what it needs", prompt, show(turn))
 			}
 		}
 	})
 }
 
-func check(t *testing.T, prompt string, want ...demomodel.Intent) {
+func check(t *testing.T, prompt string, want ...any) {
 	t.Helper()
-	check1(t, demomodel.Understand(prompt, now), want...)
+	check1(t, asked(prompt, now), want...)
 }
 
-func check1(t *testing.T, got []demomodel.Intent, want ...demomodel.Intent) {
+func check1(t *testing.T, got fakegemini.Turn, want ...any) {
 	t.Helper()
-	if g, w := show(got), show(want); g != w {
-		t.Errorf("got  %s\nwant %s", g, w)
+	var calls []fakegemini.Call
+	for _, w := range want {
+		name := "gmail_send"
+		if _, ok := w.(*event); ok {
+			name = "calendar_event_create"
+		}
+		calls = append(calls, fakegemini.Call{Name: name, Args: w})
+	}
+	if g, w := show(got), show(fakegemini.Turn{Calls: calls}); g != w {
+		t.Errorf("got  %s%s\nwant %s", g, got.Text, w)
 	}
 }
 
-func show(intents []demomodel.Intent) string {
+func show(turn fakegemini.Turn) string {
 	var b strings.Builder
-	for _, i := range intents {
-		j, _ := json.Marshal(i)
-		b.Write(j)
-		b.WriteByte(' ')
+	for _, c := range turn.Calls {
+		args, _ := json.Marshal(c.Args)
+		fmt.Fprintf(&b, "%s %s ", c.Name, args)
 	}
 	return b.String()
 }

@@ -9,260 +9,375 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// page is the input for one decision about a page: what is offered, and what was done since the user's last words.
-type page struct {
-	surface
-	wish    wish
-	steps   []step
-	noTools bool
+// The kinds of tools of a page, which are the first words of their names, and the two that take a coordinate.
+const (
+	actionKind  = "action" // of the server
+	clickKind   = "click"
+	fillKind    = "fill"
+	selectKind  = "select"
+	toggleKind  = "toggle"
+	triggerTool = "trigger-interaction"
+	fillTool    = "fill-input"
+)
+
+const (
+	cart  = " [(my|the|your)] [shopping] (cart|basket|bag) "
+	thing = " [me] [(the|a|an|some|any|my)] {what} "
+)
+
+// pageRules use the page that the user has open, and the server's actions. They match by names, and know no particular
+// page.
+var pageRules = []rule{
+	{phrases: phrases("(find|look for|search for|get|take|pick|choose)"+thing+
+		"(and|then) [then] (put|add|place) [{n}] "+
+		"[of (it|them|those|these)] [(it|them|those|these)] (in|into|to)"+cart+"…",
+		"(put|add|place) [{n}] [of] [(the|more)] {what} (in|into|to)"+cart+"…"), next: onPage(put)},
+	{phrases: phrases("(remove|take|delete)" + thing + "(out of|from)" + cart + "…"), next: onPage(remove)},
+	{phrases: phrases("(what|what's|show|how|is|are|list|tell|do) … (cart|basket) …"), next: onPage(showCart)},
+	{phrases: phrases("(rate|give)" + thing +
+		"[(with|at)] {n|1|2|3|4|5|one|two|three|four|five} [[out] of (5|five)] (star|stars) " +
+		"[(and say|saying|because|with the comment)] [{value}]"), next: onPage(rate)},
+	{phrases: phrases("[today] (i feel|i am feeling|i am|i'm|i'm feeling|feeling) " +
+		"[(so|very|really|pretty|quite|a bit|a little|just)] {word} [today] [(because of|because|and|but)] [{value}]"),
+		next: onPage(mood)},
+	{phrases: phrases("fill [(in|out)] [the] {what} (with|as|by) {value}",
+		"(type|enter) {value} (into|in) [the] {what} [(field|box|input)]"), next: onPage(fillIn(fillKind, "fill in"))},
+	{phrases: phrases("(click|press|push|tap) [on] [the] {what} [button]", "{what|check out|checkout} …"),
+		next: onPage(click)},
+	{phrases: phrases("(select|choose) {value} (for|as|in) [(the|my)] {what}"),
+		next: onPage(fillIn(selectKind, "choose"))},
+	{phrases: phrases("(find|look for|search for|search|show me|do you (have|sell))" + thing), next: onPage(search)},
 }
 
-// onPage returns the next turn if the request offers a page or actions and its user wants something of them.
-func onPage(r fakegemini.Request) (fakegemini.Turn, bool) {
-	s := readSurface(r)
-	w, ok := wishOf(r.User())
-	if len(s.tools) == 0 || !ok {
-		return fakegemini.Turn{}, false
+// onPage declines requests where there is neither a page nor an action.
+func onPage(next func(*ask) (fakegemini.Turn, bool)) func(*ask) (fakegemini.Turn, bool) {
+	return func(a *ask) (fakegemini.Turn, bool) {
+		if !slices.ContainsFunc(a.tools, func(t *offered) bool { return t.onPage() || t.is(actionKind) }) {
+			return fakegemini.Turn{}, false
+		}
+		return next(a)
 	}
-	p := page{s, w, stepsOf(r.Contents), r.NoTools}
-	turn, ok := p.decide()
-	if p.noTools && len(turn.Calls) > 0 {
-		return words(join(p.failures(), "I may call no tools in this answer, so I stopped here. Please ask again.")),
-			true
-	}
-	return turn, ok
 }
 
-// decide returns the next turn, or false if the request is not for the page.
-func (p page) decide() (fakegemini.Turn, bool) {
-	switch p.wish.kind {
-	case putWish:
-		return p.put(), true
-	case removeWish:
-		return p.remove(), true
-	case cartWish:
-		return words(p.state.inCart()), true
-	case rateWish:
-		return p.rate(), true
-	case moodWish:
-		return p.mood()
-	case fillWish:
-		return p.fill(fillKind, "fill in"), true
-	case selectWish:
-		return p.fill(selectKind, "choose"), true
-	case clickWish:
-		return p.click(), true
+// onPage reports whether the tool uses the page.
+func (t *offered) onPage() bool {
+	return t.generic() || t.is(clickKind) || t.is(fillKind) || t.is(selectKind) || t.is(toggleKind)
+}
+
+func (t *offered) generic() bool { return t.Name == triggerTool || t.Name == fillTool }
+
+// count returns the number of things; one by default.
+func (a *ask) count() int {
+	switch s := strings.ToLower(a.slot("n", "one")); {
+	case strings.HasSuffix(s, "of"):
+		return 2
+	case strings.HasSuffix(s, "dozen"):
+		return 12
+	default:
+		return number(s)
 	}
-	return p.search(), true
+}
+
+func (a *ask) what() string { return strings.Trim(a.slot("what", ""), "\"“”'.,!?") }
+
+// answered returns the answer to the tool's call.
+func (a *ask) answered(tool string) (step, bool) {
+	return highest(a.done, func(s step) int { return map[bool]int{true: 1}[s.name == tool] })
+}
+
+// acted reports whether the page was used since the user's last words.
+func (a *ask) acted() bool {
+	return slices.ContainsFunc(a.done, func(s step) bool { return !strings.HasPrefix(s.name, actionKind+"_") })
+}
+
+// summary says that everything was done, or what was not, and then what the page shows.
+func (a *ask) summary(done, shown string) (fakegemini.Turn, bool) {
+	if failed := a.failures(); failed != "" {
+		done = failed
+	}
+	return words(join(done, shown)), true
 }
 
 // lookUp finds the thing that the request names, with the server's search if there is one, and otherwise on the page.
-// It returns a turn instead if a question or an answer must come first.
-func (p page) lookUp() (item, *fakegemini.Turn) {
-	search, ok := p.find(actionKind, "search", "find")
-	if !ok {
-		if found, ok := p.onSight(); ok {
-			return found, nil
+// It returns a turn instead if a call or an answer must come first.
+func (a *ask) lookUp() (found item, first fakegemini.Turn, ok bool) {
+	tool := a.find(actionKind, "search", "find")
+	if tool == nil {
+		if found, ok = a.onSight(); !ok {
+			first, _ = says("I see no “%s” on this page, and have no search.", a.what())
 		}
-		return item{}, say("I see no “%s” on this page, and have no search.", p.wish.what)
+		return found, first, ok
 	}
-	done, ok := p.done(search.Name)
-	if !ok {
-		return item{}, &fakegemini.Turn{Calls: []fakegemini.Call{{Name: search.Name, Args: search.query(p.wish.what)}}}
+	s, searched := a.answered(tool.Name)
+	list := itemsIn(s.body)
+	switch {
+	case !searched:
+		args, said := map[string]any{}, text{a.what(), a.what()}
+		_, _, named := tool.spelled(said, nil) // “order 17” is 17 for find-order
+		tool.fill(args, said.from(named))
+		first, _ = calls(fakegemini.Call{Name: tool.Name, Args: args})
+	case s.failed != "":
+		first, _ = says("The search did not work. %s", s.failed)
+	case len(list) == 0:
+		first, _ = says("I searched for “%s” and found nothing.", a.what())
+	default:
+		if found, ok = best(list, wordsOf(a.what())); !ok {
+			found = list[0]
+		}
+		return found, first, true
 	}
-	if done.failed != "" {
-		return item{}, say("The search did not work. %s", done.failed)
-	}
-	found := itemsIn(done.body)
-	if i, ok := best(found, wordsOf(p.wish.what)); ok {
-		return i, nil
-	}
-	if len(found) > 0 {
-		return found[0], nil
-	}
-	return item{}, say("I searched for “%s” and found nothing.", p.wish.what)
+	return item{}, first, false
 }
 
 // onSight finds the thing on the page.
-func (p page) onSight() (item, bool) { return best(itemsIn(p.state.view), wordsOf(p.wish.what)) }
+func (a *ask) onSight() (item, bool) { return best(itemsIn(a.state.view), wordsOf(a.what())) }
 
-// query returns the arguments with the words in the action's field for them.
-func (c control) query(text string) map[string]any {
-	for _, name := range append(slices.Clone(c.needed), "query") {
-		if f, ok := c.fields[name]; ok && f.Type == "string" {
-			return map[string]any{name: text}
-		}
+// press finds the tool that does what is wanted, or the generic one with the matching coordinate.
+func (a *ask) press(kind string, on item, value string, wanted ...string) (fakegemini.Call, bool) {
+	if t := a.find(kind, wanted...); t != nil && t.offers(on.key) {
+		return t.use(on.key, value), true
 	}
-	return map[string]any{"query": text}
+	at, ok := a.state.coordinate(on.key, wanted)
+	switch {
+	case ok && kind == clickKind && a.tool(triggerTool) != nil:
+		return fakegemini.Call{Name: triggerTool, Args: map[string]any{"coordinate": at, "event": "click"}}, true
+	case ok && kind != clickKind && a.tool(fillTool) != nil:
+		return fakegemini.Call{Name: fillTool, Args: map[string]any{"coordinate": at, "value": value}}, true
+	}
+	return fakegemini.Call{}, false
 }
 
-func (p page) put() fakegemini.Turn {
-	found, first := p.lookUp()
-	if first != nil {
-		return *first
-	}
-	if p.acted() {
-		return words(join(p.account(fmt.Sprintf("I put %d × %s into the cart.", p.wish.n, found.name())),
-			p.state.inCart()))
-	}
-	click, ok := p.press(clickKind, found, "", "add", "cart")
-	if !ok {
-		return words("I found " + found.name() + priced(found) +
-			", but this page has no button that puts it into the cart.")
-	}
-	calls := p.bringOut(found)
-	if fill, ok := p.press(fillKind, found, strconv.Itoa(p.wish.n), "quantity"); ok {
-		return fakegemini.Turn{Calls: append(calls, fill, click)}
-	}
-	if p.wish.n > maxClicks {
-		return words(fmt.Sprintf("This page has no field for the quantity, and I do not click %d times.", p.wish.n))
-	}
-	return fakegemini.Turn{Calls: append(calls, slices.Repeat([]fakegemini.Call{click}, p.wish.n)...)}
+// offers reports whether the tool can be used on the item: its schema may list the possible keys.
+func (t *offered) offers(key string) bool {
+	f, ok := t.fields["key"]
+	return !ok && key == "" || ok && (len(f.Enum) == 0 || slices.Contains(f.Enum, any(key)))
 }
 
-// bringOut uses the page's own search to show a thing that is hidden.
-func (p page) bringOut(i item) (calls []fakegemini.Call) {
-	if fill, ok := p.press(fillKind, item{}, i.name(), "search"); ok && p.state.hidden(i.key) {
-		calls = append(calls, fill)
+// use returns the call of a page's tool on the item with the key, with a value if it takes one.
+func (t *offered) use(key, value string) fakegemini.Call {
+	args := map[string]any{}
+	if _, ok := t.fields["key"]; ok && key != "" {
+		args["key"] = key
 	}
-	return calls
+	if f, ok := t.fields["value"]; ok && value != "" {
+		args["value"] = f.value(text{value, value})
+	}
+	return fakegemini.Call{Name: t.Name, Args: args}
 }
 
+// maxClicks is how often a button is clicked where there is no field for the quantity.
 const maxClicks = 8
 
-func (p page) remove() fakegemini.Turn {
-	if p.acted() {
-		return words(join(p.account("I took “"+p.wish.what+"” out of the cart."), p.state.inCart()))
+func put(a *ask) (fakegemini.Turn, bool) {
+	found, first, ok := a.lookUp()
+	if !ok {
+		return first, true
 	}
-	for _, v := range p.state.named("cart") {
-		found, ok := best(items(v), wordsOf(p.wish.what))
-		if !ok {
-			continue
-		}
-		if click, ok := p.press(clickKind, found, "", "remove", "delete"); ok {
-			return fakegemini.Turn{Calls: []fakegemini.Call{click}}
-		}
+	n := a.count()
+	if a.acted() {
+		return a.summary(fmt.Sprintf("I put %d × %s into the cart.", n, found.name()), a.state.inCart())
 	}
-	return words(join("I see no “"+p.wish.what+"” in the cart that I could take out.", p.state.inCart()))
+	click, ok := a.press(clickKind, found, "", "add", "cart")
+	if !ok {
+		return says("I found %s, but this page has no button that puts it into the cart.", found.priced())
+	}
+	var made []fakegemini.Call
+	if show, ok := a.press(fillKind, item{}, found.name(), "search"); ok && a.state.hidden(found.key) {
+		made = append(made, show)
+	}
+	if fill, ok := a.press(fillKind, found, strconv.Itoa(n), "quantity"); ok {
+		return calls(append(made, fill, click)...)
+	}
+	if n > maxClicks {
+		return says("This page has no field for the quantity, and I do not click %d times.", n)
+	}
+	return calls(append(made, slices.Repeat([]fakegemini.Call{click}, n)...)...)
 }
 
-func (p page) rate() fakegemini.Turn {
-	rating, ok := p.find(actionKind, "rate", "rating", "review")
-	if !ok {
-		return words("I have no action here that takes ratings.")
+func remove(a *ask) (fakegemini.Turn, bool) {
+	if a.acted() {
+		return a.summary("I took “"+a.what()+"” out of the cart.", a.state.inCart())
 	}
-	if done, ok := p.done(rating.Name); ok {
-		return words(done.outcome(fmt.Sprintf("the rating of %s with %d stars", p.wish.what, p.wish.n), "submitted"))
-	}
-	found, ok := p.onSight()
-	if !ok {
-		var first *fakegemini.Turn
-		if found, first = p.lookUp(); first != nil {
-			return *first
+	for _, part := range a.state.named("cart") {
+		if found, ok := best(items(part.value), wordsOf(a.what())); ok {
+			if click, ok := a.press(clickKind, found, "", "remove", "delete"); ok {
+				return calls(click)
+			}
 		}
 	}
-	return fakegemini.Turn{Calls: []fakegemini.Call{{Name: rating.Name, Args: rating.rate(found.key, p.wish)}}}
+	return says("I see no “%s” in the cart that I could take out. %s", a.what(), a.state.inCart())
 }
 
-// rate fills in the fields that the action has, by their names.
-func (c control) rate(key string, w wish) map[string]any {
+func showCart(a *ask) (fakegemini.Turn, bool) { return words(a.state.inCart()), true }
+
+// inCart describes the contents of the cart, from the page's state alone.
+func (s state) inCart() string {
+	parts := s.named("cart")
+	if len(parts) == 0 {
+		return "I see no cart on this page."
+	}
+	var things, others []string
+	for _, part := range parts {
+		for _, i := range items(part.value) {
+			switch n := i.text("quantity"); {
+			case i.name() == "": // a note that items were left out
+			case n != "":
+				things = append(things, n+" × "+i.priced())
+			default:
+				things = append(things, i.priced())
+			}
+		}
+		if value := scalar(part.value); value != "" && !slices.Contains(part.words, "count") {
+			name := strings.ReplaceAll(strings.Join(part.words, " "), "cart", "")
+			others = append(others, join(strings.TrimSpace(name), value))
+		}
+	}
+	if len(things) == 0 {
+		return "The cart is empty."
+	}
+	said := "In the cart: " + strings.Join(things, ", ") + "."
+	if len(others) > 0 {
+		said += " " + capitalise(strings.Join(others, ", ")) + "."
+	}
+	return said
+}
+
+// answer returns the page's text under a name that is the word.
+func (s state) answer(word string) string {
+	for _, part := range s.named(word) {
+		if said := scalar(part.value); strings.TrimSuffix(strings.Join(part.words, " "), " answer") == word &&
+			strings.Contains(said, " ") {
+			return "The page says: “" + excerpt(said, 120) + "”"
+		}
+	}
+	return ""
+}
+
+func rate(a *ask) (fakegemini.Turn, bool) {
+	rating := a.find(actionKind, "rate", "rating", "review")
+	if rating == nil {
+		return says("I have no action here that takes ratings.")
+	}
+	if s, ok := a.answered(rating.Name); ok {
+		return words(s.outcome(fmt.Sprintf("the rating of %s with %d stars", a.what(), a.count()), "submitted")), true
+	}
+	found, ok := a.onSight()
+	if !ok {
+		var first fakegemini.Turn
+		if found, first, ok = a.lookUp(); !ok {
+			return first, true
+		}
+	}
 	args := map[string]any{}
-	for name, f := range c.fields {
-		has := wordsOf(name)
-		switch {
+	for name, f := range rating.fields {
+		switch has := wordsOf(name); {
 		case slices.Contains(has, "id") || slices.Contains(has, "key") || slices.Contains(has, "product"):
-			args[name] = key
-		case f.Type == "integer" || f.Type == "number":
-			args[name] = w.n
-		case slices.Contains(has, "comment") && w.value != "":
-			args[name] = w.value
+			args[name] = found.key
+		case f.is("integer", "number"):
+			args[name] = a.count()
+		case slices.Contains(has, "comment") && a.slot("value", "") != "":
+			args[name] = a.slot("value", "")
 		}
 	}
-	return args
+	return calls(fakegemini.Call{Name: rating.Name, Args: args})
+}
+
+// feelings are words for a mood; those of one line mean about the same.
+var feelings = [][]string{
+	strings.Fields("great good happy wonderful fantastic excellent amazing awesome lovely super"),
+	strings.Fields("fine ok okay alright neutral well"),
+	strings.Fields("tired exhausted sleepy weary"),
+	strings.Fields("sad bad unhappy down awful terrible low"),
 }
 
 // mood fills a form that asks how its user is, if the page has one.
-func (p page) mood() (fakegemini.Turn, bool) {
-	form, ok := p.find(selectKind, "mood", "feeling")
-	if !ok {
-		return fakegemini.Turn{}, false
+func mood(a *ask) (fakegemini.Turn, bool) {
+	form := a.find(selectKind, "mood", "feeling")
+	if form == nil {
+		return declined()
 	}
-	options := form.fields["value"].Enum
-	feeling, ok := among(options, p.wish.what)
-	if !ok && len(options) > 0 {
-		return words("The form takes these moods: " + strings.Join(options, ", ") + ". Which is nearest to “" +
-			p.wish.what + "”?"), true
-	}
-	if !ok {
-		feeling = strings.ToLower(p.wish.what)
-	}
-	if p.acted() {
-		return words(join(p.account("I told the form that you feel "+feeling+"."), p.state.answer("mood"))), true
-	}
-	calls := []fakegemini.Call{form.use("", feeling)}
-	if note, ok := p.press(fillKind, item{}, p.wish.value, "mood", "note", "comment"); ok && p.wish.value != "" {
-		calls = append(calls, note)
-	}
-	if submit, ok := p.press(clickKind, item{}, "", "submit", "mood"); ok {
-		calls = append(calls, submit)
-	}
-	return fakegemini.Turn{Calls: calls}, true
-}
-
-// search lists what there is, without using the page.
-func (p page) search() fakegemini.Turn {
-	if _, ok := p.find(actionKind, "search", "find"); ok {
-		if _, first := p.lookUp(); first != nil {
-			return *first
+	feeling, options := strings.ToLower(a.slot("word", "")), form.fields["value"].options()
+	for _, like := range feelings {
+		for _, option := range options {
+			if !slices.Contains(options, feeling) && slices.Contains(like, feeling) && slices.Contains(like, option) {
+				feeling = option
+			}
 		}
-		return words(p.found())
 	}
-	if p.acted() {
-		return words(p.account("I searched the page for “" + p.wish.what + "”."))
+	if len(options) > 0 && !slices.Contains(options, feeling) {
+		return says("The form takes these moods: %s. Which is nearest to “%s”?", strings.Join(options, ", "), feeling)
 	}
-	if fill, ok := p.press(fillKind, item{}, p.wish.what, "search"); ok {
-		return fakegemini.Turn{Calls: []fakegemini.Call{fill}}
+	if a.acted() {
+		return a.summary("I told the form that you feel "+feeling+".", a.state.answer("mood"))
 	}
-	return words("I have no search here.")
+	made := []fakegemini.Call{form.use("", feeling)}
+	why := a.slot("value", "")
+	if note, ok := a.press(fillKind, item{}, why, "mood", "note", "comment"); ok && why != "" {
+		made = append(made, note)
+	}
+	if submit, ok := a.press(clickKind, item{}, "", "submit", "mood"); ok {
+		made = append(made, submit)
+	}
+	return calls(made...)
 }
 
-func (p page) click() fakegemini.Turn {
-	what, of := p.target()
-	if p.acted() {
-		return words(join(p.account("I clicked “"+p.wish.what+"”."), p.state.answer("order")))
+// search lists what there is, or uses the page's own search.
+func search(a *ask) (fakegemini.Turn, bool) {
+	if tool := a.find(actionKind, "search", "find"); tool != nil {
+		if _, first, ok := a.lookUp(); !ok {
+			return first, true
+		}
+		s, _ := a.answered(tool.Name)
+		var said []string
+		for _, i := range itemsIn(s.body) {
+			said = append(said, i.priced())
+		}
+		return says("I found %s.", strings.Join(said, ", "))
 	}
-	if click, ok := p.press(clickKind, of, "", what...); ok {
-		return fakegemini.Turn{Calls: []fakegemini.Call{click}}
+	if a.acted() {
+		return a.summary("I searched the page for “"+a.what()+"”.", "")
 	}
-	return words("I find no button “" + p.wish.what + "” on this page. " + p.abilities())
+	if fill, ok := a.press(fillKind, item{}, a.what(), "search"); ok {
+		return calls(fill)
+	}
+	return declined()
 }
 
-func (p page) fill(kind, verb string) fakegemini.Turn {
-	what, of := p.target()
-	if p.acted() {
-		return words(p.account("I put “" + p.wish.value + "” into “" + p.wish.what + "”."))
+func click(a *ask) (fakegemini.Turn, bool) {
+	control, of := a.target()
+	if a.acted() {
+		return a.summary("I clicked “"+a.what()+"”.", a.state.answer("order"))
 	}
-	if call, ok := p.press(kind, of, p.wish.value, what...); ok {
-		return fakegemini.Turn{Calls: []fakegemini.Call{call}}
+	if click, ok := a.press(clickKind, of, "", control...); ok {
+		return calls(click)
 	}
-	return words("I find nothing called “" + p.wish.what + "” that I could " + verb + ". " + p.abilities())
+	return says("I find no button “%s” on this page. %s", a.what(), a.abilities())
+}
+
+func fillIn(kind, verb string) func(*ask) (fakegemini.Turn, bool) {
+	return func(a *ask) (fakegemini.Turn, bool) {
+		control, of := a.target()
+		value := a.slot("value", "")
+		if a.acted() {
+			return a.summary("I put “"+value+"” into “"+a.what()+"”.", "")
+		}
+		if call, ok := a.press(kind, of, value, control...); ok {
+			return calls(call)
+		}
+		return says("I find nothing called “%s” that I could %s. %s", a.what(), verb, a.abilities())
+	}
 }
 
 // target splits "add to cart for the red mug" into the control's words and the thing.
-func (p page) target() (control []string, of item) {
+func (a *ask) target() (control []string, of item) {
 	for _, between := range []string{" for the ", " of the ", " for ", " of "} {
-		before, after, ok := strings.Cut(p.wish.what, between)
+		before, after, ok := strings.Cut(a.what(), between)
 		if !ok {
 			continue
 		}
-		if of, ok = best(itemsIn(p.state.view), wordsOf(after)); ok {
+		if of, ok = best(itemsIn(a.state.view), wordsOf(after)); ok {
 			return wordsOf(before), of
 		}
 	}
-	return wordsOf(p.wish.what), item{}
-}
-
-func say(format string, args ...any) *fakegemini.Turn {
-	t := words(fmt.Sprintf(format, args...))
-	return &t
+	return wordsOf(a.what()), item{}
 }

@@ -49,7 +49,10 @@ type talk struct {
 	tools    map[string]string
 	system   string
 	mode     string
+	allowed  []string
 	contents []json.RawMessage
+
+	described func(tool string) string
 }
 
 func newTalk(t *testing.T, tools map[string]string, state string) *talk {
@@ -62,7 +65,8 @@ func newTalk(t *testing.T, tools map[string]string, state string) *talk {
 	s := httptest.NewServer(model)
 	t.Cleanup(s.Close)
 	return &talk{t: t, server: model, url: s.URL, tools: tools, mode: "AUTO",
-		system: "You help with this page.\n{not json}\n## Current page state\n" + state + "\nUse the tools."}
+		described: func(tool string) string { return tool },
+		system:    "You help with this page.\n{not json}\n## Current page state\n" + state + "\nUse the tools."}
 }
 
 // add appends a content and returns the model's answer: its calls or its words.
@@ -76,12 +80,14 @@ func (c *talk) add(role string, parts ...any) (calls []fakegemini.FunctionCall, 
 	var declared []any
 	for name, schema := range c.tools {
 		declared = append(declared,
-			map[string]any{"name": name, "description": name, "parametersJsonSchema": json.RawMessage(schema)})
+			map[string]any{"name": name, "description": c.described(name),
+				"parametersJsonSchema": json.RawMessage(schema)})
 	}
 	body, err := json.Marshal(map[string]any{
 		"contents": c.contents, "tools": []any{map[string]any{"functionDeclarations": declared}},
 		"systemInstruction": map[string]any{"parts": []any{map[string]any{"text": c.system}}},
-		"toolConfig":        map[string]any{"functionCallingConfig": map[string]any{"mode": c.mode}},
+		"toolConfig": map[string]any{"functionCallingConfig": map[string]any{"mode": c.mode,
+			"allowedFunctionNames": c.allowed}},
 	})
 	if err != nil {
 		c.t.Fatal(err)

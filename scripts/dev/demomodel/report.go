@@ -2,54 +2,130 @@ package demomodel
 
 import (
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"strings"
 
+	"github.com/countersign-run/countersign/shared/strictjson"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// report describes the outcomes of the calls, from their responses alone.
-func report(calls []fakegemini.FunctionCall, responses []fakegemini.FunctionResponse) string {
-	said := make([]string, len(responses))
-	for i, r := range responses {
-		said[i] = outcome(calls[i], r.Response)
+// step is a call that was answered.
+type step struct {
+	name              string
+	args              json.RawMessage // as they were carried out
+	body              any             // what the tool returned
+	failed            string          // why it was not done; empty if it was
+	edited            bool            // the user changed the arguments
+	cancelled, proven bool            // it was undone since; it is not only inferred that it was done
+}
+
+// stepsOf returns the answered calls after the user's last words.
+func stepsOf(contents []fakegemini.Content) (steps []step) {
+	var made []fakegemini.FunctionCall
+	for _, c := range contents {
+		for _, p := range c.Parts {
+			switch {
+			case c.Role == "user" && p.Text != nil:
+				steps, made = nil, nil
+			case p.FunctionCall != nil:
+				made = append(made, *p.FunctionCall)
+			case p.FunctionResponse != nil && len(steps) < len(made):
+				call := made[len(steps)]
+				s := step{name: call.Name, args: call.Args, proven: true}
+				var v any
+				_ = json.Unmarshal(p.FunctionResponse.Response, &v) // it came as JSON
+				s.open(v)
+				steps = append(steps, s)
+			}
+		}
+	}
+	return steps
+}
+
+// open unwraps an answer: {"output": …}, {"result": …}, JSON as text, and {"ok": false, …} or {"error": …} for a
+// failure.
+func (s *step) open(v any) {
+	if inner, ok := parse(v); ok {
+		v = inner
+	}
+	m, ok := v.(map[string]any)
+	if !ok {
+		s.body = v
+		return
+	}
+	s.cancelled = s.cancelled || m["cancelled"] == true
+	s.proven = s.proven && m["inferred"] != true
+	if args, ok := m["executedArgs"]; ok {
+		s.edited = true
+		s.args, _ = strictjson.Marshal(args) // it came as JSON
+	}
+	if e, ok := m["error"]; ok {
+		s.failed = errorWords(e)
+		return
+	}
+	if ok, given := m["ok"].(bool); given && !ok {
+		s.failed = errorWords(m["message"])
+		return
+	}
+	for _, envelope := range []string{"output", "result"} {
+		if inner, ok := m[envelope]; ok {
+			s.open(inner)
+			return
+		}
+	}
+	s.body = m
+}
+
+// parse decodes a text that is a JSON object.
+func parse(v any) (inner any, ok bool) {
+	s, ok := v.(string)
+	ok = ok && strings.HasPrefix(s, "{") && json.NewDecoder(strings.NewReader(s)).Decode(&inner) == nil
+	return inner, ok
+}
+
+func errorWords(e any) string {
+	switch e := e.(type) {
+	case string:
+		if at := strings.IndexByte(e, '{'); at >= 0 { // the page's own answer may be inside a sentence
+			if inner, ok := parse(e[at:]); ok {
+				s := step{}
+				if s.open(inner); s.failed != "" {
+					return s.failed
+				}
+			}
+		}
+		return excerpt(e, 1000)
+	case map[string]any:
+		return errorWords(e["message"])
+	}
+	return "No reason was given."
+}
+
+// report describes what became of the calls.
+func (d *dialogue) report() string {
+	said := make([]string, len(d.done))
+	for i, s := range d.done {
+		said[i] = d.describe(s)
 	}
 	return strings.Join(said, " ")
 }
 
-// response is what the responses to the two tools have in common. A response is an object with "error", or holds the
-// tool's answer in "output" or "result", or is that answer itself.
-type response struct {
-	Error     string          `json:"error"`
-	Output    json.RawMessage `json:"output"`
-	Result    json.RawMessage `json:"result"`
-	Executed  json.RawMessage `json:"executedArgs"` // the arguments as the user edited them
-	Cancelled bool            `json:"cancelled"`
-	Inferred  bool            `json:"inferred"`
-	Words     string          `json:"-"` // an answer in words
-}
-
-func readResponse(raw json.RawMessage) response {
-	var r response
-	if err := json.Unmarshal(raw, &r); err != nil {
-		var s string
-		if json.Unmarshal(raw, &s) == nil {
-			return response{Words: s}
-		}
-		return response{Error: "The tool's answer is unclear."}
-	}
-	for _, inner := range []json.RawMessage{r.Output, r.Result} {
-		if inner == nil {
+func (d *dialogue) describe(s step) string {
+	for _, r := range d.requests {
+		if r.tool != s.name {
 			continue
 		}
-		in := readResponse(inner)
-		r.Error, r.Words = r.Error+in.Error, r.Words+in.Words
-		r.Cancelled, r.Inferred = r.Cancelled || in.Cancelled, r.Inferred || in.Inferred
-		if in.Executed != nil {
-			r.Executed = in.Executed
+		if _, list := s.body.([]any); list {
+			s.failed = "The tool's answer is unclear."
 		}
+		return s.outcome(r.about(s.args), r.done)
 	}
-	return r
+	said := s.outcome("“"+s.name+"”", "done")
+	if s.failed != "" {
+		return said
+	}
+	return join(said, returned(s.body))
 }
 
 var (
@@ -58,67 +134,69 @@ var (
 	unknown  = regexp.MustCompile(`(?i)\b(?:nobody can tell|unknown|not known|cannot be known|unclear)\b`)
 )
 
-func outcome(c fakegemini.FunctionCall, raw json.RawMessage) string {
-	r := readResponse(raw)
-	args := c.Args
-	if r.Executed != nil {
-		args = r.Executed
-	}
-	what, done := describe(c.Name, args)
-	return sayOutcome(what, done, r)
-}
-
-// sayOutcome describes whether it was done.
-func sayOutcome(what, done string, r response) string {
+// outcome says whether it was done.
+func (s step) outcome(what, done string) string {
+	comment := s.failed[len(rejected.FindString(s.failed)):]
+	answer, _ := s.body.(string)
 	switch {
-	case r.Error != "" && rejected.MatchString(r.Error):
-		comment := r.Error[len(rejected.FindString(r.Error)):]
+	case comment != s.failed:
 		return join(capitalise(what)+" was not "+done+": you rejected it.", comment)
-	case r.Error != "" && unknown.MatchString(r.Error):
-		return join("It is not known whether "+what+" was "+done+".", r.Error[len(notKnown.FindString(r.Error)):])
-	case r.Error != "":
-		return capitalise(what) + " was not " + done + ". " + r.Error
-	case r.Cancelled:
+	case unknown.MatchString(s.failed):
+		return join("It is not known whether "+what+" was "+done+".", s.failed[len(notKnown.FindString(s.failed)):])
+	case s.failed != "":
+		return capitalise(what) + " was not " + done + ". " + s.failed
+	case s.cancelled:
 		return capitalise(what) + " was " + done + ", and was deleted again by its owner."
-	case r.Executed != nil:
+	case s.edited:
 		return capitalise(what) + " was " + done + ", with your changes."
-	case strings.Contains(strings.ToLower(r.Words), "confirmed"):
+	case strings.HasPrefix(answer, "The user confirmed"):
 		return capitalise(what) + " was " + done + ", as you confirmed."
-	case r.Inferred:
+	case !s.proven:
 		return capitalise(what) + " was " + done + ", as far as can be told: its draft is gone."
 	}
 	return capitalise(what) + " was " + done + "."
 }
 
-// describe returns the subject of a call, and the word for its being done.
-func describe(tool string, raw json.RawMessage) (what, done string) {
-	var a struct {
-		To, Cc, Bcc []string
-		Summary     string
-		Start       string
+// returned describes what a tool returned that no rule knows.
+func returned(body any) string {
+	const most = 1000
+	if m, ok := body.(map[string]any); ok && len(m) == 1 {
+		for _, v := range m {
+			if s := scalar(v); s != "" {
+				body = v
+			}
+		}
+	} else if ok && len(m) == 0 {
+		return ""
 	}
-	if err := json.Unmarshal(raw, &a); err != nil {
-		return "what was asked for", "done"
+	if s := scalar(body); s != "" {
+		return "It answered: " + excerpt(s, most)
 	}
-	switch tool {
-	case mailTool:
-		return "the mail to " + list(append(append(a.To, a.Cc...), a.Bcc...)), "sent"
-	case eventTool:
-		return "the event “" + a.Summary + "” on " + strings.Replace(a.Start, "T", " at ", 1), "created"
+	raw, err := strictjson.Marshal(body)
+	if err != nil || body == nil {
+		return ""
 	}
-	return "what was asked for", "done"
+	return "It answered: " + excerpt(string(raw), most)
 }
 
-func list(names []string) string {
-	switch n := len(names); {
-	case n == 0:
-		return "nobody"
-	case n > 3:
-		return strings.Join(names[:2], ", ") + " and others"
-	case n > 1:
-		return strings.Join(names[:n-1], ", ") + " and " + names[n-1]
+// failures names the calls that were not done.
+func (d *dialogue) failures() string {
+	var said []string
+	for _, s := range d.done {
+		if s.failed != "" {
+			said = append(said, fmt.Sprintf("“%s” was not done: %s", s.name, s.failed))
+		}
 	}
-	return names[0]
+	return strings.Join(said, " ")
 }
 
-func join(a, b string) string { return strings.TrimSpace(a + " " + b) }
+// scalar returns a text or a number as text.
+func scalar(v any) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case float64:
+		return strings.TrimSuffix(fmt.Sprintf("%.2f", v), ".00")
+	}
+	return ""
+}

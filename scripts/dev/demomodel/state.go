@@ -1,7 +1,6 @@
 package demomodel
 
 import (
-	"bytes"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -51,29 +50,31 @@ func findState(text string) (state, bool) {
 }
 
 func stateIn(v any) (found state, ok bool) {
-	switch v := v.(type) {
-	case map[string]any:
-		if view, ok := v["viewState"]; ok {
-			return state{view, v["interactions"]}, true
-		}
-		for _, name := range slices.Sorted(maps.Keys(v)) {
-			if found, ok = stateIn(v[name]); ok {
-				return found, true
-			}
-		}
-	case string:
-		if inner, isJSON := parse(v); isJSON {
-			return stateIn(inner)
+	if inner, ok := parse(v); ok {
+		return stateIn(inner)
+	}
+	m, _ := v.(map[string]any)
+	if view, ok := m["viewState"]; ok {
+		return state{view, m["interactions"]}, true
+	}
+	for _, below := range children(v) {
+		if found, ok = stateIn(below); ok {
+			break
 		}
 	}
-	return state{}, false
+	return found, ok
 }
 
-// parse decodes a text that is a JSON object.
-func parse(text string) (any, bool) {
-	var v any
-	dec := json.NewDecoder(bytes.NewReader([]byte(text)))
-	return v, strings.HasPrefix(text, "{") && dec.Decode(&v) == nil
+// children returns the elements of a list, or the values of an object in the order of their names.
+func children(v any) (out []any) {
+	if list, ok := v.([]any); ok {
+		return list
+	}
+	m, _ := v.(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		out = append(out, m[name])
+	}
+	return out
 }
 
 // item is an item of a list, such as a product: its key and its fields.
@@ -83,13 +84,15 @@ type item struct {
 }
 
 // name returns the item's display name.
-func (i item) name() string {
-	for _, field := range []string{"name", "title", "label"} {
+func (i item) name() string { return i.first(i.key, "name", "title", "label") }
+
+func (i item) first(alternative string, fields ...string) string {
+	for _, field := range fields {
 		if s, ok := i.said[field].(string); ok && s != "" {
 			return s
 		}
 	}
-	return i.key
+	return alternative
 }
 
 // text returns the first field whose name contains the word.
@@ -102,34 +105,31 @@ func (i item) text(word string) string {
 	return ""
 }
 
-// items returns the items of a list or of a map.
-func items(v any) (out []item) {
-	switch v := v.(type) {
-	case []any:
-		for _, e := range v {
-			if said, ok := e.(map[string]any); ok {
-				out = append(out, item{keyOf(said), said})
-			}
-		}
-	case map[string]any:
-		for _, key := range slices.Sorted(maps.Keys(v)) {
-			said, ok := v[key].(map[string]any)
-			if !ok {
-				return nil
-			}
-			out = append(out, item{key, said})
-		}
+// priced returns the item's name with its price.
+func (i item) priced() string {
+	if price := i.text("price"); price != "" {
+		return i.name() + " (" + price + ")"
 	}
-	return out
+	return i.name()
 }
 
-func keyOf(said map[string]any) string {
-	for _, field := range []string{"key", "id", "_id", "productId", "slug"} {
-		if s, ok := said[field].(string); ok {
-			return s
+// items returns the items of a list or of a map.
+func items(v any) (out []item) {
+	for _, e := range children(v) {
+		if said, ok := e.(map[string]any); ok {
+			i := item{said: said}
+			i.key = i.first("", "key", "id", "_id", "productId", "slug")
+			out = append(out, i)
 		}
 	}
-	return ""
+	m, _ := v.(map[string]any)
+	if len(m) > 0 && len(m) != len(out) {
+		return nil
+	}
+	for n, key := range slices.Sorted(maps.Keys(m)) {
+		out[n].key = key
+	}
+	return out
 }
 
 // itemsIn returns the named items of all lists, at any depth.
@@ -138,90 +138,54 @@ func itemsIn(v any) (out []item) {
 		return found
 	}
 	if m, ok := v.(map[string]any); ok {
-		for _, name := range slices.Sorted(maps.Keys(m)) {
-			out = append(out, itemsIn(m[name])...)
+		for _, below := range children(m) {
+			out = append(out, itemsIn(below)...)
 		}
 	}
 	return out
 }
 
 // best returns the item whose name has all of the words and the fewest others.
-func best(list []item, words []string) (found item, ok bool) {
-	most := 0
-	for _, i := range list {
-		have := wordsOf(i.name())
-		if n := score(have, words); n > most && n > 100*(len(words)-1) {
-			found, most, ok = i, n, true
-		}
-	}
-	return found, ok
+func best(list []item, words []string) (item, bool) {
+	return highest(list, func(i item) int { return score(wordsOf(i.name()), words) - 100*(len(words)-1) })
 }
 
-// named returns the parts of the view whose name contains the word.
-func (s state) named(word string) map[string]any {
-	out := map[string]any{}
+// named returns the parts of the view whose names contain the word.
+func (s state) named(word string) (parts []part) {
 	view, _ := s.view.(map[string]any)
-	for name, v := range view {
-		if slices.Contains(wordsOf(name), word) {
-			out[name] = v
+	for _, name := range slices.Sorted(maps.Keys(view)) {
+		if words := wordsOf(name); slices.Contains(words, word) {
+			parts = append(parts, part{words, view[name]})
 		}
 	}
-	return out
+	return parts
 }
 
-// coordinate finds an interaction by the words of its last part, on the item with the key, if there is one.
-func (s state) coordinate(key string, wanted []string) (at []string, ok bool) {
-	most := 0
-	for _, c := range coordinates(s.interactions) {
-		if n := score(wordsOf(c[len(c)-1]), wanted); n > most && (key == "" || slices.Contains(c, key)) {
-			at, most, ok = c, n, true
+type part struct {
+	words []string // of its name
+	value any
+}
+
+// interaction is a thing on the page that can be used.
+type interaction struct {
+	at     []string // its coordinate: the last part names it, another one may be the key of an item
+	hidden bool     // for example by a filter
+}
+
+func interactions(v any) (out []interaction) {
+	if m, ok := v.(map[string]any); ok {
+		if at := strs(m["coordinate"]); len(at) > 0 {
+			out = append(out, interaction{at, m["hidden"] == true})
 		}
 	}
-	return at, ok
-}
-
-// hidden reports whether the page hides the item, for example by a filter.
-func (s state) hidden(key string) bool { return key != "" && hides(s.interactions, key) }
-
-func hides(v any, key string) bool {
-	switch v := v.(type) {
-	case []any:
-		return slices.ContainsFunc(v, func(e any) bool { return hides(e, key) })
-	case map[string]any:
-		if slices.Contains(strs(v["coordinate"]), key) {
-			return v["hidden"] == true
-		}
-		for _, e := range v {
-			if hides(e, key) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// coordinates returns all coordinates in v.
-func coordinates(v any) (out [][]string) {
-	switch v := v.(type) {
-	case []any:
-		for _, e := range v {
-			out = append(out, coordinates(e)...)
-		}
-	case map[string]any:
-		for _, name := range slices.Sorted(maps.Keys(v)) {
-			if at := strs(v[name]); name == "coordinate" && len(at) > 0 {
-				out = append(out, at)
-				continue
-			}
-			out = append(out, coordinates(v[name])...)
-		}
+	for _, below := range children(v) {
+		out = append(out, interactions(below)...)
 	}
 	return out
 }
 
 func strs(v any) (out []string) {
-	list, _ := v.([]any)
-	for _, e := range list {
+	for _, e := range children(v) {
 		s, ok := e.(string)
 		if !ok {
 			return nil
@@ -229,4 +193,22 @@ func strs(v any) (out []string) {
 		out = append(out, s)
 	}
 	return out
+}
+
+// coordinate finds an interaction by the words of its last part, on the item with the key, if there is one.
+func (s state) coordinate(key string, wanted []string) ([]string, bool) {
+	found, ok := highest(interactions(s.interactions), func(i interaction) int {
+		if key != "" && !slices.Contains(i.at, key) {
+			return 0
+		}
+		return score(wordsOf(i.at[len(i.at)-1]), wanted)
+	})
+	return found.at, ok
+}
+
+// hidden reports whether the page hides the item.
+func (s state) hidden(key string) bool {
+	return key != "" && slices.ContainsFunc(interactions(s.interactions), func(i interaction) bool {
+		return i.hidden && slices.Contains(i.at, key)
+	})
 }

@@ -1,48 +1,48 @@
 package demomodel
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-const abilities = "I am Countersign's offline demo model, no Gemini: I understand plain requests to send " +
-	"mail, such as " +
-	"“email ana@example.com that the demo is at ten”, and to make events, such as “schedule a meeting 'standup' " +
-	"tomorrow at 10 for 30 minutes with ana@example.com”, or both in one sentence. " +
-	"With a GEMINI_API_KEY the real model answers instead."
-
-var (
-	greeting  = regexp.MustCompile(`(?i)^\W*(?:hi|hello|hey|good\s+(?:morning|afternoon|evening|day)|greetings)\b`)
-	thanks    = regexp.MustCompile(`(?i)\b(?:thanks|thank\s+you|thx|cheers)\b`)
-	farewell  = regexp.MustCompile(`(?i)^\W*(?:bye|goodbye|see\s+you)\b`)
-	aboutSelf = regexp.MustCompile(
-		`(?i)\b(?:help|what\s+can\s+you|who\s+are\s+you|what\s+are\s+you|how\s+do\s+(?:you|i))\b`)
-)
-
-// smallTalk answers prompts that request neither mail nor event.
-func smallTalk(said string) string {
-	switch {
-	case len(said) > maxPrompt:
-		return "That is longer than I can read, so I did nothing about it. " + abilities
-	case aboutSelf.MatchString(said):
-		return abilities
-	case thanks.MatchString(said):
-		return "You are welcome."
-	case greeting.MatchString(said):
-		return "Hello. " + abilities
-	case farewell.MatchString(said):
-		return "Goodbye."
-	case strings.TrimSpace(said) == "":
-		return abilities
-	}
-	return "You said: “" + excerpt(said) + "”. I did nothing about it. " + abilities
+var talkRules = []rule{
+	{phrases: phrases("… (help|what can you|who are you|what are you|how do you|how do i) …"), next: withAbilities("")},
+	{phrases: phrases("… (thanks|thank you|thx|cheers) …"), next: plainly("You are welcome.")},
+	{phrases: phrases("(hi|hello|hey|good morning|good afternoon|good evening|good day|greetings) …"),
+		next: withAbilities("Hello.")},
+	{phrases: phrases("(bye|goodbye|see you) …"), next: plainly("Goodbye.")},
 }
 
-// excerpt returns one line of at most 120 characters.
-func excerpt(s string) string {
-	r := []rune(strings.Join(strings.Fields(s), " "))
-	if len(r) > 120 {
-		return string(r[:119]) + "…"
+func plainly(said string) func(*ask) (fakegemini.Turn, bool) {
+	return func(*ask) (fakegemini.Turn, bool) { return words(said), true }
+}
+
+// withAbilities says the words, and what can be asked for here.
+func withAbilities(said string) func(*ask) (fakegemini.Turn, bool) {
+	return func(a *ask) (fakegemini.Turn, bool) { return words(join(said, a.abilities())), true }
+}
+
+// abilities says what the model is, and what it can do with the tools that it is offered.
+func (d *dialogue) abilities() string {
+	var examples, others []string
+	for _, r := range d.requests {
+		if r.example != "" && d.tool(r.tool) != nil {
+			examples = append(examples, r.example)
+		}
 	}
-	return string(r)
+	for _, t := range d.tools {
+		if !t.generic() && !d.ruled(t) {
+			others = append(others, strings.Join(t.words, " "))
+		}
+	}
+	said := "I am Countersign's offline demo model, no Gemini"
+	if len(examples) > 0 {
+		said += ": I understand plain requests " + strings.Join(examples, ", and ") + ", or several in one sentence"
+	}
+	said += ". With a GEMINI_API_KEY the real model answers instead."
+	if len(others) > 0 {
+		said += " What I can do here: " + excerpt(strings.Join(others, ", "), 120) + "."
+	}
+	return said
 }

@@ -3,7 +3,6 @@ package demomodel
 import (
 	"regexp"
 	"strings"
-	"unicode/utf8"
 )
 
 // text is a piece of a prompt. In mask each byte of a quotation is replaced, so that patterns match only the words
@@ -16,14 +15,14 @@ const hidden = '\x01'
 // quotation matches quoted words. A single straight quote opens only after white space, and closes only before a
 // character that is not a letter, so that apostrophes do not match.
 var quotation = regexp.MustCompile(
-	`"([^"]*)"|“([^”]*)”|„([^“”]*)[“”]|«([^»]*)»|‘([^’]*)’|(?:^|[\s(:])'([^']+(?:'\w[^']*)*)'`)
+	"`([^`]*)`|" + `"([^"]*)"|“([^”]*)”|„([^“”]*)[“”]|«([^»]*)»|‘([^’]*)’|(?:^|[\s(:])'([^']+(?:'\w[^']*)*)'`)
 
-// maxPrompt is the longest prompt that is parsed, in bytes. A longer one is not parsed at all: a truncated mail would
-// be worse than none.
-const maxPrompt = 8 << 10
-
+// read returns the text of a prompt, without the question mark of "could you …?", which is no part of the request.
 func read(s string) text {
 	s = strings.TrimSpace(strings.ToValidUTF8(s, "?"))
+	if courteous.MatchString(s) {
+		s = strings.TrimSuffix(s, "?")
+	}
 	mask := []byte(s)
 	for _, m := range quotation.FindAllStringSubmatchIndex(s, -1) {
 		for g := 2; g < len(m); g += 2 {
@@ -35,20 +34,20 @@ func read(s string) text {
 	return text{s, string(mask)}
 }
 
+var courteous = regexp.MustCompile(`(?i)^\W*(?:can|could|would|will)\s+you\b`)
+
 func (t text) slice(from, to int) text { return text{t.raw[from:to], t.mask[from:to]} }
 
 func (t text) from(at int) text { return t.slice(at, len(t.raw)) }
 
 // near returns the beginning of the text, as far as a word at its start can refer to.
-func (t text) near() text {
-	const reach = 160
-	return t.slice(0, min(reach, len(t.mask)))
-}
+func (t text) near() text { return t.slice(0, min(160, len(t.mask))) }
 
-// tail returns the end of s, as far as it can directly precede a word.
-func tail(s string) string {
-	const reach = 40
-	return s[max(0, len(s)-reach):]
+func (t text) and(u text) text {
+	if t.raw == "" {
+		return u
+	}
+	return text{t.raw + ", " + u.raw, t.mask + ", " + u.mask}
 }
 
 // trim drops white space and connecting punctuation at both ends.
@@ -68,63 +67,40 @@ func (t text) quoted() (string, bool) {
 	if at < 0 {
 		return "", false
 	}
-	return strings.TrimSpace(t.raw[at : at+t.hiddenAt(at)]), true
+	end := len(t.mask) - len(strings.TrimLeft(t.mask[at:], string(rune(hidden))))
+	return strings.TrimSpace(t.raw[at:end]), true
 }
 
-// quotationAt returns the quotation whose opening mark is at the position, and where its closing mark ends.
-func (t text) quotationAt(at int) (words string, end int, ok bool) {
-	_, mark := utf8.DecodeRuneInString(t.mask[at:])
-	n := t.hiddenAt(at + mark)
-	if n == 0 {
-		return "", at, false
+// plain returns the words: those of the quotation if the text is one.
+func (t text) plain() string {
+	t = t.trim()
+	if q, ok := t.quoted(); ok && strings.Trim(t.mask, "\x01\"'`“”„«»‘’ .") == "" {
+		return q
 	}
-	end = at + mark + n
-	_, mark = utf8.DecodeRuneInString(t.mask[end:])
-	return strings.TrimSpace(t.raw[end-n : end]), end + mark, true
+	return t.raw
 }
 
-// hiddenAt returns the number of quoted bytes at the position.
-func (t text) hiddenAt(at int) int {
-	if at > len(t.mask) {
-		return 0
-	}
-	return len(t.mask[at:]) - len(strings.TrimLeft(t.mask[at:], string(rune(hidden))))
-}
-
-// blank overwrites a span of the mask, so that it does not match again.
+// blank overwrites a span, so that it does not match again.
 func (t text) blank(from, to int) text {
-	t.mask = t.mask[:from] + strings.Repeat(" ", to-from) + t.mask[to:]
-	return t
+	spaces := strings.Repeat(" ", to-from)
+	return text{t.raw[:from] + spaces + t.raw[to:], t.mask[:from] + spaces + t.mask[to:]}
 }
 
 // left returns the text that is not blanked, with single spaces.
-func (t text) left() string {
-	var b strings.Builder
-	for i := 0; i < len(t.mask); i++ {
-		switch {
-		case t.mask[i] == hidden:
-			b.WriteByte(t.raw[i])
-		default:
-			b.WriteByte(t.mask[i])
-		}
-	}
-	return strings.Join(strings.Fields(b.String()), " ")
-}
+func (t text) left() string { return strings.Join(strings.Fields(t.raw), " ") }
 
-// addressLike matches what may be meant as an address; the tool decides whether it is one.
-const addressLike = `[^\s<>,;:"'()\x01]+@[^\s<>,;:"'()\x01]*[^\s<>,;:"'()\x01.!?]`
-
-var (
-	anAddress = regexp.MustCompile(addressLike)
-	// addressRun matches a list of addresses at the beginning.
-	addressRun = regexp.MustCompile(`(?i)^\s*<?` + addressLike +
-		`>?(?:\s*(?:,\s*and\s|,|;|&|\band\b|\bplus\b)\s*<?` + addressLike + `>?)*`)
+// oneAddress matches what may be meant as an address; the tool decides whether it is one.
+const (
+	oneAddress  = `[^\s<>,;:"'()\x01]+@[^\s<>,;:"'()\x01]*[^\s<>,;:"'()\x01.!?]`
+	addressList = `<?` + oneAddress + `>?(?:\s*(?:,\s*and\s|,|;|&|\band\b|\bplus\b)\s*<?` + oneAddress + `>?)*`
 )
+
+var anAddress = regexp.MustCompile(oneAddress)
 
 // addresses returns all addresses outside quotations.
 func (t text) addresses() []string { return anAddress.FindAllString(t.mask, -1) }
 
-// capitalise makes the first letter of plain words upper case.
+// capitalise makes the first letter upper case.
 func capitalise(s string) string {
 	if s == "" {
 		return s
@@ -132,3 +108,14 @@ func capitalise(s string) string {
 	r := []rune(s)
 	return strings.ToUpper(string(r[0])) + string(r[1:])
 }
+
+// excerpt returns one line of at most so many characters.
+func excerpt(s string, most int) string {
+	r := []rune(strings.Join(strings.Fields(s), " "))
+	if len(r) > most {
+		return string(r[:most-1]) + "…"
+	}
+	return string(r)
+}
+
+func join(a, b string) string { return strings.TrimSpace(a + " " + b) }

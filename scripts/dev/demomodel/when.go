@@ -1,6 +1,7 @@
 package demomodel
 
 import (
+	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -138,6 +139,18 @@ func (w *when) takeDays(take func(*regexp.Regexp, func([]string)), today time.Ti
 	take(weekday, func(g []string) { move((int(weekdayOf(g[1]+g[2])-today.Weekday())+6)%7 + 1) })
 }
 
+func dayOf(t time.Time) day { return day{t.Year(), t.Month(), t.Day()} }
+
+// next returns the day n days later.
+func (d day) next(n int) day {
+	if n == 0 {
+		return d
+	}
+	return dayOf(time.Date(d.year, d.month, d.day+n, 0, 0, 0, 0, time.UTC))
+}
+
+func (d day) String() string { return fmt.Sprintf("%04d-%02d-%02d", d.year, d.month, d.day) }
+
 // location returns the named zone, or that of now. A zone that does not exist is left to the tool.
 func (w when) location(now time.Time) *time.Location {
 	if loc, err := time.LoadLocation(w.zone); w.zone != "" && err == nil {
@@ -183,11 +196,4 @@ func number(s string) int {
 		return 0
 	}
 	return n
-}
-
-func hasDay(t text) bool { return len(findWhen(t, time.Unix(0, 0).UTC()).days) > 0 }
-
-func hasTime(t text) bool {
-	w := findWhen(t, time.Unix(0, 0).UTC())
-	return w.start != nil || w.in > 0 || w.allDay && len(w.days) > 0
 }

@@ -1,0 +1,247 @@
+package demomodel
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
+)
+
+// A tool that no rule is about can be called too: by its name, or by all words of it (“use note_write with
+// {"text":"x"}”, “call shout with text hello”, “shout hello”), and by some words of its name and its description where
+// no other rule takes the request.
+var (
+	namedToolRules  = []rule{{phrases: phrases("{request}"), questions: true, call: calling((*dialogue).named)}}
+	wordedToolRules = []rule{{phrases: phrases("{request}"), questions: true, fallback: true,
+		call: calling((*dialogue).worded)}}
+)
+
+func calling(find func(*dialogue, text) (*offered, text, bool)) func(*ask) (any, string) {
+	return func(a *ask) (any, string) {
+		t, rest, ok := find(a.dialogue, a.slots["request"])
+		if !ok {
+			return nil, ""
+		}
+		return a.callOf(t, rest)
+	}
+}
+
+var (
+	using = regexp.MustCompile(`(?i)^` + courtesy + `(?:(?:use|call|run|invoke|try)\s+(?:the\s+)?(?:tool\s+)?)?`)
+	chunk = regexp.MustCompile(`[^\s,;:!?"()\x01]+[\s,;:!?]*`)
+	// small are words that may stand among those of a tool's name, and glue those that may stand behind it.
+	small = strings.Fields("a an the my me tool action of for to what what's is are show tell give get make do")
+	glue  = regexp.MustCompile(
+		`(?i)^(?:[\s,;:]*\b(?:with|that|saying|to(?:\s+say)?|args|arguments|and|of|for|about|as)\b)*[\s,;:]*`)
+)
+
+// named returns the tool that the text names in full, the one of the most words, and the text behind the name.
+func (d *dialogue) named(t text) (best *offered, rest text, ok bool) {
+	t = t.from(len(using.FindString(t.mask)))
+	first := strings.TrimRight(chunk.FindString(t.mask), " \t\n,;:.!?")
+	if tool := d.tool(first); tool != nil {
+		return tool, t.from(len(first)), true
+	}
+	most := 0
+	for _, tool := range d.unruled() {
+		if left, _, end := tool.spelled(t, nil); left == 0 && len(tool.words) > most {
+			best, rest, most, ok = tool, t.from(end), len(tool.words), true
+		}
+	}
+	return best, rest, ok
+}
+
+// worded returns the tool of whose name and description the text begins with the most words.
+func (d *dialogue) worded(t text) (best *offered, rest text, ok bool) {
+	most := 1
+	first := wordsOf(chunk.FindString(t.mask))
+	for _, tool := range d.unruled() {
+		described := wordsOf(tool.Description)
+		left, found, end := tool.spelled(t, described)
+		if n := 10*(len(tool.words)-left) + found; n > most && len(first) > 0 && len(described) > 0 &&
+			contains(append(described[:1:1], tool.words...), first...) {
+			best, rest, most, ok = tool, t.from(end), n, true
+		}
+	}
+	return best, rest, ok
+}
+
+// spelled takes the words of the tool's name, and of what describes it, off the beginning of the text. It returns how
+// many words of the name are left, how many of the description were found, and where the last of them ends.
+func (t *offered) spelled(said text, described []string) (left, found, end int) {
+	name := slices.DeleteFunc(slices.Clone(t.words), func(w string) bool { return w == actionKind })
+	for _, m := range chunk.FindAllStringIndex(said.mask, 12) {
+		switch words := wordsOf(said.mask[m[0]:m[1]]); {
+		case len(words) == 0: // a quotation
+			return len(name), found, end
+		case contains(name, words...):
+			name = slices.DeleteFunc(name, func(w string) bool { return contains(words, w) })
+			end = m[1]
+		case contains(small, words...):
+		case contains(described, words...):
+			found, end = found+1, m[1]
+		default:
+			return len(name), found, end
+		}
+	}
+	return len(name), found, end
+}
+
+// callOf returns the call of the tool with the values in the text, or what to ask for.
+func (a *ask) callOf(t *offered, said text) (any, string) {
+	said = said.from(len(glue.FindString(said.mask)))
+	if strings.HasPrefix(said.raw, "{") && json.Valid([]byte(said.raw)) {
+		return fakegemini.Call{Name: t.Name, Args: json.RawMessage(said.raw)}, ""
+	}
+	args := map[string]any{}
+	t.fill(args, said)
+	if a.reply.raw != "" {
+		t.fill(args, a.reply)
+	}
+	for _, name := range t.needed {
+		if _, known := args[name]; !known {
+			what := excerpt(strings.TrimSuffix(name+": "+t.fields[name].Description, ": "), 120)
+			return args, fmt.Sprintf(
+				"“%s” needs %s. Please say it, or “use %[1]s with {…}” with all arguments as JSON.", t.Name,
+				what)
+		}
+	}
+	return fakegemini.Call{Name: t.Name, Args: args}, ""
+}
+
+// fill finds values for the fields that have none: behind their names (“with text hello and times 3”), by their type,
+// and as the rest of the text.
+func (t *offered) fill(args map[string]any, said text) {
+	left := said
+	labels := t.labels(said)
+	for i, l := range labels {
+		end := len(said.raw)
+		if i+1 < len(labels) {
+			end = labels[i+1].start
+		}
+		args[l.name] = t.fields[l.name].value(said.slice(l.end, end))
+		left = left.blank(l.start, end)
+	}
+	for _, words := range []bool{false, true} { // what only one kind of field takes, and then what any other does
+		for _, name := range t.order {
+			f := t.fields[name]
+			if _, known := args[name]; known || (f.pattern() == anything) != words ||
+				!words && len(f.Enum) == 0 && len(t.needed) > 0 && !slices.Contains(t.needed, name) {
+				continue
+			}
+			left = left.from(len(glue.FindString(left.mask)))
+			if m := f.pattern().FindStringIndex(left.mask); m != nil {
+				args[name] = f.value(left.slice(m[0], m[1]))
+				left = left.blank(m[0], m[1])
+			}
+		}
+	}
+}
+
+type label struct {
+	name       string
+	start, end int
+}
+
+// labels finds the names of fields that introduce a value.
+func (t *offered) labels(said text) (out []label) {
+	for _, name := range t.order {
+		form := `(?:the\s+)?` + strings.Join(wordsOf(name), `[\s_-]*`)
+		re := regexp.MustCompile(`(?i)(?:^|(?:[,;]|\bwith|\band)\s+)` + form +
+			`\b(?:\s*[:=]\s*|\s+(?:is\s+)?)|\b` + form +
+			`\s*[:=]\s*`)
+		if m := re.FindStringIndex(said.mask); m != nil {
+			out = append(out, label{name, m[0], m[1]})
+		}
+	}
+	slices.SortFunc(out, func(a, b label) int { return a.start - b.start })
+	return out
+}
+
+var (
+	numeral   = regexp.MustCompile(`(?i)-?\b\d+(?:\.\d+)?\b|\b(?:` + strings.TrimPrefix(numbers, "a|an|") + `)\b`)
+	anything  = regexp.MustCompile(`(?s)[^\s,;:.!?](?:.*\S)?`)
+	nothing   = regexp.MustCompile(`[^\x00-\x{10FFFF}]`)
+	separator = regexp.MustCompile(`\s*(?:,\s*and\b|,|;|\band\b)\s*`)
+)
+
+// pattern matches a value of the field in a text.
+func (f field) pattern() *regexp.Regexp {
+	switch {
+	case len(f.Enum) > 0:
+		options := regexp.QuoteMeta(strings.Join(f.options(), "\n"))
+		return regexp.MustCompile(`(?i)\b(?:` + strings.ReplaceAll(options, "\n", "|") + `)\b`)
+	case f.is("integer", "number"):
+		return numeral
+	case f.is("boolean", "object"):
+		return nothing
+	}
+	return anything
+}
+
+// value returns what the text means for the field. What fits no type stays text: the tool has better errors.
+func (f field) value(said text) any {
+	words := said.plain()
+	for i, option := range f.options() {
+		if strings.EqualFold(option, words) {
+			return f.Enum[i]
+		}
+	}
+	switch n := numeral.FindString(strings.ToLower(words)); {
+	case f.is("integer", "number") && spelled[n] > 0:
+		return spelled[n]
+	case f.is("integer", "number") && n != "":
+		return json.Number(n)
+	case f.is("boolean"):
+		return !slices.Contains(strings.Fields("no false off not"), strings.ToLower(words))
+	case f.is("array"):
+		item, out := field{}, []any{}
+		if f.Items != nil {
+			item = *f.Items
+		}
+		for _, one := range separator.Split(words, 20) {
+			out = append(out, item.value(text{one, one}))
+		}
+		return out
+	case f.is("object") && json.Valid([]byte(said.raw)):
+		return json.RawMessage(said.raw)
+	}
+	return words
+}
+
+// forced returns a call where the answer must be one, though no rule has any: of the tool that fits best, with what the
+// prompt has for it.
+func (d *dialogue) forced() fakegemini.Call {
+	prompt := read(d.User())
+	t, rest, ok := d.named(prompt)
+	if !ok {
+		t, rest, ok = d.worded(prompt)
+	}
+	if !ok {
+		t, rest = d.tools[0], prompt
+	}
+	args := map[string]any{}
+	t.fill(args, rest)
+	for _, name := range t.needed {
+		if _, known := args[name]; !known {
+			args[name] = t.fields[name].some(prompt)
+		}
+	}
+	return fakegemini.Call{Name: t.Name, Args: args}
+}
+
+// some returns any value of the field's type.
+func (f field) some(said text) any {
+	switch {
+	case len(f.Enum) > 0:
+		return f.Enum[0]
+	case f.is("integer", "number"):
+		return max(1, f.Minimum)
+	case f.is("object"):
+		return map[string]any{}
+	}
+	return f.value(said)
+}

@@ -1,0 +1,102 @@
+package demomodel
+
+import (
+	"regexp"
+	"strings"
+)
+
+// A phrase is a form of a request, matched from its first word to its last. It is written as a pattern of plain words:
+//
+//	word      this word
+//	(a|b c)   one of these
+//	[a b]     these words, or nothing
+//	{name}    any words, or those that slotPatterns allows; name is what they are called
+//	{name|a}  one of these
+//	…         anything at the beginning or the end, a few words in the middle
+//
+// Case, quotations, courtesies at the beginning, and signs between the words do not count. Slots that differ in a digit
+// at the end of their names are one slot.
+type phrase struct{ *regexp.Regexp }
+
+const (
+	courtesy = `[^\pL\pN\x01]*(?:(?:please|kindly|can|could|would|will|you|now|then|ok|okay|hi|hello|hey|also|just|` +
+		`i\s+want(?:\s+you)?\s+to|i\s+need(?:\s+you)?\s+to|i['’]d\s+like(?:\s+you)?\s+to|let['’]s)\b[\s,.!]*)*`
+	aNumber  = `\d{1,3}|a\s+couple\s+of|a\s+dozen|` + numbers
+	freeEnd  = `[,;:)]*(?:\s+\(?|$)`
+	wordEnd  = `[,;:.!?)]*(?:\s+\(?|$)`
+	fewWords = `(?:\S+\s+){0,5}?`
+)
+
+// slotPatterns are the slots that do not hold just any words.
+var slotPatterns = map[string]string{"n": aNumber, "to": addressList, "cc": addressList, "bcc": addressList,
+	"word": `\pL+`, "tool": `[\pL_][\pL\pN_.:-]*`}
+
+var phraseToken = regexp.MustCompile(`…|\{[^}]*\}|[\[\]()|]|\s+|[^\s\[\](){}|…]+`)
+
+func phrases(patterns ...string) []phrase {
+	out := make([]phrase, len(patterns))
+	for i, p := range patterns {
+		out[i] = phrase{regexp.MustCompile(compile(p))}
+	}
+	return out
+}
+
+func compile(pattern string) string {
+	pattern, anywhere := strings.CutPrefix(pattern, "…")
+	pattern, open := strings.CutSuffix(pattern, "…")
+	var b strings.Builder
+	b.WriteString(`(?is)^(?P<lead>`)
+	if anywhere {
+		b.WriteString(`(?:.*?[\s,;:.!?(])??)`)
+	} else {
+		b.WriteString(courtesy + `)`)
+	}
+	for _, token := range phraseToken.FindAllString(pattern, -1) {
+		switch {
+		case strings.TrimSpace(token) == "":
+		case token == "…":
+			b.WriteString(fewWords)
+		case token == "[" || token == "(":
+			b.WriteString(`(?:`)
+		case token == "]":
+			b.WriteString(`)?`)
+		case token == ")" || token == "|":
+			b.WriteString(token)
+		case token[0] == '{':
+			b.WriteString(slotPattern(token[1 : len(token)-1]))
+		default:
+			b.WriteString(strings.ReplaceAll(regexp.QuoteMeta(token), "'", "['’]") + wordEnd)
+		}
+	}
+	if open {
+		return b.String()
+	}
+	return b.String() + `[\s.!?]*$`
+}
+
+func slotPattern(slot string) string {
+	name, one, given := strings.Cut(slot, "|")
+	if !given {
+		one = slotPatterns[strings.TrimRight(name, "0123456789")]
+	}
+	if one == "" {
+		return `(?P<` + name + `>.+?)` + freeEnd
+	}
+	return `(?P<` + name + `>` + strings.ReplaceAll(one, " ", `\s+`) + `)` + wordEnd
+}
+
+// match returns the slots that the text fills, and where the request in it begins.
+func (p phrase) match(t text) (slots map[string]text, at int, ok bool) {
+	m := p.FindStringSubmatchIndex(t.mask)
+	if m == nil {
+		return nil, 0, false
+	}
+	slots = map[string]text{}
+	for i, name := range p.SubexpNames() {
+		if name = strings.TrimRight(name, "0123456789"); name == "" || m[2*i] < 0 {
+			continue
+		}
+		slots[name] = slots[name].and(t.slice(m[2*i], m[2*i+1]))
+	}
+	return slots, len(slots["lead"].raw), true
+}

@@ -1,0 +1,82 @@
+package demomodel
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
+)
+
+// A rule is one kind of request that the model understands. One of call and next says what follows from it; either may
+// decline a request that its phrases take, and the next rule is tried.
+type rule struct {
+	phrases []phrase // the forms of the request; the first that matches counts
+
+	// call returns the arguments of the rule's tool, or what to ask the user first.
+	call      func(*ask) (args any, question string)
+	tool      string
+	about     func(args json.RawMessage) string // what a call of the tool is about: “the mail to Ana”
+	done      string                            // what became of it: “sent”
+	joins     bool                              // it may follow another request in the same prompt
+	questions bool                              // it may be put as a question
+	fallback  bool                              // it counts only where no other rule takes the request
+	example   string                            // what the user is told of it
+
+	// next returns the next turn of a request that takes several of them, or only words.
+	next func(*ask) (turn fakegemini.Turn, ok bool)
+}
+
+// An ask is a request as a rule took it.
+type ask struct {
+	*dialogue
+	rule   *rule
+	text   text            // the request, from its first word
+	slots  map[string]text // the words in the phrase's slots
+	before *ask            // the request before it in the same prompt, which “it” may mean
+	reply  text            // the user's answer to the question about it
+
+	args     any
+	question string
+}
+
+// match returns the request in a text, if the rule takes it.
+func (r *rule) match(d *dialogue, t text) (*ask, bool) {
+	for _, p := range r.phrases {
+		if slots, at, ok := p.match(t); ok {
+			return &ask{dialogue: d, rule: r, text: t.from(at), slots: slots, before: &ask{}}, true
+		}
+	}
+	return nil, false
+}
+
+// fill has the rule's call be filled from the request, and reports whether the request is one.
+func (a *ask) fill() bool {
+	a.args, a.question = a.rule.call(a)
+	return a.args != nil || a.question != ""
+}
+
+// slot returns the words in a slot, or the alternative if there are none.
+func (a *ask) slot(name, alternative string) string {
+	if s := a.slots[name].plain(); s != "" {
+		return s
+	}
+	return alternative
+}
+
+func (a *ask) made() fakegemini.Call {
+	if c, ok := a.args.(fakegemini.Call); ok {
+		return c
+	}
+	return fakegemini.Call{Name: a.rule.tool, Args: a.args}
+}
+
+// A rule's next returns one of these.
+func words(s string) fakegemini.Turn { return fakegemini.Turn{Text: s} }
+
+func says(format string, args ...any) (fakegemini.Turn, bool) {
+	return words(fmt.Sprintf(format, args...)), true
+}
+
+func calls(c ...fakegemini.Call) (fakegemini.Turn, bool) { return fakegemini.Turn{Calls: c}, true }
+
+func declined() (fakegemini.Turn, bool) { return fakegemini.Turn{}, false }
