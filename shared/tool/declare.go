@@ -199,7 +199,7 @@ func (s checker) normalize(args json.RawMessage, defaults bool) (json.RawMessage
 		}
 		args = filled
 	}
-	if err := s.check(args); err != nil {
+	if err := s.checkAs(args, explainArguments); err != nil {
 		return nil, err
 	}
 	return strictjson.Canonical(args)

@@ -60,7 +60,8 @@ func TestADeclaredToolRefuses(t *testing.T) {
 	for in, field := range map[string]string{
 		`{}`: "query", `{"query":1}`: "query", `{"query":"a","page":"x"}`: "page",
 		`{"query":"a","page":{"size":"x"}}`: "page/size",
-		`{"query":"a","SECRET":1}`:          "", `{"query":"a","query":"b"}`: "query", `[]`: "",
+		`{"query":"a","stranger":1}`:        "stranger",
+		`{"query":"a","a SECRET":1}`:        "", `{"query":"a","query":"b"}`: "query", `[]`: "",
 		`{"query":"a","limit":null}`: "limit", ``: "",
 	} {
 		_, err := tl.Normalize(json.RawMessage(in))

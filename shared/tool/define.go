@@ -391,13 +391,16 @@ func plainTypes(s *jsonschema.Schema) {
 }
 
 // check validates JSON against the schema.
-func (s checker) check(data json.RawMessage) error {
+func (s checker) check(data json.RawMessage) error { return s.checkAs(data, explain) }
+
+// checkAs validates JSON against the schema. The error says what explained says of the validator's.
+func (s checker) checkAs(data json.RawMessage, explained func(error) (field, why string)) error {
 	var v any
 	if err := json.Unmarshal(data, &v); err != nil {
 		return fault.Invalid("", "this is not JSON").Because(err)
 	}
 	if err := s.Validate(v); err != nil {
-		field, rule := explain(err)
+		field, rule := explained(err)
 		return fault.Invalid(field, "%s", rule)
 	}
 	return nil

@@ -12,6 +12,8 @@ var (
 	through = regexp.MustCompile(`^validating (root|/[A-Za-z0-9_~/$-]*): `)
 	rule    = regexp.MustCompile(`^([A-Za-z]+):`)
 	missing = regexp.MustCompile(`^required: missing properties: \["([A-Za-z0-9_-]+)"`)
+	// unknown matches the name of a field that the schema does not have.
+	unknown = regexp.MustCompile(`unexpected additional properties \["([A-Za-z0-9_-]{1,64})"`)
 )
 
 // rules are the validator's rules as messages.
@@ -49,6 +51,16 @@ func explain(err error) (field, why string) {
 		return field, rules[m[1]]
 	}
 	return field, "this does not fit the schema"
+}
+
+// explainArguments is explain for arguments: whoever made them learns which field is not known, if its name is plain.
+// Of what a service answered nothing is repeated, not even a name.
+func explainArguments(err error) (field, why string) {
+	field, why = explain(err)
+	if m := unknown.FindStringSubmatch(err.Error()); m != nil {
+		field = strings.TrimPrefix(field+"/"+m[1], "/")
+	}
+	return field, why
 }
 
 // pointerToField converts a path through the schema to the path of a field: "/properties/to/items" to "to".
