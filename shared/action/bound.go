@@ -132,7 +132,7 @@ var undecided = []int{http.StatusRequestTimeout, http.StatusConflict, http.Statu
 func (b *bound) judge(res *http.Response) error {
 	busy := res.StatusCode == http.StatusTooManyRequests ||
 		res.StatusCode == http.StatusServiceUnavailable &&
-			(!b.effect || b.Idempotent || res.Header.Get("Retry-After") != "")
+			(!b.effect || res.Header.Get("Retry-After") != "")
 	switch {
 	case res.StatusCode >= 200 && res.StatusCode < 300:
 		return nil

@@ -87,7 +87,7 @@ func TestOutcomes(t *testing.T) {
 		"refused as said": {answer(422, "", ``), clean, clean, clean},
 		"too many":        {answer(429, "", ``), again, again, again},
 		"busy until":      {answer(503, "Retry-After: 1", ``), again, again, again},
-		"busy":            {answer(503, "", ``), unclear, again, again},
+		"busy":            {answer(503, "", ``), unclear, unclear, again},
 		"failed":          {answer(500, "", `CANARY`), unclear, unclear, clean},
 		"gateway":         {answer(502, "", ``), unclear, unclear, clean},
 		"redirect":        {answer(302, "Location: https://evil.example/", ``), unclear, unclear, clean},
