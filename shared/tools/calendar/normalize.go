@@ -25,7 +25,10 @@ func normalize(a Args, now time.Time) (Args, error) {
 	if a.Attendees, err = address.List("attendees", a.Attendees, MaxAttendees); err != nil {
 		return a, err
 	}
-	if a.SendUpdates == "" && len(a.Attendees) > 0 {
+	switch {
+	case len(a.Attendees) == 0:
+		a.SendUpdates = "" // nobody is told, whatever was said
+	case a.SendUpdates == "":
 		a.SendUpdates = "all"
 	}
 	s, err := parseSpan(a)
