@@ -67,7 +67,6 @@ var may = map[string]string{
 	"shared/tools/gmail": "shared/address shared/clip shared/fault shared/tool shared/tools/internal/google " +
 		"shared/visible",
 	"shared/tools/internal/google": "shared/fault shared/outbound shared/tool",
-	"shared/tools/previewtest":     "shared/tool",
 	"shared/web":                   "shared/fault shared/obs",
 }
 

@@ -1,18 +1,12 @@
-// Package emulate runs, for tests, an independent emulator of Google: the npm package emulate 0.12.2 (vercel-labs,
-// Apache-2.0), with its OAuth endpoints, its Gmail and its Calendar. Its own behaviour is at Direct. A reverse proxy in
-// front of it, at URL, corrects it where it is more lenient than Google's documentation, or wrong, and makes calls fail
-// on demand:
+// Package emulate runs, for tests of linked accounts, an independent emulator of Google: the npm package emulate 0.12.2
+// (vercel-labs, Apache-2.0) with its OAuth endpoints, and one method of its Calendar that uses the tokens. Its own
+// behaviour is at Direct. A reverse proxy in front of it, at URL, corrects it where it is more lenient than Google's
+// documentation, and makes calls fail on demand:
 //
 //   - an access token that was never issued, or whose consent was revoked, is refused with 401, and a missing scope
 //     with 403; the emulator accepts any token as its first user's, and revoked ones too
-//   - a historyId is cut to 18 digits; the emulator's 21 do not fit the uint64 of Google's clients
-//   - an event keeps the id and the extended properties of its insert, a second one with that id is refused with 409,
-//     and events.get returns a deleted event as cancelled; the emulator has no events.get, assigns its own ids and
-//     drops the properties. It also drops time zones, recurrence and the request for a Meet link, so a test cannot
-//     check them
-//   - messages.get and threads.get return, with format=metadata, all requested header fields; the emulator knows only
-//     some
-//   - other methods than the tools' are answered with 404
+//   - other methods than events.list are answered with 404: its Gmail and Calendar have less of Google's than the local
+//     one (package fakegoogle), which is held to Google's discovery documents
 //
 // The emulator's consent pages have no checkboxes for scopes and ignore earlier grants (include_granted_scopes).
 package emulate
@@ -50,7 +44,7 @@ const (
 	endWithStdin = `data:text/javascript,process.stdin.on("end",()=>process.exit()).resume()`
 )
 
-// An Emulator is a running emulator, with an empty mailbox and calendar of User.
+// An Emulator is a running emulator, with an empty calendar of User.
 type Emulator struct {
 	URL    string // of the proxy, without a trailing slash
 	Direct string // of the emulator itself
@@ -62,7 +56,6 @@ type Emulator struct {
 	grants map[string]grant // by access token
 	faults map[string][]Fault
 	calls  map[string]int
-	events map[string]event // by the client's id
 }
 
 // Start starts an emulator for the test, from the directory that EMULATE_DIR names: there npm has installed emulate
@@ -78,8 +71,7 @@ func Start(t testing.TB) *Emulator {
 			absent(t)
 		}
 	}
-	e := &Emulator{t: t, grants: map[string]grant{}, faults: map[string][]Fault{}, calls: map[string]int{},
-		events: map[string]event{}}
+	e := &Emulator{t: t, grants: map[string]grant{}, faults: map[string][]Fault{}, calls: map[string]int{}}
 	proxy := httptest.NewUnstartedServer(e.routes())
 	t.Cleanup(proxy.Close)
 	e.URL = "http://" + proxy.Listener.Addr().String()

@@ -3,25 +3,17 @@ package emulate_test
 import (
 	"errors"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
+	"golang.org/x/oauth2"
 	calendarapi "google.golang.org/api/calendar/v3"
-	gmailapi "google.golang.org/api/gmail/v1"
 	"google.golang.org/api/googleapi"
 	"google.golang.org/api/option"
 
 	"github.com/countersign-run/countersign/shared/testkit/emulate"
 )
-
-func mail(t *testing.T, c *http.Client, base string) *gmailapi.Service {
-	t.Helper()
-	svc, err := gmailapi.NewService(t.Context(), option.WithHTTPClient(c), option.WithEndpoint(base+"/"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return svc
-}
 
 func calendar(t *testing.T, c *http.Client, base string) *calendarapi.Service {
 	t.Helper()
@@ -50,97 +42,65 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
+func list(t *testing.T, c *http.Client, base string) error {
+	t.Helper()
+	_, err := calendar(t, c, base).Events.List("primary").Do()
+	return err
+}
+
 func TestTheProxyKnowsWhoMayDoWhat(t *testing.T) {
 	e := emulate.Start(t)
 	stranger := &http.Client{Transport: bearer("ya29.invented")}
-	if _, err := mail(t, stranger, e.Direct).Users.Messages.List("me").Do(); err != nil {
+	if err := list(t, stranger, e.Direct); err != nil {
 		t.Errorf("the emulator has learnt to refuse a token (%v): the proxy's check can go", err)
 	}
-	_, err := mail(t, stranger, e.URL).Users.Messages.List("me").Do()
-	refused(t, err, 401, "authError")
+	refused(t, list(t, stranger, e.URL), 401, "authError")
+	refused(t, list(t, e.Client(t, calendarapi.CalendarReadonlyScope), e.URL), 403, "insufficientPermissions")
 
-	sender := e.Client(t, gmailapi.GmailSendScope)
-	_, err = mail(t, sender, e.URL).Users.Messages.List("me").Do()
-	refused(t, err, 403, "insufficientPermissions")
-	if _, err = mail(t, sender, e.URL).Users.GetProfile("me").Do(); err == nil {
-		t.Error("a method that no tool calls was answered")
+	c := e.Client(t, calendarapi.CalendarEventsScope)
+	if err := list(t, c, e.URL); err != nil {
+		t.Error(err)
+	}
+	if _, err := calendar(t, c, e.URL).Events.Get("primary", "abcde01").Do(); err == nil {
+		t.Error("a method that no test calls was answered")
 	}
 	e.RevokeAll(t)
-	_, err = mail(t, sender, e.URL).Users.Messages.List("me").Do()
-	refused(t, err, 401, "authError")
-}
-
-func TestANewEmulatorIsEmpty(t *testing.T) {
-	e := emulate.Start(t)
-	c := e.Client(t, gmailapi.MailGoogleComScope, calendarapi.CalendarScope)
-	sent, err := mail(t, c, e.URL).Users.Messages.List("me").LabelIds("SENT").Do()
-	if err != nil || len(sent.Messages) != 0 {
-		t.Errorf("sent mail: %+v, %v", sent, err)
-	}
-	events, err := calendar(t, c, e.URL).Events.List("primary").Do()
-	if err != nil || len(events.Items) != 0 {
-		t.Errorf("events: %+v, %v", events, err)
-	}
-}
-
-func TestTheProxyKeepsAnEventsIDAndProperties(t *testing.T) {
-	e := emulate.Start(t)
-	svc := calendar(t, e.Client(t, calendarapi.CalendarEventsScope), e.URL)
-	event := func(id string) *calendarapi.Event {
-		at := &calendarapi.EventDateTime{DateTime: "2027-01-05T10:00:00Z"}
-		return &calendarapi.Event{
-			Id: id, Summary: "x", Start: at, End: at,
-			ExtendedProperties: &calendarapi.EventExtendedProperties{Private: map[string]string{"mark": "1"}},
-		}
-	}
-	_, err := svc.Events.Insert("primary", event("Not-An-Id")).Do()
-	refused(t, err, 400, "invalid")
-	_, err = svc.Events.Get("primary", "abcde01").Do()
-	refused(t, err, 404, "notFound")
-	if made, err := svc.Events.Insert("primary", event("abcde01")).Do(); err != nil || made.Id != "abcde01" {
-		t.Fatalf("Insert = %+v, %v", made, err)
-	}
-	_, err = svc.Events.Insert("primary", event("abcde01")).Do()
-	refused(t, err, 409, "duplicate")
-	got, err := svc.Events.Get("primary", "abcde01").Do()
-	if err != nil || got.Id != "abcde01" || got.ExtendedProperties.Private["mark"] != "1" || got.Status != "confirmed" {
-		t.Errorf("Get = %+v, %v", got, err)
-	}
-	if err := svc.Events.Delete("primary", "abcde01").Do(); err != nil {
-		t.Fatal(err)
-	}
-	if got, err := svc.Events.Get("primary", "abcde01").Do(); err != nil || got.Status != "cancelled" {
-		t.Errorf("Get after the deletion = %+v, %v", got, err)
-	}
-	_, err = svc.Events.Insert("primary", event("abcde01")).Do()
-	refused(t, err, 409, "duplicate")
+	refused(t, list(t, c, e.URL), 401, "authError")
 }
 
 func TestAFaultStrikesOnceAndAfterTheDeed(t *testing.T) {
 	e := emulate.Start(t)
-	svc := mail(t, e.Client(t, gmailapi.MailGoogleComScope), e.URL)
-	m := &gmailapi.Message{Raw: "VG86IGFAZXhhbXBsZS5jb20NClN1YmplY3Q6IHgNCg0KeA0K"} // To, Subject and a body
-	sent := func() int {
-		t.Helper()
-		list, err := svc.Users.Messages.List("me").LabelIds("SENT").Do()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return len(list.Messages)
-	}
-	e.Break("gmail.messages.send", emulate.Fault{Status: 429, Reason: "rateLimitExceeded"},
-		emulate.Fault{Status: 500, After: true}, emulate.Fault{}, emulate.Fault{After: true})
-	for i, want := range []struct {
-		sent int
-		what string
-	}{{0, "429"}, {1, "500"}, {1, "reset"}, {2, "reset"}} {
-		_, err := svc.Users.Messages.Send("me", m).Do()
-		if err == nil || !strings.Contains(err.Error(), want.what) || sent() != want.sent {
-			t.Errorf("call %d: %v with %d sent; want %s with %d", i, err, sent(), want.what, want.sent)
+	c := e.Client(t, calendarapi.CalendarEventsScope)
+	e.Break("calendar.events.list", emulate.Fault{Status: 429, Reason: "rateLimitExceeded"},
+		emulate.Fault{Status: 500, After: true})
+	for i, want := range []string{"429", "500"} {
+		if err := list(t, c, e.URL); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("call %d: %v; want %s", i, err, want)
 		}
 	}
-	if _, err := svc.Users.Messages.Send("me", m).Do(); err != nil || sent() != 3 ||
-		e.Calls("gmail.messages.send") != 5 {
-		t.Errorf("afterwards: %v with %d sent in %d calls", err, sent(), e.Calls("gmail.messages.send"))
+	if err := list(t, c, e.URL); err != nil || e.Calls("calendar.events.list") != 3 {
+		t.Errorf("afterwards: %v in %d calls", err, e.Calls("calendar.events.list"))
 	}
+
+	form := url.Values{"token": {token(t, c)}}
+	e.Break("revoke", emulate.Fault{After: true})
+	if res, err := http.PostForm(e.URL+"/oauth2/revoke", form); err == nil {
+		res.Body.Close()
+		t.Errorf("a revocation that was cut off answered %s", res.Status)
+	}
+	refused(t, list(t, c, e.URL), 401, "authError")
+}
+
+// token returns the client's access token.
+func token(t *testing.T, c *http.Client) string {
+	t.Helper()
+	tr, ok := c.Transport.(*oauth2.Transport)
+	if !ok {
+		t.Fatalf("the client's transport is %T", c.Transport)
+	}
+	got, err := tr.Source.Token()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got.AccessToken
 }

@@ -12,9 +12,9 @@ type Fault struct {
 	Reason string // Google's reason beside the status
 }
 
-// Break makes the next calls of the operation fail, one after the other. An operation is named as in Google's
-// reference, such as "gmail.drafts.send"; the OAuth endpoints are "token" and "revoke". A fault that no call has met by
-// the end of the test is an error of the test.
+// Break makes the next calls of the operation fail, one after the other. The operations are
+// "calendar.events.list", "token" and "revoke". A fault that no call has met by the end of the test is an error of the
+// test.
 func (e *Emulator) Break(op string, faults ...Fault) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

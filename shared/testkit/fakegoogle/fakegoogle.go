@@ -97,8 +97,12 @@ func (Accounts) Place(_ context.Context, uid string, _ []string) (tool.Place, er
 	return tool.Place{Label: "From", Name: uid, ID: "local"}, nil
 }
 
-// Client returns an HTTP client that acts as the user.
-func (Accounts) Client(_ context.Context, uid string, _ tool.Place) (*http.Client, error) {
+// Client returns an HTTP client that acts as the user, in the user's account and in no other. A call that names no
+// place acts there too.
+func (a Accounts) Client(ctx context.Context, uid string, in tool.Place) (*http.Client, error) {
+	if own, err := a.Place(ctx, uid, nil); err != nil || in != (tool.Place{}) && tool.SamePlace(in, own) != nil {
+		return nil, tool.SamePlace(in, own)
+	}
 	return Bearer(uid), nil
 }
 

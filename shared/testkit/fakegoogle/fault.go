@@ -22,6 +22,7 @@ const (
 	EmptyAfter   Kind = "empty_after"   // 200 without a body
 	OddAfter     Kind = "odd_after"     // 200 with a JSON object that holds no id
 	CutAfter     Kind = "cut_after"     // 200 with half a body
+	NumberAfter  Kind = "number_after"  // 200 with numbers where texts were expected
 	DraftEdited  Kind = "draft_edited"  // the draft's owner has just changed its text
 	DraftDeleted Kind = "draft_deleted" // the draft's owner has just deleted it
 	SentAltered  Kind = "sent_altered"  // the sent message has more text than the draft
@@ -40,6 +41,30 @@ type Fault struct {
 // interfere runs an operation with its fault.
 func (s *Server) interfere(w http.ResponseWriter, r *http.Request, op string, do func() (any, *apiError)) {
 	f := s.opts.Fault(op)
+	f.Serve(w, r, func() (http.HandlerFunc, bool) {
+		if f.Kind == DraftEdited || f.Kind == DraftDeleted {
+			s.meddle(f.Kind)
+		}
+		answer, failed := do()
+		if failed != nil {
+			return func(w http.ResponseWriter, _ *http.Request) { failed.write(w) }, false
+		}
+		if f.Kind == SentAltered {
+			s.alterSent()
+		}
+		return func(w http.ResponseWriter, _ *http.Request) {
+			if answer == nil {
+				w.WriteHeader(http.StatusNoContent)
+				return
+			}
+			writeJSON(w, http.StatusOK, answer)
+		}, true
+	})
+}
+
+// Serve answers a request with the fault. A fault before the operation prevents it; one after it takes the place of its
+// answer. do carries the operation out, and returns its answer and whether it was done.
+func (f Fault) Serve(w http.ResponseWriter, r *http.Request, do func() (answer http.HandlerFunc, done bool)) {
 	if f.Delay > 0 {
 		select {
 		case <-time.After(f.Delay):
@@ -60,16 +85,11 @@ func (s *Server) interfere(w http.ResponseWriter, r *http.Request, op string, do
 	case Redirect:
 		http.Redirect(w, r, r.URL.String(), http.StatusTemporaryRedirect)
 		return
-	case DraftEdited, DraftDeleted:
-		s.meddle(f.Kind)
 	}
-	answer, failed := do()
-	if failed != nil {
-		failed.write(w)
+	answer, done := do()
+	if !done {
+		answer(w, r)
 		return
-	}
-	if f.Kind == SentAltered {
-		s.alterSent()
 	}
 	switch f.Kind {
 	case StatusAfter:
@@ -85,12 +105,10 @@ func (s *Server) interfere(w http.ResponseWriter, r *http.Request, op string, do
 	case CutAfter:
 		w.Header().Set("Content-Length", "1000")
 		_, _ = io.WriteString(w, `{"id":"18`)
+	case NumberAfter:
+		writeJSON(w, http.StatusOK, map[string]any{"id": 18, "internalDate": 1.5})
 	default:
-		if answer == nil {
-			w.WriteHeader(http.StatusNoContent)
-			return
-		}
-		writeJSON(w, http.StatusOK, answer)
+		answer(w, r)
 	}
 }
 

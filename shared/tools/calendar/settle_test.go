@@ -2,10 +2,7 @@ package calendar_test
 
 import (
 	"encoding/json"
-	"errors"
-	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -14,176 +11,109 @@ import (
 
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
+	"github.com/countersign-run/countersign/shared/testkit/toolstest"
 	"github.com/countersign-run/countersign/shared/tool"
 	"github.com/countersign-run/countersign/shared/tools/calendar"
 )
 
 const scope = "https://www.googleapis.com/auth/calendar.events"
 
-// world is a local Calendar with a tool that uses it, and a client of its owner.
+// The operations of Calendar.
+const (
+	insert = "calendar.events.insert"
+	get    = "calendar.events.get"
+)
+
+// world is a local Calendar with a tool that uses it, a call, and a client of its owner.
 type world struct {
-	*fakegoogle.Server
-	tool   *tool.Tool
-	owner  *calendarapi.Service
-	mu     sync.Mutex                    // an abandoned call may still be on its way when the next one comes
-	faults map[string][]fakegoogle.Fault // by operation, used up in order
+	*toolstest.Google
+	toolstest.Provider
+	owner *calendarapi.Service
 }
 
 func newWorld(t *testing.T, scopes ...string) *world {
 	t.Helper()
-	w := &world{faults: map[string][]fakegoogle.Fault{}}
-	var err error
-	w.Server, err = fakegoogle.New(fakegoogle.Options{
-		User: func(b string) (string, []string, bool) { return "me@example.com", scopes, b == "good" },
-		Fault: func(op string) (f fakegoogle.Fault) {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			if q := w.faults[op]; len(q) > 0 {
-				f, w.faults[op] = q[0], q[1:]
-			}
-			return f
-		},
-	})
+	g := toolstest.OpenGoogle(t, scopes...)
+	endpoint := g.URL + "/calendar/v3/"
+	tl := calendar.New(fakegoogle.Accounts{}, calendar.Options{Endpoint: endpoint, Timeout: toolstest.GoogleTimeout,
+		Now: func() time.Time { return today }})
+	args, err := tl.Normalize(with(map[string]any{"attendees": []string{"a@example.com"}, "meet": true}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := httptest.NewServer(w)
-	t.Cleanup(srv.Close)
-	endpoint := srv.URL + "/calendar/v3/"
-	w.tool = calendar.New(fakegoogle.Accounts{},
-		calendar.Options{Endpoint: endpoint, Timeout: 300 * time.Millisecond, Now: func() time.Time { return today }})
-	if w.owner, err = calendarapi.NewService(t.Context(), option.WithHTTPClient(fakegoogle.Bearer("good")),
-		option.WithEndpoint(endpoint)); err != nil {
+	w := &world{Google: g, Provider: toolstest.Provider{Tool: tl, Break: g.Break, Calls: g.Calls,
+		Call:    tool.Call{UID: toolstest.GoogleUser, ActionID: "action_0123456789", Args: args},
+		Effects: func() int { return len(g.Events()) }}}
+	w.Result = func(t *testing.T, out json.RawMessage) {
+		if !strings.Contains(string(out), `"eventId":"`+g.Events()[0]["id"].(string)) ||
+			!strings.Contains(string(out), "meet.google.com") {
+			t.Errorf("the answer is %s", out)
+		}
+	}
+	if w.owner, err = calendarapi.NewService(t.Context(),
+		option.WithHTTPClient(fakegoogle.Bearer(toolstest.GoogleUser)), option.WithEndpoint(endpoint)); err != nil {
 		t.Fatal(err)
 	}
 	return w
 }
 
-func call(t *testing.T, w *world) tool.Call {
-	t.Helper()
-	args, err := w.tool.Normalize(with(map[string]any{"attendees": []string{"a@example.com"}, "meet": true}))
-	if err != nil {
-		t.Fatal(err)
+var status, kind = toolstest.Status, toolstest.Kind
+
+// What becomes of an event.
+var (
+	made   = toolstest.Settled{Want: toolstest.Completed, Effects: 1}
+	unmade = func(class fault.Class, code fault.Code) toolstest.Settled {
+		return toolstest.Settled{Want: toolstest.Failed, Class: class, Code: code}
 	}
-	return tool.Call{UID: "good", ActionID: "action_0123456789", Args: args}
-}
-
-// carryOut executes a call as the loop does.
-func (w *world) carryOut(t *testing.T, c tool.Call) (string, json.RawMessage, error) {
-	t.Helper()
-	var err error
-	for range 3 {
-		var out json.RawMessage
-		if out, err = w.tool.Execute(t.Context(), c); err == nil {
-			return "completed", out, nil
-		}
-		if tool.IsTransient(err) {
-			continue
-		}
-		if !tool.IsAmbiguous(err) {
-			return "failed", nil, err
-		}
-		settled, serr := w.tool.Reconcile(t.Context(), c)
-		for range 2 {
-			if serr != nil {
-				settled, serr = w.tool.Reconcile(t.Context(), c)
-			}
-		}
-		switch {
-		case serr != nil:
-			t.Fatal(serr)
-		case settled.Verdict == tool.Done:
-			return "completed", settled.Result, nil
-		case settled.Verdict == tool.Unknown:
-			return "needs_review", nil, err
-		}
-	}
-	return "failed", nil, err
-}
-
-func status(code int, reason string) fakegoogle.Fault {
-	return fakegoogle.Fault{Kind: fakegoogle.StatusBefore, Status: code, Reason: reason, Text: "Bearer ya29.SECRET"}
-}
-
-func kind(k fakegoogle.Kind) fakegoogle.Fault { return fakegoogle.Fault{Kind: k} }
+)
 
 // TestEveryFaultIsSettled implements reliability §2, the table "How C18-C20 are settled", column "Calendar".
 func TestEveryFaultIsSettled(t *testing.T) {
-	const insert, get = "calendar.events.insert", "calendar.events.get"
-	for name, c := range map[string]struct {
-		insert, get []fakegoogle.Fault
-		want        string
-		events      int
-		class       fault.Class
-		code        fault.Code
-	}{
-		"nothing breaks": {nil, nil, "completed", 1, "", ""},
-		"503 before":     {[]fakegoogle.Fault{status(503, "")}, nil, "completed", 1, "", ""},
-		"500 after (PR-014)": {[]fakegoogle.Fault{{Kind: fakegoogle.StatusAfter, Status: 500}}, nil,
-			"completed", 1, "", ""},
-		"reset before":      {[]fakegoogle.Fault{kind(fakegoogle.ResetBefore)}, nil, "completed", 1, "", ""},
-		"reset after":       {[]fakegoogle.Fault{kind(fakegoogle.ResetAfter)}, nil, "completed", 1, "", ""},
-		"hangs before":      {[]fakegoogle.Fault{kind(fakegoogle.HangBefore)}, nil, "completed", 1, "", ""},
-		"hangs after":       {[]fakegoogle.Fault{kind(fakegoogle.HangAfter)}, nil, "completed", 1, "", ""},
-		"empty 200":         {[]fakegoogle.Fault{kind(fakegoogle.EmptyAfter)}, nil, "completed", 1, "", ""},
-		"200 without an id": {[]fakegoogle.Fault{kind(fakegoogle.OddAfter)}, nil, "completed", 1, "", ""},
-		"answer cut":        {[]fakegoogle.Fault{kind(fakegoogle.CutAfter)}, nil, "completed", 1, "", ""},
-		"redirected":        {[]fakegoogle.Fault{kind(fakegoogle.Redirect)}, nil, "completed", 1, "", ""},
-		"429": {[]fakegoogle.Fault{status(429, "rateLimitExceeded")}, nil, "completed", 1, "",
-			""},
-		"403 for the rate": {[]fakegoogle.Fault{status(403, "userRateLimitExceeded")}, nil, "completed", 1, "",
-			""},
-		"lost, then get 503": {[]fakegoogle.Fault{kind(fakegoogle.ResetAfter)},
-			[]fakegoogle.Fault{status(503, "")}, "completed", 1, "", ""},
-		"lost, then get odd": {[]fakegoogle.Fault{kind(fakegoogle.ResetAfter)},
-			[]fakegoogle.Fault{kind(fakegoogle.OddAfter)}, "completed", 1, "", ""},
-		"lost, then access is": {[]fakegoogle.Fault{kind(fakegoogle.ResetAfter)},
-			[]fakegoogle.Fault{status(401, "authError")}, "needs_review", 1, fault.Tool, "provider_failed"},
-		"400": {[]fakegoogle.Fault{status(400, "invalid")}, nil, "failed", 0, fault.Tool,
-			"provider_refused"},
-		"401": {[]fakegoogle.Fault{status(401, "authError")}, nil, "failed", 0, fault.Auth,
-			fault.CodeReauth},
-		"403 for the scope": {[]fakegoogle.Fault{status(403, "insufficientPermissions")}, nil, "failed", 0,
-			fault.Auth, fault.CodeScope},
-		"down for the whole time": {[]fakegoogle.Fault{status(503, ""), status(503, ""), status(503, "")}, nil,
-			"failed", 0, fault.Tool, "provider_failed"},
-		"slow but well": {[]fakegoogle.Fault{{Delay: 20 * time.Millisecond}}, nil, "completed", 1, "", ""},
-		"before, then after again": {[]fakegoogle.Fault{status(503, ""), kind(fakegoogle.ResetAfter)}, nil,
-			"completed", 1, "", ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, scope)
-			w.faults[insert], w.faults[get] = c.insert, c.get
-			got, out, err := w.carryOut(t, call(t, w))
-			if got != c.want || len(w.Events()) != c.events {
-				t.Errorf("%s with %d events (%v); want %s with %d", got, len(w.Events()), err, c.want, c.events)
-			}
-			if got == "completed" && (!strings.Contains(string(out), `"eventId":"`+w.Events()[0]["id"].(string)) ||
-				!strings.Contains(string(out), "meet.google.com")) {
-				t.Errorf("the answer is %s", out)
-			}
-			var e *fault.Error
-			if c.class != "" && (!errors.As(err, &e) || e.Class != c.class || e.Code != c.code) {
-				t.Errorf("error %v; want %s %s", err, c.class, c.code)
-			}
-			if err != nil && strings.Contains(err.Error(), "SECRET") {
-				t.Errorf("the provider's words are repeated: %v", err)
-			}
-		})
-	}
+	toolstest.Settling{Open: func(t *testing.T) *toolstest.Provider { return &newWorld(t, scope).Provider },
+		Broken: calendar.New(toolstest.Panicking{}, calendar.Options{}),
+		Acts:   []string{insert}, Looks: []string{get}, Cases: cases}.Run(t)
+}
+
+var cases = map[string]toolstest.Settled{
+	"nothing breaks":     made,
+	"503 before":         made.After(insert, status(503, "")),
+	"500 after (PR-014)": made.After(insert, fakegoogle.Fault{Kind: fakegoogle.StatusAfter, Status: 500}),
+	"409 after": made.After(insert,
+		fakegoogle.Fault{Kind: fakegoogle.StatusAfter, Status: 409, Reason: "duplicate"}),
+	"reset before":       made.After(insert, kind(fakegoogle.ResetBefore)),
+	"reset after":        made.After(insert, kind(fakegoogle.ResetAfter)),
+	"hangs before":       made.After(insert, kind(fakegoogle.HangBefore)),
+	"hangs after":        made.After(insert, kind(fakegoogle.HangAfter)),
+	"empty 200":          made.After(insert, kind(fakegoogle.EmptyAfter)),
+	"200 without an id":  made.After(insert, kind(fakegoogle.OddAfter)),
+	"answer cut":         made.After(insert, kind(fakegoogle.CutAfter)),
+	"redirected":         made.After(insert, kind(fakegoogle.Redirect)),
+	"429":                made.After(insert, status(429, "rateLimitExceeded")),
+	"403 for the rate":   made.After(insert, status(403, "userRateLimitExceeded")),
+	"lost, then get 503": made.After(insert, kind(fakegoogle.ResetAfter)).After(get, status(503, "")),
+	"lost, then get odd": made.After(insert, kind(fakegoogle.ResetAfter)).After(get, kind(fakegoogle.OddAfter)),
+	"lost, then access is": toolstest.Settled{Want: toolstest.Review, Effects: 1, Class: fault.Tool,
+		Code: "provider_failed"}.After(insert, kind(fakegoogle.ResetAfter)).After(get, status(401, "authError")),
+	"400":               unmade(fault.Tool, "provider_refused").After(insert, status(400, "invalid")),
+	"401":               unmade(fault.Auth, fault.CodeReauth).After(insert, status(401, "authError")),
+	"403 for the scope": unmade(fault.Auth, fault.CodeScope).After(insert, status(403, "insufficientPermissions")),
+	"down for the whole time": unmade(fault.Tool, "provider_failed").After(insert, status(503, ""), status(503, ""),
+		status(503, "")),
+	"slow but well":            made.After(insert, fakegoogle.Fault{Delay: 20 * time.Millisecond}),
+	"before, then after again": made.After(insert, status(503, ""), kind(fakegoogle.ResetAfter)),
 }
 
 func TestTheSameActionMakesOneEventHoweverOften(t *testing.T) {
 	w := newWorld(t, scope)
-	c := call(t, w)
-	if out, err := w.tool.Reconcile(t.Context(), c); err != nil || out.Verdict != tool.NotDone {
+	c := w.Call
+	if out, err := w.Tool.Reconcile(t.Context(), c); err != nil || out.Verdict != tool.NotDone {
 		t.Errorf("before: %+v, %v; want not_done", out, err)
 	}
-	first, err := w.tool.Execute(t.Context(), c)
+	first, err := w.Tool.Execute(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := w.tool.Execute(t.Context(), c) // 409, and the event is the action's own (PR-011)
+	again, err := w.Tool.Execute(t.Context(), c) // 409, and the event is the action's own (PR-011)
 	if err != nil || string(again) != string(first) || len(w.Events()) != 1 {
 		t.Errorf("again = %s, %v with %d events; want %s and 1", again, err, len(w.Events()), first)
 	}
@@ -191,18 +121,18 @@ func TestTheSameActionMakesOneEventHoweverOften(t *testing.T) {
 
 func TestADeletedEventIsDoneAndNotMadeAgain(t *testing.T) {
 	w := newWorld(t, scope)
-	c := call(t, w)
-	if _, err := w.tool.Execute(t.Context(), c); err != nil {
+	c := w.Call
+	if _, err := w.Tool.Execute(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.owner.Events.Delete("primary", w.Events()[0]["id"].(string)).Do(); err != nil {
 		t.Fatal(err)
 	}
-	out, err := w.tool.Reconcile(t.Context(), c)
+	out, err := w.Tool.Reconcile(t.Context(), c)
 	if err != nil || out.Verdict != tool.Done || !strings.Contains(string(out.Result), `"cancelled":true`) {
 		t.Errorf("Reconcile = %+v, %v; want done and cancelled", out, err)
 	}
-	if res, err := w.tool.Execute(t.Context(), c); err != nil || !strings.Contains(string(res), `"cancelled":true`) ||
+	if res, err := w.Tool.Execute(t.Context(), c); err != nil || !strings.Contains(string(res), `"cancelled":true`) ||
 		len(w.Events()) != 1 {
 		t.Errorf("Execute = %s, %v with %d events; want the cancelled one (PR-013)", res, err, len(w.Events()))
 	}
@@ -210,8 +140,8 @@ func TestADeletedEventIsDoneAndNotMadeAgain(t *testing.T) {
 
 func TestAForeignEventUnderTheIdIsForAPerson(t *testing.T) {
 	w := newWorld(t, scope)
-	c := call(t, w)
-	if _, err := w.tool.Execute(t.Context(), c); err != nil {
+	c := w.Call
+	if _, err := w.Tool.Execute(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
 	ev := &calendarapi.Event{ExtendedProperties: &calendarapi.EventExtendedProperties{
@@ -219,15 +149,15 @@ func TestAForeignEventUnderTheIdIsForAPerson(t *testing.T) {
 	if _, err := w.owner.Events.Patch("primary", w.Events()[0]["id"].(string), ev).Do(); err != nil {
 		t.Fatal(err)
 	}
-	got, _, err := w.carryOut(t, c)
-	if got != "needs_review" || len(w.Events()) != 1 {
+	got, _, err := w.CarryOut(t)
+	if got != toolstest.Review || len(w.Events()) != 1 {
 		t.Errorf("%s, %v with %d events; want needs_review", got, err, len(w.Events()))
 	}
 }
 
 func TestAReadOnlyScopeIsToldApart(t *testing.T) {
 	w := newWorld(t, "https://www.googleapis.com/auth/calendar.readonly")
-	if _, err := w.tool.Execute(t.Context(), call(t, w)); !fault.Is(err, fault.Auth, fault.CodeScope) {
+	if _, err := w.Tool.Execute(t.Context(), w.Call); !fault.Is(err, fault.Auth, fault.CodeScope) {
 		t.Errorf("Execute = %v; want scope_missing", err)
 	}
 }
@@ -237,11 +167,12 @@ func TestWhatIsApprovedIsWhatIsStored(t *testing.T) {
 	change := rule("RRULE:FREQ=WEEKLY;COUNT=3")
 	change["attendees"], change["location"], change["description"], change["sendUpdates"] = []string{"a@example.com"},
 		"Room 1", "Agenda\nall", "externalOnly"
-	args, err := w.tool.Normalize(with(change))
+	args, err := w.Tool.Normalize(with(change))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.tool.Execute(t.Context(), tool.Call{UID: "good", ActionID: "a", Args: args}); err != nil {
+	if _, err := w.Tool.Execute(t.Context(),
+		tool.Call{UID: toolstest.GoogleUser, ActionID: "a", Args: args}); err != nil {
 		t.Fatal(err)
 	}
 	got, _ := json.Marshal(w.Events()[0])

@@ -2,15 +2,13 @@ package gmail_test
 
 import (
 	"encoding/json"
-	"errors"
-	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
+	"github.com/countersign-run/countersign/shared/testkit/toolstest"
 	"github.com/countersign-run/countersign/shared/tool"
 	"github.com/countersign-run/countersign/shared/tools/gmail"
 )
@@ -21,244 +19,149 @@ const (
 	metadata = "https://www.googleapis.com/auth/gmail.metadata"
 )
 
-// world is a local Gmail with a tool that uses it.
-type world struct {
-	*fakegoogle.Server
-	tool *tool.Tool
+// The operations of Gmail.
+const (
+	create      = "gmail.drafts.create"
+	get         = "gmail.drafts.get"
+	sendDraft   = "gmail.drafts.send"
+	sendMessage = "gmail.messages.send"
+)
 
-	mu     sync.Mutex
-	faults map[string][]fakegoogle.Fault // by operation, used up in order
-	calls  map[string]int
+// world is a local Gmail with a tool that uses it, and a call.
+type world struct {
+	*toolstest.Google
+	toolstest.Provider
 }
 
 func newWorld(t *testing.T, o gmail.Options, scopes ...string) *world {
 	t.Helper()
-	w := &world{faults: map[string][]fakegoogle.Fault{}, calls: map[string]int{}}
-	var err error
-	w.Server, err = fakegoogle.New(fakegoogle.Options{
-		User: func(b string) (string, []string, bool) { return "me@example.com", scopes, b == "good" },
-		Fault: func(op string) (f fakegoogle.Fault) {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			w.calls[op]++
-			if q := w.faults[op]; len(q) > 0 {
-				f, w.faults[op] = q[0], q[1:]
-			}
-			return f
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv := httptest.NewServer(w)
-	t.Cleanup(srv.Close)
-	o.Endpoint, o.Timeout = srv.URL+"/", 300*time.Millisecond
-	w.tool = gmail.New(fakegoogle.Accounts{}, o)
-	return w
+	g := toolstest.OpenGoogle(t, scopes...)
+	o.Endpoint, o.Timeout = g.URL+"/", toolstest.GoogleTimeout
+	return &world{g, *provider(t, g, gmail.New(fakegoogle.Accounts{}, o))}
 }
 
-func (w *world) breaks(op string, f ...fakegoogle.Fault) { w.faults[op] = f }
-
-func call(t *testing.T, w *world) tool.Call {
+func provider(t *testing.T, g *toolstest.Google, tl *tool.Tool) *toolstest.Provider {
 	t.Helper()
-	args, err := w.tool.Normalize(
+	args, err := tl.Normalize(
 		json.RawMessage(`{"to":["a@example.com"],"bcc":["b@example.com"],"subject":"Grüße","body":"Hello\nworld\n"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return tool.Call{UID: "good", RunID: "run", ActionID: "action_0123456789", Args: args}
+	c := tool.Call{UID: toolstest.GoogleUser, RunID: "run", ActionID: "action_0123456789", Args: args}
+	return &toolstest.Provider{Tool: tl, Call: c, Break: g.Break, Calls: g.Calls,
+		Effects: func() int { return len(g.Messages()) }}
 }
 
-// end is the result of a call.
-type end string
+// opened returns a fresh provider for [toolstest.Settling].
+func opened(o gmail.Options, scopes ...string) func(t *testing.T) *toolstest.Provider {
+	return func(t *testing.T) *toolstest.Provider { return &newWorld(t, o, scopes...).Provider }
+}
 
-const (
-	completed end = "completed"
-	failed    end = "failed"
-	review    end = "needs_review"
+var status, kind = toolstest.Status, toolstest.Kind
+
+// What becomes of a mail.
+var (
+	sent   = toolstest.Settled{Want: toolstest.Completed, Effects: 1}
+	lost   = toolstest.Settled{Want: toolstest.Review, Effects: 1, Class: fault.Tool, Code: "provider_failed"}
+	unsent = func(class fault.Class, code fault.Code) toolstest.Settled {
+		return toolstest.Settled{Want: toolstest.Failed, Class: class, Code: code}
+	}
+	deleted = toolstest.Settled{Want: toolstest.Review, Class: fault.Tool, Code: "provider_refused"}
 )
 
-// carryOut executes a call as the loop does: prepare, record, execute, and after an unclear outcome reconcile before
-// anything else.
-func (w *world) carryOut(t *testing.T, c *tool.Call) (end, error) {
-	t.Helper()
-	var err error
-	if w.tool.Prepares() && c.Handle == "" {
-		for range 3 {
-			if c.Handle, err = w.tool.Prepare(t.Context(), *c); !tool.IsTransient(err) {
-				break
-			}
-		}
-		if err != nil {
-			return failed, err
-		}
-	}
-	for range 3 {
-		if _, err = w.tool.Execute(t.Context(), *c); err == nil {
-			return completed, nil
-		}
-		switch {
-		case tool.IsTransient(err):
-			continue
-		case !tool.IsAmbiguous(err):
-			return failed, err
-		}
-		if over, verdict := w.reconcile(t, c); over {
-			return verdict, err
-		}
-	}
-	return failed, err
+func TestDraftModeSettles(t *testing.T) {
+	toolstest.Settling{Open: opened(gmail.Options{}, compose),
+		Broken: gmail.New(toolstest.Panicking{}, gmail.Options{}),
+		Acts:   []string{create, get, sendDraft}, Cases: draftCases}.Run(t)
 }
 
-func (w *world) reconcile(t *testing.T, c *tool.Call) (over bool, verdict end) {
-	t.Helper()
-	for range 3 {
-		out, err := w.tool.Reconcile(t.Context(), *c)
-		if err != nil {
-			continue
-		}
-		switch out.Verdict {
-		case tool.Done:
-			return true, completed
-		case tool.NotDone:
-			return false, ""
-		}
-		if out.Reason == "" {
-			t.Error("unknown without a reason")
-		}
-		return true, review
-	}
-	t.Fatal("the mailbox never answered")
-	return true, review
+// Where sent mail may be read, a lost answer is settled.
+func TestDraftModeSettlesByReading(t *testing.T) {
+	toolstest.Settling{Open: opened(gmail.Options{}, compose, metadata),
+		Broken: gmail.New(toolstest.Panicking{}, gmail.Options{}),
+		Acts:   []string{create, get, sendDraft}, Looks: []string{"gmail.messages.list"},
+		Cases: map[string]toolstest.Settled{
+			"503 after":   sent.After(sendDraft, kind(fakegoogle.StatusAfter)),
+			"reset after": sent.After(sendDraft, kind(fakegoogle.ResetAfter)),
+			"cut after":   sent.After(sendDraft, kind(fakegoogle.CutAfter)),
+			"a number":    sent.After(sendDraft, kind(fakegoogle.NumberAfter)),
+		}}.Run(t)
 }
 
-func status(code int, reason string) fakegoogle.Fault {
-	return fakegoogle.Fault{Kind: fakegoogle.StatusBefore, Status: code, Reason: reason, Text: "Bearer ya29.SECRET"}
+func TestDirectModeSettles(t *testing.T) {
+	direct := gmail.Options{Mode: gmail.Direct}
+	toolstest.Settling{Open: opened(direct, send), Broken: gmail.New(toolstest.Panicking{}, direct),
+		Acts: []string{sendMessage}, Cases: directCases}.Run(t)
 }
 
-func kind(k fakegoogle.Kind) fakegoogle.Fault { return fakegoogle.Fault{Kind: k} }
-
-// TestDraftModeSettlesEveryFault implements reliability §2, the table "How C18-C20 are settled", column "Gmail (compose
-// scope)".
-func TestDraftModeSettlesEveryFault(t *testing.T) {
-	const create, get, sendOp = "gmail.drafts.create", "gmail.drafts.get", "gmail.drafts.send"
-	for name, c := range map[string]struct {
-		op     string
-		faults []fakegoogle.Fault
-		want   end
-		sent   int
-		class  fault.Class
-		code   fault.Code
-	}{
-		"nothing breaks":        {"", nil, completed, 1, "", ""},
-		"create 503, then well": {create, []fakegoogle.Fault{status(503, "")}, completed, 1, "", ""},
-		"create answer lost": {create, []fakegoogle.Fault{kind(fakegoogle.ResetAfter)}, completed, 1,
-			"", ""},
-		"create without an id": {create, []fakegoogle.Fault{kind(fakegoogle.OddAfter)}, completed, 1, "",
-			""},
-		"create empty": {create, []fakegoogle.Fault{kind(fakegoogle.EmptyAfter)}, completed, 1,
-			"", ""},
-		"create hangs": {create, []fakegoogle.Fault{kind(fakegoogle.HangAfter)}, completed, 1,
-			"", ""},
-		"create 400": {create, []fakegoogle.Fault{status(400, "invalidArgument")}, failed, 0,
-			fault.Tool, "provider_refused"},
-		"create 401": {create, []fakegoogle.Fault{status(401, "authError")}, failed, 0,
-			fault.Auth, fault.CodeReauth},
-		"create 403 scope": {create, []fakegoogle.Fault{status(403, "insufficientPermissions")},
-			failed, 0, fault.Auth, fault.CodeScope},
-		"get 503, then well": {get, []fakegoogle.Fault{status(503, "")}, completed, 1, "", ""},
-		"get cut": {get, []fakegoogle.Fault{kind(fakegoogle.CutAfter)}, completed, 1, "",
-			""},
-		"get hangs": {get, []fakegoogle.Fault{kind(fakegoogle.HangBefore)}, completed, 1, "",
-			""},
-		"draft edited by its owner": {get, []fakegoogle.Fault{kind(fakegoogle.DraftEdited)}, failed, 0,
-			fault.Policy, fault.CodeIntegrity},
-		"draft deleted before the send": {get, []fakegoogle.Fault{kind(fakegoogle.DraftDeleted)}, review, 0,
-			fault.Tool, "provider_refused"},
-		"send 503 before": {sendOp, []fakegoogle.Fault{status(503, "")}, completed, 1, "", ""},
-		"send 503 after (PR-001)": {sendOp, []fakegoogle.Fault{kind(fakegoogle.StatusAfter)}, review, 1,
-			fault.Tool, "provider_failed"},
-		"send reset before": {sendOp, []fakegoogle.Fault{kind(fakegoogle.ResetBefore)}, completed, 1,
-			"", ""},
-		"send reset after (PR-002)": {sendOp, []fakegoogle.Fault{kind(fakegoogle.ResetAfter)}, review, 1,
-			fault.Tool, "provider_failed"},
-		"send hangs before": {sendOp, []fakegoogle.Fault{kind(fakegoogle.HangBefore)}, completed, 1,
-			"", ""},
-		"send hangs after": {sendOp, []fakegoogle.Fault{kind(fakegoogle.HangAfter)}, review, 1,
-			fault.Tool, "provider_failed"},
-		"send empty 200": {sendOp, []fakegoogle.Fault{kind(fakegoogle.EmptyAfter)}, review, 1,
-			fault.Tool, "provider_failed"},
-		"send 200 without an id": {sendOp, []fakegoogle.Fault{kind(fakegoogle.OddAfter)}, review, 1,
-			fault.Tool, "provider_failed"},
-		"send answer cut": {sendOp, []fakegoogle.Fault{kind(fakegoogle.CutAfter)}, review, 1,
-			fault.Tool, "provider_failed"},
-		"send redirected": {sendOp, []fakegoogle.Fault{kind(fakegoogle.Redirect)}, completed, 1, "",
-			""},
-		"send 429 before (PR-004)": {sendOp, []fakegoogle.Fault{status(429, "rateLimitExceeded")}, completed,
-			1, "", ""},
-		"send 429 without a reason": {sendOp, []fakegoogle.Fault{status(429, "quota")}, completed, 1, "", ""},
-		"send 400 (PR-007)": {sendOp, []fakegoogle.Fault{status(400, "invalidArgument")}, failed, 0,
-			fault.Tool, "provider_refused"},
-		"send 401 (PR-005)": {sendOp, []fakegoogle.Fault{status(401, "authError")}, failed, 0,
-			fault.Auth, fault.CodeReauth},
-		"send 403 policy": {sendOp, []fakegoogle.Fault{status(403, "domainPolicy")}, failed, 0,
-			fault.Tool, "provider_refused"},
-		"draft deleted during the send": {sendOp, []fakegoogle.Fault{kind(fakegoogle.DraftDeleted)}, review, 0,
-			fault.Tool, "provider_refused"},
-		"slow but well": {sendOp, []fakegoogle.Fault{{Delay: 20 * time.Millisecond}}, completed, 1,
-			"", ""},
-		"down for the whole time": {sendOp, []fakegoogle.Fault{status(503, ""), status(503, ""),
-			status(503, "")}, failed, 0, fault.Tool, "provider_failed"},
-		"send 503 before, then answer lost": {sendOp,
-			[]fakegoogle.Fault{status(503, ""), kind(fakegoogle.ResetAfter)}, review, 1, fault.Tool,
-			"provider_failed"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, gmail.Options{}, compose)
-			if c.op != "" {
-				w.breaks(c.op, c.faults...)
-			}
-			tc := call(t, w)
-			got, err := w.carryOut(t, &tc)
-			if got != c.want || len(w.Messages()) != c.sent {
-				t.Errorf("%s with %d sent (%v); want %s with %d", got, len(w.Messages()), err, c.want, c.sent)
-			}
-			var e *fault.Error
-			if c.class != "" && (!errors.As(err, &e) || e.Class != c.class || e.Code != c.code) {
-				t.Errorf("error %v; want %s %s", err, c.class, c.code)
-			}
-			if err != nil && strings.Contains(err.Error(), "SECRET") || e != nil && e.Err != nil &&
-				strings.Contains(e.Err.Error(), "SECRET") {
-				t.Errorf("the provider's words are repeated: %v", err)
-			}
-		})
-	}
+// draftCases implement reliability §2, the table "How C18-C20 are settled", column "Gmail (compose scope)".
+var draftCases = map[string]toolstest.Settled{
+	"nothing breaks":        sent,
+	"create 503, then well": sent.After(create, status(503, "")),
+	"create 429":            sent.After(create, status(429, "rateLimitExceeded")),
+	"get reset":             sent.After(get, kind(fakegoogle.ResetBefore)),
+	"create answer lost":    sent.After(create, kind(fakegoogle.ResetAfter)),
+	"create without an id":  sent.After(create, kind(fakegoogle.OddAfter)),
+	"create empty":          sent.After(create, kind(fakegoogle.EmptyAfter)),
+	"create hangs":          sent.After(create, kind(fakegoogle.HangAfter)),
+	"create 400": unsent(fault.Tool, "provider_refused").After(create,
+		status(400, "invalidArgument")),
+	"create 401": unsent(fault.Auth, fault.CodeReauth).After(create, status(401, "authError")),
+	"create 403 scope": unsent(fault.Auth, fault.CodeScope).After(create,
+		status(403, "insufficientPermissions")),
+	"get 503, then well": sent.After(get, status(503, "")),
+	"get cut":            sent.After(get, kind(fakegoogle.CutAfter)),
+	"get hangs":          sent.After(get, kind(fakegoogle.HangBefore)),
+	"draft edited by its owner": unsent(fault.Policy, fault.CodeIntegrity).After(get,
+		kind(fakegoogle.DraftEdited)),
+	"draft deleted before the send": deleted.After(get, kind(fakegoogle.DraftDeleted)),
+	"send 503 before":               sent.After(sendDraft, status(503, "")),
+	"send 503 after (PR-001)":       lost.After(sendDraft, kind(fakegoogle.StatusAfter)),
+	"send reset before":             sent.After(sendDraft, kind(fakegoogle.ResetBefore)),
+	"send reset after (PR-002)":     lost.After(sendDraft, kind(fakegoogle.ResetAfter)),
+	"send hangs before":             sent.After(sendDraft, kind(fakegoogle.HangBefore)),
+	"send hangs after":              lost.After(sendDraft, kind(fakegoogle.HangAfter)),
+	"send empty 200":                lost.After(sendDraft, kind(fakegoogle.EmptyAfter)),
+	"send 200 without an id":        lost.After(sendDraft, kind(fakegoogle.OddAfter)),
+	"send answer cut":               lost.After(sendDraft, kind(fakegoogle.CutAfter)),
+	"send redirected":               sent.After(sendDraft, kind(fakegoogle.Redirect)),
+	"send 429 before (PR-004)":      sent.After(sendDraft, status(429, "rateLimitExceeded")),
+	"send 429 without a reason":     sent.After(sendDraft, status(429, "quota")),
+	"send 400 (PR-007)": unsent(fault.Tool, "provider_refused").After(sendDraft,
+		status(400, "invalidArgument")),
+	"send 401 (PR-005)": unsent(fault.Auth, fault.CodeReauth).After(sendDraft,
+		status(401, "authError")),
+	"send 403 policy": unsent(fault.Tool, "provider_refused").After(sendDraft,
+		status(403, "domainPolicy")),
+	"draft deleted during the send": deleted.After(sendDraft, kind(fakegoogle.DraftDeleted)),
+	"slow but well":                 sent.After(sendDraft, fakegoogle.Fault{Delay: 20 * time.Millisecond}),
+	"down for the whole time": unsent(fault.Tool, "provider_failed").After(sendDraft, status(503, ""),
+		status(503, ""), status(503, "")),
+	"send 503 before, then answer lost": lost.After(sendDraft, status(503, ""), kind(fakegoogle.ResetAfter)),
 }
 
 // TestACrashAtAnyPointSendsOnce covers C17 to C20: the process dies, and the next one knows only what was recorded.
 func TestACrashAtAnyPointSendsOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		scopes []string
-		crash  func(t *testing.T, w *world, c *tool.Call)
-		want   end
+		crash  func(t *testing.T, w *world)
+		want   toolstest.End
 	}{
-		"before the draft": {[]string{compose}, func(*testing.T, *world, *tool.Call) {}, completed},
-		"after a draft that was not recorded": {[]string{compose}, func(t *testing.T, w *world, c *tool.Call) {
-			if _, err := w.tool.Prepare(t.Context(), *c); err != nil {
-				t.Fatal(err)
-			}
-		}, completed},
-		"after the draft was recorded":                {[]string{compose}, prepared, completed},
-		"after the answer, sent mail may not be read": {[]string{compose}, executed, review},
-		"after the answer, sent mail may be read":     {[]string{compose, metadata}, executed, completed},
+		"before the draft": {[]string{compose}, func(*testing.T, *world) {}, toolstest.Completed},
+		"after a draft that was not recorded": {[]string{compose}, func(t *testing.T, w *world) {
+			prepared(t, w)
+			w.Call.Handle = ""
+		}, toolstest.Completed},
+		"after the draft was recorded":                {[]string{compose}, prepared, toolstest.Completed},
+		"after the answer, sent mail may not be read": {[]string{compose}, executed, toolstest.Review},
+		"after the answer, sent mail may be read":     {[]string{compose, metadata}, executed, toolstest.Completed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, gmail.Options{}, c.scopes...)
-			tc := call(t, w)
-			c.crash(t, w, &tc)
-			over, got := w.reconcile(t, &tc)
-			if !over {
-				got, _ = w.carryOut(t, &tc)
+			c.crash(t, w)
+			got, _ := w.Reconcile(t)
+			if got == "" {
+				got, _, _ = w.CarryOut(t)
 			}
 			if got != c.want || len(w.Messages()) != 1 {
 				t.Errorf("%s with %d sent; want %s with 1", got, len(w.Messages()), c.want)
@@ -267,27 +170,27 @@ func TestACrashAtAnyPointSendsOnce(t *testing.T) {
 	}
 }
 
-func prepared(t *testing.T, w *world, c *tool.Call) {
+func prepared(t *testing.T, w *world) {
 	t.Helper()
 	var err error
-	if c.Handle, err = w.tool.Prepare(t.Context(), *c); err != nil {
+	if w.Call.Handle, err = w.Tool.Prepare(t.Context(), w.Call); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func executed(t *testing.T, w *world, c *tool.Call) {
+func executed(t *testing.T, w *world) {
 	t.Helper()
-	prepared(t, w, c)
-	if _, err := w.tool.Execute(t.Context(), *c); err != nil {
+	prepared(t, w)
+	if _, err := w.Tool.Execute(t.Context(), w.Call); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func TestTheProofOfASentMailIsItsMark(t *testing.T) {
 	w := newWorld(t, gmail.Options{}, compose, metadata)
-	tc := call(t, w)
-	executed(t, w, &tc)
-	out, err := w.tool.Reconcile(t.Context(), tc)
+	executed(t, w)
+	tc := w.Call
+	out, err := w.Tool.Reconcile(t.Context(), tc)
 	var sent gmail.Sent
 	if err != nil || out.Verdict != tool.Done || json.Unmarshal(out.Result, &sent) != nil ||
 		sent.MessageID != w.Messages()[0].ID || sent.Inferred {
@@ -295,31 +198,31 @@ func TestTheProofOfASentMailIsItsMark(t *testing.T) {
 	}
 	other := tc
 	other.ActionID = "another_action_0123"
-	if out, err := w.tool.Reconcile(t.Context(), other); err != nil || out.Verdict != tool.Unknown {
+	if out, err := w.Tool.Reconcile(t.Context(), other); err != nil || out.Verdict != tool.Unknown {
 		t.Errorf("Reconcile of another action = %+v, %v; want unknown", out, err)
 	}
 }
 
 func TestADeletedDraftIsNeverTakenAsSentWithoutProof(t *testing.T) {
 	w := newWorld(t, gmail.Options{}, compose, metadata)
-	tc := call(t, w)
-	prepared(t, w, &tc)
-	w.breaks("gmail.drafts.get", kind(fakegoogle.DraftDeleted))
-	if out, err := w.tool.Reconcile(t.Context(), tc); err != nil || out.Verdict != tool.Unknown {
+	prepared(t, w)
+	tc := w.Call
+	w.Google.Break("gmail.drafts.get", kind(fakegoogle.DraftDeleted))
+	if out, err := w.Tool.Reconcile(t.Context(), tc); err != nil || out.Verdict != tool.Unknown {
 		t.Errorf("Reconcile = %+v, %v; want unknown", out, err)
 	}
 }
 
 func TestInferenceIsOptInAndSaysSo(t *testing.T) {
 	w := newWorld(t, gmail.Options{InferSent: true}, compose)
-	tc := call(t, w)
-	executed(t, w, &tc)
-	out, err := w.tool.Reconcile(t.Context(), tc)
+	executed(t, w)
+	tc := w.Call
+	out, err := w.Tool.Reconcile(t.Context(), tc)
 	if err != nil || out.Verdict != tool.Done || !strings.Contains(string(out.Result), `"inferred":true`) {
 		t.Errorf("Reconcile = %+v, %v; want done, and inferred", out, err)
 	}
 	tc.UID = "revoked"
-	if out, err := w.tool.Reconcile(t.Context(), tc); err != nil || out.Verdict != tool.Unknown {
+	if out, err := w.Tool.Reconcile(t.Context(), tc); err != nil || out.Verdict != tool.Unknown {
 		t.Errorf("Reconcile without access = %+v, %v; want unknown", out, err)
 	}
 }
@@ -328,67 +231,56 @@ func TestWithoutARecordedDraftNothingIsSent(t *testing.T) {
 	w := newWorld(t, gmail.Options{}, compose)
 	for name, h := range map[string]string{"empty": "", "no id": `{"sha256":"00"}`, "rubbish": "r1",
 		"another mail's": `{"draft":"r2","sha256":"00"}`} {
-		tc := call(t, w)
+		tc := w.Call
 		tc.Handle = h
-		if _, err := w.tool.Execute(t.Context(), tc); !fault.Is(err, fault.Policy, fault.CodeIntegrity) ||
+		if _, err := w.Tool.Execute(t.Context(), tc); !fault.Is(err, fault.Policy, fault.CodeIntegrity) ||
 			len(w.Messages()) != 0 {
 			t.Errorf("%s: Execute = %v with %d sent; want an integrity error and none", name, err, len(w.Messages()))
 		}
 	}
 }
 
-func TestDirectModeNeverRepeatsWhatMayHaveBeenSent(t *testing.T) {
-	const op = "gmail.messages.send"
-	for name, c := range map[string]struct {
-		faults []fakegoogle.Fault
-		want   end
-		sent   int
-	}{
-		"nothing breaks":             {nil, completed, 1},
-		"503 before":                 {[]fakegoogle.Fault{status(503, "")}, review, 0},
-		"503 after":                  {[]fakegoogle.Fault{kind(fakegoogle.StatusAfter)}, review, 1},
-		"reset after":                {[]fakegoogle.Fault{kind(fakegoogle.ResetAfter)}, review, 1},
-		"hangs after":                {[]fakegoogle.Fault{kind(fakegoogle.HangAfter)}, review, 1},
-		"empty 200":                  {[]fakegoogle.Fault{kind(fakegoogle.EmptyAfter)}, review, 1},
-		"200 without an id":          {[]fakegoogle.Fault{kind(fakegoogle.OddAfter)}, review, 1},
-		"redirected":                 {[]fakegoogle.Fault{kind(fakegoogle.Redirect)}, review, 0},
-		"429 that says not accepted": {[]fakegoogle.Fault{status(429, "userRateLimitExceeded")}, completed, 1},
-		"429 that does not":          {[]fakegoogle.Fault{status(429, "quota")}, review, 0},
-		"400":                        {[]fakegoogle.Fault{status(400, "invalidArgument")}, failed, 0},
-		"401":                        {[]fakegoogle.Fault{status(401, "authError")}, failed, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, gmail.Options{Mode: gmail.Direct}, send)
-			w.breaks(op, c.faults...)
-			tc := call(t, w)
-			got, err := w.carryOut(t, &tc)
-			if got != c.want || len(w.Messages()) != c.sent {
-				t.Errorf("%s with %d sent (%v); want %s with %d", got, len(w.Messages()), err, c.want, c.sent)
-			}
-			if got == review && w.calls[op] != 1 {
-				t.Errorf("asked %d times", w.calls[op])
-			}
-		})
-	}
+// unclear is a mail that Gmail was asked once to send, and may have sent.
+func unclear(effects int) toolstest.Settled {
+	return toolstest.Settled{Want: toolstest.Review, Effects: effects, Asked: map[string]int{sendMessage: 1}}
+}
+
+// directCases never repeat what may have been sent.
+var directCases = map[string]toolstest.Settled{
+	"nothing breaks":             sent,
+	"503 before":                 unclear(0).After(sendMessage, status(503, "")),
+	"503 after":                  unclear(1).After(sendMessage, kind(fakegoogle.StatusAfter)),
+	"reset after":                unclear(1).After(sendMessage, kind(fakegoogle.ResetAfter)),
+	"hangs after":                unclear(1).After(sendMessage, kind(fakegoogle.HangAfter)),
+	"empty 200":                  unclear(1).After(sendMessage, kind(fakegoogle.EmptyAfter)),
+	"200 with a number":          unclear(1).After(sendMessage, kind(fakegoogle.NumberAfter)),
+	"200 without an id":          unclear(1).After(sendMessage, kind(fakegoogle.OddAfter)),
+	"redirected":                 unclear(0).After(sendMessage, kind(fakegoogle.Redirect)),
+	"429 that says not accepted": sent.After(sendMessage, status(429, "userRateLimitExceeded")),
+	"429 that does not":          unclear(0).After(sendMessage, status(429, "quota")),
+	"400": toolstest.Settled{Want: toolstest.Failed}.After(sendMessage,
+		status(400, "invalidArgument")),
+	"401": toolstest.Settled{Want: toolstest.Failed}.After(sendMessage,
+		status(401, "authError")),
 }
 
 func TestAfterALimitTheDraftIsAskedBeforeASecondSend(t *testing.T) {
 	w := newWorld(t, gmail.Options{}, compose)
-	tc := call(t, w)
-	prepared(t, w, &tc)
-	w.breaks("gmail.drafts.send", status(429, "rateLimitExceeded"))
-	if _, err := w.tool.Execute(t.Context(), tc); !tool.IsAmbiguous(err) || tool.IsTransient(err) {
+	prepared(t, w)
+	tc := w.Call
+	w.Google.Break("gmail.drafts.send", status(429, "rateLimitExceeded"))
+	if _, err := w.Tool.Execute(t.Context(), tc); !tool.IsAmbiguous(err) || tool.IsTransient(err) {
 		t.Errorf("Execute = %v; want an ambiguous error", err)
 	}
-	if out, err := w.tool.Reconcile(t.Context(), tc); err != nil || out.Verdict != tool.NotDone {
+	if out, err := w.Tool.Reconcile(t.Context(), tc); err != nil || out.Verdict != tool.NotDone {
 		t.Errorf("Reconcile = %+v, %v; want not_done", out, err)
 	}
 }
 
 func TestAMissingScopeIsToldApart(t *testing.T) {
 	w := newWorld(t, gmail.Options{}, send)
-	tc := call(t, w)
-	if _, err := w.tool.Prepare(t.Context(), tc); !fault.Is(err, fault.Auth, fault.CodeScope) {
+	tc := w.Call
+	if _, err := w.Tool.Prepare(t.Context(), tc); !fault.Is(err, fault.Auth, fault.CodeScope) {
 		t.Errorf("Prepare = %v; want scope_missing", err)
 	}
 }
@@ -397,7 +289,7 @@ func TestNoServerNoMail(t *testing.T) {
 	for _, mode := range []gmail.Mode{gmail.Draft, gmail.Direct} {
 		tl := gmail.New(fakegoogle.Accounts{},
 			gmail.Options{Mode: mode, Endpoint: "http://127.0.0.1:1/"})
-		c := call(t, &world{tool: tl})
+		c := provider(t, new(toolstest.Google), tl).Call
 		var err error
 		if tl.Prepares() {
 			_, err = tl.Prepare(t.Context(), c)

@@ -1,6 +1,4 @@
-// Package previewtest checks that previews are safe to read: no character in them is invisible or changes the reading
-// direction, and nothing of the approved text is lost. It uses Unicode's own tables, not package visible.
-package previewtest
+package toolstest
 
 import (
 	"fmt"
@@ -15,59 +13,61 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// Unseen reports whether r is invisible, or changes how its neighbours are read.
-func Unseen(r rune) bool {
+// A preview is checked with Unicode's own tables, not with package visible, which made it.
+
+// unseen reports whether r is invisible, or changes how its neighbours are read.
+func unseen(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Cs, unicode.Zl, unicode.Zp, unicode.Bidi_Control,
 		unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) ||
 		strings.ContainsRune("\u2800\u115F\u1160\u3164\uFFA0", r)
 }
 
-// Clean checks that a text is UTF-8 and entirely visible, except for the line feeds and tabs of a long one.
-func Clean(t *testing.T, what, text string, long bool) {
+// clean checks that a text is UTF-8 and entirely visible, except for the line feeds and tabs of a long one.
+func clean(t *testing.T, what, text string, long bool) {
 	t.Helper()
 	if !utf8.ValidString(text) {
 		t.Fatalf("%s is not UTF-8: %q", what, text)
 	}
 	for _, r := range text {
-		if Unseen(r) && !(long && (r == '\n' || r == '\t')) {
+		if unseen(r) && !(long && (r == '\n' || r == '\t')) {
 			t.Fatalf("%s holds %U raw: %q", what, r, text)
 		}
 	}
 }
 
-// Check checks every text of a preview with Clean, and that its labels are among these, each at most once.
-func Check(t *testing.T, p tool.Preview, labels ...string) {
+// hidesNothing checks every text of a preview with clean, and that its labels are among these, each at most once.
+func hidesNothing(t *testing.T, p tool.Preview, labels ...string) {
 	t.Helper()
-	Clean(t, "the title", p.Title, false)
+	clean(t, "the title", p.Title, false)
 	for _, f := range p.Fields {
 		i := slices.Index(labels, f.Label)
 		if i < 0 {
 			t.Fatalf("the field %q is not one of the tool's, or stands twice", f.Label)
 		}
 		labels = slices.Delete(slices.Clone(labels), i, i+1)
-		Clean(t, "the field "+f.Label, f.Value, f.Long)
+		clean(t, "the field "+f.Label, f.Value, f.Long)
 	}
 	for _, w := range p.Warnings {
-		Clean(t, "a warning", w, false)
+		clean(t, "a warning", w, false)
 	}
 }
 
-// Shows checks that the field shows the text so that the text can be restored from it, and that a warning points out
+// shows checks that the field shows the text so that the text can be restored from it, and that a warning points out
 // any invisible characters.
-func Shows(t *testing.T, p tool.Preview, label, text string) {
+func shows(t *testing.T, p tool.Preview, label, text string) {
 	t.Helper()
 	if got := restore(value(t, p, label)); got != text {
 		t.Fatalf("%s shows %q, and %q is meant", label, value(t, p, label), text)
 	}
-	hidden := strings.ContainsFunc(text, func(r rune) bool { return Unseen(r) && r != '\n' && r != '\t' })
+	hidden := strings.ContainsFunc(text, func(r rune) bool { return unseen(r) && r != '\n' && r != '\t' })
 	if warned := slices.ContainsFunc(p.Warnings,
 		func(w string) bool { return strings.HasPrefix(w, label+": ") }); hidden && !warned {
 		t.Fatalf("%s hides something in %q, and no warning says so", label, text)
 	}
 }
 
-// Lists checks that the field shows exactly these addresses, each on its own line and at the beginning of the line.
-func Lists(t *testing.T, p tool.Preview, label string, addresses []string) {
+// lists checks that the field shows exactly these addresses, each on its own line and at the beginning of the line.
+func lists(t *testing.T, p tool.Preview, label string, addresses []string) {
 	t.Helper()
 	if len(addresses) == 0 {
 		return
@@ -99,7 +99,7 @@ func restore(shown string) string {
 	return escaped.ReplaceAllStringFunc(shown, func(e string) string {
 		code, err := strconv.ParseInt(escaped.FindStringSubmatch(e)[1], 16, 32)
 		if err != nil {
-			panic(fmt.Sprintf("previewtest: %q: %v", e, err)) // unreachable: six hexadecimal digits are a number
+			panic(fmt.Sprintf("toolstest: %q: %v", e, err)) // unreachable: six hexadecimal digits are a number
 		}
 		return string(rune(code))
 	})

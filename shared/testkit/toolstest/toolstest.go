@@ -1,0 +1,394 @@
+// Package toolstest is the conformance suite of tools: what the policy, an approval and the loop rely on, whatever a
+// tool does. A tool's test gives it the tool and data; [Suite] is about arguments, and [Settling] about what a provider
+// does.
+package toolstest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/strictjson"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// A Suite is a tool with the arguments that it is checked with. A change is made to Args: a nil value removes an
+// argument.
+type Suite struct {
+	Tool *tool.Tool
+	Args map[string]any // an ordinary call
+
+	// Other has for each argument of the schema a change after which the call is another one: its preview differs, and
+	// so does what is bound, unless the argument is free text.
+	Other map[string]map[string]any
+	Fixed map[string]any // the value of an argument that may be left out as well; it may have no other
+	Free  []string       // the arguments that are free text
+
+	Labels    []string          // of all fields that a preview can have
+	Texts     map[string]string // the arguments that the preview shows whole, with their labels
+	Addresses []Addresses       // the arguments that are addresses, in the order of the targets
+
+	Previews map[string]Shown   // what a preview contains, by name
+	Refused  map[string]Refused // what is no call, by name
+	Unsaid   []string           // parts of refused values that no error repeats
+}
+
+// Addresses is an argument whose addresses are the call's targets.
+type Addresses struct{ Argument, Label string }
+
+// Shown is a change after which the preview, written with a line for the title, for each field and for each warning
+// (after "! "), contains these texts.
+type Shown struct {
+	Change map[string]any
+	Want   []string
+}
+
+// Refused is a change after which the arguments are refused.
+type Refused struct {
+	Change map[string]any
+	Field  string      // that the error names
+	Class  fault.Class // empty: Validation
+}
+
+// With returns the arguments with a change.
+func (s Suite) With(change map[string]any) json.RawMessage {
+	args := maps.Clone(s.Args)
+	for name, v := range change {
+		if args[name] = v; v == nil {
+			delete(args, name)
+		}
+	}
+	b, err := json.Marshal(args)
+	if err != nil {
+		panic(err) // a value of the test that has no JSON form
+	}
+	return b
+}
+
+// Run runs the suite.
+func (s Suite) Run(t *testing.T) {
+	t.Run("what is no call is refused and the field named", s.refuses)
+	t.Run("no argument has the type of another", s.refusesTypes)
+	t.Run("arguments have one form", s.oneForm)
+	t.Run("every argument is shown, and bound unless it is free text", s.showsAll)
+	t.Run("nothing is hidden", s.hidesNothing)
+	t.Run("a preview says what is done", s.saysAll)
+}
+
+// Holds checks what must hold for any arguments, and returns their one form, or false if they are refused. It is the
+// body of a fuzz target.
+func (s Suite) Holds(t *testing.T, raw json.RawMessage) (args json.RawMessage, ok bool) {
+	t.Helper()
+	args, err := s.Tool.Normalize(raw)
+	if err != nil {
+		if c := fault.As(err).Class; c != fault.Validation && c != fault.Policy {
+			t.Fatalf("%s is refused with %v", raw, err)
+		}
+		return nil, false
+	}
+	if canonical, err := strictjson.Canonical(args); err != nil || !bytes.Equal(canonical, args) {
+		t.Fatalf("%s becomes %s; its canonical form is %s, %v", raw, args, canonical, err)
+	}
+	if again, err := s.Tool.Normalize(args); err != nil || !bytes.Equal(again, args) {
+		t.Fatalf("%s becomes %s, and that %s, %v", raw, args, again, err)
+	}
+	if revised, err := s.Tool.Revise(args, args); err != nil || !bytes.Equal(revised, args) {
+		t.Fatalf("%s is revised to %s, %v, and nothing was edited", args, revised, err)
+	}
+	s.previews(t, args)
+	s.reaches(t, args)
+	s.binds(t, args)
+	clean(t, "the summary", s.Tool.Summary(args), false)
+	return args, true
+}
+
+// previews checks that the preview shows all texts and addresses, and hides nothing.
+func (s Suite) previews(t *testing.T, args json.RawMessage) {
+	t.Helper()
+	p, values := s.preview(t, args), s.values(t, args)
+	if again := s.preview(t, args); !equal(p, again) {
+		t.Fatalf("%s has the preview %+v, and then %+v", args, p, again)
+	}
+	hidesNothing(t, p, s.Labels...)
+	for argument, label := range s.Texts {
+		if text, _ := values[argument].(string); text != "" {
+			shows(t, p, label, text)
+		}
+	}
+	for _, a := range s.Addresses {
+		lists(t, p, a.Label, texts(values[a.Argument]))
+	}
+}
+
+// reaches checks that the targets are the addresses, the same each time, each once and in its normal form.
+func (s Suite) reaches(t *testing.T, args json.RawMessage) {
+	t.Helper()
+	var all []string
+	for _, a := range s.Addresses {
+		all = append(all, texts(s.values(t, args)[a.Argument])...)
+	}
+	for range 2 {
+		if got, err := s.Tool.Targets(args); err != nil || !slices.Equal(got, tool.Addresses(all)) {
+			t.Fatalf("%s reaches %v, %v; want %v", args, got, err, all)
+		}
+	}
+	seen := map[string]bool{}
+	for _, a := range tool.Addresses(all) {
+		if a.Malformed() || seen[a.Value] {
+			t.Fatalf("%s reaches %q, which is malformed or there twice", args, a.Value)
+		}
+		seen[a.Value] = true
+	}
+}
+
+// binds checks that what is bound is in canonical form, the same each time, and contains no free text.
+func (s Suite) binds(t *testing.T, args json.RawMessage) {
+	t.Helper()
+	bound, again := s.bound(t, args), s.bound(t, args)
+	canonical, err := strictjson.Canonical(bound)
+	if err != nil || !bytes.Equal(bound, canonical) || !bytes.Equal(bound, again) {
+		t.Fatalf("of %s is bound %s, then %s; the canonical form is %s, %v", args, bound, again, canonical, err)
+	}
+	values, kept := s.values(t, args), s.values(t, bound)
+	for _, name := range s.Free {
+		if kept[name] != nil && kept[name] != "" && kept[name] == values[name] {
+			t.Fatalf("of %s is bound the free text %s", args, name)
+		}
+	}
+}
+
+func (s Suite) refuses(t *testing.T) {
+	for name, c := range s.Refused {
+		t.Run(name, func(t *testing.T) { s.isRefused(t, s.With(c.Change), c.Field, c.Class) })
+	}
+}
+
+// isRefused checks that arguments are refused, that the error names the field, and that it repeats no value.
+func (s Suite) isRefused(t *testing.T, raw json.RawMessage, field string, class fault.Class) {
+	t.Helper()
+	if class == "" {
+		class = fault.Validation
+	}
+	args, err := s.Tool.Normalize(raw)
+	var e *fault.Error
+	if !errors.As(err, &e) || e.Class != class || e.Field != field {
+		t.Errorf("%.200s becomes %.100s, %v; want a %s at %q", raw, args, err, class, field)
+		return
+	}
+	for _, unsaid := range append(s.Unsaid, canary) {
+		if strings.Contains(err.Error(), unsaid) {
+			t.Errorf("%.200s: the value is repeated: %v", raw, err)
+		}
+	}
+}
+
+// canary is a value that no error may repeat.
+const canary = "CANARY"
+
+// refusesTypes refuses, for each argument of the schema, a value of another type, its absence where it is required, its
+// name in other letters, and its repetition; and it refuses an argument that the schema does not have.
+func (s Suite) refusesTypes(t *testing.T) {
+	properties, required := s.schema(t)
+	for name, kind := range properties {
+		var other any = canary
+		if kind == "string" {
+			other = []string{canary}
+		}
+		s.isRefused(t, s.With(map[string]any{name: other}), name, "")
+		shout := strings.ToUpper(name[:1]) + name[1:]
+		s.isRefused(t, s.With(map[string]any{shout: canary}), shout, "")
+		if s.Args[name] == nil {
+			continue
+		}
+		pair, err := json.Marshal(map[string]any{name: s.Args[name]})
+		if err != nil {
+			t.Fatal(err)
+		}
+		twice := append(bytes.TrimSuffix(s.With(nil), []byte("}")), append([]byte{','}, pair[1:]...)...)
+		if a, err := s.Tool.Normalize(twice); fault.As(err).Class != fault.Validation {
+			t.Errorf("%s becomes %s, %v", twice, a, err)
+		}
+	}
+	for _, name := range required {
+		s.isRefused(t, s.With(map[string]any{name: nil}), name, "")
+	}
+	s.isRefused(t, s.With(map[string]any{"unheardOf": canary}), "unheardOf", "")
+	for _, rubbish := range []string{"", "null", "[]", `"x"`, "{", `{"a":1}{}`, `{"\ud800":1}`, "\xff"} {
+		if a, err := s.Tool.Normalize(json.RawMessage(rubbish)); fault.As(err).Class != fault.Validation {
+			t.Errorf("%q becomes %s, %v", rubbish, a, err)
+		}
+	}
+}
+
+// oneForm checks that neither the order of the arguments nor white space makes another call.
+func (s Suite) oneForm(t *testing.T) {
+	want, ok := s.Holds(t, s.With(nil))
+	if !ok {
+		t.Fatalf("an ordinary call is refused: %s", s.With(nil))
+	}
+	var other bytes.Buffer
+	names := slices.Sorted(maps.Keys(s.Args))
+	slices.Reverse(names)
+	before := "{ "
+	for _, name := range names {
+		v, err := json.MarshalIndent(s.Args[name], " ", "\t")
+		if err != nil {
+			t.Fatal(err)
+		}
+		other.WriteString(before + `"` + name + `" : ` + string(v))
+		before = ",\n "
+	}
+	other.WriteString("\n}")
+	if got, err := s.Tool.Normalize(other.Bytes()); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%s becomes %s, %v; want %s", other.Bytes(), got, err, want)
+	}
+	for name, v := range s.Fixed {
+		if got, err := s.Tool.Normalize(s.With(map[string]any{name: v})); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("with %s it becomes %s, %v; want %s", name, got, err, want)
+		}
+	}
+}
+
+// showsAll checks that each argument makes another preview, and another bound unless it is free text.
+func (s Suite) showsAll(t *testing.T) {
+	ordinary, ok := s.Holds(t, s.With(nil))
+	if !ok {
+		t.Fatal("an ordinary call is refused")
+	}
+	properties, _ := s.schema(t)
+	for name := range properties {
+		change, there := s.Other[name]
+		if _, fixed := s.Fixed[name]; fixed && !there {
+			continue
+		} else if !there {
+			t.Errorf("the suite has no other call for the argument %s", name)
+			continue
+		}
+		other, ok := s.Holds(t, s.With(change))
+		if !ok || bytes.Equal(other, ordinary) {
+			t.Errorf("%s: %v makes %s of %s", name, change, other, ordinary)
+			continue
+		}
+		if equal(s.preview(t, other), s.preview(t, ordinary)) {
+			t.Errorf("the preview does not show the argument %s: %+v", name, s.preview(t, other))
+		}
+		if same := bytes.Equal(s.bound(t, other), s.bound(t, ordinary)); same != slices.Contains(s.Free, name) {
+			t.Errorf("%s: of %s is bound %s, and without it %s", name, other, s.bound(t, other), s.bound(t, ordinary))
+		}
+	}
+}
+
+// hidesNothing puts into each text what cannot be seen or changes how others are read.
+func (s Suite) hidesNothing(t *testing.T) {
+	for argument := range s.Texts {
+		taken := 0
+		for _, hidden := range []string{"\u202e", "\u200b", "\u2066", "\u2800", "\ufeff", "\u00ad", "\U000E0041",
+			"\ufe0f", "\ue000", "\u2028", "\u034f", "\u115f", "⟨U+202E⟩"} {
+			if _, ok := s.Holds(t, s.With(map[string]any{argument: "a" + hidden + "b"})); ok {
+				taken++
+			}
+		}
+		if taken == 0 {
+			t.Errorf("%s takes no hidden character, so that the suite proves nothing", argument)
+		}
+	}
+}
+
+// saysAll checks what previews contain, and that nobody is warned of an ordinary call.
+func (s Suite) saysAll(t *testing.T) {
+	for name, c := range s.Previews {
+		t.Run(name, func(t *testing.T) {
+			got := s.shown(t, c.Change)
+			for _, w := range c.Want {
+				if !strings.Contains(got, w) {
+					t.Errorf("the preview lacks %q:\n%.600s", w, got)
+				}
+			}
+		})
+	}
+	if got := s.shown(t, nil); strings.Contains(got, "! ") {
+		t.Errorf("an ordinary call is warned of:\n%s", got)
+	}
+}
+
+// shown returns a preview as one text.
+func (s Suite) shown(t *testing.T, change map[string]any) string {
+	t.Helper()
+	args, ok := s.Holds(t, s.With(change))
+	if !ok {
+		t.Fatalf("%v is refused", change)
+	}
+	p := s.preview(t, args)
+	lines := []string{p.Title}
+	for _, f := range p.Fields {
+		lines = append(lines, f.Label+": "+f.Value)
+	}
+	for _, w := range p.Warnings {
+		lines = append(lines, "! "+w)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// schema returns the type of each argument, and which are required.
+func (s Suite) schema(t *testing.T) (properties map[string]string, required []string) {
+	t.Helper()
+	var schema struct {
+		Properties map[string]struct{ Type string }
+		Required   []string
+	}
+	if err := json.Unmarshal(s.Tool.Schema, &schema); err != nil {
+		t.Fatal(err)
+	}
+	properties = map[string]string{}
+	for name, p := range schema.Properties {
+		properties[name] = p.Type
+	}
+	if len(properties) == 0 {
+		t.Fatalf("the schema has no arguments: %s", s.Tool.Schema)
+	}
+	return properties, schema.Required
+}
+
+func (s Suite) values(t *testing.T, args json.RawMessage) (values map[string]any) {
+	t.Helper()
+	if err := json.Unmarshal(args, &values); err != nil {
+		t.Fatal(err)
+	}
+	return values
+}
+
+func (s Suite) preview(t *testing.T, args json.RawMessage) tool.Preview {
+	t.Helper()
+	p, err := s.Tool.Preview(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func (s Suite) bound(t *testing.T, args json.RawMessage) json.RawMessage {
+	t.Helper()
+	b, err := s.Tool.Bound(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func texts(list any) (out []string) {
+	all, _ := list.([]any)
+	for _, v := range all {
+		text, _ := v.(string)
+		out = append(out, text)
+	}
+	return out
+}
+
+func equal(a, b tool.Preview) bool {
+	return a.Title == b.Title && slices.Equal(a.Fields, b.Fields) && slices.Equal(a.Warnings, b.Warnings)
+}
