@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -132,12 +131,16 @@ func (p *processes) during(function string, do func(base string)) {
 // ask sends ana's request and expects it to be carried out.
 func (p *processes) ask(base, method, path, body string) testkit.Answer {
 	p.t.Helper()
-	w := &testkit.Deployment{Cloud: p.cloud, Base: base, Unlinked: true} // the story links by hand
-	a, err := w.Call(p.t.Context(), "ana", method, path, body)
+	a, err := p.user(base).Call(p.t.Context(), "ana", method, path, body)
 	if err != nil || a.HTTP != http.StatusOK {
 		p.t.Fatalf("%s %s: %v, %d %s", method, path, err, a.HTTP, a.Body)
 	}
 	return a
+}
+
+// user is who signs in at a function; the story links their account by hand.
+func (p *processes) user(base string) *testkit.Deployment {
+	return &testkit.Deployment{Cloud: p.cloud, Base: base, Unlinked: true}
 }
 
 // story requests, approves and sends a mail; deliver pushes the queue's messages to the resume function.
@@ -156,9 +159,10 @@ func (p *processes) story(deliver func(resume string)) {
 		p.t.Fatalf("%s", run.Body)
 	}
 	p.during("approvals-resolve", func(base string) {
-		p.ask(base, "POST", "/api/agent/approvals/resolve",
-			fmt.Sprintf(`{"approvalId":%q,"decision":"approve_once","argsHash":%q}`, run.Approvals[0].ApprovalID,
-				run.Approvals[0].ArgsHash))
+		got, err := p.user(base).Resolve(p.t.Context(), "ana", run.Approvals[0], "approve_once")
+		if err != nil || got.HTTP != http.StatusOK {
+			p.t.Fatalf("%v, %d %s", err, got.HTTP, got.Body)
+		}
 	})
 	if n := len(p.cloud.Effects()); n != 0 {
 		p.t.Fatalf("%d mails were sent before the run was resumed", n)

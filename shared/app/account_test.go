@@ -312,17 +312,12 @@ func TestAnEditOfTheTextLeavesNoOldHTML(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			body, err := json.Marshal(map[string]any{"approvalId": card.ApprovalID, "decision": "approve_with_edits",
-				"argsHash": card.ArgsHash, "editedArgs": edited})
-			if err != nil {
-				t.Fatal(err)
-			}
+			shown := testkit.Approval{ApprovalID: card.ApprovalID, ArgsHash: card.ArgsHash}
 			for range 2 { // the same decision again gets the same answer
-				w.wants("the edit", w.call("POST", "/api/agent/approvals/resolve", string(body)), http.StatusOK, "")
+				w.wants("the edit", w.edit(shown, edited), http.StatusOK, "")
 			}
 			w.deliver()
-			w.wants("the edit once it is done", w.call("POST", "/api/agent/approvals/resolve", string(body)),
-				http.StatusOK, "")
+			w.wants("the edit once it is done", w.edit(shown, edited), http.StatusOK, "")
 			sent := w.Google.Messages()
 			if len(sent) != 1 || sent[0].HTML != c.html || sent[0].Text != edited["body"] ||
 				sent[0].Subject != edited["subject"] {

@@ -168,9 +168,7 @@ func TestANumberThatJSONDoesNotKeepIsRefused(t *testing.T) {
 	}
 	w.SetModel(testkit.Wants("action_cart_add", json.RawMessage(`{"id":"mug","count":9007199254740992}`)))
 	ap := w.ask().Approvals[0]
-	a := w.call("POST", "/api/agent/approvals/resolve",
-		`{"approvalId":"`+ap.ApprovalID+`","decision":"approve_with_edits","argsHash":"`+ap.ArgsHash+
-			`","editedArgs":{"id":"mug","count":9007199254740993}}`)
+	a := w.edit(ap, json.RawMessage(`{"id":"mug","count":9007199254740993}`))
 	if a.HTTP != http.StatusBadRequest || !strings.HasSuffix(a.Error.Field, "count") || len(e.requests()) != 0 {
 		t.Errorf("%d %s, %v", a.HTTP, a.Body, e.requests())
 	}

@@ -1,8 +1,6 @@
 package app_test
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
 	"net/http"
 	"os"
@@ -14,61 +12,41 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// talk is what the chat answers, and what the page sends back of it.
-type talk struct {
-	Type, Message string
-	Calls         []waitingCall
-	History       json.RawMessage
-}
-
-// waitingCall is a call that waits for the page, or for its user's approval.
-type waitingCall struct {
-	ID, Name, Category, RunID string
-	Args                      json.RawMessage
-	Approval                  *testkit.Approval
-}
-
 const clickTool = `[{"name":"click-x","description":"Clicks.","inputSchema":{"type":"object"},"category":"page-automation"}]`
 
-func (w *proved) chat(path, body string, header ...string) (testkit.Answer, talk) {
+func (w *proved) chat(path, body string, header ...string) testkit.Answer {
 	w.t.Helper()
 	a, err := w.Call(w.t.Context(), "ana", "POST", path, body, header...)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	var said talk
-	if a.HTTP == http.StatusOK {
-		if err := json.Unmarshal(a.Body, &said); err != nil {
-			w.t.Fatal(err)
-		}
-	}
-	return a, said
+	return a
 }
 
 func TestAPageIsAnsweredOverHTTP(t *testing.T) {
 	w := newWorld(t)
 	w.SetModel(testkit.Wants("click-x", map[string]any{}))
-	a, said := w.chat("/api/agent/chat", `{"message":"click","history":[],"toolDefinitions":`+clickTool+
+	said := w.chat("/api/agent/chat", `{"message":"click","history":[],"toolDefinitions":`+clickTool+
 		`,"pageState":{"x":1}}`)
 	if said.Type != "tool-calls" || len(said.Calls) != 1 || said.Calls[0].Name != "click-x" ||
 		said.Calls[0].Category != "page-automation" {
-		t.Fatalf("%d %s", a.HTTP, a.Body)
+		t.Fatalf("%d %s", said.HTTP, said.Body)
 	}
 	results := func(history string) string {
 		return `{"results":[{"callId":"` + said.Calls[0].ID + `","result":"{\"ok\":true}"}],"history":` + history +
 			`,"toolDefinitions":` + clickTool + `,"pageState":{}}`
 	}
-	a, _ = w.chat("/api/agent/chat/results", results(strings.Replace(string(said.History), `"click"`, `"clack"`, 1)))
+	a := w.chat("/api/agent/chat/results", results(strings.Replace(string(said.History), `"click"`, `"clack"`, 1)))
 	if a.HTTP != http.StatusBadRequest || a.Error.Field != "history" {
 		t.Errorf("a changed history: %d %s", a.HTTP, a.Body)
 	}
-	if a, said = w.chat("/api/agent/chat/results", results(string(said.History))); said.Type != "response" ||
+	if said = w.chat("/api/agent/chat/results", results(string(said.History))); said.Type != "response" ||
 		said.Message != "That is what came of it." {
-		t.Errorf("%d %s", a.HTTP, a.Body)
+		t.Errorf("%d %s", said.HTTP, said.Body)
 	}
 	for body, field := range map[string]string{`{"message":"hi","prompt":"x"}`: "prompt", `{"message":""}`: "message",
 		`{"message":" \u200b\u00ad"}`: "message", `{"message":"hi","history":{}}`: "history"} {
-		if a, _ := w.chat("/api/agent/chat", body); a.HTTP != http.StatusBadRequest || a.Error.Field != field {
+		if a := w.chat("/api/agent/chat", body); a.HTTP != http.StatusBadRequest || a.Error.Field != field {
 			t.Errorf("%s: %d %s", body, a.HTTP, a.Body)
 		}
 	}
@@ -81,34 +59,11 @@ func TestAPageIsAnsweredOverHTTP(t *testing.T) {
 func TestAPageIsAnsweredLineByLine(t *testing.T) {
 	w := newWorld(t)
 	w.SetModel(func(fakegemini.Request) fakegemini.Turn { return fakegemini.Turn{Text: "Hello there.", Pieces: 3} })
-	token, err := w.Token("ana")
-	if err != nil {
-		t.Fatal(err)
-	}
-	req, err := http.NewRequestWithContext(t.Context(), "POST", w.Base+"/api/agent/chat",
-		strings.NewReader(`{"message":"hi"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header = http.Header{"Authorization": {"Bearer " + token}, "Content-Type": {"application/json"},
-		"Accept": {"application/x-ndjson, application/json;q=0.5"}}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
 	var text, last string
-	lines := bufio.NewScanner(res.Body)
-	for lines.Scan() {
-		var line struct{ Type, Delta, Message string }
-		if err := json.NewDecoder(bytes.NewReader(lines.Bytes())).Decode(&line); err != nil {
-			t.Fatal(err)
-		}
-		text, last = text+line.Delta, line.Type
-	}
-	if kind := res.Header.Get("Content-Type"); lines.Err() != nil || text != "Hello there." || last != "response" ||
+	a := w.lines(chatPath, `{"message":"hi"}`, func(l testkit.Line) { text, last = text+l.Delta, l.Type })
+	if kind := a.Header.Get("Content-Type"); text != "Hello there." || last != "response" ||
 		kind != "application/x-ndjson; charset=utf-8" {
-		t.Errorf("%v, %q, %q, %q", lines.Err(), text, last, kind)
+		t.Errorf("%q, %q, %q", text, last, kind)
 	}
 }
 
@@ -116,12 +71,12 @@ func TestAPageIsAnsweredLineByLine(t *testing.T) {
 func TestAnyInstanceAnswersAPage(t *testing.T) {
 	const key = "CHAT_KEY=MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 	one, two, other := newWorld(t, key), newWorld(t, key), newWorld(t)
-	_, said := one.chat("/api/agent/chat", `{"message":"hi"}`)
+	said := one.chat("/api/agent/chat", `{"message":"hi"}`)
 	again := `{"message":"hi again","history":` + string(said.History) + `}`
-	if a, said := two.chat("/api/agent/chat", again); said.Type != "response" {
-		t.Errorf("%d %s", a.HTTP, a.Body)
+	if said := two.chat("/api/agent/chat", again); said.Type != "response" {
+		t.Errorf("%d %s", said.HTTP, said.Body)
 	}
-	if a, _ := other.chat("/api/agent/chat", again); a.HTTP != http.StatusBadRequest {
+	if a := other.chat("/api/agent/chat", again); a.HTTP != http.StatusBadRequest {
 		t.Errorf("%d %s", a.HTTP, a.Body)
 	}
 }
@@ -137,9 +92,9 @@ func TestACallWithoutArguments(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.SetModel(testkit.Wants("click-x", tt.args))
-			a, said := w.chat("/api/agent/chat", `{"message":"click","toolDefinitions":`+clickTool+`}`)
+			said := w.chat("/api/agent/chat", `{"message":"click","toolDefinitions":`+clickTool+`}`)
 			if asks := said.Type == "tool-calls"; asks != tt.asks {
-				t.Fatalf("%d %s", a.HTTP, a.Body)
+				t.Fatalf("%d %s", said.HTTP, said.Body)
 			}
 			if tt.asks && string(said.Calls[0].Args) != "{}" {
 				t.Errorf("the page was given the arguments %s", said.Calls[0].Args)
@@ -156,13 +111,13 @@ func TestAPageToolIsNotCalledAsTheServersAre(t *testing.T) {
 	}
 	for _, name := range []string{"gmail_send", "calendar_event_create", "Gmail.Send", "action_anything", "cart.add",
 		"cart_note", "greet"} {
-		a, _ := w.chat("/api/agent/chat", named(name))
+		a := w.chat("/api/agent/chat", named(name))
 		if a.HTTP != http.StatusBadRequest || a.Error.Class != "ValidationError" ||
 			a.Error.Field != "toolDefinitions/0/name" {
 			t.Errorf("%s: %d %s", name, a.HTTP, a.Body)
 		}
 	}
-	if a, _ := w.chat("/api/agent/chat", named("gmail_send_button")); a.HTTP != http.StatusOK {
+	if a := w.chat("/api/agent/chat", named("gmail_send_button")); a.HTTP != http.StatusOK {
 		t.Errorf("%d %s", a.HTTP, a.Body)
 	}
 }
@@ -185,16 +140,16 @@ func TestAPagesSchemaEndsNoProcess(t *testing.T) {
 		"a pattern": {`{"type":"object","properties":{"x":{"type":"string","pattern":"` + strings.Repeat(
 			"(?:a.a.){1000}", 9) + `"}}}`, "properties/x/pattern"},
 	} {
-		a, _ := w.chat("/api/agent/chat",
+		a := w.chat("/api/agent/chat",
 			`{"message":"hi","toolDefinitions":[{"name":"a","description":"b","inputSchema":`+c.schema+`}]}`)
 		if a.HTTP != http.StatusBadRequest || !strings.HasPrefix(a.Error.Field, "toolDefinitions/0/inputSchema") ||
 			!strings.HasSuffix(a.Error.Field, c.field) {
 			t.Errorf("%s: %d %s", name, a.HTTP, a.Body)
 		}
 	}
-	if a, said := w.chat("/api/agent/chat", `{"message":"hi","toolDefinitions":`+clickTool+
+	if said := w.chat("/api/agent/chat", `{"message":"hi","toolDefinitions":`+clickTool+
 		`}`); said.Message != "Hello." {
-		t.Errorf("after them: %d %s", a.HTTP, a.Body)
+		t.Errorf("after them: %d %s", said.HTTP, said.Body)
 	}
 }
 

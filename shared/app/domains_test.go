@@ -99,7 +99,7 @@ var calledWithoutAUser = map[string]bool{"/api/agent/resume": true, "/api/agent/
 // with sends a request as ana, with these claims about her address.
 func (w *proved) with(address map[string]any, method, path, body string) testkit.Answer {
 	w.t.Helper()
-	a, err := testkit.Send(w.t.Context(), http.DefaultClient, w.Base, w.token(address), method, path, body)
+	a, err := testkit.Connect(nil, w.Base, w.token(address))(w.t.Context(), method, path, body)
 	if err != nil {
 		w.t.Fatal(err)
 	}

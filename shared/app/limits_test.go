@@ -99,7 +99,7 @@ func (w *timed) signIn(uid string) string {
 
 func (w *timed) as(uid, path, body string, header ...string) testkit.Answer {
 	w.t.Helper()
-	a, err := testkit.Send(w.t.Context(), http.DefaultClient, w.Base, w.signIn(uid), "POST", path, body, header...)
+	a, err := testkit.Connect(nil, w.Base, w.signIn(uid))(w.t.Context(), "POST", path, body, header...)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -321,9 +321,9 @@ func TestAlwaysAllowedTwentyTimesADay(t *testing.T) {
 		}
 		always := func(a testkit.Answer) {
 			w.t.Helper()
-			body := `{"approvalId":"` + a.Approvals[0].ApprovalID + `","decision":"approve_and_always_allow_recipient"}`
-			if got, err := testkit.Send(t.Context(), http.DefaultClient, w.Base, w.signIn("ana"), "POST",
-				"/api/agent/approvals/resolve", body); err != nil || got.HTTP != http.StatusOK {
+			got, err := testkit.Connect(nil, w.Base, w.signIn("ana")).Resolve(t.Context(), a.Approvals[0],
+				"approve_and_always_allow_recipient")
+			if err != nil || got.HTTP != http.StatusOK {
 				t.Fatalf("%v %s", err, got.Body)
 			}
 			w.deliver()

@@ -1,13 +1,11 @@
 package app_test
 
 import (
-	"bufio"
-	"encoding/json"
-	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
@@ -43,34 +41,25 @@ func TestALongAnswerIsCutInTheStream(t *testing.T) {
 // deltas returns the text of a stream, and the kind of its last line.
 func (w *proved) deltas(path, body string) (said, last string) {
 	w.t.Helper()
+	var all strings.Builder
+	w.lines(path, body, func(l testkit.Line) {
+		all.WriteString(l.Delta)
+		last = l.Type
+	})
+	return all.String(), last
+}
+
+// lines calls each with the lines of a stream.
+func (w *proved) lines(path, body string, each func(testkit.Line)) testkit.Answer {
+	w.t.Helper()
 	token, err := w.Token("ana")
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	req, err := http.NewRequestWithContext(w.t.Context(), "POST", w.Base+path, strings.NewReader(body))
+	a, err := testkit.Stream(w.t.Context(), nil, w.Base, token, "POST", path, body,
+		func(l testkit.Line) bool { each(l); return true })
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	req.Header = http.Header{"Authorization": {"Bearer " + token}, "Content-Type": {"application/json"},
-		"Accept": {"application/x-ndjson"}}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	defer res.Body.Close()
-	var all strings.Builder
-	lines := bufio.NewScanner(res.Body)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var line struct{ Type, Delta string }
-		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
-			w.t.Fatal(err)
-		}
-		all.WriteString(line.Delta)
-		last = line.Type
-	}
-	if lines.Err() != nil {
-		w.t.Fatal(lines.Err())
-	}
-	return all.String(), last
+	return a
 }

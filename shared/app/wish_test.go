@@ -38,7 +38,7 @@ func TestTheSameWishInNewConversations(t *testing.T) {
 		const words = "order one more blue mug"
 		for n, id := range []string{"", "", "0d1f6c3e-2f55-4a0c-9d3a-0a6f0b8f9d11",
 			"7b0a4a52-97d1-4c61-8a57-1b6f0f3a1c22", "7b0a4a52-97d1-4c61-8a57-1b6f0f3a1c22"} {
-			a, _ := w.chat("/api/agent/chat", said(id, words))
+			a := w.chat("/api/agent/chat", said(id, words))
 			if want := min(n+1, 4); a.HTTP != http.StatusOK || len(e.requests()) != want {
 				t.Fatalf("message %d: %d %s, %d orders of %d", n, a.HTTP, a.Body, len(e.requests()), want)
 			}
@@ -46,7 +46,7 @@ func TestTheSameWishInNewConversations(t *testing.T) {
 		if n := len(w.threads()); n != 4 {
 			t.Errorf("%d threads of 4 conversations", n)
 		}
-		a, _ := w.chat("/api/agent/chat", said("1", words))
+		a := w.chat("/api/agent/chat", said("1", words))
 		if a.HTTP != http.StatusBadRequest || a.Error.Field != "messageId" {
 			t.Errorf("%d %s", a.HTTP, a.Body)
 		}
@@ -72,9 +72,9 @@ func TestAWishThatComesSeveralTimesAtOnce(t *testing.T) {
 				})
 			}
 			all.Wait()
-			if a, got := w.chat(chatPath, said(id, "order a blue mug")); got.Type != "response" ||
+			if got := w.chat(chatPath, said(id, "order a blue mug")); got.Type != "response" ||
 				len(e.requests()) != n+1 {
-				t.Fatalf("%d %s, %d orders of %d", a.HTTP, a.Body, len(e.requests()), n+1)
+				t.Fatalf("%d %s, %d orders of %d", got.HTTP, got.Body, len(e.requests()), n+1)
 			}
 		}
 		if n := len(w.threads()); n != 2 {
@@ -90,11 +90,11 @@ func TestAWishIsAskedAboutEachTime(t *testing.T) {
 		e := newEndpoint(t)
 		w := withActions(t, e, settings...)
 		w.SetModel(testkit.Wants("action_cart_add", json.RawMessage(`{"id":"mug"}`)))
-		var calls []waitingCall
+		var calls []testkit.WaitingCall
 		for range 3 {
-			a, got := w.chat("/api/agent/chat", said("", "order one more blue mug"))
+			got := w.chat("/api/agent/chat", said("", "order one more blue mug"))
 			if len(got.Calls) != 1 || got.Calls[0].Approval == nil {
-				t.Fatalf("%d %s", a.HTTP, a.Body)
+				t.Fatalf("%d %s", got.HTTP, got.Body)
 			}
 			calls = append(calls, got.Calls[0])
 			if len(calls) == 1 {
@@ -123,17 +123,16 @@ func TestAPageOutlivesItsThread(t *testing.T) {
 		e := newEndpoint(t)
 		w := withActions(t, e, settings...)
 		w.SetModel(oncePerMessage("action_cart_note", json.RawMessage(`{"id":"mug"}`)))
-		_, got := w.chat("/api/agent/chat", said("", "order a blue mug"))
+		got := w.chat("/api/agent/chat", said("", "order a blue mug"))
 		for n := 2; n <= 3; n++ {
 			if n == 3 {
 				if a := w.call("DELETE", "/api/agent/threads/"+w.threads()[0].ThreadID, ""); a.HTTP/100 != 2 {
 					t.Fatalf("%d %s", a.HTTP, a.Body)
 				}
 			}
-			var a testkit.Answer
-			if a, got = w.chat("/api/agent/chat", saidNext(got, "order one more")); a.HTTP != http.StatusOK ||
+			if got = w.chat("/api/agent/chat", saidNext(got, "order one more")); got.HTTP != http.StatusOK ||
 				len(e.requests()) != n {
-				t.Fatalf("%d %s, %d orders", a.HTTP, a.Body, len(e.requests()))
+				t.Fatalf("%d %s, %d orders", got.HTTP, got.Body, len(e.requests()))
 			}
 			if threads := w.threads(); len(threads) != 1 {
 				t.Fatalf("%d threads of one conversation", len(threads))
@@ -143,7 +142,7 @@ func TestAPageOutlivesItsThread(t *testing.T) {
 }
 
 // saidNext sends the page's next message in a conversation.
-func saidNext(t talk, words string) string {
+func saidNext(t testkit.Answer, words string) string {
 	return `{"message":"` + words + `","history":` + string(t.History) + `}`
 }
 
@@ -162,15 +161,15 @@ func TestWhatWasLeftBehindIsToldLater(t *testing.T) {
 			e := newEndpoint(t)
 			w := withActions(t, e, settings...)
 			w.SetModel(testkit.Wants("action_cart_add", json.RawMessage(`{"id":"mug"}`)))
-			a, got := w.chat(chatPath, said("", "order a blue mug"))
+			got := w.chat(chatPath, said("", "order a blue mug"))
 			if len(got.Calls) != 1 || got.Calls[0].Approval == nil {
-				t.Fatalf("%d %s", a.HTTP, a.Body)
+				t.Fatalf("%d %s", got.HTTP, got.Body)
 			}
 			left := got.Calls[0]
 			told := func(words string) (texts []string) {
 				t.Helper()
-				if a, got = w.chat(chatPath, saidNext(got, words)); got.Message != "All right." {
-					t.Fatalf("%s: %d %s", decision, a.HTTP, a.Body)
+				if got = w.chat(chatPath, saidNext(got, words)); got.Message != "All right." {
+					t.Fatalf("%s: %d %s", decision, got.HTTP, got.Body)
 				}
 				asked := w.Gemini.Requests()
 				contents := asked[len(asked)-1].Contents
@@ -200,7 +199,7 @@ func TestWhatWasLeftBehindIsToldLater(t *testing.T) {
 }
 
 // decideLater decides about an approval in the inbox, and has its run moved.
-func (w *proved) decideLater(left waitingCall, decision string) {
+func (w *proved) decideLater(left testkit.WaitingCall, decision string) {
 	w.t.Helper()
 	pending := w.call("GET", "/api/agent/approvals/pending", "")
 	if len(pending.Approvals) != 1 || pending.Approvals[0].ApprovalID != left.Approval.ApprovalID {

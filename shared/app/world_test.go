@@ -78,3 +78,17 @@ func (w *proved) deliver() {
 		w.t.Fatal(err)
 	}
 }
+
+// edit approves with arguments of ana's own.
+func (w *proved) edit(a testkit.Approval, args any) testkit.Answer {
+	w.t.Helper()
+	c, err := w.As(w.t.Context(), "ana")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	got, err := c.Decide(w.t.Context(), a, "approve_with_edits", args)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return got
+}

@@ -3,9 +3,7 @@ package testkit
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -111,97 +109,47 @@ func (d *Deployment) Stop() error { return d.stop() }
 // Close ends both.
 func (d *Deployment) Close() error { return errors.Join(d.stop(), d.Cloud.Close()) }
 
-// Answer is an answer of the API, as far as its callers here look at it.
-type Answer struct {
-	HTTP   int         `json:"-"`
-	Header http.Header `json:"-"`
-	Body   []byte      `json:"-"`
-
-	OK                                                                bool
-	RunID, ThreadID, Status, Summary, ErrorCode, ErrorReason, Message string
-	Actions                                                           []Action
-	Approvals                                                         []Approval
-	Error                                                             struct {
-		Class, Code, Message, Field,
-		RequestID string
-	}
-}
-
-// Action is an action of an answer.
-type Action struct {
-	ActionID, Tool, Status, ErrorCode, ErrorReason, ExecutionStatus, ApprovalID, Message, Field string
-}
-
-// Approval is an approval of an answer.
-type Approval struct {
-	ApprovalID, RunID, ActionID, Tool, ArgsHash, Kind string
-	Args                                              json.RawMessage
-	ExpiresAt                                         time.Time
+// As signs the user in, and returns their client.
+func (d *Deployment) As(ctx context.Context, uid string) (Client, error) {
+	token, err := d.SignIn(ctx, uid)
+	return Connect(nil, d.Base, token), err
 }
 
 // Call signs the user in, and sends a request as them. Its error is the connection's; the API's errors are in the
 // answer.
 func (d *Deployment) Call(ctx context.Context, uid, method, path, body string, header ...string) (Answer, error) {
-	token, err := d.SignIn(ctx, uid)
+	c, err := d.As(ctx, uid)
 	if err != nil {
 		return Answer{}, err
 	}
-	return Send(ctx, http.DefaultClient, d.Base, token, method, path, body, header...)
-}
-
-// Send sends a request with a token; header holds further names and values.
-func Send(ctx context.Context, client *http.Client, base, token, method, path, body string, header ...string) (Answer,
-	error) {
-	req, err := http.NewRequestWithContext(ctx, method, base+path, strings.NewReader(body))
-	if err != nil {
-		return Answer{}, err
-	}
-	req.Header.Set("Authorization", "Bearer "+token)
-	req.Header.Set("Content-Type", "application/json")
-	for i := 0; i+1 < len(header); i += 2 {
-		req.Header.Set(header[i], header[i+1])
-	}
-	res, err := client.Do(req)
-	if err != nil {
-		return Answer{}, err
-	}
-	defer res.Body.Close()
-	data, err := io.ReadAll(res.Body)
-	if err != nil {
-		return Answer{}, err
-	}
-	a := Answer{}
-	if len(data) > 0 {
-		if err := json.Unmarshal(data, &a); err != nil {
-			return a, fmt.Errorf("%s %s answered %d with what is no JSON: %w", method, path, res.StatusCode, err)
-		}
-	}
-	a.HTTP, a.Body, a.Header = res.StatusCode, data, res.Header
-	return a, nil
+	return c(ctx, method, path, body, header...)
 }
 
 // Ask starts a run.
 func (d *Deployment) Ask(ctx context.Context, uid, prompt string) (Answer, error) {
-	body, err := json.Marshal(map[string]string{"prompt": prompt})
+	c, err := d.As(ctx, uid)
 	if err != nil {
 		return Answer{}, err
 	}
-	return d.Call(ctx, uid, "POST", "/api/agent/run", string(body))
+	return c.Ask(ctx, prompt)
 }
 
 // Resolve decides about an approval, with the hash that was shown.
 func (d *Deployment) Resolve(ctx context.Context, uid string, a Approval, decision string) (Answer, error) {
-	body, err := json.Marshal(map[string]string{"approvalId": a.ApprovalID, "decision": decision,
-		"argsHash": a.ArgsHash})
+	c, err := d.As(ctx, uid)
 	if err != nil {
 		return Answer{}, err
 	}
-	return d.Call(ctx, uid, "POST", "/api/agent/approvals/resolve", string(body))
+	return c.Resolve(ctx, a, decision)
 }
 
 // Run reads a run.
 func (d *Deployment) Run(ctx context.Context, uid, runID string) (Answer, error) {
-	return d.Call(ctx, uid, "GET", "/api/agent/runs/"+runID, "")
+	c, err := d.As(ctx, uid)
+	if err != nil {
+		return Answer{}, err
+	}
+	return c.Run(ctx, runID)
 }
 
 // Push returns a function that pushes the embedded queue's messages to the resume function at base, as Pub/Sub would.
@@ -224,7 +172,7 @@ func (d *Deployment) Sweep(ctx context.Context) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
-	return Send(ctx, http.DefaultClient, d.Base, token, "POST", "/api/agent/sweep", "")
+	return Connect(nil, d.Base, token).Sweep(ctx)
 }
 
 // Log is what Countersign has logged.

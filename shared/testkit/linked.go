@@ -52,7 +52,7 @@ func (d *Deployment) SignedIn(ctx context.Context, uid, token string) error {
 }
 
 func (d *Deployment) linkFirst(ctx context.Context, account, token string) error {
-	got, err := Send(ctx, http.DefaultClient, d.Base, token, "GET", "/api/agent/connections", "")
+	got, err := Connect(nil, d.Base, token)(ctx, "GET", "/api/agent/connections", nil)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (d *Deployment) Link(ctx context.Context, uid, account string) error {
 }
 
 func (d *Deployment) link(ctx context.Context, token, account string) error {
-	started, err := Send(ctx, http.DefaultClient, d.Base, token, "POST", "/api/agent/connections/google", `{}`)
+	started, err := Connect(nil, d.Base, token)(ctx, "POST", "/api/agent/connections/google", `{}`)
 	if err != nil {
 		return err
 	}

@@ -221,27 +221,13 @@ func (e *env) again(ctx context.Context, runID string, to *process) bool {
 	return true
 }
 
-// call sends a request of the user to a worker.
-func (e *env) call(ctx context.Context, to *process, uid, method, path, body string, header ...string) (testkit.Answer,
-	error) {
-	token, err := e.cloud.Token(uid)
-	if err != nil {
-		return testkit.Answer{}, err
-	}
-	a, err := testkit.Send(ctx, to.client, to.url, token, method, path, body, header...)
-	if err != nil {
-		return a, fmt.Errorf("%w: %w", errDown, err)
-	}
-	return a, nil
-}
-
 // sweep calls the worker's sweep function, as the scheduler does.
 func (e *env) sweep(ctx context.Context, to *process) error {
 	token, err := e.cloud.PushToken(ctx)
 	if err != nil {
 		return err
 	}
-	a, err := testkit.Send(ctx, to.client, to.url, token, "POST", "/api/agent/sweep", "")
+	a, err := testkit.Connect(to.client, to.url, token).Sweep(ctx)
 	if err != nil || a.HTTP == http.StatusOK {
 		return err
 	}

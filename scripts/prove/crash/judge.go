@@ -2,7 +2,6 @@ package crash
 
 import (
 	"context"
-	"fmt"
 	"maps"
 
 	"github.com/countersign-run/countersign/shared/testkit"
@@ -63,8 +62,8 @@ func (t *trial) answerReviews(ctx context.Context) error {
 }
 
 func (t *trial) answer(ctx context.Context, a testkit.Approval, decision string) error {
-	got, err := t.send(ctx, t.env.worker, "POST", "/api/agent/approvals/resolve",
-		fmt.Sprintf(`{"approvalId":%q,"decision":%q}`, a.ApprovalID, decision))
+	// without its hash
+	got, err := t.at(t.env.worker).Resolve(ctx, testkit.Approval{ApprovalID: a.ApprovalID}, decision)
 	if err != nil {
 		return err
 	}

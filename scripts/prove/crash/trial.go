@@ -277,13 +277,23 @@ func (t *trial) ensureWorker() (err error) {
 }
 
 // send sends a request of the trial's user.
-func (t *trial) send(ctx context.Context, to *process, method, path, body string, header ...string) (testkit.Answer,
-	error) {
-	return t.env.call(ctx, to, t.uid, method, path, body, header...)
+// at is the client of the trial's user at a worker.
+func (t *trial) at(to *process) testkit.Client {
+	return func(ctx context.Context, method, path string, body any, header ...string) (testkit.Answer, error) {
+		token, err := t.env.cloud.Token(t.uid)
+		if err != nil {
+			return testkit.Answer{}, err
+		}
+		a, err := testkit.Connect(to.client, to.url, token)(ctx, method, path, body, header...)
+		if err != nil {
+			return a, fmt.Errorf("%w: %w", errDown, err)
+		}
+		return a, nil
+	}
 }
 
 func (t *trial) look(n int) testkit.Answer {
-	a, err := t.send(context.Background(), t.env.worker, "GET", "/api/agent/runs/"+t.runs[n], "")
+	a, err := t.at(t.env.worker).Run(context.Background(), t.runs[n])
 	if err != nil || a.HTTP != 200 {
 		return testkit.Answer{}
 	}

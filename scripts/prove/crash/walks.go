@@ -2,7 +2,6 @@ package crash
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -122,8 +121,7 @@ var walks = []walk{
 func start(n int) step {
 	return step{fmt.Sprintf("start %d", n+1), func(t *trial) bool { return n == 0 || t.over(n-1) },
 		func(ctx context.Context, t *trial, to *process) error {
-			body := fmt.Sprintf(`{"prompt":%q}`, t.kind.tool+" "+t.name(n))
-			a, err := t.send(ctx, to, "POST", "/api/agent/run", body, "Idempotency-Key", t.key(n))
+			a, err := t.at(to).Ask(ctx, t.kind.tool+" "+t.name(n), "Idempotency-Key", t.key(n))
 			if err != nil {
 				return err
 			}
@@ -139,16 +137,11 @@ func decide(decision string) step {
 		if t.slow {
 			return nil
 		}
-		body := map[string]any{"approvalId": t.approval.ApprovalID, "decision": decision,
-			"argsHash": t.approval.ArgsHash}
+		var edited any
 		if decision == "approve_with_edits" {
-			body["editedArgs"] = t.kind.edited(t.name(0))
+			edited = t.kind.edited(t.name(0))
 		}
-		text, err := json.Marshal(body)
-		if err != nil {
-			return err
-		}
-		a, err := t.send(ctx, to, "POST", "/api/agent/approvals/resolve", string(text))
+		a, err := t.at(to).Decide(ctx, t.approval, decision, edited)
 		if err != nil {
 			return err
 		}
@@ -162,8 +155,8 @@ func decide(decision string) step {
 // tooLate approves an expired approval.
 var tooLate = step{"a late yes", func(t *trial) bool { return t.over(0) },
 	func(ctx context.Context, t *trial, to *process) error {
-		body := fmt.Sprintf(`{"approvalId":%q,"decision":"approve_once"}`, agent.ApprovalID(t.runs[0], 1))
-		a, err := t.send(ctx, to, "POST", "/api/agent/approvals/resolve", body)
+		late := testkit.Approval{ApprovalID: agent.ApprovalID(t.runs[0], 1)}
+		a, err := t.at(to).Resolve(ctx, late, "approve_once")
 		if err != nil {
 			return err
 		}
@@ -176,7 +169,7 @@ var tooLate = step{"a late yes", func(t *trial) bool { return t.over(0) },
 
 var cancel = step{"cancel", func(t *trial) bool { return t.asked() },
 	func(ctx context.Context, t *trial, to *process) error {
-		a, err := t.send(ctx, to, "POST", "/api/agent/runs/"+t.runs[0]+"/cancel", "{}")
+		a, err := t.at(to).Cancel(ctx, t.runs[0])
 		if err != nil {
 			return err
 		}

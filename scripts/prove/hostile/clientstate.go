@@ -101,13 +101,6 @@ func (s *env) collision() (got, error) {
 	return got{class: "ValidationError", detail: err.Error()}, nil
 }
 
-// chatAnswer is what the chat answers.
-type chatAnswer struct {
-	Type    string
-	Calls   []struct{ ID, Category string }
-	History []json.RawMessage
-}
-
 // openCall is the fixture $CALL(category): the id of a call that waits.
 func (s *env) openCall(category string) (string, error) {
 	for _, c := range s.chat.Calls {
@@ -128,7 +121,10 @@ func (s *env) keptHistory(how string) (any, error) {
 	if err := s.openChat(uid); err != nil {
 		return nil, err
 	}
-	kept := s.chat.History
+	var kept []json.RawMessage
+	if err := json.Unmarshal(s.chat.History, &kept); err != nil {
+		return nil, err
+	}
 	switch last := string(kept[len(kept)-1]); how {
 	case "", "valid", "foreign", "userA", "userB":
 	case "tampered", "changed":
@@ -172,16 +168,10 @@ func (s *env) openChat(uid string) error {
 		return fakegemini.Turn{Calls: []fakegemini.Call{{Name: shopAction, Args: map[string]any{"text": "x"}},
 			{Name: "click-x", Args: map[string]any{}}}}
 	})
-	body, err := json.Marshal(map[string]any{"message": "please", "toolDefinitions": []any{pageTool}})
-	if err != nil {
-		return err
-	}
-	a, err := s.call(uid, http.MethodPost, "/api/agent/chat", string(body))
-	if err == nil {
-		err = json.Unmarshal(a.Body, &s.chat)
-	}
+	var err error
+	s.chat, err = s.client(uid).Chat(s.ctx, map[string]any{"message": "please", "toolDefinitions": []any{pageTool}})
 	if err == nil && len(s.chat.Calls) != 2 {
-		err = fmt.Errorf("the conversation of the case did not begin: %s", a.Body)
+		err = fmt.Errorf("the conversation of the case did not begin: %s", s.chat.Body)
 	}
 	return err
 }

@@ -41,10 +41,10 @@ type env struct {
 	as     string // the user of the case
 	byHand bool   // the case says what its user has linked; else signing in links the user's account
 	began  time.Time
-	shift  atomic.Int64  // nanoseconds that the clock was put forward
-	store  *faulty.Store // what the loop stores in, where the case may have it fail (openFaulty), or nil
-	ran    atomic.Int64  // effects of the runner's own tools
-	chat   chatAnswer    // a conversation of a page that waits
+	shift  atomic.Int64   // nanoseconds that the clock was put forward
+	store  *faulty.Store  // what the loop stores in, where the case may have it fail (openFaulty), or nil
+	ran    atomic.Int64   // effects of the runner's own tools
+	chat   testkit.Answer // a conversation of a page that waits
 
 	mu       sync.Mutex
 	heard    []heard
@@ -202,13 +202,7 @@ func (s *env) keep(args any) {
 
 // call sends a request as the user.
 func (s *env) call(uid, method, path, body string, header ...string) (testkit.Answer, error) {
-	token, err := s.token(uid)
-	if err != nil {
-		return testkit.Answer{}, err
-	}
-	a, err := testkit.Send(s.ctx, http.DefaultClient, s.w.Base, token, method, path, body, header...)
-	s.hear(uid, method+" "+path, a)
-	return a, err
+	return s.client(uid)(s.ctx, method, path, body, header...)
 }
 
 // token returns a genuine token of the user.
@@ -248,12 +242,24 @@ func (s *env) hear(uid, what string, a testkit.Answer) {
 // ask starts a run of the user, answered by the model.
 func (s *env) ask(uid, prompt string, model fakegemini.ModelFunc) (testkit.Answer, error) {
 	s.w.SetModel(model)
-	return s.call(uid, "POST", "/api/agent/run", jsonOf(map[string]any{"prompt": prompt}))
+	return s.client(uid).Ask(s.ctx, prompt)
 }
 
 func (s *env) resolve(uid string, ap testkit.Approval, decision string) (testkit.Answer, error) {
-	return s.call(uid, "POST", "/api/agent/approvals/resolve",
-		jsonOf(map[string]any{"approvalId": ap.ApprovalID, "decision": decision, "argsHash": ap.ArgsHash}))
+	return s.client(uid).Resolve(s.ctx, ap, decision)
+}
+
+// client is the user's, and hears what it is answered.
+func (s *env) client(uid string) testkit.Client {
+	return func(ctx context.Context, method, path string, body any, header ...string) (testkit.Answer, error) {
+		token, err := s.token(uid)
+		if err != nil {
+			return testkit.Answer{}, err
+		}
+		a, err := testkit.Connect(nil, s.w.Base, token)(ctx, method, path, body, header...)
+		s.hear(uid, method+" "+path, a)
+		return a, err
+	}
 }
 
 // deliver delivers the queue's due messages, as Pub/Sub would.
@@ -272,7 +278,7 @@ func (s *env) sweep() error {
 	if err != nil {
 		return err
 	}
-	a, err := testkit.Send(s.ctx, http.DefaultClient, s.w.Base, token, "POST", "/api/agent/sweep", "")
+	a, err := testkit.Connect(nil, s.w.Base, token).Sweep(s.ctx)
 	if err == nil && a.HTTP != http.StatusOK {
 		err = fmt.Errorf("the sweep answered %d", a.HTTP)
 	}

@@ -81,7 +81,7 @@ func (s *env) privateModel(text string) error {
 // privateToken sends the text as a token.
 func (s *env) privateToken(text string) error {
 	s.private[text] = true
-	a, err := testkit.Send(s.ctx, http.DefaultClient, s.w.Base, text, "GET", "/api/agent/threads", "")
+	a, err := testkit.Connect(nil, s.w.Base, text)(s.ctx, "GET", "/api/agent/threads", nil)
 	s.hear(s.as, "GET /api/agent/threads", a)
 	if err == nil && a.HTTP != http.StatusUnauthorized {
 		err = fmt.Errorf("it is answered %d", a.HTTP)

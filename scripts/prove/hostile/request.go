@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net"
 	"net/http"
@@ -200,12 +199,7 @@ func (s *env) handler() http.Handler {
 
 func (s *env) read(m message, res *http.Response) (testkit.Answer, error) {
 	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
-	a := testkit.Answer{HTTP: res.StatusCode, Header: res.Header, Body: body}
-	if strings.HasPrefix(res.Header.Get("Content-Type"), "application/json") {
-		err = errors.Join(err, json.Unmarshal(body, &a))
-		a.HTTP, a.Header, a.Body = res.StatusCode, res.Header, body
-	}
+	a, err := testkit.ReadAnswer(res)
 	s.hear(m.uid, m.route.method+" "+m.route.path, a)
 	return a, err
 }

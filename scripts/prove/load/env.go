@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -238,7 +237,7 @@ func (g *env) sweep(ctx context.Context) {
 		for wait.For(ctx, g.sweeps) == nil {
 			token, err := g.relay.token(ctx)
 			if err == nil {
-				_, err = testkit.Send(ctx, http.DefaultClient, g.base, token, "POST", "/api/agent/sweep", "")
+				_, err = testkit.Connect(nil, g.base, token).Sweep(ctx)
 			}
 			if err != nil && ctx.Err() == nil {
 				g.errors.add("sweep: connection")

@@ -57,9 +57,8 @@ func (g *env) decideAtOnce(ctx context.Context, uid string, p testkit.Approval, 
 		all.Go(func() {
 			<-begin
 			start := time.Now()
-			body := map[string]string{"approvalId": p.ApprovalID, "decision": decision, "argsHash": p.ArgsHash}
 			// Its errors are counted; the loser's is expected.
-			a, _ := g.send(ctx, uid, "POST", "/api/agent/approvals/resolve", body)
+			a, _ := g.once(uid).Resolve(ctx, p, decision)
 			answers.since(start)
 			if a.HTTP == http.StatusOK {
 				mu.Lock()

@@ -1,16 +1,14 @@
 package load
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
-	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 	"github.com/countersign-run/countersign/shared/wait"
 )
@@ -75,41 +73,23 @@ func (g *env) stream(ctx context.Context, uid string, first *series) (deltas int
 	if err != nil {
 		return 0, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, g.base+"/api/agent/run/stream",
-		strings.NewReader(`{"prompt":"say much"}`))
-	if err != nil {
-		return 0, err
-	}
-	req.Header.Set("Authorization", "Bearer "+token)
-	req.Header.Set("Content-Type", "application/json")
 	start := time.Now()
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return 0, err
+	last := ""
+	a, err := testkit.Stream(ctx, nil, g.base, token, "POST", "/api/agent/run/stream",
+		map[string]string{"prompt": "say much"}, func(l testkit.Line) bool {
+			if last == "" {
+				first.since(start)
+			}
+			switch last = l.Type; last {
+			case "delta":
+				deltas++
+			case "status":
+				g.ledger.asked(l.RunID, "")
+			}
+			return true
+		})
+	if err == nil && last != "result" {
+		err = fmt.Errorf("a stream answered %d and ended in %q", a.HTTP, last)
 	}
-	defer res.Body.Close()
-	var line struct{ Type, RunID string }
-	lines := bufio.NewScanner(res.Body)
-	lines.Buffer(nil, 1<<20)
-	for n := 0; lines.Scan(); n++ {
-		if n == 0 {
-			first.since(start)
-		}
-		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
-			return deltas, err
-		}
-		switch line.Type {
-		case "delta":
-			deltas++
-		case "status":
-			g.ledger.asked(line.RunID, "")
-		}
-	}
-	if err := lines.Err(); err != nil {
-		return deltas, err
-	}
-	if line.Type != "result" {
-		return deltas, fmt.Errorf("a stream answered %d and ended in %q", res.StatusCode, line.Type)
-	}
-	return deltas, nil
+	return deltas, err
 }

@@ -2,7 +2,6 @@ package load
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -50,14 +49,8 @@ func (g *env) send(ctx context.Context, uid, method, path string, body any, head
 	if err != nil {
 		return testkit.Answer{}, err
 	}
-	var data []byte
-	if body != nil {
-		if data, err = json.Marshal(body); err != nil {
-			return testkit.Answer{}, err
-		}
-	}
 	start := time.Now()
-	a, err := testkit.Send(ctx, http.DefaultClient, g.base, token, method, path, string(data), header...)
+	a, err := testkit.Connect(nil, g.base, token)(ctx, method, path, body, header...)
 	g.answers.since(start)
 	if time.Since(start) > answerDue {
 		g.slow.add(fmt.Sprintf("%s %s %d", method, route(path), a.HTTP))
@@ -103,15 +96,29 @@ func (g *env) insist(ctx context.Context, uid, method, path string, body any, he
 	}
 }
 
+// once is the client of a user who asks once (send).
+func (g *env) once(uid string) testkit.Client {
+	return func(ctx context.Context, method, path string, body any, header ...string) (testkit.Answer, error) {
+		return g.send(ctx, uid, method, path, body, header...)
+	}
+}
+
+// patient is the client of a user who asks again (insist).
+func (g *env) patient(uid string) testkit.Client {
+	return func(ctx context.Context, method, path string, body any, header ...string) (testkit.Answer, error) {
+		return g.insist(ctx, uid, method, path, body, header...)
+	}
+}
+
 // ask starts a run with an Idempotency-Key, so that it may be retried.
 func (g *env) ask(ctx context.Context, uid, prompt, key string) (testkit.Answer, error) {
-	return g.insist(ctx, uid, "POST", "/api/agent/run", map[string]string{"prompt": prompt}, "Idempotency-Key", key)
+	return g.patient(uid).Ask(ctx, prompt, "Idempotency-Key", key)
 }
 
 // plain requests words once, and returns the time that took.
 func (g *env) plain(ctx context.Context, uid string) (time.Duration, error) {
 	start := time.Now()
-	a, err := g.send(ctx, uid, "POST", "/api/agent/run", map[string]string{"prompt": "say hello"})
+	a, err := g.once(uid).Ask(ctx, "say hello")
 	took := time.Since(start)
 	if err != nil {
 		return took, err
@@ -146,15 +153,14 @@ func ended(a testkit.Answer) bool { return a.Status == "completed" || a.Status =
 
 // decide answers an approval.
 func (g *env) decide(ctx context.Context, uid string, p testkit.Approval, decision string) (testkit.Answer, error) {
-	body := map[string]string{"approvalId": p.ApprovalID, "decision": decision, "argsHash": p.ArgsHash}
-	return g.insist(ctx, uid, "POST", "/api/agent/approvals/resolve", body)
+	return g.patient(uid).Resolve(ctx, p, decision)
 }
 
 // until reads a run after each acknowledged message about it, and now and then, until enough reports true.
 func (g *env) until(ctx context.Context, uid, runID string, enough func(testkit.Answer) bool) (testkit.Answer, error) {
 	for tick := 250 * time.Millisecond; ; tick = min(2*tick, 4*time.Second) {
 		taken := g.relay.next(runID)
-		a, err := g.send(ctx, uid, "GET", "/api/agent/runs/"+runID, nil)
+		a, err := g.once(uid).Run(ctx, runID)
 		if err == nil && enough(a) || ctx.Err() != nil {
 			return a, err
 		}

@@ -136,13 +136,20 @@ func (s *session) user(name string) string { return name + "-" + s.name }
 // Recipient gets the mails. Where they are really sent, they reach no one: example.com accepts none.
 const Recipient = "bob@example.com"
 
+// as is the client of a user.
+func (s *session) as(user string) testkit.Client {
+	return func(ctx context.Context, method, path string, body any, header ...string) (testkit.Answer, error) {
+		token, err := s.Token(ctx, s.user(user))
+		if err != nil {
+			return testkit.Answer{}, err
+		}
+		return testkit.Connect(nil, s.URL(), token)(ctx, method, path, body, header...)
+	}
+}
+
 // call sends a request as the user.
 func (s *session) call(ctx context.Context, user, method, path, body string) (testkit.Answer, error) {
-	token, err := s.Token(ctx, s.user(user))
-	if err != nil {
-		return testkit.Answer{}, err
-	}
-	return testkit.Send(ctx, http.DefaultClient, s.URL(), token, method, "/api/agent"+path, body)
+	return s.as(user)(ctx, method, "/api/agent"+path, body)
 }
 
 // Object returns a JSON object of names and values.
@@ -164,7 +171,7 @@ func (s *session) subject(n int) string { return fmt.Sprintf("Gauntlet %s mail %
 // ask has the user ask for a mail, and returns the run with the approval that waits.
 func (s *session) ask(ctx context.Context, user string, n int) (testkit.Answer, testkit.Approval, error) {
 	prompt := fmt.Sprintf("email %s subject '%s' saying 'hello'", Recipient, s.subject(n))
-	run, err := s.call(ctx, user, "POST", "/run", Object("prompt", prompt))
+	run, err := s.as(user).Ask(ctx, prompt)
 	if err != nil {
 		return run, testkit.Approval{}, err
 	}
@@ -177,9 +184,8 @@ func (s *session) ask(ctx context.Context, user string, n int) (testkit.Answer, 
 // resolve decides about an approval, and tries again where the server says that it is temporarily unable to.
 func (s *session) resolve(ctx context.Context, user string, a testkit.Approval, decision string) (testkit.Answer,
 	error) {
-	body := Object("approvalId", a.ApprovalID, "decision", decision, "argsHash", a.ArgsHash)
 	for {
-		got, err := s.call(ctx, user, "POST", "/approvals/resolve", body)
+		got, err := s.as(user).Resolve(ctx, a, decision)
 		if err != nil || got.HTTP != http.StatusServiceUnavailable {
 			return got, err
 		}
@@ -204,7 +210,7 @@ const pause = 50 * time.Millisecond
 // ended waits for the end of a run.
 func (s *session) ended(ctx context.Context, user, runID string) (testkit.Answer, error) {
 	for {
-		run, err := s.call(ctx, user, "GET", "/runs/"+runID, "")
+		run, err := s.as(user).Run(ctx, runID)
 		if err != nil || run.Status == "completed" || run.Status == "failed" || run.HTTP != http.StatusOK {
 			return run, err
 		}

@@ -1,7 +1,6 @@
 package trial
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -32,9 +31,7 @@ func oldYes(ctx context.Context, s *session) (string, error) {
 
 // edited decides with arguments of the user's own.
 func (s *session) edited(ctx context.Context, card testkit.Approval, to, subject string) (testkit.Answer, error) {
-	args := map[string]any{"to": []string{to}, "subject": subject, "body": "hello"}
-	return s.call(ctx, First, "POST", "/approvals/resolve", Object("approvalId", card.ApprovalID, "decision",
-		"approve_with_edits", "argsHash", card.ArgsHash, "editedArgs", args))
+	return s.as(First).Decide(ctx, card, "approve_with_edits", testkit.Mail(to, subject, "hello"))
 }
 
 func editsThatFail(ctx context.Context, s *session) (string, error) {
@@ -56,7 +53,7 @@ func editsThatFail(ctx context.Context, s *session) (string, error) {
 
 // waits reports whether the run still waits for its one approval.
 func (s *session) waits(ctx context.Context, runID string) (string, error) {
-	run, err := s.call(ctx, First, "GET", "/runs/"+runID, "")
+	run, err := s.as(First).Run(ctx, runID)
 	if run.Status == "awaiting_confirmation" && len(run.Approvals) == 1 {
 		return "it still waits", err
 	}
@@ -137,26 +134,14 @@ func (s *session) events(ctx context.Context, runID string, after, most int) (li
 	if err != nil {
 		return nil, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet,
-		fmt.Sprintf("%s/api/agent/runs/%s/events?after=%d", s.URL(), runID, after), nil)
-	if err != nil {
-		return nil, err
-	}
-	req.Header.Set("Authorization", "Bearer "+token)
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer res.Body.Close() // possibly in the middle, where most says so: the reader has gone
-	for in := bufio.NewScanner(res.Body); in.Scan(); {
-		if !strings.Contains(in.Text(), `"seq":`) {
-			continue // a ping
-		}
-		if lines = append(lines, in.Text()); len(lines) == most {
-			break
-		}
-	}
-	return lines, nil
+	_, err = testkit.Stream(ctx, nil, s.URL(), token, "GET",
+		fmt.Sprintf("/api/agent/runs/%s/events?after=%d", runID, after), nil, func(l testkit.Line) bool {
+			if l.Seq > 0 { // and no ping
+				lines = append(lines, string(l.Text))
+			}
+			return len(lines) != most || most == 0 // where not all are read, the reader has gone in the middle
+		})
+	return lines, err
 }
 
 // readers reads one run in every way. Its user rejects the call, so that it is not carried out.
@@ -217,7 +202,7 @@ func stoppedWhileWaiting(ctx context.Context, s *session) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if _, err := s.call(ctx, First, "POST", "/runs/"+run.RunID+"/cancel", ""); err != nil {
+	if _, err := s.as(First).Cancel(ctx, run.RunID); err != nil {
 		return "", err
 	}
 	end, err := s.ended(ctx, First, run.RunID)
@@ -228,7 +213,7 @@ func stoppedWhileWaiting(ctx context.Context, s *session) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	pending, err := s.call(ctx, First, "GET", "/approvals/pending", "")
+	pending, err := s.as(First).Pending(ctx)
 	if err != nil {
 		return "", err
 	}

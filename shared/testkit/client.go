@@ -1,0 +1,197 @@
+package testkit
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// Client sends a request to the HTTP API as one user; its methods are the API's operations. body is sent as it is if it
+// is a string, as JSON if it is anything else, and nil is none; header holds further names and values. Its error is the
+// connection's; the API's errors are in the answer. Whoever wants to hear, count or repeat what is sent wraps one in
+// another.
+type Client func(ctx context.Context, method, path string, body any, header ...string) (Answer, error)
+
+// Connect returns the client of a user with an ID token, at the URL of the functions; h may be nil. An empty token is
+// not sent.
+func Connect(h *http.Client, base, token string) Client {
+	return func(ctx context.Context, method, path string, body any, header ...string) (Answer, error) {
+		res, err := send(ctx, h, base, token, method, path, body, header)
+		if err != nil {
+			return Answer{}, err
+		}
+		defer res.Body.Close()
+		return ReadAnswer(res)
+	}
+}
+
+func send(ctx context.Context, h *http.Client, base, token, method, path string, body any,
+	header []string) (*http.Response, error) {
+	text, isText := body.(string)
+	if !isText && body != nil {
+		data, err := json.Marshal(body)
+		if err != nil {
+			return nil, err
+		}
+		text = string(data)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, base+path, strings.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	if text != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	if h == nil {
+		h = http.DefaultClient
+	}
+	return h.Do(req)
+}
+
+// Answer is an answer of the API, as far as its callers look at it.
+type Answer struct {
+	HTTP   int         `json:"-"`
+	Header http.Header `json:"-"`
+	Body   []byte      `json:"-"`
+
+	OK                                                                bool
+	RunID, ThreadID, Status, Summary, ErrorCode, ErrorReason, Message string
+	Actions                                                           []Action
+	Approvals                                                         []Approval
+	Error                                                             struct {
+		Class, Code, Message, Field,
+		RequestID string
+	}
+
+	// of POST /chat and /chat/results
+	Type    string
+	Calls   []WaitingCall
+	History json.RawMessage
+}
+
+// Action is an action of an answer.
+type Action struct {
+	ActionID, Tool, Status, ErrorCode, ErrorReason, ExecutionStatus, ApprovalID, Message, Field string
+}
+
+// Approval is an approval of an answer.
+type Approval struct {
+	ApprovalID, RunID, ActionID, Tool, ArgsHash, Kind string
+	Args                                              json.RawMessage
+	ExpiresAt                                         time.Time
+}
+
+// WaitingCall is a call in the answer of a chat that waits for the page, or for its user's approval.
+type WaitingCall struct {
+	ID, Name, Category, RunID string
+	Args                      json.RawMessage
+	Approval                  *Approval
+}
+
+// ReadAnswer reads an answer to its end. Where it is JSON it is decoded.
+func ReadAnswer(res *http.Response) (Answer, error) {
+	var a Answer
+	body, err := io.ReadAll(res.Body)
+	if err == nil && strings.HasPrefix(res.Header.Get("Content-Type"), "application/json") {
+		if err = json.Unmarshal(body, &a); err != nil {
+			err = fmt.Errorf("%d with what is no JSON: %w", res.StatusCode, err)
+		}
+	}
+	a.HTTP, a.Header, a.Body = res.StatusCode, res.Header, body
+	return a, err
+}
+
+// Ask starts a run.
+func (c Client) Ask(ctx context.Context, prompt string, header ...string) (Answer, error) {
+	return c(ctx, http.MethodPost, "/api/agent/run", map[string]string{"prompt": prompt}, header...)
+}
+
+// Run reads a run.
+func (c Client) Run(ctx context.Context, runID string) (Answer, error) {
+	return c(ctx, http.MethodGet, "/api/agent/runs/"+runID, nil)
+}
+
+// Cancel cancels a run.
+func (c Client) Cancel(ctx context.Context, runID string) (Answer, error) {
+	return c(ctx, http.MethodPost, "/api/agent/runs/"+runID+"/cancel", nil)
+}
+
+// Pending lists the user's approvals.
+func (c Client) Pending(ctx context.Context) (Answer, error) {
+	return c(ctx, http.MethodGet, "/api/agent/approvals/pending", nil)
+}
+
+// Resolve decides about an approval, with the hash that was shown.
+func (c Client) Resolve(ctx context.Context, a Approval, decision string) (Answer, error) {
+	return c.Decide(ctx, a, decision, nil)
+}
+
+// Decide is Resolve, and changes the arguments if edited is not nil.
+func (c Client) Decide(ctx context.Context, a Approval, decision string, edited any) (Answer, error) {
+	body := map[string]any{"approvalId": a.ApprovalID, "decision": decision}
+	if a.ArgsHash != "" {
+		body["argsHash"] = a.ArgsHash
+	}
+	if edited != nil {
+		body["editedArgs"] = edited
+	}
+	return c(ctx, http.MethodPost, "/api/agent/approvals/resolve", body)
+}
+
+// Sweep calls the sweep function, with the token of the scheduler.
+func (c Client) Sweep(ctx context.Context) (Answer, error) {
+	return c(ctx, http.MethodPost, "/api/agent/sweep", nil)
+}
+
+// Chat sends a page's message, or the results of its calls, in a conversation: a message's fields.
+func (c Client) Chat(ctx context.Context, message any) (Answer, error) {
+	return c(ctx, http.MethodPost, "/api/agent/chat", message)
+}
+
+// Results sends the results of a page's calls.
+func (c Client) Results(ctx context.Context, results any) (Answer, error) {
+	return c(ctx, http.MethodPost, "/api/agent/chat/results", results)
+}
+
+// Line is a line of a stream, as far as its readers look at it.
+type Line struct {
+	Type, RunID, Delta, Message string
+	Seq                         int
+	Text                        []byte `json:"-"` // all of it
+}
+
+// Stream sends a request and calls each with the lines of its answer as they come, until one of them is false. Its
+// answer has the status and the header.
+func Stream(ctx context.Context, h *http.Client, base, token, method, path string, body any, each func(Line) bool,
+	header ...string) (Answer, error) {
+	res, err := send(ctx, h, base, token, method, path, body,
+		append([]string{"Accept", "application/x-ndjson"}, header...))
+	if err != nil {
+		return Answer{}, err
+	}
+	defer res.Body.Close()
+	a := Answer{HTTP: res.StatusCode, Header: res.Header}
+	lines := bufio.NewScanner(res.Body)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		l := Line{Text: lines.Bytes()}
+		if err := json.Unmarshal(l.Text, &l); err != nil {
+			return a, fmt.Errorf("%s %s answered %d with a line that is no JSON: %w", method, path, a.HTTP, err)
+		}
+		if !each(l) {
+			return a, nil
+		}
+	}
+	return a, lines.Err()
+}
