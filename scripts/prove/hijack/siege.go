@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
-	"net/http"
 	"reflect"
 	"slices"
 	"strings"
@@ -329,7 +328,7 @@ func (s *siege) call(uid, method, path, body string) testkit.Answer {
 		}
 		s.tokens[uid] = token
 	}
-	a, err := testkit.Send(s.ctx, http.DefaultClient, s.w.Base, s.tokens[uid], method, path, body)
+	a, err := testkit.Connect(nil, s.w.Base, s.tokens[uid])(s.ctx, method, path, body)
 	if err != nil {
 		s.broken("%v", err)
 	}

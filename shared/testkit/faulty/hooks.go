@@ -20,7 +20,8 @@ func KillAfter(ctx context.Context, _ *Call, next Next) error {
 	panic(Killed{})
 }
 
-// Exit ends the goroutine that calls, before the call takes place: a process that dies where a panic would be recovered.
+// Exit ends the goroutine that calls, before the call takes place: a process that dies where a panic would be
+// recovered.
 func Exit(context.Context, *Call, Next) error {
 	runtime.Goexit()
 	return nil
