@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,23 +22,11 @@ import (
 	"github.com/countersign-run/countersign/scripts/prove/proof"
 )
 
-// breach removes one check of the product. At least one hostile case must notice.
-type breach struct {
-	name    string
-	patches []patch
-}
-
-// patch replaces a text that occurs once in its file, as the patches before have left it.
-type patch struct{ file, old, new string }
-
-// breaks are all breaches, in the order in which a request meets the checks.
-var breaks = slices.Concat(edge, identity, runs, forms)
-
 // cases is what came of the hostile cases, by id: a kind of proof.Line.
 type cases map[string]string
 
 // breakAll tries the breaches, several at a time, and prints which cases notice each, and which cases no breach flips.
-func breakAll(ctx context.Context, r *proof.Run, root, into string) error {
+func breakAll(ctx context.Context, r *proof.Run, l listed, root, into string) error {
 	dir, err := os.MkdirTemp("", "mutate")
 	if err != nil {
 		return err
@@ -58,7 +45,7 @@ func breakAll(ctx context.Context, r *proof.Run, root, into string) error {
 			r.Finding(id, "it fails without a breach")
 		}
 	}
-	trials := tryAll(ctx, r, root, dir, whole)
+	trials := tryAll(ctx, r, l, root, dir, whole)
 	table := tabulate(trials, whole)
 	r.Note("%s", table)
 	if into == "" {
@@ -103,16 +90,16 @@ func tabulate(trials []trial, whole cases) string {
 
 // trial is a breach and what came of it.
 type trial struct {
-	breach
+	mutation
 	flipped []string
 	err     error
 }
 
 // tryAll tries the breaches that are selected.
-func tryAll(ctx context.Context, r *proof.Run, root, dir string, whole cases) (trials []trial) {
-	for _, b := range breaks {
+func tryAll(ctx context.Context, r *proof.Run, l listed, root, dir string, whole cases) (trials []trial) {
+	for _, b := range l.breaks {
 		if r.Selects(b.name) {
-			trials = append(trials, trial{breach: b})
+			trials = append(trials, trial{mutation: b})
 		}
 	}
 	var wg sync.WaitGroup
@@ -122,7 +109,7 @@ func tryAll(ctx context.Context, r *proof.Run, root, dir string, whole cases) (t
 		wg.Go(func() {
 			defer func() { <-slots }()
 			if t := &trials[i]; ctx.Err() == nil {
-				t.try(r, root, filepath.Join(dir, strconv.Itoa(i)), whole)
+				t.try(r, l.near, root, filepath.Join(dir, strconv.Itoa(i)), whole)
 			}
 		})
 	}
@@ -131,7 +118,7 @@ func tryAll(ctx context.Context, r *proof.Run, root, dir string, whole cases) (t
 }
 
 // try tries the breach in a directory of its own, unless cases that still pass noticed it before.
-func (t *trial) try(r *proof.Run, root, own string, whole cases) {
+func (t *trial) try(r *proof.Run, near map[string]string, root, own string, whole cases) {
 	var before []string
 	if r.Before(t.key(), &before) {
 		if t.flipped = whole.passing(before); len(t.flipped) > 0 {
@@ -141,7 +128,7 @@ func (t *trial) try(r *proof.Run, root, own string, whole cases) {
 	}
 	from := time.Now()
 	if t.err = os.Mkdir(own, 0o700); t.err == nil {
-		t.flipped, t.err = t.flips(root, own, whole)
+		t.flipped, t.err = t.flips(near, root, own, whole)
 	}
 	if t.err == nil && len(t.flipped) == 0 {
 		t.err = errors.New("no case notices")
@@ -157,25 +144,20 @@ func (t *trial) try(r *proof.Run, root, own string, whole cases) {
 	_ = os.RemoveAll(own) // the whole directory goes in the end
 }
 
-// key names the breach as it is now.
-func (b breach) key() string {
-	return fmt.Sprintf("%s %x", b.name, sha256.Sum256(fmt.Append(nil, b.patches)))
-}
-
 // passing returns the given cases that exist and pass.
 func (c cases) passing(ids []string) []string {
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return c[id] != proof.KindHeld })
 }
 
 // flips returns the cases that pass without the breach, and do not with it.
-func (b breach) flips(root, dir string, whole cases) ([]string, error) {
-	args := []string{"-only", b.near()}
-	if slow[b.name] {
+func (m mutation) flips(near map[string]string, root, dir string, whole cases) ([]string, error) {
+	args := []string{"-only", m.near(near)}
+	if slow[m.name] {
 		args = append(args, "-not", "")
 	} else {
 		args = append(args, "-not", slowCase)
 	}
-	binary, err := build(root, dir, b.patches)
+	binary, err := build(root, dir, m.patches)
 	if err != nil {
 		return nil, err
 	}
@@ -199,25 +181,11 @@ func (c cases) notIn(binary string, args ...string) (ids []string, err error) {
 	return ids, err
 }
 
-// near are the kinds of cases that can reach the checks of a file or of a directory, by the beginning of their ids. A
-// file that is not listed is near all of them.
-var near = map[string]string{
-	"shared/api/api.go": "AU-0,AU-10,AU-2,CP,HD,ND,SC,SE-0,SZ,TN,WB", "shared/api/routes.go": "AP-029,AU-105,SC,WB", "shared/api/runs.go": "ND,PS,RC,SC,SE,SZ,TN",
-	"shared/api/approvals.go": "AP,SC,SZ", "shared/api/stream.go": "ND",
-	"shared/loop/start.go": "AU,CP,RC,TN", "shared/loop/resolve.go": "AP,AU,RC,TN", "shared/loop/intent.go": "AP,PI,PS,RC,UN-00", "shared/loop/act.go": "PR,PS,SE",
-	"shared/loop/plan.go": "AD-04,AU,CA-01,CA-03,MO,PI,SZ,UN", "shared/loop/advance.go": "MO-01,MO-106,PS,RC", "shared/loop/draft.go": "SE",
-	"shared/address": "AD,AP,CA-0,SZ", "shared/tools/gmail": "AD-04,AP,HD,PR,SC,SZ,TN,UN", "shared/tools/calendar/create.go": "CA-01,PR", "shared/tools/internal/google/failure.go": "PR,SE",
-	"shared/schema": "CS", "shared/tools/calendar": "AP-1,CA,SZ-1,TN-01,UN", "shared/timezone": "CA",
-	"shared/auth": "AU,JW,PS-0,SE-202", "shared/chat": "CS,SZ", "shared/config": "CF", "shared/action": "CS-0", "shared/queue": "PS", "shared/model": "MO,ND,SZ",
-	"shared/model/gemini": "MO,ND,SE-2,SZ", "shared/audit": "SE", "shared/strictjson": "AP,AU,MO,PS,SC,SZ", "shared/policy": "AD-04,AP,PI,UN-00", "shared/visible": "HD,UN",
-	"shared/tool/preview.go": "AD-04,AP,HD,UN", "shared/tool": "AP,CA-02,HD,SC,SZ,TN", "shared/obs": "HD,SE", "shared/document": "AP-0,AU,ND,SC,SE-0,SE-2,TN", "shared/records": "AP-0,AU,ND,SC,SE-0,SE-2,TN", "shared/fault": "TN",
-}
-
 // near returns the cases on which the breach is tried, as -only takes them: those of the places that it touches.
-func (b breach) near() string {
+func (m mutation) near(kinds map[string]string) string {
 	var ids []string
-	for _, p := range b.patches {
-		kinds := cmp.Or(near[p.file], near[path.Dir(p.file)])
+	for _, p := range m.patches {
+		kinds := cmp.Or(kinds[p.file], kinds[path.Dir(p.file)])
 		if kinds == "" {
 			return ""
 		}

@@ -1,7 +1,7 @@
 // Package mutate proves that the tests notice faults. It takes one mechanism of the design away at a time
-// (mutations.go), in an overlay that leaves the tree as it is, and runs the tests that must notice. A mutation that
+// in an overlay that leaves the tree as it is, and runs the tests that must notice. A mutation that
 // survives is a finding, and so is one whose text is no longer found in its file or that does not compile, and a test
-// that fails without any mutation or takes too long. With -breaks it takes single checks away (breaks*.go) and runs the
+// that fails without any mutation or takes too long. With -breaks it takes single checks away and runs the
 // cases of scripts/prove/hostile.
 package mutate
 
@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,28 +38,27 @@ finding with REQUIRE_ALL=1.`,
 			f.StringVar(&into, "write", "", "with -breaks: put the table into this `file`, between its marks")
 		},
 		Run: func(ctx context.Context, r *proof.Run) error {
-			if breaks {
-				return breakAll(ctx, r, ".", into)
+			l, err := read()
+			if err != nil {
+				return err
 			}
-			return mutateAll(ctx, r, ".")
+			if breaks {
+				return breakAll(ctx, r, l, ".", into)
+			}
+			return mutateAll(ctx, r, slices.Concat(l.mechanisms, l.rules), ".")
 		},
 	}
 }
 
 func list() ([]proof.Count, error) {
-	rules := 0
-	for _, m := range mutations {
-		if !m.isGo() {
-			rules++
-		}
-	}
-	return []proof.Count{{N: len(mutations) - rules, What: "mechanisms taken away"},
-		{N: rules, What: "rules of the deployment changed"},
-		{N: len(breaks), What: "single checks taken away (-breaks)"}}, nil
+	l, err := read()
+	return []proof.Count{{N: len(l.mechanisms), What: "mechanisms taken away"},
+		{N: len(l.rules), What: "rules of the deployment changed"},
+		{N: len(l.breaks), What: "single checks taken away (-breaks)"}}, err
 }
 
 // mutateAll tries the mutations one after the other.
-func mutateAll(ctx context.Context, r *proof.Run, root string) error {
+func mutateAll(ctx context.Context, r *proof.Run, mutations []mutation, root string) error {
 	dir, err := os.MkdirTemp("", "mutate")
 	if err != nil {
 		return err
@@ -71,7 +71,7 @@ func mutateAll(ctx context.Context, r *proof.Run, root string) error {
 			continue
 		}
 		if r.Before(m.key(), &by) {
-			r.Held(m.name, "%s was caught by %s before", m.file, by)
+			r.Held(m.name, "%s was caught by %s before", m.file(), by)
 			continue
 		}
 		from := time.Now()
@@ -79,9 +79,9 @@ func mutateAll(ctx context.Context, r *proof.Run, root string) error {
 		case errors.Is(err, errNotTried) && os.Getenv("REQUIRE_ALL") != "1":
 			r.Skipped(m.name, "%v", err)
 		case err != nil:
-			r.Finding(m.name, "%s: %v", m.file, err)
+			r.Finding(m.name, "%s: %v", m.file(), err)
 		default:
-			r.Held(m.name, "%s is caught by %s in %.0f s", m.file, by, time.Since(from).Seconds())
+			r.Held(m.name, "%s is caught by %s in %.0f s", m.file(), by, time.Since(from).Seconds())
 			if err := r.Keep(m.key(), by); err != nil {
 				return err
 			}
@@ -92,7 +92,7 @@ func mutateAll(ctx context.Context, r *proof.Run, root string) error {
 
 // key names the mutation as it is now.
 func (m mutation) key() string {
-	return fmt.Sprintf("%s %x", m.name, sha256.Sum256(fmt.Append(nil, m.edits)))
+	return fmt.Sprintf("%s %x", m.name, sha256.Sum256(fmt.Append(nil, m.patches)))
 }
 
 // errNotTried means that a mutation survives only because tests were skipped.
@@ -100,7 +100,7 @@ var errNotTried = errors.New("a test that needs more than is there was skipped")
 
 // try returns the tests that caught the mutation.
 func try(ctx context.Context, root, dir string, m mutation, unmutated map[test]proof.Tested) (string, error) {
-	overlay, err := m.overlay(root, dir)
+	overlay, err := overlay(root, dir, m.patches)
 	if err != nil {
 		return "", err
 	}
@@ -133,14 +133,8 @@ func try(ctx context.Context, root, dir string, m mutation, unmutated map[test]p
 	return "", errors.New("survives")
 }
 
-// overlay writes the mutated file, and the list that makes the go command read it in place of the real one.
-func (m mutation) overlay(root, dir string) (string, error) {
-	patches := make([]patch, len(m.edits))
-	for i, e := range m.edits {
-		patches[i] = patch{m.file, e.old, e.new}
-	}
-	return overlay(root, dir, patches)
-}
+// file is the first that it changes.
+func (m mutation) file() string { return m.patches[0].file }
 
 // overlay writes the files as the patches make them, and the list that puts them in place of the real ones.
 func overlay(root, dir string, patches []patch) (string, error) {
@@ -177,8 +171,9 @@ func overlay(root, dir string, patches []patch) (string, error) {
 	return list, os.WriteFile(list, content, 0o600)
 }
 
-// isGo reports whether the go command reads the mutated file. Terraform's are read by the test, which has a flag for it.
-func (m mutation) isGo() bool { return strings.HasSuffix(m.file, ".go") }
+// isGo reports whether the go command reads the mutated file. Terraform's are read by the test, which has a flag for
+// it.
+func (m mutation) isGo() bool { return strings.HasSuffix(m.file(), ".go") }
 
 func (m mutation) flag(overlay string) overlayFlag {
 	if m.isGo() {
@@ -192,7 +187,7 @@ type overlayFlag struct{ toGo, toTest string }
 
 // compiles distinguishes a mutation that does not compile from one that tests catch.
 func compiles(root, overlay string, m mutation) error {
-	cmd := exec.Command("go", "build", "-overlay", overlay, "./"+filepath.Dir(m.file))
+	cmd := exec.Command("go", "build", "-overlay", overlay, "./"+filepath.Dir(m.file()))
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("does not compile: %s", out)

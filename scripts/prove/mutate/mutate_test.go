@@ -18,12 +18,23 @@ import (
 	"testing"
 )
 
+// all returns what is taken away.
+func all(t *testing.T) listed {
+	t.Helper()
+	l, err := read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
 // TestMutationsApply checks the list against the code: every text occurs once, and its replacement compiles. Whether
 // the tests catch them is checked by the command itself, which takes minutes.
 func TestMutationsApply(t *testing.T) {
-	for _, m := range mutations {
+	l := all(t)
+	for _, m := range slices.Concat(l.mechanisms, l.rules) {
 		t.Run(m.name, func(t *testing.T) {
-			overlay, err := m.overlay("../../..", t.TempDir())
+			overlay, err := overlay("../../..", t.TempDir(), m.patches)
 			if err == nil && m.isGo() {
 				err = compiles("../../..", overlay, m)
 			}
@@ -36,8 +47,8 @@ func TestMutationsApply(t *testing.T) {
 
 // TestATextThatIsGone is reported, and not taken for a mutation that was caught.
 func TestATextThatIsGone(t *testing.T) {
-	m := mutation{"gone", "shared/loop/act.go", []edit{{"this is nowhere", ""}}, model}
-	if _, err := m.overlay("../../..", t.TempDir()); err == nil {
+	gone := []patch{{"shared/loop/act.go", "this is nowhere", ""}}
+	if _, err := overlay("../../..", t.TempDir(), gone); err == nil {
 		t.Error("a text that is not in the file was replaced")
 	}
 }
@@ -46,6 +57,7 @@ func TestATextThatIsGone(t *testing.T) {
 // the type checker. Whether they are noticed is checked by the command.
 func TestBreaksApply(t *testing.T) {
 	named, check := map[string]bool{}, newChecker(t)
+	breaks := all(t).breaks
 	for _, b := range breaks {
 		if named[b.name] {
 			t.Errorf("two are called %q", b.name)
@@ -71,7 +83,8 @@ type checker struct {
 }
 
 func newChecker(t *testing.T) checker {
-	cmd := exec.Command("go", "list", "-export", "-deps", "-json=Dir,GoFiles,ImportPath,Export", "./scripts/prove/hostile")
+	cmd := exec.Command("go", "list", "-export", "-deps", "-json=Dir,GoFiles,ImportPath,Export",
+		"./scripts/prove/hostile")
 	cmd.Dir = "../../.."
 	out, err := cmd.Output()
 	if err != nil {
@@ -128,7 +141,8 @@ func (c checker) check(dir string, replace map[string]string) error {
 	if len(files) == 0 {
 		return fmt.Errorf("%s is no package of the product", dir)
 	}
-	conf := types.Config{Importer: importer.ForCompiler(set, "gc", func(path string) (io.ReadCloser, error) { return os.Open(c.exports[path]) })}
+	conf := types.Config{Importer: importer.ForCompiler(set, "gc",
+		func(path string) (io.ReadCloser, error) { return os.Open(c.exports[path]) })}
 	_, err := conf.Check(dir, set, files, nil)
 	return err
 }
@@ -139,16 +153,32 @@ func TestABreachIsNoticed(t *testing.T) {
 		t.Skip("building the product twice over takes a while")
 	}
 	const name = "a history need not be sealed"
-	b, dir := breaks[slices.IndexFunc(breaks, func(b breach) bool { return b.name == name })], t.TempDir()
+	l, dir := all(t), t.TempDir()
+	b := l.breaks[slices.IndexFunc(l.breaks, func(b mutation) bool { return b.name == name })]
 	binary, err := build("../../..", dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole, err := play(binary, "-only", b.near(), "-not", slowCase)
+	whole, err := play(binary, "-only", b.near(l.near), "-not", slowCase)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if flipped, err := b.flips("../../..", dir, whole); err != nil || len(flipped) == 0 {
+	if flipped, err := b.flips(l.near, "../../..", dir, whole); err != nil || len(flipped) == 0 {
 		t.Errorf("%v notice it (%v)", flipped, err)
+	}
+}
+
+// TestALineThatBelongsToNothing is an error, and not a mutation that tries less.
+func TestALineThatBelongsToNothing(t *testing.T) {
+	for _, lines := range [][]string{{"-old"}, {"# a", "-old"}, {"# a", "a.go", "+new"},
+		{"# a", "a.go", "-old", "b.go", "+new"}} {
+		var into []mutation
+		var err error
+		for add := reader(&into); len(lines) > 0 && err == nil; lines = lines[1:] {
+			err = add(lines[0])
+		}
+		if err == nil {
+			t.Errorf("%+v was read", into)
+		}
 	}
 }

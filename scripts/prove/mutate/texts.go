@@ -1,0 +1,133 @@
+package mutate
+
+import (
+	"embed"
+	"fmt"
+	"path"
+	"strings"
+)
+
+// mutation takes something away, whose tests or hostile cases must notice.
+type mutation struct {
+	name    string
+	patches []patch
+	tests   []test // any one of them must fail; none: a hostile case must
+}
+
+// patch replaces a text that occurs once in its file, as the patches before have left it.
+type patch struct{ file, old, new string }
+
+// test is a selection of one package's tests, and further flags for them.
+type test struct{ pkg, run, flags string }
+
+// quietly keeps rapid from writing a file for each failure, and from searching long for the shortest.
+const quietly = "-rapid.nofailfile -rapid.shrinktime=1s -rapid.seed=1"
+
+// model is the model test and the tests beside it; a few hundred sequences are enough to notice that a mechanism is
+// missing.
+var model = test{"./shared/loop",
+	"Test(Model|Scenarios|KilledAtEveryCommit|OneProcessAmongMany|OneDecisionAmongMany)/embedded",
+	quietly + " -sequences=500"}
+
+// The mutations are in files of this form: "# " begins one, "test: " names tests, a path names the file, and the lines
+// of a text with "-" before them are replaced by those with "+".
+//
+//go:embed *.txt
+var files embed.FS
+
+// listed is all that is taken away, once it was read.
+type listed struct {
+	mechanisms, rules, breaks []mutation
+	near                      map[string]string // what of the hostile cases is near a file or a directory
+}
+
+func read() (l listed, err error) {
+	for _, f := range []struct {
+		name string
+		into *[]mutation
+	}{{"mechanisms", &l.mechanisms}, {"rules", &l.rules}, // and, as a request meets the checks:
+		{"edge", &l.breaks}, {"identity", &l.breaks}, {"runs", &l.breaks}, {"forms", &l.breaks}} {
+		if err := eachLine(f.name, reader(f.into)); err != nil {
+			return l, err
+		}
+	}
+	l.near = map[string]string{}
+	err = eachLine("near", func(line string) error {
+		words := strings.Fields(line)
+		if len(words) != 2 {
+			return fmt.Errorf("a path and kinds of cases belong here")
+		}
+		l.near[words[0]] = words[1]
+		return nil
+	})
+	return l, err
+}
+
+// eachLine calls do with each line of a file that is neither empty nor a comment.
+func eachLine(name string, do func(string) error) error {
+	text, err := files.ReadFile(name + ".txt")
+	if err != nil {
+		return err
+	}
+	n := 0
+	for line := range strings.Lines(string(text)) {
+		n++
+		if line = strings.TrimSuffix(line, "\n"); line == "" || strings.HasPrefix(line, "// ") {
+			continue
+		}
+		if err := do(line); err != nil {
+			return fmt.Errorf("%s.txt:%d: %w", name, n, err)
+		}
+	}
+	return nil
+}
+
+// reader returns a func that adds the mutations of a file's lines.
+func reader(into *[]mutation) func(line string) error {
+	file, before := "", ' '
+	return func(line string) error {
+		kind, after := rune(line[0]), before
+		before = kind
+		if name, begins := strings.CutPrefix(line, "# "); begins {
+			*into, file = append(*into, mutation{name: name}), ""
+			return nil
+		}
+		if len(*into) == 0 {
+			return fmt.Errorf("%q comes before any mutation", line)
+		}
+		m := &(*into)[len(*into)-1]
+		selected, isTest := strings.CutPrefix(line, "test: ")
+		switch {
+		case isTest:
+			m.tests = append(m.tests, testOf(selected))
+		case kind == '-' && file != "" && after == '-':
+			m.last().old += "\n" + line[1:]
+		case kind == '-' && file != "":
+			m.patches = append(m.patches, patch{file: file, old: line[1:]})
+		case kind == '+' && after == '+':
+			m.last().new += "\n" + line[1:]
+		case kind == '+' && after == '-':
+			m.last().new = line[1:]
+		case kind != '-' && kind != '+':
+			file = line
+			if dir, inTerraform := strings.CutPrefix(line, "terraform/"); inTerraform { // its directory's own rules
+				m.tests = []test{{"./scripts/terraform", "TestTerraform/^" + path.Base(path.Dir(dir)) + "$", ""}}
+			}
+		default:
+			return fmt.Errorf("%q belongs to no text", line)
+		}
+		return nil
+	}
+}
+
+func (m *mutation) last() *patch { return &m.patches[len(m.patches)-1] }
+
+// testOf reads a selection of tests: model, or a package, a pattern and flags.
+func testOf(words string) test {
+	if words == "model" {
+		return model
+	}
+	pkg, rest, _ := strings.Cut(words, " ")
+	run, flags, _ := strings.Cut(rest, " ")
+	return test{pkg, run, strings.ReplaceAll(flags, "quietly", quietly)}
+}
