@@ -19,6 +19,7 @@ type devServer struct {
 	program, data  string
 	addr, url, log string
 	flags, env     []string
+	dir            string // where it runs; empty: here
 	process        *exec.Cmd
 }
 
@@ -28,12 +29,18 @@ func newDevServer(t *testing.T, flags ...string) *devServer {
 	s := &devServer{t: t, program: filepath.Join(dir, "dev"), data: filepath.Join(dir, "data"), addr: freeAddress(t),
 		log: filepath.Join(dir, "log"), flags: flags}
 	s.url = "http://" + s.addr
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", s.program,
-		"../dev").CombinedOutput(); err != nil {
-		t.Fatalf("scripts/dev does not build: %v\n%s", err, out)
-	}
+	s.build()
 	t.Cleanup(s.kill)
 	return s
+}
+
+func (s *devServer) build(flags ...string) {
+	s.t.Helper()
+	build := exec.CommandContext(s.t.Context(), "go",
+		append(append([]string{"build"}, flags...), "-o", s.program, "../dev")...)
+	if out, err := build.CombinedOutput(); err != nil {
+		s.t.Fatalf("scripts/dev does not build: %v\n%s", err, out)
+	}
 }
 
 func freeAddress(t *testing.T) string {
@@ -55,6 +62,7 @@ func (s *devServer) start() {
 	}
 	defer log.Close() // the process has its own copy
 	s.process = exec.Command(s.program, append([]string{"-addr", s.addr}, s.flags...)...)
+	s.process.Dir = s.dir
 	s.process.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "DATA_DIR=" + s.data,
 		"MAX_RUNS_PER_MINUTE=0"}, s.env...) // one user does more than a user may
 	s.process.Stdout, s.process.Stderr = log, log
