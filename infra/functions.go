@@ -3,6 +3,7 @@ package infra
 
 import (
 	_ "embed"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -38,8 +39,9 @@ type Role struct {
 type Function struct {
 	Name           string   `json:"name"`
 	Folder         string   `json:"folder"`
-	EntryPoint     string   `json:"entryPoint"` // the name that it registers
-	Callers        string   `json:"callers"`    // everyone, queue or scheduler
+	EntryPoint     string   `json:"entryPoint"`       // the name that it registers
+	Callers        string   `json:"callers"`          // everyone, queue or scheduler
+	Agents         []string `json:"agents,omitempty"` // whose runs it moves; see Function.Rest
 	Routes         []Route  `json:"routes"`
 	Parts          []string `json:"parts"`
 	TimeoutSeconds int      `json:"timeoutSeconds"`
@@ -59,6 +61,10 @@ type Route struct {
 // Public reports whether any client may send the function a request; the user's token then identifies the caller.
 func (f Function) Public() bool { return f.Callers == "everyone" }
 
+// Rest reports whether the function is the one of those that the queue calls which moves the runs of all agents that no
+// other function names, and of those that are not known.
+func (f Function) Rest() bool { return f.Callers == "queue" && len(f.Agents) == 0 }
+
 // Functions returns the list of this build.
 func Functions() (List, error) { return Parse(functionsJSON) }
 
@@ -74,6 +80,9 @@ func Parse(data []byte) (List, error) {
 			return List{}, fmt.Errorf("functions.json: function %q: %w", f.Name, err)
 		}
 	}
+	if err := l.checkHomes(); err != nil {
+		return List{}, fmt.Errorf("functions.json: %w", err)
+	}
 	for name, p := range l.Parts {
 		if err := p.check(); err != nil {
 			return List{}, fmt.Errorf("functions.json: part %q: %w", name, err)
@@ -83,8 +92,9 @@ func Parse(data []byte) (List, error) {
 }
 
 var (
-	isName = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,18}[a-z0-9])?$`)
-	isPath = regexp.MustCompile(`^(/|(/([a-z.-]+|\{[a-zA-Z]+\}))+)$`)
+	isName  = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,18}[a-z0-9])?$`)
+	isAgent = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
+	isPath  = regexp.MustCompile(`^(/|(/([a-z.-]+|\{[a-zA-Z]+\}))+)$`)
 )
 
 // check validates one function; seen holds the names and routes of those before it.
@@ -127,6 +137,69 @@ func (l List) check(f Function, seen map[string]string) error {
 		}
 	}
 	return nil
+}
+
+// maxFilter is the length of a subscription's filter in bytes
+// (https://cloud.google.com/pubsub/docs/subscription-message-filter).
+const maxFilter = 256
+
+// checkHomes checks that each agent's runs are moved by one function. Terraform makes the subscriptions' filters of the
+// lists (terraform/modules/agent/queue.tf).
+func (l List) checkHomes() error {
+	home, rest := map[string]string{}, ""
+	for _, f := range l.Functions {
+		if f.Rest() {
+			if rest != "" {
+				return fmt.Errorf("functions %q and %q both move the runs of all other agents: agents must say "+
+					"which ones the queue calls %[2]q for", rest, f.Name)
+			}
+			rest = f.Name
+		}
+		for _, agent := range f.Agents {
+			switch {
+			case f.Callers != "queue":
+				return fmt.Errorf("function %q: agents is for functions that the queue calls", f.Name)
+			case !isAgent.MatchString(agent) || agent == "assistant": // whose messages may name no agent
+				return fmt.Errorf("function %q: agents names %q, which is no agent that may have a function of its own",
+					f.Name, agent)
+			case home[agent] != "":
+				return fmt.Errorf("function %q: the agent %q is %q's too", f.Name, agent, home[agent])
+			}
+			home[agent] = f.Name
+		}
+		if filter := l.Filter(f); len(filter) > maxFilter {
+			return fmt.Errorf("function %q: its subscription's filter has %d bytes, and %d are the most: fewer agents "+
+				"can have functions of their own", f.Name, len(filter), maxFilter)
+		}
+	}
+	if len(home) > 0 && rest == "" {
+		return errors.New("no function moves the runs of the agents that no function names")
+	}
+	return nil
+}
+
+// Filter returns the filter of the function's subscription in Pub/Sub's language: the messages about the agents whose
+// runs it moves, by their attribute. It is empty where every message is the function's.
+func (l List) Filter(f Function) string {
+	if !f.Rest() {
+		return anyOf(f.Agents)
+	}
+	var others []string
+	for _, other := range l.Functions {
+		others = append(others, other.Agents...)
+	}
+	if len(others) == 0 {
+		return ""
+	}
+	return "NOT (" + anyOf(others) + ")" // and those without the attribute
+}
+
+func anyOf(agents []string) string {
+	var is []string
+	for _, a := range agents {
+		is = append(is, fmt.Sprintf("attributes.agent = %q", a)) // queue.AgentAttribute
+	}
+	return strings.Join(is, " OR ")
 }
 
 func (p Part) check() error {

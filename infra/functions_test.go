@@ -1,6 +1,7 @@
 package infra_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -9,7 +10,10 @@ import (
 	"testing"
 
 	"github.com/countersign-run/countersign/infra"
+	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/api"
+	"github.com/countersign-run/countersign/shared/queue"
+	"github.com/countersign-run/countersign/shared/testkit"
 )
 
 func list(t *testing.T) infra.List {
@@ -165,6 +169,85 @@ func find(t *testing.T, file, pattern string) string {
 	return string(m[1])
 }
 
+// TestHomes checks that each agent's runs are moved by the function where the agent lives.
+func TestHomes(t *testing.T) {
+	w, err := testkit.New(t.Context(), testkit.Options{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	var got, want []string
+	for _, f := range list(t).Functions {
+		for _, agent := range f.Agents {
+			got = append(got, agent+" lives in "+f.Name)
+		}
+		if f.Rest() && f.Name != agents.DefaultHome {
+			t.Errorf("%s moves the runs of all other agents, and not %s", f.Name, agents.DefaultHome)
+		}
+	}
+	for name, a := range w.App.API.Loop.Agents {
+		if a.Home != "" {
+			want = append(want, name+" lives in "+a.Home)
+		}
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("functions.json: %q; the registry of agents: %q", got, want)
+	}
+}
+
+// TestFilter has each message delivered to the function that moves its agent's runs, and to no other.
+func TestFilter(t *testing.T) {
+	parse := func(agents ...string) (infra.List, error) {
+		text := `{"functions":[`
+		for i, list := range append([]string{""}, agents...) {
+			if list != "" {
+				list = `"agents":` + list + `,`
+			}
+			text += fmt.Sprintf(`{"name":"resume-%d","folder":"f","entryPoint":"e","callers":"queue",%s"parts":[],`+
+				`"routes":[{"method":"POST","path":"/r%c"}],"timeoutSeconds":60,"memory":"256Mi","cpu":"1",`+
+				`"concurrency":80,"minInstances":0,"maxInstances":10},`, i, list, 'a'+i)
+		}
+		return infra.Parse([]byte(strings.TrimSuffix(text, ",") + `]}`))
+	}
+	for _, c := range []struct {
+		agents, want []string
+	}{
+		{nil, []string{""}},
+		{[]string{`["terminal","shell"]`, `["plan"]`}, []string{
+			`NOT (attributes.agent = "terminal" OR attributes.agent = "shell" OR attributes.agent = "plan")`,
+			`attributes.agent = "terminal" OR attributes.agent = "shell"`, `attributes.agent = "plan"`}},
+	} {
+		l, err := parse(c.agents...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, f := range l.Functions {
+			got = append(got, l.Filter(f))
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+	if queue.AgentAttribute != "agent" {
+		t.Errorf("messages say %q", queue.AgentAttribute)
+	}
+	long := strings.Repeat("a", 32)
+	for says, agents := range map[string][]string{
+		`"x" is "resume-1"'s too`:       {`["x"]`, `["x"]`},
+		`names "assistant"`:             {`["assistant"]`},
+		`names "Plan"`:                  {`["Plan"]`},
+		"both move the runs of all":     {`[]`},
+		"its subscription's filter has": {`["` + long + `","b` + long[1:] + `","c` + long[1:] + `","d` + long[1:] + `","ee"]`},
+	} {
+		if _, err := parse(agents...); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v: %v, want %q", agents, err, says)
+		}
+	}
+}
+
 func TestParseRefuses(t *testing.T) {
 	const ok = `{"name":"run","folder":"functions/run","entryPoint":"run","callers":"everyone","routes":[{"method":"POST","path":"/run"}],
 		"parts":[],"timeoutSeconds":60,"memory":"256Mi","cpu":"1","concurrency":80,"minInstances":0,"maxInstances":10}`
@@ -182,6 +265,8 @@ func TestParseRefuses(t *testing.T) {
 		{`"path":"/run"`, `"path":"run"`, "route"},
 		{`"memory":`, `"memroy":`, "memroy"},
 		{`"name":"run"`, `"name":"Run"`, "name"},
+		{`"parts":[]`, `"parts":[],"agents":["plan"]`, "functions that the queue calls"},
+		{`"callers":"everyone"`, `"callers":"queue","agents":["plan"]`, "no function moves the runs"},
 	} {
 		_, err := infra.Parse([]byte(`{"functions":[` + strings.Replace(ok, c.from, c.to, 1) + `]}`))
 		if err == nil || !strings.Contains(err.Error(), c.says) {

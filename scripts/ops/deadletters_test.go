@@ -29,11 +29,11 @@ func newDeadLetterTopic(t *testing.T) *deadLetterTopic {
 	g := &deadLetterTopic{t, "demo-" + strings.ToLower(rand.Text()[:12]), make(chan string, 100)}
 	resume := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
-		runID, _, parsed := queue.ParsePush(body, "")
+		d, parsed := queue.ParsePush(body, "")
 		if err != nil || parsed != nil {
 			t.Errorf("what was pushed is no resume: %v %v", err, parsed)
 		}
-		g.pushed <- runID
+		g.pushed <- strings.TrimSpace(d.RunID + " " + d.Agent)
 	}))
 	t.Cleanup(resume.Close)
 	if err := pubsub.Emulate(t.Context(), g.project, "agent-resume", resume.URL); err != nil {
@@ -84,7 +84,8 @@ const (
 
 func TestDeadLetters(t *testing.T) {
 	g := newDeadLetterTopic(t)
-	g.publishDeadLetter(queue.Body(stuck), map[string]string{"CloudPubSubDeadLetterSourceDeliveryCount": "20"})
+	g.publishDeadLetter(queue.Body(stuck), map[string]string{"CloudPubSubDeadLetterSourceDeliveryCount": "20",
+		"agent": "clerk"})
 	g.publishDeadLetter(queue.Body(another), nil)
 	g.publishDeadLetter([]byte(`{"secret":"cinnamon"}`), nil)
 	out := g.ops([]string{"run " + stuck + "  attempts 20", "run " + another + "  attempts unknown",
@@ -98,7 +99,7 @@ func TestDeadLetters(t *testing.T) {
 	g.ops([]string{"2 dead letters, and there may be more"}, "list", "-limit", "2")
 
 	g.ops([]string{"replay: 1 of 3"}, "replay", "-run", stuck, "-yes")
-	if got := <-g.pushed; got != stuck {
+	if got := <-g.pushed; got != stuck+" clerk" { // its agent's function must get it
 		t.Errorf("the run %s is resumed", got)
 	}
 	g.ops([]string{"2 dead letters"}, "list")

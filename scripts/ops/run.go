@@ -40,7 +40,7 @@ func redrive(*flag.FlagSet) runFunc {
 		if err != nil || s.State != nil && s.State.End != nil {
 			return err
 		}
-		if err := a.Queue.Resume(ctx, args[0]); err != nil {
+		if err := a.Queue.Resume(ctx, args[0], run.AgentName()); err != nil {
 			return err
 		}
 		return o.printf("a resume is published")

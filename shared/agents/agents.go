@@ -26,6 +26,10 @@ type Agent struct {
 	History      History
 	OnReject     OnReject
 
+	// Home is the function that moves its runs, of those that infra/functions.json lists with their agents; empty:
+	// resume, as for all agents that need no heavy tools.
+	Home string
+
 	// Page reports that its runs begin with a web page's message, which brings tools of the page's own. No other
 	// request begins one.
 	Page bool
@@ -116,6 +120,29 @@ type Set map[string]*Agent
 
 // Get returns the agent with the name, the assistant for the empty one, or nil.
 func (s Set) Get(name string) *Agent { return s[cmp.Or(name, agent.Assistant)] }
+
+// DefaultHome is the function that moves the runs of all agents that have no other home, and of those that are not
+// known.
+const DefaultHome = "resume"
+
+// Home returns the function that moves the runs of the agent with the name.
+func (s Set) Home(name string) string {
+	if a := s.Get(name); a != nil && a.Home != "" {
+		return a.Home
+	}
+	return DefaultHome
+}
+
+// LivesIn reports whether the function moves the runs of the agent with the name: its home does. A function that is
+// nobody's home, such as the one that begins runs, moves the same as resume.
+func (s Set) LivesIn(function, name string) bool {
+	for _, a := range s {
+		if a.Home == function {
+			return s.Home(name) == function
+		}
+	}
+	return s.Home(name) == DefaultHome
+}
 
 // Names returns the agents' names in sorted order.
 func (s Set) Names() []string { return slices.Sorted(maps.Keys(s)) }

@@ -93,6 +93,7 @@ func TestWrong(t *testing.T) {
 		"concierge.limits.toolTimeout":  func(a *agents.Agent) { a.Limits.ToolTimeout = 0 },
 		"concierge.limits.maxOpen":      func(a *agents.Agent) { a.Limits.MaxOpen = -1 },
 		"concierge.limits.maxPerDay":    func(a *agents.Agent) { a.Limits.MaxPerDay = 1 << 20 },
+		"concierge.home":                func(a *agents.Agent) { a.Home = "Resume Concierge" },
 		"concierge.history":             func(a *agents.Agent) { a.History = "" },
 		"concierge.onReject":            func(a *agents.Agent) { a.OnReject = "maybe" },
 	}
@@ -110,6 +111,35 @@ func TestWrong(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "("+field+")") {
 			t.Errorf("%s is not said: %v", field, err)
 		}
+	}
+}
+
+// TestHome has each agent live in one function, and whoever is nobody's home move what resume moves.
+func TestHome(t *testing.T) {
+	assistant := concierge(func(a *agents.Agent) { a.Name, a.Tools = agent.Assistant, nil })
+	heavy := concierge(func(a *agents.Agent) {
+		a.Name, a.Home, a.Tools, a.Model.Forced = "terminal", "resume-terminal", []string{"shell"}, "shell"
+	})
+	s, err := agents.New(tools, []agents.Agent{assistant, heavy}, []agents.Agent{concierge(nil)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, home := range map[string]string{"": "resume", "assistant": "resume", "concierge": "resume",
+		"nobody": "resume", "terminal": "resume-terminal"} {
+		if got := s.Home(name); got != home {
+			t.Errorf("%q lives in %s, want %s", name, got, home)
+		}
+		for function, moves := range map[string]bool{"resume": home == "resume", "run": home == "resume",
+			"resume-terminal": home == "resume-terminal"} {
+			if got := s.LivesIn(function, name); got != moves {
+				t.Errorf("%s moves %q: %t", function, name, got)
+			}
+		}
+	}
+	assistant.Home = "resume-assistant"
+	if _, err := agents.New(tools, []agents.Agent{assistant}, nil); err == nil ||
+		!strings.Contains(err.Error(), "(assistant.home)") {
+		t.Errorf("the assistant moves out: %v", err)
 	}
 }
 

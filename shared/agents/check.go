@@ -16,6 +16,7 @@ import (
 var reserved = []string{agent.Assistant, agent.Page}
 
 var (
+	validHome  = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,18}[a-z0-9])?$`) // as a function of infra/functions.json
 	validName  = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
 	validModel = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/@-]{0,127}$`)
 )
@@ -67,10 +68,13 @@ func (c *checker) needs(ok bool, field, format string, args ...any) {
 }
 
 func (c *checker) check(a Agent) {
+	c.needs(a.Home == "" || a.Name != agent.Assistant && validHome.MatchString(a.Home), "home", "a function's name is "+
+		"needed; the assistant lives in %s, because messages of the release before name no agent", DefaultHome)
 	c.needs(len(a.Description) <= 1<<10, "description", "it has %d bytes, and 1024 are the most", len(a.Description))
 	c.needs(a.Instructions != nil, "instructions", "instructions are needed")
 	for i, name := range a.Tools {
-		c.needs(c.tools[name] != nil, "tools", "there is no tool %q", name)
+		// the tools of an agent with a home of its own are there alone
+		c.needs(c.tools[name] != nil || a.Home != "", "tools", "there is no tool %q", name)
 		c.needs(!slices.Contains(a.Tools[:i], name), "tools", "%q stands there twice", name)
 	}
 	for _, name := range a.Ask {
@@ -88,7 +92,7 @@ func (c *checker) model(a Agent) {
 	m := a.Model
 	callable := func(name string) bool {
 		t := c.tools[name]
-		return t != nil && !t.UserOnly && a.Has(name)
+		return (t == nil && a.Home != "" || t != nil && !t.UserOnly) && a.Has(name)
 	}
 	c.needs(m.Name == "" || validModel.MatchString(m.Name), "model.name", "%q is no name of a model", m.Name)
 	c.needs(m.Temperature == nil || *m.Temperature >= 0 && *m.Temperature <= 2, "model.temperature", "0 to 2")

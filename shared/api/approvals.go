@@ -89,10 +89,10 @@ func decision(s string) (agent.Decision, error) {
 }
 
 // push reads a Pub/Sub push request.
-func (r *request) push() (runID string, attempt int, err error) {
+func (r *request) push() (queue.Delivery, error) {
 	data, err := r.body()
 	if err != nil {
-		return "", 0, err
+		return queue.Delivery{}, err
 	}
 	return queue.ParsePush(data, r.api.Subscription)
 }

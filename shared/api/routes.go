@@ -35,7 +35,7 @@ var Functions = []Function{
 		func(a *API) http.Handler { return a.reading(getPending) }}}},
 	{"approvals-resolve", []Route{{"POST", "/api/agent/approvals/resolve",
 		func(a *API) http.Handler { return a.public(postResolve) }}}},
-	{"resume", []Route{{"POST", "/api/agent/resume", func(a *API) http.Handler { return a.private(postResume) }}}},
+	ResumeFunction("resume"),
 	{"sweep", []Route{{"POST", "/api/agent/sweep", func(a *API) http.Handler { return a.private(postSweep) }}}},
 	{"runs", []Route{
 		{"GET", "/api/agent/agents", func(a *API) http.Handler { return a.reading(getAgents) }},
@@ -60,6 +60,12 @@ var Functions = []Function{
 		{"GET", "/api/agent/connections/google/callback", func(a *API) http.Handler { return a.open(getCallback) }},
 		{"DELETE", "/api/agent/connections/google", func(a *API) http.Handler { return a.reading(deleteConnection) }},
 	}},
+}
+
+// ResumeFunction returns a function that moves the runs of the agents that live in it (agents.Agent.Home).
+func ResumeFunction(name string) Function {
+	return Function{name, []Route{{"POST", "/api/agent/" + name,
+		func(a *API) http.Handler { return a.private(postResume) }}}}
 }
 
 // Handler returns a handler for the named functions. A single function with one route also answers at "/", the path of

@@ -159,7 +159,7 @@ func postCancel(r *request) (any, error) {
 }
 
 func postResume(r *request) (any, error) {
-	runID, attempt, err := r.push()
+	d, err := r.push()
 	switch {
 	case err != nil && !isForgettable(err):
 		r.api.Log.ErrorContext(r.Context(), "a push message is refused", "counter", "push_refused", "error", err)
@@ -170,18 +170,24 @@ func postResume(r *request) (any, error) {
 		r.w.WriteHeader(http.StatusNoContent)
 		return nil, nil
 	}
-	if attempt >= 4 {
+	if !r.api.Loop.Serves(d.Agent) { // Pub/Sub's filter keeps these away; the emulator has none
+		r.api.Log.InfoContext(r.Context(), "a push message is of an agent that another function serves", "counter",
+			"push_elsewhere", "runId", d.RunID, "agent", d.Agent)
+		r.w.WriteHeader(http.StatusNoContent)
+		return nil, nil
+	}
+	if d.Attempt >= 4 {
 		r.api.Log.WarnContext(r.Context(), "a push message has come many times", "counter", "push_attempts", "attempt",
-			attempt, "runId", runID)
+			d.Attempt, "runId", d.RunID)
 	}
 	ctx, cancel := r.working()
 	defer cancel()
-	obs.SetRun(ctx, runID)
-	_, err = r.api.Loop.Advance(ctx, runID, nil)
+	obs.SetRun(ctx, d.RunID)
+	_, err = r.api.Loop.Advance(ctx, d.RunID, nil)
 	switch {
 	case fault.Is(err, fault.Auth, fault.CodeNotFound):
 		r.api.Log.WarnContext(ctx, "a push message names a run that is not there", "counter", "push_orphan", "runId",
-			runID)
+			d.RunID)
 	case loop.Postponed(err): // recorded and logged
 	case err != nil && fault.As(err).Status() < 500:
 		return nil, fault.New(fault.Tool, fault.CodeStoreUnavailable, "Not now; deliver again.").Because(err)

@@ -134,7 +134,7 @@ func (s *syncWriter) Write(b []byte) (int, error) {
 	return s.w.Write(b)
 }
 
-func (w *world) Resume(_ context.Context, runID string) error {
+func (w *world) Resume(_ context.Context, runID, _ string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.queued = append(w.queued, runID)
@@ -260,7 +260,7 @@ func (w *world) push() {
 		id := w.queued[0]
 		w.queued = w.queued[1:]
 		w.mu.Unlock()
-		if a := w.pushBody(string(queue.Envelope(id, "m1", 1, time.Now()))); a.StatusCode != http.StatusNoContent {
+		if a := w.pushBody(string(queue.Envelope(id, "", "m1", 1, time.Now()))); a.StatusCode != http.StatusNoContent {
 			w.t.Fatalf("push: %s %s", a.Status, a.body)
 		}
 	}

@@ -65,14 +65,19 @@ func (readOnlyAccounts) Client(context.Context, string, tool.Place) (*http.Clien
 type Option func(*options)
 
 type options struct {
-	now     func() time.Time
-	loop    func(*loop.Loop)
-	clients Clients
-	checked bool // each part's Check was called with this configuration
+	now      func() time.Time
+	loop     func(*loop.Loop)
+	function string
+	clients  Clients
+	checked  bool // each part's Check was called with this configuration
 }
 
 // WithClock makes now the clock of everything.
 func WithClock(now func() time.Time) Option { return func(o *options) { o.now = now } }
+
+// As makes New open the deployed function with the name, which moves the runs of the agents that live there alone.
+// Without it all runs are moved.
+func As(function string) Option { return func(o *options) { o.function = function } }
 
 // WithLoop changes the loop before it is used: tests and proofs wrap its store, queue and tools with it.
 func WithLoop(change func(*loop.Loop)) Option { return func(o *options) { o.loop = change } }
@@ -128,6 +133,7 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 		return err
 	}
 	l := &loop.Loop{Store: a.Store, Queue: a.Queue, Model: mdl, Tools: tools, Rules: cfg.Rules, Agents: registry,
+		Function: o.function,
 		UserLimits: agent.Limits{RunsPerMinute: cfg.MaxRunsPerMinute, CallsPerDay: cfg.MaxModelCallsPerDay,
 			TokensPerDay: cfg.MaxTokensPerDay},
 		Log: a.Log, Now: o.now}
@@ -248,7 +254,7 @@ func Function(name string, parts ...Part) func(http.ResponseWriter, *http.Reques
 		if err != nil {
 			return nil, err
 		}
-		a, err := New(context.Background(), cfg, obs.New(os.Stdout, cfg.Log()), With(parts...),
+		a, err := New(context.Background(), cfg, obs.New(os.Stdout, cfg.Log()), With(parts...), As(name),
 			func(o *options) { o.checked = true })
 		if err != nil {
 			return nil, err

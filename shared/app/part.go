@@ -64,7 +64,7 @@ var none = Clients{
 // noQueue is the queue of a function that publishes nothing.
 type noQueue struct{}
 
-func (noQueue) Resume(context.Context, string) error {
+func (noQueue) Resume(context.Context, string, string) error {
 	return errors.New("app: this function has no queue")
 }
 func (noQueue) Close() error { return nil }

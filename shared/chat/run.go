@@ -21,7 +21,7 @@ import (
 // noQueue is the queue of a run that ends with its request.
 type noQueue struct{}
 
-func (noQueue) Resume(context.Context, string) error {
+func (noQueue) Resume(context.Context, string, string) error {
 	return errors.New("chat: a run in memory is not resumed")
 }
 func (noQueue) Close() error { return nil }

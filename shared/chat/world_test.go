@@ -87,8 +87,11 @@ func (w *world) rate(_ context.Context, c tool.Call, in rating) (done, error) {
 }
 
 // Resume makes the world its own queue.
-func (w *world) Resume(_ context.Context, id string) error { w.queue = append(w.queue, id); return nil }
-func (w *world) Close() error                              { return nil }
+func (w *world) Resume(_ context.Context, id, _ string) error {
+	w.queue = append(w.queue, id)
+	return nil
+}
+func (w *world) Close() error { return nil }
 
 func (w *world) deliver() {
 	w.t.Helper()

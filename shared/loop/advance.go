@@ -43,7 +43,7 @@ const (
 	stepExpire                // an approval or an answer came too late, and others are left
 	stepExecute               // a call may be carried out
 	stepCallModel             // the model must be called
-	stepElsewhere             // it must be moved by a process that knows its agent
+	stepElsewhere             // it must be moved by a process that knows its agent, or by the function that serves it
 )
 
 // next returns what the run needs next of this process, and the action concerned, if any. It is a pure function of the
@@ -52,7 +52,7 @@ func (l *Loop) next(s *agent.State, r agent.Run, now time.Time) (step, *agent.Ac
 	st, a := l.needs(s, r, now)
 	moves := st == stepSettle || st == stepExecute || st == stepCallModel
 	switch {
-	case !moves || l.Agents.Get(r.Agent) != nil:
+	case !moves || l.Agents.Get(r.Agent) != nil && l.Serves(r.Agent):
 		return st, a
 	case st == stepSettle && !now.Before(r.Deadline): // the run is about to be ended, and whatever its tool says counts
 		return st, a
@@ -211,7 +211,7 @@ func (ex *execution) handOver(ctx context.Context) (*agent.RunView, error) {
 
 // publish asks for the run to be moved. A failure is only logged: the run is due soon, and the sweep finds it.
 func (ex *execution) publish(ctx context.Context) {
-	if err := ex.Queue.Resume(ctx, ex.id); err != nil {
+	if err := ex.Queue.Resume(ctx, ex.id, ex.run.AgentName()); err != nil {
 		ex.Log.WarnContext(ctx, "a resume could not be published; the sweep will find the run", "runId", ex.id, "error",
 			err)
 	}

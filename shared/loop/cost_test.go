@@ -100,9 +100,9 @@ func (m *meter) Generate(ctx context.Context, req model.Request, delta func(stri
 	return m.Model.Generate(ctx, req, delta)
 }
 
-func (m *meter) Resume(ctx context.Context, runID string) error {
+func (m *meter) Resume(ctx context.Context, runID, name string) error {
 	m.published++
-	return m.Queue.Resume(ctx, runID)
+	return m.Queue.Resume(ctx, runID, name)
 }
 
 // Close closes nothing: the world does.

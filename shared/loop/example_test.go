@@ -17,7 +17,7 @@ import (
 // inbox is a queue that keeps the runs to be resumed in memory.
 type inbox struct{ runs []string }
 
-func (q *inbox) Resume(_ context.Context, runID string) error {
+func (q *inbox) Resume(_ context.Context, runID, _ string) error {
 	q.runs = append(q.runs, runID)
 	return nil
 }

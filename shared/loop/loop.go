@@ -43,6 +43,10 @@ type Loop struct {
 	Rules  policy.Rules
 	Agents agents.Set // without the agent of a run, it is read, decided, cancelled and ended, and not moved
 
+	// Function is the deployed function that this process is; it moves the runs of the agents that live there
+	// ([agents.Set.LivesIn]). Empty: the runs of all agents.
+	Function string
+
 	UserLimits  agent.Limits  // what a user may use, whichever agents they ask
 	LeaseMargin time.Duration // a lease outlives the step that it covers by this; 0: 15 seconds
 
@@ -120,6 +124,12 @@ func (l *Loop) toolOf(r agent.Run, name string, userInitiated bool) *tool.Tool {
 		return nil
 	}
 	return l.Tools[name]
+}
+
+// Serves reports whether this process moves the runs of the agent with the name, if it knows it. Those of an agent that
+// is not known anywhere are the default function's, which ends them at their deadline.
+func (l *Loop) Serves(name string) bool {
+	return l.Function == "" || l.Agents.LivesIn(l.Function, name)
 }
 
 // limits returns those of the run's agent.

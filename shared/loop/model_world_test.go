@@ -93,12 +93,12 @@ func (m *trialed) moment() time.Time {
 }
 
 // Resume queues a message. What it tells of must have been committed before.
-func (m *trialed) Resume(ctx context.Context, runID string) error {
+func (m *trialed) Resume(ctx context.Context, runID, name string) error {
 	m.past = append(m.past, runID)
 	if p := processOf(ctx); p != nil && p.decides != "" {
 		m.witness.published(p.decides)
 	}
-	return m.world.Resume(ctx, runID)
+	return m.world.Resume(ctx, runID, name)
 }
 
 // sentAs is what the provider gets for a call.

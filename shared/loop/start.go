@@ -62,6 +62,10 @@ func (ex *execution) start(ctx context.Context, req StartRequest) error {
 		return err
 	}
 	ex.leaveEarlierCalls(ctx)
+	if st, _ := ex.next(ex.state, ex.run, ex.now()); st == stepElsewhere {
+		ex.publish(ctx)
+		return nil
+	}
 	if ex.run.Lease.Owner != ex.owner { // the key's first request moves the run, or has moved it
 		return nil
 	}

@@ -1,11 +1,13 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/store"
 )
@@ -50,7 +52,7 @@ func (l *Loop) republish(ctx context.Context, docs []store.Doc, s *SweepResult) 
 	var failed []error
 	for _, d := range docs {
 		s.Due++
-		if err := l.Queue.Resume(ctx, document.ID(d)); err != nil {
+		if err := l.Queue.Resume(ctx, document.ID(d), agentOf(d)); err != nil {
 			failed = append(failed, err)
 			continue
 		}
@@ -61,6 +63,17 @@ func (l *Loop) republish(ctx context.Context, docs []store.Doc, s *SweepResult) 
 			errors.Join(failed...))
 	}
 	return nil
+}
+
+// agentOf returns the name of the run's agent, or "" if the document cannot be read.
+func agentOf(d store.Doc) string {
+	var r struct {
+		Agent string `json:"agent"`
+	}
+	if document.Decode(d, &r) != nil {
+		return ""
+	}
+	return cmp.Or(r.Agent, agent.Assistant)
 }
 
 // Reclaim takes up what an earlier process left: it ends every lease and asks for the runs to be moved. It may only be

@@ -125,7 +125,7 @@ func (w *world) tick(d time.Duration) {
 }
 
 // Resume makes the world its own queue.
-func (w *world) Resume(_ context.Context, runID string) error {
+func (w *world) Resume(_ context.Context, runID, _ string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.queue = append(w.queue, runID)

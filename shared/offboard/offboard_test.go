@@ -28,7 +28,7 @@ func (w *deployment) delete(t *testing.T, u offboard.Users) {
 // enqueue leaves a message about the user's first run undelivered.
 func (w *deployment) enqueue(t *testing.T, uid string) {
 	t.Helper()
-	if err := w.App.Queue.Resume(t.Context(), w.runs(t, uid)[0]); err != nil {
+	if err := w.App.Queue.Resume(t.Context(), w.runs(t, uid)[0], ""); err != nil {
 		t.Fatal(err)
 	}
 }

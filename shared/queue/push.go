@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/fault"
@@ -21,6 +22,18 @@ func CheckRunID(id string) error {
 		return fault.Invalid("runId", "a run id has 16 to 64 letters, digits, _ or -")
 	}
 	return nil
+}
+
+// AgentAttribute is the attribute of a message that has the name of the run's agent. Messages of releases before have
+// none: they are the assistant's.
+const AgentAttribute = "agent"
+
+// Attributes returns those of a message about a run of the agent, or nil if the agent is not known.
+func Attributes(agent string) map[string]string {
+	if agent == "" {
+		return nil
+	}
+	return map[string]string{AgentAttribute: agent}
 }
 
 // order is the content of a message.
@@ -46,16 +59,18 @@ type envelope struct {
 }
 
 type message struct {
-	Data        []byte    `json:"data"` // base64 in JSON
-	MessageID   string    `json:"messageId"`
-	PublishTime time.Time `json:"publishTime"`
+	Attributes  map[string]string `json:"attributes,omitempty"`
+	Data        []byte            `json:"data"` // base64 in JSON
+	MessageID   string            `json:"messageId"`
+	PublishTime time.Time         `json:"publishTime"`
 }
 
-// Envelope returns the push request that delivers the message to the resume function: what Pub/Sub would post, for a
+// Envelope returns the push request that delivers the message to a resume function: what Pub/Sub would post, for a
 // backend that pushes on one machine. attempt counts from 1.
-func Envelope(runID, messageID string, attempt int, published time.Time) []byte {
+func Envelope(runID, agent, messageID string, attempt int, published time.Time) []byte {
 	body, err := json.Marshal(envelope{
-		Message:         &message{Data: Body(runID), MessageID: messageID, PublishTime: published.UTC()},
+		Message: &message{Attributes: Attributes(agent), Data: Body(runID), MessageID: messageID,
+			PublishTime: published.UTC()},
 		Subscription:    LocalSubscription,
 		DeliveryAttempt: uint32(attempt),
 	})
@@ -68,35 +83,56 @@ func Envelope(runID, messageID string, attempt int, published time.Time) []byte 
 // LocalSubscription is the subscription that Envelope names.
 const LocalSubscription = "projects/local/subscriptions/resume"
 
-// ParsePush parses a push request of the subscription, or of any subscription if that is empty. attempt counts from 1
-// and is 0 if the sender does not include it. Names that Google may add to the envelope are ignored, and attributes are
-// not read because they carry no authority. The data must be one strict JSON object with the run id and nothing else.
-// Errors: AuthError forbidden for another subscription's message; all others are ValidationErrors, which a redelivery
-// cannot resolve.
-func ParsePush(body []byte, subscription string) (runID string, attempt int, err error) {
+// Delivery is what a push request says.
+type Delivery struct {
+	RunID string
+	// Agent is whose run it is said to be, or empty. It decides who looks at the run, and nothing else.
+	Agent   string
+	Attempt int // counts from 1; 0 if the sender does not include it
+}
+
+// ParsePush parses a push request of the subscription, or of any subscription if that is empty. Names that Google may
+// add to the envelope are ignored, and so is every attribute but [AgentAttribute], also if it cannot be read. The data
+// must be one strict JSON object with the run id and nothing else. Errors: AuthError forbidden for another
+// subscription's message; all others are ValidationErrors, which a redelivery cannot resolve.
+func ParsePush(body []byte, subscription string) (Delivery, error) {
 	if len(body) > MaxPush {
-		return "", 0, fault.New(fault.Validation, fault.CodeTooLarge, "a push message has at most %d KiB", MaxPush>>10)
+		return Delivery{}, fault.New(fault.Validation, fault.CodeTooLarge, "a push message has at most %d KiB",
+			MaxPush>>10)
 	}
 	if err := strictjson.Check(body); err != nil {
-		return "", 0, err
+		return Delivery{}, err
 	}
 	var seen struct { // only the part of the envelope that is used
 		Message struct {
-			Data []byte `json:"data"`
+			Attributes jsontext.Value `json:"attributes"`
+			Data       []byte         `json:"data"`
 		} `json:"message"`
 		DeliveryAttempt uint32 `json:"deliveryAttempt"`
 		Subscription    string `json:"subscription"`
 	}
 	if err := json.Unmarshal(body, &seen); err != nil {
-		return "", 0, fault.Invalid("message", "this is not a push message of Pub/Sub").Because(err)
+		return Delivery{}, fault.Invalid("message", "this is not a push message of Pub/Sub").Because(err)
 	}
 	if subscription != "" && seen.Subscription != subscription {
-		return "", 0, fault.New(fault.Auth, fault.CodeForbidden, "This is a message of another subscription.")
+		return Delivery{}, fault.New(fault.Auth, fault.CodeForbidden, "This is a message of another subscription.")
 	}
-	if runID, err = ParseBody(seen.Message.Data); err != nil {
-		return "", 0, err
+	runID, err := ParseBody(seen.Message.Data)
+	if err != nil {
+		return Delivery{}, err
 	}
-	return runID, int(seen.DeliveryAttempt), nil
+	return Delivery{runID, agentIn(seen.Message.Attributes), int(seen.DeliveryAttempt)}, nil
+}
+
+// agentIn returns the agent's name among the attributes, or "".
+func agentIn(attributes []byte) string {
+	var a struct {
+		Agent string `json:"agent"` // AgentAttribute
+	}
+	if json.Unmarshal(attributes, &a) != nil {
+		return ""
+	}
+	return a.Agent
 }
 
 // ParseBody parses a message's data. All errors are ValidationErrors.

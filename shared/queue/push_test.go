@@ -17,23 +17,30 @@ const run = "run_0123456789abcdef"
 var seenOnTheWire = map[string]struct {
 	body    string
 	attempt int
+	agent   string
 }{
 	"emulator": {`{"subscription":"projects/demo/subscriptions/resume","message":{"data":"` + b64(`{"runId":"`+run+
 		`"}`) + `","messageId":"7","message_id":"7",` +
-		`"publishTime":"2026-11-02T10:00:00.123Z","publish_time":"2026-11-02T10:00:00.123Z","attributes":{}}}`, 0},
+		`"publishTime":"2026-11-02T10:00:00.123Z","publish_time":"2026-11-02T10:00:00.123Z","attributes":{}}}`, 0, ""},
 	"Google": {`{"deliveryAttempt":5,"message":{"attributes":{"uid":"userB","googclient_schemaencoding":"JSON"},"data":"` + b64(`{"runId":"`+run+`"}`) + `",` +
-		`"messageId":"2070443601311540","message_id":"2070443601311540","orderingKey":"k","publishTime":"2021-02-26T19:13:55.749Z"},"subscription":"projects/p/subscriptions/s"}`, 5},
+		`"messageId":"2070443601311540","message_id":"2070443601311540","orderingKey":"k","publishTime":"2021-02-26T19:13:55.749Z"},"subscription":"projects/p/subscriptions/s"}`, 5, ""},
 	"a name that is new": {`{"message":{"data":"` + b64(` {"runId": "`+run+`"} `) +
-		`","messageId":"1","shiny":{"a":[1]}},"another":null}`, 0},
-	"no message id": {`{"message":{"data":"` + b64(`{"runId":"`+run+`"}`) + `"}}`, 0},
+		`","messageId":"1","shiny":{"a":[1]}},"another":null}`, 0, ""},
+	"no message id": {`{"message":{"data":"` + b64(`{"runId":"`+run+`"}`) + `"}}`, 0, ""},
+	"an agent": {`{"message":{"attributes":{"a":"b","agent":"clerk"},"data":"` + b64(`{"runId":"`+run+`"}`) +
+		`"}}`, 0, "clerk"},
+	"an agent that is a number": {`{"message":{"attributes":{"agent":1},"data":"` + b64(`{"runId":"`+run+`"}`) +
+		`"}}`, 0, ""},
+	"attributes that are a list": {`{"message":{"attributes":["agent"],"data":"` + b64(`{"runId":"`+run+`"}`) +
+		`"}}`, 0, ""},
 }
 
 func TestParsePushTakesWhatPubSubSends(t *testing.T) {
 	for name, c := range seenOnTheWire {
 		t.Run(name, func(t *testing.T) {
-			id, attempt, err := queue.ParsePush([]byte(c.body), "")
-			if err != nil || id != run || attempt != c.attempt {
-				t.Fatalf("got %q, %d, %v", id, attempt, err)
+			d, err := queue.ParsePush([]byte(c.body), "")
+			if err != nil || d != (queue.Delivery{RunID: run, Agent: c.agent, Attempt: c.attempt}) {
+				t.Fatalf("got %+v, %v", d, err)
 			}
 		})
 	}
@@ -88,12 +95,12 @@ var malformed = map[string]string{
 func TestParsePushRefuses(t *testing.T) {
 	for name, body := range malformed {
 		t.Run(name, func(t *testing.T) {
-			id, attempt, err := queue.ParsePush([]byte(body), "")
+			d, err := queue.ParsePush([]byte(body), "")
 			if err == nil || fault.As(err).Class != fault.Validation {
 				t.Fatalf("got %v, want a ValidationError", err)
 			}
-			if id != "" || attempt != 0 {
-				t.Fatalf("half a message: %q, %d", id, attempt)
+			if d != (queue.Delivery{}) {
+				t.Fatalf("half a message: %+v", d)
 			}
 			if strings.Contains(err.Error(), "evil") || strings.Contains(err.Error(), "passwd") {
 				t.Fatalf("the error quotes the body: %v", err)
@@ -103,9 +110,9 @@ func TestParsePushRefuses(t *testing.T) {
 }
 
 func TestEnvelopeIsWhatParsePushReads(t *testing.T) {
-	id, attempt, err := queue.ParsePush(queue.Envelope(run, "m1", 3, time.Unix(1_800_000_000, 0)), "")
-	if err != nil || id != run || attempt != 3 {
-		t.Fatalf("got %q, %d, %v", id, attempt, err)
+	d, err := queue.ParsePush(queue.Envelope(run, "clerk", "m1", 3, time.Unix(1_800_000_000, 0)), "")
+	if err != nil || d != (queue.Delivery{RunID: run, Agent: "clerk", Attempt: 3}) {
+		t.Fatalf("got %+v, %v", d, err)
 	}
 }
 
@@ -117,22 +124,22 @@ func FuzzParsePush(f *testing.F) {
 		f.Add([]byte(body))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		id, attempt, err := queue.ParsePush(body, "")
+		d, err := queue.ParsePush(body, "")
 		if err != nil {
 			if fault.As(err).Class != fault.Validation {
 				t.Fatalf("%v is no ValidationError", err)
 			}
 			return
 		}
-		if queue.CheckRunID(id) != nil || attempt < 0 {
-			t.Fatalf("took %q, attempt %d", id, attempt)
+		if queue.CheckRunID(d.RunID) != nil || d.Attempt < 0 {
+			t.Fatalf("took %+v", d)
 		}
-		if data := dataOf(t, body); data["runId"] != id || len(data) != 1 {
-			t.Fatalf("took %q; the standard library reads %v", id, data)
+		if data := dataOf(t, body); data["runId"] != d.RunID || len(data) != 1 {
+			t.Fatalf("took %q; the standard library reads %v", d.RunID, data)
 		}
-		again, count, err := queue.ParsePush(queue.Envelope(id, "1", attempt, time.Time{}), "")
-		if err != nil || again != id || count != attempt {
-			t.Fatalf("%q, attempt %d comes back as %q, attempt %d, %v", id, attempt, again, count, err)
+		again, err := queue.ParsePush(queue.Envelope(d.RunID, d.Agent, "1", d.Attempt, time.Time{}), "")
+		if err != nil || again != d {
+			t.Fatalf("%+v comes back as %+v, %v", d, again, err)
 		}
 	})
 }

@@ -1,6 +1,7 @@
 // Package queue delivers messages "resume this run", each at least once, possibly late, twice, and in any order. A
 // message contains a run id and nothing else, and has no authority: its receiver reads from the store what may be done.
-// Messages reach the resume function as Pub/Sub push requests ([Envelope]), whichever backend sends them.
+// Its attribute says which agent's run it is, so that each of several resume functions gets its own. Messages reach a
+// resume function as Pub/Sub push requests ([Envelope]), whichever backend sends them.
 package queue
 
 import (
@@ -11,8 +12,9 @@ import (
 
 // Queue is the port; its backends are shared/queue/pubsub in the cloud and shared/queue/embedded on one machine.
 type Queue interface {
-	// Resume requests that the run be resumed. When it returns nil, the message is durable.
-	Resume(ctx context.Context, runID string) error
+	// Resume requests that the run be resumed by a function that serves the agent with the name; an empty one is not
+	// known. When it returns nil, the message is durable.
+	Resume(ctx context.Context, runID, agent string) error
 	Close() error
 }
 

@@ -80,7 +80,7 @@ func (w *walk) fault(format string, values ...any) {
 }
 
 // Resume makes the walk its own queue.
-func (w *walk) Resume(_ context.Context, runID string) error {
+func (w *walk) Resume(_ context.Context, runID, _ string) error {
 	w.queue = append(w.queue, runID)
 	return nil
 }

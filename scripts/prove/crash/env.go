@@ -191,9 +191,9 @@ func (e *env) deliver(ctx context.Context) error {
 }
 
 func (e *env) push(ctx context.Context, to *process, envelope []byte) error {
-	if runID, _, err := queue.ParsePush(envelope, ""); err == nil {
+	if d, err := queue.ParsePush(envelope, ""); err == nil {
 		e.pushMu.Lock()
-		e.pushed[runID] = envelope
+		e.pushed[d.RunID] = envelope
 		e.pushMu.Unlock()
 	}
 	push := queueembedded.HTTPPush(to.url+"/api/agent/resume", e.cloud.PushToken, to.client)

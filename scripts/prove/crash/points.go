@@ -103,9 +103,9 @@ type struckQueue struct {
 	*points
 }
 
-func (q struckQueue) Resume(ctx context.Context, runID string) error {
+func (q struckQueue) Resume(ctx context.Context, runID, agent string) error {
 	defer q.around("publish")()
-	return q.Queue.Resume(ctx, runID)
+	return q.Queue.Resume(ctx, runID, agent)
 }
 
 type struckModel struct {

@@ -113,7 +113,7 @@ func (s *env) envelope(kind string) (any, error) {
 		return nil, unknown("$PUSH(%s)", kind)
 	}
 	var message map[string]any
-	err := json.Unmarshal(queue.Envelope(run, "1", 1, s.now()), &message)
+	err := json.Unmarshal(queue.Envelope(run, "", "1", 1, s.now()), &message)
 	return message, err
 }
 

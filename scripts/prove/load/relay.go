@@ -76,7 +76,7 @@ func (r *relay) push(ctx context.Context, envelope []byte) error {
 
 func (r *relay) pushOne(ctx context.Context, envelope []byte) error {
 	err := r.resume(ctx, envelope)
-	runID, _, bad := queue.ParsePush(envelope, "")
+	d, bad := queue.ParsePush(envelope, "")
 	if bad != nil {
 		return bad
 	}
@@ -88,7 +88,7 @@ func (r *relay) pushOne(ctx context.Context, envelope []byte) error {
 	if bad := json.Unmarshal(envelope, &e); bad != nil {
 		return bad
 	}
-	r.note(runID, e.Message.ID, err == nil)
+	r.note(d.RunID, e.Message.ID, err == nil)
 	return err
 }
 

@@ -81,17 +81,18 @@ func New(st store.Store, opt Options) *Queue {
 // content is the data of a queue document.
 type content struct {
 	RunID     string    `json:"runId"`
+	Agent     string    `json:"agent,omitempty"`
 	Published time.Time `json:"published"`
 	Attempts  int       `json:"attempts"` // pushes begun so far
 }
 
 // Resume implements [queue.Queue] with one document written.
-func (q *Queue) Resume(ctx context.Context, runID string) error {
+func (q *Queue) Resume(ctx context.Context, runID, agent string) error {
 	if err := queue.CheckRunID(runID); err != nil {
 		return err
 	}
 	now := q.now()
-	data, err := json.Marshal(content{RunID: runID, Published: now})
+	data, err := json.Marshal(content{RunID: runID, Agent: agent, Published: now})
 	if err != nil {
 		return fault.New(fault.Tool, fault.CodeInternal, "The message could not be written down.").Because(err)
 	}

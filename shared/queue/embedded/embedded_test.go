@@ -34,16 +34,16 @@ func TestBackoffIsThatOfPubSub(t *testing.T) {
 	var failures []embedded.Failure
 	q := embedded.New(newMemory(t), embedded.Options{Now: c.now, ID: counter(),
 		Failed: func(f embedded.Failure) { failures = append(failures, f) }})
-	if err := q.Resume(t.Context(), run); err != nil {
+	if err := q.Resume(t.Context(), run, ""); err != nil {
 		t.Fatal(err)
 	}
 	var attempts []int
 	fails := func(_ context.Context, envelope []byte) error {
-		id, attempt, err := queue.ParsePush(envelope, "")
-		if err != nil || id != run {
-			t.Fatalf("pushed %q, %v", id, err)
+		d, err := queue.ParsePush(envelope, "")
+		if err != nil || d.RunID != run {
+			t.Fatalf("pushed %+v, %v", d, err)
 		}
-		attempts = append(attempts, attempt)
+		attempts = append(attempts, d.Attempt)
 		return errors.New("the run is leased")
 	}
 	for _, pause := range []time.Duration{0, 1, 2, 4, 8, 16, 32, 60, 60, 60} {
@@ -77,7 +77,7 @@ func TestAClaimHidesTheMessageUntilTheAckDeadline(t *testing.T) {
 	c, st := newClock(), newMemory(t)
 	one := embedded.New(st, embedded.Options{Now: c.now, ID: counter()})
 	other := embedded.New(st, embedded.Options{Now: c.now})
-	if err := one.Resume(t.Context(), run); err != nil {
+	if err := one.Resume(t.Context(), run, ""); err != nil {
 		t.Fatal(err)
 	}
 	deliver(t, one, func(context.Context, []byte) error {
@@ -94,7 +94,7 @@ func TestAClaimHidesTheMessageUntilTheAckDeadline(t *testing.T) {
 func TestALateFailureDoesNotBringAnAcknowledgedMessageBack(t *testing.T) {
 	c, st := newClock(), newMemory(t)
 	q := embedded.New(st, embedded.Options{Now: c.now, ID: counter()})
-	if err := q.Resume(t.Context(), run); err != nil {
+	if err := q.Resume(t.Context(), run, ""); err != nil {
 		t.Fatal(err)
 	}
 	deliver(t, q, func(context.Context, []byte) error {
@@ -113,14 +113,14 @@ func TestOldestFirst(t *testing.T) {
 	for i := range 20 {
 		id := fmt.Sprintf("run_%016d", i)
 		want = append(want, id)
-		if err := q.Resume(t.Context(), id); err != nil {
+		if err := q.Resume(t.Context(), id, ""); err != nil {
 			t.Fatal(err)
 		}
 		c.add(time.Millisecond)
 	}
 	deliver(t, q, func(_ context.Context, envelope []byte) error {
-		id, _, err := queue.ParsePush(envelope, "")
-		got = append(got, id)
+		d, err := queue.ParsePush(envelope, "")
+		got = append(got, d.RunID)
 		return err
 	}, 20)
 	if !slices.Equal(got, want) {
@@ -135,14 +135,14 @@ func TestAnUnreadableDocumentDoesNotHoldUpTheRest(t *testing.T) {
 		store.Create("queue/a", map[string]any{"due": c.now()}, []byte(`[]`))); err != nil {
 		t.Fatal(err)
 	}
-	if err := q.Resume(t.Context(), run); err != nil {
+	if err := q.Resume(t.Context(), run, ""); err != nil {
 		t.Fatal(err)
 	}
 	var good, refused int
 	deliver(t, q, func(_ context.Context, envelope []byte) error {
-		if id, _, err := queue.ParsePush(envelope, ""); err != nil {
+		if d, err := queue.ParsePush(envelope, ""); err != nil {
 			refused++
-		} else if id == run {
+		} else if d.RunID == run {
 			good++
 		}
 		return nil

@@ -24,7 +24,7 @@ func TestAKilledProcessLosesNothing(t *testing.T) {
 	dir := t.TempDir()
 	c := &clock{time.Now()}
 	q := embedded.New(openFile(t, dir), embedded.Options{Now: c.now})
-	if err := q.Resume(t.Context(), run); err != nil {
+	if err := q.Resume(t.Context(), run, ""); err != nil {
 		t.Fatal(err)
 	}
 	victim := exec.Command(os.Args[0], "-test.run=^TestAKilledProcessLosesNothing$", "-test.timeout=1m")
@@ -48,8 +48,8 @@ func TestAKilledProcessLosesNothing(t *testing.T) {
 	deliver(t, q, acks, 0) // its claim has not expired
 	c.add(embedded.AckDeadline)
 	deliver(t, q, func(_ context.Context, envelope []byte) error {
-		if id, attempt, err := queue.ParsePush(envelope, ""); id != run || attempt != 2 || err != nil {
-			t.Errorf("pushed %q, attempt %d, %v; want the second attempt", id, attempt, err)
+		if d, err := queue.ParsePush(envelope, ""); d.RunID != run || d.Attempt != 2 || err != nil {
+			t.Errorf("pushed %+v, %v; want the second attempt", d, err)
 		}
 		return nil
 	}, 1)

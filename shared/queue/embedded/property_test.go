@@ -32,7 +32,7 @@ func TestNothingIsLost(t *testing.T) {
 				asked++
 				id := fmt.Sprintf("run_%016d", asked)
 				q, _ := open()
-				if err := q.Resume(context.Background(), id); err != nil {
+				if err := q.Resume(context.Background(), id, ""); err != nil {
 					t.Fatal(err)
 				}
 				owed[id] = true
@@ -44,10 +44,11 @@ func TestNothingIsLost(t *testing.T) {
 				q, wire := open()
 				died := false
 				_, err := q.Deliver(context.Background(), func(_ context.Context, envelope []byte) error {
-					id, _, err := queue.ParsePush(envelope, "")
+					d, err := queue.ParsePush(envelope, "")
 					if err != nil {
 						t.Fatal(err)
 					}
+					id := d.RunID
 					if !owed[id] {
 						t.Fatalf("%s came again after it was acknowledged", id)
 					}
@@ -72,8 +73,8 @@ func TestNothingIsLost(t *testing.T) {
 		for n := 1; n > 0; {
 			var err error
 			n, err = q.Deliver(context.Background(), func(_ context.Context, envelope []byte) error {
-				id, _, err := queue.ParsePush(envelope, "")
-				delete(owed, id)
+				d, err := queue.ParsePush(envelope, "")
+				delete(owed, d.RunID)
 				return err
 			})
 			if err != nil {

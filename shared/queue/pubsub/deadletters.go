@@ -25,10 +25,12 @@ const (
 	attemptsAttribute = "CloudPubSubDeadLetterSourceDeliveryCount"
 )
 
-// DeadLetter is a message that resume has refused in every delivery attempt. Of its content only the run's id is read.
+// DeadLetter is a message that resume has refused in every delivery attempt. Of its content only the run's id is read,
+// and of its attributes the run's agent.
 type DeadLetter struct {
 	MessageID string
 	RunID     string // empty if the message has no valid run id
+	Agent     string // whose run it is; empty if the message does not say
 	Attempts  int    // failed deliveries to resume; 0 if Pub/Sub does not include it
 	Published time.Time
 
@@ -89,6 +91,7 @@ func (d *DeadLetters) pull(ctx context.Context, patience time.Duration, limit in
 	for i, m := range got.ReceivedMessages {
 		letters[i] = DeadLetter{MessageID: m.Message.MessageId, Published: m.Message.PublishTime.AsTime(), ack: m.AckId}
 		letters[i].Attempts, _ = strconv.Atoi(m.Message.Attributes[attemptsAttribute]) // absent on the emulator
+		letters[i].Agent = m.Message.Attributes[queue.AgentAttribute]
 		if runID, err := queue.ParseBody(m.Message.Data); err == nil {
 			letters[i].RunID = runID
 		}

@@ -39,7 +39,7 @@ func Open(ctx context.Context, projectID, topic string) (*Queue, error) {
 }
 
 // Resume implements [queue.Queue]: nil means that Pub/Sub has acknowledged the message.
-func (q *Queue) Resume(ctx context.Context, runID string) error {
+func (q *Queue) Resume(ctx context.Context, runID, agent string) error {
 	if err := queue.CheckRunID(runID); err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func (q *Queue) Resume(ctx context.Context, runID string) error {
 	defer cancel()
 	_, err := q.client.Publish(ctx, &pubsubpb.PublishRequest{
 		Topic:    q.topic,
-		Messages: []*pubsubpb.PubsubMessage{{Data: queue.Body(runID)}},
+		Messages: []*pubsubpb.PubsubMessage{{Data: queue.Body(runID), Attributes: queue.Attributes(agent)}},
 	})
 	if err != nil {
 		return queue.Unavailable(err)

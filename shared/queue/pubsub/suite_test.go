@@ -100,7 +100,7 @@ func TestEmulateAgainMovesTheSubscription(t *testing.T) {
 	if err := pubsub.Emulate(t.Context(), "demo", topic, srv.URL+"/new"); err != nil {
 		t.Fatal(err)
 	}
-	if err := open(t, topic).Resume(t.Context(), run); err != nil {
+	if err := open(t, topic).Resume(t.Context(), run, ""); err != nil {
 		t.Fatal(err)
 	}
 	select {

@@ -27,10 +27,11 @@ func newInbox(handle func(ctx context.Context, runID string, attempt int) error)
 }
 
 func (in *inbox) push(ctx context.Context, envelope []byte) error {
-	id, _, err := queue.ParsePush(envelope, "")
+	d, err := queue.ParsePush(envelope, "")
 	if err != nil {
 		return err
 	}
+	id := d.RunID
 	in.mu.Lock()
 	in.seen[id]++
 	attempt := in.seen[id]

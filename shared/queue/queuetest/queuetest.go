@@ -41,6 +41,7 @@ func Run(t *testing.T, s Suite) {
 	}
 	for name, test := range map[string]func(*testing.T, Suite, Backend){
 		"what is asked for arrives":                   arrives,
+		"a message names its agent":                   namesAgent,
 		"what was asked for before anybody listened":  arrivesLater,
 		"a failed push comes again":                   comesAgain,
 		"an acknowledged message comes no more":       settles,
@@ -62,6 +63,25 @@ func arrives(t *testing.T, s Suite, b Backend) {
 	b.Consume(t, in.push)
 	resume(t, b, runID(1))
 	in.await(t, s.Redelivers, runID(1))
+}
+
+func namesAgent(t *testing.T, s Suite, b Backend) {
+	in := newInbox(nil)
+	agents := make(chan string, 100)
+	b.Consume(t, func(ctx context.Context, envelope []byte) error {
+		d, err := queue.ParsePush(envelope, "")
+		agents <- d.Agent
+		return errors.Join(err, in.push(ctx, envelope))
+	})
+	for _, agent := range []string{"clerk", ""} {
+		if err := b.Queue.Resume(t.Context(), runID(1+len(agent)), agent); err != nil {
+			t.Fatal(err)
+		}
+		in.await(t, s.Redelivers, runID(1+len(agent)))
+		if got := <-agents; got != agent {
+			t.Errorf("the agent of the message is %q, want %q", got, agent)
+		}
+	}
 }
 
 func arrivesLater(t *testing.T, s Suite, b Backend) {
@@ -164,7 +184,7 @@ func badRunID(t *testing.T, s Suite, b Backend) {
 	in := newInbox(nil)
 	b.Consume(t, in.push)
 	for _, id := range []string{"", "short", "../runs/0123456789", "0123456789abcdef\n", string(make([]byte, 20))} {
-		if err := b.Queue.Resume(t.Context(), id); err == nil || fault.As(err).Class != fault.Validation {
+		if err := b.Queue.Resume(t.Context(), id, "clerk"); err == nil || fault.As(err).Class != fault.Validation {
 			t.Errorf("Resume(%q): got %v, want a ValidationError", id, err)
 		}
 	}
@@ -177,7 +197,7 @@ func badRunID(t *testing.T, s Suite, b Backend) {
 func deadContext(t *testing.T, _ Suite, b Backend) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	err := b.Queue.Resume(ctx, runID(1))
+	err := b.Queue.Resume(ctx, runID(1), "clerk")
 	if !fault.Is(err, fault.Tool, fault.CodeStoreUnavailable) || fault.As(err).RetryAfter <= 0 {
 		t.Fatalf("got %v, want store_unavailable and when to try again", err)
 	}
@@ -185,7 +205,7 @@ func deadContext(t *testing.T, _ Suite, b Backend) {
 
 func resume(t *testing.T, b Backend, id string) {
 	t.Helper()
-	if err := b.Queue.Resume(t.Context(), id); err != nil {
+	if err := b.Queue.Resume(t.Context(), id, "clerk"); err != nil {
 		t.Fatal(err)
 	}
 }

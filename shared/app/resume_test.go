@@ -1,0 +1,230 @@
+package app_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/agents"
+	"github.com/countersign-run/countersign/shared/api"
+	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/queue"
+	queueembedded "github.com/countersign-run/countersign/shared/queue/embedded"
+	"github.com/countersign-run/countersign/shared/testkit"
+)
+
+// clerkFunction is the home of the clerk, an agent with a resume function of its own.
+const clerkFunction = "resume-clerk"
+
+// counted is a model that counts what one process asks it.
+type counted struct {
+	model.Model
+	asked *atomic.Int32
+}
+
+func (c counted) Generate(ctx context.Context, r model.Request, delta func(string)) (*model.Reply, error) {
+	c.asked.Add(1)
+	return c.Model.Generate(ctx, r, delta)
+}
+
+// twoFunctions is a deployment with two resume functions over one store and one topic. Each message is pushed to both,
+// as Pub/Sub's emulator does, which ignores filters. All else is served by the first one's process.
+type twoFunctions struct {
+	*proved // the process of resume
+	clerk   *testkit.Deployment
+	ahead   atomic.Int64 // of the clock
+
+	askedHere, askedByClerk atomic.Int32
+	messages                []queue.Delivery // that were acknowledged by both
+}
+
+func openTwoFunctions(t *testing.T, settings ...string) *twoFunctions {
+	t.Helper()
+	saved := api.Functions
+	api.Functions = append(slices.Clone(saved), api.ResumeFunction(clerkFunction))
+	t.Cleanup(func() { api.Functions = saved })
+	w, dir := &twoFunctions{}, t.TempDir()
+	options := func(function string, asked *atomic.Int32) testkit.Options {
+		now := func() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }
+		return testkit.Options{Dir: dir, Settings: settings, App: []app.Option{app.As(function), app.WithClock(now),
+			app.WithLoop(func(l *loop.Loop) {
+				its := *l.Agents["assistant"]
+				its.Name, its.Home, its.Instructions = "clerk", clerkFunction, agents.Text("You are the clerk.")
+				its.Limits.Deadline = 40 * time.Minute // the users' tokens last an hour
+				l.Agents["clerk"], l.Model = &its, counted{l.Model, asked}
+			})}}
+	}
+	first, err := testkit.New(t.Context(), options("resume", &w.askedHere))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.proved, w.clerk = &proved{first, t}, &testkit.Deployment{Cloud: first.Cloud, Logs: &testkit.Log{}}
+	if err := w.clerk.Start(t.Context(), options(clerkFunction, &w.askedByClerk)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(w.clerk.Stop(), first.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+// deliver pushes each message that is due to both functions.
+func (w *twoFunctions) deliver() {
+	w.t.Helper()
+	both := []queueembedded.Push{w.Push(w.Base),
+		queueembedded.HTTPPush(w.clerk.Base+"/api/agent/"+clerkFunction, w.PushToken, http.DefaultClient)}
+	_, err := w.App.Queue.(*queueembedded.Queue).Deliver(w.t.Context(), func(ctx context.Context, body []byte) error {
+		d, err := queue.ParsePush(body, "")
+		for _, push := range both {
+			err = errors.Join(err, push(ctx, body))
+		}
+		if err != nil {
+			w.t.Errorf("%+v: %v", d, err)
+		}
+		w.messages = append(w.messages, d)
+		return err
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// resolve approves everything that waits.
+func (w *twoFunctions) resolve(r testkit.Answer) {
+	w.t.Helper()
+	for _, a := range r.Approvals {
+		if got, err := w.Resolve(w.t.Context(), "ana", a, "approve_once"); err != nil || got.HTTP != http.StatusOK {
+			w.t.Fatalf("%v %s", err, got.Body)
+		}
+	}
+}
+
+// wantAsked compares how often each process has asked the model.
+func (w *twoFunctions) wantAsked(here, clerk int32) {
+	w.t.Helper()
+	if h, c := w.askedHere.Load(), w.askedByClerk.Load(); h != here || c != clerk {
+		w.t.Errorf("resume has asked the model %d times and %s %d times, want %d and %d", h, clerkFunction, c, here,
+			clerk)
+	}
+}
+
+func (w *twoFunctions) run(id string) testkit.Answer {
+	w.t.Helper()
+	return w.call("GET", "/api/agent/runs/"+id, "")
+}
+
+// TestTwoResumeFunctions has each agent's runs moved by the function that it lives in: a message is acknowledged by the
+// other one and left alone, none is lost, and nothing is done twice.
+func TestTwoResumeFunctions(t *testing.T) {
+	onEachStore(t, func(t *testing.T, settings ...string) {
+		w := openTwoFunctions(t, settings...)
+		w.mail()
+		r := w.askOf("clerk")
+		if w.wantAsked(0, 0); r.Status != "planning" {
+			t.Errorf("it begins as %s", r.Body)
+		}
+		w.deliver()
+		if w.wantAsked(0, 1); len(w.messages) != 1 || w.messages[0].Agent != "clerk" {
+			t.Errorf("the messages are %+v", w.messages)
+		}
+		other := w.ask()
+		w.wantAsked(1, 1)
+		w.resolve(w.run(r.RunID))
+		w.resolve(other)
+		w.deliver()
+		w.wantAsked(2, 2)
+		for _, id := range []string{r.RunID, other.RunID} {
+			if got := w.run(id); got.Status != "completed" {
+				t.Errorf("%s", got.Body)
+			}
+		}
+		if sent := w.Effects(); len(sent) != 2 {
+			t.Errorf("%d mails were sent", len(sent))
+		}
+		for _, d := range w.messages[1:] {
+			if want := map[string]string{r.RunID: "clerk", other.RunID: "assistant"}[d.RunID]; d.Agent != want {
+				t.Errorf("a message about a run of the %s is of the %q", want, d.Agent)
+			}
+		}
+	})
+}
+
+// TestASweepNamesTheAgent has what was lost asked for again where it is moved, and the messages of the release before,
+// which name no agent, taken for the assistant's.
+func TestASweepNamesTheAgent(t *testing.T) {
+	onEachStore(t, func(t *testing.T, settings ...string) {
+		w := openTwoFunctions(t, settings...)
+		w.mail()
+		r := w.askOf("clerk")
+		w.lose()
+		if err := w.App.Queue.Resume(t.Context(), r.RunID, ""); err != nil {
+			t.Fatal(err)
+		}
+		w.deliver()
+		w.wantAsked(0, 0)
+		w.ahead.Add(int64(10 * time.Minute))
+		if a, err := w.Sweep(t.Context()); err != nil || !strings.Contains(string(a.Body), `"published":1`) {
+			t.Fatalf("%v %s", err, a.Body)
+		}
+		w.deliver()
+		w.wantAsked(0, 1)
+		if d := w.messages[len(w.messages)-1]; d.RunID != r.RunID || d.Agent != "clerk" {
+			t.Errorf("the sweep publishes %+v", d)
+		}
+		other := w.ask()
+		w.resolve(other)
+		w.lose()
+		if err := w.App.Queue.Resume(t.Context(), other.RunID, ""); err != nil {
+			t.Fatal(err)
+		}
+		w.deliver()
+		if got := w.run(other.RunID); got.Status != "completed" {
+			t.Errorf("%s", got.Body)
+		}
+	})
+}
+
+// lose deletes all messages.
+func (w *twoFunctions) lose() {
+	w.t.Helper()
+	q := w.App.Queue.(*queueembedded.Queue)
+	_, err := q.Withdraw(w.t.Context(), func(_ context.Context, ids []string) (map[string]bool, error) {
+		all := map[string]bool{}
+		for _, id := range ids {
+			all[id] = true
+		}
+		return all, nil
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// TestAnAgentThatNoFunctionServes has its runs ended at their deadline by resume.
+func TestAnAgentThatNoFunctionServes(t *testing.T) {
+	w := openTwoFunctions(t)
+	w.mail()
+	r := w.askOf("clerk")
+	w.deliver()
+	for _, l := range []*loop.Loop{w.App.API.Loop, w.clerk.App.API.Loop} {
+		delete(l.Agents, "clerk")
+	}
+	w.ahead.Add(int64(50 * time.Minute))
+	if a, err := w.Sweep(t.Context()); err != nil || !strings.Contains(string(a.Body), `"published":1`) {
+		t.Fatalf("%v %s", err, a.Body)
+	}
+	w.deliver()
+	if got := w.run(r.RunID); got.Status != "failed" || !strings.Contains(string(got.Body), `"agent_gone"`) {
+		t.Errorf("%s", got.Body)
+	}
+	w.wantAsked(0, 1)
+}
