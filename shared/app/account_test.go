@@ -20,7 +20,7 @@ import (
 // Two Google accounts of ana.
 const home, work = "ana-home", "ana-work"
 
-// linked is a world in which ana has linked her home account.
+// linked is a deployment in which ana has linked her home account.
 type linked struct{ *proved }
 
 // onBothStores runs a test over HTTP on the embedded store, and on Firestore's emulator.
@@ -36,7 +36,7 @@ func onBothStores(t *testing.T, test func(*testing.T, linked)) {
 
 func newLinked(t *testing.T, settings ...string) linked {
 	t.Helper()
-	l := linked{openWorld(t, testkit.Options{Settings: settings, Unlinked: true})} // the tests link by hand
+	l := linked{deployWith(t, testkit.Options{Settings: settings, Unlinked: true})} // the tests link by hand
 	// an emulator that has just started may take its time
 	for range 5 {
 		if a := l.call("GET", "/api/agent/connections", ""); a.HTTP == http.StatusOK {

@@ -72,7 +72,7 @@ binding:
   url: URL
 `
 
-// withActions returns a world with three actions at the endpoint, and one that Go code carries out.
+// withActions returns a deployment with three actions at the endpoint, and one that Go code carries out.
 func withActions(t *testing.T, e *endpoint, settings ...string) *proved {
 	t.Helper()
 	dir := t.TempDir()

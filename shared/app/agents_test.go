@@ -12,7 +12,7 @@ import (
 
 // TestAgentsAreConfigured has the two built-in agents be what the configuration says of them.
 func TestAgentsAreConfigured(t *testing.T) {
-	w := newWorld(t, "PERSONA=You are Max.", "MAX_MODEL_CALLS=7", "CHAT_MAX_MODEL_CALLS=9", "RUN_DEADLINE=48h",
+	w := deploy(t, "PERSONA=You are Max.", "MAX_MODEL_CALLS=7", "CHAT_MAX_MODEL_CALLS=9", "RUN_DEADLINE=48h",
 		"APPROVAL_TTL=2h", "REJECT_OUTCOME=failed", "MAX_OPEN_APPROVALS=4", "MAX_APPROVALS_PER_DAY=5",
 		"FUNCTION_TIMEOUT=60s")
 	all := w.App.API.Loop.Agents

@@ -14,7 +14,7 @@ import (
 )
 
 func TestAMailGoesOutOnceApproved(t *testing.T) {
-	w := newWorld(t)
+	w := deploy(t)
 	w.mail()
 	r := w.ask()
 	if r.Status != "awaiting_confirmation" || len(w.Google.Messages()) != 0 {
@@ -97,7 +97,7 @@ func TestProviderFaults(t *testing.T) {
 			if mode == "event" {
 				mode = "draft"
 			}
-			w := newWorld(t, "GMAIL_SEND_MODE="+mode)
+			w := deploy(t, "GMAIL_SEND_MODE="+mode)
 			w.mail()
 			if c.mode == "event" {
 				w.event()
@@ -122,7 +122,7 @@ func TestProviderFaults(t *testing.T) {
 
 // TestASentMailIsProofEnough loses the same answer, with an account that may be read.
 func TestASentMailIsProofEnough(t *testing.T) {
-	w := newWorld(t)
+	w := deploy(t)
 	w.SetScopes("ana", append(slices.Clone(testkit.Scopes), "https://www.googleapis.com/auth/gmail.readonly")...)
 	w.mail()
 	r := w.ask()
@@ -150,7 +150,7 @@ func TestWhatWasApprovedIsWhatIsSent(t *testing.T) {
 		"altered, read back":     {fakegoogle.SentAltered, []string{readonly}, "unknown", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := deploy(t)
 			w.SetScopes("ana", append(slices.Clone(testkit.Scopes), c.scopes...)...)
 			w.mail()
 			r := w.ask()
@@ -216,7 +216,7 @@ func TestModelAnswers(t *testing.T) {
 		"refused": {fakegemini.Turn{Status: 403}, "ModelError", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := deploy(t)
 			w.SetModel(func(r fakegemini.Request) fakegemini.Turn {
 				if len(r.Responses()) > 0 {
 					return fakegemini.Turn{Text: "I could not do it."}
@@ -243,7 +243,7 @@ func TestModelAnswers(t *testing.T) {
 }
 
 func TestUnlinkedAccountIsSaidBeforeAnybodyIsAsked(t *testing.T) {
-	w := openWorld(t, testkit.Options{Unlinked: true})
+	w := deployWith(t, testkit.Options{Unlinked: true})
 	w.mail()
 	r := w.ask()
 	if a := r.Actions[0]; a.ErrorCode != "AuthError" || a.Status != "failed" ||
@@ -256,7 +256,7 @@ func TestUnlinkedAccountIsSaidBeforeAnybodyIsAsked(t *testing.T) {
 }
 
 func TestSideEffectsCanBeSwitchedOff(t *testing.T) {
-	w := newWorld(t, "SIDE_EFFECTS=off")
+	w := deploy(t, "SIDE_EFFECTS=off")
 	w.mail()
 	if a := w.ask().Actions[0]; a.ErrorCode != "PolicyError" {
 		t.Errorf("%+v", a)

@@ -30,7 +30,7 @@ func onEachStore(t *testing.T, test func(t *testing.T, settings ...string)) {
 // the resume delivered in between or not: the approved mail goes out, the other does not, and the answer says which.
 func TestEachCardStandsForItself(t *testing.T) {
 	onEachStore(t, func(t *testing.T, settings ...string) {
-		w := newWorld(t, settings...)
+		w := deploy(t, settings...)
 		w.SetModel(func(r fakegemini.Request) fakegemini.Turn {
 			if len(r.Responses()) > 0 || r.NoTools {
 				return fakegemini.Turn{Text: "That is what came of it."}
@@ -83,7 +83,7 @@ func TestEachCardStandsForItself(t *testing.T) {
 
 // TestAnExpiredApprovalIsToldAtOnce reads a run whose approval has expired, before any sweep.
 func TestAnExpiredApprovalIsToldAtOnce(t *testing.T) {
-	w, forward := newTimedWorld(t, "APPROVAL_TTL=10m")
+	w, forward := deployTimed(t, "APPROVAL_TTL=10m")
 	call := func(method, path, body string) testkit.Answer {
 		t.Helper()
 		a, err := w.Call(t.Context(), "ana", method, "/api/agent/"+path, body, "Idempotency-Key", "k")
@@ -114,7 +114,7 @@ func TestAnExpiredApprovalIsToldAtOnce(t *testing.T) {
 // TestUnreadableRunsDoNotStopTheSweep has more unreadable runs than the sweep takes in a page, and behind them one
 // whose approval has expired.
 func TestUnreadableRunsDoNotStopTheSweep(t *testing.T) {
-	w, forward := newTimedWorld(t, "APPROVAL_TTL=10m")
+	w, forward := deployTimed(t, "APPROVAL_TTL=10m")
 	long := time.Now().UTC().Truncate(time.Microsecond).Add(-time.Hour)
 	var writes []store.Write
 	for i := range 201 {
@@ -146,8 +146,8 @@ func TestUnreadableRunsDoNotStopTheSweep(t *testing.T) {
 	}
 }
 
-// newTimedWorld returns a world whose clock can be set forward, by less than the hour that a token is valid.
-func newTimedWorld(t *testing.T, settings ...string) (w *proved, forward func(time.Duration)) {
+// deployTimed returns a deployment whose clock can be set forward, by less than the hour that a token is valid.
+func deployTimed(t *testing.T, settings ...string) (w *proved, forward func(time.Duration)) {
 	t.Helper()
 	var later atomic.Int64
 	now := func() time.Time { return time.Now().Add(time.Duration(later.Load())) }

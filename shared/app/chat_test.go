@@ -24,7 +24,7 @@ func (w *proved) chat(path, body string, header ...string) testkit.Answer {
 }
 
 func TestAPageIsAnsweredOverHTTP(t *testing.T) {
-	w := newWorld(t)
+	w := deploy(t)
 	w.SetModel(testkit.Wants("click-x", map[string]any{}))
 	said := w.chat("/api/agent/chat", `{"message":"click","history":[],"toolDefinitions":`+clickTool+
 		`,"pageState":{"x":1}}`)
@@ -57,7 +57,7 @@ func TestAPageIsAnsweredOverHTTP(t *testing.T) {
 }
 
 func TestAPageIsAnsweredLineByLine(t *testing.T) {
-	w := newWorld(t)
+	w := deploy(t)
 	w.SetModel(func(fakegemini.Request) fakegemini.Turn { return fakegemini.Turn{Text: "Hello there.", Pieces: 3} })
 	var text, last string
 	a := w.lines(chatPath, `{"message":"hi"}`, func(l testkit.Line) { text, last = text+l.Delta, l.Type })
@@ -70,7 +70,7 @@ func TestAPageIsAnsweredLineByLine(t *testing.T) {
 // Two processes with one key answer one conversation; another key refuses it.
 func TestAnyInstanceAnswersAPage(t *testing.T) {
 	const key = "CHAT_KEY=MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
-	one, two, other := newWorld(t, key), newWorld(t, key), newWorld(t)
+	one, two, other := deploy(t, key), deploy(t, key), deploy(t)
 	said := one.chat("/api/agent/chat", `{"message":"hi"}`)
 	again := `{"message":"hi again","history":` + string(said.History) + `}`
 	if said := two.chat("/api/agent/chat", again); said.Type != "response" {
@@ -90,7 +90,7 @@ func TestACallWithoutArguments(t *testing.T) {
 	}{"left out": {nil, true}, "an empty object": {map[string]any{}, true},
 		"a literal null": {json.RawMessage("null"), false}} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := deploy(t)
 			w.SetModel(testkit.Wants("click-x", tt.args))
 			said := w.chat("/api/agent/chat", `{"message":"click","toolDefinitions":`+clickTool+`}`)
 			if asks := said.Type == "tool-calls"; asks != tt.asks {
@@ -125,7 +125,7 @@ func TestAPageToolIsNotCalledAsTheServersAre(t *testing.T) {
 // The 292 bytes that killed the process, and others of their kind: a page's schema is bounded before anything is made
 // of it, and the next request is answered.
 func TestAPagesSchemaEndsNoProcess(t *testing.T) {
-	w := newWorld(t)
+	w := deploy(t)
 	w.SetModel(func(fakegemini.Request) fakegemini.Turn { return fakegemini.Turn{Text: "Hello."} })
 	doubled := `{"type":"string"}`
 	for range 9 {

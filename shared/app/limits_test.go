@@ -22,7 +22,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
-// timed is a world whose clock a test sets forward, and the store's with it.
+// timed is a deployment whose clock a test sets forward, and the store's with it.
 type timed struct {
 	*proved
 	ahead   atomic.Int64
@@ -36,7 +36,7 @@ func (w *timed) tick(d time.Duration) {
 	w.ahead.Add(int64(d))
 }
 
-// onTimedStores runs a test on a world over each store.
+// onTimedStores runs a test on a deployment over each store.
 func onTimedStores(t *testing.T, test func(t *testing.T, open func(settings ...string) *timed)) {
 	t.Run("embedded", func(t *testing.T) {
 		test(t, func(settings ...string) *timed {

@@ -44,7 +44,7 @@ func TestWhatALinkedAccountCosts(t *testing.T) {
 		}
 		return costs
 	}
-	local := openWorld(t, testkit.Options{Unlinked: true}) // whose tool reads no account
+	local := deployWith(t, testkit.Options{Unlinked: true}) // whose tool reads no account
 	local.App.API.Loop.Tools["gmail_send"] =
 		gmail.New(fakegoogle.Accounts{}, gmail.Options{Endpoint: local.URL + "/google/"})
 	without := steps(local)

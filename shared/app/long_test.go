@@ -11,7 +11,7 @@ import (
 
 // However much the model says, a stream carries no more of it than is kept, and its last line arrives.
 func TestALongAnswerIsCutInTheStream(t *testing.T) {
-	w := newWorld(t)
+	w := deploy(t)
 	for _, c := range []struct {
 		name string
 		size int

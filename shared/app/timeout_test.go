@@ -10,7 +10,7 @@ import (
 // TestOneCallMakesSeveralSteps has a function with the platform's default timeout carry out an approved mail and call
 // the model again, in one delivery of the resume.
 func TestOneCallMakesSeveralSteps(t *testing.T) {
-	w := newWorld(t, "FUNCTION_TIMEOUT=60s")
+	w := deploy(t, "FUNCTION_TIMEOUT=60s")
 	w.mail()
 	if got := w.approve(w.ask()); got.Status != "completed" || len(w.Google.Messages()) != 1 {
 		t.Errorf("after one delivery the run is %s, and %d mails went out", got.Status, len(w.Google.Messages()))

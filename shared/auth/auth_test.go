@@ -15,7 +15,7 @@ import (
 type claimSet = map[string]any
 
 func TestUserOfAGoodToken(t *testing.T) {
-	w := newWorld(t)
+	w := newInternet(t)
 	got, err := w.verifier(t, nil).User(request("bearer " + w.sign(t, w.users, w.userClaims())))
 	want := auth.Identity{UID: "userA", Email: "a@example.com", EmailVerified: true, Issuer: firebase}
 	if err != nil || got != want {
@@ -25,7 +25,7 @@ func TestUserOfAGoodToken(t *testing.T) {
 
 // TestUserClaims changes one claim of a valid token at a time. A nil value removes the claim.
 func TestUserClaims(t *testing.T) {
-	at := newWorld(t).now.Unix()
+	at := newInternet(t).now.Unix()
 	cases := map[string]struct {
 		change claimSet
 		status int
@@ -73,7 +73,7 @@ func TestUserClaims(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newInternet(t)
 			claims := w.userClaims()
 			maps.Copy(claims, c.change)
 			maps.DeleteFunc(claims, func(_ string, v any) bool { return v == nil })
@@ -89,7 +89,7 @@ func TestUserClaims(t *testing.T) {
 }
 
 func TestHeaders(t *testing.T) {
-	w := newWorld(t)
+	w := newInternet(t)
 	good := keys()["good"]
 	kid := issuer.KeyID(good)
 	cases := map[string]struct {
@@ -122,7 +122,7 @@ func TestHeaders(t *testing.T) {
 }
 
 func TestOneHeaderOneToken(t *testing.T) {
-	w := newWorld(t)
+	w := newInternet(t)
 	good := w.sign(t, w.users, w.userClaims())
 	head, rest, _ := strings.Cut(good, ".")
 	payload, sig, _ := strings.Cut(rest, ".")
@@ -151,7 +151,7 @@ func TestOneHeaderOneToken(t *testing.T) {
 }
 
 func TestMessagesHelpAndTellNothing(t *testing.T) {
-	w := newWorld(t)
+	w := newInternet(t)
 	claims := w.userClaims()
 	claims["exp"] = w.now.Unix() - 10
 	_, err := w.verifier(t, nil).User(request("Bearer " + w.sign(t, w.users, claims)))
@@ -187,7 +187,7 @@ func TestTenantAndAnonymous(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newInternet(t)
 			claims := w.userClaims()
 			claims["firebase"] = c.firebase
 			_, err := w.verifier(t, c.config).User(request("Bearer " + w.sign(t, w.users, claims)))
@@ -225,7 +225,7 @@ func TestDomains(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newInternet(t)
 			claims := w.userClaims()
 			delete(claims, "email")
 			delete(claims, "email_verified")
@@ -244,7 +244,7 @@ func TestDomains(t *testing.T) {
 }
 
 func TestGoogleAsUsersIssuer(t *testing.T) {
-	w := newWorld(t)
+	w := newInternet(t)
 	v := w.verifier(t, func(c *auth.Config) { c.Issuer = "accounts.google.com" })
 	for spelling, want := range map[string]int{"https://accounts.google.com": 200, "accounts.google.com": 200,
 		"http://accounts.google.com": 401} {
@@ -282,7 +282,7 @@ func TestSettingsThatCannotBeUsed(t *testing.T) {
 }
 
 func TestErrorsAreOfTheFiveClasses(t *testing.T) {
-	w := newWorld(t)
+	w := newInternet(t)
 	_, err := w.verifier(t, nil).User(request())
 	if !fault.Is(err, fault.Auth, fault.CodeUnauthenticated) {
 		t.Errorf("got %v", err)

@@ -17,7 +17,7 @@ import (
 // FuzzAuthorization checks that no header makes the verifier panic, that every refusal is an AuthError, and that the
 // only token accepted is the one that was signed, byte for byte.
 func FuzzAuthorization(f *testing.F) {
-	w := newWorld(f)
+	w := newInternet(f)
 	user, push := w.sign(f, w.users, w.userClaims()), w.sign(f, w.pushers, w.pushClaims())
 	none := ""
 	for _, seed := range []string{
@@ -50,7 +50,7 @@ func FuzzAuthorization(f *testing.F) {
 // FuzzClaims checks that a token with a valid signature is accepted only if the standard library also reads a user in
 // its claims, for this service and now, and then as that user.
 func FuzzClaims(f *testing.F) {
-	w := newWorld(f)
+	w := newInternet(f)
 	at := w.now.Unix()
 	for _, change := range []claimSet{
 		{}, {"sub": 1}, {"aud": []string{project, "other"}, "azp": project}, {"exp": at + 86461}, {"exp": 1e300},

@@ -63,7 +63,7 @@ func TestHostileCases(t *testing.T) {
 }
 
 func (c hostileCase) run(t *testing.T) {
-	w := newWorld(t)
+	w := newInternet(t)
 	req := httptest.NewRequest(http.MethodPost,
 		"/api/agent/run?"+strings.NewReplacer(" ", "%20").Replace(w.fixtures(t, c.Input.Query)), nil)
 	for name, value := range c.Input.Headers {
@@ -98,7 +98,7 @@ func (c hostileCase) run(t *testing.T) {
 }
 
 // fixtures substitutes real tokens for a case's placeholders.
-func (w *world) fixtures(t *testing.T, s string) string {
+func (w *internet) fixtures(t *testing.T, s string) string {
 	t.Helper()
 	user, disabled := w.userClaims(), w.userClaims()
 	disabled["sub"] = "disabledUser"
@@ -110,7 +110,7 @@ func (w *world) fixtures(t *testing.T, s string) string {
 }
 
 // token evaluates the notation of the cases: {"$jwt"}, {"$rep"}, {"$cat"}.
-func (w *world) token(t *testing.T, target string, raw json.RawMessage) string {
+func (w *internet) token(t *testing.T, target string, raw json.RawMessage) string {
 	t.Helper()
 	var n struct {
 		JWT *struct {
@@ -150,7 +150,7 @@ func (w *world) token(t *testing.T, target string, raw json.RawMessage) string {
 	return forge(t, header, claims, keys()[n.JWT.Key], n.JWT.Sig)
 }
 
-func (w *world) value(v any) any {
+func (w *internet) value(v any) any {
 	switch v := v.(type) {
 	case string:
 		return strings.ReplaceAll(v, "$PROJECT", project)

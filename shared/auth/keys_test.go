@@ -18,7 +18,7 @@ const (
 )
 
 func TestKeysAreFetchedLazilyAndOnce(t *testing.T) {
-	w := newWorld(t)
+	w := newInternet(t)
 	w.hold = make(chan struct{})
 	v := w.verifier(t, nil)
 	if len(w.requests) != 0 {
@@ -41,7 +41,7 @@ func TestKeysAreFetchedLazilyAndOnce(t *testing.T) {
 }
 
 func TestStrangersCannotMakeUsHammerTheIssuer(t *testing.T) {
-	w := newWorld(t)
+	w := newInternet(t)
 	v := w.verifier(t, nil)
 	for range 50 {
 		forged := forge(t, claimSet{"alg": "RS256", "kid": "unknown"}, w.userClaims(), keys()["evil"], nil)
@@ -62,7 +62,7 @@ func TestStrangersCannotMakeUsHammerTheIssuer(t *testing.T) {
 }
 
 func TestRotation(t *testing.T) {
-	w := newWorld(t)
+	w := newInternet(t)
 	v := w.verifier(t, nil)
 	old := w.users
 	if _, err := v.User(request("Bearer " + w.sign(t, old, w.userClaims()))); err != nil {
@@ -81,7 +81,7 @@ func TestRotation(t *testing.T) {
 }
 
 func TestWithdrawnKeyIsLetGo(t *testing.T) {
-	w := newWorld(t)
+	w := newInternet(t)
 	v := w.verifier(t, nil)
 	old := w.users
 	if _, err := v.User(request("Bearer " + w.sign(t, old, w.userClaims()))); err != nil {
@@ -95,7 +95,7 @@ func TestWithdrawnKeyIsLetGo(t *testing.T) {
 }
 
 func TestIssuerDown(t *testing.T) {
-	w := newWorld(t)
+	w := newInternet(t)
 	w.setDown(true)
 	v := w.verifier(t, nil)
 	for range 5 {
@@ -125,7 +125,7 @@ func TestIssuerDown(t *testing.T) {
 }
 
 func TestCallerWhoGivesUp(t *testing.T) {
-	w := newWorld(t)
+	w := newInternet(t)
 	w.hold = make(chan struct{})
 	v := w.verifier(t, nil)
 	req := request("Bearer " + w.sign(t, w.users, w.userClaims()))
@@ -153,7 +153,7 @@ func TestKeySetsThatCannotBeUsed(t *testing.T) {
 			`","x":"` + strings.Repeat("x", 1<<20) + `"}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newInternet(t)
 			w.hosts["securetoken.google.com"] = http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
 				rw.Header().Set("Content-Type", "application/json")
 				_, _ = rw.Write([]byte(document))

@@ -26,12 +26,12 @@ func TestPushClaims(t *testing.T) {
 		"no word on the e-mail":       {claimSet{"email_verified": nil}, 401},
 		"audience with a slash less":  {claimSet{"aud": strings.TrimSuffix(pushTarget, "/")}, 401},
 		"an audience as prefix":       {claimSet{"aud": pushTarget + "x"}, 401},
-		"iat in the future":           {claimSet{"iat": newWorld(t).now.Unix() + 3600}, 401},
-		"expired":                     {claimSet{"exp": newWorld(t).now.Unix() - 1}, 401},
+		"iat in the future":           {claimSet{"iat": newInternet(t).now.Unix() + 3600}, 401},
+		"expired":                     {claimSet{"exp": newInternet(t).now.Unix() - 1}, 401},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newInternet(t)
 			claims := w.pushClaims()
 			maps.Copy(claims, c.change)
 			maps.DeleteFunc(claims, func(_ string, v any) bool { return v == nil })
@@ -43,7 +43,7 @@ func TestPushClaims(t *testing.T) {
 }
 
 func TestPushAndUserTokensAreNotExchangeable(t *testing.T) {
-	w := newWorld(t)
+	w := newInternet(t)
 	user, push := w.sign(t, w.users, w.userClaims()), w.sign(t, w.pushers, w.pushClaims())
 	if err := w.push(t, nil).Check(request("Bearer " + user)); status(err) != http.StatusUnauthorized {
 		t.Errorf("a user's token at the resume function: %v", err)
@@ -91,7 +91,7 @@ func TestPushVerifiedByThePlatform(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newInternet(t)
 			claims := w.pushClaims()
 			maps.Copy(claims, c.change)
 			p := w.push(t, func(cfg *auth.PushConfig) {

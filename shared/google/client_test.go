@@ -14,7 +14,7 @@ import (
 )
 
 func TestRejectedAccessToken(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	a := w.instance()
 	w.linked(a, "u1", "one@example.com", compose)
 	c := w.client(a, "u1")
@@ -49,7 +49,7 @@ func TestRejectedAccessToken(t *testing.T) {
 }
 
 func TestRequestIsLeftAsItWas(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	a := w.instance()
 	w.linked(a, "u1", "one@example.com", compose)
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.provider.srv.URL+"/api", nil)
@@ -67,7 +67,7 @@ func TestRequestIsLeftAsItWas(t *testing.T) {
 }
 
 func TestTokenDoesNotFollowRedirects(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	a := w.instance()
 	w.linked(a, "u1", "one@example.com", compose)
 	resp, err := w.client(a, "u1").Get(w.provider.srv.URL + "/away")
@@ -82,14 +82,14 @@ func TestTokenDoesNotFollowRedirects(t *testing.T) {
 
 func TestUnlink(t *testing.T) {
 	for name, c := range map[string]struct {
-		spoil   func(*world)
+		spoil   func(*env)
 		revoked bool
 	}{
-		"Google agrees":       {func(*world) {}, true},
-		"already taken back":  {func(w *world) { w.provider.forgetConsent() }, true},
-		"Google fails":        {func(w *world) { w.provider.set(func(p *provider) { p.revokes = 500 }) }, false},
-		"Google is not there": {func(w *world) { w.provider.srv.Close() }, false},
-		"the key is lost": {func(w *world) {
+		"Google agrees":       {func(*env) {}, true},
+		"already taken back":  {func(w *env) { w.provider.forgetConsent() }, true},
+		"Google fails":        {func(w *env) { w.provider.set(func(p *provider) { p.revokes = 500 }) }, false},
+		"Google is not there": {func(w *env) { w.provider.srv.Close() }, false},
+		"the key is lost": {func(w *env) {
 			other, err := tokenkey.Local(w.t.TempDir())
 			if err != nil {
 				w.t.Fatal(err)
@@ -98,7 +98,7 @@ func TestUnlink(t *testing.T) {
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newEnv(t)
 			w.linked(w.instance(), "u1", "one@example.com", compose)
 			c.spoil(w)
 			a := w.instance()
@@ -119,7 +119,7 @@ func TestUnlink(t *testing.T) {
 // TestLinksAreInTheAudit links an account, links it again, unlinks it, and has an operator forget it: each is an entry
 // in the user's own chain, with the link's id and without the address.
 func TestLinksAreInTheAudit(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	a := w.instance()
 	w.linked(a, "u1", "one@example.com", compose)
 	w.linked(a, "u1", "two@example.com", compose)
@@ -156,7 +156,7 @@ func TestLinksAreInTheAudit(t *testing.T) {
 }
 
 func TestUnlinkForgetsTheTokenInMemory(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	a := w.instance()
 	w.linked(a, "u1", "one@example.com", compose)
 	c := w.client(a, "u1")

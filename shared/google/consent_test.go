@@ -15,7 +15,7 @@ import (
 )
 
 func TestLinkAndUse(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	a := w.instance()
 	if err := check(t.Context(), a, "u1", []string{compose}); !fault.Is(err, fault.Auth, fault.CodeReauth) ||
 		!strings.Contains(err.Error(), google.ConnectPath) {
@@ -40,7 +40,7 @@ func TestLinkAndUse(t *testing.T) {
 }
 
 func TestScopesGrow(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	a := w.instance()
 	w.linked(a, "u1", "one@example.com", compose)
 	err := check(t.Context(), a, "u1", []string{compose, events})
@@ -75,7 +75,7 @@ func TestScopesGrow(t *testing.T) {
 // TestReadOnlyScope covers hostile case AU-017.
 func TestReadOnlyScope(t *testing.T) {
 	const readOnly = "https://www.googleapis.com/auth/calendar.readonly"
-	w := newWorld(t)
+	w := newEnv(t)
 	a := w.instance(func(c *google.Config) { c.Scopes = []string{readOnly, events} })
 	w.linked(a, "u1", "one@example.com", readOnly)
 	_, err := clientOf(t.Context(), a, "u1", events)
@@ -86,7 +86,7 @@ func TestReadOnlyScope(t *testing.T) {
 }
 
 func TestUntickedScope(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	a := w.instance()
 	err := w.link(a, "u1", "one@example.com", []string{compose, events}, compose)
 	w.expect(err, fault.Auth, fault.CodeScope)
@@ -97,7 +97,7 @@ func TestUntickedScope(t *testing.T) {
 }
 
 func TestUserSaysNo(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	a := w.instance()
 	consent, err := a.Start(t.Context(), "u1", nil, "/back?x=1")
 	if err != nil {
@@ -117,16 +117,16 @@ func TestUserSaysNo(t *testing.T) {
 }
 
 func TestStatesThatAreNotGood(t *testing.T) {
-	for name, spoil := range map[string]func(w *world, ans *google.Answer){
-		"unknown":          func(_ *world, ans *google.Answer) { ans.State = strings.Repeat("A", 43) },
-		"empty":            func(_ *world, ans *google.Answer) { ans.State = "" },
-		"a path":           func(_ *world, ans *google.Answer) { ans.State = "../connections/u_u1" },
-		"expired":          func(w *world, _ *google.Answer) { w.pass(10*time.Minute + time.Second) },
-		"another browser":  func(_ *world, ans *google.Answer) { ans.Browser = strings.Repeat("B", 43) },
-		"no cookie at all": func(_ *world, ans *google.Answer) { ans.Browser = "" },
+	for name, spoil := range map[string]func(w *env, ans *google.Answer){
+		"unknown":          func(_ *env, ans *google.Answer) { ans.State = strings.Repeat("A", 43) },
+		"empty":            func(_ *env, ans *google.Answer) { ans.State = "" },
+		"a path":           func(_ *env, ans *google.Answer) { ans.State = "../connections/u_u1" },
+		"expired":          func(w *env, _ *google.Answer) { w.pass(10*time.Minute + time.Second) },
+		"another browser":  func(_ *env, ans *google.Answer) { ans.Browser = strings.Repeat("B", 43) },
+		"no cookie at all": func(_ *env, ans *google.Answer) { ans.Browser = "" },
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newEnv(t)
 			a := w.instance()
 			consent, err := a.Start(t.Context(), "u1", nil, "")
 			if err != nil {
@@ -149,7 +149,7 @@ func TestStatesThatAreNotGood(t *testing.T) {
 }
 
 func TestAProgramIsSentToABrowser(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	a := w.instance()
 	consent, err := a.Start(t.Context(), "u1", nil, "")
 	if err != nil {
@@ -169,7 +169,7 @@ func TestAProgramIsSentToABrowser(t *testing.T) {
 // TestNobodyFillsTheStoreWithConsents checks that only the newest consents of a user are valid, and that ended ones are
 // swept.
 func TestNobodyFillsTheStoreWithConsents(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	a := w.instance()
 	type begun struct {
 		google.Consent
@@ -221,7 +221,7 @@ func TestNobodyFillsTheStoreWithConsents(t *testing.T) {
 // commit of the sweep deletes: as many are kept as the users have places, and one sweep takes all that have ended.
 func TestConsentsThatEndedAreSweptInPages(t *testing.T) {
 	const users, places, page = 90, 5, 200
-	w := newWorld(t)
+	w := newEnv(t)
 	a := w.instance()
 	begin := func(user string) {
 		if _, err := a.Start(t.Context(), user, nil, ""); err != nil {
@@ -251,7 +251,7 @@ func TestConsentsThatEndedAreSweptInPages(t *testing.T) {
 
 // TestStateIsGoodOnce runs a second callback right after the first has read the state.
 func TestStateIsGoodOnce(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	consent, err := w.instance().Start(t.Context(), "u1", nil, "")
 	if err != nil {
 		t.Fatal(err)
@@ -271,7 +271,7 @@ func TestStateIsGoodOnce(t *testing.T) {
 }
 
 func TestCodeOfAnotherConsent(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	a := w.instance()
 	mine, err := a.Start(t.Context(), "attacker", nil, "")
 	if err != nil {
@@ -289,7 +289,7 @@ func TestCodeOfAnotherConsent(t *testing.T) {
 }
 
 func TestRequestsThatCannotBeStarted(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	a := w.instance()
 	_, err := a.Start(t.Context(), "u1", []string{compose, "https://mail.google.com/"}, "")
 	w.expect(err, fault.Validation, "invalid")
@@ -311,20 +311,20 @@ func TestRequestsThatCannotBeStarted(t *testing.T) {
 
 func TestProviderFailsAtTheCallback(t *testing.T) {
 	for name, c := range map[string]struct {
-		spoil func(*world)
+		spoil func(*env)
 		class fault.Class
 		code  fault.Code
 	}{
-		"down": {func(w *world) { w.provider.set(func(p *provider) { p.status = 503 }) }, fault.Tool,
+		"down": {func(w *env) { w.provider.set(func(p *provider) { p.status = 503 }) }, fault.Tool,
 			"token_endpoint"},
-		"no refresh token": {func(w *world) { w.provider.set(func(p *provider) { p.quiet = true }) }, fault.Tool,
+		"no refresh token": {func(w *env) { w.provider.set(func(p *provider) { p.quiet = true }) }, fault.Tool,
 			"no_lasting_access"},
-		"gone": {func(w *world) { w.provider.srv.Close() }, fault.Tool, "token_endpoint"},
-		"the store": {func(w *world) { w.store.Set(faulty.Down) }, fault.Tool,
+		"gone": {func(w *env) { w.provider.srv.Close() }, fault.Tool, "token_endpoint"},
+		"the store": {func(w *env) { w.store.Set(faulty.Down) }, fault.Tool,
 			fault.CodeStoreUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newEnv(t)
 			a := w.instance()
 			consent, err := a.Start(t.Context(), "u1", nil, "")
 			if err != nil {
@@ -340,7 +340,7 @@ func TestProviderFailsAtTheCallback(t *testing.T) {
 
 // TestNothingReadableIsStored reads everything that the store holds during a consent and after it.
 func TestNothingReadableIsStored(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	var seen strings.Builder
 	a := w.on(faulty.Wrap(w.store, faulty.Commits(faulty.Before(func(c *faulty.Call) {
 		for _, w := range c.Writes {
@@ -375,7 +375,7 @@ func TestNothingReadableIsStored(t *testing.T) {
 }
 
 func TestSettingsThatCannotBeUsed(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	good := google.Config{ClientID: clientID, RedirectURL: redirectURL, Scopes: []string{compose}}
 	for name, change := range map[string]func(*google.Config){
 		"no client":              func(c *google.Config) { c.ClientID = "" },

@@ -15,7 +15,7 @@ import (
 )
 
 func TestTokenIsKeptUntilAMinuteBeforeItsEnd(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	a := w.instance()
 	w.linked(a, "u1", "one@example.com", compose, events)
 	c := w.client(a, "u1", compose)
@@ -43,7 +43,7 @@ func TestTokenIsKeptUntilAMinuteBeforeItsEnd(t *testing.T) {
 }
 
 func TestOneRefreshForAllWhoWait(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	a := w.instance()
 	w.linked(a, "u1", "one@example.com", compose)
 	release := make(chan struct{})
@@ -65,7 +65,7 @@ func TestOneRefreshForAllWhoWait(t *testing.T) {
 
 // TestCallerGivesUp cancels the caller while the provider, which rotates, is using the refresh token.
 func TestCallerGivesUp(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	w.provider.rotating = true
 	a := w.instance()
 	w.linked(a, "u1", "one@example.com", compose)
@@ -84,7 +84,7 @@ func TestCallerGivesUp(t *testing.T) {
 
 // TestUsersAreNeverMixed covers case 17 of the gauntlet: many users at once on one warm instance.
 func TestUsersAreNeverMixed(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	a := w.instance()
 	users := map[string]string{"u1": "one@example.com", "u2": "two@example.com", "u3": "three@example.com"}
 	for uid, account := range users {
@@ -109,7 +109,7 @@ func TestUsersAreNeverMixed(t *testing.T) {
 }
 
 func TestAnotherAccountIsLinked(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	a, other := w.instance(), w.instance()
 	w.linked(a, "u1", "one@example.com", compose)
 	old := w.client(a, "u1")
@@ -125,7 +125,7 @@ func TestAnotherAccountIsLinked(t *testing.T) {
 }
 
 func TestCopiedCiphertextOpensForNobodyElse(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	a := w.instance()
 	w.linked(a, "victim", "victim@example.com", compose)
 	w.linked(a, "thief", "thief@example.com", compose)
@@ -156,7 +156,7 @@ func TestCopiedCiphertextOpensForNobodyElse(t *testing.T) {
 
 // TestRevokedByItsUser covers hostile case AU-016.
 func TestRevokedByItsUser(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	a := w.instance()
 	w.linked(a, "u1", "one@example.com", compose)
 	w.provider.forgetConsent()
@@ -191,16 +191,16 @@ func TestRevokedByItsUser(t *testing.T) {
 }
 
 func TestTokenEndpointFails(t *testing.T) {
-	for name, spoil := range map[string]func(*world){
-		"500":            func(w *world) { w.provider.set(func(p *provider) { p.status = 500 }) },
-		"429":            func(w *world) { w.provider.set(func(p *provider) { p.status = 429 }) },
-		"invalid_client": func(w *world) { w.provider.set(func(p *provider) { p.status = 401 }) },
-		"a redirect":     func(w *world) { w.provider.set(func(p *provider) { p.status = 307 }) },
-		"no connection":  func(w *world) { w.provider.srv.Close() },
-		"the store":      func(w *world) { w.store.Set(faulty.Down) },
+	for name, spoil := range map[string]func(*env){
+		"500":            func(w *env) { w.provider.set(func(p *provider) { p.status = 500 }) },
+		"429":            func(w *env) { w.provider.set(func(p *provider) { p.status = 429 }) },
+		"invalid_client": func(w *env) { w.provider.set(func(p *provider) { p.status = 401 }) },
+		"a redirect":     func(w *env) { w.provider.set(func(p *provider) { p.status = 307 }) },
+		"no connection":  func(w *env) { w.provider.srv.Close() },
+		"the store":      func(w *env) { w.store.Set(faulty.Down) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newEnv(t)
 			a := w.instance()
 			w.linked(a, "u1", "one@example.com", compose)
 			spoil(w)
@@ -218,7 +218,7 @@ func TestTokenEndpointFails(t *testing.T) {
 }
 
 func TestRotatingRefreshTokens(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	w.provider.rotating = true
 	a, b := w.instance(), w.instance()
 	w.linked(a, "u1", "one@example.com", compose)
@@ -236,7 +236,7 @@ func TestRotatingRefreshTokens(t *testing.T) {
 
 // TestRotationRace has another instance use the refresh token after this one has read it and before it uses it.
 func TestRotationRace(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	w.provider.rotating = true
 	w.linked(w.instance(), "u1", "one@example.com", compose)
 	other := w.instance()
@@ -251,7 +251,7 @@ func TestRotationRace(t *testing.T) {
 
 // TestRotationMeetsAnotherWrite changes the document while the provider issues a new refresh token.
 func TestRotationMeetsAnotherWrite(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	w.provider.rotating = true
 	w.linked(w.instance(), "u1", "one@example.com", compose)
 

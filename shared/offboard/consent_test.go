@@ -12,7 +12,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit"
 )
 
-// linkable is a world whose users link Google accounts by hand.
+// linkable is a deployment whose users link Google accounts by hand.
 func linkable(t *testing.T) *testkit.Deployment {
 	t.Helper()
 	w, err := testkit.New(t.Context(), testkit.Options{Dir: t.TempDir(), Unlinked: true})

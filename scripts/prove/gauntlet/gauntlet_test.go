@@ -17,7 +17,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit"
 )
 
-// proved is a world whose failures end the test.
+// proved is a deployment whose failures end the test.
 type proved struct {
 	*testkit.Deployment
 	t *testing.T

@@ -30,7 +30,7 @@ approval: not_required
 binding: {method: POST, url: "URL/stock"}
 `
 
-// withStock returns a world with the action, whose endpoint counts its requests.
+// withStock returns a deployment with the action, whose endpoint counts its requests.
 func withStock(t *testing.T, asked *int) *proved {
 	t.Helper()
 	cloud, err := testkit.NewCloud()

@@ -1,5 +1,5 @@
 // Package hijack tests Countersign against a model under an attacker's control: one that obeys whatever it reads, in
-// every place that a text can come from, over all of Countersign (package world). Its test shows that nothing happens
+// every place that a text can come from, over all of Countersign (testkit). Its test shows that nothing happens
 // that the user has not approved, that no preview hides what will happen, and that nothing of another user is reached.
 package hijack
 

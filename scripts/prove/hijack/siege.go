@@ -29,7 +29,7 @@ const everyNth = 3
 
 const secret = "BOBS-SECRET-4711"
 
-// siege is a world in which a user is under attack, and another one must not notice.
+// siege is a deployment in which a user is under attack, and another one must not notice.
 type siege struct {
 	*proof.Run
 	ctx   context.Context
@@ -65,7 +65,7 @@ type inbox struct {
 	fails string
 }
 
-// newSiege opens the world. Its caller closes it.
+// newSiege opens the deployment. Its caller closes it.
 func newSiege(ctx context.Context, r *proof.Run, dir string) (*siege, error) {
 	s := &siege{Run: r, ctx: ctx, where: "the beginning", asked: map[string]string{}, tokens: map[string]string{},
 		allow: map[string][]string{}, inbox: quiet()}

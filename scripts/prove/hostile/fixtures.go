@@ -51,7 +51,7 @@ func (s *env) fixture(name, arg string) (any, error) {
 		return map[string]string{"CLIENTRUN": run.RunID, "CLIENTCALL": run.Actions[0].ActionID}[kind], nil
 	case "OPEN", "APPROVAL", "RUN", "THREAD", "ACTION", "HASH", "ARGSHASH":
 		if s.w == nil {
-			return nil, unknown("$%s before there is a world", name)
+			return nil, unknown("$%s before there is a deployment", name)
 		}
 		uid := arg
 		if uid == "" {

@@ -99,7 +99,7 @@ func slowFirst(cases []Case) []int {
 	return order
 }
 
-// runOne runs one case in a world of its own.
+// runOne runs one case in a deployment of its own.
 func runOne(ctx context.Context, net *internet, c Case) (r Result) {
 	began := time.Now()
 	r = Result{Case: c, Input: fmt.Sprintf("%.300s", jsonOf(c.Input)), NotYet: missing(c)}

@@ -24,14 +24,14 @@ const (
 	get    = "calendar.events.get"
 )
 
-// world is a local Calendar with a tool that uses it, a call, and a client of its owner.
-type world struct {
+// env is a local Calendar with a tool that uses it, a call, and a client of its owner.
+type env struct {
 	*toolstest.Google
 	toolstest.Provider
 	owner *calendarapi.Service
 }
 
-func newWorld(t *testing.T, scopes ...string) *world {
+func newEnv(t *testing.T, scopes ...string) *env {
 	t.Helper()
 	g := toolstest.OpenGoogle(t, scopes...)
 	endpoint := g.URL + "/calendar/v3/"
@@ -41,7 +41,7 @@ func newWorld(t *testing.T, scopes ...string) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{Google: g, Provider: toolstest.Provider{Tool: tl, Break: g.Break, Calls: g.Calls,
+	w := &env{Google: g, Provider: toolstest.Provider{Tool: tl, Break: g.Break, Calls: g.Calls,
 		Call:    tool.Call{UID: toolstest.GoogleUser, ActionID: "action_0123456789", Args: args},
 		Effects: func() int { return len(g.Events()) }}}
 	w.Result = func(t *testing.T, out json.RawMessage) {
@@ -69,7 +69,7 @@ var (
 
 // TestEveryFaultIsSettled implements reliability §2, the table "How C18-C20 are settled", column "Calendar".
 func TestEveryFaultIsSettled(t *testing.T) {
-	toolstest.Settling{Open: func(t *testing.T) *toolstest.Provider { return &newWorld(t, scope).Provider },
+	toolstest.Settling{Open: func(t *testing.T) *toolstest.Provider { return &newEnv(t, scope).Provider },
 		Broken: calendar.New(toolstest.Panicking{}, calendar.Options{}),
 		Acts:   []string{insert}, Looks: []string{get}, Cases: cases}.Run(t)
 }
@@ -104,7 +104,7 @@ var cases = map[string]toolstest.Settled{
 }
 
 func TestTheSameActionMakesOneEventHoweverOften(t *testing.T) {
-	w := newWorld(t, scope)
+	w := newEnv(t, scope)
 	c := w.Call
 	if out, err := w.Tool.Reconcile(t.Context(), c); err != nil || out.Verdict != tool.NotDone {
 		t.Errorf("before: %+v, %v; want not_done", out, err)
@@ -120,7 +120,7 @@ func TestTheSameActionMakesOneEventHoweverOften(t *testing.T) {
 }
 
 func TestADeletedEventIsDoneAndNotMadeAgain(t *testing.T) {
-	w := newWorld(t, scope)
+	w := newEnv(t, scope)
 	c := w.Call
 	if _, err := w.Tool.Execute(t.Context(), c); err != nil {
 		t.Fatal(err)
@@ -139,7 +139,7 @@ func TestADeletedEventIsDoneAndNotMadeAgain(t *testing.T) {
 }
 
 func TestAForeignEventUnderTheIdIsForAPerson(t *testing.T) {
-	w := newWorld(t, scope)
+	w := newEnv(t, scope)
 	c := w.Call
 	if _, err := w.Tool.Execute(t.Context(), c); err != nil {
 		t.Fatal(err)
@@ -156,14 +156,14 @@ func TestAForeignEventUnderTheIdIsForAPerson(t *testing.T) {
 }
 
 func TestAReadOnlyScopeIsToldApart(t *testing.T) {
-	w := newWorld(t, "https://www.googleapis.com/auth/calendar.readonly")
+	w := newEnv(t, "https://www.googleapis.com/auth/calendar.readonly")
 	if _, err := w.Tool.Execute(t.Context(), w.Call); !fault.Is(err, fault.Auth, fault.CodeScope) {
 		t.Errorf("Execute = %v; want scope_missing", err)
 	}
 }
 
 func TestWhatIsApprovedIsWhatIsStored(t *testing.T) {
-	w := newWorld(t, scope)
+	w := newEnv(t, scope)
 	change := rule("RRULE:FREQ=WEEKLY;COUNT=3")
 	change["attendees"], change["location"], change["description"], change["sendUpdates"] = []string{"a@example.com"},
 		"Room 1", "Agenda\nall", "externalOnly"

@@ -27,17 +27,17 @@ const (
 	sendMessage = "gmail.messages.send"
 )
 
-// world is a local Gmail with a tool that uses it, and a call.
-type world struct {
+// env is a local Gmail with a tool that uses it, and a call.
+type env struct {
 	*toolstest.Google
 	toolstest.Provider
 }
 
-func newWorld(t *testing.T, o gmail.Options, scopes ...string) *world {
+func newEnv(t *testing.T, o gmail.Options, scopes ...string) *env {
 	t.Helper()
 	g := toolstest.OpenGoogle(t, scopes...)
 	o.Endpoint, o.Timeout = g.URL+"/", toolstest.GoogleTimeout
-	return &world{g, *provider(t, g, gmail.New(fakegoogle.Accounts{}, o))}
+	return &env{g, *provider(t, g, gmail.New(fakegoogle.Accounts{}, o))}
 }
 
 func provider(t *testing.T, g *toolstest.Google, tl *tool.Tool) *toolstest.Provider {
@@ -54,7 +54,7 @@ func provider(t *testing.T, g *toolstest.Google, tl *tool.Tool) *toolstest.Provi
 
 // opened returns a fresh provider for [toolstest.Settling].
 func opened(o gmail.Options, scopes ...string) func(t *testing.T) *toolstest.Provider {
-	return func(t *testing.T) *toolstest.Provider { return &newWorld(t, o, scopes...).Provider }
+	return func(t *testing.T) *toolstest.Provider { return &newEnv(t, o, scopes...).Provider }
 }
 
 var status, kind = toolstest.Status, toolstest.Kind
@@ -144,11 +144,11 @@ var draftCases = map[string]toolstest.Settled{
 func TestACrashAtAnyPointSendsOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		scopes []string
-		crash  func(t *testing.T, w *world)
+		crash  func(t *testing.T, w *env)
 		want   toolstest.End
 	}{
-		"before the draft": {[]string{compose}, func(*testing.T, *world) {}, toolstest.Completed},
-		"after a draft that was not recorded": {[]string{compose}, func(t *testing.T, w *world) {
+		"before the draft": {[]string{compose}, func(*testing.T, *env) {}, toolstest.Completed},
+		"after a draft that was not recorded": {[]string{compose}, func(t *testing.T, w *env) {
 			prepared(t, w)
 			w.Call.Handle = ""
 		}, toolstest.Completed},
@@ -157,7 +157,7 @@ func TestACrashAtAnyPointSendsOnce(t *testing.T) {
 		"after the answer, sent mail may be read":     {[]string{compose, metadata}, executed, toolstest.Completed},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, gmail.Options{}, c.scopes...)
+			w := newEnv(t, gmail.Options{}, c.scopes...)
 			c.crash(t, w)
 			got, _ := w.Reconcile(t)
 			if got == "" {
@@ -170,7 +170,7 @@ func TestACrashAtAnyPointSendsOnce(t *testing.T) {
 	}
 }
 
-func prepared(t *testing.T, w *world) {
+func prepared(t *testing.T, w *env) {
 	t.Helper()
 	var err error
 	if w.Call.Handle, err = w.Tool.Prepare(t.Context(), w.Call); err != nil {
@@ -178,7 +178,7 @@ func prepared(t *testing.T, w *world) {
 	}
 }
 
-func executed(t *testing.T, w *world) {
+func executed(t *testing.T, w *env) {
 	t.Helper()
 	prepared(t, w)
 	if _, err := w.Tool.Execute(t.Context(), w.Call); err != nil {
@@ -187,7 +187,7 @@ func executed(t *testing.T, w *world) {
 }
 
 func TestTheProofOfASentMailIsItsMark(t *testing.T) {
-	w := newWorld(t, gmail.Options{}, compose, metadata)
+	w := newEnv(t, gmail.Options{}, compose, metadata)
 	executed(t, w)
 	tc := w.Call
 	out, err := w.Tool.Reconcile(t.Context(), tc)
@@ -204,7 +204,7 @@ func TestTheProofOfASentMailIsItsMark(t *testing.T) {
 }
 
 func TestADeletedDraftIsNeverTakenAsSentWithoutProof(t *testing.T) {
-	w := newWorld(t, gmail.Options{}, compose, metadata)
+	w := newEnv(t, gmail.Options{}, compose, metadata)
 	prepared(t, w)
 	tc := w.Call
 	w.Google.Break("gmail.drafts.get", kind(fakegoogle.DraftDeleted))
@@ -214,7 +214,7 @@ func TestADeletedDraftIsNeverTakenAsSentWithoutProof(t *testing.T) {
 }
 
 func TestInferenceIsOptInAndSaysSo(t *testing.T) {
-	w := newWorld(t, gmail.Options{InferSent: true}, compose)
+	w := newEnv(t, gmail.Options{InferSent: true}, compose)
 	executed(t, w)
 	tc := w.Call
 	out, err := w.Tool.Reconcile(t.Context(), tc)
@@ -228,7 +228,7 @@ func TestInferenceIsOptInAndSaysSo(t *testing.T) {
 }
 
 func TestWithoutARecordedDraftNothingIsSent(t *testing.T) {
-	w := newWorld(t, gmail.Options{}, compose)
+	w := newEnv(t, gmail.Options{}, compose)
 	for name, h := range map[string]string{"empty": "", "no id": `{"sha256":"00"}`, "rubbish": "r1",
 		"another mail's": `{"draft":"r2","sha256":"00"}`} {
 		tc := w.Call
@@ -265,7 +265,7 @@ var directCases = map[string]toolstest.Settled{
 }
 
 func TestAfterALimitTheDraftIsAskedBeforeASecondSend(t *testing.T) {
-	w := newWorld(t, gmail.Options{}, compose)
+	w := newEnv(t, gmail.Options{}, compose)
 	prepared(t, w)
 	tc := w.Call
 	w.Google.Break("gmail.drafts.send", status(429, "rateLimitExceeded"))
@@ -278,7 +278,7 @@ func TestAfterALimitTheDraftIsAskedBeforeASecondSend(t *testing.T) {
 }
 
 func TestAMissingScopeIsToldApart(t *testing.T) {
-	w := newWorld(t, gmail.Options{}, send)
+	w := newEnv(t, gmail.Options{}, send)
 	tc := w.Call
 	if _, err := w.Tool.Prepare(t.Context(), tc); !fault.Is(err, fault.Auth, fault.CodeScope) {
 		t.Errorf("Prepare = %v; want scope_missing", err)

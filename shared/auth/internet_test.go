@@ -35,8 +35,8 @@ var keys = sync.OnceValue(func() map[string]*rsa.PrivateKey {
 	return made
 })
 
-// world is the internet as the verifiers see it: the issuers at their real addresses, and nothing else.
-type world struct {
+// internet is what the verifiers can reach: the issuers at their real addresses, and nothing else.
+type internet struct {
 	now     time.Time
 	users   *issuer.Issuer
 	pushers *issuer.Issuer
@@ -48,16 +48,16 @@ type world struct {
 	hold     chan struct{} // if set, requests wait for it
 }
 
-func newWorld(t testing.TB) *world {
+func newInternet(t testing.TB) *internet {
 	t.Helper()
-	w := &world{now: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC), requests: map[string]int{}}
+	w := &internet{now: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC), requests: map[string]int{}}
 	w.users = w.issuer(t, firebase, "good")
 	w.pushers = w.issuer(t, google, "good")
 	w.hosts = map[string]http.Handler{"securetoken.google.com": w.users, "accounts.google.com": w.pushers}
 	return w
 }
 
-func (w *world) issuer(t testing.TB, address, key string) *issuer.Issuer {
+func (w *internet) issuer(t testing.TB, address, key string) *issuer.Issuer {
 	t.Helper()
 	i, err := issuer.New(address, keys()[key], w.clock)
 	if err != nil {
@@ -66,9 +66,9 @@ func (w *world) issuer(t testing.TB, address, key string) *issuer.Issuer {
 	return i
 }
 
-func (w *world) clock() time.Time { return w.now }
+func (w *internet) clock() time.Time { return w.now }
 
-func (w *world) RoundTrip(r *http.Request) (*http.Response, error) {
+func (w *internet) RoundTrip(r *http.Request) (*http.Response, error) {
 	w.mu.Lock()
 	w.requests[r.URL.String()]++
 	host, down, hold := w.hosts[r.URL.Host], w.down, w.hold
@@ -87,19 +87,19 @@ func (w *world) RoundTrip(r *http.Request) (*http.Response, error) {
 	return rec.Result(), nil
 }
 
-func (w *world) count(address string) int {
+func (w *internet) count(address string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.requests[address]
 }
 
-func (w *world) setDown(down bool) {
+func (w *internet) setDown(down bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.down = down
 }
 
-func (w *world) verifier(t testing.TB, change func(*auth.Config)) *auth.Verifier {
+func (w *internet) verifier(t testing.TB, change func(*auth.Config)) *auth.Verifier {
 	t.Helper()
 	cfg := auth.Config{Issuer: firebase, Audience: project, HTTPClient: &http.Client{Transport: w}, Now: w.clock}
 	if change != nil {
@@ -112,7 +112,7 @@ func (w *world) verifier(t testing.TB, change func(*auth.Config)) *auth.Verifier
 	return v
 }
 
-func (w *world) push(t testing.TB, change func(*auth.PushConfig)) *auth.PushVerifier {
+func (w *internet) push(t testing.TB, change func(*auth.PushConfig)) *auth.PushVerifier {
 	t.Helper()
 	cfg := auth.PushConfig{Audience: pushTarget, ServiceAccount: pushAccount, HTTPClient: &http.Client{Transport: w},
 		Now: w.clock}
@@ -127,7 +127,7 @@ func (w *world) push(t testing.TB, change func(*auth.PushConfig)) *auth.PushVeri
 }
 
 // userClaims returns the claims of a token that is accepted.
-func (w *world) userClaims() map[string]any {
+func (w *internet) userClaims() map[string]any {
 	at := w.now.Unix()
 	return map[string]any{
 		"iss": firebase, "aud": project, "sub": "userA", "email": "a@example.com", "email_verified": true,
@@ -135,7 +135,7 @@ func (w *world) userClaims() map[string]any {
 	}
 }
 
-func (w *world) pushClaims() map[string]any {
+func (w *internet) pushClaims() map[string]any {
 	at := w.now.Unix()
 	return map[string]any{
 		"iss": google, "aud": pushTarget, "sub": "1234567890", "azp": "1234567890", "email": pushAccount,
@@ -144,7 +144,7 @@ func (w *world) pushClaims() map[string]any {
 	}
 }
 
-func (w *world) sign(t testing.TB, i *issuer.Issuer, claims map[string]any) string {
+func (w *internet) sign(t testing.TB, i *issuer.Issuer, claims map[string]any) string {
 	t.Helper()
 	token, err := i.Sign(claims)
 	if err != nil {

@@ -8,18 +8,18 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit"
 )
 
-// proved is a world whose failures end the test.
+// proved is a deployment whose failures end the test.
 type proved struct {
 	*testkit.Deployment
 	t *testing.T
 }
 
-func newWorld(t *testing.T, settings ...string) *proved {
+func deploy(t *testing.T, settings ...string) *proved {
 	t.Helper()
-	return openWorld(t, testkit.Options{Settings: settings})
+	return deployWith(t, testkit.Options{Settings: settings})
 }
 
-func openWorld(t *testing.T, o testkit.Options) *proved {
+func deployWith(t *testing.T, o testkit.Options) *proved {
 	t.Helper()
 	o.Dir = t.TempDir()
 	w, err := testkit.New(t.Context(), o)

@@ -30,8 +30,8 @@ const (
 	events  = "https://www.googleapis.com/auth/calendar.events"
 )
 
-// world is a provider, a store, and one or several instances on that store.
-type world struct {
+// env is what a linked account is tested in: a provider, a store, and one or several instances on that store.
+type env struct {
 	t        *testing.T
 	provider *provider
 	store    *faulty.Store
@@ -41,8 +41,8 @@ type world struct {
 	at time.Time
 }
 
-func newWorld(t *testing.T) *world {
-	w := &world{t: t, at: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)}
+func newEnv(t *testing.T) *env {
+	w := &env{t: t, at: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)}
 	w.provider = newProvider(t, w.now)
 	st, err := embedded.OpenMemory(w.now)
 	if err != nil {
@@ -56,29 +56,29 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func (w *world) now() time.Time {
+func (w *env) now() time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.at
 }
 
-func (w *world) pass(d time.Duration) {
+func (w *env) pass(d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.at = w.at.Add(d)
 }
 
 // instance returns one process's Accounts: it shares the store with the others, but no memory.
-func (w *world) instance(change ...func(*google.Config)) *google.Accounts {
+func (w *env) instance(change ...func(*google.Config)) *google.Accounts {
 	return w.on(w.store, change...)
 }
 
 // overtaken returns an instance that calls overtake right after its nth read.
-func (w *world) overtaken(nth int, overtake func()) *google.Accounts {
+func (w *env) overtaken(nth int, overtake func()) *google.Accounts {
 	return w.on(faulty.Wrap(w.store, faulty.Gets(faulty.Nth(nth, faulty.After(func(*faulty.Call) { overtake() })))))
 }
 
-func (w *world) on(st store.Store, change ...func(*google.Config)) *google.Accounts {
+func (w *env) on(st store.Store, change ...func(*google.Config)) *google.Accounts {
 	w.t.Helper()
 	base := w.provider.srv.URL
 	cfg := google.Config{
@@ -97,7 +97,7 @@ func (w *world) on(st store.Store, change ...func(*google.Config)) *google.Accou
 }
 
 // link links the Google account for the user, with the scopes except the unticked ones.
-func (w *world) link(a *google.Accounts, uid, account string, scopes []string, untick ...string) error {
+func (w *env) link(a *google.Accounts, uid, account string, scopes []string, untick ...string) error {
 	w.t.Helper()
 	consent, err := a.Start(w.t.Context(), uid, scopes, "/settings")
 	if err != nil {
@@ -112,7 +112,7 @@ func (w *world) link(a *google.Accounts, uid, account string, scopes []string, u
 	return err
 }
 
-func (w *world) linked(a *google.Accounts, uid, account string, scopes ...string) {
+func (w *env) linked(a *google.Accounts, uid, account string, scopes ...string) {
 	w.t.Helper()
 	if err := w.link(a, uid, account, scopes); err != nil {
 		w.t.Fatal(err)
@@ -134,7 +134,7 @@ func clientOf(ctx context.Context, a *google.Accounts, uid string, scopes ...str
 	return a.Client(ctx, uid, in)
 }
 
-func (w *world) client(a *google.Accounts, uid string, scopes ...string) *http.Client {
+func (w *env) client(a *google.Accounts, uid string, scopes ...string) *http.Client {
 	w.t.Helper()
 	c, err := clientOf(w.t.Context(), a, uid, scopes...)
 	if err != nil {
@@ -144,7 +144,7 @@ func (w *world) client(a *google.Accounts, uid string, scopes ...string) *http.C
 }
 
 // ask calls the API and returns the account whose token it saw.
-func (w *world) ask(c *http.Client) (account string, status int, err error) {
+func (w *env) ask(c *http.Client) (account string, status int, err error) {
 	resp, err := c.Post(w.provider.srv.URL+"/api", "text/plain", strings.NewReader("hello"))
 	if err != nil {
 		return "", 0, err
@@ -160,7 +160,7 @@ func (w *world) ask(c *http.Client) (account string, status int, err error) {
 	return answer.Account, resp.StatusCode, nil
 }
 
-func (w *world) expect(err error, class fault.Class, code fault.Code) {
+func (w *env) expect(err error, class fault.Class, code fault.Code) {
 	w.t.Helper()
 	if !fault.Is(err, class, code) {
 		w.t.Fatalf("got %v, want %s %s", err, class, code)
@@ -169,7 +169,7 @@ func (w *world) expect(err error, class fault.Class, code fault.Code) {
 }
 
 // keepsSecrets checks that neither the error nor any of its causes contains a secret.
-func (w *world) keepsSecrets(err error) {
+func (w *env) keepsSecrets(err error) {
 	w.t.Helper()
 	w.provider.mu.Lock()
 	defer w.provider.mu.Unlock()
