@@ -26,7 +26,7 @@ func batch(r fakegemini.Request) fakegemini.Turn {
 
 // TestBatchInEveryOrder is case 10. The fake Gemini checks that the signature is intact.
 func TestBatchInEveryOrder(t *testing.T) {
-	w := newWorld(t, testkit.Options{Settings: []string{"POLICY_DENIED=evil.org"}})
+	w := deploy(t, testkit.Options{Settings: []string{"POLICY_DENIED=evil.org"}})
 	w.SetModel(testkit.Wants("gmail_send", testkit.Mail("always@x.org", "s", "b")))
 	if got := w.decide(w.ask("send it", "").Approvals[0],
 		"approve_and_always_allow_recipient"); got.HTTP != http.StatusOK {
@@ -80,7 +80,7 @@ func checkResponses(t *testing.T, r fakegemini.Request) {
 // TestHistoryIsCutWhileACallWaits is case 12: the user goes on writing until everything from before the call is cut off
 // from what the model sees, and then approves.
 func TestHistoryIsCutWhileACallWaits(t *testing.T) {
-	w := newWorld(t, testkit.Options{})
+	w := deploy(t, testkit.Options{})
 	w.SetModel(testkit.Says("Hello."))
 	thread := w.ask("word 0", "").ThreadID
 	w.SetModel(testkit.Wants("gmail_send", testkit.Mail(trial.Recipient, "s", "b")))

@@ -115,7 +115,7 @@ func (w *proved) decode(a testkit.Answer, into any) {
 // TestOldApprovalAfterRestartAndDeploy is case 3.
 func TestOldApprovalAfterRestartAndDeploy(t *testing.T) {
 	dir := t.TempDir()
-	w := newWorld(t, testkit.Options{Dir: dir, Settings: []string{"RELEASE=one"}})
+	w := deploy(t, testkit.Options{Dir: dir, Settings: []string{"RELEASE=one"}})
 	w.SetModel(testkit.Wants("gmail_send", testkit.Mail(trial.Recipient, "s", "b")))
 	r := w.ask("send it", "")
 	w.approve(r)
@@ -133,7 +133,7 @@ func TestOldApprovalAfterRestartAndDeploy(t *testing.T) {
 
 // TestDeliveriesTwiceLateAndOutOfOrder is case 4.
 func TestDeliveriesTwiceLateAndOutOfOrder(t *testing.T) {
-	w := newWorld(t, testkit.Options{})
+	w := deploy(t, testkit.Options{})
 	w.SetModel(testkit.Wants("gmail_send", testkit.Mail(trial.Recipient, "s", "b")))
 	r := w.ask("send it", "")
 	push := func() error { return w.Push(w.Base)(t.Context(), queue.Envelope(r.RunID, "", "m", 1, time.Now())) }
@@ -162,7 +162,7 @@ func TestDeliveriesTwiceLateAndOutOfOrder(t *testing.T) {
 
 // TestEditsThatThePolicyDenies is case 7b.
 func TestEditsThatThePolicyDenies(t *testing.T) {
-	w := newWorld(t, testkit.Options{Settings: []string{"POLICY_DENIED=evil.org"}})
+	w := deploy(t, testkit.Options{Settings: []string{"POLICY_DENIED=evil.org"}})
 	w.SetModel(testkit.Wants("gmail_send", testkit.Mail(trial.Recipient, "s", "b")))
 	r := w.ask("send it", "")
 	card := r.Approvals[0]
@@ -181,7 +181,7 @@ func TestEditsThatThePolicyDenies(t *testing.T) {
 
 // TestRevokedBetweenProposalAndExecution is case 21: the allowlist entry is withdrawn while the draft is made.
 func TestRevokedBetweenProposalAndExecution(t *testing.T) {
-	w := newWorld(t, testkit.Options{})
+	w := deploy(t, testkit.Options{})
 	w.SetModel(testkit.Wants("gmail_send", testkit.Mail(trial.Recipient, "s", "b")))
 	r := w.ask("send it", "")
 	if got := w.decide(r.Approvals[0], "approve_and_always_allow_recipient"); got.HTTP != http.StatusOK {
@@ -218,7 +218,7 @@ func TestRevokedBetweenProposalAndExecution(t *testing.T) {
 // yet.
 func TestKillSwitchWhileApprovalsArePending(t *testing.T) {
 	dir := t.TempDir()
-	w := newWorld(t, testkit.Options{Dir: dir})
+	w := deploy(t, testkit.Options{Dir: dir})
 	w.SetModel(testkit.Wants("gmail_send", testkit.Mail(trial.Recipient, "s", "b")))
 	waiting, given := w.ask("send it", ""), w.ask("send it", "")
 	w.approve(given)

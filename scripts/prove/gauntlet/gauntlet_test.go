@@ -23,7 +23,7 @@ type proved struct {
 	t *testing.T
 }
 
-func newWorld(t *testing.T, o testkit.Options) *proved {
+func deploy(t *testing.T, o testkit.Options) *proved {
 	t.Helper()
 	if o.Dir == "" {
 		o.Dir = t.TempDir()
@@ -76,7 +76,7 @@ func (w *proved) delivering() {
 
 // TestCases takes a server in this process through all cases that can be tried from outside.
 func TestCases(t *testing.T) {
-	w := newWorld(t, testkit.Options{})
+	w := deploy(t, testkit.Options{})
 	w.SetModel(demomodel.Model(time.Now))
 	w.delivering()
 	for _, c := range trial.Cases {
@@ -93,7 +93,7 @@ func TestCases(t *testing.T) {
 
 // TestADeployedServerIsNotHadSendMail checks that no case which carries anything out is tried where it would be real.
 func TestADeployedServerIsNotHadSendMail(t *testing.T) {
-	w := newWorld(t, testkit.Options{})
+	w := deploy(t, testkit.Options{})
 	w.SetModel(demomodel.Model(time.Now))
 	w.delivering()
 	tokens := [2]string{}

@@ -21,7 +21,7 @@ import (
 
 // TestMailsThatNobodyShouldBeAskedAbout is case 20.
 func TestMailsThatNobodyShouldBeAskedAbout(t *testing.T) {
-	w := newWorld(t, testkit.Options{})
+	w := deploy(t, testkit.Options{})
 	var crowd []string
 	for i := range 500 {
 		crowd = append(crowd, fmt.Sprintf("p%d@x.org", i))
@@ -95,7 +95,7 @@ func TestSecretsStayOut(t *testing.T) {
 		for _, status := range []int{0, 400, 403, 503} {
 			t.Run(fmt.Sprintf("%s answers %d", name, status), func(t *testing.T) {
 				dir := t.TempDir()
-				w := newWorld(t, testkit.Options{Dir: dir})
+				w := deploy(t, testkit.Options{Dir: dir})
 				var leaks atomic.Int32
 				w.Handle("/leaky/", http.StripPrefix("/leaky", leaky(w.Google, inOutput, &leaks)))
 				w.restart(testkit.Options{Dir: dir, App: []app.Option{atOnce}, Settings: []string{"LOG_LEVEL=debug",

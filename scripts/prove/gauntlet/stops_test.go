@@ -65,7 +65,7 @@ func (w *proved) another(dir string) (cancel func(runID string) testkit.Answer) 
 func TestStoppedFromAnotherInstance(t *testing.T) {
 	t.Run("during the model call", func(t *testing.T) {
 		dir := t.TempDir()
-		w := newWorld(t, testkit.Options{Dir: dir})
+		w := deploy(t, testkit.Options{Dir: dir})
 		cancel := w.another(dir)
 		asked, answer := make(chan struct{}), make(chan struct{})
 		w.SetModel(func(r fakegemini.Request) fakegemini.Turn {
@@ -97,7 +97,7 @@ func TestStoppedFromAnotherInstance(t *testing.T) {
 	})
 	t.Run("during a tool", func(t *testing.T) {
 		dir := t.TempDir()
-		w := newWorld(t, testkit.Options{Dir: dir})
+		w := deploy(t, testkit.Options{Dir: dir})
 		cancel := w.another(dir)
 		w.SetModel(twoMails)
 		r := w.ask("send both", "")
@@ -153,7 +153,7 @@ func (c *clock) forward(d time.Duration) {
 func overdue(t *testing.T) (*proved, *clock, *agent.RunView) {
 	t.Helper()
 	c := &clock{}
-	w := newWorld(t, testkit.Options{Settings: []string{"APPROVAL_TTL=24h", "RUN_DEADLINE=24h"},
+	w := deploy(t, testkit.Options{Settings: []string{"APPROVAL_TTL=24h", "RUN_DEADLINE=24h"},
 		App: []app.Option{app.WithClock(c.now)}})
 	w.SetModel(twoMails)
 	if _, err := w.SignIn(t.Context(), trial.First); err != nil {

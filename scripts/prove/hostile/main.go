@@ -1,10 +1,10 @@
 // Package hostile runs hostile inputs (one JSON case a line) against all of Countersign, and counts by category what
 // held.
 //
-// Every case has a deployment of its own: an embedded store in a temporary directory, a strict fake Gemini, a local Gmail
-// and Calendar, and no way to any other address. In addition to what a case asks for itself, each checks that there is
-// no unapproved effect, nothing of one user in an answer to another, no token and no private text in a log, an error or
-// the audit, that errors have the contract's shape, and that the server still answers.
+// Every case has a deployment of its own: an embedded store in a temporary directory, a strict fake Gemini, a local
+// Gmail and Calendar, and no way to any other address. In addition to what a case asks for itself, each checks that
+// there is no unapproved effect, nothing of one user in an answer to another, no token and no private text in a log, an
+// error or the audit, that errors have the contract's shape, and that the server still answers.
 package hostile
 
 import (
