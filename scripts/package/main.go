@@ -93,7 +93,7 @@ func verifyAll(ctx context.Context, w io.Writer, m manifest, archives map[string
 			told[i] = fmt.Sprintf("%-20s tidy and built in %.1f s, answers /health %.2f s after its start", f.Name,
 				t.built.Seconds(), t.answered.Seconds())
 			if len(t.unbound) > 0 {
-				told[i] += "; nobody carries out " + strings.Join(t.unbound, ", ")
+				told[i] += "; without handler and binding: " + strings.Join(t.unbound, ", ")
 			}
 			return nil
 		})

@@ -103,7 +103,7 @@ func TestWhatIsWrongInAFile(t *testing.T) {
 			"class: an action with a side effect is no read; one of change, destructive, opaque was expected"},
 		"a destructive query": {"binding:", "readOnly: true\nclass: destructive\nbinding:", 8, "read was expected"},
 		"an unknown class":    {"binding:", "class: dangerous\nbinding:", 7, "class: one of read, change"},
-		"a class that nobody is warned of": {"binding:", "class: opaque\napproval: not_required\nbinding:", 8,
+		"a class without a warning": {"binding:", "class: opaque\napproval: not_required\nbinding:", 8,
 			"approval: required was expected, because its user must be warned of an action of the class opaque"},
 		"a call without an end":  {"binding:", "timeout: 11m\nbinding:", 7, "timeout: a time from 1s to 10m0s"},
 		"a call of no time":      {"binding:", "timeout: 5\nbinding:", 7, "timeout: a time from 1s"},

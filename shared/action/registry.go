@@ -110,12 +110,13 @@ func (m *maker) tool(a Action) (*tool.Tool, error) {
 // unbound returns the tool for an action without handler and binding: it accepts any input and returns an error that
 // says so.
 func unbound(a Action) (*tool.Tool, error) {
-	return tool.Declare(tool.Declaration{Name: GeminiName(a.Name), Description: "An action that nobody carries out.",
-		UserOnly: true,
-		Input:    &jsonschema.Schema{Type: "object"},
+	return tool.Declare(tool.Declaration{Name: GeminiName(a.Name),
+		Description: "An action that is not carried out here.",
+		UserOnly:    true,
+		Input:       &jsonschema.Schema{Type: "object"},
 		Execute: func(context.Context, tool.Call) (json.RawMessage, error) {
 			return nil, fault.New(fault.Tool, fault.CodeNotBound,
-				"This action is declared, and nobody carries it out here: it has no Go handler, and no file "+
+				"This action is declared, but cannot be carried out here: it has no Go handler, and no file "+
 					"with a binding.")
 		}})
 }

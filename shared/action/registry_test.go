@@ -217,7 +217,7 @@ func TestTheSeedsOwnFiles(t *testing.T) {
 		t.Errorf("the names are %s", got)
 	}
 	if got := strings.Join(r.Unbound(), " "); got != all {
-		t.Errorf("nobody carries out %s", got)
+		t.Errorf("without handler and binding: %s", got)
 	}
 	for _, name := range r.Names() {
 		tl := r.Tool(name)

@@ -27,7 +27,7 @@ func TestParsePatterns(t *testing.T) {
 	for _, bad := range []string{"*", "*.*", "*.com@", "a@b", "x.com,", ",", "com", "x.com y.com", "*.*.x.com",
 		"a@*.x.com", "exämple.com", "<a@x.com>", "http://x.com", strings.Repeat("x.com,", 1000) + "x.com"} {
 		if _, err := address.ParsePatterns(bad); err == nil || strings.Contains(err.Error(), bad) && len(bad) > 3 {
-			t.Errorf("%.40q gives %v", bad, err)
+			t.Errorf("%.40q is refused with %v", bad, err)
 		}
 	}
 }

@@ -1,6 +1,6 @@
 // Package agents is the registry of agents. What differs from one agent to another is data here, and no code anywhere
 // else: what it is told, the tools that it is offered, how the model is asked, and its limits. A run names its agent
-// (agent.Run), and whoever moves the run looks it up.
+// (agent.Run), and the process that moves the run looks it up.
 package agents
 
 import (
@@ -134,7 +134,7 @@ func (s Set) Home(name string) string {
 }
 
 // LivesIn reports whether the function moves the runs of the agent with the name: its home does. A function that is
-// nobody's home, such as the one that begins runs, moves the same as resume.
+// no function's home, such as the one that begins runs, moves the same as resume.
 func (s Set) LivesIn(function, name string) bool {
 	for _, a := range s {
 		if a.Home == function {

@@ -114,7 +114,7 @@ func TestWrong(t *testing.T) {
 	}
 }
 
-// TestHome has each agent live in one function, and whoever is nobody's home move what resume moves.
+// TestHome has each agent live in one function, and a function that is no agent's home move what resume moves.
 func TestHome(t *testing.T) {
 	assistant := concierge(func(a *agents.Agent) { a.Name, a.Tools = agent.Assistant, nil })
 	heavy := concierge(func(a *agents.Agent) {

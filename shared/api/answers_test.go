@@ -44,7 +44,7 @@ func (w *world) withClientTool() *world {
 	return w
 }
 
-// scans starts a run of ana that leaves calls of pages 1 to n to the client, and gives its id and those of the calls.
+// scans starts a run of ana that leaves calls of pages 1 to n to the client, and returns its id and those of the calls.
 func (w *world) scans(n int) (runID string, calls []string) {
 	w.t.Helper()
 	var turn script.Turn

@@ -78,7 +78,7 @@ func TestRegion(t *testing.T) {
 	other := w.proposes("bea", "2027-03-28T03:30:00+02:00", `,"timeZone":null`)
 	if other.at("timeZone") != "UTC" || other.at("approvals", "0", "timeZone") != "UTC" ||
 		!strings.Contains(w.told(), "zone is UTC") || strings.Contains(w.told(), "language is") {
-		t.Errorf("somebody else: %s\n%s", other.body, w.told())
+		t.Errorf("another user: %s\n%s", other.body, w.told())
 	}
 
 	moved := w.proposes("ana", "2027-03-28T03:30:00+02:00", `,"timeZone":"America/New_York"`)

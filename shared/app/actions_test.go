@@ -413,6 +413,6 @@ func TestABrokenFileStopsTheStart(t *testing.T) {
 	}
 	_, err := testkit.New(t.Context(), testkit.Options{Dir: t.TempDir(), Settings: []string{"ACTIONS=" + dir}})
 	if err == nil || !strings.Contains(err.Error(), "plugin.yaml:4: ") {
-		t.Errorf("the start gives %v", err)
+		t.Errorf("the start returns %v", err)
 	}
 }

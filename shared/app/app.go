@@ -1,6 +1,7 @@
-// Package app puts Countersign together: it reads the configuration, opens the backends that it names, and gives each
-// function its handler. It and the packages under it alone name backends. The store and the checks of who is calling
-// are in every program; every other client is a part in a package of its own, so that a function links what it uses.
+// Package app puts Countersign together: it reads the configuration, opens the backends that it names, and makes the
+// handler of each function. It and the packages under it alone name backends. The store and the checks of who is
+// calling are in every program; every other client is a part in a package of its own, so that a function links what it
+// uses.
 package app
 
 import (

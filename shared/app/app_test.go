@@ -179,7 +179,7 @@ func pendingKind(w *proved) string {
 	return p.Approvals[0].Kind
 }
 
-// TestModelAnswers has the model give answers that cannot be used.
+// TestModelAnswers has the model return answers that cannot be used.
 func TestModelAnswers(t *testing.T) {
 	mail := map[string]any{"to": []string{"a@example.com"}, "subject": "s", "body": "b"}
 	call := func(name string, args any) fakegemini.Turn {
@@ -251,7 +251,7 @@ func TestUnlinkedAccountIsSaidBeforeAnybodyIsAsked(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	if pendingKind(w) != "" {
-		t.Error("somebody was asked")
+		t.Error("a user was asked")
 	}
 }
 

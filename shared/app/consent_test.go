@@ -107,7 +107,7 @@ func TestTheConsentsCookieIsHeldToItsHost(t *testing.T) {
 	}
 	if status, said := w.comeBack(state, work,
 		http.Header{"Cookie": {"countersign_consent=" + c.Value}}); status != http.StatusBadRequest {
-		t.Errorf("under the name that anybody in the domain may set: %d %s", status, said)
+		t.Errorf("under the name that any subdomain may set: %d %s", status, said)
 	}
 	if status, said := w.comeBack(state, work,
 		http.Header{"Cookie": {c.Name + "=" + c.Value}}); status != http.StatusSeeOther {

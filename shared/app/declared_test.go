@@ -115,6 +115,6 @@ func TestABrokenAgentStopsTheStart(t *testing.T) {
 	_, err := testkit.New(t.Context(), testkit.Options{Dir: t.TempDir(), Settings: []string{"AGENTS=" + dir}})
 	if err == nil || !strings.Contains(err.Error(), "AGENTS: shop.agent.yaml:4: tools: there is no tool \"fly\"; "+
 		"expected: calendar_event_create, gmail_send") {
-		t.Errorf("the start gives %v", err)
+		t.Errorf("the start returns %v", err)
 	}
 }

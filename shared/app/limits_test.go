@@ -251,7 +251,8 @@ func TestADaysTokens(t *testing.T) {
 				if a := ask(); a.HTTP == http.StatusTooManyRequests && n >= 1 {
 					break
 				} else if a.HTTP != http.StatusOK || n > 2 {
-					t.Fatalf("%s: after %d answers of 2,100 bytes that nobody counted: %d %s", how.path, n, a.HTTP,
+					t.Fatalf("%s: after %d answers of 2,100 bytes that the service did not count: %d %s", how.path, n,
+						a.HTTP,
 						a.Body)
 				}
 			}

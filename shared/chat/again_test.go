@@ -238,7 +238,7 @@ func TestWhatWasDeletedIsNotDoneAgain(t *testing.T) {
 	}
 }
 
-// The outcome of a run that was left behind and decided later is given to the model with the user's next message: once,
+// The outcome of a run that was left behind and decided later is told to the model with the user's next message: once,
 // from the recorded events, and in the user's role.
 func TestWhatWasLeftBehindIsToldLater(t *testing.T) {
 	for name, tt := range map[string]struct {

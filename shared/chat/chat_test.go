@@ -448,7 +448,7 @@ func TestCapsHold(t *testing.T) {
 }
 
 // A double holds 9007199254740993 as 9007199254740992, and so does a seal over canonical JSON: neither a history nor a
-// call may hold such a number, and a page's result with one is given to the model as text.
+// call may hold such a number, and the model reads a page's result with one as text.
 func TestNumbersThatJSONDoesNotKeep(t *testing.T) {
 	w := newWorld(t,
 		script.Turn{Calls: []script.Call{{ID: "a", Name: "click-add-to-cart",

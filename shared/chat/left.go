@@ -35,7 +35,7 @@ func (c *Chat) systemNote(ctx context.Context, uid string, h *history) (string, 
 		switch {
 		case fault.Is(err, fault.Auth, fault.CodeNotFound):
 			ended = append(ended, outcome{Tool: l.Tool,
-				Error: "It was deleted before anybody decided about it, or since."})
+				Error: "It was deleted before its user decided about it, or since."})
 		case err != nil:
 			return "", err
 		case called.Terminal():

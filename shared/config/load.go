@@ -62,7 +62,7 @@ var emulators = []string{
 // dangers refuses variables that must never be set, or not in a deployed process.
 func (l *loader) dangers() {
 	for _, name := range emulators {
-		l.refuse(l.deployed, name, "to be unset where K_SERVICE is set: an emulator checks nobody")
+		l.refuse(l.deployed, name, "to be unset where K_SERVICE is set: an emulator does not check who is calling")
 	}
 	l.refuse(l.deployed, "AGENT_FAILPOINT", "to be unset where K_SERVICE is set: it ends the process on purpose")
 	for _, name := range []string{"AUTH_MODE", "AUTH_DISABLED", "SKIP_AUTH"} {
@@ -130,7 +130,7 @@ func (l *loader) timeout() time.Duration {
 	timeout := l.duration("FUNCTION_TIMEOUT", most, LeastTimeout, time.Hour)
 	if given && timeout > most {
 		l.fail("FUNCTION_TIMEOUT", show(l.get("FUNCTION_TIMEOUT"), false),
-			"at most what CLOUD_RUN_TIMEOUT_SECONDS gives, "+span(most))
+			"at most CLOUD_RUN_TIMEOUT_SECONDS, "+span(most))
 	}
 	return timeout
 }
@@ -141,7 +141,7 @@ func (l *loader) limits(c *Config) {
 	c.RunDeadline = l.duration("RUN_DEADLINE", max(7*day, c.ApprovalTTL+time.Hour), time.Second, 90*day)
 	if l.get("RUN_DEADLINE") != "" && c.RunDeadline < c.ApprovalTTL { // the loop would cut every approval short
 		l.fail("RUN_DEADLINE", show(l.get("RUN_DEADLINE"), false),
-			"at least what APPROVAL_TTL gives, "+span(c.ApprovalTTL))
+			"at least APPROVAL_TTL, "+span(c.ApprovalTTL))
 	}
 	c.ChatMaxModelCalls = l.number("CHAT_MAX_MODEL_CALLS", 12, 1, 50)
 	c.RejectOutcome = l.oneOf("REJECT_OUTCOME", "completed", "completed", "failed", "continue")

@@ -108,7 +108,7 @@ func (l *loader) web(c *Config) {
 	l.require(c.WebClientID != "", "AUTH_ISSUER", "the issuer that WEB_CLIENT_ID is a client of")
 	if c.WebClientID != "" && c.AuthAudience != "" && c.WebClientID != c.AuthAudience {
 		l.fail("WEB_CLIENT_ID", show(c.WebClientID, false),
-			"what AUTH_AUDIENCE gives: an ID token's audience is the client that it was made for")
+			"to be AUTH_AUDIENCE: an ID token's audience is the client that it was made for")
 	}
 }
 
@@ -134,7 +134,7 @@ func (l *loader) push(c *Config) {
 	c.PushSubscription = l.text("PUSH_SUBSCRIPTION", "", subscription, isSubscription)
 	c.PushVerifiedBy = l.oneOf("PUSH_VERIFIED_BY", "app", "app", "platform")
 	if c.PushVerifiedBy == "platform" && !l.deployed {
-		l.fail("PUSH_VERIFIED_BY", `"platform"`, "app outside Cloud Run: here nobody has checked the token before us")
+		l.fail("PUSH_VERIFIED_BY", `"platform"`, "app outside Cloud Run: here no platform has checked the token")
 	}
 	l.require(l.needs(Push) && c.PushVerifiedBy != "platform", "PUSH_AUDIENCE", audience)
 	l.require(l.needs(Push), "PUSH_SERVICE_ACCOUNT", account)

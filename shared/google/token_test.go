@@ -161,7 +161,7 @@ func TestRevokedByItsUser(t *testing.T) {
 	w.linked(a, "u1", "one@example.com", compose)
 	w.provider.forgetConsent()
 	if err := check(t.Context(), a, "u1", []string{compose}); err != nil {
-		t.Fatalf("nobody can know yet: %v", err)
+		t.Fatalf("the outcome cannot be known yet: %v", err)
 	}
 	marked := 0
 	w.store.Set(faulty.Commits(faulty.After(func(*faulty.Call) { marked++ })))
@@ -266,7 +266,7 @@ func TestRotationMeetsAnotherWrite(t *testing.T) {
 		}
 	}
 	if _, err := clientOf(t.Context(), w.overtaken(3, touch), "u1"); err != nil {
-		t.Fatalf("the write of somebody else stops us: %v", err)
+		t.Fatalf("another process's write stops this one: %v", err)
 	}
 	if account, _, err := w.ask(w.client(w.instance(), "u1")); err != nil || account != "one@example.com" {
 		t.Errorf("the new refresh token was not stored: %q, %v", account, err)

@@ -141,7 +141,7 @@ func (c *Contents) AddModel(raw json.RawMessage) error {
 		return err
 	}
 	if n := len(c.entries); n == 0 || c.entries[n-1].role == Answer {
-		return errMisuse("the model answers, and nobody asked")
+		return errMisuse("the model answers without a question")
 	}
 	c.entries = append(c.entries, entry{raw: slices.Clone(raw), role: Answer, calls: p.Calls})
 	return nil

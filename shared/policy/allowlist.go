@@ -64,7 +64,8 @@ func (r Rules) Entries(uid, name string, targets []tool.Target, now time.Time) (
 			"Approve it once instead.")
 	}
 	if len(people) == 0 {
-		return nil, notApplicable("This action reaches nobody who could always be allowed. Approve it once instead.")
+		return nil, notApplicable(
+			"This action reaches no address that could always be allowed. Approve it once instead.")
 	}
 	entries := make([]Entry, 0, len(people))
 	for _, a := range people {

@@ -130,7 +130,7 @@ func (r Rules) ask(in Input, people []string, others int) Decision {
 		reason := notAllowed(people, n)
 		if count(people, func(a string) bool { return held[a].ID == "" && otherwiseWritten(held, a) }) > 0 {
 			reason += " You always allow an address that is written with other capitals, and that may be " +
-				"somebody else's."
+				"another person's."
 		}
 		return ask(RuleNotAllowlisted, reason)
 	}

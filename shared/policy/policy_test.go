@@ -63,7 +63,7 @@ func TestDecide(t *testing.T) {
 		"an effect that asks for no approval": {tool: tool.Spec{Name: "x", SideEffect: true,
 			Approval: tool.NotRequired}, to: []string{"a@example.com"}, mode: policy.RequireApproval,
 			rule: policy.RuleNotAllowlisted},
-		"mail, nobody allowed": {to: []string{"a@example.com"}, mode: policy.RequireApproval,
+		"mail, no address allowed": {to: []string{"a@example.com"}, mode: policy.RequireApproval,
 			rule: policy.RuleNotAllowlisted},
 		"mail, allowed": {to: []string{"a@example.com"}, list: allow("a@example.com"),
 			mode: policy.Allow, rule: policy.RuleAllowlisted},
@@ -260,8 +260,9 @@ func TestATargetOfAnotherKindIsNoAddress(t *testing.T) {
 // TestStoredEntriesCount holds an entry as releases before have stored it.
 func TestStoredEntriesCount(t *testing.T) {
 	var stored policy.Entry
-	if err := json.Unmarshal([]byte(`{"id":"bb3ce079c0eace60f7f426949c3fab23","tool":"gmail_send","recipient":"a@example.com",`+
-		`"createdAt":"2026-02-01T00:00:00Z","expiresAt":"2026-05-02T00:00:00Z"}`), &stored); err != nil {
+	if err := json.Unmarshal(
+		[]byte(`{"id":"bb3ce079c0eace60f7f426949c3fab23","tool":"gmail_send","recipient":"a@example.com",`+
+			`"createdAt":"2026-02-01T00:00:00Z","expiresAt":"2026-05-02T00:00:00Z"}`), &stored); err != nil {
 		t.Fatal(err)
 	}
 	d := (policy.Rules{}).Decide(policy.Input{UID: uid, Tool: mail, Now: now, Allowlist: []policy.Entry{stored},

@@ -87,7 +87,8 @@ func TestAnAllowCoversEverybody(t *testing.T) {
 			return
 		}
 		if len(people(in)) == 0 && in.Tool.Approval != tool.NotRequired || rules.AskSideEffects {
-			t.Fatal("an effect was allowed that reaches nobody, and nobody declared that it may be, or that all are " +
+			t.Fatal("an effect was allowed that reaches no target, without a declaration that it may be, or " +
+				"although all are " +
 				"asked about")
 		}
 		if len(people(in)) > 0 && len(people(in)) < len(in.Targets) {

@@ -38,7 +38,7 @@ func TestImport(t *testing.T) {
 			`{"enum":["b",{"x":1,"y":2}]}`},
 		"any and one of them": {
 			`{"anyOf":[{"type":"string"},{"type":"null"}],"allOf":[{"anyOf":[{"const":"a"},{"const":null}]},{"oneOf":[{"const":"a"},{"const":"b"}]}]}`, `{"anyOf":[{"type":"string"},{"type":"null"}],"oneOf":[{"const":"a"},{"const":"b"}],"allOf":[{"anyOf":[{"const":"a"},{"const":null}]}]}`},
-		"a definition that nobody refers to": {
+		"a definition without a reference to it": {
 			`{"type":"string","$defs":{"x":{"$ref":"#/$defs/x","pattern":"a"}},"definitions":{"y":{"not":{}}}}`,
 			`{"type":"string"}`},
 		"properties that are called like keywords": {
@@ -119,7 +119,7 @@ func TestImportRefuses(t *testing.T) {
 		"a condition":         {`{"if":{"type":"string"},"then":{}}`, "if", `"if"`},
 		"a not":               {`{"items":{"not":{}}}`, "items/not", `"not"`},
 		"what depends":        {`{"dependentSchemas":{"a":{}}}`, "dependentSchemas", `"dependentSchemas"`},
-		"a keyword that nobody knows": {`{"anyOf":[{"x-` + strings.Repeat("y", 300) + `":1}]}`,
+		"an unknown keyword": {`{"anyOf":[{"x-` + strings.Repeat("y", 300) + `":1}]}`,
 			"anyOf/0/x-" + strings.Repeat("y", 184) + " […]", `"x-y`},
 		"false":                         {`{"properties":{"a":false}}`, "properties/a", "an object"},
 		"no type":                       {`{"type":"text"}`, "type", "string"},
@@ -151,7 +151,7 @@ func TestImportRefuses(t *testing.T) {
 			f := fault.As(err)
 			if err == nil || f.Class != fault.Validation || !strings.Contains(f.Message, c.says) ||
 				f.Field != c.field && c.says != "1000" {
-				t.Fatalf("gives %v, %v; want an error of %q with %q", s, err, c.field, c.says)
+				t.Fatalf("Import = %v, %v; want an error of %q with %q", s, err, c.field, c.says)
 			}
 			if took := time.Since(began); took > 10*time.Second { // one that expands takes minutes
 				t.Errorf("it took %v", took)

@@ -38,9 +38,9 @@ func TestCanonical(t *testing.T) {
 		got, err := strictjson.Canonical([]byte(in))
 		switch {
 		case strings.HasPrefix(want, "{") && (err != nil || string(got) != want):
-			t.Errorf("%s gives %s, %v", in, got, err)
+			t.Errorf("%s becomes %s, %v", in, got, err)
 		case !strings.HasPrefix(want, "{") && (err == nil || fault.As(err).Field != want):
-			t.Errorf("%s gives %s, %v; want an error of %q", in, got, err, want)
+			t.Errorf("%s becomes %s, %v; want an error of %q", in, got, err, want)
 		}
 	}
 }
@@ -84,7 +84,7 @@ func TestPortable(t *testing.T) {
 			strings.Repeat("]", 3000) + `"`,
 	} {
 		if got := strictjson.Portable(json.RawMessage(in)); string(got) != want {
-			t.Errorf("%.80s gives %.80s", in, got)
+			t.Errorf("%.80s becomes %.80s", in, got)
 		}
 	}
 }

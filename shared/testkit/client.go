@@ -13,7 +13,7 @@ import (
 
 // Client sends a request to the HTTP API as one user; its methods are the API's operations. body is sent as it is if it
 // is a string, as JSON if it is anything else, and nil is none; header holds further names and values. Its error is the
-// connection's; the API's errors are in the answer. Whoever wants to hear, count or repeat what is sent wraps one in
+// connection's; the API's errors are in the answer. To hear, count or repeat what is sent, wrap one in
 // another.
 type Client func(ctx context.Context, method, path string, body any, header ...string) (Answer, error)
 

@@ -29,7 +29,7 @@ func TestCallsAtOnceDoNotMeet(t *testing.T) {
 			args := json.RawMessage(fmt.Sprintf(`{"n":%d}`, i))
 			for range 200 {
 				if got, err := tl.Normalize(args); (err != nil) != (i%2 == 1) {
-					t.Errorf("%s gives %s, %v", args, got, err)
+					t.Errorf("%s becomes %s, %v", args, got, err)
 					return
 				}
 			}

@@ -50,7 +50,7 @@ func TestADeclaredToolFillsInDefaults(t *testing.T) {
 		`{"limit":2.50,"query":"<&>","page":{"size":1}}`: `{"limit":2.5,"page":{"size":1},"query":"<&>"}`,
 	} {
 		if got, err := tl.Normalize(json.RawMessage(in)); err != nil || string(got) != want {
-			t.Errorf("%s gives %s, %v; want %s", in, got, err, want)
+			t.Errorf("%s becomes %s, %v; want %s", in, got, err, want)
 		}
 	}
 }
@@ -67,7 +67,7 @@ func TestADeclaredToolRefuses(t *testing.T) {
 		_, err := tl.Normalize(json.RawMessage(in))
 		var f *fault.Error
 		if !errors.As(err, &f) || f.Class != fault.Validation || f.Field != field {
-			t.Errorf("%s gives %v; want a ValidationError at %q", in, err, field)
+			t.Errorf("%s is refused with %v; want a ValidationError at %q", in, err, field)
 		}
 	}
 }

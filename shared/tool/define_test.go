@@ -32,7 +32,7 @@ type answer struct {
 
 func define(change func(*tool.Def[args, answer])) *tool.Tool {
 	d := tool.Def[args, answer]{
-		Name: "tell", Description: "Tells somebody something.", SideEffect: true,
+		Name: "tell", Description: "Tells a person something.", SideEffect: true,
 		Refine: func(s *jsonschema.Schema) {
 			s.Properties["level"].Enum = []any{"low", "high"}
 			s.Properties["text"].MaxLength = jsonschema.Ptr(20)

@@ -53,8 +53,8 @@ func explain(err error) (field, why string) {
 	return field, "this does not fit the schema"
 }
 
-// explainArguments is explain for arguments: whoever made them learns which field is not known, if its name is plain.
-// Of what a service answered nothing is repeated, not even a name.
+// explainArguments is explain for arguments: the model or the user who made them learns which field is not known, if
+// its name is plain. Of what a service answered nothing is repeated, not even a name.
 func explainArguments(err error) (field, why string) {
 	field, why = explain(err)
 	if m := unknown.FindStringSubmatch(err.Error()); m != nil {

@@ -111,7 +111,7 @@ func TestAnErrorMayCarryAPartialResult(t *testing.T) {
 	}
 	if err := tool.Partial(func() {}, refused); !errors.Is(err, refused) || tool.PartialResult(err) != nil ||
 		!strings.Contains(err.Error(), "JSON") {
-		t.Errorf("a result without a JSON form gives %v", err)
+		t.Errorf("a result without a JSON form: %v", err)
 	}
 	tl := define(func(d *tool.Def[args, answer]) {
 		d.Execute = func(context.Context, tool.Call, args) (answer, error) { return answer{}, err }

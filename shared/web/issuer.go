@@ -102,7 +102,7 @@ func (i *issuer) discover(ctx context.Context) (*endpoints, error) {
 }
 
 func unusable(why string) error {
-	return fault.New(fault.Auth, "sign_in_unusable", "Nobody can sign in with the configured issuer: %s.", why)
+	return fault.New(fault.Auth, "sign_in_unusable", "Users cannot sign in with the configured issuer: %s.", why)
 }
 
 // secure accepts https, and http where the issuer itself is on this machine.

@@ -100,7 +100,7 @@ func TestShortRun(t *testing.T) {
 	}
 }
 
-// TestNoTools holds that a process without tools knows the agents, and gives them none.
+// TestNoTools holds that a process without tools knows the agents, and offers them none.
 func TestNoTools(t *testing.T) {
 	all, err := files.Load(folder(t, map[string]string{"concierge.agent.yaml": whole}),
 		files.Options{NoTools: true, Limits: options.Limits, OnReject: options.OnReject})

@@ -70,9 +70,9 @@ func TestHTTPPushFails(t *testing.T) {
 		token func(context.Context) (string, error)
 		cause error
 	}{
-		"nobody listens": {gone.URL, token, nil},
-		"no token":       {gone.URL, func(context.Context) (string, error) { return "", noToken }, noToken},
-		"not a URL":      {"http://a b", token, nil},
+		"no server": {gone.URL, token, nil},
+		"no token":  {gone.URL, func(context.Context) (string, error) { return "", noToken }, noToken},
+		"not a URL": {"http://a b", token, nil},
 	} {
 		err := embedded.HTTPPush(c.url, c.token, http.DefaultClient)(t.Context(), nil)
 		if err == nil || fault.As(err).Class != fault.Tool || (c.cause != nil && !errors.Is(err, c.cause)) ||

@@ -161,7 +161,7 @@ func TestRunOutlivesItsStoresSilence(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second)
 		if silent.Load() == 0 {
-			t.Error("nobody was told")
+			t.Error("the error was not reported")
 		}
 		st.Set()
 		time.Sleep(2 * embedded.AckDeadline)

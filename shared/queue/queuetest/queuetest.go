@@ -40,17 +40,17 @@ func Run(t *testing.T, s Suite) {
 		s.In = func(t *testing.T, test func(*testing.T)) { test(t) }
 	}
 	for name, test := range map[string]func(*testing.T, Suite, Backend){
-		"what is asked for arrives":                   arrives,
-		"a message names its agent":                   namesAgent,
-		"what was asked for before anybody listened":  arrivesLater,
-		"a failed push comes again":                   comesAgain,
-		"an acknowledged message comes no more":       settles,
-		"many runs all arrive":                        manyArrive,
-		"a failing run does not hold up the others":   poisonIsAlone,
-		"two consumers share the work and lose none":  twoConsumers,
-		"a consumer that dies before it acknowledges": crash,
-		"a run id that cannot be delivered":           badRunID,
-		"a context that is over":                      deadContext,
+		"what is asked for arrives":                      arrives,
+		"a message names its agent":                      namesAgent,
+		"what was asked for before there was a consumer": arrivesLater,
+		"a failed push comes again":                      comesAgain,
+		"an acknowledged message comes no more":          settles,
+		"many runs all arrive":                           manyArrive,
+		"a failing run does not hold up the others":      poisonIsAlone,
+		"two consumers share the work and lose none":     twoConsumers,
+		"a consumer that dies before it acknowledges":    crash,
+		"a run id that cannot be delivered":              badRunID,
+		"a context that is over":                         deadContext,
 	} {
 		t.Run(name, func(t *testing.T) {
 			s.In(t, func(t *testing.T) { test(t, s, s.Open(t)) })

@@ -193,7 +193,7 @@ func testRanges(t *testing.T, st store.Store) {
 		first, last int // indexes in ordered
 	}{
 		{"at most a time", nil, epoch, place(time.Time{}), place(epoch)},
-		{"at most a time that nobody has", nil, epoch.Add(time.Millisecond), place(time.Time{}), place(epoch) + 1},
+		{"at most a time before all", nil, epoch.Add(time.Millisecond), place(time.Time{}), place(epoch) + 1},
 		{"nanoseconds are cut", nil, epoch.Add(999), place(time.Time{}), place(epoch)},
 		{"at least a time", epoch, nil, place(epoch), place("") - 1},
 		{"between times", epoch, epoch, place(epoch), place(epoch)},

@@ -210,6 +210,6 @@ func TestFailures(t *testing.T) {
 		t.Fatalf("%d %s", status, body)
 	}
 	if status, _ = post(t, s, "/v1beta/models/x:countTokens", hello); status != 404 {
-		t.Fatalf("an unknown method gives %d", status)
+		t.Fatalf("an unknown method is answered %d", status)
 	}
 }

@@ -139,7 +139,7 @@ func TestADraftCanBeReadChangedAndDeleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = svc.Users.Drafts.Send("me", &gmailapi.Draft{Id: d.Id}).Do()
-	refused(t, "send to nobody", err, 400, "invalidArgument")
+	refused(t, "send without a recipient", err, 400, "invalidArgument")
 	changed, err := svc.Users.Drafts.Update("me", d.Id, &gmailapi.Draft{Message: raw(letter)}).Do()
 	if err != nil || changed.Id != d.Id || changed.Message.Id == d.Message.Id {
 		t.Fatalf("update = %+v, %v; want the same draft with another message", changed, err)
@@ -173,13 +173,13 @@ func TestWhoMayDoWhat(t *testing.T) {
 	_, err = mailOf(t, url, "me:"+metadata).Users.Messages.List("me").Q("in:sent").Do()
 	refused(t, "searching with the scope for metadata", err, 403, "forbidden")
 	_, err = mailOf(t, url, "other:"+compose).Users.Drafts.Get("me", d.Id).Do()
-	refused(t, "somebody else's draft", err, 404, "notFound")
+	refused(t, "another user's draft", err, 404, "notFound")
 	_, err = mailOf(t, url, "other:"+compose).Users.Drafts.Get("me@example.com", d.Id).Do()
-	refused(t, "somebody else's mailbox", err, 403, "forbidden")
+	refused(t, "another user's mailbox", err, 403, "forbidden")
 	_, err = calendarOf(t, url, "me:"+readonly).Events.Insert("primary", event("abcde")).Do()
 	refused(t, "an event with the scope to read", err, 403, "insufficientPermissions")
 	_, err = calendarOf(t, url, "me:"+events).Events.Insert("other@example.com", event("abcde")).Do()
-	refused(t, "somebody else's calendar", err, 404, "notFound")
+	refused(t, "another user's calendar", err, 404, "notFound")
 	res, err := http.Get(url + "/gmail/v1/users/me/drafts")
 	if err != nil {
 		t.Fatal(err)

@@ -190,7 +190,7 @@ var page = template.Must(template.New("page").Parse(`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">
 <title>Local issuer: sign in</title></head>
 <body><main><h1>Local issuer</h1>
-<p>It signs in whoever asks, because only this machine can reach it.</p>
+<p>Anyone can sign in here, because only this machine can reach it.</p>
 {{with .Problem}}<p role="alert">{{.}}</p>{{end}}
 <form method="post">
 <input type="hidden" name="client_id" value="{{.ClientID}}"><input type="hidden" name="redirect_uri" value="{{.Redirect}}">

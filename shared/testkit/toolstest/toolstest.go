@@ -1,6 +1,6 @@
 // Package toolstest is the conformance suite of tools: what the policy, an approval and the loop rely on, whatever a
-// tool does. A tool's test gives it the tool and data; [Suite] is about arguments, and [Settling] about what a provider
-// does.
+// tool does. A tool's test fills in the tool and its data; [Suite] is about arguments, and [Settling] about what a
+// provider does.
 package toolstest
 
 import (
@@ -299,7 +299,7 @@ func (s Suite) hidesNothing(t *testing.T) {
 	}
 }
 
-// saysAll checks what previews contain, and that nobody is warned of an ordinary call.
+// saysAll checks what previews contain, and that an ordinary call has no warning.
 func (s Suite) saysAll(t *testing.T) {
 	for name, c := range s.Previews {
 		t.Run(name, func(t *testing.T) {

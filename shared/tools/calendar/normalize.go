@@ -27,7 +27,7 @@ func normalize(a Args, now time.Time) (Args, error) {
 	}
 	switch {
 	case len(a.Attendees) == 0:
-		a.SendUpdates = "" // nobody is told, whatever was said
+		a.SendUpdates = "" // without attendees there is no one to tell
 	case a.SendUpdates == "":
 		a.SendUpdates = "all"
 	}

@@ -19,7 +19,7 @@ func newTool() *tool.Tool {
 	return calendar.New(nil, calendar.Options{Now: func() time.Time { return today }})
 }
 
-// suite is the tool with an ordinary event of one hour, to which nobody is invited.
+// suite is the tool with an ordinary event of one hour, without attendees.
 var suite = toolstest.Suite{
 	Tool: newTool(),
 	Args: map[string]any{"summary": "x", "start": "2027-01-05T10:00:00Z", "end": "2027-01-05T11:00:00Z"},
@@ -42,7 +42,7 @@ var suite = toolstest.Suite{
 	Unsaid:    []string{"evil"},
 }
 
-// invited is the same with somebody invited, so that it matters who is told.
+// invited is the same with an attendee, so that it matters who is told.
 func invited() toolstest.Suite {
 	s := suite
 	s.Args = maps.Clone(s.Args)
@@ -140,7 +140,7 @@ var refused = map[string]toolstest.Refused{
 	"a long description": {Change: map[string]any{"description": strings.Repeat("x", 8193)},
 		Field: "description"},
 	"another way to tell": {Change: map[string]any{"sendUpdates": "ALL"}, Field: "sendUpdates"},
-	"somebody's calendar": {Change: map[string]any{"calendarId": "userB@example.com"}, Field: "calendarId",
+	"another user's calendar": {Change: map[string]any{"calendarId": "userB@example.com"}, Field: "calendarId",
 		Class: fault.Policy},
 	"a colour": {Change: map[string]any{"colorId": "1"}, Field: "colorId"},
 	"no end":   {Change: map[string]any{"end": nil}, Field: "end"},
@@ -193,7 +193,7 @@ func TestAttendeesAreToldUnlessSaidOtherwise(t *testing.T) {
 		}
 	}
 	if raw, _ := newTool().Normalize(with(nil)); strings.Contains(string(raw), "sendUpdates") {
-		t.Errorf("nobody is invited, and yet %s", raw)
+		t.Errorf("without attendees it is %s", raw)
 	}
 }
 

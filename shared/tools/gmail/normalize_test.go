@@ -54,7 +54,7 @@ var refused = map[string]toolstest.Refused{
 		Field: "cc/1"},
 	"a display name":        {Change: map[string]any{"bcc": []string{"Boss <evil@x.com>"}}, Field: "bcc/0"},
 	"a string for the list": {Change: map[string]any{"to": "a@example.com"}, Field: "to"},
-	"nobody":                {Change: map[string]any{"to": []string{}}, Field: "to"},
+	"no recipient":          {Change: map[string]any{"to": []string{}}, Field: "to"},
 	"21 in one list":        {Change: map[string]any{"to": many(21)}, Field: "to"},
 	"21 in all": {Change: map[string]any{"to": many(10), "cc": many(10), "bcc": many(1)},
 		Field: "to"},
