@@ -133,8 +133,8 @@ func (n *newcomer) shell(script string) []byte {
 func (n *newcomer) withTool() string {
 	n.t.Helper()
 	code := n.code("A tool of your own", 0)
-	if own := strings.Count(code[strings.Index(code, "\ntype "):], "\n") - 1; own > 15 {
-		n.t.Errorf("a tool of one's own takes %d lines", own)
+	if _, own, _ := strings.Cut(code, "\ntype "); strings.Count(own, "\n") > 15 {
+		n.t.Errorf("a tool of one's own takes %d lines", strings.Count(own, "\n"))
 	}
 	parts := regexp.MustCompile(`(?s)var (\w+) = tool\.Define.*Name: ("\w+")`).FindStringSubmatch(code)
 	if parts == nil {

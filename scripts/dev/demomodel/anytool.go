@@ -19,13 +19,12 @@ var (
 		call: calling((*dialogue).worded)}}
 )
 
-func calling(find func(*dialogue, text) (*offered, text, bool)) func(*ask) (any, string) {
+func calling(find func(*dialogue, text) (*offered, text)) func(*ask) (any, string) {
 	return func(a *ask) (any, string) {
-		t, rest, ok := find(a.dialogue, a.slots["request"])
-		if !ok {
-			return nil, ""
+		if t, rest := find(a.dialogue, a.slots["request"]); t != nil {
+			return a.callOf(t, rest)
 		}
-		return a.callOf(t, rest)
+		return nil, ""
 	}
 }
 
@@ -39,39 +38,47 @@ var (
 )
 
 // named returns the tool that the text names in full, the one of the most words, and the text behind the name.
-func (d *dialogue) named(t text) (best *offered, rest text, ok bool) {
+func (d *dialogue) named(t text) (*offered, text) {
 	t = t.from(len(using.FindString(t.mask)))
-	first := strings.TrimRight(chunk.FindString(t.mask), " \t\n,;:.!?")
-	if tool := d.tool(first); tool != nil {
-		return tool, t.from(len(first)), true
+	tool := d.tool(strings.TrimRight(chunk.FindString(t.mask), " \t\n,;:.!?"))
+	if tool == nil {
+		tool, _ = highest(d.unruled(), func(tool *offered) int {
+			left, _, _ := tool.spelled(t, false)
+			return len(tool.words) - 100*left
+		})
 	}
-	most := 0
-	for _, tool := range d.unruled() {
-		if left, _, end := tool.spelled(t, nil); left == 0 && len(tool.words) > most {
-			best, rest, most, ok = tool, t.from(end), len(tool.words), true
-		}
-	}
-	return best, rest, ok
+	return tool.behind(t, false)
 }
 
-// worded returns the tool of whose name and description the text begins with the most words.
-func (d *dialogue) worded(t text) (best *offered, rest text, ok bool) {
-	most := 1
+// worded returns the tool of whose name and description the text begins with the most words, and the text behind them.
+func (d *dialogue) worded(t text) (*offered, text) {
 	first := wordsOf(chunk.FindString(t.mask))
-	for _, tool := range d.unruled() {
-		described := wordsOf(tool.Description)
-		left, found, end := tool.spelled(t, described)
-		if n := 10*(len(tool.words)-left) + found; n > most && len(first) > 0 && len(described) > 0 &&
-			contains(append(described[:1:1], tool.words...), first...) {
-			best, rest, most, ok = tool, t.from(end), n, true
+	tool, _ := highest(d.unruled(), func(tool *offered) int {
+		verb := wordsOf(chunk.FindString(tool.Description))
+		if len(first) == 0 || !contains(append(verb, tool.words...), first...) {
+			return 0
 		}
-	}
-	return best, rest, ok
+		left, found, _ := tool.spelled(t, true)
+		return 10*(len(tool.words)-left) + found - 1
+	})
+	return tool.behind(t, true)
 }
 
-// spelled takes the words of the tool's name, and of what describes it, off the beginning of the text. It returns how
-// many words of the name are left, how many of the description were found, and where the last of them ends.
-func (t *offered) spelled(said text, described []string) (left, found, end int) {
+func (t *offered) behind(said text, described bool) (*offered, text) {
+	if t == nil {
+		return nil, said
+	}
+	_, _, end := t.spelled(said, described)
+	return t, said.from(end)
+}
+
+// spelled takes the words of the tool's name, and perhaps those that describe it, off the beginning of the text. It
+// returns how many words of the name are left, how many others were found, and where the last of them ends.
+func (t *offered) spelled(said text, described bool) (left, found, end int) {
+	var others []string
+	if described {
+		others = wordsOf(t.Description)
+	}
 	name := slices.DeleteFunc(slices.Clone(t.words), func(w string) bool { return w == actionKind })
 	for _, m := range chunk.FindAllStringIndex(said.mask, 12) {
 		switch words := wordsOf(said.mask[m[0]:m[1]]); {
@@ -81,7 +88,7 @@ func (t *offered) spelled(said text, described []string) (left, found, end int) 
 			name = slices.DeleteFunc(name, func(w string) bool { return contains(words, w) })
 			end = m[1]
 		case contains(small, words...):
-		case contains(described, words...):
+		case contains(others, words...):
 			found, end = found+1, m[1]
 		default:
 			return len(name), found, end
@@ -216,12 +223,12 @@ func (f field) value(said text) any {
 // prompt has for it.
 func (d *dialogue) forced() fakegemini.Call {
 	prompt := read(d.User())
-	t, rest, ok := d.named(prompt)
-	if !ok {
-		t, rest, ok = d.worded(prompt)
+	t, rest := d.named(prompt)
+	if t == nil {
+		t, rest = d.worded(prompt)
 	}
-	if !ok {
-		t, rest = d.tools[0], prompt
+	if t == nil {
+		t = d.tools[0]
 	}
 	args := map[string]any{}
 	t.fill(args, rest)

@@ -145,7 +145,11 @@ func (w when) fill(e *eventArgs, now time.Time) bool {
 	case w.start == nil:
 		return false
 	case len(w.days) == 0:
-		w.days = []day{w.nextDay(now.In(loc))}
+		today := now.In(loc)
+		if w.start.minutes() <= 60*today.Hour()+today.Minute() {
+			today = today.AddDate(0, 0, 1)
+		}
+		w.days = []day{dayOf(today)}
 	}
 	e.TimeZone = w.zone
 	if e.TimeZone == "" && loc.String() != "Local" {
@@ -164,14 +168,6 @@ func (w when) fill(e *eventArgs, now time.Time) bool {
 	return true
 }
 
-// nextDay returns today, or tomorrow if today's time has passed.
-func (w when) nextDay(now time.Time) day {
-	if w.start.minutes() > 60*now.Hour()+now.Minute() {
-		return dayOf(now)
-	}
-	return dayOf(now).next(1)
-}
-
 // stamp formats a time on a day. In a named zone the tool decides whether that time exists.
 func stamp(d day, minutes int, zone string, loc *time.Location) string {
 	if zone == "" {
@@ -182,8 +178,6 @@ func stamp(d day, minutes int, zone string, loc *time.Location) string {
 
 func aboutEvent(args json.RawMessage) string {
 	var e eventArgs
-	if err := json.Unmarshal(args, &e); err != nil {
-		return "the event"
-	}
+	_ = json.Unmarshal(args, &e) // it is an event without a name then
 	return "the event “" + e.Summary + "” on " + strings.Replace(e.Start, "T", " at ", 1)
 }

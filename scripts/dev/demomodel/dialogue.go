@@ -47,7 +47,7 @@ func (d *dialogue) answer() fakegemini.Turn {
 	if len(d.User()) > maxPrompt {
 		return words("That is longer than I can read, so I did nothing about it. " + d.abilities())
 	}
-	if _, _, named := d.named(prompt); !named {
+	if tool, _ := d.named(prompt); tool == nil {
 		if turn, ok := d.first(d.tasks, prompt); ok {
 			return turn
 		}

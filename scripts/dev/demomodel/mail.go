@@ -108,36 +108,23 @@ func (m *mailArgs) write(t text) {
 	m.Subject = capitalise(strings.TrimRight(m.Subject, ".,; "))
 }
 
-// headline returns the first sentence, cut between words.
+// headline returns the first sentence, on one line.
 func headline(s string) string {
-	s = strings.Join(strings.Fields(s), " ")
 	if end := sentence.FindStringIndex(s); end != nil {
-		s = strings.TrimRight(s[:end[1]], ". ")
+		s = strings.TrimRight(s[:end[1]], ". \n")
 	}
-	const most = 70
-	if len(s) <= most {
-		return s
-	}
-	cut := strings.LastIndexByte(s[:most], ' ')
-	if cut < 0 {
-		return strings.ToValidUTF8(s[:most], "") + "…"
-	}
-	return s[:cut] + " …"
+	return excerpt(s, 70)
 }
 
 func aboutMail(args json.RawMessage) string {
 	var m mailArgs
-	if err := json.Unmarshal(args, &m); err != nil {
-		return "the mail"
-	}
+	_ = json.Unmarshal(args, &m) // it is the mail to nobody then
 	to := slices.Concat(m.To, m.Cc, m.Bcc)
-	switch n := len(to); {
-	case n == 0:
-		return "the mail"
-	case n > 3:
-		return "the mail to " + strings.Join(to[:2], ", ") + " and others"
-	case n > 1:
-		return "the mail to " + strings.Join(to[:n-1], ", ") + " and " + to[n-1]
+	if len(to) > 3 {
+		to = append(to[:2], "others")
 	}
-	return "the mail to " + to[0]
+	if last := len(to) - 1; last > 0 {
+		return "the mail to " + strings.Join(to[:last], ", ") + " and " + to[last]
+	}
+	return strings.TrimSuffix("the mail to "+strings.Join(to, ""), " to ")
 }

@@ -113,8 +113,8 @@ func (a *ask) lookUp() (found item, first fakegemini.Turn, ok bool) {
 	switch {
 	case !searched:
 		args, said := map[string]any{}, text{a.what(), a.what()}
-		_, _, named := tool.spelled(said, nil) // “order 17” is 17 for find-order
-		tool.fill(args, said.from(named))
+		_, said = tool.behind(said, false) // “order 17” is 17 for find-order
+		tool.fill(args, said)
 		first, _ = calls(fakegemini.Call{Name: tool.Name, Args: args})
 	case s.failed != "":
 		first, _ = says("The search did not work. %s", s.failed)

@@ -7,19 +7,16 @@ import (
 )
 
 var talkRules = []rule{
-	{phrases: phrases("… (help|what can you|who are you|what are you|how do you|how do i) …"), next: withAbilities("")},
-	{phrases: phrases("… (thanks|thank you|thx|cheers) …"), next: plainly("You are welcome.")},
+	{phrases: phrases("… (help|what can you|who are you|what are you|how do you|how do i) …"), next: greet("")},
+	{phrases: phrases("… (thanks|thank you|thx|cheers) …"), next: func(*ask) (fakegemini.Turn, bool) {
+		return says("You are welcome.")
+	}},
 	{phrases: phrases("(hi|hello|hey|good morning|good afternoon|good evening|good day|greetings) …"),
-		next: withAbilities("Hello.")},
-	{phrases: phrases("(bye|goodbye|see you) …"), next: plainly("Goodbye.")},
+		next: greet("Hello.")},
+	{phrases: phrases("(bye|goodbye|see you) …"), next: func(*ask) (fakegemini.Turn, bool) { return says("Goodbye.") }},
 }
 
-func plainly(said string) func(*ask) (fakegemini.Turn, bool) {
-	return func(*ask) (fakegemini.Turn, bool) { return words(said), true }
-}
-
-// withAbilities says the words, and what can be asked for here.
-func withAbilities(said string) func(*ask) (fakegemini.Turn, bool) {
+func greet(said string) func(*ask) (fakegemini.Turn, bool) {
 	return func(a *ask) (fakegemini.Turn, bool) { return words(join(said, a.abilities())), true }
 }
 
@@ -43,6 +40,9 @@ func (d *dialogue) abilities() string {
 	said += ". With a GEMINI_API_KEY the real model answers instead."
 	if len(others) > 0 {
 		said += " What I can do here: " + excerpt(strings.Join(others, ", "), 120) + "."
+	}
+	if own := d.unruled(); len(own) > 0 {
+		said += " Say “use " + own[0].Name + " with …” to call a tool by its name."
 	}
 	return said
 }

@@ -109,13 +109,17 @@ func capitalise(s string) string {
 	return strings.ToUpper(string(r[0])) + string(r[1:])
 }
 
-// excerpt returns one line of at most so many characters.
+// excerpt returns one line of at most so many characters, cut between words.
 func excerpt(s string, most int) string {
 	r := []rune(strings.Join(strings.Fields(s), " "))
-	if len(r) > most {
-		return string(r[:most-1]) + "…"
+	if len(r) <= most {
+		return string(r)
 	}
-	return string(r)
+	cut := string(r[:most-1])
+	if at := strings.LastIndexByte(cut, ' '); at > most/2 {
+		cut = cut[:at+1]
+	}
+	return cut + "…"
 }
 
 func join(a, b string) string { return strings.TrimSpace(a + " " + b) }
