@@ -155,16 +155,24 @@ type label struct {
 
 // labels finds the names of fields that introduce a value.
 func (t *offered) labels(said text) (out []label) {
+	names := map[string]string{}
+	var forms []string
 	for _, name := range t.order {
-		form := `(?:the\s+)?` + strings.Join(wordsOf(name), `[\s_-]*`)
-		re := regexp.MustCompile(`(?i)(?:^|(?:[,;]|\bwith|\band)\s+)` + form +
-			`\b(?:\s*[:=]\s*|\s+(?:is\s+)?)|\b` + form +
-			`\s*[:=]\s*`)
-		if m := re.FindStringIndex(said.mask); m != nil {
+		if words := wordsOf(name); len(words) > 0 {
+			names[strings.Join(words, "")] = name
+			forms = append(forms, strings.Join(words, `[\s_-]*`))
+		}
+	}
+	slices.SortFunc(forms, func(a, b string) int { return len(b) - len(a) }) // “order id” is not “order”
+	form := `(?:the\s+)?(` + strings.Join(forms, "|") + `)`
+	re := regexp.MustCompile(`(?i)(?:^|(?:[,;]|\bwith|\band)\s+)` + form + `\b(?:\s*[:=]\s*|\s+(?:is\s+)?)|\b` + form +
+		`\s*[:=]\s*`)
+	for _, m := range re.FindAllStringSubmatchIndex(said.mask, -1) {
+		words := said.mask[max(m[2], m[4]):max(m[3], m[5])]
+		if name, ok := names[strings.Join(wordsOf(strings.ToLower(words)), "")]; ok {
 			out = append(out, label{name, m[0], m[1]})
 		}
 	}
-	slices.SortFunc(out, func(a, b label) int { return a.start - b.start })
 	return out
 }
 
@@ -200,7 +208,7 @@ func (f field) value(said text) any {
 	switch n := numeral.FindString(strings.ToLower(words)); {
 	case f.is("integer", "number") && spelled[n] > 0:
 		return spelled[n]
-	case f.is("integer", "number") && n != "":
+	case f.is("integer", "number") && json.Valid([]byte(n)): // 007 is none
 		return json.Number(n)
 	case f.is("boolean"):
 		return !slices.Contains(strings.Fields("no false off not"), strings.ToLower(words))

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/countersign-run/countersign/scripts/dev/demomodel"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
@@ -135,4 +137,37 @@ func TestTheModeIsKeptTo(t *testing.T) {
 			t.Errorf("%s %v %q: called %s and said %q", c.mode, c.allowed, c.prompt, inOneLine(calls), words)
 		}
 	}
+}
+
+// FuzzAnyTool checks that there is an answer to any prompt, and to a forced one a call with all that is needed.
+func FuzzAnyTool(f *testing.F) {
+	for _, s := range []string{"use note_write with {", "transfer order id 5, order: 6 and order id: x", "shout",
+		"write a",
+		"call shout with text: , times: many", "run the `", "use x with order is order id is",
+		"transfer money 5 EUR to, tags"} {
+		f.Add(s)
+	}
+	var tools []fakegemini.Declaration
+	for name, d := range ownTools {
+		tools = append(tools, fakegemini.Declaration{Name: name, Description: d.Description, Parameters: d.Parameters})
+	}
+	tools = append(tools, fakegemini.Declaration{Name: "order", Description: "Orders", Parameters: json.RawMessage(
+		`{"type":"object","properties":{"order":{"type":"string"},"orderId":{"type":"integer"},"id":{}},"required":["order","id"]}`)})
+	answer := demomodel.Model(func() time.Time { return now })
+	f.Fuzz(func(t *testing.T, prompt string) {
+		r := fakegemini.Request{Tools: tools,
+			Contents: []fakegemini.Content{{Role: "user", Parts: []fakegemini.Part{{Text: &prompt}}}}}
+		if turn := answer(r); (turn.Text == "") == (len(turn.Calls) == 0) {
+			t.Errorf("%q: words or calls are due: %+v", prompt, turn)
+		}
+		r.Mode, r.Allowed = "ANY", []string{"order"}
+		turn := answer(r)
+		if len(turn.Calls) != 1 || turn.Calls[0].Name != "order" {
+			t.Fatalf("%q: one call is due: %+v", prompt, turn)
+		}
+		var args map[string]any
+		if raw, err := json.Marshal(turn.Calls[0].Args); err != nil || json.Unmarshal(raw, &args) != nil {
+			t.Errorf("%q: %s, %v", prompt, raw, err)
+		}
+	})
 }

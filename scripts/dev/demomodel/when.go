@@ -119,16 +119,7 @@ func (w *when) takeDays(take func(*regexp.Regexp, func([]string)), today time.Ti
 	take(dottedDay, func(g []string) { add(number(g[3]), time.Month(number(g[2])), number(g[1])) })
 	take(dayMonth, func(g []string) { dated(g[1], g[2], g[3]) })
 	take(monthDay, func(g []string) { dated(g[2], g[1], g[3]) })
-	take(relative, func(g []string) {
-		switch {
-		case strings.HasPrefix(g[1], "day"):
-			move(2)
-		case g[1] == "tomorrow":
-			move(1)
-		default:
-			move(0)
-		}
-	})
+	take(relative, func(g []string) { move(map[string]int{"day": 2, "tomorrow": 1}[strings.Fields(g[1])[0]]) })
 	take(inDays, func(g []string) {
 		n := number(g[1])
 		if g[2] == "week" {
@@ -172,11 +163,11 @@ func length(n, unit string) time.Duration {
 	if unit[0] == 'h' {
 		d = time.Hour
 	}
+	if f, err := strconv.ParseFloat(strings.Replace(n, ",", ".", 1), 64); err == nil {
+		return time.Duration(f * float64(d))
+	}
 	if strings.HasPrefix(n, "half") {
 		return d / 2
-	}
-	if whole, ok := strings.CutSuffix(strings.Replace(n, ",", ".", 1), ".5"); ok {
-		return time.Duration(number(whole))*d + d/2
 	}
 	return time.Duration(number(n)) * d
 }
@@ -188,12 +179,9 @@ var spelled = map[string]int{"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "f
 
 // number parses digits or a word; the patterns above match nothing else.
 func number(s string) int {
-	if n, ok := spelled[s]; ok {
-		return n
-	}
 	n, err := strconv.Atoi(s)
 	if err != nil {
-		return 0
+		return spelled[s]
 	}
 	return n
 }
