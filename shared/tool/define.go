@@ -265,10 +265,12 @@ var classWarnings = map[Class]string{
 	ClassOpaque:      "What this changes cannot be told in advance.",
 }
 
-// Preview returns what a person reads before deciding. The first warning is that of the tool's class.
+// Preview returns what a person reads before deciding, with nothing hidden. The first warning is that of the tool's
+// class.
 func (t *Tool) Preview(args json.RawMessage) (_ Preview, err error) {
 	defer t.recoverPanic(&err, false)
 	p, err := t.preview(args)
+	p.reveal()
 	if warning := classWarnings[t.Class]; warning != "" {
 		p.Warnings = append([]string{warning}, p.Warnings...)
 	}

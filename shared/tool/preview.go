@@ -2,6 +2,7 @@ package tool
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/countersign-run/countersign/shared/address"
@@ -29,11 +30,38 @@ func (p *Preview) addText(f Field, s string, hidden bool) {
 	f.Label, _ = visible.Line(f.Label)
 	p.Fields = append(p.Fields, f)
 	if hidden {
-		p.Warn("%s: there are characters that cannot be seen or that change the reading direction. They are written "+
-			"out as ⟨U+…⟩.", f.Label)
+		p.warnOfHidden(f.Label)
 	}
 	for _, w := range visible.Suspicious(s) {
 		p.Warn("%s: %s", f.Label, w)
+	}
+}
+
+func (p *Preview) warnOfHidden(label string) {
+	p.Warn("%s: there are characters that cannot be seen or that change the reading direction. They are "+
+		"written out as "+
+		"⟨U+…⟩.", label)
+}
+
+// reveal brings what a tool's own code put into the preview as it was into visible form, with warnings of what it
+// hides. It changes nothing of a text that is in visible form already.
+func (p *Preview) reveal() {
+	if title, hidden := visible.Line(p.Title); hidden {
+		p.Title = title
+		p.warnOfHidden("The title")
+	}
+	p.Fields = slices.Clone(p.Fields)
+	for i, f := range p.Fields {
+		p.Fields[i].Label, _ = visible.Line(f.Label)
+		if value, hidden := visible.Text(f.Value); hidden {
+			p.Fields[i].Value = value
+			p.warnOfHidden(p.Fields[i].Label)
+		}
+	}
+	for i, w := range p.Warnings {
+		if warning, hidden := visible.Line(w); hidden {
+			p.Warnings[i] = warning
+		}
 	}
 }
 

@@ -41,3 +41,25 @@ func TestPreviewHidesNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestNoToolHidesAnything has a tool whose own code shows texts as they are.
+func TestNoToolHidesAnything(t *testing.T) {
+	type in struct {
+		Text string `json:"text"`
+	}
+	tl := tool.Define(tool.Def[in, struct{}]{Name: "note", Description: "Notes.", SideEffect: true,
+		Preview: func(a in) tool.Preview {
+			return tool.Preview{Title: "Note " + a.Text, Warnings: []string{a.Text},
+				Fields: []tool.Field{{Label: a.Text, Value: a.Text + "\n"}, {Label: "Plain", Value: "⟨U+202E⟩"}}}
+		}})
+	p, err := tl.Preview([]byte(`{"text":"a\u202eb"}`))
+	const shown = "a⟨U+202E⟩b"
+	fields := []tool.Field{{Label: shown, Value: shown + "\n"}, {Label: "Plain", Value: "⟨U+202E⟩"}}
+	if err != nil || p.Title != "Note "+shown || !reflect.DeepEqual(p.Fields, fields) {
+		t.Errorf("got %+v, %v", p, err)
+	}
+	if len(p.Warnings) != 3 || p.Warnings[0] != shown || !strings.HasPrefix(p.Warnings[1], "The title: there are ") ||
+		!strings.HasPrefix(p.Warnings[2], shown+": there are ") {
+		t.Errorf("got the warnings %q", p.Warnings)
+	}
+}
