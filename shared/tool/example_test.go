@@ -18,8 +18,10 @@ func ExampleDefine() {
 	notes := map[string]string{} // by the action's id, which is the same at every attempt
 	write := tool.Define(tool.Def[note, written]{
 		Name: "note_write", Description: "Writes a note down.", SideEffect: true,
-		Preview: func(n note) tool.Preview {
-			return tool.Preview{Title: "Write a note", Fields: []tool.Field{{Label: "Text", Value: n.Text}}}
+		Preview: func(n note) (p tool.Preview) {
+			p.Title = "Write a note"
+			p.AddText("Text", n.Text) // with what cannot be seen written out
+			return p
 		},
 		Execute: func(_ context.Context, c tool.Call, n note) (written, error) {
 			notes[c.ActionID] = n.Text

@@ -56,7 +56,11 @@ func hidesNothing(t *testing.T, p tool.Preview, labels ...string) {
 // any invisible characters.
 func shows(t *testing.T, p tool.Preview, label, text string) {
 	t.Helper()
-	if got := restore(value(t, p, label)); got != text {
+	if label == Title {
+		if label = "The title"; !strings.Contains(restore(p.Title), text) {
+			t.Fatalf("the title is %q, and %q is meant", p.Title, text)
+		}
+	} else if got := restore(value(t, p, label)); got != text {
 		t.Fatalf("%s shows %q, and %q is meant", label, value(t, p, label), text)
 	}
 	hidden := strings.ContainsFunc(text, func(r rune) bool { return unseen(r) && r != '\n' && r != '\t' })

@@ -30,7 +30,7 @@ type Suite struct {
 	Free  []string       // the arguments that are free text
 
 	Labels    []string          // of all fields that a preview can have
-	Texts     map[string]string // the arguments that the preview shows whole, with their labels
+	Texts     map[string]string // the arguments that the preview shows whole, with their labels, or [Title]
 	Addresses []Addresses       // the arguments that are addresses, in the order of the targets
 
 	Previews map[string]Shown   // what a preview contains, by name
@@ -40,6 +40,9 @@ type Suite struct {
 
 // Addresses is an argument whose addresses are the call's targets.
 type Addresses struct{ Argument, Label string }
+
+// Title stands for the label of an argument that the preview shows in its title.
+const Title = ""
 
 // Shown is a change after which the preview, written with a line for the title, for each field and for each warning
 // (after "! "), contains these texts.
@@ -285,10 +288,13 @@ func (s Suite) showsAll(t *testing.T) {
 
 // hidesNothing puts into each text what cannot be seen or changes how others are read.
 func (s Suite) hidesNothing(t *testing.T) {
-	for argument := range s.Texts {
+	for argument, label := range s.Texts {
 		taken := 0
 		for _, hidden := range []string{"\u202e", "\u200b", "\u2066", "\u2800", "\ufeff", "\u00ad", "\U000E0041",
 			"\ufe0f", "\ue000", "\u2028", "\u034f", "\u115f", "⟨U+202E⟩"} {
+			if label == Title && strings.HasPrefix(hidden, "⟨") {
+				continue // a title may have been brought into visible form as a whole
+			}
 			if _, ok := s.Holds(t, s.With(map[string]any{argument: "a" + hidden + "b"})); ok {
 				taken++
 			}
