@@ -54,12 +54,12 @@ func (p plan) changed(kind string) (addresses []string) {
 	return addresses
 }
 
-// test runs a module's tests. The error lists each failed assertion, in the words of the test.
-func (w *workspace) test(ctx context.Context, dir string) ([]run, error) {
+// test runs a module's tests, with more arguments for terraform test. The error lists each failed assertion, in the words of the test.
+func (w *workspace) test(ctx context.Context, dir string, more ...string) ([]run, error) {
 	if err := w.init(ctx, dir); err != nil {
 		return nil, err
 	}
-	out, failed := w.terraform(ctx, dir, "test", "-json", "-verbose")
+	out, failed := w.terraform(ctx, dir, append([]string{"test", "-json", "-verbose"}, more...)...)
 	runs, faults, err := readTest(out)
 	switch {
 	case err != nil:

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"maps"
 	"os"
@@ -49,12 +50,15 @@ func TestTerraform(t *testing.T) {
 				}
 				runs[dir+" "+r.Name] = r
 			}
+			if dir == agentModule {
+				twoResumes(t, w)
+			}
 			if slices.Contains(environments, dir) {
 				passesOn(t, runs[dir+" plan"].Plan, runs[dir+" declared"].Plan)
 			}
 		})
 	}
-	const agent = "terraform/modules/agent "
+	const agent = agentModule + " "
 	t.Run("each function can start with what it is given", func(t *testing.T) { canStart(t, runs[agent+"prod"].State) })
 	t.Run("the kill switch reaches each", func(t *testing.T) { asks(t, runs[agent+"an_hour_of_caution"].State) })
 	t.Run("the console finds the API", func(t *testing.T) {
@@ -234,6 +238,24 @@ func partsOf(f infra.Function) (parts []config.Part) {
 		parts = append(parts, config.Part(p))
 	}
 	return parts
+}
+
+// twoResumes runs the test of a list in which an agent has a resume function of its own.
+func twoResumes(t *testing.T, w *workspace) {
+	t.Helper()
+	restore, err := w.addResume("resume-clerk", "clerk")
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs, err := w.test(t.Context(), agentModule, "-filter=tests/second.tftest.hcl")
+	if err = errors.Join(err, restore()); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range runs {
+		if r.Status != "pass" {
+			t.Errorf("%s: %s", r.Name, r.Status)
+		}
+	}
 }
 
 // passesOn checks that an environment's own actions and agents, and the pinned version of a secret, reach each function

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	_ "embed"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 
 	"github.com/countersign-run/countersign/infra"
 )
@@ -86,9 +88,42 @@ func (w *workspace) init(ctx context.Context, dir string) error {
 var (
 	environments = []string{"terraform/envs/dev", "terraform/envs/stage", "terraform/envs/prod"}
 	roots        = append([]string{"terraform/bootstrap"}, environments...)
-	tested       = append([]string{"terraform/bootstrap", "terraform/modules/function", "terraform/modules/agent"},
+	tested       = append([]string{"terraform/bootstrap", "terraform/modules/function", agentModule},
 		environments...)
 )
+
+const agentModule = "terraform/modules/agent"
+
+// secondTest is the test of a list with a second resume function.
+//
+//go:embed testdata/second.tftest.hcl
+var secondTest []byte
+
+// addResume adds a resume function for the agent to the list, with its archive and its test, until restore is called.
+func (w *workspace) addResume(name, agent string) (restore func() error, err error) {
+	file := filepath.Join(w.dir, "infra", "functions.json")
+	before, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	list, err := infra.Parse(before)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(list.Functions, infra.Function.Rest)
+	second := list.Functions[i]
+	second.Name, second.EntryPoint, second.Folder, second.Agents = name, name, "functions/"+name, []string{agent}
+	second.Routes = []infra.Route{{Method: "POST", Path: "/api/agent/" + name}}
+	list.Functions = append(list.Functions, second)
+	after, err := json.Marshal(map[string]any{"parts": list.Parts, "functions": list.Functions})
+	if err != nil {
+		return nil, err
+	}
+	test := filepath.Join(w.dir, agentModule, "tests", "second.tftest.hcl")
+	return func() error { return errors.Join(os.WriteFile(file, before, 0o600), os.Remove(test)) }, errors.Join(
+		os.WriteFile(file, after, 0o600), os.WriteFile(test, secondTest, 0o600),
+		os.WriteFile(filepath.Join(w.dir, "dist", name+".zip"), []byte("not an archive"), 0o600))
+}
 
 // rootTest is the one test that all environments have.
 //

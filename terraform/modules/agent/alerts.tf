@@ -3,6 +3,7 @@
 locals {
   channels = [for c in google_monitoring_notification_channel.email : c.id]
 
+  pushes       = [for s in values(google_pubsub_subscription.resume) : "\"${s.name}\""]
   subscription = "resource.type=\"pubsub_subscription\" AND resource.labels.subscription_id"
   person       = "NOT protoPayload.authenticationInfo.principalEmail=~\"gserviceaccount.com$\""
 
@@ -19,7 +20,7 @@ locals {
     resume-lag = {
       name     = "Approved runs wait longer than five minutes"
       severity = "ERROR"
-      filter   = "metric.type=\"pubsub.googleapis.com/subscription/oldest_unacked_message_age\" AND ${local.subscription}=\"${google_pubsub_subscription.resume.name}\""
+      filter   = "metric.type=\"pubsub.googleapis.com/subscription/oldest_unacked_message_age\" AND ${local.subscription}=${length(local.pushes) == 1 ? local.pushes[0] : "one_of(${join(",", local.pushes)})"}"
       value    = 300
       duration = "300s"
       aligner  = "ALIGN_MAX"

@@ -32,7 +32,6 @@ locals {
     AUTH_ALLOWED_DOMAINS   = join(",", var.auth.allowed_domains)
     ALLOWED_ORIGINS        = join(",", distinct(concat([local.page], var.allowed_origins)))
     PUBLIC_URL             = local.public_url
-    PUSH_SUBSCRIPTION      = local.resume_subscription
     PUSH_VERIFIED_BY       = "platform" # Cloud Run lets nobody else in, and takes the signature away once it has checked it
     GOOGLE_CLOUD_PROJECT   = var.project_id
     FIRESTORE_DATABASE     = google_firestore_database.agent.name
@@ -50,6 +49,7 @@ locals {
   own = {
     for name, f in local.functions : name => {
       FUNCTION_TIMEOUT     = "${f.timeoutSeconds}s"
+      PUSH_SUBSCRIPTION    = "projects/${var.project_id}/subscriptions/${lookup(local.resume_names, name, local.resume_names["resume"])}"
       PUSH_SERVICE_ACCOUNT = f.callers == "everyone" ? null : local.callers[f.callers].email
     }
   }

@@ -1,9 +1,13 @@
-# Runs that are to be resumed: a topic, its push to the resume function, and what becomes of a message that nobody takes.
+# Runs that are to be resumed: a topic, its push to each resume function, and what becomes of a message that nobody takes.
 
 locals {
-  # By its name: the subscription itself knows the function's address, and the function the subscription.
-  resume_name         = "${var.prefix}-resume-push"
-  resume_subscription = "projects/${var.project_id}/subscriptions/${local.resume_name}"
+  # Each with the agents whose runs it moves; the one without moves those of all others.
+  resumes     = { for name, f in local.functions : name => try(f.agents, []) if f.callers == "queue" }
+  is_of       = { for name, agents in local.resumes : name => join(" OR ", [for a in agents : "attributes.agent = \"${a}\""]) }
+  is_of_other = join(" OR ", [for f in local.list.functions : local.is_of[f.name] if try(length(f.agents), 0) > 0])
+
+  # By their names: a subscription itself knows its function's address, and the function the subscription.
+  resume_names = { for name, agents in local.resumes : name => "${var.prefix}-${name}-push" }
 
   pubsub_agent = "serviceAccount:service-${data.google_project.this.number}@gcp-sa-pubsub.iam.gserviceaccount.com"
 }
@@ -31,9 +35,12 @@ resource "google_service_account_iam_member" "push_token" {
 }
 
 resource "google_pubsub_subscription" "resume" {
+  for_each = local.resumes
+
   project                    = var.project_id
-  name                       = local.resume_name
+  name                       = local.resume_names[each.key]
   topic                      = google_pubsub_topic.resume.id
+  filter                     = length(each.value) > 0 ? local.is_of[each.key] : local.is_of_other == "" ? null : "NOT (${local.is_of_other})"
   labels                     = local.labels
   ack_deadline_seconds       = 600 # the most there is
   message_retention_duration = "604800s"
@@ -43,10 +50,10 @@ resource "google_pubsub_subscription" "resume" {
     ttl = "" # never: by default a quiet subscription is deleted after 31 days
   }
   push_config {
-    push_endpoint = module.function["resume"].uri
+    push_endpoint = module.function[each.key].uri
     oidc_token {
       service_account_email = google_service_account.push.email
-      audience              = module.function["resume"].uri
+      audience              = module.function[each.key].uri
     }
   }
   retry_policy {
@@ -60,11 +67,16 @@ resource "google_pubsub_subscription" "resume" {
 
   lifecycle {
     precondition {
-      condition     = local.functions["resume"].timeoutSeconds < 600
-      error_message = "resume runs ${local.functions["resume"].timeoutSeconds} s, and Pub/Sub waits 600 s at most: it would deliver the message again while the first is at work. Lower timeoutSeconds in infra/functions.json."
+      condition     = local.functions[each.key].timeoutSeconds < 600
+      error_message = "${each.key} runs ${local.functions[each.key].timeoutSeconds} s, and Pub/Sub waits 600 s at most: it would deliver the message again while the first is at work. Lower timeoutSeconds in infra/functions.json."
     }
   }
   depends_on = [google_service_account_iam_member.push_token]
+}
+
+moved {
+  from = google_pubsub_subscription.resume
+  to   = google_pubsub_subscription.resume["resume"]
 }
 
 resource "google_pubsub_topic" "dead" {
@@ -98,8 +110,15 @@ resource "google_pubsub_topic_iam_member" "dead" {
 }
 
 resource "google_pubsub_subscription_iam_member" "dead" {
+  for_each = local.resumes
+
   project      = var.project_id
-  subscription = google_pubsub_subscription.resume.name
+  subscription = google_pubsub_subscription.resume[each.key].name
   role         = "roles/pubsub.subscriber"
   member       = local.pubsub_agent
+}
+
+moved {
+  from = google_pubsub_subscription_iam_member.dead
+  to   = google_pubsub_subscription_iam_member.dead["resume"]
 }

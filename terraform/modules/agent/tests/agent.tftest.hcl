@@ -62,35 +62,39 @@ run "prod" {
     error_message = "resume is called by the push identity, sweep by the scheduler's."
   }
   assert {
-    condition     = google_pubsub_subscription.resume.push_config[0].push_endpoint == module.function["resume"].uri && google_pubsub_subscription.resume.push_config[0].oidc_token[0].audience == module.function["resume"].uri
+    condition     = google_pubsub_subscription.resume["resume"].push_config[0].push_endpoint == module.function["resume"].uri && google_pubsub_subscription.resume["resume"].push_config[0].oidc_token[0].audience == module.function["resume"].uri
     error_message = "Pub/Sub pushes to resume, with its address as the audience."
   }
   assert {
-    condition     = google_pubsub_subscription.resume.push_config[0].oidc_token[0].service_account_email == google_service_account.push.email
+    condition     = google_pubsub_subscription.resume["resume"].push_config[0].oidc_token[0].service_account_email == google_service_account.push.email
     error_message = "Pub/Sub pushes as the push identity."
   }
   assert {
-    condition     = google_pubsub_subscription.resume.ack_deadline_seconds > local.functions["resume"].timeoutSeconds
+    condition     = google_pubsub_subscription.resume["resume"].filter == null && keys(google_pubsub_subscription.resume) == ["resume"]
+    error_message = "While no agent has a function of its own, every message is resume's, and its subscription is the one that it was."
+  }
+  assert {
+    condition     = google_pubsub_subscription.resume["resume"].ack_deadline_seconds > local.functions["resume"].timeoutSeconds
     error_message = "Pub/Sub waits longer than resume may run, or a message is delivered while the first is at work."
   }
   assert {
-    condition     = google_pubsub_subscription.resume.expiration_policy[0].ttl == "" && google_pubsub_subscription.dead.expiration_policy[0].ttl == ""
+    condition     = google_pubsub_subscription.resume["resume"].expiration_policy[0].ttl == "" && google_pubsub_subscription.dead.expiration_policy[0].ttl == ""
     error_message = "A quiet subscription never expires."
   }
   assert {
-    condition     = google_pubsub_subscription.resume.dead_letter_policy[0].dead_letter_topic == google_pubsub_topic.dead.id && google_pubsub_subscription.dead.topic == google_pubsub_topic.dead.id
+    condition     = google_pubsub_subscription.resume["resume"].dead_letter_policy[0].dead_letter_topic == google_pubsub_topic.dead.id && google_pubsub_subscription.dead.topic == google_pubsub_topic.dead.id
     error_message = "Dead letters go to a topic that has a subscription."
   }
   assert {
     condition = (
-      google_pubsub_topic_iam_member.dead.role == "roles/pubsub.publisher" && google_pubsub_subscription_iam_member.dead.role == "roles/pubsub.subscriber"
-      && toset([google_pubsub_topic_iam_member.dead.member, google_pubsub_subscription_iam_member.dead.member, google_service_account_iam_member.push_token.member])
+      google_pubsub_topic_iam_member.dead.role == "roles/pubsub.publisher" && google_pubsub_subscription_iam_member.dead["resume"].role == "roles/pubsub.subscriber"
+      && toset([google_pubsub_topic_iam_member.dead.member, google_pubsub_subscription_iam_member.dead["resume"].member, google_service_account_iam_member.push_token.member])
       == toset(["serviceAccount:service-123456789012@gcp-sa-pubsub.iam.gserviceaccount.com"])
     )
     error_message = "Pub/Sub's own agent may move dead letters and make the push identity's tokens."
   }
   assert {
-    condition     = google_pubsub_subscription.resume.dead_letter_policy[0].max_delivery_attempts == 10
+    condition     = google_pubsub_subscription.resume["resume"].dead_letter_policy[0].max_delivery_attempts == 10
     error_message = "After ten deliveries a message is a dead letter, and somebody is told."
   }
   assert {
@@ -177,7 +181,7 @@ run "prod" {
     condition = google_monitoring_alert_policy.this["resume-lag"].conditions[0].condition_threshold[0].filter == join(" AND ", [
       "metric.type=\"pubsub.googleapis.com/subscription/oldest_unacked_message_age\"",
       "resource.type=\"pubsub_subscription\"",
-      "resource.labels.subscription_id=\"${google_pubsub_subscription.resume.name}\"",
+      "resource.labels.subscription_id=\"${google_pubsub_subscription.resume["resume"].name}\"",
     ])
     error_message = "It is told that approved runs wait."
   }
