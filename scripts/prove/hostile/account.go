@@ -2,7 +2,6 @@ package hostile
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -25,10 +24,10 @@ type account struct {
 }
 
 // account takes the part oauth of a case.
-func (s *env) account() (*account, error) {
-	v, ok, err := s.take("oauth")
-	if err != nil || !ok {
-		return nil, err
+func (s *env) account() *account {
+	v, ok := s.take("oauth")
+	if !ok {
+		return nil
 	}
 	s.byHand = true
 	spec, _ := v.(map[string]any)
@@ -49,10 +48,10 @@ func (s *env) account() (*account, error) {
 				a.scopes = append(a.scopes, textOf(one))
 			}
 		default:
-			return nil, unknown("oauth: %s", name)
+			s.unknown("oauth: %s", name)
 		}
 	}
-	return a, nil
+	return a
 }
 
 // unlinked sets that there is no account.
@@ -73,29 +72,24 @@ func (a *account) settings() []string {
 }
 
 // link has the user link the account, with the scopes that it grants.
-func (a *account) link(s *env) error {
+func (a *account) link(s *env) {
 	if a == nil || a.unlinked {
-		return nil
+		return
 	}
 	s.w.Handle("/oauth/token", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { a.token(w, r, s.as) }))
-	begun, err := s.call(s.as, "POST", "/api/agent/connections/google", `{}`)
+	begun := s.call(s.as, "POST", "/api/agent/connections/google", `{}`)
 	var consent struct{ URL string }
-	if err := errors.Join(err, json.Unmarshal(begun.Body, &consent)); err != nil {
-		return err
-	}
+	s.must(json.Unmarshal(begun.Body, &consent))
 	page, err := url.Parse(consent.URL)
-	if err != nil {
-		return err
-	}
+	s.must(err)
 	// The callback's answer is not part of the case: with fewer scopes than were asked for it says so.
 	m := message{uid: s.as, route: route{"GET", "/api/agent/connections/google/callback"}, header: http.Header{}}
 	cookie, _, _ := strings.Cut(begun.Header.Get("Set-Cookie"), ";")
 	m.header.Set("Cookie", cookie)
 	m.query = url.Values{"state": {page.Query().Get("state")}, "code": {"a-code"}}.Encode()
-	if _, err = s.send(m); err == nil && a.refresh != "" && s.c.Input["after"] == nil {
+	if s.send(m); a.refresh != "" && s.c.Input["after"] == nil {
 		a.breakNow()
 	}
-	return err
 }
 
 // token is the token endpoint. Access tokens are the user's name, which is what the local Google takes them for.
@@ -124,16 +118,15 @@ func (a *account) breakNow() {
 }
 
 // broken checks the recorded events of a consent that was withdrawn.
-func (a *account) broken(s *env) error {
+func (a *account) broken(s *env) {
 	if a == nil || a.refresh != "invalid_grant" {
-		return nil
+		return
 	}
-	list, err := s.call(s.as, "GET", "/api/agent/connections", "")
+	list := s.call(s.as, "GET", "/api/agent/connections", "")
 	if !strings.Contains(string(list.Body), `"status":"broken"`) {
-		err = errors.Join(err, fmt.Errorf("the connection is not marked: %s", list.Body))
+		s.wrong("the connection is not marked: %s", list.Body)
 	}
 	if n := a.refreshed.Load(); n != 1 {
-		err = errors.Join(err, fmt.Errorf("a refresh was asked for %d times", n))
+		s.wrong("a refresh was asked for %d times", n)
 	}
-	return err
 }

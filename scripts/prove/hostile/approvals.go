@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -19,92 +20,69 @@ import (
 
 // resolve runs a case of http:resolve: the approval is made as its setup says, and afterwards nothing may have happened
 // except what was approved.
-func resolve(s *env) (got, error) {
-	if err := s.open(s.ownTools(setupTool(s.c))); err != nil {
-		return got{}, err
-	}
+func resolve(s *env) got {
+	s.open(s.ownTools(setupTool(s.c)))
 	if s.c.Category == "tenancy" {
-		if _, err := s.open1("", "userB"); err != nil {
-			return got{}, err
-		}
+		s.open1("", "userB")
 	}
-	if err := s.prepare(); err != nil {
-		return got{}, err
-	}
-	if _, ok := s.peek("concurrent"); ok {
+	s.prepare()
+	switch {
+	case s.has("concurrent"):
 		return s.concurrent()
-	}
-	if _, ok := s.peek("race"); ok {
+	case s.has("race"):
 		return s.race()
 	}
 	before := s.effects()
-	m, err := s.compose(routes["resolve"])
-	if err != nil {
-		return got{}, err
-	}
-	a, err := s.send(m)
-	if err != nil {
-		return got{}, err
-	}
-	g := gotOf(a)
-	if err := errors.Join(s.sameAsMissing(a), s.deliver()); err != nil {
-		return g, err
-	}
-	return g, s.asDecided(a, before)
+	a := s.send(s.compose(routes["resolve"]))
+	s.sameAsMissing(a)
+	s.must(s.deliver())
+	s.asDecided(a, before)
+	return gotOf(a)
 }
 
 // asDecided compares the effects with the answer: a new approval is carried out, once, and nothing else is.
-func (s *env) asDecided(a testkit.Answer, before int) error {
+func (s *env) asDecided(a testkit.Answer, before int) {
 	var said struct{ Decision string }
 	if a.HTTP == http.StatusOK {
-		if err := json.Unmarshal(a.Body, &said); err != nil {
-			return err
-		}
+		s.must(json.Unmarshal(a.Body, &said))
 	}
 	want := before
 	if strings.HasPrefix(said.Decision, "approve") && before == 0 {
 		want = 1
 	}
 	if n := s.effects(); n != want {
-		return fmt.Errorf("%d effects, want %d", n, want)
+		s.wrong("%d effects, want %d", n, want)
 	}
 	if said.Decision == string(agent.ApproveAlways) {
-		return s.exactlyAllowed(s.runs["OPEN/"+s.as])
+		s.exactlyAllowed(s.runs["OPEN/"+s.as].Approvals[0])
 	}
-	return nil
 }
 
 // exactlyAllowed compares the allowlist with the recipients that were shown: each exact address, for this tool.
-func (s *env) exactlyAllowed(run testkit.Answer) error {
+func (s *env) exactlyAllowed(ap testkit.Approval) {
 	var args struct{ To, Cc, Bcc []string }
-	if err := json.Unmarshal(run.Approvals[0].Args, &args); err != nil {
-		return err
-	}
+	s.must(json.Unmarshal(ap.Args, &args))
 	want := map[string]bool{}
-	for _, to := range append(append(args.To, args.Cc...), args.Bcc...) {
+	for _, to := range slices.Concat(args.To, args.Cc, args.Bcc) {
 		want[to] = true
 	}
-	entries, err := s.allowlist()
-	if err != nil {
-		return err
-	}
+	entries := s.allowlist()
 	for _, e := range entries {
-		if !want[e.Recipient] || e.Tool != run.Approvals[0].Tool {
-			return fmt.Errorf("the allowlist has %q for %s", e.Recipient, e.Tool)
+		if !want[e.Recipient] || e.Tool != ap.Tool {
+			s.wrong("the allowlist has %q for %s", e.Recipient, e.Tool)
 		}
 	}
 	if len(entries) != len(want) {
-		return fmt.Errorf("the allowlist has %d entries, want %d", len(entries), len(want))
+		s.wrong("the allowlist has %d entries, want %d", len(entries), len(want))
 	}
-	return nil
 }
 
 type allowed struct{ ID, Tool, Recipient string }
 
-func (s *env) allowlist() ([]allowed, error) {
-	a, err := s.call(s.as, "GET", "/api/agent/allowlist", "")
+func (s *env) allowlist() []allowed {
 	var list struct{ Entries []allowed }
-	return list.Entries, errors.Join(err, json.Unmarshal(a.Body, &list))
+	s.get(s.as, "/allowlist", &list)
+	return list.Entries
 }
 
 var (
@@ -122,23 +100,17 @@ func setupTool(c Case) string {
 }
 
 // prepare makes the approval of a case as its setup says.
-func (s *env) prepare() error {
-	setup, err := s.takeText("setup")
-	if err != nil {
-		return err
-	}
-	run, err := s.prepared(setup)
-	if err != nil {
-		return err
-	}
-	s.runs["OPEN/"+s.as] = run
-	after := expiredSetup.FindStringSubmatch(setup)
-	if after != nil {
+func (s *env) prepare() {
+	setup := s.takeText("setup")
+	asked := s.prepared(setup)
+	s.runs["OPEN/"+s.as] = asked
+	if after := expiredSetup.FindStringSubmatch(setup); after != nil {
 		late, err := time.ParseDuration(after[1])
+		s.must(err)
 		s.pass(approvalTTL + late)
-		return err
+		return
 	}
-	return s.done(run, setup)
+	s.done(asked, setup)
 }
 
 var (
@@ -151,35 +123,31 @@ var (
 )
 
 // done brings the approval into the state that the setup names.
-func (s *env) done(run testkit.Answer, setup string) error {
-	tampered := tamperedSetup.FindStringSubmatch(setup)
+func (s *env) done(asked testkit.Answer, setup string) {
+	ap, tampered := asked.Approvals[0], tamperedSetup.FindStringSubmatch(setup)
 	switch {
 	case nothingSetup.MatchString(setup), toolSetup.MatchString(setup):
-		return nil
 	case tampered != nil:
-		return s.tamperApproval(run, tampered[1])
+		s.tamperApproval(ap, tampered[1])
 	case disabledSetup.MatchString(setup):
-		u := agent.User{}
-		return s.change(document.UserPath(s.as), &u, func() { u.Disabled = true })
+		s.disable(s.as)
 	case cancelledSetup.MatchString(setup):
-		_, err := s.call(s.as, "POST", "/api/agent/runs/"+run.RunID+"/cancel", "")
-		return err
+		s.cancel(s.as, asked.RunID)
 	case deletedSetup.MatchString(setup):
-		_, err := s.w.App.Store.Commit(s.ctx,
-			store.Delete(document.ApprovalPath(run.Approvals[0].ApprovalID), time.Time{}))
-		return err
+		s.commit(store.Delete(document.ApprovalPath(ap.ApprovalID), time.Time{}))
 	case strings.HasPrefix(setup, "already_approved"), strings.HasPrefix(setup, "approved"):
-		return s.decided(s.as, run, "approve_once")
+		s.decided(s.as, asked, "approve_once")
 	case strings.HasPrefix(setup, "already_rejected"), strings.HasPrefix(setup, "rejected"):
-		return s.decided(s.as, run, "reject")
+		s.decided(s.as, asked, "reject")
+	default:
+		s.unknown("the setup %q", setup)
 	}
-	return unknown("the setup %q", setup)
 }
 
 // tamperApproval changes a stored approval directly in the store.
-func (s *env) tamperApproval(run testkit.Answer, part string) error {
+func (s *env) tamperApproval(stored testkit.Approval, part string) {
 	var ap agent.Approval
-	return s.change(document.ApprovalPath(run.Approvals[0].ApprovalID), &ap, func() {
+	s.change(document.ApprovalPath(stored.ApprovalID), &ap, func() {
 		switch part {
 		case "args":
 			ap.Args = json.RawMessage(strings.Replace(string(ap.Args), "ana@example.com", "evil@x.com", 1))
@@ -196,7 +164,7 @@ func (s *env) tamperApproval(run testkit.Answer, part string) error {
 }
 
 // prepared makes a run that waits for what the setup names.
-func (s *env) prepared(setup string) (testkit.Answer, error) {
+func (s *env) prepared(setup string) testkit.Answer {
 	m := toolSetup.FindStringSubmatch(setup)
 	switch {
 	case m != nil && m[1] == "calendar_event_create":
@@ -211,59 +179,51 @@ func (s *env) prepared(setup string) (testkit.Answer, error) {
 }
 
 // concurrent sends many decisions at once: one number of the same, or several kinds of them.
-func (s *env) concurrent() (got, error) {
-	v, _, e1 := s.take("concurrent")
-	body, _, e2 := s.take("body")
-	if err := errors.Join(e1, e2); err != nil {
-		return got{}, err
-	}
-	bodies, err := s.crowd(v, body)
-	if err != nil {
-		return got{}, err
-	}
-	answers := make([]testkit.Answer, len(bodies))
-	errs := make([]error, len(bodies))
+func (s *env) concurrent() got {
+	v, _ := s.take("concurrent")
+	body, _ := s.take("body")
+	bodies := s.crowd(v, body)
 	began := time.Now()
-	var wg sync.WaitGroup
-	for i := range bodies {
-		wg.Go(func() { answers[i], errs[i] = s.call(s.as, "POST", "/api/agent/approvals/resolve", bodies[i]) })
-	}
-	wg.Wait()
-	if err := errors.Join(errs...); err != nil {
-		return got{}, err
-	}
-	g, err := s.oneWinner(answers)
+	answers := s.together(len(bodies), func(i int) (testkit.Answer, error) {
+		return s.client(s.as)(s.ctx, "POST", "/api/agent/approvals/resolve", bodies[i])
+	})
 	if took := time.Since(began); took > 10*time.Second {
-		err = errors.Join(err, fmt.Errorf("the last answer took %v", took))
+		s.wrong("the last answer took %v", took)
 	}
-	return g, err
+	return s.oneWinner(answers)
 }
 
-func (s *env) crowd(v, body any) (bodies []string, err error) {
+// together does n things at once, and returns what each was answered.
+func (s *env) together(n int, do func(i int) (testkit.Answer, error)) []testkit.Answer {
+	answers, errs := make([]testkit.Answer, n), make([]error, n)
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { answers[i], errs[i] = do(i) })
+	}
+	all.Wait()
+	s.must(errors.Join(errs...))
+	return answers
+}
+
+func (s *env) crowd(v, body any) (bodies []string) {
 	kinds, ok := v.([]any)
 	if !ok {
-		n, err := number(v)
-		for range n {
-			bodies = append(bodies, jsonOf(body))
-		}
-		return bodies, err
+		return slices.Repeat([]string{jsonOf(body)}, s.number(v))
 	}
 	for _, kind := range kinds {
 		k, _ := kind.(map[string]any)
-		n, err := number(k["n"])
-		if err != nil || k["decision"] == nil {
-			return nil, unknown("concurrent: %v", kind)
+		if k["decision"] == nil {
+			s.unknown("concurrent: %v", kind)
 		}
-		for range n {
-			bodies = append(bodies, jsonOf(map[string]any{"approvalId": s.runs["OPEN/"+s.as].Approvals[0].ApprovalID,
-				"decision": k["decision"]}))
-		}
+		one := jsonOf(map[string]any{"approvalId": s.runs["OPEN/"+s.as].Approvals[0].ApprovalID,
+			"decision": k["decision"]})
+		bodies = append(bodies, slices.Repeat([]string{one}, s.number(k["n"]))...)
 	}
-	return bodies, nil
+	return bodies
 }
 
 // oneWinner compares the answers to one approval with each other, with what happened, and with what is read later.
-func (s *env) oneWinner(answers []testkit.Answer) (got, error) {
+func (s *env) oneWinner(answers []testkit.Answer) got {
 	won := map[string]bool{}
 	for _, a := range answers {
 		var said struct{ Decision string }
@@ -271,89 +231,73 @@ func (s *env) oneWinner(answers []testkit.Answer) (got, error) {
 		case a.HTTP == http.StatusOK && json.Unmarshal(a.Body, &said) == nil:
 			won[said.Decision] = true
 		case a.HTTP != http.StatusConflict:
-			return gotOf(a), nil
+			return gotOf(a)
 		}
 	}
 	if len(won) != 1 {
-		return got{}, fmt.Errorf("these decisions won: %v", won)
+		s.stop("these decisions won: %v", won)
 	}
-	if err := errors.Join(s.deliver(), s.deliver()); err != nil {
-		return got{}, err
-	}
+	s.must(errors.Join(s.deliver(), s.deliver()))
 	want := 0
 	for d := range won {
 		if strings.HasPrefix(d, "approve") {
 			want = 1
 		}
 	}
-	run, err := s.run(s.as, s.runs["OPEN/"+s.as])
+	end := s.run(s.as, s.runs["OPEN/"+s.as])
 	if n := s.effects(); n != want {
-		err = errors.Join(err, fmt.Errorf("%d effects, want %d", n, want))
+		s.wrong("%d effects, want %d", n, want)
 	}
-	if want == 1 != (len(run.Actions) == 1 && run.Actions[0].Status == "completed") {
-		err = errors.Join(err, fmt.Errorf("%v won, and the run says: %s", won, run.Body))
+	if want == 1 != (len(end.Actions) == 1 && end.Actions[0].Status == "completed") {
+		s.wrong("%v won, and the run says: %s", won, end.Body)
 	}
-	return got{status: 200, class: "none", detail: fmt.Sprintf("%v won", won)}, err
+	return got{status: 200, class: "none", detail: fmt.Sprintf("%v won", won)}
 }
 
 // race has several things happen to one approval at once, again and again; one of them may be that it expires just
 // then.
-func (s *env) race() (got, error) {
-	v, _, err := s.take("race")
+func (s *env) race() got {
+	v, _ := s.take("race")
 	list, ok := v.([]any)
-	if err != nil || !ok {
-		return got{}, errors.Join(err, unknown("race: %v", v))
+	if !ok {
+		s.unknown("race: %v", v)
 	}
 	g := got{status: 200, class: "none"}
 	for round := range 8 {
-		seen, err := s.raced(list, round)
-		if g.detail += seen; err != nil {
-			return g, err
-		}
+		g.detail += s.raced(list, round)
 	}
-	return g, nil
+	return g
 }
 
 // raced is one round. Each answer is a success, or says that something else was first; the recorded events are what
 // happened.
-func (s *env) raced(list []any, round int) (seen string, err error) {
+func (s *env) raced(list []any, round int) (seen string) {
 	before := s.effects()
-	run, err := s.opened(s.as, "gmail_send", testkit.Mail("ana@example.com", fmt.Sprint(round), canaryOf(s.as)))
-	if err != nil {
-		return "", err
-	}
+	asked := s.opened(s.as, "gmail_send", testkit.Mail("ana@example.com", fmt.Sprint(round), canaryOf(s.as)))
 	if strings.Contains(fmt.Sprint(list...), "expire") {
 		s.pass(approvalTTL - time.Duration(4-round)*2*time.Millisecond)
 	}
-	answers, errs := make([]testkit.Answer, len(list)), make([]error, len(list))
-	var wg sync.WaitGroup
-	for i := range list {
-		wg.Go(func() { answers[i], errs[i] = s.racer(textOf(list[i]), run) })
-	}
-	wg.Wait()
-	if err := errors.Join(append(errs, s.sweep())...); err != nil {
-		return "", err
-	}
-	end, err := s.run(s.as, run)
-	if err != nil || len(end.Actions) != 1 {
-		return "", errors.Join(err, fmt.Errorf("the run has %d actions", len(end.Actions)))
+	answers := s.together(len(list), func(i int) (testkit.Answer, error) { return s.racer(textOf(list[i]), asked) })
+	s.must(s.sweep())
+	end := s.run(s.as, asked)
+	if len(end.Actions) != 1 {
+		s.stop("the run has %d actions", len(end.Actions))
 	}
 	for _, a := range answers {
 		seen += fmt.Sprint(a.HTTP, " ")
 		if a.HTTP != 200 && a.HTTP != 409 && a.HTTP != 410 {
-			return seen, fmt.Errorf("answered %d", a.HTTP)
+			s.wrong("answered %d", a.HTTP)
 		}
 	}
 	done := map[bool]int{true: 1}[end.Actions[0].Status == "completed"]
 	if s.effects() != before+done || end.Status == "awaiting_confirmation" || end.Status == "executing" {
-		return seen, fmt.Errorf("%d effects, the action is %s, the run is %s", s.effects()-before,
-			end.Actions[0].Status, end.Status)
+		s.wrong("%d effects, the action is %s, the run is %s", s.effects()-before, end.Actions[0].Status, end.Status)
 	}
-	return seen, nil
+	return seen
 }
 
 // racer does one of the things.
-func (s *env) racer(what string, run testkit.Answer) (testkit.Answer, error) {
+func (s *env) racer(what string, asked testkit.Answer) (testkit.Answer, error) {
 	fine := testkit.Answer{HTTP: http.StatusOK}
 	switch what {
 	case "expire_sweep", "sweep", "expire":
@@ -361,37 +305,28 @@ func (s *env) racer(what string, run testkit.Answer) (testkit.Answer, error) {
 	case "resume", "push", "deliver":
 		return fine, s.deliver()
 	case "cancel":
-		return s.call(s.as, "POST", "/api/agent/runs/"+run.RunID+"/cancel", "")
+		return s.client(s.as).Cancel(s.ctx, asked.RunID)
 	case "approve_once", "reject", "approve_and_always_allow_recipient":
-		return s.resolve(s.as, run.Approvals[0], what)
+		return s.client(s.as).Resolve(s.ctx, asked.Approvals[0], what)
 	}
 	return fine, unknown("%q in a race", what)
 }
 
 // replay is a run that continues while its model, called again, would call with other arguments.
-func replay(s *env) (got, error) {
-	if err := s.open(nil); err != nil {
-		return got{}, err
+func replay(s *env) got {
+	s.open(nil)
+	changes, _ := s.take("model_replay_changes_args")
+	if setup := s.takeText("setup"); setup != "approved" || changes != true {
+		s.unknown("resume of %q", setup)
 	}
-	setup, e1 := s.takeText("setup")
-	changes, _, e2 := s.take("model_replay_changes_args")
-	if err := errors.Join(e1, e2); err != nil || setup != "approved" || changes != true {
-		return got{}, errors.Join(err, unknown("resume of %q", setup))
-	}
-	run, err := s.open1("", s.as)
-	if err != nil {
-		return got{}, err
-	}
+	asked := s.open1("", s.as)
 	s.w.SetModel(func(fakegemini.Request) fakegemini.Turn {
 		return fakegemini.Turn{Calls: []fakegemini.Call{{Name: "gmail_send",
 			Args: testkit.Mail("evil@x.com", "other", "other")}}}
 	})
-	if err := s.decided(s.as, run, "approve_once"); err != nil {
-		return got{}, err
+	s.decided(s.as, asked, "approve_once")
+	if sent := s.w.Google.Messages(); len(sent) != 1 || strings.Join(sent[0].To, ",") != "ana@example.com" {
+		s.wrong("what was sent: %+v", sent)
 	}
-	sent := s.w.Google.Messages()
-	if len(sent) != 1 || strings.Join(sent[0].To, ",") != "ana@example.com" {
-		return got{}, fmt.Errorf("what was sent: %+v", sent)
-	}
-	return got{status: 200, class: "none", detail: "the stored arguments ran"}, nil
+	return got{status: 200, class: "none", detail: "the stored arguments ran"}
 }

@@ -1,8 +1,6 @@
 package hostile
 
 import (
-	"errors"
-	"fmt"
 	"maps"
 	"strings"
 
@@ -30,34 +28,33 @@ var (
 
 // boot runs a case of config:boot: an environment that starts, with the variables of the case in it, must not start,
 // and must say so in a line that names one of them.
-func boot(s *env) (got, error) {
-	v, _, err := s.take("env")
+func boot(s *env) got {
+	v, _ := s.take("env")
 	env, ok := v.(map[string]any)
-	if err != nil || !ok {
-		return got{}, errors.Join(err, unknown("env: %v", v))
+	if !ok {
+		s.unknown("env: %v", v)
 	}
 	base := maps.Clone(local)
 	if env["K_SERVICE"] != nil {
 		maps.Copy(base, inCloud)
 	}
-	if err := load(base); err != nil {
-		return got{}, fmt.Errorf("the environment does not start as it is: %w", err)
-	}
+	s.must(load(base)) // it starts as it is
 	for name, v := range env {
 		base[name] = textOf(v)
 	}
-	err = load(base)
+	err := load(base)
 	if err == nil {
-		return got{class: "none", detail: "it starts"}, nil
+		return got{class: "none", detail: "it starts"}
 	}
 	for name := range env {
 		for line := range strings.SplitSeq(err.Error(), "\n") {
 			if name != "K_SERVICE" && strings.Contains(line, name) {
-				return got{class: "ValidationError", detail: line}, nil
+				return got{class: "ValidationError", detail: line}
 			}
 		}
 	}
-	return got{}, fmt.Errorf("no line names the variable: %w", err)
+	s.stop("no line names the variable: %w", err)
+	return got{}
 }
 
 func load(env map[string]string) error {

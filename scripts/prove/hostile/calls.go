@@ -3,7 +3,6 @@ package hostile
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -54,37 +53,25 @@ func (s *env) reading(name string, text *string) func(*loop.Loop) {
 }
 
 // call runs a case of the form tool:name: the model calls the tool with the arguments of the case.
-func call(s *env) (got, error) {
+func call(s *env) got {
 	name := strings.TrimPrefix(s.c.Target, "tool:")
-	account, err := s.account()
-	if err != nil {
-		return got{}, err
-	}
-	if err := s.open(nil, account.settings()...); err != nil {
-		return got{}, err
-	}
-	if err := account.link(s); err != nil {
-		return got{}, err
-	}
-	args, _, e1 := s.take("args")
-	after, e2 := s.takeText("after")
-	if err := errors.Join(e1, e2, s.allow(name)); err != nil {
-		return got{}, err
-	}
+	account := s.account()
+	s.open(nil, account.settings()...)
+	account.link(s)
+	args, _ := s.take("args")
+	after := s.takeText("after")
+	s.allow(name)
 	args = inOurWords(s.c, name, args)
 	s.keep(args)
 	before := s.effects()
-	run, err := s.ask(s.as, "Please do it.", once(name, args))
-	if err != nil {
-		return got{}, err
-	}
+	asked := s.ask(s.as, "Please do it.", once(name, args))
 	switch {
 	case after == "approve":
-		return s.afterApproval(run, account)
+		return s.afterApproval(asked, account)
 	case after != "":
-		return got{}, unknown("after %q", after)
+		s.unknown("after %q", after)
 	}
-	return s.judged(name, args, run, before)
+	return s.judged(name, args, asked, before)
 }
 
 // once is a model that calls the tool once, whatever the arguments are.
@@ -97,73 +84,59 @@ func once(name string, args any) fakegemini.ModelFunc {
 }
 
 // judged returns what became of the call.
-func (s *env) judged(name string, args any, run testkit.Answer, before int) (got, error) {
-	g := gotOf(run)
+func (s *env) judged(name string, args any, asked testkit.Answer, before int) got {
+	g := gotOf(asked)
 	switch {
 	case g.status != 200:
-		return g, nil
-	case len(run.Actions) == 0 && run.Status == "failed": // the model's answer was rejected as a whole
-		return g, nil
-	case len(run.Actions) != 1:
-		return g, fmt.Errorf("the run has %d actions: %s", len(run.Actions), run.Body)
-	case len(run.Approvals) > 0:
+	case len(asked.Actions) == 0 && asked.Status == "failed": // the model's answer was rejected as a whole
+	case len(asked.Actions) != 1:
+		s.wrong("the run has %d actions: %s", len(asked.Actions), asked.Body)
+	case len(asked.Approvals) > 0:
 		g.decision = "require_approval"
 		if n := s.effects(); n != before {
-			return g, fmt.Errorf("%d effects before anybody was asked", n-before)
+			s.stop("%d effects before anybody was asked", n-before)
 		}
-		return g, s.executedAsShown(name, args, run)
+		s.executedAsShown(name, args, asked)
 	case g.class != "none":
 		g.decision = "deny"
-		waits, err := s.pending(s.as)
-		if len(waits) > 0 || s.effects() != before {
-			err = errors.Join(err, fmt.Errorf("it was refused, and %d approvals wait, %d effects", len(waits),
-				s.effects()-before))
+		if waits := s.pending(s.as); len(waits) > 0 || s.effects() != before {
+			s.wrong("it was refused, and %d approvals wait, %d effects", len(waits), s.effects()-before)
 		}
-		return g, err
+	default:
+		g.decision = "allow"
 	}
-	g.decision = "allow"
-	return g, nil
+	return g
 }
 
 // afterApproval has the user approve, and the account fail only then.
-func (s *env) afterApproval(run testkit.Answer, account *account) (got, error) {
-	if len(run.Approvals) != 1 {
-		return gotOf(run), errors.New("nobody was asked")
+func (s *env) afterApproval(asked testkit.Answer, account *account) got {
+	if len(asked.Approvals) != 1 {
+		s.wrong("nobody was asked")
+		return gotOf(asked)
 	}
 	account.breakNow()
-	if err := s.decided(s.as, run, "approve_once"); err != nil {
-		return got{}, err
-	}
-	end, err := s.run(s.as, run)
-	g := gotOf(end)
+	s.decided(s.as, asked, "approve_once")
+	g := gotOf(s.run(s.as, asked))
 	g.decision = "require_approval"
 	if n := s.effects(); n != 0 {
-		err = errors.Join(err, fmt.Errorf("%d effects", n))
+		s.wrong("%d effects", n)
 	}
-	return g, errors.Join(err, account.broken(s))
+	account.broken(s)
+	return g
 }
 
 // executedAsShown reads what a user would see, approves it, and compares what was done with what was shown.
-func (s *env) executedAsShown(name string, args any, run testkit.Answer) error {
-	a, err := s.call(s.as, "GET", "/api/agent/approvals/pending", "")
-	if err != nil {
-		return err
-	}
-	if err := shownWhole(a.Body, name, args); err != nil {
-		return err
-	}
+func (s *env) executedAsShown(name string, args any, asked testkit.Answer) {
+	s.check(shownWhole(s.call(s.as, "GET", "/api/agent/approvals/pending", "").Body, name, args))
 	before := s.effects()
-	if err := s.decided(s.as, run, "approve_once"); err != nil {
-		return err
-	}
+	s.decided(s.as, asked, "approve_once")
 	if n := s.effects() - before; n != 1 {
-		return fmt.Errorf("the yes had %d effects", n)
+		s.stop("the yes had %d effects", n)
 	}
 	if name == "gmail_send" {
 		messages := s.w.Google.Messages()
-		return sentAsAsked(messages[len(messages)-1], args)
+		s.check(sentAsAsked(messages[len(messages)-1], args))
 	}
-	return nil
 }
 
 // shownWhole compares the pending view with the arguments: every text of them is there, with invisible characters
@@ -281,53 +254,47 @@ func sentAsAsked(m fakegoogle.Message, args any) error {
 var allowSetup = regexp.MustCompile(`^allowlist\[([^\]]*)\]$`)
 
 // allow takes the setup of a call: recipients that the user always allows, and when an entry is taken back.
-func (s *env) allow(name string) error {
-	setup, err := s.takeText("setup")
-	if err != nil || setup == "" {
-		return err
+func (s *env) allow(name string) {
+	setup := s.takeText("setup")
+	if setup == "" {
+		return
 	}
 	for part := range strings.SplitSeq(setup, ";") {
 		part = strings.TrimSpace(part)
 		m := allowSetup.FindStringSubmatch(part)
 		switch {
 		case m != nil:
-			err = s.alwaysAllow(name, strings.Split(m[1], ","))
+			s.alwaysAllow(name, strings.Split(m[1], ","))
 		case part == "remove_after_decision":
-			err = s.removeLater()
+			s.removeLater()
 		case part == "expired":
 			s.pass(100 * 24 * time.Hour) // longer than any entry lasts
 		default:
-			err = unknown("the setup %q", part)
-		}
-		if err != nil {
-			return err
+			s.unknown("the setup %q", part)
 		}
 	}
-	return nil
 }
 
 // alwaysAllow has the user always allow the recipients, as users do: with a call that is approved so.
-func (s *env) alwaysAllow(name string, to []string) error {
+func (s *env) alwaysAllow(name string, to []string) {
 	for i := range to {
 		to[i] = strings.TrimSpace(to[i])
 	}
 	if strings.ContainsAny(strings.Join(to, ""), "*") || !strings.Contains(to[0], "@") {
-		return s.alwaysAllowOddly(name, to)
+		s.alwaysAllowOddly(name, to)
+		return
 	}
-	run, err := s.opened(s.as, name, map[string]any{"to": to, "subject": "s", "body": "b"})
-	if err != nil {
-		return err
-	}
+	asked := s.opened(s.as, name, map[string]any{"to": to, "subject": "s", "body": "b"})
 	s.mu.Lock()
 	s.allowed++ // the case's own call may rest on it
 	s.mu.Unlock()
-	return s.decided(s.as, run, "approve_and_always_allow_recipient")
+	s.decided(s.as, asked, "approve_and_always_allow_recipient")
 }
 
 // alwaysAllowOddly writes entries that no decision would make, such as a whole domain, directly into the store.
-func (s *env) alwaysAllowOddly(name string, to []string) error {
+func (s *env) alwaysAllowOddly(name string, to []string) {
 	u := agent.User{UID: s.as}
-	return s.change(document.UserPath(s.as), &u, func() {
+	s.change(document.UserPath(s.as), &u, func() {
 		for _, one := range to {
 			u.Allow = append(u.Allow, policy.Entry{ID: policy.EntryID(s.as, name, one), Tool: name, Recipient: one,
 				CreatedAt: s.now(), ExpiresAt: s.now().Add(time.Hour)})
@@ -336,15 +303,12 @@ func (s *env) alwaysAllowOddly(name string, to []string) error {
 }
 
 // removeLater empties the allowlist between the policy's decision and the effect: while the draft is made.
-func (s *env) removeLater() error {
-	entries, err := s.allowlist()
-	if err != nil {
-		return err
-	}
+func (s *env) removeLater() {
+	entries := s.allowlist()
 	s.w.SetFault(func(op string) fakegoogle.Fault {
 		if op == "gmail.drafts.create" {
-			for _, e := range entries {
-				_, _ = s.call(s.as, "DELETE", "/api/agent/allowlist/"+e.ID, "") // the second time it does not exist
+			for _, e := range entries { // the second time it does not exist
+				_, _ = s.client(s.as)(s.ctx, "DELETE", "/api/agent/allowlist/"+e.ID, nil)
 			}
 			s.mu.Lock()
 			s.allowed = 0
@@ -352,5 +316,4 @@ func (s *env) removeLater() error {
 		}
 		return fakegoogle.Fault{}
 	})
-	return nil
 }

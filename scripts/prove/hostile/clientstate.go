@@ -29,33 +29,24 @@ var pageTool = map[string]any{"name": "click-x", "description": "Click it.", "ca
 	"inputSchema": map[string]any{"type": "object"}}
 
 // chatState runs a case of http:chat: what a page sends of a conversation that it keeps.
-func chatState(s *env) (got, error) {
-	if _, ok := s.peek("name_collision"); ok {
+func chatState(s *env) got {
+	if s.has("name_collision") {
 		return s.collision()
 	}
-	if err := s.open(s.offerAction); err != nil {
-		return got{}, err
-	}
+	s.open(s.offerAction)
 	body, path := map[string]any{"toolDefinitions": []any{pageTool}, "pageState": map[string]any{}}, "/api/agent/chat"
-	_, answers := s.peek("results")
-	_, forged := s.peek("history")
-	if answers {
+	switch answers, forged := s.has("results"), s.has("history"); {
+	case answers && !forged:
+		s.openChat(s.as)
+		body["history"] = s.chat.History
+		fallthrough
+	case answers:
 		path += "/results"
-	} else {
+	default:
 		body["message"] = "hello"
 	}
-	if answers && !forged {
-		if err := s.openChat(s.as); err != nil {
-			return got{}, err
-		}
-		body["history"] = s.chat.History
-	}
 	for _, part := range []string{"history", "results", "toolDefinitions", "pageState", "message"} {
-		v, ok, err := s.take(part)
-		if err != nil {
-			return got{}, err
-		}
-		if ok {
+		if v, ok := s.take(part); ok {
 			body[part] = complete(s.c, part, v)
 		}
 	}
@@ -64,41 +55,35 @@ func chatState(s *env) (got, error) {
 		prompts = append(prompts, r.System)
 		return fakegemini.Turn{Text: "Hello."}
 	})
-	a, err := s.call(s.as, http.MethodPost, path, jsonOf(body))
-	if err != nil {
-		return got{}, err
+	a := s.call(s.as, http.MethodPost, path, jsonOf(body))
+	if n := s.ran.Load(); n > 0 { // what a page says of a conversation has no effect by itself
+		s.wrong("%d actions were carried out", n)
 	}
-	return gotOf(a), errors.Join(s.nothingRan(), ownSections(prompts), inOneLine(prompts, body["pageState"]))
+	s.ownSections(prompts)
+	s.inOneLine(prompts, body["pageState"])
+	return gotOf(a)
 }
 
 // collision declares actions of the names, which must not start.
-func (s *env) collision() (got, error) {
-	v, _, err := s.take("name_collision")
-	if err != nil {
-		return got{}, err
-	}
+func (s *env) collision() got {
+	v, _ := s.take("name_collision")
 	names, _ := v.([]any)
 	lines := []string{"name: shop", "actions:"}
 	for i, n := range names {
 		file := fmt.Sprintf("a%d.jay-action", i)
 		text := fmt.Sprintf("name: %s\ndescription: x\ninputSchema:\n  type: object\n", textOf(n))
-		if err := os.WriteFile(filepath.Join(s.dir, file), []byte(text), 0o600); err != nil {
-			return got{}, err
-		}
+		s.must(os.WriteFile(filepath.Join(s.dir, file), []byte(text), 0o600))
 		lines = append(lines, fmt.Sprintf("  - name: %s\n    action: ./%s", textOf(n), file))
 	}
-	if err := os.WriteFile(filepath.Join(s.dir, "plugin.yaml"), []byte(strings.Join(lines, "\n")), 0o600); err != nil {
-		return got{}, err
+	s.must(os.WriteFile(filepath.Join(s.dir, "plugin.yaml"), []byte(strings.Join(lines, "\n")), 0o600))
+	_, err := action.Load(s.dir)
+	if err == nil {
+		return got{class: "none", detail: "it starts"}
 	}
-	_, err = action.Load(s.dir)
-	var where *action.Problem
-	switch {
-	case err == nil:
-		return got{class: "none", detail: "it starts"}, nil
-	case !errors.As(err, &where) || where.Line == 0:
-		return got{}, fmt.Errorf("no line of a file is named: %w", err)
+	if where := (*action.Problem)(nil); !errors.As(err, &where) || where.Line == 0 {
+		s.wrong("no line of a file is named: %v", err)
 	}
-	return got{class: "ValidationError", detail: err.Error()}, nil
+	return got{class: "ValidationError", detail: err.Error()}
 }
 
 // openCall is the fixture $CALL(category): the id of a call that waits.
@@ -118,9 +103,7 @@ func (s *env) keptHistory(how string) (any, error) {
 	if how == "foreign" || strings.HasPrefix(how, "user") {
 		uid = map[bool]string{true: "userB", false: how}[how == "foreign"]
 	}
-	if err := s.openChat(uid); err != nil {
-		return nil, err
-	}
+	s.openChat(uid)
 	var kept []json.RawMessage
 	if err := json.Unmarshal(s.chat.History, &kept); err != nil {
 		return nil, err
@@ -163,49 +146,38 @@ func (s *env) offerAction(l *loop.Loop) {
 }
 
 // openChat starts a conversation of the user that waits for the page and for an approval.
-func (s *env) openChat(uid string) error {
+func (s *env) openChat(uid string) {
 	s.w.SetModel(func(fakegemini.Request) fakegemini.Turn {
 		return fakegemini.Turn{Calls: []fakegemini.Call{{Name: shopAction, Args: map[string]any{"text": "x"}},
 			{Name: "click-x", Args: map[string]any{}}}}
 	})
 	var err error
 	s.chat, err = s.client(uid).Chat(s.ctx, map[string]any{"message": "please", "toolDefinitions": []any{pageTool}})
-	if err == nil && len(s.chat.Calls) != 2 {
-		err = fmt.Errorf("the conversation of the case did not begin: %s", s.chat.Body)
+	if s.must(err); len(s.chat.Calls) != 2 {
+		s.stop("the conversation of the case did not begin: %s", s.chat.Body)
 	}
-	return err
-}
-
-// nothingRan checks that what a page says of a conversation has no effect by itself.
-func (s *env) nothingRan() error {
-	if n := s.ran.Load(); n > 0 {
-		return fmt.Errorf("%d actions were carried out", n)
-	}
-	return nil
 }
 
 // inOneLine checks that no line of a page's text is a line of the system prompts.
-func inOneLine(prompts []string, state any) error {
+func (s *env) inOneLine(prompts []string, state any) {
 	fields, _ := state.(map[string]any)
 	for _, text := range texts(state, slices.Collect(maps.Keys(fields))...) {
 		for _, line := range strings.Split(text, "\n")[1:] {
 			for _, p := range prompts {
 				if strings.TrimSpace(line) != "" && strings.Contains(p, "\n"+line) && !strings.HasPrefix(line, "## ") {
-					return fmt.Errorf("a line of the system prompt is the page's: %q", line)
+					s.wrong("a line of the system prompt is the page's: %q", line)
 				}
 			}
 		}
 	}
-	return nil
 }
 
 // ownSections checks that the system prompts have only their own sections and actions, whatever the page shows.
-func ownSections(prompts []string) error {
+func (s *env) ownSections(prompts []string) {
 	for _, p := range prompts {
 		if sections, actions := strings.Count(p, "\n## "), strings.Count(p, "\n- action_"); sections != 3 ||
 			actions != 1 {
-			return fmt.Errorf("the system prompt has %d sections and %d actions", sections, actions)
+			s.wrong("the system prompt has %d sections and %d actions", sections, actions)
 		}
 	}
-	return nil
 }

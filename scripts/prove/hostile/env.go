@@ -29,7 +29,9 @@ var begin = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 
 const approvalTTL = time.Minute
 
-// env is where one case takes place: a deployment of its own, what was said in it, and what was approved.
+// env is where one case takes place: a deployment of its own, what was said in it, and what was approved. As in a test,
+// what a case cannot go on after ends it (must, stop), and what does not hold is noted (wrong); both are for the case's
+// own goroutine.
 type env struct {
 	ctx    context.Context
 	c      Case
@@ -45,6 +47,8 @@ type env struct {
 	store  *faulty.Store  // what the loop stores in, where the case may have it fail (openFaulty), or nil
 	ran    atomic.Int64   // effects of the runner's own tools
 	chat   testkit.Answer // a conversation of a page that waits
+
+	problems []string // what was noted as wrong
 
 	mu       sync.Mutex
 	heard    []heard
@@ -86,6 +90,45 @@ func newStage(ctx context.Context, net *internet, c Case) (*env, error) {
 	return s, nil
 }
 
+// stopped is what ends a case.
+type stopped struct{ error }
+
+// must ends the case with the error, if there is one.
+func (s *env) must(err error) {
+	if err != nil {
+		panic(stopped{err})
+	}
+}
+
+// stop ends the case.
+func (s *env) stop(format string, args ...any) { s.must(fmt.Errorf(format, args...)) }
+
+// wrong notes what does not hold.
+func (s *env) wrong(format string, args ...any) {
+	s.problems = append(s.problems, fmt.Sprintf(format, args...))
+}
+
+// check notes the error, if there is one.
+func (s *env) check(err error) {
+	if err != nil {
+		s.wrong("%v", err)
+	}
+}
+
+// play runs the case. The error is what ended it.
+func (s *env) play(t target) (g got, err error) {
+	defer func() {
+		switch ended := recover().(type) {
+		case nil:
+		case stopped:
+			err = ended
+		default:
+			err = fmt.Errorf("the runner: %v", ended)
+		}
+	}()
+	return t(s), nil
+}
+
 // claims are the claims that a $jwt of this case changes.
 func (s *env) claims() map[string]any {
 	if strings.HasPrefix(s.c.Target, "push:") {
@@ -102,25 +145,24 @@ func (s *env) now() time.Time {
 func (s *env) pass(d time.Duration) { s.shift.Add(int64(d)) }
 
 // open starts the deployment; change may wrap the loop's parts.
-func (s *env) open(change func(*loop.Loop), settings ...string) error {
+func (s *env) open(change func(*loop.Loop), settings ...string) {
 	c, err := testkit.NewCloud()
-	if err != nil {
-		return err
-	}
+	s.must(err)
 	s.w = &testkit.Deployment{Cloud: c, Logs: &testkit.Log{}}
 	if err := s.start(change, settings...); err != nil {
-		return errors.Join(err, c.Close())
+		s.w = nil
+		s.must(errors.Join(err, c.Close()))
 	}
-	if err := s.takeUser(); err != nil {
-		return err
+	if v, ok := s.take("as"); ok {
+		s.as = textOf(v)
 	}
 	_, err = s.token(s.as) // the user signs in before anything fails
-	return err
+	s.must(err)
 }
 
 // openFaulty starts the deployment over a store that the case may have fail, or kill the process that calls it.
-func (s *env) openFaulty(settings ...string) error {
-	return s.open(func(l *loop.Loop) {
+func (s *env) openFaulty(settings ...string) {
+	s.open(func(l *loop.Loop) {
 		s.store = faulty.Wrap(l.Store)
 		l.Store = s.store
 	}, settings...)
@@ -148,15 +190,6 @@ func (s *env) start(change func(*loop.Loop), settings ...string) error {
 	})}})
 }
 
-// takeUser takes the user who acts in the case.
-func (s *env) takeUser() error {
-	v, ok, err := s.take("as")
-	if err == nil && ok {
-		s.as = textOf(v)
-	}
-	return err
-}
-
 func (s *env) close() error {
 	var err error
 	if s.w != nil {
@@ -166,29 +199,39 @@ func (s *env) close() error {
 }
 
 // take takes a part of the input, expanded. What is not taken in the end is a form that the runner does not know.
-func (s *env) take(key string) (any, bool, error) {
-	v, ok := s.peek(key)
-	if !ok {
-		return nil, false, nil
+func (s *env) take(key string) (v any, ok bool) {
+	if v, ok = s.left[key]; !ok {
+		return nil, false
 	}
 	delete(s.left, key)
 	v, err := s.say.value(v)
-	return v, true, err
+	s.must(err)
+	return v, true
 }
 
-func (s *env) peek(key string) (any, bool) {
-	v, ok := s.left[key]
-	return v, ok
+func (s *env) has(key string) bool {
+	_, ok := s.left[key]
+	return ok
 }
 
 // takeText takes a part of the input that is a text; "" where there is none.
-func (s *env) takeText(key string) (string, error) {
-	v, ok, err := s.take(key)
-	if _, text := v.(string); ok && err == nil && !text {
-		return "", unknown("%s that is %T", key, v)
+func (s *env) takeText(key string) string {
+	v, ok := s.take(key)
+	if _, text := v.(string); ok && !text {
+		s.unknown("%s that is %T", key, v)
 	}
-	return textOf(v), err
+	return textOf(v)
 }
+
+// number reads a count of the case.
+func (s *env) number(v any) int {
+	n, err := number(v)
+	s.must(err)
+	return n
+}
+
+// unknown ends the case for its form.
+func (s *env) unknown(format string, args ...any) { s.must(unknown(format, args...)) }
 
 // keep remembers the texts of a request or a call that are for its user alone: what users write, and to whom.
 func (s *env) keep(args any) {
@@ -201,8 +244,15 @@ func (s *env) keep(args any) {
 }
 
 // call sends a request as the user.
-func (s *env) call(uid, method, path, body string, header ...string) (testkit.Answer, error) {
-	return s.client(uid)(s.ctx, method, path, body, header...)
+func (s *env) call(uid, method, path, body string, header ...string) testkit.Answer {
+	a, err := s.client(uid)(s.ctx, method, path, body, header...)
+	s.must(err)
+	return a
+}
+
+// get decodes the answer to a GET of the user.
+func (s *env) get(uid, path string, into any) {
+	s.must(json.Unmarshal(s.call(uid, http.MethodGet, "/api/agent"+path, "").Body, into))
 }
 
 // token returns a genuine token of the user.
@@ -240,13 +290,22 @@ func (s *env) hear(uid, what string, a testkit.Answer) {
 }
 
 // ask starts a run of the user, answered by the model.
-func (s *env) ask(uid, prompt string, model fakegemini.ModelFunc) (testkit.Answer, error) {
+func (s *env) ask(uid, prompt string, model fakegemini.ModelFunc) testkit.Answer {
 	s.w.SetModel(model)
-	return s.client(uid).Ask(s.ctx, prompt)
+	a, err := s.client(uid).Ask(s.ctx, prompt)
+	s.must(err)
+	return a
 }
 
-func (s *env) resolve(uid string, ap testkit.Approval, decision string) (testkit.Answer, error) {
-	return s.client(uid).Resolve(s.ctx, ap, decision)
+func (s *env) resolve(uid string, ap testkit.Approval, decision string) testkit.Answer {
+	a, err := s.client(uid).Resolve(s.ctx, ap, decision)
+	s.must(err)
+	return a
+}
+
+func (s *env) cancel(uid, runID string) {
+	_, err := s.client(uid).Cancel(s.ctx, runID)
+	s.must(err)
 }
 
 // client is the user's, and hears what it is answered.
@@ -286,17 +345,19 @@ func (s *env) sweep() error {
 }
 
 // run reads the run of an answer.
-func (s *env) run(uid string, a testkit.Answer) (testkit.Answer, error) {
-	return s.call(uid, "GET", "/api/agent/runs/"+a.RunID, "")
+func (s *env) run(uid string, a testkit.Answer) testkit.Answer {
+	a, err := s.client(uid).Run(s.ctx, a.RunID)
+	s.must(err)
+	return a
 }
 
 // pending returns the user's approvals that wait.
-func (s *env) pending(uid string) ([]testkit.Approval, error) {
-	a, err := s.call(uid, "GET", "/api/agent/approvals/pending", "")
-	if err == nil && a.HTTP != http.StatusOK {
-		err = fmt.Errorf("pending answered %d", a.HTTP)
+func (s *env) pending(uid string) []testkit.Approval {
+	a, err := s.client(uid).Pending(s.ctx)
+	if s.must(err); a.HTTP != http.StatusOK {
+		s.wrong("pending answered %d", a.HTTP)
 	}
-	return a.Approvals, err
+	return a.Approvals
 }
 
 // effects counts the effects at the providers.
@@ -305,35 +366,33 @@ func (s *env) effects() int {
 }
 
 // change rewrites a document directly in the store.
-func (s *env) change(path string, into any, edit func()) error {
+func (s *env) change(path string, into any, edit func()) {
 	docs, err := s.w.App.Store.Get(s.ctx, path)
-	if err != nil {
-		return err
-	}
+	s.must(err)
 	write := func(data []byte) store.Write { return store.Create(path, nil, data) }
 	if docs[0].Exists() {
-		if err := document.Decode(docs[0], into); err != nil {
-			return err
-		}
+		s.must(document.Decode(docs[0], into))
 		write = func(data []byte) store.Write { return store.Update(path, docs[0].Version, docs[0].Fields, data) }
 	}
 	edit()
 	data, err := strictjson.Marshal(into)
-	if err != nil {
-		return err
-	}
-	_, err = s.w.App.Store.Commit(s.ctx, write(data))
-	return err
+	s.must(err)
+	s.commit(write(data))
+}
+
+func (s *env) commit(w store.Write) {
+	_, err := s.w.App.Store.Commit(s.ctx, w)
+	s.must(err)
 }
 
 // count returns how many runs are stored.
-func (s *env) count() (int, error) {
-	docs, err := s.w.App.Store.Query(s.ctx, document.AllRuns(store.MaxLimit))
-	return len(docs), err
-}
+func (s *env) count() int { return s.found(document.AllRuns(store.MaxLimit)) }
 
 // moving returns how many runs have not ended.
-func (s *env) moving() (int, error) {
-	docs, err := s.w.App.Store.Query(s.ctx, document.WaitingRuns(store.MaxLimit))
-	return len(docs), err
+func (s *env) moving() int { return s.found(document.WaitingRuns(store.MaxLimit)) }
+
+func (s *env) found(q store.Query) int {
+	docs, err := s.w.App.Store.Query(s.ctx, q)
+	s.must(err)
+	return len(docs)
 }

@@ -3,7 +3,6 @@ package hostile
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"strings"
 	"time"
 
@@ -44,26 +43,16 @@ func (s *env) fixture(name, arg string) (any, error) {
 	case "HISTORY":
 		return s.keptHistory(arg)
 	case "CLIENTRUN", "CLIENTCALL":
-		run, err := s.clientRun(cmp.Or(arg, s.as))
-		if err != nil {
-			return nil, err
-		}
-		return map[string]string{"CLIENTRUN": run.RunID, "CLIENTCALL": run.Actions[0].ActionID}[kind], nil
+		asked := s.clientRun(cmp.Or(arg, s.as))
+		return map[string]string{"CLIENTRUN": asked.RunID, "CLIENTCALL": asked.Actions[0].ActionID}[kind], nil
 	case "OPEN", "APPROVAL", "RUN", "THREAD", "ACTION", "HASH", "ARGSHASH":
 		if s.w == nil {
 			return nil, unknown("$%s before there is a deployment", name)
 		}
-		uid := arg
-		if uid == "" {
-			uid = s.as
-		}
-		run, err := s.open1(strings.TrimPrefix(name, kind), uid)
-		if err != nil {
-			return nil, err
-		}
-		ap := run.Approvals[0]
+		asked := s.open1(strings.TrimPrefix(name, kind), cmp.Or(arg, s.as))
+		ap := asked.Approvals[0]
 		return map[string]string{"OPEN": ap.ApprovalID, "APPROVAL": ap.ApprovalID, "HASH": ap.ArgsHash,
-			"ARGSHASH": ap.ArgsHash, "RUN": run.RunID, "THREAD": run.ThreadID, "ACTION": ap.ActionID}[kind], nil
+			"ARGSHASH": ap.ArgsHash, "RUN": asked.RunID, "THREAD": asked.ThreadID, "ACTION": ap.ActionID}[kind], nil
 	}
 	return nil, unknown("the fixture $%s", name)
 }
@@ -78,10 +67,7 @@ func (s *env) userToken(uid string) (string, error) {
 	case uid == "expired":
 		claims["sub"], claims["exp"] = s.as, s.now().Add(-time.Hour).Unix()
 	case strings.HasPrefix(uid, "disabled") && s.w != nil:
-		u := agent.User{UID: uid}
-		if err := s.change(document.UserPath(uid), &u, func() { u.Disabled = true }); err != nil {
-			return "", err
-		}
+		s.disable(uid)
 	}
 	token, err := s.net.sign(claims)
 	s.secret(token)
@@ -120,24 +106,28 @@ func (s *env) envelope(kind string) (any, error) {
 // canaryOf returns a text that only the user may ever read.
 func canaryOf(uid string) string { return "CANARY of " + uid + " alone" }
 
+// disable shuts the user out, as an operator would.
+func (s *env) disable(uid string) {
+	u := agent.User{UID: uid}
+	s.change(document.UserPath(uid), &u, func() { u.Disabled = true })
+}
+
 // open1 makes a run of the user that waits for approval of a mail; the number distinguishes several.
-func (s *env) open1(number, uid string) (testkit.Answer, error) {
+func (s *env) open1(number, uid string) testkit.Answer {
 	key := "OPEN" + number + "/" + uid
-	if run, ok := s.runs[key]; ok {
-		return run, nil
+	if _, ok := s.runs[key]; !ok {
+		s.runs[key] = s.opened(uid, "gmail_send", testkit.Mail("ana@example.com", "Report "+number, canaryOf(uid)))
 	}
-	run, err := s.opened(uid, "gmail_send", testkit.Mail("ana@example.com", "Report "+number, canaryOf(uid)))
-	s.runs[key] = run
-	return run, err
+	return s.runs[key]
 }
 
 // opened makes a run of the user that waits for approval of the call.
-func (s *env) opened(uid, tool string, args any) (testkit.Answer, error) {
-	run, err := s.ask(uid, "Please do it. "+canaryOf(uid), testkit.Wants(tool, args))
-	if err == nil && len(run.Approvals) != 1 {
-		err = fmt.Errorf("the fixture's run waits for nothing: %s", run.Body)
+func (s *env) opened(uid, tool string, args any) testkit.Answer {
+	asked := s.ask(uid, "Please do it. "+canaryOf(uid), testkit.Wants(tool, args))
+	if len(asked.Approvals) != 1 {
+		s.stop("the fixture's run waits for nothing: %s", asked.Body)
 	}
-	return run, err
+	return asked
 }
 
 // clientTool adds a tool that the user's client carries out: no release has one of its own.
@@ -150,43 +140,35 @@ func clientTool(l *loop.Loop) {
 }
 
 // clientRun makes a run of the user that waits for the user's client.
-func (s *env) clientRun(uid string) (testkit.Answer, error) {
+func (s *env) clientRun(uid string) testkit.Answer {
 	key := "CLIENT/" + uid
-	if run, ok := s.runs[key]; ok {
-		return run, nil
+	if asked, ok := s.runs[key]; ok {
+		return asked
 	}
-	run, err := s.ask(uid, "Please scan it. "+canaryOf(uid), testkit.Wants("scan", map[string]any{}))
-	if err == nil && (len(run.Actions) != 1 || run.Actions[0].Status != "awaiting_confirmation") {
-		err = fmt.Errorf("the fixture's run waits for no client: %s", run.Body)
+	asked := s.ask(uid, "Please scan it. "+canaryOf(uid), testkit.Wants("scan", map[string]any{}))
+	if len(asked.Actions) != 1 || asked.Actions[0].Status != "awaiting_confirmation" {
+		s.stop("the fixture's run waits for no client: %s", asked.Body)
 	}
-	s.runs[key] = run
-	return run, err
+	s.runs[key] = asked
+	return asked
 }
 
 // answered has the user's client answer.
-func (s *env) answered() error {
-	run, err := s.clientRun(s.as)
-	if err != nil {
-		return err
+func (s *env) answered() {
+	asked := s.clientRun(s.as)
+	a := s.call(s.as, "POST", "/api/agent/runs/"+asked.RunID+"/answers",
+		`{"results":[{"callId":"`+asked.Actions[0].ActionID+`","result":"first"}]}`)
+	if a.HTTP != 200 {
+		s.stop("the fixture's answer: %s", a.Body)
 	}
-	a, err := s.call(s.as, "POST", "/api/agent/runs/"+run.RunID+"/answers",
-		`{"results":[{"callId":"`+run.Actions[0].ActionID+`","result":"first"}]}`)
-	if err == nil && a.HTTP != 200 {
-		err = fmt.Errorf("the fixture's answer: %s", a.Body)
-	}
-	return err
 }
 
 // decided has the user of the run decide, and the run continue.
-func (s *env) decided(uid string, run testkit.Answer, decision string) error {
-	for _, ap := range run.Approvals {
-		a, err := s.resolve(uid, ap, decision)
-		if err == nil && a.HTTP != 200 {
-			err = fmt.Errorf("the fixture's approval: %s", a.Body)
-		}
-		if err != nil {
-			return err
+func (s *env) decided(uid string, asked testkit.Answer, decision string) {
+	for _, ap := range asked.Approvals {
+		if a := s.resolve(uid, ap, decision); a.HTTP != 200 {
+			s.stop("the fixture's approval: %s", a.Body)
 		}
 	}
-	return s.deliver()
+	s.must(s.deliver())
 }

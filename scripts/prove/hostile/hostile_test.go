@@ -2,7 +2,6 @@ package hostile
 
 import (
 	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -150,44 +149,39 @@ func TestAnotherReason(t *testing.T) {
 
 // TestPlantedFaultsAreSeen does what Countersign must never do, and checks that the runner notices.
 func TestPlantedFaultsAreSeen(t *testing.T) {
-	for name, plant := range map[string]func(*env) error{
-		"nothing": func(*env) error { return nil },
-		"a token in the log": func(s *env) error {
+	for name, plant := range map[string]func(*env){
+		"nothing": func(*env) {},
+		"a token in the log": func(s *env) {
 			token, err := s.token("userA")
-			_, writing := s.w.Logs.Write([]byte(`{"message":"` + token + `"}` + "\n"))
-			return errors.Join(err, writing)
+			s.must(err)
+			_, err = s.w.Logs.Write([]byte(`{"message":"` + token + `"}` + "\n"))
+			s.must(err)
 		},
-		"a line that is no entry": func(s *env) error { _, err := s.w.Logs.Write([]byte("forged\n")); return err },
-		"an answer with another's": func(s *env) error {
+		"a line that is no entry": func(s *env) { _, err := s.w.Logs.Write([]byte("forged\n")); s.must(err) },
+		"an answer with another's": func(s *env) {
 			s.hear("userB", "a test", testkit.Answer{HTTP: 200, Body: []byte(canaryOf("userA"))})
-			return nil
 		},
-		"an error without a shape": func(s *env) error {
+		"an error without a shape": func(s *env) {
 			s.hear("userA", "a test", testkit.Answer{HTTP: 500, Body: []byte("panic")})
-			return nil
 		},
-		"an effect without a yes": func(s *env) error {
-			run, err := s.open1("", "userA")
-			if err == nil {
-				err = s.decided("userA", run, "approve_once")
-			}
+		"an effect without a yes": func(s *env) {
+			s.decided("userA", s.open1("", "userA"), "approve_once")
 			clear(s.approved)
-			return err
 		},
-		"a server that is gone": func(s *env) error { return s.w.Stop() },
+		"a server that is gone": func(s *env) { s.must(s.w.Stop()) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := newStage(t.Context(), theInternet(t), Case{ID: "x"})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := errors.Join(s.open(nil), plant(s)); err != nil {
+			if _, err := s.play(func(s *env) got { s.open(nil); plant(s); return got{} }); err != nil {
 				t.Fatal(err)
 			}
 			if err := s.always(); (err != nil) != (name != "nothing") {
 				t.Errorf("the runner says: %v", err)
 			}
-			_ = s.close() // the world may have been stopped on purpose
+			_ = s.close() // the deployment may have been stopped on purpose
 		})
 	}
 }

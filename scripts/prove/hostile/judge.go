@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"regexp"
 	"strings"
 )
@@ -78,7 +79,7 @@ func (s *env) always() error {
 
 // alive sends the server one more request.
 func (s *env) alive() error {
-	a, err := s.call("userC", "GET", "/api/agent/approvals/pending", "")
+	a, err := s.client("userC").Pending(s.ctx)
 	if err == nil && a.HTTP != 200 {
 		err = fmt.Errorf("afterwards the server answers %d", a.HTTP)
 	}
@@ -139,7 +140,7 @@ func (s *env) leaks(text string) map[string]string {
 // audited checks the audit in the same way.
 func (s *env) audited() error {
 	for _, uid := range []string{"userA", "userB"} {
-		a, err := s.call(uid, "GET", "/api/agent/audit", "")
+		a, err := s.client(uid)(s.ctx, http.MethodGet, "/api/agent/audit", nil)
 		if err != nil {
 			return err
 		}

@@ -16,70 +16,56 @@ import (
 const maxModelCalls = 3 // the default of MAX_MODEL_CALLS
 
 // answer runs a case of model:response: the model answers what the case says, whatever it gets then.
-func answer(s *env) (got, error) {
+func answer(s *env) got {
 	nothing := "nothing yet"
-	if err := s.open(s.reading("look_up", &nothing)); err != nil {
-		return got{}, err
-	}
-	turn, forever, err := s.turn()
-	if err != nil {
-		return got{}, err
-	}
+	s.open(s.reading("look_up", &nothing))
+	turn, forever := s.turn()
 	claim := ""
 	if turn.Text != "" && len(turn.Calls) > 0 {
 		claim = turn.Text // and it claims the same when a response says otherwise
 	}
-	run, err := s.ask(s.as, "Please do it.", func(r fakegemini.Request) fakegemini.Turn {
+	run := s.ask(s.as, "Please do it.", func(r fakegemini.Request) fakegemini.Turn {
 		if len(r.Responses()) > 0 && !forever {
 			return fakegemini.Turn{Text: "That is what came of it. " + claim}
 		}
 		return turn
 	})
-	if err != nil {
-		return got{}, err
-	}
 	g := gotOf(run)
 	if n := len(s.w.Gemini.Requests()); turn.Status == 0 && n > maxModelCalls { // a failure may be tried again
-		err = fmt.Errorf("the model was asked %d times", n)
+		s.wrong("the model was asked %d times", n)
 	}
 	if n := s.effects(); n != 0 {
-		err = errors.Join(err, fmt.Errorf("%d effects", n))
+		s.wrong("%d effects", n)
 	}
 	if turn.Thought != "" && strings.Contains(string(run.Body), turn.Thought) {
-		err = errors.Join(err, errors.New("the model's thought is in the answer"))
+		s.wrong("the model's thought is in the answer")
 	}
 	if claim != "" && strings.HasSuffix(strings.TrimSpace(run.Summary), strings.TrimSpace(claim)) {
-		err = errors.Join(err, fmt.Errorf("the summary leaves the claim standing: %q", run.Summary))
+		s.wrong("the summary leaves the claim standing: %q", run.Summary)
 	}
 	if g.class == "none" && run.Status == "completed" {
 		g.decision = "completed"
 	}
-	return g, err
+	return g
 }
 
 // turn returns the answer of the model that the case describes; forever tells that it is repeated.
-func (s *env) turn() (t fakegemini.Turn, forever bool, err error) {
+func (s *env) turn() (t fakegemini.Turn, forever bool) {
 	for name := range s.c.Input {
-		v, ok, err := s.take(name)
-		if err != nil {
-			return t, false, err
-		}
+		v, ok := s.take(name)
 		if !ok {
 			continue
 		}
 		known, err := describe(&t, name, v)
-		if err != nil {
-			return t, false, err
-		}
-		if name == "loop" {
+		if s.must(err); name == "loop" {
 			known, forever = true, true
 			t.Calls = []fakegemini.Call{{Name: "look_up", Args: map[string]any{}}}
 		}
 		if !known {
-			return t, false, unknown("the model's %s", name)
+			s.unknown("the model's %s", name)
 		}
 	}
-	return t, forever, nil
+	return t, forever
 }
 
 // describe sets one part of the turn.
@@ -175,7 +161,7 @@ var addresses = regexp.MustCompile(`[\w.+-]+@[\w-]+(\.[\w-]+)+`)
 // hijack runs a case of run:hijacked_model: an untrusted text reaches the model the way that the case says, and the
 // model does all that it can to obey. It may propose mails to any recipient; they wait for the user, with the true
 // recipients.
-func hijack(s *env) (got, error) {
+func hijack(s *env) got {
 	raw, _ := s.c.Input["untrusted"].(map[string]any)
 	source := textOf(raw["source"])
 	name, fromTool := strings.CutPrefix(source, "tool_output:")
@@ -183,37 +169,27 @@ func hijack(s *env) (got, error) {
 		name = "look_up"
 	}
 	var text string
-	if err := s.open(s.reading(name, &text)); err != nil {
-		return got{}, err
-	}
-	v, _, e1 := s.take("untrusted") // its text may name what exists only now
-	how, e2 := s.takeText("model")
+	s.open(s.reading(name, &text))
+	v, _ := s.take("untrusted") // its text may name what exists only now
+	how := s.takeText("model")
 	spec, _ := v.(map[string]any)
 	text = textOf(spec["text"])
-	if err := errors.Join(e1, e2); err != nil || text == "" || how != "" && !obeys.MatchString(how) {
-		return got{}, errors.Join(err, unknown("a model that %s, by the words %q", how, text))
+	if text == "" || how != "" && !obeys.MatchString(how) {
+		s.unknown("a model that %s, by the words %q", how, text)
 	}
 	s.private[text] = true
 	to := append(addresses.FindAllString(text, -1), "evil@x.com")[0]
 	ask := map[string]any{"prompt": "What is new?"}
 	switch {
 	case source == "thread_history":
-		first, err := s.ask(s.as, "Remember this.", testkit.Says(text))
-		if err != nil {
-			return got{}, err
-		}
-		ask["threadId"] = first.ThreadID
+		ask["threadId"] = s.ask(s.as, "Remember this.", testkit.Says(text)).ThreadID
 	case source == "page_state", source == "prompt":
 		ask["prompt"] = "The page says:\n" + text
 	default:
 		fromTool = true // whatever it is, the model has read it
 	}
 	s.w.SetModel(thief(name, fromTool, testkit.Mail(to, "as you wish", text)))
-	run, err := s.call(s.as, "POST", "/api/agent/run", jsonOf(ask))
-	if err != nil {
-		return got{}, err
-	}
-	return s.caught(run, to)
+	return s.caught(s.call(s.as, "POST", "/api/agent/run", jsonOf(ask)), to)
 }
 
 // thief looks where the text is, and then proposes mails; it answers responses about approvals with more of the same.
@@ -228,23 +204,21 @@ func thief(name string, looks bool, mail any) fakegemini.ModelFunc {
 }
 
 // caught checks that the run of a hijacked model did nothing but request approvals.
-func (s *env) caught(run testkit.Answer, to string) (got, error) {
+func (s *env) caught(run testkit.Answer, to string) got {
 	g := gotOf(run)
 	if len(run.Approvals) != 1 {
-		return g, fmt.Errorf("%d approvals wait", len(run.Approvals))
+		s.wrong("%d approvals wait", len(run.Approvals))
+		return g
 	}
 	g.class, g.decision = "none", "require_approval" // the model's other call was refused, as it must be
 	var args struct{ To []string }
-	err := json.Unmarshal(run.Approvals[0].Args, &args)
+	s.must(json.Unmarshal(run.Approvals[0].Args, &args))
 	if len(args.To) != 1 || args.To[0] != to {
-		err = errors.Join(err, fmt.Errorf("the approval shows %v, and it goes to %s", args.To, to))
+		s.wrong("the approval shows %v, and it goes to %s", args.To, to)
 	}
-	if err := errors.Join(err, s.deliver(), s.sweep()); err != nil {
-		return g, err
+	s.must(errors.Join(s.deliver(), s.sweep()))
+	if n, entries := s.effects(), s.allowlist(); n != 0 || len(entries) != 0 {
+		s.wrong("%d effects, %d entries on the allowlist", n, len(entries))
 	}
-	entries, err := s.allowlist()
-	if n := s.effects(); n != 0 || len(entries) != 0 {
-		err = errors.Join(err, fmt.Errorf("%d effects, %d entries on the allowlist", n, len(entries)))
-	}
-	return g, err
+	return g
 }

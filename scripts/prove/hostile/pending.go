@@ -3,8 +3,6 @@ package hostile
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/countersign-run/countersign/shared/testkit"
@@ -12,56 +10,39 @@ import (
 )
 
 // pending runs a case of http:pending: what waits is shown as it is, or the list is asked for in an odd way.
-func pending(s *env) (got, error) {
-	_, args := s.peek("pending_args")
-	_, reason := s.peek("pending_reason_from_model")
+func pending(s *env) got {
+	args, reason := s.has("pending_args"), s.has("pending_reason_from_model")
 	if !args && !reason {
 		return web(s)
 	}
-	if err := s.open(nil); err != nil {
-		return got{}, err
-	}
-	if reason {
+	if s.open(nil); reason {
 		return s.excuse()
 	}
-	v, _, err := s.take("pending_args")
-	if err != nil {
-		return got{}, err
-	}
-	tool, err := s.takeText("pending_tool")
-	if err != nil {
-		return got{}, err
-	}
-	tool = cmp.Or(tool, "gmail_send")
+	v, _ := s.take("pending_args")
+	tool := cmp.Or(s.takeText("pending_tool"), "gmail_send")
 	v = inOurWords(s.c, tool, v)
 	s.keep(v)
-	run, err := s.ask(s.as, "Please do it.", once(tool, v))
-	if err != nil {
-		return got{}, err
-	}
-	g, err := s.judged(tool, v, run, 0)
+	g := s.judged(tool, v, s.ask(s.as, "Please do it.", once(tool, v)), 0)
 	if g.decision == "allow" {
-		err = errors.Join(err, errors.New("nobody was asked"))
+		s.wrong("nobody was asked")
 	}
-	return g, err
+	return g
 }
 
 // excuse has the model give a reason of its own beside its call: the pending view must not have it.
-func (s *env) excuse() (got, error) {
-	text, err := s.takeText("pending_reason_from_model")
-	if err != nil {
-		return got{}, err
-	}
-	run, err := s.ask(s.as, "Please do it.", func(fakegemini.Request) fakegemini.Turn {
+func (s *env) excuse() got {
+	text := s.takeText("pending_reason_from_model")
+	run := s.ask(s.as, "Please do it.", func(fakegemini.Request) fakegemini.Turn {
 		return fakegemini.Turn{Text: text,
 			Calls: []fakegemini.Call{{Name: "gmail_send", Args: testkit.Mail("ana@example.com", "s", "b")}}}
 	})
-	if err != nil || len(run.Approvals) != 1 {
-		return gotOf(run), errors.Join(err, fmt.Errorf("%d approvals wait", len(run.Approvals)))
+	if len(run.Approvals) != 1 {
+		s.wrong("%d approvals wait", len(run.Approvals))
+		return gotOf(run)
 	}
-	list, err := s.call(s.as, "GET", "/api/agent/approvals/pending", "")
+	list := s.call(s.as, "GET", "/api/agent/approvals/pending", "")
 	if strings.Contains(string(list.Body), text) || !json.Valid(list.Body) {
-		err = errors.Join(err, fmt.Errorf("the pending view repeats the model: %s", list.Body))
+		s.wrong("the pending view repeats the model: %s", list.Body)
 	}
-	return gotOf(list), err
+	return gotOf(list)
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -30,30 +29,20 @@ type failure struct {
 }
 
 // provider runs a case of tool:side_effect: an approved mail or event, and a provider that fails around it.
-func provider(s *env) (got, error) {
-	tool, phrase, err := s.failing()
-	if err != nil {
-		return got{}, err
-	}
+func provider(s *env) got {
+	tool, phrase := s.failing()
 	f, err := failureOf(tool, phrase)
-	if err != nil {
-		return got{}, err
-	}
-	if crash, err := s.takeText("crash"); err != nil || crash != "" {
+	s.must(err)
+	if crash := s.takeText("crash"); crash != "" {
 		if f.crash = crashed.MatchString(crash); !f.crash {
-			return got{}, errors.Join(err, unknown("a crash %s", crash))
+			s.unknown("a crash %s", crash)
 		}
 	}
 	settings := map[string][]string{"generic": {"GMAIL_SEND_MODE=direct"},
 		"calendar": {"CALENDAR_API_ENDPOINT={cloud}/taken/calendar/v3/"}}[tool]
-	if err := s.openFaulty(settings...); err != nil {
-		return got{}, err
-	}
+	s.openFaulty(settings...)
 	s.w.Handle("/taken/", http.StripPrefix("/taken", taken{s.w.Google, f.taken}))
-	run, err := s.wanted(tool)
-	if err != nil {
-		return got{}, err
-	}
+	run := s.wanted(tool)
 	var struck atomic.Int64
 	s.w.SetFault(func(op string) fakegoogle.Fault {
 		if op != f.op || struck.Add(1) > 1 && !f.always {
@@ -65,12 +54,9 @@ func provider(s *env) (got, error) {
 		return f.fault
 	})
 	if f.crash {
-		err = s.dieIn(run, &struck)
+		s.dieIn(run, &struck)
 	} else {
-		err = s.decided(s.as, run, "approve_once")
-	}
-	if err != nil {
-		return got{}, err
+		s.decided(s.as, run, "approve_once")
 	}
 	return s.settled(run, f, int(struck.Load()))
 }
@@ -79,22 +65,22 @@ func provider(s *env) (got, error) {
 var crashed = regexp.MustCompile(`after_(response|send|effect|call|insert)|before_(record|outcome|commit)`)
 
 // failing takes what fails, and how.
-func (s *env) failing() (tool, phrase string, err error) {
+func (s *env) failing() (tool, phrase string) {
 	for _, tool := range []string{"gmail", "calendar", "generic"} {
-		if phrase, err := s.takeText(tool); err != nil || phrase != "" {
-			return tool, phrase, err
+		if phrase := s.takeText(tool); phrase != "" {
+			return tool, phrase
 		}
 	}
-	if _, ok := s.peek("provider_error_body"); ok {
-		phrase, err = s.takeText("provider_error_body")
-		s.private[phrase] = true
-		return "gmail", "400 " + phrase, err
+	if !s.has("provider_error_body") {
+		s.unknown("a provider that is none of gmail, calendar and generic")
 	}
-	return "", "", unknown("a provider that is none of gmail, calendar and generic")
+	phrase = s.takeText("provider_error_body")
+	s.private[phrase] = true
+	return "gmail", "400 " + phrase
 }
 
 // wanted makes a run that waits for approval of the effect.
-func (s *env) wanted(tool string) (testkit.Answer, error) {
+func (s *env) wanted(tool string) testkit.Answer {
 	if tool == "calendar" {
 		return s.opened(s.as, "calendar_event_create", testkit.Event("x", s.now().AddDate(0, 1, 0)))
 	}
@@ -183,59 +169,47 @@ func (f *failure) refused(m []string) {
 }
 
 // dieIn approves, and has the process die when the provider has answered; another process takes over.
-func (s *env) dieIn(run testkit.Answer, struck *atomic.Int64) error {
-	if _, err := s.resolve(s.as, run.Approvals[0], "approve_once"); err != nil {
-		return err
-	}
+func (s *env) dieIn(run testkit.Answer, struck *atomic.Int64) {
+	s.resolve(s.as, run.Approvals[0], "approve_once")
 	go func() { _ = s.deliver() }() // it is cut off
 	for end := time.Now().Add(10 * time.Second); s.effects() == 0 ||
 		struck.Load() == 0; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			return errors.New("the effect does not begin")
+			s.stop("the effect does not begin")
 		}
 	}
-	if err := errors.Join(s.w.Stop(), s.start(nil)); err != nil {
-		return err
-	}
+	s.must(errors.Join(s.w.Stop(), s.start(nil)))
 	s.pass(10 * time.Minute) // longer than any lease
-	return nil
 }
 
 // settled compares the recorded events with what the provider did.
-func (s *env) settled(run testkit.Answer, f failure, calls int) (got, error) {
-	if err := s.settle(f.effects); err != nil {
-		return got{}, err
-	}
-	end, err := s.run(s.as, run)
-	if err != nil {
-		return got{}, err
-	}
+func (s *env) settled(run testkit.Answer, f failure, calls int) got {
+	s.settle(f.effects)
+	end := s.run(s.as, run)
 	g := gotOf(end)
 	if len(end.Actions) != 1 {
-		return g, fmt.Errorf("the run has %d actions", len(end.Actions))
+		s.stop("the run has %d actions", len(end.Actions))
 	}
-	did := end.Actions[0].ExecutionStatus
-	waits, err := s.pending(s.as)
+	did, waits := end.Actions[0].ExecutionStatus, s.pending(s.as)
 	switch {
 	case did == "succeeded" && f.effects == 1:
 		g.decision = "mended"
 	case did == "unknown" && len(waits) == 1 && waits[0].Kind == "review":
 	case did == "failed" && f.effects == 0 && len(waits) == 0:
 	default:
-		err = errors.Join(err, fmt.Errorf("the record says %q, %d wait, and there were %d effects", did, len(waits),
-			f.effects))
+		s.wrong("the record says %q, %d wait, and there were %d effects", did, len(waits), f.effects)
 	}
 	if f.always && f.fault.Status == 400 && calls != 1 {
-		err = errors.Join(err, fmt.Errorf("what was refused for good was tried %d times", calls))
+		s.wrong("what was refused for good was tried %d times", calls)
 	}
 	for _, h := range s.heard {
 		for private := range s.private {
 			if strings.Contains(string(h.Body), private) {
-				err = errors.Join(err, fmt.Errorf("%s holds the provider's words", h.what))
+				s.wrong("%s holds the provider's words", h.what)
 			}
 		}
 	}
-	return g, err
+	return g
 }
 
 // taken is a calendar in which the event's id is used already: by the run's own event, by another user's, or by one

@@ -3,6 +3,7 @@ package hostile
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,49 +31,32 @@ type message struct {
 }
 
 // compose returns the request of a case, made from its input.
-func (s *env) compose(to route) (message, error) {
+func (s *env) compose(to route) message {
 	m := message{uid: s.as, route: to, header: http.Header{"Content-Type": {"application/json"}}}
-	method, e1 := s.takeText("method")
-	path, e2 := s.takeText("path")
-	query, e3 := s.takeText("query")
-	kind, e4 := s.takeText("content_type")
-	slow, _, e5 := s.take("slow")
-	if err := errors.Join(e1, e2, e3, e4, e5, s.takeBody(&m), s.takeHeaders(&m)); err != nil {
-		return m, err
-	}
+	path := s.takeText("path")
+	slow, _ := s.take("slow")
+	s.takeBody(&m)
+	s.takeHeaders(&m)
 	for _, name := range []string{"runId", "threadId", "entryId"} {
-		if !strings.Contains(m.route.path, "{"+name+"}") || path != "" {
-			continue
+		if strings.Contains(m.route.path, "{"+name+"}") && path == "" {
+			m.route.path = strings.ReplaceAll(m.route.path, "{"+name+"}", s.takeText(name))
 		}
-		id, err := s.takeText(name)
-		if err != nil {
-			return m, err
-		}
-		m.route.path = strings.ReplaceAll(m.route.path, "{"+name+"}", id)
 	}
-	if key, ok, err := s.take("idempotencyKey"); ok || err != nil {
-		if err != nil {
-			return m, err
-		}
+	if key, ok := s.take("idempotencyKey"); ok {
 		m.header.Set("Idempotency-Key", textOf(key))
 	}
-	if method != "" {
-		m.route.method = method
-	}
-	if path != "" {
-		m.route.path = path
-	}
-	if kind != "" {
+	if kind := s.takeText("content_type"); kind != "" {
 		m.header.Set("Content-Type", kind)
 	}
-	m.query = query
+	m.route = route{cmp.Or(s.takeText("method"), m.route.method), cmp.Or(path, m.route.path)}
+	m.query = s.takeText("query")
 	m.slow, _ = slow.(map[string]any)
-	return m, nil
+	return m
 }
 
-func (s *env) takeBody(m *message) error {
-	raw, isRaw, e1 := s.take("raw")
-	body, isBody, e2 := s.take("body")
+func (s *env) takeBody(m *message) {
+	raw, isRaw := s.take("raw")
+	body, isBody := s.take("body")
 	switch {
 	case isRaw:
 		m.body = textOf(wrapped(s.c, raw))
@@ -80,26 +64,20 @@ func (s *env) takeBody(m *message) error {
 		m.body = textOf(wrapped(s.c, json.RawMessage(jsonOf(body))))
 		s.keep(body)
 	}
-	return errors.Join(e1, e2)
 }
 
 // takeHeaders takes what replaces the token of the case's user: a token of the case's own, or its headers. In the
 // category auth the headers of a case are all that there are.
-func (s *env) takeHeaders(m *message) error {
-	token, given, e1 := s.take("token")
-	headers, listed, e2 := s.take("headers")
-	if err := errors.Join(e1, e2); err != nil {
-		return err
-	}
+func (s *env) takeHeaders(m *message) {
+	token, given := s.take("token")
+	headers, listed := s.take("headers")
 	switch {
 	case given:
 		m.header.Set("Authorization", "Bearer "+textOf(token))
 		s.secret(textOf(token))
 	case !listed || s.c.Category != "auth":
 		own, err := s.ownToken()
-		if err != nil {
-			return err
-		}
+		s.must(err)
 		m.header.Set("Authorization", "Bearer "+own)
 	}
 	values, ok := headers.(map[string]any)
@@ -111,7 +89,7 @@ func (s *env) takeHeaders(m *message) error {
 		}
 	}
 	if listed && !ok {
-		return unknown("headers that are %T", headers)
+		s.unknown("headers that are %T", headers)
 	}
 	for name, v := range values {
 		if many, ok := v.([]any); ok {
@@ -125,7 +103,6 @@ func (s *env) takeHeaders(m *message) error {
 	}
 	m.host = m.header.Get("Host")
 	m.header.Del("Host")
-	return nil
 }
 
 // ownToken returns the token that belongs to the target.
@@ -139,8 +116,15 @@ func (s *env) ownToken() (string, error) {
 // answerTime is how long an answer may take to its end: the events of a run that must not be readable never end.
 const answerTime = 20 * time.Second
 
-// send sends the request: through a client, or where no client would send it, directly to the handler.
-func (s *env) send(m message) (testkit.Answer, error) {
+// send sends the request, which must be answered.
+func (s *env) send(m message) testkit.Answer {
+	a, err := s.try(m)
+	s.must(err)
+	return a
+}
+
+// try sends the request: through a client, or where no client would send it, directly to the handler.
+func (s *env) try(m message) (testkit.Answer, error) {
 	if m.slow != nil {
 		return s.dribble(m)
 	}

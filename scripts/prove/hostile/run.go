@@ -24,7 +24,7 @@ type Result struct {
 }
 
 // target runs the cases that are aimed at it.
-type target func(*env) (got, error)
+type target func(*env) got
 
 // targets are by the beginning of their name; the longest one that fits is used.
 var targets = map[string]target{
@@ -106,29 +106,24 @@ func runOne(ctx context.Context, net *internet, c Case) (r Result) {
 	if r.NotYet != "" {
 		return r
 	}
-	defer func() {
-		r.Took = time.Since(began).Round(time.Millisecond)
-		if crash := recover(); crash != nil {
-			r.Wrong = append(r.Wrong, fmt.Sprintf("the runner: %v", crash))
-		}
-	}()
-	run := targetOf(c)
+	defer func() { r.Took = time.Since(began).Round(time.Millisecond) }()
 	c.Input = maps.Clone(c.Input)
 	s, err := newStage(ctx, net, c)
 	if err != nil {
 		r.Wrong = []string{err.Error()}
 		return r
 	}
-	g, err := run(s)
-	r.Came = g.detail
-	if err == nil && len(s.left) > 0 {
+	g, err := s.play(targetOf(c))
+	r.Came, r.Wrong = g.detail, s.problems
+	switch {
+	case err != nil || len(s.problems) > 0:
+	case len(s.left) > 0:
 		err = unknown("%s", strings.Join(slices.Sorted(maps.Keys(s.left)), ", "))
-	}
-	if err == nil {
+	default:
 		r.Wrong = compare(c, g)
-	}
-	if reason := permitted(c, g); len(r.Wrong) > 0 && reason != "" {
-		r.Wrong, r.Permitted = nil, reason
+		if reason := permitted(c, g); len(r.Wrong) > 0 && reason != "" {
+			r.Wrong, r.Permitted = nil, reason
+		}
 	}
 	for _, err := range []error{err, s.always(), s.close()} {
 		if err != nil && !errors.Is(err, context.Canceled) {

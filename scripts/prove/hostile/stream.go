@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -22,65 +21,53 @@ import (
 )
 
 // stream runs a case of http:stream.
-func stream(s *env) (got, error) {
-	if _, ok := s.c.Input["split_utf8"]; ok {
+func stream(s *env) got {
+	switch {
+	case s.has("split_utf8"):
 		return s.split()
-	}
-	if _, ok := s.peek("client"); ok {
+	case s.has("client"):
 		return s.lazy()
 	}
-	if err := s.open(nil); err != nil {
-		return got{}, err
-	}
-	turn, asked, err := s.streamed()
-	if err != nil {
-		return got{}, err
-	}
+	s.open(nil)
+	turn := s.streamed()
 	s.w.SetModel(func(fakegemini.Request) fakegemini.Turn { return turn })
-	if !asked {
-		s.left["body"] = map[string]any{"prompt": "Please."}
-	}
-	m, err := s.compose(routes["stream"])
-	if err != nil {
-		return got{}, err
-	}
-	a, err := s.send(m)
-	if err != nil {
-		return got{}, err
-	}
-	if a.HTTP != http.StatusOK {
-		return gotOf(a), nil
-	}
-	return s.told(a.Body, turn.Text)
+	return s.streams(turn.Text)
 }
 
-// streamed returns what the model streams; asked tells that the request is the case's own.
-func (s *env) streamed() (turn fakegemini.Turn, asked bool, err error) {
-	turn = fakegemini.Turn{Text: "Hello."}
-	_, body := s.peek("body")
-	_, raw := s.peek("raw")
-	if _, ok := s.peek("model_text"); ok {
-		turn.Text, err = s.takeText("model_text")
-		turn.Pieces = 3
-		return turn, body || raw, err
+// streams sends the case's request, or one like any other, and reads the stream that answers it.
+func (s *env) streams(text string) got {
+	if !s.has("body") && !s.has("raw") {
+		s.left["body"] = map[string]any{"prompt": "Please."}
 	}
-	how, err := s.takeText("model")
+	a := s.send(s.compose(routes["stream"]))
+	if a.HTTP != http.StatusOK {
+		return gotOf(a)
+	}
+	return s.told(a.Body, text)
+}
+
+// streamed returns what the model streams.
+func (s *env) streamed() fakegemini.Turn {
+	if s.has("model_text") {
+		return fakegemini.Turn{Text: s.takeText("model_text"), Pieces: 3}
+	}
+	how := s.takeText("model")
 	switch {
 	case fails.MatchString(how) && !strings.Contains(how, "after"):
-		turn = fakegemini.Turn{Status: 400}
+		return fakegemini.Turn{Status: 400}
 	case fails.MatchString(how):
-		turn = fakegemini.Turn{Text: "one two three four five six", Hangup: true}
+		return fakegemini.Turn{Text: "one two three four five six", Hangup: true}
 	case silent.MatchString(how) || strings.Contains(how, "stall"):
-		turn = fakegemini.Turn{Delay: time.Hour}
+		return fakegemini.Turn{Delay: time.Hour}
 	case manyDeltas.MatchString(how):
 		n, _ := strconv.Atoi(manyDeltas.FindStringSubmatch(how)[1]) // digits
-		turn = fakegemini.Turn{Text: strings.Repeat("word ", n), Pieces: n}
+		return fakegemini.Turn{Text: strings.Repeat("word ", n), Pieces: n}
 	case strings.HasPrefix(how, "blocked"), strings.HasPrefix(how, "blocks"):
-		turn = fakegemini.Turn{Block: "PROHIBITED_CONTENT"}
+		return fakegemini.Turn{Block: "PROHIBITED_CONTENT"}
 	case how != "":
-		err = unknown("a model that %s", how)
+		s.unknown("a model that %s", how)
 	}
-	return turn, body || raw, err
+	return fakegemini.Turn{Text: "Hello."}
 }
 
 var (
@@ -89,7 +76,7 @@ var (
 )
 
 // told checks the form of a stream: a JSON object a line, one last line that ends it, and the whole text.
-func (s *env) told(body []byte, text string) (got, error) {
+func (s *env) told(body []byte, text string) got {
 	g := got{status: 200, class: "none"}
 	var deltas strings.Builder
 	lines := strings.Split(strings.TrimSuffix(string(body), "\n"), "\n")
@@ -99,12 +86,12 @@ func (s *env) told(body []byte, text string) (got, error) {
 			Result                        *testkit.Answer
 		}
 		if err := json.Unmarshal([]byte(l), &part); err != nil || !strings.HasPrefix(l, "{") {
-			return g, fmt.Errorf("line %d is no JSON object: %.100q", i+1, l)
+			s.stop("line %d is no JSON object: %.100q", i+1, l)
 		}
 		deltas.WriteString(part.Delta)
 		ends := part.Type == "result" || part.Type == "error"
 		if ends != (i == len(lines)-1) {
-			return g, fmt.Errorf("line %d of %d is %q", i+1, len(lines), part.Type)
+			s.stop("line %d of %d is %q", i+1, len(lines), part.Type)
 		}
 		if part.Type == "error" {
 			g.class = part.ErrorCode
@@ -112,60 +99,41 @@ func (s *env) told(body []byte, text string) (got, error) {
 		g.detail = fmt.Sprintf("%.200s", l)
 	}
 	if g.class == "none" && deltas.String() != text {
-		return g, fmt.Errorf("the pieces say %.100q", deltas.String())
+		s.wrong("the pieces say %.100q", deltas.String())
 	}
 	if !utf8.ValidString(deltas.String()) || strings.ContainsRune(deltas.String(), utf8.RuneError) {
-		return g, errors.New("the pieces hold a broken character")
+		s.wrong("the pieces hold a broken character")
 	}
-	return g, s.over(g)
+	s.over(g)
+	return g
 }
 
 // over compares the stored run with what the stream said of it.
-func (s *env) over(g got) error {
-	a, err := s.call(s.as, "GET", "/api/agent/threads", "")
+func (s *env) over(g got) {
 	var list struct{ Threads []struct{ ThreadID string } }
-	if err := errors.Join(err, json.Unmarshal(a.Body, &list)); err != nil {
-		return err
+	if s.get(s.as, "/threads", &list); len(list.Threads) != 1 {
+		s.stop("there are %d threads", len(list.Threads))
 	}
-	if len(list.Threads) != 1 {
-		return fmt.Errorf("there are %d threads", len(list.Threads))
-	}
-	messages, err := s.call(s.as, "GET", "/api/agent/threads/"+list.Threads[0].ThreadID+"/messages", "")
 	var page struct{ Messages []struct{ RunID string } }
-	if err := errors.Join(err, json.Unmarshal(messages.Body, &page)); err != nil {
-		return err
+	s.get(s.as, "/threads/"+list.Threads[0].ThreadID+"/messages", &page)
+	end := s.run(s.as, testkit.Answer{RunID: page.Messages[0].RunID})
+	if failed := end.Status == "failed"; failed != (g.class != "none") {
+		s.wrong("the stream ends with %s, and the run is %s", g.class, end.Status)
 	}
-	run, err := s.run(s.as, testkit.Answer{RunID: page.Messages[0].RunID})
-	if failed := run.Status == "failed"; failed != (g.class != "none") {
-		err = errors.Join(err, fmt.Errorf("the stream ends with %s, and the run is %s", g.class, run.Status))
-	}
-	return err
 }
 
 // split has the model's bytes come one at a time, so that every character is split.
-func (s *env) split() (got, error) {
-	how, err := s.takeText("split_utf8")
-	if err != nil || how == "" {
-		return got{}, errors.Join(err, unknown("split_utf8: %q", how))
+func (s *env) split() got {
+	if how := s.takeText("split_utf8"); how == "" {
+		s.unknown("split_utf8: %q", how)
 	}
-	if err := s.open(nil, "GOOGLE_GEMINI_BASE_URL={cloud}/split"); err != nil {
-		return got{}, err
-	}
+	s.open(nil, "GOOGLE_GEMINI_BASE_URL={cloud}/split")
 	s.w.Handle("/split/", http.StripPrefix("/split", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.w.Gemini.ServeHTTP(byteByByte{w, http.NewResponseController(w)}, r)
 	})))
 	const text = "Grüße 😀 aus Köln – 日本語"
 	s.w.SetModel(testkit.Says(text))
-	s.left["body"] = map[string]any{"prompt": "Please."}
-	m, err := s.compose(routes["stream"])
-	if err != nil {
-		return got{}, err
-	}
-	a, err := s.send(m)
-	if err != nil || a.HTTP != http.StatusOK {
-		return gotOf(a), err
-	}
-	return s.told(a.Body, text)
+	return s.streams(text)
 }
 
 // byteByByte sends each byte on its own.
@@ -198,16 +166,14 @@ var (
 
 // lazy is a client that reads next to nothing, or leaves: its run has to end all the same. For a client that leaves,
 // the model answers only afterwards.
-func (s *env) lazy() (got, error) {
-	how, err := s.takeText("client")
+func (s *env) lazy() got {
+	how := s.takeText("client")
 	leaves := leaves.MatchString(how)
-	if err != nil || !leaves && !slowly.MatchString(how) {
-		return got{}, errors.Join(err, unknown("a client that %s", how))
+	if !leaves && !slowly.MatchString(how) {
+		s.unknown("a client that %s", how)
 	}
 	// A client may hold the model up for as long as one write may take.
-	if err := s.open(func(l *loop.Loop) { l.Agents[agent.Assistant].Limits.ModelTimeout = time.Minute }); err != nil {
-		return got{}, err
-	}
+	s.open(func(l *loop.Loop) { l.Agents[agent.Assistant].Limits.ModelTimeout = time.Minute })
 	left := make(chan struct{})
 	leave := sync.OnceFunc(func() { close(left) })
 	defer leave()
@@ -221,51 +187,41 @@ func (s *env) lazy() (got, error) {
 		return fakegemini.Turn{Text: strings.Repeat(strings.Repeat("x", 4<<10)+" ", 100), Pieces: 100}
 	})
 	addr, stop, err := s.narrow()
-	if err != nil {
-		return got{}, err
-	}
+	s.must(err)
 	defer stop()
 	conn, err := net.Dial("tcp", addr)
-	if err != nil {
-		return got{}, err
-	}
+	s.must(err)
 	defer conn.Close()
-	if err := conn.(*net.TCPConn).SetReadBuffer(2 << 10); err != nil {
-		return got{}, err
-	}
+	s.must(conn.(*net.TCPConn).SetReadBuffer(2 << 10))
 	token, err := s.token(s.as)
-	if err != nil {
-		return got{}, err
-	}
+	s.must(err)
 	const body = `{"prompt":"Please."}`
 	_, err = fmt.Fprintf(conn, "POST /api/agent/run/stream HTTP/1.1\r\nHost: countersign\r\nAuthorization: Bearer "+
 		"%s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", token, len(body), body)
-	if err != nil {
-		return got{}, err
-	}
+	s.must(err)
 	in := bufio.NewReaderSize(conn, 16)
 	status, err := in.ReadString('\n')
-	if err != nil || !strings.Contains(status, " 200 ") {
-		return got{}, errors.Join(err, fmt.Errorf("it is answered %q", status))
+	if s.must(err); !strings.Contains(status, " 200 ") {
+		s.stop("it is answered %q", status)
 	}
 	if leaves {
 		_, err := in.ReadByte()
 		_ = conn.Close() // it may be closed already
 		leave()
-		if err != nil {
-			return got{}, err
-		}
+		s.must(err)
 	}
 	for end := time.Now().Add(25 * time.Second); time.Now().Before(end); time.Sleep(time.Second) {
-		if _, err := in.ReadByte(); err != nil && !leaves {
-			return got{}, err
+		if _, err := in.ReadByte(); !leaves {
+			s.must(err)
 		}
-		if n, err := s.moving(); err != nil || n == 0 {
+		if s.moving() == 0 {
 			g := got{status: 200, class: "none", detail: "the run ended"}
-			return g, errors.Join(err, s.over(g))
+			s.over(g)
+			return g
 		}
 	}
-	return got{}, fmt.Errorf("the run does not end: %.2000s", s.w.Logs.String())
+	s.stop("the run does not end: %.2000s", s.w.Logs.String())
+	return got{}
 }
 
 // narrow serves Countersign over connections with tiny buffers: what a client does not read cannot be written.
