@@ -59,7 +59,7 @@ func TestTakenBackBeforeTheSecondTry(t *testing.T) {
 				t.Fatalf("%v, done %d times", err, len(w.effects))
 			}
 			mortalLoop := *w.loop
-			mortalLoop.Store = &mortal{Store: w.store, n: 3, after: true} // the run, the model's answer, the intent
+			mortalLoop.Store = mortal(w.store, 3, true) // the run, the model's answer, the intent
 			run := ""
 			died, err := mortally(func() error {
 				_, err := mortalLoop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob again"},
@@ -123,7 +123,7 @@ func TestCapHoldsForALateQuestion(t *testing.T) {
 	}
 	proposed := ""
 	mortalLoop := *w.loop
-	mortalLoop.Store = &mortal{Store: w.store, n: 2, after: true} // the run, the model's answer
+	mortalLoop.Store = mortal(w.store, 2, true) // the run, the model's answer
 	died, err := mortally(func() error {
 		_, err := mortalLoop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob again"},
 			func(n loop.Update) { proposed = n.RunID })
@@ -165,21 +165,6 @@ func disable(t *testing.T, w *world, uid string) {
 	}
 }
 
-// woken is a store before whose first commit something happens, as for a process that is stopped there and continues
-// later.
-type woken struct {
-	store.Store
-	meanwhile func()
-}
-
-func (s *woken) Commit(ctx context.Context, w ...store.Write) ([]time.Time, error) {
-	if meanwhile := s.meanwhile; meanwhile != nil {
-		s.meanwhile = nil
-		meanwhile()
-	}
-	return s.Store.Commit(ctx, w...)
-}
-
 // TestWokenAfterAnothersEffect stops a process before it claims its run, and has another one carry the call out and die
 // before it records the outcome. The first process then has a call to settle, and not one that failed because its
 // handle can no longer be made.
@@ -193,14 +178,14 @@ func TestWokenAfterAnothersEffect(t *testing.T) {
 	}
 	approve(t, w, v, 1)
 	first, other := *w.loop, *w.loop
-	first.Store = &woken{w.store, func() {
-		other.Store = &mortal{Store: w.store, n: 3} // the claim, the intent, the outcome
+	first.Store = interrupted(w.store, 1, func() {
+		other.Store = mortal(w.store, 3, false) // the claim, the intent, the outcome
 		died, err := mortally(func() error { _, err := other.Advance(ctx, v.RunID, nil); return err })
 		if !died || err != nil || len(w.effects) != 1 {
 			t.Errorf("died: %v, %v, done %d times", died, err, len(w.effects))
 		}
 		w.tick(time.Hour)
-	}}
+	})
 	def := w.sendDef("draft")
 	def.Prepare = func(context.Context, tool.Call, sendArgs) (string, error) {
 		return "", fault.New(fault.Auth, fault.CodeReauth, "Please link your account again.")

@@ -65,7 +65,7 @@ func killedWithClient(t *testing.T, w *world, n int, after bool,
 	t.Helper()
 	ctx := context.Background()
 	w.loop.Tools["click"] = remote(t)
-	w.loop.Store, w.loop.Model = &mortal{Store: w.store, n: n, after: after}, &asked{tool: "click"}
+	w.loop.Store, w.loop.Model = mortal(w.store, n, after), &asked{tool: "click"}
 	life := func() error {
 		v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "click", Key: "k1", BodyHash: "h"}, nil)
 		if err != nil {
@@ -119,7 +119,7 @@ func killedWritingOn(t *testing.T, w *world, n int, after bool) {
 	if err != nil || len(first.Calls) != 1 {
 		t.Fatalf("%v %+v", err, first)
 	}
-	w.loop.Store = &mortal{Store: w.store, n: n, after: after}
+	w.loop.Store = mortal(w.store, n, after)
 	w.loop.Tools["lookup"], w.loop.Model = w.lookup(), &asked{tool: "lookup"}
 	on := loop.StartRequest{UID: "ana", Prompt: "and?", ThreadID: first.ThreadID, Key: "k2", BodyHash: "h"}
 	died, err := mortally(func() error { _, err := w.loop.Start(ctx, on, nil); return err })

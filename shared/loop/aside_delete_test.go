@@ -178,7 +178,7 @@ func TestMovedWhileItIsDeleted(t *testing.T) {
 				}
 				before := w.setAside(v.RunID, `{"id":5}`)
 				rec := *w.rec
-				rec.Store = &interrupted{w.store, n, func() {
+				rec.Store = interrupted(w.store, n, func() {
 					w.rewrite(v.RunID, before)
 					if !dies {
 						if _, err := w.loop.Advance(ctx, v.RunID, nil); err != nil {
@@ -194,7 +194,7 @@ func TestMovedWhileItIsDeleted(t *testing.T) {
 					}
 					w.loop.Tools["send"] = tool.Define(d)
 					dying(func() { _, _ = w.loop.Advance(ctx, v.RunID, nil) })
-				}}
+				})
 				gone, err := rec.DeleteThread(ctx, "ana", v.ThreadID)
 				if err != nil || gone == dies || w.listed() != 0 {
 					t.Fatalf("before commit %d, dies=%t: %t %v, %d listed", n, dies, gone, err, w.listed())

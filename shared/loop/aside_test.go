@@ -14,6 +14,7 @@ import (
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/testkit/faulty"
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
@@ -84,19 +85,6 @@ func TestRunsThatNobodyCanReadAreInNobodysWay(t *testing.T) {
 	})
 }
 
-// refusing is a store that refuses every other read for a reason of its own.
-type refusing struct {
-	store.Store
-	reads int
-}
-
-func (r *refusing) Get(ctx context.Context, paths ...string) ([]store.Doc, error) {
-	if r.reads++; r.reads%2 == 1 {
-		return nil, errors.New("PermissionDenied")
-	}
-	return r.Store.Get(ctx, paths...)
-}
-
 // TestAStoreThatRefusesIsNotTheRunsFault has a store refuse to read a run more often than a run may fail: none of that
 // counts against the run.
 func TestAStoreThatRefusesIsNotTheRunsFault(t *testing.T) {
@@ -108,12 +96,12 @@ func TestAStoreThatRefusesIsNotTheRunsFault(t *testing.T) {
 		t.Fatal(err)
 	}
 	whole := w.loop.Store
-	w.loop.Store = &refusing{Store: whole}
 	for range 12 {
+		w.loop.Store = faulty.Wrap(whole, faulty.Gets(faulty.Each(func(n int) bool { return n%2 == 1 },
+			faulty.Fail(errors.New("PermissionDenied")))))
 		if _, err := w.loop.Advance(ctx, v.RunID, nil); err == nil || loop.Postponed(err) {
 			t.Fatalf("a run that could not be read was moved, or set back: %v", err)
 		}
-		w.loop.Store.(*refusing).reads = 0
 	}
 	w.loop.Store = whole
 	if f := document.RunFieldsOf(w.document(v.RunID)); f.Tries > 0 || f.Aside {

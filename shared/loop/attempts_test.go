@@ -15,6 +15,7 @@ import (
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/testkit/faulty"
 	"github.com/countersign-run/countersign/shared/testkit/script"
 	"github.com/countersign-run/countersign/shared/tool"
 )
@@ -195,17 +196,11 @@ func killsEveryProcess(t *testing.T, open func(testing.TB) *world) {
 	}
 }
 
-// deadlyReads is a store that kills a process that reads an older part of a run's log.
-type deadlyReads struct {
-	store.Store
-	do func()
-}
-
-func (d deadlyReads) Get(ctx context.Context, paths ...string) ([]store.Doc, error) {
-	if strings.Contains(paths[0], "/events/") {
-		d.do()
-	}
-	return d.Store.Get(ctx, paths...)
+// deadlyReads returns a store that calls do, which ends the process, when an older part of a run's log is read.
+func deadlyReads(st store.Store, do func()) *faulty.Store {
+	return faulty.Wrap(st, faulty.Of(func(c *faulty.Call) bool {
+		return c.Method == faulty.Get && strings.Contains(c.Paths[0], "/events/")
+	}, faulty.Before(func(*faulty.Call) { do() })))
 }
 
 // TestARunThatKillsWhoReadsIt has a run kill each process that loads it, before anything could be claimed, and a sweep
@@ -219,7 +214,7 @@ func TestARunThatKillsWhoReadsIt(t *testing.T) {
 		other := w.process()
 		other.Log = slog.New(slog.NewTextHandler(&logs, nil))
 		var starts []time.Time
-		other.Store = deadlyReads{w.store, func() { starts = append(starts, w.clock()); runtime.Goexit() }}
+		other.Store = deadlyReads(w.store, func() { starts = append(starts, w.clock()); runtime.Goexit() })
 		for range 6 * 60 {
 			w.tick(time.Minute)
 			if _, err := w.loop.Sweep(ctx); err != nil {
@@ -249,7 +244,7 @@ func TestARunThatKillsEveryServer(t *testing.T) {
 	ctx, w := context.Background(), newWorld(t)
 	run, starts, lived := w.late(), 0, false
 	other := w.process()
-	other.Store = deadlyReads{w.store, runtime.Goexit}
+	other.Store = deadlyReads(w.store, runtime.Goexit)
 	for ; !lived && starts < 20; starts++ {
 		w.tick(20 * time.Minute)
 		dying(func() {

@@ -3,7 +3,6 @@ package loop_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -15,33 +14,12 @@ import (
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
-// killed is the value with which a process panics when it dies in a test.
-type killed struct{}
-
-// mortal is a store that kills its process at the n-th commit, before or after the commit takes place.
-type mortal struct {
-	store.Store
-	mu    sync.Mutex
-	n     int // commits until death; 0 never
-	after bool
-	count int
-}
-
-func (m *mortal) Commit(ctx context.Context, w ...store.Write) ([]time.Time, error) {
-	m.mu.Lock()
-	m.count++
-	dies := m.count == m.n
-	m.mu.Unlock()
-	if dies && !m.after {
-		panic(killed{})
-	}
-	v, err := m.Store.Commit(ctx, w...)
-	if dies {
-		panic(killed{})
-	}
-	return v, err
+// mortal returns a store that kills its process at the n-th commit, before or after the commit takes place.
+func mortal(st store.Store, n int, after bool) *faulty.Store {
+	return faulty.Wrap(st, faulty.Commits(faulty.Nth(n, faulty.Kill(after))))
 }
 
 // asked answers from its request alone, as a model does: it calls the tool until it sees its response.
@@ -74,15 +52,8 @@ func (a *asked) Generate(_ context.Context, req model.Request, _ func(string)) (
 
 // mortally runs f in a process that may die, and reports whether it did.
 func mortally(f func() error) (died bool, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			if _, ok := r.(killed); !ok {
-				panic(r)
-			}
-			died = true
-		}
-	}()
-	return false, f()
+	died = faulty.Dies(func() { err = f() })
+	return died, err
 }
 
 // TestKilledAtEveryCommit kills the process before and after each commit of start, approve and resume, has another
@@ -129,8 +100,7 @@ func alwaysAllow(t *testing.T, w *world, toolName string) {
 
 func killAt(t *testing.T, w *world, toolName string, n, commits int, after bool) {
 	ctx := context.Background()
-	m := &mortal{Store: w.store, n: n, after: after}
-	w.loop.Store, w.loop.Model = m, &asked{tool: toolName}
+	w.loop.Store, w.loop.Model = mortal(w.store, n, after), &asked{tool: toolName}
 	ask := loop.StartRequest{UID: "ana", Prompt: "tell bob", Key: "k1", BodyHash: "h"}
 	runID := agent.KeyedRunID("ana", "k1")
 	life := func() error {
@@ -321,7 +291,7 @@ func answersOfAllowedLost(t *testing.T, first int) {
 	ctx := context.Background()
 	w := newWorld(t)
 	alwaysAllow(t, w, "send")
-	w.loop.Store = &forgetful{Store: w.store, n: first}
+	w.loop.Store = forgetful(w.store, first)
 	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 	if err != nil || v.Status != agent.Completed || len(w.effects) != 1 {
 		t.Fatalf("%v, %+v, done %d times", err, v, len(w.effects))
@@ -331,7 +301,7 @@ func answersOfAllowedLost(t *testing.T, first int) {
 func answersLost(t *testing.T, first int) {
 	ctx := context.Background()
 	w := newWorld(t)
-	lossy := &forgetful{Store: w.store, n: first}
+	lossy := forgetful(w.store, first)
 	w.loop.Store, w.loop.Model = lossy, &asked{tool: "send"}
 	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 	if err != nil {
@@ -355,22 +325,10 @@ func answersLost(t *testing.T, first int) {
 	}
 }
 
-// forgetful commits, and then says every other time that it could not.
-type forgetful struct {
-	store.Store
-	mu sync.Mutex
-	n  int
-}
-
-func (f *forgetful) Commit(ctx context.Context, w ...store.Write) ([]time.Time, error) {
-	v, err := f.Store.Commit(ctx, w...)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.n++
-	if err == nil && f.n%2 == 1 {
-		return nil, errors.Join(store.ErrUnavailable, errors.New("the answer was lost"))
-	}
-	return v, err
+// forgetful returns a store that commits, and then says every other time that it could not: from the first or the
+// second commit on.
+func forgetful(st store.Store, first int) *faulty.Store {
+	return faulty.Wrap(st, faulty.Commits(faulty.Each(func(n int) bool { return (first+n)%2 == 1 }, faulty.Lost)))
 }
 
 // TestStoreDownAfterTheEffect has the store not answer for a while just when the outcome is to be recorded: the process
@@ -378,7 +336,7 @@ func (f *forgetful) Commit(ctx context.Context, w ...store.Write) ([]time.Time, 
 func TestStoreDownAfterTheEffect(t *testing.T) {
 	ctx := context.Background()
 	w := newWorld(t)
-	w.loop.Store, w.loop.Model = &outage{Store: w.store, w: w, left: 25}, &asked{tool: "send"}
+	w.loop.Store, w.loop.Model = outage(w, 25), &asked{tool: "send"}
 	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -393,31 +351,13 @@ func TestStoreDownAfterTheEffect(t *testing.T) {
 	}
 }
 
-// outage is a store that does not answer a number of times once an effect took place.
-type outage struct {
-	store.Store
-	w    *world
-	left int
-}
-
-func (o *outage) down() bool {
-	if len(o.w.effects) == 0 || o.left == 0 {
-		return false
-	}
-	o.left--
-	return true
-}
-
-func (o *outage) Get(ctx context.Context, paths ...string) ([]store.Doc, error) {
-	if o.down() {
-		return nil, store.ErrUnavailable
-	}
-	return o.Store.Get(ctx, paths...)
-}
-
-func (o *outage) Commit(ctx context.Context, w ...store.Write) ([]time.Time, error) {
-	if o.down() {
-		return nil, store.ErrUnavailable
-	}
-	return o.Store.Commit(ctx, w...)
+// outage returns a store that does not answer a number of times once an effect took place.
+func outage(w *world, times int) *faulty.Store {
+	return faulty.Wrap(w.store, faulty.Of(func(c *faulty.Call) bool {
+		down := c.Method != faulty.Query && len(w.effects) > 0 && times > 0
+		if down {
+			times--
+		}
+		return down
+	}, faulty.Down))
 }

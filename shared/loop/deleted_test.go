@@ -10,20 +10,12 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
-// interrupted is a store before whose n-th commit something happens.
-type interrupted struct {
-	store.Store
-	n      int
-	happen func()
-}
-
-func (i *interrupted) Commit(ctx context.Context, w ...store.Write) ([]time.Time, error) {
-	if i.n--; i.n == 0 {
-		i.happen()
-	}
-	return i.Store.Commit(ctx, w...)
+// interrupted returns a store before whose n-th commit something happens.
+func interrupted(st store.Store, n int, happen func()) *faulty.Store {
+	return faulty.Wrap(st, faulty.Commits(faulty.Nth(n, faulty.Before(func(*faulty.Call) { happen() }))))
 }
 
 // TestDeletedWhileItMoves stops a process for longer than its lease, has the run cancelled and its conversation
@@ -35,7 +27,7 @@ func TestDeletedWhileItMoves(t *testing.T) {
 		w.loop.Model = &asked{tool: "lookup"}
 		other := *w.loop
 		run := ""
-		w.loop.Store = &interrupted{w.store, n, func() {
+		w.loop.Store = interrupted(w.store, n, func() {
 			w.tick(time.Hour)
 			v, err := other.Cancel(ctx, "ana", run)
 			if err != nil {
@@ -47,7 +39,7 @@ func TestDeletedWhileItMoves(t *testing.T) {
 			if _, err := w.rec.DeleteThread(ctx, "ana", v.ThreadID); err != nil {
 				t.Fatal(err)
 			}
-		}}
+		})
 		_, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "look it up"},
 			func(n loop.Update) { run = n.RunID })
 		if !fault.Is(err, fault.Auth, fault.CodeNotFound) {
@@ -141,7 +133,7 @@ func TestDeletedDuringAnEffect(t *testing.T) {
 		t.Fatal(err)
 	}
 	meanwhile := 0
-	w.loop.Store = &interrupted{w.store, 3, func() { // the decision, the intent, and now the outcome: the mail is sent
+	w.loop.Store = interrupted(w.store, 3, func() { // the decision, the intent, and now the outcome: the mail is sent
 		meanwhile++
 		other := w.process()
 		if _, err := other.Cancel(ctx, "ana", v.RunID); err != nil {
@@ -150,7 +142,7 @@ func TestDeletedDuringAnEffect(t *testing.T) {
 		if _, err := w.rec.DeleteThread(ctx, "ana", v.ThreadID); !fault.Is(err, fault.Policy, fault.CodeBusy) {
 			t.Errorf("during an effect: %v", err)
 		}
-	}}
+	})
 	if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1),
 		Decision: agent.ApproveOnce}); err != nil {
 		t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 	"github.com/countersign-run/countersign/shared/policy"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/strictjson"
+	"github.com/countersign-run/countersign/shared/testkit/faulty"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
@@ -25,7 +26,8 @@ import (
 // documents say and by what the provider saw. It keeps every document as it was last written, so nothing that was in
 // the store for a moment escapes it. A violation is kept under the invariant's number.
 type witness struct {
-	store.Store
+	*faulty.Store
+	under store.Store
 	tools tool.Set
 	max   loopBounds
 
@@ -61,7 +63,8 @@ type effect struct {
 }
 
 func newWitness(st store.Store) *witness {
-	w := &witness{Store: st}
+	w := &witness{under: st}
+	w.Store = faulty.Wrap(st, faulty.Commits(faulty.After(w.committed)))
 	w.forget()
 	return w
 }
@@ -80,7 +83,7 @@ func (w *witness) wipe(ctx context.Context) error {
 		writes = append(writes, store.Delete(p, time.Time{}))
 	}
 	for part := range slices.Chunk(writes, store.MaxWrites) {
-		if _, err := w.Store.Commit(ctx, part...); err != nil {
+		if _, err := w.under.Commit(ctx, part...); err != nil {
 			return err
 		}
 	}
@@ -92,17 +95,12 @@ func (w *witness) broken(invariant int, format string, args ...any) {
 	w.violations = append(w.violations, fmt.Sprintf("invariant %d: ", invariant)+fmt.Sprintf(format, args...))
 }
 
-// Commit is the store's, checked.
-func (w *witness) Commit(ctx context.Context, writes ...store.Write) ([]time.Time, error) {
-	versions, err := w.Store.Commit(ctx, writes...)
-	if err != nil {
-		return versions, err
-	}
+// committed checks a commit that took place.
+func (w *witness) committed(c *faulty.Call) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.commits++
-	w.saw(writes, versions)
-	return versions, nil
+	w.saw(c.Writes, c.Versions)
 }
 
 // commit is one commit that took place.

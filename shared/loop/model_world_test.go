@@ -19,6 +19,7 @@ import (
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/records"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/testkit/faulty"
 	"github.com/countersign-run/countersign/shared/testkit/script"
 	"github.com/countersign-run/countersign/shared/tool"
 )
@@ -227,7 +228,6 @@ const (
 // process is one invocation of a function. It runs on a goroutine of its own, so that it can be stopped and abandoned.
 // Only one process runs at any time, so a sequence is the same each time it is played.
 type process struct {
-	store.Store
 	m        *trialed
 	runID    string // where it is known beforehand
 	decides  string // the approval that it decides
@@ -260,16 +260,16 @@ type life struct {
 
 // run starts a process and waits until it is over, dead or stopped. It reports whether the process came to its end.
 func (m *trialed) run(l life, f func(context.Context, *loop.Loop) (*agent.RunView, error)) (over bool) {
-	p := &process{Store: m.witness, m: m, runID: l.runID, decides: l.decides, starts: l.starts, mishap: l.mishap,
+	p := &process{m: m, runID: l.runID, decides: l.decides, starts: l.starts, mishap: l.mishap,
 		left: l.at, stops: make(chan bool), goes: make(chan bool), outcome: l.outcome}
 	its := *m.loop
-	its.Store, its.Model = p, m
+	its.Store, its.Model = faulty.Wrap(m.witness, faulty.Commits(p.commit)), m
 	its.Now = func() time.Time { return m.clock().Add(l.skew) }
 	finished := false
 	go func() {
 		defer func() { p.stops <- false }()
 		defer func() {
-			if r := recover(); r != nil && r != (killed{}) {
+			if r := recover(); r != nil && r != (faulty.Killed{}) {
 				p.panicked = r
 			}
 		}()
@@ -319,8 +319,8 @@ func (p *process) stop() {
 	}
 }
 
-// Commit is the store's, with the process's mishap.
-func (p *process) Commit(ctx context.Context, writes ...store.Write) ([]time.Time, error) {
+// commit is the hook of its commits, with its mishap.
+func (p *process) commit(ctx context.Context, c *faulty.Call, next faulty.Next) error {
 	p.left--
 	now := p.mishap
 	if p.left != 0 {
@@ -328,22 +328,22 @@ func (p *process) Commit(ctx context.Context, writes ...store.Write) ([]time.Tim
 	}
 	switch now {
 	case diesBefore:
-		panic(killed{})
+		return faulty.KillBefore(ctx, c, next)
 	case losesCommit:
-		return nil, store.ErrUnavailable
+		return faulty.Down(ctx, c, next)
 	case stopsBefore:
 		p.stop()
 	}
 	p.m.witness.late = p.wasLate
-	versions, err := p.Store.Commit(ctx, writes...)
+	err := next(ctx)
 	p.m.witness.late = false
 	switch {
 	case now == diesAfter:
-		panic(killed{})
+		panic(faulty.Killed{})
 	case now == losesAnswer && err == nil:
-		return nil, store.ErrUnavailable
+		return store.ErrUnavailable
 	}
-	return versions, err
+	return err
 }
 
 func (p *process) beforeEffect() {

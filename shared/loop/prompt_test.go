@@ -10,34 +10,24 @@ import (
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
-// stalled is a store that stops at the first commit and stays so: each call ends without an answer after eight seconds,
-// as those of Firestore do, or with its context.
-type stalled struct {
-	store.Store
-	still bool
-}
-
-func (s *stalled) wait(ctx context.Context, method string) error {
-	select {
-	case <-time.After(8 * time.Second):
-		return store.ErrUnavailable
-	case <-ctx.Done():
-		return store.Interrupted(method, ctx.Err())
-	}
-}
-
-func (s *stalled) Get(ctx context.Context, paths ...string) ([]store.Doc, error) {
-	if s.still {
-		return nil, s.wait(ctx, "get")
-	}
-	return s.Store.Get(ctx, paths...)
-}
-
-func (s *stalled) Commit(ctx context.Context, _ ...store.Write) ([]time.Time, error) {
-	s.still = true
-	return nil, s.wait(ctx, "commit")
+// stalled returns a store that stops at the first commit and stays so: each call ends without an answer after eight
+// seconds, as those of Firestore do, or with its context.
+func stalled(st store.Store) *faulty.Store {
+	still := false
+	return faulty.Wrap(st, func(ctx context.Context, c *faulty.Call, next faulty.Next) error {
+		if still = still || c.Method == faulty.Commit; !still {
+			return next(ctx)
+		}
+		select {
+		case <-time.After(8 * time.Second):
+			return store.ErrUnavailable
+		case <-ctx.Done():
+			return store.Interrupted(string(c.Method), ctx.Err())
+		}
+	})
 }
 
 // A client whose request is under way when the store stops gets its answer within ten seconds, as does every later one.
@@ -66,7 +56,7 @@ func TestAStoreThatStopsIsOwnedUpToInTime(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				w.loop.Store = &stalled{Store: w.store}
+				w.loop.Store = stalled(w.store)
 				start := time.Now()
 				err = ask(w.loop, v)
 				if took := time.Since(start); took >= 10*time.Second ||

@@ -176,7 +176,7 @@ func TestProposeKilledAtEveryCommit(t *testing.T) {
 			req := sending("hi", true)
 			req.Key = "k"
 			dying := *w.loop
-			dying.Store = &mortal{Store: w.store, n: n, after: after}
+			dying.Store = mortal(w.store, n, after)
 			died, err := mortally(func() error { _, err := dying.StartCall(ctx, req); return err })
 			if err != nil {
 				t.Fatal(err)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/countersign-run/countersign/shared/address"
 	"github.com/countersign-run/countersign/shared/agent"
@@ -251,16 +250,9 @@ func TestARefusalIsToldThoughItCannotBeRecorded(t *testing.T) {
 	if _, err := w.loop.Resolve(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
-	w.loop.Store = full{w.store}
+	w.loop.Store = faulty.Wrap(w.store, faulty.Commits(faulty.Down))
 	r.Decision = agent.ApproveOnce
 	if _, err := w.loop.Resolve(t.Context(), r); !fault.Is(err, fault.Policy, fault.CodeAlreadyResolved) {
 		t.Errorf("%v", err)
 	}
-}
-
-// full is a store that can be read and accepts no writes.
-type full struct{ store.Store }
-
-func (full) Commit(context.Context, ...store.Write) ([]time.Time, error) {
-	return nil, store.ErrUnavailable
 }

@@ -69,7 +69,7 @@ func newFirestoreWorld(t testing.TB) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = st.Close() })
-	shifted, forward := faulty.Shift(steady{st})
+	shifted, forward := faulty.Shift(steady(st))
 	return (&world{t: t, now: time.Now()}).on(shifted, forward)
 }
 
