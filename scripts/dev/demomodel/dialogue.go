@@ -199,19 +199,14 @@ func (d *dialogue) split(t text) (clauses []text) {
 	return append(clauses, t.from(start))
 }
 
-// certain reports whether the request is one for sure, though something may be missing.
-func (a *ask) certain() bool {
-	return a.question == "" || a.slots["to"].raw != "" || calendarWord.MatchString(a.text.mask)
-}
-
-// opens reports whether a request that may follow another one begins here.
+// opens reports whether a request that may follow another one begins here, though something may be missing in it.
 func (d *dialogue) opens(t text) bool {
-	for i := range d.requests {
-		if r := &d.requests[i]; r.joins {
-			if a, ok := r.match(d, t); ok && len(a.slots["lead"].raw) == 0 && a.fill() && a.certain() {
-				return true
-			}
+	return slices.ContainsFunc(d.requests, func(r rule) bool {
+		if !r.joins {
+			return false
 		}
-	}
-	return false
+		a, ok := r.match(d, t)
+		return ok && a.slots["lead"].raw == "" && a.fill() &&
+			(a.question == "" || a.slots["to"].raw != "" || calendarWord.MatchString(t.mask))
+	})
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// The kinds of tools of a page, which are the first words of their names, and the two that take a coordinate.
+// The kinds of tools, which are the first words of their names, and the two that take a coordinate.
 const (
-	actionKind  = "action" // of the server
+	actionKind  = "action" // of the server; the others are of the page
 	clickKind   = "click"
 	fillKind    = "fill"
 	selectKind  = "select"
@@ -41,11 +41,14 @@ var pageRules = []rule{
 		"[(so|very|really|pretty|quite|a bit|a little|just)] {word} [today] [(because of|because|and|but)] [{value}]"),
 		next: onPage(mood)},
 	{phrases: phrases("fill [(in|out)] [the] {what} (with|as|by) {value}",
-		"(type|enter) {value} (into|in) [the] {what} [(field|box|input)]"), next: onPage(fillIn(fillKind, "fill in"))},
+		"(type|enter) {value} (into|in) [the] {what} [(field|box|input)]"),
+		next: onPage(press(fillKind, "I put “{value}” into “{what}”.", "",
+			"I find nothing called “{what}” that I could fill in."))},
 	{phrases: phrases("(click|press|push|tap) [on] [the] {what} [button]", "{what|check out|checkout} …"),
-		next: onPage(click)},
+		next: onPage(press(clickKind, "I clicked “{what}”.", "order", "I find no button “{what}” on this page."))},
 	{phrases: phrases("(select|choose) {value} (for|as|in) [(the|my)] {what}"),
-		next: onPage(fillIn(selectKind, "choose"))},
+		next: onPage(press(selectKind, "I put “{value}” into “{what}”.", "",
+			"I find nothing called “{what}” that I could choose."))},
 	{phrases: phrases("(find|look for|search for|search|show me|do you (have|sell))" + thing), next: onPage(search)},
 }
 
@@ -67,16 +70,7 @@ func (t *offered) onPage() bool {
 func (t *offered) generic() bool { return t.Name == triggerTool || t.Name == fillTool }
 
 // count returns the number of things; one by default.
-func (a *ask) count() int {
-	switch s := strings.ToLower(a.slot("n", "one")); {
-	case strings.HasSuffix(s, "of"):
-		return 2
-	case strings.HasSuffix(s, "dozen"):
-		return 12
-	default:
-		return number(s)
-	}
-}
+func (a *ask) count() int { return number(oneSpace(strings.ToLower(a.slot("n", "one")))) }
 
 func (a *ask) what() string { return strings.Trim(a.slot("what", ""), "\"“”'.,!?") }
 
@@ -269,16 +263,13 @@ func rate(a *ask) (fakegemini.Turn, bool) {
 		}
 	}
 	args := map[string]any{}
-	for name, f := range rating.fields {
-		switch has := wordsOf(name); {
-		case slices.Contains(has, "id") || slices.Contains(has, "key") || slices.Contains(has, "product"):
+	for name := range rating.fields {
+		if slices.ContainsFunc(wordsOf(name),
+			func(w string) bool { return w == "id" || w == "key" || w == "product" }) {
 			args[name] = found.key
-		case f.is("integer", "number"):
-			args[name] = a.count()
-		case slices.Contains(has, "comment") && a.slot("value", "") != "":
-			args[name] = a.slot("value", "")
 		}
 	}
+	rating.fill(args, read(fmt.Sprintf("%d %s", a.count(), a.slot("value", ""))))
 	return calls(fakegemini.Call{Name: rating.Name, Args: args})
 }
 
@@ -343,28 +334,19 @@ func search(a *ask) (fakegemini.Turn, bool) {
 	return declined()
 }
 
-func click(a *ask) (fakegemini.Turn, bool) {
-	control, of := a.target()
-	if a.acted() {
-		return a.summary("I clicked “"+a.what()+"”.", a.state.answer("order"))
-	}
-	if click, ok := a.press(clickKind, of, "", control...); ok {
-		return calls(click)
-	}
-	return says("I find no button “%s” on this page. %s", a.what(), a.abilities())
-}
-
-func fillIn(kind, verb string) func(*ask) (fakegemini.Turn, bool) {
+// press uses the one control that is named, and says what it did, with what the page shows then, or that there is none.
+func press(kind, did, shown, lacking string) func(*ask) (fakegemini.Turn, bool) {
 	return func(a *ask) (fakegemini.Turn, bool) {
+		said := strings.NewReplacer("{what}", a.what(), "{value}", a.slot("value", ""))
 		control, of := a.target()
-		value := a.slot("value", "")
-		if a.acted() {
-			return a.summary("I put “"+value+"” into “"+a.what()+"”.", "")
-		}
-		if call, ok := a.press(kind, of, value, control...); ok {
+		call, ok := a.press(kind, of, a.slot("value", ""), control...)
+		switch {
+		case a.acted():
+			return a.summary(said.Replace(did), a.state.answer(shown))
+		case ok:
 			return calls(call)
 		}
-		return says("I find nothing called “%s” that I could %s. %s", a.what(), verb, a.abilities())
+		return says("%s %s", said.Replace(lacking), a.abilities())
 	}
 }
 

@@ -157,26 +157,19 @@ func (s step) outcome(what, done string) string {
 	return capitalise(what) + " was " + done + "."
 }
 
-// returned describes what a tool returned that no rule knows.
+// returned describes what a tool returned that no rule knows: the value alone if it is one.
 func returned(body any) string {
-	const most = 1000
 	if m, ok := body.(map[string]any); ok && len(m) == 1 {
-		for _, v := range m {
-			if s := scalar(v); s != "" {
-				body = v
-			}
-		}
-	} else if ok && len(m) == 0 {
+		body = children(m)[0]
+	}
+	said := scalar(body)
+	if raw, err := strictjson.Marshal(body); said == "" && err == nil {
+		said = strings.Trim(string(raw), `"`)
+	}
+	if said == "" || said == "{}" || said == "null" {
 		return ""
 	}
-	if s := scalar(body); s != "" {
-		return "It answered: " + excerpt(s, most)
-	}
-	raw, err := strictjson.Marshal(body)
-	if err != nil || body == nil {
-		return ""
-	}
-	return "It answered: " + excerpt(string(raw), most)
+	return "It answered: " + excerpt(said, 1000)
 }
 
 // failures names the calls that were not done.

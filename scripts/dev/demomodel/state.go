@@ -1,6 +1,7 @@
 package demomodel
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -84,15 +85,8 @@ type item struct {
 }
 
 // name returns the item's display name.
-func (i item) name() string { return i.first(i.key, "name", "title", "label") }
-
-func (i item) first(alternative string, fields ...string) string {
-	for _, field := range fields {
-		if s, ok := i.said[field].(string); ok && s != "" {
-			return s
-		}
-	}
-	return alternative
+func (i item) name() string {
+	return cmp.Or(scalar(i.said["name"]), scalar(i.said["title"]), scalar(i.said["label"]), i.key)
 }
 
 // text returns the first field whose name contains the word.
@@ -117,9 +111,8 @@ func (i item) priced() string {
 func items(v any) (out []item) {
 	for _, e := range children(v) {
 		if said, ok := e.(map[string]any); ok {
-			i := item{said: said}
-			i.key = i.first("", "key", "id", "_id", "productId", "slug")
-			out = append(out, i)
+			out = append(out, item{cmp.Or(scalar(said["key"]), scalar(said["id"]), scalar(said["_id"]),
+				scalar(said["productId"]), scalar(said["slug"])), said})
 		}
 	}
 	m, _ := v.(map[string]any)
@@ -173,24 +166,16 @@ type interaction struct {
 }
 
 func interactions(v any) (out []interaction) {
-	if m, ok := v.(map[string]any); ok {
-		if at := strs(m["coordinate"]); len(at) > 0 {
-			out = append(out, interaction{at, m["hidden"] == true})
+	m, _ := v.(map[string]any)
+	if parts := children(m["coordinate"]); len(parts) > 0 {
+		i := interaction{hidden: m["hidden"] == true}
+		for _, part := range parts {
+			i.at = append(i.at, scalar(part))
 		}
+		return append(out, i)
 	}
 	for _, below := range children(v) {
 		out = append(out, interactions(below)...)
-	}
-	return out
-}
-
-func strs(v any) (out []string) {
-	for _, e := range children(v) {
-		s, ok := e.(string)
-		if !ok {
-			return nil
-		}
-		out = append(out, s)
 	}
 	return out
 }

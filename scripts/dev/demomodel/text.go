@@ -87,7 +87,9 @@ func (t text) blank(from, to int) text {
 }
 
 // left returns the text that is not blanked, with single spaces.
-func (t text) left() string { return strings.Join(strings.Fields(t.raw), " ") }
+func (t text) left() string { return oneSpace(t.raw) }
+
+func oneSpace(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // oneAddress matches what may be meant as an address; the tool decides whether it is one.
 const (
@@ -111,7 +113,7 @@ func capitalise(s string) string {
 
 // excerpt returns one line of at most so many characters, cut between words.
 func excerpt(s string, most int) string {
-	r := []rune(strings.Join(strings.Fields(s), " "))
+	r := []rune(oneSpace(s))
 	if len(r) <= most {
 		return string(r)
 	}

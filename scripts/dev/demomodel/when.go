@@ -173,9 +173,8 @@ func length(n, unit string) time.Duration {
 }
 
 var spelled = map[string]int{"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6,
-	"seven": 7, "eight": 8, "nine": 9,
-	"ten": 10, "eleven": 11, "twelve": 12, "fifteen": 15, "twenty": 20, "thirty": 30, "forty-five": 45, "sixty": 60,
-	"ninety": 90}
+	"seven": 7, "eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "fifteen": 15, "twenty": 20, "thirty": 30,
+	"forty-five": 45, "sixty": 60, "ninety": 90, "a couple of": 2, "a dozen": 12}
 
 // number parses digits or a word; the patterns above match nothing else.
 func number(s string) int {
