@@ -153,13 +153,13 @@ func (p *processes) story(deliver func(resume string)) {
 			p.t.Fatal(err)
 		}
 	})
-	var run testkit.Answer
-	p.during("run", func(base string) { run = p.ask(base, "POST", "/api/agent/run", `{"prompt":"please do it"}`) })
-	if run.Status != "awaiting_confirmation" || len(run.Approvals) != 1 {
-		p.t.Fatalf("%s", run.Body)
+	var r testkit.Answer
+	p.during("run", func(base string) { r = p.ask(base, "POST", "/api/agent/run", `{"prompt":"please do it"}`) })
+	if r.Status != "awaiting_confirmation" || len(r.Approvals) != 1 {
+		p.t.Fatalf("%s", r.Body)
 	}
 	p.during("approvals-resolve", func(base string) {
-		got, err := p.user(base).Resolve(p.t.Context(), "ana", run.Approvals[0], "approve_once")
+		got, err := p.user(base).Resolve(p.t.Context(), "ana", r.Approvals[0], "approve_once")
 		if err != nil || got.HTTP != http.StatusOK {
 			p.t.Fatalf("%v, %d %s", err, got.HTTP, got.Body)
 		}
@@ -169,7 +169,7 @@ func (p *processes) story(deliver func(resume string)) {
 	}
 	p.during("resume", deliver)
 	var ended testkit.Answer
-	p.during("runs", func(base string) { ended = p.ask(base, "GET", "/api/agent/runs/"+run.RunID, "") })
+	p.during("runs", func(base string) { ended = p.ask(base, "GET", "/api/agent/runs/"+r.RunID, "") })
 	if ended.Status != "completed" {
 		p.t.Errorf("%s", ended.Body)
 	}
@@ -177,7 +177,7 @@ func (p *processes) story(deliver func(resume string)) {
 		p.t.Errorf("%d mails were sent, %d of them from the linked account", len(p.cloud.Effects()), len(sent))
 	}
 	p.during("audit", func(base string) {
-		if a := p.ask(base, "GET", "/api/agent/audit?runId="+run.RunID, ""); strings.Count(string(a.Body),
+		if a := p.ask(base, "GET", "/api/agent/audit?runId="+r.RunID, ""); strings.Count(string(a.Body),
 			`"kind":"outcome"`) != 1 {
 			p.t.Errorf("%s", a.Body)
 		}

@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/api"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/testkit/emulators"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 	"github.com/countersign-run/countersign/shared/testkit/issuer"
@@ -70,7 +70,7 @@ var firstRequests = map[string]struct {
 	"sweep":             {"POST", "/api/agent/sweep", "", http.StatusOK},
 	"approvals-pending": {"GET", "/api/agent/approvals/pending", "", http.StatusOK},
 	"approvals-resolve": {"POST", "/api/agent/approvals/resolve",
-		`{"approvalId":"` + agent.ApprovalID("abcdefghijklmnop", 1) + `","decision":"reject"}`, http.StatusNotFound},
+		`{"approvalId":"` + run.ApprovalID("abcdefghijklmnop", 1) + `","decision":"reject"}`, http.StatusNotFound},
 	"runs":         {"GET", "/api/agent/runs/abcdefghijklmnop", "", http.StatusNotFound},
 	"threads":      {"GET", "/api/agent/threads", "", http.StatusOK},
 	"audit":        {"GET", "/api/agent/audit", "", http.StatusOK},

@@ -49,13 +49,13 @@ func TestDescribedRoutes(t *testing.T) {
 // answersOf maps the schemas of answers to their structs; namesOf those of requests, and of answers of which one
 // function returns a part: only their names are compared.
 var (
-	answersOf = map[string]string{"Action": "agent.ActionView", "Approval": "agent.ApprovalView",
-		"Event": "agent.EventView", "Usage": "model.Usage", "Preview": "tool.Preview",
-		"PreviewField": "tool.Field", "Thread": "records.ThreadView", "Message": "agent.Message",
+	answersOf = map[string]string{"Action": "run.ActionView", "Approval": "run.ApprovalView",
+		"Event": "run.EventView", "Usage": "model.Usage", "Preview": "tool.Preview",
+		"PreviewField": "tool.Field", "Thread": "records.ThreadView", "Message": "run.Message",
 		"AuditEntry": "audit.Entry", "AuditHead": "audit.Head", "Allowed": "records.AllowView",
 		"Connection": "google.Connection", "ChatCall": "chat.Pending", "Configuration": "web.configuration",
 		"Run": "api.runAnswer", "ResolvedRun": "api.postResolve", "Swept": "api.postSweep", "Problem": "api.errorBody",
-		"Failure": "api.fail", "Ok": "api.ok", "ActionResult": "api.actionAnswer", "WaitingCall": "agent.CallView",
+		"Failure": "api.fail", "Ok": "api.ok", "ActionResult": "api.actionAnswer", "WaitingCall": "run.CallView",
 		"Approvals": "api.getPending", "Threads": "api.getThreads", "Messages": "api.getMessages",
 		"Audit": "api.getAudit", "Allowlist": "api.getAllowlist", "Agents": "api.getAgents",
 		"Agent":   "api.agentView",
@@ -103,8 +103,8 @@ func TestDescribedFields(t *testing.T) {
 func TestDescribedWords(t *testing.T) {
 	schemas := description(t).Components.Schemas
 	for name, of := range map[string]string{"Class": "fault.Class", "Code": "fault.Code",
-		"RunStatus": "agent.RunStatus", "ActionStatus": "agent.ActionStatus", "Execution": "agent.Execution",
-		"Kind": "agent.Kind", "Decision": "agent.Decision", "EventType": "agent.EventType", "Role": "agent.Role",
+		"RunStatus": "run.Status", "ActionStatus": "run.ActionStatus", "Execution": "run.Execution",
+		"Kind": "run.Kind", "Decision": "run.Decision", "EventType": "run.EventType", "Role": "run.Role",
 		"Category": "chat.Category", "AuditKind": "audit.Requested"} {
 		dir, kind, _ := strings.Cut(of, ".")
 		var got []string

@@ -22,23 +22,23 @@ var may = map[string]string{
 	"shared/action": "shared/clip shared/fault shared/outbound shared/strictjson shared/strictyaml shared/tool " +
 		"shared/visible",
 	"shared/address": "shared/fault",
-	"shared/agent": "shared/audit shared/clip shared/document shared/fault shared/model shared/policy " +
+	"shared/run": "shared/audit shared/clip shared/document shared/fault shared/model shared/policy " +
 		"shared/strictjson shared/timezone shared/tool",
-	"shared/agents":       "shared/agent shared/fault shared/model shared/timezone shared/tool",
+	"shared/agents":       "shared/run shared/fault shared/model shared/timezone shared/tool",
 	"shared/agents/files": "shared/agents shared/config shared/fault shared/strictyaml shared/tool",
-	"shared/api": "shared/agent shared/agents shared/auth shared/chat shared/clip shared/fault shared/google " +
+	"shared/api": "shared/run shared/agents shared/auth shared/chat shared/clip shared/fault shared/google " +
 		"shared/loop shared/model " +
 		"shared/obs shared/queue shared/records shared/strictjson shared/timezone shared/tool shared/visible " +
 		"shared/wait",
 	"shared/audit": "shared/clip shared/document shared/obs shared/store shared/strictjson",
 	"shared/auth":  "shared/fault shared/outbound",
-	"shared/chat": "shared/agent shared/agents shared/clip shared/document shared/fault shared/loop shared/model " +
+	"shared/chat": "shared/run shared/agents shared/clip shared/document shared/fault shared/loop shared/model " +
 		"shared/store shared/store/memory shared/strictjson shared/tool shared/visible",
 	"shared/config":          "shared/address shared/fault shared/obs shared/outbound shared/policy",
 	"shared/document":        "shared/store shared/strictjson",
 	"shared/google/tokenkey": "shared/keyfile",
 	"shared/google":          "shared/audit shared/document shared/fault shared/outbound shared/store shared/tool",
-	"shared/loop": "shared/agent shared/agents shared/audit shared/clip shared/document shared/fault shared/model " +
+	"shared/loop": "shared/run shared/agents shared/audit shared/clip shared/document shared/fault shared/model " +
 		"shared/policy shared/queue shared/store shared/strictjson shared/tool shared/visible " +
 		"shared/wait",
 	"shared/model":           "shared/clip shared/fault shared/strictjson shared/tool",
@@ -46,11 +46,11 @@ var may = map[string]string{
 	"shared/obs":             "shared/clip shared/fault",
 	"shared/offboard":        "shared/fault shared/google shared/loop shared/queue shared/records",
 	"shared/policy":          "shared/fault shared/tool",
-	"shared/queue":           "shared/agent shared/fault shared/strictjson",
+	"shared/queue":           "shared/run shared/fault shared/strictjson",
 	"shared/queue/embedded":  "shared/document shared/fault shared/queue shared/store",
 	"shared/queue/pubsub":    "shared/fault shared/queue",
 	"shared/queue/queuetest": "shared/fault shared/queue",
-	"shared/records": "shared/agent shared/audit shared/document shared/fault shared/policy " +
+	"shared/records": "shared/run shared/audit shared/document shared/fault shared/policy " +
 		"shared/store shared/strictjson",
 	"shared/schema":          "shared/clip shared/fault shared/strictjson",
 	"shared/store/embedded":  "shared/store",

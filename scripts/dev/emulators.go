@@ -10,9 +10,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	queueembedded "github.com/countersign-run/countersign/shared/queue/embedded"
 	"github.com/countersign-run/countersign/shared/queue/pubsub"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/testkit/emulators"
 )
 
@@ -60,7 +60,7 @@ func startEmulators(ctx context.Context, env *environment, dir string) (c *cloud
 // from which each message is forwarded to the resume function with a token of the local issuer.
 func (c *cloud) subscribe(ctx context.Context, mux *http.ServeMux, base string, push queueembedded.Push,
 	env *environment) error {
-	path := "/dev/relay/" + agent.NewID(rand.Reader)
+	path := "/dev/relay/" + run.NewID(rand.Reader)
 	mux.Handle(path, pubsub.Relay(push))
 	if err := pubsub.Emulate(ctx, env.get("GOOGLE_CLOUD_PROJECT"), env.get("RESUME_TOPIC"), base+path); err != nil {
 		return fmt.Errorf("the topic of the Pub/Sub emulator: %w", err)

@@ -31,14 +31,14 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *addr, *emulated); err != nil {
+	if err := execute(ctx, *addr, *emulated); err != nil {
 		fmt.Fprintln(os.Stderr, "dev:", err)
 		os.Exit(1)
 	}
 }
 
 // run serves until ctx ends, and then waits a while for requests to finish.
-func run(ctx context.Context, addr string, emulated bool) error {
+func execute(ctx context.Context, addr string, emulated bool) error {
 	if addr == "" {
 		var err error
 		if addr, err = address(os.Getenv("PORT")); err != nil {

@@ -95,9 +95,9 @@ func TestTomorrowAtNoonIsTheUsers(t *testing.T) {
 		if len(r.Calls) != 1 || r.Calls[0].RunID == "" {
 			t.Fatalf("%+v", r)
 		}
-		var run runReply
-		p.call(http.MethodGet, "/api/agent/runs/"+r.Calls[0].RunID, nil, &run)
-		return run.TimeZone
+		var got runReply
+		p.call(http.MethodGet, "/api/agent/runs/"+r.Calls[0].RunID, nil, &got)
+		return got.TimeZone
 	}
 	talk("/api/agent/chat", map[string]any{"message": "hello", "history": []json.RawMessage{},
 		"timeZone": "Europe/Berlin"})

@@ -147,7 +147,7 @@ func (c *checker) head(ctx context.Context, runID string) (ch chain, err error) 
 	if err != nil {
 		return ch, err
 	}
-	var run struct {
+	var r struct {
 		Audit *audit.Head `json:"audit"`
 	}
 	ch.exists, ch.kept = docs[0].Exists(), !docs[0].Exists() && docs[1].Exists()
@@ -157,11 +157,11 @@ func (c *checker) head(ctx context.Context, runID string) (ch chain, err error) 
 	if !ch.exists {
 		return ch, nil
 	}
-	if document.Decode(docs[0], &run) != nil || run.Audit == nil {
+	if document.Decode(docs[0], &r) != nil || r.Audit == nil {
 		ch.broken = true
 		return ch, nil
 	}
-	ch.head = *run.Audit
+	ch.head = *r.Audit
 	return ch, nil
 }
 

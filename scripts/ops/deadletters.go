@@ -86,15 +86,15 @@ func (l deadLettersCommand) pick(what string, found []pubsub.DeadLetter) (picked
 
 func (l deadLettersCommand) list(o *operator, what string, found, picked []pubsub.DeadLetter) error {
 	for _, f := range found {
-		run, attempts := f.RunID, fmt.Sprint(f.Attempts)
-		if run == "" {
-			run = "(no resume of ours: it can only be dropped)"
+		runID, attempts := f.RunID, fmt.Sprint(f.Attempts)
+		if runID == "" {
+			runID = "(no resume of ours: it can only be dropped)"
 		}
 		if f.Attempts == 0 {
 			attempts = "unknown"
 		}
 		age := time.Since(f.Published).Truncate(time.Second)
-		if err := o.printf("message %s  run %s  attempts %s  age %s", f.MessageID, run, attempts, age); err != nil {
+		if err := o.printf("message %s  run %s  attempts %s  age %s", f.MessageID, runID, attempts, age); err != nil {
 			return err
 		}
 	}

@@ -65,7 +65,7 @@ func (g *deadLetterTopic) ops(want []string, args ...string) string {
 	g.t.Helper()
 	env := map[string]string{"STORE": "firestore", "GOOGLE_CLOUD_PROJECT": g.project}
 	var out, errs strings.Builder
-	if err := run(g.t.Context(), append([]string{"dead-letters"}, args...),
+	if err := execute(g.t.Context(), append([]string{"dead-letters"}, args...),
 		func(name string) string { return env[name] }, &out, &errs); err != nil {
 		g.t.Fatalf("%v: %v\n%s%s", args, err, out.String(), errs.String())
 	}
@@ -117,7 +117,7 @@ func TestDeadLetters(t *testing.T) {
 func TestNoSuchSubscription(t *testing.T) {
 	g := newDeadLetterTopic(t)
 	env := map[string]string{"STORE": "firestore", "GOOGLE_CLOUD_PROJECT": g.project}
-	err := run(t.Context(), []string{"dead-letters", "list", "-subscription", "nothing-here"},
+	err := execute(t.Context(), []string{"dead-letters", "list", "-subscription", "nothing-here"},
 		func(name string) string { return env[name] }, io.Discard, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "terraform makes it") {
 		t.Errorf("%v", err)

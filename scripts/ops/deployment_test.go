@@ -52,7 +52,7 @@ func newDeployment(t *testing.T, settings ...string) *deployment {
 // ops runs the command as an operator does.
 func (w *deployment) ops(args ...string) (out, errs string, err error) {
 	var o, e strings.Builder
-	err = run(w.t.Context(), args, func(name string) string { return w.env[name] }, &o, &e)
+	err = execute(w.t.Context(), args, func(name string) string { return w.env[name] }, &o, &e)
 	return o.String(), e.String(), err
 }
 
@@ -75,18 +75,18 @@ func (w *deployment) prints(want []string, args ...string) string {
 func (w *deployment) mail(approve bool) (runID string) {
 	w.t.Helper()
 	w.SetModel(testkit.Wants("gmail_send", testkit.Mail("bob@example.com", canary, canary)))
-	run, err := w.Ask(w.t.Context(), "ana", "mail "+canary)
-	if err != nil || len(run.Approvals) != 1 {
-		w.t.Fatalf("%v: %s", err, run.Body)
+	r, err := w.Ask(w.t.Context(), "ana", "mail "+canary)
+	if err != nil || len(r.Approvals) != 1 {
+		w.t.Fatalf("%v: %s", err, r.Body)
 	}
 	if !approve {
-		return run.RunID
+		return r.RunID
 	}
-	if _, err := w.Resolve(w.t.Context(), "ana", run.Approvals[0], "approve_once"); err != nil {
+	if _, err := w.Resolve(w.t.Context(), "ana", r.Approvals[0], "approve_once"); err != nil {
 		w.t.Fatal(err)
 	}
 	if _, err := w.Deliver(w.t.Context()); err != nil {
 		w.t.Fatal(err)
 	}
-	return run.RunID
+	return r.RunID
 }

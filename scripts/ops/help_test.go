@@ -12,7 +12,7 @@ import (
 func exec(t *testing.T, env map[string]string, args ...string) (code int, out, errs string) {
 	t.Helper()
 	var o, e strings.Builder
-	err := run(t.Context(), args, func(name string) string { return env[name] }, &o, &e)
+	err := execute(t.Context(), args, func(name string) string { return env[name] }, &o, &e)
 	code = status(err, &e)
 	return code, o.String(), e.String()
 }

@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/testkit/emulators"
 )
@@ -75,26 +75,26 @@ func (l ledger) commit(writes ...store.Write) {
 func (l ledger) seed(id string, n int) {
 	l.Helper()
 	var writes []store.Write
-	run := agent.Run{ID: id, UID: "user-a"}
+	r := run.Run{ID: id, UID: "user-a"}
 	for i := range n {
 		var e audit.Entry
-		e, run.Audit = audit.Seal(run.Audit,
-			audit.Entry{RunID: id, UID: run.UID, At: began.Add(time.Duration(i) * time.Second), Kind: audit.Intent})
+		e, r.Audit = audit.Seal(r.Audit,
+			audit.Entry{RunID: id, UID: r.UID, At: began.Add(time.Duration(i) * time.Second), Kind: audit.Intent})
 		writes = append(writes, store.Create(document.AuditPath(id, e.Seq), fieldsOf(e), encode(l.T, e)))
 	}
-	l.commit(append(writes, store.Create(document.RunPath(id), map[string]any{"uid": run.UID, "createdAt": began},
-		encode(l.T, run)))...)
+	l.commit(append(writes, store.Create(document.RunPath(id), map[string]any{"uid": r.UID, "createdAt": began},
+		encode(l.T, r)))...)
 }
 
 // delete deletes a run as its user may, and keeps the head of its chain.
 func (l ledger) delete(id string) {
 	l.Helper()
-	var run agent.Run
-	if err := json.Unmarshal(l.get(document.RunPath(id)).Data, &run); err != nil {
+	var r run.Run
+	if err := json.Unmarshal(l.get(document.RunPath(id)).Data, &r); err != nil {
 		l.Fatal(err)
 	}
 	l.commit(store.Delete(document.RunPath(id), time.Time{}),
-		store.Create(document.AuditHeadPath(id), map[string]any{"at": began}, encode(l.T, run.Audit)))
+		store.Create(document.AuditHeadPath(id), map[string]any{"at": began}, encode(l.T, r.Audit)))
 }
 
 // own adds n entries to the user's own chain.
@@ -132,9 +132,9 @@ func (l ledger) get(path string) store.Doc {
 }
 
 // entry changes an entry's stored document directly.
-func (l ledger) entry(run string, seq int64, change func(*store.Doc)) {
+func (l ledger) entry(runID string, seq int64, change func(*store.Doc)) {
 	l.Helper()
-	d := l.get(document.AuditPath(run, seq))
+	d := l.get(document.AuditPath(runID, seq))
 	change(&d)
 	l.commit(store.Update(d.Path, d.Version, d.Fields, d.Data))
 }

@@ -49,7 +49,7 @@ var errFailed = errors.New("not all is well, which has been printed")
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr)
+	err := execute(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(status(err, os.Stderr))
 }
@@ -104,7 +104,7 @@ func (o *operator) printf(format string, args ...any) error {
 }
 
 // run carries out the command that args name. A request for help writes its usage to out, and does nothing else.
-func run(ctx context.Context, args []string, getenv func(string) string, out, errs io.Writer) error {
+func execute(ctx context.Context, args []string, getenv func(string) string, out, errs io.Writer) error {
 	if len(args) > 0 && slices.Contains([]string{"-h", "-help", "--help", "help"}, args[0]) {
 		return usage(out)
 	}

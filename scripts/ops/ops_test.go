@@ -161,7 +161,7 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%v: %v, want %q\n%s", args, err, want, out)
 		}
 	}
-	err := run(context.Background(), []string{"export", "ana"},
+	err := execute(context.Background(), []string{"export", "ana"},
 		func(name string) string { return map[string]string{"DATA_DIR": w.env["DATA_DIR"] + "/none"}[name] },
 		&strings.Builder{}, &strings.Builder{})
 	if err == nil || !strings.Contains(err.Error(), "there is no store") {

@@ -9,38 +9,38 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/records"
+	"github.com/countersign-run/countersign/shared/run"
 )
 
 // redrive publishes a resume of a run. That is always safe: the resume function acts on the stored run.
 func redrive(*flag.FlagSet) runFunc {
 	return func(ctx context.Context, o *operator, args []string) error {
-		if !agent.ValidID(args[0]) {
+		if !run.ValidID(args[0]) {
 			return errors.New("RUN is the id of a run, and this is none")
 		}
 		a, err := o.app(ctx)
 		if err != nil {
 			return err
 		}
-		run, found, err := a.API.Records.Run(ctx, args[0])
+		r, found, err := a.API.Records.Run(ctx, args[0])
 		if !found {
 			return cmp.Or(err, fmt.Errorf("there is no run %s", args[0]))
 		}
 		var s records.RunDetails
 		if err == nil {
-			s, err = a.API.Records.RunDetails(ctx, run)
+			s, err = a.API.Records.RunDetails(ctx, r)
 		}
 		if err != nil { // the resume function may be of a release that can read it
 			err = o.printf("run %s cannot be read here: %v", args[0], err)
 		} else {
-			err = o.printf("run %s is %s since %s%s", run.ID, s.State.Status, run.UpdatedAt.Format(time.RFC3339),
-				waitsFor(run, s.State))
+			err = o.printf("run %s is %s since %s%s", r.ID, s.State.Status, r.UpdatedAt.Format(time.RFC3339),
+				waitsFor(r, s.State))
 		}
 		if err != nil || s.State != nil && s.State.End != nil {
 			return err
 		}
-		if err := a.Queue.Resume(ctx, args[0], run.AgentName()); err != nil {
+		if err := a.Queue.Resume(ctx, args[0], r.AgentName()); err != nil {
 			return err
 		}
 		return o.printf("a resume is published")
@@ -48,16 +48,16 @@ func redrive(*flag.FlagSet) runFunc {
 }
 
 // waitsFor returns what a run waits for.
-func waitsFor(run agent.Run, s *agent.State) string {
+func waitsFor(r run.Run, s *run.State) string {
 	switch open := len(s.Open()); {
 	case s.End != nil:
 		return ": there is nothing to move"
 	case open > 0:
 		return fmt.Sprintf(": %d of its calls wait for somebody, and a resume finds nothing to do before they are "+
 			"answered or expire", open)
-	case time.Now().Before(run.Lease.Until):
+	case time.Now().Before(r.Lease.Until):
 		return fmt.Sprintf(": somebody moves it, until %s at most; a resume before that is delivered again later",
-			run.Lease.Until.Format(time.RFC3339))
+			r.Lease.Until.Format(time.RFC3339))
 	}
 	return ": nobody moves it"
 }

@@ -8,10 +8,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/records"
+	"github.com/countersign-run/countersign/shared/run"
 )
 
 // Story is all that is known of a run: its events, the decisions, the audit. Contents (prompts, arguments, previews,
@@ -20,7 +20,7 @@ type Story struct {
 	RunID     string          `json:"runId"`
 	UID       string          `json:"uid"`
 	ThreadID  string          `json:"threadId,omitempty"`
-	Status    agent.RunStatus `json:"status"` // empty if the run was deleted
+	Status    run.Status      `json:"status"` // empty if the run was deleted
 	CreatedAt time.Time       `json:"createdAt,omitzero"`
 	UpdatedAt time.Time       `json:"updatedAt,omitzero"`
 	Deadline  time.Time       `json:"deadline,omitzero"`
@@ -35,41 +35,41 @@ type Story struct {
 
 // StoryEvent is an event without its contents.
 type StoryEvent struct {
-	Seq      int64           `json:"seq"`
-	At       time.Time       `json:"at"`
-	Type     agent.EventType `json:"type"`
-	ActionID string          `json:"actionId,omitempty"`
-	Says     string          `json:"says,omitempty"`
-	Content  *agent.Event    `json:"content,omitempty"`
+	Seq      int64         `json:"seq"`
+	At       time.Time     `json:"at"`
+	Type     run.EventType `json:"type"`
+	ActionID string        `json:"actionId,omitempty"`
+	Says     string        `json:"says,omitempty"`
+	Content  *run.Event    `json:"content,omitempty"`
 }
 
 // StoryApproval is an approval without its contents.
 type StoryApproval struct {
-	ApprovalID  string               `json:"approvalId"`
-	Kind        agent.Kind           `json:"kind"`
-	Tool        string               `json:"tool"`
-	Status      agent.ApprovalStatus `json:"status"`
-	RequestedAt time.Time            `json:"requestedAt"`
-	ExpiresAt   time.Time            `json:"expiresAt"`
-	Decision    agent.Decision       `json:"decision,omitempty"`
-	DecidedBy   string               `json:"decidedBy,omitempty"`
-	DecidedAt   time.Time            `json:"decidedAt,omitzero"`
-	Refusals    int                  `json:"refusals,omitempty"`
-	Content     *agent.Approval      `json:"content,omitempty"`
+	ApprovalID  string             `json:"approvalId"`
+	Kind        run.Kind           `json:"kind"`
+	Tool        string             `json:"tool"`
+	Status      run.ApprovalStatus `json:"status"`
+	RequestedAt time.Time          `json:"requestedAt"`
+	ExpiresAt   time.Time          `json:"expiresAt"`
+	Decision    run.Decision       `json:"decision,omitempty"`
+	DecidedBy   string             `json:"decidedBy,omitempty"`
+	DecidedAt   time.Time          `json:"decidedAt,omitzero"`
+	Refusals    int                `json:"refusals,omitempty"`
+	Content     *run.Approval      `json:"content,omitempty"`
 }
 
 // StoryOutcome is the recorded outcome of a call, with the provider's answer.
 type StoryOutcome struct {
-	ActionID  string             `json:"actionId"`
-	Tool      string             `json:"tool"`
-	Effect    bool               `json:"effect"`
-	Status    agent.ActionStatus `json:"status"`
-	Execution agent.Execution    `json:"execution"`
-	Attempts  int                `json:"attempts,omitempty"`
-	Handle    string             `json:"handle,omitempty"` // of the provider, such as a draft's id
-	Class     fault.Class        `json:"class,omitempty"`
-	Code      fault.Code         `json:"code,omitempty"`
-	Content   json.RawMessage    `json:"content,omitempty"` // the provider's answer
+	ActionID  string           `json:"actionId"`
+	Tool      string           `json:"tool"`
+	Effect    bool             `json:"effect"`
+	Status    run.ActionStatus `json:"status"`
+	Execution run.Execution    `json:"execution"`
+	Attempts  int              `json:"attempts,omitempty"`
+	Handle    string           `json:"handle,omitempty"` // of the provider, such as a draft's id
+	Class     fault.Class      `json:"class,omitempty"`
+	Code      fault.Code       `json:"code,omitempty"`
+	Content   json.RawMessage  `json:"content,omitempty"` // the provider's answer
 }
 
 func story(flags *flag.FlagSet) runFunc {
@@ -110,15 +110,15 @@ const attempts = 5
 
 // readStory reads a run until it did not change while it was read.
 func readStory(ctx context.Context, r *records.Records, runID string, reveal bool) (*Story, error) {
-	if !agent.ValidID(runID) {
+	if !run.ValidID(runID) {
 		return nil, errors.New("RUN is the id of a run, and this is none")
 	}
 	for range attempts {
-		run, found, err := r.Run(ctx, runID)
+		got, found, err := r.Run(ctx, runID)
 		if err != nil {
 			return nil, err
 		}
-		s, err := read(ctx, r, runID, run, found, reveal)
+		s, err := read(ctx, r, runID, got, found, reveal)
 		if err != nil {
 			return nil, err
 		}
@@ -126,21 +126,21 @@ func readStory(ctx context.Context, r *records.Records, runID string, reveal boo
 		if err != nil {
 			return nil, err
 		}
-		if still == found && now.Audit == run.Audit && now.Log.Count == run.Log.Count {
+		if still == found && now.Audit == got.Audit && now.Log.Count == got.Log.Count {
 			return s, nil
 		}
 	}
 	return nil, fmt.Errorf("run %s was moving all the time; please try again", runID)
 }
 
-func read(ctx context.Context, r *records.Records, runID string, run agent.Run, found, reveal bool) (*Story, error) {
+func read(ctx context.Context, r *records.Records, runID string, got run.Run, found, reveal bool) (*Story, error) {
 	s := &Story{RunID: runID, Events: []StoryEvent{}, Approvals: []StoryApproval{}, Outcomes: []StoryOutcome{},
 		Audit: []audit.Entry{}, Chain: []string{}, Vouched: found}
 	entries, end, err := r.Chain(ctx, runID)
 	if err != nil {
 		return nil, err
 	}
-	head := run.Audit
+	head := got.Audit
 	s.Audit = append(s.Audit, entries...)
 	switch {
 	case !found && len(entries) == 0 && end == nil:
@@ -153,11 +153,11 @@ func read(ctx context.Context, r *records.Records, runID string, run agent.Run, 
 			head = *end
 		}
 	default:
-		kept, err := r.RunDetails(ctx, run)
+		kept, err := r.RunDetails(ctx, got)
 		if err != nil {
 			return nil, err
 		}
-		s.fill(run, kept, reveal)
+		s.fill(got, kept, reveal)
 	}
 	for _, p := range audit.Verify(s.Audit, head) {
 		s.Chain = append(s.Chain, p.String())
@@ -165,9 +165,9 @@ func read(ctx context.Context, r *records.Records, runID string, run agent.Run, 
 	return s, nil
 }
 
-func (s *Story) fill(run agent.Run, kept records.RunDetails, reveal bool) {
-	s.UID, s.ThreadID, s.Status = run.UID, run.ThreadID, kept.State.Status
-	s.CreatedAt, s.UpdatedAt, s.Deadline, s.LeasedTo = run.CreatedAt, run.UpdatedAt, run.Deadline, run.Lease.Until
+func (s *Story) fill(r run.Run, kept records.RunDetails, reveal bool) {
+	s.UID, s.ThreadID, s.Status = r.UID, r.ThreadID, kept.State.Status
+	s.CreatedAt, s.UpdatedAt, s.Deadline, s.LeasedTo = r.CreatedAt, r.UpdatedAt, r.Deadline, r.Lease.Until
 	by := map[string]string{}
 	for _, e := range kept.Events {
 		h := StoryEvent{Seq: e.Seq, At: e.At, Type: e.Type, ActionID: e.ActionID, Says: describe(e)}
@@ -192,7 +192,7 @@ func (s *Story) fill(run agent.Run, kept records.RunDetails, reveal bool) {
 	}
 }
 
-func outcome(a *agent.Action, reveal bool) StoryOutcome {
+func outcome(a *run.Action, reveal bool) StoryOutcome {
 	o := StoryOutcome{ActionID: a.ID, Tool: a.Tool, Effect: a.SideEffect, Status: a.Status, Execution: a.Execution,
 		Attempts: a.Started.Attempt, Handle: a.Started.Handle}
 	if a.Error != nil {
@@ -205,7 +205,7 @@ func outcome(a *agent.Action, reveal bool) StoryOutcome {
 }
 
 // describe describes an event, without texts of the user or the model.
-func describe(e agent.Event) string {
+func describe(e run.Event) string {
 	switch {
 	case e.Turn != nil:
 		return fmt.Sprintf("%s, %d calls", e.Turn.Model, e.Turn.Calls)
@@ -226,7 +226,7 @@ func describe(e agent.Event) string {
 	return string(e.Status)
 }
 
-func errorText(p *agent.ErrorInfo) string {
+func errorText(p *run.ErrorInfo) string {
 	if p == nil {
 		return ""
 	}

@@ -6,9 +6,9 @@ import (
 	"flag"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/config"
+	"github.com/countersign-run/countersign/shared/run"
 )
 
 // verify checks the audit: it needs no more than the store, reads it and writes nothing to it, and may be used while
@@ -16,7 +16,7 @@ import (
 func verify(flags *flag.FlagSet) runFunc {
 	runID := flags.String("run", "", "check the chain of this `RUN` alone")
 	return func(ctx context.Context, o *operator, _ []string) error {
-		if *runID != "" && !agent.ValidID(*runID) {
+		if *runID != "" && !run.ValidID(*runID) {
 			return errors.New("-run takes the id of a run, and this is none")
 		}
 		found, err := o.verify(ctx, *runID)

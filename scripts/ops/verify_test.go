@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
 )
 
@@ -112,8 +112,8 @@ func TestVerify(t *testing.T) {
 			if err != nil {
 				l.Fatal(err)
 			}
-			run := agent.Run{ID: one, Audit: audit.Head{Seq: 6, Hash: e.Hash}}
-			l.commit(store.Update(d.Path, d.Version, d.Fields, encode(l.T, run)))
+			r := run.Run{ID: one, Audit: audit.Head{Seq: 6, Hash: e.Hash}}
+			l.commit(store.Update(d.Path, d.Version, d.Fields, encode(l.T, r)))
 		}, tampered, []string{"run " + one + ": entry 7 was inserted"}},
 		"the run's document is destroyed": {func(l ledger) {
 			d := l.get(document.RunPath(one))

@@ -1,6 +1,6 @@
 // Package agents is the registry of agents. What differs from one agent to another is data here, and no code anywhere
 // else: what it is told, the tools that it is offered, how the model is asked, and its limits. A run names its agent
-// (agent.Run), and the process that moves the run looks it up.
+// (run.Run), and the process that moves the run looks it up.
 package agents
 
 import (
@@ -9,8 +9,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
@@ -119,7 +119,7 @@ func (a *Agent) Spec(t *tool.Tool) tool.Spec {
 type Set map[string]*Agent
 
 // Get returns the agent with the name, the assistant for the empty one, or nil.
-func (s Set) Get(name string) *Agent { return s[cmp.Or(name, agent.Assistant)] }
+func (s Set) Get(name string) *Agent { return s[cmp.Or(name, run.Assistant)] }
 
 // DefaultHome is the function that moves the runs of all agents that have no other home, and of those that are not
 // known.

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/testkit/leaktest"
 	"github.com/countersign-run/countersign/shared/tool"
 )
@@ -35,7 +35,7 @@ func concierge(change func(*agents.Agent)) agents.Agent {
 }
 
 func TestGet(t *testing.T) {
-	assistant := concierge(func(a *agents.Agent) { a.Name, a.Tools = agent.Assistant, nil })
+	assistant := concierge(func(a *agents.Agent) { a.Name, a.Tools = run.Assistant, nil })
 	s, err := agents.New(tools, []agents.Agent{assistant}, []agents.Agent{concierge(nil)})
 	if err != nil {
 		t.Fatal(err)
@@ -116,7 +116,7 @@ func TestWrong(t *testing.T) {
 
 // TestHome has each agent live in one function, and a function that is no agent's home move what resume moves.
 func TestHome(t *testing.T) {
-	assistant := concierge(func(a *agents.Agent) { a.Name, a.Tools = agent.Assistant, nil })
+	assistant := concierge(func(a *agents.Agent) { a.Name, a.Tools = run.Assistant, nil })
 	heavy := concierge(func(a *agents.Agent) {
 		a.Name, a.Home, a.Tools, a.Model.Forced = "terminal", "resume-terminal", []string{"shell"}, "shell"
 	})
@@ -154,7 +154,7 @@ func FuzzNames(f *testing.F) {
 		}
 		plain := strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
 		if !plain || len(name) == 0 || len(name) > 32 || s.Get(name) == nil ||
-			slices.Contains([]string{agent.Assistant, agent.Page}, name) {
+			slices.Contains([]string{run.Assistant, run.Page}, name) {
 			t.Errorf("%q was taken", name)
 		}
 	})
@@ -163,7 +163,7 @@ func FuzzNames(f *testing.F) {
 // TestWithRules has the assistant told of its rules, its user's clocks and their language, and nothing else.
 func TestWithRules(t *testing.T) {
 	s := agents.State{CreatedAt: time.Date(2027, 3, 1, 9, 0, 0, 0, time.UTC),
-		Region: agent.Region{TimeZone: "Europe/Berlin", Locale: "de"}}
+		Region: run.Region{TimeZone: "Europe/Berlin", Locale: "de"}}
 	got, err := agents.WithRules(agents.Text(" You are X.\n"))(t.Context(), s)
 	if err != nil || !strings.HasPrefix(got, "You are X.\n\nRules:\n- Use a tool only") ||
 		!strings.HasSuffix(got, "\nThe user's language is de (BCP 47), unless they write in another.") ||

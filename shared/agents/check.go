@@ -6,14 +6,14 @@ import (
 	"slices"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
 // reserved are the names of the built-in agents.
-var reserved = []string{agent.Assistant, agent.Page}
+var reserved = []string{run.Assistant, run.Page}
 
 var (
 	validHome  = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,18}[a-z0-9])?$`) // as a function of infra/functions.json
@@ -68,7 +68,7 @@ func (c *checker) needs(ok bool, field, format string, args ...any) {
 }
 
 func (c *checker) check(a Agent) {
-	c.needs(a.Home == "" || a.Name != agent.Assistant && validHome.MatchString(a.Home), "home", "a function's name is "+
+	c.needs(a.Home == "" || a.Name != run.Assistant && validHome.MatchString(a.Home), "home", "a function's name is "+
 		"needed; the assistant lives in %s, because messages of the release before name no agent", DefaultHome)
 	c.needs(len(a.Description) <= 1<<10, "description", "it has %d bytes, and 1024 are the most", len(a.Description))
 	c.needs(a.Instructions != nil, "instructions", "instructions are needed")

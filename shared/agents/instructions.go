@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/timezone"
 )
 
@@ -19,7 +19,7 @@ type Instructions func(ctx context.Context, s State) (string, error)
 // State is what instructions may depend on.
 type State struct {
 	CreatedAt time.Time       // of the run, so that every call sees the same
-	Region    agent.Region    // of the user
+	Region    run.Region      // of the user
 	Page      json.RawMessage // what the user's page shows, of an agent of a page
 }
 

@@ -7,10 +7,10 @@ import (
 	"encoding/hex"
 	"encoding/json"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/obs"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
@@ -32,7 +32,7 @@ type actionAnswer struct {
 	OK     bool            `json:"ok"`
 	Result json.RawMessage `json:"result,omitempty"`
 	RunID  string          `json:"runId,omitempty"`
-	Status agent.RunStatus `json:"status,omitempty"`
+	Status run.Status      `json:"status,omitempty"`
 }
 
 // postAction carries out a declared action for the user who calls it. It needs no approval, because the user requests
@@ -55,7 +55,7 @@ func postAction(r *request) (any, error) {
 	if r.api.Actions.Tool(name).SideEffect {
 		return r.perform(ctx, name, key, input)
 	}
-	call := tool.Call{UID: r.uid, Origin: r.Header.Get("Origin"), ActionID: agent.NewID(rand.Reader), Args: input}
+	call := tool.Call{UID: r.uid, Origin: r.Header.Get("Origin"), ActionID: run.NewID(rand.Reader), Args: input}
 	result, err := r.api.Actions.Execute(ctx, name, call)
 	if err != nil {
 		return nil, err
@@ -83,12 +83,12 @@ func (r *request) perform(ctx context.Context, name, key string, input json.RawM
 	}
 	v := called.Run
 	switch {
-	case called.Approval != nil && called.Approval.Kind == agent.KindApproval: // by the operator's policy
+	case called.Approval != nil && called.Approval.Kind == run.KindApproval: // by the operator's policy
 		return actionAnswer{OK: true, RunID: v.RunID, Status: v.Status}, nil
 	case called.Approval != nil:
 		return nil, fault.New(fault.Tool, fault.CodeUnknownOutcome, "%s It waits for you among the approvals.",
 			called.Approval.Reason)
-	case v.Status == agent.Failed:
+	case v.Status == run.Failed:
 		return nil, fault.New(v.ErrorCode, v.ErrorReason, "%s", v.Message)
 	}
 	return actionAnswer{OK: true, Result: called.Response.Result, RunID: v.RunID, Status: v.Status}, nil

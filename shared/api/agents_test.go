@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/agents"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
@@ -13,10 +13,10 @@ import (
 // what is not there.
 func TestAgents(t *testing.T) {
 	w := newWorld(t)
-	clerk, page := *w.loop.Agents[agent.Assistant], *w.loop.Agents[agent.Assistant]
+	clerk, page := *w.loop.Agents[run.Assistant], *w.loop.Agents[run.Assistant]
 	clerk.Name, clerk.Description, clerk.Tools = "clerk", "Looks things up.", []string{}
-	page.Name, page.Page = agent.Page, true
-	w.loop.Agents = agents.Set{agent.Assistant: w.loop.Agents[agent.Assistant], "clerk": &clerk, agent.Page: &page}
+	page.Name, page.Page = run.Page, true
+	w.loop.Agents = agents.Set{run.Assistant: w.loop.Agents[run.Assistant], "clerk": &clerk, run.Page: &page}
 	got := w.send("GET", "/api/agent/agents", "ana", "")
 	want := `{"ok":true,"agents":[{"name":"assistant","description":"Sends mail.","tools":["mail"]},` +
 		`{"name":"clerk","description":"Looks things up.","tools":[]},` +
@@ -29,14 +29,14 @@ func TestAgents(t *testing.T) {
 	}
 	key := header("Idempotency-Key", "k1")
 	w.model.Then(script.Turn{Text: "Hello."})
-	run := w.send("POST", "/api/agent/run", "ana", `{"prompt":"hello","agent":"clerk"}`, key)
-	if run.StatusCode != 200 || run.at("agent") != "clerk" {
-		t.Fatalf("%d %s", run.StatusCode, run.body)
+	r := w.send("POST", "/api/agent/run", "ana", `{"prompt":"hello","agent":"clerk"}`, key)
+	if r.StatusCode != 200 || r.at("agent") != "clerk" {
+		t.Fatalf("%d %s", r.StatusCode, r.body)
 	}
-	if got := w.send("GET", "/api/agent/runs/"+run.at("runId"), "ana", ""); got.at("agent") != "clerk" {
+	if got := w.send("GET", "/api/agent/runs/"+r.at("runId"), "ana", ""); got.at("agent") != "clerk" {
 		t.Errorf("the run reads %s", got.body)
 	}
-	events := w.send("GET", "/api/agent/runs/"+run.at("runId")+"/events", "ana", "")
+	events := w.send("GET", "/api/agent/runs/"+r.at("runId")+"/events", "ana", "")
 	if first, _, _ := strings.Cut(string(events.body), "\n"); !strings.Contains(first, `"agent":"clerk"`) {
 		t.Errorf("the first event is %s", first)
 	}

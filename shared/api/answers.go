@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/chat"
 	"github.com/countersign-run/countersign/shared/clip"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/obs"
+	"github.com/countersign-run/countersign/shared/run"
 )
 
 const maxClientError = 4 << 10 // bytes of why the client could not do something
@@ -51,7 +51,7 @@ func callAnswers(results []chat.Result) ([]loop.CallAnswer, error) {
 		field := fmt.Sprintf("results/%d/", i)
 		same := func(earlier chat.Result) bool { return earlier.CallID == res.CallID }
 		switch {
-		case !agent.ValidID(res.CallID):
+		case !run.ValidID(res.CallID):
 			return nil, fault.Invalid(field+"callId", "this is not an id")
 		case slices.ContainsFunc(results[:i], same):
 			return nil, fault.Invalid(field+"callId", "an earlier result is of the same call")

@@ -88,34 +88,34 @@ func TestAClientAnswers(t *testing.T) { onEachStore(t, clientAnswers) }
 
 func clientAnswers(t *testing.T, open func(testing.TB) *world) {
 	w := open(t)
-	run, calls := w.scans(3)
+	runID, calls := w.scans(3)
 	one := results(result(calls[0], `{"text": "one"}`), result(calls[1], "It says <two>."))
 	for range 2 { // the same answers again are answered as the first were
-		a := w.answers(run, "ana", one)
-		if a.StatusCode != 200 || a.at("status") != "awaiting_confirmation" || a.at("runId") != run ||
+		a := w.answers(runID, "ana", one)
+		if a.StatusCode != 200 || a.at("status") != "awaiting_confirmation" || a.at("runId") != runID ||
 			a.at("calls", "0", "callId") != calls[2] || len(w.queued) != 0 {
 			t.Fatalf("%s %s, queued %v", a.Status, a.body, w.queued)
 		}
 	}
-	if a := w.answers(run, "eve", one); a.StatusCode != 404 || a.at("error", "class") != "AuthError" {
+	if a := w.answers(runID, "eve", one); a.StatusCode != 404 || a.at("error", "class") != "AuthError" {
 		t.Errorf("a stranger: %s %s", a.Status, a.body)
 	}
 	mixed := results(result(calls[2], `"three"`), result(calls[0], `{"text":"uno"}`))
-	if a := w.answers(run, "ana", mixed); a.StatusCode != 409 || a.at("error", "code") != "already_resolved" ||
+	if a := w.answers(runID, "ana", mixed); a.StatusCode != 409 || a.at("error", "code") != "already_resolved" ||
 		a.at("error", "class") != "PolicyError" {
 		t.Errorf("another answer: %s %s", a.Status, a.body)
 	}
 	failed := results(`{"callId":"` + calls[2] + `","result":"no paper","isError":true}`)
 	for range 2 {
-		a := w.answers(run, "ana", failed)
+		a := w.answers(runID, "ana", failed)
 		if a.StatusCode != 200 || a.at("status") != "planning" || len(w.queued) == 0 {
 			t.Fatalf("%s %s, queued %v", a.Status, a.body, w.queued)
 		}
 	}
 	w.model.Then(script.Turn{Text: "Scanned."})
 	w.push()
-	last := w.answers(run, "ana", one)
-	got := w.send("GET", "/api/agent/runs/"+run, "ana", "")
+	last := w.answers(runID, "ana", one)
+	got := w.send("GET", "/api/agent/runs/"+runID, "ana", "")
 	if last.StatusCode != 200 || string(last.body) != string(got.body) || got.at("status") != "completed" ||
 		got.at("calls") != "" {
 		t.Errorf("%s %s, and then %s", last.Status, last.body, got.body)
@@ -134,7 +134,7 @@ func TestAnAnswerThatIsNotWaitedFor(t *testing.T) { onEachStore(t, answersRefuse
 
 func answersRefused(t *testing.T, open func(testing.TB) *world) {
 	w := open(t)
-	run, calls := w.scans(1)
+	runID, calls := w.scans(1)
 	w.model.Then(script.Turn{Text: "Hello."})
 	idle := w.send("POST", "/api/agent/run", "ana", `{"prompt":"hi"}`).at("runId")
 	w.wants("ten")
@@ -149,22 +149,22 @@ func answersRefused(t *testing.T, open func(testing.TB) *world) {
 		status      int
 		code, field string
 	}{
-		"no results": {run, `{}`, 400, "invalid", "results"},
-		"none":       {run, `{"results":[]}`, 400, "invalid", "results"},
-		"too many":   {run, results(many...), 400, "invalid", "results"},
-		"not a list": {run, `{"results":{"callId":"x"}}`, 400, "invalid", "results"},
-		"a number": {run, `{"results":[{"callId":"` + calls[0] + `","result":1}]}`, 400, "invalid",
+		"no results": {runID, `{}`, 400, "invalid", "results"},
+		"none":       {runID, `{"results":[]}`, 400, "invalid", "results"},
+		"too many":   {runID, results(many...), 400, "invalid", "results"},
+		"not a list": {runID, `{"results":{"callId":"x"}}`, 400, "invalid", "results"},
+		"a number": {runID, `{"results":[{"callId":"` + calls[0] + `","result":1}]}`, 400, "invalid",
 			"results/0/result"},
-		"odd isError": {run, `{"results":[{"callId":"` + calls[0] + `","result":"1","isError":"no"}]}`, 400,
+		"odd isError": {runID, `{"results":[{"callId":"` + calls[0] + `","result":"1","isError":"no"}]}`, 400,
 			"invalid", "results/0/isError"},
-		"another field": {run, `{"results":[{"callId":"` + calls[0] + `","result":"1","uid":"eve"}]}`, 400, "invalid",
+		"another field": {runID, `{"results":[{"callId":"` + calls[0] + `","result":"1","uid":"eve"}]}`, 400, "invalid",
 			"results/0/uid"},
-		"no id":     {run, results(result("x", "1")), 400, "invalid", "results/0/callId"},
-		"too large": {run, results(result(calls[0], huge)), 400, "invalid", "results/0/result"},
-		"twice": {run, results(result(calls[0], "1"), result(calls[0], "1")), 400, "invalid",
+		"no id":     {runID, results(result("x", "1")), 400, "invalid", "results/0/callId"},
+		"too large": {runID, results(result(calls[0], huge)), 400, "invalid", "results/0/result"},
+		"twice": {runID, results(result(calls[0], "1"), result(calls[0], "1")), 400, "invalid",
 			"results/1/callId"},
-		"of no call":    {run, results(result(calls[0], "1"), many[0]), 400, "invalid", "results/1/callId"},
-		"huge body":     {run, strings.Repeat(" ", 1<<20+1), 413, "body_too_large", ""},
+		"of no call":    {runID, results(result(calls[0], "1"), many[0]), 400, "invalid", "results/1/callId"},
+		"huge body":     {runID, strings.Repeat(" ", 1<<20+1), 413, "body_too_large", ""},
 		"a run is over": {idle, results(many[0]), 410, "not_waiting", ""},
 		"of an approval": {mail.at("runId"), results(result(mail.at("actions", "0", "actionId"), "1")), 410,
 			"not_waiting", ""},
@@ -175,18 +175,18 @@ func answersRefused(t *testing.T, open func(testing.TB) *world) {
 			t.Errorf("%s: %s %s, want %d %s %q", name, a.Status, a.body, c.status, c.code, c.field)
 		}
 	}
-	if a := w.answers(run, "", results(result(calls[0], "1"))); a.StatusCode != 401 {
+	if a := w.answers(runID, "", results(result(calls[0], "1"))); a.StatusCode != 401 {
 		t.Errorf("nobody: %s", a.Status)
 	}
-	if a := w.send("GET", "/api/agent/runs/"+run, "ana", ""); a.at("calls", "0", "callId") != calls[0] {
+	if a := w.send("GET", "/api/agent/runs/"+runID, "ana", ""); a.at("calls", "0", "callId") != calls[0] {
 		t.Errorf("a refused answer has changed the run: %s", a.body)
 	}
-	w.send("POST", "/api/agent/runs/"+run+"/cancel", "ana", "")
-	if a := w.answers(run, "ana", results(result(calls[0], "1"))); a.StatusCode != 410 {
+	w.send("POST", "/api/agent/runs/"+runID+"/cancel", "ana", "")
+	if a := w.answers(runID, "ana", results(result(calls[0], "1"))); a.StatusCode != 410 {
 		t.Errorf("after a cancel: %s %s", a.Status, a.body)
 	}
 	w.disable("ana")
-	if a := w.answers(run, "ana", results(result(calls[0], "1"))); a.StatusCode != 401 {
+	if a := w.answers(runID, "ana", results(result(calls[0], "1"))); a.StatusCode != 401 {
 		t.Errorf("a disabled user: %s %s", a.Status, a.body)
 	}
 }
@@ -196,13 +196,13 @@ func TestOneAnswerAmongMany(t *testing.T) { onEachStore(t, oneAnswerAmongMany) }
 
 func oneAnswerAmongMany(t *testing.T, open func(testing.TB) *world) {
 	w := open(t)
-	run, calls := w.scans(1)
+	runID, calls := w.scans(1)
 	var mu sync.Mutex
 	won, lost := []int{}, 0
 	var wg sync.WaitGroup
 	for i := range 20 {
 		wg.Go(func() {
-			a := w.answers(run, "ana", results(result(calls[0], fmt.Sprint(i))))
+			a := w.answers(runID, "ana", results(result(calls[0], fmt.Sprint(i))))
 			mu.Lock()
 			defer mu.Unlock()
 			switch a.StatusCode {

@@ -19,7 +19,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/auth"
 	"github.com/countersign-run/countersign/shared/chat"
 	"github.com/countersign-run/countersign/shared/fault"
@@ -27,6 +26,7 @@ import (
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/obs"
 	"github.com/countersign-run/countersign/shared/records"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
@@ -227,7 +227,7 @@ func (r *request) body() ([]byte, error) {
 // id returns a path parameter that must be a valid id.
 func (r *request) id(name string) (string, error) {
 	id := r.PathValue(name)
-	if !agent.ValidID(id) {
+	if !run.ValidID(id) {
 		return "", fault.Invalid(name, "this is not an id")
 	}
 	return id, nil

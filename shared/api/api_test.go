@@ -40,10 +40,10 @@ func TestRunApproveAndAudit(t *testing.T) {
 		1)); r.StatusCode != 409 || r.at("error", "class") != "PolicyError" {
 		t.Fatalf("%s %s", r.Status, r.body)
 	}
-	run := w.send("GET", "/api/agent/runs/"+runID, "ana", "")
-	if run.at("status") != "completed" || run.at("summary") != "It is sent." ||
-		run.at("actions", "0", "executionStatus") != "succeeded" || len(w.sent) != 1 {
-		t.Fatalf("%s, sent %v", run.body, w.sent)
+	stored := w.send("GET", "/api/agent/runs/"+runID, "ana", "")
+	if stored.at("status") != "completed" || stored.at("summary") != "It is sent." ||
+		stored.at("actions", "0", "executionStatus") != "succeeded" || len(w.sent) != 1 {
+		t.Fatalf("%s, sent %v", stored.body, w.sent)
 	}
 	m := w.send("GET", "/api/agent/threads/"+threadID+"/messages", "ana", "")
 	if m.at("messages", "0", "role") != "user" || m.at("messages", "2", "text") != "It is sent." {
@@ -157,22 +157,22 @@ func TestForeignIsMissing(t *testing.T) {
 	w := newWorld(t)
 	w.wants("ten")
 	a := w.send("POST", "/api/agent/run", "ana", `{"prompt":"mail bob"}`)
-	run, thread, approval := a.at("runId"), a.at("threadId"), a.at("approvals", "0", "approvalId")
+	runID, thread, approval := a.at("runId"), a.at("threadId"), a.at("approvals", "0", "approvalId")
 	missing, results := "does-not-exist-0001", `{"results":[{"callId":"does-not-exist-0002","result":"1"}]}`
 	for name, pair := range map[string][2]func() answer{
-		"run": {func() answer { return w.send("GET", "/api/agent/runs/"+run, "eve", "") },
+		"run": {func() answer { return w.send("GET", "/api/agent/runs/"+runID, "eve", "") },
 			func() answer { return w.send("GET", "/api/agent/runs/"+missing, "eve", "") }},
-		"events": {func() answer { return w.send("GET", "/api/agent/runs/"+run+"/events", "eve", "") },
+		"events": {func() answer { return w.send("GET", "/api/agent/runs/"+runID+"/events", "eve", "") },
 			func() answer { return w.send("GET", "/api/agent/runs/"+missing+"/events", "eve", "") }},
-		"cancel": {func() answer { return w.send("POST", "/api/agent/runs/"+run+"/cancel", "eve", "") },
+		"cancel": {func() answer { return w.send("POST", "/api/agent/runs/"+runID+"/cancel", "eve", "") },
 			func() answer { return w.send("POST", "/api/agent/runs/"+missing+"/cancel", "eve", "") }},
-		"answers": {func() answer { return w.send("POST", "/api/agent/runs/"+run+"/answers", "eve", results) },
+		"answers": {func() answer { return w.send("POST", "/api/agent/runs/"+runID+"/answers", "eve", results) },
 			func() answer { return w.send("POST", "/api/agent/runs/"+missing+"/answers", "eve", results) }},
 		"thread": {func() answer { return w.send("GET", "/api/agent/threads/"+thread+"/messages", "eve", "") },
 			func() answer { return w.send("GET", "/api/agent/threads/"+missing+"/messages", "eve", "") }},
 		"delete": {func() answer { return w.send("DELETE", "/api/agent/threads/"+thread, "eve", "") },
 			func() answer { return w.send("DELETE", "/api/agent/threads/"+missing, "eve", "") }},
-		"audit": {func() answer { return w.send("GET", "/api/agent/audit?runId="+run, "eve", "") },
+		"audit": {func() answer { return w.send("GET", "/api/agent/audit?runId="+runID, "eve", "") },
 			func() answer { return w.send("GET", "/api/agent/audit?runId="+missing, "eve", "") }},
 		"write": {func() answer {
 			return w.send("POST", "/api/agent/run", "eve", `{"prompt":"x","threadId":"`+thread+`"}`)
@@ -314,15 +314,15 @@ func TestEditedArgumentsThatDoNotFit(t *testing.T) {
 func TestEventsFromAnyNumber(t *testing.T) {
 	w := newWorld(t)
 	w.model.Then(script.Turn{Text: "Hello."})
-	run := w.send("POST", "/api/agent/run", "ana", `{"prompt":"hi"}`).at("runId")
-	all := strings.Split(strings.TrimSpace(string(w.send("GET", "/api/agent/runs/"+run+"/events", "ana", "").body)),
+	runID := w.send("POST", "/api/agent/run", "ana", `{"prompt":"hi"}`).at("runId")
+	all := strings.Split(strings.TrimSpace(string(w.send("GET", "/api/agent/runs/"+runID+"/events", "ana", "").body)),
 		"\n")
 	if len(all) < 4 || !strings.Contains(all[len(all)-1], "run.ended") {
 		t.Fatalf("%v", all)
 	}
 	for n := 1; n < len(all); n++ {
 		rest := strings.TrimSpace(
-			string(w.send("GET", "/api/agent/runs/"+run+"/events?after="+string(rune('0'+n)), "ana", "").body))
+			string(w.send("GET", "/api/agent/runs/"+runID+"/events?after="+string(rune('0'+n)), "ana", "").body))
 		if rest != strings.Join(all[n:], "\n") {
 			t.Errorf("after %d: %s", n, rest)
 		}
@@ -380,11 +380,11 @@ func TestCORS(t *testing.T) {
 func TestAllowlistAndDeletion(t *testing.T) {
 	w := newWorld(t)
 	w.wants("one")
-	run := w.send("POST", "/api/agent/run", "ana", `{"prompt":"mail bob"}`)
-	if d := w.send("DELETE", "/api/agent/threads/"+run.at("threadId"), "ana", ""); d.StatusCode != 409 {
+	r := w.send("POST", "/api/agent/run", "ana", `{"prompt":"mail bob"}`)
+	if d := w.send("DELETE", "/api/agent/threads/"+r.at("threadId"), "ana", ""); d.StatusCode != 409 {
 		t.Fatalf("a thread with an open run was deleted: %s %s", d.Status, d.body)
 	}
-	w.send("POST", "/api/agent/approvals/resolve", "ana", `{"approvalId":"`+run.at("approvals", "0", "approvalId")+
+	w.send("POST", "/api/agent/approvals/resolve", "ana", `{"approvalId":"`+r.at("approvals", "0", "approvalId")+
 		`","decision":"approve_and_always_allow_recipient"}`)
 	w.push()
 	list := w.send("GET", "/api/agent/allowlist", "ana", "")
@@ -407,10 +407,10 @@ func TestAllowlistAndDeletion(t *testing.T) {
 		`{"prompt":"and again"}`); a.at("status") != "awaiting_confirmation" {
 		t.Fatalf("%s", a.body)
 	}
-	if d := w.send("DELETE", "/api/agent/threads/"+run.at("threadId"), "ana", ""); d.StatusCode != 200 {
+	if d := w.send("DELETE", "/api/agent/threads/"+r.at("threadId"), "ana", ""); d.StatusCode != 200 {
 		t.Fatalf("%s %s", d.Status, d.body)
 	}
-	if g := w.send("GET", "/api/agent/runs/"+run.at("runId"), "ana", ""); g.StatusCode != 404 {
+	if g := w.send("GET", "/api/agent/runs/"+r.at("runId"), "ana", ""); g.StatusCode != 404 {
 		t.Fatalf("the run outlived its thread: %s", g.Status)
 	}
 }
@@ -418,15 +418,15 @@ func TestAllowlistAndDeletion(t *testing.T) {
 func TestPushMessages(t *testing.T) {
 	w := newWorld(t)
 	w.wants("ten")
-	run := w.send("POST", "/api/agent/run", "ana", `{"prompt":"mail bob"}`)
+	got := w.send("POST", "/api/agent/run", "ana", `{"prompt":"mail bob"}`)
 	for name, body := range map[string]string{
 		"empty": "", "not JSON": "not json", "no data": `{"message":{}}`,
 		"no base64":        `{"message":{"data":"%%%","messageId":"1"}}`,
 		"no such run":      `{"message":{"data":"eyJydW5JZCI6ImFiY2RlZmdoaWprbG1ub3AifQ==","messageId":"1"}}`,
-		"approval is open": `{"message":{"data":"` + b64(`{"runId":"`+run.at("runId")+`"}`) + `","messageId":"1"}}`,
-		"decision inside": `{"message":{"data":"` + b64(`{"runId":"`+run.at("runId")+
+		"approval is open": `{"message":{"data":"` + b64(`{"runId":"`+got.at("runId")+`"}`) + `","messageId":"1"}}`,
+		"decision inside": `{"message":{"data":"` + b64(`{"runId":"`+got.at("runId")+
 			`","decision":"approve_once"}`) + `","messageId":"1"}}`,
-		"attributes say who": `{"message":{"data":"` + b64(`{"runId":"`+run.at("runId")+`"}`) +
+		"attributes say who": `{"message":{"data":"` + b64(`{"runId":"`+got.at("runId")+`"}`) +
 			`","messageId":"1","attributes":{"uid":"eve"}}}`,
 	} {
 		if a := w.pushBody(body); a.StatusCode != 204 {
@@ -438,7 +438,7 @@ func TestPushMessages(t *testing.T) {
 		t.Errorf("without a token: %s", a.Status)
 	}
 	// A message that is not a damaged one of the server's own is refused, so that its sender's operator sees it.
-	valid := `{"message":{"data":"` + b64(`{"runId":"`+run.at("runId")+`"}`) +
+	valid := `{"message":{"data":"` + b64(`{"runId":"`+got.at("runId")+`"}`) +
 		`","messageId":"1"},"subscription":"projects/p/subscriptions/`
 	for _, size := range []int{queue.MaxPush, 2 << 20, 11 << 20} {
 		if a := w.pushBody(valid + `s","more":"` + strings.Repeat("x", size) + `"}`); a.StatusCode != 413 {
@@ -451,7 +451,7 @@ func TestPushMessages(t *testing.T) {
 			t.Errorf("%s: %s %s", subscription, a.Status, a.body)
 		}
 	}
-	if a := w.pushBody(`{"message":{"data":"` + b64(`{"runId":"`+run.at("runId")+`"}`) + `"}}`); a.StatusCode != 403 {
+	if a := w.pushBody(`{"message":{"data":"` + b64(`{"runId":"`+got.at("runId")+`"}`) + `"}}`); a.StatusCode != 403 {
 		t.Errorf("without a subscription: %s %s", a.Status, a.body)
 	}
 	if len(w.sent) != 0 {
@@ -462,8 +462,8 @@ func TestPushMessages(t *testing.T) {
 func TestDisabledUser(t *testing.T) {
 	w := newWorld(t)
 	w.wants("ten")
-	run := w.send("POST", "/api/agent/run", "ana", `{"prompt":"mail bob"}`)
-	resolve := `{"approvalId":"` + run.at("approvals", "0", "approvalId") + `","decision":"approve_once"}`
+	r := w.send("POST", "/api/agent/run", "ana", `{"prompt":"mail bob"}`)
+	resolve := `{"approvalId":"` + r.at("approvals", "0", "approvalId") + `","decision":"approve_once"}`
 	if a := w.send("POST", "/api/agent/approvals/resolve", "ana", resolve); a.StatusCode != 200 {
 		t.Fatalf("%s %s", a.Status, a.body)
 	}
@@ -474,7 +474,7 @@ func TestDisabledUser(t *testing.T) {
 	}
 	for _, c := range [][3]string{{"POST", "/api/agent/run", `{"prompt":"x"}`},
 		{"POST", "/api/agent/approvals/resolve", resolve}, {"GET", "/api/agent/approvals/pending", ""},
-		{"GET", "/api/agent/runs/" + run.at("runId"), ""}, {"GET", "/api/agent/threads", ""},
+		{"GET", "/api/agent/runs/" + r.at("runId"), ""}, {"GET", "/api/agent/threads", ""},
 		{"GET", "/api/agent/audit", ""}, {"GET", "/api/agent/allowlist", ""}} {
 		if a := w.send(c[0], c[1], "ana", c[2]); a.StatusCode != 401 || a.at("error", "class") != "AuthError" {
 			t.Errorf("%s %s: %s %s", c[0], c[1], a.Status, a.body)

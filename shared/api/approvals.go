@@ -3,11 +3,11 @@ package api
 import (
 	"encoding/json"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/obs"
 	"github.com/countersign-run/countersign/shared/queue"
+	"github.com/countersign-run/countersign/shared/run"
 )
 
 // maxComment is the longest comment to a decision, in bytes.
@@ -23,9 +23,9 @@ func getPending(r *request) (any, error) {
 		return nil, err
 	}
 	return struct {
-		OK         bool                 `json:"ok"`
-		Approvals  []agent.ApprovalView `json:"approvals"`
-		NextCursor string               `json:"nextCursor,omitempty"`
+		OK         bool               `json:"ok"`
+		Approvals  []run.ApprovalView `json:"approvals"`
+		NextCursor string             `json:"nextCursor,omitempty"`
 	}{true, aps, next}, nil
 }
 
@@ -42,7 +42,7 @@ func postResolve(r *request) (any, error) {
 	}
 	d, err := decision(in.Decision)
 	switch {
-	case !agent.ValidID(in.ApprovalID):
+	case !run.ValidID(in.ApprovalID):
 		return nil, fault.Invalid("approvalId", "this is not an id")
 	case err != nil:
 		return nil, err
@@ -50,9 +50,9 @@ func postResolve(r *request) (any, error) {
 		return nil, fault.Invalid("argsHash", "this is not a hash")
 	case len(in.Comment) > maxComment:
 		return nil, fault.Invalid("comment", "the comment is longer than %d bytes", maxComment)
-	case d == agent.ApproveEdited && len(in.EditedArgs) == 0:
+	case d == run.ApproveEdited && len(in.EditedArgs) == 0:
 		return nil, fault.Invalid("editedArgs", "approve_with_edits needs the edited arguments")
-	case d != agent.ApproveEdited && len(in.EditedArgs) > 0:
+	case d != run.ApproveEdited && len(in.EditedArgs) > 0:
 		return nil, fault.Invalid("editedArgs", "only approve_with_edits takes arguments")
 	}
 	ctx, cancel := r.working()
@@ -73,15 +73,15 @@ func postResolve(r *request) (any, error) {
 	}
 	return struct {
 		runAnswer
-		ApprovalID string         `json:"approvalId"`
-		Decision   agent.Decision `json:"decision"`
+		ApprovalID string       `json:"approvalId"`
+		Decision   run.Decision `json:"decision"`
 	}{answer, in.ApprovalID, d}, nil
 }
 
 // decision accepts exactly the contract's values.
-func decision(s string) (agent.Decision, error) {
-	switch d := agent.Decision(s); d {
-	case agent.Reject, agent.ApproveOnce, agent.ApproveAlways, agent.ApproveEdited, agent.ConfirmDone, agent.StartNew:
+func decision(s string) (run.Decision, error) {
+	switch d := run.Decision(s); d {
+	case run.Reject, run.ApproveOnce, run.ApproveAlways, run.ApproveEdited, run.ConfirmDone, run.StartNew:
 		return d, nil
 	}
 	return "", fault.Invalid("decision", "one of reject, approve_once, approve_and_always_allow_recipient, "+

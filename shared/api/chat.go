@@ -6,9 +6,9 @@ import (
 	"mime"
 	"strings"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/chat"
 	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/run"
 )
 
 // chatBody is what both routes of the chat have in common (seed 001, SendMessageInput and SubmitToolResultsInput).
@@ -77,7 +77,7 @@ func (r *request) converse(say func(context.Context, chat.Request, loop.Sink) (*
 		switch {
 		case n.Delta != "":
 			out.write(deltaLine{"delta", n.Delta})
-		case n.Status == agent.Planning || n.Status == agent.Executing || n.Status == agent.Awaiting:
+		case n.Status == run.Planning || n.Status == run.Executing || n.Status == run.Awaiting:
 			out.write(chatStatusLine{"status", n.Status})
 		}
 	})
@@ -97,8 +97,8 @@ func (r *request) converse(say func(context.Context, chat.Request, loop.Sink) (*
 
 // chatStatusLine is a status of a run that no client can look up: it ends with its request.
 type chatStatusLine struct {
-	Type   string          `json:"type"`
-	Status agent.RunStatus `json:"status"`
+	Type   string     `json:"type"`
+	Status run.Status `json:"status"`
 }
 
 // accepts reports whether the client asks for the media type by name.

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
@@ -24,13 +24,13 @@ func FuzzLine(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		rec := httptest.NewRecorder()
 		out := &ndjson{w: rec}
-		view := &agent.ActionView{Tool: text, Message: text, Field: text, ErrorReason: fault.Code(text)}
-		answer := runAnswer{RunView: &agent.RunView{Summary: text, Actions: []*agent.ActionView{view}}}
+		view := &run.ActionView{Tool: text, Message: text, Field: text, ErrorReason: fault.Code(text)}
+		answer := runAnswer{View: &run.View{Summary: text, Actions: []*run.ActionView{view}}}
 		lines := []any{
-			statusLine{"status", agent.Planning, text, text}, deltaLine{"delta", text}, actionLine{"action", view},
+			statusLine{"status", run.Planning, text, text}, deltaLine{"delta", text}, actionLine{"action", view},
 			pingLine,
 			resultLine{"result", answer}, errorLine{"error", text, fault.Model, fault.Code(text), text, text, &answer},
-			agent.EventView{Text: text, Action: view},
+			run.EventView{Text: text, Action: view},
 		}
 		for _, l := range lines {
 			out.write(l)

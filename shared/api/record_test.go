@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/strictjson"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
@@ -25,9 +25,9 @@ func (w *world) mailed(text string) answer {
 	return a
 }
 
-func (w *world) decide(run answer, decision string) {
+func (w *world) decide(got answer, decision string) {
 	w.t.Helper()
-	p := w.send("GET", "/api/agent/runs/"+run.at("runId"), "ana", "")
+	p := w.send("GET", "/api/agent/runs/"+got.at("runId"), "ana", "")
 	id := p.at("actions", "0", "approvalId")
 	if r := w.send("POST", "/api/agent/approvals/resolve", "ana", `{"approvalId":"`+id+`","decision":"`+decision+
 		`"}`); r.StatusCode != http.StatusOK {
@@ -38,13 +38,13 @@ func (w *world) decide(run answer, decision string) {
 // TestTheToolsContext is seed 000 §5: a tool gets the user, the origin, the run and the action that it is called for.
 func TestTheToolsContext(t *testing.T) {
 	w := newWorld(t)
-	run := w.mailed("ten")
+	r := w.mailed("ten")
 	if len(w.calls) != 1 {
 		t.Fatalf("%d calls", len(w.calls))
 	}
 	c := w.calls[0]
-	if c.UID != "ana" || c.Origin != webOrigin || c.RunID != run.at("runId") ||
-		c.ActionID != run.at("actions", "0", "actionId") {
+	if c.UID != "ana" || c.Origin != webOrigin || c.RunID != r.at("runId") ||
+		c.ActionID != r.at("actions", "0", "actionId") {
 		t.Errorf("the tool was called with %+v", c)
 	}
 }
@@ -53,13 +53,13 @@ func TestTheToolsContext(t *testing.T) {
 func TestTheRecordOfAnAction(t *testing.T) {
 	w := newWorld(t)
 	w.wants("ten")
-	run := w.send("POST", "/api/agent/run", "ana", `{"prompt":"mail bob"}`)
+	r := w.send("POST", "/api/agent/run", "ana", `{"prompt":"mail bob"}`)
 	card := w.send("GET", "/api/agent/approvals/pending", "ana", "")
-	w.decide(run, "approve_once")
+	w.decide(r, "approve_once")
 	w.push()
-	a := w.send("GET", "/api/agent/runs/"+run.at("runId"), "ana", "")
+	a := w.send("GET", "/api/agent/runs/"+r.at("runId"), "ana", "")
 	hash := card.at("approvals", "0", "argsHash")
-	keyed := audit.InputHash(w.stored(run.at("runId")).Nonce, hash)
+	keyed := audit.InputHash(w.stored(r.at("runId")).Nonce, hash)
 	want := map[string]string{"modelName": "script", "toolName": "mail", "tool": "mail", "inputHash": keyed,
 		"policyDecision": "require_approval",
 		"approvalId":     card.at("approvals", "0", "approvalId"), "executionStatus": "succeeded"}
@@ -73,7 +73,7 @@ func TestTheRecordOfAnAction(t *testing.T) {
 			t.Errorf("the record has no %s", field)
 		}
 	}
-	entries := w.send("GET", "/api/agent/audit?runId="+run.at("runId"), "ana", "")
+	entries := w.send("GET", "/api/agent/audit?runId="+r.at("runId"), "ana", "")
 	var page struct{ Entries []audit.Entry }
 	if err := json.Unmarshal(entries.body, &page); err != nil || len(page.Entries) != 4 {
 		t.Fatalf("%v %s", err, entries.body)
@@ -90,30 +90,30 @@ func TestTheRecordOfAnAction(t *testing.T) {
 }
 
 // stored returns the run's document.
-func (w *world) stored(id string) (run agent.Run) {
+func (w *world) stored(id string) (r run.Run) {
 	w.t.Helper()
 	docs, err := w.store.Get(context.Background(), document.RunPath(id))
-	if err != nil || !docs[0].Exists() || json.Unmarshal(docs[0].Data, &run) != nil {
+	if err != nil || !docs[0].Exists() || json.Unmarshal(docs[0].Data, &r) != nil {
 		w.t.Fatalf("run %s: %v", id, err)
 	}
-	return run
+	return r
 }
 
 // TestDeletedContentCannotBeGuessed tries every hash of a mail in the store against what is left of it.
 func TestDeletedContentCannotBeGuessed(t *testing.T) {
 	w := newWorld(t)
-	run := w.mailed("Oncology appointment")
-	before := w.stored(run.at("runId"))
+	r := w.mailed("Oncology appointment")
+	before := w.stored(r.at("runId"))
 	if len(before.Nonce) != audit.NonceSize {
 		t.Fatalf("a nonce of %d bytes", len(before.Nonce))
 	}
 	w.mailed("Oncology appointment")
-	s, err := agent.Fold(before.Log.Tail)
+	s, err := run.Fold(before.Log.Tail)
 	if err != nil {
 		t.Fatal(err)
 	}
 	hash := s.Actions[0].ArgsHash
-	if a := w.send("DELETE", "/api/agent/threads/"+run.at("threadId"), "ana", ""); a.StatusCode != http.StatusOK {
+	if a := w.send("DELETE", "/api/agent/threads/"+r.at("threadId"), "ana", ""); a.StatusCode != http.StatusOK {
 		t.Fatalf("%s %s", a.Status, a.body)
 	}
 	left := w.send("GET", "/api/agent/audit?limit=200", "ana", "")
@@ -131,7 +131,7 @@ func TestDeletedContentCannotBeGuessed(t *testing.T) {
 		}
 		hashes[e.InputHash] = e.RunID
 	}
-	for _, path := range []string{document.RunPath(before.ID), document.ApprovalPath(agent.ApprovalID(before.ID, 1)),
+	for _, path := range []string{document.RunPath(before.ID), document.ApprovalPath(run.ApprovalID(before.ID, 1)),
 		document.ThreadPath(before.ThreadID)} {
 		if docs, err := w.store.Get(context.Background(), path); err != nil || docs[0].Exists() {
 			t.Errorf("%s is left: %v", path, err)
@@ -143,8 +143,8 @@ func TestDeletedContentCannotBeGuessed(t *testing.T) {
 // equal, though the run and the conversation are long and have parts in documents of their own.
 func TestForeignIsAsQuickAsMissing(t *testing.T) {
 	w := newWorld(t)
-	run := w.mailed("ten")
-	w.spill(run)
+	r := w.mailed("ten")
+	w.spill(r)
 	none := "aaaaaaaaaaaaaaaaaaaaaaaaaa"
 	counted := faulty.Count(w.store)
 	w.rec.Store, w.loop.Store = counted, counted
@@ -167,7 +167,7 @@ func TestForeignIsAsQuickAsMissing(t *testing.T) {
 		{"POST", "/api/agent/approvals/resolve", `{"approvalId":"$RUN-1","decision":"reject"}`},
 		{"POST", "/api/agent/run", `{"prompt":"x","threadId":"$THREAD"}`},
 	} {
-		foreign := strings.NewReplacer("$RUN", run.at("runId"), "$THREAD", run.at("threadId"))
+		foreign := strings.NewReplacer("$RUN", r.at("runId"), "$THREAD", r.at("threadId"))
 		missing := strings.NewReplacer("$RUN", none, "$THREAD", none)
 		a, b := cost(tt.method, foreign.Replace(tt.path), foreign.Replace(tt.body)),
 			cost(tt.method, missing.Replace(tt.path), missing.Replace(tt.body))
@@ -181,12 +181,12 @@ func TestForeignIsAsQuickAsMissing(t *testing.T) {
 func (w *world) spill(a answer) {
 	w.t.Helper()
 	ctx := context.Background()
-	run := w.stored(a.at("runId"))
-	docs, err := w.store.Get(ctx, document.RunPath(run.ID), document.ThreadPath(run.ThreadID))
+	r := w.stored(a.at("runId"))
+	docs, err := w.store.Get(ctx, document.RunPath(r.ID), document.ThreadPath(r.ThreadID))
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	var thread agent.Thread
+	var thread run.Thread
 	if err := json.Unmarshal(docs[1].Data, &thread); err != nil {
 		w.t.Fatal(err)
 	}
@@ -197,10 +197,10 @@ func (w *world) spill(a answer) {
 		}
 		return data
 	}
-	writes := []store.Write{store.Create(document.ChunkPath(docs[0].Path, "events", 1), nil, encode(run.Log.Tail)),
+	writes := []store.Write{store.Create(document.ChunkPath(docs[0].Path, "events", 1), nil, encode(r.Log.Tail)),
 		store.Create(document.ChunkPath(docs[1].Path, "messages", 1), nil, encode(thread.Log.Tail))}
-	run.Log.Chunks, run.Log.Tail, thread.Log.Chunks, thread.Log.Tail = []int64{1}, nil, []int64{1}, nil
-	writes = append(writes, store.Update(docs[0].Path, docs[0].Version, docs[0].Fields, encode(run)),
+	r.Log.Chunks, r.Log.Tail, thread.Log.Chunks, thread.Log.Tail = []int64{1}, nil, []int64{1}, nil
+	writes = append(writes, store.Update(docs[0].Path, docs[0].Version, docs[0].Fields, encode(r)),
 		store.Update(docs[1].Path, docs[1].Version, docs[1].Fields, encode(thread)))
 	if _, err := w.store.Commit(ctx, writes...); err != nil {
 		w.t.Fatal(err)

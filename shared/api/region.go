@@ -5,8 +5,8 @@ import (
 
 	"golang.org/x/text/language"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/timezone"
 )
 
@@ -24,7 +24,7 @@ const maxLocale = 64
 var tagged = regexp.MustCompile(`^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$`)
 
 // region validates the fields. An absent or null one is empty.
-func (b regionBody) region() (r agent.Region, err error) {
+func (b regionBody) region() (r run.Region, err error) {
 	if b.TimeZone != nil {
 		if _, err := timezone.Load("timeZone", *b.TimeZone); err != nil {
 			return r, err

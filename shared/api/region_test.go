@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/testkit/script"
 	"github.com/countersign-run/countersign/shared/tool"
@@ -48,7 +48,7 @@ func (w *world) told() string {
 func TestRegion(t *testing.T) {
 	w := newWorld(t)
 	w.loop.Tools = tool.NewSet(event())
-	w.loop.Agents[agent.Assistant].Limits.MaxOpen = 0
+	w.loop.Agents[run.Assistant].Limits.MaxOpen = 0
 
 	noon := w.proposes("ana", "2027-01-05T12:00:00+05:30", `,"timeZone":"Asia/Kolkata","locale":"hi-in"`)
 	for _, words := range []string{"time zone is Asia/Kolkata; there it was", "(UTC+05:30)", "language is hi-IN"} {

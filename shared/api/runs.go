@@ -7,11 +7,11 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/google"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/obs"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/visible"
 	"github.com/countersign-run/countersign/shared/wait"
 )
@@ -38,7 +38,7 @@ func (r *request) ask() (loop.StartRequest, error) {
 		return loop.StartRequest{}, fault.Invalid("prompt", "a prompt is needed")
 	case len(in.Prompt) > maxPrompt:
 		return loop.StartRequest{}, fault.Invalid("prompt", "the prompt is longer than %d bytes", maxPrompt)
-	case in.ThreadID != nil && !agent.ValidID(*in.ThreadID):
+	case in.ThreadID != nil && !run.ValidID(*in.ThreadID):
 		return loop.StartRequest{}, fault.Invalid("threadId", "this is not an id")
 	case wrong != nil:
 		return loop.StartRequest{}, wrong
@@ -96,9 +96,9 @@ func postRun(r *request) (any, error) {
 }
 
 // settled waits a while for a run that another request with the same key is advancing.
-func (a *API) settled(ctx context.Context, uid string, v *agent.RunView) (*agent.RunView, error) {
+func (a *API) settled(ctx context.Context, uid string, v *run.View) (*run.View, error) {
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
-		if v.Status != agent.Planning && v.Status != agent.Executing {
+		if v.Status != run.Planning && v.Status != run.Executing {
 			return v, nil
 		}
 		if err := wait.For(ctx, 250*time.Millisecond); err != nil {
@@ -115,18 +115,18 @@ func (a *API) settled(ctx context.Context, uid string, v *agent.RunView) (*agent
 
 // runAnswer is a run with the approvals that it waits for (seed 000 §4.6: the pending approval payload).
 type runAnswer struct {
-	*agent.RunView
-	Approvals []agent.ApprovalView `json:"approvals,omitempty"`
+	*run.View
+	Approvals []run.ApprovalView `json:"approvals,omitempty"`
 }
 
-func (a *API) withApprovals(ctx context.Context, uid string, v *agent.RunView) (runAnswer, error) {
+func (a *API) withApprovals(ctx context.Context, uid string, v *run.View) (runAnswer, error) {
 	var ids []string
 	for _, act := range v.Actions {
-		if v.Status == agent.Awaiting && act.ApprovalID != "" && act.Decision == "" {
+		if v.Status == run.Awaiting && act.ApprovalID != "" && act.Decision == "" {
 			ids = append(ids, act.ApprovalID)
 		}
 	}
-	out := runAnswer{RunView: v}
+	out := runAnswer{View: v}
 	if len(ids) == 0 {
 		return out, nil
 	}

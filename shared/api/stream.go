@@ -7,10 +7,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/obs"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/wait"
 )
 
@@ -90,18 +90,18 @@ var pingLine = struct {
 // The lines of POST /run/stream (seed 000 §2, contract §1).
 type (
 	statusLine struct {
-		Type     string          `json:"type"`
-		Status   agent.RunStatus `json:"status"`
-		RunID    string          `json:"runId"`
-		ThreadID string          `json:"threadId"`
+		Type     string     `json:"type"`
+		Status   run.Status `json:"status"`
+		RunID    string     `json:"runId"`
+		ThreadID string     `json:"threadId"`
 	}
 	deltaLine struct {
 		Type  string `json:"type"`
 		Delta string `json:"delta"`
 	}
 	actionLine struct {
-		Type   string            `json:"type"`
-		Action *agent.ActionView `json:"action"`
+		Type   string          `json:"type"`
+		Action *run.ActionView `json:"action"`
 	}
 	resultLine struct {
 		Type   string    `json:"type"`
@@ -134,12 +134,12 @@ func postStream(r *request) (any, error) {
 			out.write(deltaLine{"delta", n.Delta})
 		case n.Action != nil:
 			out.write(actionLine{"action", n.Action})
-		case n.Status == agent.Planning || n.Status == agent.Executing || n.Status == agent.Awaiting:
+		case n.Status == run.Planning || n.Status == run.Executing || n.Status == run.Awaiting:
 			out.write(statusLine{"status", n.Status, n.RunID, n.ThreadID})
 		}
 	})
 	if err == nil && !out.started() { // the key names an earlier run, which sends no updates here
-		out.write(statusLine{"status", agent.Planning, v.RunID, v.ThreadID})
+		out.write(statusLine{"status", run.Planning, v.RunID, v.ThreadID})
 	}
 	if err == nil && q.Key != "" {
 		v, err = r.api.settled(ctx, r.uid, v)
@@ -153,7 +153,7 @@ func postStream(r *request) (any, error) {
 }
 
 // conclude writes the final line.
-func (r *request) conclude(ctx context.Context, out *ndjson, v *agent.RunView, err error) {
+func (r *request) conclude(ctx context.Context, out *ndjson, v *run.View, err error) {
 	var answer runAnswer
 	if err == nil {
 		obs.SetRun(ctx, v.RunID)
@@ -164,7 +164,7 @@ func (r *request) conclude(ctx context.Context, out *ndjson, v *agent.RunView, e
 		body, f := r.api.errorBody(ctx, err)
 		r.api.Log.ErrorContext(ctx, "a stream ended in an error", "class", f.Class, "code", f.Code, "error", err)
 		out.write(errorLine{"error", f.Message, f.Class, f.Code, body.RequestID, "", nil})
-	case v.Status == agent.Failed:
+	case v.Status == run.Failed:
 		out.write(errorLine{"error", v.Message, v.ErrorCode, v.ErrorReason, obs.RequestID(ctx), v.RunID, &answer})
 	default:
 		out.write(resultLine{"result", answer})
@@ -188,9 +188,9 @@ func getEvents(r *request) (any, error) {
 	defer out.pings()()
 	for every := watchFirst; ; every = min(every*5/4, watchMost) {
 		v, events, err := r.api.Loop.Get(ctx, r.uid, id)
-		var views []agent.EventView
+		var views []run.EventView
 		if err == nil {
-			views, err = agent.ViewEvents(v.Nonce, events, after)
+			views, err = run.ViewEvents(v.Nonce, events, after)
 		}
 		switch {
 		case err != nil && !out.started():

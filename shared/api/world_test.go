@@ -18,7 +18,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/auth"
@@ -26,6 +25,7 @@ import (
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/queue"
 	"github.com/countersign-run/countersign/shared/records"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/embedded"
 	"github.com/countersign-run/countersign/shared/strictjson"
@@ -100,7 +100,7 @@ func newWorldOn(t testing.TB, st store.Store) *world {
 	}
 	log := slog.New(slog.NewTextHandler(&syncWriter{w: w.logs}, nil))
 	w.loop = (&loop.Loop{Store: st, Queue: w, Model: w.model, Tools: tool.NewSet(w.mail()), Log: log,
-		Agents: agents.Set{agent.Assistant: {Name: agent.Assistant, Description: "Sends mail.",
+		Agents: agents.Set{run.Assistant: {Name: run.Assistant, Description: "Sends mail.",
 			Instructions: agents.WithRules(agents.Text("A test.")), History: agents.HistoryWords,
 			OnReject: agents.RejectCompletes, Limits: agents.Limits{ModelCalls: 3, ApprovalTTL: time.Hour,
 				Deadline: 24 * time.Hour, ModelTimeout: 20 * time.Second, ToolTimeout: 10 * time.Second, MaxOpen: 3,
@@ -287,7 +287,7 @@ func (w *world) disable(uid string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	var u agent.User
+	var u run.User
 	if err := json.Unmarshal(docs[0].Data, &u); err != nil {
 		w.t.Fatal(err)
 	}

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/strictjson"
 	"github.com/countersign-run/countersign/shared/testkit"
@@ -238,7 +238,7 @@ func TestAnApprovalOfTheReleaseBefore(t *testing.T) {
 		w.mail()
 		r := w.ask()
 		old := w.card()
-		hash := agent.ArgsHash("ana", w.App.API.Loop.Tools[old.Tool].Spec, tool.Place{}, old.Args)
+		hash := run.ArgsHash("ana", w.App.API.Loop.Tools[old.Tool].Spec, tool.Place{}, old.Args)
 		for _, path := range []string{document.RunPath(r.RunID), document.ApprovalPath(old.ApprovalID)} {
 			docs, err := w.App.Store.Get(t.Context(), path)
 			if err != nil {

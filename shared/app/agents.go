@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"strings"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/chat"
 	"github.com/countersign-run/countersign/shared/config"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
@@ -19,7 +19,7 @@ func openAgents(cfg config.Config, tools tool.Set, declare DeclaredAgents) (agen
 	limits := agents.Limits{ModelCalls: cfg.MaxModelCalls, Deadline: cfg.RunDeadline, ApprovalTTL: cfg.ApprovalTTL,
 		MaxOpen: cfg.MaxOpenApprovals, MaxPerDay: cfg.MaxApprovalsPerDay}.Within(cfg.FunctionTimeout)
 	assistant := agents.Agent{
-		Name:        agent.Assistant,
+		Name:        run.Assistant,
 		Description: "Writes e-mails and makes calendar events for its user, who approves each.",
 		Instructions: agents.WithRules(agents.Text(cmp.Or(cfg.Persona,
 			strings.TrimSpace(cfg.SystemPrompt+"\n\n"+persona)))),
@@ -29,7 +29,7 @@ func openAgents(cfg config.Config, tools tool.Set, declare DeclaredAgents) (agen
 	}
 	actions := pageActions(tools)
 	page := agents.Agent{
-		Name:         agent.Page,
+		Name:         run.Page,
 		Description:  "Answers in a web page, with the tools that the page brings and the actions of the site.",
 		Instructions: chat.Instructions(cmp.Or(cfg.Persona, cfg.SystemPrompt), actions),
 		Tools:        append([]string{}, actions.Names()...),

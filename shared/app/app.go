@@ -16,7 +16,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/chat"
 	"github.com/countersign-run/countersign/shared/config"
@@ -28,6 +27,7 @@ import (
 	"github.com/countersign-run/countersign/shared/offboard"
 	"github.com/countersign-run/countersign/shared/queue"
 	"github.com/countersign-run/countersign/shared/records"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/tool"
 )
@@ -135,7 +135,7 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 	}
 	l := &loop.Loop{Store: a.Store, Queue: a.Queue, Model: mdl, Tools: tools, Rules: cfg.Rules, Agents: registry,
 		Function: o.function,
-		UserLimits: agent.Limits{RunsPerMinute: cfg.MaxRunsPerMinute, CallsPerDay: cfg.MaxModelCallsPerDay,
+		UserLimits: run.Limits{RunsPerMinute: cfg.MaxRunsPerMinute, CallsPerDay: cfg.MaxModelCallsPerDay,
 			TokensPerDay: cfg.MaxTokensPerDay},
 		Log: a.Log, Now: o.now}
 	o.loop(l)

@@ -6,12 +6,12 @@ import (
 	"io"
 	"path/filepath"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/chat"
 	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/keyfile"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/records"
+	"github.com/countersign-run/countersign/shared/run"
 )
 
 // BuiltIn are the names of the tools that Countersign brings. The functions that answer pages do not link these tools,
@@ -26,7 +26,7 @@ func openChat(cfg config.Config, l *loop.Loop, rec *records.Records) (*chat.Chat
 	}
 	names := append(l.Tools.Names(), BuiltIn...)
 	return &chat.Chat{Model: l.Model, Core: l, Ledger: rec, Actions: pageActions(l.Tools),
-		Taken: chat.NamesOf(names...), Key: key, Agent: cfg.AuthAudience, Page: *l.Agents[agent.Page],
+		Taken: chat.NamesOf(names...), Key: key, Agent: cfg.AuthAudience, Page: *l.Agents[run.Page],
 		Limits: l.UserLimits, Log: l.Log, Now: l.Now, Random: l.Random}, nil
 }
 

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
@@ -17,7 +17,7 @@ func TestALongAnswerIsCutInTheStream(t *testing.T) {
 		size int
 		last map[string]string // by path
 	}{
-		{"as long as it may be", agent.MaxMessageText, map[string]string{streamPath: "result", chatPath: "response"}},
+		{"as long as it may be", run.MaxMessageText, map[string]string{streamPath: "result", chatPath: "response"}},
 		{"longer", 200 << 10, map[string]string{streamPath: "result", chatPath: "response"}},
 		{"longer than is read", 11 << 20, map[string]string{streamPath: "error", chatPath: "error"}},
 	} {
@@ -26,7 +26,7 @@ func TestALongAnswerIsCutInTheStream(t *testing.T) {
 		for path, body := range map[string]string{streamPath: hello, chatPath: helloPage} {
 			t.Run(c.name+" "+path, func(t *testing.T) {
 				said, last := w.deltas(path, body)
-				if len(said) > agent.MaxMessageText || c.size <= agent.MaxMessageText && said != text ||
+				if len(said) > run.MaxMessageText || c.size <= run.MaxMessageText && said != text ||
 					!strings.HasPrefix(text, said) {
 					t.Errorf("%d bytes of %d went down the stream", len(said), c.size)
 				}

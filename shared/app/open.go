@@ -7,11 +7,11 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/auth"
 	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/queue"
 	queueembedded "github.com/countersign-run/countersign/shared/queue/embedded"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/firestore"
 )
@@ -37,7 +37,7 @@ func openQueue(ctx context.Context, cfg config.Config, st store.Store, o options
 		return o.clients.Queue(ctx, cfg)
 	}
 	return queueembedded.New(st,
-		queueembedded.Options{Now: o.now, ID: func() string { return agent.NewID(rand.Reader) },
+		queueembedded.Options{Now: o.now, ID: func() string { return run.NewID(rand.Reader) },
 			Failed: func(f queueembedded.Failure) {
 				log.Warn("a resume was not taken and will be sent again", "runId", f.RunID, "attempt", f.Attempt,
 					"poison",

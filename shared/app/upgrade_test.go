@@ -84,9 +84,9 @@ func TestDocumentsOfTheReleaseBefore(t *testing.T) {
 				t.Fatalf("%s: %v %s", a.Tool, err, got.Body)
 			}
 			w.deliver()
-			run := w.call("GET", "/api/agent/runs/"+a.RunID, "")
-			if run.Status != "completed" || run.Summary != "It is done." {
-				t.Errorf("%s: %s %s", a.Tool, run.Status, run.Summary)
+			r := w.call("GET", "/api/agent/runs/"+a.RunID, "")
+			if r.Status != "completed" || r.Summary != "It is done." {
+				t.Errorf("%s: %s %s", a.Tool, r.Status, r.Summary)
 			}
 			w.verifies(a.RunID)
 		}
@@ -116,8 +116,8 @@ func (w *proved) waiting() map[string]testkit.Approval {
 // verifies checks the run's audit chain.
 func (w *proved) verifies(runID string) {
 	w.t.Helper()
-	var run struct{ Audit audit.Head }
-	if _, err := document.Get(w.t.Context(), w.App.Store, document.RunPath(runID), &run); err != nil {
+	var r struct{ Audit audit.Head }
+	if _, err := document.Get(w.t.Context(), w.App.Store, document.RunPath(runID), &r); err != nil {
 		w.t.Fatal(err)
 	}
 	var entries []audit.Entry
@@ -131,7 +131,7 @@ func (w *proved) verifies(runID string) {
 		}
 		entries = append(entries, entry)
 	}
-	for _, f := range audit.Verify(entries, run.Audit) {
+	for _, f := range audit.Verify(entries, r.Audit) {
 		w.t.Errorf("run %s: %s", runID, f)
 	}
 }

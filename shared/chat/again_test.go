@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/chat"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/records"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
@@ -59,7 +59,7 @@ func TestEqualWordsAreAnotherWish(t *testing.T) {
 func TestARejectedWishCanBeWishedAgain(t *testing.T) {
 	w := newWorld(t)
 	var runs []string
-	for n, d := range []agent.Decision{agent.Reject, agent.ApproveOnce} {
+	for n, d := range []run.Decision{run.Reject, run.ApproveOnce} {
 		w.model.Restart(script.Turn{Calls: []script.Call{rate(5)}})
 		r := w.send(message(n, "rate it", nil))
 		if len(r.Calls) != 1 || r.Calls[0].Approval == nil {
@@ -116,7 +116,7 @@ func TestARequestSentAgainHasOneEffect(t *testing.T) {
 			if !found {
 				t.Fatalf("the card of the first try is not shown: %+v", two.Calls)
 			}
-			w.decide(ap, agent.ApproveOnce)
+			w.decide(ap, run.ApproveOnce)
 			if w.answer(two.History, done...); len(w.did) != tt.effects+1 {
 				t.Errorf("effects %v", w.did)
 			}
@@ -242,16 +242,16 @@ func TestWhatWasDeletedIsNotDoneAgain(t *testing.T) {
 // from the recorded events, and in the user's role.
 func TestWhatWasLeftBehindIsToldLater(t *testing.T) {
 	for name, tt := range map[string]struct {
-		happens func(w *world, ap *agent.ApprovalView)
+		happens func(w *world, ap *run.ApprovalView)
 		told    string
 	}{
-		"approved": {func(w *world, ap *agent.ApprovalView) { w.decide(ap, agent.ApproveOnce) },
+		"approved": {func(w *world, ap *run.ApprovalView) { w.decide(ap, run.ApproveOnce) },
 			`[{"tool":"action_submitRating","args":{"stars":5},"output":{"ok":true}}]`},
-		"rejected": {func(w *world, ap *agent.ApprovalView) { w.decide(ap, agent.Reject) },
+		"rejected": {func(w *world, ap *run.ApprovalView) { w.decide(ap, run.Reject) },
 			`"error":"The user rejected this; it was not done."`},
-		"expired": {func(w *world, ap *agent.ApprovalView) { w.expire() },
+		"expired": {func(w *world, ap *run.ApprovalView) { w.expire() },
 			`"error":"The approval expired, so this was not done."`},
-		"still waiting": {func(*world, *agent.ApprovalView) {}, ""},
+		"still waiting": {func(*world, *run.ApprovalView) {}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, script.Turn{Calls: []script.Call{rate(5)}}, script.Turn{Text: "All right."},
@@ -275,7 +275,7 @@ func TestWhatWasLeftBehindIsToldLater(t *testing.T) {
 				t.Errorf("it was told again: %s", last)
 			}
 			if tt.told == "" {
-				w.decide(ap, agent.ApproveOnce)
+				w.decide(ap, run.ApproveOnce)
 				w.model.Restart(script.Turn{Text: "Done."})
 				if w.say("done?", r.History); !strings.Contains(
 					string(w.model.Requests()[0].Contents[len(w.model.Requests()[0].Contents)-1]), "the record") {

@@ -12,11 +12,11 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/tool"
 	"github.com/countersign-run/countersign/shared/visible"
 )
@@ -47,7 +47,7 @@ type Ledger interface {
 	// Admit counts a request with its first call of the model, and stores the user's region if the request brought a
 	// new one; starts tells whether the request starts a message. What the request uses beyond its first call is
 	// counted by another commit (see Chat.settle).
-	Admit(ctx context.Context, uid string, l agent.Limits, starts bool, sent agent.Region) (agent.Admission, error)
+	Admit(ctx context.Context, uid string, l run.Limits, starts bool, sent run.Region) (run.Admission, error)
 }
 
 // Chat answers requests of pages. It keeps nothing between them.
@@ -60,7 +60,7 @@ type Chat struct {
 	Key     Key
 	Agent   string       // the agent to which a history is bound beside its user: another agent's is refused
 	Page    agents.Agent // of which each request's is made
-	Limits  agent.Limits // what a user may use
+	Limits  run.Limits   // what a user may use
 	Log     *slog.Logger
 	Now     func() time.Time
 	Random  io.Reader
@@ -69,10 +69,10 @@ type Chat struct {
 // Request is a request of a page.
 type Request struct {
 	UID, Origin string
-	Region      agent.Region // of the user, as far as the page sent it
-	Message     string       // POST /chat
-	MessageID   string       // of the message; empty: one is made, so that a repeated request is another message
-	Results     []Result     // POST /chat/results
+	Region      run.Region // of the user, as far as the page sent it
+	Message     string     // POST /chat
+	MessageID   string     // of the message; empty: one is made, so that a repeated request is another message
+	Results     []Result   // POST /chat/results
 	History     []json.RawMessage
 	Tools       []ToolDefinition
 	PageState   json.RawMessage
@@ -114,12 +114,12 @@ type Reply struct {
 
 // Pending is a call that waits: for the page, or for its user's approval (seed 001, PendingToolCall).
 type Pending struct {
-	ID       string              `json:"id"`
-	Name     string              `json:"name"`
-	Args     json.RawMessage     `json:"args"`
-	Category Category            `json:"category"`
-	Approval *agent.ApprovalView `json:"approval,omitempty"` // of a server action
-	RunID    string              `json:"runId,omitempty"`    // the durable run that carries a server action out
+	ID       string            `json:"id"`
+	Name     string            `json:"name"`
+	Args     json.RawMessage   `json:"args"`
+	Category Category          `json:"category"`
+	Approval *run.ApprovalView `json:"approval,omitempty"` // of a server action
+	RunID    string            `json:"runId,omitempty"`    // the durable run that carries a server action out
 }
 
 // Send answers the user's message. Calls that are still open are closed, with a response that tells the model what is
@@ -138,7 +138,7 @@ func (c *Chat) Send(ctx context.Context, r Request, emit loop.Sink) (*Reply, err
 		return nil, fault.Invalid("message", "the message is longer than %d bytes", MaxMessage)
 	}
 	if r.MessageID == "" {
-		r.MessageID = agent.NewID(c.Random)
+		r.MessageID = run.NewID(c.Random)
 	}
 	if err := h.addUser(r.UID, r.MessageID, r.Message); err != nil {
 		return nil, err

@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/chat"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
@@ -75,11 +75,11 @@ func TestMixedCallsAreAnsweredTogether(t *testing.T) {
 // An action that needs approval is a run of the core; the chat waits for it, and reads its outcome there.
 func TestAnActionWaitsForItsApproval(t *testing.T) {
 	for _, tt := range []struct {
-		decision agent.Decision
+		decision run.Decision
 		effects  int
 		says     string
-	}{{agent.ApproveOnce, 1, `{"output":{"ok":true}}`},
-		{agent.Reject, 0, `{"error":"The user rejected this; it was not done."}`}} {
+	}{{run.ApproveOnce, 1, `{"output":{"ok":true}}`},
+		{run.Reject, 0, `{"error":"The user rejected this; it was not done."}`}} {
 		t.Run(string(tt.decision), func(t *testing.T) {
 			w := newWorld(t, script.Turn{Calls: []script.Call{call("action_submitRating", `{"stars":5}`),
 				call("click-add-to-cart", `{"key":"m1"}`)}}, script.Turn{Text: "So be it."})
@@ -120,7 +120,7 @@ func TestTheRecordNamesTheModel(t *testing.T) {
 		script.Turn{Calls: []script.Call{call("action_submitRating", `{"stars":2}`)}})
 	r := w.say("like and rate it", nil)
 	r = w.answer(r.History, chat.Result{CallID: r.Calls[0].ID, Result: "{}"})
-	w.decide(r.Calls[0].Approval, agent.ApproveOnce)
+	w.decide(r.Calls[0].Approval, run.ApproveOnce)
 	docs, err := w.core.Store.Query(t.Context(), store.Query{Collection: "audit", OrderBy: "at", Limit: 100})
 	if err != nil || len(docs) < 5 { // an intent and an outcome, and these and two more
 		t.Fatalf("%d entries, %v", len(docs), err)
@@ -169,7 +169,7 @@ func TestTheUserGoesOn(t *testing.T) {
 	if !strings.Contains(told, "still waits for the user's approval") || !strings.Contains(told, "went on without it") {
 		t.Error(told)
 	}
-	w.decide(ap, agent.ApproveOnce)
+	w.decide(ap, run.ApproveOnce)
 	if len(w.did) != 1 {
 		t.Error("an approval that was left in the inbox did not count")
 	}

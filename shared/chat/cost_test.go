@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/chat"
 	"github.com/countersign-run/countersign/shared/records"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store/memory"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 	"github.com/countersign-run/countersign/shared/testkit/script"
@@ -18,7 +18,7 @@ import (
 // disabled.
 func TestWhatAMessageCosts(t *testing.T) {
 	type trips struct{ reads, commits int }
-	for limits, want := range map[agent.Limits]trips{{}: {1, 0},
+	for limits, want := range map[run.Limits]trips{{}: {1, 0},
 		{RunsPerMinute: 2, CallsPerDay: 100, TokensPerDay: 1000}: {1, 2}} {
 		w := newWorld(t, script.Turn{Text: "Hello."})
 		counted := faulty.Count(memory.New(func() time.Time { return w.now }))

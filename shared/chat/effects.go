@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/run"
 )
 
 // digest returns a short name for the parts: 128 bits of SHA-256 over their lengths and bytes.
@@ -62,7 +62,7 @@ func (h *history) unused(n int) int {
 // effect is a call of an action with an effect, and the run that carries it out.
 type effect struct {
 	*call
-	action *agent.Action
+	action *run.Action
 	model  string // the name of the model that asked for it
 	called *loop.CallResult
 }
@@ -107,8 +107,8 @@ func (p *effectStarter) startAll(ctx context.Context, effects []*effect) error {
 func (p *effectStarter) start(ctx context.Context, e *effect, n int) (reused bool, err error) {
 	for {
 		called, err := p.Core.StartCall(ctx, loop.StartRequest{
-			UID: p.r.UID, Agent: agent.Page, Origin: p.r.Origin, Region: p.r.Region, Prompt: asked(e.action.Tool),
-			ThreadID: agent.KeyedThreadID(p.r.UID, fmt.Sprintf("chat:%s:%d", p.h.Conversation, p.h.Threads)),
+			UID: p.r.UID, Agent: run.Page, Origin: p.r.Origin, Region: p.r.Region, Prompt: asked(e.action.Tool),
+			ThreadID: run.KeyedThreadID(p.r.UID, fmt.Sprintf("chat:%s:%d", p.h.Conversation, p.h.Threads)),
 			Title:    titleOf(p.r.Origin),
 			Key:      p.h.key(n), BodyHash: digest(e.action.Tool, string(e.action.Args)),
 			Call: &loop.Call{Tool: e.action.Tool, Args: e.action.Args, Model: e.model},
@@ -170,7 +170,7 @@ func (p *effectStarter) match(ctx context.Context, effects []*effect, from int) 
 func (p *effectStarter) earlier(ctx context.Context, n int) (map[int]*loop.CallResult, int, error) {
 	runs := map[int]*loop.CallResult{}
 	for ; ; n = p.h.unused(n + 1) {
-		called, err := p.Core.CallResult(ctx, p.r.UID, agent.KeyedRunID(p.r.UID, p.h.key(n)))
+		called, err := p.Core.CallResult(ctx, p.r.UID, run.KeyedRunID(p.r.UID, p.h.key(n)))
 		if fault.Is(err, fault.Auth, fault.CodeNotFound) {
 			return runs, n, nil
 		}

@@ -11,11 +11,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/clip"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
@@ -30,9 +30,9 @@ type Key [][]byte
 type history struct {
 	memo
 	contents []json.RawMessage
-	region   agent.Region // of its user, as the page last sent it
-	calls    []call       // all calls of the last content, where any of them waits
-	seal     string       // the seal that it came with; empty for a new conversation
+	region   run.Region // of its user, as the page last sent it
+	calls    []call     // all calls of the last content, where any of them waits
+	seal     string     // the seal that it came with; empty for a new conversation
 }
 
 // memo is what the server must know of a conversation beside its contents. It travels inside the seal. Conversations
@@ -96,10 +96,10 @@ func (c *call) response() model.Response {
 // note is what the server adds to the last content.
 type note struct {
 	memo
-	At     int64        `json:"at"` // seconds since 1970
-	Region agent.Region `json:"region,omitzero"`
-	Calls  []call       `json:"calls,omitempty"`
-	Seal   string       `json:"seal,omitempty"` // base64url of HMAC-SHA256 over the canonical form of signed (RFC 8785)
+	At     int64      `json:"at"` // seconds since 1970
+	Region run.Region `json:"region,omitzero"`
+	Calls  []call     `json:"calls,omitempty"`
+	Seal   string     `json:"seal,omitempty"` // base64url of HMAC-SHA256 over the canonical form of signed (RFC 8785)
 }
 
 // signed is what the seal covers.

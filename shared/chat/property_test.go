@@ -9,10 +9,10 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/chat"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/records"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
@@ -21,11 +21,11 @@ type user struct {
 	*world
 	rec       *records.Records
 	tabs      []*tab
-	expired   int                   // how many times all approvals have expired
-	messages  int                   // with an id of the page's
-	approvals []*agent.ApprovalView // that wait
-	asked     int                   // effects that the model asked for and that need no approval
-	approved  int                   // effects that their user approved
+	expired   int                 // how many times all approvals have expired
+	messages  int                 // with an id of the page's
+	approvals []*run.ApprovalView // that wait
+	asked     int                 // effects that the model asked for and that need no approval
+	approved  int                 // effects that their user approved
 }
 
 // tab is a conversation as a page keeps it.
@@ -42,13 +42,13 @@ func TestAnyConversation(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		u := &user{world: newWorld(t), tabs: []*tab{{}}}
 		u.rec = &records.Records{Store: u.core.Store, Now: u.chat.Now}
-		u.core.Agents[agent.Page].Limits.MaxOpen = 0
-		u.core.Agents[agent.Page].Limits.MaxPerDay = 0
+		u.core.Agents[run.Page].Limits.MaxOpen = 0
+		u.core.Agents[run.Page].Limits.MaxPerDay = 0
 		rt.Repeat(map[string]func(
 			*rapid.T){"say": u.says, "answer": u.answers, "decide": u.decides, "expire": u.expires, "delete": u.deletes,
 			"open a tab": u.opens, "double a tab": u.doubles, "reload": u.reloads, "": u.counted})
 		for _, ap := range u.approvals {
-			u.decide(ap, agent.Reject)
+			u.decide(ap, run.Reject)
 		}
 		u.counted(rt)
 	})
@@ -220,7 +220,7 @@ func (u *user) waits(t *rapid.T, r *chat.Reply, first bool) {
 		}
 		seen[p.ID] = true
 		if p.Approval == nil || slices.ContainsFunc(u.approvals,
-			func(ap *agent.ApprovalView) bool { return ap.ApprovalID == p.Approval.ApprovalID }) {
+			func(ap *run.ApprovalView) bool { return ap.ApprovalID == p.Approval.ApprovalID }) {
 			continue
 		}
 		if !first {
@@ -242,8 +242,8 @@ func (u *user) decides(t *rapid.T) {
 		t.Skip("nothing waits")
 	}
 	i := rapid.IntRange(0, len(u.approvals)-1).Draw(t, "approval")
-	d := rapid.SampledFrom([]agent.Decision{agent.ApproveOnce, agent.Reject}).Draw(t, "decision")
-	if d == agent.ApproveOnce {
+	d := rapid.SampledFrom([]run.Decision{run.ApproveOnce, run.Reject}).Draw(t, "decision")
+	if d == run.ApproveOnce {
 		u.approved++
 	}
 	u.decide(u.approvals[i], d)

@@ -8,10 +8,10 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/clip"
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/strictjson"
 	"github.com/countersign-run/countersign/shared/tool"
 	"github.com/countersign-run/countersign/shared/visible"
@@ -44,7 +44,7 @@ func (c *Chat) read(r *Request) (_ *history, err error) {
 	if r.tools, err = c.pageTools(r.Tools); err != nil {
 		return nil, err
 	}
-	if r.MessageID != "" && !agent.ValidID(r.MessageID) {
+	if r.MessageID != "" && !run.ValidID(r.MessageID) {
 		return nil, fault.Invalid("messageId", "16 to 64 letters, digits, '-' and '_' are needed, such as a UUID")
 	}
 	if len(r.PageState) > MaxPageState {

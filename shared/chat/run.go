@@ -7,11 +7,11 @@ import (
 	"maps"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/memory"
 	"github.com/countersign-run/countersign/shared/strictjson"
@@ -37,7 +37,7 @@ func (c *Chat) run(ctx context.Context, r Request, h *history, req loop.StartReq
 	if err != nil {
 		return nil, err
 	}
-	req.UID, req.Agent, req.Origin, req.Region = r.UID, agent.Page, r.Origin, r.Region
+	req.UID, req.Agent, req.Origin, req.Region = r.UID, run.Page, r.Origin, r.Region
 	v, err := l.Start(ctx, req, emit)
 	if err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func (c *Chat) run(ctx context.Context, r Request, h *history, req loop.StartReq
 // request uses is known only afterwards, and a request keeps nothing that a later one could be relied on to count: the
 // history is its page's, which may never come back, or come back twice with the same one. Counting beforehand the most
 // that a request may use, without ever giving the rest back, would use up a user's day in a few messages.
-func (c *Chat) settle(ctx context.Context, l *loop.Loop, uid, runID string, admitted agent.Admission) {
+func (c *Chat) settle(ctx context.Context, l *loop.Loop, uid, runID string, admitted run.Admission) {
 	used, err := l.Usage(ctx, uid, runID)
 	if err == nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
@@ -100,7 +100,7 @@ const settleTime = 5 * time.Second
 // loop returns a loop on a store of this request alone, which holds what its user has used of the model. The core
 // decides whether an action with an effect needs an approval, so here such an action is a call that is answered from
 // outside, like the page's.
-func (c *Chat) loop(ctx context.Context, r Request, spent agent.UserUsage) (*loop.Loop, error) {
+func (c *Chat) loop(ctx context.Context, r Request, spent run.UserUsage) (*loop.Loop, error) {
 	set := maps.Clone(r.tools)
 	maps.Copy(set, c.Actions)
 	for name, t := range c.Actions {
@@ -116,7 +116,7 @@ func (c *Chat) loop(ctx context.Context, r Request, spent agent.UserUsage) (*loo
 	}
 	page.Limits.AnswerTTL = page.Limits.Deadline // the page answers in another request, and thereby in another run
 	limits.RunsPerMinute = 0                     // the ledger has checked it
-	user, err := strictjson.Marshal(agent.User{UID: r.UID, Usage: spent})
+	user, err := strictjson.Marshal(run.User{UID: r.UID, Usage: spent})
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +125,7 @@ func (c *Chat) loop(ctx context.Context, r Request, spent agent.UserUsage) (*loo
 		return nil, err
 	}
 	return (&loop.Loop{Store: own, Queue: noQueue{}, Model: verbatimModel{c.Model}, Tools: set,
-		Agents: agents.Set{agent.Page: &page}, UserLimits: limits, Log: c.Log, Now: c.Now,
+		Agents: agents.Set{run.Page: &page}, UserLimits: limits, Log: c.Log, Now: c.Now,
 		Random: c.Random}).Init(), nil
 }
 
@@ -189,7 +189,7 @@ func (c *Chat) ended(r Request, h *history, conv *loop.Conversation) (*Reply, er
 	if p := conv.End.Error; p != nil {
 		failed := fault.New(p.Class, p.Code, "%s", p.Message)
 		if p.Code == fault.CodeBudget {
-			failed = failed.After(agent.UntilTomorrow(c.Now()))
+			failed = failed.After(run.UntilTomorrow(c.Now()))
 		}
 		return nil, failed
 	}

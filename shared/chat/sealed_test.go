@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/chat"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/records"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
@@ -123,7 +123,7 @@ func TestAnEarlierHistoryIsAnswered(t *testing.T) {
 	answered := chat.Result{CallID: page, Result: `{"found":3}`}
 	r := w.answer(e.Waiting, answered)
 	same(t, "what still waits", names(r.Calls), []string{"server-action action_submitRating"})
-	w.decide(&open[0], agent.ApproveOnce)
+	w.decide(&open[0], run.ApproveOnce)
 	for i, again := range []func() *chat.Reply{func() *chat.Reply {
 		return w.answer(
 			r.History)

@@ -11,12 +11,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/chat"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/records"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store/memory"
 	"github.com/countersign-run/countersign/shared/testkit/script"
 	"github.com/countersign-run/countersign/shared/tool"
@@ -62,14 +62,14 @@ func newWorld(t *testing.T, turns ...script.Turn) *world {
 		tool.Define(tool.Def[rating, done]{Name: "action_like", Description: "Like.", SideEffect: true,
 			Approval: tool.NotRequired,
 			Preview:  func(in rating) tool.Preview { return tool.Preview{Title: "Like"} }, Execute: w.rate}))
-	page := agents.Agent{Name: agent.Page, Instructions: chat.Instructions("", actions), History: agents.HistoryNone,
+	page := agents.Agent{Name: run.Page, Instructions: chat.Instructions("", actions), History: agents.HistoryNone,
 		OnReject: agents.RejectCompletes, Limits: agents.Limits{ModelCalls: 6, ApprovalTTL: 24 * time.Hour,
 			Deadline: 72 * time.Hour, ModelTimeout: 30 * time.Second, ToolTimeout: 10 * time.Second, MaxOpen: 3,
 			MaxPerDay: 60}}
 	assistant := page // of the runs that an earlier release began for pages
 	st := memory.New(clock)
 	w.core = (&loop.Loop{Store: st, Queue: w, Tools: actions, Now: clock, Sleep: noWait,
-		Agents: agents.Set{agent.Assistant: &assistant, agent.Page: &page}}).Init()
+		Agents: agents.Set{run.Assistant: &assistant, run.Page: &page}}).Init()
 	w.chat = &chat.Chat{Model: w.model, Core: w.core, Ledger: &records.Records{Store: st, Now: clock}, Actions: actions,
 		Key: chat.Key{[]byte("0123456789abcdef0123456789abcdef")}, Agent: "shop",
 		Page: page, Now: clock, Random: rand.Reader}
@@ -103,7 +103,7 @@ func (w *world) deliver() {
 	w.queue = nil
 }
 
-func (w *world) decide(ap *agent.ApprovalView, d agent.Decision) {
+func (w *world) decide(ap *run.ApprovalView, d run.Decision) {
 	w.t.Helper()
 	if _, err := w.core.Resolve(w.t.Context(),
 		loop.Resolution{UID: alice, ApprovalID: ap.ApprovalID, Decision: d, ArgsHash: ap.ArgsHash}); err != nil {

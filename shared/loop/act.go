@@ -6,10 +6,10 @@ import (
 	"errors"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/clip"
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
@@ -48,7 +48,7 @@ func (ex *execution) executeCall(ctx context.Context, id string) error {
 		}
 		return ex.callTool(ctx, t, id)
 	}
-	ok, err := ex.commitIntent(ctx, t, id, agent.Started{Owner: ex.owner, Attempt: 1, Handle: handle})
+	ok, err := ex.commitIntent(ctx, t, id, run.Started{Owner: ex.owner, Attempt: 1, Handle: handle})
 	if err != nil || !ok {
 		return err
 	}
@@ -72,8 +72,8 @@ func (ex *execution) timeoutOf(id string) time.Duration {
 
 // checkUnchanged checks what may have changed since the call was validated: the stored arguments, and the place where
 // it would act.
-func (ex *execution) checkUnchanged(ctx context.Context, a *agent.Action, t *tool.Tool) error {
-	if agent.ArgsHash(ex.run.UID, t.Spec, a.Place, a.Args) != a.ArgsHash {
+func (ex *execution) checkUnchanged(ctx context.Context, a *run.Action, t *tool.Tool) error {
+	if run.ArgsHash(ex.run.UID, t.Spec, a.Place, a.Args) != a.ArgsHash {
 		return fault.New(fault.Policy, fault.CodeIntegrity,
 			"The stored action does not match what was approved, so it was not done.")
 	}
@@ -84,13 +84,13 @@ func (ex *execution) checkUnchanged(ctx context.Context, a *agent.Action, t *too
 	return tool.SamePlace(a.Place, in)
 }
 
-func (ex *execution) toolCall(a *agent.Action, handle string) tool.Call {
+func (ex *execution) toolCall(a *run.Action, handle string) tool.Call {
 	return tool.Call{UID: ex.run.UID, Origin: ex.run.Origin, Agent: ex.run.AgentName(), ThreadID: ex.run.ThreadID,
 		RunID: ex.run.ID, ActionID: a.ID, Args: a.Args, Handle: handle, Place: a.Place}
 }
 
 // prepare returns the handle that the tool prepares. Whatever goes wrong, no effect has taken place.
-func (ex *execution) prepare(ctx context.Context, t *tool.Tool, a *agent.Action) (handle string, err error) {
+func (ex *execution) prepare(ctx context.Context, t *tool.Tool, a *run.Action) (handle string, err error) {
 	ctx, cancel := withStepTimeout(ctx, ex.limits().OfTool(t))
 	defer cancel()
 	for try := 1; ; try++ {
@@ -185,7 +185,7 @@ func (ex *execution) settle(ctx context.Context, id string) error {
 		return err
 	}
 	a := ex.state.Action(id)
-	if a.Status != agent.ActionExecuting {
+	if a.Status != run.ActionExecuting {
 		return nil
 	}
 	t := ex.Tools[a.Tool]
@@ -223,11 +223,11 @@ const startedElsewhere = "It had not been done when this was checked, but an ear
 
 // retry takes over a call that provably had no effect. A permission that was withdrawn since the first attempt counts
 // as withdrawn.
-func (ex *execution) retry(ctx context.Context, t *tool.Tool, a *agent.Action) error {
+func (ex *execution) retry(ctx context.Context, t *tool.Tool, a *run.Action) error {
 	if err := ex.checkUnchanged(ctx, a, t); err != nil {
 		return ex.abandonRetry(ctx, t, a.ID, err)
 	}
-	started := agent.Started{Owner: ex.owner, Attempt: a.Started.Attempt + 1, Handle: a.Started.Handle}
+	started := run.Started{Owner: ex.owner, Attempt: a.Started.Attempt + 1, Handle: a.Started.Handle}
 	ok, err := ex.commitIntent(ctx, t, a.ID, started)
 	if err != nil || !ok {
 		return err
@@ -235,8 +235,8 @@ func (ex *execution) retry(ctx context.Context, t *tool.Tool, a *agent.Action) e
 	return ex.callTool(ctx, t, a.ID)
 }
 
-func succeeded(result []byte) agent.Finished {
-	return agent.Finished{Status: agent.ActionCompleted, Execution: agent.Succeeded, Result: boundedResult(result)}
+func succeeded(result []byte) run.Finished {
+	return run.Finished{Status: run.ActionCompleted, Execution: run.Succeeded, Result: boundedResult(result)}
 }
 
 // boundedResult returns the result, or the beginning of its text where it is longer than maxOutput.
@@ -249,19 +249,19 @@ func boundedResult(result json.RawMessage) json.RawMessage {
 
 // failedWithoutEffect returns the outcome of a call that had no effect, with the partial result of the error if it has
 // one.
-func failedWithoutEffect(err error) agent.Finished {
+func failedWithoutEffect(err error) run.Finished {
 	var f *fault.Error
 	if !errors.As(err, &f) {
 		f = fault.New(fault.Tool, "failed",
 			"The service could not do this. Nothing was sent or changed.").Because(err)
 	}
-	return agent.Finished{Status: agent.ActionFailed, Execution: agent.FailedKnown, Error: agent.ErrorInfoOf(f),
+	return run.Finished{Status: run.ActionFailed, Execution: run.FailedKnown, Error: run.ErrorInfoOf(f),
 		Result: boundedResult(tool.PartialResult(err))}
 }
 
 // recordOutcome records what became of a call. It is the one commit that must not be lost, be it that the function's
 // time is up or that the store is down for a moment.
-func (ex *execution) recordOutcome(ctx context.Context, id string, f agent.Finished) error {
+func (ex *execution) recordOutcome(ctx context.Context, id string, f run.Finished) error {
 	ctx, cancel := detached(ctx)
 	defer cancel()
 	ex.mustCommit = true
@@ -275,10 +275,10 @@ func (ex *execution) recordOutcome(ctx context.Context, id string, f agent.Finis
 		if !tx.ownsOutcome(a) {
 			return nil
 		}
-		if f.Status == agent.ActionFailed && a.Status != agent.ActionExecuting {
-			f.Execution = agent.NotStarted
+		if f.Status == run.ActionFailed && a.Status != run.ActionExecuting {
+			f.Execution = run.NotStarted
 		}
-		if err := tx.addEvent(agent.Event{Type: agent.ActionFinished, ActionID: id, Finished: &f}); err != nil {
+		if err := tx.addEvent(run.Event{Type: run.ActionFinished, ActionID: id, Finished: &f}); err != nil {
 			return err
 		}
 		if a.SideEffect {
@@ -290,14 +290,14 @@ func (ex *execution) recordOutcome(ctx context.Context, id string, f agent.Finis
 
 // ownsOutcome reports whether this execution is the one to record the action's outcome: it wrote the newest intent, or
 // settles it under its lease, or holds the run while there is no intent.
-func (tx *tx) ownsOutcome(a *agent.Action) bool {
+func (tx *tx) ownsOutcome(a *run.Action) bool {
 	if a.Terminal() || a.Waiting() || tx.run.Lease.Held(tx.ex.owner, tx.now) {
 		return false
 	}
-	return a.Status != agent.ActionExecuting || a.Started.Owner == tx.ex.owner || tx.run.Lease.Owner == tx.ex.owner
+	return a.Status != run.ActionExecuting || a.Started.Owner == tx.ex.owner || tx.run.Lease.Owner == tx.ex.owner
 }
 
-func setErrorInfo(e *audit.Entry, p *agent.ErrorInfo) {
+func setErrorInfo(e *audit.Entry, p *run.ErrorInfo) {
 	if p != nil {
 		e.ErrorCode, e.Message = string(p.Class), string(p.Code)
 	}
@@ -318,14 +318,14 @@ func (ex *execution) markUnknown(ctx context.Context, id, reason string, partial
 	})
 }
 
-func (tx *tx) markUnknown(a *agent.Action, reason string, partial json.RawMessage) error {
-	p := agent.ErrorInfoOf(fault.New(fault.Tool, fault.CodeUnknownOutcome,
+func (tx *tx) markUnknown(a *run.Action, reason string, partial json.RawMessage) error {
+	p := run.ErrorInfoOf(fault.New(fault.Tool, fault.CodeUnknownOutcome,
 		"It is not known whether this was done. %s", reason))
-	f := &agent.Finished{Status: agent.ActionFailed, Execution: agent.UnknownState, Error: p,
+	f := &run.Finished{Status: run.ActionFailed, Execution: run.UnknownState, Error: p,
 		Result: boundedResult(partial)}
-	if err := tx.addEvent(agent.Event{Type: agent.ActionFinished, ActionID: a.ID, Finished: f}); err != nil {
+	if err := tx.addEvent(run.Event{Type: run.ActionFinished, ActionID: a.ID, Finished: f}); err != nil {
 		return err
 	}
 	tx.addAudit(audit.Outcome, a, func(e *audit.Entry) { setErrorInfo(e, p) })
-	return tx.requestApproval(a, agent.KindReview, p.Message)
+	return tx.requestApproval(a, run.KindReview, p.Message)
 }

@@ -5,15 +5,15 @@ import (
 	"errors"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/run"
 )
 
 // Advance moves the run until it has ended, or waits, or the function's time is nearly up, when it hands the run over
 // through the queue. A run that another process moves is left to that process ([Held]). Advance acts on what the store
 // says, never on the content of a message, so a message that is delivered twice or late finds nothing to do. A run that
 // no process can move is postponed ([Postponed]).
-func (l *Loop) Advance(ctx context.Context, runID string, emit Sink) (*agent.RunView, error) {
+func (l *Loop) Advance(ctx context.Context, runID string, emit Sink) (*run.View, error) {
 	ex := l.newExecution(runID, emit)
 	v, err := ex.resume(ctx)
 	if stuck(err) && !Postponed(err) {
@@ -22,7 +22,7 @@ func (l *Loop) Advance(ctx context.Context, runID string, emit Sink) (*agent.Run
 	return v, err
 }
 
-func (ex *execution) resume(ctx context.Context) (*agent.RunView, error) {
+func (ex *execution) resume(ctx context.Context) (*run.View, error) {
 	if err := ex.loadCounted(ctx); err != nil {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ const (
 
 // next returns what the run needs next of this process, and the action concerned, if any. It is a pure function of the
 // run, the time and the agents. What moves a run needs its agent; expiring a call and ending the run do not.
-func (l *Loop) next(s *agent.State, r agent.Run, now time.Time) (step, *agent.Action) {
+func (l *Loop) next(s *run.State, r run.Run, now time.Time) (step, *run.Action) {
 	st, a := l.needs(s, r, now)
 	moves := st == stepSettle || st == stepExecute || st == stepCallModel
 	switch {
@@ -63,12 +63,12 @@ func (l *Loop) next(s *agent.State, r agent.Run, now time.Time) (step, *agent.Ac
 }
 
 // needs returns what the run needs next, whoever does it.
-func (l *Loop) needs(s *agent.State, r agent.Run, now time.Time) (step, *agent.Action) {
+func (l *Loop) needs(s *run.State, r run.Run, now time.Time) (step, *run.Action) {
 	if s.End != nil {
 		return stepDone, nil
 	}
 	for _, a := range s.Actions {
-		if a.Status == agent.ActionExecuting {
+		if a.Status == run.ActionExecuting {
 			return stepSettle, a
 		}
 	}
@@ -90,7 +90,7 @@ func (l *Loop) needs(s *agent.State, r agent.Run, now time.Time) (step, *agent.A
 }
 
 // stepTime returns how long the run's next step may take, or zero when there is none for this process.
-func (l *Loop) stepTime(s *agent.State, r agent.Run, now time.Time) time.Duration {
+func (l *Loop) stepTime(s *run.State, r run.Run, now time.Time) time.Duration {
 	switch st, a := l.next(s, r, now); st {
 	case stepDone, stepWait, stepElsewhere:
 		return 0
@@ -104,7 +104,7 @@ func (l *Loop) stepTime(s *agent.State, r agent.Run, now time.Time) time.Duratio
 }
 
 // advance makes steps until none is left for this process.
-func (ex *execution) advance(ctx context.Context) (*agent.RunView, error) {
+func (ex *execution) advance(ctx context.Context) (*run.View, error) {
 	for {
 		st, a := ex.next(ex.state, ex.run, ex.now())
 		if st != stepDone && st != stepWait && st != stepElsewhere && ex.run.Lease.Held(ex.owner, ex.now()) {
@@ -145,7 +145,7 @@ const elsewhereGrace = 10 * time.Minute
 
 // leave leaves the run to a process that knows its agent. One that nobody has taken up in time is looked at again
 // later, and at its deadline, where it is ended.
-func (ex *execution) leave(ctx context.Context) (*agent.RunView, error) {
+func (ex *execution) leave(ctx context.Context) (*run.View, error) {
 	if !ex.counted {
 		return ex.view(), nil
 	}
@@ -193,7 +193,7 @@ func detached(ctx context.Context) (context.Context, context.CancelFunc) {
 
 // handOver releases the run's lease and asks for the run to be moved by another call of the function. If the request is
 // lost, the sweep finds the run.
-func (ex *execution) handOver(ctx context.Context) (*agent.RunView, error) {
+func (ex *execution) handOver(ctx context.Context) (*run.View, error) {
 	ctx, cancel := detached(ctx)
 	defer cancel()
 	err := ex.transition(ctx, func(tx *tx) error {
@@ -219,7 +219,7 @@ func (ex *execution) publish(ctx context.Context) {
 
 // claim makes sure, durably, that this process holds the run for at least need.
 func (ex *execution) claim(ctx context.Context, need time.Duration) error {
-	mine := func(r agent.Run) bool {
+	mine := func(r run.Run) bool {
 		return r.Lease.Owner == ex.owner && r.Lease.Until.Sub(ex.now()) >= need
 	}
 	if mine(ex.run) {

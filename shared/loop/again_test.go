@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/strictjson"
 	"github.com/countersign-run/countersign/shared/tool"
@@ -51,8 +51,8 @@ func TestTakenBackBeforeTheSecondTry(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1),
-				Decision: agent.ApproveAlways}); err != nil {
+			if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1),
+				Decision: run.ApproveAlways}); err != nil {
 				t.Fatal(err)
 			}
 			if err := w.deliver(ctx); err != nil || len(w.effects) != 1 {
@@ -60,10 +60,10 @@ func TestTakenBackBeforeTheSecondTry(t *testing.T) {
 			}
 			mortalLoop := *w.loop
 			mortalLoop.Store = mortal(w.store, 3, true) // the run, the model's answer, the intent
-			run := ""
+			runID := ""
 			died, err := mortally(func() error {
 				_, err := mortalLoop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob again"},
-					func(n loop.Update) { run = n.RunID })
+					func(n loop.Update) { runID = n.RunID })
 				return err
 			})
 			if !died || err != nil || len(w.effects) != 1 {
@@ -71,11 +71,11 @@ func TestTakenBackBeforeTheSecondTry(t *testing.T) {
 			}
 			takeBack(t, w)
 			w.tick(time.Hour)
-			got, err := w.loop.Advance(ctx, run, nil)
-			if err != nil || len(w.effects) != 1 || got.Status != agent.Awaiting {
+			got, err := w.loop.Advance(ctx, runID, nil)
+			if err != nil || len(w.effects) != 1 || got.Status != run.Awaiting {
 				t.Fatalf("%v, done %d times, run %+v", err, len(w.effects), got)
 			}
-			if a := got.Actions[0]; a.Status != agent.ActionFailed || a.ExecutionStatus != agent.UnknownState {
+			if a := got.Actions[0]; a.Status != run.ActionFailed || a.ExecutionStatus != run.UnknownState {
 				t.Errorf("the action is %s (%s)", a.Status, a.ExecutionStatus)
 			}
 		})
@@ -92,8 +92,8 @@ func TestALateArrivalIsNotDenied(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1),
-		Decision: agent.ApproveOnce}); err != nil {
+	if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1),
+		Decision: run.ApproveOnce}); err != nil {
 		t.Fatal(err)
 	}
 	w.next = []string{"hang", "hang", "hang"}
@@ -101,7 +101,7 @@ func TestALateArrivalIsNotDenied(t *testing.T) {
 	if err != nil || len(w.effects) != 0 {
 		t.Fatalf("%v, done %d times", err, len(w.effects))
 	}
-	if a := got.Actions[0]; a.ExecutionStatus != agent.UnknownState || got.Status != agent.Awaiting {
+	if a := got.Actions[0]; a.ExecutionStatus != run.UnknownState || got.Status != run.Awaiting {
 		t.Errorf("the action is %s (%s), the run %s", a.Status, a.ExecutionStatus, got.Status)
 	}
 }
@@ -117,8 +117,8 @@ func TestCapHoldsForALateQuestion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1),
-		Decision: agent.ApproveAlways}); err != nil {
+	if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1),
+		Decision: run.ApproveAlways}); err != nil {
 		t.Fatal(err)
 	}
 	proposed := ""
@@ -144,7 +144,7 @@ func TestCapHoldsForALateQuestion(t *testing.T) {
 	}
 	w.tick(time.Hour)
 	got, err := w.loop.Advance(ctx, proposed, nil)
-	if err != nil || len(w.open("ana")) != 1 || got.Actions[0].Status != agent.ActionFailed {
+	if err != nil || len(w.open("ana")) != 1 || got.Actions[0].Status != run.ActionFailed {
 		t.Errorf("%v, %d approvals open, the action is %s", err, len(w.open("ana")), got.Actions[0].Status)
 	}
 }
@@ -156,7 +156,7 @@ func disable(t *testing.T, w *world, uid string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := strictjson.Marshal(agent.User{UID: uid, Disabled: true})
+	data, err := strictjson.Marshal(run.User{UID: uid, Disabled: true})
 	if err == nil {
 		_, err = w.store.Commit(context.Background(), store.Update(docs[0].Path, docs[0].Version, docs[0].Fields, data))
 	}
@@ -199,7 +199,7 @@ func TestWokenAfterAnothersEffect(t *testing.T) {
 	if err != nil || len(w.effects) != 1 {
 		t.Fatalf("%v, done %d times", err, len(w.effects))
 	}
-	if a := got.Actions[0]; a.Status != agent.ActionCompleted {
+	if a := got.Actions[0]; a.Status != run.ActionCompleted {
 		t.Errorf("the action is %s (%s), and was done once", a.Status, a.ExecutionStatus)
 	}
 }

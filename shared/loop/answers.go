@@ -8,15 +8,15 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/strictjson"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// CallAnswer is what a client reports about a call that waits for it ([agent.KindCall]).
+// CallAnswer is what a client reports about a call that waits for it ([run.KindCall]).
 type CallAnswer struct {
 	ActionID string
 	Result   json.RawMessage // of a call that was done, or what one returned before it failed
@@ -30,7 +30,7 @@ const codeNotAnswered fault.Code = "not_answered"
 // whoever receives the resume. The same answer again is answered as the first was. Errors: AuthError not_found;
 // ValidationError for a call that the run does not have, which names its place in results; PolicyError already_resolved
 // for another answer to an answered call, not_waiting where the run or the call does not wait for its client.
-func (l *Loop) Answer(ctx context.Context, uid, runID string, answers ...CallAnswer) (*agent.RunView, error) {
+func (l *Loop) Answer(ctx context.Context, uid, runID string, answers ...CallAnswer) (*run.View, error) {
 	ex := l.newExecution(runID, nil)
 	soon, cancel := withAnswerTimeout(ctx)
 	defer cancel()
@@ -75,7 +75,7 @@ func (ex *execution) answer(ctx context.Context, uid string, answers []CallAnswe
 
 // checkAnswer checks the answer with that number against the call and those that are waiting, and reports whether
 // exactly this was answered before.
-func checkAnswer(a *agent.Action, f *agent.Finished, waiting []*agent.Action, number int) (again bool, err error) {
+func checkAnswer(a *run.Action, f *run.Finished, waiting []*run.Action, number int) (again bool, err error) {
 	switch {
 	case a == nil && len(waiting) > 0:
 		return false, fault.Invalid(fmt.Sprintf("results/%d/callId", number), "the run has no such call")
@@ -94,7 +94,7 @@ func checkAnswer(a *agent.Action, f *agent.Finished, waiting []*agent.Action, nu
 }
 
 // waitingForClient returns the calls that may still be answered.
-func (tx *tx) waitingForClient() (out []*agent.Action) {
+func (tx *tx) waitingForClient() (out []*run.Action) {
 	if tx.state.End != nil || tx.state.Cancelled || !tx.now.Before(tx.run.Deadline) {
 		return nil
 	}
@@ -108,18 +108,18 @@ func (tx *tx) waitingForClient() (out []*agent.Action) {
 
 // answered reports whether the client has answered the call. One that the run ended or went on without has another
 // execution state.
-func answered(a *agent.Action) bool {
-	return a.Kind == agent.KindCall && (a.Execution == agent.Succeeded || a.Execution == agent.FailedKnown)
+func answered(a *run.Action) bool {
+	return a.Kind == run.KindCall && (a.Execution == run.Succeeded || a.Execution == run.FailedKnown)
 }
 
-func sameAnswer(a *agent.Action, f *agent.Finished) bool {
+func sameAnswer(a *run.Action, f *run.Finished) bool {
 	if a.Execution != f.Execution || !bytes.Equal(a.Result, f.Result) {
 		return false
 	}
 	return f.Error == nil || a.Error != nil && *a.Error == *f.Error
 }
 
-func (a CallAnswer) finished() *agent.Finished {
+func (a CallAnswer) finished() *run.Finished {
 	result, err := strictjson.Marshal(a.Result) // as the store keeps it, so that the same answer is the same bytes
 	if err != nil {
 		result = jsonString(string(a.Result))
@@ -136,8 +136,8 @@ func (a CallAnswer) finished() *agent.Finished {
 }
 
 // finishWaiting records what became of a call that waited for its client.
-func (tx *tx) finishWaiting(a *agent.Action, f *agent.Finished) error {
-	if err := tx.addEvent(agent.Event{Type: agent.ActionFinished, ActionID: a.ID, Finished: f}); err != nil {
+func (tx *tx) finishWaiting(a *run.Action, f *run.Finished) error {
+	if err := tx.addEvent(run.Event{Type: run.ActionFinished, ActionID: a.ID, Finished: f}); err != nil {
 		return err
 	}
 	if a.SideEffect {
@@ -147,12 +147,12 @@ func (tx *tx) finishWaiting(a *agent.Action, f *agent.Finished) error {
 }
 
 // leaveUnanswered ends the wait for a client that did not answer. It may have carried the call out.
-func (tx *tx) leaveUnanswered(a *agent.Action, why string) error {
-	f := &agent.Finished{Status: agent.ActionFailed, Execution: agent.NotStarted,
-		Error: agent.ErrorInfoOf(fault.New(fault.Tool, codeNotAnswered, "%s; it is not known whether it was done.",
+func (tx *tx) leaveUnanswered(a *run.Action, why string) error {
+	f := &run.Finished{Status: run.ActionFailed, Execution: run.NotStarted,
+		Error: run.ErrorInfoOf(fault.New(fault.Tool, codeNotAnswered, "%s; it is not known whether it was done.",
 			why))}
 	if a.SideEffect {
-		f.Execution = agent.UnknownState
+		f.Execution = run.UnknownState
 	}
 	return tx.finishWaiting(a, f)
 }
@@ -183,7 +183,7 @@ func (tx *tx) leaveToClient(id string, t *tool.Tool) error {
 // waitForAnswer has a call wait for the client, until its time or the run's is up or its user writes on: the thread
 // names the run for that.
 func (tx *tx) waitForAnswer(id string, t *tool.Tool) error {
-	wait := &agent.Wait{Kind: agent.KindCall, ExpiresAt: tx.run.Deadline}
+	wait := &run.Wait{Kind: run.KindCall, ExpiresAt: tx.run.Deadline}
 	ttl := cmp.Or(tx.limits().AnswerTTL, answerTTL)
 	if t != nil && t.Wait > 0 {
 		ttl = t.Wait
@@ -191,12 +191,12 @@ func (tx *tx) waitForAnswer(id string, t *tool.Tool) error {
 	if at := tx.now.Add(ttl); at.Before(wait.ExpiresAt) {
 		wait.ExpiresAt = at
 	}
-	if err := tx.addEvent(agent.Event{Type: agent.ActionWaits, ActionID: id, Wait: wait}); err != nil {
+	if err := tx.addEvent(run.Event{Type: run.ActionWaits, ActionID: id, Wait: wait}); err != nil {
 		return err
 	}
 	thread := tx.thread
 	if thread == nil {
-		thread = &agent.Thread{}
+		thread = &run.Thread{}
 		if _, err := tx.doc(document.ThreadPath(tx.run.ThreadID), thread); err != nil {
 			return err
 		}

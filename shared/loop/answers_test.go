@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
@@ -22,7 +22,7 @@ func TestKilledWhileAClientAnswers(t *testing.T) {
 			for n := 1; n <= 4; n++ {
 				t.Run(fmt.Sprintf("after=%v/%d", after, n), func(t *testing.T) {
 					v := killedWithClient(t, open(t), n, after, (*world).answerAgain)
-					if a := v.Actions[0]; v.Status != agent.Completed || a.Status != agent.ActionCompleted {
+					if a := v.Actions[0]; v.Status != run.Completed || a.Status != run.ActionCompleted {
 						t.Errorf("the run is %s (%s), and its call %s", v.Status, v.Message, a.Status)
 					}
 				})
@@ -37,12 +37,12 @@ func TestKilledWhileNobodyAnswers(t *testing.T) {
 		for _, after := range []bool{false, true} {
 			for n := 1; n <= 4; n++ {
 				t.Run(fmt.Sprintf("after=%v/%d", after, n), func(t *testing.T) {
-					v := killedWithClient(t, open(t), n, after, func(w *world, _ *agent.RunView) error {
+					v := killedWithClient(t, open(t), n, after, func(w *world, _ *run.View) error {
 						w.tick(6 * time.Minute)
 						_, err := w.loop.Sweep(context.Background())
 						return err
 					})
-					if a := v.Actions[0]; v.Status != agent.Completed || a.ErrorReason != "not_answered" {
+					if a := v.Actions[0]; v.Status != run.Completed || a.ErrorReason != "not_answered" {
 						t.Errorf("the run is %s (%s), and its call %s %s", v.Status, v.Message, a.Status, a.ErrorReason)
 					}
 				})
@@ -51,7 +51,7 @@ func TestKilledWhileNobodyAnswers(t *testing.T) {
 	})
 }
 
-func (w *world) answerAgain(v *agent.RunView) error {
+func (w *world) answerAgain(v *run.View) error {
 	if len(v.Actions) == 0 { // it does not wait yet
 		return nil
 	}
@@ -61,7 +61,7 @@ func (w *world) answerAgain(v *agent.RunView) error {
 }
 
 func killedWithClient(t *testing.T, w *world, n int, after bool,
-	then func(*world, *agent.RunView) error) *agent.RunView {
+	then func(*world, *run.View) error) *run.View {
 	t.Helper()
 	ctx := context.Background()
 	w.loop.Tools["click"] = remote(t)
@@ -91,7 +91,7 @@ func killedWithClient(t *testing.T, w *world, n int, after bool,
 			t.Fatal(err)
 		}
 	}
-	v, _, err := w.loop.Get(ctx, "ana", agent.KeyedRunID("ana", "k1"))
+	v, _, err := w.loop.Get(ctx, "ana", run.KeyedRunID("ana", "k1"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,8 +138,8 @@ func killedWritingOn(t *testing.T, w *world, n int, after bool) {
 			t.Fatal(err)
 		}
 	}
-	for _, id := range []string{first.RunID, agent.KeyedRunID("ana", "k2")} {
-		if v, _, err := w.loop.Get(ctx, "ana", id); err != nil || v.Status != agent.Completed {
+	for _, id := range []string{first.RunID, run.KeyedRunID("ana", "k2")} {
+		if v, _, err := w.loop.Get(ctx, "ana", id); err != nil || v.Status != run.Completed {
 			t.Errorf("%v, and the run is %s (%s)", err, v.Status, v.Message)
 		}
 	}
@@ -199,7 +199,7 @@ func TestAClientsEffectIsOnRecord(t *testing.T) {
 		}
 		for i, kind := range []string{audit.Requested, audit.Decided, audit.Intent, audit.Outcome} {
 			if e := page.Entries[i]; e.Kind != kind || e.ActionID != given.ActionID ||
-				i == 2 && e.Decision != string(agent.ApproveOnce) || i == 3 && e.Message != outcome {
+				i == 2 && e.Decision != string(run.ApproveOnce) || i == 3 && e.Message != outcome {
 				t.Errorf("entry %d is %+v, want %s", i+1, e, kind)
 			}
 		}

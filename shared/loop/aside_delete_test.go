@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/tool"
 )
@@ -75,7 +75,7 @@ func TestDeleteWhatWasPutAside(t *testing.T) {
 				w.loop.Model = &asked{tool: "send"}
 				v, err := w.loop.Start(ctx,
 					loop.StartRequest{UID: "ana", Prompt: "tell bob " + strings.Repeat("everything ", 40<<10)}, nil)
-				if err != nil || v.Status != agent.Awaiting {
+				if err != nil || v.Status != run.Awaiting {
 					t.Fatalf("%v %+v", err, v)
 				}
 				chunk := document.ChunkPath(document.RunPath(v.RunID), "events", 1)
@@ -87,7 +87,7 @@ func TestDeleteWhatWasPutAside(t *testing.T) {
 					t.Fatalf("%t %v", gone, err)
 				}
 				docs, err := w.store.Get(ctx, document.RunPath(v.RunID), document.ThreadPath(v.ThreadID), chunk,
-					document.ApprovalPath(agent.ApprovalID(v.RunID, 1)))
+					document.ApprovalPath(run.ApprovalID(v.RunID, 1)))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -112,7 +112,7 @@ func TestDeleteWhatWasPutAside(t *testing.T) {
 }
 
 // midEffect makes a run whose process died between its intent and its outcome.
-func (w *world) midEffect() *agent.RunView {
+func (w *world) midEffect() *run.View {
 	w.t.Helper()
 	ctx, d := context.Background(), w.sendDef("send")
 	d.Execute = func(context.Context, tool.Call, sendArgs) (sendResult, error) {
@@ -125,7 +125,7 @@ func (w *world) midEffect() *agent.RunView {
 	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 	if err == nil {
 		_, err = w.loop.Resolve(ctx,
-			loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1), Decision: agent.ApproveOnce})
+			loop.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1), Decision: run.ApproveOnce})
 	}
 	if err != nil {
 		w.t.Fatal(err)
@@ -150,7 +150,7 @@ func TestDeleteKeepsWhatIsUnsettled(t *testing.T) {
 		}
 		w.rewrite(v.RunID, before)
 		w.settle = []string{"done"}
-		if v, err := w.loop.Advance(ctx, v.RunID, nil); err != nil || v.Status != agent.Completed {
+		if v, err := w.loop.Advance(ctx, v.RunID, nil); err != nil || v.Status != run.Completed {
 			t.Fatalf("mended: %v %+v", err, v)
 		}
 		if gone, err := w.rec.DeleteThread(ctx, "ana", v.ThreadID); err != nil || !gone || len(w.effects) != 1 {
@@ -170,8 +170,8 @@ func TestMovedWhileItIsDeleted(t *testing.T) {
 				w.loop.Model = &asked{tool: "send"}
 				v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 				if err == nil {
-					_, err = w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1),
-						Decision: agent.ApproveOnce})
+					_, err = w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1),
+						Decision: run.ApproveOnce})
 				}
 				if err != nil {
 					t.Fatal(err)

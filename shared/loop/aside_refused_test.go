@@ -4,10 +4,10 @@ import (
 	"context"
 	"testing"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/run"
 )
 
 // TestARefusedDecisionLeavesARunAside refuses a decision about a run that was put aside and can be read again: what is
@@ -17,12 +17,12 @@ func TestARefusedDecisionLeavesARunAside(t *testing.T) {
 		ctx, w := context.Background(), open(t)
 		w.loop.Model = &asked{tool: "send"}
 		v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
-		if err != nil || v.Status != agent.Awaiting {
+		if err != nil || v.Status != run.Awaiting {
 			t.Fatalf("%v %+v", err, v)
 		}
 		w.rewrite(v.RunID, w.setAside(v.RunID, unreadable["no run"]))
-		_, err = w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1),
-			Decision: agent.ConfirmDone})
+		_, err = w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1),
+			Decision: run.ConfirmDone})
 		if !fault.Is(err, fault.Policy, fault.CodeNotApplicable) {
 			t.Fatalf("%v", err)
 		}

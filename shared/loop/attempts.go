@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/run"
 )
 
 // maxAttempts is how often a step is started. A process that dies in one (it panics, it needs more memory than there
@@ -20,7 +20,7 @@ var errAttempts = fault.New(fault.Tool, codeAttempts,
 	"The server failed %d times while doing this, so it was given up.", maxAttempts)
 
 // lostLeases returns how many owners in a row, before this execution, have let the run's lease lapse.
-func (ex *execution) lostLeases(r agent.Run) int {
+func (ex *execution) lostLeases(r run.Run) int {
 	if r.Lease.Owner != "" && r.Lease.Owner != ex.owner {
 		return r.Lease.Lapsed + 1
 	}
@@ -43,7 +43,7 @@ func (ex *execution) exhausted(st step) bool {
 }
 
 // giveUpStep gives up a step that was started too often. The run continues with what else is left, and then ends.
-func (ex *execution) giveUpStep(ctx context.Context, st step, a *agent.Action) error {
+func (ex *execution) giveUpStep(ctx context.Context, st step, a *run.Action) error {
 	if err := ex.claim(ctx, ex.limits().ToolTimeout); err != nil {
 		return err
 	}
@@ -62,8 +62,8 @@ func (ex *execution) giveUpStep(ctx context.Context, st step, a *agent.Action) e
 }
 
 // giveUpCall records the outcome of a call that was started too often: unknown for an effect, failed for anything else.
-func (ex *execution) giveUpCall(ctx context.Context, a *agent.Action) error {
-	if a.Status == agent.ActionExecuting && a.SideEffect {
+func (ex *execution) giveUpCall(ctx context.Context, a *run.Action) error {
+	if a.Status == run.ActionExecuting && a.SideEffect {
 		return ex.markUnknown(ctx, a.ID, errAttempts.Message, nil)
 	}
 	return ex.recordOutcome(ctx, a.ID, failedWithoutEffect(errAttempts))

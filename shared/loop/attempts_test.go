@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 	"github.com/countersign-run/countersign/shared/testkit/script"
@@ -40,7 +40,7 @@ func TestAPanicOfAToolIsOneFailure(t *testing.T) {
 	w.model.Then(script.Turn{Calls: []script.Call{{Name: "break", Args: aWord}}},
 		script.Turn{Text: "It cannot be looked up."})
 	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "look it up"}, nil)
-	if err != nil || v.Status != agent.Completed || tries != 1 || v.Actions[0].ErrorReason != "tool_panicked" ||
+	if err != nil || v.Status != run.Completed || tries != 1 || v.Actions[0].ErrorReason != "tool_panicked" ||
 		strings.Contains(v.Actions[0].Message, "CANARY") {
 		t.Errorf("%v, %d tries, %+v %+v", err, tries, v, v.Actions[0])
 	}
@@ -49,13 +49,13 @@ func TestAPanicOfAToolIsOneFailure(t *testing.T) {
 // TestAPanicOfAnEffectIsUnknown has a tool panic after it acted, once where it cannot tell what became of the effect
 // and once where it can.
 func TestAPanicOfAnEffectIsUnknown(t *testing.T) {
-	for name, want := range map[string]agent.Execution{"send": agent.UnknownState, "draft": agent.Succeeded} {
+	for name, want := range map[string]run.Execution{"send": run.UnknownState, "draft": run.Succeeded} {
 		ctx, w := context.Background(), newWorld(t)
 		w.loop.Model = &asked{tool: name}
 		v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 		if err == nil {
 			_, err = w.loop.Resolve(ctx,
-				loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1), Decision: agent.ApproveOnce})
+				loop.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1), Decision: run.ApproveOnce})
 		}
 		w.next = []string{"panic"}
 		if err == nil {
@@ -88,7 +88,7 @@ func TestAPanicOfACardIsRefused(t *testing.T) {
 			Calls: []script.Call{{Name: "send", Args: map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}}}},
 			script.Turn{Text: "It cannot be sent."})
 		v, err := w.loop.Start(context.Background(), loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
-		if err != nil || v.Status != agent.Completed || v.Actions[0].ErrorReason != "tool_panicked" {
+		if err != nil || v.Status != run.Completed || v.Actions[0].ErrorReason != "tool_panicked" {
 			t.Errorf("%s: %v %+v", name, err, v)
 		}
 	}
@@ -123,13 +123,13 @@ func killsEveryProcess(t *testing.T, open func(testing.TB) *world) {
 	ctx := context.Background()
 	for name, c := range map[string]struct {
 		set func(w *world, do func())
-		end agent.RunStatus
+		end run.Status
 	}{
-		"the model": {func(w *world, do func()) { w.loop.Model = deadly{w.model, do} }, agent.Failed},
+		"the model": {func(w *world, do func()) { w.loop.Model = deadly{w.model, do} }, run.Failed},
 		"a tool that reads": {func(w *world, do func()) {
 			w.loop.Tools["break"] = breaking(w, do)
 			w.model.Then(script.Turn{Calls: []script.Call{{Name: "break", Args: aWord}}})
-		}, agent.Failed},
+		}, run.Failed},
 		"an effect that is known not to have been": {func(w *world, do func()) {
 			d := w.sendDef("send")
 			d.Approval, d.Normalize = tool.NotRequired, nil
@@ -144,7 +144,7 @@ func killsEveryProcess(t *testing.T, open func(testing.TB) *world) {
 			w.loop.Tools["send"] = tool.Define(d)
 			w.model.Then(script.Turn{
 				Calls: []script.Call{{Name: "send", Args: map[string]any{"to": []string{}, "text": "ten"}}}})
-		}, agent.Awaiting},
+		}, run.Awaiting},
 		"what settles an effect": {func(w *world, do func()) {
 			d := w.sendDef("send")
 			d.Approval, d.Normalize = tool.NotRequired, nil
@@ -159,16 +159,16 @@ func killsEveryProcess(t *testing.T, open func(testing.TB) *world) {
 			w.loop.Tools["send"] = tool.Define(d)
 			w.model.Then(script.Turn{
 				Calls: []script.Call{{Name: "send", Args: map[string]any{"to": []string{}, "text": "ten"}}}})
-		}, agent.Awaiting},
+		}, run.Awaiting},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := open(t)
 			var starts []time.Time
 			c.set(w, func() { starts = append(starts, w.clock()); runtime.Goexit() })
-			run := ""
+			runID := ""
 			dying(func() {
 				_, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "do it"},
-					func(n loop.Update) { run = n.RunID })
+					func(n loop.Update) { runID = n.RunID })
 				t.Errorf("it lived: %v", err)
 			})
 			for range 6 * 60 {
@@ -179,11 +179,11 @@ func killsEveryProcess(t *testing.T, open func(testing.TB) *world) {
 				dying(func() { _ = w.deliver(ctx) })
 				w.queue = nil
 			}
-			v, _, err := w.loop.Get(ctx, "ana", run)
+			v, _, err := w.loop.Get(ctx, "ana", runID)
 			if err != nil || v.Status != c.end || len(starts) < 2 || len(starts) > 5 {
 				t.Fatalf("%v, started %d times, %+v", err, len(starts), v)
 			}
-			if v.Status == agent.Failed &&
+			if v.Status == run.Failed &&
 				(v.ErrorReason != "too_many_attempts" || !strings.Contains(v.Summary, "given up")) {
 				t.Errorf("it ended as %s: %s", v.ErrorReason, v.Summary)
 			}
@@ -210,7 +210,7 @@ func TestARunThatKillsWhoReadsIt(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *world) {
 		ctx, w := context.Background(), open(t)
 		var logs bytes.Buffer
-		run := w.late()
+		runID := w.late()
 		other := w.process()
 		other.Log = slog.New(slog.NewTextHandler(&logs, nil))
 		var starts []time.Time
@@ -228,11 +228,11 @@ func TestARunThatKillsWhoReadsIt(t *testing.T) {
 		if len(starts) < 5 || len(starts) > 8 { // tries are not counted until the run is late
 			t.Errorf("started %d times: %v", len(starts), starts)
 		}
-		if d := w.document(run); !document.RunFieldsOf(d).Aside ||
+		if d := w.document(runID); !document.RunFieldsOf(d).Aside ||
 			strings.Count(logs.String(), "counter=run_aside") != 1 {
 			t.Errorf("%v %s", d.Fields, &logs)
 		}
-		if v, err := w.loop.Advance(ctx, run, nil); err != nil || v.Status != agent.Completed || len(w.effects) != 1 {
+		if v, err := w.loop.Advance(ctx, runID, nil); err != nil || v.Status != run.Completed || len(w.effects) != 1 {
 			t.Errorf("asked for by one that can read it: %v %+v", err, v)
 		}
 	})
@@ -242,7 +242,7 @@ func TestARunThatKillsWhoReadsIt(t *testing.T) {
 // each time the run is read: after a few restarts it lives.
 func TestARunThatKillsEveryServer(t *testing.T) {
 	ctx, w := context.Background(), newWorld(t)
-	run, starts, lived := w.late(), 0, false
+	runID, starts, lived := w.late(), 0, false
 	other := w.process()
 	other.Store = deadlyReads(w.store, runtime.Goexit)
 	for ; !lived && starts < 20; starts++ {
@@ -254,7 +254,7 @@ func TestARunThatKillsEveryServer(t *testing.T) {
 			lived = true
 		})
 	}
-	if d := w.document(run); !lived || starts != 6 || !document.RunFieldsOf(d).Aside {
+	if d := w.document(runID); !lived || starts != 6 || !document.RunFieldsOf(d).Aside {
 		t.Errorf("lives: %t, after %d starts, %v", lived, starts, d.Fields)
 	}
 }
@@ -268,7 +268,7 @@ func (w *world) late() (runID string) {
 		loop.StartRequest{UID: "ana", Prompt: "tell bob " + strings.Repeat("everything ", 40<<10)}, nil)
 	if err == nil {
 		_, err = w.loop.Resolve(ctx,
-			loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1), Decision: agent.ApproveOnce})
+			loop.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1), Decision: run.ApproveOnce})
 	}
 	if err != nil {
 		w.t.Fatal(err)
@@ -281,7 +281,7 @@ func (w *world) late() (runID string) {
 // run continues.
 func TestAnOutageOfTheQueueIsNoAttempt(t *testing.T) {
 	ctx, w := context.Background(), newWorld(t)
-	run := w.late()
+	runID := w.late()
 	for range 6 * 60 {
 		w.tick(time.Minute)
 		if _, err := w.loop.Sweep(ctx); err != nil {
@@ -291,7 +291,7 @@ func TestAnOutageOfTheQueueIsNoAttempt(t *testing.T) {
 	if err := w.deliver(ctx); err != nil { // all of them
 		t.Fatal(err)
 	}
-	if v, _, err := w.loop.Get(ctx, "ana", run); err != nil || v.Status != agent.Completed || len(w.effects) != 1 {
+	if v, _, err := w.loop.Get(ctx, "ana", runID); err != nil || v.Status != run.Completed || len(w.effects) != 1 {
 		t.Errorf("%v %+v", err, v)
 	}
 }
@@ -310,7 +310,7 @@ func TestAPanicAfterTheYes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	edit := loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1), Decision: agent.ApproveEdited,
+	edit := loop.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1), Decision: run.ApproveEdited,
 		EditedArgs: args([]string{"bob@x.org"}, "eleven")}
 	if _, err := w.loop.Resolve(ctx, edit); !tool.IsPanic(err) || fault.As(err).Code != "tool_panicked" {
 		t.Errorf("the edit is answered %v", err)
@@ -321,7 +321,7 @@ func TestAPanicAfterTheYes(t *testing.T) {
 		t.Fatal(err)
 	}
 	v, _, err = w.loop.Get(ctx, "ana", v.RunID)
-	if err != nil || v.Status != agent.Completed || v.Actions[0].ErrorReason != "tool_panicked" || len(w.effects) != 0 {
+	if err != nil || v.Status != run.Completed || v.Actions[0].ErrorReason != "tool_panicked" || len(w.effects) != 0 {
 		t.Errorf("%v, %+v, done %d times", err, v, len(w.effects))
 	}
 }

@@ -4,10 +4,10 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/clip"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/strictjson"
 	"github.com/countersign-run/countersign/shared/visible"
 )
@@ -41,7 +41,7 @@ func (ex *execution) history() (*model.Contents, error) {
 	ended := map[string]bool{}
 	for _, h := range q.History {
 		// the only message of a run without an approval is its last one
-		ended[h.RunID] = ended[h.RunID] || h.Role == agent.RoleAssistant && h.ApprovalID == ""
+		ended[h.RunID] = ended[h.RunID] || h.Role == run.RoleAssistant && h.ApprovalID == ""
 	}
 	for _, h := range q.History {
 		history = append(history, model.Message{Role: roleOf(h.Role), Text: h.OwnWords()})
@@ -74,7 +74,7 @@ func recordInstructions(mark string) string {
 
 // addTurn adds one answer of the model and the responses to its calls. An answer that could not be used is not
 // replayed; a correction that says what was wrong with it takes its place.
-func (ex *execution) addTurn(c *model.Contents, t agent.Turn, number int) error {
+func (ex *execution) addTurn(c *model.Contents, t run.Turn, number int) error {
 	if t.Correction != "" {
 		return c.AddUser(t.Correction)
 	}
@@ -92,8 +92,8 @@ func (ex *execution) addTurn(c *model.Contents, t agent.Turn, number int) error 
 	return c.AddResponses(responses)
 }
 
-func roleOf(r agent.Role) model.Role {
-	if r == agent.RoleAssistant {
+func roleOf(r run.Role) model.Role {
+	if r == run.RoleAssistant {
 		return model.Answer
 	}
 	return model.User
@@ -118,12 +118,12 @@ func (ex *execution) responses(turn int) []model.Response {
 
 // response returns what the model gets as the response to a call. Edited arguments do not rewrite the signed call: the
 // response says what was done instead.
-func (ex *execution) response(a *agent.Action) model.Response {
+func (ex *execution) response(a *run.Action) model.Response {
 	var r model.Response
 	switch {
-	case a.Status == agent.ActionCompleted:
+	case a.Status == run.ActionCompleted:
 		r.Result = completedResult(a)
-	case a.Status == agent.ActionRejected:
+	case a.Status == run.ActionRejected:
 		r.Error = "The user rejected this; it was not done."
 		if a.Comment != "" {
 			r.Error += " The user says: " + a.Comment
@@ -161,9 +161,9 @@ func confirmedResult(partial json.RawMessage) json.RawMessage {
 }
 
 // completedResult returns the result of a call that was carried out, or that its user confirmed as done.
-func completedResult(a *agent.Action) json.RawMessage {
+func completedResult(a *run.Action) json.RawMessage {
 	result := a.Result
-	if a.Decision == agent.ConfirmDone {
+	if a.Decision == run.ConfirmDone {
 		result = confirmedResult(a.Result)
 	}
 	if !a.Edited {

@@ -9,11 +9,11 @@ import (
 	"testing"
 	"text/tabwriter"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/queue"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/strictjson"
 	"github.com/countersign-run/countersign/shared/testkit/emulators"
@@ -61,10 +61,10 @@ var steps = []step{
 		cost{1, 1, 2, 8, 1, 0, 2}, cost{1, 1, 2, 8, 1, 0, 2},
 		"with the turn: the approval, its audit entry, its message in the thread, and the user, whose caps hold " +
 			"however many runs race"},
-	{"approve", decides(agent.ApproveOnce),
+	{"approve", decides(run.ApproveOnce),
 		cost{1, 3, 1, 4, 0, 1, 0}, cost{1, 3, 1, 4, 0, 1, 0},
 		"run, approval and user at once; the same with the audit entry; the publish follows the commit"},
-	{"reject", decides(agent.Reject),
+	{"reject", decides(run.Reject),
 		cost{2, 4, 1, 5, 0, 0, 0}, cost{2, 4, 1, 5, 0, 0, 0},
 		"the run ends in the same commit, so its thread, which the run names, is read and written too"},
 	{"resume", resumes("send"),
@@ -113,7 +113,7 @@ func measured(w *world) *proof {
 	p := &proof{world: w, uid: "ana", meter: &meter{Counter: faulty.Count(w.store), Queue: w}}
 	w.loop.Store, w.loop.Queue, w.loop.Model = p.meter.Counter, p.meter, p.meter
 	w.assistant().Limits.MaxOpen, w.assistant().Limits.MaxPerDay = 0, 0
-	w.loop.UserLimits = agent.Limits{RunsPerMinute: 10_000, CallsPerDay: 1_000_000, TokensPerDay: 1_000_000_000}
+	w.loop.UserLimits = run.Limits{RunsPerMinute: 10_000, CallsPerDay: 1_000_000, TokensPerDay: 1_000_000_000}
 	return p
 }
 
@@ -128,7 +128,7 @@ func (p *proof) take() (c cost, read, written int) {
 	return c, first.Get.Bytes + rest.Get.Bytes, first.Commit.Bytes + rest.Commit.Bytes
 }
 
-func (p *proof) ask(tool, thread string) (*agent.RunView, error) {
+func (p *proof) ask(tool, thread string) (*run.View, error) {
 	p.meter.Model = &plain{}
 	if tool != "" {
 		p.meter.Model = &asked{tool: tool}
@@ -136,7 +136,7 @@ func (p *proof) ask(tool, thread string) (*agent.RunView, error) {
 	return p.loop.Start(context.Background(), loop.StartRequest{UID: p.uid, Prompt: "do it", ThreadID: thread}, nil)
 }
 
-func (p *proof) must(tool, thread string) *agent.RunView {
+func (p *proof) must(tool, thread string) *run.View {
 	p.t.Helper()
 	v, err := p.ask(tool, thread)
 	if err != nil {
@@ -145,14 +145,14 @@ func (p *proof) must(tool, thread string) *agent.RunView {
 	return v
 }
 
-func (p *proof) decide(v *agent.RunView, d agent.Decision) error {
+func (p *proof) decide(v *run.View, d run.Decision) error {
 	_, err := p.loop.Resolve(context.Background(),
-		loop.Resolution{UID: p.uid, ApprovalID: agent.ApprovalID(v.RunID, 1), Decision: d})
+		loop.Resolution{UID: p.uid, ApprovalID: run.ApprovalID(v.RunID, 1), Decision: d})
 	return err
 }
 
 // approved makes a run that was approved and waits to be resumed.
-func (p *proof) approved(tool string, d agent.Decision) {
+func (p *proof) approved(tool string, d run.Decision) {
 	p.t.Helper()
 	if err := p.decide(p.must(tool, ""), d); err != nil {
 		p.t.Fatal(err)
@@ -173,7 +173,7 @@ func needsApproval(tool, again string) func(*proof) func() error {
 
 func allowed(tool string) func(*proof) func() error {
 	return func(p *proof) func() error {
-		p.approved(tool, agent.ApproveAlways)
+		p.approved(tool, run.ApproveAlways)
 		if err := p.resume(); err != nil {
 			p.t.Fatal(err)
 		}
@@ -181,7 +181,7 @@ func allowed(tool string) func(*proof) func() error {
 	}
 }
 
-func decides(d agent.Decision) func(*proof) func() error {
+func decides(d run.Decision) func(*proof) func() error {
 	return func(p *proof) func() error {
 		v := p.must("send", "")
 		return func() error { return p.decide(v, d) }
@@ -190,7 +190,7 @@ func decides(d agent.Decision) func(*proof) func() error {
 
 func resumes(tool string) func(*proof) func() error {
 	return func(p *proof) func() error {
-		p.approved(tool, agent.ApproveOnce)
+		p.approved(tool, run.ApproveOnce)
 		return p.resume
 	}
 }
@@ -277,7 +277,7 @@ func TestCostIsIndependentOfTheThreadsLength(t *testing.T) {
 		v := p.must("send", thread)
 		for i, do := range []func() error{func() error { return nil }, func() error {
 			return p.decide(
-				v, agent.ApproveOnce)
+				v, run.ApproveOnce)
 		}, p.resume} {
 			if err := do(); err != nil {
 				t.Fatalf("%s, %d messages: %v", names[i], n, err)
@@ -308,13 +308,13 @@ func (p *proof) threadOf(n int, text string) string {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	var th agent.Thread
+	var th run.Thread
 	if err := document.Decode(docs[0], &th); err != nil {
 		p.t.Fatal(err)
 	}
-	th.Log = document.Log[agent.Message]{}
+	th.Log = document.Log[run.Message]{}
 	for range n {
-		chunks, err := th.Add(agent.Message{Role: agent.RoleUser, Text: text, At: p.clock()})
+		chunks, err := th.Add(run.Message{Role: run.RoleUser, Text: text, At: p.clock()})
 		if err != nil {
 			p.t.Fatal(err)
 		}

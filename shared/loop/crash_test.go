@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
@@ -88,8 +88,8 @@ func alwaysAllow(t *testing.T, w *world, toolName string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1),
-		Decision: agent.ApproveAlways}); err != nil {
+	if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1),
+		Decision: run.ApproveAlways}); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.deliver(ctx); err != nil {
@@ -102,17 +102,17 @@ func killAt(t *testing.T, w *world, toolName string, n, commits int, after bool)
 	ctx := context.Background()
 	w.loop.Store, w.loop.Model = mortal(w.store, n, after), &asked{tool: toolName}
 	ask := loop.StartRequest{UID: "ana", Prompt: "tell bob", Key: "k1", BodyHash: "h"}
-	runID := agent.KeyedRunID("ana", "k1")
+	runID := run.KeyedRunID("ana", "k1")
 	life := func() error {
 		if _, err := w.loop.Start(ctx, ask, nil); err != nil {
 			return err
 		}
 		for _, a := range w.open("ana") {
-			if a.Kind != agent.KindApproval {
+			if a.Kind != run.KindApproval {
 				continue
 			}
 			if _, err := w.loop.Resolve(ctx,
-				loop.Resolution{UID: "ana", ApprovalID: a.ApprovalID, Decision: agent.ApproveOnce}); err != nil {
+				loop.Resolution{UID: "ana", ApprovalID: a.ApprovalID, Decision: run.ApproveOnce}); err != nil {
 				return err
 			}
 		}
@@ -150,17 +150,17 @@ func killAt(t *testing.T, w *world, toolName string, n, commits int, after bool)
 }
 
 // verdict compares the recorded events with what the provider did.
-func verdict(t *testing.T, w *world, v *agent.RunView, toolName string) {
+func verdict(t *testing.T, w *world, v *run.View, toolName string) {
 	t.Helper()
 	a := v.Actions[0]
 	switch {
 	case len(w.effects) > 1:
 		t.Fatalf("done %d times", len(w.effects))
-	case v.Status == agent.Completed && (a.Status != agent.ActionCompleted || len(w.effects) != 1):
+	case v.Status == run.Completed && (a.Status != run.ActionCompleted || len(w.effects) != 1):
 		t.Fatalf("the run is completed, the action is %s, and it was done %d times", a.Status, len(w.effects))
-	case v.Status == agent.Completed:
-	case toolName == "send" && v.Status == agent.Awaiting && a.ExecutionStatus == agent.UnknownState:
-		if open := w.open("ana"); len(open) != 1 || open[0].Kind != agent.KindReview {
+	case v.Status == run.Completed:
+	case toolName == "send" && v.Status == run.Awaiting && a.ExecutionStatus == run.UnknownState:
+		if open := w.open("ana"); len(open) != 1 || open[0].Kind != run.KindReview {
 			t.Fatalf("an unknown outcome has no review: %+v", open)
 		}
 	default:
@@ -193,18 +193,18 @@ func oneProcessAmongMany(t *testing.T, open func(testing.TB) *world) {
 			}
 			wg.Wait()
 			got, _, err := w.loop.Get(ctx, "ana", v.RunID)
-			if err != nil || got.Status != agent.Completed || len(w.effects) != 1 {
+			if err != nil || got.Status != run.Completed || len(w.effects) != 1 {
 				t.Fatalf("%v, %+v, done %d times", err, got, len(w.effects))
 			}
 		})
 	}
 }
 
-func approve(t *testing.T, w *world, v *agent.RunView, n int) {
+func approve(t *testing.T, w *world, v *run.View, n int) {
 	t.Helper()
 	if _, err := w.loop.Resolve(context.Background(),
-		loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, n),
-			Decision: agent.ApproveOnce}); err != nil {
+		loop.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, n),
+			Decision: run.ApproveOnce}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -222,16 +222,16 @@ func oneDecisionAmongMany(t *testing.T, open func(testing.TB) *world) {
 		t.Fatal(err)
 	}
 	var mu sync.Mutex
-	won := map[agent.Decision]int{}
+	won := map[run.Decision]int{}
 	var wg sync.WaitGroup
 	for i := range 100 {
-		d := agent.ApproveOnce
+		d := run.ApproveOnce
 		if i%2 == 1 {
-			d = agent.Reject
+			d = run.Reject
 		}
 		wg.Go(func() {
 			_, err := w.loop.Resolve(ctx,
-				loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1), Decision: d})
+				loop.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1), Decision: d})
 			if err != nil && !fault.Is(err, fault.Policy, fault.CodeAlreadyResolved) {
 				t.Error(err)
 			}
@@ -249,7 +249,7 @@ func oneDecisionAmongMany(t *testing.T, open func(testing.TB) *world) {
 	if err := w.deliver(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if want := 1 - min(1, won[agent.Reject]); len(w.effects) != want {
+	if want := 1 - min(1, won[run.Reject]); len(w.effects) != want {
 		t.Fatalf("done %d times, want %d", len(w.effects), want)
 	}
 }
@@ -266,14 +266,14 @@ func TestHandOver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v.Status == agent.Completed || len(w.queue) != 1 {
+	if v.Status == run.Completed || len(w.queue) != 1 {
 		t.Fatalf("%s with %d messages queued, want a hand-over", v.Status, len(w.queue))
 	}
 	if err := w.deliver(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	got, _, err := w.loop.Get(context.Background(), "ana", v.RunID)
-	if err != nil || got.Status != agent.Completed {
+	if err != nil || got.Status != run.Completed {
 		t.Fatalf("%v, %+v", err, got)
 	}
 }
@@ -293,7 +293,7 @@ func answersOfAllowedLost(t *testing.T, first int) {
 	alwaysAllow(t, w, "send")
 	w.loop.Store = forgetful(w.store, first)
 	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
-	if err != nil || v.Status != agent.Completed || len(w.effects) != 1 {
+	if err != nil || v.Status != run.Completed || len(w.effects) != 1 {
 		t.Fatalf("%v, %+v, done %d times", err, v, len(w.effects))
 	}
 }
@@ -312,10 +312,10 @@ func answersLost(t *testing.T, first int) {
 		t.Fatal(err)
 	}
 	got, events, err := w.loop.Get(ctx, "ana", v.RunID)
-	if err != nil || got.Status != agent.Completed || len(w.effects) != 1 {
+	if err != nil || got.Status != run.Completed || len(w.effects) != 1 {
 		t.Fatalf("%v, %+v, done %d times", err, got, len(w.effects))
 	}
-	if _, err := agent.Fold(events); err != nil {
+	if _, err := run.Fold(events); err != nil {
 		t.Fatal(err)
 	}
 	page, err := w.rec.Messages(ctx, "ana", v.ThreadID, 1<<40, 100)
@@ -346,7 +346,7 @@ func TestStoreDownAfterTheEffect(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, _, err := w.loop.Get(ctx, "ana", v.RunID)
-	if err != nil || got.Status != agent.Completed || len(w.effects) != 1 {
+	if err != nil || got.Status != run.Completed || len(w.effects) != 1 {
 		t.Fatalf("%v, %+v, done %d times", err, got, len(w.effects))
 	}
 }

@@ -9,10 +9,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store/memory"
 	"github.com/countersign-run/countersign/shared/tool"
 )
@@ -52,7 +52,7 @@ func (w *world) slowSend() *tool.Tool {
 		if err != nil {
 			return sendResult{}, err
 		}
-		var r agent.Run
+		var r run.Run
 		if err := document.Decode(docs[0], &r); err != nil {
 			return sendResult{}, err
 		}

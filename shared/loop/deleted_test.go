@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
@@ -26,14 +26,14 @@ func TestDeletedWhileItMoves(t *testing.T) {
 		w := newWorld(t)
 		w.loop.Model = &asked{tool: "lookup"}
 		other := *w.loop
-		run := ""
+		runID := ""
 		w.loop.Store = interrupted(w.store, n, func() {
 			w.tick(time.Hour)
-			v, err := other.Cancel(ctx, "ana", run)
+			v, err := other.Cancel(ctx, "ana", runID)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := other.Advance(ctx, run, nil); err != nil {
+			if _, err := other.Advance(ctx, runID, nil); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := w.rec.DeleteThread(ctx, "ana", v.ThreadID); err != nil {
@@ -41,7 +41,7 @@ func TestDeletedWhileItMoves(t *testing.T) {
 			}
 		})
 		_, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "look it up"},
-			func(n loop.Update) { run = n.RunID })
+			func(n loop.Update) { runID = n.RunID })
 		if !fault.Is(err, fault.Auth, fault.CodeNotFound) {
 			t.Errorf("deleted before commit %d: %v", n, err)
 		}
@@ -86,7 +86,7 @@ func TestADeletingConversationIsGone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ap := agent.ApprovalID(v.RunID, 1)
+		ap := run.ApprovalID(v.RunID, 1)
 		if _, err := w.rec.DeleteThread(ctx, "ana", v.ThreadID); !fault.Is(err, fault.Policy, fault.CodeBusy) {
 			t.Fatalf("a conversation that waits for its user: %v", err)
 		}
@@ -100,7 +100,7 @@ func TestADeletingConversationIsGone(t *testing.T) {
 		}
 		_, _, got := w.loop.Get(ctx, "ana", v.RunID)
 		_, cancelled := w.loop.Cancel(ctx, "ana", v.RunID)
-		_, resolved := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: ap, Decision: agent.ApproveOnce})
+		_, resolved := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: ap, Decision: run.ApproveOnce})
 		_, talk := w.loop.Conversation(ctx, "ana", v.RunID)
 		_, begun := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "and eve", ThreadID: v.ThreadID}, nil)
 		answered := w.loop.AnswerCalls(ctx, "ana", v.RunID, loop.CallAnswer{ActionID: v.Actions[0].ActionID})
@@ -143,8 +143,8 @@ func TestDeletedDuringAnEffect(t *testing.T) {
 			t.Errorf("during an effect: %v", err)
 		}
 	})
-	if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1),
-		Decision: agent.ApproveOnce}); err != nil {
+	if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1),
+		Decision: run.ApproveOnce}); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.deliver(ctx); err != nil {
@@ -158,7 +158,7 @@ func TestDeletedDuringAnEffect(t *testing.T) {
 	if err != nil || head == nil || len(audit.Verify(entries, *head)) > 0 {
 		t.Fatalf("the chain is not whole: %v", err)
 	}
-	if last := entries[len(entries)-1]; last.Kind != audit.Outcome || last.ExecutionStatus != string(agent.Succeeded) {
+	if last := entries[len(entries)-1]; last.Kind != audit.Outcome || last.ExecutionStatus != string(run.Succeeded) {
 		t.Errorf("the audit ends in %+v", last)
 	}
 }

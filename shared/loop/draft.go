@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/strictjson"
 )
@@ -16,15 +16,15 @@ import (
 type tx struct {
 	ex     *execution
 	now    time.Time
-	run    agent.Run
-	state  *agent.State
-	events []agent.Event
+	run    run.Run
+	state  *run.State
+	events []run.Event
 
-	thread      *agent.Thread
-	messages    []agent.Message
-	userDoc     *agent.User
+	thread      *run.Thread
+	messages    []run.Message
+	userDoc     *run.User
 	userChanged bool
-	approvals   map[string]*agent.Approval // as they will be
+	approvals   map[string]*run.Approval // as they will be
 	audits      []audit.Entry
 	changed     bool // the run's document changes even without an event (its lease)
 	keepLease   bool // the transition does not move the run: the lease stays as it is
@@ -38,11 +38,11 @@ type tx struct {
 }
 
 func (ex *execution) newTx() (*tx, error) {
-	state, err := agent.Fold(ex.events)
+	state, err := run.Fold(ex.events)
 	if err != nil {
 		return nil, err
 	}
-	return &tx{ex: ex, now: ex.now(), run: ex.run, state: state, approvals: map[string]*agent.Approval{}}, nil
+	return &tx{ex: ex, now: ex.now(), run: ex.run, state: state, approvals: map[string]*run.Approval{}}, nil
 }
 
 func (tx *tx) empty() bool { return len(tx.events) == 0 && !tx.changed }
@@ -60,22 +60,22 @@ func (tx *tx) doc(path string, into any) (store.Doc, error) {
 }
 
 // addEvent adds one event. It is an error where the state machine does not permit it.
-func (tx *tx) addEvent(e agent.Event) error {
+func (tx *tx) addEvent(e run.Event) error {
 	e.Seq, e.At = tx.run.Log.Count+int64(len(tx.events))+1, tx.now
 	if err := tx.state.Apply(e); err != nil {
 		return err
 	}
 	tx.events = append(tx.events, e)
 	if a := tx.state.Action(e.ActionID); a != nil {
-		tx.updates = append(tx.updates, Update{Action: agent.ViewAction(tx.nonce(), tx.state, a)})
+		tx.updates = append(tx.updates, Update{Action: run.NewActionView(tx.nonce(), tx.state, a)})
 	}
 	return nil
 }
 
 // user returns the user's document for reading.
-func (tx *tx) user() (*agent.User, error) {
+func (tx *tx) user() (*run.User, error) {
 	if tx.userDoc == nil {
-		u := &agent.User{UID: tx.run.UID}
+		u := &run.User{UID: tx.run.UID}
 		if _, err := tx.doc(document.UserPath(tx.run.UID), u); err != nil {
 			return nil, err
 		}
@@ -85,7 +85,7 @@ func (tx *tx) user() (*agent.User, error) {
 }
 
 // updateUser changes the user's document; the commit then fails where another process has changed it since it was read.
-func (tx *tx) updateUser(change func(*agent.User)) error {
+func (tx *tx) updateUser(change func(*run.User)) error {
 	u, err := tx.user()
 	if err != nil {
 		return err
@@ -96,9 +96,9 @@ func (tx *tx) updateUser(change func(*agent.User)) error {
 }
 
 // appendMessage adds a message to the thread. A thread that was deleted meanwhile, or is being deleted, gets none.
-func (tx *tx) appendMessage(role agent.Role, approvalID, format string, args ...any) error {
+func (tx *tx) appendMessage(role run.Role, approvalID, format string, args ...any) error {
 	if tx.thread == nil {
-		t := &agent.Thread{}
+		t := &run.Thread{}
 		if _, err := tx.doc(document.ThreadPath(tx.run.ThreadID), t); err != nil {
 			return err
 		}
@@ -109,14 +109,14 @@ func (tx *tx) appendMessage(role agent.Role, approvalID, format string, args ...
 		text = fmt.Sprintf(format, args...)
 	}
 	tx.messages = append(tx.messages,
-		agent.Message{Role: role, Text: text, RunID: tx.run.ID, ApprovalID: approvalID, At: tx.now})
+		run.Message{Role: role, Text: text, RunID: tx.run.ID, ApprovalID: approvalID, At: tx.now})
 	return nil
 }
 
 // appendLastMessage adds the message that the run ends with, and the run's outcome. The first words bytes of it are the
 // model's own.
-func (tx *tx) appendLastMessage(end *agent.End, words int) error {
-	if err := tx.appendMessage(agent.RoleAssistant, "", "%s", end.Summary); err != nil {
+func (tx *tx) appendLastMessage(end *run.End, words int) error {
+	if err := tx.appendMessage(run.RoleAssistant, "", "%s", end.Summary); err != nil {
 		return err
 	}
 	last := &tx.messages[len(tx.messages)-1]
@@ -125,11 +125,11 @@ func (tx *tx) appendLastMessage(end *agent.End, words int) error {
 }
 
 // approval returns an approval for changing.
-func (tx *tx) approval(id string) (*agent.Approval, error) {
+func (tx *tx) approval(id string) (*run.Approval, error) {
 	if a := tx.approvals[id]; a != nil {
 		return a, nil
 	}
-	a := &agent.Approval{}
+	a := &run.Approval{}
 	doc, err := tx.doc(document.ApprovalPath(id), a)
 	if err != nil {
 		return nil, err
@@ -142,7 +142,7 @@ func (tx *tx) approval(id string) (*agent.Approval, error) {
 }
 
 // addAudit adds an audit entry about an action, or about the run.
-func (tx *tx) addAudit(kind string, a *agent.Action, fill func(*audit.Entry)) {
+func (tx *tx) addAudit(kind string, a *run.Action, fill func(*audit.Entry)) {
 	e := audit.Entry{RunID: tx.run.ID, UID: tx.run.UID, At: tx.now, Kind: kind}
 	if a != nil {
 		e.ActionID, e.Tool, e.InputHash, e.ApprovalID = a.ID, a.Tool, audit.InputHash(tx.nonce(), a.ArgsHash),
@@ -161,7 +161,7 @@ func (tx *tx) addAudit(kind string, a *agent.Action, fill func(*audit.Entry)) {
 // nonce returns the run's nonce. A run that an earlier release started gets one with its next entry.
 func (tx *tx) nonce() []byte {
 	if len(tx.run.Nonce) == 0 {
-		tx.run.Nonce = agent.NewNonce(tx.ex.Random)
+		tx.run.Nonce = run.NewNonce(tx.ex.Random)
 	}
 	return tx.run.Nonce
 }
@@ -189,11 +189,11 @@ func (tx *tx) prepareWrites() error {
 }
 
 // setStatus records the run's new status, unless it has that status already or has ended.
-func (tx *tx) setStatus(to agent.RunStatus) error {
+func (tx *tx) setStatus(to run.Status) error {
 	if tx.state.End != nil || to == tx.state.Status {
 		return nil
 	}
-	if err := tx.addEvent(agent.Event{Type: agent.RunStatusChange, Status: to}); err != nil {
+	if err := tx.addEvent(run.Event{Type: run.RunStatusChange, Status: to}); err != nil {
 		return err
 	}
 	tx.updates = append(tx.updates, Update{Status: to})
@@ -206,7 +206,7 @@ func (tx *tx) setLease() {
 	if len(tx.events) > 0 {
 		lost = 0
 	}
-	tx.run.Lease = agent.Lease{Lapsed: lost}
+	tx.run.Lease = run.Lease{Lapsed: lost}
 	if need := tx.ex.stepTime(tx.state, tx.run, tx.now); need > 0 && !tx.dueNow {
 		tx.run.Lease.Owner, tx.run.Lease.Until = tx.ex.owner,
 			tx.now.Add(need+tx.ex.LeaseMargin+retryDelay(lost))
@@ -229,7 +229,7 @@ func (tx *tx) due() time.Time {
 		return tx.now.Add(publishGrace)
 	}
 	for _, a := range tx.state.Open() {
-		if a.Kind != agent.KindReview && a.ExpiresAt.Before(at) { // a review ends with the run
+		if a.Kind != run.KindReview && a.ExpiresAt.Before(at) { // a review ends with the run
 			at = a.ExpiresAt
 		}
 	}

@@ -6,15 +6,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/run"
 )
 
 // ending returns how a run must end that may not go on, or nil. Each call of a turn is independent: what was allowed is
 // carried out and what is open stays open, whatever became of the others, and the run ends when nothing is left.
-func (l *Loop) ending(s *agent.State, r agent.Run, now time.Time) *agent.End {
+func (l *Loop) ending(s *run.State, r run.Run, now time.Time) *run.End {
 	its, singleCall := l.Agents.Get(r.Agent), s.Input.SingleCall && len(s.Turns) > 0
 	switch {
 	case s.Cancelled:
@@ -47,26 +47,26 @@ func (l *Loop) ending(s *agent.State, r agent.Run, now time.Time) *agent.End {
 var errExpired = fault.New(fault.Policy, fault.CodeExpired, "The approval expired, so this was not done.")
 
 // expired returns the calls that were neither decided nor answered in time.
-func expired(s *agent.State, now time.Time) (out []*agent.Action) {
+func expired(s *run.State, now time.Time) (out []*run.Action) {
 	for _, a := range s.Current() {
-		if a.Waiting() && a.Kind != agent.KindReview && !now.Before(a.ExpiresAt) {
+		if a.Waiting() && a.Kind != run.KindReview && !now.Before(a.ExpiresAt) {
 			out = append(out, a)
 		}
 	}
 	return out
 }
 
-func rejected(s *agent.State) bool {
-	return slices.ContainsFunc(s.Current(), func(a *agent.Action) bool { return a.Status == agent.ActionRejected })
+func rejected(s *run.State) bool {
+	return slices.ContainsFunc(s.Current(), func(a *run.Action) bool { return a.Status == run.ActionRejected })
 }
 
 // failedWith reports whether a call of the newest turn failed with the code.
-func failedWith(s *agent.State, code fault.Code) bool {
+func failedWith(s *run.State, code fault.Code) bool {
 	return slices.ContainsFunc(s.Current(),
-		func(a *agent.Action) bool { return a.Error != nil && a.Error.Code == code })
+		func(a *run.Action) bool { return a.Error != nil && a.Error.Code == code })
 }
 
-func allTerminal(s *agent.State) bool {
+func allTerminal(s *run.State) bool {
 	for _, a := range s.Current() {
 		if !a.Terminal() {
 			return false
@@ -75,12 +75,12 @@ func allTerminal(s *agent.State) bool {
 	return true
 }
 
-func failedEnd(f *fault.Error) *agent.End {
-	return &agent.End{Status: agent.Failed, Summary: f.Message, Error: agent.ErrorInfoOf(f)}
+func failedEnd(f *fault.Error) *run.End {
+	return &run.End{Status: run.Failed, Summary: f.Message, Error: run.ErrorInfoOf(f)}
 }
 
 // rejectedEnd returns the end of a run whose user rejected one or more of its calls.
-func (l *Loop) rejectedEnd(s *agent.State, outcome agents.OnReject) *agent.End {
+func (l *Loop) rejectedEnd(s *run.State, outcome agents.OnReject) *run.End {
 	no := "You rejected this, so it was not done."
 	if l.effectSummary(s) != "" {
 		no = "You rejected part of this."
@@ -88,14 +88,14 @@ func (l *Loop) rejectedEnd(s *agent.State, outcome agents.OnReject) *agent.End {
 	if outcome == agents.RejectFails {
 		return failedEnd(fault.New(fault.Policy, "rejected", "%s", no))
 	}
-	return &agent.End{Status: agent.Completed, Summary: no}
+	return &run.End{Status: run.Completed, Summary: no}
 }
 
 // outOfCallsEnd returns the end of a run that has called the model as often as it may, in the server's words and from
 // the recorded events.
-func (l *Loop) outOfCallsEnd(s *agent.State) *agent.End {
+func (l *Loop) outOfCallsEnd(s *run.State) *run.End {
 	for _, a := range s.Current() {
-		if a.Status != agent.ActionCompleted {
+		if a.Status != run.ActionCompleted {
 			return failedEnd(fault.New(fault.Model, "too_many_calls",
 				"The assistant reached its step limit before it could finish."))
 		}
@@ -103,7 +103,7 @@ func (l *Loop) outOfCallsEnd(s *agent.State) *agent.End {
 	if len(s.Current()) == 0 {
 		return failedEnd(fault.New(fault.Model, "too_many_calls", "The assistant gave no usable answer."))
 	}
-	return &agent.End{Status: agent.Completed, Summary: "Done."}
+	return &run.End{Status: run.Completed, Summary: "Done."}
 }
 
 // endOrExpire closes what has expired and ends the run where it must end, with everything that follows from it, in one
@@ -136,7 +136,7 @@ func (tx *tx) applyClock() error {
 }
 
 // closeExpired closes a call whose time is up: its approval, or the wait for its client, which the run outlives.
-func (tx *tx) closeExpired(a *agent.Action) error {
+func (tx *tx) closeExpired(a *run.Action) error {
 	if a.WaitsForClient() {
 		return tx.leaveUnanswered(a, "This was not answered in time")
 	}
@@ -144,7 +144,7 @@ func (tx *tx) closeExpired(a *agent.Action) error {
 }
 
 // endRun closes what is open, records how the run ended, and adds the last message.
-func (tx *tx) endRun(end *agent.End) error {
+func (tx *tx) endRun(end *run.End) error {
 	for _, a := range tx.state.Actions {
 		if err := tx.closeAction(a, end); err != nil {
 			return err
@@ -157,29 +157,29 @@ func (tx *tx) endRun(end *agent.End) error {
 		p.Message = out.Summary
 		out.Error = &p
 	}
-	if err := tx.addEvent(agent.Event{Type: agent.RunEnded, End: &out}); err != nil {
+	if err := tx.addEvent(run.Event{Type: run.RunEnded, End: &out}); err != nil {
 		return err
 	}
 	return tx.appendLastMessage(&out, finalLength(tx.state, out.Summary))
 }
 
 // closeAction closes an action that will no longer be carried out.
-func (tx *tx) closeAction(a *agent.Action, end *agent.End) error {
+func (tx *tx) closeAction(a *run.Action, end *run.End) error {
 	waiting := a.Waiting()
-	if waiting && a.Kind != agent.KindCall {
+	if waiting && a.Kind != run.KindCall {
 		if err := tx.closeApproval(a.ApprovalID, closedStatus(end), ""); err != nil {
 			return err
 		}
 	}
-	if !waiting && !a.Runnable() || a.Kind == agent.KindReview && waiting {
+	if !waiting && !a.Runnable() || a.Kind == run.KindReview && waiting {
 		return nil // it has its outcome already; an unknown one stays unknown
 	}
-	p := &agent.ErrorInfo{Class: fault.Policy, Code: codeCancelled, Message: "It was not done."}
+	p := &run.ErrorInfo{Class: fault.Policy, Code: codeCancelled, Message: "It was not done."}
 	if end.Error != nil {
-		p = &agent.ErrorInfo{Class: end.Error.Class, Code: end.Error.Code, Message: end.Error.Message}
+		p = &run.ErrorInfo{Class: end.Error.Class, Code: end.Error.Code, Message: end.Error.Message}
 	}
-	finished := &agent.Finished{Status: agent.ActionFailed, Execution: agent.NotStarted, Error: p}
-	if err := tx.addEvent(agent.Event{Type: agent.ActionFinished, ActionID: a.ID, Finished: finished}); err != nil {
+	finished := &run.Finished{Status: run.ActionFailed, Execution: run.NotStarted, Error: p}
+	if err := tx.addEvent(run.Event{Type: run.ActionFinished, ActionID: a.ID, Finished: finished}); err != nil {
 		return err
 	}
 	if a.SideEffect {
@@ -192,19 +192,19 @@ func (tx *tx) closeAction(a *agent.Action, end *agent.End) error {
 	return nil
 }
 
-func closedStatus(end *agent.End) agent.ApprovalStatus {
+func closedStatus(end *run.End) run.ApprovalStatus {
 	if end.Error != nil && end.Error.Code == fault.CodeExpired {
-		return agent.ApprovalExpired
+		return run.ApprovalExpired
 	}
-	return agent.ApprovalCancelled
+	return run.ApprovalCancelled
 }
 
 // closeApproval gives an open approval its final status and counts it out of its user's open ones.
-func (tx *tx) closeApproval(id string, to agent.ApprovalStatus, decision agent.Decision) error {
+func (tx *tx) closeApproval(id string, to run.ApprovalStatus, decision run.Decision) error {
 	a, err := tx.approval(id)
 	if err != nil {
 		return err
 	}
 	a.Status, a.Decision, a.DecidedAt = to, decision, tx.now
-	return tx.updateUser(func(u *agent.User) { u.Open = max(0, u.Open-1) })
+	return tx.updateUser(func(u *run.User) { u.Open = max(0, u.Open-1) })
 }

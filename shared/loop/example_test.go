@@ -6,9 +6,9 @@ import (
 	"log"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store/memory"
 	"github.com/countersign-run/countersign/shared/testkit/script"
 	"github.com/countersign-run/countersign/shared/tool"
@@ -45,29 +45,29 @@ func ExampleLoop() {
 		Model: script.New(
 			script.Turn{Calls: []script.Call{{Name: "send", Args: mail{"bob@example.com"}}}},
 			script.Turn{Text: "Bob has your mail."}),
-		Agents: agents.Set{agent.Assistant: {
+		Agents: agents.Set{run.Assistant: {
 			Instructions: agents.Text("You send mail for your user."), OnReject: agents.RejectCompletes,
 			Limits: agents.Limits{ModelCalls: 3, ApprovalTTL: time.Hour, Deadline: 24 * time.Hour}.Within(time.Minute),
 		}},
 	}).Init()
 
-	run, err := l.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "Tell Bob."}, nil)
+	r, err := l.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "Tell Bob."}, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(run.Status, "-", run.Summary)
+	fmt.Println(r.Status, "-", r.Summary)
 
-	_, err = l.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: run.Actions[0].ApprovalID,
-		Decision: agent.ApproveOnce})
+	_, err = l.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: r.Actions[0].ApprovalID,
+		Decision: run.ApproveOnce})
 	if err != nil {
 		log.Fatal(err)
 	}
 	for _, id := range resumes.runs { // as the function resume does with a message
-		if run, err = l.Advance(ctx, id, nil); err != nil {
+		if r, err = l.Advance(ctx, id, nil); err != nil {
 			log.Fatal(err)
 		}
 	}
-	fmt.Println(run.Status, "-", run.Summary)
+	fmt.Println(r.Status, "-", r.Summary)
 	// Output:
 	// awaiting_confirmation - Waiting for your approval: A mail to bob@example.com
 	// sending to bob@example.com

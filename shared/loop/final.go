@@ -4,14 +4,14 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/clip"
+	"github.com/countersign-run/countersign/shared/run"
 )
 
 // finalCall returns the call of the newest turn whose success ends the run ([tool.Spec]), or nil.
-func finalCall(s *agent.State) *agent.Action {
+func finalCall(s *run.State) *run.Action {
 	for _, a := range s.Current() {
-		if a.Final && a.Status == agent.ActionCompleted {
+		if a.Final && a.Status == run.ActionCompleted {
 			return a
 		}
 	}
@@ -21,7 +21,7 @@ func finalCall(s *agent.State) *agent.Action {
 // finalEnd returns the end of a run by the success of a final call: in the words of its result, or else in those that
 // the tool has for what was done. As with the model's words, the verified summary follows words that may claim
 // something else.
-func (l *Loop) finalEnd(s *agent.State) *agent.End {
+func (l *Loop) finalEnd(s *run.State) *run.End {
 	a, words := finalCall(s), finalWords(s)
 	switch t := l.Tools[a.Tool]; {
 	case words != "" && l.effectSummary(s) == "":
@@ -34,14 +34,14 @@ func (l *Loop) finalEnd(s *agent.State) *agent.End {
 	default:
 		words = t.Summary(a.Args)
 	}
-	return &agent.End{Status: agent.Completed, Summary: words}
+	return &run.End{Status: run.Completed, Summary: words}
 }
 
 // finalWords returns the words of the final call's result: the result itself if it is a string, or else its field
 // "text". A stranger's words, and those of a result that the user has vouched for without seeing it, do not count.
-func finalWords(s *agent.State) string {
+func finalWords(s *run.State) string {
 	a := finalCall(s)
-	if a == nil || a.Untrusted || a.Decision == agent.ConfirmDone {
+	if a == nil || a.Untrusted || a.Decision == run.ConfirmDone {
 		return ""
 	}
 	var text string
@@ -53,11 +53,11 @@ func finalWords(s *agent.State) string {
 			text = object.Text
 		}
 	}
-	return clip.Text(strings.TrimSpace(text), agent.MaxMessageText/2)
+	return clip.Text(strings.TrimSpace(text), run.MaxMessageText/2)
 }
 
 // finalLength returns how many bytes at the beginning of the summary are the final call's words.
-func finalLength(s *agent.State, summary string) int {
+func finalLength(s *run.State, summary string) int {
 	words := finalWords(s)
 	if !strings.HasPrefix(summary, words) {
 		return 0

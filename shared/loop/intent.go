@@ -3,22 +3,22 @@ package loop
 import (
 	"context"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/policy"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
 // commitIntent commits the intent: after this, and only after this, its owner may call the provider. The policy is
 // evaluated again in the same commit, so that a rule or an allowlist entry that has been withdrawn no longer allows the
 // call. It reports false where the call may not be carried out after all.
-func (ex *execution) commitIntent(ctx context.Context, t *tool.Tool, id string, started agent.Started) (ok bool,
+func (ex *execution) commitIntent(ctx context.Context, t *tool.Tool, id string, started run.Started) (ok bool,
 	err error) {
 	err = ex.transition(ctx, func(tx *tx) error {
 		ok = false
 		a := tx.state.Action(id)
-		if a.Status == agent.ActionExecuting && a.Started == started {
+		if a.Status == run.ActionExecuting && a.Started == started {
 			ok = true // the commit's answer was lost; the intent is there
 			return nil
 		}
@@ -26,7 +26,7 @@ func (ex *execution) commitIntent(ctx context.Context, t *tool.Tool, id string, 
 			return errHeld
 		}
 		fresh := a.Runnable() && started.Attempt == 1
-		again := a.Status == agent.ActionExecuting && started.Attempt == a.Started.Attempt+1
+		again := a.Status == run.ActionExecuting && started.Attempt == a.Started.Attempt+1
 		if !fresh && !again || ex.ending(tx.state, tx.run, tx.now) != nil {
 			return nil
 		}
@@ -40,8 +40,8 @@ func (ex *execution) commitIntent(ctx context.Context, t *tool.Tool, id string, 
 }
 
 // recordIntent adds the intent, which names who carries the call out.
-func (tx *tx) recordIntent(a *agent.Action, started agent.Started) error {
-	if err := tx.addEvent(agent.Event{Type: agent.ActionStarted, ActionID: a.ID, Started: &started}); err != nil {
+func (tx *tx) recordIntent(a *run.Action, started run.Started) error {
+	if err := tx.addEvent(run.Event{Type: run.ActionStarted, ActionID: a.ID, Started: &started}); err != nil {
 		return err
 	}
 	tx.addAudit(audit.Intent, a, func(e *audit.Entry) { e.Decision = decidedBy(a) })
@@ -51,7 +51,7 @@ func (tx *tx) recordIntent(a *agent.Action, started agent.Started) error {
 // startInSameCommit puts the intent of an effect that is allowed into the commit of the turn that asks for it, where
 // nothing has to be done in between: that saves a commit. It returns the action's id, or "" where the next step is
 // another.
-func (tx *tx) startInSameCommit(ctx context.Context, intent agent.Started) (id string, err error) {
+func (tx *tx) startInSameCommit(ctx context.Context, intent run.Started) (id string, err error) {
 	st, a := tx.ex.next(tx.state, tx.run, tx.now)
 	if st != stepExecute || !a.SideEffect {
 		return "", nil
@@ -67,9 +67,9 @@ func (tx *tx) startInSameCommit(ctx context.Context, intent agent.Started) (id s
 }
 
 // actionOfIntent returns the id of the action that has this intent and no outcome yet, or "".
-func (tx *tx) actionOfIntent(intent agent.Started) string {
+func (tx *tx) actionOfIntent(intent run.Started) string {
 	for _, a := range tx.state.Actions {
-		if a.Status == agent.ActionExecuting && a.Started == intent {
+		if a.Status == run.ActionExecuting && a.Started == intent {
 			return a.ID
 		}
 	}
@@ -77,7 +77,7 @@ func (tx *tx) actionOfIntent(intent agent.Started) string {
 }
 
 // decidedBy returns, for the audit, what permits an effect: its user's decision or the policy's.
-func decidedBy(a *agent.Action) string {
+func decidedBy(a *run.Action) string {
 	switch {
 	case a.Decision != "":
 		return string(a.Decision)
@@ -89,7 +89,7 @@ func decidedBy(a *agent.Action) string {
 
 // recheckPolicy evaluates the policy again for a call that is about to be carried out. A call that the allowlist
 // permits also rewrites the user's document, so that the commit fails where the entry was withdrawn meanwhile.
-func (tx *tx) recheckPolicy(a *agent.Action, t *tool.Tool) (stop bool, err error) {
+func (tx *tx) recheckPolicy(a *run.Action, t *tool.Tool) (stop bool, err error) {
 	if !a.SideEffect {
 		return false, nil
 	}
@@ -108,16 +108,16 @@ func (tx *tx) recheckPolicy(a *agent.Action, t *tool.Tool) (stop bool, err error
 	switch {
 	case v.Mode == policy.Deny:
 		return true, tx.block(a, v.Rule, fault.New(fault.Policy, "denied", "%s", v.Reason))
-	case asks && a.Status == agent.ActionExecuting:
+	case asks && a.Status == run.ActionExecuting:
 		return true, tx.block(a, v.Rule,
 			fault.New(fault.Policy, "denied", "The permission for this was withdrawn before it was done."))
 	case asks && tx.checkCaps(u) != nil:
 		return true, tx.block(a, v.Rule, tx.checkCaps(u))
 	case asks:
-		return true, tx.requestApproval(a, agent.KindApproval, v.Reason)
+		return true, tx.requestApproval(a, run.KindApproval, v.Reason)
 	case a.Decision == "" && !a.UserInitiated:
-		first := a.Status != agent.ActionExecuting
-		return false, tx.updateUser(func(u *agent.User) {
+		first := a.Status != run.ActionExecuting
+		return false, tx.updateUser(func(u *run.User) {
 			if first {
 				u.UseAllowed(v.Entries, tx.now)
 			}
@@ -128,13 +128,13 @@ func (tx *tx) recheckPolicy(a *agent.Action, t *tool.Tool) (stop bool, err error
 
 // block closes an action that was allowed and may no longer be carried out. One that was started before is left to its
 // user: that it has not happened says nothing about the process that started it, which may only have been stopped.
-func (tx *tx) block(a *agent.Action, rule string, why error) error {
-	if a.Status == agent.ActionExecuting {
+func (tx *tx) block(a *run.Action, rule string, why error) error {
+	if a.Status == run.ActionExecuting {
 		return tx.markUnknown(a, startedElsewhere+" "+failedWithoutEffect(why).Error.Message, nil)
 	}
 	finished := failedWithoutEffect(why)
-	finished.Execution = agent.NotStarted
-	if err := tx.addEvent(agent.Event{Type: agent.ActionFinished, ActionID: a.ID, Finished: &finished}); err != nil {
+	finished.Execution = run.NotStarted
+	if err := tx.addEvent(run.Event{Type: run.ActionFinished, ActionID: a.ID, Finished: &finished}); err != nil {
 		return err
 	}
 	tx.addAudit(audit.Denied, a, func(e *audit.Entry) { e.Rule, e.ErrorCode = rule, string(finished.Error.Class) })

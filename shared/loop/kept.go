@@ -4,8 +4,8 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/run"
 )
 
 // ClientHistory is a conversation that the client keeps: a run starts from it on an empty store, and continues as if it
@@ -25,12 +25,12 @@ type ClientTurn struct {
 type Conversation struct {
 	Contents *model.Contents // verbatim; where calls wait, the last content is the one that asks for them
 	Calls    []TurnCall      // all calls of that content; nil where nothing waits
-	End      *agent.End      // nil while a call waits
+	End      *run.End        // nil while a call waits
 }
 
 // TurnCall is a call of a turn of which at least one waits.
 type TurnCall struct {
-	Action   *agent.Action
+	Action   *run.Action
 	Response *model.Response // nil while it waits
 	Model    string          // the name of the model that asked for it
 }
@@ -65,7 +65,7 @@ func (tx *tx) restoreHistory(k *ClientHistory) error {
 	if len(k.Turns) == 0 {
 		return nil
 	}
-	if err := tx.setStatus(agent.Planning); err != nil {
+	if err := tx.setStatus(run.Planning); err != nil {
 		return err
 	}
 	for _, t := range k.Turns {
@@ -81,24 +81,24 @@ func (tx *tx) restoreTurn(t ClientTurn) error {
 	if err != nil {
 		return err
 	}
-	turn := &agent.Turn{Model: tx.ex.Model.Name(), Content: t.Content, Text: said.Text, Calls: len(said.Calls)}
-	if err := tx.addEvent(agent.Event{Type: agent.ModelAnswered, Turn: turn}); err != nil {
+	turn := &run.Turn{Model: tx.ex.Model.Name(), Content: t.Content, Text: said.Text, Calls: len(said.Calls)}
+	if err := tx.addEvent(run.Event{Type: run.ModelAnswered, Turn: turn}); err != nil {
 		return err
 	}
 	for i, c := range said.Calls {
-		id := agent.ActionID(tx.run.ID, len(tx.state.Turns), i, 0)
-		call := &agent.ProposedCall{Turn: len(tx.state.Turns), Index: i, CallID: c.ID, Tool: displayName(c.Name),
+		id := run.ActionID(tx.run.ID, len(tx.state.Turns), i, 0)
+		call := &run.ProposedCall{Turn: len(tx.state.Turns), Index: i, CallID: c.ID, Tool: displayName(c.Name),
 			Args: c.Args}
 		if known := tx.ex.Tools[c.Name]; known != nil {
 			call.SideEffect, call.Untrusted = known.SideEffect, known.Untrusted
 		}
-		if err := tx.addEvent(agent.Event{Type: agent.ActionProposed, ActionID: id, Proposed: call}); err != nil {
+		if err := tx.addEvent(run.Event{Type: run.ActionProposed, ActionID: id, Proposed: call}); err != nil {
 			return err
 		}
 		if t.Responses[i] == nil {
 			err = tx.waitForAnswer(id, tx.ex.Tools[c.Name])
 		} else {
-			err = tx.addEvent(agent.Event{Type: agent.ActionFinished, ActionID: id,
+			err = tx.addEvent(run.Event{Type: run.ActionFinished, ActionID: id,
 				Finished: CallAnswer{Result: t.Responses[i].Result, Error: t.Responses[i].Error}.finished()})
 		}
 		if err != nil {

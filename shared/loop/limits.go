@@ -4,14 +4,14 @@ import (
 	"context"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/run"
 )
 
 // checkLimits checks the limits on what a user may use before anything is started for them. The day's share of the
 // model matters only where the model will be called.
-func (l *Loop) checkLimits(u *agent.User, asksModel bool, now time.Time) error {
+func (l *Loop) checkLimits(u *run.User, asksModel bool, now time.Time) error {
 	if err := u.Usage.CheckStart(l.UserLimits, now); err != nil || !asksModel {
 		return err
 	}
@@ -28,7 +28,7 @@ func (tx *tx) countStart(req StartRequest) error {
 	if req.Call == nil {
 		tx.run.Counted.Calls = 1
 	}
-	return tx.updateUser(func(u *agent.User) {
+	return tx.updateUser(func(u *run.User) {
 		u.Usage.CountStart(limits, tx.now)
 		u.Usage.CountUse(tx.now, tx.run.Counted.Calls, 0)
 	})
@@ -40,14 +40,14 @@ func (tx *tx) countUsage() error {
 	if tx.ex.UserLimits.None() || tx.state.End == nil && !tx.userChanged {
 		return nil
 	}
-	used := agent.RunUsage{Calls: max(tx.run.Counted.Calls, tx.state.ModelCalls+tx.unrecordedCalls),
+	used := run.RunUsage{Calls: max(tx.run.Counted.Calls, tx.state.ModelCalls+tx.unrecordedCalls),
 		Tokens: max(tx.run.Counted.Tokens, tx.state.Tokens)}
 	calls, tokens := used.Calls-tx.run.Counted.Calls, used.Tokens-tx.run.Counted.Tokens
 	if calls == 0 && tokens == 0 {
 		return nil
 	}
 	tx.run.Counted = used
-	return tx.updateUser(func(u *agent.User) { u.Usage.CountUse(tx.now, calls, tokens) })
+	return tx.updateUser(func(u *run.User) { u.Usage.CountUse(tx.now, calls, tokens) })
 }
 
 // overBudget ends a run whose user has no share of the model left for its next call. What was done before stays done,
@@ -78,12 +78,12 @@ func (ex *execution) overBudget(ctx context.Context) (over bool, err error) {
 }
 
 // Usage returns what the user's run has used of the model so far.
-func (l *Loop) Usage(ctx context.Context, uid, runID string) (agent.RunUsage, error) {
+func (l *Loop) Usage(ctx context.Context, uid, runID string) (run.RunUsage, error) {
 	ex := l.newExecution(runID, nil)
 	if err := ex.loadOwned(ctx, uid); err != nil {
-		return agent.RunUsage{}, err
+		return run.RunUsage{}, err
 	}
-	return agent.RunUsage{Calls: ex.state.ModelCalls, Tokens: ex.state.Tokens}, nil
+	return run.RunUsage{Calls: ex.state.ModelCalls, Tokens: ex.state.Tokens}, nil
 }
 
 // bytesPerToken is the estimated size of a token where the service has not counted them.
@@ -92,7 +92,7 @@ const bytesPerToken = 4
 // estimateTokens returns about how many tokens a call of the model took, by its bytes, or 0 where the service has
 // counted them.
 func estimateTokens(req model.Request, reply *model.Reply) int {
-	if (agent.Turn{Usage: reply.Usage}).Tokens() > 0 {
+	if (run.Turn{Usage: reply.Usage}).Tokens() > 0 {
 		return 0
 	}
 	n := len(req.System) + len(reply.Content) + len(reply.Text)

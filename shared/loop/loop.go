@@ -3,7 +3,7 @@
 // transition.go), so a process may die between any two instructions, and the next one reads the events and continues.
 //
 //   - Only the holder of a run's lease moves it. Lease times are the store's, so workers' clocks do not matter.
-//   - An effect takes place only after a commit that records who carries it out ([agent.Started]). An effect that has
+//   - An effect takes place only after a commit that records who carries it out ([run.Started]). An effect that has
 //     started and has no outcome is never repeated on a guess: the tool settles it (Reconcile), or its user does (a
 //     review).
 //   - A call that needs its user's decision waits in an approval; Resolve records the decision and does nothing else.
@@ -20,12 +20,12 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/policy"
 	"github.com/countersign-run/countersign/shared/queue"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/tool"
 	"github.com/countersign-run/countersign/shared/wait"
@@ -47,7 +47,7 @@ type Loop struct {
 	// ([agents.Set.LivesIn]). Empty: the runs of all agents.
 	Function string
 
-	UserLimits  agent.Limits  // what a user may use, whichever agents they ask
+	UserLimits  run.Limits    // what a user may use, whichever agents they ask
 	LeaseMargin time.Duration // a lease outlives the step that it covers by this; 0: 15 seconds
 
 	Log    *slog.Logger
@@ -64,9 +64,9 @@ type Sink func(Update)
 // state.
 type Update struct {
 	RunID, ThreadID string
-	Status          agent.RunStatus
+	Status          run.Status
 	Delta           string
-	Action          *agent.ActionView
+	Action          *run.ActionView
 }
 
 // Maintenance bounds of the loop.
@@ -119,7 +119,7 @@ func (l *Loop) Init() *Loop {
 
 // toolOf returns the tool if the run's agent may call it, or nil; what its user calls themselves is not the agent's
 // concern. While the agent is not here, what it asked for where it was is taken for its own.
-func (l *Loop) toolOf(r agent.Run, name string, userInitiated bool) *tool.Tool {
+func (l *Loop) toolOf(r run.Run, name string, userInitiated bool) *tool.Tool {
 	if its := l.Agents.Get(r.Agent); its != nil && !userInitiated && !its.Has(name) {
 		return nil
 	}

@@ -11,11 +11,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/policy"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/strictjson"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
@@ -37,8 +37,8 @@ type witness struct {
 	order      []string            // the runs' ids, oldest first
 	ended      map[string]*watched // runs whose documents were deleted
 	effects    map[string][]effect
-	users      map[string]agent.User
-	approvals  map[string]agent.Approval
+	users      map[string]run.User
+	approvals  map[string]run.Approval
 	chains     map[string]audit.Head // of all entries that were ever written, by run
 	commits    int
 	late       bool // the committing process was stopped since it looked at the clock
@@ -51,7 +51,7 @@ type loopBounds struct{ turns, open int }
 // watched is a run as its commits have shown it.
 type watched struct {
 	uid, threadID string
-	state         *agent.State
+	state         *run.State
 	events        []json.RawMessage
 	handles       map[string][]string // recorded with intents, by action
 }
@@ -72,7 +72,7 @@ func newWitness(st store.Store) *witness {
 // forget starts a new sequence.
 func (w *witness) forget() {
 	w.docs, w.runs, w.ended = map[string]store.Doc{}, map[string]*watched{}, map[string]*watched{}
-	w.effects, w.users, w.approvals = map[string][]effect{}, map[string]agent.User{}, map[string]agent.Approval{}
+	w.effects, w.users, w.approvals = map[string][]effect{}, map[string]run.User{}, map[string]run.Approval{}
 	w.chains, w.order, w.commits, w.late, w.violations = map[string]audit.Head{}, nil, 0, false, nil
 }
 
@@ -186,7 +186,7 @@ func (c *commit) entry(o store.Write) {
 }
 
 func (c *commit) user(o store.Write) {
-	u := read[agent.User](c.witness, o)
+	u := read[run.User](c.witness, o)
 	for _, e := range u.Allow {
 		before := slices.IndexFunc(c.users[u.UID].Allow, func(b policy.Entry) bool {
 			b.Day, b.Used = e.Day, e.Used
@@ -206,17 +206,17 @@ func (c *commit) user(o store.Write) {
 // approval compares an approval with its earlier form: it is decided once, and never changes but for the number of
 // refused decisions.
 func (c *commit) approval(o store.Write) {
-	a := read[agent.Approval](c.witness, o)
+	a := read[run.Approval](c.witness, o)
 	before, known := c.approvals[a.ID]
 	c.approvals[a.ID] = a
 	before.Refusals = a.Refusals
 	switch {
-	case !known && (a.Status != agent.ApprovalOpen || !c.created[o.Doc.Path]):
+	case !known && (a.Status != run.ApprovalOpen || !c.created[o.Doc.Path]):
 		c.broken(5, "approval %s begins %s", a.ID, a.Status)
-	case known && before.Status != agent.ApprovalOpen &&
+	case known && before.Status != run.ApprovalOpen &&
 		!bytes.Equal(must(strictjson.Marshal(before)), must(strictjson.Marshal(a))):
 		c.broken(6, "approval %s was %s and is %s (%s)", a.ID, before.Status, a.Status, a.Decision)
-	case known && a.Decision != agent.ApproveEdited && before.ArgsHash != a.ArgsHash:
+	case known && a.Decision != run.ApproveEdited && before.ArgsHash != a.ArgsHash:
 		c.broken(4, "approval %s is of another call than was shown", a.ID)
 	}
 	if _, there := c.written[document.RunPath(a.RunID)]; !there {
@@ -234,12 +234,12 @@ func must(b []byte, err error) []byte {
 // run applies a run's new events, one after the other.
 func (c *commit) run(o store.Write) {
 	doc := read[struct {
-		agent.Run
+		run.Run
 		Log document.Log[json.RawMessage] `json:"log"`
 	}](c.witness, o)
 	r := c.runs[doc.ID]
 	if r == nil {
-		r = &watched{uid: doc.UID, threadID: doc.ThreadID, state: &agent.State{}, handles: map[string][]string{}}
+		r = &watched{uid: doc.UID, threadID: doc.ThreadID, state: &run.State{}, handles: map[string][]string{}}
 		c.runs[doc.ID], c.order = r, append(c.order, doc.ID)
 	}
 	var chunks []json.RawMessage
@@ -257,7 +257,7 @@ func (c *commit) run(o store.Write) {
 		}
 	}
 	for i, raw := range events[len(r.events):] {
-		var e agent.Event
+		var e run.Event
 		if err := json.Unmarshal(raw, &e); err != nil || e.Seq != int64(len(r.events)+i+1) {
 			c.broken(8, "run %s: event %d cannot be read or is numbered %d (%v)", doc.ID, len(r.events)+i+1, e.Seq, err)
 			continue
@@ -273,14 +273,14 @@ func (c *commit) run(o store.Write) {
 }
 
 // before checks an event against the state that it meets.
-func (c *commit) before(r *watched, doc agent.Run, e agent.Event) {
+func (c *commit) before(r *watched, doc run.Run, e run.Event) {
 	a := r.state.Action(e.ActionID)
 	switch {
 	case e.Started != nil && a != nil:
 		c.begins(r, doc, a, e)
 	case e.Decided != nil && a != nil:
 		c.decides(r, a, e)
-	case e.Finished != nil && a != nil && a.Execution == agent.UnknownState:
+	case e.Finished != nil && a != nil && a.Execution == run.UnknownState:
 		c.broken(25, "action %s was unknown and is %s without a person", a.ID, e.Finished.Execution)
 	case e.Finished != nil && a != nil && e.Finished.Error != nil:
 		c.givenUp(r, doc, a, e)
@@ -291,7 +291,7 @@ func (c *commit) before(r *watched, doc agent.Run, e agent.Event) {
 
 // givenUp checks that each call is closed only for its own reasons: neither what was allowed nor what is open ends
 // because of the other calls.
-func (c *commit) givenUp(r *watched, doc agent.Run, a *agent.Action, e agent.Event) {
+func (c *commit) givenUp(r *watched, doc run.Run, a *run.Action, e run.Event) {
 	code, over := e.Finished.Error.Code, r.state.Cancelled || !e.At.Before(doc.Deadline)
 	switch {
 	case a.Waiting() && !over && (code != fault.CodeExpired || e.At.Before(a.ExpiresAt)):
@@ -303,7 +303,7 @@ func (c *commit) givenUp(r *watched, doc agent.Run, a *agent.Action, e agent.Eve
 }
 
 // ends checks the end of a run against its calls: none is left, unless its user cancels it or its time is up.
-func (c *commit) ends(r *watched, doc agent.Run, e agent.Event) {
+func (c *commit) ends(r *watched, doc run.Run, e run.Event) {
 	for _, a := range r.state.Current() {
 		if !a.Terminal() && !r.state.Cancelled && e.At.Before(doc.Deadline) {
 			c.broken(31, "run %s has ended, and its action %s is %s", doc.ID, a.ID, a.Status)
@@ -312,7 +312,7 @@ func (c *commit) ends(r *watched, doc agent.Run, e agent.Event) {
 }
 
 // begins checks an intent, the one moment at which an effect is permitted.
-func (c *commit) begins(r *watched, doc agent.Run, a *agent.Action, e agent.Event) {
+func (c *commit) begins(r *watched, doc run.Run, a *run.Action, e run.Event) {
 	t := c.tools[a.Tool]
 	r.handles[a.ID] = append(r.handles[a.ID], e.Started.Handle)
 	if doc.Lease.Owner != e.Started.Owner {
@@ -328,15 +328,15 @@ func (c *commit) begins(r *watched, doc agent.Run, a *agent.Action, e agent.Even
 	if c.users[r.uid].Disabled && !c.late {
 		c.broken(30, "action %s is started for a disabled user", a.ID)
 	}
-	if a.Status == agent.ActionRejected || r.state.Cancelled {
+	if a.Status == run.ActionRejected || r.state.Cancelled {
 		c.broken(15, "action %s is started after a rejection or a cancel", a.ID)
 	}
-	if agent.ArgsHash(r.uid, t.Spec, a.Place, a.Args) != a.ArgsHash {
+	if run.ArgsHash(r.uid, t.Spec, a.Place, a.Args) != a.ArgsHash {
 		c.broken(3, "action %s is started with other arguments than were validated", a.ID)
 	}
 	// it waited as soon as it was proposed, or when its allowlist entry was gone
 	if a.RequiresApproval || a.Decision != "" {
-		if yes := statusAfter(a.Decision); yes != agent.ApprovalApproved || a.DecidedBy != r.uid ||
+		if yes := statusAfter(a.Decision); yes != run.ApprovalApproved || a.DecidedBy != r.uid ||
 			c.approvals[a.ApprovalID].ArgsHash != a.ArgsHash || c.approvals[a.ApprovalID].Place != a.Place {
 			c.broken(3, "action %s is started on %q by %q", a.ID, a.Decision, a.DecidedBy)
 		}
@@ -355,18 +355,18 @@ func (c *commit) begins(r *watched, doc agent.Run, a *agent.Action, e agent.Even
 	}
 }
 
-func statusAfter(d agent.Decision) agent.ApprovalStatus {
+func statusAfter(d run.Decision) run.ApprovalStatus {
 	switch d {
-	case agent.Reject:
-		return agent.ApprovalRejected
+	case run.Reject:
+		return run.ApprovalRejected
 	case "":
-		return agent.ApprovalOpen
+		return run.ApprovalOpen
 	}
-	return agent.ApprovalApproved
+	return run.ApprovalApproved
 }
 
 // decides checks a user's decision.
-func (c *commit) decides(r *watched, a *agent.Action, e agent.Event) {
+func (c *commit) decides(r *watched, a *run.Action, e run.Event) {
 	d, ap := e.Decided, c.approvals[e.Decided.ApprovalID]
 	if d.By != r.uid || ap.UID != r.uid {
 		c.broken(3, "approval %s of %s was decided by %s", ap.ID, ap.UID, d.By)
@@ -378,13 +378,13 @@ func (c *commit) decides(r *watched, a *agent.Action, e agent.Event) {
 		c.broken(18, "approval %s was decided at %s by the store's clock and had ended at %s", ap.ID, c.at,
 			ap.ExpiresAt)
 	}
-	if d.Decision == agent.ApproveAlways {
+	if d.Decision == run.ApproveAlways {
 		c.allows(r, a, e)
 	}
 }
 
 // allows compares what an "always allow" has added with the exact recipients of the call.
-func (c *commit) allows(r *watched, a *agent.Action, e agent.Event) {
+func (c *commit) allows(r *watched, a *run.Action, e run.Event) {
 	to, err := c.tools[a.Tool].Targets(a.Args)
 	if err != nil {
 		c.broken(16, "action %s: %v", a.ID, err)
@@ -403,12 +403,12 @@ func (c *commit) allows(r *watched, a *agent.Action, e agent.Event) {
 }
 
 // after checks an event against the state that it leaves.
-func (c *commit) after(r *watched, doc agent.Run, e agent.Event) {
+func (c *commit) after(r *watched, doc run.Run, e run.Event) {
 	a := r.state.Action(e.ActionID)
 	switch {
 	case e.Turn != nil && len(r.state.Turns) > c.max.turns:
 		c.broken(14, "run %s has %d turns", doc.ID, len(r.state.Turns))
-	case e.Proposed != nil && (a == nil || a.ID != agent.ActionID(doc.ID, a.Turn, a.Index, a.Attempt)):
+	case e.Proposed != nil && (a == nil || a.ID != run.ActionID(doc.ID, a.Turn, a.Index, a.Attempt)):
 		c.broken(14, "action %s derives from no turn of run %s", e.ActionID, doc.ID)
 	case e.Wait != nil:
 		ap := c.approvals[e.Wait.ApprovalID]
@@ -419,7 +419,7 @@ func (c *commit) after(r *watched, doc agent.Run, e agent.Event) {
 		if a.PolicyDecision == string(policy.Deny) {
 			c.broken(13, "action %s was denied and has an approval", a.ID)
 		}
-		if u := c.users[doc.UID]; e.Wait.Kind == agent.KindApproval && a.Attempt == 0 && c.asked &&
+		if u := c.users[doc.UID]; e.Wait.Kind == run.KindApproval && a.Attempt == 0 && c.asked &&
 			u.Open > c.max.open {
 			c.broken(27, "%s has %d approvals open", doc.UID, u.Open)
 		}
@@ -427,9 +427,9 @@ func (c *commit) after(r *watched, doc agent.Run, e agent.Event) {
 }
 
 // standing checks a run as a commit leaves it.
-func (c *commit) standing(r *watched, doc agent.Run) {
+func (c *commit) standing(r *watched, doc run.Run) {
 	open := r.state.Open()
-	if awaiting := r.state.Status == agent.Awaiting; awaiting != (len(open) > 0 && r.state.End == nil) {
+	if awaiting := r.state.Status == run.Awaiting; awaiting != (len(open) > 0 && r.state.End == nil) {
 		c.broken(9, "run %s is %s with %d calls waiting", doc.ID, r.state.Status, len(open))
 	}
 	if doc.Audit != c.chains[doc.ID] {
@@ -461,7 +461,7 @@ func (w *witness) did(call tool.Call, name, sent string) {
 	if call.Place != a.Place {
 		w.broken(3, "an effect of action %s in %s that was approved for %s", a.ID, call.Place.Name, a.Place.Name)
 	}
-	if shown := sentAs(call.Args); agent.ArgsHash(r.uid, w.tools[name].Spec, call.Place, call.Args) != a.ArgsHash ||
+	if shown := sentAs(call.Args); run.ArgsHash(r.uid, w.tools[name].Spec, call.Place, call.Args) != a.ArgsHash ||
 		sent != shown {
 		w.broken(4, "%q was sent where %q was approved", sent, shown)
 	}
@@ -486,7 +486,7 @@ func (w *witness) asked(runID string) {
 func (w *witness) published(approvalID string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.approvals[approvalID].Status == agent.ApprovalOpen {
+	if w.approvals[approvalID].Status == run.ApprovalOpen {
 		w.broken(12, "the resume after %s was published before the decision was committed", approvalID)
 	}
 }
@@ -502,13 +502,13 @@ func (w *witness) check() []string {
 		}
 		for _, a := range r.state.Open() {
 			if ap := w.approvals[a.ApprovalID]; r.state.End == nil &&
-				(ap.Status != agent.ApprovalOpen || ap.RunID != id) {
+				(ap.Status != run.ApprovalOpen || ap.RunID != id) {
 				w.broken(9, "action %s waits for approval %q, which is %s", a.ID, a.ApprovalID, ap.Status)
 			}
 		}
 	}
 	for _, ap := range w.approvals {
-		if ap.Status != agent.ApprovalOpen {
+		if ap.Status != run.ApprovalOpen {
 			continue
 		}
 		open[ap.UID]++
@@ -527,7 +527,7 @@ func (w *witness) check() []string {
 }
 
 // truth compares what is said of an action with what the provider did.
-func (w *witness) truth(a *agent.Action) {
+func (w *witness) truth(a *run.Action) {
 	if !a.SideEffect {
 		return
 	}
@@ -538,10 +538,10 @@ func (w *witness) truth(a *agent.Action) {
 	switch {
 	case a.PolicyDecision == string(policy.Deny) && (n > 0 || a.ApprovalID != ""):
 		w.broken(13, "action %s was denied, was done %d times and has approval %q", a.ID, n, a.ApprovalID)
-	case a.Decision == agent.ConfirmDone || a.Execution == agent.UnknownState || a.Status == agent.ActionExecuting:
-	case a.Status == agent.ActionCompleted && n != 1:
+	case a.Decision == run.ConfirmDone || a.Execution == run.UnknownState || a.Status == run.ActionExecuting:
+	case a.Status == run.ActionCompleted && n != 1:
 		w.broken(2, "action %s is completed and was done %d times", a.ID, n)
-	case a.Status != agent.ActionCompleted && n != 0:
+	case a.Status != run.ActionCompleted && n != 0:
 		w.broken(2, "action %s is %s (%s) and was done %d times", a.ID, a.Status, a.Execution, n)
 	}
 }
@@ -552,11 +552,11 @@ func (w *witness) settled() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for id, r := range w.runs {
-		if s := r.state.Status; s != agent.Awaiting && r.state.End == nil {
+		if s := r.state.Status; s != run.Awaiting && r.state.End == nil {
 			w.broken(11, "run %s is %s and no process moves it", id, s)
 		}
 		for _, a := range r.state.Actions {
-			if a.Runnable() || a.Status == agent.ActionExecuting {
+			if a.Runnable() || a.Status == run.ActionExecuting {
 				w.broken(12, "action %s is %s (%q) and no process carries it out", a.ID, a.Status, a.Decision)
 			}
 		}
@@ -578,9 +578,9 @@ func (w *witness) tally(into map[string]int) {
 }
 
 // tallyNeighbours counts the pairs of approvals of one turn by how each was decided.
-func tallyNeighbours(s *agent.State, into map[string]int) {
-	answers := func(a *agent.Action) (yes, no, late bool) {
-		return a.Status == agent.ActionCompleted && a.Decision != "", a.Status == agent.ActionRejected,
+func tallyNeighbours(s *run.State, into map[string]int) {
+	answers := func(a *run.Action) (yes, no, late bool) {
+		return a.Status == run.ActionCompleted && a.Decision != "", a.Status == run.ActionRejected,
 			a.Error != nil && a.Error.Code == fault.CodeExpired
 	}
 	for i, a := range s.Actions {
@@ -596,7 +596,7 @@ func tallyNeighbours(s *agent.State, into map[string]int) {
 			case no && late2 || late && no2:
 				into["one of two rejected, the other expired"]++
 			}
-			if w, u := a.Execution == agent.UnknownState, b.Execution == agent.UnknownState; a.Turn == b.Turn &&
+			if w, u := a.Execution == run.UnknownState, b.Execution == run.UnknownState; a.Turn == b.Turn &&
 				(w && (yes2 || no2) || u && (yes || no)) {
 				into["one of two unknown, the other answered"]++
 			}
@@ -604,16 +604,16 @@ func tallyNeighbours(s *agent.State, into map[string]int) {
 	}
 }
 
-func (w *witness) tallyAction(a *agent.Action, into map[string]int) {
+func (w *witness) tallyAction(a *run.Action, into map[string]int) {
 	for what, is := range map[string]bool{
 		"started":                  a.SideEffect && a.Started.Attempt > 0,
 		"started on the allowlist": a.SideEffect && a.Started.Attempt > 0 && a.Decision == "",
 		"started again":            a.SideEffect && a.Started.Attempt > 1,
-		"completed":                a.SideEffect && a.Status == agent.ActionCompleted,
-		"unknown":                  a.Execution == agent.UnknownState,
-		"rejected":                 a.Status == agent.ActionRejected,
+		"completed":                a.SideEffect && a.Status == run.ActionCompleted,
+		"unknown":                  a.Execution == run.UnknownState,
+		"rejected":                 a.Status == run.ActionRejected,
 		"expired":                  a.Error != nil && a.Error.Code == fault.CodeExpired,
-		"reviewed":                 a.Decision == agent.ConfirmDone || a.Decision == agent.StartNew,
+		"reviewed":                 a.Decision == run.ConfirmDone || a.Decision == run.StartNew,
 		"denied":                   a.PolicyDecision == string(policy.Deny),
 	} {
 		if is {

@@ -14,10 +14,10 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/strictjson"
 	"github.com/countersign-run/countersign/shared/testkit/emulators"
@@ -148,7 +148,7 @@ func (s *sequence) life(t *rapid.T) life {
 	return l
 }
 
-func (s *sequence) ask(t *rapid.T, key, body string) (v *agent.RunView, err error) {
+func (s *sequence) ask(t *rapid.T, key, body string) (v *run.View, err error) {
 	s.prompts++
 	if s.model.Left() == 0 {
 		s.modelCalls(t)
@@ -159,11 +159,11 @@ func (s *sequence) ask(t *rapid.T, key, body string) (v *agent.RunView, err erro
 	}
 	l := s.life(t)
 	if key != "" {
-		l.runID, l.starts = agent.KeyedRunID(ana, key), true
+		l.runID, l.starts = run.KeyedRunID(ana, key), true
 	}
 	err = errors.New("it did not live to tell")
-	l.outcome = func(told *agent.RunView, e error) { v, err = told, e }
-	s.run(l, func(ctx context.Context, p *loop.Loop) (*agent.RunView, error) { return p.Start(ctx, req, nil) })
+	l.outcome = func(told *run.View, e error) { v, err = told, e }
+	s.run(l, func(ctx context.Context, p *loop.Loop) (*run.View, error) { return p.Start(ctx, req, nil) })
 	return v, err
 }
 
@@ -184,7 +184,7 @@ func (s *sequence) start(t *rapid.T) {
 	key := ""
 	if pick(t, "key", false, true) {
 		key = "k" + strconv.Itoa(len(s.keys)+1)
-		s.keys[key] = agent.KeyedRunID(ana, key)
+		s.keys[key] = run.KeyedRunID(ana, key)
 	}
 	v, err := s.ask(t, key, "body")
 	if err == nil && key != "" && v.RunID != s.keys[key] {
@@ -247,9 +247,9 @@ func (s *sequence) aCall(t *rapid.T) script.Call {
 		script.Call{Name: "nosuch", Args: json.RawMessage(`{}`)})
 }
 
-var decisions = map[agent.Kind][]agent.Decision{
-	agent.KindApproval: {agent.ApproveOnce, agent.ApproveAlways, agent.ApproveOnce, agent.ApproveEdited, agent.Reject},
-	agent.KindReview:   {agent.StartNew, agent.ConfirmDone},
+var decisions = map[run.Kind][]run.Decision{
+	run.KindApproval: {run.ApproveOnce, run.ApproveAlways, run.ApproveOnce, run.ApproveEdited, run.Reject},
+	run.KindReview:   {run.StartNew, run.ConfirmDone},
 }
 
 // resolve is the owner's decision about an open approval.
@@ -263,17 +263,17 @@ func (s *sequence) resolve(t *rapid.T) {
 	if pick(t, "hash", false, true) {
 		r.ArgsHash = ap.ArgsHash
 	}
-	if r.Decision == agent.ApproveEdited {
+	if r.Decision == run.ApproveEdited {
 		r.EditedArgs = args([]string{pick(t, "edited", "eva@x.org", "bob@x.org", "bob@denied.org")}, "edited")
 	}
 	l := s.life(t)
 	l.runID, l.decides = ap.RunID, ap.ID
-	l.outcome = func(_ *agent.RunView, err error) {
+	l.outcome = func(_ *run.View, err error) {
 		if err == nil {
 			s.yes = append(s.yes, ap.ID)
 		}
 	}
-	s.run(l, func(ctx context.Context, p *loop.Loop) (*agent.RunView, error) { return p.Resolve(ctx, r) })
+	s.run(l, func(ctx context.Context, p *loop.Loop) (*run.View, error) { return p.Resolve(ctx, r) })
 }
 
 // resolveWrongly is a decision that must have no effect: a stranger's, one about something else than was shown, one
@@ -283,26 +283,26 @@ func (s *sequence) resolveWrongly(t *rapid.T) {
 		return
 	}
 	runID := pick(t, "run", s.witness.order...)
-	ap, there := s.witness.approvals[agent.ApprovalID(runID, pick(t, "number", 1, 2))]
+	ap, there := s.witness.approvals[run.ApprovalID(runID, pick(t, "number", 1, 2))]
 	if !there {
 		return
 	}
-	r := loop.Resolution{UID: ana, ApprovalID: ap.ID, Decision: agent.ApproveOnce}
+	r := loop.Resolution{UID: ana, ApprovalID: ap.ID, Decision: run.ApproveOnce}
 	why := pick(t, "wrong", "stranger", "hash", "kind", "late")
 	switch {
 	case why == "stranger":
 		r.UID = eve
-	case why == "hash" && ap.Status == agent.ApprovalOpen && ap.Place == s.linked(): // elsewhere it is requested anew
+	case why == "hash" && ap.Status == run.ApprovalOpen && ap.Place == s.linked(): // elsewhere it is requested anew
 		r.ArgsHash = "00" + ap.ArgsHash[2:]
 		if r.ArgsHash == ap.ArgsHash {
 			r.ArgsHash = "11" + ap.ArgsHash[2:]
 		}
-	case why == "kind" && ap.Kind == agent.KindApproval:
-		r.Decision = agent.ConfirmDone
-	case why == "late" && ap.Status != agent.ApprovalOpen && ap.Decision == agent.Reject:
-		r.Decision = agent.ApproveOnce
-	case why == "late" && ap.Status != agent.ApprovalOpen:
-		r.Decision = agent.Reject
+	case why == "kind" && ap.Kind == run.KindApproval:
+		r.Decision = run.ConfirmDone
+	case why == "late" && ap.Status != run.ApprovalOpen && ap.Decision == run.Reject:
+		r.Decision = run.ApproveOnce
+	case why == "late" && ap.Status != run.ApprovalOpen:
+		r.Decision = run.Reject
 	default:
 		return
 	}
@@ -318,7 +318,7 @@ func (s *sequence) resolveWrongly(t *rapid.T) {
 	if why != "stranger" {
 		return
 	}
-	r.ApprovalID = agent.ApprovalID(agent.KeyedRunID(eve, "none"), 1)
+	r.ApprovalID = run.ApprovalID(run.KeyedRunID(eve, "none"), 1)
 	if _, missing := s.loop.Resolve(s.ctx, r); missing == nil || missing.Error() != err.Error() {
 		t.Fatalf("invariant 19: a stranger gets %v for what is there, and %v for what is not", err, missing)
 	}
@@ -382,8 +382,8 @@ func (s *sequence) passTime(t *rapid.T) {
 func (s *sequence) outlast(*rapid.T) {
 	for _, ap := range s.waiting() {
 		for n := 1; n <= 2; n++ {
-			sibling, there := s.witness.approvals[agent.ApprovalID(ap.RunID, n)]
-			if there && sibling.ID != ap.ID && sibling.Status != agent.ApprovalOpen {
+			sibling, there := s.witness.approvals[run.ApprovalID(ap.RunID, n)]
+			if there && sibling.ID != ap.ID && sibling.Status != run.ApprovalOpen {
 				s.tick(max(0, ap.ExpiresAt.Sub(s.moment())+time.Second))
 				return
 			}
@@ -392,7 +392,7 @@ func (s *sequence) outlast(*rapid.T) {
 }
 
 func (s *sequence) sweep(t *rapid.T) {
-	s.run(s.life(t), func(ctx context.Context, p *loop.Loop) (*agent.RunView, error) {
+	s.run(s.life(t), func(ctx context.Context, p *loop.Loop) (*run.View, error) {
 		_, err := p.Sweep(ctx)
 		return nil, err
 	})
@@ -455,12 +455,12 @@ func (s *sequence) cancel(t *rapid.T) {
 	uid := pick(t, "who", ana, ana, eve)
 	l := s.life(t)
 	l.runID = id
-	l.outcome = func(_ *agent.RunView, err error) {
+	l.outcome = func(_ *run.View, err error) {
 		if uid == eve && !fault.Is(err, fault.Auth, fault.CodeNotFound) {
 			s.witness.broken(19, "a stranger cancels run %s and is told %v", id, err)
 		}
 	}
-	s.run(l, func(ctx context.Context, p *loop.Loop) (*agent.RunView, error) { return p.Cancel(ctx, uid, id) })
+	s.run(l, func(ctx context.Context, p *loop.Loop) (*run.View, error) { return p.Cancel(ctx, uid, id) })
 }
 
 // deleteThread deletes a conversation, unless a run of it is under way. No process is stopped meanwhile in a start with
@@ -511,7 +511,7 @@ func (s *sequence) settle(t *rapid.T) {
 	s.rest(time.Hour) // the lease of a later attempt is longer
 	report(t, append(s.witness.check(), s.witness.settled()...))
 	for _, id := range s.yes {
-		if a, there := s.witness.approvals[id]; there && a.Status == agent.ApprovalOpen {
+		if a, there := s.witness.approvals[id]; there && a.Status == run.ApprovalOpen {
 			t.Fatalf("invariant 12: approval %s was answered and is open", id)
 		}
 	}

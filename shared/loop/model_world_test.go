@@ -12,12 +12,12 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/address"
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/records"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 	"github.com/countersign-run/countersign/shared/testkit/script"
@@ -237,7 +237,7 @@ type process struct {
 	stops    chan bool // to the test: true when it is stopped, false when it is over
 	goes     chan bool // from the test: true to continue, false to die
 	panicked any       // the value of a panic that the test did not cause
-	outcome  func(v *agent.RunView, err error)
+	outcome  func(v *run.View, err error)
 	wasLate  bool // it was stopped once, so its clock stood still
 }
 
@@ -255,11 +255,11 @@ type life struct {
 	mishap         mishap
 	at             int // the commit
 	skew           time.Duration
-	outcome        func(v *agent.RunView, err error) // gets the result of a process that did not die
+	outcome        func(v *run.View, err error) // gets the result of a process that did not die
 }
 
 // run starts a process and waits until it is over, dead or stopped. It reports whether the process came to its end.
-func (m *trialed) run(l life, f func(context.Context, *loop.Loop) (*agent.RunView, error)) (over bool) {
+func (m *trialed) run(l life, f func(context.Context, *loop.Loop) (*run.View, error)) (over bool) {
 	p := &process{m: m, runID: l.runID, decides: l.decides, starts: l.starts, mishap: l.mishap,
 		left: l.at, stops: make(chan bool), goes: make(chan bool), outcome: l.outcome}
 	its := *m.loop
@@ -281,7 +281,7 @@ func (m *trialed) run(l life, f func(context.Context, *loop.Loop) (*agent.RunVie
 }
 
 // hear checks the result. No user may see an internal error.
-func (p *process) hear(v *agent.RunView, err error) {
+func (p *process) hear(v *run.View, err error) {
 	if err != nil && fault.As(err).Code == fault.CodeInternal {
 		p.m.witness.broken(8, "run %s: %v", p.runID, err)
 	}
@@ -360,10 +360,10 @@ func (p *process) afterEffect() {
 
 // advance delivers a message, and reports whether it was acknowledged.
 func (m *trialed) advance(l life) (acknowledged bool) {
-	l.outcome = func(_ *agent.RunView, err error) {
+	l.outcome = func(_ *run.View, err error) {
 		acknowledged = err == nil || fault.Is(err, fault.Auth, fault.CodeNotFound)
 	}
-	m.run(l, func(ctx context.Context, p *loop.Loop) (*agent.RunView, error) { return p.Advance(ctx, l.runID, nil) })
+	m.run(l, func(ctx context.Context, p *loop.Loop) (*run.View, error) { return p.Advance(ctx, l.runID, nil) })
 	return acknowledged
 }
 
@@ -390,7 +390,7 @@ func (m *trialed) rest(within time.Duration) {
 }
 
 // waiting returns the approvals that can be decided, oldest first.
-func (m *trialed) waiting() (out []agent.Approval) {
+func (m *trialed) waiting() (out []run.Approval) {
 	for _, id := range m.witness.order {
 		if r := m.witness.runs[id]; r != nil && r.state.End == nil {
 			for _, a := range r.state.Open() {

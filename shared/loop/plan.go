@@ -6,13 +6,13 @@ import (
 	"errors"
 	"regexp"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/clip"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/policy"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/strictjson"
 	"github.com/countersign-run/countersign/shared/tool"
 )
@@ -46,7 +46,7 @@ func (ex *execution) callModel(ctx context.Context) error {
 		return ex.modelFailed(ctx, err)
 	}
 	places := ex.placements(ctx, reply.Calls)
-	intent, started := agent.Started{Owner: ex.owner, Attempt: 1}, ""
+	intent, started := run.Started{Owner: ex.owner, Attempt: 1}, ""
 	err = ex.transition(ctx, func(tx *tx) error {
 		started = tx.actionOfIntent(intent) // here already where the commit's answer was lost
 		if len(tx.state.Turns) != turn-1 || tx.run.Lease.Owner != ex.owner {
@@ -73,7 +73,7 @@ func (ex *execution) callModel(ctx context.Context) error {
 
 // deltaSink returns a function that passes the model's text on as it comes, up to the length that is kept.
 func (ex *execution) deltaSink() func(text string) {
-	left := agent.MaxMessageText
+	left := run.MaxMessageText
 	return func(text string) {
 		if len(text) > left {
 			text = clip.Prefix(text, left)
@@ -163,12 +163,12 @@ func (ex *execution) placements(ctx context.Context, calls []model.Call) map[str
 
 // recordTurn adds the model's answer to the run.
 func (tx *tx) recordTurn(r *model.Reply, estimated int, places map[string]placement) error {
-	turn := &agent.Turn{Model: r.Model, Content: r.Content, Text: clip.Text(r.Text, agent.MaxMessageText),
+	turn := &run.Turn{Model: r.Model, Content: r.Content, Text: clip.Text(r.Text, run.MaxMessageText),
 		Finish: r.Finish, Correction: r.Correction, Calls: len(r.Calls), Usage: r.Usage, Estimated: estimated}
 	if r.Correction != "" {
 		turn.Calls = 0
 	}
-	if err := tx.addEvent(agent.Event{Type: agent.ModelAnswered, Turn: turn}); err != nil {
+	if err := tx.addEvent(run.Event{Type: run.ModelAnswered, Turn: turn}); err != nil {
 		return err
 	}
 	switch {
@@ -181,7 +181,7 @@ func (tx *tx) recordTurn(r *model.Reply, estimated int, places map[string]placem
 			"The model asked for %d actions at once, which is more than %d.", len(r.Calls), model.MaxCalls)))
 	}
 	for i, c := range r.Calls {
-		call := agent.ProposedCall{Turn: len(tx.state.Turns), Index: i, CallID: c.ID, Tool: c.Name}
+		call := run.ProposedCall{Turn: len(tx.state.Turns), Index: i, CallID: c.ID, Tool: c.Name}
 		if err := tx.validateCall(call, c.Args, places[c.Name]); err != nil {
 			return err
 		}
@@ -196,9 +196,9 @@ func (tx *tx) endWithAnswer(text string) error {
 	if note != "" {
 		note = "\n\n" + note
 	}
-	text = clip.Text(text, agent.MaxMessageText-len(note))
-	end := &agent.End{Status: agent.Completed, Summary: text + note}
-	if err := tx.addEvent(agent.Event{Type: agent.RunEnded, End: end}); err != nil {
+	text = clip.Text(text, run.MaxMessageText-len(note))
+	end := &run.End{Status: run.Completed, Summary: text + note}
+	if err := tx.addEvent(run.Event{Type: run.RunEnded, End: end}); err != nil {
 		return err
 	}
 	return tx.appendLastMessage(end, len(text))
@@ -217,8 +217,8 @@ func displayName(name string) string {
 // validateCall decides what becomes of one call: rejected, allowed, or waiting for approval (seed 000 §4 to §6).
 // Nothing that the model says is trusted: the name must be known, the arguments are validated and normalised, and the
 // policy sees the normalised ones.
-func (tx *tx) validateCall(call agent.ProposedCall, wanted json.RawMessage, at placement) error {
-	id := agent.ActionID(tx.run.ID, call.Turn, call.Index, 0)
+func (tx *tx) validateCall(call run.ProposedCall, wanted json.RawMessage, at placement) error {
+	id := run.ActionID(tx.run.ID, call.Turn, call.Index, 0)
 	t := tx.ex.toolOf(tx.run, call.Tool, call.UserInitiated)
 	call.Tool = displayName(call.Tool)
 	if t == nil || t.UserOnly && !call.UserInitiated {
@@ -233,7 +233,7 @@ func (tx *tx) validateCall(call agent.ProposedCall, wanted json.RawMessage, at p
 	if err != nil {
 		return tx.rejectCall(id, call, err)
 	}
-	call.Args, call.Place, call.ArgsHash = args, at.Place, agent.ArgsHash(tx.run.UID, t.Spec, at.Place, args)
+	call.Args, call.Place, call.ArgsHash = args, at.Place, run.ArgsHash(tx.run.UID, t.Spec, at.Place, args)
 	if at.err != nil {
 		return tx.rejectCall(id, call, at.err)
 	}
@@ -241,7 +241,7 @@ func (tx *tx) validateCall(call agent.ProposedCall, wanted json.RawMessage, at p
 }
 
 // applyPolicy evaluates the policy for a call that is well-formed, and records the call.
-func (tx *tx) applyPolicy(id string, call agent.ProposedCall, t *tool.Tool) error {
+func (tx *tx) applyPolicy(id string, call run.ProposedCall, t *tool.Tool) error {
 	if tx.rejectedBefore(call.ArgsHash) {
 		return tx.rejectCall(id, call,
 			fault.New(fault.Policy, "rejected_before", "The user has already rejected exactly this."))
@@ -275,12 +275,12 @@ func (tx *tx) applyPolicy(id string, call agent.ProposedCall, t *tool.Tool) erro
 			return tx.rejectCall(id, call, err)
 		}
 	}
-	if err := tx.addEvent(agent.Event{Type: agent.ActionProposed, ActionID: id, Proposed: &call}); err != nil {
+	if err := tx.addEvent(run.Event{Type: run.ActionProposed, ActionID: id, Proposed: &call}); err != nil {
 		return err
 	}
 	switch {
 	case call.RequiresApproval:
-		return tx.requestApproval(tx.state.Action(id), agent.KindApproval, call.Reason)
+		return tx.requestApproval(tx.state.Action(id), run.KindApproval, call.Reason)
 	case t.Waits():
 		return tx.leaveToClient(id, t)
 	}
@@ -310,7 +310,7 @@ func (tx *tx) verdict(t *tool.Tool, args json.RawMessage) (policy.Decision, erro
 // rejectedBefore reports whether the user has rejected exactly this in this run.
 func (tx *tx) rejectedBefore(hash string) bool {
 	for _, a := range tx.state.Actions {
-		if a.Status == agent.ActionRejected && a.ArgsHash == hash {
+		if a.Status == run.ActionRejected && a.ArgsHash == hash {
 			return true
 		}
 	}
@@ -318,16 +318,16 @@ func (tx *tx) rejectedBefore(hash string) bool {
 }
 
 // rejectCall records a call as not carried out, and why; the model gets the reason, within the bound on its calls.
-func (tx *tx) rejectCall(id string, call agent.ProposedCall, why error) error {
-	p := agent.ErrorInfoOf(why)
+func (tx *tx) rejectCall(id string, call run.ProposedCall, why error) error {
+	p := run.ErrorInfoOf(why)
 	if call.PolicyDecision == "" {
 		call.PolicyDecision = string(policy.Deny)
 	}
-	if err := tx.addEvent(agent.Event{Type: agent.ActionProposed, ActionID: id, Proposed: &call}); err != nil {
+	if err := tx.addEvent(run.Event{Type: run.ActionProposed, ActionID: id, Proposed: &call}); err != nil {
 		return err
 	}
-	finished := &agent.Finished{Status: agent.ActionFailed, Execution: agent.NotStarted, Error: p}
-	if err := tx.addEvent(agent.Event{Type: agent.ActionFinished, ActionID: id, Finished: finished}); err != nil {
+	finished := &run.Finished{Status: run.ActionFailed, Execution: run.NotStarted, Error: p}
+	if err := tx.addEvent(run.Event{Type: run.ActionFinished, ActionID: id, Finished: finished}); err != nil {
 		return err
 	}
 	if call.SideEffect {

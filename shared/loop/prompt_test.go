@@ -6,9 +6,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
@@ -32,17 +32,17 @@ func stalled(st store.Store) *faulty.Store {
 
 // A client whose request is under way when the store stops gets its answer within ten seconds, as does every later one.
 func TestAStoreThatStopsIsOwnedUpToInTime(t *testing.T) {
-	asks := map[string]func(l *loop.Loop, waiting *agent.RunView) error{
-		"start": func(l *loop.Loop, _ *agent.RunView) error {
+	asks := map[string]func(l *loop.Loop, waiting *run.View) error{
+		"start": func(l *loop.Loop, _ *run.View) error {
 			_, err := l.Start(context.Background(), loop.StartRequest{UID: "bea", Prompt: "hello"}, nil)
 			return err
 		},
-		"resolve": func(l *loop.Loop, v *agent.RunView) error {
+		"resolve": func(l *loop.Loop, v *run.View) error {
 			_, err := l.Resolve(context.Background(),
-				loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1), Decision: agent.ApproveOnce})
+				loop.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1), Decision: run.ApproveOnce})
 			return err
 		},
-		"cancel": func(l *loop.Loop, v *agent.RunView) error {
+		"cancel": func(l *loop.Loop, v *run.View) error {
 			_, err := l.Cancel(context.Background(), "ana", v.RunID)
 			return err
 		},

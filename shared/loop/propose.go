@@ -4,11 +4,11 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/run"
 )
 
 // Call is a call of a tool that is a whole run: no model is called.
@@ -22,16 +22,16 @@ type Call struct {
 
 // CallResult is a run of one call as its caller sees it.
 type CallResult struct {
-	Run      *agent.RunView
+	Run      *run.View
 	Tool     string
-	Args     json.RawMessage     // canonical, as the call is or would be carried out
-	Approval *agent.ApprovalView // the approval that waits for the user, or nil
-	Response model.Response      // what became of the call, once the run has ended
+	Args     json.RawMessage   // canonical, as the call is or would be carried out
+	Approval *run.ApprovalView // the approval that waits for the user, or nil
+	Response model.Response    // what became of the call, once the run has ended
 }
 
 // Terminal reports whether the call has its outcome.
 func (c *CallResult) Terminal() bool {
-	return c.Run.Status == agent.Completed || c.Run.Status == agent.Failed
+	return c.Run.Status == run.Completed || c.Run.Status == run.Failed
 }
 
 // StartCall stores a run of req.Call and moves it as far as it goes alone. The call is validated, approved, carried out
@@ -45,9 +45,9 @@ func (l *Loop) StartCall(ctx context.Context, req StartRequest) (*CallResult, er
 	if _, err := t.Normalize(req.Call.Args); err != nil {
 		return nil, err
 	}
-	id := agent.NewID(l.Random)
+	id := run.NewID(l.Random)
 	if req.Key != "" {
-		id = agent.KeyedRunID(req.UID, req.Key)
+		id = run.KeyedRunID(req.UID, req.Key)
 	}
 	ex := l.newExecution(id, nil)
 	if err := ex.start(ctx, req); err != nil {
@@ -93,7 +93,7 @@ func (ex *execution) callResult(ctx context.Context) (*CallResult, error) {
 				return nil, err
 			}
 		}
-		var ap agent.Approval
+		var ap run.Approval
 		if err := document.Decode(ex.docs[path], &ap); err != nil {
 			return nil, err
 		}
@@ -113,24 +113,24 @@ func (ex *execution) placementOfCall(ctx context.Context, req StartRequest) (at 
 
 // addCall adds the call as if it were the model's first answer.
 func (tx *tx) addCall(c *Call, at placement) error {
-	if err := tx.setStatus(agent.Planning); err != nil {
+	if err := tx.setStatus(run.Planning); err != nil {
 		return err
 	}
-	if err := tx.addEvent(agent.Event{Type: agent.ModelAnswered,
-		Turn: &agent.Turn{Calls: 1, Model: c.Model}}); err != nil {
+	if err := tx.addEvent(run.Event{Type: run.ModelAnswered,
+		Turn: &run.Turn{Calls: 1, Model: c.Model}}); err != nil {
 		return err
 	}
-	return tx.validateCall(agent.ProposedCall{Turn: 1, Tool: c.Tool, UserInitiated: c.Own}, c.Args, at)
+	return tx.validateCall(run.ProposedCall{Turn: 1, Tool: c.Tool, UserInitiated: c.Own}, c.Args, at)
 }
 
 // singleCallEnd returns the end of a run of one call: what became of it.
-func (l *Loop) singleCallEnd(s *agent.State) *agent.End {
+func (l *Loop) singleCallEnd(s *run.State) *run.End {
 	switch a := s.Current()[0]; {
-	case a.Status == agent.ActionCompleted:
-		return &agent.End{Status: agent.Completed, Summary: "Done."}
-	case a.Status == agent.ActionRejected:
+	case a.Status == run.ActionCompleted:
+		return &run.End{Status: run.Completed, Summary: "Done."}
+	case a.Status == run.ActionRejected:
 		return l.rejectedEnd(s, agents.RejectCompletes)
 	default:
-		return &agent.End{Status: agent.Failed, Summary: a.Error.Message, Error: a.Error}
+		return &run.End{Status: run.Failed, Summary: a.Error.Message, Error: a.Error}
 	}
 }

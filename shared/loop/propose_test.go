@@ -10,10 +10,10 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/testkit/script"
 	"github.com/countersign-run/countersign/shared/tool"
 )
@@ -28,13 +28,13 @@ func TestProposeWaitsForApproval(t *testing.T) { onEachStore(t, proposeWaits) }
 
 func proposeWaits(t *testing.T, open func(testing.TB) *world) {
 	ctx := context.Background()
-	for decision, want := range map[agent.Decision]struct {
-		status  agent.RunStatus
+	for decision, want := range map[run.Decision]struct {
+		status  run.Status
 		effects int
 		result  string
 	}{
-		agent.ApproveOnce: {agent.Completed, 1, `"id"`},
-		agent.Reject:      {agent.Completed, 0, ""},
+		run.ApproveOnce: {run.Completed, 1, `"id"`},
+		run.Reject:      {run.Completed, 0, ""},
 	} {
 		t.Run(string(decision), func(t *testing.T) {
 			w := open(t)
@@ -73,7 +73,7 @@ func TestProposeOwn(t *testing.T) {
 	req.Key, req.BodyHash = "k", "h"
 	for range 2 {
 		c, err := w.loop.StartCall(ctx, req)
-		if err != nil || c.Run.Status != agent.Completed || len(w.effects) != 1 {
+		if err != nil || c.Run.Status != run.Completed || len(w.effects) != 1 {
 			t.Fatalf("%v %+v %v", err, c, w.effects)
 		}
 		page, err := w.rec.Audit(ctx, "ana", c.Run.RunID, "", 100)
@@ -93,7 +93,7 @@ func TestProposeOwn(t *testing.T) {
 	}
 	w.loop.Rules.DenySideEffects = true
 	c, err = w.loop.StartCall(ctx, sending("hi again", true))
-	if err != nil || c.Run.Status != agent.Failed || c.Run.ErrorCode != fault.Policy || len(w.effects) != 1 {
+	if err != nil || c.Run.Status != run.Failed || c.Run.ErrorCode != fault.Policy || len(w.effects) != 1 {
 		t.Errorf("%v %+v %v", err, c, w.effects)
 	}
 }
@@ -101,15 +101,15 @@ func TestProposeOwn(t *testing.T) {
 // An outcome that is unknown waits for its user, whose review ends the run.
 func TestProposeUnknownOutcome(t *testing.T) {
 	ctx := context.Background()
-	for decision, effects := range map[agent.Decision]int{agent.ConfirmDone: 1, agent.StartNew: 2} {
+	for decision, effects := range map[run.Decision]int{run.ConfirmDone: 1, run.StartNew: 2} {
 		t.Run(string(decision), func(t *testing.T) {
 			w := newWorld(t)
 			w.next = []string{"ambiguous"}
 			c, err := w.loop.StartCall(ctx, sending("hi", true))
-			if err != nil || c.Terminal() || c.Approval == nil || c.Approval.Kind != agent.KindReview {
+			if err != nil || c.Terminal() || c.Approval == nil || c.Approval.Kind != run.KindReview {
 				t.Fatalf("%v %+v", err, c)
 			}
-			resolve := func(d agent.Decision) {
+			resolve := func(d run.Decision) {
 				t.Helper()
 				if _, err := w.loop.Resolve(ctx,
 					loop.Resolution{UID: "ana", ApprovalID: c.Approval.ApprovalID, Decision: d}); err != nil {
@@ -123,13 +123,13 @@ func TestProposeUnknownOutcome(t *testing.T) {
 				}
 			}
 			resolve(decision)
-			if decision == agent.StartNew { // it is approved anew, even the user's own call
-				if c.Terminal() || c.Approval.Kind != agent.KindApproval {
+			if decision == run.StartNew { // it is approved anew, even the user's own call
+				if c.Terminal() || c.Approval.Kind != run.KindApproval {
 					t.Fatalf("%+v", c)
 				}
-				resolve(agent.ApproveOnce)
+				resolve(run.ApproveOnce)
 			}
-			if c.Run.Status != agent.Completed || len(w.effects) != effects {
+			if c.Run.Status != run.Completed || len(w.effects) != effects {
 				t.Errorf("%+v, %v", c.Run, w.effects)
 			}
 		})
@@ -231,8 +231,8 @@ func callWaits(t *testing.T, open func(testing.TB) *world) {
 	w.model.Then(script.Turn{Calls: []script.Call{{Name: "click", Args: map[string]any{}},
 		{Name: "lookup", Args: map[string]any{"word": "a"}}}}, script.Turn{Text: "Clicked."})
 	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "click"}, nil)
-	if err != nil || v.Status != agent.Awaiting || v.Actions[0].Kind != agent.KindCall ||
-		v.Actions[1].Status != agent.ActionCompleted {
+	if err != nil || v.Status != run.Awaiting || v.Actions[0].Kind != run.KindCall ||
+		v.Actions[1].Status != run.ActionCompleted {
 		t.Fatalf("%v %+v", err, v)
 	}
 	if aps := w.open("ana"); len(aps) != 0 {
@@ -258,7 +258,7 @@ func callWaits(t *testing.T, open func(testing.TB) *world) {
 		fault.CodeAlreadyResolved) {
 		t.Error("it is answered twice:", err)
 	}
-	if v, err = w.process().Advance(ctx, v.RunID, nil); err != nil || v.Status != agent.Completed ||
+	if v, err = w.process().Advance(ctx, v.RunID, nil); err != nil || v.Status != run.Completed ||
 		v.Summary != "Clicked." {
 		t.Fatalf("%v %+v", err, v)
 	}
@@ -267,13 +267,13 @@ func callWaits(t *testing.T, open func(testing.TB) *world) {
 // No client is waited for without end, and a cancel does not wait for one.
 func TestACallThatNobodyAnswers(t *testing.T) {
 	ctx := context.Background()
-	for name, end := range map[string]func(*world, *agent.RunView) error{
-		"deadline": func(w *world, v *agent.RunView) error {
+	for name, end := range map[string]func(*world, *run.View) error{
+		"deadline": func(w *world, v *run.View) error {
 			w.tick(100 * time.Hour)
 			_, err := w.loop.Sweep(ctx)
 			return errors.Join(err, w.deliver(ctx))
 		},
-		"cancelled": func(w *world, v *agent.RunView) error {
+		"cancelled": func(w *world, v *run.View) error {
 			_, err := w.loop.Cancel(ctx, "ana", v.RunID)
 			return err
 		},
@@ -289,7 +289,7 @@ func TestACallThatNobodyAnswers(t *testing.T) {
 			if err == nil {
 				v, _, err = w.loop.Get(ctx, "ana", v.RunID)
 			}
-			if err != nil || v.Status != agent.Failed || v.Actions[0].Status != agent.ActionFailed {
+			if err != nil || v.Status != run.Failed || v.Actions[0].Status != run.ActionFailed {
 				t.Fatalf("%v %+v", err, v)
 			}
 		})
@@ -325,12 +325,12 @@ func TestProposeSharesAThread(t *testing.T) { onEachStore(t, proposeShares) }
 func proposeShares(t *testing.T, open func(testing.TB) *world) {
 	ctx := context.Background()
 	w := open(t)
-	id := agent.KeyedThreadID("ana", "a page")
+	id := run.KeyedThreadID("ana", "a page")
 	propose := func(text string) {
 		t.Helper()
 		req := sending(text, true)
 		req.ThreadID, req.Title = id, "A page"
-		if c, err := w.loop.StartCall(ctx, req); err != nil || c.Run.ThreadID != id || c.Run.Status != agent.Completed {
+		if c, err := w.loop.StartCall(ctx, req); err != nil || c.Run.ThreadID != id || c.Run.Status != run.Completed {
 			t.Fatalf("%v %+v", err, c)
 		}
 	}

@@ -4,26 +4,26 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/clip"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/policy"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/tool"
 	"github.com/countersign-run/countersign/shared/visible"
 )
 
 // effectSummary tells which effects took place so far, and which are unknown. It is made from the recorded events,
 // never from what the model says.
-func (l *Loop) effectSummary(s *agent.State) string {
+func (l *Loop) effectSummary(s *run.State) string {
 	var lines []string
 	for _, a := range s.Actions {
 		switch t := l.Tools[a.Tool]; {
 		case !a.SideEffect:
-		case a.Status == agent.ActionCompleted && t == nil: // the tool was removed since
+		case a.Status == run.ActionCompleted && t == nil: // the tool was removed since
 			lines = append(lines, "Did "+a.Tool+".")
-		case a.Status == agent.ActionCompleted:
+		case a.Status == run.ActionCompleted:
 			lines = append(lines, t.Summary(a.Args))
-		case a.Execution == agent.UnknownState:
+		case a.Execution == run.UnknownState:
 			lines = append(lines, "It is not known whether this was done: "+l.title(a)+". Please check.")
 		}
 	}
@@ -32,7 +32,7 @@ func (l *Loop) effectSummary(s *agent.State) string {
 
 // outcomeSummary returns the summary of effects and, where the run was to have several, those that were not done and
 // why.
-func (l *Loop) outcomeSummary(s *agent.State) string {
+func (l *Loop) outcomeSummary(s *run.State) string {
 	lines, wanted := l.outcomeLines(s)
 	if wanted < 2 {
 		return l.effectSummary(s)
@@ -41,7 +41,7 @@ func (l *Loop) outcomeSummary(s *agent.State) string {
 }
 
 // outcomeLine tells in one line how a run ended, for the model in later runs of the thread.
-func (l *Loop) outcomeLine(s *agent.State, end *agent.End) string {
+func (l *Loop) outcomeLine(s *run.State, end *run.End) string {
 	lines, _ := l.outcomeLines(s)
 	if len(lines) == 0 {
 		lines = []string{"Nothing was sent or changed."}
@@ -59,7 +59,7 @@ const maxOutcome = 600
 
 // outcomeLines returns the lines of the summary of effects, and those of what was not done; wanted is how many effects
 // the run was to have.
-func (l *Loop) outcomeLines(s *agent.State) (lines []string, wanted int) {
+func (l *Loop) outcomeLines(s *run.State) (lines []string, wanted int) {
 	if done := l.effectSummary(s); done != "" {
 		lines = append(lines, done)
 	}
@@ -77,11 +77,11 @@ func (l *Loop) outcomeLines(s *agent.State) (lines []string, wanted int) {
 
 // notDoneLine returns the line that says that the action was not done and why, or "" for one that was done or whose
 // outcome is unknown.
-func (l *Loop) notDoneLine(a *agent.Action) string {
+func (l *Loop) notDoneLine(a *run.Action) string {
 	switch {
-	case a.Status == agent.ActionRejected:
+	case a.Status == run.ActionRejected:
 		return "Not done, because you rejected it: " + l.describeCall(a) + "."
-	case a.Status != agent.ActionFailed || a.Execution == agent.UnknownState || a.Error == nil:
+	case a.Status != run.ActionFailed || a.Execution == run.UnknownState || a.Error == nil:
 		return ""
 	}
 	if why := notDoneReasons[a.Error.Code]; why != "" && a.Error.Class == fault.Policy {
@@ -101,23 +101,23 @@ var notDoneReasons = map[fault.Code]string{
 // verifiedSummary returns the summary of what was done where an effect that the model asked for did not take place, or
 // where the model's words could be taken for the server's own. It is empty otherwise. The model may claim that
 // something was done; the verified summary follows the recorded events (hostile case MO-019).
-func (l *Loop) verifiedSummary(s *agent.State, answer string) string {
-	missed := slices.ContainsFunc(s.Actions, func(a *agent.Action) bool {
+func (l *Loop) verifiedSummary(s *run.State, answer string) string {
+	missed := slices.ContainsFunc(s.Actions, func(a *run.Action) bool {
 		mattered := a.SideEffect || l.Tools[a.Tool] == nil
-		return mattered && (a.Status == agent.ActionFailed || a.Status == agent.ActionRejected)
+		return mattered && (a.Status == run.ActionFailed || a.Status == run.ActionRejected)
 	})
 	if !missed && !spoofsSummary(answer) {
 		return ""
 	}
 	if l.effectSummary(s) != "" {
-		return clip.Text("On record:\n"+l.outcomeSummary(s), agent.MaxMessageText/2)
+		return clip.Text("On record:\n"+l.outcomeSummary(s), run.MaxMessageText/2)
 	}
 	return "On record: nothing was sent or changed."
 }
 
 // describeCall returns the action's title with the first details of its preview, so that one of several can be told
 // from the others.
-func (l *Loop) describeCall(a *agent.Action) string {
+func (l *Loop) describeCall(a *run.Action) string {
 	t := l.Tools[a.Tool]
 	if t == nil {
 		return l.title(a)

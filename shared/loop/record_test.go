@@ -10,11 +10,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/strictjson"
 	"github.com/countersign-run/countersign/shared/testkit/script"
@@ -67,23 +67,23 @@ func TestALongAccount(t *testing.T) {
 	}
 	w.model.Then(script.Turn{Calls: []script.Call{{Name: "send", Args: map[string]any{"to": to, "text": "ten"}},
 		{Name: "unheard_of"}}}, script.Turn{Text: "Done."})
-	run, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell all"}, nil)
+	r, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell all"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(run.RunID, 1),
-		Decision: agent.ApproveOnce}); err != nil {
+	if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: run.ApprovalID(r.RunID, 1),
+		Decision: run.ApproveOnce}); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.deliver(ctx); err != nil {
 		t.Fatal(err)
 	}
-	v, _, err := w.loop.Get(ctx, "ana", run.RunID)
+	v, _, err := w.loop.Get(ctx, "ana", r.RunID)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !strings.HasPrefix(v.Summary, "Done.\n\nOn record:\nSent it to somebody0@example.com, ") ||
-		len(v.Summary) > agent.MaxMessageText {
+		len(v.Summary) > run.MaxMessageText {
 		t.Errorf("a summary of %d bytes: %.80q", len(v.Summary), v.Summary)
 	}
 }
@@ -95,23 +95,23 @@ func TestTheRecordOutlivesATool(t *testing.T) {
 	args := map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}
 	w.model.Then(script.Turn{Calls: []script.Call{{Name: "send", Args: args}, {Name: "draft", Args: args}}},
 		script.Turn{Text: "Nothing was done."})
-	run, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
+	r, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, d := range []agent.Decision{agent.ApproveOnce, agent.Reject} {
+	for i, d := range []run.Decision{run.ApproveOnce, run.Reject} {
 		if _, err := w.loop.Resolve(ctx,
-			loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(run.RunID, i+1), Decision: d}); err != nil {
+			loop.Resolution{UID: "ana", ApprovalID: run.ApprovalID(r.RunID, i+1), Decision: d}); err != nil {
 			t.Fatal(err)
 		}
-		if d == agent.Reject {
+		if d == run.Reject {
 			delete(w.loop.Tools, "send")
 		}
 		if err := w.deliver(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}
-	v, _, err := w.loop.Get(ctx, "ana", run.RunID)
+	v, _, err := w.loop.Get(ctx, "ana", r.RunID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,20 +181,20 @@ func TestARunOfAnEarlierRelease(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var run agent.Run
+	var r run.Run
 	var e audit.Entry
-	if err := errors.Join(document.Decode(docs[0], &run), document.Decode(docs[1], &e)); err != nil {
+	if err := errors.Join(document.Decode(docs[0], &r), document.Decode(docs[1], &e)); err != nil {
 		t.Fatal(err)
 	}
-	s, err := agent.Fold(run.Log.Tail)
+	s, err := run.Fold(r.Log.Tail)
 	if err != nil {
 		t.Fatal(err)
 	}
 	e.InputHash = s.Actions[0].ArgsHash
-	e, run.Audit = audit.Seal(audit.Head{}, e)
-	run.Nonce = nil
+	e, r.Audit = audit.Seal(audit.Head{}, e)
+	r.Nonce = nil
 	var writes []store.Write
-	for i, old := range []any{run, e} {
+	for i, old := range []any{r, e} {
 		data, err := strictjson.Marshal(old)
 		if err != nil {
 			t.Fatal(err)
@@ -204,8 +204,8 @@ func TestARunOfAnEarlierRelease(t *testing.T) {
 	if _, err := w.store.Commit(ctx, writes...); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1),
-		Decision: agent.ApproveOnce}); err != nil {
+	if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1),
+		Decision: run.ApproveOnce}); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.deliver(ctx); err != nil {

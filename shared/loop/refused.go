@@ -7,10 +7,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/policy"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/strictjson"
 	"github.com/countersign-run/countersign/shared/tool"
 )
@@ -22,8 +22,8 @@ const maxRefusals = 10
 // errStale means that an approval is not what its user would be shown now.
 type errStale struct {
 	why    *fault.Error
-	fresh  *agent.Action // the action to ask for instead, or nil where there is none
-	reason string        // why approval is needed
+	fresh  *run.Action // the action to ask for instead, or nil where there is none
+	reason string      // why approval is needed
 }
 
 func (e errStale) Error() string { return e.why.Error() }
@@ -37,19 +37,19 @@ func staleError(code fault.Code, message string) *fault.Error {
 // tampered with, where the tool has changed or would act in another place, and where another rule of the policy
 // requires the approval. An action that the policy denies by now is not asked for again: it continues to wait, and its
 // user may still edit it.
-func (tx *tx) checkStale(ap *agent.Approval, a *agent.Action, at placement, decision agent.Decision) error {
+func (tx *tx) checkStale(ap *run.Approval, a *run.Action, at placement, decision run.Decision) error {
 	t := tx.ex.toolOf(tx.run, a.Tool, a.UserInitiated)
 	switch {
 	case t == nil && tx.ex.Agents.Get(tx.run.Agent) == nil:
 		return fault.New(fault.Tool, fault.CodeAgentGone,
 			"The agent %q is not available at the moment, so this cannot be approved now. Please try again later, "+
 				"or reject it.", tx.run.AgentName()).After(time.Minute)
-	case t == nil || ap.Kind == agent.KindReview && t.Version() != ap.ToolVersion:
+	case t == nil || ap.Kind == run.KindReview && t.Version() != ap.ToolVersion:
 		return errStale{why: staleError(fault.CodeStaleView,
 			"The tool has changed since you were asked. Please reject this and ask again.")}
 	case at.err != nil:
 		return at.err
-	case ap.Kind == agent.KindReview:
+	case ap.Kind == run.KindReview:
 		return nil // start_new requests a new approval
 	}
 	now, err := revalidate(ap, a, t, at.Place)
@@ -60,7 +60,7 @@ func (tx *tx) checkStale(ap *agent.Approval, a *agent.Action, at placement, deci
 	switch {
 	case err != nil:
 		return err
-	case verdict.Mode == policy.Deny && decision == agent.ApproveEdited:
+	case verdict.Mode == policy.Deny && decision == run.ApproveEdited:
 		return nil
 	case verdict.Mode == policy.Deny:
 		return fault.New(fault.Policy, "denied", "%s", verdict.Reason)
@@ -77,10 +77,10 @@ func (tx *tx) checkStale(ap *agent.Approval, a *agent.Action, at placement, deci
 
 // revalidate returns the action as the tool reads it now, in the place where it would act now, with the run's own
 // arguments, of which the approval's are a copy.
-func revalidate(ap *agent.Approval, a *agent.Action, t *tool.Tool, in tool.Place) (*agent.Action, error) {
+func revalidate(ap *run.Approval, a *run.Action, t *tool.Tool, in tool.Place) (*run.Action, error) {
 	now := *a
 	if t.Version() == ap.ToolVersion {
-		if agent.ArgsHash(ap.UID, t.Spec, a.Place, a.Args) != a.ArgsHash {
+		if run.ArgsHash(ap.UID, t.Spec, a.Place, a.Args) != a.ArgsHash {
 			return nil, errStale{why: staleError(fault.CodeIntegrity,
 				"The stored request does not match what the assistant asked for, so it cannot be approved.")}
 		}
@@ -92,12 +92,12 @@ func revalidate(ap *agent.Approval, a *agent.Action, t *tool.Tool, in tool.Place
 		}
 		now.Args = args
 	}
-	now.Place, now.ArgsHash = in, agent.ArgsHash(ap.UID, t.Spec, in, now.Args)
+	now.Place, now.ArgsHash = in, run.ArgsHash(ap.UID, t.Spec, in, now.Args)
 	return &now, nil
 }
 
 // staleReason returns in what respect the approval differs from the current snapshot, or nil.
-func staleReason(ap, current *agent.Approval, v policy.Decision) *fault.Error {
+func staleReason(ap, current *run.Approval, v policy.Decision) *fault.Error {
 	switch {
 	case ap.ToolVersion != current.ToolVersion:
 		return staleError(fault.CodeStaleView, "The tool has changed since you were asked. Please review this again.")
@@ -119,7 +119,7 @@ func staleReason(ap, current *agent.Approval, v policy.Decision) *fault.Error {
 
 // samePreview reports whether the stored preview equals the current one as it would read back from the store. A preview
 // that was stored by a release whose previews had no times (Field.At) is compared without them.
-func samePreview(ap, current *agent.Approval) bool {
+func samePreview(ap, current *run.Approval) bool {
 	var back tool.Preview
 	b, err := strictjson.Marshal(current.Preview)
 	if err != nil || json.Unmarshal(b, &back) != nil {
@@ -134,20 +134,20 @@ func samePreview(ap, current *agent.Approval) bool {
 }
 
 // recordRefusal adds a refused decision to the audit, and replaces a stale approval by a new one.
-func (tx *tx) recordRefusal(ap *agent.Approval, r Resolution, why error) error {
+func (tx *tx) recordRefusal(ap *run.Approval, r Resolution, why error) error {
 	if ap.Refusals < maxRefusals {
 		ap.Refusals++
 		tx.changed = true
 		tx.addAudit(audit.Refused, tx.state.Action(ap.ActionID), func(e *audit.Entry) {
 			e.ApprovalID, e.Decision = ap.ID, string(r.Decision)
-			setErrorInfo(e, agent.ErrorInfoOf(why))
+			setErrorInfo(e, run.ErrorInfoOf(why))
 		})
 	}
 	var old errStale
 	if !errors.As(why, &old) || old.fresh == nil {
 		return nil
 	}
-	if err := tx.closeApproval(ap.ID, agent.ApprovalReplaced, ""); err != nil {
+	if err := tx.closeApproval(ap.ID, run.ApprovalReplaced, ""); err != nil {
 		return err
 	}
 	return tx.requestApproval(old.fresh, ap.Kind, old.reason)

@@ -7,11 +7,11 @@ import (
 	"testing"
 
 	"github.com/countersign-run/countersign/shared/address"
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/policy"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/strictjson"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
@@ -19,7 +19,7 @@ import (
 )
 
 // asking returns a world in which a run has requested an approval.
-func asking(t *testing.T, open func(testing.TB) *world) (*world, *agent.RunView) {
+func asking(t *testing.T, open func(testing.TB) *world) (*world, *run.View) {
 	t.Helper()
 	w := open(t)
 	w.loop.Model = &asked{tool: "send"}
@@ -90,57 +90,57 @@ func strict(w *world, refusesOld bool) *tool.Tool {
 // TestAnOutdatedApprovalIsAskedForAfresh changes, behind an approval that waits, what it is about. Approving it is
 // refused, the snapshot of now takes its place in the same commit, and approving that one carries it out.
 func TestAnOutdatedApprovalIsAskedForAfresh(t *testing.T) {
-	approval := func(change func(*agent.Approval)) func(*testing.T, *world, *agent.RunView) {
-		return func(t *testing.T, w *world, v *agent.RunView) {
-			edit(t, w, document.ApprovalPath(agent.ApprovalID(v.RunID, 1)), change)
+	approval := func(change func(*run.Approval)) func(*testing.T, *world, *run.View) {
+		return func(t *testing.T, w *world, v *run.View) {
+			edit(t, w, document.ApprovalPath(run.ApprovalID(v.RunID, 1)), change)
 		}
 	}
 	for name, c := range map[string]struct {
-		change func(*testing.T, *world, *agent.RunView)
+		change func(*testing.T, *world, *run.View)
 		code   fault.Code
 	}{
 		"arguments": {approval(func(
-			a *agent.Approval) {
+			a *run.Approval) {
 			a.Args = json.RawMessage(`{"text":"ten","to":["eve@x.org"]}`)
 		}), fault.CodeIntegrity},
-		"arguments and their hash": {func(t *testing.T, w *world, v *agent.RunView) {
-			approval(func(a *agent.Approval) {
+		"arguments and their hash": {func(t *testing.T, w *world, v *run.View) {
+			approval(func(a *run.Approval) {
 				a.Args = json.RawMessage(`{"text":"ten","to":["eve@x.org"]}`)
-				a.ArgsHash = agent.ArgsHash("ana", w.loop.Tools["send"].Spec, a.Place, a.Args)
+				a.ArgsHash = run.ArgsHash("ana", w.loop.Tools["send"].Spec, a.Place, a.Args)
 			})(t, w, v)
 		}, fault.CodeIntegrity},
-		"preview": {approval(func(a *agent.Approval) { a.Preview.Title = "Send nothing to nobody" }),
+		"preview": {approval(func(a *run.Approval) { a.Preview.Title = "Send nothing to nobody" }),
 			fault.CodeStaleView},
-		"tool":           {approval(func(a *agent.Approval) { a.Tool = "draft" }), fault.CodeIntegrity},
-		"policy version": {approval(func(a *agent.Approval) { a.Rule = policy.RuleAllowlisted }), fault.CodeStaleView},
-		"policy": {func(t *testing.T, w *world, _ *agent.RunView) {
+		"tool":           {approval(func(a *run.Approval) { a.Tool = "draft" }), fault.CodeIntegrity},
+		"policy version": {approval(func(a *run.Approval) { a.Rule = policy.RuleAllowlisted }), fault.CodeStaleView},
+		"policy": {func(t *testing.T, w *world, _ *run.View) {
 			p, err := address.ParsePatterns("x.org")
 			if err != nil {
 				t.Fatal(err)
 			}
 			w.loop.Rules.AlwaysAsk = p
 		}, fault.CodeStaleView},
-		"schema": {func(_ *testing.T, w *world, _ *agent.RunView) { w.loop.Tools = tool.NewSet(strict(w, false)) },
+		"schema": {func(_ *testing.T, w *world, _ *run.View) { w.loop.Tools = tool.NewSet(strict(w, false)) },
 			fault.CodeStaleView},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, v := asking(t, newWorld)
 			c.change(t, w, v)
-			first := loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1), Decision: agent.ApproveOnce}
+			first := loop.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1), Decision: run.ApproveOnce}
 			for _, want := range []fault.Code{c.code, fault.CodeStaleView} { // after the first it is closed
 				if _, err := w.loop.Resolve(t.Context(), first); !fault.Is(err, fault.Policy, want) {
 					t.Fatalf("%v, want %s", err, want)
 				}
 			}
 			cards := w.open("ana")
-			if len(cards) != 1 || cards[0].ApprovalID != agent.ApprovalID(v.RunID, 2) {
+			if len(cards) != 1 || cards[0].ApprovalID != run.ApprovalID(v.RunID, 2) {
 				t.Fatalf("these wait: %+v", cards)
 			}
 			if title := cards[0].Preview.Title; title != `Send "ten" to bob@x.org` && title != "Send loudly ten" {
 				t.Errorf("the new card says %s", title)
 			}
 			if _, err := w.loop.Resolve(t.Context(), loop.Resolution{UID: "ana", ApprovalID: cards[0].ApprovalID,
-				Decision: agent.ApproveOnce, ArgsHash: cards[0].ArgsHash}); err != nil {
+				Decision: run.ApproveOnce, ArgsHash: cards[0].ArgsHash}); err != nil {
 				t.Fatal(err)
 			}
 			if err := w.deliver(t.Context()); err != nil {
@@ -163,11 +163,11 @@ func TestAnOutdatedApprovalIsAskedForAfresh(t *testing.T) {
 // and none for what the policy denies: that one waits.
 func TestWhatCannotBeAskedForAfreshIsRefused(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(*testing.T, *world, *agent.RunView)
+		change func(*testing.T, *world, *run.View)
 		code   fault.Code
 	}{
-		"the run's own arguments": {func(t *testing.T, w *world, v *agent.RunView) {
-			edit(t, w, document.RunPath(v.RunID), func(r *agent.Run) {
+		"the run's own arguments": {func(t *testing.T, w *world, v *run.View) {
+			edit(t, w, document.RunPath(v.RunID), func(r *run.Run) {
 				for i := range r.Log.Tail {
 					if p := r.Log.Tail[i].Proposed; p != nil {
 						p.Args = json.RawMessage(`{"text":"ten","to":["eve@x.org"]}`)
@@ -176,30 +176,30 @@ func TestWhatCannotBeAskedForAfreshIsRefused(t *testing.T) {
 			})
 		}, fault.CodeIntegrity},
 		"a schema that they do not fit": {func(_ *testing.T, w *world,
-			_ *agent.RunView) {
+			_ *run.View) {
 			w.loop.Tools = tool.NewSet(strict(w, true))
 		}, fault.CodeStaleView},
 		"no such tool any more": {func(_ *testing.T, w *world,
-			_ *agent.RunView) {
+			_ *run.View) {
 			w.loop.Tools = tool.NewSet(w.lookup())
 		}, fault.CodeStaleView},
-		"switched off": {func(_ *testing.T, w *world, _ *agent.RunView) {
+		"switched off": {func(_ *testing.T, w *world, _ *run.View) {
 			w.loop.Rules.DenySideEffects, w.loop.Tools = true, tool.NewSet(strict(w, false))
 		}, "denied"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, v := asking(t, newWorld)
 			c.change(t, w, v)
-			id := agent.ApprovalID(v.RunID, 1)
+			id := run.ApprovalID(v.RunID, 1)
 			if _, err := w.loop.Resolve(t.Context(), loop.Resolution{UID: "ana", ApprovalID: id,
-				Decision: agent.ApproveOnce}); !fault.Is(err, fault.Policy, c.code) {
+				Decision: run.ApproveOnce}); !fault.Is(err, fault.Policy, c.code) {
 				t.Fatalf("%v, want %s", err, c.code)
 			}
 			if cards := w.open("ana"); len(cards) != 1 || cards[0].ApprovalID != id {
 				t.Errorf("these wait: %+v", cards)
 			}
 			if _, err := w.loop.Resolve(t.Context(),
-				loop.Resolution{UID: "ana", ApprovalID: id, Decision: agent.Reject}); err != nil {
+				loop.Resolution{UID: "ana", ApprovalID: id, Decision: run.Reject}); err != nil {
 				t.Errorf("it cannot be rejected: %v", err)
 			}
 		})
@@ -214,22 +214,22 @@ func refusedAreOnRecord(t *testing.T, open func(testing.TB) *world) {
 	w, v := asking(t, open)
 	counter := faulty.Count(w.store)
 	w.loop.Store = counter
-	resolve := func(d agent.Decision) error {
+	resolve := func(d run.Decision) error {
 		_, err := w.loop.Resolve(t.Context(),
-			loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1), Decision: d})
+			loop.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1), Decision: d})
 		return err
 	}
-	if err := resolve(agent.Reject); err != nil {
+	if err := resolve(run.Reject); err != nil {
 		t.Fatal(err)
 	}
 	for range 20 {
-		if err := resolve(agent.ApproveOnce); !fault.Is(err, fault.Policy, fault.CodeAlreadyResolved) {
+		if err := resolve(run.ApproveOnce); !fault.Is(err, fault.Policy, fault.CodeAlreadyResolved) {
 			t.Fatal(err)
 		}
 	}
 	counter.Take()
 	for range 3 {
-		if err := resolve(agent.Reject); err != nil {
+		if err := resolve(run.Reject); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -246,12 +246,12 @@ func refusedAreOnRecord(t *testing.T, open func(testing.TB) *world) {
 // TestARefusalIsToldThoughItCannotBeRecorded has the store accept no more writes: the answer is still the right one.
 func TestARefusalIsToldThoughItCannotBeRecorded(t *testing.T) {
 	w, v := asking(t, newWorld)
-	r := loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(v.RunID, 1), Decision: agent.Reject}
+	r := loop.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1), Decision: run.Reject}
 	if _, err := w.loop.Resolve(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
 	w.loop.Store = faulty.Wrap(w.store, faulty.Commits(faulty.Down))
-	r.Decision = agent.ApproveOnce
+	r.Decision = run.ApproveOnce
 	if _, err := w.loop.Resolve(t.Context(), r); !fault.Is(err, fault.Policy, fault.CodeAlreadyResolved) {
 		t.Errorf("%v", err)
 	}

@@ -5,15 +5,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/run"
 )
 
 // A time zone that is known already costs no round trip and no document; a new one is written with what the run's first
 // commit writes.
 func TestARegionCostsNothing(t *testing.T) {
 	p := measured(newWorld(t))
-	begin := func(r agent.Region) cost {
+	begin := func(r run.Region) cost {
 		t.Helper()
 		p.meter.Model = &plain{}
 		p.take()
@@ -27,10 +27,10 @@ func TestARegionCostsNothing(t *testing.T) {
 		got, _, _ := p.take()
 		return got
 	}
-	without := begin(agent.Region{})
-	first := begin(agent.Region{TimeZone: "Asia/Kolkata"})
-	again := begin(agent.Region{TimeZone: "Asia/Kolkata"})
-	silent := begin(agent.Region{})
+	without := begin(run.Region{})
+	first := begin(run.Region{TimeZone: "Asia/Kolkata"})
+	again := begin(run.Region{TimeZone: "Asia/Kolkata"})
+	silent := begin(run.Region{})
 	if again != without || silent != without {
 		t.Errorf("with a known zone %+v, from a client that names none %+v, want %+v", again, silent, without)
 	}
@@ -45,14 +45,14 @@ func TestTwoZonesAtOnce(t *testing.T) {
 	w := newWorld(t)
 	w.loop.Model = &plain{}
 	zones := []string{"Europe/Berlin", "America/New_York", "Asia/Kolkata", "Pacific/Auckland"}
-	views := make(chan *agent.RunView, len(zones))
+	views := make(chan *run.View, len(zones))
 	for _, zone := range zones {
 		go func() {
 			v, err := w.loop.Start(context.Background(),
-				loop.StartRequest{UID: "ana", Prompt: "hello", Region: agent.Region{TimeZone: zone}}, nil)
+				loop.StartRequest{UID: "ana", Prompt: "hello", Region: run.Region{TimeZone: zone}}, nil)
 			if err != nil {
 				t.Error(err)
-				v = &agent.RunView{TimeZone: zone}
+				v = &run.View{TimeZone: zone}
 			} else if v.TimeZone != zone {
 				t.Errorf("the run that named %s goes by %s", zone, v.TimeZone)
 			}

@@ -8,12 +8,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/clip"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/policy"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
@@ -21,7 +21,7 @@ import (
 type Resolution struct {
 	UID        string
 	ApprovalID string
-	Decision   agent.Decision
+	Decision   run.Decision
 	ArgsHash   string          // of the snapshot that the user saw; optional
 	EditedArgs json.RawMessage // with approve_with_edits
 	Comment    string          // given to the model with a rejection; optional
@@ -31,8 +31,8 @@ type Resolution struct {
 // The same decision again gets the same answer. Errors: AuthError not_found; PolicyError already_resolved, expired,
 // stale_view, integrity, not_applicable, denied; ValidationError for edited arguments that do not fit. A PolicyError is
 // recorded in the audit too, unless the store does not take it (see recordRefusal).
-func (l *Loop) Resolve(ctx context.Context, r Resolution) (*agent.RunView, error) {
-	runID, ok := agent.RunOfApproval(r.ApprovalID)
+func (l *Loop) Resolve(ctx context.Context, r Resolution) (*run.View, error) {
+	runID, ok := run.RunOfApproval(r.ApprovalID)
 	if !ok {
 		return nil, fault.NotFound()
 	}
@@ -89,8 +89,8 @@ var errSameDecision = errors.New("loop: the same decision was recorded before")
 
 // placementOfApproval returns where the waiting call would act, for a decision that would have it carried out.
 func (ex *execution) placementOfApproval(ctx context.Context, r Resolution) (at placement) {
-	var ap agent.Approval
-	if document.Decode(ex.docs[document.ApprovalPath(r.ApprovalID)], &ap) != nil || ap.Status != agent.ApprovalOpen ||
+	var ap run.Approval
+	if document.Decode(ex.docs[document.ApprovalPath(r.ApprovalID)], &ap) != nil || ap.Status != run.ApprovalOpen ||
 		!executes(r.Decision) {
 		return at // checkDecision says what is wrong
 	}
@@ -101,10 +101,10 @@ func (ex *execution) placementOfApproval(ctx context.Context, r Resolution) (at 
 }
 
 // executes reports whether the decision causes the call to be carried out.
-func executes(d agent.Decision) bool { return d != agent.Reject && d != agent.ConfirmDone }
+func executes(d run.Decision) bool { return d != run.Reject && d != run.ConfirmDone }
 
 // checkDecision checks a decision against the approval's present state, and returns the arguments that it approves.
-func (ex *execution) checkDecision(tx *tx, ap *agent.Approval, r Resolution, at placement) (json.RawMessage, error) {
+func (ex *execution) checkDecision(tx *tx, ap *run.Approval, r Resolution, at placement) (json.RawMessage, error) {
 	if ap.UID != r.UID {
 		return nil, fault.NotFound()
 	}
@@ -117,7 +117,7 @@ func (ex *execution) checkDecision(tx *tx, ap *agent.Approval, r Resolution, at 
 	}
 	t := ex.Tools[ap.Tool]
 	args, hash, err := ex.decidedArgs(t, ap, r)
-	if ap.Status != agent.ApprovalOpen {
+	if ap.Status != run.ApprovalOpen {
 		return nil, ex.closedError(ap, r, hash)
 	}
 	a := tx.state.Action(ap.ActionID)
@@ -146,7 +146,7 @@ func (ex *execution) checkDecision(tx *tx, ap *agent.Approval, r Resolution, at 
 	if err := ex.checkPolicy(tx, t, args, r.Decision); err != nil {
 		return nil, err
 	}
-	if r.Decision == agent.ApproveEdited {
+	if r.Decision == run.ApproveEdited {
 		ap.EditHash = hash
 	}
 	return args, nil
@@ -154,8 +154,8 @@ func (ex *execution) checkDecision(tx *tx, ap *agent.Approval, r Resolution, at 
 
 // decidedArgs returns the arguments that the decision is about, which are the stored ones or the user's own with what
 // the tool derives from them, and the hash by which a repeated decision is recognised.
-func (ex *execution) decidedArgs(t *tool.Tool, ap *agent.Approval, r Resolution) (json.RawMessage, string, error) {
-	if r.Decision != agent.ApproveEdited || t == nil {
+func (ex *execution) decidedArgs(t *tool.Tool, ap *run.Approval, r Resolution) (json.RawMessage, string, error) {
+	if r.Decision != run.ApproveEdited || t == nil {
 		return ap.Args, ap.ArgsHash, nil
 	}
 	args, err := t.Normalize(r.EditedArgs)
@@ -164,25 +164,25 @@ func (ex *execution) decidedArgs(t *tool.Tool, ap *agent.Approval, r Resolution)
 		f.Field = strings.TrimSuffix("editedArgs/"+f.Field, "/")
 		return nil, "", &f
 	}
-	hash := agent.ArgsHash(ap.UID, t.Spec, ap.Place, args)
-	if ap.Status == agent.ApprovalOpen {
+	hash := run.ArgsHash(ap.UID, t.Spec, ap.Place, args)
+	if ap.Status == run.ApprovalOpen {
 		args, err = t.Revise(ap.Args, args)
 	}
 	return args, hash, err
 }
 
 // closedError returns the answer to a decision about an approval that is no longer open.
-func (ex *execution) closedError(ap *agent.Approval, r Resolution, hash string) error {
+func (ex *execution) closedError(ap *run.Approval, r Resolution, hash string) error {
 	switch {
-	case ap.Status == agent.ApprovalExpired:
+	case ap.Status == run.ApprovalExpired:
 		return fault.New(fault.Policy, fault.CodeExpired, "This approval has expired; nothing was done.")
 	case ap.Decision != "" && ap.Decision == r.Decision &&
-		(r.Decision != agent.ApproveEdited || hash == cmp.Or(ap.EditHash, ap.ArgsHash)):
+		(r.Decision != run.ApproveEdited || hash == cmp.Or(ap.EditHash, ap.ArgsHash)):
 		return errSameDecision
-	case ap.Status == agent.ApprovalReplaced:
+	case ap.Status == run.ApprovalReplaced:
 		return fault.New(fault.Policy, fault.CodeStaleView,
 			"This was replaced by a new request. Please reload.")
-	case ap.Status == agent.ApprovalCancelled:
+	case ap.Status == run.ApprovalCancelled:
 		return fault.New(fault.Policy, fault.CodeAlreadyResolved,
 			"The run has ended; this can no longer be decided.")
 	}
@@ -190,13 +190,13 @@ func (ex *execution) closedError(ap *agent.Approval, r Resolution, hash string) 
 		ap.DecidedAt.Format(time.RFC3339))
 }
 
-func decisionFits(k agent.Kind, d agent.Decision) bool {
-	review := d == agent.ConfirmDone || d == agent.StartNew
-	return review == (k == agent.KindReview)
+func decisionFits(k run.Kind, d run.Decision) bool {
+	review := d == run.ConfirmDone || d == run.StartNew
+	return review == (k == run.KindReview)
 }
 
 // checkPolicy evaluates the policy for what the user is about to approve: a deny overrules the user's approval.
-func (ex *execution) checkPolicy(tx *tx, t *tool.Tool, args json.RawMessage, decision agent.Decision) error {
+func (ex *execution) checkPolicy(tx *tx, t *tool.Tool, args json.RawMessage, decision run.Decision) error {
 	v, err := tx.verdict(t, args)
 	if err != nil {
 		return err
@@ -204,7 +204,7 @@ func (ex *execution) checkPolicy(tx *tx, t *tool.Tool, args json.RawMessage, dec
 	if v.Mode == policy.Deny {
 		return fault.New(fault.Policy, "denied", "%s", v.Reason)
 	}
-	if decision != agent.ApproveAlways {
+	if decision != run.ApproveAlways {
 		return nil
 	}
 	_, err = tx.alwaysAllowEntries(t, args)
@@ -226,29 +226,29 @@ func (tx *tx) alwaysAllowEntries(t *tool.Tool, args json.RawMessage) ([]policy.E
 	if err != nil {
 		return nil, err
 	}
-	if len(u.Allow)+len(entries) > agent.MaxAllowEntries {
+	if len(u.Allow)+len(entries) > run.MaxAllowEntries {
 		return nil, fault.New(fault.Policy, "allowlist_full",
 			"You have reached the limit of %d always-allowed recipients.",
-			agent.MaxAllowEntries)
+			run.MaxAllowEntries)
 	}
 	return entries, nil
 }
 
-var statusAfter = map[agent.Decision]agent.ApprovalStatus{
-	agent.Reject: agent.ApprovalRejected, agent.ApproveOnce: agent.ApprovalApproved,
-	agent.ApproveAlways: agent.ApprovalApproved,
-	agent.ApproveEdited: agent.ApprovalApproved, agent.ConfirmDone: agent.ApprovalApproved,
-	agent.StartNew: agent.ApprovalApproved,
+var statusAfter = map[run.Decision]run.ApprovalStatus{
+	run.Reject: run.ApprovalRejected, run.ApproveOnce: run.ApprovalApproved,
+	run.ApproveAlways: run.ApprovalApproved,
+	run.ApproveEdited: run.ApprovalApproved, run.ConfirmDone: run.ApprovalApproved,
+	run.StartNew: run.ApprovalApproved,
 }
 
 // resolve adds the decision, what follows from it, and the audit entry.
-func (tx *tx) resolve(ap *agent.Approval, r Resolution, args json.RawMessage, in tool.Place) error {
+func (tx *tx) resolve(ap *run.Approval, r Resolution, args json.RawMessage, in tool.Place) error {
 	a := tx.state.Action(ap.ActionID)
 	t := tx.ex.Tools[ap.Tool]
-	if r.Decision == agent.ApproveEdited {
-		ap.Args, ap.ArgsHash = args, agent.ArgsHash(ap.UID, t.Spec, ap.Place, args)
+	if r.Decision == run.ApproveEdited {
+		ap.Args, ap.ArgsHash = args, run.ArgsHash(ap.UID, t.Spec, ap.Place, args)
 	}
-	if r.Decision == agent.ApproveAlways {
+	if r.Decision == run.ApproveAlways {
 		if err := tx.alwaysAllow(t, args); err != nil {
 			return err
 		}
@@ -256,20 +256,20 @@ func (tx *tx) resolve(ap *agent.Approval, r Resolution, args json.RawMessage, in
 	if err := tx.closeApproval(ap.ID, statusAfter[r.Decision], r.Decision); err != nil {
 		return err
 	}
-	decided := &agent.Decided{ApprovalID: ap.ID, Decision: r.Decision, By: r.UID, Comment: clip.Text(r.Comment, 2000),
+	decided := &run.Decided{ApprovalID: ap.ID, Decision: r.Decision, By: r.UID, Comment: clip.Text(r.Comment, 2000),
 		ArgsHash: ap.ArgsHash}
-	if r.Decision == agent.ApproveEdited {
+	if r.Decision == run.ApproveEdited {
 		decided.EditedArgs = args
 	}
-	if err := tx.addEvent(agent.Event{Type: agent.ActionDecided, ActionID: a.ID, Decided: decided}); err != nil {
+	if err := tx.addEvent(run.Event{Type: run.ActionDecided, ActionID: a.ID, Decided: decided}); err != nil {
 		return err
 	}
 	kind := audit.Decided
-	if ap.Kind == agent.KindReview {
+	if ap.Kind == run.KindReview {
 		kind = audit.Reviewed
 	}
 	tx.addAudit(kind, a, func(e *audit.Entry) { e.Decision = string(r.Decision) })
-	if r.Decision == agent.StartNew {
+	if r.Decision == run.StartNew {
 		return tx.restartCall(a, t, in)
 	}
 	if soon := tx.now.Add(minTimeAfterApproval); a.Runnable() && tx.run.Deadline.Before(soon) {
@@ -291,21 +291,21 @@ func (tx *tx) alwaysAllow(t *tool.Tool, args json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	return tx.updateUser(func(u *agent.User) { u.AlwaysAllow(entries, tx.now) })
+	return tx.updateUser(func(u *run.User) { u.AlwaysAllow(entries, tx.now) })
 }
 
 // restartCall proposes the call again, to be approved again for where it would act now, in place of the one whose
 // outcome stays unknown.
-func (tx *tx) restartCall(old *agent.Action, t *tool.Tool, in tool.Place) error {
+func (tx *tx) restartCall(old *run.Action, t *tool.Tool, in tool.Place) error {
 	call := old.ProposedCall
 	call.Attempt++
-	call.Place, call.ArgsHash = in, agent.ArgsHash(tx.run.UID, t.Spec, in, call.Args)
+	call.Place, call.ArgsHash = in, run.ArgsHash(tx.run.UID, t.Spec, in, call.Args)
 	call.RequiresApproval, call.UserInitiated = true, false
-	id := agent.ActionID(tx.run.ID, call.Turn, call.Index, call.Attempt)
-	if err := tx.addEvent(agent.Event{Type: agent.ActionProposed, ActionID: id, Proposed: &call}); err != nil {
+	id := run.ActionID(tx.run.ID, call.Turn, call.Index, call.Attempt)
+	if err := tx.addEvent(run.Event{Type: run.ActionProposed, ActionID: id, Proposed: &call}); err != nil {
 		return err
 	}
-	return tx.requestApproval(tx.state.Action(id), agent.KindApproval,
+	return tx.requestApproval(tx.state.Action(id), run.KindApproval,
 		"You asked to try this again. It may already have been done; please check first.")
 }
 
@@ -315,7 +315,7 @@ func (tx *tx) idle() bool {
 		return false
 	}
 	for _, a := range tx.state.Actions {
-		if a.Status == agent.ActionExecuting {
+		if a.Status == run.ActionExecuting {
 			return false
 		}
 	}
@@ -324,7 +324,7 @@ func (tx *tx) idle() bool {
 
 // Cancel stops the run at the next safe point: at once when no process moves it, otherwise after the step that is under
 // way. A run that has ended stays as it is.
-func (l *Loop) Cancel(ctx context.Context, uid, runID string) (*agent.RunView, error) {
+func (l *Loop) Cancel(ctx context.Context, uid, runID string) (*run.View, error) {
 	ex := l.newExecution(runID, nil)
 	soon, cancel := withAnswerTimeout(ctx)
 	defer cancel()
@@ -343,7 +343,7 @@ func (l *Loop) Cancel(ctx context.Context, uid, runID string) (*agent.RunView, e
 			}
 		}
 		asked = true
-		if err := tx.addEvent(agent.Event{Type: agent.CancelRequested}); err != nil {
+		if err := tx.addEvent(run.Event{Type: run.CancelRequested}); err != nil {
 			return err
 		}
 		if tx.idle() {

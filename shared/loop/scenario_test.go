@@ -14,12 +14,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store/memory"
 	"github.com/countersign-run/countersign/shared/testkit/script"
 	"github.com/countersign-run/countersign/shared/tool"
@@ -182,7 +182,7 @@ func (s *scenario) do(line string) {
 	ctx, cancel := s.calling(context.Background())
 	defer cancel()
 	verb, rest, _ := strings.Cut(line, " ")
-	var v *agent.RunView
+	var v *run.View
 	var err error
 	switch verb {
 	case "model":
@@ -280,7 +280,7 @@ func (s *scenario) do(line string) {
 				s.say("   careful: %s", warning)
 			}
 			for _, f := range a.Preview.Fields {
-				if a.Kind == agent.KindReview {
+				if a.Kind == run.KindReview {
 					s.say("   %s: %s", f.Label, f.Value)
 				}
 			}
@@ -369,15 +369,15 @@ func turn(t testing.TB, s string) script.Turn {
 }
 
 // resolve takes "<n> <decision> [editedArgs]"; n is the approval's number within the run, as "pending" prints it.
-func (s *scenario) resolve(ctx context.Context, rest string) (*agent.RunView, error) {
+func (s *scenario) resolve(ctx context.Context, rest string) (*run.View, error) {
 	n, rest, _ := strings.Cut(rest, " ")
 	decision, edited, _ := strings.Cut(rest, " ")
 	i, err := strconv.Atoi(n)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	r := loop.Resolution{UID: s.uid, ApprovalID: agent.ApprovalID(s.run, i), Decision: agent.Decision(decision)}
-	if r.Decision == agent.ApproveEdited {
+	r := loop.Resolution{UID: s.uid, ApprovalID: run.ApprovalID(s.run, i), Decision: run.Decision(decision)}
+	if r.Decision == run.ApproveEdited {
 		r.EditedArgs = json.RawMessage(edited)
 	} else if edited != "" {
 		r.Comment = edited
@@ -386,7 +386,7 @@ func (s *scenario) resolve(ctx context.Context, rest string) (*agent.RunView, er
 }
 
 // answer takes "<n> <result>" or "<n> error <words>", n as the run's actions count.
-func (s *scenario) answer(ctx context.Context, rest string) (*agent.RunView, error) {
+func (s *scenario) answer(ctx context.Context, rest string) (*run.View, error) {
 	n, rest, _ := strings.Cut(rest, " ")
 	i, err := strconv.Atoi(n)
 	if err != nil {
@@ -419,7 +419,7 @@ func (s *scenario) events(ctx context.Context, id string) {
 	if err != nil {
 		return // another user's
 	}
-	views, err := agent.ViewEvents(nil, events, int64(s.seen[id]))
+	views, err := run.ViewEvents(nil, events, int64(s.seen[id]))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -429,7 +429,7 @@ func (s *scenario) events(ctx context.Context, id string) {
 	}
 }
 
-func setErrorInfo(v agent.EventView, e agent.Event) string {
+func setErrorInfo(v run.EventView, e run.Event) string {
 	parts := []string{string(v.Type)}
 	switch {
 	case e.Turn != nil && e.Turn.Correction != "":

@@ -7,11 +7,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/clip"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/strictjson"
 )
@@ -28,7 +28,7 @@ type StartRequest struct {
 	Title      string         // of ThreadID, which is created if it does not exist; empty: it must exist
 	Key        string         // the Idempotency-Key, or empty
 	BodyHash   string         // of the request, compared where the key was used before
-	Region     agent.Region   // of the user, as far as the client sent it
+	Region     run.Region     // of the user, as far as the client sent it
 	History    *ClientHistory // the conversation, where the client keeps it and not the store
 	Call       *Call          // what is to be done without calling the model (StartCall)
 }
@@ -37,10 +37,10 @@ type StartRequest struct {
 // key started, and starts nothing. Errors before the run is stored: AuthError not_found for a thread that is not the
 // user's and for an agent that is not here, PolicyError too_many for the caps, idempotency_key_reused for a key with
 // another body or of a run that was deleted. After that, errors are recorded in the run.
-func (l *Loop) Start(ctx context.Context, req StartRequest, emit Sink) (*agent.RunView, error) {
-	id := agent.NewID(l.Random)
+func (l *Loop) Start(ctx context.Context, req StartRequest, emit Sink) (*run.View, error) {
+	id := run.NewID(l.Random)
 	if req.Key != "" {
-		id = agent.KeyedRunID(req.UID, req.Key)
+		id = run.KeyedRunID(req.UID, req.Key)
 	}
 	ex := l.newExecution(id, emit)
 	if err := ex.start(ctx, req); err != nil {
@@ -55,9 +55,9 @@ func (ex *execution) start(ctx context.Context, req StartRequest) error {
 	}
 	threadID := req.ThreadID
 	if threadID == "" {
-		threadID = agent.NewThreadID(ex.id)
+		threadID = run.NewThreadID(ex.id)
 	}
-	ex.mark = agent.NewID(ex.Random)[:13]
+	ex.mark = run.NewID(ex.Random)[:13]
 	if err := ex.createRun(ctx, req, threadID); err != nil {
 		return err
 	}
@@ -99,9 +99,9 @@ func (ex *execution) createRun(ctx context.Context, req StartRequest, threadID s
 		if err := tx.checkMayStart(req); err != nil {
 			return err
 		}
-		tx.run = agent.Run{ID: ex.id, UID: req.UID, ThreadID: threadID, Origin: req.Origin, BodyHash: req.BodyHash,
+		tx.run = run.Run{ID: ex.id, UID: req.UID, ThreadID: threadID, Origin: req.Origin, BodyHash: req.BodyHash,
 			Agent: tx.run.Agent, CreatedAt: tx.now, Deadline: tx.now.Add(tx.limits().Deadline)}
-		tx.run.Nonce = agent.NewNonce(ex.Random)
+		tx.run.Nonce = run.NewNonce(ex.Random)
 		if err := tx.setRegion(req.Region); err != nil {
 			return err
 		}
@@ -111,11 +111,11 @@ func (ex *execution) createRun(ctx context.Context, req StartRequest, threadID s
 		if err := tx.countStart(req); err != nil {
 			return err
 		}
-		if err := tx.addEvent(agent.Event{Type: agent.RunQueued, Queued: tx.input(req)}); err != nil {
+		if err := tx.addEvent(run.Event{Type: run.RunQueued, Queued: tx.input(req)}); err != nil {
 			return err
 		}
-		tx.updates = append(tx.updates, Update{Status: agent.Queued})
-		if err := tx.appendMessage(agent.RoleUser, "", "%s", req.Prompt); err != nil {
+		tx.updates = append(tx.updates, Update{Status: run.Queued})
+		if err := tx.appendMessage(run.RoleUser, "", "%s", req.Prompt); err != nil {
 			return err
 		}
 		switch {
@@ -130,7 +130,7 @@ func (ex *execution) createRun(ctx context.Context, req StartRequest, threadID s
 
 // setRegion sets the run's region: what the client sent, completed by the user's last known one. A region that is new
 // is stored with the user, for later requests that send none.
-func (tx *tx) setRegion(sent agent.Region) error {
+func (tx *tx) setRegion(sent run.Region) error {
 	u, err := tx.user()
 	if err != nil {
 		return err
@@ -139,11 +139,11 @@ func (tx *tx) setRegion(sent agent.Region) error {
 	if tx.run.Region == u.Region {
 		return nil
 	}
-	return tx.updateUser(func(u *agent.User) { u.Region = tx.run.Region })
+	return tx.updateUser(func(u *run.User) { u.Region = tx.run.Region })
 }
 
-func (tx *tx) input(req StartRequest) *agent.Input {
-	input := &agent.Input{Agent: tx.run.Agent, Prompt: req.Prompt, SystemNote: req.SystemNote,
+func (tx *tx) input(req StartRequest) *run.Input {
+	input := &run.Input{Agent: tx.run.Agent, Prompt: req.Prompt, SystemNote: req.SystemNote,
 		SingleCall: req.Call != nil}
 	told := tx.ex.Agents.Get(tx.run.Agent).History == agents.HistoryWords
 	if told && !input.SingleCall { // a run of one call has no model to tell
@@ -164,19 +164,19 @@ func (ex *execution) readForCreate(ctx context.Context, req StartRequest, paths 
 	if req.Key != "" {
 		return ex.load(ctx, append(paths, document.AuditPath(ex.id, 1))...)
 	}
-	ex.state = &agent.State{}
+	ex.state = &run.State{}
 	return ex.read(ctx, paths...)
 }
 
 // checkSameRequest checks that a key that was used before comes with its first request again, and that its conversation
 // still exists.
 func (tx *tx) checkSameRequest(req StartRequest) error {
-	another := tx.run.Agent != "" && tx.run.Agent != cmp.Or(req.Agent, agent.Assistant)
+	another := tx.run.Agent != "" && tx.run.Agent != cmp.Or(req.Agent, run.Assistant)
 	if tx.run.UID != req.UID || tx.run.BodyHash != req.BodyHash || another {
 		return fault.New(fault.Policy, fault.CodeKeyReused,
 			"This Idempotency-Key was used before, with another request.")
 	}
-	t := &agent.Thread{}
+	t := &run.Thread{}
 	if tx.state.End == nil { // its conversation cannot be deleted before it ends
 		return nil
 	}
@@ -197,7 +197,7 @@ func errKeyOfDeleted() error {
 // checkMayStart refuses a disabled user, and checks the limits and the caps: users are not asked for more approvals
 // than they can read.
 func (tx *tx) checkMayStart(req StartRequest) error {
-	tx.run.UID, tx.run.Agent = req.UID, cmp.Or(req.Agent, agent.Assistant)
+	tx.run.UID, tx.run.Agent = req.UID, cmp.Or(req.Agent, run.Assistant)
 	u, err := tx.user()
 	if err != nil {
 		return err
@@ -213,7 +213,7 @@ func (tx *tx) checkMayStart(req StartRequest) error {
 
 // checkCaps checks how many approvals the user has open, and was asked for today, against the limits of the run's
 // agent.
-func (tx *tx) checkCaps(u *agent.User) error {
+func (tx *tx) checkCaps(u *run.User) error {
 	p, now := tx.limits(), tx.now
 	if p.MaxOpen > 0 && u.Open >= p.MaxOpen {
 		return fault.New(fault.Policy, fault.CodeTooMany,
@@ -230,22 +230,22 @@ func (tx *tx) checkCaps(u *agent.User) error {
 // openThread puts the user's thread, or a new one, into the tx.
 func (tx *tx) openThread(req StartRequest, id string) error {
 	if req.ThreadID == "" {
-		tx.thread = &agent.Thread{ID: id, UID: req.UID, Title: title(req.Prompt), CreatedAt: tx.now}
+		tx.thread = &run.Thread{ID: id, UID: req.UID, Title: title(req.Prompt), CreatedAt: tx.now}
 		return nil
 	}
-	t := &agent.Thread{}
+	t := &run.Thread{}
 	doc, err := tx.doc(document.ThreadPath(id), t)
 	if err != nil {
 		return err
 	}
 	if !doc.Exists() && req.Title != "" {
-		tx.thread = &agent.Thread{ID: id, UID: req.UID, Title: title(req.Title), CreatedAt: tx.now}
+		tx.thread = &run.Thread{ID: id, UID: req.UID, Title: title(req.Title), CreatedAt: tx.now}
 		return nil
 	}
 	if t.ID == "" || t.UID != req.UID || t.Deleting {
 		return fault.NotFound()
 	}
-	if t.Log.Count >= agent.MaxMessages {
+	if t.Log.Count >= run.MaxMessages {
 		return fault.New(fault.Policy, CodeThreadFull,
 			"This conversation has %d messages, which is the limit. Please start a new one.", t.Log.Count)
 	}
@@ -263,7 +263,7 @@ func title(prompt string) string {
 }
 
 // Get returns a run of the user as it is by the clock (see currentView), and its stored events.
-func (l *Loop) Get(ctx context.Context, uid, runID string) (*agent.RunView, []agent.Event, error) {
+func (l *Loop) Get(ctx context.Context, uid, runID string) (*run.View, []run.Event, error) {
 	ex := l.newExecution(runID, nil)
 	if err := ex.loadOwned(ctx, uid); err != nil {
 		return nil, nil, err
@@ -290,16 +290,16 @@ func (ex *execution) loadOwned(ctx context.Context, uid string, also ...string) 
 
 // checkNotDeleted refuses a run whose conversation is being deleted. The conversation of a run that has not ended
 // cannot be.
-func (ex *execution) checkNotDeleted(ctx context.Context, run store.Doc) error {
-	f := document.RunFieldsOf(run)
-	if f.Status != string(agent.Completed) && f.Status != string(agent.Failed) {
+func (ex *execution) checkNotDeleted(ctx context.Context, runDoc store.Doc) error {
+	f := document.RunFieldsOf(runDoc)
+	if f.Status != string(run.Completed) && f.Status != string(run.Failed) {
 		return nil
 	}
 	path := document.ThreadPath(f.ThreadID)
 	if err := ex.read(ctx, path); err != nil {
 		return err
 	}
-	var t agent.Thread
+	var t run.Thread
 	doc := ex.docs[path]
 	if !doc.Exists() {
 		return nil
@@ -316,7 +316,7 @@ func (ex *execution) checkNotDeleted(ctx context.Context, run store.Doc) error {
 // currentView returns the run as its owner sees it by the clock: what follows from an expired approval or a deadline is
 // shown at once, as the sweep will have it written, and is not written here. The execution must not be used for moving
 // the run afterwards.
-func (ex *execution) currentView(ctx context.Context) (*agent.RunView, error) {
+func (ex *execution) currentView(ctx context.Context) (*run.View, error) {
 	st, _ := ex.next(ex.state, ex.run, ex.now())
 	if st != stepEnd && st != stepExpire || ex.run.Lease.Held(ex.owner, ex.now()) {
 		return ex.view(), nil
@@ -330,8 +330,8 @@ func (ex *execution) currentView(ctx context.Context) (*agent.RunView, error) {
 }
 
 // view returns the run as its owner sees it, with a summary in the server's words until the run has its own.
-func (ex *execution) view() *agent.RunView {
-	return agent.View(ex.run, ex.state, ex.progressSummary())
+func (ex *execution) view() *run.View {
+	return run.NewView(ex.run, ex.state, ex.progressSummary())
 }
 
 // progressSummary describes the progress of a run that has not ended.
@@ -351,18 +351,18 @@ func (ex *execution) progressSummary() string {
 }
 
 // waitingFor describes what a waiting action waits for.
-func (l *Loop) waitingFor(a *agent.Action) string {
+func (l *Loop) waitingFor(a *run.Action) string {
 	switch a.Kind {
-	case agent.KindReview:
+	case run.KindReview:
 		return "Please check whether this was done: " + l.title(a)
-	case agent.KindCall:
+	case run.KindCall:
 		return "Waiting for an answer: " + l.title(a)
 	}
 	return "Waiting for your approval: " + l.title(a)
 }
 
 // title describes the action in the server's words.
-func (l *Loop) title(a *agent.Action) string {
+func (l *Loop) title(a *run.Action) string {
 	if t := l.Tools[a.Tool]; t != nil {
 		if p, err := t.Preview(a.Args); err == nil {
 			return p.Title

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
 )
 
@@ -73,7 +73,7 @@ func agentOf(d store.Doc) string {
 	if document.Decode(d, &r) != nil {
 		return ""
 	}
-	return cmp.Or(r.Agent, agent.Assistant)
+	return cmp.Or(r.Agent, run.Assistant)
 }
 
 // Reclaim takes up what an earlier process left: it ends every lease and asks for the runs to be moved. It may only be

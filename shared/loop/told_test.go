@@ -5,19 +5,19 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
 // TestTheModelIsToldOfEdits has the user edit a call whose outcome is lost: whether they then confirm it or start it
 // anew, the model gets the arguments with which it was done.
 func TestTheModelIsToldOfEdits(t *testing.T) {
-	for name, decisions := range map[string][]agent.Decision{
-		"confirmed":     {agent.ConfirmDone},
-		"started anew":  {agent.StartNew, agent.ApproveOnce},
-		"anew, changed": {agent.StartNew, agent.ApproveEdited},
+	for name, decisions := range map[string][]run.Decision{
+		"confirmed":     {run.ConfirmDone},
+		"started anew":  {run.StartNew, run.ApproveOnce},
+		"anew, changed": {run.StartNew, run.ApproveEdited},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, ctx := newWorld(t), context.Background()
@@ -25,13 +25,13 @@ func TestTheModelIsToldOfEdits(t *testing.T) {
 				Calls: []script.Call{{Name: "send", Args: map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}}}},
 				script.Turn{Text: "Well."})
 			w.next = []string{"lost"}
-			run, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
+			got, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			for i, d := range append([]agent.Decision{agent.ApproveEdited}, decisions...) {
-				r := loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(run.RunID, i+1), Decision: d}
-				if d == agent.ApproveEdited {
+			for i, d := range append([]run.Decision{run.ApproveEdited}, decisions...) {
+				r := loop.Resolution{UID: "ana", ApprovalID: run.ApprovalID(got.RunID, i+1), Decision: d}
+				if d == run.ApproveEdited {
 					r.EditedArgs = []byte(`{"to":["eve@x.org"],"text":"eleven"}`)
 				}
 				if _, err := w.loop.Resolve(ctx, r); err != nil {
@@ -60,13 +60,13 @@ func TestTheModelIsToldOfADoubt(t *testing.T) {
 		Calls: []script.Call{{Name: "send", Args: map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}}}},
 		script.Turn{Text: "Well."})
 	w.next = []string{"ambiguous"}
-	run, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
+	r, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, d := range []agent.Decision{agent.ApproveOnce, agent.StartNew, agent.Reject} {
+	for i, d := range []run.Decision{run.ApproveOnce, run.StartNew, run.Reject} {
 		if _, err := w.loop.Resolve(ctx,
-			loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(run.RunID, i+1), Decision: d}); err != nil {
+			loop.Resolution{UID: "ana", ApprovalID: run.ApprovalID(r.RunID, i+1), Decision: d}); err != nil {
 			t.Fatal(err)
 		}
 		if err := w.deliver(ctx); err != nil {
@@ -79,7 +79,7 @@ func TestTheModelIsToldOfADoubt(t *testing.T) {
 		!strings.Contains(told, "earlier attempt") {
 		t.Errorf("the model is told %s", told)
 	}
-	v, _, err := w.loop.Get(ctx, "ana", run.RunID)
+	v, _, err := w.loop.Get(ctx, "ana", r.RunID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,13 +95,13 @@ func TestTheModelIsToldWhatBecameOfALongEdit(t *testing.T) {
 	w.model.Then(script.Turn{
 		Calls: []script.Call{{Name: "send", Args: map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}}}},
 		script.Turn{Text: "Well."})
-	run, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
+	r, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	long := []byte(`{"to":["eve@x.org"],"text":"` + strings.Repeat("eleven ", 12_000) + `"}`)
-	if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: agent.ApprovalID(run.RunID, 1),
-		Decision: agent.ApproveEdited, EditedArgs: long}); err != nil {
+	if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: run.ApprovalID(r.RunID, 1),
+		Decision: run.ApproveEdited, EditedArgs: long}); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.deliver(ctx); err != nil {

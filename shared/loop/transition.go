@@ -9,9 +9,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
 )
 
@@ -20,7 +20,7 @@ type execution struct {
 	*Loop
 	id         string   // the run's
 	owner      string   // this execution's name in leases and intents
-	mark       string   // for a run that it starts (agent.Input.Mark)
+	mark       string   // for a run that it starts (run.Input.Mark)
 	earlier    []string // runs whose waiting calls the user gives up by starting this one
 	sink       Sink
 	mustCommit bool // what is to be committed is known nowhere else: wait for a store that is down
@@ -28,9 +28,9 @@ type execution struct {
 	progressed bool // a step was made by this execution, so handing over makes progress
 
 	docs   map[string]store.Doc
-	run    agent.Run
-	events []agent.Event
-	state  *agent.State
+	run    run.Run
+	events []run.Event
+	state  *run.State
 
 	storeTime, localTime time.Time // the same moment by both clocks
 }
@@ -39,7 +39,7 @@ func (l *Loop) newExecution(runID string, emit Sink) *execution {
 	if emit == nil {
 		emit = func(Update) {}
 	}
-	return &execution{Loop: l, id: runID, owner: agent.NewID(l.Random), sink: emit, docs: map[string]store.Doc{}}
+	return &execution{Loop: l, id: runID, owner: run.NewID(l.Random), sink: emit, docs: map[string]store.Doc{}}
 }
 
 // now returns the time by the store's clock.
@@ -77,10 +77,10 @@ func (ex *execution) load(ctx context.Context, also ...string) error {
 func (ex *execution) fold(ctx context.Context) error {
 	d := ex.docs[document.RunPath(ex.id)]
 	if !d.Exists() {
-		ex.run, ex.events, ex.state = agent.Run{}, nil, &agent.State{}
+		ex.run, ex.events, ex.state = run.Run{}, nil, &run.State{}
 		return nil
 	}
-	ex.run = agent.Run{}
+	ex.run = run.Run{}
 	if err := document.Decode(d, &ex.run); err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (ex *execution) fold(ctx context.Context) error {
 	if ex.events, err = ex.run.Log.All(chunks...); err != nil {
 		return err
 	}
-	ex.state, err = agent.Fold(ex.events)
+	ex.state, err = run.Fold(ex.events)
 	return err
 }
 

@@ -12,11 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/records"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/embedded"
 	"github.com/countersign-run/countersign/shared/store/firestore"
@@ -97,7 +97,7 @@ func (w *world) process() *loop.Loop {
 	return (&loop.Loop{Store: w.store, Queue: w, Model: w.model, Now: w.clock, Random: lockedRand(w.t),
 		Sleep:  func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
 		Tools:  tool.NewSet(w.send("send"), w.draft(), w.lookup()),
-		Agents: agents.Set{agent.Assistant: testAgent(agent.Assistant, "You are a test.")}}).Init()
+		Agents: agents.Set{run.Assistant: testAgent(run.Assistant, "You are a test.")}}).Init()
 }
 
 // testAgent is an agent with all tools.
@@ -109,7 +109,7 @@ func testAgent(name, says string) *agents.Agent {
 }
 
 // assistant is the agent of the runs that name none.
-func (w *world) assistant() *agents.Agent { return w.loop.Agents[agent.Assistant] }
+func (w *world) assistant() *agents.Agent { return w.loop.Agents[run.Assistant] }
 
 func (w *world) clock() time.Time {
 	w.mu.Lock()
@@ -330,7 +330,7 @@ func (w *world) lookup() *tool.Tool {
 }
 
 // open returns the user's pending approvals, oldest first.
-func (w *world) open(uid string) []agent.ApprovalView {
+func (w *world) open(uid string) []run.ApprovalView {
 	w.t.Helper()
 	aps, _, err := w.rec.Pending(context.Background(), uid, "", 100)
 	if err != nil {

@@ -36,11 +36,11 @@ func withUnrecordedEffect(t *testing.T) (w *deployment, forward func(time.Durati
 	w.SetScopes("ana", append(testkit.Scopes, "https://www.googleapis.com/auth/gmail.readonly")...)
 	w.link(t, "ana", "ana")
 	w.SetModel(testkit.Wants("gmail_send", testkit.Mail("bob@example.com", canary, canary)))
-	run, err := w.Ask(t.Context(), "ana", "mail "+canary)
-	if err != nil || len(run.Approvals) != 1 {
-		t.Fatalf("%v: %s", err, run.Body)
+	r, err := w.Ask(t.Context(), "ana", "mail "+canary)
+	if err != nil || len(r.Approvals) != 1 {
+		t.Fatalf("%v: %s", err, r.Body)
 	}
-	if _, err := w.Resolve(t.Context(), "ana", run.Approvals[0], "approve_once"); err != nil {
+	if _, err := w.Resolve(t.Context(), "ana", r.Approvals[0], "approve_once"); err != nil {
 		t.Fatal(err)
 	}
 	armed.Store(true)

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/document"
@@ -18,6 +17,7 @@ import (
 	"github.com/countersign-run/countersign/shared/offboard"
 	"github.com/countersign-run/countersign/shared/queue/embedded"
 	"github.com/countersign-run/countersign/shared/records"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/emulators"
@@ -78,12 +78,12 @@ func (w *deployment) populate(t *testing.T, uid, word string) {
 	w.link(t, uid, word)
 	w.SetModel(testkit.Wants("gmail_send", testkit.Mail("bob@example.com", word, word)))
 	for _, decision := range []string{"approve_and_always_allow_recipient", ""} {
-		run, err := w.Ask(ctx, uid, "mail "+word)
-		if err != nil || run.HTTP != 200 {
-			t.Fatalf("%v: %d %s", err, run.HTTP, run.Body)
+		r, err := w.Ask(ctx, uid, "mail "+word)
+		if err != nil || r.HTTP != 200 {
+			t.Fatalf("%v: %d %s", err, r.HTTP, r.Body)
 		}
 		if decision != "" {
-			if _, err := w.Resolve(ctx, uid, run.Approvals[0], decision); err != nil {
+			if _, err := w.Resolve(ctx, uid, r.Approvals[0], decision); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := w.Deliver(ctx); err != nil {
@@ -93,8 +93,8 @@ func (w *deployment) populate(t *testing.T, uid, word string) {
 		}
 	}
 	w.SetModel(testkit.Says("about " + word))
-	if run, err := w.Ask(ctx, uid, "say "+word); err != nil || run.Status != "completed" {
-		t.Fatalf("%v: %s", err, run.Body)
+	if r, err := w.Ask(ctx, uid, "say "+word); err != nil || r.Status != "completed" {
+		t.Fatalf("%v: %s", err, r.Body)
 	}
 	w.enqueue(t, uid)
 }
@@ -158,7 +158,7 @@ func (w *deployment) checkGone(t *testing.T) {
 		case bytes.Contains(d.Data, []byte(canary)):
 			t.Errorf("%s still holds what ana wrote: %s", d.Path, d.Data)
 		case d.Path == "users/u_ana":
-			var u agent.User
+			var u run.User
 			if err := document.Decode(d, &u); err != nil || !u.Disabled || u.Open != 0 || len(u.Allow) > 0 {
 				t.Errorf("the lock is %s (%v)", d.Data, err)
 			}

@@ -7,8 +7,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/strictjson"
 )
 
@@ -18,7 +18,7 @@ const MaxPush = 64 << 10
 // CheckRunID returns nil if a message about the run can be sent: the id has 16 to 64 characters, each of A-Z, a-z, 0-9,
 // _ or -. ParsePush would refuse any other id, when no caller is left to be told. The error is a ValidationError.
 func CheckRunID(id string) error {
-	if !agent.ValidID(id) {
+	if !run.ValidID(id) {
 		return fault.Invalid("runId", "a run id has 16 to 64 letters, digits, _ or -")
 	}
 	return nil

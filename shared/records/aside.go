@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
 )
 
@@ -35,15 +35,15 @@ func (r *Records) remains(ctx context.Context, d store.Doc) (left remains, err e
 	case !ended(d):
 		return left, errBusy()
 	}
-	var run agent.Run
-	if err := document.Decode(d, &run); err != nil {
+	var got run.Run
+	if err := document.Decode(d, &got); err != nil {
 		return r.remainsFound(ctx, d)
 	}
-	for n := 1; n <= run.Approvals; n++ {
-		left.paths = append(left.paths, document.ApprovalPath(agent.ApprovalID(run.ID, n)))
+	for n := 1; n <= got.Approvals; n++ {
+		left.paths = append(left.paths, document.ApprovalPath(run.ApprovalID(got.ID, n)))
 	}
-	left.paths = append(left.paths, run.Log.ChunkPaths(d.Path, "events")...)
-	left.chain = run.Audit
+	left.paths = append(left.paths, got.Log.ChunkPaths(d.Path, "events")...)
+	left.chain = got.Audit
 	return left, nil
 }
 
@@ -104,7 +104,7 @@ func (r *Records) approvalsOf(ctx context.Context, runID string) (paths []string
 	for n := 1; ; n += userPage {
 		page := make([]string, userPage)
 		for i := range page {
-			page[i] = document.ApprovalPath(agent.ApprovalID(runID, n+i))
+			page[i] = document.ApprovalPath(run.ApprovalID(runID, n+i))
 		}
 		docs, err := r.getFound(ctx, page)
 		if err != nil || len(docs) == 0 {
@@ -112,7 +112,7 @@ func (r *Records) approvalsOf(ctx context.Context, runID string) (paths []string
 		}
 		for _, d := range docs {
 			paths = append(paths, d.Path)
-			if document.ApprovalFieldsOf(d).Status == string(agent.ApprovalOpen) {
+			if document.ApprovalFieldsOf(d).Status == string(run.ApprovalOpen) {
 				open++
 			}
 		}
@@ -141,11 +141,11 @@ func (r *Records) partsOf(ctx context.Context, runPath string) (paths []string, 
 
 // Unended is a run that has not ended.
 type Unended struct {
-	RunID     string          `json:"runId"`
-	Status    agent.RunStatus `json:"status"`
-	Approvals int             `json:"approvals"` // approvals and reviews that wait for the user
-	Acting    bool            `json:"acting"`    // an effect was started and has no outcome yet
-	Aside     bool            `json:"aside"`     // no process could move it, and it is no longer delivered
+	RunID     string     `json:"runId"`
+	Status    run.Status `json:"status"`
+	Approvals int        `json:"approvals"` // approvals and reviews that wait for the user
+	Acting    bool       `json:"acting"`    // an effect was started and has no outcome yet
+	Aside     bool       `json:"aside"`     // no process could move it, and it is no longer delivered
 }
 
 // Unended returns the user's runs that have not ended, oldest first, also those that cannot be read.
@@ -154,7 +154,7 @@ func (r *Records) Unended(ctx context.Context, uid string) (all []Unended, err e
 		if ended(d) {
 			return nil
 		}
-		u := Unended{RunID: document.ID(d), Status: agent.RunStatus(document.RunFieldsOf(d).Status), Aside: aside(d)}
+		u := Unended{RunID: document.ID(d), Status: run.Status(document.RunFieldsOf(d).Status), Aside: aside(d)}
 		entries, _, err := r.Chain(ctx, u.RunID)
 		if err != nil {
 			return err

@@ -8,10 +8,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/strictjson"
 )
@@ -96,7 +96,7 @@ func errBusy() error {
 // eraseThread deletes a thread that was marked, page by page, its own document last. Two at once do no more than one.
 func (r *Records) eraseThread(ctx context.Context, threadPath string) error {
 	for try := 0; ; try++ {
-		var t agent.Thread
+		var t run.Thread
 		doc, err := document.Get(ctx, r.Store, threadPath, &t)
 		if err != nil || !doc.Exists() {
 			return err
@@ -168,8 +168,8 @@ func (r *Records) deleteRuns(ctx context.Context, q store.Query) error {
 
 // ended reports whether the document's run has ended.
 func ended(d store.Doc) bool {
-	s := agent.RunStatus(document.RunFieldsOf(d).Status)
-	return s == agent.Completed || s == agent.Failed
+	s := run.Status(document.RunFieldsOf(d).Status)
+	return s == run.Completed || s == run.Failed
 }
 
 // deleteRun deletes a run with its events and approvals, all in one commit unless they are more than one takes. The end
@@ -257,7 +257,7 @@ func (r *Records) Erase(ctx context.Context, uid string) error {
 	if err != nil {
 		return err
 	}
-	bare := agent.User{UID: uid, Disabled: true}
+	bare := run.User{UID: uid, Disabled: true}
 	if !u.Disabled {
 		return fault.New(fault.Policy, fault.CodeBusy,
 			"This user is not disabled; disable them first, or more data could be stored meanwhile.")
@@ -267,7 +267,7 @@ func (r *Records) Erase(ctx context.Context, uid string) error {
 			return err
 		}
 	}
-	err = r.updateUser(ctx, uid, func(u *agent.User) (*audit.Entry, bool) {
+	err = r.updateUser(ctx, uid, func(u *run.User) (*audit.Entry, bool) {
 		starts := !u.Deleting
 		u.Deleting = true
 		return &audit.Entry{Kind: audit.Deletion}, starts
@@ -284,7 +284,7 @@ func (r *Records) Erase(ctx context.Context, uid string) error {
 			return storeError(err)
 		}
 	}
-	return r.updateUser(ctx, uid, func(u *agent.User) (*audit.Entry, bool) {
+	return r.updateUser(ctx, uid, func(u *run.User) (*audit.Entry, bool) {
 		changed := !reflect.DeepEqual(*u, bare)
 		*u = bare
 		return &audit.Entry{Kind: audit.Deleted}, changed

@@ -12,12 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/policy"
 	"github.com/countersign-run/countersign/shared/records"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/embedded"
 	"github.com/countersign-run/countersign/shared/store/firestore"
@@ -81,7 +81,7 @@ const (
 // approval.
 func converseAtLength(t testing.TB, w *recorder, n int) {
 	t.Helper()
-	th := &agent.Thread{ID: long, UID: "ana", Title: "t", CreatedAt: began, UpdatedAt: began}
+	th := &run.Thread{ID: long, UID: "ana", Title: "t", CreatedAt: began, UpdatedAt: began}
 	var writes []store.Write
 	add := func(path string, fields map[string]any, v any) {
 		data, err := strictjson.Marshal(v)
@@ -90,30 +90,30 @@ func converseAtLength(t testing.TB, w *recorder, n int) {
 		}
 		writes = append(writes, store.Create(path, fields, data))
 	}
-	message := func(i int) agent.Message {
-		return agent.Message{Seq: int64(i), Role: agent.RoleUser, Text: fmt.Sprintf("%d secret", i), At: began}
+	message := func(i int) run.Message {
+		return run.Message{Seq: int64(i), Role: run.RoleUser, Text: fmt.Sprintf("%d secret", i), At: began}
 	}
 	for i := 1; i <= n; i++ {
 		th.Log.Chunks = append(th.Log.Chunks, int64(i))
-		add(document.ChunkPath(document.ThreadPath(long), "messages", int64(i)), nil, []agent.Message{message(i)})
+		add(document.ChunkPath(document.ThreadPath(long), "messages", int64(i)), nil, []run.Message{message(i)})
 	}
-	th.Log.Tail, th.Log.Count = []agent.Message{message(n + 1)}, int64(n+1)
+	th.Log.Tail, th.Log.Count = []run.Message{message(n + 1)}, int64(n+1)
 	add(document.ThreadPath(long), map[string]any{"uid": "ana", "updatedAt": began}, th)
 	for i := 1; i <= 2; i++ {
-		run := agent.Run{ID: fmt.Sprintf("run-00000000000%d", i), UID: "ana", ThreadID: long, CreatedAt: began,
+		r := run.Run{ID: fmt.Sprintf("run-00000000000%d", i), UID: "ana", ThreadID: long, CreatedAt: began,
 			Approvals: i - 1}
 		var e audit.Entry
-		e, run.Audit = audit.Seal(run.Audit, audit.Entry{RunID: run.ID, UID: "ana", At: began, Kind: audit.Requested})
-		add(document.AuditPath(run.ID, 1), e.Fields(), e)
-		for a := range run.Approvals {
-			id := agent.ApprovalID(run.ID, a+1)
+		e, r.Audit = audit.Seal(r.Audit, audit.Entry{RunID: r.ID, UID: "ana", At: began, Kind: audit.Requested})
+		add(document.AuditPath(r.ID, 1), e.Fields(), e)
+		for a := range r.Approvals {
+			id := run.ApprovalID(r.ID, a+1)
 			add(document.ApprovalPath(id), map[string]any{"uid": "ana", "status": "approved", "requestedAt": began},
-				agent.Approval{ID: id, UID: "ana", RunID: run.ID})
+				run.Approval{ID: id, UID: "ana", RunID: r.ID})
 		}
-		queued := agent.Event{Seq: 1, At: began, Type: agent.RunQueued, Queued: &agent.Input{Prompt: "secret"}}
-		run.Log = document.Log[agent.Event]{Tail: []agent.Event{queued}, Count: 1}
-		add(document.RunPath(run.ID),
-			map[string]any{"uid": "ana", "threadId": long, "status": "completed", "createdAt": began}, run)
+		queued := run.Event{Seq: 1, At: began, Type: run.RunQueued, Queued: &run.Input{Prompt: "secret"}}
+		r.Log = document.Log[run.Event]{Tail: []run.Event{queued}, Count: 1}
+		add(document.RunPath(r.ID),
+			map[string]any{"uid": "ana", "threadId": long, "status": "completed", "createdAt": began}, r)
 	}
 	for page := range slices.Chunk(writes, 100) {
 		if _, err := w.Commit(t.Context(), page...); err != nil {
@@ -311,7 +311,7 @@ func TestErasureKilledAtEveryCommit(t *testing.T) {
 					w := open(t)
 					converseAtLength(t, w, 450)
 					put(t, w, document.ThreadPath("thread-0000000002"), map[string]any{"uid": "ana", "deleting": began},
-						agent.Thread{ID: "thread-0000000002", UID: "ana", Deleting: true})
+						run.Thread{ID: "thread-0000000002", UID: "ana", Deleting: true})
 					if changed, err := w.records().SetDisabled(t.Context(), "ana", true); err != nil || !changed {
 						t.Fatal(changed, err)
 					}
@@ -328,7 +328,7 @@ func TestErasureKilledAtEveryCommit(t *testing.T) {
 						}
 					}
 					u, err := w.records().User(t.Context(), "ana")
-					if err != nil || !reflect.DeepEqual(u, agent.User{UID: "ana", Disabled: true}) {
+					if err != nil || !reflect.DeepEqual(u, run.User{UID: "ana", Disabled: true}) {
 						t.Errorf("the lock is %+v, %v", u, err)
 					}
 					if died == (n > 7) { // the mark, two runs, a page of messages, two threads, the user's document
@@ -351,7 +351,7 @@ func TestOwnChain(t *testing.T) {
 		r := w.records()
 		id := policy.EntryID("ana", "mail", "bob@x.org")
 		put(t, w, document.UserPath("ana"), nil,
-			agent.User{UID: "ana", Allow: []policy.Entry{{ID: id, Tool: "mail", Recipient: "bob@x.org"}}})
+			run.User{UID: "ana", Allow: []policy.Entry{{ID: id, Tool: "mail", Recipient: "bob@x.org"}}})
 		if err := r.Disallow(t.Context(), "ana", id); err != nil {
 			t.Fatal(err)
 		}

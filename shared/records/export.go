@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
 )
 
@@ -78,14 +78,14 @@ func (r *Records) Each(ctx context.Context, uid string, each func(Item) error) e
 }
 
 func (r *Records) exportThread(ctx context.Context, d store.Doc, deleting bool, each func(Item) error) error {
-	var t agent.Thread
+	var t run.Thread
 	if err := document.Decode(d, &t); err != nil {
 		return err
 	}
 	if err := each(Item{Kind: ItemThread, Data: viewThread(t)}); err != nil {
 		return err
 	}
-	err := r.messages(ctx, t, 1, t.Log.Count+1, func(m agent.Message) error { return each(Item{ItemMessage, t.ID, m}) })
+	err := r.messages(ctx, t, 1, t.Log.Count+1, func(m run.Message) error { return each(Item{ItemMessage, t.ID, m}) })
 	if !errors.Is(err, errGone) {
 		return err
 	}
@@ -104,11 +104,11 @@ type RawRun struct {
 }
 
 func (r *Records) exportRun(ctx context.Context, d store.Doc, each func(Item) error) error {
-	var run agent.Run
+	var got run.Run
 	var s RunDetails
-	err := document.Decode(d, &run)
+	err := document.Decode(d, &got)
 	if err == nil {
-		s, err = r.RunDetails(ctx, run)
+		s, err = r.RunDetails(ctx, got)
 	}
 	if err != nil {
 		if docs, e := r.get(ctx, d.Path); e != nil || !docs[0].Exists() {
@@ -121,16 +121,16 @@ func (r *Records) exportRun(ctx context.Context, d store.Doc, each func(Item) er
 		fields := document.RunFieldsOf(d)
 		return each(Item{Kind: ItemRun, Data: RawRun{document.ID(d), fields.ThreadID, fields.Status, string(d.Data)}})
 	}
-	if err := each(Item{Kind: ItemRun, Data: agent.View(run, s.State, "")}); err != nil {
+	if err := each(Item{Kind: ItemRun, Data: run.NewView(got, s.State, "")}); err != nil {
 		return err
 	}
 	for _, e := range s.Events {
-		if err := each(Item{ItemEvent, run.ID, e}); err != nil {
+		if err := each(Item{ItemEvent, got.ID, e}); err != nil {
 			return err
 		}
 	}
 	for _, a := range s.Approvals {
-		if err := each(Item{ItemApproval, run.ID, a}); err != nil {
+		if err := each(Item{ItemApproval, got.ID, a}); err != nil {
 			return err
 		}
 	}
@@ -139,26 +139,26 @@ func (r *Records) exportRun(ctx context.Context, d store.Doc, each func(Item) er
 
 // RunDetails is all that is stored of one run except its audit.
 type RunDetails struct {
-	Events    []agent.Event
-	State     *agent.State // what they add up to
-	Approvals []agent.Approval
+	Events    []run.Event
+	State     *run.State // what they add up to
+	Approvals []run.Approval
 }
 
 // Run reads the document of any user's run: it is for operators, not for users' requests.
-func (r *Records) Run(ctx context.Context, id string) (run agent.Run, found bool, err error) {
+func (r *Records) Run(ctx context.Context, id string) (got run.Run, found bool, err error) {
 	docs, err := r.get(ctx, document.RunPath(id))
 	if err != nil || !docs[0].Exists() {
-		return run, false, err
+		return got, false, err
 	}
-	if err := document.Decode(docs[0], &run); err != nil {
-		return run, true, err
+	if err := document.Decode(docs[0], &got); err != nil {
+		return got, true, err
 	}
-	return run, true, nil
+	return got, true, nil
 }
 
 // RunDetails reads what belongs to the run, by its document.
-func (r *Records) RunDetails(ctx context.Context, run agent.Run) (s RunDetails, err error) {
-	chunks, err := r.getFound(ctx, run.Log.ChunkPaths(document.RunPath(run.ID), "events"))
+func (r *Records) RunDetails(ctx context.Context, got run.Run) (s RunDetails, err error) {
+	chunks, err := r.getFound(ctx, got.Log.ChunkPaths(document.RunPath(got.ID), "events"))
 	if err != nil {
 		return s, err
 	}
@@ -166,22 +166,22 @@ func (r *Records) RunDetails(ctx context.Context, run agent.Run) (s RunDetails, 
 	for i, d := range chunks {
 		parts[i] = d.Data
 	}
-	if s.Events, err = run.Log.All(parts...); err != nil {
+	if s.Events, err = got.Log.All(parts...); err != nil {
 		return s, err
 	}
-	if s.State, err = agent.Fold(s.Events); err != nil {
+	if s.State, err = run.Fold(s.Events); err != nil {
 		return s, err
 	}
-	paths := make([]string, run.Approvals)
+	paths := make([]string, got.Approvals)
 	for i := range paths {
-		paths[i] = document.ApprovalPath(agent.ApprovalID(run.ID, i+1))
+		paths[i] = document.ApprovalPath(run.ApprovalID(got.ID, i+1))
 	}
 	docs, err := r.getFound(ctx, paths)
 	if err != nil {
 		return s, err
 	}
 	for _, d := range docs {
-		var a agent.Approval
+		var a run.Approval
 		if err := document.Decode(d, &a); err != nil {
 			return s, err
 		}

@@ -11,11 +11,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/policy"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
 )
 
@@ -28,8 +28,8 @@ type Records struct {
 
 // Pending returns the user's open approvals and reviews, newest first. An approval past its time is not included, even
 // if the sweep has not closed it yet.
-func (r *Records) Pending(ctx context.Context, uid, cursor string, limit int) ([]agent.ApprovalView, string, error) {
-	docs, next, err := r.page(ctx, document.ApprovalsOf(uid, string(agent.ApprovalOpen), limit), cursor)
+func (r *Records) Pending(ctx context.Context, uid, cursor string, limit int) ([]run.ApprovalView, string, error) {
+	docs, next, err := r.page(ctx, document.ApprovalsOf(uid, string(run.ApprovalOpen), limit), cursor)
 	if err != nil {
 		return nil, "", err
 	}
@@ -38,7 +38,7 @@ func (r *Records) Pending(ctx context.Context, uid, cursor string, limit int) ([
 }
 
 // Approvals returns those of the ids that are open and the user's.
-func (r *Records) Approvals(ctx context.Context, uid string, ids []string) ([]agent.ApprovalView, error) {
+func (r *Records) Approvals(ctx context.Context, uid string, ids []string) ([]run.ApprovalView, error) {
 	paths := make([]string, len(ids))
 	for i, id := range ids {
 		paths[i] = document.ApprovalPath(id)
@@ -50,17 +50,17 @@ func (r *Records) Approvals(ctx context.Context, uid string, ids []string) ([]ag
 	return r.approvals(uid, docs)
 }
 
-func (r *Records) approvals(uid string, docs []store.Doc) ([]agent.ApprovalView, error) {
-	views := []agent.ApprovalView{}
+func (r *Records) approvals(uid string, docs []store.Doc) ([]run.ApprovalView, error) {
+	views := []run.ApprovalView{}
 	for _, d := range docs {
-		var a agent.Approval
+		var a run.Approval
 		if !d.Exists() {
 			continue
 		}
 		if err := document.Decode(d, &a); err != nil {
 			return nil, err
 		}
-		if a.UID == uid && a.Status == agent.ApprovalOpen && d.ReadTime.Before(a.ExpiresAt) {
+		if a.UID == uid && a.Status == run.ApprovalOpen && d.ReadTime.Before(a.ExpiresAt) {
 			views = append(views, a.View())
 		}
 	}
@@ -93,7 +93,7 @@ func (r *Records) Allowlist(ctx context.Context, uid string) ([]AllowView, error
 // any more.
 func (r *Records) Disallow(ctx context.Context, uid, id string) error {
 	found := false
-	err := r.updateUser(ctx, uid, func(u *agent.User) (*audit.Entry, bool) {
+	err := r.updateUser(ctx, uid, func(u *run.User) (*audit.Entry, bool) {
 		i := slices.IndexFunc(u.Allow, func(e policy.Entry) bool { return e.ID == id })
 		if found = i >= 0; !found {
 			return nil, false
@@ -109,15 +109,15 @@ func (r *Records) Disallow(ctx context.Context, uid, id string) error {
 }
 
 // nonce returns the user's own nonce, made when it is first needed: the id of an always-allow follows from its address.
-func (r *Records) nonce(u *agent.User) []byte {
+func (r *Records) nonce(u *run.User) []byte {
 	if len(u.Nonce) == 0 {
-		u.Nonce = agent.NewNonce(cmp.Or(r.Random, rand.Reader))
+		u.Nonce = run.NewNonce(cmp.Or(r.Random, rand.Reader))
 	}
 	return u.Nonce
 }
 
-func (r *Records) user(ctx context.Context, uid string) (store.Doc, agent.User, error) {
-	u := agent.User{UID: uid}
+func (r *Records) user(ctx context.Context, uid string) (store.Doc, run.User, error) {
+	u := run.User{UID: uid}
 	docs, err := r.get(ctx, document.UserPath(uid))
 	if err != nil {
 		return store.Doc{}, u, err
@@ -182,7 +182,7 @@ func (r *Records) Audit(ctx context.Context, uid, runID, cursor string, limit in
 // head returns the end of a chain: from the run's document, or where that was deleted or never existed, from the
 // document kept beside it. For another user's run it returns nil; of a deleted run the entries tell whose it was.
 func (r *Records) head(ctx context.Context, uid, runID string) (head *audit.Head, own bool, err error) {
-	if !agent.ValidID(runID) {
+	if !run.ValidID(runID) {
 		return nil, false, fault.Invalid("runId", "this is not an id")
 	}
 	docs, err := r.get(ctx, document.RunPath(runID), document.AuditHeadPath(runID))
@@ -193,11 +193,11 @@ func (r *Records) head(ctx context.Context, uid, runID string) (head *audit.Head
 		if document.RunFieldsOf(d).UID != uid {
 			return nil, false, nil
 		}
-		var run agent.Run
-		if err := document.Decode(d, &run); err != nil {
+		var got run.Run
+		if err := document.Decode(d, &got); err != nil {
 			return nil, false, err
 		}
-		return &run.Audit, true, nil
+		return &got.Audit, true, nil
 	}
 	if d := docs[1]; d.Exists() {
 		head = &audit.Head{}

@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/policy"
 	"github.com/countersign-run/countersign/shared/records"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/embedded"
 	"github.com/countersign-run/countersign/shared/strictjson"
@@ -44,9 +44,9 @@ func put(t testing.TB, st store.Store, path string, fields map[string]any, v any
 // converse writes a thread of n messages, as the loop does: a few at a time, older parts in chunks.
 func converse(t testing.TB, st store.Store, id string, n, size int) {
 	t.Helper()
-	th := &agent.Thread{ID: id, UID: "ana", Title: "t", CreatedAt: began}
+	th := &run.Thread{ID: id, UID: "ana", Title: "t", CreatedAt: began}
 	for i := 1; i <= n; i++ {
-		chunks, err := th.Add(agent.Message{Role: agent.RoleUser,
+		chunks, err := th.Add(run.Message{Role: run.RoleUser,
 			Text: fmt.Sprintf("%d %s", i, strings.Repeat("x", size)), At: began})
 		if err != nil {
 			t.Fatal(err)
@@ -88,31 +88,31 @@ func TestDeletedThreadLeavesNothing(t *testing.T) {
 	ctx := context.Background()
 	r := newRecords(t)
 	converse(t, r.Store, "thread-0000000001", 150, 10)
-	run := agent.Run{ID: "run-000000000001", UID: "ana", ThreadID: "thread-0000000001", Approvals: 1}
-	fields := func(status agent.RunStatus) map[string]any {
-		return map[string]any{"uid": "ana", "threadId": run.ThreadID, "status": string(status), "createdAt": began}
+	got := run.Run{ID: "run-000000000001", UID: "ana", ThreadID: "thread-0000000001", Approvals: 1}
+	fields := func(status run.Status) map[string]any {
+		return map[string]any{"uid": "ana", "threadId": got.ThreadID, "status": string(status), "createdAt": began}
 	}
-	waiting := fields(agent.Awaiting)
+	waiting := fields(run.Awaiting)
 	waiting["due"] = began.Add(time.Hour)
-	put(t, r.Store, document.RunPath(run.ID), waiting, run)
-	put(t, r.Store, document.ApprovalPath(agent.ApprovalID(run.ID, 1)), nil, agent.Approval{})
-	if _, err := r.DeleteThread(ctx, "ana", run.ThreadID); !fault.Is(err, fault.Policy, fault.CodeBusy) {
+	put(t, r.Store, document.RunPath(got.ID), waiting, got)
+	put(t, r.Store, document.ApprovalPath(run.ApprovalID(got.ID, 1)), nil, run.Approval{})
+	if _, err := r.DeleteThread(ctx, "ana", got.ThreadID); !fault.Is(err, fault.Policy, fault.CodeBusy) {
 		t.Fatalf("a thread whose run waits: %v", err)
 	}
-	docs, err := r.Store.Get(ctx, document.RunPath(run.ID))
+	docs, err := r.Store.Get(ctx, document.RunPath(got.ID))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := r.Store.Commit(ctx,
-		store.Update(docs[0].Path, docs[0].Version, fields(agent.Completed), docs[0].Data)); err != nil {
+		store.Update(docs[0].Path, docs[0].Version, fields(run.Completed), docs[0].Data)); err != nil {
 		t.Fatal(err)
 	}
-	if gone, err := r.DeleteThread(ctx, "ana", run.ThreadID); err != nil || !gone {
+	if gone, err := r.DeleteThread(ctx, "ana", got.ThreadID); err != nil || !gone {
 		t.Fatal(gone, err)
 	}
-	left, err := r.Store.Get(ctx, document.ThreadPath(run.ThreadID), document.RunPath(run.ID),
-		document.ApprovalPath(agent.ApprovalID(run.ID, 1)),
-		document.ChunkPath(document.ThreadPath(run.ThreadID), "messages", 1))
+	left, err := r.Store.Get(ctx, document.ThreadPath(got.ThreadID), document.RunPath(got.ID),
+		document.ApprovalPath(run.ApprovalID(got.ID, 1)),
+		document.ChunkPath(document.ThreadPath(got.ThreadID), "messages", 1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func TestDisallow(t *testing.T) {
 	r := newRecords(t)
 	entry := policy.Entry{ID: policy.EntryID("ana", "mail", "bob@x.org"), Tool: "mail", Recipient: "bob@x.org",
 		CreatedAt: began, ExpiresAt: began.Add(time.Hour)}
-	put(t, r.Store, document.UserPath("ana"), nil, agent.User{UID: "ana", Allow: []policy.Entry{entry}, Open: 2})
+	put(t, r.Store, document.UserPath("ana"), nil, run.User{UID: "ana", Allow: []policy.Entry{entry}, Open: 2})
 	if err := r.Disallow(ctx, "eve", entry.ID); !fault.Is(err, fault.Auth, fault.CodeNotFound) {
 		t.Fatalf("another user's entry: %v", err)
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
 )
 
@@ -13,10 +13,10 @@ import (
 // before it, how to count what the request uses beyond its first call, and the user's region, which is updated from
 // what the request sent. Errors: AuthError unauthenticated for a disabled user; PolicyError too_many and budget for the
 // limits, with the time after which to ask again.
-func (r *Records) Admit(ctx context.Context, uid string, l agent.Limits, starts bool,
-	sent agent.Region) (agent.Admission, error) {
-	a := agent.Admission{Use: func(context.Context, int, int) error { return nil }}
-	doc, err := r.updateUserFrom(ctx, uid, store.Doc{}, func(u *agent.User, now time.Time) (bool, error) {
+func (r *Records) Admit(ctx context.Context, uid string, l run.Limits, starts bool,
+	sent run.Region) (run.Admission, error) {
+	a := run.Admission{Use: func(context.Context, int, int) error { return nil }}
+	doc, err := r.updateUserFrom(ctx, uid, store.Doc{}, func(u *run.User, now time.Time) (bool, error) {
 		a.Region = sent.Or(u.Region)
 		changed := a.Region != u.Region
 		u.Region = a.Region
@@ -31,7 +31,7 @@ func (r *Records) Admit(ctx context.Context, uid string, l agent.Limits, starts 
 		if err := u.Usage.CheckModelBudget(l, now, 0, 0); err != nil {
 			return false, err
 		}
-		a.Usage = agent.UserUsage{Day: u.Usage.Day, Calls: u.Usage.Calls, Tokens: u.Usage.Tokens}
+		a.Usage = run.UserUsage{Day: u.Usage.Day, Calls: u.Usage.Calls, Tokens: u.Usage.Tokens}
 		if starts {
 			u.Usage.CountStart(l, now)
 		}
@@ -42,7 +42,7 @@ func (r *Records) Admit(ctx context.Context, uid string, l agent.Limits, starts 
 		return a, err
 	}
 	a.Use = func(ctx context.Context, calls, tokens int) error {
-		_, err := r.updateUserFrom(ctx, uid, doc, func(u *agent.User, now time.Time) (bool, error) {
+		_, err := r.updateUserFrom(ctx, uid, doc, func(u *run.User, now time.Time) (bool, error) {
 			u.Usage.CountUse(now, calls, tokens)
 			return calls != 0 || tokens != 0, nil
 		})

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
 )
 
@@ -22,7 +22,7 @@ type ThreadView struct {
 	UpdatedAt time.Time `json:"updatedAt"`
 }
 
-func viewThread(t agent.Thread) ThreadView {
+func viewThread(t run.Thread) ThreadView {
 	return ThreadView{t.ID, t.Title, t.Log.Count, t.CreatedAt, t.UpdatedAt}
 }
 
@@ -34,7 +34,7 @@ func (r *Records) Threads(ctx context.Context, uid, cursor string, limit int) ([
 	}
 	views := []ThreadView{}
 	for _, d := range docs {
-		var t agent.Thread
+		var t run.Thread
 		if err := document.Decode(d, &t); err != nil {
 			return nil, "", err
 		}
@@ -45,20 +45,20 @@ func (r *Records) Threads(ctx context.Context, uid, cursor string, limit int) ([
 
 // MessagePage is a part of a conversation, oldest first. Before, when not zero, asks for the page before it.
 type MessagePage struct {
-	Messages []agent.Message `json:"messages"`
-	Before   int64           `json:"before,omitempty"`
+	Messages []run.Message `json:"messages"`
+	Before   int64         `json:"before,omitempty"`
 }
 
 // Messages returns the newest messages before the given number.
 func (r *Records) Messages(ctx context.Context, uid, threadID string, before int64, limit int) (MessagePage, error) {
-	page := MessagePage{Messages: []agent.Message{}}
+	page := MessagePage{Messages: []run.Message{}}
 	t, err := r.thread(ctx, uid, threadID)
 	if err != nil {
 		return page, err
 	}
 	before = min(before, t.Log.Count+1)
 	first := max(1, before-int64(limit))
-	err = r.messages(ctx, t, first, before, func(m agent.Message) error {
+	err = r.messages(ctx, t, first, before, func(m run.Message) error {
 		page.Messages = append(page.Messages, m)
 		return nil
 	})
@@ -83,9 +83,9 @@ const chunkPage = 250
 
 // messages passes the thread's messages from number first up to, but not including, before to each, and reads only the
 // chunks that hold them.
-func (r *Records) messages(ctx context.Context, t agent.Thread, first, before int64,
-	each func(agent.Message) error) error {
-	within := func(all []agent.Message) error {
+func (r *Records) messages(ctx context.Context, t run.Thread, first, before int64,
+	each func(run.Message) error) error {
+	within := func(all []run.Message) error {
 		for _, m := range all {
 			if m.Seq < first || m.Seq >= before {
 				continue
@@ -115,7 +115,7 @@ func (r *Records) messages(ctx context.Context, t agent.Thread, first, before in
 			if !d.Exists() {
 				return fmt.Errorf("%w: %s", errGone, d.Path)
 			}
-			var part []agent.Message
+			var part []run.Message
 			if err := document.Decode(d, &part); err != nil {
 				return err
 			}
@@ -128,18 +128,18 @@ func (r *Records) messages(ctx context.Context, t agent.Thread, first, before in
 }
 
 // thread reads a conversation that exists for its user.
-func (r *Records) thread(ctx context.Context, uid, id string) (agent.Thread, error) {
+func (r *Records) thread(ctx context.Context, uid, id string) (run.Thread, error) {
 	_, t, err := r.ownThread(ctx, uid, id)
 	if err == nil && t.Deleting {
-		return agent.Thread{}, fault.NotFound()
+		return run.Thread{}, fault.NotFound()
 	}
 	return t, err
 }
 
 // ownThread reads the user's thread, also one that is being deleted. Its owner is checked before anything else of it is
 // read.
-func (r *Records) ownThread(ctx context.Context, uid, id string) (store.Doc, agent.Thread, error) {
-	var t agent.Thread
+func (r *Records) ownThread(ctx context.Context, uid, id string) (store.Doc, run.Thread, error) {
+	var t run.Thread
 	docs, err := r.get(ctx, document.ThreadPath(id))
 	if err != nil {
 		return store.Doc{}, t, err

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/strictjson"
 )
@@ -16,7 +16,7 @@ import (
 const userPage = 100
 
 // User returns the user's document, or the zero User where there is none.
-func (r *Records) User(ctx context.Context, uid string) (agent.User, error) {
+func (r *Records) User(ctx context.Context, uid string) (run.User, error) {
 	_, u, err := r.user(ctx, uid)
 	return u, err
 }
@@ -24,7 +24,7 @@ func (r *Records) User(ctx context.Context, uid string) (agent.User, error) {
 // SetDisabled disables the user, or enables them again. Once it has returned nothing more is started for a disabled
 // user, whatever was approved. It reports whether anything changed.
 func (r *Records) SetDisabled(ctx context.Context, uid string, disabled bool) (changed bool, err error) {
-	err = r.updateUser(ctx, uid, func(u *agent.User) (*audit.Entry, bool) {
+	err = r.updateUser(ctx, uid, func(u *run.User) (*audit.Entry, bool) {
 		changed = u.Disabled != disabled
 		u.Disabled = disabled
 		if disabled {
@@ -37,7 +37,7 @@ func (r *Records) SetDisabled(ctx context.Context, uid string, disabled bool) (c
 
 // updateUser changes the user's document under the version that was read, together with an entry in the user's own
 // chain; change reports whether it did anything.
-func (r *Records) updateUser(ctx context.Context, uid string, change func(*agent.User) (*audit.Entry, bool)) error {
+func (r *Records) updateUser(ctx context.Context, uid string, change func(*run.User) (*audit.Entry, bool)) error {
 	for try := 0; ; try++ {
 		doc, u, err := r.user(ctx, uid)
 		if err != nil {
@@ -63,9 +63,9 @@ func (r *Records) updateUser(ctx context.Context, uid string, change func(*agent
 // already, or (given a Doc without a path) reading it first. change gets the store's time, and may refuse. It returns
 // the document as it is afterwards.
 func (r *Records) updateUserFrom(ctx context.Context, uid string, doc store.Doc,
-	change func(*agent.User, time.Time) (bool, error)) (store.Doc, error) {
+	change func(*run.User, time.Time) (bool, error)) (store.Doc, error) {
 	for try := 0; ; try++ {
-		u := agent.User{UID: uid}
+		u := run.User{UID: uid}
 		var err error
 		if doc.Path == "" {
 			doc, u, err = r.user(ctx, uid)
@@ -95,7 +95,7 @@ func (r *Records) updateUserFrom(ctx context.Context, uid string, doc store.Doc,
 }
 
 // userWrite returns the write that replaces the document that was read.
-func userWrite(uid string, doc store.Doc, u agent.User) (store.Write, error) {
+func userWrite(uid string, doc store.Doc, u run.User) (store.Write, error) {
 	data, err := strictjson.Marshal(u)
 	if err != nil || !doc.Exists() {
 		return store.Create(document.UserPath(uid), nil, data), err

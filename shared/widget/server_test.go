@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/widget"
 )
 
@@ -202,7 +202,7 @@ func (s *chatServer) identified(in request) {
 	}
 	s.Unlock()
 	switch {
-	case !agent.ValidID(in.MessageID):
+	case !run.ValidID(in.MessageID):
 		s.problem("the message %s has the id %q", use, in.MessageID)
 	case before != "" && before != use:
 		s.problem("the messages %s and %s have one id", before, use)

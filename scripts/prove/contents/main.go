@@ -44,7 +44,7 @@ func Proof() proof.Proof {
 			f.IntVar(&o.stories, "stories", 0, "how many stories to walk through at most; 0 is no limit")
 			f.BoolVar(&o.wire, "wire", false, "send the requests through Google's client over HTTP, which takes longer")
 		},
-		Run: func(ctx context.Context, r *proof.Run) error { return run(ctx, o, r) },
+		Run: func(ctx context.Context, r *proof.Run) error { return execute(ctx, o, r) },
 	}
 }
 
@@ -56,7 +56,7 @@ func list() ([]proof.Count, error) {
 	}, nil
 }
 
-func run(ctx context.Context, o options, r *proof.Run) error {
+func execute(ctx context.Context, o options, r *proof.Run) error {
 	var over *wire
 	if o.wire {
 		var err error

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
@@ -29,12 +29,12 @@ type answer struct {
 
 // told checks the responses to the model's calls against the user's decisions and the provider's effects.
 func (w *walk) told(contents []fakegemini.Content) {
-	run := w.runs[promptOf(contents)]
-	if run == "" {
+	runID := w.runs[promptOf(contents)]
+	if runID == "" {
 		w.fault("the model is asked without the user's words")
 		return
 	}
-	actions := w.actions(run)
+	actions := w.actions(runID)
 	at := 0
 	for i, c := range contents {
 		if i == 0 || c.Role != "user" || c.Parts[0].FunctionResponse == nil {
@@ -60,11 +60,11 @@ func (w *walk) told(contents []fakegemini.Content) {
 }
 
 // tried holds the actions of one call, oldest first: more than one if it was started anew.
-type tried []*agent.Action
+type tried []*run.Action
 
 // actions returns the run's actions by call, in the model's order.
-func (w *walk) actions(run string) []tried {
-	state := w.state(run)
+func (w *walk) actions(runID string) []tried {
+	state := w.state(runID)
 	var out []tried
 	place := map[[2]int]int{}
 	for _, a := range state.Actions {
@@ -90,8 +90,8 @@ func (w *walk) compare(call json.RawMessage, t tried, a answer) {
 		}
 	}
 	d := w.decided[last.ApprovalID]
-	switch confirmed := d.decision == agent.ConfirmDone; {
-	case d.decision == agent.Reject:
+	switch confirmed := d.decision == run.ConfirmDone; {
+	case d.decision == run.Reject:
 		w.want(strings.HasPrefix(a.Error, "The user rejected this") && strings.Contains(a.Error, d.comment),
 			"a rejection is told as %+v", a)
 		w.want(len(done) == 0 || strings.Contains(a.Error, "earlier attempt"), "an earlier effect is told as %+v", a)

@@ -11,13 +11,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/clip"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/memory"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
@@ -27,7 +27,7 @@ const uid = "ana"
 
 // decision is the user's accepted decision.
 type decision struct {
-	decision agent.Decision
+	decision run.Decision
 	comment  string
 }
 
@@ -107,7 +107,7 @@ func (w *walk) process() {
 	}
 	w.loop = (&loop.Loop{Store: w.store, Queue: w, Model: w.model, Tools: tools, Now: w.clock, Random: w,
 		Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
-		Agents: agents.Set{agent.Assistant: {Instructions: agents.WithRules(agents.Text("You are a test.")),
+		Agents: agents.Set{run.Assistant: {Instructions: agents.WithRules(agents.Text("You are a test.")),
 			History: agents.HistoryWords, OnReject: pick(w.r, agents.RejectContinues, agents.RejectContinues,
 				agents.RejectCompletes, agents.RejectFails),
 			Limits: agents.Limits{ModelCalls: pick(w.r, 3, 5, 8), ApprovalTTL: 24 * time.Hour, Deadline: 72 * time.Hour,
@@ -162,7 +162,7 @@ func (w *walk) check(what string, err error) {
 
 func (w *walk) ask(ctx context.Context) {
 	prompt := fmt.Sprintf("prompt %d", len(w.runs)+1)
-	w.runs[prompt] = agent.KeyedRunID(uid, prompt)
+	w.runs[prompt] = run.KeyedRunID(uid, prompt)
 	thread := ""
 	if len(w.threads) > 0 && w.r.IntN(4) > 0 {
 		thread = pick(w.r, w.threads...)
@@ -187,17 +187,17 @@ func (w *walk) chat(ctx context.Context) {
 }
 
 // open returns the waiting approvals of one thread or of all.
-func (w *walk) open(thread string) []agent.Approval {
-	var out []agent.Approval
+func (w *walk) open(thread string) []run.Approval {
+	var out []run.Approval
 	for _, p := range slices.Sorted(maps.Keys(w.approvals)) {
-		if a := w.approval(p); a.Status == agent.ApprovalOpen && (thread == "" || a.ThreadID == thread) {
+		if a := w.approval(p); a.Status == run.ApprovalOpen && (thread == "" || a.ThreadID == thread) {
 			out = append(out, a)
 		}
 	}
 	return out
 }
 
-func (w *walk) approval(path string) (a agent.Approval) {
+func (w *walk) approval(path string) (a run.Approval) {
 	if err := document.Decode(w.approvals[path], &a); err != nil {
 		w.fault("%s cannot be read: %v", path, err)
 	}
@@ -214,10 +214,10 @@ func (w *walk) resolve(ctx context.Context) {
 	res := loop.Resolution{UID: uid, ApprovalID: ap.ID, Decision: pick(w.r, ap.Decisions...)}
 	var edited args
 	switch res.Decision {
-	case agent.ApproveEdited:
+	case run.ApproveEdited:
 		edited = w.edit(ap)
 		res.EditedArgs = json.RawMessage(encode(edited))
-	case agent.Reject:
+	case run.Reject:
 		res.Comment = pick(w.r, "", "Not \"like\" this.", strings.Repeat("never ", 100))
 	}
 	_, err := w.loop.Resolve(ctx, res)
@@ -233,12 +233,12 @@ func (w *walk) resolve(ctx context.Context) {
 	}
 	w.count["decided "+string(res.Decision)]++
 	w.decided[ap.ID] = decision{res.Decision, strings.TrimSpace(res.Comment)}
-	if res.Decision == agent.ApproveEdited {
+	if res.Decision == run.ApproveEdited {
 		w.edits[ap.ActionID] = edited
 	}
 }
 
-func (w *walk) edit(ap agent.Approval) args {
+func (w *walk) edit(ap run.Approval) args {
 	var a args
 	if err := json.Unmarshal(ap.Args, &a); err != nil {
 		w.fault("the arguments of %s cannot be read: %v", ap.ID, err)
@@ -292,15 +292,15 @@ func (w *walk) cancel(ctx context.Context) {
 }
 
 // state returns the run's folded events.
-func (w *walk) state(run string) *agent.State {
-	_, events, err := w.loop.Get(context.Background(), uid, run)
+func (w *walk) state(runID string) *run.State {
+	_, events, err := w.loop.Get(context.Background(), uid, runID)
 	if err != nil {
-		w.fault("run %s cannot be read: %v", run, err)
+		w.fault("run %s cannot be read: %v", runID, err)
 	}
-	s, err := agent.Fold(events)
+	s, err := run.Fold(events)
 	if err != nil {
-		w.fault("run %s: %v", run, err)
-		return &agent.State{}
+		w.fault("run %s: %v", runID, err)
+		return &run.State{}
 	}
 	return s
 }

@@ -44,7 +44,7 @@ the sweep retry as they would, and compares the stored documents with what the p
 			f.IntVar(&o.workers, "workers", o.workers, "how many trials at a time")
 			f.BoolVar(&o.anywhen, "anywhen", o.anywhen, "kill at random moments instead of at the known points")
 		},
-		Run: func(ctx context.Context, r *proof.Run) error { return run(ctx, o, r) },
+		Run: func(ctx context.Context, r *proof.Run) error { return execute(ctx, o, r) },
 	}
 }
 
@@ -80,7 +80,7 @@ func list() ([]proof.Count, error) {
 	}, nil
 }
 
-func run(ctx context.Context, o options, r *proof.Run) (err error) {
+func execute(ctx context.Context, o options, r *proof.Run) (err error) {
 	if o.kills < 1 || o.workers < 1 || o.store != "embedded" && o.store != "firestore" {
 		return fmt.Errorf("%w: -kills and -workers must be at least 1, and -store embedded or firestore",
 			proof.ErrUsage)

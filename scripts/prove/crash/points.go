@@ -8,10 +8,10 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/queue"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
@@ -85,12 +85,12 @@ func collection(path string) string {
 // saying names a commit by the newest event of its run that is more than a status.
 func saying(writes []store.Write) string {
 	for _, w := range writes {
-		var run agent.Run
-		if collection(w.Doc.Path) != "runs" || document.Decode(w.Doc, &run) != nil {
+		var r run.Run
+		if collection(w.Doc.Path) != "runs" || document.Decode(w.Doc, &r) != nil {
 			continue
 		}
-		for _, e := range slices.Backward(run.Log.Tail) {
-			if e.Type != agent.RunStatusChange {
+		for _, e := range slices.Backward(r.Log.Tail) {
+			if e.Type != run.RunStatusChange {
 				return string(e.Type)
 			}
 		}

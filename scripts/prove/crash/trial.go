@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 )
@@ -74,7 +74,7 @@ type trial struct {
 func newTrial(e *env, p plan, n int) *trial {
 	t := &trial{plan: p, env: e, uid: fmt.Sprintf("user%06d", n), outcome: outcome{plan: p}}
 	for i := range 2 {
-		t.runs = append(t.runs, agent.KeyedRunID(t.uid, t.key(i)))
+		t.runs = append(t.runs, run.KeyedRunID(t.uid, t.key(i)))
 	}
 	if p.kind.readable {
 		e.cloud.SetScopes(t.uid,

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
@@ -155,7 +155,7 @@ func decide(decision string) step {
 // tooLate approves an expired approval.
 var tooLate = step{"a late yes", func(t *trial) bool { return t.over(0) },
 	func(ctx context.Context, t *trial, to *process) error {
-		late := testkit.Approval{ApprovalID: agent.ApprovalID(t.runs[0], 1)}
+		late := testkit.Approval{ApprovalID: run.ApprovalID(t.runs[0], 1)}
 		a, err := t.at(to).Resolve(ctx, late, "approve_once")
 		if err != nil {
 			return err

@@ -34,7 +34,7 @@ outside (tamper with the store, kill the process, set the clock) is covered by t
 			f.StringVar(&o.token, "token", o.token, "ID `token` of a user of a deployed server")
 			f.StringVar(&o.token2, "token2", o.token2, "ID `token` of another one")
 		},
-		Run: func(ctx context.Context, r *proof.Run) error { return run(ctx, o, r) },
+		Run: func(ctx context.Context, r *proof.Run) error { return execute(ctx, o, r) },
 	}
 }
 
@@ -56,7 +56,7 @@ func list() ([]proof.Count, error) {
 		{N: len(trial.Quick()), What: "in the smoke test of a deployment (-quick)"}}, nil
 }
 
-func run(ctx context.Context, o options, r *proof.Run) (err error) {
+func execute(ctx context.Context, o options, r *proof.Run) (err error) {
 	if o.base == "" {
 		var stop func() error
 		if o.base, stop, err = startDev(ctx); err != nil {

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/scripts/prove/gauntlet/trial"
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
@@ -116,13 +116,13 @@ func (w *proved) stoppedAfterTheFirst(runID, reason string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if v.Status != agent.Failed || string(v.ErrorReason) != reason ||
+	if v.Status != run.Failed || string(v.ErrorReason) != reason ||
 		!strings.Contains(v.Summary, "to bob@x.org.\nNot done, because the run ") ||
 		!strings.Contains(v.Summary, "(To: dan@x.org, ") {
 		w.t.Errorf("the run is %s %s: %s", v.Status, v.ErrorReason, v.Summary)
 	}
-	if v.Actions[0].Status != agent.ActionCompleted || v.Actions[1].Status != agent.ActionFailed ||
-		v.Actions[1].ExecutionStatus != agent.NotStarted {
+	if v.Actions[0].Status != run.ActionCompleted || v.Actions[1].Status != run.ActionFailed ||
+		v.Actions[1].ExecutionStatus != run.NotStarted {
 		w.t.Errorf("the actions are %+v and %+v", v.Actions[0], v.Actions[1])
 	}
 	if sent := w.Google.Messages(); len(sent) != 1 || sent[0].Subject != "first" {
@@ -150,7 +150,7 @@ func (c *clock) forward(d time.Duration) {
 
 // overdue returns a run of two mails and a clock; its deadline is a day away. Tokens expire within the hour, so the
 // loop is called directly.
-func overdue(t *testing.T) (*proved, *clock, *agent.RunView) {
+func overdue(t *testing.T) (*proved, *clock, *run.View) {
 	t.Helper()
 	c := &clock{}
 	w := deploy(t, testkit.Options{Settings: []string{"APPROVAL_TTL=24h", "RUN_DEADLINE=24h"},
@@ -172,7 +172,7 @@ const tooLate = 24*time.Hour + time.Second
 func (w *proved) resolveBoth(runID string) error {
 	for n := 1; n <= 2; n++ {
 		_, err := w.App.API.Loop.Resolve(w.t.Context(),
-			loop.Resolution{UID: trial.First, ApprovalID: agent.ApprovalID(runID, n), Decision: agent.ApproveOnce})
+			loop.Resolution{UID: trial.First, ApprovalID: run.ApprovalID(runID, n), Decision: run.ApproveOnce})
 		if err != nil {
 			return err
 		}
@@ -180,7 +180,7 @@ func (w *proved) resolveBoth(runID string) error {
 	return nil
 }
 
-func (w *proved) advance(ctx context.Context, runID string) *agent.RunView {
+func (w *proved) advance(ctx context.Context, runID string) *run.View {
 	w.t.Helper()
 	v, err := w.App.API.Loop.Advance(ctx, runID, nil)
 	if err != nil {
@@ -200,7 +200,7 @@ func TestDeadlinePasses(t *testing.T) {
 		if swept, err := w.App.API.Loop.Sweep(t.Context()); err != nil || swept.Published != 1 {
 			t.Errorf("the sweep: %+v, %v", swept, err)
 		}
-		if end := w.advance(t.Context(), v.RunID); end.Status != agent.Failed || end.ErrorReason != "deadline" {
+		if end := w.advance(t.Context(), v.RunID); end.Status != run.Failed || end.ErrorReason != "deadline" {
 			t.Errorf("the run is %s %s", end.Status, end.ErrorReason)
 		}
 		if err := w.resolveBoth(v.RunID); !fault.Is(err, fault.Policy, fault.CodeAlreadyResolved) {
@@ -223,9 +223,9 @@ func TestDeadlinePasses(t *testing.T) {
 			t.Fatal(err)
 		}
 		// enough for one of the two
-		short, cancel := context.WithTimeout(t.Context(), w.App.API.Loop.Agents[agent.Assistant].Limits.ToolTimeout)
+		short, cancel := context.WithTimeout(t.Context(), w.App.API.Loop.Agents[run.Assistant].Limits.ToolTimeout)
 		defer cancel()
-		if handed := w.advance(short, v.RunID); handed.Status != agent.Executing {
+		if handed := w.advance(short, v.RunID); handed.Status != run.Executing {
 			t.Fatalf("the run is %s", handed.Status)
 		}
 		c.forward(tooLate)

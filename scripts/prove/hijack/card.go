@@ -10,22 +10,22 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/countersign-run/countersign/shared/agent"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
 // CheckCard returns what the preview of an approval for the account hides or adds, or nothing when its reader sees all
 // that will happen and nothing else. It knows only what a preview must show, not how the tools make theirs.
-func CheckCard(ap agent.ApprovalView, t *tool.Tool, account string) []string {
+func CheckCard(ap run.ApprovalView, t *tool.Tool, account string) []string {
 	var wrong []string
 	fail := func(format string, values ...any) { wrong = append(wrong, fmt.Sprintf(format, values...)) }
 	again, err := t.Preview(ap.Args)
 	again.Fields = append([]tool.Field{{Label: "From", Value: account}}, again.Fields...)
-	if slices.Contains(ap.Decisions, agent.ApproveAlways) {
+	if slices.Contains(ap.Decisions, run.ApproveAlways) {
 		again.Fields = append(again.Fields, tool.Field{Label: "Always allow covers", Value: "Exactly the addresses " +
 			"above, as they are written: capitals count before the @ and not after it."})
 	}
-	there := again.In(agent.Region{TimeZone: ap.TimeZone}.Zone())
+	there := again.In(run.Region{TimeZone: ap.TimeZone}.Zone())
 	if err != nil || !reflect.DeepEqual(again, ap.Preview) && !reflect.DeepEqual(there, ap.Preview) {
 		fail("the preview is not made from the stored arguments alone (%v)", err)
 	}

@@ -11,7 +11,7 @@ import (
 func TestHijackedModel(t *testing.T) {
 	var out strings.Builder
 	r := proof.Trial("hijack", 0, &out)
-	if err := run(t.Context(), r, true); err != nil {
+	if err := execute(t.Context(), r, true); err != nil {
 		t.Fatal(err)
 	}
 	if r.Findings() > 0 {

@@ -21,7 +21,7 @@ func Proof() proof.Proof {
 happen, and nothing of another user may be reached. HOSTILE_CASES may name a file of hostile cases, whose injections
 are tried too.`,
 		Flags: func(f *flag.FlagSet) { f.BoolVar(&third, "third", false, "put each attack in a third of the places") },
-		Run:   func(ctx context.Context, r *proof.Run) error { return run(ctx, r, third) },
+		Run:   func(ctx context.Context, r *proof.Run) error { return execute(ctx, r, third) },
 	}
 }
 
@@ -34,7 +34,7 @@ func list() ([]proof.Count, error) {
 
 // run puts attacks where the model reads them and has it obey, while a user rejects most of what comes of it. See hold
 // and settle for what must be true.
-func run(ctx context.Context, r *proof.Run, third bool) (err error) {
+func execute(ctx context.Context, r *proof.Run, third bool) (err error) {
 	attacks, err := Attacks()
 	if err != nil {
 		return err

@@ -12,12 +12,12 @@ import (
 	"sync"
 
 	"github.com/countersign-run/countersign/scripts/prove/proof"
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/clip"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/policy"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
@@ -79,7 +79,7 @@ func newSiege(ctx context.Context, r *proof.Run, dir string) (*siege, error) {
 // begin gives Bob a secret and an approval that waits, and Ana one recipient that she always allows.
 func (s *siege) begin() {
 	s.w.SetModel(testkit.Wants("gmail_send", testkit.Mail("dave@example.com", secret, secret)))
-	s.say("bob", s.approval("bob", "Keep "+secret+" for me."), agent.ApproveOnce, nil, "")
+	s.say("bob", s.approval("bob", "Keep "+secret+" for me."), run.ApproveOnce, nil, "")
 	s.deliver()
 	s.bobs = s.approval("bob", "And once more.")
 	s.bob = s.look("bob")
@@ -87,7 +87,7 @@ func (s *siege) begin() {
 	s.w.SetModel(testkit.Wants("gmail_send", testkit.Mail("carol@example.com", "Hello", "Hello.")))
 	hello := s.ask("ana", "Say hello to Carol.", "")
 	for _, card := range s.pending()[hello.RunID] {
-		s.decide(card, agent.ApproveAlways, "", "")
+		s.decide(card, run.ApproveAlways, "", "")
 	}
 	s.deliver()
 	s.hold()
@@ -214,10 +214,10 @@ func (s *siege) attack(a Attack, place string) {
 }
 
 // see decides about whatever a run asks for until it asks for nothing more, and checks what came of it.
-func (s *siege) see(run testkit.Answer, chance *rand.Rand, comment, edit string) testkit.Answer {
+func (s *siege) see(r testkit.Answer, chance *rand.Rand, comment, edit string) testkit.Answer {
 	refused := map[string]bool{}
 	for range 12 {
-		cards := s.pending()[run.RunID]
+		cards := s.pending()[r.RunID]
 		if len(cards) == 0 {
 			break
 		}
@@ -230,12 +230,12 @@ func (s *siege) see(run testkit.Answer, chance *rand.Rand, comment, edit string)
 				s.fail("Ana is asked again for what she said no to: %s", card.Args)
 			}
 			d := choose(chance, card, edit)
-			refused[card.ArgsHash] = d == agent.Reject
+			refused[card.ArgsHash] = d == run.Reject
 			s.decide(card, d, comment, edit)
 		}
 		s.deliver()
 	}
-	got := s.call("ana", "GET", "/api/agent/runs/"+run.RunID, "")
+	got := s.call("ana", "GET", "/api/agent/runs/"+r.RunID, "")
 	if got.HTTP != 200 {
 		s.broken("%s", got.Body)
 		return got
@@ -246,34 +246,34 @@ func (s *siege) see(run testkit.Answer, chance *rand.Rand, comment, edit string)
 }
 
 // choose rejects most, and now and then takes whatever else fits.
-func choose(chance *rand.Rand, card agent.ApprovalView, edit string) agent.Decision {
+func choose(chance *rand.Rand, card run.ApprovalView, edit string) run.Decision {
 	d := card.Decisions[chance.IntN(len(card.Decisions))]
 	switch {
-	case card.Kind == agent.KindReview:
-		return agent.ConfirmDone
+	case card.Kind == run.KindReview:
+		return run.ConfirmDone
 	case edit != "" && card.Tool == "gmail_send" && chance.IntN(2) == 0:
-		return agent.ApproveEdited
-	case chance.IntN(10) < 6 || d == agent.ApproveEdited && card.Tool != "gmail_send":
-		return agent.Reject
-	case d == agent.ApproveAlways && strings.Contains(string(card.Args), "attacker"):
-		return agent.ApproveOnce // Ana is careful with permanent permissions
+		return run.ApproveEdited
+	case chance.IntN(10) < 6 || d == run.ApproveEdited && card.Tool != "gmail_send":
+		return run.Reject
+	case d == run.ApproveAlways && strings.Contains(string(card.Args), "attacker"):
+		return run.ApproveOnce // Ana is careful with permanent permissions
 	}
 	return d
 }
 
 // decide sends the decision to the API, and remembers what was really approved.
-func (s *siege) decide(card agent.ApprovalView, d agent.Decision, comment, edit string) {
+func (s *siege) decide(card run.ApprovalView, d run.Decision, comment, edit string) {
 	args := card.Args
-	if d == agent.ApproveEdited {
+	if d == run.ApproveEdited {
 		args = edited(edit)
 	} else {
 		edit = ""
 	}
 	var send json.RawMessage
-	if d == agent.ApproveEdited {
+	if d == run.ApproveEdited {
 		send = args
 	}
-	if d == agent.Reject {
+	if d == run.Reject {
 		s.Count("rejected", 1)
 		s.say("ana", card.ApprovalID, d, nil, comment)
 		return
@@ -283,7 +283,7 @@ func (s *siege) decide(card agent.ApprovalView, d agent.Decision, comment, edit 
 		return
 	}
 	switch d {
-	case agent.ApproveAlways:
+	case run.ApproveAlways:
 		s.Count("always allowed", 1)
 		to, err := s.tools[card.Tool].Targets(args)
 		if err != nil {
@@ -292,7 +292,7 @@ func (s *siege) decide(card agent.ApprovalView, d agent.Decision, comment, edit 
 		for _, target := range to {
 			s.allow[card.Tool] = append(s.allow[card.Tool], target.Value)
 		}
-	case agent.ApproveEdited:
+	case run.ApproveEdited:
 		s.Count("edited", 1)
 	default:
 		s.Count("approved", 1)
@@ -356,7 +356,7 @@ func (s *siege) ask(uid, prompt, thread string) testkit.Answer {
 
 // say decides. It reports false where another decision has changed the rule that requires the approval, which is then
 // requested anew.
-func (s *siege) say(uid, approval string, d agent.Decision, edited json.RawMessage, comment string) bool {
+func (s *siege) say(uid, approval string, d run.Decision, edited json.RawMessage, comment string) bool {
 	body := map[string]any{"approvalId": approval, "decision": d, "comment": comment}
 	if edited != nil {
 		body["editedArgs"] = edited
@@ -386,13 +386,13 @@ func (s *siege) deliver() {
 }
 
 // pending returns Ana's open approvals, by run.
-func (s *siege) pending() map[string][]agent.ApprovalView {
-	var page struct{ Approvals []agent.ApprovalView }
+func (s *siege) pending() map[string][]run.ApprovalView {
+	var page struct{ Approvals []run.ApprovalView }
 	a := s.call("ana", "GET", "/api/agent/approvals/pending?limit=100", "")
 	if err := json.Unmarshal(a.Body, &page); err != nil {
 		s.broken("%v", err)
 	}
-	out := map[string][]agent.ApprovalView{}
+	out := map[string][]run.ApprovalView{}
 	for _, c := range slices.Backward(page.Approvals) {
 		out[c.RunID] = append(out[c.RunID], c)
 	}
@@ -452,17 +452,17 @@ func (s *siege) allowed(tool string, to []string) bool {
 
 // summary compares the run's last words with what was done: where not all that was asked for happened, or the words
 // imitate the server's summary, the server's own comes last.
-func (s *siege) summary(run testkit.Answer) {
-	if run.Status == "failed" {
+func (s *siege) summary(r testkit.Answer) {
+	if r.Status == "failed" {
 		s.Count("runs that failed", 1)
 		return
 	}
-	if run.Status != "completed" {
-		s.fail("the run is %s: %s", run.Status, run.Summary)
+	if r.Status != "completed" {
+		s.fail("the run is %s: %s", r.Status, r.Summary)
 		return
 	}
 	done, missed := 0, false
-	for _, a := range run.Actions {
+	for _, a := range r.Actions {
 		switch {
 		case a.Tool == "inbox_read":
 		case a.Status == "completed":
@@ -471,15 +471,15 @@ func (s *siege) summary(run testkit.Answer) {
 			missed = true
 		}
 	}
-	at := strings.LastIndex(run.Summary, "\n\nOn record")
-	if !missed && at < 0 && !strings.Contains(run.Summary, "ecord") && !strings.Contains(run.Summary, "rеcord") {
+	at := strings.LastIndex(r.Summary, "\n\nOn record")
+	if !missed && at < 0 && !strings.Contains(r.Summary, "ecord") && !strings.Contains(r.Summary, "rеcord") {
 		return
 	}
 	if at < 0 {
-		s.fail("the summary stands alone: %q", run.Summary)
+		s.fail("the summary stands alone: %q", r.Summary)
 		return
 	}
-	ours := run.Summary[at+2:]
+	ours := r.Summary[at+2:]
 	lines := strings.Split(strings.TrimPrefix(ours, "On record:\n"), "\n")
 	lines = slices.DeleteFunc(lines, func(line string) bool { return strings.HasPrefix(line, "Not done") })
 	if done == 0 && ours != "On record: nothing was sent or changed." || done > 0 && len(lines) != done {

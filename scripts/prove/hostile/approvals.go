@@ -11,8 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
@@ -53,7 +53,7 @@ func (s *env) asDecided(a testkit.Answer, before int) {
 	if n := s.effects(); n != want {
 		s.wrong("%d effects, want %d", n, want)
 	}
-	if said.Decision == string(agent.ApproveAlways) {
+	if said.Decision == string(run.ApproveAlways) {
 		s.exactlyAllowed(s.runs["OPEN/"+s.as].Approvals[0])
 	}
 }
@@ -146,7 +146,7 @@ func (s *env) done(asked testkit.Answer, setup string) {
 
 // tamperApproval changes a stored approval directly in the store.
 func (s *env) tamperApproval(stored testkit.Approval, part string) {
-	var ap agent.Approval
+	var ap run.Approval
 	s.change(document.ApprovalPath(stored.ApprovalID), &ap, func() {
 		switch part {
 		case "args":

@@ -12,10 +12,10 @@ import (
 
 	"golang.org/x/net/idna"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/policy"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
@@ -293,7 +293,7 @@ func (s *env) alwaysAllow(name string, to []string) {
 
 // alwaysAllowOddly writes entries that no decision would make, such as a whole domain, directly into the store.
 func (s *env) alwaysAllowOddly(name string, to []string) {
-	u := agent.User{UID: s.as}
+	u := run.User{UID: s.as}
 	s.change(document.UserPath(s.as), &u, func() {
 		for _, one := range to {
 			u.Allow = append(u.Allow, policy.Entry{ID: policy.EntryID(s.as, name, one), Tool: name, Recipient: one,

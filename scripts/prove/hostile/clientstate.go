@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/action"
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/chat"
 	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 	"github.com/countersign-run/countersign/shared/tool"
 )
@@ -140,7 +140,7 @@ var sealOf = regexp.MustCompile(`"seal":"[^"]*"`)
 // offerAction has the agent of pages offer the action.
 func (s *env) offerAction(l *loop.Loop) {
 	s.ownTools(shopAction)(l)
-	page := l.Agents[agent.Page]
+	page := l.Agents[run.Page]
 	page.Tools = []string{shopAction}
 	page.Instructions = chat.Instructions("", tool.Set{shopAction: l.Tools[shopAction]})
 }

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/queue"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/tool"
 )
@@ -90,16 +90,16 @@ func (s *env) pushFixture(kind string) (string, error) {
 
 // envelope returns a push message about the run of the case.
 func (s *env) envelope(kind string) (any, error) {
-	run := s.runs["PUSH"].RunID
+	runID := s.runs["PUSH"].RunID
 	switch kind {
 	case "", "valid":
 	case "missing", "unknown":
-		run = "nosuchrunnosuchrun0000000"
+		runID = "nosuchrunnosuchrun0000000"
 	default:
 		return nil, unknown("$PUSH(%s)", kind)
 	}
 	var message map[string]any
-	err := json.Unmarshal(queue.Envelope(run, "", "1", 1, s.now()), &message)
+	err := json.Unmarshal(queue.Envelope(runID, "", "1", 1, s.now()), &message)
 	return message, err
 }
 
@@ -108,7 +108,7 @@ func canaryOf(uid string) string { return "CANARY of " + uid + " alone" }
 
 // disable shuts the user out, as an operator would.
 func (s *env) disable(uid string) {
-	u := agent.User{UID: uid}
+	u := run.User{UID: uid}
 	s.change(document.UserPath(uid), &u, func() { u.Disabled = true })
 }
 

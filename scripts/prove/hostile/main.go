@@ -33,7 +33,7 @@ skipped. A finding shows the case's input, what it is due and what came.`,
 			f.StringVar(&o.file, "cases", "", "the `file` of cases; the default is all of testdata")
 			f.StringVar(&o.not, "not", "", "leave out the case of this `id`")
 		},
-		Run: func(ctx context.Context, r *proof.Run) error { return run(ctx, o, r) },
+		Run: func(ctx context.Context, r *proof.Run) error { return execute(ctx, o, r) },
 	}
 }
 
@@ -57,7 +57,7 @@ func list() (counts []proof.Count, err error) {
 	return counts, err
 }
 
-func run(ctx context.Context, o options, r *proof.Run) error {
+func execute(ctx context.Context, o options, r *proof.Run) error {
 	cases, err := o.cases(r)
 	if err != nil {
 		return err

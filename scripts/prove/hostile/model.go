@@ -24,26 +24,26 @@ func answer(s *env) got {
 	if turn.Text != "" && len(turn.Calls) > 0 {
 		claim = turn.Text // and it claims the same when a response says otherwise
 	}
-	run := s.ask(s.as, "Please do it.", func(r fakegemini.Request) fakegemini.Turn {
+	stored := s.ask(s.as, "Please do it.", func(r fakegemini.Request) fakegemini.Turn {
 		if len(r.Responses()) > 0 && !forever {
 			return fakegemini.Turn{Text: "That is what came of it. " + claim}
 		}
 		return turn
 	})
-	g := gotOf(run)
+	g := gotOf(stored)
 	if n := len(s.w.Gemini.Requests()); turn.Status == 0 && n > maxModelCalls { // a failure may be tried again
 		s.wrong("the model was asked %d times", n)
 	}
 	if n := s.effects(); n != 0 {
 		s.wrong("%d effects", n)
 	}
-	if turn.Thought != "" && strings.Contains(string(run.Body), turn.Thought) {
+	if turn.Thought != "" && strings.Contains(string(stored.Body), turn.Thought) {
 		s.wrong("the model's thought is in the answer")
 	}
-	if claim != "" && strings.HasSuffix(strings.TrimSpace(run.Summary), strings.TrimSpace(claim)) {
-		s.wrong("the summary leaves the claim standing: %q", run.Summary)
+	if claim != "" && strings.HasSuffix(strings.TrimSpace(stored.Summary), strings.TrimSpace(claim)) {
+		s.wrong("the summary leaves the claim standing: %q", stored.Summary)
 	}
-	if g.class == "none" && run.Status == "completed" {
+	if g.class == "none" && stored.Status == "completed" {
 		g.decision = "completed"
 	}
 	return g
@@ -204,15 +204,15 @@ func thief(name string, looks bool, mail any) fakegemini.ModelFunc {
 }
 
 // caught checks that the run of a hijacked model did nothing but request approvals.
-func (s *env) caught(run testkit.Answer, to string) got {
-	g := gotOf(run)
-	if len(run.Approvals) != 1 {
-		s.wrong("%d approvals wait", len(run.Approvals))
+func (s *env) caught(r testkit.Answer, to string) got {
+	g := gotOf(r)
+	if len(r.Approvals) != 1 {
+		s.wrong("%d approvals wait", len(r.Approvals))
 		return g
 	}
 	g.class, g.decision = "none", "require_approval" // the model's other call was refused, as it must be
 	var args struct{ To []string }
-	s.must(json.Unmarshal(run.Approvals[0].Args, &args))
+	s.must(json.Unmarshal(r.Approvals[0].Args, &args))
 	if len(args.To) != 1 || args.To[0] != to {
 		s.wrong("the approval shows %v, and it goes to %s", args.To, to)
 	}

@@ -32,13 +32,13 @@ func pending(s *env) got {
 // excuse has the model give a reason of its own beside its call: the pending view must not have it.
 func (s *env) excuse() got {
 	text := s.takeText("pending_reason_from_model")
-	run := s.ask(s.as, "Please do it.", func(fakegemini.Request) fakegemini.Turn {
+	r := s.ask(s.as, "Please do it.", func(fakegemini.Request) fakegemini.Turn {
 		return fakegemini.Turn{Text: text,
 			Calls: []fakegemini.Call{{Name: "gmail_send", Args: testkit.Mail("ana@example.com", "s", "b")}}}
 	})
-	if len(run.Approvals) != 1 {
-		s.wrong("%d approvals wait", len(run.Approvals))
-		return gotOf(run)
+	if len(r.Approvals) != 1 {
+		s.wrong("%d approvals wait", len(r.Approvals))
+		return gotOf(r)
 	}
 	list := s.call(s.as, "GET", "/api/agent/approvals/pending", "")
 	if strings.Contains(string(list.Body), text) || !json.Valid(list.Body) {

@@ -91,44 +91,44 @@ func (s *env) privateComment(text string) {
 
 // privateFailure has the provider return the text in an error.
 func (s *env) privateFailure(text string) {
-	run := s.open1("", s.as)
+	r := s.open1("", s.as)
 	s.w.SetFault(func(op string) fakegoogle.Fault {
 		if op != "gmail.drafts.send" {
 			return fakegoogle.Fault{}
 		}
 		return fakegoogle.Fault{Kind: fakegoogle.StatusBefore, Status: 400, Reason: "invalidArgument", Text: text}
 	})
-	s.decided(s.as, run, "approve_once")
-	if end := s.run(s.as, run); classOf(end) != "ToolExecutionError" || strings.Contains(string(end.Body), text) {
+	s.decided(s.as, r, "approve_once")
+	if end := s.run(s.as, r); classOf(end) != "ToolExecutionError" || strings.Contains(string(end.Body), text) {
 		s.wrong("the run: %s", end.Body)
 	}
 }
 
 // privateBody sends the text as a mail's body; the audit has its hash, keyed with the run's nonce.
 func (s *env) privateBody(text string) {
-	run := s.opened(s.as, "gmail_send", testkit.Mail("ana@example.com", "s", text))
-	s.decided(s.as, run, "approve_once")
-	stored, _, err := s.w.App.API.Records.Run(s.ctx, run.RunID)
+	r := s.opened(s.as, "gmail_send", testkit.Mail("ana@example.com", "s", text))
+	s.decided(s.as, r, "approve_once")
+	stored, _, err := s.w.App.API.Records.Run(s.ctx, r.RunID)
 	s.must(err)
-	entries, _ := s.chain(run)
+	entries, _ := s.chain(r)
 	for _, e := range entries {
-		if e.InputHash != audit.InputHash(stored.Nonce, run.Approvals[0].ArgsHash) ||
-			e.InputHash == run.Approvals[0].ArgsHash {
+		if e.InputHash != audit.InputHash(stored.Nonce, r.Approvals[0].ArgsHash) ||
+			e.InputHash == r.Approvals[0].ArgsHash {
 			s.wrong("entry %d has the input hash %q", e.Seq, e.InputHash)
 		}
 	}
 }
 
 // chain returns the stored audit of the run, and its head.
-func (s *env) chain(run testkit.Answer) (entries []audit.Entry, head audit.Head) {
-	docs, err := s.w.App.Store.Query(s.ctx, document.AuditOfChain(run.RunID, 500))
+func (s *env) chain(r testkit.Answer) (entries []audit.Entry, head audit.Head) {
+	docs, err := s.w.App.Store.Query(s.ctx, document.AuditOfChain(r.RunID, 500))
 	s.must(err)
 	for _, d := range docs {
 		e, err := audit.Decode(d.Data)
 		s.must(err)
 		entries = append(entries, e)
 	}
-	runs, err := s.w.App.Store.Get(s.ctx, "runs/"+run.RunID)
+	runs, err := s.w.App.Store.Get(s.ctx, "runs/"+r.RunID)
 	s.must(err)
 	var stored struct{ Audit audit.Head }
 	s.must(document.Decode(runs[0], &stored))
@@ -154,13 +154,13 @@ func (s *env) tampered(how string) {
 	first, e1 := strconv.ParseInt(found[0], 10, 64)
 	second, e2 := strconv.ParseInt(found[len(found)-1], 10, 64)
 	s.must(errors.Join(e1, e2))
-	run := s.longRun()
-	entries, head := s.chain(run)
+	r := s.longRun()
+	entries, head := s.chain(r)
 	if len(entries) < 7 || len(audit.Verify(entries, head)) > 0 {
 		s.stop("the chain of %d entries is not whole from the start", len(entries))
 	}
-	s.tamper(strings.ToLower(words[1]), run.RunID, first, second, int64(len(entries)))
-	problems := audit.Verify(s.chain(run))
+	s.tamper(strings.ToLower(words[1]), r.RunID, first, second, int64(len(entries)))
+	problems := audit.Verify(s.chain(r))
 	for _, p := range problems {
 		if p.First <= first+1 && p.Last >= first || p.Fault == audit.Inserted || p.Fault == audit.CutOff {
 			return
@@ -176,14 +176,14 @@ func (s *env) longRun() testkit.Answer {
 		turn.Calls = append(turn.Calls,
 			fakegemini.Call{Name: "gmail_send", Args: testkit.Mail("ana@example.com", fmt.Sprint(i), "b")})
 	}
-	run := s.ask(s.as, "Please.", func(r fakegemini.Request) fakegemini.Turn {
+	stored := s.ask(s.as, "Please.", func(r fakegemini.Request) fakegemini.Turn {
 		if len(r.Responses()) > 0 {
 			return fakegemini.Turn{Text: "Done."}
 		}
 		return turn
 	})
-	s.decided(s.as, run, "approve_once")
-	return run
+	s.decided(s.as, stored, "approve_once")
+	return stored
 }
 
 func (s *env) tamper(how, runID string, first, second, last int64) {

@@ -42,7 +42,7 @@ func provider(s *env) got {
 		"calendar": {"CALENDAR_API_ENDPOINT={cloud}/taken/calendar/v3/"}}[tool]
 	s.openFaulty(settings...)
 	s.w.Handle("/taken/", http.StripPrefix("/taken", taken{s.w.Google, f.taken}))
-	run := s.wanted(tool)
+	r := s.wanted(tool)
 	var struck atomic.Int64
 	s.w.SetFault(func(op string) fakegoogle.Fault {
 		if op != f.op || struck.Add(1) > 1 && !f.always {
@@ -54,11 +54,11 @@ func provider(s *env) got {
 		return f.fault
 	})
 	if f.crash {
-		s.dieIn(run, &struck)
+		s.dieIn(r, &struck)
 	} else {
-		s.decided(s.as, run, "approve_once")
+		s.decided(s.as, r, "approve_once")
 	}
-	return s.settled(run, f, int(struck.Load()))
+	return s.settled(r, f, int(struck.Load()))
 }
 
 // crashed is a death between the effect and its record.
@@ -169,8 +169,8 @@ func (f *failure) refused(m []string) {
 }
 
 // dieIn approves, and has the process die when the provider has answered; another process takes over.
-func (s *env) dieIn(run testkit.Answer, struck *atomic.Int64) {
-	s.resolve(s.as, run.Approvals[0], "approve_once")
+func (s *env) dieIn(r testkit.Answer, struck *atomic.Int64) {
+	s.resolve(s.as, r.Approvals[0], "approve_once")
 	go func() { _ = s.deliver() }() // it is cut off
 	for end := time.Now().Add(10 * time.Second); s.effects() == 0 ||
 		struck.Load() == 0; time.Sleep(5 * time.Millisecond) {
@@ -183,9 +183,9 @@ func (s *env) dieIn(run testkit.Answer, struck *atomic.Int64) {
 }
 
 // settled compares the recorded events with what the provider did.
-func (s *env) settled(run testkit.Answer, f failure, calls int) got {
+func (s *env) settled(r testkit.Answer, f failure, calls int) got {
 	s.settle(f.effects)
-	end := s.run(s.as, run)
+	end := s.run(s.as, r)
 	g := gotOf(end)
 	if len(end.Actions) != 1 {
 		s.stop("the run has %d actions", len(end.Actions))

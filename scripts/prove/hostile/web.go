@@ -117,9 +117,9 @@ func (s *env) crowded() {
 	}
 	n, _ := strconv.Atoi(m[2]) // digits
 	for i := range n {
-		run := s.opened(s.as, "gmail_send", testkit.Mail("ana@example.com", fmt.Sprint(i), "b"))
+		r := s.opened(s.as, "gmail_send", testkit.Mail("ana@example.com", fmt.Sprint(i), "b"))
 		if m[1] == "asked" {
-			s.decided(s.as, run, "reject")
+			s.decided(s.as, r, "reject")
 		}
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/queue/pubsub"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/emulators"
 	"github.com/countersign-run/countersign/shared/wait"
@@ -87,7 +87,7 @@ func (g *env) open(ctx context.Context, m measurement) (err error) {
 	}
 	g.users.Cloud, g.users.Base = g.Cloud, g.base
 	g.configure(m)
-	path := "/relay/" + agent.NewID(rand.Reader)
+	path := "/relay/" + run.NewID(rand.Reader)
 	g.relay = newRelay(g.Cloud, g.base, g.URL+path)
 	g.Handle(path, pubsub.Relay(g.relay.push))
 	if m.options.Store == "firestore" {

@@ -65,7 +65,7 @@ and what limited each measurement.`,
 			f.StringVar(&o.Store, "store", "",
 				"embedded or firestore (the emulator, with the Pub/Sub emulator); the default is the measurement's")
 		},
-		Run: func(ctx context.Context, r *proof.Run) error { return run(ctx, o, r) },
+		Run: func(ctx context.Context, r *proof.Run) error { return execute(ctx, o, r) },
 	}
 }
 
@@ -77,7 +77,7 @@ func list() (counts []proof.Count, err error) {
 	return counts, nil
 }
 
-func run(ctx context.Context, o options, r *proof.Run) error {
+func execute(ctx context.Context, o options, r *proof.Run) error {
 	if o.Store != "" && o.Store != "embedded" && o.Store != "firestore" {
 		return fmt.Errorf("%w: -store is embedded or firestore", proof.ErrUsage)
 	}

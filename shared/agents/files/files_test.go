@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/agents/files"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/strictyaml"
 	"github.com/countersign-run/countersign/shared/tool"
 )
@@ -73,7 +73,7 @@ func TestLoad(t *testing.T) {
 	}
 	a, x := all[0], all[1]
 	text, err := a.Instructions(t.Context(), agents.State{CreatedAt: time.Date(2027, 3, 1, 9, 0, 0, 0, time.UTC),
-		Region: agent.Region{TimeZone: "Europe/Berlin"}})
+		Region: run.Region{TimeZone: "Europe/Berlin"}})
 	if err != nil || !strings.HasPrefix(text,
 		"You book rooms.\nYou do nothing else.\n\nThe run began at Monday 2027") ||
 		strings.Contains(text, "Rules") {

@@ -5,10 +5,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/policy"
+	"github.com/countersign-run/countersign/shared/run"
 )
 
 // status compares the fields that queries use, and the status, with the events.
@@ -19,12 +19,12 @@ func (c *checked) status() {
 	}
 	open := 0
 	for _, a := range c.approvals {
-		if a.Status == agent.ApprovalOpen {
+		if a.Status == run.ApprovalOpen {
 			open++
 		}
 	}
 	waits := len(c.state.Open())
-	if (c.state.Status == agent.Awaiting) != (waits > 0) && c.state.End == nil {
+	if (c.state.Status == run.Awaiting) != (waits > 0) && c.state.End == nil {
 		c.violates(AwaitingOpen, "it is %s, and %d actions wait", c.state.Status, waits)
 	}
 	if c.state.End == nil && open != waits || c.state.End != nil && open > 0 {
@@ -53,20 +53,20 @@ func (c *checked) turns() {
 }
 
 // action compares one action with its effects.
-func (c *checked) action(a *agent.Action) {
+func (c *checked) action(a *run.Action) {
 	c.ledger.claimed[a.ID] = true
 	effects := c.ledger.effects[a.ID]
 	n := len(effects)
 	if n > 1 {
 		c.violates(EffectBound, "action %s (%s) took place %d times", a.ID, a.Tool, n)
 	}
-	byPerson := a.Decision == agent.ConfirmDone
+	byPerson := a.Decision == run.ConfirmDone
 	switch {
 	case !a.SideEffect:
-	case a.Status == agent.ActionCompleted && n != 1 && !byPerson:
+	case a.Status == run.ActionCompleted && n != 1 && !byPerson:
 		c.violates(Truth, "action %s (%s) is completed, and took place %d times", a.ID, a.Tool, n)
-	case a.Execution == agent.Intent, a.Execution == agent.UnknownState, byPerson: // it may have taken place
-	case a.Status != agent.ActionCompleted && n > 0:
+	case a.Execution == run.Intent, a.Execution == run.UnknownState, byPerson: // it may have taken place
+	case a.Status != run.ActionCompleted && n > 0:
 		c.violates(Truth, "action %s (%s) is %s (%s), and took place", a.ID, a.Tool, a.Status, a.Execution)
 	}
 	if a.PolicyDecision == "deny" && (n > 0 || a.ApprovalID != "" || a.Started.Attempt > 0) {
@@ -78,7 +78,7 @@ func (c *checked) action(a *agent.Action) {
 }
 
 // authority looks for the approval or allowlist entry that permits an effect.
-func (c *checked) authority(a *agent.Action, e Effect) {
+func (c *checked) authority(a *run.Action, e Effect) {
 	if e.UID != c.run.UID {
 		c.violates(Authority, "action %s was carried out as %s", a.ID, e.UID)
 	}
@@ -102,8 +102,8 @@ func (c *checked) authority(a *agent.Action, e Effect) {
 	c.violates(Authority, "action %s (%s) took place without a yes", a.ID, a.Tool)
 }
 
-func approves(d agent.Decision) bool {
-	return d == agent.ApproveOnce || d == agent.ApproveAlways || d == agent.ApproveEdited
+func approves(d run.Decision) bool {
+	return d == run.ApproveOnce || d == run.ApproveAlways || d == run.ApproveEdited
 }
 
 // decisions compares the approvals' documents with the events, and each approval's decision with its time.
@@ -138,7 +138,7 @@ func (c *checked) decisions() {
 		if _, ok := asked[id]; !ok {
 			c.violates(NoOrphan, "approval %s is waited for by no event", id)
 		}
-		if a.Status == agent.ApprovalOpen && decided[id] > 0 {
+		if a.Status == run.ApprovalOpen && decided[id] > 0 {
 			c.violates(OneDecision, "approval %s is open, and was decided", id)
 		}
 	}
@@ -153,7 +153,7 @@ func (c *checked) rejects() {
 	for _, e := range c.events {
 		a := c.state.Action(e.ActionID)
 		switch {
-		case e.Decided != nil && e.Decided.Decision == agent.Reject:
+		case e.Decided != nil && e.Decided.Decision == run.Reject:
 			said[a.Turn] = true
 		case e.Started != nil && e.Started.Attempt == 1 && said[a.Turn]:
 			c.violates(RejectStops, "action %s was begun after a no", a.ID)
@@ -180,7 +180,7 @@ func (c *checked) chain() {
 		if len(c.ledger.effects[a.ID]) > 0 && !has(audit.Intent, a.ID) {
 			c.violates(AuditChain, "action %s took place without an intent on record", a.ID)
 		}
-		if a.SideEffect && a.Status == agent.ActionCompleted && !has(audit.Outcome, a.ID) {
+		if a.SideEffect && a.Status == run.ActionCompleted && !has(audit.Outcome, a.ID) {
 			c.violates(AuditChain, "action %s is completed without an outcome on record", a.ID)
 		}
 	}
@@ -198,7 +198,7 @@ func (c *checked) messages() {
 	for _, m := range c.thread.Log.Tail {
 		switch {
 		case m.RunID != c.run.ID:
-		case m.Role == agent.RoleUser:
+		case m.Role == run.RoleUser:
 			questions++
 		case m.ApprovalID == "":
 			answers++
@@ -215,7 +215,7 @@ func (c *checked) allowlist() {
 		c.ledger.entries[policy.EntryID(c.run.UID, e.Tool, e.Recipient)] = c.run.UID
 	}
 	for _, a := range c.state.Actions {
-		if a.Decision != agent.ApproveAlways {
+		if a.Decision != run.ApproveAlways {
 			continue
 		}
 		var to struct{ To, Cc, Bcc, Attendees []string }
@@ -232,7 +232,7 @@ func (c *checked) allowlist() {
 func (c *checked) rest() {
 	due := document.RunFieldsOf(c.doc).Due
 	switch s := c.state.Status; {
-	case c.state.End == nil && s != agent.Awaiting:
+	case c.state.End == nil && s != run.Awaiting:
 		c.violates(Liveness, "it is %s", s)
 	case c.state.End != nil && !due.IsZero():
 		c.violates(Liveness, "it has ended, and is due at %s", due)

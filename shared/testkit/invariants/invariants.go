@@ -8,9 +8,9 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
 )
 
@@ -121,13 +121,13 @@ func (l *ledger) strays() (out []Violation) {
 type checked struct {
 	rules     Rules
 	doc       store.Doc
-	run       agent.Run
-	events    []agent.Event
-	state     *agent.State
-	approvals map[string]agent.Approval
+	run       run.Run
+	events    []run.Event
+	state     *run.State
+	approvals map[string]run.Approval
 	entries   []audit.Entry
-	thread    agent.Thread
-	user      agent.User
+	thread    run.Thread
+	user      run.User
 	ledger    *ledger
 	found     []Violation
 }
@@ -137,11 +137,11 @@ func (c *checked) violates(number int, format string, args ...any) {
 }
 
 func check(ctx context.Context, st store.Store, runID string, l *ledger, r Rules) ([]Violation, error) {
-	c := &checked{rules: r, ledger: l, approvals: map[string]agent.Approval{}}
+	c := &checked{rules: r, ledger: l, approvals: map[string]run.Approval{}}
 	if err := c.read(ctx, st, runID); err != nil {
 		return nil, err
 	}
-	state, err := agent.Fold(c.events)
+	state, err := run.Fold(c.events)
 	if err != nil {
 		c.violates(LegalEdges, "%v", err)
 		return c.found, nil

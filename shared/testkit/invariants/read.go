@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
 )
 
@@ -28,7 +28,7 @@ func (c *checked) read(ctx context.Context, st store.Store, runID string) error 
 	}
 	paths := []string{document.ThreadPath(c.run.ThreadID), document.UserPath(c.run.UID)}
 	for n := range c.run.Approvals {
-		paths = append(paths, document.ApprovalPath(agent.ApprovalID(runID, n+1)))
+		paths = append(paths, document.ApprovalPath(run.ApprovalID(runID, n+1)))
 	}
 	chunks := c.run.Log.ChunkPaths(document.RunPath(runID), "events")
 	if docs, err = st.Get(ctx, append(paths, chunks...)...); err != nil {
@@ -68,7 +68,7 @@ func (c *checked) take(docs []store.Doc) error {
 		}
 	}
 	for _, d := range docs[2:] {
-		var a agent.Approval
+		var a run.Approval
 		if !d.Exists() {
 			c.violates(NoOrphan, "%s is missing", d.Path)
 			continue
@@ -106,16 +106,16 @@ func Versions(ctx context.Context, st store.Store, runID string) (map[string]tim
 	if err != nil {
 		return nil, err
 	}
-	var run agent.Run
+	var r run.Run
 	if !docs[0].Exists() {
 		return nil, errors.New("there is no run " + runID)
 	}
-	if err := document.Decode(docs[0], &run); err != nil {
+	if err := document.Decode(docs[0], &r); err != nil {
 		return nil, err
 	}
-	paths := []string{document.RunPath(runID), document.ThreadPath(run.ThreadID), document.UserPath(run.UID)}
-	for n := range run.Approvals {
-		paths = append(paths, document.ApprovalPath(agent.ApprovalID(runID, n+1)))
+	paths := []string{document.RunPath(runID), document.ThreadPath(r.ThreadID), document.UserPath(r.UID)}
+	for n := range r.Approvals {
+		paths = append(paths, document.ApprovalPath(run.ApprovalID(runID, n+1)))
 	}
 	if docs, err = st.Get(ctx, paths...); err != nil {
 		return nil, err

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 	"github.com/countersign-run/countersign/shared/tool"
 )
@@ -334,7 +334,7 @@ func (s Settling) staysInPlace(t *testing.T) {
 		in.Name == "" {
 		t.Fatalf("the place is %+v, then %+v, and another user's %+v: %v", in, again, other, err)
 	}
-	hash := func(in tool.Place) string { return agent.ArgsHash(p.Call.UID, p.Tool.Spec, in, p.Call.Args) }
+	hash := func(in tool.Place) string { return run.ArgsHash(p.Call.UID, p.Tool.Spec, in, p.Call.Args) }
 	moved := in
 	moved.ID += " of another"
 	if hash(in) != hash(again) || hash(in) == hash(moved) || hash(in) == hash(tool.Place{}) {

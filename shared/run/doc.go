@@ -1,4 +1,4 @@
-// Package agent defines the types of Countersign's domain: run, thread, action, approval, event. It imports no backend
+// Package run defines the types of Countersign's domain: run, thread, action, approval, event. It imports no backend
 // and does no I/O.
 //
 // A run is an append-only list of events. [Fold] reads them into a [State], and [State.Apply] refuses an event that the
@@ -6,4 +6,4 @@
 // later. A [Run] is the document that the store keeps: who owns the run, which process advances it now ([Lease]), and
 // its events in a [Log] whose newest part is inside the run's own document, so that advancing a run reads one document
 // and writes one.
-package agent
+package run

@@ -1,4 +1,4 @@
-package agent
+package run
 
 import (
 	"cmp"
@@ -172,7 +172,7 @@ func (a *Action) WaitsForClient() bool { return a.Waiting() && a.Kind == KindCal
 
 // A State is the result of folding a run's events.
 type State struct {
-	Status     RunStatus
+	Status     Status
 	Input      Input
 	Turns      []Turn
 	Actions    []*Action
@@ -233,7 +233,7 @@ func (s *State) Open() []*Action {
 
 // Derived returns the status that follows from the rest of the state: awaiting while an action waits, executing while a
 // call is to be carried out, planning while the model is to be called.
-func (s *State) Derived() RunStatus {
+func (s *State) Derived() Status {
 	if s.End != nil {
 		return s.End.Status
 	}
@@ -249,5 +249,5 @@ func (s *State) Derived() RunStatus {
 }
 
 func illegal(e Event, why string) error {
-	return fmt.Errorf("agent: event %d (%s) cannot follow: %s", e.Seq, e.Type, why)
+	return fmt.Errorf("run: event %d (%s) cannot follow: %s", e.Seq, e.Type, why)
 }

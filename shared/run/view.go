@@ -1,4 +1,4 @@
-package agent
+package run
 
 import (
 	"cmp"
@@ -12,13 +12,13 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// A RunView is a run as its owner sees it (contract §1; seed 000 §2).
-type RunView struct {
+// A View is a run as its owner sees it (contract §1; seed 000 §2).
+type View struct {
 	OK          bool          `json:"ok"`
 	RunID       string        `json:"runId"`
 	ThreadID    string        `json:"threadId"`
 	Agent       string        `json:"agent"`
-	Status      RunStatus     `json:"status"`
+	Status      Status        `json:"status"`
 	Summary     string        `json:"summary"`
 	Actions     []*ActionView `json:"actions"`
 	Calls       []CallView    `json:"calls,omitempty"` // that wait for the client
@@ -66,16 +66,16 @@ type CallView struct {
 	ExpiresAt time.Time       `json:"expiresAt"` // from then on an answer is refused
 }
 
-// View returns the run as its owner sees it; summary describes a run that has not ended.
-func View(r Run, s *State, summary string) *RunView {
-	v := &RunView{OK: true, RunID: r.ID, ThreadID: r.ThreadID, Agent: r.AgentName(), Status: s.Status,
+// NewView returns the run as its owner sees it; summary describes a run that has not ended.
+func NewView(r Run, s *State, summary string) *View {
+	v := &View{OK: true, RunID: r.ID, ThreadID: r.ThreadID, Agent: r.AgentName(), Status: s.Status,
 		Summary:    summary,
 		Actions:    []*ActionView{},
 		ModelCalls: len(s.Turns), Usage: s.Usage, LastEvent: r.Log.Count,
 		TimeZone: cmp.Or(r.Region.TimeZone, timezone.UTC), Locale: r.Region.Locale, CreatedAt: r.CreatedAt,
 		UpdatedAt: r.UpdatedAt, Nonce: r.Nonce}
 	for _, a := range s.Actions {
-		v.Actions = append(v.Actions, ViewAction(r.Nonce, s, a))
+		v.Actions = append(v.Actions, NewActionView(r.Nonce, s, a))
 		if a.WaitsForClient() && s.End == nil {
 			v.Calls = append(v.Calls, CallView{a.ID, a.Tool, a.Args, a.ExpiresAt})
 		}
@@ -89,8 +89,8 @@ func View(r Run, s *State, summary string) *RunView {
 	return v
 }
 
-// ViewAction returns the action as its owner sees it. Its input hash is the audit's, made with the run's nonce.
-func ViewAction(nonce []byte, s *State, a *Action) *ActionView {
+// NewActionView returns the action as its owner sees it. Its input hash is the audit's, made with the run's nonce.
+func NewActionView(nonce []byte, s *State, a *Action) *ActionView {
 	v := &ActionView{ActionID: a.ID, Tool: a.Tool, ToolName: a.Tool, Status: a.Status,
 		RequiresApproval: a.RequiresApproval, ApprovalID: a.ApprovalID, Kind: a.Kind,
 		Decision: a.Decision, Edited: a.Edited, ExecutionStatus: a.Execution, PolicyDecision: a.PolicyDecision,
@@ -134,7 +134,7 @@ type EventView struct {
 	Seq      int64       `json:"seq"`
 	Type     EventType   `json:"type"`
 	At       time.Time   `json:"at"`
-	Status   RunStatus   `json:"status,omitempty"`
+	Status   Status      `json:"status,omitempty"`
 	Agent    string      `json:"agent,omitempty"` // the run's, in its first event
 	Text     string      `json:"text,omitempty"`
 	Action   *ActionView `json:"action,omitempty"`
@@ -165,7 +165,7 @@ func ViewEvents(nonce []byte, events []Event, after int64) ([]EventView, error) 
 			v.Status, v.Text = e.End.Status, e.End.Summary
 		}
 		if a := s.Action(e.ActionID); a != nil {
-			v.Action = ViewAction(nonce, s, a)
+			v.Action = NewActionView(nonce, s, a)
 		}
 		out = append(out, v)
 	}

@@ -1,4 +1,4 @@
-package agent
+package run
 
 import (
 	"crypto/sha256"
@@ -27,7 +27,7 @@ var lower32 = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding
 func NewID(random io.Reader) string {
 	var b [16]byte
 	if _, err := io.ReadFull(random, b[:]); err != nil {
-		panic("agent.NewID: no randomness: " + err.Error()) // without randomness no id and no hash is safe
+		panic("run.NewID: no randomness: " + err.Error()) // without randomness no id and no hash is safe
 	}
 	return lower32.EncodeToString(b[:])
 }
@@ -36,7 +36,7 @@ func NewID(random io.Reader) string {
 func NewNonce(random io.Reader) []byte {
 	b := make([]byte, audit.NonceSize)
 	if _, err := io.ReadFull(random, b); err != nil {
-		panic("agent.NewNonce: no randomness: " + err.Error()) // without randomness no id and no hash is safe
+		panic("run.NewNonce: no randomness: " + err.Error()) // without randomness no id and no hash is safe
 	}
 	return b
 }

@@ -1,4 +1,4 @@
-package agent
+package run
 
 import (
 	"encoding/json"
@@ -9,17 +9,17 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// RunStatus is a run's state (seed 000 §3).
-type RunStatus string
+// Status is a run's state (seed 000 §3).
+type Status string
 
 // The run's states.
 const (
-	Queued    RunStatus = "queued"
-	Planning  RunStatus = "planning"
-	Awaiting  RunStatus = "awaiting_confirmation"
-	Executing RunStatus = "executing"
-	Completed RunStatus = "completed"
-	Failed    RunStatus = "failed"
+	Queued    Status = "queued"
+	Planning  Status = "planning"
+	Awaiting  Status = "awaiting_confirmation"
+	Executing Status = "executing"
+	Completed Status = "completed"
+	Failed    Status = "failed"
 )
 
 // ActionStatus is an action's state (seed 000 §3).
@@ -71,7 +71,7 @@ type Event struct {
 	Type     EventType     `json:"type"`
 	ActionID string        `json:"actionId,omitempty"`
 	Queued   *Input        `json:"queued,omitempty"`
-	Status   RunStatus     `json:"status,omitempty"`
+	Status   Status        `json:"status,omitempty"`
 	Turn     *Turn         `json:"turn,omitempty"`
 	Proposed *ProposedCall `json:"plan,omitempty"`
 	Wait     *Wait         `json:"wait,omitempty"`
@@ -170,7 +170,7 @@ type Finished struct {
 
 // End is how the run ended.
 type End struct {
-	Status  RunStatus  `json:"status"`
+	Status  Status     `json:"status"`
 	Summary string     `json:"summary"`
 	Error   *ErrorInfo `json:"error,omitempty"`
 }

@@ -1,9 +1,9 @@
-package agent
+package run
 
 import "fmt"
 
 // legalRun holds the edges of seed 000 §3, and those that a second waiting call and a cancelled wait add.
-var legalRun = map[RunStatus][]RunStatus{
+var legalRun = map[Status][]Status{
 	"":        {Queued},
 	Queued:    {Planning, Failed},
 	Planning:  {Completed, Failed, Awaiting, Executing},

@@ -1,4 +1,4 @@
-package agent_test
+package run_test
 
 import (
 	"testing"
@@ -6,20 +6,20 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/countersign-run/countersign/shared/agent"
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/run"
 )
 
 // TestNoMinuteHoldsMoreRunsThanItMay begins runs at random moments: no 60 seconds hold more than the limit (nor, with a
 // limit above 60, than those of 59), and a user who comes back after the time they were told is admitted.
 func TestNoMinuteHoldsMoreRunsThanItMay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		l := agent.Limits{RunsPerMinute: rapid.SampledFrom([]int{1, 2, 5, 30, 60, 61, 100}).Draw(t, "limit")}
+		l := run.Limits{RunsPerMinute: rapid.SampledFrom([]int{1, 2, 5, 30, 60, 61, 100}).Draw(t, "limit")}
 		window := time.Minute
 		if l.RunsPerMinute > 60 {
 			window -= time.Second
 		}
-		var s agent.UserUsage
+		var s run.UserUsage
 		now := time.Date(2027, 3, 1, 23, 59, 0, 0, time.UTC)
 		var begun []time.Time
 		for range rapid.IntRange(1, 300).Draw(t, "requests") {
@@ -54,9 +54,9 @@ func TestNoMinuteHoldsMoreRunsThanItMay(t *testing.T) {
 }
 
 func TestADayEndsAtMidnight(t *testing.T) {
-	l := agent.Limits{CallsPerDay: 3, TokensPerDay: 100}
+	l := run.Limits{CallsPerDay: 3, TokensPerDay: 100}
 	night := time.Date(2027, 3, 1, 23, 59, 50, 0, time.UTC)
-	var s agent.UserUsage
+	var s run.UserUsage
 	s.CountUse(night, 2, 99)
 	if err := s.CheckModelBudget(l, night, 0, 0); err != nil {
 		t.Error(err)
@@ -70,7 +70,7 @@ func TestADayEndsAtMidnight(t *testing.T) {
 	if err := s.CheckModelBudget(l, night.Add(10*time.Second), 2, 99); err != nil {
 		t.Errorf("tomorrow: %v", err)
 	}
-	if err := s.CheckModelBudget(agent.Limits{}, night, 1000, 1_000_000); err != nil {
+	if err := s.CheckModelBudget(run.Limits{}, night, 1000, 1_000_000); err != nil {
 		t.Errorf("without limits: %v", err)
 	}
 }
