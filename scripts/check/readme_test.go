@@ -30,7 +30,8 @@ func TestReadme(t *testing.T) {
 	n.start()
 	n.approveByHand("")
 	if got := n.mailbox(); len(got) != 1 || got["ana@example.com: The demo is at ten"] != 1 {
-		t.Errorf("the mailbox holds %v", got)
+		said, _ := os.ReadFile(n.log)
+		t.Errorf("the mailbox holds %v\n%s", got, said)
 	}
 	n.stop()
 
