@@ -13,11 +13,12 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// ErrCursor is of a text that is no cursor of the query.
+// ErrCursor means that a text is not a cursor of the query.
 var ErrCursor = errors.New("document: this is not a cursor of this list")
 
-// FormatCursor is the place of a document in the query's order, as a text for clients: the value of its order, its id,
-// and the list that it is a place in. It is no secret and opens nothing: the query says whose documents are returned.
+// FormatCursor returns the position of a document in the query's order as a text for clients: its value in that order,
+// its id, and the list that it belongs to. It is not secret and grants nothing: the query says whose documents are
+// returned.
 func FormatCursor(q store.Query, last store.Doc) string {
 	s := ""
 	switch v := last.Fields[q.OrderBy].(type) {
@@ -29,8 +30,8 @@ func FormatCursor(q store.Query, last store.Doc) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(s + " " + ID(last) + " " + listName(q)))
 }
 
-// ParseCursor reads what FormatCursor wrote for the same query. The error is ErrCursor; a store may refuse the place
-// too (store.ErrInvalid).
+// ParseCursor reads what FormatCursor wrote for the same query. The error is ErrCursor; a store may refuse the
+// position too (store.ErrInvalid).
 func ParseCursor(q store.Query, s string) (*store.Cursor, error) {
 	raw, err := base64.RawURLEncoding.DecodeString(s)
 	parts := strings.Split(string(raw), " ")
@@ -50,7 +51,7 @@ func ParseCursor(q store.Query, s string) (*store.Cursor, error) {
 	return nil, ErrCursor
 }
 
-// listName names the list of a query: what of whom, in which order.
+// listName returns the name of a query's list: what it lists, of whom, and in which order.
 func listName(q store.Query) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q %q %t", q.Collection, q.OrderBy, q.Desc)

@@ -24,7 +24,7 @@ const (
 	fieldExpireAt    = "expireAt"
 )
 
-// RunFields are the fields of a run.
+// RunFields are the fields of a run's document.
 type RunFields struct {
 	UID       string
 	ThreadID  string
@@ -39,7 +39,7 @@ type RunFields struct {
 // ended.
 var Never = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Map is the fields as a store keeps them, without those that are zero.
+// Map returns the fields as a store keeps them, without those that are zero.
 func (f RunFields) Map() map[string]any {
 	m := map[string]any{fieldUID: f.UID, fieldThreadID: f.ThreadID, fieldStatus: f.Status, fieldCreatedAt: f.CreatedAt}
 	if !f.Due.IsZero() {
@@ -54,7 +54,7 @@ func (f RunFields) Map() map[string]any {
 	return m
 }
 
-// RunFieldsOf are the fields of a document that is a run. One that is absent or of another type is zero.
+// RunFieldsOf returns the fields of a run's document. A field that is absent or of another type is zero.
 func RunFieldsOf(d store.Doc) RunFields {
 	return RunFields{
 		UID: field[string](d, fieldUID), ThreadID: field[string](d, fieldThreadID),
@@ -71,7 +71,7 @@ type ThreadFields struct {
 	Deleting  time.Time // when its deletion is taken up again; zero: it is not being deleted
 }
 
-// Map is the fields as a store keeps them, without those that are zero.
+// Map returns the fields as a store keeps them, without those that are zero.
 func (f ThreadFields) Map() map[string]any {
 	m := map[string]any{fieldUID: f.UID}
 	if !f.UpdatedAt.IsZero() {
@@ -83,7 +83,7 @@ func (f ThreadFields) Map() map[string]any {
 	return m
 }
 
-// ThreadFieldsOf are the fields of a document that is a thread. One that is absent or of another type is zero.
+// ThreadFieldsOf returns the fields of a thread's document. A field that is absent or of another type is zero.
 func ThreadFieldsOf(d store.Doc) ThreadFields {
 	return ThreadFields{
 		UID: field[string](d, fieldUID), UpdatedAt: field[time.Time](d, fieldUpdatedAt),
@@ -99,14 +99,14 @@ type ApprovalFields struct {
 	RequestedAt time.Time
 }
 
-// Map is the fields as a store keeps them.
+// Map returns the fields as a store keeps them.
 func (f ApprovalFields) Map() map[string]any {
 	return map[string]any{
 		fieldUID: f.UID, fieldRunID: f.RunID, fieldStatus: f.Status, fieldRequestedAt: f.RequestedAt,
 	}
 }
 
-// ApprovalFieldsOf are the fields of a document that is an approval. One that is absent or of another type is zero.
+// ApprovalFieldsOf returns the fields of an approval's document. A field that is absent or of another type is zero.
 func ApprovalFieldsOf(d store.Doc) ApprovalFields {
 	return ApprovalFields{
 		UID: field[string](d, fieldUID), RunID: field[string](d, fieldRunID), Status: field[string](d, fieldStatus),
@@ -122,12 +122,12 @@ type AuditFields struct {
 	At    time.Time
 }
 
-// Map is the fields as a store keeps them.
+// Map returns the fields as a store keeps them.
 func (f AuditFields) Map() map[string]any {
 	return map[string]any{fieldUID: f.UID, fieldRunID: f.RunID, fieldSeq: f.Seq, fieldAt: f.At}
 }
 
-// AuditFieldsOf are the fields of a document that is an audit entry. One that is absent or of another type is zero.
+// AuditFieldsOf returns the fields of an audit entry's document. A field that is absent or of another type is zero.
 func AuditFieldsOf(d store.Doc) AuditFields {
 	return AuditFields{
 		UID: field[string](d, fieldUID), RunID: field[string](d, fieldRunID), Seq: field[int64](d, fieldSeq),
@@ -135,22 +135,22 @@ func AuditFieldsOf(d store.Doc) AuditFields {
 	}
 }
 
-// AuditHeadFields are those of the end of a chain, which was last moved at that time.
+// AuditHeadFields returns the fields of the end of a chain that was last moved at the time.
 func AuditHeadFields(at time.Time) map[string]any { return map[string]any{fieldAt: at} }
 
-// ConsentFields are those of a consent that ends at that time. Firestore's TTL policy goes by expireAt, within a day;
-// the sweep goes by due, within a minute and on every store.
+// ConsentFields returns the fields of a consent that ends at the time. Firestore's TTL policy goes by expireAt, within
+// a day; the sweep goes by due, within a minute and on every store.
 func ConsentFields(ends time.Time) map[string]any {
 	return map[string]any{fieldExpireAt: ends, fieldDue: ends}
 }
 
-// ConsentEnds is when the consent of the document ends.
+// ConsentEnds returns the time at which the document's consent ends.
 func ConsentEnds(d store.Doc) time.Time { return field[time.Time](d, fieldExpireAt) }
 
-// MessageFields are those of a queue's message that is delivered at that time.
+// MessageFields returns the fields of a message that the queue delivers at the time.
 func MessageFields(due time.Time) map[string]any { return map[string]any{fieldDue: due} }
 
-// field is the document's field, or the zero value of its type.
+// field returns the document's field, or the zero value of its type.
 func field[T any](d store.Doc, name string) T {
 	v, _ := d.Fields[name].(T)
 	return v

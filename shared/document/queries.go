@@ -6,108 +6,110 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// DueRuns are the runs that should have been looked at by a time, the longest overdue first.
+// DueRuns returns the query of the runs that should have been looked at by a time, the longest overdue first.
 func DueRuns(by time.Time, limit int) store.Query {
 	return store.Query{Collection: Runs, Where: []store.Filter{until(fieldDue, by)}, OrderBy: fieldDue, Limit: limit}
 }
 
-// WaitingRuns are all runs that have not ended and were not put aside.
+// WaitingRuns returns the query of all runs that have not ended and were not put aside.
 func WaitingRuns(limit int) store.Query { return DueRuns(Never.Add(-time.Microsecond), limit) }
 
-// AllRuns are the runs of all users, oldest first.
+// AllRuns returns the query of the runs of all users, oldest first.
 func AllRuns(limit int) store.Query {
 	return store.Query{Collection: Runs, OrderBy: fieldCreatedAt, Limit: limit}
 }
 
-// RunsOf are the user's runs, oldest first.
+// RunsOf returns the query of the user's runs, oldest first.
 func RunsOf(uid string, limit int) store.Query {
 	return store.Query{Collection: Runs, Where: []store.Filter{is(fieldUID, uid)}, OrderBy: fieldCreatedAt,
 		Limit: limit}
 }
 
-// RunsOfThread are the runs of the user's thread, newest first.
+// RunsOfThread returns the query of the runs of the user's thread, newest first.
 func RunsOfThread(uid, threadID string, limit int) store.Query {
 	return store.Query{Collection: Runs, Where: []store.Filter{is(fieldUID, uid), is(fieldThreadID, threadID)},
 		OrderBy: fieldCreatedAt, Desc: true, Limit: limit}
 }
 
-// UnendedRunsOfThread are the runs of the user's thread that have not ended, those that were put aside last.
+// UnendedRunsOfThread returns the query of the runs of the user's thread that have not ended, those that were put aside
+// last.
 func UnendedRunsOfThread(uid, threadID string, limit int) store.Query {
 	return store.Query{Collection: Runs, Where: []store.Filter{is(fieldUID, uid), is(fieldThreadID, threadID)},
 		OrderBy: fieldDue, Limit: limit}
 }
 
-// ApprovalsOf are the user's approvals that have the status, newest first.
+// ApprovalsOf returns the query of the user's approvals that have the status, newest first.
 func ApprovalsOf(uid, status string, limit int) store.Query {
 	return store.Query{Collection: Approvals, Where: []store.Filter{is(fieldUID, uid), is(fieldStatus, status)},
 		OrderBy: fieldRequestedAt, Desc: true, Limit: limit}
 }
 
-// ThreadsOf are the user's threads but for those that are being deleted, the last used first.
+// ThreadsOf returns the query of the user's threads, except those that are being deleted, the last used first.
 func ThreadsOf(uid string, limit int) store.Query {
 	return store.Query{Collection: Threads, Where: []store.Filter{is(fieldUID, uid)}, OrderBy: fieldUpdatedAt,
 		Desc:  true,
 		Limit: limit}
 }
 
-// Deletions are the threads whose deletion should have been taken up again by a time.
+// Deletions returns the query of the threads whose deletion should have been taken up again by a time.
 func Deletions(by time.Time, limit int) store.Query {
 	return store.Query{Collection: Threads, Where: []store.Filter{until(fieldDeleting, by)}, OrderBy: fieldDeleting,
 		Limit: limit}
 }
 
-// DeletionsOf are the user's threads that are being deleted.
+// DeletionsOf returns the query of the user's threads that are being deleted.
 func DeletionsOf(uid string, limit int) store.Query {
 	return store.Query{Collection: Threads, Where: []store.Filter{is(fieldUID, uid)}, OrderBy: fieldDeleting,
 		Limit: limit}
 }
 
-// AuditOf are the audit entries of the user, newest first.
+// AuditOf returns the query of the audit entries of the user, newest first.
 func AuditOf(uid string, limit int) store.Query {
 	return store.Query{Collection: Audit, Where: []store.Filter{is(fieldUID, uid)}, OrderBy: fieldAt, Desc: true,
 		Limit: limit}
 }
 
-// AuditOfChain are the entries of a chain in their order: those of a run, or of a user's own chain.
+// AuditOfChain returns the query of the entries of a chain in their order: those of a run, or of a user's own chain.
 func AuditOfChain(chain string, limit int) store.Query {
 	return store.Query{Collection: Audit, Where: []store.Filter{is(fieldRunID, chain)}, OrderBy: fieldSeq, Limit: limit}
 }
 
-// AuditOfChainOf are the entries of a chain that are the user's, in their order.
+// AuditOfChainOf returns the query of the entries of a chain that are the user's, in their order.
 func AuditOfChainOf(uid, chain string, limit int) store.Query {
 	return store.Query{Collection: Audit, Where: []store.Filter{is(fieldUID, uid), is(fieldRunID, chain)},
 		OrderBy: fieldSeq, Limit: limit}
 }
 
-// AllAudit are the audit entries of all users, oldest first.
+// AllAudit returns the query of the audit entries of all users, oldest first.
 func AllAudit(limit int) store.Query {
 	return store.Query{Collection: Audit, OrderBy: fieldAt, Limit: limit}
 }
 
-// AllAuditHeads are the ends of all chains that no run's document holds, the one that was moved longest ago first.
+// AllAuditHeads returns the query of the ends of all chains that no run's document holds, the one that was moved
+// longest ago first.
 func AllAuditHeads(limit int) store.Query {
 	return store.Query{Collection: AuditHeads, OrderBy: fieldAt, Limit: limit}
 }
 
-// EndedConsents are the consents that have ended by a time.
+// EndedConsents returns the query of the consents that have ended by a time.
 func EndedConsents(by time.Time, limit int) store.Query {
 	return store.Query{Collection: Consents, Where: []store.Filter{until(fieldDue, by)}, OrderBy: fieldDue,
 		Limit: limit}
 }
 
-// DueMessages are the messages of the embedded queue that are to be delivered by a time.
+// DueMessages returns the query of the messages of the embedded queue that are to be delivered by a time.
 func DueMessages(by time.Time, limit int) store.Query {
 	return store.Query{Collection: Queue, Where: []store.Filter{until(fieldDue, by)}, OrderBy: fieldDue, Limit: limit}
 }
 
-// AllMessages are all messages of the embedded queue.
+// AllMessages returns the query of all messages of the embedded queue.
 func AllMessages(limit int) store.Query {
 	return store.Query{Collection: Queue, OrderBy: fieldDue, Limit: limit}
 }
 
 func is(field, value string) store.Filter { return store.Filter{Field: field, Op: "==", Value: value} }
 
-// until compares with a time as a store keeps it: UTC, to the microsecond.
+// until returns the filter that compares with a time as a store keeps it: UTC, to the microsecond.
 func until(field string, at time.Time) store.Filter {
 	return store.Filter{Field: field, Op: "<=", Value: at.UTC().Truncate(time.Microsecond)}
 }

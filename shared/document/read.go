@@ -31,8 +31,8 @@ func Get(ctx context.Context, st store.Store, path string, into any) (store.Doc,
 	return docs[0], Decode(docs[0], into)
 }
 
-// Pages are the pages of a query, from its After on, each of q.Limit documents but for the last, which has fewer and
-// may have none. The error is the store's, or that it returns a page twice, and then the sequence ends.
+// Pages returns the pages of a query, from its After on. Each has q.Limit documents except the last, which has fewer
+// and may have none. The error is the store's, or that it returns a page twice, and then the sequence ends.
 func Pages(ctx context.Context, st store.Store, q store.Query) iter.Seq2[[]store.Doc, error] {
 	return func(yield func([]store.Doc, error) bool) {
 		for {
@@ -52,7 +52,8 @@ func Pages(ctx context.Context, st store.Store, q store.Query) iter.Seq2[[]store
 
 var errSamePage = errors.New("document: the store returns the same page again")
 
-// All are the documents of a query, page by page. The error is the store's, and then the sequence ends.
+// All returns the documents of a query, which it reads page by page. The error is the store's, and then the sequence
+// ends.
 func All(ctx context.Context, st store.Store, q store.Query) iter.Seq2[store.Doc, error] {
 	return func(yield func(store.Doc, error) bool) {
 		for docs, err := range Pages(ctx, st, q) {
@@ -69,7 +70,7 @@ func All(ctx context.Context, st store.Store, q store.Query) iter.Seq2[store.Doc
 	}
 }
 
-// After is the place of a document in the query's order: the next page begins behind it.
+// After returns the position of a document in the query's order; the next page begins behind it.
 func After(q store.Query, d store.Doc) *store.Cursor {
 	return &store.Cursor{Value: d.Fields[q.OrderBy], ID: ID(d)}
 }
