@@ -94,8 +94,8 @@ const (
 // Has reports whether the agent may call the tool with the name.
 func (a *Agent) Has(name string) bool { return a.Tools == nil || slices.Contains(a.Tools, name) }
 
-// Specs returns those of the tools that the agent's model is offered, in a fixed order, so that the service may cache
-// the beginning of a request.
+// Specs returns the specs of the tools that the agent's model is offered, in a fixed order, so that the service may
+// cache the beginning of a request.
 func (a *Agent) Specs(tools tool.Set) []tool.Spec {
 	var specs []tool.Spec
 	for _, name := range tools.Names() {
@@ -106,7 +106,7 @@ func (a *Agent) Specs(tools tool.Set) []tool.Spec {
 	return specs
 }
 
-// Spec returns the tool's with the approval that the agent's calls need. The agent may be nil, where it is gone.
+// Spec returns the tool's spec with the approval that the agent's calls need. The agent may be nil, where it is gone.
 func (a *Agent) Spec(t *tool.Tool) tool.Spec {
 	spec := t.Spec
 	if a != nil && slices.Contains(a.Ask, t.Name) {
@@ -115,7 +115,7 @@ func (a *Agent) Spec(t *tool.Tool) tool.Spec {
 	return spec
 }
 
-// Set has agents by their names.
+// A Set holds agents by their names.
 type Set map[string]*Agent
 
 // Get returns the agent with the name, the assistant for the empty one, or nil.
@@ -147,7 +147,7 @@ func (s Set) LivesIn(function, name string) bool {
 // Names returns the agents' names in sorted order.
 func (s Set) Names() []string { return slices.Sorted(maps.Keys(s)) }
 
-// Limits returns those of the agent with the name. Of an agent that is not here it returns what settling a call, or
+// Limits returns the limits of the agent with the name. For an agent that is not here they are what settling a call, or
 // ending the run, may take.
 func (s Set) Limits(name string) Limits {
 	if a := s.Get(name); a != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/countersign-run/countersign/shared/timezone"
 )
 
-// Instructions return all that an agent is told of itself and of its task: nothing is added to their text but what the
-// history needs to be understood. They must return the same for the same State, because each call to the model of a run
+// Instructions returns all that an agent is told of itself and of its task: nothing is added to the text but what the
+// history needs to be understood. It must return the same for the same State, because each call to the model of a run
 // begins with it.
 type Instructions func(ctx context.Context, s State) (string, error)
 
@@ -45,7 +45,8 @@ func Located(first Instructions) Instructions {
 	}
 }
 
-// Here says what time it is for the user, by whose clocks their words go, and what language they use.
+// Here returns a text that says what time it is for the user, by whose clocks their words go, and what language they
+// use.
 func (s State) Here() string {
 	zone := s.Region.Zone()
 	text := fmt.Sprintf("The run began at %s.\nThe user's time zone is %s; there it was %s. Days and times in the "+

@@ -76,7 +76,7 @@ type options struct {
 // WithClock makes now the clock of everything.
 func WithClock(now func() time.Time) Option { return func(o *options) { o.now = now } }
 
-// As makes New open the deployed function with the name, which moves the runs of the agents that live there alone.
+// As makes New open the deployed function with the name, which moves only the runs of the agents that live there.
 // Without it all runs are moved.
 func As(function string) Option { return func(o *options) { o.function = function } }
 
