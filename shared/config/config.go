@@ -158,7 +158,7 @@ type Config struct {
 	ChatMaxModelCalls int // CHAT_MAX_MODEL_CALLS: how often one message to a page's agent may ask the model
 	// POLICY_DENIED: who is never written to
 	//
-	// POLICY_PERMITTED: the only ones who are written to; by default everyone is whom POLICY_DENIED does not name
+	// POLICY_PERMITTED: the only ones who are written to; by default everyone whom POLICY_DENIED does not name
 	//
 	// POLICY_ALWAYS_ASK: who is written to only with an approval, whatever its user always allows
 	//
