@@ -58,7 +58,7 @@ func TestGet(t *testing.T) {
 	}
 }
 
-// TestWrong holds each setting to what it may be, and all that is wrong is said at once.
+// TestWrong checks what each setting may be, and that all that is wrong is reported at once.
 func TestWrong(t *testing.T) {
 	hot := float32(2.5)
 	cases := map[string]func(*agents.Agent){

@@ -31,7 +31,7 @@ func queries() []store.Query {
 	}
 }
 
-// TestEveryIndexServesAQuery holds the queries and the indexes together: no query without its index, and no index that
+// TestEveryIndexServesAQuery compares the queries with the indexes: no query without its index, and no index that
 // no query needs.
 func TestEveryIndexServesAQuery(t *testing.T) {
 	unused := slices.Clone(store.Indexes)

@@ -228,7 +228,7 @@ func TestEntries(t *testing.T) {
 	}
 }
 
-// TestATargetOfAnotherKindIsNoAddress holds that an allowlist and the lists of addresses say nothing about what is not
+// TestATargetOfAnotherKindIsNoAddress checks that an allowlist and the lists of addresses say nothing about what is not
 // an address, however it is written.
 func TestATargetOfAnotherKindIsNoAddress(t *testing.T) {
 	host := tool.Target{Kind: "host", Value: "a@example.com"}
@@ -257,7 +257,7 @@ func TestATargetOfAnotherKindIsNoAddress(t *testing.T) {
 	}
 }
 
-// TestStoredEntriesCount holds an entry as releases before have stored it.
+// TestStoredEntriesCount decodes an entry as earlier releases stored it.
 func TestStoredEntriesCount(t *testing.T) {
 	var stored policy.Entry
 	if err := json.Unmarshal(

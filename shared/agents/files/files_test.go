@@ -100,7 +100,7 @@ func TestShortRun(t *testing.T) {
 	}
 }
 
-// TestNoTools holds that a process without tools knows the agents, and offers them none.
+// TestNoTools checks that a process without tools knows the agents, and offers them none.
 func TestNoTools(t *testing.T) {
 	all, err := files.Load(folder(t, map[string]string{"concierge.agent.yaml": whole}),
 		files.Options{NoTools: true, Limits: options.Limits, OnReject: options.OnReject})
@@ -109,7 +109,7 @@ func TestNoTools(t *testing.T) {
 	}
 }
 
-// TestWrong holds each mistake to its line and to what was expected there.
+// TestWrong checks of each mistake the line and what was expected there.
 func TestWrong(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"empty":      {"", "x.agent.yaml: the file is empty"},
@@ -162,7 +162,7 @@ func TestWrong(t *testing.T) {
 	}
 }
 
-// TestNames holds the names of files to those that agents may have.
+// TestNames checks that files have the names that agents may have.
 func TestNames(t *testing.T) {
 	for file, want := range map[string]string{
 		"assistant.agent.yaml": "assistant.agent.yaml:1: name: this is the name of a built-in agent",

@@ -71,12 +71,12 @@ func (g *Google) Calls(op string) int {
 	return g.calls[op]
 }
 
-// Status is the fault of an operation that answers with a status, and does nothing.
+// Status returns the fault of an operation that answers with a status and does nothing.
 func Status(code int, reason string) fakegoogle.Fault {
 	return fakegoogle.Fault{Kind: fakegoogle.StatusBefore, Status: code, Reason: reason}
 }
 
-// Kind is a fault of the kind.
+// Kind returns a fault of the kind.
 func Kind(k fakegoogle.Kind) fakegoogle.Fault { return fakegoogle.Fault{Kind: k} }
 
 // Panicking are accounts whose every use panics, for [Settling.Broken].
