@@ -8,9 +8,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
+	"github.com/countersign-run/countersign/scripts/prove/proof"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
@@ -184,7 +184,7 @@ func (s *env) concurrent() got {
 	body, _ := s.take("body")
 	bodies := s.crowd(v, body)
 	began := time.Now()
-	answers := s.together(len(bodies), func(i int) (testkit.Answer, error) {
+	answers := together(len(bodies), func(i int) (testkit.Answer, error) {
 		return s.client(s.as)(s.ctx, "POST", "/api/agent/approvals/resolve", bodies[i])
 	})
 	if took := time.Since(began); took > 10*time.Second {
@@ -194,14 +194,13 @@ func (s *env) concurrent() got {
 }
 
 // together does n things at once, and returns what each was answered.
-func (s *env) together(n int, do func(i int) (testkit.Answer, error)) []testkit.Answer {
-	answers, errs := make([]testkit.Answer, n), make([]error, n)
-	var all sync.WaitGroup
-	for i := range n {
-		all.Go(func() { answers[i], errs[i] = do(i) })
-	}
-	all.Wait()
-	s.must(errors.Join(errs...))
+func together(n int, do func(i int) (testkit.Answer, error)) []testkit.Answer {
+	answers := make([]testkit.Answer, n)
+	proof.AtOnce(n, func(i int) {
+		a, err := do(i)
+		proof.Must(err)
+		answers[i] = a
+	})
 	return answers
 }
 
@@ -277,7 +276,7 @@ func (s *env) raced(list []any, round int) (seen string) {
 	if strings.Contains(fmt.Sprint(list...), "expire") {
 		s.pass(approvalTTL - time.Duration(4-round)*2*time.Millisecond)
 	}
-	answers := s.together(len(list), func(i int) (testkit.Answer, error) { return s.racer(textOf(list[i]), asked) })
+	answers := together(len(list), func(i int) (testkit.Answer, error) { return s.racer(textOf(list[i]), asked) })
 	s.must(s.sweep())
 	end := s.run(s.as, asked)
 	if len(end.Actions) != 1 {

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/countersign-run/countersign/scripts/prove/proof"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/loop"
@@ -90,15 +91,8 @@ func newStage(ctx context.Context, net *internet, c Case) (*env, error) {
 	return s, nil
 }
 
-// stopped is what ends a case.
-type stopped struct{ error }
-
 // must ends the case with the error, if there is one.
-func (s *env) must(err error) {
-	if err != nil {
-		panic(stopped{err})
-	}
-}
+func (s *env) must(err error) { proof.Must(err) }
 
 // stop ends the case.
 func (s *env) stop(format string, args ...any) { s.must(fmt.Errorf(format, args...)) }
@@ -117,16 +111,8 @@ func (s *env) check(err error) {
 
 // play runs the case. The error is what ended it.
 func (s *env) play(t target) (g got, err error) {
-	defer func() {
-		switch ended := recover().(type) {
-		case nil:
-		case stopped:
-			err = ended
-		default:
-			err = fmt.Errorf("the runner: %v", ended)
-		}
-	}()
-	return t(s), nil
+	err = proof.Attempt(func() { g = t(s) })
+	return g, err
 }
 
 // claims are the claims that a $jwt of this case changes.

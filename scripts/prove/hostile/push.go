@@ -186,7 +186,7 @@ func (s *env) abandoned(asked testkit.Answer) {
 // atOnce sends a message as many times as the case says, all at once.
 func (s *env) atOnce(m message) []testkit.Answer {
 	v, _ := s.take("concurrent")
-	return s.together(s.number(v), func(int) (testkit.Answer, error) { return s.try(m) })
+	return together(s.number(v), func(int) (testkit.Answer, error) { return s.try(m) })
 }
 
 // stormed has the message come many times at once.

@@ -4,8 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"sync"
 	"time"
+
+	"github.com/countersign-run/countersign/scripts/prove/proof"
 )
 
 // hotThread is L6: one user starts many runs at once on one thread, round after round on a new one.
@@ -44,24 +45,17 @@ func hotThread(ctx context.Context, g *env, r *Report) error {
 }
 
 func (g *env) askAtOnce(ctx context.Context, uid, threadID string, runs *series) {
-	begin := make(chan struct{})
-	var all sync.WaitGroup
-	for range g.Clients {
-		all.Go(func() {
-			<-begin
-			start := time.Now()
-			a, err := g.send(ctx, uid, "POST", "/api/agent/run",
-				map[string]string{"prompt": "say hello", "threadId": threadID})
-			if err == nil {
-				g.ledger.asked(a.RunID, "")
-			}
-			if err == nil && a.Status == "completed" {
-				runs.since(start)
-			}
-		})
-	}
-	close(begin)
-	all.Wait()
+	proof.AtOnce(g.Clients, func(int) {
+		start := time.Now()
+		a, err := g.send(ctx, uid, "POST", "/api/agent/run",
+			map[string]string{"prompt": "say hello", "threadId": threadID})
+		if err == nil {
+			g.ledger.asked(a.RunID, "")
+		}
+		if err == nil && a.Status == "completed" {
+			runs.since(start)
+		}
+	})
 }
 
 // threadOrder returns what is wrong with a thread: its messages are numbered without a gap, and each run has one

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/countersign-run/countersign/scripts/prove/proof"
 	"github.com/countersign-run/countersign/shared/testkit"
 )
 
@@ -50,25 +51,17 @@ func race(ctx context.Context, g *env, r *Report) error {
 func (g *env) decideAtOnce(ctx context.Context, uid string, p testkit.Approval, answers *series) map[string]bool {
 	var mu sync.Mutex
 	won := map[string]bool{}
-	begin := make(chan struct{})
-	var all sync.WaitGroup
-	for i := range g.Clients {
-		decision := []string{"approve_once", "reject"}[i%2]
-		all.Go(func() {
-			<-begin
-			start := time.Now()
-			// Its errors are counted; the loser's is expected.
-			a, _ := g.once(uid).Resolve(ctx, p, decision)
-			answers.since(start)
-			if a.HTTP == http.StatusOK {
-				mu.Lock()
-				defer mu.Unlock()
-				won[decision] = true
-			}
-		})
-	}
-	close(begin)
-	all.Wait()
+	proof.AtOnce(g.Clients, func(i int) {
+		decision, start := []string{"approve_once", "reject"}[i%2], time.Now()
+		// Its errors are counted; the loser's is expected.
+		a, _ := g.once(uid).Resolve(ctx, p, decision)
+		answers.since(start)
+		if a.HTTP == http.StatusOK {
+			mu.Lock()
+			defer mu.Unlock()
+			won[decision] = true
+		}
+	})
 	return won
 }
 

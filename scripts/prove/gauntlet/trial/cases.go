@@ -1,7 +1,5 @@
 package trial
 
-import "context"
-
 // Case is one case of the gauntlet: what a user can try at a running server, or the tests that cover what cannot be
 // tried from there.
 type Case struct {
@@ -11,7 +9,7 @@ type Case struct {
 
 	// Try tries the case and returns its outcome. It is nil where the case cannot be tried from outside: then Tests
 	// cover it.
-	Try    func(ctx context.Context, s *session) (got string, err error)
+	Try    func(s *session) (got string)
 	Effect bool // it sends or counts mail: it needs a local server, whose mailbox can be read
 	Quick  bool // part of the smoke test of a deployment
 

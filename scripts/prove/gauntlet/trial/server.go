@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/countersign-run/countersign/scripts/prove/proof"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/wait"
 )
@@ -128,6 +129,7 @@ const (
 // session is one case at a server: its users are no other case's, where the server can sign in any user.
 type session struct {
 	Server
+	ctx  context.Context
 	name string // the case's, a part of its users' names and its mails' subjects
 }
 
@@ -147,9 +149,20 @@ func (s *session) as(user string) testkit.Client {
 	}
 }
 
+// got returns an answer; the case ends where there is none.
+func got(a testkit.Answer, err error) testkit.Answer {
+	proof.Must(err)
+	return a
+}
+
 // call sends a request as the user.
-func (s *session) call(ctx context.Context, user, method, path, body string) (testkit.Answer, error) {
-	return s.as(user)(ctx, method, "/api/agent"+path, body)
+func (s *session) call(user, method, path, body string) testkit.Answer {
+	return got(s.as(user)(s.ctx, method, "/api/agent"+path, body))
+}
+
+// get decodes the answer to a GET of the user.
+func (s *session) get(user, path string, into any) {
+	proof.Must(json.Unmarshal(s.call(user, http.MethodGet, path, "").Body, into))
 }
 
 // Object returns a JSON object of names and values.
@@ -169,69 +182,63 @@ func Object(pairs ...any) string {
 func (s *session) subject(n int) string { return fmt.Sprintf("Gauntlet %s mail %d", s.name, n) }
 
 // ask has the user ask for a mail, and returns the run with the approval that waits.
-func (s *session) ask(ctx context.Context, user string, n int) (testkit.Answer, testkit.Approval, error) {
+func (s *session) ask(user string, n int) (testkit.Answer, testkit.Approval) {
 	prompt := fmt.Sprintf("email %s subject '%s' saying 'hello'", Recipient, s.subject(n))
-	run, err := s.as(user).Ask(ctx, prompt)
-	if err != nil {
-		return run, testkit.Approval{}, err
-	}
+	run := got(s.as(user).Ask(s.ctx, prompt))
 	if len(run.Approvals) != 1 {
-		return run, testkit.Approval{}, fmt.Errorf("a mail was asked for, and this came: %d %s", run.HTTP, run.Body)
+		proof.Must(fmt.Errorf("a mail was asked for, and this came: %d %s", run.HTTP, run.Body))
 	}
-	return run, run.Approvals[0], nil
+	return run, run.Approvals[0]
 }
 
 // resolve decides about an approval, and tries again where the server says that it is temporarily unable to.
-func (s *session) resolve(ctx context.Context, user string, a testkit.Approval, decision string) (testkit.Answer,
-	error) {
+func (s *session) resolve(user string, a testkit.Approval, decision string) testkit.Answer {
 	for {
-		got, err := s.as(user).Resolve(ctx, a, decision)
-		if err != nil || got.HTTP != http.StatusServiceUnavailable {
-			return got, err
+		answer := got(s.as(user).Resolve(s.ctx, a, decision))
+		if answer.HTTP != http.StatusServiceUnavailable {
+			return answer
 		}
-		if err := wait.For(ctx, pause); err != nil {
-			return got, fmt.Errorf("%w: the last answer was %d %s", err, got.HTTP, got.Body)
+		if err := wait.For(s.ctx, pause); err != nil {
+			proof.Must(fmt.Errorf("%w: the last answer was %d %s", err, answer.HTTP, answer.Body))
 		}
 	}
 }
 
 // approve approves, which must be accepted.
-func (s *session) approve(ctx context.Context, user string, a testkit.Approval) error {
-	got, err := s.resolve(ctx, user, a, "approve_once")
-	if err == nil && got.HTTP != http.StatusOK {
-		err = fmt.Errorf("a yes is answered %d %s", got.HTTP, got.Body)
+func (s *session) approve(user string, a testkit.Approval) {
+	if answer := s.resolve(user, a, "approve_once"); answer.HTTP != http.StatusOK {
+		proof.Must(fmt.Errorf("a yes is answered %d %s", answer.HTTP, answer.Body))
 	}
-	return err
 }
 
 // pause is the time between two reads of a run.
 const pause = 50 * time.Millisecond
 
 // ended waits for the end of a run.
-func (s *session) ended(ctx context.Context, user, runID string) (testkit.Answer, error) {
+func (s *session) ended(user, runID string) testkit.Answer {
 	for {
-		run, err := s.as(user).Run(ctx, runID)
-		if err != nil || run.Status == "completed" || run.Status == "failed" || run.HTTP != http.StatusOK {
-			return run, err
+		run := got(s.as(user).Run(s.ctx, runID))
+		if run.Status == "completed" || run.Status == "failed" || run.HTTP != http.StatusOK {
+			return run
 		}
-		if err := wait.For(ctx, pause); err != nil {
-			return run, fmt.Errorf("the run %s is still %s: %w", runID, run.Status, err)
+		if err := wait.For(s.ctx, pause); err != nil {
+			proof.Must(fmt.Errorf("the run %s is still %s: %w", runID, run.Status, err))
 		}
 	}
 }
 
 // sent returns the case's mails.
-func (s *session) sent(ctx context.Context) ([]Mail, error) {
+func (s *session) sent() (own []Mail) {
 	box, ok := s.Server.(Mailbox)
 	if !ok {
-		return nil, fmt.Errorf("the mailbox of %s cannot be seen", s.URL())
+		proof.Must(fmt.Errorf("the mailbox of %s cannot be seen", s.URL()))
 	}
-	all, err := box.Mails(ctx)
-	var own []Mail
+	all, err := box.Mails(s.ctx)
+	proof.Must(err)
 	for _, m := range all {
 		if strings.HasPrefix(m.Subject, "Gauntlet "+s.name+" ") {
 			own = append(own, m)
 		}
 	}
-	return own, err
+	return own
 }

@@ -45,8 +45,9 @@ func (c Case) At(ctx context.Context, at Server) Row {
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	got, err := c.Try(ctx, &session{Server: at, name: c.Number + "-" + strings.ToLower(rand.Text()[:8])})
-	switch {
+	s := &session{Server: at, ctx: ctx, name: c.Number + "-" + strings.ToLower(rand.Text()[:8])}
+	var got string
+	switch err := proof.Attempt(func() { got = c.Try(s) }); {
 	case errors.Is(err, errAlone):
 		return Row{c, "", alone}
 	case err != nil:

@@ -1,235 +1,152 @@
 package trial
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 
+	"github.com/countersign-run/countersign/scripts/prove/proof"
 	"github.com/countersign-run/countersign/shared/testkit"
 )
 
-func oldYes(ctx context.Context, s *session) (string, error) {
-	run, card, err := s.ask(ctx, First, 1)
-	if err != nil {
-		return "", err
-	}
+func oldYes(s *session) string {
+	run, card := s.ask(First, 1)
 	for range 5 {
-		a, err := s.resolve(ctx, First, card, "approve_once")
-		if err != nil || a.HTTP != http.StatusOK {
-			return fmt.Sprintf("%d %s", a.HTTP, a.Body), err
+		if a := s.resolve(First, card, "approve_once"); a.HTTP != http.StatusOK {
+			return fmt.Sprintf("%d %s", a.HTTP, a.Body)
 		}
-		if a, err = s.ended(ctx, First, run.RunID); err != nil || a.Status != "completed" {
-			return "the run is " + a.Status, err
+		if a := s.ended(First, run.RunID); a.Status != "completed" {
+			return "the run is " + a.Status
 		}
 	}
-	mails, err := s.sent(ctx)
-	return fmt.Sprintf("%d mail; 200 completed each time", len(mails)), err
+	return fmt.Sprintf("%d mail; 200 completed each time", len(s.sent()))
 }
 
 // edited decides with arguments of the user's own.
-func (s *session) edited(ctx context.Context, card testkit.Approval, to, subject string) (testkit.Answer, error) {
-	return s.as(First).Decide(ctx, card, "approve_with_edits", testkit.Mail(to, subject, "hello"))
+func (s *session) edited(card testkit.Approval, to, subject string) testkit.Answer {
+	return got(s.as(First).Decide(s.ctx, card, "approve_with_edits", testkit.Mail(to, subject, "hello")))
 }
 
-func editsThatFail(ctx context.Context, s *session) (string, error) {
-	run, card, err := s.ask(ctx, First, 1)
-	if err != nil {
-		return "", err
-	}
-	a, err := s.edited(ctx, card, "bob", s.subject(1))
-	if err != nil {
-		return "", err
-	}
-	waits, err := s.waits(ctx, run.RunID)
-	if err != nil {
-		return "", err
-	}
-	_, err = s.resolve(ctx, First, card, "reject")
-	return fmt.Sprintf("%d %s %s; %s", a.HTTP, a.Error.Class, a.Error.Field, waits), err
+func editsThatFail(s *session) string {
+	run, card := s.ask(First, 1)
+	a := s.edited(card, "bob", s.subject(1))
+	waits := s.waits(run.RunID)
+	s.resolve(First, card, "reject")
+	return fmt.Sprintf("%d %s %s; %s", a.HTTP, a.Error.Class, a.Error.Field, waits)
 }
 
-// waits reports whether the run still waits for its one approval.
-func (s *session) waits(ctx context.Context, runID string) (string, error) {
-	run, err := s.as(First).Run(ctx, runID)
+// waits tells whether the run still waits for its one approval.
+func (s *session) waits(runID string) string {
+	run := got(s.as(First).Run(s.ctx, runID))
 	if run.Status == "awaiting_confirmation" && len(run.Approvals) == 1 {
-		return "it still waits", err
+		return "it still waits"
 	}
-	return "it waits no more: " + run.Status, err
+	return "it waits no more: " + run.Status
 }
 
-func editedRecipient(ctx context.Context, s *session) (string, error) {
-	run, card, err := s.ask(ctx, First, 1)
-	if err != nil {
-		return "", err
-	}
+func editedRecipient(s *session) string {
+	run, card := s.ask(First, 1)
 	const other = "carol@example.com"
-	a, err := s.edited(ctx, card, other, s.subject(1))
-	if err != nil || a.HTTP != http.StatusOK {
-		return fmt.Sprintf("%d %s", a.HTTP, a.Body), err
+	if a := s.edited(card, other, s.subject(1)); a.HTTP != http.StatusOK {
+		return fmt.Sprintf("%d %s", a.HTTP, a.Body)
 	}
-	old, err := s.resolve(ctx, First, card, "approve_once")
-	if err != nil {
-		return "", err
-	}
-	done, err := s.ended(ctx, First, run.RunID)
-	if err != nil {
-		return "", err
-	}
-	mails, err := s.sent(ctx)
-	if err != nil || len(mails) != 1 || !slices.Equal(mails[0].To, []string{other}) {
-		return fmt.Sprintf("sent: %+v", mails), err
+	old := s.resolve(First, card, "approve_once")
+	done := s.ended(First, run.RunID)
+	if mails := s.sent(); len(mails) != 1 || !slices.Equal(mails[0].To, []string{other}) {
+		return fmt.Sprintf("sent: %+v", mails)
 	}
 	hash := "has a new hash"
 	if strings.Contains(string(done.Body), card.ArgsHash) {
 		hash = "has the old hash"
 	}
 	return fmt.Sprintf("1 mail, to the new recipient; the approval %s, and the old yes is %d %s", hash, old.HTTP,
-		old.Error.Code), nil
+		old.Error.Code)
 }
 
-func writesWhileWaiting(ctx context.Context, s *session) (string, error) {
-	run, card, err := s.ask(ctx, First, 1)
-	if err != nil {
-		return "", err
-	}
+func writesWhileWaiting(s *session) string {
+	run, card := s.ask(First, 1)
 	const words = "did you hear me?"
-	between, err := s.call(ctx, First, "POST", "/run", Object("prompt", words, "threadId", run.ThreadID))
-	if err != nil || between.Status != "completed" {
-		return "what the user writes meanwhile is " + between.Status, err
+	between := s.call(First, "POST", "/run", Object("prompt", words, "threadId", run.ThreadID))
+	if between.Status != "completed" {
+		return "what the user writes meanwhile is " + between.Status
 	}
-	if err := s.approve(ctx, First, card); err != nil {
-		return "", err
-	}
-	done, err := s.ended(ctx, First, run.RunID)
-	if err != nil || done.Status != "completed" {
-		return "the run is " + done.Status, err
-	}
-	mails, err := s.sent(ctx)
-	if err != nil {
-		return "", err
-	}
-	a, err := s.call(ctx, First, "GET", "/threads/"+run.ThreadID+"/messages", "")
-	if err != nil {
-		return "", err
+	s.approve(First, card)
+	done := s.ended(First, run.RunID)
+	if done.Status != "completed" {
+		return "the run is " + done.Status
 	}
 	var page struct{ Messages []struct{ Role, Text string } }
-	if err := json.Unmarshal(a.Body, &page); err != nil {
-		return "", err
-	}
+	s.get(First, "/threads/"+run.ThreadID+"/messages", &page)
 	order := "in order"
 	m := page.Messages // prompt, request, words, answer, summary
 	if len(m) != 5 || m[2].Text != words || m[3].Text != between.Summary || m[4].Text != done.Summary {
 		order = fmt.Sprintf("otherwise: %+v", m)
 	}
-	return fmt.Sprintf("answered at once; after the yes %d mail, and the thread holds all words %s", len(mails), order),
-		nil
+	return fmt.Sprintf("answered at once; after the yes %d mail, and the thread holds all words %s", len(s.sent()),
+		order)
 }
 
 // events reads at most so many of the run's events after a number; 0 means until the stream ends.
-func (s *session) events(ctx context.Context, runID string, after, most int) (lines []string, err error) {
-	token, err := s.Token(ctx, s.user(First))
-	if err != nil {
-		return nil, err
-	}
-	_, err = testkit.Stream(ctx, nil, s.URL(), token, "GET",
+func (s *session) events(runID string, after, most int) (lines []string) {
+	token, err := s.Token(s.ctx, s.user(First))
+	proof.Must(err)
+	_, err = testkit.Stream(s.ctx, nil, s.URL(), token, "GET",
 		fmt.Sprintf("/api/agent/runs/%s/events?after=%d", runID, after), nil, func(l testkit.Line) bool {
 			if l.Seq > 0 { // and no ping
 				lines = append(lines, string(l.Text))
 			}
 			return len(lines) != most || most == 0 // where not all are read, the reader has gone in the middle
 		})
-	return lines, err
+	proof.Must(err)
+	return lines
 }
 
 // readers reads one run in every way. Its user rejects the call, so that it is not carried out.
-func readers(ctx context.Context, s *session) (string, error) {
-	run, card, err := s.ask(ctx, First, 1)
-	if err != nil {
-		return "", err
-	}
+func readers(s *session) string {
+	run, card := s.ask(First, 1)
 	live := make([][]string, 2)
-	read := make(chan error, 1)
-	go func() {
-		read <- atOnce(len(live), func(i int) (err error) {
-			live[i], err = s.events(ctx, run.RunID, 0, 0)
-			return err
-		})
-	}()
-	dropped, err := s.events(ctx, run.RunID, 0, 1) // one event at a time, each over a connection of its own
-	if err != nil {
-		return "", err
-	}
-	if _, err := s.resolve(ctx, First, card, "reject"); err != nil {
-		return "", err
-	}
-	if _, err := s.ended(ctx, First, run.RunID); err != nil {
-		return "", err
-	}
-	for {
-		next, err := s.events(ctx, run.RunID, len(dropped), 1)
-		if err != nil {
-			return "", err
+	var dropped []string
+	proof.AtOnce(3, func(i int) {
+		if i < len(live) {
+			live[i] = s.events(run.RunID, 0, 0)
+			return
 		}
-		if len(next) == 0 {
-			break
+		dropped = s.events(run.RunID, 0, 1) // one event at a time, each over a connection of its own
+		s.resolve(First, card, "reject")
+		s.ended(First, run.RunID)
+		for next := dropped; len(next) > 0; dropped = append(dropped, next...) {
+			next = s.events(run.RunID, len(dropped), 1)
 		}
-		dropped = append(dropped, next...)
-	}
-	if err := <-read; err != nil {
-		return "", err
-	}
-	late, err := s.events(ctx, run.RunID, 0, 0)
-	if err != nil {
-		return "", err
-	}
+	})
+	late := s.events(run.RunID, 0, 0)
 	for i, line := range late {
 		if !strings.HasPrefix(line, fmt.Sprintf(`{"seq":%d,`, i+1)) {
-			return fmt.Sprintf("event %d is %s", i+1, line), nil
+			return fmt.Sprintf("event %d is %s", i+1, line)
 		}
 	}
 	if len(late) < 6 || !slices.Equal(live[0], late) || !slices.Equal(live[1], late) || !slices.Equal(dropped, late) {
 		return fmt.Sprintf("%d events after the end; live %d and %d, dropped %d", len(late), len(live[0]), len(live[1]),
-			len(dropped)), nil
+			len(dropped))
 	}
-	return "the same sequence, no gap, no repeat", nil
+	return "the same sequence, no gap, no repeat"
 }
 
-func stoppedWhileWaiting(ctx context.Context, s *session) (string, error) {
-	run, card, err := s.ask(ctx, First, 1)
-	if err != nil {
-		return "", err
-	}
-	if _, err := s.as(First).Cancel(ctx, run.RunID); err != nil {
-		return "", err
-	}
-	end, err := s.ended(ctx, First, run.RunID)
-	if err != nil {
-		return "", err
-	}
-	late, err := s.resolve(ctx, First, card, "approve_once")
-	if err != nil {
-		return "", err
-	}
-	pending, err := s.as(First).Pending(ctx)
-	if err != nil {
-		return "", err
-	}
+func stoppedWhileWaiting(s *session) string {
+	run, card := s.ask(First, 1)
+	got(s.as(First).Cancel(s.ctx, run.RunID))
+	end := s.ended(First, run.RunID)
+	late := s.resolve(First, card, "approve_once")
 	waiting := "nothing waits"
-	if slices.ContainsFunc(pending.Approvals, func(a testkit.Approval) bool { return a.RunID == run.RunID }) {
+	if slices.ContainsFunc(got(s.as(First).Pending(s.ctx)).Approvals,
+		func(a testkit.Approval) bool { return a.RunID == run.RunID }) {
 		waiting = "it waits"
 	}
-	return fmt.Sprintf("%s %s; a yes is %d %s; %s", end.Status, end.ErrorReason, late.HTTP, late.Error.Code, waiting),
-		nil
+	return fmt.Sprintf("%s %s; a yes is %d %s; %s", end.Status, end.ErrorReason, late.HTTP, late.Error.Code, waiting)
 }
 
-func foreigner(ctx context.Context, s *session) (string, error) {
-	run, card, err := s.ask(ctx, First, 1)
-	if err != nil {
-		return "", err
-	}
+func foreigner(s *session) string {
+	run, card := s.ask(First, 1)
 	const missing = "does-not-exist-0001"
 	swap := strings.NewReplacer(card.ApprovalID, missing+"-1", run.RunID, missing, run.ThreadID, missing)
 	for _, c := range [][3]string{
@@ -243,25 +160,16 @@ func foreigner(ctx context.Context, s *session) (string, error) {
 			Object("approvalId", card.ApprovalID, "decision", "approve_once", "argsHash", card.ArgsHash)},
 		{"POST", "/approvals/resolve", Object("approvalId", card.ApprovalID, "decision", "reject")},
 	} {
-		foreign, err := s.call(ctx, Second, c[0], c[1], c[2])
-		if err != nil {
-			return "", err
-		}
-		none, err := s.call(ctx, Second, c[0], swap.Replace(c[1]), swap.Replace(c[2]))
-		if err != nil {
-			return "", err
-		}
+		foreign := s.call(Second, c[0], c[1], c[2])
+		none := s.call(Second, c[0], swap.Replace(c[1]), swap.Replace(c[2]))
 		if foreign.HTTP != http.StatusNotFound || sansRequest(foreign) != sansRequest(none) {
 			return fmt.Sprintf("%s %s is %d %s, and %s for what is not there", c[0], c[1], foreign.HTTP, foreign.Body,
-				none.Body), nil
+				none.Body)
 		}
 	}
-	waits, err := s.waits(ctx, run.RunID)
-	if err != nil {
-		return "", err
-	}
-	_, err = s.resolve(ctx, First, card, "reject")
-	return "404 each time, the same as for what is not there; " + waits, err
+	waits := s.waits(run.RunID)
+	s.resolve(First, card, "reject")
+	return "404 each time, the same as for what is not there; " + waits
 }
 
 // sansRequest is an answer without the id of its request.
@@ -269,36 +177,23 @@ func sansRequest(a testkit.Answer) string {
 	return strings.ReplaceAll(string(a.Body), a.Error.RequestID, "")
 }
 
-func twoUsers(ctx context.Context, s *session) (string, error) {
+func twoUsers(s *session) string {
 	const each = 8
 	users := []string{First, Second}
-	err := atOnce(2*each, func(i int) error {
-		user := users[i%2]
-		run, card, err := s.ask(ctx, user, i)
-		if err != nil {
-			return err
-		}
-		if err := s.approve(ctx, user, card); err != nil {
-			return err
-		}
-		_, err = s.ended(ctx, user, run.RunID)
-		return err
+	proof.AtOnce(2*each, func(i int) {
+		run, card := s.ask(users[i%2], i)
+		s.approve(users[i%2], card)
+		s.ended(users[i%2], run.RunID)
 	})
-	if err != nil {
-		return "", err
-	}
-	mails, err := s.sent(ctx)
-	if err != nil {
-		return "", err
-	}
 	owners := map[string]string{}
 	for i := range 2 * each {
 		owners[s.subject(i)] = s.user(users[i%2])
 	}
+	mails := s.sent()
 	for _, m := range mails {
 		if account, _, _ := strings.Cut(m.User, "@"); account != owners[m.Subject] {
-			return fmt.Sprintf("%q left from the account of %s", m.Subject, m.User), nil
+			return fmt.Sprintf("%q left from the account of %s", m.Subject, m.User)
 		}
 	}
-	return fmt.Sprintf("%d mails, each from its own user's account", len(mails)), nil
+	return fmt.Sprintf("%d mails, each from its own user's account", len(mails))
 }
