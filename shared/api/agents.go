@@ -31,15 +31,20 @@ func getAgents(r *request) (any, error) {
 }
 
 // chosen returns the name of the agent that a request asks for, the empty one where it names none, or the error of one
-// that is not there. An agent of web pages is not there for it.
-func chosen(all agents.Set, name *string) (string, error) {
+// that is not there. An agent of web pages is not there for it. In a thread the error says what its user can do, because
+// whoever goes on with a conversation has not chosen its agent just now.
+func chosen(all agents.Set, name *string, inThread bool) (string, error) {
 	switch {
 	case name == nil:
 		return "", nil
 	case !agents.ValidName(*name):
 		return "", fault.Invalid("agent", "this is not the name of an agent")
 	}
-	if a := all[*name]; a == nil || a.Page {
+	switch a := all[*name]; {
+	case a == nil && inThread:
+		return "", fault.New(fault.Auth, fault.CodeNotFound,
+			"The agent %q is not available any more. Please begin a new conversation.", *name)
+	case a == nil || a.Page:
 		return "", fault.NotFound()
 	}
 	return *name, nil

@@ -56,3 +56,31 @@ func TestAgents(t *testing.T) {
 		}
 	}
 }
+
+// TestAConversationWhoseAgentIsGone says which agent that is and what to do, and nothing about the conversation.
+func TestAConversationWhoseAgentIsGone(t *testing.T) {
+	w := newWorld(t)
+	clerk := *w.loop.Agents[run.Assistant]
+	clerk.Name = "clerk"
+	w.loop.Agents["clerk"] = &clerk
+	w.model.Then(script.Turn{Text: "Hello."})
+	r := w.send("POST", "/api/agent/run", "ana", `{"prompt":"hello","agent":"clerk"}`)
+	if r.StatusCode != 200 {
+		t.Fatalf("%d %s", r.StatusCode, r.body)
+	}
+	delete(w.loop.Agents, "clerk")
+	for _, uid := range []string{"ana", "eve"} {
+		for _, path := range []string{"/api/agent/run", "/api/agent/run/stream"} {
+			got := w.send("POST", path, uid, `{"prompt":"again","agent":"clerk","threadId":"`+r.at("threadId")+`"}`)
+			const want = `The agent \"clerk\" is not available any more. Please begin a new conversation.`
+			if got.StatusCode != 404 || !strings.Contains(string(got.body), want) ||
+				!strings.Contains(string(got.body), `"code":"not_found"`) {
+				t.Errorf("%s to %s: %d %s", uid, path, got.StatusCode, got.body)
+			}
+		}
+	}
+	w.model.Then(script.Turn{Text: "Hello again."})
+	if got := w.send("POST", "/api/agent/run", "ana", `{"prompt":"again"}`); got.StatusCode != 200 {
+		t.Errorf("a new conversation: %d %s", got.StatusCode, got.body)
+	}
+}

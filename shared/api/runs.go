@@ -45,7 +45,7 @@ func (r *request) ask() (loop.StartRequest, error) {
 	case err != nil:
 		return loop.StartRequest{}, err
 	}
-	its, err := chosen(r.api.Loop.Agents, in.Agent)
+	its, err := chosen(r.api.Loop.Agents, in.Agent, in.ThreadID != nil)
 	if err != nil {
 		return loop.StartRequest{}, err
 	}

@@ -188,6 +188,15 @@ await run({
     expect('the conversation stays with its agent', (await again).postDataJSON().agent === 'concierge');
     await cards(page).first().getByRole('button', { name: 'Reject' }).click();
     await ended(page);
+    await page.route('**/run/stream', (route) => route.continue({ postData: JSON.stringify({ ...route.request().postDataJSON(), agent: 'butler' }) }));
+    await ask(page, 'what shall we do without them?');
+    await page.getByText('The agent "butler" is not available any more. Please begin a new conversation.').waitFor();
+    await accessible(page, 'a conversation whose agent is gone');
+    await page.unroute('**/run/stream');
+    await page.getByRole('button', { name: 'New conversation' }).last().click();
+    await settled('a new conversation', async () => page.url().endsWith('#/'));
+    expect('the words come along', (await page.locator('textarea').inputValue()) === 'what shall we do without them?');
+    await page.locator('textarea').fill('');
     await page.goto(page.url().replace(/#.*/, '#/new?agent=butler'));
     await page.getByText('There is no agent called butler here.').waitFor();
     await newThread(page);

@@ -180,8 +180,16 @@ class Conversation {
       if (!this.#prompt.value) this.#prompt.value = live.question?.prompt ?? '';
       drafts.set(this.threadId, this.#prompt.value);
       trouble(this.#error, err);
+      if (err.status === 404 && this.threadId) this.#error.append(button('New conversation', () => this.#anew(), 'small'));
     }
     this.#render();
+  }
+
+  // anew takes the words along to a new conversation: this one is gone, or its agent is.
+  #anew() {
+    drafts.set('', this.#prompt.value);
+    drafts.set(this.threadId, undefined);
+    location.hash = '#/';
   }
 
   #submit(submit) {
