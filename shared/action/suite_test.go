@@ -27,6 +27,10 @@ inputSchema:
     gift: {type: boolean}
     colours: {type: array, items: {type: string}}
     options: {type: object}
+    people: {type: array, items: {type: string}}
+targets:
+  - {kind: address, field: people}
+bound: [product, quantity, gift, colours, options, people]
 preview:
   - {label: Product, field: product}
   - {label: Note, field: note}
@@ -60,10 +64,13 @@ func TestSuite(t *testing.T) {
 		Other: map[string]map[string]any{"product": {"product": "cup"}, "note": {"note": "c"},
 			"quantity": {"quantity": 2},
 			"gift":     {"gift": true}, "colours": {"colours": []string{"red"}},
-			"options": {"options": map[string]any{"a": 1}}},
-		Fixed:  map[string]any{"quantity": 1},
-		Labels: []string{"Product", "Note", "quantity", "gift", "colours", "options"},
-		Texts:  map[string]string{"product": "Product", "note": "Note"},
+			"options": {"options": map[string]any{"a": 1}},
+			"people":  {"people": []string{"a@example.com", "b@example.com"}}},
+		Fixed:     map[string]any{"quantity": 1},
+		Free:      []string{"note"},
+		Labels:    []string{"Product", "Note", "quantity", "gift", "colours", "options", "people"},
+		Addresses: []toolstest.Addresses{{Argument: "people"}},
+		Texts:     map[string]string{"product": "Product", "note": "Note"},
 		Previews: map[string]toolstest.Shown{
 			"every argument": {Change: map[string]any{"gift": false, "colours": []string{"red", "blue"}},
 				Want: []string{"Orders\n", "Product: mug", "quantity: 1", "gift: false", `colours: ["red","blue"]`}},

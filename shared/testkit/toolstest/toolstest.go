@@ -38,7 +38,8 @@ type Suite struct {
 	Unsaid   []string           // parts of refused values that no error repeats
 }
 
-// Addresses is an argument whose addresses are the call's targets.
+// Addresses is an argument whose addresses are the call's targets. The preview lists them under the label, one a line;
+// without a label the suite only looks whether they are targets.
 type Addresses struct{ Argument, Label string }
 
 // Title stands for the label of an argument that the preview shows in its title.
@@ -124,7 +125,9 @@ func (s Suite) previews(t *testing.T, args json.RawMessage) {
 		}
 	}
 	for _, a := range s.Addresses {
-		lists(t, p, a.Label, texts(values[a.Argument]))
+		if a.Label != "" {
+			lists(t, p, a.Label, texts(values[a.Argument]))
+		}
 	}
 }
 
