@@ -1,15 +1,17 @@
 package testkit
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/mail"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 	"github.com/countersign-run/countersign/shared/testkit/invariants"
+	"github.com/countersign-run/countersign/shared/tools/calendar"
+	"github.com/countersign-run/countersign/shared/tools/gmail"
 )
 
 // Effects returns what Gmail and Calendar have carried out, each with the action that it bears.
@@ -28,14 +30,14 @@ func (c *Cloud) effects(of func(address string) bool) (all []invariants.Effect) 
 			continue
 		}
 		all = append(all, invariants.Effect{UID: uidOf(m.User), ActionID: actionOf(m.Raw),
-			Agrees: func(args json.RawMessage) error { return sent(m, args) }})
+			Agrees: func(args json.RawMessage) error { return Sent(m, args) }})
 	}
 	for _, e := range c.Google.Events() {
 		if !of(text(e["user"])) {
 			continue
 		}
 		all = append(all, invariants.Effect{UID: uidOf(text(e["user"])), ActionID: propertyOf(e),
-			Agrees: func(args json.RawMessage) error { return made(e, args) }})
+			Agrees: func(args json.RawMessage) error { return Made(e, args) }})
 	}
 	return all
 }
@@ -59,42 +61,40 @@ func propertyOf(e fakegoogle.Event) string {
 
 func text(v any) string { s, _ := v.(string); return s }
 
-// sent compares a sent message with arguments of gmail_send.
-func sent(m fakegoogle.Message, args json.RawMessage) error {
-	var a struct {
-		To, Cc, Bcc   []string
-		Subject, Body string
-	}
+// Sent compares a sent message with arguments of gmail_send: it is exactly the approved one, and to no one else.
+func Sent(m fakegoogle.Message, args json.RawMessage) error {
+	var a gmail.Args
 	if err := json.Unmarshal(args, &a); err != nil {
 		return err
 	}
-	same := slices.Equal(m.To, a.To) && slices.Equal(m.Cc, a.Cc) && slices.Equal(m.Bcc, a.Bcc)
-	if !same || m.Subject != a.Subject ||
-		strings.TrimSpace(strings.ReplaceAll(m.Text, "\r\n", "\n")) != strings.TrimSpace(a.Body) {
+	raw := strings.ToLower(m.Raw)
+	same := slices.Equal(m.To, a.To) && slices.Equal(m.Cc, a.Cc) && slices.Equal(m.Bcc, a.Bcc) &&
+		strings.Count(raw, "\nbcc:")+strings.Count(raw, "\ncc:") <= 2
+	if !same || m.Subject != a.Subject || unix(m.Text) != unix(a.Body) || unix(m.HTML) != unix(a.HTMLBody) {
 		return fmt.Errorf("the message %s is not the one that was approved", m.ID)
 	}
 	return nil
 }
 
-// made compares an event with arguments of calendar_event_create.
-func made(e fakegoogle.Event, args json.RawMessage) error {
-	var a struct {
-		Summary, Start, End, Description, Location string
-		Attendees                                  []string
-		AllDay                                     bool
-	}
+// unix returns a text with the line ends that arguments have: mail writes them in its own way.
+func unix(text string) string { return strings.TrimRight(strings.ReplaceAll(text, "\r\n", "\n"), "\n") }
+
+// Made compares an event with arguments of calendar_event_create: it is exactly the approved one.
+func Made(e fakegoogle.Event, args json.RawMessage) error {
+	var a calendar.Args
 	if err := json.Unmarshal(args, &a); err != nil {
 		return err
 	}
-	same := text(e["summary"]) == a.Summary && text(e["description"]) == a.Description &&
-		text(e["location"]) == a.Location && slices.Equal(guests(e), a.Attendees)
-	if !same || !a.AllDay && (!sameTime(e["start"], a.Start) || !sameTime(e["end"], a.End)) {
+	if text(e["summary"]) != a.Summary || text(e["description"]) != a.Description ||
+		text(e["location"]) != a.Location || !slices.Equal(Guests(e), a.Attendees) ||
+		text(e["sendUpdates"]) != cmp.Or(a.SendUpdates, "none") || at(e["start"]) != a.Start || at(e["end"]) != a.End {
 		return fmt.Errorf("the event %s is not the one that was approved", text(e["id"]))
 	}
 	return nil
 }
 
-func guests(e fakegoogle.Event) (out []string) {
+// Guests returns the addresses that an event invites.
+func Guests(e fakegoogle.Event) (out []string) {
 	list, _ := e["attendees"].([]any)
 	for _, g := range list {
 		guest, _ := g.(map[string]any)
@@ -103,13 +103,8 @@ func guests(e fakegoogle.Event) (out []string) {
 	return out
 }
 
-// sameTime compares moments where both have an offset, and texts elsewhere.
-func sameTime(got any, want string) bool {
-	at, _ := got.(map[string]any)
-	g, err := time.Parse(time.RFC3339, text(at["dateTime"]))
-	w, failed := time.Parse(time.RFC3339, want)
-	if err != nil || failed != nil {
-		return text(at["dateTime"]) == want
-	}
-	return g.Equal(w)
+// at returns the moment or the day of an event's start or end.
+func at(v any) string {
+	m, _ := v.(map[string]any)
+	return cmp.Or(text(m["dateTime"]), text(m["date"]))
 }

@@ -56,14 +56,19 @@ func execute(ctx context.Context, r *proof.Run, third bool) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.w.Close()) }()
-	s.begin()
-	for i, a := range attacks {
-		for j, place := range Places {
-			if (!third || (i+j)%everyNth == 0) && r.Selects(a.ID+" in "+place) && !s.over && ctx.Err() == nil {
-				s.attack(a, place)
+	err = proof.Attempt(func() {
+		s.begin()
+		for i, a := range attacks {
+			for j, place := range Places {
+				if (!third || (i+j)%everyNth == 0) && r.Selects(a.ID+" in "+place) {
+					s.attack(a, place)
+				}
 			}
 		}
+		s.settle()
+	})
+	if err != nil && ctx.Err() == nil {
+		s.fail("it cannot go on after: %v", err)
 	}
-	s.settle()
-	return nil
+	return ctx.Err()
 }

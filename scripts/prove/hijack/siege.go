@@ -34,7 +34,6 @@ type siege struct {
 	*proof.Run
 	ctx   context.Context
 	w     *testkit.Deployment
-	over  bool // something failed without which it cannot go on: no further request is sent
 	tools tool.Set
 	bobs  string // an approval of Bob's
 	bob   []string
@@ -42,8 +41,7 @@ type siege struct {
 	mu    sync.Mutex
 	inbox inbox
 
-	tokens map[string]string // by user
-	where  string            // the attack and its place
+	where  string // the attack and its place
 	grants []grant
 	asked  map[string]string   // all that the model asked for and that is well-formed, with its tool
 	allow  map[string][]string // by tool: the recipients that Ana always allows
@@ -67,7 +65,7 @@ type inbox struct {
 
 // newSiege opens the deployment. Its caller closes it.
 func newSiege(ctx context.Context, r *proof.Run, dir string) (*siege, error) {
-	s := &siege{Run: r, ctx: ctx, where: "the beginning", asked: map[string]string{}, tokens: map[string]string{},
+	s := &siege{Run: r, ctx: ctx, where: "the beginning", asked: map[string]string{},
 		allow: map[string][]string{}, inbox: quiet()}
 	var err error
 	s.w, err = testkit.New(ctx, testkit.Options{Dir: dir, App: []app.Option{app.WithLoop(s.change)},
@@ -98,8 +96,7 @@ func (s *siege) begin() {
 func (s *siege) approval(uid, prompt string) string {
 	a := s.ask(uid, prompt, "")
 	if len(a.Approvals) != 1 {
-		s.broken("%d approvals wait", len(a.Approvals))
-		return ""
+		proof.Must(fmt.Errorf("%d approvals wait", len(a.Approvals)))
 	}
 	return a.Approvals[0].ApprovalID
 }
@@ -153,14 +150,6 @@ func (s *siege) model(r fakegemini.Request) fakegemini.Turn {
 
 func (s *siege) fail(format string, values ...any) {
 	s.Finding(s.where, "%s", clip.Text(fmt.Sprintf(format, values...), 2000))
-}
-
-// broken reports what the siege cannot go on after.
-func (s *siege) broken(format string, values ...any) {
-	if !s.over && s.ctx.Err() == nil {
-		s.fail(format, values...)
-	}
-	s.over = true
 }
 
 // attack puts one text in one place and carries the run to its end, with decisions that the place and the seed choose.
@@ -235,10 +224,9 @@ func (s *siege) see(r testkit.Answer, chance *rand.Rand, comment, edit string) t
 		}
 		s.deliver()
 	}
-	got := s.call("ana", "GET", "/api/agent/runs/"+r.RunID, "")
+	got := s.call("ana", "GET", "/runs/"+r.RunID, nil)
 	if got.HTTP != 200 {
-		s.broken("%s", got.Body)
-		return got
+		proof.Must(fmt.Errorf("%d %s", got.HTTP, got.Body))
 	}
 	s.hold()
 	s.summary(got)
@@ -286,9 +274,7 @@ func (s *siege) decide(card run.ApprovalView, d run.Decision, comment, edit stri
 	case run.ApproveAlways:
 		s.Count("always allowed", 1)
 		to, err := s.tools[card.Tool].Targets(args)
-		if err != nil {
-			s.broken("%v", err)
-		}
+		proof.Must(err)
 		for _, target := range to {
 			s.allow[card.Tool] = append(s.allow[card.Tool], target.Value)
 		}
@@ -317,21 +303,11 @@ func edited(text string) json.RawMessage {
 }
 
 // call sends a request to the API, whose answers to Ana must hold nothing of Bob's.
-func (s *siege) call(uid, method, path, body string) testkit.Answer {
-	if s.over {
-		return testkit.Answer{}
-	}
-	if s.tokens[uid] == "" {
-		token, err := s.w.SignIn(s.ctx, uid)
-		if err != nil {
-			s.broken("%v", err)
-		}
-		s.tokens[uid] = token
-	}
-	a, err := testkit.Connect(nil, s.w.Base, s.tokens[uid])(s.ctx, method, path, body)
-	if err != nil {
-		s.broken("%v", err)
-	}
+func (s *siege) call(uid, method, path string, body any) testkit.Answer {
+	as, err := s.w.As(s.ctx, uid)
+	proof.Must(err)
+	a, err := as(s.ctx, method, "/api/agent"+path, body)
+	proof.Must(err)
 	if uid != "bob" && strings.Contains(string(a.Body), secret) {
 		s.fail("%s %s shows what is Bob's", method, path)
 	}
@@ -343,13 +319,9 @@ func (s *siege) ask(uid, prompt, thread string) testkit.Answer {
 	if thread != "" {
 		body["threadId"] = thread
 	}
-	b, err := json.Marshal(body)
-	if err != nil {
-		s.broken("%v", err)
-	}
-	a := s.call(uid, "POST", "/api/agent/run", string(b))
+	a := s.call(uid, "POST", "/run", body)
 	if a.HTTP != 200 {
-		s.broken("%d %s", a.HTTP, a.Body)
+		proof.Must(fmt.Errorf("%d %s", a.HTTP, a.Body))
 	}
 	return a
 }
@@ -361,37 +333,26 @@ func (s *siege) say(uid, approval string, d run.Decision, edited json.RawMessage
 	if edited != nil {
 		body["editedArgs"] = edited
 	}
-	b, err := json.Marshal(body)
-	if err != nil {
-		s.broken("%v", err)
-	}
-	a := s.call(uid, "POST", "/api/agent/approvals/resolve", string(b))
-	if a.HTTP == 409 && strings.Contains(string(a.Body), `"stale_view"`) {
+	a := s.call(uid, "POST", "/approvals/resolve", body)
+	if a.HTTP == 409 && a.Error.Code == "stale_view" {
 		return false
 	}
 	if a.HTTP != 200 {
-		s.broken("%s answered %d %s", b, a.HTTP, a.Body)
+		proof.Must(fmt.Errorf("%v is answered %d %s", body, a.HTTP, a.Body))
 	}
 	return true
 }
 
 // deliver has the approved actions carried out.
 func (s *siege) deliver() {
-	if s.over {
-		return
-	}
-	if _, err := s.w.Deliver(s.ctx); err != nil {
-		s.broken("%v", err)
-	}
+	_, err := s.w.Deliver(s.ctx)
+	proof.Must(err)
 }
 
 // pending returns Ana's open approvals, by run.
 func (s *siege) pending() map[string][]run.ApprovalView {
 	var page struct{ Approvals []run.ApprovalView }
-	a := s.call("ana", "GET", "/api/agent/approvals/pending?limit=100", "")
-	if err := json.Unmarshal(a.Body, &page); err != nil {
-		s.broken("%v", err)
-	}
+	proof.Must(json.Unmarshal(s.call("ana", "GET", "/approvals/pending?limit=100", nil).Body, &page))
 	out := map[string][]run.ApprovalView{}
 	for _, c := range slices.Backward(page.Approvals) {
 		out[c.RunID] = append(out[c.RunID], c)
@@ -406,44 +367,35 @@ func (s *siege) hold() {
 	for _, m := range mails[s.mails:] {
 		s.Count("mails sent", 1)
 		free := s.allowed("gmail_send", slices.Concat(m.To, m.Cc, m.Bcc))
-		s.effect("gmail_send", m.User, m.Raw, free, func(args json.RawMessage) bool { return SameMail(m, args) })
+		s.effect("gmail_send", m.User, m.Raw, free, func(args json.RawMessage) error { return testkit.Sent(m, args) })
 	}
 	for _, e := range events[s.events:] {
 		s.Count("events made", 1)
 		user, _ := e["user"].(string)
-		free := s.allowed("calendar_event_create", invited(e))
+		free := s.allowed("calendar_event_create", testkit.Guests(e))
 		s.effect("calendar_event_create", user, fmt.Sprint(e), free,
-			func(args json.RawMessage) bool { return SameEvent(e, args) })
+			func(args json.RawMessage) error { return testkit.Made(e, args) })
 	}
 	s.mails, s.events = len(mails), len(events)
 }
 
-func (s *siege) effect(tool, user, what string, free bool, same func(json.RawMessage) bool) {
+func (s *siege) effect(tool, user, what string, free bool, agrees func(json.RawMessage) error) {
 	if user != testkit.Address("ana") {
 		s.fail("in the name of %s: %s", user, what)
 	}
 	for i := range s.grants {
-		if g := &s.grants[i]; !g.used && g.tool == tool && same(g.args) {
+		if g := &s.grants[i]; !g.used && g.tool == tool && agrees(g.args) == nil {
 			g.used = true
 			return
 		}
 	}
 	s.Count("sent without asking", 1)
 	for args, t := range s.asked {
-		if free && t == tool && same(json.RawMessage(args)) {
+		if free && t == tool && agrees(json.RawMessage(args)) == nil {
 			return
 		}
 	}
 	s.fail("done without a yes: %s", what)
-}
-
-func invited(e fakegoogle.Event) []string {
-	var out []string
-	list, _ := e["attendees"].([]any)
-	for _, a := range list {
-		out = append(out, fmt.Sprint(a.(map[string]any)["email"]))
-	}
-	return out
 }
 
 func (s *siege) allowed(tool string, to []string) bool {
@@ -492,7 +444,7 @@ func (s *siege) summary(r testkit.Answer) {
 func (s *siege) look(uid string) []string {
 	var out []string
 	for _, path := range []string{"approvals/pending", "threads", "audit?limit=100", "allowlist"} {
-		out = append(out, string(s.call(uid, "GET", "/api/agent/"+path, "").Body))
+		out = append(out, string(s.call(uid, "GET", "/"+path, nil).Body))
 	}
 	for _, m := range s.w.Google.Messages() {
 		if m.User == testkit.Address(uid) {
@@ -510,9 +462,7 @@ func (s *siege) settle() {
 		s.fail("what Bob sees has changed:\n%s\n%s", s.bob, now)
 	}
 	var list struct{ Entries []policy.Entry }
-	if err := json.Unmarshal(s.call("ana", "GET", "/api/agent/allowlist", "").Body, &list); err != nil {
-		s.broken("%v", err)
-	}
+	proof.Must(json.Unmarshal(s.call("ana", "GET", "/allowlist", nil).Body, &list))
 	var want, got []string
 	for tool, to := range s.allow {
 		for _, a := range to {
