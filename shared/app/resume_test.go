@@ -2,8 +2,11 @@ package app_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
+	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -17,7 +20,9 @@ import (
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/queue"
 	queueembedded "github.com/countersign-run/countersign/shared/queue/embedded"
+	"github.com/countersign-run/countersign/shared/queue/pubsub"
 	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/emulators"
 )
 
 // clerkFunction is the home of the clerk, an agent with a resume function of its own.
@@ -77,11 +82,16 @@ func openTwoFunctions(t *testing.T, settings ...string) *twoFunctions {
 	return w
 }
 
+// pushes returns what pushes a message to the one function and to the other.
+func (w *twoFunctions) pushes() []queueembedded.Push {
+	return []queueembedded.Push{w.Push(w.Base),
+		queueembedded.HTTPPush(w.clerk.Base+"/api/agent/"+clerkFunction, w.PushToken, http.DefaultClient)}
+}
+
 // deliver pushes each message that is due to both functions.
 func (w *twoFunctions) deliver() {
 	w.t.Helper()
-	both := []queueembedded.Push{w.Push(w.Base),
-		queueembedded.HTTPPush(w.clerk.Base+"/api/agent/"+clerkFunction, w.PushToken, http.DefaultClient)}
+	both := w.pushes()
 	_, err := w.App.Queue.(*queueembedded.Queue).Deliver(w.t.Context(), func(ctx context.Context, body []byte) error {
 		d, err := queue.ParsePush(body, "")
 		for _, push := range both {
@@ -227,4 +237,60 @@ func TestAnAgentThatNoFunctionServes(t *testing.T) {
 		t.Errorf("%s", got.Body)
 	}
 	w.wantAsked(0, 1)
+}
+
+// TestTwoSubscriptions has the messages of one topic pushed to both functions by Pub/Sub's emulator, whatever the
+// subscriptions' filters say.
+func TestTwoSubscriptions(t *testing.T) {
+	t.Setenv("FIRESTORE_EMULATOR_HOST", emulators.Firestore(t))
+	t.Setenv("PUBSUB_EMULATOR_HOST", emulators.PubSub(t))
+	project, topic := "demo-"+strings.ToLower(rand.Text()[:12]), "agent-resume"
+	w := openTwoFunctions(t, "STORE=firestore", "QUEUE=pubsub", "GOOGLE_CLOUD_PROJECT="+project, "RESUME_TOPIC="+topic)
+	taken := []chan queue.Delivery{make(chan queue.Delivery, 100), make(chan queue.Delivery, 100)}
+	relays := http.NewServeMux()
+	for i, push := range w.pushes() {
+		relays.Handle(fmt.Sprintf("/%d", i), pubsub.Relay(func(ctx context.Context, body []byte) error {
+			d, err := queue.ParsePush(body, "")
+			if err = errors.Join(err, push(ctx, body)); err == nil {
+				taken[i] <- d
+			}
+			return err
+		}))
+	}
+	srv := httptest.NewServer(relays)
+	t.Cleanup(srv.Close)
+	if err := pubsub.Emulate(t.Context(), project, topic, srv.URL+"/0", pubsub.Subscriber{Name: "clerk",
+		PushURL: srv.URL + "/1", Filter: `attributes.agent = "clerk"`}); err != nil {
+		t.Fatal(err)
+	}
+	next := func(function int) (d queue.Delivery) {
+		select {
+		case d = <-taken[function]:
+		case <-time.After(time.Minute):
+			t.Fatal("nothing was pushed within a minute")
+		}
+		return d
+	}
+	w.mail()
+	r := w.askOf("clerk")
+	if d := next(1); d.RunID != r.RunID || d.Agent != "clerk" {
+		t.Errorf("pushed is %+v", d)
+	}
+	w.wantAsked(0, 1)
+	w.resolve(w.run(r.RunID))
+	next(1)
+	w.wantAsked(0, 2)
+	other := w.ask()
+	w.resolve(other)
+	for next(0).RunID != other.RunID { // those of the clerk's run before, which it leaves alone
+	}
+	w.wantAsked(2, 2)
+	for _, id := range []string{r.RunID, other.RunID} {
+		if got := w.run(id); got.Status != "completed" {
+			t.Errorf("%s", got.Body)
+		}
+	}
+	if sent := w.Effects(); len(sent) != 2 {
+		t.Errorf("%d mails were sent", len(sent))
+	}
 }

@@ -29,10 +29,17 @@ const (
 	subscription = "-push" // suffix of the push subscription
 )
 
-// Emulate creates the topic, its push subscription to pushURL and its dead-letter topic in the emulator that
-// PUBSUB_EMULATOR_HOST names. An existing push subscription is changed to pushURL. It refuses to work on a real
-// project.
-func Emulate(ctx context.Context, projectID, topic, pushURL string) (err error) {
+// A Subscriber is a further function that the topic's messages are pushed to.
+type Subscriber struct {
+	Name    string
+	PushURL string
+	Filter  string // as Terraform sets it; the emulator accepts it and pushes every message all the same
+}
+
+// Emulate creates the topic, its push subscription to pushURL, those to more subscribers, and its dead-letter topic in
+// the emulator that PUBSUB_EMULATOR_HOST names. An existing push subscription is changed to its URL. It refuses to work
+// on a real project.
+func Emulate(ctx context.Context, projectID, topic, pushURL string, more ...Subscriber) (err error) {
 	if os.Getenv("PUBSUB_EMULATOR_HOST") == "" {
 		return errors.New("pubsub: PUBSUB_EMULATOR_HOST is not set, and in a real project terraform makes the topics")
 	}
@@ -53,7 +60,11 @@ func Emulate(ctx context.Context, projectID, topic, pushURL string) (err error) 
 			return fmt.Errorf("create the topic %s: %w", id, queue.Unavailable(err))
 		}
 	}
-	for _, sub := range subscriptions(projectID, topic, pushURL) {
+	all := subscriptions(projectID, topic, pushURL)
+	for _, m := range more {
+		all = append(all, pushTo(projectID, topic, topic+"-"+m.Name, m.PushURL, m.Filter))
+	}
+	for _, sub := range all {
 		_, err := subs.CreateSubscription(ctx, sub)
 		if exists(err) && sub.PushConfig != nil {
 			err = subs.ModifyPushConfig(ctx,
@@ -77,17 +88,23 @@ func subscriptions(projectID, topic, pushURL string) []*pubsubpb.Subscription {
 		Name:                     name(topic + deadLetters),
 		Topic:                    topicName(projectID, topic+deadLetters),
 		MessageRetentionDuration: durationpb.New(retention),
-	}, {
-		Name:                     Subscription(projectID, topic),
+	}, pushTo(projectID, topic, topic, pushURL, "")}
+}
+
+// pushTo returns a push subscription of the topic; its name begins with id.
+func pushTo(projectID, topic, id, url, filter string) *pubsubpb.Subscription {
+	return &pubsubpb.Subscription{
+		Name:                     Subscription(projectID, id),
 		Topic:                    topicName(projectID, topic),
-		PushConfig:               &pubsubpb.PushConfig{PushEndpoint: pushURL},
+		Filter:                   filter,
+		PushConfig:               &pubsubpb.PushConfig{PushEndpoint: url},
 		AckDeadlineSeconds:       int32(ackDeadline / time.Second),
 		MessageRetentionDuration: durationpb.New(retention),
 		RetryPolicy: &pubsubpb.RetryPolicy{MinimumBackoff: durationpb.New(minBackoff),
 			MaximumBackoff: durationpb.New(maxBackoff)},
 		DeadLetterPolicy: &pubsubpb.DeadLetterPolicy{DeadLetterTopic: topicName(projectID, topic+deadLetters),
 			MaxDeliveryAttempts: maxAttempts},
-	}}
+	}
 }
 
 func exists(err error) bool { return status.Code(err) == codes.AlreadyExists }
