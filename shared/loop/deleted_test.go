@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/run"
@@ -160,5 +161,26 @@ func TestDeletedDuringAnEffect(t *testing.T) {
 	}
 	if last := entries[len(entries)-1]; last.Kind != audit.Outcome || last.ExecutionStatus != string(run.Succeeded) {
 		t.Errorf("the audit ends in %+v", last)
+	}
+}
+
+// TestACancelledRunIsHeldByNoProcess cancels a run whose process has died: it ends at once, and names no process that
+// holds it.
+func TestACancelledRunIsHeldByNoProcess(t *testing.T) {
+	ctx, w := context.Background(), newWorld(t)
+	dying := *w.loop
+	dying.Store, dying.Model = mortal(w.store, 2, true), &asked{tool: "lookup"}
+	ask := loop.StartRequest{UID: "ana", Prompt: "look it up", Key: "k1", BodyHash: "h"}
+	if died, err := mortally(func() error { _, err := dying.Start(ctx, ask, nil); return err }); !died {
+		t.Fatal(err)
+	}
+	id := run.KeyedRunID("ana", "k1")
+	w.tick(time.Hour)
+	if v, err := w.loop.Cancel(ctx, "ana", id); err != nil || v.Status != run.Failed {
+		t.Fatalf("%v, %+v", err, v)
+	}
+	var r run.Run
+	if err := document.Decode(w.document(id), &r); err != nil || r.Lease.Owner != "" {
+		t.Errorf("%v: held by %q", err, r.Lease.Owner)
 	}
 }

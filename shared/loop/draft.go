@@ -174,7 +174,7 @@ func (tx *tx) prepareWrites() error {
 	if err := tx.setStatus(tx.state.Derived()); err != nil {
 		return err
 	}
-	if !tx.keepLease {
+	if !tx.keepLease || tx.state.End != nil {
 		tx.setLease()
 	}
 	if err := tx.countUsage(); err != nil {
