@@ -19,6 +19,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/strictjson"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
+	"github.com/countersign-run/countersign/shared/testkit/invariants"
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
@@ -95,6 +96,39 @@ func (w *witness) broken(invariant int, format string, args ...any) {
 	w.violations = append(w.violations, fmt.Sprintf("invariant %d: ", invariant)+fmt.Sprintf(format, args...))
 }
 
+// add takes over what a rule has found about a run.
+func (w *witness) add(runID string, found []invariants.Violation) {
+	for _, v := range found {
+		w.broken(v.Number, "run %s: %s", runID, v.Text)
+	}
+}
+
+// stored holds what the store has of the runs to the rules for those who have nothing but the store.
+func (w *witness) stored(ctx context.Context) ([]string, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for id := range w.runs {
+		var effects []invariants.Effect
+		for action, all := range w.effects {
+			for _, e := range all {
+				effects = append(effects, invariants.Effect{UID: e.call.UID, ActionID: action,
+					Agrees: func(args json.RawMessage) error {
+						if e.sent != sentAs(args) {
+							return fmt.Errorf("%q was sent", e.sent)
+						}
+						return nil
+					}})
+			}
+		}
+		found, err := invariants.Run(ctx, w.under, id, effects, invariants.Rules{MaxTurns: w.max.turns, Resting: true})
+		if err != nil {
+			return nil, err
+		}
+		w.add(id, found)
+	}
+	return w.violations, nil
+}
+
 // committed checks a commit that took place.
 func (w *witness) committed(c *faulty.Call) {
 	w.mu.Lock()
@@ -126,12 +160,12 @@ func (w *witness) saw(writes []store.Write, versions []time.Time) {
 			continue
 		}
 		if len(o.Doc.Data) > store.MaxDoc {
-			w.broken(27, "%s has %d bytes", o.Doc.Path, len(o.Doc.Data))
+			w.broken(invariants.Bounds, "%s has %d bytes", o.Doc.Path, len(o.Doc.Data))
 		}
 		w.docs[o.Doc.Path] = o.Doc
 	}
 	if size > store.MaxCommit {
-		w.broken(27, "a commit of %d bytes", size)
+		w.broken(invariants.Bounds, "a commit of %d bytes", size)
 	}
 	for _, look := range []struct {
 		collection string
@@ -145,7 +179,7 @@ func (w *witness) saw(writes []store.Write, versions []time.Time) {
 		}
 	}
 	for uid, entries := range c.growth {
-		w.broken(16, "%s always allows %v, which no decision of the commit asked for", uid, entries)
+		w.broken(invariants.AllowGrowth, "%s always allows %v, which no decision of the commit asked for", uid, entries)
 	}
 }
 
@@ -155,12 +189,12 @@ func (w *witness) deleted(p string) {
 	id := path.Base(p)
 	switch {
 	case strings.HasPrefix(p, "audit/"):
-		w.broken(22, "%s was deleted", p)
+		w.broken(invariants.AuditChain, "%s was deleted", p)
 	case strings.HasPrefix(p, "approvals/"):
 		delete(w.approvals, id)
 	case w.runs[id] != nil && strings.Count(p, "/") == 1:
 		if w.runs[id].state.End == nil {
-			w.broken(10, "run %s was deleted before it ended", id)
+			w.broken(invariants.NoOrphan, "run %s was deleted before it ended", id)
 		}
 		w.ended[id] = w.runs[id]
 		delete(w.runs, id)
@@ -169,7 +203,7 @@ func (w *witness) deleted(p string) {
 
 func read[T any](w *witness, o store.Write) (v T) {
 	if err := json.Unmarshal(o.Doc.Data, &v); err != nil {
-		w.broken(10, "%s cannot be read: %v", o.Doc.Path, err)
+		w.broken(invariants.NoOrphan, "%s cannot be read: %v", o.Doc.Path, err)
 	}
 	return v
 }
@@ -179,7 +213,7 @@ func (c *commit) entry(o store.Write) {
 	e := read[audit.Entry](c.witness, o)
 	sealed, head := audit.Seal(c.chains[e.RunID], e)
 	if o.Op != store.OpCreate || sealed != e || o.Doc.Path != document.AuditPath(e.RunID, e.Seq) {
-		c.broken(22, "%s is not the next link of its chain", o.Doc.Path)
+		c.broken(invariants.AuditChain, "%s is not the next link of its chain", o.Doc.Path)
 	}
 	c.chains[e.RunID] = head
 	c.intents[e.ActionID] = c.intents[e.ActionID] || e.Kind == audit.Intent
@@ -196,7 +230,7 @@ func (c *commit) user(o store.Write) {
 		case before < 0:
 			c.growth[u.UID] = append(c.growth[u.UID], e)
 		case c.users[u.UID].Allow[before] != e && len(c.intents) == 0:
-			c.broken(16, "an effect is counted for the entry %s, and none is started", e.ID)
+			c.broken(invariants.AllowGrowth, "an effect is counted for the entry %s, and none is started", e.ID)
 		}
 	}
 	c.asked = u.Open > c.users[u.UID].Open
@@ -212,15 +246,15 @@ func (c *commit) approval(o store.Write) {
 	before.Refusals = a.Refusals
 	switch {
 	case !known && (a.Status != run.ApprovalOpen || !c.created[o.Doc.Path]):
-		c.broken(5, "approval %s begins %s", a.ID, a.Status)
+		c.broken(invariants.OneDecision, "approval %s begins %s", a.ID, a.Status)
 	case known && before.Status != run.ApprovalOpen &&
 		!bytes.Equal(must(strictjson.Marshal(before)), must(strictjson.Marshal(a))):
-		c.broken(6, "approval %s was %s and is %s (%s)", a.ID, before.Status, a.Status, a.Decision)
+		c.broken(invariants.Final, "approval %s was %s and is %s (%s)", a.ID, before.Status, a.Status, a.Decision)
 	case known && a.Decision != run.ApproveEdited && before.ArgsHash != a.ArgsHash:
-		c.broken(4, "approval %s is of another call than was shown", a.ID)
+		c.broken(invariants.ByteIdentity, "approval %s is of another call than was shown", a.ID)
 	}
 	if _, there := c.written[document.RunPath(a.RunID)]; !there {
-		c.broken(10, "approval %s was written without its run", a.ID)
+		c.broken(invariants.NoOrphan, "approval %s was written without its run", a.ID)
 	}
 }
 
@@ -248,23 +282,23 @@ func (c *commit) run(o store.Write) {
 	}
 	events, err := doc.Log.All(chunks...)
 	if err != nil || len(events) < len(r.events) {
-		c.broken(8, "run %s: %d events after %d (%v)", doc.ID, len(events), len(r.events), err)
+		c.broken(invariants.LegalEdges, "run %s: %d events after %d (%v)", doc.ID, len(events), len(r.events), err)
 		return
 	}
 	for i, e := range r.events {
 		if !bytes.Equal(e, events[i]) {
-			c.broken(6, "run %s: event %d is another than it was", doc.ID, i+1)
+			c.broken(invariants.Final, "run %s: event %d is another than it was", doc.ID, i+1)
 		}
 	}
 	for i, raw := range events[len(r.events):] {
 		var e run.Event
 		if err := json.Unmarshal(raw, &e); err != nil || e.Seq != int64(len(r.events)+i+1) {
-			c.broken(8, "run %s: event %d cannot be read or is numbered %d (%v)", doc.ID, len(r.events)+i+1, e.Seq, err)
+			c.broken(invariants.LegalEdges, "run %s: event %d cannot be read or is numbered %d (%v)", doc.ID, len(r.events)+i+1, e.Seq, err)
 			continue
 		}
 		c.before(r, doc.Run, e)
 		if err := r.state.Apply(e); err != nil {
-			c.broken(8, "run %s: %v", doc.ID, err)
+			c.broken(invariants.LegalEdges, "run %s: %v", doc.ID, err)
 		}
 		c.after(r, doc.Run, e)
 	}
@@ -281,7 +315,7 @@ func (c *commit) before(r *watched, doc run.Run, e run.Event) {
 	case e.Decided != nil && a != nil:
 		c.decides(r, a, e)
 	case e.Finished != nil && a != nil && a.Execution == run.UnknownState:
-		c.broken(25, "action %s was unknown and is %s without a person", a.ID, e.Finished.Execution)
+		c.broken(invariants.Unknown, "action %s was unknown and is %s without a person", a.ID, e.Finished.Execution)
 	case e.Finished != nil && a != nil && e.Finished.Error != nil:
 		c.givenUp(r, doc, a, e)
 	case e.End != nil:
@@ -295,10 +329,10 @@ func (c *commit) givenUp(r *watched, doc run.Run, a *run.Action, e run.Event) {
 	code, over := e.Finished.Error.Code, r.state.Cancelled || !e.At.Before(doc.Deadline)
 	switch {
 	case a.Waiting() && !over && (code != fault.CodeExpired || e.At.Before(a.ExpiresAt)):
-		c.broken(31, "action %s waited until %s and was given up at %s: %s", a.ID, a.ExpiresAt, e.At, code)
+		c.broken(invariants.OwnReasons, "action %s waited until %s and was given up at %s: %s", a.ID, a.ExpiresAt, e.At, code)
 	case a.Runnable() && a.Decision != "" && !over &&
 		(code == fault.CodeExpired || code == "rejected" || code == "cancelled"):
-		c.broken(31, "action %s was approved and given up: %s", a.ID, code)
+		c.broken(invariants.OwnReasons, "action %s was approved and given up: %s", a.ID, code)
 	}
 }
 
@@ -306,7 +340,7 @@ func (c *commit) givenUp(r *watched, doc run.Run, a *run.Action, e run.Event) {
 func (c *commit) ends(r *watched, doc run.Run, e run.Event) {
 	for _, a := range r.state.Current() {
 		if !a.Terminal() && !r.state.Cancelled && e.At.Before(doc.Deadline) {
-			c.broken(31, "run %s has ended, and its action %s is %s", doc.ID, a.ID, a.Status)
+			c.broken(invariants.OwnReasons, "run %s has ended, and its action %s is %s", doc.ID, a.ID, a.Status)
 		}
 	}
 }
@@ -316,41 +350,41 @@ func (c *commit) begins(r *watched, doc run.Run, a *run.Action, e run.Event) {
 	t := c.tools[a.Tool]
 	r.handles[a.ID] = append(r.handles[a.ID], e.Started.Handle)
 	if doc.Lease.Owner != e.Started.Owner {
-		c.broken(7, "action %s is started by another process than the one that holds the run", a.ID)
+		c.broken(invariants.OneOwner, "action %s is started by another process than the one that holds the run", a.ID)
 	}
 	if !a.SideEffect {
 		return
 	}
 	if !c.intents[a.ID] {
-		c.broken(22, "action %s is started without an audit entry of it", a.ID)
+		c.broken(invariants.AuditChain, "action %s is started without an audit entry of it", a.ID)
 	}
 	// a process that was stopped between reading the clock and the commit could as well be stopped after it
 	if c.users[r.uid].Disabled && !c.late {
-		c.broken(30, "action %s is started for a disabled user", a.ID)
+		c.broken(invariants.Disabled, "action %s is started for a disabled user", a.ID)
 	}
 	if a.Status == run.ActionRejected || r.state.Cancelled {
-		c.broken(15, "action %s is started after a rejection or a cancel", a.ID)
+		c.broken(invariants.RejectStops, "action %s is started after a rejection or a cancel", a.ID)
 	}
 	if run.ArgsHash(r.uid, t.Spec, a.Place, a.Args) != a.ArgsHash {
-		c.broken(3, "action %s is started with other arguments than were validated", a.ID)
+		c.broken(invariants.Authority, "action %s is started with other arguments than were validated", a.ID)
 	}
 	// it waited as soon as it was proposed, or when its allowlist entry was gone
 	if a.RequiresApproval || a.Decision != "" {
 		if yes := statusAfter(a.Decision); yes != run.ApprovalApproved || a.DecidedBy != r.uid ||
 			c.approvals[a.ApprovalID].ArgsHash != a.ArgsHash || c.approvals[a.ApprovalID].Place != a.Place {
-			c.broken(3, "action %s is started on %q by %q", a.ID, a.Decision, a.DecidedBy)
+			c.broken(invariants.Authority, "action %s is started on %q by %q", a.ID, a.Decision, a.DecidedBy)
 		}
 		return
 	}
 	to, err := t.Targets(a.Args)
 	if err != nil || len(to) == 0 {
-		c.broken(3, "action %s has no target and was not approved (%v)", a.ID, err)
+		c.broken(invariants.Authority, "action %s has no target and was not approved (%v)", a.ID, err)
 	}
 	for _, person := range to {
 		id := policy.EntryID(r.uid, a.Tool, person.Value)
 		valid := func(e policy.Entry) bool { return e.ID == id && c.at.Before(e.ExpiresAt) }
 		if !slices.ContainsFunc(c.users[r.uid].Allow, valid) {
-			c.broken(17, "action %s is started for %s, whom no entry names any more", a.ID, person.Value)
+			c.broken(invariants.AllowNow, "action %s is started for %s, whom no entry names any more", a.ID, person.Value)
 		}
 	}
 }
@@ -369,13 +403,13 @@ func statusAfter(d run.Decision) run.ApprovalStatus {
 func (c *commit) decides(r *watched, a *run.Action, e run.Event) {
 	d, ap := e.Decided, c.approvals[e.Decided.ApprovalID]
 	if d.By != r.uid || ap.UID != r.uid {
-		c.broken(3, "approval %s of %s was decided by %s", ap.ID, ap.UID, d.By)
+		c.broken(invariants.Authority, "approval %s of %s was decided by %s", ap.ID, ap.UID, d.By)
 	}
 	if ap.Status != statusAfter(d.Decision) || ap.Decision != d.Decision || ap.ArgsHash != d.ArgsHash {
-		c.broken(5, "approval %s is %s (%s) where %s was decided", ap.ID, ap.Status, ap.Decision, d.Decision)
+		c.broken(invariants.OneDecision, "approval %s is %s (%s) where %s was decided", ap.ID, ap.Status, ap.Decision, d.Decision)
 	}
 	if !e.At.Before(ap.ExpiresAt) || !c.late && !c.at.Before(ap.ExpiresAt) {
-		c.broken(18, "approval %s was decided at %s by the store's clock and had ended at %s", ap.ID, c.at,
+		c.broken(invariants.Expiry, "approval %s was decided at %s by the store's clock and had ended at %s", ap.ID, c.at,
 			ap.ExpiresAt)
 	}
 	if d.Decision == run.ApproveAlways {
@@ -387,7 +421,7 @@ func (c *commit) decides(r *watched, a *run.Action, e run.Event) {
 func (c *commit) allows(r *watched, a *run.Action, e run.Event) {
 	to, err := c.tools[a.Tool].Targets(a.Args)
 	if err != nil {
-		c.broken(16, "action %s: %v", a.ID, err)
+		c.broken(invariants.AllowGrowth, "action %s: %v", a.ID, err)
 	}
 	var wrong []policy.Entry
 	for _, n := range c.growth[r.uid] {
@@ -407,37 +441,34 @@ func (c *commit) after(r *watched, doc run.Run, e run.Event) {
 	a := r.state.Action(e.ActionID)
 	switch {
 	case e.Turn != nil && len(r.state.Turns) > c.max.turns:
-		c.broken(14, "run %s has %d turns", doc.ID, len(r.state.Turns))
+		c.broken(invariants.OneAnswer, "run %s has %d turns", doc.ID, len(r.state.Turns))
 	case e.Proposed != nil && (a == nil || a.ID != run.ActionID(doc.ID, a.Turn, a.Index, a.Attempt)):
-		c.broken(14, "action %s derives from no turn of run %s", e.ActionID, doc.ID)
+		c.broken(invariants.OneAnswer, "action %s derives from no turn of run %s", e.ActionID, doc.ID)
 	case e.Wait != nil:
 		ap := c.approvals[e.Wait.ApprovalID]
 		if ap.RunID != doc.ID || ap.UID != doc.UID || ap.ActionID != e.ActionID || !bytes.Equal(ap.Args, a.Args) ||
 			ap.ArgsHash != a.ArgsHash {
-			c.broken(10, "approval %q does not belong to action %s", ap.ID, e.ActionID)
+			c.broken(invariants.NoOrphan, "approval %q does not belong to action %s", ap.ID, e.ActionID)
 		}
 		if a.PolicyDecision == string(policy.Deny) {
-			c.broken(13, "action %s was denied and has an approval", a.ID)
+			c.broken(invariants.DenyRules, "action %s was denied and has an approval", a.ID)
 		}
 		if u := c.users[doc.UID]; e.Wait.Kind == run.KindApproval && a.Attempt == 0 && c.asked &&
 			u.Open > c.max.open {
-			c.broken(27, "%s has %d approvals open", doc.UID, u.Open)
+			c.broken(invariants.Bounds, "%s has %d approvals open", doc.UID, u.Open)
 		}
 	}
 }
 
 // standing checks a run as a commit leaves it.
 func (c *commit) standing(r *watched, doc run.Run) {
-	open := r.state.Open()
-	if awaiting := r.state.Status == run.Awaiting; awaiting != (len(open) > 0 && r.state.End == nil) {
-		c.broken(9, "run %s is %s with %d calls waiting", doc.ID, r.state.Status, len(open))
-	}
+	c.add(doc.ID, invariants.OfState(r.state))
 	if doc.Audit != c.chains[doc.ID] {
-		c.broken(22, "run %s ends its chain at %d, and %d entries are there", doc.ID, doc.Audit.Seq,
+		c.broken(invariants.AuditChain, "run %s ends its chain at %d, and %d entries are there", doc.ID, doc.Audit.Seq,
 			c.chains[doc.ID].Seq)
 	}
 	if doc.UID != r.uid || doc.ThreadID != r.threadID {
-		c.broken(10, "run %s has another owner or thread than before", doc.ID)
+		c.broken(invariants.NoOrphan, "run %s has another owner or thread than before", doc.ID)
 	}
 }
 
@@ -451,19 +482,19 @@ func (w *witness) did(call tool.Call, name, sent string) {
 		r = w.ended[call.RunID]
 	}
 	if r == nil || r.state.Action(call.ActionID) == nil {
-		w.broken(3, "an effect of action %s, which is not recorded", call.ActionID)
+		w.broken(invariants.Authority, "an effect of action %s, which is not recorded", call.ActionID)
 		return
 	}
 	a := r.state.Action(call.ActionID)
 	if !slices.Contains(r.handles[a.ID], call.Handle) || call.UID != r.uid {
-		w.broken(3, "an effect of action %s for %s with a handle that is not recorded", a.ID, call.UID)
+		w.broken(invariants.Authority, "an effect of action %s for %s with a handle that is not recorded", a.ID, call.UID)
 	}
 	if call.Place != a.Place {
-		w.broken(3, "an effect of action %s in %s that was approved for %s", a.ID, call.Place.Name, a.Place.Name)
+		w.broken(invariants.Authority, "an effect of action %s in %s that was approved for %s", a.ID, call.Place.Name, a.Place.Name)
 	}
 	if shown := sentAs(call.Args); run.ArgsHash(r.uid, w.tools[name].Spec, call.Place, call.Args) != a.ArgsHash ||
 		sent != shown {
-		w.broken(4, "%q was sent where %q was approved", sent, shown)
+		w.broken(invariants.ByteIdentity, "%q was sent where %q was approved", sent, shown)
 	}
 }
 
@@ -477,7 +508,7 @@ func (w *witness) asked(runID string) {
 	}
 	for _, a := range r.state.Current() {
 		if !a.Terminal() {
-			w.broken(14, "the model is asked again about run %s, whose action %s is %s", runID, a.ID, a.Status)
+			w.broken(invariants.OneAnswer, "the model is asked again about run %s, whose action %s is %s", runID, a.ID, a.Status)
 		}
 	}
 }
@@ -487,7 +518,7 @@ func (w *witness) published(approvalID string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.approvals[approvalID].Status == run.ApprovalOpen {
-		w.broken(12, "the resume after %s was published before the decision was committed", approvalID)
+		w.broken(invariants.NoLostYes, "the resume after %s was published before the decision was committed", approvalID)
 	}
 }
 
@@ -498,12 +529,12 @@ func (w *witness) check() []string {
 	open := map[string]int{}
 	for id, r := range w.runs {
 		for _, a := range r.state.Actions {
-			w.truth(a)
+			w.add(id, invariants.OfAction(a, len(w.effects[a.ID])))
 		}
 		for _, a := range r.state.Open() {
 			if ap := w.approvals[a.ApprovalID]; r.state.End == nil &&
 				(ap.Status != run.ApprovalOpen || ap.RunID != id) {
-				w.broken(9, "action %s waits for approval %q, which is %s", a.ID, a.ApprovalID, ap.Status)
+				w.broken(invariants.AwaitingOpen, "action %s waits for approval %q, which is %s", a.ID, a.ApprovalID, ap.Status)
 			}
 		}
 	}
@@ -515,35 +546,15 @@ func (w *witness) check() []string {
 		r := w.runs[ap.RunID]
 		if r == nil || r.state.End != nil || r.state.Action(ap.ActionID) == nil ||
 			r.state.Action(ap.ActionID).ApprovalID != ap.ID {
-			w.broken(10, "approval %s is open and nothing waits for it", ap.ID)
+			w.broken(invariants.NoOrphan, "approval %s is open and nothing waits for it", ap.ID)
 		}
 	}
 	for uid, u := range w.users {
 		if u.Open != open[uid] {
-			w.broken(27, "%s is said to have %d approvals open and has %d", uid, u.Open, open[uid])
+			w.broken(invariants.Bounds, "%s is said to have %d approvals open and has %d", uid, u.Open, open[uid])
 		}
 	}
 	return w.violations
-}
-
-// truth compares what is said of an action with what the provider did.
-func (w *witness) truth(a *run.Action) {
-	if !a.SideEffect {
-		return
-	}
-	n := len(w.effects[a.ID])
-	if n > 1 {
-		w.broken(1, "action %s was done %d times", a.ID, n)
-	}
-	switch {
-	case a.PolicyDecision == string(policy.Deny) && (n > 0 || a.ApprovalID != ""):
-		w.broken(13, "action %s was denied, was done %d times and has approval %q", a.ID, n, a.ApprovalID)
-	case a.Decision == run.ConfirmDone || a.Execution == run.UnknownState || a.Status == run.ActionExecuting:
-	case a.Status == run.ActionCompleted && n != 1:
-		w.broken(2, "action %s is completed and was done %d times", a.ID, n)
-	case a.Status != run.ActionCompleted && n != 0:
-		w.broken(2, "action %s is %s (%s) and was done %d times", a.ID, a.Status, a.Execution, n)
-	}
 }
 
 // settled checks what must be true once nothing is left to do: every run has ended, or waits for a user or client who
@@ -552,14 +563,7 @@ func (w *witness) settled() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for id, r := range w.runs {
-		if s := r.state.Status; s != run.Awaiting && r.state.End == nil {
-			w.broken(11, "run %s is %s and no process moves it", id, s)
-		}
-		for _, a := range r.state.Actions {
-			if a.Runnable() || a.Status == run.ActionExecuting {
-				w.broken(12, "action %s is %s (%q) and no process carries it out", a.ID, a.Status, a.Decision)
-			}
-		}
+		w.add(id, invariants.AtRest(r.state))
 	}
 	return w.violations
 }

@@ -524,6 +524,11 @@ func (s *sequence) settle(t *rapid.T) {
 		}
 	}
 	s.asStored(t)
+	found, err := s.witness.stored(s.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	report(t, found)
 }
 
 // redeliver delivers every message of the past again: at rest, that changes nothing.

@@ -20,6 +20,7 @@ import (
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
+	"github.com/countersign-run/countersign/shared/testkit/invariants"
 	"github.com/countersign-run/countersign/shared/testkit/script"
 	"github.com/countersign-run/countersign/shared/tool"
 )
@@ -203,7 +204,7 @@ func (m *trialed) Generate(ctx context.Context, req model.Request, delta func(st
 	}
 	reply, err := m.model.Generate(ctx, req, delta)
 	if fault.Is(err, fault.Model, model.CodeRefused) {
-		m.witness.broken(14, "a request that the service would refuse: %v", errors.Unwrap(err))
+		m.witness.broken(invariants.OneAnswer, "a request that the service would refuse: %v", errors.Unwrap(err))
 	}
 	return reply, err
 }
@@ -283,7 +284,7 @@ func (m *trialed) run(l life, f func(context.Context, *loop.Loop) (*run.View, er
 // hear checks the result. No user may see an internal error.
 func (p *process) hear(v *run.View, err error) {
 	if err != nil && fault.As(err).Code == fault.CodeInternal {
-		p.m.witness.broken(8, "run %s: %v", p.runID, err)
+		p.m.witness.broken(invariants.LegalEdges, "run %s: %v", p.runID, err)
 	}
 	if p.outcome != nil {
 		p.outcome(v, err)
@@ -383,7 +384,7 @@ func (m *trialed) rest(within time.Duration) {
 	for range 2 {
 		m.tick(within / 2)
 		if _, err := m.loop.Sweep(m.ctx); err != nil {
-			m.witness.broken(11, "the sweep: %v", err)
+			m.witness.broken(invariants.Liveness, "the sweep: %v", err)
 		}
 		m.drain()
 	}

@@ -23,10 +23,8 @@ func (c *checked) status() {
 			open++
 		}
 	}
+	c.add(OfState(c.state))
 	waits := len(c.state.Open())
-	if (c.state.Status == run.Awaiting) != (waits > 0) && c.state.End == nil {
-		c.violates(AwaitingOpen, "it is %s, and %d actions wait", c.state.Status, waits)
-	}
 	if c.state.End == nil && open != waits || c.state.End != nil && open > 0 {
 		c.violates(AwaitingOpen, "%d approvals are open, and %d actions wait (%s)", open, waits, c.state.Status)
 	}
@@ -56,22 +54,7 @@ func (c *checked) turns() {
 func (c *checked) action(a *run.Action) {
 	c.ledger.claimed[a.ID] = true
 	effects := c.ledger.effects[a.ID]
-	n := len(effects)
-	if n > 1 {
-		c.violates(EffectBound, "action %s (%s) took place %d times", a.ID, a.Tool, n)
-	}
-	byPerson := a.Decision == run.ConfirmDone
-	switch {
-	case !a.SideEffect:
-	case a.Status == run.ActionCompleted && n != 1 && !byPerson:
-		c.violates(Truth, "action %s (%s) is completed, and took place %d times", a.ID, a.Tool, n)
-	case a.Execution == run.Intent, a.Execution == run.UnknownState, byPerson: // it may have taken place
-	case a.Status != run.ActionCompleted && n > 0:
-		c.violates(Truth, "action %s (%s) is %s (%s), and took place", a.ID, a.Tool, a.Status, a.Execution)
-	}
-	if a.PolicyDecision == "deny" && (n > 0 || a.ApprovalID != "" || a.Started.Attempt > 0) {
-		c.violates(DenyRules, "action %s was denied, and has an approval, an intent or an effect", a.ID)
-	}
+	c.add(OfAction(a, len(effects)))
 	for _, e := range effects {
 		c.authority(a, e)
 	}
@@ -146,17 +129,13 @@ func (c *checked) decisions() {
 
 // rejects looks for what was started after a rejection.
 func (c *checked) rejects() {
-	if c.rules.Goes {
-		return
-	}
-	said := map[int]bool{}
+	said := map[string]bool{}
 	for _, e := range c.events {
-		a := c.state.Action(e.ActionID)
 		switch {
 		case e.Decided != nil && e.Decided.Decision == run.Reject:
-			said[a.Turn] = true
-		case e.Started != nil && e.Started.Attempt == 1 && said[a.Turn]:
-			c.violates(RejectStops, "action %s was begun after a no", a.ID)
+			said[e.ActionID] = true
+		case e.Started != nil && said[e.ActionID]:
+			c.violates(RejectStops, "action %s was begun after a no", e.ActionID)
 		}
 	}
 }
@@ -230,18 +209,12 @@ func (c *checked) allowlist() {
 
 // rest looks for what is still under way.
 func (c *checked) rest() {
+	c.add(AtRest(c.state))
 	due := document.RunFieldsOf(c.doc).Due
-	switch s := c.state.Status; {
-	case c.state.End == nil && s != run.Awaiting:
-		c.violates(Liveness, "it is %s", s)
+	switch {
 	case c.state.End != nil && !due.IsZero():
 		c.violates(Liveness, "it has ended, and is due at %s", due)
 	case c.run.Lease.Owner != "":
-		c.violates(Liveness, "it is %s, and leased", s)
-	}
-	for _, a := range c.state.Actions {
-		if approves(a.Decision) && !a.Terminal() && !a.Waiting() {
-			c.violates(NoLostYes, "action %s was approved and is %s (%s)", a.ID, a.Status, a.Execution)
-		}
+		c.violates(Liveness, "it is %s, and leased", c.state.Status)
 	}
 }

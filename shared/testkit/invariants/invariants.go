@@ -21,19 +21,25 @@ const (
 	Authority    = 3  // each effect was approved by its owner, in time, or is covered by the owner's allowlist
 	ByteIdentity = 4  // what the provider received is what was approved
 	OneDecision  = 5  // an approval is decided once, and all documents agree about it
-	LegalEdges   = 8  // the recorded events are a path of the state machine (6, 7 and 25 with it)
+	Final        = 6  // what is recorded does not change
+	OneOwner     = 7  // only the process that holds the run's lease starts an action
+	LegalEdges   = 8  // the recorded events are a path of the state machine
 	AwaitingOpen = 9  // a run awaits exactly while something of it is open
 	NoOrphan     = 10 // run, approval, thread and audit have one owner and exist together
 	Liveness     = 11 // at rest nothing is queued, planning, executing, leased or due
 	NoLostYes    = 12 // an approval leads to completed, failed or a review
 	DenyRules    = 13 // what was denied has no approval and no effect
 	OneAnswer    = 14 // each turn has one stored answer of the model, within the bound
-	RejectStops  = 15 // after a rejection nothing of that turn is started
+	RejectStops  = 15 // what was rejected, or is of a cancelled run, is not started
 	AllowGrowth  = 16 // an allowlist entry comes from its owner's decision about that recipient
+	AllowNow     = 17 // and permits an effect only while it exists and has not expired
 	Expiry       = 18 // a decision comes before the approval expires
 	AuditChain   = 22 // the chain verifies; an intent before each effect, an outcome after it
 	OneMessage   = 23 // the thread holds the prompt once and the answer once
+	Unknown      = 25 // only a person says of an unknown outcome what it was
 	Bounds       = 27 // documents, open approvals and turns stay within their limits
+	Disabled     = 30 // nothing is started for a disabled user
+	OwnReasons   = 31 // a call is closed for its own reasons, not for those of the calls beside it
 )
 
 // Effect is one thing that a provider has carried out.
@@ -59,7 +65,6 @@ func (v Violation) String() string {
 type Rules struct {
 	MaxTurns int  // MAX_MODEL_CALLS
 	MaxOpen  int  // MAX_OPEN_APPROVALS; 0 means no cap
-	Goes     bool // REJECT_OUTCOME=continue
 	Resting  bool // everything was delivered and swept: nothing may be under way any more
 }
 
@@ -134,6 +139,13 @@ type checked struct {
 
 func (c *checked) violates(number int, format string, args ...any) {
 	c.found = append(c.found, Violation{number, c.run.ID, fmt.Sprintf(format, args...)})
+}
+
+// add takes over what a rule has found about the run.
+func (c *checked) add(found []Violation) {
+	for _, v := range found {
+		c.violates(v.Number, "%s", v.Text)
+	}
 }
 
 func check(ctx context.Context, st store.Store, runID string, l *ledger, r Rules) ([]Violation, error) {

@@ -1,0 +1,55 @@
+package invariants
+
+import (
+	"fmt"
+
+	"github.com/countersign-run/countersign/shared/run"
+)
+
+// The rules for one run at any moment: they know of nothing but its folded events. They serve who reads the store, and
+// who watches each commit.
+
+// OfAction holds what is recorded of an action to how often it took place.
+func OfAction(a *run.Action, effects int) (found []Violation) {
+	violates := func(number int, format string, args ...any) {
+		found = append(found, Violation{Number: number, Text: fmt.Sprintf(format, args...)})
+	}
+	if effects > 1 {
+		violates(EffectBound, "action %s (%s) took place %d times", a.ID, a.Tool, effects)
+	}
+	byPerson := a.Decision == run.ConfirmDone
+	switch {
+	case !a.SideEffect:
+	case a.Status == run.ActionCompleted && effects != 1 && !byPerson:
+		violates(Truth, "action %s (%s) is completed, and took place %d times", a.ID, a.Tool, effects)
+	case a.Execution == run.Intent, a.Execution == run.UnknownState, byPerson: // it may have taken place
+	case a.Status != run.ActionCompleted && effects > 0:
+		violates(Truth, "action %s (%s) is %s (%s), and took place", a.ID, a.Tool, a.Status, a.Execution)
+	}
+	if a.PolicyDecision == "deny" && (effects > 0 || a.ApprovalID != "" || a.Started.Attempt > 0) {
+		violates(DenyRules, "action %s was denied, and has an approval, an intent or an effect", a.ID)
+	}
+	return found
+}
+
+// OfState holds a run's status to what it waits for.
+func OfState(s *run.State) []Violation {
+	if waits := len(s.Open()); s.End == nil && (s.Status == run.Awaiting) != (waits > 0) {
+		return []Violation{{Number: AwaitingOpen, Text: fmt.Sprintf("it is %s, and %d actions wait", s.Status, waits)}}
+	}
+	return nil
+}
+
+// AtRest returns what is still under way, where everything was delivered and swept.
+func AtRest(s *run.State) (found []Violation) {
+	if s.End == nil && s.Status != run.Awaiting {
+		found = append(found, Violation{Number: Liveness, Text: fmt.Sprintf("it is %s", s.Status)})
+	}
+	for _, a := range s.Actions {
+		if a.Runnable() || a.Status == run.ActionExecuting || approves(a.Decision) && !a.Terminal() && !a.Waiting() {
+			found = append(found, Violation{Number: NoLostYes,
+				Text: fmt.Sprintf("action %s (%q) is %s (%s)", a.ID, a.Decision, a.Status, a.Execution)})
+		}
+	}
+	return found
+}
