@@ -54,7 +54,8 @@ func (p plan) changed(kind string) (addresses []string) {
 	return addresses
 }
 
-// test runs a module's tests, with more arguments for terraform test. The error lists each failed assertion, in the words of the test.
+// test runs a module's tests, with more arguments for terraform test. The error lists each failed assertion, in the
+// words of the test.
 func (w *workspace) test(ctx context.Context, dir string, more ...string) ([]run, error) {
 	if err := w.init(ctx, dir); err != nil {
 		return nil, err

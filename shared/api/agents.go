@@ -31,8 +31,8 @@ func getAgents(r *request) (any, error) {
 }
 
 // chosen returns the name of the agent that a request asks for, the empty one where it names none, or the error of one
-// that is not there. An agent of web pages is not there for it. In a thread the error says what its user can do, because
-// whoever goes on with a conversation has not chosen its agent just now.
+// that is not there. An agent of web pages is not there for it. In a thread the error says what its user can do,
+// because whoever goes on with a conversation has not chosen its agent just now.
 func chosen(all agents.Set, name *string, inThread bool) (string, error) {
 	switch {
 	case name == nil:

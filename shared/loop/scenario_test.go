@@ -197,6 +197,13 @@ func (s *scenario) do(line string) {
 	case "process": // the one before is killed; this one knows these agents, and has these tools
 		s.restart(rest)
 		return
+	case "home": // where an agent lives
+		name, function, _ := strings.Cut(rest, " ")
+		s.loop.Agents[name].Home = function
+		return
+	case "function": // which function this process is from now on
+		s.loop.Function = rest
+		return
 	case "ask":
 		v, err = s.loop.Start(ctx, loop.StartRequest{UID: s.uid, Agent: s.agent, Prompt: rest, ThreadID: s.thread}, nil)
 		if err == nil {
