@@ -293,7 +293,8 @@ func (c *commit) run(o store.Write) {
 	for i, raw := range events[len(r.events):] {
 		var e run.Event
 		if err := json.Unmarshal(raw, &e); err != nil || e.Seq != int64(len(r.events)+i+1) {
-			c.broken(invariants.LegalEdges, "run %s: event %d cannot be read or is numbered %d (%v)", doc.ID, len(r.events)+i+1, e.Seq, err)
+			c.broken(invariants.LegalEdges, "run %s: event %d cannot be read or is numbered %d (%v)", doc.ID,
+				len(r.events)+i+1, e.Seq, err)
 			continue
 		}
 		c.before(r, doc.Run, e)
@@ -329,7 +330,8 @@ func (c *commit) givenUp(r *watched, doc run.Run, a *run.Action, e run.Event) {
 	code, over := e.Finished.Error.Code, r.state.Cancelled || !e.At.Before(doc.Deadline)
 	switch {
 	case a.Waiting() && !over && (code != fault.CodeExpired || e.At.Before(a.ExpiresAt)):
-		c.broken(invariants.OwnReasons, "action %s waited until %s and was given up at %s: %s", a.ID, a.ExpiresAt, e.At, code)
+		c.broken(invariants.OwnReasons, "action %s waited until %s and was given up at %s: %s", a.ID, a.ExpiresAt, e.At,
+			code)
 	case a.Runnable() && a.Decision != "" && !over &&
 		(code == fault.CodeExpired || code == "rejected" || code == "cancelled"):
 		c.broken(invariants.OwnReasons, "action %s was approved and given up: %s", a.ID, code)
@@ -384,7 +386,8 @@ func (c *commit) begins(r *watched, doc run.Run, a *run.Action, e run.Event) {
 		id := policy.EntryID(r.uid, a.Tool, person.Value)
 		valid := func(e policy.Entry) bool { return e.ID == id && c.at.Before(e.ExpiresAt) }
 		if !slices.ContainsFunc(c.users[r.uid].Allow, valid) {
-			c.broken(invariants.AllowNow, "action %s is started for %s, whom no entry names any more", a.ID, person.Value)
+			c.broken(invariants.AllowNow, "action %s is started for %s, whom no entry names any more", a.ID,
+				person.Value)
 		}
 	}
 }
@@ -406,10 +409,12 @@ func (c *commit) decides(r *watched, a *run.Action, e run.Event) {
 		c.broken(invariants.Authority, "approval %s of %s was decided by %s", ap.ID, ap.UID, d.By)
 	}
 	if ap.Status != statusAfter(d.Decision) || ap.Decision != d.Decision || ap.ArgsHash != d.ArgsHash {
-		c.broken(invariants.OneDecision, "approval %s is %s (%s) where %s was decided", ap.ID, ap.Status, ap.Decision, d.Decision)
+		c.broken(invariants.OneDecision, "approval %s is %s (%s) where %s was decided", ap.ID, ap.Status, ap.Decision,
+			d.Decision)
 	}
 	if !e.At.Before(ap.ExpiresAt) || !c.late && !c.at.Before(ap.ExpiresAt) {
-		c.broken(invariants.Expiry, "approval %s was decided at %s by the store's clock and had ended at %s", ap.ID, c.at,
+		c.broken(invariants.Expiry, "approval %s was decided at %s by the store's clock and had ended at %s", ap.ID,
+			c.at,
 			ap.ExpiresAt)
 	}
 	if d.Decision == run.ApproveAlways {
@@ -487,10 +492,12 @@ func (w *witness) did(call tool.Call, name, sent string) {
 	}
 	a := r.state.Action(call.ActionID)
 	if !slices.Contains(r.handles[a.ID], call.Handle) || call.UID != r.uid {
-		w.broken(invariants.Authority, "an effect of action %s for %s with a handle that is not recorded", a.ID, call.UID)
+		w.broken(invariants.Authority, "an effect of action %s for %s with a handle that is not recorded", a.ID,
+			call.UID)
 	}
 	if call.Place != a.Place {
-		w.broken(invariants.Authority, "an effect of action %s in %s that was approved for %s", a.ID, call.Place.Name, a.Place.Name)
+		w.broken(invariants.Authority, "an effect of action %s in %s that was approved for %s", a.ID, call.Place.Name,
+			a.Place.Name)
 	}
 	if shown := sentAs(call.Args); run.ArgsHash(r.uid, w.tools[name].Spec, call.Place, call.Args) != a.ArgsHash ||
 		sent != shown {
@@ -508,7 +515,8 @@ func (w *witness) asked(runID string) {
 	}
 	for _, a := range r.state.Current() {
 		if !a.Terminal() {
-			w.broken(invariants.OneAnswer, "the model is asked again about run %s, whose action %s is %s", runID, a.ID, a.Status)
+			w.broken(invariants.OneAnswer, "the model is asked again about run %s, whose action %s is %s", runID, a.ID,
+				a.Status)
 		}
 	}
 }
@@ -518,7 +526,8 @@ func (w *witness) published(approvalID string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.approvals[approvalID].Status == run.ApprovalOpen {
-		w.broken(invariants.NoLostYes, "the resume after %s was published before the decision was committed", approvalID)
+		w.broken(invariants.NoLostYes, "the resume after %s was published before the decision was committed",
+			approvalID)
 	}
 }
 
@@ -534,7 +543,8 @@ func (w *witness) check() []string {
 		for _, a := range r.state.Open() {
 			if ap := w.approvals[a.ApprovalID]; r.state.End == nil &&
 				(ap.Status != run.ApprovalOpen || ap.RunID != id) {
-				w.broken(invariants.AwaitingOpen, "action %s waits for approval %q, which is %s", a.ID, a.ApprovalID, ap.Status)
+				w.broken(invariants.AwaitingOpen, "action %s waits for approval %q, which is %s", a.ID, a.ApprovalID,
+					ap.Status)
 			}
 		}
 	}
