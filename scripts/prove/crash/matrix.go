@@ -102,9 +102,9 @@ func (m *matrix) count(ctx context.Context) ([]plan, error) {
 		}
 	}
 	found := make([][]plan, len(walked))
-	err := m.each(m.envs, walked, func(e *env, i, user int) (err error) {
-		t := newTrial(e, walked[i], user)
-		if found[i], err = t.trace(ctx); err != nil {
+	err := m.each(m.envs, walked, func(e *env, i, user int) error {
+		t := newTrial(ctx, e, walked[i], user)
+		if err := proof.Attempt(func() { found[i] = t.trace() }); err != nil {
 			return err
 		}
 		for _, problem := range append(t.outcome.problems, t.outcome.late...) {
@@ -118,37 +118,24 @@ func (m *matrix) count(ctx context.Context) ([]plan, error) {
 }
 
 // trace runs the walk without a strike and returns a plan for each variant of each point of each step.
-func (t *trial) trace(ctx context.Context) (plans []plan, err error) {
+func (t *trial) trace() (plans []plan) {
 	t.env.copies = 1
-	if err := t.open(ctx); err != nil {
-		return nil, err
-	}
+	t.open()
 	for i, s := range t.walk.steps {
-		if s.ready != nil {
-			if err := t.settle(ctx, "before "+s.name, func(context.Context) bool { return s.ready(t) }); err != nil {
-				return nil, err
-			}
-		}
-		if err := t.env.worker.arm(0, "none"); err != nil {
-			return nil, err
-		}
-		if err := s.do(ctx, t, t.env.worker); err != nil {
-			return nil, err
-		}
+		t.await(s)
+		proof.Must(t.env.worker.arm(0, "none"))
+		s.do(t, t.env.worker)
 		names, err := t.env.worker.order("points")
-		if err != nil {
-			return nil, err
-		}
+		proof.Must(err)
 		for n := range strings.Split(names, ";") {
 			for _, v := range variants {
 				plans = append(plans, plan{walk: t.walk, kind: t.kind, variant: v, step: i, point: n + 1})
 			}
 		}
 	}
-	if err := t.settle(ctx, "the end", t.rested); err != nil {
-		return nil, err
-	}
-	return plans, t.judge(ctx)
+	t.settle("the end", t.rested)
+	t.judge()
+	return plans
 }
 
 // all runs the plans, each in the next free environment. A trial in which only a time limit was missed is repeated
@@ -157,11 +144,11 @@ func (m *matrix) all(ctx context.Context, plans []plan) error {
 	var mu sync.Mutex
 	var again []plan
 	trial := func(e *env, p plan, user int) (outcome, error) {
-		o, err := newTrial(e, p, user).run(ctx)
-		if err != nil {
-			return o, fmt.Errorf("%v: %w", p, err)
+		t := newTrial(ctx, e, p, user)
+		if err := proof.Attempt(t.run); err != nil {
+			return t.outcome, fmt.Errorf("%v: %w", p, err)
 		}
-		return o, ctx.Err()
+		return t.outcome, ctx.Err()
 	}
 	err := m.each(m.envs, plans, func(e *env, i, user int) error {
 		o, err := trial(e, plans[i], user)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/countersign-run/countersign/scripts/prove/proof"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/testkit"
@@ -58,9 +59,11 @@ type outcome struct {
 	late     []string // problems that a slow machine may cause, given the short times of a step
 }
 
-// trial is a running plan.
+// trial is a running plan. What it cannot go on after ends it (proof.Must): that is a failure of this program, and not of
+// the tested one, which is noted (problem, overdue).
 type trial struct {
 	plan
+	ctx         context.Context
 	env         *env
 	uid         string
 	runs        []string
@@ -71,8 +74,8 @@ type trial struct {
 	outcome     outcome
 }
 
-func newTrial(e *env, p plan, n int) *trial {
-	t := &trial{plan: p, env: e, uid: fmt.Sprintf("user%06d", n), outcome: outcome{plan: p}}
+func newTrial(ctx context.Context, e *env, p plan, n int) *trial {
+	t := &trial{plan: p, ctx: ctx, env: e, uid: fmt.Sprintf("user%06d", n), outcome: outcome{plan: p}}
 	for i := range 2 {
 		t.runs = append(t.runs, run.KeyedRunID(t.uid, t.key(i)))
 	}
@@ -94,70 +97,58 @@ func (t *trial) overdue(format string, args ...any) {
 	t.outcome.late = append(t.outcome.late, fmt.Sprintf(format, args...))
 }
 
-// run runs the plan and checks the final state. An error is a failure of this program, not of the tested one.
-func (t *trial) run(ctx context.Context) (outcome, error) {
+// run runs the plan and checks the final state.
+func (t *trial) run() {
 	t.env.copies = 1
 	if t.variant == storm {
 		t.env.copies = 3
 	}
-	if err := t.open(ctx); err != nil {
-		return t.outcome, err
-	}
+	t.open()
 	for i, s := range t.walk.steps {
-		if err := t.take(ctx, i, s); err != nil {
-			return t.outcome, err
-		}
+		t.take(i, s)
 	}
-	if err := t.settle(ctx, "the end", t.rested); err != nil {
-		return t.outcome, err
-	}
-	if err := t.wakeSleeper(ctx); err != nil {
-		return t.outcome, err
-	}
-	return t.outcome, t.judge(ctx)
+	t.settle("the end", t.rested)
+	t.wakeSleeper()
+	t.judge()
 }
 
 // open ensures that a worker runs, and has the trial's user link their Google account there.
-func (t *trial) open(ctx context.Context) error {
-	if err := t.ensureWorker(); err != nil {
-		return err
+func (t *trial) open() {
+	t.ensureWorker()
+	at := &testkit.Deployment{Cloud: t.env.cloud, Base: t.env.worker.url}
+	proof.Must(at.Link(t.ctx, t.uid, t.uid))
+}
+
+// await waits until what must be true before the step is.
+func (t *trial) await(s step) {
+	if s.ready != nil {
+		t.settle("before "+s.name, func() bool { return s.ready(t) })
 	}
-	return (&testkit.Deployment{Cloud: t.env.cloud, Base: t.env.worker.url}).Link(ctx, t.uid, t.uid)
 }
 
 // take runs a step, struck or not. A step that failed because its worker died is repeated by the next.
-func (t *trial) take(ctx context.Context, i int, s step) error {
-	if s.ready != nil {
-		if err := t.settle(ctx, "before "+s.name, func(ctx context.Context) bool { return s.ready(t) }); err != nil {
-			return err
-		}
-	}
+func (t *trial) take(i int, s step) {
+	t.await(s)
 	if i == t.step {
-		if err := t.strike(ctx, s); err != nil {
-			return err
-		}
+		t.strike(s)
 	}
-	again := t.begin(ctx, s, t.env.worker)
+	again := t.begin(s, t.env.worker)
 	if i == t.step { // a repeated request waits until the sweep has the run advanced
-		if err := t.settle(ctx, "again "+s.name,
-			func(context.Context) bool { return again.over(20 * time.Millisecond) }); err != nil {
-			return err
-		}
+		t.settle("again "+s.name, func() bool { return again.over(20 * time.Millisecond) })
 	}
 	if err := <-again; errors.Is(err, errDown) {
-		return err
+		proof.Must(err)
 	} else if err != nil {
 		t.problem("%v", err)
 	}
-	return nil
 }
 
 // doing is a step in progress; its error is received once.
 type doing chan error
 
-func (t *trial) begin(ctx context.Context, s step, to *process) doing {
+func (t *trial) begin(s step, to *process) doing {
 	d := make(doing, 1)
-	go func() { d <- s.do(ctx, t, to) }()
+	go func() { d <- proof.Attempt(func() { s.do(t, to) }) }()
 	return d
 }
 
@@ -173,7 +164,7 @@ func (d doing) over(moment time.Duration) bool {
 }
 
 // strike runs the step with a worker that is struck during it.
-func (t *trial) strike(ctx context.Context, s step) error {
+func (t *trial) strike(s step) {
 	w := t.env.worker
 	how := "kill"
 	if t.variant == zombie || t.variant == twin {
@@ -182,101 +173,86 @@ func (t *trial) strike(ctx context.Context, s step) error {
 	if t.torn != fakegoogle.None {
 		t.env.tearNext(t.torn, 1)
 	}
-	if err := w.arm(t.point, how); err != nil {
-		return err
-	}
+	proof.Must(w.arm(t.point, how))
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = s.do(ctx, t, w) // it dies, or is cut off
+		_ = proof.Attempt(func() { s.do(t, w) }) // it dies, or is cut off
 	}()
 	if t.point == 0 {
 		time.Sleep(t.after)
 		t.outcome.point = "some moment"
-		return t.replace(w, done)
+		t.replace(w, done)
+		return
 	}
 	name, struck := w.struck(done)
 	if !struck {
-		return nil
+		return
 	}
 	t.outcome.point = s.name + ": " + name
-	switch t.variant {
-	case zombie, twin:
-		return t.double(ctx, s, w, done)
+	if t.variant == zombie || t.variant == twin {
+		t.double(s, w, done)
+		return
 	}
-	return t.replace(w, done)
+	t.replace(w, done)
 }
 
 // replace starts a worker in place of a dead one.
-func (t *trial) replace(w *process, done <-chan struct{}) error {
-	if err := w.kill(); err != nil {
-		return err
-	}
+func (t *trial) replace(w *process, done <-chan struct{}) {
+	proof.Must(w.kill())
 	<-done
 	t.env.worker = nil
-	return t.ensureWorker()
+	t.ensureWorker()
 }
 
 // double lets another worker continue while this one is stopped: beyond its lease, or only for the same request.
-func (t *trial) double(ctx context.Context, s step, w *process, done <-chan struct{}) error {
+func (t *trial) double(s step, w *process, done <-chan struct{}) {
 	t.env.worker = nil
-	if err := t.ensureWorker(); err != nil {
-		return err
-	}
+	t.ensureWorker()
 	t.sleeper, t.sleeperDone = w, done
 	if t.variant == zombie {
-		return nil
+		return
 	}
-	other := t.begin(ctx, s, t.env.worker)
+	other := t.begin(s, t.env.worker)
 	other.over(50 * time.Millisecond)
-	if err := t.wakeSleeper(ctx); err != nil {
-		return err
-	}
+	t.wakeSleeper()
 	// The request may have got the answer that the other worker has the run.
-	return t.settle(ctx, "both "+s.name, func(context.Context) bool { return other.over(20 * time.Millisecond) })
+	t.settle("both "+s.name, func() bool { return other.over(20 * time.Millisecond) })
 }
 
 // wakeSleeper continues a stopped worker, waits until its request ends, and then stops it.
-func (t *trial) wakeSleeper(ctx context.Context) error {
+func (t *trial) wakeSleeper() {
 	if t.sleeper == nil {
-		return nil
+		return
 	}
 	w := t.sleeper
 	t.sleeper = nil
-	if err := w.wake(); err != nil {
-		return err
-	}
+	proof.Must(w.wake())
 	select {
 	case <-t.sleeperDone:
 	case <-time.After(patience):
 		t.problem("a woken worker does not come to an end")
 	}
-	if err := w.kill(); err != nil {
-		return err
+	if proof.Must(w.kill()); t.variant != twin {
+		t.settle("after the waking", t.rested)
 	}
-	if t.variant == twin {
-		return nil
-	}
-	return t.settle(ctx, "after the waking", t.rested)
 }
 
 // ensureWorker starts a worker with the right settings if none runs.
-func (t *trial) ensureWorker() (err error) {
+func (t *trial) ensureWorker() {
 	want := fmt.Sprint(t.walk.ttl, t.kind.mode)
 	if t.env.worker != nil && t.env.settingsOfWorker == want {
-		return nil
+		return
 	}
 	if t.env.worker != nil {
-		if err := t.env.worker.kill(); err != nil {
-			return err
-		}
+		proof.Must(t.env.worker.kill())
 	}
+	var err error
 	t.env.worker, err = t.env.start(t.walk.ttl, t.kind.mode)
+	proof.Must(err)
 	t.env.settingsOfWorker = want
-	return err
 }
 
-// send sends a request of the trial's user.
 // at is the client of the trial's user at a worker.
 func (t *trial) at(to *process) testkit.Client {
 	return func(ctx context.Context, method, path string, body any, header ...string) (testkit.Answer, error) {
@@ -327,11 +303,11 @@ func (t *trial) expired() bool {
 }
 
 // rested reports whether every run that was started has ended, in the store too, or waits for its user.
-func (t *trial) rested(ctx context.Context) bool {
+func (t *trial) rested() bool {
 	for n := range t.started() {
 		a := t.look(n)
 		ended := a.Status == "completed" || a.Status == "failed"
-		if !ended && len(a.Approvals) == 0 || ended && !t.written(ctx, a) {
+		if !ended && len(a.Approvals) == 0 || ended && !t.written(a) {
 			return false
 		}
 	}
@@ -339,11 +315,11 @@ func (t *trial) rested(ctx context.Context) bool {
 }
 
 // written reports whether the stored run has the state that was answered: an expiry is answered before it is stored.
-func (t *trial) written(ctx context.Context, a testkit.Answer) bool {
+func (t *trial) written(a testkit.Answer) bool {
 	if a.RunID == "" {
 		return true
 	}
-	docs, err := t.env.store.Get(ctx, document.RunPath(a.RunID))
+	docs, err := t.env.store.Get(t.ctx, document.RunPath(a.RunID))
 	return err == nil && (!docs[0].Exists() || document.ApprovalFieldsOf(docs[0]).Status == a.Status)
 }
 
@@ -373,18 +349,14 @@ func (t *trial) started() int {
 }
 
 // settle runs the scheduler and the queue until so reports true, for at most about two leases.
-func (t *trial) settle(ctx context.Context, what string, so func(context.Context) bool) error {
-	for end := time.Now().Add(patience); !so(ctx); time.Sleep(20 * time.Millisecond) {
+func (t *trial) settle(what string, so func() bool) {
+	for end := time.Now().Add(patience); !so(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.overdue("%s: it does not come about; the run is %+v", what, t.look(0))
-			return nil
+			return
 		}
-		if _, err := t.env.sweeper.Sweep(ctx); err != nil {
-			return err
-		}
-		if err := t.env.deliver(ctx); err != nil {
-			return err
-		}
+		_, err := t.env.sweeper.Sweep(t.ctx)
+		proof.Must(err)
+		proof.Must(t.env.deliver(t.ctx))
 	}
-	return nil
 }

@@ -1,13 +1,14 @@
 package crash
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/countersign-run/countersign/scripts/prove/proof"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
@@ -79,7 +80,7 @@ func answer(r fakegemini.Request) fakegemini.Turn {
 type step struct {
 	name  string
 	ready func(*trial) bool // what must be true before; nil: nothing
-	do    func(ctx context.Context, t *trial, to *process) error
+	do    func(t *trial, to *process)
 }
 
 // walk is a sequence of steps.
@@ -117,78 +118,58 @@ var walks = []walk{
 	{"expire", shortTTL, []step{start(0), expire, deliver, tooLate}, anyOf, never, false},
 }
 
+// want ends the step unless it is answered with one of the statuses.
+func want(what string, a testkit.Answer, err error, statuses ...int) {
+	if proof.Must(err); !slices.Contains(statuses, a.HTTP) {
+		proof.Must(fmt.Errorf("%s: %d %s", what, a.HTTP, a.Body))
+	}
+}
+
 // start requests the n-th run of the trial, with its key.
 func start(n int) step {
-	return step{fmt.Sprintf("start %d", n+1), func(t *trial) bool { return n == 0 || t.over(n-1) },
-		func(ctx context.Context, t *trial, to *process) error {
-			a, err := t.at(to).Ask(ctx, t.kind.tool+" "+t.name(n), "Idempotency-Key", t.key(n))
-			if err != nil {
-				return err
-			}
-			if a.HTTP != http.StatusOK || a.RunID != t.runs[n] {
-				return fmt.Errorf("start: %d %s", a.HTTP, a.Body)
-			}
-			return nil
-		}}
+	name := fmt.Sprintf("start %d", n+1)
+	return step{name, func(t *trial) bool { return n == 0 || t.over(n-1) }, func(t *trial, to *process) {
+		a, err := t.at(to).Ask(t.ctx, t.kind.tool+" "+t.name(n), "Idempotency-Key", t.key(n))
+		if want(name, a, err, http.StatusOK); a.RunID != t.runs[n] {
+			proof.Must(fmt.Errorf("%s: it is run %s", name, a.RunID))
+		}
+	}}
 }
 
 func decide(decision string) step {
-	return step{decision, (*trial).asked, func(ctx context.Context, t *trial, to *process) error {
+	return step{decision, (*trial).asked, func(t *trial, to *process) {
 		if t.slow {
-			return nil
+			return
 		}
 		var edited any
 		if decision == "approve_with_edits" {
 			edited = t.kind.edited(t.name(0))
 		}
-		a, err := t.at(to).Decide(ctx, t.approval, decision, edited)
-		if err != nil {
-			return err
-		}
-		if a.HTTP != http.StatusOK {
-			return fmt.Errorf("%s: %d %s", decision, a.HTTP, a.Body)
-		}
-		return nil
+		a, err := t.at(to).Decide(t.ctx, t.approval, decision, edited)
+		want(decision, a, err, http.StatusOK)
 	}}
 }
 
-// tooLate approves an expired approval.
-var tooLate = step{"a late yes", func(t *trial) bool { return t.over(0) },
-	func(ctx context.Context, t *trial, to *process) error {
-		late := testkit.Approval{ApprovalID: run.ApprovalID(t.runs[0], 1)}
-		a, err := t.at(to).Resolve(ctx, late, "approve_once")
-		if err != nil {
-			return err
-		}
-		// A run that was cut off at its start may have no approval.
-		if a.HTTP != http.StatusGone && a.HTTP != http.StatusNotFound {
-			return fmt.Errorf("a late yes: %d %s", a.HTTP, a.Body)
-		}
-		return nil
-	}}
+// tooLate approves an expired approval. A run that was cut off at its start may have none.
+var tooLate = step{"a late yes", func(t *trial) bool { return t.over(0) }, func(t *trial, to *process) {
+	late := testkit.Approval{ApprovalID: run.ApprovalID(t.runs[0], 1)}
+	a, err := t.at(to).Resolve(t.ctx, late, "approve_once")
+	want("a late yes", a, err, http.StatusGone, http.StatusNotFound)
+}}
 
-var cancel = step{"cancel", func(t *trial) bool { return t.asked() },
-	func(ctx context.Context, t *trial, to *process) error {
-		a, err := t.at(to).Cancel(ctx, t.runs[0])
-		if err != nil {
-			return err
-		}
-		if a.HTTP != http.StatusOK {
-			return fmt.Errorf("cancel: %d %s", a.HTTP, a.Body)
-		}
-		return nil
-	}}
+var cancel = step{"cancel", (*trial).asked, func(t *trial, to *process) {
+	a, err := t.at(to).Cancel(t.ctx, t.runs[0])
+	want("cancel", a, err, http.StatusOK)
+}}
 
 // deliver pushes the queue's messages to the worker.
-var deliver = step{"deliver", nil, func(ctx context.Context, t *trial, to *process) error {
+var deliver = step{"deliver", nil, func(t *trial, to *process) {
 	t.env.worker = to
-	return t.env.deliver(ctx)
+	proof.Must(t.env.deliver(t.ctx))
 }}
 
 // expire sweeps when the approval has expired.
-var expire = step{"sweep", (*trial).expired, func(ctx context.Context, t *trial, to *process) error {
-	return t.env.sweep(ctx, to)
-}}
+var expire = step{"sweep", (*trial).expired, func(t *trial, to *process) { proof.Must(t.env.sweep(t.ctx, to)) }}
 
 // errDown means that the worker did not answer, as when it dies.
 var errDown = errors.New("the worker does not answer")
