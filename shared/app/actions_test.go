@@ -84,8 +84,9 @@ func withActions(t *testing.T, e *endpoint, settings ...string) *proved {
 	plugin := "name: shop\nactions:\n  - greet\n  - later\n"
 	for name, more := range map[string]string{"cart.add": "", "cart.note": "approval: not_required\n",
 		"cart.strict": "  refusedBy: [409]\n", "cart.later": "", "look": "  method: GET\nsideEffect: false\n",
-		"cart.empty": "class: destructive\nfinal: true\n", "cart.share": "targets: [{kind: address, field: id}]\n",
-		"reviews": "  method: GET\nclass: read\nuntrusted: true\n"} {
+		"cart.empty": "class: destructive\nfinal: true\n", "cart.done": "approval: not_required\nfinal: true\n",
+		"cart.share": "targets: [{kind: address, field: id}]\n",
+		"reviews":    "  method: GET\nclass: read\nuntrusted: true\n"} {
 		plugin += "  - {name: " + name + ", action: ./" + name + ".jay-action}\n"
 		text := strings.NewReplacer("NAME", name, "URL", e.URL+"/"+name).Replace(declared) + more
 		if name == "cart.later" {
@@ -275,6 +276,24 @@ func TestAnActionThatDestroysAndEndsTheRun(t *testing.T) {
 			t.Errorf("the model was asked %d times: %s, %v", asked, got.Body, e.requests())
 		}
 	})
+}
+
+// On a page it is the same: a call that succeeds ends the answer to the message, in the result's words.
+func TestAnActionThatEndsAMessage(t *testing.T) {
+	e := newEndpoint(t)
+	w := withActions(t, e)
+	for name, asked := range map[string]int{"action_cart_done": 1, "action_cart_note": 2} {
+		n := 0
+		w.SetModel(func(r fakegemini.Request) fakegemini.Turn {
+			n++
+			return testkit.Wants(name, map[string]any{"id": "mug"})(r)
+		})
+		e.answer = `{"items":1,"text":"Your order is on its way."}`
+		a := w.chat(chatPath, said("", "that is all"))
+		if a.Type != "response" || n != asked || strings.Contains(a.Message, "on its way") != (asked == 1) {
+			t.Errorf("%s: the model was asked %d times: %d %s", name, n, a.HTTP, a.Body)
+		}
+	}
 }
 
 // Whom an action reaches by an argument can be always allowed, and is what the operator's lists are held against.
