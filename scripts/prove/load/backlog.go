@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/countersign-run/countersign/scripts/prove/proof"
 	"github.com/countersign-run/countersign/shared/wait"
 )
 
@@ -14,36 +15,21 @@ import (
 func sweepAsInTheCloud(g *env) { g.sweeps = time.Minute }
 
 // backlog is L9: nothing is delivered for a while, approvals pile up, and then everything starts again.
-func backlog(ctx context.Context, g *env, r *Report) error {
+func backlog(ctx context.Context, g *env, r *Report) {
 	began := time.Now()
-	if err := g.deliver(ctx, false); err != nil {
-		return err
-	}
+	proof.Must(g.deliver(ctx, false))
 	p, err := g.start()
-	if err != nil {
-		return err
-	}
+	proof.Must(err)
 	piled, err := g.pile(ctx)
-	if err != nil {
-		return err
-	}
+	proof.Must(err)
 	r.Figures["piledUpIn"] = time.Since(began).Round(time.Second).String()
-	if err := wait.For(ctx, g.For-time.Since(began)); err != nil {
-		return err
-	}
-	if err := g.kill(p); err != nil {
-		return err
-	}
-	if err := g.deliver(ctx, true); err != nil {
-		return err
-	}
-	if _, err := g.start(); err != nil {
-		return err
-	}
+	proof.Must(wait.For(ctx, g.For-time.Since(began)))
+	proof.Must(g.kill(p))
+	proof.Must(g.deliver(ctx, true))
+	_, err = g.start()
+	proof.Must(err)
 	stop := g.watch(r)
-	if err := g.drained(ctx, piled); err != nil {
-		return err
-	}
+	proof.Must(g.drained(ctx, piled))
 	took := stop()
 	g.completed(ctx, piled)
 	r.Figures["drainedPerSecond"] = round(float64(len(piled)) / took.Seconds())
@@ -51,7 +37,6 @@ func backlog(ctx context.Context, g *env, r *Report) error {
 	r.atMost("out of order by more than 10 % of the backlog, %", 100*g.relay.displaced(piled), 10)
 	r.atMost("dead letters", float64(g.relay.deadLetters()), 0)
 	r.atMost("errors", float64(g.errors.sum()+g.failed.sum()), 0)
-	return nil
 }
 
 // pile makes the clients request and approve mails, and returns the runs in the order of their approvals.

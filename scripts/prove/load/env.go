@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/countersign-run/countersign/scripts/prove/proof"
 	"github.com/countersign-run/countersign/shared/queue/pubsub"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/testkit"
@@ -192,15 +193,15 @@ func (g *env) start() (*process, error) {
 }
 
 // begin starts one worker that delivers, and warms it up.
-func (g *env) begin(ctx context.Context) (*process, error) {
-	if err := g.deliver(ctx, true); err != nil {
-		return nil, err
-	}
+func (g *env) begin(ctx context.Context) *process {
+	proof.Must(g.deliver(ctx, true))
 	p, err := g.start()
-	if err != nil {
-		return nil, err
+	proof.Must(err)
+	if err := g.warmUp(ctx); err != nil {
+		proof.Must(fmt.Errorf("warming up: %w\n%s", err, g.lastLogs()))
 	}
-	return p, g.warmUp(ctx)
+	g.errors.clear() // a busy machine may have been slow to begin
+	return p
 }
 
 // warmUp makes everything compiled, connected and cached: the first write of a Firestore emulator alone takes a second.
@@ -208,16 +209,15 @@ func (g *env) warmUp(ctx context.Context) error {
 	for i := range 20 {
 		a, err := g.ask(ctx, fmt.Sprintf("warm-%d", i), "say hello", fmt.Sprintf("warm-%d", i))
 		if err != nil {
-			return fmt.Errorf("warming up: %w\n%s", err, g.lastLogs())
+			return err
 		}
 		g.ledger.asked(a.RunID, "")
 	}
 	for i := range 3 {
 		if err := g.roundTrip(ctx, fmt.Sprintf("warm-%d", i), nil, nil); err != nil {
-			return fmt.Errorf("warming up: %w\n%s", err, g.lastLogs())
+			return err
 		}
 	}
-	g.errors.clear() // a busy machine may have been slow to begin
 	return nil
 }
 

@@ -10,24 +10,18 @@ import (
 )
 
 // hotThread is L6: one user starts many runs at once on one thread, round after round on a new one.
-func hotThread(ctx context.Context, g *env, r *Report) error {
-	if _, err := g.begin(ctx); err != nil {
-		return err
-	}
+func hotThread(ctx context.Context, g *env, r *Report) {
+	g.begin(ctx)
 	var runs series
 	rounds, inOrder := 0, 0
 	stop := g.watch(r)
 	for end := time.Now().Add(g.For); rounds == 0 || time.Now().Before(end); rounds++ {
 		first, err := g.ask(ctx, "hot", "say hello", fmt.Sprintf("thread-%d", rounds))
-		if err != nil {
-			return err
-		}
+		proof.Must(err)
 		g.ledger.asked(first.RunID, "")
 		g.askAtOnce(ctx, "hot", first.ThreadID, &runs)
 		why, err := g.threadOrder(ctx, "hot", first.ThreadID)
-		if err != nil {
-			return err
-		}
+		proof.Must(err)
 		if why != "" {
 			g.failed.add(why)
 			continue
@@ -41,7 +35,6 @@ func hotThread(ctx context.Context, g *env, r *Report) error {
 	r.atLeast("threads in order", float64(inOrder), float64(rounds))
 	r.atMost("p99 ms", runs.ms(0.99), 5000)
 	r.atMost("errors", float64(g.errors.sum()), 0)
-	return nil
 }
 
 func (g *env) askAtOnce(ctx context.Context, uid, threadID string, runs *series) {

@@ -18,7 +18,7 @@ type measurement struct {
 	name, what string
 	options    options      // unless flags say otherwise
 	configure  func(g *env) // before any worker is started
-	run        func(ctx context.Context, g *env, r *Report) error
+	run        func(ctx context.Context, g *env, r *Report)
 }
 
 // options of a measurement; unused ones are left out of its report.
@@ -110,7 +110,7 @@ func (m measurement) measure(ctx context.Context) (r *Report, err error) {
 	}
 	defer func() { err = errors.Join(err, g.close()) }()
 	r = newReport(m)
-	if err := m.run(ctx, g, r); err != nil {
+	if err := proof.Attempt(func() { m.run(ctx, g, r) }); err != nil {
 		return nil, err
 	}
 	if err := g.freeze(); err != nil {

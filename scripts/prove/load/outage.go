@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/countersign-run/countersign/scripts/prove/proof"
 	"github.com/countersign-run/countersign/shared/wait"
 )
 
@@ -17,14 +18,12 @@ const (
 )
 
 // outages is L10: the store's process is stopped for a quarter of each minute during round trips.
-func outages(ctx context.Context, g *env, r *Report) error {
+func outages(ctx context.Context, g *env, r *Report) {
 	if g.firestore == nil || g.firestore.PID() == 0 {
-		return errors.New("L10 stops the process of a Firestore emulator that it has started: it needs -store " +
-			"firestore and no FIRESTORE_EMULATOR_HOST")
+		proof.Must(errors.New("L10 stops the process of a Firestore emulator that it has started: it needs -store " +
+			"firestore and no FIRESTORE_EMULATOR_HOST"))
 	}
-	if _, err := g.begin(ctx); err != nil {
-		return err
-	}
+	g.begin(ctx)
 	var whole, decided, recovery series
 	var stopping sync.WaitGroup
 	var broken error
@@ -33,9 +32,7 @@ func outages(ctx context.Context, g *env, r *Report) error {
 	stopping.Go(func() { n, broken = g.interrupt(ctx, &recovery) })
 	g.crowd(ctx, func(ctx context.Context, uid string) error { return g.roundTrip(ctx, uid, &whole, &decided) })
 	stopping.Wait()
-	if broken != nil {
-		return broken
-	}
+	proof.Must(broken)
 	stop()
 	r.Figures["outages"], r.Figures["refusedMs"], r.Figures["recoveryMs"] = n, g.refusals.summary(), recovery.summary()
 	r.Figures["roundTripMs"], r.Figures["answerMs"] = whole.summary(), g.answers.summary()
@@ -45,7 +42,6 @@ func outages(ctx context.Context, g *env, r *Report) error {
 	r.atMost("slowest 503 s", g.refusals.ms(1)/1000, 10)
 	r.atMost("slowest recovery s", recovery.ms(1)/1000, 30)
 	r.atMost("errors that are not the store's", float64(g.errors.sum()-g.errors.counts()[storeDown]+g.failed.sum()), 0)
-	return nil
 }
 
 const storeDown = "503 ToolExecutionError store_unavailable"

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/countersign-run/countersign/scripts/prove/proof"
 	"github.com/countersign-run/countersign/shared/wait"
 )
 
@@ -75,32 +76,26 @@ func mean(v []float64) float64 {
 
 // rest waits until unused connections are closed, and returns the worker's goroutines: as soon as there are at most
 // enough, and after half a minute in any case.
-func rest(ctx context.Context, p *process, enough int) (n int, err error) {
+func rest(ctx context.Context, p *process, enough int) int {
 	http.DefaultClient.CloseIdleConnections()
 	for deadline := time.Now().Add(30 * time.Second); ; {
-		if n, err = p.goroutines(ctx); err != nil || n <= enough || time.Now().After(deadline) {
-			return n, err
+		n, err := p.goroutines(ctx)
+		if proof.Must(err); n <= enough || time.Now().After(deadline) {
+			return n
 		}
-		if err := wait.For(ctx, 500*time.Millisecond); err != nil {
-			return n, err
-		}
+		proof.Must(wait.For(ctx, 500*time.Millisecond))
 	}
 }
 
 // calm returns the number of goroutines of an idle worker: the least in a few seconds.
-func calm(ctx context.Context, p *process) (least int, err error) {
+func calm(ctx context.Context, p *process) (least int) {
 	http.DefaultClient.CloseIdleConnections()
 	for range 6 {
 		n, err := p.goroutines(ctx)
-		if err != nil {
-			return 0, err
-		}
-		if least == 0 || n < least {
+		if proof.Must(err); least == 0 || n < least {
 			least = n
 		}
-		if err := wait.For(ctx, 500*time.Millisecond); err != nil {
-			return 0, err
-		}
+		proof.Must(wait.For(ctx, 500*time.Millisecond))
 	}
-	return least, nil
+	return least
 }

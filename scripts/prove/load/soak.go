@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/countersign-run/countersign/scripts/prove/proof"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
@@ -37,15 +38,9 @@ func expireSoon(g *env) {
 
 // soak is L11: mixed runs at a steady rate over two workers and a faulty Gmail. One worker is killed and replaced every
 // few seconds; the other lives all the time, and its memory and goroutines are measured.
-func soak(ctx context.Context, g *env, r *Report) error {
-	elder, err := g.begin(ctx)
-	if err != nil {
-		return err
-	}
-	base, err := calm(ctx, elder)
-	if err != nil {
-		return err
-	}
+func soak(ctx context.Context, g *env, r *Report) {
+	elder := g.begin(ctx)
+	base := calm(ctx, elder)
 	for i := 0; i < soakUsers; i += 2 { // every second user's mailbox is readable
 		g.SetScopes(fmt.Sprintf("user-%d", i), append([]string{readonly}, testkit.Scopes...)...)
 	}
@@ -71,13 +66,8 @@ func soak(ctx context.Context, g *env, r *Report) error {
 	watched()
 	lives.Wait()
 	sampled.stop()
-	if broken != nil {
-		return broken
-	}
-	after, err := rest(ctx, elder, base)
-	if err != nil {
-		return err
-	}
+	proof.Must(broken)
+	after := rest(ctx, elder, base)
 	r.Figures["runs"], r.Figures["kills"], r.Figures["reviews"] = mix.counts.counts(), kills, g.reviews.counts()
 	r.Figures["faults"], r.Figures["runMs"], r.Figures["approveToFinalMs"] = mix.faults.counts(), mix.plain.summary(),
 		mix.decided.summary()
@@ -87,7 +77,6 @@ func soak(ctx context.Context, g *env, r *Report) error {
 	r.atMost("RSS slope MiB/min", sampled.slope(), 1)
 	r.atMost("goroutines left", float64(after-base), 5)
 	r.atMost("dead letters", float64(g.relay.deadLetters()), 0)
-	return nil
 }
 
 // killAgainAndAgain runs a second worker, and kills and replaces it every few seconds.
