@@ -43,8 +43,9 @@ func connections(t *testing.T, d *described) {
 				return
 			}
 			_, _ = io.WriteString(w,
-				inJSON(t, map[string]any{"access_token": "ada", "token_type": "Bearer", "expires_in": 3600,
-					"refresh_token": "1//refresh", "scope": strings.Join(testkit.Scopes, " ")}))
+				inJSON(t, map[string]any{"access_token": c.OAuth.AccessToken(testkit.Address("ada")),
+					"token_type": "Bearer", "expires_in": 3600, "refresh_token": "1//refresh",
+					"scope": strings.Join(testkit.Scopes, " ")}))
 		}))
 	}, oauth...)
 	back := func(more string) ask {

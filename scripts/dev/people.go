@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/strictjson"
+	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 )
 
 // people holds the local users and their addresses.
@@ -69,14 +70,11 @@ var localScopes = []string{"https://www.googleapis.com/auth/gmail.compose",
 	"https://www.googleapis.com/auth/gmail.send",
 	"https://www.googleapis.com/auth/gmail.readonly", "https://www.googleapis.com/auth/calendar.events"}
 
-var (
-	validUID   = regexp.MustCompile(`^[A-Za-z0-9_.|:@+-]{1,128}$`)
-	validEmail = regexp.MustCompile(`^[A-Za-z0-9._+-]{1,64}@[A-Za-z0-9.-]{1,190}$`)
-)
+var validUID = regexp.MustCompile(`^[A-Za-z0-9_.|:@+-]{1,128}$`)
 
 // signedIn stores a local user who signs in, and links their account.
 func (s *server) signedIn(uid, email string) error {
-	if !validUID.MatchString(uid) || !validEmail.MatchString(email) {
+	if !validUID.MatchString(uid) || !fakegoogle.ValidAddress(email) {
 		return errors.New("a user of letters, digits and _ . | : @ + - is needed, and an e-mail address")
 	}
 	changed, err := s.people.add(uid, email)
@@ -100,7 +98,7 @@ func (s *server) token(w http.ResponseWriter, r *http.Request) {
 	if err == nil && in.Email == "" {
 		in.Email = in.UID + "@example.com"
 	}
-	if err != nil || !validUID.MatchString(in.UID) || !validEmail.MatchString(in.Email) {
+	if err != nil || !validUID.MatchString(in.UID) || !fakegoogle.ValidAddress(in.Email) {
 		http.Error(w, `{"ok":false,"error":{"class":"ValidationError","code":"invalid","message":"{\"uid\",\"email\"} are needed"}}`, http.StatusBadRequest)
 		return
 	}

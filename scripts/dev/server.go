@@ -37,10 +37,10 @@ type server struct {
 	google *fakegoogle.Server
 	people *people
 
-	consents *consents
-	shop     *shop.Shop
-	site     *web.Site
-	mux      *http.ServeMux
+	oauth *fakegoogle.OAuth
+	shop  *shop.Shop
+	site  *web.Site
+	mux   *http.ServeMux
 
 	functions http.Handler
 
@@ -110,10 +110,10 @@ func (s *server) build(ctx context.Context, emulated bool) error {
 	if s.people, err = openPeople(filepath.Join(dir, "people.json")); err != nil {
 		return err
 	}
-	if s.consents, err = openConsents(dir, cfg.PublicURL, s.issuer); err != nil {
+	if s.oauth, err = openOAuth(dir, cfg.PublicURL, s.issuer); err != nil {
 		return err
 	}
-	if s.google, err = fakegoogle.New(fakegoogle.Options{Dir: dir, User: s.consents.account}); err != nil {
+	if s.google, err = fakegoogle.New(fakegoogle.Options{Dir: dir, User: s.oauth.User}); err != nil {
 		return err
 	}
 	s.closers = append(s.closers, s.google.Close)
@@ -143,7 +143,7 @@ func (s *server) routes() error {
 	s.mux.Handle("/dev/issuer/", s.issuer)
 	s.mux.Handle("/dev/google/", http.StripPrefix("/dev/google", s.google))
 	if s.env.localGoogle() {
-		s.consents.routes(s.mux)
+		s.oauth.Routes(s.mux, accountsPath)
 	}
 	s.mux.Handle("/dev/gemini/", http.StripPrefix("/dev/gemini", demomodel.New(time.Now)))
 	s.mux.Handle("POST /dev/token", http.NewCrossOriginProtection().Handler(http.HandlerFunc(s.token)))

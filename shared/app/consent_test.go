@@ -10,29 +10,29 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit"
 )
 
-// begin starts to link an account of ana's, and returns the state that Google sends back and the cookie that was set.
-func (w linked) begin() (state string, cookie *http.Cookie) {
+// begin starts to link an account of ana's, and returns the address of Google's consent and the cookie that was set.
+func (w linked) begin() (address string, cookie *http.Cookie) {
 	w.t.Helper()
 	a := w.call("POST", "/api/agent/connections/google", `{}`)
 	var consent struct{ URL string }
 	if err := json.Unmarshal(a.Body, &consent); err != nil {
 		w.t.Fatalf("%s: %v", a.Body, err)
 	}
-	u, err := url.Parse(consent.URL)
-	if err != nil {
-		w.t.Fatal(err)
-	}
 	set, err := http.ParseSetCookie(a.Header.Get("Set-Cookie"))
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return u.Query().Get("state"), set
+	return consent.URL, set
 }
 
 // comeBack is a browser, or a client that poses as one, that Google sends back.
-func (w linked) comeBack(state, account string, header http.Header) (int, string) {
+func (w linked) comeBack(address, account string, header http.Header) (int, string) {
 	w.t.Helper()
-	q := url.Values{"state": {state}, "code": {account}}
+	state, code, err := w.OAuth.Consent(address, testkit.Address(account))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	q := url.Values{"state": {state}, "code": {code}}
 	req, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet,
 		w.Base+"/api/agent/connections/google/callback?"+q.Encode(), nil)
 	if err != nil {
@@ -72,20 +72,20 @@ func TestAConsentComesBackToItsBrowser(t *testing.T) {
 		"Mozilla/5.0 (X11; Linux x86_64) Firefox/140.0", "Opera/9.80 (J2ME/MIDP; Opera Mini/5.1; U; en) Presto/2.8",
 		"Lynx/2.9.2 libwww-FM/2.14", "w3m/0.5.3", "curl/8.1", "",
 	} {
-		state, cookie := w.begin()
+		address, cookie := w.begin()
 		for name, header := range map[string]http.Header{"no cookie": {"User-Agent": {agent}},
 			"another's cookie": {"User-Agent": {agent}, "Cookie": {cookie.Name + "=" + strings.Repeat("B", 43)}}} {
-			if status, said := w.comeBack(state, "mallory", header); status != http.StatusBadRequest ||
+			if status, said := w.comeBack(address, "mallory", header); status != http.StatusBadRequest ||
 				!strings.HasPrefix(said, "state: ") {
 				t.Errorf("%q with %s: %d %s", agent, name, status, said)
 			}
 		}
 	}
-	state, cookie := w.begin()
-	if _, said := w.comeBack(state, work, http.Header{}); !strings.Contains(said, "in a browser") {
+	address, cookie := w.begin()
+	if _, said := w.comeBack(address, work, http.Header{}); !strings.Contains(said, "in a browser") {
 		t.Errorf("a program is told %q", said)
 	}
-	if status, said := w.comeBack(state, work,
+	if status, said := w.comeBack(address, work,
 		http.Header{"Cookie": {cookie.Name + "=" + cookie.Value}}); status != http.StatusSeeOther ||
 		w.account() != testkit.Address(work) {
 		t.Errorf("the browser itself: %d %s, linked is %q", status, said, w.account())
@@ -100,16 +100,16 @@ func TestTheConsentsCookieIsHeldToItsHost(t *testing.T) {
 		t.Errorf("on loopback: %v", c)
 	}
 	w.App.API.PublicURL = "https://agent.example.com"
-	state, c := w.begin()
+	address, c := w.begin()
 	if c.Name != "__Host-countersign_consent" || !c.Secure || c.Path != "/" || c.Domain != "" || !c.HttpOnly ||
 		c.SameSite != http.SameSiteLaxMode {
 		t.Errorf("over TLS: %v", c)
 	}
-	if status, said := w.comeBack(state, work,
+	if status, said := w.comeBack(address, work,
 		http.Header{"Cookie": {"countersign_consent=" + c.Value}}); status != http.StatusBadRequest {
 		t.Errorf("under the name that any subdomain may set: %d %s", status, said)
 	}
-	if status, said := w.comeBack(state, work,
+	if status, said := w.comeBack(address, work,
 		http.Header{"Cookie": {c.Name + "=" + c.Value}}); status != http.StatusSeeOther {
 		t.Errorf("under its own name: %d %s", status, said)
 	}
@@ -121,11 +121,11 @@ func TestADisabledUsersConsentIsNotKept(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newLinked(t)
 			w.SetScopes(work, scopes...)
-			state, cookie := w.begin()
+			address, cookie := w.begin()
 			if _, err := w.App.API.Records.SetDisabled(t.Context(), "ana", true); err != nil {
 				t.Fatal(err)
 			}
-			if status, said := w.comeBack(state, work,
+			if status, said := w.comeBack(address, work,
 				http.Header{"Cookie": {cookie.Name + "=" + cookie.Value}}); status != http.StatusUnauthorized {
 				t.Errorf("%d %s", status, said)
 			}

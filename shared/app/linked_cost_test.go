@@ -46,7 +46,9 @@ func TestWhatALinkedAccountCosts(t *testing.T) {
 	}
 	local := deployWith(t, testkit.Options{Unlinked: true}) // whose tool reads no account
 	local.App.API.Loop.Tools["gmail_send"] =
-		gmail.New(fakegoogle.Accounts{}, gmail.Options{Endpoint: local.URL + "/google/"})
+		gmail.New(fakegoogle.Accounts{Token: func(uid string) string {
+			return local.OAuth.AccessToken(testkit.Address(uid))
+		}}, gmail.Options{Endpoint: local.URL + "/google/"})
 	without := steps(local)
 	linked := newLinked(t)
 	for _, want := range []struct {

@@ -38,13 +38,13 @@ func consent(t *testing.T, w *testkit.Deployment) (finish func() (status int)) {
 	if err := json.Unmarshal(got.Body, &begun); err != nil {
 		t.Fatal(err)
 	}
-	u, err := url.Parse(begun.URL)
+	state, code, err := w.OAuth.Consent(begun.URL, testkit.Address("ana"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	cookie, _, _ := strings.Cut(got.Header.Get("Set-Cookie"), ";")
 	return func() int {
-		q := url.Values{"state": {u.Query().Get("state")}, "code": {"c"}}
+		q := url.Values{"state": {state}, "code": {code}}
 		client := &http.Client{CheckRedirect: func(*http.Request,
 			[]*http.Request) error {
 			return http.ErrUseLastResponse

@@ -34,6 +34,7 @@ func Address(uid string) string { return uid + "@example.com" }
 type Cloud struct {
 	URL    string
 	Google *fakegoogle.Server
+	OAuth  *fakegoogle.OAuth // of Google
 	Gemini *fakegemini.Server
 	Issuer *issuer.Issuer
 
@@ -73,13 +74,15 @@ func (c *Cloud) open() error {
 	if c.Issuer, err = issuer.New(c.URL+"/issuer", k, time.Now); err != nil {
 		return err
 	}
-	c.Google, err = fakegoogle.New(fakegoogle.Options{User: c.account, Fault: c.faultOf})
+	c.OAuth = fakegoogle.NewOAuth(fakegoogle.OAuthOptions{ClientID: clientID, ClientSecret: clientSecret,
+		Key: []byte("a key of the cloud"), Issuer: c.Issuer, Scopes: c.scopesOf})
+	c.Google, err = fakegoogle.New(fakegoogle.Options{User: c.OAuth.User, Fault: c.faultOf})
 	if err != nil {
 		return err
 	}
 	c.Gemini = fakegemini.New(c.generate)
 	c.mux.Handle("/issuer/", c.Issuer)
-	c.mux.HandleFunc("POST /accounts/token", c.redeem)
+	c.OAuth.Routes(c.mux, "/accounts/")
 	c.mux.Handle("/google/", http.StripPrefix("/google", c.Google))
 	c.mux.Handle("/gemini/", http.StripPrefix("/gemini", c.Gemini))
 	return nil
@@ -153,13 +156,12 @@ func (c *Cloud) SetScopes(uid string, scopes ...string) {
 	c.scopes[uid] = scopes
 }
 
-// account returns the account of an access token: an account's name is its token (redeem).
-func (c *Cloud) account(bearer string) (email string, scopes []string, ok bool) {
+// scopesOf returns what the account has granted.
+func (c *Cloud) scopesOf(email string) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	scopes, set := c.scopes[bearer]
-	if !set {
-		scopes = Scopes
+	if scopes, set := c.scopes[uidOf(email)]; set {
+		return scopes
 	}
-	return Address(bearer), scopes, len(scopes) > 0
+	return Scopes
 }

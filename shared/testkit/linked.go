@@ -8,30 +8,14 @@ import (
 	"net/url"
 	"strings"
 	"sync"
-	"time"
 )
+
+const clientID, clientSecret = "client.apps.example", "a-secret-of-the-client"
 
 // oauth returns the settings by which users link accounts of the cloud's Google.
 func (c *Cloud) oauth() map[string]string {
-	return map[string]string{"GOOGLE_OAUTH_CLIENT_ID": "client.apps.example",
-		"GOOGLE_OAUTH_CLIENT_SECRET": "a-secret-of-the-client",
-		"GOOGLE_OAUTH_AUTH_URL":      c.URL + "/accounts/auth", "GOOGLE_OAUTH_TOKEN_URL": c.URL + "/accounts/token"}
-}
-
-// redeem is the token endpoint. A code and a refresh token are the account's name, and so is the access token.
-func (c *Cloud) redeem(w http.ResponseWriter, r *http.Request) {
-	account := r.PostFormValue("code") + r.PostFormValue("refresh_token")
-	id, err := c.Issuer.Sign(map[string]any{"iss": c.Issuer.URL(), "sub": "google-" + account,
-		"email": Address(account), "exp": time.Now().Add(time.Hour).Unix()})
-	if err != nil {
-		http.Error(w, "no ID token", http.StatusInternalServerError)
-		return
-	}
-	_, scopes, _ := c.account(account)
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(map[string]any{"access_token": account, "refresh_token": account, "id_token": id,
-		"token_type": "Bearer",
-		"expires_in": 3600, "scope": strings.Join(scopes, " ")})
+	return map[string]string{"GOOGLE_OAUTH_CLIENT_ID": clientID, "GOOGLE_OAUTH_CLIENT_SECRET": clientSecret,
+		"GOOGLE_OAUTH_AUTH_URL": c.URL + "/accounts/auth", "GOOGLE_OAUTH_TOKEN_URL": c.URL + "/accounts/token"}
 }
 
 // SignIn returns an ID token of the user, whose Google account is linked from then on (SignedIn).
@@ -84,12 +68,12 @@ func (d *Deployment) link(ctx context.Context, token, account string) error {
 	if err := json.Unmarshal(started.Body, &consent); err != nil || started.HTTP != http.StatusOK {
 		return fmt.Errorf("testkit: linking answered %d %s", started.HTTP, started.Body)
 	}
-	u, err := url.Parse(consent.URL)
+	state, code, err := d.OAuth.Consent(consent.URL, Address(account))
 	if err != nil {
 		return err
 	}
 	back := d.Base + "/api/agent/connections/google/callback?" +
-		url.Values{"state": {u.Query().Get("state")}, "code": {account}}.Encode()
+		url.Values{"state": {state}, "code": {code}}.Encode()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, back, nil)
 	if err != nil {
 		return err

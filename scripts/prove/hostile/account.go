@@ -76,7 +76,9 @@ func (a *account) link(s *env) {
 	if a == nil || a.unlinked {
 		return
 	}
-	s.w.Handle("/oauth/token", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { a.token(w, r, s.as) }))
+	access := s.w.OAuth.AccessToken(testkit.Address(s.as))
+	s.w.Handle("/oauth/token",
+		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { a.token(w, r, access) }))
 	begun := s.call(s.as, "POST", "/api/agent/connections/google", `{}`)
 	var consent struct{ URL string }
 	s.must(json.Unmarshal(begun.Body, &consent))
@@ -92,8 +94,8 @@ func (a *account) link(s *env) {
 	}
 }
 
-// token is the token endpoint. Access tokens are the user's name, which is what the local Google takes them for.
-func (a *account) token(w http.ResponseWriter, r *http.Request, uid string) {
+// token is the token endpoint, which gives this access token.
+func (a *account) token(w http.ResponseWriter, r *http.Request, access string) {
 	w.Header().Set("Content-Type", "application/json")
 	if a.isBroken.Load() && r.FormValue("grant_type") == "refresh_token" {
 		a.refreshed.Add(1)
@@ -106,7 +108,8 @@ func (a *account) token(w http.ResponseWriter, r *http.Request, uid string) {
 		fmt.Fprintf(w, `{"error":%q,"error_description":"Token has been expired or revoked."}`, a.refresh)
 		return
 	}
-	fmt.Fprint(w, jsonOf(map[string]any{"access_token": uid, "token_type": "Bearer", "expires_in": json.Number("3600"),
+	fmt.Fprint(w, jsonOf(map[string]any{"access_token": access, "token_type": "Bearer",
+		"expires_in":    json.Number("3600"),
 		"refresh_token": refreshToken, "scope": strings.Join(a.scopes, " ")}))
 }
 

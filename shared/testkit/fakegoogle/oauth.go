@@ -1,0 +1,272 @@
+package fakegoogle
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html/template"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/testkit/issuer"
+)
+
+// The lifetimes of codes and access tokens.
+const (
+	codeLifetime   = time.Minute
+	accessLifetime = time.Hour
+	maxCodes       = 1000 // not yet redeemed
+)
+
+// OAuthOptions is what an [OAuth] server is made of.
+type OAuthOptions struct {
+	ClientID, ClientSecret string
+	Redirect               string         // the only redirect URI; empty: any
+	Key                    []byte         // that signs the tokens
+	Issuer                 *issuer.Issuer // of the ID tokens
+	// Now is the clock; nil is time.Now.
+	Now func() time.Time
+	// Scopes returns what the account has granted; none means that its tokens are no longer valid. Required.
+	Scopes func(email string) []string
+}
+
+// OAuth is the OAuth 2 server of the local Google (RFC 6749 §4.1 with PKCE, RFC 7636). Whoever asks gets the account
+// that they name. Its tokens are signed and not stored, so they survive a restart.
+type OAuth struct {
+	opts OAuthOptions
+
+	mu    sync.Mutex
+	codes map[string]grant
+}
+
+// grant is the grant of a code, which is valid once.
+type grant struct {
+	email, challenge, redirect string
+	until                      time.Time
+}
+
+// NewOAuth returns the server of a client.
+func NewOAuth(o OAuthOptions) *OAuth {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &OAuth{opts: o, codes: map[string]grant{}}
+}
+
+// Routes serves the authorization endpoint at the prefix and "auth", the token endpoint at the prefix and "token".
+func (o *OAuth) Routes(mux *http.ServeMux, prefix string) {
+	mux.HandleFunc("GET "+prefix+"auth", o.ask)
+	mux.Handle("POST "+prefix+"auth", http.NewCrossOriginProtection().Handler(http.HandlerFunc(o.agree)))
+	mux.HandleFunc("POST "+prefix+"token", o.redeem)
+}
+
+// check validates an authorization request.
+func (o *OAuth) check(q url.Values) error {
+	switch {
+	case q.Get("client_id") != o.opts.ClientID:
+		return errors.New("client_id is not the local client")
+	case o.opts.Redirect != "" && q.Get("redirect_uri") != o.opts.Redirect:
+		return errors.New("redirect_uri is not the local client's")
+	case q.Get("response_type") != "code" || q.Get("code_challenge_method") != "S256" ||
+		len(q.Get("code_challenge")) != 43:
+		return errors.New("a code with a code_challenge by S256 is needed")
+	case q.Get("state") == "":
+		return errors.New("state is needed")
+	}
+	return nil
+}
+
+var consentPage = template.Must(template.New("").Parse(`<!doctype html><html lang="en"><meta charset="utf-8"><title>Local Google</title>
+<meta name="viewport" content="width=device-width">
+<h1>Local Google</h1>
+<p>Countersign asks to send mail and make events for you. Nothing leaves this machine.</p>
+<form method="post">{{range .Fields}}<input type="hidden" name="{{index . 0}}" value="{{index . 1}}">{{end}}
+<p><label>Account <input name="account" type="email" required value="{{.Account}}"></label></p>
+<p><button>Allow</button></p></form></html>`))
+
+// asked lists the parameters of a request that the page's form sends again.
+var asked = []string{"client_id", "redirect_uri", "response_type", "code_challenge", "code_challenge_method", "state"}
+
+// ask shows the page of the consent.
+func (o *OAuth) ask(w http.ResponseWriter, r *http.Request) {
+	if err := o.check(r.URL.Query()); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	page := struct {
+		Account string
+		Fields  [][2]string
+	}{Account: r.FormValue("login_hint")}
+	for _, name := range asked {
+		page.Fields = append(page.Fields, [2]string{name, r.FormValue(name)})
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+	_ = consentPage.Execute(w, page) // a browser that disconnected is not an error
+}
+
+// agree redirects the browser back with a code.
+func (o *OAuth) agree(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, 16<<10)
+	state, code, err := "", "", r.ParseForm()
+	if err == nil {
+		state, code, err = o.allow(r.Form, r.FormValue("account"))
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	http.Redirect(w, r, r.FormValue("redirect_uri")+"?"+url.Values{"state": {state}, "code": {code}}.Encode(),
+		http.StatusSeeOther)
+}
+
+// Consent is what a user does who is sent to the address, chooses the account, and agrees. It returns what their
+// browser is sent back with.
+func (o *OAuth) Consent(address, email string) (state, code string, err error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "", "", err
+	}
+	return o.allow(u.Query(), email)
+}
+
+func (o *OAuth) allow(q url.Values, email string) (state, code string, err error) {
+	if err := o.check(q); err != nil {
+		return "", "", err
+	}
+	if !ValidAddress(email) {
+		return "", "", errors.New("an e-mail address is needed")
+	}
+	return q.Get("state"),
+		o.keep(grant{email, q.Get("code_challenge"), q.Get("redirect_uri"), o.opts.Now().Add(codeLifetime)}), nil
+}
+
+// ValidAddress reports whether an account may have the address.
+func ValidAddress(email string) bool { return address.MatchString(email) }
+
+var address = regexp.MustCompile(`^[A-Za-z0-9._+-]{1,64}@[A-Za-z0-9.-]{1,190}$`)
+
+func (o *OAuth) keep(given grant) (code string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for known, old := range o.codes {
+		if len(o.codes) >= maxCodes || !o.opts.Now().Before(old.until) {
+			delete(o.codes, known)
+		}
+	}
+	code = rand.Text()
+	o.codes[code] = given
+	return code
+}
+
+// take returns the account of a code, once, if the verifier and the redirect URI match.
+func (o *OAuth) take(code, verifier, redirect string) (email string, ok bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	given, ok := o.codes[code]
+	delete(o.codes, code)
+	sum := sha256.Sum256([]byte(verifier))
+	challenge := base64.RawURLEncoding.EncodeToString(sum[:])
+	return given.email, ok && o.opts.Now().Before(given.until) && redirect == given.redirect &&
+		subtle.ConstantTimeCompare([]byte(challenge), []byte(given.challenge)) == 1
+}
+
+// redeem issues tokens for a code or a refresh token.
+func (o *OAuth) redeem(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, 16<<10)
+	id, secret, basic := r.BasicAuth()
+	if !basic {
+		id, secret = r.PostFormValue("client_id"), r.PostFormValue("client_secret")
+	}
+	if id != o.opts.ClientID || secret != o.opts.ClientSecret {
+		refuse(w, http.StatusUnauthorized, "invalid_client")
+		return
+	}
+	var email string
+	var ok bool
+	switch r.PostFormValue("grant_type") {
+	case "authorization_code":
+		email, ok = o.take(r.PostFormValue("code"), r.PostFormValue("code_verifier"), r.PostFormValue("redirect_uri"))
+	case "refresh_token":
+		email, ok = o.read("refresh", r.PostFormValue("refresh_token"))
+	}
+	if !ok {
+		refuse(w, http.StatusBadRequest, "invalid_grant")
+		return
+	}
+	idToken, err := o.opts.Issuer.Token("google-"+email, email, o.opts.ClientID, accessLifetime)
+	if err != nil {
+		refuse(w, http.StatusInternalServerError, "server_error")
+		return
+	}
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	_ = json.NewEncoder(w).Encode(map[string]any{"token_type": "Bearer", "expires_in": int(accessLifetime.Seconds()),
+		"scope": "openid email " + strings.Join(o.opts.Scopes(email), " "), "id_token": idToken,
+		"access_token": o.AccessToken(email), "refresh_token": o.sign(signed{"refresh", email, 0})})
+}
+
+func refuse(w http.ResponseWriter, status int, code string) {
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(status)
+	fmt.Fprintf(w, "{%q:%q}\n", "error", code)
+}
+
+// signed is the content of a token.
+type signed struct {
+	Kind  string `json:"kind"`
+	Email string `json:"email"`
+	Until int64  `json:"until,omitempty"` // Unix seconds; 0: no expiry
+}
+
+func (o *OAuth) sign(s signed) string {
+	body, err := json.Marshal(s)
+	if err != nil {
+		panic(err) // plain values marshal
+	}
+	text := base64.RawURLEncoding.EncodeToString(body)
+	return text + "." + base64.RawURLEncoding.EncodeToString(o.mac(text))
+}
+
+func (o *OAuth) mac(text string) []byte {
+	h := hmac.New(sha256.New, o.opts.Key)
+	h.Write([]byte(text))
+	return h.Sum(nil)
+}
+
+// read returns the account of a valid token.
+func (o *OAuth) read(kind, token string) (email string, ok bool) {
+	text, sum, _ := strings.Cut(token, ".")
+	given, err := base64.RawURLEncoding.DecodeString(sum)
+	if err != nil || !hmac.Equal(given, o.mac(text)) {
+		return "", false
+	}
+	body, err := base64.RawURLEncoding.DecodeString(text)
+	var s signed
+	if err != nil || json.Unmarshal(body, &s) != nil {
+		return "", false
+	}
+	return s.Email, s.Kind == kind && (s.Until == 0 || o.opts.Now().Unix() < s.Until)
+}
+
+// AccessToken returns an access token of the account, valid for an hour.
+func (o *OAuth) AccessToken(email string) string {
+	return o.sign(signed{"access", email, o.opts.Now().Add(accessLifetime).Unix()})
+}
+
+// User is [Options].User: the account of an access token, and what it has granted.
+func (o *OAuth) User(bearer string) (email string, scopes []string, ok bool) {
+	email, ok = o.read("access", bearer)
+	if ok {
+		scopes = o.opts.Scopes(email)
+	}
+	return email, scopes, ok && len(scopes) > 0
+}
