@@ -59,8 +59,8 @@ type outcome struct {
 	late     []string // problems that a slow machine may cause, given the short times of a step
 }
 
-// trial is a running plan. What it cannot go on after ends it (proof.Must): that is a failure of this program, and not of
-// the tested one, which is noted (problem, overdue).
+// trial is a running plan. What it cannot go on after ends it (proof.Must): that is a failure of this program, and not
+// of the tested one, which is noted (problem, overdue).
 type trial struct {
 	plan
 	ctx         context.Context
