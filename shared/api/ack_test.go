@@ -23,7 +23,7 @@ func (unreachable) Get(context.Context, ...string) ([]store.Doc, error) {
 // TestNoAckBeforeTheRecord delivers a message whose run another process holds, and one while the store is down: neither
 // is acknowledged before its work is recorded, so that it is delivered again.
 func TestNoAckBeforeTheRecord(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	var held answer
 	runID := ""
 	w.model.Then(script.Turn{Text: "Hello.", Hook: func(ctx context.Context, _ model.Request) {

@@ -12,7 +12,7 @@ import (
 // TestAgents lists who can be asked, has a run carried out by the one that it names, and answers for any other as for
 // what is not there.
 func TestAgents(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	clerk, page := *w.loop.Agents[run.Assistant], *w.loop.Agents[run.Assistant]
 	clerk.Name, clerk.Description, clerk.Tools = "clerk", "Looks things up.", []string{}
 	page.Name, page.Page = run.Page, true
@@ -59,7 +59,7 @@ func TestAgents(t *testing.T) {
 
 // TestAConversationWhoseAgentIsGone says which agent that is and what to do, and nothing about the conversation.
 func TestAConversationWhoseAgentIsGone(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	clerk := *w.loop.Agents[run.Assistant]
 	clerk.Name = "clerk"
 	w.loop.Agents["clerk"] = &clerk

@@ -18,24 +18,24 @@ import (
 )
 
 // onEachStore runs a test of calls that the client carries out on both stores.
-func onEachStore(t *testing.T, test func(t *testing.T, open func(testing.TB) *world)) {
+func onEachStore(t *testing.T, test func(t *testing.T, open func(testing.TB) *env)) {
 	t.Run("embedded", func(t *testing.T) {
-		test(t, func(t testing.TB) *world { return newWorld(t).withClientTool() })
+		test(t, func(t testing.TB) *env { return newEnv(t).withClientTool() })
 	})
 	t.Run("firestore", func(t *testing.T) {
 		t.Setenv("FIRESTORE_EMULATOR_HOST", emulators.Firestore(t))
-		test(t, func(t testing.TB) *world {
+		test(t, func(t testing.TB) *env {
 			st, err := firestore.Open(context.Background(), "demo-"+strings.ToLower(rand.Text()), "")
 			if err != nil {
 				t.Fatal(err)
 			}
-			return newWorldOn(t, st).withClientTool()
+			return newEnvOn(t, st).withClientTool()
 		})
 	})
 }
 
 // withClientTool adds a tool that the client carries out.
-func (w *world) withClientTool() *world {
+func (w *env) withClientTool() *env {
 	scan, err := tool.Remote("scan", "Scans a page.", json.RawMessage(`{"type":"object"}`))
 	if err != nil {
 		w.t.Fatal(err)
@@ -45,7 +45,7 @@ func (w *world) withClientTool() *world {
 }
 
 // scans starts a run of ana that leaves calls of pages 1 to n to the client, and returns its id and those of the calls.
-func (w *world) scans(n int) (runID string, calls []string) {
+func (w *env) scans(n int) (runID string, calls []string) {
 	w.t.Helper()
 	var turn script.Turn
 	for i := range n {
@@ -68,7 +68,7 @@ func (w *world) scans(n int) (runID string, calls []string) {
 	return a.at("runId"), calls
 }
 
-func (w *world) answers(runID, uid, body string) answer {
+func (w *env) answers(runID, uid, body string) answer {
 	w.t.Helper()
 	return w.send("POST", "/api/agent/runs/"+runID+"/answers", uid, body)
 }
@@ -86,7 +86,7 @@ func results(all ...string) string { return `{"results":[` + strings.Join(all, "
 // TestAClientAnswers carries out the calls of a stored run over HTTP, each in a request of its own.
 func TestAClientAnswers(t *testing.T) { onEachStore(t, clientAnswers) }
 
-func clientAnswers(t *testing.T, open func(testing.TB) *world) {
+func clientAnswers(t *testing.T, open func(testing.TB) *env) {
 	w := open(t)
 	runID, calls := w.scans(3)
 	one := results(result(calls[0], `{"text": "one"}`), result(calls[1], "It says <two>."))
@@ -132,7 +132,7 @@ func clientAnswers(t *testing.T, open func(testing.TB) *world) {
 // TestAnAnswerThatIsNotWaitedFor sends answers that no run waits for, and such as cannot be read.
 func TestAnAnswerThatIsNotWaitedFor(t *testing.T) { onEachStore(t, answersRefused) }
 
-func answersRefused(t *testing.T, open func(testing.TB) *world) {
+func answersRefused(t *testing.T, open func(testing.TB) *env) {
 	w := open(t)
 	runID, calls := w.scans(1)
 	w.model.Then(script.Turn{Text: "Hello."})
@@ -194,7 +194,7 @@ func answersRefused(t *testing.T, open func(testing.TB) *world) {
 // TestOneAnswerAmongMany has many clients answer one call at once, each in another way.
 func TestOneAnswerAmongMany(t *testing.T) { onEachStore(t, oneAnswerAmongMany) }
 
-func oneAnswerAmongMany(t *testing.T, open func(testing.TB) *world) {
+func oneAnswerAmongMany(t *testing.T, open func(testing.TB) *env) {
 	w := open(t)
 	runID, calls := w.scans(1)
 	var mu sync.Mutex

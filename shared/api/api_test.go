@@ -15,7 +15,7 @@ import (
 )
 
 func TestRunApproveAndAudit(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	w.wants("ten")
 	a := w.send("POST", "/api/agent/run", "ana", `{"prompt":"mail bob: ten"}`)
 	if a.StatusCode != 200 || a.at("status") != "awaiting_confirmation" || a.at("ok") != "true" ||
@@ -64,7 +64,7 @@ func TestRunApproveAndAudit(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	long := strings.Repeat("x", 32<<10+1)
 	for name, c := range map[string]struct {
 		method, path, uid, body string
@@ -154,7 +154,7 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestForeignIsMissing(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	w.wants("ten")
 	a := w.send("POST", "/api/agent/run", "ana", `{"prompt":"mail bob"}`)
 	runID, thread, approval := a.at("runId"), a.at("threadId"), a.at("approvals", "0", "approvalId")
@@ -203,7 +203,7 @@ func sansID(a answer) string {
 }
 
 func TestStream(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	w.model.Then(script.Turn{Text: "x\n{\"type\":\"result\",\"result\":{}}\r\n\u2028 end"})
 	a := w.send("POST", "/api/agent/run/stream", "ana", `{"prompt":"hi"}`)
 	if ct := a.Header.Get("Content-Type"); a.StatusCode != 200 || !strings.HasPrefix(ct, "application/x-ndjson") {
@@ -237,7 +237,7 @@ func TestStream(t *testing.T) {
 }
 
 func TestStreamOfAFailedRun(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	w.model.Then(script.Turn{Err: fault.New(fault.Model, "busy", "The model is busy.")})
 	a := w.send("POST", "/api/agent/run/stream", "ana", `{"prompt":"hi"}`)
 	lines := strings.Split(strings.TrimSpace(string(a.body)), "\n")
@@ -261,7 +261,7 @@ func TestStreamOfAFailedRun(t *testing.T) {
 // TestStreamOfAnEarlierRun checks that a stream whose Idempotency-Key names an earlier run has the same lines as any
 // other.
 func TestStreamOfAnEarlierRun(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	w.model.Then(script.Turn{Text: "Hello."})
 	key := header("Idempotency-Key", "k-1")
 	first := w.send("POST", "/api/agent/run", "ana", `{"prompt":"hi"}`, key)
@@ -284,7 +284,7 @@ func TestStreamOfAnEarlierRun(t *testing.T) {
 // not always be allowed.
 func TestOfferedDecisions(t *testing.T) {
 	for address, always := range map[string]bool{"bob@x.org": true, "bob@xn--exmple-4nf.com": false} {
-		w := newWorld(t)
+		w := newEnv(t)
 		w.model.Then(script.Turn{
 			Calls: []script.Call{{Name: "mail", Args: mailArgs{To: []string{address}, Text: "ten"}}}})
 		a := w.send("POST", "/api/agent/run", "ana", `{"prompt":"x"}`)
@@ -298,7 +298,7 @@ func TestOfferedDecisions(t *testing.T) {
 }
 
 func TestEditedArgumentsThatDoNotFit(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	w.wants("ten")
 	id := w.send("POST", "/api/agent/run", "ana", `{"prompt":"mail bob: ten"}`).at("approvals", "0", "approvalId")
 	for args, field := range map[string]string{`[]`: "editedArgs", `null`: "editedArgs",
@@ -312,7 +312,7 @@ func TestEditedArgumentsThatDoNotFit(t *testing.T) {
 }
 
 func TestEventsFromAnyNumber(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	w.model.Then(script.Turn{Text: "Hello."})
 	runID := w.send("POST", "/api/agent/run", "ana", `{"prompt":"hi"}`).at("runId")
 	all := strings.Split(strings.TrimSpace(string(w.send("GET", "/api/agent/runs/"+runID+"/events", "ana", "").body)),
@@ -330,7 +330,7 @@ func TestEventsFromAnyNumber(t *testing.T) {
 }
 
 func TestIdempotencyKey(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	w.model.Then(script.Turn{Text: "Hello."})
 	key := header("Idempotency-Key", "k-1")
 	first := w.send("POST", "/api/agent/run", "ana", `{"prompt":"hi"}`, key)
@@ -351,7 +351,7 @@ func TestIdempotencyKey(t *testing.T) {
 }
 
 func TestCaps(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	for range 3 {
 		w.asks("x")
 		w.send("POST", "/api/agent/run", "ana", `{"prompt":"mail bob"}`)
@@ -363,7 +363,7 @@ func TestCaps(t *testing.T) {
 }
 
 func TestCORS(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	pre := func(origin string) answer {
 		return w.send("OPTIONS", "/api/agent/run", "", "", header("Origin", origin),
 			header("Access-Control-Request-Method", "POST"))
@@ -378,7 +378,7 @@ func TestCORS(t *testing.T) {
 }
 
 func TestAllowlistAndDeletion(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	w.wants("one")
 	r := w.send("POST", "/api/agent/run", "ana", `{"prompt":"mail bob"}`)
 	if d := w.send("DELETE", "/api/agent/threads/"+r.at("threadId"), "ana", ""); d.StatusCode != 409 {
@@ -416,7 +416,7 @@ func TestAllowlistAndDeletion(t *testing.T) {
 }
 
 func TestPushMessages(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	w.wants("ten")
 	got := w.send("POST", "/api/agent/run", "ana", `{"prompt":"mail bob"}`)
 	for name, body := range map[string]string{
@@ -460,7 +460,7 @@ func TestPushMessages(t *testing.T) {
 }
 
 func TestDisabledUser(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	w.wants("ten")
 	r := w.send("POST", "/api/agent/run", "ana", `{"prompt":"mail bob"}`)
 	resolve := `{"approvalId":"` + r.at("approvals", "0", "approvalId") + `","decision":"approve_once"}`
@@ -486,7 +486,7 @@ func TestSlowBody(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes ten seconds")
 	}
-	w := newWorld(t)
+	w := newEnv(t)
 	a := w.slow(`{"prompt":"hi"}`, 30*time.Second)
 	if !strings.Contains(a, " 408 ") {
 		t.Errorf("%s", a)

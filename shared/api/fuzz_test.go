@@ -28,7 +28,7 @@ func FuzzStream(f *testing.F) {
 	f.Add("rrr", "\xff\xfe \xed\xa0\x80")
 	f.Add("uuu", strings.Repeat("long ", 2000))
 	f.Add("", "")
-	w := newWorld(f)
+	w := newEnv(f)
 	runs := 0
 	f.Fuzz(func(t *testing.T, plot, text string) {
 		var turns []script.Turn

@@ -16,7 +16,7 @@ import (
 )
 
 // mailed has ana send a mail from the web app's origin, and returns the run.
-func (w *world) mailed(text string) answer {
+func (w *env) mailed(text string) answer {
 	w.t.Helper()
 	w.wants(text)
 	a := w.send("POST", "/api/agent/run", "ana", `{"prompt":"mail bob"}`, header("Origin", webOrigin))
@@ -25,7 +25,7 @@ func (w *world) mailed(text string) answer {
 	return a
 }
 
-func (w *world) decide(got answer, decision string) {
+func (w *env) decide(got answer, decision string) {
 	w.t.Helper()
 	p := w.send("GET", "/api/agent/runs/"+got.at("runId"), "ana", "")
 	id := p.at("actions", "0", "approvalId")
@@ -37,7 +37,7 @@ func (w *world) decide(got answer, decision string) {
 
 // TestTheToolsContext is seed 000 §5: a tool gets the user, the origin, the run and the action that it is called for.
 func TestTheToolsContext(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	r := w.mailed("ten")
 	if len(w.calls) != 1 {
 		t.Fatalf("%d calls", len(w.calls))
@@ -51,7 +51,7 @@ func TestTheToolsContext(t *testing.T) {
 
 // TestTheRecordOfAnAction is seed 000 §9: the record of an action and its audit entries have all fields.
 func TestTheRecordOfAnAction(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	w.wants("ten")
 	r := w.send("POST", "/api/agent/run", "ana", `{"prompt":"mail bob"}`)
 	card := w.send("GET", "/api/agent/approvals/pending", "ana", "")
@@ -90,7 +90,7 @@ func TestTheRecordOfAnAction(t *testing.T) {
 }
 
 // stored returns the run's document.
-func (w *world) stored(id string) (r run.Run) {
+func (w *env) stored(id string) (r run.Run) {
 	w.t.Helper()
 	docs, err := w.store.Get(context.Background(), document.RunPath(id))
 	if err != nil || !docs[0].Exists() || json.Unmarshal(docs[0].Data, &r) != nil {
@@ -101,7 +101,7 @@ func (w *world) stored(id string) (r run.Run) {
 
 // TestDeletedContentCannotBeGuessed tries every hash of a mail in the store against what is left of it.
 func TestDeletedContentCannotBeGuessed(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	r := w.mailed("Oncology appointment")
 	before := w.stored(r.at("runId"))
 	if len(before.Nonce) != audit.NonceSize {
@@ -142,7 +142,7 @@ func TestDeletedContentCannotBeGuessed(t *testing.T) {
 // TestForeignIsAsQuickAsMissing counts the reads for a thing of another user, and for one that does not exist: they are
 // equal, though the run and the conversation are long and have parts in documents of their own.
 func TestForeignIsAsQuickAsMissing(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	r := w.mailed("ten")
 	w.spill(r)
 	none := "aaaaaaaaaaaaaaaaaaaaaaaaaa"
@@ -178,7 +178,7 @@ func TestForeignIsAsQuickAsMissing(t *testing.T) {
 }
 
 // spill moves the run's events and the conversation's messages into documents of their own, like those of long ones.
-func (w *world) spill(a answer) {
+func (w *env) spill(a answer) {
 	w.t.Helper()
 	ctx := context.Background()
 	r := w.stored(a.at("runId"))
@@ -209,7 +209,7 @@ func (w *world) spill(a answer) {
 
 // TestForeignCursors uses a cursor in another list, and as another user: it is refused, and the error names the field.
 func TestForeignCursors(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	first := w.mailed("ten")
 	w.mailed("eleven")
 	w.model.Restart()

@@ -28,7 +28,7 @@ func event() *tool.Tool {
 }
 
 // proposes makes the model request an event, and starts a run whose request has these fields beside its prompt.
-func (w *world) proposes(uid, start, fields string) answer {
+func (w *env) proposes(uid, start, fields string) answer {
 	w.t.Helper()
 	w.model.Then(script.Turn{Calls: []script.Call{{Name: "event", Args: eventArgs{start}}}})
 	a := w.send("POST", "/api/agent/run", uid, `{"prompt":"Lunch tomorrow at noon."`+fields+`}`)
@@ -39,14 +39,14 @@ func (w *world) proposes(uid, start, fields string) answer {
 }
 
 // told returns the server's newest instructions to the model.
-func (w *world) told() string {
+func (w *env) told() string {
 	all := w.model.Requests()
 	return all[len(all)-1].System
 }
 
 // A run has the time zone and the language of its user: those of its request, or the last that any request named.
 func TestRegion(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	w.loop.Tools = tool.NewSet(event())
 	w.loop.Agents[run.Assistant].Limits.MaxOpen = 0
 
@@ -109,7 +109,7 @@ func TestRegion(t *testing.T) {
 }
 
 func TestRegionsThatAreNone(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	for field, values := range map[string][]string{
 		"timeZone": {`""`, `"EST"`, `"MST7MDT"`, `"+01:00"`, `"Mars/Phobos"`, `"europe/berlin"`, `"Local"`,
 			`"../../etc/passwd"`, `5`, `"Europe/Berlin\n"`},
@@ -133,7 +133,7 @@ func TestRegionsThatAreNone(t *testing.T) {
 
 // A card that was stored before cards named their times is still valid.
 func TestACardWithoutMomentsIsStillTheCard(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	w.loop.Tools = tool.NewSet(event())
 	id := w.proposes("ana", "2027-01-05T12:00:00+05:30", "").at("approvals", "0", "approvalId")
 	ctx := context.Background()

@@ -25,7 +25,7 @@ func message(id int, words string, history []json.RawMessage) chat.Request {
 	return r
 }
 
-func (w *world) send(r chat.Request) *chat.Reply {
+func (w *env) send(r chat.Request) *chat.Reply {
 	w.t.Helper()
 	return w.reply(w.chat.Send(w.t.Context(), r, nil))
 }
@@ -36,7 +36,7 @@ func TestEqualWordsAreAnotherWish(t *testing.T) {
 	for name, id := range map[string]func(
 		n int) int{"ids of the page": func(n int) int { return n }, "ids of the server": func(int) int { return 0 }} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newEnv(t)
 			asks := func(n int, history []json.RawMessage) *chat.Reply {
 				w.model.Restart(script.Turn{Calls: []script.Call{like(1)}}, script.Turn{Text: "Ordered."})
 				r := message(id(n), "order one more blue mug", history)
@@ -57,7 +57,7 @@ func TestEqualWordsAreAnotherWish(t *testing.T) {
 
 // A rejection counts for the one message that it answers.
 func TestARejectedWishCanBeWishedAgain(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	var runs []string
 	for n, d := range []run.Decision{run.Reject, run.ApproveOnce} {
 		w.model.Restart(script.Turn{Calls: []script.Call{rate(5)}})
@@ -93,7 +93,7 @@ func TestARequestSentAgainHasOneEffect(t *testing.T) {
 		"with less, and then all": {[]script.Call{like(1)}, 1, 1, `"ok":true`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, script.Turn{Calls: first})
+			w := newEnv(t, script.Turn{Calls: first})
 			one := w.send(message(1, "like and rate it", nil))
 			w.model.Restart(script.Turn{Calls: tt.again}, script.Turn{Calls: []script.Call{rate(3)}})
 			two := w.send(message(1, "like and rate it", nil))
@@ -129,7 +129,7 @@ func TestARequestSentAgainHasOneEffect(t *testing.T) {
 
 // The same holds for what follows the page's results, though the page may answer differently when it is called again.
 func TestResultsSentAgainHaveOneEffect(t *testing.T) {
-	w := newWorld(t, script.Turn{Calls: []script.Call{like(1), call("fill-search", `{}`)}})
+	w := newEnv(t, script.Turn{Calls: []script.Call{like(1), call("fill-search", `{}`)}})
 	r := w.send(message(1, "like it twice", nil))
 	for _, result := range []string{`{"ok":true}`, `{"ok":true}`, `"the page was loaded anew"`} {
 		w.model.Restart(script.Turn{Calls: []script.Call{like(1)}}, script.Turn{Text: "Twice."})
@@ -147,7 +147,7 @@ func TestResultsSentAgainHaveOneEffect(t *testing.T) {
 
 // Two tabs that continue from one message, because one was duplicated, are two tries of one request.
 func TestTwoTabsOfOneMessage(t *testing.T) {
-	w := newWorld(t, script.Turn{Calls: []script.Call{call("fill-search", `{}`)}})
+	w := newEnv(t, script.Turn{Calls: []script.Call{call("fill-search", `{}`)}})
 	r := w.send(message(1, "find and rate it", nil))
 	var asked []chat.Pending
 	for range 2 {
@@ -161,7 +161,7 @@ func TestTwoTabsOfOneMessage(t *testing.T) {
 
 // An id names one message.
 func TestIDsOfMessages(t *testing.T) {
-	w := newWorld(t, script.Turn{Text: "Hello!"})
+	w := newEnv(t, script.Turn{Text: "Hello!"})
 	r := w.send(message(1, "hi", nil))
 	_, err := w.chat.Send(t.Context(), message(1, "and now?", r.History), nil)
 	refused(t, err, fault.Validation, "messageId")
@@ -176,7 +176,7 @@ func TestIDsOfMessages(t *testing.T) {
 // The actions of one conversation share one thread of its user. A thread that was deleted is created anew; what waited
 // in it is not.
 func TestAConversationIsOneThread(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	rec := &records.Records{Store: w.core.Store, Now: w.chat.Now}
 	threads := func(want ...string) {
 		t.Helper()
@@ -219,7 +219,7 @@ func TestAConversationIsOneThread(t *testing.T) {
 
 // A request whose answer was lost and whose thread was deleted since has no effect when it is sent again.
 func TestWhatWasDeletedIsNotDoneAgain(t *testing.T) {
-	w := newWorld(t, script.Turn{Calls: []script.Call{like(1)}}, script.Turn{Text: "Liked."})
+	w := newEnv(t, script.Turn{Calls: []script.Call{like(1)}}, script.Turn{Text: "Liked."})
 	w.send(message(1, "like it", nil))
 	rec := &records.Records{Store: w.core.Store, Now: w.chat.Now}
 	threads, _, err := rec.Threads(t.Context(), alice, "", 10)
@@ -242,19 +242,19 @@ func TestWhatWasDeletedIsNotDoneAgain(t *testing.T) {
 // from the recorded events, and in the user's role.
 func TestWhatWasLeftBehindIsToldLater(t *testing.T) {
 	for name, tt := range map[string]struct {
-		happens func(w *world, ap *run.ApprovalView)
+		happens func(w *env, ap *run.ApprovalView)
 		told    string
 	}{
-		"approved": {func(w *world, ap *run.ApprovalView) { w.decide(ap, run.ApproveOnce) },
+		"approved": {func(w *env, ap *run.ApprovalView) { w.decide(ap, run.ApproveOnce) },
 			`[{"tool":"action_submitRating","args":{"stars":5},"output":{"ok":true}}]`},
-		"rejected": {func(w *world, ap *run.ApprovalView) { w.decide(ap, run.Reject) },
+		"rejected": {func(w *env, ap *run.ApprovalView) { w.decide(ap, run.Reject) },
 			`"error":"The user rejected this; it was not done."`},
-		"expired": {func(w *world, ap *run.ApprovalView) { w.expire() },
+		"expired": {func(w *env, ap *run.ApprovalView) { w.expire() },
 			`"error":"The approval expired, so this was not done."`},
-		"still waiting": {func(*world, *run.ApprovalView) {}, ""},
+		"still waiting": {func(*env, *run.ApprovalView) {}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, script.Turn{Calls: []script.Call{rate(5)}}, script.Turn{Text: "All right."},
+			w := newEnv(t, script.Turn{Calls: []script.Call{rate(5)}}, script.Turn{Text: "All right."},
 				script.Turn{Text: "I see."}, script.Turn{Text: "Yes."})
 			r := w.say("rate it", nil)
 			ap := r.Calls[0].Approval

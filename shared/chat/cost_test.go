@@ -20,7 +20,7 @@ func TestWhatAMessageCosts(t *testing.T) {
 	type trips struct{ reads, commits int }
 	for limits, want := range map[run.Limits]trips{{}: {1, 0},
 		{RunsPerMinute: 2, CallsPerDay: 100, TokensPerDay: 1000}: {1, 2}} {
-		w := newWorld(t, script.Turn{Text: "Hello."})
+		w := newEnv(t, script.Turn{Text: "Hello."})
 		counted := faulty.Count(memory.New(func() time.Time { return w.now }))
 		w.chat.Ledger = &records.Records{Store: counted, Now: func() time.Time { return w.now }}
 		w.chat.Limits = limits

@@ -18,7 +18,7 @@ import (
 
 // user is one with some tabs, who does anything that a user may do, in any order. They always use the same words.
 type user struct {
-	*world
+	*env
 	rec       *records.Records
 	tabs      []*tab
 	expired   int                 // how many times all approvals have expired
@@ -40,7 +40,7 @@ type tab struct {
 // conversations the same words are used, and whatever was rejected, has expired or was deleted before.
 func TestAnyConversation(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		u := &user{world: newWorld(t), tabs: []*tab{{}}}
+		u := &user{env: newEnv(t), tabs: []*tab{{}}}
 		u.rec = &records.Records{Store: u.core.Store, Now: u.chat.Now}
 		u.core.Agents[run.Page].Limits.MaxOpen = 0
 		u.core.Agents[run.Page].Limits.MaxPerDay = 0

@@ -18,7 +18,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
-// earlier is what the release before conversations had ids gave a page and stored, in a world such as newWorld's: a
+// earlier is what the release before conversations had ids gave a page and stored, in an env such as newEnv's: a
 // history whose run had ended, the one after it, which waits for the page and for an approval, and the documents of the
 // run that waits for that approval.
 type earlier struct {
@@ -33,10 +33,10 @@ type earlier struct {
 	} `json:"documents"`
 }
 
-// newEarlierWorld is a world of this release over what the one before stored.
-func newEarlierWorld(t *testing.T, turns ...script.Turn) (*world, earlier) {
+// newEarlierEnv is an env of this release over what the one before stored.
+func newEarlierEnv(t *testing.T, turns ...script.Turn) (*env, earlier) {
 	t.Helper()
-	w := newWorld(t, turns...)
+	w := newEnv(t, turns...)
 	raw, err := os.ReadFile("testdata/sealed-before-conversations.json")
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +83,7 @@ func noteOf(t *testing.T, history []json.RawMessage) map[string]any {
 // from its seal, whichever message comes first. The same message sent again has one effect.
 func TestAnEarlierHistoryGoesOn(t *testing.T) {
 	likes := script.Turn{Calls: []script.Call{call("action_like", `{"stars":1}`)}}
-	w, e := newEarlierWorld(t, likes, script.Turn{Text: "Liked."}, likes, script.Turn{Text: "Liked."}, likes,
+	w, e := newEarlierEnv(t, likes, script.Turn{Text: "Liked."}, likes, script.Turn{Text: "Liked."}, likes,
 		script.Turn{Text: "Liked again."})
 	if n := noteOf(t, e.Ended); n["conversation"] != nil || n["seal"] == nil {
 		t.Fatalf("this is no history of before: %v", n)
@@ -109,7 +109,7 @@ func TestAnEarlierHistoryGoesOn(t *testing.T) {
 // TestAnEarlierHistoryIsAnswered answers the page's call that waits in it, and approves the action that does, which the
 // release before started: it is done once, and the model gets both results, also where the answer is sent again.
 func TestAnEarlierHistoryIsAnswered(t *testing.T) {
-	w, e := newEarlierWorld(t, script.Turn{Text: "Rated."}, script.Turn{Text: "Rated."})
+	w, e := newEarlierEnv(t, script.Turn{Text: "Rated."}, script.Turn{Text: "Rated."})
 	open, _, err := w.chat.Ledger.(*records.Records).Pending(t.Context(), alice, "", 10)
 	if err != nil || len(open) != 1 {
 		t.Fatalf("%v %v", err, open)
@@ -167,7 +167,7 @@ func TestAnEarlierHistoryIsStillSealed(t *testing.T) {
 		"a further field": func(t *testing.T, h []json.RawMessage) { h[1] = with(t, h[1], "x", 1) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, e := newEarlierWorld(t)
+			w, e := newEarlierEnv(t)
 			h := slices.Clone(e.Waiting)
 			forge(t, h)
 			_, err := w.chat.Send(t.Context(), page("go on", h), nil)
@@ -179,13 +179,13 @@ func TestAnEarlierHistoryIsStillSealed(t *testing.T) {
 			}
 		})
 	}
-	for name, q := range map[string]func(*world, *chat.Request){
-		"another user's":  func(_ *world, q *chat.Request) { q.UID = bob },
-		"another agent's": func(w *world, _ *chat.Request) { w.chat.Agent = "bank" },
-		"an old one":      func(w *world, _ *chat.Request) { w.now = w.now.Add(31 * 24 * time.Hour) },
+	for name, q := range map[string]func(*env, *chat.Request){
+		"another user's":  func(_ *env, q *chat.Request) { q.UID = bob },
+		"another agent's": func(w *env, _ *chat.Request) { w.chat.Agent = "bank" },
+		"an old one":      func(w *env, _ *chat.Request) { w.now = w.now.Add(31 * 24 * time.Hour) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, e := newEarlierWorld(t)
+			w, e := newEarlierEnv(t)
 			r := page("go on", e.Ended)
 			q(w, &r)
 			_, err := w.chat.Send(t.Context(), r, nil)

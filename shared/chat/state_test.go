@@ -26,7 +26,7 @@ func clicks(n int) script.Turn {
 // A page that is called thirty times for one message, and returns its whole state each time, stays within what a
 // conversation may hold, and so does the request to the model: the newest results are kept best.
 func TestThirtyCallsInOneMessage(t *testing.T) {
-	w := newWorld(t, clicks(15), clicks(15), script.Turn{Text: "All thirty."}, script.Turn{Text: "Still here."})
+	w := newEnv(t, clicks(15), clicks(15), script.Turn{Text: "All thirty."}, script.Turn{Text: "Still here."})
 	r := w.say("click it thirty times", nil)
 	for n := range 2 {
 		if r.Type != "tool-calls" || len(r.Calls) != 15 {
@@ -67,7 +67,7 @@ func TestThirtyCallsInOneMessage(t *testing.T) {
 // some steps ago are cut to their beginning, and stay as they were cut, so that the model's service may reuse what it
 // has read.
 func TestOlderAnswersOfToolsAreCut(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	var history []json.RawMessage
 	var cut string
 	for n := range 25 {
@@ -108,7 +108,7 @@ func TestTheInstructionsSummariseInteractions(t *testing.T) {
 		`{}`:                                 "[]",
 		many:                                 " more]\"]",
 	} {
-		w := newWorld(t, script.Turn{Text: "ok"})
+		w := newEnv(t, script.Turn{Text: "ok"})
 		q := page("hi", nil)
 		q.PageState = json.RawMessage(state)
 		w.reply(w.chat.Send(t.Context(), q, nil))

@@ -20,8 +20,8 @@ import (
 // because it cannot tell a process that died from one that was stopped and continues.
 func TestTakenBackBeforeTheSecondTry(t *testing.T) {
 	ctx := context.Background()
-	for name, takeBack := range map[string]func(*testing.T, *world){
-		"the entry": func(t *testing.T, w *world) {
+	for name, takeBack := range map[string]func(*testing.T, *env){
+		"the entry": func(t *testing.T, w *env) {
 			entries, err := w.rec.Allowlist(ctx, "ana")
 			if err == nil {
 				err = w.rec.Disallow(ctx, "ana", entries[0].ID)
@@ -30,22 +30,22 @@ func TestTakenBackBeforeTheSecondTry(t *testing.T) {
 				t.Fatal(err)
 			}
 		},
-		"the user": func(t *testing.T, w *world) { disable(t, w, "ana") },
-		"the account": func(_ *testing.T, w *world) {
+		"the user": func(t *testing.T, w *env) { disable(t, w, "ana") },
+		"the account": func(_ *testing.T, w *env) {
 			w.account = func() (tool.Place, error) {
 				return tool.Place{}, fault.New(fault.Auth, fault.CodeReauth, "Please link your account again.")
 			}
 		},
-		"another account": func(_ *testing.T, w *world) {
+		"another account": func(_ *testing.T, w *env) {
 			w.account = func() (tool.Place, error) {
 				return tool.Place{Label: "From", Name: "ana@example.com", ID: "another link"}, nil
 			}
 		},
-		"the provider's consent": func(_ *testing.T, w *world) { w.next = []string{"refuse"} },
-		"the rules":              func(_ *testing.T, w *world) { w.loop.Rules.DenySideEffects = true },
+		"the provider's consent": func(_ *testing.T, w *env) { w.next = []string{"refuse"} },
+		"the rules":              func(_ *testing.T, w *env) { w.loop.Rules.DenySideEffects = true },
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newEnv(t)
 			w.loop.Model = &asked{tool: "draft"}
 			v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 			if err != nil {
@@ -86,7 +86,7 @@ func TestTakenBackBeforeTheSecondTry(t *testing.T) {
 // request that is still under way may arrive later, so the run must not say that it was not done.
 func TestALateArrivalIsNotDenied(t *testing.T) {
 	ctx := context.Background()
-	w := newWorld(t)
+	w := newEnv(t)
 	w.loop.Model = &asked{tool: "draft"}
 	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 	if err != nil {
@@ -110,7 +110,7 @@ func TestALateArrivalIsNotDenied(t *testing.T) {
 // open as they may: the call is refused, as it would have been when it was proposed.
 func TestCapHoldsForALateQuestion(t *testing.T) {
 	ctx := context.Background()
-	w := newWorld(t)
+	w := newEnv(t)
 	// the handle comes before the intent, and what allows the call may be gone by then
 	w.loop.Model, w.assistant().Limits.MaxOpen = &asked{tool: "draft"}, 1
 	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
@@ -150,7 +150,7 @@ func TestCapHoldsForALateQuestion(t *testing.T) {
 }
 
 // disable disables a user.
-func disable(t *testing.T, w *world, uid string) {
+func disable(t *testing.T, w *env, uid string) {
 	t.Helper()
 	docs, err := w.store.Get(context.Background(), document.UserPath(uid))
 	if err != nil {
@@ -170,7 +170,7 @@ func disable(t *testing.T, w *world, uid string) {
 // handle can no longer be made.
 func TestWokenAfterAnothersEffect(t *testing.T) {
 	ctx := context.Background()
-	w := newWorld(t)
+	w := newEnv(t)
 	w.loop.Model = &asked{tool: "draft"}
 	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 	if err != nil {

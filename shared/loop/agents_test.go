@@ -16,7 +16,7 @@ import (
 // TestAnAgentIsWhatItsRequestsSay has an agent's whole text, its tools and its settings in each request to the model,
 // nothing of another agent's, and a tool that is forced forced once.
 func TestAnAgentIsWhatItsRequestsSay(t *testing.T) {
-	ctx, w, cold := context.Background(), newWorld(t), float32(0.25)
+	ctx, w, cold := context.Background(), newEnv(t), float32(0.25)
 	clerk := testAgent("clerk", "")
 	clerk.Instructions, clerk.Tools = agents.Text("You are a clerk, and that is all."), []string{"lookup", "draft"}
 	clerk.History = agents.HistoryNone
@@ -57,7 +57,7 @@ func TestAnAgentIsWhatItsRequestsSay(t *testing.T) {
 
 // TestInstructionsThatFail has a run end, and not ask a model that would be told half of what it must know.
 func TestInstructionsThatFail(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	w.assistant().Instructions = func(context.Context, agents.State) (string, error) { return "half", context.Canceled }
 	v, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana", Prompt: "hello"}, nil)
 	if err != nil || v.Status != "failed" || v.ErrorCode != fault.Model || len(w.model.Requests()) != 0 {
@@ -67,7 +67,7 @@ func TestInstructionsThatFail(t *testing.T) {
 
 // TestAKeyIsOfItsAgent refuses a key that comes again for another agent.
 func TestAKeyIsOfItsAgent(t *testing.T) {
-	ctx, w := context.Background(), newWorld(t)
+	ctx, w := context.Background(), newEnv(t)
 	w.loop.Agents["clerk"] = testAgent("clerk", "You are a clerk.")
 	w.model.Then(script.Turn{Text: "Hello."})
 	start := func(name string) (string, error) {

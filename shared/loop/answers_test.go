@@ -17,11 +17,11 @@ import (
 // TestKilledWhileAClientAnswers kills the process before and after each commit of a run whose call the client carries
 // out: of its start, of the answer, and of what follows. The client sends its answer again until it is taken.
 func TestKilledWhileAClientAnswers(t *testing.T) {
-	onEachStore(t, func(t *testing.T, open func(testing.TB) *world) {
+	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		for _, after := range []bool{false, true} {
 			for n := 1; n <= 4; n++ {
 				t.Run(fmt.Sprintf("after=%v/%d", after, n), func(t *testing.T) {
-					v := killedWithClient(t, open(t), n, after, (*world).answerAgain)
+					v := killedWithClient(t, open(t), n, after, (*env).answerAgain)
 					if a := v.Actions[0]; v.Status != run.Completed || a.Status != run.ActionCompleted {
 						t.Errorf("the run is %s (%s), and its call %s", v.Status, v.Message, a.Status)
 					}
@@ -33,11 +33,11 @@ func TestKilledWhileAClientAnswers(t *testing.T) {
 
 // TestKilledWhileNobodyAnswers does the same to a run whose client does not answer.
 func TestKilledWhileNobodyAnswers(t *testing.T) {
-	onEachStore(t, func(t *testing.T, open func(testing.TB) *world) {
+	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		for _, after := range []bool{false, true} {
 			for n := 1; n <= 4; n++ {
 				t.Run(fmt.Sprintf("after=%v/%d", after, n), func(t *testing.T) {
-					v := killedWithClient(t, open(t), n, after, func(w *world, _ *run.View) error {
+					v := killedWithClient(t, open(t), n, after, func(w *env, _ *run.View) error {
 						w.tick(6 * time.Minute)
 						_, err := w.loop.Sweep(context.Background())
 						return err
@@ -51,7 +51,7 @@ func TestKilledWhileNobodyAnswers(t *testing.T) {
 	})
 }
 
-func (w *world) answerAgain(v *run.View) error {
+func (w *env) answerAgain(v *run.View) error {
 	if len(v.Actions) == 0 { // it does not wait yet
 		return nil
 	}
@@ -60,8 +60,8 @@ func (w *world) answerAgain(v *run.View) error {
 	return err
 }
 
-func killedWithClient(t *testing.T, w *world, n int, after bool,
-	then func(*world, *run.View) error) *run.View {
+func killedWithClient(t *testing.T, w *env, n int, after bool,
+	then func(*env, *run.View) error) *run.View {
 	t.Helper()
 	ctx := context.Background()
 	w.loop.Tools["click"] = remote(t)
@@ -101,7 +101,7 @@ func killedWithClient(t *testing.T, w *world, n int, after bool,
 // TestKilledWhereTheUserWritesOn kills the process at each commit of a run whose user goes on without an earlier one's
 // call: whatever is lost, the earlier run does not wait beyond its call's own time.
 func TestKilledWhereTheUserWritesOn(t *testing.T) {
-	onEachStore(t, func(t *testing.T, open func(testing.TB) *world) {
+	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		for _, after := range []bool{false, true} {
 			for n := 1; n <= 3; n++ {
 				t.Run(fmt.Sprintf("after=%v/%d", after, n),
@@ -111,7 +111,7 @@ func TestKilledWhereTheUserWritesOn(t *testing.T) {
 	})
 }
 
-func killedWritingOn(t *testing.T, w *world, n int, after bool) {
+func killedWritingOn(t *testing.T, w *env, n int, after bool) {
 	ctx := context.Background()
 	w.loop.Tools["click"] = remote(t)
 	w.loop.Model = &asked{tool: "click"}
@@ -151,7 +151,7 @@ func killedWritingOn(t *testing.T, w *world, n int, after bool) {
 // TestOnlyWritingOnLeavesCalls holds a run of another thread, and an action of the same, to leaving what waits alone.
 func TestOnlyWritingOnLeavesCalls(t *testing.T) {
 	ctx := context.Background()
-	w := newWorld(t)
+	w := newEnv(t)
 	w.loop.Tools["click"] = remote(t)
 	w.model.Then(script.Turn{Calls: []script.Call{{Name: "click", Args: map[string]any{}}}},
 		script.Turn{Text: "Hello."})
@@ -178,7 +178,7 @@ func TestAClientsEffectIsOnRecord(t *testing.T) {
 	for outcome, given := range map[string]loop.CallAnswer{"": {Result: json.RawMessage(`{}`)},
 		"failed": {Error: "No."}} {
 		ctx := context.Background()
-		w := newWorld(t)
+		w := newEnv(t)
 		w.loop.Tools["sign"] = sign(t)
 		w.model.Then(script.Turn{Calls: []script.Call{{Name: "sign", Args: map[string]any{}}}})
 		v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "sign it"}, nil)

@@ -18,7 +18,7 @@ import (
 
 // setAside overwrites a run's document, as a release would whose documents this one cannot read, has the run tried
 // until it is put aside, and returns what was there.
-func (w *world) setAside(runID, data string) (before []byte) {
+func (w *env) setAside(runID, data string) (before []byte) {
 	w.t.Helper()
 	before = w.rewrite(runID, []byte(data))
 	for range 5 {
@@ -33,7 +33,7 @@ func (w *world) setAside(runID, data string) (before []byte) {
 	return before
 }
 
-func (w *world) document(runID string) store.Doc {
+func (w *env) document(runID string) store.Doc {
 	w.t.Helper()
 	docs, err := w.store.Get(context.Background(), document.RunPath(runID))
 	if err != nil {
@@ -42,7 +42,7 @@ func (w *world) document(runID string) store.Doc {
 	return docs[0]
 }
 
-func (w *world) rewrite(runID string, data []byte) (before []byte) {
+func (w *env) rewrite(runID string, data []byte) (before []byte) {
 	w.t.Helper()
 	d := w.document(runID)
 	if _, err := w.store.Commit(context.Background(), store.Update(d.Path, d.Version, d.Fields, data)); err != nil {
@@ -52,7 +52,7 @@ func (w *world) rewrite(runID string, data []byte) (before []byte) {
 }
 
 // listed returns how many conversations ana sees.
-func (w *world) listed() int {
+func (w *env) listed() int {
 	w.t.Helper()
 	threads, _, err := w.rec.Threads(context.Background(), "ana", "", 10)
 	if err != nil {
@@ -68,7 +68,7 @@ var unreadable = map[string]string{"no run": `{"id":5}`,
 // TestDeleteWhatWasPutAside deletes conversations with a run that no process can move: it goes with its approvals and
 // all parts of its log, its user's open approvals are counted without it, and its chain still verifies.
 func TestDeleteWhatWasPutAside(t *testing.T) {
-	onEachStore(t, func(t *testing.T, open func(testing.TB) *world) {
+	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		for name, data := range unreadable {
 			t.Run(name, func(t *testing.T) {
 				ctx, w := context.Background(), open(t)
@@ -112,7 +112,7 @@ func TestDeleteWhatWasPutAside(t *testing.T) {
 }
 
 // midEffect makes a run whose process died between its intent and its outcome.
-func (w *world) midEffect() *run.View {
+func (w *env) midEffect() *run.View {
 	w.t.Helper()
 	ctx, d := context.Background(), w.sendDef("send")
 	d.Execute = func(context.Context, tool.Call, sendArgs) (sendResult, error) {
@@ -139,7 +139,7 @@ func (w *world) midEffect() *run.View {
 // TestDeleteKeepsWhatIsUnsettled puts a run aside whose effect has no outcome: its conversation is refused before
 // anything of it is marked, until the run was mended and has settled it.
 func TestDeleteKeepsWhatIsUnsettled(t *testing.T) {
-	onEachStore(t, func(t *testing.T, open func(testing.TB) *world) {
+	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		ctx, w := context.Background(), open(t)
 		v := w.midEffect()
 		before := w.setAside(v.RunID, `{"id":5}`)
@@ -163,7 +163,7 @@ func TestDeleteKeepsWhatIsUnsettled(t *testing.T) {
 // before each commit of the deletion: what it starts is settled before it goes, and nothing is done twice or after it
 // is gone.
 func TestMovedWhileItIsDeleted(t *testing.T) {
-	onEachStore(t, func(t *testing.T, open func(testing.TB) *world) {
+	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		for _, dies := range []bool{false, true} {
 			for n := 1; n <= 2; n++ { // the mark, the run
 				ctx, w := context.Background(), open(t)

@@ -13,7 +13,7 @@ import (
 // TestARefusedDecisionLeavesARunAside refuses a decision about a run that was put aside and can be read again: what is
 // recorded of it does not move the run, so the run stays aside.
 func TestARefusedDecisionLeavesARunAside(t *testing.T) {
-	onEachStore(t, func(t *testing.T, open func(testing.TB) *world) {
+	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		ctx, w := context.Background(), open(t)
 		w.loop.Model = &asked{tool: "send"}
 		v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)

@@ -21,7 +21,7 @@ import (
 // TestRunsThatNobodyCanReadAreInNobodysWay has more unreadable runs than a page of the sweep holds, all due before a
 // readable one: the first sweep has that one moved, and the others are tried a few times, put aside and logged.
 func TestRunsThatNobodyCanReadAreInNobodysWay(t *testing.T) {
-	onEachStore(t, func(t *testing.T, open func(testing.TB) *world) {
+	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		ctx, w := context.Background(), open(t)
 		many := 250
 		if strings.HasSuffix(t.Name(), "firestore") { // the emulator is slow; embedded covers the pages
@@ -88,7 +88,7 @@ func TestRunsThatNobodyCanReadAreInNobodysWay(t *testing.T) {
 // TestAStoreThatRefusesIsNotTheRunsFault has a store refuse to read a run more often than a run may fail: none of that
 // counts against the run.
 func TestAStoreThatRefusesIsNotTheRunsFault(t *testing.T) {
-	ctx, w := context.Background(), newWorld(t)
+	ctx, w := context.Background(), newEnv(t)
 	w.model.Then(script.Turn{
 		Calls: []script.Call{{Name: "send", Args: map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}}}})
 	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)

@@ -21,7 +21,7 @@ import (
 )
 
 // breaking is a tool whose function fails as the test says: it panics, or kills its process.
-func breaking(w *world, do func()) *tool.Tool {
+func breaking(w *env, do func()) *tool.Tool {
 	return tool.Define(tool.Def[lookupArgs, lookupResult]{Name: "break", Description: "Breaks.",
 		Execute: func(context.Context, tool.Call, lookupArgs) (lookupResult,
 			error) {
@@ -34,7 +34,7 @@ var aWord = map[string]any{"word": "ten"}
 
 // TestAPanicOfAToolIsOneFailure has a tool that reads panic: the model gets one failure, and the process lives.
 func TestAPanicOfAToolIsOneFailure(t *testing.T) {
-	ctx, w := context.Background(), newWorld(t)
+	ctx, w := context.Background(), newEnv(t)
 	tries := 0
 	w.loop.Tools["break"] = breaking(w, func() { tries++; panic("CANARY") })
 	w.model.Then(script.Turn{Calls: []script.Call{{Name: "break", Args: aWord}}},
@@ -50,7 +50,7 @@ func TestAPanicOfAToolIsOneFailure(t *testing.T) {
 // and once where it can.
 func TestAPanicOfAnEffectIsUnknown(t *testing.T) {
 	for name, want := range map[string]run.Execution{"send": run.UnknownState, "draft": run.Succeeded} {
-		ctx, w := context.Background(), newWorld(t)
+		ctx, w := context.Background(), newEnv(t)
 		w.loop.Model = &asked{tool: name}
 		v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 		if err == nil {
@@ -80,7 +80,7 @@ func TestAPanicOfACardIsRefused(t *testing.T) {
 		},
 		"targets": func(d *tool.Def[sendArgs, sendResult]) { d.Targets = func(sendArgs) []tool.Target { panic(1) } },
 	} {
-		w := newWorld(t)
+		w := newEnv(t)
 		d := w.sendDef("send")
 		change(&d)
 		w.loop.Tools["send"] = tool.Define(d)
@@ -119,18 +119,18 @@ func dying(f func()) {
 // it is started a bounded number of times, further and further apart, and then the run ends and says so.
 func TestAStepThatKillsEveryProcess(t *testing.T) { onEachStore(t, killsEveryProcess) }
 
-func killsEveryProcess(t *testing.T, open func(testing.TB) *world) {
+func killsEveryProcess(t *testing.T, open func(testing.TB) *env) {
 	ctx := context.Background()
 	for name, c := range map[string]struct {
-		set func(w *world, do func())
+		set func(w *env, do func())
 		end run.Status
 	}{
-		"the model": {func(w *world, do func()) { w.loop.Model = deadly{w.model, do} }, run.Failed},
-		"a tool that reads": {func(w *world, do func()) {
+		"the model": {func(w *env, do func()) { w.loop.Model = deadly{w.model, do} }, run.Failed},
+		"a tool that reads": {func(w *env, do func()) {
 			w.loop.Tools["break"] = breaking(w, do)
 			w.model.Then(script.Turn{Calls: []script.Call{{Name: "break", Args: aWord}}})
 		}, run.Failed},
-		"an effect that is known not to have been": {func(w *world, do func()) {
+		"an effect that is known not to have been": {func(w *env, do func()) {
 			d := w.sendDef("send")
 			d.Approval, d.Normalize = tool.NotRequired, nil
 			d.Execute = func(context.Context, tool.Call, sendArgs) (sendResult,
@@ -145,7 +145,7 @@ func killsEveryProcess(t *testing.T, open func(testing.TB) *world) {
 			w.model.Then(script.Turn{
 				Calls: []script.Call{{Name: "send", Args: map[string]any{"to": []string{}, "text": "ten"}}}})
 		}, run.Awaiting},
-		"what settles an effect": {func(w *world, do func()) {
+		"what settles an effect": {func(w *env, do func()) {
 			d := w.sendDef("send")
 			d.Approval, d.Normalize = tool.NotRequired, nil
 			d.Execute = func(context.Context, tool.Call, sendArgs) (sendResult, error) {
@@ -207,7 +207,7 @@ func deadlyReads(st store.Store, do func()) *faulty.Store {
 // every minute for six hours: it is tried a bounded number of times, further and further apart, and then put aside and
 // logged.
 func TestARunThatKillsWhoReadsIt(t *testing.T) {
-	onEachStore(t, func(t *testing.T, open func(testing.TB) *world) {
+	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		ctx, w := context.Background(), open(t)
 		var logs bytes.Buffer
 		runID := w.late()
@@ -241,7 +241,7 @@ func TestARunThatKillsWhoReadsIt(t *testing.T) {
 // TestARunThatKillsEveryServer has a local server take up what its earlier process left, and one of the runs kill it
 // each time the run is read: after a few restarts it lives.
 func TestARunThatKillsEveryServer(t *testing.T) {
-	ctx, w := context.Background(), newWorld(t)
+	ctx, w := context.Background(), newEnv(t)
 	runID, starts, lived := w.late(), 0, false
 	other := w.process()
 	other.Store = deadlyReads(w.store, runtime.Goexit)
@@ -260,7 +260,7 @@ func TestARunThatKillsEveryServer(t *testing.T) {
 }
 
 // late makes a run whose mail was approved and whose resume was lost, with an older part of its log.
-func (w *world) late() (runID string) {
+func (w *env) late() (runID string) {
 	w.t.Helper()
 	ctx := context.Background()
 	w.loop.Model = &asked{tool: "send"}
@@ -280,7 +280,7 @@ func (w *world) late() (runID string) {
 // TestAnOutageOfTheQueueIsNoAttempt publishes a run for six hours and delivers nothing: when the queue works again the
 // run continues.
 func TestAnOutageOfTheQueueIsNoAttempt(t *testing.T) {
-	ctx, w := context.Background(), newWorld(t)
+	ctx, w := context.Background(), newEnv(t)
 	runID := w.late()
 	for range 6 * 60 {
 		w.tick(time.Minute)
@@ -300,7 +300,7 @@ func TestAnOutageOfTheQueueIsNoAttempt(t *testing.T) {
 // is to be carried out: nothing is done, and the process lives.
 func TestAPanicAfterTheYes(t *testing.T) {
 	ctx := context.Background()
-	w := newWorld(t)
+	w := newEnv(t)
 	d := w.sendDef("send")
 	d.Revise = func(sendArgs, sendArgs) sendArgs { panic("CANARY") }
 	w.loop.Tools["send"] = tool.Define(d)

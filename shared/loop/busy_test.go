@@ -93,10 +93,10 @@ func busy() faulty.Hook {
 	}
 }
 
-// newBusyWorld is a world on a machine as busy as the emulator's may be: answers are lost, and the store's clock runs
+// newBusyEnv is an env on a machine as busy as the emulator's may be: answers are lost, and the store's clock runs
 // on while the test's stands still.
-func newBusyWorld(t testing.TB) *world {
-	w := &world{t: t, now: began}
+func newBusyEnv(t testing.TB) *env {
+	w := &env{t: t, now: began}
 	stores := began
 	st, err := embedded.OpenMemory(func() time.Time { return stores })
 	if err != nil {

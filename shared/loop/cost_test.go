@@ -31,7 +31,7 @@ type cost struct {
 // step is one thing that Countersign does.
 type step struct {
 	name  string
-	ready func(p *proof) func() error // prepares the world for the step, and returns the step
+	ready func(p *proof) func() error // prepares the env for the step, and returns the step
 	costs cost
 	least cost   // the least that the promises allow
 	why   string // why no less is possible, or why no less is taken
@@ -77,9 +77,9 @@ var steps = []step{
 			"a draft each"},
 }
 
-// proof is a world whose every call is counted.
+// proof is an env whose every call is counted.
 type proof struct {
-	*world
+	*env
 	uid   string
 	meter *meter
 }
@@ -105,12 +105,12 @@ func (m *meter) Resume(ctx context.Context, runID, name string) error {
 	return m.Queue.Resume(ctx, runID, name)
 }
 
-// Close closes nothing: the world does.
+// Close closes nothing: the env does.
 func (m *meter) Close() error { return nil }
 
-// measured connects the world's loop through a meter.
-func measured(w *world) *proof {
-	p := &proof{world: w, uid: "ana", meter: &meter{Counter: faulty.Count(w.store), Queue: w}}
+// measured connects the env's loop through a meter.
+func measured(w *env) *proof {
+	p := &proof{env: w, uid: "ana", meter: &meter{Counter: faulty.Count(w.store), Queue: w}}
 	w.loop.Store, w.loop.Queue, w.loop.Model = p.meter.Counter, p.meter, p.meter
 	w.assistant().Limits.MaxOpen, w.assistant().Limits.MaxPerDay = 0, 0
 	w.loop.UserLimits = run.Limits{RunsPerMinute: 10_000, CallsPerDay: 1_000_000, TokensPerDay: 1_000_000_000}
@@ -202,7 +202,7 @@ func TestCost(t *testing.T) {
 	fmt.Fprintln(w, "| step\t| reads\t| commits\t| before the model\t| model\t| publishes\t| least\t| because\t|")
 	fmt.Fprintln(w, "| ---\t| ---\t| ---\t| ---\t| ---\t| ---\t| ---\t| ---\t|")
 	for _, s := range steps {
-		p := measured(newWorld(t))
+		p := measured(newEnv(t))
 		do := s.ready(p)
 		p.take()
 		if err := do(); err != nil {
@@ -226,14 +226,14 @@ func TestCost(t *testing.T) {
 //
 //	go test ./shared/loop -run '^$' -bench Cost -benchmem
 func BenchmarkCost(b *testing.B) {
-	b.Run("embedded", func(b *testing.B) { benchmarkSteps(b, newWorld) })
+	b.Run("embedded", func(b *testing.B) { benchmarkSteps(b, newEnv) })
 	b.Run("firestore", func(b *testing.B) {
 		b.Setenv("FIRESTORE_EMULATOR_HOST", emulators.Firestore(b))
-		benchmarkSteps(b, newFirestoreWorld)
+		benchmarkSteps(b, newFirestoreEnv)
 	})
 }
 
-func benchmarkSteps(b *testing.B, open func(testing.TB) *world) {
+func benchmarkSteps(b *testing.B, open func(testing.TB) *env) {
 	for _, s := range steps {
 		b.Run(s.name, func(b *testing.B) {
 			p := measured(open(b))
@@ -271,7 +271,7 @@ func TestCostIsIndependentOfTheThreadsLength(t *testing.T) {
 	costs, moved := map[int][]cost{}, map[int][]int{}
 	lengths := []int{1, 110, 2_000}
 	for _, n := range lengths {
-		p := measured(newWorld(t))
+		p := measured(newEnv(t))
 		thread := p.threadOf(n, string(bytes.Repeat([]byte("x"), line)))
 		p.take()
 		v := p.must("send", thread)

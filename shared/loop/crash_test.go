@@ -60,7 +60,7 @@ func mortally(f func() error) (died bool, err error) {
 // process take the run up, and looks at what the provider really did.
 func TestKilledAtEveryCommit(t *testing.T) { onEachStore(t, killedAtEveryCommit) }
 
-func killedAtEveryCommit(t *testing.T, open func(testing.TB) *world) {
+func killedAtEveryCommit(t *testing.T, open func(testing.TB) *env) {
 	for _, toolName := range []string{"send", "draft"} {
 		for _, after := range []bool{false, true} {
 			for n := 1; n <= 8; n++ {
@@ -80,7 +80,7 @@ func killedAtEveryCommit(t *testing.T, open func(testing.TB) *world) {
 }
 
 // alwaysAllow has ana always allow the recipients of the model's call, by approving one that way.
-func alwaysAllow(t *testing.T, w *world, toolName string) {
+func alwaysAllow(t *testing.T, w *env, toolName string) {
 	t.Helper()
 	ctx := context.Background()
 	w.loop.Model = &asked{tool: toolName}
@@ -98,7 +98,7 @@ func alwaysAllow(t *testing.T, w *world, toolName string) {
 	w.effects = nil
 }
 
-func killAt(t *testing.T, w *world, toolName string, n, commits int, after bool) {
+func killAt(t *testing.T, w *env, toolName string, n, commits int, after bool) {
 	ctx := context.Background()
 	w.loop.Store, w.loop.Model = mortal(w.store, n, after), &asked{tool: toolName}
 	ask := loop.StartRequest{UID: "ana", Prompt: "tell bob", Key: "k1", BodyHash: "h"}
@@ -150,7 +150,7 @@ func killAt(t *testing.T, w *world, toolName string, n, commits int, after bool)
 }
 
 // verdict compares the recorded events with what the provider did.
-func verdict(t *testing.T, w *world, v *run.View, toolName string) {
+func verdict(t *testing.T, w *env, v *run.View, toolName string) {
 	t.Helper()
 	a := v.Actions[0]
 	switch {
@@ -172,7 +172,7 @@ func verdict(t *testing.T, w *world, v *run.View, toolName string) {
 // TestOneProcessAmongMany has many processes take up one approved run at once: one carries it out.
 func TestOneProcessAmongMany(t *testing.T) { onEachStore(t, oneProcessAmongMany) }
 
-func oneProcessAmongMany(t *testing.T, open func(testing.TB) *world) {
+func oneProcessAmongMany(t *testing.T, open func(testing.TB) *env) {
 	for _, toolName := range []string{"send", "draft"} {
 		t.Run(toolName, func(t *testing.T) {
 			ctx := context.Background()
@@ -200,7 +200,7 @@ func oneProcessAmongMany(t *testing.T, open func(testing.TB) *world) {
 	}
 }
 
-func approve(t *testing.T, w *world, v *run.View, n int) {
+func approve(t *testing.T, w *env, v *run.View, n int) {
 	t.Helper()
 	if _, err := w.loop.Resolve(context.Background(),
 		loop.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, n),
@@ -213,7 +213,7 @@ func approve(t *testing.T, w *world, v *run.View, n int) {
 // client gets the same answer.
 func TestOneDecisionAmongMany(t *testing.T) { onEachStore(t, oneDecisionAmongMany) }
 
-func oneDecisionAmongMany(t *testing.T, open func(testing.TB) *world) {
+func oneDecisionAmongMany(t *testing.T, open func(testing.TB) *env) {
 	ctx := context.Background()
 	w := open(t)
 	w.loop.Model = &asked{tool: "send"}
@@ -257,7 +257,7 @@ func oneDecisionAmongMany(t *testing.T, open func(testing.TB) *world) {
 // TestHandOver gives a function no time for another step: the run is handed over through the queue, and ends as it
 // would have otherwise.
 func TestHandOver(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	w.loop.Model = &asked{tool: "lookup"}
 	w.assistant().Limits.ModelTimeout = time.Hour
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
@@ -289,7 +289,7 @@ func TestStoreAnswersLost(t *testing.T) {
 
 func answersOfAllowedLost(t *testing.T, first int) {
 	ctx := context.Background()
-	w := newWorld(t)
+	w := newEnv(t)
 	alwaysAllow(t, w, "send")
 	w.loop.Store = forgetful(w.store, first)
 	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
@@ -300,7 +300,7 @@ func answersOfAllowedLost(t *testing.T, first int) {
 
 func answersLost(t *testing.T, first int) {
 	ctx := context.Background()
-	w := newWorld(t)
+	w := newEnv(t)
 	lossy := forgetful(w.store, first)
 	w.loop.Store, w.loop.Model = lossy, &asked{tool: "send"}
 	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
@@ -335,7 +335,7 @@ func forgetful(st store.Store, first int) *faulty.Store {
 // waits for it, because no other process knows what happened.
 func TestStoreDownAfterTheEffect(t *testing.T) {
 	ctx := context.Background()
-	w := newWorld(t)
+	w := newEnv(t)
 	w.loop.Store, w.loop.Model = outage(w, 25), &asked{tool: "send"}
 	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 	if err != nil {
@@ -352,7 +352,7 @@ func TestStoreDownAfterTheEffect(t *testing.T) {
 }
 
 // outage returns a store that does not answer a number of times once an effect took place.
-func outage(w *world, times int) *faulty.Store {
+func outage(w *env, times int) *faulty.Store {
 	return faulty.Wrap(w.store, faulty.Of(func(c *faulty.Call) bool {
 		down := c.Method != faulty.Query && len(w.effects) > 0 && times > 0
 		if down {

@@ -17,15 +17,15 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// declared returns the tools that declare more than the world's others.
-func (w *world) declared() []*tool.Tool {
+// declared returns the tools that declare more than the env's others.
+func (w *env) declared() []*tool.Tool {
 	return []*tool.Tool{w.slowSend(), w.wipe(), w.command(), w.answer(), w.finish(), w.page(), w.restart()}
 }
 
 // TestATimeoutStaysWithinACall compares a tool's own timeout with what a call of the function leaves it.
 func TestATimeoutStaysWithinACall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{t: t, now: began}
+		w := &env{t: t, now: began}
 		w.on(memory.New(w.clock), func(time.Duration) {})
 		w.call = loop.LeastCall
 		w.assistant().Limits = w.assistant().Limits.Within(w.call)
@@ -43,7 +43,7 @@ $ deliver`)
 
 // slowSend is a send with a timeout of its own. Its effect tells how much time it was given, and whether the run's
 // lease outlasts that.
-func (w *world) slowSend() *tool.Tool {
+func (w *env) slowSend() *tool.Tool {
 	d := w.sendDef("slow_send")
 	d.Timeout = 25 * time.Second
 	d.Execute = func(ctx context.Context, c tool.Call, in sendArgs) (sendResult, error) {
@@ -66,7 +66,7 @@ func (w *world) slowSend() *tool.Tool {
 }
 
 // wipe is a destructive effect. It breaks off with what it had found, and its outcome is unknown.
-func (w *world) wipe() *tool.Tool {
+func (w *env) wipe() *tool.Tool {
 	d := w.sendDef("wipe")
 	d.Class = tool.ClassDestructive
 	d.Execute = func(context.Context, tool.Call, sendArgs) (sendResult, error) {
@@ -77,7 +77,7 @@ func (w *world) wipe() *tool.Tool {
 }
 
 // command fails after it has printed something.
-func (w *world) command() *tool.Tool {
+func (w *env) command() *tool.Tool {
 	return tool.Define(tool.Def[lookupArgs, lookupResult]{
 		Name: "command", Description: "Runs a command.",
 		Execute: func(context.Context, tool.Call, lookupArgs) (lookupResult, error) {
@@ -92,7 +92,7 @@ type answerArgs struct {
 }
 
 // answer ends the run in the words of its result.
-func (w *world) answer() *tool.Tool {
+func (w *env) answer() *tool.Tool {
 	return tool.Define(tool.Def[answerArgs, answerArgs]{
 		Name: "answer", Description: "Answers the user.", Final: true,
 		Execute: func(_ context.Context, _ tool.Call, in answerArgs) (answerArgs, error) {
@@ -105,14 +105,14 @@ func (w *world) answer() *tool.Tool {
 }
 
 // finish is an effect that ends the run, and whose result has no words.
-func (w *world) finish() *tool.Tool {
+func (w *env) finish() *tool.Tool {
 	d := w.sendDef("finish")
 	d.Final = true
 	return tool.Define(d)
 }
 
 // page returns what a stranger wrote, and would end the run in those words.
-func (w *world) page() *tool.Tool {
+func (w *env) page() *tool.Tool {
 	return tool.Define(tool.Def[lookupArgs, answerArgs]{
 		Name: "page", Description: "Reads a page.", Untrusted: true,
 		Execute: func(context.Context, tool.Call, lookupArgs) (answerArgs, error) {
@@ -122,7 +122,7 @@ func (w *world) page() *tool.Tool {
 }
 
 // restart reaches a host, whose name looks like an address.
-func (w *world) restart() *tool.Tool {
+func (w *env) restart() *tool.Tool {
 	d := w.sendDef("restart")
 	d.Targets = func(in sendArgs) (out []tool.Target) {
 		for _, host := range in.To {

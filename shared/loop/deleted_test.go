@@ -24,7 +24,7 @@ func interrupted(st store.Store, n int, happen func()) *faulty.Store {
 func TestDeletedWhileItMoves(t *testing.T) {
 	for n := 2; n <= 4; n++ {
 		ctx := context.Background()
-		w := newWorld(t)
+		w := newEnv(t)
 		w.loop.Model = &asked{tool: "lookup"}
 		other := *w.loop
 		runID := ""
@@ -57,7 +57,7 @@ func TestDeletedWhileItMoves(t *testing.T) {
 // second time.
 func TestKeyOfADeletedRun(t *testing.T) {
 	ctx := context.Background()
-	w := newWorld(t)
+	w := newEnv(t)
 	w.loop.Model = &asked{tool: "send"}
 	ask := loop.StartRequest{UID: "ana", Prompt: "tell bob", Key: "k", BodyHash: "h"}
 	v, err := w.loop.Start(ctx, ask, nil)
@@ -78,7 +78,7 @@ func TestKeyOfADeletedRun(t *testing.T) {
 // TestADeletingConversationIsGone marks a conversation for deletion and stops there: from then on neither it nor its
 // runs exist for their user, nothing starts in it, and decisions about its approvals are refused.
 func TestADeletingConversationIsGone(t *testing.T) {
-	onEachStore(t, func(t *testing.T, open func(testing.TB) *world) {
+	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		ctx := context.Background()
 		w := open(t)
 		w.loop.Model = &asked{tool: "send"}
@@ -127,7 +127,7 @@ func TestADeletingConversationIsGone(t *testing.T) {
 // work: the deletion is refused until the effect has its outcome, which is in the audit before and after.
 func TestDeletedDuringAnEffect(t *testing.T) {
 	ctx := context.Background()
-	w := newWorld(t)
+	w := newEnv(t)
 	w.loop.Model = &asked{tool: "send"}
 	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 	if err != nil {
@@ -167,7 +167,7 @@ func TestDeletedDuringAnEffect(t *testing.T) {
 // TestACancelledRunIsHeldByNoProcess cancels a run whose process has died: it ends at once, and names no process that
 // holds it.
 func TestACancelledRunIsHeldByNoProcess(t *testing.T) {
-	ctx, w := context.Background(), newWorld(t)
+	ctx, w := context.Background(), newEnv(t)
 	dying := *w.loop
 	dying.Store, dying.Model = mortal(w.store, 2, true), &asked{tool: "lookup"}
 	ask := loop.StartRequest{UID: "ana", Prompt: "look it up", Key: "k1", BodyHash: "h"}

@@ -35,15 +35,15 @@ var sequences = flag.Int("sequences", 0,
 //	go test ./shared/loop -run TestModel/embedded -sequences 100000 -timeout 0
 //	go test ./shared/loop -run TestModel/embedded -rapid.seed N
 func TestModel(t *testing.T) {
-	t.Run("embedded", func(t *testing.T) { sequencesOn(t, newWorld(t), 2000, 60) })
+	t.Run("embedded", func(t *testing.T) { sequencesOn(t, newEnv(t), 2000, 60) })
 	t.Run("firestore", func(t *testing.T) {
 		t.Setenv("FIRESTORE_EMULATOR_HOST", emulators.Firestore(t))
-		sequencesOn(t, newFirestoreWorld(t), 100, 40)
+		sequencesOn(t, newFirestoreEnv(t), 100, 40)
 	})
-	t.Run("busy", func(t *testing.T) { sequencesOn(t, newBusyWorld(t), 300, 40) })
+	t.Run("busy", func(t *testing.T) { sequencesOn(t, newBusyEnv(t), 300, 40) })
 }
 
-func sequencesOn(t *testing.T, w *world, n, most int) {
+func sequencesOn(t *testing.T, w *env, n, most int) {
 	if *sequences > 0 {
 		n = *sequences
 	}

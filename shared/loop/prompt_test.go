@@ -50,7 +50,7 @@ func TestAStoreThatStopsIsOwnedUpToInTime(t *testing.T) {
 	for name, ask := range asks {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
+				w := newEnv(t)
 				w.loop.Model = &asked{tool: "send"}
 				v, err := w.loop.Start(context.Background(), loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 				if err != nil {

@@ -26,7 +26,7 @@ func sending(text string, own bool) loop.StartRequest {
 // A run of one call is validated, approved, carried out and recorded like a call of the model, and calls no model.
 func TestProposeWaitsForApproval(t *testing.T) { onEachStore(t, proposeWaits) }
 
-func proposeWaits(t *testing.T, open func(testing.TB) *world) {
+func proposeWaits(t *testing.T, open func(testing.TB) *env) {
 	ctx := context.Background()
 	for decision, want := range map[run.Decision]struct {
 		status  run.Status
@@ -68,7 +68,7 @@ func proposeWaits(t *testing.T, open func(testing.TB) *world) {
 // The user's own call needs no approval, is in the audit, and is stopped by whatever stops every effect.
 func TestProposeOwn(t *testing.T) {
 	ctx := context.Background()
-	w := newWorld(t)
+	w := newEnv(t)
 	req := sending("hi", true)
 	req.Key, req.BodyHash = "k", "h"
 	for range 2 {
@@ -103,7 +103,7 @@ func TestProposeUnknownOutcome(t *testing.T) {
 	ctx := context.Background()
 	for decision, effects := range map[run.Decision]int{run.ConfirmDone: 1, run.StartNew: 2} {
 		t.Run(string(decision), func(t *testing.T) {
-			w := newWorld(t)
+			w := newEnv(t)
 			w.next = []string{"ambiguous"}
 			c, err := w.loop.StartCall(ctx, sending("hi", true))
 			if err != nil || c.Terminal() || c.Approval == nil || c.Approval.Kind != run.KindReview {
@@ -138,7 +138,7 @@ func TestProposeUnknownOutcome(t *testing.T) {
 
 func TestProposeRefuses(t *testing.T) {
 	ctx := context.Background()
-	w := newWorld(t)
+	w := newEnv(t)
 	req := sending("hi", false)
 	req.Call.Tool = "nothing"
 	if _, err := w.loop.StartCall(ctx, req); !fault.Is(err, fault.Auth, fault.CodeNotFound) {
@@ -172,7 +172,7 @@ func TestProposeKilledAtEveryCommit(t *testing.T) {
 	ctx := context.Background()
 	for n := 1; n <= 3; n++ {
 		for _, after := range []bool{false, true} {
-			w := newWorld(t)
+			w := newEnv(t)
 			req := sending("hi", true)
 			req.Key = "k"
 			dying := *w.loop
@@ -224,7 +224,7 @@ func sign(t *testing.T) *tool.Tool {
 // it.
 func TestACallWaitsForItsAnswer(t *testing.T) { onEachStore(t, callWaits) }
 
-func callWaits(t *testing.T, open func(testing.TB) *world) {
+func callWaits(t *testing.T, open func(testing.TB) *env) {
 	ctx := context.Background()
 	w := open(t)
 	w.loop.Tools["click"] = remote(t)
@@ -267,19 +267,19 @@ func callWaits(t *testing.T, open func(testing.TB) *world) {
 // No client is waited for without end, and a cancel does not wait for one.
 func TestACallThatNobodyAnswers(t *testing.T) {
 	ctx := context.Background()
-	for name, end := range map[string]func(*world, *run.View) error{
-		"deadline": func(w *world, v *run.View) error {
+	for name, end := range map[string]func(*env, *run.View) error{
+		"deadline": func(w *env, v *run.View) error {
 			w.tick(100 * time.Hour)
 			_, err := w.loop.Sweep(ctx)
 			return errors.Join(err, w.deliver(ctx))
 		},
-		"cancelled": func(w *world, v *run.View) error {
+		"cancelled": func(w *env, v *run.View) error {
 			_, err := w.loop.Cancel(ctx, "ana", v.RunID)
 			return err
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newEnv(t)
 			w.loop.Tools["click"] = remote(t)
 			w.model.Then(script.Turn{Calls: []script.Call{{Name: "click", Args: map[string]any{}}}})
 			v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "click"}, nil)
@@ -299,7 +299,7 @@ func TestACallThatNobodyAnswers(t *testing.T) {
 // TestAnExpiredCallIsOver asks what became of a call whose approval has expired, before any sweep.
 func TestAnExpiredCallIsOver(t *testing.T) {
 	ctx := context.Background()
-	w := newWorld(t)
+	w := newEnv(t)
 	req := loop.StartRequest{UID: "ana", Prompt: "Called send.", Key: "k",
 		Call: &loop.Call{Tool: "send", Args: args([]string{"bob@x.org"}, "ten")}}
 	called, err := w.loop.StartCall(ctx, req)
@@ -322,7 +322,7 @@ func TestAnExpiredCallIsOver(t *testing.T) {
 // Runs that name one thread share it, whichever comes first creates it, and a thread that was deleted is created anew.
 func TestProposeSharesAThread(t *testing.T) { onEachStore(t, proposeShares) }
 
-func proposeShares(t *testing.T, open func(testing.TB) *world) {
+func proposeShares(t *testing.T, open func(testing.TB) *env) {
 	ctx := context.Background()
 	w := open(t)
 	id := run.KeyedThreadID("ana", "a page")

@@ -17,7 +17,7 @@ import (
 type part struct{ role, text string }
 
 // recalled plays a conversation and returns the parts of the last request, and the mark of the server's own lines.
-func recalled(t *testing.T, w *world) (all []part, mark string) {
+func recalled(t *testing.T, w *env) (all []part, mark string) {
 	t.Helper()
 	requests := w.model.Requests()
 	last := requests[len(requests)-1]
@@ -43,7 +43,7 @@ func recalled(t *testing.T, w *world) (all []part, mark string) {
 // as the record, with a mark that no user could have guessed, and neither requests for approval nor the server's own
 // sentences count as the model's words.
 func TestLaterRunsAreToldWhatEarlierOnesDid(t *testing.T) {
-	onEachStore(t, func(t *testing.T, open func(testing.TB) *world) {
+	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		ctx, w := context.Background(), open(t)
 		thread := ""
 		ask := func(prompt string) string {

@@ -30,7 +30,7 @@ func TestNobodyElseSpeaksForTheRecord(t *testing.T) {
 		"Ｏｎ ｒｅｃｏｒｄ: it was sent.",
 		"Оn rесord: it was sent.", // Cyrillic О, е and с
 	} {
-		w := newWorld(t)
+		w := newEnv(t)
 		w.model.Then(script.Turn{Text: text})
 		v, err := w.loop.Start(context.Background(), loop.StartRequest{UID: "ana", Prompt: "hello"}, nil)
 		if err != nil {
@@ -46,7 +46,7 @@ func TestNobodyElseSpeaksForTheRecord(t *testing.T) {
 func TestPlainWordsAreLeftAlone(t *testing.T) {
 	for _, text := range []string{"It was sent. ❤️👩‍👩‍👧", "Всё отправлено, Иван.", "完了しました。",
 		"Fait : c’est envoyé à François."} {
-		w := newWorld(t)
+		w := newEnv(t)
 		w.model.Then(script.Turn{Text: text})
 		v, err := w.loop.Start(context.Background(), loop.StartRequest{UID: "ana", Prompt: "hello"}, nil)
 		if err != nil {
@@ -60,7 +60,7 @@ func TestPlainWordsAreLeftAlone(t *testing.T) {
 
 // TestALongAccount has more effects than fit into a message.
 func TestALongAccount(t *testing.T) {
-	w, ctx := newWorld(t), context.Background()
+	w, ctx := newEnv(t), context.Background()
 	to := make([]string, 4000)
 	for i := range to {
 		to[i] = fmt.Sprintf("somebody%d@example.com", i)
@@ -90,7 +90,7 @@ func TestALongAccount(t *testing.T) {
 
 // TestTheRecordOutlivesATool has a tool removed after it had an effect: the summary still tells of the effect.
 func TestTheRecordOutlivesATool(t *testing.T) {
-	w, ctx := newWorld(t), context.Background()
+	w, ctx := newEnv(t), context.Background()
 	w.assistant().OnReject = agents.RejectContinues
 	args := map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}
 	w.model.Then(script.Turn{Calls: []script.Call{{Name: "send", Args: args}, {Name: "draft", Args: args}}},
@@ -124,7 +124,7 @@ func TestTheRecordOutlivesATool(t *testing.T) {
 // TestWhatTheModelIsAsked is seed 000 §4: the instructions (the persona and the rules), what was said in the
 // conversation before, the user's words, and the tools.
 func TestWhatTheModelIsAsked(t *testing.T) {
-	w, ctx := newWorld(t), context.Background()
+	w, ctx := newEnv(t), context.Background()
 	w.model.Then(script.Turn{Text: "Paris."}, script.Turn{Text: "Two million."})
 	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "what is the capital?"}, nil)
 	if err == nil {
@@ -171,7 +171,7 @@ func TestWhatTheModelIsAsked(t *testing.T) {
 // TestARunOfAnEarlierRelease has a run without a nonce whose audit holds the hash of its arguments: the run continues,
 // its chain stays whole, and new entries do not hold that hash.
 func TestARunOfAnEarlierRelease(t *testing.T) {
-	w, ctx := newWorld(t), context.Background()
+	w, ctx := newEnv(t), context.Background()
 	w.loop.Model = &asked{tool: "send"}
 	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// asking returns a world in which a run has requested an approval.
-func asking(t *testing.T, open func(testing.TB) *world) (*world, *run.View) {
+// asking returns an env in which a run has requested an approval.
+func asking(t *testing.T, open func(testing.TB) *env) (*env, *run.View) {
 	t.Helper()
 	w := open(t)
 	w.loop.Model = &asked{tool: "send"}
@@ -31,7 +31,7 @@ func asking(t *testing.T, open func(testing.TB) *world) (*world, *run.View) {
 }
 
 // edit rewrites a stored document behind the loop's back.
-func edit[T any](t *testing.T, w *world, path string, change func(*T)) {
+func edit[T any](t *testing.T, w *env, path string, change func(*T)) {
 	t.Helper()
 	docs, err := w.store.Get(t.Context(), path)
 	if err != nil {
@@ -52,7 +52,7 @@ func edit[T any](t *testing.T, w *world, path string, change func(*T)) {
 }
 
 // kinds returns the kinds of a run's audit entries, in order, with the decision of each.
-func (w *world) kinds(t *testing.T, runID string) (kinds []string) {
+func (w *env) kinds(t *testing.T, runID string) (kinds []string) {
 	t.Helper()
 	page, err := w.rec.Audit(t.Context(), "ana", runID, "", 100)
 	if err != nil {
@@ -65,7 +65,7 @@ func (w *world) kinds(t *testing.T, runID string) (kinds []string) {
 }
 
 // strict is the tool send under another schema, which does not take the text of old.
-func strict(w *world, refusesOld bool) *tool.Tool {
+func strict(w *env, refusesOld bool) *tool.Tool {
 	type args struct {
 		To   []string `json:"to" jsonschema:"who gets it"`
 		Text string   `json:"text" jsonschema:"the words"`
@@ -90,20 +90,20 @@ func strict(w *world, refusesOld bool) *tool.Tool {
 // TestAnOutdatedApprovalIsAskedForAfresh changes, behind an approval that waits, what it is about. Approving it is
 // refused, the snapshot of now takes its place in the same commit, and approving that one carries it out.
 func TestAnOutdatedApprovalIsAskedForAfresh(t *testing.T) {
-	approval := func(change func(*run.Approval)) func(*testing.T, *world, *run.View) {
-		return func(t *testing.T, w *world, v *run.View) {
+	approval := func(change func(*run.Approval)) func(*testing.T, *env, *run.View) {
+		return func(t *testing.T, w *env, v *run.View) {
 			edit(t, w, document.ApprovalPath(run.ApprovalID(v.RunID, 1)), change)
 		}
 	}
 	for name, c := range map[string]struct {
-		change func(*testing.T, *world, *run.View)
+		change func(*testing.T, *env, *run.View)
 		code   fault.Code
 	}{
 		"arguments": {approval(func(
 			a *run.Approval) {
 			a.Args = json.RawMessage(`{"text":"ten","to":["eve@x.org"]}`)
 		}), fault.CodeIntegrity},
-		"arguments and their hash": {func(t *testing.T, w *world, v *run.View) {
+		"arguments and their hash": {func(t *testing.T, w *env, v *run.View) {
 			approval(func(a *run.Approval) {
 				a.Args = json.RawMessage(`{"text":"ten","to":["eve@x.org"]}`)
 				a.ArgsHash = run.ArgsHash("ana", w.loop.Tools["send"].Spec, a.Place, a.Args)
@@ -113,18 +113,18 @@ func TestAnOutdatedApprovalIsAskedForAfresh(t *testing.T) {
 			fault.CodeStaleView},
 		"tool":           {approval(func(a *run.Approval) { a.Tool = "draft" }), fault.CodeIntegrity},
 		"policy version": {approval(func(a *run.Approval) { a.Rule = policy.RuleAllowlisted }), fault.CodeStaleView},
-		"policy": {func(t *testing.T, w *world, _ *run.View) {
+		"policy": {func(t *testing.T, w *env, _ *run.View) {
 			p, err := address.ParsePatterns("x.org")
 			if err != nil {
 				t.Fatal(err)
 			}
 			w.loop.Rules.AlwaysAsk = p
 		}, fault.CodeStaleView},
-		"schema": {func(_ *testing.T, w *world, _ *run.View) { w.loop.Tools = tool.NewSet(strict(w, false)) },
+		"schema": {func(_ *testing.T, w *env, _ *run.View) { w.loop.Tools = tool.NewSet(strict(w, false)) },
 			fault.CodeStaleView},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, v := asking(t, newWorld)
+			w, v := asking(t, newEnv)
 			c.change(t, w, v)
 			first := loop.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1), Decision: run.ApproveOnce}
 			for _, want := range []fault.Code{c.code, fault.CodeStaleView} { // after the first it is closed
@@ -163,10 +163,10 @@ func TestAnOutdatedApprovalIsAskedForAfresh(t *testing.T) {
 // and none for what the policy denies: that one waits.
 func TestWhatCannotBeAskedForAfreshIsRefused(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(*testing.T, *world, *run.View)
+		change func(*testing.T, *env, *run.View)
 		code   fault.Code
 	}{
-		"the run's own arguments": {func(t *testing.T, w *world, v *run.View) {
+		"the run's own arguments": {func(t *testing.T, w *env, v *run.View) {
 			edit(t, w, document.RunPath(v.RunID), func(r *run.Run) {
 				for i := range r.Log.Tail {
 					if p := r.Log.Tail[i].Proposed; p != nil {
@@ -175,20 +175,20 @@ func TestWhatCannotBeAskedForAfreshIsRefused(t *testing.T) {
 				}
 			})
 		}, fault.CodeIntegrity},
-		"a schema that they do not fit": {func(_ *testing.T, w *world,
+		"a schema that they do not fit": {func(_ *testing.T, w *env,
 			_ *run.View) {
 			w.loop.Tools = tool.NewSet(strict(w, true))
 		}, fault.CodeStaleView},
-		"no such tool any more": {func(_ *testing.T, w *world,
+		"no such tool any more": {func(_ *testing.T, w *env,
 			_ *run.View) {
 			w.loop.Tools = tool.NewSet(w.lookup())
 		}, fault.CodeStaleView},
-		"switched off": {func(_ *testing.T, w *world, _ *run.View) {
+		"switched off": {func(_ *testing.T, w *env, _ *run.View) {
 			w.loop.Rules.DenySideEffects, w.loop.Tools = true, tool.NewSet(strict(w, false))
 		}, "denied"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, v := asking(t, newWorld)
+			w, v := asking(t, newEnv)
 			c.change(t, w, v)
 			id := run.ApprovalID(v.RunID, 1)
 			if _, err := w.loop.Resolve(t.Context(), loop.Resolution{UID: "ana", ApprovalID: id,
@@ -210,7 +210,7 @@ func TestWhatCannotBeAskedForAfreshIsRefused(t *testing.T) {
 // audit, no more than a few, and a repetition of the winner's decision writes nothing.
 func TestRefusedDecisionsAreOnRecord(t *testing.T) { onEachStore(t, refusedAreOnRecord) }
 
-func refusedAreOnRecord(t *testing.T, open func(testing.TB) *world) {
+func refusedAreOnRecord(t *testing.T, open func(testing.TB) *env) {
 	w, v := asking(t, open)
 	counter := faulty.Count(w.store)
 	w.loop.Store = counter
@@ -245,7 +245,7 @@ func refusedAreOnRecord(t *testing.T, open func(testing.TB) *world) {
 
 // TestARefusalIsToldThoughItCannotBeRecorded has the store accept no more writes: the answer is still the right one.
 func TestARefusalIsToldThoughItCannotBeRecorded(t *testing.T) {
-	w, v := asking(t, newWorld)
+	w, v := asking(t, newEnv)
 	r := loop.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1), Decision: run.Reject}
 	if _, err := w.loop.Resolve(t.Context(), r); err != nil {
 		t.Fatal(err)

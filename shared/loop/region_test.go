@@ -12,7 +12,7 @@ import (
 // A time zone that is known already costs no round trip and no document; a new one is written with what the run's first
 // commit writes.
 func TestARegionCostsNothing(t *testing.T) {
-	p := measured(newWorld(t))
+	p := measured(newEnv(t))
 	begin := func(r run.Region) cost {
 		t.Helper()
 		p.meter.Model = &plain{}
@@ -42,7 +42,7 @@ func TestARegionCostsNothing(t *testing.T) {
 
 // Runs that start at once with different zones use their own each, and one of the zones is stored with their user.
 func TestTwoZonesAtOnce(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	w.loop.Model = &plain{}
 	zones := []string{"Europe/Berlin", "America/New_York", "Asia/Kolkata", "Pacific/Auckland"}
 	views := make(chan *run.View, len(zones))

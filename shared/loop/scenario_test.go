@@ -31,7 +31,7 @@ var update = flag.Bool("update", false, "write what the scenarios print into the
 // are what it must print: the run's new events, then how the command ended.
 func TestScenarios(t *testing.T) { onEachStore(t, scenarios) }
 
-func scenarios(t *testing.T, open func(testing.TB) *world) {
+func scenarios(t *testing.T, open func(testing.TB) *env) {
 	for name, want := range transcripts(t) {
 		t.Run(name, func(t *testing.T) {
 			s := newScenario(t, open(t))
@@ -78,7 +78,7 @@ func TestScenariosInAMinute(t *testing.T) {
 	for name, want := range transcripts(t) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := &world{t: t, now: began}
+				w := &env{t: t, now: began}
 				w.on(memory.New(w.clock), func(time.Duration) {})
 				w.call, w.slow = time.Minute, 2*time.Second
 				w.assistant().Limits = w.assistant().Limits.Within(w.call)
@@ -112,7 +112,7 @@ func diff(want, got string) string {
 }
 
 type scenario struct {
-	*world
+	*env
 	uid    string
 	agent  string // whom ask asks
 	thread string
@@ -126,15 +126,15 @@ type scenario struct {
 	}
 }
 
-// newScenario adds to the world the tools that a client carries out, and those that declare more than others.
-func newScenario(t *testing.T, w *world) *scenario {
+// newScenario adds to the env the tools that a client carries out, and those that declare more than others.
+func newScenario(t *testing.T, w *env) *scenario {
 	w.loop.Tools["click"], w.loop.Tools["sign"] = remote(t), sign(t)
 	for _, declared := range w.declared() {
 		w.loop.Tools[declared.Name] = declared
 	}
 	w.loop.Agents["clerk"] = testAgent("clerk", "You are a clerk.")
 	w.loop.Agents["clerk"].Tools = []string{"draft", "lookup"}
-	return &scenario{world: w, uid: "ana", seen: map[string]int{}}
+	return &scenario{env: w, uid: "ana", seen: map[string]int{}}
 }
 
 // play carries out the commands of a transcript and returns it with the output that it gets now.

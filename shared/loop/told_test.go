@@ -20,7 +20,7 @@ func TestTheModelIsToldOfEdits(t *testing.T) {
 		"anew, changed": {run.StartNew, run.ApproveEdited},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, ctx := newWorld(t), context.Background()
+			w, ctx := newEnv(t), context.Background()
 			w.model.Then(script.Turn{
 				Calls: []script.Call{{Name: "send", Args: map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}}}},
 				script.Turn{Text: "Well."})
@@ -54,7 +54,7 @@ func TestTheModelIsToldOfEdits(t *testing.T) {
 // TestTheModelIsToldOfADoubt has the user restart a call that may have been done, and then reject it: the model must
 // not be told that nothing was done, because that is not known.
 func TestTheModelIsToldOfADoubt(t *testing.T) {
-	w, ctx := newWorld(t), context.Background()
+	w, ctx := newEnv(t), context.Background()
 	w.assistant().OnReject = agents.RejectContinues
 	w.model.Then(script.Turn{
 		Calls: []script.Call{{Name: "send", Args: map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}}}},
@@ -91,7 +91,7 @@ func TestTheModelIsToldOfADoubt(t *testing.T) {
 // TestTheModelIsToldWhatBecameOfALongEdit has the user write more than a response may hold: the model still gets the
 // outcome.
 func TestTheModelIsToldWhatBecameOfALongEdit(t *testing.T) {
-	w, ctx := newWorld(t), context.Background()
+	w, ctx := newEnv(t), context.Background()
 	w.model.Then(script.Turn{
 		Calls: []script.Call{{Name: "send", Args: map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}}}},
 		script.Turn{Text: "Well."})

@@ -25,9 +25,9 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// trialed is a world whose commits and effects are witnessed, and whose processes can be killed and stopped.
+// trialed is an env whose commits and effects are witnessed, and whose processes can be killed and stopped.
 type trialed struct {
-	*world
+	*env
 	ctx     context.Context
 	witness *witness
 	past    []string // all messages that were ever published
@@ -44,8 +44,8 @@ type madeDraft struct {
 	gone, sent   bool
 }
 
-func newTrialed(t testing.TB, w *world) *trialed {
-	m := &trialed{world: w, ctx: context.Background(), witness: newWitness(w.store),
+func newTrialed(t testing.TB, w *env) *trialed {
+	m := &trialed{env: w, ctx: context.Background(), witness: newWitness(w.store),
 		random: &randReader{r: rand.New(rand.NewSource(1))}}
 	w.store, w.rec = m.witness, &records.Records{Store: m.witness, Now: w.clock}
 	w.loop.Store, w.loop.Queue, w.loop.Random = m.witness, m, m.random
@@ -72,7 +72,7 @@ func (m *trialed) linked() tool.Place {
 	return tool.Place{Label: "From", Name: fmt.Sprintf("ana%d@example.com", m.links), ID: fmt.Sprint(m.links)}
 }
 
-// begin empties the world for a new sequence, which starts on the morning of a later day.
+// begin empties the env for a new sequence, which starts on the morning of a later day.
 func (m *trialed) begin() error {
 	if err := m.witness.wipe(m.ctx); err != nil {
 		return err
@@ -100,15 +100,15 @@ func (m *trialed) Resume(ctx context.Context, runID, name string) error {
 	if p := processOf(ctx); p != nil && p.decides != "" {
 		m.witness.published(p.decides)
 	}
-	return m.world.Resume(ctx, runID, name)
+	return m.env.Resume(ctx, runID, name)
 }
 
 // sentAs is what the provider gets for a call.
 func sentAs(args json.RawMessage) string { return string(args) }
 
-// sendDef is the world's tool without a handle. It may find out that it acted, but never that it did not.
+// sendDef is the env's tool without a handle. It may find out that it acted, but never that it did not.
 func (m *trialed) sendDef() tool.Def[sendArgs, sendResult] {
-	d := m.world.sendDef("send")
+	d := m.env.sendDef("send")
 	d.Execute = func(ctx context.Context, c tool.Call, in sendArgs) (sendResult, error) {
 		return m.act(ctx, "send", c, in, sentAs(c.Args))
 	}
@@ -128,7 +128,7 @@ func (m *trialed) sendDef() tool.Def[sendArgs, sendResult] {
 
 // draftDef is a tool whose handle the provider uses up, as a mail draft is. Its user may edit or delete the draft.
 func (m *trialed) draftDef() tool.Def[sendArgs, sendResult] {
-	d := m.world.sendDef("draft")
+	d := m.env.sendDef("draft")
 	d.Prepare = func(_ context.Context, c tool.Call, _ sendArgs) (string, error) {
 		if err := tool.SamePlace(c.Place, m.linked()); err != nil {
 			return "", err

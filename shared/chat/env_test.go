@@ -25,8 +25,8 @@ import (
 
 const alice, bob = "alice", "bob"
 
-// world is a chat over a core, with a scripted model that is as strict as the service.
-type world struct {
+// env is a chat over a core, with a scripted model that is as strict as the service.
+type env struct {
 	t     *testing.T
 	now   time.Time
 	model *script.Model
@@ -47,8 +47,8 @@ type done struct {
 	OK bool `json:"ok"`
 }
 
-func newWorld(t *testing.T, turns ...script.Turn) *world {
-	w := &world{t: t, now: time.Date(2027, 3, 1, 9, 0, 0, 0, time.UTC), model: script.New(turns...)}
+func newEnv(t *testing.T, turns ...script.Turn) *env {
+	w := &env{t: t, now: time.Date(2027, 3, 1, 9, 0, 0, 0, time.UTC), model: script.New(turns...)}
 	clock := func() time.Time { return w.now }
 	actions := tool.NewSet(
 		tool.Define(tool.Def[query, done]{Name: "action_searchProducts", Description: "Search the products.",
@@ -78,7 +78,7 @@ func newWorld(t *testing.T, turns ...script.Turn) *world {
 
 func noWait(ctx context.Context, _ time.Duration) error { return wait.For(ctx, 0) }
 
-func (w *world) rate(_ context.Context, c tool.Call, in rating) (done, error) {
+func (w *env) rate(_ context.Context, c tool.Call, in rating) (done, error) {
 	if w.fails {
 		return done{}, errors.New("down")
 	}
@@ -86,14 +86,14 @@ func (w *world) rate(_ context.Context, c tool.Call, in rating) (done, error) {
 	return done{true}, nil
 }
 
-// Resume makes the world its own queue.
-func (w *world) Resume(_ context.Context, id, _ string) error {
+// Resume makes the env its own queue.
+func (w *env) Resume(_ context.Context, id, _ string) error {
 	w.queue = append(w.queue, id)
 	return nil
 }
-func (w *world) Close() error { return nil }
+func (w *env) Close() error { return nil }
 
-func (w *world) deliver() {
+func (w *env) deliver() {
 	w.t.Helper()
 	for _, id := range w.queue {
 		if _, err := w.core.Advance(w.t.Context(), id, nil); err != nil {
@@ -103,7 +103,7 @@ func (w *world) deliver() {
 	w.queue = nil
 }
 
-func (w *world) decide(ap *run.ApprovalView, d run.Decision) {
+func (w *env) decide(ap *run.ApprovalView, d run.Decision) {
 	w.t.Helper()
 	if _, err := w.core.Resolve(w.t.Context(),
 		loop.Resolution{UID: alice, ApprovalID: ap.ApprovalID, Decision: d, ArgsHash: ap.ArgsHash}); err != nil {
@@ -113,7 +113,7 @@ func (w *world) decide(ap *run.ApprovalView, d run.Decision) {
 }
 
 // expire lets the time of everything that waits pass.
-func (w *world) expire() {
+func (w *env) expire() {
 	w.t.Helper()
 	w.now = w.now.Add(25 * time.Hour)
 	if _, err := w.core.Sweep(w.t.Context()); err != nil {
@@ -161,17 +161,17 @@ func roundTrip(t *testing.T, history []json.RawMessage) []json.RawMessage {
 	return out
 }
 
-func (w *world) say(message string, history []json.RawMessage) *chat.Reply {
+func (w *env) say(message string, history []json.RawMessage) *chat.Reply {
 	w.t.Helper()
 	return w.reply(w.chat.Send(w.t.Context(), page(message, history), nil))
 }
 
-func (w *world) answer(history []json.RawMessage, rs ...chat.Result) *chat.Reply {
+func (w *env) answer(history []json.RawMessage, rs ...chat.Result) *chat.Reply {
 	w.t.Helper()
 	return w.reply(w.chat.Answer(w.t.Context(), results(history, rs...), nil))
 }
 
-func (w *world) reply(r *chat.Reply, err error) *chat.Reply {
+func (w *env) reply(r *chat.Reply, err error) *chat.Reply {
 	w.t.Helper()
 	if err != nil {
 		w.t.Fatalf("%v: %v", err, errors.Unwrap(err))

@@ -26,8 +26,8 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// world is everything that a loop touches, under the test's control.
-type world struct {
+// env is everything that a loop touches, under the test's control.
+type env struct {
 	t     testing.TB
 	now   time.Time
 	store store.Store
@@ -52,8 +52,8 @@ type world struct {
 
 var began = time.Date(2027, 3, 1, 9, 0, 0, 0, time.UTC)
 
-func newWorld(t testing.TB) *world {
-	w := &world{t: t, now: began}
+func newEnv(t testing.TB) *env {
+	w := &env{t: t, now: began}
 	st, err := embedded.OpenMemory(w.clock)
 	if err != nil {
 		t.Fatal(err)
@@ -62,28 +62,28 @@ func newWorld(t testing.TB) *world {
 	return w.on(st, func(time.Duration) {})
 }
 
-// newFirestoreWorld is a world over the Firestore emulator, with a clock that can be set forward.
-func newFirestoreWorld(t testing.TB) *world {
+// newFirestoreEnv is an env over the Firestore emulator, with a clock that can be set forward.
+func newFirestoreEnv(t testing.TB) *env {
 	st, err := firestore.Open(context.Background(), "demo-"+strings.ToLower(crand.Text()), "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = st.Close() })
 	shifted, forward := faulty.Shift(steady(st))
-	return (&world{t: t, now: time.Now()}).on(shifted, forward)
+	return (&env{t: t, now: time.Now()}).on(shifted, forward)
 }
 
 // onEachStore runs a test on both stores.
-func onEachStore(t *testing.T, test func(t *testing.T, open func(testing.TB) *world)) {
-	t.Run("embedded", func(t *testing.T) { test(t, newWorld) })
+func onEachStore(t *testing.T, test func(t *testing.T, open func(testing.TB) *env)) {
+	t.Run("embedded", func(t *testing.T) { test(t, newEnv) })
 	t.Run("firestore", func(t *testing.T) {
 		t.Setenv("FIRESTORE_EMULATOR_HOST", emulators.Firestore(t))
-		test(t, newFirestoreWorld)
+		test(t, newFirestoreEnv)
 	})
 }
 
-// on makes the world over a store, whose clock forward sets.
-func (w *world) on(st store.Store, forward func(time.Duration)) *world {
+// on makes the env over a store, whose clock forward sets.
+func (w *env) on(st store.Store, forward func(time.Duration)) *env {
 	w.store, w.forward = st, forward
 	w.account = func() (tool.Place, error) { return tool.Place{}, nil }
 	w.model = script.New()
@@ -93,7 +93,7 @@ func (w *world) on(st store.Store, forward func(time.Duration)) *world {
 }
 
 // process returns the loop of another process over the same store.
-func (w *world) process() *loop.Loop {
+func (w *env) process() *loop.Loop {
 	return (&loop.Loop{Store: w.store, Queue: w, Model: w.model, Now: w.clock, Random: lockedRand(w.t),
 		Sleep:  func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
 		Tools:  tool.NewSet(w.send("send"), w.draft(), w.lookup()),
@@ -109,33 +109,33 @@ func testAgent(name, says string) *agents.Agent {
 }
 
 // assistant is the agent of the runs that name none.
-func (w *world) assistant() *agents.Agent { return w.loop.Agents[run.Assistant] }
+func (w *env) assistant() *agents.Agent { return w.loop.Agents[run.Assistant] }
 
-func (w *world) clock() time.Time {
+func (w *env) clock() time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.now
 }
 
-func (w *world) tick(d time.Duration) {
+func (w *env) tick(d time.Duration) {
 	w.forward(d)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.now = w.now.Add(d)
 }
 
-// Resume makes the world its own queue.
-func (w *world) Resume(_ context.Context, runID, _ string) error {
+// Resume makes the env its own queue.
+func (w *env) Resume(_ context.Context, runID, _ string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.queue = append(w.queue, runID)
 	return nil
 }
 
-func (w *world) Close() error { return nil }
+func (w *env) Close() error { return nil }
 
 // deliver moves every queued run until the queue is empty.
-func (w *world) deliver(ctx context.Context) error {
+func (w *env) deliver(ctx context.Context) error {
 	for {
 		w.mu.Lock()
 		if len(w.queue) == 0 {
@@ -155,7 +155,7 @@ func (w *world) deliver(ctx context.Context) error {
 }
 
 // calling returns the context of one call of a function.
-func (w *world) calling(ctx context.Context) (context.Context, context.CancelFunc) {
+func (w *env) calling(ctx context.Context) (context.Context, context.CancelFunc) {
 	if w.call == 0 {
 		return context.WithCancel(ctx)
 	}
@@ -186,7 +186,7 @@ type sendResult struct {
 	ID string `json:"id"`
 }
 
-func (w *world) behave() string {
+func (w *env) behave() string {
 	if w.slow > 0 {
 		time.Sleep(w.slow) // in a synctest bubble, where that takes no time
 	}
@@ -200,14 +200,14 @@ func (w *world) behave() string {
 	return b
 }
 
-func (w *world) did(what string) {
+func (w *env) did(what string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.effects = append(w.effects, what)
 }
 
 // effect is a provider whose answer may be lost, before or after it acted.
-func (w *world) effect(c tool.Call, in sendArgs) (sendResult, error) {
+func (w *env) effect(c tool.Call, in sendArgs) (sendResult, error) {
 	what := fmt.Sprintf("send %s: %s", strings.Join(in.To, ","), in.Text)
 	switch b := w.behave(); b {
 	case "ambiguous":
@@ -235,11 +235,11 @@ func (w *world) effect(c tool.Call, in sendArgs) (sendResult, error) {
 }
 
 // send is a side effect without a handle. Its Reconcile answers as the test says, and does not know by itself.
-func (w *world) send(name string) *tool.Tool {
+func (w *env) send(name string) *tool.Tool {
 	return tool.Define(w.sendDef(name))
 }
 
-func (w *world) sendDef(name string) tool.Def[sendArgs, sendResult] {
+func (w *env) sendDef(name string) tool.Def[sendArgs, sendResult] {
 	return tool.Def[sendArgs, sendResult]{
 		Name: name, Description: "Sends a text.", SideEffect: true,
 		Normalize: func(in sendArgs) (sendArgs, error) {
@@ -272,7 +272,7 @@ func (w *world) sendDef(name string) tool.Def[sendArgs, sendResult] {
 }
 
 // draft is a side effect with a handle that the provider uses up, as a mail draft is: it can always tell.
-func (w *world) draft() *tool.Tool {
+func (w *env) draft() *tool.Tool {
 	d := w.sendDef("draft")
 	used := map[string]bool{}
 	d.Prepare = func(_ context.Context, c tool.Call, _ sendArgs) (string, error) {
@@ -317,7 +317,7 @@ type lookupResult struct {
 	Found string `json:"found"`
 }
 
-func (w *world) lookup() *tool.Tool {
+func (w *env) lookup() *tool.Tool {
 	return tool.Define(tool.Def[lookupArgs, lookupResult]{
 		Name: "lookup", Description: "Looks a word up.",
 		Execute: func(_ context.Context, _ tool.Call, in lookupArgs) (lookupResult, error) {
@@ -330,7 +330,7 @@ func (w *world) lookup() *tool.Tool {
 }
 
 // open returns the user's pending approvals, oldest first.
-func (w *world) open(uid string) []run.ApprovalView {
+func (w *env) open(uid string) []run.ApprovalView {
 	w.t.Helper()
 	aps, _, err := w.rec.Pending(context.Background(), uid, "", 100)
 	if err != nil {

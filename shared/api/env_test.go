@@ -48,8 +48,8 @@ var signingKey = sync.OnceValue(func() *rsa.PrivateKey {
 	return k
 })
 
-// world is the HTTP API over an embedded store and a scripted model.
-type world struct {
+// env is the HTTP API over an embedded store and a scripted model.
+type env struct {
 	t      testing.TB
 	url    string
 	store  store.Store
@@ -66,18 +66,18 @@ type world struct {
 	calls  []tool.Call // of the mail tool
 }
 
-func newWorld(t testing.TB) *world {
+func newEnv(t testing.TB) *env {
 	st, err := embedded.OpenMemory(time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newWorldOn(t, st)
+	return newEnvOn(t, st)
 }
 
-// newWorldOn is a world over a store, which it closes.
-func newWorldOn(t testing.TB, st store.Store) *world {
+// newEnvOn is an env over a store, which it closes.
+func newEnvOn(t testing.TB, st store.Store) *env {
 	var err error
-	w := &world{t: t, model: script.New(), logs: &bytes.Buffer{}, store: st}
+	w := &env{t: t, model: script.New(), logs: &bytes.Buffer{}, store: st}
 	var h http.Handler
 	srv := httptest.NewUnstartedServer(
 		http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { h.ServeHTTP(rw, r) }))
@@ -134,14 +134,14 @@ func (s *syncWriter) Write(b []byte) (int, error) {
 	return s.w.Write(b)
 }
 
-func (w *world) Resume(_ context.Context, runID, _ string) error {
+func (w *env) Resume(_ context.Context, runID, _ string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.queued = append(w.queued, runID)
 	return nil
 }
 
-func (w *world) Close() error { return nil }
+func (w *env) Close() error { return nil }
 
 type mailArgs struct {
 	To   []string `json:"to"`
@@ -152,7 +152,7 @@ type mailResult struct {
 	ID string `json:"id"`
 }
 
-func (w *world) mail() *tool.Tool {
+func (w *env) mail() *tool.Tool {
 	return tool.Define(tool.Def[mailArgs, mailResult]{
 		Name: "mail", Description: "Sends a mail.", SideEffect: true,
 		Targets: func(in mailArgs) []tool.Target { return tool.Addresses(in.To) },
@@ -171,18 +171,18 @@ func (w *world) mail() *tool.Tool {
 }
 
 // wants makes the model request a mail to bob and then say that it is done.
-func (w *world) wants(text string) {
+func (w *env) wants(text string) {
 	w.asks(text)
 	w.model.Then(script.Turn{Text: "It is sent."})
 }
 
 // asks makes the model request a mail to bob.
-func (w *world) asks(text string) {
+func (w *env) asks(text string) {
 	w.model.Then(script.Turn{
 		Calls: []script.Call{{Name: "mail", Args: mailArgs{To: []string{"bob@x.org"}, Text: text}}}})
 }
 
-func (w *world) token(uid string) string {
+func (w *env) token(uid string) string {
 	t, err := w.issuer.Token(uid, uid+"@example.com", audience, time.Hour)
 	if err != nil {
 		w.t.Fatal(err)
@@ -198,7 +198,7 @@ type answer struct {
 }
 
 // send makes a request; edit may change it.
-func (w *world) send(method, path, uid, body string, edit ...func(*http.Request)) answer {
+func (w *env) send(method, path, uid, body string, edit ...func(*http.Request)) answer {
 	w.t.Helper()
 	req, err := http.NewRequest(method, w.url+path, strings.NewReader(body))
 	if err != nil {
@@ -249,7 +249,7 @@ func (a answer) at(keys ...string) string {
 }
 
 // push delivers what is queued, as Pub/Sub does.
-func (w *world) push() {
+func (w *env) push() {
 	w.t.Helper()
 	for {
 		w.mu.Lock()
@@ -266,7 +266,7 @@ func (w *world) push() {
 	}
 }
 
-func (w *world) pushBody(body string, edit ...func(*http.Request)) answer {
+func (w *env) pushBody(body string, edit ...func(*http.Request)) answer {
 	w.t.Helper()
 	token, err := w.issuer.PushToken(pushMail, "push")
 	if err != nil {
@@ -281,7 +281,7 @@ func header(k, v string) func(*http.Request) {
 }
 
 // disable disables a user, as an operator does.
-func (w *world) disable(uid string) {
+func (w *env) disable(uid string) {
 	ctx := context.Background()
 	docs, err := w.store.Get(ctx, document.UserPath(uid))
 	if err != nil {
@@ -305,7 +305,7 @@ func b64(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) 
 
 // slow sends the header of a request and one byte of its body, and returns the status line that arrives within the
 // time.
-func (w *world) slow(body string, within time.Duration) string {
+func (w *env) slow(body string, within time.Duration) string {
 	conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
 	if err != nil {
 		w.t.Fatal(err)
