@@ -118,7 +118,7 @@ func (m struckModel) Generate(ctx context.Context, req model.Request, delta func
 	return m.Model.Generate(ctx, req, delta)
 }
 
-// struckCalls puts points around the calls to providers: Gmail and Calendar, the endpoint that gives access to a linked
+// struckCalls puts points around the calls to providers: Gmail and Calendar, the endpoint for access to a linked
 // account, and the notes.
 type struckCalls struct {
 	next http.RoundTripper

@@ -87,7 +87,7 @@ func checkArgument(name string, v any, p tool.Preview, fail func(string, ...any)
 			}
 			if strings.Contains(fmt.Sprint(a), "xn--") &&
 				(!strings.Contains(lines[i], "shown as") || len(p.Warnings) == 0) {
-				fail("nobody is warned of %v", a)
+				fail("its reader is not warned of %v", a)
 			}
 		}
 	default:

@@ -111,7 +111,7 @@ func (s *env) judged(name string, args any, asked testkit.Answer, before int) go
 // afterApproval has the user approve, and the account fail only then.
 func (s *env) afterApproval(asked testkit.Answer, account *account) got {
 	if len(asked.Approvals) != 1 {
-		s.wrong("nobody was asked")
+		s.wrong("its user was not asked")
 		return gotOf(asked)
 	}
 	account.breakNow()

@@ -24,7 +24,7 @@ func pending(s *env) got {
 	s.keep(v)
 	g := s.judged(tool, v, s.ask(s.as, "Please do it.", once(tool, v)), 0)
 	if g.decision == "allow" {
-		s.wrong("nobody was asked")
+		s.wrong("its user was not asked")
 	}
 	return g
 }

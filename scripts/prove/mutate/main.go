@@ -30,7 +30,7 @@ func Proof() proof.Proof {
 	return proof.Proof{
 		Name: "mutate", Only: "mutations or breaks", Resumes: true, Each: true, List: list,
 		Tries: "mechanisms, rules of the deployment and single checks taken away: a test or a hostile case must notice",
-		Takes: "20 minutes, and with -breaks half an hour or more",
+		Takes: "half an hour, and with -breaks as long or more; -only takes some",
 		About: `A mutation that survives where tests were skipped, because what they need is not there, is skipped too, and is a
 finding with REQUIRE_ALL=1.`,
 		Flags: func(f *flag.FlagSet) {
@@ -116,15 +116,18 @@ func try(ctx context.Context, root, dir string, m mutation, unmutated map[test]p
 		}
 		before := unmutated[t]
 		if before.Failed {
-			return "", fmt.Errorf("%s fails without a mutation: %s", t.pkg, before)
+			return "", fmt.Errorf("%s fails without a mutation: %s: %s", t.pkg, before, before.Last())
 		}
 		skipped = skipped || before.Skipped
 		after := t.play(ctx, root, m.flag(overlay))
 		if after.Cut {
 			return "", fmt.Errorf("%s took longer than %s, so nothing is known of it", t.pkg, proof.TestTime)
 		}
-		if after.Failed {
+		switch {
+		case len(after.By) > 0:
 			return after.String(), nil
+		case after.Failed: // for another reason, such as a machine that has no memory left
+			return "", fmt.Errorf("%s fails, and none of its tests does: %s", t.pkg, after.Last())
 		}
 	}
 	if skipped {

@@ -19,7 +19,7 @@ type Tested struct {
 	Failed, Skipped bool
 	Cut             bool     // they took too long, so their failure shows nothing
 	By              []string // the tests that failed, without those that only hold others
-	Said            []string // what the tests printed, by lines
+	Said            []string // what was printed, by lines
 }
 
 // GoTest runs go test with the arguments, in the directory root.
@@ -27,20 +27,21 @@ func GoTest(ctx context.Context, root string, args ...string) Tested {
 	args = append([]string{"test", "-json", "-count=1", "-timeout=" + TestTime.String()}, args...)
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = root
-	out, err := cmd.Output()
+	out, err := cmd.CombinedOutput()
 	return ReadTested(out, err != nil)
 }
 
-// ReadTested reads what go test -json prints.
+// ReadTested reads what go test -json prints, and beside that what is no JSON: the go command's own words.
 func ReadTested(out []byte, failed bool) Tested {
 	o := Tested{Failed: failed}
 	for line := range bytes.Lines(out) {
 		var e struct{ Action, Test, Output string }
 		if json.Unmarshal(line, &e) != nil {
+			o.Said = append(o.Said, strings.TrimSpace(string(line)))
 			continue
 		}
 		o.Cut = o.Cut || strings.HasPrefix(e.Output, "panic: test timed out after ")
-		if e.Action == "output" {
+		if e.Action == "output" || e.Action == "build-output" {
 			o.Said = append(o.Said, strings.TrimRight(e.Output, "\n"))
 		}
 		if e.Test == "" {
@@ -56,6 +57,9 @@ func ReadTested(out []byte, failed bool) Tested {
 	})
 	return o
 }
+
+// Last returns the last lines that were printed.
+func (o Tested) Last() string { return strings.Join(o.Said[max(0, len(o.Said)-5):], "; ") }
 
 // String returns the names of up to three of the tests that failed.
 func (o Tested) String() string {

@@ -29,3 +29,14 @@ func TestATestThatTookTooLong(t *testing.T) {
 		}
 	}
 }
+
+// TestAFailureOfNoTest is none that a test has noticed: it says what the go command said.
+func TestAFailureOfNoTest(t *testing.T) {
+	const fails = `go: updates to go.mod needed
+{"Action":"build-output","Output":"./a.go:1:1: vet: unused\n"}
+{"Action":"fail"}`
+	o := ReadTested([]byte(fails), true)
+	if !o.Failed || len(o.By) > 0 || o.Last() != "go: updates to go.mod needed; ./a.go:1:1: vet: unused" {
+		t.Errorf("%+v", o)
+	}
+}
