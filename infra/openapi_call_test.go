@@ -2,12 +2,13 @@ package infra_test
 
 import (
 	"encoding/json"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
+
+	"github.com/countersign-run/countersign/shared/testkit"
 )
 
 // ask is a request for an operation. By default it has the token that the operation needs.
@@ -58,7 +59,7 @@ func (s *stand) call(t *testing.T, q ask) answer {
 	if !ok {
 		t.Fatalf("there is no operation %s", q.op)
 	}
-	a := sent(t, s.request(t, op, q))
+	a := s.sent(t, op.method, op, q)
 	if a.status < 400 {
 		s.taken(t, op, q)
 	}
@@ -66,27 +67,18 @@ func (s *stand) call(t *testing.T, q ask) answer {
 	return a
 }
 
-// request returns the HTTP request of an ask.
-func (s *stand) request(t *testing.T, op operation, q ask) *http.Request {
+// sent sends an ask. A redirect is an answer, too.
+func (s *stand) sent(t *testing.T, method string, op operation, q ask) answer {
 	t.Helper()
-	address := s.base + op.at(q.params...)
+	path := op.at(q.params...)
 	if q.query != "" {
-		address += "?" + q.query
+		path += "?" + q.query
 	}
-	r, err := http.NewRequestWithContext(t.Context(), op.method, address, strings.NewReader(q.body))
+	a, err := testkit.Connect(direct, s.base, s.token(t, op, q))(t.Context(), method, path, q.body, q.header...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if q.body != "" {
-		r.Header.Set("Content-Type", "application/json")
-	}
-	if token := s.token(t, op, q); token != "" {
-		r.Header.Set("Authorization", "Bearer "+token)
-	}
-	for i := 0; i+1 < len(q.header); i += 2 {
-		r.Header.Set(q.header[i], q.header[i+1])
-	}
-	return r
+	return answer{a.HTTP, a.Header, string(a.Body)}
 }
 
 func (s *stand) token(t *testing.T, op operation, q ask) string {
@@ -118,21 +110,7 @@ func (s *stand) signIn(t *testing.T, uid string) string {
 	return token
 }
 
-// direct follows no redirect: that is an answer, too.
 var direct = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-
-func sent(t *testing.T, r *http.Request) answer {
-	t.Helper()
-	res, err := direct.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	body, err := io.ReadAll(res.Body)
-	if closing := res.Body.Close(); err != nil || closing != nil {
-		t.Fatal(err, closing)
-	}
-	return answer{res.StatusCode, res.Header, string(body)}
-}
 
 // taken checks that an accepted body matches its schema.
 func (s *stand) taken(t *testing.T, op operation, q ask) {

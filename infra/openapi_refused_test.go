@@ -63,9 +63,7 @@ func refusedByAll(t *testing.T, d *described) {
 // takesNothingElse sends another method.
 func (s *stand) takesNothingElse(t *testing.T, op operation) {
 	t.Helper()
-	r := s.request(t, op, op.plain(t))
-	r.Method = http.MethodPut
-	a := sent(t, r)
+	a := s.sent(t, http.MethodPut, op, op.plain(t))
 	if a.status != http.StatusMethodNotAllowed || !strings.Contains(a.header.Get("Allow"), op.method) {
 		t.Errorf("PUT %s answered %d %s, Allow %q", op.path, a.status, a.body, a.header.Get("Allow"))
 	}

@@ -1,7 +1,6 @@
 package check_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/browsertest"
 	"github.com/countersign-run/countersign/shared/testkit/emulators"
 )
@@ -113,19 +113,21 @@ func whileSending(u *user, name string, after time.Duration) string {
 // user is a local user with a token.
 type user struct {
 	*devServer
-	token string
+	testkit.Client
 }
 
 func (s *devServer) signIn() *user {
 	s.t.Helper()
-	u := &user{devServer: s}
+	a, err := testkit.Connect(nil, s.url, "")(s.t.Context(), "POST", "/dev/token",
+		`{"uid":"ana","email":"ana@example.com"}`)
 	var got struct{ Token string }
-	if err := u.call("POST", "/dev/token", `{"uid":"ana","email":"ana@example.com"}`, "", &got); err != nil {
+	if err := errors.Join(err, json.Unmarshal(a.Body, &got)); err != nil {
 		s.t.Fatal(err)
 	}
-	u.token = got.Token
-	return u
+	return s.as(got.Token)
 }
+
+func (s *devServer) as(token string) *user { return &user{s, testkit.Connect(nil, s.url, token)} }
 
 func (u *user) killAndStart() {
 	u.t.Helper()
@@ -133,37 +135,17 @@ func (u *user) killAndStart() {
 	u.start()
 }
 
-func (u *user) call(method, path, body, key string, into any) error {
-	req, err := http.NewRequest(method, u.url+path, strings.NewReader(body))
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Authorization", "Bearer "+u.token)
-	req.Header.Set("Content-Type", "application/json")
-	if key != "" {
-		req.Header.Set("Idempotency-Key", key)
-	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
-	}
-	defer res.Body.Close()
-	var b bytes.Buffer
-	if _, err := b.ReadFrom(res.Body); err != nil {
-		return err
-	}
-	if res.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s %s: %s %s", method, path, res.Status, b.Bytes())
-	}
-	return json.Unmarshal(b.Bytes(), into)
+func (u *user) ask(name string) (run string, err error) {
+	a, err := u.Ask(u.t.Context(), fmt.Sprintf("email bob@x.org subject '%s' saying 'hello'", name),
+		"Idempotency-Key", strings.ReplaceAll(name, " ", "-"))
+	return a.RunID, accepted(a, err)
 }
 
-func (u *user) ask(name string) (run string, err error) {
-	var got struct{ RunID string }
-	key := strings.ReplaceAll(name, " ", "-")
-	err = u.call("POST", "/api/agent/run",
-		fmt.Sprintf(`{"prompt":"email bob@x.org subject '%s' saying 'hello'"}`, name), key, &got)
-	return got.RunID, err
+func accepted(a testkit.Answer, err error) error {
+	if err == nil && a.HTTP != http.StatusOK {
+		err = fmt.Errorf("%d %s", a.HTTP, a.Body)
+	}
+	return err
 }
 
 func (u *user) mustAsk(name string) string {
@@ -178,16 +160,13 @@ func (u *user) mustAsk(name string) string {
 // approve says yes as soon as the run asks.
 func (u *user) approve(run string) {
 	u.t.Helper()
-	var got struct {
-		Approvals []struct{ ApprovalID, ArgsHash string }
-	}
-	u.until("the run asks", func() bool {
-		return u.call("GET", "/api/agent/runs/"+run, "", "", &got) == nil && len(got.Approvals) == 1
+	var a testkit.Answer
+	u.until("the run asks", func() (so bool) {
+		var err error
+		a, err = u.Run(u.t.Context(), run)
+		return err == nil && len(a.Approvals) == 1
 	})
-	a := got.Approvals[0]
-	var answer struct{ OK bool }
-	body := fmt.Sprintf(`{"approvalId":%q,"decision":"approve_once","argsHash":%q}`, a.ApprovalID, a.ArgsHash)
-	if err := u.call("POST", "/api/agent/approvals/resolve", body, "", &answer); err != nil {
+	if err := accepted(u.Resolve(u.t.Context(), a.Approvals[0], "approve_once")); err != nil {
 		u.t.Fatal(err)
 	}
 }
@@ -195,11 +174,11 @@ func (u *user) approve(run string) {
 func (u *user) ended(run string) (status string) {
 	u.t.Helper()
 	u.until("the run ends", func() bool {
-		var got struct{ Status string }
-		if err := u.call("GET", "/api/agent/runs/"+run, "", "", &got); err != nil {
+		a, err := u.Run(u.t.Context(), run)
+		if err != nil {
 			return false
 		}
-		status = got.Status
+		status = a.Status
 		return status == "completed" || status == "failed"
 	})
 	return status

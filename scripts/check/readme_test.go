@@ -117,7 +117,7 @@ func (n *newcomer) approveByHand(body string) {
 	}
 	// With the reader's own token: who signs in under another address links another account, in which nothing approved
 	// for this one is carried out.
-	reader := &user{devServer: n.devServer, token: oneLine(string(n.shell(token + "echo $T\n")))}
+	reader := n.as(oneLine(string(n.shell(token + "echo $T\n"))))
 	if status := reader.ended(asked.RunID); status != "completed" {
 		n.t.Errorf("the run is %s", status)
 	}

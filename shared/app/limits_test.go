@@ -1,7 +1,7 @@
 package app_test
 
 import (
-	"encoding/json"
+	"bytes"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -260,32 +260,12 @@ func TestADaysTokens(t *testing.T) {
 	})
 }
 
-// stream requests a stream; where lines come, it takes the status from them.
+// stream requests a stream, of which it returns the last line.
 func (w *timed) stream(uid, body string) testkit.Answer {
 	w.t.Helper()
-	req, err := http.NewRequestWithContext(w.t.Context(), "POST", w.Base+streamPath, strings.NewReader(body))
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	req.Header = http.Header{"Authorization": {"Bearer " + w.signIn(uid)}, "Content-Type": {"application/json"}}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	defer res.Body.Close()
-	a := testkit.Answer{HTTP: res.StatusCode, Header: res.Header}
-	for dec := json.NewDecoder(res.Body); dec.More(); {
-		var line json.RawMessage
-		if err := dec.Decode(&line); err != nil {
-			w.t.Fatal(err)
-		}
-		a.Body = line
-	}
-	if res.StatusCode != http.StatusOK {
-		if err := json.Unmarshal(a.Body, &a); err != nil {
-			w.t.Fatal(err)
-		}
-	}
+	a := w.as(uid, streamPath, body)
+	lines := bytes.Split(bytes.TrimSpace(a.Body), []byte("\n"))
+	a.Body = lines[len(lines)-1]
 	return a
 }
 
