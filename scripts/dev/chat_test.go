@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"net"
@@ -10,6 +9,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/countersign-run/countersign/shared/testkit"
 )
 
 // served is the local server on its own port, with its workers, and one of its users.
@@ -55,28 +56,11 @@ func serve(t *testing.T) *served {
 
 func (u *served) call(method, path string, in, out any) {
 	u.t.Helper()
-	body, err := json.Marshal(in)
-	if err != nil {
-		u.t.Fatal(err)
+	a, err := testkit.Connect(nil, u.base, u.token)(u.t.Context(), method, path, in)
+	if err != nil || a.HTTP != http.StatusOK {
+		u.t.Fatalf("%s %s: %d %s, %v", method, path, a.HTTP, a.Body, err)
 	}
-	req, err := http.NewRequestWithContext(u.t.Context(), method, u.base+path, bytes.NewReader(body))
-	if err != nil {
-		u.t.Fatal(err)
-	}
-	if in != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	req.Header.Set("Authorization", "Bearer "+u.token)
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		u.t.Fatal(err)
-	}
-	defer res.Body.Close()
-	var b bytes.Buffer
-	if _, err := b.ReadFrom(res.Body); err != nil || res.StatusCode != http.StatusOK {
-		u.t.Fatalf("%s %s: %s %s, %v", method, path, res.Status, b.String(), err)
-	}
-	if err := json.Unmarshal(b.Bytes(), out); err != nil {
+	if err := json.Unmarshal(a.Body, out); err != nil {
 		u.t.Fatalf("%s %s: %v", method, path, err)
 	}
 }

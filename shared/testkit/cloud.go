@@ -1,6 +1,7 @@
-// Package testkit is all of Countersign as it is deployed, over a Google that is played by servers which speak its
-// protocols: an OIDC issuer, Gmail and Calendar, and a Gemini whose answers a test decides. Tests, proofs and
-// measurements use it.
+// Package testkit is all of Countersign as it is deployed ([New]), over a Google that is played by servers which speak
+// its protocols ([Cloud]): an OIDC issuer, Gmail and Calendar, and a Gemini whose answers a test decides; and a
+// [Client] of its API. Tests, proofs and measurements use it. The servers and what else tests stand on are packages
+// below it, of which none is deployed.
 package testkit
 
 import (
