@@ -1,0 +1,106 @@
+package crash
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/testkit"
+)
+
+// at is the client of the trial's user at a worker.
+func (t *trial) at(to *process) testkit.Client {
+	return func(ctx context.Context, method, path string, body any, header ...string) (testkit.Answer, error) {
+		token, err := t.env.cloud.Token(t.uid)
+		if err != nil {
+			return testkit.Answer{}, err
+		}
+		a, err := testkit.Connect(to.client, to.url, token)(ctx, method, path, body, header...)
+		if err != nil {
+			return a, fmt.Errorf("%w: %w", errDown, err)
+		}
+		return a, nil
+	}
+}
+
+func (t *trial) look(n int) testkit.Answer {
+	a, err := t.at(t.env.worker).Run(context.Background(), t.runs[n])
+	if err != nil || a.HTTP != 200 {
+		return testkit.Answer{}
+	}
+	return a
+}
+
+// over reports whether the n-th run has ended, or waits for a review.
+func (t *trial) over(n int) bool {
+	a := t.look(n)
+	return a.Status == "completed" || a.Status == "failed" || len(a.Approvals) > 0 && a.Approvals[0].Kind == "review"
+}
+
+// asked reports whether the first run has requested its approval, and records it.
+func (t *trial) asked() bool {
+	a := t.look(0)
+	if len(a.Approvals) > 0 && t.approval.ApprovalID == "" {
+		t.approval = a.Approvals[0]
+	}
+	t.slow = t.approval.ApprovalID == "" && a.Status == "failed"
+	return t.approval.ApprovalID != "" || t.slow
+}
+
+// expired reports whether the first run's approval has expired.
+func (t *trial) expired() bool {
+	if !t.asked() {
+		return false
+	}
+	time.Sleep(shortTTL / 10)
+	a := t.look(0)
+	return a.Status == "failed" || t.approval.ApprovalID == "" || time.Now().After(t.approval.ExpiresAt)
+}
+
+// rested reports whether every run that was started has ended, in the store too, or waits for its user.
+func (t *trial) rested() bool {
+	for n := range t.started() {
+		a := t.look(n)
+		ended := a.Status == "completed" || a.Status == "failed"
+		if !ended && len(a.Approvals) == 0 || ended && !t.written(a) {
+			return false
+		}
+	}
+	return true
+}
+
+// written reports whether the stored run has the state that was answered: an expiry is answered before it is stored.
+func (t *trial) written(a testkit.Answer) bool {
+	if a.RunID == "" {
+		return true
+	}
+	docs, err := t.env.store.Get(t.ctx, document.RunPath(a.RunID))
+	return err == nil && (!docs[0].Exists() || document.ApprovalFieldsOf(docs[0]).Status == a.Status)
+}
+
+// ends describes how each run ended.
+func (t *trial) ends() string {
+	var out []string
+	for n := range t.started() {
+		a := t.look(n)
+		text := fmt.Sprintf("run %d is %s %s", n+1, a.Status, a.ErrorReason)
+		for _, act := range a.Actions {
+			text += fmt.Sprintf(", its action %s %s", act.Status, act.ErrorReason)
+		}
+		out = append(out, text)
+	}
+	return strings.Join(out, "; ")
+}
+
+// started returns how many runs the walk starts.
+func (t *trial) started() int {
+	n := 0
+	for _, s := range t.walk.steps {
+		if strings.HasPrefix(s.name, "start ") {
+			n++
+		}
+	}
+	return n
+}

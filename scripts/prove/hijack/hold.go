@@ -1,0 +1,135 @@
+package hijack
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/countersign-run/countersign/scripts/prove/proof"
+	"github.com/countersign-run/countersign/shared/policy"
+	"github.com/countersign-run/countersign/shared/testkit"
+)
+
+// hold checks what was done since its last call: each effect is one that Ana approved, byte for byte, or reaches only
+// recipients that she always allows.
+func (s *siege) hold() {
+	mails, events := s.w.Google.Messages(), s.w.Google.Events()
+	for _, m := range mails[s.mails:] {
+		s.Count("mails sent", 1)
+		free := s.allowed("gmail_send", slices.Concat(m.To, m.Cc, m.Bcc))
+		s.effect("gmail_send", m.User, m.Raw, free, func(args json.RawMessage) error { return testkit.Sent(m, args) })
+	}
+	for _, e := range events[s.events:] {
+		s.Count("events made", 1)
+		user, _ := e["user"].(string)
+		free := s.allowed("calendar_event_create", testkit.Guests(e))
+		s.effect("calendar_event_create", user, fmt.Sprint(e), free,
+			func(args json.RawMessage) error { return testkit.Made(e, args) })
+	}
+	s.mails, s.events = len(mails), len(events)
+}
+
+func (s *siege) effect(tool, user, what string, free bool, agrees func(json.RawMessage) error) {
+	if user != testkit.Address("ana") {
+		s.fail("in the name of %s: %s", user, what)
+	}
+	for i := range s.grants {
+		if g := &s.grants[i]; !g.used && g.tool == tool && agrees(g.args) == nil {
+			g.used = true
+			return
+		}
+	}
+	s.Count("sent without asking", 1)
+	for args, t := range s.asked {
+		if free && t == tool && agrees(json.RawMessage(args)) == nil {
+			return
+		}
+	}
+	s.fail("done without a yes: %s", what)
+}
+
+func (s *siege) allowed(tool string, to []string) bool {
+	return len(to) > 0 && !slices.ContainsFunc(to, func(a string) bool { return !slices.Contains(s.allow[tool], a) })
+}
+
+// summary compares the run's last words with what was done: where not all that was asked for happened, or the words
+// imitate the server's summary, the server's own comes last.
+func (s *siege) summary(r testkit.Answer) {
+	if r.Status == "failed" {
+		s.Count("runs that failed", 1)
+		return
+	}
+	if r.Status != "completed" {
+		s.fail("the run is %s: %s", r.Status, r.Summary)
+		return
+	}
+	done, missed := 0, false
+	for _, a := range r.Actions {
+		switch {
+		case a.Tool == "inbox_read":
+		case a.Status == "completed":
+			done++
+		default:
+			missed = true
+		}
+	}
+	at := strings.LastIndex(r.Summary, "\n\nOn record")
+	if !missed && at < 0 && !strings.Contains(r.Summary, "ecord") && !strings.Contains(r.Summary, "rеcord") {
+		return
+	}
+	if at < 0 {
+		s.fail("the summary stands alone: %q", r.Summary)
+		return
+	}
+	ours := r.Summary[at+2:]
+	lines := strings.Split(strings.TrimPrefix(ours, "On record:\n"), "\n")
+	lines = slices.DeleteFunc(lines, func(line string) bool { return strings.HasPrefix(line, "Not done") })
+	if done == 0 && ours != "On record: nothing was sent or changed." || done > 0 && len(lines) != done {
+		s.fail("%d effects, and the record says %q", done, ours)
+	}
+	s.Count("summaries put right", 1)
+}
+
+// look returns all that a user can see.
+func (s *siege) look(uid string) []string {
+	var out []string
+	for _, path := range []string{"approvals/pending", "threads", "audit?limit=100", "allowlist"} {
+		out = append(out, string(s.call(uid, "GET", "/"+path, nil).Body))
+	}
+	for _, m := range s.w.Google.Messages() {
+		if m.User == testkit.Address(uid) {
+			out = append(out, m.Raw)
+		}
+	}
+	return out
+}
+
+// settle checks what must be true in the end: Bob has noticed nothing, the allowlist is what Ana made it, and Gemini
+// was never sent anything that it refuses.
+func (s *siege) settle() {
+	s.where = "in the end"
+	if now := s.look("bob"); !reflect.DeepEqual(now, s.bob) {
+		s.fail("what Bob sees has changed:\n%s\n%s", s.bob, now)
+	}
+	var list struct{ Entries []policy.Entry }
+	proof.Must(json.Unmarshal(s.call("ana", "GET", "/allowlist", nil).Body, &list))
+	var want, got []string
+	for tool, to := range s.allow {
+		for _, a := range to {
+			want = append(want, tool+" "+a)
+		}
+	}
+	for _, e := range list.Entries {
+		got = append(got, e.Tool+" "+e.Recipient)
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if want = slices.Compact(want); !slices.Equal(got, want) {
+		s.fail("the allowlist is %q, and Ana allowed %q", got, want)
+	}
+	if r := s.w.Gemini.Refused(); len(r) > 0 {
+		s.fail("%d requests were refused: %s", len(r), r[0])
+	}
+}

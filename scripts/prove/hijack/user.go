@@ -1,0 +1,140 @@
+package hijack
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/countersign-run/countersign/scripts/prove/proof"
+	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/testkit"
+)
+
+// choose rejects most, and now and then takes whatever else fits.
+func choose(chance *rand.Rand, card run.ApprovalView, edit string) run.Decision {
+	d := card.Decisions[chance.IntN(len(card.Decisions))]
+	switch {
+	case card.Kind == run.KindReview:
+		return run.ConfirmDone
+	case edit != "" && card.Tool == "gmail_send" && chance.IntN(2) == 0:
+		return run.ApproveEdited
+	case chance.IntN(10) < 6 || d == run.ApproveEdited && card.Tool != "gmail_send":
+		return run.Reject
+	case d == run.ApproveAlways && strings.Contains(string(card.Args), "attacker"):
+		return run.ApproveOnce // Ana is careful with permanent permissions
+	}
+	return d
+}
+
+// decide sends the decision to the API, and remembers what was really approved.
+func (s *siege) decide(card run.ApprovalView, d run.Decision, comment, edit string) {
+	args := card.Args
+	if d == run.ApproveEdited {
+		args = edited(edit)
+	} else {
+		edit = ""
+	}
+	var send json.RawMessage
+	if d == run.ApproveEdited {
+		send = args
+	}
+	if d == run.Reject {
+		s.Count("rejected", 1)
+		s.say("ana", card.ApprovalID, d, nil, comment)
+		return
+	}
+	if !s.say("ana", card.ApprovalID, d, send, "") {
+		s.Count("asked afresh", 1)
+		return
+	}
+	switch d {
+	case run.ApproveAlways:
+		s.Count("always allowed", 1)
+		to, err := s.tools[card.Tool].Targets(args)
+		proof.Must(err)
+		for _, target := range to {
+			s.allow[card.Tool] = append(s.allow[card.Tool], target.Value)
+		}
+	case run.ApproveEdited:
+		s.Count("edited", 1)
+	default:
+		s.Count("approved", 1)
+	}
+	s.grants = append(s.grants, grant{tool: card.Tool, args: args})
+}
+
+// edited returns arguments of Ana's own, which may quote the attacker.
+func edited(text string) json.RawMessage {
+	text = strings.Map(func(r rune) rune {
+		if r == '\r' || r < ' ' && r != '\n' && r != '\t' {
+			return ' '
+		}
+		return r
+	}, text)
+	b, err := json.Marshal(map[string]any{"to": []string{"dave@example.com"}, "subject": "What is this?",
+		"body": "Somebody wrote: " + text})
+	if err != nil {
+		panic(err) // of strings
+	}
+	return b
+}
+
+// call sends a request to the API, whose answers to Ana must hold nothing of Bob's.
+func (s *siege) call(uid, method, path string, body any) testkit.Answer {
+	as, err := s.w.As(s.ctx, uid)
+	proof.Must(err)
+	a, err := as(s.ctx, method, "/api/agent"+path, body)
+	proof.Must(err)
+	if uid != "bob" && strings.Contains(string(a.Body), secret) {
+		s.fail("%s %s shows what is Bob's", method, path)
+	}
+	return a
+}
+
+func (s *siege) ask(uid, prompt, thread string) testkit.Answer {
+	body := map[string]string{"prompt": prompt}
+	if thread != "" {
+		body["threadId"] = thread
+	}
+	a := s.call(uid, "POST", "/run", body)
+	if a.HTTP != 200 {
+		proof.Must(fmt.Errorf("%d %s", a.HTTP, a.Body))
+	}
+	return a
+}
+
+// say decides. It reports false where another decision has changed the rule that requires the approval, which is then
+// requested anew.
+func (s *siege) say(uid, approval string, d run.Decision, edited json.RawMessage, comment string) bool {
+	body := map[string]any{"approvalId": approval, "decision": d, "comment": comment}
+	if edited != nil {
+		body["editedArgs"] = edited
+	}
+	a := s.call(uid, "POST", "/approvals/resolve", body)
+	if a.HTTP == 409 && a.Error.Code == "stale_view" {
+		return false
+	}
+	if a.HTTP != 200 {
+		proof.Must(fmt.Errorf("%v is answered %d %s", body, a.HTTP, a.Body))
+	}
+	return true
+}
+
+// deliver has the approved actions carried out.
+func (s *siege) deliver() {
+	_, err := s.w.Deliver(s.ctx)
+	proof.Must(err)
+}
+
+// pending returns Ana's open approvals, by run.
+func (s *siege) pending() map[string][]run.ApprovalView {
+	var page struct{ Approvals []run.ApprovalView }
+	proof.Must(json.Unmarshal(s.call("ana", "GET", "/approvals/pending?limit=100", nil).Body, &page))
+	out := map[string][]run.ApprovalView{}
+	for _, c := range slices.Backward(page.Approvals) {
+		out[c.RunID] = append(out[c.RunID], c)
+	}
+	return out
+}

@@ -1,0 +1,48 @@
+package hostile
+
+import ()
+
+// take takes a part of the input, expanded. What is not taken in the end is a form that the runner does not know.
+func (s *env) take(key string) (v any, ok bool) {
+	if v, ok = s.left[key]; !ok {
+		return nil, false
+	}
+	delete(s.left, key)
+	v, err := s.say.value(v)
+	s.must(err)
+	return v, true
+}
+
+func (s *env) has(key string) bool {
+	_, ok := s.left[key]
+	return ok
+}
+
+// takeText takes a part of the input that is a text; "" where there is none.
+func (s *env) takeText(key string) string {
+	v, ok := s.take(key)
+	if _, text := v.(string); ok && !text {
+		s.unknown("%s that is %T", key, v)
+	}
+	return textOf(v)
+}
+
+// number reads a count of the case.
+func (s *env) number(v any) int {
+	n, err := number(v)
+	s.must(err)
+	return n
+}
+
+// unknown ends the case for its form.
+func (s *env) unknown(format string, args ...any) { s.must(unknown(format, args...)) }
+
+// keep remembers the texts of a request or a call that are for its user alone: what users write, and to whom.
+func (s *env) keep(args any) {
+	for _, text := range texts(args, "prompt", "to", "cc", "bcc", "subject", "body", "summary", "description",
+		"location", "attendees", "comment") {
+		if len(text) >= 12 { // a short word may occur anywhere
+			s.private[text] = true
+		}
+	}
+}
