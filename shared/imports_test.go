@@ -201,6 +201,30 @@ func TestDocumentsAreKnownInOnePlace(t *testing.T) {
 	}
 }
 
+// wrapped is a type that stands around a store, or is one.
+var wrapped = regexp.MustCompile(
+	`(?m)^\tstore\.Store$|struct\{ store\.Store \}|^func \(.*\) Commit\(.*\.\.\.store\.Write\)`)
+
+// TestTestsWrapStoresInOneWay keeps what fails, counts or delays a store's calls in shared/testkit/faulty.
+func TestTestsWrapStoresInOneWay(t *testing.T) {
+	for _, dir := range []string{".", "../scripts", "../functions", "../infra"} {
+		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasPrefix(path, "store/") ||
+				strings.HasPrefix(path, "testkit/faulty/") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			if found := wrapped.Find(text); found != nil {
+				t.Errorf("%s has %q; testkit/faulty is for that", path, found)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestLinesFitOnAScreen keeps code and comments within 120 columns, a tab being four. A text that cannot be broken is
 // exempt: raw strings; so is generated code.
 func TestLinesFitOnAScreen(t *testing.T) {

@@ -10,15 +10,9 @@ import (
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/queue"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/testkit/faulty"
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
-
-// unreachable is a store that does not answer.
-type unreachable struct{ store.Store }
-
-func (unreachable) Get(context.Context, ...string) ([]store.Doc, error) {
-	return nil, store.ErrUnavailable
-}
 
 // TestNoAckBeforeTheRecord delivers a message whose run another process holds, and one while the store is down: neither
 // is acknowledged before its work is recorded, so that it is delivered again.
@@ -41,7 +35,7 @@ func TestNoAckBeforeTheRecord(t *testing.T) {
 	if held.Response == nil || held.StatusCode != http.StatusServiceUnavailable {
 		t.Fatalf("while another process moves the run: %+v", held.Response)
 	}
-	w.loop.Store = unreachable{w.store}
+	w.loop.Store = faulty.Wrap(w.store, faulty.Down)
 	if a := w.pushBody(string(queue.Envelope(runID, "", "m1", 2,
 		time.Now()))); a.StatusCode != http.StatusServiceUnavailable {
 		t.Errorf("while the store is down: %s", a.Status)

@@ -16,6 +16,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/embedded"
 	"github.com/countersign-run/countersign/shared/strictjson"
+	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
 var began = time.Date(2027, 3, 1, 9, 0, 0, 0, time.UTC)
@@ -143,20 +144,10 @@ func TestDisallow(t *testing.T) {
 	}
 }
 
-// storeError is a store that does not answer.
-type storeError struct{ store.Store }
-
-func (storeError) Get(context.Context, ...string) ([]store.Doc, error) {
-	return nil, errors.Join(store.ErrUnavailable, errors.New("refused"))
-}
-
-func (storeError) Query(context.Context, store.Query) ([]store.Doc, error) {
-	return nil, errors.Join(store.ErrUnavailable, errors.New("refused"))
-}
-
 func TestStoreDown(t *testing.T) {
 	ctx := context.Background()
-	r := &records.Records{Store: storeError{}, Now: func() time.Time { return began }}
+	down := faulty.Wrap(nil, faulty.Fail(errors.Join(store.ErrUnavailable, errors.New("refused"))))
+	r := &records.Records{Store: down, Now: func() time.Time { return began }}
 	_, _, pending := r.Pending(ctx, "ana", "", 10)
 	_, _, threads := r.Threads(ctx, "ana", "", 10)
 	_, messages := r.Messages(ctx, "ana", "thread-0000000001", 1, 10)

@@ -14,6 +14,7 @@ import (
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
+	"github.com/countersign-run/countersign/shared/testkit/faulty"
 	"github.com/countersign-run/countersign/shared/testkit/invariants"
 )
 
@@ -76,7 +77,7 @@ func (g *env) check(ctx context.Context) (problems []string, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, st.Close()) }()
-	st = patient{st}
+	st = patient(st)
 	found, err := invariants.All(ctx, st, g.Effects(), invariants.Rules{MaxTurns: cfg.MaxModelCalls, Resting: true})
 	for _, v := range found {
 		problems = append(problems, v.String())
@@ -117,25 +118,16 @@ func (l *ledger) hold(ctx context.Context, st store.Store) (problems []string, e
 	return problems, nil
 }
 
-// patient retries reads if a store on a busy machine does not answer in time.
-type patient struct{ store.Store }
+// patient returns a store that asks again if one on a busy machine does not answer in time.
+func patient(st store.Store) *faulty.Store {
+	return faulty.Wrap(st, func(ctx context.Context, _ *faulty.Call, next faulty.Next) (err error) {
+		for range looks {
+			if err = next(ctx); !errors.Is(err, store.ErrUnavailable) {
+				break
+			}
+		}
+		return err
+	})
+}
 
 const looks = 5
-
-func (p patient) Get(ctx context.Context, paths ...string) (docs []store.Doc, err error) {
-	for range looks {
-		if docs, err = p.Store.Get(ctx, paths...); !errors.Is(err, store.ErrUnavailable) {
-			break
-		}
-	}
-	return docs, err
-}
-
-func (p patient) Query(ctx context.Context, q store.Query) (docs []store.Doc, err error) {
-	for range looks {
-		if docs, err = p.Store.Query(ctx, q); !errors.Is(err, store.ErrUnavailable) {
-			break
-		}
-	}
-	return docs, err
-}
