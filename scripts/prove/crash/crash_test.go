@@ -67,3 +67,36 @@ func TestMatrixOnFirestore(t *testing.T) {
 func TestRandomMoments(t *testing.T) {
 	prove(t, options{kills: 40, store: "embedded", workers: 8, anywhen: true})
 }
+
+// TestASeedChoosesTheSame trials, though a worker passed a point more or less on the way.
+func TestASeedChoosesTheSame(t *testing.T) {
+	var plans []plan
+	for n := range 200 {
+		for _, v := range variants {
+			plans = append(plans, plan{walk: walks[n%len(walks)], kind: kinds[n%len(kinds)], variant: v, point: n})
+		}
+	}
+	choose := func(seed uint64, plans []plan) map[string]bool {
+		m := matrix{Run: proof.Trial("crash", seed, io.Discard), options: options{kills: 100}}
+		out := map[string]bool{}
+		for _, p := range m.choose(plans) {
+			out[p.String()] = true
+		}
+		return out
+	}
+	first, again, other := choose(7, plans), choose(7, plans[8:]), choose(8, plans)
+	same := func(a, b map[string]bool) (n int) {
+		for p := range a {
+			if b[p] {
+				n++
+			}
+		}
+		return n
+	}
+	if n := same(first, again); n < 95 {
+		t.Errorf("%d of 100 trials are the same", n)
+	}
+	if n := same(first, other); n > 20 {
+		t.Errorf("%d of 100 trials are the same with another seed", n)
+	}
+}

@@ -1,9 +1,11 @@
 package crash
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -71,21 +73,33 @@ func try(ctx context.Context, o options, r *proof.Run, dir string) error {
 	return nil
 }
 
-// choose returns the requested number of plans: each once, in a random order, and then again with other faults.
+// choose returns the requested number of plans: each once, in a random order, and then again with other faults. Each
+// draws its lot by itself, so that a seed chooses the same of plans that are slightly others: how often a worker asks
+// until something has come about is not the same each time.
 func (m *matrix) choose(plans []plan) []plan {
-	random := rand.New(rand.NewPCG(m.Seed, 0))
+	type drawn struct {
+		plan
+		lot uint64
+	}
 	var out []plan
-	for len(out) < m.options.kills {
-		for _, i := range random.Perm(len(plans)) {
-			p := plans[i]
+	for round := 0; len(out) < m.options.kills; round++ {
+		all := make([]drawn, len(plans))
+		for i, p := range plans {
+			h := fnv.New64a()
+			fmt.Fprint(h, round, p)
+			random := rand.New(rand.NewPCG(m.Seed, h.Sum64()))
+			all[i] = drawn{p, random.Uint64()}
 			if random.IntN(4) > 0 {
-				p.torn = faults[random.IntN(len(faults))]
+				all[i].torn = faults[random.IntN(len(faults))]
 			}
 			if m.options.anywhen {
-				p.point, p.variant, p.after = 0, variants[random.IntN(2)],
-					time.Duration(random.Int64N(int64(40*time.Millisecond)))
+				all[i].point, all[i].variant = 0, variants[random.IntN(2)]
+				all[i].after = time.Duration(random.Int64N(int64(40 * time.Millisecond)))
 			}
-			out = append(out, p)
+		}
+		slices.SortFunc(all, func(a, b drawn) int { return cmp.Compare(a.lot, b.lot) })
+		for _, d := range all {
+			out = append(out, d.plan)
 		}
 	}
 	return out[:m.options.kills]

@@ -1,7 +1,5 @@
 package hostile
 
-import ()
-
 // take takes a part of the input, expanded. What is not taken in the end is a form that the runner does not know.
 func (s *env) take(key string) (v any, ok bool) {
 	if v, ok = s.left[key]; !ok {
