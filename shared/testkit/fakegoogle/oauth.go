@@ -2,9 +2,7 @@ package fakegoogle
 
 import (
 	"crypto/hmac"
-	"crypto/rand"
 	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -14,18 +12,12 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/testkit/issuer"
 )
 
-// The lifetimes of codes and access tokens.
-const (
-	codeLifetime   = time.Minute
-	accessLifetime = time.Hour
-	maxCodes       = 1000 // not yet redeemed
-)
+const accessLifetime = time.Hour
 
 // OAuthOptions is what an [OAuth] server is made of.
 type OAuthOptions struct {
@@ -42,24 +34,19 @@ type OAuthOptions struct {
 // OAuth is the OAuth 2 server of the local Google (RFC 6749 §4.1 with PKCE, RFC 7636). Whoever asks gets the account
 // that they name. Its tokens are signed and not stored, so they survive a restart.
 type OAuth struct {
-	opts OAuthOptions
-
-	mu    sync.Mutex
-	codes map[string]grant
+	opts  OAuthOptions
+	codes issuer.Codes[grant]
 }
 
-// grant is the grant of a code, which is valid once.
-type grant struct {
-	email, challenge, redirect string
-	until                      time.Time
-}
+// grant is what a code was given for.
+type grant struct{ email, redirect string }
 
 // NewOAuth returns the server of a client.
 func NewOAuth(o OAuthOptions) *OAuth {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &OAuth{opts: o, codes: map[string]grant{}}
+	return &OAuth{opts: o}
 }
 
 // Routes serves the authorization endpoint at the prefix and "auth", the token endpoint at the prefix and "token".
@@ -146,39 +133,13 @@ func (o *OAuth) allow(q url.Values, email string) (state, code string, err error
 	if !ValidAddress(email) {
 		return "", "", errors.New("an e-mail address is needed")
 	}
-	return q.Get("state"),
-		o.keep(grant{email, q.Get("code_challenge"), q.Get("redirect_uri"), o.opts.Now().Add(codeLifetime)}), nil
+	return q.Get("state"), o.codes.Give(grant{email, q.Get("redirect_uri")}, q.Get("code_challenge"), o.opts.Now()), nil
 }
 
 // ValidAddress reports whether an account may have the address.
 func ValidAddress(email string) bool { return address.MatchString(email) }
 
 var address = regexp.MustCompile(`^[A-Za-z0-9._+-]{1,64}@[A-Za-z0-9.-]{1,190}$`)
-
-func (o *OAuth) keep(given grant) (code string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for known, old := range o.codes {
-		if len(o.codes) >= maxCodes || !o.opts.Now().Before(old.until) {
-			delete(o.codes, known)
-		}
-	}
-	code = rand.Text()
-	o.codes[code] = given
-	return code
-}
-
-// take returns the account of a code, once, if the verifier and the redirect URI match.
-func (o *OAuth) take(code, verifier, redirect string) (email string, ok bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	given, ok := o.codes[code]
-	delete(o.codes, code)
-	sum := sha256.Sum256([]byte(verifier))
-	challenge := base64.RawURLEncoding.EncodeToString(sum[:])
-	return given.email, ok && o.opts.Now().Before(given.until) && redirect == given.redirect &&
-		subtle.ConstantTimeCompare([]byte(challenge), []byte(given.challenge)) == 1
-}
 
 // redeem issues tokens for a code or a refresh token.
 func (o *OAuth) redeem(w http.ResponseWriter, r *http.Request) {
@@ -195,7 +156,9 @@ func (o *OAuth) redeem(w http.ResponseWriter, r *http.Request) {
 	var ok bool
 	switch r.PostFormValue("grant_type") {
 	case "authorization_code":
-		email, ok = o.take(r.PostFormValue("code"), r.PostFormValue("code_verifier"), r.PostFormValue("redirect_uri"))
+		var g grant
+		g, ok = o.codes.Take(r.PostFormValue("code"), r.PostFormValue("code_verifier"), o.opts.Now())
+		email, ok = g.email, ok && g.redirect == r.PostFormValue("redirect_uri")
 	case "refresh_token":
 		email, ok = o.read("refresh", r.PostFormValue("refresh_token"))
 	}

@@ -1,12 +1,17 @@
 package fakegoogle
 
 import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/countersign-run/countersign/shared/testkit/issuer"
 )
 
-func TestCodesAndTokensOfAccounts(t *testing.T) {
+func TestTokensOfAccounts(t *testing.T) {
 	now := time.Now()
 	a := NewOAuth(OAuthOptions{Key: []byte("a key"), Now: func() time.Time { return now },
 		Scopes: func(email string) []string {
@@ -15,27 +20,6 @@ func TestCodesAndTokensOfAccounts(t *testing.T) {
 			}
 			return []string{scopeSend}
 		}})
-	// RFC 7636, appendix B
-	const verifier, challenge = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk",
-		"E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
-	for name, try := range map[string]struct {
-		verifier, redirect string
-		later              time.Duration
-		ok                 bool
-	}{"in time": {verifier, "r", 0, true}, "another verifier": {verifier + "x", "r", 0, false},
-		"another redirect": {verifier, "s", 0, false}, "late": {verifier, "r", codeLifetime, false}} {
-		code := a.keep(grant{"ana@example.com", challenge, "r", now.Add(codeLifetime)})
-		began := now
-		now = now.Add(try.later)
-		email, ok := a.take(code, try.verifier, try.redirect)
-		if ok != try.ok || ok && email != "ana@example.com" {
-			t.Errorf("%s: %q, %t", name, email, ok)
-		}
-		if _, ok := a.take(code, verifier, "r"); ok {
-			t.Errorf("%s: the code is good twice", name)
-		}
-		now = began
-	}
 	access, refresh := a.AccessToken("ana@example.com"), a.sign(signed{"refresh", "ana@example.com", 0})
 	if email, _, ok := a.User(access); !ok || email != "ana@example.com" {
 		t.Errorf("the access token is %q's, %t", email, ok)
@@ -46,6 +30,43 @@ func TestCodesAndTokensOfAccounts(t *testing.T) {
 		a.sign(signed{"access", "ana@example.com", now.Unix()})} {
 		if email, _, ok := a.User(forged); ok {
 			t.Errorf("%q is taken for %q's", forged, email)
+		}
+	}
+}
+
+// TestACodeIsRedeemedByItsClient exchanges codes as the client does that asked for them, and with one thing otherwise.
+func TestACodeIsRedeemedByItsClient(t *testing.T) {
+	key, err := issuer.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	iss, err := issuer.New("http://127.0.0.1/issuer", key, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := NewOAuth(OAuthOptions{ClientID: "c", ClientSecret: "s", Key: []byte("a key"), Issuer: iss,
+		Scopes: func(string) []string { return []string{scopeSend} }})
+	mux := http.NewServeMux()
+	o.Routes(mux, "/")
+	// RFC 7636, appendix B
+	asked := url.Values{"client_id": {"c"}, "redirect_uri": {"http://back"}, "response_type": {"code"}, "state": {"x"},
+		"code_challenge_method": {"S256"}, "code_challenge": {"E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"}}
+	for name, want := range map[string]int{"": 200, "client_secret": 401, "redirect_uri": 400, "code": 400,
+		"code_verifier": 400, "grant_type": 400} {
+		state, code, err := o.Consent("/auth?"+asked.Encode(), "ana@example.com")
+		if err != nil || state != "x" {
+			t.Fatal(state, err)
+		}
+		form := url.Values{"client_id": {"c"}, "client_secret": {"s"}, "redirect_uri": {"http://back"}, "code": {code},
+			"grant_type": {"authorization_code"}, "code_verifier": {"dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"}}
+		if name != "" {
+			form.Set(name, form.Get(name)+"x")
+		}
+		r := httptest.NewRequest(http.MethodPost, "/token", strings.NewReader(form.Encode()))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		w := httptest.NewRecorder()
+		if mux.ServeHTTP(w, r); w.Code != want {
+			t.Errorf("another %q: %d %s", name, w.Code, w.Body)
 		}
 	}
 }

@@ -2,24 +2,15 @@ package issuer
 
 import (
 	"crypto/rand"
-	"crypto/sha256"
-	"crypto/subtle"
-	"encoding/base64"
 	"errors"
 	"html/template"
 	"net/http"
 	"net/url"
 	"slices"
-	"sync"
 	"time"
 )
 
-// The lifetimes of codes and tokens.
-const (
-	codeLifetime  = time.Minute
-	tokenLifetime = time.Hour
-	maxCodes      = 1000 // not yet redeemed
-)
+const tokenLifetime = time.Hour
 
 // Client is the public client whose users sign in by browser.
 type Client struct {
@@ -33,19 +24,15 @@ type Client struct {
 // signed in, under the name that they enter.
 type signIn struct {
 	Client
-	mu    sync.Mutex
-	codes map[string]grant
+	codes Codes[grant]
 }
 
-// grant is the grant of a code, which is valid once.
-type grant struct {
-	uid, email, nonce, redirect, challenge string
-	until                                  time.Time
-}
+// grant is what a code was given for.
+type grant struct{ uid, email, nonce, redirect string }
 
 // ServeSignIn enables the authorization and token endpoints for the client.
 func (i *Issuer) ServeSignIn(c Client) {
-	i.signIn = &signIn{Client: c, codes: map[string]grant{}}
+	i.signIn = &signIn{Client: c}
 	u, err := url.Parse(i.url)
 	if err != nil {
 		panic("issuer: " + err.Error()) // New has parsed it
@@ -105,10 +92,10 @@ func (i *Issuer) authorize(w http.ResponseWriter, r *http.Request) {
 		show(w, http.StatusBadRequest, q)
 		return
 	}
-	g := grant{q.UID, q.Email, q.Nonce, q.Redirect, q.Challenge, i.now().Add(codeLifetime)}
+	g := grant{q.UID, q.Email, q.Nonce, q.Redirect}
 	back := url.Values{"state": {q.State}}
 	if q.Type == "code" {
-		back.Set("code", i.signIn.keep(g, i.now()))
+		back.Set("code", i.signIn.codes.Give(g, q.Challenge, i.now()))
 		http.Redirect(w, r, q.Redirect+"?"+back.Encode(), http.StatusSeeOther)
 		return
 	}
@@ -121,38 +108,11 @@ func (i *Issuer) authorize(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, q.Redirect+"#"+back.Encode(), http.StatusSeeOther)
 }
 
-// keep returns a code for the grant, and drops expired ones.
-func (s *signIn) keep(g grant, now time.Time) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for code, old := range s.codes {
-		if now.After(old.until) || len(s.codes) >= maxCodes {
-			delete(s.codes, code)
-		}
-	}
-	code := rand.Text()
-	s.codes[code] = g
-	return code
-}
-
-// take returns the grant of a code, and drops it.
-func (s *signIn) take(code string) grant {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	g := s.codes[code]
-	delete(s.codes, code)
-	return g
-}
-
 // redeem exchanges a code for the ID token (RFC 6749 §4.1.3, RFC 7636 §4.5).
 func (i *Issuer) redeem(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 16<<10)
 	w.Header().Set("Cache-Control", "no-store")
-	g := i.signIn.take(r.PostFormValue("code"))
-	sum := sha256.Sum256([]byte(r.PostFormValue("code_verifier")))
-	challenge := base64.RawURLEncoding.EncodeToString(sum[:])
-	proven := g.uid != "" && !i.now().After(g.until) &&
-		subtle.ConstantTimeCompare([]byte(challenge), []byte(g.challenge)) == 1
+	g, proven := i.signIn.codes.Take(r.PostFormValue("code"), r.PostFormValue("code_verifier"), i.now())
 	if !proven || r.PostFormValue("grant_type") != "authorization_code" ||
 		r.PostFormValue("client_id") != i.signIn.ID || r.PostFormValue("redirect_uri") != g.redirect {
 		w.Header().Set("Content-Type", "application/json")
