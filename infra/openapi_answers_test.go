@@ -100,11 +100,11 @@ func (s *stand) resolve(t *testing.T, status int, uid string, a testkit.Approval
 // deliver delivers the queue's messages, so that decisions are carried out.
 func (s *stand) deliver(t *testing.T) {
 	t.Helper()
-	q, ok := s.app.Queue.(*embedded.Queue)
+	q, ok := s.App.Queue.(*embedded.Queue)
 	if !ok {
 		t.Fatal("the queue delivers by itself")
 	}
-	if _, err := q.Deliver(t.Context(), s.Push(s.base)); err != nil {
+	if _, err := q.Deliver(t.Context(), s.Push(s.Base)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -156,7 +156,7 @@ func clients(t *testing.T, d *described) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.app.API.Loop.Tools["scan"] = scan
+	s.App.API.Loop.Tools["scan"] = scan
 	s.SetModel(func(fakegemini.Request) fakegemini.Turn {
 		return fakegemini.Turn{Calls: []fakegemini.Call{{Name: "scan", Args: map[string]any{"page": 1}}}}
 	})
@@ -238,10 +238,10 @@ func ownRecords(t *testing.T, d *described) {
 	s.want(t, 200, ask{op: "messages", params: []string{waiting.ThreadID}, query: "limit=1"}).into(t, &page)
 	s.want(t, 200, ask{op: "messages", params: []string{waiting.ThreadID}, query: "before=2"})
 	s.want(t, 404, ask{op: "messages", params: []string{nobody}})
-	budget := s.app.API.Budget
-	s.app.API.Budget = 4 * time.Second // less than is reserved for the answer
+	budget := s.App.API.Budget
+	s.App.API.Budget = 4 * time.Second // less than is reserved for the answer
 	s.want(t, 202, ask{op: "deleteThread", params: []string{waiting.ThreadID}})
-	s.app.API.Budget = budget
+	s.App.API.Budget = budget
 	s.want(t, 404, ask{op: "messages", params: []string{waiting.ThreadID}})
 	s.want(t, 404, ask{op: "getRun", params: []string{waiting.RunID}})
 	s.want(t, 200, ask{op: "deleteThread", params: []string{waiting.ThreadID}})

@@ -74,7 +74,7 @@ func (s *stand) sent(t *testing.T, method string, op operation, q ask) answer {
 	if q.query != "" {
 		path += "?" + q.query
 	}
-	a, err := testkit.Connect(direct, s.base, s.token(t, op, q))(t.Context(), method, path, q.body, q.header...)
+	a, err := testkit.Connect(direct, s.Base, s.token(t, op, q))(t.Context(), method, path, q.body, q.header...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func (s *stand) token(t *testing.T, op operation, q ask) string {
 // signIn returns a token of the user, whose account is linked but where a stand is about linking.
 func (s *stand) signIn(t *testing.T, uid string) string {
 	t.Helper()
-	token, err := s.users.SignIn(t.Context(), uid)
+	token, err := s.SignIn(t.Context(), uid)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -65,7 +65,7 @@ func connections(t *testing.T, d *described) {
 	s.want(t, 502, back("code=a-code"))
 	down.Store(false)
 	shut := back("code=a-code")
-	if _, err := s.app.API.Records.SetDisabled(t.Context(), "ada", true); err != nil {
+	if _, err := s.App.API.Records.SetDisabled(t.Context(), "ada", true); err != nil {
 		t.Fatal(err)
 	}
 	s.want(t, 401, shut)
@@ -112,7 +112,7 @@ func configuration(t *testing.T, d *described) {
 		}
 		served := httptest.NewServer(obs.Middleware(obs.New(io.Discard, obs.Options{}),
 			strings.NewReader(strings.Repeat("0123456789abcdef", 64)), time.Now, site))
-		s := &stand{described: d, base: served.URL}
+		s := &stand{described: d, Deployment: &testkit.Deployment{Base: served.URL}}
 		s.want(t, c.status, ask{op: "configuration"})
 		s.want(t, 200, ask{op: "health"})
 		served.Close()
@@ -128,7 +128,7 @@ func slowBodies(t *testing.T, d *described) {
 			continue
 		}
 		q := op.plain(t)
-		c, err := net.Dial("tcp", strings.TrimPrefix(s.base, "http://"))
+		c, err := net.Dial("tcp", strings.TrimPrefix(s.Base, "http://"))
 		if err != nil {
 			t.Fatal(err)
 		}

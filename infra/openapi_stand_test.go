@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,12 +14,8 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
-	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/app"
-	"github.com/countersign-run/countersign/shared/app/all"
-	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/loop"
-	"github.com/countersign-run/countersign/shared/obs"
 	"github.com/countersign-run/countersign/shared/records"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
@@ -83,12 +78,9 @@ func (o operation) at(params ...string) string {
 // stand is all of Countersign over its own cloud, with a clock that can be advanced and a store that can fail.
 type stand struct {
 	*described
-	*testkit.Cloud
-	base  string
-	app   *app.App
+	*testkit.Deployment
 	store *faulty.Store
-	users testkit.Deployment // who sign in there
-	shift atomic.Int64       // nanoseconds that the clock was advanced
+	shift atomic.Int64 // nanoseconds that the clock was advanced
 }
 
 // settingsOf holds the settings of every stand; {cloud} is the cloud's URL.
@@ -106,37 +98,21 @@ func (d *described) open(t *testing.T, before func(*testkit.Cloud), settings ...
 	if before != nil {
 		before(c)
 	}
-	s := &stand{described: d, Cloud: c}
-	web := httptest.NewUnstartedServer(nil)
-	t.Cleanup(web.Close)
-	s.base = "http://" + web.Listener.Addr().String()
-	values := c.Settings()
-	values["DATA_DIR"], values["PUBLIC_URL"], values["ACTIONS"] = t.TempDir(), s.base, declare(t, c.URL)
+	s := &stand{described: d, Deployment: &testkit.Deployment{Cloud: c, Logs: &testkit.Log{}}}
+	all := []string{"ACTIONS=" + declare(t, c.URL)}
 	for _, line := range append(settingsOf, settings...) {
-		name, value, _ := strings.Cut(line, "=")
-		values[name] = strings.ReplaceAll(value, "{cloud}", c.URL)
+		all = append(all, strings.ReplaceAll(line, "{cloud}", c.URL))
 	}
-	cfg, err := config.Load(func(name string) string { return values[name] })
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.app, err = app.New(t.Context(), cfg, obs.New(io.Discard, cfg.Log()), all.Parts, app.WithClock(s.now),
-		app.WithLoop(s.between))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { closed(t, s.app.Close) })
-	s.app.API.Records = &records.Records{Store: s.store, Now: s.now}
-	s.app.API.Chat.Ledger = s.app.API.Records
-	var names []string
-	for _, f := range api.Functions {
-		names = append(names, f.Name)
-	}
-	web.Config.Handler = s.app.Handler(names...)
-	web.Start()
-	s.users.Cloud, s.users.Base = c, s.base
-	s.users.Unlinked = slices.ContainsFunc(settings,
+	unlinked := slices.ContainsFunc(settings,
 		func(line string) bool { return strings.HasPrefix(line, "GOOGLE_OAUTH_CLIENT_ID=") })
+	err = s.Start(t.Context(), testkit.Options{Dir: t.TempDir(), Settings: all, Unlinked: unlinked,
+		App: []app.Option{app.WithClock(s.now), app.WithLoop(s.between)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closed(t, s.Stop) })
+	s.App.API.Records = &records.Records{Store: s.store, Now: s.now}
+	s.App.API.Chat.Ledger = s.App.API.Records
 	s.signIn(t, "ada") // before a test has the store fail
 	return s
 }
