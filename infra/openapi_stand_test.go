@@ -15,7 +15,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"github.com/countersign-run/countersign/shared/app"
-	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/records"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
@@ -106,7 +106,7 @@ func (d *described) open(t *testing.T, before func(*testkit.Cloud), settings ...
 	unlinked := slices.ContainsFunc(settings,
 		func(line string) bool { return strings.HasPrefix(line, "GOOGLE_OAUTH_CLIENT_ID=") })
 	err = s.Start(t.Context(), testkit.Options{Dir: t.TempDir(), Settings: all, Unlinked: unlinked,
-		App: []app.Option{app.WithClock(s.now), app.WithLoop(s.between)}})
+		App: []app.Option{app.WithClock(s.now), app.WithEnv(s.between)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func closed(t *testing.T, end func() error) {
 func (s *stand) now() time.Time { return time.Now().Add(time.Duration(s.shift.Load())) }
 
 // between puts the store that can fail under the loop, which then tries again without waiting.
-func (s *stand) between(l *loop.Loop) {
+func (s *stand) between(l *journal.Env) {
 	s.store = faulty.Wrap(l.Store)
 	l.Store = s.store
 	l.Sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }

@@ -23,24 +23,32 @@ var may = map[string]string{
 		"shared/visible",
 	"shared/address": "shared/fault",
 	"shared/run": "shared/audit shared/clip shared/document shared/fault shared/model shared/policy " +
-		"shared/strictjson shared/timezone shared/tool",
+		"shared/strictjson shared/timezone shared/tool shared/visible",
+	"shared/journal": "shared/agents shared/audit shared/document shared/fault shared/model shared/policy " +
+		"shared/queue shared/run shared/store shared/strictjson shared/tool shared/wait",
+	"shared/approval": "shared/audit shared/clip shared/document shared/fault shared/journal shared/model " +
+		"shared/policy shared/run shared/strictjson shared/tool shared/visible",
+	"shared/effect": "shared/approval shared/audit shared/clip shared/fault shared/journal shared/policy " +
+		"shared/run shared/strictjson shared/tool",
+	"shared/conversation": "shared/approval shared/clip shared/effect shared/fault shared/journal shared/model " +
+		"shared/run shared/strictjson shared/visible",
 	"shared/agents":       "shared/run shared/fault shared/model shared/timezone shared/tool",
 	"shared/agents/files": "shared/agents shared/config shared/fault shared/strictyaml shared/tool",
-	"shared/api": "shared/run shared/agents shared/auth shared/chat shared/clip shared/fault shared/google " +
-		"shared/loop shared/model " +
+	"shared/api": "shared/agents shared/approval shared/auth shared/chat shared/clip shared/effect shared/fault " +
+		"shared/google shared/journal shared/loop shared/model shared/run " +
 		"shared/obs shared/queue shared/records shared/strictjson shared/timezone shared/tool shared/visible " +
 		"shared/wait",
 	"shared/audit": "shared/clip shared/document shared/obs shared/store shared/strictjson",
 	"shared/auth":  "shared/fault shared/outbound",
-	"shared/chat": "shared/run shared/agents shared/clip shared/document shared/fault shared/loop shared/model " +
-		"shared/store shared/store/memory shared/strictjson shared/tool shared/visible",
+	"shared/chat": "shared/agents shared/clip shared/conversation shared/document shared/effect shared/fault " +
+		"shared/journal shared/loop shared/model shared/run shared/store shared/store/memory shared/strictjson " +
+		"shared/tool shared/visible",
 	"shared/config":          "shared/address shared/fault shared/obs shared/outbound shared/policy",
 	"shared/document":        "shared/store shared/strictjson",
 	"shared/google/tokenkey": "shared/keyfile",
 	"shared/google":          "shared/audit shared/document shared/fault shared/outbound shared/store shared/tool",
-	"shared/loop": "shared/run shared/agents shared/audit shared/clip shared/document shared/fault shared/model " +
-		"shared/policy shared/queue shared/store shared/strictjson shared/tool shared/visible " +
-		"shared/wait",
+	"shared/loop": "shared/agents shared/approval shared/audit shared/clip shared/conversation shared/document " +
+		"shared/effect shared/fault shared/journal shared/model shared/run shared/store shared/tool",
 	"shared/model":           "shared/clip shared/fault shared/strictjson shared/tool",
 	"shared/model/gemini":    "shared/fault shared/model shared/wait",
 	"shared/obs":             "shared/clip shared/fault",

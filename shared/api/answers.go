@@ -6,8 +6,8 @@ import (
 
 	"github.com/countersign-run/countersign/shared/chat"
 	"github.com/countersign-run/countersign/shared/clip"
+	"github.com/countersign-run/countersign/shared/effect"
 	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/obs"
 	"github.com/countersign-run/countersign/shared/run"
@@ -42,11 +42,11 @@ func postAnswers(r *request) (any, error) {
 }
 
 // callAnswers checks the results, as far as that can be done without the run.
-func callAnswers(results []chat.Result) ([]loop.CallAnswer, error) {
+func callAnswers(results []chat.Result) ([]effect.CallAnswer, error) {
 	if len(results) == 0 || len(results) > model.MaxCalls {
 		return nil, fault.Invalid("results", "the results of 1 to %d calls are needed", model.MaxCalls)
 	}
-	answers := make([]loop.CallAnswer, len(results))
+	answers := make([]effect.CallAnswer, len(results))
 	for i, res := range results {
 		field := fmt.Sprintf("results/%d/", i)
 		same := func(earlier chat.Result) bool { return earlier.CallID == res.CallID }

@@ -3,8 +3,8 @@ package api
 import (
 	"encoding/json"
 
+	"github.com/countersign-run/countersign/shared/approval"
 	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/obs"
 	"github.com/countersign-run/countersign/shared/queue"
 	"github.com/countersign-run/countersign/shared/run"
@@ -57,7 +57,7 @@ func postResolve(r *request) (any, error) {
 	}
 	ctx, cancel := r.working()
 	defer cancel()
-	res := loop.Resolution{UID: r.uid, ApprovalID: in.ApprovalID, Decision: d, EditedArgs: in.EditedArgs,
+	res := approval.Resolution{UID: r.uid, ApprovalID: in.ApprovalID, Decision: d, EditedArgs: in.EditedArgs,
 		Comment: in.Comment}
 	if in.ArgsHash != nil {
 		res.ArgsHash = *in.ArgsHash

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/countersign-run/countersign/shared/chat"
-	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/run"
 )
 
@@ -59,7 +59,7 @@ func postChatResults(r *request) (any, error) {
 }
 
 // converse answers with JSON, or with a stream of lines if the page asks for it.
-func (r *request) converse(say func(context.Context, chat.Request, loop.Sink) (*chat.Reply, error),
+func (r *request) converse(say func(context.Context, chat.Request, journal.Sink) (*chat.Reply, error),
 	q chat.Request) (any, error) {
 	ctx, cancel := r.working()
 	defer cancel()
@@ -73,7 +73,7 @@ func (r *request) converse(say func(context.Context, chat.Request, loop.Sink) (*
 	out := &ndjson{w: r.w}
 	stop := out.pings()
 	defer stop()
-	reply, err := say(ctx, q, func(n loop.Update) {
+	reply, err := say(ctx, q, func(n journal.Update) {
 		switch {
 		case n.Delta != "":
 			out.write(deltaLine{"delta", n.Delta})

@@ -22,6 +22,7 @@ import (
 	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/auth"
 	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/queue"
 	"github.com/countersign-run/countersign/shared/records"
@@ -99,12 +100,12 @@ func newEnvOn(t testing.TB, st store.Store) *env {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.NewTextHandler(&syncWriter{w: w.logs}, nil))
-	w.loop = (&loop.Loop{Store: st, Queue: w, Model: w.model, Tools: tool.NewSet(w.mail()), Log: log,
+	w.loop = loop.New(journal.Env{Store: st, Queue: w, Model: w.model, Tools: tool.NewSet(w.mail()), Log: log,
 		Agents: agents.Set{run.Assistant: {Name: run.Assistant, Description: "Sends mail.",
 			Instructions: agents.WithRules(agents.Text("A test.")), History: agents.HistoryWords,
 			OnReject: agents.RejectCompletes, Limits: agents.Limits{ModelCalls: 3, ApprovalTTL: time.Hour,
 				Deadline: 24 * time.Hour, ModelTimeout: 20 * time.Second, ToolTimeout: 10 * time.Second, MaxOpen: 3,
-				MaxPerDay: 60}}}}).Init()
+				MaxPerDay: 60}}}})
 	a := &api.API{Loop: w.loop, Records: rec, Users: users, Push: push, Origins: []string{webOrigin}, Log: log,
 		Budget: time.Minute, Health: map[string]bool{"ok": true}}
 	w.api = a

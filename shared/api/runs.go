@@ -9,6 +9,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/google"
+	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/obs"
 	"github.com/countersign-run/countersign/shared/run"
@@ -188,7 +189,7 @@ func postResume(r *request) (any, error) {
 	case fault.Is(err, fault.Auth, fault.CodeNotFound):
 		r.api.Log.WarnContext(ctx, "a push message names a run that is not there", "counter", "push_orphan", "runId",
 			d.RunID)
-	case loop.Postponed(err): // recorded and logged
+	case journal.Postponed(err): // recorded and logged
 	case err != nil && fault.As(err).Status() < 500:
 		return nil, fault.New(fault.Tool, fault.CodeStoreUnavailable, "Not now; deliver again.").Because(err)
 	case err != nil:

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/obs"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/wait"
@@ -128,7 +128,7 @@ func postStream(r *request) (any, error) {
 	defer stop()
 	ctx, cancel := r.working()
 	defer cancel()
-	v, err := r.api.Loop.Start(ctx, q, func(n loop.Update) {
+	v, err := r.api.Loop.Start(ctx, q, func(n journal.Update) {
 		switch {
 		case n.Delta != "":
 			out.write(deltaLine{"delta", n.Delta})

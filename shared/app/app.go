@@ -21,6 +21,7 @@ import (
 	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/google"
+	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/obs"
@@ -67,7 +68,7 @@ type Option func(*options)
 
 type options struct {
 	now      func() time.Time
-	loop     func(*loop.Loop)
+	loop     func(*journal.Env)
 	function string
 	clients  Clients
 	checked  bool // each part's Check was called with this configuration
@@ -80,13 +81,13 @@ func WithClock(now func() time.Time) Option { return func(o *options) { o.now = 
 // Without it all runs are moved.
 func As(function string) Option { return func(o *options) { o.function = function } }
 
-// WithLoop changes the loop before it is used: tests and proofs wrap its store, queue and tools with it.
-func WithLoop(change func(*loop.Loop)) Option { return func(o *options) { o.loop = change } }
+// WithEnv changes what runs are moved with: tests and proofs wrap its store, queue and tools with it.
+func WithEnv(change func(*journal.Env)) Option { return func(o *options) { o.loop = change } }
 
 // New opens what the configuration names, with the parts that it is given ([With]). Clients are made once; none of them
 // makes a request before it is used.
 func New(ctx context.Context, cfg config.Config, log *slog.Logger, opts ...Option) (*App, error) {
-	o := options{now: time.Now, loop: func(*loop.Loop) {}, clients: none}
+	o := options{now: time.Now, loop: func(*journal.Env) {}, clients: none}
 	for _, opt := range opts {
 		opt(&o)
 	}
@@ -133,13 +134,13 @@ func (a *App) open(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
-	l := &loop.Loop{Store: a.Store, Queue: a.Queue, Model: mdl, Tools: tools, Rules: cfg.Rules, Agents: registry,
+	env := journal.Env{Store: a.Store, Queue: a.Queue, Model: mdl, Tools: tools, Rules: cfg.Rules, Agents: registry,
 		Function: o.function,
 		UserLimits: run.Limits{RunsPerMinute: cfg.MaxRunsPerMinute, CallsPerDay: cfg.MaxModelCallsPerDay,
 			TokensPerDay: cfg.MaxTokensPerDay},
 		Log: a.Log, Now: o.now}
-	o.loop(l)
-	l.Init()
+	o.loop(&env)
+	l := loop.New(env)
 	var talk *chat.Chat
 	if o.clients.Chat && mdl != nil {
 		if talk, err = openChat(cfg, l, rec); err != nil {

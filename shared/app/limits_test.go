@@ -13,7 +13,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/document"
-	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/records"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/testkit"
@@ -51,7 +51,7 @@ func onTimedStores(t *testing.T, test func(t *testing.T, open func(settings ...s
 			w := &timed{}
 			var shifted store.Store
 			project := fmt.Sprintf("demo-limits-%d", time.Now().UnixNano())
-			w.open(t, func(l *loop.Loop) {
+			w.open(t, func(l *journal.Env) {
 				shifted, w.forward = faulty.Shift(l.Store)
 				l.Store = shifted
 			}, append(settings, "STORE=firestore", "QUEUE=embedded", "GOOGLE_CLOUD_PROJECT="+project[:30])...)
@@ -66,11 +66,11 @@ func onTimedStores(t *testing.T, test func(t *testing.T, open func(settings ...s
 	})
 }
 
-func (w *timed) open(t *testing.T, change func(*loop.Loop), settings ...string) {
+func (w *timed) open(t *testing.T, change func(*journal.Env), settings ...string) {
 	t.Helper()
 	opts := []app.Option{app.WithClock(w.now)}
 	if change != nil {
-		opts = append(opts, app.WithLoop(change))
+		opts = append(opts, app.WithEnv(change))
 	}
 	in, err := testkit.New(t.Context(), testkit.Options{Dir: t.TempDir(), Settings: settings, App: opts})
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/queue"
@@ -59,7 +60,7 @@ func openTwoFunctions(t *testing.T, settings ...string) *twoFunctions {
 	options := func(function string, asked *atomic.Int32) testkit.Options {
 		now := func() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }
 		return testkit.Options{Dir: dir, Settings: settings, App: []app.Option{app.As(function), app.WithClock(now),
-			app.WithLoop(func(l *loop.Loop) {
+			app.WithEnv(func(l *journal.Env) {
 				its := *l.Agents["assistant"]
 				its.Name, its.Home, its.Instructions = "clerk", clerkFunction, agents.Text("You are the clerk.")
 				its.Limits.Deadline = 40 * time.Minute // the users' tokens last an hour

@@ -13,7 +13,9 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agents"
+	"github.com/countersign-run/countersign/shared/conversation"
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/run"
@@ -126,7 +128,7 @@ type Pending struct {
 // known of them; it also gets the recorded outcomes of calls that an earlier message left behind. Errors: a
 // ValidationError that names the field, and those of the model and of the core. After those the request may be sent
 // again with the same MessageID and history: an action with an effect is not started twice.
-func (c *Chat) Send(ctx context.Context, r Request, emit loop.Sink) (*Reply, error) {
+func (c *Chat) Send(ctx context.Context, r Request, emit journal.Sink) (*Reply, error) {
 	h, err := c.read(&r)
 	if err != nil {
 		return nil, err
@@ -151,12 +153,12 @@ func (c *Chat) Send(ctx context.Context, r Request, emit loop.Sink) (*Reply, err
 		return nil, err
 	}
 	return c.run(ctx, r, h, loop.StartRequest{Prompt: r.Message, SystemNote: systemNote,
-		History: &loop.ClientHistory{Contents: h.contents}}, emit)
+		History: &conversation.ClientHistory{Contents: h.contents}}, emit)
 }
 
 // Answer takes the results of the page's tools for the calls of the last reply, all of them at once. Where approvals
 // still wait, the reply is what waits.
-func (c *Chat) Answer(ctx context.Context, r Request, emit loop.Sink) (*Reply, error) {
+func (c *Chat) Answer(ctx context.Context, r Request, emit journal.Sink) (*Reply, error) {
 	h, err := c.read(&r)
 	if err != nil {
 		return nil, err

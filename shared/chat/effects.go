@@ -59,8 +59,8 @@ func (h *history) unused(n int) int {
 	return n
 }
 
-// effect is a call of an action with an effect, and the run that carries it out.
-type effect struct {
+// effectCall is a call of an action with an effect, and the run that carries it out.
+type effectCall struct {
 	*call
 	action *run.Action
 	model  string // the name of the model that asked for it
@@ -69,7 +69,7 @@ type effect struct {
 
 // take sets the call's run, and its response if the run has ended. tried tells that an earlier request started the run
 // with arguments of its own.
-func (e *effect) take(called *loop.CallResult, tried bool) {
+func (e *effectCall) take(called *loop.CallResult, tried bool) {
 	e.called, e.RunID = called, called.Run.RunID
 	if tried {
 		e.Tried = called.Args
@@ -88,7 +88,7 @@ type effectStarter struct {
 
 // startAll starts each effect under the next key of its message. If an earlier try of the same request has used the
 // keys, the calls are matched with the runs that it started.
-func (p *effectStarter) startAll(ctx context.Context, effects []*effect) error {
+func (p *effectStarter) startAll(ctx context.Context, effects []*effectCall) error {
 	for i, e := range effects {
 		n := p.h.unused(0)
 		reused, err := p.start(ctx, e, n)
@@ -104,7 +104,7 @@ func (p *effectStarter) startAll(ctx context.Context, effects []*effect) error {
 
 // start starts the run of the n-th key, or finds it where it was started for the same call. It reports whether the key
 // belongs to another call, and has then done nothing.
-func (p *effectStarter) start(ctx context.Context, e *effect, n int) (reused bool, err error) {
+func (p *effectStarter) start(ctx context.Context, e *effectCall, n int) (reused bool, err error) {
 	for {
 		called, err := p.Core.StartCall(ctx, loop.StartRequest{
 			UID: p.r.UID, Agent: run.Page, Origin: p.r.Origin, Region: p.r.Region, Prompt: asked(e.action.Tool),
@@ -143,7 +143,7 @@ func closed(err error) bool {
 // match finds for each call the run that the first try of the request started for it: for exactly the same call, or
 // else for the same action with other arguments, since the model may phrase it differently. Only calls that are left
 // over are new.
-func (p *effectStarter) match(ctx context.Context, effects []*effect, from int) error {
+func (p *effectStarter) match(ctx context.Context, effects []*effectCall, from int) error {
 	earlier, end, err := p.earlier(ctx, from)
 	if err != nil {
 		return err
@@ -182,7 +182,8 @@ func (p *effectStarter) earlier(ctx context.Context, n int) (map[int]*loop.CallR
 }
 
 // same matches the runs that were started for exactly the same calls, and returns the calls that have none.
-func (p *effectStarter) same(ctx context.Context, effects []*effect, earlier map[int]*loop.CallResult) (rest []*effect,
+func (p *effectStarter) same(ctx context.Context, effects []*effectCall,
+	earlier map[int]*loop.CallResult) (rest []*effectCall,
 	err error) {
 	for _, e := range effects {
 		found := false
@@ -219,7 +220,7 @@ func alike(earlier map[int]*loop.CallResult, tool string) int {
 
 // add starts a run for a call that the first try did not make. A key whose run no longer exists belongs to a call that
 // was deleted with its thread: that is not done again.
-func (p *effectStarter) add(ctx context.Context, e *effect, n int) error {
+func (p *effectStarter) add(ctx context.Context, e *effectCall, n int) error {
 	n = p.h.unused(n)
 	reused, err := p.start(ctx, e, n)
 	if err == nil && reused {

@@ -12,8 +12,10 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agents"
+	"github.com/countersign-run/countersign/shared/approval"
 	"github.com/countersign-run/countersign/shared/chat"
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/records"
 	"github.com/countersign-run/countersign/shared/run"
@@ -68,8 +70,8 @@ func newEnv(t *testing.T, turns ...script.Turn) *env {
 			MaxPerDay: 60}}
 	assistant := page // of the runs that an earlier release began for pages
 	st := memory.New(clock)
-	w.core = (&loop.Loop{Store: st, Queue: w, Tools: actions, Now: clock, Sleep: noWait,
-		Agents: agents.Set{run.Assistant: &assistant, run.Page: &page}}).Init()
+	w.core = loop.New(journal.Env{Store: st, Queue: w, Tools: actions, Now: clock, Sleep: noWait,
+		Agents: agents.Set{run.Assistant: &assistant, run.Page: &page}})
 	w.chat = &chat.Chat{Model: w.model, Core: w.core, Ledger: &records.Records{Store: st, Now: clock}, Actions: actions,
 		Key: chat.Key{[]byte("0123456789abcdef0123456789abcdef")}, Agent: "shop",
 		Page: page, Now: clock, Random: rand.Reader}
@@ -106,7 +108,7 @@ func (w *env) deliver() {
 func (w *env) decide(ap *run.ApprovalView, d run.Decision) {
 	w.t.Helper()
 	if _, err := w.core.Resolve(w.t.Context(),
-		loop.Resolution{UID: alice, ApprovalID: ap.ApprovalID, Decision: d, ArgsHash: ap.ArgsHash}); err != nil {
+		approval.Resolution{UID: alice, ApprovalID: ap.ApprovalID, Decision: d, ArgsHash: ap.ArgsHash}); err != nil {
 		w.t.Fatal(err)
 	}
 	w.deliver()

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/clip"
+	"github.com/countersign-run/countersign/shared/conversation"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model"
@@ -302,14 +303,14 @@ func (h *history) close() error {
 
 // clientHistory returns the history in the form that a run continues: up to the user's last message, and the turns
 // since.
-func (h *history) clientHistory() (*loop.ClientHistory, error) {
+func (h *history) clientHistory() (*conversation.ClientHistory, error) {
 	first := len(h.contents)
 	for first > 0 && !words(h.contents[first-1]) {
 		first--
 	}
-	k := &loop.ClientHistory{Contents: h.contents[:first]}
+	k := &conversation.ClientHistory{Contents: h.contents[:first]}
 	for i := first; i < len(h.contents); i += 2 {
-		t := loop.ClientTurn{Content: h.contents[i]}
+		t := conversation.ClientTurn{Content: h.contents[i]}
 		if i+1 < len(h.contents) {
 			rs, err := model.Responses(h.contents[i+1])
 			if err != nil {

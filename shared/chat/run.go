@@ -8,8 +8,11 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agents"
+	"github.com/countersign-run/countersign/shared/conversation"
 	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/effect"
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
@@ -27,7 +30,8 @@ func (noQueue) Resume(context.Context, string, string) error {
 func (noQueue) Close() error { return nil }
 
 // run moves the conversation as far as it goes without the page and without an approval.
-func (c *Chat) run(ctx context.Context, r Request, h *history, req loop.StartRequest, emit loop.Sink) (*Reply, error) {
+func (c *Chat) run(ctx context.Context, r Request, h *history, req loop.StartRequest, emit journal.Sink) (*Reply,
+	error) {
 	admitted, err := c.Ledger.Admit(ctx, r.UID, c.Limits, req.Prompt != "", r.Region)
 	if err != nil {
 		return nil, err
@@ -124,9 +128,9 @@ func (c *Chat) loop(ctx context.Context, r Request, spent run.UserUsage) (*loop.
 	if _, err := own.Commit(ctx, store.Create(document.UserPath(r.UID), nil, user)); err != nil {
 		return nil, err
 	}
-	return (&loop.Loop{Store: own, Queue: noQueue{}, Model: verbatimModel{c.Model}, Tools: set,
+	return loop.New(journal.Env{Store: own, Queue: noQueue{}, Model: verbatimModel{c.Model}, Tools: set,
 		Agents: agents.Set{run.Page: &page}, UserLimits: limits, Log: c.Log, Now: c.Now,
-		Random: c.Random}).Init(), nil
+		Random: c.Random}), nil
 }
 
 // runsHere reports whether a call of the tool may be made at once and without a record: it has no effect and needs no
@@ -134,13 +138,14 @@ func (c *Chat) loop(ctx context.Context, r Request, spent run.UserUsage) (*loop.
 func runsHere(t *tool.Tool) bool { return !t.SideEffect && t.Approval == tool.NotRequired }
 
 // carryOut starts the actions with an effect, and returns either the answers to all open calls or what waits.
-func (c *Chat) carryOut(ctx context.Context, r Request, h *history, conv *loop.Conversation) (answers []loop.CallAnswer,
+func (c *Chat) carryOut(ctx context.Context, r Request, h *history,
+	conv *conversation.Conversation) (answers []effect.CallAnswer,
 	pending []Pending, err error) {
 	h.calls = make([]call, len(conv.Calls))
 	if err := h.name(conv.Calls); err != nil {
 		return nil, nil, err
 	}
-	var effects []*effect
+	var effects []*effectCall
 	for i, open := range conv.Calls {
 		switch k := &h.calls[i]; {
 		case open.Response != nil:
@@ -148,7 +153,7 @@ func (c *Chat) carryOut(ctx context.Context, r Request, h *history, conv *loop.C
 		case c.Actions[open.Action.Tool] == nil:
 			k.Page = true
 		default:
-			effects = append(effects, &effect{call: k, action: open.Action, model: open.Model})
+			effects = append(effects, &effectCall{call: k, action: open.Action, model: open.Model})
 		}
 	}
 	if err := (&effectStarter{c, r, h}).startAll(ctx, effects); err != nil {
@@ -159,7 +164,7 @@ func (c *Chat) carryOut(ctx context.Context, r Request, h *history, conv *loop.C
 		waiting[e.call] = e.called
 		if e.call.known() {
 			answers = append(answers,
-				loop.CallAnswer{ActionID: e.action.ID, Result: e.call.Result, Error: e.call.Error})
+				effect.CallAnswer{ActionID: e.action.ID, Result: e.call.Result, Error: e.call.Error})
 		}
 	}
 	for i := range h.calls {
@@ -171,7 +176,7 @@ func (c *Chat) carryOut(ctx context.Context, r Request, h *history, conv *loop.C
 }
 
 // name sets an id for each call that the page may use: the model's own where those are distinct.
-func (h *history) name(calls []loop.TurnCall) error {
+func (h *history) name(calls []conversation.TurnCall) error {
 	taken := map[string]bool{}
 	for i, c := range calls {
 		id := c.Action.CallID
@@ -185,7 +190,7 @@ func (h *history) name(calls []loop.TurnCall) error {
 }
 
 // ended returns the reply at the end of a run.
-func (c *Chat) ended(r Request, h *history, conv *loop.Conversation) (*Reply, error) {
+func (c *Chat) ended(r Request, h *history, conv *conversation.Conversation) (*Reply, error) {
 	if p := conv.End.Error; p != nil {
 		failed := fault.New(p.Class, p.Code, "%s", p.Message)
 		if p.Code == fault.CodeBudget {

@@ -6,8 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/approval"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
@@ -51,7 +53,7 @@ func TestTakenBackBeforeTheSecondTry(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1),
+			if _, err := w.loop.Resolve(ctx, approval.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1),
 				Decision: run.ApproveAlways}); err != nil {
 				t.Fatal(err)
 			}
@@ -63,7 +65,7 @@ func TestTakenBackBeforeTheSecondTry(t *testing.T) {
 			runID := ""
 			died, err := mortally(func() error {
 				_, err := mortalLoop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob again"},
-					func(n loop.Update) { runID = n.RunID })
+					func(n journal.Update) { runID = n.RunID })
 				return err
 			})
 			if !died || err != nil || len(w.effects) != 1 {
@@ -92,7 +94,7 @@ func TestALateArrivalIsNotDenied(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1),
+	if _, err := w.loop.Resolve(ctx, approval.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1),
 		Decision: run.ApproveOnce}); err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +119,7 @@ func TestCapHoldsForALateQuestion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1),
+	if _, err := w.loop.Resolve(ctx, approval.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1),
 		Decision: run.ApproveAlways}); err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +128,7 @@ func TestCapHoldsForALateQuestion(t *testing.T) {
 	mortalLoop.Store = mortal(w.store, 2, true) // the run, the model's answer
 	died, err := mortally(func() error {
 		_, err := mortalLoop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob again"},
-			func(n loop.Update) { proposed = n.RunID })
+			func(n journal.Update) { proposed = n.RunID })
 		return err
 	})
 	if !died || err != nil {

@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/effect"
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/testkit/script"
@@ -56,7 +58,7 @@ func (w *env) answerAgain(v *run.View) error {
 		return nil
 	}
 	_, err := w.loop.Answer(context.Background(), "ana", v.RunID,
-		loop.CallAnswer{ActionID: v.Actions[0].ActionID, Result: json.RawMessage(`{"ok":true}`)})
+		effect.CallAnswer{ActionID: v.Actions[0].ActionID, Result: json.RawMessage(`{"ok":true}`)})
 	return err
 }
 
@@ -84,7 +86,7 @@ func killedWithClient(t *testing.T, w *env, n int, after bool,
 		if _, err := w.loop.Sweep(ctx); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.deliver(ctx); err != nil && !loop.Held(err) {
+		if err := w.deliver(ctx); err != nil && !journal.Held(err) {
 			t.Fatal(err)
 		}
 		if err := life(); err != nil && !fault.Is(err, fault.Policy, fault.CodeNotWaiting) {
@@ -175,7 +177,7 @@ func TestOnlyWritingOnLeavesCalls(t *testing.T) {
 // TestAClientsEffectIsOnRecord has the client carry out what its user approved: the audit says who allowed it, that it
 // was handed over, and what came of it.
 func TestAClientsEffectIsOnRecord(t *testing.T) {
-	for outcome, given := range map[string]loop.CallAnswer{"": {Result: json.RawMessage(`{}`)},
+	for outcome, given := range map[string]effect.CallAnswer{"": {Result: json.RawMessage(`{}`)},
 		"failed": {Error: "No."}} {
 		ctx := context.Background()
 		w := newEnv(t)

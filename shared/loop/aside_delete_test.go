@@ -7,9 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/approval"
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
@@ -22,7 +24,7 @@ func (w *env) setAside(runID, data string) (before []byte) {
 	w.t.Helper()
 	before = w.rewrite(runID, []byte(data))
 	for range 5 {
-		if _, err := w.loop.Advance(context.Background(), runID, nil); !loop.Postponed(err) {
+		if _, err := w.loop.Advance(context.Background(), runID, nil); !journal.Postponed(err) {
 			w.t.Fatalf("a run that cannot be read: %v", err)
 		}
 		w.tick(10 * time.Minute)
@@ -125,7 +127,7 @@ func (w *env) midEffect() *run.View {
 	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 	if err == nil {
 		_, err = w.loop.Resolve(ctx,
-			loop.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1), Decision: run.ApproveOnce})
+			approval.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1), Decision: run.ApproveOnce})
 	}
 	if err != nil {
 		w.t.Fatal(err)
@@ -170,7 +172,7 @@ func TestMovedWhileItIsDeleted(t *testing.T) {
 				w.loop.Model = &asked{tool: "send"}
 				v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 				if err == nil {
-					_, err = w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1),
+					_, err = w.loop.Resolve(ctx, approval.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1),
 						Decision: run.ApproveOnce})
 				}
 				if err != nil {

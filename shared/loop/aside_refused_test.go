@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/countersign-run/countersign/shared/approval"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
@@ -21,7 +22,7 @@ func TestARefusedDecisionLeavesARunAside(t *testing.T) {
 			t.Fatalf("%v %+v", err, v)
 		}
 		w.rewrite(v.RunID, w.setAside(v.RunID, unreadable["no run"]))
-		_, err = w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1),
+		_, err = w.loop.Resolve(ctx, approval.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1),
 			Decision: run.ConfirmDone})
 		if !fault.Is(err, fault.Policy, fault.CodeNotApplicable) {
 			t.Fatalf("%v", err)

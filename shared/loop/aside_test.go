@@ -10,7 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/approval"
 	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
@@ -48,7 +50,7 @@ func TestRunsThatNobodyCanReadAreInNobodysWay(t *testing.T) {
 		v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 		if err == nil {
 			_, err = w.loop.Resolve(ctx,
-				loop.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1), Decision: run.ApproveOnce})
+				approval.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1), Decision: run.ApproveOnce})
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -63,7 +65,7 @@ func TestRunsThatNobodyCanReadAreInNobodysWay(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, id := range w.queue {
-				if _, err := w.loop.Advance(ctx, id, nil); err != nil && !loop.Postponed(err) {
+				if _, err := w.loop.Advance(ctx, id, nil); err != nil && !journal.Postponed(err) {
 					t.Fatal(id, err)
 				}
 			}
@@ -99,7 +101,7 @@ func TestAStoreThatRefusesIsNotTheRunsFault(t *testing.T) {
 	for range 12 {
 		w.loop.Store = faulty.Wrap(whole, faulty.Gets(faulty.Each(func(n int) bool { return n%2 == 1 },
 			faulty.Fail(errors.New("PermissionDenied")))))
-		if _, err := w.loop.Advance(ctx, v.RunID, nil); err == nil || loop.Postponed(err) {
+		if _, err := w.loop.Advance(ctx, v.RunID, nil); err == nil || journal.Postponed(err) {
 			t.Fatalf("a run that could not be read was moved, or set back: %v", err)
 		}
 	}

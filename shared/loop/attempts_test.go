@@ -9,8 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/approval"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/run"
@@ -55,7 +57,7 @@ func TestAPanicOfAnEffectIsUnknown(t *testing.T) {
 		v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "tell bob"}, nil)
 		if err == nil {
 			_, err = w.loop.Resolve(ctx,
-				loop.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1), Decision: run.ApproveOnce})
+				approval.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1), Decision: run.ApproveOnce})
 		}
 		w.next = []string{"panic"}
 		if err == nil {
@@ -168,7 +170,7 @@ func killsEveryProcess(t *testing.T, open func(testing.TB) *env) {
 			runID := ""
 			dying(func() {
 				_, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "do it"},
-					func(n loop.Update) { runID = n.RunID })
+					func(n journal.Update) { runID = n.RunID })
 				t.Errorf("it lived: %v", err)
 			})
 			for range 6 * 60 {
@@ -268,7 +270,7 @@ func (w *env) late() (runID string) {
 		loop.StartRequest{UID: "ana", Prompt: "tell bob " + strings.Repeat("everything ", 40<<10)}, nil)
 	if err == nil {
 		_, err = w.loop.Resolve(ctx,
-			loop.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1), Decision: run.ApproveOnce})
+			approval.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1), Decision: run.ApproveOnce})
 	}
 	if err != nil {
 		w.t.Fatal(err)
@@ -310,7 +312,7 @@ func TestAPanicAfterTheYes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	edit := loop.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1), Decision: run.ApproveEdited,
+	edit := approval.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1), Decision: run.ApproveEdited,
 		EditedArgs: args([]string{"bob@x.org"}, "eleven")}
 	if _, err := w.loop.Resolve(ctx, edit); !tool.IsPanic(err) || fault.As(err).Code != "tool_panicked" {
 		t.Errorf("the edit is answered %v", err)

@@ -9,7 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/approval"
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/run"
@@ -88,7 +90,7 @@ func alwaysAllow(t *testing.T, w *env, toolName string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1),
+	if _, err := w.loop.Resolve(ctx, approval.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1),
 		Decision: run.ApproveAlways}); err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +114,7 @@ func killAt(t *testing.T, w *env, toolName string, n, commits int, after bool) {
 				continue
 			}
 			if _, err := w.loop.Resolve(ctx,
-				loop.Resolution{UID: "ana", ApprovalID: a.ApprovalID, Decision: run.ApproveOnce}); err != nil {
+				approval.Resolution{UID: "ana", ApprovalID: a.ApprovalID, Decision: run.ApproveOnce}); err != nil {
 				return err
 			}
 		}
@@ -130,7 +132,7 @@ func killAt(t *testing.T, w *env, toolName string, n, commits int, after bool) {
 		if _, err := w.loop.Sweep(ctx); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.deliver(ctx); err != nil && !loop.Held(err) {
+		if err := w.deliver(ctx); err != nil && !journal.Held(err) {
 			t.Fatal(err)
 		}
 		if err := life(); err != nil {
@@ -186,7 +188,7 @@ func oneProcessAmongMany(t *testing.T, open func(testing.TB) *env) {
 			var wg sync.WaitGroup
 			for range 20 {
 				wg.Go(func() {
-					if _, err := w.loop.Advance(ctx, v.RunID, nil); err != nil && !loop.Held(err) {
+					if _, err := w.loop.Advance(ctx, v.RunID, nil); err != nil && !journal.Held(err) {
 						t.Error(err)
 					}
 				})
@@ -203,7 +205,7 @@ func oneProcessAmongMany(t *testing.T, open func(testing.TB) *env) {
 func approve(t *testing.T, w *env, v *run.View, n int) {
 	t.Helper()
 	if _, err := w.loop.Resolve(context.Background(),
-		loop.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, n),
+		approval.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, n),
 			Decision: run.ApproveOnce}); err != nil {
 		t.Fatal(err)
 	}
@@ -231,7 +233,7 @@ func oneDecisionAmongMany(t *testing.T, open func(testing.TB) *env) {
 		}
 		wg.Go(func() {
 			_, err := w.loop.Resolve(ctx,
-				loop.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1), Decision: d})
+				approval.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1), Decision: d})
 			if err != nil && !fault.Is(err, fault.Policy, fault.CodeAlreadyResolved) {
 				t.Error(err)
 			}

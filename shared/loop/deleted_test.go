@@ -5,9 +5,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/approval"
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/effect"
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
@@ -42,7 +45,7 @@ func TestDeletedWhileItMoves(t *testing.T) {
 			}
 		})
 		_, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "look it up"},
-			func(n loop.Update) { runID = n.RunID })
+			func(n journal.Update) { runID = n.RunID })
 		if !fault.Is(err, fault.Auth, fault.CodeNotFound) {
 			t.Errorf("deleted before commit %d: %v", n, err)
 		}
@@ -101,10 +104,10 @@ func TestADeletingConversationIsGone(t *testing.T) {
 		}
 		_, _, got := w.loop.Get(ctx, "ana", v.RunID)
 		_, cancelled := w.loop.Cancel(ctx, "ana", v.RunID)
-		_, resolved := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: ap, Decision: run.ApproveOnce})
+		_, resolved := w.loop.Resolve(ctx, approval.Resolution{UID: "ana", ApprovalID: ap, Decision: run.ApproveOnce})
 		_, talk := w.loop.Conversation(ctx, "ana", v.RunID)
 		_, begun := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "and eve", ThreadID: v.ThreadID}, nil)
-		answered := w.loop.AnswerCalls(ctx, "ana", v.RunID, loop.CallAnswer{ActionID: v.Actions[0].ActionID})
+		answered := w.loop.AnswerCalls(ctx, "ana", v.RunID, effect.CallAnswer{ActionID: v.Actions[0].ActionID})
 		for name, err := range map[string]error{"get": got, "cancel": cancelled, "resolve": resolved,
 			"conversation": talk, "a new run": begun, "answers": answered} {
 			if !fault.Is(err, fault.Auth, fault.CodeNotFound) {
@@ -144,7 +147,7 @@ func TestDeletedDuringAnEffect(t *testing.T) {
 			t.Errorf("during an effect: %v", err)
 		}
 	})
-	if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1),
+	if _, err := w.loop.Resolve(ctx, approval.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1),
 		Decision: run.ApproveOnce}); err != nil {
 		t.Fatal(err)
 	}

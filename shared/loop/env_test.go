@@ -14,6 +14,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agents"
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/records"
 	"github.com/countersign-run/countersign/shared/run"
@@ -94,10 +95,10 @@ func (w *env) on(st store.Store, forward func(time.Duration)) *env {
 
 // process returns the loop of another process over the same store.
 func (w *env) process() *loop.Loop {
-	return (&loop.Loop{Store: w.store, Queue: w, Model: w.model, Now: w.clock, Random: lockedRand(w.t),
+	return loop.New(journal.Env{Store: w.store, Queue: w, Model: w.model, Now: w.clock, Random: lockedRand(w.t),
 		Sleep:  func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
 		Tools:  tool.NewSet(w.send("send"), w.draft(), w.lookup()),
-		Agents: agents.Set{run.Assistant: testAgent(run.Assistant, "You are a test.")}}).Init()
+		Agents: agents.Set{run.Assistant: testAgent(run.Assistant, "You are a test.")}})
 }
 
 // testAgent is an agent with all tools.

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agents"
+	"github.com/countersign-run/countersign/shared/approval"
+	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store/memory"
@@ -40,7 +42,7 @@ func ExampleLoop() {
 		},
 	})
 	ctx, resumes := context.Background(), &inbox{}
-	l := (&loop.Loop{
+	l := loop.New(journal.Env{
 		Store: memory.New(time.Now), Queue: resumes, Tools: tool.NewSet(send),
 		Model: script.New(
 			script.Turn{Calls: []script.Call{{Name: "send", Args: mail{"bob@example.com"}}}},
@@ -49,7 +51,7 @@ func ExampleLoop() {
 			Instructions: agents.Text("You send mail for your user."), OnReject: agents.RejectCompletes,
 			Limits: agents.Limits{ModelCalls: 3, ApprovalTTL: time.Hour, Deadline: 24 * time.Hour}.Within(time.Minute),
 		}},
-	}).Init()
+	})
 
 	r, err := l.Start(ctx, loop.StartRequest{UID: "ana", Prompt: "Tell Bob."}, nil)
 	if err != nil {
@@ -57,7 +59,7 @@ func ExampleLoop() {
 	}
 	fmt.Println(r.Status, "-", r.Summary)
 
-	_, err = l.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: r.Actions[0].ApprovalID,
+	_, err = l.Resolve(ctx, approval.Resolution{UID: "ana", ApprovalID: r.Actions[0].ApprovalID,
 		Decision: run.ApproveOnce})
 	if err != nil {
 		log.Fatal(err)

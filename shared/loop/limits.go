@@ -2,88 +2,63 @@ package loop
 
 import (
 	"context"
-	"time"
 
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/run"
 )
 
-// checkLimits checks the limits on what a user may use before anything is started for them. The day's share of the
-// model matters only where the model will be called.
-func (l *Loop) checkLimits(u *run.User, asksModel bool, now time.Time) error {
-	if err := u.Usage.CheckStart(l.UserLimits, now); err != nil || !asksModel {
-		return err
-	}
-	return u.Usage.CheckModelBudget(l.UserLimits, now, 0, 0)
-}
-
 // countStart counts the run, and with it its first call of the model, so that two runs that start at once cannot both
 // be the day's last.
-func (tx *tx) countStart(req StartRequest) error {
-	limits := tx.ex.UserLimits
+func countStart(tx *journal.Tx, req StartRequest) error {
+	limits := tx.Ex.UserLimits
 	if limits.None() {
 		return nil
 	}
 	if req.Call == nil {
-		tx.run.Counted.Calls = 1
+		tx.Run.Counted.Calls = 1
 	}
-	return tx.updateUser(func(u *run.User) {
-		u.Usage.CountStart(limits, tx.now)
-		u.Usage.CountUse(tx.now, tx.run.Counted.Calls, 0)
+	return tx.UpdateUser(func(u *run.User) {
+		u.Usage.CountStart(limits, tx.Now)
+		u.Usage.CountUse(tx.Now, tx.Run.Counted.Calls, 0)
 	})
-}
-
-// countUsage counts what the run has used of the model since it was last counted: at its end, and wherever its user's
-// document is written anyway.
-func (tx *tx) countUsage() error {
-	if tx.ex.UserLimits.None() || tx.state.End == nil && !tx.userChanged {
-		return nil
-	}
-	used := run.RunUsage{Calls: max(tx.run.Counted.Calls, tx.state.ModelCalls+tx.unrecordedCalls),
-		Tokens: max(tx.run.Counted.Tokens, tx.state.Tokens)}
-	calls, tokens := used.Calls-tx.run.Counted.Calls, used.Tokens-tx.run.Counted.Tokens
-	if calls == 0 && tokens == 0 {
-		return nil
-	}
-	tx.run.Counted = used
-	return tx.updateUser(func(u *run.User) { u.Usage.CountUse(tx.now, calls, tokens) })
 }
 
 // overBudget ends a run whose user has no share of the model left for its next call. What was done before stays done,
 // and the summary says so.
-func (ex *execution) overBudget(ctx context.Context) (over bool, err error) {
+func overBudget(ctx context.Context, ex *journal.Execution) (over bool, err error) {
 	if ex.UserLimits.None() {
 		return false, nil
 	}
-	err = ex.transition(ctx, func(tx *tx) error {
+	err = ex.Transition(ctx, func(tx *journal.Tx) error {
 		over = false
-		u, err := tx.user()
+		u, err := tx.User()
 		if err != nil {
 			return err
 		}
-		counted := tx.run.Counted
-		why := u.Usage.CheckModelBudget(ex.UserLimits, tx.now, tx.state.ModelCalls-counted.Calls,
-			tx.state.Tokens-counted.Tokens)
+		counted := tx.Run.Counted
+		why := u.Usage.CheckModelBudget(ex.UserLimits, tx.Now, tx.State.ModelCalls-counted.Calls,
+			tx.State.Tokens-counted.Tokens)
 		if why == nil {
 			return nil
 		}
 		over = true
-		if st, _ := ex.next(tx.state, tx.run, tx.now); st != stepCallModel || tx.run.Lease.Owner != ex.owner {
+		if st, _ := tx.Next(); st != run.StepCallModel || tx.Run.Lease.Owner != ex.Owner {
 			return nil
 		}
-		return tx.endRun(failedEnd(fault.As(why)))
+		return endRun(tx, run.FailedEnd(fault.As(why)))
 	})
 	return over, err
 }
 
 // Usage returns what the user's run has used of the model so far.
 func (l *Loop) Usage(ctx context.Context, uid, runID string) (run.RunUsage, error) {
-	ex := l.newExecution(runID, nil)
-	if err := ex.loadOwned(ctx, uid); err != nil {
+	ex := l.NewExecution(runID, nil)
+	if err := ex.LoadOwned(ctx, uid); err != nil {
 		return run.RunUsage{}, err
 	}
-	return run.RunUsage{Calls: ex.state.ModelCalls, Tokens: ex.state.Tokens}, nil
+	return run.RunUsage{Calls: ex.State.ModelCalls, Tokens: ex.State.Tokens}, nil
 }
 
 // bytesPerToken is the estimated size of a token where the service has not counted them.

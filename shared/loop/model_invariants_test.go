@@ -37,7 +37,7 @@ type witness struct {
 	runs       map[string]*watched
 	order      []string            // the runs' ids, oldest first
 	ended      map[string]*watched // runs whose documents were deleted
-	effects    map[string][]effect
+	effects    map[string][]providerCall
 	users      map[string]run.User
 	approvals  map[string]run.Approval
 	chains     map[string]audit.Head // of all entries that were ever written, by run
@@ -57,8 +57,8 @@ type watched struct {
 	handles       map[string][]string // recorded with intents, by action
 }
 
-// effect is one act of the provider.
-type effect struct {
+// providerCall is one act of the provider.
+type providerCall struct {
 	call tool.Call
 	sent string // what went out
 }
@@ -73,7 +73,7 @@ func newWitness(st store.Store) *witness {
 // forget starts a new sequence.
 func (w *witness) forget() {
 	w.docs, w.runs, w.ended = map[string]store.Doc{}, map[string]*watched{}, map[string]*watched{}
-	w.effects, w.users, w.approvals = map[string][]effect{}, map[string]run.User{}, map[string]run.Approval{}
+	w.effects, w.users, w.approvals = map[string][]providerCall{}, map[string]run.User{}, map[string]run.Approval{}
 	w.chains, w.order, w.commits, w.late, w.violations = map[string]audit.Head{}, nil, 0, false, nil
 }
 
@@ -481,7 +481,7 @@ func (c *commit) standing(r *watched, doc run.Run) {
 func (w *witness) did(call tool.Call, name, sent string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.effects[call.ActionID] = append(w.effects[call.ActionID], effect{call, sent})
+	w.effects[call.ActionID] = append(w.effects[call.ActionID], providerCall{call, sent})
 	r := w.runs[call.RunID]
 	if r == nil {
 		r = w.ended[call.RunID]

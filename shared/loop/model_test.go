@@ -14,6 +14,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/countersign-run/countersign/shared/approval"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
@@ -259,7 +260,7 @@ func (s *sequence) resolve(t *rapid.T) {
 		return
 	}
 	ap := pick(t, "approval", waiting...)
-	r := loop.Resolution{UID: ana, ApprovalID: ap.ID, Decision: pick(t, "decision", decisions[ap.Kind]...)}
+	r := approval.Resolution{UID: ana, ApprovalID: ap.ID, Decision: pick(t, "decision", decisions[ap.Kind]...)}
 	if pick(t, "hash", false, true) {
 		r.ArgsHash = ap.ArgsHash
 	}
@@ -287,7 +288,7 @@ func (s *sequence) resolveWrongly(t *rapid.T) {
 	if !there {
 		return
 	}
-	r := loop.Resolution{UID: ana, ApprovalID: ap.ID, Decision: run.ApproveOnce}
+	r := approval.Resolution{UID: ana, ApprovalID: ap.ID, Decision: run.ApproveOnce}
 	why := pick(t, "wrong", "stranger", "hash", "kind", "late")
 	switch {
 	case why == "stranger":

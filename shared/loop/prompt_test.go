@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/approval"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/run"
@@ -39,7 +40,7 @@ func TestAStoreThatStopsIsOwnedUpToInTime(t *testing.T) {
 		},
 		"resolve": func(l *loop.Loop, v *run.View) error {
 			_, err := l.Resolve(context.Background(),
-				loop.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1), Decision: run.ApproveOnce})
+				approval.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1), Decision: run.ApproveOnce})
 			return err
 		},
 		"cancel": func(l *loop.Loop, v *run.View) error {

@@ -10,7 +10,9 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"github.com/countersign-run/countersign/shared/approval"
 	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/effect"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/run"
@@ -43,7 +45,7 @@ func proposeWaits(t *testing.T, open func(testing.TB) *env) {
 				t.Fatalf("%v %+v %v", err, c, w.effects)
 			}
 			if _, err := w.loop.Resolve(ctx,
-				loop.Resolution{UID: "ana", ApprovalID: c.Approval.ApprovalID, Decision: decision}); err != nil {
+				approval.Resolution{UID: "ana", ApprovalID: c.Approval.ApprovalID, Decision: decision}); err != nil {
 				t.Fatal(err)
 			}
 			if err := w.deliver(ctx); err != nil {
@@ -112,7 +114,7 @@ func TestProposeUnknownOutcome(t *testing.T) {
 			resolve := func(d run.Decision) {
 				t.Helper()
 				if _, err := w.loop.Resolve(ctx,
-					loop.Resolution{UID: "ana", ApprovalID: c.Approval.ApprovalID, Decision: d}); err != nil {
+					approval.Resolution{UID: "ana", ApprovalID: c.Approval.ApprovalID, Decision: d}); err != nil {
 					t.Fatal(err)
 				}
 				if err := w.deliver(ctx); err != nil {
@@ -238,11 +240,11 @@ func callWaits(t *testing.T, open func(testing.TB) *env) {
 	if aps := w.open("ana"); len(aps) != 0 {
 		t.Errorf("its user is asked: %+v", aps)
 	}
-	answer := loop.CallAnswer{ActionID: v.Actions[0].ActionID, Result: json.RawMessage(`{"ok":true}`)}
+	answer := effect.CallAnswer{ActionID: v.Actions[0].ActionID, Result: json.RawMessage(`{"ok":true}`)}
 	if err := w.loop.AnswerCalls(ctx, "eve", v.RunID, answer); !fault.Is(err, fault.Auth, fault.CodeNotFound) {
 		t.Error("somebody else answers:", err)
 	}
-	other := loop.CallAnswer{ActionID: v.Actions[1].ActionID, Result: answer.Result}
+	other := effect.CallAnswer{ActionID: v.Actions[1].ActionID, Result: answer.Result}
 	if err := w.loop.AnswerCalls(ctx, "ana", v.RunID, answer, other); !fault.Is(err, fault.Policy,
 		fault.CodeNotWaiting) {
 		t.Error("what ran here is answered:", err)
@@ -253,7 +255,7 @@ func callWaits(t *testing.T, open func(testing.TB) *env) {
 	if err := w.loop.AnswerCalls(ctx, "ana", v.RunID, answer); err != nil {
 		t.Error("the same answer again:", err)
 	}
-	another := loop.CallAnswer{ActionID: answer.ActionID, Error: "It broke."}
+	another := effect.CallAnswer{ActionID: answer.ActionID, Error: "It broke."}
 	if err := w.loop.AnswerCalls(ctx, "ana", v.RunID, another); !fault.Is(err, fault.Policy,
 		fault.CodeAlreadyResolved) {
 		t.Error("it is answered twice:", err)

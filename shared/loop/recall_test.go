@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/countersign-run/countersign/shared/agents"
+	"github.com/countersign-run/countersign/shared/approval"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/testkit/script"
@@ -56,7 +57,7 @@ func TestLaterRunsAreToldWhatEarlierOnesDid(t *testing.T) {
 		}
 		decide := func(runID string, n int, d run.Decision) {
 			if _, err := w.loop.Resolve(ctx,
-				loop.Resolution{UID: "ana", ApprovalID: run.ApprovalID(runID, n), Decision: d}); err != nil {
+				approval.Resolution{UID: "ana", ApprovalID: run.ApprovalID(runID, n), Decision: d}); err != nil {
 				t.Fatal(err)
 			}
 			if err := w.deliver(ctx); err != nil {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/countersign-run/countersign/shared/agents"
+	"github.com/countersign-run/countersign/shared/approval"
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/loop"
@@ -71,7 +72,7 @@ func TestALongAccount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: run.ApprovalID(r.RunID, 1),
+	if _, err := w.loop.Resolve(ctx, approval.Resolution{UID: "ana", ApprovalID: run.ApprovalID(r.RunID, 1),
 		Decision: run.ApproveOnce}); err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +102,7 @@ func TestTheRecordOutlivesATool(t *testing.T) {
 	}
 	for i, d := range []run.Decision{run.ApproveOnce, run.Reject} {
 		if _, err := w.loop.Resolve(ctx,
-			loop.Resolution{UID: "ana", ApprovalID: run.ApprovalID(r.RunID, i+1), Decision: d}); err != nil {
+			approval.Resolution{UID: "ana", ApprovalID: run.ApprovalID(r.RunID, i+1), Decision: d}); err != nil {
 			t.Fatal(err)
 		}
 		if d == run.Reject {
@@ -204,7 +205,7 @@ func TestARunOfAnEarlierRelease(t *testing.T) {
 	if _, err := w.store.Commit(ctx, writes...); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1),
+	if _, err := w.loop.Resolve(ctx, approval.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1),
 		Decision: run.ApproveOnce}); err != nil {
 		t.Fatal(err)
 	}

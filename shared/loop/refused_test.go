@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/countersign-run/countersign/shared/address"
+	"github.com/countersign-run/countersign/shared/approval"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
@@ -90,7 +91,7 @@ func strict(w *env, refusesOld bool) *tool.Tool {
 // TestAnOutdatedApprovalIsAskedForAfresh changes, behind an approval that waits, what it is about. Approving it is
 // refused, the snapshot of now takes its place in the same commit, and approving that one carries it out.
 func TestAnOutdatedApprovalIsAskedForAfresh(t *testing.T) {
-	approval := func(change func(*run.Approval)) func(*testing.T, *env, *run.View) {
+	tampered := func(change func(*run.Approval)) func(*testing.T, *env, *run.View) {
 		return func(t *testing.T, w *env, v *run.View) {
 			edit(t, w, document.ApprovalPath(run.ApprovalID(v.RunID, 1)), change)
 		}
@@ -99,20 +100,20 @@ func TestAnOutdatedApprovalIsAskedForAfresh(t *testing.T) {
 		change func(*testing.T, *env, *run.View)
 		code   fault.Code
 	}{
-		"arguments": {approval(func(
+		"arguments": {tampered(func(
 			a *run.Approval) {
 			a.Args = json.RawMessage(`{"text":"ten","to":["eve@x.org"]}`)
 		}), fault.CodeIntegrity},
 		"arguments and their hash": {func(t *testing.T, w *env, v *run.View) {
-			approval(func(a *run.Approval) {
+			tampered(func(a *run.Approval) {
 				a.Args = json.RawMessage(`{"text":"ten","to":["eve@x.org"]}`)
 				a.ArgsHash = run.ArgsHash("ana", w.loop.Tools["send"].Spec, a.Place, a.Args)
 			})(t, w, v)
 		}, fault.CodeIntegrity},
-		"preview": {approval(func(a *run.Approval) { a.Preview.Title = "Send nothing to nobody" }),
+		"preview": {tampered(func(a *run.Approval) { a.Preview.Title = "Send nothing to nobody" }),
 			fault.CodeStaleView},
-		"tool":           {approval(func(a *run.Approval) { a.Tool = "draft" }), fault.CodeIntegrity},
-		"policy version": {approval(func(a *run.Approval) { a.Rule = policy.RuleAllowlisted }), fault.CodeStaleView},
+		"tool":           {tampered(func(a *run.Approval) { a.Tool = "draft" }), fault.CodeIntegrity},
+		"policy version": {tampered(func(a *run.Approval) { a.Rule = policy.RuleAllowlisted }), fault.CodeStaleView},
 		"policy": {func(t *testing.T, w *env, _ *run.View) {
 			p, err := address.ParsePatterns("x.org")
 			if err != nil {
@@ -126,7 +127,7 @@ func TestAnOutdatedApprovalIsAskedForAfresh(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w, v := asking(t, newEnv)
 			c.change(t, w, v)
-			first := loop.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1), Decision: run.ApproveOnce}
+			first := approval.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1), Decision: run.ApproveOnce}
 			for _, want := range []fault.Code{c.code, fault.CodeStaleView} { // after the first it is closed
 				if _, err := w.loop.Resolve(t.Context(), first); !fault.Is(err, fault.Policy, want) {
 					t.Fatalf("%v, want %s", err, want)
@@ -139,7 +140,7 @@ func TestAnOutdatedApprovalIsAskedForAfresh(t *testing.T) {
 			if title := cards[0].Preview.Title; title != `Send "ten" to bob@x.org` && title != "Send loudly ten" {
 				t.Errorf("the new card says %s", title)
 			}
-			if _, err := w.loop.Resolve(t.Context(), loop.Resolution{UID: "ana", ApprovalID: cards[0].ApprovalID,
+			if _, err := w.loop.Resolve(t.Context(), approval.Resolution{UID: "ana", ApprovalID: cards[0].ApprovalID,
 				Decision: run.ApproveOnce, ArgsHash: cards[0].ArgsHash}); err != nil {
 				t.Fatal(err)
 			}
@@ -191,7 +192,7 @@ func TestWhatCannotBeAskedForAfreshIsRefused(t *testing.T) {
 			w, v := asking(t, newEnv)
 			c.change(t, w, v)
 			id := run.ApprovalID(v.RunID, 1)
-			if _, err := w.loop.Resolve(t.Context(), loop.Resolution{UID: "ana", ApprovalID: id,
+			if _, err := w.loop.Resolve(t.Context(), approval.Resolution{UID: "ana", ApprovalID: id,
 				Decision: run.ApproveOnce}); !fault.Is(err, fault.Policy, c.code) {
 				t.Fatalf("%v, want %s", err, c.code)
 			}
@@ -199,7 +200,7 @@ func TestWhatCannotBeAskedForAfreshIsRefused(t *testing.T) {
 				t.Errorf("these wait: %+v", cards)
 			}
 			if _, err := w.loop.Resolve(t.Context(),
-				loop.Resolution{UID: "ana", ApprovalID: id, Decision: run.Reject}); err != nil {
+				approval.Resolution{UID: "ana", ApprovalID: id, Decision: run.Reject}); err != nil {
 				t.Errorf("it cannot be rejected: %v", err)
 			}
 		})
@@ -216,7 +217,7 @@ func refusedAreOnRecord(t *testing.T, open func(testing.TB) *env) {
 	w.loop.Store = counter
 	resolve := func(d run.Decision) error {
 		_, err := w.loop.Resolve(t.Context(),
-			loop.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1), Decision: d})
+			approval.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1), Decision: d})
 		return err
 	}
 	if err := resolve(run.Reject); err != nil {
@@ -246,7 +247,7 @@ func refusedAreOnRecord(t *testing.T, open func(testing.TB) *env) {
 // TestARefusalIsToldThoughItCannotBeRecorded has the store accept no more writes: the answer is still the right one.
 func TestARefusalIsToldThoughItCannotBeRecorded(t *testing.T) {
 	w, v := asking(t, newEnv)
-	r := loop.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1), Decision: run.Reject}
+	r := approval.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1), Decision: run.Reject}
 	if _, err := w.loop.Resolve(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,9 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agents"
+	"github.com/countersign-run/countersign/shared/approval"
 	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/effect"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model"
@@ -383,7 +385,7 @@ func (s *scenario) resolve(ctx context.Context, rest string) (*run.View, error) 
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	r := loop.Resolution{UID: s.uid, ApprovalID: run.ApprovalID(s.run, i), Decision: run.Decision(decision)}
+	r := approval.Resolution{UID: s.uid, ApprovalID: run.ApprovalID(s.run, i), Decision: run.Decision(decision)}
 	if r.Decision == run.ApproveEdited {
 		r.EditedArgs = json.RawMessage(edited)
 	} else if edited != "" {
@@ -403,7 +405,7 @@ func (s *scenario) answer(ctx context.Context, rest string) (*run.View, error) {
 	if err != nil {
 		return nil, err
 	}
-	given := loop.CallAnswer{ActionID: v.Actions[i-1].ActionID, Result: json.RawMessage(rest)}
+	given := effect.CallAnswer{ActionID: v.Actions[i-1].ActionID, Result: json.RawMessage(rest)}
 	if words, failed := strings.CutPrefix(rest, "error "); failed {
 		given.Result, given.Error = nil, words
 	}
@@ -432,11 +434,11 @@ func (s *scenario) events(ctx context.Context, id string) {
 	}
 	s.seen[id] = len(events)
 	for _, e := range views {
-		s.say("%s", setErrorInfo(e, events[e.Seq-1]))
+		s.say("%s", SetErrorInfo(e, events[e.Seq-1]))
 	}
 }
 
-func setErrorInfo(v run.EventView, e run.Event) string {
+func SetErrorInfo(v run.EventView, e run.Event) string {
 	parts := []string{string(v.Type)}
 	switch {
 	case e.Turn != nil && e.Turn.Correction != "":

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/store"
 )
@@ -33,14 +34,14 @@ func (l *Loop) Sweep(ctx context.Context) (s SweepResult, err error) {
 	pages := 0
 	for docs, err := range document.Pages(ctx, l.Store, document.DueRuns(l.Now(), sweepPage)) {
 		if err != nil {
-			return s, storeError(err)
+			return s, journal.StoreError(err)
 		}
 		if err := l.republish(ctx, docs, &s); err != nil {
 			return s, err
 		}
 		pages++
 		s.More = len(docs) == sweepPage
-		if pages == sweepMost || !hasTimeFor(ctx, pageTime) {
+		if pages == sweepMost || !journal.HasTimeFor(ctx, pageTime) {
 			break
 		}
 	}
@@ -82,12 +83,12 @@ func agentOf(d store.Doc) string {
 func (l *Loop) Reclaim(ctx context.Context) (runs int, err error) {
 	for d, err := range document.All(ctx, l.Store, document.WaitingRuns(sweepPage)) {
 		if err != nil {
-			return runs, storeError(err)
+			return runs, journal.StoreError(err)
 		}
 		id := document.ID(d)
 		moved, err := l.reclaim(ctx, id)
 		switch {
-		case stuck(err): // one run that cannot be read does not keep the others from being taken up
+		case journal.Stuck(err): // one run that cannot be read does not keep the others from being taken up
 			l.Log.WarnContext(ctx, "a run cannot be taken up; the sweep will look at it", "runId", id, "error", err)
 		case err != nil:
 			return runs, err
@@ -98,20 +99,20 @@ func (l *Loop) Reclaim(ctx context.Context) (runs int, err error) {
 }
 
 func (l *Loop) reclaim(ctx context.Context, runID string) (int, error) {
-	ex := l.newExecution(runID, nil)
-	if err := ex.loadCounted(ctx); err != nil || ex.run.ID == "" {
+	ex := l.NewExecution(runID, nil)
+	if err := ex.LoadCounted(ctx); err != nil || ex.Run.ID == "" {
 		return 0, err
 	}
-	if ex.stepTime(ex.state, ex.run, ex.now()) == 0 {
+	if ex.StepTime() == 0 {
 		return 0, nil
 	}
-	err := ex.transition(ctx, func(tx *tx) error {
-		tx.changed, tx.dueNow = tx.run.Lease.Owner != "" && tx.state.End == nil, true
+	err := ex.Transition(ctx, func(tx *journal.Tx) error {
+		tx.Changed, tx.DueNow = tx.Run.Lease.Owner != "" && tx.State.End == nil, true
 		return nil
 	})
 	if err != nil {
 		return 0, err
 	}
-	ex.publish(ctx)
+	ex.Publish(ctx)
 	return 1, nil
 }

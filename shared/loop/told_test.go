@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/countersign-run/countersign/shared/agents"
+	"github.com/countersign-run/countersign/shared/approval"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/testkit/script"
@@ -30,7 +31,7 @@ func TestTheModelIsToldOfEdits(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i, d := range append([]run.Decision{run.ApproveEdited}, decisions...) {
-				r := loop.Resolution{UID: "ana", ApprovalID: run.ApprovalID(got.RunID, i+1), Decision: d}
+				r := approval.Resolution{UID: "ana", ApprovalID: run.ApprovalID(got.RunID, i+1), Decision: d}
 				if d == run.ApproveEdited {
 					r.EditedArgs = []byte(`{"to":["eve@x.org"],"text":"eleven"}`)
 				}
@@ -66,7 +67,7 @@ func TestTheModelIsToldOfADoubt(t *testing.T) {
 	}
 	for i, d := range []run.Decision{run.ApproveOnce, run.StartNew, run.Reject} {
 		if _, err := w.loop.Resolve(ctx,
-			loop.Resolution{UID: "ana", ApprovalID: run.ApprovalID(r.RunID, i+1), Decision: d}); err != nil {
+			approval.Resolution{UID: "ana", ApprovalID: run.ApprovalID(r.RunID, i+1), Decision: d}); err != nil {
 			t.Fatal(err)
 		}
 		if err := w.deliver(ctx); err != nil {
@@ -100,7 +101,7 @@ func TestTheModelIsToldWhatBecameOfALongEdit(t *testing.T) {
 		t.Fatal(err)
 	}
 	long := []byte(`{"to":["eve@x.org"],"text":"` + strings.Repeat("eleven ", 12_000) + `"}`)
-	if _, err := w.loop.Resolve(ctx, loop.Resolution{UID: "ana", ApprovalID: run.ApprovalID(r.RunID, 1),
+	if _, err := w.loop.Resolve(ctx, approval.Resolution{UID: "ana", ApprovalID: run.ApprovalID(r.RunID, 1),
 		Decision: run.ApproveEdited, EditedArgs: long}); err != nil {
 		t.Fatal(err)
 	}

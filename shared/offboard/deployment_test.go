@@ -13,6 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/offboard"
 	"github.com/countersign-run/countersign/shared/queue/embedded"
@@ -53,7 +54,7 @@ func newDeployment(t *testing.T, settings []string, opts ...app.Option) *deploym
 		}
 	}
 	w := &deployment{}
-	opts = append(opts, app.WithLoop(func(l *loop.Loop) {
+	opts = append(opts, app.WithEnv(func(l *journal.Env) {
 		w.seen = faulty.Record(l.Store)
 		l.Store = w.seen
 	}))
@@ -134,7 +135,7 @@ func (w *deployment) runs(t *testing.T, uid string) (ids []string) {
 func (w *deployment) users(st store.Store) offboard.Users {
 	q := embedded.New(st, embedded.Options{})
 	return offboard.Users{Records: &records.Records{Store: st, Now: time.Now}, Queue: q,
-		Loop: (&loop.Loop{Store: st, Queue: q, Log: w.App.Log}).Init()}
+		Loop: loop.New(journal.Env{Store: st, Queue: q, Log: w.App.Log})}
 }
 
 // kept returns all written documents that still exist.

@@ -1,6 +1,8 @@
 package run
 
-import "fmt"
+import (
+	"fmt"
+)
 
 // legalRun holds the edges of seed 000 §3, and those that a second waiting call and a cancelled wait add.
 var legalRun = map[Status][]Status{
@@ -203,4 +205,15 @@ func permits[T comparable](edges []T, to T) bool {
 		}
 	}
 	return false
+}
+
+// Fold applies events, oldest first, to a new State.
+func Fold(events []Event) (*State, error) {
+	s := &State{}
+	for _, e := range events {
+		if err := s.Apply(e); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
 }

@@ -183,17 +183,6 @@ type State struct {
 	Tokens     int // used by those calls; estimated where the service did not count them
 }
 
-// Fold applies events, oldest first, to a new State.
-func Fold(events []Event) (*State, error) {
-	s := &State{}
-	for _, e := range events {
-		if err := s.Apply(e); err != nil {
-			return nil, err
-		}
-	}
-	return s, nil
-}
-
 // Action returns the action with the id, or nil.
 func (s *State) Action(id string) *Action {
 	for _, a := range s.Actions {

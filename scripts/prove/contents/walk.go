@@ -12,9 +12,11 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agents"
+	"github.com/countersign-run/countersign/shared/approval"
 	"github.com/countersign-run/countersign/shared/clip"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/run"
@@ -105,13 +107,13 @@ func (w *walk) process() {
 		w.count["tool withdrawn"]++
 		delete(tools, pick(w.r, tools.Names()...))
 	}
-	w.loop = (&loop.Loop{Store: w.store, Queue: w, Model: w.model, Tools: tools, Now: w.clock, Random: w,
+	w.loop = loop.New(journal.Env{Store: w.store, Queue: w, Model: w.model, Tools: tools, Now: w.clock, Random: w,
 		Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
 		Agents: agents.Set{run.Assistant: {Instructions: agents.WithRules(agents.Text("You are a test.")),
 			History: agents.HistoryWords, OnReject: pick(w.r, agents.RejectContinues, agents.RejectContinues,
 				agents.RejectCompletes, agents.RejectFails),
 			Limits: agents.Limits{ModelCalls: pick(w.r, 3, 5, 8), ApprovalTTL: 24 * time.Hour, Deadline: 72 * time.Hour,
-				ModelTimeout: 30 * time.Second, ToolTimeout: 10 * time.Second, MaxOpen: 30, MaxPerDay: 200}}}}).Init()
+				ModelTimeout: 30 * time.Second, ToolTimeout: 10 * time.Second, MaxOpen: 30, MaxPerDay: 200}}}})
 }
 
 // walk takes the given number of random steps.
@@ -211,7 +213,7 @@ func (w *walk) resolve(ctx context.Context) {
 		return
 	}
 	ap := pick(w.r, open...)
-	res := loop.Resolution{UID: uid, ApprovalID: ap.ID, Decision: pick(w.r, ap.Decisions...)}
+	res := approval.Resolution{UID: uid, ApprovalID: ap.ID, Decision: pick(w.r, ap.Decisions...)}
 	var edited args
 	switch res.Decision {
 	case run.ApproveEdited:

@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/queue"
 	queueembedded "github.com/countersign-run/countersign/shared/queue/embedded"
@@ -72,8 +73,8 @@ func newEnv(ctx context.Context, name, kind, dir string, seed uint64, log io.Wri
 	e.cloud.SetModel(answer)
 	e.queue = queueembedded.New(e.store,
 		queueembedded.Options{Now: func() time.Time { return time.Now().Add(time.Duration(e.ahead.Load())) }})
-	e.sweeper = (&loop.Loop{Store: e.store, Queue: e.queue,
-		Now: func() time.Time { return time.Now().Add(time.Hour) }}).Init()
+	e.sweeper = loop.New(journal.Env{Store: e.store, Queue: e.queue,
+		Now: func() time.Time { return time.Now().Add(time.Hour) }})
 	e.settings = e.cloud.Settings()
 	maps.Copy(e.settings, map[string]string{"STORE": kind, "QUEUE": "embedded", "DATA_DIR": filepath.Join(dir, name),
 		"GOOGLE_CLOUD_PROJECT": name,

@@ -17,7 +17,7 @@ import (
 
 	"github.com/countersign-run/countersign/scripts/prove/proof"
 	"github.com/countersign-run/countersign/shared/app"
-	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 	"github.com/countersign-run/countersign/shared/tool"
@@ -58,7 +58,7 @@ func work(ctx context.Context, first proof.Order) error {
 	providers := struckCalls{http.DefaultTransport, p}
 	http.DefaultTransport = providers // which linked accounts call through
 	getenv := func(name string) string { return o.Settings[name] }
-	_, stop, err := testkit.Serve(ctx, ln, getenv, os.Stderr, p.answers, app.WithLoop(func(l *loop.Loop) {
+	_, stop, err := testkit.Serve(ctx, ln, getenv, os.Stderr, p.answers, app.WithEnv(func(l *journal.Env) {
 		l.Store, l.Queue, l.Model = faulty.Wrap(l.Store, p.stored), struckQueue{l.Queue, p}, struckModel{l.Model, p}
 		l.LeaseMargin = leaseMargin
 		for _, a := range l.Agents {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/countersign-run/countersign/scripts/prove/gauntlet/trial"
 	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/approval"
 	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/loop"
 	"github.com/countersign-run/countersign/shared/run"
@@ -172,7 +173,7 @@ const tooLate = 24*time.Hour + time.Second
 func (w *proved) resolveBoth(runID string) error {
 	for n := 1; n <= 2; n++ {
 		_, err := w.App.API.Loop.Resolve(w.t.Context(),
-			loop.Resolution{UID: trial.First, ApprovalID: run.ApprovalID(runID, n), Decision: run.ApproveOnce})
+			approval.Resolution{UID: trial.First, ApprovalID: run.ApprovalID(runID, n), Decision: run.ApproveOnce})
 		if err != nil {
 			return err
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/clip"
 	"github.com/countersign-run/countersign/shared/fault"
-	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
@@ -65,7 +65,7 @@ func newSiege(ctx context.Context, r *proof.Run, dir string) (*siege, error) {
 	s := &siege{Run: r, ctx: ctx, where: "the beginning", asked: map[string]string{},
 		allow: map[string][]string{}, inbox: quiet()}
 	var err error
-	s.w, err = testkit.New(ctx, testkit.Options{Dir: dir, App: []app.Option{app.WithLoop(s.change)},
+	s.w, err = testkit.New(ctx, testkit.Options{Dir: dir, App: []app.Option{app.WithEnv(s.change)},
 		Settings: append([]string{"REJECT_OUTCOME=continue", "MAX_MODEL_CALLS=3", "MAX_OPEN_APPROVALS=0",
 			"MAX_APPROVALS_PER_DAY=0"}, testkit.Unlimited...)})
 	return s, err
@@ -104,7 +104,7 @@ func quiet() inbox {
 }
 
 // change adds a tool that reads. It exists only here.
-func (s *siege) change(l *loop.Loop) {
+func (s *siege) change(l *journal.Env) {
 	type none struct{}
 	read := tool.Define(tool.Def[none, inbox]{
 		Name: "inbox_read", Description: "Reads the user's newest mail and next event.",

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/net/idna"
 
 	"github.com/countersign-run/countersign/shared/document"
-	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/policy"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/testkit"
@@ -29,8 +29,8 @@ type words struct {
 }
 
 // ownTools adds a tool with a side effect, where Countersign has none of the name.
-func (s *env) ownTools(name string) func(*loop.Loop) {
-	return func(l *loop.Loop) {
+func (s *env) ownTools(name string) func(*journal.Env) {
+	return func(l *journal.Env) {
 		if name == "" || l.Tools[name] != nil {
 			return
 		}
@@ -45,8 +45,8 @@ func (s *env) ownTools(name string) func(*loop.Loop) {
 }
 
 // reading adds a tool that reads and returns the text, as it is then.
-func (s *env) reading(name string, text *string) func(*loop.Loop) {
-	return func(l *loop.Loop) {
+func (s *env) reading(name string, text *string) func(*journal.Env) {
+	return func(l *journal.Env) {
 		l.Tools[name] = tool.Define(tool.Def[words, words]{Name: name, Description: "Reads something for the runner.",
 			Execute: func(context.Context, tool.Call, words) (words, error) { return words{*text}, nil }})
 	}

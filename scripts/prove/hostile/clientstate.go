@@ -15,7 +15,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/action"
 	"github.com/countersign-run/countersign/shared/chat"
-	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 	"github.com/countersign-run/countersign/shared/tool"
@@ -138,7 +138,7 @@ func (s *env) keptHistory(how string) (any, error) {
 var sealOf = regexp.MustCompile(`"seal":"[^"]*"`)
 
 // offerAction has the agent of pages offer the action.
-func (s *env) offerAction(l *loop.Loop) {
+func (s *env) offerAction(l *journal.Env) {
 	s.ownTools(shopAction)(l)
 	page := l.Agents[run.Page]
 	page.Tools = []string{shopAction}

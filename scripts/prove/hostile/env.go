@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-run/countersign/scripts/prove/proof"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/document"
-	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/strictjson"
 	"github.com/countersign-run/countersign/shared/testkit"
@@ -127,7 +127,7 @@ func (s *env) now() time.Time {
 func (s *env) pass(d time.Duration) { s.shift.Add(int64(d)) }
 
 // open starts the deployment; change may wrap the loop's parts.
-func (s *env) open(change func(*loop.Loop), settings ...string) {
+func (s *env) open(change func(*journal.Env), settings ...string) {
 	c, err := testkit.NewCloud()
 	s.must(err)
 	s.w = &testkit.Deployment{Cloud: c, Logs: &testkit.Log{}}
@@ -144,14 +144,14 @@ func (s *env) open(change func(*loop.Loop), settings ...string) {
 
 // openFaulty starts the deployment over a store that the case may have fail, or kill the process that calls it.
 func (s *env) openFaulty(settings ...string) {
-	s.open(func(l *loop.Loop) {
+	s.open(func(l *journal.Env) {
 		s.store = faulty.Wrap(l.Store)
 		l.Store = s.store
 	}, settings...)
 }
 
 // start starts or restarts Countersign over the cloud; {cloud} in a setting is the cloud's address.
-func (s *env) start(change func(*loop.Loop), settings ...string) error {
+func (s *env) start(change func(*journal.Env), settings ...string) error {
 	for i := range settings {
 		settings[i] = strings.ReplaceAll(settings[i], "{cloud}", s.w.URL)
 	}
@@ -160,7 +160,7 @@ func (s *env) start(change func(*loop.Loop), settings ...string) error {
 		// a case sends many requests
 		"APPROVAL_TTL=" + approvalTTL.String(), "MAX_RUNS_PER_MINUTE=0", "MAX_MODEL_CALLS_PER_DAY=0",
 		"MAX_TOKENS_PER_DAY=0",
-	}, settings...), App: []app.Option{app.WithClock(s.now), app.WithLoop(func(l *loop.Loop) {
+	}, settings...), App: []app.Option{app.WithClock(s.now), app.WithEnv(func(l *journal.Env) {
 		// no case waits for a provider to recover
 		l.Sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
 		for _, a := range l.Agents {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/document"
-	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
@@ -22,7 +22,7 @@ func (s *env) erased(text string) got {
 	}
 	uid := m[1]
 	var seen *faulty.Recorder
-	s.open(func(l *loop.Loop) {
+	s.open(func(l *journal.Env) {
 		seen = faulty.Record(l.Store)
 		l.Store = seen
 	})

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/document"
-	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/queue"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/testkit"
@@ -131,7 +131,7 @@ func (s *env) opened(uid, tool string, args any) testkit.Answer {
 }
 
 // clientTool adds a tool that the user's client carries out: no release has one of its own.
-func clientTool(l *loop.Loop) {
+func clientTool(l *journal.Env) {
 	t, err := tool.Remote("scan", "Scans a page.", json.RawMessage(`{"type":"object"}`))
 	if err != nil {
 		panic(err) // unreachable: it is fine

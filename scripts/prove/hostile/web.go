@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/testkit"
 )
 
@@ -71,7 +71,7 @@ func classOf(a testkit.Answer) string {
 
 // web runs a case of the form http:name that no other target takes.
 func web(s *env) got {
-	var change func(*loop.Loop)
+	var change func(*journal.Env)
 	if s.c.Target == "http:answers" {
 		change = clientTool
 	}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/countersign-run/countersign/scripts/prove/proof"
 	"github.com/countersign-run/countersign/shared/app"
-	"github.com/countersign-run/countersign/shared/loop"
+	"github.com/countersign-run/countersign/shared/journal"
 	queueembedded "github.com/countersign-run/countersign/shared/queue/embedded"
 	"github.com/countersign-run/countersign/shared/testkit"
 )
@@ -31,7 +31,7 @@ type order struct {
 func (o order) setting(name string) string { return o.Settings[name] }
 
 // hurry shortens times of a minute or more, so that they pass within a soak of a second.
-func (o order) hurry(l *loop.Loop) {
+func (o order) hurry(l *journal.Env) {
 	if o.Hurry > 0 {
 		l.LeaseMargin = o.Hurry
 		for _, a := range l.Agents {
@@ -56,7 +56,7 @@ func work(ctx context.Context, first proof.Order) error {
 	}
 	go func() { _ = http.Serve(profile, nil) }() // it ends with the process
 	keepConnections()
-	a, stop, err := testkit.Serve(ctx, functions, o.setting, os.Stderr, nil, app.WithLoop(o.hurry))
+	a, stop, err := testkit.Serve(ctx, functions, o.setting, os.Stderr, nil, app.WithEnv(o.hurry))
 	if err != nil {
 		return err
 	}

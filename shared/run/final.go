@@ -1,17 +1,17 @@
-package loop
+package run
 
 import (
 	"encoding/json"
 	"strings"
 
 	"github.com/countersign-run/countersign/shared/clip"
-	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/tool"
 )
 
 // finalCall returns the call of the newest turn whose success ends the run ([tool.Spec]), or nil.
-func finalCall(s *run.State) *run.Action {
+func finalCall(s *State) *Action {
 	for _, a := range s.Current() {
-		if a.Final && a.Status == run.ActionCompleted {
+		if a.Final && a.Status == ActionCompleted {
 			return a
 		}
 	}
@@ -21,11 +21,11 @@ func finalCall(s *run.State) *run.Action {
 // finalEnd returns the end of a run by the success of a final call: in the words of its result, or else in those that
 // the tool has for what was done. As with the model's words, the verified summary follows words that may claim
 // something else.
-func (l *Loop) finalEnd(s *run.State) *run.End {
+func finalEnd(tools tool.Set, s *State) *End {
 	a, words := finalCall(s), finalWords(s)
-	switch t := l.Tools[a.Tool]; {
-	case words != "" && l.effectSummary(s) == "":
-		if note := l.verifiedSummary(s, words); note != "" {
+	switch t := tools[a.Tool]; {
+	case words != "" && EffectSummary(tools, s) == "":
+		if note := VerifiedSummary(tools, s, words); note != "" {
 			words += "\n\n" + note
 		}
 	case words != "" || a.SideEffect: // endRun says what was done
@@ -34,14 +34,14 @@ func (l *Loop) finalEnd(s *run.State) *run.End {
 	default:
 		words = t.Summary(a.Args)
 	}
-	return &run.End{Status: run.Completed, Summary: words}
+	return &End{Status: Completed, Summary: words}
 }
 
 // finalWords returns the words of the final call's result: the result itself if it is a string, or else its field
 // "text". A stranger's words, and those of a result that the user has vouched for without seeing it, do not count.
-func finalWords(s *run.State) string {
+func finalWords(s *State) string {
 	a := finalCall(s)
-	if a == nil || a.Untrusted || a.Decision == run.ConfirmDone {
+	if a == nil || a.Untrusted || a.Decision == ConfirmDone {
 		return ""
 	}
 	var text string
@@ -53,11 +53,11 @@ func finalWords(s *run.State) string {
 			text = object.Text
 		}
 	}
-	return clip.Text(strings.TrimSpace(text), run.MaxMessageText/2)
+	return clip.Text(strings.TrimSpace(text), MaxMessageText/2)
 }
 
-// finalLength returns how many bytes at the beginning of the summary are the final call's words.
-func finalLength(s *run.State, summary string) int {
+// FinalLength returns how many bytes at the beginning of the summary are the final call's words.
+func FinalLength(s *State, summary string) int {
 	words := finalWords(s)
 	if !strings.HasPrefix(summary, words) {
 		return 0

@@ -1,10 +1,12 @@
-package loop
+package effect
 
 import (
 	"context"
 
+	"github.com/countersign-run/countersign/shared/approval"
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/policy"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/tool"
@@ -13,62 +15,62 @@ import (
 // commitIntent commits the intent: after this, and only after this, its owner may call the provider. The policy is
 // evaluated again in the same commit, so that a rule or an allowlist entry that has been withdrawn no longer allows the
 // call. It reports false where the call may not be carried out after all.
-func (ex *execution) commitIntent(ctx context.Context, t *tool.Tool, id string, started run.Started) (ok bool,
+func commitIntent(ctx context.Context, ex *journal.Execution, t *tool.Tool, id string, started run.Started) (ok bool,
 	err error) {
-	err = ex.transition(ctx, func(tx *tx) error {
+	err = ex.Transition(ctx, func(tx *journal.Tx) error {
 		ok = false
-		a := tx.state.Action(id)
+		a := tx.State.Action(id)
 		if a.Status == run.ActionExecuting && a.Started == started {
 			ok = true // the commit's answer was lost; the intent is there
 			return nil
 		}
-		if tx.run.Lease.Held(ex.owner, tx.now) {
-			return errHeld
+		if tx.Run.Lease.Held(ex.Owner, tx.Now) {
+			return journal.ErrHeld
 		}
 		fresh := a.Runnable() && started.Attempt == 1
 		again := a.Status == run.ActionExecuting && started.Attempt == a.Started.Attempt+1
-		if !fresh && !again || ex.ending(tx.state, tx.run, tx.now) != nil {
+		if !fresh && !again || tx.Ending() != nil {
 			return nil
 		}
-		if stop, err := tx.recheckPolicy(a, t); stop || err != nil {
+		if stop, err := recheckPolicy(tx, a, t); stop || err != nil {
 			return err
 		}
 		ok = true
-		return tx.recordIntent(a, started)
+		return recordIntent(tx, a, started)
 	})
 	return ok, err
 }
 
 // recordIntent adds the intent, which names who carries the call out.
-func (tx *tx) recordIntent(a *run.Action, started run.Started) error {
-	if err := tx.addEvent(run.Event{Type: run.ActionStarted, ActionID: a.ID, Started: &started}); err != nil {
+func recordIntent(tx *journal.Tx, a *run.Action, started run.Started) error {
+	if err := tx.AddEvent(run.Event{Type: run.ActionStarted, ActionID: a.ID, Started: &started}); err != nil {
 		return err
 	}
-	tx.addAudit(audit.Intent, a, func(e *audit.Entry) { e.Decision = decidedBy(a) })
+	tx.AddAudit(audit.Intent, a, func(e *audit.Entry) { e.Decision = decidedBy(a) })
 	return nil
 }
 
-// startInSameCommit puts the intent of an effect that is allowed into the commit of the turn that asks for it, where
+// StartInSameCommit puts the intent of an effect that is allowed into the commit of the turn that asks for it, where
 // nothing has to be done in between: that saves a commit. It returns the action's id, or "" where the next step is
 // another.
-func (tx *tx) startInSameCommit(ctx context.Context, intent run.Started) (id string, err error) {
-	st, a := tx.ex.next(tx.state, tx.run, tx.now)
-	if st != stepExecute || !a.SideEffect {
+func StartInSameCommit(ctx context.Context, tx *journal.Tx, intent run.Started) (id string, err error) {
+	st, a := tx.Next()
+	if st != run.StepExecute || !a.SideEffect {
 		return "", nil
 	}
-	t := tx.ex.Tools[a.Tool]
-	if t.Prepares() || !hasTimeFor(ctx, tx.limits().OfTool(t)) {
+	t := tx.Ex.Tools[a.Tool]
+	if t.Prepares() || !journal.HasTimeFor(ctx, tx.Limits().OfTool(t)) {
 		return "", nil
 	}
-	if stop, err := tx.recheckPolicy(a, t); stop || err != nil {
+	if stop, err := recheckPolicy(tx, a, t); stop || err != nil {
 		return "", err
 	}
-	return a.ID, tx.recordIntent(a, intent)
+	return a.ID, recordIntent(tx, a, intent)
 }
 
-// actionOfIntent returns the id of the action that has this intent and no outcome yet, or "".
-func (tx *tx) actionOfIntent(intent run.Started) string {
-	for _, a := range tx.state.Actions {
+// ActionOf returns the id of the action that has this intent and no outcome yet, or "".
+func ActionOf(tx *journal.Tx, intent run.Started) string {
+	for _, a := range tx.State.Actions {
 		if a.Status == run.ActionExecuting && a.Started == intent {
 			return a.ID
 		}
@@ -89,37 +91,37 @@ func decidedBy(a *run.Action) string {
 
 // recheckPolicy evaluates the policy again for a call that is about to be carried out. A call that the allowlist
 // permits also rewrites the user's document, so that the commit fails where the entry was withdrawn meanwhile.
-func (tx *tx) recheckPolicy(a *run.Action, t *tool.Tool) (stop bool, err error) {
+func recheckPolicy(tx *journal.Tx, a *run.Action, t *tool.Tool) (stop bool, err error) {
 	if !a.SideEffect {
 		return false, nil
 	}
-	u, err := tx.user()
+	u, err := tx.User()
 	if err != nil {
 		return false, err
 	}
 	if err := u.CheckEnabled(); err != nil {
-		return true, tx.block(a, "disabled_user", err)
+		return true, block(tx, a, "disabled_user", err)
 	}
-	v, err := tx.verdict(t, a.Args)
+	v, err := approval.Verdict(tx, t, a.Args)
 	if err != nil {
 		return false, err
 	}
-	asks := a.Decision == "" && needsApproval(v, a.UserInitiated)
+	asks := a.Decision == "" && approval.NeedsApproval(v, a.UserInitiated)
 	switch {
 	case v.Mode == policy.Deny:
-		return true, tx.block(a, v.Rule, fault.New(fault.Policy, "denied", "%s", v.Reason))
+		return true, block(tx, a, v.Rule, fault.New(fault.Policy, "denied", "%s", v.Reason))
 	case asks && a.Status == run.ActionExecuting:
-		return true, tx.block(a, v.Rule,
+		return true, block(tx, a, v.Rule,
 			fault.New(fault.Policy, "denied", "The permission for this was withdrawn before it was done."))
-	case asks && tx.checkCaps(u) != nil:
-		return true, tx.block(a, v.Rule, tx.checkCaps(u))
+	case asks && approval.CheckCaps(tx, u) != nil:
+		return true, block(tx, a, v.Rule, approval.CheckCaps(tx, u))
 	case asks:
-		return true, tx.requestApproval(a, run.KindApproval, v.Reason)
+		return true, approval.Request(tx, a, run.KindApproval, v.Reason)
 	case a.Decision == "" && !a.UserInitiated:
 		first := a.Status != run.ActionExecuting
-		return false, tx.updateUser(func(u *run.User) {
+		return false, tx.UpdateUser(func(u *run.User) {
 			if first {
-				u.UseAllowed(v.Entries, tx.now)
+				u.UseAllowed(v.Entries, tx.Now)
 			}
 		})
 	}
@@ -128,15 +130,15 @@ func (tx *tx) recheckPolicy(a *run.Action, t *tool.Tool) (stop bool, err error) 
 
 // block closes an action that was allowed and may no longer be carried out. One that was started before is left to its
 // user: that it has not happened says nothing about the process that started it, which may only have been stopped.
-func (tx *tx) block(a *run.Action, rule string, why error) error {
+func block(tx *journal.Tx, a *run.Action, rule string, why error) error {
 	if a.Status == run.ActionExecuting {
-		return tx.markUnknown(a, startedElsewhere+" "+failedWithoutEffect(why).Error.Message, nil)
+		return RecordUnknown(tx, a, startedElsewhere+" "+failedWithoutEffect(why).Error.Message, nil)
 	}
 	finished := failedWithoutEffect(why)
 	finished.Execution = run.NotStarted
-	if err := tx.addEvent(run.Event{Type: run.ActionFinished, ActionID: a.ID, Finished: &finished}); err != nil {
+	if err := tx.AddEvent(run.Event{Type: run.ActionFinished, ActionID: a.ID, Finished: &finished}); err != nil {
 		return err
 	}
-	tx.addAudit(audit.Denied, a, func(e *audit.Entry) { e.Rule, e.ErrorCode = rule, string(finished.Error.Class) })
+	tx.AddAudit(audit.Denied, a, func(e *audit.Entry) { e.Rule, e.ErrorCode = rule, string(finished.Error.Class) })
 	return nil
 }

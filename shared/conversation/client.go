@@ -1,9 +1,11 @@
-package loop
+package conversation
 
 import (
-	"context"
 	"encoding/json"
 
+	"github.com/countersign-run/countersign/shared/approval"
+	"github.com/countersign-run/countersign/shared/effect"
+	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/run"
 )
@@ -35,71 +37,46 @@ type TurnCall struct {
 	Model    string          // the name of the model that asked for it
 }
 
-// Conversation returns the user's run in a form that a client can keep.
-func (l *Loop) Conversation(ctx context.Context, uid, runID string) (*Conversation, error) {
-	ex := l.newExecution(runID, nil)
-	if err := ex.loadOwned(ctx, uid); err != nil {
-		return nil, err
-	}
-	contents, err := ex.contents()
-	if err != nil {
-		return nil, err
-	}
-	c := &Conversation{Contents: contents, End: ex.state.End}
-	if c.End != nil || len(ex.state.Open()) == 0 {
-		return c, nil
-	}
-	responses := ex.responses(len(ex.state.Turns))
-	for i, a := range ex.state.Current() {
-		call := TurnCall{Action: a, Model: ex.state.Turns[a.Turn-1].Model}
-		if a.Terminal() {
-			call.Response = &responses[i]
-		}
-		c.Calls = append(c.Calls, call)
-	}
-	return c, nil
-}
-
-// restoreHistory adds a client's conversation to the run as the run's own events.
-func (tx *tx) restoreHistory(k *ClientHistory) error {
+// Restore adds a client's conversation to the run as the run's own events.
+func Restore(tx *journal.Tx, k *ClientHistory) error {
 	if len(k.Turns) == 0 {
 		return nil
 	}
-	if err := tx.setStatus(run.Planning); err != nil {
+	if err := tx.SetStatus(run.Planning); err != nil {
 		return err
 	}
 	for _, t := range k.Turns {
-		if err := tx.restoreTurn(t); err != nil {
+		if err := restoreTurn(tx, t); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (tx *tx) restoreTurn(t ClientTurn) error {
+func restoreTurn(tx *journal.Tx, t ClientTurn) error {
 	said, err := model.Parse(t.Content)
 	if err != nil {
 		return err
 	}
-	turn := &run.Turn{Model: tx.ex.Model.Name(), Content: t.Content, Text: said.Text, Calls: len(said.Calls)}
-	if err := tx.addEvent(run.Event{Type: run.ModelAnswered, Turn: turn}); err != nil {
+	turn := &run.Turn{Model: tx.Ex.Model.Name(), Content: t.Content, Text: said.Text, Calls: len(said.Calls)}
+	if err := tx.AddEvent(run.Event{Type: run.ModelAnswered, Turn: turn}); err != nil {
 		return err
 	}
 	for i, c := range said.Calls {
-		id := run.ActionID(tx.run.ID, len(tx.state.Turns), i, 0)
-		call := &run.ProposedCall{Turn: len(tx.state.Turns), Index: i, CallID: c.ID, Tool: displayName(c.Name),
+		id := run.ActionID(tx.Run.ID, len(tx.State.Turns), i, 0)
+		call := &run.ProposedCall{Turn: len(tx.State.Turns), Index: i, CallID: c.ID, Tool: approval.DisplayName(c.Name),
 			Args: c.Args}
-		if known := tx.ex.Tools[c.Name]; known != nil {
+		if known := tx.Ex.Tools[c.Name]; known != nil {
 			call.SideEffect, call.Untrusted = known.SideEffect, known.Untrusted
 		}
-		if err := tx.addEvent(run.Event{Type: run.ActionProposed, ActionID: id, Proposed: call}); err != nil {
+		if err := tx.AddEvent(run.Event{Type: run.ActionProposed, ActionID: id, Proposed: call}); err != nil {
 			return err
 		}
 		if t.Responses[i] == nil {
-			err = tx.waitForAnswer(id, tx.ex.Tools[c.Name])
+			err = approval.WaitForAnswer(tx, id, tx.Ex.Tools[c.Name])
 		} else {
-			err = tx.addEvent(run.Event{Type: run.ActionFinished, ActionID: id,
-				Finished: CallAnswer{Result: t.Responses[i].Result, Error: t.Responses[i].Error}.finished()})
+			err = tx.AddEvent(run.Event{Type: run.ActionFinished, ActionID: id,
+				Finished: effect.CallAnswer{Result: t.Responses[i].Result, Error: t.Responses[i].Error}.Finished()})
 		}
 		if err != nil {
 			return err

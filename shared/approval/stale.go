@@ -1,4 +1,4 @@
-package loop
+package approval
 
 import (
 	"encoding/json"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/policy"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/strictjson"
@@ -27,6 +28,7 @@ type errStale struct {
 }
 
 func (e errStale) Error() string { return e.why.Error() }
+
 func (e errStale) Unwrap() error { return e.why }
 
 func staleError(code fault.Code, message string) *fault.Error {
@@ -37,18 +39,18 @@ func staleError(code fault.Code, message string) *fault.Error {
 // tampered with, where the tool has changed or would act in another place, and where another rule of the policy
 // requires the approval. An action that the policy denies by now is not asked for again: it continues to wait, and its
 // user may still edit it.
-func (tx *tx) checkStale(ap *run.Approval, a *run.Action, at placement, decision run.Decision) error {
-	t := tx.ex.toolOf(tx.run, a.Tool, a.UserInitiated)
+func checkStale(tx *journal.Tx, ap *run.Approval, a *run.Action, at Placement, decision run.Decision) error {
+	t := tx.Ex.ToolOf(tx.Run, a.Tool, a.UserInitiated)
 	switch {
-	case t == nil && tx.ex.Agents.Get(tx.run.Agent) == nil:
+	case t == nil && tx.Ex.Agents.Get(tx.Run.Agent) == nil:
 		return fault.New(fault.Tool, fault.CodeAgentGone,
 			"The agent %q is not available at the moment, so this cannot be approved now. Please try again later, "+
-				"or reject it.", tx.run.AgentName()).After(time.Minute)
+				"or reject it.", tx.Run.AgentName()).After(time.Minute)
 	case t == nil || ap.Kind == run.KindReview && t.Version() != ap.ToolVersion:
 		return errStale{why: staleError(fault.CodeStaleView,
 			"The tool has changed since you were asked. Please reject this and ask again.")}
-	case at.err != nil:
-		return at.err
+	case at.Err != nil:
+		return at.Err
 	case ap.Kind == run.KindReview:
 		return nil // start_new requests a new approval
 	}
@@ -56,7 +58,7 @@ func (tx *tx) checkStale(ap *run.Approval, a *run.Action, at placement, decision
 	if err != nil {
 		return err
 	}
-	verdict, err := tx.verdict(t, now.Args)
+	verdict, err := Verdict(tx, t, now.Args)
 	switch {
 	case err != nil:
 		return err
@@ -65,7 +67,7 @@ func (tx *tx) checkStale(ap *run.Approval, a *run.Action, at placement, decision
 	case verdict.Mode == policy.Deny:
 		return fault.New(fault.Policy, "denied", "%s", verdict.Reason)
 	}
-	current, err := tx.snapshot(now, ap.Kind, verdict.Reason)
+	current, err := snapshot(tx, now, ap.Kind, verdict.Reason)
 	if err != nil {
 		return err
 	}
@@ -133,22 +135,22 @@ func samePreview(ap, current *run.Approval) bool {
 	return reflect.DeepEqual(ap.Preview, back)
 }
 
-// recordRefusal adds a refused decision to the audit, and replaces a stale approval by a new one.
-func (tx *tx) recordRefusal(ap *run.Approval, r Resolution, why error) error {
+// RecordRefusal adds a refused decision to the audit, and replaces a stale approval by a new one.
+func RecordRefusal(tx *journal.Tx, ap *run.Approval, r Resolution, why error) error {
 	if ap.Refusals < maxRefusals {
 		ap.Refusals++
-		tx.changed = true
-		tx.addAudit(audit.Refused, tx.state.Action(ap.ActionID), func(e *audit.Entry) {
+		tx.Changed = true
+		tx.AddAudit(audit.Refused, tx.State.Action(ap.ActionID), func(e *audit.Entry) {
 			e.ApprovalID, e.Decision = ap.ID, string(r.Decision)
-			setErrorInfo(e, run.ErrorInfoOf(why))
+			journal.SetErrorInfo(e, run.ErrorInfoOf(why))
 		})
 	}
 	var old errStale
 	if !errors.As(why, &old) || old.fresh == nil {
 		return nil
 	}
-	if err := tx.closeApproval(ap.ID, run.ApprovalReplaced, ""); err != nil {
+	if err := Close(tx, ap.ID, run.ApprovalReplaced, ""); err != nil {
 		return err
 	}
-	return tx.requestApproval(old.fresh, ap.Kind, old.reason)
+	return Request(tx, old.fresh, ap.Kind, old.reason)
 }

@@ -4,9 +4,10 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/countersign-run/countersign/shared/agents"
+	"github.com/countersign-run/countersign/shared/conversation"
 	"github.com/countersign-run/countersign/shared/document"
 	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/model"
 	"github.com/countersign-run/countersign/shared/run"
 )
@@ -49,88 +50,56 @@ func (l *Loop) StartCall(ctx context.Context, req StartRequest) (*CallResult, er
 	if req.Key != "" {
 		id = run.KeyedRunID(req.UID, req.Key)
 	}
-	ex := l.newExecution(id, nil)
-	if err := ex.start(ctx, req); err != nil {
+	ex := l.NewExecution(id, nil)
+	if err := start(ctx, ex, req); err != nil {
 		return nil, err
 	}
-	return ex.callResult(ctx)
+	return callResult(ctx, ex)
 }
 
 // CallResult returns a run that [Loop.StartCall] started. The error is AuthError not_found for every other run.
 func (l *Loop) CallResult(ctx context.Context, uid, runID string) (*CallResult, error) {
-	ex := l.newExecution(runID, nil)
-	if err := ex.loadOwned(ctx, uid); err != nil {
+	ex := l.NewExecution(runID, nil)
+	if err := ex.LoadOwned(ctx, uid); err != nil {
 		return nil, err
 	}
-	if !ex.state.Input.SingleCall {
+	if !ex.State.Input.SingleCall {
 		return nil, fault.NotFound()
 	}
-	return ex.callResult(ctx)
+	return callResult(ctx, ex)
 }
 
-func (ex *execution) callResult(ctx context.Context) (*CallResult, error) {
-	v, err := ex.currentView(ctx)
+func callResult(ctx context.Context, ex *journal.Execution) (*CallResult, error) {
+	v, err := currentView(ctx, ex)
 	if err != nil {
 		return nil, err
 	}
 	c := &CallResult{Run: v}
-	for _, a := range ex.state.Current() {
+	for _, a := range ex.State.Current() {
 		c.Tool, c.Args = a.Tool, a.Args
-		if ex.state.End != nil {
-			c.Response = ex.response(a)
+		if ex.State.End != nil {
+			c.Response = conversation.Response(a)
 		}
 	}
-	if ex.state.End != nil {
+	if ex.State.End != nil {
 		return c, nil
 	}
-	for _, a := range ex.state.Open() {
+	for _, a := range ex.State.Open() {
 		if a.WaitsForClient() {
 			continue
 		}
 		path := document.ApprovalPath(a.ApprovalID)
-		if _, ok := ex.docs[path]; !ok {
-			if err := ex.read(ctx, path); err != nil {
+		if _, ok := ex.Docs[path]; !ok {
+			if err := ex.Read(ctx, path); err != nil {
 				return nil, err
 			}
 		}
 		var ap run.Approval
-		if err := document.Decode(ex.docs[path], &ap); err != nil {
+		if err := document.Decode(ex.Docs[path], &ap); err != nil {
 			return nil, err
 		}
 		v := ap.View()
 		c.Approval = &v
 	}
 	return c, nil
-}
-
-// placementOfCall returns where the call that the run starts with would act.
-func (ex *execution) placementOfCall(ctx context.Context, req StartRequest) (at placement) {
-	if req.Call != nil {
-		at.Place, at.err = ex.Tools[req.Call.Tool].Place(ctx, req.UID)
-	}
-	return at
-}
-
-// addCall adds the call as if it were the model's first answer.
-func (tx *tx) addCall(c *Call, at placement) error {
-	if err := tx.setStatus(run.Planning); err != nil {
-		return err
-	}
-	if err := tx.addEvent(run.Event{Type: run.ModelAnswered,
-		Turn: &run.Turn{Calls: 1, Model: c.Model}}); err != nil {
-		return err
-	}
-	return tx.validateCall(run.ProposedCall{Turn: 1, Tool: c.Tool, UserInitiated: c.Own}, c.Args, at)
-}
-
-// singleCallEnd returns the end of a run of one call: what became of it.
-func (l *Loop) singleCallEnd(s *run.State) *run.End {
-	switch a := s.Current()[0]; {
-	case a.Status == run.ActionCompleted:
-		return &run.End{Status: run.Completed, Summary: "Done."}
-	case a.Status == run.ActionRejected:
-		return l.rejectedEnd(s, agents.RejectCompletes)
-	default:
-		return &run.End{Status: run.Failed, Summary: a.Error.Message, Error: a.Error}
-	}
 }

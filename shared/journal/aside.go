@@ -1,4 +1,4 @@
-package loop
+package journal
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/document"
-	"github.com/countersign-run/countersign/shared/fault"
 	"github.com/countersign-run/countersign/shared/store"
 )
 
@@ -15,37 +14,26 @@ import (
 // it (ops redrive) or its owner decides something.
 const maxDeliveries = 5
 
-// errPostponed means that no process can move the run, and that this is recorded: delivering it again at once would not
+// ErrPostponed means that no process can move the run, and that this is recorded: delivering it again at once would not
 // help.
-var errPostponed = errors.New("loop: the run cannot be read or moved, and was postponed")
+var ErrPostponed = errors.New("loop: the run cannot be read or moved, and was postponed")
 
 // Postponed reports whether [Loop.Advance] found a run that no process can move, and has put its next try off or put
 // the run aside.
-func Postponed(err error) bool { return errors.Is(err, errPostponed) }
-
-// stuck reports whether the error lies in the run: a document that cannot be read, events that contradict each other,
-// or more than the store takes. Every process that tries meets it again.
-func stuck(err error) bool {
-	var f *fault.Error
-	if !errors.As(err, &f) {
-		return err != nil && !errors.Is(err, errStore) && !errors.Is(err, context.Canceled) &&
-			!errors.Is(err, context.DeadlineExceeded)
-	}
-	return f.Code == fault.CodeInternal || f.Class == fault.Validation && f.Code == codeTooLarge
-}
+func Postponed(err error) bool { return errors.Is(err, ErrPostponed) }
 
 // lateAfter is how late a run may normally reach a process: the sweep's minute, and what the queue needs.
 const lateAfter = 3 * time.Minute
 
-// loadCounted loads the run. A process that is killed by what it reads leaves no lease behind. So where the run comes
+// LoadCounted loads the run. A process that is killed by what it reads leaves no lease behind. So where the run comes
 // so late that an earlier process may have died of it, or was postponed before, the attempt is counted before the
 // documents are decoded. A run that comes in time, as all do except after an outage, needs no commit for this.
-func (ex *execution) loadCounted(ctx context.Context) error {
-	path := document.RunPath(ex.id)
-	if err := ex.read(ctx, path); err != nil {
+func (ex *Execution) LoadCounted(ctx context.Context) error {
+	path := document.RunPath(ex.ID)
+	if err := ex.Read(ctx, path); err != nil {
 		return err
 	}
-	d := ex.docs[path]
+	d := ex.Docs[path]
 	f := document.RunFieldsOf(d)
 	late := d.ReadTime.Sub(f.Due)
 	if f.Due.IsZero() || late < 0 || late < lateAfter && f.Tries == 0 {
@@ -57,16 +45,16 @@ func (ex *execution) loadCounted(ctx context.Context) error {
 	versions, err := ex.Store.Commit(ctx, store.Update(path, d.Version, fields, d.Data))
 	switch {
 	case errors.Is(err, store.ErrConflict):
-		return errHeld // another process has just changed the run
+		return ErrHeld // another process has just changed the run
 	case err != nil:
-		return storeError(err)
+		return StoreError(err)
 	case exhausted:
 		ex.Log.ErrorContext(ctx, "a run ended every process that read it and was put aside", "counter", "run_aside",
-			"runId", ex.id, "tries", tries)
-		return errPostponed
+			"runId", ex.ID, "tries", tries)
+		return ErrPostponed
 	}
 	d.Version, d.Fields = versions[0], fields
-	ex.docs[path], ex.counted = d, true
+	ex.Docs[path], ex.Counted = d, true
 	ex.observeTime(d.Version)
 	return ex.fold(ctx)
 }
@@ -82,19 +70,19 @@ func postponedFields(d store.Doc, tries int64, asideNow bool) map[string]any {
 	return f.Map()
 }
 
-// postpone puts the next try off, or after the last try the run aside, so that a run that no process can move does not
+// Postpone puts the next try off, or after the last try the run aside, so that a run that no process can move does not
 // hold up others. It changes only the fields that the sweep looks at, because the document may be unreadable.
-func (ex *execution) postpone(ctx context.Context, cause error) error {
-	ctx, cancel := detached(ctx)
+func (ex *Execution) Postpone(ctx context.Context, cause error) error {
+	ctx, cancel := Detached(ctx)
 	defer cancel()
-	path := document.RunPath(ex.id)
+	path := document.RunPath(ex.ID)
 	docs, err := ex.Store.Get(ctx, path)
 	if err != nil || !docs[0].Exists() {
 		return cause
 	}
 	d := docs[0]
 	tries := document.RunFieldsOf(d).Tries
-	if !ex.counted || tries == 0 { // a commit that moves the run takes the count with it
+	if !ex.Counted || tries == 0 { // a commit that moves the run takes the count with it
 		tries++
 	}
 	if _, err := ex.Store.Commit(ctx,
@@ -103,10 +91,10 @@ func (ex *execution) postpone(ctx context.Context, cause error) error {
 	}
 	if tries < maxDeliveries {
 		ex.Log.WarnContext(ctx, "a run cannot be read or moved and is tried again later", "counter", "run_set_back",
-			"runId", ex.id, "tries", tries, "error", cause)
+			"runId", ex.ID, "tries", tries, "error", cause)
 	} else {
 		ex.Log.ErrorContext(ctx, "a run cannot be read or moved and was put aside", "counter", "run_aside", "runId",
-			ex.id, "tries", tries, "error", cause)
+			ex.ID, "tries", tries, "error", cause)
 	}
-	return errPostponed
+	return ErrPostponed
 }

@@ -1,4 +1,7 @@
-package loop
+// Package approval holds a call until its user has decided about it. It validates what the model asks for, evaluates
+// the policy, stores what the user is to see, and records a decision only if it is about exactly that: a card that is
+// not what its user would be shown now is refused and requested anew.
+package approval
 
 import (
 	"encoding/json"
@@ -7,46 +10,47 @@ import (
 
 	"github.com/countersign-run/countersign/shared/audit"
 	"github.com/countersign-run/countersign/shared/clip"
+	"github.com/countersign-run/countersign/shared/journal"
 	"github.com/countersign-run/countersign/shared/run"
 	"github.com/countersign-run/countersign/shared/tool"
 	"github.com/countersign-run/countersign/shared/visible"
 )
 
-// requestApproval opens an approval or a review for the action.
-func (tx *tx) requestApproval(a *run.Action, kind run.Kind, reason string) error {
-	ap, err := tx.snapshot(a, kind, reason)
+// Request opens an approval or a review for the action.
+func Request(tx *journal.Tx, a *run.Action, kind run.Kind, reason string) error {
+	ap, err := snapshot(tx, a, kind, reason)
 	if err != nil {
 		return err
 	}
-	tx.run.Approvals++
-	ap.ID = run.ApprovalID(tx.run.ID, tx.run.Approvals)
-	tx.approvals[ap.ID] = ap
+	tx.Run.Approvals++
+	ap.ID = run.ApprovalID(tx.Run.ID, tx.Run.Approvals)
+	tx.Approvals[ap.ID] = ap
 	wait := &run.Wait{ApprovalID: ap.ID, Kind: kind, ExpiresAt: ap.ExpiresAt}
-	if known := tx.state.Action(a.ID); known.ArgsHash != ap.ArgsHash {
+	if known := tx.State.Action(a.ID); known.ArgsHash != ap.ArgsHash {
 		wait.Args, wait.ArgsHash, wait.Place = ap.Args, ap.ArgsHash, ap.Place
 	}
-	if err := tx.addEvent(run.Event{Type: run.ActionWaits, ActionID: a.ID, Wait: wait}); err != nil {
+	if err := tx.AddEvent(run.Event{Type: run.ActionWaits, ActionID: a.ID, Wait: wait}); err != nil {
 		return err
 	}
-	a = tx.state.Action(a.ID)
-	tx.addAudit(audit.Requested, a, func(e *audit.Entry) { e.Decision = string(kind) })
-	if err := tx.updateUser(func(u *run.User) { u.CountApproval(tx.now) }); err != nil {
+	a = tx.State.Action(a.ID)
+	tx.AddAudit(audit.Requested, a, func(e *audit.Entry) { e.Decision = string(kind) })
+	if err := tx.UpdateUser(func(u *run.User) { u.CountApproval(tx.Now) }); err != nil {
 		return err
 	}
-	return tx.appendMessage(run.RoleAssistant, ap.ID, "%s", tx.ex.waitingFor(a))
+	return tx.AppendMessage(run.RoleAssistant, ap.ID, "%s", run.WaitingFor(tx.Ex.Tools, a))
 }
 
 // snapshot returns the approval as the user would see it if they were asked now.
-func (tx *tx) snapshot(a *run.Action, kind run.Kind, reason string) (*run.Approval, error) {
-	decisions, err := tx.decisions(a, kind)
+func snapshot(tx *journal.Tx, a *run.Action, kind run.Kind, reason string) (*run.Approval, error) {
+	decisions, err := decisions(tx, a, kind)
 	if err != nil {
 		return nil, err
 	}
-	ap := &run.Approval{Kind: kind, UID: tx.run.UID, RunID: tx.run.ID, ThreadID: tx.run.ThreadID, ActionID: a.ID,
+	ap := &run.Approval{Kind: kind, UID: tx.Run.UID, RunID: tx.Run.ID, ThreadID: tx.Run.ThreadID, ActionID: a.ID,
 		Tool: a.Tool, Args: a.Args, ArgsHash: a.ArgsHash, Place: a.Place, Preview: tool.Preview{Title: a.Tool},
 		Reason: reason, Decisions: decisions,
-		RequestedAt: tx.now, ExpiresAt: tx.expiry(kind), Status: run.ApprovalOpen}
-	t := tx.ex.Tools[a.Tool]
+		RequestedAt: tx.Now, ExpiresAt: expiry(tx, kind), Status: run.ApprovalOpen}
+	t := tx.Ex.Tools[a.Tool]
 	if t == nil { // a review outlives its tool
 		return ap, nil
 	}
@@ -59,10 +63,10 @@ func (tx *tx) snapshot(a *run.Action, kind run.Kind, reason string) (*run.Approv
 	if slices.Contains(decisions, run.ApproveAlways) {
 		ap.Preview.Fields = append(ap.Preview.Fields, alwaysCovers)
 	}
-	if ap.TimeZone = tx.run.Region.TimeZone; ap.TimeZone != "" {
-		ap.Preview = ap.Preview.In(tx.run.Region.Zone())
+	if ap.TimeZone = tx.Run.Region.TimeZone; ap.TimeZone != "" {
+		ap.Preview = ap.Preview.In(tx.Run.Region.Zone())
 	}
-	verdict, err := tx.verdict(t, a.Args)
+	verdict, err := Verdict(tx, t, a.Args)
 	if err != nil {
 		return nil, err
 	}
@@ -95,24 +99,43 @@ var alwaysCovers = tool.Field{Label: "Always allow covers",
 
 // decisions returns the decisions that are offered. "Always allow" is left out where the policy would not store the
 // recipients.
-func (tx *tx) decisions(a *run.Action, kind run.Kind) ([]run.Decision, error) {
+func decisions(tx *journal.Tx, a *run.Action, kind run.Kind) ([]run.Decision, error) {
 	if kind == run.KindReview {
 		return []run.Decision{run.ConfirmDone, run.StartNew}, nil
 	}
-	targets, err := tx.ex.Tools[a.Tool].Targets(a.Args)
+	targets, err := tx.Ex.Tools[a.Tool].Targets(a.Args)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := tx.ex.Rules.Entries(tx.run.UID, a.Tool, targets, tx.now); err != nil {
+	if _, err := tx.Ex.Rules.Entries(tx.Run.UID, a.Tool, targets, tx.Now); err != nil {
 		return []run.Decision{run.ApproveOnce, run.ApproveEdited, run.Reject}, nil
 	}
 	return []run.Decision{run.ApproveOnce, run.ApproveAlways, run.ApproveEdited, run.Reject}, nil
 }
 
 // expiry returns when a waiting call is given up: an approval after its time, a review with the run.
-func (tx *tx) expiry(kind run.Kind) time.Time {
-	if at := tx.now.Add(tx.limits().ApprovalTTL); kind == run.KindApproval && at.Before(tx.run.Deadline) {
+func expiry(tx *journal.Tx, kind run.Kind) time.Time {
+	if at := tx.Now.Add(tx.Limits().ApprovalTTL); kind == run.KindApproval && at.Before(tx.Run.Deadline) {
 		return at
 	}
-	return tx.run.Deadline
+	return tx.Run.Deadline
 }
+
+// Close gives an open approval its final status and counts it out of its user's open ones.
+func Close(tx *journal.Tx, id string, to run.ApprovalStatus, decision run.Decision) error {
+	a, err := tx.Approval(id)
+	if err != nil {
+		return err
+	}
+	a.Status, a.Decision, a.DecidedAt = to, decision, tx.Now
+	return tx.UpdateUser(func(u *run.User) { u.Open = max(0, u.Open-1) })
+}
+
+// answerTTL is how long a call waits for its client unless the tool or the agent sets another time.
+const answerTTL = 5 * time.Minute
+
+// Bounds of what an approval shows and stores, in bytes.
+const (
+	maxShown    = 8 << 10   // of a result, in a review
+	maxSnapshot = 800 << 10 // of an approval's arguments and preview, which share one document
+)

@@ -1,0 +1,34 @@
+package approval
+
+import (
+	"time"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/journal"
+	"github.com/countersign-run/countersign/shared/run"
+)
+
+// CheckLimits checks the limits on what a user may use before anything is started for them. The day's share of the
+// model matters only where the model will be called.
+func CheckLimits(l run.Limits, u *run.User, asksModel bool, now time.Time) error {
+	if err := u.Usage.CheckStart(l, now); err != nil || !asksModel {
+		return err
+	}
+	return u.Usage.CheckModelBudget(l, now, 0, 0)
+}
+
+// CheckCaps checks how many approvals the user has open, and was asked for today, against the limits of the run's
+// agent.
+func CheckCaps(tx *journal.Tx, u *run.User) error {
+	p, now := tx.Limits(), tx.Now
+	if p.MaxOpen > 0 && u.Open >= p.MaxOpen {
+		return fault.New(fault.Policy, fault.CodeTooMany,
+			"%d approvals are waiting for you. Please answer some of them first.", u.Open).After(time.Minute)
+	}
+	if p.MaxPerDay > 0 && u.ApprovalsOn(now) >= p.MaxPerDay {
+		tomorrow := now.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour)
+		return fault.New(fault.Policy, fault.CodeTooMany,
+			"You have been asked for %d approvals today, which is the limit.", p.MaxPerDay).After(tomorrow.Sub(now))
+	}
+	return nil
+}

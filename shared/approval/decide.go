@@ -1,0 +1,252 @@
+package approval
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/clip"
+	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/journal"
+	"github.com/countersign-run/countersign/shared/policy"
+	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// Resolution is what a user decides about a waiting call.
+type Resolution struct {
+	UID        string
+	ApprovalID string
+	Decision   run.Decision
+	ArgsHash   string          // of the snapshot that the user saw; optional
+	EditedArgs json.RawMessage // with approve_with_edits
+	Comment    string          // given to the model with a rejection; optional
+}
+
+// ErrSameDecision means that the same decision was recorded before.
+var ErrSameDecision = errors.New("loop: the same decision was recorded before")
+
+// PlacementOf returns where the waiting call would act, for a decision that would have it carried out.
+func PlacementOf(ctx context.Context, ex *journal.Execution, r Resolution) (at Placement) {
+	var ap run.Approval
+	if document.Decode(ex.Docs[document.ApprovalPath(r.ApprovalID)], &ap) != nil || ap.Status != run.ApprovalOpen ||
+		!executes(r.Decision) {
+		return at // Check says what is wrong
+	}
+	if t := ex.Tools[ap.Tool]; t != nil {
+		at.Place, at.Err = t.Place(ctx, r.UID)
+	}
+	return at
+}
+
+// executes reports whether the decision causes the call to be carried out.
+func executes(d run.Decision) bool { return d != run.Reject && d != run.ConfirmDone }
+
+// Check checks a decision against the approval's present state, and returns the arguments that it approves.
+func Check(ex *journal.Execution, tx *journal.Tx, ap *run.Approval, r Resolution, at Placement) (json.RawMessage,
+	error) {
+	if ap.UID != r.UID {
+		return nil, fault.NotFound()
+	}
+	u, err := tx.User()
+	if err == nil {
+		err = u.CheckEnabled()
+	}
+	if err != nil {
+		return nil, err
+	}
+	t := ex.Tools[ap.Tool]
+	args, hash, err := decidedArgs(t, ap, r)
+	if ap.Status != run.ApprovalOpen {
+		return nil, closedError(ap, r, hash)
+	}
+	a := tx.State.Action(ap.ActionID)
+	switch {
+	case !tx.Now.Before(ap.ExpiresAt):
+		return nil, fault.New(fault.Policy, fault.CodeExpired, "This approval has expired; nothing was done.")
+	case a == nil || !a.Waiting() || a.ApprovalID != ap.ID:
+		return nil, fault.New(fault.Policy, fault.CodeAlreadyResolved, "This is no longer waiting for a decision.")
+	case !decisionFits(ap.Kind, r.Decision):
+		return nil, fault.New(fault.Policy, fault.CodeNotApplicable, "This decision does not apply here.")
+	}
+	if executes(r.Decision) {
+		if err := checkStale(tx, ap, a, at, r.Decision); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case r.ArgsHash != "" && r.ArgsHash != ap.ArgsHash:
+		return nil, fault.New(fault.Policy, fault.CodeStaleView,
+			"This has changed since you saw it. Please reload.")
+	case !executes(r.Decision):
+		return ap.Args, nil
+	case err != nil:
+		return nil, err
+	}
+	if err := checkPolicy(tx, t, args, r.Decision); err != nil {
+		return nil, err
+	}
+	if r.Decision == run.ApproveEdited {
+		ap.EditHash = hash
+	}
+	return args, nil
+}
+
+// decidedArgs returns the arguments that the decision is about, which are the stored ones or the user's own with what
+// the tool derives from them, and the hash by which a repeated decision is recognised.
+func decidedArgs(t *tool.Tool, ap *run.Approval, r Resolution) (json.RawMessage, string, error) {
+	if r.Decision != run.ApproveEdited || t == nil {
+		return ap.Args, ap.ArgsHash, nil
+	}
+	args, err := t.Normalize(r.EditedArgs)
+	if err != nil {
+		f := *fault.As(err)
+		f.Field = strings.TrimSuffix("editedArgs/"+f.Field, "/")
+		return nil, "", &f
+	}
+	hash := run.ArgsHash(ap.UID, t.Spec, ap.Place, args)
+	if ap.Status == run.ApprovalOpen {
+		args, err = t.Revise(ap.Args, args)
+	}
+	return args, hash, err
+}
+
+// closedError returns the answer to a decision about an approval that is no longer open.
+func closedError(ap *run.Approval, r Resolution, hash string) error {
+	switch {
+	case ap.Status == run.ApprovalExpired:
+		return fault.New(fault.Policy, fault.CodeExpired, "This approval has expired; nothing was done.")
+	case ap.Decision != "" && ap.Decision == r.Decision &&
+		(r.Decision != run.ApproveEdited || hash == cmp.Or(ap.EditHash, ap.ArgsHash)):
+		return ErrSameDecision
+	case ap.Status == run.ApprovalReplaced:
+		return fault.New(fault.Policy, fault.CodeStaleView,
+			"This was replaced by a new request. Please reload.")
+	case ap.Status == run.ApprovalCancelled:
+		return fault.New(fault.Policy, fault.CodeAlreadyResolved,
+			"The run has ended; this can no longer be decided.")
+	}
+	return fault.New(fault.Policy, fault.CodeAlreadyResolved, "Already decided: %s, at %s.", ap.Decision,
+		ap.DecidedAt.Format(time.RFC3339))
+}
+
+func decisionFits(k run.Kind, d run.Decision) bool {
+	review := d == run.ConfirmDone || d == run.StartNew
+	return review == (k == run.KindReview)
+}
+
+// checkPolicy evaluates the policy for what the user is about to approve: a deny overrules the user's approval.
+func checkPolicy(tx *journal.Tx, t *tool.Tool, args json.RawMessage, decision run.Decision) error {
+	v, err := Verdict(tx, t, args)
+	if err != nil {
+		return err
+	}
+	if v.Mode == policy.Deny {
+		return fault.New(fault.Policy, "denied", "%s", v.Reason)
+	}
+	if decision != run.ApproveAlways {
+		return nil
+	}
+	_, err = alwaysAllowEntries(tx, t, args)
+	return err
+}
+
+// alwaysAllowEntries returns the entries that "always allow" would store: the exact addresses, for this tool and this
+// user.
+func alwaysAllowEntries(tx *journal.Tx, t *tool.Tool, args json.RawMessage) ([]policy.Entry, error) {
+	targets, err := t.Targets(args)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := tx.Ex.Rules.Entries(tx.Run.UID, t.Name, targets, tx.Now)
+	if err != nil {
+		return nil, err
+	}
+	u, err := tx.User()
+	if err != nil {
+		return nil, err
+	}
+	if len(u.Allow)+len(entries) > run.MaxAllowEntries {
+		return nil, fault.New(fault.Policy, "allowlist_full",
+			"You have reached the limit of %d always-allowed recipients.",
+			run.MaxAllowEntries)
+	}
+	return entries, nil
+}
+
+var statusAfter = map[run.Decision]run.ApprovalStatus{
+	run.Reject: run.ApprovalRejected, run.ApproveOnce: run.ApprovalApproved,
+	run.ApproveAlways: run.ApprovalApproved,
+	run.ApproveEdited: run.ApprovalApproved, run.ConfirmDone: run.ApprovalApproved,
+	run.StartNew: run.ApprovalApproved,
+}
+
+// Record adds the decision, what follows from it, and the audit entry.
+func Record(tx *journal.Tx, ap *run.Approval, r Resolution, args json.RawMessage, in tool.Place) error {
+	a := tx.State.Action(ap.ActionID)
+	t := tx.Ex.Tools[ap.Tool]
+	if r.Decision == run.ApproveEdited {
+		ap.Args, ap.ArgsHash = args, run.ArgsHash(ap.UID, t.Spec, ap.Place, args)
+	}
+	if r.Decision == run.ApproveAlways {
+		if err := alwaysAllow(tx, t, args); err != nil {
+			return err
+		}
+	}
+	if err := Close(tx, ap.ID, statusAfter[r.Decision], r.Decision); err != nil {
+		return err
+	}
+	decided := &run.Decided{ApprovalID: ap.ID, Decision: r.Decision, By: r.UID, Comment: clip.Text(r.Comment, 2000),
+		ArgsHash: ap.ArgsHash}
+	if r.Decision == run.ApproveEdited {
+		decided.EditedArgs = args
+	}
+	if err := tx.AddEvent(run.Event{Type: run.ActionDecided, ActionID: a.ID, Decided: decided}); err != nil {
+		return err
+	}
+	kind := audit.Decided
+	if ap.Kind == run.KindReview {
+		kind = audit.Reviewed
+	}
+	tx.AddAudit(kind, a, func(e *audit.Entry) { e.Decision = string(r.Decision) })
+	if r.Decision == run.StartNew {
+		return restartCall(tx, a, t, in)
+	}
+	if soon := tx.Now.Add(minTimeAfterApproval); a.Runnable() && tx.Run.Deadline.Before(soon) {
+		tx.Run.Deadline = soon
+	}
+	return nil
+}
+
+// minTimeAfterApproval is how long a run has at least after an approval, so that a call approved in the run's last
+// moments is still carried out.
+const minTimeAfterApproval = time.Hour
+
+// alwaysAllow adds the exact recipients to the user's allowlist.
+func alwaysAllow(tx *journal.Tx, t *tool.Tool, args json.RawMessage) error {
+	entries, err := alwaysAllowEntries(tx, t, args)
+	if err != nil {
+		return err
+	}
+	return tx.UpdateUser(func(u *run.User) { u.AlwaysAllow(entries, tx.Now) })
+}
+
+// restartCall proposes the call again, to be approved again for where it would act now, in place of the one whose
+// outcome stays unknown.
+func restartCall(tx *journal.Tx, old *run.Action, t *tool.Tool, in tool.Place) error {
+	call := old.ProposedCall
+	call.Attempt++
+	call.Place, call.ArgsHash = in, run.ArgsHash(tx.Run.UID, t.Spec, in, call.Args)
+	call.RequiresApproval, call.UserInitiated = true, false
+	id := run.ActionID(tx.Run.ID, call.Turn, call.Index, call.Attempt)
+	if err := tx.AddEvent(run.Event{Type: run.ActionProposed, ActionID: id, Proposed: &call}); err != nil {
+		return err
+	}
+	return Request(tx, tx.State.Action(id), run.KindApproval,
+		"You asked to try this again. It may already have been done; please check first.")
+}

@@ -1,0 +1,29 @@
+package approval
+
+import (
+	"encoding/json"
+
+	"github.com/countersign-run/countersign/shared/journal"
+	"github.com/countersign-run/countersign/shared/policy"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// NeedsApproval reports whether the user must approve the call. A call that users make themselves needs it only where
+// the policy asks for every call.
+func NeedsApproval(v policy.Decision, userInitiated bool) bool {
+	return v.Mode == policy.RequireApproval && (!userInitiated || v.Rule == policy.RuleAskedForAll)
+}
+
+// Verdict evaluates the policy, with the user's own allowlist.
+func Verdict(tx *journal.Tx, t *tool.Tool, args json.RawMessage) (policy.Decision, error) {
+	u, err := tx.User()
+	if err != nil {
+		return policy.Decision{}, err
+	}
+	targets, err := t.Targets(args)
+	if err != nil {
+		return policy.Decision{}, err
+	}
+	return tx.Ex.Rules.Decide(policy.Input{UID: tx.Run.UID, Tool: tx.Ex.Agents.Get(tx.Run.Agent).Spec(t),
+		Args: args, Targets: targets, Allowlist: u.Allow, Now: tx.Now}), nil
+}

@@ -1,0 +1,147 @@
+package approval
+
+import (
+	"context"
+	"encoding/json"
+	"regexp"
+
+	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/journal"
+	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/policy"
+	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/strictjson"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// Placement is where a tool's calls would act now, or the error that says why they cannot.
+type Placement struct {
+	tool.Place
+	Err error
+}
+
+// Placements returns, for each tool that is called, where it would act.
+func Placements(ctx context.Context, ex *journal.Execution, calls []model.Call) map[string]Placement {
+	out := map[string]Placement{}
+	for _, c := range calls {
+		t := ex.ToolOf(ex.Run, c.Name, false)
+		if _, asked := out[c.Name]; t == nil || asked || !t.Placed() {
+			continue
+		}
+		in, err := t.Place(ctx, ex.Run.UID)
+		ex.LogPanic(ctx, "", err)
+		out[c.Name] = Placement{in, err}
+	}
+	return out
+}
+
+var validDisplayName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
+
+// DisplayName returns a tool's name as it may be stored and shown.
+func DisplayName(name string) string {
+	if !validDisplayName.MatchString(name) {
+		return "unknown"
+	}
+	return name
+}
+
+// Validate decides what becomes of one call: rejected, allowed, or waiting for approval (seed 000 §4 to §6).
+// Nothing that the model says is trusted: the name must be known, the arguments are validated and normalised, and the
+// policy sees the normalised ones.
+func Validate(tx *journal.Tx, call run.ProposedCall, wanted json.RawMessage, at Placement) error {
+	id := run.ActionID(tx.Run.ID, call.Turn, call.Index, 0)
+	t := tx.Ex.ToolOf(tx.Run, call.Tool, call.UserInitiated)
+	call.Tool = DisplayName(call.Tool)
+	if t == nil || t.UserOnly && !call.UserInitiated {
+		return Reject(tx, id, call, fault.New(fault.Model, "unknown_tool", "There is no such tool."))
+	}
+	call.SideEffect, call.Final, call.Untrusted = t.SideEffect, t.Final, t.Untrusted
+	if len(wanted) == 0 || wanted[0] != '{' {
+		return Reject(tx, id, call,
+			fault.New(fault.Model, "unreadable_arguments", "The arguments are not a JSON object."))
+	}
+	args, err := t.Normalize(wanted)
+	if err != nil {
+		return Reject(tx, id, call, err)
+	}
+	call.Args, call.Place, call.ArgsHash = args, at.Place, run.ArgsHash(tx.Run.UID, t.Spec, at.Place, args)
+	if at.Err != nil {
+		return Reject(tx, id, call, at.Err)
+	}
+	return applyPolicy(tx, id, call, t)
+}
+
+// applyPolicy evaluates the policy for a call that is well-formed, and records the call.
+func applyPolicy(tx *journal.Tx, id string, call run.ProposedCall, t *tool.Tool) error {
+	if rejectedBefore(tx, call.ArgsHash) {
+		return Reject(tx, id, call,
+			fault.New(fault.Policy, "rejected_before", "The user has already rejected exactly this."))
+	}
+	shown, err := previewAt(t, call.Place, call.Args)
+	if err != nil {
+		return Reject(tx, id, call, err)
+	}
+	if b, err := strictjson.Marshal(shown); err != nil || len(b)+len(call.Args) > maxSnapshot {
+		return Reject(tx, id, call, fault.Invalid("", "this is more than can be shown to the user for approval"))
+	}
+	verdict, err := Verdict(tx, t, call.Args)
+	switch {
+	case tool.IsPanic(err):
+		return Reject(tx, id, call, err)
+	case err != nil:
+		return err
+	}
+	call.PolicyDecision, call.Rule, call.Reason, call.Allowed = string(verdict.Mode), verdict.Rule, verdict.Reason,
+		verdict.Entries
+	call.RequiresApproval = NeedsApproval(verdict, call.UserInitiated)
+	switch {
+	case verdict.Mode == policy.Deny:
+		return Reject(tx, id, call, fault.New(fault.Policy, "denied", "%s", verdict.Reason))
+	case call.RequiresApproval:
+		u, err := tx.User()
+		if err != nil {
+			return err
+		}
+		if err := CheckCaps(tx, u); err != nil {
+			return Reject(tx, id, call, err)
+		}
+	}
+	if err := tx.AddEvent(run.Event{Type: run.ActionProposed, ActionID: id, Proposed: &call}); err != nil {
+		return err
+	}
+	if call.RequiresApproval {
+		return Request(tx, tx.State.Action(id), run.KindApproval, call.Reason)
+	}
+	return nil
+}
+
+// rejectedBefore reports whether the user has rejected exactly this in this run.
+func rejectedBefore(tx *journal.Tx, hash string) bool {
+	for _, a := range tx.State.Actions {
+		if a.Status == run.ActionRejected && a.ArgsHash == hash {
+			return true
+		}
+	}
+	return false
+}
+
+// Reject records a call as not carried out, and why; the model gets the reason, within the bound on its calls.
+func Reject(tx *journal.Tx, id string, call run.ProposedCall, why error) error {
+	p := run.ErrorInfoOf(why)
+	if call.PolicyDecision == "" {
+		call.PolicyDecision = string(policy.Deny)
+	}
+	if err := tx.AddEvent(run.Event{Type: run.ActionProposed, ActionID: id, Proposed: &call}); err != nil {
+		return err
+	}
+	finished := &run.Finished{Status: run.ActionFailed, Execution: run.NotStarted, Error: p}
+	if err := tx.AddEvent(run.Event{Type: run.ActionFinished, ActionID: id, Finished: finished}); err != nil {
+		return err
+	}
+	if call.SideEffect {
+		tx.AddAudit(audit.Denied, tx.State.Action(id),
+			func(e *audit.Entry) { e.Decision, e.ErrorCode = call.PolicyDecision, string(p.Class) })
+	}
+	return nil
+}

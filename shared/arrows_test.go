@@ -1,0 +1,109 @@
+package shared_test
+
+import (
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// maxMethods is how many methods a type has at most.
+const maxMethods = 25
+
+// TestFunctionsLeadOneWay checks the packages that move a run: among the files of each, who calls leads away from who
+// is called, so that a reader who goes on to what is called never comes back; and no type has more methods than can be
+// kept in mind.
+func TestFunctionsLeadOneWay(t *testing.T) {
+	for _, dir := range []string{"run", "journal", "approval", "effect", "conversation", "loop"} {
+		calls, methods := callsBetweenFiles(t, dir)
+		for from := range calls {
+			for to := range calls[from] {
+				if reaches(calls, to, from, map[string]bool{}) {
+					t.Errorf("%s: %s calls %s of %s, and is called from there", dir, from,
+						strings.Join(slices.Sorted(maps.Keys(calls[from][to])), ", "), to)
+				}
+			}
+		}
+		for name, n := range methods {
+			if n > maxMethods {
+				t.Errorf("%s.%s has %d methods", dir, name, n)
+			}
+		}
+	}
+}
+
+// callsBetweenFiles returns the functions that each file of a package uses of another, and how many methods each of its
+// types has.
+func callsBetweenFiles(t *testing.T, dir string) (calls map[string]map[string]map[string]bool, methods map[string]int) {
+	t.Helper()
+	fset := token.NewFileSet()
+	var files []*ast.File
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), ".go") || strings.HasSuffix(e.Name(), "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(fset, filepath.Join(dir, e.Name()), nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, f)
+	}
+	info := types.Info{Uses: map[*ast.Ident]types.Object{}, Defs: map[*ast.Ident]types.Object{}}
+	// what is imported does not matter here, so it is left unknown
+	conf := types.Config{Importer: noImports{}, Error: func(error) {}}
+	pkg, _ := conf.Check(dir, fset, files, &info)
+	fileOf := func(p token.Pos) string { return filepath.Base(fset.Position(p).Filename) }
+	calls = map[string]map[string]map[string]bool{}
+	for id, o := range info.Uses {
+		from, to := fileOf(id.Pos()), fileOf(o.Pos())
+		if _, ok := o.(*types.Func); !ok || o.Pkg() != pkg || from == to {
+			continue
+		}
+		if calls[from] == nil {
+			calls[from] = map[string]map[string]bool{}
+		}
+		if calls[from][to] == nil {
+			calls[from][to] = map[string]bool{}
+		}
+		calls[from][to][o.Name()] = true
+	}
+	methods = map[string]int{}
+	for _, name := range pkg.Scope().Names() {
+		if named, ok := pkg.Scope().Lookup(name).Type().(*types.Named); ok {
+			methods[name] = named.NumMethods()
+		}
+	}
+	if len(files) > 3 && len(calls) == 0 {
+		t.Fatalf("%s: no file calls another", dir)
+	}
+	return calls, methods
+}
+
+type noImports struct{}
+
+func (noImports) Import(string) (*types.Package, error) { return nil, errors.New("not needed") }
+
+// reaches reports whether calls lead from one file to another.
+func reaches(calls map[string]map[string]map[string]bool, from, to string, seen map[string]bool) bool {
+	if from == to {
+		return true
+	}
+	seen[from] = true
+	for next := range calls[from] {
+		if !seen[next] && reaches(calls, next, to, seen) {
+			return true
+		}
+	}
+	return false
+}

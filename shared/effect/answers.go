@@ -1,0 +1,194 @@
+package effect
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/countersign-run/countersign/shared/approval"
+	"github.com/countersign-run/countersign/shared/audit"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/journal"
+	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/strictjson"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// CallAnswer is what a client reports about a call that waits for it ([run.KindCall]).
+type CallAnswer struct {
+	ActionID string
+	Result   json.RawMessage // of a call that was done, or what one returned before it failed
+	Error    string          // of one that was not done; a sentence for the model
+}
+
+// codeNotAnswered is the code of a call that its client did not answer.
+const codeNotAnswered fault.Code = "not_answered"
+
+func RecordAnswers(ctx context.Context, ex *journal.Execution, uid string, answers []CallAnswer) error {
+	if err := ex.LoadOwned(ctx, uid); err != nil {
+		return err
+	}
+	return ex.Transition(ctx, func(tx *journal.Tx) error {
+		tx.KeepLease = true
+		waiting := waitingForClient(tx)
+		for i, given := range answers {
+			a := tx.State.Action(given.ActionID)
+			f := given.Finished()
+			again, err := checkAnswer(a, f, waiting, i)
+			if err != nil {
+				return err
+			}
+			if again {
+				continue
+			}
+			if err := finishWaiting(tx, a, f); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// checkAnswer checks the answer with that number against the call and those that are waiting, and reports whether
+// exactly this was answered before.
+func checkAnswer(a *run.Action, f *run.Finished, waiting []*run.Action, number int) (again bool, err error) {
+	switch {
+	case a == nil && len(waiting) > 0:
+		return false, fault.Invalid(fmt.Sprintf("results/%d/callId", number), "the run has no such call")
+	case a == nil:
+		return false, fault.New(fault.Policy, fault.CodeNotWaiting, "This run is not waiting for an answer.")
+	case answered(a) && sameAnswer(a, f):
+		return true, nil
+	case answered(a):
+		return false, fault.New(fault.Policy, fault.CodeAlreadyResolved,
+			"This call was answered before, in another way.")
+	}
+	if !slices.Contains(waiting, a) {
+		return false, fault.New(fault.Policy, fault.CodeNotWaiting, "This call is not waiting for an answer.")
+	}
+	return false, nil
+}
+
+// waitingForClient returns the calls that may still be answered.
+func waitingForClient(tx *journal.Tx) (out []*run.Action) {
+	if tx.State.End != nil || tx.State.Cancelled || !tx.Now.Before(tx.Run.Deadline) {
+		return nil
+	}
+	for _, a := range tx.State.Actions {
+		if a.WaitsForClient() && tx.Now.Before(a.ExpiresAt) {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// answered reports whether the client has answered the call. One that the run ended or went on without has another
+// execution state.
+func answered(a *run.Action) bool {
+	return a.Kind == run.KindCall && (a.Execution == run.Succeeded || a.Execution == run.FailedKnown)
+}
+
+func sameAnswer(a *run.Action, f *run.Finished) bool {
+	if a.Execution != f.Execution || !bytes.Equal(a.Result, f.Result) {
+		return false
+	}
+	return f.Error == nil || a.Error != nil && *a.Error == *f.Error
+}
+
+func (a CallAnswer) Finished() *run.Finished {
+	result, err := strictjson.Marshal(a.Result) // as the store keeps it, so that the same answer is the same bytes
+	if err != nil {
+		result = strictjson.JSONString(string(a.Result))
+	}
+	if a.Error == "" {
+		f := Succeeded(result)
+		return &f
+	}
+	f := failedWithoutEffect(fault.New(fault.Tool, "failed", "%s", a.Error))
+	if a.Result != nil {
+		f.Result = boundedResult(result)
+	}
+	return &f
+}
+
+// finishWaiting records what became of a call that waited for its client.
+func finishWaiting(tx *journal.Tx, a *run.Action, f *run.Finished) error {
+	if err := tx.AddEvent(run.Event{Type: run.ActionFinished, ActionID: a.ID, Finished: f}); err != nil {
+		return err
+	}
+	if a.SideEffect {
+		tx.AddAudit(audit.Outcome, a, func(e *audit.Entry) { journal.SetErrorInfo(e, f.Error) })
+	}
+	return nil
+}
+
+// LeaveUnanswered ends the wait for a client that did not answer. It may have carried the call out.
+func LeaveUnanswered(tx *journal.Tx, a *run.Action, why string) error {
+	f := &run.Finished{Status: run.ActionFailed, Execution: run.NotStarted,
+		Error: run.ErrorInfoOf(fault.New(fault.Tool, codeNotAnswered, "%s; it is not known whether it was done.",
+			why))}
+	if a.SideEffect {
+		f.Execution = run.UnknownState
+	}
+	return finishWaiting(tx, a, f)
+}
+
+// leaveToClient leaves a call that is allowed to the client.
+func leaveToClient(ctx context.Context, ex *journal.Execution, id string, t *tool.Tool) error {
+	return ex.Transition(ctx, func(tx *journal.Tx) error {
+		if a := tx.State.Action(id); !a.Runnable() || tx.Run.Lease.Held(ex.Owner, tx.Now) {
+			return nil
+		}
+		return LeaveToClient(tx, id, t)
+	})
+}
+
+// LeaveToClient leaves a call to the client. For an effect the policy is asked again, as before any other, and the
+// audit says what it rests on.
+func LeaveToClient(tx *journal.Tx, id string, t *tool.Tool) error {
+	a := tx.State.Action(id)
+	if stop, err := recheckPolicy(tx, a, t); stop || err != nil {
+		return err
+	}
+	if a.SideEffect {
+		tx.AddAudit(audit.Intent, a, func(e *audit.Entry) { e.Decision = decidedBy(a) })
+	}
+	return approval.WaitForAnswer(tx, id, t)
+}
+
+// LeaveEarlier ends the wait for the client in the earlier runs of a thread whose user writes on, and asks for
+// them to be moved. The run that was started comes first: what cannot be done here is left to the calls' own time.
+func LeaveEarlier(ctx context.Context, ex *journal.Execution) {
+	ctx, cancel := journal.WithAnswerTimeout(ctx)
+	defer cancel()
+	for _, id := range ex.Earlier {
+		if err := leaveCallsOf(ctx, ex, id); err != nil {
+			ex.Log.WarnContext(ctx, "the calls of an earlier run go on waiting until their time is up", "runId", id,
+				"error", err)
+		}
+	}
+}
+
+func leaveCallsOf(ctx context.Context, ex *journal.Execution, runID string) error {
+	other := ex.NewExecution(runID, nil)
+	if err := other.LoadOwned(ctx, ex.Run.UID); err != nil {
+		return err
+	}
+	left := false
+	err := other.Transition(ctx, func(tx *journal.Tx) error {
+		tx.KeepLease, left = true, false
+		for _, a := range waitingForClient(tx) {
+			left = true
+			if err := LeaveUnanswered(tx, a, "The user went on without it"); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil && left {
+		other.Publish(ctx)
+	}
+	return err
+}

@@ -1,0 +1,94 @@
+// Package effect carries calls out. An effect takes place only after a commit that records who carries it out, and what
+// became of it is recorded or, where that cannot be known, left to its user: it is never repeated on a guess.
+package effect
+
+import (
+	"context"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/journal"
+	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// Execute carries out a call that is allowed. For a side effect the order is: handle, intent (durable), effect,
+// outcome (durable). After a death between any two of these, settle takes over.
+func Execute(ctx context.Context, ex *journal.Execution, id string) error {
+	a := ex.State.Action(id)
+	t := ex.ToolOf(ex.Run, a.Tool, a.UserInitiated)
+	if t == nil {
+		return recordOutcome(ctx, ex, id,
+			failedWithoutEffect(fault.New(fault.Tool, "no_such_tool", "This tool is no longer available.")))
+	}
+	if err := checkUnchanged(ctx, ex, a, t); err != nil {
+		ex.LogPanic(ctx, id, err)
+		return recordOutcome(ctx, ex, id, failedWithoutEffect(err))
+	}
+	if t.Waits() {
+		return leaveToClient(ctx, ex, id, t)
+	}
+	handle := ""
+	if t.Prepares() {
+		if mine, err := claim(ctx, ex, id); err != nil || !mine {
+			return err
+		}
+		var err error
+		if handle, err = prepare(ctx, ex, t, a); err != nil {
+			return recordOutcome(ctx, ex, id, failedWithoutEffect(err))
+		}
+	}
+	if !t.SideEffect && !a.RequiresApproval {
+		if mine, err := claim(ctx, ex, id); err != nil || !mine {
+			return err
+		}
+		return CallTool(ctx, ex, t, id)
+	}
+	ok, err := commitIntent(ctx, ex, t, id, run.Started{Owner: ex.Owner, Attempt: 1, Handle: handle})
+	if err != nil || !ok {
+		return err
+	}
+	return CallTool(ctx, ex, t, id)
+}
+
+// claim claims the run to carry out the call. It reports false where another process has started the call
+// meanwhile: with that process's lapsed lease this one has taken over an effect to settle, not a call to make.
+func claim(ctx context.Context, ex *journal.Execution, id string) (mine bool, err error) {
+	if err := ex.Claim(ctx, timeoutOf(ex, id)); err != nil {
+		return false, err
+	}
+	st, next := ex.Next()
+	return st == run.StepExecute && next.ID == id, nil
+}
+
+// CallTool calls the tool until its outcome is known, or is known to be unknowable here, and records it.
+func CallTool(ctx context.Context, ex *journal.Execution, t *tool.Tool, id string) error {
+	a := ex.State.Action(id)
+	call := toolCall(ex, a, a.Started.Handle)
+	acting, cancel := journal.WithStepTimeout(ctx, ex.Limits().OfTool(t))
+	defer cancel()
+	underWay := a.Started.Attempt > 1 // an earlier attempt may be
+	for try := 1; ; try++ {
+		result, err := t.Execute(acting, call)
+		ex.LogPanic(ctx, id, err)
+		switch {
+		case err == nil:
+			return recordOutcome(ctx, ex, id, Succeeded(result))
+		case t.SideEffect && tool.IsAmbiguous(err):
+			underWay = underWay || tool.IsUnanswered(err)
+			ex.Log.WarnContext(ctx, "the outcome of an effect is not clear", "runId", ex.ID, "actionId", id, "error",
+				err)
+			out, known := reconcile(acting, ex, t, call)
+			if !known {
+				return markUnknown(ctx, ex, id, out.Reason, tool.PartialResult(err))
+			}
+			if out.Verdict == tool.Done {
+				return recordOutcome(ctx, ex, id, Succeeded(out.Result))
+			}
+		case !tool.IsTransient(err):
+			return recordFailure(ctx, ex, t, id, err, underWay)
+		}
+		if try == maxCallTries || backOff(acting, ex, try) != nil {
+			return recordFailure(ctx, ex, t, id, err, underWay)
+		}
+	}
+}

@@ -1,0 +1,121 @@
+package journal
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/store"
+)
+
+// View returns the run as its owner sees it, with a summary in the server's words until the run has its own.
+func (ex *Execution) View() *run.View {
+	return run.NewView(ex.Run, ex.State, run.ProgressSummary(ex.Tools, ex.State))
+}
+
+// Execution is one process's hold on one run: the documents that it has read, and what they say.
+type Execution struct {
+	*Env
+	ID         string   // the run's
+	Owner      string   // this execution's name in leases and intents
+	Mark       string   // for a run that it starts (run.Input.Mark)
+	Earlier    []string // runs whose waiting calls the user gives up by starting this one
+	sink       Sink
+	MustCommit bool // what is to be committed is known nowhere else: wait for a store that is down
+	Counted    bool // this attempt is counted in the run's document (LoadCounted)
+	Progressed bool // a step was made by this execution, so handing over makes progress
+
+	Docs   map[string]store.Doc
+	Run    run.Run
+	Events []run.Event
+	State  *run.State
+
+	storeTime, localTime time.Time // the same moment by both clocks
+}
+
+func (l *Env) NewExecution(runID string, emit Sink) *Execution {
+	if emit == nil {
+		emit = func(Update) {}
+	}
+	return &Execution{Env: l, ID: runID, Owner: run.NewID(l.Random), sink: emit, Docs: map[string]store.Doc{}}
+}
+
+// Now returns the time by the store's clock.
+func (ex *Execution) Now() time.Time {
+	return ex.storeTime.Add(max(0, ex.Env.Now().Sub(ex.localTime))).UTC().Truncate(time.Microsecond)
+}
+
+func (ex *Execution) observeTime(t time.Time) {
+	if t.After(ex.storeTime) {
+		ex.storeTime, ex.localTime = t, ex.Env.Now()
+	}
+}
+
+// Read reads documents into the cache, in one round trip, replacing what was there.
+func (ex *Execution) Read(ctx context.Context, paths ...string) error {
+	docs, err := ex.Store.Get(ctx, paths...)
+	if err != nil {
+		return StoreError(err)
+	}
+	for _, d := range docs {
+		ex.Docs[d.Path] = d
+		ex.observeTime(d.ReadTime)
+	}
+	return nil
+}
+
+// Load reads the run and the documents named with it, and folds its events.
+func (ex *Execution) Load(ctx context.Context, also ...string) error {
+	if err := ex.Read(ctx, append([]string{document.RunPath(ex.ID)}, also...)...); err != nil {
+		return err
+	}
+	return ex.fold(ctx)
+}
+
+func (ex *Execution) fold(ctx context.Context) error {
+	d := ex.Docs[document.RunPath(ex.ID)]
+	if !d.Exists() {
+		ex.Run, ex.Events, ex.State = run.Run{}, nil, &run.State{}
+		return nil
+	}
+	ex.Run = run.Run{}
+	if err := document.Decode(d, &ex.Run); err != nil {
+		return err
+	}
+	chunks, err := ex.readChunks(ctx, ex.Run.Log.ChunkPaths(d.Path, "events"))
+	if err != nil {
+		return err
+	}
+	if ex.Events, err = ex.Run.Log.All(chunks...); err != nil {
+		return err
+	}
+	ex.State, err = run.Fold(ex.Events)
+	return err
+}
+
+// readChunks returns the older parts of the log, reading only those that are not cached: they never change.
+func (ex *Execution) readChunks(ctx context.Context, paths []string) ([]json.RawMessage, error) {
+	var missing []string
+	for _, p := range paths {
+		if _, ok := ex.Docs[p]; !ok {
+			missing = append(missing, p)
+		}
+	}
+	if len(missing) > 0 {
+		if err := ex.Read(ctx, missing...); err != nil {
+			return nil, err
+		}
+	}
+	out := make([]json.RawMessage, len(paths))
+	for i, p := range paths {
+		out[i] = ex.Docs[p].Data
+	}
+	return out, nil
+}
+
+func (ex *Execution) Notify(n Update) {
+	n.RunID, n.ThreadID = ex.Run.ID, ex.Run.ThreadID
+	ex.sink(n)
+}

@@ -1,0 +1,123 @@
+// Package journal is the unit of work of a run. An [Execution] is one process's hold on a run: the documents that it
+// has read, and what they say. Everything that happens to a run is a transition: decided in memory, on a [Tx], and made
+// durable by one atomic commit; one that loses a race is decided again on fresh documents. The package promises that
+// whatever was committed is found again: it keeps the lease that says who moves the run, and the field "due" by which
+// the sweep finds a run that nobody moves.
+package journal
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/agents"
+	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/policy"
+	"github.com/countersign-run/countersign/shared/queue"
+	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/wait"
+)
+
+// Env is what runs are moved with, by this package and those above it. The fields from Log on are optional.
+type Env struct {
+	Store  store.Store
+	Queue  queue.Queue
+	Model  model.Model
+	Tools  tool.Set
+	Rules  policy.Rules
+	Agents agents.Set // without the agent of a run, it is read, decided, cancelled and ended, and not moved
+
+	// Function is the deployed function that this process is; it moves the runs of the agents that live there
+	// ([agents.Set.LivesIn]). Empty: the runs of all agents.
+	Function string
+
+	UserLimits  run.Limits    // what a user may use, whichever agents they ask
+	LeaseMargin time.Duration // a lease outlives the step that it covers by this; 0: 15 seconds
+
+	Log    *slog.Logger
+	Now    func() time.Time // for durations and, adjusted to the store's clock, for leases
+	Random io.Reader        // for ids and the jitter of retries
+	Sleep  func(context.Context, time.Duration) error
+}
+
+// Sink receives what happens while a run moves, in order, after it was committed, on the goroutine that moves the run.
+// A sink must not block for long, and it cannot stop the run.
+type Sink func(Update)
+
+// Update is what a reader of a moving run gets: a status, a piece of the model's text, or an action in its present
+// state.
+type Update struct {
+	RunID, ThreadID string
+	Status          run.Status
+	Delta           string
+	Action          *run.ActionView
+}
+
+// Bounds of the journal.
+const (
+	leaseMargin  = 15 * time.Second // unless the loop sets one
+	publishGrace = 20 * time.Second // after this the sweep takes a publish for lost
+	// Reserve is what is kept of the function's time for a last commit.
+	Reserve = 5 * time.Second
+)
+
+// Init sets the optional fields to their defaults.
+func (l *Env) Init() *Env {
+	if l.LeaseMargin == 0 {
+		l.LeaseMargin = leaseMargin
+	}
+	if l.Log == nil {
+		l.Log = slog.New(slog.DiscardHandler)
+	}
+	if l.Now == nil {
+		l.Now = time.Now
+	}
+	if l.Random == nil {
+		l.Random = rand.Reader
+	}
+	if l.Sleep == nil {
+		l.Sleep = wait.For
+	}
+	return l
+}
+
+// ToolOf returns the tool if the run's agent may call it, or nil; what its user calls themselves is not the agent's
+// concern. While the agent is not here, what it asked for where it was is taken for its own.
+func (l *Env) ToolOf(r run.Run, name string, userInitiated bool) *tool.Tool {
+	if its := l.Agents.Get(r.Agent); its != nil && !userInitiated && !its.Has(name) {
+		return nil
+	}
+	return l.Tools[name]
+}
+
+// Serves reports whether this process moves the runs of the agent with the name, if it knows it. Those of an agent that
+// is not known anywhere are the default function's, which ends them at their deadline.
+func (l *Env) Serves(name string) bool {
+	return l.Function == "" || l.Agents.LivesIn(l.Function, name)
+}
+
+// Limits returns those of the run's agent.
+func (ex *Execution) Limits() agents.Limits { return ex.Agents.Limits(ex.Run.Agent) }
+
+func (tx *Tx) Limits() agents.Limits { return tx.Ex.Agents.Limits(tx.Run.Agent) }
+
+// Jitter returns a random duration below limit.
+func (l *Env) Jitter(limit time.Duration) time.Duration {
+	var b [8]byte
+	if _, err := l.Random.Read(b[:]); err != nil || limit <= 0 {
+		return limit
+	}
+	return time.Duration(binary.LittleEndian.Uint64(b[:]) % uint64(limit))
+}
+
+// LogPanic logs a panic of a tool's function: its user sees a failure like any other.
+func (l *Env) LogPanic(ctx context.Context, id string, err error) {
+	if tool.IsPanic(err) {
+		l.Log.ErrorContext(ctx, "a tool panicked", "counter", "tool_panic", "actionId", id, "error", err)
+	}
+}

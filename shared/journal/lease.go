@@ -1,0 +1,51 @@
+package journal
+
+import (
+	"context"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/run"
+)
+
+// HandOver releases the run's lease and asks for the run to be moved by another call of the function. If the request is
+// lost, the sweep finds the run.
+func (ex *Execution) HandOver(ctx context.Context) (*run.View, error) {
+	ctx, cancel := Detached(ctx)
+	defer cancel()
+	err := ex.Transition(ctx, func(tx *Tx) error {
+		if tx.State.End == nil && tx.Run.Lease.Owner == ex.Owner {
+			tx.Changed, tx.DueNow = true, true
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	ex.Publish(ctx)
+	return ex.View(), nil
+}
+
+// Publish asks for the run to be moved. A failure is only logged: the run is due soon, and the sweep finds it.
+func (ex *Execution) Publish(ctx context.Context) {
+	if err := ex.Queue.Resume(ctx, ex.ID, ex.Run.AgentName()); err != nil {
+		ex.Log.WarnContext(ctx, "a resume could not be published; the sweep will find the run", "runId", ex.ID, "error",
+			err)
+	}
+}
+
+// Claim makes sure, durably, that this process holds the run for at least need.
+func (ex *Execution) Claim(ctx context.Context, need time.Duration) error {
+	mine := func(r run.Run) bool {
+		return r.Lease.Owner == ex.Owner && r.Lease.Until.Sub(ex.Now()) >= need
+	}
+	if mine(ex.Run) {
+		return nil
+	}
+	return ex.Transition(ctx, func(tx *Tx) error {
+		if tx.Run.Lease.Held(ex.Owner, tx.Now) {
+			return ErrHeld
+		}
+		tx.Changed = !mine(tx.Run) && tx.State.End == nil
+		return nil
+	})
+}

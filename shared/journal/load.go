@@ -1,0 +1,51 @@
+package journal
+
+import (
+	"context"
+
+	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/run"
+	"github.com/countersign-run/countersign/shared/store"
+)
+
+// LoadOwned reads the run, which must be the user's, and whose conversation must still exist. Its owner is checked
+// before anything else of it is read, so that the answer for another user's run takes as long as for none.
+func (ex *Execution) LoadOwned(ctx context.Context, uid string, also ...string) error {
+	if err := ex.Read(ctx, append([]string{document.RunPath(ex.ID)}, also...)...); err != nil {
+		return err
+	}
+	d := ex.Docs[document.RunPath(ex.ID)]
+	if !d.Exists() || document.RunFieldsOf(d).UID != uid {
+		return fault.NotFound()
+	}
+	if err := checkNotDeleted(ctx, ex, d); err != nil {
+		return err
+	}
+	return ex.fold(ctx)
+}
+
+// checkNotDeleted refuses a run whose conversation is being deleted. The conversation of a run that has not ended
+// cannot be.
+func checkNotDeleted(ctx context.Context, ex *Execution, runDoc store.Doc) error {
+	f := document.RunFieldsOf(runDoc)
+	if f.Status != string(run.Completed) && f.Status != string(run.Failed) {
+		return nil
+	}
+	path := document.ThreadPath(f.ThreadID)
+	if err := ex.Read(ctx, path); err != nil {
+		return err
+	}
+	var t run.Thread
+	doc := ex.Docs[path]
+	if !doc.Exists() {
+		return nil
+	}
+	if err := document.Decode(doc, &t); err != nil {
+		return err
+	}
+	if t.Deleting {
+		return fault.NotFound()
+	}
+	return nil
+}

@@ -1,0 +1,68 @@
+package journal
+
+import (
+	"time"
+
+	"github.com/countersign-run/countersign/shared/agents"
+	"github.com/countersign-run/countersign/shared/run"
+)
+
+// LostLeases returns how many owners in a row, before this execution, have let the run's lease lapse.
+func (ex *Execution) LostLeases(r run.Run) int {
+	if r.Lease.Owner != "" && r.Lease.Owner != ex.Owner {
+		return r.Lease.Lapsed + 1
+	}
+	return r.Lease.Lapsed
+}
+
+// retryDelay returns by how much the lease of a later attempt is longer, so that the next attempt comes later: 0, 2, 4,
+// 8 and 16 minutes.
+func retryDelay(lost int) time.Duration {
+	if lost == 0 {
+		return 0
+	}
+	return time.Minute << min(lost, run.MaxAttempts)
+}
+
+// terms returns what the run's agent has set, as far as it is known here.
+func (l *Env) terms(r run.Run) run.Terms {
+	t := run.Terms{Tools: l.Tools}
+	if its := l.Agents.Get(r.Agent); its != nil {
+		t.Known, t.Here, t.ModelCalls = true, l.Serves(r.Agent), its.Limits.ModelCalls
+		t.RejectContinues, t.RejectFails = its.OnReject == agents.RejectContinues, its.OnReject == agents.RejectFails
+	}
+	return t
+}
+
+// Next returns what the run needs next of this process, and the action concerned, if any.
+func (ex *Execution) Next() (run.Step, *run.Action) {
+	return ex.terms(ex.Run).Next(ex.State, ex.Run, ex.Now())
+}
+
+func (tx *Tx) Next() (run.Step, *run.Action) {
+	return tx.Ex.terms(tx.Run).Next(tx.State, tx.Run, tx.Now)
+}
+
+// Ending returns how the run must end that may not go on, or nil.
+func (ex *Execution) Ending() *run.End { return ex.terms(ex.Run).Ending(ex.State, ex.Run, ex.Now()) }
+
+func (tx *Tx) Ending() *run.End { return tx.Ex.terms(tx.Run).Ending(tx.State, tx.Run, tx.Now) }
+
+// StepTime returns how long the run's next step may take, or zero when there is none for this process.
+func (ex *Execution) StepTime() time.Duration {
+	st, a := ex.Next()
+	return ex.timeOf(st, a, ex.Run)
+}
+
+func (l *Env) timeOf(st run.Step, a *run.Action, r run.Run) time.Duration {
+	switch st {
+	case run.StepDone, run.StepWait, run.StepElsewhere:
+		return 0
+	case run.StepCallModel:
+		return l.Agents.Limits(r.Agent).ModelTimeout
+	case run.StepSettle, run.StepExecute:
+		return l.Agents.Limits(r.Agent).OfTool(l.Tools[a.Tool])
+	default:
+		return l.Agents.Limits(r.Agent).ToolTimeout
+	}
+}

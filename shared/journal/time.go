@@ -1,0 +1,35 @@
+package journal
+
+import (
+	"context"
+	"time"
+)
+
+// HasTimeFor reports whether a step that may take need fits into what is left of the function's time.
+func HasTimeFor(ctx context.Context, need time.Duration) bool {
+	end, ok := ctx.Deadline()
+	return !ok || time.Until(end) >= need+Reserve
+}
+
+// WithStepTimeout returns a context for a step: it ends after limit, or earlier so that the function's time suffices
+// for a last commit.
+func WithStepTimeout(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	if end, ok := ctx.Deadline(); ok {
+		limit = max(time.Second, min(limit, time.Until(end)-Reserve))
+	}
+	return context.WithTimeout(ctx, limit)
+}
+
+// Detached returns a context with time of its own for a commit that must not be lost, even when the caller's time has
+// run out.
+func Detached(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
+}
+
+// answerTimeout is how long a caller is kept waiting by a store that does not answer. The caller can ask again, and
+// what was committed nevertheless is found by the sweep.
+const answerTimeout = 9 * time.Second
+
+func WithAnswerTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, answerTimeout)
+}

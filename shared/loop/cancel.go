@@ -1,0 +1,46 @@
+package loop
+
+import (
+	"context"
+
+	"github.com/countersign-run/countersign/shared/journal"
+	"github.com/countersign-run/countersign/shared/run"
+)
+
+// Cancel stops the run at the next safe point: at once when no process moves it, otherwise after the step that is under
+// way. A run that has ended stays as it is.
+func (l *Loop) Cancel(ctx context.Context, uid, runID string) (*run.View, error) {
+	ex := l.NewExecution(runID, nil)
+	soon, cancel := journal.WithAnswerTimeout(ctx)
+	defer cancel()
+	if err := ex.LoadOwned(soon, uid); err != nil {
+		return nil, err
+	}
+	asked := false
+	err := ex.Transition(soon, func(tx *journal.Tx) error {
+		if tx.State.End != nil || tx.State.Cancelled {
+			return nil
+		}
+		tx.KeepLease = true
+		if idle(tx) { // what follows from the time comes first
+			if err := applyClock(tx); err != nil || tx.State.End != nil {
+				return err
+			}
+		}
+		asked = true
+		if err := tx.AddEvent(run.Event{Type: run.CancelRequested}); err != nil {
+			return err
+		}
+		if idle(tx) {
+			return endRun(tx, tx.Ending())
+		}
+		return nil
+	})
+	if err == nil && asked && ex.State.End == nil {
+		ex.Publish(ctx) // the process that moves it may die before it sees this
+	}
+	if err != nil {
+		return nil, err
+	}
+	return currentView(ctx, ex)
+}

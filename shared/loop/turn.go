@@ -1,0 +1,195 @@
+package loop
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/countersign-run/countersign/shared/agents"
+	"github.com/countersign-run/countersign/shared/approval"
+	"github.com/countersign-run/countersign/shared/clip"
+	"github.com/countersign-run/countersign/shared/conversation"
+	"github.com/countersign-run/countersign/shared/effect"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/journal"
+	"github.com/countersign-run/countersign/shared/model"
+	"github.com/countersign-run/countersign/shared/run"
+)
+
+// callModel calls the model once and commits its answer with everything that follows from it: the validated calls, the
+// approvals that they need, or the end. The answer is stored before anything is done about it, and never asked for
+// again.
+func callModel(ctx context.Context, ex *journal.Execution) error {
+	if err := ex.Claim(ctx, ex.Limits().ModelTimeout); err != nil {
+		return err
+	}
+	if st, _ := ex.Next(); st != run.StepCallModel {
+		return nil
+	}
+	if over, err := overBudget(ctx, ex); over || err != nil {
+		return err
+	}
+	req, err := request(ctx, ex)
+	if err != nil {
+		return modelFailed(ctx, ex, err)
+	}
+	turn := len(ex.State.Turns) + 1
+	asking, cancel := journal.WithStepTimeout(ctx, ex.Limits().ModelTimeout)
+	defer cancel()
+	reply, err := ex.Model.Generate(asking, req, deltaSink(ex))
+	switch {
+	case err != nil && ex.Progressed && errors.Is(asking.Err(), context.DeadlineExceeded) &&
+		!journal.HasTimeFor(ctx, ex.Limits().ModelTimeout):
+		return errHandOver
+	case err != nil:
+		return modelFailed(ctx, ex, err)
+	}
+	places := approval.Placements(ctx, ex, reply.Calls)
+	intent, started := run.Started{Owner: ex.Owner, Attempt: 1}, ""
+	err = ex.Transition(ctx, func(tx *journal.Tx) error {
+		started = effect.ActionOf(tx, intent) // here already where the commit's answer was lost
+		if len(tx.State.Turns) != turn-1 || tx.Run.Lease.Owner != ex.Owner {
+			return nil // stored already, or another process has taken the run over
+		}
+		if st, _ := tx.Next(); st != run.StepCallModel {
+			return nil // cancelled or out of time meanwhile: what the model wants does not matter any more
+		}
+		if err := recordTurn(tx, reply, estimateTokens(req, reply), places); err != nil {
+			return err
+		}
+		started, err = effect.StartInSameCommit(ctx, tx, intent)
+		return err
+	})
+	if fault.Is(err, fault.Validation, journal.CodeTooLarge) {
+		return modelFailed(ctx, ex,
+			fault.New(fault.Model, journal.CodeTooLarge, "The model's answer is larger than can be kept.").Because(err))
+	}
+	if err != nil || started == "" {
+		return err
+	}
+	return effect.CallTool(ctx, ex, ex.Tools[ex.State.Action(started).Tool], started)
+}
+
+// deltaSink returns a function that passes the model's text on as it comes, up to the length that is kept.
+func deltaSink(ex *journal.Execution) func(text string) {
+	left := run.MaxMessageText
+	return func(text string) {
+		if len(text) > left {
+			text = clip.Prefix(text, left)
+			left = len(text) // nothing after it
+		}
+		left -= len(text)
+		if text != "" {
+			ex.Notify(journal.Update{Delta: text})
+		}
+	}
+}
+
+// request builds the request to the model: the agent's instructions, tools and settings, history, prompt, and this
+// run's own turns, verbatim. A tool that is forced is forced once: then its result is there to speak of.
+func request(ctx context.Context, ex *journal.Execution) (model.Request, error) {
+	contents, err := conversation.Contents(ex)
+	if err != nil {
+		return model.Request{}, err
+	}
+	its := ex.Agents.Get(ex.Run.Agent)
+	if n := its.Limits.Contents; n > 0 {
+		if err := contents.Fit(n); err != nil {
+			return model.Request{}, err
+		}
+	}
+	system, err := instructions(ctx, ex, its)
+	if err != nil {
+		return model.Request{}, err
+	}
+	turn, most := len(ex.State.Turns)+1, its.Limits.ModelCalls
+	req := model.Request{System: system, Contents: contents.JSON(), Tools: its.Specs(ex.Tools),
+		NoTools: turn >= most && most > 1, Settings: its.Model}
+	if turn > 1 {
+		req.Settings.Forced = ""
+	}
+	return req, nil
+}
+
+// instructions returns those of the agent, and how to read the records in the history, if there are any. The time is
+// the run's, so that every turn gets the same text.
+func instructions(ctx context.Context, ex *journal.Execution, its *agents.Agent) (string, error) {
+	s, err := its.Instructions(ctx, agents.State{CreatedAt: ex.Run.CreatedAt, Region: ex.Run.Region})
+	if mark := ex.State.Input.Mark; mark != "" {
+		s += conversation.RecordInstructions(mark)
+	}
+	return s, err
+}
+
+// modelFailed ends the run. What was done before stays done, and the summary says so.
+func modelFailed(ctx context.Context, ex *journal.Execution, err error) error {
+	ctx, cancel := journal.Detached(ctx)
+	defer cancel()
+	ex.Log.WarnContext(ctx, "the model gave no usable answer", "runId", ex.ID, "error", err)
+	f := fault.As(err)
+	if f.Class != fault.Model {
+		f = fault.New(fault.Model, "failed", "The model could not be asked.").Because(err)
+	}
+	return ex.Transition(ctx, func(tx *journal.Tx) error {
+		if st, _ := tx.Next(); st != run.StepCallModel || tx.Run.Lease.Owner != ex.Owner {
+			return nil
+		}
+		tx.UnrecordedCalls = 1
+		return endRun(tx, run.FailedEnd(f))
+	})
+}
+
+// recordTurn adds the model's answer to the run.
+func recordTurn(tx *journal.Tx, r *model.Reply, estimated int, places map[string]approval.Placement) error {
+	turn := &run.Turn{Model: r.Model, Content: r.Content, Text: clip.Text(r.Text, run.MaxMessageText),
+		Finish: r.Finish, Correction: r.Correction, Calls: len(r.Calls), Usage: r.Usage, Estimated: estimated}
+	if r.Correction != "" {
+		turn.Calls = 0
+	}
+	if err := tx.AddEvent(run.Event{Type: run.ModelAnswered, Turn: turn}); err != nil {
+		return err
+	}
+	switch {
+	case r.Correction != "":
+		return nil // the model gets the correction, within the bound on its calls
+	case len(r.Calls) == 0:
+		return endWithAnswer(tx, r.Text)
+	case len(r.Calls) > model.MaxCalls:
+		return endRun(tx, run.FailedEnd(fault.New(fault.Model, "too_many_calls",
+			"The model asked for %d actions at once, which is more than %d.", len(r.Calls), model.MaxCalls)))
+	}
+	for i, c := range r.Calls {
+		call := run.ProposedCall{Turn: len(tx.State.Turns), Index: i, CallID: c.ID, Tool: c.Name}
+		if err := propose(tx, call, c.Args, places[c.Name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// propose adds a call, and leaves it to the client if it is allowed and its tool is carried out there.
+func propose(tx *journal.Tx, call run.ProposedCall, args json.RawMessage, at approval.Placement) error {
+	if err := approval.Validate(tx, call, args, at); err != nil {
+		return err
+	}
+	a := tx.State.Action(run.ActionID(tx.Run.ID, call.Turn, call.Index, 0))
+	if t := tx.Ex.Tools[a.Tool]; a.Runnable() && t.Waits() {
+		return effect.LeaveToClient(tx, a.ID, t)
+	}
+	return nil
+}
+
+// endWithAnswer ends the run with the model's words, followed by the server's own where the model's may claim what did
+// not happen.
+func endWithAnswer(tx *journal.Tx, text string) error {
+	note := run.VerifiedSummary(tx.Ex.Tools, tx.State, text)
+	if note != "" {
+		note = "\n\n" + note
+	}
+	text = clip.Text(text, run.MaxMessageText-len(note))
+	end := &run.End{Status: run.Completed, Summary: text + note}
+	if err := tx.AddEvent(run.Event{Type: run.RunEnded, End: end}); err != nil {
+		return err
+	}
+	return tx.AppendLastMessage(end, len(text))
+}

@@ -1,0 +1,132 @@
+package run
+
+import (
+	"slices"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/tool"
+)
+
+// MaxAttempts is how often a step is started. A process that dies in one (it panics, it needs more memory than there
+// is, the platform ends it) leaves a lease that lapses; the process that takes the run up counts that in the lease,
+// durably, before it tries. A step that makes any progress starts a new count.
+const MaxAttempts = 5
+
+// codeAttempts is the code of a step that was given up.
+const codeAttempts fault.Code = "too_many_attempts"
+
+var ErrAttempts = fault.New(fault.Tool, codeAttempts,
+	"The server failed %d times while doing this, so it was given up.", MaxAttempts)
+
+// Ending returns how a run must end that may not go on, or nil. Each call of a turn is independent: what was allowed is
+// carried out and what is open stays open, whatever became of the others, and the run ends when nothing is left.
+func (t Terms) Ending(s *State, r Run, now time.Time) *End {
+	singleCall := s.Input.SingleCall && len(s.Turns) > 0
+	switch {
+	case s.Cancelled:
+		return FailedEnd(fault.New(fault.Policy, CodeCancelled, "The run was cancelled."))
+	case !now.Before(r.Deadline) && !t.Known:
+		return FailedEnd(fault.New(fault.Policy, fault.CodeAgentGone,
+			"The agent %q of this run is no longer available, so the run was ended at its deadline.", r.AgentName()))
+	case !now.Before(r.Deadline):
+		return FailedEnd(fault.New(fault.Policy, codeDeadline, "The run reached its deadline and was ended."))
+	case !AllTerminal(s):
+		return nil
+	case failedWith(s, fault.CodeExpired):
+		return FailedEnd(ErrExpired)
+	case failedWith(s, codeAttempts):
+		return FailedEnd(ErrAttempts)
+	case !t.Known && (rejected(s) || !singleCall): // whether it goes on depends on its agent
+		return nil
+	case rejected(s) && !t.RejectContinues:
+		return rejectedEnd(t.Tools, s, t.RejectFails)
+	case singleCall:
+		return singleCallEnd(t.Tools, s)
+	case finalCall(s) != nil:
+		return finalEnd(t.Tools, s)
+	case len(s.Turns) >= t.ModelCalls:
+		return outOfCallsEnd(s)
+	}
+	return nil
+}
+
+var ErrExpired = fault.New(fault.Policy, fault.CodeExpired, "The approval expired, so this was not done.")
+
+// Expired returns the calls that were neither decided nor answered in time.
+func Expired(s *State, now time.Time) (out []*Action) {
+	for _, a := range s.Current() {
+		if a.Waiting() && a.Kind != KindReview && !now.Before(a.ExpiresAt) {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+func rejected(s *State) bool {
+	return slices.ContainsFunc(s.Current(), func(a *Action) bool { return a.Status == ActionRejected })
+}
+
+// failedWith reports whether a call of the newest turn failed with the code.
+func failedWith(s *State, code fault.Code) bool {
+	return slices.ContainsFunc(s.Current(),
+		func(a *Action) bool { return a.Error != nil && a.Error.Code == code })
+}
+
+func AllTerminal(s *State) bool {
+	for _, a := range s.Current() {
+		if !a.Terminal() {
+			return false
+		}
+	}
+	return true
+}
+
+func FailedEnd(f *fault.Error) *End {
+	return &End{Status: Failed, Summary: f.Message, Error: ErrorInfoOf(f)}
+}
+
+// rejectedEnd returns the end of a run whose user rejected one or more of its calls.
+func rejectedEnd(tools tool.Set, s *State, fails bool) *End {
+	no := "You rejected this, so it was not done."
+	if EffectSummary(tools, s) != "" {
+		no = "You rejected part of this."
+	}
+	if fails {
+		return FailedEnd(fault.New(fault.Policy, "rejected", "%s", no))
+	}
+	return &End{Status: Completed, Summary: no}
+}
+
+// outOfCallsEnd returns the end of a run that has called the model as often as it may, in the server's words and from
+// the recorded events.
+func outOfCallsEnd(s *State) *End {
+	for _, a := range s.Current() {
+		if a.Status != ActionCompleted {
+			return FailedEnd(fault.New(fault.Model, "too_many_calls",
+				"The assistant reached its step limit before it could finish."))
+		}
+	}
+	if len(s.Current()) == 0 {
+		return FailedEnd(fault.New(fault.Model, "too_many_calls", "The assistant gave no usable answer."))
+	}
+	return &End{Status: Completed, Summary: "Done."}
+}
+
+// The codes of what was cancelled or ended before it was done.
+const (
+	CodeCancelled fault.Code = "cancelled"
+	codeDeadline  fault.Code = "deadline"
+)
+
+// singleCallEnd returns the end of a run of one call: what became of it.
+func singleCallEnd(tools tool.Set, s *State) *End {
+	switch a := s.Current()[0]; {
+	case a.Status == ActionCompleted:
+		return &End{Status: Completed, Summary: "Done."}
+	case a.Status == ActionRejected:
+		return rejectedEnd(tools, s, false)
+	default:
+		return &End{Status: Failed, Summary: a.Error.Message, Error: a.Error}
+	}
+}

@@ -1,0 +1,192 @@
+package run
+
+import (
+	"slices"
+	"strings"
+
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/countersign-run/countersign/shared/clip"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/policy"
+	"github.com/countersign-run/countersign/shared/tool"
+	"github.com/countersign-run/countersign/shared/visible"
+)
+
+// spoofsSummary reports whether a text of the model's could be taken for the server's own summary: it has the summary's
+// first words, however they are spaced or hidden, or words that mix the letters of several scripts.
+func spoofsSummary(text string) bool {
+	plain := strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && visible.Dangerous(r) {
+			return -1
+		}
+		return r
+	}, norm.NFKC.String(text))
+	words := strings.Join(strings.Fields(strings.ToLower(plain)), " ")
+	return strings.Contains(words, "on record") || len(visible.Suspicious(words)) > 0
+}
+
+// EffectSummary tells which effects took place so far, and which are unknown. It is made from the recorded events,
+// never from what the model says.
+func EffectSummary(tools tool.Set, s *State) string {
+	var lines []string
+	for _, a := range s.Actions {
+		switch t := tools[a.Tool]; {
+		case !a.SideEffect:
+		case a.Status == ActionCompleted && t == nil: // the tool was removed since
+			lines = append(lines, "Did "+a.Tool+".")
+		case a.Status == ActionCompleted:
+			lines = append(lines, t.Summary(a.Args))
+		case a.Execution == UnknownState:
+			lines = append(lines, "It is not known whether this was done: "+actionTitle(tools, a)+". Please check.")
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// OutcomeSummary returns the summary of effects and, where the run was to have several, those that were not done and
+// why.
+func OutcomeSummary(tools tool.Set, s *State) string {
+	lines, wanted := outcomeLines(tools, s)
+	if wanted < 2 {
+		return EffectSummary(tools, s)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// OutcomeLine tells in one line how a run ended, for the model in later runs of the thread.
+func OutcomeLine(tools tool.Set, s *State, end *End) string {
+	lines, _ := outcomeLines(tools, s)
+	if len(lines) == 0 {
+		lines = []string{"Nothing was sent or changed."}
+	}
+	status := string(end.Status)
+	if end.Error != nil {
+		status += " (" + string(end.Error.Code) + ")"
+	}
+	line, _ := visible.Line(strings.Join(strings.Fields(status+": "+strings.Join(lines, " ")), " "))
+	return clip.Text(line, MaxOutcome)
+}
+
+// MaxOutcome is the length of an outcome line, in bytes.
+const MaxOutcome = 600
+
+// outcomeLines returns the lines of the summary of effects, and those of what was not done; wanted is how many effects
+// the run was to have.
+func outcomeLines(tools tool.Set, s *State) (lines []string, wanted int) {
+	if done := EffectSummary(tools, s); done != "" {
+		lines = append(lines, done)
+	}
+	for _, a := range s.Actions {
+		if !a.SideEffect || a.PolicyDecision == string(policy.Deny) && a.ApprovalID == "" {
+			continue // the policy denied it, and the model got that as the response
+		}
+		wanted++
+		if line := notDoneLine(tools, a); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return lines, wanted
+}
+
+// notDoneLine returns the line that says that the action was not done and why, or "" for one that was done or whose
+// outcome is unknown.
+func notDoneLine(tools tool.Set, a *Action) string {
+	switch {
+	case a.Status == ActionRejected:
+		return "Not done, because you rejected it: " + describeCall(tools, a) + "."
+	case a.Status != ActionFailed || a.Execution == UnknownState || a.Error == nil:
+		return ""
+	}
+	if why := notDoneReasons[a.Error.Code]; why != "" && a.Error.Class == fault.Policy {
+		return "Not done, because " + why + ": " + describeCall(tools, a) + "."
+	}
+	return "Not done: " + describeCall(tools, a) + ". " + a.Error.Message
+}
+
+// notDoneReasons tells why the loop itself gives an action up.
+var notDoneReasons = map[fault.Code]string{
+	fault.CodeExpired:   "the approval expired",
+	CodeCancelled:       "the run was cancelled",
+	codeDeadline:        "the run took too long",
+	fault.CodeAgentGone: "the run's agent is no longer available",
+}
+
+// VerifiedSummary returns the summary of what was done where an effect that the model asked for did not take place, or
+// where the model's words could be taken for the server's own. It is empty otherwise. The model may claim that
+// something was done; the verified summary follows the recorded events (hostile case MO-019).
+func VerifiedSummary(tools tool.Set, s *State, answer string) string {
+	missed := slices.ContainsFunc(s.Actions, func(a *Action) bool {
+		mattered := a.SideEffect || tools[a.Tool] == nil
+		return mattered && (a.Status == ActionFailed || a.Status == ActionRejected)
+	})
+	if !missed && !spoofsSummary(answer) {
+		return ""
+	}
+	if EffectSummary(tools, s) != "" {
+		return clip.Text("On record:\n"+OutcomeSummary(tools, s), MaxMessageText/2)
+	}
+	return "On record: nothing was sent or changed."
+}
+
+// describeCall returns the action's title with the first details of its preview, so that one of several can be told
+// from the others.
+func describeCall(tools tool.Set, a *Action) string {
+	t := tools[a.Tool]
+	if t == nil {
+		return actionTitle(tools, a)
+	}
+	p, err := t.Preview(a.Args)
+	if err != nil {
+		return actionTitle(tools, a)
+	}
+	var details []string
+	for _, f := range p.Fields {
+		if len(details) < 2 && !multiline(f) {
+			details = append(details, f.Label+": "+clip.Text(f.Value, 80))
+		}
+	}
+	if len(details) == 0 {
+		return p.Title
+	}
+	return p.Title + " (" + strings.Join(details, ", ") + ")"
+}
+
+func multiline(f tool.Field) bool { return f.Long || strings.ContainsAny(f.Value, "\r\n") }
+
+// ProgressSummary describes the progress of a run that has not ended.
+func ProgressSummary(tools tool.Set, s *State) string {
+	open := s.Open()
+	switch {
+	case s.End != nil:
+		return s.End.Summary
+	case len(open) == 0:
+		return "The assistant is working on it."
+	}
+	var lines []string
+	for _, a := range open {
+		lines = append(lines, WaitingFor(tools, a))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// WaitingFor describes what a waiting action waits for.
+func WaitingFor(tools tool.Set, a *Action) string {
+	switch a.Kind {
+	case KindReview:
+		return "Please check whether this was done: " + actionTitle(tools, a)
+	case KindCall:
+		return "Waiting for an answer: " + actionTitle(tools, a)
+	}
+	return "Waiting for your approval: " + actionTitle(tools, a)
+}
+
+// actionTitle describes the action in the server's words.
+func actionTitle(tools tool.Set, a *Action) string {
+	if t := tools[a.Tool]; t != nil {
+		if p, err := t.Preview(a.Args); err == nil {
+			return p.Title
+		}
+	}
+	return "an action of " + a.Tool
+}
