@@ -171,11 +171,7 @@ func find(t *testing.T, file, pattern string) string {
 
 // TestHomes checks that each agent's runs are moved by the function where the agent lives.
 func TestHomes(t *testing.T) {
-	w, err := testkit.New(t.Context(), testkit.Options{Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Close()
+	w := testkit.Open(t, testkit.Options{})
 	var got, want []string
 	for _, f := range list(t).Functions {
 		for _, agent := range f.Agents {

@@ -37,15 +37,7 @@ func newDeployment(t *testing.T, settings ...string) *deployment {
 		name, value, _ := strings.Cut(s, "=")
 		env[name] = value
 	}
-	w, err := testkit.New(t.Context(), testkit.Options{Dir: dir, Settings: settings})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := w.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	w := testkit.Open(t, testkit.Options{Dir: dir, Settings: settings})
 	return &deployment{w, t, env}
 }
 

@@ -101,18 +101,9 @@ func withActions(t *testing.T, e *endpoint, settings ...string) *proved {
 	greet := action.Handle(func(_ context.Context, c tool.Call, in greeting) (greeting, error) {
 		return greeting{c.UID + ": " + in.Text}, nil
 	})
-	w, err := testkit.New(t.Context(),
-		testkit.Options{Dir: t.TempDir(),
-			Settings: append(settings, "ACTIONS="+dir, "ACTION_KEY=0123456789abcdef0123456789abcdef"),
-			App:      []app.Option{app.With(actions.With(action.Handlers{"greet": greet}))}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := w.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	w := testkit.Open(t, testkit.Options{Dir: t.TempDir(),
+		Settings: append(settings, "ACTIONS="+dir, "ACTION_KEY=0123456789abcdef0123456789abcdef"),
+		App:      []app.Option{app.With(actions.With(action.Handlers{"greet": greet}))}})
 	return &proved{w, t}
 }
 

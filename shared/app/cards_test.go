@@ -151,15 +151,6 @@ func deployTimed(t *testing.T, settings ...string) (w *proved, forward func(time
 	t.Helper()
 	var later atomic.Int64
 	now := func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
-	over, err := testkit.New(t.Context(),
-		testkit.Options{Dir: t.TempDir(), Settings: settings, App: []app.Option{app.WithClock(now)}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := over.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	over := testkit.Open(t, testkit.Options{Settings: settings, App: []app.Option{app.WithClock(now)}})
 	return &proved{over, t}, func(d time.Duration) { later.Add(int64(d)) }
 }

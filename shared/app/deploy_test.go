@@ -21,17 +21,7 @@ func deploy(t *testing.T, settings ...string) *proved {
 
 func deployWith(t *testing.T, o testkit.Options) *proved {
 	t.Helper()
-	o.Dir = t.TempDir()
-	w, err := testkit.New(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := w.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return &proved{w, t}
+	return &proved{testkit.Open(t, o), t}
 }
 
 func (w *proved) mail() {

@@ -72,15 +72,7 @@ func (w *timed) open(t *testing.T, change func(*journal.Env), settings ...string
 	if change != nil {
 		opts = append(opts, app.WithEnv(change))
 	}
-	in, err := testkit.New(t.Context(), testkit.Options{Dir: t.TempDir(), Settings: settings, App: opts})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := in.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	in := testkit.Open(t, testkit.Options{Settings: settings, App: opts})
 	w.proved = &proved{in, t}
 }
 

@@ -15,15 +15,7 @@ import (
 // linkable is a deployment whose users link Google accounts by hand.
 func linkable(t *testing.T) *testkit.Deployment {
 	t.Helper()
-	w, err := testkit.New(t.Context(), testkit.Options{Dir: t.TempDir(), Unlinked: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := w.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	w := testkit.Open(t, testkit.Options{Unlinked: true})
 	return w
 }
 

@@ -58,16 +58,7 @@ func newDeployment(t *testing.T, settings []string, opts ...app.Option) *deploym
 		w.seen = faulty.Record(l.Store)
 		l.Store = w.seen
 	}))
-	var err error
-	if w.Deployment, err = testkit.New(t.Context(),
-		testkit.Options{Dir: t.TempDir(), Settings: settings, App: opts}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := w.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	w.Deployment = testkit.Open(t, testkit.Options{Settings: settings, App: opts})
 	return w
 }
 

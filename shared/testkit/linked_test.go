@@ -12,15 +12,7 @@ import (
 func open(t *testing.T, o testkit.Options) *testkit.Deployment {
 	t.Helper()
 	o.Dir = t.TempDir()
-	w, err := testkit.New(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := w.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	w := testkit.Open(t, o)
 	return w
 }
 

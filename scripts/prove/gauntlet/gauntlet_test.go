@@ -25,17 +25,8 @@ type proved struct {
 
 func deploy(t *testing.T, o testkit.Options) *proved {
 	t.Helper()
-	if o.Dir == "" {
-		o.Dir = t.TempDir()
-	}
-	w, err := testkit.New(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := testkit.Open(t, o)
 	t.Cleanup(func() {
-		if err := w.Close(); err != nil {
-			t.Error(err)
-		}
 		if refused := w.Gemini.Refused(); len(refused) > 0 {
 			t.Errorf("requests that Gemini would refuse: %q", refused)
 		}
