@@ -2,6 +2,7 @@ package infra_test
 
 import (
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -18,12 +19,18 @@ func TestAlertsOnTheLogFindWhatIsLogged(t *testing.T) {
 		t.Fatalf("%d counters are looked for", len(found))
 	}
 	var source strings.Builder
-	for _, file := range []string{"act.go", "aside.go", "attempts.go"} {
-		b, err := os.ReadFile("../shared/loop/" + file)
-		if err != nil {
-			t.Fatal(err)
+	for _, room := range []string{"loop", "journal", "effect"} {
+		files, err := filepath.Glob("../shared/" + room + "/*.go")
+		if err != nil || len(files) == 0 {
+			t.Fatal(room, err)
 		}
-		source.Write(b)
+		for _, file := range files {
+			b, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			source.Write(b)
+		}
 	}
 	for _, c := range found {
 		if !strings.Contains(source.String(), `"counter", "`+string(c[1])+`"`) {
