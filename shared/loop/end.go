@@ -117,19 +117,3 @@ func idle(tx *journal.Tx) bool {
 	}
 	return true
 }
-
-// currentView returns the run as its owner sees it by the clock: what follows from an expired approval or a deadline is
-// shown at once, as the sweep will have it written, and is not written here. The execution must not be used for moving
-// the run afterwards.
-func currentView(ctx context.Context, ex *journal.Execution) (*run.View, error) {
-	st, _ := ex.Next()
-	if st != run.StepEnd && st != run.StepExpire || ex.Run.Lease.Held(ex.Owner, ex.Now()) {
-		return ex.View(), nil
-	}
-	tx, err := ex.Decide(ctx, applyClock)
-	if err != nil {
-		return nil, err
-	}
-	ex.State = tx.State
-	return ex.View(), nil
-}

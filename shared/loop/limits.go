@@ -52,15 +52,6 @@ func overBudget(ctx context.Context, ex *journal.Execution) (over bool, err erro
 	return over, err
 }
 
-// Usage returns what the user's run has used of the model so far.
-func (l *Loop) Usage(ctx context.Context, uid, runID string) (run.RunUsage, error) {
-	ex := l.NewExecution(runID, nil)
-	if err := ex.LoadOwned(ctx, uid); err != nil {
-		return run.RunUsage{}, err
-	}
-	return run.RunUsage{Calls: ex.State.ModelCalls, Tokens: ex.State.Tokens}, nil
-}
-
 // bytesPerToken is the estimated size of a token where the service has not counted them.
 const bytesPerToken = 4
 

@@ -1,9 +1,9 @@
 // Package loop is the life of a run: [Loop.Start], [Loop.Advance], [Loop.Resolve], [Loop.Answer], [Loop.Cancel] and
-// [Loop.Sweep]. Read it from start.go: a run is created and advanced; advance.go makes one step after the other;
-// turn.go is the model's answer and what is made of it; end.go is how a run ends. Each consists of transitions (package
-// journal), so a process may die between any two instructions, and the next one reads the events and continues. What
-// needs its user is in package approval, what acts in package effect, and what the model is told in package
-// conversation.
+// [Loop.Sweep]. Read it from start.go: a run is created (create.go) and advanced; advance.go makes one step after the
+// other; turn.go is the model's answer and what is made of it; end.go is how a run ends. Each consists of transitions
+// (package journal), so a process may die between any two instructions, and the next one reads the events and
+// continues. What needs its user is in package approval, what acts in package effect, and what the model is told in
+// package conversation.
 //
 //   - Only the holder of a run's lease moves it. Lease times are the store's, so workers' clocks do not matter.
 //   - An effect takes place only after a commit that records who carries it out ([run.Started]). An effect that has

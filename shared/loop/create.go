@@ -1,0 +1,206 @@
+package loop
+
+import (
+	"cmp"
+	"context"
+	"strings"
+
+	"github.com/countersign-run/countersign/shared/agents"
+	"github.com/countersign-run/countersign/shared/approval"
+	"github.com/countersign-run/countersign/shared/clip"
+	"github.com/countersign-run/countersign/shared/conversation"
+	"github.com/countersign-run/countersign/shared/document"
+	"github.com/countersign-run/countersign/shared/fault"
+	"github.com/countersign-run/countersign/shared/journal"
+	"github.com/countersign-run/countersign/shared/run"
+)
+
+// createRun reads what a start depends on and commits the run, its thread and the user's message as one.
+func createRun(ctx context.Context, ex *journal.Execution, req StartRequest, threadID string) error {
+	ctx, cancel := journal.WithAnswerTimeout(ctx)
+	defer cancel()
+	also := []string{document.UserPath(req.UID)}
+	if req.ThreadID != "" {
+		also = append(also, document.ThreadPath(threadID))
+	}
+	if err := readForCreate(ctx, ex, req, also); err != nil {
+		return err
+	}
+	at := placementOfCall(ctx, ex, req)
+	return ex.Transition(ctx, func(tx *journal.Tx) error {
+		if tx.Run.ID != "" { // it exists: from an earlier request, or from this one, whose commit's answer was lost
+			return checkSameRequest(tx, req)
+		}
+		// the key's run was deleted, and its audit stays: a second chain cannot begin there
+		if ex.Docs[document.AuditPath(ex.ID, 1)].Exists() {
+			return errKeyOfDeleted()
+		}
+		if err := checkMayStart(tx, req); err != nil {
+			return err
+		}
+		tx.Run = run.Run{ID: ex.ID, UID: req.UID, ThreadID: threadID, Origin: req.Origin, BodyHash: req.BodyHash,
+			Agent: tx.Run.Agent, CreatedAt: tx.Now, Deadline: tx.Now.Add(tx.Limits().Deadline)}
+		tx.Run.Nonce = run.NewNonce(ex.Random)
+		if err := setRegion(tx, req.Region); err != nil {
+			return err
+		}
+		if err := openThread(tx, req, threadID); err != nil {
+			return err
+		}
+		if err := countStart(tx, req); err != nil {
+			return err
+		}
+		if err := tx.AddEvent(run.Event{Type: run.RunQueued, Queued: newInput(tx, req)}); err != nil {
+			return err
+		}
+		tx.Updates = append(tx.Updates, journal.Update{Status: run.Queued})
+		if err := tx.AppendMessage(run.RoleUser, "", "%s", req.Prompt); err != nil {
+			return err
+		}
+		switch {
+		case req.Call != nil:
+			return addCall(tx, req.Call, at)
+		case req.History != nil:
+			return conversation.Restore(tx, req.History)
+		}
+		return nil
+	})
+}
+
+// setRegion sets the run's region: what the client sent, completed by the user's last known one. A region that is new
+// is stored with the user, for later requests that send none.
+func setRegion(tx *journal.Tx, sent run.Region) error {
+	u, err := tx.User()
+	if err != nil {
+		return err
+	}
+	tx.Run.Region = sent.Or(u.Region)
+	if tx.Run.Region == u.Region {
+		return nil
+	}
+	return tx.UpdateUser(func(u *run.User) { u.Region = tx.Run.Region })
+}
+
+func newInput(tx *journal.Tx, req StartRequest) *run.Input {
+	input := &run.Input{Agent: tx.Run.Agent, Prompt: req.Prompt, SystemNote: req.SystemNote,
+		SingleCall: req.Call != nil}
+	told := tx.Ex.Agents.Get(tx.Run.Agent).History == agents.HistoryWords
+	if told && !input.SingleCall { // a run of one call has no model to tell
+		input.History = tx.Thread.History()
+		if len(input.History) > 0 {
+			input.Mark = tx.Ex.Mark
+		}
+	}
+	if req.History != nil {
+		input.Contents = req.History.Contents
+	}
+	return input
+}
+
+// readForCreate reads the documents. The run's own, and the first of its audit, are read only where a key may have
+// named the run before.
+func readForCreate(ctx context.Context, ex *journal.Execution, req StartRequest, paths []string) error {
+	if req.Key != "" {
+		return ex.Load(ctx, append(paths, document.AuditPath(ex.ID, 1))...)
+	}
+	ex.State = &run.State{}
+	return ex.Read(ctx, paths...)
+}
+
+// checkSameRequest checks that a key that was used before comes with its first request again, and that its conversation
+// still exists.
+func checkSameRequest(tx *journal.Tx, req StartRequest) error {
+	another := tx.Run.Agent != "" && tx.Run.Agent != cmp.Or(req.Agent, run.Assistant)
+	if tx.Run.UID != req.UID || tx.Run.BodyHash != req.BodyHash || another {
+		return fault.New(fault.Policy, fault.CodeKeyReused,
+			"This Idempotency-Key was used before, with another request.")
+	}
+	t := &run.Thread{}
+	if tx.State.End == nil { // its conversation cannot be deleted before it ends
+		return nil
+	}
+	if _, err := tx.Doc(document.ThreadPath(tx.Run.ThreadID), t); err != nil {
+		return err
+	}
+	if t.Deleting {
+		return errKeyOfDeleted()
+	}
+	return nil
+}
+
+func errKeyOfDeleted() error {
+	return fault.New(fault.Policy, fault.CodeKeyReused,
+		"This Idempotency-Key was used before, in a conversation that was deleted.")
+}
+
+// checkMayStart refuses a disabled user, and checks the limits and the caps: users are not asked for more approvals
+// than they can read.
+func checkMayStart(tx *journal.Tx, req StartRequest) error {
+	tx.Run.UID, tx.Run.Agent = req.UID, cmp.Or(req.Agent, run.Assistant)
+	u, err := tx.User()
+	if err != nil {
+		return err
+	}
+	if err := u.CheckEnabled(); err != nil {
+		return err
+	}
+	if err := approval.CheckLimits(tx.Ex.UserLimits, u, req.Call == nil, tx.Now); err != nil {
+		return err
+	}
+	return approval.CheckCaps(tx, u)
+}
+
+// openThread puts the user's thread, or a new one, into the tx.
+func openThread(tx *journal.Tx, req StartRequest, id string) error {
+	if req.ThreadID == "" {
+		tx.Thread = &run.Thread{ID: id, UID: req.UID, Title: threadTitle(req.Prompt), CreatedAt: tx.Now}
+		return nil
+	}
+	t := &run.Thread{}
+	doc, err := tx.Doc(document.ThreadPath(id), t)
+	if err != nil {
+		return err
+	}
+	if !doc.Exists() && req.Title != "" {
+		tx.Thread = &run.Thread{ID: id, UID: req.UID, Title: threadTitle(req.Title), CreatedAt: tx.Now}
+		return nil
+	}
+	if t.ID == "" || t.UID != req.UID || t.Deleting {
+		return fault.NotFound()
+	}
+	if t.Log.Count >= run.MaxMessages {
+		return fault.New(fault.Policy, CodeThreadFull,
+			"This conversation has %d messages, which is the limit. Please start a new one.", t.Log.Count)
+	}
+	if req.Call == nil && req.History == nil { // its user writes on
+		tx.Ex.Earlier, t.Waiting = t.Waiting, nil
+	}
+	tx.Thread = t
+	return nil
+}
+
+// threadTitle returns the first line of a prompt, cut to 80 bytes.
+func threadTitle(prompt string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(prompt), "\n")
+	return clip.Text(line, 80)
+}
+
+// placementOfCall returns where the call that the run starts with would act.
+func placementOfCall(ctx context.Context, ex *journal.Execution, req StartRequest) (at approval.Placement) {
+	if req.Call != nil {
+		at.Place, at.Err = ex.Tools[req.Call.Tool].Place(ctx, req.UID)
+	}
+	return at
+}
+
+// addCall adds the call as if it were the model's first answer.
+func addCall(tx *journal.Tx, c *Call, at approval.Placement) error {
+	if err := tx.SetStatus(run.Planning); err != nil {
+		return err
+	}
+	if err := tx.AddEvent(run.Event{Type: run.ModelAnswered,
+		Turn: &run.Turn{Calls: 1, Model: c.Model}}); err != nil {
+		return err
+	}
+	return propose(tx, run.ProposedCall{Turn: 1, Tool: c.Tool, UserInitiated: c.Own}, c.Args, at)
+}

@@ -1,0 +1,69 @@
+package loop
+
+import (
+	"context"
+
+	"github.com/countersign-run/countersign/shared/conversation"
+	"github.com/countersign-run/countersign/shared/journal"
+	"github.com/countersign-run/countersign/shared/run"
+)
+
+// Conversation returns the user's run in a form that a client can keep.
+func (l *Loop) Conversation(ctx context.Context, uid, runID string) (*conversation.Conversation, error) {
+	ex := l.NewExecution(runID, nil)
+	if err := ex.LoadOwned(ctx, uid); err != nil {
+		return nil, err
+	}
+	contents, err := conversation.Contents(ex)
+	if err != nil {
+		return nil, err
+	}
+	c := &conversation.Conversation{Contents: contents, End: ex.State.End}
+	if c.End != nil || len(ex.State.Open()) == 0 {
+		return c, nil
+	}
+	responses := conversation.Responses(ex, len(ex.State.Turns))
+	for i, a := range ex.State.Current() {
+		call := conversation.TurnCall{Action: a, Model: ex.State.Turns[a.Turn-1].Model}
+		if a.Terminal() {
+			call.Response = &responses[i]
+		}
+		c.Calls = append(c.Calls, call)
+	}
+	return c, nil
+}
+
+// currentView returns the run as its owner sees it by the clock: what follows from an expired approval or a deadline is
+// shown at once, as the sweep will have it written, and is not written here. The execution must not be used for moving
+// the run afterwards.
+func currentView(ctx context.Context, ex *journal.Execution) (*run.View, error) {
+	st, _ := ex.Next()
+	if st != run.StepEnd && st != run.StepExpire || ex.Run.Lease.Held(ex.Owner, ex.Now()) {
+		return ex.View(), nil
+	}
+	tx, err := ex.Decide(ctx, applyClock)
+	if err != nil {
+		return nil, err
+	}
+	ex.State = tx.State
+	return ex.View(), nil
+}
+
+// Usage returns what the user's run has used of the model so far.
+func (l *Loop) Usage(ctx context.Context, uid, runID string) (run.RunUsage, error) {
+	ex := l.NewExecution(runID, nil)
+	if err := ex.LoadOwned(ctx, uid); err != nil {
+		return run.RunUsage{}, err
+	}
+	return run.RunUsage{Calls: ex.State.ModelCalls, Tokens: ex.State.Tokens}, nil
+}
+
+// Get returns a run of the user as it is by the clock (see currentView), and its stored events.
+func (l *Loop) Get(ctx context.Context, uid, runID string) (*run.View, []run.Event, error) {
+	ex := l.NewExecution(runID, nil)
+	if err := ex.LoadOwned(ctx, uid); err != nil {
+		return nil, nil, err
+	}
+	v, err := currentView(ctx, ex)
+	return v, ex.Events, err
+}
