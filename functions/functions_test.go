@@ -38,7 +38,8 @@ func TestOneFolderForEachFunction(t *testing.T) {
 		t.Fatal(err)
 	}
 	registers := regexp.MustCompile(
-		`functions\.HTTP\("([a-z-]+)",\s(?:\s*app\.Function\("([a-z-]+)", [A-Za-z.,\s]+\)|web\.Function\("(web)"\))\)`)
+		`functions\.HTTP\("([a-z-]+)",\s(?:\s*app\.Serve\(api\.(\w+), [A-Za-z.,\s]+\)|web\.Function\("(web)"\))\)`)
+	kebab := regexp.MustCompile(`([a-z])([A-Z])`)
 	var found []string
 	for _, file := range dirs {
 		src, err := os.ReadFile(file)
@@ -47,7 +48,8 @@ func TestOneFolderForEachFunction(t *testing.T) {
 		}
 		folder := filepath.Dir(file)
 		m := registers.FindSubmatch(src)
-		if m == nil || string(m[1]) != folder || string(m[2])+string(m[3]) != folder {
+		if m == nil || string(m[1]) != folder ||
+			strings.ToLower(kebab.ReplaceAllString(string(m[2])+string(m[3]), "$1-$2")) != folder {
 			t.Errorf("%s does not register the function %s", file, folder)
 		}
 		if n := bytes.Count(src, []byte("\n")); n > 25 {

@@ -5,11 +5,12 @@ package actions
 import (
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 
+	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/app/actions"
 	"github.com/countersign-run/countersign/shared/app/pubsub"
 )
 
 func init() {
-	functions.HTTP("actions", app.Function("actions", app.Users, pubsub.Part, actions.Part))
+	functions.HTTP("actions", app.Serve(api.Actions, app.Users, pubsub.Part, actions.Part))
 }

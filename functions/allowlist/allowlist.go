@@ -5,9 +5,10 @@ package allowlist
 import (
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 
+	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/app"
 )
 
 func init() {
-	functions.HTTP("allowlist", app.Function("allowlist", app.Users))
+	functions.HTTP("allowlist", app.Serve(api.Allowlist, app.Users))
 }

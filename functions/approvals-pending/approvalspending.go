@@ -5,9 +5,10 @@ package approvalspending
 import (
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 
+	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/app"
 )
 
 func init() {
-	functions.HTTP("approvals-pending", app.Function("approvals-pending", app.Users))
+	functions.HTTP("approvals-pending", app.Serve(api.ApprovalsPending, app.Users))
 }

@@ -5,6 +5,7 @@ package approvalsresolve
 import (
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 
+	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/app/actions"
 	"github.com/countersign-run/countersign/shared/app/agents"
@@ -14,5 +15,5 @@ import (
 
 func init() {
 	functions.HTTP("approvals-resolve",
-		app.Function("approvals-resolve", app.Users, pubsub.Part, tools.Part, actions.Part, agents.Part))
+		app.Serve(api.ApprovalsResolve, app.Users, pubsub.Part, tools.Part, actions.Part, agents.Part))
 }

@@ -4,9 +4,10 @@ package audit
 import (
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 
+	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/app"
 )
 
 func init() {
-	functions.HTTP("audit", app.Function("audit", app.Users))
+	functions.HTTP("audit", app.Serve(api.Audit, app.Users))
 }

@@ -5,6 +5,7 @@ package results
 import (
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 
+	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/app/actions"
 	"github.com/countersign-run/countersign/shared/app/gemini"
@@ -13,5 +14,5 @@ import (
 
 func init() {
 	functions.HTTP("chat-results",
-		app.Function("chat-results", app.Users, app.Chat, pubsub.Part, gemini.Part, actions.Part))
+		app.Serve(api.ChatResults, app.Users, app.Chat, pubsub.Part, gemini.Part, actions.Part))
 }

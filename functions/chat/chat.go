@@ -5,6 +5,7 @@ package chat
 import (
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 
+	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/app/actions"
 	"github.com/countersign-run/countersign/shared/app/gemini"
@@ -12,5 +13,5 @@ import (
 )
 
 func init() {
-	functions.HTTP("chat", app.Function("chat", app.Users, app.Chat, pubsub.Part, gemini.Part, actions.Part))
+	functions.HTTP("chat", app.Serve(api.Chat, app.Users, app.Chat, pubsub.Part, gemini.Part, actions.Part))
 }

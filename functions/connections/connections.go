@@ -4,11 +4,12 @@ package connections
 import (
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 
+	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/app/accounts"
 	"github.com/countersign-run/countersign/shared/app/tools"
 )
 
 func init() {
-	functions.HTTP("connections", app.Function("connections", app.Users, tools.Part, accounts.Consent))
+	functions.HTTP("connections", app.Serve(api.Connections, app.Users, tools.Part, accounts.Consent))
 }

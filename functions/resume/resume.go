@@ -5,6 +5,7 @@ package resume
 import (
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 
+	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/app/accounts"
 	"github.com/countersign-run/countersign/shared/app/actions"
@@ -16,6 +17,6 @@ import (
 
 func init() {
 	functions.HTTP("resume",
-		app.Function("resume", app.Push, pubsub.Part, gemini.Part, tools.Part, actions.Part, agents.Part,
+		app.Serve(api.Resume, app.Push, pubsub.Part, gemini.Part, tools.Part, actions.Part, agents.Part,
 			accounts.Part))
 }

@@ -5,6 +5,7 @@ package run
 import (
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 
+	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/app/accounts"
 	"github.com/countersign-run/countersign/shared/app/actions"
@@ -15,6 +16,6 @@ import (
 )
 
 func init() {
-	functions.HTTP("run", app.Function("run", app.Users, pubsub.Part, gemini.Part, tools.Part, actions.Part,
+	functions.HTTP("run", app.Serve(api.Run, app.Users, pubsub.Part, gemini.Part, tools.Part, actions.Part,
 		agents.Part, accounts.Part))
 }

@@ -5,6 +5,7 @@ package runs
 import (
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 
+	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/app/actions"
 	"github.com/countersign-run/countersign/shared/app/agents"
@@ -13,5 +14,5 @@ import (
 )
 
 func init() {
-	functions.HTTP("runs", app.Function("runs", app.Users, pubsub.Part, tools.Part, actions.Part, agents.Part))
+	functions.HTTP("runs", app.Serve(api.Runs, app.Users, pubsub.Part, tools.Part, actions.Part, agents.Part))
 }

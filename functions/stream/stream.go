@@ -5,6 +5,7 @@ package stream
 import (
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 
+	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/app/accounts"
 	"github.com/countersign-run/countersign/shared/app/actions"
@@ -16,6 +17,6 @@ import (
 
 func init() {
 	functions.HTTP("stream",
-		app.Function("stream", app.Users, pubsub.Part, gemini.Part, tools.Part, actions.Part, agents.Part,
+		app.Serve(api.Stream, app.Users, pubsub.Part, gemini.Part, tools.Part, actions.Part, agents.Part,
 			accounts.Part))
 }

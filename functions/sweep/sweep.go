@@ -5,11 +5,12 @@ package sweep
 import (
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 
+	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/app/agents"
 	"github.com/countersign-run/countersign/shared/app/pubsub"
 )
 
 func init() {
-	functions.HTTP("sweep", app.Function("sweep", app.Push, pubsub.Part, agents.Ending))
+	functions.HTTP("sweep", app.Serve(api.Sweep, app.Push, pubsub.Part, agents.Ending))
 }

@@ -4,9 +4,10 @@ package threads
 import (
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 
+	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/app"
 )
 
 func init() {
-	functions.HTTP("threads", app.Function("threads", app.Users))
+	functions.HTTP("threads", app.Serve(api.Threads, app.Users))
 }

@@ -14,9 +14,9 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/countersign-run/countersign/infra"
 	"github.com/countersign-run/countersign/scripts/dev/demomodel"
 	"github.com/countersign-run/countersign/scripts/dev/shop"
+	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/app/actions"
 	"github.com/countersign-run/countersign/shared/app/all"
@@ -130,15 +130,7 @@ func (s *server) build(ctx context.Context, emulated bool) error {
 
 // routes serves the deployed functions at their paths, and what exists only locally under /dev/.
 func (s *server) routes() error {
-	deployed, err := infra.Functions()
-	if err != nil {
-		return err
-	}
-	var names []string
-	for _, f := range deployed.Functions {
-		names = append(names, f.Name)
-	}
-	s.functions = s.app.Handler(names...)
+	s.functions = s.app.Handler(api.Functions...)
 	s.mux.Handle("/health", s.functions)
 	s.mux.Handle("/dev/issuer/", s.issuer)
 	s.mux.Handle("/dev/google/", http.StripPrefix("/dev/google", s.google))

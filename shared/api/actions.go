@@ -14,8 +14,8 @@ import (
 	"github.com/countersign-run/countersign/shared/tool"
 )
 
-// Actions are the operator's declared actions (shared/action).
-type Actions interface {
+// DeclaredActions are the operator's declared actions (shared/action).
+type DeclaredActions interface {
 	// Tool returns the action with the name as a tool, or nil if there is no such action.
 	Tool(name string) *tool.Tool
 	// Tools returns all actions as tools.

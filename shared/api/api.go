@@ -44,7 +44,7 @@ const codeUnreadable fault.Code = "unreadable_body"
 type API struct {
 	Loop     *loop.Loop
 	Chat     *chat.Chat
-	Actions  Actions // nil where none are declared
+	Actions  DeclaredActions // nil where none are declared
 	Records  *records.Records
 	Accounts *google.Accounts // nil where no Google OAuth client is configured
 	Users    *auth.Verifier
@@ -74,21 +74,21 @@ type handler func(r *request) (any, error)
 
 // public serves a route for users, with their token. Its handler must read the user's document, and refuse a disabled
 // user.
-func (a *API) public(h handler) http.Handler {
-	return a.serve(func(r *request) (any, error) {
-		id, err := a.Users.User(r.Request)
+func public(h handler) handler {
+	return func(r *request) (any, error) {
+		id, err := r.api.Users.User(r.Request)
 		if err != nil {
 			return nil, err
 		}
 		r.uid = id.UID
 		obs.SetUser(r.Context(), id.UID)
 		return h(r)
-	})
+	}
 }
 
 // reading is like public, for routes that would not read the user's document otherwise.
-func (a *API) reading(h handler) http.Handler {
-	return a.public(func(r *request) (any, error) {
+func reading(h handler) handler {
+	return public(func(r *request) (any, error) {
 		if err := r.api.Records.CheckReader(r.Context(), r.uid); err != nil {
 			return nil, err
 		}
@@ -97,17 +97,14 @@ func (a *API) reading(h handler) http.Handler {
 }
 
 // private serves a route for Google's push and scheduler, with their service account's token.
-func (a *API) private(h handler) http.Handler {
-	return a.serve(func(r *request) (any, error) {
-		if err := a.Push.Check(r.Request); err != nil {
+func private(h handler) handler {
+	return func(r *request) (any, error) {
+		if err := r.api.Push.Check(r.Request); err != nil {
 			return nil, err
 		}
 		return h(r)
-	})
+	}
 }
-
-// open serves a route that authenticates by other means.
-func (a *API) open(h handler) http.Handler { return a.serve(h) }
 
 func (a *API) serve(h handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {

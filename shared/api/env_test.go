@@ -109,11 +109,7 @@ func newEnvOn(t testing.TB, st store.Store) *env {
 	a := &api.API{Loop: w.loop, Records: rec, Users: users, Push: push, Origins: []string{webOrigin}, Log: log,
 		Budget: time.Minute, Health: map[string]bool{"ok": true}}
 	w.api = a
-	var names []string
-	for _, f := range api.Functions {
-		names = append(names, f.Name)
-	}
-	functions := a.Handler(names...)
+	functions := a.Handler(api.Functions...)
 	h = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/issuer/") {
 			w.issuer.ServeHTTP(rw, r)

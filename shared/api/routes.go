@@ -2,7 +2,6 @@ package api
 
 import (
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/countersign-run/countersign/shared/fault"
@@ -19,68 +18,70 @@ type Function struct {
 type Route struct {
 	Method string
 	Path   string
-	serve  func(*API) http.Handler
+	serve  handler
 }
 
-// Functions lists all functions with their routes (contract §1).
-var Functions = []Function{
-	{"run", []Route{{"POST", "/api/agent/run", func(a *API) http.Handler { return a.public(postRun) }}}},
-	{"stream", []Route{{"POST", "/api/agent/run/stream", func(a *API) http.Handler { return a.public(postStream) }}}},
-	{"chat", []Route{{"POST", "/api/agent/chat", func(a *API) http.Handler { return a.public(postChat) }}}},
-	{"chat-results", []Route{{"POST", "/api/agent/chat/results",
-		func(a *API) http.Handler { return a.reading(postChatResults) }}}},
-	{"actions", []Route{{"POST", "/api/agent/actions/{name}",
-		func(a *API) http.Handler { return a.reading(postAction) }}}},
-	{"approvals-pending", []Route{{"GET", "/api/agent/approvals/pending",
-		func(a *API) http.Handler { return a.reading(getPending) }}}},
-	{"approvals-resolve", []Route{{"POST", "/api/agent/approvals/resolve",
-		func(a *API) http.Handler { return a.public(postResolve) }}}},
-	ResumeFunction("resume"),
-	{"sweep", []Route{{"POST", "/api/agent/sweep", func(a *API) http.Handler { return a.private(postSweep) }}}},
-	{"runs", []Route{
-		{"GET", "/api/agent/agents", func(a *API) http.Handler { return a.reading(getAgents) }},
-		{"GET", "/api/agent/runs/{runId}", func(a *API) http.Handler { return a.reading(getRun) }},
-		{"GET", "/api/agent/runs/{runId}/events", func(a *API) http.Handler { return a.reading(getEvents) }},
-		{"POST", "/api/agent/runs/{runId}/answers", func(a *API) http.Handler { return a.reading(postAnswers) }},
-		{"POST", "/api/agent/runs/{runId}/cancel", func(a *API) http.Handler { return a.reading(postCancel) }},
-	}},
-	{"threads", []Route{
-		{"GET", "/api/agent/threads", func(a *API) http.Handler { return a.reading(getThreads) }},
-		{"GET", "/api/agent/threads/{threadId}/messages", func(a *API) http.Handler { return a.reading(getMessages) }},
-		{"DELETE", "/api/agent/threads/{threadId}", func(a *API) http.Handler { return a.reading(deleteThread) }},
-	}},
-	{"audit", []Route{{"GET", "/api/agent/audit", func(a *API) http.Handler { return a.reading(getAudit) }}}},
-	{"allowlist", []Route{
-		{"GET", "/api/agent/allowlist", func(a *API) http.Handler { return a.reading(getAllowlist) }},
-		{"DELETE", "/api/agent/allowlist/{entryId}", func(a *API) http.Handler { return a.reading(deleteAllowed) }},
-	}},
-	{"connections", []Route{
-		{"GET", "/api/agent/connections", func(a *API) http.Handler { return a.reading(getConnections) }},
-		{"POST", "/api/agent/connections/google", func(a *API) http.Handler { return a.reading(postConnection) }},
-		{"GET", "/api/agent/connections/google/callback", func(a *API) http.Handler { return a.open(getCallback) }},
-		{"DELETE", "/api/agent/connections/google", func(a *API) http.Handler { return a.reading(deleteConnection) }},
-	}},
-}
+// The functions with their routes (contract §1). Each deployed one names its own (app.Serve).
+var (
+	Run    = Function{"run", []Route{{"POST", "/api/agent/run", public(postRun)}}}
+	Stream = Function{"stream", []Route{{"POST", "/api/agent/run/stream", public(postStream)}}}
+
+	Chat        = Function{"chat", []Route{{"POST", "/api/agent/chat", public(postChat)}}}
+	ChatResults = Function{"chat-results", []Route{{"POST", "/api/agent/chat/results", reading(postChatResults)}}}
+	Actions     = Function{"actions", []Route{{"POST", "/api/agent/actions/{name}", reading(postAction)}}}
+
+	ApprovalsPending = Function{"approvals-pending", []Route{
+		{"GET", "/api/agent/approvals/pending", reading(getPending)}}}
+	ApprovalsResolve = Function{"approvals-resolve", []Route{
+		{"POST", "/api/agent/approvals/resolve", public(postResolve)}}}
+
+	Resume = ResumeFunction("resume")
+	Sweep  = Function{"sweep", []Route{{"POST", "/api/agent/sweep", private(postSweep)}}}
+
+	Runs = Function{"runs", []Route{
+		{"GET", "/api/agent/agents", reading(getAgents)},
+		{"GET", "/api/agent/runs/{runId}", reading(getRun)},
+		{"GET", "/api/agent/runs/{runId}/events", reading(getEvents)},
+		{"POST", "/api/agent/runs/{runId}/answers", reading(postAnswers)},
+		{"POST", "/api/agent/runs/{runId}/cancel", reading(postCancel)},
+	}}
+	Threads = Function{"threads", []Route{
+		{"GET", "/api/agent/threads", reading(getThreads)},
+		{"GET", "/api/agent/threads/{threadId}/messages", reading(getMessages)},
+		{"DELETE", "/api/agent/threads/{threadId}", reading(deleteThread)},
+	}}
+	Audit     = Function{"audit", []Route{{"GET", "/api/agent/audit", reading(getAudit)}}}
+	Allowlist = Function{"allowlist", []Route{
+		{"GET", "/api/agent/allowlist", reading(getAllowlist)},
+		{"DELETE", "/api/agent/allowlist/{entryId}", reading(deleteAllowed)},
+	}}
+	Connections = Function{"connections", []Route{
+		{"GET", "/api/agent/connections", reading(getConnections)},
+		{"POST", "/api/agent/connections/google", reading(postConnection)},
+		{"GET", "/api/agent/connections/google/callback", getCallback},
+		{"DELETE", "/api/agent/connections/google", reading(deleteConnection)},
+	}}
+)
+
+// Functions lists all functions.
+var Functions = []Function{Run, Stream, Chat, ChatResults, Actions, ApprovalsPending, ApprovalsResolve, Resume, Sweep,
+	Runs, Threads, Audit, Allowlist, Connections}
 
 // ResumeFunction returns a function that moves the runs of the agents that live in it (agents.Agent.Home).
 func ResumeFunction(name string) Function {
-	return Function{name, []Route{{"POST", "/api/agent/" + name,
-		func(a *API) http.Handler { return a.private(postResume) }}}}
+	return Function{name, []Route{{"POST", "/api/agent/" + name, private(postResume)}}}
 }
 
-// Handler returns a handler for the named functions. A single function with one route also answers at "/", the path of
-// a function's own URL.
-func (a *API) Handler(names ...string) http.Handler {
+// Handler returns a handler for the functions. A single function with one route also answers at "/", the path of a
+// function's own URL.
+func (a *API) Handler(functions ...Function) http.Handler {
 	mux := http.NewServeMux()
 	byPath := map[string][]Route{}
-	for _, f := range Functions {
-		if !slices.Contains(names, f.Name) {
-			continue
-		}
+	for _, f := range functions {
 		for _, r := range f.Routes {
 			byPath[r.Path] = append(byPath[r.Path], r)
 		}
-		if len(names) == 1 && len(f.Routes) == 1 {
+		if len(functions) == 1 && len(f.Routes) == 1 {
 			byPath["/{$}"] = f.Routes
 		}
 	}
@@ -97,7 +98,7 @@ func (a *API) methods(pattern string, routes []Route) http.Handler {
 	handlers := map[string]http.Handler{}
 	var allow []string
 	for _, r := range routes {
-		handlers[r.Method] = r.serve(a)
+		handlers[r.Method] = a.serve(r.serve)
 		allow = append(allow, r.Method)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

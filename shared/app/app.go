@@ -162,7 +162,7 @@ func chooseAccounts(linked *google.Accounts, st store.Store) Accounts {
 }
 
 // withActions adds the declared actions to the tools.
-func withActions(tools tool.Set, actions api.Actions) tool.Set {
+func withActions(tools tool.Set, actions api.DeclaredActions) tool.Set {
 	if actions == nil {
 		return tools
 	}
@@ -172,7 +172,7 @@ func withActions(tools tool.Set, actions api.Actions) tool.Set {
 }
 
 // WarnUnbound logs the declared actions that nothing carries out. actions may be nil.
-func WarnUnbound(log *slog.Logger, actions api.Actions) {
+func WarnUnbound(log *slog.Logger, actions api.DeclaredActions) {
 	if actions == nil {
 		return
 	}
@@ -183,8 +183,8 @@ func WarnUnbound(log *slog.Logger, actions api.Actions) {
 }
 
 // Handler serves the named functions with everything around them.
-func (a *App) Handler(names ...string) http.Handler {
-	return obs.Middleware(a.Log, rand.Reader, time.Now, a.API.Handler(names...))
+func (a *App) Handler(functions ...api.Function) http.Handler {
+	return obs.Middleware(a.Log, rand.Reader, time.Now, a.API.Handler(functions...))
 }
 
 // Offboard returns what takes a user's access away and deletes their data.
@@ -212,7 +212,7 @@ type Health struct {
 }
 
 // executableTools returns the tools without the actions that nothing carries out.
-func executableTools(tools tool.Set, actions api.Actions) tool.Set {
+func executableTools(tools tool.Set, actions api.DeclaredActions) tool.Set {
 	if actions == nil {
 		return tools
 	}
@@ -234,10 +234,10 @@ func health(cfg config.Config, mdl model.Model, t tool.Set) Health {
 	return h
 }
 
-// Function returns the handler of one function, made of the parts. Where the process was started to be this function, a
+// Serve returns the handler of one function, made of the parts. Where the process was started to be this function, a
 // configuration that cannot work stops it at once, with one line for each variable, and so does a broken file of
 // actions or agents; actions that nothing carries out are logged. The clients are opened by the first request.
-func Function(name string, parts ...Part) func(http.ResponseWriter, *http.Request) {
+func Serve(f api.Function, parts ...Part) func(http.ResponseWriter, *http.Request) {
 	load := sync.OnceValues(func() (config.Config, error) {
 		cfg, err := config.Load(os.Getenv, needs(parts, os.Getenv("K_SERVICE") != "")...)
 		if err != nil {
@@ -245,7 +245,7 @@ func Function(name string, parts ...Part) func(http.ResponseWriter, *http.Reques
 		}
 		return cfg, check(parts, cfg, obs.New(os.Stdout, cfg.Log()))
 	})
-	if os.Getenv("FUNCTION_TARGET") == name {
+	if os.Getenv("FUNCTION_TARGET") == f.Name {
 		if _, err := load(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
@@ -256,17 +256,17 @@ func Function(name string, parts ...Part) func(http.ResponseWriter, *http.Reques
 		if err != nil {
 			return nil, err
 		}
-		a, err := New(context.Background(), cfg, obs.New(os.Stdout, cfg.Log()), With(parts...), As(name),
+		a, err := New(context.Background(), cfg, obs.New(os.Stdout, cfg.Log()), With(parts...), As(f.Name),
 			func(o *options) { o.checked = true })
 		if err != nil {
 			return nil, err
 		}
-		return a.Handler(name), nil
+		return a.Handler(f), nil
 	})
 	return func(w http.ResponseWriter, r *http.Request) {
 		h, err := open()
 		if err != nil {
-			obs.New(os.Stdout, obs.Options{Service: name, Release: os.Getenv("RELEASE")}).Error(
+			obs.New(os.Stdout, obs.Options{Service: f.Name, Release: os.Getenv("RELEASE")}).Error(
 				"the function cannot start", "error", err)
 			obs.Strict(w.Header(), r)
 			w.Header().Set("Content-Type", "application/json; charset=utf-8")

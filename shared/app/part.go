@@ -37,8 +37,8 @@ var (
 type Clients struct {
 	Chat    bool // whether pages are answered
 	Queue   func(ctx context.Context, cfg config.Config) (queue.Queue, error)
-	Model   func(ctx context.Context, cfg config.Config) (model.Model, error)  // nil where no model is configured
-	Actions func(cfg config.Config, now func() time.Time) (api.Actions, error) // nil where none are declared
+	Model   func(ctx context.Context, cfg config.Config) (model.Model, error)          // nil where no model is configured
+	Actions func(cfg config.Config, now func() time.Time) (api.DeclaredActions, error) // nil where none are declared
 	Tools   func(cfg config.Config, as Accounts, now func() time.Time) tool.Set
 	Agents  DeclaredAgents
 	// nil where no OAuth client is configured
@@ -53,7 +53,7 @@ type DeclaredAgents func(cfg config.Config, tools tool.Set, assistant agents.Age
 var none = Clients{
 	Queue:   func(context.Context, config.Config) (queue.Queue, error) { return noQueue{}, nil },
 	Model:   func(context.Context, config.Config) (model.Model, error) { return nil, nil },
-	Actions: func(config.Config, func() time.Time) (api.Actions, error) { return nil, nil },
+	Actions: func(config.Config, func() time.Time) (api.DeclaredActions, error) { return nil, nil },
 	Tools:   func(config.Config, Accounts, func() time.Time) tool.Set { return nil },
 	Agents:  func(config.Config, tool.Set, agents.Agent) ([]agents.Agent, error) { return nil, nil },
 	Accounts: func(context.Context, config.Config, store.Store, tool.Set, func() time.Time) (*google.Accounts, error) {

@@ -30,11 +30,7 @@ func Serve(ctx context.Context, ln net.Listener, getenv func(string) string, log
 	if a, err = app.New(ctx, cfg, obs.New(logs, cfg.Log()), append([]app.Option{all.Parts}, opts...)...); err != nil {
 		return nil, nil, err
 	}
-	var names []string
-	for _, f := range api.Functions {
-		names = append(names, f.Name)
-	}
-	h := a.Handler(names...)
+	h := a.Handler(api.Functions...)
 	if around != nil {
 		h = around(h)
 	}

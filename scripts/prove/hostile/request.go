@@ -174,11 +174,7 @@ func (s *env) hand(m message, req *http.Request) (testkit.Answer, error) {
 
 // handler returns the handler of every function.
 func (s *env) handler() http.Handler {
-	var names []string
-	for _, f := range api.Functions {
-		names = append(names, f.Name)
-	}
-	return s.w.App.Handler(names...)
+	return s.w.App.Handler(api.Functions...)
 }
 
 func (s *env) read(m message, res *http.Response) (testkit.Answer, error) {

@@ -19,7 +19,7 @@ var Part = With(own())
 
 // With returns Part with other Go code.
 func With(handlers action.Handlers) app.Part {
-	open := func(cfg config.Config, now func() time.Time) (api.Actions, error) {
+	open := func(cfg config.Config, now func() time.Time) (api.DeclaredActions, error) {
 		if cfg.Actions == "" {
 			return nil, nil
 		}
