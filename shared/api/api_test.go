@@ -350,15 +350,26 @@ func TestIdempotencyKey(t *testing.T) {
 	}
 }
 
+// TestCaps has a user's approvals counted for each agent: at the cap of one, the other asks on to its own.
 func TestCaps(t *testing.T) {
 	w := newEnv(t)
-	for range 3 {
-		w.asks("x")
-		w.send("POST", "/api/agent/run", "ana", `{"prompt":"mail bob"}`)
+	clerk := *w.loop.Agents["assistant"]
+	clerk.Name, clerk.Limits.MaxOpen = "clerk", 2
+	w.loop.Agents["clerk"] = &clerk
+	ask := func(agent string) answer {
+		return w.send("POST", "/api/agent/run", "ana", `{"prompt":"mail bob","agent":"`+agent+`"}`)
 	}
-	a := w.send("POST", "/api/agent/run", "ana", `{"prompt":"mail bob"}`)
-	if a.StatusCode != 429 || a.Header.Get("Retry-After") == "" || a.at("error", "class") != "PolicyError" {
-		t.Fatalf("%s %s", a.Status, a.body)
+	for agent, most := range map[string]int{"assistant": 3, "clerk": 2} {
+		for i := range most {
+			w.asks("x")
+			if a := ask(agent); a.StatusCode != 200 || a.at("status") != "awaiting_confirmation" {
+				t.Fatalf("%s, number %d: %s %s", agent, i+1, a.Status, a.body)
+			}
+		}
+		a := ask(agent)
+		if a.StatusCode != 429 || a.Header.Get("Retry-After") == "" || a.at("error", "class") != "PolicyError" {
+			t.Fatalf("%s: %s %s", agent, a.Status, a.body)
+		}
 	}
 }
 

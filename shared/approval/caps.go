@@ -17,15 +17,15 @@ func CheckLimits(l run.Limits, u *run.User, asksModel bool, now time.Time) error
 	return u.Usage.CheckModelBudget(l, now, 0, 0)
 }
 
-// CheckCaps checks how many approvals the user has open, and was asked for today, against the limits of the run's
-// agent.
+// CheckCaps checks how many approvals of the run's agent the user has open, and was asked for today, against the
+// agent's limits. What other agents ask for does not count.
 func CheckCaps(tx *journal.Tx, u *run.User) error {
-	p, now := tx.Limits(), tx.Now
-	if p.MaxOpen > 0 && u.Open >= p.MaxOpen {
+	p, now, count := tx.Limits(), tx.Now, u.CountOf(tx.Run.Agent)
+	if p.MaxOpen > 0 && count.Open >= p.MaxOpen {
 		return fault.New(fault.Policy, fault.CodeTooMany,
-			"%d approvals are waiting for you. Please answer some of them first.", u.Open).After(time.Minute)
+			"%d approvals are waiting for you. Please answer some of them first.", count.Open).After(time.Minute)
 	}
-	if p.MaxPerDay > 0 && u.ApprovalsOn(now) >= p.MaxPerDay {
+	if p.MaxPerDay > 0 && count.AskedOn(now) >= p.MaxPerDay {
 		tomorrow := now.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour)
 		return fault.New(fault.Policy, fault.CodeTooMany,
 			"You have been asked for %d approvals today, which is the limit.", p.MaxPerDay).After(tomorrow.Sub(now))

@@ -34,7 +34,7 @@ func Request(tx *journal.Tx, a *run.Action, kind run.Kind, reason string) error 
 	}
 	a = tx.State.Action(a.ID)
 	tx.AddAudit(audit.Requested, a, func(e *audit.Entry) { e.Decision = string(kind) })
-	if err := tx.UpdateUser(func(u *run.User) { u.CountApproval(tx.Now) }); err != nil {
+	if err := tx.UpdateUser(func(u *run.User) { u.CountApproval(ap.Agent, tx.Now) }); err != nil {
 		return err
 	}
 	return tx.AppendMessage(run.RoleAssistant, ap.ID, "%s", run.WaitingFor(tx.Ex.Tools, a))
@@ -46,9 +46,10 @@ func snapshot(tx *journal.Tx, a *run.Action, kind run.Kind, reason string) (*run
 	if err != nil {
 		return nil, err
 	}
-	ap := &run.Approval{Kind: kind, UID: tx.Run.UID, RunID: tx.Run.ID, ThreadID: tx.Run.ThreadID, ActionID: a.ID,
-		Tool: a.Tool, Args: a.Args, ArgsHash: a.ArgsHash, Place: a.Place, Preview: tool.Preview{Title: a.Tool},
-		Reason: reason, Decisions: decisions,
+	ap := &run.Approval{Kind: kind, UID: tx.Run.UID, RunID: tx.Run.ID, ThreadID: tx.Run.ThreadID,
+		Agent: tx.Run.AgentName(), ActionID: a.ID, Tool: a.Tool, Args: a.Args, ArgsHash: a.ArgsHash, Place: a.Place,
+		Preview: tool.Preview{Title: a.Tool},
+		Reason:  reason, Decisions: decisions,
 		RequestedAt: tx.Now, ExpiresAt: expiry(tx, kind), Status: run.ApprovalOpen}
 	t := tx.Ex.Tools[a.Tool]
 	if t == nil { // a review outlives its tool
@@ -121,14 +122,14 @@ func expiry(tx *journal.Tx, kind run.Kind) time.Time {
 	return tx.Run.Deadline
 }
 
-// Close gives an open approval its final status and counts it out of its user's open ones.
+// Close gives an open approval its final status and counts it out of those that its user has open of its agent.
 func Close(tx *journal.Tx, id string, to run.ApprovalStatus, decision run.Decision) error {
 	a, err := tx.Approval(id)
 	if err != nil {
 		return err
 	}
 	a.Status, a.Decision, a.DecidedAt = to, decision, tx.Now
-	return tx.UpdateUser(func(u *run.User) { u.Open = max(0, u.Open-1) })
+	return tx.UpdateUser(func(u *run.User) { u.CloseApproval(a.Agent, tx.Now) })
 }
 
 // answerTTL is how long a call waits for its client unless the tool or the agent sets another time.

@@ -98,8 +98,8 @@ func TestDeleteWhatWasPutAside(t *testing.T) {
 						t.Errorf("%s is left", d.Path)
 					}
 				}
-				if u, err := w.rec.User(ctx, "ana"); err != nil || u.Open != 0 {
-					t.Errorf("%v: %d approvals count as open", err, u.Open)
+				if u, err := w.rec.User(ctx, "ana"); err != nil || u.OpenApprovals() != 0 {
+					t.Errorf("%v: %d approvals count as open", err, u.OpenApprovals())
 				}
 				if entries, head, err := w.rec.Chain(ctx, v.RunID); err != nil || head == nil || len(entries) == 0 ||
 					len(audit.Verify(entries, *head)) > 0 {

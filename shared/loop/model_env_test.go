@@ -44,12 +44,20 @@ type madeDraft struct {
 	gone, sent   bool
 }
 
+// clerk is the agent that takes turns with the assistant.
+const clerk = "clerk"
+
+// modelAgents are the agents of the random histories.
+var modelAgents = []string{run.Assistant, clerk}
+
 func newTrialed(t testing.TB, w *env) *trialed {
 	m := &trialed{env: w, ctx: context.Background(), witness: newWitness(w.store),
 		random: &randReader{r: rand.New(rand.NewSource(1))}}
 	w.store, w.rec = m.witness, &records.Records{Store: m.witness, Now: w.clock}
 	w.loop.Store, w.loop.Queue, w.loop.Random = m.witness, m, m.random
 	w.assistant().Limits.MaxOpen = 4
+	w.loop.Agents[clerk] = testAgent(clerk, "You are a clerk.")
+	w.loop.Agents[clerk].Limits.MaxOpen = 4
 	denied, err := address.ParsePatterns("denied.org")
 	if err != nil {
 		t.Fatal(err)

@@ -233,7 +233,8 @@ func (c *commit) user(o store.Write) {
 			c.broken(invariants.AllowGrowth, "an effect is counted for the entry %s, and none is started", e.ID)
 		}
 	}
-	c.asked = u.Open > c.users[u.UID].Open
+	known := c.users[u.UID]
+	c.asked = u.OpenApprovals() > known.OpenApprovals()
 	c.users[u.UID] = u
 }
 
@@ -459,8 +460,9 @@ func (c *commit) after(r *watched, doc run.Run, e run.Event) {
 			c.broken(invariants.DenyRules, "action %s was denied and has an approval", a.ID)
 		}
 		if u := c.users[doc.UID]; e.Wait.Kind == run.KindApproval && a.Attempt == 0 && c.asked &&
-			u.Open > c.max.open {
-			c.broken(invariants.Bounds, "%s has %d approvals open", doc.UID, u.Open)
+			u.CountOf(doc.Agent).Open > c.max.open {
+			c.broken(invariants.Bounds, "%s has %d approvals of %s open", doc.UID, u.CountOf(doc.Agent).Open,
+				doc.AgentName())
 		}
 	}
 }
@@ -535,7 +537,8 @@ func (w *witness) published(approvalID string) {
 func (w *witness) check() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	open := map[string]int{}
+	type count struct{ uid, agent string }
+	open := map[count]int{}
 	for id, r := range w.runs {
 		for _, a := range r.state.Actions {
 			w.add(id, invariants.OfAction(a, len(w.effects[a.ID])))
@@ -552,7 +555,7 @@ func (w *witness) check() []string {
 		if ap.Status != run.ApprovalOpen {
 			continue
 		}
-		open[ap.UID]++
+		open[count{ap.UID, ap.Agent}]++
 		r := w.runs[ap.RunID]
 		if r == nil || r.state.End != nil || r.state.Action(ap.ActionID) == nil ||
 			r.state.Action(ap.ActionID).ApprovalID != ap.ID {
@@ -560,8 +563,11 @@ func (w *witness) check() []string {
 		}
 	}
 	for uid, u := range w.users {
-		if u.Open != open[uid] {
-			w.broken(invariants.Bounds, "%s is said to have %d approvals open and has %d", uid, u.Open, open[uid])
+		for _, name := range modelAgents {
+			if n := u.CountOf(name).Open; n != open[count{uid, name}] {
+				w.broken(invariants.Bounds, "%s is said to have %d approvals of %s open and has %d", uid, n, name,
+					open[count{uid, name}])
+			}
 		}
 	}
 	return w.violations

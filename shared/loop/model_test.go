@@ -154,7 +154,9 @@ func (s *sequence) ask(t *rapid.T, key, body string) (v *run.View, err error) {
 	if s.model.Left() == 0 {
 		s.modelCalls(t)
 	}
-	req := loop.StartRequest{UID: ana, Prompt: "request " + strconv.Itoa(s.prompts), Key: key, BodyHash: body}
+	req := loop.StartRequest{UID: ana, Agent: s.agentFor(t, key), Prompt: "request " + strconv.Itoa(s.prompts),
+		Key:      key,
+		BodyHash: body}
 	if threads := s.threads(); len(threads) > 0 && pick(t, "thread", false, true) {
 		req.ThreadID = pick(t, "which thread", threads...)
 	}
@@ -181,6 +183,15 @@ func (s *sequence) threads() (out []string) {
 }
 
 // start starts a run, on a new thread or an existing one, with a key or without.
+// agentFor draws the agent of a new run. A key is always the same agent's.
+func (s *sequence) agentFor(t *rapid.T, key string) string {
+	if key == "" {
+		return pick(t, "agent", modelAgents...)
+	}
+	n, _ := strconv.Atoi(key[1:])
+	return modelAgents[n%len(modelAgents)]
+}
+
 func (s *sequence) start(t *rapid.T) {
 	key := ""
 	if pick(t, "key", false, true) {

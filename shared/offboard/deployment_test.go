@@ -151,7 +151,7 @@ func (w *deployment) checkGone(t *testing.T) {
 			t.Errorf("%s still holds what ana wrote: %s", d.Path, d.Data)
 		case d.Path == "users/u_ana":
 			var u run.User
-			if err := document.Decode(d, &u); err != nil || !u.Disabled || u.Open != 0 || len(u.Allow) > 0 {
+			if err := document.Decode(d, &u); err != nil || !u.Disabled || u.OpenApprovals() != 0 || len(u.Allow) > 0 {
 				t.Errorf("the lock is %s (%v)", d.Data, err)
 			}
 		case place == "audit_heads":

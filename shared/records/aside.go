@@ -69,14 +69,16 @@ func (r *Records) remainsFound(ctx context.Context, d store.Doc) (left remains, 
 		return left, err
 	}
 	left.paths = append(paths, parts...)
-	if open == 0 {
+	if len(open) == 0 {
 		return left, nil
 	}
 	doc, u, err := r.user(ctx, document.RunFieldsOf(d).UID)
 	if err != nil || !doc.Exists() {
 		return left, err
 	}
-	u.Open = max(0, u.Open-open)
+	for _, agent := range open {
+		u.CloseApproval(agent, r.Now())
+	}
 	w, err := userWrite(u.UID, doc, u)
 	left.user = []store.Write{w}
 	return left, err
@@ -99,8 +101,9 @@ func underWay(entries []audit.Entry) bool {
 	return len(open) > 0
 }
 
-// approvalsOf finds a run's approvals, which are numbered from 1, and counts the open ones.
-func (r *Records) approvalsOf(ctx context.Context, runID string) (paths []string, open int, err error) {
+// approvalsOf finds a run's approvals, which are numbered from 1; open has, for each open one, the agent that it counts
+// for.
+func (r *Records) approvalsOf(ctx context.Context, runID string) (paths, open []string, err error) {
 	for n := 1; ; n += userPage {
 		page := make([]string, userPage)
 		for i := range page {
@@ -113,10 +116,22 @@ func (r *Records) approvalsOf(ctx context.Context, runID string) (paths []string
 		for _, d := range docs {
 			paths = append(paths, d.Path)
 			if document.ApprovalFieldsOf(d).Status == string(run.ApprovalOpen) {
-				open++
+				open = append(open, countsFor(d))
 			}
 		}
 	}
+}
+
+// countsFor returns the agent that the approval counts for. One that cannot be read counts as one of a release before,
+// for the assistant.
+func countsFor(d store.Doc) string {
+	var a struct {
+		Agent string `json:"agent"`
+	}
+	if document.Decode(d, &a) != nil {
+		return ""
+	}
+	return a.Agent
 }
 
 // partsOf finds the older parts of a run's log: each is named by the number of its first event, and the next by the
@@ -160,7 +175,8 @@ func (r *Records) Unended(ctx context.Context, uid string) (all []Unended, err e
 			return err
 		}
 		u.Acting = underWay(entries)
-		_, u.Approvals, err = r.approvalsOf(ctx, u.RunID)
+		_, open, err := r.approvalsOf(ctx, u.RunID)
+		u.Approvals = len(open)
 		all = append(all, u)
 		return err
 	})

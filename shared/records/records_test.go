@@ -129,7 +129,8 @@ func TestDisallow(t *testing.T) {
 	r := newRecords(t)
 	entry := policy.Entry{ID: policy.EntryID("ana", "mail", "bob@x.org"), Tool: "mail", Recipient: "bob@x.org",
 		CreatedAt: began, ExpiresAt: began.Add(time.Hour)}
-	put(t, r.Store, document.UserPath("ana"), nil, run.User{UID: "ana", Allow: []policy.Entry{entry}, Open: 2})
+	put(t, r.Store, document.UserPath("ana"), nil, run.User{UID: "ana", Allow: []policy.Entry{entry},
+		ApprovalCount: run.ApprovalCount{Open: 2}})
 	if err := r.Disallow(ctx, "eve", entry.ID); !fault.Is(err, fault.Auth, fault.CodeNotFound) {
 		t.Fatalf("another user's entry: %v", err)
 	}

@@ -89,6 +89,7 @@ type Approval struct {
 	UID         string          `json:"uid"`
 	RunID       string          `json:"runId"`
 	ThreadID    string          `json:"threadId"`
+	Agent       string          `json:"agent,omitempty"` // that it counts for (User.CountOf); empty: Assistant
 	ActionID    string          `json:"actionId"`
 	Tool        string          `json:"tool"`
 	ToolVersion string          `json:"toolVersion"`

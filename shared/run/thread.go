@@ -105,16 +105,16 @@ func (t *Thread) History() []Message {
 // A User is the stored document of a user: what they always allow, and how many approvals they have been asked for.
 // Every commit that requests or resolves an approval changes it, so the caps hold however many functions race.
 type User struct {
-	UID       string         `json:"uid"`
-	Region    Region         `json:"region,omitzero"`    // last one sent; for requests that send none
-	Disabled  bool           `json:"disabled,omitempty"` // nothing more is done, whatever was approved
-	Deleting  bool           `json:"deleting,omitempty"` // all of the user's data is being deleted
-	Nonce     []byte         `json:"nonce,omitempty"`    // of the hashes in their own chain (audit.InputHash)
-	Allow     []policy.Entry `json:"allow,omitempty"`
-	Open      int            `json:"open"` // waiting approvals, including reviews
-	Day       string         `json:"day,omitempty"`
-	Approvals int            `json:"asked"` // approvals requested on Day (UTC)
-	Usage     UserUsage      `json:"spent,omitzero"`
+	UID      string         `json:"uid"`
+	Region   Region         `json:"region,omitzero"`    // last one sent; for requests that send none
+	Disabled bool           `json:"disabled,omitempty"` // nothing more is done, whatever was approved
+	Deleting bool           `json:"deleting,omitempty"` // all of the user's data is being deleted
+	Nonce    []byte         `json:"nonce,omitempty"`    // of the hashes in their own chain (audit.InputHash)
+	Allow    []policy.Entry `json:"allow,omitempty"`
+	Usage    UserUsage      `json:"spent,omitzero"`
+
+	ApprovalCount                          // the assistant's
+	Others        map[string]ApprovalCount `json:"agents,omitempty"` // of the other agents, by their names
 }
 
 // CheckEnabled returns nil, or the error for a disabled user.
@@ -127,20 +127,6 @@ func (u *User) CheckEnabled() error {
 
 // MaxAllowEntries is the number of "always allow" entries that a user may have.
 const MaxAllowEntries = 500
-
-// ApprovalsOn returns the number of approvals requested on the day of now.
-func (u *User) ApprovalsOn(now time.Time) int {
-	if u.Day != now.UTC().Format(time.DateOnly) {
-		return 0
-	}
-	return u.Approvals
-}
-
-// CountApproval counts one more requested approval.
-func (u *User) CountApproval(now time.Time) {
-	u.Approvals, u.Day = u.ApprovalsOn(now)+1, now.UTC().Format(time.DateOnly)
-	u.Open++
-}
 
 // AlwaysAllow adds entries, each once, and drops expired ones. An entry that is added again keeps today's count of its
 // uses.

@@ -28,8 +28,8 @@ func (c *checked) status() {
 	if c.state.End == nil && open != waits || c.state.End != nil && open > 0 {
 		c.violates(AwaitingOpen, "%d approvals are open, and %d actions wait (%s)", open, waits, c.state.Status)
 	}
-	if c.rules.MaxOpen > 0 && c.user.Open > c.rules.MaxOpen {
-		c.violates(Bounds, "its user has %d open approvals", c.user.Open)
+	if n := c.user.CountOf(c.run.Agent).Open; c.rules.MaxOpen > 0 && n > c.rules.MaxOpen {
+		c.violates(Bounds, "its user has %d open approvals of the %s", n, c.run.AgentName())
 	}
 }
 
