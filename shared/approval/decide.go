@@ -29,7 +29,7 @@ type Resolution struct {
 }
 
 // ErrSameDecision means that the same decision was recorded before.
-var ErrSameDecision = errors.New("loop: the same decision was recorded before")
+var ErrSameDecision = errors.New("approval: the same decision was recorded before")
 
 // PlacementOf returns where the waiting call would act, for a decision that would have it carried out.
 func PlacementOf(ctx context.Context, ex *journal.Execution, r Resolution) (at Placement) {

@@ -16,7 +16,7 @@ const maxDeliveries = 5
 
 // ErrPostponed means that no process can move the run, and that this is recorded: delivering it again at once would not
 // help.
-var ErrPostponed = errors.New("loop: the run cannot be read or moved, and was postponed")
+var ErrPostponed = errors.New("journal: the run cannot be read or moved, and was postponed")
 
 // Postponed reports whether [Loop.Advance] found a run that no process can move, and has put its next try off or put
 // the run aside.

@@ -50,4 +50,4 @@ func StoreError(err error) error {
 }
 
 // errStore wraps a store's error that no retry mends and that does not depend on the run, such as a missing permission.
-var errStore = errors.New("loop: the store failed")
+var errStore = errors.New("journal: the store failed")

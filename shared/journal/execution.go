@@ -10,11 +10,6 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// View returns the run as its owner sees it, with a summary in the server's words until the run has its own.
-func (ex *Execution) View() *run.View {
-	return run.NewView(ex.Run, ex.State, run.ProgressSummary(ex.Tools, ex.State))
-}
-
 // Execution is one process's hold on one run: the documents that it has read, and what they say.
 type Execution struct {
 	*Env
@@ -35,6 +30,7 @@ type Execution struct {
 	storeTime, localTime time.Time // the same moment by both clocks
 }
 
+// NewExecution returns this process's hold on the run, with nothing read yet. The sink may be nil.
 func (l *Env) NewExecution(runID string, emit Sink) *Execution {
 	if emit == nil {
 		emit = func(Update) {}
@@ -118,4 +114,9 @@ func (ex *Execution) readChunks(ctx context.Context, paths []string) ([]json.Raw
 func (ex *Execution) Notify(n Update) {
 	n.RunID, n.ThreadID = ex.Run.ID, ex.Run.ThreadID
 	ex.sink(n)
+}
+
+// View returns the run as its owner sees it, with a summary in the server's words until the run has its own.
+func (ex *Execution) View() *run.View {
+	return run.NewView(ex.Run, ex.State, run.ProgressSummary(ex.Tools, ex.State))
 }

@@ -39,6 +39,7 @@ func (ex *Execution) Next() (run.Step, *run.Action) {
 	return ex.terms(ex.Run).Next(ex.State, ex.Run, ex.Now())
 }
 
+// Next returns what the run needs after this transition.
 func (tx *Tx) Next() (run.Step, *run.Action) {
 	return tx.Ex.terms(tx.Run).Next(tx.State, tx.Run, tx.Now)
 }
@@ -46,6 +47,7 @@ func (tx *Tx) Next() (run.Step, *run.Action) {
 // Ending returns how the run must end that may not go on, or nil.
 func (ex *Execution) Ending() *run.End { return ex.terms(ex.Run).Ending(ex.State, ex.Run, ex.Now()) }
 
+// Ending returns how the run must end after this transition, or nil.
 func (tx *Tx) Ending() *run.End { return tx.Ex.terms(tx.Run).Ending(tx.State, tx.Run, tx.Now) }
 
 // StepTime returns how long the run's next step may take, or zero when there is none for this process.

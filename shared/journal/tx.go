@@ -15,7 +15,7 @@ import (
 // errMissingDocs is how a decision asks for documents that were not read yet.
 type errMissingDocs []string
 
-func (e errMissingDocs) Error() string { return "loop: a document must be read first" }
+func (e errMissingDocs) Error() string { return "journal: a document must be read first" }
 
 func SetErrorInfo(e *audit.Entry, p *run.ErrorInfo) {
 	if p != nil {
@@ -156,7 +156,7 @@ func (tx *Tx) Approval(id string) (*run.Approval, error) {
 		return nil, err
 	}
 	if !doc.Exists() {
-		return nil, fmt.Errorf("loop: approval %s of run %s is missing", id, tx.Run.ID)
+		return nil, fmt.Errorf("journal: approval %s of run %s is missing", id, tx.Run.ID)
 	}
 	tx.Approvals[id] = a
 	return a, nil
