@@ -35,9 +35,10 @@ var (
 
 // Clients opens the clients of a program's parts.
 type Clients struct {
-	Chat    bool // whether pages are answered
-	Queue   func(ctx context.Context, cfg config.Config) (queue.Queue, error)
-	Model   func(ctx context.Context, cfg config.Config) (model.Model, error)          // nil where no model is configured
+	Chat  bool // whether pages are answered
+	Queue func(ctx context.Context, cfg config.Config) (queue.Queue, error)
+	// nil where no model is configured
+	Model   func(ctx context.Context, cfg config.Config) (model.Model, error)
 	Actions func(cfg config.Config, now func() time.Time) (api.DeclaredActions, error) // nil where none are declared
 	Tools   func(cfg config.Config, as Accounts, now func() time.Time) tool.Set
 	Agents  DeclaredAgents

@@ -26,6 +26,8 @@ type CallAnswer struct {
 // codeNotAnswered is the code of a call that its client did not answer.
 const codeNotAnswered fault.Code = "not_answered"
 
+// RecordAnswers records what the client reports about calls of the user's run, all or none, and moves nothing.
+// Errors: those of loop.Loop.Answer.
 func RecordAnswers(ctx context.Context, ex *journal.Execution, uid string, answers []CallAnswer) error {
 	if err := ex.LoadOwned(ctx, uid); err != nil {
 		return err
@@ -97,6 +99,7 @@ func sameAnswer(a *run.Action, f *run.Finished) bool {
 	return f.Error == nil || a.Error != nil && *a.Error == *f.Error
 }
 
+// Finished returns the outcome that the answer is recorded as.
 func (a CallAnswer) Finished() *run.Finished {
 	result, err := strictjson.Marshal(a.Result) // as the store keeps it, so that the same answer is the same bytes
 	if err != nil {

@@ -25,6 +25,7 @@ func recordFailure(ctx context.Context, ex *journal.Execution, t *tool.Tool, id 
 	return recordOutcome(ctx, ex, id, failedWithoutEffect(err))
 }
 
+// Succeeded returns the outcome of a call that was done.
 func Succeeded(result []byte) run.Finished {
 	return run.Finished{Status: run.ActionCompleted, Execution: run.Succeeded, Result: boundedResult(result)}
 }
@@ -102,6 +103,7 @@ func markUnknown(ctx context.Context, ex *journal.Execution, id, reason string, 
 	})
 }
 
+// RecordUnknown adds to a transition that the outcome of a call is unknown, and asks its user for a review.
 func RecordUnknown(tx *journal.Tx, a *run.Action, reason string, partial json.RawMessage) error {
 	p := run.ErrorInfoOf(fault.New(fault.Tool, fault.CodeUnknownOutcome,
 		"It is not known whether this was done. %s", reason))

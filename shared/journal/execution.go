@@ -111,6 +111,7 @@ func (ex *Execution) readChunks(ctx context.Context, paths []string) ([]json.Raw
 	return out, nil
 }
 
+// Notify sends the update to the sink, as one of this run.
 func (ex *Execution) Notify(n Update) {
 	n.RunID, n.ThreadID = ex.Run.ID, ex.Run.ThreadID
 	ex.sink(n)

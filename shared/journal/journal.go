@@ -104,6 +104,7 @@ func (l *Env) Serves(name string) bool {
 // Limits returns those of the run's agent.
 func (ex *Execution) Limits() agents.Limits { return ex.Agents.Limits(ex.Run.Agent) }
 
+// Limits returns the limits of the run's agent, which a transition that creates the run has just set.
 func (tx *Tx) Limits() agents.Limits { return tx.Ex.Agents.Limits(tx.Run.Agent) }
 
 // Jitter returns a random duration below limit.

@@ -30,6 +30,7 @@ func Detached(ctx context.Context) (context.Context, context.CancelFunc) {
 // what was committed nevertheless is found by the sweep.
 const answerTimeout = 9 * time.Second
 
+// WithAnswerTimeout returns a context for what a caller waits for.
 func WithAnswerTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, answerTimeout)
 }

@@ -17,6 +17,7 @@ type errMissingDocs []string
 
 func (e errMissingDocs) Error() string { return "journal: a document must be read first" }
 
+// SetErrorInfo puts the class and the code of a call's error into an audit entry; p may be nil.
 func SetErrorInfo(e *audit.Entry, p *run.ErrorInfo) {
 	if p != nil {
 		e.ErrorCode, e.Message = string(p.Class), string(p.Code)

@@ -16,6 +16,7 @@ const MaxAttempts = 5
 // codeAttempts is the code of a step that was given up.
 const codeAttempts fault.Code = "too_many_attempts"
 
+// ErrAttempts is the error of a step that was started [MaxAttempts] times and never finished.
 var ErrAttempts = fault.New(fault.Tool, codeAttempts,
 	"The server failed %d times while doing this, so it was given up.", MaxAttempts)
 
@@ -51,6 +52,7 @@ func (t Terms) Ending(s *State, r Run, now time.Time) *End {
 	return nil
 }
 
+// ErrExpired is the error of a call whose approval was not decided in time.
 var ErrExpired = fault.New(fault.Policy, fault.CodeExpired, "The approval expired, so this was not done.")
 
 // Expired returns the calls that were neither decided nor answered in time.
@@ -73,6 +75,7 @@ func failedWith(s *State, code fault.Code) bool {
 		func(a *Action) bool { return a.Error != nil && a.Error.Code == code })
 }
 
+// AllTerminal reports whether every call of the newest turn has its answer.
 func AllTerminal(s *State) bool {
 	for _, a := range s.Current() {
 		if !a.Terminal() {
@@ -82,6 +85,7 @@ func AllTerminal(s *State) bool {
 	return true
 }
 
+// FailedEnd returns the end of a run that failed for this reason.
 func FailedEnd(f *fault.Error) *End {
 	return &End{Status: Failed, Summary: f.Message, Error: ErrorInfoOf(f)}
 }
