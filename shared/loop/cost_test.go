@@ -29,8 +29,8 @@ type cost struct {
 	before           int // the round trips made before the model is first called
 }
 
-// Step is one thing that Countersign does.
-type Step struct {
+// step is one thing that Countersign does.
+type step struct {
 	name  string
 	ready func(p *proof) func() error // prepares the env for the step, and returns the step
 	costs cost
@@ -39,15 +39,15 @@ type Step struct {
 }
 
 // steps are the promised costs. One more round trip or document needs a reason.
-var steps = []Step{
-	{"a plain run on a new thread", NeedsApproval("", ""),
+var steps = []step{
+	{"a plain run on a new thread", startsRun("", ""),
 		cost{1, 1, 2, 6, 1, 0, 2}, cost{1, 1, 2, 6, 1, 0, 2},
 		"the user, who may be shut out or at a cap; run and thread before the model is asked, so that a crash loses " +
 			"no prompt; and again with the answer; with each the user, whose limits hold however many runs race"},
-	{"a plain run on a thread that is there", NeedsApproval("", "again"),
+	{"a plain run on a thread that is there", startsRun("", "again"),
 		cost{1, 2, 2, 6, 1, 0, 2}, cost{1, 2, 2, 6, 1, 0, 2},
 		"the same, and the thread with its newest messages in the same round trip"},
-	{"a run with a tool that only reads", NeedsApproval("lookup", ""),
+	{"a run with a tool that only reads", startsRun("lookup", ""),
 		cost{1, 1, 4, 8, 2, 0, 2}, cost{1, 1, 4, 8, 2, 0, 2},
 		"what the model said is stored before it is acted upon, and what the tool said before the model is told: the " +
 			"run alone, twice"},
@@ -58,7 +58,7 @@ var steps = []Step{
 	{"the same through a handle, as a mail's draft", allowed("draft"),
 		cost{1, 1, 5, 12, 2, 0, 2}, cost{1, 1, 5, 12, 2, 0, 2},
 		"the handle is made between the turn and the intent, and the turn is stored before anything is done about it"},
-	{"a run that stops for approval", NeedsApproval("send", ""),
+	{"a run that stops for approval", startsRun("send", ""),
 		cost{1, 1, 2, 8, 1, 0, 2}, cost{1, 1, 2, 8, 1, 0, 2},
 		"with the turn: the approval, its audit entry, its message in the thread, and the user, whose caps hold " +
 			"however many runs race"},
@@ -162,7 +162,7 @@ func (p *proof) approved(tool string, d run.Decision) {
 
 func (p *proof) resume() error { return p.deliver(context.Background()) }
 
-func NeedsApproval(tool, again string) func(*proof) func() error {
+func startsRun(tool, again string) func(*proof) func() error {
 	return func(p *proof) func() error {
 		thread := ""
 		if again != "" {
@@ -178,7 +178,7 @@ func allowed(tool string) func(*proof) func() error {
 		if err := p.resume(); err != nil {
 			p.t.Fatal(err)
 		}
-		return NeedsApproval(tool, "")(p)
+		return startsRun(tool, "")(p)
 	}
 }
 

@@ -434,11 +434,11 @@ func (s *scenario) events(ctx context.Context, id string) {
 	}
 	s.seen[id] = len(events)
 	for _, e := range views {
-		s.say("%s", SetErrorInfo(e, events[e.Seq-1]))
+		s.say("%s", eventLine(e, events[e.Seq-1]))
 	}
 }
 
-func SetErrorInfo(v run.EventView, e run.Event) string {
+func eventLine(v run.EventView, e run.Event) string {
 	parts := []string{string(v.Type)}
 	switch {
 	case e.Turn != nil && e.Turn.Correction != "":
